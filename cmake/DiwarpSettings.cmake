@@ -1,0 +1,32 @@
+# Language level, warnings and sanitizers for every target of the project.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
+endif()
+
+find_program(DIWARP_CCACHE ccache)
+if(DIWARP_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${DIWARP_CCACHE}")
+endif()
+
+add_library(diwarp_settings INTERFACE)
+target_compile_options(diwarp_settings INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor -Woverloaded-virtual
+  $<$<BOOL:${DIWARP_WERROR}>:-Werror>)
+
+if(DIWARP_SANITIZE)
+  # For the whole tree, so that test programs and the library agree.
+  add_compile_options(-fsanitize=${DIWARP_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${DIWARP_SANITIZE})
+  if(DIWARP_SANITIZE MATCHES "undefined")
+    add_compile_options(-fno-sanitize-recover=undefined)
+    add_link_options(-fno-sanitize-recover=undefined)
+  endif()
+endif()
