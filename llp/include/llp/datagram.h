@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/bytes.h"
+#include "diwarp/address.h"
+
+namespace diwarp::llp {
+
+/// The largest payload of a UDP datagram over IPv4 (65,535 - 20 - 8 bytes).
+inline constexpr size_t kMaxDatagram = 65507;
+
+/// One datagram to send: `pieces` are gathered in order and referenced only until send() returns.
+struct OutgoingDatagram {
+  Address to;
+  std::span<const ConstBytes> pieces;
+
+  size_t size() const {
+    size_t total = 0;
+    for (ConstBytes piece : pieces) total += piece.size();
+    return total;
+  }
+};
+
+/// One datagram that came in; `bytes` lie in the batch that receive() filled and live until the
+/// next receive() into that batch.
+struct IncomingDatagram {
+  Address from;
+  ConstBytes bytes;
+};
+
+/// Memory for one burst of received datagrams. It belongs to the engine, not to a link, so that an
+/// idle link owns no buffers.
+class ReceiveBatch {
+ public:
+  /// `slots` buffers of `slot_bytes` each; a slot holds one datagram, or a train of equal datagrams
+  /// that the kernel coalesced (UDP_GRO). At most `max_datagrams` are handed out per receive().
+  ReceiveBatch(size_t slots, size_t slot_bytes, size_t max_datagrams);
+
+  std::span<const IncomingDatagram> datagrams() const { return {datagrams_.data(), count_}; }
+  size_t slots() const { return slots_; }
+  size_t slot_bytes() const { return slot_bytes_; }
+
+  // For links: fill a slot's bytes, then add() a view of each datagram in it.
+  Bytes slot(size_t index) { return {memory_.get() + index * slot_bytes_, slot_bytes_}; }
+  void clear() { count_ = 0; }
+  /// False when the batch holds max_datagrams already.
+  bool add(const Address& from, ConstBytes bytes);
+  size_t room() const { return datagrams_.size() - count_; }
+
+ private:
+  size_t slots_;
+  size_t slot_bytes_;
+  std::unique_ptr<std::byte[]> memory_;
+  std::vector<IncomingDatagram> datagrams_;
+  size_t count_ = 0;
+};
+
+enum class SendStatus : uint8_t {
+  ok,           ///< all datagrams were taken
+  would_block,  ///< those before `sent` were taken; the link is full for now
+  refused,      ///< the datagram at index `sent` can never be sent (`error` is an errno); skip it
+};
+
+struct SendResult {
+  size_t sent = 0;
+  SendStatus status = SendStatus::ok;
+  int error = 0;
+};
+
+/// A link that carries datagrams: unreliable, unordered, bounded in size. A handful of calls, all
+/// non-blocking, made by one thread at a time (the engine that owns the link).
+class DatagramLink {
+ public:
+  virtual ~DatagramLink() = default;
+
+  /// Sends a burst in order. Stops at the first datagram that cannot be taken.
+  virtual SendResult send(std::span<const OutgoingDatagram> burst) = 0;
+
+  /// Clears the batch, then fills it with what has arrived; returns the number of datagrams.
+  virtual size_t receive(ReceiveBatch& batch) = 0;
+
+  /// The largest datagram payload, in bytes, that reaches `to` as one wire packet.
+  virtual size_t max_datagram(const Address& to) = 0;
+
+  virtual Address local_address() const = 0;
+
+  /// A descriptor that polls readable when datagrams wait; -1 where there is none, then `on_ready`
+  /// is the only signal.
+  virtual int descriptor() const { return -1; }
+
+  /// For links without a descriptor: called, from any thread, when something becomes readable.
+  virtual void on_ready(std::function<void()> /*callback*/) {}
+
+  /// Datagrams that the receive buffer had no room for (SO_RXQ_OVFL), since the link was opened.
+  virtual uint64_t overflowed() const { return 0; }
+};
+
+}  // namespace diwarp::llp

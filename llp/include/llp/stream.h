@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include "base/bytes.h"
+#include "diwarp/address.h"
+
+namespace diwarp::llp {
+
+enum class IoStatus : uint8_t {
+  ok,           ///< `bytes` were moved, at least one
+  would_block,  ///< nothing can be moved now
+  closed,       ///< the peer ended the stream in order (receive only)
+  failed,       ///< the stream is broken (reset, timed out); `error` is an errno
+};
+
+struct IoResult {
+  IoStatus status = IoStatus::ok;
+  size_t bytes = 0;
+  int error = 0;
+};
+
+/// A reliable, ordered byte stream (TCP). All calls are non-blocking and made by one thread at a
+/// time (the engine that owns the stream). Destruction closes it: in order if all was received and
+/// sent, else with a reset.
+class Stream {
+ public:
+  virtual ~Stream() = default;
+
+  /// Gathers `pieces` in order; may take only a part.
+  virtual IoResult send(std::span<const ConstBytes> pieces) = 0;
+
+  virtual IoResult receive(Bytes buffer) = 0;
+
+  /// Ends the sending direction in order (FIN) after everything sent so far.
+  virtual void shutdown_send() = 0;
+
+  /// Breaks the stream at once (RST).
+  virtual void abort() = 0;
+
+  /// The effective maximum segment size, in bytes (RFC 5044 section 4.4, EMSS).
+  virtual size_t maximum_segment() const = 0;
+
+  virtual Address local_address() const = 0;
+  virtual Address peer_address() const = 0;
+
+  /// A descriptor that polls readable and writable like the stream; -1 where there is none.
+  virtual int descriptor() const { return -1; }
+
+  /// For streams without a descriptor: called, from any thread, when the stream may be read or
+  /// written again.
+  virtual void on_ready(std::function<void()> /*callback*/) {}
+};
+
+}  // namespace diwarp::llp
