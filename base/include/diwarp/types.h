@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "diwarp/address.h"
+#include "diwarp/export.h"
+
+/// The plain values of the verbs: what work requests, completions and attributes are made of.
+/// Names follow libibverbs; where a rule comes from an RFC, its clause stands beside it.
+namespace diwarp {
+
+/// Steering tag: 32 random bits that name a registered memory region (RFC 5040 section 2.1). The
+/// same value is the region's local and remote key.
+using STag = uint32_t;
+
+/// The longest message of any operation, in bytes (1 GiB).
+inline constexpr uint64_t kMaxMessage = uint64_t{1} << 30;
+
+/// The longest private data of a connection request or reply, in bytes (RFC 5044 section 7.1).
+inline constexpr size_t kMaxPrivateData = 512;
+
+/// What may be done with a memory region. A region may always be read locally.
+enum class Access : uint32_t {
+  none = 0,
+  local_write = 1,   ///< receives may place into it
+  remote_write = 2,  ///< peers may write into it (needs local_write)
+  remote_read = 4,   ///< peers may read from it
+};
+
+constexpr Access operator|(Access a, Access b) {
+  return static_cast<Access>(static_cast<uint32_t>(a) | static_cast<uint32_t>(b));
+}
+constexpr Access operator&(Access a, Access b) {
+  return static_cast<Access>(static_cast<uint32_t>(a) & static_cast<uint32_t>(b));
+}
+/// True if `have` grants everything in `want`.
+constexpr bool grants(Access have, Access want) { return (have & want) == want; }
+
+/// Scatter/gather element: `length` bytes at `address`, inside the region named by `lkey`.
+struct Sge {
+  void* address = nullptr;
+  uint32_t length = 0;
+  STag lkey = 0;
+};
+
+enum class QpType : uint8_t {
+  rc,  ///< reliable connection: iWARP over MPA/TCP
+  ud,  ///< unreliable datagram: datagram-iWARP over UDP
+};
+
+/// The states of a queue pair. docs/architecture.md has the table of legal transitions.
+enum class QpState : uint8_t {
+  reset,    ///< nothing may be posted; the queues are empty
+  init,     ///< receives may be posted
+  rts,      ///< ready to send: sends and receives may be posted
+  closing,  ///< RC only: an orderly disconnect is under way; nothing may be posted
+  error,    ///< what is posted is flushed
+};
+
+enum class WcStatus : uint8_t {
+  success,
+  local_length_error,      ///< a message was longer than the receive it found (RC)
+  local_qp_operation_error,///< the network refused the message; `vendor_error` is an errno
+  local_protection_error,  ///< an SGE lies outside its region, or the region is unknown, of another
+                           ///< protection domain, or not writable (receive)
+  wr_flush_error,          ///< the queue pair left the state in which the request could be done
+  general_error,           ///< a peer broke the protocol, or the connection was lost meanwhile
+};
+
+enum class WcOpcode : uint8_t { send, recv };
+
+DIWARP_EXPORT std::string_view to_string(QpType type);
+DIWARP_EXPORT std::string_view to_string(QpState state);
+DIWARP_EXPORT std::string_view to_string(WcStatus status);
+DIWARP_EXPORT std::string_view to_string(WcOpcode opcode);
+
+/// One entry of a completion queue. With a status other than success only `wr_id`, `status`,
+/// `vendor_error`, `opcode` and `qp_number` are meaningful.
+struct WorkCompletion {
+  uint64_t wr_id = 0;
+  WcStatus status = WcStatus::success;
+  WcOpcode opcode = WcOpcode::send;
+  bool solicited = false;      ///< recv: the sender asked for a solicited event
+  uint32_t vendor_error = 0;   ///< an errno where the network refused, else 0
+  uint32_t byte_count = 0;     ///< recv: bytes of the message; send: bytes sent
+  uint32_t qp_number = 0;      ///< the local queue pair
+  Address source;              ///< UD recv: address and port the message came from
+};
+
+/// Options of one send, to be combined with |.
+enum class SendFlags : uint8_t {
+  none = 0,
+  signaled = 1,     ///< ask for a completion on success (failures always complete)
+  solicited = 2,    ///< raise a solicited event at the peer (RFC 5040 section 4.3)
+  inline_data = 4,  ///< copy the data at post time; the SGEs need no lkey and may be reused at once
+};
+
+constexpr SendFlags operator|(SendFlags a, SendFlags b) {
+  return static_cast<SendFlags>(static_cast<uint8_t>(a) | static_cast<uint8_t>(b));
+}
+constexpr bool has_flag(SendFlags flags, SendFlags flag) {
+  return (static_cast<uint8_t>(flags) & static_cast<uint8_t>(flag)) != 0;
+}
+
+/// A Send. The list of SGEs is copied at post time; the memory it names is used until completion.
+struct SendWorkRequest {
+  uint64_t wr_id = 0;
+  std::span<const Sge> sges = {};
+  SendFlags flags = SendFlags::signaled;
+  Address destination = {};  ///< UD: address and port of the peer's queue pair; RC: ignored
+  uint32_t q_key = 0;        ///< UD: must equal the peer's Q_Key
+};
+
+/// A receive: where the next message goes.
+struct ReceiveWorkRequest {
+  uint64_t wr_id = 0;
+  std::span<const Sge> sges = {};
+};
+
+}  // namespace diwarp

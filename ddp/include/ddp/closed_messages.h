@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace diwarp::ddp {
+
+/// True if `a` comes before `b` in serial number arithmetic (RFC 1982).
+constexpr bool msn_before(uint32_t a, uint32_t b) { return static_cast<int32_t>(a - b) < 0; }
+
+/// Which messages of one source are over (delivered, timed out, given up), so that late or
+/// duplicate segments touch nothing. It remembers the newest `limit` closed MSNs and a floor, the
+/// highest MSN it has forgotten: at or below the floor counts as closed. MSNs that follow each other
+/// share one entry; a source that sends in order costs one entry and no allocation after the first.
+class ClosedMessages {
+ public:
+  static constexpr size_t kDefaultLimit = 1024;
+
+  explicit ClosedMessages(size_t limit = kDefaultLimit) : limit_(limit) {}
+
+  bool contains(uint32_t msn) const;
+
+  /// Marks `msn` as over. False if it already was.
+  bool close(uint32_t msn);
+
+  /// Number of MSNs remembered one by one (at most the limit).
+  size_t remembered() const { return remembered_; }
+
+ private:
+  struct Run {
+    uint32_t first;
+    uint32_t last;  // inclusive
+  };
+  void forget_oldest();
+
+  std::vector<Run> runs_;  // in serial order, disjoint, never adjacent
+  size_t limit_;
+  size_t remembered_ = 0;
+  bool has_floor_ = false;
+  uint32_t floor_ = 0;
+};
+
+}  // namespace diwarp::ddp

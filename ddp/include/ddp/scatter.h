@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/bytes.h"
+#include "diwarp/types.h"
+
+namespace diwarp::ddp {
+
+/// Sum of the lengths of a scatter/gather list, in bytes.
+uint64_t total_length(std::span<const Sge> sges);
+
+/// Copies `bytes` into the list, starting `offset` bytes from its beginning. The list must have
+/// room for offset + bytes.size().
+void scatter(std::span<const Sge> sges, uint64_t offset, ConstBytes bytes);
+
+/// Walks a scatter/gather list forward and hands out pieces of it. Remembers where it is, so that
+/// slicing a message into segments in order costs no search.
+class SgeCursor {
+ public:
+  SgeCursor() = default;
+  explicit SgeCursor(std::span<const Sge> sges) : sges_(sges) {}
+
+  /// Moves to `offset` bytes from the beginning (any direction).
+  void seek(uint64_t offset);
+
+  /// Writes the pieces of the next `length` bytes to the front of `out` and steps over them.
+  /// Returns the number of pieces, or 0 with nothing moved if `out` is too small (length > 0).
+  size_t take(uint64_t length, std::span<ConstBytes> out);
+
+ private:
+  std::span<const Sge> sges_;
+  size_t index_ = 0;
+  uint64_t within_ = 0;
+};
+
+}  // namespace diwarp::ddp
