@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "diwarp/detail/handle.h"
+#include "diwarp/device.h"
+#include "diwarp/error.h"
+#include "diwarp/queue_pair.h"
+
+namespace diwarp {
+
+namespace rnic {
+class Listener;
+class ConnectionRequest;
+}  // namespace rnic
+
+/// The peer answered a connection request with a reject.
+class DIWARP_EXPORT RejectedError : public Error {
+ public:
+  RejectedError(const std::string& sentence, std::vector<std::byte> private_data)
+      : Error(make_error_code(Errc::rejected), sentence), private_data_(std::move(private_data)) {}
+  const std::vector<std::byte>& private_data() const { return private_data_; }
+
+ private:
+  std::vector<std::byte> private_data_;
+};
+
+struct AcceptOptions {
+  /// Up to 512 bytes that connect() returns at the peer.
+  std::span<const std::byte> private_data = {};
+  /// Use CRCs even if the peer does not ask for them.
+  bool crc = true;
+};
+
+/// A peer that wants a connection. Dropping it unanswered rejects it.
+class DIWARP_EXPORT ConnectionRequest {
+ public:
+  std::span<const std::byte> private_data() const;
+  Address peer_address() const;
+
+  /// Answers and hands the connection to `qp`, an RC queue pair in init, which is then in rts. As
+  /// MPA has it, this side's first message waits until the peer's first has come (RFC 5044 section
+  /// 7.1.2). Throws Error: invalid_state, connection_lost.
+  void accept(QueuePair& qp, const AcceptOptions& options = {});
+
+  /// Answers no, with up to 512 bytes of private data.
+  void reject(std::span<const std::byte> private_data = {});
+
+  explicit ConnectionRequest(std::shared_ptr<rnic::ConnectionRequest> impl);
+
+ private:
+  detail::Handle<rnic::ConnectionRequest> impl_;
+};
+
+struct ListenOptions {
+  int backlog = 128;
+  /// A peer that has not sent its whole MPA request by then is dropped (RFC 5044 section 7.1).
+  Duration request_timeout = std::chrono::seconds(5);
+  /// Requests that may wait for get_request(); more are dropped.
+  size_t max_requests = 1024;
+};
+
+/// Listens for RC connections on a TCP port of the device's address.
+class DIWARP_EXPORT Listener {
+ public:
+  /// Port 0: a free one. Throws Error(address_in_use) and the like.
+  Listener(const Device& device, uint16_t port, const ListenOptions& options = {});
+
+  /// The next request; nothing after `timeout` (negative: waits for ever).
+  std::optional<ConnectionRequest> get_request(Duration timeout);
+
+  Address address() const;
+
+ private:
+  detail::Handle<rnic::Listener> impl_;
+};
+
+}  // namespace diwarp

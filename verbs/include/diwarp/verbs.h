@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// The whole public interface of diwarp. Start with docs/architecture.md, or with the program in
+/// README.md.
+
+#include "diwarp/address.h"           // IWYU pragma: export
+#include "diwarp/completion_queue.h"  // IWYU pragma: export
+#include "diwarp/connection.h"        // IWYU pragma: export
+#include "diwarp/device.h"            // IWYU pragma: export
+#include "diwarp/error.h"             // IWYU pragma: export
+#include "diwarp/memory.h"            // IWYU pragma: export
+#include "diwarp/queue_pair.h"        // IWYU pragma: export
+#include "diwarp/types.h"             // IWYU pragma: export
