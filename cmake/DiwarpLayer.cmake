@@ -12,3 +12,10 @@ function(diwarp_layer name)
   list(TRANSFORM LAYER_USES PREPEND diwarp_)
   target_link_libraries(diwarp_${name} PUBLIC ${LAYER_USES} PRIVATE diwarp_settings ${LAYER_PRIVATE})
 endfunction()
+
+# Adds a folder if it holds a CMakeLists.txt.
+function(diwarp_add_folder folder)
+  if(EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/${folder}/CMakeLists.txt")
+    add_subdirectory(${folder})
+  endif()
+endfunction()
