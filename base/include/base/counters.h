@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace diwarp {
+
+/// Every counter: its name and what it counts. This table is the only place to add one.
+// clang-format off
+#define DIWARP_COUNTERS(X)                                                                  \
+  X(rx_datagrams,           "datagrams received")                                           \
+  X(rx_bytes,               "UDP payload bytes received")                                   \
+  X(tx_datagrams,           "datagrams handed to the link")                                 \
+  X(tx_bytes,               "UDP payload bytes handed to the link")                         \
+  X(drop_truncated,         "datagrams too short for the headers they claim")               \
+  X(drop_version,           "datagrams of an unknown wire format version")                  \
+  X(drop_class,             "datagrams of an unknown class")                                \
+  X(drop_flags,             "datagrams with an unknown flag")                               \
+  X(drop_reserved,          "datagrams with a reserved bit set")                            \
+  X(drop_crc,               "datagrams whose CRC32C does not match")                        \
+  X(drop_opcode,            "datagrams with an opcode that is unknown or not allowed there") \
+  X(drop_ddp_version,       "datagrams whose DDP version is not 1")                         \
+  X(drop_rdmap_version,     "datagrams whose RDMAP version is not 1")                       \
+  X(drop_queue_number,      "untagged segments for a queue that their opcode does not use") \
+  X(drop_q_key,             "segments with another Q_Key than the queue pair's")            \
+  X(drop_state,             "segments for a queue pair that does not receive in its state") \
+  X(drop_oversized,         "segments that reach beyond the message they claim, or its limit") \
+  X(drop_no_receive,        "segments of Sends that found no posted receive")               \
+  X(drop_receive_too_small, "segments of Sends longer than the posted receive")             \
+  X(drop_late,              "segments of messages that were reported already")              \
+  X(drop_duplicate,         "segments whose bytes were all placed before")                  \
+  X(drop_contradiction,     "segments that contradict others of their message")             \
+  X(drop_range_limit,       "segments that would add a range to a full validity map")       \
+  X(drop_share,             "segments from a source that exhausted its share of receives")  \
+  X(drop_no_context,        "segments that found no room for a new message")                \
+  X(drop_sources_full,      "segments from new sources that found no room")                 \
+  X(drop_stag,              "tagged segments with an STag that is unknown or not valid here") \
+  X(drop_access,            "tagged segments without the access right they need")           \
+  X(drop_bounds,            "tagged segments that reach outside their region")              \
+  X(message_timeouts,       "incomplete messages that were closed by their timeout")        \
+  X(rx_overflow,            "datagrams the kernel dropped for want of receive buffer")      \
+  X(tx_errors,              "datagrams the kernel refused to send")                         \
+  X(tx_would_block,         "times a send had to wait for room in the socket buffer")       \
+  X(rc_connections,         "RC connections established")                                   \
+  X(rc_disconnects,         "RC connections ended in order")                                \
+  X(rc_resets,              "RC connections lost without an orderly end")                   \
+  X(rc_protocol_errors,     "RC connections ended because the peer broke the protocol")     \
+  X(rc_crc_errors,          "FPDUs whose CRC32C does not match")                            \
+  X(rc_rx_fpdus,            "FPDUs received")                                               \
+  X(rc_tx_fpdus,            "FPDUs sent")                                                   \
+  X(rc_rx_bytes,            "TCP payload bytes received on RC connections")                 \
+  X(rc_tx_bytes,            "TCP payload bytes sent on RC connections")                     \
+  X(mpa_rejects,            "MPA connection requests that either side rejected")            \
+  X(mpa_bad_requests,       "malformed MPA request or reply frames")                        \
+  X(mpa_timeouts,           "MPA negotiations that took too long")
+// clang-format on
+
+enum class Counter : uint16_t {
+#define DIWARP_COUNTER_ENUMERATOR(name, description) name,
+  DIWARP_COUNTERS(DIWARP_COUNTER_ENUMERATOR)
+#undef DIWARP_COUNTER_ENUMERATOR
+};
+
+/// One value per Counter. Any thread may read; add() is for the one thread (at a time) that owns
+/// them, add_shared() for all others, and the two must not meet on the same counter.
+class Counters {
+ public:
+  void add(Counter counter, uint64_t n = 1) {
+    std::atomic<uint64_t>& value = values_[index(counter)];
+    value.store(value.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+  }
+
+  void add_shared(Counter counter, uint64_t n = 1) {
+    values_[index(counter)].fetch_add(n, std::memory_order_relaxed);
+  }
+
+  uint64_t get(Counter counter) const {
+    return values_[index(counter)].load(std::memory_order_relaxed);
+  }
+
+  static constexpr size_t count() { return kNames.size(); }
+  static constexpr std::string_view name(Counter counter) { return kNames[index(counter)]; }
+  static constexpr std::string_view description(Counter counter) {
+    return kDescriptions[index(counter)];
+  }
+
+ private:
+  static constexpr size_t index(Counter counter) { return static_cast<size_t>(counter); }
+
+#define DIWARP_COUNTER_NAME(name, description) std::string_view{#name},
+#define DIWARP_COUNTER_DESCRIPTION(name, description) std::string_view{description},
+  static constexpr auto kNames = std::to_array({DIWARP_COUNTERS(DIWARP_COUNTER_NAME)});
+  static constexpr auto kDescriptions =
+      std::to_array({DIWARP_COUNTERS(DIWARP_COUNTER_DESCRIPTION)});
+#undef DIWARP_COUNTER_NAME
+#undef DIWARP_COUNTER_DESCRIPTION
+
+  std::array<std::atomic<uint64_t>, kNames.size()> values_{};
+};
+
+}  // namespace diwarp

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/bytes.h"
+
+namespace diwarp {
+
+/// One implementation of CRC32C (Castagnoli, RFC 3720 section 12.1). `update` carries the raw
+/// state: it starts as all ones and is inverted at the end by the caller.
+struct Crc32cBackend {
+  const char* name;
+  uint32_t (*update)(uint32_t state, ConstBytes data);
+};
+
+/// Those that work on this machine, in order of preference.
+std::span<const Crc32cBackend> crc32c_backends();
+
+/// The name of the one in use.
+const char* crc32c_backend();
+
+/// Portable: slicing by eight.
+uint32_t crc32c_table_update(uint32_t state, ConstBytes data);
+/// The processor's crc32 instruction; only where crc32c_backends() lists it.
+uint32_t crc32c_sse42_update(uint32_t state, ConstBytes data);
+/// ISA-L's crc32_iscsi; only where crc32c_backends() lists it.
+uint32_t crc32c_isal_update(uint32_t state, ConstBytes data);
+/// The one in use.
+uint32_t crc32c_update(uint32_t state, ConstBytes data);
+
+/// CRC32C of bytes that come in pieces.
+class Crc32c {
+ public:
+  void update(ConstBytes data) { state_ = crc32c_update(state_, data); }
+  uint32_t value() const { return ~state_; }
+
+ private:
+  uint32_t state_ = ~uint32_t{0};
+};
+
+/// CRC32C of one buffer: 0xE3069283 for the digits "123456789".
+inline uint32_t crc32c(ConstBytes data) { return ~crc32c_update(~uint32_t{0}, data); }
+
+}  // namespace diwarp

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <system_error>
+
+#include <diwarp/export.h>
+
+namespace diwarp {
+
+/// What the library's own calls can refuse. Each has a message that says what to do, and an errno
+/// value as its error condition, so that `code == std::errc::timed_out` works.
+enum class Errc {
+  queue_full = 1,
+  invalid_state,
+  too_many_sges,
+  inline_too_large,
+  message_too_large,
+  invalid_destination,
+  unsupported_operation,
+  invalid_argument,
+  device_gone,
+  timed_out,
+  rejected,
+  connection_lost,
+  protocol_error,
+  address_in_use,
+  no_resources,
+};
+
+/// The category "diwarp" of Errc.
+DIWARP_EXPORT const std::error_category& error_category() noexcept;
+
+/// Found by std::error_code, which thus converts from Errc.
+inline std::error_code make_error_code(Errc code) noexcept {
+  return {static_cast<int>(code), error_category()};
+}
+
+/// What set-up calls throw: a code (Errc or an errno of the system) and a sentence about the case.
+class DIWARP_EXPORT Error : public std::system_error {
+ public:
+  Error(std::error_code code, const std::string& sentence) : std::system_error(code, sentence) {}
+};
+
+}  // namespace diwarp
+
+template <>
+struct std::is_error_code_enum<diwarp::Errc> : std::true_type {};
