@@ -1,0 +1,58 @@
+# libdiwarp: the objects of all layers in one library, shared (diwarp::diwarp) and static
+# (diwarp::diwarp_static), with its headers, a CMake package and a pkg-config file.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(objects)
+foreach(layer base llp mpa ddp rdmap rnic verbs)
+  list(APPEND objects $<TARGET_OBJECTS:diwarp_${layer}>)
+endforeach()
+set(header_folders "${PROJECT_SOURCE_DIR}/base/include" "${PROJECT_SOURCE_DIR}/verbs/include")
+set(package_folder "${CMAKE_INSTALL_LIBDIR}/cmake/diwarp")
+
+# The layers stand in no interface: who links the library sees its public headers alone.
+function(diwarp_library target type exported_as)
+  add_library(${target} ${type} ${objects})
+  add_library(diwarp::${exported_as} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME diwarp EXPORT_NAME ${exported_as})
+  target_compile_features(${target} INTERFACE cxx_std_20)
+  target_include_directories(${target} INTERFACE
+    "$<BUILD_INTERFACE:${header_folders}>" $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  install(TARGETS ${target} EXPORT ${exported_as})
+  install(EXPORT ${exported_as} NAMESPACE diwarp:: DESTINATION "${package_folder}"
+    FILE ${exported_as}-targets.cmake)
+endfunction()
+
+diwarp_library(diwarp_shared SHARED diwarp)
+set(map "${PROJECT_SOURCE_DIR}/cmake/libdiwarp.map")
+set_target_properties(diwarp_shared PROPERTIES
+  VERSION ${PROJECT_VERSION} SOVERSION 0 LINK_DEPENDS "${map}")
+target_link_options(diwarp_shared PRIVATE "LINKER:--version-script=${map}")
+if(NOT DIWARP_SANITIZE)
+  target_link_options(diwarp_shared PRIVATE LINKER:--no-undefined)
+endif()
+# For what the layers need from outside; their own objects are in already.
+target_link_libraries(diwarp_shared PRIVATE diwarp_verbs)
+
+diwarp_library(diwarp_static STATIC diwarp_static)
+target_link_libraries(diwarp_static PRIVATE Threads::Threads spdlog::spdlog PkgConfig::liburing)
+set(private_modules "spdlog liburing")
+if(isal_FOUND)
+  target_link_libraries(diwarp_static PRIVATE PkgConfig::isal)
+  string(APPEND private_modules " libisal")
+endif()
+
+foreach(folder IN LISTS header_folders)
+  install(DIRECTORY "${folder}/diwarp" TYPE INCLUDE FILES_MATCHING PATTERN "*.h")
+endforeach()
+
+configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/diwarp-config.cmake.in"
+  "${PROJECT_BINARY_DIR}/diwarp-config.cmake" INSTALL_DESTINATION "${package_folder}")
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/diwarp-config-version.cmake"
+  COMPATIBILITY SameMinorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/diwarp-config.cmake"
+  "${PROJECT_BINARY_DIR}/diwarp-config-version.cmake" DESTINATION "${package_folder}")
+# From the folder of the pkg-config file to the prefix, so that an installed tree can move.
+file(RELATIVE_PATH to_prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
+configure_file("${PROJECT_SOURCE_DIR}/cmake/diwarp.pc.in" "${PROJECT_BINARY_DIR}/diwarp.pc" @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/diwarp.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
