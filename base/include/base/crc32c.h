@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
+#include "base/byte_order.h"
 #include "base/bytes.h"
 
 namespace diwarp {
@@ -18,7 +20,7 @@ struct Crc32cBackend {
 /// Those that work on this machine, in order of preference.
 std::span<const Crc32cBackend> crc32c_backends();
 
-/// The name of the one in use.
+/// The name of the one in use (for all but short data).
 const char* crc32c_backend();
 
 /// Portable: slicing by eight.
@@ -27,7 +29,7 @@ uint32_t crc32c_table_update(uint32_t state, ConstBytes data);
 uint32_t crc32c_sse42_update(uint32_t state, ConstBytes data);
 /// ISA-L's crc32_iscsi; only where crc32c_backends() lists it.
 uint32_t crc32c_isal_update(uint32_t state, ConstBytes data);
-/// The one in use.
+/// The quickest for this length.
 uint32_t crc32c_update(uint32_t state, ConstBytes data);
 
 /// CRC32C of bytes that come in pieces.
@@ -42,5 +44,15 @@ class Crc32c {
 
 /// CRC32C of one buffer: 0xE3069283 for the digits "123456789".
 inline uint32_t crc32c(ConstBytes data) { return ~crc32c_update(~uint32_t{0}, data); }
+
+/// A CRC32C on the wire: the coefficient of x^31 is the first bit sent, which makes the value's low
+/// byte the first (RFC 3720 section 12.1 and appendix B.4, RFC 5044 section 4.4): 32 zero bytes
+/// give aa 36 91 8a.
+inline void store_crc32c(std::byte* target, uint32_t crc) {
+  store_be<uint32_t>(target, __builtin_bswap32(crc));
+}
+inline uint32_t load_crc32c(const std::byte* source) {
+  return __builtin_bswap32(load_be<uint32_t>(source));
+}
 
 }  // namespace diwarp

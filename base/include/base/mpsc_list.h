@@ -24,13 +24,15 @@ class MpscList {
     MpscNode* newest = newest_.load(std::memory_order_relaxed);
     do {
       node.next.store(newest, std::memory_order_relaxed);
-      // Release: the consumer sees everything that was written before push().
-    } while (!newest_.compare_exchange_weak(newest, &node, std::memory_order_release,
+      // The consumer sees everything that was written before push(). Sequentially consistent, so
+      // that "push, then try a lock" and "unlock, then empty()" cannot both miss each other, if
+      // the lock is so too. SpinFlag is not: between its unlock() and empty() stands a fence.
+    } while (!newest_.compare_exchange_weak(newest, &node, std::memory_order_seq_cst,
                                             std::memory_order_relaxed));
     return newest == nullptr;
   }
 
-  bool empty() const { return newest_.load(std::memory_order_relaxed) == nullptr; }
+  bool empty() const { return newest_.load(std::memory_order_seq_cst) == nullptr; }
 
   /// Consumer. Detaches all nodes and returns the oldest; the others follow through `next`, in the
   /// order of their push(). Read `next` before handing a node back.

@@ -78,7 +78,7 @@ class TimerQueue {
   size_t size() const { return heap_.size(); }
 
  private:
-  // The deadline stands here too, so that sifting does not touch the timers' cache lines to compare.
+  // The deadline stands here too, so that comparing does not touch the timers' cache lines.
   struct Entry {
     Time deadline;
     Timer* timer;

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unit/base/allocations.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+namespace {
+
+std::atomic<size_t> count{0};
+
+void* take(size_t size) noexcept {
+  count.fetch_add(1, std::memory_order_relaxed);
+  return std::malloc(size == 0 ? 1 : size);
+}
+
+void* take_or_throw(size_t size) {
+  void* memory = take(size);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace
+
+namespace diwarp::test {
+size_t allocations() { return count.load(std::memory_order_relaxed); }
+}  // namespace diwarp::test
+
+void* operator new(size_t size) { return take_or_throw(size); }
+void* operator new[](size_t size) { return take_or_throw(size); }
+void* operator new(size_t size, const std::nothrow_t&) noexcept { return take(size); }
+void* operator new[](size_t size, const std::nothrow_t&) noexcept { return take(size); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, size_t) noexcept { std::free(memory); }

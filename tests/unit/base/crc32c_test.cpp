@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/crc32c.h"
+
+#include <catch2/catch.hpp>
+#include <string_view>
+#include <vector>
+
+#include "base/random.h"
+
+using namespace diwarp;
+
+namespace {
+
+struct Vector {
+  std::vector<uint8_t> data;
+  uint32_t crc;
+};
+
+std::vector<uint8_t> counting(int first, int step) {
+  std::vector<uint8_t> result;
+  for (int i = 0; i < 32; ++i) result.push_back(static_cast<uint8_t>(first + i * step));
+  return result;
+}
+
+// RFC 3720 appendix B.4; the RFC shows the bytes as sent, least significant first.
+std::vector<Vector> rfc_vectors() {
+  return {
+      {std::vector<uint8_t>(32, 0x00), 0x8A9136AA},
+      {std::vector<uint8_t>(32, 0xFF), 0x62A8AB43},
+      {counting(0, 1), 0x46DD794E},
+      {counting(31, -1), 0x113FDB5C},
+      // An iSCSI SCSI Read (10) Command PDU.
+      {{0x01, 0xC0, 0, 0,    0, 0, 0, 0,    0,    0, 0, 0, 0, 0, 0, 0, 0x14, 0, 0, 0, 0, 0, 4, 0,
+        0,    0,    0, 0x14, 0, 0, 0, 0x18, 0x28, 0, 0, 0, 0, 0, 0, 0, 2,    0, 0, 0, 0, 0, 0, 0},
+       0xD9963A56},
+  };
+}
+
+ConstBytes view(const std::vector<uint8_t>& data) { return std::as_bytes(std::span(data)); }
+
+ConstBytes view(std::string_view text) { return std::as_bytes(std::span(text)); }
+
+std::vector<std::byte> noise(size_t size) {
+  Random random(3720);
+  std::vector<std::byte> result(size);
+  for (std::byte& byte : result) byte = static_cast<std::byte>(random.next());
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("every CRC32C backend gives the values of RFC 3720") {
+  REQUIRE(crc32c_backends().size() >= 1);
+  for (const Crc32cBackend& backend : crc32c_backends()) {
+    CAPTURE(backend.name);
+    CHECK(~backend.update(~0u, view("123456789")) == 0xE3069283);
+    for (const Vector& vector : rfc_vectors()) {
+      CHECK(~backend.update(~0u, view(vector.data)) == vector.crc);
+    }
+  }
+}
+
+TEST_CASE("the CRC32C in use gives the values of RFC 3720") {
+  CHECK(crc32c(view("123456789")) == 0xE3069283);
+  CHECK(crc32c({}) == 0);
+  for (const Vector& vector : rfc_vectors()) CHECK(crc32c(view(vector.data)) == vector.crc);
+}
+
+TEST_CASE("all CRC32C backends agree at every short length and alignment") {
+  const auto data = noise(320);
+  size_t disagreements = 0;
+  for (size_t offset = 0; offset < 16; ++offset) {
+    for (size_t length = 0; length <= 300; ++length) {
+      const ConstBytes part = ConstBytes(data).subspan(offset, length);
+      const uint32_t expected = crc32c_table_update(0x12345678, part);
+      if (crc32c_update(0x12345678, part) != expected) ++disagreements;
+      for (const Crc32cBackend& backend : crc32c_backends()) {
+        if (backend.update(0x12345678, part) != expected) ++disagreements;
+      }
+    }
+  }
+  CHECK(disagreements == 0);
+}
+
+TEST_CASE("all CRC32C backends agree on long data") {
+  const auto data = noise(70001);
+  const uint32_t expected = crc32c_table_update(~0u, data);
+  for (const Crc32cBackend& backend : crc32c_backends()) {
+    CAPTURE(backend.name);
+    CHECK(backend.update(~0u, data) == expected);
+  }
+  CHECK(crc32c(data) == ~expected);
+}
+
+TEST_CASE("a CRC32C does not depend on how the data is split") {
+  const auto data = noise(600);
+  const uint32_t expected = crc32c(data);
+  size_t disagreements = 0;
+  for (size_t split = 0; split <= data.size(); ++split) {
+    Crc32c crc;
+    crc.update(ConstBytes(data).first(split));
+    crc.update({});
+    crc.update(ConstBytes(data).subspan(split));
+    if (crc.value() != expected) ++disagreements;
+  }
+  CHECK(disagreements == 0);
+}
+
+TEST_CASE("a single flipped bit changes the CRC32C") {
+  auto data = noise(64);
+  const uint32_t before = crc32c(data);
+  for (std::byte& byte : data) {
+    byte ^= std::byte{0x10};
+    CHECK(crc32c(data) != before);
+    byte ^= std::byte{0x10};
+  }
+}
+
+TEST_CASE("the name of the CRC32C backend in use is that of the first") {
+  CHECK(crc32c_backend() == std::string_view(crc32c_backends().front().name));
+  CHECK(crc32c_backends().back().name == std::string_view("table"));
+}
+
+TEST_CASE("a CRC32C goes on the wire as RFC 3720 shows it") {
+  const std::vector<std::byte> zeros(32);
+  std::vector<std::byte> wire(4);
+  store_crc32c(wire.data(), crc32c(zeros));
+  CHECK(wire == std::vector{std::byte{0xAA}, std::byte{0x36}, std::byte{0x91}, std::byte{0x8A}});
+  CHECK(load_crc32c(wire.data()) == 0x8A9136AA);
+}
