@@ -32,7 +32,8 @@ class Reassembly {
   void open(uint64_t capacity);
 
   /// Judges a segment of `length` bytes at `offset` and, if there is no fault, records it; the
-  /// caller then places its bytes. Zero-length segments carry only the L bit.
+  /// caller then places its bytes. A segment with a fault changes nothing. Zero-length segments
+  /// carry only the L bit; one that tells nothing new is a duplicate.
   SegmentFault add(uint64_t offset, uint64_t length, bool last);
 
   /// True when the length is known and every byte below it has arrived.
@@ -42,6 +43,9 @@ class Reassembly {
   uint64_t placed() const { return ranges_.covered(); }
 
  private:
+  SegmentFault judge(uint64_t offset, uint64_t length, bool last) const;
+  SegmentFault judge_overlap(uint64_t begin, uint64_t end, bool last) const;
+
   IntervalSet ranges_{kMaxRanges};
   uint64_t capacity_ = 0;
   uint64_t highest_ = 0;  // end of the furthest segment so far

@@ -34,7 +34,8 @@ class SgeCursor {
  private:
   std::span<const Sge> sges_;
   size_t index_ = 0;
-  uint64_t within_ = 0;
+  uint64_t within_ = 0;    // of sges_[index_]
+  uint64_t position_ = 0;  // of the whole list
 };
 
 }  // namespace diwarp::ddp

@@ -29,7 +29,8 @@ struct Region {
 enum class RegionFault : uint8_t { none, unknown_stag, wrong_domain, access, bounds, wrap };
 
 /// Checks `length` bytes at tagged offset `offset` of `region` (null: unknown). Safe against 64-bit
-/// wrap; a length of zero is checked like any other.
+/// wrap; a length of zero is checked like any other and may stand at the region's very end. What
+/// wraps lies outside any region whose own offsets do not, so that `wrap` is told only of others.
 RegionFault check_tagged(const Region* region, uint32_t protection_domain, Access want,
                          uint64_t offset, uint64_t length);
 
@@ -40,8 +41,10 @@ RegionFault check_local(const Region* region, uint32_t protection_domain, Access
 /// The map from STags to regions, shared by all engines of a device.
 ///
 /// Readers (find) hold no lock; they must be inside a quiescence section of the owner (the engine's
-/// baton). Writers take a mutex, unpublish, and call `quiesce`, which returns only when every reader
-/// that may have seen the old state is done; only then is memory reused.
+/// baton). Writers take a mutex, unpublish, and call `quiesce`, which returns only when every
+/// reader that may have seen the old state is done; only then is memory reused. `quiesce` is called
+/// without the mutex, from insert() (when the table grows) and erase(); never call these as a
+/// reader.
 class STagTable {
  public:
   using Quiesce = std::function<void()>;
@@ -52,7 +55,8 @@ class STagTable {
   STagTable(const STagTable&) = delete;
   STagTable& operator=(const STagTable&) = delete;
 
-  /// Adds a region under a fresh random STag (never 0), which is returned. `region.stag` is ignored.
+  /// Adds a region under a fresh random STag (never 0), which is returned. `region.stag` is
+  /// ignored.
   STag insert(Region region);
 
   /// Removes a region; false if it is not there. When it returns no reader uses the region.
@@ -65,13 +69,15 @@ class STagTable {
 
  private:
   struct Slots;
-  void grow();
+  STag draw_stag(Slots& slots) const;
+  /// Publishes a roomier (or cleaner) array; the caller frees the returned one after quiescence.
+  Slots* replace_slots();
 
   Quiesce quiesce_;
   RandomSource random_;
   mutable std::mutex mutex_;  // writers
   std::atomic<Slots*> slots_;
-  size_t used_ = 0;
+  size_t used_ = 0;  // regions; guarded by the mutex
 };
 
 }  // namespace diwarp::ddp

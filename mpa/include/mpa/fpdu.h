@@ -7,7 +7,8 @@
 #include "base/bytes.h"
 #include "base/crc32c.h"
 
-/// Framed PDUs (RFC 5044 section 4): ULPDU length (2), ULPDU, padding to a multiple of four, CRC (4).
+/// Framed PDUs (RFC 5044 section 4): ULPDU length (2), ULPDU, padding to a multiple of four (0 to
+/// 3), CRC (4).
 namespace diwarp::mpa {
 
 inline constexpr size_t kLengthBytes = 2;
@@ -45,9 +46,10 @@ enum class DeframeStatus : uint8_t {
 
 struct Deframed {
   DeframeStatus status = DeframeStatus::incomplete;
-  ConstBytes ulpdu;
+  ConstBytes ulpdu = {};
   size_t consumed = 0;  ///< bytes of the stream that the FPDU takes
-  size_t needed = 0;    ///< incomplete: bytes of the stream, from its front, that will settle it
+  size_t needed = 0;    ///< incomplete: bytes, from the front of the stream, to have before asking
+                        ///< again; never more than the FPDU takes
 };
 
 /// Looks for an FPDU at the front of `stream`.

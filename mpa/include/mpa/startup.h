@@ -5,24 +5,25 @@
 #include <cstdint>
 
 #include "base/bytes.h"
+#include "diwarp/types.h"
 
 /// MPA's start-up frames (RFC 5044 section 7.1): key (16), flags (1), revision (1), private data
 /// length (2), private data.
 namespace diwarp::mpa {
 
 inline constexpr size_t kStartupHeaderBytes = 20;
-inline constexpr size_t kMaxPrivateData = 512;
+inline constexpr size_t kMaxPrivateData = diwarp::kMaxPrivateData;
 inline constexpr uint8_t kRevision = 1;
 
 enum class FrameKind : uint8_t { request, reply };
 
 struct StartupFrame {
   FrameKind kind = FrameKind::request;
-  bool markers = false;   ///< M: the sender of this frame wants to receive markers
-  bool crc = true;        ///< C
-  bool reject = false;    ///< R: meaningful in replies only
+  bool markers = false;  ///< M: the sender of this frame wants to receive markers
+  bool crc = true;       ///< C
+  bool reject = false;   ///< R: meaningful in replies only
   uint8_t revision = kRevision;
-  ConstBytes private_data;
+  ConstBytes private_data = {};
 };
 
 enum class StartupStatus : uint8_t {
@@ -34,15 +35,15 @@ enum class StartupStatus : uint8_t {
 
 struct ParsedStartup {
   StartupStatus status = StartupStatus::incomplete;
-  StartupFrame frame;   ///< private_data points into the parsed bytes
+  StartupFrame frame = {};  ///< private_data points into the parsed bytes
   size_t consumed = 0;
 };
 
 /// Writes a frame; `out` must hold 20 + private_data.size() bytes. Returns bytes written.
 size_t encode(const StartupFrame& frame, Bytes out);
 
-/// Reads a frame of the expected kind from the front of `in`. A wrong key is told at its first wrong
-/// byte, so that a peer that is not MPA is not waited for.
+/// Reads a frame of the expected kind from the front of `in`. A wrong key is told at its first
+/// wrong byte, so that a peer that is not MPA is not waited for.
 ParsedStartup parse_startup(ConstBytes in, FrameKind expected);
 
 /// What both sides know after the frames were exchanged.
@@ -59,13 +60,14 @@ enum class AgreementFault : uint8_t {
 
 struct AgreementResult {
   AgreementFault fault = AgreementFault::none;
-  Agreement agreement;
+  Agreement agreement = {};
 };
 
-/// The responder's view of a request (RFC 5044 section 7.1): CRC is used if either side asks.
+/// The responder's view of a request (RFC 5044 section 7.1): CRC is used if either side asks. The
+/// first fault in the order revision, markers counts; the reject bit means nothing here.
 AgreementResult judge_request(const StartupFrame& request, bool local_crc);
 
-/// The initiator's view of the reply.
+/// The initiator's view of the reply. The order of the faults is revision, rejected, markers.
 AgreementResult judge_reply(const StartupFrame& reply, bool local_crc);
 
 }  // namespace diwarp::mpa

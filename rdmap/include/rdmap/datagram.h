@@ -11,7 +11,7 @@
 
 /// The datagram wire format, version 1 (docs/wire-format.md): one DDP segment per UDP datagram.
 ///
-///   prefix (8) | immediate (8, if flagged) | DDP and RDMAP header | payload | CRC32C (4)
+///   prefix (8) | DDP and RDMAP header (18) | payload | CRC32C (4)
 namespace diwarp::rdmap {
 
 inline constexpr size_t kPrefixBytes = 8;
@@ -21,7 +21,8 @@ inline constexpr uint8_t kDatagramVersion = 1;
 enum class DatagramClass : uint8_t { unreliable = 0 };
 
 /// Bytes that a Send segment adds to its payload.
-inline constexpr size_t kSendOverhead = kPrefixBytes + ddp::kUntaggedHeaderBytes + kDatagramCrcBytes;
+inline constexpr size_t kSendOverhead =
+    kPrefixBytes + ddp::kUntaggedHeaderBytes + kDatagramCrcBytes;
 
 /// One segment of a Send over datagrams, in host order.
 struct SendSegment {
@@ -31,7 +32,7 @@ struct SendSegment {
   uint32_t q_key = 0;
   uint32_t msn = 0;
   uint32_t message_offset = 0;
-  ConstBytes payload;
+  ConstBytes payload = {};
 };
 
 /// Writes prefix and headers (kSendOverhead - 4 bytes) to the front of `out`, without the payload;
@@ -45,12 +46,12 @@ void encode_datagram_crc(uint32_t crc, Bytes out);
 struct ParsedDatagram {
   bool valid = false;
   Counter drop_reason = Counter::drop_truncated;  ///< when not valid
-  SendSegment segment;                            ///< when valid; payload points into the datagram
+  SendSegment segment = {};                       ///< when valid; payload points into the datagram
 };
 
 /// Judges a datagram in full, CRC included, in this order: length, version, class, flags, reserved
 /// bits, CRC, DDP version and reserved bits, RDMAP version, opcode, tagged bit, queue number, the
-/// solicited flag against the opcode, MO + payload within 32 bits and kMaxMessage.
+/// solicited flag against the opcode, MO + payload within kMaxMessage.
 ParsedDatagram parse_datagram(ConstBytes datagram);
 
 }  // namespace diwarp::rdmap

@@ -15,15 +15,16 @@ namespace diwarp::rdmap {
 /// 7.1 and end the connection.
 enum class StreamFault : uint8_t {
   none,
-  truncated,        ///< shorter than its header
+  truncated,  ///< shorter than its header
   ddp_version,
   rdmap_version,
-  opcode,           ///< unknown, or not allowed here
+  opcode,  ///< unknown, not allowed here, not with this form of header, or another than
+           ///< the message began with
   queue_number,
-  msn,              ///< not the next one of its queue
-  message_offset,   ///< not where the last segment ended
-  too_long,         ///< longer than the receive it found
-  terminated,       ///< the peer sent a Terminate
+  msn,             ///< not the next one of its queue
+  message_offset,  ///< not where the last segment ended
+  too_long,        ///< longer than kMaxMessage, or (told by the caller) than the receive it found
+  terminated,      ///< the peer sent a Terminate
 };
 
 /// One untagged segment of a Send, in host order.
@@ -32,7 +33,7 @@ struct StreamSegment {
   bool last = false;
   uint32_t msn = 0;
   uint32_t message_offset = 0;
-  ConstBytes payload;
+  ConstBytes payload = {};
 };
 
 /// Writes the header of a Send segment (18 bytes) to the front of `out`; returns bytes written.
@@ -44,7 +45,8 @@ class StreamReceiver {
  public:
   struct Result {
     StreamFault fault = StreamFault::none;
-    StreamSegment segment;  ///< without fault: a Send segment to place and, if last, to deliver
+    /// Without fault: a Send segment to place and, if last, to deliver.
+    StreamSegment segment = {};
   };
 
   /// Judges the next ULPDU. With a fault the stream is over.
@@ -54,9 +56,12 @@ class StreamReceiver {
   bool at_message_start() const { return !inside_; }
 
  private:
+  StreamFault follow(const StreamSegment& segment);
+
   uint32_t next_msn_ = 1;  // RFC 5041 section 5.3: the first MSN of each queue is 1
   uint32_t next_offset_ = 0;
-  bool inside_ = false;
+  bool inside_ = false;     // of a message
+  bool solicited_ = false;  // inside a message: what its first segment said
 };
 
 }  // namespace diwarp::rdmap

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ddp/reassembly.h"
+
+#include <algorithm>
+
+namespace diwarp::ddp {
+namespace {
+
+/// Whether `length` bytes at `offset` lie within the first `limit`; safe against 64-bit wrap.
+bool fits(uint64_t offset, uint64_t length, uint64_t limit) {
+  return offset <= limit && length <= limit - offset;
+}
+
+}  // namespace
+
+void Reassembly::open(uint64_t capacity) {
+  ranges_.clear();
+  capacity_ = capacity;
+  highest_ = 0;
+  length_.reset();
+}
+
+SegmentFault Reassembly::add(uint64_t offset, uint64_t length, bool last) {
+  const SegmentFault fault = judge(offset, length, last);
+  if (fault != SegmentFault::none) return fault;
+
+  const uint64_t end = offset + length;
+  if (length != 0 && ranges_.insert(offset, end) == InsertResult::full) {
+    return SegmentFault::range_limit;
+  }
+  highest_ = std::max(highest_, end);
+  if (last) length_ = end;
+  return SegmentFault::none;
+}
+
+SegmentFault Reassembly::judge(uint64_t offset, uint64_t length, bool last) const {
+  // A segment behind the known end is the odd one out; the message itself need not be too long.
+  if (length_ && !fits(offset, length, *length_)) return SegmentFault::contradiction;
+  if (!fits(offset, length, capacity_)) return SegmentFault::too_long;
+
+  const uint64_t end = offset + length;
+  if (last && end != length_.value_or(end)) return SegmentFault::contradiction;
+  if (last && end < highest_) return SegmentFault::contradiction;
+  if (length == 0) return last && !length_ ? SegmentFault::none : SegmentFault::duplicate;
+  return judge_overlap(offset, end, last);
+}
+
+SegmentFault Reassembly::judge_overlap(uint64_t begin, uint64_t end, bool last) const {
+  if (begin >= highest_) return SegmentFault::none;
+  const auto [gap_begin, gap_end] = ranges_.first_gap(begin, end);
+  if (gap_begin == begin && gap_end == end) return SegmentFault::none;
+  if (gap_begin != end) return SegmentFault::contradiction;
+  // The same bytes once more. If they end the message only now, the first copy said otherwise.
+  return last && !length_ ? SegmentFault::contradiction : SegmentFault::duplicate;
+}
+
+bool Reassembly::complete() const { return length_ && ranges_.covered() == *length_; }
+
+}  // namespace diwarp::ddp
