@@ -1,0 +1,82 @@
+# shellcheck shell=bash
+# Sourced by the scripts beside it: which Debian packages the project needs, and how to get them.
+
+# packages_for PURPOSE...: their names, a line each.
+packages_for() {
+  local purpose
+  for purpose in "$@"; do
+    case $purpose in
+      build)
+        printf '%s\n' g++ cmake ninja-build pkg-config libboost-dev liburing-dev libspdlog-dev \
+          libisal-dev libcli11-dev nlohmann-json3-dev catch2 ccache python3
+        ;;
+      clang) printf '%s\n' clang ;;
+      *) echo "packages_for: no such purpose: $purpose" >&2 && return 1 ;;
+    esac
+  done
+}
+
+# missing_of PACKAGE...: those that are not installed; all of them where there is no dpkg.
+missing_of() {
+  local installed package
+  installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "$@" 2>/dev/null || true)
+  for package in "$@"; do
+    grep -qxF "installed $package" <<<"$installed" || echo "$package"
+  done
+}
+
+# as_root COMMAND...
+as_root() {
+  if ((EUID == 0)); then
+    "$@"
+  else
+    sudo "$@"
+  fi
+}
+
+# apt_install LOG PACKAGE...: with the package lists as they are, then with fresh ones.
+apt_install() {
+  local log=$1
+  shift
+  local apt=(env DEBIAN_FRONTEND=noninteractive apt-get -y -o DPkg::Lock::Timeout=120)
+  as_root "${apt[@]}" install --no-install-recommends "$@" >"$log" 2>&1 && return
+  { as_root "${apt[@]}" update && as_root "${apt[@]}" install --no-install-recommends "$@"; } \
+    >"$log" 2>&1
+}
+
+# configures: whether CMake finds all it needs, installed by whatever means.
+configures() {
+  local folder status=0
+  folder=$(mktemp -d)
+  cmake -S "$(dirname "${BASH_SOURCE[0]}")/.." -B "$folder" -G Ninja >/dev/null 2>&1 || status=1
+  rm -rf "$folder"
+  return $status
+}
+
+# install_packages PURPOSE...: installs what is missing and says what; silent if nothing is.
+install_packages() {
+  local names missing log problem
+  mapfile -t names < <(packages_for "$@")
+  mapfile -t missing < <(missing_of "${names[@]}")
+  if ((${#missing[@]} == 0)); then
+    return
+  fi
+  if ! command -v apt-get >/dev/null; then
+    problem="there is no apt-get here"
+  elif ((EUID != 0)) && ! command -v sudo >/dev/null; then
+    problem="this is not root, and there is no sudo"
+  else
+    echo "Installing (apt-get): ${missing[*]}"
+    log=$(mktemp)
+    if apt_install "$log" "${missing[@]}"; then
+      rm -f "$log"
+      return
+    fi
+    tail -n 20 "$log" >&2
+    rm -f "$log"
+    problem="apt-get failed"
+  fi
+  configures && return
+  echo "Please install these by hand, as $problem (names as in Debian 12): ${missing[*]}" >&2
+  return 1
+}
