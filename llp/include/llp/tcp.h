@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "base/unique_fd.h"
+#include "llp/stream.h"
+
+namespace diwarp::llp {
+
+/// A connected TCP socket. Delays nothing (TCP_NODELAY): the layer above gathers what belongs
+/// together.
+class TcpStream final : public Stream {
+ public:
+  /// Takes a connected TCP descriptor, whoever connected it and whatever passed over it before.
+  /// Throws Error (Errc::invalid_argument), and leaves it as it is, when it is not one.
+  static std::unique_ptr<TcpStream> adopt(int connected_descriptor);
+
+  /// Takes at most 1,024 pieces a call; empty ones do not count. Nothing to send: would_block.
+  IoResult send(std::span<const ConstBytes> pieces) override;
+  /// An empty buffer: would_block.
+  IoResult receive(Bytes buffer) override;
+  void shutdown_send() override;
+  /// Closes the descriptor; later calls fail with ECONNABORTED.
+  void abort() override;
+
+  /// TCP_MAXSEG: what the kernel puts into a segment now, TCP options deducted. It follows the path
+  /// MTU and the peer's window, and costs a system call. 536 once the stream is gone.
+  size_t maximum_segment() const override;
+
+  Address local_address() const override { return local_; }
+  Address peer_address() const override { return peer_; }
+  int descriptor() const override { return fd_.get(); }
+
+  /// Gives the descriptor back, still non-blocking; later calls fail as after abort().
+  int release() { return fd_.release(); }
+
+ private:
+  explicit TcpStream(UniqueFd fd);
+
+  UniqueFd fd_;
+  Address local_;
+  Address peer_;
+};
+
+}  // namespace diwarp::llp

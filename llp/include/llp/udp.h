@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/socket.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/unique_fd.h"
+#include "llp/datagram.h"
+#include "llp/path_mtu.h"
+
+namespace diwarp::llp {
+
+struct UdpOptions {
+  /// Bytes of socket buffer, 0 to leave the system's default. Beyond net.core.rmem_max and
+  /// wmem_max only with CAP_NET_ADMIN; without it the kernel gives what it may. The receive buffer
+  /// is large because a burst that finds no room is lost.
+  size_t receive_buffer = size_t{8} << 20;
+  size_t send_buffer = size_t{4} << 20;
+  /// Let the kernel segment and coalesce (UDP_SEGMENT, UDP_GRO) where it can.
+  bool offload = true;
+  /// Let IP fragment datagrams that exceed the path MTU. Without it they are refused (EMSGSIZE).
+  bool fragment = false;
+  /// Allow broadcast destinations (SO_BROADCAST).
+  bool broadcast = false;
+};
+
+/// Datagrams over a UDP socket. Bursts to one destination leave in one system call each 64
+/// datagrams; what is ready is received in as few as the batch has room for.
+class UdpLink final : public DatagramLink {
+ public:
+  /// Binds a new socket; port 0 lets the system choose. "::" serves IPv4 as well, other IPv6
+  /// addresses do not. Throws Error: Errc::address_in_use, or the system's errno.
+  static std::unique_ptr<UdpLink> open(const Address& local, const UdpOptions& options = {});
+
+  /// Takes a bound UDP descriptor, which it closes at the end. Throws Error
+  /// (Errc::invalid_argument), and leaves it as it is, when it is not one.
+  static std::unique_ptr<UdpLink> adopt(int bound_descriptor, const UdpOptions& options = {});
+
+  /// Datagrams of more than 1,024 pieces are refused (EMSGSIZE), as are those that the route or
+  /// the system does not let pass. An IPv4 destination works on an IPv6 socket that serves both.
+  SendResult send(std::span<const OutgoingDatagram> burst) override;
+
+  /// With gro(), `batch` should have slots of at least kMaxDatagram bytes (else coalescing ends)
+  /// and room for kMaxTrain datagrams (else a longer train loses its tail, counted as overflow).
+  /// A datagram longer than its slot is cut.
+  size_t receive(ReceiveBatch& batch) override;
+
+  size_t max_datagram(const Address& to) override { return path_mtu_.max_datagram(to); }
+  Address local_address() const override { return local_; }
+  int descriptor() const override { return fd_.get(); }
+  /// Learned from the datagrams that come in, so the last overflow shows with the next datagram.
+  uint64_t overflowed() const override { return overflowed_; }
+
+  /// Whether the kernel segments (UDP_SEGMENT) and coalesces (UDP_GRO) for this link.
+  bool gso() const { return gso_; }
+  bool gro() const { return gro_; }
+
+  /// The most datagrams that the kernel coalesces: 64 from the wire, 128 from this host.
+  static constexpr size_t kMaxTrain = 128;
+
+ private:
+  struct Submitted {
+    size_t datagrams = 0;
+    int error = 0;
+  };
+
+  UdpLink(UniqueFd fd, const UdpOptions& options);
+  void configure(const UdpOptions& options);
+  void configure_offload(const UdpOptions& options);
+
+  size_t train_length(std::span<const OutgoingDatagram> burst);
+  Submitted submit(std::span<const OutgoingDatagram> burst);
+  void learn(const OutgoingDatagram& failed, bool was_train, int error);
+
+  void fit_offload(const ReceiveBatch& batch);
+  size_t receive_one(ReceiveBatch& batch);
+  size_t receive_many(ReceiveBatch& batch, size_t wanted);
+  void hand_up(ReceiveBatch& batch, ConstBytes received, msghdr& header);
+  void count_overflow(uint32_t drops);
+
+  UniqueFd fd_;
+  Address local_;
+  sa_family_t family_;
+  bool gso_ = false;
+  bool gro_ = false;
+  size_t appetite_ = 1;      // slots to ask the kernel for next
+  uint32_t drops_seen_ = 0;  // the socket's own counter, which wraps
+  uint64_t overflowed_ = 0;
+  PathMtu path_mtu_;
+};
+
+}  // namespace diwarp::llp

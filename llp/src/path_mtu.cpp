@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "llp/path_mtu.h"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <ctime>
+
+#include "base/unique_fd.h"
+#include "llp/datagram.h"
+#include "socket_address.h"
+
+namespace diwarp::llp {
+namespace {
+
+constexpr int64_t kSecond = 1'000'000'000;
+constexpr int64_t kKeep = 60 * kSecond;
+constexpr int64_t kKeepUnreachable = kSecond;
+
+constexpr int kUdpHeader = 8;
+constexpr int kIpv6Header = 40;
+
+/// What differs between the families.
+struct Family {
+  int domain;
+  int level;
+  int option;
+  int headers;  // IP and UDP, in bytes
+  int safe;     // what every path carries (RFC 791, RFC 8200 section 5)
+  int largest;  // payload
+};
+
+constexpr Family kIpv4 = {AF_INET, IPPROTO_IP, IP_MTU, 20 + kUdpHeader, 576, kMaxDatagram};
+constexpr Family kIpv6 = {AF_INET6, IPPROTO_IPV6,
+                          IPV6_MTU, kIpv6Header + kUdpHeader,
+                          1280,     65535 - kIpv6Header - kUdpHeader};
+
+/// The coarse clock is a few times cheaper than the steady one, and milliseconds do here.
+int64_t now() {
+  timespec time;
+  ::clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
+  return time.tv_sec * kSecond + time.tv_nsec;
+}
+
+/// The kernel's path MTU, or -1.
+int ask_kernel(const Family& family, const Address& source, const Address& host) {
+  const UniqueFd fd(::socket(family.domain, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!fd) return -1;
+  set_socket_option(fd.get(), SOL_SOCKET, SO_BROADCAST, 1);
+  sockaddr_storage name;
+  if (source.family() == host.family() && !source.is_any()) {
+    const socklen_t length = source.with_port(0).to_sockaddr(name);
+    // Without it the route may be another, still the best guess.
+    static_cast<void>(::bind(fd.get(), reinterpret_cast<const sockaddr*>(&name), length));
+  }
+  const socklen_t length = host.with_port(1).to_sockaddr(name);
+  if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&name), length) != 0) return -1;
+  return socket_option(fd.get(), family.level, family.option);
+}
+
+}  // namespace
+
+size_t PathMtu::max_datagram(const Address& to) {
+  const Address host = to.with_port(0);
+  Entry& cached = entry(host);
+  if (cached.host == host && now() < cached.expires) return cached.payload;
+  cached = measure(host);
+  return cached.payload;
+}
+
+void PathMtu::forget(const Address& to) {
+  const Address host = to.with_port(0);
+  if (entry(host).host == host) entry(host) = {};
+}
+
+PathMtu::Entry PathMtu::measure(const Address& host) const {
+  const Address target = unmapped(host);
+  const Family& family = target.family() == AddressFamily::ipv4 ? kIpv4 : kIpv6;
+  const int mtu = ask_kernel(family, source_, target);
+  const int payload = std::clamp(std::max(mtu, family.safe) - family.headers, 0, family.largest);
+  return {host, static_cast<uint32_t>(payload), now() + (mtu > 0 ? kKeep : kKeepUnreachable)};
+}
+
+}  // namespace diwarp::llp

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "diwarp/address.h"
+
+namespace diwarp::llp {
+
+/// An IPv4-mapped IPv6 address (::ffff:a.b.c.d, RFC 4291 section 2.5.5.2) as the IPv4 address that
+/// it means; any other as it is.
+Address unmapped(const Address& address);
+
+/// As a socket of `family` wants it: an IPv4 address is mapped for an AF_INET6 socket.
+socklen_t to_socket_address(const Address& address, sa_family_t family, sockaddr_storage& target);
+
+/// What the kernel reported, unmapped; the default Address when there is none.
+Address from_socket_address(const sockaddr_storage& source, socklen_t length);
+
+/// getsockname and getpeername, unmapped; the default Address when there is none.
+Address local_address_of(int fd);
+Address peer_address_of(int fd);
+
+/// A socket option of type int; -1 when it cannot be read (errno tells).
+int socket_option(int fd, int level, int name);
+bool set_socket_option(int fd, int level, int name, int value);
+
+}  // namespace diwarp::llp

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "llp/udp.h"
+
+#include <fcntl.h>
+#include <linux/sock_diag.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <string>
+
+#include "diwarp/error.h"
+#include "socket_address.h"
+
+namespace diwarp::llp {
+namespace {
+
+sa_family_t domain_of(const Address& address) {
+  return address.family() == AddressFamily::ipv4 ? AF_INET : AF_INET6;
+}
+
+[[noreturn]] void throw_bind_error(const Address& local, int error) {
+  const std::string where = "UDP address " + local.to_string();
+  if (error == EADDRINUSE) {
+    throw Error(Errc::address_in_use, where + " cannot be bound, another socket holds it");
+  }
+  const std::error_code code(error, std::generic_category());
+  if (error == EADDRNOTAVAIL) {
+    throw Error(code, where + " cannot be bound: give an address of one of this host's interfaces");
+  }
+  if (error == EACCES) {
+    throw Error(code, where + " cannot be bound: choose a port above 1023, or run with privilege");
+  }
+  throw Error(code, where + " cannot be bound");
+}
+
+UniqueFd open_socket(const Address& local) {
+  const int type = SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
+  UniqueFd fd(::socket(domain_of(local), type, IPPROTO_UDP));
+  if (!fd) {
+    throw Error({errno, std::generic_category()},
+                "No socket could be made for UDP address " + local.to_string());
+  }
+  if (local.family() == AddressFamily::ipv6) {
+    set_socket_option(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, local.is_any() ? 0 : 1);
+  }
+  return fd;
+}
+
+/// Why the descriptor cannot serve as a link; nullptr when it can.
+const char* unfit(int fd) {
+  const int type = socket_option(fd, SOL_SOCKET, SO_TYPE);
+  if (type < 0) return "is no socket";
+  const int domain = socket_option(fd, SOL_SOCKET, SO_DOMAIN);
+  if (domain != AF_INET && domain != AF_INET6) return "is neither an IPv4 nor an IPv6 socket";
+  if (type != SOCK_DGRAM) return "is no datagram socket";
+  if (socket_option(fd, SOL_SOCKET, SO_PROTOCOL) != IPPROTO_UDP) return "does not speak UDP";
+  if (local_address_of(fd).port() == 0) return "is not bound to a port";
+  return nullptr;
+}
+
+void set_buffer(int fd, int forced, int plain, size_t bytes) {
+  if (bytes == 0) return;
+  const int value = static_cast<int>(std::min<size_t>(bytes, INT_MAX / 2));
+  if (!set_socket_option(fd, SOL_SOCKET, forced, value)) {
+    set_socket_option(fd, SOL_SOCKET, plain, value);
+  }
+}
+
+/// How many datagrams the socket has lost before it became a link.
+uint32_t drops_so_far(int fd) {
+  std::array<uint32_t, SK_MEMINFO_VARS> values{};
+  socklen_t length = sizeof values;
+  if (::getsockopt(fd, SOL_SOCKET, SO_MEMINFO, values.data(), &length) != 0) return 0;
+  return values[SK_MEMINFO_DROPS];
+}
+
+}  // namespace
+
+std::unique_ptr<UdpLink> UdpLink::open(const Address& local, const UdpOptions& options) {
+  UniqueFd fd = open_socket(local);
+  sockaddr_storage name;
+  const socklen_t length = local.to_sockaddr(name);
+  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&name), length) != 0) {
+    throw_bind_error(local, errno);
+  }
+  return std::unique_ptr<UdpLink>(new UdpLink(std::move(fd), options));
+}
+
+std::unique_ptr<UdpLink> UdpLink::adopt(int bound_descriptor, const UdpOptions& options) {
+  if (const char* reason = unfit(bound_descriptor)) {
+    throw Error(Errc::invalid_argument, "Descriptor " + std::to_string(bound_descriptor) + " " +
+                                            reason + ": give a bound UDP socket");
+  }
+  return std::unique_ptr<UdpLink>(new UdpLink(UniqueFd(bound_descriptor), options));
+}
+
+UdpLink::UdpLink(UniqueFd fd, const UdpOptions& options)
+    : fd_(std::move(fd)),
+      local_(local_address_of(fd_.get())),
+      family_(static_cast<sa_family_t>(socket_option(fd_.get(), SOL_SOCKET, SO_DOMAIN))),
+      drops_seen_(drops_so_far(fd_.get())),
+      path_mtu_(local_) {
+  configure(options);
+  configure_offload(options);
+}
+
+// None of these is worth failing for: what the kernel does not have, it does not have.
+void UdpLink::configure(const UdpOptions& options) {
+  const int fd = fd_.get();
+  ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
+  ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+  set_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, options.receive_buffer);
+  set_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, options.send_buffer);
+  set_socket_option(fd, SOL_SOCKET, SO_RXQ_OVFL, 1);
+  if (options.broadcast) set_socket_option(fd, SOL_SOCKET, SO_BROADCAST, 1);
+  set_socket_option(fd, IPPROTO_IP, IP_MTU_DISCOVER,
+                    options.fragment ? IP_PMTUDISC_WANT : IP_PMTUDISC_DO);
+  if (family_ == AF_INET6) {
+    set_socket_option(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER,
+                      options.fragment ? IPV6_PMTUDISC_WANT : IPV6_PMTUDISC_DO);
+  }
+}
+
+void UdpLink::configure_offload(const UdpOptions& options) {
+  // A segment size of 0 changes nothing: the call only asks whether the kernel knows the option.
+  gso_ = options.offload && set_socket_option(fd_.get(), IPPROTO_UDP, UDP_SEGMENT, 0);
+  gro_ = options.offload && set_socket_option(fd_.get(), IPPROTO_UDP, UDP_GRO, 1);
+}
+
+}  // namespace diwarp::llp

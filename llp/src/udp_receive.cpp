@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <netinet/in.h>
+#include <netinet/udp.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "llp/udp.h"
+#include "socket_address.h"
+
+namespace diwarp::llp {
+namespace {
+
+constexpr size_t kMaxMessages = 64;  // per recvmmsg
+
+/// Room for the drop counter, the segment size, and what an adopted socket may have asked for.
+struct Control {
+  alignas(cmsghdr) std::array<char, 192> bytes;
+};
+
+/// Where one message goes, besides its bytes.
+struct Envelope {
+  sockaddr_storage name;
+  Control control;
+  iovec slot;
+};
+
+void prepare(msghdr& header, Envelope& envelope, Bytes slot) {
+  envelope.slot = {slot.data(), slot.size()};
+  header = {};
+  header.msg_name = &envelope.name;
+  header.msg_namelen = sizeof envelope.name;
+  header.msg_iov = &envelope.slot;
+  header.msg_iovlen = 1;
+  header.msg_control = envelope.control.bytes.data();
+  header.msg_controllen = envelope.control.bytes.size();
+}
+
+/// What the control messages say.
+struct Remarks {
+  size_t segment = 0;  // bytes of each datagram of a train but the last; 0: one datagram
+  uint32_t drops = 0;
+  bool has_drops = false;
+};
+
+Remarks read_remarks(msghdr& header) {
+  Remarks remarks;
+  for (cmsghdr* message = CMSG_FIRSTHDR(&header); message != nullptr;
+       message = CMSG_NXTHDR(&header, message)) {
+    if (message->cmsg_level == IPPROTO_UDP && message->cmsg_type == UDP_GRO) {
+      int segment = 0;
+      std::memcpy(&segment, CMSG_DATA(message), sizeof segment);
+      remarks.segment = static_cast<size_t>(std::max(segment, 0));
+    } else if (message->cmsg_level == SOL_SOCKET && message->cmsg_type == SO_RXQ_OVFL) {
+      std::memcpy(&remarks.drops, CMSG_DATA(message), sizeof remarks.drops);
+      remarks.has_drops = true;
+    }
+  }
+  return remarks;
+}
+
+/// Calls until it was not interrupted, and once more after another error: that was an ICMP message,
+/// which reading consumes.
+template <class Call>
+auto receive_past_errors(Call call) {
+  auto result = call();
+  for (bool retried = false; result < 0 && errno != EAGAIN; result = call()) {
+    if (errno == EINTR) continue;
+    if (retried) break;
+    retried = true;
+  }
+  return result;
+}
+
+}  // namespace
+
+size_t UdpLink::receive(ReceiveBatch& batch) {
+  batch.clear();
+  if (batch.slots() == 0 || batch.room() == 0) return 0;
+  if (gro_) fit_offload(batch);
+  const size_t per_message = gro_ ? kMaxTrain : 1;
+  const size_t room = std::max<size_t>(batch.room() / per_message, 1);
+  const size_t wanted = std::min({appetite_, batch.slots(), room, kMaxMessages});
+  const size_t got = wanted == 1 ? receive_one(batch) : receive_many(batch, wanted);
+  appetite_ = got < wanted ? std::max<size_t>(got, 1) : wanted * 2;
+  return batch.datagrams().size();
+}
+
+/// A train does not fit into small slots, so the kernel must not build any.
+void UdpLink::fit_offload(const ReceiveBatch& batch) {
+  if (batch.slot_bytes() >= kMaxDatagram) return;
+  set_socket_option(fd_.get(), IPPROTO_UDP, UDP_GRO, 0);
+  gro_ = false;
+}
+
+size_t UdpLink::receive_one(ReceiveBatch& batch) {
+  msghdr header;
+  Envelope envelope;
+  const ssize_t bytes = receive_past_errors([&] {
+    prepare(header, envelope, batch.slot(0));
+    return ::recvmsg(fd_.get(), &header, MSG_DONTWAIT);
+  });
+  if (bytes < 0) return 0;
+  hand_up(batch, batch.slot(0).first(static_cast<size_t>(bytes)), header);
+  return 1;
+}
+
+size_t UdpLink::receive_many(ReceiveBatch& batch, size_t wanted) {
+  std::array<mmsghdr, kMaxMessages> headers;
+  std::array<Envelope, kMaxMessages> envelopes;
+  const int count = receive_past_errors([&] {
+    for (size_t i = 0; i < wanted; ++i) prepare(headers[i].msg_hdr, envelopes[i], batch.slot(i));
+    return ::recvmmsg(fd_.get(), headers.data(), static_cast<unsigned>(wanted), MSG_DONTWAIT,
+                      nullptr);
+  });
+  if (count <= 0) return 0;
+  const auto got = static_cast<size_t>(count);
+  for (size_t i = 0; i < got; ++i) {
+    hand_up(batch, batch.slot(i).first(headers[i].msg_len), headers[i].msg_hdr);
+  }
+  return got;
+}
+
+/// Adds the datagram, or each one of the train, that lies in `received`.
+void UdpLink::hand_up(ReceiveBatch& batch, ConstBytes received, msghdr& header) {
+  const Remarks remarks = read_remarks(header);
+  if (remarks.has_drops) count_overflow(remarks.drops);
+  sockaddr_storage& name = *static_cast<sockaddr_storage*>(header.msg_name);
+  const Address from = from_socket_address(name, header.msg_namelen);
+  const size_t segment = remarks.segment == 0 ? received.size() : remarks.segment;
+  do {  // an empty datagram is one, too
+    const size_t size = std::min(segment, received.size());
+    if (!batch.add(from, received.first(size))) ++overflowed_;
+    received = received.subspan(size);
+  } while (!received.empty());
+}
+
+void UdpLink::count_overflow(uint32_t drops) {
+  const uint32_t more = drops - drops_seen_;  // modulo 2^32, as the kernel counts
+  // A datagram that was queued before an adoption may carry an older count.
+  if (static_cast<int32_t>(more) <= 0) return;
+  overflowed_ += more;
+  drops_seen_ = drops;
+}
+
+}  // namespace diwarp::llp

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+
+#include "llp/udp.h"
+#include "socket_address.h"
+
+namespace diwarp::llp {
+namespace {
+
+constexpr size_t kMaxMessages = 16;  // per sendmmsg
+constexpr size_t kMaxPieces = IOV_MAX;
+constexpr size_t kMaxSegments = 64;       // what every kernel with UDP_SEGMENT takes
+constexpr size_t kMaxTrainBytes = 65487;  // with IPv6's headers within 64 KiB
+constexpr int kFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
+
+/// Room for one control message that carries the segment size.
+struct SegmentControl {
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(uint16_t))> bytes;
+};
+
+/// A burst as the system call wants it: one message for each train of datagrams.
+class Messages {
+ public:
+  // Leaves the arrays as they come: only what add() fills is read.
+  explicit Messages(sa_family_t family) : family_(family) {}
+
+  /// Appends one message that carries all of `train`, whose datagrams have one size but for the
+  /// last. False when there is no room for it.
+  bool add(std::span<const OutgoingDatagram> train) {
+    const size_t first_piece = pieces_used_;
+    if (count_ == kMaxMessages || !gather(train)) {
+      pieces_used_ = first_piece;
+      return false;
+    }
+    msghdr& header = headers_[count_].msg_hdr;
+    header = {};
+    header.msg_name = &names_[count_];
+    header.msg_namelen = to_socket_address(train.front().to, family_, names_[count_]);
+    header.msg_iov = &pieces_[first_piece];
+    header.msg_iovlen = pieces_used_ - first_piece;
+    if (train.size() > 1) set_segment_size(header, train.front().size());
+    trains_[count_++] = train.size();
+    datagrams_ += train.size();
+    return true;
+  }
+
+  size_t datagrams() const { return datagrams_; }
+  size_t first_train() const { return trains_[0]; }
+
+  /// Sends what was added; returns how many datagrams went, or -1 and errno.
+  ssize_t send(int fd) {
+    if (count_ == 1) {
+      const ssize_t bytes = ::sendmsg(fd, &headers_[0].msg_hdr, kFlags);
+      return bytes < 0 ? -1 : static_cast<ssize_t>(trains_[0]);
+    }
+    const int sent = ::sendmmsg(fd, headers_.data(), static_cast<unsigned>(count_), kFlags);
+    if (sent < 0) return -1;
+    ssize_t total = 0;
+    for (int i = 0; i < sent; ++i) total += static_cast<ssize_t>(trains_[static_cast<size_t>(i)]);
+    return total;
+  }
+
+ private:
+  bool gather(std::span<const OutgoingDatagram> train) {
+    for (const OutgoingDatagram& datagram : train) {
+      if (datagram.pieces.size() > kMaxPieces - pieces_used_) return false;
+      for (ConstBytes piece : datagram.pieces) {
+        pieces_[pieces_used_++] = {const_cast<std::byte*>(piece.data()), piece.size()};
+      }
+    }
+    return true;
+  }
+
+  void set_segment_size(msghdr& header, size_t size) {
+    SegmentControl& control = controls_[count_];
+    header.msg_control = control.bytes.data();
+    header.msg_controllen = control.bytes.size();
+    cmsghdr* message = CMSG_FIRSTHDR(&header);
+    message->cmsg_level = IPPROTO_UDP;
+    message->cmsg_type = UDP_SEGMENT;
+    message->cmsg_len = CMSG_LEN(sizeof(uint16_t));
+    const auto segment = static_cast<uint16_t>(size);
+    std::memcpy(CMSG_DATA(message), &segment, sizeof segment);
+  }
+
+  const sa_family_t family_;
+  size_t count_ = 0;
+  size_t datagrams_ = 0;
+  size_t pieces_used_ = 0;
+  std::array<mmsghdr, kMaxMessages> headers_;
+  std::array<sockaddr_storage, kMaxMessages> names_;
+  std::array<SegmentControl, kMaxMessages> controls_;
+  std::array<size_t, kMaxMessages> trains_;  // datagrams in each message
+  std::array<iovec, kMaxPieces> pieces_;
+};
+
+bool means_full(int error) {
+  return error == EAGAIN || error == EWOULDBLOCK || error == ENOBUFS || error == ENOMEM;
+}
+
+}  // namespace
+
+SendResult UdpLink::send(std::span<const OutgoingDatagram> burst) {
+  SendResult result;
+  bool retried = false;
+  while (result.sent < burst.size()) {
+    const Submitted step = submit(burst.subspan(result.sent));
+    result.sent += step.datagrams;
+    if (step.error == 0) {
+      retried = false;
+      continue;
+    }
+    if (means_full(step.error)) return {result.sent, SendStatus::would_block, step.error};
+    // The first failure may be an ICMP error that an earlier datagram earned, or be cured by what
+    // was learned from it; the second is this datagram's own.
+    if (retried) return {result.sent, SendStatus::refused, step.error};
+    retried = true;
+  }
+  return result;
+}
+
+UdpLink::Submitted UdpLink::submit(std::span<const OutgoingDatagram> burst) {
+  Messages messages(family_);
+  while (messages.datagrams() < burst.size()) {
+    const auto rest = burst.subspan(messages.datagrams());
+    if (!messages.add(rest.first(train_length(rest)))) break;
+  }
+  if (messages.datagrams() == 0) return {0, EMSGSIZE};
+  ssize_t sent = 0;
+  do {
+    sent = messages.send(fd_.get());
+  } while (sent < 0 && errno == EINTR);
+  if (sent >= 0) return {static_cast<size_t>(sent), 0};
+  const int error = errno;
+  learn(burst.front(), messages.first_train() > 1, error);
+  return {0, error};
+}
+
+/// How many datagrams at the front of the burst can leave as one message: to one destination, of
+/// one size that the path carries; only the last may be shorter, and none may be empty.
+size_t UdpLink::train_length(std::span<const OutgoingDatagram> burst) {
+  if (!gso_ || burst.size() < 2 || burst[0].to != burst[1].to) return 1;
+  const Address& to = burst[0].to;
+  const size_t segment = burst[0].size();
+  if (segment == 0 || segment > max_datagram(to)) return 1;
+  size_t bytes = segment;
+  size_t pieces = burst[0].pieces.size();
+  size_t length = 1;
+  size_t last = segment;
+  while (length < std::min(burst.size(), kMaxSegments) && last == segment) {
+    const OutgoingDatagram& next = burst[length];
+    last = next.size();
+    bytes += last;
+    pieces += next.pieces.size();
+    if (last == 0 || last > segment || bytes > kMaxTrainBytes) break;
+    if (pieces > kMaxPieces || next.to != to) break;
+    ++length;
+  }
+  return length;
+}
+
+void UdpLink::learn(const OutgoingDatagram& failed, bool was_train, int error) {
+  if (error == EMSGSIZE) path_mtu_.forget(failed.to);
+  if (!was_train || (error != EIO && error != EINVAL)) return;
+  // Older kernels say EINVAL as well when the path MTU has shrunk below the segment.
+  path_mtu_.forget(failed.to);
+  if (failed.size() <= max_datagram(failed.to)) gso_ = false;
+}
+
+}  // namespace diwarp::llp
