@@ -62,6 +62,7 @@ install_packages() {
     return
   fi
   if ! command -v apt-get >/dev/null; then
+    configures && return
     problem="there is no apt-get here"
   elif ((EUID != 0)) && ! command -v sudo >/dev/null; then
     problem="this is not root, and there is no sudo"
@@ -76,7 +77,10 @@ install_packages() {
     rm -f "$log"
     problem="apt-get failed"
   fi
-  configures && return
+  if configures; then
+    echo "Going on, as CMake finds what it needs (${problem})."
+    return
+  fi
   echo "Please install these by hand, as $problem (names as in Debian 12): ${missing[*]}" >&2
   return 1
 }

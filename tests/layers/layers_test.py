@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Plants one violation at a time in a clean tree: layers.py must find each, and nothing else."""
+import tempfile
+import unittest
+from pathlib import Path
+
+import layers
+
+# file, line added to it, what the complaint must say
+VIOLATIONS = [
+    ("base/src/a.cpp", '#include "llp/a.h"', "base does not stand on llp"),
+    ("llp/src/a.cpp", "#include <rnic/a.h>", "llp does not stand on rnic"),
+    ("mpa/src/a.cpp", '#include "ddp/a.h"', "mpa does not stand on ddp"),
+    ("ddp/include/ddp/a.h", '#include "rdmap/a.h"', "ddp does not stand on rdmap"),
+    ("rdmap/src/a.cpp", '#include "llp/a.h"', "rdmap does not stand on llp"),
+    ("rnic/src/a.cpp", '#include "diwarp/verbs.h"', "rnic does not stand on verbs"),
+    ("rnic/src/a.cpp", '#include "rnic/no_such.h"', "no header of the project"),
+    ("tools/a.cpp", '#include "base/a.h"', "only installed headers"),
+    ("examples/a.cpp", '#include "rnic/a.h"', "only installed headers"),
+    ("verbs/include/diwarp/verbs.h", '#include "rnic/a.h"', "includes what is not installed"),
+    ("base/include/diwarp/types.h", "#include <spdlog/spdlog.h>", "not installed with it"),
+    ("mpa/src/a.cpp", "#include <sys/socket.h>", "does no I/O"),
+    ("ddp/src/a.cpp", "  #  include <thread>", "does no I/O"),
+    ("rdmap/src/a.cpp", "#include <boost/asio/ip/tcp.hpp>", "does no I/O"),
+    ("ddp/src/a.cpp", "auto t = std::chrono::steady_clock::now();", "is told the time"),
+    ("rdmap/src/a.cpp", "auto t = clock.now();", "is told the time"),
+    ("mpa/CMakeLists.txt", "target_link_libraries(diwarp_mpa PUBLIC diwarp_ddp)", "stand on it"),
+    ("llp/CMakeLists.txt", "diwarp_layer(llp SOURCES a.cpp USES base mpa)", "USES is"),
+]
+# file, line added to it: all allowed
+ALLOWED = [
+    ("rdmap/src/a.cpp", '#include "base/a.h"'),
+    ("llp/src/a.cpp", "#include <sys/socket.h>"),
+    ("mpa/src/a.cpp", "#include <vector>  // steady_clock::now() in a comment"),
+    ("rnic/src/a.cpp", '#include "diwarp/types.h"'),
+    ("rnic/src/b.cpp", '#include "local.h"'),
+    ("verbs/src/a.cpp", '#include "diwarp/verbs.h"'),
+    ("tools/a.cpp", "#include <diwarp/verbs.h>"),
+    ("tools/sub/b.cpp", '#include "common/c.h"'),
+]
+
+
+def write(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def plant(root, file, line):
+    """Adds the line; a call of diwarp_layer() replaces the one that is there."""
+    path = root / file
+    old = path.read_text(encoding="utf-8") if path.exists() and "diwarp_layer" not in line else ""
+    write(path, f"{old}{line}\n")
+
+
+def clean_tree(root):
+    for layer, uses in layers.USES.items():
+        call = f"diwarp_layer({layer} SOURCES a.cpp USES {' '.join(uses)})\n"
+        write(root / layer / "CMakeLists.txt", call if uses else call.replace(" USES ", ""))
+        write(root / layer / "src/a.cpp", f'#include "{layer}/a.h"\n')
+        write(root / layer / f"include/{layer}/a.h", "#include <cstddef>\n")
+    write(root / "rnic/src/local.h", "")
+    write(root / "base/include/diwarp/types.h", "#include <cstdint>\n")
+    write(root / "verbs/include/diwarp/verbs.h", '#include "diwarp/types.h"\n')
+    write(root / "tools/common/c.h", "")
+    write(root / "tools/a.cpp", "")
+    write(root / "examples/a.cpp", "")
+
+
+class Layers(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.root = Path(self.folder.name)
+        clean_tree(self.root)
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def test_a_clean_tree_has_no_violation(self):
+        self.assertEqual(layers.check(self.root), [])
+
+    def test_what_is_allowed_is_no_violation(self):
+        for file, line in ALLOWED:
+            plant(self.root, file, line)
+        self.assertEqual(layers.check(self.root), [])
+
+    def test_each_violation_is_found(self):
+        for file, line, complaint in VIOLATIONS:
+            with self.subTest(file=file, line=line):
+                clean_tree(self.root)
+                plant(self.root, file, line)
+                problems = layers.check(self.root)
+                self.assertTrue(problems, "not found")
+                for problem in problems:
+                    self.assertIn(complaint, problem)
+                    self.assertIn(file, problem)
+
+    def test_a_layer_that_is_gone_is_a_violation(self):
+        (self.root / "mpa/CMakeLists.txt").unlink()
+        self.assertEqual(layers.check(self.root), ["mpa has no CMakeLists.txt"])
+
+
+if __name__ == "__main__":
+    unittest.main()
