@@ -16,7 +16,7 @@ inline constexpr size_t kCrcBytes = 4;
 inline constexpr size_t kMaxPad = 3;
 inline constexpr size_t kMaxTrailer = kMaxPad + kCrcBytes;
 inline constexpr size_t kMaxUlpdu = 65535;
-inline constexpr size_t kMinMulpdu = 128;  // RFC 5044 section 4.4: an MPA must support at least 128
+inline constexpr size_t kMinMulpdu = 128;  // RFC 5044 section 4.5
 
 /// Padding after a ULPDU: length field, ULPDU and padding together are a multiple of four.
 constexpr size_t pad_bytes(size_t ulpdu) { return (4 - (kLengthBytes + ulpdu) % 4) % 4; }
@@ -27,14 +27,14 @@ constexpr size_t fpdu_bytes(size_t ulpdu) {
 }
 
 /// The largest ULPDU whose FPDU fits a TCP segment of `emss` bytes without markers (RFC 5044
-/// section 4.4), never below 128 and never above what the length field and a 64 KiB FPDU allow.
+/// section 4.5), never below 128 and never above what the length field and a 64 KiB FPDU allow.
 size_t mulpdu(size_t emss);
 
 /// Writes the length field into the first two bytes of `out`.
 void encode_length(size_t ulpdu, Bytes out);
 
 /// Writes padding and CRC behind a ULPDU. `crc` has seen the length field and the ULPDU; null means
-/// that CRCs are off and a zero goes in its place (RFC 5044 section 4.4). Returns bytes written
+/// that CRCs are off and a zero goes in its place (RFC 5044 section 4.1). Returns bytes written
 /// (4 to 7).
 size_t encode_trailer(size_t ulpdu, const Crc32c* crc, Bytes out);
 

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpa/startup.h"
+
+#include <catch2/catch.hpp>
+
+#include "wire/golden.h"
+
+using namespace diwarp;
+using namespace diwarp::mpa;
+using namespace diwarp::test;
+
+namespace {
+
+std::vector<std::byte> encoded(const StartupFrame& frame) {
+  std::vector<std::byte> out(kStartupHeaderBytes + frame.private_data.size());
+  CHECK(encode(frame, out) == out.size());
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("an MPA Request is laid out as RFC 5044 says") {
+  const auto hello = text("hello");
+  CHECK(encoded({.kind = FrameKind::request, .crc = true, .private_data = hello}) ==
+        golden::mpa_request());
+}
+
+TEST_CASE("MPA Replies that accept and reject are laid out as RFC 5044 says") {
+  CHECK(encoded({.kind = FrameKind::reply, .crc = false}) == golden::mpa_reply());
+  const auto no = text("no");
+  CHECK(encoded({.kind = FrameKind::reply, .crc = true, .reject = true, .private_data = no}) ==
+        golden::mpa_reject());
+}
+
+TEST_CASE("the flags of a start-up frame have their bits") {
+  CHECK(encoded({.kind = FrameKind::reply, .markers = true, .crc = false})[16] == std::byte{0x80});
+  CHECK(encoded({.kind = FrameKind::reply, .crc = true})[16] == std::byte{0x40});
+  CHECK(encoded({.kind = FrameKind::reply, .crc = false, .reject = true})[16] == std::byte{0x20});
+}
+
+TEST_CASE("parsing an MPA Request gives its fields") {
+  const auto bytes = golden::mpa_request();
+  const ParsedStartup parsed = parse_startup(bytes, FrameKind::request);
+  REQUIRE(parsed.status == StartupStatus::ok);
+  CHECK(parsed.frame.kind == FrameKind::request);
+  CHECK(parsed.frame.crc);
+  CHECK_FALSE(parsed.frame.markers);
+  CHECK_FALSE(parsed.frame.reject);
+  CHECK(parsed.frame.revision == 1);
+  CHECK(copy(parsed.frame.private_data) == text("hello"));
+  CHECK(parsed.consumed == 25);
+}
+
+TEST_CASE("parsing MPA Replies gives their fields") {
+  const auto accept = golden::mpa_reply();
+  const ParsedStartup accepted = parse_startup(accept, FrameKind::reply);
+  REQUIRE(accepted.status == StartupStatus::ok);
+  CHECK_FALSE(accepted.frame.crc);
+  CHECK_FALSE(accepted.frame.reject);
+  CHECK(accepted.frame.private_data.empty());
+  CHECK(accepted.consumed == 20);
+
+  const auto reject = golden::mpa_reject();
+  const ParsedStartup rejected = parse_startup(reject, FrameKind::reply);
+  REQUIRE(rejected.status == StartupStatus::ok);
+  CHECK(rejected.frame.kind == FrameKind::reply);
+  CHECK(rejected.frame.reject);
+  CHECK(rejected.frame.crc);
+  CHECK(copy(rejected.frame.private_data) == text("no"));
+}
