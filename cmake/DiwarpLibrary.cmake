@@ -4,7 +4,7 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(objects)
-foreach(layer base llp mpa ddp rdmap rnic verbs)
+foreach(layer IN LISTS DIWARP_LAYERS)
   list(APPEND objects $<TARGET_OBJECTS:diwarp_${layer}>)
 endforeach()
 set(header_folders "${PROJECT_SOURCE_DIR}/base/include" "${PROJECT_SOURCE_DIR}/verbs/include")
