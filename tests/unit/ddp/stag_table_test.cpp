@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ddp/stag_table.h"
+
+#include <catch2/catch.hpp>
+#include <map>
+
+#include "base/random.h"
+#include "unit/base/allocations.h"
+
+using namespace diwarp;
+using namespace diwarp::ddp;
+
+namespace {
+
+/// Gives these numbers, then counts on from the last.
+STagTable::RandomSource sequence(std::vector<uint32_t> values) {
+  return [values = std::move(values), next = size_t{0}]() mutable {
+    if (next < values.size()) return values[next++];
+    return values.back() + static_cast<uint32_t>(++next - values.size());
+  };
+}
+
+STagTable::RandomSource seeded(uint64_t seed) {
+  return [random = Random(seed)]() mutable { return static_cast<uint32_t>(random.next()); };
+}
+
+void no_readers() {}
+
+}  // namespace
+
+TEST_CASE("a region is found under its STag until it is erased") {
+  STagTable table(no_readers, seeded(1));
+  const STag stag = table.insert({.protection_domain = 3, .base = 100, .length = 50});
+  CHECK(table.size() == 1);
+  const Region* region = table.find(stag);
+  REQUIRE(region != nullptr);
+  CHECK(region->stag == stag);
+  CHECK(region->protection_domain == 3);
+  CHECK(region->base == 100);
+  CHECK(region->length == 50);
+  CHECK(table.find(stag + 1) == nullptr);
+
+  CHECK(table.erase(stag));
+  CHECK(table.find(stag) == nullptr);
+  CHECK_FALSE(table.erase(stag));
+  CHECK(table.size() == 0);
+}
+
+TEST_CASE("STag 0 is never given and never found") {
+  STagTable table(no_readers, sequence({0, 0, 0, 42}));
+  CHECK(table.find(0) == nullptr);
+  CHECK_FALSE(table.erase(0));
+  CHECK(table.insert({.stag = 7}) == 42);
+  CHECK(table.find(0) == nullptr);
+  CHECK(table.find(7) == nullptr);
+  CHECK(table.erase(42));
+  CHECK(table.find(0) == nullptr);
+  CHECK_FALSE(table.erase(0));
+}
+
+TEST_CASE("an STag in use is not given again") {
+  STagTable table(no_readers, sequence({9, 9, 9, 10, 9, 10, 11, 9}));
+  CHECK(table.insert({}) == 9);
+  CHECK(table.insert({}) == 10);
+  CHECK(table.insert({}) == 11);
+  CHECK(table.erase(9));
+  CHECK(table.insert({}) == 9);
+}
+
+TEST_CASE("STags that fall into the same slot are told apart") {
+  // Every one ends in the same bits, whatever the size of the table.
+  std::vector<uint32_t> values;
+  for (uint32_t i = 1; i <= 40; ++i) values.push_back(i << 20 | 0x3F);
+  STagTable table(no_readers, sequence(values));
+  for (uint32_t i = 0; i < 40; ++i) CHECK(table.insert({.base = i}) == values[i]);
+  for (uint32_t i = 0; i < 40; i += 2) CHECK(table.erase(values[i]));
+  for (uint32_t i = 0; i < 40; ++i) {
+    const Region* region = table.find(values[i]);
+    CHECK((region != nullptr) == (i % 2 == 1));
+    if (region != nullptr) CHECK(region->base == i);
+  }
+  CHECK(table.size() == 20);
+}
+
+TEST_CASE("a table under random inserts and erasures equals a map") {
+  Random random(77);
+  STagTable table(no_readers, [&] { return static_cast<uint32_t>(random.below(3000)); });
+  std::map<STag, uint64_t> model;
+  for (uint64_t step = 0; step < 20000; ++step) {
+    // Grows to a thousand, shrinks to a few, grows again.
+    const bool growing = step / 4000 % 2 == 0;
+    if (model.size() < 1000 && random.chance(growing ? 0.7 : 0.2)) {
+      const STag stag = table.insert({.base = step});
+      REQUIRE(stag != 0);
+      REQUIRE(model.emplace(stag, step).second);
+    } else {
+      const auto stag = static_cast<STag>(random.below(3000));
+      REQUIRE(table.erase(stag) == (model.erase(stag) != 0));
+    }
+    const auto asked = static_cast<STag>(random.below(3000));
+    const Region* region = table.find(asked);
+    const auto known = model.find(asked);
+    REQUIRE((region != nullptr) == (known != model.end()));
+    if (region != nullptr) REQUIRE(region->base == known->second);
+    REQUIRE(table.size() == model.size());
+  }
+}
+
+TEST_CASE("a region is unpublished before quiescence and freed only after it") {
+  STagTable* table_seen = nullptr;
+  const Region* held = nullptr;
+  STag stag = 0;
+  int quiesced = 0;
+  const auto quiesce = [&] {
+    ++quiesced;
+    CHECK(table_seen->find(stag) == nullptr);
+    CHECK(held->base == 12345);      // still there for readers that hold it
+    CHECK(table_seen->size() == 0);  // writers are not locked out meanwhile
+  };
+  STagTable table(quiesce, seeded(5));
+  table_seen = &table;
+  stag = table.insert({.base = 12345});
+  held = table.find(stag);
+  CHECK(quiesced == 0);
+  CHECK(table.erase(stag));
+  CHECK(quiesced == 1);
+  CHECK_FALSE(table.erase(stag));
+  CHECK(quiesced == 1);
+}
+
+TEST_CASE("growth quiesces rarely and keeps every region in place") {
+  int quiesced = 0;
+  STagTable table([&] { ++quiesced; }, seeded(6));
+  std::vector<std::pair<STag, const Region*>> all;
+  for (uint64_t i = 0; i < 5000; ++i) {
+    const STag stag = table.insert({.base = i});
+    all.emplace_back(stag, table.find(stag));
+  }
+  CHECK(quiesced >= 1);
+  CHECK(quiesced < 20);
+  for (uint64_t i = 0; i < all.size(); ++i) {
+    REQUIRE(table.find(all[i].first) == all[i].second);
+    REQUIRE(all[i].second->base == i);
+  }
+}
+
+TEST_CASE("registering and deregistering for ever does not fill the table") {
+  STagTable table(no_readers, seeded(8));
+  const STag kept = table.insert({.base = 1});
+  for (int round = 0; round < 100000; ++round) {
+    const STag stag = table.insert({});
+    if (!table.erase(stag)) FAIL(round);
+  }
+  CHECK(table.size() == 1);
+  CHECK(table.find(kept)->base == 1);
+  CHECK(table.find(kept + 1) == nullptr);  // ends
+}
+
+TEST_CASE("finding allocates nothing") {
+  STagTable table(no_readers, seeded(9));
+  const STag stag = table.insert({});
+  const size_t before = test::allocations();
+  const bool found = table.find(stag) != nullptr && table.find(stag ^ 1) == nullptr;
+  CHECK(test::allocations() == before);
+  CHECK(found);
+}
