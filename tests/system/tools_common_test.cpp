@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <catch2/catch.hpp>
+#include <vector>
+
+#include "common/failure.h"
+#include "common/measure.h"
+#include "common/numbers.h"
+#include "common/pattern.h"
+#include "common/summary.h"
+
+namespace diwarp::tools {
+namespace {
+
+using Sizes = std::vector<uint64_t>;
+
+TEST_CASE("sizes are read alone, as lists and as powers of two") {
+  CHECK(parse_sizes({"64"}) == Sizes{64});
+  CHECK(parse_sizes({"0", "4K", "1m"}) == Sizes{0, 4096, 1048576});
+  CHECK(parse_sizes({"1,2K"}) == Sizes{1, 2048});
+  CHECK(parse_sizes({"1:8", "1K"}) == Sizes{1, 2, 4, 8, 1024});
+  CHECK(parse_sizes({"3:13"}) == Sizes{3, 6, 12});
+  CHECK(parse_sizes({"1G"}) == Sizes{uint64_t{1} << 30});
+}
+
+TEST_CASE("sizes that make no sense are refused") {
+  for (const char* text : {"", "x", "-1", "64,", "0:4", "8:4", "1:", ":1", "1.3", "1e3", "2G", "K",
+                           "1:2:4", " 1", "1KK", "99999999999999999999"}) {
+    CAPTURE(text);
+    CHECK_THROWS_AS(parse_sizes({text}), Failure);
+  }
+}
+
+TEST_CASE("rates are powers of 1000, shares are percent") {
+  CHECK(parse_rate("1.5G") == 1'500'000'000);
+  CHECK(parse_rate("500K") == 500'000);
+  CHECK_THROWS_AS(parse_rate("fast"), Failure);
+  CHECK(parse_percent("0.5") == 0.5);
+  CHECK(parse_percent("1%") == 1);
+  CHECK_THROWS_AS(parse_percent("101"), Failure);
+  CHECK_THROWS_AS(parse_percent("-1"), Failure);
+}
+
+TEST_CASE("a summary takes its figures from the sample by nearest rank") {
+  std::vector<double> values;
+  for (int i = 1000; i > 0; --i) values.push_back(i);
+  const Summary summary = summarize(values);
+  CHECK(summary.min == 1);
+  CHECK(summary.p50 == 500);
+  CHECK(summary.p99 == 990);
+  CHECK(summary.p999 == 999);
+  CHECK(summary.max == 1000);
+  CHECK(summarize({}).max == 0);
+  CHECK(median({3, 1, 2}) == 2);
+  CHECK(median({4, 1, 2, 3}) == 2.5);
+}
+
+TEST_CASE("every changed byte of a message is found") {
+  for (size_t size : {1, 2, 3, 4, 5, 11, 12, 13, 64, 1000}) {
+    std::vector<std::byte> message(size);
+    fill(message, 77, Way::there);
+    REQUIRE(!first_difference(message, 77, Way::there));
+    for (size_t at = 0; at < size; ++at) {
+      message[at] ^= std::byte{0x10};
+      CHECK(first_difference(message, 77, Way::there) == at);
+      message[at] ^= std::byte{0x10};
+    }
+  }
+}
+
+TEST_CASE("messages differ by number, way and size") {
+  std::vector<std::byte> message(64);
+  fill(message, 77, Way::there);
+  CHECK(first_difference(message, 78, Way::there) == 0);
+  CHECK(first_difference(message, 77 + (uint64_t{1} << 32), Way::there) == 4);
+  CHECK(first_difference(message, 77, Way::back) == 4);
+  CHECK(first_difference(std::span(message).first(63), 77, Way::there) == 4);
+}
+
+TEST_CASE("a message's number is the nearest to the expected one") {
+  std::vector<std::byte> byte(1);
+  std::vector<std::byte> word(8);
+  for (uint64_t number : {0u, 5u, 255u, 256u, 1000u, 70000u}) {
+    for (int off : {-100, -1, 0, 1, 100}) {
+      if (static_cast<int64_t>(number) + off < 0) continue;
+      const uint64_t expected = number + static_cast<uint64_t>(off);
+      stamp(byte, number);
+      stamp(word, number);
+      CAPTURE(number, off);
+      CHECK(number_of(byte, expected) == number);
+      CHECK(number_of(word, expected) == number);
+    }
+  }
+  CHECK(!number_of({}, 3));
+}
+
+TEST_CASE("a run fails by more loss than allowed, and tells the first reason") {
+  Verdict verdict;
+  verdict.check_loss(1, 100, 64, 1);
+  CHECK_NOTHROW(verdict.pronounce());
+  verdict.check_loss(2, 100, 64, 1);
+  verdict.fail("Later.");
+  CHECK_THROWS_WITH(verdict.pronounce(),
+                    "2 of 100 messages of 64 bytes got lost, more than --max-loss allows.");
+}
+
+}  // namespace
+}  // namespace diwarp::tools

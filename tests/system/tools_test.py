@@ -1,0 +1,509 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The command line tools as a user runs them. Called with the name of one case; --list names all."""
+import argparse
+import csv
+import json
+import os
+import re
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+PATIENCE = 60  # seconds for anything that should come to an end by itself
+TRANSPORTS = ("ud", "rc")
+PROGRAMS = ("pingpong", "bandwidth")
+cases = {}
+tools = hello = folder = None
+
+
+def case(*parameters):
+    """Makes a function a case; with parameters, one case for each tuple of them."""
+    def register(function):
+        for values in parameters or ((),):
+            name = "_".join((function.__name__,) + tuple(str(value) for value in values))
+            cases[name] = lambda values=values: function(*values)
+        return function
+    return register
+
+
+class Skipped(Exception):
+    pass
+
+
+def tool(name):
+    return os.path.join(tools, "diwarp-" + name)
+
+
+def path(name):
+    return os.path.join(folder, name)
+
+
+def check(condition, what):
+    if not condition:
+        raise AssertionError(what)
+
+
+def run(name, *options, status=0):
+    done = subprocess.run([tool(name), *map(str, options)], stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=PATIENCE)
+    check(done.returncode == status,
+          f"{name} {options}: status {done.returncode}, not {status}\n{done.stdout}{done.stderr}")
+    return done
+
+
+def check_sentence(name, text, *parts):
+    """Standard error is one sentence (lines of the sanitizers apart) that names the tool."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    check(len(lines) == 1, f"not one line: {text!r}")
+    check(lines[0].startswith(f"diwarp-{name}: "), text)
+    for part in parts:
+        check(re.search(part, lines[0], re.IGNORECASE), f"{part!r} is not in {lines[0]!r}")
+
+
+def need_ipv6():
+    try:
+        with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as probe:
+            probe.bind(("::1", 0))
+    except OSError as error:
+        raise Skipped(f"no ::1 on this host ({error})")
+
+
+class Process:
+    """A tool in the background; killed at the end of the case if it still runs."""
+    started = []
+
+    def __init__(self, name, *options):
+        self.name = name
+        self.stderr = tempfile.TemporaryFile("w+", dir=folder)
+        self.process = subprocess.Popen([tool(name), *map(str, options)], stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.PIPE, stderr=self.stderr)
+        self.output = ""
+        Process.started.append(self)
+
+    def wait_for(self, pattern):
+        """The match of a pattern in what it prints."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            found = re.search(pattern, self.output)
+            if found:
+                return found
+            left = deadline - time.monotonic()
+            ready, _, _ = select.select([self.process.stdout], [], [], max(left, 0))
+            chunk = os.read(self.process.stdout.fileno(), 65536) if ready else b""
+            check(chunk, f"{self.name} did not print {pattern!r}: {self.output!r} {self.errors()!r}")
+            self.output += chunk.decode()
+
+    def end(self, status):
+        """Waits for its end and returns what it said on standard error."""
+        try:
+            rest, _ = self.process.communicate(timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"{self.name} did not end")
+        self.output += rest.decode()
+        check(self.process.returncode == status,
+              f"{self.name}: status {self.process.returncode}, not {status}: "
+              f"{self.output}{self.errors()}")
+        return self.errors()
+
+    def errors(self):
+        self.stderr.seek(0)
+        return self.stderr.read()
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    @classmethod
+    def kill_all(cls):
+        for started in cls.started:
+            if started.process.poll() is None:
+                started.kill()
+
+
+def start_server(name, address="127.0.0.1:0", *options):
+    server = Process(name, "--server", address, *options)
+    return server, server.wait_for(r"listening at (\S+)").group(1)
+
+
+def rows_of(name):
+    with open(path(name)) as file:
+        return json.load(file)
+
+
+def check_latency(row):
+    figures = [row["half_rtt_us"][key] for key in ("min", "p50", "p99", "p999", "max")]
+    check(figures == sorted(figures) and figures[0] > 0, f"no order statistics: {row}")
+    check(row["lost"] >= 0, row)
+
+
+def check_bandwidth(row):
+    check(row["sent"] == row["iterations"], row)
+    check(row["received"] + row["lost"] == row["sent"], row)
+    check(row["valid_bytes"] == row["received"] * row["size"], row)
+    check(row["overflowed"] >= 0 and row["received"] > 0, row)
+    check(row["messages_per_s"] > 0 and (row["mb_per_s"] > 0 or row["size"] == 0), row)
+    if row["transport"] == "rc":
+        check(row["lost"] == 0, row)
+
+
+def check_rows(rows, program, transport, sizes, iterations):
+    check([row["size"] for row in rows] == sizes, rows)
+    for row in rows:
+        check(row["transport"] == transport and row["op"] == "send", row)
+        check(row["iterations"] == iterations, row)
+        (check_latency if program == "pingpong" else check_bandwidth)(row)
+
+
+@case(*[(program, transport, family) for program in PROGRAMS for transport in TRANSPORTS
+        for family in ("ipv4", "ipv6")])
+def loopback(program, transport, family):
+    """Sizes 1 B to 1 MiB, every byte checked on arrival. Over UD a busy host may lose messages."""
+    options = ["--loopback", "--transport", transport, "--size", "1:1M", "--iterations", 30,
+               "--verify", "--max-loss", 100, "--json", path("rows.json")]
+    if family == "ipv6":
+        need_ipv6()
+        options.append("--ipv6")
+    done = run(program, *options)
+    check_rows(rows_of("rows.json"), program, transport, [1 << i for i in range(21)], 30)
+    check(len(done.stdout.splitlines()) == 22, done.stdout)
+
+
+@case(*[(program, transport) for program in PROGRAMS for transport in TRANSPORTS])
+def empty_messages(program, transport):
+    run(program, "--loopback", "--transport", transport, "--size", 0, "--iterations", 200,
+        "--max-loss", 100, "--verify", "--json", path("rows.json"))
+    check_rows(rows_of("rows.json"), program, transport, [0], 200)
+
+
+@case(*[(program, transport) for program in PROGRAMS for transport in TRANSPORTS])
+def server_and_client(program, transport):
+    """Two processes; the server reports the same figures as the client."""
+    server, address = start_server(program, "127.0.0.1:0", "--json", path("server.json"))
+    run(program, "--connect", address, "--transport", transport, "--size", "64,4K", "--iterations",
+        100, "--max-loss", 100, "--json", path("client.json"))
+    server.end(0)
+    check_rows(rows_of("client.json"), program, transport, [64, 4096], 100)
+    check(rows_of("client.json") == rows_of("server.json"), "the ends report different figures")
+
+
+@case(*[(transport,) for transport in TRANSPORTS])
+def server_on_all_addresses(transport):
+    server, address = start_server("pingpong", "0.0.0.0:0")
+    port = address.rsplit(":", 1)[1]
+    run("pingpong", "--connect", f"127.0.0.1:{port}", "--transport", transport, "--iterations", 50,
+        "--max-loss", 100)
+    server.end(0)
+
+
+@case()
+def csv_has_a_title_and_the_rows():
+    run("pingpong", "--loopback", "--transport", "rc", "--size", "1,2", "--iterations", 50, "--csv",
+        path("rows.csv"))
+    with open(path("rows.csv"), newline="") as file:
+        rows = list(csv.DictReader(file))
+    check([row["size"] for row in rows] == ["1", "2"], rows)
+    check(all(float(row["half_rtt_us_p50"]) > 0 for row in rows), rows)
+
+
+@case()
+def json_goes_to_standard_output():
+    done = run("bandwidth", "--loopback", "--transport", "rc", "--size", 64, "--iterations", 50,
+               "--json", "-")
+    check_rows(json.loads(done.stdout), "bandwidth", "rc", [64], 50)
+
+
+@case(*[(program,) for program in PROGRAMS])
+def wrong_options(program):
+    loop = ("--loopback",)
+    for options, part in (
+            ((), "say which end"),
+            (("--loopback", "--server"), "say which end"),
+            (("--connect",), "--connect"),
+            (("--connect", "nowhere"), "not an address"),
+            (("--connect", "127.0.0.1:99999"), "not an address"),
+            (("--connect", "0.0.0.0:1"), "needs the address"),
+            (("--server", "1.2.3"), "not an address"),
+            (("--server", "127.0.0.1:0", "--size", "64"), "client's choice"),
+            (loop + ("--transport", "xx"), "ud or rc"),
+            (loop + ("--op", "teleport"), "no operation"),
+            (loop + ("--size", "big"), "not a size"),
+            (loop + ("--size", "8:4"), "not a range"),
+            (loop + ("--size", "2G"), "too long"),
+            (loop + ("--max-loss", "lots"), "not a share"),
+            (loop + ("--iterations", "-1"), "iterations"),
+            (loop + ("--iterations", "some"), "iterations"),
+            (loop + ("--timeout", "0"), "--timeout"),
+            (loop + ("--cpu", "4000"), "processor 4000"),
+            (loop + ("--address", "not-here"), "not an address"),
+            (loop + ("--json", path("no/such/folder.json")), "cannot write"),
+            (loop + ("--nonsense",), "nonsense")):
+        done = run(program, *options, status=1)
+        check_sentence(program, done.stderr, part)
+
+
+@case()
+def wrong_flow_options():
+    for options, part in ((("--window", 5000), "--window"), (("--rate", "fast"), "not a rate"),
+                          (("--rate", "1M", "--transport", "rc"), "datagrams only"),
+                          (("--window", 4096, "--size", "1G"), "too large")):
+        done = run("bandwidth", "--loopback", *options, status=1)
+        check_sentence("bandwidth", done.stderr, part)
+
+
+@case(*[(name,) for name in ("pingpong", "bandwidth", "info", "latency-ratio", "takeover")])
+def help_is_no_failure(name):
+    check("--help" in run(name, "--help").stdout, "no help")
+
+
+@case(*[(program,) for program in PROGRAMS])
+def port_in_use(program):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        done = run(program, "--server", f"127.0.0.1:{port}", status=1)
+    check_sentence(program, done.stderr, f"port {port}", "in use")
+
+
+@case()
+def address_of_another_host():
+    done = run("pingpong", "--server", "192.0.2.1:0", status=1)
+    check_sentence("pingpong", done.stderr, "192.0.2.1", "not an address of this host")
+
+
+@case(*[(program,) for program in PROGRAMS])
+def no_one_listens(program):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+    done = run(program, "--connect", f"127.0.0.1:{port}", status=1)
+    check_sentence(program, done.stderr, "no one listens", str(port))
+
+
+@case(("garbage",), ("json",), ("endless",), ("closing",), ("silent",))
+def server_that_is_not_diwarp(kind):
+    def serve(listener):
+        peer, _ = listener.accept()
+        with peer:
+            peer.settimeout(PATIENCE)
+            try:
+                if kind != "closing":
+                    peer.recv(4096)
+                if kind == "garbage":
+                    peer.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+                if kind == "json":
+                    peer.sendall(b'{"type": 7}\n')
+                while kind == "endless":
+                    peer.sendall(b"x" * 4096)
+                if kind != "closing":
+                    peer.recv(4096)
+            except OSError:
+                pass
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve, args=(listener,), daemon=True)
+        thread.start()
+        port = listener.getsockname()[1]
+        done = run("pingpong", "--connect", f"127.0.0.1:{port}", "--timeout", 1, status=1)
+    check_sentence("pingpong", done.stderr, str(port), "does not speak")
+    thread.join(PATIENCE)
+
+
+@case()
+def strangers_at_the_server_are_refused_and_it_goes_on():
+    server, address = start_server("pingpong", "127.0.0.1:0")
+    host, port = address.rsplit(":", 1)
+    for words in (b"GET / HTTP/1.0\r\n\r\n", b"", b'{"type": "hello"}\n', b"[" * 100000 + b"\n",
+                  b'{"type": "hello", "tool": "diwarp-pingpong", "version": 99}\n'):
+        with socket.create_connection((host, int(port))) as stranger:
+            try:
+                stranger.sendall(words)
+                stranger.shutdown(socket.SHUT_WR)
+                stranger.settimeout(PATIENCE)
+                while stranger.recv(4096):
+                    pass
+            except OSError:
+                pass
+    run("pingpong", "--connect", address, "--transport", "rc", "--iterations", 20)
+    refusals = server.end(0).splitlines()
+    check(len(refusals) == 5 and all("refused a peer" in line for line in refusals), refusals)
+
+
+@case()
+def another_tool_is_refused():
+    server, address = start_server("bandwidth", "127.0.0.1:0")
+    done = run("pingpong", "--connect", address, status=1)
+    check_sentence("pingpong", done.stderr, "diwarp-bandwidth", "both ends must be the same")
+    run("bandwidth", "--connect", address, "--transport", "rc", "--iterations", 20)
+    server.end(0)
+
+
+def start_endless(program, transport, size=4096):
+    server, address = start_server(program, "127.0.0.1:0")
+    client = Process(program, "--connect", address, "--transport", transport, "--size", size,
+                     "--iterations", 1_000_000_000, "--max-loss", 100, "--timeout", 5)
+    server.wait_for("serving")
+    time.sleep(0.5)  # into the run; an earlier end is told in the same words
+    return server, client
+
+
+@case(*[(program, transport, victim) for program in PROGRAMS for transport in TRANSPORTS
+        for victim in ("server", "client")])
+def peer_killed(program, transport, victim):
+    server, client = start_endless(program, transport)
+    dead, survivor = (server, client) if victim == "server" else (client, server)
+    dead.kill()
+    check_sentence(program, survivor.end(1), "127.0.0.1:", "ended in the middle of the run")
+
+
+@case(*[(transport,) for transport in TRANSPORTS])
+def peer_killed_amid_a_large_message(transport):
+    server, client = start_endless("bandwidth", transport, 64 << 20)
+    server.kill()
+    check_sentence("bandwidth", client.end(1), "127.0.0.1:", "ended in the middle of the run")
+
+
+def children_of(pid):
+    with open(f"/proc/{pid}/task/{pid}/children") as file:
+        return [int(word) for word in file.read().split()]
+
+
+def wait_until(condition, what):
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        check(time.monotonic() < deadline, what)
+        time.sleep(0.02)
+
+
+def start_endless_loopback(program, transport):
+    process = Process(program, "--loopback", "--transport", transport, "--iterations",
+                      1_000_000_000, "--max-loss", 100)
+    pid = process.process.pid
+    wait_until(lambda: children_of(pid), "no second process")
+    child = children_of(pid)[0]
+    # Both ends have their device once more than one thread runs, and the run begins.
+    wait_until(lambda: len(os.listdir(f"/proc/{pid}/task")) > 1, "no RNIC thread")
+    time.sleep(0.5)
+    return process, child
+
+
+@case(*[(program, transport) for program in PROGRAMS for transport in TRANSPORTS])
+def child_of_loopback_killed(program, transport):
+    process, child = start_endless_loopback(program, transport)
+    os.kill(child, signal.SIGKILL)
+    check_sentence(program, process.end(1), "ended in the middle of the run")
+
+
+@case(*[(program, number) for program in PROGRAMS for number in ("SIGINT", "SIGTERM")])
+def interrupted(program, number):
+    process, child = start_endless_loopback(program, "ud")
+    process.process.send_signal(getattr(signal, number))
+    check_sentence(program, process.end(128 + getattr(signal, number)), "interrupted")
+    wait_until(lambda: not os.path.exists(f"/proc/{child}"), "the child survives")
+
+
+@case()
+def parent_of_loopback_killed_ends_the_child():
+    process, child = start_endless_loopback("pingpong", "ud")
+    process.kill()
+
+    def ended():
+        try:
+            with open(f"/proc/{child}/stat") as file:
+                return file.read().rsplit(")", 1)[1].split()[0] == "Z"
+        except OSError:
+            return True
+    wait_until(ended, "the child survives")
+
+
+@case()
+def interrupted_server_ends_the_client():
+    server, client = start_endless("bandwidth", "rc")
+    server.process.send_signal(signal.SIGINT)
+    check_sentence("bandwidth", server.end(130), "interrupted")
+    check_sentence("bandwidth", client.end(1), "stopped: interrupted")
+
+
+@case()
+def server_waits_no_longer_than_told():
+    done = run("pingpong", "--server", "127.0.0.1:0", "--timeout", "0.2", status=1)
+    check_sentence("pingpong", done.stderr, "no peer came")
+
+
+@case()
+def rate_paces_the_sender():
+    """200 messages of 10 KB at 4 MB/s take at least 0.4 s, whatever else goes on."""
+    run("bandwidth", "--loopback", "--transport", "ud", "--size", 10000, "--iterations", 200,
+        "--warmup", 0, "--rate", "4M", "--max-loss", 100, "--json", path("rows.json"))
+    row = rows_of("rows.json")[0]
+    check_bandwidth(row)
+    check(row["mb_per_s"] < 4.4, f"faster than the rate: {row}")
+
+
+@case()
+def info():
+    text = run("info", "--counters").stdout
+    for word in ("127.0.0.1", "Limits", "Backends", "CRC32C", "rx_overflow", "drop_crc"):
+        check(word in text, f"{word} is not in {text}")
+    values = json.loads(run("info", "--json").stdout)
+    check(any(device["address"] == "127.0.0.1" and device["usable"] for device in values["devices"]),
+          values)
+    check(values["limits"]["message"] == 1 << 30, values)
+    check("rx_overflow" in values["counters"], values)
+
+
+@case()
+def latency_ratio():
+    values = json.loads(run("latency-ratio", "--rounds", 2, "--iterations", 200, "--json").stdout)
+    check(values["size"] == 64, values)
+    for lane in ("udp", "tcp", "ud", "rc"):
+        check(len(values["half_rtt_us"][lane]) == 2 and min(values["half_rtt_us"][lane]) > 0, values)
+    check(values["ud_to_udp"] > 0 and values["rc_to_tcp"] > 0, values)
+    done = run("latency-ratio", "--rounds", 1, "--iterations", 50, "--max-ratio", "0.01", status=1)
+    check_sentence("latency-ratio", done.stderr, "--max-ratio")
+
+
+@case(*[(transport,) for transport in TRANSPORTS])
+def takeover(transport):
+    """Bounded loosely: the host may be busy. Without the takeover nothing would arrive at all."""
+    values = json.loads(run("takeover", "--transport", transport, "--rounds", 200, "--json").stdout)
+    delay = values["delay_us"]
+    check(0 < delay["min"] <= delay["p50"] <= delay["max"], values)
+    check(delay["p50"] < 20_000, values)
+    check(values["lost"] < 20, values)
+
+
+@case()
+def hello_says_hello():
+    done = subprocess.run([hello], capture_output=True, text=True, timeout=PATIENCE)
+    check(done.returncode == 0 and re.fullmatch(r"127\.0\.0\.1:\d+ says: hello, bob\n", done.stdout),
+          f"{done}")
+
+
+def main():
+    global tools, hello, folder
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--tools")
+    parser.add_argument("--hello")
+    parser.add_argument("case", nargs="?")
+    arguments = parser.parse_args()
+    if arguments.list:
+        print("\n".join(cases))
+        return 0
+    tools, hello = arguments.tools, arguments.hello
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            cases[arguments.case]()
+        except Skipped as reason:
+            print(f"SKIPPED: {reason}")
+        finally:
+            Process.kill_all()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// diwarp-bandwidth: how many messages get from one process to another.
+#include <algorithm>
+#include <vector>
+
+#include "common/failure.h"
+#include "common/flow.h"
+#include "common/measure.h"
+#include "common/pairing.h"
+#include "common/program.h"
+#include "common/progress_line.h"
+#include "common/report.h"
+#include "common/session.h"
+
+namespace diwarp::tools {
+namespace {
+
+constexpr const char* kName = "diwarp-bandwidth";
+constexpr const char* kDescription =
+    "Measures how many bytes and messages get from the client to the server, both polling. The\n"
+    "server counts: MB/s are 10^6 bytes a second of messages that arrived whole. \"overflow\" is\n"
+    "what the server's kernel dropped for want of receive buffer.";
+
+const std::vector<Column> kColumns = {{"/transport", "transport", 9},
+                                      {"/op", "op", 6},
+                                      {"/size", "bytes", 11},
+                                      {"/iterations", "iterations", 12},
+                                      {"/window", "window", 8},
+                                      {"/mb_per_s", "MB/s", 10, 1},
+                                      {"/messages_per_s", "messages/s", 12, 0},
+                                      {"/lost", "lost", 9},
+                                      {"/loss_percent", "loss %", 8, 3},
+                                      {"/overflowed", "overflow", 10}};
+
+constexpr uint64_t kMaxCount = 2'000'000'000;
+
+/// About a second for small messages, at least a few windows of large ones.
+uint64_t default_iterations(uint64_t size) {
+  constexpr uint64_t kBytes = uint64_t{1} << 29;
+  return std::clamp<uint64_t>(kBytes / std::max<uint64_t>(size, 1), 10, 200'000);
+}
+
+/// What fits a receive buffer over UD, and what keeps both ends busy over RC.
+uint32_t default_window(QpType transport, uint64_t size) {
+  const uint64_t bytes = uint64_t{512} << (transport == QpType::ud ? 10 : 13);
+  return static_cast<uint32_t>(std::clamp<uint64_t>(bytes / std::max<uint64_t>(size, 1), 2, 128));
+}
+
+/// The number in a message of one byte tells no more than this many apart.
+constexpr uint32_t kMaxWindowOfBytes = 64;
+
+struct Row {
+  FlowPlan flow;
+  uint64_t iterations = 0;
+  uint64_t warmup = 0;
+};
+
+Row plan(const Measure& measure, uint64_t size) {
+  Row row;
+  row.flow = {.transport = measure.transport,
+              .size = size,
+              .window = measure.window,
+              .rate = measure.rate,
+              .verify = measure.verify};
+  if (row.flow.window == 0) row.flow.window = default_window(measure.transport, size);
+  if (size == 1) row.flow.window = std::min(row.flow.window, kMaxWindowOfBytes);
+  check_plan(row.flow);
+  row.iterations = measure.iterations != 0 ? measure.iterations : default_iterations(size);
+  row.warmup = measure.warmup.value_or(std::min<uint64_t>(row.iterations / 10, 10'000));
+  return row;
+}
+
+Json announcement(const Row& row) {
+  return {{"type", "row"},         {"size", row.flow.size},        {"window", row.flow.window},
+          {"rate", row.flow.rate}, {"iterations", row.iterations}, {"warmup", row.warmup}};
+}
+
+Row read_announcement(const Json& message, const Terms& terms) {
+  Row row;
+  row.flow = {.transport = terms.transport,
+              .size = number_in(message, "size", 0, kMaxMessage),
+              .window = static_cast<uint32_t>(number_in(message, "window", 1, 4096)),
+              .rate = number_in(message, "rate", 0, UINT64_MAX),
+              .verify = terms.verify};
+  check_plan(row.flow);
+  row.iterations = number_in(message, "iterations", 0, kMaxCount);
+  row.warmup = number_in(message, "warmup", 0, kMaxCount);
+  return row;
+}
+
+/// What the receiver tells the sender after each part of a row.
+Json to_json(const FlowCount& count, uint64_t overflowed) {
+  return {{"type", "result"},
+          {"received", count.received},
+          {"valid_bytes", count.valid_bytes},
+          {"wrong", count.wrong},
+          {"first_wrong", count.first_wrong},
+          {"overflowed", overflowed}};
+}
+
+Json figures(const Row& row, const Json& result, const FlowSender& sender) {
+  const uint64_t received = number_in(result, "received", 0, UINT64_MAX);
+  const uint64_t valid_bytes = number_in(result, "valid_bytes", 0, UINT64_MAX);
+  const uint64_t lost = row.iterations - std::min(received, row.iterations);
+  const double seconds = std::chrono::duration<double>(sender.elapsed()).count();
+  const double per_second = seconds > 0 ? 1 / seconds : 0;
+  return {{"transport", to_string(row.flow.transport)},
+          {"op", "send"},
+          {"size", row.flow.size},
+          {"iterations", row.iterations},
+          {"warmup", row.warmup},
+          {"window", row.flow.window},
+          {"rate", row.flow.rate},
+          {"verify", row.flow.verify},
+          {"seconds", seconds},
+          {"mb_per_s", static_cast<double>(valid_bytes) * per_second / 1e6},
+          {"messages_per_s", static_cast<double>(received) * per_second},
+          {"sent", row.iterations},
+          {"received", received},
+          {"valid_bytes", valid_bytes},
+          {"lost", lost},
+          {"loss_percent", 100 * static_cast<double>(lost) / static_cast<double>(row.iterations)},
+          {"overflowed", number_in(result, "overflowed", 0, UINT64_MAX)},
+          {"wrong", number_in(result, "wrong", 0, UINT64_MAX)},
+          {"write_offs", sender.write_offs()}};
+}
+
+class Client {
+ public:
+  Client(const Measure& measure, const Terms& terms, Verdict& verdict)
+      : measure_(measure), terms_(terms), verdict_(verdict) {}
+
+  Json run_row(const Device& device, Control& control, uint64_t size) {
+    const Row row = plan(measure_, size);
+    Endpoint endpoint(device, sender_shape(row.flow));
+    endpoint.post_receives();
+    pair_as_client(endpoint, control, announcement(row), terms_.token);
+    FlowSender sender(endpoint, control, row.flow);
+    const Json result = send(sender, row);
+    const Json done = figures(row, result, sender);
+    control.send({{"type", "done"}, {"row", done}});
+    part(endpoint);
+    judge(row, result, done);
+    return done;
+  }
+
+ private:
+  static Json send(FlowSender& sender, const Row& row) {
+    ProgressLine progress(std::to_string(row.flow.size) + " bytes", row.iterations);
+    sender.send(row.warmup, [](uint64_t) {});
+    return sender.send(row.iterations, [&](uint64_t posted) { progress.update(posted); });
+  }
+
+  void judge(const Row& row, const Json& result, const Json& done) {
+    if (done["wrong"] != 0) verdict_.fail(text_in(result, "first_wrong"));
+    verdict_.check_loss(done["lost"], row.iterations, row.flow.size, measure_.max_loss);
+  }
+
+  const Measure& measure_;
+  const Terms& terms_;
+  Verdict& verdict_;
+};
+
+Json serve_row(const Device& device, Control& control, const Terms& terms) {
+  const Json message = control.expect("row");
+  const Row row = read_announcement(message, terms);
+  Endpoint endpoint(device, receiver_shape(row.flow));
+  endpoint.post_receives();
+  pair_as_server(endpoint, device, control, message, terms.token);
+  FlowReceiver receiver(endpoint, control, row.flow);
+  for (const uint64_t count : {row.warmup, row.iterations}) {
+    const uint64_t overflowed = device.counter("rx_overflow");
+    const FlowCount counted = receiver.receive(count);
+    control.send(to_json(counted, device.counter("rx_overflow") - overflowed));
+  }
+  const Json done = control.expect("done");
+  part(endpoint);
+  return done.value("row", Json::object());
+}
+
+void run(int argc, char** argv) {
+  CLI::App app(kDescription, kName);
+  MeasureOptions options(app, "64K");
+  options.add_flow_options(app);
+  if (!parse_command_line(app, argc, argv)) return;
+  const Measure measure = options.measure();
+  Verdict verdict;
+  run_measurement(
+      kName, options.ends(), measure, kColumns, verdict,
+      {.client =
+           [&](const Device& device, Control& control, const Terms& terms, uint64_t size) {
+             return Client(measure, terms, verdict).run_row(device, control, size);
+           },
+       .server = serve_row});
+}
+
+}  // namespace
+}  // namespace diwarp::tools
+
+int main(int argc, char** argv) {
+  return diwarp::tools::run_program(diwarp::tools::kName, [&] { diwarp::tools::run(argc, argv); });
+}

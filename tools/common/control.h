@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <diwarp/address.h>
+#include <diwarp/device.h>
+
+#include <chrono>
+#include <deque>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/unique_fd.h"
+
+namespace diwarp::tools {
+
+using Json = nlohmann::ordered_json;
+using Time = std::chrono::steady_clock::time_point;
+
+/// The TCP connection over which the two ends of a run agree: one JSON object a line, each with a
+/// "type". What is measured never goes this way. It also tells that the peer died, since the kernel
+/// closes it. All that comes in is hostile until it has been read as what was expected.
+class Control {
+ public:
+  Control(UniqueFd fd, Duration timeout);
+
+  /// Throws Failure if no one listens at `peer`, or no connection comes about in time.
+  static Control connect(const Address& peer, Duration timeout);
+
+  Address local_address() const { return local_; }
+  Address peer_address() const { return peer_; }
+  /// How long this run waits for anything that the peer should do.
+  Duration timeout() const { return timeout_; }
+
+  void send(const Json& message);
+
+  /// The next message. Throws PeerGone if the connection ends or the peer tells an error, Failure
+  /// if nothing comes in time.
+  Json next();
+  /// The next message, which must be of this type: throws Failure, too, if it is not.
+  Json expect(std::string_view type);
+
+  /// Reads what has come, without waiting. Throws PeerGone as expect() does.
+  void look();
+  /// True if a message waits for expect().
+  bool pending() const { return !messages_.empty(); }
+
+  /// Waits shortly for the sentence that tells why the peer is gone: "" if it seems alive.
+  std::string fate_of_peer();
+
+  /// Tells the peer why this end stops; never throws.
+  void send_error(std::string_view sentence) noexcept;
+
+ private:
+  bool read_some(Time deadline);
+  void take_lines();
+  void take_message(std::string_view line);
+  [[noreturn]] void fail_gone() const;
+  [[noreturn]] void fail_foreign() const;
+
+  UniqueFd fd_;
+  Duration timeout_;
+  Address local_;
+  Address peer_;
+  bool greeted_ = false;  // a well-formed message has come: the peer is one of our tools
+  std::string input_;     // the beginning of a line
+  std::deque<Json> messages_;
+};
+
+/// Where a server waits for the other end. Port 0: a free one.
+class ControlListener {
+ public:
+  explicit ControlListener(const Address& address);
+  Address address() const { return local_address_of_listener_; }
+
+  /// The next connection. Throws Failure after `timeout`; nothing: waits for ever.
+  UniqueFd accept(std::optional<Duration> timeout);
+
+ private:
+  UniqueFd fd_;
+  Address local_address_of_listener_;
+};
+
+/// "10 s", "200 ms".
+std::string to_text(Duration duration);
+
+/// A member of a message, checked: throws Failure if it is missing, of another type or not within
+/// `low` to `high`.
+uint64_t number_in(const Json& message, const char* name, uint64_t low, uint64_t high);
+bool flag_in(const Json& message, const char* name);
+std::string text_in(const Json& message, const char* name);
+
+}  // namespace diwarp::tools

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/echo.h"
+
+#include <string>
+
+#include "common/failure.h"
+#include "common/pairing.h"
+#include "common/pattern.h"
+
+namespace diwarp::tools {
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr size_t kSmall = size_t{64} << 10;
+
+void write_message(std::span<std::byte> message, uint64_t number, Way way, bool whole) {
+  if (whole) {
+    fill(message, number, way);
+  } else {
+    stamp(message, number);
+  }
+}
+
+void verify_message(std::span<const std::byte> message, uint64_t number, Way way,
+                    const Address& peer) {
+  const auto wrong = first_difference(message, number, way);
+  if (!wrong) return;
+  throw Failure("Message " + std::to_string(number) + " of " + std::to_string(message.size()) +
+                " bytes from " + peer.to_string() + " arrived with wrong contents from byte " +
+                std::to_string(*wrong) + " on.");
+}
+
+[[noreturn]] void fail_order(const Address& peer) {
+  throw Failure("An unexpected message came from " + peer.to_string() + " over RC.");
+}
+
+}  // namespace
+
+EndpointShape echo_shape(QpType transport, size_t size) {
+  // Incomplete datagram messages hold at most half of the receives, so there are two or more.
+  const bool small = size <= kSmall;
+  return {.transport = transport,
+          .send_size = size,
+          .send_slots = small ? 16u : 1u,
+          .receive_size = size,
+          .receive_slots = small ? 16u : 2u};
+}
+
+Pinger::Pinger(Endpoint& endpoint, Control& control, bool verify)
+    : endpoint_(endpoint),
+      poller_(endpoint.completion_queue(), control),
+      verify_(verify),
+      lossy_(endpoint.shape().transport == QpType::ud),
+      patience_(patience(endpoint.shape().send_size, 2)),
+      limit_(control.timeout() + patience_) {
+  if (!lossy_) patience_ = limit_;
+}
+
+std::optional<Duration> Pinger::ping() {
+  prepare();
+  const Time first = steady_clock::now();
+  for (Time posted = first;; posted = steady_clock::now()) {
+    if (try_once(posted)) {
+      const Duration took = steady_clock::now() - posted;
+      ++number_;
+      if (posted == first) return took;
+      settle();
+      return std::nullopt;
+    }
+    ++lost_;
+    if (!lossy_ || steady_clock::now() - first > limit_) {
+      throw Failure("No answer came from " + endpoint_.peer().to_string() + " within " +
+                    to_text(limit_) + ".");
+    }
+  }
+}
+
+/// Brings the endpoint to where the next message can be posted at once.
+void Pinger::prepare() {
+  repost_answered();
+  const Time deadline = steady_clock::now() + limit_;
+  while (sends_open_ > 0 && steady_clock::now() < deadline) {
+    for (const WorkCompletion& completion : poller_.next(deadline)) accept(completion);
+  }
+  write_message(endpoint_.send_slot(0), number_, Way::there, verify_);
+}
+
+bool Pinger::try_once(Time posted) {
+  // A message that is still on its way out is not posted twice.
+  if (sends_open_ == 0) {
+    endpoint_.post_send(0);
+    ++sends_open_;
+    ++sent_;
+  }
+  const Time deadline = posted + patience_;
+  do {
+    bool answered = false;
+    for (const WorkCompletion& completion : poller_.next(deadline)) {
+      if (accept(completion)) answered = true;
+    }
+    if (answered) return true;
+  } while (steady_clock::now() < deadline);
+  return false;
+}
+
+/// True if the awaited answer came.
+bool Pinger::accept(const WorkCompletion& completion) {
+  endpoint_.check(completion);
+  if (completion.opcode == WcOpcode::send) {
+    --sends_open_;
+    return false;
+  }
+  const auto slot = static_cast<uint32_t>(completion.wr_id);
+  const auto message = endpoint_.message(completion);
+  if (answered_slot_ || !endpoint_.is_from_peer(completion) || !is_answer(message)) {
+    if (!lossy_) fail_order(endpoint_.peer());
+    endpoint_.post_receive(slot);
+    return false;
+  }
+  if (verify_) verify_message(message, number_, Way::back, endpoint_.peer());
+  answered_slot_ = slot;
+  return true;
+}
+
+bool Pinger::is_answer(std::span<const std::byte> message) const {
+  return message.size() == endpoint_.shape().send_size &&
+         number_of(message, number_).value_or(number_) == number_;
+}
+
+void Pinger::repost_answered() {
+  if (answered_slot_) endpoint_.post_receive(*answered_slot_);
+  answered_slot_.reset();
+}
+
+/// Empty messages have no number: a late answer must not be taken for the next one's.
+void Pinger::settle() {
+  if (endpoint_.shape().send_size > 0) return;
+  const Time quiet = steady_clock::now() + patience_;
+  while (steady_clock::now() < quiet) {
+    for (const WorkCompletion& completion : poller_.next(quiet)) accept(completion);
+  }
+}
+
+Echoer::Echoer(Endpoint& endpoint, Control& control, bool verify)
+    : endpoint_(endpoint),
+      control_(control),
+      poller_(endpoint.completion_queue(), control),
+      verify_(verify),
+      limit_(control.timeout() + patience(endpoint.shape().receive_size, 2)) {}
+
+void Echoer::run() {
+  while (!control_.pending()) {
+    const auto completions = poller_.next(steady_clock::now() + limit_);
+    for (const WorkCompletion& completion : completions) take(completion);
+    if (completions.empty() && !control_.pending()) {
+      throw Failure("Nothing came from " + endpoint_.peer().to_string() + " for " +
+                    to_text(limit_) + ".");
+    }
+  }
+}
+
+void Echoer::take(const WorkCompletion& completion) {
+  endpoint_.check(completion);
+  if (completion.opcode == WcOpcode::send) {
+    --sends_open_;
+    return;
+  }
+  if (endpoint_.is_from_peer(completion)) take_message(endpoint_.message(completion));
+  endpoint_.post_receive(static_cast<uint32_t>(completion.wr_id));
+}
+
+void Echoer::take_message(std::span<const std::byte> message) {
+  const auto number = number_to_answer(message);
+  if (!number) {
+    if (endpoint_.shape().transport == QpType::rc) fail_order(endpoint_.peer());
+    return;
+  }
+  if (verify_) verify_message(message, *number, Way::there, endpoint_.peer());
+  answer(*number);
+  expected_ = *number + 1;
+}
+
+/// The next message's number, or the last one's if its answer got lost; nothing for what is late.
+std::optional<uint64_t> Echoer::number_to_answer(std::span<const std::byte> message) const {
+  if (message.size() != endpoint_.shape().receive_size) return std::nullopt;
+  const uint64_t number = number_of(message, expected_).value_or(expected_);
+  const bool again = number + 1 == expected_ && endpoint_.shape().transport == QpType::ud;
+  if (number != expected_ && !again) return std::nullopt;
+  return number;
+}
+
+void Echoer::answer(uint64_t number) {
+  const uint32_t slots = endpoint_.shape().send_slots;
+  // Over UD, where duplicates may fill the queue, the peer asks again.
+  if (sends_open_ == slots) return;
+  const auto slot = static_cast<uint32_t>(answers_ % slots);
+  write_message(endpoint_.send_slot(slot), number, Way::back, verify_);
+  endpoint_.post_send(slot);
+  ++answers_;
+  ++sends_open_;
+}
+
+}  // namespace diwarp::tools

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "common/endpoint.h"
+#include "common/poller.h"
+
+namespace diwarp::tools {
+
+/// The shape of either end of a ping-pong.
+EndpointShape echo_shape(QpType transport, size_t size);
+
+/// The near end of a ping-pong: sends message 0, 1, 2 ... and waits for the answer to each. Over UD
+/// an answer that does not come is asked for again.
+class Pinger {
+ public:
+  Pinger(Endpoint& endpoint, Control& control, bool verify);
+
+  /// One round trip of the next message: the time from the post to the answer; nothing if it took
+  /// more than one try. Throws Failure if no answer comes at all, or one with wrong contents.
+  std::optional<Duration> ping();
+
+  uint64_t sent() const { return sent_; }
+  /// Messages that were not answered in time: they or their answers got lost.
+  uint64_t lost() const { return lost_; }
+
+ private:
+  void prepare();
+  bool try_once(Time posted);
+  bool accept(const WorkCompletion& completion);
+  bool is_answer(std::span<const std::byte> message) const;
+  void repost_answered();
+  void settle();
+
+  Endpoint& endpoint_;
+  Poller poller_;
+  bool verify_;
+  bool lossy_;
+  Duration patience_;  // of one try
+  Duration limit_;     // of all tries of a message
+  uint64_t number_ = 0;
+  uint64_t sends_open_ = 0;
+  uint64_t sent_ = 0;
+  uint64_t lost_ = 0;
+  std::optional<uint32_t> answered_slot_;  // posted again outside of the measured time
+};
+
+/// The far end: answers each message with its like. A message that comes again is answered again.
+class Echoer {
+ public:
+  Echoer(Endpoint& endpoint, Control& control, bool verify);
+
+  /// Answers until the peer says something in the control channel.
+  void run();
+
+ private:
+  void take(const WorkCompletion& completion);
+  void take_message(std::span<const std::byte> message);
+  std::optional<uint64_t> number_to_answer(std::span<const std::byte> message) const;
+  void answer(uint64_t number);
+
+  Endpoint& endpoint_;
+  Control& control_;
+  Poller poller_;
+  bool verify_;
+  Duration limit_;  // without any message
+  uint64_t expected_ = 0;
+  uint64_t answers_ = 0;
+  uint64_t sends_open_ = 0;
+};
+
+}  // namespace diwarp::tools

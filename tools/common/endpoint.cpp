@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/endpoint.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "common/failure.h"
+
+namespace diwarp::tools {
+namespace {
+
+/// A cache line: no slot shares one with another.
+constexpr size_t kAlignment = 64;
+
+size_t stride_of(size_t size) {
+  // An empty slot still has an address.
+  return (std::max(size, size_t{1}) + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+QueuePairInit queue_pair_init(const EndpointShape& shape, const CompletionQueue& cq) {
+  QueuePairInit init;
+  init.type = shape.transport;
+  init.send_cq = cq;
+  init.recv_cq = cq;
+  init.capacity.max_send_wr = shape.send_slots;
+  init.capacity.max_recv_wr = shape.receive_slots;
+  init.datagram.max_rate = shape.max_rate;
+  // A tool has one peer: it may open as many messages as the receives allow.
+  init.datagram.max_open_messages = std::max(init.datagram.max_open_messages, shape.receive_slots);
+  init.datagram.max_open_per_source = init.datagram.max_open_messages;
+  return init;
+}
+
+}  // namespace
+
+Endpoint::Endpoint(const Device& device, const EndpointShape& shape)
+    : shape_(shape),
+      send_stride_(stride_of(shape.send_size)),
+      receive_stride_(stride_of(shape.receive_size)),
+      memory_(send_stride_ * shape.send_slots + receive_stride_ * shape.receive_slots + kAlignment),
+      pd_(device),
+      region_(pd_, memory_),
+      cq_(device, shape.send_slots + shape.receive_slots),
+      qp_(pd_, queue_pair_init(shape, cq_)) {
+  if (shape.send_size <= qp_.query().capacity.max_inline_data) {
+    send_flags_ = SendFlags::inline_data;
+  }
+}
+
+std::span<std::byte> Endpoint::send_slot(uint32_t slot) {
+  return std::span(memory_).subspan(slot * send_stride_, shape_.send_size);
+}
+
+std::span<std::byte> Endpoint::receive_slot(uint32_t slot) {
+  const size_t receives = send_stride_ * shape_.send_slots;
+  return std::span(memory_).subspan(receives + slot * receive_stride_, shape_.receive_size);
+}
+
+bool Endpoint::is_from_peer(const WorkCompletion& receive) const {
+  return shape_.transport == QpType::rc || receive.source == peer_;
+}
+
+std::span<const std::byte> Endpoint::message(const WorkCompletion& receive) {
+  return receive_slot(static_cast<uint32_t>(receive.wr_id)).first(receive.byte_count);
+}
+
+Sge Endpoint::sge_of(std::span<std::byte> slot) const {
+  return {slot.data(), static_cast<uint32_t>(slot.size()), region_.lkey()};
+}
+
+void Endpoint::post_receives() {
+  for (uint32_t slot = 0; slot < shape_.receive_slots; ++slot) post_receive(slot);
+}
+
+void Endpoint::post_receive(uint32_t slot) {
+  const Sge sge = sge_of(receive_slot(slot));
+  require(qp_.post_recv({.wr_id = slot, .sges = {&sge, 1}}));
+}
+
+void Endpoint::post_send(uint32_t slot, bool signaled) {
+  const Sge sge = sge_of(send_slot(slot));
+  require(qp_.post_send({.wr_id = slot,
+                         .sges = {&sge, 1},
+                         .flags = signaled ? send_flags_ | SendFlags::signaled : send_flags_,
+                         .destination = peer_}));
+}
+
+void Endpoint::fail_link() const {
+  throw LinkDown("The RC connection to " + peer_.to_string() + " broke.");
+}
+
+void Endpoint::require(std::error_code code) const {
+  if (!code) return;
+  // A connection that just died leaves its queue pair in the error state.
+  if (shape_.transport == QpType::rc && code == Errc::invalid_state) fail_link();
+  throw Failure("A message to " + peer_.to_string() + " could not be posted: " + code.message());
+}
+
+void Endpoint::check(const WorkCompletion& completion) const {
+  switch (completion.status) {
+    case WcStatus::success:
+      return;
+    case WcStatus::wr_flush_error:
+    case WcStatus::general_error:
+      fail_link();
+    case WcStatus::local_qp_operation_error:
+      throw Failure("The network refused a message to " + peer_.to_string() + ": " +
+                    std::strerror(static_cast<int>(completion.vendor_error)) + ".");
+    default:
+      throw Failure("A message failed: " + std::string(to_string(completion.status)) + ".");
+  }
+}
+
+}  // namespace diwarp::tools

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <exception>
+#include <stdexcept>
+
+namespace diwarp::tools {
+
+/// What ends a tool with status 1. The text is the sentence that the user reads.
+class Failure : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// The peer ended, or said why it stopped: there is no one left to tell.
+class PeerGone : public Failure {
+ public:
+  using Failure::Failure;
+};
+
+/// The RC connection broke. Often it is the first sign that the peer's process died, so whoever
+/// catches it asks the control channel before blaming the connection.
+class LinkDown : public Failure {
+ public:
+  using Failure::Failure;
+};
+
+/// The user asked to stop (SIGINT, SIGTERM).
+class Interrupted : public std::exception {
+ public:
+  explicit Interrupted(int signal) : signal_(signal) {}
+  int signal() const { return signal_; }
+  const char* what() const noexcept override { return "Interrupted by the user."; }
+
+ private:
+  int signal_;
+};
+
+}  // namespace diwarp::tools

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "common/endpoint.h"
+#include "common/poller.h"
+
+namespace diwarp::tools {
+
+// A flow of equal messages one way, numbered from 0. The receiver answers with small messages,
+// credits, that tell the number it expects next; the sender keeps at most a window of messages
+// before that. So a receiver over UD is not overrun, and one over RC has always a receive posted.
+// Over UD messages and credits get lost: a sender that has been out of window for too long counts
+// all that is on the way as arrived or lost, tells the receiver so and goes on.
+
+/// What both ends know of a flow.
+struct FlowPlan {
+  QpType transport = QpType::ud;
+  uint64_t size = 0;
+  uint32_t window = 1;
+  uint64_t rate = 0;  ///< bytes a second; 0: no limit
+  bool verify = false;
+};
+
+/// Throws Failure if the ends would need more memory than is sensible.
+void check_plan(const FlowPlan& plan);
+
+EndpointShape sender_shape(const FlowPlan& plan);
+EndpointShape receiver_shape(const FlowPlan& plan);
+
+class FlowSender {
+ public:
+  FlowSender(Endpoint& endpoint, Control& control, const FlowPlan& plan);
+
+  /// Called with how many messages have been posted.
+  using Progress = std::function<void(uint64_t)>;
+
+  /// Sends the next `count` messages and returns the receiver's "result" about them.
+  Json send(uint64_t count, const Progress& progress);
+
+  /// Of the last send(): from its first post to the last credit that told of an arrival.
+  Duration elapsed() const { return last_credit_ - start_; }
+  /// How often a full window was given up.
+  uint64_t write_offs() const { return write_offs_; }
+
+ private:
+  bool may_post() const;
+  void post_next();
+  void wait_for_room();
+  bool take_completions(Time deadline);
+  void take(const WorkCompletion& completion);
+  void take_credit(const WorkCompletion& completion);
+  void write_off();
+  Json await_result(uint64_t count);
+
+  Endpoint& endpoint_;
+  Control& control_;
+  FlowPlan plan_;
+  Poller poller_;
+  Duration patience_;  // without any progress, before the window is given up
+  Duration limit_;     // without any credit
+  uint64_t posted_ = 0;
+  uint64_t sent_ = 0;      // completed
+  uint64_t credited_ = 0;  // numbers below have arrived or are lost
+  uint64_t write_offs_ = 0;
+  Time start_{};
+  Time last_credit_{};
+};
+
+/// What a receiver saw of one send().
+struct FlowCount {
+  uint64_t received = 0;
+  uint64_t valid_bytes = 0;  ///< of messages that came whole and, if verified, once and as written
+  uint64_t wrong = 0;        ///< the others
+  std::string first_wrong;   ///< says what was wrong with the first of them
+};
+
+class FlowReceiver {
+ public:
+  FlowReceiver(Endpoint& endpoint, Control& control, const FlowPlan& plan);
+
+  /// Takes the next `count` messages: returns when the sender says that it sent them, and all came
+  /// or, over UD, nothing has come for a while.
+  FlowCount receive(uint64_t count);
+
+ private:
+  bool take_completions(Time deadline);
+  void take(const WorkCompletion& completion);
+  void take_message(std::span<const std::byte> message);
+  std::string fault_in(std::span<const std::byte> message, uint64_t number);
+  bool came_before(uint64_t number);
+  bool take_word_of_sender();
+  void await_end();
+  void await_stragglers();
+  void give_credit();
+  bool credit_is_due() const;
+
+  Endpoint& endpoint_;
+  Control& control_;
+  FlowPlan plan_;
+  Poller poller_;
+  Duration patience_;
+  Duration limit_;
+  FlowCount count_;
+  uint64_t first_ = 0;     // number of the first message of this receive()
+  uint64_t end_ = 0;       // and after its last
+  uint64_t expected_ = 0;  // one more than the highest number that came
+  uint64_t credited_ = 0;
+  uint64_t credits_ = 0;
+  uint64_t credits_open_ = 0;
+  std::vector<bool> came_;  // with verify: which of this receive() came
+};
+
+}  // namespace diwarp::tools

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+
+#include "common/failure.h"
+#include "common/flow.h"
+#include "common/pairing.h"
+#include "common/pattern.h"
+
+namespace diwarp::tools {
+namespace {
+
+using std::chrono::steady_clock;
+
+/// A credit goes out at the latest when so long nothing came.
+constexpr Duration kIdle = std::chrono::microseconds(50);
+
+/// Messages too short to carry a whole number cannot be told from duplicates.
+constexpr uint64_t kNumbered = 4;
+
+}  // namespace
+
+FlowReceiver::FlowReceiver(Endpoint& endpoint, Control& control, const FlowPlan& plan)
+    : endpoint_(endpoint),
+      control_(control),
+      plan_(plan),
+      poller_(endpoint.completion_queue(), control),
+      patience_(patience(plan.size, plan.window, plan.rate)),
+      limit_(control.timeout() + patience_) {}
+
+FlowCount FlowReceiver::receive(uint64_t count) {
+  count_ = {};
+  first_ = end_;
+  end_ += count;
+  expected_ = std::max(expected_, first_);
+  came_.assign(plan_.verify ? count : 0, false);
+  await_end();
+  if (plan_.transport == QpType::ud) await_stragglers();
+  return count_;
+}
+
+/// Until the sender says that it sent all.
+void FlowReceiver::await_end() {
+  Time last = steady_clock::now();
+  while (true) {
+    const Time now = steady_clock::now();
+    if (take_completions(now + (credit_is_due() ? kIdle : patience_))) {
+      last = now;
+      continue;
+    }
+    give_credit();
+    if (control_.pending()) {
+      if (take_word_of_sender()) return;
+      last = now;
+    } else if (now - last > limit_) {
+      throw Failure("Nothing came from " + endpoint_.peer().to_string() + " for " +
+                    to_text(limit_) + ".");
+    }
+  }
+}
+
+/// True if it says that it sent all.
+bool FlowReceiver::take_word_of_sender() {
+  const Json word = control_.next();
+  if (word["type"] == "sent") return true;
+  if (word["type"] != "skip") throw Failure("The peer said something unexpected in the run.");
+  expected_ = std::max(expected_, number_in(word, "to", 0, end_));
+  credited_ = expected_;
+  return false;
+}
+
+void FlowReceiver::await_stragglers() {
+  while (count_.received < end_ - first_ && take_completions(steady_clock::now() + patience_)) {
+  }
+  give_credit();
+}
+
+bool FlowReceiver::take_completions(Time deadline) {
+  const auto completions = poller_.next(deadline);
+  for (const WorkCompletion& completion : completions) take(completion);
+  return !completions.empty();
+}
+
+void FlowReceiver::take(const WorkCompletion& completion) {
+  endpoint_.check(completion);
+  if (completion.opcode == WcOpcode::send) {
+    --credits_open_;
+    return;
+  }
+  if (endpoint_.is_from_peer(completion)) take_message(endpoint_.message(completion));
+  endpoint_.post_receive(static_cast<uint32_t>(completion.wr_id));
+  const uint64_t quantum = std::max(plan_.window / 4, 1u);
+  if (expected_ - credited_ >= quantum || expected_ == end_) give_credit();
+}
+
+void FlowReceiver::take_message(std::span<const std::byte> message) {
+  const uint64_t number = number_of(message, expected_).value_or(expected_);
+  // A latecomer of the warm-up.
+  if (number < first_) return;
+  ++count_.received;
+  const std::string fault = fault_in(message, number);
+  if (fault.empty()) {
+    count_.valid_bytes += message.size();
+  } else if (++count_.wrong == 1) {
+    count_.first_wrong = "Message " + std::to_string(number) + " of " + std::to_string(plan_.size) +
+                         " bytes " + fault + ".";
+  }
+  if (number < end_) expected_ = std::max(expected_, number + 1);
+}
+
+/// "" if the message is as it should be.
+std::string FlowReceiver::fault_in(std::span<const std::byte> message, uint64_t number) {
+  if (message.size() != plan_.size) return "came as one of " + std::to_string(message.size());
+  if (number >= end_) return "was never sent";
+  if (plan_.transport == QpType::rc && number != expected_) return "came out of order";
+  if (!plan_.verify) return "";
+  if (came_before(number)) return "came twice";
+  const auto wrong = first_difference(message, number, Way::there);
+  return wrong ? "arrived with wrong contents from byte " + std::to_string(*wrong) + " on" : "";
+}
+
+bool FlowReceiver::came_before(uint64_t number) {
+  if (plan_.size < kNumbered) return false;
+  const bool before = came_[number - first_];
+  came_[number - first_] = true;
+  return before;
+}
+
+bool FlowReceiver::credit_is_due() const { return expected_ > credited_; }
+
+void FlowReceiver::give_credit() {
+  const EndpointShape& shape = endpoint_.shape();
+  // With all slots in use the next credit tells this one's news, too.
+  if (!credit_is_due() || credits_open_ == shape.send_slots) return;
+  const auto slot = static_cast<uint32_t>(credits_ % shape.send_slots);
+  std::memcpy(endpoint_.send_slot(slot).data(), &expected_, sizeof expected_);
+  endpoint_.post_send(slot);
+  credited_ = expected_;
+  ++credits_;
+  ++credits_open_;
+}
+
+}  // namespace diwarp::tools

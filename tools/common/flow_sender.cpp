@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+
+#include "common/failure.h"
+#include "common/flow.h"
+#include "common/pairing.h"
+#include "common/pattern.h"
+
+namespace diwarp::tools {
+
+using std::chrono::steady_clock;
+
+FlowSender::FlowSender(Endpoint& endpoint, Control& control, const FlowPlan& plan)
+    : endpoint_(endpoint),
+      control_(control),
+      plan_(plan),
+      poller_(endpoint.completion_queue(), control),
+      patience_(patience(plan.size, plan.window, plan.rate)),
+      limit_(control.timeout() + patience_) {
+  if (plan.transport == QpType::rc) patience_ = limit_;
+}
+
+Json FlowSender::send(uint64_t count, const Progress& progress) {
+  start_ = last_credit_ = steady_clock::now();
+  const uint64_t end = posted_ + count;
+  const uint64_t first = posted_;
+  while (posted_ < end) {
+    while (posted_ < end && may_post()) post_next();
+    progress(posted_ - first);
+    if (posted_ < end) wait_for_room();
+  }
+  return await_result(count);
+}
+
+bool FlowSender::may_post() const {
+  return posted_ - credited_ < plan_.window && posted_ - sent_ < plan_.window;
+}
+
+void FlowSender::post_next() {
+  const auto slot = static_cast<uint32_t>(posted_ % plan_.window);
+  if (plan_.verify) {
+    fill(endpoint_.send_slot(slot), posted_, Way::there);
+  } else {
+    stamp(endpoint_.send_slot(slot), posted_);
+  }
+  endpoint_.post_send(slot);
+  ++posted_;
+}
+
+void FlowSender::wait_for_room() {
+  if (take_completions(steady_clock::now() + patience_)) return;
+  const bool hopeless = steady_clock::now() - last_credit_ > limit_;
+  if (plan_.transport == QpType::rc || hopeless) {
+    throw Failure("Nothing that was sent reached " + endpoint_.peer().to_string() + " within " +
+                  to_text(limit_) + ".");
+  }
+  write_off();
+}
+
+/// False if nothing completed until the deadline, or the peer said something.
+bool FlowSender::take_completions(Time deadline) {
+  const auto completions = poller_.next(deadline);
+  for (const WorkCompletion& completion : completions) take(completion);
+  return !completions.empty();
+}
+
+void FlowSender::take(const WorkCompletion& completion) {
+  endpoint_.check(completion);
+  if (completion.opcode == WcOpcode::send) {
+    ++sent_;
+    return;
+  }
+  if (endpoint_.is_from_peer(completion)) take_credit(completion);
+  endpoint_.post_receive(static_cast<uint32_t>(completion.wr_id));
+}
+
+void FlowSender::take_credit(const WorkCompletion& completion) {
+  uint64_t next = 0;
+  if (completion.byte_count != sizeof next) return;
+  std::memcpy(&next, endpoint_.message(completion).data(), sizeof next);
+  // Late credits are behind; of empty messages more may be credited than were thought arrived.
+  next = std::min(next, posted_);
+  if (next <= credited_) return;
+  credited_ = next;
+  last_credit_ = steady_clock::now();
+}
+
+void FlowSender::write_off() {
+  ++write_offs_;
+  credited_ = posted_;
+  control_.send({{"type", "skip"}, {"to", posted_}});
+}
+
+Json FlowSender::await_result(uint64_t count) {
+  control_.send({{"type", "sent"}, {"count", count}});
+  const Time deadline = steady_clock::now() + limit_ + patience_;
+  while (!control_.pending() && steady_clock::now() < deadline) take_completions(deadline);
+  return control_.expect("result");
+}
+
+}  // namespace diwarp::tools

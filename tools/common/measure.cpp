@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/measure.h"
+
+#include <thread>
+
+#include "common/failure.h"
+#include "common/pairing.h"
+#include "common/two_processes.h"
+
+namespace diwarp::tools {
+namespace {
+
+/// In a loopback the server's end takes the next processor.
+int server_processor(const Ends& ends) {
+  if (ends.cpu < 0 || ends.role == Role::server) return ends.cpu;
+  return static_cast<int>((static_cast<unsigned>(ends.cpu) + 1) %
+                          std::max(std::thread::hardware_concurrency(), 1u));
+}
+
+}  // namespace
+
+void Verdict::fail(const std::string& sentence) {
+  if (sentence_.empty()) sentence_ = sentence;
+}
+
+void Verdict::check_loss(uint64_t lost, uint64_t sent, uint64_t size, double max_percent) {
+  if (100 * static_cast<double>(lost) <= max_percent * static_cast<double>(sent)) return;
+  fail(std::to_string(lost) + " of " + std::to_string(sent) + " messages of " +
+       std::to_string(size) + " bytes got lost, more than --max-loss allows.");
+}
+
+void Verdict::pronounce() const {
+  if (!sentence_.empty()) throw Failure(sentence_);
+}
+
+void run_measurement(const std::string& tool, const Ends& ends, const Measure& measure,
+                     const std::vector<Column>& columns, const Verdict& verdict,
+                     const RowPlays& plays) {
+  Report report(columns, ends.json_file, ends.csv_file);
+  Terms terms{
+      .transport = measure.transport, .verify = measure.verify, .rows = measure.sizes.size()};
+  const auto client = [&](Control& control) {
+    const Device device = open_device(control);
+    // The RNIC thread is there already and stays free to run elsewhere.
+    bind_to_processor(ends.cpu);
+    for (uint64_t size : measure.sizes) report.add(plays.client(device, control, terms, size));
+    verdict.pronounce();
+  };
+  const auto server = [&](Control& control, const Terms& theirs) {
+    const Device device = open_device(control);
+    bind_to_processor(server_processor(ends));
+    for (uint64_t row = 0; row < theirs.rows; ++row) {
+      const Json figures = plays.server(device, control, theirs);
+      if (ends.role == Role::server) report.add(figures);
+    }
+  };
+  run_session(tool, ends, terms, {.client = client, .server = server});
+}
+
+}  // namespace diwarp::tools

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/options.h"
+
+#include "common/failure.h"
+#include "common/numbers.h"
+
+namespace diwarp::tools {
+namespace {
+
+/// A list without the brackets that CLI11 puts around defaults is easier to read in --help.
+constexpr const char* kSizeHelp =
+    "Message sizes in bytes: 64, 4K, 1M, a list (64,4K) or powers of two (1:1M)";
+
+/// Errors of Address::parse, without the library's general sentence behind it.
+Address parse_address(const std::string& text, uint16_t default_port) {
+  try {
+    return Address::parse(text, default_port);
+  } catch (const std::system_error&) {
+    throw Failure("\"" + text +
+                  "\" is not an address: write 1.2.3.4:port or [::1]:port (names are not "
+                  "resolved).");
+  }
+}
+
+constexpr uint64_t kMaxIterations = 1'000'000'000;
+constexpr uint32_t kMaxWindow = 4096;
+constexpr double kMaxTimeout = 3600;
+
+}  // namespace
+
+MeasureOptions::MeasureOptions(CLI::App& app, std::string default_size)
+    : sizes_{std::move(default_size)} {
+  add_end_options(app);
+  add_measure_options(app);
+}
+
+void MeasureOptions::add_end_options(CLI::App& app) {
+  server_ = app.add_option("--server", server_text_,
+                           "Wait for the other end at ADDR:PORT (default 0.0.0.0:" +
+                               std::to_string(kDefaultPort) + "; port 0: a free one)")
+                ->expected(0, 1)
+                ->type_name("ADDR:PORT");
+  app.add_option("--connect", connect_text_, "Run against the server at ADDR:PORT")
+      ->type_name("ADDR:PORT");
+  app.add_flag("--loopback", loopback_, "Start both ends on this host");
+  app.add_flag("--ipv6", ipv6_, "Loopback and server: use ::1 and [::]");
+  app.add_option("--address", address_text_, "Loopback: use this address of this host")
+      ->type_name("ADDR");
+  timeout_option_ =
+      app.add_option("--timeout", timeout_, "Seconds to wait for anything the peer should do")
+          ->capture_default_str();
+  app.add_option("--cpu", cpu_, "Bind this end to processor N (loopback: the other end to N+1)")
+      ->type_name("N");
+  app.add_option("--json", json_file_, "Write the rows to FILE as JSON (-: standard output)")
+      ->type_name("FILE");
+  app.add_option("--csv", csv_file_, "Write the rows to FILE as CSV (-: standard output)")
+      ->type_name("FILE");
+}
+
+void MeasureOptions::add_measure_options(CLI::App& app) {
+  client_options_ = {
+      app.add_option("--transport", transport_, "ud or rc")->capture_default_str(),
+      app.add_option("--op", operation_, "The operation: send")->capture_default_str(),
+      app.add_option("--size", sizes_, kSizeHelp)->type_name("N")->capture_default_str(),
+      app.add_option("--iterations", iterations_, "Messages per size (default: by size)")
+          ->type_name("N"),
+      app.add_option("--warmup", warmup_, "Messages before them, not counted (default: a tenth)")
+          ->type_name("N"),
+      app.add_option("--max-loss", max_loss_,
+                     "UD: percent of the messages that may get lost; more is a failure")
+          ->type_name("PERCENT")
+          ->capture_default_str(),
+      app.add_flag("--verify", verify_, "Check every byte on arrival"),
+  };
+}
+
+void MeasureOptions::add_flow_options(CLI::App& app) {
+  client_options_.push_back(
+      app.add_option("--window", window_,
+                     "Messages on the way at once (default: what 512 KiB hold over UD, 4 MiB over "
+                     "RC, but 2 to 128)")
+          ->type_name("N"));
+  client_options_.push_back(
+      app.add_option("--rate", rate_, "UD: send at most this many bytes a second: 500K, 1.5G")
+          ->type_name("RATE"));
+}
+
+Role MeasureOptions::role() const {
+  const bool server = server_->count() > 0;
+  const bool client = !connect_text_.empty();
+  if (int{server} + int{client} + int{loopback_} != 1) {
+    throw Failure("Say which end this is: one of --server, --connect ADDR:PORT and --loopback.");
+  }
+  if (server) return Role::server;
+  return client ? Role::client : Role::loopback;
+}
+
+Address MeasureOptions::server_address() const {
+  if (!server_text_.empty()) return parse_address(server_text_, kDefaultPort);
+  return Address::any(ipv6_ ? AddressFamily::ipv6 : AddressFamily::ipv4, kDefaultPort);
+}
+
+Address MeasureOptions::loopback_address() const {
+  if (!address_text_.empty()) return parse_address(address_text_, 0).with_port(0);
+  return Address::loopback(ipv6_ ? AddressFamily::ipv6 : AddressFamily::ipv4);
+}
+
+Address MeasureOptions::address(Role role) const {
+  if (role == Role::server) return server_address();
+  if (role == Role::loopback) return loopback_address();
+  const Address peer = parse_address(connect_text_, kDefaultPort);
+  if (peer.is_any() || peer.port() == 0) {
+    throw Failure("--connect needs the address and port of a server, not " + connect_text_ + ".");
+  }
+  return peer;
+}
+
+/// A server measures what its client asks for; an option that would be ignored is refused.
+void MeasureOptions::refuse_client_options() const {
+  for (const CLI::Option* option : client_options_) {
+    if (option->count() > 0) {
+      throw Failure(option->get_name() + " is the client's choice: give it with --connect.");
+    }
+  }
+}
+
+Ends MeasureOptions::ends() const {
+  Ends ends;
+  ends.role = role();
+  if (ends.role == Role::server) refuse_client_options();
+  ends.address = address(ends.role);
+  if (!(timeout_ > 0) || timeout_ > kMaxTimeout) {
+    throw Failure("--timeout needs seconds, more than 0 and at most 3600.");
+  }
+  ends.timeout = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(timeout_));
+  if (timeout_option_->count() > 0) ends.accept_timeout = ends.timeout;
+  ends.cpu = cpu_;
+  ends.json_file = json_file_;
+  ends.csv_file = csv_file_;
+  return ends;
+}
+
+Measure MeasureOptions::measure() const {
+  if (transport_ != "ud" && transport_ != "rc") {
+    throw Failure("There is no transport \"" + transport_ + "\": choose ud or rc.");
+  }
+  if (operation_ != "send") {
+    throw Failure("There is no operation \"" + operation_ + "\": choose send.");
+  }
+  if (iterations_ > kMaxIterations || warmup_.value_or(0) > kMaxIterations) {
+    throw Failure("That is too many messages: at most 1000000000 a size.");
+  }
+  if (window_ > kMaxWindow) throw Failure("--window needs a number from 1 to 4096.");
+  Measure measure;
+  measure.transport = transport_ == "ud" ? QpType::ud : QpType::rc;
+  measure.sizes = parse_sizes(sizes_);
+  measure.iterations = iterations_;
+  measure.warmup = warmup_;
+  measure.window = window_;
+  measure.rate = rate_.empty() ? 0 : parse_rate(rate_);
+  measure.max_loss = parse_percent(max_loss_);
+  measure.verify = verify_;
+  if (measure.rate != 0 && measure.transport == QpType::rc) {
+    throw Failure("--rate paces datagrams only: leave it out with --transport rc.");
+  }
+  return measure;
+}
+
+}  // namespace diwarp::tools

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <diwarp/address.h>
+#include <diwarp/device.h>
+#include <diwarp/types.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace diwarp::tools {
+
+/// Where a server listens if nothing else is said.
+inline constexpr uint16_t kDefaultPort = 18560;
+
+enum class Role : uint8_t { server, client, loopback };
+
+/// Which end of a run this process plays, and where.
+struct Ends {
+  Role role = Role::loopback;
+  /// Where to listen (server, loopback) or to connect to (client).
+  Address address;
+  /// For anything that the peer should do. A server waits for its first peer without limit unless
+  /// the user gave one.
+  Duration timeout = std::chrono::seconds(10);
+  std::optional<Duration> accept_timeout;
+  int cpu = -1;  ///< this end's processor, the next one for the other end of a loopback
+  std::string json_file;
+  std::string csv_file;
+};
+
+/// What diwarp-pingpong and diwarp-bandwidth measure; the client's choice.
+struct Measure {
+  QpType transport = QpType::ud;
+  std::vector<uint64_t> sizes;
+  uint64_t iterations = 0;  ///< 0: chosen by size
+  std::optional<uint64_t> warmup;
+  uint32_t window = 0;  ///< 0: chosen by size
+  uint64_t rate = 0;    ///< bytes a second; 0: no limit
+  double max_loss = 1;  ///< percent
+  bool verify = false;
+};
+
+/// The options of the measuring tools. Declared before and read after CLI parses, which fills the
+/// texts between.
+class MeasureOptions {
+ public:
+  MeasureOptions(CLI::App& app, std::string default_size);
+
+  /// --window and --rate, which only the bandwidth has.
+  void add_flow_options(CLI::App& app);
+
+  /// Throw Failure with a sentence if the options contradict each other or make no sense.
+  Ends ends() const;
+  Measure measure() const;
+
+ private:
+  void add_end_options(CLI::App& app);
+  void add_measure_options(CLI::App& app);
+  Role role() const;
+  Address address(Role role) const;
+  Address server_address() const;
+  Address loopback_address() const;
+  void refuse_client_options() const;
+
+  CLI::Option* server_ = nullptr;
+  CLI::Option* timeout_option_ = nullptr;
+  std::vector<CLI::Option*> client_options_;
+  std::string server_text_;
+  std::string connect_text_;
+  bool loopback_ = false;
+  bool ipv6_ = false;
+  std::string address_text_;
+  double timeout_ = 10;
+  int cpu_ = -1;
+  std::string json_file_;
+  std::string csv_file_;
+
+  std::string transport_ = "ud";
+  std::string operation_ = "send";
+  std::vector<std::string> sizes_;
+  uint64_t iterations_ = 0;
+  std::optional<uint64_t> warmup_;
+  uint32_t window_ = 0;
+  std::string rate_;
+  std::string max_loss_ = "1";
+  bool verify_ = false;
+};
+
+}  // namespace diwarp::tools

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/pairing.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+
+#include "common/failure.h"
+#include "common/interrupt.h"
+
+namespace diwarp::tools {
+namespace {
+
+using std::chrono::steady_clock;
+
+using Token = std::array<std::byte, sizeof(uint64_t)>;
+
+Token token_bytes(uint64_t token) {
+  Token bytes;
+  std::memcpy(bytes.data(), &token, sizeof token);
+  return bytes;
+}
+
+bool carries(const ConnectionRequest& request, const Token& token) {
+  return std::ranges::equal(request.private_data(), token);
+}
+
+/// The request that carries the token; others are rejected.
+ConnectionRequest await_request(Listener& listener, Control& control, uint64_t token) {
+  constexpr Duration kSlice = std::chrono::milliseconds(50);
+  const Token expected = token_bytes(token);
+  const Time deadline = steady_clock::now() + control.timeout();
+  while (steady_clock::now() < deadline) {
+    check_interrupted();
+    control.look();
+    std::optional<ConnectionRequest> request = listener.get_request(kSlice);
+    if (!request) continue;
+    if (carries(*request, expected)) return std::move(*request);
+    request->reject();
+  }
+  throw Failure("No RC connection came from " + control.peer_address().host() + " within " +
+                to_text(control.timeout()) + ".");
+}
+
+Address peer_queue_pair(const Control& control, const Json& message) {
+  const auto port = static_cast<uint16_t>(number_in(message, "port", 1, 65535));
+  return control.peer_address().with_port(port);
+}
+
+}  // namespace
+
+Device open_device(const Control& control) {
+  return Device::open(control.local_address().with_port(0));
+}
+
+void pair_as_client(Endpoint& endpoint, Control& control, Json row, uint64_t token) {
+  const bool datagrams = endpoint.shape().transport == QpType::ud;
+  row["port"] = datagrams ? endpoint.queue_pair().address().port() : 1;
+  control.send(row);
+  endpoint.set_peer(peer_queue_pair(control, control.expect("ready")));
+  if (datagrams) return;
+  const Token data = token_bytes(token);
+  endpoint.queue_pair().connect(endpoint.peer(),
+                                {.private_data = data, .timeout = control.timeout()});
+}
+
+void pair_as_server(Endpoint& endpoint, const Device& device, Control& control, const Json& row,
+                    uint64_t token) {
+  if (endpoint.shape().transport == QpType::ud) {
+    endpoint.set_peer(peer_queue_pair(control, row));
+    control.send({{"type", "ready"}, {"port", endpoint.queue_pair().address().port()}});
+    return;
+  }
+  Listener listener(device, 0);
+  control.send({{"type", "ready"}, {"port", listener.address().port()}});
+  ConnectionRequest request = await_request(listener, control, token);
+  endpoint.set_peer(request.peer_address());
+  request.accept(endpoint.queue_pair());
+}
+
+void part(Endpoint& endpoint) {
+  if (endpoint.shape().transport != QpType::rc) return;
+  endpoint.queue_pair().disconnect({.timeout = std::chrono::seconds(2)});
+}
+
+Duration patience(uint64_t size, uint64_t count, uint64_t rate) {
+  constexpr double kSlowest = 50e6;  // bytes a second
+  const double pace = rate == 0 ? kSlowest : std::min(kSlowest, 0.8 * static_cast<double>(rate));
+  const double seconds = static_cast<double>(size) * static_cast<double>(count) / pace;
+  return std::chrono::milliseconds(100) +
+         std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+}
+
+}  // namespace diwarp::tools

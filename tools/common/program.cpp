@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/program.h"
+
+#include <cstdio>
+
+#include "common/failure.h"
+#include "common/interrupt.h"
+
+namespace diwarp::tools {
+namespace {
+
+void complain(const std::string& name, const char* sentence) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "%s: %s\n", name.c_str(), sentence);
+}
+
+/// The exit status for what ended the program. Where the user interrupted both ends, the other
+/// end's farewell may be what this one saw first.
+int explain_failure(const std::string& name, const std::exception& failure) {
+  try {
+    check_interrupted();
+  } catch (const Interrupted& interrupted) {
+    complain(name, interrupted.what());
+    return 128 + interrupted.signal();
+  }
+  complain(name, failure.what());
+  return 1;
+}
+
+}  // namespace
+
+int run_program(const std::string& name, const std::function<void()>& body) {
+  note_interrupts();
+  try {
+    body();
+    return 0;
+  } catch (const std::exception& failure) {
+    return explain_failure(name, failure);
+  }
+}
+
+bool parse_command_line(CLI::App& app, int argc, char** argv) {
+  try {
+    app.parse(argc, argv);
+    return true;
+  } catch (const CLI::Success& help) {
+    app.exit(help);
+    return false;
+  } catch (const CLI::ParseError& error) {
+    throw Failure(std::string(error.what()) + " (--help lists the options)");
+  }
+}
+
+}  // namespace diwarp::tools

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+
+namespace diwarp::tools {
+
+/// The frame of every tool's main(): what is thrown becomes one sentence on standard error. Returns
+/// the exit status: 0 if all went well, 1 if not, 128 + the signal's number if the user
+/// interrupted.
+int run_program(const std::string& name, const std::function<void()>& body);
+
+/// Parses the command line. False if there is nothing more to do, as --help has been printed.
+/// Throws Failure on options that CLI does not take.
+bool parse_command_line(CLI::App& app, int argc, char** argv);
+
+}  // namespace diwarp::tools

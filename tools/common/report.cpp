@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/report.h"
+
+#include <cstdio>
+
+#include "common/failure.h"
+
+namespace diwarp::tools {
+namespace {
+
+std::ofstream open_file(const std::string& name) {
+  if (name.empty()) return {};
+  std::ofstream file(name == "-" ? "/dev/stdout" : name);
+  if (!file) throw Failure("Cannot write " + name + ": name a file in a folder that exists.");
+  return file;
+}
+
+std::string cell(const Json& value, int digits) {
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_number_float()) return value.dump();
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*f", digits, value.get<double>());
+  return text;
+}
+
+/// "/half_rtt_us/p50" as a CSV column's name: "half_rtt_us_p50".
+std::string column_name(std::string pointer) {
+  pointer.erase(0, 1);
+  for (char& c : pointer) {
+    if (c == '/') c = '_';
+  }
+  return pointer;
+}
+
+template <class Cells>
+void write_line(std::ofstream& file, const Cells& cells) {
+  const char* separator = "";
+  for (const std::string& text : cells) {
+    file << separator << text;
+    separator = ",";
+  }
+  file << "\n";
+}
+
+}  // namespace
+
+Report::Report(std::vector<Column> columns, const std::string& json_file,
+               const std::string& csv_file)
+    : columns_(std::move(columns)),
+      table_(json_file != "-" && csv_file != "-"),
+      json_(open_file(json_file)),
+      csv_(open_file(csv_file)) {}
+
+Report::~Report() {
+  if (json_.is_open()) write_json();
+  if (csv_.is_open()) write_csv();
+}
+
+void Report::add(const Json& row) {
+  rows_.push_back(row);
+  if (!table_) return;
+  if (rows_.size() == 1) print_titles();
+  print(row);
+}
+
+void Report::print_titles() const {
+  for (const Column& column : columns_) std::printf("%*s", column.width, column.title.c_str());
+  std::printf("\n");
+}
+
+void Report::print(const Json& row) const {
+  for (const Column& column : columns_) {
+    const Json::json_pointer pointer(column.pointer);
+    const std::string text = row.contains(pointer) ? cell(row[pointer], column.digits) : "-";
+    std::printf("%*s", column.width, text.c_str());
+  }
+  std::printf("\n");
+  std::fflush(stdout);
+}
+
+void Report::write_json() { json_ << rows_.dump(2) << "\n"; }
+
+void Report::write_csv() {
+  if (rows_.empty()) return;
+  std::vector<std::string> names;
+  for (const auto& [pointer, value] : rows_[0].flatten().items()) {
+    names.push_back(column_name(pointer));
+  }
+  write_line(csv_, names);
+  for (const Json& row : rows_) {
+    std::vector<std::string> cells;
+    for (const auto& [pointer, value] : row.flatten().items()) cells.push_back(cell(value, 6));
+    write_line(csv_, cells);
+  }
+}
+
+}  // namespace diwarp::tools

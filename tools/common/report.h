@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "common/control.h"
+
+namespace diwarp::tools {
+
+/// One column of the printed table.
+struct Column {
+  std::string pointer;  ///< JSON pointer into a row, as in "/half_rtt_us/p50"
+  std::string title;
+  int width;
+  int digits = 0;  ///< after the point
+};
+
+/// The results of a run: each row is printed as it comes, and all are written to the files that the
+/// user named when the run ends, whether or not it ended well.
+class Report {
+ public:
+  /// "" for no file, "-" for standard output in place of the table. Throws Failure if a file cannot
+  /// be written, before anything is measured.
+  Report(std::vector<Column> columns, const std::string& json_file, const std::string& csv_file);
+  Report(const Report&) = delete;
+  Report& operator=(const Report&) = delete;
+  ~Report();
+
+  void add(const Json& row);
+
+ private:
+  void print_titles() const;
+  void print(const Json& row) const;
+  void write_json();
+  void write_csv();
+
+  std::vector<Column> columns_;
+  bool table_ = true;
+  std::ofstream json_;
+  std::ofstream csv_;
+  Json rows_ = Json::array();
+};
+
+}  // namespace diwarp::tools

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/session.h"
+
+#include <diwarp/error.h>
+
+#include <cstdio>
+#include <random>
+
+#include "common/failure.h"
+#include "common/two_processes.h"
+
+namespace diwarp::tools {
+namespace {
+
+/// Raised with every change of what the two ends say to each other.
+constexpr uint64_t kProtocolVersion = 1;
+constexpr uint64_t kMaxRows = 10'000;
+
+Json greeting(const std::string& tool, const Terms& terms) {
+  return {{"type", "hello"},
+          {"tool", tool},
+          {"version", kProtocolVersion},
+          {"transport", to_string(terms.transport)},
+          {"verify", terms.verify},
+          {"rows", terms.rows},
+          {"token", terms.token}};
+}
+
+Terms read_greeting(const std::string& tool, const Json& hello) {
+  const std::string other = text_in(hello, "tool");
+  if (other != tool || number_in(hello, "version", 0, UINT64_MAX) != kProtocolVersion) {
+    throw Failure("This is " + tool + ", version " + std::to_string(kProtocolVersion) +
+                  " of its protocol: both ends must be the same.");
+  }
+  Terms terms;
+  terms.transport = text_in(hello, "transport") == to_string(QpType::rc) ? QpType::rc : QpType::ud;
+  terms.verify = flag_in(hello, "verify");
+  terms.rows = number_in(hello, "rows", 0, kMaxRows);
+  terms.token = number_in(hello, "token", 0, UINT64_MAX);
+  return terms;
+}
+
+uint64_t draw_token() {
+  std::random_device device;
+  return (uint64_t{device()} << 32) | device();
+}
+
+/// The reason why a connection broke is that the peer died, if it did.
+[[noreturn]] void explain(Control& control, const std::exception& broken) {
+  const std::string fate = control.fate_of_peer();
+  if (!fate.empty()) throw PeerGone(fate);
+  control.send_error(broken.what());
+  throw Failure(broken.what());
+}
+
+/// Runs one end; the peer learns what ended it.
+void guarded(Control& control, const std::function<void()>& end) {
+  try {
+    end();
+  } catch (const PeerGone&) {
+    throw;
+  } catch (const LinkDown& broken) {
+    explain(control, broken);
+  } catch (const Error& broken) {
+    explain(control, broken);
+  } catch (const std::exception& reason) {
+    control.send_error(reason.what());
+    throw;
+  }
+}
+
+void play_client(const std::string& tool, const Address& server, const Ends& ends,
+                 const Terms& terms, const Plays& plays) {
+  Control control = Control::connect(server, ends.timeout);
+  control.send(greeting(tool, terms));
+  control.expect("welcome");
+  guarded(control, [&] {
+    plays.client(control);
+    control.send({{"type", "bye"}});
+  });
+}
+
+/// Scripts wait for these lines, so they leave at once.
+void announce(const std::string& tool, const char* what, const Address& where) {
+  std::printf("%s: %s %s\n", tool.c_str(), what, where.to_string().c_str());
+  std::fflush(stdout);
+}
+
+/// True if this peer was a client and its run is over; false if it was a stranger, who is refused.
+bool serve(const std::string& tool, UniqueFd peer, const Ends& ends, const Plays& plays) {
+  Terms terms;
+  std::optional<Control> control;
+  try {
+    control.emplace(std::move(peer), ends.timeout);
+    terms = read_greeting(tool, control->expect("hello"));
+    control->send({{"type", "welcome"}});
+    if (ends.role == Role::server) announce(tool, "serving", control->peer_address());
+  } catch (const Failure& stranger) {
+    if (control) control->send_error(stranger.what());
+    std::fprintf(stderr, "%s: refused a peer: %s\n", tool.c_str(), stranger.what());
+    return false;
+  }
+  guarded(*control, [&] {
+    plays.server(*control, terms);
+    control->expect("bye");
+  });
+  return true;
+}
+
+void play_server(const std::string& tool, const Ends& ends, const Plays& plays) {
+  ControlListener listener(ends.address);
+  announce(tool, "listening at", listener.address());
+  while (!serve(tool, listener.accept(ends.accept_timeout), ends, plays)) {
+  }
+}
+
+void play_loopback(const std::string& tool, const Ends& ends, const Terms& terms,
+                   const Plays& plays) {
+  ControlListener listener(ends.address);
+  const auto server = [&] { serve(tool, listener.accept(ends.timeout), ends, plays); };
+  run_two_processes(server, [&] { play_client(tool, listener.address(), ends, terms, plays); });
+}
+
+}  // namespace
+
+void run_session(const std::string& tool, const Ends& ends, Terms& terms, const Plays& plays) {
+  terms.token = draw_token();
+  switch (ends.role) {
+    case Role::server:
+      return play_server(tool, ends, plays);
+    case Role::client:
+      return play_client(tool, ends.address, ends, terms, plays);
+    case Role::loopback:
+      return play_loopback(tool, ends, terms, plays);
+  }
+}
+
+}  // namespace diwarp::tools

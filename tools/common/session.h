@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <diwarp/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "common/control.h"
+#include "common/options.h"
+
+namespace diwarp::tools {
+
+/// What the client tells the server at first: valid for the whole run.
+struct Terms {
+  QpType transport = QpType::ud;
+  bool verify = false;
+  uint64_t rows = 0;
+  /// Comes back as the private data of every RC connection of the run, so that a stranger who
+  /// connects meanwhile is not taken for the client.
+  uint64_t token = 0;
+};
+
+/// The two ends of a tool. The client decides, the server follows. Each is called in its own
+/// process, with the control connection after the greeting.
+struct Plays {
+  std::function<void(Control&)> client;
+  std::function<void(Control&, const Terms&)> server;
+};
+
+/// Plays the end that `ends` names, both if it is the loopback. `terms` are the client's; its token
+/// is drawn here. Throws what ended the run: Failure with the reason, Interrupted.
+void run_session(const std::string& tool, const Ends& ends, Terms& terms, const Plays& plays);
+
+}  // namespace diwarp::tools

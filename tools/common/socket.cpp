@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/socket.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "common/failure.h"
+
+namespace diwarp::tools {
+namespace {
+
+void set_option(int fd, int level, int option) {
+  const int on = 1;
+  setsockopt(fd, level, option, &on, sizeof on);
+}
+
+[[noreturn]] void refuse_bind(const Address& address, int error) {
+  if (error == EADDRINUSE) {
+    throw Failure("Port " + std::to_string(address.port()) + " of " + address.host() +
+                  " is in use: choose another, or end the program that holds it.");
+  }
+  if (error == EADDRNOTAVAIL) {
+    throw Failure(address.host() + " is not an address of this host: diwarp-info lists them.");
+  }
+  throw Failure("Cannot listen at " + address.to_string() + ": " + std::strerror(error) + ".");
+}
+
+template <class Call>
+Address address_from(int fd, Call call) {
+  sockaddr_storage storage{};
+  socklen_t length = sizeof storage;
+  if (call(fd, reinterpret_cast<sockaddr*>(&storage), &length) != 0) {
+    throw PeerGone(std::string("The connection ended at once: ") + std::strerror(errno) + ".");
+  }
+  return Address::from_sockaddr(reinterpret_cast<const sockaddr*>(&storage));
+}
+
+}  // namespace
+
+UniqueFd open_socket(const Address& peer, int type) {
+  const int family = peer.family() == AddressFamily::ipv4 ? AF_INET : AF_INET6;
+  UniqueFd fd(::socket(family, type | SOCK_CLOEXEC, 0));
+  if (!fd) throw Failure(std::string("Cannot open a socket: ") + std::strerror(errno) + ".");
+  if (family == AF_INET6) set_option(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY);
+  return fd;
+}
+
+UniqueFd bound_socket(const Address& address, int type) {
+  UniqueFd fd = open_socket(address, type);
+  // A server may return to its port at once; for UDP the option would let two share it.
+  if (type == SOCK_STREAM) set_option(fd.get(), SOL_SOCKET, SO_REUSEADDR);
+  sockaddr_storage storage{};
+  const socklen_t length = address.to_sockaddr(storage);
+  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&storage), length) != 0) {
+    refuse_bind(address, errno);
+  }
+  return fd;
+}
+
+Address local_address_of(int fd) { return address_from(fd, ::getsockname); }
+Address peer_address_of(int fd) { return address_from(fd, ::getpeername); }
+
+void send_at_once(int fd) { set_option(fd, IPPROTO_TCP, TCP_NODELAY); }
+
+}  // namespace diwarp::tools

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <diwarp/address.h>
+
+#include "base/unique_fd.h"
+
+namespace diwarp::tools {
+
+// Plain sockets, close-on-exec. Each call throws Failure with a sentence.
+
+/// A socket of `type` (SOCK_STREAM, SOCK_DGRAM) bound to `address`; port 0: a free one.
+UniqueFd bound_socket(const Address& address, int type);
+
+/// An unbound socket of the family that `peer` has.
+UniqueFd open_socket(const Address& peer, int type);
+
+Address local_address_of(int fd);
+Address peer_address_of(int fd);
+
+/// Small messages leave at once (TCP_NODELAY).
+void send_at_once(int fd);
+
+}  // namespace diwarp::tools

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// diwarp-info: what software RNICs this host can have.
+#include <diwarp/verbs.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/control.h"
+#include "common/failure.h"
+#include "common/program.h"
+
+namespace diwarp::tools {
+namespace {
+
+constexpr const char* kName = "diwarp-info";
+constexpr const char* kDescription =
+    "Lists the addresses of this host on which a device can be opened, the limits of a device and\n"
+    "what it uses of this system.";
+
+struct LocalAddress {
+  std::string interface;
+  Address address;
+  bool up = false;
+};
+
+std::vector<LocalAddress> local_addresses() {
+  ifaddrs* list = nullptr;
+  if (::getifaddrs(&list) != 0) throw Failure("Cannot list the addresses of this host.");
+  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(list, ::freeifaddrs);
+  std::vector<LocalAddress> found;
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    if (entry->ifa_addr == nullptr) continue;
+    const int family = entry->ifa_addr->sa_family;
+    if (family != AF_INET && family != AF_INET6) continue;
+    found.push_back({entry->ifa_name, Address::from_sockaddr(entry->ifa_addr),
+                     (entry->ifa_flags & static_cast<unsigned>(IFF_UP)) != 0});
+  }
+  return found;
+}
+
+/// A device on one address, or why there is none.
+struct Entry {
+  LocalAddress where;
+  std::optional<DeviceAttributes> attributes;
+  std::vector<CounterValue> counters;
+  std::string refusal;
+};
+
+Entry try_device(const LocalAddress& where) {
+  Entry entry{.where = where, .attributes = {}, .counters = {}, .refusal = {}};
+  try {
+    const Device device = Device::open(where.address);
+    entry.attributes = device.query();
+    entry.counters = device.counters();
+  } catch (const Error& error) {
+    entry.refusal = error.what();
+  }
+  return entry;
+}
+
+std::vector<Entry> try_devices() {
+  std::vector<Entry> entries;
+  for (const LocalAddress& where : local_addresses()) entries.push_back(try_device(where));
+  return entries;
+}
+
+const Entry& first_usable(const std::vector<Entry>& entries) {
+  for (const Entry& entry : entries) {
+    if (entry.attributes) return entry;
+  }
+  throw Failure("No device can be opened on any address of this host.");
+}
+
+void print_devices(const std::vector<Entry>& entries) {
+  std::printf("Devices\n");
+  for (const Entry& entry : entries) {
+    const std::string note =
+        entry.attributes ? entry.where.up ? "" : "interface is down" : entry.refusal;
+    std::printf("  %-40s %-12s %s\n", entry.where.address.host().c_str(),
+                entry.where.interface.c_str(), note.c_str());
+  }
+}
+
+void print_attributes(const DeviceAttributes& attributes) {
+  std::printf("Limits\n");
+  std::printf("  %-28s %llu\n", "bytes in a message",
+              static_cast<unsigned long long>(attributes.max_message));
+  std::printf("  %-28s %u\n", "work requests in a queue", attributes.max_queue_depth);
+  std::printf("  %-28s %u\n", "SGEs in a work request", attributes.max_sge);
+  std::printf("  %-28s %u\n", "bytes of inline data", attributes.max_inline_data);
+  std::printf("  %-28s %zu\n", "bytes of private data", kMaxPrivateData);
+  std::printf("Backends\n");
+  std::printf("  %-28s %s\n", "CRC32C", attributes.crc_backend.c_str());
+  std::printf("  %-28s %s\n", "datagrams", attributes.datagram_backend.c_str());
+  std::printf("  %-28s %s\n", "streams", attributes.stream_backend.c_str());
+}
+
+void print_counters(const std::vector<CounterValue>& counters) {
+  std::printf("Counters\n");
+  for (const CounterValue& counter : counters) {
+    std::printf("  %-28s %s\n", std::string(counter.name).c_str(),
+                std::string(counter.meaning).c_str());
+  }
+}
+
+Json to_json(const Entry& entry) {
+  Json json = {{"address", entry.where.address.host()},
+               {"interface", entry.where.interface},
+               {"up", entry.where.up},
+               {"usable", entry.attributes.has_value()}};
+  if (!entry.attributes) json["refusal"] = entry.refusal;
+  return json;
+}
+
+Json to_json(const std::vector<Entry>& entries) {
+  const Entry& usable = first_usable(entries);
+  const DeviceAttributes& attributes = *usable.attributes;
+  Json json = {{"devices", Json::array()},
+               {"limits",
+                {{"message", attributes.max_message},
+                 {"queue_depth", attributes.max_queue_depth},
+                 {"sge", attributes.max_sge},
+                 {"inline_data", attributes.max_inline_data},
+                 {"private_data", kMaxPrivateData}}},
+               {"backends",
+                {{"crc32c", attributes.crc_backend},
+                 {"datagrams", attributes.datagram_backend},
+                 {"streams", attributes.stream_backend}}},
+               {"counters", Json::object()}};
+  for (const Entry& entry : entries) json["devices"].push_back(to_json(entry));
+  for (const CounterValue& counter : usable.counters) {
+    json["counters"][std::string(counter.name)] = counter.meaning;
+  }
+  return json;
+}
+
+void run(int argc, char** argv) {
+  CLI::App app(kDescription, kName);
+  bool counters = false;
+  bool json = false;
+  app.add_flag("--counters", counters, "List the counters of a device, too");
+  app.add_flag("--json", json, "Print everything as JSON");
+  if (!parse_command_line(app, argc, argv)) return;
+  const std::vector<Entry> entries = try_devices();
+  if (json) {
+    std::printf("%s\n", to_json(entries).dump(2).c_str());
+    return;
+  }
+  print_devices(entries);
+  print_attributes(*first_usable(entries).attributes);
+  if (counters) print_counters(first_usable(entries).counters);
+}
+
+}  // namespace
+}  // namespace diwarp::tools
+
+int main(int argc, char** argv) {
+  return diwarp::tools::run_program(diwarp::tools::kName, [&] { diwarp::tools::run(argc, argv); });
+}
