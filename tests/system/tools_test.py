@@ -479,8 +479,19 @@ def takeover(transport):
 @case()
 def hello_says_hello():
     done = subprocess.run([hello], capture_output=True, text=True, timeout=PATIENCE)
-    check(done.returncode == 0 and re.fullmatch(r"127\.0\.0\.1:\d+ says: hello, bob\n", done.stdout),
-          f"{done}")
+    check(done.returncode == 0, f"{done}")
+    expected = r"20 bytes from 127\.0\.0\.1:\d+: hello over datagrams\n"
+    check(re.fullmatch(expected, done.stdout), f"{done}")
+
+
+@case()
+def hello_is_the_program_in_the_readme():
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    with open(os.path.join(root, "README.md")) as file:
+        shown = re.search(r"```cpp\n(.*?)```", file.read(), re.DOTALL).group(1)
+    with open(os.path.join(root, "examples", "hello.cpp")) as file:
+        licence, program = file.read().split("\n", 1)
+    check("SPDX" in licence and program == shown, "examples/hello.cpp differs from README.md")
 
 
 def main():
