@@ -204,7 +204,6 @@ void ImpairedDatagramLink::hold(const Decision& fate, const Address& to, ConstBy
   held->bytes.assign(bytes.begin(), bytes.end());
   held->to = to;
   held->delay = fate.delay;
-  held->order = next_order_++;
   if (fate.verdict != Verdict::reordered) return schedule(held);
   held->overtaken_at = index_ + 1 + impairment_.reorder_depth;
   overtaken_.push_back(held);
@@ -212,6 +211,7 @@ void ImpairedDatagramLink::hold(const Decision& fate, const Address& to, ConstBy
 
 void ImpairedDatagramLink::schedule(Held* held) {
   held->due = delays_ ? clock_.now() + held->delay : Time::min();
+  held->order = next_order_++;
   due_.push_back(held);
   std::push_heap(due_.begin(), due_.end(), later);
 }

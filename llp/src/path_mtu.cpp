@@ -5,7 +5,9 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cstring>
 #include <ctime>
+#include <span>
 
 #include "base/unique_fd.h"
 #include "llp/datagram.h"
@@ -61,25 +63,49 @@ int ask_kernel(const Family& family, const Address& source, const Address& host)
 
 }  // namespace
 
+PathMtu::Host PathMtu::host_of(const Address& address) {
+  Host host;
+  const std::span<const uint8_t> bytes = address.bytes();
+  if (address.family() == AddressFamily::ipv4) {
+    uint32_t word = 0;
+    std::memcpy(&word, bytes.data(), sizeof word);
+    host.low = word;
+    return host;
+  }
+  std::memcpy(&host.high, bytes.data(), sizeof host.high);
+  std::memcpy(&host.low, bytes.data() + sizeof host.high, sizeof host.low);
+  host.scope_and_family = uint64_t{address.scope_id()} << 1 | 1;
+  return host;
+}
+
+PathMtu::Entry& PathMtu::entry(const Host& host) {
+  constexpr uint64_t kOdd = 0x9E3779B97F4A7C15u;
+  const uint64_t mixed = ((host.high * kOdd ^ host.low) * kOdd ^ host.scope_and_family) * kOdd;
+  return entries_[mixed >> 56];
+}
+
 size_t PathMtu::max_datagram(const Address& to) {
-  const Address host = to.with_port(0);
+  const Host host = host_of(to);
   Entry& cached = entry(host);
   if (cached.host == host && now() < cached.expires) return cached.payload;
-  cached = measure(host);
+  cached.host = host;
+  measure(to, cached);
   return cached.payload;
 }
 
 void PathMtu::forget(const Address& to) {
-  const Address host = to.with_port(0);
-  if (entry(host).host == host) entry(host) = {};
+  const Host host = host_of(to);
+  Entry& cached = entry(host);
+  if (cached.host == host) cached.expires = 0;
 }
 
-PathMtu::Entry PathMtu::measure(const Address& host) const {
-  const Address target = unmapped(host);
+void PathMtu::measure(const Address& to, Entry& entry) const {
+  const Address target = unmapped(to);
   const Family& family = target.family() == AddressFamily::ipv4 ? kIpv4 : kIpv6;
   const int mtu = ask_kernel(family, source_, target);
   const int payload = std::clamp(std::max(mtu, family.safe) - family.headers, 0, family.largest);
-  return {host, static_cast<uint32_t>(payload), now() + (mtu > 0 ? kKeep : kKeepUnreachable)};
+  entry.payload = static_cast<size_t>(payload);
+  entry.expires = now() + (mtu > 0 ? kKeep : kKeepUnreachable);
 }
 
 }  // namespace diwarp::llp

@@ -46,22 +46,22 @@ PollEvent to_event(const epoll_event& event) {
 Poller::Poller()
     : epoll_(::epoll_create1(EPOLL_CLOEXEC)), wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   if (!epoll_ || !wake_) throw_errno("No poller could be made: raise the limit of descriptors");
-  control(EPOLL_CTL_ADD, wake_.get(), this, false);
+  control(EPOLL_CTL_ADD, wake_.get(), this, true, false);
 }
 
 void Poller::add(int fd, void* key, bool want_write) {
-  control(EPOLL_CTL_ADD, fd, key, want_write);
+  control(EPOLL_CTL_ADD, fd, key, true, want_write);
 }
 
-void Poller::modify(int fd, void* key, bool want_write) {
-  control(EPOLL_CTL_MOD, fd, key, want_write);
+void Poller::modify(int fd, void* key, bool want_read, bool want_write) {
+  control(EPOLL_CTL_MOD, fd, key, want_read, want_write);
 }
 
 void Poller::remove(int fd) { ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr); }
 
-void Poller::control(int operation, int fd, void* key, bool want_write) {
+void Poller::control(int operation, int fd, void* key, bool want_read, bool want_write) {
   epoll_event event{};
-  event.events = EPOLLIN;
+  if (want_read) event.events |= EPOLLIN;
   if (want_write) event.events |= EPOLLOUT;
   event.data.ptr = key;
   if (::epoll_ctl(epoll_.get(), operation, fd, &event) != 0) {
@@ -108,7 +108,7 @@ size_t Poller::wait(std::span<PollEvent> events, Duration timeout) {
   for (int i = 0; i < count; ++i) {
     const epoll_event& event = ready[static_cast<size_t>(i)];
     if (event.data.ptr == this) {
-      consume_wake();
+      if (timeout != Duration::zero()) consume_wake();
     } else if (filled < events.size()) {
       events[filled++] = to_event(event);
     }

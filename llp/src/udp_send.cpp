@@ -19,6 +19,7 @@ constexpr size_t kMaxMessages = 16;  // per sendmmsg
 constexpr size_t kMaxPieces = IOV_MAX;
 constexpr size_t kMaxSegments = 64;       // what every kernel with UDP_SEGMENT takes
 constexpr size_t kMaxTrainBytes = 65487;  // with IPv6's headers within 64 KiB
+constexpr size_t kCopied = 2048;          // a lone datagram up to this is copied
 constexpr int kFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
 
 /// Room for one control message that carries the segment size.
@@ -102,6 +103,26 @@ class Messages {
   std::array<iovec, kMaxPieces> pieces_;
 };
 
+/// Sends one datagram of at most kCopied bytes: copying it together costs less than having the
+/// kernel gather it.
+ssize_t send_lone(int fd, sa_family_t family, const OutgoingDatagram& datagram) {
+  std::array<std::byte, kCopied> copy;
+  std::byte* end = copy.data();
+  for (ConstBytes piece : datagram.pieces) end = std::copy(piece.begin(), piece.end(), end);
+  sockaddr_storage name;
+  const socklen_t length = to_socket_address(datagram.to, family, name);
+  const ssize_t bytes = ::sendto(fd, copy.data(), static_cast<size_t>(end - copy.data()), kFlags,
+                                 reinterpret_cast<const sockaddr*>(&name), length);
+  return bytes < 0 ? -1 : 1;
+}
+
+template <class Call>
+ssize_t uninterrupted(Call call) {
+  ssize_t result = call();
+  while (result < 0 && errno == EINTR) result = call();
+  return result;
+}
+
 bool means_full(int error) {
   return error == EAGAIN || error == EWOULDBLOCK || error == ENOBUFS || error == ENOMEM;
 }
@@ -128,19 +149,26 @@ SendResult UdpLink::send(std::span<const OutgoingDatagram> burst) {
 }
 
 UdpLink::Submitted UdpLink::submit(std::span<const OutgoingDatagram> burst) {
+  const OutgoingDatagram& first = burst.front();
+  const bool few_pieces = first.pieces.size() <= kMaxPieces;
+  if (burst.size() == 1 && few_pieces && first.size() <= kCopied) {
+    return submitted(first, 1, uninterrupted([&] { return send_lone(fd_.get(), family_, first); }));
+  }
   Messages messages(family_);
   while (messages.datagrams() < burst.size()) {
     const auto rest = burst.subspan(messages.datagrams());
     if (!messages.add(rest.first(train_length(rest)))) break;
   }
   if (messages.datagrams() == 0) return {0, EMSGSIZE};
-  ssize_t sent = 0;
-  do {
-    sent = messages.send(fd_.get());
-  } while (sent < 0 && errno == EINTR);
+  return submitted(first, messages.first_train(),
+                   uninterrupted([&] { return messages.send(fd_.get()); }));
+}
+
+/// The outcome of a system call that sent so many datagrams, or -1 and errno.
+UdpLink::Submitted UdpLink::submitted(const OutgoingDatagram& first, size_t train, ssize_t sent) {
   if (sent >= 0) return {static_cast<size_t>(sent), 0};
   const int error = errno;
-  learn(burst.front(), messages.first_train() > 1, error);
+  learn(first, train > 1, error);
   return {0, error};
 }
 

@@ -26,15 +26,23 @@ class PathMtu {
   void forget(const Address& to);
 
  private:
+  /// A host without port: cheap to make, compare and hash.
+  struct Host {
+    uint64_t high = 0;
+    uint64_t low = 0;
+    uint64_t scope_and_family = 0;
+    friend bool operator==(const Host&, const Host&) = default;
+  };
   struct Entry {
-    Address host;  // without port
-    uint32_t payload = 0;
+    Host host;
     int64_t expires = 0;  // nanoseconds of the coarse monotonic clock; 0: empty
+    size_t payload = 0;
   };
   static constexpr size_t kEntries = 256;
 
-  Entry& entry(const Address& host) { return entries_[host.hash() % kEntries]; }
-  Entry measure(const Address& host) const;
+  static Host host_of(const Address& address);
+  Entry& entry(const Host& host);
+  void measure(const Address& to, Entry& entry) const;
 
   Address source_;
   std::array<Entry, kEntries> entries_{};

@@ -3,6 +3,7 @@
 
 #include <sys/epoll.h>
 
+#include <atomic>
 #include <cstddef>
 #include <span>
 
@@ -26,13 +27,14 @@ class Poller {
 
   /// Watches a descriptor until remove(), and must be told before it is closed. Throws Error.
   void add(int fd, void* key, bool want_write = false);
-  void modify(int fd, void* key, bool want_write);
+  void modify(int fd, void* key, bool want_read, bool want_write);
   /// Events of this descriptor that a wait() already returned stay with the caller.
   void remove(int fd);
 
   /// Fills `events` from the front and returns how many; 0 after `timeout` or a wake(). A negative
   /// timeout waits for ever; a positive one is kept to the kernel's timer precision, well below a
-  /// millisecond where the kernel has epoll_pwait2. For one thread at a time.
+  /// millisecond where the kernel has epoll_pwait2. Several threads may wait at the same time; a
+  /// look without waiting (timeout 0) leaves a wake() to those who sleep.
   size_t wait(std::span<PollEvent> events, Duration timeout);
 
   /// Makes the wait() that runs, or else the next one, return. From any thread.
@@ -42,14 +44,14 @@ class Poller {
   int descriptor() const { return epoll_.get(); }
 
  private:
-  void control(int operation, int fd, void* key, bool want_write);
+  void control(int operation, int fd, void* key, bool want_read, bool want_write);
   void consume_wake();
   int collect(std::span<epoll_event> ready, Duration timeout);
   int collect_once(std::span<epoll_event> ready, Duration timeout);
 
   UniqueFd epoll_;
   UniqueFd wake_;
-  bool precise_ = true;  // the kernel has epoll_pwait2
+  std::atomic<bool> precise_{true};  // the kernel has epoll_pwait2
 };
 
 }  // namespace diwarp::llp

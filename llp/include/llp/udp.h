@@ -74,6 +74,7 @@ class UdpLink final : public DatagramLink {
 
   size_t train_length(std::span<const OutgoingDatagram> burst);
   Submitted submit(std::span<const OutgoingDatagram> burst);
+  Submitted submitted(const OutgoingDatagram& first, size_t train, ssize_t sent);
   void learn(const OutgoingDatagram& failed, bool was_train, int error);
 
   void fit_offload(const ReceiveBatch& batch);

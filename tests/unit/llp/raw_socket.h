@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "diwarp/address.h"
+#include "llp/datagram.h"
+
+namespace diwarp::test {
+
+/// What recvmsg says of one UDP message.
+struct RawMessage {
+  std::string bytes;
+  Address from;
+  int segment = 0;  ///< UDP_GRO: the size of each datagram of a train; 0: one datagram
+};
+
+/// A UDP socket without any of the library's sending and receiving. Reads wait at most 5 s.
+class RawUdp {
+ public:
+  explicit RawUdp(const Address& local = Address::loopback(AddressFamily::ipv4));
+
+  int fd() const { return fd_.get(); }
+  int release() { return fd_.release(); }
+  Address address() const;
+
+  /// False when the kernel cannot coalesce.
+  bool coalesce();
+  void connect(const Address& to);
+  bool send(const Address& to, std::string_view bytes, int segment = 0);
+  std::optional<RawMessage> receive();
+  /// False when nothing waits now.
+  bool readable() const;
+
+ private:
+  UniqueFd fd_;
+};
+
+/// A connected pair of TCP sockets over loopback, blocking, reads bounded to 5 s. `segment` limits
+/// the first one's segments, in bytes.
+std::pair<UniqueFd, UniqueFd> tcp_pair(int segment = 0);
+
+/// Reads exactly `size` bytes, or fewer at the end of the stream.
+std::string read_bytes(int fd, size_t size);
+
+int option_of(int fd, int level, int name);
+bool is_open(int fd);
+bool wait_readable(int fd);
+
+/// Receives until `count` datagrams came or 5 s passed.
+std::vector<std::string> receive_texts(llp::DatagramLink& link, llp::ReceiveBatch& batch,
+                                       size_t count);
+
+/// Runs `body` on a thread in a network namespace of its own, whose loopback is up. False, and a
+/// line that the case is skipped, when that is not permitted.
+bool in_network_namespace(const std::function<void()>& body);
+
+/// Sets an interface's MTU in the namespace of the calling thread.
+bool set_mtu(const char* interface, int mtu);
+
+}  // namespace diwarp::test

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <catch2/catch.hpp>
+
+#include "bytes.h"
+#include "datagrams.h"
+
+namespace diwarp::llp {
+namespace {
+
+using test::bytes_of;
+using test::texts;
+
+const Address kFrom = Address::parse("192.0.2.1:7");
+
+TEST_CASE("a receive batch hands out what was added, in order, until it is cleared") {
+  ReceiveBatch batch(2, 100, 3);
+  CHECK(batch.room() == 3);
+  CHECK(batch.add(kFrom, bytes_of("one")));
+  CHECK(batch.add(kFrom, bytes_of("")));
+  CHECK(texts(batch) == std::vector<std::string>{"one", ""});
+  CHECK(batch.datagrams()[0].from == kFrom);
+  CHECK(batch.room() == 1);
+  batch.clear();
+  CHECK(batch.datagrams().empty());
+  CHECK(batch.room() == 3);
+}
+
+TEST_CASE("a receive batch takes no more datagrams than it was made for") {
+  ReceiveBatch batch(1, 100, 2);
+  CHECK(batch.add(kFrom, bytes_of("a")));
+  CHECK(batch.add(kFrom, bytes_of("b")));
+  CHECK_FALSE(batch.add(kFrom, bytes_of("c")));
+  CHECK(texts(batch) == std::vector<std::string>{"a", "b"});
+}
+
+TEST_CASE("the slots of a receive batch have the size asked for and do not overlap") {
+  ReceiveBatch batch(3, 50, 1);
+  REQUIRE(batch.slots() == 3);
+  for (size_t i = 0; i < 3; ++i) {
+    REQUIRE(batch.slot(i).size() == 50);
+    std::fill(batch.slot(i).begin(), batch.slot(i).end(), std::byte(i));
+  }
+  for (size_t i = 0; i < 3; ++i) {
+    CHECK(batch.slot(i).front() == std::byte(i));
+    CHECK(batch.slot(i).back() == std::byte(i));
+  }
+}
+
+}  // namespace
+}  // namespace diwarp::llp

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "llp/tcp.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <signal.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <catch2/catch.hpp>
+#include <cerrno>
+
+#include "bytes.h"
+#include "diwarp/error.h"
+#include "raw_socket.h"
+
+namespace diwarp::llp {
+namespace {
+
+using test::bytes_of;
+using test::pattern;
+using test::read_bytes;
+using test::tcp_pair;
+using test::text_of;
+
+IoResult send_text(Stream& stream, std::string_view text) {
+  const ConstBytes piece = bytes_of(text);
+  return stream.send({&piece, 1});
+}
+
+/// A stream over one end of a connection, and the other end raw.
+struct Connected {
+  explicit Connected(int segment = 0) {
+    auto [first, second] = tcp_pair(segment);
+    stream = TcpStream::adopt(first.release());
+    peer = std::move(second);
+  }
+  std::unique_ptr<TcpStream> stream;
+  UniqueFd peer;
+};
+
+TEST_CASE("an adopted TCP descriptor is non-blocking, undelayed and closed on exec") {
+  Connected c;
+  const int fd = c.stream->descriptor();
+  CHECK((::fcntl(fd, F_GETFL) & O_NONBLOCK) != 0);
+  CHECK((::fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0);
+  CHECK(test::option_of(fd, IPPROTO_TCP, TCP_NODELAY) == 1);
+}
+
+TEST_CASE("a TCP stream knows both addresses") {
+  auto [first, second] = tcp_pair();
+  const auto a = TcpStream::adopt(first.release());
+  const auto b = TcpStream::adopt(second.release());
+  CHECK(a->local_address() == b->peer_address());
+  CHECK(b->local_address() == a->peer_address());
+  CHECK(a->local_address().with_port(0) == Address::loopback(AddressFamily::ipv4));
+}
+
+TEST_CASE("the pieces sent on a TCP stream arrive in order, and nothing else") {
+  Connected c;
+  const std::array<ConstBytes, 4> pieces = {bytes_of("MPA"), bytes_of(""), bytes_of("\x00\x01"),
+                                            bytes_of("FPDU")};
+  const IoResult result = c.stream->send(pieces);
+  CHECK(result.status == IoStatus::ok);
+  CHECK(result.bytes == 3 + 4);
+  c.stream->shutdown_send();
+  CHECK(read_bytes(c.peer.get(), 100) == "MPAFPDU");
+}
+
+TEST_CASE("more pieces than one system call takes are sent in parts") {
+  Connected c;
+  const std::string text = pattern(3000);
+  std::vector<ConstBytes> pieces;
+  for (const char& letter : text) pieces.push_back(bytes_of({&letter, 1}));
+  size_t sent = 0;
+  while (sent < text.size()) {
+    const IoResult result = c.stream->send(std::span(pieces).subspan(sent));
+    REQUIRE(result.status == IoStatus::ok);
+    sent += result.bytes;
+  }
+  CHECK(read_bytes(c.peer.get(), text.size()) == text);
+}
+
+TEST_CASE("a TCP stream takes a part when its buffer fills, then nothing until there is room") {
+  Connected c;
+  const std::string text = pattern(size_t{16} << 20);
+  size_t sent = 0;
+  IoResult result = send_text(*c.stream, text);
+  REQUIRE(result.status == IoStatus::ok);
+  CHECK(result.bytes < text.size());
+  while (result.status == IoStatus::ok) {
+    sent += result.bytes;
+    result = send_text(*c.stream, std::string_view(text).substr(sent));
+  }
+  CHECK(result.status == IoStatus::would_block);
+  CHECK(result.bytes == 0);
+  CHECK(read_bytes(c.peer.get(), sent) == text.substr(0, sent));
+  CHECK(send_text(*c.stream, "more").status == IoStatus::ok);
+  CHECK(read_bytes(c.peer.get(), 4) == "more");
+}
+
+TEST_CASE("a TCP stream receives what came, would block, and sees the orderly end") {
+  Connected c;
+  std::array<std::byte, 16> buffer;
+  CHECK(c.stream->receive(buffer).status == IoStatus::would_block);
+  REQUIRE(::send(c.peer.get(), "abcdef", 6, 0) == 6);
+  REQUIRE(test::wait_readable(c.stream->descriptor()));
+  const IoResult first = c.stream->receive(Bytes(buffer).first(4));
+  CHECK(first.status == IoStatus::ok);
+  CHECK(text_of(Bytes(buffer).first(first.bytes)) == "abcd");
+  const IoResult second = c.stream->receive(buffer);
+  CHECK(text_of(Bytes(buffer).first(second.bytes)) == "ef");
+  c.peer.reset();
+  REQUIRE(test::wait_readable(c.stream->descriptor()));
+  CHECK(c.stream->receive(buffer).status == IoStatus::closed);
+}
+
+TEST_CASE("an empty buffer or nothing to send moves nothing and is not the end") {
+  Connected c;
+  REQUIRE(::send(c.peer.get(), "x", 1, 0) == 1);
+  REQUIRE(test::wait_readable(c.stream->descriptor()));
+  CHECK(c.stream->receive({}).status == IoStatus::would_block);
+  CHECK(c.stream->send({}).status == IoStatus::would_block);
+  CHECK(send_text(*c.stream, "").status == IoStatus::would_block);
+}
+
+TEST_CASE("after shutdown_send the peer reads to the end and can still be heard") {
+  Connected c;
+  REQUIRE(send_text(*c.stream, "bye").status == IoStatus::ok);
+  c.stream->shutdown_send();
+  CHECK(read_bytes(c.peer.get(), 100) == "bye");
+  REQUIRE(::send(c.peer.get(), "ack", 3, 0) == 3);
+  REQUIRE(test::wait_readable(c.stream->descriptor()));
+  std::array<std::byte, 16> buffer;
+  CHECK(c.stream->receive(buffer).bytes == 3);
+}
+
+TEST_CASE("an aborted TCP stream resets the connection and fails from then on") {
+  Connected c;
+  const int fd = c.stream->descriptor();
+  c.stream->abort();
+  CHECK_FALSE(test::is_open(fd));
+  char byte = 0;
+  CHECK(::recv(c.peer.get(), &byte, 1, 0) == -1);
+  CHECK(errno == ECONNRESET);
+  std::array<std::byte, 4> buffer;
+  CHECK(c.stream->receive(buffer).status == IoStatus::failed);
+  const IoResult result = send_text(*c.stream, "x");
+  CHECK(result.status == IoStatus::failed);
+  CHECK(result.error == ECONNABORTED);
+  CHECK(c.stream->descriptor() == -1);
+  CHECK(c.stream->maximum_segment() == 536);
+  c.stream->abort();
+  c.stream->shutdown_send();
+}
+
+TEST_CASE("a reset by the peer is a failure with its errno") {
+  Connected c;
+  const linger at_once{1, 0};
+  REQUIRE(::setsockopt(c.peer.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once) == 0);
+  c.peer.reset();
+  REQUIRE(test::wait_readable(c.stream->descriptor()));
+  std::array<std::byte, 4> buffer;
+  const IoResult result = c.stream->receive(buffer);
+  CHECK(result.status == IoStatus::failed);
+  CHECK(result.error == ECONNRESET);
+}
+
+volatile sig_atomic_t broken_pipes = 0;
+
+TEST_CASE("sending to a peer that is gone fails without SIGPIPE") {
+  struct sigaction before {};
+  struct sigaction counting {};
+  counting.sa_handler = [](int) { broken_pipes = broken_pipes + 1; };
+  REQUIRE(::sigaction(SIGPIPE, &counting, &before) == 0);
+  Connected c;
+  c.stream->shutdown_send();
+  const IoResult result = send_text(*c.stream, "x");
+  ::sigaction(SIGPIPE, &before, nullptr);
+  CHECK(result.status == IoStatus::failed);
+  CHECK(result.error == EPIPE);
+  CHECK(broken_pipes == 0);
+}
+
+TEST_CASE("a destroyed TCP stream ends in order, or resets when bytes were left unread") {
+  char byte = 0;
+  Connected read_out;
+  read_out.stream.reset();
+  CHECK(::recv(read_out.peer.get(), &byte, 1, 0) == 0);
+
+  Connected unread;
+  REQUIRE(::send(unread.peer.get(), "x", 1, 0) == 1);
+  REQUIRE(test::wait_readable(unread.stream->descriptor()));
+  unread.stream.reset();
+  CHECK(::recv(unread.peer.get(), &byte, 1, 0) == -1);
+  CHECK(errno == ECONNRESET);
+}
+
+TEST_CASE("the maximum segment is what the connection agreed on, options deducted") {
+  Connected c(1000);
+  // Time stamps, where the system uses them, take 12 bytes of each segment (RFC 7323).
+  const size_t segment = c.stream->maximum_segment();
+  const bool expected = segment == 1000 || segment == 1000 - 12;
+  CHECK(expected);
+}
+
+TEST_CASE("a released descriptor stays open and usable") {
+  Connected c;
+  const UniqueFd fd(c.stream->release());
+  CHECK(c.stream->descriptor() == -1);
+  c.stream.reset();
+  REQUIRE(::send(fd.get(), "still", 5, 0) == 5);
+  CHECK(read_bytes(c.peer.get(), 5) == "still");
+}
+
+TEST_CASE("descriptors that are no connected TCP sockets are not adopted, and stay open") {
+  const UniqueFd unconnected(::socket(AF_INET, SOCK_STREAM, 0));
+  const UniqueFd local(::socket(AF_UNIX, SOCK_STREAM, 0));
+  const test::RawUdp udp;
+  for (int fd : {-1, unconnected.get(), local.get(), udp.fd()}) {
+    try {
+      TcpStream::adopt(fd);
+      FAIL("adopt() did not throw");
+    } catch (const Error& error) {
+      CHECK(error.code() == Errc::invalid_argument);
+      CHECK_THAT(error.what(), Catch::Contains("Descriptor " + std::to_string(fd) + " "));
+    }
+    if (fd >= 0) CHECK(test::is_open(fd));
+  }
+}
+
+}  // namespace
+}  // namespace diwarp::llp

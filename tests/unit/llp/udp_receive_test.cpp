@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <catch2/catch.hpp>
+#include <iostream>
+
+#include "bytes.h"
+#include "datagrams.h"
+#include "llp/udp.h"
+#include "raw_socket.h"
+
+namespace diwarp::llp {
+namespace {
+
+using test::pattern;
+using test::RawUdp;
+using test::receive_texts;
+using test::texts;
+
+const Address kLoopback4 = Address::loopback(AddressFamily::ipv4);
+
+UdpOptions plain() {
+  UdpOptions options;
+  options.offload = false;
+  return options;
+}
+
+TEST_CASE("a datagram arrives with its bytes and its source") {
+  const auto link = UdpLink::open(kLoopback4);
+  RawUdp peer;
+  REQUIRE(peer.send(link->local_address(), "\x01two\xff"));
+  ReceiveBatch batch(2, 65536, 256);
+  REQUIRE(test::wait_readable(link->descriptor()));
+  REQUIRE(link->receive(batch) == 1);
+  CHECK(texts(batch) == std::vector<std::string>{"\x01two\xff"});
+  CHECK(batch.datagrams()[0].from == peer.address());
+}
+
+TEST_CASE("receiving when nothing waits gives nothing, and empties the batch") {
+  const auto link = UdpLink::open(kLoopback4);
+  ReceiveBatch batch(2, 65536, 256);
+  batch.add(kLoopback4, test::bytes_of("old"));
+  CHECK(link->receive(batch) == 0);
+  CHECK(batch.datagrams().empty());
+}
+
+TEST_CASE("an empty datagram is received as one") {
+  const auto link = UdpLink::open(kLoopback4);
+  RawUdp peer;
+  REQUIRE(peer.send(link->local_address(), ""));
+  ReceiveBatch batch(2, 65536, 256);
+  CHECK(receive_texts(*link, batch, 1) == std::vector<std::string>{""});
+}
+
+TEST_CASE("a datagram longer than its slot is handed up cut") {
+  const auto link = UdpLink::open(kLoopback4, plain());
+  RawUdp peer;
+  const std::string payload = pattern(300);
+  REQUIRE(peer.send(link->local_address(), payload));
+  ReceiveBatch batch(1, 100, 1);
+  CHECK(receive_texts(*link, batch, 1) == std::vector<std::string>{payload.substr(0, 100)});
+}
+
+TEST_CASE("waiting datagrams are received in order and in growing numbers per call") {
+  const auto link = UdpLink::open(kLoopback4, plain());
+  RawUdp peer;
+  for (size_t i = 0; i < 100; ++i) REQUIRE(peer.send(link->local_address(), pattern(20, i)));
+  ReceiveBatch batch(16, 2048, 64);
+  std::vector<size_t> counts;
+  size_t total = 0;
+  while (const size_t got = link->receive(batch)) {
+    counts.push_back(got);
+    for (const std::string& text : texts(batch)) CHECK(text == pattern(20, total++));
+  }
+  CHECK(total == 100);
+  CHECK(counts == std::vector<size_t>{1, 2, 4, 8, 16, 16, 16, 16, 16, 5});
+}
+
+TEST_CASE("a link asks for one datagram again after a call that found fewer than it asked for") {
+  const auto link = UdpLink::open(kLoopback4, plain());
+  RawUdp peer;
+  ReceiveBatch batch(16, 2048, 64);
+  for (int i = 0; i < 3; ++i) REQUIRE(peer.send(link->local_address(), "x"));
+  CHECK(link->receive(batch) == 1);
+  CHECK(link->receive(batch) == 2);
+  CHECK(link->receive(batch) == 0);
+  for (int i = 0; i < 3; ++i) REQUIRE(peer.send(link->local_address(), "x"));
+  CHECK(link->receive(batch) == 1);
+}
+
+TEST_CASE("no call hands out more datagrams than the batch has room for, and none is lost") {
+  const auto link = UdpLink::open(kLoopback4, plain());
+  RawUdp peer;
+  for (size_t i = 0; i < 20; ++i) REQUIRE(peer.send(link->local_address(), pattern(20, i)));
+  ReceiveBatch batch(16, 2048, 3);
+  size_t total = 0;
+  while (const size_t got = link->receive(batch)) {
+    CHECK(got <= 3);
+    for (const std::string& text : texts(batch)) CHECK(text == pattern(20, total++));
+  }
+  CHECK(total == 20);
+}
+
+/// False, and a line, when the kernel cannot segment for the peer or coalesce for the link.
+bool trains_possible(const UdpLink& link) {
+  RawUdp probe;
+  if (link.gro() && link.gso()) return true;
+  std::cout << "SKIPPED: the kernel has no UDP_SEGMENT or UDP_GRO\n";
+  return false;
+}
+
+TEST_CASE("a train that the kernel coalesced is split into its datagrams") {
+  const auto link = UdpLink::open(kLoopback4);
+  if (!trains_possible(*link)) return;
+  RawUdp peer;
+  const std::string train = pattern(340);
+  REQUIRE(peer.send(link->local_address(), train, 100));
+  ReceiveBatch batch(1, 65536, 128);
+  REQUIRE(test::wait_readable(link->descriptor()));
+  CHECK(link->receive(batch) == 4);
+  CHECK(texts(batch) == std::vector<std::string>{train.substr(0, 100), train.substr(100, 100),
+                                                 train.substr(200, 100), train.substr(300)});
+  for (const IncomingDatagram& datagram : batch.datagrams()) CHECK(datagram.from == peer.address());
+}
+
+TEST_CASE("full trains that wait are all received") {
+  const auto link = UdpLink::open(kLoopback4);
+  if (!trains_possible(*link)) return;
+  RawUdp peer;
+  std::string all;
+  for (size_t i = 0; i < 10; ++i) {
+    const std::string train = pattern(size_t{44} * 1472, i);
+    REQUIRE(peer.send(link->local_address(), train, 1472));
+    all += train;
+  }
+  ReceiveBatch batch(8, 65536, 4 * UdpLink::kMaxTrain);
+  std::string received;
+  for (const std::string& text : receive_texts(*link, batch, 440)) {
+    CHECK(text.size() == 1472);
+    received += text;
+  }
+  CHECK(received == all);
+  CHECK(link->overflowed() == 0);
+}
+
+TEST_CASE("a train longer than the batch has room for loses its tail, which is counted") {
+  const auto link = UdpLink::open(kLoopback4);
+  if (!trains_possible(*link)) return;
+  RawUdp peer;
+  const std::string train = pattern(64);
+  REQUIRE(peer.send(link->local_address(), train, 1));
+  ReceiveBatch batch(4, 65536, 40);
+  REQUIRE(test::wait_readable(link->descriptor()));
+  CHECK(link->receive(batch) == 40);
+  CHECK(texts(batch).back() == train.substr(39, 1));
+  CHECK(link->overflowed() == 24);
+}
+
+TEST_CASE("slots too small for a train end coalescing, and nothing is cut") {
+  const auto link = UdpLink::open(kLoopback4);
+  if (!trains_possible(*link)) return;
+  RawUdp peer;
+  ReceiveBatch batch(8, 2048, 64);
+  CHECK(link->receive(batch) == 0);
+  CHECK_FALSE(link->gro());
+  REQUIRE(peer.send(link->local_address(), pattern(10 * 1000), 1000));
+  const auto received = receive_texts(*link, batch, 10);
+  REQUIRE(received.size() == 10);
+  for (const std::string& text : received) CHECK(text.size() == 1000);
+}
+
+TEST_CASE("every datagram is either received or counted as overflowed") {
+  UdpOptions options = plain();
+  options.receive_buffer = 20000;
+  const auto link = UdpLink::open(kLoopback4, options);
+  RawUdp peer;
+  for (int i = 0; i < 500; ++i) REQUIRE(peer.send(link->local_address(), pattern(500)));
+  ReceiveBatch batch(16, 2048, 64);
+  size_t received = 0;
+  while (const size_t got = link->receive(batch)) received += got;
+  CHECK(received > 0);
+  CHECK(received < 500);
+  // The count comes with the next datagram.
+  REQUIRE(peer.send(link->local_address(), "last"));
+  CHECK(receive_texts(*link, batch, 1) == std::vector<std::string>{"last"});
+  CHECK(link->overflowed() == 500 - received);
+}
+
+TEST_CASE("an adopted socket does not count what it lost before") {
+  RawUdp raw;
+  RawUdp peer;
+  const int small = 4000;
+  REQUIRE(::setsockopt(raw.fd(), SOL_SOCKET, SO_RCVBUF, &small, sizeof small) == 0);
+  const int on = 1;
+  REQUIRE(::setsockopt(raw.fd(), SOL_SOCKET, SO_RXQ_OVFL, &on, sizeof on) == 0);
+  for (int i = 0; i < 100; ++i) REQUIRE(peer.send(raw.address(), pattern(500)));
+  const Address address = raw.address();
+  const auto link = UdpLink::adopt(raw.release());
+  ReceiveBatch batch(16, 65536, 256);
+  while (link->receive(batch) > 0) continue;
+  REQUIRE(peer.send(address, "new"));
+  CHECK(receive_texts(*link, batch, 1) == std::vector<std::string>{"new"});
+  CHECK(link->overflowed() == 0);
+}
+
+TEST_CASE("a pending ICMP error does not hide the datagram behind it") {
+  RawUdp raw;
+  auto peer = std::make_unique<RawUdp>();
+  const Address peer_address = peer->address();
+  raw.connect(peer_address);
+  const Address address = raw.address();
+  peer.reset();
+  const auto link = UdpLink::adopt(raw.release());
+  CHECK(test::send_one(*link, peer_address, "to a closed port").status == SendStatus::ok);
+  RawUdp reborn(peer_address);
+  REQUIRE(reborn.send(address, "here"));
+  ReceiveBatch batch(1, 65536, 128);
+  CHECK(receive_texts(*link, batch, 1) == std::vector<std::string>{"here"});
+}
+
+}  // namespace
+}  // namespace diwarp::llp
