@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include <diwarp/export.h>
 
@@ -40,6 +43,17 @@ inline std::error_code make_error_code(Errc code) noexcept {
 class DIWARP_EXPORT Error : public std::system_error {
  public:
   Error(std::error_code code, const std::string& sentence) : std::system_error(code, sentence) {}
+};
+
+/// The peer answered a connection request with a reject.
+class DIWARP_EXPORT RejectedError : public Error {
+ public:
+  RejectedError(const std::string& sentence, std::vector<std::byte> private_data)
+      : Error(make_error_code(Errc::rejected), sentence), private_data_(std::move(private_data)) {}
+  const std::vector<std::byte>& private_data() const { return private_data_; }
+
+ private:
+  std::vector<std::byte> private_data_;
 };
 
 }  // namespace diwarp

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 
+#include "diwarp/attributes.h"
 #include "diwarp/detail/handle.h"
 #include "diwarp/device.h"
 #include "diwarp/types.h"
@@ -16,10 +17,6 @@ namespace rnic {
 class CompletionChannel;
 class CompletionQueue;
 }  // namespace rnic
-
-struct CompletionEvent {
-  uint64_t context = 0;  ///< of the completion queue that has something
-};
 
 /// Where armed completion queues tell that a completion came: the way to sleep instead of polling.
 /// One channel may serve several queues.
@@ -75,5 +72,7 @@ class DIWARP_EXPORT CompletionQueue {
  private:
   detail::Handle<rnic::CompletionQueue> impl_;
 };
+
+inline CompletionQueueRef::CompletionQueueRef(const CompletionQueue& cq) : impl_(cq.impl()) {}
 
 }  // namespace diwarp

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <optional>
 #include <span>
-#include <string>
-#include <vector>
 
+#include "diwarp/attributes.h"
 #include "diwarp/detail/handle.h"
 #include "diwarp/device.h"
 #include "diwarp/error.h"
@@ -19,24 +17,6 @@ namespace rnic {
 class Listener;
 class ConnectionRequest;
 }  // namespace rnic
-
-/// The peer answered a connection request with a reject.
-class DIWARP_EXPORT RejectedError : public Error {
- public:
-  RejectedError(const std::string& sentence, std::vector<std::byte> private_data)
-      : Error(make_error_code(Errc::rejected), sentence), private_data_(std::move(private_data)) {}
-  const std::vector<std::byte>& private_data() const { return private_data_; }
-
- private:
-  std::vector<std::byte> private_data_;
-};
-
-struct AcceptOptions {
-  /// Up to 512 bytes that connect() returns at the peer.
-  std::span<const std::byte> private_data = {};
-  /// Use CRCs even if the peer does not ask for them.
-  bool crc = true;
-};
 
 /// A peer that wants a connection. Dropping it unanswered rejects it.
 class DIWARP_EXPORT ConnectionRequest {
@@ -56,14 +36,6 @@ class DIWARP_EXPORT ConnectionRequest {
 
  private:
   detail::Handle<rnic::ConnectionRequest> impl_;
-};
-
-struct ListenOptions {
-  int backlog = 128;
-  /// A peer that has not sent its whole MPA request by then is dropped (RFC 5044 section 7.1).
-  Duration request_timeout = std::chrono::seconds(5);
-  /// Requests that may wait for get_request(); more are dropped.
-  size_t max_requests = 1024;
 };
 
 /// Listens for RC connections on a TCP port of the device's address.

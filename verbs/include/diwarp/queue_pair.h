@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -9,6 +8,7 @@
 #include <system_error>
 #include <vector>
 
+#include "diwarp/attributes.h"
 #include "diwarp/completion_queue.h"
 #include "diwarp/detail/handle.h"
 #include "diwarp/memory.h"
@@ -19,87 +19,6 @@ namespace diwarp {
 namespace rnic {
 class QueuePair;
 }
-
-/// Names a completion queue in QueuePairInit; made from a CompletionQueue.
-class CompletionQueueRef {
- public:
-  CompletionQueueRef() = default;
-  CompletionQueueRef(const CompletionQueue& cq) : impl_(cq.impl()) {}  // NOLINT: meant to convert
-  const std::shared_ptr<rnic::CompletionQueue>& impl() const { return impl_; }
-
- private:
-  std::shared_ptr<rnic::CompletionQueue> impl_;
-};
-
-/// How large a queue pair is. Queue depths are rounded up to a power of two.
-struct QueuePairCapacity {
-  uint32_t max_send_wr = 128;
-  uint32_t max_recv_wr = 128;
-  uint32_t max_send_sge = 4;
-  uint32_t max_recv_sge = 4;
-  uint32_t max_inline_data = 64;  ///< bytes
-};
-
-/// What only UD queue pairs have.
-struct DatagramOptions {
-  /// UDP port, which is also the queue pair's number; 0: a free one.
-  uint16_t port = 0;
-  /// A bound UDP descriptor to use instead of opening one; the queue pair owns it afterwards.
-  int descriptor = -1;
-  /// Messages with another Q_Key are dropped.
-  uint32_t q_key = 0;
-  /// Largest UDP payload to send, headers and CRC included; 0: what the path MTU carries. 64 to
-  /// 65,507.
-  uint32_t segment = 0;
-  /// Sends at most this many bytes a second (payload of UDP); 0: no limit. The burst that pacing
-  /// lets through at once is what the rate gives in 1 ms, at least one segment.
-  uint64_t max_rate = 0;
-  /// A message of which nothing new arrives for so long is given up and its receive is used again.
-  Duration message_timeout = std::chrono::milliseconds(100);
-  /// Messages of several segments that may be incomplete at once, in all and from one source. They
-  /// never hold more than half of the posted receives.
-  uint32_t max_open_messages = 64;
-  uint32_t max_open_per_source = 16;
-  /// Sources whose delivered messages are remembered (against duplicates). About 100 bytes each.
-  uint32_t max_sources = 16384;
-};
-
-struct QueuePairInit {
-  QpType type = QpType::rc;
-  CompletionQueueRef send_cq;
-  CompletionQueueRef recv_cq;
-  QueuePairCapacity capacity = {};
-  DatagramOptions datagram = {};
-  /// Every send gets a completion, whatever its flags.
-  bool signal_all = false;
-};
-
-struct QueuePairAttributes {
-  QpType type = QpType::rc;
-  QpState state = QpState::reset;
-  uint32_t number = 0;  ///< 24 bits
-  QueuePairCapacity capacity;
-  Address local_address;
-  Address peer_address;      ///< RC, once connected
-  uint32_t q_key = 0;        ///< UD
-  uint64_t max_rate = 0;     ///< UD
-  uint32_t posted_sends = 0;
-  uint32_t posted_receives = 0;
-};
-
-struct ConnectOptions {
-  /// Up to 512 bytes that the listener sees in its ConnectionRequest (RFC 5044 section 7.1).
-  std::span<const std::byte> private_data = {};
-  /// How long resolving, TCP's handshake and the MPA reply may take together.
-  Duration timeout = std::chrono::seconds(10);
-  /// Ask for CRCs. They are used if either side asks.
-  bool crc = true;
-};
-
-struct DisconnectOptions {
-  /// How long what was posted may take to go out, and the peer to close its side.
-  Duration timeout = std::chrono::seconds(5);
-};
 
 /// A queue pair. Creation leaves a UD queue pair in rts, ready for use, and an RC queue pair in
 /// init, ready for receives and a connection. Everything may be called from any thread.

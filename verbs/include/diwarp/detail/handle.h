@@ -12,6 +12,8 @@ namespace diwarp::detail {
 /// dead: its object belongs to the parent.
 DIWARP_EXPORT bool forked_since(unsigned long born);
 DIWARP_EXPORT unsigned long fork_generation();
+/// Throws Error(device_gone).
+[[noreturn]] DIWARP_EXPORT void throw_dead_handle();
 
 /// Owner of an object behind a public handle: move-only, and inert in a forked child, where the
 /// object is leaked on purpose, since its destructor would touch what the parent uses.
@@ -29,12 +31,15 @@ class Handle {
   }
   ~Handle() { release(); }
 
-  T* operator->() const { return object_.get(); }
-  T& operator*() const { return *object_; }
-  const std::shared_ptr<T>& shared() const { return object_; }
-  explicit operator bool() const { return object_ != nullptr; }
   /// False where the handle was moved from, or is used in a forked child.
   bool alive() const { return object_ && !forked_since(born_); }
+  /// The object; throws Error(device_gone) where the handle is not alive.
+  const std::shared_ptr<T>& shared() const {
+    if (!alive()) throw_dead_handle();
+    return object_;
+  }
+  T& operator*() const { return *shared(); }
+  T* operator->() const { return shared().get(); }
 
   void release() {
     if (object_ && forked_since(born_)) {
