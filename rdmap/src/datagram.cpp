@@ -36,15 +36,14 @@ constexpr bool is_solicited(uint32_t word) { return (word >> kFlagsShift & kSoli
 using Fault = std::optional<Counter>;
 
 Fault judge_prefix(uint32_t word) {
-  if (word == first_word(false) || word == first_word(true)) return {};
   if (word >> kVersionShift != kDatagramVersion) return Counter::drop_version;
   const uint32_t datagram_class = word >> kClassShift & kClassMask;
   if (datagram_class != static_cast<uint32_t>(DatagramClass::unreliable)) {
     return Counter::drop_class;
   }
   if ((word >> kFlagsShift & kFlagsMask & ~kSolicitedFlag) != 0) return Counter::drop_flags;
-  assert((word & kReservedMask) != 0);
-  return Counter::drop_reserved;
+  if ((word & kReservedMask) != 0) return Counter::drop_reserved;
+  return {};
 }
 
 Fault judge_header(const ddp::Header& header, bool solicited, size_t payload) {

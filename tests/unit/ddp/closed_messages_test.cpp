@@ -39,18 +39,19 @@ class Model {
 
 constexpr uint64_t kCircle = uint64_t{1} << 32;
 
-/// Closes numbers in random order around a point that moves on, and compares with the model.
-void compare(uint64_t seed, size_t limit, uint64_t start, uint64_t spread) {
+/// Closes numbers in random order around a point that moves on by `stride` every other step, and
+/// compares with the model.
+void compare(uint64_t seed, size_t limit, uint64_t start, uint64_t spread, uint64_t stride = 1) {
   Random random(seed);
   ClosedMessages closed(limit);
   Model model(limit);
   const auto msn = [](uint64_t n) { return static_cast<uint32_t>(n); };
   for (uint64_t step = 0; step < 3000; ++step) {
-    const uint64_t n = start + step / 2 + random.below(spread);
+    const uint64_t n = start + step / 2 * stride + random.below(spread);
     if (closed.close(msn(n)) != model.close(n)) FAIL("close " << n << " at step " << step);
     if (closed.remembered() != model.remembered()) FAIL("remembered at step " << step);
     for (int probe = 0; probe < 10; ++probe) {
-      const uint64_t asked = start + step / 2 + random.below(3 * spread) - spread;
+      const uint64_t asked = start + step / 2 * stride + random.below(3 * spread) - spread;
       if (closed.contains(msn(asked)) != model.contains(asked)) {
         FAIL("contains " << asked << " at step " << step);
       }
@@ -156,6 +157,23 @@ TEST_CASE("closed messages equal a set over random order across the wrap") {
 
 TEST_CASE("closed messages equal a set over random order across the middle of the circle") {
   for (uint64_t seed = 0; seed < 10; ++seed) compare(seed, 100, kCircle + kCircle / 2 - 700, 300);
+}
+
+TEST_CASE("closed messages equal a set over a source that goes round the circle") {
+  for (uint64_t seed = 0; seed < 5; ++seed) compare(seed, 20, kCircle + 5000, 40, 1 << 22);
+  for (uint64_t seed = 0; seed < 5; ++seed) compare(seed, 20, kCircle, kCircle / 64, 1 << 24);
+}
+
+TEST_CASE("neighbours that close in the wrong order end up in one entry") {
+  ClosedMessages closed(100);
+  for (uint32_t msn : {0u, 2u, 1u}) closed.close(msn);
+  const size_t before = test::allocations();
+  for (uint32_t msn = 3; msn < 5000; msn += 2) {
+    closed.close(msn + 1);
+    closed.close(msn);
+  }
+  CHECK(test::allocations() == before);
+  CHECK(closed.remembered() == 100);
 }
 
 TEST_CASE("closed messages equal a set with limits of one and none") {

@@ -233,6 +233,10 @@ TEST_CASE("opening again forgets the message and keeps its memory") {
   CHECK(empty);
   CHECK(added);
   CHECK(message.add(491, 10, false) == SegmentFault::too_long);
+
+  message.open(1000);
+  CHECK(message.add(0, 5, true) == SegmentFault::none);
+  CHECK(message.complete());
 }
 
 TEST_CASE("segments in order allocate nothing") {

@@ -74,6 +74,7 @@ TEST_CASE("bytes that run over the end of 64 bits wrap") {
   CHECK(tagged(wrapping, kTop - 9, 10) == RegionFault::none);
   CHECK(tagged(wrapping, kTop - 9, 11) == RegionFault::wrap);
   CHECK(tagged(wrapping, kTop, 2) == RegionFault::wrap);
+  CHECK(tagged(wrapping, 5, 1) == RegionFault::bounds);
 }
 
 TEST_CASE("the first fault of a tagged access is told") {

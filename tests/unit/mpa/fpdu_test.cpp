@@ -142,7 +142,7 @@ TEST_CASE("an FPDU without a ULPDU is one of eight bytes") {
 
 TEST_CASE("ULPDUs of any length come out as they went in") {
   Random random(1);
-  for (size_t length : {1, 2, 3, 4, 5, 127, 128, 1454, 65530, 65531, 65534, 65535}) {
+  for (size_t length : {1u, 2u, 3u, 4u, 5u, 127u, 128u, 1454u, 65530u, 65531u, 65534u, 65535u}) {
     const auto ulpdu = random_bytes(random, length);
     const auto fpdu = fpdu_of(ulpdu);
     const Deframed deframed = deframe(fpdu, true);
