@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "diwarp/address.h"
+#include "diwarp/attributes.h"
+#include "llp/tcp.h"
+#include "mpa/startup.h"
+
+namespace diwarp::rnic {
+
+class Acceptor;
+class Device;
+class QueuePair;
+
+/// A connection whose MPA request came and is acceptable.
+struct IncomingRequest {
+  std::unique_ptr<llp::TcpStream> stream;
+  bool crc = true;  ///< the peer asks for CRCs
+  std::vector<std::byte> private_data;
+  std::vector<std::byte> leftover;  ///< what came behind the request
+};
+
+/// A peer that waits for an answer. Answers with a reject at the latest when it is destroyed.
+class ConnectionRequest {
+ public:
+  ConnectionRequest(std::shared_ptr<Device> device, IncomingRequest request);
+  ~ConnectionRequest();
+  ConnectionRequest(const ConnectionRequest&) = delete;
+  ConnectionRequest& operator=(const ConnectionRequest&) = delete;
+
+  std::span<const std::byte> private_data() const { return request_.private_data; }
+  const Address& peer_address() const { return peer_; }
+
+  /// As the public calls have them.
+  void accept(QueuePair& queue_pair, const AcceptOptions& options);
+  void reject(std::span<const std::byte> private_data);
+
+ private:
+  void require_unanswered() const;
+
+  std::shared_ptr<Device> device_;
+  const Address peer_;
+  IncomingRequest request_;  // without a stream once it is answered
+};
+
+/// A listening TCP socket, with its accept loop on the device's control path.
+class Listener {
+ public:
+  Listener(std::shared_ptr<Device> device, uint16_t port, const ListenOptions& options);
+  /// Requests that nobody fetched are rejected.
+  ~Listener();
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+
+  /// Null after `timeout`.
+  std::shared_ptr<ConnectionRequest> get_request(Duration timeout);
+  const Address& address() const { return address_; }
+
+ private:
+  std::shared_ptr<Device> device_;
+  Address address_;
+  std::shared_ptr<Acceptor> acceptor_;
+};
+
+}  // namespace diwarp::rnic

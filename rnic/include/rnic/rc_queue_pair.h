@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "base/intrusive_list.h"
+#include "base/timer_queue.h"
+#include "llp/stream.h"
+#include "rnic/established.h"
+#include "rnic/queue_pair.h"
+#include "rnic/rc_receive.h"
+#include "rnic/rc_transmit.h"
+#include "rnic/sleeper.h"
+
+namespace diwarp::rnic {
+
+/// How long a message waits for a receive before the connection ends. Long enough for an
+/// application that is busy, short enough that a forgotten peer does not wait for ever.
+inline constexpr Duration kReceiveWait = std::chrono::seconds(60);
+/// After so long without use a queue pair frees what it kept for unfinished FPDUs.
+inline constexpr Duration kTrimAfter = std::chrono::seconds(1);
+
+/// An RC queue pair: one connection at a time, over a byte stream. A connection that ends takes the
+/// queue pair to the error state, from which it can be reset and connected again.
+class RcQueuePair final : public QueuePair {
+ public:
+  RcQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePairInit& init);
+  ~RcQueuePair() override;
+
+  uint32_t number() const override { return number_; }
+  QueuePairAttributes query() override;
+
+  /// As the public calls have them.
+  std::vector<std::byte> connect(const Address& peer, const ConnectOptions& options);
+  void disconnect(const DisconnectOptions& options);
+  bool wait_disconnected(Duration timeout);
+
+  /// Throws Error(invalid_state) in any other state than init.
+  void require_init() const;
+  /// Takes a connection over: from init to rts. Throws Error(invalid_state), and the stream is
+  /// closed, where the state is another.
+  void start(Established connection);
+
+  // --- With the baton.
+
+  size_t receive(Time now) override;
+  Served transmit(Time now) override;
+  using QueuePair::await_receive;  // for RcReceive
+
+ protected:
+  std::error_code check_send(const SendWorkRequest&) const noexcept override { return {}; }
+  void on_state(QpState now) override;
+
+ private:
+  /// A thread that waits for the connection's end.
+  struct Waiter : ListNode<> {
+    Sleeper sleeper;
+  };
+
+  bool connected() const;
+  void begin_disconnect();
+  bool wait_ended(Time deadline);
+
+  void attach_stream(std::unique_ptr<llp::Stream> stream);
+  void park();
+  void settle(RcEnd result, Time now);
+  void resume_held(Time now);
+  Served send(Time now);
+  void finish_closing();
+  void lose();
+  void end(RcEnd reason);
+  void count_end(RcEnd reason);
+  void close_stream(bool in_order);
+  void on_receive_wait(Time now);
+  void on_trim(Time now);
+
+  const uint32_t number_;
+
+  // Guarded by the baton.
+  std::unique_ptr<llp::Stream> stream_;  // while connected
+  Address local_;
+  Address peer_;
+  bool peer_closed_ = false;  // closing: the peer's side has ended, this one is still sending
+  bool fin_sent_ = false;
+  RcTransmit transmit_;
+  RcReceive receive_;
+  IntrusiveList<Waiter> waiters_;
+  MemberTimer<RcQueuePair, &RcQueuePair::on_receive_wait> receive_wait_{*this};
+  MemberTimer<RcQueuePair, &RcQueuePair::on_trim> trim_{*this};
+};
+
+}  // namespace diwarp::rnic

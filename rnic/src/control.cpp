@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rnic/control.h"
+
+#include <pthread.h>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/execution.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/require.hpp>
+#include <chrono>
+#include <future>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "farewell.h"
+#include "rnic/device.h"
+#include "rnic/signals_blocked.h"
+
+namespace diwarp::rnic {
+
+namespace {
+
+/// In manual mode a look at the control path costs a system call, so not every step takes one.
+constexpr Duration kStepInterval = std::chrono::microseconds(20);
+
+}  // namespace
+
+struct Control::Parts {
+  size_t lingering = 0;  // on the control path; outlives those that it counts
+  boost::asio::io_context context{1};
+  // Keeps run() going while there is nothing to do.
+  boost::asio::any_io_executor busy = boost::asio::require(
+      context.get_executor(), boost::asio::execution::outstanding_work.tracked);
+  std::thread thread;
+  std::chrono::steady_clock::time_point last_step;  // guarded by the baton
+};
+
+Control::Control(Device& device) : device_(device), parts_(std::make_unique<Parts>()) {
+  Engine& engine = device.engine();
+  if (engine.has_thread()) {
+    const SignalsBlocked blocked;
+    parts_->thread = std::thread([this] { run_thread(); });
+  } else {
+    engine.exclusively([&] { engine.set_control_step([this] { return step(); }); });
+  }
+}
+
+Control::~Control() {
+  Engine& engine = device_.engine();
+  engine.exclusively([&] { engine.set_control_step({}); });
+  parts_->context.stop();
+  if (parts_->thread.joinable()) parts_->thread.join();
+}
+
+boost::asio::io_context& Control::context() { return parts_->context; }
+
+Counters& Control::counters() { return device_.counters(); }
+
+void Control::run_thread() {
+  ::pthread_setname_np(::pthread_self(), "diwarp-control");
+  parts_->context.run();
+}
+
+size_t Control::step() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now - parts_->last_step < kStepInterval) return 0;
+  const size_t handlers = parts_->context.poll();
+  if (handlers == 0) parts_->last_step = now;
+  return handlers;
+}
+
+void Control::linger(UniqueFd connection) {
+  boost::asio::post(parts_->context, [this, fd = std::move(connection)]() mutable {
+    if (parts_->lingering >= kMaxLingering) return;
+    std::make_shared<Farewell>(parts_->context, std::move(fd), parts_->lingering)->begin();
+  });
+}
+
+void Control::exclusively(const std::function<void()>& work) {
+  if (!parts_->thread.joinable()) return device_.engine().exclusively(work);
+  // Shared, for the waiting thread may be gone before set_value() returns.
+  const auto done = std::make_shared<std::promise<void>>();
+  std::future<void> over = done->get_future();
+  boost::asio::post(parts_->context, [done, &work] {
+    work();
+    done->set_value();
+  });
+  over.wait();
+}
+
+}  // namespace diwarp::rnic

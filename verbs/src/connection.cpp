@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diwarp/connection.h"
+
+#include <utility>
+
+#include "rnic/listener.h"
+#include "rnic/queue_pair.h"
+
+namespace diwarp {
+
+ConnectionRequest::ConnectionRequest(std::shared_ptr<rnic::ConnectionRequest> impl)
+    : impl_(std::move(impl)) {}
+
+std::span<const std::byte> ConnectionRequest::private_data() const { return impl_->private_data(); }
+
+Address ConnectionRequest::peer_address() const { return impl_->peer_address(); }
+
+void ConnectionRequest::accept(QueuePair& qp, const AcceptOptions& options) {
+  impl_->accept(*qp.impl(), options);
+}
+
+void ConnectionRequest::reject(std::span<const std::byte> private_data) {
+  impl_->reject(private_data);
+}
+
+Listener::Listener(const Device& device, uint16_t port, const ListenOptions& options)
+    : impl_(std::make_shared<rnic::Listener>(device.impl(), port, options)) {}
+
+std::optional<ConnectionRequest> Listener::get_request(Duration timeout) {
+  std::shared_ptr<rnic::ConnectionRequest> request = impl_->get_request(timeout);
+  if (!request) return std::nullopt;
+  return ConnectionRequest(std::move(request));
+}
+
+Address Listener::address() const { return impl_->address(); }
+
+}  // namespace diwarp
