@@ -179,7 +179,8 @@ TEST_CASE("datagrams with many pieces are sent, those with more than 1024 are re
   CHECK(result.sent == 3);
   CHECK(result.status == SendStatus::refused);
   CHECK(result.error == EMSGSIZE);
-  for (size_t size : {600, 600, 1024}) CHECK(peer.receive()->bytes == letters.substr(0, size));
+  for (const size_t size : {600u, 600u, 1024u})
+    CHECK(peer.receive()->bytes == letters.substr(0, size));
   CHECK_FALSE(peer.readable());
 }
 
@@ -267,7 +268,9 @@ TEST_CASE("a link that fragments sends beyond the path MTU") {
     RawUdp peer;
     const Burst burst = burst_of_sizes(peer.address(), {30000, 30000, 500, 500});
     CHECK(link->send(burst.get()).sent == 4);
-    for (size_t size : {30000, 30000, 500, 500}) CHECK(peer.receive()->bytes.size() == size);
+    for (const size_t size : {30000u, 30000u, 500u, 500u}) {
+      CHECK(peer.receive()->bytes.size() == size);
+    }
     CHECK(link->gso() == UdpLink::open(kLoopback4)->gso());
   });
 }
