@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "base/counters.h"
+#include "ddp/stag_table.h"
+#include "diwarp/attributes.h"
+#include "diwarp/types.h"
+#include "llp/datagram.h"
+#include "rnic/engine.h"
+
+namespace diwarp::rnic {
+
+class Control;
+
+/// Opens the link under a UD queue pair. Replaced in tests.
+using DatagramLinkFactory =
+    std::function<std::unique_ptr<llp::DatagramLink>(const Address& local, int descriptor)>;
+
+/// What a device is made from besides its public options.
+struct DeviceParts {
+  const Clock* clock = nullptr;           ///< null: the steady clock
+  DatagramLinkFactory datagram_links;     ///< empty: UDP
+};
+
+/// The software RNIC: engine, STag table, counters, and the numbers it gives out.
+class Device {
+ public:
+  Device(const Address& address, const DeviceOptions& options, DeviceParts parts = {});
+  ~Device();
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  Engine& engine() { return engine_; }
+  ddp::STagTable& regions() { return regions_; }
+  /// The control path: connects, accepts, negotiates. Started at first use.
+  Control& control();
+
+  const Address& address() const { return address_; }
+  const DeviceOptions& options() const { return options_; }
+  const Counters& counters() const { return counters_; }
+  Counters& counters() { return counters_; }
+
+  std::unique_ptr<llp::DatagramLink> open_datagram_link(const Address& local, int descriptor) {
+    return datagram_links_(local, descriptor);
+  }
+
+  /// A queue pair number of 24 bits for RC: outside the range of UDP ports, so that it never equals
+  /// a UD queue pair's.
+  uint32_t take_number();
+  void return_number(uint32_t number);
+
+  uint32_t next_domain() { return next_domain_.fetch_add(1); }
+  DeviceAttributes query() const;
+  void count_queue_pair(int change) { queue_pairs_.fetch_add(static_cast<uint32_t>(change)); }
+
+ private:
+  const Address address_;
+  const DeviceOptions options_;
+  DatagramLinkFactory datagram_links_;
+  Counters counters_;
+  Engine engine_;
+  ddp::STagTable regions_;
+  std::atomic<uint32_t> next_domain_{1};
+  std::atomic<uint32_t> queue_pairs_{0};
+
+  std::mutex mutex_;
+  std::set<uint32_t> numbers_;  // in use by RC queue pairs
+  uint32_t next_number_;
+  std::unique_ptr<Control> control_;
+};
+
+/// What keeps queue pairs and regions together.
+class ProtectionDomain {
+ public:
+  explicit ProtectionDomain(std::shared_ptr<Device> device)
+      : device_(std::move(device)), number_(device_->next_domain()) {}
+  const std::shared_ptr<Device>& device() const { return device_; }
+  uint32_t number() const { return number_; }
+
+ private:
+  std::shared_ptr<Device> device_;
+  uint32_t number_;
+};
+
+/// One registration; lives in the device's STag table while this object does.
+class MemoryRegion {
+ public:
+  MemoryRegion(std::shared_ptr<ProtectionDomain> domain, std::span<std::byte> memory, Access access,
+               std::optional<uint64_t> base);
+  ~MemoryRegion();
+  MemoryRegion(const MemoryRegion&) = delete;
+  MemoryRegion& operator=(const MemoryRegion&) = delete;
+
+  const ddp::Region& region() const { return region_; }
+
+ private:
+  std::shared_ptr<ProtectionDomain> domain_;
+  ddp::Region region_;
+};
+
+}  // namespace diwarp::rnic

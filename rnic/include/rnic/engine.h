@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/counters.h"
+#include "base/timer_queue.h"
+#include "diwarp/attributes.h"
+#include "llp/datagram.h"
+#include "llp/poller.h"
+#include "rnic/datagram_burst.h"
+#include "rnic/endpoint.h"
+#include "rnic/sleeper.h"
+
+namespace diwarp::rnic {
+
+// Tunables of the engine, with the reasons for their values.
+
+/// Datagram buffers of an engine: eight trains of 64 KiB stay within an L2 cache.
+inline constexpr size_t kReceiveSlots = 8;
+inline constexpr size_t kReceiveSlotBytes = size_t{64} << 10;
+inline constexpr size_t kReceiveDatagrams = 512;
+/// Staging for stream bytes: what a few system calls bring.
+inline constexpr size_t kStreamBufferBytes = size_t{256} << 10;
+/// Endpoints that are asked for input in every step, without a look at the poller.
+inline constexpr size_t kHotEndpoints = 16;
+/// An endpoint that gave nothing so many times in a row cools down.
+inline constexpr uint32_t kEmptyPollsUntilCold = 4096;
+/// With all traffic on hot endpoints, the poller is asked once in so many steps: a look costs about
+/// as much as two empty receives, so this keeps it to a few percent.
+inline constexpr uint32_t kStepsPerLook = 16;
+/// Timers fired per step, so that one step stays short.
+inline constexpr size_t kTimersPerStep = 64;
+
+/// Runs queue pairs: receive, transmit, timers. One thread at a time does, the holder of the baton:
+/// the RNIC thread, or an application thread that polls or posts (docs/threading.md).
+class Engine {
+ public:
+  Engine(const DeviceOptions& options, const Clock& clock, Counters& counters);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // --- Any thread, without the baton.
+
+  /// One step, if nobody else is stepping; counts as the application driving the engine, so the
+  /// RNIC thread keeps away for a while. Returns the work done.
+  size_t poll_step();
+
+  /// Tells that `endpoint` has something to send, and sends it at once if the baton is free.
+  void notify(Endpoint& endpoint);
+
+  /// Runs `work` with the baton held: nothing else of the engine runs meanwhile.
+  template <class Work>
+  decltype(auto) exclusively(Work&& work) {
+    Hold hold(*this);
+    return std::forward<Work>(work)();
+  }
+
+  /// The application stops driving the engine: the RNIC thread takes over at once.
+  void hand_over();
+
+  /// Sleeps until there may be work, at most `limit`. For manual mode.
+  void sleep_until_work(Duration limit);
+
+  bool has_thread() const { return thread_.joinable(); }
+  const Clock& clock() const { return clock_; }
+  const DeviceOptions& options() const { return options_; }
+
+  /// Endpoints that stalled on a full completion queue may go on.
+  void unstall() { unstall_.store(true); }
+
+  /// Wakes whoever sleeps for the engine. For links without a descriptor.
+  void wake();
+
+  /// In manual mode called in each step: the control path's turn.
+  void set_control_step(std::function<size_t()> step) { control_step_ = std::move(step); }
+
+  // --- With the baton.
+
+  Counters& counters() { return counters_; }
+  TimerQueue& timers() { return timers_; }
+  DatagramBurst& burst() { return burst_; }
+  llp::ReceiveBatch& receive_batch() { return batch_; }
+  Bytes stream_buffer() { return {stream_buffer_.get(), kStreamBufferBytes}; }
+
+  /// Takes the endpoint into service. `descriptor` is watched for input; -1: there is none, and the
+  /// endpoint is asked in every step.
+  void attach(Endpoint& endpoint, int descriptor);
+  void detach(Endpoint& endpoint);
+  /// Whether the endpoint wants to be told about input; off while it cannot take any.
+  void set_reading(Endpoint& endpoint, bool reading);
+  /// The endpoint's transmit() is called in this step or the next.
+  void activate(Endpoint& endpoint);
+  /// The endpoint's transmit() is called once a completion queue has been polled.
+  void stall(Endpoint& endpoint);
+
+ private:
+  /// Holds the baton for its lifetime, ahead of those that only try.
+  class Hold {
+   public:
+    explicit Hold(Engine& engine);
+    ~Hold();
+
+   private:
+    Engine& engine_;
+  };
+
+  size_t do_work(Time now);
+  size_t take_inbox();
+  size_t receive(Time now);
+  size_t look_at_poller(Time now);
+  size_t transmit(Time now);
+  void serve(Endpoint& endpoint, Time now, size_t& work);
+
+  void heat(Endpoint& endpoint);
+  void cool(Endpoint& endpoint);
+  void watch_writable(Endpoint& endpoint, bool wanted);
+
+  bool try_baton();
+  void release_baton();
+  void wake_parked_thread();
+
+  void run_thread();
+  void drive();
+  void park(Time now);
+  bool application_drives(Time now) const;
+
+  const DeviceOptions options_;
+  const Clock& clock_;
+  Counters& counters_;
+  std::function<size_t()> control_step_;
+
+  // The baton, and who wants it. Sequentially consistent, as is the inbox: a poster pushes, then
+  // tries the baton; a holder releases, then looks into the inbox. So one of them sees the other.
+  std::atomic<bool> baton_{false};
+  std::atomic<uint32_t> waiting_holders_{0};
+  MpscList inbox_;  // endpoints notified by any thread
+  std::atomic<bool> unstall_{false};
+
+  // Guarded by the baton.
+  IntrusiveList<Endpoint, ActiveTag> active_;   // have something to send or to report
+  IntrusiveList<Endpoint, ActiveTag> stalled_;  // wait for room in a completion queue
+  IntrusiveList<Endpoint, HotTag> hot_;
+  size_t hot_count_ = 0;
+  size_t watched_count_ = 0;       // endpoints with a descriptor
+  size_t watched_hot_count_ = 0;   // of those, the hot ones
+  size_t awaiting_writable_ = 0;
+  uint32_t steps_since_look_ = 0;
+  TimerQueue timers_;
+  llp::Poller poller_;
+  std::vector<llp::PollEvent> events_;
+  llp::ReceiveBatch batch_;
+  DatagramBurst burst_;
+  std::unique_ptr<std::byte[]> stream_buffer_;
+
+  // Between the RNIC thread and the others.
+  std::atomic<int64_t> last_drive_{INT64_MIN};  // when the application last stepped (ns)
+  std::atomic<bool> parked_{false};             // the RNIC thread sleeps in the poller
+  std::atomic<int64_t> parked_until_{INT64_MAX};
+  std::atomic<bool> poked_{false};     // wake() was called: look again before parking
+  std::atomic<bool> watching_{false};  // the RNIC thread naps while the application drives
+  std::atomic<bool> stop_{false};
+  Sleeper nap_;
+  std::thread thread_;
+};
+
+}  // namespace diwarp::rnic

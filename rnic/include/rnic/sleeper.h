@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "base/clock.h"
+#include "base/unique_fd.h"
+
+namespace diwarp::rnic {
+
+/// Where threads sleep until they are woken or a time has passed. A wake that comes first is kept:
+/// the next sleep returns at once. Each wake ends one sleep.
+class Sleeper {
+ public:
+  Sleeper();
+
+  /// Negative: without limit. True if a wake ended it (and is used up); false after the limit or,
+  /// at any time, for no reason: look again at what was waited for.
+  bool sleep(Duration limit);
+  void wake(unsigned count = 1);
+
+  /// Polls readable while wakes are waiting.
+  int descriptor() const { return event_.get(); }
+
+ private:
+  UniqueFd event_;
+};
+
+}  // namespace diwarp::rnic

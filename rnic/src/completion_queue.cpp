@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rnic/completion_queue.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include "diwarp/error.h"
+#include "rnic/device.h"
+
+namespace diwarp::rnic {
+
+namespace {
+
+constexpr uint32_t kMaxEntries = 1U << 20;
+
+uint32_t checked_entries(uint32_t entries) {
+  if (entries == 0 || entries > kMaxEntries)
+    throw Error(make_error_code(Errc::invalid_argument),
+                "A completion queue has 1 to 1048576 entries, not " + std::to_string(entries));
+  return entries;
+}
+
+/// A wait without limit is cut into pieces of this length.
+constexpr Duration kLongestSleep = std::chrono::hours(1);
+/// In manual mode another thread may have stepped the engine and left nothing to see in the poller.
+constexpr Duration kManualSleep = std::chrono::milliseconds(10);
+
+Time deadline_after(Time now, Duration timeout) {
+  return timeout < Duration::zero() || timeout > Time::max() - now ? Time::max() : now + timeout;
+}
+
+}  // namespace
+
+// --- The channel.
+
+CompletionChannel::CompletionChannel(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+
+void CompletionChannel::raise(CompletionQueue& cq) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (cq.raised_events_++ == 0) raised_.push_back(cq);
+  }
+  sleeper_.wake();
+}
+
+void CompletionChannel::forget(CompletionQueue& cq) {
+  const std::lock_guard lock(mutex_);
+  raised_.remove(cq);
+}
+
+/// Nothing if the queue whose event woke us was destroyed meanwhile.
+std::optional<CompletionEvent> CompletionChannel::take() {
+  const std::lock_guard lock(mutex_);
+  CompletionQueue* cq = raised_.pop_front();
+  if (cq == nullptr) return std::nullopt;
+  if (--cq->raised_events_ != 0) raised_.push_back(*cq);
+  return CompletionEvent{cq->context_};
+}
+
+std::optional<CompletionEvent> CompletionChannel::get_event(Duration timeout) {
+  Engine& engine = device_->engine();
+  const Time deadline = deadline_after(engine.clock().now(), timeout);
+  for (;;) {
+    const Time now = engine.clock().now();
+    const Duration left = std::clamp<Duration>(deadline - now, Duration::zero(), kLongestSleep);
+    // An event and its wake belong together: whoever used the wake up takes the event.
+    if (sleep(engine, left))
+      if (const std::optional<CompletionEvent> event = take()) return event;
+    if (now >= deadline) return std::nullopt;
+  }
+}
+
+bool CompletionChannel::sleep(Engine& engine, Duration limit) {
+  if (engine.has_thread()) {
+    engine.hand_over();
+    return sleeper_.sleep(limit);
+  }
+  const bool worked = engine.poll_step() != 0;
+  if (sleeper_.sleep(Duration::zero())) return true;
+  if (!worked) engine.sleep_until_work(std::min(limit, kManualSleep));
+  return false;
+}
+
+// --- The queue.
+
+CompletionQueue::CompletionQueue(std::shared_ptr<Device> device, uint32_t entries,
+                                 std::shared_ptr<CompletionChannel> channel, uint64_t context)
+    : device_(std::move(device)),
+      engine_(device_->engine()),
+      channel_(std::move(channel)),
+      context_(context),
+      entries_(checked_entries(entries)),
+      ring_(entries_) {}
+
+CompletionQueue::~CompletionQueue() {
+  if (channel_) channel_->forget(*this);
+}
+
+bool CompletionQueue::push(const WorkCompletion& completion) {
+  if (!ring_.try_push(completion)) {
+    stalled_.store(true, std::memory_order_relaxed);
+    return false;
+  }
+  if (armed_.load() != Armed::no) raise_event(completion);
+  if (sleepers_.load() != 0) sleeper_.wake(sleepers_.load());
+  return true;
+}
+
+void CompletionQueue::raise_event(const WorkCompletion& completion) {
+  const bool solicited = completion.solicited || completion.status != WcStatus::success;
+  if (armed_.load() == Armed::solicited && !solicited) return;
+  if (armed_.exchange(Armed::no) == Armed::no) return;
+  if (channel_) channel_->raise(*this);
+}
+
+size_t CompletionQueue::take(std::span<WorkCompletion> completions) {
+  if (ring_.size() == 0) return 0;
+  const std::lock_guard lock(consumer_);
+  size_t count = 0;
+  while (count < completions.size()) {
+    const WorkCompletion* next = ring_.front();
+    if (next == nullptr) break;
+    completions[count++] = *next;
+    ring_.pop();
+  }
+  return count;
+}
+
+size_t CompletionQueue::poll(std::span<WorkCompletion> completions) {
+  const size_t count = take(completions);
+  const bool room_for_stalled =
+      count != 0 && stalled_.load(std::memory_order_relaxed) && stalled_.exchange(false);
+  if (count != 0 && !room_for_stalled) return count;
+  if (room_for_stalled) engine_.unstall();
+  engine_.poll_step();
+  return count != 0 ? count : take(completions);
+}
+
+size_t CompletionQueue::poll(std::span<WorkCompletion> completions, Duration timeout) {
+  if (size_t count = poll(completions)) return count;
+  const Time start = engine_.clock().now();
+  const Time deadline = deadline_after(start, timeout);
+  const Time spin_end = std::min(deadline, start + engine_.options().spin);
+  while (engine_.clock().now() < spin_end)
+    if (size_t count = poll(completions)) return count;
+  return sleep_and_poll(completions, deadline);
+}
+
+size_t CompletionQueue::sleep_and_poll(std::span<WorkCompletion> completions, Time deadline) {
+  for (;;) {
+    const Time now = engine_.clock().now();
+    if (now >= deadline) return take(completions);
+    const Duration left = std::min<Duration>(deadline - now, kLongestSleep);
+    if (!engine_.has_thread()) {
+      engine_.sleep_until_work(std::min(left, kManualSleep));
+      if (size_t count = poll(completions)) return count;
+      continue;
+    }
+    // Counted first, then looked: a push that comes after the look sees the sleeper.
+    sleepers_.fetch_add(1);
+    engine_.hand_over();
+    size_t count = take(completions);
+    if (count == 0) sleeper_.sleep(left);
+    sleepers_.fetch_sub(1);
+    if (count == 0) count = take(completions);
+    if (count != 0) return count;
+  }
+}
+
+void CompletionQueue::arm(bool solicited_only) {
+  armed_.store(solicited_only ? Armed::solicited : Armed::any);
+  // From now on nobody may poll: the RNIC thread has to watch the sockets.
+  engine_.hand_over();
+}
+
+}  // namespace diwarp::rnic

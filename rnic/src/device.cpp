@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rnic/device.h"
+
+#include <utility>
+
+#include "base/crc32c.h"
+#include "base/random.h"
+#include "diwarp/error.h"
+#include "llp/udp.h"
+#include "llp/uring.h"
+#include "rnic/control.h"
+#include "rnic/work_queue.h"
+
+namespace diwarp::rnic {
+
+namespace {
+
+constexpr uint32_t kFirstNumber = 0x10000;   // above every UDP port
+constexpr uint32_t kLastNumber = 0xffffff;   // 24 bits
+
+DatagramLinkFactory udp_links(const DeviceOptions& options) {
+  const llp::UdpOptions udp{.receive_buffer = options.udp_receive_buffer,
+                            .send_buffer = options.udp_send_buffer,
+                            .offload = options.offload};
+  return [udp](const Address& local, int descriptor) -> std::unique_ptr<llp::DatagramLink> {
+    if (descriptor >= 0) return llp::UdpLink::adopt(descriptor, udp);
+    return llp::UdpLink::open(local, udp);
+  };
+}
+
+}  // namespace
+
+Device::Device(const Address& address, const DeviceOptions& options, DeviceParts parts)
+    : address_(address.with_port(0)),
+      options_(options),
+      datagram_links_(parts.datagram_links ? std::move(parts.datagram_links) : udp_links(options)),
+      engine_(options_, parts.clock != nullptr ? *parts.clock : SteadyClock::instance(), counters_),
+      regions_([this] { engine_.exclusively([] {}); }, system_random_u32),
+      next_number_(kFirstNumber + system_random_u32() % (kLastNumber - kFirstNumber)) {}
+
+Device::~Device() = default;
+
+Control& Device::control() {
+  const std::lock_guard lock(mutex_);
+  if (!control_) control_ = std::make_unique<Control>(*this);
+  return *control_;
+}
+
+uint32_t Device::take_number() {
+  const std::lock_guard lock(mutex_);
+  if (numbers_.size() > kLastNumber - kFirstNumber)
+    throw Error(make_error_code(Errc::no_resources),
+                "All queue pair numbers of the device are in use; destroy queue pairs first");
+  do {
+    next_number_ = next_number_ >= kLastNumber ? kFirstNumber : next_number_ + 1;
+  } while (!numbers_.insert(next_number_).second);
+  return next_number_;
+}
+
+void Device::return_number(uint32_t number) {
+  const std::lock_guard lock(mutex_);
+  numbers_.erase(number);
+}
+
+DeviceAttributes Device::query() const {
+  DeviceAttributes attributes;
+  attributes.address = address_;
+  attributes.max_message = kMaxMessage;
+  attributes.max_queue_depth = kMaxQueueDepth;
+  attributes.max_sge = kMaxSge;
+  attributes.max_inline_data = kMaxInlineData;
+  attributes.queue_pairs = queue_pairs_.load();
+  attributes.memory_regions = static_cast<uint32_t>(regions_.size());
+  attributes.crc_backend = crc32c_backend();
+  attributes.datagram_backend = options_.offload ? "UDP system calls, with UDP_SEGMENT and UDP_GRO "
+                                                   "where the kernel has them"
+                                                 : "UDP system calls";
+  attributes.stream_backend = "TCP system calls";
+  attributes.io_uring = llp::io_uring_available();
+  return attributes;
+}
+
+MemoryRegion::MemoryRegion(std::shared_ptr<ProtectionDomain> domain, std::span<std::byte> memory,
+                           Access access, std::optional<uint64_t> base)
+    : domain_(std::move(domain)) {
+  if (memory.data() == nullptr && !memory.empty())
+    throw Error(make_error_code(Errc::invalid_argument),
+                "A memory region needs memory: the address is null and the length is not 0");
+  if (grants(access, Access::remote_write) && !grants(access, Access::local_write))
+    throw Error(make_error_code(Errc::invalid_argument),
+                "A region that peers may write must be writable locally too: add local_write");
+  region_.protection_domain = domain_->number();
+  region_.access = access;
+  region_.memory = memory.data();
+  region_.length = memory.size();
+  region_.base = base.value_or(reinterpret_cast<uintptr_t>(memory.data()));
+  if (region_.base + region_.length < region_.base)
+    throw Error(make_error_code(Errc::invalid_argument),
+                "The region's tagged offsets would pass 2^64; choose a lower base");
+  region_.stag = domain_->device()->regions().insert(region_);
+}
+
+MemoryRegion::~MemoryRegion() { domain_->device()->regions().erase(region_.stag); }
+
+}  // namespace diwarp::rnic

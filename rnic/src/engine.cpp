@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rnic/engine.h"
+
+#include <algorithm>
+#include <array>
+
+namespace diwarp::rnic {
+
+namespace {
+
+int64_t nanoseconds(Time time) { return time.time_since_epoch().count(); }
+
+}  // namespace
+
+size_t Engine::do_work(Time now) {
+  size_t work = take_inbox();
+  work += receive(now);
+  work += transmit(now);
+  work += timers_.run(now, kTimersPerStep);
+  if (control_step_) work += control_step_();
+  return work;
+}
+
+size_t Engine::take_inbox() {
+  if (unstall_.load(std::memory_order_relaxed) && unstall_.exchange(false))
+    while (Endpoint* endpoint = stalled_.front()) activate(*endpoint);
+  return inbox_.drain([this](MpscNode& node) {
+    auto& endpoint = static_cast<Endpoint&>(node);
+    endpoint.notified_.store(false);
+    activate(endpoint);
+  });
+}
+
+// --- Receive.
+
+size_t Engine::receive(Time now) {
+  size_t work = 0;
+  for (Endpoint* endpoint = hot_.front(); endpoint != nullptr;) {
+    Endpoint* next = hot_.next(*endpoint);
+    const size_t came = endpoint->receive(now);
+    work += came;
+    if (came != 0)
+      endpoint->empty_polls_ = 0;
+    else if (++endpoint->empty_polls_ > kEmptyPollsUntilCold / hot_count_)
+      cool(*endpoint);
+    endpoint = next;
+  }
+  const bool all_hot = watched_hot_count_ == watched_count_ && awaiting_writable_ == 0;
+  if (all_hot) return work;
+  const bool often = hot_count_ == 0 || awaiting_writable_ != 0;
+  if (often || ++steps_since_look_ >= kStepsPerLook) work += look_at_poller(now);
+  return work;
+}
+
+size_t Engine::look_at_poller(Time now) {
+  steps_since_look_ = 0;
+  size_t work = 0;
+  const size_t count = poller_.wait(events_, Duration::zero());
+  for (const llp::PollEvent& event : std::span(events_).first(count)) {
+    auto& endpoint = *static_cast<Endpoint*>(event.key);
+    if (event.writable || event.failed) {
+      watch_writable(endpoint, false);
+      activate(endpoint);
+    }
+    const bool is_hot = static_cast<ListNode<HotTag>&>(endpoint).linked();
+    if (is_hot || !(event.readable || event.failed)) continue;
+    heat(endpoint);
+    work += endpoint.receive(now);
+  }
+  return work;
+}
+
+void Engine::heat(Endpoint& endpoint) {
+  const bool is_hot = static_cast<ListNode<HotTag>&>(endpoint).linked();
+  if (is_hot || !endpoint.attached_ || !endpoint.reading_) return;
+  if (hot_count_ >= kHotEndpoints && !endpoint.always_hot_) return;
+  endpoint.empty_polls_ = 0;
+  hot_.push_back(endpoint);
+  ++hot_count_;
+  if (!endpoint.always_hot_) ++watched_hot_count_;
+}
+
+void Engine::cool(Endpoint& endpoint) {
+  const bool is_hot = static_cast<ListNode<HotTag>&>(endpoint).linked();
+  const bool stays = endpoint.always_hot_ && endpoint.attached_ && endpoint.reading_;
+  if (!is_hot || stays) return;
+  hot_.remove(endpoint);
+  --hot_count_;
+  if (!endpoint.always_hot_) --watched_hot_count_;
+}
+
+// --- Transmit.
+
+size_t Engine::transmit(Time now) {
+  size_t work = 0;
+  Endpoint* first_again = nullptr;
+  for (Endpoint* endpoint = active_.front(); endpoint != nullptr && endpoint != first_again;
+       endpoint = active_.front()) {
+    active_.pop_front();
+    serve(*endpoint, now, work);
+    const bool again = static_cast<ListNode<ActiveTag>&>(*endpoint).linked() && !endpoint->stalled_;
+    if (again && first_again == nullptr) first_again = endpoint;
+  }
+  return work;
+}
+
+void Engine::serve(Endpoint& endpoint, Time now, size_t& work) {
+  const Served served = endpoint.transmit(now);
+  work += served.work;
+  if (!endpoint.attached_) return;
+  if (served.work != 0) heat(endpoint);
+  const bool can_watch = endpoint.descriptor_ >= 0;
+  if (served.pending == Pending::stalled)
+    stall(endpoint);
+  else if (served.pending == Pending::writable && can_watch)
+    watch_writable(endpoint, true);
+  else if (served.pending != Pending::nothing)
+    activate(endpoint);
+}
+
+void Engine::watch_writable(Endpoint& endpoint, bool wanted) {
+  if (endpoint.awaits_writable_ == wanted) return;
+  endpoint.awaits_writable_ = wanted;
+  awaiting_writable_ += wanted ? 1 : size_t(-1);
+  poller_.modify(endpoint.descriptor_, &endpoint, endpoint.reading_, wanted);
+}
+
+void Engine::activate(Endpoint& endpoint) {
+  if (!endpoint.attached_) return;
+  if (endpoint.stalled_) stalled_.remove(endpoint);
+  endpoint.stalled_ = false;
+  if (!static_cast<ListNode<ActiveTag>&>(endpoint).linked()) active_.push_back(endpoint);
+}
+
+void Engine::stall(Endpoint& endpoint) {
+  if (!endpoint.attached_ || static_cast<ListNode<ActiveTag>&>(endpoint).linked()) return;
+  endpoint.stalled_ = true;
+  stalled_.push_back(endpoint);
+}
+
+// --- Endpoints come and go.
+
+void Engine::attach(Endpoint& endpoint, int descriptor) {
+  if (descriptor >= 0) poller_.add(descriptor, &endpoint);
+  endpoint.attached_ = true;
+  endpoint.reading_ = true;
+  endpoint.descriptor_ = descriptor;
+  endpoint.always_hot_ = descriptor < 0;
+  if (endpoint.always_hot_) return heat(endpoint);
+  ++watched_count_;
+}
+
+void Engine::detach(Endpoint& endpoint) {
+  if (!endpoint.attached_) return;
+  take_inbox();  // it may be in there
+  endpoint.attached_ = false;
+  active_.remove(endpoint);  // or from the stalled ones
+  endpoint.stalled_ = false;
+  cool(endpoint);
+  if (endpoint.descriptor_ < 0) return;
+  if (endpoint.awaits_writable_) --awaiting_writable_;
+  endpoint.awaits_writable_ = false;
+  poller_.remove(endpoint.descriptor_);
+  --watched_count_;
+}
+
+void Engine::set_reading(Endpoint& endpoint, bool reading) {
+  if (!endpoint.attached_ || endpoint.reading_ == reading) return;
+  endpoint.reading_ = reading;
+  if (reading)
+    heat(endpoint);
+  else
+    cool(endpoint);
+  if (endpoint.descriptor_ >= 0)
+    poller_.modify(endpoint.descriptor_, &endpoint, reading, endpoint.awaits_writable_);
+}
+
+// --- The baton.
+
+size_t Engine::poll_step() {
+  const Time now = clock_.now();
+  last_drive_.store(nanoseconds(now), std::memory_order_relaxed);
+  if (!try_baton()) return 0;
+  const size_t work = do_work(now);
+  release_baton();
+  return work;
+}
+
+void Engine::notify(Endpoint& endpoint) {
+  if (try_baton()) {
+    activate(endpoint);
+  } else {
+    if (!endpoint.notified_.exchange(true)) inbox_.push(endpoint);
+    if (!try_baton()) return;  // the holder looks into the inbox after it lets go
+    take_inbox();
+  }
+  transmit(clock_.now());
+  release_baton();
+}
+
+bool Engine::try_baton() {
+  if (waiting_holders_.load(std::memory_order_relaxed) != 0) return false;
+  return !baton_.load(std::memory_order_relaxed) && !baton_.exchange(true);
+}
+
+void Engine::release_baton() {
+  for (;;) {
+    wake_parked_thread();
+    baton_.store(false);
+    if (inbox_.empty() || !try_baton()) return;
+    take_inbox();
+    transmit(clock_.now());
+  }
+}
+
+Engine::Hold::Hold(Engine& engine) : engine_(engine) {
+  engine_.waiting_holders_.fetch_add(1);
+  while (engine_.baton_.load(std::memory_order_relaxed) || engine_.baton_.exchange(true))
+    std::this_thread::yield();
+  engine_.waiting_holders_.fetch_sub(1);
+}
+
+Engine::Hold::~Hold() {
+  engine_.take_inbox();
+  engine_.release_baton();
+}
+
+void Engine::hand_over() {
+  last_drive_.store(INT64_MIN, std::memory_order_relaxed);
+  if (watching_.load()) nap_.wake();
+}
+
+void Engine::wake() {
+  poked_.store(true);
+  if (parked_.load()) poller_.wake();
+}
+
+void Engine::sleep_until_work(Duration limit) {
+  const Time now = clock_.now();
+  const std::optional<Time> timer = exclusively([this] { return timers_.next(); });
+  if (timer) limit = std::min<Duration>(limit, std::max<Duration>(*timer - now, Duration::zero()));
+  std::array<llp::PollEvent, 1> ignored;
+  parked_.store(true);
+  if (!poked_.exchange(false)) poller_.wait(ignored, limit);
+  parked_.store(false);
+}
+
+}  // namespace diwarp::rnic

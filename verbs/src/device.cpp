@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diwarp/device.h"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <string>
+
+#include "base/counters.h"
+#include "base/unique_fd.h"
+#include "diwarp/error.h"
+#include "rnic/device.h"
+
+namespace diwarp {
+
+namespace {
+
+/// A device's address must be one of this host's: what can be bound.
+void check_local(const Address& address) {
+  sockaddr_storage storage;
+  const socklen_t length = address.with_port(0).to_sockaddr(storage);
+  const UniqueFd probe(::socket(storage.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (probe.get() >= 0 && ::bind(probe.get(), reinterpret_cast<sockaddr*>(&storage), length) == 0)
+    return;
+  throw Error(std::error_code(errno, std::system_category()),
+              "No device can be opened on " + address.host() +
+                  ": give an address of this host (see `ip address`), or 0.0.0.0 or :: for all");
+}
+
+}  // namespace
+
+Device Device::open(std::string_view address, const DeviceOptions& options) {
+  return open(Address::parse(address), options);
+}
+
+Device Device::open(const Address& address, const DeviceOptions& options) {
+  check_local(address);
+  return Device(std::make_shared<rnic::Device>(address, options));
+}
+
+Device::Device(std::shared_ptr<rnic::Device> impl) : impl_(std::move(impl)) {}
+
+size_t Device::progress() { return impl_->engine().poll_step(); }
+
+Address Device::address() const { return impl_->address(); }
+
+DeviceAttributes Device::query() const { return impl_->query(); }
+
+std::vector<CounterValue> Device::counters() const {
+  const Counters& counters = impl_->counters();
+  std::vector<CounterValue> values;
+  values.reserve(Counters::count());
+  for (size_t index = 0; index < Counters::count(); ++index) {
+    const auto counter = static_cast<Counter>(index);
+    values.push_back(
+        {Counters::name(counter), Counters::description(counter), counters.get(counter)});
+  }
+  return values;
+}
+
+uint64_t Device::counter(std::string_view name) const {
+  for (const CounterValue& value : counters())
+    if (value.name == name) return value.value;
+  return 0;
+}
+
+}  // namespace diwarp

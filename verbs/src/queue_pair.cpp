@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diwarp/queue_pair.h"
+
+#include <string>
+
+#include "diwarp/error.h"
+#include "rnic/queue_pair.h"
+#include "rnic/rc_queue_pair.h"
+#include "rnic/ud_queue_pair.h"
+
+namespace diwarp {
+
+namespace {
+
+/// The queue pair as one of its type; throws where an operation is not for this type.
+template <class Typed>
+Typed& as(const detail::Handle<rnic::QueuePair>& handle, QpType type, const char* operation) {
+  rnic::QueuePair& queue_pair = *handle;
+  if (queue_pair.type() != type)
+    throw Error(make_error_code(Errc::unsupported_operation),
+                std::string(operation) + " is for queue pairs of type " +
+                    std::string(to_string(type)) + " only");
+  return static_cast<Typed&>(queue_pair);
+}
+
+}  // namespace
+
+QueuePair::QueuePair(const ProtectionDomain& pd, const QueuePairInit& init)
+    : impl_(rnic::make_queue_pair(pd.impl(), init)) {}
+
+std::error_code QueuePair::post_send(const SendWorkRequest& request) noexcept {
+  return impl_.alive() ? impl_->post_send(request) : make_error_code(Errc::device_gone);
+}
+
+std::error_code QueuePair::post_recv(const ReceiveWorkRequest& request) noexcept {
+  return impl_.alive() ? impl_->post_recv(request) : make_error_code(Errc::device_gone);
+}
+
+void QueuePair::modify(QpState state) { impl_->modify(state); }
+
+std::vector<std::byte> QueuePair::connect(const Address& peer, const ConnectOptions& options) {
+  return as<rnic::RcQueuePair>(impl_, QpType::rc, "connect()").connect(peer, options);
+}
+
+void QueuePair::disconnect(const DisconnectOptions& options) {
+  as<rnic::RcQueuePair>(impl_, QpType::rc, "disconnect()").disconnect(options);
+}
+
+bool QueuePair::wait_disconnected(Duration timeout) {
+  return as<rnic::RcQueuePair>(impl_, QpType::rc, "wait_disconnected()").wait_disconnected(timeout);
+}
+
+uint32_t QueuePair::number() const { return impl_->number(); }
+QpState QueuePair::state() const { return impl_->state(); }
+Address QueuePair::address() const { return impl_->query().local_address; }
+QueuePairAttributes QueuePair::query() const { return impl_->query(); }
+
+void QueuePair::set_max_rate(uint64_t bytes_per_second) {
+  as<rnic::UdQueuePair>(impl_, QpType::ud, "set_max_rate()").set_max_rate(bytes_per_second);
+}
+
+}  // namespace diwarp
