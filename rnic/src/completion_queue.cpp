@@ -96,14 +96,16 @@ CompletionQueue::~CompletionQueue() {
   if (channel_) channel_->forget(*this);
 }
 
-bool CompletionQueue::push(const WorkCompletion& completion) {
-  if (!ring_.try_push(completion)) {
-    stalled_.store(true, std::memory_order_relaxed);
-    return false;
-  }
+bool CompletionQueue::has_room() {
+  if (ring_.size() < entries_) return true;
+  stalled_.store(true);
+  return ring_.size() < entries_;  // polled just now, by someone who did not see the mark
+}
+
+void CompletionQueue::push(const WorkCompletion& completion) {
+  ring_.try_push(completion);
   if (armed_.load() != Armed::no) raise_event(completion);
   if (sleepers_.load() != 0) sleeper_.wake(sleepers_.load());
-  return true;
 }
 
 void CompletionQueue::raise_event(const WorkCompletion& completion) {
@@ -128,12 +130,19 @@ size_t CompletionQueue::take(std::span<WorkCompletion> completions) {
 
 size_t CompletionQueue::poll(std::span<WorkCompletion> completions) {
   const size_t count = take(completions);
-  const bool room_for_stalled =
-      count != 0 && stalled_.load(std::memory_order_relaxed) && stalled_.exchange(false);
-  if (count != 0 && !room_for_stalled) return count;
-  if (room_for_stalled) engine_.unstall();
+  const bool resumed = resume_stalled();
+  if (count != 0 && !resumed) return count;
   engine_.poll_step();
   return count != 0 ? count : take(completions);
+}
+
+/// If queue pairs found this queue full, they may go on now. Asked in every poll, and once more
+/// before sleeping: a mark that one poll was too early to see is seen by the next.
+bool CompletionQueue::resume_stalled() {
+  if (!stalled_.load(std::memory_order_relaxed) || ring_.size() == entries_) return false;
+  stalled_.store(false);
+  engine_.unstall();
+  return true;
 }
 
 size_t CompletionQueue::poll(std::span<WorkCompletion> completions, Duration timeout) {
@@ -158,6 +167,7 @@ size_t CompletionQueue::sleep_and_poll(std::span<WorkCompletion> completions, Ti
     }
     // Counted first, then looked: a push that comes after the look sees the sleeper.
     sleepers_.fetch_add(1);
+    resume_stalled();
     engine_.hand_over();
     size_t count = take(completions);
     if (count == 0) sleeper_.sleep(left);
@@ -169,6 +179,7 @@ size_t CompletionQueue::sleep_and_poll(std::span<WorkCompletion> completions, Ti
 
 void CompletionQueue::arm(bool solicited_only) {
   armed_.store(solicited_only ? Armed::solicited : Armed::any);
+  resume_stalled();
   // From now on nobody may poll: the RNIC thread has to watch the sockets.
   engine_.hand_over();
 }

@@ -230,6 +230,11 @@ void Engine::hand_over() {
   if (watching_.load()) nap_.wake();
 }
 
+void Engine::unstall() {
+  unstall_.store(true);
+  if (parked_.load()) poller_.wake();
+}
+
 void Engine::wake() {
   poked_.store(true);
   if (parked_.load()) poller_.wake();

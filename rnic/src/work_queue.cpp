@@ -78,12 +78,12 @@ void SendQueue::flush() {
 
 bool SendQueue::report(CompletionQueue& cq, uint32_t qp_number) {
   uint64_t reported = reported_.load(std::memory_order_relaxed);
-  bool room = true;
-  for (; reported != done_; ++reported) {
+  for (; reported != done_; reported_.store(++reported, std::memory_order_release)) {
     const SendEntry& oldest = entry(reported);
     const bool wanted = signal_all_ || has_flag(oldest.flags, SendFlags::signaled) ||
                         oldest.status != WcStatus::success;
     if (!wanted) continue;
+    if (!cq.has_room()) return false;
     WorkCompletion completion;
     completion.wr_id = oldest.wr_id;
     completion.status = oldest.status;
@@ -91,11 +91,11 @@ bool SendQueue::report(CompletionQueue& cq, uint32_t qp_number) {
     completion.vendor_error = oldest.vendor_error;
     completion.byte_count = static_cast<uint32_t>(oldest.length);
     completion.qp_number = qp_number;
-    room = cq.push(completion);
-    if (!room) break;
+    // Free first: who polls the completion may post again at once.
+    reported_.store(reported + 1, std::memory_order_release);
+    cq.push(completion);
   }
-  reported_.store(reported, std::memory_order_release);
-  return room;
+  return true;
 }
 
 void SendQueue::clear() {
@@ -170,10 +170,12 @@ void ReceiveQueue::flush(uint32_t qp_number) {
 
 bool ReceiveQueue::report(CompletionQueue& cq) {
   while (!done_.empty()) {
+    if (!cq.has_room()) return false;
     const uint32_t slot = done_.front();
-    if (!cq.push(entries_[slot].completion)) return false;
+    const WorkCompletion completion = entries_[slot].completion;
     done_.pop_front();
-    make_free(slot);
+    make_free(slot);  // first: who polls the completion may post again at once
+    cq.push(completion);
   }
   return true;
 }

@@ -59,9 +59,13 @@ class CompletionQueue : public ListNode<> {
   void arm(bool solicited_only);
   uint32_t entries() const { return entries_; }
 
-  /// With the baton. False when the queue is full; the completion then stays where it is, and its
-  /// queue pair has to try again when it is next served.
-  bool push(const WorkCompletion& completion);
+  // --- With the baton.
+
+  /// Whether there is room for one more. If not, the completion stays where it is, and its queue
+  /// pair tries again when this queue has been polled.
+  bool has_room();
+  /// After has_room() said so.
+  void push(const WorkCompletion& completion);
 
   const std::shared_ptr<Device>& device() const { return device_; }
 
@@ -70,6 +74,7 @@ class CompletionQueue : public ListNode<> {
   enum class Armed : uint8_t { no, solicited, any };
 
   size_t take(std::span<WorkCompletion> completions);
+  bool resume_stalled();
   size_t sleep_and_poll(std::span<WorkCompletion> completions, Time deadline);
   void raise_event(const WorkCompletion& completion);
 

@@ -76,7 +76,7 @@ class Engine {
   const DeviceOptions& options() const { return options_; }
 
   /// Endpoints that stalled on a full completion queue may go on.
-  void unstall() { unstall_.store(true); }
+  void unstall();
 
   /// Wakes whoever sleeps for the engine. For links without a descriptor.
   void wake();
