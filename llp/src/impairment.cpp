@@ -89,7 +89,6 @@ size_t ImpairedDatagramLink::flush() {
 /// How many datagrams at the front of the burst pass unharmed and may go together: no more than
 /// bring the next one that is being overtaken to its turn.
 size_t ImpairedDatagramLink::passing(std::span<const OutgoingDatagram> burst) {
-  if (delays_) return 0;
   size_t limit = std::min(burst.size(), kLookAhead);
   if (!overtaken_.empty()) {
     limit = std::min<uint64_t>(limit, overtaken_.front()->overtaken_at - index_);

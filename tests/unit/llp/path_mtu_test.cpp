@@ -47,12 +47,24 @@ TEST_CASE("a path MTU is remembered for the host, whatever the port, until forgo
 }
 
 TEST_CASE("hosts that share a place in the table are told apart") {
-  PathMtu mtu = from_anywhere();
-  // More hosts than places; each must be measured as itself.
-  for (uint32_t i = 1; i <= 600; ++i) {
-    const std::string host = "127.1." + std::to_string(i / 250) + "." + std::to_string(1 + i % 250);
-    CHECK(mtu.max_datagram(Address::parse(host)) == 65507);
-  }
+  test::in_network_namespace([] {
+    REQUIRE(test::set_mtu("lo", 1500));
+    PathMtu mtu = from_anywhere();
+    const auto host = [](uint32_t i) {
+      return Address::parse("127.1." + std::to_string(i / 250) + "." + std::to_string(1 + i % 250));
+    };
+    constexpr uint32_t kHosts = 600;  // more than places
+    for (uint32_t i = 0; i < kHosts; ++i) CHECK(mtu.max_datagram(host(i)) == 1472);
+    REQUIRE(test::set_mtu("lo", 9000));
+    size_t remembered = 0;
+    for (uint32_t i = 0; i < kHosts; ++i) {
+      const size_t payload = mtu.max_datagram(host(i));
+      if (payload == 1472) ++remembered;
+      if (payload != 1472) CHECK(payload == 8972);
+    }
+    CHECK(remembered > 0);
+    CHECK(remembered <= 256);
+  });
 }
 
 TEST_CASE("for a host that cannot be reached the largest datagram is what every path carries") {

@@ -119,6 +119,22 @@ TEST_CASE("equal datagrams to one destination leave as one message, the last may
   CHECK(shapes(*watcher) == Shapes{{340, 100}, {170, 100}, {160, 80}});
 }
 
+TEST_CASE("a train ends where the destination changes") {
+  const auto link = UdpLink::open(kLoopback4);
+  auto watcher = train_watcher(*link);
+  if (!watcher) return;
+  RawUdp other;
+  Burst burst;
+  for (int i = 0; i < 3; ++i) {
+    burst.add(watcher->address(), pattern(100));
+    burst.add(watcher->address(), pattern(100));
+    burst.add(other.address(), pattern(100));
+  }
+  CHECK(link->send(burst.get()).sent == 9);
+  CHECK(shapes(*watcher) == Shapes(3, {200, 100}));
+  CHECK(shapes(other) == Shapes(3, {100, 0}));
+}
+
 TEST_CASE("the bytes of a train are those of its datagrams, whatever pieces they have") {
   const auto link = UdpLink::open(kLoopback4);
   auto watcher = train_watcher(*link);
