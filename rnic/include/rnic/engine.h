@@ -24,10 +24,11 @@ namespace diwarp::rnic {
 
 // Tunables of the engine, with the reasons for their values.
 
-/// Datagram buffers of an engine: eight trains of 64 KiB stay within an L2 cache.
+/// Datagram buffers of an engine: eight trains of 64 KiB stay within an L2 cache. The datagrams are
+/// those of eight of the longest trains (llp::UdpLink::kMaxTrain).
 inline constexpr size_t kReceiveSlots = 8;
 inline constexpr size_t kReceiveSlotBytes = size_t{64} << 10;
-inline constexpr size_t kReceiveDatagrams = 512;
+inline constexpr size_t kReceiveDatagrams = 1024;
 /// Staging for stream bytes: what a few system calls bring.
 inline constexpr size_t kStreamBufferBytes = size_t{256} << 10;
 /// Endpoints that are asked for input in every step, without a look at the poller.
