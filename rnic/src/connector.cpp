@@ -141,6 +141,7 @@ void ConnectOperation::on_timeout(const AsioError& error) {
 
 void ConnectOperation::on_connected(const AsioError& error) {
   if (finished_) return;
+  if (error == boost::asio::error::connection_reset) return lose();
   if (error)
     return fail(system_error(error.value()),
                 "No connection to " + peer_.to_string() +

@@ -175,7 +175,10 @@ void RcQueuePair::resume_held(Time now) {
   if (receives_.peek() == nullptr && state() != QpState::closing) return;
   engine().timers().cancel(receive_wait_);
   const RcEnd result = receive_.resume();
-  if (!receive_.held()) engine().set_reading(*this, true);
+  if (!receive_.held()) {
+    engine().set_reading(*this, true);
+    if (stream_->descriptor() < 0) engine().wake();  // what waits there tells nobody again
+  }
   settle(result, now);
 }
 

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+
+#include <cerrno>
+#include <future>
+#include <optional>
+
+#include "llp/tcp.h"
+#include "rnic/rc_queue_pair.h"
+#include "stack/support.h"
+
+/// What the tests of RC queue pairs share: parties, ways to join them, and peers that speak with
+/// plain sockets and bytes written from the RFCs, without the library's own code.
+namespace diwarp::test {
+
+struct RcOptions {
+  size_t memory = 64 << 10;
+  uint32_t entries = 256;  // of each completion queue
+  QueuePairCapacity capacity = {};
+  bool signal_all = false;
+};
+
+/// An RC queue pair with all that belongs to it.
+class RcParty {
+ public:
+  explicit RcParty(const Device& device, const RcOptions& options = {})
+      : pd(device),
+        send_cq(device, options.entries),
+        recv_cq(device, options.entries),
+        qp(pd, {.send_cq = send_cq,
+                .recv_cq = recv_cq,
+                .capacity = options.capacity,
+                .signal_all = options.signal_all}),
+        memory(options.memory),
+        mr(std::in_place, pd, std::span(memory)) {}
+
+  std::error_code post_recv(uint64_t wr_id, size_t offset, size_t length) {
+    const Sge sge = mr->sge(offset, length);
+    return qp.post_recv({.wr_id = wr_id, .sges = {&sge, 1}});
+  }
+  /// Receives of `length` bytes each, one behind the other; wr_id counts from 0.
+  void post_receives(size_t count, size_t length) {
+    for (size_t i = 0; i < count; ++i) REQUIRE_FALSE(post_recv(i, i * length, length));
+  }
+  std::error_code send(size_t offset, size_t length, uint64_t wr_id = 0,
+                       SendFlags flags = SendFlags::signaled) {
+    const Sge sge = mr->sge(offset, length);
+    return qp.post_send({.wr_id = wr_id, .sges = {&sge, 1}, .flags = flags});
+  }
+  std::span<std::byte> bytes(size_t offset, size_t length) {
+    return std::span(memory).subspan(offset, length);
+  }
+  void fill(std::span<const std::byte> contents, size_t offset = 0) {
+    std::copy(contents.begin(), contents.end(), memory.begin() + static_cast<ptrdiff_t>(offset));
+  }
+  rnic::RcQueuePair& impl() { return static_cast<rnic::RcQueuePair&>(*qp.impl()); }
+
+  ProtectionDomain pd;
+  CompletionQueue send_cq;
+  CompletionQueue recv_cq;
+  QueuePair qp;
+  std::vector<std::byte> memory;
+  std::optional<MemoryRegion> mr;
+};
+
+/// The next completion, which must come.
+inline WorkCompletion next(CompletionQueue& cq) {
+  const std::optional<WorkCompletion> completion = cq.wait(kPatience);
+  REQUIRE(completion);
+  return *completion;
+}
+
+/// Connects `a`, as the initiator, with `b`, through a listener on b's device.
+inline void connect(RcParty& a, RcParty& b, const Device& device_of_b,
+                    const ConnectOptions& asks = {}, const AcceptOptions& answers = {}) {
+  Listener listener(device_of_b, 0);
+  auto connecting =
+      std::async(std::launch::async, [&] { return a.qp.connect(listener.address(), asks); });
+  std::optional<ConnectionRequest> request = listener.get_request(kPatience);
+  REQUIRE(request);
+  request->accept(b.qp, answers);
+  connecting.get();
+}
+
+using StreamEnd = std::unique_ptr<llp::Stream>;
+
+inline rnic::Established established(StreamEnd stream, bool initiator, bool crc = true) {
+  rnic::Established connection;
+  connection.stream = std::move(stream);
+  connection.initiator = initiator;
+  connection.agreement.crc = crc;
+  return connection;
+}
+
+/// Connects `a`, as the initiator, with `b` over these two ends.
+inline void join(RcParty& a, RcParty& b, std::pair<StreamEnd, StreamEnd> ends) {
+  a.impl().start(established(std::move(ends.first), true));
+  b.impl().start(established(std::move(ends.second), false));
+}
+
+// --- Bytes.
+
+inline std::vector<std::byte> from_hex(std::string_view digits) {
+  const auto value = [](char digit) {
+    return static_cast<unsigned>(digit <= '9' ? digit - '0' : digit - 'a' + 10);
+  };
+  std::vector<std::byte> bytes;
+  for (size_t i = 0; i + 1 < digits.size(); i += 2)
+    bytes.push_back(static_cast<std::byte>(value(digits[i]) << 4 | value(digits[i + 1])));
+  return bytes;
+}
+
+inline std::vector<std::byte> text(std::string_view characters) {
+  const auto bytes = std::as_bytes(std::span(characters));
+  return {bytes.begin(), bytes.end()};
+}
+
+inline std::vector<std::byte> first_of(std::vector<std::byte> bytes, size_t count) {
+  bytes.resize(count);
+  return bytes;
+}
+
+/// One FPDU with a Send segment (RFC 5044 section 4, RFC 5041 figure 5, RFC 5040 figure 3). Its
+/// defaults are right; any field can be made wrong.
+struct Fpdu {
+  uint32_t msn = 1;
+  uint32_t offset = 0;
+  bool last = true;
+  std::vector<std::byte> payload = {};
+
+  uint8_t opcode = 3;
+  uint8_t ddp_version = 1;
+  uint8_t rdmap_version = 1;
+  bool tagged = false;
+  uint32_t queue_number = 0;
+  size_t header_bytes = 18;  // fewer: cut short
+  uint32_t crc_error = 0;    // xored
+  bool crc = true;           // else zeros
+};
+
+inline std::vector<std::byte> to_bytes(const Fpdu& fpdu) {
+  std::vector<std::byte> out;
+  append(out, fpdu.header_bytes + fpdu.payload.size(), 2);
+  append(out, (fpdu.tagged ? 0x80U : 0U) | (fpdu.last ? 0x40U : 0U) | fpdu.ddp_version, 1);
+  append(out, uint64_t{fpdu.rdmap_version} << 6 | fpdu.opcode, 1);
+  append(out, 0, 4);
+  append(out, fpdu.queue_number, 4);
+  append(out, fpdu.msn, 4);
+  append(out, fpdu.offset, 4);
+  out.resize(2 + fpdu.header_bytes);
+  out.insert(out.end(), fpdu.payload.begin(), fpdu.payload.end());
+  while (out.size() % 4 != 0) out.push_back(std::byte{0});
+  const uint32_t crc = fpdu.crc ? castagnoli(out) ^ fpdu.crc_error : 0;
+  for (int shift = 0; shift < 32; shift += 8) out.push_back(static_cast<std::byte>(crc >> shift));
+  return out;
+}
+
+struct MpaFrame {
+  bool reply = false;
+  uint8_t flags = 0x40;  // M 0x80, C 0x40, R 0x20
+  uint8_t revision = 1;
+  std::vector<std::byte> private_data = {};
+  std::optional<uint16_t> length = std::nullopt;  // instead of the right one
+};
+
+inline std::vector<std::byte> to_bytes(const MpaFrame& frame) {
+  std::vector<std::byte> out = text(frame.reply ? "MPA ID Rep Frame" : "MPA ID Req Frame");
+  append(out, frame.flags, 1);
+  append(out, frame.revision, 1);
+  append(out, frame.length.value_or(static_cast<uint16_t>(frame.private_data.size())), 2);
+  out.insert(out.end(), frame.private_data.begin(), frame.private_data.end());
+  return out;
+}
+
+// --- Plain sockets.
+
+enum class Ending : uint8_t { none, in_order, reset };
+
+/// A plain, blocking TCP socket whose waits are bounded.
+class RawTcp {
+ public:
+  explicit RawTcp(UniqueFd fd) : fd_(std::move(fd)) {}
+
+  static RawTcp connect(const Address& to) {
+    UniqueFd fd(::socket(to.family() == AddressFamily::ipv4 ? AF_INET : AF_INET6,
+                         SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_storage name;
+    const socklen_t length = to.to_sockaddr(name);
+    REQUIRE(::connect(fd.get(), reinterpret_cast<sockaddr*>(&name), length) == 0);
+    return RawTcp(std::move(fd));
+  }
+
+  /// False where the peer is gone.
+  bool send(std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+      const ssize_t sent = ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (sent < 0) return false;
+      bytes = bytes.subspan(static_cast<size_t>(sent));
+    }
+    return true;
+  }
+
+  /// As many bytes as that; fewer only if the stream ends or they never come.
+  std::vector<std::byte> receive(size_t count) {
+    std::vector<std::byte> bytes(count);
+    size_t got = 0;
+    while (got < count && readable()) {
+      const ssize_t came = ::recv(fd_.get(), bytes.data() + got, count - got, 0);
+      if (came <= 0) break;
+      got += static_cast<size_t>(came);
+    }
+    bytes.resize(got);
+    return bytes;
+  }
+
+  /// Reads until the peer ends the stream.
+  Ending ending() {
+    std::array<std::byte, 4096> sink;
+    while (readable()) {
+      const ssize_t came = ::recv(fd_.get(), sink.data(), sink.size(), 0);
+      if (came == 0) return Ending::in_order;
+      if (came < 0) return Ending::reset;
+    }
+    return Ending::none;
+  }
+
+  void shutdown() { ::shutdown(fd_.get(), SHUT_WR); }
+  void reset() {
+    const linger at_once{1, 0};
+    ::setsockopt(fd_.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    fd_.reset();
+  }
+  int descriptor() const { return fd_.get(); }
+  UniqueFd take() { return std::move(fd_); }
+
+ private:
+  bool readable() {
+    pollfd watched{fd_.get(), POLLIN, 0};
+    return ::poll(&watched, 1, 30000) > 0;
+  }
+
+  UniqueFd fd_;
+};
+
+class RawListener {
+ public:
+  RawListener() : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_storage name;
+    const socklen_t length = Address::loopback(AddressFamily::ipv4).to_sockaddr(name);
+    REQUIRE(::bind(fd_.get(), reinterpret_cast<sockaddr*>(&name), length) == 0);
+    REQUIRE(::listen(fd_.get(), 16) == 0);
+  }
+
+  Address address() const {
+    sockaddr_storage name;
+    socklen_t length = sizeof name;
+    REQUIRE(::getsockname(fd_.get(), reinterpret_cast<sockaddr*>(&name), &length) == 0);
+    return Address::from_sockaddr(reinterpret_cast<sockaddr*>(&name));
+  }
+  void close() { fd_.reset(); }
+  RawTcp accept() {
+    pollfd watched{fd_.get(), POLLIN, 0};
+    REQUIRE(::poll(&watched, 1, 30000) == 1);
+    return RawTcp(UniqueFd(::accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC)));
+  }
+
+ private:
+  UniqueFd fd_;
+};
+
+/// Two ends of a TCP connection, with send buffers of this size if it is not 0. (Receive buffers
+/// below a loopback segment would make TCP itself stutter.)
+inline std::pair<RawTcp, RawTcp> tcp_pair(int buffer = 0) {
+  RawListener listener;
+  RawTcp first = RawTcp::connect(listener.address());
+  RawTcp second = listener.accept();
+  if (buffer != 0) {
+    for (int fd : {first.descriptor(), second.descriptor()}) {
+      const int receive_buffer = 128 << 10;
+      ::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof buffer);
+      ::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof receive_buffer);
+    }
+  }
+  return {std::move(first), std::move(second)};
+}
+
+inline StreamEnd stream_of(RawTcp socket) { return llp::TcpStream::adopt(socket.take().release()); }
+
+/// Both of them as streams.
+inline std::pair<StreamEnd, StreamEnd> tcp_streams(int buffer = 0) {
+  auto [first, second] = tcp_pair(buffer);
+  return {stream_of(std::move(first)), stream_of(std::move(second))};
+}
+
+// --- Bytes into and out of a stream that nobody else serves.
+
+inline void write(llp::Stream& stream, std::span<const std::byte> bytes) {
+  const llp::IoResult sent = stream.send({&bytes, 1});
+  REQUIRE(sent.status == llp::IoStatus::ok);
+  REQUIRE(sent.bytes == bytes.size());
+}
+
+/// What there is now.
+inline std::vector<std::byte> read(llp::Stream& stream) {
+  std::vector<std::byte> bytes(1 << 20);
+  const llp::IoResult came = stream.receive(bytes);
+  bytes.resize(came.status == llp::IoStatus::ok ? came.bytes : 0);
+  return bytes;
+}
+
+inline Ending ending_of(llp::Stream& stream) {
+  std::array<std::byte, 4096> sink;
+  llp::IoResult came;
+  do came = stream.receive(sink);
+  while (came.status == llp::IoStatus::ok);
+  if (came.status == llp::IoStatus::closed) return Ending::in_order;
+  return came.status == llp::IoStatus::failed ? Ending::reset : Ending::none;
+}
+
+}  // namespace diwarp::test
