@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // diwarp-bandwidth: how many messages get from one process to another.
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <vector>
 
@@ -59,13 +60,12 @@ Row plan(const Measure& measure, uint64_t size) {
   Row row;
   row.flow = {.transport = measure.transport,
               .size = size,
-              .window = measure.window,
+              .window = measure.window.value_or(default_window(measure.transport, size)),
               .rate = measure.rate,
               .verify = measure.verify};
-  if (row.flow.window == 0) row.flow.window = default_window(measure.transport, size);
   if (size == 1) row.flow.window = std::min(row.flow.window, kMaxWindowOfBytes);
   check_plan(row.flow);
-  row.iterations = measure.iterations != 0 ? measure.iterations : default_iterations(size);
+  row.iterations = measure.iterations.value_or(default_iterations(size));
   row.warmup = measure.warmup.value_or(std::min<uint64_t>(row.iterations / 10, 10'000));
   return row;
 }

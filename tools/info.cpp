@@ -4,8 +4,10 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // diwarp-latency-ratio: the latency of diwarp in terms of plain sockets, measured in turn in one
 // run, since absolute figures vary from run to run.
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "common/echo.h"
 #include "common/failure.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // diwarp-pingpong: how long a message takes from one process to another.
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <vector>
 
@@ -43,8 +44,8 @@ struct Row {
 };
 
 Row plan(const Measure& measure, uint64_t size) {
-  Row row{.size = size, .iterations = measure.iterations};
-  if (row.iterations == 0) row.iterations = default_iterations(size);
+  Row row{.size = size};
+  row.iterations = measure.iterations.value_or(default_iterations(size));
   row.warmup = measure.warmup.value_or(std::min<uint64_t>(row.iterations / 10, 1000));
   return row;
 }

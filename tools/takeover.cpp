@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // diwarp-takeover: inbound work goes on while the application computes.
+#include <CLI/CLI.hpp>
 #include <atomic>
 #include <cstdio>
 #include <cstring>
+#include <nlohmann/json.hpp>
 #include <random>
 #include <thread>
 
@@ -60,8 +62,7 @@ class Computing {
       : endpoint_(endpoint), control_(control), poller_(endpoint.completion_queue(), control) {}
 
   void round() {
-    WorkCompletion none;
-    if (endpoint_.completion_queue().poll({&none, 1}) > 0) endpoint_.check(none);
+    take_latecomers();
     const uint64_t last_poll = now_ns();
     const uint64_t pause = random_() % kMaxPause;
     control_.send({{"type", "go"}, {"pause_us", pause}});
@@ -103,12 +104,21 @@ class Computing {
   void take_completion() {
     const auto completions = poller_.next(steady_clock::now() + kPatience);
     if (completions.empty()) throw Failure("A message came, but its completion did not.");
-    for (const WorkCompletion& completion : completions) {
-      endpoint_.check(completion);
-      arrival().store(0, std::memory_order_relaxed);
-      endpoint_.post_receive(next_slot_);
-      next_slot_ = (next_slot_ + 1) % endpoint_.shape().receive_slots;
-    }
+    for (const WorkCompletion& completion : completions) take(completion);
+  }
+
+  /// Messages of earlier rounds must not pass for this round's. The poll that finds no more is the
+  /// last one of the round.
+  void take_latecomers() {
+    WorkCompletion completion;
+    while (endpoint_.completion_queue().poll({&completion, 1}) > 0) take(completion);
+  }
+
+  void take(const WorkCompletion& completion) {
+    endpoint_.check(completion);
+    arrival().store(0, std::memory_order_relaxed);
+    endpoint_.post_receive(next_slot_);
+    next_slot_ = (next_slot_ + 1) % endpoint_.shape().receive_slots;
   }
 
   Endpoint& endpoint_;

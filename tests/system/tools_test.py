@@ -238,6 +238,7 @@ def wrong_options(program):
             (loop + ("--max-loss", "lots"), "not a share"),
             (loop + ("--iterations", "-1"), "iterations"),
             (loop + ("--iterations", "some"), "iterations"),
+            (loop + ("--iterations", 0), "iterations"),
             (loop + ("--timeout", "0"), "--timeout"),
             (loop + ("--cpu", "4000"), "processor 4000"),
             (loop + ("--address", "not-here"), "not an address"),
@@ -249,7 +250,8 @@ def wrong_options(program):
 
 @case()
 def wrong_flow_options():
-    for options, part in ((("--window", 5000), "--window"), (("--rate", "fast"), "not a rate"),
+    for options, part in ((("--window", 5000), "--window"), (("--window", 0), "--window"),
+                          (("--rate", "fast"), "not a rate"),
                           (("--rate", "1M", "--transport", "rc"), "datagrams only"),
                           (("--window", 4096, "--size", "1G"), "too large")):
         done = run("bandwidth", "--loopback", *options, status=1)

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "common/failure.h"
 #include "common/interrupt.h"
@@ -114,8 +115,8 @@ void Control::fail_foreign() const {
                  " does not speak this tool's protocol: both ends must be the same diwarp tool.");
 }
 
-void Control::take_message(std::string_view line) {
-  Json message = Json::parse(line, nullptr, false);
+void Control::take_line(const std::string& line) {
+  const Json message = Json::parse(line, nullptr, false);
   if (!message.is_object() || !message.contains("type") || !message["type"].is_string()) {
     fail_foreign();
   }
@@ -124,14 +125,14 @@ void Control::take_message(std::string_view line) {
     throw PeerGone("The peer at " + peer_.to_string() +
                    " stopped: " + printable(text_in(message, "sentence")));
   }
-  messages_.push_back(std::move(message));
+  messages_.push_back(line);
 }
 
 void Control::take_lines() {
   for (size_t end = 0; (end = input_.find('\n')) != std::string::npos;) {
     const std::string line = input_.substr(0, end);
     input_.erase(0, end + 1);
-    take_message(line);
+    take_line(line);
   }
   if (input_.size() > kMaxLine) fail_foreign();
 }
@@ -170,7 +171,7 @@ Json Control::next() {
     throw Failure("The peer at " + peer_.to_string() + " did not answer within " +
                   to_text(timeout_) + ".");
   }
-  Json message = std::move(messages_.front());
+  Json message = Json::parse(messages_.front());
   messages_.pop_front();
   return message;
 }

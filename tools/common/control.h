@@ -6,7 +6,7 @@
 
 #include <chrono>
 #include <deque>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -55,7 +55,7 @@ class Control {
  private:
   bool read_some(Time deadline);
   void take_lines();
-  void take_message(std::string_view line);
+  void take_line(const std::string& line);
   [[noreturn]] void fail_gone() const;
   [[noreturn]] void fail_foreign() const;
 
@@ -65,7 +65,7 @@ class Control {
   Address peer_;
   bool greeted_ = false;  // a well-formed message has come: the peer is one of our tools
   std::string input_;     // the beginning of a line
-  std::deque<Json> messages_;
+  std::deque<std::string> messages_;
 };
 
 /// Where a server waits for the other end. Port 0: a free one.

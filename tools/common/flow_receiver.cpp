@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "common/failure.h"
 #include "common/flow.h"
@@ -26,7 +27,9 @@ FlowReceiver::FlowReceiver(Endpoint& endpoint, Control& control, const FlowPlan&
       plan_(plan),
       poller_(endpoint.completion_queue(), control),
       patience_(patience(plan.size, plan.window, plan.rate)),
-      limit_(control.timeout() + patience_) {}
+      limit_(control.timeout() + patience_) {
+  if (plan.transport == QpType::rc) patience_ = limit_;
+}
 
 FlowCount FlowReceiver::receive(uint64_t count) {
   count_ = {};
@@ -35,7 +38,7 @@ FlowCount FlowReceiver::receive(uint64_t count) {
   expected_ = std::max(expected_, first_);
   came_.assign(plan_.verify ? count : 0, false);
   await_end();
-  if (plan_.transport == QpType::ud) await_stragglers();
+  await_stragglers();
   return count_;
 }
 
@@ -69,6 +72,7 @@ bool FlowReceiver::take_word_of_sender() {
   return false;
 }
 
+/// What was sent may still be on its way; over UD it may also be lost.
 void FlowReceiver::await_stragglers() {
   while (count_.received < end_ - first_ && take_completions(steady_clock::now() + patience_)) {
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/options.h"
 
+#include <CLI/CLI.hpp>
+
 #include "common/failure.h"
 #include "common/numbers.h"
 
@@ -20,6 +22,12 @@ Address parse_address(const std::string& text, uint16_t default_port) {
                   "\" is not an address: write 1.2.3.4:port or [::1]:port (names are not "
                   "resolved).");
   }
+}
+
+void require(const char* option, uint64_t value, uint64_t low, uint64_t high) {
+  if (value >= low && value <= high) return;
+  throw Failure(std::string(option) + " needs a number from " + std::to_string(low) + " to " +
+                std::to_string(high) + ".");
 }
 
 constexpr uint64_t kMaxIterations = 1'000'000'000;
@@ -147,10 +155,9 @@ Measure MeasureOptions::measure() const {
   if (operation_ != "send") {
     throw Failure("There is no operation \"" + operation_ + "\": choose send.");
   }
-  if (iterations_ > kMaxIterations || warmup_.value_or(0) > kMaxIterations) {
-    throw Failure("That is too many messages: at most 1000000000 a size.");
-  }
-  if (window_ > kMaxWindow) throw Failure("--window needs a number from 1 to 4096.");
+  require("--iterations", iterations_.value_or(1), 1, kMaxIterations);
+  require("--warmup", warmup_.value_or(0), 0, kMaxIterations);
+  require("--window", window_.value_or(1), 1, kMaxWindow);
   Measure measure;
   measure.transport = transport_ == "ud" ? QpType::ud : QpType::rc;
   measure.sizes = parse_sizes(sizes_);

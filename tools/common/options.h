@@ -5,11 +5,15 @@
 #include <diwarp/device.h>
 #include <diwarp/types.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
 
 namespace diwarp::tools {
 
@@ -36,11 +40,11 @@ struct Ends {
 struct Measure {
   QpType transport = QpType::ud;
   std::vector<uint64_t> sizes;
-  uint64_t iterations = 0;  ///< 0: chosen by size
+  std::optional<uint64_t> iterations;  ///< none: chosen by size
   std::optional<uint64_t> warmup;
-  uint32_t window = 0;  ///< 0: chosen by size
-  uint64_t rate = 0;    ///< bytes a second; 0: no limit
-  double max_loss = 1;  ///< percent
+  std::optional<uint32_t> window;  ///< none: chosen by size
+  uint64_t rate = 0;               ///< bytes a second; 0: no limit
+  double max_loss = 1;             ///< percent
   bool verify = false;
 };
 
@@ -82,9 +86,9 @@ class MeasureOptions {
   std::string transport_ = "ud";
   std::string operation_ = "send";
   std::vector<std::string> sizes_;
-  uint64_t iterations_ = 0;
+  std::optional<uint64_t> iterations_;
   std::optional<uint64_t> warmup_;
-  uint32_t window_ = 0;
+  std::optional<uint32_t> window_;
   std::string rate_;
   std::string max_loss_ = "1";
   bool verify_ = false;

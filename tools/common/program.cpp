@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/program.h"
 
+#include <CLI/CLI.hpp>
 #include <cstdio>
 
 #include "common/failure.h"

@@ -83,13 +83,13 @@ void Report::write_json() { json_ << rows_.dump(2) << "\n"; }
 void Report::write_csv() {
   if (rows_.empty()) return;
   std::vector<std::string> names;
-  for (const auto& [pointer, value] : rows_[0].flatten().items()) {
-    names.push_back(column_name(pointer));
-  }
+  const Json first = rows_[0].flatten();
+  for (const auto& [pointer, value] : first.items()) names.push_back(column_name(pointer));
   write_line(csv_, names);
   for (const Json& row : rows_) {
     std::vector<std::string> cells;
-    for (const auto& [pointer, value] : row.flatten().items()) cells.push_back(cell(value, 6));
+    const Json flat = row.flatten();
+    for (const auto& [pointer, value] : flat.items()) cells.push_back(cell(value, 6));
     write_line(csv_, cells);
   }
 }

@@ -4,6 +4,7 @@
 #include <diwarp/error.h>
 
 #include <cstdio>
+#include <nlohmann/json.hpp>
 #include <random>
 
 #include "common/failure.h"
