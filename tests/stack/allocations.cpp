@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unit/base/allocations.h"
+#include "stack/support.h"
+
+using namespace diwarp;
+using namespace diwarp::test;
+
+namespace {
+
+/// Sends messages of `size` bytes one by one and takes the completions; allocates nothing itself.
+template <class Step>
+bool exchange(Party& source, Party& target, size_t size, int messages, Step&& step) {
+  std::array<WorkCompletion, 8> batch;
+  for (int i = 0; i < messages; ++i) {
+    if (target.post_recv(0, 0, size) || target.post_recv(0, 0, size)) return false;
+    // A message of several segments may hold half of the receives, so two are posted for one sent;
+    // the second is used by a message of one segment.
+    if (source.send(target.address(), 0, size)) return false;
+    if (source.send(target.address(), 0, std::min<size_t>(size, 100))) return false;
+    size_t sent = 0;
+    size_t received = 0;
+    const Time deadline = std::chrono::steady_clock::now() + kPatience;
+    while (sent < 2 || received < 2) {
+      step();
+      sent += source.send_cq.poll(batch);
+      received += target.recv_cq.poll(batch);
+      if (std::chrono::steady_clock::now() > deadline) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("the data path allocates nothing once it is warm, in memory") {
+  World world;
+  PartyOptions options{.memory = 1 << 20};
+  Party source(world.add_device(), options);
+  Party target(world.add_device(), options);
+  const size_t size = GENERATE(size_t{0}, size_t{64}, size_t{1442}, size_t{5000}, size_t{400'000});
+  CAPTURE(size);
+  const auto step = [&] { world.advance(10us); };
+  REQUIRE(exchange(source, target, size, 50, step));
+  const size_t before = allocations();
+  const bool done = exchange(source, target, size, 500, step);
+  const size_t made = allocations() - before;
+  REQUIRE(done);
+  CHECK(made == 0);
+}
+
+TEST_CASE("the data path allocates nothing once it is warm, over UDP with RNIC threads") {
+  Device one = Device::open("127.0.0.1");
+  Device two = Device::open("127.0.0.1");
+  PartyOptions options{.memory = 1 << 20};
+  options.datagram.max_rate = 500'000'000;  // nothing shall be lost
+  options.datagram.message_timeout = 10s;
+  Party source(one, options);
+  Party target(two, options);
+  const size_t size = GENERATE(size_t{64}, size_t{50'000});
+  CAPTURE(size);
+  REQUIRE(exchange(source, target, size, 50, [] {}));
+  const size_t before = allocations();
+  const bool done = exchange(source, target, size, 500, [] {});
+  const size_t made = allocations() - before;
+  REQUIRE(done);
+  CHECK(made == 0);
+}
+
+TEST_CASE("segments out of order, duplicates, losses and timeouts allocate nothing once warm") {
+  World world;
+  Party target(world.add_device());
+  const auto link = world.network->open(Address::parse("10.0.1.1"));
+  const auto first = to_bytes({.msn = 0, .offset = 0, .last = false, .payload = pattern(100, 1)});
+  const auto send = [&](const std::vector<std::byte>& datagram) {
+    const ConstBytes piece(datagram);
+    const llp::OutgoingDatagram outgoing{target.address(), {&piece, 1}};
+    link->send({&outgoing, 1});
+    world.settle();
+  };
+  // Made beforehand, as making them allocates.
+  std::deque<std::array<std::vector<std::byte>, 3>> messages;
+  for (uint32_t msn = 0; msn < 3000; ++msn) {
+    Segment segment{.incarnation = 7, .msn = msn, .payload = pattern(100, msn)};
+    auto& message = messages.emplace_back();
+    for (uint32_t k = 0; k < 3; ++k) {
+      segment.offset = 100 * k;
+      segment.last = k == 2;
+      message[k] = to_bytes(segment);
+    }
+  }
+  target.post_receives(64, 300);
+  std::array<WorkCompletion, 8> batch;
+  size_t delivered = 0;
+  const auto run = [&](size_t from, size_t to) {
+    for (size_t i = from; i < to; ++i) {
+      send(messages[i][2]);
+      send(messages[i][0]);
+      send(messages[i][0]);
+      if (i % 3 != 0) send(messages[i][1]);
+      send(messages[i][1 + i % 2]);
+      const size_t count = target.recv_cq.poll(batch);
+      delivered += count;
+      for (size_t k = 0; k < count; ++k)
+        static_cast<void>(target.post_recv(batch[k].wr_id, batch[k].wr_id * 300, 300));
+      world.advance(5ms);
+    }
+  };
+  run(0, 2000);  // 1,024 closed MSNs are remembered: from then on nothing grows
+  const size_t before = allocations();
+  run(2000, 3000);
+  const size_t made = allocations() - before;
+  CHECK(made == 0);
+  CHECK(delivered > 2000);
+  CHECK(world.devices[0].counter("message_timeouts") > 100);
+}
+
+TEST_CASE("events of completion channels allocate nothing") {
+  World world;
+  Device& device = world.add_device();
+  CompletionChannel channel(device);
+  CompletionQueue cq(device, 64, channel);
+  const ProtectionDomain pd(device);
+  QueuePair target(pd, {.type = QpType::ud, .send_cq = cq, .recv_cq = cq});
+  Party source(world.add_device());
+  std::array<WorkCompletion, 8> batch;
+  size_t events = 0;
+  const auto run = [&](int rounds) {
+    for (int i = 0; i < rounds; ++i) {
+      static_cast<void>(target.post_recv({}));
+      cq.arm();
+      static_cast<void>(source.send(target.address(), 0, 0, 0, SendFlags::none));
+      world.settle();
+      if (i % 10 == 9)
+        while (channel.get_event(0ns)) ++events;
+      static_cast<void>(cq.poll(batch));
+    }
+  };
+  run(100);
+  const size_t before = allocations();
+  run(1000);
+  const size_t made = allocations() - before;
+  CHECK(made == 0);
+  CHECK(events == 1100);
+}

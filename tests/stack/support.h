@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <diwarp/verbs.h>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "base/unique_fd.h"
+#include "llp/impairment.h"
+#include "llp/memory.h"
+#include "rnic/device.h"
+#include "stack/datagram.h"
+
+/// What the tests of the whole stack share: parties that talk, and the worlds they live in.
+namespace diwarp::test {
+
+using namespace std::chrono_literals;
+
+/// No wait of a test lasts longer, however slow the machine.
+inline constexpr Duration kPatience = 30s;
+
+inline std::vector<std::byte> pattern(size_t size, uint64_t seed) {
+  std::vector<std::byte> bytes(size);
+  Random random(seed);
+  size_t at = 0;
+  for (; at + 8 <= size; at += 8) {
+    const uint64_t word = random.next();
+    std::memcpy(&bytes[at], &word, 8);
+  }
+  for (; at < size; ++at) bytes[at] = static_cast<std::byte>(random.next());
+  return bytes;
+}
+
+inline bool same(std::span<const std::byte> a, std::span<const std::byte> b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end());
+}
+
+/// The code that set-up refuses with; no code where it does not.
+template <class Call>
+std::error_code refusal(Call&& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    INFO(error.what());
+    // A sentence about the case, besides the code's own message.
+    CHECK(std::string_view(error.what()).size() > error.code().message().size() + 10);
+    return error.code();
+  }
+  return {};
+}
+
+struct PartyOptions {
+  size_t memory = 64 << 10;
+  uint32_t send_entries = 256;
+  uint32_t receive_entries = 256;
+  QueuePairCapacity capacity = {};
+  DatagramOptions datagram = {};
+  bool signal_all = false;
+};
+
+/// A UD queue pair with all that belongs to it.
+class Party {
+ public:
+  explicit Party(const Device& device, const PartyOptions& options = {})
+      : pd(device),
+        send_cq(device, options.send_entries),
+        recv_cq(device, options.receive_entries),
+        qp(pd, {.type = QpType::ud,
+                .send_cq = send_cq,
+                .recv_cq = recv_cq,
+                .capacity = options.capacity,
+                .datagram = options.datagram,
+                .signal_all = options.signal_all}),
+        memory(options.memory),
+        mr(pd, std::span(memory)) {}
+
+  Address address() const { return qp.address(); }
+
+  std::error_code post_recv(uint64_t wr_id, size_t offset, size_t length) {
+    const Sge sge = mr.sge(offset, length);
+    return qp.post_recv({.wr_id = wr_id, .sges = {&sge, 1}});
+  }
+
+  /// Receives of `length` bytes each, one behind the other; wr_id counts from 0.
+  void post_receives(size_t count, size_t length) {
+    for (size_t i = 0; i < count; ++i) REQUIRE_FALSE(post_recv(i, i * length, length));
+  }
+
+  std::error_code send(const Address& to, size_t offset, size_t length, uint64_t wr_id = 0,
+                       SendFlags flags = SendFlags::signaled) {
+    const Sge sge = mr.sge(offset, length);
+    return qp.post_send({.wr_id = wr_id, .sges = {&sge, 1}, .flags = flags, .destination = to});
+  }
+
+  std::span<std::byte> bytes(size_t offset, size_t length) {
+    return std::span(memory).subspan(offset, length);
+  }
+  void fill(std::span<const std::byte> contents, size_t offset = 0) {
+    std::copy(contents.begin(), contents.end(), memory.begin() + static_cast<ptrdiff_t>(offset));
+  }
+
+  ProtectionDomain pd;
+  CompletionQueue send_cq;
+  CompletionQueue recv_cq;
+  QueuePair qp;
+  std::vector<std::byte> memory;
+  MemoryRegion mr;
+};
+
+/// All completions that lie in the queue now.
+inline std::vector<WorkCompletion> drain(CompletionQueue& cq) {
+  std::vector<WorkCompletion> all;
+  std::array<WorkCompletion, 16> batch;
+  while (const size_t count = cq.poll(batch))
+    all.insert(all.end(), batch.begin(), batch.begin() + count);
+  return all;
+}
+
+/// The next `count` completions; fewer only if they do not come.
+inline std::vector<WorkCompletion> await(CompletionQueue& cq, size_t count,
+                                         Duration patience = kPatience) {
+  std::vector<WorkCompletion> all;
+  std::array<WorkCompletion, 16> batch;
+  const Time deadline = std::chrono::steady_clock::now() + patience;
+  while (all.size() < count) {
+    const Duration left = deadline - std::chrono::steady_clock::now();
+    if (left <= Duration::zero()) break;
+    const size_t wanted = std::min(batch.size(), count - all.size());
+    const size_t got = cq.poll(std::span(batch).first(wanted), left);
+    all.insert(all.end(), batch.begin(), batch.begin() + static_cast<ptrdiff_t>(got));
+  }
+  return all;
+}
+
+/// Calls `done` until it is true; false if it never is.
+template <class Condition>
+bool eventually(Condition&& done, Duration patience = kPatience) {
+  const Time deadline = std::chrono::steady_clock::now() + patience;
+  while (!done()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(100us);
+  }
+  return true;
+}
+
+/// Devices on a network inside the process, stepped by hand, in a time that stands still.
+class World {
+ public:
+  using Link = std::unique_ptr<llp::DatagramLink>;
+  using Wrap = std::function<Link(Link)>;
+
+  explicit World(const llp::MemoryOptions& options = {.queue_datagrams = 16384})
+      : network(llp::MemoryNetwork::create(options)) {}
+
+  /// Each device has an address of its own, 10.0.0.1 and so on. `wrap` dresses its links.
+  Device& add_device(Wrap wrap = {}, Progress progress = Progress::manual) {
+    const Address host = Address::parse("10.0.0." + std::to_string(devices.size() + 1));
+    rnic::DeviceParts parts;
+    if (progress == Progress::manual) parts.clock = &clock;
+    parts.datagram_links = [net = network, wrap = std::move(wrap)](const Address& local, int) {
+      Link link = net->open(local);
+      return wrap ? wrap(std::move(link)) : std::move(link);
+    };
+    devices.emplace_back(
+        std::make_shared<rnic::Device>(host, DeviceOptions{.progress = progress}, parts));
+    return devices.back();
+  }
+
+  /// Steps all devices until nothing happens any more.
+  void settle() {
+    for (int round = 0; round < 100000; ++round) {
+      size_t work = 0;
+      for (Device& device : devices) work += device.progress();
+      if (work == 0) return;
+    }
+    FAIL("the devices never come to rest");
+  }
+
+  void advance(Duration by) {
+    clock.advance(by);
+    settle();
+  }
+
+  ManualClock clock{Time(1000s)};
+  std::shared_ptr<llp::MemoryNetwork> network;
+  std::deque<Device> devices;
+};
+
+/// Someone on the in-memory network who sends what he likes.
+class Stranger {
+ public:
+  explicit Stranger(World& world, uint16_t port = 0)
+      : link_(world.network->open(Address::parse("10.0.1.1", port))) {}
+
+  Address address() const { return link_->local_address(); }
+  void send(const Address& to, const std::vector<std::byte>& datagram) {
+    const ConstBytes piece(datagram);
+    const llp::OutgoingDatagram outgoing{to, {&piece, 1}};
+    REQUIRE(link_->send({&outgoing, 1}).sent == 1);
+  }
+  void send(const Address& to, const Segment& segment) { send(to, to_bytes(segment)); }
+
+ private:
+  std::unique_ptr<llp::DatagramLink> link_;
+};
+
+/// A plain UDP socket.
+class RawSocket {
+ public:
+  explicit RawSocket(const Address& local)
+      : fd_(::socket(local.family() == AddressFamily::ipv4 ? AF_INET : AF_INET6,
+                     SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_storage name;
+    const socklen_t length = local.to_sockaddr(name);
+    REQUIRE(::bind(fd_.get(), reinterpret_cast<sockaddr*>(&name), length) == 0);
+  }
+
+  Address address() const {
+    sockaddr_storage name;
+    socklen_t length = sizeof name;
+    REQUIRE(::getsockname(fd_.get(), reinterpret_cast<sockaddr*>(&name), &length) == 0);
+    return Address::from_sockaddr(reinterpret_cast<sockaddr*>(&name));
+  }
+  void send(const Address& to, std::span<const std::byte> bytes) {
+    sockaddr_storage name;
+    const socklen_t length = to.to_sockaddr(name);
+    REQUIRE(::sendto(fd_.get(), bytes.data(), bytes.size(), 0, reinterpret_cast<sockaddr*>(&name),
+                     length) == static_cast<ssize_t>(bytes.size()));
+  }
+  int descriptor() const { return fd_.get(); }
+  int release() { return fd_.release(); }
+
+ private:
+  UniqueFd fd_;
+};
+
+/// The sum of all counters that tell of dropped segments.
+inline uint64_t drops(const Device& device) {
+  uint64_t total = 0;
+  for (const CounterValue& counter : device.counters())
+    if (counter.name.starts_with("drop_")) total += counter.value;
+  return total;
+}
+
+}  // namespace diwarp::test

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <functional>
+
+#include "stack/support.h"
+
+using namespace diwarp;
+using namespace diwarp::test;
+
+TEST_CASE("what may be posted depends on the state of the queue pair") {
+  World world;
+  Party party(world.add_device());
+  Party other(world.add_device());
+  const auto send = [&] { return party.send(other.address(), 0, 10); };
+  const auto receive = [&] { return party.post_recv(0, 0, 10); };
+  REQUIRE(party.qp.state() == QpState::rts);
+  CHECK_FALSE(receive());
+  CHECK_FALSE(send());
+  party.qp.modify(QpState::error);
+  CHECK(party.qp.state() == QpState::error);
+  CHECK(receive() == Errc::invalid_state);
+  CHECK(send() == Errc::invalid_state);
+  party.qp.modify(QpState::reset);
+  CHECK(party.qp.state() == QpState::reset);
+  CHECK(receive() == Errc::invalid_state);
+  CHECK(send() == Errc::invalid_state);
+  party.qp.modify(QpState::init);
+  CHECK_FALSE(receive());
+  CHECK(send() == Errc::invalid_state);
+  party.qp.modify(QpState::rts);
+  CHECK_FALSE(receive());
+  CHECK_FALSE(send());
+  CHECK(party.qp.query().state == QpState::rts);
+}
+
+TEST_CASE("only the moves in the table of states are possible by hand") {
+  using enum QpState;
+  World world;
+  Party party(world.add_device());
+  const auto bring_to = [&](QpState state) {
+    party.qp.modify(error);
+    if (state == error) return;
+    party.qp.modify(reset);
+    if (state == reset) return;
+    party.qp.modify(init);
+    if (state == rts) party.qp.modify(rts);
+  };
+  const std::vector<std::pair<QpState, QpState>> legal = {
+      {reset, init}, {reset, error}, {init, rts},    {init, reset},  {init, error},
+      {rts, reset},  {rts, error},   {error, reset}, {error, error},
+  };
+  for (QpState from : {reset, init, rts, error}) {
+    for (QpState to : {reset, init, rts, closing, error}) {
+      CAPTURE(to_string(from), to_string(to));
+      bring_to(from);
+      const bool allowed =
+          std::find(legal.begin(), legal.end(), std::pair(from, to)) != legal.end();
+      const std::error_code code = refusal([&] { party.qp.modify(to); });
+      CHECK(code == (allowed ? std::error_code() : make_error_code(Errc::invalid_state)));
+      CHECK(party.qp.state() == (allowed ? to : from));
+    }
+  }
+}
+
+TEST_CASE("the error state flushes what is posted, in order") {
+  World world;
+  Party party(world.add_device(), {.datagram = {.max_rate = 1}});
+  Party other(world.add_device());
+  for (uint64_t id = 0; id < 5; ++id)
+    REQUIRE_FALSE(party.send(other.address(), 0, 100, id, SendFlags::none));
+  for (uint64_t id = 0; id < 5; ++id) REQUIRE_FALSE(party.post_recv(100 + id, 0, 10));
+  party.qp.modify(QpState::error);
+  const auto sends = drain(party.send_cq);
+  REQUIRE(sends.size() == 4);  // the first went out, unsignaled
+  for (uint64_t i = 0; i < 4; ++i) {
+    CHECK(sends[i].wr_id == i + 1);
+    CHECK(sends[i].status == WcStatus::wr_flush_error);
+    CHECK(sends[i].opcode == WcOpcode::send);
+    CHECK(sends[i].qp_number == party.qp.number());
+  }
+  const auto receives = drain(party.recv_cq);
+  REQUIRE(receives.size() == 5);
+  for (uint64_t i = 0; i < 5; ++i) {
+    CHECK(receives[i].wr_id == 100 + i);
+    CHECK(receives[i].status == WcStatus::wr_flush_error);
+    CHECK(receives[i].opcode == WcOpcode::recv);
+    CHECK(receives[i].qp_number == party.qp.number());
+  }
+  party.qp.modify(QpState::error);  // once more changes nothing
+  CHECK(drain(party.send_cq).empty());
+  CHECK(party.qp.query().posted_sends == 0);
+  CHECK(party.qp.query().posted_receives == 0);
+}
+
+TEST_CASE("reset drops what is posted and reports nothing") {
+  World world;
+  Party party(world.add_device(),
+              {.capacity = {.max_send_wr = 4, .max_recv_wr = 4}, .datagram = {.max_rate = 1}});
+  Party other(world.add_device());
+  for (int life = 0; life < 3; ++life) {
+    for (int i = 0; i < 4; ++i) REQUIRE_FALSE(party.post_recv(0, 0, 10));
+    CHECK(party.post_recv(0, 0, 10) == Errc::queue_full);
+    while (!party.send(other.address(), 0, 100, 0, SendFlags::none)) {
+    }
+    party.qp.modify(QpState::reset);
+    CHECK(drain(party.send_cq).empty());
+    CHECK(drain(party.recv_cq).empty());
+    CHECK(party.qp.query().posted_sends == 0);
+    CHECK(party.qp.query().posted_receives == 0);
+    party.qp.modify(QpState::init);
+    party.qp.modify(QpState::rts);
+  }
+  party.qp.set_max_rate(0);
+  other.post_receives(1, 100);
+  REQUIRE_FALSE(party.send(other.address(), 0, 100, 5));
+  world.settle();
+  CHECK(drain(party.send_cq).size() == 1);
+  CHECK(drain(other.recv_cq).size() == 1);
+}
+
+TEST_CASE("full queues say so, and take more as soon as there is room") {
+  World world;
+  const uint32_t depth = GENERATE(1U, 4U, 5U);  // depths are rounded up to a power of two
+  const uint32_t rounded = depth == 5 ? 8 : depth;
+  Party party(world.add_device(), {.capacity = {.max_send_wr = depth, .max_recv_wr = depth},
+                                   .datagram = {.max_rate = 1}});
+  Party other(world.add_device());
+  other.post_receives(100, 100);
+  uint32_t sends = 0;
+  while (!party.send(other.address(), 0, 100, sends)) ++sends;
+  CHECK(party.send(other.address(), 0, 100) == Errc::queue_full);
+  CHECK(sends == rounded + 1);  // the first is out and reported
+  CHECK(party.qp.query().posted_sends == rounded);
+  party.qp.set_max_rate(0);
+  world.settle();
+  CHECK(drain(party.send_cq).size() == sends);
+  CHECK_FALSE(party.send(other.address(), 0, 100));
+
+  uint32_t receives = 0;
+  while (!party.post_recv(receives, 0, 100)) ++receives;
+  CHECK(party.post_recv(0, 0, 100) == Errc::queue_full);
+  CHECK(receives == rounded);
+  REQUIRE_FALSE(other.send(party.address(), 0, 10));
+  world.settle();
+  REQUIRE(drain(party.recv_cq).size() == 1);
+  CHECK_FALSE(party.post_recv(0, 0, 100));
+  CHECK(party.post_recv(0, 0, 100) == Errc::queue_full);
+}
+
+TEST_CASE("a request that asks for too much is refused when it is posted") {
+  World world;
+  Party party(world.add_device(),
+              {.capacity = {.max_send_sge = 2, .max_recv_sge = 3, .max_inline_data = 16}});
+  Party other(world.add_device());
+  const std::vector<Sge> sges(4, party.mr.sge(0, 4));
+  const auto send = [&](size_t count, SendFlags flags) {
+    return party.qp.post_send(
+        {.sges = std::span(sges).first(count), .flags = flags, .destination = other.address()});
+  };
+  CHECK_FALSE(send(2, SendFlags::none));
+  CHECK(send(3, SendFlags::none) == Errc::too_many_sges);
+  CHECK_FALSE(send(4, SendFlags::inline_data));  // 16 bytes
+  const Sge long_one = party.mr.sge(0, 17);
+  CHECK(party.qp.post_send({.sges = {&long_one, 1},
+                            .flags = SendFlags::inline_data,
+                            .destination = other.address()}) == Errc::inline_too_large);
+  CHECK_FALSE(party.qp.post_recv({.sges = std::span(sges).first(3)}));
+  CHECK(party.qp.post_recv({.sges = sges}) == Errc::too_many_sges);
+  const std::array<Sge, 2> huge = {Sge{party.memory.data(), 0xFFFFFFFF, party.mr.lkey()},
+                                   Sge{party.memory.data(), 1, party.mr.lkey()}};
+  CHECK(party.qp.post_recv({.sges = huge}) == Errc::message_too_large);
+  CHECK_FALSE(party.qp.post_recv({.sges = std::span(huge).first(1)}));
+}
+
+TEST_CASE("an SGE longer than an SGE can say is refused when posted, not cut") {
+  World world;
+  Party party(world.add_device());
+  Party other(world.add_device());
+  const Sge sge = party.mr.sge(0, (size_t{1} << 32) + 10);
+  CHECK(party.qp.post_send({.sges = {&sge, 1}, .destination = other.address()}) ==
+        Errc::message_too_large);
+}
+
+TEST_CASE("a destination that cannot be reached by any datagram is refused") {
+  World world;
+  Party party(world.add_device());
+  const auto send = [&](const char* to) { return party.send(Address::parse(to), 0, 10); };
+  CHECK(party.send(Address(), 0, 10) == Errc::invalid_destination);
+  CHECK(send("10.0.0.2") == Errc::invalid_destination);  // no port
+  CHECK(send("0.0.0.0:5") == Errc::invalid_destination);
+  CHECK(send("[::1]:5") == Errc::invalid_destination);  // of the other family
+  CHECK(send("[::ffff:10.0.0.2]:5") == Errc::invalid_destination);
+  CHECK_FALSE(send("10.0.0.2:5"));
+}
+
+TEST_CASE("sending to a port that nobody listens to succeeds: nobody can know") {
+  World world;
+  Party party(world.add_device());
+  REQUIRE_FALSE(party.send(Address::parse("10.0.0.77:5"), 0, 10, 3));
+  world.settle();
+  const auto sends = drain(party.send_cq);
+  REQUIRE(sends.size() == 1);
+  CHECK(sends[0].status == WcStatus::success);
+}
+
+TEST_CASE("a queue pair cannot be made with values out of range") {
+  World world;
+  Device& device = world.add_device();
+  const ProtectionDomain pd(device);
+  const CompletionQueue cq(device, 16);
+  const QueuePairInit good{.type = QpType::ud, .send_cq = cq, .recv_cq = cq};
+  const auto code = [&](const std::function<void(QueuePairInit&)>& change) {
+    QueuePairInit init = good;
+    change(init);
+    return refusal([&] { QueuePair(pd, init); });
+  };
+  CHECK_FALSE(code([](QueuePairInit&) {}));
+  using Init = QueuePairInit;
+  const std::vector<std::function<void(Init&)>> wrong = {
+      [](Init& init) { init.capacity.max_send_wr = 0; },
+      [](Init& init) { init.capacity.max_send_wr = 65537; },
+      [](Init& init) { init.capacity.max_recv_wr = 0; },
+      [](Init& init) { init.capacity.max_recv_wr = 65537; },
+      [](Init& init) { init.capacity.max_send_sge = 0; },
+      [](Init& init) { init.capacity.max_send_sge = 65; },
+      [](Init& init) { init.capacity.max_recv_sge = 0; },
+      [](Init& init) { init.capacity.max_recv_sge = 65; },
+      [](Init& init) { init.capacity.max_inline_data = 1025; },
+      [](Init& init) { init.send_cq = {}; },
+      [](Init& init) { init.recv_cq = {}; },
+      [](Init& init) { init.datagram.segment = 63; },
+      [](Init& init) { init.datagram.segment = 65508; },
+      [](Init& init) { init.datagram.max_open_messages = 0; },
+      [](Init& init) { init.datagram.max_open_per_source = 0; },
+      [](Init& init) { init.datagram.max_sources = 0; },
+      [](Init& init) { init.datagram.message_timeout = 0ns; },
+      [](Init& init) { init.datagram.message_timeout = -1s; },
+  };
+  for (size_t i = 0; i < wrong.size(); ++i) {
+    CAPTURE(i);
+    CHECK(code(wrong[i]) == Errc::invalid_argument);
+  }
+  CHECK(device.query().queue_pairs == 0);
+}
+
+TEST_CASE("a completion queue of another device is refused") {
+  World world;
+  Device& device = world.add_device();
+  const ProtectionDomain pd(device);
+  const CompletionQueue own(device, 16);
+  const CompletionQueue foreign(world.add_device(), 16);
+  CHECK(refusal([&] { QueuePair(pd, {.type = QpType::ud, .send_cq = own, .recv_cq = foreign}); }) ==
+        Errc::invalid_argument);
+  CHECK(refusal([&] { QueuePair(pd, {.type = QpType::ud, .send_cq = foreign, .recv_cq = own}); }) ==
+        Errc::invalid_argument);
+}
+
+TEST_CASE("a port that is in use is refused with a sentence that names it") {
+  World world;
+  Device& device = world.add_device();
+  Party first(device);
+  const uint16_t port = first.address().port();
+  CHECK(refusal([&] { Party(device, {.datagram = {.port = port}}); }) == Errc::address_in_use);
+  CHECK(first.qp.number() == port);
+}
+
+TEST_CASE("completion queues have 1 to 1048576 entries") {
+  World world;
+  Device& device = world.add_device();
+  CHECK(refusal([&] { CompletionQueue(device, 0); }) == Errc::invalid_argument);
+  CHECK(refusal([&] { CompletionQueue(device, (1U << 20) + 1); }) == Errc::invalid_argument);
+  CHECK(CompletionQueue(device, 1).entries() == 1);
+  CHECK(CompletionQueue(device, 3).entries() == 3);
+}
+
+TEST_CASE("memory that cannot be registered is refused") {
+  World world;
+  Device& device = world.add_device();
+  const ProtectionDomain pd(device);
+  std::vector<std::byte> memory(100);
+  CHECK(refusal([&] { MemoryRegion(pd, nullptr, 10); }) == Errc::invalid_argument);
+  CHECK(refusal([&] { MemoryRegion(pd, std::span(memory), Access::remote_write); }) ==
+        Errc::invalid_argument);
+  CHECK(refusal([&] { MemoryRegion(pd, std::span(memory), Access::none, ~uint64_t{0} - 98); }) ==
+        Errc::invalid_argument);
+  CHECK_FALSE(refusal([&] { MemoryRegion(pd, nullptr, 0); }));
+  CHECK(device.query().memory_regions == 0);
+}
+
+TEST_CASE("a region tells what it is, and each has an STag of its own") {
+  World world;
+  Device& device = world.add_device();
+  const ProtectionDomain pd(device);
+  std::vector<std::byte> memory(100);
+  const MemoryRegion one(pd, std::span(memory));
+  const MemoryRegion two(pd, memory.data() + 10, 20, Access::none, 5000);
+  CHECK(one.lkey() == one.rkey());
+  CHECK(one.lkey() != two.lkey());
+  CHECK(one.lkey() != 0);
+  CHECK(one.address() == memory.data());
+  CHECK(one.length() == 100);
+  CHECK(one.base() == reinterpret_cast<uintptr_t>(memory.data()));
+  CHECK(two.base() == 5000);
+  CHECK(two.sge().address == memory.data() + 10);
+  CHECK(two.sge().length == 20);
+  CHECK(two.sge(3, 4).address == memory.data() + 13);
+  CHECK(two.sge(3, 4).lkey == two.lkey());
+  CHECK(device.query().memory_regions == 2);
+}
+
+TEST_CASE("what only RC queue pairs can do is refused on UD ones") {
+  World world;
+  Party party(world.add_device());
+  CHECK(refusal([&] { party.qp.connect(Address::parse("10.0.0.2:5")); }) ==
+        Errc::unsupported_operation);
+  CHECK(refusal([&] { party.qp.disconnect(); }) == Errc::unsupported_operation);
+  CHECK(refusal([&] { party.qp.wait_disconnected(0ns); }) == Errc::unsupported_operation);
+}
+
+TEST_CASE("a queue pair and a device tell what they are") {
+  World world;
+  Device& device = world.add_device();
+  Party party(device, {.capacity = {.max_send_wr = 5, .max_recv_wr = 7},
+                       .datagram = {.q_key = 9, .max_rate = 1000000}});
+  const QueuePairAttributes attributes = party.qp.query();
+  CHECK(attributes.type == QpType::ud);
+  CHECK(attributes.number == party.qp.number());
+  CHECK(attributes.number == party.address().port());
+  CHECK(attributes.number < 1U << 24);
+  CHECK(attributes.local_address == party.address());
+  CHECK(attributes.local_address.host() == device.address().host());
+  CHECK(attributes.capacity.max_send_wr == 5);
+  CHECK(attributes.q_key == 9);
+  CHECK(attributes.max_rate == 1000000);
+  const DeviceAttributes limits = device.query();
+  CHECK(limits.queue_pairs == 1);
+  CHECK(limits.memory_regions == 1);
+  CHECK(limits.max_message == 1U << 30);
+  CHECK(limits.max_queue_depth == 65536);
+  CHECK(limits.max_sge == 64);
+  CHECK(limits.max_inline_data == 1024);
+  CHECK_FALSE(limits.crc_backend.empty());
+  CHECK(device.counter("no such counter") == 0);
+}
