@@ -184,7 +184,8 @@ void UdReceive::expire(Time now) {
 std::optional<Time> UdReceive::next_expiry() {
   const OpenMessage* oldest = by_age_.front();
   if (oldest == nullptr) return std::nullopt;
-  return oldest->last_progress + timeout_;
+  const bool never = timeout_ > Time::max() - oldest->last_progress;
+  return never ? Time::max() : oldest->last_progress + timeout_;
 }
 
 void UdReceive::reset() {

@@ -15,14 +15,22 @@ namespace diwarp {
 
 namespace {
 
-/// A device's address must be one of this host's: what can be bound.
-void check_local(const Address& address) {
+/// 0, or the errno that tells why `address` cannot be bound. Group and broadcast addresses can be,
+/// but nothing can be sent from them.
+int judge_local(const Address& address) {
+  if (address.is_multicast() || address.is_broadcast()) return EADDRNOTAVAIL;
   sockaddr_storage storage;
   const socklen_t length = address.with_port(0).to_sockaddr(storage);
   const UniqueFd probe(::socket(storage.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  if (probe.get() >= 0 && ::bind(probe.get(), reinterpret_cast<sockaddr*>(&storage), length) == 0)
-    return;
-  throw Error(std::error_code(errno, std::system_category()),
+  if (probe.get() < 0) return errno;
+  return ::bind(probe.get(), reinterpret_cast<sockaddr*>(&storage), length) == 0 ? 0 : errno;
+}
+
+/// A device's address must be one of this host's.
+void check_local(const Address& address) {
+  const int error = judge_local(address);
+  if (error == 0) return;
+  throw Error(std::error_code(error, std::system_category()),
               "No device can be opened on " + address.host() +
                   ": give an address of this host (see `ip address`), or 0.0.0.0 or :: for all");
 }
