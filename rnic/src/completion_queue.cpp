@@ -104,8 +104,11 @@ bool CompletionQueue::has_room() {
 
 void CompletionQueue::push(const WorkCompletion& completion) {
   ring_.try_push(completion);
+  // This and the consumer's own exchange on sleepers_ have an order: who comes second sees what the
+  // other wrote before. A plain load could overtake the push, and a sleeper would not be woken.
+  const uint32_t sleepers = sleepers_.fetch_add(0);
   if (armed_.load() != Armed::no) raise_event(completion);
-  if (sleepers_.load() != 0) sleeper_.wake(sleepers_.load());
+  if (sleepers != 0) sleeper_.wake(sleepers);
 }
 
 void CompletionQueue::raise_event(const WorkCompletion& completion) {
@@ -179,6 +182,7 @@ size_t CompletionQueue::sleep_and_poll(std::span<WorkCompletion> completions, Ti
 
 void CompletionQueue::arm(bool solicited_only) {
   armed_.store(solicited_only ? Armed::solicited : Armed::any);
+  sleepers_.fetch_add(0);  // meets push(): it sees the arming, or the next poll sees the completion
   resume_stalled();
   // From now on nobody may poll: the RNIC thread has to watch the sockets.
   engine_.hand_over();

@@ -199,8 +199,8 @@ void Engine::notify(Endpoint& endpoint) {
 }
 
 bool Engine::try_baton() {
-  if (waiting_holders_.load(std::memory_order_relaxed) != 0) return false;
-  return !baton_.load(std::memory_order_relaxed) && !baton_.exchange(true);
+  if (waiting_holders_.load() != 0) return false;
+  return !baton_.load() && !baton_.exchange(true);
 }
 
 void Engine::release_baton() {

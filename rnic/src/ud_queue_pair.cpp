@@ -107,8 +107,10 @@ Served UdQueuePair::transmit(Time now) {
     served.pending = Pending::writable;
   else if (state() == QpState::rts)
     served = transmit_.run({sends_, *link_, engine().burst(), counters(), *this}, now);
-  const bool paced = served.pending == Pending::nothing && sends_.pending() != nullptr;
-  if (paced && state() == QpState::rts) engine().timers().arm(paced_, transmit_.ready_at());
+  // Without a rate, a send that is there now was posted meanwhile, and its poster tells the engine.
+  const bool paced = transmit_.paced() && sends_.pending() != nullptr;
+  if (paced && served.pending == Pending::nothing && state() == QpState::rts)
+    engine().timers().arm(paced_, transmit_.ready_at());
   if (report()) return served;
   if (served.pending == Pending::nothing) served.pending = Pending::stalled;
   if (served.pending == Pending::writable) engine().stall(*this);  // whichever comes first

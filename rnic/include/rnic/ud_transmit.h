@@ -38,8 +38,9 @@ class UdTransmit {
 
   /// Sends one burst.
   Served run(Context context, Time now);
+  bool paced() const { return pacer_.limited(); }
   /// When pacing lets the next datagram go; asked after run() left sends behind with
-  /// Pending::nothing.
+  /// Pending::nothing, where paced().
   Time ready_at() const { return pacer_.ready_at(); }
   uint32_t incarnation() const { return incarnation_; }
 

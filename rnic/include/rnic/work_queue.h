@@ -64,7 +64,8 @@ class SendQueue {
   void clear();
 
   size_t outstanding() const {
-    return posted_.load(std::memory_order_acquire) - reported_.load(std::memory_order_acquire);
+    const uint64_t reported = reported_.load(std::memory_order_acquire);  // first: it is the lower
+    return posted_.load(std::memory_order_acquire) - reported;
   }
 
  private:
