@@ -131,10 +131,11 @@ TEST_CASE("RC private data beyond 512 bytes is refused before anything is sent")
 TEST_CASE("An RC connect that is rejected throws the peer's private data") {
   Server server;
   RcParty client(server.device);
+  const Address address = server.listener->address();
   std::vector<std::byte> reason = text("full");
   auto connecting = std::async(std::launch::async, [&]() -> std::vector<std::byte> {
     try {
-      client.qp.connect(server.listener->address());
+      client.qp.connect(address);
     } catch (const RejectedError& error) {
       return error.code() == Errc::rejected ? error.private_data() : text("another code");
     }
@@ -155,7 +156,7 @@ TEST_CASE("An RC connect that is rejected throws the peer's private data") {
     CHECK(connecting.get().empty());
     connecting = std::async(std::launch::async, [&]() -> std::vector<std::byte> {
       try {
-        client.qp.connect(server.listener->address());
+        client.qp.connect(address);
       } catch (const Error&) {
         return {};
       }
