@@ -432,6 +432,24 @@ TEST_CASE("sources that differ in address or port alone are kept apart") {
   CHECK(scene.received() == Ids{2, 3});
 }
 
+TEST_CASE("an open message is completed however many later ones its source has ended meanwhile") {
+  // Only the newest 1,024 ended ones are remembered; what is older counts as ended, unless it is
+  // open.
+  Scene scene;
+  scene.target.post_receives(64, 100);
+  scene.send(scene.stranger, scene.half(0, false));  // holds receive 0
+  for (uint32_t msn = 2; msn < 3000; ++msn) {
+    scene.send(scene.stranger, scene.whole(msn));
+    for (uint64_t id : scene.received()) REQUIRE_FALSE(scene.target.post_recv(id, id * 100, 100));
+  }
+  scene.send(scene.stranger, scene.whole(1));  // never seen, but too old to tell
+  CHECK(scene.count("drop_late") == 1);
+  scene.send(scene.stranger, scene.half(0, true));
+  CHECK(scene.received() == Ids{0});
+  scene.send(scene.stranger, scene.half(0, true));
+  CHECK(scene.count("drop_late") == 2);
+}
+
 TEST_CASE("the source that was silent longest makes room for a new one, unless a message is open") {
   Scene scene({.datagram = {.max_sources = 2}});
   scene.target.post_receives(32, 100);
