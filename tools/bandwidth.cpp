@@ -41,9 +41,12 @@ uint64_t default_iterations(uint64_t size) {
   return std::clamp<uint64_t>(kBytes / std::max<uint64_t>(size, 1), 10, 200'000);
 }
 
-/// What fits a receive buffer over UD, and what keeps both ends busy over RC.
-uint32_t default_window(QpType transport, uint64_t size) {
-  const uint64_t bytes = uint64_t{512} << (transport == QpType::ud ? 10 : 13);
+/// What the receive buffer holds over UD, and what keeps both ends busy over RC.
+uint32_t default_window(QpType transport, uint64_t size, uint64_t receive_buffer) {
+  const uint64_t bytes =
+      transport == QpType::ud ? std::min(receive_buffer, uint64_t{512} << 10) : uint64_t{4} << 20;
+  // Messages that do not fit even one by one would only push each other out.
+  if (transport == QpType::ud && size > receive_buffer) return 1;
   return static_cast<uint32_t>(std::clamp<uint64_t>(bytes / std::max<uint64_t>(size, 1), 2, 128));
 }
 
@@ -56,13 +59,14 @@ struct Row {
   uint64_t warmup = 0;
 };
 
-Row plan(const Measure& measure, uint64_t size) {
+Row plan(const Measure& measure, uint64_t size, uint64_t receive_buffer) {
   Row row;
-  row.flow = {.transport = measure.transport,
-              .size = size,
-              .window = measure.window.value_or(default_window(measure.transport, size)),
-              .rate = measure.rate,
-              .verify = measure.verify};
+  row.flow = {
+      .transport = measure.transport,
+      .size = size,
+      .window = measure.window.value_or(default_window(measure.transport, size, receive_buffer)),
+      .rate = measure.rate,
+      .verify = measure.verify};
   if (size == 1) row.flow.window = std::min(row.flow.window, kMaxWindowOfBytes);
   check_plan(row.flow);
   row.iterations = measure.iterations.value_or(default_iterations(size));
@@ -131,7 +135,7 @@ class Client {
       : measure_(measure), terms_(terms), verdict_(verdict) {}
 
   Json run_row(const Device& device, Control& control, uint64_t size) {
-    const Row row = plan(measure_, size);
+    const Row row = plan(measure_, size, terms_.receive_buffer);
     Endpoint endpoint(device, sender_shape(row.flow));
     endpoint.post_receives();
     pair_as_client(endpoint, control, announcement(row), terms_.token);

@@ -55,7 +55,7 @@ TEST_CASE("a summary takes its figures from the sample by nearest rank") {
 }
 
 TEST_CASE("every changed byte of a message is found") {
-  for (size_t size : {1, 2, 3, 4, 5, 11, 12, 13, 64, 1000}) {
+  for (size_t size : {1u, 2u, 3u, 4u, 5u, 11u, 12u, 13u, 64u, 1000u}) {
     std::vector<std::byte> message(size);
     fill(message, 77, Way::there);
     REQUIRE(!first_difference(message, 77, Way::there));

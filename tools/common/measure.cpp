@@ -5,6 +5,7 @@
 
 #include "common/failure.h"
 #include "common/pairing.h"
+#include "common/socket.h"
 #include "common/two_processes.h"
 
 namespace diwarp::tools {
@@ -39,15 +40,20 @@ void run_measurement(const std::string& tool, const Ends& ends, const Measure& m
   Report report(columns, ends.json_file, ends.csv_file);
   Terms terms{
       .transport = measure.transport, .verify = measure.verify, .rows = measure.sizes.size()};
+  DeviceOptions device_options;
+  device_options.udp_receive_buffer = ends.udp_buffer;
   const auto client = [&](Control& control) {
-    const Device device = open_device(control);
+    const Device device = open_device(control, device_options);
+    terms.receive_buffer = number_in(control.expect("buffer"), "bytes", 0, UINT64_MAX);
     // The RNIC thread is there already and stays free to run elsewhere.
     bind_to_processor(ends.cpu);
     for (uint64_t size : measure.sizes) report.add(plays.client(device, control, terms, size));
     verdict.pronounce();
   };
   const auto server = [&](Control& control, const Terms& theirs) {
-    const Device device = open_device(control);
+    const Device device = open_device(control, device_options);
+    const uint64_t buffer = granted_receive_buffer(control.local_address(), ends.udp_buffer);
+    control.send({{"type", "buffer"}, {"bytes", buffer}});
     bind_to_processor(server_processor(ends));
     for (uint64_t row = 0; row < theirs.rows; ++row) {
       const Json figures = plays.server(device, control, theirs);

@@ -59,6 +59,10 @@ void MeasureOptions::add_end_options(CLI::App& app) {
           ->capture_default_str();
   app.add_option("--cpu", cpu_, "Bind this end to processor N (loopback: the other end to N+1)")
       ->type_name("N");
+  app.add_option(
+         "--udp-buffer", udp_buffer_,
+         "Receive buffer of this end's sockets, as in 200K (default 8M; the system may cut it)")
+      ->type_name("N");
   app.add_option("--json", json_file_, "Write the rows to FILE as JSON (-: standard output)")
       ->type_name("FILE");
   app.add_option("--csv", csv_file_, "Write the rows to FILE as CSV (-: standard output)")
@@ -84,9 +88,10 @@ void MeasureOptions::add_measure_options(CLI::App& app) {
 
 void MeasureOptions::add_flow_options(CLI::App& app) {
   client_options_.push_back(
-      app.add_option("--window", window_,
-                     "Messages on the way at once (default: what 512 KiB hold over UD, 4 MiB over "
-                     "RC, but 2 to 128)")
+      app.add_option(
+             "--window", window_,
+             "Messages on the way at once (default: over UD what the receive buffer holds, at "
+             "most 512 KiB, over RC 4 MiB; but 2 to 128, and 1 over UD if it holds none)")
           ->type_name("N"));
   client_options_.push_back(
       app.add_option("--rate", rate_, "UD: send at most this many bytes a second: 500K, 1.5G")
@@ -145,6 +150,7 @@ Ends MeasureOptions::ends() const {
   ends.cpu = cpu_;
   ends.json_file = json_file_;
   ends.csv_file = csv_file_;
+  if (!udp_buffer_.empty()) ends.udp_buffer = parse_sizes({udp_buffer_}).front();
   return ends;
 }
 

@@ -34,6 +34,7 @@ struct Ends {
   int cpu = -1;  ///< this end's processor, the next one for the other end of a loopback
   std::string json_file;
   std::string csv_file;
+  size_t udp_buffer = DeviceOptions{}.udp_receive_buffer;
 };
 
 /// What diwarp-pingpong and diwarp-bandwidth measure; the client's choice.
@@ -82,6 +83,7 @@ class MeasureOptions {
   int cpu_ = -1;
   std::string json_file_;
   std::string csv_file_;
+  std::string udp_buffer_;
 
   std::string transport_ = "ud";
   std::string operation_ = "send";

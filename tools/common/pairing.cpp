@@ -51,8 +51,8 @@ Address peer_queue_pair(const Control& control, const Json& message) {
 
 }  // namespace
 
-Device open_device(const Control& control) {
-  return Device::open(control.local_address().with_port(0));
+Device open_device(const Control& control, const DeviceOptions& options) {
+  return Device::open(control.local_address().with_port(0), options);
 }
 
 void pair_as_client(Endpoint& endpoint, Control& control, Json row, uint64_t token) {

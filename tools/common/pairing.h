@@ -11,7 +11,7 @@
 namespace diwarp::tools {
 
 /// The device of this end: on the address that the control connection uses.
-Device open_device(const Control& control);
+Device open_device(const Control& control, const DeviceOptions& options = {});
 
 // A row begins with the client's "row" message, which says what the server must know to make its
 // endpoint; then these two, each with its receives posted, bring the two endpoints together. Throw

@@ -11,9 +11,9 @@
 
 namespace diwarp::tools {
 
-/// Polls a completion queue for one end of a run. It spins, as a measurement wants; after a
-/// millisecond without a completion it sleeps in short slices and looks after the peer and the user
-/// in between, so that no wait goes on for a peer that died.
+/// Polls a completion queue for one end of a run. It spins, as a measurement wants, and looks after
+/// the peer and the user once a millisecond, so that no wait goes on for a peer that died. After
+/// half a second without a completion it sleeps in short slices.
 class Poller {
  public:
   Poller(CompletionQueue& cq, Control& control) : cq_(cq), control_(control) {}
@@ -24,6 +24,7 @@ class Poller {
 
  private:
   bool spin(Time until);
+  void sleep(Duration limit);
   std::span<const WorkCompletion> found() const { return std::span(completions_).first(count_); }
 
   CompletionQueue& cq_;

@@ -20,6 +20,9 @@ struct Terms {
   /// Comes back as the private data of every RC connection of the run, so that a stranger who
   /// connects meanwhile is not taken for the client.
   uint64_t token = 0;
+  /// The server's answer, known to the client only: what the receive buffer of its UDP sockets
+  /// holds.
+  uint64_t receive_buffer = 0;
 };
 
 /// The two ends of a tool. The client decides, the server follows. Each is called in its own

@@ -5,7 +5,9 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 
 #include "common/failure.h"
@@ -63,6 +65,20 @@ UniqueFd bound_socket(const Address& address, int type) {
 
 Address local_address_of(int fd) { return address_from(fd, ::getsockname); }
 Address peer_address_of(int fd) { return address_from(fd, ::getpeername); }
+
+size_t granted_receive_buffer(const Address& address, size_t wanted) {
+  const UniqueFd fd = open_socket(address, SOCK_DGRAM);
+  const int bytes = static_cast<int>(std::min<size_t>(wanted, INT_MAX / 2));
+  // The first is for the privileged; the other is cut to net.core.rmem_max.
+  if (setsockopt(fd.get(), SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes) != 0) {
+    setsockopt(fd.get(), SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
+  }
+  int granted = 0;
+  socklen_t length = sizeof granted;
+  getsockopt(fd.get(), SOL_SOCKET, SO_RCVBUF, &granted, &length);
+  // The kernel doubles what was asked for, to have room for its own bookkeeping.
+  return static_cast<size_t>(granted) / 2;
+}
 
 void send_at_once(int fd) { set_option(fd, IPPROTO_TCP, TCP_NODELAY); }
 

@@ -18,6 +18,9 @@ UniqueFd open_socket(const Address& peer, int type);
 Address local_address_of(int fd);
 Address peer_address_of(int fd);
 
+/// What the system gives a UDP socket that asks for a receive buffer of `wanted` bytes.
+size_t granted_receive_buffer(const Address& address, size_t wanted);
+
 /// Small messages leave at once (TCP_NODELAY).
 void send_at_once(int fd);
 
