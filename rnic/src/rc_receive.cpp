@@ -2,7 +2,6 @@
 #include "rnic/rc_receive.h"
 
 #include <algorithm>
-#include <bit>
 #include <cassert>
 #include <utility>
 
@@ -11,6 +10,19 @@
 #include "rnic/rc_queue_pair.h"
 
 namespace diwarp::rnic {
+
+namespace {
+
+constexpr size_t kWholeFpdu = mpa::fpdu_bytes(mpa::kMaxUlpdu);
+
+/// Memory grows in steps, so that it soon stops growing: to what small segments need, the largest
+/// FPDU, a held stream.
+constexpr size_t carry_room(size_t bytes) {
+  if (bytes <= kIdleCarry) return kIdleCarry;
+  return bytes <= kWholeFpdu ? kWholeFpdu : kStreamBufferBytes;
+}
+
+}  // namespace
 
 void RcReceive::start(bool check_crc, ConstBytes leftover) {
   check_crc_ = check_crc;
@@ -22,13 +34,12 @@ void RcReceive::start(bool check_crc, ConstBytes leftover) {
 }
 
 RcEnd RcReceive::read(llp::Stream& stream, Bytes buffer) {
-  constexpr size_t kWhole = mpa::fpdu_bytes(mpa::kMaxUlpdu);
   const ConstBytes front = carried();
-  assert(front.size() < kWhole);
+  assert(front.size() < kWholeFpdu);
   entry_judged_ = false;
   came_ = 0;
   // The first read leaves room to complete the FPDU that it cuts.
-  const Bytes room = buffer.subspan(front.size(), buffer.size() - front.size() - kWhole);
+  const Bytes room = buffer.subspan(front.size(), buffer.size() - front.size() - kWholeFpdu);
   if (!pull(stream, room)) return conclude(front);
 
   std::copy(front.begin(), front.end(), buffer.begin());
@@ -152,7 +163,7 @@ void RcReceive::give_back() {
 
 void RcReceive::carry(ConstBytes rest) {
   carry_used_ = carry_used_ || !carry_.empty() || !rest.empty();
-  if (rest.size() > carry_.capacity()) carry_.reserve(std::bit_ceil(rest.size()));
+  if (rest.size() > carry_.capacity()) carry_.reserve(carry_room(rest.size()));
   carry_.assign(rest.begin(), rest.end());
   carry_begin_ = 0;
 }
