@@ -18,8 +18,9 @@ USES = {
     "rnic": ["llp", "mpa", "rdmap"],
     "verbs": ["rnic"],
 }
-# These see the installed headers alone.
-PROGRAMS = ["tools", "examples"]
+# These see the installed headers, and of the layers no more than this: tools share base's small
+# utilities, examples show what a user can do.
+PROGRAMS = {"tools": ["base"], "examples": []}
 # These do no I/O, own no thread, and are told the time and what is random.
 PROTOCOL = ["mpa", "ddp", "rdmap"]
 SIDE_EFFECT_HEADER = re.compile(
@@ -76,7 +77,8 @@ def include_problem(root, file, quote, name):
     if target == folder:
         return None
     if folder in PROGRAMS:
-        return None if name.startswith("diwarp/") else "only installed headers may be used here"
+        allowed = name.startswith("diwarp/") or target in PROGRAMS[folder]
+        return None if allowed else "only installed headers may be used here"
     return None if target in below(folder) else f"{folder} does not stand on {target}"
 
 

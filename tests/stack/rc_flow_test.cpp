@@ -374,7 +374,7 @@ TEST_CASE("RC disconnect of a responder that was never spoken to ends when its p
   CHECK(statuses(couple.b.send_cq) == Statuses{WcStatus::wr_flush_error});
 }
 
-TEST_CASE("RC disconnect is for connected queue pairs; waiting for the end is for all") {
+TEST_CASE("RC disconnect is for connected queue pairs, waiting for the end is for all") {
   World world;
   RcParty party(world.add_device());
   CHECK(refusal([&] { party.qp.disconnect(); }) == Errc::invalid_state);

@@ -142,7 +142,7 @@ TEST_CASE("segments of a message that timed out are late, and not placed") {
   CHECK(scene.target.memory == before);
 }
 
-TEST_CASE("the timeout counts from the last new bytes; repeated ones do not prolong it") {
+TEST_CASE("the timeout counts from the last new bytes, repeated ones do not prolong it") {
   Scene scene({.datagram = {.message_timeout = 100ms}});
   scene.target.post_receives(4, 100);
   const auto piece = [](uint32_t offset, bool last) {
@@ -214,7 +214,7 @@ TEST_CASE("a single posted receive may be held by an incomplete message") {
   CHECK(scene.received() == Ids{0});
 }
 
-TEST_CASE("one source cannot hold more than its share; another gets through") {
+TEST_CASE("one source cannot hold more than its share, another gets through") {
   Scene scene({.datagram = {.max_open_per_source = 2}});
   scene.target.post_receives(64, 100);
   for (uint32_t msn = 0; msn < 10; ++msn) scene.send(scene.stranger, scene.half(msn, false));
