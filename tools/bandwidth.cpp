@@ -99,6 +99,7 @@ Json to_json(const FlowCount& count, uint64_t overflowed) {
           {"valid_bytes", count.valid_bytes},
           {"wrong", count.wrong},
           {"first_wrong", count.first_wrong},
+          {"next", count.next},
           {"overflowed", overflowed}};
 }
 

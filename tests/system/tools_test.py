@@ -464,7 +464,7 @@ def latency_ratio():
     for lane in ("udp", "tcp", "ud", "rc"):
         check(len(values["half_rtt_us"][lane]) == 2 and min(values["half_rtt_us"][lane]) > 0, values)
     check(values["ud_to_udp"] > 0 and values["rc_to_tcp"] > 0, values)
-    done = run("latency-ratio", "--rounds", 1, "--iterations", 50, "--max-ratio", "0.01", status=1)
+    done = run("latency-ratio", "--rounds", 1, "--iterations", 50, "--max-ratio", "0.000001", status=1)
     check_sentence("latency-ratio", done.stderr, "--max-ratio")
 
 

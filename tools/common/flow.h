@@ -56,6 +56,7 @@ class FlowSender {
   void take_credit(const WorkCompletion& completion);
   void write_off();
   Json await_result(uint64_t count);
+  void await_last_credit(uint64_t next);
 
   Endpoint& endpoint_;
   Control& control_;
@@ -77,6 +78,7 @@ struct FlowCount {
   uint64_t valid_bytes = 0;  ///< of messages that came whole and, if verified, once and as written
   uint64_t wrong = 0;        ///< the others
   std::string first_wrong;   ///< says what was wrong with the first of them
+  uint64_t next = 0;         ///< the number that was expected next, as the last credit told it
 };
 
 class FlowReceiver {

@@ -39,6 +39,7 @@ FlowCount FlowReceiver::receive(uint64_t count) {
   came_.assign(plan_.verify ? count : 0, false);
   await_end();
   await_stragglers();
+  count_.next = expected_;
   return count_;
 }
 

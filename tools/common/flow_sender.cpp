@@ -97,7 +97,17 @@ Json FlowSender::await_result(uint64_t count) {
   control_.send({{"type", "sent"}, {"count", count}});
   const Time deadline = steady_clock::now() + limit_ + patience_;
   while (!control_.pending() && steady_clock::now() < deadline) take_completions(deadline);
-  return control_.expect("result");
+  Json result = control_.expect("result");
+  await_last_credit(number_in(result, "next", 0, UINT64_MAX));
+  return result;
+}
+
+/// The result may overtake it. If it got lost, the result's time is the best that is known.
+void FlowSender::await_last_credit(uint64_t next) {
+  const Time told = steady_clock::now();
+  const Time deadline = told + patience_;
+  while (credited_ < next && steady_clock::now() < deadline) take_completions(deadline);
+  if (credited_ < next || last_credit_ == start_) last_credit_ = told;
 }
 
 }  // namespace diwarp::tools
