@@ -100,6 +100,9 @@ void print_attributes(const DeviceAttributes& attributes) {
   std::printf("  %-28s %s\n", "CRC32C", attributes.crc_backend.c_str());
   std::printf("  %-28s %s\n", "datagrams", attributes.datagram_backend.c_str());
   std::printf("  %-28s %s\n", "streams", attributes.stream_backend.c_str());
+  std::printf("  %-28s %s\n", "io_uring",
+              attributes.io_uring ? "allowed by the kernel, not used by this version"
+                                  : "not allowed here, and not used by this version");
 }
 
 void print_counters(const std::vector<CounterValue>& counters) {
@@ -132,7 +135,8 @@ Json to_json(const std::vector<Entry>& entries) {
                {"backends",
                 {{"crc32c", attributes.crc_backend},
                  {"datagrams", attributes.datagram_backend},
-                 {"streams", attributes.stream_backend}}},
+                 {"streams", attributes.stream_backend},
+                 {"io_uring_allowed", attributes.io_uring}}},
                {"counters", Json::object()}};
   for (const Entry& entry : entries) json["devices"].push_back(to_json(entry));
   for (const CounterValue& counter : usable.counters) {
