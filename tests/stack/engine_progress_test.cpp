@@ -3,6 +3,8 @@
 
 #include <cstdio>
 #include <ctime>
+#include <filesystem>
+#include <fstream>
 #include <map>
 
 #include "stack/support.h"
@@ -204,4 +206,54 @@ TEST_CASE("in manual mode nothing moves but by the application's steps") {
   CHECK(device.counter("rx_datagrams") == 0);
   CHECK(eventually([&] { return device.progress() != 0; }));
   CHECK(device.counter("rx_datagrams") == 1);
+}
+
+TEST_CASE("a link without a descriptor wakes who sleeps for it") {
+  for (Progress progress : {Progress::thread, Progress::manual}) {
+    World world;
+    Party target(world.add_real_device(progress));
+    target.post_receives(20, 100);
+    Party source(world.add_real_device(Progress::manual));
+    for (int i = 0; i < 20; ++i) {
+      std::thread sender([&] {
+        std::this_thread::sleep_for(1ms);
+        static_cast<void>(source.send(target.address(), 0, 100));
+      });
+      const auto completion = target.recv_cq.wait(kPatience);
+      sender.join();
+      REQUIRE(completion);
+    }
+  }
+}
+
+namespace {
+
+/// The processors that the threads of this name may run on, as /proc writes them.
+std::vector<std::string> processors_of(const std::string& name) {
+  std::vector<std::string> lists;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string comm;
+    std::getline(std::ifstream(task.path() / "comm"), comm);
+    std::ifstream status(task.path() / "status");
+    for (std::string line; comm == name && std::getline(status, line);)
+      if (line.starts_with("Cpus_allowed_list:\t")) lists.push_back(line.substr(19));
+  }
+  return lists;
+}
+
+}  // namespace
+
+TEST_CASE("the RNIC thread can be bound to a processor, and does without where that fails") {
+  {
+    Device device = Device::open("127.0.0.1", {.cpu = 0});
+    CHECK(eventually([] {
+      const auto lists = processors_of("diwarp-rnic");
+      return lists.size() == 1 && lists[0] == "0";
+    }));
+  }
+  Device device = Device::open("127.0.0.1", {.cpu = 1'000'000});
+  Party party(device);
+  party.post_receives(1, 100);
+  REQUIRE_FALSE(party.send(party.address(), 0, 100));
+  CHECK(await(party.recv_cq, 1).size() == 1);
 }

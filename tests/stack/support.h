@@ -174,18 +174,9 @@ class World {
       : network(llp::MemoryNetwork::create(options)) {}
 
   /// Each device has an address of its own, 10.0.0.1 and so on. `wrap` dresses its links.
-  Device& add_device(Wrap wrap = {}, Progress progress = Progress::manual) {
-    const Address host = Address::parse("10.0.0." + std::to_string(devices.size() + 1));
-    rnic::DeviceParts parts;
-    if (progress == Progress::manual) parts.clock = &clock;
-    parts.datagram_links = [net = network, wrap = std::move(wrap)](const Address& local, int) {
-      Link link = net->open(local);
-      return wrap ? wrap(std::move(link)) : std::move(link);
-    };
-    devices.emplace_back(
-        std::make_shared<rnic::Device>(host, DeviceOptions{.progress = progress}, parts));
-    return devices.back();
-  }
+  Device& add_device(Wrap wrap = {}) { return add(std::move(wrap), Progress::manual, &clock); }
+  /// One that lives in real time.
+  Device& add_real_device(Progress progress) { return add({}, progress, nullptr); }
 
   /// Steps all devices until nothing happens any more.
   void settle() {
@@ -205,6 +196,20 @@ class World {
   ManualClock clock{Time(1000s)};
   std::shared_ptr<llp::MemoryNetwork> network;
   std::deque<Device> devices;
+
+ private:
+  Device& add(Wrap wrap, Progress progress, const Clock* time) {
+    const Address host = Address::parse("10.0.0." + std::to_string(devices.size() + 1));
+    rnic::DeviceParts parts;
+    parts.clock = time;
+    parts.datagram_links = [net = network, wrap = std::move(wrap)](const Address& local, int) {
+      Link link = net->open(local);
+      return wrap ? wrap(std::move(link)) : std::move(link);
+    };
+    devices.emplace_back(
+        std::make_shared<rnic::Device>(host, DeviceOptions{.progress = progress}, parts));
+    return devices.back();
+  }
 };
 
 /// Someone on the in-memory network who sends what he likes.

@@ -146,6 +146,24 @@ TEST_CASE("a message that the link takes a piece at a time arrives whole") {
   CHECK(scene.script.sent.size() == 45);  // 64000 / 1442, none twice
 }
 
+TEST_CASE("messages gathered from 64 pieces each pass through bursts of many") {
+  Scene scene({.memory = 1 << 20, .capacity = {.max_send_sge = 64}});
+  const auto contents = pattern(64 * 100, 1);
+  scene.source.fill(contents);
+  scene.script.room = 0;
+  Party target(scene.world.devices[1], {.memory = 1 << 20});
+  target.post_receives(100, 64);
+  for (size_t i = 0; i < 100; ++i) {
+    std::vector<Sge> sges;
+    for (size_t k = 0; k < 64; ++k) sges.push_back(scene.source.mr.sge(i * 64 + k, 1));
+    REQUIRE_FALSE(scene.source.qp.post_send({.sges = sges, .destination = target.address()}));
+  }
+  scene.script.room = SIZE_MAX;
+  scene.run();
+  REQUIRE(drain(target.recv_cq).size() == 100);
+  CHECK(same(target.bytes(0, contents.size()), contents));
+}
+
 TEST_CASE("with a descriptor, a full link is left alone until it can be written") {
   Plug plug;
   plug.fill();

@@ -332,3 +332,17 @@ TEST_CASE("segments are as long as asked for, but never longer than the path car
   for (size_t i = 0; i + 1 < seen.size(); ++i) CHECK(seen[i] == expected);
   CHECK(seen.back() == kSize - (seen.size() - 1) * payload + kOverhead);
 }
+
+TEST_CASE("datagrams that found the receive buffer full are counted") {
+  World world({.queue_datagrams = 4});
+  Party a(world.add_device());
+  Party b(world.add_device());
+  b.post_receives(20, 100);
+  for (int i = 0; i < 10; ++i) REQUIRE_FALSE(a.send(b.address(), 0, 100));
+  world.settle();
+  CHECK(drain(b.recv_cq).size() == 4);
+  CHECK(world.devices[1].counter("rx_overflow") == 6);
+  for (int i = 0; i < 5; ++i) REQUIRE_FALSE(a.send(b.address(), 0, 100));
+  world.settle();
+  CHECK(world.devices[1].counter("rx_overflow") == 7);
+}

@@ -79,7 +79,7 @@ static_assert(move_only<ConnectionRequest>);
 }  // namespace
 
 TEST_CASE("handles can be destroyed in any order, with work in flight") {
-  World world;
+  World world({.queue_datagrams = 16});  // cheap to open, 5,040 times
   world.add_device();
   std::array<size_t, Everything::kObjects> order;
   std::iota(order.begin(), order.end(), size_t{0});
