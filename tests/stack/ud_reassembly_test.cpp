@@ -177,6 +177,21 @@ TEST_CASE("of several open messages each has its own timeout") {
   CHECK(scene.received() == Ids{1});
 }
 
+TEST_CASE("a message that goes on does not keep another one alive") {
+  Scene scene({.datagram = {.message_timeout = 100ms}});
+  scene.target.post_receives(8, 100);
+  scene.send(scene.stranger, scene.half(1, false));
+  scene.send(scene.stranger, scene.half(2, false));
+  scene.world.advance(60ms);
+  scene.send(scene.stranger, {.msn = 1, .offset = 10, .last = false, .payload = pattern(10, 1)});
+  scene.world.advance(60ms);
+  CHECK(scene.count("message_timeouts") == 1);
+  scene.send(scene.stranger, scene.half(2, true));
+  CHECK(scene.count("drop_late") == 1);
+  scene.send(scene.stranger, {.msn = 1, .offset = 20, .last = true, .payload = {}});
+  CHECK(scene.received() == Ids{0});
+}
+
 TEST_CASE("a message timeout without end never comes, and costs no steps") {
   Scene scene({.datagram = {.message_timeout = Duration::max()}});
   scene.target.post_receives(4, 100);
@@ -492,4 +507,28 @@ TEST_CASE("a source that was silent for a minute is forgotten") {
   scene.send(scene.stranger, scene.whole(1));
   CHECK(scene.count("drop_late") == 1);
   CHECK(scene.received().size() == 4);
+}
+
+TEST_CASE("a source with an open message is not forgotten, however long it is silent") {
+  Scene scene({.datagram = {.message_timeout = 200s}});
+  scene.target.post_receives(8, 100);
+  scene.send(scene.stranger, scene.half(1, false));
+  scene.world.advance(61s);
+  Stranger other(scene.world);
+  scene.send(other, scene.whole(1));
+  scene.send(scene.stranger, scene.half(1, true));
+  CHECK(scene.received() == Ids{1, 0});
+}
+
+TEST_CASE("a queue pair that was reset has forgotten what it received before") {
+  Scene scene;
+  scene.target.post_receives(2, 100);
+  scene.send(scene.stranger, scene.whole(1));
+  CHECK(scene.received() == Ids{0});
+  scene.target.qp.modify(QpState::reset);
+  scene.target.qp.modify(QpState::init);
+  scene.target.qp.modify(QpState::rts);
+  scene.target.post_receives(2, 100);
+  scene.send(scene.stranger, scene.whole(1));
+  CHECK(scene.received() == Ids{0});
 }
