@@ -128,7 +128,7 @@ TEST_CASE("queue pairs come and go while others work") {
   std::thread founder([&] {
     while (!stop.load()) {
       Party visitor(device);
-      visitor.post_receives(2, 100);
+      static_cast<void>(visitor.post_recv(0, 0, 100));
       static_cast<void>(visitor.send(visitor.address(), 500, 100));
     }
   });

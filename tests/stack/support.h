@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
+#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -18,6 +19,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -230,7 +232,7 @@ class Stranger {
   std::unique_ptr<llp::DatagramLink> link_;
 };
 
-/// A plain UDP socket.
+/// A plain UDP socket. It asserts nothing, so that any thread may use it; what fails throws.
 class RawSocket {
  public:
   explicit RawSocket(const Address& local)
@@ -238,25 +240,28 @@ class RawSocket {
                      SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
     sockaddr_storage name;
     const socklen_t length = local.to_sockaddr(name);
-    REQUIRE(::bind(fd_.get(), reinterpret_cast<sockaddr*>(&name), length) == 0);
+    demand(::bind(fd_.get(), reinterpret_cast<sockaddr*>(&name), length) == 0);
   }
 
   Address address() const {
     sockaddr_storage name;
     socklen_t length = sizeof name;
-    REQUIRE(::getsockname(fd_.get(), reinterpret_cast<sockaddr*>(&name), &length) == 0);
+    demand(::getsockname(fd_.get(), reinterpret_cast<sockaddr*>(&name), &length) == 0);
     return Address::from_sockaddr(reinterpret_cast<sockaddr*>(&name));
   }
   void send(const Address& to, std::span<const std::byte> bytes) {
     sockaddr_storage name;
     const socklen_t length = to.to_sockaddr(name);
-    REQUIRE(::sendto(fd_.get(), bytes.data(), bytes.size(), 0, reinterpret_cast<sockaddr*>(&name),
-                     length) == static_cast<ssize_t>(bytes.size()));
+    demand(::sendto(fd_.get(), bytes.data(), bytes.size(), 0, reinterpret_cast<sockaddr*>(&name),
+                    length) == static_cast<ssize_t>(bytes.size()));
   }
-  int descriptor() const { return fd_.get(); }
   int release() { return fd_.release(); }
 
  private:
+  static void demand(bool good) {
+    if (!good) throw std::system_error(errno, std::generic_category(), "a plain UDP socket");
+  }
+
   UniqueFd fd_;
 };
 

@@ -190,8 +190,8 @@ TEST_CASE("arm, poll once more, sleep: no completion is missed") {
   std::thread echo([&] {
     for (int i = 0; i < kRounds; ++i) {
       if (!peer.recv_cq.wait(10s)) return;
-      REQUIRE_FALSE(peer.post_recv(0, 0, 0));
-      REQUIRE_FALSE(peer.send(qp.address(), 0, 0, 0, SendFlags::none));
+      if (peer.post_recv(0, 0, 0)) return;
+      if (peer.send(qp.address(), 0, 0, 0, SendFlags::none)) return;
     }
   });
   int received = 0;
