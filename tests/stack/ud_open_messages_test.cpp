@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stack/ud_scene.h"
+
+using namespace diwarp;
+using namespace diwarp::test;
+
+TEST_CASE("a message that never becomes whole gives its receive back, to the head of the queue") {
+  Scene scene({.datagram = {.message_timeout = 100ms}});
+  scene.target.post_receives(4, 100);
+  Stranger other(scene.world);
+  scene.send(scene.stranger, scene.half(1, false));  // holds receive 0
+  scene.send(other, scene.whole(1));
+  CHECK(scene.received() == Ids{1});
+  scene.world.advance(100ms - 1ns);
+  CHECK(scene.count("message_timeouts") == 0);
+  scene.world.advance(1ns);
+  CHECK(scene.count("message_timeouts") == 1);
+  CHECK(scene.target.qp.query().posted_receives == 3);
+  scene.send(other, scene.whole(2));
+  scene.send(other, scene.whole(3));
+  CHECK(scene.received() == Ids{0, 2});
+}
+
+TEST_CASE("segments of a message that timed out are late, and not placed") {
+  Scene scene({.datagram = {.message_timeout = 100ms}});
+  scene.target.post_receives(4, 100);
+  scene.send(scene.stranger, scene.half(1, false));
+  scene.world.advance(100ms);
+  const std::vector<std::byte> before = scene.target.memory;
+  scene.send(scene.stranger, scene.half(1, true));
+  scene.send(scene.stranger, scene.half(1, false));
+  CHECK(scene.received().empty());
+  CHECK(scene.count("drop_late") == 2);
+  CHECK(scene.target.memory == before);
+}
+
+TEST_CASE("the timeout counts from the last new bytes, repeated ones do not prolong it") {
+  Scene scene({.datagram = {.message_timeout = 100ms}});
+  scene.target.post_receives(4, 100);
+  const auto piece = [](uint32_t offset, bool last) {
+    return Segment{.msn = 1, .offset = offset, .last = last, .payload = pattern(10, offset)};
+  };
+  scene.send(scene.stranger, piece(0, false));
+  scene.world.advance(99ms);
+  scene.send(scene.stranger, piece(10, false));
+  scene.world.advance(99ms);
+  scene.send(scene.stranger, piece(10, false));
+  CHECK(scene.count("drop_duplicate") == 1);
+  CHECK(scene.count("message_timeouts") == 0);
+  scene.world.advance(1ms);
+  CHECK(scene.count("message_timeouts") == 1);
+  scene.send(scene.stranger, piece(20, true));
+  CHECK(scene.received().empty());
+}
+
+TEST_CASE("of several open messages each has its own timeout") {
+  Scene scene({.datagram = {.message_timeout = 100ms}});
+  scene.target.post_receives(8, 100);
+  scene.send(scene.stranger, scene.half(1, false));
+  scene.world.advance(40ms);
+  scene.send(scene.stranger, scene.half(2, false));
+  scene.world.advance(40ms);
+  scene.send(scene.stranger, scene.half(3, false));
+  scene.world.advance(20ms);
+  CHECK(scene.count("message_timeouts") == 1);
+  scene.send(scene.stranger, scene.half(2, true));
+  scene.world.advance(80ms);
+  CHECK(scene.count("message_timeouts") == 2);
+  CHECK(scene.received() == Ids{1});
+}
+
+TEST_CASE("a message that goes on does not keep another one alive") {
+  Scene scene({.datagram = {.message_timeout = 100ms}});
+  scene.target.post_receives(8, 100);
+  scene.send(scene.stranger, scene.half(1, false));
+  scene.send(scene.stranger, scene.half(2, false));
+  scene.world.advance(60ms);
+  scene.send(scene.stranger, {.msn = 1, .offset = 10, .last = false, .payload = pattern(10, 1)});
+  scene.world.advance(60ms);
+  CHECK(scene.count("message_timeouts") == 1);
+  scene.send(scene.stranger, scene.half(2, true));
+  CHECK(scene.count("drop_late") == 1);
+  scene.send(scene.stranger, {.msn = 1, .offset = 20, .last = true, .payload = {}});
+  CHECK(scene.received() == Ids{0});
+}
+
+TEST_CASE("a message timeout without end never comes, and costs no steps") {
+  Scene scene({.datagram = {.message_timeout = Duration::max()}});
+  scene.target.post_receives(4, 100);
+  scene.send(scene.stranger, scene.half(1, false));
+  scene.world.advance(24h);
+  CHECK(scene.device.progress() == 0);
+  CHECK(scene.count("message_timeouts") == 0);
+  scene.send(scene.stranger, scene.half(1, true));
+  CHECK(scene.received() == Ids{0});
+}
+
+TEST_CASE("incomplete messages hold at most half of the receives") {
+  Scene scene;
+  scene.target.post_receives(8, 100);
+  std::deque<Stranger> strangers;
+  for (int i = 0; i < 5; ++i) strangers.emplace_back(scene.world);
+  for (Stranger& stranger : strangers) scene.send(stranger, scene.half(1, false));
+  CHECK(scene.count("drop_share") == 1);
+  // Messages of one segment may use the other half.
+  Stranger other(scene.world);
+  for (uint32_t msn = 0; msn < 4; ++msn) scene.send(other, scene.whole(msn));
+  CHECK(scene.received() == Ids{4, 5, 6, 7});
+  CHECK(scene.count("drop_share") == 1);
+  // What was refused finds room as soon as one of the others is whole.
+  REQUIRE_FALSE(scene.target.post_recv(8, 0, 100));
+  scene.send(strangers[0], scene.half(1, true));
+  CHECK(scene.received() == Ids{0});
+}
+
+TEST_CASE("a single posted receive may be held by an incomplete message") {
+  Scene scene;
+  scene.target.post_receives(1, 100);
+  scene.send(scene.stranger, scene.half(1, true));
+  scene.send(scene.stranger, scene.half(1, false));
+  CHECK(scene.received() == Ids{0});
+}
+
+TEST_CASE("one source cannot hold more than its share, another gets through") {
+  Scene scene({.datagram = {.max_open_per_source = 2}});
+  scene.target.post_receives(64, 100);
+  for (uint32_t msn = 0; msn < 10; ++msn) scene.send(scene.stranger, scene.half(msn, false));
+  CHECK(scene.count("drop_share") == 8);
+  Stranger honest(scene.world);
+  scene.send(honest, scene.half(1, false));
+  scene.send(honest, scene.half(1, true));
+  CHECK(scene.received() == Ids{2});
+  CHECK(scene.count("drop_share") == 8);
+  // Its single segments are not held up by its own open messages.
+  scene.send(scene.stranger, scene.whole(100));
+  CHECK(scene.received() == Ids{3});
+}
+
+TEST_CASE("no more messages are open than the queue pair allows") {
+  Scene scene({.datagram = {.max_open_messages = 3}});
+  scene.target.post_receives(64, 100);
+  for (uint32_t msn = 0; msn < 5; ++msn) scene.send(scene.stranger, scene.half(msn, false));
+  CHECK(scene.count("drop_no_context") == 2);
+  for (uint32_t msn = 0; msn < 3; ++msn) scene.send(scene.stranger, scene.half(msn, true));
+  CHECK(scene.received() == Ids{0, 1, 2});
+  for (uint32_t msn = 10; msn < 13; ++msn) {
+    scene.send(scene.stranger, scene.half(msn, false));
+    scene.send(scene.stranger, scene.half(msn, true));
+  }
+  CHECK(scene.received() == Ids{3, 4, 5});
+}
+
+TEST_CASE("without a posted receive messages are dropped, counted and not remembered") {
+  Scene scene;
+  scene.send(scene.stranger, scene.whole(1));
+  scene.send(scene.stranger, scene.half(2, false));
+  CHECK(scene.count("drop_no_receive") == 2);
+  scene.target.post_receives(4, 100);
+  scene.send(scene.stranger, scene.whole(1));
+  scene.send(scene.stranger, scene.half(2, false));
+  scene.send(scene.stranger, scene.half(2, true));
+  CHECK(scene.received() == Ids{0, 1});
+}
