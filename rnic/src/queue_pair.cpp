@@ -2,6 +2,7 @@
 #include "rnic/queue_pair.h"
 
 #include <algorithm>
+#include <bit>
 #include <mutex>
 #include <string>
 
@@ -145,7 +146,9 @@ QueuePairAttributes QueuePair::query() {
   attributes.state = state();
   attributes.number = number();
   attributes.capacity = capacity_;
-  attributes.posted_sends = static_cast<uint32_t>(sends_.outstanding());
+  // Posters go on while this is read: it may be old, but never more than the queue holds.
+  const size_t depth = std::bit_ceil(capacity_.max_send_wr);
+  attributes.posted_sends = static_cast<uint32_t>(std::min(sends_.outstanding(), depth));
   attributes.posted_receives = static_cast<uint32_t>(receives_.outstanding());
   return attributes;
 }
