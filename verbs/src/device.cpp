@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "diwarp/device.h"
 
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -23,6 +24,10 @@ int judge_local(const Address& address) {
   const socklen_t length = address.with_port(0).to_sockaddr(storage);
   const UniqueFd probe(::socket(storage.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (probe.get() < 0) return errno;
+  // As queue pairs do: an address that is none of IPv6's own is not served over IPv6.
+  const int on = 1;
+  if (storage.ss_family == AF_INET6 && !address.is_any())
+    ::setsockopt(probe.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
   return ::bind(probe.get(), reinterpret_cast<sockaddr*>(&storage), length) == 0 ? 0 : errno;
 }
 
