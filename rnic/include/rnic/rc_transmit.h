@@ -23,9 +23,11 @@ class QueuePair;
 
 /// FPDUs that one system call carries at most: with Ethernet's segments about 46 KB.
 inline constexpr size_t kBurstFpdus = 32;
-/// No more is framed once so many bytes wait: with large segments this is what bounds a burst, and
-/// what was just read for its CRC is still in the cache when the stream copies it.
-inline constexpr size_t kBurstBytes = size_t{256} << 10;
+/// No more is framed once so many bytes wait. With large segments this is what bounds a burst: what
+/// was read for its CRC is still in the cache when the stream copies it, and a burst is less than a
+/// receiver reads at once, so that the queue between them stays short (measured on loopback, 1 MiB
+/// messages: 0.25 s of processor time per GB, against 0.55 s with 256 KiB).
+inline constexpr size_t kBurstBytes = size_t{64} << 10;
 /// How old the stream's segment size may become. It moves with the path MTU and with the peer's
 /// window, and asking costs a system call.
 inline constexpr Duration kSegmentRefresh = std::chrono::milliseconds(100);
