@@ -322,4 +322,49 @@ inline Ending ending_of(llp::Stream& stream) {
   return came.status == llp::IoStatus::failed ? Ending::reset : Ending::none;
 }
 
+// --- Worlds.
+
+/// Two connected queue pairs, stepped by hand.
+struct Couple {
+  explicit Couple(size_t buffer = 1 << 20) : a(world.add_device()), b(world.add_device()) {
+    join(a, b, llp::memory_stream_pair(buffer, 256));
+  }
+  Device& device_of_b() { return world.devices[1]; }
+
+  World world;
+  RcParty a;
+  RcParty b;
+};
+
+inline std::vector<WcStatus> statuses(CompletionQueue& cq) {
+  std::vector<WcStatus> all;
+  for (const WorkCompletion& completion : drain(cq)) all.push_back(completion.status);
+  return all;
+}
+
+using Statuses = std::vector<WcStatus>;
+
+/// A device with a listener and a queue pair to accept with.
+struct Server {
+  explicit Server(const ListenOptions& options = {}, const char* address = "127.0.0.1")
+      : device(Device::open(address)), party(device), listener(std::in_place, device, 0, options) {}
+
+  ConnectionRequest request() {
+    std::optional<ConnectionRequest> next = listener->get_request(kPatience);
+    REQUIRE(next);
+    return std::move(*next);
+  }
+  /// Whether it still serves: a plain socket connects and gets its reply.
+  void check_alive() {
+    RawTcp peer = RawTcp::connect(listener->address());
+    REQUIRE(peer.send(to_bytes(MpaFrame{})));
+    request().accept(party.qp);
+    CHECK(peer.receive(20) == to_bytes(MpaFrame{.reply = true}));
+  }
+
+  Device device;
+  RcParty party;
+  std::optional<Listener> listener;
+};
+
 }  // namespace diwarp::test
