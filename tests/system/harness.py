@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the cases of a test script are made with: programs in the foreground and the background, and
+the command line that runs one case."""
+import argparse
+import json
+import os
+import re
+import select
+import socket
+import subprocess
+import tempfile
+import time
+import types
+
+PATIENCE = 60  # seconds for anything that should come to an end by itself
+cases = {}
+where = types.SimpleNamespace(tools=None, hello=None, folder=None)  # set by main()
+
+
+def case(*parameters):
+    """Makes a function a case; with parameters, one case for each tuple of them."""
+    def register(function):
+        for values in parameters or ((),):
+            name = "_".join((function.__name__,) + tuple(str(value) for value in values))
+            cases[name] = lambda values=values: function(*values)
+        return function
+    return register
+
+
+class Skipped(Exception):
+    pass
+
+
+def tool(name):
+    return os.path.join(where.tools, "diwarp-" + name)
+
+
+def path(name):
+    return os.path.join(where.folder, name)
+
+
+def check(condition, what):
+    if not condition:
+        raise AssertionError(what)
+
+
+def run(name, *options, status=0):
+    done = subprocess.run([tool(name), *map(str, options)], stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=PATIENCE)
+    check(done.returncode == status,
+          f"{name} {options}: status {done.returncode}, not {status}\n{done.stdout}{done.stderr}")
+    return done
+
+
+def check_sentence(name, text, *parts):
+    """Standard error is one sentence (lines of the sanitizers apart) that names the tool."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    check(len(lines) == 1, f"not one line: {text!r}")
+    check(lines[0].startswith(f"diwarp-{name}: "), text)
+    for part in parts:
+        check(re.search(part, lines[0], re.IGNORECASE), f"{part!r} is not in {lines[0]!r}")
+
+
+def need_ipv6():
+    try:
+        with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as probe:
+            probe.bind(("::1", 0))
+    except OSError as error:
+        raise Skipped(f"no ::1 on this host ({error})")
+
+
+class Process:
+    """A tool in the background; killed at the end of the case if it still runs."""
+    started = []
+
+    def __init__(self, name, *options):
+        self.name = name
+        self.stderr = tempfile.TemporaryFile("w+", dir=where.folder)
+        self.process = subprocess.Popen([tool(name), *map(str, options)], stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.PIPE, stderr=self.stderr)
+        self.output = ""
+        Process.started.append(self)
+
+    def wait_for(self, pattern):
+        """The match of a pattern in what it prints."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            found = re.search(pattern, self.output)
+            if found:
+                return found
+            left = deadline - time.monotonic()
+            ready, _, _ = select.select([self.process.stdout], [], [], max(left, 0))
+            chunk = os.read(self.process.stdout.fileno(), 65536) if ready else b""
+            check(chunk, f"{self.name} did not print {pattern!r}: {self.output!r} {self.errors()!r}")
+            self.output += chunk.decode()
+
+    def end(self, status):
+        """Waits for its end and returns what it said on standard error."""
+        try:
+            rest, _ = self.process.communicate(timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"{self.name} did not end")
+        self.output += rest.decode()
+        check(self.process.returncode == status,
+              f"{self.name}: status {self.process.returncode}, not {status}: "
+              f"{self.output}{self.errors()}")
+        return self.errors()
+
+    def errors(self):
+        self.stderr.seek(0)
+        return self.stderr.read()
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    @classmethod
+    def kill_all(cls):
+        for started in cls.started:
+            if started.process.poll() is None:
+                started.kill()
+
+
+def start_server(name, address="127.0.0.1:0", *options):
+    server = Process(name, "--server", address, *options)
+    return server, server.wait_for(r"listening at (\S+)").group(1)
+
+
+def rows_of(name):
+    with open(path(name)) as file:
+        return json.load(file)
+
+
+def children_of(pid):
+    with open(f"/proc/{pid}/task/{pid}/children") as file:
+        return [int(word) for word in file.read().split()]
+
+
+def wait_until(condition, what):
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        check(time.monotonic() < deadline, what)
+        time.sleep(0.02)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--tools")
+    parser.add_argument("--hello")
+    parser.add_argument("case", nargs="?")
+    arguments = parser.parse_args()
+    if arguments.list:
+        print("\n".join(cases))
+        return 0
+    where.tools, where.hello = arguments.tools, arguments.hello
+    with tempfile.TemporaryDirectory() as where.folder:
+        try:
+            cases[arguments.case]()
+        except Skipped as reason:
+            print(f"SKIPPED: {reason}")
+        finally:
+            Process.kill_all()
+    return 0
