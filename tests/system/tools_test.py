@@ -1,139 +1,22 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The command line tools as a user runs them. Called with the name of one case; --list names all."""
-import argparse
 import csv
 import json
 import os
 import re
-import select
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 
-PATIENCE = 60  # seconds for anything that should come to an end by itself
+from harness import (PATIENCE, Process, case, check, check_sentence, children_of, main, need_ipv6,
+                     path, rows_of, run, start_server, wait_until, where)
+
 TRANSPORTS = ("ud", "rc")
 PROGRAMS = ("pingpong", "bandwidth")
-cases = {}
-tools = hello = folder = None
-
-
-def case(*parameters):
-    """Makes a function a case; with parameters, one case for each tuple of them."""
-    def register(function):
-        for values in parameters or ((),):
-            name = "_".join((function.__name__,) + tuple(str(value) for value in values))
-            cases[name] = lambda values=values: function(*values)
-        return function
-    return register
-
-
-class Skipped(Exception):
-    pass
-
-
-def tool(name):
-    return os.path.join(tools, "diwarp-" + name)
-
-
-def path(name):
-    return os.path.join(folder, name)
-
-
-def check(condition, what):
-    if not condition:
-        raise AssertionError(what)
-
-
-def run(name, *options, status=0):
-    done = subprocess.run([tool(name), *map(str, options)], stdin=subprocess.DEVNULL,
-                          capture_output=True, text=True, timeout=PATIENCE)
-    check(done.returncode == status,
-          f"{name} {options}: status {done.returncode}, not {status}\n{done.stdout}{done.stderr}")
-    return done
-
-
-def check_sentence(name, text, *parts):
-    """Standard error is one sentence (lines of the sanitizers apart) that names the tool."""
-    lines = [line for line in text.splitlines() if line.strip()]
-    check(len(lines) == 1, f"not one line: {text!r}")
-    check(lines[0].startswith(f"diwarp-{name}: "), text)
-    for part in parts:
-        check(re.search(part, lines[0], re.IGNORECASE), f"{part!r} is not in {lines[0]!r}")
-
-
-def need_ipv6():
-    try:
-        with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as probe:
-            probe.bind(("::1", 0))
-    except OSError as error:
-        raise Skipped(f"no ::1 on this host ({error})")
-
-
-class Process:
-    """A tool in the background; killed at the end of the case if it still runs."""
-    started = []
-
-    def __init__(self, name, *options):
-        self.name = name
-        self.stderr = tempfile.TemporaryFile("w+", dir=folder)
-        self.process = subprocess.Popen([tool(name), *map(str, options)], stdin=subprocess.DEVNULL,
-                                        stdout=subprocess.PIPE, stderr=self.stderr)
-        self.output = ""
-        Process.started.append(self)
-
-    def wait_for(self, pattern):
-        """The match of a pattern in what it prints."""
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            found = re.search(pattern, self.output)
-            if found:
-                return found
-            left = deadline - time.monotonic()
-            ready, _, _ = select.select([self.process.stdout], [], [], max(left, 0))
-            chunk = os.read(self.process.stdout.fileno(), 65536) if ready else b""
-            check(chunk, f"{self.name} did not print {pattern!r}: {self.output!r} {self.errors()!r}")
-            self.output += chunk.decode()
-
-    def end(self, status):
-        """Waits for its end and returns what it said on standard error."""
-        try:
-            rest, _ = self.process.communicate(timeout=PATIENCE)
-        except subprocess.TimeoutExpired:
-            raise AssertionError(f"{self.name} did not end")
-        self.output += rest.decode()
-        check(self.process.returncode == status,
-              f"{self.name}: status {self.process.returncode}, not {status}: "
-              f"{self.output}{self.errors()}")
-        return self.errors()
-
-    def errors(self):
-        self.stderr.seek(0)
-        return self.stderr.read()
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
-
-    @classmethod
-    def kill_all(cls):
-        for started in cls.started:
-            if started.process.poll() is None:
-                started.kill()
-
-
-def start_server(name, address="127.0.0.1:0", *options):
-    server = Process(name, "--server", address, *options)
-    return server, server.wait_for(r"listening at (\S+)").group(1)
-
-
-def rows_of(name):
-    with open(path(name)) as file:
-        return json.load(file)
 
 
 def check_latency(row):
@@ -335,6 +218,27 @@ def strangers_at_the_server_are_refused_and_it_goes_on():
 
 
 @case()
+def unusable_rows_end_the_run():
+    hello = {"type": "hello", "tool": "diwarp-bandwidth", "version": 1, "transport": "ud",
+             "verify": False, "rows": 1, "token": 7}
+    row = {"type": "row", "size": 64, "window": 8, "rate": 0, "iterations": 10, "warmup": 0, "port": 9}
+    for name, value in (("size", -5), ("size", 1 << 40), ("window", 0), ("window", 1 << 20),
+                        ("iterations", "x"), ("port", 0), ("port", 70000), ("rate", None)):
+        server, address = start_server("bandwidth", "127.0.0.1:0")
+        host, port = address.rsplit(":", 1)
+        with socket.create_connection((host, int(port))) as client:
+            client.settimeout(PATIENCE)
+            for word in (hello, {**row, name: value}):
+                client.sendall(json.dumps(word).encode() + b"\n")
+            answers = b""
+            while b'"error"' not in answers:
+                chunk = client.recv(4096)
+                check(chunk, f"{name}: {value} gave {answers}")
+                answers += chunk
+        check_sentence("bandwidth", server.end(1), f"no usable .{name}")
+
+
+@case()
 def another_tool_is_refused():
     server, address = start_server("bandwidth", "127.0.0.1:0")
     done = run("pingpong", "--connect", address, status=1)
@@ -366,18 +270,6 @@ def peer_killed_amid_a_large_message(transport):
     server, client = start_endless("bandwidth", transport, 64 << 20)
     server.kill()
     check_sentence("bandwidth", client.end(1), "127.0.0.1:", "ended in the middle of the run")
-
-
-def children_of(pid):
-    with open(f"/proc/{pid}/task/{pid}/children") as file:
-        return [int(word) for word in file.read().split()]
-
-
-def wait_until(condition, what):
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        check(time.monotonic() < deadline, what)
-        time.sleep(0.02)
 
 
 def start_endless_loopback(program, transport):
@@ -480,7 +372,7 @@ def takeover(transport):
 
 @case()
 def hello_says_hello():
-    done = subprocess.run([hello], capture_output=True, text=True, timeout=PATIENCE)
+    done = subprocess.run([where.hello], capture_output=True, text=True, timeout=PATIENCE)
     check(done.returncode == 0, f"{done}")
     expected = r"20 bytes from 127\.0\.0\.1:\d+: hello over datagrams\n"
     check(re.fullmatch(expected, done.stdout), f"{done}")
@@ -494,28 +386,6 @@ def hello_is_the_program_in_the_readme():
     with open(os.path.join(root, "examples", "hello.cpp")) as file:
         licence, program = file.read().split("\n", 1)
     check("SPDX" in licence and program == shown, "examples/hello.cpp differs from README.md")
-
-
-def main():
-    global tools, hello, folder
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--list", action="store_true")
-    parser.add_argument("--tools")
-    parser.add_argument("--hello")
-    parser.add_argument("case", nargs="?")
-    arguments = parser.parse_args()
-    if arguments.list:
-        print("\n".join(cases))
-        return 0
-    tools, hello = arguments.tools, arguments.hello
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            cases[arguments.case]()
-        except Skipped as reason:
-            print(f"SKIPPED: {reason}")
-        finally:
-            Process.kill_all()
-    return 0
 
 
 if __name__ == "__main__":
