@@ -185,7 +185,7 @@ Json serve_row(const Device& device, Control& control, const Terms& terms) {
 
 void run(int argc, char** argv) {
   CLI::App app(kDescription, kName);
-  MeasureOptions options(app, "64K");
+  MeasureOptions options(app, "64K", "1");
   options.add_flow_options(app);
   if (!parse_command_line(app, argc, argv)) return;
   const Measure measure = options.measure();

@@ -51,13 +51,15 @@ Row plan(const Measure& measure, uint64_t size) {
 }
 
 std::vector<double> measure_row(Pinger& pinger, const Row& row) {
-  ProgressLine progress(std::to_string(row.size) + " bytes", row.warmup + row.iterations);
+  ProgressLine progress(std::to_string(row.size) + " bytes", row.iterations);
   std::vector<double> half_rtts_us;
   half_rtts_us.reserve(row.iterations);
-  for (uint64_t i = 0; i < row.warmup + row.iterations; ++i) {
+  for (uint64_t i = 0; i < row.warmup; ++i) pinger.ping();
+  pinger.reset_counts();
+  for (uint64_t i = 0; i < row.iterations; ++i) {
     const auto took = pinger.ping();
     progress.update(i);
-    if (!took || i < row.warmup) continue;
+    if (!took) continue;
     half_rtts_us.push_back(std::chrono::duration<double, std::micro>(*took).count() / 2);
   }
   return half_rtts_us;
@@ -120,7 +122,8 @@ Json serve_row(const Device& device, Control& control, const Terms& terms) {
 
 void run(int argc, char** argv) {
   CLI::App app(kDescription, kName);
-  MeasureOptions options(app, "64");
+  // What is lost is sent again, and does not count in the times.
+  MeasureOptions options(app, "64", "10");
   if (!parse_command_line(app, argc, argv)) return;
   const Measure measure = options.measure();
   Verdict verdict;

@@ -22,9 +22,11 @@ class Pinger {
   /// more than one try. Throws Failure if no answer comes at all, or one with wrong contents.
   std::optional<Duration> ping();
 
+  /// Since the last reset_counts().
   uint64_t sent() const { return sent_; }
   /// Messages that were not answered in time: they or their answers got lost.
   uint64_t lost() const { return lost_; }
+  void reset_counts() { sent_ = lost_ = 0; }
 
  private:
   void prepare();

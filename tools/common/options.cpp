@@ -36,8 +36,9 @@ constexpr double kMaxTimeout = 3600;
 
 }  // namespace
 
-MeasureOptions::MeasureOptions(CLI::App& app, std::string default_size)
-    : sizes_{std::move(default_size)} {
+MeasureOptions::MeasureOptions(CLI::App& app, std::string default_size,
+                               std::string default_max_loss)
+    : sizes_{std::move(default_size)}, max_loss_(std::move(default_max_loss)) {
   add_end_options(app);
   add_measure_options(app);
 }

@@ -53,7 +53,7 @@ struct Measure {
 /// texts between.
 class MeasureOptions {
  public:
-  MeasureOptions(CLI::App& app, std::string default_size);
+  MeasureOptions(CLI::App& app, std::string default_size, std::string default_max_loss);
 
   /// --window and --rate, which only the bandwidth has.
   void add_flow_options(CLI::App& app);
@@ -92,7 +92,7 @@ class MeasureOptions {
   std::optional<uint64_t> warmup_;
   std::optional<uint32_t> window_;
   std::string rate_;
-  std::string max_loss_ = "1";
+  std::string max_loss_;
   bool verify_ = false;
 };
 
