@@ -39,7 +39,7 @@ SegmentFault Reassembly::judge(uint64_t offset, uint64_t length, bool last) cons
   if (!fits(offset, length, capacity_)) return SegmentFault::too_long;
 
   const uint64_t end = offset + length;
-  if (last && end != length_.value_or(end)) return SegmentFault::contradiction;
+  // Once the end is known, highest_ is it: an earlier one contradicts it, too.
   if (last && end < highest_) return SegmentFault::contradiction;
   if (length == 0) return last && !length_ ? SegmentFault::none : SegmentFault::duplicate;
   return judge_overlap(offset, end, last);
