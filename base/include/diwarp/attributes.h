@@ -5,19 +5,25 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "diwarp/address.h"
+#include "diwarp/export.h"
 #include "diwarp/types.h"
 
 /// What the objects of the verbs are made with, and what they tell about themselves.
 namespace diwarp {
 
 class CompletionQueue;
+class SharedReceiveQueue;
 namespace rnic {
 class CompletionQueue;
+class SharedReceiveQueue;
 }
 
 using Duration = std::chrono::nanoseconds;
@@ -62,6 +68,63 @@ struct DeviceAttributes {
 
 struct CompletionEvent {
   uint64_t context = 0;  ///< of the completion queue that has something
+};
+
+/// What a Terminate message says (RFC 5040 section 4.8): which layer found which error.
+struct TerminateCode {
+  uint8_t layer = 0;  ///< 0 RDMAP, 1 DDP, 2 MPA
+  uint8_t type = 0;
+  uint8_t code = 0;
+  friend bool operator==(const TerminateCode&, const TerminateCode&) = default;
+};
+
+/// The error in words, for example "remote protection error: base or bounds violation".
+DIWARP_EXPORT std::string to_string(const TerminateCode& code);
+
+/// A Terminate that ended a connection.
+struct TerminateInfo {
+  TerminateCode code;
+  bool received = false;             ///< by this side; else sent
+  std::vector<std::byte> headers;    ///< of the offending segment, as far as the message has them
+};
+
+enum class AsyncEventType : uint8_t {
+  qp_fatal,           ///< the connection ended with an error; `terminate` may say which
+  peer_closed,        ///< the peer ended the connection in order
+  sq_drained,         ///< in sqd: all that was begun is done
+  last_wqe_reached,   ///< a queue pair with a shared receive queue, in error: it will take no more
+  srq_limit_reached,  ///< fewer receives are posted than the limit
+  cq_overflow,        ///< a completion queue was full: completions wait at their queue pairs (none is
+                      ///< lost) until it is polled
+};
+DIWARP_EXPORT std::string_view to_string(AsyncEventType type);
+
+/// Something that no work request asked for.
+struct AsyncEvent {
+  AsyncEventType type = AsyncEventType::qp_fatal;
+  uint32_t qp_number = 0;                   ///< of what happened to a queue pair
+  uint64_t context = 0;                     ///< of the completion queue or shared receive queue
+  std::optional<TerminateInfo> terminate;   ///< qp_fatal
+};
+
+/// Names a shared receive queue in QueuePairInit; made from a SharedReceiveQueue.
+class SharedReceiveQueueRef {
+ public:
+  SharedReceiveQueueRef() = default;
+  SharedReceiveQueueRef(const SharedReceiveQueue& srq);  // NOLINT: meant to convert
+  explicit SharedReceiveQueueRef(std::shared_ptr<rnic::SharedReceiveQueue> impl)
+      : impl_(std::move(impl)) {}
+  const std::shared_ptr<rnic::SharedReceiveQueue>& impl() const { return impl_; }
+
+ private:
+  std::shared_ptr<rnic::SharedReceiveQueue> impl_;
+};
+
+struct SharedReceiveQueueOptions {
+  uint32_t max_wr = 256;  ///< rounded up to a power of two
+  uint32_t max_sge = 4;
+  uint32_t limit = 0;     ///< when fewer are posted, one srq_limit_reached event; 0: none
+  uint64_t context = 0;   ///< comes back in its events
 };
 
 /// Names a completion queue in QueuePairInit; made from a CompletionQueue.
@@ -110,6 +173,22 @@ struct DatagramOptions {
   uint32_t max_sources = 16384;
 };
 
+/// What happens to a message that finds no posted receive (RC).
+enum class ReceiveNotReady : uint8_t {
+  hold,       ///< nothing more is read from the connection until a receive is posted; if that takes
+              ///< longer than `receive_wait`, the connection is terminated
+  terminate,  ///< the connection is terminated at once, as RFC 5040 has it
+};
+
+/// What only RC queue pairs have.
+struct StreamOptions {
+  ReceiveNotReady receive_not_ready = ReceiveNotReady::hold;
+  Duration receive_wait = std::chrono::seconds(60);
+  /// Largest FPDU to send, in bytes, 128 to 65,536; 0: what one TCP segment carries. Larger ones cost
+  /// less per byte and may be cut by TCP.
+  uint32_t max_fpdu = 0;
+};
+
 struct QueuePairInit {
   QpType type = QpType::rc;
   CompletionQueueRef send_cq;
@@ -118,6 +197,9 @@ struct QueuePairInit {
   DatagramOptions datagram = {};
   /// Every send gets a completion, whatever its flags.
   bool signal_all = false;
+  /// RC: takes receives from here instead of from a queue of its own.
+  SharedReceiveQueueRef srq = {};
+  StreamOptions stream = {};
 };
 
 struct QueuePairAttributes {
@@ -131,6 +213,31 @@ struct QueuePairAttributes {
   uint64_t max_rate = 0;     ///< UD
   uint32_t posted_sends = 0;
   uint32_t posted_receives = 0;
+  StreamOptions stream;                    ///< RC
+  std::optional<TerminateInfo> terminate;  ///< RC: how the last connection ended, where it was so
+  // RC, of the connection:
+  uint16_t ord = 0;  ///< Reads and atomics that may be outstanding at once
+  uint16_t ird = 0;  ///< and those of the peer
+  bool crc = false;
+  bool send_markers = false;
+  bool receive_markers = false;
+  uint8_t mpa_revision = 0;
+};
+
+/// What makes the responder of a connection ready to send (RFC 6581 section 4): a first message of
+/// the initiator, of no length, that no application sees.
+enum class ReadyToReceive : uint8_t { none, send, write, read };
+
+/// A connection over an established TCP connection whose MPA start-up somebody else has done.
+struct StreamAttributes {
+  int descriptor = -1;    ///< of the TCP connection; the queue pair owns it afterwards
+  bool initiator = true;  ///< of MPA; only the initiator may send first
+  bool crc = true;
+  bool send_markers = false;
+  bool receive_markers = false;
+  uint16_t ord = 16;
+  uint16_t ird = 16;
+  ReadyToReceive ready = ReadyToReceive::none;
 };
 
 struct ConnectOptions {
@@ -140,6 +247,17 @@ struct ConnectOptions {
   Duration timeout = std::chrono::seconds(10);
   /// Ask for CRCs. They are used if either side asks.
   bool crc = true;
+  /// MPA's revision, 1 or 2 (RFC 6581). A responder answers in the initiator's.
+  uint8_t revision = 2;
+  /// Revision 2: the responder is made ready to send with a message of no length that no
+  /// application sees, so that either application may send first.
+  bool peer_to_peer = true;
+  /// Ask the peer to send markers (RFC 5044 section 4.3).
+  bool markers = false;
+  /// Reads and atomics that this side wants outstanding, and those of the peer that it answers at a
+  /// time: 0 to 16,382. The connection has what both sides can do; revision 1 does not negotiate.
+  uint16_t ord = 16;
+  uint16_t ird = 16;
 };
 
 struct DisconnectOptions {
@@ -152,6 +270,10 @@ struct AcceptOptions {
   std::span<const std::byte> private_data = {};
   /// Use CRCs even if the peer does not ask for them.
   bool crc = true;
+  /// As for ConnectOptions.
+  bool markers = false;
+  uint16_t ord = 16;
+  uint16_t ird = 16;
 };
 
 struct ListenOptions {

@@ -26,9 +26,12 @@ inline constexpr size_t kMaxPrivateData = 512;
 /// What may be done with a memory region. A region may always be read locally.
 enum class Access : uint32_t {
   none = 0,
-  local_write = 1,   ///< receives may place into it
-  remote_write = 2,  ///< peers may write into it (needs local_write)
-  remote_read = 4,   ///< peers may read from it
+  local_write = 1,         ///< receives, Reads and atomics' results may be placed into it
+  remote_write = 2,        ///< peers may write into it (needs local_write)
+  remote_read = 4,         ///< peers may read from it
+  remote_atomic = 8,       ///< peers may do atomic operations on it (needs local_write)
+  window_bind = 16,        ///< memory windows may be bound to it
+  remote_invalidate = 32,  ///< a peer's Send with Invalidate may invalidate its STag
 };
 
 constexpr Access operator|(Access a, Access b) {
@@ -56,7 +59,9 @@ enum class QpType : uint8_t {
 enum class QpState : uint8_t {
   reset,    ///< nothing may be posted; the queues are empty
   init,     ///< receives may be posted
+  rtr,      ///< RC: connected and receiving; sends may not be posted yet
   rts,      ///< ready to send: sends and receives may be posted
+  sqd,      ///< RC: what is posted to the send queue waits, what was begun is finished
   closing,  ///< RC only: an orderly disconnect is under way; nothing may be posted
   error,    ///< what is posted is flushed
 };
@@ -69,14 +74,49 @@ enum class WcStatus : uint8_t {
                            ///< protection domain, or not writable (receive)
   wr_flush_error,          ///< the queue pair left the state in which the request could be done
   general_error,           ///< a peer broke the protocol, or the connection was lost meanwhile
+  remote_access_error,     ///< the peer refused the memory that a Read or an atomic named
+  remote_operation_error,  ///< the peer could not do a Read or an atomic for another reason
+  bad_response_error,      ///< the peer's response was not what was asked for
+  window_bind_error,       ///< a window or a fast registration could not be bound, or an STag not
+                           ///< be invalidated
 };
 
-enum class WcOpcode : uint8_t { send, recv };
+/// What a work request of the send queue does.
+enum class WrOpcode : uint8_t {
+  send,
+  send_with_invalidate,       ///< RC: the peer also invalidates `invalidate_stag`
+  rdma_write,                 ///< RC
+  rdma_read,                  ///< RC: into exactly one SGE (none where nothing is read)
+  rdma_read_with_invalidate,  ///< RC: a Read that invalidates the STag of its SGE when it is done
+  immediate,                  ///< RC: 8 bytes of immediate data in a message of their own (RFC 7306)
+  fetch_add,                  ///< RC: atomics on 8 bytes, with an SGE for the value before
+  compare_swap,
+  swap,
+  local_invalidate,  ///< makes `invalidate_stag` (a window, fast registration or region) invalid
+  bind_window,       ///< makes a memory window valid
+  register_memory,   ///< makes a fast registration valid
+};
+
+enum class WcOpcode : uint8_t {
+  send,
+  recv,
+  rdma_write,
+  rdma_read,
+  fetch_add,
+  compare_swap,
+  swap,
+  local_invalidate,
+  bind_window,
+  register_memory,
+  immediate,       ///< immediate data were sent
+  recv_immediate,  ///< immediate data came; they took a posted receive and wrote nothing into it
+};
 
 DIWARP_EXPORT std::string_view to_string(QpType type);
 DIWARP_EXPORT std::string_view to_string(QpState state);
 DIWARP_EXPORT std::string_view to_string(WcStatus status);
 DIWARP_EXPORT std::string_view to_string(WcOpcode opcode);
+DIWARP_EXPORT std::string_view to_string(WrOpcode opcode);
 
 /// One entry of a completion queue. With a status other than success only `wr_id`, `status`,
 /// `vendor_error`, `opcode` and `qp_number` are meaningful.
@@ -85,9 +125,12 @@ struct WorkCompletion {
   WcStatus status = WcStatus::success;
   WcOpcode opcode = WcOpcode::send;
   bool solicited = false;      ///< recv: the sender asked for a solicited event
+  bool invalidated = false;    ///< recv: the sender had `invalidated_stag` invalidated
+  STag invalidated_stag = 0;
   uint32_t vendor_error = 0;   ///< an errno where the network refused, else 0
   uint32_t byte_count = 0;     ///< recv: bytes of the message; send: bytes sent
   uint32_t qp_number = 0;      ///< the local queue pair
+  uint64_t immediate = 0;      ///< recv_immediate: the data, most significant byte first on the wire
   Address source;              ///< UD recv: address and port the message came from
 };
 
@@ -97,6 +140,7 @@ enum class SendFlags : uint8_t {
   signaled = 1,     ///< ask for a completion on success (failures always complete)
   solicited = 2,    ///< raise a solicited event at the peer (RFC 5040 section 4.3)
   inline_data = 4,  ///< copy the data at post time; the SGEs need no lkey and may be reused at once
+  fence = 8,        ///< RC: begin only when all earlier Reads and atomics are done
 };
 
 constexpr SendFlags operator|(SendFlags a, SendFlags b) {
@@ -106,13 +150,47 @@ constexpr bool has_flag(SendFlags flags, SendFlags flag) {
   return (static_cast<uint8_t>(flags) & static_cast<uint8_t>(flag)) != 0;
 }
 
-/// A Send. The list of SGEs is copied at post time; the memory it names is used until completion.
+/// The peer's memory: so many bytes (the work request says) from `offset` on in the region or
+/// window named by `stag`.
+struct RemoteMemory {
+  STag stag = 0;
+  uint64_t offset = 0;  ///< tagged offset (TO)
+};
+
+/// Operands of an atomic operation on 8 bytes (RFC 7306 section 5). With the default masks they are
+/// the usual ones.
+struct AtomicOperands {
+  uint64_t operand = 0;   ///< fetch_add: what is added; compare_swap and swap: the new value
+  uint64_t compare = 0;   ///< compare_swap: the value that is expected
+  uint64_t add_mask = 0;  ///< fetch_add: a set bit is the top of a field, which carries no further
+  uint64_t swap_mask = ~uint64_t{0};     ///< compare_swap and swap: the bits that are replaced
+  uint64_t compare_mask = ~uint64_t{0};  ///< compare_swap: the bits that are compared
+};
+
+/// What a bind_window or register_memory request makes valid.
+struct MemoryBinding {
+  STag stag = 0;         ///< the window's or the fast registration's; its low 8 bits are the new key
+  STag region = 0;       ///< bind_window: the region that holds the memory
+  void* address = nullptr;
+  uint64_t length = 0;   ///< bytes; 0 for bind_window: the window is unbound
+  Access access = Access::none;
+  uint64_t base = 0;     ///< the tagged offset of the first byte
+};
+
+/// A request of the send queue. The list of SGEs is copied at post time; the memory it names is used
+/// until completion.
 struct SendWorkRequest {
   uint64_t wr_id = 0;
   std::span<const Sge> sges = {};
   SendFlags flags = SendFlags::signaled;
   Address destination = {};  ///< UD: address and port of the peer's queue pair; RC: ignored
   uint32_t q_key = 0;        ///< UD: must equal the peer's Q_Key
+  WrOpcode opcode = WrOpcode::send;
+  RemoteMemory remote = {};      ///< Writes, Reads, atomics
+  STag invalidate_stag = 0;      ///< send_with_invalidate: the peer's; local_invalidate: one's own
+  uint64_t immediate = 0;        ///< immediate
+  AtomicOperands atomic = {};    ///< atomics
+  MemoryBinding binding = {};    ///< bind_window, register_memory
 };
 
 /// A receive: where the next message goes.

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "base/bytes.h"
 #include "base/crc32c.h"
@@ -38,21 +40,57 @@ void encode_length(size_t ulpdu, Bytes out);
 /// (4 to 7).
 size_t encode_trailer(size_t ulpdu, const Crc32c* crc, Bytes out);
 
+/// Markers (RFC 5044 section 4.3): four bytes at every 512th byte of the stream of FPDUs, the first
+/// one at its very beginning.
+inline constexpr size_t kMarkerSpacing = 512;
+inline constexpr size_t kMarkerBytes = 4;
+
+/// The largest ULPDU for `emss` where markers are sent.
+size_t mulpdu_with_markers(size_t emss);
+
+/// The longest FPDU of a ULPDU with markers in it, wherever it begins.
+size_t marked_fpdu_bytes(size_t ulpdu);
+
+/// Writes a whole FPDU with markers: the ULPDU is the pieces one behind the other, `position` the
+/// bytes of the stream before it (with markers). The CRC covers the markers inside. `out` must hold
+/// marked_fpdu_bytes(). Returns bytes written.
+size_t encode_marked_fpdu(std::span<const ConstBytes> ulpdu, uint64_t position, bool crc, Bytes out);
+
 enum class DeframeStatus : uint8_t {
   fpdu,        ///< `ulpdu` is whole and its CRC right (or CRCs are off)
   incomplete,  ///< more bytes are needed, `needed` in all
   bad_crc,
+  bad_marker,  ///< a marker does not point to the FPDU's beginning (RFC 5044 section 8, error 3)
 };
 
 struct Deframed {
   DeframeStatus status = DeframeStatus::incomplete;
   ConstBytes ulpdu = {};
-  size_t consumed = 0;  ///< bytes of the stream that the FPDU takes
+  size_t consumed = 0;  ///< bytes of the stream that the FPDU takes, markers included
   size_t needed = 0;    ///< incomplete: bytes, from the front of the stream, to have before asking
                         ///< again; never more than the FPDU takes
 };
 
-/// Looks for an FPDU at the front of `stream`.
-Deframed deframe(ConstBytes stream, bool check_crc);
+/// Takes FPDUs off a stream of bytes.
+class Deframer {
+ public:
+  Deframer() = default;
+  Deframer(bool check_crc, bool markers);
+
+  /// Looks for an FPDU at the front of `stream`; changes nothing that a second look would notice.
+  /// With markers the ULPDU lies in the deframer's own memory, until the next call.
+  Deframed next(ConstBytes stream);
+
+  /// The front moves behind an FPDU of so many bytes.
+  void step(size_t consumed) { position_ += consumed; }
+
+ private:
+  Deframed next_marked(ConstBytes stream);
+
+  bool check_crc_ = true;
+  bool markers_ = false;
+  uint64_t position_ = 0;            // of the stream's front
+  std::vector<std::byte> unmarked_;  // with markers: the FPDU without them
+};
 
 }  // namespace diwarp::mpa

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/bytes.h"
+#include "diwarp/attributes.h"
 #include "diwarp/types.h"
 
 /// MPA's start-up frames (RFC 5044 section 7.1): key (16), flags (1), revision (1), private data
@@ -49,6 +50,13 @@ ParsedStartup parse_startup(ConstBytes in, FrameKind expected);
 /// What both sides know after the frames were exchanged.
 struct Agreement {
   bool crc = true;
+  bool send_markers = false;     ///< the peer wants them
+  bool receive_markers = false;  ///< this side asked for them
+  uint8_t revision = 1;
+  uint16_t ord = 16;  ///< this side's Reads and atomics that may be outstanding
+  uint16_t ird = 16;  ///< and those of the peer that this side answers at a time
+  /// The initiator's first FPDU, which only makes the responder ready to send (RFC 6581 section 4).
+  ReadyToReceive ready = ReadyToReceive::none;
 };
 
 enum class AgreementFault : uint8_t {

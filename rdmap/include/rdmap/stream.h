@@ -1,67 +1,109 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "base/bytes.h"
 #include "ddp/header.h"
+#include "diwarp/attributes.h"
 #include "rdmap/opcodes.h"
 
 /// RDMAP messages on a reliable stream (RFC 5040), one ULPDU at a time.
 namespace diwarp::rdmap {
 
-/// What a ULPDU is found to be. The faults are those of RFC 5041 section 7.1 and RFC 5040 section
-/// 7.1 and end the connection.
-enum class StreamFault : uint8_t {
-  none,
-  truncated,  ///< shorter than its header
-  ddp_version,
-  rdmap_version,
-  opcode,  ///< unknown, not allowed here, not with this form of header, or another than
-           ///< the message began with
-  queue_number,
-  msn,             ///< not the next one of its queue
-  message_offset,  ///< not where the last segment ended
-  too_long,        ///< longer than kMaxMessage, or (told by the caller) than the receive it found
-  terminated,      ///< the peer sent a Terminate
-};
-
-/// One untagged segment of a Send, in host order.
+/// One DDP segment of a message, in host order. Which fields mean something, the opcode's facts say.
 struct StreamSegment {
-  bool solicited = false;
-  bool last = false;
-  uint32_t msn = 0;
-  uint32_t message_offset = 0;
-  ConstBytes payload = {};
+  Opcode opcode = Opcode::send;
+  bool last = true;
+  uint32_t invalidate_stag = 0;  ///< Sends with Invalidate
+  uint32_t msn = 0;              ///< untagged
+  uint32_t message_offset = 0;   ///< untagged: MO
+  uint32_t stag = 0;             ///< tagged
+  uint64_t tagged_offset = 0;    ///< tagged: TO
+  ConstBytes payload = {};       ///< what follows the DDP header
 };
 
-/// Writes the header of a Send segment (18 bytes) to the front of `out`; returns bytes written.
-size_t encode_send_header(const StreamSegment& segment, Bytes out);
+/// Writes the segment's DDP header (18 bytes untagged, 14 tagged) without the payload to the front
+/// of `out`; returns bytes written.
+size_t encode_header(const StreamSegment& segment, Bytes out);
+
+/// RFC 5040 section 4.4: a Read Request's body, 28 bytes.
+struct ReadRequest {
+  uint32_t sink_stag = 0;
+  uint64_t sink_offset = 0;
+  uint32_t length = 0;
+  uint32_t source_stag = 0;
+  uint64_t source_offset = 0;
+};
+inline constexpr size_t kReadRequestBytes = 28;
+size_t encode_body(const ReadRequest& request, Bytes out);
+ReadRequest decode_read_request(ConstBytes body);  ///< of exactly 28 bytes
+
+/// RFC 7306 section 6: immediate data, 8 bytes.
+inline constexpr size_t kImmediateBytes = 8;
+size_t encode_immediate(uint64_t value, Bytes out);
+uint64_t decode_immediate(ConstBytes body);
+
+/// RFC 7306 section 5: atomic operations on 8 bytes.
+enum class AtomicOperation : uint8_t { fetch_add, swap, compare_swap };
+struct AtomicRequest {
+  uint8_t operation_code = 0;  ///< as on the wire
+  uint32_t request_id = 0;
+  uint32_t stag = 0;
+  uint64_t offset = 0;
+  uint64_t operand = 0;  ///< what is added, or the new value
+  uint64_t mask = 0;
+  uint64_t compare = 0;
+  uint64_t compare_mask = 0;
+};
+inline constexpr size_t kAtomicRequestBytes = 52;
+size_t encode_body(const AtomicRequest& request, Bytes out);
+AtomicRequest decode_atomic_request(ConstBytes body);  ///< of exactly 52 bytes
+
+/// The request for a verbs operation. A Swap may go as whatever the RFC has for it.
+AtomicRequest make_atomic_request(AtomicOperation operation, const AtomicOperands& operands);
+/// What is stored where `current` stood; nothing if the wire's operation code is not known.
+std::optional<uint64_t> apply(const AtomicRequest& request, uint64_t current);
+
+struct AtomicResponse {
+  uint32_t request_id = 0;
+  uint64_t value = 0;  ///< what stood there before
+};
+inline constexpr size_t kAtomicResponseBytes = 12;
+size_t encode_body(const AtomicResponse& response, Bytes out);
+AtomicResponse decode_atomic_response(ConstBytes body);  ///< of exactly 12 bytes
 
 /// The receiving half of one RDMAP stream: headers, MSN and MO rules (RFC 5041 section 5.3: on a
-/// stream segments arrive in order, so MO must continue exactly).
+/// stream segments arrive in order, so MO must continue exactly). It judges what can be judged
+/// without knowing buffers: these are its user's.
 class StreamReceiver {
  public:
   struct Result {
-    StreamFault fault = StreamFault::none;
-    /// Without fault: a Send segment to place and, if last, to deliver.
+    std::optional<TerminateCode> fault;
+    /// Without fault: the segment. Messages of one segment are whole and have the right length.
     StreamSegment segment = {};
   };
 
   /// Judges the next ULPDU. With a fault the stream is over.
   Result accept(ConstBytes ulpdu);
 
-  /// True if the next Send segment starts a new message.
-  bool at_message_start() const { return !inside_; }
+  /// True if the next segment on queue 0 starts a new message.
+  bool at_send_start() const { return !inside_send_; }
+  /// True between two messages, tagged ones included.
+  bool at_boundary() const { return !inside_send_ && !inside_tagged_; }
 
  private:
-  StreamFault follow(const StreamSegment& segment);
+  std::optional<TerminateCode> follow(const StreamSegment& segment);
 
-  uint32_t next_msn_ = 1;  // RFC 5041 section 5.3: the first MSN of each queue is 1
-  uint32_t next_offset_ = 0;
-  bool inside_ = false;     // of a message
-  bool solicited_ = false;  // inside a message: what its first segment said
+  std::array<uint32_t, kQueues> next_msn_{1, 1, 1, 1};  // RFC 5041 section 5.3: the first is 1
+  uint32_t next_offset_ = 0;                            // on queue 0
+  bool inside_send_ = false;                            // of a message on queue 0
+  bool inside_tagged_ = false;
+  Opcode send_opcode_ = Opcode::send;  // inside a message: what its first segment said
+  Opcode tagged_opcode_ = Opcode::rdma_write;
 };
 
 }  // namespace diwarp::rdmap

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "base/bytes.h"
+#include "diwarp/attributes.h"
+
+/// Terminate messages (RFC 5040 section 4.8). A fault of a stream is the code that its Terminate
+/// carries.
+namespace diwarp::rdmap {
+
+/// The codes of RFC 5040 section 4.8, RFC 5041 section 8, RFC 5044 section 8, RFC 6581 and 7306.
+namespace fault {
+// RDMAP
+inline constexpr TerminateCode kLocalCatastrophic{0, 0, 0};
+inline constexpr TerminateCode kInvalidStag{0, 1, 0};
+inline constexpr TerminateCode kBaseOrBounds{0, 1, 1};
+inline constexpr TerminateCode kAccessRights{0, 1, 2};
+inline constexpr TerminateCode kStagNotAssociated{0, 1, 3};
+inline constexpr TerminateCode kOffsetWrap{0, 1, 4};
+inline constexpr TerminateCode kStagNotInvalidated{0, 1, 9};
+inline constexpr TerminateCode kInvalidVersion{0, 2, 5};
+inline constexpr TerminateCode kUnexpectedOpcode{0, 2, 6};
+inline constexpr TerminateCode kStreamCatastrophic{0, 2, 7};
+inline constexpr TerminateCode kUnspecified{0, 2, 0xff};
+// DDP
+inline constexpr TerminateCode kDdpCatastrophic{1, 0, 0};
+inline constexpr TerminateCode kTaggedInvalidStag{1, 1, 0};
+inline constexpr TerminateCode kTaggedBaseOrBounds{1, 1, 1};
+inline constexpr TerminateCode kTaggedNotAssociated{1, 1, 2};
+inline constexpr TerminateCode kTaggedOffsetWrap{1, 1, 3};
+inline constexpr TerminateCode kTaggedInvalidVersion{1, 1, 4};
+inline constexpr TerminateCode kInvalidQueueNumber{1, 2, 1};
+inline constexpr TerminateCode kNoBuffer{1, 2, 2};
+inline constexpr TerminateCode kInvalidMsn{1, 2, 3};
+inline constexpr TerminateCode kInvalidOffset{1, 2, 4};
+inline constexpr TerminateCode kMessageTooLong{1, 2, 5};
+inline constexpr TerminateCode kUntaggedInvalidVersion{1, 2, 6};
+// MPA
+inline constexpr TerminateCode kStreamLost{2, 0, 1};
+inline constexpr TerminateCode kBadCrc{2, 0, 2};
+inline constexpr TerminateCode kBadMarker{2, 0, 3};
+inline constexpr TerminateCode kBadStartup{2, 0, 4};
+}  // namespace fault
+
+/// A Terminate as it came.
+struct Terminate {
+  TerminateCode code;
+  ConstBytes ddp_header;    ///< of the offending segment; empty: not there
+  ConstBytes rdmap_header;  ///< of an offending request, what follows its DDP header; empty: not there
+};
+
+/// The longest Terminate ULPDU.
+inline constexpr size_t kMaxTerminateUlpdu = 18 + 4 + 2 + 18 + 52;
+
+/// Writes the ULPDU of a Terminate: DDP header, control, and as much of the offending segment's
+/// headers as RFC 5040 section 4.8 asks for with this code. `offending` is the ULPDU, or its
+/// beginning; empty: there is none. Returns bytes written.
+size_t encode_terminate(TerminateCode code, ConstBytes offending, Bytes out);
+
+/// Reads the payload of a Terminate segment. Nothing if it is too short for what it announces.
+std::optional<Terminate> parse_terminate(ConstBytes payload);
+
+}  // namespace diwarp::rdmap
