@@ -21,8 +21,12 @@ std::string_view to_string(QpState state) {
       return "reset";
     case QpState::init:
       return "init";
+    case QpState::rtr:
+      return "rtr";
     case QpState::rts:
       return "rts";
+    case QpState::sqd:
+      return "sqd";
     case QpState::closing:
       return "closing";
     case QpState::error:
@@ -45,6 +49,14 @@ std::string_view to_string(WcStatus status) {
       return "work request flushed";
     case WcStatus::general_error:
       return "general error";
+    case WcStatus::remote_access_error:
+      return "remote access error";
+    case WcStatus::remote_operation_error:
+      return "remote operation error";
+    case WcStatus::bad_response_error:
+      return "bad response";
+    case WcStatus::window_bind_error:
+      return "memory could not be bound or invalidated";
   }
   return "unknown";
 }
@@ -55,6 +67,56 @@ std::string_view to_string(WcOpcode opcode) {
       return "send";
     case WcOpcode::recv:
       return "recv";
+    case WcOpcode::rdma_write:
+      return "rdma_write";
+    case WcOpcode::rdma_read:
+      return "rdma_read";
+    case WcOpcode::fetch_add:
+      return "fetch_add";
+    case WcOpcode::compare_swap:
+      return "compare_swap";
+    case WcOpcode::swap:
+      return "swap";
+    case WcOpcode::local_invalidate:
+      return "local_invalidate";
+    case WcOpcode::bind_window:
+      return "bind_window";
+    case WcOpcode::register_memory:
+      return "register_memory";
+    case WcOpcode::immediate:
+      return "immediate";
+    case WcOpcode::recv_immediate:
+      return "recv_immediate";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(WrOpcode opcode) {
+  switch (opcode) {
+    case WrOpcode::send:
+      return "send";
+    case WrOpcode::send_with_invalidate:
+      return "send_with_invalidate";
+    case WrOpcode::rdma_write:
+      return "rdma_write";
+    case WrOpcode::rdma_read:
+      return "rdma_read";
+    case WrOpcode::rdma_read_with_invalidate:
+      return "rdma_read_with_invalidate";
+    case WrOpcode::immediate:
+      return "immediate";
+    case WrOpcode::fetch_add:
+      return "fetch_add";
+    case WrOpcode::compare_swap:
+      return "compare_swap";
+    case WrOpcode::swap:
+      return "swap";
+    case WrOpcode::local_invalidate:
+      return "local_invalidate";
+    case WrOpcode::bind_window:
+      return "bind_window";
+    case WrOpcode::register_memory:
+      return "register_memory";
   }
   return "unknown";
 }

@@ -5,81 +5,99 @@
 #include <bit>
 #include <cassert>
 #include <limits>
+#include <system_error>
 #include <utility>
 
 namespace diwarp::ddp {
 namespace {
 
-/// Whether `length` bytes at `within` lie inside the first `limit`; safe against 64-bit wrap.
-bool fits(uint64_t within, uint64_t length, uint64_t limit) {
-  return within <= limit && length <= limit - within;
-}
-
-RegionFault check_rights(const Region* region, uint32_t protection_domain, Access want) {
-  if (region == nullptr) return RegionFault::unknown_stag;
-  if (region->protection_domain != protection_domain) return RegionFault::wrong_domain;
-  return grants(region->access, want) ? RegionFault::none : RegionFault::access;
-}
-
 constexpr size_t kLeastSlots = 64;
+constexpr Access kRemoteRights =
+    Access::remote_write | Access::remote_read | Access::remote_atomic;
+constexpr STag kKeyMask = (STag{1} << kStagKeyBits) - 1;
 
-/// Stands where a region was erased, so that probing goes on. Its STag, 0, is never looked for.
-constinit Region erased;
+/// Whether `length` bytes from `begin` on end within 64 bits.
+bool ends(uint64_t begin, uint64_t length) {
+  return length == 0 || length - 1 <= std::numeric_limits<uint64_t>::max() - begin;
+}
+
+/// Peers write and do atomics only where this side may write, too.
+bool consistent(Access remote, Access local) {
+  const bool writes = (remote & (Access::remote_write | Access::remote_atomic)) != Access::none;
+  return !writes || grants(local, Access::local_write);
+}
+
+uint64_t address_of(const MemoryBinding& binding) {
+  return reinterpret_cast<uintptr_t>(binding.address);
+}
+
+/// May the bytes of a window be those of `parent`?
+RegionFault judge_parent(const Region* parent, const MemoryBinding& binding,
+                         uint32_t protection_domain) {
+  if (parent == nullptr) return RegionFault::unknown_stag;
+  if (!parent->valid) return RegionFault::invalid;
+  if (parent->protection_domain != protection_domain) return RegionFault::wrong_domain;
+  if (!grants(parent->access, Access::window_bind)) return RegionFault::access;
+  if (!consistent(binding.access, parent->access)) return RegionFault::access;
+  const Sge first{binding.address, 1, parent->stag};
+  const RegionFault fault = check_local(parent, protection_domain, Access::none, first);
+  if (fault != RegionFault::none) return fault;
+  const uint64_t within = address_of(binding) - reinterpret_cast<uintptr_t>(parent->memory);
+  if (binding.length > parent->length - within) return RegionFault::bounds;
+  return ends(binding.base, binding.length) ? RegionFault::none : RegionFault::wrap;
+}
+
+void name_memory(Region& region, const MemoryBinding& binding) {
+  region.stag = (region.stag & ~kKeyMask) | (binding.stag & kKeyMask);
+  region.memory = static_cast<std::byte*>(binding.address);
+  region.base = binding.base;
+  region.length = binding.length;
+  region.valid = true;
+}
 
 }  // namespace
 
-RegionFault check_tagged(const Region* region, uint32_t protection_domain, Access want,
-                         uint64_t offset, uint64_t length) {
-  const RegionFault fault = check_rights(region, protection_domain, want);
-  if (fault != RegionFault::none) return fault;
-  if (offset < region->base || !fits(offset - region->base, length, region->length)) {
-    return RegionFault::bounds;
-  }
-  const uint64_t last = offset + length - (length != 0 ? 1 : 0);
-  return last < offset ? RegionFault::wrap : RegionFault::none;
-}
+struct STagTable::Entry {
+  Region region;
+  uint32_t index = 0;   // immutable while published, as is the serial
+  uint64_t serial = 0;  // no other entry ever has it
+  uint64_t parent_serial = 0;         // of a valid window's parent
+  std::atomic<uint32_t> windows = 0;  // valid ones that are bound to this
+};
 
-RegionFault check_local(const Region* region, uint32_t protection_domain, Access want,
-                        const Sge& sge) {
-  if (sge.length == 0) return RegionFault::none;
-  const RegionFault fault = check_rights(region, protection_domain, want);
-  if (fault != RegionFault::none) return fault;
-  const auto begin = reinterpret_cast<uintptr_t>(region->memory);
-  const auto address = reinterpret_cast<uintptr_t>(sge.address);
-  const bool inside = address >= begin && fits(address - begin, sge.length, region->length);
-  return inside ? RegionFault::none : RegionFault::bounds;
-}
-
-/// Open addressing with linear probing. At most half of the slots are ever taken (by regions or by
-/// `erased`), so each probe ends at an empty one. STags are random and need no hash.
+/// Open addressing with linear probing. At most half of the slots are ever taken (by entries or by
+/// `erased`), so each probe ends at an empty one. Indices are random and need no hash.
 struct STagTable::Slots {
   explicit Slots(size_t capacity)
-      : mask(capacity - 1), entries(new std::atomic<Region*>[capacity]()) {
+      : mask(capacity - 1), slots(new std::atomic<Entry*>[capacity]()) {
     assert(std::has_single_bit(capacity));
   }
 
   struct Found {
-    std::atomic<Region*>* entry;
-    Region* region;
+    std::atomic<Entry*>* slot;
+    Entry* entry;
   };
 
-  std::atomic<Region*>& entry(size_t probe) { return entries[probe & mask]; }
+  /// Stands where an entry was erased, so that probing goes on. Its index, 0, is never looked for.
+  static Entry erased;
 
-  /// Where `stag` stands and its region as read at that moment: null if the search met an empty
+  std::atomic<Entry*>& slot(size_t probe) { return slots[probe & mask]; }
+
+  /// Where the entry of `index` stands and what was read there: null if the search met an empty
   /// slot.
-  Found locate(STag stag) {
-    for (size_t probe = stag;; ++probe) {
-      Region* region = entry(probe).load(std::memory_order_acquire);
-      if (region == nullptr || region->stag == stag) return {&entry(probe), region};
+  Found locate(uint32_t index) {
+    for (size_t probe = index;; ++probe) {
+      Entry* entry = slot(probe).load(std::memory_order_acquire);
+      if (entry == nullptr || entry->index == index) return {&slot(probe), entry};
     }
   }
 
-  /// Publishes a region whose STag is not there. True if it took an empty slot.
-  bool publish(Region* region) {
-    for (size_t probe = region->stag;; ++probe) {
-      const Region* before = entry(probe).load(std::memory_order_relaxed);
+  /// Publishes an entry whose index is not there. True if it took an empty slot.
+  bool publish(Entry* entry) {
+    for (size_t probe = entry->index;; ++probe) {
+      const Entry* before = slot(probe).load(std::memory_order_relaxed);
       if (before != nullptr && before != &erased) continue;
-      entry(probe).store(region, std::memory_order_release);
+      slot(probe).store(entry, std::memory_order_release);
       return before == nullptr;
     }
   }
@@ -87,29 +105,42 @@ struct STagTable::Slots {
   bool crowded() const { return 2 * (taken + 1) > mask + 1; }
 
   const size_t mask;
-  size_t taken = 0;  // regions and `erased`; writers only
-  std::unique_ptr<std::atomic<Region*>[]> entries;
+  size_t taken = 0;  // entries and `erased`; writers only
+  std::unique_ptr<std::atomic<Entry*>[]> slots;
 };
 
-STagTable::STagTable(Quiesce quiesce, RandomSource random)
-    : quiesce_(std::move(quiesce)), random_(std::move(random)), slots_(new Slots(kLeastSlots)) {}
+constinit STagTable::Entry STagTable::Slots::erased;
+
+STagTable::STagTable(Quiesce quiesce, RandomSource random, size_t max_entries)
+    : quiesce_(std::move(quiesce)),
+      random_(std::move(random)),
+      max_entries_(max_entries),
+      slots_(new Slots(kLeastSlots)) {}
 
 STagTable::~STagTable() {
-  const std::unique_ptr<Slots> slots(slots_.load());
-  for (size_t i = 0; i <= slots->mask; ++i) {
-    Region* region = slots->entries[i].load();
-    if (region != &erased) delete region;
+  const std::unique_ptr<Slots> all(slots_.load());
+  for (size_t i = 0; i <= all->mask; ++i) {
+    Entry* entry = all->slots[i].load();
+    if (entry != &Slots::erased) delete entry;
   }
 }
 
 STag STagTable::insert(Region region) {
-  auto owned = std::make_unique<Region>(region);
+  auto owned = std::make_unique<Entry>();
+  if (region.kind != EntryKind::region) region.valid = false;
   Slots* retired = nullptr;
   {
     const std::lock_guard lock(mutex_);
+    if (used_ >= max_entries_) {
+      throw std::system_error(std::make_error_code(std::errc::not_enough_memory),
+                              "no more memory regions or windows can be registered");
+    }
     if (slots_.load(std::memory_order_relaxed)->crowded()) retired = replace_slots();
     Slots& slots = *slots_.load(std::memory_order_relaxed);
-    owned->stag = region.stag = draw_stag(slots);
+    region.stag = draw_stag(slots);
+    owned->region = region;
+    owned->index = stag_index(region.stag);
+    owned->serial = next_serial_++;
     if (slots.publish(owned.release())) ++slots.taken;
     ++used_;
   }
@@ -122,23 +153,131 @@ STag STagTable::insert(Region region) {
 }
 
 bool STagTable::erase(STag stag) {
-  std::unique_ptr<Region> removed;
-  if (stag == 0) return false;
+  std::unique_ptr<Entry> removed;
+  if (stag_index(stag) == 0) return false;
   {
     const std::lock_guard lock(mutex_);
-    const auto found = slots_.load(std::memory_order_relaxed)->locate(stag);
-    if (found.region == nullptr) return false;
-    found.entry->store(&erased, std::memory_order_release);
-    removed.reset(found.region);
+    const auto found = slots_.load(std::memory_order_relaxed)->locate(stag_index(stag));
+    if (found.entry == nullptr) return false;
+    found.slot->store(&Slots::erased, std::memory_order_release);
+    removed.reset(found.entry);
     --used_;
   }
   quiesce_();
+  // No reader has it any more. The mutex keeps the parent from being freed meanwhile.
+  const std::lock_guard lock(mutex_);
+  release_parent(*removed);
   return true;
 }
 
 const Region* STagTable::find(STag stag) const {
-  if (stag == 0) return nullptr;
-  return slots_.load(std::memory_order_acquire)->locate(stag).region;
+  const Entry* found = live_entry(stag);
+  return found != nullptr && found->region.stag == stag ? &found->region : nullptr;
+}
+
+STagTable::Entry* STagTable::entry(STag stag) const {
+  if (stag_index(stag) == 0) return nullptr;
+  return slots_.load(std::memory_order_acquire)->locate(stag_index(stag)).entry;
+}
+
+/// The entry of the STag's index; a window whose parent has gone is made invalid first.
+STagTable::Entry* STagTable::live_entry(STag stag) const {
+  Entry* found = entry(stag);
+  if (found == nullptr || found->parent_serial == 0) return found;
+  const Entry* parent = entry(found->region.parent);
+  if (parent == nullptr || parent->serial != found->parent_serial) {
+    found->region.valid = false;
+    found->parent_serial = 0;
+  }
+  return found;
+}
+
+RegionFault STagTable::judge_window(const Entry* window, uint32_t protection_domain,
+                                    uint32_t qp_number) const {
+  if (window == nullptr || window->region.kind != EntryKind::window) {
+    return RegionFault::unknown_stag;
+  }
+  if (window->region.protection_domain != protection_domain) return RegionFault::wrong_domain;
+  if (window->region.valid && window->region.qp_number != qp_number) {
+    return RegionFault::wrong_queue_pair;
+  }
+  return RegionFault::none;
+}
+
+RegionFault STagTable::bind(const MemoryBinding& binding, uint32_t protection_domain,
+                            uint32_t qp_number) {
+  Entry* window = live_entry(binding.stag);
+  RegionFault fault = judge_window(window, protection_domain, qp_number);
+  if (fault != RegionFault::none) return fault;
+  if (binding.length == 0) {
+    unbind(*window);
+    return RegionFault::none;
+  }
+  if (window->region.valid) return RegionFault::in_use;
+  Entry* parent = live_entry(binding.region);
+  const bool known = parent != nullptr && parent->region.stag == binding.region;
+  fault = judge_parent(known ? &parent->region : nullptr, binding, protection_domain);
+  if (fault != RegionFault::none) return fault;
+
+  name_memory(window->region, binding);
+  window->region.access = binding.access & kRemoteRights;
+  window->region.qp_number = qp_number;
+  window->region.parent = binding.region;
+  window->parent_serial = parent->serial;
+  parent->windows.fetch_add(1);
+  return RegionFault::none;
+}
+
+RegionFault STagTable::register_memory(const MemoryBinding& binding, uint32_t protection_domain) {
+  Entry* found = entry(binding.stag);
+  if (found == nullptr || found->region.kind != EntryKind::fast_registration) {
+    return RegionFault::unknown_stag;
+  }
+  Region& region = found->region;
+  if (region.protection_domain != protection_domain) return RegionFault::wrong_domain;
+  if (region.valid) return RegionFault::in_use;
+  if (!consistent(binding.access, binding.access)) return RegionFault::access;
+  if (binding.length > region.max_length) return RegionFault::bounds;
+  if (!ends(binding.base, binding.length) || !ends(address_of(binding), binding.length)) {
+    return RegionFault::wrap;
+  }
+  name_memory(region, binding);
+  region.access = binding.access;
+  return RegionFault::none;
+}
+
+RegionFault STagTable::invalidate(STag stag, uint32_t protection_domain, uint32_t qp_number,
+                                  bool by_peer) {
+  Entry* found = live_entry(stag);
+  if (found == nullptr || found->region.stag != stag) return RegionFault::unknown_stag;
+  Region& region = found->region;
+  if (region.protection_domain != protection_domain) return RegionFault::wrong_domain;
+  if (region.kind == EntryKind::window) {
+    const RegionFault fault = judge_window(found, protection_domain, qp_number);
+    if (fault == RegionFault::none) unbind(*found);
+    return fault;
+  }
+  const bool open_to_peers = region.kind == EntryKind::fast_registration ||
+                             grants(region.access, Access::remote_invalidate);
+  if (by_peer && !open_to_peers) return RegionFault::access;
+  if (found->windows.load() != 0) return RegionFault::in_use;
+  region.valid = false;
+  return RegionFault::none;
+}
+
+void STagTable::unbind(Entry& window) {
+  release_parent(window);
+  window.parent_serial = 0;
+  window.region.valid = false;
+  window.region.qp_number = 0;
+  window.region.parent = 0;
+}
+
+/// The parent has one window less, if it is still there.
+void STagTable::release_parent(const Entry& window) {
+  if (window.parent_serial == 0) return;
+  Entry* parent = entry(window.region.parent);
+  if (parent != nullptr && parent->serial == window.parent_serial) parent->windows.fetch_sub(1);
 }
 
 size_t STagTable::size() const {
@@ -148,7 +287,7 @@ size_t STagTable::size() const {
 
 STag STagTable::draw_stag(Slots& slots) const {
   STag stag = random_();
-  while (stag == 0 || slots.locate(stag).region != nullptr) stag = random_();
+  while (stag_index(stag) == 0 || slots.locate(stag_index(stag)).entry != nullptr) stag = random_();
   return stag;
 }
 
@@ -156,8 +295,8 @@ STagTable::Slots* STagTable::replace_slots() {
   Slots* old = slots_.load(std::memory_order_relaxed);
   auto fresh = std::make_unique<Slots>(std::max(kLeastSlots, std::bit_ceil(4 * (used_ + 1))));
   for (size_t i = 0; i <= old->mask; ++i) {
-    Region* region = old->entries[i].load(std::memory_order_relaxed);
-    if (region != nullptr && region != &erased) fresh->publish(region);
+    Entry* entry = old->slots[i].load(std::memory_order_relaxed);
+    if (entry != nullptr && entry != &Slots::erased) fresh->publish(entry);
   }
   fresh->taken = used_;
   slots_.store(fresh.release(), std::memory_order_release);

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ddp/stag_table.h"
+
+namespace diwarp::ddp {
+namespace {
+
+/// Whether `length` bytes at `within` lie inside the first `limit`; safe against 64-bit wrap.
+bool fits(uint64_t within, uint64_t length, uint64_t limit) {
+  return within <= limit && length <= limit - within;
+}
+
+RegionFault check_owner(const Region* region, uint32_t protection_domain) {
+  if (region == nullptr) return RegionFault::unknown_stag;
+  if (!region->valid) return RegionFault::invalid;
+  if (region->protection_domain != protection_domain) return RegionFault::wrong_domain;
+  return RegionFault::none;
+}
+
+}  // namespace
+
+RegionFault check_tagged(const Region* region, uint32_t protection_domain, uint32_t qp_number,
+                         Access want, uint64_t offset, uint64_t length) {
+  const RegionFault fault = check_owner(region, protection_domain);
+  if (fault != RegionFault::none) return fault;
+  if (region->qp_number != 0 && region->qp_number != qp_number) {
+    return RegionFault::wrong_queue_pair;
+  }
+  if (!grants(region->access, want)) return RegionFault::access;
+  if (offset < region->base || !fits(offset - region->base, length, region->length)) {
+    return RegionFault::bounds;
+  }
+  const uint64_t last = offset + length - (length != 0 ? 1 : 0);
+  return last < offset ? RegionFault::wrap : RegionFault::none;
+}
+
+RegionFault check_local(const Region* region, uint32_t protection_domain, Access want,
+                        const Sge& sge) {
+  if (sge.length == 0) return RegionFault::none;
+  const RegionFault fault = check_owner(region, protection_domain);
+  if (fault != RegionFault::none) return fault;
+  if (region->kind == EntryKind::window || !grants(region->access, want)) {
+    return RegionFault::access;
+  }
+  const auto begin = reinterpret_cast<uintptr_t>(region->memory);
+  const auto address = reinterpret_cast<uintptr_t>(sge.address);
+  const bool inside = address >= begin && fits(address - begin, sge.length, region->length);
+  return inside ? RegionFault::none : RegionFault::bounds;
+}
+
+}  // namespace diwarp::ddp
