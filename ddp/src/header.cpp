@@ -51,6 +51,15 @@ size_t encode(const Header& header, Bytes out) {
   return header_bytes(header.tagged);
 }
 
+std::optional<uint8_t> peek_version(ConstBytes in) {
+  if (in.empty()) return std::nullopt;
+  return static_cast<uint8_t>(std::to_integer<uint8_t>(in[0]) & kVersionMask);
+}
+
+bool peek_tagged(ConstBytes in) {
+  return !in.empty() && (std::to_integer<uint8_t>(in[0]) & kTaggedBit) != 0;
+}
+
 std::optional<Header> decode(ConstBytes in) {
   if (in.empty()) return std::nullopt;
   const std::byte* at = in.data();

@@ -1,66 +1,122 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rdmap/stream.h"
 
-#include <optional>
-
 #include "diwarp/types.h"
+#include "rdmap/terminate.h"
 
 namespace diwarp::rdmap {
 namespace {
 
-StreamReceiver::Result failed(StreamFault fault) { return {.fault = fault}; }
+using Fault = std::optional<TerminateCode>;
 
-/// Everything that can be judged without knowing what came before. Reserved bits are not looked at
-/// (RFC 5041 section 4, RFC 5040 section 4.1).
-StreamFault judge_header(const ddp::Header& header) {
-  if (header.version != ddp::kVersion) return StreamFault::ddp_version;
-  if (version_of(header.ulp_control) != kVersion) return StreamFault::rdmap_version;
+/// What DDP finds without knowing what came before (RFC 5041 section 7.1). Reserved bits are not
+/// looked at (RFC 5041 section 4, RFC 5040 section 4.1).
+Fault judge_ddp(const ddp::Header& header) {
+  if (!header.tagged && header.queue_number >= kQueues) return fault::kInvalidQueueNumber;
+  return {};
+}
+
+/// What RDMAP finds (RFC 5040 section 7).
+Fault judge_rdmap(const ddp::Header& header) {
+  if (version_of(header.ulp_control) != kVersion) return fault::kInvalidVersion;
   const OpcodeFacts* facts = find_opcode(opcode_of(header.ulp_control));
-  if (facts == nullptr || facts->tagged != header.tagged) return StreamFault::opcode;
-  if (facts->queue_number != header.queue_number) return StreamFault::queue_number;
-  return facts->opcode == Opcode::terminate ? StreamFault::terminated : StreamFault::none;
+  if (facts == nullptr || facts->tagged != header.tagged) return fault::kUnexpectedOpcode;
+  if (!header.tagged && facts->queue_number != header.queue_number) {
+    return fault::kInvalidQueueNumber;
+  }
+  return {};
+}
+
+/// A message whose length the opcode tells. What is longer does not fit into DDP's buffer; for what
+/// is shorter, or not the end, the RFCs have no code of their own.
+Fault judge_body(const OpcodeFacts& facts, const StreamSegment& segment) {
+  if (!facts.one_segment || facts.body_bytes == 0) return {};
+  if (segment.payload.size() > facts.body_bytes) return fault::kMessageTooLong;
+  const bool whole = segment.last && segment.payload.size() == facts.body_bytes;
+  return whole ? Fault{} : fault::kUnspecified;
+}
+
+StreamSegment to_segment(const ddp::Header& header, ConstBytes payload) {
+  const auto opcode = static_cast<Opcode>(opcode_of(header.ulp_control));
+  return {.opcode = opcode,
+          .last = header.last,
+          .invalidate_stag = facts_of(opcode).invalidates ? header.ulp_word : 0,
+          .msn = header.msn,
+          .message_offset = header.message_offset,
+          .stag = header.stag,
+          .tagged_offset = header.tagged_offset,
+          .payload = payload};
+}
+
+/// The header of the next ULPDU. The version comes first: it tells what the rest looks like.
+Fault read_header(ConstBytes ulpdu, ddp::Header& header) {
+  const std::optional<uint8_t> version = ddp::peek_version(ulpdu);
+  if (!version) return fault::kUnspecified;
+  if (*version != ddp::kVersion) {
+    return ddp::peek_tagged(ulpdu) ? fault::kTaggedInvalidVersion : fault::kUntaggedInvalidVersion;
+  }
+  const std::optional<ddp::Header> decoded = ddp::decode(ulpdu);
+  if (!decoded) return fault::kUnspecified;
+  header = *decoded;
+  return {};
 }
 
 }  // namespace
 
-size_t encode_send_header(const StreamSegment& segment, Bytes out) {
-  const Opcode opcode = segment.solicited ? Opcode::send_solicited : Opcode::send;
-  return ddp::encode({.last = segment.last,
-                      .ulp_control = control_octet(opcode),
-                      .queue_number = 0,
+size_t encode_header(const StreamSegment& segment, Bytes out) {
+  const OpcodeFacts& facts = facts_of(segment.opcode);
+  return ddp::encode({.tagged = facts.tagged,
+                      .last = segment.last,
+                      .ulp_control = control_octet(segment.opcode),
+                      .stag = segment.stag,
+                      .tagged_offset = segment.tagged_offset,
+                      .ulp_word = facts.invalidates ? segment.invalidate_stag : 0,
+                      .queue_number = facts.queue_number,
                       .msn = segment.msn,
                       .message_offset = segment.message_offset},
                      out);
 }
 
 StreamReceiver::Result StreamReceiver::accept(ConstBytes ulpdu) {
-  const std::optional<ddp::Header> header = ddp::decode(ulpdu);
-  if (!header) return failed(StreamFault::truncated);
-  if (const StreamFault fault = judge_header(*header); fault != StreamFault::none) {
-    return failed(fault);
-  }
-  const Result result{
-      .segment = {.solicited = find_opcode(opcode_of(header->ulp_control))->solicited,
-                  .last = header->last,
-                  .msn = header->msn,
-                  .message_offset = header->message_offset,
-                  .payload = ulpdu.subspan(ddp::kUntaggedHeaderBytes)}};
-  const StreamFault fault = follow(result.segment);
-  return fault == StreamFault::none ? result : failed(fault);
+  ddp::Header header;
+  if (const Fault fault = read_header(ulpdu, header)) return {.fault = fault};
+  if (const Fault fault = judge_ddp(header)) return {.fault = fault};
+  if (const Fault fault = judge_rdmap(header)) return {.fault = fault};
+  const ConstBytes payload = ulpdu.subspan(ddp::header_bytes(header.tagged));
+  const Result result{.fault = {}, .segment = to_segment(header, payload)};
+  const Fault fault = header.tagged ? follow_tagged(result.segment) : follow(result.segment);
+  return fault ? Result{.fault = fault} : result;
 }
 
-StreamFault StreamReceiver::follow(const StreamSegment& segment) {
-  if (segment.msn != next_msn_) return StreamFault::msn;
-  if (segment.message_offset != next_offset_) return StreamFault::message_offset;
-  if (inside_ && segment.solicited != solicited_) return StreamFault::opcode;
+/// The rules of a queue: MSNs count up by one, and MO goes on where the last segment ended (RFC 5041
+/// section 5.3; a stream keeps the order).
+Fault StreamReceiver::follow(const StreamSegment& segment) {
+  const OpcodeFacts& facts = facts_of(segment.opcode);
+  const bool on_send_queue = facts.queue_number == kSendQueue;
+  const bool inside = on_send_queue && inside_send_;
+  if (segment.msn != next_msn_[facts.queue_number]) return fault::kInvalidMsn;
+  if (segment.message_offset != (inside ? next_offset_ : 0)) return fault::kInvalidOffset;
+  if (inside && segment.opcode != send_opcode_) return fault::kUnexpectedOpcode;
+  if (const Fault fault = judge_body(facts, segment)) return fault;
   const uint64_t end = uint64_t{segment.message_offset} + segment.payload.size();
-  if (end > kMaxMessage) return StreamFault::too_long;
+  if (end > kMaxMessage) return fault::kMessageTooLong;
 
-  inside_ = !segment.last;
-  solicited_ = segment.solicited;
-  next_offset_ = segment.last ? 0 : static_cast<uint32_t>(end);
-  if (segment.last) ++next_msn_;
-  return StreamFault::none;
+  if (segment.last) ++next_msn_[facts.queue_number];
+  if (on_send_queue) {
+    inside_send_ = !segment.last;
+    send_opcode_ = segment.opcode;
+    next_offset_ = static_cast<uint32_t>(end);
+  }
+  return {};
+}
+
+/// A tagged message is not cut by another one. An untagged one may come in between: DDP's two models
+/// are independent of each other, and a Terminate must get through.
+Fault StreamReceiver::follow_tagged(const StreamSegment& segment) {
+  if (inside_tagged_ && segment.opcode != tagged_opcode_) return fault::kUnexpectedOpcode;
+  inside_tagged_ = !segment.last;
+  tagged_opcode_ = segment.opcode;
+  return {};
 }
 
 }  // namespace diwarp::rdmap

@@ -63,7 +63,8 @@ inline constexpr size_t kAtomicRequestBytes = 52;
 size_t encode_body(const AtomicRequest& request, Bytes out);
 AtomicRequest decode_atomic_request(ConstBytes body);  ///< of exactly 52 bytes
 
-/// The request for a verbs operation. A Swap may go as whatever the RFC has for it.
+/// The request for a verbs operation, without STag, offset and identifier. A Swap goes as a CmpSwap
+/// that compares no bits.
 AtomicRequest make_atomic_request(AtomicOperation operation, const AtomicOperands& operands);
 /// What is stored where `current` stood; nothing if the wire's operation code is not known.
 std::optional<uint64_t> apply(const AtomicRequest& request, uint64_t current);
@@ -87,7 +88,9 @@ class StreamReceiver {
     StreamSegment segment = {};
   };
 
-  /// Judges the next ULPDU. With a fault the stream is over.
+  /// Judges the next ULPDU, in this order: DDP version, length of the header, queue number, RDMAP
+  /// version, opcode and its queue, MSN, MO, the opcode inside a message, the length of messages of
+  /// one segment, the longest message. With a fault the stream is over.
   Result accept(ConstBytes ulpdu);
 
   /// True if the next segment on queue 0 starts a new message.
@@ -97,6 +100,7 @@ class StreamReceiver {
 
  private:
   std::optional<TerminateCode> follow(const StreamSegment& segment);
+  std::optional<TerminateCode> follow_tagged(const StreamSegment& segment);
 
   std::array<uint32_t, kQueues> next_msn_{1, 1, 1, 1};  // RFC 5041 section 5.3: the first is 1
   uint32_t next_offset_ = 0;                            // on queue 0

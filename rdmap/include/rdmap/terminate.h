@@ -44,6 +44,12 @@ inline constexpr TerminateCode kStreamLost{2, 0, 1};
 inline constexpr TerminateCode kBadCrc{2, 0, 2};
 inline constexpr TerminateCode kBadMarker{2, 0, 3};
 inline constexpr TerminateCode kBadStartup{2, 0, 4};
+inline constexpr TerminateCode kMpaCatastrophic{2, 0, 5};
+inline constexpr TerminateCode kInsufficientIrd{2, 0, 6};
+inline constexpr TerminateCode kNoReadyToReceive{2, 0, 7};
+inline constexpr TerminateCode kMpaCatastrophic{2, 0, 5};
+inline constexpr TerminateCode kInsufficientIrd{2, 0, 6};
+inline constexpr TerminateCode kNoMatchingReady{2, 0, 7};
 }  // namespace fault
 
 /// A Terminate as it came.
@@ -58,8 +64,10 @@ inline constexpr size_t kMaxTerminateUlpdu = 18 + 4 + 2 + 18 + 52;
 
 /// Writes the ULPDU of a Terminate: DDP header, control, and as much of the offending segment's
 /// headers as RFC 5040 section 4.8 asks for with this code. `offending` is the ULPDU, or its
-/// beginning; empty: there is none. Returns bytes written.
-size_t encode_terminate(TerminateCode code, ConstBytes offending, Bytes out);
+/// beginning; empty: there is none. `segment_bytes` is the length of the whole ULPDU where only its
+/// beginning is there. Returns bytes written, at most kMaxTerminateUlpdu, for which `out` has room.
+size_t encode_terminate(TerminateCode code, ConstBytes offending, Bytes out,
+                        size_t segment_bytes = 0);
 
 /// Reads the payload of a Terminate segment. Nothing if it is too short for what it announces.
 std::optional<Terminate> parse_terminate(ConstBytes payload);
