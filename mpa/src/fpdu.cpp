@@ -22,12 +22,111 @@ Deframed incomplete(size_t needed) {
   return {.status = DeframeStatus::incomplete, .needed = needed};
 }
 
+/// An FPDU is a multiple of four.
+constexpr size_t usable_bytes(size_t emss) { return std::min(emss, kMaxFpdu) / 4 * 4; }
+
+constexpr size_t ceil_divide(size_t value, size_t by) { return (value + by - 1) / by; }
+
+// --- Markers.
+
+/// Bytes between two markers.
+constexpr size_t kBetweenMarkers = kMarkerSpacing - kMarkerBytes;
+
+/// Bytes of the stream before its next marker; 0: it is due.
+constexpr size_t until_marker(uint64_t position) {
+  return static_cast<size_t>((kMarkerSpacing - position % kMarkerSpacing) % kMarkerSpacing);
+}
+
+/// Bytes that `count` bytes take in the stream from `position` on. A marker that would follow the
+/// last one belongs to the next FPDU.
+constexpr size_t marked_bytes(uint64_t position, size_t count) {
+  const size_t before = until_marker(position);
+  if (count <= before) return count;
+  return count + kMarkerBytes * ceil_divide(count - before, kBetweenMarkers);
+}
+
+/// Where the length field stands: behind a marker that is due.
+constexpr size_t header_offset(uint64_t position) {
+  return until_marker(position) == 0 ? kMarkerBytes : 0;
+}
+
+/// What a marker so many bytes into an FPDU holds: the distance from the length field, markers
+/// counted; 0 in front of it.
+constexpr uint16_t marker_pointer(size_t offset, size_t header) {
+  return offset < header ? 0 : static_cast<uint16_t>(offset - header);
+}
+
+/// Writes an FPDU's bytes, with markers where they are due.
+class MarkedWriter {
+ public:
+  MarkedWriter(uint64_t position, Bytes out)
+      : position_(position), header_(header_offset(position)), out_(out) {}
+
+  void put(ConstBytes bytes) {
+    while (!bytes.empty()) {
+      mark_if_due();
+      const size_t count = std::min(bytes.size(), until_marker(position_ + written_));
+      assert(written_ + count <= out_.size());
+      std::memcpy(out_.data() + written_, bytes.data(), count);
+      written_ += count;
+      bytes = bytes.subspan(count);
+    }
+  }
+
+  void mark_if_due() {
+    if (until_marker(position_ + written_) != 0) return;
+    assert(written_ + kMarkerBytes <= out_.size());
+    store_be<uint16_t>(out_.data() + written_, 0);
+    store_be(out_.data() + written_ + 2, marker_pointer(written_, header_));
+    written_ += kMarkerBytes;
+  }
+
+  ConstBytes written() const { return out_.first(written_); }
+
+ private:
+  const uint64_t position_;
+  const size_t header_;
+  Bytes out_;
+  size_t written_ = 0;
+};
+
+/// Copies what is no marker. Returns whether every marker points to the length field; the reserved
+/// half of one may hold anything (RFC 5044 section 4.3).
+bool remove_markers(uint64_t position, ConstBytes fpdu, std::byte* out) {
+  const size_t header = header_offset(position);
+  bool right = true;
+  for (size_t at = 0; at < fpdu.size();) {
+    if (until_marker(position + at) == 0) {
+      right = right && load_be<uint16_t>(fpdu.data() + at + 2) == marker_pointer(at, header);
+      at += kMarkerBytes;
+    }
+    const size_t until = until_marker(position + at);
+    const size_t count = std::min(fpdu.size() - at, until);
+    std::memcpy(out, fpdu.data() + at, count);
+    out += count;
+    at += count;
+  }
+  return right;
+}
+
+bool crc_is_right(ConstBytes fpdu) {
+  const size_t covered = fpdu.size() - kCrcBytes;
+  return crc32c(fpdu.first(covered)) == load_crc32c(fpdu.data() + covered);
+}
+
 }  // namespace
 
 size_t mulpdu(size_t emss) {
-  const size_t usable = std::min(emss, kMaxFpdu) / 4 * 4;  // an FPDU is a multiple of four
-  return std::max(usable, kMinMulpdu + kFraming) - kFraming;
+  return std::max(usable_bytes(emss), kMinMulpdu + kFraming) - kFraming;
 }
+
+size_t mulpdu_with_markers(size_t emss) {
+  const size_t usable = usable_bytes(emss);
+  const size_t overhead = kFraming + kMarkerBytes * ceil_divide(usable, kMarkerSpacing);
+  return std::max(usable, kMinMulpdu + overhead) - overhead;
+}
+
+size_t marked_fpdu_bytes(size_t ulpdu) { return marked_bytes(0, fpdu_bytes(ulpdu)); }
 
 void encode_length(size_t ulpdu, Bytes out) {
   assert(ulpdu <= kMaxUlpdu && out.size() >= kLengthBytes);
@@ -46,18 +145,55 @@ size_t encode_trailer(size_t ulpdu, const Crc32c* crc, Bytes out) {
   return pad + kCrcBytes;
 }
 
-Deframed deframe(ConstBytes stream, bool check_crc) {
+size_t encode_marked_fpdu(std::span<const ConstBytes> ulpdu, uint64_t position, bool crc,
+                          Bytes out) {
+  assert(position % 4 == 0);
+  size_t length = 0;
+  for (const ConstBytes piece : ulpdu) length += piece.size();
+  std::array<std::byte, kLengthBytes> header;
+  encode_length(length, header);
+
+  MarkedWriter writer(position, out);
+  writer.put(header);
+  for (const ConstBytes piece : ulpdu) writer.put(piece);
+  writer.put(ConstBytes(kZeros).first(pad_bytes(length)));
+  writer.mark_if_due();  // in front of the CRC, which covers it
+  std::array<std::byte, kCrcBytes> trailer{};
+  if (crc) store_crc32c(trailer.data(), crc32c(writer.written()));
+  writer.put(trailer);
+  return writer.written().size();
+}
+
+Deframer::Deframer(bool check_crc, bool markers) : check_crc_(check_crc), markers_(markers) {}
+
+Deframed Deframer::next(ConstBytes stream) {
+  if (markers_) return next_marked(stream);
   if (stream.size() < kLengthBytes) return incomplete(fpdu_bytes(0));
   const size_t length = load_be<uint16_t>(stream.data());
   const size_t whole = fpdu_bytes(length);
   if (stream.size() < whole) return incomplete(whole);
-
-  const size_t covered = whole - kCrcBytes;
-  if (check_crc && crc32c(stream.first(covered)) != load_crc32c(stream.data() + covered)) {
-    return {.status = DeframeStatus::bad_crc};
-  }
+  if (check_crc_ && !crc_is_right(stream.first(whole))) return {.status = DeframeStatus::bad_crc};
   return {.status = DeframeStatus::fpdu,
           .ulpdu = stream.subspan(kLengthBytes, length),
+          .consumed = whole};
+}
+
+// Every FPDU is a multiple of four, so no marker falls into a length field or a CRC.
+Deframed Deframer::next_marked(ConstBytes stream) {
+  const size_t header = header_offset(position_);
+  if (stream.size() < header + kLengthBytes)
+    return incomplete(marked_bytes(position_, fpdu_bytes(0)));
+  const size_t length = load_be<uint16_t>(stream.data() + header);
+  const size_t whole = marked_bytes(position_, fpdu_bytes(length));
+  if (stream.size() < whole) return incomplete(whole);
+
+  const ConstBytes fpdu = stream.first(whole);
+  if (check_crc_ && !crc_is_right(fpdu)) return {.status = DeframeStatus::bad_crc};
+  unmarked_.resize(std::max(unmarked_.size(), fpdu_bytes(length)));
+  if (!remove_markers(position_, fpdu, unmarked_.data()))
+    return {.status = DeframeStatus::bad_marker};
+  return {.status = DeframeStatus::fpdu,
+          .ulpdu = ConstBytes(unmarked_).subspan(kLengthBytes, length),
           .consumed = whole};
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpa/fpdu.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "rdmap/stream.h"
@@ -33,7 +34,7 @@ std::vector<std::byte> send_of(std::string_view payload, rdmap::StreamSegment se
 
 rdmap::StreamReceiver::Result received(rdmap::StreamReceiver& receiver,
                                        const std::vector<std::byte>& fpdu) {
-  const mpa::Deframed deframed = mpa::deframe(fpdu, true);
+  const mpa::Deframed deframed = mpa::Deframer(true, false).next(fpdu);
   REQUIRE(deframed.status == mpa::DeframeStatus::fpdu);
   CHECK(deframed.consumed == fpdu.size());
   return receiver.accept(deframed.ulpdu);
@@ -94,4 +95,36 @@ TEST_CASE("a stream of FPDUs gives the segments of three Sends") {
   CHECK(fourth_result.segment.message_offset == 1);
   CHECK(copy(fourth_result.segment.payload) == text("abcd"));
   CHECK(receiver.at_message_start());
+}
+
+TEST_CASE("markers in an FPDU are laid out as RFC 5044 says") {
+  const auto plain = golden::fpdu_send();
+  const ConstBytes ulpdu = ConstBytes(plain).subspan(2, 22);
+  const auto marked = [&](uint64_t position) {
+    std::vector<std::byte> out(mpa::marked_fpdu_bytes(22));
+    out.resize(mpa::encode_marked_fpdu({&ulpdu, 1}, position, true, out));
+    return out;
+  };
+  CHECK(marked(0) == golden::fpdu_marker_first());
+  CHECK(marked(512) == golden::fpdu_marker_first());
+  CHECK(marked(504) == golden::fpdu_marker_inside());
+  CHECK(marked(488) == golden::fpdu_marker_before_crc());
+  // A marker that is due behind the CRC belongs to the next FPDU.
+  CHECK(marked(484) == plain);
+}
+
+TEST_CASE("FPDUs with markers are read as RFC 5044 lays them out") {
+  const auto plain = golden::fpdu_send();
+  const ConstBytes ulpdu = ConstBytes(plain).subspan(2, 22);
+  const auto reads = [&](const std::vector<std::byte>& fpdu, uint64_t position) {
+    mpa::Deframer deframer(true, true);
+    deframer.step(position);
+    const mpa::Deframed deframed = deframer.next(fpdu);
+    REQUIRE(deframed.status == mpa::DeframeStatus::fpdu);
+    return deframed.consumed == fpdu.size() && std::ranges::equal(deframed.ulpdu, ulpdu);
+  };
+  CHECK(reads(golden::fpdu_marker_first(), 0));
+  CHECK(reads(golden::fpdu_marker_inside(), 504));
+  CHECK(reads(golden::fpdu_marker_before_crc(), 488));
+  CHECK(reads(plain, 484));
 }

@@ -144,6 +144,51 @@ inline std::vector<std::byte> fpdu_second() {
       "bcd1cd47");  // CRC32C
 }
 
+/// fpdu_send() at the very beginning of a stream with markers.
+inline std::vector<std::byte> fpdu_marker_first() {
+  return hex(
+      "00000000"    // marker: reserved, FPDUPTR 0
+      "0016"        // ULPDU length 22
+      "41"          // T 0, L 1, reserved 0000, DV 01
+      "43"          // RV 01, reserved 00, opcode 3
+      "00000000"    // reserved (invalidate STag)
+      "00000000"    // QN
+      "00000001"    // MSN
+      "00000000"    // MO
+      "70696e67"    // "ping"
+      "22634dd4");  // CRC32C, of the marker too
+}
+
+/// fpdu_send() eight bytes before a marker is due.
+inline std::vector<std::byte> fpdu_marker_inside() {
+  return hex(
+      "0016"        // ULPDU length 22
+      "41"          // T 0, L 1, reserved 0000, DV 01
+      "43"          // RV 01, reserved 00, opcode 3
+      "00000000"    // reserved (invalidate STag)
+      "00000008"    // marker: reserved, FPDUPTR 8
+      "00000000"    // QN
+      "00000001"    // MSN
+      "00000000"    // MO
+      "70696e67"    // "ping"
+      "35d12b91");  // CRC32C
+}
+
+/// fpdu_send() such that a marker is due in front of its CRC.
+inline std::vector<std::byte> fpdu_marker_before_crc() {
+  return hex(
+      "0016"        // ULPDU length 22
+      "41"          // T 0, L 1, reserved 0000, DV 01
+      "43"          // RV 01, reserved 00, opcode 3
+      "00000000"    // reserved (invalidate STag)
+      "00000000"    // QN
+      "00000001"    // MSN
+      "00000000"    // MO
+      "70696e67"    // "ping"
+      "00000018"    // marker: reserved, FPDUPTR 24
+      "b3239720");  // CRC32C
+}
+
 /// An MPA Request that asks for CRCs and not for markers.
 inline std::vector<std::byte> mpa_request() {
   return hex(
@@ -171,6 +216,30 @@ inline std::vector<std::byte> mpa_reject() {
       "01"                                // revision
       "0002"                              // private data length
       "6e6f");                            // "no"
+}
+
+/// An MPA Request of revision 2 that offers peer-to-peer with all kinds of ready-to-receive message.
+inline std::vector<std::byte> mpa_request_enhanced() {
+  return hex(
+      "4d504120494420526571204672616d65"  // "MPA ID Req Frame"
+      "50"                                // M 0, C 1, R 0, S 1, reserved
+      "02"                                // revision
+      "0006"                              // private data length
+      "c010"                              // A 1, B 1, IRD 16
+      "c008"                              // C 1, D 1, ORD 8
+      "6869");                            // "hi"
+}
+
+/// An MPA Reply of revision 2 that wants a Write to be made ready.
+inline std::vector<std::byte> mpa_reply_enhanced() {
+  return hex(
+      "4d504120494420526570204672616d65"  // "MPA ID Rep Frame"
+      "10"                                // M 0, C 0, R 0, S 1, reserved
+      "02"                                // revision
+      "0005"                              // private data length
+      "8008"                              // A 1, B 0, IRD 8
+      "9234"                              // C 1, D 0, ORD 0x1234
+      "79");                              // "y"
 }
 
 }  // namespace diwarp::test::golden

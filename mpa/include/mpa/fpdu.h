@@ -54,7 +54,8 @@ size_t marked_fpdu_bytes(size_t ulpdu);
 /// Writes a whole FPDU with markers: the ULPDU is the pieces one behind the other, `position` the
 /// bytes of the stream before it (with markers). The CRC covers the markers inside. `out` must hold
 /// marked_fpdu_bytes(). Returns bytes written.
-size_t encode_marked_fpdu(std::span<const ConstBytes> ulpdu, uint64_t position, bool crc, Bytes out);
+size_t encode_marked_fpdu(std::span<const ConstBytes> ulpdu, uint64_t position, bool crc,
+                          Bytes out);
 
 enum class DeframeStatus : uint8_t {
   fpdu,        ///< `ulpdu` is whole and its CRC right (or CRCs are off)

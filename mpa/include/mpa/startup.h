@@ -3,35 +3,68 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "base/bytes.h"
 #include "diwarp/attributes.h"
 #include "diwarp/types.h"
 
 /// MPA's start-up frames (RFC 5044 section 7.1): key (16), flags (1), revision (1), private data
-/// length (2), private data.
+/// length (2), private data. With revision 2 the private data may begin with four bytes of enhanced
+/// data (RFC 6581 section 9).
 namespace diwarp::mpa {
 
 inline constexpr size_t kStartupHeaderBytes = 20;
 inline constexpr size_t kMaxPrivateData = diwarp::kMaxPrivateData;
-inline constexpr uint8_t kRevision = 1;
+inline constexpr size_t kEnhancedBytes = 4;
+inline constexpr size_t kMaxStartupBytes = kStartupHeaderBytes + kMaxPrivateData;
+inline constexpr uint8_t kHighestRevision = 2;
+
+/// The private data that is left to the application.
+constexpr size_t max_private_data(uint8_t revision) {
+  return revision >= 2 ? kMaxPrivateData - kEnhancedBytes : kMaxPrivateData;
+}
 
 enum class FrameKind : uint8_t { request, reply };
+
+/// A depth that is not negotiated (RFC 6581 section 9.1).
+inline constexpr uint16_t kNotNegotiated = 0x3fff;
+inline constexpr uint16_t kMaxDepth = kNotNegotiated - 1;
+
+/// Kinds of ready-to-receive message. A request names those that its sender can send, a reply those
+/// that its sender wants to have one of.
+struct ReadyKinds {
+  bool send = false;   ///< flag B
+  bool write = false;  ///< flag C
+  bool read = false;   ///< flag D
+  friend bool operator==(const ReadyKinds&, const ReadyKinds&) = default;
+};
+
+/// What revision 2 adds to a frame.
+struct Enhanced {
+  bool peer_to_peer = false;  ///< flag A
+  ReadyKinds ready = {};
+  uint16_t ird = 0;  ///< 14 bits
+  uint16_t ord = 0;  ///< 14 bits
+  friend bool operator==(const Enhanced&, const Enhanced&) = default;
+};
 
 struct StartupFrame {
   FrameKind kind = FrameKind::request;
   bool markers = false;  ///< M: the sender of this frame wants to receive markers
   bool crc = true;       ///< C
   bool reject = false;   ///< R: meaningful in replies only
-  uint8_t revision = kRevision;
-  ConstBytes private_data = {};
+  uint8_t revision = 1;
+  std::optional<Enhanced> enhanced = {};  ///< S; revision 2 only
+  ConstBytes private_data = {};           ///< without the enhanced data
 };
 
 enum class StartupStatus : uint8_t {
   ok,
-  incomplete,  ///< the bytes so far could be a frame
-  bad_key,     ///< not MPA, or the wrong kind of frame
-  bad_length,  ///< more than 512 bytes of private data announced
+  incomplete,    ///< the bytes so far could be a frame
+  bad_key,       ///< not MPA, or the wrong kind of frame
+  bad_length,    ///< more than 512 bytes of private data announced
+  bad_enhanced,  ///< enhanced data announced, but there is no room for it
 };
 
 struct ParsedStartup {
@@ -40,42 +73,16 @@ struct ParsedStartup {
   size_t consumed = 0;
 };
 
-/// Writes a frame; `out` must hold 20 + private_data.size() bytes. Returns bytes written.
+/// Bytes of the whole frame.
+size_t startup_bytes(const StartupFrame& frame);
+
+/// Writes a frame; `out` must hold startup_bytes(), which is at most kMaxStartupBytes. Returns
+/// bytes written.
 size_t encode(const StartupFrame& frame, Bytes out);
 
 /// Reads a frame of the expected kind from the front of `in`. A wrong key is told at its first
-/// wrong byte, so that a peer that is not MPA is not waited for.
+/// wrong byte, so that a peer that is not MPA is not waited for. Any revision is read; the enhanced
+/// data of revision 2 alone. A reject may announce enhanced data and have none.
 ParsedStartup parse_startup(ConstBytes in, FrameKind expected);
-
-/// What both sides know after the frames were exchanged.
-struct Agreement {
-  bool crc = true;
-  bool send_markers = false;     ///< the peer wants them
-  bool receive_markers = false;  ///< this side asked for them
-  uint8_t revision = 1;
-  uint16_t ord = 16;  ///< this side's Reads and atomics that may be outstanding
-  uint16_t ird = 16;  ///< and those of the peer that this side answers at a time
-  /// The initiator's first FPDU, which only makes the responder ready to send (RFC 6581 section 4).
-  ReadyToReceive ready = ReadyToReceive::none;
-};
-
-enum class AgreementFault : uint8_t {
-  none,
-  revision,  ///< the peer speaks another revision of MPA
-  markers,   ///< the peer wants markers, which this side does not send
-  rejected,  ///< the reply has the reject bit
-};
-
-struct AgreementResult {
-  AgreementFault fault = AgreementFault::none;
-  Agreement agreement = {};
-};
-
-/// The responder's view of a request (RFC 5044 section 7.1): CRC is used if either side asks. The
-/// first fault in the order revision, markers counts; the reject bit means nothing here.
-AgreementResult judge_request(const StartupFrame& request, bool local_crc);
-
-/// The initiator's view of the reply. The order of the faults is revision, rejected, markers.
-AgreementResult judge_reply(const StartupFrame& reply, bool local_crc);
 
 }  // namespace diwarp::mpa

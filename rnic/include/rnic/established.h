@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "llp/stream.h"
-#include "mpa/startup.h"
+#include "mpa/agreement.h"
 
 namespace diwarp::rnic {
 

@@ -9,7 +9,7 @@
 #include "diwarp/address.h"
 #include "diwarp/attributes.h"
 #include "llp/tcp.h"
-#include "mpa/startup.h"
+#include "mpa/agreement.h"
 
 namespace diwarp::rnic {
 

@@ -30,6 +30,11 @@ std::vector<std::byte> random_bytes(Random& random, size_t count) {
   return bytes;
 }
 
+/// A deframer without markers, which has no state.
+Deframed deframe(ConstBytes stream, bool check_crc) {
+  return Deframer(check_crc, false).next(stream);
+}
+
 std::vector<std::vector<std::byte>> golden_fpdus() {
   return {golden::fpdu_empty_send(), golden::fpdu_send(), golden::fpdu_pad_1(),
           golden::fpdu_solicited_pad_2(), golden::fpdu_first_pad_3()};

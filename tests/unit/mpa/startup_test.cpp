@@ -19,8 +19,15 @@ std::vector<std::byte> request_with(size_t private_data) {
   return out;
 }
 
-StartupFrame request() { return {.kind = FrameKind::request}; }
-StartupFrame reply() { return {.kind = FrameKind::reply}; }
+/// Revision 2 with enhanced data, so many bytes of private data announced and there.
+std::vector<std::byte> enhanced_frame(FrameKind kind, uint16_t announced, bool reject = false) {
+  std::vector<std::byte> out(20 + announced, std::byte{0x21});
+  encode({.kind = kind, .reject = reject, .revision = 2}, out);
+  out[16] |= std::byte{0x10};
+  out[18] = static_cast<std::byte>(announced >> 8);
+  out[19] = static_cast<std::byte>(announced & 0xff);
+  return out;
+}
 
 }  // namespace
 
@@ -104,59 +111,91 @@ TEST_CASE("reserved flags are not looked at") {
   CHECK_FALSE(parsed.frame.reject);
 }
 
-TEST_CASE("any revision is parsed and only revision 1 is agreed to") {
+TEST_CASE("any revision is parsed") {
   for (uint8_t revision : {uint8_t{0}, uint8_t{2}, uint8_t{255}}) {
     auto frame = golden::mpa_request();
     frame[17] = std::byte{revision};
     const ParsedStartup parsed = parse_startup(frame, FrameKind::request);
     REQUIRE(parsed.status == StartupStatus::ok);
     CHECK(parsed.frame.revision == revision);
-    CHECK(judge_request(parsed.frame, true).fault == AgreementFault::revision);
-
-    StartupFrame answer = reply();
-    answer.revision = revision;
-    CHECK(judge_reply(answer, true).fault == AgreementFault::revision);
+    CHECK_FALSE(parsed.frame.enhanced);
   }
-  CHECK(judge_request(request(), true).fault == AgreementFault::none);
-  CHECK(judge_reply(reply(), true).fault == AgreementFault::none);
 }
 
-TEST_CASE("a peer that wants markers is not agreed with") {
-  StartupFrame asks = request();
-  asks.markers = true;
-  CHECK(judge_request(asks, true).fault == AgreementFault::markers);
-  StartupFrame answers = reply();
-  answers.markers = true;
-  CHECK(judge_reply(answers, true).fault == AgreementFault::markers);
+TEST_CASE("only revision 2 has enhanced data") {
+  for (uint8_t revision : {uint8_t{0}, uint8_t{1}, uint8_t{3}, uint8_t{255}}) {
+    auto frame = golden::mpa_request_enhanced();
+    frame[17] = std::byte{revision};
+    const ParsedStartup parsed = parse_startup(frame, FrameKind::request);
+    REQUIRE(parsed.status == StartupStatus::ok);
+    CHECK_FALSE(parsed.frame.enhanced);
+    CHECK(parsed.frame.private_data.size() == 6);
+  }
 }
 
-TEST_CASE("a rejecting reply is a rejection whatever else it wants") {
-  StartupFrame answers = reply();
-  answers.reject = true;
-  CHECK(judge_reply(answers, true).fault == AgreementFault::rejected);
-  answers.markers = true;
-  CHECK(judge_reply(answers, true).fault == AgreementFault::rejected);
-  answers.revision = 2;
-  CHECK(judge_reply(answers, true).fault == AgreementFault::revision);
-}
-
-TEST_CASE("the reject bit means nothing in a request") {
-  StartupFrame asks = request();
-  asks.reject = true;
-  CHECK(judge_request(asks, true).fault == AgreementFault::none);
-}
-
-TEST_CASE("CRCs are used if either side asks") {
-  for (bool peer : {false, true}) {
-    for (bool local : {false, true}) {
-      StartupFrame asks = request();
-      asks.crc = peer;
-      CHECK(judge_request(asks, local).agreement.crc == (peer || local));
-      StartupFrame answers = reply();
-      answers.crc = peer;
-      CHECK(judge_reply(answers, local).agreement.crc == (peer || local));
+TEST_CASE("enhanced data comes and goes with any combination of its flags and depths") {
+  Random random(6581);
+  for (unsigned flags = 0; flags < 16; ++flags) {
+    for (uint16_t depth : std::initializer_list<uint16_t>{0, 1, 0x2aaa, 0x1555, 0x3ffe, 0x3fff}) {
+      const Enhanced enhanced{
+          .peer_to_peer = (flags & 8) != 0,
+          .ready = {.send = (flags & 4) != 0, .write = (flags & 2) != 0, .read = (flags & 1) != 0},
+          .ird = depth,
+          .ord = static_cast<uint16_t>(random.below(0x4000))};
+      const StartupFrame frame{
+          .kind = FrameKind::reply, .revision = 2, .enhanced = enhanced, .private_data = {}};
+      std::vector<std::byte> bytes(startup_bytes(frame));
+      REQUIRE(encode(frame, bytes) == 24);
+      const ParsedStartup parsed = parse_startup(bytes, FrameKind::reply);
+      REQUIRE(parsed.status == StartupStatus::ok);
+      CHECK(parsed.frame.enhanced == enhanced);
+      CHECK(parsed.frame.private_data.empty());
+      CHECK(parsed.consumed == 24);
     }
   }
+}
+
+TEST_CASE("enhanced data takes its four bytes from the 512 of private data") {
+  CHECK(max_private_data(1) == 512);
+  CHECK(max_private_data(2) == 508);
+  const auto frame = enhanced_frame(FrameKind::request, 512);
+  const ParsedStartup parsed = parse_startup(frame, FrameKind::request);
+  REQUIRE(parsed.status == StartupStatus::ok);
+  CHECK(parsed.frame.private_data.size() == 508);
+  CHECK(parsed.frame.private_data.data() == frame.data() + 24);
+  CHECK(parse_startup(enhanced_frame(FrameKind::request, 513), FrameKind::request).status ==
+        StartupStatus::bad_length);
+}
+
+TEST_CASE("an enhanced frame that comes byte by byte is incomplete until its last byte") {
+  const auto frame = golden::mpa_reply_enhanced();
+  for (size_t length = 0; length < frame.size(); ++length)
+    CHECK(parse_startup(ConstBytes(frame).first(length), FrameKind::reply).status ==
+          StartupStatus::incomplete);
+  CHECK(parse_startup(frame, FrameKind::reply).status == StartupStatus::ok);
+}
+
+TEST_CASE("enhanced data that has no room in the private data is refused at once") {
+  for (uint16_t announced : std::initializer_list<uint16_t>{0, 1, 2, 3}) {
+    const auto request = enhanced_frame(FrameKind::request, announced);
+    CHECK(parse_startup(ConstBytes(request).first(20), FrameKind::request).status ==
+          StartupStatus::bad_enhanced);
+    const auto reply = enhanced_frame(FrameKind::reply, announced);
+    CHECK(parse_startup(reply, FrameKind::reply).status == StartupStatus::bad_enhanced);
+  }
+}
+
+TEST_CASE("a reject may announce enhanced data and have none") {
+  for (uint16_t announced : std::initializer_list<uint16_t>{0, 3}) {
+    const auto reply = enhanced_frame(FrameKind::reply, announced, true);
+    const ParsedStartup parsed = parse_startup(reply, FrameKind::reply);
+    REQUIRE(parsed.status == StartupStatus::ok);
+    CHECK(parsed.frame.reject);
+    CHECK_FALSE(parsed.frame.enhanced);
+    CHECK(parsed.frame.private_data.size() == announced);
+  }
+  const auto request = enhanced_frame(FrameKind::request, 0, true);
+  CHECK(parse_startup(request, FrameKind::request).status == StartupStatus::bad_enhanced);
 }
 
 TEST_CASE("frames with random tails are judged within their bytes") {
@@ -169,7 +208,8 @@ TEST_CASE("frames with random tails are judged within their bytes") {
     const ParsedStartup parsed = parse_startup(frame, FrameKind::request);
     if (parsed.status != StartupStatus::ok) continue;
     REQUIRE(parsed.consumed <= frame.size());
-    REQUIRE(parsed.frame.private_data.size() == parsed.consumed - 20);
+    const size_t enhanced = parsed.frame.enhanced ? 4 : 0;
+    REQUIRE(parsed.frame.private_data.size() == parsed.consumed - 20 - enhanced);
     REQUIRE(parsed.frame.private_data.size() <= 512);
   }
 }

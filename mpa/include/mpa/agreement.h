@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "diwarp/attributes.h"
+#include "mpa/startup.h"
+
+/// What two sides agree to with their start-up frames (RFC 5044 section 7.1, RFC 6581).
+namespace diwarp::mpa {
+
+/// What both sides know after the frames were exchanged.
+struct Agreement {
+  bool crc = true;
+  bool send_markers = false;     ///< the peer wants them
+  bool receive_markers = false;  ///< this side asked for them
+  uint8_t revision = 1;
+  uint16_t ord = 16;  ///< this side's Reads and atomics that may be outstanding
+  uint16_t ird = 16;  ///< and those of the peer that this side answers at a time
+  /// The initiator's first FPDU, which only makes the responder ready to send (RFC 6581 section 4).
+  ReadyToReceive ready = ReadyToReceive::none;
+};
+
+/// What one side would like.
+struct Wishes {
+  bool crc = true;
+  bool markers = false;  ///< to receive them; what the peer wants is always given
+  uint16_t ord = 16;
+  uint16_t ird = 16;
+  uint8_t revision = 2;      ///< the initiator's; a responder takes the request's
+  bool peer_to_peer = true;  ///< the initiator's; a responder takes the request's
+};
+
+enum class AgreementFault : uint8_t {
+  none,
+  revision,           ///< the peer speaks another revision of MPA
+  rejected,           ///< the reply has the reject bit
+  not_enhanced,       ///< the reply lacks the enhanced data that the request had
+  insufficient_ird,   ///< the responder wants more Reads answered than was offered
+  no_matching_ready,  ///< the reply names no ready-to-receive message that was offered
+};
+
+/// The code of MPA's Terminate for the fault (RFC 6581 section 8); 0: none is sent.
+uint8_t terminate_code(AgreementFault fault);
+
+/// The request that says what is wished for. All kinds of ready-to-receive message are offered.
+StartupFrame make_request(const Wishes& wishes, ConstBytes private_data);
+
+/// Whether a request can be answered with anything but a reject.
+AgreementFault check_request(const StartupFrame& request);
+
+/// A reject of `request` that it understands: in its revision, or in the highest there is here.
+StartupFrame make_reject(const StartupFrame& request, ConstBytes private_data);
+
+struct Answer {
+  StartupFrame reply = {};  ///< without private data
+  Agreement agreement = {};
+};
+
+/// The responder's view of a request that passed check_request(). CRC is used if either side asks;
+/// the depths are the lower of what one side wants and the other gives, so the initiator may always
+/// lower its own and never has to raise anything. Of the kinds of ready-to-receive message that are
+/// offered, a Write is preferred, then a Read, then a Send; a Write is asked for if none is.
+Answer answer_request(const StartupFrame& request, const Wishes& wishes);
+
+struct AgreementResult {
+  AgreementFault fault = AgreementFault::none;
+  Agreement agreement = {};
+};
+
+/// The initiator's view of the reply to make_request(wishes). The first fault in AgreementFault's
+/// order counts. A responder that does not speak of peer-to-peer gets no ready-to-receive message.
+AgreementResult judge_reply(const StartupFrame& reply, const Wishes& wishes);
+
+}  // namespace diwarp::mpa

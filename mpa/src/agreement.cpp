@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpa/agreement.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace diwarp::mpa {
+namespace {
+
+// Of MPA (RFC 5044 section 8, RFC 6581 section 8).
+constexpr uint8_t kInsufficientIrd = 6;
+constexpr uint8_t kNoMatchingReady = 7;
+
+constexpr ReadyKinds kAllKinds{.send = true, .write = true, .read = true};
+
+/// A Read takes one of the initiator's outstanding ones.
+ReadyToReceive prefer(const ReadyKinds& kinds, bool may_read) {
+  if (kinds.write) return ReadyToReceive::write;
+  if (kinds.read && may_read) return ReadyToReceive::read;
+  return kinds.send ? ReadyToReceive::send : ReadyToReceive::none;
+}
+
+ReadyKinds kinds_of(ReadyToReceive ready) {
+  return {.send = ready == ReadyToReceive::send,
+          .write = ready == ReadyToReceive::write,
+          .read = ready == ReadyToReceive::read};
+}
+
+/// A depth that this side would have, as far as the peer's counterpart allows.
+uint16_t depth(uint16_t wish, uint16_t peer) {
+  return peer == kNotNegotiated ? wish : std::min(wish, peer);
+}
+
+/// What a reply says to a request's depth.
+uint16_t answered(uint16_t agreed, uint16_t peer) {
+  return peer == kNotNegotiated ? kNotNegotiated : agreed;
+}
+
+/// The kind that `request` has to send; none if it does not ask for peer-to-peer.
+ReadyToReceive choose(const Enhanced& request, uint16_t ird) {
+  if (!request.peer_to_peer) return ReadyToReceive::none;
+  const ReadyToReceive chosen = prefer(request.ready, ird != 0);
+  return chosen == ReadyToReceive::none ? ReadyToReceive::write : chosen;
+}
+
+/// Depths and the ready-to-receive message, of a reply with enhanced data.
+AgreementFault judge_enhanced(const Enhanced& reply, const Wishes& wishes, Agreement& agreement) {
+  if (reply.ord != kNotNegotiated && reply.ord > wishes.ird)
+    return AgreementFault::insufficient_ird;
+  agreement.ord = depth(wishes.ord, reply.ird);
+  agreement.ird = depth(wishes.ird, reply.ord);
+  if (!wishes.peer_to_peer || !reply.peer_to_peer) return AgreementFault::none;
+  agreement.ready = prefer(reply.ready, agreement.ord != 0);
+  return agreement.ready == ReadyToReceive::none ? AgreementFault::no_matching_ready
+                                                 : AgreementFault::none;
+}
+
+AgreementFault judge_basics(const StartupFrame& reply, const Wishes& wishes) {
+  if (reply.revision == 0 || reply.revision > wishes.revision) return AgreementFault::revision;
+  if (reply.reject) return AgreementFault::rejected;  // in a lower revision, too
+  if (reply.revision < wishes.revision) return AgreementFault::revision;
+  return wishes.revision == 2 && !reply.enhanced ? AgreementFault::not_enhanced
+                                                 : AgreementFault::none;
+}
+
+}  // namespace
+
+uint8_t terminate_code(AgreementFault fault) {
+  if (fault == AgreementFault::insufficient_ird) return kInsufficientIrd;
+  return fault == AgreementFault::no_matching_ready ? kNoMatchingReady : uint8_t{0};
+}
+
+StartupFrame make_request(const Wishes& wishes, ConstBytes private_data) {
+  StartupFrame request{.kind = FrameKind::request,
+                       .markers = wishes.markers,
+                       .crc = wishes.crc,
+                       .revision = wishes.revision,
+                       .private_data = private_data};
+  if (wishes.revision < 2) return request;
+  request.enhanced = {.peer_to_peer = wishes.peer_to_peer,
+                      .ready = wishes.peer_to_peer ? kAllKinds : ReadyKinds{},
+                      .ird = wishes.ird,
+                      .ord = wishes.ord};
+  return request;
+}
+
+AgreementFault check_request(const StartupFrame& request) {
+  assert(request.kind == FrameKind::request);
+  return request.revision == 0 || request.revision > kHighestRevision ? AgreementFault::revision
+                                                                      : AgreementFault::none;
+}
+
+StartupFrame make_reject(const StartupFrame& request, ConstBytes private_data) {
+  StartupFrame reply{.kind = FrameKind::reply,
+                     .crc = request.crc,
+                     .reject = true,
+                     .revision = std::clamp(request.revision, uint8_t{1}, kHighestRevision),
+                     .private_data = private_data};
+  if (request.enhanced) reply.enhanced = Enhanced{.peer_to_peer = request.enhanced->peer_to_peer};
+  return reply;
+}
+
+Answer answer_request(const StartupFrame& request, const Wishes& wishes) {
+  assert(check_request(request) == AgreementFault::none);
+  Answer answer;
+  Agreement& agreement = answer.agreement;
+  agreement = {.crc = request.crc || wishes.crc,
+               .send_markers = request.markers,
+               .receive_markers = wishes.markers,
+               .revision = request.revision,
+               .ord = wishes.ord,
+               .ird = wishes.ird};
+  answer.reply = {.kind = FrameKind::reply,
+                  .markers = wishes.markers,
+                  .crc = agreement.crc,
+                  .revision = request.revision};
+  if (!request.enhanced) return answer;
+  const Enhanced& peer = *request.enhanced;
+  agreement.ord = depth(wishes.ord, peer.ird);
+  agreement.ird = depth(wishes.ird, peer.ord);
+  agreement.ready = choose(peer, agreement.ird);
+  answer.reply.enhanced = Enhanced{.peer_to_peer = peer.peer_to_peer,
+                                   .ready = kinds_of(agreement.ready),
+                                   .ird = answered(agreement.ird, peer.ord),
+                                   .ord = answered(agreement.ord, peer.ird)};
+  return answer;
+}
+
+AgreementResult judge_reply(const StartupFrame& reply, const Wishes& wishes) {
+  assert(reply.kind == FrameKind::reply);
+  AgreementResult result;
+  result.fault = judge_basics(reply, wishes);
+  if (result.fault != AgreementFault::none) return result;
+  result.agreement = {.crc = reply.crc || wishes.crc,
+                      .send_markers = reply.markers,
+                      .receive_markers = wishes.markers,
+                      .revision = reply.revision,
+                      .ord = wishes.ord,
+                      .ird = wishes.ird};
+  if (reply.enhanced) result.fault = judge_enhanced(*reply.enhanced, wishes, result.agreement);
+  return result;
+}
+
+}  // namespace diwarp::mpa

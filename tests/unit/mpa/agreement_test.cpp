@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpa/agreement.h"
+
+#include <catch2/catch.hpp>
+
+#include "wire/hex.h"
+
+using namespace diwarp;
+using namespace diwarp::mpa;
+using namespace diwarp::test;
+
+namespace {
+
+StartupFrame request_1() { return {.kind = FrameKind::request, .revision = 1}; }
+
+StartupFrame request_2(Enhanced enhanced) {
+  return {.kind = FrameKind::request, .revision = 2, .enhanced = enhanced};
+}
+
+StartupFrame reply_1() { return {.kind = FrameKind::reply, .revision = 1}; }
+
+StartupFrame reply_2(Enhanced enhanced) {
+  return {.kind = FrameKind::reply, .revision = 2, .enhanced = enhanced};
+}
+
+Wishes first_revision() { return {.revision = 1}; }
+
+ReadyToReceive chosen(ReadyKinds offered, uint16_t ord = 1) {
+  return answer_request(request_2({.peer_to_peer = true, .ready = offered, .ird = 1, .ord = ord}),
+                        {})
+      .agreement.ready;
+}
+
+AgreementResult judged(ReadyKinds wanted, uint16_t responder_ird = 1) {
+  return judge_reply(reply_2({.peer_to_peer = true, .ready = wanted, .ird = responder_ird}), {});
+}
+
+}  // namespace
+
+TEST_CASE("a request of revision 1 or 2 can be answered, no other") {
+  for (unsigned revision = 0; revision < 256; ++revision) {
+    StartupFrame request = request_1();
+    request.revision = static_cast<uint8_t>(revision);
+    const bool known = revision == 1 || revision == 2;
+    CHECK((check_request(request) == AgreementFault::none) == known);
+  }
+}
+
+TEST_CASE("the reject bit means nothing in a request") {
+  StartupFrame request = request_1();
+  request.reject = true;
+  CHECK(check_request(request) == AgreementFault::none);
+}
+
+TEST_CASE("a reject is in the revision that the request had, or the nearest there is") {
+  StartupFrame request = request_1();
+  for (const auto& [asked, answered] :
+       {std::pair{0, 1}, std::pair{1, 1}, std::pair{2, 2}, std::pair{3, 2}, std::pair{255, 2}}) {
+    request.revision = static_cast<uint8_t>(asked);
+    const StartupFrame reply = make_reject(request, {});
+    CHECK(reply.kind == FrameKind::reply);
+    CHECK(reply.reject);
+    CHECK(reply.revision == answered);
+    CHECK_FALSE(reply.enhanced);
+  }
+}
+
+TEST_CASE("a reject of an enhanced request has enhanced data in front of its reason") {
+  const auto reason = text("no");
+  const StartupFrame reply =
+      make_reject(request_2({.peer_to_peer = true, .ird = 4, .ord = 4}), reason);
+  REQUIRE(reply.enhanced);
+  CHECK(reply.enhanced->peer_to_peer);
+  CHECK(copy(reply.private_data) == reason);
+}
+
+TEST_CASE("the responder answers in the initiator's revision") {
+  const Answer first = answer_request(request_1(), {});
+  CHECK(first.reply.kind == FrameKind::reply);
+  CHECK(first.reply.revision == 1);
+  CHECK_FALSE(first.reply.enhanced);
+  CHECK(first.agreement.revision == 1);
+  const Answer second = answer_request(request_2({}), {});
+  CHECK(second.reply.revision == 2);
+  CHECK(second.reply.enhanced);
+  CHECK(second.agreement.revision == 2);
+}
+
+TEST_CASE("revision 2 without enhanced data is answered without it") {
+  const StartupFrame request{.kind = FrameKind::request, .revision = 2};
+  const Answer answer = answer_request(request, {.ord = 3, .ird = 5});
+  CHECK(answer.reply.revision == 2);
+  CHECK_FALSE(answer.reply.enhanced);
+  CHECK(answer.agreement.ord == 3);
+  CHECK(answer.agreement.ird == 5);
+  CHECK(answer.agreement.ready == ReadyToReceive::none);
+}
+
+TEST_CASE("CRCs are used if either side asks") {
+  for (bool peer : {false, true}) {
+    for (bool local : {false, true}) {
+      StartupFrame request = request_1();
+      request.crc = peer;
+      const Answer answer = answer_request(request, {.crc = local});
+      CHECK(answer.agreement.crc == (peer || local));
+      CHECK(answer.reply.crc == (peer || local));
+      StartupFrame reply = reply_1();
+      reply.crc = peer;
+      const AgreementResult result = judge_reply(reply, {.crc = local, .revision = 1});
+      CHECK(result.agreement.crc == (peer || local));
+    }
+  }
+}
+
+TEST_CASE("each side gets markers if it asks, whatever the other does") {
+  for (bool peer : {false, true}) {
+    for (bool local : {false, true}) {
+      StartupFrame request = request_1();
+      request.markers = peer;
+      const Answer answer = answer_request(request, {.markers = local});
+      CHECK(answer.agreement.send_markers == peer);
+      CHECK(answer.agreement.receive_markers == local);
+      CHECK(answer.reply.markers == local);
+      StartupFrame reply = reply_1();
+      reply.markers = peer;
+      const AgreementResult result = judge_reply(reply, {.markers = local, .revision = 1});
+      CHECK(result.fault == AgreementFault::none);
+      CHECK(result.agreement.send_markers == peer);
+      CHECK(result.agreement.receive_markers == local);
+    }
+  }
+}
+
+TEST_CASE("the responder's depths are the lower of its wish and what the initiator gives") {
+  const Answer less = answer_request(request_2({.ird = 3, .ord = 5}), {.ord = 16, .ird = 16});
+  CHECK(less.agreement.ord == 3);
+  CHECK(less.agreement.ird == 5);
+  CHECK(less.reply.enhanced->ord == 3);
+  CHECK(less.reply.enhanced->ird == 5);
+  const Answer more = answer_request(request_2({.ird = 30, .ord = 50}), {.ord = 16, .ird = 8});
+  CHECK(more.agreement.ord == 16);
+  CHECK(more.agreement.ird == 8);
+  CHECK(more.reply.enhanced->ord == 16);
+  CHECK(more.reply.enhanced->ird == 8);
+}
+
+TEST_CASE("a depth that the initiator does not negotiate stays what this side wishes") {
+  const Answer answer =
+      answer_request(request_2({.ird = 0x3fff, .ord = 0x3fff}), {.ord = 7, .ird = 9});
+  CHECK(answer.agreement.ord == 7);
+  CHECK(answer.agreement.ird == 9);
+  CHECK(answer.reply.enhanced->ord == 0x3fff);
+  CHECK(answer.reply.enhanced->ird == 0x3fff);
+}
+
+TEST_CASE("the responder asks for a Write before a Read before a Send") {
+  CHECK(chosen({.send = true, .write = true, .read = true}) == ReadyToReceive::write);
+  CHECK(chosen({.write = true, .read = true}) == ReadyToReceive::write);
+  CHECK(chosen({.send = true, .read = true}) == ReadyToReceive::read);
+  CHECK(chosen({.read = true}) == ReadyToReceive::read);
+  CHECK(chosen({.send = true}) == ReadyToReceive::send);
+  CHECK(chosen({}) == ReadyToReceive::write);
+}
+
+TEST_CASE("no Read makes ready where the initiator may have none outstanding") {
+  CHECK(chosen({.send = true, .read = true}, 0) == ReadyToReceive::send);
+  CHECK(chosen({.read = true}, 0) == ReadyToReceive::write);
+}
+
+TEST_CASE("the reply names the one ready-to-receive message that was chosen") {
+  const ReadyKinds all{.send = true, .write = true, .read = true};
+  const Answer answer =
+      answer_request(request_2({.peer_to_peer = true, .ready = all, .ird = 1, .ord = 1}), {});
+  CHECK(answer.reply.enhanced->peer_to_peer);
+  CHECK(answer.reply.enhanced->ready == ReadyKinds{.write = true});
+}
+
+TEST_CASE("without peer-to-peer there is no ready-to-receive message, whatever is offered") {
+  const ReadyKinds all{.send = true, .write = true, .read = true};
+  const Answer answer = answer_request(request_2({.ready = all, .ird = 1, .ord = 1}), {});
+  CHECK(answer.agreement.ready == ReadyToReceive::none);
+  CHECK_FALSE(answer.reply.enhanced->peer_to_peer);
+  CHECK(answer.reply.enhanced->ready == ReadyKinds{});
+}
+
+TEST_CASE("a request says what is wished for") {
+  const auto data = text("data");
+  const StartupFrame first = make_request({.crc = false, .markers = true, .revision = 1}, data);
+  CHECK(first.revision == 1);
+  CHECK(first.markers);
+  CHECK_FALSE(first.crc);
+  CHECK_FALSE(first.enhanced);
+  CHECK(copy(first.private_data) == data);
+
+  const StartupFrame second = make_request({.ord = 3, .ird = 4}, data);
+  CHECK(second.revision == 2);
+  CHECK(second.crc);
+  CHECK(second.enhanced == Enhanced{.peer_to_peer = true,
+                                    .ready = {.send = true, .write = true, .read = true},
+                                    .ird = 4,
+                                    .ord = 3});
+  const StartupFrame plain = make_request({.ord = 3, .ird = 4, .peer_to_peer = false}, data);
+  CHECK(plain.enhanced == Enhanced{.ird = 4, .ord = 3});
+}
+
+TEST_CASE("a reply of another revision than asked for is a fault") {
+  StartupFrame reply = reply_1();
+  for (unsigned revision = 0; revision < 256; ++revision) {
+    reply.revision = static_cast<uint8_t>(revision);
+    CHECK((judge_reply(reply, first_revision()).fault == AgreementFault::none) == (revision == 1));
+    const AgreementFault second = judge_reply(reply, {}).fault;
+    CHECK((second == AgreementFault::revision) == (revision != 2));
+  }
+}
+
+TEST_CASE("a reject is a rejection in any revision up to the one asked for") {
+  StartupFrame reply = reply_1();
+  reply.reject = true;
+  CHECK(judge_reply(reply, first_revision()).fault == AgreementFault::rejected);
+  CHECK(judge_reply(reply, {}).fault == AgreementFault::rejected);
+  reply.markers = true;
+  CHECK(judge_reply(reply, {}).fault == AgreementFault::rejected);
+  reply.revision = 2;
+  CHECK(judge_reply(reply, {}).fault == AgreementFault::rejected);
+  CHECK(judge_reply(reply, first_revision()).fault == AgreementFault::revision);
+  reply.revision = 3;
+  CHECK(judge_reply(reply, {}).fault == AgreementFault::revision);
+}
+
+TEST_CASE("a reply to an enhanced request must be enhanced") {
+  const StartupFrame reply{.kind = FrameKind::reply, .revision = 2};
+  CHECK(judge_reply(reply, {}).fault == AgreementFault::not_enhanced);
+}
+
+TEST_CASE("the initiator lowers its ORD to the responder's IRD") {
+  const AgreementResult result =
+      judge_reply(reply_2({.ird = 2, .ord = 3}), {.ord = 16, .ird = 16, .peer_to_peer = false});
+  REQUIRE(result.fault == AgreementFault::none);
+  CHECK(result.agreement.ord == 2);
+  CHECK(result.agreement.ird == 3);
+  CHECK(judge_reply(reply_2({.ird = 99}), {.ord = 4, .peer_to_peer = false}).agreement.ord == 4);
+}
+
+TEST_CASE("a responder that wants more Reads than the initiator's IRD is told so") {
+  CHECK(judge_reply(reply_2({.ord = 17}), {.ird = 16}).fault == AgreementFault::insufficient_ird);
+  CHECK(judge_reply(reply_2({.ord = 16}), {.ird = 16, .peer_to_peer = false}).fault ==
+        AgreementFault::none);
+  CHECK(terminate_code(AgreementFault::insufficient_ird) == 6);
+}
+
+TEST_CASE("a depth that the responder does not negotiate stays what the initiator wishes") {
+  const AgreementResult result = judge_reply(reply_2({.ird = 0x3fff, .ord = 0x3fff}),
+                                             {.ord = 7, .ird = 9, .peer_to_peer = false});
+  REQUIRE(result.fault == AgreementFault::none);
+  CHECK(result.agreement.ord == 7);
+  CHECK(result.agreement.ird == 9);
+}
+
+TEST_CASE("the initiator sends a ready-to-receive message that the reply names") {
+  CHECK(judged({.write = true}).agreement.ready == ReadyToReceive::write);
+  CHECK(judged({.read = true}).agreement.ready == ReadyToReceive::read);
+  CHECK(judged({.send = true}).agreement.ready == ReadyToReceive::send);
+  CHECK(judged({.send = true, .write = true, .read = true}).agreement.ready ==
+        ReadyToReceive::write);
+  CHECK(judged({.send = true, .read = true}).agreement.ready == ReadyToReceive::read);
+  CHECK(judged({.send = true, .read = true}, 0).agreement.ready == ReadyToReceive::send);
+}
+
+TEST_CASE("a peer-to-peer reply without a ready-to-receive message that can be sent is a fault") {
+  CHECK(judged({}).fault == AgreementFault::no_matching_ready);
+  CHECK(judged({.read = true}, 0).fault == AgreementFault::no_matching_ready);
+  CHECK(terminate_code(AgreementFault::no_matching_ready) == 7);
+}
+
+TEST_CASE("no ready-to-receive message is sent unless both sides want peer-to-peer") {
+  const StartupFrame willing = reply_2({.peer_to_peer = true, .ready = {.write = true}, .ird = 1});
+  CHECK(judge_reply(willing, {.peer_to_peer = false}).agreement.ready == ReadyToReceive::none);
+  const AgreementResult plain = judge_reply(reply_2({.ready = {.write = true}, .ird = 1}), {});
+  CHECK(plain.fault == AgreementFault::none);
+  CHECK(plain.agreement.ready == ReadyToReceive::none);
+}
+
+TEST_CASE("faults that end the start-up without a Terminate have no code for one") {
+  for (AgreementFault fault : {AgreementFault::none, AgreementFault::revision,
+                               AgreementFault::rejected, AgreementFault::not_enhanced})
+    CHECK(terminate_code(fault) == 0);
+}
+
+TEST_CASE("what both sides agree to is the same, seen from either") {
+  for (bool crc : {false, true})
+    for (bool markers : {false, true})
+      for (uint8_t revision : {uint8_t{1}, uint8_t{2}})
+        for (bool peer_to_peer : {false, true})
+          for (uint16_t depth : std::initializer_list<uint16_t>{0, 1, 5, 16382}) {
+            const Wishes asks{.crc = crc,
+                              .markers = markers,
+                              .ord = depth,
+                              .ird = 4,
+                              .revision = revision,
+                              .peer_to_peer = peer_to_peer};
+            const Answer answer = answer_request(make_request(asks, {}), {.crc = false, .ord = 8});
+            const AgreementResult result = judge_reply(answer.reply, asks);
+            REQUIRE(result.fault == AgreementFault::none);
+            CHECK(result.agreement.crc == answer.agreement.crc);
+            CHECK(result.agreement.send_markers == answer.agreement.receive_markers);
+            CHECK(result.agreement.receive_markers == answer.agreement.send_markers);
+            CHECK(result.agreement.ready == answer.agreement.ready);
+            CHECK((result.agreement.ready != ReadyToReceive::none) ==
+                  (revision == 2 && peer_to_peer));
+            if (revision == 1) continue;
+            CHECK(result.agreement.ord == answer.agreement.ird);
+            CHECK(result.agreement.ird == answer.agreement.ord);
+          }
+}
