@@ -46,9 +46,6 @@ inline constexpr TerminateCode kBadMarker{2, 0, 3};
 inline constexpr TerminateCode kBadStartup{2, 0, 4};
 inline constexpr TerminateCode kMpaCatastrophic{2, 0, 5};
 inline constexpr TerminateCode kInsufficientIrd{2, 0, 6};
-inline constexpr TerminateCode kNoReadyToReceive{2, 0, 7};
-inline constexpr TerminateCode kMpaCatastrophic{2, 0, 5};
-inline constexpr TerminateCode kInsufficientIrd{2, 0, 6};
 inline constexpr TerminateCode kNoMatchingReady{2, 0, 7};
 }  // namespace fault
 
