@@ -17,7 +17,7 @@ std::vector<std::byte> encoded(const rdmap::StreamSegment& segment, bool with_cr
   std::vector<std::byte> out(mpa::fpdu_bytes(ulpdu));
   const Bytes bytes(out);
   mpa::encode_length(ulpdu, bytes);
-  CHECK(rdmap::encode_send_header(segment, bytes.subspan(2)) == 18);
+  CHECK(rdmap::encode_header(segment, bytes.subspan(2)) == 18);
   std::copy(segment.payload.begin(), segment.payload.end(), out.begin() + 20);
   Crc32c crc;
   crc.update(bytes.first(2 + ulpdu));
@@ -46,9 +46,9 @@ TEST_CASE("FPDUs of Sends with 0 to 3 bytes of padding are laid out as the RFCs 
   CHECK(send_of("ping", {.last = true, .msn = 1}) == golden::fpdu_send());
   CHECK(send_of("", {.last = true, .msn = 1}) == golden::fpdu_empty_send());
   CHECK(send_of("ABC", {.last = true, .msn = 1}) == golden::fpdu_pad_1());
-  CHECK(send_of("AB", {.solicited = true, .last = true, .msn = 2}) ==
+  CHECK(send_of("AB", {.opcode = rdmap::Opcode::send_solicited, .msn = 2}) ==
         golden::fpdu_solicited_pad_2());
-  CHECK(send_of("A", {.msn = 3}) == golden::fpdu_first_pad_3());
+  CHECK(send_of("A", {.last = false, .msn = 3}) == golden::fpdu_first_pad_3());
   CHECK(send_of("abcd", {.last = true, .msn = 3, .message_offset = 1}) == golden::fpdu_second());
 }
 
@@ -64,37 +64,37 @@ TEST_CASE("a stream of FPDUs gives the segments of three Sends") {
 
   const auto only = golden::fpdu_pad_1();
   const auto first_result = received(receiver, only);
-  REQUIRE(first_result.fault == rdmap::StreamFault::none);
+  REQUIRE_FALSE(first_result.fault);
   CHECK(first_result.segment.last);
-  CHECK_FALSE(first_result.segment.solicited);
+  CHECK(first_result.segment.opcode == rdmap::Opcode::send);
   CHECK(first_result.segment.msn == 1);
   CHECK(copy(first_result.segment.payload) == text("ABC"));
-  CHECK(receiver.at_message_start());
+  CHECK(receiver.at_send_start());
 
   const auto solicited = golden::fpdu_solicited_pad_2();
   const auto second_result = received(receiver, solicited);
-  REQUIRE(second_result.fault == rdmap::StreamFault::none);
-  CHECK(second_result.segment.solicited);
+  REQUIRE_FALSE(second_result.fault);
+  CHECK(second_result.segment.opcode == rdmap::Opcode::send_solicited);
   CHECK(second_result.segment.last);
   CHECK(second_result.segment.msn == 2);
   CHECK(copy(second_result.segment.payload) == text("AB"));
 
   const auto begin = golden::fpdu_first_pad_3();
   const auto third_result = received(receiver, begin);
-  REQUIRE(third_result.fault == rdmap::StreamFault::none);
+  REQUIRE_FALSE(third_result.fault);
   CHECK_FALSE(third_result.segment.last);
   CHECK(third_result.segment.message_offset == 0);
   CHECK(copy(third_result.segment.payload) == text("A"));
-  CHECK_FALSE(receiver.at_message_start());
+  CHECK_FALSE(receiver.at_send_start());
 
   const auto end = golden::fpdu_second();
   const auto fourth_result = received(receiver, end);
-  REQUIRE(fourth_result.fault == rdmap::StreamFault::none);
+  REQUIRE_FALSE(fourth_result.fault);
   CHECK(fourth_result.segment.last);
   CHECK(fourth_result.segment.msn == 3);
   CHECK(fourth_result.segment.message_offset == 1);
   CHECK(copy(fourth_result.segment.payload) == text("abcd"));
-  CHECK(receiver.at_message_start());
+  CHECK(receiver.at_send_start());
 }
 
 TEST_CASE("markers in an FPDU are laid out as RFC 5044 says") {
