@@ -12,8 +12,7 @@ namespace diwarp::ddp {
 namespace {
 
 constexpr size_t kLeastSlots = 64;
-constexpr Access kRemoteRights =
-    Access::remote_write | Access::remote_read | Access::remote_atomic;
+constexpr Access kRemoteRights = Access::remote_write | Access::remote_read | Access::remote_atomic;
 constexpr STag kKeyMask = (STag{1} << kStagKeyBits) - 1;
 
 /// Whether `length` bytes from `begin` on end within 64 bits.
@@ -59,8 +58,8 @@ void name_memory(Region& region, const MemoryBinding& binding) {
 
 struct STagTable::Entry {
   Region region;
-  uint32_t index = 0;   // immutable while published, as is the serial
-  uint64_t serial = 0;  // no other entry ever has it
+  uint32_t index = 0;                 // immutable while published, as is the serial
+  uint64_t serial = 0;                // no other entry ever has it
   uint64_t parent_serial = 0;         // of a valid window's parent
   std::atomic<uint32_t> windows = 0;  // valid ones that are bound to this
 };
@@ -68,8 +67,7 @@ struct STagTable::Entry {
 /// Open addressing with linear probing. At most half of the slots are ever taken (by entries or by
 /// `erased`), so each probe ends at an empty one. Indices are random and need no hash.
 struct STagTable::Slots {
-  explicit Slots(size_t capacity)
-      : mask(capacity - 1), slots(new std::atomic<Entry*>[capacity]()) {
+  explicit Slots(size_t capacity) : mask(capacity - 1), slots(new std::atomic<Entry*>[capacity]()) {
     assert(std::has_single_bit(capacity));
   }
 

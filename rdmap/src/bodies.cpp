@@ -109,9 +109,8 @@ AtomicRequest make_atomic_request(AtomicOperation operation, const AtomicOperand
     case AtomicOperation::fetch_add:
       return {.operation_code = kFetchAdd, .operand = operands.operand, .mask = operands.add_mask};
     case AtomicOperation::swap:
-      return {.operation_code = kCompareSwap,
-              .operand = operands.operand,
-              .mask = operands.swap_mask};
+      return {
+          .operation_code = kCompareSwap, .operand = operands.operand, .mask = operands.swap_mask};
     case AtomicOperation::compare_swap:
       break;
   }

@@ -88,8 +88,8 @@ StreamReceiver::Result StreamReceiver::accept(ConstBytes ulpdu) {
   return fault ? Result{.fault = fault} : result;
 }
 
-/// The rules of a queue: MSNs count up by one, and MO goes on where the last segment ended (RFC 5041
-/// section 5.3; a stream keeps the order).
+/// The rules of a queue: MSNs count up by one, and MO goes on where the last segment ended (RFC
+/// 5041 section 5.3; a stream keeps the order).
 Fault StreamReceiver::follow(const StreamSegment& segment) {
   const OpcodeFacts& facts = facts_of(segment.opcode);
   const bool on_send_queue = facts.queue_number == kSendQueue;
@@ -110,8 +110,8 @@ Fault StreamReceiver::follow(const StreamSegment& segment) {
   return {};
 }
 
-/// A tagged message is not cut by another one. An untagged one may come in between: DDP's two models
-/// are independent of each other, and a Terminate must get through.
+/// A tagged message is not cut by another one. An untagged one may come in between: DDP's two
+/// models are independent of each other, and a Terminate must get through.
 Fault StreamReceiver::follow_tagged(const StreamSegment& segment) {
   if (inside_tagged_ && segment.opcode != tagged_opcode_) return fault::kUnexpectedOpcode;
   inside_tagged_ = !segment.last;

@@ -27,8 +27,8 @@ constexpr uint8_t kLayerDdp = 1;
 constexpr uint8_t kTypeProtection = 1;
 constexpr uint8_t kTypeOperation = 2;
 
-/// Whether a Terminate with this code names the segment (RFC 5040 section 4.8). It does not where no
-/// segment is to blame, nor where the layout of its header is not known.
+/// Whether a Terminate with this code names the segment (RFC 5040 section 4.8). It does not where
+/// no segment is to blame, nor where the layout of its header is not known.
 bool names_segment(const TerminateCode& code) {
   if (code.layer == kLayerDdp) {
     return code.type != fault::kDdpCatastrophic.type && code != fault::kTaggedInvalidVersion &&
@@ -73,8 +73,7 @@ Extract extract(const TerminateCode& code, ConstBytes offending) {
 
 }  // namespace
 
-size_t encode_terminate(TerminateCode code, ConstBytes offending, Bytes out,
-                        size_t segment_bytes) {
+size_t encode_terminate(TerminateCode code, ConstBytes offending, Bytes out, size_t segment_bytes) {
   assert(out.size() >= kMaxTerminateUlpdu);
   assert(segment_bytes == 0 || segment_bytes >= offending.size());
   size_t at = encode_header({.opcode = Opcode::terminate, .msn = 1}, out);

@@ -39,7 +39,8 @@ constexpr size_t header_bytes(bool tagged) {
 /// number of bytes written.
 size_t encode(const Header& header, Bytes out);
 
-/// The version that the first octet tells, before anything else is believed; nothing if there is none.
+/// The version that the first octet tells, before anything else is believed; nothing if there is
+/// none.
 std::optional<uint8_t> peek_version(ConstBytes in);
 /// Whether the first octet says tagged; false if there is none.
 bool peek_tagged(ConstBytes in);

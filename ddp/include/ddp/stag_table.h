@@ -44,7 +44,7 @@ struct Region {
 enum class RegionFault : uint8_t {
   none,
   unknown_stag,
-  invalid,           ///< the entry is there, but names no memory now
+  invalid,  ///< the entry is there, but names no memory now
   wrong_domain,
   wrong_queue_pair,  ///< a window of another queue pair
   access,
@@ -64,12 +64,14 @@ RegionFault check_tagged(const Region* region, uint32_t protection_domain, uint3
 RegionFault check_local(const Region* region, uint32_t protection_domain, Access want,
                         const Sge& sge);
 
-/// The map from STags to regions, windows and fast registrations, shared by all engines of a device.
+/// The map from STags to regions, windows and fast registrations, shared by all engines of a
+/// device.
 ///
 /// Readers hold no lock; they hold the owner's quiescence section (the engine's baton). Writers
-/// (insert, erase) take a mutex, unpublish, and call `quiesce`, which returns only when every reader
-/// that may have seen the old state is done; only then is memory reused. `quiesce` is called without
-/// the mutex, from insert() (when the table grows) and erase(); never call these as a reader.
+/// (insert, erase) take a mutex, unpublish, and call `quiesce`, which returns only when every
+/// reader that may have seen the old state is done; only then is memory reused. `quiesce` is called
+/// without the mutex, from insert() (when the table grows) and erase(); never call these as a
+/// reader.
 ///
 /// Entries change (bind, register, invalidate) with the baton alone. Writers look at nothing but an
 /// entry's index, which never changes, until they have unpublished and quiesced. A window whose

@@ -38,10 +38,11 @@ struct OpcodeFacts {
   bool tagged;
   uint32_t queue_number;
   bool solicited;
-  bool invalidates;    ///< carries the STag to invalidate
-  bool one_segment;    ///< the whole message has this many bytes behind the DDP header, in one segment
-  size_t body_bytes;   ///< where one_segment; Terminate's vary (0)
-  bool on_datagrams;   ///< allowed on UD queue pairs
+  bool invalidates;  ///< carries the STag to invalidate
+  bool
+      one_segment;  ///< the whole message has this many bytes behind the DDP header, in one segment
+  size_t body_bytes;  ///< where one_segment; Terminate's vary (0)
+  bool on_datagrams;  ///< allowed on UD queue pairs
 };
 
 /// The facts of an opcode value as it stands on the wire; null for those not spoken here.

@@ -52,8 +52,9 @@ inline constexpr TerminateCode kNoMatchingReady{2, 0, 7};
 /// A Terminate as it came.
 struct Terminate {
   TerminateCode code;
-  ConstBytes ddp_header;    ///< of the offending segment; empty: not there
-  ConstBytes rdmap_header;  ///< of an offending request, what follows its DDP header; empty: not there
+  ConstBytes ddp_header;  ///< of the offending segment; empty: not there
+  ConstBytes
+      rdmap_header;  ///< of an offending request, what follows its DDP header; empty: not there
 };
 
 /// The longest Terminate ULPDU.

@@ -94,3 +94,13 @@ TEST_CASE("a header that is cut short is none") {
   }
   CHECK(decode(kUntaggedBytes));
 }
+
+TEST_CASE("version and model are told by the first octet alone") {
+  CHECK_FALSE(peek_version({}));
+  CHECK_FALSE(peek_tagged({}));
+  for (unsigned octet = 0; octet < 256; ++octet) {
+    const std::byte first[] = {static_cast<std::byte>(octet)};
+    CHECK(peek_version(first) == octet % 4);
+    CHECK(peek_tagged(first) == (octet >= 128));
+  }
+}

@@ -11,6 +11,7 @@ namespace {
 
 constexpr uint64_t kTop = UINT64_MAX;
 constexpr uint32_t kDomain = 5;
+constexpr uint32_t kQueuePair = 77;
 constexpr Access kWrite = Access::local_write | Access::remote_write;
 
 Region region_at(uint64_t base, uint64_t length, Access access = kWrite) {
@@ -18,7 +19,7 @@ Region region_at(uint64_t base, uint64_t length, Access access = kWrite) {
 }
 
 RegionFault tagged(const Region& region, uint64_t offset, uint64_t length) {
-  return check_tagged(&region, kDomain, Access::remote_write, offset, length);
+  return check_tagged(&region, kDomain, kQueuePair, Access::remote_write, offset, length);
 }
 
 }  // namespace
@@ -80,20 +81,23 @@ TEST_CASE("bytes that run over the end of 64 bits wrap") {
 TEST_CASE("the first fault of a tagged access is told") {
   const Region region = region_at(1000, 100, Access::local_write);
   const Access want = Access::remote_write;
-  CHECK(check_tagged(nullptr, kDomain, want, 0, 1) == RegionFault::unknown_stag);
-  CHECK(check_tagged(&region, kDomain + 1, want, 0, 1) == RegionFault::wrong_domain);
-  CHECK(check_tagged(&region, kDomain, want, 0, 1) == RegionFault::access);
-  CHECK(check_tagged(&region, kDomain, Access::local_write, 0, 1) == RegionFault::bounds);
-  CHECK(check_tagged(&region, kDomain, Access::local_write, 1000, 1) == RegionFault::none);
+  CHECK(check_tagged(nullptr, kDomain, kQueuePair, want, 0, 1) == RegionFault::unknown_stag);
+  CHECK(check_tagged(&region, kDomain + 1, kQueuePair, want, 0, 1) == RegionFault::wrong_domain);
+  CHECK(check_tagged(&region, kDomain, kQueuePair, want, 0, 1) == RegionFault::access);
+  CHECK(check_tagged(&region, kDomain, kQueuePair, Access::local_write, 0, 1) ==
+        RegionFault::bounds);
+  CHECK(check_tagged(&region, kDomain, kQueuePair, Access::local_write, 1000, 1) ==
+        RegionFault::none);
 }
 
 TEST_CASE("every right that is wanted must be there") {
   const Region both = region_at(0, 10, kWrite);
-  CHECK(check_tagged(&both, kDomain, kWrite, 0, 1) == RegionFault::none);
-  CHECK(check_tagged(&both, kDomain, Access::remote_read, 0, 1) == RegionFault::access);
-  CHECK(check_tagged(&both, kDomain, kWrite | Access::remote_read, 0, 1) == RegionFault::access);
+  CHECK(check_tagged(&both, kDomain, kQueuePair, kWrite, 0, 1) == RegionFault::none);
+  CHECK(check_tagged(&both, kDomain, kQueuePair, Access::remote_read, 0, 1) == RegionFault::access);
+  CHECK(check_tagged(&both, kDomain, kQueuePair, kWrite | Access::remote_read, 0, 1) ==
+        RegionFault::access);
   const Region none = region_at(0, 10, Access::none);
-  CHECK(check_tagged(&none, kDomain, Access::none, 0, 1) == RegionFault::none);
+  CHECK(check_tagged(&none, kDomain, kQueuePair, Access::none, 0, 1) == RegionFault::none);
 }
 
 TEST_CASE("an SGE must lie inside the memory of its region") {
@@ -129,4 +133,39 @@ TEST_CASE("the first fault of an SGE is told") {
 
 TEST_CASE("an SGE of no bytes needs no region") {
   CHECK(check_local(nullptr, kDomain, Access::local_write, {}) == RegionFault::none);
+}
+
+TEST_CASE("what is not valid may be used neither by a peer nor locally") {
+  std::array<std::byte, 10> memory{};
+  Region region = region_at(0, 10);
+  region.memory = memory.data();
+  region.valid = false;
+  const Sge sge{memory.data(), 1, 0};
+  CHECK(tagged(region, 0, 1) == RegionFault::invalid);
+  CHECK(check_tagged(&region, kDomain + 1, kQueuePair, kWrite, 0, 1) == RegionFault::invalid);
+  CHECK(check_local(&region, kDomain, Access::local_write, sge) == RegionFault::invalid);
+  region.valid = true;
+  CHECK(tagged(region, 0, 1) == RegionFault::none);
+  CHECK(check_local(&region, kDomain, Access::local_write, sge) == RegionFault::none);
+}
+
+TEST_CASE("a window is for its queue pair and not for local use") {
+  std::array<std::byte, 10> memory{};
+  Region window = region_at(0, 10);
+  window.memory = memory.data();
+  window.kind = EntryKind::window;
+  window.qp_number = kQueuePair;
+  const auto fault = [&](uint32_t qp_number, Access want) {
+    return check_tagged(&window, kDomain, qp_number, want, 0, 1);
+  };
+  CHECK(fault(kQueuePair, Access::remote_write) == RegionFault::none);
+  CHECK(fault(kQueuePair + 1, Access::remote_write) == RegionFault::wrong_queue_pair);
+  CHECK(fault(kQueuePair + 1, Access::remote_read) == RegionFault::wrong_queue_pair);
+  CHECK(fault(kQueuePair, Access::remote_read) == RegionFault::access);
+  CHECK(check_tagged(&window, kDomain + 1, kQueuePair + 1, Access::none, 0, 1) ==
+        RegionFault::wrong_domain);
+  const Sge sge{memory.data(), 1, 0};
+  CHECK(check_local(&window, kDomain, Access::none, sge) == RegionFault::access);
+  window.kind = EntryKind::fast_registration;
+  CHECK(check_local(&window, kDomain, Access::none, sge) == RegionFault::none);
 }

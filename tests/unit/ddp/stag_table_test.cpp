@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 #include <map>
+#include <system_error>
 
 #include "base/random.h"
 #include "unit/base/allocations.h"
@@ -38,7 +39,8 @@ TEST_CASE("a region is found under its STag until it is erased") {
   CHECK(region->protection_domain == 3);
   CHECK(region->base == 100);
   CHECK(region->length == 50);
-  CHECK(table.find(stag + 1) == nullptr);
+  CHECK(table.find(stag ^ 1) == nullptr);
+  CHECK(table.find(stag ^ 0x100) == nullptr);
 
   CHECK(table.erase(stag));
   CHECK(table.find(stag) == nullptr);
@@ -46,31 +48,52 @@ TEST_CASE("a region is found under its STag until it is erased") {
   CHECK(table.size() == 0);
 }
 
-TEST_CASE("STag 0 is never given and never found") {
-  STagTable table(no_readers, sequence({0, 0, 0, 42}));
+TEST_CASE("index 0 is never given and never found") {
+  STagTable table(no_readers, sequence({0, 0xFF, 1, 0x2A07}));
   CHECK(table.find(0) == nullptr);
   CHECK_FALSE(table.erase(0));
-  CHECK(table.insert({.stag = 7}) == 42);
+  CHECK(table.insert({.stag = 0x700}) == 0x2A07);
   CHECK(table.find(0) == nullptr);
   CHECK(table.find(7) == nullptr);
-  CHECK(table.erase(42));
+  CHECK(table.find(0x700) == nullptr);
+  CHECK(table.erase(0x2A07));
   CHECK(table.find(0) == nullptr);
   CHECK_FALSE(table.erase(0));
+  CHECK_FALSE(table.erase(7));
 }
 
-TEST_CASE("an STag in use is not given again") {
-  STagTable table(no_readers, sequence({9, 9, 9, 10, 9, 10, 11, 9}));
-  CHECK(table.insert({}) == 9);
-  CHECK(table.insert({}) == 10);
-  CHECK(table.insert({}) == 11);
-  CHECK(table.erase(9));
-  CHECK(table.insert({}) == 9);
+TEST_CASE("an index in use is not given again, whatever the key") {
+  STagTable table(no_readers, sequence({0x901, 0x901, 0x902, 0xA01, 0x9FF, 0xA00, 0xB01, 0x903}));
+  CHECK(table.insert({}) == 0x901);
+  CHECK(table.insert({}) == 0xA01);
+  CHECK(table.insert({}) == 0xB01);
+  CHECK(table.erase(0x901));
+  CHECK(table.insert({}) == 0x903);
+}
+
+TEST_CASE("a stale key finds nothing, but the entry can be erased by any key") {
+  STagTable table(no_readers, sequence({0x901}));
+  CHECK(table.insert({}) == 0x901);
+  for (STag key = 0; key < 256; ++key) CHECK((table.find(0x900 | key) != nullptr) == (key == 1));
+  CHECK(table.erase(0x955));
+  CHECK(table.find(0x901) == nullptr);
+}
+
+TEST_CASE("a full table refuses entries until one is erased") {
+  STagTable table(no_readers, seeded(4), 3);
+  const STag first = table.insert({});
+  table.insert({});
+  table.insert({});
+  CHECK_THROWS_AS(table.insert({}), std::system_error);
+  CHECK(table.size() == 3);
+  CHECK(table.erase(first));
+  CHECK(table.find(table.insert({})) != nullptr);
 }
 
 TEST_CASE("STags that fall into the same slot are told apart") {
-  // Every one ends in the same bits, whatever the size of the table.
+  // Every index ends in the same bits, whatever the size of the table.
   std::vector<uint32_t> values;
-  for (uint32_t i = 1; i <= 40; ++i) values.push_back(i << 20 | 0x3F);
+  for (uint32_t i = 1; i <= 40; ++i) values.push_back(i << 20 | 0x3F00);
   STagTable table(no_readers, sequence(values));
   for (uint32_t i = 0; i < 40; ++i) CHECK(table.insert({.base = i}) == values[i]);
   for (uint32_t i = 0; i < 40; i += 2) CHECK(table.erase(values[i]));
@@ -84,7 +107,7 @@ TEST_CASE("STags that fall into the same slot are told apart") {
 
 TEST_CASE("a table under random inserts and erasures equals a map") {
   Random random(77);
-  STagTable table(no_readers, [&] { return static_cast<uint32_t>(random.below(3000)); });
+  STagTable table(no_readers, [&] { return static_cast<uint32_t>(random.below(3000)) << 8; });
   std::map<STag, uint64_t> model;
   for (uint64_t step = 0; step < 20000; ++step) {
     // Grows to a thousand, shrinks to a few, grows again.
@@ -94,10 +117,10 @@ TEST_CASE("a table under random inserts and erasures equals a map") {
       REQUIRE(stag != 0);
       REQUIRE(model.emplace(stag, step).second);
     } else {
-      const auto stag = static_cast<STag>(random.below(3000));
+      const auto stag = static_cast<STag>(random.below(3000)) << 8;
       REQUIRE(table.erase(stag) == (model.erase(stag) != 0));
     }
-    const auto asked = static_cast<STag>(random.below(3000));
+    const auto asked = static_cast<STag>(random.below(3000)) << 8;
     const Region* region = table.find(asked);
     const auto known = model.find(asked);
     REQUIRE((region != nullptr) == (known != model.end()));

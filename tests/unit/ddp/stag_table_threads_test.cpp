@@ -92,3 +92,72 @@ TEST_CASE("readers find intact regions while writers insert, erase and grow the 
   for (const auto& stag : published) live += stag.load() != 0 ? 1 : 0;
   CHECK(table.size() == live);
 }
+
+TEST_CASE("an engine binds and invalidates windows while others erase them and their regions") {
+  constexpr uint32_t kDomain = 1;
+  constexpr uint32_t kQueuePair = 2;
+  constexpr Access kBindable = Access::local_write | Access::window_bind;
+  Sections sections;
+  std::atomic<uint32_t> draws{1};
+  STagTable table([&] { sections.wait(); }, [&] { return draws.fetch_add(1) * 2654435761u; });
+  std::array<std::byte, 64> memory{};
+  std::array<std::atomic<STag>, 8> regions{};
+  std::array<std::atomic<STag>, 8> windows{};
+  const auto add = [&](bool region) {
+    return table.insert({.protection_domain = kDomain,
+                         .access = region ? kBindable : Access::none,
+                         .memory = region ? memory.data() : nullptr,
+                         .length = region ? memory.size() : 0,
+                         .kind = region ? EntryKind::region : EntryKind::window});
+  };
+  for (auto& stag : regions) stag.store(add(true));
+  for (auto& stag : windows) stag.store(add(false));
+  std::atomic<bool> done{false};
+  std::atomic<bool> engine_runs{false};
+  std::atomic<uint64_t> bound{0};
+
+  std::thread engine([&] {
+    Random random(1);
+    while (!done.load()) {
+      sections.enter(0);
+      for (int i = 0; i < 20; ++i) {
+        const STag window = windows[random.below(windows.size())].load();
+        const STag region = regions[random.below(regions.size())].load();
+        const MemoryBinding binding{.stag = window,
+                                    .region = region,
+                                    .address = memory.data(),
+                                    .length = 8,
+                                    .access = Access::remote_write};
+        if (table.bind(binding, kDomain, kQueuePair) == RegionFault::none) bound.fetch_add(1);
+        if (random.chance(0.5)) table.invalidate(window, kDomain, kQueuePair, false);
+      }
+      sections.leave(0);
+      engine_runs.store(true);
+      std::this_thread::yield();
+    }
+  });
+  std::vector<std::thread> writers;
+  for (const bool region : {false, true}) {
+    writers.emplace_back([&, region] {
+      Random random(region ? 10 : 11);
+      while (!engine_runs.load()) std::this_thread::yield();
+      auto& stags = region ? regions : windows;
+      for (int round = 0; round < 3000; ++round) {
+        auto& stag = stags[random.below(stags.size())];
+        const STag old = stag.load();
+        stag.store(add(region));
+        table.erase(old);
+      }
+    });
+  }
+  for (std::thread& writer : writers) writer.join();
+  done.store(true);
+  engine.join();
+
+  CHECK(bound.load() > 0);
+  for (auto& stag : windows) CHECK(table.erase(stag.load()));
+  for (auto& stag : regions) {  // every count went back to zero
+    CHECK(table.invalidate(stag.load(), kDomain, kQueuePair, false) == RegionFault::none);
+  }
+  CHECK(table.size() == regions.size());
+}

@@ -2,45 +2,66 @@
 #include "rdmap/opcodes.h"
 
 #include <catch2/catch.hpp>
+#include <string>
 
 using namespace diwarp::rdmap;
 
-TEST_CASE("the opcodes spoken here have the facts of RFC 5040") {
-  const OpcodeFacts* send = find_opcode(3);
-  REQUIRE(send != nullptr);
-  CHECK(send->opcode == Opcode::send);
-  CHECK_FALSE(send->tagged);
-  CHECK(send->queue_number == 0);
-  CHECK_FALSE(send->solicited);
-  CHECK(send->on_datagrams);
+namespace {
 
-  const OpcodeFacts* solicited = find_opcode(5);
-  REQUIRE(solicited != nullptr);
-  CHECK(solicited->opcode == Opcode::send_solicited);
-  CHECK_FALSE(solicited->tagged);
-  CHECK(solicited->queue_number == 0);
-  CHECK(solicited->solicited);
-  CHECK(solicited->on_datagrams);
+/// RFC 5040 figure 4 and RFC 7306 figure 2, and the lengths of the figures of the messages.
+struct Expected {
+  uint8_t value;
+  bool tagged;
+  uint32_t queue_number;
+  bool solicited;
+  bool invalidates;
+  size_t body_bytes;
+};
+constexpr Expected kExpected[] = {
+    {0, true, 0, false, false, 0},     // RDMA Write
+    {1, false, 1, false, false, 28},   // RDMA Read Request
+    {2, true, 0, false, false, 0},     // RDMA Read Response
+    {3, false, 0, false, false, 0},    // Send
+    {4, false, 0, false, true, 0},     // Send with Invalidate
+    {5, false, 0, true, false, 0},     // Send with Solicited Event
+    {6, false, 0, true, true, 0},      // Send with Solicited Event and Invalidate
+    {7, false, 2, false, false, 0},    // Terminate
+    {8, false, 0, false, false, 8},    // Immediate Data
+    {9, false, 0, true, false, 8},     // Immediate Data with Solicited Event
+    {10, false, 1, false, false, 52},  // Atomic Request
+    {11, false, 3, false, false, 12},  // Atomic Response
+};
 
-  const OpcodeFacts* terminate = find_opcode(7);
-  REQUIRE(terminate != nullptr);
-  CHECK(terminate->opcode == Opcode::terminate);
-  CHECK_FALSE(terminate->tagged);
-  CHECK(terminate->queue_number == 2);
-  CHECK_FALSE(terminate->on_datagrams);
+}  // namespace
+
+TEST_CASE("the opcodes have the facts of RFC 5040 and RFC 7306") {
+  for (const Expected& expected : kExpected) {
+    CAPTURE(+expected.value);
+    const OpcodeFacts* facts = find_opcode(expected.value);
+    REQUIRE(facts != nullptr);
+    CHECK(static_cast<uint8_t>(facts->opcode) == expected.value);
+    CHECK(facts->tagged == expected.tagged);
+    CHECK(facts->queue_number == expected.queue_number);
+    CHECK(facts->solicited == expected.solicited);
+    CHECK(facts->invalidates == expected.invalidates);
+    CHECK(facts->body_bytes == expected.body_bytes);
+    CHECK(facts->one_segment == (expected.body_bytes != 0 || expected.value == 7));
+    CHECK(facts->on_datagrams == (expected.value == 3 || expected.value == 5));
+    CHECK_FALSE(facts->name.empty());
+  }
 }
 
 TEST_CASE("no other opcode is known") {
-  for (int value = 0; value < 256; ++value) {
-    if (value == 3 || value == 5 || value == 7) continue;
+  for (int value = 12; value < 256; ++value) {
     CHECK(find_opcode(static_cast<uint8_t>(value)) == nullptr);
   }
 }
 
 TEST_CASE("RDMAP's control octet has the version on top and the opcode below") {
+  CHECK(control_octet(Opcode::rdma_write) == 0x40);
   CHECK(control_octet(Opcode::send) == 0x43);
-  CHECK(control_octet(Opcode::send_solicited) == 0x45);
   CHECK(control_octet(Opcode::terminate) == 0x47);
+  CHECK(control_octet(Opcode::atomic_response) == 0x4B);
   CHECK(version_of(0xBA) == 2);
   CHECK(reserved_of(0xBA) == 3);
   CHECK(opcode_of(0xBA) == 10);
