@@ -6,6 +6,7 @@
 
 #include "diwarp/error.h"
 #include "rnic/device.h"
+#include "rnic/waiting.h"
 
 namespace diwarp::rnic {
 
@@ -24,10 +25,6 @@ uint32_t checked_entries(uint32_t entries) {
 constexpr Duration kLongestSleep = std::chrono::hours(1);
 /// In manual mode another thread may have stepped the engine and left nothing to see in the poller.
 constexpr Duration kManualSleep = std::chrono::milliseconds(10);
-
-Time deadline_after(Time now, Duration timeout) {
-  return timeout < Duration::zero() || timeout > Time::max() - now ? Time::max() : now + timeout;
-}
 
 }  // namespace
 
@@ -98,7 +95,8 @@ CompletionQueue::~CompletionQueue() {
 
 bool CompletionQueue::has_room() {
   if (ring_.size() < entries_) return true;
-  stalled_.store(true);
+  if (!stalled_.exchange(true))
+    device_->raise({.type = AsyncEventType::cq_overflow, .context = context_});
   return ring_.size() < entries_;  // polled just now, by someone who did not see the mark
 }
 

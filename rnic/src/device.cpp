@@ -9,6 +9,7 @@
 #include "llp/udp.h"
 #include "llp/uring.h"
 #include "rnic/control.h"
+#include "rnic/event_queue.h"
 #include "rnic/work_queue.h"
 
 namespace diwarp::rnic {
@@ -62,6 +63,21 @@ void Device::return_number(uint32_t number) {
   numbers_.erase(number);
 }
 
+void Device::raise(const AsyncEvent& event) {
+  const std::lock_guard lock(events_mutex_);
+  for (EventQueue* queue : event_queues_) queue->raise(event);
+}
+
+void Device::add_event_queue(EventQueue& queue) {
+  const std::lock_guard lock(events_mutex_);
+  event_queues_.push_back(&queue);
+}
+
+void Device::remove_event_queue(EventQueue& queue) {
+  const std::lock_guard lock(events_mutex_);
+  std::erase(event_queues_, &queue);
+}
+
 DeviceAttributes Device::query() const {
   DeviceAttributes attributes;
   attributes.address = address_;
@@ -80,26 +96,51 @@ DeviceAttributes Device::query() const {
   return attributes;
 }
 
-MemoryRegion::MemoryRegion(std::shared_ptr<ProtectionDomain> domain, std::span<std::byte> memory,
-                           Access access, std::optional<uint64_t> base)
+SteeringTag::SteeringTag(std::shared_ptr<ProtectionDomain> domain, ddp::Region region)
     : domain_(std::move(domain)) {
+  region.protection_domain = domain_->number();
+  stag_ = domain_->device()->regions().insert(region);
+}
+
+SteeringTag::~SteeringTag() { domain_->device()->regions().erase(stag_); }
+
+bool SteeringTag::valid() const {
+  Device& device = *domain_->device();
+  return device.engine().exclusively([&] {
+    const ddp::Region* entry = device.regions().find(stag_);
+    return entry != nullptr && entry->valid;
+  });
+}
+
+namespace {
+
+ddp::Region checked_region(std::span<std::byte> memory, Access access,
+                           std::optional<uint64_t> base) {
   if (memory.data() == nullptr && !memory.empty())
     throw Error(make_error_code(Errc::invalid_argument),
                 "A memory region needs memory: the address is null and the length is not 0");
-  if (grants(access, Access::remote_write) && !grants(access, Access::local_write))
+  const bool peers_write =
+      (access & (Access::remote_write | Access::remote_atomic)) != Access::none;
+  if (peers_write && !grants(access, Access::local_write))
     throw Error(make_error_code(Errc::invalid_argument),
                 "A region that peers may write must be writable locally too: add local_write");
-  region_.protection_domain = domain_->number();
-  region_.access = access;
-  region_.memory = memory.data();
-  region_.length = memory.size();
-  region_.base = base.value_or(reinterpret_cast<uintptr_t>(memory.data()));
-  if (region_.base + region_.length < region_.base)
+  ddp::Region region;
+  region.access = access;
+  region.memory = memory.data();
+  region.length = memory.size();
+  region.base = base.value_or(reinterpret_cast<uintptr_t>(memory.data()));
+  if (region.base + region.length < region.base)
     throw Error(make_error_code(Errc::invalid_argument),
                 "The region's tagged offsets would pass 2^64; choose a lower base");
-  region_.stag = domain_->device()->regions().insert(region_);
+  return region;
 }
 
-MemoryRegion::~MemoryRegion() { domain_->device()->regions().erase(region_.stag); }
+}  // namespace
+
+MemoryRegion::MemoryRegion(std::shared_ptr<ProtectionDomain> domain, std::span<std::byte> memory,
+                           Access access, std::optional<uint64_t> base)
+    : region_(checked_region(memory, access, base)), tag_(std::move(domain), region_) {
+  region_.stag = tag_.stag();
+}
 
 }  // namespace diwarp::rnic

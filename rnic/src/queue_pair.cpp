@@ -13,14 +13,14 @@
 
 namespace diwarp::rnic {
 
-namespace {
-
 void check_range(const char* what, uint32_t value, uint32_t lowest, uint32_t highest) {
   if (value >= lowest && value <= highest) return;
   throw Error(make_error_code(Errc::invalid_argument),
               std::string(what) + " must be from " + std::to_string(lowest) + " to " +
                   std::to_string(highest) + ", not " + std::to_string(value));
 }
+
+namespace {
 
 const QueuePairCapacity& checked(const QueuePairCapacity& capacity) {
   check_range("max_send_wr", capacity.max_send_wr, 1, kMaxQueueDepth);
@@ -42,16 +42,28 @@ const std::shared_ptr<CompletionQueue>& checked(const std::shared_ptr<Completion
   return cq;
 }
 
+const std::shared_ptr<SharedReceiveQueue>& checked(const std::shared_ptr<SharedReceiveQueue>& srq,
+                                                   const ProtectionDomain& domain) {
+  if (srq && srq->domain().get() != &domain)
+    throw Error(make_error_code(Errc::invalid_argument),
+                "The shared receive queue belongs to another protection domain");
+  return srq;
+}
+
 }  // namespace
 
 QueuePair::QueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePairInit& init)
     : sends_(checked(init.capacity), init.signal_all),
-      receives_(init.capacity),
       type_(init.type),
       domain_(std::move(domain)),
       send_cq_(checked(init.send_cq.impl(), *domain_->device())),
       recv_cq_(checked(init.recv_cq.impl(), *domain_->device())),
       capacity_(init.capacity),
+      srq_(checked(init.srq.impl(), *domain_)),
+      own_receives_(srq_ ? nullptr
+                         : std::make_unique<ReceiveQueue>(init.capacity.max_recv_wr,
+                                                          init.capacity.max_recv_sge)),
+      receives_(srq_ ? srq_->queue() : *own_receives_),
       engine_(domain_->device()->engine()) {
   device()->count_queue_pair(1);
 }
@@ -62,7 +74,7 @@ std::error_code QueuePair::post_send(const SendWorkRequest& request) noexcept {
   if (const std::error_code error = check_send(request)) return error;
   {
     const std::lock_guard lock(sends_.lock());
-    if (state() != QpState::rts) return Errc::invalid_state;
+    if (!may_post_sends(state())) return Errc::invalid_state;
     if (const std::error_code error = sends_.post(request)) return error;
   }
   engine_.notify(*this);
@@ -70,10 +82,12 @@ std::error_code QueuePair::post_send(const SendWorkRequest& request) noexcept {
 }
 
 std::error_code QueuePair::post_recv(const ReceiveWorkRequest& request) noexcept {
+  if (srq_) return Errc::unsupported_operation;
   {
     const std::lock_guard lock(receives_.lock());
     const QpState now = state();
-    if (now != QpState::init && now != QpState::rts) return Errc::invalid_state;
+    if (now == QpState::reset || now == QpState::closing || now == QpState::error)
+      return Errc::invalid_state;
     if (const std::error_code error = receives_.post(request)) return error;
   }
   // Exchanges on both sides: either this one sees the wish, or await_receive() sees the receive.
@@ -82,8 +96,38 @@ std::error_code QueuePair::post_recv(const ReceiveWorkRequest& request) noexcept
 }
 
 bool QueuePair::await_receive() {
-  awaits_receive_.exchange(true);
+  if (srq_)
+    srq_->await(*this);
+  else
+    awaits_receive_.exchange(true);
   return receives_.peek() != nullptr;
+}
+
+WcStatus QueuePair::do_local(const SendEntry& entry) {
+  const auto* binding = std::get_if<MemoryBinding>(&entry.operands);
+  ddp::RegionFault found = ddp::RegionFault::none;
+  if (entry.opcode == WrOpcode::local_invalidate)
+    found = regions().invalidate(entry.invalidate_stag, domain_->number(), number(), false);
+  else if (entry.opcode == WrOpcode::bind_window)
+    found = regions().bind(*binding, domain_->number(), number());
+  else
+    found = regions().register_memory(*binding, domain_->number());
+  return found == ddp::RegionFault::none ? WcStatus::success : WcStatus::window_bind_error;
+}
+
+ReceiveEntry* QueuePair::take_receive() {
+  ReceiveEntry* entry = receives_.take();
+  if (entry != nullptr && srq_) srq_->taken();
+  return entry;
+}
+
+void QueuePair::complete_receive(ReceiveEntry& entry, WorkCompletion completion) {
+  completion.qp_number = number();
+  done_receives_.add(entry, completion);
+}
+
+void QueuePair::raise(AsyncEventType type, std::optional<TerminateInfo> terminate) {
+  device()->raise({.type = type, .qp_number = number(), .terminate = std::move(terminate)});
 }
 
 void QueuePair::modify(QpState to) {
@@ -101,7 +145,8 @@ void QueuePair::modify(QpState to) {
     if (to != QpState::reset) return;
     const std::scoped_lock locks(sends_.lock(), receives_.lock());
     sends_.clear();
-    receives_.clear();
+    done_receives_.clear(receives_);
+    if (own_receives_) own_receives_->clear();
   });
 }
 
@@ -115,27 +160,37 @@ void QueuePair::enter_error() {
   set_state(QpState::error);
   on_state(QpState::error);
   sends_.flush();
-  receives_.flush(number());
+  if (own_receives_) flush_receives();
   if (!report()) engine_.stall(*this);
+  if (srq_) raise(AsyncEventType::last_wqe_reached);
+}
+
+void QueuePair::retire() {
+  engine_.detach(*this);
+  static_cast<ListNode<SrqWaitTag>&>(*this).unlink();
+  done_receives_.clear(receives_);
+}
+
+void QueuePair::flush_receives() {
+  WorkCompletion flushed;
+  flushed.status = WcStatus::wr_flush_error;
+  flushed.opcode = WcOpcode::recv;
+  while (ReceiveEntry* entry = own_receives_->take()) complete_receive(*entry, flushed);
 }
 
 bool QueuePair::report() {
   const bool sends_reported = sends_.report(*send_cq_, number());
-  return receives_.report(*recv_cq_) && sends_reported;
+  return done_receives_.report(*recv_cq_, receives_) && sends_reported;
 }
 
 bool QueuePair::may_send(const SendEntry& entry) const {
   return has_flag(entry.flags, SendFlags::inline_data) || check_sges(entry.sges, Access::none);
 }
 
-bool QueuePair::may_receive(const ReceiveEntry& entry) const {
-  return check_sges(entry.sges, Access::local_write);
-}
-
 bool QueuePair::check_sges(std::span<const Sge> sges, Access want) const {
   return std::all_of(sges.begin(), sges.end(), [&](const Sge& sge) {
     if (sge.length == 0) return true;
-    const ddp::Region* region = device()->regions().find(sge.lkey);
+    const ddp::Region* region = regions().find(sge.lkey);
     return ddp::check_local(region, domain_->number(), want, sge) == ddp::RegionFault::none;
   });
 }

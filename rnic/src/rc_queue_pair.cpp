@@ -2,19 +2,43 @@
 #include "rnic/rc_queue_pair.h"
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <utility>
 
 #include "diwarp/error.h"
+#include "llp/tcp.h"
+#include "rdmap/terminate.h"
 #include "rnic/connector.h"
+#include "rnic/control.h"
 #include "rnic/waiting.h"
 
 namespace diwarp::rnic {
 
+namespace {
+
+constexpr uint32_t kMinFpdu = 128;
+constexpr uint32_t kMaxFpdu = 65536;
+constexpr size_t kAtomicBytes = 8;
+
+const StreamOptions& checked(const StreamOptions& options) {
+  if (options.max_fpdu != 0) check_range("max_fpdu", options.max_fpdu, kMinFpdu, kMaxFpdu);
+  if (options.receive_wait <= Duration::zero())
+    throw Error(make_error_code(Errc::invalid_argument),
+                "receive_wait must be above zero; ReceiveNotReady::terminate does not wait");
+  return options;
+}
+
+}  // namespace
+
 RcQueuePair::RcQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePairInit& init)
     : QueuePair(std::move(domain), init),
       number_(device()->take_number()),
-      receive_(*this, receives_, device()->engine().counters()) {
+      options_(checked(init.stream)),
+      requester_(*this, sends_),
+      responder_(*this),
+      receive_({*this, requester_, responder_, device()->engine().counters()},
+               init.stream.receive_not_ready) {
   engine().exclusively([this] {
     local_ = device()->address();
     park();
@@ -25,8 +49,9 @@ RcQueuePair::RcQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePa
 RcQueuePair::~RcQueuePair() {
   engine().exclusively([this] {
     if (stream_) close_stream(transmit_.at_boundary());
+    receive_.give_back();
     engine().timers().cancel(trim_);
-    engine().detach(*this);
+    retire();
   });
   device()->return_number(number_);
 }
@@ -49,19 +74,40 @@ std::vector<std::byte> RcQueuePair::connect(const Address& peer, const ConnectOp
   return private_data;
 }
 
-void RcQueuePair::start(Established connection) {
+void RcQueuePair::start(Established connection, QpState to) {
   engine().exclusively([&] {
     require_init();
     attach_stream(std::move(connection.stream));
     local_ = stream_->local_address();
     peer_ = stream_->peer_address();
-    peer_closed_ = fin_sent_ = false;
-    transmit_.start(connection.agreement, connection.initiator);
-    receive_.start(connection.agreement.crc, connection.leftover);
-    set_state(QpState::rts);
+    peer_closed_ = fin_sent_ = drain_told_ = false;
+    terminate_.reset();
+    agreement_ = connection.agreement;
+    requester_.start(agreement_.ord);
+    responder_.start(agreement_.ird);
+    transmit_.start(agreement_, connection.initiator, options_.max_fpdu);
+    if (connection.initiator && agreement_.ready == ReadyToReceive::read) requester_.begin_ready();
+    receive_.start(agreement_, connection.initiator, connection.leftover);
+    set_state(to);
     counters().add(Counter::rc_connections);
+    engine().activate(*this);
     settle(receive_.resume(), engine().clock().now());
   });
+}
+
+void RcQueuePair::start(const StreamAttributes& stream) {
+  require_init();
+  device()->control();  // may not be begun with the baton held
+  Established connection;
+  connection.stream = llp::TcpStream::adopt(stream.descriptor);
+  connection.initiator = stream.initiator;
+  connection.agreement = {.crc = stream.crc,
+                          .send_markers = stream.send_markers,
+                          .receive_markers = stream.receive_markers,
+                          .ord = stream.ord,
+                          .ird = stream.ird,
+                          .ready = stream.ready};
+  start(std::move(connection), QpState::rtr);
 }
 
 /// The stream's descriptor is watched instead of nothing.
@@ -88,7 +134,8 @@ void RcQueuePair::park() {
 
 bool RcQueuePair::connected() const {
   const QpState now = state();
-  return now == QpState::rts || now == QpState::closing;
+  return now == QpState::rtr || now == QpState::rts || now == QpState::sqd ||
+         now == QpState::closing;
 }
 
 void RcQueuePair::disconnect(const DisconnectOptions& options) {
@@ -102,7 +149,7 @@ void RcQueuePair::disconnect(const DisconnectOptions& options) {
 
 void RcQueuePair::begin_disconnect() {
   if (state() == QpState::error || state() == QpState::closing) return;
-  if (state() != QpState::rts)
+  if (!connected())
     throw Error(
         make_error_code(Errc::invalid_state),
         "This queue pair has no connection to end: it is in " + std::string(to_string(state())));
@@ -143,7 +190,8 @@ size_t RcQueuePair::receive(Time now) {
 /// After the receiving half took bytes, or none.
 void RcQueuePair::settle(RcEnd result, Time now) {
   const bool still_sending = state() == QpState::closing && !fin_sent_ && transmit_.allowed();
-  if (result == RcEnd::closed && still_sending) {
+  const bool answerable = requester_.idle();  // nothing is awaited from a peer that has ended
+  if (result == RcEnd::closed && still_sending && answerable) {
     peer_closed_ = true;
     engine().set_reading(*this, false);
   } else if (result != RcEnd::none) {
@@ -151,12 +199,13 @@ void RcQueuePair::settle(RcEnd result, Time now) {
   }
   if (receive_.held()) {
     engine().set_reading(*this, false);
-    engine().timers().arm(receive_wait_, now + kReceiveWait);
+    arm_receive_wait(now);
   }
-  if (receive_.heard() && !transmit_.allowed()) {
-    transmit_.allow();
+  if (receive_.heard() && !transmit_.allowed()) transmit_.allow();
+  // What came may be a request, or the response that others wait for.
+  if (transmit_.allowed() && (responder_.next() != nullptr || sends_.pending() != nullptr ||
+                              state() == QpState::closing || state() == QpState::sqd))
     engine().activate(*this);
-  }
   if (receive_.keeps_memory() && !trim_.armed()) engine().timers().arm(trim_, now + kTrimAfter);
   if (!report()) engine().stall(*this);
 }
@@ -172,7 +221,7 @@ Served RcQueuePair::transmit(Time now) {
 }
 
 void RcQueuePair::resume_held(Time now) {
-  if (receives_.peek() == nullptr && state() != QpState::closing) return;
+  if (peek_receive() == nullptr && state() != QpState::closing) return;
   engine().timers().cancel(receive_wait_);
   const RcEnd result = receive_.resume();
   if (!receive_.held()) {
@@ -182,18 +231,40 @@ void RcQueuePair::resume_held(Time now) {
   settle(result, now);
 }
 
+RcTransmit::Context RcQueuePair::transmit_context() {
+  const QpState now = state();
+  return {sends_, requester_, responder_, *stream_, counters(), *this,
+          now == QpState::rts || now == QpState::closing};
+}
+
 Served RcQueuePair::send(Time now) {
   if (link_is_full()) return {0, Pending::writable};
-  const RcTransmit::Result result = transmit_.run({sends_, *stream_, counters(), *this}, now);
-  if (result.fault == RcTransmit::Fault::stream_failed) {
-    lose();
-  } else if (result.fault == RcTransmit::Fault::bad_memory) {
-    sends_.complete(WcStatus::local_protection_error);
-    end(RcEnd::bad_send);
-  } else if (state() == QpState::closing && sends_.pending() == nullptr) {
-    finish_closing();
+  const RcTransmit::Result result = transmit_.run(transmit_context(), now);
+  switch (result.fault) {
+    case RcTransmit::Fault::none:
+      if (state() == QpState::closing && all_sent()) finish_closing();
+      if (state() == QpState::sqd) watch_drain();
+      break;
+    case RcTransmit::Fault::stream_failed: lose(); break;
+    case RcTransmit::Fault::bad_response: end(RcEnd::bad_response); break;
+    case RcTransmit::Fault::bad_send:
+      sends_.complete(result.status);
+      end(RcEnd::bad_send);
+      break;
   }
   return {result.fpdus, result.pending};
+}
+
+/// And nothing is awaited, or owed.
+bool RcQueuePair::all_sent() {
+  return sends_.pending() == nullptr && requester_.idle() && responder_.next() == nullptr &&
+         transmit_.drained();
+}
+
+void RcQueuePair::watch_drain() {
+  if (drain_told_ || !transmit_.at_boundary() || !transmit_.drained() || !requester_.idle()) return;
+  drain_told_ = true;
+  raise(AsyncEventType::sq_drained);
 }
 
 /// Closing, and everything is out.
@@ -216,39 +287,82 @@ void RcQueuePair::lose() {
 
 void RcQueuePair::end(RcEnd reason) {
   count_end(reason);
-  const bool in_order = reason == RcEnd::closed || reason == RcEnd::bad_send;
+  terminate_ = terminate_of(reason);
+  const bool received = terminate_ && terminate_->received;
+  if (received) requester_.refuse(terminate_->code);
   receive_.finish(WcStatus::general_error);
-  close_stream(in_order && transmit_.at_boundary());
+  const bool in_order = reason == RcEnd::closed && transmit_.at_boundary();
+  if (terminate_ && !received)
+    close_stream(false, last_words(*terminate_));
+  else
+    close_stream(in_order || received);
+  const bool asked_for = state() == QpState::closing && reason == RcEnd::closed;
   enter_error();
+  if (reason == RcEnd::closed) {
+    if (!asked_for) raise(AsyncEventType::peer_closed);
+  } else {
+    raise(AsyncEventType::qp_fatal, terminate_);
+  }
+  if (on_end_) on_end_(reason);
+}
+
+/// What ends the connection, if that is a Terminate.
+std::optional<TerminateInfo> RcQueuePair::terminate_of(RcEnd reason) const {
+  switch (reason) {
+    case RcEnd::none:
+    case RcEnd::closed:
+    case RcEnd::lost: return std::nullopt;
+    case RcEnd::bad_send: return TerminateInfo{.code = rdmap::fault::kLocalCatastrophic};
+    case RcEnd::bad_response: return TerminateInfo{.code = rdmap::fault::kInvalidStag};
+    default: break;
+  }
+  TerminateInfo info;
+  info.code = receive_.fault().value_or(rdmap::fault::kLocalCatastrophic);
+  info.received = reason == RcEnd::terminated;
+  info.headers.assign(receive_.offending().begin(), receive_.offending().end());
+  return info;
+}
+
+std::vector<std::byte> RcQueuePair::last_words(const TerminateInfo& terminate) {
+  std::array<std::byte, rdmap::kMaxTerminateUlpdu> ulpdu;
+  const size_t bytes = rdmap::encode_terminate(terminate.code, terminate.headers, ulpdu);
+  counters().add(Counter::rc_terminates_sent);
+  return transmit_.last_words(transmit_context(), ConstBytes(ulpdu).first(bytes));
 }
 
 void RcQueuePair::count_end(RcEnd reason) {
   switch (reason) {
-    case RcEnd::none:
-      break;
-    case RcEnd::closed:
-      return counters().add(Counter::rc_disconnects);
-    case RcEnd::bad_crc:
-      return counters().add(Counter::rc_crc_errors);
-    case RcEnd::protocol_error:
-      return counters().add(Counter::rc_protocol_errors);
-    case RcEnd::lost:
-    case RcEnd::bad_receive:
-    case RcEnd::bad_send:
-      break;
+    case RcEnd::closed: return counters().add(Counter::rc_disconnects);
+    case RcEnd::bad_crc: return counters().add(Counter::rc_crc_errors);
+    case RcEnd::protocol_error: return counters().add(Counter::rc_protocol_errors);
+    case RcEnd::terminated: counters().add(Counter::rc_terminates_received); break;
+    default: break;
   }
   counters().add(Counter::rc_resets);
 }
 
-void RcQueuePair::close_stream(bool in_order) {
+/// Whoever waits for the peer's side to end does so on the control path.
+void RcQueuePair::close_stream(bool in_order, std::vector<std::byte> last_words) {
   engine().timers().cancel(receive_wait_);
   if (stream_->descriptor() < 0) stream_->on_ready({});
   park();  // the poller has to forget the descriptor before it is closed
-  if (!in_order) stream_->abort();
-  stream_.reset();
+  const std::unique_ptr<llp::Stream> stream = std::move(stream_);
+  if (last_words.empty()) {
+    if (!in_order) stream->abort();
+    return;
+  }
+  if (auto* tcp = dynamic_cast<llp::TcpStream*>(stream.get()))
+    return device()->control().linger(UniqueFd(tcp->release()), std::move(last_words));
+  const ConstBytes words(last_words);
+  stream->send({&words, 1});
+  stream->shutdown_send();
 }
 
 void RcQueuePair::on_state(QpState now) {
+  if (now == QpState::rts || now == QpState::sqd) {
+    drain_told_ = false;
+    engine().activate(*this);
+  }
   if (now != QpState::error && now != QpState::reset) return;
   if (stream_) close_stream(transmit_.at_boundary());
   if (now == QpState::reset)
@@ -259,12 +373,38 @@ void RcQueuePair::on_state(QpState now) {
     waiter->sleeper.wake();
 }
 
-void RcQueuePair::on_receive_wait(Time) {
-  if (receive_.held()) end(RcEnd::bad_receive);
+void RcQueuePair::arm_receive_wait(Time now) {
+  counters().add(Counter::rc_receive_not_ready);
+  const bool never = options_.receive_wait > Time::max() - now;
+  if (!never) engine().timers().arm(receive_wait_, now + options_.receive_wait);
+}
+
+void RcQueuePair::on_receive_wait(Time now) {
+  if (receive_.held()) settle(receive_.give_up_waiting(), now);
 }
 
 void RcQueuePair::on_trim(Time now) {
   if (receive_.trim()) engine().timers().arm(trim_, now + kTrimAfter);
+}
+
+std::error_code RcQueuePair::check_send(const SendWorkRequest& request) const noexcept {
+  const bool gathers = facts_of(request.opcode).gathers;
+  if (!gathers && has_flag(request.flags, SendFlags::inline_data)) return Errc::invalid_argument;
+  switch (request.opcode) {
+    case WrOpcode::send:
+    case WrOpcode::send_with_invalidate:
+    case WrOpcode::rdma_write: return {};
+    case WrOpcode::rdma_read: return request.sges.size() > 1 ? make_error_code(Errc::too_many_sges) : std::error_code();
+    case WrOpcode::rdma_read_with_invalidate:
+      return request.sges.size() != 1 ? make_error_code(Errc::invalid_argument) : std::error_code();
+    case WrOpcode::fetch_add:
+    case WrOpcode::compare_swap:
+    case WrOpcode::swap: {
+      const bool fits = request.sges.size() == 1 && request.sges[0].length == kAtomicBytes;
+      return fits ? std::error_code() : make_error_code(Errc::invalid_argument);
+    }
+    default: return request.sges.empty() ? std::error_code() : make_error_code(Errc::invalid_argument);
+  }
 }
 
 QueuePairAttributes RcQueuePair::query() {
@@ -272,7 +412,15 @@ QueuePairAttributes RcQueuePair::query() {
   engine().exclusively([&] {
     attributes.local_address = local_;
     attributes.peer_address = peer_;
+    attributes.terminate = terminate_;
+    attributes.ord = agreement_.ord;
+    attributes.ird = agreement_.ird;
+    attributes.crc = agreement_.crc;
+    attributes.send_markers = agreement_.send_markers;
+    attributes.receive_markers = agreement_.receive_markers;
+    attributes.mpa_revision = agreement_.revision;
   });
+  attributes.stream = options_;
   return attributes;
 }
 

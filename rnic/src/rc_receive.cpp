@@ -3,17 +3,31 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstring>
 #include <utility>
 
 #include "ddp/scatter.h"
 #include "mpa/fpdu.h"
+#include "rdmap/terminate.h"
 #include "rnic/rc_queue_pair.h"
 
 namespace diwarp::rnic {
 
 namespace {
 
-constexpr size_t kWholeFpdu = mpa::fpdu_bytes(mpa::kMaxUlpdu);
+namespace fault = rdmap::fault;
+
+/// What a Terminate tells of a segment, at most.
+constexpr size_t kOffendingBytes = ddp::kUntaggedHeaderBytes + rdmap::kAtomicRequestBytes;
+
+bool goes_to_receive(rdmap::Opcode opcode) {
+  const rdmap::OpcodeFacts& facts = rdmap::facts_of(opcode);
+  return !facts.tagged && facts.queue_number == rdmap::kSendQueue;
+}
+
+constexpr size_t kLongestFpdu = mpa::fpdu_bytes(mpa::kMaxUlpdu);
+constexpr size_t kMostMarkers = kLongestFpdu / (mpa::kMarkerSpacing - mpa::kMarkerBytes) + 2;
+constexpr size_t kWholeFpdu = kLongestFpdu + kMostMarkers * mpa::kMarkerBytes;
 
 /// Memory grows in steps, so that it soon stops growing: to what small segments need, the largest
 /// FPDU, a held stream.
@@ -24,13 +38,17 @@ constexpr size_t carry_room(size_t bytes) {
 
 }  // namespace
 
-void RcReceive::start(bool check_crc, ConstBytes leftover) {
-  check_crc_ = check_crc;
+void RcReceive::start(const mpa::Agreement& agreement, bool initiator, ConstBytes leftover) {
+  deframer_ = mpa::Deframer(agreement.crc, agreement.receive_markers);
+  ready_ = initiator ? ReadyToReceive::none : agreement.ready;
   discards_ = held_ = heard_ = false;
+  holds_ = policy_ == ReceiveNotReady::hold;
   end_ = RcEnd::none;
+  fault_.reset();
+  offending_.clear();
   receiver_ = {};
   carry(leftover);
-  counters_.add(Counter::rc_rx_bytes, leftover.size());
+  parts_.counters.add(Counter::rc_rx_bytes, leftover.size());
 }
 
 RcEnd RcReceive::read(llp::Stream& stream, Bytes buffer) {
@@ -55,6 +73,11 @@ RcEnd RcReceive::read(llp::Stream& stream, Bytes buffer) {
   return conclude(rest);
 }
 
+RcEnd RcReceive::give_up_waiting() {
+  holds_ = false;
+  return resume();
+}
+
 RcEnd RcReceive::resume() {
   held_ = false;
   entry_judged_ = false;
@@ -65,7 +88,7 @@ RcEnd RcReceive::resume() {
 
 /// An end of the stream is in order only between two messages.
 RcEnd RcReceive::conclude(ConstBytes rest) {
-  const bool between_messages = rest.empty() && receiver_.at_message_start();
+  const bool between_messages = rest.empty() && receiver_.at_boundary();
   if (end_ == RcEnd::closed && !between_messages) end_ = RcEnd::lost;
   return end_;
 }
@@ -77,7 +100,7 @@ bool RcReceive::pull(llp::Stream& stream, Bytes room) {
   if (result.status == llp::IoStatus::failed) end_ = RcEnd::lost;
   if (result.status != llp::IoStatus::ok) return false;
   came_ += result.bytes;
-  counters_.add(Counter::rc_rx_bytes, result.bytes);
+  parts_.counters.add(Counter::rc_rx_bytes, result.bytes);
   return true;
 }
 
@@ -85,12 +108,15 @@ bool RcReceive::pull(llp::Stream& stream, Bytes room) {
 size_t RcReceive::consume(ConstBytes bytes) {
   size_t done = 0;
   for (;;) {
-    const mpa::Deframed framed = mpa::deframe(bytes.subspan(done), check_crc_);
+    const mpa::Deframed framed = deframer_.next(bytes.subspan(done));
     needed_ = framed.needed;
-    if (framed.status == mpa::DeframeStatus::bad_crc) end_ = RcEnd::bad_crc;
+    if (framed.status == mpa::DeframeStatus::bad_crc) end(RcEnd::bad_crc, fault::kBadCrc, {});
+    if (framed.status == mpa::DeframeStatus::bad_marker)
+      end(RcEnd::protocol_error, fault::kBadMarker, {});
     if (framed.status != mpa::DeframeStatus::fpdu || !take(framed.ulpdu)) return done;
+    deframer_.step(framed.consumed);
     done += framed.consumed;
-    counters_.add(Counter::rc_rx_fpdus);
+    parts_.counters.add(Counter::rc_rx_fpdus);
   }
 }
 
@@ -98,66 +124,172 @@ size_t RcReceive::consume(ConstBytes bytes) {
 bool RcReceive::take(ConstBytes ulpdu) {
   rdmap::StreamReceiver next = receiver_;
   const rdmap::StreamReceiver::Result judged = next.accept(ulpdu);
-  if (judged.fault != rdmap::StreamFault::none) return end(RcEnd::protocol_error);
+  if (!check(judged.fault, ulpdu)) return false;
+  if (ready_ != ReadyToReceive::none) {
+    receiver_ = next;
+    return take_ready(judged.segment, ulpdu);
+  }
   heard_ = true;
-  if (receiver_.at_message_start() && !begin_message()) return false;
+  const bool starts = receiver_.at_send_start() && goes_to_receive(judged.segment.opcode);
+  if (starts && !begin_message(ulpdu)) return false;
   receiver_ = next;
-  return place(judged.segment);
+  return handle(judged.segment, ulpdu);
 }
 
-bool RcReceive::begin_message() {
-  entry_ = receives_.take();
+/// The initiator's first message, which no application sees (RFC 6581 section 4). A Read is
+/// answered like any other of no length.
+bool RcReceive::take_ready(const rdmap::StreamSegment& segment, ConstBytes ulpdu) {
+  const bool empty = segment.last && segment.payload.empty();
+  const bool expected =
+      (ready_ == ReadyToReceive::send && segment.opcode == rdmap::Opcode::send && empty) ||
+      (ready_ == ReadyToReceive::write && segment.opcode == rdmap::Opcode::rdma_write && empty) ||
+      (ready_ == ReadyToReceive::read && segment.opcode == rdmap::Opcode::read_request);
+  if (!expected) return end(RcEnd::protocol_error, fault::kNoMatchingReady, ulpdu);
+  ready_ = ReadyToReceive::none;
+  heard_ = true;
+  return segment.opcode != rdmap::Opcode::read_request || handle(segment, ulpdu);
+}
+
+bool RcReceive::handle(const rdmap::StreamSegment& segment, ConstBytes ulpdu) {
+  switch (segment.opcode) {
+    case rdmap::Opcode::send:
+    case rdmap::Opcode::send_invalidate:
+    case rdmap::Opcode::send_solicited:
+    case rdmap::Opcode::send_solicited_invalidate: return place_send(segment, ulpdu);
+    case rdmap::Opcode::immediate:
+    case rdmap::Opcode::immediate_solicited: return take_immediate(segment);
+    case rdmap::Opcode::rdma_write: return check(place_write(segment), ulpdu);
+    case rdmap::Opcode::read_request:
+      return check(parts_.responder.take(rdmap::decode_read_request(segment.payload)), ulpdu);
+    case rdmap::Opcode::atomic_request:
+      return check(parts_.responder.take(rdmap::decode_atomic_request(segment.payload)), ulpdu);
+    case rdmap::Opcode::read_response:
+      return check(parts_.requester.take_read_response(segment), ulpdu);
+    case rdmap::Opcode::atomic_response:
+      return check(
+          parts_.requester.take_atomic_response(rdmap::decode_atomic_response(segment.payload)),
+          ulpdu);
+    case rdmap::Opcode::terminate: return end_terminated(segment);
+  }
+  return true;
+}
+
+/// False, and the connection ends, if there is a fault.
+bool RcReceive::check(const std::optional<TerminateCode>& found, ConstBytes ulpdu) {
+  return !found || end(RcEnd::protocol_error, *found, ulpdu);
+}
+
+/// Always false.
+bool RcReceive::end(RcEnd reason, TerminateCode code, ConstBytes ulpdu) {
+  end_ = reason;
+  fault_ = code;
+  const ConstBytes headers = ulpdu.first(std::min(ulpdu.size(), kOffendingBytes));
+  offending_.assign(headers.begin(), headers.end());
+  return false;
+}
+
+/// Always false. What the Terminate says is kept as the fault.
+bool RcReceive::end_terminated(const rdmap::StreamSegment& segment) {
+  const std::optional<rdmap::Terminate> terminate = rdmap::parse_terminate(segment.payload);
+  if (!terminate) return end(RcEnd::terminated, fault::kUnspecified, {});
+  end(RcEnd::terminated, terminate->code, terminate->ddp_header);
+  offending_.insert(offending_.end(), terminate->rdmap_header.begin(),
+                    terminate->rdmap_header.end());
+  return false;
+}
+
+// --- Writes.
+
+/// Everything is checked before a byte is written. A Write of no length writes nothing, and what it
+/// names is not looked at (RFC 5041 section 5.1).
+std::optional<TerminateCode> RcReceive::place_write(const rdmap::StreamSegment& segment) const {
+  if (segment.payload.empty()) return std::nullopt;
+  const RcQueuePair& queue_pair = parts_.queue_pair;
+  const ddp::Region* region = queue_pair.regions().find(segment.stag);
+  const ddp::RegionFault found =
+      ddp::check_tagged(region, queue_pair.domain_number(), queue_pair.number(),
+                        Access::remote_write, segment.tagged_offset, segment.payload.size());
+  if (found != ddp::RegionFault::none) return tagged_fault(found);
+  std::memcpy(region->memory + (segment.tagged_offset - region->base), segment.payload.data(),
+              segment.payload.size());
+  return std::nullopt;
+}
+
+// --- Messages for posted receives.
+
+bool RcReceive::begin_message(ConstBytes ulpdu) {
+  RcQueuePair& queue_pair = parts_.queue_pair;
+  entry_ = queue_pair.take_receive();
   if (entry_ == nullptr && !discards_) {
-    held_ = !queue_pair_.await_receive();
+    held_ = holds_ && !queue_pair.await_receive();
     if (held_) return false;
-    entry_ = receives_.take();
+    entry_ = queue_pair.take_receive();
+    if (entry_ == nullptr) return end(RcEnd::bad_receive, fault::kNoBuffer, ulpdu);
   }
   entry_judged_ = false;
   return true;
 }
 
-bool RcReceive::place(const rdmap::StreamSegment& segment) {
+bool RcReceive::place_send(const rdmap::StreamSegment& segment, ConstBytes ulpdu) {
   if (entry_ == nullptr) return true;
-  if (segment.message_offset + segment.payload.size() > entry_->capacity) {
+  if (uint64_t{segment.message_offset} + segment.payload.size() > entry_->capacity) {
     finish(WcStatus::local_length_error);
-    return end(RcEnd::protocol_error);
+    return end(RcEnd::protocol_error, fault::kMessageTooLong, ulpdu);
   }
-  if (!entry_judged_ && !queue_pair_.may_receive(*entry_)) {
+  if (!entry_judged_ && !parts_.queue_pair.may_receive(*entry_)) {
     finish(WcStatus::local_protection_error);
-    return end(RcEnd::bad_receive);
+    return end(RcEnd::bad_receive, fault::kLocalCatastrophic, {});
   }
   entry_judged_ = true;
   ddp::scatter(entry_->sges, segment.message_offset, segment.payload);
-  if (segment.last) deliver(segment);
+  return !segment.last || deliver(segment, ulpdu);
+}
+
+bool RcReceive::deliver(const rdmap::StreamSegment& segment, ConstBytes ulpdu) {
+  const rdmap::OpcodeFacts& facts = rdmap::facts_of(segment.opcode);
+  const RcQueuePair& queue_pair = parts_.queue_pair;
+  if (facts.invalidates &&
+      queue_pair.regions().invalidate(segment.invalidate_stag, queue_pair.domain_number(),
+                                      queue_pair.number(), true) != ddp::RegionFault::none) {
+    finish(WcStatus::general_error);
+    return end(RcEnd::protocol_error, fault::kStagNotInvalidated, ulpdu);
+  }
+  WorkCompletion completion;
+  completion.opcode = WcOpcode::recv;
+  completion.solicited = facts.solicited;
+  completion.invalidated = facts.invalidates;
+  completion.invalidated_stag = segment.invalidate_stag;
+  completion.byte_count = static_cast<uint32_t>(segment.message_offset + segment.payload.size());
+  complete(completion);
   return true;
 }
 
-bool RcReceive::end(RcEnd reason) {
-  end_ = reason;
-  return false;
-}
-
-void RcReceive::deliver(const rdmap::StreamSegment& segment) {
+/// Immediate data take a receive and write nothing into it (RFC 7306 section 6).
+bool RcReceive::take_immediate(const rdmap::StreamSegment& segment) {
+  if (entry_ == nullptr) return true;
   WorkCompletion completion;
-  completion.solicited = segment.solicited;
-  completion.byte_count = static_cast<uint32_t>(segment.message_offset + segment.payload.size());
+  completion.opcode = WcOpcode::recv_immediate;
+  completion.solicited = rdmap::facts_of(segment.opcode).solicited;
+  completion.immediate = rdmap::decode_immediate(segment.payload);
+  completion.byte_count = static_cast<uint32_t>(segment.payload.size());
   complete(completion);
+  return true;
 }
 
 void RcReceive::finish(WcStatus status) {
   WorkCompletion completion;
+  completion.opcode = WcOpcode::recv;
   completion.status = status;
   if (entry_ != nullptr) complete(completion);
 }
 
-void RcReceive::complete(WorkCompletion completion) {
-  completion.qp_number = queue_pair_.number();
-  receives_.complete(*entry_, completion);
+void RcReceive::complete(const WorkCompletion& completion) {
+  parts_.queue_pair.complete_receive(*entry_, completion);
   entry_ = nullptr;
 }
 
 void RcReceive::give_back() {
-  if (entry_ != nullptr) receives_.give_back(*entry_);
+  if (entry_ != nullptr) parts_.queue_pair.give_back_receive(*entry_);
   entry_ = nullptr;
 }
 

@@ -4,174 +4,178 @@
 #include <algorithm>
 
 #include "base/crc32c.h"
-#include "ddp/scatter.h"
-#include "rdmap/stream.h"
+#include "rc_burst.h"
 #include "rnic/queue_pair.h"
 
 namespace diwarp::rnic {
 
-/// The pieces of one call to the stream.
-class RcTransmit::Burst {
- public:
-  explicit Burst(Context& context) : context_(context) {}
-
-  /// The entry at this place in the send queue; null where there is none, or where it or one before
-  /// it may not be read. The memory of each entry is judged once in a burst.
-  const SendEntry* entry(uint64_t place);
-  /// The oldest entry may not be read.
-  bool oldest_refused() const { return refused_ && judged_ == 0; }
-
-  /// Adds an FPDU of the entry at `place` without its first `skip` bytes. False if there is no
-  /// room; else `payload` holds the pieces of its payload.
-  bool add(const Fpdu& fpdu, size_t skip, uint64_t place, std::span<const ConstBytes>& payload);
-
-  std::span<const ConstBytes> pieces() const { return {pieces_.data(), count_}; }
-  size_t bytes() const { return bytes_; }
-
- private:
-  // An FPDU out of the longest list has to fit, and a burst of FPDUs of the usual three pieces.
-  static constexpr size_t kMaxPieces = 128;
-  static_assert(kMaxPieces >= kMaxSge + 2 && kMaxPieces >= 3 * kBurstFpdus);
-
-  void seek(uint64_t place, uint64_t offset);
-
-  Context& context_;
-  std::array<ConstBytes, kMaxPieces> pieces_;
-  size_t count_ = 0;
-  size_t bytes_ = 0;
-  uint64_t judged_ = 0;   // entries, from the oldest on, that may be read
-  bool refused_ = false;  // the one behind them may not
-  uint64_t place_ = UINT64_MAX;
-  ddp::SgeCursor cursor_;  // in the entry at place_
-};
-
-const SendEntry* RcTransmit::Burst::entry(uint64_t place) {
-  while (judged_ <= place && !refused_) {
-    const SendEntry* next = context_.sends.pending(judged_);
-    if (next == nullptr) return nullptr;
-    refused_ = !context_.queue_pair.may_send(*next);
-    if (!refused_) ++judged_;
-  }
-  return place < judged_ ? context_.sends.pending(place) : nullptr;
-}
-
-void RcTransmit::Burst::seek(uint64_t place, uint64_t offset) {
-  if (place != place_) cursor_ = ddp::SgeCursor(context_.sends.pending(place)->sges);
-  place_ = place;
-  cursor_.seek(offset);
-}
-
-bool RcTransmit::Burst::add(const Fpdu& fpdu, size_t skip, uint64_t place,
-                            std::span<const ConstBytes>& payload) {
-  const std::span<ConstBytes> room = std::span(pieces_).subspan(count_);
-  if (room.size() < 2) return false;
-  const size_t skip_header = std::min(skip, fpdu.header.size());
-  const size_t skip_payload = std::min<size_t>(skip - skip_header, fpdu.length);
-  const size_t skip_trailer = skip - skip_header - skip_payload;
-  const size_t length = fpdu.length - skip_payload;
-  seek(place, fpdu.offset + skip_payload);
-  const size_t taken = cursor_.take(length, room.subspan(1, room.size() - 2));
-  if (taken == 0 && length != 0) return false;
-  room[0] = ConstBytes(fpdu.header).subspan(skip_header);
-  payload = room.subspan(1, taken);
-  room[taken + 1] = ConstBytes(fpdu.trailer).first(fpdu.trailer_bytes).subspan(skip_trailer);
-  count_ += taken + 2;
-  bytes_ += fpdu.bytes() - skip;
-  return true;
-}
-
-void RcTransmit::start(mpa::Agreement agreement, bool initiator) {
+void RcTransmit::start(const mpa::Agreement& agreement, bool initiator, uint32_t max_fpdu) {
   allowed_ = initiator;
   crc_ = agreement.crc;
-  max_payload_ = 0;
+  send_markers_ = agreement.send_markers;
+  max_fpdu_ = max_fpdu;
+  mulpdu_ = 0;
   first_ = count_ = waiting_bytes_ = sent_ = 0;
+  position_ = 0;
+  first_message_ = message_count_ = 0;
+  framing_ = responded_last_ = false;
   next_entry_ = next_offset_ = 0;
-  next_msn_ = 1;
+  next_msn_ = {1, 1, 1, 1};
+  if (initiator) add_ready_message(agreement.ready);
+}
+
+/// RFC 6581 section 4: of no length; what it names does not matter.
+void RcTransmit::add_ready_message(ReadyToReceive kind) {
+  if (kind == ReadyToReceive::none) return;
+  Message& message = add_message(Origin::ready);
+  switch (kind) {
+    case ReadyToReceive::none: break;
+    case ReadyToReceive::send: set_header(message, rdmap::Opcode::send); break;
+    case ReadyToReceive::write:
+      set_header(message, rdmap::Opcode::rdma_write);
+      message.header.stag = kReadyStag;
+      break;
+    case ReadyToReceive::read:
+      set_header(message, rdmap::Opcode::read_request);
+      message.body_bytes = static_cast<uint8_t>(rdmap::encode_body(
+          rdmap::ReadRequest{.sink_stag = kReadyStag, .source_stag = kReadyStag}, message.body));
+      break;
+  }
 }
 
 bool RcTransmit::at_boundary() const {
-  if (count_ == 0) return next_offset_ == 0;
+  if (count_ == 0) return !framing_ || next_offset_ == 0;
   return sent_ == 0 && framed(0).offset == 0;
 }
 
+bool RcTransmit::has_work(const Context& context) const {
+  if (!allowed_) return false;
+  return message_count_ != 0 || context.responder.next() != nullptr ||
+         (context.serves_sends && context.sends.pending() != nullptr);
+}
+
 RcTransmit::Result RcTransmit::run(Context context, Time now) {
-  if (!allowed_ || context.sends.pending() == nullptr) return {};
+  if (!has_work(context)) return {};
   refresh_segment(context.stream, now);
   Burst burst(context);
-  if (gather(burst)) frame(burst);
-  if (burst.oldest_refused()) return {.fault = Fault::bad_memory};
+  Result result;
+  const bool all_gathered = gather(burst);
+  const bool stopped = all_gathered && frame(burst, result);
+  if (burst.bytes() == 0 && burst.refused()) return refusal(burst.refused()->origin);
+  if (result.fault != Fault::none) return result;
+  if (burst.bytes() == 0) return result;
   const llp::IoResult sent = context.stream.send(burst.pieces());
   if (sent.status == llp::IoStatus::failed) return {.fault = Fault::stream_failed};
-  Result result{.fpdus = advance(context, sent.bytes)};
+  result.fpdus = advance(context, sent.bytes);
   if (sent.bytes < burst.bytes())
     result.pending = Pending::writable;
-  else if (context.sends.pending() != nullptr)
+  else if (!all_gathered || stopped)
     result.pending = Pending::more;
   return result;
 }
 
+/// Memory of the oldest message may not be read: nobody can finish it.
+RcTransmit::Result RcTransmit::refusal(Origin origin) {
+  if (origin == Origin::response) return {.fault = Fault::bad_response};
+  return {.fault = Fault::bad_send, .status = WcStatus::local_protection_error};
+}
+
 void RcTransmit::refresh_segment(const llp::Stream& stream, Time now) {
-  if (max_payload_ != 0 && now - measured_ < kSegmentRefresh) return;
-  max_payload_ = mpa::mulpdu(stream.maximum_segment()) - ddp::kUntaggedHeaderBytes;
+  if (mulpdu_ != 0 && now - measured_ < kSegmentRefresh) return;
+  const size_t fpdu = max_fpdu_ != 0 ? max_fpdu_ : stream.maximum_segment();
+  mulpdu_ = send_markers_ ? mpa::mulpdu_with_markers(fpdu) : mpa::mulpdu(fpdu);
   measured_ = now;
 }
 
 /// Puts what is framed already into the burst. False if it does not hold all of it.
 bool RcTransmit::gather(Burst& burst) const {
-  uint64_t place = 0;
+  size_t of = 0;
   size_t skip = sent_;
   for (size_t index = 0; index < count_; ++index, skip = 0) {
     const Fpdu& fpdu = framed(index);
+    if (!burst.admit(message(of))) return false;
     std::span<const ConstBytes> payload;
-    if (burst.entry(place) == nullptr || !burst.add(fpdu, skip, place, payload)) return false;
-    if (fpdu.last) ++place;
+    const bool added = send_markers_ ? burst.add_bytes(ConstBytes(marked_).subspan(skip))
+                                     : burst.add(fpdu, skip, message(of), payload);
+    if (!added) return false;
+    if (fpdu.last) ++of;
   }
   return true;
 }
 
-void RcTransmit::frame(Burst& burst) {
-  while (count_ < kBurstFpdus && waiting_bytes_ < kBurstBytes) {
-    const SendEntry* entry = burst.entry(next_entry_);
-    if (entry == nullptr || !frame_next(burst, *entry)) return;
+/// Frames what there is. True if it stopped before the end for a reason that passes by itself.
+bool RcTransmit::frame(Burst& burst, Result& result) {
+  while (count_ < (send_markers_ ? 1 : kBurstFpdus) && waiting_bytes_ < kBurstBytes) {
+    if (!framing_) {
+      const Begun begun = begin_message(burst.context(), result);
+      if (begun != Begun::message) return begun == Begun::later;
+    }
+    if (!burst.admit(last_message()) || !frame_next(burst)) return true;
   }
+  return true;
 }
 
 /// False if the burst has no room for it.
-bool RcTransmit::frame_next(Burst& burst, const SendEntry& entry) {
+bool RcTransmit::frame_next(Burst& burst) {
+  Message& message = last_message();
   Fpdu& fpdu = framed(count_);
-  const uint64_t length = std::min<uint64_t>(max_payload_, entry.length - next_offset_);
-  fpdu.offset = static_cast<uint32_t>(next_offset_);
+  const size_t header = ddp::header_bytes(rdmap::facts_of(message.header.opcode).tagged);
+  const uint64_t length = std::min<uint64_t>(mulpdu_ - header, message.length - next_offset_);
+  fpdu.offset = next_offset_;
   fpdu.length = static_cast<uint32_t>(length);
-  fpdu.last = next_offset_ + length == entry.length;
-  const size_t ulpdu = ddp::kUntaggedHeaderBytes + length;
+  fpdu.last = next_offset_ + length == message.length;
+  fpdu.head_bytes = static_cast<uint8_t>(mpa::kLengthBytes + header + message.body_bytes);
+  const size_t ulpdu = header + message.body_bytes + length;
   fpdu.trailer_bytes = static_cast<uint8_t>(mpa::pad_bytes(ulpdu) + mpa::kCrcBytes);
+  fpdu.whole = static_cast<uint32_t>(mpa::fpdu_bytes(ulpdu));
   std::span<const ConstBytes> payload;
-  if (!burst.add(fpdu, 0, next_entry_, payload)) return false;
-  encode(fpdu, entry, payload);
+  if (!burst.add(fpdu, 0, message, payload)) return false;
+  encode_head(fpdu, message);
+  if (send_markers_) {
+    encode_marked(fpdu, payload);
+    burst.clear();
+    burst.add_bytes(marked_);
+  } else {
+    encode_trailer(fpdu, payload);
+  }
   ++count_;
-  waiting_bytes_ += fpdu.bytes();
-  next_offset_ = fpdu.last ? 0 : next_offset_ + length;
-  if (!fpdu.last) return true;
-  ++next_entry_;
-  ++next_msn_;
+  waiting_bytes_ += fpdu.whole;
+  position_ += fpdu.whole;
+  next_offset_ += length;
+  framing_ = !fpdu.last;
   return true;
 }
 
-void RcTransmit::encode(Fpdu& fpdu, const SendEntry& entry,
-                        std::span<const ConstBytes> payload) const {
-  const size_t ulpdu = ddp::kUntaggedHeaderBytes + fpdu.length;
-  mpa::encode_length(ulpdu, fpdu.header);
-  rdmap::encode_send_header({.solicited = has_flag(entry.flags, SendFlags::solicited),
-                             .last = fpdu.last,
-                             .msn = next_msn_,
-                             .message_offset = fpdu.offset},
-                            Bytes(fpdu.header).subspan(mpa::kLengthBytes));
+void RcTransmit::encode_head(Fpdu& fpdu, const Message& message) const {
+  rdmap::StreamSegment segment = message.header;
+  segment.last = fpdu.last;
+  segment.message_offset = static_cast<uint32_t>(fpdu.offset);
+  segment.tagged_offset += fpdu.offset;
+  const size_t ulpdu = fpdu.head_bytes - mpa::kLengthBytes + fpdu.length;
+  mpa::encode_length(ulpdu, fpdu.head);
+  const Bytes behind = Bytes(fpdu.head).subspan(mpa::kLengthBytes);
+  const size_t header = rdmap::encode_header(segment, behind);
+  std::copy_n(message.body.begin(), message.body_bytes, behind.subspan(header).begin());
+}
+
+void RcTransmit::encode_trailer(Fpdu& fpdu, std::span<const ConstBytes> payload) const {
   Crc32c crc;
   if (crc_) {
-    crc.update(fpdu.header);
+    crc.update(fpdu.head_view());
     for (ConstBytes piece : payload) crc.update(piece);
   }
+  const size_t ulpdu = fpdu.head_bytes - mpa::kLengthBytes + fpdu.length;
   mpa::encode_trailer(ulpdu, crc_ ? &crc : nullptr, fpdu.trailer);
+}
+
+/// With markers an FPDU is not gathered but copied: they stand between any two bytes of it.
+void RcTransmit::encode_marked(Fpdu& fpdu, std::span<const ConstBytes> payload) {
+  std::vector<ConstBytes> ulpdu{fpdu.head_view().subspan(mpa::kLengthBytes)};
+  ulpdu.insert(ulpdu.end(), payload.begin(), payload.end());
+  const size_t bytes = fpdu.head_bytes - mpa::kLengthBytes + fpdu.length;
+  marked_.resize(mpa::marked_fpdu_bytes(bytes));
+  marked_.resize(mpa::encode_marked_fpdu(ulpdu, position_, crc_, marked_));
+  fpdu.whole = static_cast<uint32_t>(marked_.size());
 }
 
 /// Books what the stream took. Returns how many FPDUs are done.
@@ -180,22 +184,70 @@ size_t RcTransmit::advance(Context& context, size_t bytes) {
   size_t done = 0;
   while (bytes != 0) {
     const Fpdu& fpdu = framed(0);
-    const size_t taken = std::min(bytes, fpdu.bytes() - sent_);
+    const size_t taken = std::min(bytes, fpdu.whole - sent_);
     bytes -= taken;
     sent_ += taken;
-    if (sent_ < fpdu.bytes()) break;
+    if (sent_ < fpdu.whole) break;
     sent_ = 0;
-    waiting_bytes_ -= fpdu.bytes();
-    if (fpdu.last) {
-      context.sends.complete(WcStatus::success);
-      --next_entry_;
-    }
+    waiting_bytes_ -= fpdu.whole;
+    if (fpdu.last) finish_message(context);
     first_ = (first_ + 1) % kBurstFpdus;
     --count_;
     ++done;
   }
   context.counters.add(Counter::rc_tx_fpdus, done);
   return done;
+}
+
+/// The oldest message is on the stream.
+void RcTransmit::finish_message(Context& context) {
+  switch (message(0).origin) {
+    case Origin::ready: break;
+    case Origin::response: context.responder.finish(); break;
+    case Origin::send_queue:
+      context.sends.sent();
+      --next_entry_;
+      break;
+  }
+  first_message_ = (first_message_ + 1) % kBurstFpdus;
+  --message_count_;
+}
+
+std::vector<std::byte> RcTransmit::last_words(Context context, ConstBytes terminate) const {
+  std::vector<std::byte> words;
+  uint64_t position = position_ - waiting_bytes_;
+  if (sent_ != 0) {
+    Burst burst(context);
+    std::span<const ConstBytes> payload;
+    if (!burst.admit(message(0))) return {};
+    if (send_markers_)
+      burst.add_bytes(ConstBytes(marked_).subspan(sent_));
+    else
+      burst.add(framed(0), sent_, message(0), payload);
+    for (ConstBytes piece : burst.pieces()) words.insert(words.end(), piece.begin(), piece.end());
+    position += framed(0).whole;
+  }
+  append_fpdu(words, terminate, position);
+  return words;
+}
+
+void RcTransmit::append_fpdu(std::vector<std::byte>& words, ConstBytes ulpdu,
+                             uint64_t position) const {
+  const size_t before = words.size();
+  if (send_markers_) {
+    words.resize(before + mpa::marked_fpdu_bytes(ulpdu.size()));
+    words.resize(before + mpa::encode_marked_fpdu({&ulpdu, 1}, position, crc_,
+                                                  Bytes(words).subspan(before)));
+    return;
+  }
+  words.resize(before + mpa::fpdu_bytes(ulpdu.size()));
+  const Bytes out = Bytes(words).subspan(before);
+  mpa::encode_length(ulpdu.size(), out);
+  std::copy(ulpdu.begin(), ulpdu.end(), out.subspan(mpa::kLengthBytes).begin());
+  const size_t covered = mpa::kLengthBytes + ulpdu.size();
+  Crc32c crc;
+  crc.update(out.first(covered));
+  mpa::encode_trailer(ulpdu.size(), crc_ ? &crc : nullptr, out.subspan(covered));
 }
 
 }  // namespace diwarp::rnic

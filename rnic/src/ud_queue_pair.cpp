@@ -36,7 +36,7 @@ UdQueuePair::UdQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePa
       options_(init.datagram),
       max_rate_(init.datagram.max_rate),
       transmit_(init.datagram.segment, init.datagram.max_rate),
-      receive_(*this, receives_, device()->engine().counters(), init.datagram) {
+      receive_(*this, device()->engine().counters(), init.datagram) {
   engine().exclusively([this] {
     set_state(QpState::rts);
     on_state(QpState::rts);
@@ -48,14 +48,15 @@ UdQueuePair::UdQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePa
 UdQueuePair::~UdQueuePair() {
   if (link_->descriptor() < 0) link_->on_ready({});
   engine().exclusively([this] {
-    engine().detach(*this);
     engine().timers().cancel(expiry_);
     engine().timers().cancel(paced_);
     receive_.reset();
+    retire();
   });
 }
 
 std::error_code UdQueuePair::check_send(const SendWorkRequest& request) const noexcept {
+  if (!facts_of(request.opcode).on_datagrams) return Errc::unsupported_operation;
   const Address& to = request.destination;
   const bool dual_stack = address_.family() == AddressFamily::ipv6 && address_.is_any();
   const bool reachable = to.family() == address_.family() || dual_stack;

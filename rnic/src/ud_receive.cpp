@@ -23,10 +23,8 @@ constexpr Counter counter_of(ddp::SegmentFault fault) {
 
 }  // namespace
 
-UdReceive::UdReceive(QueuePair& queue_pair, ReceiveQueue& receives, Counters& counters,
-                     const DatagramOptions& options)
+UdReceive::UdReceive(QueuePair& queue_pair, Counters& counters, const DatagramOptions& options)
     : queue_pair_(queue_pair),
-      receives_(receives),
       counters_(counters),
       q_key_(options.q_key),
       timeout_(options.message_timeout),
@@ -55,13 +53,13 @@ void UdReceive::handle(const llp::IncomingDatagram& datagram, Time now) {
 
 /// The common case: a message in one datagram. It takes a receive only once it is known to fit.
 void UdReceive::deliver_single(const Segment& segment, Source& source) {
-  ReceiveEntry* entry = receives_.peek();
+  ReceiveEntry* entry = queue_pair_.peek_receive();
   if (entry == nullptr) return drop(Counter::drop_no_receive);
   if (segment.payload.size() > entry->capacity) {
     source.closed.close(segment.msn);
     return drop(Counter::drop_receive_too_small);
   }
-  receives_.take();
+  queue_pair_.take_receive();
   if (!queue_pair_.may_receive(*entry)) return fail_receive(*entry, source);
   ddp::scatter(entry->sges, 0, segment.payload);
   source.closed.close(segment.msn);
@@ -77,9 +75,9 @@ OpenMessage* UdReceive::find_open(Source& source, uint32_t msn) {
 
 /// A source, and all sources together, have to stay within their shares of the receives.
 std::optional<Counter> UdReceive::refuse_to_open(const Source& source) const {
-  const size_t receives = open_count_ + receives_.available();
+  const size_t receives = open_count_ + queue_pair_.available_receives();
   const size_t half = std::max<size_t>(receives / 2, 1);
-  if (receives_.available() == 0) return Counter::drop_no_receive;
+  if (queue_pair_.available_receives() == 0) return Counter::drop_no_receive;
   if (open_count_ >= max_open_) return Counter::drop_no_context;
   if (open_count_ >= half || source.open_count >= max_open_per_source_) return Counter::drop_share;
   return std::nullopt;
@@ -101,7 +99,7 @@ OpenMessage* UdReceive::open(const Segment& segment, Source& source, Time now) {
   message.msn = segment.msn;
   message.solicited = segment.solicited;
   message.last_progress = now;
-  message.receive = receives_.take();
+  message.receive = queue_pair_.take_receive();
   message.reassembly.open(message.receive->capacity);
   source.open.push_back(message);
   ++source.open_count;
@@ -141,7 +139,7 @@ void UdReceive::deliver(OpenMessage& message) {
 
 /// The message will never be whole: its receive is the next one again.
 void UdReceive::abandon(OpenMessage& message) {
-  receives_.give_back(*message.receive);
+  queue_pair_.give_back_receive(*message.receive);
   close(message);
 }
 
@@ -163,9 +161,9 @@ void UdReceive::complete(ReceiveEntry& entry, WcStatus status, const Source& sou
   completion.status = status;
   completion.solicited = solicited;
   completion.byte_count = static_cast<uint32_t>(bytes);
-  completion.qp_number = queue_pair_.number();
+  completion.opcode = WcOpcode::recv;
   completion.source = source.key.address;
-  receives_.complete(entry, completion);
+  queue_pair_.complete_receive(entry, completion);
 }
 
 /// The receive names memory that may not be written (any more): its owner has to know.

@@ -2,6 +2,7 @@
 #include "rnic/work_queue.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 
@@ -10,6 +11,51 @@
 #include "rnic/completion_queue.h"
 
 namespace diwarp::rnic {
+
+namespace {
+
+// clang-format off
+constexpr std::array kFacts{
+    //      opcode                               completion                 responded local gathers ud
+    WrFacts{WrOpcode::send,                      WcOpcode::send,             false, false, true,  true},
+    WrFacts{WrOpcode::send_with_invalidate,      WcOpcode::send,             false, false, true,  false},
+    WrFacts{WrOpcode::rdma_write,                WcOpcode::rdma_write,       false, false, true,  false},
+    WrFacts{WrOpcode::rdma_read,                 WcOpcode::rdma_read,        true,  false, false, false},
+    WrFacts{WrOpcode::rdma_read_with_invalidate, WcOpcode::rdma_read,        true,  false, false, false},
+    WrFacts{WrOpcode::immediate,                 WcOpcode::immediate,        false, false, false, false},
+    WrFacts{WrOpcode::fetch_add,                 WcOpcode::fetch_add,        true,  false, false, false},
+    WrFacts{WrOpcode::compare_swap,              WcOpcode::compare_swap,     true,  false, false, false},
+    WrFacts{WrOpcode::swap,                      WcOpcode::swap,             true,  false, false, false},
+    WrFacts{WrOpcode::local_invalidate,          WcOpcode::local_invalidate, false, true,  false, false},
+    WrFacts{WrOpcode::bind_window,               WcOpcode::bind_window,      false, true,  false, false},
+    WrFacts{WrOpcode::register_memory,           WcOpcode::register_memory,  false, true,  false, false},
+};
+// clang-format on
+
+constexpr uint64_t kImmediateData = 8;  // bytes
+
+constexpr bool in_order() {
+  for (size_t i = 0; i < kFacts.size(); ++i)
+    if (static_cast<size_t>(kFacts[i].opcode) != i) return false;
+  return true;
+}
+static_assert(in_order());
+
+void copy_operands(const SendWorkRequest& request, SendEntry& entry) {
+  switch (request.opcode) {
+    case WrOpcode::immediate: entry.operands = request.immediate; break;
+    case WrOpcode::fetch_add:
+    case WrOpcode::compare_swap:
+    case WrOpcode::swap: entry.operands = request.atomic; break;
+    case WrOpcode::bind_window:
+    case WrOpcode::register_memory: entry.operands = request.binding; break;
+    default: break;
+  }
+}
+
+}  // namespace
+
+const WrFacts& facts_of(WrOpcode opcode) { return kFacts[static_cast<size_t>(opcode)]; }
 
 // --- Sends.
 
@@ -36,10 +82,15 @@ std::error_code SendQueue::post(const SendWorkRequest& request) {
   slot.wr_id = request.wr_id;
   slot.destination = request.destination;
   slot.q_key = request.q_key;
+  slot.opcode = request.opcode;
   slot.flags = request.flags;
   slot.status = WcStatus::success;
+  slot.done = false;
+  slot.invalidate_stag = request.invalidate_stag;
+  slot.remote = request.remote;
+  copy_operands(request, slot);
   slot.vendor_error = 0;
-  slot.length = length;
+  slot.length = request.opcode == WrOpcode::immediate ? kImmediateData : length;
   if (inlined) {
     copy_inline(request, slot, posted & mask_);
   } else {
@@ -62,17 +113,30 @@ void SendQueue::copy_inline(const SendWorkRequest& request, SendEntry& slot, uin
 }
 
 SendEntry* SendQueue::pending(uint64_t ahead) {
-  const uint64_t index = done_ + ahead;
+  const uint64_t index = sent_ + ahead;
   return index < posted_.load(std::memory_order_acquire) ? &entry(index) : nullptr;
 }
 
+void SendQueue::sent() {
+  SendEntry& oldest = entry(sent_++);
+  if (!facts_of(oldest.opcode).responded) finish(oldest, WcStatus::success, 0);
+}
+
 void SendQueue::complete(WcStatus status, uint32_t vendor_error) {
-  SendEntry& oldest = entry(done_++);
-  oldest.status = status;
-  oldest.vendor_error = vendor_error;
+  finish(entry(sent_++), status, vendor_error);
+}
+
+void SendQueue::answered(WcStatus status) { finish(entry(done_), status, 0); }
+
+void SendQueue::finish(SendEntry& finished, WcStatus status, uint32_t vendor_error) {
+  finished.status = status;
+  finished.vendor_error = vendor_error;
+  finished.done = true;
+  while (done_ != sent_ && entry(done_).done) ++done_;
 }
 
 void SendQueue::flush() {
+  while (awaiting() != nullptr) answered(WcStatus::wr_flush_error);
   while (pending() != nullptr) complete(WcStatus::wr_flush_error);
 }
 
@@ -87,7 +151,7 @@ bool SendQueue::report(CompletionQueue& cq, uint32_t qp_number) {
     WorkCompletion completion;
     completion.wr_id = oldest.wr_id;
     completion.status = oldest.status;
-    completion.opcode = WcOpcode::send;
+    completion.opcode = facts_of(oldest.opcode).completion;
     completion.vendor_error = oldest.vendor_error;
     completion.byte_count = static_cast<uint32_t>(oldest.length);
     completion.qp_number = qp_number;
@@ -99,21 +163,20 @@ bool SendQueue::report(CompletionQueue& cq, uint32_t qp_number) {
 }
 
 void SendQueue::clear() {
-  done_ = posted_.load(std::memory_order_relaxed);
+  done_ = sent_ = posted_.load(std::memory_order_relaxed);
   reported_.store(done_, std::memory_order_release);
 }
 
 // --- Receives.
 
-ReceiveQueue::ReceiveQueue(const QueuePairCapacity& capacity)
-    : depth_(std::bit_ceil(capacity.max_recv_wr)),
-      max_sge_(capacity.max_recv_sge),
+ReceiveQueue::ReceiveQueue(uint32_t max_wr, uint32_t max_sge)
+    : depth_(std::bit_ceil(max_wr)),
+      max_sge_(max_sge),
       entries_(depth_),
       sges_(size_t{depth_} * max_sge_),
       free_(depth_),
       posted_(depth_),
-      returned_(depth_),
-      done_(depth_) {
+      returned_(depth_) {
   for (uint32_t slot = 0; slot < depth_; ++slot) free_.try_push(slot);
 }
 
@@ -154,40 +217,45 @@ void ReceiveQueue::give_back(ReceiveEntry& entry) {
   returned_.push_front(static_cast<uint32_t>(&entry - entries_.data()));
 }
 
-void ReceiveQueue::complete(ReceiveEntry& entry, const WorkCompletion& completion) {
+void ReceiveQueue::release(ReceiveEntry& entry) {
+  outstanding_.fetch_sub(1, std::memory_order_relaxed);
+  free_.try_push(static_cast<uint32_t>(&entry - entries_.data()));
+}
+
+void ReceiveQueue::clear() {
+  while (ReceiveEntry* entry = take()) release(*entry);
+}
+
+// --- Done receives.
+
+void DoneReceives::add(ReceiveEntry& entry, const WorkCompletion& completion) {
   entry.completion = completion;
   entry.completion.wr_id = entry.wr_id;
-  entry.completion.opcode = WcOpcode::recv;
-  done_.push_back(static_cast<uint32_t>(&entry - entries_.data()));
+  entry.next = nullptr;
+  (last_ == nullptr ? first_ : last_->next) = &entry;
+  last_ = &entry;
 }
 
-void ReceiveQueue::flush(uint32_t qp_number) {
-  WorkCompletion flushed;
-  flushed.status = WcStatus::wr_flush_error;
-  flushed.qp_number = qp_number;
-  while (ReceiveEntry* entry = take()) complete(*entry, flushed);
+ReceiveEntry& DoneReceives::pop_front() {
+  ReceiveEntry& entry = *first_;
+  first_ = entry.next;
+  if (first_ == nullptr) last_ = nullptr;
+  return entry;
 }
 
-bool ReceiveQueue::report(CompletionQueue& cq) {
-  while (!done_.empty()) {
+bool DoneReceives::report(CompletionQueue& cq, ReceiveQueue& queue) {
+  while (first_ != nullptr) {
     if (!cq.has_room()) return false;
-    const uint32_t slot = done_.front();
-    const WorkCompletion completion = entries_[slot].completion;
-    done_.pop_front();
-    make_free(slot);  // first: who polls the completion may post again at once
+    ReceiveEntry& entry = pop_front();
+    const WorkCompletion completion = entry.completion;
+    queue.release(entry);  // first: who polls the completion may post again at once
     cq.push(completion);
   }
   return true;
 }
 
-void ReceiveQueue::make_free(uint32_t slot) {
-  outstanding_.fetch_sub(1, std::memory_order_relaxed);
-  free_.try_push(slot);
-}
-
-void ReceiveQueue::clear() {
-  while (ReceiveEntry* entry = take()) make_free(static_cast<uint32_t>(entry - entries_.data()));
-  for (; !done_.empty(); done_.pop_front()) make_free(done_.front());
+void DoneReceives::clear(ReceiveQueue& queue) {
+  while (first_ != nullptr) queue.release(pop_front());
 }
 
 }  // namespace diwarp::rnic

@@ -22,7 +22,13 @@ struct RcOptions {
   uint32_t entries = 256;  // of each completion queue
   QueuePairCapacity capacity = {};
   bool signal_all = false;
+  Access access = Access::local_write;
+  StreamOptions stream = {};
 };
+
+/// What a peer may do to memory, all of it.
+inline constexpr Access kOpen =
+    Access::local_write | Access::remote_write | Access::remote_read | Access::remote_atomic;
 
 /// An RC queue pair with all that belongs to it.
 class RcParty {
@@ -34,9 +40,10 @@ class RcParty {
         qp(pd, {.send_cq = send_cq,
                 .recv_cq = recv_cq,
                 .capacity = options.capacity,
-                .signal_all = options.signal_all}),
+                .signal_all = options.signal_all,
+                .stream = options.stream}),
         memory(options.memory),
-        mr(std::in_place, pd, std::span(memory)) {}
+        mr(std::in_place, pd, std::span(memory), options.access) {}
 
   std::error_code post_recv(uint64_t wr_id, size_t offset, size_t length) {
     const Sge sge = mr->sge(offset, length);
@@ -50,6 +57,15 @@ class RcParty {
                        SendFlags flags = SendFlags::signaled) {
     const Sge sge = mr->sge(offset, length);
     return qp.post_send({.wr_id = wr_id, .sges = {&sge, 1}, .flags = flags});
+  }
+  /// Where `offset` of this memory is for a peer.
+  RemoteMemory remote(size_t offset = 0) const { return {mr->rkey(), mr->base() + offset}; }
+  /// An operation on the peer's memory with `length` bytes of this one's.
+  std::error_code post(WrOpcode opcode, size_t offset, size_t length, RemoteMemory remote,
+                       uint64_t wr_id = 0, SendFlags flags = SendFlags::signaled) {
+    const Sge sge = mr->sge(offset, length);
+    return qp.post_send(
+        {.wr_id = wr_id, .sges = {&sge, 1}, .flags = flags, .opcode = opcode, .remote = remote});
   }
   std::span<std::byte> bytes(size_t offset, size_t length) {
     return std::span(memory).subspan(offset, length);
@@ -88,18 +104,23 @@ inline void connect(RcParty& a, RcParty& b, const Device& device_of_b,
 
 using StreamEnd = std::unique_ptr<llp::Stream>;
 
-inline rnic::Established established(StreamEnd stream, bool initiator, bool crc = true) {
+inline rnic::Established established(StreamEnd stream, bool initiator,
+                                     const mpa::Agreement& agreement = {}) {
   rnic::Established connection;
   connection.stream = std::move(stream);
   connection.initiator = initiator;
-  connection.agreement.crc = crc;
+  connection.agreement = agreement;
   return connection;
 }
 
-/// Connects `a`, as the initiator, with `b` over these two ends.
-inline void join(RcParty& a, RcParty& b, std::pair<StreamEnd, StreamEnd> ends) {
-  a.impl().start(established(std::move(ends.first), true));
-  b.impl().start(established(std::move(ends.second), false));
+/// Connects `a`, as the initiator, with `b` over these two ends. The agreement is a's.
+inline void join(RcParty& a, RcParty& b, std::pair<StreamEnd, StreamEnd> ends,
+                 const mpa::Agreement& agreement = {}) {
+  mpa::Agreement other = agreement;
+  std::swap(other.ord, other.ird);
+  std::swap(other.send_markers, other.receive_markers);
+  a.impl().start(established(std::move(ends.first), true, agreement));
+  b.impl().start(established(std::move(ends.second), false, other));
 }
 
 // --- Bytes.
@@ -329,6 +350,11 @@ struct Couple {
   explicit Couple(size_t buffer = 1 << 20) : a(world.add_device()), b(world.add_device()) {
     join(a, b, llp::memory_stream_pair(buffer, 256));
   }
+  Couple(const RcOptions& of_a, const RcOptions& of_b, const mpa::Agreement& agreement = {})
+      : a(world.add_device(), of_a), b(world.add_device(), of_b) {
+    join(a, b, llp::memory_stream_pair(1 << 20, 256), agreement);
+  }
+  Device& device_of_a() { return world.devices[0]; }
   Device& device_of_b() { return world.devices[1]; }
 
   World world;

@@ -18,6 +18,21 @@ MemoryRegion::MemoryRegion(const ProtectionDomain& pd, void* address, size_t len
                            std::optional<uint64_t> base)
     : MemoryRegion(pd, std::span(static_cast<std::byte*>(address), length), access, base) {}
 
+MemoryWindow::MemoryWindow(const ProtectionDomain& pd)
+    : impl_(std::make_shared<rnic::SteeringTag>(
+          pd.impl(), ddp::Region{.kind = ddp::EntryKind::window, .valid = false})) {}
+
+STag MemoryWindow::stag() const { return impl_->stag(); }
+
+FastRegistration::FastRegistration(const ProtectionDomain& pd, uint64_t max_length)
+    : impl_(std::make_shared<rnic::SteeringTag>(
+          pd.impl(), ddp::Region{.kind = ddp::EntryKind::fast_registration,
+                                 .valid = false,
+                                 .max_length = max_length})) {}
+
+STag FastRegistration::stag() const { return impl_->stag(); }
+
+bool MemoryRegion::valid() const { return impl_->valid(); }
 STag MemoryRegion::lkey() const { return impl_->region().stag; }
 STag MemoryRegion::rkey() const { return impl_->region().stag; }
 std::byte* MemoryRegion::address() const { return impl_->region().memory; }

@@ -38,6 +38,10 @@ std::error_code QueuePair::post_recv(const ReceiveWorkRequest& request) noexcept
 
 void QueuePair::modify(QpState state) { impl_->modify(state); }
 
+void QueuePair::modify_to_rtr(const StreamAttributes& stream) {
+  as<rnic::RcQueuePair>(impl_, QpType::rc, "modify_to_rtr()").start(stream);
+}
+
 std::vector<std::byte> QueuePair::connect(const Address& peer, const ConnectOptions& options) {
   return as<rnic::RcQueuePair>(impl_, QpType::rc, "connect()").connect(peer, options);
 }

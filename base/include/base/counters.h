@@ -50,13 +50,17 @@ namespace diwarp {
   X(rc_resets,              "RC connections lost without an orderly end")                   \
   X(rc_protocol_errors,     "RC connections ended because the peer broke the protocol")     \
   X(rc_crc_errors,          "FPDUs whose CRC32C does not match")                            \
+  X(rc_terminates_sent,     "Terminate messages sent")                                       \
+  X(rc_terminates_received, "Terminate messages received")                                   \
+  X(rc_receive_not_ready,   "times a message found no posted receive and held its connection") \
   X(rc_rx_fpdus,            "FPDUs received")                                               \
   X(rc_tx_fpdus,            "FPDUs sent")                                                   \
   X(rc_rx_bytes,            "TCP payload bytes received on RC connections")                 \
   X(rc_tx_bytes,            "TCP payload bytes sent on RC connections")                     \
   X(mpa_rejects,            "MPA connection requests that either side rejected")            \
   X(mpa_bad_requests,       "malformed MPA request or reply frames")                        \
-  X(mpa_timeouts,           "MPA negotiations that took too long")
+  X(mpa_timeouts,           "MPA negotiations that took too long")                          \
+  X(events_dropped,         "asynchronous events that gave way to newer ones in a full queue")
 // clang-format on
 
 enum class Counter : uint16_t {

@@ -85,7 +85,7 @@ DIWARP_EXPORT std::string to_string(const TerminateCode& code);
 struct TerminateInfo {
   TerminateCode code;
   bool received = false;             ///< by this side; else sent
-  std::vector<std::byte> headers;    ///< of the offending segment, as far as the message has them
+  std::vector<std::byte> headers = {};  ///< of the offending segment, as far as the message has them
 };
 
 enum class AsyncEventType : uint8_t {
@@ -104,7 +104,7 @@ struct AsyncEvent {
   AsyncEventType type = AsyncEventType::qp_fatal;
   uint32_t qp_number = 0;                   ///< of what happened to a queue pair
   uint64_t context = 0;                     ///< of the completion queue or shared receive queue
-  std::optional<TerminateInfo> terminate;   ///< qp_fatal
+  std::optional<TerminateInfo> terminate = {};  ///< qp_fatal
 };
 
 /// Names a shared receive queue in QueuePairInit; made from a SharedReceiveQueue.
@@ -125,6 +125,13 @@ struct SharedReceiveQueueOptions {
   uint32_t max_sge = 4;
   uint32_t limit = 0;     ///< when fewer are posted, one srq_limit_reached event; 0: none
   uint64_t context = 0;   ///< comes back in its events
+};
+
+struct SharedReceiveQueueAttributes {
+  uint32_t max_wr = 0;
+  uint32_t max_sge = 0;
+  uint32_t limit = 0;   ///< 0: disarmed, since it was reached or never set
+  uint32_t posted = 0;
 };
 
 /// Names a completion queue in QueuePairInit; made from a CompletionQueue.
@@ -241,7 +248,8 @@ struct StreamAttributes {
 };
 
 struct ConnectOptions {
-  /// Up to 512 bytes that the listener sees in its ConnectionRequest (RFC 5044 section 7.1).
+  /// Up to 508 bytes (512 with revision 1) that the listener sees in its ConnectionRequest (RFC 5044
+  /// section 7.1, RFC 6581 section 9).
   std::span<const std::byte> private_data = {};
   /// How long resolving, TCP's handshake and the MPA reply may take together.
   Duration timeout = std::chrono::seconds(10);
@@ -252,6 +260,9 @@ struct ConnectOptions {
   /// Revision 2: the responder is made ready to send with a message of no length that no
   /// application sees, so that either application may send first.
   bool peer_to_peer = true;
+  /// Revision 2: ask once more in revision 1, within the timeout, where the peer answers in that or
+  /// closes the connection without an answer. The connection is then not peer-to-peer.
+  bool fallback = true;
   /// Ask the peer to send markers (RFC 5044 section 4.3).
   bool markers = false;
   /// Reads and atomics that this side wants outstanding, and those of the peer that it answers at a
@@ -265,8 +276,14 @@ struct DisconnectOptions {
   Duration timeout = std::chrono::seconds(5);
 };
 
+/// What a peer that asks for a connection has for this side, and wants from it.
+struct RequestedDepths {
+  uint16_t ord = 16382;  ///< Reads and atomics that it answers at a time; 16,382: it did not say
+  uint16_t ird = 16382;  ///< Reads and atomics that it wants outstanding; 16,382: it did not say
+};
+
 struct AcceptOptions {
-  /// Up to 512 bytes that connect() returns at the peer.
+  /// Up to 508 bytes (512 where the peer speaks revision 1) that connect() returns at the peer.
   std::span<const std::byte> private_data = {};
   /// Use CRCs even if the peer does not ask for them.
   bool crc = true;

@@ -20,6 +20,7 @@
 namespace diwarp::rnic {
 
 class Control;
+class EventQueue;
 
 /// Opens the link under a UD queue pair. Replaced in tests.
 using DatagramLinkFactory =
@@ -60,6 +61,12 @@ class Device {
 
   uint32_t next_domain() { return next_domain_.fetch_add(1); }
   DeviceAttributes query() const;
+
+  /// Tells every event queue of the device. Any thread, with the baton or without.
+  void raise(const AsyncEvent& event);
+  void add_event_queue(EventQueue& queue);
+  void remove_event_queue(EventQueue& queue);
+
   void count_queue_pair(int change) { queue_pairs_.fetch_add(static_cast<uint32_t>(change)); }
 
  private:
@@ -76,6 +83,9 @@ class Device {
   std::set<uint32_t> numbers_;  // in use by RC queue pairs
   uint32_t next_number_;
   std::unique_ptr<Control> control_;
+
+  std::mutex events_mutex_;  // guards event_queues_
+  std::vector<EventQueue*> event_queues_;
 };
 
 /// What keeps queue pairs and regions together.
@@ -91,20 +101,35 @@ class ProtectionDomain {
   uint32_t number_;
 };
 
-/// One registration; lives in the device's STag table while this object does.
+/// An entry of the device's STag table; lives there while this object does.
+class SteeringTag {
+ public:
+  SteeringTag(std::shared_ptr<ProtectionDomain> domain, ddp::Region region);
+  ~SteeringTag();
+  SteeringTag(const SteeringTag&) = delete;
+  SteeringTag& operator=(const SteeringTag&) = delete;
+
+  STag stag() const { return stag_; }
+  bool valid() const;
+
+ private:
+  std::shared_ptr<ProtectionDomain> domain_;
+  STag stag_;
+};
+
+/// One registration.
 class MemoryRegion {
  public:
   MemoryRegion(std::shared_ptr<ProtectionDomain> domain, std::span<std::byte> memory, Access access,
                std::optional<uint64_t> base);
-  ~MemoryRegion();
-  MemoryRegion(const MemoryRegion&) = delete;
-  MemoryRegion& operator=(const MemoryRegion&) = delete;
 
+  /// As it was registered.
   const ddp::Region& region() const { return region_; }
+  bool valid() const { return tag_.valid(); }
 
  private:
-  std::shared_ptr<ProtectionDomain> domain_;
   ddp::Region region_;
+  SteeringTag tag_;
 };
 
 }  // namespace diwarp::rnic

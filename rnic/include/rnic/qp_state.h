@@ -9,7 +9,9 @@
 /// The legal moves of a queue pair, as data.
 namespace diwarp::rnic::transitions {
 
-enum class Mover : uint8_t { application, connection };
+/// Who may make a move: the application with modify(), the same with a connection for it, or the
+/// calls that connect and disconnect.
+enum class Mover : uint8_t { application, stream, connection };
 
 struct Transition {
   QpType type;
@@ -29,6 +31,16 @@ inline constexpr std::array kTable{
     Transition{QpType::ud, QpState::error, QpState::reset, Mover::application},
     Transition{QpType::rc, QpState::reset, QpState::init, Mover::application},
     Transition{QpType::rc, QpState::init, QpState::rts, Mover::connection},
+    Transition{QpType::rc, QpState::init, QpState::rtr, Mover::stream},
+    Transition{QpType::rc, QpState::rtr, QpState::rts, Mover::application},
+    Transition{QpType::rc, QpState::rtr, QpState::closing, Mover::connection},
+    Transition{QpType::rc, QpState::rtr, QpState::reset, Mover::application},
+    Transition{QpType::rc, QpState::rtr, QpState::error, Mover::application},
+    Transition{QpType::rc, QpState::rts, QpState::sqd, Mover::application},
+    Transition{QpType::rc, QpState::sqd, QpState::rts, Mover::application},
+    Transition{QpType::rc, QpState::sqd, QpState::closing, Mover::connection},
+    Transition{QpType::rc, QpState::sqd, QpState::reset, Mover::application},
+    Transition{QpType::rc, QpState::sqd, QpState::error, Mover::application},
     Transition{QpType::rc, QpState::init, QpState::reset, Mover::application},
     Transition{QpType::rc, QpState::init, QpState::error, Mover::application},
     Transition{QpType::rc, QpState::rts, QpState::closing, Mover::connection},
@@ -39,11 +51,10 @@ inline constexpr std::array kTable{
     Transition{QpType::rc, QpState::error, QpState::reset, Mover::application},
 };
 
-/// Whether the application may make this move with modify().
-constexpr bool allowed(QpType type, QpState from, QpState to) {
+/// Whether `mover` may make this move.
+constexpr bool allowed(QpType type, QpState from, QpState to, Mover mover = Mover::application) {
   return std::any_of(kTable.begin(), kTable.end(), [&](const Transition& row) {
-    return row.type == type && row.from == from && row.to == to &&
-           row.mover == Mover::application;
+    return row.type == type && row.from == from && row.to == to && row.mover == mover;
   });
 }
 

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <system_error>
 
@@ -14,13 +15,17 @@
 #include "rnic/device.h"
 #include "rnic/endpoint.h"
 #include "rnic/engine.h"
+#include "rnic/shared_receive_queue.h"
 #include "rnic/work_queue.h"
 
 namespace diwarp::rnic {
 
+/// Throws Error(invalid_argument) unless lowest <= value <= highest.
+void check_range(const char* what, uint32_t value, uint32_t lowest, uint32_t highest);
+
 /// What RC and UD queue pairs share: the queues, the state, posting and reporting. What they send
 /// and receive is theirs alone.
-class QueuePair : public Endpoint {
+class QueuePair : public Endpoint, public ListNode<SrqWaitTag> {
  public:
   /// Judges the arguments that both types share. Throws Error.
   QueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePairInit& init);
@@ -44,7 +49,20 @@ class QueuePair : public Endpoint {
   /// Whether every SGE lies in a region of this protection domain that allows what is wanted. Asked
   /// again whenever work on a request is resumed: a region may have gone meanwhile.
   bool may_send(const SendEntry& entry) const;
-  bool may_receive(const ReceiveEntry& entry) const;
+  bool may_receive(const ReceiveEntry& entry) const { return may_write(entry.sges); }
+  bool may_write(std::span<const Sge> sges) const { return check_sges(sges, Access::local_write); }
+  /// Does a request that needs nothing sent: invalidates, binds, registers.
+  WcStatus do_local(const SendEntry& entry);
+  /// The next receive, which is then the caller's to complete or give back; null where there is
+  /// none.
+  ReceiveEntry* take_receive();
+  ReceiveEntry* peek_receive() { return receives_.peek(); }
+  void give_back_receive(ReceiveEntry& entry) { receives_.give_back(entry); }
+  void complete_receive(ReceiveEntry& entry, WorkCompletion completion);
+  size_t available_receives() const { return receives_.available(); }
+
+  uint32_t domain_number() const { return domain_->number(); }
+  ddp::STagTable& regions() const { return domain_->device()->regions(); }
 
  protected:
   /// Type's own rules for a send, beyond those of the queue.
@@ -59,27 +77,35 @@ class QueuePair : public Endpoint {
   void set_state(QpState to);
   /// To the error state: everything that is posted is flushed and reported.
   void enter_error();
+  /// Before destruction: out of service, and nothing of a shared receive queue is kept.
+  void retire();
   /// Hands finished work to the completion queues. False if some of it has to wait for room.
   bool report();
   /// Tells posters that this queue pair waits for a receive, and looks for one once more.
   bool await_receive();
-
+  void raise(AsyncEventType type, std::optional<TerminateInfo> terminate = {});
+  /// The states in which sends may be posted.
+  virtual bool may_post_sends(QpState state) const { return state == QpState::rts; }
 
   Engine& engine() { return engine_; }
   Counters& counters() { return engine_.counters(); }
   void drop(Counter reason) { engine_.counters().add(reason); }
 
   SendQueue sends_;
-  ReceiveQueue receives_;
 
  private:
   bool check_sges(std::span<const Sge> sges, Access want) const;
+  void flush_receives();
 
   const QpType type_;
   std::shared_ptr<ProtectionDomain> domain_;
   std::shared_ptr<CompletionQueue> send_cq_;
   std::shared_ptr<CompletionQueue> recv_cq_;
   const QueuePairCapacity capacity_;
+  std::shared_ptr<SharedReceiveQueue> srq_;
+  std::unique_ptr<ReceiveQueue> own_receives_;  // where there is no srq_
+  ReceiveQueue& receives_;
+  DoneReceives done_receives_;
   Engine& engine_;
   std::atomic<QpState> state_{QpState::reset};
   std::atomic<bool> awaits_receive_{false};

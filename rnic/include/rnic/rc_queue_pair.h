@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/intrusive_list.h"
@@ -11,14 +13,13 @@
 #include "rnic/established.h"
 #include "rnic/queue_pair.h"
 #include "rnic/rc_receive.h"
+#include "rnic/rc_requester.h"
+#include "rnic/rc_responder.h"
 #include "rnic/rc_transmit.h"
 #include "rnic/sleeper.h"
 
 namespace diwarp::rnic {
 
-/// How long a message waits for a receive before the connection ends. Long enough for an
-/// application that is busy, short enough that a forgotten peer does not wait for ever.
-inline constexpr Duration kReceiveWait = std::chrono::seconds(60);
 /// After so long without use a queue pair frees what it kept for unfinished FPDUs.
 inline constexpr Duration kTrimAfter = std::chrono::seconds(1);
 
@@ -39,9 +40,15 @@ class RcQueuePair final : public QueuePair {
 
   /// Throws Error(invalid_state) in any other state than init.
   void require_init() const;
-  /// Takes a connection over: from init to rts. Throws Error(invalid_state), and the stream is
-  /// closed, where the state is another.
-  void start(Established connection);
+  /// Takes a connection over: from init to rts, or to rtr. Throws Error(invalid_state), and the
+  /// stream is closed, where the state is another.
+  void start(Established connection, QpState to = QpState::rts);
+  /// The same, from init to rtr, for a connection whose MPA start-up somebody else has done. Throws
+  /// Error.
+  void start(const StreamAttributes& stream);
+  /// Called, with the baton held, when a connection has ended: RcEnd::closed, or with an error. Set
+  /// with the baton held.
+  void on_end(std::function<void(RcEnd)> hook) { on_end_ = std::move(hook); }
 
   // --- With the baton.
 
@@ -50,7 +57,10 @@ class RcQueuePair final : public QueuePair {
   using QueuePair::await_receive;  // for RcReceive
 
  protected:
-  std::error_code check_send(const SendWorkRequest&) const noexcept override { return {}; }
+  std::error_code check_send(const SendWorkRequest& request) const noexcept override;
+  bool may_post_sends(QpState state) const override {
+    return state == QpState::rts || state == QpState::sqd;
+  }
   void on_state(QpState now) override;
 
  private:
@@ -62,17 +72,23 @@ class RcQueuePair final : public QueuePair {
   bool connected() const;
   void begin_disconnect();
   bool wait_ended(Time deadline);
+  RcTransmit::Context transmit_context();
 
   void attach_stream(std::unique_ptr<llp::Stream> stream);
   void park();
   void settle(RcEnd result, Time now);
   void resume_held(Time now);
   Served send(Time now);
+  bool all_sent();
+  void watch_drain();
   void finish_closing();
   void lose();
   void end(RcEnd reason);
   void count_end(RcEnd reason);
-  void close_stream(bool in_order);
+  std::optional<TerminateInfo> terminate_of(RcEnd reason) const;
+  std::vector<std::byte> last_words(const TerminateInfo& terminate);
+  void close_stream(bool in_order, std::vector<std::byte> last_words = {});
+  void arm_receive_wait(Time now);
   void on_receive_wait(Time now);
   void on_trim(Time now);
 
@@ -84,6 +100,13 @@ class RcQueuePair final : public QueuePair {
   Address peer_;
   bool peer_closed_ = false;  // closing: the peer's side has ended, this one is still sending
   bool fin_sent_ = false;
+  bool drain_told_ = false;   // sqd: the event was raised
+  std::optional<TerminateInfo> terminate_;  // of the last connection
+  mpa::Agreement agreement_;                // of the connection
+  std::function<void(RcEnd)> on_end_;
+  const StreamOptions options_;
+  RcRequester requester_;
+  RcResponder responder_;
   RcTransmit transmit_;
   RcReceive receive_;
   IntrusiveList<Waiter> waiters_;

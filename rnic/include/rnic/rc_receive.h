@@ -3,12 +3,18 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/bytes.h"
 #include "base/counters.h"
+#include "diwarp/attributes.h"
 #include "llp/stream.h"
+#include "mpa/fpdu.h"
+#include "mpa/agreement.h"
 #include "rdmap/stream.h"
+#include "rnic/rc_requester.h"
+#include "rnic/rc_responder.h"
 #include "rnic/work_queue.h"
 
 namespace diwarp::rnic {
@@ -21,9 +27,11 @@ enum class RcEnd : uint8_t {
   closed,          ///< the peer ended the stream between two messages
   lost,            ///< the stream broke, or ended inside a message
   bad_crc,         ///< of an FPDU
-  protocol_error,  ///< the peer broke a rule of MPA, DDP or RDMAP, or ended with a Terminate
+  protocol_error,  ///< the peer broke a rule of MPA, DDP or RDMAP
+  terminated,      ///< the peer sent a Terminate
   bad_receive,     ///< no receive was posted in time, or its memory may not be written
-  bad_send,        ///< a send's memory may not be read
+  bad_send,        ///< a request of this side failed
+  bad_response,    ///< memory that the peer reads went away
 };
 
 /// What stays allocated for unfinished FPDUs of an idle queue pair, in bytes.
@@ -32,14 +40,22 @@ inline constexpr size_t kIdleCarry = 4096;
 /// The receiving half of an RC queue pair: takes FPDUs off the stream, judges, places and delivers.
 ///
 /// A message that finds no receive holds the stream: what was read behind it is carried, nothing
-/// more is read, and TCP makes the peer wait.
+/// more is read, and TCP makes the peer wait. Or, if the queue pair wants that, it ends the
+/// connection.
 class RcReceive {
  public:
-  RcReceive(RcQueuePair& queue_pair, ReceiveQueue& receives, Counters& counters)
-      : queue_pair_(queue_pair), receives_(receives), counters_(counters) {}
+  /// Where segments go that are not for a posted receive.
+  struct Parts {
+    RcQueuePair& queue_pair;
+    RcRequester& requester;
+    RcResponder& responder;
+    Counters& counters;
+  };
+
+  RcReceive(const Parts& parts, ReceiveNotReady policy) : parts_(parts), policy_(policy) {}
 
   /// For a new stream, of which `leftover` was read already: resume() takes it.
-  void start(bool check_crc, ConstBytes leftover);
+  void start(const mpa::Agreement& agreement, bool initiator, ConstBytes leftover);
 
   /// Reads once from the stream, through `buffer`, and takes what is there. Not while held().
   RcEnd read(llp::Stream& stream, Bytes buffer);
@@ -49,10 +65,16 @@ class RcReceive {
   /// Takes what is carried: after start(), or when there may be a receive for what is held.
   RcEnd resume();
   bool held() const { return held_; }
+  /// The same, but a message that finds no receive now ends the connection.
+  RcEnd give_up_waiting();
   /// A valid FPDU came, so that a responder may send.
   bool heard() const { return heard_; }
   /// From now on messages that find no receive are read and forgotten.
   void discard_unwanted() { discards_ = true; }
+
+  /// Why the connection ends: what a Terminate says, and the segment that it is about.
+  const std::optional<TerminateCode>& fault() const { return fault_; }
+  ConstBytes offending() const { return offending_; }
 
   /// Completes the receive of an unfinished message.
   void finish(WcStatus status);
@@ -68,27 +90,38 @@ class RcReceive {
   bool pull(llp::Stream& stream, Bytes room);
   size_t consume(ConstBytes bytes);
   bool take(ConstBytes ulpdu);
-  bool begin_message();
-  bool place(const rdmap::StreamSegment& segment);
-  bool end(RcEnd reason);
-  void deliver(const rdmap::StreamSegment& segment);
-  void complete(WorkCompletion completion);
+  bool take_ready(const rdmap::StreamSegment& segment, ConstBytes ulpdu);
+  bool handle(const rdmap::StreamSegment& segment, ConstBytes ulpdu);
+  bool check(const std::optional<TerminateCode>& fault, ConstBytes ulpdu);
+
+  bool begin_message(ConstBytes ulpdu);
+  bool place_send(const rdmap::StreamSegment& segment, ConstBytes ulpdu);
+  bool deliver(const rdmap::StreamSegment& segment, ConstBytes ulpdu);
+  bool take_immediate(const rdmap::StreamSegment& segment);
+  std::optional<TerminateCode> place_write(const rdmap::StreamSegment& segment) const;
+  bool end_terminated(const rdmap::StreamSegment& segment);
+  bool end(RcEnd reason, TerminateCode code, ConstBytes ulpdu);
+  void complete(const WorkCompletion& completion);
+
   ConstBytes carried() const { return ConstBytes(carry_).subspan(carry_begin_); }
   void carry(ConstBytes rest);
 
-  RcQueuePair& queue_pair_;
-  ReceiveQueue& receives_;
-  Counters& counters_;
+  const Parts parts_;
+  const ReceiveNotReady policy_;
 
-  bool check_crc_ = true;
   bool discards_ = false;
+  bool holds_ = true;  // where no receive is posted
   bool held_ = false;
   bool heard_ = false;
   RcEnd end_ = RcEnd::none;
+  std::optional<TerminateCode> fault_;
+  std::vector<std::byte> offending_;
   size_t came_ = 0;
   size_t needed_ = 0;  // bytes that the FPDU at the front takes, as far as known
 
+  mpa::Deframer deframer_;
   rdmap::StreamReceiver receiver_;
+  ReadyToReceive ready_ = ReadyToReceive::none;  // the first FPDU has to be this
   ReceiveEntry* entry_ = nullptr;  // of the message that is under way; null: it is discarded
   bool entry_judged_ = false;      // its memory was checked in this call
 

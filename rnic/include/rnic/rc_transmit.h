@@ -4,15 +4,20 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/counters.h"
 #include "ddp/header.h"
 #include "llp/stream.h"
 #include "mpa/fpdu.h"
-#include "mpa/startup.h"
+#include "mpa/agreement.h"
+#include "rdmap/stream.h"
 #include "rnic/endpoint.h"
+#include "rnic/rc_requester.h"
+#include "rnic/rc_responder.h"
 #include "rnic/work_queue.h"
 
 namespace diwarp::rnic {
@@ -32,32 +37,42 @@ inline constexpr size_t kBurstBytes = size_t{64} << 10;
 /// window, and asking costs a system call.
 inline constexpr Duration kSegmentRefresh = std::chrono::milliseconds(100);
 
+/// What a ready-to-receive message names: nothing looks at it.
+inline constexpr STag kReadyStag = 1;
+
 /// The sending half of an RC queue pair: cuts messages into FPDUs and gives these to the stream, a
-/// burst at a time. Payload stays where the application has it until the stream takes it.
+/// burst at a time. Messages are the send queue's and the answers to the peer's requests; they take
+/// turns, and one is finished before the next begins. Payload stays where the application has it
+/// until the stream takes it.
 class RcTransmit {
  public:
   /// What a burst needs from the queue pair.
   struct Context {
     SendQueue& sends;
+    RcRequester& requester;
+    RcResponder& responder;
     llp::Stream& stream;
     Counters& counters;
-    const QueuePair& queue_pair;  ///< judges the memory of requests
+    QueuePair& queue_pair;  ///< judges the memory of requests, and does the local ones
+    bool serves_sends;      ///< the state lets the send queue begin messages
   };
 
   enum class Fault : uint8_t {
     none,
     stream_failed,
-    bad_memory,  ///< the oldest send may not be read; nobody can finish what was begun of it
+    bad_send,      ///< the oldest send failed: it may not be read, or not be done
+    bad_response,  ///< memory that the peer reads may not be read any more
   };
 
   struct Result {
     size_t fpdus = 0;  ///< that the stream took to the end
     Pending pending = Pending::nothing;
     Fault fault = Fault::none;
+    WcStatus status = WcStatus::success;  ///< bad_send: why
   };
 
   /// For a new stream. Only the initiator of a connection may send at once.
-  void start(mpa::Agreement agreement, bool initiator);
+  void start(const mpa::Agreement& agreement, bool initiator, uint32_t max_fpdu);
   /// The initiator's first FPDU came: the responder may send (RFC 5044 section 7.1.2).
   void allow() { allowed_ = true; }
   bool allowed() const { return allowed_; }
@@ -67,48 +82,118 @@ class RcTransmit {
 
   /// Nothing of an unfinished message is on the stream, so that it may be ended in order here.
   bool at_boundary() const;
+  /// Nothing is framed that is not on the stream.
+  bool drained() const { return count_ == 0; }
+
+  /// What has to go out when the stream is ended with this Terminate (a ULPDU): the rest of an FPDU
+  /// that was begun, and the Terminate. Empty where the rest may not be read any more.
+  std::vector<std::byte> last_words(Context context, ConstBytes terminate) const;
 
  private:
+  enum class Origin : uint8_t { send_queue, response, ready };
+
+  /// A message of which something is framed and not yet on the stream, or still to be framed.
+  struct Message {
+    Origin origin = Origin::send_queue;
+    rdmap::StreamSegment header = {};  // of its first segment
+    // Its payload: memory,
+    std::span<const Sge> sges = {};
+    uint64_t length = 0;               // bytes
+    const SendEntry* entry = nullptr;  // whose SGEs they are
+    rdmap::ReadRequest read = {};      // or what they answer,
+    Sge source = {};                   // from here
+    // or bytes of its own.
+    uint8_t body_bytes = 0;
+    std::array<std::byte, rdmap::kAtomicRequestBytes> body = {};
+  };
+
+  static constexpr size_t kMaxHead =
+      mpa::kLengthBytes + ddp::kUntaggedHeaderBytes + rdmap::kAtomicRequestBytes;
+
   /// An FPDU that is framed and not yet wholly on the stream. Its payload is found anew in the
-  /// entry's SGEs each time.
+  /// message's SGEs each time.
   struct Fpdu {
-    std::array<std::byte, mpa::kLengthBytes + ddp::kUntaggedHeaderBytes> header;
+    std::array<std::byte, kMaxHead> head;  // length, DDP header, a body of the message's own
     std::array<std::byte, mpa::kMaxTrailer> trailer;
+    uint8_t head_bytes = 0;
     uint8_t trailer_bytes = 0;
     bool last = false;    // of its message
-    uint32_t offset = 0;  // of its payload, in its message
+    uint64_t offset = 0;  // of its payload, in its message
     uint32_t length = 0;  // of its payload
+    uint32_t whole = 0;   // bytes on the stream, markers included
 
-    size_t bytes() const { return header.size() + length + trailer_bytes; }
+    ConstBytes head_view() const { return ConstBytes(head).first(head_bytes); }
   };
 
   class Burst;
 
+  /// What the try to begin a message led to.
+  enum class Begun : uint8_t {
+    message,
+    nothing,  ///< there is none, or a response must come first
+    later,    ///< what is framed must be on the stream first
+    failed,
+  };
+
+  bool has_work(const Context& context) const;
+  static Result refusal(Origin origin);
   void refresh_segment(const llp::Stream& stream, Time now);
   bool gather(Burst& burst) const;
-  void frame(Burst& burst);
-  bool frame_next(Burst& burst, const SendEntry& entry);
-  void encode(Fpdu& fpdu, const SendEntry& entry, std::span<const ConstBytes> payload) const;
+  bool frame(Burst& burst, Result& result);
+  bool frame_next(Burst& burst);
+  void encode_head(Fpdu& fpdu, const Message& message) const;
+  void encode_trailer(Fpdu& fpdu, std::span<const ConstBytes> payload) const;
+  void encode_marked(Fpdu& fpdu, std::span<const ConstBytes> payload);
   size_t advance(Context& context, size_t bytes);
+  void finish_message(Context& context);
+  void append_fpdu(std::vector<std::byte>& words, ConstBytes ulpdu, uint64_t position) const;
+
+  Message& add_message(Origin origin);
+  void add_ready_message(ReadyToReceive kind);
+  void set_header(Message& message, rdmap::Opcode opcode);
+  Begun begin_message(Context& context, Result& result);
+  Begun begin_response(Context& context, Result& result);
+  bool describe_response(const rdmap::ReadRequest& request, const RcResponder& responder);
+  bool describe_response(const rdmap::AtomicRequest& request, const RcResponder& responder);
+  Begun begin_send(Context& context, Result& result);
+  std::optional<WcStatus> why_not(const Context& context, const SendEntry& entry) const;
+  static Begun fail(Result& result, Fault fault, WcStatus status);
+  void describe(const SendEntry& entry, Context& context);
+  size_t encode_request(const SendEntry& entry, Context& context, Bytes out);
+
   Fpdu& framed(size_t index) { return fpdus_[(first_ + index) % kBurstFpdus]; }
   const Fpdu& framed(size_t index) const { return fpdus_[(first_ + index) % kBurstFpdus]; }
+  Message& message(size_t index) { return messages_[(first_message_ + index) % kBurstFpdus]; }
+  const Message& message(size_t index) const {
+    return messages_[(first_message_ + index) % kBurstFpdus];
+  }
+  Message& last_message() { return message(message_count_ - 1); }
 
   bool allowed_ = false;
   bool crc_ = true;
-  size_t max_payload_ = 0;
+  bool send_markers_ = false;
+  uint32_t max_fpdu_ = 0;  // 0: what a TCP segment carries
+  size_t mulpdu_ = 0;
   Time measured_{};
 
-  // Framed, in order: a ring.
+  // Framed, in order: a ring. With markers it holds one FPDU at a time, whose bytes are in marked_.
   std::array<Fpdu, kBurstFpdus> fpdus_;
   size_t first_ = 0;
   size_t count_ = 0;
   size_t waiting_bytes_ = 0;  // of all of them
   size_t sent_ = 0;           // bytes of the first one that the stream has
+  std::vector<std::byte> marked_;
+  uint64_t position_ = 0;  // bytes of FPDUs framed so far
 
-  // What is framed next: so many bytes into the entry at this place, under this MSN.
-  uint64_t next_entry_ = 0;
-  uint64_t next_offset_ = 0;
-  uint32_t next_msn_ = 1;
+  // Their messages, in order: a ring. The last one may have more to frame.
+  std::array<Message, kBurstFpdus> messages_;
+  size_t first_message_ = 0;
+  size_t message_count_ = 0;
+  bool framing_ = false;      // the last one has
+  uint64_t next_offset_ = 0;  // from here on
+  uint64_t next_entry_ = 0;   // place in the send queue of what comes after
+  bool responded_last_ = false;
+  std::array<uint32_t, rdmap::kQueues> next_msn_{1, 1, 1, 1};
 };
 
 }  // namespace diwarp::rnic

@@ -23,8 +23,7 @@ class QueuePair;
 /// that are whole. A fault drops the datagram and counts the reason; nothing is answered.
 class UdReceive {
  public:
-  UdReceive(QueuePair& queue_pair, ReceiveQueue& receives, Counters& counters,
-            const DatagramOptions& options);
+  UdReceive(QueuePair& queue_pair, Counters& counters, const DatagramOptions& options);
 
   void handle(const llp::IncomingDatagram& datagram, Time now);
 
@@ -54,7 +53,6 @@ class UdReceive {
   void drop(Counter reason) { counters_.add(reason); }
 
   QueuePair& queue_pair_;
-  ReceiveQueue& receives_;
   Counters& counters_;
   const uint32_t q_key_;
   const Duration timeout_;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <system_error>
+#include <variant>
 #include <vector>
 
 #include "base/ring.h"
@@ -24,24 +25,42 @@ inline constexpr uint32_t kMaxQueueDepth = 1U << 16;
 inline constexpr uint32_t kMaxSge = 64;
 inline constexpr uint32_t kMaxInlineData = 1024;
 
-/// A posted send, in the ring of its queue.
+/// A posted request of the send queue, in the ring of its queue.
 struct SendEntry {
   uint64_t wr_id = 0;
   Address destination;
   uint32_t q_key = 0;
+  WrOpcode opcode = WrOpcode::send;
   SendFlags flags = SendFlags::none;
   WcStatus status = WcStatus::success;  // once done
+  bool done = false;
   uint32_t vendor_error = 0;
-  uint64_t length = 0;
-  std::span<Sge> sges;  // in the queue's own storage
+  STag invalidate_stag = 0;
+  RemoteMemory remote;
+  uint64_t length = 0;     // bytes that travel
+  std::span<Sge> sges;     // in the queue's own storage
+  std::variant<std::monostate, uint64_t, AtomicOperands, MemoryBinding> operands;
 };
+
+/// What is known of each opcode.
+struct WrFacts {
+  WrOpcode opcode;
+  WcOpcode completion;
+  bool responded;   ///< done when the peer's response has come (Reads and atomics)
+  bool local;       ///< nothing is sent
+  bool gathers;     ///< its SGEs are read, else they are written (or there are none)
+  bool on_datagrams;
+};
+const WrFacts& facts_of(WrOpcode opcode);
 
 /// The send queue: a ring whose entries are posted by any thread, sent in order by the engine, and
 /// free again once their completion lies in the completion queue (so a full completion queue holds
 /// up the sender and loses nothing).
 ///
-/// Indices count up for ever: reported_ <= sent_ <= posted_. posted_ is written under the post
-/// lock, the other two with the baton; each is published with release and read with acquire.
+/// Indices count up for ever: reported_ <= done_ <= sent_ <= posted_. Between done_ and sent_ are
+/// requests that await a response, and what was sent behind them. posted_ is written under the post
+/// lock, the others with the baton; posted_ and reported_ are published with release and read with
+/// acquire.
 class SendQueue {
  public:
   SendQueue(const QueuePairCapacity& capacity, bool signal_all);
@@ -52,11 +71,17 @@ class SendQueue {
 
   // With the baton.
 
-  /// The entry `ahead` places behind the oldest that is not done; null where none is posted.
+  /// The entry `ahead` places behind the oldest that is not sent; null where none is posted.
   SendEntry* pending(uint64_t ahead = 0);
-  size_t pending_count() const { return posted_.load(std::memory_order_acquire) - done_; }
+  size_t pending_count() const { return posted_.load(std::memory_order_acquire) - sent_; }
+  /// The oldest pending entry is sent, and done unless it awaits a response.
+  void sent();
   /// The oldest pending entry is done.
   void complete(WcStatus status, uint32_t vendor_error = 0);
+  /// The oldest entry that awaits a response; null where none does.
+  SendEntry* awaiting() { return done_ == sent_ ? nullptr : &entry(done_); }
+  /// It has got it.
+  void answered(WcStatus status);
   void flush();
   /// Moves completions of done entries to `cq`. False if it is full and some have to wait.
   bool report(CompletionQueue& cq, uint32_t qp_number);
@@ -70,6 +95,7 @@ class SendQueue {
 
  private:
   SendEntry& entry(uint64_t index) { return entries_[index & mask_]; }
+  void finish(SendEntry& entry, WcStatus status, uint32_t vendor_error);
   void copy_inline(const SendWorkRequest& request, SendEntry& entry, uint64_t slot);
 
   const uint32_t depth_;
@@ -82,6 +108,7 @@ class SendQueue {
   std::vector<std::byte> inline_;     // max_inline_ per entry
   SpinFlag lock_;
   std::atomic<uint64_t> posted_{0};
+  uint64_t sent_ = 0;
   uint64_t done_ = 0;
   std::atomic<uint64_t> reported_{0};
 };
@@ -91,16 +118,17 @@ struct ReceiveEntry {
   uint64_t wr_id = 0;
   uint64_t capacity = 0;  ///< bytes
   std::span<Sge> sges;
-  WorkCompletion completion;  ///< once done
+  WorkCompletion completion;     ///< once done
+  ReceiveEntry* next = nullptr;  ///< once done: in its queue pair's list
 };
 
-/// The receive queue. Receives are taken in order, but over datagrams one may come back, to the
-/// head, when its message never became whole.
+/// The receive queue, of one queue pair or shared by several. Receives are taken in order, but over
+/// datagrams one may come back, to the head, when its message never became whole.
 ///
-/// A slot wanders: free_ (to posters) -> posted_ (to the engine) -> taken -> done_ -> free_.
+/// A slot wanders: free_ (to posters) -> posted_ (to the engine) -> taken (a queue pair's) -> free_.
 class ReceiveQueue {
  public:
-  explicit ReceiveQueue(const QueuePairCapacity& capacity);
+  ReceiveQueue(uint32_t max_wr, uint32_t max_sge);
 
   /// Any thread, under lock().
   std::error_code post(const ReceiveWorkRequest& request);
@@ -114,19 +142,15 @@ class ReceiveQueue {
   ReceiveEntry* peek();
   /// Undoes take(): the entry is the next one again.
   void give_back(ReceiveEntry& entry);
-  /// A taken entry is done; its completion waits to be reported.
-  void complete(ReceiveEntry& entry, const WorkCompletion& completion);
-  /// Completes everything that is not taken with wr_flush_err.
-  void flush(uint32_t qp_number);
-  bool report(CompletionQueue& cq);
+  /// A taken entry's slot may be posted anew.
+  void release(ReceiveEntry& entry);
+  /// Forgets what is not taken.
   void clear();
 
   size_t available() const { return returned_.size() + posted_.size(); }
   size_t outstanding() const { return outstanding_.load(std::memory_order_acquire); }
 
  private:
-  void make_free(uint32_t slot);
-
   const uint32_t depth_;
   const uint32_t max_sge_;
   std::vector<ReceiveEntry> entries_;
@@ -135,8 +159,24 @@ class ReceiveQueue {
   SpscRing<uint32_t> free_;
   SpscRing<uint32_t> posted_;
   Ring<uint32_t> returned_;
-  Ring<uint32_t> done_;
   std::atomic<size_t> outstanding_{0};
+};
+
+/// The done receives of one queue pair, in order, whose completions wait to be reported. With the
+/// baton.
+class DoneReceives {
+ public:
+  void add(ReceiveEntry& entry, const WorkCompletion& completion);
+  /// Moves completions to `cq` and frees their slots in `queue`. False if some have to wait.
+  bool report(CompletionQueue& cq, ReceiveQueue& queue);
+  /// Frees the slots, without a completion.
+  void clear(ReceiveQueue& queue);
+
+ private:
+  ReceiveEntry& pop_front();
+
+  ReceiveEntry* first_ = nullptr;
+  ReceiveEntry* last_ = nullptr;
 };
 
 }  // namespace diwarp::rnic

@@ -15,6 +15,7 @@ namespace diwarp {
 namespace rnic {
 class ProtectionDomain;
 class MemoryRegion;
+class SteeringTag;
 }  // namespace rnic
 
 /// Keeps queue pairs and memory regions together: a queue pair touches only regions of its own
@@ -40,7 +41,10 @@ class DIWARP_EXPORT MemoryRegion {
                Access access = Access::local_write, std::optional<uint64_t> base = std::nullopt);
 
   STag lkey() const;
+  /// The same; what peers name it by.
   STag rkey() const;
+  /// False once it was invalidated: nothing can use it any more, and it can only be destroyed.
+  bool valid() const;
   std::byte* address() const;
   size_t length() const;
   uint64_t base() const;
@@ -51,6 +55,34 @@ class DIWARP_EXPORT MemoryRegion {
 
  private:
   detail::Handle<rnic::MemoryRegion> impl_;
+};
+
+/// A memory window (type 2): an STag that a bind_window request lends to a part of a memory region,
+/// for the peer of one queue pair. Invalid until then, and again after it is invalidated by either
+/// side, or its region is deregistered.
+class DIWARP_EXPORT MemoryWindow {
+ public:
+  explicit MemoryWindow(const ProtectionDomain& pd);
+
+  /// The STag as it was given. A binding may change its low 8 bits, the key; with a new key each
+  /// time, STags that were given to peers earlier name nothing.
+  STag stag() const;
+
+ private:
+  detail::Handle<rnic::SteeringTag> impl_;
+};
+
+/// An STag for memory that is named later, by a register_memory request (fast registration): at most
+/// `max_length` bytes at a time. Invalid until then, and again after it is invalidated.
+class DIWARP_EXPORT FastRegistration {
+ public:
+  FastRegistration(const ProtectionDomain& pd, uint64_t max_length);
+
+  /// As MemoryWindow::stag().
+  STag stag() const;
+
+ private:
+  detail::Handle<rnic::SteeringTag> impl_;
 };
 
 }  // namespace diwarp

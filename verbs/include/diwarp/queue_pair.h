@@ -28,20 +28,25 @@ class DIWARP_EXPORT QueuePair {
   /// or (UD) the port cannot be had.
   QueuePair(const ProtectionDomain& pd, const QueuePairInit& init);
 
-  /// Posts a Send of 0 bytes to 1 GiB. Never throws. Errors: queue_full (poll the send completion
-  /// queue, then retry), invalid_state (not in rts), too_many_sges, inline_too_large,
-  /// message_too_large, invalid_destination (UD: no port, or the other address family),
-  /// device_gone (a forked child).
+  /// Posts a request of 0 bytes to 1 GiB. Never throws. Errors: queue_full (poll the send completion
+  /// queue, then retry), invalid_state (not in rts or sqd), too_many_sges, inline_too_large,
+  /// message_too_large, invalid_argument (SGEs or flags that the operation does not take),
+  /// unsupported_operation (UD: all but Sends), invalid_destination (UD: no port, or the other
+  /// address family), device_gone (a forked child).
   std::error_code post_send(const SendWorkRequest& request) noexcept;
 
-  /// Posts a receive. Errors: queue_full, invalid_state (needs init or rts), too_many_sges,
-  /// message_too_large, device_gone.
+  /// Posts a receive. Errors: queue_full, invalid_state (reset, closing, error), too_many_sges,
+  /// message_too_large, unsupported_operation (it has a shared receive queue), device_gone.
   std::error_code post_recv(const ReceiveWorkRequest& request) noexcept;
 
   /// Moves the queue pair by hand: to reset (from any state but closing; drops what is posted and
-  /// reports nothing), init (from reset), rts (UD, from init), error (from any; flushes). Throws
-  /// Error(invalid_state) otherwise.
+  /// reports nothing), init (from reset), rts (UD: from init; RC: from rtr and sqd), sqd (RC, from
+  /// rts), error (from any; flushes). Throws Error(invalid_state) otherwise.
   void modify(QpState state);
+
+  /// RC: from init to rtr, with a TCP connection whose MPA start-up somebody else has done. Throws
+  /// Error(invalid_state), or invalid_argument if the descriptor is no connected TCP socket.
+  void modify_to_rtr(const StreamAttributes& stream);
 
   /// RC: connects to a listener and waits until it accepts; the queue pair is then in rts. Returns
   /// the private data of the reply. Throws Error: timed_out, rejected (RejectedError, with the

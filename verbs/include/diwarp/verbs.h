@@ -9,6 +9,8 @@
 #include "diwarp/connection.h"        // IWYU pragma: export
 #include "diwarp/device.h"            // IWYU pragma: export
 #include "diwarp/error.h"             // IWYU pragma: export
+#include "diwarp/event_queue.h"       // IWYU pragma: export
 #include "diwarp/memory.h"            // IWYU pragma: export
 #include "diwarp/queue_pair.h"        // IWYU pragma: export
+#include "diwarp/shared_receive_queue.h"  // IWYU pragma: export
 #include "diwarp/types.h"             // IWYU pragma: export

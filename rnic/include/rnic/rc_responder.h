@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "ddp/stag_table.h"
+#include "diwarp/attributes.h"
+#include "diwarp/types.h"
+#include "rdmap/stream.h"
+
+namespace diwarp::rnic {
+
+class QueuePair;
+
+/// The code that a fault of a peer's Read or atomic is told with (RFC 5040 section 4.8, RDMAP).
+TerminateCode remote_protection_fault(ddp::RegionFault fault);
+/// And that of a peer's Write (RFC 5041 section 8; access rights are RDMAP's).
+TerminateCode tagged_fault(ddp::RegionFault fault);
+
+/// The peer's Reads and atomics that are not answered yet, at most IRD of them, in the order they
+/// came (RFC 5040 section 5.5). Atomics are performed when their turn to be answered comes, so that
+/// a Read before one sees the memory as it was. With the baton.
+class RcResponder {
+ public:
+  using Request = std::variant<rdmap::ReadRequest, rdmap::AtomicRequest>;
+
+  explicit RcResponder(QueuePair& queue_pair) : queue_pair_(queue_pair) {}
+
+  /// For a new stream whose peer may have so many requests outstanding.
+  void start(uint16_t ird);
+
+  /// Takes a request, or tells why the connection ends.
+  std::optional<TerminateCode> take(const Request& request);
+
+  /// The oldest request whose answer was not begun; null where there is none.
+  const Request* next() const { return begun_ < count_ ? &at(begun_) : nullptr; }
+  void begin() { ++begun_; }
+  /// The oldest answer is wholly on the stream.
+  void finish();
+
+  /// The memory that this Read is answered from, if it may (still) be read.
+  std::optional<Sge> source(const rdmap::ReadRequest& request) const;
+  /// Does the operation. Nothing where that is not allowed (any more).
+  std::optional<uint64_t> perform(const rdmap::AtomicRequest& request) const;
+
+ private:
+  std::optional<TerminateCode> judge(const rdmap::ReadRequest& request) const;
+  std::optional<TerminateCode> judge(const rdmap::AtomicRequest& request) const;
+  ddp::RegionFault check(uint32_t stag, Access want, uint64_t offset, uint64_t length) const;
+  std::byte* address(uint32_t stag, uint64_t offset) const;
+  const Request& at(size_t index) const { return ring_[(first_ + index) % ring_.size()]; }
+
+  QueuePair& queue_pair_;
+  uint16_t ird_ = 0;
+  std::vector<Request> ring_;  // of ird_, from the first request on
+  size_t first_ = 0;
+  size_t count_ = 0;
+  size_t begun_ = 0;
+};
+
+}  // namespace diwarp::rnic

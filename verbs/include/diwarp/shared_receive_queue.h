@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <system_error>
+
+#include "diwarp/attributes.h"
+#include "diwarp/detail/handle.h"
+#include "diwarp/memory.h"
+#include "diwarp/types.h"
+
+namespace diwarp {
+
+/// Receives that several queue pairs of a protection domain take from, in the order in which
+/// messages come. Name it in QueuePairInit::srq.
+class DIWARP_EXPORT SharedReceiveQueue {
+ public:
+  /// Throws Error if an option is out of its range.
+  explicit SharedReceiveQueue(const ProtectionDomain& pd,
+                              const SharedReceiveQueueOptions& options = {});
+
+  /// Posts a receive. Errors: queue_full, too_many_sges, message_too_large, device_gone.
+  std::error_code post_recv(const ReceiveWorkRequest& request) noexcept;
+
+  /// From now on one srq_limit_reached event when fewer than `limit` receives are posted (at once, if
+  /// that is so); 0: none. The event disarms it.
+  void set_limit(uint32_t limit);
+
+  SharedReceiveQueueAttributes query() const;
+
+  const std::shared_ptr<rnic::SharedReceiveQueue>& impl() const { return impl_.shared(); }
+
+ private:
+  detail::Handle<rnic::SharedReceiveQueue> impl_;
+};
+
+inline SharedReceiveQueueRef::SharedReceiveQueueRef(const SharedReceiveQueue& srq)
+    : impl_(srq.impl()) {}
+
+}  // namespace diwarp

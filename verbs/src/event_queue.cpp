@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diwarp/event_queue.h"
+
+#include "rnic/device.h"
+#include "rnic/event_queue.h"
+
+namespace diwarp {
+
+EventQueue::EventQueue(const Device& device)
+    : impl_(std::make_shared<rnic::EventQueue>(device.impl())) {}
+
+std::optional<AsyncEvent> EventQueue::get_event(Duration timeout) {
+  return impl_->get_event(timeout);
+}
+
+int EventQueue::descriptor() const { return impl_->descriptor(); }
+
+}  // namespace diwarp

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diwarp/shared_receive_queue.h"
+
+#include "diwarp/error.h"
+#include "rnic/shared_receive_queue.h"
+
+namespace diwarp {
+
+SharedReceiveQueue::SharedReceiveQueue(const ProtectionDomain& pd,
+                                       const SharedReceiveQueueOptions& options)
+    : impl_(std::make_shared<rnic::SharedReceiveQueue>(pd.impl(), options)) {}
+
+std::error_code SharedReceiveQueue::post_recv(const ReceiveWorkRequest& request) noexcept {
+  return impl_.alive() ? impl_->post_recv(request) : make_error_code(Errc::device_gone);
+}
+
+void SharedReceiveQueue::set_limit(uint32_t limit) { impl_->set_limit(limit); }
+
+SharedReceiveQueueAttributes SharedReceiveQueue::query() const { return impl_->query(); }
+
+}  // namespace diwarp
