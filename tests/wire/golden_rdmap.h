@@ -4,8 +4,9 @@
 #include "wire/hex.h"
 
 /// ULPDUs of every RDMAP message, written out by hand from the layouts of RFC 5041 section 4, RFC
-/// 5040 section 4 and RFC 7306 sections 5 and 6. Wireshark's dissector reads each field as it is
-/// annotated here.
+/// 5040 section 4 and RFC 7306 sections 5 and 6. Wireshark 4.0 reads the fields as they are
+/// annotated here, but does not know Immediate Data, and takes a Terminate's DDP header for a
+/// tagged one whenever the error's type is 1.
 namespace diwarp::test::golden {
 
 /// The second of two segments of an RDMA Write.
