@@ -325,7 +325,8 @@ std::optional<TerminateInfo> RcQueuePair::terminate_of(RcEnd reason) const {
 
 std::vector<std::byte> RcQueuePair::last_words(const TerminateInfo& terminate) {
   std::array<std::byte, rdmap::kMaxTerminateUlpdu> ulpdu;
-  const size_t bytes = rdmap::encode_terminate(terminate.code, terminate.headers, ulpdu);
+  const size_t bytes = rdmap::encode_terminate(terminate.code, terminate.headers, ulpdu,
+                                                receive_.offending_length());
   counters().add(Counter::rc_terminates_sent);
   return transmit_.last_words(transmit_context(), ConstBytes(ulpdu).first(bytes));
 }

@@ -46,6 +46,7 @@ void RcReceive::start(const mpa::Agreement& agreement, bool initiator, ConstByte
   end_ = RcEnd::none;
   fault_.reset();
   offending_.clear();
+  offending_length_ = 0;
   receiver_ = {};
   carry(leftover);
   parts_.counters.add(Counter::rc_rx_bytes, leftover.size());
@@ -185,6 +186,7 @@ bool RcReceive::end(RcEnd reason, TerminateCode code, ConstBytes ulpdu) {
   fault_ = code;
   const ConstBytes headers = ulpdu.first(std::min(ulpdu.size(), kOffendingBytes));
   offending_.assign(headers.begin(), headers.end());
+  offending_length_ = ulpdu.size();
   return false;
 }
 

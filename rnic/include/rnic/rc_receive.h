@@ -75,6 +75,8 @@ class RcReceive {
   /// Why the connection ends: what a Terminate says, and the segment that it is about.
   const std::optional<TerminateCode>& fault() const { return fault_; }
   ConstBytes offending() const { return offending_; }
+  /// Bytes of the whole segment, of which offending() has the beginning.
+  size_t offending_length() const { return offending_length_; }
 
   /// Completes the receive of an unfinished message.
   void finish(WcStatus status);
@@ -116,6 +118,7 @@ class RcReceive {
   RcEnd end_ = RcEnd::none;
   std::optional<TerminateCode> fault_;
   std::vector<std::byte> offending_;
+  size_t offending_length_ = 0;
   size_t came_ = 0;
   size_t needed_ = 0;  // bytes that the FPDU at the front takes, as far as known
 
