@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "acceptor.h"
 
+#include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
+#include "diwarp/error.h"
 #include "negotiation.h"
 
 namespace diwarp::rnic {
@@ -17,31 +20,33 @@ bool concerns_peer_only(int error) {
   return error != EMFILE && error != ENFILE && error != ENOBUFS && error != ENOMEM;
 }
 
+[[noreturn]] void throw_listen_error(int error, const Address& address) {
+  if (error == EADDRINUSE)
+    throw Error(make_error_code(Errc::address_in_use),
+                "Another socket listens on " + address.to_string() +
+                    ": stop it, or choose another port (0 takes a free one)");
+  throw Error(system_error(error), "Cannot listen on " + address.to_string() +
+                                       ": ports below 1024 may need privileges; else see whether "
+                                       "descriptors are left (ulimit -n)");
+}
+
 }  // namespace
 
-Acceptor::Acceptor(Control& control, UniqueFd listening, const ListenOptions& options)
+Acceptor::Acceptor(Control& control, UniqueFd listening, Duration request_timeout, Sink sink)
     : control_(control),
-      request_timeout_(options.request_timeout),
-      max_requests_(options.max_requests),
+      request_timeout_(request_timeout),
+      sink_(std::move(sink)),
       socket_(to_asio<Tcp::acceptor>(control.context(), std::move(listening))),
       retry_(control.context()) {}
 
-IncomingRequest Acceptor::take() {
-  const std::lock_guard lock(mutex_);
-  IncomingRequest request = std::move(requests_.front());
-  requests_.pop_front();
-  return request;
-}
-
-std::deque<IncomingRequest> Acceptor::close() {
+void Acceptor::close() {
   closed_ = true;
+  sink_ = {};
   AsioError ignored;
   socket_.close(ignored);
   retry_.cancel();
   for (const std::shared_ptr<Negotiation>& negotiation : negotiations_) negotiation->cancel();
   negotiations_.clear();
-  const std::lock_guard lock(mutex_);
-  return std::exchange(requests_, {});
 }
 
 void Acceptor::await() {
@@ -93,20 +98,37 @@ void Acceptor::negotiate(UniqueFd fd) {
 
 void Acceptor::on_negotiated(const std::shared_ptr<Negotiation>& negotiation) {
   negotiations_.erase(negotiation);
-  if (negotiation->request()) admit(std::move(*negotiation->request()));
+  if (negotiation->outcome().request) admit(std::move(*negotiation->outcome().request));
   await();
 }
 
 void Acceptor::admit(IncomingRequest request) {
-  if (queue(request)) return sleeper_.wake();
-  reject_connection(control_, std::move(request.stream), {});
+  if (sink_) sink_(request);
+  if (request.stream) reject_connection(control_, std::move(request), {});
 }
 
-bool Acceptor::queue(IncomingRequest& request) {
-  const std::lock_guard lock(mutex_);
-  if (requests_.size() >= max_requests_) return false;
-  requests_.push_back(std::move(request));
-  return true;
+UniqueFd open_listening(const Address& address, int backlog) {
+  UniqueFd fd = open_tcp(address.family());
+  const int on = 1;
+  const int only_ipv6 = address.is_any() ? 0 : 1;
+  sockaddr_storage storage;
+  const socklen_t length = address.to_sockaddr(storage);
+  // Connections of an earlier listener that linger in TIME_WAIT are no hindrance.
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (address.family() == AddressFamily::ipv6)
+    ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &only_ipv6, sizeof only_ipv6);
+  const bool listens = fd && ::bind(fd.get(), reinterpret_cast<sockaddr*>(&storage), length) == 0 &&
+                       ::listen(fd.get(), std::max(backlog, 1)) == 0;
+  if (!listens) throw_listen_error(errno, address);
+  return fd;
+}
+
+Address bound_address(int fd) {
+  sockaddr_storage storage{};
+  socklen_t length = sizeof storage;
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&storage), &length) != 0)
+    throw Error(system_error(errno), "The listening socket's address cannot be read");
+  return Address::from_sockaddr(reinterpret_cast<sockaddr*>(&storage));
 }
 
 }  // namespace diwarp::rnic

@@ -2,16 +2,13 @@
 #pragma once
 
 #include <boost/asio/steady_timer.hpp>
-#include <deque>
+#include <functional>
 #include <memory>
-#include <mutex>
-#include <optional>
 #include <set>
 
 #include "diwarp/attributes.h"
 #include "rnic/control.h"
 #include "rnic/listener.h"
-#include "rnic/sleeper.h"
 #include "tcp_socket.h"
 
 namespace diwarp::rnic {
@@ -30,19 +27,16 @@ inline constexpr Duration kAcceptRetry = std::chrono::milliseconds(100);
 /// close(), which the listener owes it.
 class Acceptor : public std::enable_shared_from_this<Acceptor> {
  public:
-  Acceptor(Control& control, UniqueFd listening, const ListenOptions& options);
+  /// Takes a request over; or leaves it as it is, and it is rejected.
+  using Sink = std::function<void(IncomingRequest& request)>;
 
-  // --- Any thread.
-
-  /// Woken once for each request that take() then has.
-  Sleeper& sleeper() { return sleeper_; }
-  IncomingRequest take();
+  Acceptor(Control& control, UniqueFd listening, Duration request_timeout, Sink sink);
 
   // --- On the control path.
 
   void begin() { await(); }
-  /// Nothing is accepted any more. Returns the requests that nobody took.
-  std::deque<IncomingRequest> close();
+  /// Nothing is accepted any more, and the sink is not used again.
+  void close();
 
  private:
   void await();
@@ -52,20 +46,21 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   void negotiate(UniqueFd fd);
   void on_negotiated(const std::shared_ptr<Negotiation>& negotiation);
   void admit(IncomingRequest request);
-  bool queue(IncomingRequest& request);
 
   Control& control_;
   const Duration request_timeout_;
-  const size_t max_requests_;
+  Sink sink_;
   Tcp::acceptor socket_;
   boost::asio::steady_timer retry_;
   std::set<std::shared_ptr<Negotiation>> negotiations_;
   bool awaiting_ = false;  // a connection, or the time to try again
   bool closed_ = false;
-
-  std::mutex mutex_;  // guards requests_
-  std::deque<IncomingRequest> requests_;
-  Sleeper sleeper_;
 };
+
+/// A listening descriptor on `address`, whose port may be 0. Throws Error(address_in_use) and the
+/// like.
+UniqueFd open_listening(const Address& address, int backlog);
+/// The address with its port.
+Address bound_address(int fd);
 
 }  // namespace diwarp::rnic

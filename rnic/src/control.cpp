@@ -11,6 +11,7 @@
 #include <chrono>
 #include <future>
 #include <memory>
+#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -35,6 +36,8 @@ struct Control::Parts {
       context.get_executor(), boost::asio::execution::outstanding_work.tracked);
   std::thread thread;
   std::chrono::steady_clock::time_point last_step;  // guarded by the baton
+  std::mutex mutex;                                 // guards removables
+  std::vector<std::weak_ptr<Removable>> removables;
 };
 
 Control::Control(Device& device) : device_(device), parts_(std::make_unique<Parts>()) {
@@ -71,12 +74,34 @@ size_t Control::step() {
   return handlers;
 }
 
-void Control::linger(UniqueFd connection) {
-  boost::asio::post(parts_->context, [this, fd = std::move(connection)]() mutable {
+void Control::linger(UniqueFd connection, std::vector<std::byte> last_words) {
+  boost::asio::post(parts_->context, [this, fd = std::move(connection),
+                                      words = std::move(last_words)]() mutable {
     if (parts_->lingering >= kMaxLingering) return;
-    std::make_shared<Farewell>(parts_->context, std::move(fd), parts_->lingering)->begin();
+    std::make_shared<Farewell>(parts_->context, std::move(fd), std::move(words), parts_->lingering)
+        ->begin();
   });
 }
+
+void Control::add_removable(std::weak_ptr<Removable> removable) {
+  const std::lock_guard lock(parts_->mutex);
+  std::erase_if(parts_->removables, [](const auto& known) { return known.expired(); });
+  parts_->removables.push_back(std::move(removable));
+}
+
+void Control::announce_removal() {
+  std::vector<std::weak_ptr<Removable>> all;
+  {
+    const std::lock_guard lock(parts_->mutex);
+    all = parts_->removables;
+  }
+  for (const std::weak_ptr<Removable>& known : all)
+    if (const std::shared_ptr<Removable> removable = known.lock()) removable->on_removal();
+}
+
+bool Control::has_thread() const { return parts_->thread.joinable(); }
+
+Engine& Control::engine() { return device_.engine(); }
 
 void Control::exclusively(const std::function<void()>& work) {
   if (!parts_->thread.joinable()) return device_.engine().exclusively(work);

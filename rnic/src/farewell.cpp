@@ -2,13 +2,19 @@
 #include "farewell.h"
 
 #include <boost/asio/buffer.hpp>
+#include <boost/asio/write.hpp>
+#include <utility>
 
 #include "rnic/control.h"
 
 namespace diwarp::rnic {
 
-Farewell::Farewell(boost::asio::io_context& context, UniqueFd connection, size_t& alive)
-    : alive_(alive), socket_(to_asio(context, std::move(connection))), timer_(context) {
+Farewell::Farewell(boost::asio::io_context& context, UniqueFd connection,
+                   std::vector<std::byte> last_words, size_t& alive)
+    : alive_(alive),
+      socket_(to_asio(context, std::move(connection))),
+      timer_(context),
+      last_words_(std::move(last_words)) {
   ++alive_;
 }
 
@@ -17,7 +23,21 @@ void Farewell::begin() {
   timer_.async_wait([self = shared_from_this()](const AsioError& error) {
     if (!error) self->close();
   });
+  // Both at once: a peer that does not read before it has sent would else be waited for in vain.
+  write();
   read();
+}
+
+void Farewell::write() {
+  boost::asio::async_write(
+      socket_, boost::asio::buffer(last_words_.data(), last_words_.size()),
+      [self = shared_from_this()](const AsioError& error, size_t) { self->on_written(error); });
+}
+
+void Farewell::on_written(const AsioError& error) {
+  if (error) return close();
+  AsioError ignored;
+  socket_.shutdown(Tcp::socket::shutdown_send, ignored);
 }
 
 void Farewell::read() {

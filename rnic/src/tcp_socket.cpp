@@ -3,10 +3,12 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstring>
 
 #include "diwarp/error.h"
-#include "diwarp/types.h"
+#include "mpa/startup.h"
 
 namespace diwarp::rnic {
 
@@ -47,11 +49,25 @@ std::unique_ptr<llp::TcpStream> adopt_stream(UniqueFd fd) {
   }
 }
 
-void check_private_data(std::span<const std::byte> data) {
-  if (data.size() <= kMaxPrivateData) return;
-  throw Error(make_error_code(Errc::invalid_argument), "Private data is at most 512 bytes, not " +
-                                                           std::to_string(data.size()) +
-                                                           "; send more in a first message");
+void check_private_data(std::span<const std::byte> data, bool enhanced) {
+  const size_t most = mpa::max_private_data(enhanced ? 2 : 1);
+  if (data.size() <= most) return;
+  throw Error(make_error_code(Errc::invalid_argument),
+              "Private data is at most " + std::to_string(most) + " bytes with revision " +
+                  (enhanced ? "2" : "1") + " of MPA, not " + std::to_string(data.size()) +
+                  "; send more in a first message");
+}
+
+void check_depths(uint16_t ord, uint16_t ird) {
+  if (std::max(ord, ird) <= mpa::kMaxDepth) return;
+  throw Error(make_error_code(Errc::invalid_argument),
+              "ord and ird are at most " + std::to_string(mpa::kMaxDepth) + ", not " +
+                  std::to_string(std::max(ord, ird)));
+}
+
+Duration bounded_timeout(Duration timeout) {
+  constexpr Duration kYear = std::chrono::hours(24 * 365);
+  return timeout < Duration::zero() ? kYear : std::min(timeout, kYear);
 }
 
 }  // namespace diwarp::rnic

@@ -4,11 +4,13 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/system/error_code.hpp>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 #include <system_error>
 
+#include "base/clock.h"
 #include "base/unique_fd.h"
 #include "diwarp/address.h"
 #include "llp/tcp.h"
@@ -44,7 +46,14 @@ UniqueFd release(Tcp::socket& socket);
 /// A stream of a connected descriptor; null where the connection is gone already.
 std::unique_ptr<llp::TcpStream> adopt_stream(UniqueFd fd);
 
-/// Throws Error(invalid_argument) where it is longer than MPA can carry.
-void check_private_data(std::span<const std::byte> data);
+/// Throws Error(invalid_argument) where it is longer than MPA can carry, with enhanced data or
+/// without.
+void check_private_data(std::span<const std::byte> data, bool enhanced);
+
+/// Throws Error(invalid_argument) where a depth is more than MPA can tell (RFC 6581 section 9.1).
+void check_depths(uint16_t ord, uint16_t ird);
+
+/// A timeout that timers can have. Negative ones, which mean for ever, become a year.
+Duration bounded_timeout(Duration timeout);
 
 }  // namespace diwarp::rnic

@@ -4,10 +4,13 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/counters.h"
 #include "base/unique_fd.h"
+#include "rnic/engine.h"
 
 namespace boost::asio {
 class io_context;
@@ -16,6 +19,13 @@ class io_context;
 namespace diwarp::rnic {
 
 class Device;
+
+/// Something that belongs to a device and outlives it.
+class Removable {
+ public:
+  virtual ~Removable() = default;
+  virtual void on_removal() = 0;
+};
 
 inline constexpr size_t kMaxLingering = 256;
 inline constexpr Duration kLingerTime = std::chrono::seconds(1);
@@ -39,9 +49,22 @@ class Control {
   /// Runs `work` while no handler runs, and returns when it is done. Not from a handler.
   void exclusively(const std::function<void()>& work);
 
-  /// Keeps a connection whose sending side is shut until the peer has closed its side too, so that
-  /// nothing unread resets it; at most a second, and at most kMaxLingering of them. Any thread.
-  void linger(UniqueFd connection);
+  /// Writes what is left to say on a connection (the rest of an FPDU, a Terminate), ends its
+  /// sending side and keeps it until the peer has closed its own, so that nothing unread resets it;
+  /// at most a second, and at most kMaxLingering of them. Any thread, with the baton or without.
+  void linger(UniqueFd connection, std::vector<std::byte> last_words = {});
+
+  /// For handlers: runs `work` with the engine's baton held, whether the handler has it or not.
+  template <class Work>
+  void with_baton(Work&& work) {
+    if (!has_thread()) return work();
+    engine().exclusively(std::forward<Work>(work));
+  }
+
+  // --- Those that want to know when the device goes. Any thread.
+
+  void add_removable(std::weak_ptr<Removable> removable);
+  void announce_removal();
 
   /// For add_shared().
   Counters& counters();
@@ -49,6 +72,8 @@ class Control {
  private:
   struct Parts;
 
+  bool has_thread() const;
+  Engine& engine();
   void run_thread();
   size_t step();
 

@@ -17,13 +17,16 @@ class Acceptor;
 class Device;
 class QueuePair;
 
-/// A connection whose MPA request came and is acceptable.
+/// A connection whose MPA request came and can be answered.
 struct IncomingRequest {
   std::unique_ptr<llp::TcpStream> stream;
-  bool crc = true;  ///< the peer asks for CRCs
+  mpa::StartupFrame frame;  ///< without its private data
   std::vector<std::byte> private_data;
   std::vector<std::byte> leftover;  ///< what came behind the request
 };
+
+/// What this side may have: the lower of this and its own wish is agreed to.
+RequestedDepths depths_of(const mpa::StartupFrame& request);
 
 /// A peer that waits for an answer. Answers with a reject at the latest when it is destroyed.
 class ConnectionRequest {
@@ -35,6 +38,8 @@ class ConnectionRequest {
 
   std::span<const std::byte> private_data() const { return request_.private_data; }
   const Address& peer_address() const { return peer_; }
+  uint8_t revision() const { return request_.frame.revision; }
+  RequestedDepths depths() const { return depths_; }
 
   /// As the public calls have them.
   void accept(QueuePair& queue_pair, const AcceptOptions& options);
@@ -42,9 +47,11 @@ class ConnectionRequest {
 
  private:
   void require_unanswered() const;
+  IncomingRequest take_request();
 
   std::shared_ptr<Device> device_;
   const Address peer_;
+  const RequestedDepths depths_;
   IncomingRequest request_;  // without a stream once it is answered
 };
 
@@ -62,8 +69,11 @@ class Listener {
   const Address& address() const { return address_; }
 
  private:
+  struct Requests;
+
   std::shared_ptr<Device> device_;
   Address address_;
+  std::unique_ptr<Requests> requests_;
   std::shared_ptr<Acceptor> acceptor_;
 };
 
