@@ -9,7 +9,6 @@
 #include "diwarp/error.h"
 #include "llp/tcp.h"
 #include "rdmap/terminate.h"
-#include "rnic/connector.h"
 #include "rnic/control.h"
 #include "rnic/waiting.h"
 
@@ -48,6 +47,7 @@ RcQueuePair::RcQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePa
 
 RcQueuePair::~RcQueuePair() {
   engine().exclusively([this] {
+    observe(nullptr);
     if (stream_) close_stream(transmit_.at_boundary());
     receive_.give_back();
     engine().timers().cancel(trim_);
@@ -66,33 +66,27 @@ void RcQueuePair::require_init() const {
                   "; after a connection has ended, modify() it to reset and then to init");
 }
 
-std::vector<std::byte> RcQueuePair::connect(const Address& peer, const ConnectOptions& options) {
-  require_init();
-  Established connection = open_connection(*device(), peer, options);
-  std::vector<std::byte> private_data = std::move(connection.private_data);
-  start(std::move(connection));
-  return private_data;
+void RcQueuePair::start(Established connection, QpState to) {
+  engine().exclusively([&] { take(std::move(connection), to); });
 }
 
-void RcQueuePair::start(Established connection, QpState to) {
-  engine().exclusively([&] {
-    require_init();
-    attach_stream(std::move(connection.stream));
-    local_ = stream_->local_address();
-    peer_ = stream_->peer_address();
-    peer_closed_ = fin_sent_ = drain_told_ = false;
-    terminate_.reset();
-    agreement_ = connection.agreement;
-    requester_.start(agreement_.ord);
-    responder_.start(agreement_.ird);
-    transmit_.start(agreement_, connection.initiator, options_.max_fpdu);
-    if (connection.initiator && agreement_.ready == ReadyToReceive::read) requester_.begin_ready();
-    receive_.start(agreement_, connection.initiator, connection.leftover);
-    set_state(to);
-    counters().add(Counter::rc_connections);
-    engine().activate(*this);
-    settle(receive_.resume(), engine().clock().now());
-  });
+void RcQueuePair::take(Established connection, QpState to) {
+  require_init();
+  attach_stream(std::move(connection.stream));
+  local_ = stream_->local_address();
+  peer_ = stream_->peer_address();
+  peer_closed_ = fin_sent_ = drain_told_ = false;
+  terminate_.reset();
+  agreement_ = connection.agreement;
+  requester_.start(agreement_.ord);
+  responder_.start(agreement_.ird);
+  transmit_.start(agreement_, connection.initiator, options_.max_fpdu);
+  if (connection.initiator && agreement_.ready == ReadyToReceive::read) requester_.begin_ready();
+  receive_.start(agreement_, connection.initiator, connection.leftover);
+  set_state(to);
+  counters().add(Counter::rc_connections);
+  engine().activate(*this);
+  settle(receive_.resume(), engine().clock().now());
 }
 
 void RcQueuePair::start(const StreamAttributes& stream) {
@@ -201,7 +195,10 @@ void RcQueuePair::settle(RcEnd result, Time now) {
     engine().set_reading(*this, false);
     arm_receive_wait(now);
   }
-  if (receive_.heard() && !transmit_.allowed()) transmit_.allow();
+  if (receive_.heard() && !transmit_.allowed()) {
+    transmit_.allow();
+    if (observer_) observer_->on_ready();
+  }
   // What came may be a request, or the response that others wait for.
   if (transmit_.allowed() && (responder_.next() != nullptr || sends_.pending() != nullptr ||
                               state() == QpState::closing || state() == QpState::sqd))
@@ -303,7 +300,7 @@ void RcQueuePair::end(RcEnd reason) {
   } else {
     raise(AsyncEventType::qp_fatal, terminate_);
   }
-  if (on_end_) on_end_(reason);
+  if (observer_) observer_->on_end();
 }
 
 /// What ends the connection, if that is a Terminate.
@@ -365,6 +362,7 @@ void RcQueuePair::on_state(QpState now) {
     engine().activate(*this);
   }
   if (now != QpState::error && now != QpState::reset) return;
+  const bool ended = stream_ != nullptr;  // else the end is told by who came here
   if (stream_) close_stream(transmit_.at_boundary());
   if (now == QpState::reset)
     receive_.give_back();
@@ -372,6 +370,7 @@ void RcQueuePair::on_state(QpState now) {
     receive_.finish(WcStatus::wr_flush_error);
   for (Waiter* waiter = waiters_.front(); waiter != nullptr; waiter = waiters_.next(*waiter))
     waiter->sleeper.wake();
+  if (ended && observer_) observer_->on_end();
 }
 
 void RcQueuePair::arm_receive_wait(Time now) {

@@ -15,6 +15,10 @@ std::span<const std::byte> ConnectionRequest::private_data() const { return impl
 
 Address ConnectionRequest::peer_address() const { return impl_->peer_address(); }
 
+uint8_t ConnectionRequest::revision() const { return impl_->revision(); }
+
+RequestedDepths ConnectionRequest::depths() const { return impl_->depths(); }
+
 void ConnectionRequest::accept(QueuePair& qp, const AcceptOptions& options) {
   impl_->accept(*qp.impl(), options);
 }

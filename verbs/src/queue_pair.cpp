@@ -46,6 +46,16 @@ std::vector<std::byte> QueuePair::connect(const Address& peer, const ConnectOpti
   return as<rnic::RcQueuePair>(impl_, QpType::rc, "connect()").connect(peer, options);
 }
 
+std::vector<std::byte> QueuePair::connect_on(int descriptor, const ConnectOptions& options) {
+  return as<rnic::RcQueuePair>(impl_, QpType::rc, "connect_on()").connect_on(descriptor, options);
+}
+
+std::vector<std::byte> QueuePair::accept_on(int descriptor, const AcceptOptions& options,
+                                            Duration timeout) {
+  return as<rnic::RcQueuePair>(impl_, QpType::rc, "accept_on()")
+      .accept_on(descriptor, options, timeout);
+}
+
 void QueuePair::disconnect(const DisconnectOptions& options) {
   as<rnic::RcQueuePair>(impl_, QpType::rc, "disconnect()").disconnect(options);
 }

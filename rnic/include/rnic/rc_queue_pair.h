@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "base/intrusive_list.h"
 #include "base/timer_queue.h"
 #include "llp/stream.h"
+#include "rnic/connection_observer.h"
 #include "rnic/established.h"
 #include "rnic/queue_pair.h"
 #include "rnic/rc_receive.h"
@@ -35,6 +35,8 @@ class RcQueuePair final : public QueuePair {
 
   /// As the public calls have them.
   std::vector<std::byte> connect(const Address& peer, const ConnectOptions& options);
+  std::vector<std::byte> connect_on(int descriptor, const ConnectOptions& options);
+  std::vector<std::byte> accept_on(int descriptor, const AcceptOptions& options, Duration timeout);
   void disconnect(const DisconnectOptions& options);
   bool wait_disconnected(Duration timeout);
 
@@ -46,11 +48,17 @@ class RcQueuePair final : public QueuePair {
   /// The same, from init to rtr, for a connection whose MPA start-up somebody else has done. Throws
   /// Error.
   void start(const StreamAttributes& stream);
-  /// Called, with the baton held, when a connection has ended: RcEnd::closed, or with an error. Set
-  /// with the baton held.
-  void on_end(std::function<void(RcEnd)> hook) { on_end_ = std::move(hook); }
-
   // --- With the baton.
+
+  /// start() for those that have the baton.
+  void take(Established connection, QpState to = QpState::rts);
+  /// The first half of disconnect(): on_end() follows once everything is out and the peer has closed
+  /// its side. Throws Error(invalid_state) where there never was a connection.
+  void begin_disconnect();
+  /// Ends a connection at once, if there is one.
+  void abandon();
+  /// Who is told about connections from now on; null: nobody.
+  void observe(std::shared_ptr<ConnectionObserver> observer);
 
   size_t receive(Time now) override;
   Served transmit(Time now) override;
@@ -70,7 +78,6 @@ class RcQueuePair final : public QueuePair {
   };
 
   bool connected() const;
-  void begin_disconnect();
   bool wait_ended(Time deadline);
   RcTransmit::Context transmit_context();
 
@@ -103,7 +110,7 @@ class RcQueuePair final : public QueuePair {
   bool drain_told_ = false;   // sqd: the event was raised
   std::optional<TerminateInfo> terminate_;  // of the last connection
   mpa::Agreement agreement_;                // of the connection
-  std::function<void(RcEnd)> on_end_;
+  std::shared_ptr<ConnectionObserver> observer_;  // may be null
   const StreamOptions options_;
   RcRequester requester_;
   RcResponder responder_;

@@ -23,13 +23,18 @@ class DIWARP_EXPORT ConnectionRequest {
  public:
   std::span<const std::byte> private_data() const;
   Address peer_address() const;
+  /// The revision of MPA that the peer speaks, 1 or 2.
+  uint8_t revision() const;
+  /// What accept() can have of ord and ird.
+  RequestedDepths depths() const;
 
   /// Answers and hands the connection to `qp`, an RC queue pair in init, which is then in rts. As
   /// MPA has it, this side's first message waits until the peer's first has come (RFC 5044 section
-  /// 7.1.2). Throws Error: invalid_state, connection_lost.
+  /// 7.1.2), which on a peer-to-peer connection comes by itself. Throws Error: invalid_state,
+  /// invalid_argument, connection_lost.
   void accept(QueuePair& qp, const AcceptOptions& options = {});
 
-  /// Answers no, with up to 512 bytes of private data.
+  /// Answers no, with up to 508 bytes of private data (512 where the peer speaks revision 1).
   void reject(std::span<const std::byte> private_data = {});
 
   explicit ConnectionRequest(std::shared_ptr<rnic::ConnectionRequest> impl);

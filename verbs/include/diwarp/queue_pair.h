@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -53,6 +54,16 @@ class DIWARP_EXPORT QueuePair {
   /// private data of the reject), connection_lost, protocol_error (the peer is not MPA), or the
   /// system's own error.
   std::vector<std::byte> connect(const Address& peer, const ConnectOptions& options = {});
+
+  /// RC: MPA's start-up on a connected TCP descriptor, over which both sides may have exchanged bytes
+  /// of their own before. One side calls connect_on(), the other accept_on(). Unless it is no
+  /// connected TCP socket the descriptor is the queue pair's from then on, even if the start-up
+  /// fails. The peer is asked once, in the revision that the options have. Otherwise as connect().
+  std::vector<std::byte> connect_on(int descriptor, const ConnectOptions& options = {});
+  /// The responder's side: waits for the peer's request, up to `timeout` (negative: a year), accepts
+  /// it, and returns its private data. Throws Error: timed_out, connection_lost, protocol_error.
+  std::vector<std::byte> accept_on(int descriptor, const AcceptOptions& options = {},
+                                   Duration timeout = std::chrono::seconds(5));
 
   /// RC: ends the connection in order: what was posted goes out, then the stream is closed, and
   /// once the peer closed its side too (or the timeout ended it) what is left is flushed and the

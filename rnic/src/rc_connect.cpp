@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
+#include "rnic/connector.h"
+#include "rnic/rc_queue_pair.h"
+
+/// How an RC queue pair gets and observes its connections.
+namespace diwarp::rnic {
+
+std::vector<std::byte> RcQueuePair::connect(const Address& peer, const ConnectOptions& options) {
+  require_init();
+  Established connection = open_connection(*device(), peer, options);
+  std::vector<std::byte> private_data = std::move(connection.private_data);
+  start(std::move(connection));
+  return private_data;
+}
+
+std::vector<std::byte> RcQueuePair::connect_on(int descriptor, const ConnectOptions& options) {
+  require_init();
+  Established connection = initiate_on(*device(), descriptor, options);
+  std::vector<std::byte> private_data = std::move(connection.private_data);
+  start(std::move(connection));
+  return private_data;
+}
+
+std::vector<std::byte> RcQueuePair::accept_on(int descriptor, const AcceptOptions& options,
+                                              Duration timeout) {
+  require_init();
+  Established connection = respond_on(*device(), descriptor, options, timeout);
+  std::vector<std::byte> private_data = std::move(connection.private_data);
+  start(std::move(connection));
+  return private_data;
+}
+
+void RcQueuePair::observe(std::shared_ptr<ConnectionObserver> observer) {
+  const auto before = std::exchange(observer_, std::move(observer));
+  if (before) before->on_detached();
+}
+
+void RcQueuePair::abandon() {
+  if (connected()) enter_error();
+}
+
+}  // namespace diwarp::rnic
