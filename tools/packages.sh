@@ -11,6 +11,12 @@ packages_for() {
           libisal-dev libcli11-dev nlohmann-json3-dev catch2 ccache python3
         ;;
       clang) printf '%s\n' clang ;;
+      # tests/interop: the peers, the capture check, the virtual machine and what goes into it.
+      interop)
+        printf '%s\n' libibverbs-dev librdmacm-dev tshark qemu-system-x86 cpio kmod xz-utils gcc-12 \
+          make binutils busybox-static rdma-core ibverbs-utils ibverbs-providers rdmacm-utils \
+          perftest iproute2 ethtool tcpdump strace libspdlog1.10 libfmt9 liburing2 libgcc-s1 libstdc++6
+        ;;
       *) echo "packages_for: no such purpose: $purpose" >&2 && return 1 ;;
     esac
   done

@@ -1,0 +1,434 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""diwarp against Linux's siw. README.md says what is covered and how to run a case by hand.
+
+  interop_test.py --list
+  interop_test.py --peers FOLDER --tools FOLDER CASE
+"""
+import argparse
+import importlib.machinery
+import importlib.util
+import os
+import shutil
+import sys
+
+import guest as vm
+from guest import (GUEST, HOST, SIW_PORTS, Guest, Skipped, check, exchange, free_port, report_of,
+                   run_here, wait_listening, where)
+
+
+def load_check_capture():
+    path = os.path.join(vm.HERE, "check_capture")
+    loader = importlib.machinery.SourceFileLoader("check_capture", path)
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    loader.exec_module(module)
+    return module
+
+
+sys.dont_write_bytecode = True
+check_capture = load_check_capture()
+cases = {}
+
+SENDS = "send,send_solicited,send_invalidate,send_both"
+ALL = f"--ops {SENDS},write,read --actors client,server"
+# Around the ends of a segment, of a page and of what one length field holds.
+SIZES = "1,2,3,4,5,63,64,1000,1440,1441,1442,1443,1444,1460,4096,9001,65535,65536"
+CONFIGURATIONS = [dict(crc=crc, revision=revision, p2p=p2p)
+                  for revision in (1, 2) for p2p in (0, 1) for crc in (0, 1)
+                  if revision == 2 or not p2p]
+
+
+def case(function):
+    cases[function.__name__] = function
+    return function
+
+
+def diwarp_options(crc, revision, p2p):
+    return (f"{'--crc' if crc else '--no-crc'} --revision {revision}" +
+            (" --peer-to-peer" if p2p else ""))
+
+
+def captured(guest, at_least=1):
+    """The connections that were captured, all of them as they should be."""
+    connections = [c for c in check_capture.read_capture(guest.pcap) if c.requests]
+    wrong = [f"{c}\n  {p}" for c in connections for p in c.problems[:5]]
+    check(not wrong, "in the capture:\n" + "\n".join(wrong))
+    check(len(connections) >= at_least,
+          f"{len(connections)} connections were captured, not {at_least}")
+    print(f"captured: {len(connections)} connections, "
+          f"{sum(c.crcs for c in connections)} good CRCs, "
+          f"{sum(sum(c.opcodes.values()) for c in connections)} messages' segments")
+    return connections
+
+
+def run_configurations(siw_serves, only_sends=False):
+    ops = "--ops send,send_solicited --actors client,server" if only_sends else ALL
+    count = 0
+    with Guest() as guest:
+        for configuration in CONFIGURATIONS:
+            # What siw asks for is a parameter where it is the client; as a server it answers.
+            guest.set_siw(**(dict(crc=0, revision=2, p2p=0) if siw_serves else configuration))
+            options = diwarp_options(**configuration)
+            greet = " --greet" if configuration["p2p"] else ""
+            small, big = (exchange(guest, siw_serves, common + greet, diwarp=options)
+                          for common in (f"{ops} --sizes {SIZES}",
+                                         "--ops send" + ("" if only_sends else ",write,read") +
+                                         " --actors client,server --sizes 1048575,1048576"))
+            said = small[1]["negotiated"]
+            wanted = f"revision {configuration['revision']}, {'crc' if configuration['crc'] else 'no crc'}"
+            check(said.startswith(wanted), f"negotiated {said!r}, not {wanted!r}")
+            print(f"{wanted}{', peer-to-peer' if configuration['p2p'] else ''}: "
+                  f"{small[1]['steps'] + big[1]['steps']} operations, "
+                  f"{small[1]['bytes'] + big[1]['bytes']} bytes verified here, "
+                  f"{small[0]['bytes'] + big[0]['bytes']} there")
+            count += 2
+    for connection in captured(guest, count):
+        check(connection.revision in (1, 2), str(connection))
+
+
+@case
+def peers_alone():
+    """siw to siw in one guest: what the peers and their protocol are worth without diwarp."""
+    with Guest() as guest:
+        # The local traffic goes through `lo`, with segments as on a wire.
+        guest.run("ip link set lo mtu 1500")
+        guest.start("tcpdump -i lo -s 0 -B 65536 -U -w /tmp/lo.pcap tcp")
+        guest.run("for i in $(seq 100); do test -s /tmp/lo.pcap && exit; usleep 50000; done; exit 1")
+        for parameters in (dict(crc=0, revision=1, p2p=0), dict(crc=1, revision=2, p2p=1)):
+            guest.set_siw(**parameters)
+            served = guest.start(f"/host/siw_peer --server --address {GUEST} --port 7174")
+            guest.wait_port(7174)
+            client = guest.start(f"/host/siw_peer --address {GUEST} --port 7174 {ALL} "
+                                 f"--sizes {SIZES}")
+            for report in (report_of(client), report_of(served)):
+                check(report["ok"] and report["bytes"] > 0, report["text"])
+        guest.run("sync; sleep 0.5; killall tcpdump; sleep 0.5")
+        copy_from(guest, "/tmp/lo.pcap", guest.pcap + ".lo")
+    guest.pcap += ".lo"
+    opcodes = set().union(*(set(c.opcodes) for c in captured(guest, 2)))
+    check(opcodes >= set(check_capture.OPCODES) - {"terminate"}, f"captured only {opcodes}")
+
+
+def copy_from(guest, there, here):
+    text = guest.run(f"base64 {there}")
+    import base64  # pylint: disable=import-outside-toplevel
+    with open(here, "wb") as file:
+        file.write(base64.b64decode(text))
+
+
+@case
+def siw_serves():
+    run_configurations(siw_serves=True)
+
+
+@case
+def siw_connects():
+    run_configurations(siw_serves=False)
+
+
+@case
+def private_data():
+    with Guest() as guest:
+        for siw_is_server in (True, False):
+            for size in (1, 64, 240):
+                exchange(guest, siw_is_server, f"--private-data {size}")
+            exchange(guest, siw_is_server, "--private-data 1", diwarp="--revision 1")
+    captured(guest, 8)
+
+
+@case
+def rejects():
+    """Both ways, with private data; the listener then accepts the next."""
+    with Guest() as guest:
+        common = f"--private-data 20"
+        served = guest.start(f"/host/siw_peer --server --address {GUEST} --port 7174 --rejects 2 "
+                             + common)
+        guest.wait_port(7174)
+        at = ["--address", "127.0.0.1", "--port", str(guest.siw_ports[7174])]
+        peer = [os.path.join(where.peers, "diwarp_peer"), *common.split()]
+        for expect in (["--expect-reject"], ["--expect-reject", "--revision", "1"], []):
+            report = report_of(run_here(peer + at + expect))
+            check(report["ok"], report["text"])
+        check(report_of(served)["ok"], "siw's server")
+        port = free_port()
+        here = run_here(peer + ["--server", "--address", "127.0.0.1", "--port", str(port),
+                                "--rejects", "1"])
+        wait_listening(port)
+        for expect in ("--expect-reject", ""):
+            report = report_of(guest.start(f"/host/siw_peer --address {HOST} --port {port} "
+                                           f"{common} {expect}"))
+            check(report["ok"], report["text"])
+        check(report_of(here)["ok"], "diwarp's server")
+    captured(guest, 5)
+
+
+@case
+def markers():
+    """siw rejects who asks for markers; diwarp says so, and does without when told to."""
+    with Guest() as guest:
+        served = guest.start(f"/host/siw_peer --server --address {GUEST} --port 7174")
+        guest.wait_port(7174)
+        at = ["--address", "127.0.0.1", "--port", str(guest.siw_ports[7174])]
+        peer = os.path.join(where.peers, "diwarp_peer")
+        for options in (["--markers", "--expect-reject"], []):
+            report = report_of(run_here([peer, *at, *options]))
+            check(report["ok"], report["text"])
+        check(report_of(served)["ok"], "siw's server")
+
+
+# Fault, operation, options of all, and what RFC 5040 section 4.8 and RFC 5041 section 8 have the side
+# that notices say: layer, type, code.
+FAULTS = [
+    ("wrong_stag", "write", (1, 1, 0)),
+    ("wrong_stag", "read", (0, 1, 0)),
+    ("out_of_bounds", "write", (1, 1, 1)),
+    ("out_of_bounds", "read", (0, 1, 1)),
+    ("before_base", "write", (1, 1, 1)),
+    ("before_base", "read", (0, 1, 1)),
+    ("no_right", "write", (0, 1, 2)),
+    ("no_right", "read", (0, 1, 2)),
+    ("invalidated", "write", (1, 1, 0)),
+    ("invalidated", "read", (0, 1, 0)),
+    ("wrong_stag", "send_invalidate", (0, 1, 9)),
+    ("no_receive", "send", (1, 2, 2)),
+    ("too_long", "send", (1, 2, 5)),
+]
+# What siw does instead. Its Terminate has layer and type in each other's place (on a little-endian
+# host), so that these are what is on the wire.
+SIW_SAYS = {
+    ("wrong_stag", "write"): (1, 1, 0),
+    ("wrong_stag", "read"): (0, 1, 0),
+    ("out_of_bounds", "write"): (1, 1, 1),
+    ("out_of_bounds", "read"): (1, 0, 1),
+    ("before_base", "write"): (1, 1, 1),
+    ("before_base", "read"): (1, 0, 1),
+    ("no_right", "write"): (1, 1, 0),
+    ("invalidated", "write"): (1, 1, 0),
+    ("invalidated", "read"): (0, 1, 0),
+    ("no_receive", "send"): (2, 1, 2),
+    ("too_long", "send"): (2, 1, 2),
+}
+
+
+def fault_options(fault, op, actor):
+    slots = " --slot-size 8192" if fault == "too_long" else ""
+    return f"--fault {fault} --ops {op} --actors {actor} --sizes {9000 if slots else 1000}", slots
+
+
+def run_faults(siw_notices):
+    """Every fault in both roles; the side that notices it must say so on the wire."""
+    expected = []
+    with Guest() as guest:
+        for fault, op, rfc in FAULTS:
+            if siw_notices and (fault, op) not in SIW_SAYS:
+                continue  # siw does not notice at all: see README.md
+            for siw_is_server in (True, False):
+                diwarp_acts = siw_notices
+                actor = "client" if siw_is_server == diwarp_acts else "server"
+                common, slots = fault_options(fault, op, actor)
+                reports = exchange(guest, siw_is_server, common,
+                                   siw=slots if siw_notices else "",
+                                   diwarp="" if siw_notices else slots)
+                says = SIW_SAYS[fault, op] if siw_notices else rfc
+                expected.append((f"{fault} {op}, siw "
+                                 f"{'serves' if siw_is_server else 'connects'}", says, reports))
+    verify_terminates(captured(guest, len(expected)), expected, siw_notices)
+
+
+def verify_terminates(connections, expected, siw_notices):
+    wrong = []
+    for connection, (name, says, reports) in zip(connections, expected):
+        seen = [tuple(t[1:]) for t in connection.terminates]
+        told = reports[1]["terminate"]
+        want_told = f"{'received' if siw_notices else 'sent'} {'/'.join(map(str, says))}"
+        print(f"{name}: on the wire {seen}, diwarp: {told or 'nothing'} "
+              f"{reports[1]['status']}, siw: {reports[0]['status']} {reports[0]['event']}")
+        if seen != [says]:
+            wrong.append(f"{name}: Terminate {seen}, not {says}")
+        elif told != want_told:
+            wrong.append(f"{name}: diwarp tells {told!r}, not {want_told!r}")
+    check(not wrong, "\n".join(wrong))
+
+
+@case
+def faults_noticed_by_siw():
+    run_faults(siw_notices=True)
+
+
+@case
+def faults_noticed_by_diwarp():
+    run_faults(siw_notices=False)
+
+
+@case
+def deaths():
+    """A process that is gone in the midst of an operation; the other side is told, and can go on."""
+    with Guest() as guest:
+        for siw_is_server in (True, False):
+            for siw_dies in (True, False):
+                for actor in ("client", "server"):
+                    for op in ("send", "write", "read"):
+                        victim, other = "--die-after 3", "--expect-end"
+                        exchange(guest, siw_is_server,
+                                 f"--ops {op} --actors {actor} --sizes 200000 --rounds 4",
+                                 siw=victim if siw_dies else other,
+                                 diwarp=other if siw_dies else victim)
+        exchange(guest, True, ALL)
+        exchange(guest, False, ALL)
+    captured(guest, 24)
+
+
+@case
+def many_connections():
+    """200 one after the other, then 50 at once: in each role."""
+    with Guest() as guest:
+        small = "--slot-size 4096 --receives 2"
+        for siw_is_server in (True, False):
+            reports = exchange(guest, siw_is_server, f"{small} --connections 200 --ops send,write")
+            check(all(r["connections"] == 200 for r in reports), "not 200 connections")
+        fifty_to_siw(guest, f"{small} --parallel {ALL}")
+        fifty_to_diwarp(guest, f"{small} --parallel {ALL}")
+    captured(guest, 500)
+
+
+def fifty_to_siw(guest, options):
+    """One siw process does not take more than 36 connections: two, of 25 each."""
+    served = [guest.start(f"/host/siw_peer --server --address {GUEST} --port {port} {options} "
+                          "--connections 25") for port in SIW_PORTS]
+    for port in SIW_PORTS:
+        guest.wait_port(port)
+    ports = ",".join(str(guest.siw_ports[port]) for port in SIW_PORTS)
+    client = run_here([os.path.join(where.peers, "diwarp_peer"), *options.split(), "--address",
+                       "127.0.0.1", "--port", ports, "--connections", "50"])
+    for report in [report_of(client)] + [report_of(server) for server in served]:
+        check(report["ok"], report["text"])
+
+
+def fifty_to_diwarp(guest, options):
+    port = free_port()
+    here = run_here([os.path.join(where.peers, "diwarp_peer"), *options.split(), "--server",
+                     "--address", "127.0.0.1", "--port", str(port), "--connections", "50"])
+    wait_listening(port)
+    clients = [guest.start(f"/host/siw_peer --address {HOST} --port {port} {options} "
+                           "--connections 25") for _ in range(2)]
+    for report in [report_of(here)] + [report_of(client) for client in clients]:
+        check(report["ok"], report["text"])
+
+
+@case
+def netem():
+    """1 % loss, 5 ms delay and reordering in both directions: everything arrives, verified."""
+    with Guest() as guest:
+        rule = "netem loss 1% delay 5ms 2ms reorder 25% 50%"
+        guest.run(f"tc qdisc add dev eth0 root {rule}; ip link add ifb0 type ifb; "
+                  "ip link set ifb0 up; tc qdisc add dev eth0 handle ffff: ingress; "
+                  "tc filter add dev eth0 parent ffff: protocol ip matchall "
+                  f"action mirred egress redirect dev ifb0 && tc qdisc add dev ifb0 root {rule}")
+        for siw_is_server in (True, False):
+            for crc in (0, 1):
+                guest.set_siw(crc=crc)
+                reports = exchange(guest, siw_is_server,
+                                   f"{ALL} --sizes 1,1000,20000 --timeout 60",
+                                   diwarp="--crc" if crc else "--no-crc")
+                print(f"{reports[1]['steps']} operations, {reports[1]['negotiated']}")
+        lost = guest.run("tc -s qdisc show")
+    print(lost)
+    check("dropped 0," not in lost.split("qdisc netem")[1], "netem lost nothing")
+
+
+@case
+def rping_serves():
+    """diwarp-rping against the real rping in the guest."""
+    with Guest() as guest:
+        for size in (64, 4096):
+            served = guest.start(f"timeout 60 rping -s -a {GUEST} -p 7174 -C 100 -S {size} -V")
+            guest.wait_port(7174)
+            done = run_here([os.path.join(where.tools, "diwarp-rping"), "--client", "--address",
+                             "127.0.0.1", "--port", str(guest.siw_ports[7174]), "--count", "100",
+                             "--size", str(size), "--verify"])
+            verify_rping(done, served)
+    captured(guest, 2)
+
+
+@case
+def rping_connects():
+    with Guest() as guest:
+        for size in (64, 4096):
+            port = free_port()
+            done = run_here([os.path.join(where.tools, "diwarp-rping"), "--server", "--address",
+                             "127.0.0.1", "--port", str(port), "--count", "100", "--size",
+                             str(size), "--verify"])
+            wait_listening(port)
+            client = guest.start(f"timeout 60 rping -c -a {HOST} -p {port} -C 100 -S {size} -V")
+            verify_rping(done, client)
+    captured(guest, 2)
+
+
+def verify_rping(diwarp, siw):
+    results = [("diwarp-rping", *diwarp.result()), ("rping", *siw.result())]
+    text = "\n".join(f"{name}: status {status}\n{output}" for name, status, output in results)
+    check(all(status == 0 for _, status, _ in results), text)
+
+
+@case
+def check_capture_can_fail():
+    """A capture with one byte of one FPDU changed is found out; so is one with a hole."""
+    with Guest() as guest:
+        guest.set_siw(crc=1)
+        exchange(guest, True, "--sizes 100")
+    captured(guest)
+    with open(guest.pcap, "rb") as file:
+        good = file.read()
+    at = good.rindex(b"diwp") + 30
+    bad = bytearray(good)
+    bad[at] ^= 1
+    path = guest.pcap + ".bad"
+    with open(path, "wb") as file:
+        file.write(bad)
+    problems = [p for c in check_capture.read_capture(path) for p in c.problems]
+    check(any("Bad CRC32" in problem for problem in problems), f"not found out: {problems}")
+
+
+def missing():
+    """Why nothing can run here, or nothing."""
+    for program in ("qemu-system-x86_64", "tshark"):
+        if shutil.which(program) is None:
+            return f"there is no {program} here (tools/packages.sh, purpose interop)"
+    for program in ("siw_peer", "guest_agent", "diwarp_peer"):
+        if not os.path.exists(os.path.join(where.peers, program)):
+            return f"{program} was not built (libibverbs-dev, librdmacm-dev)"
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--peers", help="the folder of siw_peer, diwarp_peer and guest_agent")
+    parser.add_argument("--tools", help="the folder of diwarp-rping")
+    parser.add_argument("--keep", action="store_true", help="keep capture and logs, and say where")
+    parser.add_argument("case", nargs="?", choices=list(cases))
+    options = parser.parse_args()
+    if options.list:
+        print("\n".join(cases))
+        return 0
+    where.peers, where.tools, where.folder = options.peers, options.tools, vm.new_folder()
+    if reason := missing():
+        print("SKIPPED:", reason)
+        return 0
+    try:
+        cases[options.case]()
+    except AssertionError as error:
+        print("FAILED:", error)
+        return 1
+    except Skipped as reason:
+        print("SKIPPED:", reason)
+    finally:
+        if options.keep:
+            print("kept:", where.folder)
+        else:
+            shutil.rmtree(where.folder, ignore_errors=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
