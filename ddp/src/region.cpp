@@ -9,6 +9,11 @@ bool fits(uint64_t within, uint64_t length, uint64_t limit) {
   return within <= limit && length <= limit - within;
 }
 
+/// Whether the last of `length` bytes from `offset` on would have an offset beyond 64 bits.
+bool wraps(uint64_t offset, uint64_t length) {
+  return length != 0 && offset + (length - 1) < offset;
+}
+
 RegionFault check_owner(const Region* region, uint32_t protection_domain) {
   if (region == nullptr) return RegionFault::unknown_stag;
   if (!region->valid) return RegionFault::invalid;
@@ -26,11 +31,11 @@ RegionFault check_tagged(const Region* region, uint32_t protection_domain, uint3
     return RegionFault::wrong_queue_pair;
   }
   if (!grants(region->access, want)) return RegionFault::access;
+  if (wraps(offset, length)) return RegionFault::wrap;
   if (offset < region->base || !fits(offset - region->base, length, region->length)) {
     return RegionFault::bounds;
   }
-  const uint64_t last = offset + length - (length != 0 ? 1 : 0);
-  return last < offset ? RegionFault::wrap : RegionFault::none;
+  return RegionFault::none;
 }
 
 RegionFault check_local(const Region* region, uint32_t protection_domain, Access want,

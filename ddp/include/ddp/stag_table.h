@@ -48,14 +48,13 @@ enum class RegionFault : uint8_t {
   wrong_domain,
   wrong_queue_pair,  ///< a window of another queue pair
   access,
-  bounds,
-  wrap,
+  wrap,    ///< the bytes would go on beyond the last 64-bit offset
+  bounds,  ///< they lie elsewhere outside of the entry
   in_use,  ///< changes only: it is valid already, or windows are bound to it
 };
 
 /// Checks `length` bytes at tagged offset `offset` of `region` (null: unknown). Safe against 64-bit
-/// wrap; a length of zero is checked like any other and may stand at the region's very end. What
-/// wraps lies outside any region whose own offsets do not, so that `wrap` is told only of others.
+/// wrap; a length of zero is checked like any other and may stand at the region's very end.
 RegionFault check_tagged(const Region* region, uint32_t protection_domain, uint32_t qp_number,
                          Access want, uint64_t offset, uint64_t length);
 
