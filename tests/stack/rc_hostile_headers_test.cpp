@@ -7,6 +7,9 @@ namespace diwarp::test {
 namespace {
 
 const std::vector<std::byte> kPayload(10, std::byte{0xEE});
+constexpr uint8_t kWrongVersions[] = {0, 2, 3};
+constexpr uint8_t kUnknownOpcodes[] = {12, 13, 14, 15};
+constexpr uint8_t kTaggedOpcodes[] = {0, 2};
 
 /// The opcodes of untagged messages, their queues, and how long their bodies are.
 struct Untagged {
@@ -21,7 +24,7 @@ constexpr Untagged kUntagged[] = {{1, 1, 28}, {3, 0, 5}, {4, 0, 5}, {5, 0, 5},  
 
 TEST_CASE("A peer with another DDP version is told so, by model, without headers") {
   Fortress fortress;
-  for (const uint8_t version : {0, 2, 3}) {
+  for (const uint8_t version : kWrongVersions) {
     const std::string what = "version " + std::to_string(version);
     fortress.face();
     check_refused(fortress, what, Wire{.ddp_version = version, .body = kPayload}, "1/2/6",
@@ -35,7 +38,7 @@ TEST_CASE("A peer with another DDP version is told so, by model, without headers
 
 TEST_CASE("A peer with another RDMAP version is told so") {
   Fortress fortress;
-  for (const uint8_t version : {0, 2, 3}) {
+  for (const uint8_t version : kWrongVersions) {
     const std::string what = "version " + std::to_string(version);
     fortress.face();
     check_refused(fortress, what, Wire{.rdmap_version = version, .body = kPayload}, "0/2/5",
@@ -49,7 +52,7 @@ TEST_CASE("A peer with another RDMAP version is told so") {
 
 TEST_CASE("A peer's unknown opcode is refused in either model") {
   Fortress fortress;
-  for (const uint8_t opcode : {12, 13, 14, 15}) {
+  for (const uint8_t opcode : kUnknownOpcodes) {
     const std::string what = "opcode " + std::to_string(opcode);
     fortress.face();
     check_refused(fortress, what, Wire{.opcode = opcode, .body = kPayload}, "0/2/6",
@@ -70,7 +73,7 @@ TEST_CASE("A peer's opcode in the other model is refused") {
     write.opcode = untagged.opcode;
     check_refused(fortress, what, write, "0/2/6", Shown::ddp_header);
   }
-  for (const uint8_t opcode : {0, 2}) {
+  for (const uint8_t opcode : kTaggedOpcodes) {
     fortress.face();
     check_refused(fortress, "tagged opcode", Wire{.opcode = opcode, .body = kPayload}, "0/2/6",
                   Shown::ddp_header);

@@ -131,7 +131,7 @@ TEST_CASE("A peer's tagged message that another one cuts is refused") {
   fortress.send(response);
   const Farewell farewell = fortress.farewell();
   CHECK(farewell.code == "0/2/6");
-  CHECK(same(fortress.victim->bytes(0, 8), std::span(Fortress::before()).first(8)));
+  CHECK(same(fortress.victim->bytes(0, 8), first_of(Fortress::before(), 8)));
   fortress.check_bystanders();
 }
 
@@ -207,8 +207,7 @@ TEST_CASE("Random segments under a right CRC are right or end in a Terminate, an
     const auto told = party.qp.query().terminate;
     REQUIRE(told);
     CHECK((told->received || !farewell.code.empty()));
-    CHECK(to_string(told->code).find("unknown") ==
-          (told->received ? to_string(told->code).find("unknown") : std::string::npos));
+    if (!told->received) CHECK(to_string(told->code).find("unknown") == std::string::npos);
     terminated += farewell.code.empty() ? 0 : 1;
   }
   CHECK(terminated > 200);
