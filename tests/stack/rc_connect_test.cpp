@@ -52,34 +52,59 @@ TEST_CASE("RC connects over IPv4, over IPv6, and to listeners on all addresses")
   CHECK(device.counter("rc_connections") == 1);
 }
 
-TEST_CASE("RC private data of 0 to 512 bytes passes both ways") {
-  const size_t size = GENERATE(0U, 1U, 511U, 512U);
+TEST_CASE("RC private data of 0 to 512 bytes, 508 with revision 2, passes both ways") {
+  struct Case {
+    uint8_t revision;
+    size_t size;
+  };
+  const auto [revision, size] = GENERATE(Case{2, 0}, Case{2, 1}, Case{2, 507}, Case{2, 508},
+                                         Case{1, 0}, Case{1, 511}, Case{1, 512});
   Server server;
   RcParty client(server.device);
   const auto question = pattern(size, 1);
   const auto answer = pattern(size, 2);
-  auto connecting = std::async(std::launch::async, [&] {
-    return client.qp.connect(server.listener->address(), {.private_data = question});
-  });
+  const ConnectOptions asks{.private_data = question, .revision = revision};
+  auto connecting = std::async(std::launch::async,
+                               [&] { return client.qp.connect(server.listener->address(), asks); });
   ConnectionRequest request = server.request();
+  CHECK(request.revision() == revision);
   CHECK(same(request.private_data(), question));
   request.accept(server.party.qp, {.private_data = answer});
   CHECK(connecting.get() == answer);
 }
 
-TEST_CASE("RC private data beyond 512 bytes is refused before anything is sent") {
+TEST_CASE("RC private data beyond what the revision carries is refused before anything is sent") {
+  const uint8_t revision = GENERATE(uint8_t{1}, uint8_t{2});
+  const std::vector<std::byte> excess(revision == 1 ? 513 : 509);
   Server server;
   RcParty client(server.device);
-  const std::vector<std::byte> excess(513);
-  CHECK(refusal([&] { client.qp.connect(server.listener->address(), {.private_data = excess}); }) ==
+  const ConnectOptions too_much{.private_data = excess, .revision = revision};
+  CHECK(refusal([&] { client.qp.connect(server.listener->address(), too_much); }) ==
         Errc::invalid_argument);
+  const ConnectOptions asks{.revision = revision};
   auto connecting =
-      std::async(std::launch::async, [&] { client.qp.connect(server.listener->address()); });
+      std::async(std::launch::async, [&] { client.qp.connect(server.listener->address(), asks); });
   ConnectionRequest request = server.request();
   CHECK(refusal([&] { request.accept(server.party.qp, {.private_data = excess}); }) ==
         Errc::invalid_argument);
   CHECK(refusal([&] { request.reject(excess); }) == Errc::invalid_argument);
   request.accept(server.party.qp);
+  connecting.get();
+}
+
+TEST_CASE("RC options that MPA cannot tell are refused before anything is sent") {
+  Server server;
+  RcParty client(server.device);
+  const Address to = server.listener->address();
+  for (const ConnectOptions& wrong :
+       {ConnectOptions{.revision = 0}, ConnectOptions{.revision = 3}, ConnectOptions{.ord = 16383},
+        ConnectOptions{.ird = 16383}, ConnectOptions{.ird = 65535}})
+    CHECK(refusal([&] { client.qp.connect(to, wrong); }) == Errc::invalid_argument);
+  auto connecting = std::async(std::launch::async, [&] { client.qp.connect(to); });
+  ConnectionRequest request = server.request();
+  CHECK(refusal([&] { request.accept(server.party.qp, {.ord = 16383}); }) ==
+        Errc::invalid_argument);
+  request.accept(server.party.qp, {.ord = 16382, .ird = 16382});
   connecting.get();
 }
 
@@ -98,7 +123,7 @@ TEST_CASE("An RC connect that is rejected throws the peer's private data") {
   });
   SECTION("with private data") { server.request().reject(reason); }
   SECTION("with as much of it as there can be") {
-    reason = pattern(512, 3);
+    reason = pattern(508, 3);
     server.request().reject(reason);
   }
   SECTION("by dropping the request") {

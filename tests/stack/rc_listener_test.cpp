@@ -37,6 +37,9 @@ TEST_CASE("A listener closes what is not MPA and serves the next") {
   SECTION("more private data announced than allowed") {
     garbage = to_bytes(MpaFrame{.length = 513});
   }
+  SECTION("enhanced data announced, but none there") {
+    garbage = to_bytes(MpaFrame{.flags = 0x50, .revision = 2, .private_data = text("abc")});
+  }
   SECTION("a request that breaks off") {
     garbage = to_bytes(MpaFrame{.length = 10});
     REQUIRE(peer.send(garbage));
@@ -72,16 +75,34 @@ TEST_CASE("A listener takes a request that comes byte by byte") {
   CHECK(same(server.request().private_data(), text("piecemeal")));
 }
 
-TEST_CASE("A listener rejects what it cannot agree to") {
+TEST_CASE("A listener rejects other revisions of MPA in the nearest that it speaks") {
   Server server;
   RawTcp peer = RawTcp::connect(server.listener->address());
-  SECTION("markers") { REQUIRE(peer.send(to_bytes(MpaFrame{.flags = 0xc0}))); }
-  SECTION("another revision") { REQUIRE(peer.send(to_bytes(MpaFrame{.revision = 2}))); }
-  CHECK(peer.receive(20) == to_bytes(MpaFrame{.reply = true, .flags = 0x60}));
+  uint8_t answered = 2;
+  SECTION("later") { REQUIRE(peer.send(to_bytes(MpaFrame{.revision = 3}))); }
+  SECTION("much later") { REQUIRE(peer.send(to_bytes(MpaFrame{.revision = 255}))); }
+  SECTION("earlier") {
+    REQUIRE(peer.send(to_bytes(MpaFrame{.revision = 0})));
+    answered = 1;
+  }
+  CHECK(peer.receive(20) == to_bytes(MpaFrame{.reply = true, .flags = 0x60, .revision = answered}));
   CHECK(peer.ending() == Ending::in_order);
   CHECK(server.device.counter("mpa_rejects") == 1);
   CHECK_FALSE(server.listener->get_request(0s));
   server.check_alive();
+}
+
+TEST_CASE("A listener sends markers to a peer that asks, and asks for some if told to") {
+  const bool peer_asks = GENERATE(true, false);
+  const bool own = GENERATE(true, false);
+  Server server;
+  RawTcp peer = RawTcp::connect(server.listener->address());
+  REQUIRE(peer.send(to_bytes(MpaFrame{.flags = static_cast<uint8_t>(peer_asks ? 0xc0 : 0x40)})));
+  server.request().accept(server.party.qp, {.markers = own});
+  const uint8_t flags = own ? 0xc0 : 0x40;
+  CHECK(peer.receive(20) == to_bytes(MpaFrame{.reply = true, .flags = flags}));
+  CHECK(server.party.qp.query().send_markers == peer_asks);
+  CHECK(server.party.qp.query().receive_markers == own);
 }
 
 TEST_CASE("A listener uses CRCs if either side asks for them") {

@@ -6,9 +6,9 @@ namespace diwarp::test {
 
 namespace {
 
-/// What connect() says about a server that treats its first connection like this.
+/// What connect() says about a server that treats its only connection like this.
 template <class Serve>
-std::error_code connect_to(Serve&& serve, const ConnectOptions& options = {}) {
+std::error_code connect_to(Serve&& serve, const ConnectOptions& options = {.revision = 1}) {
   const Device device = Device::open("127.0.0.1");
   RcParty party(device);
   RawListener listener;
@@ -51,7 +51,7 @@ TEST_CASE("RC connect to a server of another kind tells what is wrong") {
   CHECK(connect_to(answer(to_bytes(MpaFrame{}))) == Errc::protocol_error);
   CHECK(connect_to(answer(to_bytes(MpaFrame{.reply = true, .revision = 0}))) ==
         Errc::protocol_error);
-  CHECK(connect_to(answer(to_bytes(MpaFrame{.reply = true, .flags = 0xc0}))) ==
+  CHECK(connect_to(answer(to_bytes(MpaFrame{.reply = true, .revision = 2}))) ==
         Errc::protocol_error);
   CHECK(connect_to(answer(to_bytes(MpaFrame{.reply = true, .length = 600}))) ==
         Errc::protocol_error);
@@ -68,7 +68,7 @@ TEST_CASE("RC connect to a server that breaks off says so") {
 }
 
 TEST_CASE("RC connect to a server that keeps silent times out") {
-  const ConnectOptions soon{.timeout = 50ms};
+  const ConnectOptions soon{.timeout = 50ms, .revision = 1};
   CHECK(connect_to([](RawTcp& peer) { peer.ending(); }, soon) == Errc::timed_out);
   CHECK(connect_to(
             [](RawTcp& peer) {
@@ -94,7 +94,7 @@ TEST_CASE("RC connect takes a reply that comes in pieces, with FPDUs right behin
     peer.send(std::span(bytes).subspan(40));
     return peer.ending();
   });
-  CHECK(party.qp.connect(listener.address()) == text("pd"));
+  CHECK(party.qp.connect(listener.address(), {.revision = 1}) == text("pd"));
   CHECK(next(party.recv_cq).byte_count == 5);
   CHECK(same(party.bytes(0, 5), text("early")));
   party.qp.modify(QpState::error);

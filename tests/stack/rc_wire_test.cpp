@@ -43,7 +43,7 @@ struct Victim {
       : device(world.add_device()), party(device) {
     auto ends = llp::memory_stream_pair(1 << 20, 256);
     wire = std::move(ends.first);
-    party.impl().start(established(std::move(ends.second), initiator, crc));
+    party.impl().start(established(std::move(ends.second), initiator, {.crc = crc}));
   }
 
   void feed(std::span<const std::byte> bytes) {
@@ -71,7 +71,7 @@ TEST_CASE("An RC initiator speaks MPA, DDP and RDMAP with a plain socket") {
   RawListener listener;
   auto connecting = std::async(std::launch::async, [&] {
     const auto hello = text("hello");
-    return party.qp.connect(listener.address(), {.private_data = hello});
+    return party.qp.connect(listener.address(), {.private_data = hello, .revision = 1});
   });
   RawTcp peer = listener.accept();
   CHECK(peer.receive(25) == from_hex("4d504120494420526571204672616d65"
@@ -233,8 +233,7 @@ TEST_CASE("What breaks the protocol ends its RC connection and no other") {
                Case{"another queue", {.msn = 2, .queue_number = 1}},
                Case{"a queue that nobody knows", {.msn = 2, .queue_number = 3}},
                Case{"an RDMA Write", {.msn = 2, .opcode = 0}},
-               Case{"a Send with Invalidate", {.msn = 2, .opcode = 4}},
-               Case{"an opcode that nobody knows", {.msn = 2, .opcode = 9}},
+               Case{"an opcode that nobody knows", {.msn = 2, .opcode = 12}},
                Case{"DDP version 0", {.msn = 2, .ddp_version = 0}},
                Case{"DDP version 2", {.msn = 2, .ddp_version = 2}},
                Case{"RDMAP version 0", {.msn = 2, .rdmap_version = 0}},
@@ -242,7 +241,8 @@ TEST_CASE("What breaks the protocol ends its RC connection and no other") {
                Case{"a Send in a tagged segment", {.msn = 2, .tagged = true}},
                Case{"a segment shorter than its header", {.msn = 2, .header_bytes = 17}},
                Case{"an empty ULPDU", {.header_bytes = 0}},
-               Case{"a Terminate", {.msn = 1, .opcode = 7, .queue_number = 2}});
+               Case{"a Terminate", {.msn = 1, .opcode = 7, .queue_number = 2},
+                    "rc_terminates_received"});
   INFO(broken.what);
   Victim victim;
   RcParty bystander(victim.device);
@@ -258,7 +258,7 @@ TEST_CASE("What breaks the protocol ends its RC connection and no other") {
   REQUIRE(flushed.size() == 2);
   CHECK(flushed[0].status == WcStatus::wr_flush_error);
   CHECK(flushed[0].wr_id == 1);
-  CHECK(ending_of(*victim.wire) == Ending::reset);
+  CHECK(ending_of(*victim.wire) == Ending::in_order);  // behind the Terminate
   CHECK(victim.device.counter(broken.counter) == 1);
   CHECK(same(victim.party.bytes(0, 4), text("good")));
   CHECK(same(victim.party.bytes(100, 100), std::vector<std::byte>(100)));
@@ -293,7 +293,7 @@ TEST_CASE("A fault inside an RC message completes its receive with an error") {
   CHECK(victim.party.qp.state() == QpState::error);
 }
 
-TEST_CASE("A wrong CRC over TCP resets that RC connection") {
+TEST_CASE("A wrong CRC over TCP ends that RC connection with a Terminate") {
   const Device device = Device::open("127.0.0.1");
   RcParty party(device);
   auto [peer, mine] = tcp_pair();
@@ -303,8 +303,10 @@ TEST_CASE("A wrong CRC over TCP resets that RC connection") {
   CHECK(next(party.recv_cq).status == WcStatus::success);
   REQUIRE(peer.send(to_bytes(Fpdu{.msn = 2, .payload = text("bad"), .crc_error = 0x80})));
   CHECK(next(party.recv_cq).status == WcStatus::wr_flush_error);
-  CHECK(peer.ending() == Ending::reset);
+  CHECK(peer.receive(28).size() == 28);  // 22 bytes of ULPDU, a length, a CRC
+  CHECK(peer.ending() == Ending::in_order);
   CHECK(device.counter("rc_crc_errors") == 1);
+  CHECK(device.counter("rc_terminates_sent") == 1);
 }
 
 TEST_CASE("A corrupted byte anywhere in an RC stream never delivers a changed message") {
