@@ -81,8 +81,9 @@ class Guest:
             shutil.copy(os.path.join(where.peers, name), share)
         with open(self._log, "w", encoding="utf-8") as log:
             self._machine = subprocess.Popen(
-                [os.path.join(HERE, "siw-vm", "run.sh"), "--siw", "accept_recheck=1", "--times",
-                 "--dir-ro", share, "--pcap", self.pcap, "--timeout", str(limit), *options,
+                [os.path.join(HERE, "siw-vm", "run.sh"), "--times",
+                 "--siw", "accept_recheck=1 whole_trailer=1", "--dir-ro", share,
+                 "--pcap", self.pcap, "--timeout", str(limit), *options,
                  "--", f"ulimit -n 4096; exec /host/guest_agent {AGENT_PORT}"],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
 

@@ -48,16 +48,16 @@ def diwarp_options(crc, revision, p2p):
             (" --peer-to-peer" if p2p else ""))
 
 
-def captured(guest, at_least=1):
+def captured(guest, at_least=1, may_be_cut=False):
     """The connections that were captured, all of them as they should be."""
-    connections = [c for c in check_capture.read_capture(guest.pcap) if c.requests]
+    connections = check_capture.read_capture(guest.pcap, may_be_cut)
     wrong = [f"{c}\n  {p}" for c in connections for p in c.problems[:5]]
     check(not wrong, "in the capture:\n" + "\n".join(wrong))
     check(len(connections) >= at_least,
           f"{len(connections)} connections were captured, not {at_least}")
     print(f"captured: {len(connections)} connections, "
           f"{sum(c.crcs for c in connections)} good CRCs, "
-          f"{sum(sum(c.opcodes.values()) for c in connections)} messages' segments")
+          f"{sum(sum(c.opcodes.values()) for c in connections)} FPDUs")
     return connections
 
 
@@ -82,8 +82,7 @@ def run_configurations(siw_serves, only_sends=False):
                   f"{small[1]['bytes'] + big[1]['bytes']} bytes verified here, "
                   f"{small[0]['bytes'] + big[0]['bytes']} there")
             count += 2
-    for connection in captured(guest, count):
-        check(connection.revision in (1, 2), str(connection))
+    captured(guest, count)
 
 
 @case
@@ -197,14 +196,14 @@ FAULTS = [
 # host), so that these are what is on the wire.
 SIW_SAYS = {
     ("wrong_stag", "write"): (1, 1, 0),
-    ("wrong_stag", "read"): (0, 1, 0),
+    ("wrong_stag", "read"): (1, 0, 0),
     ("out_of_bounds", "write"): (1, 1, 1),
     ("out_of_bounds", "read"): (1, 0, 1),
     ("before_base", "write"): (1, 1, 1),
     ("before_base", "read"): (1, 0, 1),
     ("no_right", "write"): (1, 1, 0),
     ("invalidated", "write"): (1, 1, 0),
-    ("invalidated", "read"): (0, 1, 0),
+    ("invalidated", "read"): (1, 0, 0),
     ("no_receive", "send"): (2, 1, 2),
     ("too_long", "send"): (2, 1, 2),
 }
@@ -232,22 +231,27 @@ def run_faults(siw_notices):
                 says = SIW_SAYS[fault, op] if siw_notices else rfc
                 expected.append((f"{fault} {op}, siw "
                                  f"{'serves' if siw_is_server else 'connects'}", says, reports))
-    verify_terminates(captured(guest, len(expected)), expected, siw_notices)
+    verify_terminates(captured(guest, len(expected), may_be_cut=True), expected, siw_notices)
 
 
 def verify_terminates(connections, expected, siw_notices):
-    wrong = []
+    """siw now and then closes the connection without a word; diwarp must not."""
+    wrong, silent = [], 0
     for connection, (name, says, reports) in zip(connections, expected):
         seen = [tuple(t[1:]) for t in connection.terminates]
         told = reports[1]["terminate"]
         want_told = f"{'received' if siw_notices else 'sent'} {'/'.join(map(str, says))}"
         print(f"{name}: on the wire {seen}, diwarp: {told or 'nothing'} "
               f"{reports[1]['status']}, siw: {reports[0]['status']} {reports[0]['event']}")
-        if seen != [says]:
+        if siw_notices and not seen and not told:
+            silent += 1
+        elif seen != [says]:
             wrong.append(f"{name}: Terminate {seen}, not {says}")
         elif told != want_told:
             wrong.append(f"{name}: diwarp tells {told!r}, not {want_told!r}")
+    print(f"siw said nothing {silent} times of {len(expected)}")
     check(not wrong, "\n".join(wrong))
+    check(2 * silent < len(expected), "siw hardly ever says why")
 
 
 @case
@@ -275,7 +279,7 @@ def deaths():
                                  diwarp=other if siw_dies else victim)
         exchange(guest, True, ALL)
         exchange(guest, False, ALL)
-    captured(guest, 24)
+    captured(guest, 26, may_be_cut=True)
 
 
 @case

@@ -30,6 +30,17 @@ bool needs_memory(const Message& order) { return !is_send(order.op) || invalidat
 
 }  // namespace
 
+/// A fault may end the connection while the last message before it is still being handled.
+template <typename Step>
+void Exchange::do_step(const Message& order, Step step) {
+  try {
+    step();
+  } catch (const ConnectionEnded&) {
+    if (order.fault == Fault::none) throw;
+    end_by_fault(order);
+  }
+}
+
 Outcome Exchange::run_client() {
   if (options_.greet) receive(Type::hello);
   uint32_t seed = 1;
@@ -37,8 +48,9 @@ Outcome Exchange::run_client() {
     for (const Actor actor : options_.actors) {
       for (const Op op : options_.ops) {
         for (const uint32_t size : options_.sizes) {
-          client_step({.op = op, .actor = actor, .fault = options_.fault, .size = size,
-                       .seed = seed++});
+          const Message order{.op = op, .actor = actor, .fault = options_.fault, .size = size,
+                              .seed = seed++};
+          do_step(order, [&] { client_step(order); });
           if (options_.fault != Fault::none) return outcome_;
         }
       }
@@ -53,7 +65,7 @@ Outcome Exchange::run_server() {
     const Message message = receive_message();
     if (message.type == Type::bye) break;
     if (message.type != Type::order) throw Failure("the client sent no order");
-    server_step(message);
+    do_step(message, [&] { server_step(message); });
     if (message.fault != Fault::none) return outcome_;
   }
   return outcome_;
@@ -61,7 +73,12 @@ Outcome Exchange::run_server() {
 
 void Exchange::part() {
   if (outcome_.ending.ended) return;
-  send({.type = Type::bye});
+  try {
+    send({.type = Type::bye});
+  } catch (const ConnectionEnded&) {
+    // The client may have had the server's, and gone, before this side is told that it went out.
+    if (!options_.server) throw;
+  }
   if (!options_.server) receive(Type::bye);
 }
 

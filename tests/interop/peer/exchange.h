@@ -42,6 +42,8 @@ class Exchange {
   void verify_surroundings(const Message& order) const;
   void end_by_fault(const Message& order);
 
+  template <typename Step>
+  void do_step(const Message& order, Step step);
   void client_step(Message order);
   void server_step(const Message& order);
 
