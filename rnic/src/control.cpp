@@ -2,6 +2,7 @@
 #include "rnic/control.h"
 
 #include <pthread.h>
+#include <sys/socket.h>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/execution.hpp>
@@ -75,6 +76,10 @@ size_t Control::step() {
 }
 
 void Control::linger(UniqueFd connection, std::vector<std::byte> last_words) {
+  // At once what the socket takes: the device may be gone before the control path gets to it.
+  const ssize_t sent = ::send(connection.get(), last_words.data(), last_words.size(),
+                              MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (sent > 0) last_words.erase(last_words.begin(), last_words.begin() + sent);
   boost::asio::post(parts_->context, [this, fd = std::move(connection),
                                       words = std::move(last_words)]() mutable {
     if (parts_->lingering >= kMaxLingering) return;
