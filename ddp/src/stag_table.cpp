@@ -33,14 +33,10 @@ uint64_t address_of(const MemoryBinding& binding) {
 /// May the bytes of a window be those of `parent`?
 RegionFault judge_parent(const Region* parent, const MemoryBinding& binding,
                          uint32_t protection_domain) {
-  if (parent == nullptr) return RegionFault::unknown_stag;
-  if (!parent->valid) return RegionFault::invalid;
-  if (parent->protection_domain != protection_domain) return RegionFault::wrong_domain;
-  if (!grants(parent->access, Access::window_bind)) return RegionFault::access;
-  if (!consistent(binding.access, parent->access)) return RegionFault::access;
-  const Sge first{binding.address, 1, parent->stag};
-  const RegionFault fault = check_local(parent, protection_domain, Access::none, first);
+  const Sge first{binding.address, 1, binding.region};
+  const RegionFault fault = check_local(parent, protection_domain, Access::window_bind, first);
   if (fault != RegionFault::none) return fault;
+  if (!consistent(binding.access, parent->access)) return RegionFault::access;
   const uint64_t within = address_of(binding) - reinterpret_cast<uintptr_t>(parent->memory);
   if (binding.length > parent->length - within) return RegionFault::bounds;
   return ends(binding.base, binding.length) ? RegionFault::none : RegionFault::wrap;

@@ -117,6 +117,7 @@ inline Farewell farewell_in(std::span<const std::byte> stream) {
       continue;
     }
     CHECK(same(body.first(18), from_hex("414700000000000000020000000100000000")));
+    CHECK(stream.size() == whole);  // nothing follows it
     Farewell found;
     const uint64_t control = number(body.subspan(18, 4));
     found.code = std::to_string(control >> 28) + '/' + std::to_string(control >> 24 & 15) + '/' +
