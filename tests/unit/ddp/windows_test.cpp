@@ -279,6 +279,41 @@ TEST_CASE("a region that got the index of an erased one does not revive its wind
   CHECK(table.invalidate(second, kDomain, kQueuePair, false) == RegionFault::none);
 }
 
+TEST_CASE("a window of another protection domain is not bound, whatever the region") {
+  Fixture f;
+  MemoryBinding binding = f.binding();
+  binding.stag = f.add(EntryKind::window, Access::none, kDomain + 1);
+  CHECK(f.bind(binding) == RegionFault::wrong_domain);
+  binding.length = 0;
+  CHECK(f.bind(binding) == RegionFault::wrong_domain);
+}
+
+TEST_CASE("an erased window of an erased region is not missed at the region that took its index") {
+  std::array<std::byte, 100> memory{};
+  uint32_t next = 0x100;
+  STagTable table([] {}, [&] { return next; });
+  const auto region = [&] {
+    next = 0x100;
+    return table.insert({.protection_domain = kDomain,
+                         .access = kAll,
+                         .memory = memory.data(),
+                         .length = memory.size()});
+  };
+  const auto bound_window = [&](uint32_t stag, STag to) {
+    next = stag;
+    table.insert({.protection_domain = kDomain, .kind = EntryKind::window});
+    const MemoryBinding binding{
+        .stag = stag, .region = to, .address = memory.data(), .length = 10, .access = kRemote};
+    CHECK(table.bind(binding, kDomain, kQueuePair) == RegionFault::none);
+  };
+  bound_window(0x200, region());
+  CHECK(table.erase(0x100));
+  const STag second = region();
+  bound_window(0x300, second);
+  CHECK(table.erase(0x200));  // was bound to the first
+  CHECK(table.invalidate(second, kDomain, kQueuePair, false) == RegionFault::in_use);
+}
+
 TEST_CASE("binding and invalidating for ever leaves the counts right") {
   Fixture f;
   Random random(3);
