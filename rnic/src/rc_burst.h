@@ -41,6 +41,8 @@ class RcTransmit::Burst {
   static_assert(kMaxPieces >= kMaxSge + 2 && kMaxPieces >= 3 * kBurstFpdus);
 
   bool readable(const Message& message) const;
+  size_t gather(const Fpdu& fpdu, size_t skip, const Message& message,
+                std::span<ConstBytes> room);
 
   Context& context_;
   std::array<ConstBytes, kMaxPieces> pieces_;
@@ -78,12 +80,9 @@ inline bool RcTransmit::Burst::add(const Fpdu& fpdu, size_t skip, const Message&
   const size_t skip_payload = std::min<size_t>(skip - skip_head, fpdu.length);
   const size_t skip_trailer = skip - skip_head - skip_payload;
   const size_t length = fpdu.length - skip_payload;
-  if (walked_ != &message) cursor_ = ddp::SgeCursor(message.sges);
-  walked_ = &message;
   size_t taken = 0;
   if (length != 0) {
-    cursor_.seek(fpdu.offset + skip_payload);
-    taken = cursor_.take(length, room.subspan(1, room.size() - 2));
+    taken = gather(fpdu, skip_payload, message, room.subspan(1, room.size() - 2));
     if (taken == 0) return false;
   }
   room[0] = head.subspan(skip_head);
@@ -92,6 +91,21 @@ inline bool RcTransmit::Burst::add(const Fpdu& fpdu, size_t skip, const Message&
   count_ += taken + 2;
   bytes_ += fpdu.whole - skip;
   return true;
+}
+
+/// The pieces of an FPDU's payload behind `skip`. Returns their number, 0 if `room` is too small.
+inline size_t RcTransmit::Burst::gather(const Fpdu& fpdu, size_t skip, const Message& message,
+                                        std::span<ConstBytes> room) {
+  const size_t length = fpdu.length - skip;
+  if (fpdu.staged != nullptr) {
+    if (room.empty()) return 0;
+    room[0] = ConstBytes(fpdu.staged + skip, length);
+    return 1;
+  }
+  if (walked_ != &message) cursor_ = ddp::SgeCursor(message.sges);
+  walked_ = &message;
+  cursor_.seek(fpdu.offset + skip);
+  return cursor_.take(length, room);
 }
 
 inline bool RcTransmit::Burst::add_bytes(ConstBytes bytes) {

@@ -37,6 +37,10 @@ void RcQueuePair::observe(std::shared_ptr<ConnectionObserver> observer) {
   if (before) before->on_detached();
 }
 
+void RcQueuePair::give_up_closing() {
+  if (state() == QpState::closing) end(RcEnd::lost);
+}
+
 void RcQueuePair::abandon() {
   if (connected()) enter_error();
 }

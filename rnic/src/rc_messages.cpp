@@ -50,7 +50,7 @@ void RcTransmit::set_header(Message& message, rdmap::Opcode opcode) {
 
 /// Responses and the send queue take turns.
 RcTransmit::Begun RcTransmit::begin_message(Context& context, Result& result) {
-  const bool respond = context.responder.next() != nullptr;
+  const bool respond = allowed_ && context.responder.next() != nullptr;
   if (respond && !responded_last_) return begin_response(context, result);
   const Begun begun = begin_send(context, result);
   if (begun != Begun::message && begun != Begun::failed && respond)
@@ -113,6 +113,7 @@ RcTransmit::Begun RcTransmit::begin_send(Context& context, Result& result) {
       context.sends.complete(status);
       continue;
     }
+    if (!allowed_) return Begun::nothing;
     const std::optional<WcStatus> trouble = why_not(context, *entry);
     if (trouble) return alone ? fail(result, Fault::bad_send, *trouble) : Begun::later;
     if (facts.responded && !context.requester.has_room()) return Begun::nothing;

@@ -203,7 +203,8 @@ void RcQueuePair::settle(RcEnd result, Time now) {
   if (transmit_.allowed() && (responder_.next() != nullptr || sends_.pending() != nullptr ||
                               state() == QpState::closing || state() == QpState::sqd))
     engine().activate(*this);
-  if (receive_.keeps_memory() && !trim_.armed()) engine().timers().arm(trim_, now + kTrimAfter);
+  const bool keeps_memory = receive_.keeps_memory() || transmit_.keeps_memory();
+  if (keeps_memory && !trim_.armed()) engine().timers().arm(trim_, now + kTrimAfter);
   if (!report()) engine().stall(*this);
 }
 
@@ -218,7 +219,8 @@ Served RcQueuePair::transmit(Time now) {
 }
 
 void RcQueuePair::resume_held(Time now) {
-  if (peek_receive() == nullptr && state() != QpState::closing) return;
+  // Another queue pair may have taken what was posted.
+  if (peek_receive() == nullptr && state() != QpState::closing && !await_receive()) return;
   engine().timers().cancel(receive_wait_);
   const RcEnd result = receive_.resume();
   if (!receive_.held()) {
@@ -384,7 +386,8 @@ void RcQueuePair::on_receive_wait(Time now) {
 }
 
 void RcQueuePair::on_trim(Time now) {
-  if (receive_.trim()) engine().timers().arm(trim_, now + kTrimAfter);
+  const bool more_to_receive = receive_.trim();
+  if (transmit_.trim() || more_to_receive) engine().timers().arm(trim_, now + kTrimAfter);
 }
 
 std::error_code RcQueuePair::check_send(const SendWorkRequest& request) const noexcept {

@@ -2,6 +2,7 @@
 #include "rnic/rc_transmit.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/crc32c.h"
 #include "rc_burst.h"
@@ -49,8 +50,7 @@ bool RcTransmit::at_boundary() const {
 }
 
 bool RcTransmit::has_work(const Context& context) const {
-  if (!allowed_) return false;
-  return message_count_ != 0 || context.responder.next() != nullptr ||
+  return message_count_ != 0 || (allowed_ && context.responder.next() != nullptr) ||
          (context.serves_sends && context.sends.pending() != nullptr);
 }
 
@@ -129,6 +129,7 @@ bool RcTransmit::frame_next(Burst& burst) {
   fpdu.trailer_bytes = static_cast<uint8_t>(mpa::pad_bytes(ulpdu) + mpa::kCrcBytes);
   fpdu.whole = static_cast<uint32_t>(mpa::fpdu_bytes(ulpdu));
   std::span<const ConstBytes> payload;
+  if (!stage(fpdu, message)) return false;
   if (!burst.add(fpdu, 0, message, payload)) return false;
   encode_head(fpdu, message);
   if (send_markers_) {
@@ -144,6 +145,27 @@ bool RcTransmit::frame_next(Burst& burst) {
   next_offset_ += length;
   framing_ = !fpdu.last;
   return true;
+}
+
+/// Copies what is sent of memory that may change. False if there is no room for it now.
+bool RcTransmit::stage(Fpdu& fpdu, const Message& message) {
+  fpdu.staged = nullptr;
+  if (message.origin != Origin::response || !crc_ || fpdu.length == 0) return true;
+  if (staging_.empty()) staging_.resize(kStagingBytes);
+  if (count_ == 0) staged_ = 0;
+  if (fpdu.length > staging_.size() - staged_) return false;
+  const auto* source = static_cast<const std::byte*>(message.source.address) + fpdu.offset;
+  std::copy_n(source, fpdu.length, staging_.begin() + static_cast<ptrdiff_t>(staged_));
+  fpdu.staged = staging_.data() + staged_;
+  staged_ += fpdu.length;
+  staging_used_ = true;
+  return true;
+}
+
+bool RcTransmit::trim() {
+  if (std::exchange(staging_used_, false) || count_ != 0) return true;
+  std::vector<std::byte>().swap(staging_);
+  return false;
 }
 
 void RcTransmit::encode_head(Fpdu& fpdu, const Message& message) const {

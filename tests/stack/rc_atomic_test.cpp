@@ -199,10 +199,7 @@ TEST_CASE("Immediate data behind a Write tell that it is there") {
   couple.a.fill(pattern(5000, 6));
   REQUIRE_FALSE(couple.a.post(WrOpcode::rdma_write, 0, 5000, couple.b.remote()));
   REQUIRE_FALSE(couple.a.qp.post_send({.opcode = WrOpcode::immediate, .immediate = 1}));
-  while (drain(couple.b.recv_cq).empty()) {
-    couple.device_of_a().progress();
-    couple.device_of_b().progress();
-  }
+  REQUIRE(step_until_completed(couple.world, couple.b.recv_cq));
   CHECK(same(couple.b.bytes(0, 5000), pattern(5000, 6)));
 }
 

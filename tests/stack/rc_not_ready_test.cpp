@@ -38,17 +38,16 @@ TEST_CASE("With the policy hold a Send waits, and what comes behind it, too") {
 }
 
 TEST_CASE("A hold that takes too long ends with a Terminate that names the Send") {
-  ManualClock clock;
   World world;
   RcParty a(world.add_device());
-  RcParty b(world.add_device(clock), {.stream = {.receive_wait = std::chrono::seconds(5)}});
+  RcParty b(world.add_device(), {.stream = {.receive_wait = std::chrono::seconds(5)}});
   join(a, b, llp::memory_stream_pair(1 << 20, 256));
   REQUIRE_FALSE(a.send(0, 10));
   world.settle();
-  clock.advance(std::chrono::milliseconds(4999));
+  world.clock.advance(std::chrono::milliseconds(4999));
   world.settle();
   CHECK(b.qp.state() == QpState::rts);
-  clock.advance(std::chrono::milliseconds(2));
+  world.clock.advance(std::chrono::milliseconds(2));
   world.settle();
   CHECK(b.qp.state() == QpState::error);
   const QueuePairAttributes attributes = a.qp.query();

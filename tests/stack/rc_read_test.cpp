@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <atomic>
+#include <thread>
+
 #include "stack/rc_support.h"
 
 /// RDMA Reads fetch the peer's memory, as many at a time as was agreed.
@@ -217,6 +220,29 @@ TEST_CASE("The reader's memory that goes away is not written") {
   couple.world.settle();
   CHECK(statuses(couple.a.send_cq) == Statuses{WcStatus::local_protection_error});
   CHECK(couple.a.memory == before);
+}
+
+TEST_CASE("Memory that changes while it is read breaks no CRC") {
+  const Device one = Device::open("127.0.0.1");
+  const Device other = Device::open("127.0.0.1");
+  RcParty a(one, {.memory = 1 << 20});
+  RcParty b(other, {.memory = 1 << 20, .access = kOpen});
+  connect(a, b, other);
+  std::atomic<bool> stop{false};
+  std::thread owner([&] {
+    for (uint8_t value = 0; !stop.load(); ++value)
+      for (size_t i = 0; i < b.memory.size(); i += 64)
+        std::atomic_ref<std::byte>(b.memory[i]).store(std::byte{value}, std::memory_order_relaxed);
+  });
+  bool good = true;
+  for (int round = 0; round < 50 && good; ++round) {
+    good = !a.post(WrOpcode::rdma_read, 0, 1 << 20, b.remote());
+    const std::optional<WorkCompletion> read = a.send_cq.wait(kPatience);
+    good = good && read && read->status == WcStatus::success;
+  }
+  stop = true;
+  owner.join();
+  CHECK(good);
 }
 
 TEST_CASE("Outstanding Reads are flushed when the peer ends the connection") {

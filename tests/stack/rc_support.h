@@ -345,6 +345,16 @@ inline Ending ending_of(llp::Stream& stream) {
 
 // --- Worlds.
 
+/// Steps all devices until `cq` has a completion, which it takes. False where none comes.
+inline bool step_until_completed(World& world, CompletionQueue& cq) {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (drain(cq).empty()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    for (Device& device : world.devices) device.progress();
+  }
+  return true;
+}
+
 /// Two connected queue pairs, stepped by hand.
 struct Couple {
   explicit Couple(size_t buffer = 1 << 20) : a(world.add_device()), b(world.add_device()) {

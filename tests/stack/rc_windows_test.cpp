@@ -24,7 +24,9 @@ std::error_code invalidate(RcParty& party, STag stag) {
 }
 
 struct Windowed : Couple {
-  Windowed() : Couple({.access = kOpen}, {.access = kBindable}), window(b.pd) {}
+  Windowed()
+      : Couple({.access = kOpen}, {.access = kBindable}, {.ready = ReadyToReceive::send}),
+        window(b.pd) {}
   MemoryWindow window;
 };
 

@@ -55,6 +55,8 @@ class RcQueuePair final : public QueuePair {
   /// The first half of disconnect(): on_end() follows once everything is out and the peer has closed
   /// its side. Throws Error(invalid_state) where there never was a connection.
   void begin_disconnect();
+  /// Its second half, when the peer has taken too long.
+  void give_up_closing();
   /// Ends a connection at once, if there is one.
   void abandon();
   /// Who is told about connections from now on; null: nobody.

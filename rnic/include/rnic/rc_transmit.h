@@ -33,6 +33,8 @@ inline constexpr size_t kBurstFpdus = 32;
 /// receiver reads at once, so that the queue between them stays short (measured on loopback, 1 MiB
 /// messages: 0.25 s of processor time per GB, against 0.55 s with 256 KiB).
 inline constexpr size_t kBurstBytes = size_t{64} << 10;
+/// Copies of Read responses that wait to be sent: a burst, and the FPDU that reaches beyond it.
+inline constexpr size_t kStagingBytes = kBurstBytes + (size_t{64} << 10);
 /// How old the stream's segment size may become. It moves with the path MTU and with the peer's
 /// window, and asking costs a system call.
 inline constexpr Duration kSegmentRefresh = std::chrono::milliseconds(100);
@@ -84,6 +86,9 @@ class RcTransmit {
   bool at_boundary() const;
   /// Nothing is framed that is not on the stream.
   bool drained() const { return count_ == 0; }
+  bool keeps_memory() const { return staging_.capacity() != 0; }
+  /// Frees memory that was not used since the last call. True if there may be some to free later.
+  bool trim();
 
   /// What has to go out when the stream is ended with this Terminate (a ULPDU): the rest of an FPDU
   /// that was begun, and the Terminate. Empty where the rest may not be read any more.
@@ -121,6 +126,7 @@ class RcTransmit {
     uint64_t offset = 0;  // of its payload, in its message
     uint32_t length = 0;  // of its payload
     uint32_t whole = 0;   // bytes on the stream, markers included
+    const std::byte* staged = nullptr;  // the payload, where it was copied
 
     ConstBytes head_view() const { return ConstBytes(head).first(head_bytes); }
   };
@@ -141,6 +147,7 @@ class RcTransmit {
   bool gather(Burst& burst) const;
   bool frame(Burst& burst, Result& result);
   bool frame_next(Burst& burst);
+  bool stage(Fpdu& fpdu, const Message& message);
   void encode_head(Fpdu& fpdu, const Message& message) const;
   void encode_trailer(Fpdu& fpdu, std::span<const ConstBytes> payload) const;
   void encode_marked(Fpdu& fpdu, std::span<const ConstBytes> payload);
@@ -183,6 +190,11 @@ class RcTransmit {
   size_t waiting_bytes_ = 0;  // of all of them
   size_t sent_ = 0;           // bytes of the first one that the stream has
   std::vector<std::byte> marked_;
+  // Copies of what peers read, from the first FPDU that is framed to the last: a peer may read what
+  // changes meanwhile, and the bytes that are sent have to be those of the CRC.
+  std::vector<std::byte> staging_;
+  size_t staged_ = 0;           // bytes of it in use
+  bool staging_used_ = false;   // since the last trim()
   uint64_t position_ = 0;  // bytes of FPDUs framed so far
 
   // Their messages, in order: a ring. The last one may have more to frame.

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cm_core.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "diwarp/error.h"
+#include "negotiation.h"
+#include "rnic/rc_queue_pair.h"
+
+namespace diwarp::rnic {
+
+namespace {
+
+uint64_t next_number() {
+  static std::atomic<uint64_t> last{0};
+  return ++last;
+}
+
+/// As the kernel's connection manager sorts them.
+CmEventType sort(std::error_code error) {
+  if (error == make_error_code(Errc::rejected) || error == make_error_code(Errc::connection_lost) ||
+      error == std::errc::connection_refused || error == std::errc::connection_reset)
+    return CmEventType::rejected;
+  return error == std::errc::timed_out ? CmEventType::unreachable : CmEventType::connect_error;
+}
+
+}  // namespace
+
+CmCore::CmCore(std::weak_ptr<Device> owner, Control& control, std::shared_ptr<CmChannel> channel,
+               uint64_t context)
+    : number(next_number()),
+      device(std::move(owner)),
+      control_(control),
+      channel_(std::move(channel)),
+      context_(context),
+      pending_(std::make_shared<std::atomic<size_t>>(0)) {}
+
+// --- State.
+
+Address CmCore::local() const {
+  const std::lock_guard lock(mutex_);
+  return local_;
+}
+
+Address CmCore::peer() const {
+  const std::lock_guard lock(mutex_);
+  return peer_;
+}
+
+void CmCore::set_addresses(const Address& local, const Address& peer) {
+  const std::lock_guard lock(mutex_);
+  local_ = local;
+  peer_ = peer;
+}
+
+CmState CmCore::state() const {
+  const std::lock_guard lock(mutex_);
+  return state_;
+}
+
+bool CmCore::move(std::initializer_list<CmState> from, CmState to) {
+  const std::lock_guard lock(mutex_);
+  if (std::find(from.begin(), from.end(), state_) == from.end()) return false;
+  state_ = to;
+  return true;
+}
+
+// --- Telling.
+
+void CmCore::push(CmEventInfo info) {
+  if (info.id == 0) info.id = number;
+  info.context = context_;
+  // An id that is closed tells nothing: under the lock, so that purge() finds all that came before.
+  const std::lock_guard lock(mutex_);
+  if (state_ != CmState::closed) channel_->push({.info = std::move(info)});
+}
+
+void CmCore::fail(CmEventType type, std::error_code status, std::string sentence,
+                  std::vector<std::byte> private_data) {
+  push({.type = type,
+        .status = status,
+        .sentence = std::move(sentence),
+        .private_data = std::move(private_data)});
+}
+
+void CmCore::tell_established(const mpa::Agreement& agreement,
+                              std::vector<std::byte> private_data) {
+  push({.type = CmEventType::established,
+        .private_data = std::move(private_data),
+        .ord = agreement.ord,
+        .ird = agreement.ird});
+}
+
+void CmCore::tell_ended() {
+  if (move({CmState::established}, CmState::over))
+    push({.type = CmEventType::disconnected});
+  else if (move({CmState::accepting}, CmState::over))
+    fail(CmEventType::connect_error, make_error_code(Errc::connection_lost),
+         peer().to_string() + " was accepted and ended the connection before its first message");
+}
+
+void CmCore::on_removal() { push({.type = CmEventType::device_removal}); }
+
+// --- Listening.
+
+void CmCore::on_request(IncomingRequest& incoming, size_t most) {
+  if (*pending_ >= most) return;
+  ++*pending_;
+  const auto core = std::make_shared<CmCore>(device, control_, channel_, context_);
+  core->pending_ = pending_;
+  core->state_ = CmState::requested;
+  core->local_ = incoming.stream->local_address();
+  core->peer_ = incoming.stream->peer_address();
+  const RequestedDepths depths = depths_of(incoming.frame);
+  CmEventInfo info{.type = CmEventType::connect_request,
+                   .id = core->number,
+                   .listener = number,
+                   .context = context_,
+                   .private_data = std::move(incoming.private_data),
+                   .ord = depths.ord,
+                   .ird = depths.ird};
+  core->request = std::move(incoming);
+  channel_->push({.info = std::move(info), .request = core});
+}
+
+void CmCore::forget_pending() { --*pending_; }
+
+void CmCore::reject_request(std::span<const std::byte> private_data) {
+  if (request.stream) reject_connection(control_, std::move(request), private_data);
+}
+
+// --- Connections.
+
+void CmCore::attach(RcQueuePair& queue_pair) {
+  queue_pair.require_init();
+  queue_pair.observe(shared_from_this());
+  queue_pair_ = &queue_pair;
+}
+
+void CmCore::detach() {
+  if (RcQueuePair* queue_pair = std::exchange(queue_pair_, nullptr)) queue_pair->observe(nullptr);
+}
+
+void CmCore::on_outcome(ConnectOutcome outcome) {
+  connecting.reset();
+  Established connection;
+  if (!outcome.error) connection.stream = adopt_stream(std::move(outcome.socket));
+  if (!connection.stream) {
+    control_.with_baton([this] { detach(); });
+    if (!outcome.error) outcome.error = make_error_code(Errc::connection_lost);
+    if (move({CmState::connecting}, CmState::over))
+      fail(sort(outcome.error), outcome.error, std::move(outcome.sentence),
+           std::move(outcome.private_data));
+    return;
+  }
+  connection.agreement = outcome.agreement;
+  connection.leftover = std::move(outcome.leftover);
+  connection.private_data = std::move(outcome.private_data);
+  control_.with_baton([&] { start(std::move(connection)); });
+}
+
+void CmCore::start(Established connection) {
+  const bool initiator = connection.initiator;
+  const bool waits = !initiator && connection.agreement.ready != ReadyToReceive::none;
+  const mpa::Agreement agreement = connection.agreement;
+  std::vector<std::byte> private_data;
+  if (initiator) private_data = std::move(connection.private_data);
+  agreement_ = agreement;
+  starting_ = true;
+  ready_ = ended_ = false;
+  try {
+    if (queue_pair_ == nullptr)
+      throw Error(make_error_code(Errc::invalid_state),
+                  "The queue pair went, or was given to another id, while it was being connected");
+    if (state() == CmState::closed) return;
+    set_addresses(connection.stream->local_address(), connection.stream->peer_address());
+    queue_pair_->take(std::move(connection));
+  } catch (const Error& error) {
+    starting_ = false;
+    detach();
+    if (move({CmState::connecting, CmState::accepting}, CmState::over))
+      fail(CmEventType::connect_error, error.code(), error.what());
+    return;
+  }
+  starting_ = false;
+  if ((!waits || ready_) && move({CmState::connecting, CmState::accepting}, CmState::established))
+    tell_established(agreement, std::move(private_data));
+  if (ended_) tell_ended();
+}
+
+void CmCore::on_ready() {
+  ready_ = true;
+  if (starting_) return;
+  if (move({CmState::accepting}, CmState::established)) tell_established(agreement_, {});
+}
+
+void CmCore::on_end() {
+  ended_ = true;
+  if (!starting_) tell_ended();
+}
+
+void CmCore::queue_pair_gone() {
+  queue_pair_ = nullptr;
+  if (!starting_) tell_ended();
+}
+
+void CmCore::give_up_closing() {
+  control_.with_baton([this] {
+    if (queue_pair_ != nullptr) queue_pair_->give_up_closing();
+  });
+}
+
+}  // namespace diwarp::rnic
