@@ -7,21 +7,25 @@
 namespace diwarp::rdmap {
 namespace {
 
+using enum Opcode;
+constexpr bool yes = true;
+constexpr bool no = false;
+
 // clang-format off
 constexpr OpcodeFacts kFacts[] = {
-    // opcode                           name                                       tagged  queue                solicited invalidates one_segment body on_datagrams
-    {Opcode::rdma_write,                "RDMA Write",                               true,  0,                    false, false, false, 0,  false},
-    {Opcode::read_request,              "RDMA Read Request",                        false, kRequestQueue,        false, false, true,  28, false},
-    {Opcode::read_response,             "RDMA Read Response",                       true,  0,                    false, false, false, 0,  false},
-    {Opcode::send,                      "Send",                                     false, kSendQueue,           false, false, false, 0,  true},
-    {Opcode::send_invalidate,           "Send with Invalidate",                     false, kSendQueue,           false, true,  false, 0,  false},
-    {Opcode::send_solicited,            "Send with Solicited Event",                false, kSendQueue,           true,  false, false, 0,  true},
-    {Opcode::send_solicited_invalidate, "Send with Solicited Event and Invalidate", false, kSendQueue,           true,  true,  false, 0,  false},
-    {Opcode::terminate,                 "Terminate",                                false, kTerminateQueue,      false, false, true,  0,  false},
-    {Opcode::immediate,                 "Immediate Data",                           false, kSendQueue,           false, false, true,  8,  false},
-    {Opcode::immediate_solicited,       "Immediate Data with Solicited Event",      false, kSendQueue,           true,  false, true,  8,  false},
-    {Opcode::atomic_request,            "Atomic Request",                           false, kRequestQueue,        false, false, true,  52, false},
-    {Opcode::atomic_response,           "Atomic Response",                          false, kAtomicResponseQueue, false, false, true,  12, false},
+    // what, name, tagged, queue, solicited, invalidates, one segment, its bytes, on datagrams
+    {rdma_write,                "RDMA Write",                               yes, 0, no,  no,  no,  0,  no},
+    {read_request,              "RDMA Read Request",                        no,  1, no,  no,  yes, 28, no},
+    {read_response,             "RDMA Read Response",                       yes, 0, no,  no,  no,  0,  no},
+    {send,                      "Send",                                     no,  0, no,  no,  no,  0,  yes},
+    {send_invalidate,           "Send with Invalidate",                     no,  0, no,  yes, no,  0,  no},
+    {send_solicited,            "Send with Solicited Event",                no,  0, yes, no,  no,  0,  yes},
+    {send_solicited_invalidate, "Send with Solicited Event and Invalidate", no,  0, yes, yes, no,  0,  no},
+    {terminate,                 "Terminate",                                no,  2, no,  no,  yes, 0,  no},
+    {immediate,                 "Immediate Data",                           no,  0, no,  no,  yes, 8,  no},
+    {immediate_solicited,       "Immediate Data with Solicited Event",      no,  0, yes, no,  yes, 8,  no},
+    {atomic_request,            "Atomic Request",                           no,  1, no,  no,  yes, 52, no},
+    {atomic_response,           "Atomic Response",                          no,  3, no,  no,  yes, 12, no},
 };
 // clang-format on
 
