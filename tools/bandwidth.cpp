@@ -11,6 +11,7 @@
 #include "common/program.h"
 #include "common/progress_line.h"
 #include "common/report.h"
+#include "common/requests.h"
 #include "common/session.h"
 
 namespace diwarp::tools {
@@ -20,10 +21,11 @@ constexpr const char* kName = "diwarp-bandwidth";
 constexpr const char* kDescription =
     "Measures how many bytes and messages get from the client to the server, both polling. The\n"
     "server counts: MB/s are 10^6 bytes a second of messages that arrived whole. \"overflow\" is\n"
-    "what the server's kernel dropped for want of receive buffer.";
+    "what the server's kernel dropped for want of receive buffer. read gets the bytes from the\n"
+    "server instead; its operations and those of atomic are counted by the client.";
 
 const std::vector<Column> kColumns = {{"/transport", "transport", 9},
-                                      {"/op", "op", 6},
+                                      {"/op", "op", 10},
                                       {"/size", "bytes", 11},
                                       {"/iterations", "iterations", 12},
                                       {"/window", "window", 8},
@@ -42,7 +44,9 @@ uint64_t default_iterations(uint64_t size) {
 }
 
 /// What the receive buffer holds over UD, and what keeps both ends busy over RC.
-uint32_t default_window(QpType transport, uint64_t size, uint64_t receive_buffer) {
+uint32_t default_window(const Measure& measure, uint64_t size, uint64_t receive_buffer) {
+  const QpType transport = measure.transport;
+  if (facts_of(measure.operation).manner == Manner::requests) return kOutstandingRequests;
   const uint64_t bytes =
       transport == QpType::ud ? std::min(receive_buffer, uint64_t{512} << 10) : uint64_t{4} << 20;
   // Messages that do not fit even one by one would only push each other out.
@@ -61,12 +65,12 @@ struct Row {
 
 Row plan(const Measure& measure, uint64_t size, uint64_t receive_buffer) {
   Row row;
-  row.flow = {
-      .transport = measure.transport,
-      .size = size,
-      .window = measure.window.value_or(default_window(measure.transport, size, receive_buffer)),
-      .rate = measure.rate,
-      .verify = measure.verify};
+  row.flow = {.transport = measure.transport,
+              .operation = measure.operation,
+              .size = size,
+              .window = measure.window.value_or(default_window(measure, size, receive_buffer)),
+              .rate = measure.rate,
+              .verify = measure.verify};
   if (size == 1) row.flow.window = std::min(row.flow.window, kMaxWindowOfBytes);
   check_plan(row.flow);
   row.iterations = measure.iterations.value_or(default_iterations(size));
@@ -82,10 +86,12 @@ Json announcement(const Row& row) {
 Row read_announcement(const Json& message, const Terms& terms) {
   Row row;
   row.flow = {.transport = terms.transport,
+              .operation = terms.operation,
               .size = number_in(message, "size", 0, kMaxMessage),
               .window = static_cast<uint32_t>(number_in(message, "window", 1, 4096)),
               .rate = number_in(message, "rate", 0, UINT64_MAX),
               .verify = terms.verify};
+  check_size(row.flow.operation, row.flow.size);
   check_plan(row.flow);
   row.iterations = number_in(message, "iterations", 0, kMaxCount);
   row.warmup = number_in(message, "warmup", 0, kMaxCount);
@@ -103,14 +109,14 @@ Json to_json(const FlowCount& count, uint64_t overflowed) {
           {"overflowed", overflowed}};
 }
 
-Json figures(const Row& row, const Json& result, const FlowSender& sender) {
+Json figures(const Row& row, const Json& result, const FlowSource& source) {
   const uint64_t received = number_in(result, "received", 0, UINT64_MAX);
   const uint64_t valid_bytes = number_in(result, "valid_bytes", 0, UINT64_MAX);
   const uint64_t lost = row.iterations - std::min(received, row.iterations);
-  const double seconds = std::chrono::duration<double>(sender.elapsed()).count();
+  const double seconds = std::chrono::duration<double>(source.elapsed()).count();
   const double per_second = seconds > 0 ? 1 / seconds : 0;
   return {{"transport", to_string(row.flow.transport)},
-          {"op", "send"},
+          {"op", facts_of(row.flow.operation).name},
           {"size", row.flow.size},
           {"iterations", row.iterations},
           {"warmup", row.warmup},
@@ -127,7 +133,7 @@ Json figures(const Row& row, const Json& result, const FlowSender& sender) {
           {"loss_percent", 100 * static_cast<double>(lost) / static_cast<double>(row.iterations)},
           {"overflowed", number_in(result, "overflowed", 0, UINT64_MAX)},
           {"wrong", number_in(result, "wrong", 0, UINT64_MAX)},
-          {"write_offs", sender.write_offs()}};
+          {"write_offs", source.write_offs()}};
 }
 
 class Client {
@@ -135,14 +141,14 @@ class Client {
   Client(const Measure& measure, const Terms& terms, Verdict& verdict)
       : measure_(measure), terms_(terms), verdict_(verdict) {}
 
-  Json run_row(const Device& device, Control& control, uint64_t size) {
+  Json run_row(Device& device, Control& control, uint64_t size) {
     const Row row = plan(measure_, size, terms_.receive_buffer);
     Endpoint endpoint(device, sender_shape(row.flow));
+    const auto source = make_flow_source(endpoint, control, row.flow);
     endpoint.post_receives();
     pair_as_client(endpoint, control, announcement(row), terms_.token);
-    FlowSender sender(endpoint, control, row.flow);
-    const Json result = send(sender, row);
-    const Json done = figures(row, result, sender);
+    const Json result = send(*source, row);
+    const Json done = figures(row, result, *source);
     control.send({{"type", "done"}, {"row", done}});
     part(endpoint);
     judge(row, result, done);
@@ -150,10 +156,10 @@ class Client {
   }
 
  private:
-  static Json send(FlowSender& sender, const Row& row) {
+  static Json send(FlowSource& source, const Row& row) {
     ProgressLine progress(std::to_string(row.flow.size) + " bytes", row.iterations);
-    sender.send(row.warmup, [](uint64_t) {});
-    return sender.send(row.iterations, [&](uint64_t posted) { progress.update(posted); });
+    source.send(row.warmup, [](uint64_t) {});
+    return source.send(row.iterations, [&](uint64_t posted) { progress.update(posted); });
   }
 
   void judge(const Row& row, const Json& result, const Json& done) {
@@ -166,16 +172,16 @@ class Client {
   Verdict& verdict_;
 };
 
-Json serve_row(const Device& device, Control& control, const Terms& terms) {
+Json serve_row(Device& device, Control& control, const Terms& terms) {
   const Json message = control.expect("row");
   const Row row = read_announcement(message, terms);
   Endpoint endpoint(device, receiver_shape(row.flow));
+  const auto sink = make_flow_sink(endpoint, control, row.flow);
   endpoint.post_receives();
   pair_as_server(endpoint, device, control, message, terms.token);
-  FlowReceiver receiver(endpoint, control, row.flow);
   for (const uint64_t count : {row.warmup, row.iterations}) {
     const uint64_t overflowed = device.counter("rx_overflow");
-    const FlowCount counted = receiver.receive(count);
+    const FlowCount counted = sink->receive(count);
     control.send(to_json(counted, device.counter("rx_overflow") - overflowed));
   }
   const Json done = control.expect("done");
@@ -188,15 +194,15 @@ void run(int argc, char** argv) {
   MeasureOptions options(app, "64K", "1");
   options.add_flow_options(app);
   if (!parse_command_line(app, argc, argv)) return;
+  const Ends ends = options.ends();
   const Measure measure = options.measure();
   Verdict verdict;
-  run_measurement(
-      kName, options.ends(), measure, kColumns, verdict,
-      {.client =
-           [&](const Device& device, Control& control, const Terms& terms, uint64_t size) {
-             return Client(measure, terms, verdict).run_row(device, control, size);
-           },
-       .server = serve_row});
+  run_measurement(kName, ends, measure, kColumns, verdict,
+                  {.client =
+                       [&](Device& device, Control& control, const Terms& terms, uint64_t size) {
+                         return Client(measure, terms, verdict).run_row(device, control, size);
+                       },
+                   .server = serve_row});
 }
 
 }  // namespace

@@ -22,13 +22,15 @@ class Lane {
   virtual void echo() = 0;
 };
 
-/// The lanes that are compared: plain sockets as the measure, and diwarp over the same protocol.
-inline const std::vector<std::string> kLaneNames = {"udp", "tcp", "ud", "rc"};
+/// The lanes that are compared: plain sockets as the measure, and diwarp over the same protocols:
+/// Sends, and RDMA Writes that are awaited by looking at memory, with Device::progress() between
+/// two looks ("write") or without any verbs call, so that the RNIC thread does the work ("idle").
+inline const std::vector<std::string> kLaneNames = {"udp", "tcp", "ud", "rc", "write", "idle"};
 
 /// Which end of a lane is made; both are made at the same time.
 enum class Side : uint8_t { near, far };
 
-std::unique_ptr<Lane> make_lane(const std::string& name, Side side, const Device& device,
+std::unique_ptr<Lane> make_lane(const std::string& name, Side side, Device& device,
                                 Control& control, size_t size);
 
 /// A UDP socket, unconnected as a datagram queue pair's is, and a TCP stream (TCP_NODELAY), both

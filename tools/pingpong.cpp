@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "common/echo.h"
 #include "common/measure.h"
 #include "common/pairing.h"
+#include "common/pingpong_ends.h"
 #include "common/program.h"
 #include "common/progress_line.h"
 #include "common/summary.h"
@@ -17,18 +17,33 @@ namespace {
 constexpr const char* kName = "diwarp-pingpong";
 constexpr const char* kDescription =
     "Measures half round trips of messages between two processes, both polling. Over UD a message\n"
-    "that gets lost is sent again; its round trip does not count. With --verify the times include\n"
-    "writing and checking the contents.";
+    "that gets lost is sent again; its round trip does not count. read and atomic involve one "
+    "side\n"
+    "only: their times are those of the full operation, from the post to the completion. With\n"
+    "--verify the times include writing and checking the contents.";
+
+constexpr const char* kHalf = "half round trip";
+constexpr const char* kFull = "full operation";
+
+/// The member of a row that has the times, which says of what.
+const char* times_member(Operation operation) {
+  return is_one_sided(operation) ? "operation_us" : "half_rtt_us";
+}
+
+Column time_column(const std::string& name, const char* title, int width) {
+  return {"/half_rtt_us/" + name, title, width, 2, "/operation_us/" + name};
+}
 
 const std::vector<Column> kColumns = {{"/transport", "transport", 9},
-                                      {"/op", "op", 6},
+                                      {"/op", "op", 10},
                                       {"/size", "bytes", 11},
                                       {"/iterations", "iterations", 12},
-                                      {"/half_rtt_us/min", "min us", 10, 2},
-                                      {"/half_rtt_us/p50", "median us", 11, 2},
-                                      {"/half_rtt_us/p99", "99% us", 10, 2},
-                                      {"/half_rtt_us/p999", "99.9% us", 10, 2},
-                                      {"/half_rtt_us/max", "max us", 10, 2},
+                                      {"/measured", "measured", 17},
+                                      time_column("min", "min us", 10),
+                                      time_column("p50", "median us", 11),
+                                      time_column("p99", "99% us", 10),
+                                      time_column("p999", "99.9% us", 10),
+                                      time_column("max", "max us", 10),
                                       {"/lost", "lost", 7}};
 
 /// About a second for small messages, a gigabyte for large ones.
@@ -50,31 +65,34 @@ Row plan(const Measure& measure, uint64_t size) {
   return row;
 }
 
-std::vector<double> measure_row(Pinger& pinger, const Row& row) {
+/// In microseconds.
+std::vector<double> measure_row(NearEnd& near, const Row& row, Operation operation) {
   ProgressLine progress(std::to_string(row.size) + " bytes", row.iterations);
-  std::vector<double> half_rtts_us;
-  half_rtts_us.reserve(row.iterations);
-  for (uint64_t i = 0; i < row.warmup; ++i) pinger.ping();
-  pinger.reset_counts();
+  const double share = is_one_sided(operation) ? 1 : 0.5;
+  std::vector<double> times;
+  times.reserve(row.iterations);
+  for (uint64_t i = 0; i < row.warmup; ++i) near.ping();
+  near.reset_counts();
   for (uint64_t i = 0; i < row.iterations; ++i) {
-    const auto took = pinger.ping();
+    const auto took = near.ping();
     progress.update(i);
-    if (!took) continue;
-    half_rtts_us.push_back(std::chrono::duration<double, std::micro>(*took).count() / 2);
+    if (took) times.push_back(std::chrono::duration<double, std::micro>(*took).count() * share);
   }
-  return half_rtts_us;
+  return times;
 }
 
-Json result(const Measure& measure, const Row& row, const Pinger& pinger, const Summary& summary) {
+Json result(const Measure& measure, const Row& row, const NearEnd::Counts& counts,
+            const Summary& summary) {
   return {{"transport", to_string(measure.transport)},
-          {"op", "send"},
+          {"op", facts_of(measure.operation).name},
           {"size", row.size},
           {"iterations", row.iterations},
           {"warmup", row.warmup},
           {"verify", measure.verify},
-          {"sent", pinger.sent()},
-          {"lost", pinger.lost()},
-          {"half_rtt_us",
+          {"sent", counts.sent},
+          {"lost", counts.lost},
+          {"measured", is_one_sided(measure.operation) ? kFull : kHalf},
+          {times_member(measure.operation),
            {{"min", summary.min},
             {"p50", summary.p50},
             {"p99", summary.p99},
@@ -87,17 +105,19 @@ class Client {
   Client(const Measure& measure, const Terms& terms, Verdict& verdict)
       : measure_(measure), terms_(terms), verdict_(verdict) {}
 
-  Json run_row(const Device& device, Control& control, uint64_t size) {
+  Json run_row(Device& device, Control& control, uint64_t size) {
     const Row row = plan(measure_, size);
-    Endpoint endpoint(device, echo_shape(measure_.transport, size));
+    Endpoint endpoint(device, near_shape(measure_.transport, measure_.operation, size));
+    const auto near = make_near_end(endpoint, control, measure_.verify);
     endpoint.post_receives();
     pair_as_client(endpoint, control, {{"type", "row"}, {"size", size}}, terms_.token);
-    Pinger pinger(endpoint, control, measure_.verify);
-    const Json figures = result(measure_, row, pinger, summarize(measure_row(pinger, row)));
+    const Summary summary = summarize(measure_row(*near, row, measure_.operation));
+    const NearEnd::Counts& counts = near->counts();
+    const Json figures = result(measure_, row, counts, summary);
     control.send({{"type", "done"}, {"row", figures}});
     control.expect("done");
     part(endpoint);
-    verdict_.check_loss(pinger.lost(), pinger.sent(), size, measure_.max_loss);
+    verdict_.check_loss(counts.lost, counts.sent, size, measure_.max_loss);
     return figures;
   }
 
@@ -107,13 +127,15 @@ class Client {
   Verdict& verdict_;
 };
 
-Json serve_row(const Device& device, Control& control, const Terms& terms) {
+Json serve_row(Device& device, Control& control, const Terms& terms) {
   const Json row = control.expect("row");
   const uint64_t size = number_in(row, "size", 0, kMaxMessage);
-  Endpoint endpoint(device, echo_shape(terms.transport, size));
+  check_size(terms.operation, size);
+  Endpoint endpoint(device, far_shape(terms.transport, terms.operation, size));
+  const auto far = make_far_end(endpoint, control, terms.operation, terms.verify);
   endpoint.post_receives();
   pair_as_server(endpoint, device, control, row, terms.token);
-  Echoer(endpoint, control, terms.verify).run();
+  far->run();
   const Json done = control.expect("done");
   control.send({{"type", "done"}});
   part(endpoint);
@@ -125,15 +147,15 @@ void run(int argc, char** argv) {
   // What is lost is sent again, and does not count in the times.
   MeasureOptions options(app, "64", "10");
   if (!parse_command_line(app, argc, argv)) return;
+  const Ends ends = options.ends();
   const Measure measure = options.measure();
   Verdict verdict;
-  run_measurement(
-      kName, options.ends(), measure, kColumns, verdict,
-      {.client =
-           [&](const Device& device, Control& control, const Terms& terms, uint64_t size) {
-             return Client(measure, terms, verdict).run_row(device, control, size);
-           },
-       .server = serve_row});
+  run_measurement(kName, ends, measure, kColumns, verdict,
+                  {.client =
+                       [&](Device& device, Control& control, const Terms& terms, uint64_t size) {
+                         return Client(measure, terms, verdict).run_row(device, control, size);
+                       },
+                   .server = serve_row});
 }
 
 }  // namespace

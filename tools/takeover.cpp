@@ -131,7 +131,7 @@ class Computing {
 };
 
 void play_computing(Control& control, const Terms& terms) {
-  const Device device = open_device(control);
+  Device device = open_device(control);
   const Json row = control.expect("row");
   Endpoint endpoint(device, shape(terms.transport));
   endpoint.post_receives();
@@ -179,7 +179,7 @@ void print(const Settings& settings, const Json& result) {
 }
 
 void play_sending(const Settings& settings, const Terms& terms, Control& control) {
-  const Device device = open_device(control);
+  Device device = open_device(control);
   Endpoint endpoint(device, shape(settings.transport));
   endpoint.post_receives();
   pair_as_client(endpoint, control, {{"type", "row"}}, terms.token);

@@ -13,6 +13,7 @@ import time
 import types
 
 PATIENCE = 60  # seconds for anything that should come to an end by itself
+PROGRAMS = ("pingpong", "bandwidth")  # those that measure between two ends
 cases = {}
 where = types.SimpleNamespace(tools=None, hello=None, folder=None)  # set by main()
 
@@ -124,6 +125,16 @@ class Process:
 def start_server(name, address="127.0.0.1:0", *options):
     server = Process(name, "--server", address, *options)
     return server, server.wait_for(r"listening at (\S+)").group(1)
+
+
+def start_endless(program, *options):
+    """A server and a client in the midst of a run that takes hours."""
+    server, address = start_server(program, "127.0.0.1:0")
+    client = Process(program, "--connect", address, *options, "--iterations", 1_000_000_000,
+                     "--max-loss", 100, "--timeout", 5)
+    server.wait_for("serving")
+    time.sleep(0.5)  # into the run; an earlier end is told in the same words
+    return server, client
 
 
 def rows_of(name):

@@ -12,35 +12,11 @@ import sys
 import threading
 import time
 
-from harness import (PATIENCE, Process, case, check, check_sentence, children_of, main, need_ipv6,
-                     path, rows_of, run, start_server, wait_until, where)
+from harness import (PATIENCE, PROGRAMS, Process, case, check, check_sentence, children_of, main,
+                     need_ipv6, path, rows_of, run, start_endless, start_server, wait_until, where)
+from rows import check_bandwidth, check_rows
 
 TRANSPORTS = ("ud", "rc")
-PROGRAMS = ("pingpong", "bandwidth")
-
-
-def check_latency(row):
-    figures = [row["half_rtt_us"][key] for key in ("min", "p50", "p99", "p999", "max")]
-    check(figures == sorted(figures) and figures[0] > 0, f"no order statistics: {row}")
-    check(row["lost"] >= 0, row)
-
-
-def check_bandwidth(row):
-    check(row["sent"] == row["iterations"], row)
-    check(row["received"] + row["lost"] == row["sent"], row)
-    check(row["valid_bytes"] == row["received"] * row["size"], row)
-    check(row["overflowed"] >= 0 and row["received"] > 0, row)
-    check(row["messages_per_s"] > 0 and (row["mb_per_s"] > 0 or row["size"] == 0), row)
-    if row["transport"] == "rc":
-        check(row["lost"] == 0, row)
-
-
-def check_rows(rows, program, transport, sizes, iterations):
-    check([row["size"] for row in rows] == sizes, rows)
-    for row in rows:
-        check(row["transport"] == transport and row["op"] == "send", row)
-        check(row["iterations"] == iterations, row)
-        (check_latency if program == "pingpong" else check_bandwidth)(row)
 
 
 @case(*[(program, transport, family) for program in PROGRAMS for transport in TRANSPORTS
@@ -219,8 +195,8 @@ def strangers_at_the_server_are_refused_and_it_goes_on():
 
 @case()
 def unusable_rows_end_the_run():
-    hello = {"type": "hello", "tool": "diwarp-bandwidth", "version": 1, "transport": "ud",
-             "verify": False, "rows": 1, "token": 7}
+    hello = {"type": "hello", "tool": "diwarp-bandwidth", "version": 2, "transport": "ud",
+             "op": "send", "verify": False, "rows": 1, "token": 7}
     row = {"type": "row", "size": 64, "window": 8, "rate": 0, "iterations": 10, "warmup": 0, "port": 9}
     for name, value in (("size", -5), ("size", 1 << 40), ("window", 0), ("window", 1 << 20),
                         ("iterations", "x"), ("port", 0), ("port", 70000), ("rate", None)):
@@ -247,19 +223,10 @@ def another_tool_is_refused():
     server.end(0)
 
 
-def start_endless(program, transport, size=4096):
-    server, address = start_server(program, "127.0.0.1:0")
-    client = Process(program, "--connect", address, "--transport", transport, "--size", size,
-                     "--iterations", 1_000_000_000, "--max-loss", 100, "--timeout", 5)
-    server.wait_for("serving")
-    time.sleep(0.5)  # into the run; an earlier end is told in the same words
-    return server, client
-
-
 @case(*[(program, transport, victim) for program in PROGRAMS for transport in TRANSPORTS
         for victim in ("server", "client")])
 def peer_killed(program, transport, victim):
-    server, client = start_endless(program, transport)
+    server, client = start_endless(program, "--transport", transport)
     dead, survivor = (server, client) if victim == "server" else (client, server)
     dead.kill()
     check_sentence(program, survivor.end(1), "127.0.0.1:", "ended in the middle of the run")
@@ -267,7 +234,7 @@ def peer_killed(program, transport, victim):
 
 @case(*[(transport,) for transport in TRANSPORTS])
 def peer_killed_amid_a_large_message(transport):
-    server, client = start_endless("bandwidth", transport, 64 << 20)
+    server, client = start_endless("bandwidth", "--transport", transport, "--size", 64 << 20)
     server.kill()
     check_sentence("bandwidth", client.end(1), "127.0.0.1:", "ended in the middle of the run")
 
@@ -315,7 +282,7 @@ def parent_of_loopback_killed_ends_the_child():
 
 @case()
 def interrupted_server_ends_the_client():
-    server, client = start_endless("bandwidth", "rc")
+    server, client = start_endless("bandwidth", "--transport", "rc")
     server.process.send_signal(signal.SIGINT)
     check_sentence("bandwidth", server.end(130), "interrupted")
     check_sentence("bandwidth", client.end(1), "stopped: interrupted")
@@ -353,9 +320,9 @@ def info():
 def latency_ratio():
     values = json.loads(run("latency-ratio", "--rounds", 2, "--iterations", 200, "--json").stdout)
     check(values["size"] == 64, values)
-    for lane in ("udp", "tcp", "ud", "rc"):
+    for lane in ("udp", "tcp", "ud", "rc", "write", "idle"):
         check(len(values["half_rtt_us"][lane]) == 2 and min(values["half_rtt_us"][lane]) > 0, values)
-    check(values["ud_to_udp"] > 0 and values["rc_to_tcp"] > 0, values)
+    check(all(values[ratio] > 0 for ratio in ("ud_to_udp", "rc_to_tcp", "write_to_tcp")), values)
     done = run("latency-ratio", "--rounds", 1, "--iterations", 50, "--max-ratio", "0.000001", status=1)
     check_sentence("latency-ratio", done.stderr, "--max-ratio")
 

@@ -14,21 +14,10 @@ using std::chrono::steady_clock;
 
 constexpr size_t kSmall = size_t{64} << 10;
 
-void write_message(std::span<std::byte> message, uint64_t number, Way way, bool whole) {
-  if (whole) {
-    fill(message, number, way);
-  } else {
-    stamp(message, number);
-  }
-}
-
 void verify_message(std::span<const std::byte> message, uint64_t number, Way way,
                     const Address& peer) {
   const auto wrong = first_difference(message, number, way);
-  if (!wrong) return;
-  throw Failure("Message " + std::to_string(number) + " of " + std::to_string(message.size()) +
-                " bytes from " + peer.to_string() + " arrived with wrong contents from byte " +
-                std::to_string(*wrong) + " on.");
+  if (wrong) fail_contents(number, message.size(), peer, *wrong);
 }
 
 [[noreturn]] void fail_order(const Address& peer) {
@@ -37,10 +26,11 @@ void verify_message(std::span<const std::byte> message, uint64_t number, Way way
 
 }  // namespace
 
-EndpointShape echo_shape(QpType transport, size_t size) {
+EndpointShape echo_shape(QpType transport, Operation operation, size_t size) {
   // Incomplete datagram messages hold at most half of the receives, so there are two or more.
   const bool small = size <= kSmall;
   return {.transport = transport,
+          .operation = operation,
           .send_size = size,
           .send_slots = small ? 16u : 1u,
           .receive_size = size,
@@ -68,7 +58,7 @@ std::optional<Duration> Pinger::ping() {
       settle();
       return std::nullopt;
     }
-    ++lost_;
+    ++counts_.lost;
     if (!lossy_ || steady_clock::now() - first > limit_) {
       throw Failure("No answer came from " + endpoint_.peer().to_string() + " within " +
                     to_text(limit_) + ".");
@@ -91,7 +81,7 @@ bool Pinger::try_once(Time posted) {
   if (sends_open_ == 0) {
     endpoint_.post_send(0);
     ++sends_open_;
-    ++sent_;
+    ++counts_.sent;
   }
   const Time deadline = posted + patience_;
   do {
@@ -107,7 +97,7 @@ bool Pinger::try_once(Time posted) {
 /// True if the awaited answer came.
 bool Pinger::accept(const WorkCompletion& completion) {
   endpoint_.check(completion);
-  if (completion.opcode == WcOpcode::send) {
+  if (!is_receive(completion)) {
     --sends_open_;
     return false;
   }
@@ -162,7 +152,7 @@ void Echoer::run() {
 
 void Echoer::take(const WorkCompletion& completion) {
   endpoint_.check(completion);
-  if (completion.opcode == WcOpcode::send) {
+  if (!is_receive(completion)) {
     --sends_open_;
     return;
   }

@@ -5,28 +5,23 @@
 #include <optional>
 
 #include "common/endpoint.h"
+#include "common/pingpong_ends.h"
 #include "common/poller.h"
 
 namespace diwarp::tools {
 
-/// The shape of either end of a ping-pong.
-EndpointShape echo_shape(QpType transport, size_t size);
+/// The shape of either end of a ping-pong of messages.
+EndpointShape echo_shape(QpType transport, Operation operation, size_t size);
 
-/// The near end of a ping-pong: sends message 0, 1, 2 ... and waits for the answer to each. Over UD
-/// an answer that does not come is asked for again.
-class Pinger {
+/// The near end of a ping-pong of messages: sends message 0, 1, 2 ... and waits for the answer to
+/// each. Over UD an answer that does not come is asked for again.
+class Pinger final : public NearEnd {
  public:
   Pinger(Endpoint& endpoint, Control& control, bool verify);
 
   /// One round trip of the next message: the time from the post to the answer; nothing if it took
   /// more than one try. Throws Failure if no answer comes at all, or one with wrong contents.
-  std::optional<Duration> ping();
-
-  /// Since the last reset_counts().
-  uint64_t sent() const { return sent_; }
-  /// Messages that were not answered in time: they or their answers got lost.
-  uint64_t lost() const { return lost_; }
-  void reset_counts() { sent_ = lost_ = 0; }
+  std::optional<Duration> ping() override;
 
  private:
   void prepare();
@@ -44,18 +39,15 @@ class Pinger {
   Duration limit_;     // of all tries of a message
   uint64_t number_ = 0;
   uint64_t sends_open_ = 0;
-  uint64_t sent_ = 0;
-  uint64_t lost_ = 0;
   std::optional<uint32_t> answered_slot_;  // posted again outside of the measured time
 };
 
 /// The far end: answers each message with its like. A message that comes again is answered again.
-class Echoer {
+class Echoer final : public FarEnd {
  public:
   Echoer(Endpoint& endpoint, Control& control, bool verify);
 
-  /// Answers until the peer says something in the control channel.
-  void run();
+  void run() override;
 
  private:
   void take(const WorkCompletion& completion);

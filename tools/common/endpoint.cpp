@@ -10,7 +10,7 @@
 namespace diwarp::tools {
 namespace {
 
-/// A cache line: no slot shares one with another.
+/// A cache line: no slot shares one with another, and atomics find their 8 bytes aligned.
 constexpr size_t kAlignment = 64;
 
 size_t stride_of(size_t size) {
@@ -23,7 +23,8 @@ QueuePairInit queue_pair_init(const EndpointShape& shape, const CompletionQueue&
   init.type = shape.transport;
   init.send_cq = cq;
   init.recv_cq = cq;
-  init.capacity.max_send_wr = shape.send_slots;
+  // That a request which nobody awaits is done may be noticed a little later.
+  init.capacity.max_send_wr = std::max(shape.send_slots, 16u);
   init.capacity.max_recv_wr = shape.receive_slots;
   init.datagram.max_rate = shape.max_rate;
   // A tool has one peer: it may open as many messages as the receives allow.
@@ -34,8 +35,13 @@ QueuePairInit queue_pair_init(const EndpointShape& shape, const CompletionQueue&
 
 }  // namespace
 
-Endpoint::Endpoint(const Device& device, const EndpointShape& shape)
-    : shape_(shape),
+bool is_receive(const WorkCompletion& completion) {
+  return completion.opcode == WcOpcode::recv || completion.opcode == WcOpcode::recv_immediate;
+}
+
+Endpoint::Endpoint(Device& device, const EndpointShape& shape)
+    : device_(device),
+      shape_(shape),
       send_stride_(stride_of(shape.send_size)),
       receive_stride_(stride_of(shape.receive_size)),
       memory_(send_stride_ * shape.send_slots + receive_stride_ * shape.receive_slots + kAlignment),
@@ -43,9 +49,28 @@ Endpoint::Endpoint(const Device& device, const EndpointShape& shape)
       region_(pd_, memory_),
       cq_(device, shape.send_slots + shape.receive_slots),
       qp_(pd_, queue_pair_init(shape, cq_)) {
-  if (shape.send_size <= qp_.query().capacity.max_inline_data) {
+  const bool carries = shape.operation == Operation::send || shape.operation == Operation::write;
+  if (carries && shape.send_size <= qp_.query().capacity.max_inline_data) {
     send_flags_ = SendFlags::inline_data;
   }
+  if (shape.grants != Access::none) {
+    granted_.emplace(pd_, granted_slots(), Access::local_write | shape.grants);
+  }
+}
+
+std::span<std::byte> Endpoint::granted_slots() {
+  const size_t sends = send_stride_ * shape_.send_slots;
+  if (shape_.grants != Access::remote_write) return std::span(memory_).first(sends);
+  return std::span(memory_).subspan(sends, receive_stride_ * shape_.receive_slots);
+}
+
+std::optional<RemoteMemory> Endpoint::granted_memory() const {
+  if (!granted_) return std::nullopt;
+  return RemoteMemory{.stag = granted_->rkey(), .offset = granted_->base()};
+}
+
+bool Endpoint::needs_peer_memory() const {
+  return facts_of(shape_.operation).access != Access::none;
 }
 
 std::span<std::byte> Endpoint::send_slot(uint32_t slot) {
@@ -62,14 +87,30 @@ bool Endpoint::is_from_peer(const WorkCompletion& receive) const {
 }
 
 std::span<const std::byte> Endpoint::message(const WorkCompletion& receive) {
-  return receive_slot(static_cast<uint32_t>(receive.wr_id)).first(receive.byte_count);
+  const std::span<std::byte> slot = receive_slot(static_cast<uint32_t>(receive.wr_id));
+  if (receive.opcode == WcOpcode::recv) return slot.first(receive.byte_count);
+  // Immediate data come in the completion; here they lie where other messages do.
+  std::memcpy(slot.data(), &receive.immediate, std::min(slot.size(), sizeof receive.immediate));
+  return slot;
 }
 
 Sge Endpoint::sge_of(std::span<std::byte> slot) const {
   return {slot.data(), static_cast<uint32_t>(slot.size()), region_.lkey()};
 }
 
+/// The memory on this side: where what is asked for goes, or what is sent comes from.
+Sge Endpoint::local_sge(uint32_t slot) {
+  return sge_of(asks() ? receive_slot(slot) : send_slot(slot));
+}
+
+/// The slots of both ends are of the same size.
+RemoteMemory Endpoint::remote_slot(uint32_t slot) const {
+  return {.stag = peer_memory_.stag,
+          .offset = peer_memory_.offset + slot * (asks() ? receive_stride_ : send_stride_)};
+}
+
 void Endpoint::post_receives() {
+  if (asks() || shape_.grants != Access::none) return;
   for (uint32_t slot = 0; slot < shape_.receive_slots; ++slot) post_receive(slot);
 }
 
@@ -79,11 +120,20 @@ void Endpoint::post_receive(uint32_t slot) {
 }
 
 void Endpoint::post_send(uint32_t slot, bool signaled) {
-  const Sge sge = sge_of(send_slot(slot));
-  require(qp_.post_send({.wr_id = slot,
-                         .sges = {&sge, 1},
-                         .flags = signaled ? send_flags_ | SendFlags::signaled : send_flags_,
-                         .destination = peer_}));
+  const Sge sge = local_sge(slot);
+  SendWorkRequest request{.wr_id = slot,
+                          .sges = {&sge, sge.length == 0 ? 0u : 1u},
+                          .flags = signaled ? send_flags_ | SendFlags::signaled : send_flags_,
+                          .destination = peer_,
+                          .opcode = facts_of(shape_.operation).request};
+  if (shape_.operation == Operation::send_imm) {
+    request.sges = {};
+    std::memcpy(&request.immediate, sge.address, sizeof request.immediate);
+  } else if (needs_peer_memory()) {
+    request.remote = remote_slot(slot);
+    request.atomic.operand = 1;
+  }
+  require(qp_.post_send(request));
 }
 
 void Endpoint::fail_link() const {
@@ -95,6 +145,10 @@ void Endpoint::require(std::error_code code) const {
   // A connection that just died leaves its queue pair in the error state.
   if (shape_.transport == QpType::rc && code == Errc::invalid_state) fail_link();
   throw Failure("A message to " + peer_.to_string() + " could not be posted: " + code.message());
+}
+
+void Endpoint::check_link() const {
+  if (shape_.transport == QpType::rc && qp_.state() == QpState::error) fail_link();
 }
 
 void Endpoint::check(const WorkCompletion& completion) const {

@@ -5,15 +5,22 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "common/operation.h"
+
 namespace diwarp::tools {
 
-/// What one end of a measurement needs: equal slots of memory to send from and to receive into, as
-/// many as may be posted at once.
+/// What one end of a measurement needs: equal slots of memory for what leaves, and for what comes
+/// in (messages, what is read, what the peer writes), as many as may be posted at once.
 struct EndpointShape {
   QpType transport = QpType::ud;
+  /// What this end posts.
+  Operation operation = Operation::send;
+  /// What the peer may do here: write into the receive slots, or read or change the send slots.
+  Access grants = Access::none;
   size_t send_size = 0;
   uint32_t send_slots = 1;
   size_t receive_size = 0;
@@ -21,29 +28,41 @@ struct EndpointShape {
   uint64_t max_rate = 0;
 };
 
+/// Whether a completion is of a receive.
+bool is_receive(const WorkCompletion& completion);
+
 /// One end of a measurement: a queue pair, its completion queue and its memory. A work request's
 /// wr_id is its slot. A message that fits is sent inline, so its slot is free again at once.
 class Endpoint {
  public:
-  Endpoint(const Device& device, const EndpointShape& shape);
+  Endpoint(Device& device, const EndpointShape& shape);
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
 
   QueuePair& queue_pair() { return qp_; }
   CompletionQueue& completion_queue() { return cq_; }
+  /// One step of the device's engine.
+  size_t progress() { return device_.progress(); }
   const EndpointShape& shape() const { return shape_; }
 
   /// Where sends go; for messages to the user, too.
   void set_peer(const Address& peer) { peer_ = peer; }
   const Address& peer() const { return peer_; }
 
+  /// Where the slots begin that the peer may use; nothing if it may use none.
+  std::optional<RemoteMemory> granted_memory() const;
+  /// Whether this end uses memory of the peer, and where the slots there begin.
+  bool needs_peer_memory() const;
+  void set_peer_memory(const RemoteMemory& memory) { peer_memory_ = memory; }
+
   std::span<std::byte> send_slot(uint32_t slot);
   std::span<std::byte> receive_slot(uint32_t slot);
 
-  /// Posts every receive slot.
+  /// Posts every receive slot, if these are for messages.
   void post_receives();
   void post_receive(uint32_t slot);
-  /// Posts the whole slot. Failures complete always, successes if `signaled`.
+  /// Posts the operation with the whole slot, and the same one of the peer's where it is of memory.
+  /// Failures complete always, successes if `signaled`.
   void post_send(uint32_t slot, bool signaled = true);
 
   /// Anyone may send a datagram here; only the peer's count.
@@ -53,22 +72,31 @@ class Endpoint {
 
   /// Throws unless the completion tells of success: LinkDown if the connection broke.
   void check(const WorkCompletion& completion) const;
+  /// The same of the connection, for an end that awaits no completion.
+  void check_link() const;
 
  private:
+  std::span<std::byte> granted_slots();
   Sge sge_of(std::span<std::byte> slot) const;
+  bool asks() const { return facts_of(shape_.operation).manner == Manner::requests; }
+  Sge local_sge(uint32_t slot);
+  RemoteMemory remote_slot(uint32_t slot) const;
   void require(std::error_code code) const;
   [[noreturn]] void fail_link() const;
 
+  Device& device_;
   EndpointShape shape_;
   size_t send_stride_;
   size_t receive_stride_;
   std::vector<std::byte> memory_;  // the send slots, then the receive slots
   ProtectionDomain pd_;
   MemoryRegion region_;
+  std::optional<MemoryRegion> granted_;
   CompletionQueue cq_;
   QueuePair qp_;
   SendFlags send_flags_ = SendFlags::none;
   Address peer_;
+  RemoteMemory peer_memory_;
 };
 
 }  // namespace diwarp::tools

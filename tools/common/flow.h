@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -11,15 +12,17 @@
 
 namespace diwarp::tools {
 
-// A flow of equal messages one way, numbered from 0. The receiver answers with small messages,
-// credits, that tell the number it expects next; the sender keeps at most a window of messages
-// before that. So a receiver over UD is not overrun, and one over RC has always a receive posted.
-// Over UD messages and credits get lost: a sender that has been out of window for too long counts
-// all that is on the way as arrived or lost, tells the receiver so and goes on.
+// A flow of equal messages one way, numbered from 0: Sends, Immediate Data, or Writes into slots of
+// the receiver's memory, which sees them there. The receiver answers with small messages, credits,
+// that tell the number it expects next; the sender keeps at most a window of messages before that.
+// So a receiver over UD is not overrun, and one over RC has always a receive posted. Over UD
+// messages and credits get lost: a sender that has been out of window for too long counts all that
+// is on the way as arrived or lost, tells the receiver so and goes on.
 
 /// What both ends know of a flow.
 struct FlowPlan {
   QpType transport = QpType::ud;
+  Operation operation = Operation::send;
   uint64_t size = 0;
   uint32_t window = 1;
   uint64_t rate = 0;  ///< bytes a second; 0: no limit
@@ -32,20 +35,57 @@ void check_plan(const FlowPlan& plan);
 EndpointShape sender_shape(const FlowPlan& plan);
 EndpointShape receiver_shape(const FlowPlan& plan);
 
-class FlowSender {
+/// The end of a flow that posts it; of one-sided requests, too (common/requests.h).
+class FlowSource {
  public:
-  FlowSender(Endpoint& endpoint, Control& control, const FlowPlan& plan);
+  virtual ~FlowSource() = default;
 
   /// Called with how many messages have been posted.
   using Progress = std::function<void(uint64_t)>;
 
-  /// Sends the next `count` messages and returns the receiver's "result" about them.
-  Json send(uint64_t count, const Progress& progress);
+  /// Does the next `count` and returns the "result" about them.
+  virtual Json send(uint64_t count, const Progress& progress) = 0;
 
-  /// Of the last send(): from its first post to the last credit that told of an arrival.
-  Duration elapsed() const { return last_credit_ - start_; }
+  /// Of the last send(): from its first post to when the last was known to be there.
+  Duration elapsed() const { return elapsed_; }
   /// How often a full window was given up.
   uint64_t write_offs() const { return write_offs_; }
+
+ protected:
+  Duration elapsed_{};
+  uint64_t write_offs_ = 0;
+};
+
+/// What the other end saw of one send().
+struct FlowCount {
+  uint64_t received = 0;
+  uint64_t valid_bytes = 0;  ///< of messages that came whole and, if verified, once and as written
+  uint64_t wrong = 0;        ///< the others
+  std::string first_wrong;   ///< says what was wrong with the first of them
+  uint64_t next = 0;         ///< the number that was expected next, as the last credit told it
+};
+
+/// The other end.
+class FlowSink {
+ public:
+  virtual ~FlowSink() = default;
+
+  /// Takes the next `count` messages: returns when the sender says that it sent them, and all came
+  /// or, over UD, nothing has come for a while.
+  virtual FlowCount receive(uint64_t count) = 0;
+};
+
+/// For endpoints of the plan's shapes, before they are paired.
+std::unique_ptr<FlowSource> make_flow_source(Endpoint& endpoint, Control& control,
+                                             const FlowPlan& plan);
+std::unique_ptr<FlowSink> make_flow_sink(Endpoint& endpoint, Control& control,
+                                         const FlowPlan& plan);
+
+/// Messages; the time of the last is that of the last credit that told of an arrival.
+class FlowSender final : public FlowSource {
+ public:
+  FlowSender(Endpoint& endpoint, Control& control, const FlowPlan& plan);
+  Json send(uint64_t count, const Progress& progress) override;
 
  private:
   bool may_post() const;
@@ -67,37 +107,28 @@ class FlowSender {
   uint64_t posted_ = 0;
   uint64_t sent_ = 0;      // completed
   uint64_t credited_ = 0;  // numbers below have arrived or are lost
-  uint64_t write_offs_ = 0;
   Time start_{};
   Time last_credit_{};
 };
 
-/// What a receiver saw of one send().
-struct FlowCount {
-  uint64_t received = 0;
-  uint64_t valid_bytes = 0;  ///< of messages that came whole and, if verified, once and as written
-  uint64_t wrong = 0;        ///< the others
-  std::string first_wrong;   ///< says what was wrong with the first of them
-  uint64_t next = 0;         ///< the number that was expected next, as the last credit told it
-};
-
-class FlowReceiver {
+class FlowReceiver final : public FlowSink {
  public:
   FlowReceiver(Endpoint& endpoint, Control& control, const FlowPlan& plan);
-
-  /// Takes the next `count` messages: returns when the sender says that it sent them, and all came
-  /// or, over UD, nothing has come for a while.
-  FlowCount receive(uint64_t count);
+  FlowCount receive(uint64_t count) override;
 
  private:
   bool take_completions(Time deadline);
   void take(const WorkCompletion& completion);
+  bool next_is_written();
+  void take_written();
   void take_message(std::span<const std::byte> message);
   std::string fault_in(std::span<const std::byte> message, uint64_t number);
+  std::optional<size_t> difference(std::span<const std::byte> message, uint64_t number) const;
   bool came_before(uint64_t number);
   bool take_word_of_sender();
   void await_end();
   void await_stragglers();
+  void give_credit_in_time();
   void give_credit();
   bool credit_is_due() const;
 
@@ -105,6 +136,8 @@ class FlowReceiver {
   Control& control_;
   FlowPlan plan_;
   Poller poller_;
+  bool written_;           // messages are Writes, and do not show in the completion queue
+  uint64_t message_size_;  // of the contents
   Duration patience_;
   Duration limit_;
   FlowCount count_;

@@ -3,6 +3,7 @@
 
 #include "common/failure.h"
 #include "common/flow.h"
+#include "common/requests.h"
 
 namespace diwarp::tools {
 namespace {
@@ -27,7 +28,11 @@ void check_plan(const FlowPlan& plan) {
 }
 
 EndpointShape sender_shape(const FlowPlan& plan) {
+  if (facts_of(plan.operation).manner == Manner::requests) {
+    return requester_shape(plan.operation, plan.size, plan.window);
+  }
   return {.transport = plan.transport,
+          .operation = plan.operation,
           .send_size = plan.size,
           .send_slots = plan.window,
           .receive_size = sizeof(uint64_t),
@@ -36,11 +41,32 @@ EndpointShape sender_shape(const FlowPlan& plan) {
 }
 
 EndpointShape receiver_shape(const FlowPlan& plan) {
+  const OperationFacts& facts = facts_of(plan.operation);
+  if (facts.manner == Manner::requests) {
+    return responder_shape(plan.operation, plan.size, plan.window);
+  }
   return {.transport = plan.transport,
+          .grants = facts.access,
           .send_size = sizeof(uint64_t),
           .send_slots = kCreditSlots,
           .receive_size = plan.size,
-          .receive_slots = receive_slots(plan)};
+          .receive_slots = facts.manner == Manner::writes ? plan.window : receive_slots(plan)};
+}
+
+std::unique_ptr<FlowSource> make_flow_source(Endpoint& endpoint, Control& control,
+                                             const FlowPlan& plan) {
+  if (facts_of(plan.operation).manner == Manner::requests) {
+    return std::make_unique<RequestFlow>(endpoint, control, plan);
+  }
+  return std::make_unique<FlowSender>(endpoint, control, plan);
+}
+
+std::unique_ptr<FlowSink> make_flow_sink(Endpoint& endpoint, Control& control,
+                                         const FlowPlan& plan) {
+  if (facts_of(plan.operation).manner == Manner::requests) {
+    return std::make_unique<Responder>(endpoint, control);
+  }
+  return std::make_unique<FlowReceiver>(endpoint, control, plan);
 }
 
 }  // namespace diwarp::tools

@@ -5,6 +5,7 @@
 
 #include "common/failure.h"
 #include "common/flow.h"
+#include "common/mark.h"
 #include "common/pairing.h"
 #include "common/pattern.h"
 
@@ -26,6 +27,8 @@ FlowReceiver::FlowReceiver(Endpoint& endpoint, Control& control, const FlowPlan&
       control_(control),
       plan_(plan),
       poller_(endpoint.completion_queue(), control),
+      written_(plan.operation == Operation::write),
+      message_size_(written_ ? plan.size - 1 : plan.size),
       patience_(patience(plan.size, plan.window, plan.rate)),
       limit_(control.timeout() + patience_) {
   if (plan.transport == QpType::rc) patience_ = limit_;
@@ -80,32 +83,53 @@ void FlowReceiver::await_stragglers() {
   give_credit();
 }
 
+/// False if nothing came until the deadline, or the peer said something.
 bool FlowReceiver::take_completions(Time deadline) {
-  const auto completions = poller_.next(deadline);
+  const auto completions = poller_.next(deadline, [this] { return next_is_written(); });
   for (const WorkCompletion& completion : completions) take(completion);
-  return !completions.empty();
+  const bool written = next_is_written();
+  while (next_is_written()) take_written();
+  return written || !completions.empty();
 }
 
 void FlowReceiver::take(const WorkCompletion& completion) {
   endpoint_.check(completion);
-  if (completion.opcode == WcOpcode::send) {
+  if (!is_receive(completion)) {
     --credits_open_;
     return;
   }
   if (endpoint_.is_from_peer(completion)) take_message(endpoint_.message(completion));
   endpoint_.post_receive(static_cast<uint32_t>(completion.wr_id));
+  give_credit_in_time();
+}
+
+/// Before the credit for it, the slot of the next message holds it or the one before it.
+bool FlowReceiver::next_is_written() {
+  if (!written_ || expected_ == end_) return false;
+  const auto slot = static_cast<uint32_t>(expected_ % plan_.window);
+  return is_marked(endpoint_.receive_slot(slot), expected_ / plan_.window);
+}
+
+void FlowReceiver::take_written() {
+  const auto slot = static_cast<uint32_t>(expected_ % plan_.window);
+  take_message(contents_of(endpoint_.receive_slot(slot)));
+  give_credit_in_time();
+}
+
+void FlowReceiver::give_credit_in_time() {
   const uint64_t quantum = std::max(plan_.window / 4, 1u);
   if (expected_ - credited_ >= quantum || expected_ == end_) give_credit();
 }
 
 void FlowReceiver::take_message(std::span<const std::byte> message) {
-  const uint64_t number = number_of(message, expected_).value_or(expected_);
+  const auto told = written_ ? std::nullopt : number_of(message, expected_);
+  const uint64_t number = told.value_or(expected_);
   // A latecomer of the warm-up.
   if (number < first_) return;
   ++count_.received;
   const std::string fault = fault_in(message, number);
   if (fault.empty()) {
-    count_.valid_bytes += message.size();
+    count_.valid_bytes += plan_.size;
   } else if (++count_.wrong == 1) {
     count_.first_wrong = "Message " + std::to_string(number) + " of " + std::to_string(plan_.size) +
                          " bytes " + fault + ".";
@@ -115,17 +139,23 @@ void FlowReceiver::take_message(std::span<const std::byte> message) {
 
 /// "" if the message is as it should be.
 std::string FlowReceiver::fault_in(std::span<const std::byte> message, uint64_t number) {
-  if (message.size() != plan_.size) return "came as one of " + std::to_string(message.size());
+  if (message.size() != message_size_) return "came as one of " + std::to_string(message.size());
   if (number >= end_) return "was never sent";
   if (plan_.transport == QpType::rc && number != expected_) return "came out of order";
   if (!plan_.verify) return "";
   if (came_before(number)) return "came twice";
-  const auto wrong = first_difference(message, number, Way::there);
+  const auto wrong = difference(message, number);
   return wrong ? "arrived with wrong contents from byte " + std::to_string(*wrong) + " on" : "";
 }
 
+std::optional<size_t> FlowReceiver::difference(std::span<const std::byte> message,
+                                               uint64_t number) const {
+  if (written_) return lasting_difference(message, number, Way::there);
+  return first_difference(message, number, Way::there);
+}
+
 bool FlowReceiver::came_before(uint64_t number) {
-  if (plan_.size < kNumbered) return false;
+  if (message_size_ < kNumbered) return false;
   const bool before = came_[number - first_];
   came_[number - first_] = true;
   return before;

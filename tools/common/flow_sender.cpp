@@ -5,6 +5,7 @@
 
 #include "common/failure.h"
 #include "common/flow.h"
+#include "common/mark.h"
 #include "common/pairing.h"
 #include "common/pattern.h"
 
@@ -31,7 +32,9 @@ Json FlowSender::send(uint64_t count, const Progress& progress) {
     progress(posted_ - first);
     if (posted_ < end) wait_for_room();
   }
-  return await_result(count);
+  Json result = await_result(count);
+  elapsed_ = last_credit_ - start_;
+  return result;
 }
 
 bool FlowSender::may_post() const {
@@ -40,11 +43,12 @@ bool FlowSender::may_post() const {
 
 void FlowSender::post_next() {
   const auto slot = static_cast<uint32_t>(posted_ % plan_.window);
-  if (plan_.verify) {
-    fill(endpoint_.send_slot(slot), posted_, Way::there);
-  } else {
-    stamp(endpoint_.send_slot(slot), posted_);
+  std::span<std::byte> message = endpoint_.send_slot(slot);
+  if (plan_.operation == Operation::write) {
+    set_mark(message, posted_ / plan_.window);
+    message = contents_of(message);
   }
+  write_message(message, posted_, Way::there, plan_.verify);
   endpoint_.post_send(slot);
   ++posted_;
 }
@@ -68,7 +72,7 @@ bool FlowSender::take_completions(Time deadline) {
 
 void FlowSender::take(const WorkCompletion& completion) {
   endpoint_.check(completion);
-  if (completion.opcode == WcOpcode::send) {
+  if (!is_receive(completion)) {
     ++sent_;
     return;
   }
@@ -78,8 +82,9 @@ void FlowSender::take(const WorkCompletion& completion) {
 
 void FlowSender::take_credit(const WorkCompletion& completion) {
   uint64_t next = 0;
-  if (completion.byte_count != sizeof next) return;
-  std::memcpy(&next, endpoint_.message(completion).data(), sizeof next);
+  const std::span<const std::byte> credit = endpoint_.message(completion);
+  if (credit.size() != sizeof next) return;
+  std::memcpy(&next, credit.data(), sizeof next);
   // Late credits are behind; of empty messages more may be credited than were thought arrived.
   next = std::min(next, posted_);
   if (next <= credited_) return;

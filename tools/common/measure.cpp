@@ -38,12 +38,14 @@ void run_measurement(const std::string& tool, const Ends& ends, const Measure& m
                      const std::vector<Column>& columns, const Verdict& verdict,
                      const RowPlays& plays) {
   Report report(columns, ends.json_file, ends.csv_file);
-  Terms terms{
-      .transport = measure.transport, .verify = measure.verify, .rows = measure.sizes.size()};
+  Terms terms{.transport = measure.transport,
+              .operation = measure.operation,
+              .verify = measure.verify,
+              .rows = measure.sizes.size()};
   DeviceOptions device_options;
   device_options.udp_receive_buffer = ends.udp_buffer;
   const auto client = [&](Control& control) {
-    const Device device = open_device(control, device_options);
+    Device device = open_device(control, device_options);
     terms.receive_buffer = number_in(control.expect("buffer"), "bytes", 0, UINT64_MAX);
     // The RNIC thread is there already and stays free to run elsewhere.
     bind_to_processor(ends.cpu);
@@ -51,7 +53,7 @@ void run_measurement(const std::string& tool, const Ends& ends, const Measure& m
     verdict.pronounce();
   };
   const auto server = [&](Control& control, const Terms& theirs) {
-    const Device device = open_device(control, device_options);
+    Device device = open_device(control, device_options);
     const uint64_t buffer = granted_receive_buffer(control.local_address(), ends.udp_buffer);
     control.send({{"type", "buffer"}, {"bytes", buffer}});
     bind_to_processor(server_processor(ends));

@@ -31,8 +31,8 @@ class Verdict {
 /// One row at either end: measures and returns the row's figures. The client's come to the server
 /// with its "done" message.
 struct RowPlays {
-  std::function<Json(const Device&, Control&, const Terms&, uint64_t size)> client;
-  std::function<Json(const Device&, Control&, const Terms&)> server;
+  std::function<Json(Device&, Control&, const Terms&, uint64_t size)> client;
+  std::function<Json(Device&, Control&, const Terms&)> server;
 };
 
 /// A whole run of a measuring tool: one row for each size, reported at both ends (of a loopback, at

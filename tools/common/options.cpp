@@ -71,10 +71,13 @@ void MeasureOptions::add_end_options(CLI::App& app) {
 }
 
 void MeasureOptions::add_measure_options(CLI::App& app) {
+  app.footer(operations_help());
+  size_option_ = app.add_option("--size", sizes_, kSizeHelp)->type_name("N")->capture_default_str();
   client_options_ = {
+      size_option_,
       app.add_option("--transport", transport_, "ud or rc")->capture_default_str(),
-      app.add_option("--op", operation_, "The operation: send")->capture_default_str(),
-      app.add_option("--size", sizes_, kSizeHelp)->type_name("N")->capture_default_str(),
+      app.add_option("--op", operation_, "The operation: " + operation_names())
+          ->capture_default_str(),
       app.add_option("--iterations", iterations_, "Messages per size (default: by size)")
           ->type_name("N"),
       app.add_option("--warmup", warmup_, "Messages before them, not counted (default: a tenth)")
@@ -92,7 +95,8 @@ void MeasureOptions::add_flow_options(CLI::App& app) {
       app.add_option(
              "--window", window_,
              "Messages on the way at once (default: over UD what the receive buffer holds, at "
-             "most 512 KiB, over RC 4 MiB; but 2 to 128, and 1 over UD if it holds none)")
+             "most 512 KiB, over RC 4 MiB; but 2 to 128, and 1 over UD if it holds none; read and "
+             "atomic: 16, the ORD)")
           ->type_name("N"));
   client_options_.push_back(
       app.add_option("--rate", rate_, "UD: send at most this many bytes a second: 500K, 1.5G")
@@ -155,19 +159,26 @@ Ends MeasureOptions::ends() const {
   return ends;
 }
 
+std::vector<uint64_t> MeasureOptions::sizes(Operation operation) const {
+  const uint64_t fixed_size = facts_of(operation).fixed_size;
+  if (fixed_size != 0 && size_option_->count() == 0) return {fixed_size};
+  std::vector<uint64_t> sizes = parse_sizes(sizes_);
+  for (uint64_t size : sizes) check_size(operation, size);
+  return sizes;
+}
+
 Measure MeasureOptions::measure() const {
   if (transport_ != "ud" && transport_ != "rc") {
     throw Failure("There is no transport \"" + transport_ + "\": choose ud or rc.");
-  }
-  if (operation_ != "send") {
-    throw Failure("There is no operation \"" + operation_ + "\": choose send.");
   }
   require("--iterations", iterations_.value_or(1), 1, kMaxIterations);
   require("--warmup", warmup_.value_or(0), 0, kMaxIterations);
   require("--window", window_.value_or(1), 1, kMaxWindow);
   Measure measure;
   measure.transport = transport_ == "ud" ? QpType::ud : QpType::rc;
-  measure.sizes = parse_sizes(sizes_);
+  measure.operation = parse_operation(operation_);
+  check_transport(measure.operation, measure.transport);
+  measure.sizes = sizes(measure.operation);
   measure.iterations = iterations_;
   measure.warmup = warmup_;
   measure.window = window_;

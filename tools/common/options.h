@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "common/operation.h"
+
 namespace CLI {
 class App;
 class Option;
@@ -40,6 +42,7 @@ struct Ends {
 /// What diwarp-pingpong and diwarp-bandwidth measure; the client's choice.
 struct Measure {
   QpType transport = QpType::ud;
+  Operation operation = Operation::send;
   std::vector<uint64_t> sizes;
   std::optional<uint64_t> iterations;  ///< none: chosen by size
   std::optional<uint64_t> warmup;
@@ -70,6 +73,7 @@ class MeasureOptions {
   Address server_address() const;
   Address loopback_address() const;
   void refuse_client_options() const;
+  std::vector<uint64_t> sizes(Operation operation) const;
 
   CLI::Option* server_ = nullptr;
   CLI::Option* timeout_option_ = nullptr;
@@ -87,6 +91,7 @@ class MeasureOptions {
 
   std::string transport_ = "ud";
   std::string operation_ = "send";
+  CLI::Option* size_option_ = nullptr;
   std::vector<std::string> sizes_;
   std::optional<uint64_t> iterations_;
   std::optional<uint64_t> warmup_;

@@ -49,6 +49,21 @@ Address peer_queue_pair(const Control& control, const Json& message) {
   return control.peer_address().with_port(port);
 }
 
+/// Adds what the peer must know of this end's memory, if it may use any.
+Json with_memory(const Endpoint& endpoint, Json message) {
+  if (const auto memory = endpoint.granted_memory()) {
+    message["memory"] = {{"stag", memory->stag}, {"offset", memory->offset}};
+  }
+  return message;
+}
+
+void take_memory(Endpoint& endpoint, const Json& message) {
+  if (!endpoint.needs_peer_memory()) return;
+  const Json memory = message.value("memory", Json::object());
+  endpoint.set_peer_memory({.stag = static_cast<STag>(number_in(memory, "stag", 0, UINT32_MAX)),
+                            .offset = number_in(memory, "offset", 0, UINT64_MAX)});
+}
+
 }  // namespace
 
 Device open_device(const Control& control, const DeviceOptions& options) {
@@ -58,8 +73,10 @@ Device open_device(const Control& control, const DeviceOptions& options) {
 void pair_as_client(Endpoint& endpoint, Control& control, Json row, uint64_t token) {
   const bool datagrams = endpoint.shape().transport == QpType::ud;
   row["port"] = datagrams ? endpoint.queue_pair().address().port() : 1;
-  control.send(row);
-  endpoint.set_peer(peer_queue_pair(control, control.expect("ready")));
+  control.send(with_memory(endpoint, std::move(row)));
+  const Json ready = control.expect("ready");
+  endpoint.set_peer(peer_queue_pair(control, ready));
+  take_memory(endpoint, ready);
   if (datagrams) return;
   const Token data = token_bytes(token);
   endpoint.queue_pair().connect(endpoint.peer(),
@@ -74,7 +91,8 @@ void pair_as_server(Endpoint& endpoint, const Device& device, Control& control, 
     return;
   }
   Listener listener(device, 0);
-  control.send({{"type", "ready"}, {"port", listener.address().port()}});
+  take_memory(endpoint, row);
+  control.send(with_memory(endpoint, {{"type", "ready"}, {"port", listener.address().port()}}));
   ConnectionRequest request = await_request(listener, control, token);
   endpoint.set_peer(request.peer_address());
   request.accept(endpoint.queue_pair());

@@ -17,7 +17,7 @@ Device open_device(const Control& control, const DeviceOptions& options = {});
 // endpoint; then these two, each with its receives posted, bring the two endpoints together. Throw
 // Failure, LinkDown, PeerGone or the library's Error.
 
-/// Sends `row` (with the client's port added) and connects.
+/// Sends `row` (with the client's port and memory added) and connects.
 void pair_as_client(Endpoint& endpoint, Control& control, Json row, uint64_t token);
 
 /// Answers a "row" message.

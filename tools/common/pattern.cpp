@@ -60,6 +60,14 @@ void fill(std::span<std::byte> message, uint64_t number, Way way) {
   });
 }
 
+void write_message(std::span<std::byte> message, uint64_t number, Way way, bool verified) {
+  if (verified) {
+    fill(message, number, way);
+  } else {
+    stamp(message, number);
+  }
+}
+
 std::optional<uint64_t> number_of(std::span<const std::byte> message, uint64_t expected) {
   if (message.empty()) return std::nullopt;
   const size_t length = stamp_length(message.size());

@@ -19,6 +19,9 @@ void stamp(std::span<std::byte> message, uint64_t number);
 /// stamp(), and the rest of the bytes from the size, the number and the way.
 void fill(std::span<std::byte> message, uint64_t number, Way way);
 
+/// fill() if the contents are to be verified, else stamp().
+void write_message(std::span<std::byte> message, uint64_t number, Way way, bool verified);
+
 /// The number that is in the message and nearest to `expected`, since only its low bits are there;
 /// nothing if the message is empty. With 1 byte it is right within 127 of `expected`.
 std::optional<uint64_t> number_of(std::span<const std::byte> message, uint64_t expected);

@@ -70,12 +70,18 @@ void Report::print_titles() const {
 
 void Report::print(const Json& row) const {
   for (const Column& column : columns_) {
-    const Json::json_pointer pointer(column.pointer);
-    const std::string text = row.contains(pointer) ? cell(row[pointer], column.digits) : "-";
-    std::printf("%*s", column.width, text.c_str());
+    std::printf("%*s", column.width, text_of(row, column).c_str());
   }
   std::printf("\n");
   std::fflush(stdout);
+}
+
+std::string Report::text_of(const Json& row, const Column& column) {
+  for (const std::string& text : {column.pointer, column.otherwise}) {
+    const Json::json_pointer pointer(text);
+    if (!text.empty() && row.contains(pointer)) return cell(row[pointer], column.digits);
+  }
+  return "-";
 }
 
 void Report::write_json() { json_ << rows_.dump(2) << "\n"; }

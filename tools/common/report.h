@@ -15,7 +15,8 @@ struct Column {
   std::string pointer;  ///< JSON pointer into a row, as in "/half_rtt_us/p50"
   std::string title;
   int width;
-  int digits = 0;  ///< after the point
+  int digits = 0;              ///< after the point
+  std::string otherwise = {};  ///< the pointer for rows that do not have the first one
 };
 
 /// The results of a run: each row is printed as it comes, and all are written to the files that the
@@ -34,6 +35,7 @@ class Report {
  private:
   void print_titles() const;
   void print(const Json& row) const;
+  static std::string text_of(const Json& row, const Column& column);
   void write_json();
   void write_csv();
 

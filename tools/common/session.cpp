@@ -14,7 +14,7 @@ namespace diwarp::tools {
 namespace {
 
 /// Raised with every change of what the two ends say to each other.
-constexpr uint64_t kProtocolVersion = 1;
+constexpr uint64_t kProtocolVersion = 2;
 constexpr uint64_t kMaxRows = 10'000;
 
 Json greeting(const std::string& tool, const Terms& terms) {
@@ -22,6 +22,7 @@ Json greeting(const std::string& tool, const Terms& terms) {
           {"tool", tool},
           {"version", kProtocolVersion},
           {"transport", to_string(terms.transport)},
+          {"op", facts_of(terms.operation).name},
           {"verify", terms.verify},
           {"rows", terms.rows},
           {"token", terms.token}};
@@ -35,6 +36,8 @@ Terms read_greeting(const std::string& tool, const Json& hello) {
   }
   Terms terms;
   terms.transport = text_in(hello, "transport") == to_string(QpType::rc) ? QpType::rc : QpType::ud;
+  terms.operation = parse_operation(text_in(hello, "op"));
+  check_transport(terms.operation, terms.transport);
   terms.verify = flag_in(hello, "verify");
   terms.rows = number_in(hello, "rows", 0, kMaxRows);
   terms.token = number_in(hello, "token", 0, UINT64_MAX);

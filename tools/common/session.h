@@ -8,6 +8,7 @@
 #include <string>
 
 #include "common/control.h"
+#include "common/operation.h"
 #include "common/options.h"
 
 namespace diwarp::tools {
@@ -15,6 +16,7 @@ namespace diwarp::tools {
 /// What the client tells the server at first: valid for the whole run.
 struct Terms {
   QpType transport = QpType::ud;
+  Operation operation = Operation::send;
   bool verify = false;
   uint64_t rows = 0;
   /// Comes back as the private data of every RC connection of the run, so that a stranger who

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What holds for every row that diwarp-pingpong and diwarp-bandwidth report, whatever the host is busy
+with."""
+from harness import check
+
+ONE_SIDED = ("read", "atomic")
+
+
+def check_latency(row):
+    one_sided = row["op"] in ONE_SIDED
+    times = row["operation_us" if one_sided else "half_rtt_us"]
+    figures = [times[key] for key in ("min", "p50", "p99", "p999", "max")]
+    check(figures == sorted(figures) and figures[0] > 0, f"no order statistics: {row}")
+    check(row["measured"] == ("full operation" if one_sided else "half round trip"), row)
+    check(row["lost"] >= 0, row)
+
+
+def check_bandwidth(row):
+    check(row["sent"] == row["iterations"], row)
+    check(row["received"] + row["lost"] == row["sent"], row)
+    check(row["valid_bytes"] == row["received"] * row["size"] and row["wrong"] == 0, row)
+    check(row["overflowed"] >= 0 and row["received"] > 0, row)
+    check(row["messages_per_s"] > 0 and (row["mb_per_s"] > 0 or row["size"] == 0), row)
+    if row["transport"] == "rc":
+        check(row["lost"] == 0, row)
+
+
+def check_rows(rows, program, transport, sizes, iterations, operation="send"):
+    check([row["size"] for row in rows] == sizes, rows)
+    for row in rows:
+        check(row["transport"] == transport and row["op"] == operation, row)
+        check(row["iterations"] == iterations, row)
+        (check_latency if program == "pingpong" else check_bandwidth)(row)

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The operations of diwarp-pingpong and diwarp-bandwidth beyond send. Called with the name of one
+case; --list names all."""
+import json
+import socket
+import sys
+
+from harness import (PATIENCE, PROGRAMS, case, check, check_sentence, main, need_ipv6, path, rows_of,
+                     run, start_endless, start_server)
+from rows import check_rows
+
+SIZED = ("write", "read")
+EIGHT_BYTES = ("atomic", "send-imm")
+OPERATIONS = SIZED + EIGHT_BYTES
+
+
+def size_options(operation, sizes):
+    return ["--size", sizes] if operation in SIZED else []
+
+
+@case(*[(operation, program, family) for operation in OPERATIONS for program in PROGRAMS
+        for family in ("ipv4", "ipv6")])
+def loopback(operation, program, family):
+    """Sizes 1 B to 1 MiB where there is a choice, every byte checked."""
+    options = ["--loopback", "--transport", "rc", "--op", operation, "--iterations", 40, "--verify",
+               "--json", path("rows.json"), *size_options(operation, "1:1M")]
+    if family == "ipv6":
+        need_ipv6()
+        options.append("--ipv6")
+    done = run(program, *options)
+    sizes = [1 << i for i in range(21)] if operation in SIZED else [8]
+    check_rows(rows_of("rows.json"), program, "rc", sizes, 40, operation)
+    lines = done.stdout.splitlines()
+    check(len(lines) == len(sizes) + 1 and operation in lines[1], done.stdout)
+
+
+@case(*[(operation, program) for operation in OPERATIONS for program in PROGRAMS])
+def server_and_client(operation, program):
+    """Without --verify; the server reports the same figures as the client."""
+    server, address = start_server(program, "127.0.0.1:0", "--json", path("server.json"))
+    run(program, "--connect", address, "--transport", "rc", "--op", operation, "--iterations", 300,
+        "--json", path("client.json"), *size_options(operation, "1,64,4K"))
+    server.end(0)
+    sizes = [1, 64, 4096] if operation in SIZED else [8]
+    check_rows(rows_of("client.json"), program, "rc", sizes, 300, operation)
+    check(rows_of("client.json") == rows_of("server.json"), "the ends report different figures")
+
+
+@case(*[(program,) for program in PROGRAMS])
+def empty_reads(program):
+    run(program, "--loopback", "--transport", "rc", "--op", "read", "--size", 0, "--iterations", 100,
+        "--verify", "--json", path("rows.json"))
+    check_rows(rows_of("rows.json"), program, "rc", [0], 100, "read")
+
+
+@case(*[(operation, window) for operation in OPERATIONS for window in (1, 5, 100)])
+def window(operation, window):
+    """Fewer and more at once than the connection lets be outstanding (16 Reads and atomics)."""
+    run("bandwidth", "--loopback", "--transport", "rc", "--op", operation, "--iterations", 700,
+        "--window", window, "--verify", "--json", path("rows.json"), *size_options(operation, 100))
+    rows = rows_of("rows.json")
+    check_rows(rows, "bandwidth", "rc", [100] if operation in SIZED else [8], 700, operation)
+    check(rows[0]["window"] == window, rows)
+
+
+@case()
+def writes_go_on_when_marks_repeat():
+    """A slot's mark has 255 values; with a window of 2 each comes round several times."""
+    run("bandwidth", "--loopback", "--transport", "rc", "--op", "write", "--size", "1,9",
+        "--iterations", 3000, "--window", 2, "--verify", "--json", path("rows.json"))
+    check_rows(rows_of("rows.json"), "bandwidth", "rc", [1, 9], 3000, "write")
+
+
+@case(*[(program,) for program in PROGRAMS])
+def wrong_options(program):
+    reliable = ("--transport", "rc", "--op")
+    for options, parts in (
+            *[(("--op", operation), (f"--op {operation} needs a reliable", "--transport rc"))
+              for operation in OPERATIONS],
+            *[((*reliable, operation, "--size", 64), (f"--op {operation} is always of 8 bytes",))
+              for operation in EIGHT_BYTES],
+            ((*reliable, "write", "--size", "64,0"), ("--op write needs", "1 byte or more")),
+            ((*reliable, "sends"), ("no operation .sends", "send, write, read, atomic or send-imm"))):
+        done = run(program, "--loopback", *options, status=1)
+        check_sentence(program, done.stderr, *parts)
+    done = run(program, "--server", "127.0.0.1:0", "--op", "write", status=1)
+    check_sentence(program, done.stderr, "--op is the client's choice")
+
+
+@case(*[(program,) for program in PROGRAMS])
+def help_explains_the_operations(program):
+    text = run(program, "--help").stdout
+    for words in ("RFC 7306", "no Send with immediate", "no receive", *OPERATIONS):
+        check(words in text, f"{words!r} is not in {text}")
+    check(program != "pingpong" or "full operation" in text, text)
+
+
+@case(*[(program, operation, victim) for program in PROGRAMS for operation in OPERATIONS
+        for victim in ("server", "client")])
+def peer_killed(program, operation, victim):
+    server, client = start_endless(program, "--transport", "rc", "--op", operation)
+    dead, survivor = (server, client) if victim == "server" else (client, server)
+    dead.kill()
+    check_sentence(program, survivor.end(1), "127.0.0.1:", "ended in the middle of the run")
+
+
+HELLO = {"type": "hello", "tool": "diwarp-bandwidth", "version": 2, "transport": "rc", "op": "write",
+         "verify": False, "rows": 1, "token": 7}
+ROW = {"type": "row", "size": 64, "window": 8, "rate": 0, "iterations": 10, "warmup": 0, "port": 1}
+
+
+def answers_to(address, *words):
+    """What a server says to a client until it calls something an error."""
+    host, port = address.rsplit(":", 1)
+    with socket.create_connection((host, int(port))) as client:
+        client.settimeout(PATIENCE)
+        for word in words:
+            client.sendall(json.dumps(word).encode() + b"\n")
+        answers = b""
+        while b'"error"' not in answers:
+            chunk = client.recv(4096)
+            check(chunk, f"{words} gave {answers}")
+            answers += chunk
+        return answers
+
+
+@case()
+def clients_with_impossible_operations_are_refused():
+    server, address = start_server("bandwidth")
+    for changes, part in (({"op": "teleport"}, b"no operation"), ({"op": 7}, b"op"),
+                          ({"transport": "ud"}, b"needs a reliable")):
+        check(part in answers_to(address, {**HELLO, **changes}), f"{changes} was not refused so")
+    run("bandwidth", "--connect", address, "--transport", "rc", "--op", "write", "--iterations", 20)
+    check(server.end(0).count("refused a peer") == 3, server.errors())
+
+
+@case()
+def unusable_sizes_end_the_run():
+    for operation, size, part in (("write", 0, "1 byte"), ("atomic", 64, "8 bytes"),
+                                  ("send-imm", 9, "8 bytes")):
+        server, address = start_server("bandwidth")
+        answers_to(address, {**HELLO, "op": operation}, {**ROW, "size": size})
+        check_sentence("bandwidth", server.end(1), part)
+
+
+@case()
+def unusable_memory_ends_the_run():
+    """Only the ping-pong's server writes into its client's memory."""
+    hello = {**HELLO, "tool": "diwarp-pingpong"}
+    for memory, part in ((None, "stag"), (7, "stag"), ({}, "stag"), ({"stag": 1 << 32, "offset": 0}, "stag"),
+                         ({"stag": 1}, "offset"), ({"stag": 1, "offset": -1}, "offset")):
+        server, address = start_server("pingpong")
+        row = ROW if memory is None else {**ROW, "memory": memory}
+        answers_to(address, hello, row)
+        check_sentence("pingpong", server.end(1), f"no usable .{part}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

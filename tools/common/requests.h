@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "common/endpoint.h"
+#include "common/flow.h"
+#include "common/pingpong_ends.h"
+#include "common/poller.h"
+
+namespace diwarp::tools {
+
+// One-sided operations, Reads and atomics: the near end asks for what lies in slots of the far
+// end's memory, which knows nothing of it. Request n is of slot n modulo their number. A slot has
+// always the same contents for Reads, and is a counter for atomics, which each add 1 to it.
+
+/// `slots` requests may be on their way at once.
+EndpointShape requester_shape(Operation operation, size_t size, uint32_t slots);
+EndpointShape responder_shape(Operation operation, size_t size, uint32_t slots);
+
+/// How many of them the connections of these tools carry at once (ORD, RFC 5040 section 6.5).
+inline constexpr uint32_t kOutstandingRequests = ConnectOptions{}.ord;
+
+/// Posts requests, and checks what comes back.
+class Requester {
+ public:
+  Requester(Endpoint& endpoint, Control& control, bool verify);
+
+  bool has_room() const { return posted_ - done_ < endpoint_.shape().receive_slots; }
+  void post_next();
+  /// False if nothing completed until the deadline, or the peer said something.
+  bool take_completions(Time deadline);
+
+  uint64_t posted() const { return posted_; }
+  uint64_t done() const { return done_; }
+  /// Those that brought something else than they should have, and a sentence about the first.
+  uint64_t wrong() const { return wrong_; }
+  const std::string& first_wrong() const { return first_wrong_; }
+  void note_wrong(const std::string& sentence);
+
+  /// For an answer. A deadline of its own keeps a connection that hangs from hanging the run.
+  Time deadline() const;
+  [[noreturn]] void fail_silence() const;
+
+ private:
+  void spoil(uint64_t number);
+  void verify(uint64_t number);
+  std::optional<size_t> fault_in(uint64_t number);
+  uint32_t slot_of(uint64_t number) const;
+
+  Endpoint& endpoint_;
+  Poller poller_;
+  bool verify_;
+  Duration limit_;
+  uint64_t posted_ = 0;
+  uint64_t done_ = 0;
+  uint64_t wrong_ = 0;
+  std::string first_wrong_;
+};
+
+/// One request at a time.
+class RequestPinger final : public NearEnd {
+ public:
+  RequestPinger(Endpoint& endpoint, Control& control, bool verify)
+      : requester_(endpoint, control, verify) {}
+  std::optional<Duration> ping() override;
+
+ private:
+  Requester requester_;
+};
+
+/// As many at once as there are slots.
+class RequestFlow final : public FlowSource {
+ public:
+  RequestFlow(Endpoint& endpoint, Control& control, const FlowPlan& plan)
+      : control_(control), plan_(plan), requester_(endpoint, control, plan.verify) {}
+
+  Json send(uint64_t count, const Progress& progress) override;
+
+ private:
+  Json result(uint64_t count, uint64_t wrong_before);
+  void check_counters(const Json& told);
+
+  Control& control_;
+  FlowPlan plan_;
+  Requester requester_;
+};
+
+/// The end whose memory is used. It only progresses.
+class Responder final : public FarEnd, public FlowSink {
+ public:
+  Responder(Endpoint& endpoint, Control& control);
+
+  void run() override;
+  /// Counts nothing: tells, for atomics, what the counters have come to together.
+  FlowCount receive(uint64_t count) override;
+
+ private:
+  Endpoint& endpoint_;
+  Control& control_;
+};
+
+}  // namespace diwarp::tools
