@@ -13,7 +13,7 @@ struct Words {
   std::string_view text;
 };
 
-// RFC 5040 section 4.8, RFC 5041 section 8, RFC 5044 section 8, RFC 6581 section 8.
+// RFC 5040 section 4.8, RFC 5041 section 7.2, RFC 5044 section 8, RFC 6581 section 8.
 constexpr Words kCodes[] = {
     {{0, 1, 0x00}, "invalid STag"},
     {{0, 1, 0x01}, "base or bounds violation"},

@@ -12,7 +12,7 @@
 /// carries.
 namespace diwarp::rdmap {
 
-/// The codes of RFC 5040 section 4.8, RFC 5041 section 8, RFC 5044 section 8, RFC 6581 and 7306.
+/// The codes of RFC 5040 section 4.8, RFC 5041 section 7.2, RFC 5044 section 8, RFC 6581 section 8.
 namespace fault {
 // RDMAP
 inline constexpr TerminateCode kLocalCatastrophic{0, 0, 0};
