@@ -69,8 +69,11 @@ def known_tests(build):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("build", type=pathlib.Path, help="the folder of a complete build")
-    build = parser.parse_args().build
-    faults = check(RECORD.read_text(), known_tests(build))
+    known = known_tests(parser.parse_args().build)
+    if missing := sorted(name for name in known if "_NOT_BUILT" in name):
+        print(f"the build is not complete: {', '.join(missing)}")
+        return 1
+    faults = check(RECORD.read_text(), known)
     print("\n".join(faults) if faults else "every row is well-formed and every test exists")
     return 1 if faults else 0
 
