@@ -56,12 +56,25 @@ class Running:
         return self._result
 
 
+processes = []  # that run_here() began
+
+
 def run_here(command, timeout=PATIENCE):
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, text=True)
+    processes.append(process)
+
     def work():
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, timeout=timeout, check=False)
-        return done.returncode, done.stdout
+        output, _ = process.communicate(timeout=timeout)
+        return process.returncode, output
     return Running(" ".join(command), work)
+
+
+def end_processes():
+    for process in processes:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
 
 
 class Guest:
@@ -160,9 +173,9 @@ class Guest:
         self.run(f"wait-port {port}")
 
 
-def report_of(running):
+def report_of(running, timeout=PATIENCE):
     """What a peer reported, with its name and its whole output for messages."""
-    status, output = running.result()
+    status, output = running.result(timeout)
     lines = [line for line in output.splitlines() if line.startswith("{")]
     check(lines, f"no report (status {status}): {running.name}\n{output}")
     report = json.loads(lines[-1])
@@ -170,25 +183,34 @@ def report_of(running):
     return report
 
 
+def reports_of(*runs):
+    """Of all, each of which must be well; the first that is not ends the wait for the others."""
+    reports = []
+    for running in runs:
+        try:
+            reports.append(report_of(running))
+        except AssertionError as error:
+            check(False, "\n".join([str(error)] + [r["text"] for r in reports]))
+        check(reports[-1]["ok"], "\n".join(r["text"] for r in reports))
+    return reports
+
+
 def exchange(guest, siw_serves, common, siw="", diwarp="", port=SIW_PORTS[0]):
     """One run of both peers. Returns siw's report and diwarp's; both must be well."""
     siw_command = f"/host/siw_peer {common} {siw}"
     diwarp_command = [os.path.join(where.peers, "diwarp_peer"), *common.split(), *diwarp.split()]
     if siw_serves:
-        served = guest.start(f"{siw_command} --server --address {GUEST} --port {port}")
+        there = guest.start(f"{siw_command} --server --address {GUEST} --port {port}")
         guest.wait_port(port)
         here = run_here(diwarp_command + ["--address", "127.0.0.1",
                                           "--port", str(guest.siw_ports[port])])
-    else:
-        here_port = free_port()
-        here = run_here(diwarp_command + ["--server", "--address", "127.0.0.1",
-                                          "--port", str(here_port)])
-        wait_listening(here_port)
-        served = guest.start(f"{siw_command} --address {HOST} --port {here_port}")
-    reports = report_of(served), report_of(here)
-    for report in reports:
-        check(report["ok"], "\n".join(r["text"] for r in reports))
-    return reports
+        return reports_of(here, there)[::-1]
+    here_port = free_port()
+    here = run_here(diwarp_command + ["--server", "--address", "127.0.0.1",
+                                      "--port", str(here_port)])
+    wait_listening(here_port)
+    there = guest.start(f"{siw_command} --address {HOST} --port {here_port}")
+    return reports_of(there, here)
 
 
 def wait_listening(port):

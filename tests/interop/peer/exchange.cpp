@@ -13,6 +13,7 @@ namespace {
 constexpr size_t kSurroundings = 64;
 constexpr std::byte kUntouched{0xEE};
 constexpr Duration kShort{100};
+constexpr Duration kSlice{500};
 constexpr uint32_t kNeverGiven = 0x5A5A5A00;
 
 std::string describe(const Message& order) {
@@ -262,24 +263,31 @@ void Exchange::send(const Message& message) {
   const auto local = endpoint_.control().first(kMessageSize);
   encode(message, local);
   endpoint_.post({Op::send, local, 0, 0});
-  const auto completion = endpoint_.next_sent(options_.timeout);
-  if (!completion) throw Failure("a Send never completed");
-  if (!completion->success) throw ConnectionEnded(completion->status);
+  await(&Endpoint::next_sent, "a Send");
 }
 
 void Exchange::complete(const Work& work) {
   endpoint_.post(work);
   die_if_told();
-  const auto completion = endpoint_.next_sent(options_.timeout);
-  if (!completion) throw Failure(name_of(work.op) + " never completed");
-  if (!completion->success) throw ConnectionEnded(completion->status);
+  await(&Endpoint::next_sent, name_of(work.op));
+}
+
+Completion Exchange::await(Next next, const std::string& what) {
+  for (Duration waited{0}; waited < options_.timeout; waited += kSlice) {
+    if (const auto completion = (endpoint_.*next)(kSlice)) {
+      if (!completion->success) throw ConnectionEnded(completion->status);
+      return *completion;
+    }
+    // siw may leave a request without a completion when its connection breaks.
+    if (!endpoint_.tells_all() && endpoint_.wait_ended(Duration(0)).ended) {
+      throw ConnectionEnded(what + " was left without a completion");
+    }
+  }
+  throw Failure(what + " never completed");
 }
 
 Completion Exchange::receive_data() {
-  const auto completion = endpoint_.next_received(options_.timeout);
-  if (!completion) throw Failure("nothing was received");
-  if (!completion->success) throw ConnectionEnded(completion->status);
-  return *completion;
+  return await(&Endpoint::next_received, "a receive");
 }
 
 Message Exchange::receive_message() {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "endpoint.h"
@@ -49,6 +51,8 @@ class Exchange {
 
   void send(const Message& message);
   void complete(const Work& work);
+  using Next = std::optional<Completion> (Endpoint::*)(Duration);
+  Completion await(Next next, const std::string& what);
   Message receive(Type expected);
   Message receive_message();
   Completion receive_data();

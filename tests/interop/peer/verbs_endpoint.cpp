@@ -101,6 +101,11 @@ rdma_conn_param parameters(const Options& options, const std::vector<std::byte>&
   return result;
 }
 
+/// The connection manager chose a local port that an earlier connection still keeps from use.
+struct PortTaken : Failure {
+  using Failure::Failure;
+};
+
 class VerbsEndpoint final : public Endpoint {
  public:
   VerbsEndpoint(const Options& options, Channel channel, Owned<rdma_cm_id> id);
@@ -139,6 +144,7 @@ class VerbsEndpoint final : public Endpoint {
   Region local_region_;
   Region exposed_;
   std::vector<std::byte> peer_private_data_;
+  Ending ending_;
 };
 
 VerbsEndpoint::VerbsEndpoint(const Options& options, Channel channel, Owned<rdma_cm_id> id)
@@ -178,7 +184,10 @@ VerbsEndpoint::Region VerbsEndpoint::register_memory(std::span<std::byte> memory
 void VerbsEndpoint::connect(const Options& options) {
   const auto data = own_private_data(options);
   auto wanted = parameters(options, data);
-  require_zero(rdma_connect(id_.get(), &wanted), "rdma_connect");
+  if (rdma_connect(id_.get(), &wanted) != 0) {
+    if (errno == EADDRNOTAVAIL) throw PortTaken("rdma_connect: no free port");
+    fail("rdma_connect");
+  }
   expect(channel_, RDMA_CM_EVENT_ESTABLISHED, options.timeout, &peer_private_data_);
 }
 
@@ -266,13 +275,14 @@ std::string VerbsEndpoint::next_async_event() {
 }
 
 Ending VerbsEndpoint::wait_ended(Duration limit) {
-  Ending ending;
-  if (const Event event = next_event(channel_, limit)) {
-    ending.ended = event->event == RDMA_CM_EVENT_DISCONNECTED;
-    if (!ending.ended) throw Failure(rdma_event_str(event->event));
+  if (!ending_.ended) {
+    if (const Event event = next_event(channel_, limit)) {
+      ending_.ended = event->event == RDMA_CM_EVENT_DISCONNECTED;
+      if (!ending_.ended) throw Failure(rdma_event_str(event->event));
+    }
   }
-  ending.event = next_async_event();
-  return ending;
+  if (const auto names = next_async_event(); !names.empty()) ending_.event = names;
+  return ending_;
 }
 
 Owned<rdma_cm_id> own(rdma_cm_id* id) {
@@ -323,9 +333,7 @@ std::unique_ptr<Endpoint> VerbsAcceptor::accept(Duration limit) {
   }
 }
 
-}  // namespace
-
-std::unique_ptr<Endpoint> dial(const Options& options) {
+std::unique_ptr<Endpoint> dial_once(const Options& options) {
   Channel channel = make_channel();
   rdma_cm_id* raw = nullptr;
   require_zero(rdma_create_id(channel.get(), &raw, nullptr, RDMA_PS_TCP), "rdma_create_id");
@@ -340,6 +348,18 @@ std::unique_ptr<Endpoint> dial(const Options& options) {
   auto endpoint = std::make_unique<VerbsEndpoint>(options, std::move(channel), std::move(id));
   endpoint->connect(options);
   return endpoint;
+}
+
+}  // namespace
+
+std::unique_ptr<Endpoint> dial(const Options& options) {
+  for (int left = 5;; --left) {
+    try {
+      return dial_once(options);
+    } catch (const PortTaken&) {
+      if (left == 0) throw;
+    }
+  }
 }
 
 std::unique_ptr<Acceptor> listen(const Options& options) {
