@@ -161,32 +161,35 @@ void CmCore::on_outcome(ConnectOutcome outcome) {
 }
 
 void CmCore::start(Established connection) {
-  const bool initiator = connection.initiator;
-  const bool waits = !initiator && connection.agreement.ready != ReadyToReceive::none;
-  const mpa::Agreement agreement = connection.agreement;
+  if (state() == CmState::closed) return;
+  const bool waits = !connection.initiator && connection.agreement.ready != ReadyToReceive::none;
   std::vector<std::byte> private_data;
-  if (initiator) private_data = std::move(connection.private_data);
-  agreement_ = agreement;
-  starting_ = true;
+  if (connection.initiator) private_data = std::move(connection.private_data);
+  agreement_ = connection.agreement;
   ready_ = ended_ = false;
+  if (!hand_over(std::move(connection))) return;
+  if ((!waits || ready_) && move({CmState::connecting, CmState::accepting}, CmState::established))
+    tell_established(agreement_, std::move(private_data));
+  if (ended_) tell_ended();
+}
+
+bool CmCore::hand_over(Established connection) {
+  starting_ = true;
   try {
     if (queue_pair_ == nullptr)
       throw Error(make_error_code(Errc::invalid_state),
                   "The queue pair went, or was given to another id, while it was being connected");
-    if (state() == CmState::closed) return;
     set_addresses(connection.stream->local_address(), connection.stream->peer_address());
     queue_pair_->take(std::move(connection));
+    starting_ = false;
+    return true;
   } catch (const Error& error) {
     starting_ = false;
-    detach();
     if (move({CmState::connecting, CmState::accepting}, CmState::over))
       fail(CmEventType::connect_error, error.code(), error.what());
-    return;
+    detach();
+    return false;
   }
-  starting_ = false;
-  if ((!waits || ready_) && move({CmState::connecting, CmState::accepting}, CmState::established))
-    tell_established(agreement, std::move(private_data));
-  if (ended_) tell_ended();
 }
 
 void CmCore::on_ready() {

@@ -30,8 +30,8 @@ enum class CmState : uint8_t {
   requested,   ///< the responder has not answered
   accepting,   ///< it has, and waits for the initiator's first FPDU
   established,
-  over,        ///< failed, rejected, disconnected
-  closed,      ///< nobody has the id any more
+  over,    ///< failed, rejected, disconnected
+  closed,  ///< nobody has the id any more
 };
 
 /// What an id is made of, but for its device: handlers of the control path and of queue pairs keep
@@ -83,14 +83,15 @@ class CmCore final : public ConnectionObserver,
   void on_detached() override { queue_pair_gone(); }
 
   // The id's own; set before handlers know of them.
-  IncomingRequest request;                  ///< requested
-  std::shared_ptr<Acceptor> acceptor;       ///< listening
-  std::shared_ptr<Connecting> connecting;   ///< connecting
+  IncomingRequest request;                 ///< requested
+  std::shared_ptr<Acceptor> acceptor;      ///< listening
+  std::shared_ptr<Connecting> connecting;  ///< connecting
 
  private:
   void fail(CmEventType type, std::error_code status, std::string sentence,
             std::vector<std::byte> private_data = {});
   void tell_established(const mpa::Agreement& agreement, std::vector<std::byte> private_data);
+  bool hand_over(Established connection);
   void tell_ended();
   void queue_pair_gone();
 

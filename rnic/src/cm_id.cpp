@@ -187,13 +187,13 @@ void CmId::disconnect(const DisconnectOptions& options) {
     if (core_->queue_pair() != nullptr) core_->queue_pair()->begin_disconnect();
   });
   boost::asio::io_context& context = device_->control().context();
-  boost::asio::post(context, [&context, core = std::weak_ptr(core_),
-                              timeout = bounded_timeout(options.timeout)] {
-    const auto timer = std::make_shared<boost::asio::steady_timer>(context, timeout);
-    timer->async_wait([timer, core](const AsioError&) {
-      if (const auto id = core.lock()) id->give_up_closing();
-    });
-  });
+  boost::asio::post(
+      context, [&context, core = std::weak_ptr(core_), timeout = bounded_timeout(options.timeout)] {
+        const auto timer = std::make_shared<boost::asio::steady_timer>(context, timeout);
+        timer->async_wait([timer, core](const AsioError&) {
+          if (const auto id = core.lock()) id->give_up_closing();
+        });
+      });
 }
 
 uint64_t CmId::number() const { return core_->number; }

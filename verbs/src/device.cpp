@@ -10,6 +10,7 @@
 #include "base/counters.h"
 #include "base/unique_fd.h"
 #include "diwarp/error.h"
+#include "rnic/control.h"
 #include "rnic/device.h"
 
 namespace diwarp {
@@ -54,6 +55,8 @@ Device Device::open(const Address& address, const DeviceOptions& options) {
 Device::Device(std::shared_ptr<rnic::Device> impl) : impl_(std::move(impl)) {}
 
 size_t Device::progress() { return impl_->engine().poll_step(); }
+
+void Device::remove() { impl_->control().announce_removal(); }
 
 Address Device::address() const { return impl_->address(); }
 

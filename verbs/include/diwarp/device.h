@@ -34,6 +34,10 @@ class DIWARP_EXPORT Device {
   /// nothing). Needed with Progress::manual; allowed with either.
   size_t progress();
 
+  /// Tells every connection manager id of the device that it goes away (device_removal). It works on
+  /// until its last object is gone.
+  void remove();
+
   Address address() const;
   DeviceAttributes query() const;
   /// Every counter of the device, drop reasons included, summed over its queue pairs.

@@ -7,6 +7,7 @@
 #include "diwarp/address.h"           // IWYU pragma: export
 #include "diwarp/completion_queue.h"  // IWYU pragma: export
 #include "diwarp/connection.h"        // IWYU pragma: export
+#include "diwarp/connection_manager.h"  // IWYU pragma: export
 #include "diwarp/device.h"            // IWYU pragma: export
 #include "diwarp/error.h"             // IWYU pragma: export
 #include "diwarp/event_queue.h"       // IWYU pragma: export
