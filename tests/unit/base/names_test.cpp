@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <catch2/catch.hpp>
+#include <set>
+#include <string>
+
+#include "diwarp/attributes.h"
+#include "diwarp/types.h"
+
+using namespace diwarp;
+
+namespace {
+
+/// Whether each of the enumerators up to `last` has words of its own, and what follows has none.
+template <class Enum>
+bool named_apart(Enum last) {
+  std::set<std::string> words;
+  const auto count = static_cast<size_t>(last) + 1;
+  for (size_t value = 0; value < count; ++value) {
+    words.insert(std::string(to_string(static_cast<Enum>(value))));
+  }
+  return words.size() == count && words.count("unknown") == 0 &&
+         to_string(static_cast<Enum>(count)) == "unknown";
+}
+
+}  // namespace
+
+TEST_CASE("every value of the public enumerations has words of its own") {
+  CHECK(named_apart(QpType::ud));
+  CHECK(named_apart(QpState::error));
+  CHECK(named_apart(WcStatus::window_bind_error));
+  CHECK(named_apart(WrOpcode::register_memory));
+  CHECK(named_apart(WcOpcode::recv_immediate));
+  CHECK(named_apart(AsyncEventType::cq_overflow));
+}
+
+TEST_CASE("a work request and its completion are named alike") {
+  CHECK(to_string(WrOpcode::rdma_write) == to_string(WcOpcode::rdma_write));
+  CHECK(to_string(WrOpcode::compare_swap) == to_string(WcOpcode::compare_swap));
+  CHECK(to_string(WrOpcode::bind_window) == to_string(WcOpcode::bind_window));
+}
