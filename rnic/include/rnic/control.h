@@ -34,8 +34,8 @@ inline constexpr size_t kLingerBytes = size_t{64} << 10;
 
 /// The control path of a device: connects, accepts and negotiates, with Boost.Asio. It runs on a
 /// thread of its own or, in manual mode, inside the engine's steps, and so with the baton held: its
-/// handlers must not ask for the baton. It knows descriptors and bytes, never queue pairs, and
-/// nothing in it keeps the device alive.
+/// handlers get the baton with with_baton() alone. It knows descriptors and bytes, and queue pairs
+/// only where an id of the connection manager has one; nothing in it keeps the device alive.
 class Control {
  public:
   explicit Control(Device& device);
