@@ -2,13 +2,11 @@
 #include "rnic/rc_queue_pair.h"
 
 #include <algorithm>
-#include <array>
 #include <string>
 #include <utility>
 
 #include "diwarp/error.h"
 #include "llp/tcp.h"
-#include "rdmap/terminate.h"
 #include "rnic/control.h"
 #include "rnic/waiting.h"
 
@@ -282,81 +280,7 @@ void RcQueuePair::lose() {
   end(result == RcEnd::none || result == RcEnd::closed ? RcEnd::lost : result);
 }
 
-// --- The end of a connection.
-
-void RcQueuePair::end(RcEnd reason) {
-  count_end(reason);
-  terminate_ = terminate_of(reason);
-  const bool received = terminate_ && terminate_->received;
-  if (received) requester_.refuse(terminate_->code);
-  receive_.finish(WcStatus::general_error);
-  const bool in_order = reason == RcEnd::closed && transmit_.at_boundary();
-  if (terminate_ && !received)
-    close_stream(false, last_words(*terminate_));
-  else
-    close_stream(in_order || received);
-  const bool asked_for = state() == QpState::closing && reason == RcEnd::closed;
-  enter_error();
-  if (reason == RcEnd::closed) {
-    if (!asked_for) raise(AsyncEventType::peer_closed);
-  } else {
-    raise(AsyncEventType::qp_fatal, terminate_);
-  }
-  if (observer_) observer_->on_end();
-}
-
-/// What ends the connection, if that is a Terminate.
-std::optional<TerminateInfo> RcQueuePair::terminate_of(RcEnd reason) const {
-  switch (reason) {
-    case RcEnd::none:
-    case RcEnd::closed:
-    case RcEnd::lost: return std::nullopt;
-    case RcEnd::bad_send: return TerminateInfo{.code = rdmap::fault::kLocalCatastrophic};
-    case RcEnd::bad_response: return TerminateInfo{.code = rdmap::fault::kInvalidStag};
-    default: break;
-  }
-  TerminateInfo info;
-  info.code = receive_.fault().value_or(rdmap::fault::kLocalCatastrophic);
-  info.received = reason == RcEnd::terminated;
-  info.headers.assign(receive_.offending().begin(), receive_.offending().end());
-  return info;
-}
-
-std::vector<std::byte> RcQueuePair::last_words(const TerminateInfo& terminate) {
-  std::array<std::byte, rdmap::kMaxTerminateUlpdu> ulpdu;
-  const size_t bytes = rdmap::encode_terminate(terminate.code, terminate.headers, ulpdu,
-                                                receive_.offending_length());
-  counters().add(Counter::rc_terminates_sent);
-  return transmit_.last_words(transmit_context(), ConstBytes(ulpdu).first(bytes));
-}
-
-void RcQueuePair::count_end(RcEnd reason) {
-  switch (reason) {
-    case RcEnd::closed: return counters().add(Counter::rc_disconnects);
-    case RcEnd::bad_crc: return counters().add(Counter::rc_crc_errors);
-    case RcEnd::protocol_error: return counters().add(Counter::rc_protocol_errors);
-    case RcEnd::terminated: counters().add(Counter::rc_terminates_received); break;
-    default: break;
-  }
-  counters().add(Counter::rc_resets);
-}
-
-/// Whoever waits for the peer's side to end does so on the control path.
-void RcQueuePair::close_stream(bool in_order, std::vector<std::byte> last_words) {
-  engine().timers().cancel(receive_wait_);
-  if (stream_->descriptor() < 0) stream_->on_ready({});
-  park();  // the poller has to forget the descriptor before it is closed
-  const std::unique_ptr<llp::Stream> stream = std::move(stream_);
-  if (last_words.empty()) {
-    if (!in_order) stream->abort();
-    return;
-  }
-  if (auto* tcp = dynamic_cast<llp::TcpStream*>(stream.get()))
-    return device()->control().linger(UniqueFd(tcp->release()), std::move(last_words));
-  const ConstBytes words(last_words);
-  stream->send({&words, 1});
-  stream->shutdown_send();
-}
+// --- States and timers.
 
 void RcQueuePair::on_state(QpState now) {
   if (now == QpState::rts || now == QpState::sqd) {
