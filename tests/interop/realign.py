@@ -185,8 +185,9 @@ class Writer:
 
 
 def write(path, pairs):
-    """Each connection between ports of its own: initiators from 10000 on, to port 7174."""
+    """Each connection between ports of its own, which belong to no protocol: initiators from 50000 on,
+    to port 7174."""
     with open(path, "wb") as file:
         writer = Writer(file)
         for index, pair in enumerate(pairs):
-            writer.connection((10000 + index, 7174), pair.frames)
+            writer.connection((50000 + index, 7174), pair.frames)

@@ -6,7 +6,9 @@
 #include <condition_variable>
 #include <csignal>
 #include <iostream>
+#include <memory>
 #include <mutex>
+#include <semaphore>
 #include <thread>
 #include <vector>
 
@@ -130,9 +132,17 @@ void converse_and_report(Endpoint& endpoint, const Options& options, Meeting* me
   report.add(outcome, endpoint.negotiated());
 }
 
+/// Lets so many be connecting at a time as the options say.
+std::unique_ptr<Endpoint> dial_in_turn(const Options& options) {
+  static std::counting_semaphore turns(static_cast<std::ptrdiff_t>(options.dials));
+  turns.acquire();
+  const std::unique_ptr<void, void (*)(void*)> release(&turns, [](void*) { turns.release(); });
+  return dial(options);
+}
+
 void run_one_client(const Options& options, Meeting* meeting, Report& report) {
   try {
-    const auto endpoint = dial(options);
+    const auto endpoint = dial_in_turn(options);
     if (options.expect_reject) throw Failure("the server accepted");
     converse_and_report(*endpoint, options, meeting, report);
     return;

@@ -31,6 +31,7 @@ void add_steps(CLI::App& app, Options& options, Names& names) {
 void add_connections(CLI::App& app, Options& options) {
   app.add_option("--connections", options.connections, "one after the other");
   app.add_flag("--parallel", options.parallel, "all connections at once");
+  app.add_option("--dials", options.dials, "so many of them may be connecting at a time");
   app.add_option("--private-data", options.private_data, "bytes, verified at the other side");
   app.add_option("--rejects", options.rejects, "server: reject so many requests first");
   app.add_flag("--expect-reject", options.expect_reject, "client: the server will reject");

@@ -27,6 +27,7 @@ struct Options {
 
   uint32_t connections = 1;
   bool parallel = false;  ///< client: all of them at once, none ends before the last has begun
+  uint32_t dials = 1000;  ///< parallel client: so many may be connecting at a time
   uint32_t private_data = 0;
   uint32_t rejects = 0;        ///< server: so many requests are rejected first
   bool expect_reject = false;  ///< client

@@ -152,6 +152,8 @@ VerbsEndpoint::VerbsEndpoint(const Options& options, Channel channel, Owned<rdma
   // Made by many threads at once, now and then one is refused (ENOSPC).
   static std::mutex making;
   const std::lock_guard lock(making);
+  // All connections of the process share it: who finds it empty must not wait.
+  require_zero(::fcntl(id_->verbs->async_fd, F_SETFL, O_NONBLOCK), "fcntl");
   pd_ = {checked(ibv_alloc_pd(id_->verbs), "ibv_alloc_pd"), ibv_dealloc_pd};
   completions_ = {checked(ibv_create_comp_channel(id_->verbs), "ibv_create_comp_channel"),
                   ibv_destroy_comp_channel};
