@@ -2,9 +2,9 @@
 // diwarp-rping: the exchange of rdma-core's rping, with it or with itself.
 //
 // The client sends 16 bytes, big-endian: the address (8), key (4) and size (4) of its source. The
-// server Reads that and sends 16 bytes, of no meaning, to go on. The client sends the same about its
-// sink, the server Writes there what it Read, and sends 16 bytes again. That is one round; the client
-// ends them by disconnecting.
+// server Reads that and sends 16 bytes, of no meaning, to go on. The client sends the same about
+// its sink, the server Writes there what it Read, and sends 16 bytes again. That is one round; the
+// client ends them by disconnecting.
 #include <diwarp/verbs.h>
 
 #include <CLI/CLI.hpp>
@@ -60,8 +60,8 @@ Memory decode(std::span<const std::byte> message) {
           static_cast<uint32_t>(get(message.subspan(12, 4)))};
 }
 
-/// What rping fills its source with: a number and letters that move on by one each round, ended by a
-/// zero byte, as the peer may take it for a string.
+/// What rping fills its source with: a number and letters that move on by one each round, ended by
+/// a zero byte, as the peer may take it for a string.
 void fill(std::span<std::byte> bytes, uint64_t round) {
   const std::string head = "rdma-ping-" + std::to_string(round) + ": ";
   for (size_t i = 0; i < bytes.size(); ++i) {
@@ -134,7 +134,8 @@ void End::post_receive(uint64_t slot) {
 void End::take(const WorkCompletion& completion) {
   const bool receive = completion.opcode == WcOpcode::recv;
   if (completion.status != WcStatus::success) {
-    if (!receive) throw Failure("An operation failed: " + std::string(to_string(completion.status)));
+    if (!receive)
+      throw Failure("An operation failed: " + std::string(to_string(completion.status)));
     ended_ = true;
     return;
   }
@@ -288,7 +289,8 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--address", options.address, "to listen on or to connect to");
   app.add_option("--port", options.port, "TCP port (default 7174)");
   app.add_option("--count", options.count, "rounds; a server wants at least so many (default 100)");
-  app.add_option("--size", options.size, "bytes of a ping (default 64); a server takes no longer ones");
+  app.add_option("--size", options.size,
+                 "bytes of a ping (default 64); a server takes no longer ones");
   app.add_flag("--verify", options.verify, "verify the contents");
   app.add_option("--device", options.device, "address of this host that the device is opened on");
 }
@@ -299,8 +301,10 @@ void add_options(CLI::App& app, Options& options) {
 int main(int argc, char** argv) {
   using namespace diwarp::tools;
   return run_program(kName, [&] {
-    CLI::App app{"The exchange of rdma-core's rping: the server Reads the client's memory and Writes "
-                 "it back.", kName};
+    CLI::App app{
+        "The exchange of rdma-core's rping: the server Reads the client's memory and Writes "
+        "it back.",
+        kName};
     Options options;
     add_options(app, options);
     if (parse_command_line(app, argc, argv)) run(options);

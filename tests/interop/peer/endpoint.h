@@ -69,7 +69,9 @@ struct Ending {
 class Endpoint {
  public:
   explicit Endpoint(const Options& options)
-      : slot_size_(options.slot_size), slots_(options.receives), memory_(slot_size_ * (slots_ + 3)) {}
+      : slot_size_(options.slot_size),
+        slots_(options.receives),
+        memory_(slot_size_ * (slots_ + 3)) {}
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
   virtual ~Endpoint() = default;

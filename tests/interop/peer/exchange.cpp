@@ -49,8 +49,8 @@ Outcome Exchange::run_client() {
     for (const Actor actor : options_.actors) {
       for (const Op op : options_.ops) {
         for (const uint32_t size : options_.sizes) {
-          const Message order{.op = op, .actor = actor, .fault = options_.fault, .size = size,
-                              .seed = seed++};
+          const Message order{
+              .op = op, .actor = actor, .fault = options_.fault, .size = size, .seed = seed++};
           do_step(order, [&] { client_step(order); });
           if (options_.fault != Fault::none) return outcome_;
         }
@@ -195,9 +195,8 @@ void Exchange::end_by_fault(const Message& order) {
   if (!outcome_.ending.ended) throw Failure(describe(order) + ": the connection did not end");
   if (region_.empty()) return;
   verify_surroundings(order);
-  if (order.op == Op::write &&
-      std::any_of(exposed(order).begin(), exposed(order).end(),
-                  [](std::byte b) { return b != kUntouched; })) {
+  if (order.op == Op::write && std::any_of(exposed(order).begin(), exposed(order).end(),
+                                           [](std::byte b) { return b != kUntouched; })) {
     throw Failure(describe(order) + ": the wrong Write wrote something");
   }
 }
@@ -286,9 +285,7 @@ Completion Exchange::await(Next next, const std::string& what) {
   throw Failure(what + " never completed");
 }
 
-Completion Exchange::receive_data() {
-  return await(&Endpoint::next_received, "a receive");
-}
+Completion Exchange::receive_data() { return await(&Endpoint::next_received, "a receive"); }
 
 Message Exchange::receive_message() {
   const Completion completion = receive_data();

@@ -63,8 +63,8 @@ bool Report::print() const {
             << ", \"bytes\": " << bytes_ << ", \"status\": " << quoted(last_.failed_status)
             << ", \"event\": " << quoted(last_.ending.event)
             << ", \"terminate\": " << quoted(last_.ending.terminate)
-            << ", \"negotiated\": " << quoted(negotiated_)
-            << ", \"failure\": " << quoted(failure_) << "}" << std::endl;
+            << ", \"negotiated\": " << quoted(negotiated_) << ", \"failure\": " << quoted(failure_)
+            << "}" << std::endl;
   return failure_.empty();
 }
 
@@ -148,8 +148,10 @@ void run_one_client(const Options& options, Meeting* meeting, Report& report) {
     return;
   } catch (const Rejected& rejected) {
     if (!options.expect_reject) report.add_failure("rejected");
-    if (first_difference(std::span(rejected.private_data).first(
-            std::min<size_t>(rejected.private_data.size(), options.private_data)), 2)) {
+    if (first_difference(
+            std::span(rejected.private_data)
+                .first(std::min<size_t>(rejected.private_data.size(), options.private_data)),
+            2)) {
       report.add_failure("the reject's private data are not the peer's");
     }
   } catch (const std::exception& error) {

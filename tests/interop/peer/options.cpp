@@ -19,7 +19,8 @@ struct Names {
 
 void add_steps(CLI::App& app, Options& options, Names& names) {
   app.add_option("--ops", names.ops,
-                 "send, send_solicited, send_invalidate, send_both, write, read")->delimiter(',');
+                 "send, send_solicited, send_invalidate, send_both, write, read")
+      ->delimiter(',');
   app.add_option("--actors", names.actors, "client, server")->delimiter(',');
   app.add_option("--sizes", options.sizes, "bytes")->delimiter(',');
   app.add_option("--rounds", options.rounds, "how often all of it is done");

@@ -46,7 +46,7 @@ struct Options {
   uint8_t revision = 2;
   bool peer_to_peer = false;
   bool markers = false;
-  uint8_t depth = 8;       ///< ORD and IRD
+  uint8_t depth = 8;  ///< ORD and IRD
 };
 
 /// False if the program is to end, with `status`.

@@ -12,9 +12,9 @@ constexpr uint32_t kMagic = 0x64697770;
 constexpr std::array<std::string_view, 6> kOps{"send",      "send_solicited", "send_invalidate",
                                                "send_both", "write",          "read"};
 constexpr std::array<std::string_view, 2> kActors{"client", "server"};
-constexpr std::array<std::string_view, 8> kFaults{"none",     "wrong_stag",  "out_of_bounds",
-                                                  "before_base", "no_right", "invalidated",
-                                                  "no_receive", "too_long"};
+constexpr std::array<std::string_view, 8> kFaults{"none",        "wrong_stag", "out_of_bounds",
+                                                  "before_base", "no_right",   "invalidated",
+                                                  "no_receive",  "too_long"};
 
 void put(std::span<std::byte> to, size_t at, uint64_t value, size_t width) {
   for (size_t i = 0; i < width; ++i) {

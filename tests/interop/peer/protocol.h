@@ -29,10 +29,10 @@
 ///                                        <- result: status 0 if all was well so far
 ///
 /// Who receives the bytes verifies them against the pattern of `seed`, a Write's or Read's
-/// surroundings included. `key` is also what a Send with Invalidate invalidates. After the last step
-/// the client sends `bye`, the server answers `bye`, and the client disconnects. In a step with a
-/// fault the operation is one that must fail: nothing follows it but the end of the connection,
-/// which each side reports. If both were told to greet, the server begins with `hello`.
+/// surroundings included. `key` is also what a Send with Invalidate invalidates. After the last
+/// step the client sends `bye`, the server answers `bye`, and the client disconnects. In a step
+/// with a fault the operation is one that must fail: nothing follows it but the end of the
+/// connection, which each side reports. If both were told to greet, the server begins with `hello`.
 namespace interop {
 
 enum class Op : uint8_t { send, send_solicited, send_invalidate, send_both, write, read };
@@ -72,8 +72,8 @@ std::optional<Message> decode(std::span<const std::byte> bytes);
 
 /// The byte at `index` of the pattern of `seed`.
 constexpr std::byte pattern(uint32_t seed, size_t index) {
-  return static_cast<std::byte>((seed * 151 + index * 167 + (index >> 8) * 101 +
-                                 (index >> 16) * 53) & 0xff);
+  return static_cast<std::byte>(
+      (seed * 151 + index * 167 + (index >> 8) * 101 + (index >> 16) * 53) & 0xff);
 }
 void fill(std::span<std::byte> bytes, uint32_t seed);
 /// The first byte that is not the pattern's.

@@ -70,8 +70,8 @@ void expect(const Channel& channel, rdma_cm_event_type type, Duration limit,
   if (!event) throw Failure(std::string("no ") + rdma_event_str(type));
   if (event->event == RDMA_CM_EVENT_REJECTED) throw Rejected(private_data_of(*event));
   if (event->event != type) {
-    throw Failure(std::string(rdma_event_str(event->event)) + " (" +
-                  std::strerror(-event->status) + ") instead of " + rdma_event_str(type));
+    throw Failure(std::string(rdma_event_str(event->event)) + " (" + std::strerror(-event->status) +
+                  ") instead of " + rdma_event_str(type));
   }
   if (private_data != nullptr) *private_data = private_data_of(*event);
 }
@@ -160,13 +160,17 @@ VerbsEndpoint::VerbsEndpoint(const Options& options, Channel channel, Owned<rdma
   const int depth = static_cast<int>(2 * slots() + 4);
   send_cq_ = {checked(ibv_create_cq(id_->verbs, depth, nullptr, nullptr, 0), "ibv_create_cq"),
               ibv_destroy_cq};
-  receive_cq_ = {checked(ibv_create_cq(id_->verbs, depth, nullptr, completions_.get(), 0),
-                         "ibv_create_cq"), ibv_destroy_cq};
+  receive_cq_ = {
+      checked(ibv_create_cq(id_->verbs, depth, nullptr, completions_.get(), 0), "ibv_create_cq"),
+      ibv_destroy_cq};
   ibv_qp_init_attr init{};
   init.send_cq = send_cq_.get();
   init.recv_cq = receive_cq_.get();
-  init.cap = {.max_send_wr = 2 * slots() + 4, .max_recv_wr = slots() + 1, .max_send_sge = 1,
-              .max_recv_sge = 1, .max_inline_data = 0};
+  init.cap = {.max_send_wr = 2 * slots() + 4,
+              .max_recv_wr = slots() + 1,
+              .max_send_sge = 1,
+              .max_recv_sge = 1,
+              .max_inline_data = 0};
   init.qp_type = IBV_QPT_RC;
   init.sq_sig_all = 1;
   require_zero(rdma_create_qp(id_.get(), pd_.get(), &init), "rdma_create_qp");
@@ -230,8 +234,8 @@ void VerbsEndpoint::post(const Work& work) {
   request.num_sge = work.local.empty() ? 0 : 1;
   request.send_flags = IBV_SEND_SIGNALED;
   if (is_solicited(work.op)) request.send_flags |= IBV_SEND_SOLICITED;
-  request.opcode = work.op == Op::write ? IBV_WR_RDMA_WRITE
-                   : work.op == Op::read ? IBV_WR_RDMA_READ
+  request.opcode = work.op == Op::write   ? IBV_WR_RDMA_WRITE
+                   : work.op == Op::read  ? IBV_WR_RDMA_READ
                    : invalidates(work.op) ? IBV_WR_SEND_WITH_INV
                                           : IBV_WR_SEND;
   // siw's library takes the STag to invalidate from here, not from `invalidate_rkey`.
@@ -303,7 +307,8 @@ class VerbsAcceptor final : public Acceptor {
   Owned<rdma_cm_id> id_;
 };
 
-VerbsAcceptor::VerbsAcceptor(const Options& options) : options_(options), rejects_(options.rejects) {
+VerbsAcceptor::VerbsAcceptor(const Options& options)
+    : options_(options), rejects_(options.rejects) {
   rdma_cm_id* id = nullptr;
   require_zero(rdma_create_id(channel_.get(), &id, nullptr, RDMA_PS_TCP), "rdma_create_id");
   id_ = own(id);
@@ -328,8 +333,7 @@ std::unique_ptr<Endpoint> VerbsAcceptor::accept(Duration limit) {
     }
     Channel channel = make_channel();
     require_zero(rdma_migrate_id(id.get(), channel.get()), "rdma_migrate_id");
-    auto endpoint =
-        std::make_unique<VerbsEndpoint>(options_, std::move(channel), std::move(id));
+    auto endpoint = std::make_unique<VerbsEndpoint>(options_, std::move(channel), std::move(id));
     endpoint->accept(options_, std::move(request_data));
     return endpoint;
   }
