@@ -150,7 +150,8 @@ std::string FlowReceiver::fault_in(std::span<const std::byte> message, uint64_t 
 
 std::optional<size_t> FlowReceiver::difference(std::span<const std::byte> message,
                                                uint64_t number) const {
-  if (written_) return lasting_difference(message, number, Way::there);
+  // Once is enough to tell that a run is bad.
+  if (written_ && count_.wrong == 0) return lasting_difference(message, number, Way::there);
   return first_difference(message, number, Way::there);
 }
 

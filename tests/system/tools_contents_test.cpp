@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// That --verify notices wrong contents, whichever operation brings them. Both ends of a run live in
+// this process; their RNIC threads do the work of the end that is not called.
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <cstring>
+#include <future>
+#include <nlohmann/json.hpp>
+
+#include "common/failure.h"
+#include "common/flow.h"
+#include "common/mark.h"
+#include "common/pairing.h"
+#include "common/requests.h"
+#include "common/writes.h"
+
+namespace diwarp::tools {
+namespace {
+
+using Catch::Matchers::Contains;
+
+constexpr Duration kTimeout = std::chrono::seconds(20);
+constexpr uint64_t kToken = 7;
+
+/// The two ends, not paired yet.
+struct Ends {
+  Ends(const EndpointShape& near_shape, const EndpointShape& far_shape)
+      : near(near_device, near_shape), far(far_device, far_shape) {}
+
+  void pair() {
+    near.post_receives();
+    far.post_receives();
+    auto server = std::async(std::launch::async, [this] {
+      pair_as_server(far, far_device, far_control, far_control.expect("row"), kToken);
+    });
+    pair_as_client(near, near_control, {{"type", "row"}}, kToken);
+    server.get();
+  }
+
+  ControlListener listener{Address::loopback(AddressFamily::ipv4)};
+  Control near_control = Control::connect(listener.address(), kTimeout);
+  Control far_control{listener.accept(kTimeout), kTimeout};
+  Device near_device = open_device(near_control);
+  Device far_device = open_device(far_control);
+  Endpoint near;
+  Endpoint far;
+};
+
+TEST_CASE("a mark differs from empty memory and from the marks of the laps around it") {
+  std::vector<std::byte> message(3);
+  for (uint64_t lap = 0; lap < 600; ++lap) {
+    std::fill(message.begin(), message.end(), std::byte{0});
+    CHECK(!is_marked(message, lap));
+    set_mark(message, lap);
+    CHECK(is_marked(message, lap));
+    CHECK(!is_marked(message, lap + 1));
+    CHECK((lap == 0 || !is_marked(message, lap - 1)));
+  }
+  CHECK(contents_of(message).size() == 2);
+}
+
+TEST_CASE("a Read that brings another byte is noticed, and only then") {
+  Ends ends(requester_shape(Operation::read, 100, 1), responder_shape(Operation::read, 100, 1));
+  Responder responder(ends.far, ends.far_control);
+  RequestPinger pinger(ends.near, ends.near_control, true);
+  ends.pair();
+  CHECK_NOTHROW(pinger.ping());
+  ends.far.send_slot(0)[42] ^= std::byte{1};
+  CHECK_THROWS_WITH(pinger.ping(), Contains("wrong contents from byte 42 on"));
+}
+
+TEST_CASE("an atomic that finds another value than was added up is noticed") {
+  Ends ends(requester_shape(Operation::atomic, 8, 2), responder_shape(Operation::atomic, 8, 2));
+  RequestPinger pinger(ends.near, ends.near_control, true);
+  ends.pair();
+  for (int i = 0; i < 4; ++i) CHECK_NOTHROW(pinger.ping());
+  const uint64_t meddled = 1;
+  std::memcpy(ends.far.send_slot(0).data(), &meddled, sizeof meddled);
+  CHECK_THROWS_WITH(pinger.ping(), Contains("wrong contents"));
+}
+
+TEST_CASE("a written answer with other contents is noticed") {
+  Ends ends(writes_shape(100), writes_shape(100));
+  WritePinger pinger(ends.near, ends.near_control, true, Waiting::progressing);
+  // Writes a number and a mark alone: its contents are not those that the near end expects.
+  WrittenMessages answers(ends.far, ends.far_control, false, Way::back, Waiting::idle);
+  ends.pair();
+  answers.prepare(0);
+  answers.post(0);
+  CHECK_THROWS_WITH(pinger.ping(), Contains("wrong contents from byte 4 on"));
+}
+
+TEST_CASE("a written flow with other contents is noticed") {
+  FlowPlan plan{.transport = QpType::rc, .operation = Operation::write, .size = 100, .window = 4};
+  Ends ends(sender_shape(plan), receiver_shape(plan));
+  FlowSender sender(ends.near, ends.near_control, plan);
+  plan.verify = true;
+  FlowReceiver receiver(ends.far, ends.far_control, plan);
+  ends.pair();
+  auto counted = std::async(std::launch::async, [&] {
+    const FlowCount count = receiver.receive(10);
+    ends.far_control.send({{"type", "result"}, {"next", count.next}});
+    return count;
+  });
+  sender.send(10, [](uint64_t) {});
+  const FlowCount count = counted.get();
+  CHECK(count.received == 10);
+  CHECK(count.wrong == 10);
+  CHECK(count.valid_bytes == 0);
+  CHECK_THAT(count.first_wrong, Contains("Message 0 of 100 bytes arrived with wrong contents"));
+}
+
+TEST_CASE("atomics whose sum is wrong in the end are noticed") {
+  const FlowPlan plan{.transport = QpType::rc,
+                      .operation = Operation::atomic,
+                      .size = 8,
+                      .window = 4,
+                      .verify = true};
+  Ends ends(sender_shape(plan), receiver_shape(plan));
+  RequestFlow flow(ends.near, ends.near_control, plan);
+  Responder responder(ends.far, ends.far_control);
+  ends.pair();
+  auto told = std::async(std::launch::async, [&] {
+    const FlowCount count = responder.receive(10);
+    ends.far_control.send({{"type", "result"}, {"next", count.next + 1}});
+    return count.next;
+  });
+  const Json result = flow.send(10, [](uint64_t) {});
+  CHECK(told.get() == 10);
+  CHECK(result["received"] == 10);
+  CHECK(result["wrong"] == 1);
+  CHECK_THAT(result["first_wrong"].get<std::string>(), Contains("at 11 after 10 additions"));
+}
+
+}  // namespace
+}  // namespace diwarp::tools
