@@ -26,9 +26,11 @@ ReadyKinds kinds_of(ReadyToReceive ready) {
           .read = ready == ReadyToReceive::read};
 }
 
-/// A depth that this side would have, as far as the peer's counterpart allows.
+/// A depth that this side would have, as far as the peer's counterpart allows. A peer that does not
+/// negotiate allows any.
 uint16_t depth(uint16_t wish, uint16_t peer) {
-  return peer == kNotNegotiated ? wish : std::min(wish, peer);
+  static_assert(kNotNegotiated > kMaxDepth);
+  return std::min(wish, peer);
 }
 
 /// What a reply says to a request's depth.

@@ -30,15 +30,20 @@ std::vector<std::byte> ready_write() {
 /// A client that connects to a plain socket.
 struct Client {
   explicit Client(const ConnectOptions& options = {}) {
-    outcome = std::async(std::launch::async, [this, options] {
-      return refusal([&] { private_data = party.qp.connect(listener.address(), options); });
+    outcome = std::async(std::launch::async, [this, options]() -> std::error_code {
+      try {
+        private_data = party.qp.connect(listener.address(), options);
+        return {};
+      } catch (const Error& error) {
+        return error.code();
+      }
     });
   }
 
   Device device = Device::open("127.0.0.1");
   RcParty party{device};
   RawListener listener;
-  std::vector<std::byte> private_data;
+  std::vector<std::byte> private_data;  // once there is an outcome
   std::future<std::error_code> outcome;
 };
 

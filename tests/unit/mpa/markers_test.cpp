@@ -165,6 +165,16 @@ TEST_CASE("every part of an FPDU with markers is incomplete, and never asks for 
   }
 }
 
+TEST_CASE("before the length field is there, the shortest FPDU is asked for") {
+  const Octets fpdu = marked(Octets(600), 0);
+  for (size_t size = 0; size < 6; ++size)
+    CHECK(at(0).next(ConstBytes(fpdu).first(size)).needed == 4 + 8);
+  CHECK(at(0).next(ConstBytes(fpdu).first(6)).needed == fpdu.size());
+  const Octets other = marked(Octets(600), 508);
+  CHECK(at(508).next(ConstBytes(other).first(1)).needed == 4 + 8);
+  CHECK(at(508).next(ConstBytes(other).first(2)).needed == other.size());
+}
+
 TEST_CASE("a stream of FPDUs with markers comes out the same however it is cut") {
   Random random(9);
   for (int round = 0; round < 200; ++round) {
