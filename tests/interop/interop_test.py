@@ -6,6 +6,7 @@
   interop_test.py --peers FOLDER --tools FOLDER CASE
 """
 import argparse
+import base64
 import importlib.machinery
 import importlib.util
 import os
@@ -76,7 +77,8 @@ def run_configurations(siw_serves, only_sends=False):
                                          "--ops send" + ("" if only_sends else ",write,read") +
                                          " --actors client,server --sizes 1048575,1048576"))
             said = small[1]["negotiated"]
-            wanted = f"revision {configuration['revision']}, {'crc' if configuration['crc'] else 'no crc'}"
+            crc = "crc" if configuration["crc"] else "no crc"
+            wanted = f"revision {configuration['revision']}, {crc}"
             check(said.startswith(wanted), f"negotiated {said!r}, not {wanted!r}")
             print(f"{wanted}{', peer-to-peer' if configuration['p2p'] else ''}: "
                   f"{small[1]['steps'] + big[1]['steps']} operations, "
@@ -111,7 +113,6 @@ def peers_alone():
 
 def copy_from(guest, there, here):
     text = guest.run(f"base64 {there}")
-    import base64  # pylint: disable=import-outside-toplevel
     with open(here, "wb") as file:
         file.write(base64.b64decode(text))
 
@@ -140,7 +141,7 @@ def private_data():
 def rejects():
     """Both ways, with private data; the listener then accepts the next."""
     with Guest() as guest:
-        common = f"--private-data 20"
+        common = "--private-data 20"
         served = guest.start(f"/host/siw_peer --server --address {GUEST} --port 7174 --rejects 2 "
                              + common)
         guest.wait_port(7174)
@@ -173,8 +174,8 @@ def markers():
         reports_of(served)
 
 
-# Fault, operation, options of all, and what RFC 5040 section 4.8 and RFC 5041 section 8 have the side
-# that notices say: layer, type, code.
+# Fault, operation, and what the side that notices has to say: layer, type, code (RFC 5040 section
+# 4.8, RFC 5041).
 FAULTS = [
     ("wrong_stag", "write", (1, 1, 0)),
     ("wrong_stag", "read", (0, 1, 0)),
