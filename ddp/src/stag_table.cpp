@@ -169,6 +169,11 @@ const Region* STagTable::find(STag stag) const {
   return found != nullptr && found->region.stag == stag ? &found->region : nullptr;
 }
 
+const Region* STagTable::find_any_key(STag stag) const {
+  const Entry* found = live_entry(stag);
+  return found != nullptr ? &found->region : nullptr;
+}
+
 STagTable::Entry* STagTable::entry(STag stag) const {
   if (stag_index(stag) == 0) return nullptr;
   return slots_.load(std::memory_order_acquire)->locate(stag_index(stag)).entry;

@@ -104,11 +104,15 @@ SteeringTag::SteeringTag(std::shared_ptr<ProtectionDomain> domain, ddp::Region r
 
 SteeringTag::~SteeringTag() { domain_->device()->regions().erase(stag_); }
 
-bool SteeringTag::valid() const {
+SteeringTagAttributes SteeringTag::query() const {
   Device& device = *domain_->device();
   return device.engine().exclusively([&] {
-    const ddp::Region* entry = device.regions().find(stag_);
-    return entry != nullptr && entry->valid;
+    const ddp::Region& entry = *device.regions().find_any_key(stag_);
+    return SteeringTagAttributes{.stag = entry.stag,
+                                 .valid = entry.valid,
+                                 .base = entry.base,
+                                 .length = entry.valid ? entry.length : 0,
+                                 .access = entry.valid ? entry.access : Access::none};
   });
 }
 

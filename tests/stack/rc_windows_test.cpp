@@ -63,6 +63,7 @@ TEST_CASE("A window gives only the rights it was bound with") {
 
 TEST_CASE("An unbound window names nothing") {
   Windowed scene;
+  CHECK_FALSE(scene.window.query().valid);
   REQUIRE_FALSE(scene.a.post(WrOpcode::rdma_write, 0, 1, {scene.window.stag(), 0}));
   scene.world.settle();
   CHECK(scene.a.qp.query().terminate->code == TerminateCode{1, 1, 0});
@@ -94,6 +95,11 @@ TEST_CASE("A window that was invalidated is bound anew under a new key, and the 
   REQUIRE_FALSE(bind(scene.b, second, 200, 100, Access::remote_write));
   scene.world.settle();
   CHECK(statuses(scene.b.send_cq) == Statuses(3, WcStatus::success));
+  const SteeringTagAttributes attributes = scene.window.query();
+  CHECK(attributes.stag == second);
+  CHECK(attributes.valid);
+  CHECK(attributes.length == 100);
+  CHECK(attributes.access == Access::remote_write);
   scene.a.fill(text("new"));
   REQUIRE_FALSE(scene.a.post(WrOpcode::rdma_write, 0, 3, {second, 0}));
   scene.world.settle();
@@ -250,6 +256,7 @@ TEST_CASE("A window dies with its region") {
   REQUIRE_FALSE(bind(scene.b, scene.window.stag(), 0, 100, Access::remote_write));
   scene.world.settle();
   scene.b.mr.reset();
+  CHECK_FALSE(scene.window.query().valid);
   REQUIRE_FALSE(scene.a.post(WrOpcode::rdma_write, 0, 1, {scene.window.stag(), 0}));
   scene.world.settle();
   CHECK(scene.a.qp.query().terminate->code == TerminateCode{1, 1, 0});

@@ -23,6 +23,7 @@ MemoryWindow::MemoryWindow(const ProtectionDomain& pd)
           pd.impl(), ddp::Region{.kind = ddp::EntryKind::window, .valid = false})) {}
 
 STag MemoryWindow::stag() const { return impl_->stag(); }
+SteeringTagAttributes MemoryWindow::query() const { return impl_->query(); }
 
 FastRegistration::FastRegistration(const ProtectionDomain& pd, uint64_t max_length)
     : impl_(std::make_shared<rnic::SteeringTag>(
@@ -31,6 +32,7 @@ FastRegistration::FastRegistration(const ProtectionDomain& pd, uint64_t max_leng
                                  .max_length = max_length})) {}
 
 STag FastRegistration::stag() const { return impl_->stag(); }
+SteeringTagAttributes FastRegistration::query() const { return impl_->query(); }
 
 bool MemoryRegion::valid() const { return impl_->valid(); }
 STag MemoryRegion::lkey() const { return impl_->region().stag; }

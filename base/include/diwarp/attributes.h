@@ -127,6 +127,15 @@ struct SharedReceiveQueueOptions {
   uint64_t context = 0;   ///< comes back in its events
 };
 
+/// What a window or a fast registration names now.
+struct SteeringTagAttributes {
+  STag stag = 0;       ///< with the key it has now
+  bool valid = false;
+  uint64_t base = 0;   ///< tagged offset of the first byte
+  uint64_t length = 0; ///< bytes; 0 where it is not valid
+  Access access = Access::none;
+};
+
 struct SharedReceiveQueueAttributes {
   uint32_t max_wr = 0;
   uint32_t max_sge = 0;

@@ -101,6 +101,8 @@ class STagTable {
   /// The entry, valid or not, or null; null also where the key is not the entry's. With the baton;
   /// the pointer lives until the baton is given back.
   const Region* find(STag stag) const;
+  /// The same for an STag's owner: whatever the key is now.
+  const Region* find_any_key(STag stag) const;
 
   // With the baton. `protection_domain` and `qp_number` are of the queue pair that asks. With a
   // fault nothing has changed.

@@ -110,7 +110,7 @@ class SteeringTag {
   SteeringTag& operator=(const SteeringTag&) = delete;
 
   STag stag() const { return stag_; }
-  bool valid() const;
+  SteeringTagAttributes query() const;
 
  private:
   std::shared_ptr<ProtectionDomain> domain_;
@@ -125,7 +125,7 @@ class MemoryRegion {
 
   /// As it was registered.
   const ddp::Region& region() const { return region_; }
-  bool valid() const { return tag_.valid(); }
+  bool valid() const { return tag_.query().valid; }
 
  private:
   ddp::Region region_;

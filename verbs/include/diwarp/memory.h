@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 
+#include "diwarp/attributes.h"
 #include "diwarp/detail/handle.h"
 #include "diwarp/device.h"
 #include "diwarp/types.h"
@@ -67,6 +68,7 @@ class DIWARP_EXPORT MemoryWindow {
   /// The STag as it was given. A binding may change its low 8 bits, the key; with a new key each
   /// time, STags that were given to peers earlier name nothing.
   STag stag() const;
+  SteeringTagAttributes query() const;
 
  private:
   detail::Handle<rnic::SteeringTag> impl_;
@@ -80,6 +82,7 @@ class DIWARP_EXPORT FastRegistration {
 
   /// As MemoryWindow::stag().
   STag stag() const;
+  SteeringTagAttributes query() const;
 
  private:
   detail::Handle<rnic::SteeringTag> impl_;
