@@ -184,8 +184,8 @@ void Exchange::act_wrongly(const Message& order, Message target) {
   }
   // With several, siw sometimes leaves some without a completion when the connection ends.
   for (uint32_t i = 0; i < posts && outcome_.failed_status.empty(); ++i) {
-    const auto completion = endpoint_.next_sent(i == 0 ? options_.timeout : kShort);
-    if (!completion && i == 0) throw Failure("the wrong operation never completed");
+    const auto completion = i == 0 ? next_or_end(&Endpoint::next_sent, "the wrong operation")
+                                   : endpoint_.next_sent(kShort);
     if (completion && !completion->success) outcome_.failed_status = completion->status;
   }
 }
@@ -271,18 +271,20 @@ void Exchange::complete(const Work& work) {
   await(&Endpoint::next_sent, name_of(work.op));
 }
 
-Completion Exchange::await(Next next, const std::string& what) {
+std::optional<Completion> Exchange::next_or_end(Next next, const std::string& what) {
   for (Duration waited{0}; waited < options_.timeout; waited += kSlice) {
-    if (const auto completion = (endpoint_.*next)(kSlice)) {
-      if (!completion->success) throw ConnectionEnded(completion->status);
-      return *completion;
-    }
+    if (const auto completion = (endpoint_.*next)(kSlice)) return completion;
     // siw may leave a request without a completion when its connection breaks.
-    if (!endpoint_.tells_all() && endpoint_.wait_ended(Duration(0)).ended) {
-      throw ConnectionEnded(what + " was left without a completion");
-    }
+    if (!endpoint_.tells_all() && endpoint_.wait_ended(Duration(0)).ended) return std::nullopt;
   }
   throw Failure(what + " never completed");
+}
+
+Completion Exchange::await(Next next, const std::string& what) {
+  const auto completion = next_or_end(next, what);
+  if (!completion) throw ConnectionEnded(what + " was left without a completion");
+  if (!completion->success) throw ConnectionEnded(completion->status);
+  return *completion;
 }
 
 Completion Exchange::receive_data() { return await(&Endpoint::next_received, "a receive"); }

@@ -52,6 +52,7 @@ class Exchange {
   void send(const Message& message);
   void complete(const Work& work);
   using Next = std::optional<Completion> (Endpoint::*)(Duration);
+  std::optional<Completion> next_or_end(Next next, const std::string& what);
   Completion await(Next next, const std::string& what);
   Message receive(Type expected);
   Message receive_message();

@@ -34,6 +34,11 @@ void require_zero(int result, const char* what) {
   if (result != 0) fail(what);
 }
 
+/// What is posted is right, so that only a connection that has ended refuses it.
+void require_posted(int result, const char* what) {
+  if (result != 0) throw ConnectionEnded(std::string(what) + ": " + std::strerror(result));
+}
+
 template <typename T>
 using Owned = std::unique_ptr<T, std::function<void(T*)>>;
 
@@ -221,7 +226,7 @@ void VerbsEndpoint::post_receive(uint64_t i) {
   request.wr_id = i;
   request.sg_list = &sge;
   request.num_sge = 1;
-  require_zero(ibv_post_recv(id_->qp, &request, &bad), "ibv_post_recv");
+  require_posted(ibv_post_recv(id_->qp, &request, &bad), "ibv_post_recv");
 }
 
 void VerbsEndpoint::post(const Work& work) {
@@ -241,7 +246,7 @@ void VerbsEndpoint::post(const Work& work) {
   // siw's library takes the STag to invalidate from here, not from `invalidate_rkey`.
   request.wr.rdma = {.remote_addr = work.remote_address, .rkey = work.remote_key};
   if (invalidates(work.op)) request.invalidate_rkey = work.remote_key;
-  require_zero(ibv_post_send(id_->qp, &request, &bad), "ibv_post_send");
+  require_posted(ibv_post_send(id_->qp, &request, &bad), "ibv_post_send");
 }
 
 std::optional<Completion> VerbsEndpoint::next(ibv_cq& cq, Duration limit) {
