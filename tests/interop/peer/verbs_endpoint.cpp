@@ -36,7 +36,8 @@ void require_zero(int result, const char* what) {
 
 /// What is posted is right, so that only a connection that has ended refuses it.
 void require_posted(int result, const char* what) {
-  if (result != 0) throw ConnectionEnded(std::string(what) + ": " + std::strerror(result));
+  if (result != 0)
+    throw ConnectionEnded(std::string(what) + ": " + std::strerror(result < 0 ? -result : result));
 }
 
 template <typename T>
