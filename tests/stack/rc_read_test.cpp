@@ -222,6 +222,7 @@ TEST_CASE("The reader's memory that goes away is not written") {
   CHECK(couple.a.memory == before);
 }
 
+#ifndef __SANITIZE_THREAD__  // a race between an owner and a remote reader is what this is about
 TEST_CASE("Memory that changes while it is read breaks no CRC") {
   const Device one = Device::open("127.0.0.1");
   const Device other = Device::open("127.0.0.1");
@@ -244,6 +245,7 @@ TEST_CASE("Memory that changes while it is read breaks no CRC") {
   owner.join();
   CHECK(good);
 }
+#endif
 
 TEST_CASE("Outstanding Reads are flushed when the peer ends the connection") {
   Couple couple({}, {.access = kOpen});
