@@ -32,7 +32,7 @@ std::optional<size_t> lasting_difference(std::span<const std::byte> contents, ui
   constexpr Duration kLongEnough = std::chrono::seconds(2);
   std::optional<size_t> found;
   spin_until(std::chrono::steady_clock::now() + kLongEnough, [&] {
-    std::atomic_thread_fence(std::memory_order_acquire);
+    std::atomic_signal_fence(std::memory_order_acquire);  // read memory anew
     found = first_difference(contents, number, way);
     return !found;
   });
