@@ -131,7 +131,7 @@ def clients_with_impossible_operations_are_refused():
     for changes, part in (({"op": "teleport"}, b"no operation"), ({"op": 7}, b"op"),
                           ({"transport": "ud"}, b"needs a reliable")):
         check(part in answers_to(address, {**HELLO, **changes}), f"{changes} was not refused so")
-    run("bandwidth", "--connect", address, "--transport", "rc", "--op", "write", "--iterations", 20)
+    run("bandwidth", "--connect", address, "--transport", "rc", "--op", "read", "--iterations", 20)
     check(server.end(0).count("refused a peer") == 3, server.errors())
 
 
