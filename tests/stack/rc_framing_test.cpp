@@ -39,7 +39,7 @@ TEST_CASE("Every operation works with markers in either direction, with and with
   const bool crc = GENERATE(true, false);
   const bool send = GENERATE(true, false);
   const bool receive = GENERATE(true, false);
-  const uint32_t max_fpdu = GENERATE(0, 128, 1000, 65536);
+  const uint32_t max_fpdu = GENERATE(0U, 128U, 1000U, 65536U);
   INFO("crc " << crc << " send " << send << " receive " << receive << " fpdu " << max_fpdu);
   Couple couple(open_options(max_fpdu), open_options(max_fpdu),
                 {.crc = crc, .send_markers = send, .receive_markers = receive});
