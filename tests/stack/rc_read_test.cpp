@@ -53,7 +53,7 @@ TEST_CASE("Reads in both directions, Writes and Sends get along") {
       REQUIRE_FALSE(from->send(0, 0, 3));
     }
     for (RcParty* party : {&a, &b}) {
-      for (uint64_t wr_id : {1, 2, 3}) {
+      for (uint64_t wr_id : {1U, 2U, 3U}) {
         const WorkCompletion done = next(party->send_cq);
         REQUIRE(done.wr_id == wr_id);  // in the order of posting
         REQUIRE(done.status == WcStatus::success);
