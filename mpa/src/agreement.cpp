@@ -7,10 +7,6 @@
 namespace diwarp::mpa {
 namespace {
 
-// Of MPA (RFC 5044 section 8, RFC 6581 section 8).
-constexpr uint8_t kInsufficientIrd = 6;
-constexpr uint8_t kNoMatchingReady = 7;
-
 constexpr ReadyKinds kAllKinds{.send = true, .write = true, .read = true};
 
 /// A Read takes one of the initiator's outstanding ones.
@@ -66,11 +62,6 @@ AgreementFault judge_basics(const StartupFrame& reply, const Wishes& wishes) {
 }
 
 }  // namespace
-
-uint8_t terminate_code(AgreementFault fault) {
-  if (fault == AgreementFault::insufficient_ird) return kInsufficientIrd;
-  return fault == AgreementFault::no_matching_ready ? kNoMatchingReady : uint8_t{0};
-}
 
 StartupFrame make_request(const Wishes& wishes, ConstBytes private_data) {
   StartupFrame request{.kind = FrameKind::request,

@@ -7,29 +7,31 @@
 /// How an RC queue pair gets and observes its connections.
 namespace diwarp::rnic {
 
+namespace {
+
+/// What the peer said stays behind.
+std::vector<std::byte> take_over(RcQueuePair& queue_pair, Established connection) {
+  std::vector<std::byte> private_data = std::move(connection.private_data);
+  queue_pair.start(std::move(connection));
+  return private_data;
+}
+
+}  // namespace
+
 std::vector<std::byte> RcQueuePair::connect(const Address& peer, const ConnectOptions& options) {
   require_init();
-  Established connection = open_connection(*device(), peer, options);
-  std::vector<std::byte> private_data = std::move(connection.private_data);
-  start(std::move(connection));
-  return private_data;
+  return take_over(*this, open_connection(*device(), peer, options));
 }
 
 std::vector<std::byte> RcQueuePair::connect_on(int descriptor, const ConnectOptions& options) {
   require_init();
-  Established connection = initiate_on(*device(), descriptor, options);
-  std::vector<std::byte> private_data = std::move(connection.private_data);
-  start(std::move(connection));
-  return private_data;
+  return take_over(*this, initiate_on(*device(), descriptor, options));
 }
 
 std::vector<std::byte> RcQueuePair::accept_on(int descriptor, const AcceptOptions& options,
                                               Duration timeout) {
   require_init();
-  Established connection = respond_on(*device(), descriptor, options, timeout);
-  std::vector<std::byte> private_data = std::move(connection.private_data);
-  start(std::move(connection));
-  return private_data;
+  return take_over(*this, respond_on(*device(), descriptor, options, timeout));
 }
 
 void RcQueuePair::observe(std::shared_ptr<ConnectionObserver> observer) {

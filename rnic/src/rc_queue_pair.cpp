@@ -134,9 +134,7 @@ void RcQueuePair::disconnect(const DisconnectOptions& options) {
   const Time deadline = deadline_after(engine().clock().now(), options.timeout);
   engine().exclusively([this] { begin_disconnect(); });
   if (wait_ended(deadline)) return;
-  engine().exclusively([this] {
-    if (state() == QpState::closing) end(RcEnd::lost);
-  });
+  engine().exclusively([this] { give_up_closing(); });
 }
 
 void RcQueuePair::begin_disconnect() {

@@ -40,9 +40,6 @@ enum class AgreementFault : uint8_t {
   no_matching_ready,  ///< the reply names no ready-to-receive message that was offered
 };
 
-/// The code of MPA's Terminate for the fault (RFC 6581 section 8); 0: none is sent.
-uint8_t terminate_code(AgreementFault fault);
-
 /// The request that says what is wished for. All kinds of ready-to-receive message are offered.
 StartupFrame make_request(const Wishes& wishes, ConstBytes private_data);
 

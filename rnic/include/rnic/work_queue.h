@@ -73,7 +73,6 @@ class SendQueue {
 
   /// The entry `ahead` places behind the oldest that is not sent; null where none is posted.
   SendEntry* pending(uint64_t ahead = 0);
-  size_t pending_count() const { return posted_.load(std::memory_order_acquire) - sent_; }
   /// The oldest pending entry is sent, and done unless it awaits a response.
   void sent();
   /// The oldest pending entry is done.

@@ -245,7 +245,6 @@ TEST_CASE("a responder that wants more Reads than the initiator's IRD is told so
   CHECK(judge_reply(reply_2({.ord = 17}), {.ird = 16}).fault == AgreementFault::insufficient_ird);
   CHECK(judge_reply(reply_2({.ord = 16}), {.ird = 16, .peer_to_peer = false}).fault ==
         AgreementFault::none);
-  CHECK(terminate_code(AgreementFault::insufficient_ird) == 6);
 }
 
 TEST_CASE("a depth that the responder does not negotiate stays what the initiator wishes") {
@@ -269,7 +268,6 @@ TEST_CASE("the initiator sends a ready-to-receive message that the reply names")
 TEST_CASE("a peer-to-peer reply without a ready-to-receive message that can be sent is a fault") {
   CHECK(judged({}).fault == AgreementFault::no_matching_ready);
   CHECK(judged({.read = true}, 0).fault == AgreementFault::no_matching_ready);
-  CHECK(terminate_code(AgreementFault::no_matching_ready) == 7);
 }
 
 TEST_CASE("no ready-to-receive message is sent unless both sides want peer-to-peer") {
@@ -278,12 +276,6 @@ TEST_CASE("no ready-to-receive message is sent unless both sides want peer-to-pe
   const AgreementResult plain = judge_reply(reply_2({.ready = {.write = true}, .ird = 1}), {});
   CHECK(plain.fault == AgreementFault::none);
   CHECK(plain.agreement.ready == ReadyToReceive::none);
-}
-
-TEST_CASE("faults that end the start-up without a Terminate have no code for one") {
-  for (AgreementFault fault : {AgreementFault::none, AgreementFault::revision,
-                               AgreementFault::rejected, AgreementFault::not_enhanced})
-    CHECK(terminate_code(fault) == 0);
 }
 
 TEST_CASE("what both sides agree to is the same, seen from either") {
