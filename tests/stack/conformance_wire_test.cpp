@@ -166,7 +166,8 @@ TEST_CASE("A Read Response of another sink, place or length is refused and not w
                       {"offset behind", 0, 1, 50, true, "1/1/1"},
                       {"too long", 0, 0, 51, true, "1/1/1"},
                       {"too short", 0, 0, 49, true, "1/1/1"},
-                      {"without end", 0, 0, 50, false, "1/1/1"}};
+                      {"without end", 0, 0, 50, false, "1/1/1"},
+                      {"too long and without end", 0, 0, 51, false, "1/1/1"}};
   for (const Lie& lie : lies) {
     CAPTURE(lie.what);
     Speaker speaker;
@@ -183,6 +184,37 @@ TEST_CASE("A Read Response of another sink, place or length is refused and not w
     CHECK(next(party.send_cq).status != WcStatus::success);
     speaker.check_unharmed();
   }
+}
+
+TEST_CASE("A Read Response is no answer to an atomic operation") {
+  Speaker speaker;
+  RcParty& party = *speaker.victim;
+  REQUIRE_FALSE(party.post(WrOpcode::fetch_add, 1000, 8, speaker.place(0)));
+  next_segment(*speaker.peer);
+  const RemoteMemory sink = party.remote(1000);
+  Wire response = write_of(sink.stag, sink.offset, 8);
+  response.opcode = 2;
+  speaker.answer(response);
+  CHECK(speaker.farewell().code == "1/1/0");
+  CHECK(next(party.send_cq).status != WcStatus::success);
+  speaker.check_unharmed();
+}
+
+TEST_CASE("An Atomic Response for another request, or for a Read, is refused and not written") {
+  const bool reading = GENERATE(false, true);
+  Speaker speaker;
+  RcParty& party = *speaker.victim;
+  const WrOpcode operation = reading ? WrOpcode::rdma_read : WrOpcode::fetch_add;
+  REQUIRE_FALSE(party.post(operation, 1000, 8, speaker.place(0)));
+  const Seen seen = next_segment(*speaker.peer);
+  const uint64_t id = reading ? 0 : number(std::span<const std::byte>(seen.body).subspan(4, 4)) + 1;
+  std::vector<std::byte> body;
+  append(body, id & 0xffffffff, 4);
+  append(body, 0x1122334455667788, 8);
+  speaker.answer({.opcode = 11, .queue = 3, .body = body});
+  CHECK(speaker.farewell().code == (reading ? "1/2/2" : "0/2/255"));
+  CHECK(next(party.send_cq).status != WcStatus::success);
+  speaker.check_unharmed();
 }
 
 TEST_CASE("No more Reads and atomic operations go out than the peer answers at a time") {

@@ -90,6 +90,20 @@ TEST_CASE("An initiator whose first message is not the agreed one is cut off") {
   CHECK(b.qp.query().terminate->code == TerminateCode{2, 0, 7});
 }
 
+TEST_CASE("The response to a ready-to-receive Read has no bytes") {
+  World world;
+  RcParty a(world.add_device(), {.access = kOpen});
+  auto ends = llp::memory_stream_pair(1 << 16, 256);
+  a.impl().start(
+      established(std::move(ends.first), true, {.crc = false, .ready = ReadyToReceive::read}));
+  world.settle();
+  // Length 15; tagged, last, version 1; Read Response; STag 1; TO 0; one byte of payload.
+  write(*ends.second, from_hex("000fc142000000010000000000000000ee00000000000000"));
+  world.settle();
+  REQUIRE(a.qp.query().terminate);
+  CHECK(a.qp.query().terminate->code == TerminateCode{1, 1, 1});
+}
+
 TEST_CASE("Large FPDUs carry more than a TCP segment each") {
   World world;
   RcParty a(world.add_device(), {.memory = 1 << 20, .stream = {.max_fpdu = 65536}});
