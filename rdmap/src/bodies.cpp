@@ -2,7 +2,7 @@
 #include <cassert>
 
 #include "base/byte_order.h"
-#include "rdmap/stream.h"
+#include "rdmap/bodies.h"
 
 namespace diwarp::rdmap {
 namespace {

@@ -41,6 +41,20 @@ namespace diwarp {
   X(drop_stag,              "tagged segments with an STag that is unknown or not valid here") \
   X(drop_access,            "tagged segments without the access right they need")           \
   X(drop_bounds,            "tagged segments that reach outside their region")              \
+  X(drop_filtered,          "datagrams from sources that the queue pair does not listen to")    \
+  X(drop_response,          "segments of Read Responses that nobody (any more) waits for")      \
+  X(drop_control,           "control messages that are malformed or have no place here")        \
+  X(errors_sent,            "Error messages sent to sources")                                 \
+  X(errors_suppressed,      "Error messages not sent for their rate, length or cause")         \
+  X(errors_received,        "Error messages received")                                        \
+  X(challenges_sent,        "times a source had to prove its address first")                  \
+  X(echoes_received,        "sources that proved their address")                              \
+  X(records_completed,      "Write-Records reported with every byte valid")                   \
+  X(records_partial,        "Write-Records reported with bytes missing")                      \
+  X(records_evicted,        "of these, those that gave way to newer ones")                    \
+  X(reads_served,           "Read Requests over datagrams that were answered")                \
+  X(read_retries,           "Read Requests over datagrams that asked for gaps again")         \
+  X(read_timeouts,          "Reads over datagrams that ended with bytes missing")             \
   X(message_timeouts,       "incomplete messages that were closed by their timeout")        \
   X(rx_overflow,            "datagrams the kernel dropped for want of receive buffer")      \
   X(tx_errors,              "datagrams the kernel refused to send")                         \

@@ -26,8 +26,6 @@ class CompletionQueue;
 class SharedReceiveQueue;
 }
 
-using Duration = std::chrono::nanoseconds;
-
 /// Who runs the RNIC's engine (docs/threading.md).
 enum class Progress : uint8_t {
   thread,  ///< an RNIC thread, which steps aside while an application thread polls
@@ -165,28 +163,147 @@ struct QueuePairCapacity {
   uint32_t max_inline_data = 64;  ///< bytes
 };
 
-/// What only UD queue pairs have.
+/// When the target of a Write-Record is told of it.
+enum class RecordCompletion : uint8_t {
+  complete,      ///< when all its bytes are valid, or nothing new came for `record_timeout`
+  last_segment,  ///< when the segment that ends it came (or as above, if that never comes)
+  per_segment,   ///< of each segment, as it comes: `byte_count` is the segment's, `tagged_offset` where
+                 ///< it lies; no map of the whole message is kept, so duplicates show twice
+};
+
+/// Whom a queue pair listens to: addresses that agree with `network` in the first `prefix_length`
+/// bits, with source ports from `first_port` to `last_port`.
+struct SourceFilter {
+  Address network;  ///< its port does not matter
+  uint8_t prefix_length = 0;
+  uint16_t first_port = 0;
+  uint16_t last_port = 65535;
+};
+
+/// How a queue pair sends to groups (IP_MULTICAST_TTL, IP_MULTICAST_IF, IP_MULTICAST_LOOP).
+struct GroupOptions {
+  uint8_t hops = 1;         ///< time to live, IPv6: hop limit
+  std::string interface = {};  ///< its name; empty: that of the device's address, or the system's choice
+  bool loopback = true;     ///< members on this host hear it as well
+};
+
+/// Reads over datagrams (UD), at both ends.
+struct ReadOptions {
+  /// A Read of which nothing new came for so long asks again, if `retries` are left, or is over.
+  Duration timeout = std::chrono::milliseconds(100);
+  /// How long a Read may take in all; zero: no limit.
+  Duration deadline{0};
+  /// How often what is missing is asked for again.
+  uint32_t retries = 0;
+  /// Reads that may be under way at once; those behind wait.
+  uint32_t max_outstanding = 16;
+  /// Requests of one Read that may be under way at once, of at most 256 KiB each.
+  uint32_t window = 2;
+  /// Requests of others that may wait for their responses, in all and from one source.
+  uint32_t max_responses = 256;
+  uint32_t max_responses_per_source = 32;
+};
+
+/// What queue pairs over datagrams have: UD, and RD where it does not say UD.
 struct DatagramOptions {
   /// UDP port, which is also the queue pair's number; 0: a free one.
   uint16_t port = 0;
   /// A bound UDP descriptor to use instead of opening one; the queue pair owns it afterwards.
   int descriptor = -1;
-  /// Messages with another Q_Key are dropped.
+  /// Sends with another Q_Key are dropped.
   uint32_t q_key = 0;
-  /// Largest UDP payload to send, headers and CRC included; 0: what the path MTU carries. 64 to
-  /// 65,507.
+  /// Largest UDP payload to send, headers and CRC included; 0: what the path MTU carries, or with
+  /// `jumbo` 65,507. 64 to 65,507.
   uint32_t segment = 0;
+  /// Let IP fragment datagrams that are longer than the path MTU carries. Each lost fragment then
+  /// costs the whole datagram.
+  bool jumbo = false;
   /// Sends at most this many bytes a second (payload of UDP); 0: no limit. The burst that pacing
   /// lets through at once is what the rate gives in 1 ms, at least one segment.
   uint64_t max_rate = 0;
-  /// A message of which nothing new arrives for so long is given up and its receive is used again.
+  /// UD: a Send of which nothing new arrives for so long is given up and its receive is used again.
   Duration message_timeout = std::chrono::milliseconds(100);
-  /// Messages of several segments that may be incomplete at once, in all and from one source. They
+  /// UD: Sends of several segments that may be incomplete at once, in all and from one source. They
   /// never hold more than half of the posted receives.
   uint32_t max_open_messages = 64;
   uint32_t max_open_per_source = 16;
   /// Sources whose delivered messages are remembered (against duplicates). About 100 bytes each.
   uint32_t max_sources = 16384;
+  /// Write-Records, at the target.
+  RecordCompletion record_completion = RecordCompletion::complete;
+  /// UD: a record of which nothing new arrives for so long is reported as it is.
+  Duration record_timeout = std::chrono::milliseconds(100);
+  /// Records that may be open at once, in all and from one source. One more evicts the oldest, which
+  /// is reported as it is.
+  uint32_t max_open_records = 256;
+  uint32_t max_open_records_per_source = 64;
+  /// Ranges of one validity map (16 bytes each, taken as they are needed): a segment that would add
+  /// one more is dropped.
+  uint32_t max_record_ranges = 4096;
+  /// Maps with several ranges that may exist at once, those of completions included that the
+  /// application has not released.
+  uint32_t max_validity_maps = 512;
+  ReadOptions read = {};
+  /// Entries that the error queue keeps; newer ones give way.
+  uint32_t error_queue = 64;
+  /// Error messages sent to sources, a second.
+  uint32_t error_rate = 1000;
+  /// Whom to listen to; empty: everyone.
+  std::vector<SourceFilter> sources = {};
+  GroupOptions group = {};
+};
+
+/// What an error at one peer of an RD queue pair does.
+enum class ErrorScope : uint8_t {
+  peer,        ///< fails that peer's work only
+  queue_pair,  ///< moves the queue pair to the error state
+};
+
+/// What only RD queue pairs have.
+struct ReliableOptions {
+  /// A peer that answers nothing for so long while something is awaited of it is given up.
+  Duration peer_timeout = std::chrono::seconds(10);
+  /// How often a silent peer of which something is awaited is asked for a sign of life.
+  Duration keep_alive = std::chrono::seconds(1);
+  /// A peer with which nothing was exchanged for so long is forgotten.
+  Duration idle_timeout = std::chrono::seconds(60);
+  /// Peers at once; more strangers are not answered, and sends to more fail with retry_exceeded.
+  uint32_t max_peers = 16384;
+  /// Datagrams that a peer may have on the way to this queue pair.
+  uint32_t receive_window = 256;
+  /// Memory for datagrams that came out of order or found no receive, of all peers, in bytes.
+  size_t max_buffer = size_t{64} << 20;
+  ErrorScope error_scope = ErrorScope::peer;
+};
+
+/// Something that went wrong on a queue pair over datagrams without a work request that could tell.
+struct DatagramError {
+  Address peer;            ///< where the offending datagram came from, or who reports
+  bool reported = false;   ///< by the peer, about a datagram from here; else found here
+  TerminateCode code;      ///< as a Terminate has them
+  uint8_t opcode = 0;      ///< RDMAP opcode of the offending datagram
+  uint32_t msn = 0;
+  STag stag = 0;               ///< where it named memory
+  uint64_t tagged_offset = 0;  ///< the same
+};
+
+/// A Write-Record that is not complete yet.
+struct OpenRecord {
+  Address source;
+  uint32_t msn = 0;
+  STag stag = 0;
+  uint64_t tagged_offset = 0;
+  ValidityMap validity;
+};
+
+/// A peer of an RD queue pair.
+struct ReliablePeer {
+  Address address;
+  uint32_t incarnation = 0;
+  Duration round_trip{0};       ///< smoothed; 0: not measured yet
+  uint32_t congestion_window = 0;  ///< datagrams
+  uint32_t in_flight = 0;          ///< datagrams
+  uint64_t retransmitted = 0;      ///< datagrams
 };
 
 /// What happens to a message that finds no posted receive (RC).
@@ -216,6 +333,7 @@ struct QueuePairInit {
   /// RC: takes receives from here instead of from a queue of its own.
   SharedReceiveQueueRef srq = {};
   StreamOptions stream = {};
+  ReliableOptions reliable = {};
 };
 
 struct QueuePairAttributes {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -8,10 +9,13 @@
 
 #include "diwarp/address.h"
 #include "diwarp/export.h"
+#include "diwarp/validity_map.h"
 
 /// The plain values of the verbs: what work requests, completions and attributes are made of.
 /// Names follow libibverbs; where a rule comes from an RFC, its clause stands beside it.
 namespace diwarp {
+
+using Duration = std::chrono::nanoseconds;
 
 /// Steering tag: 32 random bits that name a registered memory region (RFC 5040 section 2.1). The
 /// same value is the region's local and remote key.
@@ -53,6 +57,7 @@ struct Sge {
 enum class QpType : uint8_t {
   rc,  ///< reliable connection: iWARP over MPA/TCP
   ud,  ///< unreliable datagram: datagram-iWARP over UDP
+  rd,  ///< reliable datagram: the same operations, delivered once and in order to each peer
 };
 
 /// The states of a queue pair. docs/architecture.md has the table of legal transitions.
@@ -79,6 +84,9 @@ enum class WcStatus : uint8_t {
   bad_response_error,      ///< the peer's response was not what was asked for
   window_bind_error,       ///< a window or a fast registration could not be bound, or an STag not
                            ///< be invalidated
+  timeout,          ///< UD Read: not all bytes came in time; `validity` tells which did
+  retry_exceeded,   ///< RD: the peer did not answer for longer than `peer_timeout`
+  peer_restarted,   ///< RD: who answers at the peer's address is not the one this was begun with
 };
 
 /// What a work request of the send queue does.
@@ -86,15 +94,18 @@ enum class WrOpcode : uint8_t {
   send,
   send_with_invalidate,       ///< RC: the peer also invalidates `invalidate_stag`
   rdma_write,                 ///< RC
-  rdma_read,                  ///< RC: into exactly one SGE (none where nothing is read)
+  rdma_read,                  ///< RC: into exactly one SGE (none where nothing is read); UD, RD: into
+                              ///< any
   rdma_read_with_invalidate,  ///< RC: a Read that invalidates the STag of its SGE when it is done
   immediate,                  ///< RC: 8 bytes of immediate data in a message of their own (RFC 7306)
   fetch_add,                  ///< RC: atomics on 8 bytes, with an SGE for the value before
+                              ///< (never over datagrams: docs/datagrams.md)
   compare_swap,
   swap,
   local_invalidate,  ///< makes `invalidate_stag` (a window, fast registration or region) invalid
   bind_window,       ///< makes a memory window valid
   register_memory,   ///< makes a fast registration valid
+  write_record,      ///< UD, RD: a Write that the target is told of, with a validity map
 };
 
 enum class WcOpcode : uint8_t {
@@ -110,6 +121,8 @@ enum class WcOpcode : uint8_t {
   register_memory,
   immediate,       ///< immediate data were sent
   recv_immediate,  ///< immediate data came; they took a posted receive and wrote nothing into it
+  write_record,       ///< one was sent
+  recv_write_record,  ///< one came; it took no receive, and wr_id is 0
 };
 
 DIWARP_EXPORT std::string_view to_string(QpType type);
@@ -119,7 +132,8 @@ DIWARP_EXPORT std::string_view to_string(WcOpcode opcode);
 DIWARP_EXPORT std::string_view to_string(WrOpcode opcode);
 
 /// One entry of a completion queue. With a status other than success only `wr_id`, `status`,
-/// `vendor_error`, `opcode` and `qp_number` are meaningful.
+/// `vendor_error`, `opcode` and `qp_number` are meaningful, and `validity` and `valid_bytes` of a Read
+/// that timed out.
 struct WorkCompletion {
   uint64_t wr_id = 0;
   WcStatus status = WcStatus::success;
@@ -130,8 +144,13 @@ struct WorkCompletion {
   uint32_t vendor_error = 0;   ///< an errno where the network refused, else 0
   uint32_t byte_count = 0;     ///< recv: bytes of the message; send: bytes sent
   uint32_t qp_number = 0;      ///< the local queue pair
-  uint64_t immediate = 0;      ///< recv_immediate: the data, most significant byte first on the wire
-  Address source;              ///< UD recv: address and port the message came from
+  bool has_immediate = false;  ///< UD and RD: the message came with immediate data
+  uint64_t immediate = 0;      ///< the data, most significant byte first on the wire
+  Address source;              ///< UD and RD: address and port the message came from
+  STag stag = 0;               ///< recv_write_record: where it was written
+  uint64_t tagged_offset = 0;  ///< recv_write_record: of the message's first byte
+  uint64_t valid_bytes = 0;    ///< recv_write_record; rdma_read over datagrams
+  ValidityMap validity;        ///< the same: offsets count from the message's first byte
 };
 
 /// Options of one send, to be combined with |.
@@ -141,6 +160,7 @@ enum class SendFlags : uint8_t {
   solicited = 2,    ///< raise a solicited event at the peer (RFC 5040 section 4.3)
   inline_data = 4,  ///< copy the data at post time; the SGEs need no lkey and may be reused at once
   fence = 8,        ///< RC: begin only when all earlier Reads and atomics are done
+  immediate = 16,   ///< UD and RD, send and write_record: `immediate` travels with the message
 };
 
 constexpr SendFlags operator|(SendFlags a, SendFlags b) {
@@ -177,20 +197,29 @@ struct MemoryBinding {
   uint64_t base = 0;     ///< the tagged offset of the first byte
 };
 
+/// How long a Read over datagrams may take. Zero: as the queue pair has it.
+struct ReadLimits {
+  Duration timeout{0};   ///< since the last new byte
+  Duration deadline{0};  ///< in all
+  int32_t retries = -1;  ///< how often what is missing is asked for again; -1: as the queue pair has it
+};
+
 /// A request of the send queue. The list of SGEs is copied at post time; the memory it names is used
 /// until completion.
 struct SendWorkRequest {
   uint64_t wr_id = 0;
   std::span<const Sge> sges = {};
   SendFlags flags = SendFlags::signaled;
-  Address destination = {};  ///< UD: address and port of the peer's queue pair; RC: ignored
-  uint32_t q_key = 0;        ///< UD: must equal the peer's Q_Key
+  Address destination = {};  ///< UD, RD: address and port of the peer's queue pair, or of a group; an
+                             ///< AddressHandle fits; RC: ignored
+  uint32_t q_key = 0;        ///< UD, RD: a Send's must equal the peer's Q_Key
   WrOpcode opcode = WrOpcode::send;
-  RemoteMemory remote = {};      ///< Writes, Reads, atomics
+  RemoteMemory remote = {};      ///< Writes, Write-Records, Reads, atomics
   STag invalidate_stag = 0;      ///< send_with_invalidate: the peer's; local_invalidate: one's own
-  uint64_t immediate = 0;        ///< immediate
+  uint64_t immediate = 0;        ///< opcode immediate, and SendFlags::immediate
   AtomicOperands atomic = {};    ///< atomics
   MemoryBinding binding = {};    ///< bind_window, register_memory
+  ReadLimits limits = {};        ///< UD: rdma_read
 };
 
 /// A receive: where the next message goes.

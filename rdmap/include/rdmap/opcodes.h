@@ -9,7 +9,7 @@ namespace diwarp::rdmap {
 
 inline constexpr uint8_t kVersion = 1;  // RV, RFC 5040 section 4.1
 
-/// RDMAP opcodes (RFC 5040 figure 4, RFC 7306 section 4).
+/// RDMAP opcodes (RFC 5040 figure 4, RFC 7306 section 4), and datagram-iWARP's own.
 enum class Opcode : uint8_t {
   rdma_write = 0,
   read_request = 1,
@@ -23,6 +23,7 @@ enum class Opcode : uint8_t {
   immediate_solicited = 9,
   atomic_request = 10,
   atomic_response = 11,
+  write_record = 12,  ///< datagrams only
 };
 
 /// The queues of untagged messages (RFC 5040 section 5.3, RFC 7306 section 5).
@@ -42,7 +43,8 @@ struct OpcodeFacts {
   bool
       one_segment;  ///< the whole message has this many bytes behind the DDP header, in one segment
   size_t body_bytes;  ///< where one_segment; Terminate's vary (0)
-  bool on_datagrams;  ///< allowed on UD queue pairs
+  bool on_streams;    ///< allowed on RC queue pairs
+  bool on_datagrams;  ///< allowed on UD and RD queue pairs
 };
 
 /// The facts of an opcode value as it stands on the wire; null for those not spoken here.

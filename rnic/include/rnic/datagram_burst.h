@@ -11,26 +11,31 @@
 
 namespace diwarp::rnic {
 
+class DatagramOrigin;
+class Pacer;
+
+/// What a datagram means to who added it.
+struct DatagramMark {
+  DatagramOrigin* origin = nullptr;
+  uint64_t value = 0;   ///< the origin's own, for example the offset behind the payload
+  bool last = false;    ///< the origin's own, for example the end of a message
+  void* object = nullptr;  ///< the origin's own
+};
+
 /// Room for one burst of outgoing datagrams: headers, trailers and the pieces that point to them and
 /// to the payload. The engine owns one and lends it to the queue pair that transmits.
 class DatagramBurst {
  public:
   static constexpr size_t kMaxDatagrams = 64;  // what one UDP_SEGMENT call can carry
   static constexpr size_t kMaxPieces = 1024;   // UIO_MAXIOV
-  static constexpr size_t kHeaderBytes = 48;
+  static constexpr size_t kHeaderBytes = 160;  // the longest: an Error, or an acknowledgement
   static constexpr size_t kTrailerBytes = 4;
-
-  /// What a sent datagram means for the message it belongs to.
-  struct Mark {
-    uint64_t end = 0;   ///< offset in the message behind this datagram's payload
-    bool last = false;  ///< the message is done
-  };
 
   void clear() { datagrams_ = pieces_ = 0; }
   bool full() const { return datagrams_ == kMaxDatagrams; }
   size_t size() const { return datagrams_; }
   std::span<const llp::OutgoingDatagram> datagrams() const { return {outgoing_.data(), datagrams_}; }
-  const Mark& mark(size_t index) const { return marks_[index]; }
+  const DatagramMark& mark(size_t index) const { return marks_[index]; }
 
   /// Room for the next datagram's header and trailer.
   Bytes header() { return headers_[datagrams_]; }
@@ -43,7 +48,7 @@ class DatagramBurst {
   }
 
   /// Adds the datagram whose parts have been put into the rooms above.
-  void add(const Address& to, size_t header_bytes, size_t payload_pieces, Mark mark) {
+  void add(const Address& to, size_t header_bytes, size_t payload_pieces, const DatagramMark& mark) {
     const size_t count = payload_pieces + 2;
     gathered_[pieces_] = Bytes(headers_[datagrams_]).first(header_bytes);
     gathered_[pieces_ + count - 1] = trailers_[datagrams_];
@@ -60,7 +65,32 @@ class DatagramBurst {
   std::array<std::array<std::byte, kTrailerBytes>, kMaxDatagrams> trailers_;
   std::array<ConstBytes, kMaxPieces> gathered_;
   std::array<llp::OutgoingDatagram, kMaxDatagrams> outgoing_;
-  std::array<Mark, kMaxDatagrams> marks_;
+  std::array<DatagramMark, kMaxDatagrams> marks_;
+};
+
+/// What an origin of datagrams sees of a burst that is being filled.
+class DatagramRoom {
+ public:
+  DatagramRoom(DatagramBurst& burst, llp::DatagramLink& link, Pacer& pacer, uint32_t segment)
+      : burst_(burst), link_(link), pacer_(pacer), segment_(segment) {}
+
+  /// Whether another datagram may be added: the burst has a place, and the pacer lets it.
+  bool open() const;
+  /// The largest datagram to send to `to`: what the path, and the application's choice, allow.
+  size_t max_datagram(const Address& to);
+  size_t size() const { return burst_.size(); }
+
+  Bytes header() { return burst_.header(); }
+  std::span<ConstBytes> payload_pieces() { return burst_.payload_pieces(); }
+  /// Adds the datagram with `header_bytes` in header() (prefix included) and so many
+  /// payload_pieces(), and puts its CRC behind.
+  void add(const Address& to, size_t header_bytes, size_t payload_pieces, const DatagramMark& mark);
+
+ private:
+  DatagramBurst& burst_;
+  llp::DatagramLink& link_;
+  Pacer& pacer_;
+  const uint32_t segment_;
 };
 
 }  // namespace diwarp::rnic

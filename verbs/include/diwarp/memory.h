@@ -41,6 +41,14 @@ class DIWARP_EXPORT MemoryRegion {
   MemoryRegion(const ProtectionDomain& pd, void* address, size_t length,
                Access access = Access::local_write, std::optional<uint64_t> base = std::nullopt);
 
+  /// Registers `memory` under an STag that the application chose, its tagged offsets starting at
+  /// `base`: what the members of a group agree on, so that one Write-Record to the group lands in the
+  /// memory of each. Who learns or guesses a chosen STag can use the region as `access` allows (other
+  /// STags are random): see docs/datagrams.md. Throws Error(invalid_argument) if the STag's upper 24
+  /// bits are zero, or those of an STag in use.
+  static MemoryRegion with_stag(const ProtectionDomain& pd, std::span<std::byte> memory, STag stag,
+                                uint64_t base, Access access);
+
   STag lkey() const;
   /// The same; what peers name it by.
   STag rkey() const;
@@ -55,6 +63,7 @@ class DIWARP_EXPORT MemoryRegion {
   Sge sge() const;
 
  private:
+  explicit MemoryRegion(std::shared_ptr<rnic::MemoryRegion> impl);
   detail::Handle<rnic::MemoryRegion> impl_;
 };
 

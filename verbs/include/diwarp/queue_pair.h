@@ -4,8 +4,10 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -21,7 +23,55 @@ namespace rnic {
 class QueuePair;
 }
 
-/// A queue pair. Creation leaves a UD queue pair in rts, ready for use, and an RC queue pair in
+/// A list of SGEs, written in place or named; lives as long as what it was made from, which is to the
+/// end of a call's statement where it is written in place.
+class SgeList {
+ public:
+  SgeList() = default;
+  SgeList(std::initializer_list<Sge> list) : sges_(list.begin(), list.size()) {}  // NOLINT
+  SgeList(std::span<const Sge> list) : sges_(list) {}                             // NOLINT
+  SgeList(const std::vector<Sge>& list) : sges_(list) {}                          // NOLINT
+  std::span<const Sge> sges() const { return sges_; }
+
+ private:
+  std::span<const Sge> sges_;
+};
+
+/// A Write-Record to post.
+struct WriteRecordWorkRequest {
+  uint64_t wr_id = 0;
+  SgeList local = {};
+  Address destination = {};  ///< of the peer's queue pair, or of a group; an AddressHandle fits
+  RemoteMemory remote = {};
+  SendFlags flags = SendFlags::signaled;
+  std::optional<uint64_t> immediate = {};
+};
+
+/// A Read over datagrams to post.
+struct ReadWorkRequest {
+  uint64_t wr_id = 0;
+  SgeList local = {};  ///< where the bytes go
+  Address destination = {};
+  RemoteMemory remote = {};
+  SendFlags flags = SendFlags::signaled;
+  ReadLimits limits = {};
+};
+
+/// A destination that was judged once: an address and port that queue pairs of a protection domain
+/// can reach. Stands for its Address in requests.
+class DIWARP_EXPORT AddressHandle {
+ public:
+  /// Throws Error(invalid_destination) if the port is 0, the address is none that can be sent to, or
+  /// of a family that the device does not have.
+  AddressHandle(const ProtectionDomain& pd, const Address& destination);
+  const Address& address() const { return address_; }
+  operator const Address&() const { return address_; }  // NOLINT: meant to convert
+
+ private:
+  Address address_;
+};
+
+/// A queue pair. Creation leaves a UD or RD queue pair in rts, ready for use, and an RC queue pair in
 /// init, ready for receives and a connection. Everything may be called from any thread.
 class DIWARP_EXPORT QueuePair {
  public:
@@ -35,6 +85,14 @@ class DIWARP_EXPORT QueuePair {
   /// unsupported_operation (UD: all but Sends), invalid_destination (UD: no port, or the other
   /// address family), device_gone (a forked child).
   std::error_code post_send(const SendWorkRequest& request) noexcept;
+
+  /// UD, RD: posts a Write-Record (datagram-iWARP, section IV.B.3): writes into the peer's memory and
+  /// has the peer told, with a map of the bytes that are valid there. The same as post_send() with
+  /// WrOpcode::write_record.
+  std::error_code post_write_record(const WriteRecordWorkRequest& request) noexcept;
+
+  /// UD, RD: posts a Read of the peer's memory. The same as post_send() with WrOpcode::rdma_read.
+  std::error_code post_read(const ReadWorkRequest& request) noexcept;
 
   /// Posts a receive. Errors: queue_full, invalid_state (reset, closing, error), too_many_sges,
   /// message_too_large, unsupported_operation (it has a shared receive queue), device_gone.
@@ -78,7 +136,27 @@ class DIWARP_EXPORT QueuePair {
   /// UD: where peers send to. RC: the local end of the connection.
   Address address() const;
   QueuePairAttributes query() const;
-  /// UD: changes the pacing of what is sent from now on, in bytes a second; 0: no limit.
+  /// UD, RD: from now on also takes what is sent to a group: a multicast address, or the limited or
+  /// a subnet's broadcast address, on the queue pair's port. The address's own port does not matter.
+  /// `interface` is a name; empty: that of the device's address, or the system's choice. Throws Error
+  /// (invalid_argument; the system's own).
+  void join(const Address& group, std::string_view interface = {});
+  /// Ends that. Throws Error(invalid_argument) if it was not joined.
+  void leave(const Address& group, std::string_view interface = {});
+
+  /// UD, RD: whom to listen to from now on; empty: everyone.
+  void set_sources(std::span<const SourceFilter> sources);
+
+  /// UD, RD: the oldest entry of the error queue, which it leaves; nothing if there is none.
+  std::optional<DatagramError> poll_error();
+
+  /// UD, RD: the Write-Records that are open now, each with what is valid by now.
+  std::vector<OpenRecord> open_records() const;
+
+  /// RD: the peers that it knows now.
+  std::vector<ReliablePeer> peers() const;
+
+  /// UD, RD: changes the pacing of what is sent from now on, in bytes a second; 0: no limit.
   void set_max_rate(uint64_t bytes_per_second);
 
   const std::shared_ptr<rnic::QueuePair>& impl() const { return impl_.shared(); }

@@ -15,3 +15,4 @@
 #include "diwarp/queue_pair.h"        // IWYU pragma: export
 #include "diwarp/shared_receive_queue.h"  // IWYU pragma: export
 #include "diwarp/types.h"             // IWYU pragma: export
+#include "diwarp/validity_map.h"  // IWYU pragma: export

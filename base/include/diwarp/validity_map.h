@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+#include "diwarp/export.h"
+
+namespace diwarp {
+
+namespace detail {
+class ValidityNode;
+}
+
+/// Which bytes of a message over datagrams are valid: ordered, disjoint ranges that never touch, of
+/// offsets from the message's beginning (datagram-iWARP, section IV.B.4). A value: copies share what
+/// they name, and are made without allocation. A map of one range or none holds no memory; others
+/// hold a place of their queue pair's bounded pool until the last copy is gone, so release maps
+/// (destroy or overwrite them) when they have been looked at. May be used after its queue pair is
+/// gone, and read by any number of threads.
+class DIWARP_EXPORT ValidityMap {
+ public:
+  /// Bytes [offset, offset + length).
+  struct Range {
+    uint64_t offset = 0;
+    uint64_t length = 0;
+    friend bool operator==(const Range&, const Range&) = default;
+  };
+
+  class RangeView;
+  class GapView;
+
+  /// Of a message of no bytes.
+  ValidityMap() = default;
+  /// Of a message of `length` bytes of which the one range is valid (none if its length is 0).
+  ValidityMap(uint64_t length, Range valid) : length_(length), only_(valid) {}
+  ValidityMap(const ValidityMap& other) noexcept;
+  ValidityMap(ValidityMap&& other) noexcept
+      : length_(other.length_), only_(other.only_), node_(std::exchange(other.node_, nullptr)) {}
+  ValidityMap& operator=(const ValidityMap& other) noexcept;
+  ValidityMap& operator=(ValidityMap&& other) noexcept {
+    std::swap(length_, other.length_);
+    std::swap(only_, other.only_);
+    std::swap(node_, other.node_);
+    return *this;
+  }
+  ~ValidityMap() {
+    if (node_ != nullptr) release();
+  }
+
+  /// Bytes of the whole message, and how many of them are valid.
+  uint64_t length() const { return length_; }
+  uint64_t valid_bytes() const;
+  uint64_t missing_bytes() const { return length_ - valid_bytes(); }
+  bool complete() const { return valid_bytes() == length_; }
+
+  /// Whether all of [offset, offset + length) is valid; true for no bytes inside the message.
+  bool covers(uint64_t offset, uint64_t length) const;
+  /// The first part that is missing; length 0 (at the message's end) if nothing is.
+  Range first_gap() const;
+
+  /// The valid ranges in order; for use in a loop while the map lives.
+  RangeView ranges() const;
+  /// What is missing, in order; for use in a loop while the map lives.
+  GapView gaps() const;
+  size_t range_count() const;
+
+  /// For the library: takes over a reference to `node`.
+  ValidityMap(uint64_t length, detail::ValidityNode* node) : length_(length), node_(node) {}
+
+ private:
+  /// The range at `index`, which must be below range_count().
+  Range range(size_t index) const;
+  void release() noexcept;
+
+  uint64_t length_ = 0;
+  Range only_;                            // while node_ is null; no range if its length is 0
+  detail::ValidityNode* node_ = nullptr;  // reference-counted, immutable
+};
+
+/// A sequence of ranges to iterate over.
+class DIWARP_EXPORT ValidityMap::RangeView {
+ public:
+  class Iterator {
+   public:
+    using value_type = Range;
+    using difference_type = ptrdiff_t;
+    Iterator() = default;
+    Iterator(const ValidityMap* map, size_t index) : map_(map), index_(index) {}
+    Range operator*() const { return map_->range(index_); }
+    Iterator& operator++() {
+      ++index_;
+      return *this;
+    }
+    Iterator operator++(int) { return {map_, index_++}; }
+    friend bool operator==(const Iterator&, const Iterator&) = default;
+
+   private:
+    const ValidityMap* map_ = nullptr;
+    size_t index_ = 0;
+  };
+
+  explicit RangeView(const ValidityMap& map) : map_(&map) {}
+  Iterator begin() const { return {map_, 0}; }
+  Iterator end() const { return {map_, map_->range_count()}; }
+  size_t size() const { return map_->range_count(); }
+  bool empty() const { return size() == 0; }
+
+ private:
+  const ValidityMap* map_;
+};
+
+/// A sequence of gaps to iterate over. Gap i lies before range i; the last one behind all ranges.
+class DIWARP_EXPORT ValidityMap::GapView {
+ public:
+  class Iterator {
+   public:
+    using value_type = Range;
+    using difference_type = ptrdiff_t;
+    Iterator() = default;
+    Iterator(const ValidityMap* map, size_t index);
+    Range operator*() const;
+    Iterator& operator++();
+    Iterator operator++(int) {
+      const Iterator before = *this;
+      ++*this;
+      return before;
+    }
+    friend bool operator==(const Iterator&, const Iterator&) = default;
+
+   private:
+    void skip_empty();
+    const ValidityMap* map_ = nullptr;
+    size_t index_ = 0;  // of the range behind the gap
+  };
+
+  explicit GapView(const ValidityMap& map) : map_(&map) {}
+  Iterator begin() const { return {map_, 0}; }
+  Iterator end() const { return {map_, map_->range_count() + 1}; }
+  bool empty() const { return begin() == end(); }
+
+ private:
+  const ValidityMap* map_;
+};
+
+inline ValidityMap::RangeView ValidityMap::ranges() const { return RangeView(*this); }
+inline ValidityMap::GapView ValidityMap::gaps() const { return GapView(*this); }
+
+}  // namespace diwarp
