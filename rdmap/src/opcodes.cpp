@@ -13,19 +13,20 @@ constexpr bool no = false;
 
 // clang-format off
 constexpr OpcodeFacts kFacts[] = {
-    // what, name, tagged, queue, solicited, invalidates, one segment, its bytes, on datagrams
-    {rdma_write,                "RDMA Write",                               yes, 0, no,  no,  no,  0,  no},
-    {read_request,              "RDMA Read Request",                        no,  1, no,  no,  yes, 28, no},
-    {read_response,             "RDMA Read Response",                       yes, 0, no,  no,  no,  0,  no},
-    {send,                      "Send",                                     no,  0, no,  no,  no,  0,  yes},
-    {send_invalidate,           "Send with Invalidate",                     no,  0, no,  yes, no,  0,  no},
-    {send_solicited,            "Send with Solicited Event",                no,  0, yes, no,  no,  0,  yes},
-    {send_solicited_invalidate, "Send with Solicited Event and Invalidate", no,  0, yes, yes, no,  0,  no},
-    {terminate,                 "Terminate",                                no,  2, no,  no,  yes, 0,  no},
-    {immediate,                 "Immediate Data",                           no,  0, no,  no,  yes, 8,  no},
-    {immediate_solicited,       "Immediate Data with Solicited Event",      no,  0, yes, no,  yes, 8,  no},
-    {atomic_request,            "Atomic Request",                           no,  1, no,  no,  yes, 52, no},
-    {atomic_response,           "Atomic Response",                          no,  3, no,  no,  yes, 12, no},
+    // what, name, tagged, queue, solicited, invalidates, one segment, its bytes, on streams, on datagrams
+    {rdma_write,                "RDMA Write",                               yes, 0, no,  no,  no,  0,  yes, no},
+    {read_request,              "RDMA Read Request",                        no,  1, no,  no,  yes, 28, yes, yes},
+    {read_response,             "RDMA Read Response",                       yes, 0, no,  no,  no,  0,  yes, yes},
+    {send,                      "Send",                                     no,  0, no,  no,  no,  0,  yes, yes},
+    {send_invalidate,           "Send with Invalidate",                     no,  0, no,  yes, no,  0,  yes, yes},
+    {send_solicited,            "Send with Solicited Event",                no,  0, yes, no,  no,  0,  yes, yes},
+    {send_solicited_invalidate, "Send with Solicited Event and Invalidate", no,  0, yes, yes, no,  0,  yes, yes},
+    {terminate,                 "Terminate",                                no,  2, no,  no,  yes, 0,  yes, no},
+    {immediate,                 "Immediate Data",                           no,  0, no,  no,  yes, 8,  yes, no},
+    {immediate_solicited,       "Immediate Data with Solicited Event",      no,  0, yes, no,  yes, 8,  yes, no},
+    {atomic_request,            "Atomic Request",                           no,  1, no,  no,  yes, 52, yes, no},
+    {atomic_response,           "Atomic Response",                          no,  3, no,  no,  yes, 12, yes, no},
+    {write_record,              "Write-Record",                             yes, 0, no,  no,  no,  0,  no,  yes},
 };
 // clang-format on
 

@@ -20,7 +20,9 @@ Fault judge_ddp(const ddp::Header& header) {
 Fault judge_rdmap(const ddp::Header& header) {
   if (version_of(header.ulp_control) != kVersion) return fault::kInvalidVersion;
   const OpcodeFacts* facts = find_opcode(opcode_of(header.ulp_control));
-  if (facts == nullptr || facts->tagged != header.tagged) return fault::kUnexpectedOpcode;
+  if (facts == nullptr || !facts->on_streams || facts->tagged != header.tagged) {
+    return fault::kUnexpectedOpcode;
+  }
   if (!header.tagged && facts->queue_number != header.queue_number) {
     return fault::kInvalidQueueNumber;
   }

@@ -78,11 +78,13 @@ struct DatagramSegment {
   STag stag = 0;
   uint64_t tagged_offset = 0;
   uint32_t message_length = 0;
+  bool record_solicited = false;  ///< Write-Records
   ReadRequest request = {};  ///< as RFC 5040 section 4.4 has it
   ConstBytes payload = {};
   ConstBytes headers = {};   ///< parsed: DDP header and all up to the payload, for Errors
 
-  bool solicited() const { return facts_of(opcode).solicited; }
+  /// Sends have opcodes for it; for a Write-Record the flag alone tells.
+  bool solicited() const { return record_solicited || facts_of(opcode).solicited; }
 };
 
 /// The flags that a segment's envelope has.
@@ -103,10 +105,11 @@ struct ParsedSegment {
 
 /// Judges the segment inside an envelope of class UD, or what follows the RD header, in this order:
 /// length for the headers, DDP version and reserved bits, RDMAP version, opcode, tagged bit, queue
-/// number, the flags against the opcode, then the opcode's own rules: Sends and Write-Records: MO +
-/// payload within the message (1 GiB), Write-Records: L exactly at the end, TO - MO and the message's
-/// end without wrap; Read Requests: one segment of exactly their bytes, MO 0 and L, size at most
-/// kMaxReadRequest; Read Responses: TO + payload without wrap.
+/// number, the flags against the opcode, then the opcode's own rules. Sends: MO + payload within the
+/// longest message (1 GiB). Write-Records: length for the extension, the message at most 1 GiB, MO +
+/// payload within it, L exactly at its end, TO - MO and the message's end without wrap. Read Requests:
+/// one segment of exactly their bytes, reserved bits, MO 0 and L, size at most kMaxReadRequest, the
+/// sink's end without wrap. Read Responses: TO + payload without wrap.
 ParsedSegment parse_segment(uint8_t flags, ConstBytes body);
 
 // --- Control messages (class control).
@@ -123,8 +126,13 @@ using Cookie = std::array<std::byte, 16>;
 /// The offending segment of an Error, as far as the message tells.
 struct ErrorReport {
   TerminateCode code;
-  ConstBytes headers = {};  ///< what DatagramSegment::headers was; may be empty
+  /// What DatagramSegment::headers was. When received: all of it, the DDP header alone, or nothing.
+  ConstBytes headers = {};
+  size_t segment_bytes = 0;  ///< of the segment, headers and payload; 0 without headers
 };
+
+/// The report of what is wrong with a parsed segment; it refers to the segment's headers.
+ErrorReport report_of(TerminateCode code, const DatagramSegment& segment);
 
 inline constexpr size_t kControlHeaderBytes = 4;  // type, 3 reserved
 /// Whole datagrams, prefix and CRC included.
@@ -140,8 +148,8 @@ struct ControlMessage {
 };
 
 /// Writes what lies between prefix and CRC; returns its bytes. `limit` bytes are the most that the
-/// whole datagram may have: an Error's headers are left out where they do not fit. Returns 0 where
-/// even that is too long.
+/// whole datagram may have: of an Error's headers, first what follows the DDP header is left out where
+/// it does not fit, then all. Returns 0 where even that is too long.
 size_t encode_control(const ControlMessage& message, size_t limit, Bytes out);
 
 struct ParsedControl {
@@ -152,6 +160,8 @@ struct ParsedControl {
 ParsedControl parse_control(ConstBytes body);
 
 /// What an Error's copy of the headers says of the segment; nothing where too few bytes are there.
+/// With the DDP header alone, a Read Request's `request` and a Write-Record's MSN, MO and message
+/// length are zero.
 std::optional<DatagramSegment> parse_error_headers(ConstBytes headers);
 
 }  // namespace diwarp::rdmap

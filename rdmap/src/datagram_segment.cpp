@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cassert>
+#include <limits>
+#include <optional>
+
+#include "base/byte_order.h"
+#include "rdmap/datagram.h"
+
+namespace diwarp::rdmap {
+namespace {
+
+// A Write-Record's extension.
+constexpr size_t kRecordMsnAt = 0;
+constexpr size_t kRecordOffsetAt = 4;
+constexpr size_t kRecordLengthAt = 8;
+static_assert(kRecordLengthAt + sizeof(uint32_t) == kRecordExtensionBytes);
+
+/// Whether bytes would go on beyond the last 64-bit offset.
+constexpr bool wraps(uint64_t begin, uint64_t length) {
+  return length != 0 && length - 1 > std::numeric_limits<uint64_t>::max() - begin;
+}
+
+/// Why a segment is dropped, or nothing.
+using Fault = std::optional<Counter>;
+
+bool is_send(const OpcodeFacts& facts) { return !facts.tagged && facts.queue_number == kSendQueue; }
+
+/// Whether messages of this opcode may come with immediate data.
+bool takes_immediate(const OpcodeFacts& facts) {
+  return is_send(facts) || facts.opcode == Opcode::write_record;
+}
+
+/// Bytes between the DDP header and the payload.
+size_t extension_bytes(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::write_record:
+      return kRecordExtensionBytes;
+    case Opcode::read_request:
+      return kReadRequestBytes;
+    default:
+      return 0;
+  }
+}
+
+Fault judge_header(const ddp::Header& header) {
+  if (header.version != ddp::kVersion) return Counter::drop_ddp_version;
+  if (header.reserved != 0 || reserved_of(header.ulp_control) != 0) return Counter::drop_reserved;
+  if (version_of(header.ulp_control) != kVersion) return Counter::drop_rdmap_version;
+  const OpcodeFacts* facts = find_opcode(opcode_of(header.ulp_control));
+  if (facts == nullptr || !facts->on_datagrams) return Counter::drop_opcode;
+  if (header.tagged != facts->tagged) return Counter::drop_opcode;
+  if (header.queue_number != facts->queue_number) return Counter::drop_queue_number;
+  return {};
+}
+
+Fault judge_flags(const OpcodeFacts& facts, uint8_t flags) {
+  if ((flags & kImmediateFlag) != 0 && !takes_immediate(facts)) return Counter::drop_flags;
+  if (facts.opcode == Opcode::write_record) return {};
+  const bool solicited = (flags & kSolicitedFlag) != 0;
+  return solicited == facts.solicited ? Fault{} : Counter::drop_flags;
+}
+
+/// The fields of a DDP header that has been judged.
+DatagramSegment to_segment(const ddp::Header& header) {
+  DatagramSegment segment;
+  segment.opcode = static_cast<Opcode>(opcode_of(header.ulp_control));
+  segment.last = header.last;
+  if (header.tagged) {
+    segment.stag = header.stag;
+    segment.tagged_offset = header.tagged_offset;
+    return segment;
+  }
+  const OpcodeFacts& facts = facts_of(segment.opcode);
+  (facts.invalidates ? segment.invalidate_stag : segment.q_key) = header.ulp_word;
+  segment.msn = header.msn;
+  segment.message_offset = header.message_offset;
+  return segment;
+}
+
+void read_extension(ConstBytes bytes, DatagramSegment& segment) {
+  if (segment.opcode == Opcode::read_request) segment.request = decode_read_request(bytes);
+  if (segment.opcode != Opcode::write_record) return;
+  segment.msn = load_be<uint32_t>(bytes.data() + kRecordMsnAt);
+  segment.message_offset = load_be<uint32_t>(bytes.data() + kRecordOffsetAt);
+  segment.message_length = load_be<uint32_t>(bytes.data() + kRecordLengthAt);
+}
+
+Fault judge_send(const DatagramSegment& segment) {
+  const uint64_t end = uint64_t{segment.message_offset} + segment.payload.size();
+  return end > kMaxMessage ? Counter::drop_oversized : Fault{};
+}
+
+/// Every segment describes the whole message, so each is judged against all of it.
+Fault judge_record(const DatagramSegment& segment) {
+  const uint64_t length = segment.message_length;
+  const uint64_t end = uint64_t{segment.message_offset} + segment.payload.size();
+  if (length > kMaxMessage || end > length) return Counter::drop_oversized;
+  if (segment.last != (end == length)) return Counter::drop_contradiction;
+  if (segment.tagged_offset < segment.message_offset) return Counter::drop_bounds;
+  const uint64_t base = segment.tagged_offset - segment.message_offset;
+  return wraps(base, length) ? Counter::drop_bounds : Fault{};
+}
+
+Fault judge_request(const DatagramSegment& segment) {
+  if (!segment.payload.empty() || segment.message_offset != 0) return Counter::drop_oversized;
+  if (segment.q_key != 0) return Counter::drop_reserved;  // the word is not used
+  if (!segment.last) return Counter::drop_contradiction;
+  const ReadRequest& request = segment.request;
+  if (request.length > kMaxReadRequest) return Counter::drop_oversized;
+  return wraps(request.sink_offset, request.length) ? Counter::drop_bounds : Fault{};
+}
+
+Fault judge_response(const DatagramSegment& segment) {
+  const bool beyond = wraps(segment.tagged_offset, segment.payload.size());
+  return beyond ? Counter::drop_bounds : Fault{};
+}
+
+Fault judge_message(const DatagramSegment& segment) {
+  switch (segment.opcode) {
+    case Opcode::write_record:
+      return judge_record(segment);
+    case Opcode::read_request:
+      return judge_request(segment);
+    case Opcode::read_response:
+      return judge_response(segment);
+    default:
+      return judge_send(segment);
+  }
+}
+
+ddp::Header to_header(const DatagramSegment& segment) {
+  const OpcodeFacts& facts = facts_of(segment.opcode);
+  return {.tagged = facts.tagged,
+          .last = segment.last,
+          .ulp_control = control_octet(segment.opcode),
+          .stag = segment.stag,
+          .tagged_offset = segment.tagged_offset,
+          .ulp_word = facts.invalidates ? segment.invalidate_stag : segment.q_key,
+          .queue_number = facts.queue_number,
+          .msn = segment.msn,
+          .message_offset = segment.message_offset};
+}
+
+size_t write_extension(const DatagramSegment& segment, Bytes out) {
+  if (segment.opcode == Opcode::read_request) return encode_body(segment.request, out);
+  if (segment.opcode != Opcode::write_record) return 0;
+  assert(out.size() >= kRecordExtensionBytes);
+  store_be(out.data() + kRecordMsnAt, segment.msn);
+  store_be(out.data() + kRecordOffsetAt, segment.message_offset);
+  store_be(out.data() + kRecordLengthAt, segment.message_length);
+  return kRecordExtensionBytes;
+}
+
+ParsedSegment dropped(Counter reason) { return {.valid = false, .drop_reason = reason}; }
+
+}  // namespace
+
+uint8_t flags_of(const DatagramSegment& segment) {
+  return static_cast<uint8_t>((segment.has_immediate ? kImmediateFlag : 0) |
+                              (segment.solicited() ? kSolicitedFlag : 0));
+}
+
+size_t segment_header_bytes(Opcode opcode, bool has_immediate) {
+  return (has_immediate ? kImmediateBytes : 0) + ddp::header_bytes(facts_of(opcode).tagged) +
+         extension_bytes(opcode);
+}
+
+size_t encode_segment_headers(const DatagramSegment& segment, Bytes out) {
+  assert(out.size() >= segment_header_bytes(segment.opcode, segment.has_immediate));
+  assert(!segment.has_immediate || takes_immediate(facts_of(segment.opcode)));
+  size_t at = segment.has_immediate ? encode_immediate(segment.immediate, out) : 0;
+  at += ddp::encode(to_header(segment), out.subspan(at));
+  return at + write_extension(segment, out.subspan(at));
+}
+
+ParsedSegment parse_segment(uint8_t flags, ConstBytes body) {
+  const bool has_immediate = (flags & kImmediateFlag) != 0;
+  const size_t start = has_immediate ? kImmediateBytes : 0;
+  if (body.size() < start) return dropped(Counter::drop_truncated);
+  const ConstBytes rest = body.subspan(start);
+  const std::optional<ddp::Header> header = ddp::decode(rest);
+  if (!header) return dropped(Counter::drop_truncated);
+  if (const Fault fault = judge_header(*header)) return dropped(*fault);
+
+  ParsedSegment result{.valid = true, .segment = to_segment(*header)};
+  DatagramSegment& segment = result.segment;
+  if (const Fault fault = judge_flags(facts_of(segment.opcode), flags)) return dropped(*fault);
+
+  const size_t header_end = segment_header_bytes(segment.opcode, false);
+  if (rest.size() < header_end) return dropped(Counter::drop_truncated);
+  segment.headers = rest.first(header_end);
+  segment.payload = rest.subspan(header_end);
+  read_extension(segment.headers.subspan(ddp::header_bytes(header->tagged)), segment);
+  segment.has_immediate = has_immediate;
+  if (has_immediate) segment.immediate = decode_immediate(body.first(kImmediateBytes));
+  segment.record_solicited =
+      segment.opcode == Opcode::write_record && (flags & kSolicitedFlag) != 0;
+  if (const Fault fault = judge_message(segment)) return dropped(*fault);
+  return result;
+}
+
+std::optional<DatagramSegment> parse_error_headers(ConstBytes headers) {
+  const std::optional<ddp::Header> header = ddp::decode(headers);
+  if (!header || judge_header(*header)) return std::nullopt;
+  DatagramSegment segment = to_segment(*header);
+  segment.headers = headers;
+  const size_t whole = segment_header_bytes(segment.opcode, false);
+  if (headers.size() >= whole) {
+    const size_t ddp_bytes = ddp::header_bytes(header->tagged);
+    read_extension(headers.subspan(ddp_bytes, whole - ddp_bytes), segment);
+  }
+  return segment;
+}
+
+}  // namespace diwarp::rdmap
