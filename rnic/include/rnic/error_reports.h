@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "base/clock.h"
+#include "base/counters.h"
+#include "base/ring.h"
+#include "diwarp/attributes.h"
+#include "rdmap/datagram.h"
+#include "rnic/judgement.h"
+#include "rnic/pacer.h"
+
+namespace diwarp::rnic {
+
+class ControlSender;
+
+/// What is told of faults over datagrams: to the application, by the error queue, and to the source of
+/// the offending datagram, by Error messages. Both are bounded, so that nobody can be drowned in
+/// them. With the baton.
+class ErrorReports {
+ public:
+  /// `entries`: of the error queue. `rate`: Errors sent in a second; a tenth of it may go at once.
+  ErrorReports(ControlSender& control, Counters& counters, uint32_t entries, uint32_t rate);
+
+  /// A fault was found in a segment that came from `from` in a datagram of `datagram_bytes`. `reply`:
+  /// its source is told (never of what came to a group). The Error is no longer than that datagram.
+  void found(const Address& from, const rdmap::DatagramSegment& segment, TerminateCode code,
+             size_t datagram_bytes, bool reply, Time now);
+  /// An Error came that concerns no work request under way.
+  void received(const Address& from, const rdmap::ErrorReport& report);
+
+  /// The oldest entry, which leaves the queue.
+  std::optional<DatagramError> poll();
+  void reset() { queue_.clear(); }
+
+ private:
+  void add(DatagramError error);
+  bool reply(const Address& to, const rdmap::DatagramSegment& segment, TerminateCode code,
+             size_t limit, Time now);
+
+  ControlSender& control_;
+  Counters& counters_;
+  Ring<DatagramError> queue_;  // a newer error finds no room when it is full
+  const uint32_t rate_;
+  Pacer pacer_;                // counts messages, not bytes
+};
+
+}  // namespace diwarp::rnic

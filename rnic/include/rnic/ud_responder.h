@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "base/clock.h"
+#include "base/counters.h"
+#include "base/intrusive_list.h"
+#include "base/pool.h"
+#include "ddp/stag_table.h"
+#include "diwarp/attributes.h"
+#include "rdmap/datagram.h"
+#include "rnic/datagram_origin.h"
+#include "rnic/judgement.h"
+
+namespace diwarp::rnic {
+
+class AddressValidation;
+class ControlSender;
+class ErrorReports;
+class QueuePair;
+struct ResponseLane;
+struct Source;
+
+struct ResponseTurnTag;
+struct ResponseTag;
+
+/// A Read Request that waits for its response, or is being answered.
+struct Response : ListNode<ResponseTag> {
+  ResponseLane* lane = nullptr;
+  uint32_t msn = 0;
+  rdmap::ReadRequest request;
+  size_t datagram_bytes = 0;  ///< of the request
+  uint32_t offset = 0;        ///< how much was sent
+};
+
+/// The responses to one source, in the order of its requests.
+struct ResponseLane : ListNode<ResponseTurnTag> {
+  Source* source = nullptr;
+  IntrusiveList<Response, ResponseTag> responses;
+};
+
+/// Answers others' Reads over datagrams. Who was not validated is challenged instead, unless the
+/// response is no longer than the request. Sources are served in turn, within their bounds. With the
+/// baton.
+class UdResponder final : public DatagramOrigin {
+ public:
+  /// `wake` is called when there is something to send.
+  UdResponder(QueuePair& queue_pair, const AddressValidation& validation, ControlSender& control,
+              ErrorReports& errors, Counters& counters, const ReadOptions& options,
+              std::function<void()> wake);
+  ~UdResponder() override;
+
+  void start(uint32_t incarnation) { incarnation_ = incarnation; }
+
+  /// Takes a Read Request that came in a datagram of `datagram_bytes`, not by way of a group.
+  Judgement handle(const rdmap::DatagramSegment& segment, Source& source, size_t datagram_bytes,
+                   Time now);
+  /// Takes an Echo: a good one validates the source.
+  Judgement handle_echo(const rdmap::Cookie& cookie, Source& source, Time now);
+
+  bool waiting() const { return !turns_.empty(); }
+  /// Forgets all requests. Before the sources go.
+  void reset();
+
+  void fill(DatagramRoom& room, Time now) override;
+  void sent(const DatagramMark& mark) override;
+  void refused(const DatagramMark& mark, int error) override;
+
+ private:
+  ddp::RegionFault judge(const rdmap::ReadRequest& request) const;
+  void challenge(const Source& source, size_t datagram_bytes, Time now);
+  bool add(const rdmap::DatagramSegment& segment, Source& source, size_t datagram_bytes);
+  ResponseLane& lane_of(Source& source);
+  void drop_unreadable(Time now);
+  void fill_lane(ResponseLane& lane, size_t most, DatagramRoom& room);
+  size_t fill_response(Response& response, size_t most, DatagramRoom& room);
+  void finish(Response& response);
+
+  QueuePair& queue_pair_;
+  const AddressValidation& validation_;
+  ControlSender& control_;
+  ErrorReports& errors_;
+  Counters& counters_;
+  const uint32_t max_responses_;
+  const uint32_t max_per_source_;
+  const std::function<void()> wake_;
+  uint32_t incarnation_ = 0;
+
+  // Made with the first request: most queue pairs never have one.
+  std::unique_ptr<Pool<Response>> responses_;
+  std::unique_ptr<Pool<ResponseLane>> lanes_;
+  IntrusiveList<ResponseLane, ResponseTurnTag> turns_;  // those with responses
+  size_t lane_count_ = 0;                               // of these
+};
+
+}  // namespace diwarp::rnic
