@@ -18,13 +18,21 @@ void gather(std::span<const ConstBytes> pieces, std::byte* target) {
   for (ConstBytes piece : pieces) target = std::copy(piece.begin(), piece.end(), target);
 }
 
+bool is_group(const Address& address) {
+  const bool subnet_broadcast =
+      address.family() == AddressFamily::ipv4 && address.bytes().back() == 255;
+  return address.is_multicast() || subnet_broadcast;
+}
+
 }  // namespace
 
 /// The queue of one address: filled by any thread, emptied by the one that owns the link.
 class MemoryNetwork::Endpoint {
  public:
-  explicit Endpoint(const MemoryOptions& options)
+  /// `group`: of a group, which what comes is marked with.
+  Endpoint(const MemoryOptions& options, bool group)
       : max_datagram_(options.max_datagram),
+        group_(group),
         // Left as it comes: pages that no datagram reaches are never touched.
         memory_(std::make_unique_for_overwrite<std::byte[]>(options.max_datagram *
                                                             options.queue_datagrams)),
@@ -55,7 +63,7 @@ class MemoryNetwork::Endpoint {
         rest = batch.slot(slot++);
       }
       std::copy_n(bytes_at(head_), size, rest.data());
-      batch.add(queue_[head_].from, rest.first(size));
+      batch.add(queue_[head_].from, rest.first(size), group_);
       rest = rest.subspan(size);
       head_ = (head_ + 1) % queue_.size();
       --count_;
@@ -87,6 +95,7 @@ class MemoryNetwork::Endpoint {
   }
 
   const size_t max_datagram_;
+  const bool group_;
   ReadySignal ready_;
   mutable std::mutex mutex_;  // guards all below
   std::unique_ptr<std::byte[]> memory_;
@@ -99,8 +108,11 @@ class MemoryNetwork::Endpoint {
 class MemoryNetwork::Link final : public DatagramLink {
  public:
   Link(std::shared_ptr<MemoryNetwork> network, const Address& address,
-       std::shared_ptr<Endpoint> endpoint)
-      : network_(std::move(network)), address_(address), endpoint_(std::move(endpoint)) {}
+       std::shared_ptr<Endpoint> endpoint, bool loopback)
+      : network_(std::move(network)),
+        address_(address),
+        endpoint_(std::move(endpoint)),
+        loopback_(loopback) {}
 
   ~Link() override {
     network_->close(address_);
@@ -114,7 +126,7 @@ class MemoryNetwork::Link final : public DatagramLink {
       if (datagram.size() > network_->options().max_datagram) {
         return {result.sent, SendStatus::refused, EMSGSIZE};
       }
-      if (const auto endpoint = network_->find(datagram.to)) endpoint->deliver(address_, datagram);
+      network_->send(address_, loopback_, datagram);
       ++result.sent;
     }
     return result;
@@ -127,6 +139,8 @@ class MemoryNetwork::Link final : public DatagramLink {
 
   size_t max_datagram(const Address& /*to*/) override { return network_->options().max_datagram; }
   Address local_address() const override { return address_; }
+  std::unique_ptr<DatagramLink> open_group(const Address& group,
+                                           std::string_view /*interface*/) override;
   void on_ready(std::function<void()> callback) override {
     endpoint_->on_ready(std::move(callback));
   }
@@ -136,21 +150,69 @@ class MemoryNetwork::Link final : public DatagramLink {
   const std::shared_ptr<MemoryNetwork> network_;
   const Address address_;
   const std::shared_ptr<Endpoint> endpoint_;
+  const bool loopback_;
 };
+
+/// Receives what is sent to a group.
+class MemoryNetwork::GroupLink final : public DatagramLink {
+ public:
+  GroupLink(std::shared_ptr<MemoryNetwork> network, const Address& group, const Address& host)
+      : network_(std::move(network)),
+        group_(group),
+        endpoint_(std::make_shared<Endpoint>(network_->options(), true)) {
+    network_->join(group_, {host, endpoint_});
+  }
+
+  ~GroupLink() override {
+    network_->leave(group_, endpoint_.get());
+    // A sender may still hold the endpoint.
+    endpoint_->on_ready({});
+  }
+
+  SendResult send(std::span<const OutgoingDatagram>) override {
+    return {0, SendStatus::refused, EOPNOTSUPP};
+  }
+  size_t receive(ReceiveBatch& batch) override {
+    batch.clear();
+    return endpoint_->take(batch);
+  }
+  size_t max_datagram(const Address& /*to*/) override { return network_->options().max_datagram; }
+  Address local_address() const override { return group_; }
+  void on_ready(std::function<void()> callback) override {
+    endpoint_->on_ready(std::move(callback));
+  }
+  uint64_t overflowed() const override { return endpoint_->overflowed(); }
+
+ private:
+  const std::shared_ptr<MemoryNetwork> network_;
+  const Address group_;
+  const std::shared_ptr<Endpoint> endpoint_;
+};
+
+std::unique_ptr<DatagramLink> MemoryNetwork::Link::open_group(const Address& group,
+                                                              std::string_view /*interface*/) {
+  if (!is_group(group)) {
+    throw Error(Errc::invalid_argument, "Memory address " + group.host() + " is no group");
+  }
+  return std::make_unique<GroupLink>(network_, group.with_port(address_.port()),
+                                     address_.with_port(0));
+}
 
 std::shared_ptr<MemoryNetwork> MemoryNetwork::create(const MemoryOptions& options) {
   return std::shared_ptr<MemoryNetwork>(new MemoryNetwork(options));
 }
 
-std::unique_ptr<DatagramLink> MemoryNetwork::open(const Address& address) {
-  auto endpoint = std::make_shared<Endpoint>(options_);
+std::unique_ptr<DatagramLink> MemoryNetwork::open(const Address& address,
+                                                  bool multicast_loopback) {
+  auto endpoint = std::make_shared<Endpoint>(options_, false);
   const std::lock_guard lock(mutex_);
   const Address chosen = address.port() == 0 ? choose_port(address) : address;
   if (!endpoints_.emplace(chosen, endpoint).second) {
     throw Error(Errc::address_in_use,
                 "Memory address " + chosen.to_string() + " cannot be opened, it is open already");
   }
-  return std::make_unique<Link>(shared_from_this(), chosen, std::move(endpoint));
+  return std::make_unique<Link>(shared_from_this(), chosen, std::move(endpoint),
+                                multicast_loopback);
 }
 
 Address MemoryNetwork::choose_port(const Address& address) const {
@@ -170,6 +232,34 @@ std::shared_ptr<MemoryNetwork::Endpoint> MemoryNetwork::find(const Address& addr
 void MemoryNetwork::close(const Address& address) {
   const std::lock_guard lock(mutex_);
   endpoints_.erase(address);
+}
+
+void MemoryNetwork::join(const Address& group, const Member& member) {
+  const std::lock_guard lock(mutex_);
+  groups_[group].push_back(member);
+}
+
+void MemoryNetwork::leave(const Address& group, const Endpoint* endpoint) {
+  const std::lock_guard lock(mutex_);
+  const auto found = groups_.find(group);
+  std::erase_if(found->second, [&](const Member& m) { return m.endpoint.get() == endpoint; });
+  if (found->second.empty()) groups_.erase(found);
+}
+
+void MemoryNetwork::send(const Address& from, bool loopback,
+                         const OutgoingDatagram& datagram) const {
+  if (!is_group(datagram.to)) {
+    if (const auto endpoint = find(datagram.to)) endpoint->deliver(from, datagram);
+    return;
+  }
+  // The callbacks that this fires call into no endpoint, so the lock may be held.
+  const std::lock_guard lock(mutex_);
+  const auto found = groups_.find(datagram.to);
+  if (found == groups_.end()) return;
+  const bool everyone = loopback || !datagram.to.is_multicast();
+  for (const Member& member : found->second) {
+    if (everyone || member.host != from.with_port(0)) member.endpoint->deliver(from, datagram);
+  }
 }
 
 }  // namespace diwarp::llp

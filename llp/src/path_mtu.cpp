@@ -36,7 +36,7 @@ struct Family {
 constexpr Family kIpv4 = {AF_INET, IPPROTO_IP, IP_MTU, 20 + kUdpHeader, 576, kMaxDatagram};
 constexpr Family kIpv6 = {AF_INET6, IPPROTO_IPV6,
                           IPV6_MTU, kIpv6Header + kUdpHeader,
-                          1280,     65535 - kIpv6Header - kUdpHeader};
+                          1280,     kMaxDatagramIpv6};
 
 /// The coarse clock is a few times cheaper than the steady one, and milliseconds do here.
 int64_t now() {
@@ -46,10 +46,12 @@ int64_t now() {
 }
 
 /// The kernel's path MTU, or -1.
-int ask_kernel(const Family& family, const Address& source, const Address& host) {
+int ask_kernel(const Family& family, const Address& source, uint32_t interface,
+               const Address& host) {
   const UniqueFd fd(::socket(family.domain, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!fd) return -1;
   set_socket_option(fd.get(), SOL_SOCKET, SO_BROADCAST, 1);
+  if (interface != 0) set_multicast_interface(fd.get(), host.family(), interface);
   sockaddr_storage name;
   if (source.family() == host.family() && !source.is_any()) {
     const socklen_t length = source.with_port(0).to_sockaddr(name);
@@ -102,7 +104,7 @@ void PathMtu::forget(const Address& to) {
 void PathMtu::measure(const Address& to, Entry& entry) const {
   const Address target = unmapped(to);
   const Family& family = target.family() == AddressFamily::ipv4 ? kIpv4 : kIpv6;
-  const int mtu = ask_kernel(family, source_, target);
+  const int mtu = ask_kernel(family, source_, interface_, target);
   const int payload = std::clamp(std::max(mtu, family.safe) - family.headers, 0, family.largest);
   entry.payload = static_cast<size_t>(payload);
   entry.expires = now() + (mtu > 0 ? kKeep : kKeepUnreachable);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "diwarp/error.h"
 #include "llp/datagram.h"
 
 namespace diwarp::llp {
@@ -10,10 +11,15 @@ ReceiveBatch::ReceiveBatch(size_t slots, size_t slot_bytes, size_t max_datagrams
       memory_(std::make_unique_for_overwrite<std::byte[]>(slots * slot_bytes)),
       datagrams_(max_datagrams) {}
 
-bool ReceiveBatch::add(const Address& from, ConstBytes bytes) {
+bool ReceiveBatch::add(const Address& from, ConstBytes bytes, bool group) {
   if (count_ == datagrams_.size()) return false;
-  datagrams_[count_++] = {from, bytes};
+  datagrams_[count_++] = {from, bytes, group};
   return true;
+}
+
+std::unique_ptr<DatagramLink> DatagramLink::open_group(const Address& group, std::string_view) {
+  throw Error(Errc::unsupported_operation,
+              "Group " + group.to_string() + " cannot be joined on a link of this kind");
 }
 
 }  // namespace diwarp::llp

@@ -72,4 +72,14 @@ bool set_socket_option(int fd, int level, int name, int value) {
   return ::setsockopt(fd, level, name, &value, sizeof value) == 0;
 }
 
+bool set_multicast_interface(int fd, AddressFamily family, uint32_t interface) {
+  const int index = static_cast<int>(interface);
+  if (family == AddressFamily::ipv6) {
+    return set_socket_option(fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, index);
+  }
+  ip_mreqn request{};
+  request.imr_ifindex = index;
+  return ::setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, &request, sizeof request) == 0;
+}
+
 }  // namespace diwarp::llp

@@ -4,6 +4,8 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <cstdint>
+
 #include "diwarp/address.h"
 
 namespace diwarp::llp {
@@ -25,5 +27,8 @@ Address peer_address_of(int fd);
 /// A socket option of type int; -1 when it cannot be read (errno tells).
 int socket_option(int fd, int level, int name);
 bool set_socket_option(int fd, int level, int name, int value);
+
+/// Where multicasts of this family leave, by its index.
+bool set_multicast_interface(int fd, AddressFamily family, uint32_t interface);
 
 }  // namespace diwarp::llp

@@ -13,7 +13,9 @@
 #include <string>
 
 #include "diwarp/error.h"
+#include "interfaces.h"
 #include "socket_address.h"
+#include "udp_socket.h"
 
 namespace diwarp::llp {
 namespace {
@@ -35,19 +37,6 @@ sa_family_t domain_of(const Address& address) {
     throw Error(code, where + " cannot be bound: choose a port above 1023, or run with privilege");
   }
   throw Error(code, where + " cannot be bound");
-}
-
-UniqueFd open_socket(const Address& local) {
-  const int type = SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
-  UniqueFd fd(::socket(domain_of(local), type, IPPROTO_UDP));
-  if (!fd) {
-    throw Error({errno, std::generic_category()},
-                "No socket could be made for UDP address " + local.to_string());
-  }
-  if (local.family() == AddressFamily::ipv6) {
-    set_socket_option(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, local.is_any() ? 0 : 1);
-  }
-  return fd;
 }
 
 /// Why the descriptor cannot serve as a link; nullptr when it can.
@@ -80,13 +69,30 @@ uint32_t drops_so_far(int fd) {
 
 }  // namespace
 
-std::unique_ptr<UdpLink> UdpLink::open(const Address& local, const UdpOptions& options) {
-  UniqueFd fd = open_socket(local);
+UniqueFd open_udp_socket(const Address& local) {
+  const int type = SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
+  UniqueFd fd(::socket(domain_of(local), type, IPPROTO_UDP));
+  if (!fd) {
+    throw Error({errno, std::generic_category()},
+                "No socket could be made for UDP address " + local.to_string());
+  }
+  if (local.family() == AddressFamily::ipv6) {
+    set_socket_option(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, local.is_any() ? 0 : 1);
+  }
+  return fd;
+}
+
+void bind_udp_socket(int fd, const Address& local) {
   sockaddr_storage name;
   const socklen_t length = local.to_sockaddr(name);
-  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&name), length) != 0) {
+  if (::bind(fd, reinterpret_cast<const sockaddr*>(&name), length) != 0) {
     throw_bind_error(local, errno);
   }
+}
+
+std::unique_ptr<UdpLink> UdpLink::open(const Address& local, const UdpOptions& options) {
+  UniqueFd fd = open_udp_socket(local);
+  bind_udp_socket(fd.get(), local);
   return std::unique_ptr<UdpLink>(new UdpLink(std::move(fd), options));
 }
 
@@ -95,28 +101,35 @@ std::unique_ptr<UdpLink> UdpLink::adopt(int bound_descriptor, const UdpOptions& 
     throw Error(Errc::invalid_argument, "Descriptor " + std::to_string(bound_descriptor) + " " +
                                             reason + ": give a bound UDP socket");
   }
+  // Asked before the descriptor is taken over, as it throws.
+  if (!options.multicast_interface.empty()) interface_named(options.multicast_interface);
   return std::unique_ptr<UdpLink>(new UdpLink(UniqueFd(bound_descriptor), options));
 }
 
-UdpLink::UdpLink(UniqueFd fd, const UdpOptions& options)
+UdpLink::UdpLink(UniqueFd fd, const UdpOptions& options, bool group)
     : fd_(std::move(fd)),
+      options_(options),
+      group_(group),
       local_(local_address_of(fd_.get())),
       family_(static_cast<sa_family_t>(socket_option(fd_.get(), SOL_SOCKET, SO_DOMAIN))),
+      interface_(options.multicast_interface.empty() ? interface_of(local_)
+                                                     : interface_named(options.multicast_interface)),
       drops_seen_(drops_so_far(fd_.get())),
-      path_mtu_(local_) {
-  configure(options);
-  configure_offload(options);
+      path_mtu_(local_, interface_) {
+  configure();
+  configure_groups();
+  configure_offload();
 }
 
 // None of these is worth failing for: what the kernel does not have, it does not have.
-void UdpLink::configure(const UdpOptions& options) {
+void UdpLink::configure() {
   const int fd = fd_.get();
+  const UdpOptions& options = options_;
   ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
   ::fcntl(fd, F_SETFD, FD_CLOEXEC);
   set_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, options.receive_buffer);
   set_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, options.send_buffer);
   set_socket_option(fd, SOL_SOCKET, SO_RXQ_OVFL, 1);
-  if (options.broadcast) set_socket_option(fd, SOL_SOCKET, SO_BROADCAST, 1);
   set_socket_option(fd, IPPROTO_IP, IP_MTU_DISCOVER,
                     options.fragment ? IP_PMTUDISC_WANT : IP_PMTUDISC_DO);
   if (family_ == AF_INET6) {
@@ -125,10 +138,15 @@ void UdpLink::configure(const UdpOptions& options) {
   }
 }
 
-void UdpLink::configure_offload(const UdpOptions& options) {
+void UdpLink::configure_offload() {
   // A segment size of 0 changes nothing: the call only asks whether the kernel knows the option.
-  gso_ = options.offload && set_socket_option(fd_.get(), IPPROTO_UDP, UDP_SEGMENT, 0);
-  gro_ = options.offload && set_socket_option(fd_.get(), IPPROTO_UDP, UDP_GRO, 1);
+  gso_ = options_.offload && set_socket_option(fd_.get(), IPPROTO_UDP, UDP_SEGMENT, 0);
+  gro_ = options_.offload && set_socket_option(fd_.get(), IPPROTO_UDP, UDP_GRO, 1);
+}
+
+size_t UdpLink::max_datagram(const Address& to) {
+  if (!options_.fragment) return path_mtu_.max_datagram(to);
+  return unmapped(to).family() == AddressFamily::ipv4 ? kMaxDatagram : kMaxDatagramIpv6;
 }
 
 }  // namespace diwarp::llp

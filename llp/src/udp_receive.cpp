@@ -43,7 +43,16 @@ struct Remarks {
   size_t segment = 0;  // bytes of each datagram of a train but the last; 0: one datagram
   uint32_t drops = 0;
   bool has_drops = false;
+  bool broadcast = false;
 };
+
+/// Whether the destination address is none of this host's own; only sockets on all addresses are
+/// told (ip(7)).
+bool is_broadcast(const cmsghdr* message) {
+  in_pktinfo info;
+  std::memcpy(&info, CMSG_DATA(message), sizeof info);
+  return info.ipi_addr.s_addr != info.ipi_spec_dst.s_addr;
+}
 
 Remarks read_remarks(msghdr& header) {
   Remarks remarks;
@@ -56,6 +65,8 @@ Remarks read_remarks(msghdr& header) {
     } else if (message->cmsg_level == SOL_SOCKET && message->cmsg_type == SO_RXQ_OVFL) {
       std::memcpy(&remarks.drops, CMSG_DATA(message), sizeof remarks.drops);
       remarks.has_drops = true;
+    } else if (message->cmsg_level == IPPROTO_IP && message->cmsg_type == IP_PKTINFO) {
+      remarks.broadcast = is_broadcast(message);
     }
   }
   return remarks;
@@ -127,12 +138,13 @@ size_t UdpLink::receive_many(ReceiveBatch& batch, size_t wanted) {
 void UdpLink::hand_up(ReceiveBatch& batch, ConstBytes received, msghdr& header) {
   const Remarks remarks = read_remarks(header);
   if (remarks.has_drops) count_overflow(remarks.drops);
+  if (remarks.broadcast && !group_) return;  // the broadcast address's own link has it as well
   sockaddr_storage& name = *static_cast<sockaddr_storage*>(header.msg_name);
   const Address from = from_socket_address(name, header.msg_namelen);
   const size_t segment = remarks.segment == 0 ? received.size() : remarks.segment;
   do {  // an empty datagram is one, too
     const size_t size = std::min(segment, received.size());
-    if (!batch.add(from, received.first(size))) ++overflowed_;
+    if (!batch.add(from, received.first(size), group_)) ++overflowed_;
     received = received.subspan(size);
   } while (!received.empty());
 }

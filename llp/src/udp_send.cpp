@@ -18,7 +18,7 @@ namespace {
 constexpr size_t kMaxMessages = 16;  // per sendmmsg
 constexpr size_t kMaxPieces = IOV_MAX;
 constexpr size_t kMaxSegments = 64;       // what every kernel with UDP_SEGMENT takes
-constexpr size_t kMaxTrainBytes = 65487;  // with IPv6's headers within 64 KiB
+constexpr size_t kMaxTrainBytes = kMaxDatagramIpv6;
 constexpr size_t kCopied = 2048;          // a lone datagram up to this is copied
 constexpr int kFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
 
@@ -178,7 +178,7 @@ size_t UdpLink::train_length(std::span<const OutgoingDatagram> burst) {
   if (!gso_ || burst.size() < 2 || burst[0].to != burst[1].to) return 1;
   const Address& to = burst[0].to;
   const size_t segment = burst[0].size();
-  if (segment == 0 || segment > max_datagram(to)) return 1;
+  if (segment == 0 || segment > path_mtu_.max_datagram(to)) return 1;
   size_t bytes = segment;
   size_t pieces = burst[0].pieces.size();
   size_t length = 1;
@@ -200,7 +200,7 @@ void UdpLink::learn(const OutgoingDatagram& failed, bool was_train, int error) {
   if (!was_train || (error != EIO && error != EINVAL)) return;
   // Older kernels say EINVAL as well when the path MTU has shrunk below the segment.
   path_mtu_.forget(failed.to);
-  if (failed.size() <= max_datagram(failed.to)) gso_ = false;
+  if (failed.size() <= path_mtu_.max_datagram(failed.to)) gso_ = false;
 }
 
 }  // namespace diwarp::llp

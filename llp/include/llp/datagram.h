@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/bytes.h"
@@ -15,6 +16,8 @@ namespace diwarp::llp {
 
 /// The largest payload of a UDP datagram over IPv4 (65,535 - 20 - 8 bytes).
 inline constexpr size_t kMaxDatagram = 65507;
+/// And over IPv6 (65,535 - 40 - 8 bytes).
+inline constexpr size_t kMaxDatagramIpv6 = 65487;
 
 /// One datagram to send: `pieces` are gathered in order and referenced only until send() returns.
 struct OutgoingDatagram {
@@ -33,6 +36,7 @@ struct OutgoingDatagram {
 struct IncomingDatagram {
   Address from;
   ConstBytes bytes;
+  bool group = false;  ///< came to a group's address: nothing is answered
 };
 
 /// Memory for one burst of received datagrams. It belongs to the engine, not to a link, so that an
@@ -51,7 +55,7 @@ class ReceiveBatch {
   Bytes slot(size_t index) { return {memory_.get() + index * slot_bytes_, slot_bytes_}; }
   void clear() { count_ = 0; }
   /// False when the batch holds max_datagrams already.
-  bool add(const Address& from, ConstBytes bytes);
+  bool add(const Address& from, ConstBytes bytes, bool group = false);
   size_t room() const { return datagrams_.size() - count_; }
 
  private:
@@ -86,10 +90,19 @@ class DatagramLink {
   /// Clears the batch, then fills it with what has arrived; returns the number of datagrams.
   virtual size_t receive(ReceiveBatch& batch) = 0;
 
-  /// The largest datagram payload, in bytes, that reaches `to` as one wire packet.
+  /// The largest datagram payload, in bytes, to send to `to`: what reaches it as one wire packet, or,
+  /// of a link that lets IP fragment, all that a datagram can hold.
   virtual size_t max_datagram(const Address& to) = 0;
 
   virtual Address local_address() const = 0;
+
+  /// A link that only receives, on this link's port, what is sent to `group` (its port does not
+  /// matter): a multicast address, or a broadcast address of this host's. `interface` is a name; empty:
+  /// that of this link's address, or the system's choice. Unlike the other calls, it may be made by
+  /// any thread. Throws Error: Errc::invalid_argument (no group, or no such interface),
+  /// unsupported_operation, or the system's errno.
+  virtual std::unique_ptr<DatagramLink> open_group(const Address& group,
+                                                   std::string_view interface);
 
   /// A descriptor that polls readable when datagrams wait; -1 where there is none, then `on_ready`
   /// is the only signal.

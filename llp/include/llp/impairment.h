@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -78,6 +79,11 @@ class ImpairedDatagramLink final : public DatagramLink {
   size_t receive(ReceiveBatch& batch) override;
   size_t max_datagram(const Address& to) override { return inner_->max_datagram(to); }
   Address local_address() const override { return inner_->local_address(); }
+  /// Nothing happens to what a group receives here: its senders' links impair it.
+  std::unique_ptr<DatagramLink> open_group(const Address& group,
+                                           std::string_view interface) override {
+    return inner_->open_group(group, interface);
+  }
   int descriptor() const override { return inner_->descriptor(); }
   void on_ready(std::function<void()> callback) override { inner_->on_ready(std::move(callback)); }
   uint64_t overflowed() const override { return inner_->overflowed(); }

@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "llp/datagram.h"
 #include "llp/stream.h"
@@ -24,6 +26,10 @@ struct MemoryOptions {
 /// Datagrams between endpoints of one process: no sockets, no loss but by overflow, order kept.
 /// Endpoints may be used from different threads.
 ///
+/// Groups are multicast addresses, 255.255.255.255, and IPv4 addresses that end in 255 (every host is
+/// in a subnet of 256). Each endpoint is a host of its own if its address without the port is; there is
+/// one interface, whatever its name.
+///
 /// An endpoint's on_ready callback runs in the sender's thread; it must not call into any endpoint
 /// of the network.
 class MemoryNetwork : public std::enable_shared_from_this<MemoryNetwork> {
@@ -32,23 +38,33 @@ class MemoryNetwork : public std::enable_shared_from_this<MemoryNetwork> {
 
   /// A new endpoint; port 0 takes a free one. Addresses match exactly ("any" is no wildcard), and
   /// what is sent to one that nobody opened is lost. Throws Error (Errc::address_in_use). The
-  /// endpoint keeps the network alive.
-  std::unique_ptr<DatagramLink> open(const Address& address);
+  /// endpoint keeps the network alive. What it sends to multicast groups comes back to members with
+  /// its own address if `multicast_loopback` is true, else only to others.
+  std::unique_ptr<DatagramLink> open(const Address& address, bool multicast_loopback = true);
 
   const MemoryOptions& options() const { return options_; }
 
  private:
   class Endpoint;
   class Link;
+  class GroupLink;
+  struct Member {
+    Address host;  // port 0
+    std::shared_ptr<Endpoint> endpoint;
+  };
 
   explicit MemoryNetwork(const MemoryOptions& options) : options_(options) {}
   Address choose_port(const Address& address) const;
   std::shared_ptr<Endpoint> find(const Address& address) const;
   void close(const Address& address);
+  void join(const Address& group, const Member& member);
+  void leave(const Address& group, const Endpoint* endpoint);
+  void send(const Address& from, bool loopback, const OutgoingDatagram& datagram) const;
 
   const MemoryOptions options_;
-  mutable std::mutex mutex_;  // guards endpoints_
+  mutable std::mutex mutex_;  // guards those below
   std::unordered_map<Address, std::shared_ptr<Endpoint>> endpoints_;
+  std::unordered_map<Address, std::vector<Member>> groups_;
 };
 
 /// Two ends of a byte stream inside the process, for two threads. `buffer_bytes` is how much each

@@ -14,8 +14,10 @@ namespace diwarp::llp {
 /// ICMP, for whatever socket, counts. For one thread.
 class PathMtu {
  public:
-  /// `source` is the address that the datagrams come from; routes may depend on it.
-  explicit PathMtu(const Address& source) : source_(source) {}
+  /// `source` is the address that the datagrams come from; routes may depend on it. `interface` is
+  /// the index of the one where multicasts leave; 0: the system's choice.
+  explicit PathMtu(const Address& source, uint32_t interface = 0)
+      : source_(source), interface_(interface) {}
 
   /// Bytes: path MTU - 28 (IPv4, at most 65,507) or - 48 (IPv6, at most 65,487). For a host that
   /// cannot be reached, what every path carries: 548 or 1,232. Costs a few nanoseconds when the
@@ -45,6 +47,7 @@ class PathMtu {
   void measure(const Address& to, Entry& entry) const;
 
   Address source_;
+  uint32_t interface_;
   std::array<Entry, kEntries> entries_{};
 };
 

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
+#include <string_view>
 
 #include "base/unique_fd.h"
 #include "llp/datagram.h"
@@ -25,15 +27,23 @@ struct UdpOptions {
   /// Let IP fragment datagrams that exceed the path MTU. Without it they are refused (EMSGSIZE).
   bool fragment = false;
   /// Allow broadcast destinations (SO_BROADCAST).
-  bool broadcast = false;
+  bool broadcast = true;
+  /// What is sent to multicast groups: its time to live (IPv6: hop limit), whether members on this
+  /// host hear it, and the name of the interface where it leaves (empty: that of the link's address,
+  /// or the system's choice).
+  uint8_t multicast_hops = 1;
+  bool multicast_loopback = true;
+  std::string multicast_interface = {};
 };
 
 /// Datagrams over a UDP socket. Bursts to one destination leave in one system call each 64
-/// datagrams; what is ready is received in as few as the batch has room for.
+/// datagrams; what is ready is received in as few as the batch has room for. What is sent to a group
+/// comes only to the links that open_group() made, never to the link itself.
 class UdpLink final : public DatagramLink {
  public:
   /// Binds a new socket; port 0 lets the system choose. "::" serves IPv4 as well, other IPv6
-  /// addresses do not. Throws Error: Errc::address_in_use, or the system's errno.
+  /// addresses do not. Throws Error: Errc::address_in_use, Errc::invalid_argument (no such multicast
+  /// interface), or the system's errno.
   static std::unique_ptr<UdpLink> open(const Address& local, const UdpOptions& options = {});
 
   /// Takes a bound UDP descriptor, which it closes at the end. Throws Error
@@ -49,8 +59,14 @@ class UdpLink final : public DatagramLink {
   /// A datagram longer than its slot is cut.
   size_t receive(ReceiveBatch& batch) override;
 
-  size_t max_datagram(const Address& to) override { return path_mtu_.max_datagram(to); }
+  size_t max_datagram(const Address& to) override;
   Address local_address() const override { return local_; }
+
+  /// The group's address is bound with SO_REUSEADDR: all links of this host that open the group on
+  /// this port receive. Broadcasts are taken from the one interface only where the system lets the
+  /// process bind a socket to it (since Linux 5.7 it does).
+  std::unique_ptr<DatagramLink> open_group(const Address& group,
+                                           std::string_view interface) override;
   int descriptor() const override { return fd_.get(); }
   /// Learned from the datagrams that come in, so the last overflow shows with the next datagram.
   uint64_t overflowed() const override { return overflowed_; }
@@ -68,9 +84,10 @@ class UdpLink final : public DatagramLink {
     int error = 0;
   };
 
-  UdpLink(UniqueFd fd, const UdpOptions& options);
-  void configure(const UdpOptions& options);
-  void configure_offload(const UdpOptions& options);
+  UdpLink(UniqueFd fd, const UdpOptions& options, bool group = false);
+  void configure();
+  void configure_groups();
+  void configure_offload();
 
   size_t train_length(std::span<const OutgoingDatagram> burst);
   Submitted submit(std::span<const OutgoingDatagram> burst);
@@ -84,8 +101,11 @@ class UdpLink final : public DatagramLink {
   void count_overflow(uint32_t drops);
 
   UniqueFd fd_;
+  const UdpOptions options_;
+  const bool group_;  // receives what is sent to a group, and nothing else
   Address local_;
   sa_family_t family_;
+  uint32_t interface_;  // index, for multicast; 0: the system's choice
   bool gso_ = false;
   bool gro_ = false;
   size_t appetite_ = 1;      // slots to ask the kernel for next

@@ -58,7 +58,7 @@ TEST_CASE("a UDP link asks for its socket buffers and for path MTU discovery") {
   CHECK(option_of(fd, SOL_SOCKET, SO_RCVBUF) == 100000);
   CHECK(option_of(fd, SOL_SOCKET, SO_SNDBUF) == 120000);
   CHECK(option_of(fd, IPPROTO_IP, IP_MTU_DISCOVER) == IP_PMTUDISC_DO);
-  CHECK(option_of(fd, SOL_SOCKET, SO_BROADCAST) == 0);
+  CHECK(option_of(fd, SOL_SOCKET, SO_BROADCAST) == 1);
 }
 
 TEST_CASE("a UDP link fragments and broadcasts only when it is told to") {
