@@ -11,6 +11,8 @@ std::string_view to_string(QpType type) {
       return "rc";
     case QpType::ud:
       return "ud";
+    case QpType::rd:
+      return "rd";
   }
   return "unknown";
 }
@@ -57,6 +59,12 @@ std::string_view to_string(WcStatus status) {
       return "bad response";
     case WcStatus::window_bind_error:
       return "memory could not be bound or invalidated";
+    case WcStatus::timeout:
+      return "timed out";
+    case WcStatus::retry_exceeded:
+      return "peer does not answer";
+    case WcStatus::peer_restarted:
+      return "peer was restarted";
   }
   return "unknown";
 }
@@ -87,6 +95,10 @@ std::string_view to_string(WcOpcode opcode) {
       return "immediate";
     case WcOpcode::recv_immediate:
       return "recv_immediate";
+    case WcOpcode::write_record:
+      return "write_record";
+    case WcOpcode::recv_write_record:
+      return "recv_write_record";
   }
   return "unknown";
 }
@@ -117,6 +129,8 @@ std::string_view to_string(WrOpcode opcode) {
       return "bind_window";
     case WrOpcode::register_memory:
       return "register_memory";
+    case WrOpcode::write_record:
+      return "write_record";
   }
   return "unknown";
 }

@@ -40,7 +40,8 @@ class ListNode {
   ListNode* previous_ = this;
 };
 
-/// A doubly linked list that owns nothing. T derives from ListNode<Tag>. For one thread.
+/// A doubly linked list that owns nothing. T derives from ListNode<Tag>, and need not be known where
+/// a list only lives and dies. For one thread.
 template <class T, class Tag = void>
 class IntrusiveList {
   using Node = ListNode<Tag>;
@@ -55,6 +56,8 @@ class IntrusiveList {
 
   /// The first, or nullptr.
   T* front() { return item(anchor_.next_); }
+  /// The last, or nullptr.
+  T* back() { return item(anchor_.previous_); }
   /// The one behind `current`, or nullptr.
   T* next(T& current) { return item(node(current).next_); }
 
@@ -69,8 +72,7 @@ class IntrusiveList {
   void remove(T& item) { node(item).unlink(); }
 
   void clear() {
-    while (pop_front() != nullptr) {
-    }
+    while (!empty()) anchor_.next_->unlink();
   }
 
  private:

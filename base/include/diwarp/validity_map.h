@@ -41,9 +41,10 @@ class DIWARP_EXPORT ValidityMap {
       : length_(other.length_), only_(other.only_), node_(std::exchange(other.node_, nullptr)) {}
   ValidityMap& operator=(const ValidityMap& other) noexcept;
   ValidityMap& operator=(ValidityMap&& other) noexcept {
-    std::swap(length_, other.length_);
-    std::swap(only_, other.only_);
-    std::swap(node_, other.node_);
+    ValidityMap taken(std::move(other));  // what this had goes at once, not when `other` does
+    std::swap(length_, taken.length_);
+    std::swap(only_, taken.only_);
+    std::swap(node_, taken.node_);
     return *this;
   }
   ~ValidityMap() {

@@ -100,12 +100,14 @@ TEST_CASE("an intrusive list keeps order and removes from anywhere") {
   LeftList list;
   CHECK(list.empty());
   CHECK(list.front() == nullptr);
+  CHECK(list.back() == nullptr);
   CHECK(list.pop_front() == nullptr);
   list.push_back(b);
   list.push_back(c);
   list.push_back(d);
   list.push_front(a);
   CHECK(values(list) == std::vector{1, 2, 3, 4});
+  CHECK(list.back() == &d);
   list.remove(c);
   CHECK_FALSE(in_left(c));
   CHECK(in_left(b));

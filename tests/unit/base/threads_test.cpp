@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <deque>
 #include <memory>
@@ -11,6 +12,7 @@
 #include "base/mpsc_list.h"
 #include "base/spin_flag.h"
 #include "base/spsc_ring.h"
+#include "base/validity_pool.h"
 
 using namespace diwarp;
 
@@ -171,4 +173,40 @@ TEST_CASE("shared additions to a counter are not lost") {
   count();
   other.join();
   CHECK(counters.get(Counter::rx_datagrams) == 40000);
+}
+
+TEST_CASE("validity maps are dropped by other threads while their pool lends new ones") {
+  constexpr size_t kMaps = 4;
+  constexpr int kCount = 20000;
+  auto pool = ValidityPool::create(kMaps, 8);
+  SpscRing<ValidityMap> handed(8);
+  std::atomic<int> wrong{0};
+  const auto drop = [&] {
+    for (int taken = 0; taken < kCount;) {
+      ValidityMap* front = handed.front();
+      if (front == nullptr) {
+        std::this_thread::yield();
+        continue;
+      }
+      const ValidityMap copy = *front;
+      handed.pop();
+      ++taken;
+      if (copy.range_count() != 2 || copy.valid_bytes() != 20 || !copy.covers(20, 10)) ++wrong;
+    }
+  };
+  std::thread dropper(drop);
+  for (int made = 0; made < kCount;) {
+    ValidityBuilder builder;
+    builder.insert(0, 10, *pool);
+    if (builder.insert(20, 30, *pool) == InsertResult::full) {
+      std::this_thread::yield();
+      continue;
+    }
+    ValidityMap map = builder.take(100);
+    while (!handed.try_push(map)) std::this_thread::yield();
+    ++made;
+  }
+  pool.reset();  // the maps that are still there keep it
+  dropper.join();
+  CHECK(wrong == 0);
 }
