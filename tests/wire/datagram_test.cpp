@@ -3,8 +3,9 @@
 
 #include <catch2/catch.hpp>
 
-#include "base/crc32c.h"
-#include "wire/golden.h"
+#include "rdmap/terminate.h"
+#include "wire/datagrams.h"
+#include "wire/golden_datagram.h"
 
 using namespace diwarp;
 using namespace diwarp::rdmap;
@@ -12,76 +13,326 @@ using namespace diwarp::test;
 
 namespace {
 
-std::vector<std::byte> encoded(const SendSegment& segment) {
-  std::vector<std::byte> out(kSendOverhead + segment.payload.size());
-  const size_t headers = encode_send_headers(segment, out);
-  std::copy(segment.payload.begin(), segment.payload.end(), out.begin() + 26);
-  CHECK(headers == 26);
-  const size_t covered = out.size() - kDatagramCrcBytes;
-  encode_datagram_crc(crc32c(ConstBytes(out).first(covered)), Bytes(out).subspan(covered));
-  return out;
+constexpr uint32_t kIncarnation = 0xA1B2C3D4;
+
+DatagramSegment segment_in(const std::vector<std::byte>& datagram) {
+  const Verdict verdict = judge(datagram);
+  REQUIRE_FALSE(verdict.drop);
+  REQUIRE(verdict.envelope.datagram_class == DatagramClass::unreliable);
+  return verdict.segment;
+}
+
+ControlMessage control_in(const std::vector<std::byte>& datagram) {
+  const Verdict verdict = judge(datagram);
+  REQUIRE_FALSE(verdict.drop);
+  REQUIRE(verdict.envelope.datagram_class == DatagramClass::control);
+  return verdict.control;
+}
+
+Cookie cookie() {
+  Cookie cookie;
+  for (size_t i = 0; i < cookie.size(); ++i) cookie[i] = static_cast<std::byte>(0x11 * i);
+  return cookie;
 }
 
 }  // namespace
 
 TEST_CASE("a datagram Send is laid out as the format says") {
   const auto payload = text("hello, world");
-  const SendSegment segment{.incarnation = 0xA1B2C3D4,
-                            .last = true,
-                            .q_key = 0x01020304,
-                            .msn = 0x00ABCDEF,
-                            .payload = payload};
-  CHECK(encoded(segment) == golden::datagram_send());
+  const DatagramSegment segment{
+      .last = true, .q_key = 0x01020304, .msn = 0x00ABCDEF, .payload = payload};
+  CHECK(encoded(segment, kIncarnation) == golden::datagram_send());
 }
 
 TEST_CASE("a middle segment of a solicited datagram Send is laid out as the format says") {
   const auto payload = hex("deadbeef");
-  const SendSegment segment{.incarnation = 0xA1B2C3D4,
-                            .solicited = true,
-                            .msn = 0xFFFFFFFF,
-                            .message_offset = 0x10000,
-                            .payload = payload};
-  CHECK(encoded(segment) == golden::datagram_solicited());
+  const DatagramSegment segment{.opcode = Opcode::send_solicited,
+                                .msn = 0xFFFFFFFF,
+                                .message_offset = 0x10000,
+                                .payload = payload};
+  CHECK(encoded(segment, kIncarnation) == golden::datagram_solicited());
 }
 
 TEST_CASE("an empty datagram Send is laid out as the format says") {
-  CHECK(encoded({.incarnation = 1, .last = true, .msn = 7}) == golden::datagram_empty());
+  CHECK(encoded(DatagramSegment{.last = true, .msn = 7}, 1) == golden::datagram_empty());
+}
+
+TEST_CASE("a datagram Send with immediate data is laid out as the format says") {
+  const auto payload = text("hi");
+  const DatagramSegment segment{.last = true,
+                                .has_immediate = true,
+                                .immediate = 0x0102030405060708,
+                                .msn = 9,
+                                .payload = payload};
+  CHECK(encoded(segment, kIncarnation) == golden::datagram_send_immediate());
+}
+
+TEST_CASE("datagram Sends with Invalidate are laid out as the format says") {
+  const auto x = text("x");
+  const auto y = text("y");
+  CHECK(encoded(DatagramSegment{.opcode = Opcode::send_invalidate,
+                                .last = true,
+                                .invalidate_stag = 0x01020304,
+                                .msn = 2,
+                                .payload = x},
+                kIncarnation) == golden::datagram_send_invalidate());
+  CHECK(encoded(DatagramSegment{.opcode = Opcode::send_solicited_invalidate,
+                                .has_immediate = true,
+                                .immediate = ~uint64_t{0},
+                                .invalidate_stag = 0x01020304,
+                                .msn = 3,
+                                .payload = y},
+                kIncarnation) == golden::datagram_solicited_invalidate());
+}
+
+TEST_CASE("a Write-Record is laid out as the format says") {
+  const auto payload = text("abcd");
+  const DatagramSegment segment{.opcode = Opcode::write_record,
+                                .has_immediate = true,
+                                .immediate = 0x0102030405060708,
+                                .msn = 0x00ABCDEF,
+                                .message_offset = 8,
+                                .stag = 0x11223344,
+                                .tagged_offset = 0x1008,
+                                .message_length = 16,
+                                .record_solicited = true,
+                                .payload = payload};
+  CHECK(encoded(segment, kIncarnation) == golden::datagram_record());
+}
+
+TEST_CASE("an empty Write-Record is laid out as the format says") {
+  const DatagramSegment segment{.opcode = Opcode::write_record,
+                                .last = true,
+                                .msn = 7,
+                                .stag = 0x11223344,
+                                .tagged_offset = 0x1000};
+  CHECK(encoded(segment, 1) == golden::datagram_record_empty());
+}
+
+TEST_CASE("a datagram Read Request is laid out as the format says") {
+  const DatagramSegment segment{.opcode = Opcode::read_request,
+                                .last = true,
+                                .msn = 7,
+                                .request = {.sink_stag = 0xA0A1A2A3,
+                                            .sink_offset = 0x400,
+                                            .length = 0x40000,
+                                            .source_stag = 0xC0C1C2C3,
+                                            .source_offset = 0xD0D1D2D3D4D5D6D7}};
+  CHECK(encoded(segment, kIncarnation) == golden::datagram_read_request());
+}
+
+TEST_CASE("a datagram Read Response is laid out as the format says") {
+  const auto payload = text("ab");
+  const DatagramSegment segment{.opcode = Opcode::read_response,
+                                .stag = 0xA0A1A2A3,
+                                .tagged_offset = 0x402,
+                                .payload = payload};
+  CHECK(encoded(segment, 2) == golden::datagram_read_response());
+}
+
+TEST_CASE("the headers of a segment have as many bytes as are counted for them") {
+  CHECK(segment_header_bytes(Opcode::send, false) == 18);
+  CHECK(segment_header_bytes(Opcode::send, true) == 26);
+  CHECK(segment_header_bytes(Opcode::write_record, false) == 26);
+  CHECK(segment_header_bytes(Opcode::write_record, true) == 34);
+  CHECK(segment_header_bytes(Opcode::read_request, false) == 46);
+  CHECK(segment_header_bytes(Opcode::read_response, false) == 14);
+}
+
+TEST_CASE("a Challenge and its Echo are laid out as the format says") {
+  CHECK(encoded(ControlMessage{.type = ControlType::challenge, .cookie = cookie()}, kIncarnation) ==
+        golden::control_challenge());
+  CHECK(encoded(ControlMessage{.type = ControlType::echo, .cookie = cookie()}, 1) ==
+        golden::control_echo());
+  CHECK(golden::control_echo().size() == kCookieMessageBytes);
+}
+
+TEST_CASE("an Error with all headers of its cause is laid out as the format says") {
+  const auto cause = golden::datagram_record();
+  const ErrorReport report = report_of(fault::kTaggedInvalidStag, segment_in(cause));
+  CHECK(encoded(ControlMessage{.error = report}, 2, cause.size() + 2) ==
+        golden::control_error_record());
+}
+
+TEST_CASE("an Error leaves out what follows the DDP header where it would outgrow its cause") {
+  const auto cause = golden::datagram_read_request();
+  const ErrorReport report = report_of(fault::kAccessRights, segment_in(cause));
+  CHECK(encoded(ControlMessage{.error = report}, 2, cause.size()) ==
+        golden::control_error_request());
+}
+
+TEST_CASE("an Error leaves out all headers where it would outgrow its cause") {
+  const auto cause = golden::datagram_empty();
+  const ErrorReport report = report_of(fault::kNoBuffer, segment_in(cause));
+  CHECK(encoded(ControlMessage{.error = report}, 2, cause.size()) == golden::control_error_bare());
+  CHECK(golden::control_error_bare().size() == kShortestErrorBytes);
 }
 
 TEST_CASE("parsing a datagram Send gives its fields") {
   const auto datagram = golden::datagram_send();
-  const ParsedDatagram parsed = parse_datagram(datagram);
-  REQUIRE(parsed.valid);
-  CHECK(parsed.segment.incarnation == 0xA1B2C3D4);
-  CHECK_FALSE(parsed.segment.solicited);
-  CHECK(parsed.segment.last);
-  CHECK(parsed.segment.q_key == 0x01020304);
-  CHECK(parsed.segment.msn == 0x00ABCDEF);
-  CHECK(parsed.segment.message_offset == 0);
-  CHECK(copy(parsed.segment.payload) == text("hello, world"));
-  CHECK(parsed.segment.payload.data() == datagram.data() + 26);
+  const Verdict verdict = judge(datagram);
+  REQUIRE_FALSE(verdict.drop);
+  CHECK(verdict.envelope.datagram_class == DatagramClass::unreliable);
+  CHECK(verdict.envelope.flags == 0);
+  CHECK(verdict.envelope.incarnation == kIncarnation);
+  const DatagramSegment& segment = verdict.segment;
+  CHECK(segment.opcode == Opcode::send);
+  CHECK_FALSE(segment.solicited());
+  CHECK_FALSE(segment.has_immediate);
+  CHECK(segment.last);
+  CHECK(segment.q_key == 0x01020304);
+  CHECK(segment.msn == 0x00ABCDEF);
+  CHECK(segment.message_offset == 0);
+  CHECK(copy(segment.payload) == text("hello, world"));
+  CHECK(segment.payload.data() == datagram.data() + 26);
+  CHECK(segment.headers.data() == datagram.data() + 8);
+  CHECK(segment.headers.size() == 18);
 }
 
 TEST_CASE("parsing a middle segment of a solicited datagram Send gives its fields") {
   const auto datagram = golden::datagram_solicited();
-  const ParsedDatagram parsed = parse_datagram(datagram);
-  REQUIRE(parsed.valid);
-  CHECK(parsed.segment.solicited);
-  CHECK_FALSE(parsed.segment.last);
-  CHECK(parsed.segment.q_key == 0);
-  CHECK(parsed.segment.msn == 0xFFFFFFFF);
-  CHECK(parsed.segment.message_offset == 0x10000);
-  CHECK(copy(parsed.segment.payload) == hex("deadbeef"));
+  const DatagramSegment segment = segment_in(datagram);
+  CHECK(segment.opcode == Opcode::send_solicited);
+  CHECK(segment.solicited());
+  CHECK_FALSE(segment.last);
+  CHECK(segment.q_key == 0);
+  CHECK(segment.msn == 0xFFFFFFFF);
+  CHECK(segment.message_offset == 0x10000);
+  CHECK(copy(segment.payload) == hex("deadbeef"));
 }
 
 TEST_CASE("parsing an empty datagram Send gives its fields") {
   const auto datagram = golden::datagram_empty();
-  const ParsedDatagram parsed = parse_datagram(datagram);
-  REQUIRE(parsed.valid);
-  CHECK(parsed.segment.incarnation == 1);
-  CHECK(parsed.segment.last);
-  CHECK(parsed.segment.msn == 7);
-  CHECK(parsed.segment.payload.empty());
+  CHECK(judge(datagram).envelope.incarnation == 1);
+  const DatagramSegment segment = segment_in(datagram);
+  CHECK(segment.last);
+  CHECK(segment.msn == 7);
+  CHECK(segment.payload.empty());
+}
+
+TEST_CASE("parsing a datagram Send with immediate data gives its fields") {
+  const auto datagram = golden::datagram_send_immediate();
+  const DatagramSegment segment = segment_in(datagram);
+  CHECK(segment.has_immediate);
+  CHECK(segment.immediate == 0x0102030405060708);
+  CHECK_FALSE(segment.solicited());
+  CHECK(segment.msn == 9);
+  CHECK(copy(segment.payload) == text("hi"));
+  CHECK(segment.headers.data() == datagram.data() + 16);
+}
+
+TEST_CASE("parsing a datagram Send with Invalidate gives its fields") {
+  const auto plain = golden::datagram_send_invalidate();
+  CHECK(segment_in(plain).opcode == Opcode::send_invalidate);
+  CHECK(segment_in(plain).invalidate_stag == 0x01020304);
+  CHECK(segment_in(plain).q_key == 0);
+  const auto solicited = golden::datagram_solicited_invalidate();
+  CHECK(segment_in(solicited).opcode == Opcode::send_solicited_invalidate);
+  CHECK(segment_in(solicited).invalidate_stag == 0x01020304);
+  CHECK(segment_in(solicited).immediate == ~uint64_t{0});
+  CHECK(segment_in(solicited).solicited());
+}
+
+TEST_CASE("parsing a Write-Record gives its fields") {
+  const auto datagram = golden::datagram_record();
+  const DatagramSegment segment = segment_in(datagram);
+  CHECK(segment.opcode == Opcode::write_record);
+  CHECK_FALSE(segment.last);
+  CHECK(segment.solicited());
+  CHECK(segment.has_immediate);
+  CHECK(segment.immediate == 0x0102030405060708);
+  CHECK(segment.stag == 0x11223344);
+  CHECK(segment.tagged_offset == 0x1008);
+  CHECK(segment.msn == 0x00ABCDEF);
+  CHECK(segment.message_offset == 8);
+  CHECK(segment.message_length == 16);
+  CHECK(copy(segment.payload) == text("abcd"));
+  CHECK(segment.headers.data() == datagram.data() + 16);
+  CHECK(segment.headers.size() == 26);
+}
+
+TEST_CASE("parsing an empty Write-Record gives its fields") {
+  const auto datagram = golden::datagram_record_empty();
+  const DatagramSegment segment = segment_in(datagram);
+  CHECK(segment.last);
+  CHECK_FALSE(segment.solicited());
+  CHECK_FALSE(segment.has_immediate);
+  CHECK(segment.tagged_offset == 0x1000);
+  CHECK(segment.message_length == 0);
+  CHECK(segment.payload.empty());
+}
+
+TEST_CASE("parsing a datagram Read Request gives its fields") {
+  const auto datagram = golden::datagram_read_request();
+  const DatagramSegment segment = segment_in(datagram);
+  CHECK(segment.opcode == Opcode::read_request);
+  CHECK(segment.last);
+  CHECK(segment.msn == 7);
+  CHECK(segment.request.sink_stag == 0xA0A1A2A3);
+  CHECK(segment.request.sink_offset == 0x400);
+  CHECK(segment.request.length == 0x40000);
+  CHECK(segment.request.source_stag == 0xC0C1C2C3);
+  CHECK(segment.request.source_offset == 0xD0D1D2D3D4D5D6D7);
+  CHECK(segment.payload.empty());
+  CHECK(segment.headers.size() == 46);
+}
+
+TEST_CASE("parsing a datagram Read Response gives its fields") {
+  const auto datagram = golden::datagram_read_response();
+  const DatagramSegment segment = segment_in(datagram);
+  CHECK(segment.opcode == Opcode::read_response);
+  CHECK_FALSE(segment.last);
+  CHECK(segment.stag == 0xA0A1A2A3);
+  CHECK(segment.tagged_offset == 0x402);
+  CHECK(copy(segment.payload) == text("ab"));
+  CHECK(segment.headers.size() == 14);
+}
+
+TEST_CASE("parsing a Challenge and an Echo gives the cookie") {
+  const auto challenge = golden::control_challenge();
+  CHECK(judge(challenge).envelope.incarnation == kIncarnation);
+  CHECK(control_in(challenge).type == ControlType::challenge);
+  CHECK(control_in(challenge).cookie == cookie());
+  const auto echo = golden::control_echo();
+  CHECK(control_in(echo).type == ControlType::echo);
+  CHECK(control_in(echo).cookie == cookie());
+}
+
+TEST_CASE("parsing an Error gives its code and the headers of its cause") {
+  const auto datagram = golden::control_error_record();
+  const ControlMessage message = control_in(datagram);
+  CHECK(message.type == ControlType::error);
+  CHECK(message.error.code == fault::kTaggedInvalidStag);
+  CHECK(message.error.segment_bytes == 30);
+  const auto segment = parse_error_headers(message.error.headers);
+  REQUIRE(segment);
+  CHECK(segment->opcode == Opcode::write_record);
+  CHECK(segment->stag == 0x11223344);
+  CHECK(segment->tagged_offset == 0x1008);
+  CHECK(segment->msn == 0x00ABCDEF);
+  CHECK(segment->message_offset == 8);
+  CHECK(segment->message_length == 16);
+}
+
+TEST_CASE("parsing an Error with a DDP header alone gives what that tells") {
+  const auto datagram = golden::control_error_request();
+  const ControlMessage message = control_in(datagram);
+  CHECK(message.error.code == fault::kAccessRights);
+  CHECK(message.error.segment_bytes == 46);
+  const auto segment = parse_error_headers(message.error.headers);
+  REQUIRE(segment);
+  CHECK(segment->opcode == Opcode::read_request);
+  CHECK(segment->msn == 7);
+  CHECK(segment->request.sink_stag == 0);
+}
+
+TEST_CASE("parsing an Error without headers gives its code") {
+  const auto datagram = golden::control_error_bare();
+  const ControlMessage message = control_in(datagram);
+  CHECK(message.error.code == fault::kNoBuffer);
+  CHECK(message.error.headers.empty());
+  CHECK(message.error.segment_bytes == 0);
+  CHECK_FALSE(parse_error_headers(message.error.headers));
 }
 
 TEST_CASE("a CRC is stored with its low byte first, as RFC 3720 shows it") {
