@@ -20,12 +20,17 @@ constexpr uint32_t kFirstNumber = 0x10000;   // above every UDP port
 constexpr uint32_t kLastNumber = 0xffffff;   // 24 bits
 
 DatagramLinkFactory udp_links(const DeviceOptions& options) {
-  const llp::UdpOptions udp{.receive_buffer = options.udp_receive_buffer,
-                            .send_buffer = options.udp_send_buffer,
-                            .offload = options.offload};
-  return [udp](const Address& local, int descriptor) -> std::unique_ptr<llp::DatagramLink> {
-    if (descriptor >= 0) return llp::UdpLink::adopt(descriptor, udp);
-    return llp::UdpLink::open(local, udp);
+  const llp::UdpOptions of_device{.receive_buffer = options.udp_receive_buffer,
+                                  .send_buffer = options.udp_send_buffer,
+                                  .offload = options.offload};
+  return [of_device](const Address& local, const DatagramOptions& datagram) {
+    llp::UdpOptions udp = of_device;
+    udp.fragment = datagram.jumbo;
+    udp.multicast_hops = datagram.group.hops;
+    udp.multicast_loopback = datagram.group.loopback;
+    udp.multicast_interface = datagram.group.interface;
+    return datagram.descriptor >= 0 ? llp::UdpLink::adopt(datagram.descriptor, udp)
+                                    : llp::UdpLink::open(local, udp);
   };
 }
 

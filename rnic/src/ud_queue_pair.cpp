@@ -30,8 +30,7 @@ const DatagramOptions& checked(const DatagramOptions& options) {
 
 UdQueuePair::UdQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePairInit& init)
     : QueuePair(std::move(domain), init),
-      link_(device()->open_datagram_link(
-          device()->address().with_port(checked(init.datagram).port), init.datagram.descriptor)),
+      link_(device()->open_datagram_link(checked(init.datagram))),
       address_(link_->local_address()),
       options_(init.datagram),
       max_rate_(init.datagram.max_rate),

@@ -204,8 +204,9 @@ class World {
     const Address host = Address::parse("10.0.0." + std::to_string(devices.size() + 1));
     rnic::DeviceParts parts;
     parts.clock = time;
-    parts.datagram_links = [net = network, wrap = std::move(wrap)](const Address& local, int) {
-      Link link = net->open(local);
+    parts.datagram_links = [net = network, wrap = std::move(wrap)](
+                               const Address& local, const DatagramOptions& options) {
+      Link link = net->open(local, options.group.loopback);
       return wrap ? wrap(std::move(link)) : std::move(link);
     };
     devices.emplace_back(

@@ -22,9 +22,10 @@ namespace diwarp::rnic {
 class Control;
 class EventQueue;
 
-/// Opens the link under a UD queue pair. Replaced in tests.
-using DatagramLinkFactory =
-    std::function<std::unique_ptr<llp::DatagramLink>(const Address& local, int descriptor)>;
+/// Opens the link under a queue pair over datagrams: at `local`, or on the options' descriptor, and as
+/// they want it (jumbo, group). Replaced in tests.
+using DatagramLinkFactory = std::function<std::unique_ptr<llp::DatagramLink>(
+    const Address& local, const DatagramOptions& options)>;
 
 /// What a device is made from besides its public options.
 struct DeviceParts {
@@ -50,8 +51,9 @@ class Device {
   const Counters& counters() const { return counters_; }
   Counters& counters() { return counters_; }
 
-  std::unique_ptr<llp::DatagramLink> open_datagram_link(const Address& local, int descriptor) {
-    return datagram_links_(local, descriptor);
+  /// The link of a queue pair with these options.
+  std::unique_ptr<llp::DatagramLink> open_datagram_link(const DatagramOptions& options) {
+    return datagram_links_(address_.with_port(options.port), options);
   }
 
   /// A queue pair number of 24 bits for RC: outside the range of UDP ports, so that it never equals
