@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <utility>
 
 #include "diwarp/error.h"
 #include "rnic/device.h"
@@ -100,17 +101,17 @@ bool CompletionQueue::has_room() {
   return ring_.size() < entries_;  // polled just now, by someone who did not see the mark
 }
 
-void CompletionQueue::push(const WorkCompletion& completion) {
-  ring_.try_push(completion);
+void CompletionQueue::push(WorkCompletion&& completion) {
+  const bool solicited = completion.solicited || completion.status != WcStatus::success;
+  ring_.try_push(std::move(completion));
   // This and the consumer's own exchange on sleepers_ have an order: who comes second sees what the
   // other wrote before. A plain load could overtake the push, and a sleeper would not be woken.
   const uint32_t sleepers = sleepers_.fetch_add(0);
-  if (armed_.load() != Armed::no) raise_event(completion);
+  if (armed_.load() != Armed::no) raise_event(solicited);
   if (sleepers != 0) sleeper_.wake(sleepers);
 }
 
-void CompletionQueue::raise_event(const WorkCompletion& completion) {
-  const bool solicited = completion.solicited || completion.status != WcStatus::success;
+void CompletionQueue::raise_event(bool solicited) {
   if (armed_.load() == Armed::solicited && !solicited) return;
   if (armed_.exchange(Armed::no) == Armed::no) return;
   if (channel_) channel_->raise(*this);
@@ -121,9 +122,9 @@ size_t CompletionQueue::take(std::span<WorkCompletion> completions) {
   const std::lock_guard lock(consumer_);
   size_t count = 0;
   while (count < completions.size()) {
-    const WorkCompletion* next = ring_.front();
+    WorkCompletion* next = ring_.front();
     if (next == nullptr) break;
-    completions[count++] = *next;
+    completions[count++] = std::move(*next);
     ring_.pop();
   }
   return count;

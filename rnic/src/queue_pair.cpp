@@ -123,7 +123,7 @@ ReceiveEntry* QueuePair::take_receive() {
 
 void QueuePair::complete_receive(ReceiveEntry& entry, WorkCompletion completion) {
   completion.qp_number = number();
-  done_receives_.add(entry, completion);
+  done_receives_.add(entry, std::move(completion));
 }
 
 void QueuePair::raise(AsyncEventType type, std::optional<TerminateInfo> terminate) {
@@ -211,6 +211,8 @@ QueuePairAttributes QueuePair::query() {
 std::shared_ptr<QueuePair> make_queue_pair(std::shared_ptr<ProtectionDomain> domain,
                                            const QueuePairInit& init) {
   if (init.type == QpType::ud) return std::make_shared<UdQueuePair>(std::move(domain), init);
+  if (init.type == QpType::rd)
+    throw Error(make_error_code(Errc::unsupported_operation), "RD queue pairs are not here yet");
   return std::make_shared<RcQueuePair>(std::move(domain), init);
 }
 

@@ -26,14 +26,14 @@ Source* SourceTable::find_or_add(const Address& address, uint32_t incarnation, T
 
 void SourceTable::forget_silent(Time now) {
   while (Source* oldest = by_age_.front()) {
-    if (oldest->open_count != 0 || now - oldest->last_heard < kForgetAfter) return;
+    if (oldest->in_use() || now - oldest->last_heard < kForgetAfter) return;
     forget(*oldest);
   }
 }
 
 bool SourceTable::forget_oldest() {
   for (Source* source = by_age_.front(); source != nullptr; source = by_age_.next(*source)) {
-    if (source->open_count != 0) continue;
+    if (source->in_use()) continue;
     forget(*source);
     return true;
   }

@@ -4,127 +4,154 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "base/crc32c.h"
-#include "rdmap/datagram.h"
 #include "rnic/queue_pair.h"
+#include "rnic/ud_reader.h"
 
 namespace diwarp::rnic {
 
+namespace {
+
+rdmap::Opcode opcode_of(const SendEntry& entry) {
+  const bool solicited = has_flag(entry.flags, SendFlags::solicited);
+  if (entry.opcode == WrOpcode::write_record) return rdmap::Opcode::write_record;
+  if (entry.opcode == WrOpcode::send_with_invalidate)
+    return solicited ? rdmap::Opcode::send_solicited_invalidate : rdmap::Opcode::send_invalidate;
+  return solicited ? rdmap::Opcode::send_solicited : rdmap::Opcode::send;
+}
+
+}  // namespace
+
+rdmap::DatagramSegment segment_of(const SendEntry& entry, uint32_t msn) {
+  rdmap::DatagramSegment segment;
+  segment.opcode = opcode_of(entry);
+  segment.record_solicited =
+      entry.opcode == WrOpcode::write_record && has_flag(entry.flags, SendFlags::solicited);
+  if (const uint64_t* immediate = entry.immediate()) {
+    segment.has_immediate = true;
+    segment.immediate = *immediate;
+  }
+  segment.q_key = entry.q_key;
+  segment.invalidate_stag = entry.invalidate_stag;
+  segment.msn = msn;
+  segment.stag = entry.remote.stag;
+  segment.message_length = static_cast<uint32_t>(entry.length);
+  return segment;
+}
+
+void cut_segment(rdmap::DatagramSegment& segment, const SendEntry& entry, uint64_t offset,
+                 uint64_t length) {
+  segment.last = offset + length == entry.length;
+  segment.message_offset = static_cast<uint32_t>(offset);
+  segment.tagged_offset = entry.remote.offset + offset;
+}
+
 void UdTransmit::start(uint32_t incarnation, uint32_t first_msn) {
   incarnation_ = incarnation;
-  next_msn_ = first_msn;
+  next_ = {first_msn, first_msn};
   offset_ = 0;
   resized_ = false;
 }
 
-Served UdTransmit::run(Context context, Time now) {
-  if (pacer_.limited()) pacer_.refill(now);
-  context.burst.clear();
-  fill(context);
-  if (context.burst.size() == 0) return {};
-  const llp::SendResult result = context.link.send(context.burst.datagrams());
-  advance(context, result.sent);
-  Served served{result.sent, Pending::nothing};
-  if (result.status == llp::SendStatus::refused) {
-    served.pending = after_refusal(context, result.error);
-  } else if (result.status == llp::SendStatus::would_block) {
-    context.counters.add(Counter::tx_would_block);
-    served.pending = Pending::writable;
-  } else if (context.sends.pending() != nullptr && pacer_.may_send()) {
-    served.pending = Pending::more;
-  }
-  return served;
-}
-
-void UdTransmit::fill(Context& context) {
+void UdTransmit::fill(DatagramRoom& room, Time now) {
+  settle_oldest(now);
   uint64_t offset = offset_;
-  uint32_t msn = next_msn_;
-  for (uint64_t ahead = 0; !context.burst.full() && pacer_.may_send(); ++ahead, ++msn, offset = 0) {
-    const SendEntry* entry = context.sends.pending(ahead);
+  Msns msns = next_;
+  for (uint64_t ahead = 0; room.open(); ++ahead, offset = 0) {
+    const SendEntry* entry = sends_.pending(ahead);
     if (entry == nullptr) return;
-    if (context.queue_pair.may_send(*entry)) {
-      if (!add_message(context, *entry, msn, offset)) return;
-      continue;
+    if (!can_follow(*entry)) {
+      if (ahead != 0) room.close();  // its turn comes when those before it are out
+      return;
     }
-    if (context.burst.size() != 0) return;  // its turn comes when those before it are out
-    finish(context, WcStatus::local_protection_error, 0);
-    --ahead;  // the queue has moved up
+    if (!add_message(room, *entry, msns.of(entry->opcode)++, offset)) return;
   }
 }
 
-bool UdTransmit::add_message(Context& context, const SendEntry& entry, uint32_t msn,
+/// Until the oldest request is one that has datagrams to send.
+void UdTransmit::settle_oldest(Time now) {
+  while (SendEntry* entry = sends_.pending())
+    if (can_follow(*entry) || !settle(*entry, now)) return;
+}
+
+/// Does the oldest request, which is no message, or one whose memory is gone. False: it has to wait.
+bool UdTransmit::settle(SendEntry& entry, Time now) {
+  if (facts_of(entry.opcode).local) {
+    sends_.complete(queue_pair_.do_local(entry));
+    return true;
+  }
+  if (has_memory(entry)) return reader_.begin(entry, now);
+  end_oldest(WcStatus::local_protection_error, 0);
+  return true;
+}
+
+bool UdTransmit::has_memory(const SendEntry& entry) const {
+  return facts_of(entry.opcode).gathers ? queue_pair_.may_send(entry)
+                                        : queue_pair_.may_write(entry.sges);
+}
+
+/// Whether the request is a message that can be sent now.
+bool UdTransmit::can_follow(const SendEntry& entry) const {
+  return facts_of(entry.opcode).gathers && queue_pair_.may_send(entry);
+}
+
+/// False when the burst has no room for all of it.
+bool UdTransmit::add_message(DatagramRoom& room, const SendEntry& entry, uint32_t msn,
                              uint64_t offset) {
-  const size_t path = context.link.max_datagram(entry.destination);
-  const size_t datagram = segment_ == 0 ? path : std::min<size_t>(segment_, path);
-  const uint64_t payload = datagram - std::min(datagram - 1, rdmap::kSendOverhead);
+  rdmap::DatagramSegment segment = segment_of(entry, msn);
+  const size_t overhead = rdmap::kPrefixBytes + rdmap::kDatagramCrcBytes +
+                          rdmap::segment_header_bytes(segment.opcode, segment.has_immediate);
+  const size_t datagram = room.max_datagram(entry.destination);
+  const uint64_t payload = datagram - std::min(datagram - 1, overhead);
   cursor_ = ddp::SgeCursor(entry.sges);
   if (offset != 0) cursor_.seek(offset);
   do {
     const uint64_t length = std::min(payload, entry.length - offset);
-    if (!add_segment(context, entry, msn, offset, length)) return false;
+    if (!add_segment(room, entry, segment, offset, length)) {
+      room.close();
+      return false;
+    }
     offset += length;
-  } while (offset < entry.length && !context.burst.full() && pacer_.may_send());
+  } while (offset < entry.length && room.open());
   return offset == entry.length;
 }
 
-bool UdTransmit::add_segment(Context& context, const SendEntry& entry, uint32_t msn,
-                             uint64_t offset, uint64_t length) {
-  DatagramBurst& burst = context.burst;
-  const std::span<ConstBytes> room = burst.payload_pieces();
-  const size_t pieces = room.empty() ? 0 : cursor_.take(length, room);
-  if (room.empty() || (pieces == 0 && length != 0)) return false;
-  rdmap::SendSegment segment;
-  segment.incarnation = incarnation_;
-  segment.solicited = has_flag(entry.flags, SendFlags::solicited);
-  segment.last = offset + length == entry.length;
-  segment.q_key = entry.q_key;
-  segment.msn = msn;
-  segment.message_offset = static_cast<uint32_t>(offset);
-  const size_t header = rdmap::encode_send_headers(segment, burst.header());
-
-  Crc32c crc;
-  crc.update(burst.header().first(header));
-  for (ConstBytes piece : room.first(pieces)) crc.update(piece);
-  rdmap::encode_datagram_crc(crc.value(), burst.trailer());
-  burst.add(entry.destination, header, pieces, {offset + length, segment.last});
-  pacer_.spend(header + length + rdmap::kDatagramCrcBytes);
+bool UdTransmit::add_segment(DatagramRoom& room, const SendEntry& entry,
+                             rdmap::DatagramSegment& segment, uint64_t offset, uint64_t length) {
+  const std::span<ConstBytes> pieces = room.payload_pieces();
+  const size_t count = pieces.empty() ? 0 : cursor_.take(length, pieces);
+  if (pieces.empty() || (count == 0 && length != 0)) return false;
+  cut_segment(segment, entry, offset, length);
+  const Bytes header = room.header();
+  size_t bytes = rdmap::encode_prefix(rdmap::DatagramClass::unreliable, rdmap::flags_of(segment),
+                                      incarnation_, header);
+  bytes += rdmap::encode_segment_headers(segment, header.subspan(bytes));
+  room.add(entry.destination, bytes, count,
+           {.origin = this, .value = offset + length, .last = segment.last});
   return true;
 }
 
-/// Books what was sent. What was not is cut anew next time.
-void UdTransmit::advance(Context& context, size_t sent) {
-  const std::span<const llp::OutgoingDatagram> datagrams = context.burst.datagrams();
-  for (const llp::OutgoingDatagram& unsent : datagrams.subspan(sent)) pacer_.refund(unsent.size());
-  uint64_t bytes = 0;
-  for (size_t index = 0; index < sent; ++index) {
-    const DatagramBurst::Mark& mark = context.burst.mark(index);
-    bytes += datagrams[index].size();
-    if (mark.last)
-      finish(context, WcStatus::success, 0);
-    else
-      offset_ = mark.end;
-  }
-  if (sent == 0) return;
+void UdTransmit::sent(const DatagramMark& mark) {
   resized_ = false;
-  context.counters.add(Counter::tx_datagrams, sent);
-  context.counters.add(Counter::tx_bytes, bytes);
+  if (!mark.last) {
+    offset_ = mark.value;
+    return;
+  }
+  end_oldest(WcStatus::success, 0);
 }
 
-/// The network refuses a datagram of the oldest message: its path MTU may have shrunk, which the
-/// link knows by now, so it is cut anew once. Any other refusal ends the message.
-Pending UdTransmit::after_refusal(Context& context, int error) {
-  context.counters.add(Counter::tx_errors);
+/// Its path MTU may have shrunk, which the link knows by now, so it is cut anew once. Any other
+/// refusal ends the message.
+void UdTransmit::refused(const DatagramMark&, int error) {
   if (error == EMSGSIZE && !resized_) {
     resized_ = true;
-    return Pending::more;
+    return;
   }
-  finish(context, WcStatus::local_qp_operation_error, static_cast<uint32_t>(error));
-  return context.sends.pending() != nullptr ? Pending::more : Pending::nothing;
+  end_oldest(WcStatus::local_qp_operation_error, static_cast<uint32_t>(error));
 }
 
-void UdTransmit::finish(Context& context, WcStatus status, uint32_t vendor_error) {
-  context.sends.complete(status, vendor_error);
-  ++next_msn_;
+void UdTransmit::end_oldest(WcStatus status, uint32_t vendor_error) {
+  ++next_.of(sends_.pending()->opcode);
+  sends_.complete(status, vendor_error);
   offset_ = 0;
   resized_ = false;
 }

@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "ddp/scatter.h"
 #include "diwarp/error.h"
@@ -16,19 +17,20 @@ namespace {
 
 // clang-format off
 constexpr std::array kFacts{
-    //      opcode                               completion                 responded local gathers ud
-    WrFacts{WrOpcode::send,                      WcOpcode::send,             false, false, true,  true},
-    WrFacts{WrOpcode::send_with_invalidate,      WcOpcode::send,             false, false, true,  false},
-    WrFacts{WrOpcode::rdma_write,                WcOpcode::rdma_write,       false, false, true,  false},
-    WrFacts{WrOpcode::rdma_read,                 WcOpcode::rdma_read,        true,  false, false, false},
-    WrFacts{WrOpcode::rdma_read_with_invalidate, WcOpcode::rdma_read,        true,  false, false, false},
-    WrFacts{WrOpcode::immediate,                 WcOpcode::immediate,        false, false, false, false},
-    WrFacts{WrOpcode::fetch_add,                 WcOpcode::fetch_add,        true,  false, false, false},
-    WrFacts{WrOpcode::compare_swap,              WcOpcode::compare_swap,     true,  false, false, false},
-    WrFacts{WrOpcode::swap,                      WcOpcode::swap,             true,  false, false, false},
-    WrFacts{WrOpcode::local_invalidate,          WcOpcode::local_invalidate, false, true,  false, false},
-    WrFacts{WrOpcode::bind_window,               WcOpcode::bind_window,      false, true,  false, false},
-    WrFacts{WrOpcode::register_memory,           WcOpcode::register_memory,  false, true,  false, false},
+    //      opcode                               completion                 responded local gathers stream datagram
+    WrFacts{WrOpcode::send,                      WcOpcode::send,             false, false, true,  true,  true},
+    WrFacts{WrOpcode::send_with_invalidate,      WcOpcode::send,             false, false, true,  true,  true},
+    WrFacts{WrOpcode::rdma_write,                WcOpcode::rdma_write,       false, false, true,  true,  false},
+    WrFacts{WrOpcode::rdma_read,                 WcOpcode::rdma_read,        true,  false, false, true,  true},
+    WrFacts{WrOpcode::rdma_read_with_invalidate, WcOpcode::rdma_read,        true,  false, false, true,  false},
+    WrFacts{WrOpcode::immediate,                 WcOpcode::immediate,        false, false, false, true,  false},
+    WrFacts{WrOpcode::fetch_add,                 WcOpcode::fetch_add,        true,  false, false, true,  false},
+    WrFacts{WrOpcode::compare_swap,              WcOpcode::compare_swap,     true,  false, false, true,  false},
+    WrFacts{WrOpcode::swap,                      WcOpcode::swap,             true,  false, false, true,  false},
+    WrFacts{WrOpcode::local_invalidate,          WcOpcode::local_invalidate, false, true,  false, true,  true},
+    WrFacts{WrOpcode::bind_window,               WcOpcode::bind_window,      false, true,  false, true,  true},
+    WrFacts{WrOpcode::register_memory,           WcOpcode::register_memory,  false, true,  false, true,  true},
+    WrFacts{WrOpcode::write_record,              WcOpcode::write_record,     false, false, true,  false, true},
 };
 // clang-format on
 
@@ -43,7 +45,11 @@ static_assert(in_order());
 
 void copy_operands(const SendWorkRequest& request, SendEntry& entry) {
   switch (request.opcode) {
+    case WrOpcode::send:
+    case WrOpcode::send_with_invalidate:
+    case WrOpcode::write_record:
     case WrOpcode::immediate: entry.operands = request.immediate; break;
+    case WrOpcode::rdma_read: entry.operands = request.limits; break;
     case WrOpcode::fetch_add:
     case WrOpcode::compare_swap:
     case WrOpcode::swap: entry.operands = request.atomic; break;
@@ -126,8 +132,6 @@ void SendQueue::complete(WcStatus status, uint32_t vendor_error) {
   finish(entry(sent_++), status, vendor_error);
 }
 
-void SendQueue::answered(WcStatus status) { finish(entry(done_), status, 0); }
-
 void SendQueue::finish(SendEntry& finished, WcStatus status, uint32_t vendor_error) {
   finished.status = status;
   finished.vendor_error = vendor_error;
@@ -143,7 +147,7 @@ void SendQueue::flush() {
 bool SendQueue::report(CompletionQueue& cq, uint32_t qp_number) {
   uint64_t reported = reported_.load(std::memory_order_relaxed);
   for (; reported != done_; reported_.store(++reported, std::memory_order_release)) {
-    const SendEntry& oldest = entry(reported);
+    SendEntry& oldest = entry(reported);
     const bool wanted = signal_all_ || has_flag(oldest.flags, SendFlags::signaled) ||
                         oldest.status != WcStatus::success;
     if (!wanted) continue;
@@ -155,15 +159,20 @@ bool SendQueue::report(CompletionQueue& cq, uint32_t qp_number) {
     completion.vendor_error = oldest.vendor_error;
     completion.byte_count = static_cast<uint32_t>(oldest.length);
     completion.qp_number = qp_number;
+    completion.valid_bytes = oldest.validity.valid_bytes();
+    completion.validity = std::exchange(oldest.validity, {});
     // Free first: who polls the completion may post again at once.
     reported_.store(reported + 1, std::memory_order_release);
-    cq.push(completion);
+    cq.push(std::move(completion));
   }
   return true;
 }
 
 void SendQueue::clear() {
-  done_ = sent_ = posted_.load(std::memory_order_relaxed);
+  const uint64_t posted = posted_.load(std::memory_order_relaxed);
+  for (uint64_t index = reported_.load(std::memory_order_relaxed); index != posted; ++index)
+    entry(index).validity = {};
+  done_ = sent_ = posted;
   reported_.store(done_, std::memory_order_release);
 }
 
@@ -228,8 +237,8 @@ void ReceiveQueue::clear() {
 
 // --- Done receives.
 
-void DoneReceives::add(ReceiveEntry& entry, const WorkCompletion& completion) {
-  entry.completion = completion;
+void DoneReceives::add(ReceiveEntry& entry, WorkCompletion&& completion) {
+  entry.completion = std::move(completion);
   entry.completion.wr_id = entry.wr_id;
   entry.next = nullptr;
   (last_ == nullptr ? first_ : last_->next) = &entry;
@@ -247,9 +256,9 @@ bool DoneReceives::report(CompletionQueue& cq, ReceiveQueue& queue) {
   while (first_ != nullptr) {
     if (!cq.has_room()) return false;
     ReceiveEntry& entry = pop_front();
-    const WorkCompletion completion = entry.completion;
+    WorkCompletion completion = std::move(entry.completion);
     queue.release(entry);  // first: who polls the completion may post again at once
-    cq.push(completion);
+    cq.push(std::move(completion));
   }
   return true;
 }

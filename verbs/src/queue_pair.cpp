@@ -4,9 +4,9 @@
 #include <string>
 
 #include "diwarp/error.h"
+#include "rnic/datagram_queue_pair.h"
 #include "rnic/queue_pair.h"
 #include "rnic/rc_queue_pair.h"
-#include "rnic/ud_queue_pair.h"
 
 namespace diwarp {
 
@@ -23,6 +23,16 @@ Typed& as(const detail::Handle<rnic::QueuePair>& handle, QpType type, const char
   return static_cast<Typed&>(queue_pair);
 }
 
+/// The same of the types over datagrams.
+rnic::DatagramQueuePair& as_datagram(const detail::Handle<rnic::QueuePair>& handle,
+                                     const char* operation) {
+  rnic::QueuePair& queue_pair = *handle;
+  if (queue_pair.type() == QpType::rc)
+    throw Error(make_error_code(Errc::unsupported_operation),
+                std::string(operation) + " is for queue pairs of type ud and rd only");
+  return static_cast<rnic::DatagramQueuePair&>(queue_pair);
+}
+
 }  // namespace
 
 QueuePair::QueuePair(const ProtectionDomain& pd, const QueuePairInit& init)
@@ -30,6 +40,28 @@ QueuePair::QueuePair(const ProtectionDomain& pd, const QueuePairInit& init)
 
 std::error_code QueuePair::post_send(const SendWorkRequest& request) noexcept {
   return impl_.alive() ? impl_->post_send(request) : make_error_code(Errc::device_gone);
+}
+
+std::error_code QueuePair::post_write_record(const WriteRecordWorkRequest& request) noexcept {
+  SendFlags flags = request.flags;
+  if (request.immediate) flags = flags | SendFlags::immediate;
+  return post_send({.wr_id = request.wr_id,
+                    .sges = request.local.sges(),
+                    .flags = flags,
+                    .destination = request.destination,
+                    .opcode = WrOpcode::write_record,
+                    .remote = request.remote,
+                    .immediate = request.immediate.value_or(0)});
+}
+
+std::error_code QueuePair::post_read(const ReadWorkRequest& request) noexcept {
+  return post_send({.wr_id = request.wr_id,
+                    .sges = request.local.sges(),
+                    .flags = request.flags,
+                    .destination = request.destination,
+                    .opcode = WrOpcode::rdma_read,
+                    .remote = request.remote,
+                    .limits = request.limits});
 }
 
 std::error_code QueuePair::post_recv(const ReceiveWorkRequest& request) noexcept {
@@ -70,7 +102,31 @@ Address QueuePair::address() const { return impl_->query().local_address; }
 QueuePairAttributes QueuePair::query() const { return impl_->query(); }
 
 void QueuePair::set_max_rate(uint64_t bytes_per_second) {
-  as<rnic::UdQueuePair>(impl_, QpType::ud, "set_max_rate()").set_max_rate(bytes_per_second);
+  as_datagram(impl_, "set_max_rate()").set_max_rate(bytes_per_second);
+}
+
+void QueuePair::join(const Address& group, std::string_view interface) {
+  as_datagram(impl_, "join()").join(group, interface);
+}
+
+void QueuePair::leave(const Address& group, std::string_view interface) {
+  as_datagram(impl_, "leave()").leave(group, interface);
+}
+
+void QueuePair::set_sources(std::span<const SourceFilter> sources) {
+  as_datagram(impl_, "set_sources()").set_sources(sources);
+}
+
+std::optional<DatagramError> QueuePair::poll_error() {
+  return as_datagram(impl_, "poll_error()").poll_error();
+}
+
+std::vector<OpenRecord> QueuePair::open_records() const {
+  return as_datagram(impl_, "open_records()").open_records();
+}
+
+std::vector<ReliablePeer> QueuePair::peers() const {
+  return as_datagram(impl_, "peers()").peers();
 }
 
 }  // namespace diwarp

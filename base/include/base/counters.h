@@ -43,6 +43,7 @@ namespace diwarp {
   X(drop_bounds,            "tagged segments that reach outside their region")              \
   X(drop_filtered,          "datagrams from sources that the queue pair does not listen to")    \
   X(drop_response,          "segments of Read Responses that nobody (any more) waits for")      \
+  X(drop_group,             "datagrams that came to a group and have no place there")         \
   X(drop_control,           "control messages that are malformed or have no place here")        \
   X(errors_sent,            "Error messages sent to sources")                                 \
   X(errors_suppressed,      "Error messages not sent for their rate, length or cause")         \

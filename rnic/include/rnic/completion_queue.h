@@ -65,7 +65,7 @@ class CompletionQueue : public ListNode<> {
   /// pair tries again when this queue has been polled.
   bool has_room();
   /// After has_room() said so.
-  void push(const WorkCompletion& completion);
+  void push(WorkCompletion&& completion);
 
   const std::shared_ptr<Device>& device() const { return device_; }
 
@@ -76,7 +76,7 @@ class CompletionQueue : public ListNode<> {
   size_t take(std::span<WorkCompletion> completions);
   bool resume_stalled();
   size_t sleep_and_poll(std::span<WorkCompletion> completions, Time deadline);
-  void raise_event(const WorkCompletion& completion);
+  void raise_event(bool solicited);
 
   std::shared_ptr<Device> device_;
   Engine& engine_;

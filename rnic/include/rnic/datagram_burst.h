@@ -76,6 +76,10 @@ class DatagramRoom {
 
   /// Whether another datagram may be added: the burst has a place, and the pacer lets it.
   bool open() const;
+  /// Ends this burst, and asks for another: what is next does not fit, or has to wait until what is
+  /// in this one is sent.
+  void close() { closed_ = true; }
+  bool closed() const { return closed_; }
   /// The largest datagram to send to `to`: what the path, and the application's choice, allow.
   size_t max_datagram(const Address& to);
   size_t size() const { return burst_.size(); }
@@ -91,6 +95,7 @@ class DatagramRoom {
   llp::DatagramLink& link_;
   Pacer& pacer_;
   const uint32_t segment_;
+  bool closed_ = false;
 };
 
 }  // namespace diwarp::rnic

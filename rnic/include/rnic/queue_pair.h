@@ -80,7 +80,7 @@ class QueuePair : public Endpoint, public ListNode<SrqWaitTag> {
   /// Before destruction: out of service, and nothing of a shared receive queue is kept.
   void retire();
   /// Hands finished work to the completion queues. False if some of it has to wait for room.
-  bool report();
+  virtual bool report();
   /// Tells posters that this queue pair waits for a receive, and looks for one once more.
   bool await_receive();
   void raise(AsyncEventType type, std::optional<TerminateInfo> terminate = {});
@@ -88,6 +88,7 @@ class QueuePair : public Endpoint, public ListNode<SrqWaitTag> {
   virtual bool may_post_sends(QpState state) const { return state == QpState::rts; }
 
   Engine& engine() { return engine_; }
+  CompletionQueue& recv_cq() { return *recv_cq_; }
   Counters& counters() { return engine_.counters(); }
   void drop(Counter reason) { engine_.counters().add(reason); }
 

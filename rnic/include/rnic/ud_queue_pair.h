@@ -3,50 +3,48 @@
 
 #include <memory>
 
-#include "base/timer_queue.h"
-#include "llp/datagram.h"
-#include "rnic/queue_pair.h"
-#include "rnic/ud_receive.h"
+#include "rnic/datagram_queue_pair.h"
+#include "rnic/ud_messages.h"
+#include "rnic/ud_reader.h"
+#include "rnic/ud_responder.h"
+#include "rnic/ud_sources.h"
 #include "rnic/ud_transmit.h"
 
 namespace diwarp::rnic {
 
-/// A UD queue pair: a UDP port. Its number is the port. Further receive sockets (a group, a
-/// broadcast address) are endpoints of their own that hand their datagrams to handle().
-class UdQueuePair final : public QueuePair {
+/// An unreliable datagram queue pair: what comes is judged, and goes to the part that knows its
+/// opcode.
+class UdQueuePair final : public DatagramQueuePair {
  public:
   UdQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePairInit& init);
   ~UdQueuePair() override;
 
-  uint32_t number() const override { return address_.port(); }
-  const Address& address() const { return address_; }
-  QueuePairAttributes query() override;
-  void set_max_rate(uint64_t bytes_per_second);
-
-  // --- With the baton.
-
-  size_t receive(Time now) override;
-  Served transmit(Time now) override;
-
  protected:
-  std::error_code check_send(const SendWorkRequest& request) const noexcept override;
-  void on_state(QpState now) override;
+  void take(const rdmap::Envelope& envelope, const llp::IncomingDatagram& datagram,
+            Time now) override;
+  void start() override;
+  void stop() override;
+  void expire(Time now) override;
+  std::optional<Time> next_expiry() override;
 
  private:
-  void on_expiry(Time now);
-  void on_paced(Time now);
-  void arm_expiry();
-  void count_overflow();
+  void take_segment(const rdmap::Envelope& envelope, const llp::IncomingDatagram& datagram,
+                    Time now);
+  Judgement judge(const rdmap::DatagramSegment& segment, const rdmap::Envelope& envelope,
+                  const llp::IncomingDatagram& datagram, Time now);
+  Judgement dispatch(const rdmap::DatagramSegment& segment, Source& source,
+                     const llp::IncomingDatagram& datagram, Time now);
+  Judgement take_control(const rdmap::Envelope& envelope, const llp::IncomingDatagram& datagram,
+                         Time now);
+  Judgement take_echo(const rdmap::Cookie& cookie, const Address& from, uint32_t incarnation,
+                      Time now);
 
-  std::unique_ptr<llp::DatagramLink> link_;
-  const Address address_;
-  const DatagramOptions options_;
-  uint64_t max_rate_;
-  uint64_t overflowed_ = 0;
+  // Declared before those that refer to its members.
+  SourceTable sources_;
+  UdMessages messages_;
+  UdReader reader_;
+  UdResponder responder_;
   UdTransmit transmit_;
-  UdReceive receive_;
-  MemberTimer<UdQueuePair, &UdQueuePair::on_expiry> expiry_{*this};
-  MemberTimer<UdQueuePair, &UdQueuePair::on_paced> paced_{*this};
 };
 
 }  // namespace diwarp::rnic

@@ -4,63 +4,61 @@
 #include <cstdint>
 
 #include "base/clock.h"
-#include "base/counters.h"
 #include "ddp/scatter.h"
-#include "llp/datagram.h"
-#include "rnic/datagram_burst.h"
-#include "rnic/endpoint.h"
-#include "rnic/pacer.h"
+#include "rdmap/datagram.h"
+#include "rnic/datagram_origin.h"
 #include "rnic/work_queue.h"
 
 namespace diwarp::rnic {
 
 class QueuePair;
+class UdReader;
 
-/// The sending half of a UD queue pair: cuts messages into datagrams, a burst at a time.
-class UdTransmit {
+/// The send queue of a UD queue pair: cuts Sends and Write-Records into datagrams, hands Reads to the
+/// reader, and does what needs nothing sent.
+class UdTransmit final : public DatagramOrigin {
  public:
-  /// What a burst needs from the queue pair.
-  struct Context {
-    SendQueue& sends;
-    llp::DatagramLink& link;
-    DatagramBurst& burst;
-    Counters& counters;
-    const QueuePair& queue_pair;  ///< judges the memory of requests
-  };
+  UdTransmit(QueuePair& queue_pair, SendQueue& sends, UdReader& reader)
+      : queue_pair_(queue_pair), sends_(sends), reader_(reader) {}
 
-  UdTransmit(uint32_t segment, uint64_t max_rate) : segment_(segment) {
-    pacer_.set_rate(max_rate, Time{});
-  }
-
-  /// Draws what a queue pair draws on its way to rts: a new incarnation and a new first MSN.
+  /// Begins anew with a new incarnation; MSNs start at random.
   void start(uint32_t incarnation, uint32_t first_msn);
-  void set_max_rate(uint64_t rate, Time now) { pacer_.set_rate(rate, now); }
 
-  /// Sends one burst.
-  Served run(Context context, Time now);
-  bool paced() const { return pacer_.limited(); }
-  /// When pacing lets the next datagram go; asked after run() left sends behind with
-  /// Pending::nothing, where paced().
-  Time ready_at() const { return pacer_.ready_at(); }
-  uint32_t incarnation() const { return incarnation_; }
+  void fill(DatagramRoom& room, Time now) override;
+  void sent(const DatagramMark& mark) override;
+  void refused(const DatagramMark& mark, int error) override;
 
  private:
-  void fill(Context& context);
-  /// False when the burst has no room for more.
-  bool add_message(Context& context, const SendEntry& entry, uint32_t msn, uint64_t offset);
-  bool add_segment(Context& context, const SendEntry& entry, uint32_t msn, uint64_t offset,
-                   uint64_t length);
-  void advance(Context& context, size_t sent);
-  Pending after_refusal(Context& context, int error);
-  void finish(Context& context, WcStatus status, uint32_t vendor_error);
+  /// One counter for each space of MSNs that messages are told apart by.
+  struct Msns {
+    uint32_t send = 0;
+    uint32_t record = 0;
+    uint32_t& of(WrOpcode opcode) { return opcode == WrOpcode::write_record ? record : send; }
+  };
 
-  const uint32_t segment_;  // largest datagram by the application's choice; 0: none
-  Pacer pacer_;
+  void settle_oldest(Time now);
+  bool settle(SendEntry& entry, Time now);
+  bool has_memory(const SendEntry& entry) const;
+  bool can_follow(const SendEntry& entry) const;
+  bool add_message(DatagramRoom& room, const SendEntry& entry, uint32_t msn, uint64_t offset);
+  bool add_segment(DatagramRoom& room, const SendEntry& entry, rdmap::DatagramSegment& segment,
+                   uint64_t offset, uint64_t length);
+  void end_oldest(WcStatus status, uint32_t vendor_error);
+
+  QueuePair& queue_pair_;
+  SendQueue& sends_;
+  UdReader& reader_;
   uint32_t incarnation_ = 0;
-  uint32_t next_msn_ = 0;  // of the oldest message that is not done
+  Msns next_;              // of the oldest message that is not done
   uint64_t offset_ = 0;    // how much of it has been sent
   bool resized_ = false;   // it was refused for its size once
   ddp::SgeCursor cursor_;
 };
+
+/// The parts of a message's segments that are the same in all of them.
+rdmap::DatagramSegment segment_of(const SendEntry& entry, uint32_t msn);
+/// Makes `segment` the one that carries bytes [offset, offset + length) of the message.
+void cut_segment(rdmap::DatagramSegment& segment, const SendEntry& entry, uint64_t offset,
+                 uint64_t length);
 
 }  // namespace diwarp::rnic

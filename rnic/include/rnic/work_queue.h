@@ -39,7 +39,14 @@ struct SendEntry {
   RemoteMemory remote;
   uint64_t length = 0;     // bytes that travel
   std::span<Sge> sges;     // in the queue's own storage
-  std::variant<std::monostate, uint64_t, AtomicOperands, MemoryBinding> operands;
+  std::variant<std::monostate, uint64_t, AtomicOperands, MemoryBinding, ReadLimits> operands;
+  ValidityMap validity;          // once done: of a Read over datagrams
+  SendEntry* next = nullptr;     // while handed over: its keeper's own list
+
+  /// Immediate data that travel with the message; null: none.
+  const uint64_t* immediate() const {
+    return has_flag(flags, SendFlags::immediate) ? std::get_if<uint64_t>(&operands) : nullptr;
+  }
 };
 
 /// What is known of each opcode.
@@ -49,6 +56,7 @@ struct WrFacts {
   bool responded;   ///< done when the peer's response has come (Reads and atomics)
   bool local;       ///< nothing is sent
   bool gathers;     ///< its SGEs are read, else they are written (or there are none)
+  bool on_streams;
   bool on_datagrams;
 };
 const WrFacts& facts_of(WrOpcode opcode);
@@ -75,12 +83,16 @@ class SendQueue {
   SendEntry* pending(uint64_t ahead = 0);
   /// The oldest pending entry is sent, and done unless it awaits a response.
   void sent();
+  /// The oldest pending entry is under way; answered() tells when it is done.
+  SendEntry& hand_over() { return entry(sent_++); }
   /// The oldest pending entry is done.
   void complete(WcStatus status, uint32_t vendor_error = 0);
   /// The oldest entry that awaits a response; null where none does.
   SendEntry* awaiting() { return done_ == sent_ ? nullptr : &entry(done_); }
   /// It has got it.
-  void answered(WcStatus status);
+  void answered(WcStatus status) { answered(entry(done_), status); }
+  /// The same of any entry that is under way. Completions keep the order of posting.
+  void answered(SendEntry& entry, WcStatus status) { finish(entry, status, 0); }
   void flush();
   /// Moves completions of done entries to `cq`. False if it is full and some have to wait.
   bool report(CompletionQueue& cq, uint32_t qp_number);
@@ -165,7 +177,7 @@ class ReceiveQueue {
 /// baton.
 class DoneReceives {
  public:
-  void add(ReceiveEntry& entry, const WorkCompletion& completion);
+  void add(ReceiveEntry& entry, WorkCompletion&& completion);
   /// Moves completions to `cq` and frees their slots in `queue`. False if some have to wait.
   bool report(CompletionQueue& cq, ReceiveQueue& queue);
   /// Frees the slots, without a completion.

@@ -81,9 +81,10 @@ class DIWARP_EXPORT QueuePair {
 
   /// Posts a request of 0 bytes to 1 GiB. Never throws. Errors: queue_full (poll the send completion
   /// queue, then retry), invalid_state (not in rts or sqd), too_many_sges, inline_too_large,
-  /// message_too_large, invalid_argument (SGEs or flags that the operation does not take),
-  /// unsupported_operation (UD: all but Sends), invalid_destination (UD: no port, or the other
-  /// address family), device_gone (a forked child).
+  /// message_too_large, invalid_argument (SGEs or flags that the operation does not take, or tagged
+  /// offsets beyond 2^64), unsupported_operation (not for this type of queue pair; atomics over
+  /// datagrams: docs/datagrams.md), invalid_destination (UD, RD: no port, the other address family, or
+  /// a group where there must be one peer), device_gone (a forked child).
   std::error_code post_send(const SendWorkRequest& request) noexcept;
 
   /// UD, RD: posts a Write-Record (datagram-iWARP, section IV.B.3): writes into the peer's memory and

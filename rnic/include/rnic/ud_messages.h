@@ -10,51 +10,50 @@
 #include "base/counters.h"
 #include "base/intrusive_list.h"
 #include "diwarp/attributes.h"
-#include "llp/datagram.h"
 #include "rdmap/datagram.h"
+#include "rnic/judgement.h"
 #include "rnic/ud_sources.h"
 #include "rnic/work_queue.h"
 
 namespace diwarp::rnic {
 
 class QueuePair;
+class RecordTable;
 
-/// The receiving half of a UD queue pair: judges each datagram, places it, and delivers messages
-/// that are whole. A fault drops the datagram and counts the reason; nothing is answered.
-class UdReceive {
+/// The Sends that come to a UD queue pair: places their segments into receives and delivers messages
+/// that are whole. With the baton.
+class UdMessages {
  public:
-  UdReceive(QueuePair& queue_pair, Counters& counters, const DatagramOptions& options);
+  UdMessages(QueuePair& queue_pair, RecordTable& records, Counters& counters,
+             const DatagramOptions& options);
 
-  void handle(const llp::IncomingDatagram& datagram, Time now);
+  Judgement handle(const rdmap::DatagramSegment& segment, Source& source, Time now);
 
   /// Closes messages of which nothing came for the message timeout; their receives are used again.
   void expire(Time now);
   /// When expire() has something to do next, if no datagram comes; nothing: no message is open.
   std::optional<Time> next_expiry();
-
-  /// Gives every receive back and forgets all sources.
+  /// Gives every receive back.
   void reset();
-  size_t open_messages() const { return open_count_; }
 
  private:
-  using Segment = rdmap::SendSegment;
+  using Segment = rdmap::DatagramSegment;
 
-  void deliver_single(const Segment& segment, Source& source);
+  Judgement deliver_single(const Segment& segment, Source& source);
   OpenMessage* find_open(Source& source, uint32_t msn);
-  std::optional<Counter> refuse_to_open(const Source& source) const;
-  OpenMessage* open(const Segment& segment, Source& source, Time now);
-  void place(const Segment& segment, OpenMessage& message, Time now);
-  void deliver(OpenMessage& message);
+  Judgement may_open(const Source& source) const;
+  OpenMessage& open(const Segment& segment, Source& source, Time now);
+  Judgement place(const Segment& segment, OpenMessage& message, Time now);
+  void deliver(OpenMessage& message, const Segment& last);
   void abandon(OpenMessage& message);
   void close(OpenMessage& message);
-  void complete(ReceiveEntry& entry, WcStatus status, const Source& source, bool solicited,
-                uint64_t bytes);
+  void complete(ReceiveEntry& entry, const Segment& segment, const Source& source, uint64_t bytes);
+  void invalidate(WorkCompletion& completion, STag stag);
   void fail_receive(ReceiveEntry& entry, const Source& source);
-  void drop(Counter reason) { counters_.add(reason); }
 
   QueuePair& queue_pair_;
+  RecordTable& records_;
   Counters& counters_;
-  const uint32_t q_key_;
   const Duration timeout_;
   const uint32_t max_open_;
   const uint32_t max_open_per_source_;
@@ -62,8 +61,6 @@ class UdReceive {
   // Messages are made when first needed and then used again; at most max_open_.
   std::vector<std::unique_ptr<OpenMessage>> messages_;
   std::vector<OpenMessage*> idle_;
-  // Declared before the lists that name its members, so that it outlives them.
-  SourceTable sources_;
   IntrusiveList<OpenMessage, OpenAgeTag> by_age_;  // longest without progress first
   size_t open_count_ = 0;
 };

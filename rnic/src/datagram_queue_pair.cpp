@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rnic/datagram_queue_pair.h"
+
+#include <string>
+#include <utility>
+
+#include "base/random.h"
+#include "ddp/scatter.h"
+#include "diwarp/error.h"
+
+namespace diwarp::rnic {
+
+namespace {
+
+constexpr uint32_t kMinSegment = 128;  // the headers of any class, and some payload
+
+[[noreturn]] void refuse(const std::string& sentence) {
+  throw Error(make_error_code(Errc::invalid_argument), sentence);
+}
+
+void check_reads(const ReadOptions& options) {
+  if (options.timeout <= Duration::zero() || options.deadline < Duration::zero())
+    refuse("A Read's timeout must be above zero, and its deadline not below");
+  if (options.max_outstanding == 0 || options.window == 0)
+    refuse("At least one Read, and one request of it, must be allowed: see ReadOptions");
+}
+
+const DatagramOptions& checked(const DatagramOptions& options) {
+  if (options.segment != 0 && (options.segment < kMinSegment || options.segment > llp::kMaxDatagram))
+    refuse("A segment is from 128 to 65507 bytes, or 0 for what the path MTU carries");
+  if (options.max_open_messages == 0 || options.max_open_per_source == 0)
+    refuse("At least one message must be allowed to be open: see max_open_messages");
+  if (options.max_open_records == 0 || options.max_open_records_per_source == 0)
+    refuse("At least one record must be allowed to be open: see max_open_records");
+  if (options.max_record_ranges == 0) refuse("max_record_ranges must be at least 1");
+  if (options.max_sources == 0) refuse("max_sources must be at least 1");
+  if (options.message_timeout <= Duration::zero()) refuse("message_timeout must be above zero");
+  if (options.record_timeout <= Duration::zero()) refuse("record_timeout must be above zero");
+  check_reads(options.read);
+  return options;
+}
+
+SipKey random_key() {
+  SipKey key;
+  system_random(std::as_writable_bytes(std::span(&key, 1)));
+  return key;
+}
+
+}  // namespace
+
+DatagramQueuePair::DatagramQueuePair(std::shared_ptr<ProtectionDomain> domain,
+                                     const QueuePairInit& init)
+    : QueuePair(std::move(domain), init),
+      options_(checked(init.datagram)),
+      link_(device()->open_datagram_link(options_)),
+      address_(link_->local_address()),
+      max_rate_(options_.max_rate),
+      sources_(options_.sources),
+      validation_(random_key()),
+      sender_(options_.segment, options_.max_rate),
+      control_([this] { wake(); }),
+      errors_(control_, counters(), options_.error_queue, options_.error_rate),
+      records_(*this, counters(), options_, init.type == QpType::ud) {
+  sender_.add(control_);
+}
+
+DatagramQueuePair::~DatagramQueuePair() = default;
+
+void DatagramQueuePair::begin() {
+  engine().exclusively([this] {
+    set_state(QpState::rts);
+    on_state(QpState::rts);
+    engine().attach(*this, link_->descriptor());
+  });
+  if (link_->descriptor() < 0) link_->on_ready([engine = &engine()] { engine->wake(); });
+}
+
+void DatagramQueuePair::end() {
+  if (link_->descriptor() < 0) link_->on_ready({});
+  engine().exclusively([this] {
+    for (const auto& group : groups_) group->detach();
+    engine().timers().cancel(expiry_);
+    engine().timers().cancel(paced_);
+    stop();
+    records_.reset();
+    retire();
+  });
+}
+
+// --- Posting.
+
+std::error_code DatagramQueuePair::check_send(const SendWorkRequest& request) const noexcept {
+  const WrFacts& facts = facts_of(request.opcode);
+  if (!facts.on_datagrams) return Errc::unsupported_operation;
+  if (facts.local) return request.sges.empty() ? std::error_code() : Errc::invalid_argument;
+  const bool tagged = request.opcode == WrOpcode::write_record || facts.responded;
+  const bool inlined = has_flag(request.flags, SendFlags::inline_data);
+  const bool immediate = has_flag(request.flags, SendFlags::immediate);
+  if (!facts.gathers && (inlined || immediate)) return Errc::invalid_argument;
+  if (tagged && request.remote.offset + ddp::total_length(request.sges) < request.remote.offset)
+    return Errc::invalid_argument;
+  const Address& to = request.destination;
+  const bool group = to.is_multicast() || to.is_broadcast();
+  const bool one_peer = facts.responded || type() == QpType::rd;
+  return is_reachable(to) && !(group && one_peer) ? std::error_code() : Errc::invalid_destination;
+}
+
+bool DatagramQueuePair::is_reachable(const Address& to) const {
+  const bool dual_stack = address_.family() == AddressFamily::ipv6 && address_.is_any();
+  return to.port() != 0 && !to.is_any() && (to.family() == address_.family() || dual_stack);
+}
+
+// --- State.
+
+void DatagramQueuePair::on_state(QpState now) {
+  if (now == QpState::rts) {
+    incarnation_ = system_random_u32();
+    control_.start(incarnation_);
+    start();
+  }
+  if (now != QpState::reset && now != QpState::error) return;
+  stop();
+  control_.reset();
+  records_.reset();
+  engine().timers().cancel(expiry_);
+  engine().timers().cancel(paced_);
+}
+
+bool DatagramQueuePair::report() {
+  const bool reported = QueuePair::report();
+  return records_.report(recv_cq()) && reported;
+}
+
+// --- Receiving.
+
+size_t DatagramQueuePair::receive(Time now) {
+  llp::ReceiveBatch& batch = engine().receive_batch();
+  const size_t count = link_->receive(batch);
+  if (count == 0) return 0;
+  for (const llp::IncomingDatagram& datagram : batch.datagrams()) handle(datagram, now);
+  count_overflow();
+  after_receive(now);
+  return count;
+}
+
+void DatagramQueuePair::handle(const llp::IncomingDatagram& datagram, Time now) {
+  counters().add(Counter::rx_datagrams);
+  counters().add(Counter::rx_bytes, datagram.bytes.size());
+  if (!sources_.admit(datagram.from)) return drop(Counter::drop_filtered);
+  const rdmap::ParsedEnvelope parsed = rdmap::parse_envelope(datagram.bytes);
+  if (!parsed.valid) return drop(parsed.drop_reason);
+  if (state() != QpState::rts) return drop(Counter::drop_state);
+  take(parsed.envelope, datagram, now);
+}
+
+void DatagramQueuePair::after_receive(Time now) {
+  batch_taken(now);
+  if (!report()) engine().stall(*this);
+  arm_expiry();
+}
+
+void DatagramQueuePair::settle(const Judgement& judgement, const rdmap::DatagramSegment& segment,
+                               const llp::IncomingDatagram& datagram, Time now) {
+  if (judgement.drop) drop(*judgement.drop);
+  if (judgement.fault)
+    errors_.found(datagram.from, segment, *judgement.fault, datagram.bytes.size(), !datagram.group,
+                  now);
+}
+
+void DatagramQueuePair::count_overflow() {
+  const uint64_t overflowed = link_->overflowed();
+  if (overflowed == overflowed_) return;
+  counters().add(Counter::rx_overflow, overflowed - overflowed_);
+  overflowed_ = overflowed;
+}
+
+// --- Timers.
+
+/// One timer for everything that ends by itself: it is never later than the first of these, and
+/// looks again when it fires.
+void DatagramQueuePair::arm_expiry() {
+  const std::optional<Time> next = next_expiry();
+  if (!next || (expiry_.armed() && expiry_.deadline() <= *next)) return;
+  engine().timers().arm(expiry_, *next);
+}
+
+void DatagramQueuePair::on_expiry(Time now) {
+  expire(now);
+  if (!report()) engine().stall(*this);
+  arm_expiry();
+}
+
+// --- Sending.
+
+Served DatagramQueuePair::transmit(Time now) {
+  Served served;
+  const bool ready = state() == QpState::rts;
+  if (link_is_full())
+    served.pending = Pending::writable;
+  else if (ready)
+    served = sender_.run(engine().burst(), *link_, counters(), now);
+  if (ready) arm_expiry();
+  if (ready && sender_.paced() && served.pending == Pending::nothing)
+    engine().timers().arm(paced_, sender_.ready_at());
+  if (report()) return served;
+  if (served.pending == Pending::nothing) served.pending = Pending::stalled;
+  if (served.pending == Pending::writable) engine().stall(*this);  // whichever comes first
+  return served;
+}
+
+void DatagramQueuePair::on_paced(Time) { engine().activate(*this); }
+
+void DatagramQueuePair::set_max_rate(uint64_t bytes_per_second) {
+  engine().exclusively([&] {
+    max_rate_ = bytes_per_second;
+    sender_.set_max_rate(bytes_per_second, engine().clock().now());
+    engine().activate(*this);
+  });
+}
+
+// --- What applications ask.
+
+void DatagramQueuePair::set_sources(std::span<const SourceFilter> sources) {
+  SourceFilters filters(sources);
+  engine().exclusively([&] { sources_ = std::move(filters); });
+}
+
+std::optional<DatagramError> DatagramQueuePair::poll_error() {
+  return engine().exclusively([&] { return errors_.poll(); });
+}
+
+std::vector<OpenRecord> DatagramQueuePair::open_records() {
+  return engine().exclusively([&] { return records_.open(); });
+}
+
+QueuePairAttributes DatagramQueuePair::query() {
+  QueuePairAttributes attributes = QueuePair::query();
+  attributes.local_address = address_;
+  attributes.q_key = options_.q_key;
+  engine().exclusively([&] { attributes.max_rate = max_rate_; });
+  return attributes;
+}
+
+}  // namespace diwarp::rnic

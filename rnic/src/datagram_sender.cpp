@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rnic/datagram_sender.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "base/crc32c.h"
+#include "rdmap/datagram.h"
+
+namespace diwarp::rnic {
+
+// --- What an origin sees of the burst.
+
+bool DatagramRoom::open() const { return !closed_ && !burst_.full() && pacer_.may_send(); }
+
+size_t DatagramRoom::max_datagram(const Address& to) {
+  const size_t path = link_.max_datagram(to);
+  return segment_ == 0 ? path : std::min<size_t>(segment_, path);
+}
+
+void DatagramRoom::add(const Address& to, size_t header_bytes, size_t payload_pieces,
+                       const DatagramMark& mark) {
+  Crc32c crc;
+  crc.update(burst_.header().first(header_bytes));
+  size_t bytes = header_bytes + rdmap::kDatagramCrcBytes;
+  for (ConstBytes piece : burst_.payload_pieces().first(payload_pieces)) {
+    crc.update(piece);
+    bytes += piece.size();
+  }
+  rdmap::encode_datagram_crc(crc.value(), burst_.trailer());
+  burst_.add(to, header_bytes, payload_pieces, mark);
+  pacer_.spend(bytes);
+}
+
+// --- The sender.
+
+void DatagramSender::add(DatagramOrigin& origin) {
+  assert(count_ < kMaxOrigins);
+  origins_[count_++] = &origin;
+}
+
+Served DatagramSender::run(DatagramBurst& burst, llp::DatagramLink& link, Counters& counters,
+                           Time now) {
+  if (pacer_.limited()) pacer_.refill(now);
+  burst.clear();
+  const bool more = fill(burst, link, now);
+  paced_ = !pacer_.may_send();
+  if (burst.size() == 0) return {};
+  const llp::SendResult result = link.send(burst.datagrams());
+  book(burst, result.sent, counters);
+  Served served{result.sent, more && !paced_ ? Pending::more : Pending::nothing};
+  if (result.status == llp::SendStatus::refused) {
+    const DatagramMark mark = burst.mark(result.sent);
+    counters.add(Counter::tx_errors);
+    mark.origin->refused(mark, result.error);
+    served.pending = Pending::more;
+  } else if (result.status == llp::SendStatus::would_block) {
+    counters.add(Counter::tx_would_block);
+    served.pending = Pending::writable;
+  }
+  return served;
+}
+
+bool DatagramSender::fill(DatagramBurst& burst, llp::DatagramLink& link, Time now) {
+  DatagramRoom room(burst, link, pacer_, segment_);
+  for (size_t i = 0; i < count_ && room.open(); ++i)
+    origins_[(first_ + i) % count_]->fill(room, now);
+  first_ = (first_ + 1) % count_;
+  return burst.full() || room.closed();
+}
+
+/// Tells the origins what was sent. What was not comes again.
+void DatagramSender::book(const DatagramBurst& burst, size_t sent, Counters& counters) {
+  const std::span<const llp::OutgoingDatagram> datagrams = burst.datagrams();
+  for (const llp::OutgoingDatagram& unsent : datagrams.subspan(sent)) pacer_.refund(unsent.size());
+  if (sent == 0) return;
+  uint64_t bytes = 0;
+  for (size_t index = 0; index < sent; ++index) {
+    bytes += datagrams[index].size();
+    const DatagramMark mark = burst.mark(index);
+    mark.origin->sent(mark);
+  }
+  counters.add(Counter::tx_datagrams, sent);
+  counters.add(Counter::tx_bytes, bytes);
+}
+
+}  // namespace diwarp::rnic

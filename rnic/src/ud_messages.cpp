@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rnic/ud_messages.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "ddp/scatter.h"
+#include "rdmap/terminate.h"
+#include "rnic/queue_pair.h"
+#include "rnic/record_table.h"
+
+namespace diwarp::rnic {
+
+namespace {
+
+Judgement judge(ddp::SegmentFault found) {
+  switch (found) {
+    case ddp::SegmentFault::none: return Judgement::taken();
+    case ddp::SegmentFault::duplicate: return Judgement::dropped(Counter::drop_duplicate);
+    case ddp::SegmentFault::contradiction: return Judgement::dropped(Counter::drop_contradiction);
+    case ddp::SegmentFault::range_limit: return Judgement::dropped(Counter::drop_range_limit);
+    case ddp::SegmentFault::too_long: break;
+  }
+  return {.drop = Counter::drop_receive_too_small, .fault = rdmap::fault::kMessageTooLong};
+}
+
+constexpr Judgement no_receive() {
+  return {.drop = Counter::drop_no_receive, .fault = rdmap::fault::kNoBuffer};
+}
+
+}  // namespace
+
+UdMessages::UdMessages(QueuePair& queue_pair, RecordTable& records, Counters& counters,
+                       const DatagramOptions& options)
+    : queue_pair_(queue_pair),
+      records_(records),
+      counters_(counters),
+      timeout_(options.message_timeout),
+      max_open_(options.max_open_messages),
+      max_open_per_source_(options.max_open_per_source) {}
+
+Judgement UdMessages::handle(const Segment& segment, Source& source, Time now) {
+  // Before what is closed: an open message may lie at or below the floor of what is remembered.
+  if (OpenMessage* message = find_open(source, segment.msn)) return place(segment, *message, now);
+  if (source.closed.contains(segment.msn)) return Judgement::dropped(Counter::drop_late);
+  if (segment.last && segment.message_offset == 0) return deliver_single(segment, source);
+  if (const Judgement refused = may_open(source); refused.drop) return refused;
+  return place(segment, open(segment, source, now), now);
+}
+
+/// The common case: a message in one datagram. It takes a receive only once it is known to fit.
+Judgement UdMessages::deliver_single(const Segment& segment, Source& source) {
+  ReceiveEntry* entry = queue_pair_.peek_receive();
+  if (entry == nullptr) return no_receive();
+  if (segment.payload.size() > entry->capacity) {
+    source.closed.close(segment.msn);
+    return judge(ddp::SegmentFault::too_long);
+  }
+  queue_pair_.take_receive();
+  if (!queue_pair_.may_receive(*entry)) {
+    fail_receive(*entry, source);
+    return Judgement::taken();
+  }
+  ddp::scatter(entry->sges, 0, segment.payload);
+  source.closed.close(segment.msn);
+  complete(*entry, segment, source, segment.payload.size());
+  return Judgement::taken();
+}
+
+OpenMessage* UdMessages::find_open(Source& source, uint32_t msn) {
+  for (OpenMessage* message = source.open.front(); message != nullptr;
+       message = source.open.next(*message))
+    if (message->msn == msn) return message;
+  return nullptr;
+}
+
+/// A source, and all sources together, have to stay within their shares of the receives.
+Judgement UdMessages::may_open(const Source& source) const {
+  const size_t receives = open_count_ + queue_pair_.available_receives();
+  const size_t half = std::max<size_t>(receives / 2, 1);
+  if (queue_pair_.available_receives() == 0) return no_receive();
+  if (open_count_ >= max_open_) return Judgement::dropped(Counter::drop_no_context);
+  if (open_count_ >= half || source.open_count >= max_open_per_source_)
+    return Judgement::dropped(Counter::drop_share);
+  return Judgement::taken();
+}
+
+OpenMessage& UdMessages::open(const Segment& segment, Source& source, Time now) {
+  if (idle_.empty()) {
+    messages_.push_back(std::make_unique<OpenMessage>());
+    idle_.push_back(messages_.back().get());
+    idle_.reserve(messages_.size());
+  }
+  OpenMessage& message = *idle_.back();
+  idle_.pop_back();
+  message.source = &source;
+  message.facts = MessageFacts::of(segment);
+  message.msn = segment.msn;
+  message.last_progress = now;
+  message.receive = queue_pair_.take_receive();
+  message.reassembly.open(message.receive->capacity);
+  source.open.push_back(message);
+  ++source.open_count;
+  by_age_.push_back(message);
+  ++open_count_;
+  return message;
+}
+
+Judgement UdMessages::place(const Segment& segment, OpenMessage& message, Time now) {
+  if (!(MessageFacts::of(segment) == message.facts))
+    return Judgement::dropped(Counter::drop_contradiction);
+  if (!queue_pair_.may_receive(*message.receive)) {
+    ReceiveEntry& entry = *message.receive;
+    const Source& source = *message.source;
+    close(message);
+    fail_receive(entry, source);
+    return Judgement::taken();
+  }
+  const ddp::SegmentFault found =
+      message.reassembly.add(segment.message_offset, segment.payload.size(), segment.last);
+  if (found != ddp::SegmentFault::none) {
+    if (found == ddp::SegmentFault::too_long) abandon(message);
+    return judge(found);
+  }
+  ddp::scatter(message.receive->sges, segment.message_offset, segment.payload);
+  message.last_progress = now;
+  by_age_.remove(message);
+  by_age_.push_back(message);
+  if (message.reassembly.complete()) deliver(message, segment);
+  return Judgement::taken();
+}
+
+void UdMessages::deliver(OpenMessage& message, const Segment& last) {
+  ReceiveEntry& entry = *message.receive;
+  const Source& source = *message.source;
+  close(message);
+  complete(entry, last, source, message.reassembly.placed());
+}
+
+/// The message will never be whole: its receive is the next one again.
+void UdMessages::abandon(OpenMessage& message) {
+  queue_pair_.give_back_receive(*message.receive);
+  close(message);
+}
+
+/// Nothing of the message is taken any more.
+void UdMessages::close(OpenMessage& message) {
+  Source& source = *message.source;
+  source.closed.close(message.msn);
+  source.open.remove(message);
+  --source.open_count;
+  by_age_.remove(message);
+  --open_count_;
+  message.receive = nullptr;
+  idle_.push_back(&message);
+}
+
+void UdMessages::complete(ReceiveEntry& entry, const Segment& segment, const Source& source,
+                          uint64_t bytes) {
+  WorkCompletion completion;
+  completion.opcode = WcOpcode::recv;
+  completion.solicited = segment.solicited();
+  completion.byte_count = static_cast<uint32_t>(bytes);
+  completion.has_immediate = segment.has_immediate;
+  completion.immediate = segment.immediate;
+  completion.source = source.key.address;
+  if (rdmap::facts_of(segment.opcode).invalidates) invalidate(completion, segment.invalidate_stag);
+  queue_pair_.complete_receive(entry, std::move(completion));
+}
+
+/// On delivery, and only what the peer may; records that are open there are reported first.
+void UdMessages::invalidate(WorkCompletion& completion, STag stag) {
+  const ddp::RegionFault found = queue_pair_.regions().invalidate(
+      stag, queue_pair_.domain_number(), queue_pair_.number(), true);
+  if (found != ddp::RegionFault::none) return counters_.add(Counter::drop_stag);
+  records_.close_on(stag);
+  completion.invalidated = true;
+  completion.invalidated_stag = stag;
+}
+
+/// The receive names memory that may not be written (any more): its owner has to know.
+void UdMessages::fail_receive(ReceiveEntry& entry, const Source& source) {
+  WorkCompletion completion;
+  completion.status = WcStatus::local_protection_error;
+  completion.opcode = WcOpcode::recv;
+  completion.source = source.key.address;
+  queue_pair_.complete_receive(entry, std::move(completion));
+}
+
+void UdMessages::expire(Time now) {
+  while (OpenMessage* message = by_age_.front()) {
+    if (now - message->last_progress < timeout_) return;
+    counters_.add(Counter::message_timeouts);
+    abandon(*message);
+  }
+}
+
+std::optional<Time> UdMessages::next_expiry() {
+  const OpenMessage* oldest = by_age_.front();
+  if (oldest == nullptr) return std::nullopt;
+  const bool never = timeout_ > Time::max() - oldest->last_progress;
+  return never ? Time::max() : oldest->last_progress + timeout_;
+}
+
+void UdMessages::reset() {
+  while (OpenMessage* message = by_age_.front()) abandon(*message);
+}
+
+}  // namespace diwarp::rnic
