@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "base/validity_pool.h"
+#include "ddp/reassembly.h"
+#include "diwarp/types.h"
+
+namespace diwarp::ddp {
+
+/// What every segment of a Write-Record says of the whole message, and says alike.
+struct RecordFacts {
+  STag stag = 0;
+  uint64_t base = 0;    ///< tagged offset of the message's first byte
+  uint32_t length = 0;  ///< of the message
+  bool solicited = false;
+  bool has_immediate = false;
+  uint64_t immediate = 0;
+  friend bool operator==(const RecordFacts&, const RecordFacts&) = default;
+};
+
+/// A Write-Record at its target: the bytes that have arrived, in any order. Any segment opens it,
+/// since each describes the whole message. Its bytes are never placed twice.
+class Record {
+ public:
+  /// Starts a message of which nothing has come yet.
+  void open(const RecordFacts& facts);
+
+  /// Judges a segment of `length` bytes at `offset`, which lie inside the message it speaks of, and
+  /// if there is no fault records it; the caller then places its bytes. `last`: it ends the
+  /// message. A segment with a fault changes nothing; one without bytes that tells nothing new is a
+  /// duplicate.
+  SegmentFault add(const RecordFacts& said, uint32_t offset, uint32_t length, bool last,
+                   ValidityPool& pool) noexcept;
+
+  /// Every byte has arrived.
+  bool complete() const { return bytes_.covered() == facts_.length; }
+  /// The segment that ends the message has arrived.
+  bool ended() const { return ended_; }
+
+  const RecordFacts& facts() const { return facts_; }
+  uint64_t valid_bytes() const { return bytes_.covered(); }
+
+  /// The map of what has arrived; the record is used up then.
+  ValidityMap take_map() noexcept { return bytes_.take(facts_.length); }
+  /// The same of a record that goes on.
+  ValidityMap copy_map() const noexcept { return bytes_.copy(facts_.length); }
+  /// Forgets what has arrived.
+  void clear() noexcept { bytes_.clear(); }
+
+ private:
+  SegmentFault judge(const RecordFacts& said, uint32_t offset, uint32_t length, bool last) const;
+
+  RecordFacts facts_;
+  bool ended_ = false;
+  ValidityBuilder bytes_;
+};
+
+}  // namespace diwarp::ddp

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ddp/record.h"
+
+#include <cassert>
+
+namespace diwarp::ddp {
+
+void Record::open(const RecordFacts& facts) {
+  facts_ = facts;
+  ended_ = false;
+  bytes_.clear();
+}
+
+SegmentFault Record::add(const RecordFacts& said, uint32_t offset, uint32_t length, bool last,
+                         ValidityPool& pool) noexcept {
+  const SegmentFault fault = judge(said, offset, length, last);
+  if (fault != SegmentFault::none) return fault;
+  const uint64_t end = uint64_t{offset} + length;
+  if (length != 0 && bytes_.insert(offset, end, pool) == InsertResult::full) {
+    return SegmentFault::range_limit;
+  }
+  if (last) ended_ = true;
+  return SegmentFault::none;
+}
+
+SegmentFault Record::judge(const RecordFacts& said, uint32_t offset, uint32_t length,
+                           bool last) const {
+  if (said != facts_) return SegmentFault::contradiction;
+  const uint64_t end = uint64_t{offset} + length;
+  assert(end <= facts_.length);
+  if (length == 0) return last && !ended_ ? SegmentFault::none : SegmentFault::duplicate;
+  switch (bytes_.presence(offset, end)) {
+    case Presence::none:
+      return SegmentFault::none;
+    case Presence::part:
+      return SegmentFault::contradiction;
+    case Presence::all:
+      break;
+  }
+  return SegmentFault::duplicate;
+}
+
+}  // namespace diwarp::ddp

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/counters.h"
+#include "base/intrusive_list.h"
+#include "base/validity_pool.h"
+#include "ddp/record.h"
+#include "diwarp/attributes.h"
+#include "rdmap/datagram.h"
+#include "rnic/judgement.h"
+#include "rnic/ud_sources.h"
+
+namespace diwarp::rnic {
+
+class CompletionQueue;
+class QueuePair;
+
+struct RecordAgeTag;
+
+/// A Write-Record that is open, or over and waiting to be reported.
+struct Record : ListNode<RecordOfSourceTag>, ListNode<RecordAgeTag> {
+  Source* source = nullptr;  // while it is open
+  Address from;
+  uint32_t msn = 0;
+  uint64_t tagged_offset = 0;  // as it is reported
+  uint32_t byte_count = 0;     // the same
+  Time last_progress{};
+  ddp::Record bytes;
+};
+
+/// The target's half of Write-Record: places segments straight into the memory they name, and tells
+/// the application what of each message is valid there. What was told of is closed: late segments
+/// touch nothing. All with the baton.
+///
+/// Bounded: in open records, in all and from one source (one more ends the one that was longest
+/// without progress, which is reported as it is), in records that wait for room in the completion
+/// queue (while as many wait as may be open, none opens), and in maps of several ranges.
+class RecordTable {
+ public:
+  /// `timed`: UD. Otherwise RD: what a peer sends comes complete and in order, so that no record
+  /// times out, a peer has one at a time, and all peers may have one.
+  RecordTable(QueuePair& queue_pair, Counters& counters, const DatagramOptions& options,
+              bool timed);
+
+  /// Judges a segment of a Write-Record, and places it. Nothing is written before all is judged.
+  Judgement handle(const rdmap::DatagramSegment& segment, Source& source, Time now);
+
+  /// Whether a segment that opens a record would find room for it. (RD asks first, and waits.)
+  bool has_room();
+
+  /// Ends the records of which nothing new came for the record timeout.
+  void expire(Time now);
+  /// When expire() has something to do next; nothing: no record is open that can time out.
+  std::optional<Time> next_expiry();
+
+  /// Ends a source's records: it is about to be forgotten.
+  void close_of(Source& source);
+  /// Ends the records on an STag that is not valid any more.
+  void close_on(STag stag);
+  /// Forgets all, and reports nothing. Sources may have gone before.
+  void reset();
+
+  /// Moves completions of records that are over to `cq`. False if it is full and some have to wait.
+  bool report(CompletionQueue& cq);
+
+  std::vector<OpenRecord> open();
+  size_t open_count() const { return open_count_; }
+  /// Where its maps of several ranges come from.
+  const std::shared_ptr<ValidityPool>& maps() const { return maps_; }
+
+ private:
+  using Segment = rdmap::DatagramSegment;
+
+  Record* find(Source& source, uint32_t msn);
+  bool make_room(Source& source);
+  Record* take_idle(const Segment& segment, const ddp::RecordFacts& facts, const Source& source);
+  Record* open_record(const Segment& segment, const ddp::RecordFacts& facts, Source& source,
+                      Time now);
+  Judgement place(const Segment& segment, const ddp::RecordFacts& facts, const ddp::Region& region,
+                  Record& record, Time now);
+  Judgement report_segment(const Segment& segment, const ddp::RecordFacts& facts,
+                           const ddp::Region& region, const Source& source);
+  void progressed(Record& record, Time now);
+  void finish(Record& record);
+  void wait(Record& record);
+  void evict(Record& record);
+  WorkCompletion completion_of(Record& record) const;
+
+  QueuePair& queue_pair_;
+  Counters& counters_;
+  const RecordCompletion policy_;
+  const bool timed_;
+  const Duration timeout_;
+  const size_t max_open_;
+  const size_t max_open_per_source_;
+  const size_t max_done_;
+  const std::shared_ptr<ValidityPool> maps_;
+
+  // Made when first needed and then used again. Declared before the lists that name them.
+  std::vector<std::unique_ptr<Record>> records_;
+  IntrusiveList<Record, RecordAgeTag> idle_;    // last used first
+  IntrusiveList<Record, RecordAgeTag> by_age_;  // open; longest without progress first
+  IntrusiveList<Record, RecordAgeTag> done_;    // to be reported, in order
+  size_t open_count_ = 0;
+  size_t done_count_ = 0;
+};
+
+}  // namespace diwarp::rnic

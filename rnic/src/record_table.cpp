@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rnic/record_table.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "rnic/queue_pair.h"
+
+namespace diwarp::rnic {
+
+namespace {
+
+constexpr size_t kNoLimit = std::numeric_limits<size_t>::max();
+
+Counter counter_of(ddp::SegmentFault fault) {
+  switch (fault) {
+    case ddp::SegmentFault::contradiction:
+      return Counter::drop_contradiction;
+    case ddp::SegmentFault::range_limit:
+      return Counter::drop_range_limit;
+    default:
+      return Counter::drop_duplicate;
+  }
+}
+
+/// Parsing has seen to it that no difference and no sum of these wraps.
+ddp::RecordFacts facts_of(const rdmap::DatagramSegment& segment) {
+  return {.stag = segment.stag,
+          .base = segment.tagged_offset - segment.message_offset,
+          .length = segment.message_length,
+          .solicited = segment.solicited(),
+          .has_immediate = segment.has_immediate,
+          .immediate = segment.has_immediate ? segment.immediate : 0};
+}
+
+/// Into a region that was checked for the whole message.
+void write(const ddp::Region& region, const rdmap::DatagramSegment& segment) {
+  if (segment.payload.empty()) return;
+  std::memcpy(region.memory + (segment.tagged_offset - region.base), segment.payload.data(),
+              segment.payload.size());
+}
+
+uint32_t payload_bytes(const rdmap::DatagramSegment& segment) {
+  return static_cast<uint32_t>(segment.payload.size());
+}
+
+}  // namespace
+
+RecordTable::RecordTable(QueuePair& queue_pair, Counters& counters, const DatagramOptions& options,
+                         bool timed)
+    : queue_pair_(queue_pair),
+      counters_(counters),
+      policy_(options.record_completion),
+      timed_(timed),
+      timeout_(options.record_timeout),
+      max_open_(timed ? options.max_open_records : kNoLimit),
+      max_open_per_source_(timed ? options.max_open_records_per_source : 1),
+      max_done_(options.max_open_records),
+      maps_(ValidityPool::create(options.max_validity_maps, options.max_record_ranges)) {}
+
+Judgement RecordTable::handle(const Segment& segment, Source& source, Time now) {
+  const ddp::RecordFacts facts = facts_of(segment);
+  Record* record = find(source, segment.msn);
+  // Open ones first: an open record may lie at or below the floor of what is remembered.
+  if (record == nullptr && source.closed_records.contains(segment.msn))
+    return Judgement::dropped(Counter::drop_late);
+  if (record != nullptr && record->bytes.facts() != facts)
+    return Judgement::dropped(Counter::drop_contradiction);
+
+  const ddp::Region* region = queue_pair_.regions().find(facts.stag);
+  const ddp::RegionFault fault =
+      ddp::check_tagged(region, queue_pair_.domain_number(), queue_pair_.number(),
+                        Access::remote_write, facts.base, facts.length);
+  if (fault != ddp::RegionFault::none) return judge_tagged(fault);
+
+  if (policy_ == RecordCompletion::per_segment)
+    return report_segment(segment, facts, *region, source);
+  if (record == nullptr) record = open_record(segment, facts, source, now);
+  if (record == nullptr) return Judgement::dropped(Counter::drop_no_context);
+  return place(segment, facts, *region, *record, now);
+}
+
+Record* RecordTable::find(Source& source, uint32_t msn) {
+  for (Record* record = source.records.front(); record != nullptr;
+       record = source.records.next(*record))
+    if (record->msn == msn) return record;
+  return nullptr;
+}
+
+bool RecordTable::has_room() {
+  return done_count_ < max_done_ || report(queue_pair_.recv_cq()) || done_count_ < max_done_;
+}
+
+/// Room for one more open record of `source`, if need be in the place of another.
+bool RecordTable::make_room(Source& source) {
+  if (!has_room()) return false;
+  if (source.open_records >= max_open_per_source_)
+    evict(*source.records.back());
+  else if (open_count_ >= max_open_)
+    evict(*by_age_.front());
+  return true;
+}
+
+Record* RecordTable::take_idle(const Segment& segment, const ddp::RecordFacts& facts,
+                               const Source& source) {
+  Record* record = idle_.pop_front();
+  if (record == nullptr) {
+    records_.push_back(std::make_unique<Record>());
+    record = records_.back().get();
+  }
+  record->from = source.key.address;
+  record->msn = segment.msn;
+  record->tagged_offset = facts.base;
+  record->byte_count = facts.length;
+  record->bytes.open(facts);
+  return record;
+}
+
+Record* RecordTable::open_record(const Segment& segment, const ddp::RecordFacts& facts,
+                                 Source& source, Time now) {
+  if (!make_room(source)) return nullptr;
+  Record* record = take_idle(segment, facts, source);
+  record->source = &source;
+  record->last_progress = now;
+  source.records.push_front(*record);
+  ++source.open_records;
+  by_age_.push_back(*record);
+  ++open_count_;
+  return record;
+}
+
+Judgement RecordTable::place(const Segment& segment, const ddp::RecordFacts& facts,
+                             const ddp::Region& region, Record& record, Time now) {
+  const ddp::SegmentFault fault =
+      record.bytes.add(facts, segment.message_offset, payload_bytes(segment), segment.last, *maps_);
+  if (fault != ddp::SegmentFault::none) return Judgement::dropped(counter_of(fault));
+  write(region, segment);
+  if (!segment.payload.empty()) progressed(record, now);
+  const bool ended = policy_ == RecordCompletion::last_segment && record.bytes.ended();
+  if (ended || record.bytes.complete()) finish(record);
+  return Judgement::taken();
+}
+
+void RecordTable::progressed(Record& record, Time now) {
+  record.last_progress = now;
+  if (by_age_.back() != &record) {
+    by_age_.remove(record);
+    by_age_.push_back(record);
+  }
+  IntrusiveList<Record, RecordOfSourceTag>& of_source = record.source->records;
+  if (of_source.front() != &record) {
+    of_source.remove(record);
+    of_source.push_front(record);
+  }
+}
+
+/// Nothing is remembered of the message: each segment is told of by itself.
+Judgement RecordTable::report_segment(const Segment& segment, const ddp::RecordFacts& facts,
+                                      const ddp::Region& region, const Source& source) {
+  if (!has_room()) return Judgement::dropped(Counter::drop_no_context);
+  Record* record = take_idle(segment, facts, source);
+  record->tagged_offset = segment.tagged_offset;
+  record->byte_count = payload_bytes(segment);
+  record->bytes.add(facts, segment.message_offset, record->byte_count, segment.last, *maps_);
+  write(region, segment);
+  wait(*record);
+  return Judgement::taken();
+}
+
+/// Nothing of the message is taken any more; what of it is valid will be reported.
+void RecordTable::finish(Record& record) {
+  counters_.add(record.bytes.complete() ? Counter::records_completed : Counter::records_partial);
+  Source& source = *record.source;
+  source.closed_records.close(record.msn);
+  source.records.remove(record);
+  --source.open_records;
+  by_age_.remove(record);
+  --open_count_;
+  record.source = nullptr;
+  wait(record);
+}
+
+void RecordTable::wait(Record& record) {
+  done_.push_back(record);
+  ++done_count_;
+}
+
+void RecordTable::evict(Record& record) {
+  counters_.add(Counter::records_evicted);
+  finish(record);
+}
+
+void RecordTable::expire(Time now) {
+  if (!timed_) return;
+  while (Record* record = by_age_.front()) {
+    if (now - record->last_progress < timeout_) return;
+    counters_.add(Counter::message_timeouts);
+    finish(*record);
+  }
+}
+
+std::optional<Time> RecordTable::next_expiry() {
+  const Record* oldest = by_age_.front();
+  if (!timed_ || oldest == nullptr) return std::nullopt;
+  const bool never = timeout_ > Time::max() - oldest->last_progress;
+  return never ? Time::max() : oldest->last_progress + timeout_;
+}
+
+void RecordTable::close_of(Source& source) {
+  while (Record* record = source.records.front()) finish(*record);
+}
+
+void RecordTable::close_on(STag stag) {
+  for (Record* record = by_age_.front(); record != nullptr;) {
+    Record* next = by_age_.next(*record);
+    if (record->bytes.facts().stag == stag) finish(*record);
+    record = next;
+  }
+}
+
+void RecordTable::reset() {
+  for (const std::unique_ptr<Record>& record : records_) {
+    auto& of_source = static_cast<ListNode<RecordOfSourceTag>&>(*record);
+    if (of_source.linked()) record->source->open_records = 0;  // else the source has gone
+    of_source.unlink();
+    static_cast<ListNode<RecordAgeTag>&>(*record).unlink();
+    record->source = nullptr;
+    record->bytes.clear();
+    idle_.push_front(*record);
+  }
+  open_count_ = done_count_ = 0;
+}
+
+bool RecordTable::report(CompletionQueue& cq) {
+  while (Record* record = done_.front()) {
+    if (!cq.has_room()) return false;
+    cq.push(completion_of(*record));
+    done_.remove(*record);
+    --done_count_;
+    idle_.push_front(*record);
+  }
+  return true;
+}
+
+WorkCompletion RecordTable::completion_of(Record& record) const {
+  const ddp::RecordFacts& facts = record.bytes.facts();
+  WorkCompletion completion;
+  completion.opcode = WcOpcode::recv_write_record;
+  completion.solicited = facts.solicited;
+  completion.byte_count = record.byte_count;
+  completion.qp_number = queue_pair_.number();
+  completion.has_immediate = facts.has_immediate;
+  completion.immediate = facts.immediate;
+  completion.source = record.from;
+  completion.stag = facts.stag;
+  completion.tagged_offset = record.tagged_offset;
+  completion.valid_bytes = record.bytes.valid_bytes();
+  completion.validity = record.bytes.take_map();
+  return completion;
+}
+
+std::vector<OpenRecord> RecordTable::open() {
+  std::vector<OpenRecord> all;
+  all.reserve(open_count_);
+  for (Record* record = by_age_.front(); record != nullptr; record = by_age_.next(*record))
+    all.push_back({.source = record->from,
+                   .msn = record->msn,
+                   .stag = record->bytes.facts().stag,
+                   .tagged_offset = record->tagged_offset,
+                   .validity = record->bytes.copy_map()});
+  return all;
+}
+
+}  // namespace diwarp::rnic
