@@ -12,7 +12,8 @@ namespace diwarp::rnic {
 
 namespace {
 
-constexpr uint32_t kMinSegment = 128;  // the headers of any class, and some payload
+/// Headers, CRC and some payload.
+constexpr uint32_t min_segment(QpType type) { return type == QpType::rd ? 128 : 64; }
 
 [[noreturn]] void refuse(const std::string& sentence) {
   throw Error(make_error_code(Errc::invalid_argument), sentence);
@@ -25,9 +26,11 @@ void check_reads(const ReadOptions& options) {
     refuse("At least one Read, and one request of it, must be allowed: see ReadOptions");
 }
 
-const DatagramOptions& checked(const DatagramOptions& options) {
-  if (options.segment != 0 && (options.segment < kMinSegment || options.segment > llp::kMaxDatagram))
-    refuse("A segment is from 128 to 65507 bytes, or 0 for what the path MTU carries");
+const DatagramOptions& checked(const DatagramOptions& options, QpType type) {
+  const uint32_t least = min_segment(type);
+  if (options.segment != 0 && (options.segment < least || options.segment > llp::kMaxDatagram))
+    refuse("A segment is from " + std::to_string(least) +
+           " to 65507 bytes, or 0 for what the path MTU carries");
   if (options.max_open_messages == 0 || options.max_open_per_source == 0)
     refuse("At least one message must be allowed to be open: see max_open_messages");
   if (options.max_open_records == 0 || options.max_open_records_per_source == 0)
@@ -51,7 +54,7 @@ SipKey random_key() {
 DatagramQueuePair::DatagramQueuePair(std::shared_ptr<ProtectionDomain> domain,
                                      const QueuePairInit& init)
     : QueuePair(std::move(domain), init),
-      options_(checked(init.datagram)),
+      options_(checked(init.datagram, init.type)),
       link_(device()->open_datagram_link(options_)),
       address_(link_->local_address()),
       max_rate_(options_.max_rate),
@@ -108,6 +111,13 @@ std::error_code DatagramQueuePair::check_send(const SendWorkRequest& request) co
 bool DatagramQueuePair::is_reachable(const Address& to) const {
   const bool dual_stack = address_.family() == AddressFamily::ipv6 && address_.is_any();
   return to.port() != 0 && !to.is_any() && (to.family() == address_.family() || dual_stack);
+}
+
+WcStatus DatagramQueuePair::do_local(const SendEntry& entry) {
+  const WcStatus status = QueuePair::do_local(entry);
+  if (entry.opcode == WrOpcode::local_invalidate && status == WcStatus::success)
+    records_.close_on(entry.invalidate_stag);
+  return status;
 }
 
 // --- State.
@@ -179,9 +189,9 @@ void DatagramQueuePair::count_overflow() {
 /// One timer for everything that ends by itself: it is never later than the first of these, and
 /// looks again when it fires.
 void DatagramQueuePair::arm_expiry() {
-  const std::optional<Time> next = next_expiry();
-  if (!next || (expiry_.armed() && expiry_.deadline() <= *next)) return;
-  engine().timers().arm(expiry_, *next);
+  const std::optional<Time> due = next_expiry();
+  if (!due || (expiry_.armed() && expiry_.deadline() <= *due)) return;
+  engine().timers().arm(expiry_, *due);
 }
 
 void DatagramQueuePair::on_expiry(Time now) {

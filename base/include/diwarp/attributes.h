@@ -213,7 +213,7 @@ struct DatagramOptions {
   /// Sends with another Q_Key are dropped.
   uint32_t q_key = 0;
   /// Largest UDP payload to send, headers and CRC included; 0: what the path MTU carries, or with
-  /// `jumbo` 65,507. 64 to 65,507.
+  /// `jumbo` 65,507. 64 (RD: 128) to 65,507.
   uint32_t segment = 0;
   /// Let IP fragment datagrams that are longer than the path MTU carries. Each lost fragment then
   /// costs the whole datagram.

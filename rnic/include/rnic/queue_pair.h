@@ -52,7 +52,7 @@ class QueuePair : public Endpoint, public ListNode<SrqWaitTag> {
   bool may_receive(const ReceiveEntry& entry) const { return may_write(entry.sges); }
   bool may_write(std::span<const Sge> sges) const { return check_sges(sges, Access::local_write); }
   /// Does a request that needs nothing sent: invalidates, binds, registers.
-  WcStatus do_local(const SendEntry& entry);
+  virtual WcStatus do_local(const SendEntry& entry);
   /// The next receive, which is then the caller's to complete or give back; null where there is
   /// none.
   ReceiveEntry* take_receive();
@@ -60,6 +60,7 @@ class QueuePair : public Endpoint, public ListNode<SrqWaitTag> {
   void give_back_receive(ReceiveEntry& entry) { receives_.give_back(entry); }
   void complete_receive(ReceiveEntry& entry, WorkCompletion completion);
   size_t available_receives() const { return receives_.available(); }
+  CompletionQueue& recv_cq() { return *recv_cq_; }
 
   uint32_t domain_number() const { return domain_->number(); }
   ddp::STagTable& regions() const { return domain_->device()->regions(); }
@@ -88,7 +89,6 @@ class QueuePair : public Endpoint, public ListNode<SrqWaitTag> {
   virtual bool may_post_sends(QpState state) const { return state == QpState::rts; }
 
   Engine& engine() { return engine_; }
-  CompletionQueue& recv_cq() { return *recv_cq_; }
   Counters& counters() { return engine_.counters(); }
   void drop(Counter reason) { engine_.counters().add(reason); }
 
