@@ -61,7 +61,8 @@ struct STagTable::Entry {
 };
 
 /// Open addressing with linear probing. At most half of the slots are ever taken (by entries or by
-/// `erased`), so each probe ends at an empty one. Indices are random and need no hash.
+/// `erased`), so each probe ends at an empty one. Indices that were chosen may follow each other, so
+/// they are spread.
 struct STagTable::Slots {
   explicit Slots(size_t capacity) : mask(capacity - 1), slots(new std::atomic<Entry*>[capacity]()) {
     assert(std::has_single_bit(capacity));
@@ -76,19 +77,24 @@ struct STagTable::Slots {
   static Entry erased;
 
   std::atomic<Entry*>& slot(size_t probe) { return slots[probe & mask]; }
+  static size_t first_probe(uint32_t index) { return index * uint64_t{0x9e3779b97f4a7c15} >> 32; }
 
   /// Where the entry of `index` stands and what was read there: null if the search met an empty
   /// slot.
   Found locate(uint32_t index) {
-    for (size_t probe = index;; ++probe) {
+    for (size_t probe = first_probe(index);; ++probe) {
       Entry* entry = slot(probe).load(std::memory_order_acquire);
       if (entry == nullptr || entry->index == index) return {&slot(probe), entry};
     }
   }
 
+  bool may_take(STag stag) {
+    return stag_index(stag) != 0 && locate(stag_index(stag)).entry == nullptr;
+  }
+
   /// Publishes an entry whose index is not there. True if it took an empty slot.
   bool publish(Entry* entry) {
-    for (size_t probe = entry->index;; ++probe) {
+    for (size_t probe = first_probe(entry->index);; ++probe) {
       const Entry* before = slot(probe).load(std::memory_order_relaxed);
       if (before != nullptr && before != &erased) continue;
       slot(probe).store(entry, std::memory_order_release);
@@ -119,7 +125,13 @@ STagTable::~STagTable() {
   }
 }
 
-STag STagTable::insert(Region region) {
+STag STagTable::insert(Region region) { return add(region, false); }
+
+bool STagTable::insert_chosen(const Region& region) { return add(region, true) != 0; }
+
+/// Under its own STag if that was chosen, else under a fresh one. Returns 0, which is no STag, if the
+/// chosen one cannot be had.
+STag STagTable::add(Region region, bool chosen) {
   auto owned = std::make_unique<Entry>();
   if (region.kind != EntryKind::region) region.valid = false;
   Slots* retired = nullptr;
@@ -131,12 +143,16 @@ STag STagTable::insert(Region region) {
     }
     if (slots_.load(std::memory_order_relaxed)->crowded()) retired = replace_slots();
     Slots& slots = *slots_.load(std::memory_order_relaxed);
-    region.stag = draw_stag(slots);
-    owned->region = region;
-    owned->index = stag_index(region.stag);
-    owned->serial = next_serial_++;
-    if (slots.publish(owned.release())) ++slots.taken;
-    ++used_;
+    if (!chosen) region.stag = draw_stag(slots);
+    if (slots.may_take(region.stag)) {
+      owned->region = region;
+      owned->index = stag_index(region.stag);
+      owned->serial = next_serial_++;
+      if (slots.publish(owned.release())) ++slots.taken;
+      ++used_;
+    } else {
+      region.stag = 0;
+    }
   }
   // Not under the mutex: a reader that is waited for may itself be about to write.
   if (retired != nullptr) {
@@ -286,7 +302,7 @@ size_t STagTable::size() const {
 
 STag STagTable::draw_stag(Slots& slots) const {
   STag stag = random_();
-  while (stag_index(stag) == 0 || slots.locate(stag_index(stag)).entry != nullptr) stag = random_();
+  while (!slots.may_take(stag)) stag = random_();
   return stag;
 }
 

@@ -36,6 +36,11 @@ DatagramLinkFactory udp_links(const DeviceOptions& options) {
 
 }  // namespace
 
+bool can_reach(const Address& local, const Address& to) {
+  const bool both_families = local.family() == AddressFamily::ipv6 && local.is_any();
+  return to.port() != 0 && !to.is_any() && (to.family() == local.family() || both_families);
+}
+
 Device::Device(const Address& address, const DeviceOptions& options, DeviceParts parts)
     : address_(address.with_port(0)),
       options_(options),
@@ -101,10 +106,16 @@ DeviceAttributes Device::query() const {
   return attributes;
 }
 
-SteeringTag::SteeringTag(std::shared_ptr<ProtectionDomain> domain, ddp::Region region)
-    : domain_(std::move(domain)) {
+SteeringTag::SteeringTag(std::shared_ptr<ProtectionDomain> domain, ddp::Region region, bool chosen)
+    : domain_(std::move(domain)), stag_(region.stag) {
   region.protection_domain = domain_->number();
-  stag_ = domain_->device()->regions().insert(region);
+  ddp::STagTable& regions = domain_->device()->regions();
+  if (!chosen)
+    stag_ = regions.insert(region);
+  else if (!regions.insert_chosen(region))
+    throw Error(make_error_code(Errc::invalid_argument),
+                "The chosen STag cannot be had: its upper 24 bits must not be zero, nor those of an "
+                "STag in use on this device; choose another");
 }
 
 SteeringTag::~SteeringTag() { domain_->device()->regions().erase(stag_); }
@@ -124,7 +135,7 @@ SteeringTagAttributes SteeringTag::query() const {
 namespace {
 
 ddp::Region checked_region(std::span<std::byte> memory, Access access,
-                           std::optional<uint64_t> base) {
+                           std::optional<uint64_t> base, std::optional<STag> chosen) {
   if (memory.data() == nullptr && !memory.empty())
     throw Error(make_error_code(Errc::invalid_argument),
                 "A memory region needs memory: the address is null and the length is not 0");
@@ -134,6 +145,7 @@ ddp::Region checked_region(std::span<std::byte> memory, Access access,
     throw Error(make_error_code(Errc::invalid_argument),
                 "A region that peers may write must be writable locally too: add local_write");
   ddp::Region region;
+  region.stag = chosen.value_or(0);
   region.access = access;
   region.memory = memory.data();
   region.length = memory.size();
@@ -147,8 +159,9 @@ ddp::Region checked_region(std::span<std::byte> memory, Access access,
 }  // namespace
 
 MemoryRegion::MemoryRegion(std::shared_ptr<ProtectionDomain> domain, std::span<std::byte> memory,
-                           Access access, std::optional<uint64_t> base)
-    : region_(checked_region(memory, access, base)), tag_(std::move(domain), region_) {
+                           Access access, std::optional<uint64_t> base, std::optional<STag> chosen)
+    : region_(checked_region(memory, access, base, chosen)),
+      tag_(std::move(domain), region_, chosen.has_value()) {
   region_.stag = tag_.stag();
 }
 

@@ -2,6 +2,7 @@
 #include "diwarp/memory.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "rnic/device.h"
 
@@ -17,6 +18,13 @@ MemoryRegion::MemoryRegion(const ProtectionDomain& pd, std::span<std::byte> memo
 MemoryRegion::MemoryRegion(const ProtectionDomain& pd, void* address, size_t length, Access access,
                            std::optional<uint64_t> base)
     : MemoryRegion(pd, std::span(static_cast<std::byte*>(address), length), access, base) {}
+
+MemoryRegion::MemoryRegion(std::shared_ptr<rnic::MemoryRegion> impl) : impl_(std::move(impl)) {}
+
+MemoryRegion MemoryRegion::with_stag(const ProtectionDomain& pd, std::span<std::byte> memory,
+                                     STag stag, uint64_t base, Access access) {
+  return MemoryRegion(std::make_shared<rnic::MemoryRegion>(pd.impl(), memory, access, base, stag));
+}
 
 MemoryWindow::MemoryWindow(const ProtectionDomain& pd)
     : impl_(std::make_shared<rnic::SteeringTag>(

@@ -69,8 +69,8 @@ RegionFault check_local(const Region* region, uint32_t protection_domain, Access
 /// Readers hold no lock; they hold the owner's quiescence section (the engine's baton). Writers
 /// (insert, erase) take a mutex, unpublish, and call `quiesce`, which returns only when every
 /// reader that may have seen the old state is done; only then is memory reused. `quiesce` is called
-/// without the mutex, from insert() (when the table grows) and erase(); never call these as a
-/// reader.
+/// without the mutex, from insert(), insert_chosen() (when the table grows) and erase(); never call
+/// these as a reader.
 ///
 /// Entries change (bind, register, invalidate) with the baton alone. Writers look at nothing but an
 /// entry's index, which never changes, until they have unpublished and quiesced. A window whose
@@ -93,6 +93,10 @@ class STagTable {
   /// is ignored; windows and fast registrations begin invalid. Throws std::system_error (ENOMEM)
   /// when the table is full.
   STag insert(Region region);
+
+  /// The same under `region.stag`, which somebody chose. False, and nothing is added, if its index is 0
+  /// or that of an entry.
+  bool insert_chosen(const Region& region);
 
   /// Removes the entry with the STag's index, whatever its key is now; false if it is not there.
   /// When it returns no reader uses the entry, nor a window that was bound to it.
@@ -131,6 +135,7 @@ class STagTable {
   void unbind(Entry& window);
   void release_parent(const Entry& window);
   STag draw_stag(Slots& slots) const;
+  STag add(Region region, bool chosen);
   /// Publishes a roomier (or cleaner) array; the caller frees the returned one after quiescence.
   Slots* replace_slots();
 

@@ -33,6 +33,10 @@ struct DeviceParts {
   DatagramLinkFactory datagram_links;     ///< empty: UDP
 };
 
+/// Whether datagrams can be sent from `local` to `to`: it has a port, and is of a family that sockets
+/// there speak.
+bool can_reach(const Address& local, const Address& to);
+
 /// The software RNIC: engine, STag table, counters, and the numbers it gives out.
 class Device {
  public:
@@ -106,7 +110,9 @@ class ProtectionDomain {
 /// An entry of the device's STag table; lives there while this object does.
 class SteeringTag {
  public:
-  SteeringTag(std::shared_ptr<ProtectionDomain> domain, ddp::Region region);
+  /// Under a fresh random STag, or under `region.stag` if that was chosen; throws Error then if it
+  /// cannot be had.
+  SteeringTag(std::shared_ptr<ProtectionDomain> domain, ddp::Region region, bool chosen = false);
   ~SteeringTag();
   SteeringTag(const SteeringTag&) = delete;
   SteeringTag& operator=(const SteeringTag&) = delete;
@@ -123,7 +129,7 @@ class SteeringTag {
 class MemoryRegion {
  public:
   MemoryRegion(std::shared_ptr<ProtectionDomain> domain, std::span<std::byte> memory, Access access,
-               std::optional<uint64_t> base);
+               std::optional<uint64_t> base, std::optional<STag> chosen = std::nullopt);
 
   /// As it was registered.
   const ddp::Region& region() const { return region_; }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ddp/stag_table.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <map>
 #include <system_error>
@@ -69,6 +70,50 @@ TEST_CASE("an index in use is not given again, whatever the key") {
   CHECK(table.insert({}) == 0xB01);
   CHECK(table.erase(0x901));
   CHECK(table.insert({}) == 0x903);
+}
+
+TEST_CASE("a region has the STag that was chosen for it, if its index is not 0 or in use") {
+  STagTable table(no_readers, sequence({0x901, 0xA01}));
+  CHECK(table.insert({}) == 0x901);
+  CHECK(table.insert_chosen({.stag = 0xA07, .length = 5}));
+  REQUIRE(table.find(0xA07) != nullptr);
+  CHECK(table.find(0xA07)->stag == 0xA07);
+  CHECK(table.find(0xA07)->length == 5);
+  CHECK(table.find(0xA01) == nullptr);
+  CHECK_FALSE(table.insert_chosen({.stag = 0xA07}));
+  CHECK_FALSE(table.insert_chosen({.stag = 0xA08}));
+  CHECK_FALSE(table.insert_chosen({.stag = 0x9FF}));
+  CHECK_FALSE(table.insert_chosen({.stag = 0xFF}));
+  CHECK_FALSE(table.insert_chosen({.stag = 0}));
+  CHECK(table.size() == 2);
+  CHECK(table.find(0xA07)->length == 5);
+  CHECK(table.find(0x901) != nullptr);
+  // What is drawn afterwards is another one.
+  CHECK(stag_index(table.insert({})) != 0xA);
+
+  CHECK(table.erase(0xA07));
+  CHECK(table.insert_chosen({.stag = 0xA08}));
+  CHECK(table.find(0xA07) == nullptr);
+  CHECK(table.find(0xA08) != nullptr);
+}
+
+TEST_CASE("a full table takes no chosen STag either") {
+  STagTable table(no_readers, seeded(4), 2);
+  CHECK(table.insert_chosen({.stag = 0x100}));
+  CHECK(table.insert_chosen({.stag = 0x200}));
+  CHECK_THROWS_AS(table.insert_chosen({.stag = 0x300}), std::system_error);
+}
+
+TEST_CASE("STags that follow each other, or agree in many bits, are all found") {
+  STagTable table(no_readers, seeded(5));
+  const STag step = GENERATE(STag{0x100}, STag{0x10000}, STag{0x1000000});
+  const STag count = std::min<STag>(2000, 0xFFFFFF00 / step);
+  for (STag i = 1; i <= count; ++i) REQUIRE(table.insert_chosen({.stag = i * step, .length = i}));
+  for (STag i = 1; i <= count; ++i) {
+    REQUIRE(table.find(i * step) != nullptr);
+    REQUIRE(table.find(i * step)->length == i);
+  }
+  CHECK(table.size() == count);
 }
 
 TEST_CASE("a stale key finds nothing, but the entry can be erased by any key") {
