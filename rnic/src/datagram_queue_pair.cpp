@@ -7,6 +7,7 @@
 #include "base/random.h"
 #include "ddp/scatter.h"
 #include "diwarp/error.h"
+#include "rnic/reach.h"
 
 namespace diwarp::rnic {
 
@@ -105,12 +106,8 @@ std::error_code DatagramQueuePair::check_send(const SendWorkRequest& request) co
   const Address& to = request.destination;
   const bool group = to.is_multicast() || to.is_broadcast();
   const bool one_peer = facts.responded || type() == QpType::rd;
-  return is_reachable(to) && !(group && one_peer) ? std::error_code() : Errc::invalid_destination;
-}
-
-bool DatagramQueuePair::is_reachable(const Address& to) const {
-  const bool dual_stack = address_.family() == AddressFamily::ipv6 && address_.is_any();
-  return to.port() != 0 && !to.is_any() && (to.family() == address_.family() || dual_stack);
+  const bool fits = can_reach(address_, to) && !(group && one_peer);
+  return fits ? std::error_code() : Errc::invalid_destination;
 }
 
 WcStatus DatagramQueuePair::do_local(const SendEntry& entry) {

@@ -98,7 +98,8 @@ class DatagramQueuePair : public QueuePair {
   void on_paced(Time now);
   void arm_expiry();
   void count_overflow();
-  bool is_reachable(const Address& to) const;
+  using Groups = std::vector<std::unique_ptr<GroupEndpoint>>;
+  Groups::iterator find_group(const Address& group, std::string_view interface);
 
   const DatagramOptions options_;
   std::unique_ptr<llp::DatagramLink> link_;
@@ -112,7 +113,7 @@ class DatagramQueuePair : public QueuePair {
   ControlSender control_;
   ErrorReports errors_;
   RecordTable records_;
-  std::vector<std::unique_ptr<GroupEndpoint>> groups_;
+  Groups groups_;
   MemberTimer<DatagramQueuePair, &DatagramQueuePair::on_expiry> expiry_{*this};
   MemberTimer<DatagramQueuePair, &DatagramQueuePair::on_paced> paced_{*this};
 };
