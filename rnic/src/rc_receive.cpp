@@ -171,6 +171,7 @@ bool RcReceive::handle(const rdmap::StreamSegment& segment, ConstBytes ulpdu) {
           parts_.requester.take_atomic_response(rdmap::decode_atomic_response(segment.payload)),
           ulpdu);
     case rdmap::Opcode::terminate: return end_terminated(segment);
+    case rdmap::Opcode::write_record: break;  // no stream has it
   }
   return true;
 }
