@@ -84,6 +84,14 @@ Fault judge_control_header(ConstBytes header) {
   return {};
 }
 
+/// Bytes of all headers of a segment that begins like this: so many, once its opcode is known.
+size_t all_header_bytes(ConstBytes headers) {
+  const ddp::Header header = *ddp::decode(headers);
+  const OpcodeFacts* facts = find_opcode(opcode_of(header.ulp_control));
+  const bool known = facts != nullptr && facts->tagged == header.tagged;
+  return known ? segment_header_bytes(facts->opcode, false) : ddp::header_bytes(header.tagged);
+}
+
 /// The bits must tell exactly what is there: nothing, the DDP header, or what follows it as well.
 Fault judge_included(uint16_t bits, ConstBytes rest) {
   if (bits == kNothingIncluded) return rest.empty() ? Fault{} : Counter::drop_control;
@@ -91,9 +99,10 @@ Fault judge_included(uint16_t bits, ConstBytes rest) {
   if (rest.size() < kLengthBytes) return Counter::drop_truncated;
   const ConstBytes headers = rest.subspan(kLengthBytes);
   const size_t ddp_bytes = ddp::header_bytes(ddp::peek_tagged(headers));
-  const bool rdmap_included = (bits & kRdmapIncluded) != 0;
   if (headers.size() < ddp_bytes) return Counter::drop_truncated;
-  if (rdmap_included != (headers.size() > ddp_bytes)) return Counter::drop_control;
+  const bool all = (bits & kRdmapIncluded) != 0;
+  if (all != (headers.size() > ddp_bytes)) return Counter::drop_control;
+  if (all && headers.size() != all_header_bytes(headers)) return Counter::drop_control;
   const bool fits = headers.size() <= load_be<uint16_t>(rest.data());
   return fits ? Fault{} : Counter::drop_control;
 }
