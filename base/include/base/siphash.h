@@ -17,4 +17,7 @@ struct SipKey {
 /// with, without the key.
 uint64_t siphash(const SipKey& key, ConstBytes message);
 
+/// A key that nobody knows. Throws Error when the system has no randomness to give.
+SipKey random_sip_key();
+
 }  // namespace diwarp

@@ -44,7 +44,7 @@ class ControlSender final : public DatagramOrigin {
   struct Message {
     Address to;
     size_t bytes = 0;
-    std::array<std::byte, DatagramBurst::kHeaderBytes> contents;  // prefix and all but the CRC
+    std::array<std::byte, DatagramBurst::kHeaderBytes> contents{};  // all but the CRC
   };
 
   const std::function<void()> wake_;

@@ -10,19 +10,32 @@
 #include "base/ring.h"
 #include "diwarp/attributes.h"
 #include "rdmap/datagram.h"
-#include "rnic/judgement.h"
-#include "rnic/pacer.h"
 
 namespace diwarp::rnic {
 
 class ControlSender;
+
+/// Lets so many things a second through, and a tenth of that at once.
+class RateLimit {
+ public:
+  /// 0: nothing passes.
+  explicit RateLimit(uint32_t rate);
+  /// Whether one more may pass now.
+  bool take(Time now);
+
+ private:
+  const double rate_;
+  const double most_;
+  double tokens_;
+  Time refilled_{};
+};
 
 /// What is told of faults over datagrams: to the application, by the error queue, and to the source of
 /// the offending datagram, by Error messages. Both are bounded, so that nobody can be drowned in
 /// them. With the baton.
 class ErrorReports {
  public:
-  /// `entries`: of the error queue. `rate`: Errors sent in a second; a tenth of it may go at once.
+  /// `entries`: of the error queue. `rate`: Errors sent in a second.
   ErrorReports(ControlSender& control, Counters& counters, uint32_t entries, uint32_t rate);
 
   /// A fault was found in a segment that came from `from` in a datagram of `datagram_bytes`. `reply`:
@@ -37,15 +50,10 @@ class ErrorReports {
   void reset() { queue_.clear(); }
 
  private:
-  void add(DatagramError error);
-  bool reply(const Address& to, const rdmap::DatagramSegment& segment, TerminateCode code,
-             size_t limit, Time now);
-
   ControlSender& control_;
   Counters& counters_;
   Ring<DatagramError> queue_;  // a newer error finds no room when it is full
-  const uint32_t rate_;
-  Pacer pacer_;                // counts messages, not bytes
+  RateLimit limit_;
 };
 
 }  // namespace diwarp::rnic

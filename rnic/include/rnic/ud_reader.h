@@ -10,7 +10,6 @@
 
 #include "base/clock.h"
 #include "base/counters.h"
-#include "base/interval_set.h"
 #include "base/intrusive_list.h"
 #include "diwarp/attributes.h"
 #include "rdmap/datagram.h"
@@ -23,14 +22,23 @@ namespace diwarp::rnic {
 
 class QueuePair;
 
-/// The Reads of a UD queue pair: asks for each in requests of at most 256 KiB, places what comes, and
+/// The Reads of a UD queue pair: asks for each in parts of at most 256 KiB, places what comes, and
 /// ends it when all came, the target refused, or time is up. With the baton.
 ///
-/// A request names its sink by an STag of its own, which is good for that range of that Read alone,
-/// and only in responses from the address that was asked. Once the request is over it names nothing
-/// ever again, so that late and forged responses touch nothing.
+/// The request for a part names its sink by an STag of its own, which is good for that part alone, and
+/// only in responses from the address that was asked. Once the part is over it names nothing ever
+/// again, so that late and forged responses touch nothing.
+///
+/// A part is behind when nothing more is expected of it: its last segment came, or something of a part
+/// that was asked for later, or nothing came for a while. What is missing of it may still come, but it
+/// holds up the others no longer. So Reads go on where a request, or the end of a response, was lost.
 class UdReader final : public DatagramOrigin {
  public:
+  /// How often one part is asked for again because of a Challenge: nobody can make a Read send more.
+  static constexpr uint32_t kMaxChallenges = 4;
+  /// Parts are behind when nothing came for the timeout divided by this.
+  static constexpr int kNudgesPerTimeout = 4;
+
   /// `max_ranges`: of what came of a Read. `wake` is called when there is something to send, and when
   /// begin() has room again.
   UdReader(QueuePair& queue_pair, SendQueue& sends, Counters& counters, const ReadOptions& options,
@@ -40,9 +48,9 @@ class UdReader final : public DatagramOrigin {
   /// Begins anew: what precedes requests from now on, and the first one's MSN.
   void start(uint32_t incarnation, uint32_t first_msn);
 
-  /// Takes a Read over, whose entry is handed over to it (SendQueue::hand_over()) and comes back by
-  /// SendQueue::answered(), never from within this call. False, and nothing was done, while as many
-  /// as may be are under way.
+  /// Takes over the oldest pending entry of the send queue, which is a Read: has the queue hand it over,
+  /// and answers it when it is done. False, and nothing was done, while as many as may be are under
+  /// way.
   bool begin(SendEntry& entry, Time now);
 
   Judgement handle_response(const rdmap::DatagramSegment& segment, const Address& from, Time now);
@@ -75,22 +83,41 @@ class UdReader final : public DatagramOrigin {
   struct Part;
   struct Read;
 
-  Duration timeout_of(const Read& read) const;
-  Time due(const Read& read) const;
-  void set_due(Read& read, Time now);
-  void ask(Read& read);
-  Part* new_part(Read& read);
-  void drop_unwritable();
-  bool add_echo(Part& part, DatagramRoom& room);
-  bool add_request(Part& part, DatagramRoom& room);
-  Part* find(STag sink) const;
-  Judgement place(const rdmap::DatagramSegment& segment, Part& part, Time now);
-  void pass(Read& read, Part& part);
-  void nudge(Read& read, Time now);
-  void retry(Read& read, Time now);
-  void expire(Read& read, Time now);
+  // The life of a Read.
+  Read& idle_read();
+  void leave(Read& read);
+  void finish(Read& read, WcStatus status, uint32_t vendor_error = 0);
+
+  // Parts.
   void revoke(Part& part);
-  void finish(Read& read, WcStatus status);
+  Part& spare_part(Read& read);
+  void add_part(Read& read, uint64_t begin, uint64_t length);
+  Part*& chain_of(STag sink);
+  Part* find(STag sink);
+  void ask(Read& read);
+  bool has_more(const Read& read) const;
+  void ask_from_the_start(Read& read, Time now);
+
+  // Time.
+  Time last_sign(Read& read);
+  void hand_on_sign(Read& read);
+  Time due(Read& read);
+  Time nudge_due(const Read& read) const;
+  bool is_over(Read& read, Time now);
+  void retry(Read& read, Time now);
+  void nudge(Read& read, Time now);
+  void leave_behind(Part& part);
+
+  // What comes.
+  Judgement place(const rdmap::DatagramSegment& segment, Part& part, Time now);
+  void pass(Part& part, bool last);
+  template <class Fits>
+  Part* find_asked(const Address& from, Fits&& fits);
+
+  // Sending.
+  void end_unwritable();
+  void add_echo(Part& part, DatagramRoom& room);
+  void add_request(Part& part, DatagramRoom& room);
 
   QueuePair& queue_pair_;
   SendQueue& sends_;
@@ -101,15 +128,17 @@ class UdReader final : public DatagramOrigin {
   SinkStags sink_stags_;
   uint32_t incarnation_ = 0;
   uint32_t next_msn_ = 0;
+  uint64_t requests_ = 0;  // sent
 
-  // Made when first needed, and then used again; at most max_outstanding.
+  // Made when first needed, and then used again; at most max_outstanding. Declared before the lists
+  // that name them and their parts, so that they outlive these.
   std::vector<std::unique_ptr<Read>> reads_;
-  std::vector<Part*> by_sink_;  // chains, by the STag's low bits
-  IntrusiveList<Read, ReadTag> active_;
+  std::vector<Part*> by_sink_;              // chains, by the STag's low bits
+  IntrusiveList<Read, ReadTag> active_;     // in the order of their beginning
   IntrusiveList<Read, ReadTag> idle_;
-  IntrusiveList<Part, UnsentTag> unsent_;
+  IntrusiveList<Part, UnsentTag> unsent_;   // their request is to be sent
   size_t under_way_ = 0;
-  bool refused_begin_ = false;
+  bool begin_refused_ = false;
   std::optional<Time> next_expiry_;
 };
 

@@ -36,6 +36,7 @@ struct Response : ListNode<ResponseTag> {
   rdmap::ReadRequest request;
   size_t datagram_bytes = 0;  ///< of the request
   uint32_t offset = 0;        ///< how much was sent
+  bool resized = false;       ///< the path carries less than it did; nothing was sent since
 };
 
 /// The responses to one source, in the order of its requests.
@@ -73,12 +74,14 @@ class UdResponder final : public DatagramOrigin {
 
  private:
   ddp::RegionFault judge(const rdmap::ReadRequest& request) const;
-  void challenge(const Source& source, size_t datagram_bytes, Time now);
-  bool add(const rdmap::DatagramSegment& segment, Source& source, size_t datagram_bytes);
+  Judgement challenge(const Source& source, size_t datagram_bytes, Time now);
+  Judgement add(const rdmap::DatagramSegment& segment, Source& source, size_t datagram_bytes);
   ResponseLane& lane_of(Source& source);
-  void drop_unreadable(Time now);
-  void fill_lane(ResponseLane& lane, size_t most, DatagramRoom& room);
-  size_t fill_response(Response& response, size_t most, DatagramRoom& room);
+  // Both add at most `most` datagrams, which they count down, and tell whether nothing is left.
+  bool fill_lane(ResponseLane& lane, size_t most, DatagramRoom& room, Time now);
+  bool add_segments(Response& response, size_t& most, DatagramRoom& room);
+  bool add_segment(Response& response, uint32_t offset, uint32_t length, DatagramRoom& room);
+  void report(const Response& response, TerminateCode code, Time now);
   void finish(Response& response);
 
   QueuePair& queue_pair_;

@@ -92,7 +92,9 @@ class SendQueue {
   /// It has got it.
   void answered(WcStatus status) { answered(entry(done_), status); }
   /// The same of any entry that is under way. Completions keep the order of posting.
-  void answered(SendEntry& entry, WcStatus status) { finish(entry, status, 0); }
+  void answered(SendEntry& entry, WcStatus status, uint32_t vendor_error = 0) {
+    finish(entry, status, vendor_error);
+  }
   void flush();
   /// Moves completions of done entries to `cq`. False if it is full and some have to wait.
   bool report(CompletionQueue& cq, uint32_t qp_number);

@@ -1,0 +1,463 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rnic/ud_reader.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/interval_set.h"
+#include "base/validity_pool.h"
+#include "ddp/scatter.h"
+#include "rnic/queue_pair.h"
+
+namespace diwarp::rnic {
+
+namespace {
+
+constexpr size_t kMaxChains = 4096;
+constexpr Duration kLongest = std::chrono::hours(24 * 365);  // keeps sums of times within bounds
+
+/// What a datagram's mark says of it.
+constexpr uint64_t kEcho = 1;
+constexpr uint64_t kRequest = 2;
+
+Duration chosen(Duration of_request, Duration of_queue_pair) {
+  return std::min(of_request > Duration::zero() ? of_request : of_queue_pair, kLongest);
+}
+
+}  // namespace
+
+/// What one request asks for.
+struct UdReader::Part : ListNode<PartTag>, ListNode<UnsentTag> {
+  Read* read = nullptr;
+  Part* next_in_chain = nullptr;
+  STag sink = 0;
+  uint32_t msn = 0;
+  uint64_t begin = 0;      // of the Read's bytes
+  uint32_t length = 0;
+  uint32_t missing = 0;    // bytes of these
+  bool behind = false;     // nothing more is expected
+  bool asked = false;      // the request was sent
+  bool answerable = false; // since then nothing came, not even a Challenge
+  uint64_t asked_as = 0;   // counts requests
+  uint32_t challenges = 0;
+  std::optional<rdmap::Cookie> echo;  // to be sent before the request
+};
+
+struct UdReader::Read : ListNode<ReadTag> {
+  Read(uint32_t window, size_t max_ranges)
+      : storage(std::make_unique<Part[]>(size_t{2} * window)), valid(max_ranges) {
+    for (Part& part : std::span(storage.get(), size_t{2} * window)) {
+      part.read = this;
+      spare.push_back(part);
+    }
+  }
+
+  SendEntry* entry = nullptr;
+  Duration timeout{};
+  Time deadline{};
+  uint32_t retries_left = 0;
+  bool retrying = false;
+  Time last_sign{};   // that the target is at work for it: new bytes, or those of an earlier Read
+  Time last_nudge{};
+  uint64_t scanned = 0;  // up to there was asked for, this time round
+  uint32_t open_parts = 0;  // that are not behind
+  // As many may be behind as the window has.
+  std::unique_ptr<Part[]> storage;
+  IntrusiveList<Part, PartTag> parts;  // those asked for, in this order
+  IntrusiveList<Part, PartTag> spare;
+  IntervalSet valid;
+};
+
+UdReader::UdReader(QueuePair& queue_pair, SendQueue& sends, Counters& counters,
+                   const ReadOptions& options, size_t max_ranges, std::function<void()> wake)
+    : queue_pair_(queue_pair),
+      sends_(sends),
+      counters_(counters),
+      options_(options),
+      max_ranges_(max_ranges),
+      wake_(std::move(wake)),
+      sink_stags_(random_sip_key()) {}
+
+UdReader::~UdReader() = default;
+
+void UdReader::start(uint32_t incarnation, uint32_t first_msn) {
+  incarnation_ = incarnation;
+  next_msn_ = first_msn;
+}
+
+// --- The life of a Read.
+
+bool UdReader::begin(SendEntry& entry, Time now) {
+  if (under_way_ == options_.max_outstanding) {
+    begin_refused_ = true;
+    return false;
+  }
+  Read& read = idle_read();
+  sends_.hand_over();
+  active_.push_back(read);
+  ++under_way_;
+  const auto* given = std::get_if<ReadLimits>(&entry.operands);
+  const ReadLimits limits = given == nullptr ? ReadLimits{} : *given;
+  const Duration deadline = chosen(limits.deadline, options_.deadline);
+  read.entry = &entry;
+  read.timeout = chosen(limits.timeout, options_.timeout);
+  read.deadline = now + (deadline == Duration::zero() ? kLongest : deadline);
+  read.retries_left = limits.retries < 0 ? options_.retries : static_cast<uint32_t>(limits.retries);
+  read.retrying = false;
+  ask_from_the_start(read, now);
+  next_expiry_ = std::min(next_expiry_.value_or(Time::max()), due(read));
+  return true;
+}
+
+UdReader::Read& UdReader::idle_read() {
+  if (Read* read = idle_.pop_front()) return *read;
+  if (by_sink_.empty()) {
+    const uint64_t parts = uint64_t{options_.max_outstanding} * options_.window;
+    by_sink_.resize(std::bit_ceil(std::min<uint64_t>(parts * 2, kMaxChains)));
+  }
+  reads_.push_back(std::make_unique<Read>(options_.window, max_ranges_));
+  return *reads_.back();
+}
+
+void UdReader::leave(Read& read) {
+  while (Part* part = read.parts.front()) revoke(*part);
+  read.valid.clear();
+  active_.remove(read);
+  idle_.push_back(read);
+  --under_way_;
+}
+
+void UdReader::finish(Read& read, WcStatus status, uint32_t vendor_error) {
+  SendEntry& entry = *read.entry;
+  entry.validity = make_validity_map(entry.length, read.valid);
+  if (status == WcStatus::timeout) counters_.add(Counter::read_timeouts);
+  hand_on_sign(read);
+  leave(read);
+  sends_.answered(entry, status, vendor_error);
+  if (!begin_refused_) return;
+  begin_refused_ = false;
+  wake_();
+}
+
+void UdReader::reset() {
+  while (Read* read = active_.front()) leave(*read);
+  begin_refused_ = false;
+  next_expiry_.reset();
+}
+
+// --- Parts: what is asked for at a time.
+
+/// A part's STag opens nothing any more, and never will again.
+void UdReader::revoke(Part& part) {
+  Part** link = &chain_of(part.sink);
+  while (*link != &part) link = &(*link)->next_in_chain;
+  *link = part.next_in_chain;
+  if (!part.behind) --part.read->open_parts;
+  unsent_.remove(part);
+  part.read->parts.remove(part);
+  part.read->spare.push_back(part);
+}
+
+UdReader::Part& UdReader::spare_part(Read& read) {
+  if (read.spare.empty()) {
+    Part* behind = read.parts.front();  // there is one: the window has no more than half of the parts
+    while (!behind->behind) behind = read.parts.next(*behind);
+    revoke(*behind);
+  }
+  return *read.spare.pop_front();
+}
+
+void UdReader::add_part(Read& read, uint64_t begin, uint64_t length) {
+  Part& part = spare_part(read);
+  part.sink = sink_stags_.next();
+  part.msn = next_msn_++;
+  part.begin = begin;
+  part.length = static_cast<uint32_t>(length);
+  part.missing = part.length;
+  part.behind = false;
+  part.asked = false;
+  part.answerable = false;
+  part.challenges = 0;
+  part.echo.reset();
+  Part*& chain = chain_of(part.sink);
+  part.next_in_chain = chain;
+  chain = &part;
+  read.parts.push_back(part);
+  ++read.open_parts;
+  unsent_.push_back(part);
+  if (read.retrying) counters_.add(Counter::read_retries);
+}
+
+/// The chain that the part with this STag is in, if there is one.
+UdReader::Part*& UdReader::chain_of(STag sink) { return by_sink_[sink & (by_sink_.size() - 1)]; }
+
+UdReader::Part* UdReader::find(STag sink) {
+  if (by_sink_.empty()) return nullptr;
+  Part* part = chain_of(sink);
+  while (part != nullptr && part->sink != sink) part = part->next_in_chain;
+  return part;
+}
+
+/// Asks for what is missing behind what was asked for, as far as the window goes.
+void UdReader::ask(Read& read) {
+  bool asked = false;
+  for (; read.open_parts < options_.window && has_more(read); asked = true) {
+    const auto [begin, end] = read.valid.first_gap(read.scanned, read.entry->length);
+    read.scanned = std::min<uint64_t>(end, begin + rdmap::kMaxReadRequest);
+    add_part(read, begin, read.scanned - begin);
+  }
+  if (asked) wake_();
+}
+
+bool UdReader::has_more(const Read& read) const {
+  const uint64_t length = read.entry->length;
+  return read.valid.first_gap(read.scanned, length).first != length;
+}
+
+void UdReader::ask_from_the_start(Read& read, Time now) {
+  read.scanned = 0;
+  read.last_sign = now;
+  read.last_nudge = now;
+  if (read.entry->length != 0) return ask(read);
+  add_part(read, 0, 0);
+  wake_();
+}
+
+// --- Time.
+
+/// A target answers requests in their order, so that it is at work for a Read while it answers an
+/// earlier one.
+Time UdReader::last_sign(Read& read) {
+  for (Read* earlier = active_.front(); earlier != &read; earlier = active_.next(*earlier))
+    if (earlier->entry->destination == read.entry->destination)
+      read.last_sign = std::max(read.last_sign, earlier->last_sign);
+  return read.last_sign;
+}
+
+/// Before `read` is over, which later ones may have waited for.
+void UdReader::hand_on_sign(Read& read) {
+  for (Read* later = active_.next(read); later != nullptr; later = active_.next(*later))
+    if (later->entry->destination == read.entry->destination)
+      later->last_sign = std::max(later->last_sign, read.last_sign);
+}
+
+Time UdReader::due(Read& read) {
+  const Time ends = std::min(last_sign(read) + read.timeout, read.deadline);
+  return has_more(read) ? std::min(ends, nudge_due(read)) : ends;
+}
+
+/// After last_sign().
+Time UdReader::nudge_due(const Read& read) const {
+  return std::max(read.last_sign, read.last_nudge) + read.timeout / kNudgesPerTimeout;
+}
+
+void UdReader::expire(Time now) {
+  if (!next_expiry_ || now < *next_expiry_) return;
+  Time next = Time::max();
+  Read* read = active_.front();
+  while (read != nullptr) {
+    Read* const following = active_.next(*read);
+    if (!is_over(*read, now)) next = std::min(next, due(*read));
+    read = following;
+  }
+  next_expiry_.reset();
+  if (next != Time::max()) next_expiry_ = next;
+}
+
+/// Does what is due. True: the Read has ended.
+bool UdReader::is_over(Read& read, Time now) {
+  const bool silent = now >= last_sign(read) + read.timeout;
+  if (now >= read.deadline || (silent && read.retries_left == 0)) {
+    finish(read, WcStatus::timeout);
+    return true;
+  }
+  if (silent)
+    retry(read, now);
+  else if (now >= nudge_due(read) && has_more(read))
+    nudge(read, now);
+  return false;
+}
+
+void UdReader::retry(Read& read, Time now) {
+  --read.retries_left;
+  read.retrying = true;
+  while (Part* part = read.parts.front()) revoke(*part);
+  ask_from_the_start(read, now);
+}
+
+void UdReader::nudge(Read& read, Time now) {
+  read.last_nudge = now;
+  for (Part* part = read.parts.front(); part != nullptr; part = read.parts.next(*part))
+    if (part->asked) leave_behind(*part);
+  ask(read);
+}
+
+void UdReader::leave_behind(Part& part) {
+  if (part.behind) return;
+  part.behind = true;
+  --part.read->open_parts;
+}
+
+// --- What comes.
+
+Judgement UdReader::handle_response(const rdmap::DatagramSegment& segment, const Address& from,
+                                    Time now) {
+  Part* part = find(segment.stag);
+  if (part == nullptr || from != part->read->entry->destination)
+    return Judgement::dropped(Counter::drop_response);
+  const uint64_t bytes = segment.payload.size();
+  if (segment.tagged_offset > part->length || bytes > part->length - segment.tagged_offset)
+    return Judgement::dropped(Counter::drop_oversized);
+  if (segment.last != (segment.tagged_offset + bytes == part->length))
+    return Judgement::dropped(Counter::drop_contradiction);
+  if (!queue_pair_.may_write(part->read->entry->sges)) {
+    finish(*part->read, WcStatus::local_protection_error);
+    return Judgement::dropped(Counter::drop_response);
+  }
+  return place(segment, *part, now);
+}
+
+Judgement UdReader::place(const rdmap::DatagramSegment& segment, Part& part, Time now) {
+  Read& read = *part.read;
+  const uint64_t begin = part.begin + segment.tagged_offset;
+  const uint64_t before = read.valid.covered();
+  part.answerable = false;
+  switch (read.valid.insert(begin, begin + segment.payload.size())) {
+    case InsertResult::full: return Judgement::dropped(Counter::drop_range_limit);
+    case InsertResult::duplicate:
+      if (part.length != 0) return Judgement::dropped(Counter::drop_duplicate);
+      break;
+    case InsertResult::added:
+    case InsertResult::partial:
+      ddp::scatter(read.entry->sges, begin, segment.payload);
+      read.last_sign = now;
+      break;
+  }
+  part.missing -= static_cast<uint32_t>(read.valid.covered() - before);
+  if (read.valid.covered() == read.entry->length)
+    finish(read, WcStatus::success);
+  else
+    pass(part, segment.last);
+  return Judgement::taken();
+}
+
+/// Something of `part` came, its last segment perhaps: those that were asked for before are behind.
+void UdReader::pass(Part& part, bool last) {
+  Read& read = *part.read;
+  for (Part* earlier = read.parts.front(); earlier != &part; earlier = read.parts.next(*earlier))
+    leave_behind(*earlier);
+  if (part.missing == 0)
+    revoke(part);
+  else if (last)
+    leave_behind(part);
+  ask(read);
+}
+
+/// A part that was asked of `from`, fits, and was asked for first; null: there is none.
+template <class Fits>
+UdReader::Part* UdReader::find_asked(const Address& from, Fits&& fits) {
+  Part* first = nullptr;
+  for (Read* read = active_.front(); read != nullptr; read = active_.next(*read)) {
+    if (read->entry->destination != from) continue;
+    for (Part* part = read->parts.front(); part != nullptr; part = read->parts.next(*part)) {
+      const bool earlier = first == nullptr || part->asked_as < first->asked_as;
+      if (part->asked && earlier && fits(*part)) first = part;
+    }
+  }
+  return first;
+}
+
+bool UdReader::handle_error(const rdmap::ErrorReport& report, const Address& from) {
+  const auto request = rdmap::parse_error_headers(report.headers);
+  if (!request || request->opcode != rdmap::Opcode::read_request) return false;
+  Part* part = find_asked(from, [&](const Part& one) { return one.msn == request->msn; });
+  if (part == nullptr) return false;
+  constexpr uint8_t kRdmapLayer = 0;
+  constexpr uint8_t kRemoteProtection = 1;
+  const bool access = report.code.layer == kRdmapLayer && report.code.type == kRemoteProtection;
+  finish(*part->read, access ? WcStatus::remote_access_error : WcStatus::remote_operation_error);
+  return true;
+}
+
+/// It does not say which request it answers: the one that has waited longest.
+bool UdReader::handle_challenge(const rdmap::Cookie& cookie, const Address& from) {
+  Part* part = find_asked(from, [](const Part& one) {
+    return one.answerable && one.challenges < kMaxChallenges;
+  });
+  if (part == nullptr) return false;
+  ++part->challenges;
+  part->answerable = false;
+  part->echo = cookie;
+  Read& read = *part->read;
+  read.parts.remove(*part);
+  read.parts.push_back(*part);
+  unsent_.push_back(*part);
+  wake_();
+  return true;
+}
+
+// --- Sending.
+
+void UdReader::fill(DatagramRoom& room, Time) {
+  end_unwritable();
+  for (Part* part = unsent_.front(); part != nullptr && room.open(); part = unsent_.next(*part)) {
+    if (part->echo) add_echo(*part, room);
+    if (room.open()) add_request(*part, room);
+  }
+}
+
+/// Nothing is asked for that could not be placed. Before the burst names any part.
+void UdReader::end_unwritable() {
+  Part* part = unsent_.front();
+  while (part != nullptr) {
+    const bool writable = queue_pair_.may_write(part->read->entry->sges);
+    if (!writable) finish(*part->read, WcStatus::local_protection_error);
+    part = writable ? unsent_.next(*part) : unsent_.front();
+  }
+}
+
+void UdReader::add_echo(Part& part, DatagramRoom& room) {
+  const rdmap::ControlMessage echo{.type = rdmap::ControlType::echo, .cookie = *part.echo};
+  const size_t prefix = rdmap::encode_prefix(rdmap::DatagramClass::control, 0, incarnation_,
+                                             room.header());
+  const size_t bytes = rdmap::encode_control(echo, rdmap::kCookieMessageBytes,
+                                             room.header().subspan(prefix));
+  room.add(part.read->entry->destination, prefix + bytes, 0,
+           {.origin = this, .value = kEcho, .object = &part});
+}
+
+void UdReader::add_request(Part& part, DatagramRoom& room) {
+  const SendEntry& entry = *part.read->entry;
+  rdmap::DatagramSegment segment;
+  segment.opcode = rdmap::Opcode::read_request;
+  segment.last = true;
+  segment.msn = part.msn;
+  segment.request = {.sink_stag = part.sink,
+                     .sink_offset = 0,
+                     .length = part.length,
+                     .source_stag = entry.remote.stag,
+                     .source_offset = entry.remote.offset + part.begin};
+  size_t header = rdmap::encode_prefix(rdmap::DatagramClass::unreliable, rdmap::flags_of(segment),
+                                       incarnation_, room.header());
+  header += rdmap::encode_segment_headers(segment, room.header().subspan(header));
+  room.add(entry.destination, header, 0, {.origin = this, .value = kRequest, .object = &part});
+}
+
+void UdReader::sent(const DatagramMark& mark) {
+  auto& part = *static_cast<Part*>(mark.object);
+  if (mark.value == kEcho) {
+    part.echo.reset();
+    return;
+  }
+  unsent_.remove(part);
+  part.asked = true;
+  part.answerable = true;
+  part.asked_as = ++requests_;
+}
+
+void UdReader::refused(const DatagramMark& mark, int error) {
+  finish(*static_cast<Part*>(mark.object)->read, WcStatus::local_qp_operation_error,
+         static_cast<uint32_t>(error));
+}
+
+}  // namespace diwarp::rnic

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rnic/ud_responder.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "rnic/address_validation.h"
+#include "rnic/control_sender.h"
+#include "rnic/error_reports.h"
+#include "rnic/queue_pair.h"
+#include "rnic/ud_sources.h"
+
+namespace diwarp::rnic {
+
+namespace {
+
+/// Bytes of a response datagram besides its payload.
+const size_t kOverhead = rdmap::kPrefixBytes +
+                         rdmap::segment_header_bytes(rdmap::Opcode::read_response, false) +
+                         rdmap::kDatagramCrcBytes;
+
+}  // namespace
+
+UdResponder::UdResponder(QueuePair& queue_pair, const AddressValidation& validation,
+                         ControlSender& control, ErrorReports& errors, Counters& counters,
+                         const ReadOptions& options, std::function<void()> wake)
+    : queue_pair_(queue_pair),
+      validation_(validation),
+      control_(control),
+      errors_(errors),
+      counters_(counters),
+      max_responses_(options.max_responses),
+      max_per_source_(options.max_responses_per_source),
+      wake_(std::move(wake)) {}
+
+UdResponder::~UdResponder() = default;
+
+// --- Taking requests.
+
+Judgement UdResponder::handle(const rdmap::DatagramSegment& segment, Source& source,
+                              size_t datagram_bytes, Time now) {
+  const ddp::RegionFault fault = judge(segment.request);
+  if (fault != ddp::RegionFault::none) return judge_read(fault);
+  const bool amplifies = kOverhead + segment.request.length > datagram_bytes;
+  if (amplifies && now >= source.validated_until) return challenge(source, datagram_bytes, now);
+  return add(segment, source, datagram_bytes);
+}
+
+/// A Read of no length reads nothing: its STag and offset are not looked at (RFC 5040 section 5.2).
+ddp::RegionFault UdResponder::judge(const rdmap::ReadRequest& request) const {
+  if (request.length == 0) return ddp::RegionFault::none;
+  return ddp::check_tagged(queue_pair_.regions().find(request.source_stag),
+                           queue_pair_.domain_number(), queue_pair_.number(), Access::remote_read,
+                           request.source_offset, request.length);
+}
+
+Judgement UdResponder::challenge(const Source& source, size_t datagram_bytes, Time now) {
+  const Address& address = source.key.address;
+  const bool posted = control_.post(
+      address,
+      {.type = rdmap::ControlType::challenge,
+       .cookie = validation_.make(address, source.key.incarnation, now)},
+      datagram_bytes);
+  if (!posted) return Judgement::dropped(Counter::drop_no_context);
+  counters_.add(Counter::challenges_sent);
+  return Judgement::taken();
+}
+
+Judgement UdResponder::handle_echo(const rdmap::Cookie& cookie, Source& source, Time now) {
+  if (!validation_.valid(cookie, source.key.address, source.key.incarnation, now))
+    return Judgement::dropped(Counter::drop_control);
+  source.validated_until = now + AddressValidation::kValidFor;
+  counters_.add(Counter::echoes_received);
+  return Judgement::taken();
+}
+
+Judgement UdResponder::add(const rdmap::DatagramSegment& segment, Source& source,
+                           size_t datagram_bytes) {
+  if (source.responses >= max_per_source_) return Judgement::dropped(Counter::drop_share);
+  if (!responses_) {
+    responses_ = std::make_unique<Pool<Response>>(max_responses_);
+    lanes_ = std::make_unique<Pool<ResponseLane>>(max_responses_);
+  }
+  Response* response = responses_->acquire();
+  if (response == nullptr) return Judgement::dropped(Counter::drop_no_context);
+  response->lane = &lane_of(source);
+  response->msn = segment.msn;
+  response->request = segment.request;
+  response->datagram_bytes = datagram_bytes;
+  response->offset = 0;
+  response->resized = false;
+  response->lane->responses.push_back(*response);
+  ++source.responses;
+  wake_();
+  return Judgement::taken();
+}
+
+/// There are as many lanes as responses, so one is free.
+ResponseLane& UdResponder::lane_of(Source& source) {
+  if (source.lane == nullptr) {
+    source.lane = lanes_->acquire();
+    source.lane->source = &source;
+    turns_.push_back(*source.lane);
+    ++lane_count_;
+  }
+  return *source.lane;
+}
+
+void UdResponder::finish(Response& response) {
+  ResponseLane& lane = *response.lane;
+  lane.responses.remove(response);
+  responses_->release(&response);
+  if (--lane.source->responses != 0) return;
+  lane.source->lane = nullptr;
+  turns_.remove(lane);
+  lanes_->release(&lane);
+  --lane_count_;
+}
+
+void UdResponder::reset() {
+  while (ResponseLane* lane = turns_.front())
+    while (!lane->responses.empty()) finish(*lane->responses.front());
+}
+
+// --- Answering them.
+
+/// Each lane gets its share of a burst, and each is the first to be asked in turn.
+void UdResponder::fill(DatagramRoom& room, Time now) {
+  if (turns_.empty()) return;
+  turns_.push_back(*turns_.pop_front());
+  const size_t most = std::max<size_t>(DatagramBurst::kMaxDatagrams / lane_count_, 1);
+  bool complete = true;
+  ResponseLane* lane = turns_.front();
+  while (lane != nullptr && room.open()) {
+    ResponseLane* const next = turns_.next(*lane);
+    if (!fill_lane(*lane, most, room, now)) complete = false;
+    lane = next;
+  }
+  if (!complete || lane != nullptr) room.close();
+}
+
+bool UdResponder::fill_lane(ResponseLane& lane, size_t most, DatagramRoom& room, Time now) {
+  Response* response = lane.responses.front();
+  while (response != nullptr) {
+    if (most == 0 || !room.open()) return false;
+    Response* const next = lane.responses.next(*response);
+    // Asked again for each burst: the region may have gone meanwhile.
+    const Judgement judgement = judge_read(judge(response->request));
+    if (judgement.fault) {
+      report(*response, *judgement.fault, now);
+      finish(*response);
+    } else if (!add_segments(*response, most, room)) {
+      return false;
+    }
+    response = next;
+  }
+  return true;
+}
+
+bool UdResponder::add_segments(Response& response, size_t& most, DatagramRoom& room) {
+  const uint32_t whole = response.request.length;
+  const size_t datagram = room.max_datagram(response.lane->source->key.address);
+  const auto payload = static_cast<uint32_t>(datagram - std::min(datagram - 1, kOverhead));
+  uint32_t offset = response.offset;
+  do {
+    if (most == 0 || !room.open()) return false;
+    const uint32_t length = std::min(payload, whole - offset);
+    if (!add_segment(response, offset, length, room)) return false;
+    offset += length;
+    --most;
+  } while (offset < whole);
+  return true;
+}
+
+bool UdResponder::add_segment(Response& response, uint32_t offset, uint32_t length,
+                              DatagramRoom& room) {
+  const std::span<ConstBytes> pieces = room.payload_pieces();
+  if (pieces.empty()) return false;
+  const rdmap::ReadRequest& request = response.request;
+  rdmap::DatagramSegment segment;
+  segment.opcode = rdmap::Opcode::read_response;
+  segment.last = offset + length == request.length;
+  segment.stag = request.sink_stag;
+  segment.tagged_offset = request.sink_offset + offset;
+  size_t header = rdmap::encode_prefix(rdmap::DatagramClass::unreliable, rdmap::flags_of(segment),
+                                       incarnation_, room.header());
+  header += rdmap::encode_segment_headers(segment, room.header().subspan(header));
+  if (length != 0) {
+    const ddp::Region& region = *queue_pair_.regions().find(request.source_stag);
+    pieces[0] = {region.memory + (request.source_offset - region.base) + offset, length};
+  }
+  room.add(response.lane->source->key.address, header, length == 0 ? 0 : 1,
+           {.origin = this, .value = offset + length, .last = segment.last, .object = &response});
+  return true;
+}
+
+/// Tells of a fault that was found when the request itself was gone.
+void UdResponder::report(const Response& response, TerminateCode code, Time now) {
+  rdmap::DatagramSegment segment;
+  segment.opcode = rdmap::Opcode::read_request;
+  segment.last = true;
+  segment.msn = response.msn;
+  segment.request = response.request;
+  std::array<std::byte, DatagramBurst::kHeaderBytes> headers;
+  segment.headers = ConstBytes(headers).first(rdmap::encode_segment_headers(segment, headers));
+  errors_.found(response.lane->source->key.address, segment, code, response.datagram_bytes, true,
+                now);
+}
+
+void UdResponder::sent(const DatagramMark& mark) {
+  auto& response = *static_cast<Response*>(mark.object);
+  response.offset = static_cast<uint32_t>(mark.value);
+  response.resized = false;
+  if (!mark.last) return;
+  counters_.add(Counter::reads_served);
+  finish(response);
+}
+
+/// The path may carry less than it did, which the link knows by now: the rest is cut anew, once.
+void UdResponder::refused(const DatagramMark& mark, int error) {
+  auto& response = *static_cast<Response*>(mark.object);
+  if (error == EMSGSIZE && !response.resized)
+    response.resized = true;
+  else
+    finish(response);
+}
+
+}  // namespace diwarp::rnic
