@@ -75,8 +75,9 @@ Judgement UdQueuePair::judge(const rdmap::DatagramSegment& segment,
   const rdmap::OpcodeFacts& facts = rdmap::facts_of(segment.opcode);
   const bool is_read = segment.opcode == rdmap::Opcode::read_request ||
                        segment.opcode == rdmap::Opcode::read_response;
-  const bool has_q_key = !facts.tagged && !is_read && !facts.invalidates;
-  if (has_q_key && segment.q_key != options().q_key) return Judgement::dropped(Counter::drop_q_key);
+  // A Send with Invalidate has no room for a Q_Key: it counts as having 0.
+  const bool is_send = !facts.tagged && !is_read;
+  if (is_send && segment.q_key != options().q_key) return Judgement::dropped(Counter::drop_q_key);
   // Nobody reads from a group, and nothing that came by way of one is answered.
   if (is_read && datagram.group) return Judgement::dropped(Counter::drop_group);
   // A response makes no source: what it may do, the request has said.
