@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "base/clock.h"
+#include "llp/rd_header.h"
+
+namespace diwarp::llp {
+
+using RdCookie = std::array<std::byte, kRdCookieBytes>;
+
+/// What two queue pairs call their association, and how they come to it (rd_header.h has the rules). One
+/// side's view. Time comes in as an argument.
+class RdAssociation {
+ public:
+  enum class State : uint8_t {
+    closed,
+    opening,      ///< this side wants it
+    established,  ///< both know it
+  };
+  State state() const { return state_; }
+  bool established() const { return state_ == State::established; }
+  uint32_t epoch() const { return epoch_; }
+  uint32_t peer_epoch() const { return peer_epoch_; }
+  /// 0: not known.
+  uint32_t peer_incarnation() const { return peer_incarnation_; }
+
+  // --- Opening.
+
+  /// Begins to open one, named `epoch` (not 0) here. The open is to be sent.
+  void open(uint32_t epoch, Time now);
+  /// A Challenge came from the peer. True: the open is to be sent again at once. A stranger cannot have
+  /// it sent more often than a few times a second.
+  bool challenged(uint32_t incarnation, const RdCookie& cookie, Time now);
+  /// What to put into an open.
+  const RdCookie& cookie() const { return cookie_; }
+  /// When the open is to be sent again, while opening; at most `longest` after the last time.
+  Time open_deadline(Duration longest) const;
+  void on_open_deadline(Time now);
+  /// How long the peer took to accept; nothing where that cannot be told.
+  std::optional<Duration> acceptance_time(Time now) const;
+
+  // --- What comes.
+
+  enum class Verdict : uint8_t {
+    ours,      ///< of this association
+    accepted,  ///< the same, and it has become established by that
+    stale,     ///< to be dropped
+    unknown,   ///< to be answered by a reset
+    ended,     ///< a reset: the peer does not have it
+  };
+  /// Judges any kind but open. `incarnation`: in the prefix; `own`: this side's.
+  Verdict judge(const RdHeader& header, uint32_t incarnation, uint32_t own);
+
+  enum class OpenVerdict : uint8_t {
+    again,     ///< to be answered as the first time
+    stale,     ///< to be dropped
+    joins,     ///< there was none, or this side was opening too: establish()
+    replaces,  ///< what was there has ended: end it, then establish()
+  };
+  /// Judges an open whose cookie is valid.
+  OpenVerdict judge_open(const RdHeader& header, uint32_t incarnation) const;
+
+  /// `epoch`: of this side, where it does not have one by opening.
+  void establish(uint32_t epoch, uint32_t incarnation, uint32_t peer_epoch);
+  void close() { state_ = State::closed; }
+
+  /// A header with this association's names.
+  RdHeader header(RdKind kind) const;
+
+ private:
+  static constexpr uint8_t kMostAnswers = 4;
+
+  State state_ = State::closed;
+  uint8_t attempts_ = 0;
+  uint8_t answers_ = 0;  // to Challenges, since the last attempt by the timer
+  uint32_t epoch_ = 0;
+  uint32_t peer_epoch_ = 0;
+  uint32_t peer_incarnation_ = 0;
+  uint32_t last_incarnation_ = 0;    // the peer's, of the last one that was established
+  uint32_t former_incarnation_ = 0;  // the one before, which is not there any more
+  RdCookie cookie_{};
+  Time attempted_{};
+};
+
+/// The reset that answers a datagram of class RD with this header, which came with `incarnation`.
+RdHeader rd_reset_for(const RdHeader& offending, uint32_t incarnation);
+
+}  // namespace diwarp::llp

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "llp/rd_header.h"
+
+namespace diwarp::llp {
+
+/// The receiving half of an association: which datagram is next, which came early, and what to say of
+/// that. Sequence numbers are 64 bits wide here and never wrap. What is kept is the owner's; here
+/// it is only remembered. Memory is taken when something is first kept, until release_memory().
+class RdReceiver {
+ public:
+  static constexpr uint32_t kMaxWindow = 32768;
+
+  /// `window`: how many datagrams may be kept, 1 to kMaxWindow.
+  explicit RdReceiver(uint32_t window, uint64_t first = 1)
+      : window_(window), next_(first), highest_(first), edge_(first) {}
+
+  enum class Arrival : uint8_t {
+    next,       ///< may be delivered now
+    early,      ///< may be kept
+    duplicate,  ///< was delivered, or is kept
+    outside,    ///< of the window
+  };
+  /// Judges a sequenced datagram, and asks for an acknowledgement where it is due.
+  Arrival arrived(uint32_t sequence);
+
+  uint64_t next() const { return next_; }
+  /// next() was delivered.
+  void delivered() {
+    ++next_;
+    if (highest_ < next_) highest_ = next_;
+  }
+  /// The number of a datagram that arrived() called next or early.
+  uint64_t number(uint32_t sequence) const { return rd_extend(sequence, next_); }
+  /// It is kept. False where memory cannot be had.
+  bool keep(uint64_t number, void* kept);
+  /// Hands out what is kept as next(), which is then the caller's to deliver or to keep again; null
+  /// where nothing is.
+  void* take_next();
+  /// Hands out anything that is kept; null when nothing is left.
+  void* take_any();
+  uint32_t kept() const { return kept_; }
+
+  // --- What to say.
+
+  uint32_t acknowledged() const { return static_cast<uint32_t>(next_ - 1); }
+  /// What is kept, from next() on.
+  RdMap map() const;
+  /// The window to tell, where there is memory to keep `room` more datagrams. What was once told
+  /// stands.
+  uint16_t window(uint32_t room);
+
+  enum class Due : uint8_t { nothing, soon, now };
+  Due due() const {
+    return urgent_ || unacknowledged_ >= 2 ? Due::now
+           : unacknowledged_ != 0          ? Due::soon
+                                           : Due::nothing;
+  }
+  void ask_now() { urgent_ = true; }
+  /// acknowledged() was told; with `map` also the rest.
+  void told(bool map) {
+    unacknowledged_ = 0;
+    if (map || kept_ == 0) urgent_ = false;
+  }
+
+  void release_memory();
+
+ private:
+  uint32_t window_;
+  uint32_t kept_ = 0;
+  uint32_t capacity_ = 0;
+  uint32_t unacknowledged_ = 0;
+  bool urgent_ = false;
+  uint64_t next_;
+  uint64_t highest_;  // above all that are kept; not below next_
+  uint64_t edge_;     // the first that no window was told for
+  std::unique_ptr<void*[]> ring_;  // at their number, modulo capacity_
+};
+
+}  // namespace diwarp::llp

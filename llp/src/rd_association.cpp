@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "llp/rd_association.h"
+
+#include <algorithm>
+
+namespace diwarp::llp {
+namespace {
+
+constexpr Duration kFirstPatience = std::chrono::milliseconds(100);
+constexpr uint8_t kMostDoublings = 16;
+
+}  // namespace
+
+void RdAssociation::open(uint32_t epoch, Time now) {
+  state_ = State::opening;
+  epoch_ = epoch;
+  peer_epoch_ = 0;
+  peer_incarnation_ = 0;
+  cookie_ = {};
+  attempts_ = 0;
+  answers_ = 0;
+  attempted_ = now;
+}
+
+bool RdAssociation::challenged(uint32_t incarnation, const RdCookie& cookie, Time now) {
+  if (state_ != State::opening || incarnation == 0 || answers_ >= kMostAnswers) return false;
+  ++answers_;
+  peer_incarnation_ = incarnation;
+  cookie_ = cookie;
+  attempted_ = now;
+  return true;
+}
+
+Time RdAssociation::open_deadline(Duration longest) const {
+  const Duration patience = kFirstPatience * (int64_t{1} << std::min(attempts_, kMostDoublings));
+  return attempted_ + std::min(patience, std::max(longest, kFirstPatience));
+}
+
+void RdAssociation::on_open_deadline(Time now) {
+  if (attempts_ < kMostDoublings) ++attempts_;
+  answers_ = 0;
+  attempted_ = now;
+}
+
+std::optional<Duration> RdAssociation::acceptance_time(Time now) const {
+  if (attempts_ != 0 || answers_ != 1) return std::nullopt;
+  return now - attempted_;
+}
+
+RdAssociation::Verdict RdAssociation::judge(const RdHeader& header, uint32_t incarnation,
+                                            uint32_t own) {
+  const bool to_this = header.peer_incarnation == own;
+  if (header.kind == RdKind::reset) {
+    const bool of_this = established() && to_this && header.epoch == peer_epoch_ &&
+                         header.peer_epoch == epoch_;
+    return of_this ? Verdict::ended : Verdict::stale;
+  }
+  const bool of_this = to_this && state_ != State::closed && header.peer_epoch == epoch_;
+  if (established()) {
+    const bool from_peer = incarnation == peer_incarnation_;
+    if (of_this && from_peer && header.epoch == peer_epoch_) return Verdict::ours;
+    if (from_peer && rd_before(header.epoch, peer_epoch_)) return Verdict::stale;
+  } else if (of_this && (peer_incarnation_ == 0 || peer_incarnation_ == incarnation)) {
+    establish(epoch_, incarnation, header.epoch);
+    return Verdict::accepted;
+  }
+  const bool answered = header.sequenced() || header.kind == RdKind::probe;
+  return answered ? Verdict::unknown : Verdict::stale;
+}
+
+RdAssociation::OpenVerdict RdAssociation::judge_open(const RdHeader& header,
+                                                     uint32_t incarnation) const {
+  if (incarnation == former_incarnation_) return OpenVerdict::stale;
+  if (!established()) return OpenVerdict::joins;
+  if (incarnation != peer_incarnation_) return OpenVerdict::replaces;
+  if (header.epoch == peer_epoch_) return OpenVerdict::again;
+  return rd_before(header.epoch, peer_epoch_) ? OpenVerdict::stale : OpenVerdict::replaces;
+}
+
+void RdAssociation::establish(uint32_t epoch, uint32_t incarnation, uint32_t peer_epoch) {
+  if (last_incarnation_ != 0 && last_incarnation_ != incarnation)
+    former_incarnation_ = last_incarnation_;
+  last_incarnation_ = incarnation;
+  if (state_ != State::opening) epoch_ = epoch;
+  state_ = State::established;
+  peer_incarnation_ = incarnation;
+  peer_epoch_ = peer_epoch;
+}
+
+RdHeader RdAssociation::header(RdKind kind) const {
+  return {.kind = kind,
+          .epoch = epoch_,
+          .peer_epoch = peer_epoch_,
+          .peer_incarnation = peer_incarnation_};
+}
+
+RdHeader rd_reset_for(const RdHeader& offending, uint32_t incarnation) {
+  return {.kind = RdKind::reset,
+          .epoch = offending.peer_epoch,
+          .peer_epoch = offending.epoch,
+          .peer_incarnation = incarnation};
+}
+
+}  // namespace diwarp::llp

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "llp/rd_receiver.h"
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+#include <new>
+#include <utility>
+
+namespace diwarp::llp {
+
+RdReceiver::Arrival RdReceiver::arrived(uint32_t sequence) {
+  const uint64_t number = rd_extend(sequence, next_);
+  // From here on unsigned: what lies before next_ wraps to far beyond the window.
+  const uint64_t distance = number - next_;
+  if (distance >= window_) {
+    urgent_ = true;
+    return static_cast<int64_t>(distance) < 0 ? Arrival::duplicate : Arrival::outside;
+  }
+  const bool is_kept = ring_ && ring_[number & (capacity_ - 1)] != nullptr;
+  if (is_kept) {
+    urgent_ = true;
+    return Arrival::duplicate;
+  }
+  ++unacknowledged_;
+  // A datagram that closes a gap is news for the sender's scoreboard.
+  urgent_ = urgent_ || distance != 0 || kept_ != 0;
+  return distance == 0 ? Arrival::next : Arrival::early;
+}
+
+bool RdReceiver::keep(uint64_t number, void* kept) {
+  assert(number - next_ < window_ && kept != nullptr);
+  if (!ring_) {
+    capacity_ = std::bit_ceil(window_);
+    ring_.reset(new (std::nothrow) void*[capacity_]());
+    if (!ring_) return false;
+  }
+  void*& place = ring_[number & (capacity_ - 1)];
+  assert(place == nullptr);
+  place = kept;
+  ++kept_;
+  highest_ = std::max(highest_, number + 1);
+  return true;
+}
+
+void* RdReceiver::take_next() {
+  if (kept_ == 0) return nullptr;
+  void* const taken = std::exchange(ring_[next_ & (capacity_ - 1)], nullptr);
+  if (taken != nullptr) --kept_;
+  return taken;
+}
+
+void* RdReceiver::take_any() {
+  for (uint64_t at = next_; kept_ != 0 && at != highest_; ++at) {
+    void* const taken = std::exchange(ring_[at & (capacity_ - 1)], nullptr);
+    if (taken == nullptr) continue;
+    --kept_;
+    return taken;
+  }
+  return nullptr;
+}
+
+RdMap RdReceiver::map() const {
+  RdMap map;
+  if (kept_ == 0) return map;
+  const uint64_t end = std::min<uint64_t>(highest_, next_ + kRdMapWords * 64);
+  for (uint64_t at = next_; at < end; ++at)
+    if (ring_[at & (capacity_ - 1)] != nullptr) map.set(at - next_);
+  return map;
+}
+
+uint16_t RdReceiver::window(uint32_t room) {
+  // One is always taken: the next one needs no memory, or a little.
+  const uint64_t keeps = std::max<uint64_t>(highest_ - next_, kept_) + room;
+  const uint64_t wanted = next_ + std::clamp<uint64_t>(keeps, 1, window_);
+  edge_ = std::max(edge_, wanted);
+  return static_cast<uint16_t>(edge_ - next_);
+}
+
+void RdReceiver::release_memory() {
+  assert(kept_ == 0);
+  ring_.reset();
+  capacity_ = 0;
+}
+
+}  // namespace diwarp::llp

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "llp/rd_sender.h"
+
+#include <algorithm>
+#include <cassert>
+#include <new>
+#include <utility>
+
+namespace diwarp::llp {
+namespace {
+
+constexpr uint32_t kFirstCapacity = 16;
+constexpr uint32_t kCapacity = 4096;
+static_assert(RdCongestion::kMaxWindow <= kCapacity);
+constexpr uint16_t kMostReordering = 64;
+// Timeouts in a row, after which the path is taken for congested to the utmost.
+constexpr uint16_t kTimeoutsToCollapse = 3;
+constexpr Duration kIdle = std::chrono::seconds(1);
+
+}  // namespace
+
+// --- What to send.
+
+bool RdSender::may_send(uint32_t ahead) const {
+  const bool in_window = next_ + ahead < edge_ && next_ + ahead - released_ < kCapacity;
+  return in_window && in_flight_ + ahead < congestion_.window();
+}
+
+uint64_t RdSender::next_lost(uint64_t from, uint32_t ahead) const {
+  if (lost_ == 0) return kNone;
+  const bool room = in_flight_ + ahead < congestion_.window();
+  for (uint64_t at = std::max(from, una_); at < next_; ++at) {
+    const uint8_t state = slot(at).state;
+    if ((state & lost) != 0 && (room || (state & urgent) != 0)) return at;
+  }
+  return kNone;
+}
+
+bool RdSender::prepare() {
+  if (next_ - released_ < capacity_) return true;
+  const uint32_t wanted = capacity_ == 0 ? kFirstCapacity : capacity_ * 2;
+  if (wanted > kCapacity) return false;
+  std::unique_ptr<Slot[]> slots(new (std::nothrow) Slot[wanted]);
+  if (!slots) return false;
+  for (uint64_t at = released_; at != next_; ++at) slots[at & (wanted - 1)] = slot(at);
+  slots_ = std::move(slots);
+  capacity_ = wanted;
+  return true;
+}
+
+void RdSender::sent(const RdMark& mark, Time now) {
+  const bool ready = prepare();
+  assert(ready);
+  static_cast<void>(ready);
+  if (idle()) {
+    outstanding_since_ = now;
+    if (now - std::max(last_sent_, last_news_) > kIdle) congestion_.idled();
+  }
+  Slot& fresh = slot(next_++);
+  fresh = {.mark = mark};
+  transmit(fresh, now);
+}
+
+void RdSender::resent(uint64_t sequence, Time now) {
+  Slot& again = slot(sequence);
+  assert((again.state & lost) != 0);
+  --lost_;
+  again.state = repeated;
+  ++retransmitted_;
+  transmit(again, now);
+}
+
+void RdSender::transmit(Slot& sent, Time now) {
+  sent.order = ++order_;
+  sent.sent = now;
+  last_sent_ = now;
+  ++in_flight_;
+}
+
+void RdSender::recall(uint64_t sequence) {
+  if (sequence < una_ || sequence >= next_) return;
+  Slot& recalled = slot(sequence);
+  if ((recalled.state & came) != 0) return;
+  if ((recalled.state & lost) == 0) lose(recalled);
+  recalled.state |= urgent;
+}
+
+// --- What the peer says.
+
+bool RdSender::is_lie(uint64_t cumulative, const RdMap* map) const {
+  if (cumulative >= next_) return true;
+  return map != nullptr && map->size() != 0 && cumulative + map->size() >= next_;
+}
+
+RdSender::News RdSender::acknowledged(uint32_t wire, uint16_t window, const RdMap* map, Time now) {
+  const uint64_t cumulative = rd_extend(wire, una_ - 1);
+  // Behind the one that is acknowledged already it may be anything: an old datagram.
+  const bool old = static_cast<int64_t>(cumulative - (una_ - 1)) < 0;
+  if (old) return News::stale;
+  if (is_lie(cumulative, map)) return News::lie;
+  edge_ = std::max(edge_, cumulative + 1 + window);
+
+  const bool limited = in_flight_ * (congestion_.slow_start() ? 2 : 1) + 1 >= congestion_.window();
+  Arrivals arrivals;
+  for (; una_ <= cumulative; ++una_) {
+    if ((slot(una_).state & came) != 0)
+      --early_;
+    else
+      arrived(slot(una_), now, arrivals);
+  }
+  if (map != nullptr) take_map(cumulative, *map, now, arrivals);
+  if (arrivals.count == 0) return News::stale;
+  account(arrivals, limited, now);
+  detect_losses(now);
+  return News::progress;
+}
+
+void RdSender::take_map(uint64_t cumulative, const RdMap& map, Time now, Arrivals& arrivals) {
+  const size_t size = map.size();
+  for (size_t bit = 0; bit < size; ++bit) {
+    if (!map.test(bit)) continue;
+    Slot& early = slot(cumulative + 1 + bit);
+    if ((early.state & came) != 0) continue;
+    arrived(early, now, arrivals);
+    ++early_;
+  }
+}
+
+/// A datagram that was sent again and is acknowledged sooner than a round trip takes: it was the first
+/// transmission that came, and nothing was lost.
+bool RdSender::is_of_first_transmission(const Slot& arrived, Time now) const {
+  return (arrived.state & repeated) != 0 && now - arrived.sent < round_trip_.shortest() / 2;
+}
+
+void RdSender::arrived(Slot& slot, Time now, Arrivals& arrivals) {
+  ++arrivals.count;
+  if ((slot.state & lost) != 0)
+    --lost_;
+  else
+    --in_flight_;
+  const bool was_lost = (slot.state & (lost | urgent)) == lost;
+  if (was_lost || is_of_first_transmission(slot, now)) {
+    reordering_ = std::min<uint16_t>(static_cast<uint16_t>(reordering_ * 2), kMostReordering);
+  } else {
+    if (!any_came_ || rd_before(latest_order_, slot.order)) latest_order_ = slot.order;
+    any_came_ = true;
+    if ((slot.state & repeated) == 0) arrivals.sample = now - slot.sent;
+  }
+  slot.state = static_cast<uint8_t>((slot.state & repeated) | came);
+}
+
+void RdSender::account(const Arrivals& arrivals, bool limited, Time now) {
+  last_news_ = now;
+  backoff_ = 0;
+  if (arrivals.sample) {
+    round_trip_.add(*arrivals.sample);
+    congestion_.sampled(*arrivals.sample);
+  }
+  if (una_ >= round_) {
+    round_ = next_;
+    congestion_.round_over();
+  }
+  if (una_ >= recovery_)
+    congestion_.acknowledged(arrivals.count, limited, round_trip_.smoothed(), now);
+}
+
+/// RFC 8985's idea with RFC 9002's bounds: what was sent before something that came is lost once
+/// enough came or enough time passed.
+void RdSender::detect_losses(Time now) {
+  loss_time_ = Time::max();
+  if (una_ == next_ || !any_came_) return;
+  const bool in_order = early_ == 0 && lost_ == 0 && rd_before(latest_order_, slot(una_).order);
+  if (in_order) return;
+  for (uint64_t at = una_; at < next_; ++at) {
+    Slot& candidate = slot(at);
+    if ((candidate.state & (came | lost)) != 0 || !judge_lost(candidate, now)) continue;
+    lose(candidate);
+    enter_recovery(at, now);
+  }
+}
+
+bool RdSender::judge_lost(const Slot& candidate, Time now) {
+  if (!rd_before(candidate.order, latest_order_)) return false;
+  if (latest_order_ - candidate.order >= reordering_) return true;
+  const Time patience = candidate.sent + round_trip_.reordering();
+  if (patience <= now) return true;
+  loss_time_ = std::min(loss_time_, patience);
+  return false;
+}
+
+void RdSender::lose(Slot& slot) {
+  slot.state |= lost;
+  ++lost_;
+  --in_flight_;
+}
+
+void RdSender::enter_recovery(uint64_t sequence, Time now) {
+  if (sequence < recovery_) return;
+  recovery_ = next_;
+  congestion_.lost(now);
+}
+
+std::optional<RdMark> RdSender::release() {
+  if (released_ == una_) return std::nullopt;
+  return slot(released_++).mark;
+}
+
+void RdSender::release_memory() {
+  if (released_ != next_) return;
+  slots_.reset();
+  capacity_ = 0;
+}
+
+// --- Time.
+
+Duration RdSender::backed_off(Duration longest) const {
+  const Duration once = round_trip_.timeout();
+  const Duration several = once * (int64_t{1} << std::min<uint16_t>(backoff_, 16));
+  return std::max(once, std::min(several, longest));
+}
+
+std::optional<Time> RdSender::deadline(bool wanted, Duration longest) const {
+  if (loss_time_ != Time::max()) return loss_time_;
+  if (idle() && !wanted) return std::nullopt;
+  const Time since = idle() ? std::max({last_sent_, last_news_, waiting_since_})
+                            : std::max({last_sent_, last_news_});
+  return since + backed_off(longest);
+}
+
+bool RdSender::on_deadline(Time now, bool wanted, Duration longest) {
+  const std::optional<Time> due = deadline(wanted, longest);
+  if (!due || *due > now) return false;
+  if (loss_time_ != Time::max()) {
+    detect_losses(now);
+    return false;
+  }
+  if (backoff_ < UINT16_MAX) ++backoff_;
+  if (backoff_ == kTimeoutsToCollapse && early_ + 1 < outstanding()) congestion_.collapsed(now);
+  waiting_since_ = now;
+  last_sent_ = now;  // or the deadline would stay where it is when nothing can be sent
+  if (idle() || early_ == outstanding()) return true;
+  // The first missing one makes progress, the last one tells about all between.
+  uint64_t first = una_;
+  while ((slot(first).state & came) != 0) ++first;
+  recall(first);
+  uint64_t last = next_ - 1;
+  while ((slot(last).state & came) != 0) --last;
+  if (last != first) recall(last);
+  return false;
+}
+
+}  // namespace diwarp::llp

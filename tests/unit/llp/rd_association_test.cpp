@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <catch2/catch.hpp>
+
+#include "llp/rd_association.h"
+
+using namespace diwarp;
+using namespace diwarp::llp;
+using Verdict = RdAssociation::Verdict;
+using OpenVerdict = RdAssociation::OpenVerdict;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+namespace {
+
+constexpr uint32_t kHere = 0x1111;   // incarnations
+constexpr uint32_t kThere = 0x2222;
+const Time kNow{std::chrono::hours(1)};
+
+RdHeader names(RdKind kind, uint32_t epoch, uint32_t peer_epoch, uint32_t peer_incarnation) {
+  return {.kind = kind, .epoch = epoch, .peer_epoch = peer_epoch, .peer_incarnation = peer_incarnation};
+}
+
+/// Established, 7 here and 9 there.
+RdAssociation established() {
+  RdAssociation association;
+  association.establish(7, kThere, 9);
+  return association;
+}
+
+}  // namespace
+
+TEST_CASE("rd association: opener and other agree in four steps") {
+  RdAssociation opener;
+  RdAssociation other;
+  opener.open(7, kNow);
+  CHECK(opener.cookie() == RdCookie{});
+  const RdCookie cookie{std::byte{5}};
+  REQUIRE(opener.challenged(kThere, cookie, kNow));
+  CHECK(opener.cookie() == cookie);
+  RdHeader open = opener.header(RdKind::open);
+  CHECK(open.peer_epoch == 0);
+  CHECK(open.peer_incarnation == kThere);
+  REQUIRE(other.judge_open(open, kHere) == OpenVerdict::joins);
+  other.establish(9, kHere, open.epoch);
+  const RdHeader answer = other.header(RdKind::acknowledgement);
+  CHECK(answer.peer_incarnation == kHere);
+  CHECK(opener.judge(answer, kThere, kHere) == Verdict::accepted);
+  CHECK(opener.acceptance_time(kNow + milliseconds(3)) == milliseconds(3));
+  CHECK(opener.judge(answer, kThere, kHere) == Verdict::ours);
+  CHECK(other.judge(opener.header(RdKind::data), kHere, kThere) == Verdict::ours);
+  CHECK(other.judge_open(open, kHere) == OpenVerdict::again);
+}
+
+TEST_CASE("rd association: two that open at once keep the epochs they drew") {
+  RdAssociation a;
+  RdAssociation b;
+  a.open(7, kNow);
+  b.open(9, kNow);
+  REQUIRE(a.challenged(kThere, {}, kNow));
+  REQUIRE(b.challenged(kHere, {}, kNow));
+  const RdHeader open_a = a.header(RdKind::open);
+  const RdHeader open_b = b.header(RdKind::open);
+  REQUIRE(a.judge_open(open_b, kThere) == OpenVerdict::joins);
+  a.establish(100, kThere, open_b.epoch);
+  REQUIRE(b.judge_open(open_a, kHere) == OpenVerdict::joins);
+  b.establish(100, kHere, open_a.epoch);
+  CHECK(a.epoch() == 7);
+  CHECK(b.epoch() == 9);
+  CHECK(a.judge(b.header(RdKind::data), kThere, kHere) == Verdict::ours);
+  CHECK(b.judge(a.header(RdKind::data), kHere, kThere) == Verdict::ours);
+}
+
+TEST_CASE("rd association: any wrong name makes a datagram unknown") {
+  RdAssociation association = established();
+  CHECK(association.judge(names(RdKind::data, 9, 7, kHere), kThere, kHere) == Verdict::ours);
+  CHECK(association.judge(names(RdKind::data, 10, 7, kHere), kThere, kHere) == Verdict::unknown);
+  CHECK(association.judge(names(RdKind::data, 9, 8, kHere), kThere, kHere) == Verdict::unknown);
+  CHECK(association.judge(names(RdKind::data, 9, 7, kHere + 1), kThere, kHere) == Verdict::unknown);
+  CHECK(association.judge(names(RdKind::data, 9, 7, kHere), kThere + 1, kHere) == Verdict::unknown);
+  CHECK(association.judge(names(RdKind::data, 8, 6, kHere), kThere, kHere) == Verdict::stale);
+  CHECK(association.judge(names(RdKind::acknowledgement, 9, 8, kHere), kThere, kHere) ==
+        Verdict::stale);
+  CHECK(association.judge(names(RdKind::refusal, 9, 8, kHere), kThere, kHere) == Verdict::stale);
+  CHECK(association.judge(names(RdKind::probe, 9, 8, kHere), kThere, kHere) == Verdict::unknown);
+  CHECK(association.judge(names(RdKind::skip, 9, 8, kHere), kThere, kHere) == Verdict::unknown);
+  RdAssociation closed;
+  CHECK(closed.judge(names(RdKind::data, 9, 0, kHere), kThere, kHere) == Verdict::unknown);
+}
+
+TEST_CASE("rd association: a reset must know all names, but may come from a new incarnation") {
+  RdAssociation association = established();
+  const RdHeader offending = association.header(RdKind::data);
+  const RdHeader reset = rd_reset_for(offending, kHere);
+  CHECK(association.judge(reset, kThere, kHere) == Verdict::ended);
+  CHECK(association.judge(reset, kThere + 5, kHere) == Verdict::ended);
+  for (const RdHeader& wrong :
+       {names(RdKind::reset, 8, 7, kHere), names(RdKind::reset, 9, 8, kHere),
+        names(RdKind::reset, 9, 7, kHere + 1)})
+    CHECK(association.judge(wrong, kThere, kHere) == Verdict::stale);
+  association.close();
+  CHECK(association.judge(reset, kThere, kHere) == Verdict::stale);
+}
+
+TEST_CASE("rd association: a newer open replaces, an older one does nothing") {
+  RdAssociation association = established();
+  CHECK(association.judge_open(names(RdKind::open, 9, 0, 0), kThere) == OpenVerdict::again);
+  CHECK(association.judge_open(names(RdKind::open, 8, 0, 0), kThere) == OpenVerdict::stale);
+  CHECK(association.judge_open(names(RdKind::open, 10, 0, 0), kThere) == OpenVerdict::replaces);
+  CHECK(association.judge_open(names(RdKind::open, 1, 0, 0), 0x3333) == OpenVerdict::replaces);
+  association.close();
+  association.establish(8, 0x3333, 1);
+  CHECK(association.judge_open(names(RdKind::open, 11, 0, 0), kThere) == OpenVerdict::stale);
+}
+
+TEST_CASE("rd association: strangers' Challenges have the open sent a few times at most") {
+  RdAssociation association;
+  CHECK_FALSE(association.challenged(kThere, {}, kNow));
+  association.open(7, kNow);
+  CHECK_FALSE(association.challenged(0, {}, kNow));
+  int sent = 0;
+  for (int i = 0; i < 100; ++i) sent += association.challenged(kThere, {}, kNow) ? 1 : 0;
+  CHECK(sent == 4);
+  association.on_open_deadline(kNow);
+  CHECK(association.challenged(kThere, {}, kNow));
+  association.establish(7, kThere, 9);
+  CHECK_FALSE(association.challenged(kThere, {}, kNow));
+}
+
+TEST_CASE("rd association: an answer that knows neither epoch nor incarnation establishes nothing") {
+  RdAssociation association;
+  association.open(7, kNow);
+  association.challenged(kThere, {}, kNow);
+  CHECK(association.judge(names(RdKind::acknowledgement, 9, 6, kHere), kThere, kHere) ==
+        Verdict::stale);
+  CHECK(association.judge(names(RdKind::acknowledgement, 9, 7, kHere + 1), kThere, kHere) ==
+        Verdict::stale);
+  CHECK(association.judge(names(RdKind::acknowledgement, 9, 7, kHere), kThere + 1, kHere) ==
+        Verdict::stale);
+  CHECK_FALSE(association.established());
+  CHECK(association.judge(names(RdKind::data, 9, 7, kHere), kThere, kHere) == Verdict::accepted);
+}
+
+TEST_CASE("rd association: opens are repeated ever slower") {
+  RdAssociation association;
+  association.open(7, kNow);
+  Time now = association.open_deadline(seconds(1));
+  CHECK(now == kNow + milliseconds(100));
+  association.on_open_deadline(now);
+  CHECK(association.open_deadline(seconds(1)) == now + milliseconds(200));
+  for (int i = 0; i < 50; ++i) association.on_open_deadline(now);
+  CHECK(association.open_deadline(seconds(1)) == now + seconds(1));
+  CHECK_FALSE(association.acceptance_time(now));
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <catch2/catch.hpp>
+
+#include "base/random.h"
+#include "llp/rd_sender.h"
+
+using namespace diwarp;
+using namespace diwarp::llp;
+using News = RdSender::News;
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+namespace {
+
+constexpr Duration kLongest = seconds(1);
+
+struct Scene {
+  Time now{std::chrono::hours(1)};
+  RdSender sender;
+
+  explicit Scene(uint16_t window = 100) { sender.open_window(window); }
+  void send(uint32_t count) {
+    for (uint32_t i = 0; i < count; ++i)
+      sender.sent({.offset = static_cast<uint32_t>(sender.next())}, now);
+  }
+  News ack(uint32_t number, uint16_t window = 100) {
+    now += microseconds(100);
+    return sender.acknowledged(number, window, nullptr, now);
+  }
+  News ack_map(uint32_t number, std::initializer_list<uint32_t> early) {
+    RdMap map;
+    for (uint32_t one : early) map.set(one - number - 1);
+    now += microseconds(100);
+    return sender.acknowledged(number, 100, &map, now);
+  }
+  uint32_t released() {
+    uint32_t count = 0;
+    while (sender.release()) ++count;
+    return count;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("rd sender: no window, no datagram") {
+  Scene scene(0);
+  CHECK_FALSE(scene.sender.may_send());
+  scene.sender.open_window(3);
+  CHECK(scene.sender.may_send(2));
+  CHECK_FALSE(scene.sender.may_send(3));
+}
+
+TEST_CASE("rd sender: ten datagrams go at first, and two more for each that came") {
+  Scene scene;
+  CHECK(scene.sender.may_send(9));
+  CHECK_FALSE(scene.sender.may_send(10));
+  scene.send(10);
+  CHECK_FALSE(scene.sender.may_send());
+  CHECK(scene.ack(4) == News::progress);
+  CHECK(scene.sender.may_send(7));
+  CHECK_FALSE(scene.sender.may_send(8));
+  CHECK(scene.released() == 4);
+}
+
+TEST_CASE("rd sender: an acknowledgement of what was never sent is a lie") {
+  Scene scene;
+  scene.send(5);
+  CHECK(scene.ack(6) == News::lie);
+  CHECK(scene.ack(1000000) == News::lie);
+  CHECK(scene.ack_map(0, {6}) == News::lie);
+  CHECK(scene.ack_map(5, {6}) == News::lie);
+  CHECK(scene.released() == 0);
+  CHECK(scene.ack(5) == News::progress);
+  CHECK(scene.ack(6) == News::lie);
+  CHECK(scene.sender.idle());
+}
+
+TEST_CASE("rd sender: old acknowledgements change nothing") {
+  Scene scene;
+  scene.send(5);
+  CHECK(scene.ack(3) == News::progress);
+  CHECK(scene.ack(2, 65535) == News::stale);
+  CHECK(scene.ack(3) == News::stale);
+  CHECK(scene.ack(0x80000003) == News::stale);
+  CHECK(scene.sender.outstanding() == 2);
+}
+
+TEST_CASE("rd sender: a window that shrinks takes nothing back") {
+  Scene scene;
+  scene.send(5);
+  CHECK(scene.ack(5, 50) == News::progress);
+  CHECK(scene.ack(5, 0) == News::stale);
+  CHECK(scene.sender.window_open());
+  CHECK(scene.sender.may_send(10));
+}
+
+TEST_CASE("rd sender: the third that came after it shows a datagram lost") {
+  Scene scene;
+  scene.send(8);
+  CHECK(scene.ack_map(0, {2, 3}) == News::progress);
+  CHECK(scene.sender.next_lost(0) == RdSender::kNone);
+  CHECK(scene.ack_map(0, {2, 3, 4}) == News::progress);
+  REQUIRE(scene.sender.next_lost(0) == 1);
+  CHECK(scene.sender.mark(1).offset == 1);
+  scene.sender.resent(1, scene.now);
+  CHECK(scene.sender.next_lost(0) == RdSender::kNone);
+  CHECK(scene.sender.congestion_window() == 9);  // 13 * 0.7
+  CHECK(scene.ack(8) == News::progress);
+  CHECK(scene.released() == 8);
+  CHECK(scene.sender.retransmitted() == 1);
+}
+
+TEST_CASE("rd sender: a lost retransmission is seen by what was sent after it") {
+  Scene scene;
+  scene.send(8);
+  scene.ack_map(0, {2, 3, 4});
+  scene.sender.resent(1, scene.now);
+  scene.send(4);  // 9 to 12
+  scene.ack_map(0, {2, 3, 4, 5, 6, 7, 8});
+  CHECK(scene.sender.next_lost(0) == RdSender::kNone);
+  scene.ack_map(0, {2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
+  CHECK(scene.sender.next_lost(0) == 1);
+}
+
+TEST_CASE("rd sender: many losses of one window reduce it once") {
+  Scene scene;
+  scene.send(10);
+  scene.ack_map(0, {4, 5, 6, 7, 8, 9});
+  uint32_t lost = 0;
+  for (uint64_t at = scene.sender.next_lost(0); at != RdSender::kNone;
+       at = scene.sender.next_lost(at + 1))
+    ++lost;
+  CHECK(lost == 3);
+  const uint32_t window = scene.sender.congestion_window();
+  CHECK(window >= 7);
+  scene.ack_map(0, {4, 5, 6, 7, 8, 9, 10});
+  CHECK(scene.sender.congestion_window() == window);
+}
+
+TEST_CASE("rd sender: a while after a later one came a datagram is lost") {
+  Scene scene;
+  scene.send(2);
+  scene.ack_map(0, {2});
+  CHECK(scene.sender.next_lost(0) == RdSender::kNone);
+  const auto due = scene.sender.deadline(false, kLongest);
+  REQUIRE(due);
+  CHECK(*due - scene.now < milliseconds(2));
+  CHECK_FALSE(scene.sender.on_deadline(*due, false, kLongest));
+  CHECK(scene.sender.next_lost(0) == 1);
+}
+
+TEST_CASE("rd sender: silence has the first and the last missing datagram sent again") {
+  Scene scene;
+  scene.send(5);
+  const auto due = scene.sender.deadline(false, kLongest);
+  REQUIRE(due);
+  CHECK_FALSE(scene.sender.on_deadline(*due - Duration(1), false, kLongest));
+  CHECK(scene.sender.next_lost(0) == RdSender::kNone);
+  CHECK_FALSE(scene.sender.on_deadline(*due, false, kLongest));
+  CHECK(scene.sender.next_lost(0) == 1);
+  CHECK(scene.sender.next_lost(2) == 5);
+  scene.sender.resent(1, *due);
+  scene.sender.resent(5, *due);
+  const auto next = scene.sender.deadline(false, kLongest);
+  REQUIRE(next);
+  CHECK(*next - *due == 2 * (*due - scene.now));  // twice as long
+}
+
+TEST_CASE("rd sender: with nothing under way there is no deadline unless something is wanted") {
+  Scene scene;
+  CHECK_FALSE(scene.sender.deadline(false, kLongest));
+  scene.sender.heard(scene.now);
+  const auto due = scene.sender.deadline(true, kLongest);
+  REQUIRE(due);
+  CHECK(scene.sender.on_deadline(*due, true, kLongest));
+}
+
+TEST_CASE("rd sender: where all has come early, it probes") {
+  Scene scene;
+  scene.send(3);
+  scene.ack_map(0, {1, 2, 3});
+  const auto due = scene.sender.deadline(false, kLongest);
+  REQUIRE(due);
+  CHECK(scene.sender.on_deadline(*due, false, kLongest));
+  CHECK(scene.sender.next_lost(0) == RdSender::kNone);
+}
+
+TEST_CASE("rd sender: recalled datagrams go whatever the window says, but not those that came") {
+  Scene scene;
+  scene.send(10);
+  scene.ack_map(0, {2});
+  scene.sender.recall(2);
+  CHECK(scene.sender.next_lost(0) == RdSender::kNone);
+  scene.sender.recall(1);
+  scene.sender.recall(1);
+  CHECK(scene.sender.next_lost(0) == 1);
+  scene.sender.recall(11);
+  CHECK(scene.sender.next_lost(2) == RdSender::kNone);
+  scene.sender.resent(1, scene.now);
+  CHECK(scene.ack(10) == News::progress);
+}
+
+TEST_CASE("rd sender: random acknowledgements never release what was not sent") {
+  Random random(23);
+  Scene scene;
+  uint64_t released = 0;
+  for (int round = 0; round < 20000; ++round) {
+    if (scene.sender.may_send()) scene.send(static_cast<uint32_t>(1 + random.below(3)));
+    RdMap map;
+    for (uint64_t bits = random.below(20); bits != 0; --bits) map.set(random.below(40));
+    const auto number = static_cast<uint32_t>(scene.sender.first_unacknowledged() + random.below(12) - 6);
+    scene.now += microseconds(random.below(5000));
+    scene.sender.acknowledged(number, static_cast<uint16_t>(random.below(65536)), &map, scene.now);
+    released += scene.released();
+    REQUIRE(released == scene.sender.first_unacknowledged() - 1);
+    REQUIRE(scene.sender.first_unacknowledged() <= scene.sender.next());
+    REQUIRE(scene.sender.in_flight() <= scene.sender.outstanding());
+    scene.sender.on_deadline(scene.now, false, kLongest);
+    for (uint64_t at = scene.sender.next_lost(0); at != RdSender::kNone;
+         at = scene.sender.next_lost(at + 1))
+      scene.sender.resent(at, scene.now);
+  }
+  CHECK(released > 1000);
+}
+
+TEST_CASE("rd sender: memory is given back when all is done") {
+  Scene scene;
+  scene.send(3);
+  scene.sender.release_memory();  // too early: nothing happens
+  CHECK(scene.sender.mark(2).offset == 2);
+  scene.ack(3);
+  CHECK(scene.released() == 3);
+  scene.sender.release_memory();
+  scene.send(1);
+  CHECK(scene.ack(4) == News::progress);
+}
