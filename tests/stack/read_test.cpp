@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stack/read_scene.h"
+
+using namespace diwarp;
+using namespace diwarp::test;
+
+TEST_CASE("a Read over datagrams brings what stands in the target's memory") {
+  const size_t length = GENERATE(0, 1, 31, 32, 33, 1446, 1447, 65536, 262143, 262144, 262145, 700001);
+  CAPTURE(length);
+  ReadScene scene;
+  const auto before = scene.reader.memory;
+  const auto completions = scene.read(length);
+  REQUIRE(completions.size() == 1);
+  const WorkCompletion& completion = completions[0];
+  CHECK(completion.status == WcStatus::success);
+  CHECK(completion.opcode == WcOpcode::rdma_read);
+  CHECK(completion.byte_count == length);
+  CHECK(completion.valid_bytes == length);
+  CHECK(completion.validity.complete());
+  CHECK(scene.arrived(length));
+  CHECK(std::equal(before.begin() + static_cast<ptrdiff_t>(length), before.end(),
+                   scene.reader.memory.begin() + static_cast<ptrdiff_t>(length)));
+  CHECK(drops(scene.reader_device) == 0);
+  CHECK(drops(scene.target_device) == 0);
+}
+
+TEST_CASE("a Read over datagrams asks for at most 256 KiB at a time, in order, and for nothing twice") {
+  ReadScene scene;
+  scene.get_acquainted();
+  REQUIRE(scene.read(1 << 20).size() == 1);
+  uint64_t offset = scene.source.base();
+  uint32_t msn = scene.from_reader.requests().at(0).msn;
+  for (const Segment& request : scene.from_reader.requests()) {
+    CHECK(request.last);
+    CHECK(request.offset == 0);
+    CHECK(request.msn == msn++);
+    CHECK(request.read_length == 262144);
+    CHECK(request.source_stag == scene.source.rkey());
+    CHECK(request.source_offset == offset);
+    offset += request.read_length;
+  }
+  CHECK(offset == scene.source.base() + (1 << 20));
+  CHECK(scene.from_reader.requests().size() == 4);
+  CHECK(scene.target_count("reads_served") == 5);
+}
+
+TEST_CASE("the parts of a Read have sinks of their own, that are not the memory's STag") {
+  ReadScene scene;
+  scene.get_acquainted();
+  REQUIRE(scene.read(1 << 20).size() == 1);
+  std::vector<uint32_t> sinks;
+  for (const Segment& request : scene.from_reader.requests()) {
+    CHECK(request.sink_stag != scene.reader.mr.lkey());
+    CHECK(std::find(sinks.begin(), sinks.end(), request.sink_stag) == sinks.end());
+    sinks.push_back(request.sink_stag);
+  }
+  size_t ends = 0;
+  for (const Segment& response : scene.from_target.responses()) {
+    CHECK(std::find(sinks.begin(), sinks.end(), response.stag) != sinks.end());
+    ends += response.last ? 1 : 0;
+  }
+  CHECK(ends == 4);
+}
