@@ -144,6 +144,11 @@ void RdSender::arrived(Slot& slot, Time now, Arrivals& arrivals) {
   } else {
     if (!any_came_ || rd_before(latest_order_, slot.order)) latest_order_ = slot.order;
     any_came_ = true;
+  }
+  // Earlier ones may have come long ago, their acknowledgements lost.
+  if (arrivals.count == 1 || rd_before(arrivals.order, slot.order)) {
+    arrivals.order = slot.order;
+    arrivals.sample.reset();
     if ((slot.state & repeated) == 0) arrivals.sample = now - slot.sent;
   }
   slot.state = static_cast<uint8_t>((slot.state & repeated) | came);

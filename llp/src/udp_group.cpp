@@ -34,8 +34,7 @@ class SharedPort {
 [[noreturn]] void throw_join_error(const Address& group, int error) {
   const std::error_code code(error, std::generic_category());
   const std::string what = "Group " + group.host() + " cannot be joined";
-  if (error == ENODEV)
-    throw Error(code, what + ": no interface leads to it, name one");
+  if (error == ENODEV) throw Error(code, what + ": no interface leads to it, name one");
   if (error == ENOBUFS)
     throw Error(code, what + ": the process is in as many groups as net.ipv4.igmp_max_memberships");
   throw Error(code, what);
@@ -83,12 +82,13 @@ void demand_group(const Address& group, const Address& local) {
       group.is_multicast() || group.is_broadcast() || interface_of_broadcast(group) != 0;
   if (!is_group) {
     throw Error(Errc::invalid_argument,
-                group.host() + " is no group: give a multicast address, 255.255.255.255, or the "
-                               "broadcast address of a subnet that this host is in");
+                group.host() +
+                    " is no group: give a multicast address, 255.255.255.255, or the "
+                    "broadcast address of a subnet that this host is in");
   }
   if (!serves(local, group.family())) {
-    throw Error(Errc::invalid_argument, "Group " + group.host() +
-                                            " is of the other address family than " + local.host());
+    throw Error(Errc::invalid_argument,
+                "Group " + group.host() + " is of the other address family than " + local.host());
   }
 }
 
@@ -123,8 +123,8 @@ void UdpLink::configure_groups() {
   const int hops = options_.multicast_hops;
   const int loopback = options_.multicast_loopback ? 1 : 0;
   if (options_.broadcast) set_socket_option(fd, SOL_SOCKET, SO_BROADCAST, 1);
-  // An IPv6 socket on all addresses serves IPv4 as well, so these are for both families. Without the
-  // first a socket hears what any other socket of the host has joined (ip(7)).
+  // An IPv6 socket on all addresses serves IPv4 as well, so these are for both families. Without
+  // the first a socket hears what any other socket of the host has joined (ip(7)).
   set_socket_option(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0);
   set_socket_option(fd, IPPROTO_IP, IP_MULTICAST_TTL, hops);
   set_socket_option(fd, IPPROTO_IP, IP_MULTICAST_LOOP, loopback);

@@ -119,7 +119,8 @@ class RdSender {
   };
   struct Arrivals {
     uint32_t count = 0;
-    std::optional<Duration> sample;
+    uint32_t order = 0;  // of the latest transmission among them
+    std::optional<Duration> sample;  // of that, where it was the only one of its datagram
   };
 
   Slot& slot(uint64_t sequence) const { return slots_[sequence & (capacity_ - 1)]; }

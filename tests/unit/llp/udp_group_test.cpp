@@ -38,9 +38,7 @@ struct Links {
         b(UdpLink::open(loop(2, a->local_address().port()), options)),
         c(UdpLink::open(loop(3, a->local_address().port()), options)) {}
 
-  Address on_port(const Address& group) const {
-    return group.with_port(a->local_address().port());
-  }
+  Address on_port(const Address& group) const { return group.with_port(a->local_address().port()); }
 
   std::unique_ptr<UdpLink> a;
   std::unique_ptr<UdpLink> b;
