@@ -36,11 +36,6 @@ DatagramLinkFactory udp_links(const DeviceOptions& options) {
 
 }  // namespace
 
-bool can_reach(const Address& local, const Address& to) {
-  const bool both_families = local.family() == AddressFamily::ipv6 && local.is_any();
-  return to.port() != 0 && !to.is_any() && (to.family() == local.family() || both_families);
-}
-
 Device::Device(const Address& address, const DeviceOptions& options, DeviceParts parts)
     : address_(address.with_port(0)),
       options_(options),

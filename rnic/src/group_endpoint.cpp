@@ -52,8 +52,8 @@ void DatagramQueuePair::join(const Address& group, std::string_view interface) {
            "A queue pair of type rd cannot join groups: what is sent to a group is not reliable");
   const Address address = group.with_port(0);
   auto link = link_->open_group(address, interface);
-  auto endpoint = std::make_unique<GroupEndpoint>(*this, engine(), address, interface,
-                                                  std::move(link));
+  auto endpoint =
+      std::make_unique<GroupEndpoint>(*this, engine(), address, interface, std::move(link));
   const bool added = engine().exclusively([&] {
     if (find_group(address, interface) != groups_.end()) return false;
     endpoint->attach();
@@ -77,9 +77,8 @@ void DatagramQueuePair::leave(const Address& group, std::string_view interface) 
 
 DatagramQueuePair::Groups::iterator DatagramQueuePair::find_group(const Address& group,
                                                                   std::string_view interface) {
-  return std::ranges::find_if(groups_, [&](const auto& joined) {
-    return joined->is(group, interface);
-  });
+  return std::ranges::find_if(groups_,
+                              [&](const auto& joined) { return joined->is(group, interface); });
 }
 
 }  // namespace diwarp::rnic

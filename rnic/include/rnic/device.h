@@ -33,10 +33,6 @@ struct DeviceParts {
   DatagramLinkFactory datagram_links;     ///< empty: UDP
 };
 
-/// Whether datagrams can be sent from `local` to `to`: it has a port, and is of a family that sockets
-/// there speak.
-bool can_reach(const Address& local, const Address& to);
-
 /// The software RNIC: engine, STag table, counters, and the numbers it gives out.
 class Device {
  public:

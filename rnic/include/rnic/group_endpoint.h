@@ -15,8 +15,8 @@ namespace diwarp::rnic {
 class DatagramQueuePair;
 class Engine;
 
-/// The receiving of what is sent to one group that a queue pair has joined. Sends nothing: what goes to
-/// a group leaves over the queue pair's own link. Lives shorter than its queue pair.
+/// The receiving of what is sent to one group that a queue pair has joined. Sends nothing: what
+/// goes to a group leaves over the queue pair's own link. Lives shorter than its queue pair.
 class GroupEndpoint final : public Endpoint {
  public:
   /// `group` is the address without a port.

@@ -14,8 +14,8 @@ namespace diwarp::rnic {
 /// done for it, so that strangers cost as little as they can.
 class SourceFilters {
  public:
-  /// Empty: everyone. Throws Error(invalid_argument) if a prefix is longer than its address, or a range
-  /// of ports ends before it begins.
+  /// Empty: everyone. Throws Error(invalid_argument) if a prefix is longer than its address, or a
+  /// range of ports ends before it begins.
   explicit SourceFilters(std::span<const SourceFilter> sources = {});
 
   bool admit(const Address& from) const { return rules_.empty() || meets_rule(from); }
