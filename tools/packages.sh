@@ -10,6 +10,8 @@ packages_for() {
         printf '%s\n' g++ cmake ninja-build pkg-config libboost-dev liburing-dev libspdlog-dev \
           libisal-dev libcli11-dev nlohmann-json3-dev catch2 ccache python3
         ;;
+      # tests/network: network namespaces and what connects them.
+      network) printf '%s\n' iproute2 nftables ethtool ;;
       clang) printf '%s\n' clang ;;
       # tests/interop: the peers, the capture check, the virtual machine and what goes into it.
       interop)

@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The networks that the other tests run on, with plain sockets: packets are lost, late and held up as
+asked. Called with the name of one case; --list names all."""
+import math
+import os
+import socket
+import sys
+import threading
+import time
+
+from scene import DEVICE, Router, Scene, Switch, case, check, main
+
+COUNT = 10_000
+SIZE = 1200
+UDP_SEGMENT = 103
+
+
+def pair(network):
+    """Sockets for datagrams from the first host to the second."""
+    sender, receiver = (host.socket(socket.SOCK_DGRAM) for host in network.hosts[:2])
+    receiver.bind((network.hosts[1].address, 5000))
+    receiver.setblocking(False)
+    sender.connect((network.hosts[1].address, 5000))
+    return sender, receiver
+
+
+def take_all(receiver, taken):
+    try:
+        while True:
+            taken.append(int.from_bytes(receiver.recv(4096)[:4], "big"))
+    except BlockingIOError:
+        pass
+
+
+def settle(receiver, taken):
+    """Takes what is still under way: until nothing has come for a while."""
+    before = -1
+    while len(taken) != before:
+        before = len(taken)
+        time.sleep(0.2)
+        take_all(receiver, taken)
+
+
+def send_numbers(network, count=COUNT):
+    """Datagrams with the numbers 0 to count-1; the numbers in the order in which they came."""
+    taken = []
+    sender, receiver = pair(network)
+    for number in range(count):
+        sender.send(number.to_bytes(4, "big") * (SIZE // 4))
+        if number % 20 == 19:
+            time.sleep(0.0002)
+            take_all(receiver, taken)
+    settle(receiver, taken)
+    sender.close()
+    receiver.close()
+    return taken
+
+
+def check_share(lost, count, probability):
+    """So many of so many, give or take six standard deviations."""
+    expected = count * probability
+    slack = 6 * math.sqrt(expected * (1 - probability))
+    check(abs(lost - expected) <= slack, f"{lost} of {count} were lost, not {expected} +- {slack}")
+
+
+@case((0,), (5,), (20,))
+def switch_drops_percent(percent):
+    with Scene() as scene:
+        network = Switch(scene, loss=percent / 100)
+        taken = send_numbers(network)
+        figures = network.figures()[1]
+        print(figures)
+        check(taken == sorted(set(taken)), "the order changed")
+        check(figures["lost"] == COUNT - len(taken) and figures["refused"] == 0, figures)
+        check_share(COUNT - len(taken), COUNT, percent / 100)
+
+
+@case()
+def same_seed_drops_the_same():
+    runs = []
+    for seed in (3, 3, 4):
+        with Scene() as scene:
+            runs.append(send_numbers(Switch(scene, loss=0.05, seed=seed), 2000))
+    check(runs[0] == runs[1], "the same seed dropped other packets")
+    check(runs[0] != runs[2], "another seed dropped the same packets")
+
+
+@case()
+def switch_reorders():
+    with Scene() as scene:
+        network = Switch(scene, reorder=0.02, lateness=2000)
+        taken = send_numbers(network)
+        figures = network.figures()[1]
+        overtaken = sum(later < earlier for earlier, later in zip(taken, taken[1:]))
+        print(figures, overtaken)
+        check(sorted(taken) == list(range(COUNT)), "datagrams are missing")
+        check_share(figures["late"], COUNT, 0.02)
+        check(overtaken >= 20, f"only {overtaken} were overtaken")
+
+
+class TcpStream:
+    """As many bytes as TCP carries from the first host to the second, until stop()."""
+
+    def __init__(self, network, port=5001):
+        listener = network.hosts[1].socket(socket.SOCK_STREAM)
+        listener.bind((network.hosts[1].address, port))
+        listener.listen()
+        self.sender = network.hosts[0].socket(socket.SOCK_STREAM)
+        self.sender.connect((network.hosts[1].address, port))
+        self.receiver, _ = listener.accept()
+        listener.close()
+        self.bytes = 0
+        self.threads = [threading.Thread(target=run, daemon=True) for run in (self.send, self.take)]
+        for thread in self.threads:
+            thread.start()
+
+    def send(self):
+        chunk = bytes(1 << 16)
+        try:
+            while True:
+                self.sender.sendall(chunk)
+        except OSError:
+            pass
+
+    def take(self):
+        buffer = bytearray(1 << 18)
+        while taken := self.receiver.recv_into(buffer):
+            self.bytes += taken
+
+    def stop(self):
+        self.sender.shutdown(socket.SHUT_RDWR)
+        for thread in self.threads:
+            thread.join(10)
+        self.sender.close()
+        self.receiver.close()
+
+
+def rate_of(stream, seconds):
+    """Mbit/s from now on."""
+    begin, before = time.monotonic(), stream.bytes
+    time.sleep(seconds)
+    return (stream.bytes - before) * 8e-6 / (time.monotonic() - begin)
+
+
+@case()
+def tcp_reaches_the_rate_and_no_more():
+    with Scene() as scene:
+        stream = TcpStream(Switch(scene, rate=100_000_000, delay=2500, queue=100))
+        time.sleep(1)
+        rate = rate_of(stream, 2)
+        stream.stop()
+        print(rate)
+        check(75 <= rate <= 101, f"TCP got {rate} Mbit/s of 100")
+
+
+@case()
+def router_drops_single_packets():
+    """Of trains as well: offloads are off."""
+    with Scene() as scene:
+        network = Router(scene)
+        network.drop(50)
+        taken = []
+        sender, receiver = pair(network)
+        sender.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, SIZE)
+        for _ in range(COUNT // 10):
+            sender.send(bytes(10 * SIZE))
+            time.sleep(0.0002)
+            take_all(receiver, taken)
+        settle(receiver, taken)
+        counted = network.counted()
+        print(counted, len(taken))
+        check(counted["passed"] == (len(taken), len(taken) * (SIZE + 28)), counted)
+        check(counted["lost"][0] == COUNT - len(taken), counted)
+        check_share(COUNT - len(taken), COUNT, 0.05)
+
+
+def open_spaces():
+    links = []
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            links.append(os.readlink(f"/proc/self/fd/{name}"))
+        except FileNotFoundError:
+            pass  # that of the listing itself
+    return [link for link in links if link.startswith("net:")]
+
+
+@case()
+def nothing_is_left_behind():
+    """Neither in this namespace nor of the processes, even if a case fails."""
+    def seen():
+        return sorted(name for _, name in socket.if_nameindex())
+
+    before, process = seen(), None
+    try:
+        with Scene() as scene:
+            process = Switch(scene).program.process
+            check(seen() == before, f"{DEVICE} is in the wrong namespace")
+            raise AssertionError("as a case may")
+    except AssertionError as error:
+        check(str(error) == "as a case may", error)
+    check(process.poll() is not None, "the switch still runs")
+    check(seen() == before, f"left behind: {set(seen()) - set(before)}")
+    check(not open_spaces(), "a namespace is still open")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
