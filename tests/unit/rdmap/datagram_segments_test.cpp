@@ -125,6 +125,10 @@ TEST_CASE("a Write-Record's message begins at no offset below zero") {
   CHECK(reason_of_segment(segment) == Counter::drop_bounds);
   segment.tagged_offset = 0;
   CHECK(reason_of_segment(segment) == Counter::drop_bounds);
+  // One that would begin so far below zero that it ends there.
+  Segment end = record(12, 0, 12, true);
+  end.tagged_offset = 0;
+  CHECK(reason_of_segment(end) == Counter::drop_bounds);
 }
 
 TEST_CASE("a Write-Record's message ends at the last offset or before") {

@@ -38,7 +38,7 @@ constexpr Expected kExpected[] = {
 
 }  // namespace
 
-TEST_CASE("the opcodes have the facts of RFC 5040, RFC 7306 and the datagram format") {
+TEST_CASE("the opcodes have the facts of RFC 5040 and RFC 7306") {
   for (const Expected& expected : kExpected) {
     CAPTURE(+expected.value);
     const OpcodeFacts* facts = find_opcode(expected.value);
