@@ -43,7 +43,9 @@ Served DatagramSender::run(DatagramBurst& burst, llp::DatagramLink& link, Counte
                            Time now) {
   if (pacer_.limited()) pacer_.refill(now);
   burst.clear();
-  const bool more = fill(burst, link, now);
+  bool more = fill(burst, link, now);
+  // An origin may have put something in line for one that was asked before.
+  if (burst.size() == 0) more = fill(burst, link, now);
   paced_ = !pacer_.may_send();
   if (burst.size() == 0) return {};
   const llp::SendResult result = link.send(burst.datagrams());

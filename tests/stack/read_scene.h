@@ -140,4 +140,77 @@ struct ReadScene {
   MemoryRegion source;
 };
 
+/// One who reads, from a target that is played by hand.
+struct ScriptedScene {
+  explicit ScriptedScene(const PartyOptions& options = {.memory = 1 << 20})
+      : reader(device, options) {}
+
+  std::error_code post(size_t length, uint64_t wr_id = 0, const ReadLimits& limits = {},
+                       size_t offset = 0) {
+    const Sge sge = reader.mr.sge(offset, length);
+    const std::error_code error = reader.qp.post_read({.wr_id = wr_id,
+                                                       .local = {sge},
+                                                       .destination = target.address(),
+                                                       .remote = {0xABCDEF01, 5000 + offset},
+                                                       .limits = limits});
+    world.settle();
+    return error;
+  }
+  /// The requests that came since the last call.
+  std::vector<Segment> requests() {
+    std::vector<Segment> all;
+    for (const Datagram& datagram : target.receive())
+      if (!is_control(datagram)) all.push_back(read_segment(datagram));
+    return all;
+  }
+  /// A segment of the response to a request, with bytes that tell where they belong. It is the last
+  /// one where it ends at the request's end.
+  static Segment part(const Segment& request, uint32_t offset, uint32_t length) {
+    std::vector<std::byte> payload;
+    for (uint64_t at = request.source_offset + offset; payload.size() < length; ++at)
+      payload.push_back(byte_at(at));
+    return {.last = offset + length == request.read_length,
+            .payload = payload,
+            .opcode = kReadResponse,
+            .stag = request.sink_stag,
+            .tagged_offset = request.sink_offset + offset};
+  }
+  static std::byte byte_at(uint64_t source_offset) {
+    return static_cast<std::byte>(source_offset % 251 + 1);
+  }
+  void answer(const Segment& segment) {
+    target.send(reader.address(), segment);
+    world.settle();
+  }
+  void answer(const Segment& request, uint32_t offset, uint32_t length) {
+    answer(part(request, offset, length));
+  }
+  void answer_all(const Segment& request) {
+    for (uint32_t offset = 0; offset < request.read_length; offset += 1400)
+      answer(request, offset, std::min(request.read_length - offset, 1400U));
+  }
+  /// Whether exactly these bytes of the reader's memory are what a target sent, and all others zero.
+  bool holds(const std::vector<ValidityMap::Range>& ranges) const {
+    std::vector<std::byte> expected(reader.memory.size());
+    for (const auto& [offset, length] : ranges)
+      for (size_t at = offset; at < offset + length; ++at) expected[at] = byte_at(5000 + at);
+    return expected == reader.memory;
+  }
+  std::vector<WorkCompletion> completions() { return drain(reader.send_cq); }
+  uint64_t count(const char* counter) const { return device.counter(counter); }
+
+  World world;
+  Device& device = world.add_device();
+  Party reader;
+  Peer target{world};
+};
+
+using Ranges = std::vector<ValidityMap::Range>;
+
+inline Ranges valid_ranges(const WorkCompletion& completion) {
+  Ranges ranges;
+  for (const ValidityMap::Range range : completion.validity.ranges()) ranges.push_back(range);
+  return ranges;
+}
+
 }  // namespace diwarp::test
