@@ -219,4 +219,90 @@ inline std::vector<std::byte> control_error_bare() {
       "e1421b9a");  // CRC32C
 }
 
+/// A Send of "hi" with immediate data, reliably.
+inline std::vector<std::byte> reliable_data() {
+  return hex(
+      "11"                // version 1, class 1
+      "01"                // flags: immediate
+      "0000"              // reserved
+      "a1b2c3d4"          // incarnation
+      "01"                // kind: data
+      "00"                // flags
+      "0100"              // window
+      "00000003"          // epoch
+      "00000002"          // peer epoch
+      "00000002"          // peer incarnation
+      "00000009"          // sequence
+      "00000004"          // acknowledged
+      "0102030405060708"  // immediate
+      "41"                // T 0, L 1, reserved 0000, DV 01
+      "43"                // RV 01, reserved 00, opcode 3
+      "00000000"          // Q_Key
+      "00000000"          // QN
+      "00000005"          // MSN
+      "00000000"          // MO
+      "6869"              // "hi"
+      "cbe5fa78");        // CRC32C
+}
+
+/// What answers that when 7, 8 and 10 did not come, but 9, 11 and 71 did.
+inline std::vector<std::byte> reliable_acknowledgement() {
+  return hex(
+      "11"                // version 1, class 1
+      "00"                // flags: none
+      "0000"              // reserved
+      "00000002"          // incarnation
+      "04"                // kind: acknowledgement
+      "00"                // flags
+      "00fe"              // window
+      "00000002"          // epoch
+      "00000003"          // peer epoch
+      "a1b2c3d4"          // peer incarnation
+      "00000000"          // sequence
+      "00000006"          // acknowledged
+      "2800000000000000"  // map: 9, 11
+      "8000000000000000"  // 71
+      "43f0710b");        // CRC32C
+}
+
+/// An open of the first try.
+inline std::vector<std::byte> reliable_open() {
+  return hex(
+      "11"                                // version 1, class 1
+      "00"                                // flags: none
+      "0000"                              // reserved
+      "a1b2c3d4"                          // incarnation
+      "07"                                // kind: open
+      "00"                                // flags
+      "0100"                              // window
+      "00000003"                          // epoch
+      "00000000"                          // peer epoch
+      "00000000"                          // peer incarnation
+      "00000000"                          // sequence
+      "00000000"                          // acknowledged
+      "00000000000000000000000000000000"  // cookie
+      "72bc49bc");                        // CRC32C
+}
+
+/// A refusal of datagram 10: no such STag.
+inline std::vector<std::byte> reliable_refusal() {
+  return hex(
+      "11"          // version 1, class 1
+      "00"          // flags: none
+      "0000"        // reserved
+      "00000002"    // incarnation
+      "06"          // kind: refusal
+      "00"          // flags
+      "0100"        // window
+      "00000002"    // epoch
+      "00000003"    // peer epoch
+      "a1b2c3d4"    // peer incarnation
+      "0000000a"    // sequence
+      "00000009"    // acknowledged
+      "11"          // layer 1 (DDP), type 1 (tagged buffer)
+      "00"          // code 0 (invalid STag)
+      "0000"        // reserved
+      "b2fba340");  // CRC32C
+}
+
 }  // namespace diwarp::test::golden
