@@ -94,6 +94,13 @@ class Space:
     def configure6(self, address):
         self.command("ip", "address", "add", f"{address}/64", "dev", DEVICE, "nodad")
 
+    def set(self, name, value):
+        """A variable of the kernel's, this namespace's own."""
+        try:
+            self.command("sh", "-c", f"echo {value} >/proc/sys/{name}")
+        except AssertionError as error:
+            raise Skipped(f"{name} cannot be set here ({error})")
+
     def socket(self, kind, family=socket.AF_INET):
         """A socket that lives in the namespace, whoever uses it."""
         home = os.open("/proc/self/ns/net", os.O_RDONLY)
@@ -272,10 +279,7 @@ class Router:
         self.middle = scene.new_space()
         for number, host in enumerate(self.hosts, 1):
             self.connect(host, f"side{number}", f"10.77.{number}.254")
-        try:
-            self.middle.command("sh", "-c", "echo 1 >/proc/sys/net/ipv4/ip_forward")
-        except AssertionError as error:
-            raise Skipped(f"no forwarding can be switched on here ({error})")
+        self.middle.set("net/ipv4/ip_forward", 1)
 
     def connect(self, host, name, gateway):
         try:
