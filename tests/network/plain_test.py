@@ -6,10 +6,10 @@ import math
 import os
 import socket
 import sys
-import threading
 import time
 
 from scene import DEVICE, Router, Scene, Switch, case, check, main
+from tcp_stream import TcpStream, rate_between
 
 COUNT = 10_000
 SIZE = 1200
@@ -99,57 +99,13 @@ def switch_reorders():
         check(overtaken >= 20, f"only {overtaken} were overtaken")
 
 
-class TcpStream:
-    """As many bytes as TCP carries from the first host to the second, until stop()."""
-
-    def __init__(self, network, port=5001):
-        listener = network.hosts[1].socket(socket.SOCK_STREAM)
-        listener.bind((network.hosts[1].address, port))
-        listener.listen()
-        self.sender = network.hosts[0].socket(socket.SOCK_STREAM)
-        self.sender.connect((network.hosts[1].address, port))
-        self.receiver, _ = listener.accept()
-        listener.close()
-        self.bytes = 0
-        self.threads = [threading.Thread(target=run, daemon=True) for run in (self.send, self.take)]
-        for thread in self.threads:
-            thread.start()
-
-    def send(self):
-        chunk = bytes(1 << 16)
-        try:
-            while True:
-                self.sender.sendall(chunk)
-        except OSError:
-            pass
-
-    def take(self):
-        buffer = bytearray(1 << 18)
-        while taken := self.receiver.recv_into(buffer):
-            self.bytes += taken
-
-    def stop(self):
-        self.sender.shutdown(socket.SHUT_RDWR)
-        for thread in self.threads:
-            thread.join(10)
-        self.sender.close()
-        self.receiver.close()
-
-
-def rate_of(stream, seconds):
-    """Mbit/s from now on."""
-    begin, before = time.monotonic(), stream.bytes
-    time.sleep(seconds)
-    return (stream.bytes - before) * 8e-6 / (time.monotonic() - begin)
-
-
 @case()
 def tcp_reaches_the_rate_and_no_more():
     with Scene() as scene:
         stream = TcpStream(Switch(scene, rate=100_000_000, delay=2500, queue=100))
-        time.sleep(1)
-        rate = rate_of(stream, 2)
-        stream.stop()
+        begin = time.monotonic() + 1
+        time.sleep(3.2)
+        rate = rate_between(stream.stop(), begin, begin + 2)
         print(rate)
         check(75 <= rate <= 101, f"TCP got {rate} Mbit/s of 100")
 
