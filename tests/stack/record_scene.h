@@ -49,7 +49,7 @@ struct RecordScene : Scene {
 
   /// What a message of these tests contains.
   static std::vector<std::byte> contents(uint32_t msn, uint32_t length) {
-    return pattern(length, msn + uint64_t{1} << 32);
+    return pattern(length, (uint64_t{1} << 32) + msn);
   }
 
   /// A segment of message `msn` of `length` bytes, which goes to `at` in the region.
