@@ -1,59 +1,126 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The server's end of the measuring tools, written from docs/wire-format.md without the library: a
-peer whose losses are known, and a second implementation of UD Sends of one segment."""
+"""A second implementation of UD queue pairs, written from docs/wire-format.md without the library, and
+with it the server's end of the measuring tools: a peer whose losses are known."""
 import json
 import os
 import select
 import socket
-import struct
+
+from foreign_wire import (CHALLENGE, CONTROL, ECHO, ERROR, MOST_TO_READ, READ_REQUEST, READ_RESPONSE,
+                          SEND, SEND_SOLICITED, UD, WRITE_RECORD, Segment, control, datagram, error,
+                          open_datagram, read_segment)
 
 PATIENCE = 60  # seconds
 
 
-def crc32c_table():
-    table = []
-    for value in range(256):
-        for _ in range(8):
-            value = (value >> 1) ^ (0x82F63B78 if value & 1 else 0)
-        table.append(value)
-    return table
-
-
-TABLE = crc32c_table()
-
-
-def crc32c(data):
-    value = 0xFFFFFFFF
-    for byte in data:
-        value = (value >> 8) ^ TABLE[(value ^ byte) & 0xFF]
-    return value ^ 0xFFFFFFFF
+def pieces(length, size):
+    """(offset, length) of the segments of a message."""
+    return [(at, min(size, length - at)) for at in range(0, length, size)] or [(0, 0)]
 
 
 class QueuePair:
-    """A UD queue pair that sends and receives messages of one segment."""
+    """A UD queue pair. Nothing of it works by itself: what it sends and takes, its user says."""
 
     def __init__(self):
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.bind(("127.0.0.1", 0))
         self.port = self.socket.getsockname()[1]
         self.incarnation = os.urandom(4)
-        self.msn = int.from_bytes(os.urandom(4), "big")
+        self.msns = {kind: int.from_bytes(os.urandom(4), "big")
+                     for kind in (SEND, READ_REQUEST, WRITE_RECORD)}
 
-    def send(self, payload, to):
-        ddp = struct.pack(">BBIIII", 0x41, 0x43, 0, 0, self.msn, 0)
-        datagram = b"\x10\x00\x00\x00" + self.incarnation + ddp + payload
-        self.socket.sendto(datagram + struct.pack("<I", crc32c(datagram)), to)
-        self.msn = (self.msn + 1) % 2 ** 32
+    def next_msn(self, kind):
+        msn = self.msns[kind]
+        self.msns[kind] = (msn + 1) % 2 ** 32
+        return msn
+
+    # --- One datagram.
+
+    def send_segment(self, segment, to):
+        octets = datagram(UD, segment.flags(), self.incarnation, segment.body())
+        self.socket.sendto(octets, to)
+        return len(octets)
+
+    def send_control(self, kind, content, to):
+        self.socket.sendto(datagram(CONTROL, 0, self.incarnation, control(kind, content)), to)
+
+    def send_error(self, code, segment, to):
+        self.send_control(ERROR, error(code, segment), to)
+
+    def hear(self, patience=PATIENCE):
+        """(segment or (type, content) of a control message, source) of the next datagram; None if none
+        comes."""
+        if not select.select([self.socket], [], [], patience)[0]:
+            return None
+        octets, source = self.socket.recvfrom(65536)
+        kind, flags, _, body = open_datagram(octets)
+        if kind == UD:
+            return read_segment(flags, body), source
+        assert kind == CONTROL and flags == 0 and body[1:4] == bytes(3), octets.hex()
+        return (body[0], body[4:]), source
+
+    # --- Sends.
+
+    def send(self, payload, to, immediate=None, solicited=False, size=65000):
+        msn = self.next_msn(SEND)
+        for at, length in pieces(len(payload), size):
+            self.send_segment(
+                Segment(SEND_SOLICITED if solicited else SEND, msn=msn, offset=at,
+                        last=at + length == len(payload), immediate=immediate, solicited=solicited,
+                        payload=payload[at:at + length]), to)
 
     def receive(self):
-        """A message and its source. Everything but incarnation, MSN and payload is known."""
-        datagram, source = self.socket.recvfrom(65536)
-        body, crc = datagram[:-4], struct.unpack("<I", datagram[-4:])[0]
-        assert crc == crc32c(body), datagram
-        assert body[:4] == b"\x10\x00\x00\x00", datagram
-        control, opcode, q_key, queue, _, offset = struct.unpack(">BBIIII", body[8:26])
-        assert (control, opcode, q_key, queue, offset) == (0x41, 0x43, 0, 0, 0), datagram
-        return body[26:], source
+        """A message of one segment, and its source."""
+        segment, source = self.hear()
+        assert (segment.opcode, segment.last, segment.offset) == (SEND, True, 0), segment
+        assert (segment.word, segment.immediate) == (0, None), segment
+        return segment.payload, source
+
+    # --- Write-Records.
+
+    def record_segments(self, payload, stag, base, size=1000, immediate=None, solicited=False):
+        msn = self.next_msn(WRITE_RECORD)
+        return [Segment(WRITE_RECORD, msn=msn, offset=at, stag=stag, tagged_offset=base + at,
+                        message_length=len(payload), last=at + length == len(payload),
+                        immediate=immediate, solicited=solicited, payload=payload[at:at + length])
+                for at, length in pieces(len(payload), size)]
+
+    # --- Reads of others' memory.
+
+    def read(self, stag, offset, length, to):
+        """What stands there, and how many Challenges came first."""
+        assert length <= MOST_TO_READ
+        request = Segment(READ_REQUEST, msn=self.next_msn(READ_REQUEST), read_length=length,
+                          sink=(int.from_bytes(os.urandom(4), "big"), 0), source=(stag, offset))
+        asked = self.send_segment(request, to)
+        challenges, came, missing = 0, bytearray(length), {(0, length)}
+        while missing:
+            what, source = self.hear()
+            assert source == to, source
+            if isinstance(what, tuple):
+                kind, cookie = what
+                assert kind == CHALLENGE and len(cookie) == 16, what
+                assert 12 + 4 + len(cookie) <= asked, "the Challenge is longer than the request"
+                challenges += 1
+                self.send_control(ECHO, cookie, to)
+                self.send_segment(request, to)
+                continue
+            assert (what.opcode, what.stag) == (READ_RESPONSE, request.sink[0]), what
+            end = what.tagged_offset + len(what.payload)
+            assert what.last == (end == length), what
+            came[what.tagged_offset:end] = what.payload
+            missing = {part for begin, stop in missing
+                       for part in ((begin, min(stop, what.tagged_offset)), (max(begin, end), stop))
+                       if part[0] < part[1]}
+        return bytes(came), challenges
+
+    # --- Others' Reads.
+
+    def response_segments(self, request, payload, size=1000):
+        stag, offset = request.sink
+        return [Segment(READ_RESPONSE, stag=stag, tagged_offset=offset + at,
+                        last=at + length == len(payload), payload=payload[at:at + length])
+                for at, length in pieces(len(payload), size)]
 
 
 class Server:

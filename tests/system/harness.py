@@ -15,7 +15,7 @@ import types
 PATIENCE = 60  # seconds for anything that should come to an end by itself
 PROGRAMS = ("pingpong", "bandwidth")  # those that measure between two ends
 cases = {}
-where = types.SimpleNamespace(tools=None, hello=None, folder=None)  # set by main()
+where = types.SimpleNamespace(tools=None, hello=None, partner=None, folder=None)  # set by main()
 
 
 def case(*parameters):
@@ -159,12 +159,14 @@ def main():
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--tools")
     parser.add_argument("--hello")
+    parser.add_argument("--partner")
     parser.add_argument("case", nargs="?")
     arguments = parser.parse_args()
     if arguments.list:
         print("\n".join(cases))
         return 0
     where.tools, where.hello = arguments.tools, arguments.hello
+    where.partner = arguments.partner
     with tempfile.TemporaryDirectory() as where.folder:
         try:
             cases[arguments.case]()

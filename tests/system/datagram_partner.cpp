@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <diwarp/verbs.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// A UD queue pair that does what lines of standard input say, and answers each with one line: the
+/// library's side of tests against a second implementation (foreign_test.py).
+namespace {
+
+using namespace diwarp;
+
+constexpr size_t kMemory = 1 << 20;
+
+struct Partner {
+  Device device = Device::open("127.0.0.1");
+  ProtectionDomain pd{device};
+  CompletionQueue cq{device, 64};
+  QueuePair qp{pd,
+               {.type = QpType::ud,
+                .send_cq = cq,
+                .recv_cq = cq,
+                .datagram = {.q_key = 0, .record_timeout = std::chrono::seconds(2)}}};
+  std::vector<std::byte> memory = std::vector<std::byte>(kMemory);
+  MemoryRegion region{pd, memory, Access::local_write | Access::remote_write | Access::remote_read,
+                      0};
+};
+
+Address peer(std::istringstream& words) {
+  std::string address;
+  words >> address;
+  return Address::parse(address);
+}
+
+/// `offset length` of the partner's own memory.
+Sge memory(Partner& partner, std::istringstream& words) {
+  size_t offset = 0;
+  size_t length = 0;
+  words >> offset >> length;
+  return partner.region.sge(offset, length);
+}
+
+RemoteMemory remote(std::istringstream& words) {
+  RemoteMemory memory;
+  words >> memory.stag >> memory.offset;
+  return memory;
+}
+
+std::string outcome(std::error_code error) { return error ? error.message() : "ok"; }
+
+/// As one word.
+std::string joined(std::string_view words) {
+  std::string word(words);
+  std::replace(word.begin(), word.end(), ' ', '-');
+  return word;
+}
+
+std::string describe(const WorkCompletion& wc) {
+  std::ostringstream out;
+  out << to_string(wc.opcode) << ' ' << joined(to_string(wc.status)) << ' ' << wc.byte_count << ' '
+      << wc.solicited << ' ' << (wc.has_immediate ? std::to_string(wc.immediate) : "none") << ' '
+      << wc.tagged_offset << ' ' << wc.valid_bytes;
+  for (const auto [offset, length] : wc.validity.ranges()) out << ' ' << offset << '+' << length;
+  return out.str();
+}
+
+std::string wait(Partner& partner, std::istringstream& words) {
+  int milliseconds = 0;
+  words >> milliseconds;
+  const auto completion = partner.cq.wait(std::chrono::milliseconds(milliseconds));
+  return completion ? describe(*completion) : "nothing";
+}
+
+std::string contents(Partner& partner, std::istringstream& words) {
+  const Sge sge = memory(partner, words);
+  const auto* bytes = static_cast<const unsigned char*>(sge.address);
+  std::string digits;
+  for (size_t i = 0; i < sge.length; ++i) {
+    char pair[3];
+    std::snprintf(pair, sizeof pair, "%02x", bytes[i]);
+    digits += pair;
+  }
+  return digits;
+}
+
+/// Byte i of what is filled is seed + i, modulo 251.
+std::string fill(Partner& partner, std::istringstream& words) {
+  const Sge sge = memory(partner, words);
+  unsigned seed = 0;
+  words >> seed;
+  auto* bytes = static_cast<unsigned char*>(sge.address);
+  for (size_t i = 0; i < sge.length; ++i) bytes[i] = static_cast<unsigned char>((seed + i) % 251);
+  return "ok";
+}
+
+std::string receive(Partner& partner, std::istringstream& words) {
+  const Sge sge = memory(partner, words);
+  return outcome(partner.qp.post_recv({.sges = {&sge, 1}}));
+}
+
+std::string send(Partner& partner, std::istringstream& words) {
+  SendWorkRequest request{.destination = peer(words)};
+  const Sge sge = memory(partner, words);
+  request.sges = {&sge, 1};
+  if (words >> request.immediate) request.flags = request.flags | SendFlags::immediate;
+  return outcome(partner.qp.post_send(request));
+}
+
+std::string write_record(Partner& partner, std::istringstream& words) {
+  WriteRecordWorkRequest request{.destination = peer(words)};
+  request.remote = remote(words);
+  const Sge sge = memory(partner, words);
+  request.local = SgeList(std::span(&sge, 1));
+  uint64_t immediate = 0;
+  if (words >> immediate) {
+    request.immediate = immediate;
+    request.flags = request.flags | SendFlags::solicited;
+  }
+  return outcome(partner.qp.post_write_record(request));
+}
+
+std::string read(Partner& partner, std::istringstream& words) {
+  ReadWorkRequest request{.destination = peer(words)};
+  request.remote = remote(words);
+  const Sge sge = memory(partner, words);
+  request.local = SgeList(std::span(&sge, 1));
+  int milliseconds = 0;
+  words >> milliseconds >> request.limits.retries;
+  request.limits.timeout = std::chrono::milliseconds(milliseconds);
+  return outcome(partner.qp.post_read(request));
+}
+
+std::string error(Partner& partner, std::istringstream&) {
+  const auto error = partner.qp.poll_error();
+  if (!error) return "nothing";
+  std::ostringstream out;
+  out << error->reported << ' ' << +error->code.layer << ' ' << +error->code.type << ' '
+      << +error->code.code << ' ' << +error->opcode << ' ' << error->msn;
+  return out.str();
+}
+
+std::string counter(Partner& partner, std::istringstream& words) {
+  std::string name;
+  words >> name;
+  return std::to_string(partner.device.counter(name));
+}
+
+const std::map<std::string, std::function<std::string(Partner&, std::istringstream&)>> kCommands{
+    {"wait", wait},       {"contents", contents}, {"fill", fill},
+    {"receive", receive}, {"send", send},         {"write_record", write_record},
+    {"read", read},       {"error", error},       {"counter", counter}};
+
+int run() {
+  Partner partner;
+  std::cout << partner.qp.address().to_string() << ' ' << partner.region.rkey() << std::endl;
+  for (std::string line; std::getline(std::cin, line);) {
+    std::istringstream words(line);
+    std::string command;
+    words >> command;
+    const auto found = kCommands.find(command);
+    std::cout << (found == kCommands.end() ? "no such command" : found->second(partner, words))
+              << std::endl;
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main() {
+  try {
+    return run();
+  } catch (const std::exception& failure) {
+    std::cerr << failure.what() << '\n';
+    return 1;
+  }
+}

@@ -1,0 +1,281 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""UD queue pairs of the library and of foreign_peer.py, which was written from docs/wire-format.md alone,
+with each other. Called with the name of one case; --list names all."""
+import subprocess
+import sys
+
+import foreign_wire as wire
+from foreign_peer import QueuePair
+from harness import Process, case, check, main, where
+
+INVALID_STAG, NO_BUFFER = (0x11, 0), (0x12, 2)
+NO_READ_ACCESS = (0x01, 2)
+
+
+def pattern(length, seed=0):
+    return bytes((seed + i) % 251 for i in range(length))
+
+
+class Partner(Process):
+    """datagram_partner, which answers each line with one."""
+
+    def __init__(self):
+        self.name = "datagram_partner"
+        self.process = subprocess.Popen([where.partner], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True)
+        Process.started.append(self)
+        address, stag = self.process.stdout.readline().split()
+        host, port = address.split(":")
+        self.address, self.stag = (host, int(port)), int(stag)
+
+    def do(self, *words):
+        self.process.stdin.write(" ".join(map(str, words)) + "\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline()
+        check(answer, f"{words}: no answer")
+        return answer.strip()
+
+    def must(self, *words):
+        answer = self.do(*words)
+        check(answer == "ok", f"{words}: {answer}")
+
+    def wait(self, *expected, milliseconds=10_000):
+        """The next completion's words; the first of them must be these."""
+        words = self.do("wait", milliseconds).split()
+        check(words[:len(expected)] == list(map(str, expected)), f"{words}, not {expected}")
+        return words
+
+    def contents(self, offset, length):
+        return bytes.fromhex(self.do("contents", offset, length))
+
+
+def meet():
+    partner = Partner()
+    foreign = QueuePair()
+    return partner, foreign, f"127.0.0.1:{foreign.port}"
+
+
+@case()
+def sends_to_the_library():
+    partner, foreign, _ = meet()
+    for size in (0, 1, 999, 1000, 5000):
+        partner.must("receive", 0, 8000)
+        foreign.send(pattern(size, 3), partner.address, immediate=7, solicited=True, size=1000)
+        partner.wait("recv", "success", size, 1, 7)
+        check(partner.contents(0, size) == pattern(size, 3), size)
+
+
+@case()
+def sends_of_the_library():
+    partner, foreign, to = meet()
+    partner.must("fill", 0, 5000, 9)
+    partner.must("send", to, 0, 5000, 77)
+    partner.wait("send", "success")
+    came, offset = b"", 0
+    while offset < 5000:
+        segment, source = foreign.hear()
+        check(source == partner.address, source)
+        check((segment.opcode, segment.offset, segment.word) == (wire.SEND, offset, 0), segment)
+        check(segment.immediate == 77 and not segment.solicited, segment)
+        offset += len(segment.payload)
+        check(segment.last == (offset == 5000), segment)
+        came += segment.payload
+    check(came == pattern(5000, 9), "other bytes")
+
+
+@case()
+def records_to_the_library():
+    partner, foreign, _ = meet()
+    for size in (0, 1, 1000, 5500):
+        for segment in reversed(foreign.record_segments(pattern(size, 5), partner.stag, 300)):
+            foreign.send_segment(segment, partner.address)
+        whole = [f"0+{size}"] if size else []
+        words = partner.wait("recv_write_record", "success", size, 0, "none", 300, size)
+        check(words[7:] == whole, words)
+        check(partner.contents(300, size) == pattern(size, 5), size)
+
+
+@case()
+def records_with_losses_to_the_library():
+    partner, foreign, _ = meet()
+    partner.must("fill", 0, 5000, 0)
+    segments = foreign.record_segments(pattern(5000, 5), partner.stag, 0, immediate=2 ** 64 - 1,
+                                       solicited=True)
+    for lost in (3, 0):
+        del segments[lost]
+    for segment in segments:
+        foreign.send_segment(segment, partner.address)
+    words = partner.wait("recv_write_record", "success", 5000, 1, 2 ** 64 - 1, 0, 3000)
+    check(words[7:] == ["1000+2000", "4000+1000"], words)
+    untouched, written = pattern(5000, 0), pattern(5000, 5)
+    check(partner.contents(0, 5000) == untouched[:1000] + written[1000:3000] +
+          untouched[3000:4000] + written[4000:], "other bytes")
+
+
+@case()
+def records_of_the_library():
+    partner, foreign, to = meet()
+    partner.must("fill", 0, 10_000, 1)
+    partner.must("write_record", to, 0x11223344, 2 ** 40, 0, 10_000, 5)
+    partner.wait("write_record", "success")
+    came, msns = bytearray(10_000), set()
+    ended = False
+    while not ended:
+        segment, _ = foreign.hear()
+        check(segment.opcode == wire.WRITE_RECORD and segment.stag == 0x11223344, segment)
+        check(segment.tagged_offset - segment.offset == 2 ** 40, segment)
+        check((segment.message_length, segment.immediate, segment.solicited) == (10_000, 5, True),
+              segment)
+        end = segment.offset + len(segment.payload)
+        ended = segment.last
+        check(ended == (end == 10_000), segment)
+        came[segment.offset:end] = segment.payload
+        msns.add(segment.msn)
+    check(bytes(came) == pattern(10_000, 1) and len(msns) == 1, msns)
+    partner.must("write_record", to, 1, 2, 0, 0)
+    empty, _ = foreign.hear()
+    check((empty.last, empty.tagged_offset, empty.offset, empty.message_length, empty.payload) ==
+          (True, 2, 0, 0, b""), empty)
+    check({empty.msn} == {(msn + 1) % 2 ** 32 for msn in msns}, (empty, msns))
+
+
+@case()
+def reads_of_the_library_s_memory():
+    """The first is challenged, but not those that cost no more than they bring."""
+    partner, foreign, _ = meet()
+    partner.must("fill", 0, 400_000, 11)
+    came, challenges = foreign.read(partner.stag, 0, 0, partner.address)
+    check((came, challenges) == (b"", 0), (came, challenges))
+    came, challenges = foreign.read(partner.stag, 5, 32, partner.address)
+    check((came, challenges) == (pattern(37, 11)[5:], 0), (came, challenges))
+    came, challenges = foreign.read(partner.stag, 5, 33, partner.address)
+    check((came, challenges) == (pattern(38, 11)[5:], 1), (came, challenges))
+    came, challenges = foreign.read(partner.stag, 1, 100_000, partner.address)
+    check((came, challenges) == (pattern(100_001, 11)[1:], 0), challenges)
+
+
+def next_request(foreign, partner):
+    request, source = foreign.hear()
+    check(source == partner.address and request.opcode == wire.READ_REQUEST, request)
+    check(request.last and request.offset == 0 and request.payload == b"", request)
+    return request
+
+
+@case()
+def reads_by_the_library():
+    """From a target that challenges, of more than one request may ask for."""
+    partner, foreign, to = meet()
+    size = wire.MOST_TO_READ + 5000
+    memory = pattern(size, 13)
+    partner.must("read", to, 0xABCD, 100, 0, size, 5000, 0)
+    cookie, challenged, sinks = bytes(range(16)), set(), set()
+    answered = 0
+    while answered < size:
+        what, _ = foreign.hear()
+        if isinstance(what, tuple):
+            check(what == (wire.ECHO, cookie), what)
+            continue
+        check(what.opcode == wire.READ_REQUEST and what.source[0] == 0xABCD, what)
+        check(what.read_length <= wire.MOST_TO_READ and what.sink[1] == 0, what)
+        if not challenged:
+            challenged.add(what.msn)
+            foreign.send_control(wire.CHALLENGE, cookie, partner.address)
+            continue
+        begin = what.source[1] - 100
+        sinks.add(what.sink[0])
+        # Large segments, so that the partner's socket has room for all.
+        for segment in reversed(foreign.response_segments(
+                what, memory[begin:begin + what.read_length], size=30_000)):
+            foreign.send_segment(segment, partner.address)
+        answered += what.read_length
+    words = partner.wait("rdma_read", "success")
+    check(len(sinks) == 2 and int(words[6]) == size, (sinks, words))
+    check(partner.contents(0, size) == memory, "other bytes")
+
+
+@case()
+def gaps_are_asked_for_again_by_the_library():
+    partner, foreign, to = meet()
+    partner.must("read", to, 1, 0, 0, 5000, 2000, 1)
+    first = next_request(foreign, partner)
+    segments = foreign.response_segments(first, pattern(5000, 2))
+    for segment in segments[:2] + segments[3:]:
+        foreign.send_segment(segment, partner.address)
+    again = next_request(foreign, partner)
+    check((again.source, again.read_length) == ((1, 2000), 1000), again)
+    check(again.sink[0] != first.sink[0] and again.msn != first.msn, again)
+    foreign.send_segment(segments[2], partner.address)  # to the STag of before: too late
+    foreign.send_segment(foreign.response_segments(again, pattern(3000, 2)[2000:])[0],
+                         partner.address)
+    partner.wait("rdma_read", "success")
+    check(partner.contents(0, 5000) == pattern(5000, 2), "other bytes")
+    check(partner.do("counter", "drop_response") == "1", "the late segment was not dropped")
+
+
+@case()
+def reads_that_time_out_tell_what_came():
+    partner, foreign, to = meet()
+    partner.must("read", to, 1, 0, 0, 5000, 2000, 0)
+    request = next_request(foreign, partner)
+    for at in (4, 1):
+        foreign.send_segment(foreign.response_segments(request, pattern(5000, 2))[at],
+                             partner.address)
+    words = partner.wait("rdma_read", "timed-out")
+    check(words[6:] == ["2000", "1000+1000", "4000+1000"], words)
+
+
+@case()
+def a_refusal_ends_the_library_s_read():
+    partner, foreign, to = meet()
+    partner.must("read", to, 1, 0, 0, 5000, 5000, 0)
+    request = next_request(foreign, partner)
+    foreign.send_error(NO_READ_ACCESS, request, partner.address)
+    partner.wait("rdma_read", "remote-access-error")
+
+
+@case()
+def the_library_reports_errors():
+    """With as much of the cause as is no longer than it."""
+    partner, foreign, _ = meet()
+
+    def error_about(segment):
+        foreign.send_segment(segment, partner.address)
+        (kind, content), source = foreign.hear()
+        check(kind == wire.ERROR and source == partner.address, kind)
+        return wire.read_error(content)
+
+    stranger = partner.stag ^ 0x5A5A5A5A
+    long, = foreign.record_segments(bytes(10), stranger, 7)
+    code, told = error_about(long)
+    check(code == INVALID_STAG and told.headers() == long.headers(), (code, told))
+    short, = foreign.record_segments(bytes(9), stranger, 7)
+    code, told = error_about(short)
+    check(code == INVALID_STAG and told.tagged_offset == 7 and told.message_length == 0, told)
+    bare = wire.Segment(wire.SEND, msn=5, payload=bytes(9))
+    check(error_about(bare) == (NO_BUFFER, None), "headers")
+    bare.msn, bare.payload = 6, bytes(10)
+    code, told = error_about(bare)
+    check(code == NO_BUFFER and told.msn == 6, (code, told))
+    request = wire.Segment(wire.READ_REQUEST, msn=8, read_length=9, source=(stranger, 0))
+    code, told = error_about(request)
+    check(code == (0x01, 0) and told.msn == 8 and told.read_length == 0, (code, told))
+
+
+@case()
+def errors_are_told_to_the_library_s_application():
+    partner, foreign, to = meet()
+    partner.must("write_record", to, 0x11223344, 0, 0, 10)
+    partner.wait("write_record", "success")
+    segment, _ = foreign.hear()
+    foreign.send_error(INVALID_STAG, segment, partner.address)
+    for _ in range(1000):
+        told = partner.do("error")
+        if told != "nothing":
+            break
+        partner.do("wait", 10)
+    check(told == f"1 1 1 0 12 {segment.msn}", told)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
