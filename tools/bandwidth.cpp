@@ -20,12 +20,16 @@ namespace {
 constexpr const char* kName = "diwarp-bandwidth";
 constexpr const char* kDescription =
     "Measures how many bytes and messages get from the client to the server, both polling. The\n"
-    "server counts: MB/s are 10^6 bytes a second of messages that arrived whole. \"overflow\" is\n"
-    "what the server's kernel dropped for want of receive buffer. read gets the bytes from the\n"
-    "server instead; its operations and those of atomic are counted by the client.";
+    "server counts: MB/s are 10^6 bytes a second that arrived: of Sends in whole messages, of\n"
+    "Write-Records, and of Reads over UD, all valid bytes. \"lost\" did not come whole; \"valid "
+    "%\" is\n"
+    "the share of the bytes that arrived. \"overflow\" is what the kernel dropped for want of "
+    "receive\n"
+    "buffer. read gets the bytes from the server instead; its operations and those of atomic are\n"
+    "counted by the client.";
 
 const std::vector<Column> kColumns = {{"/transport", "transport", 9},
-                                      {"/op", "op", 10},
+                                      {"/op", "op", 14},
                                       {"/size", "bytes", 11},
                                       {"/iterations", "iterations", 12},
                                       {"/window", "window", 8},
@@ -33,6 +37,7 @@ const std::vector<Column> kColumns = {{"/transport", "transport", 9},
                                       {"/messages_per_s", "messages/s", 12, 0},
                                       {"/lost", "lost", 9},
                                       {"/loss_percent", "loss %", 8, 3},
+                                      {"/valid_percent", "valid %", 9, 3},
                                       {"/overflowed", "overflow", 10}};
 
 constexpr uint64_t kMaxCount = 2'000'000'000;
@@ -45,12 +50,16 @@ uint64_t default_iterations(uint64_t size) {
 
 /// What the receive buffer holds over UD, and what keeps both ends busy over RC.
 uint32_t default_window(const Measure& measure, uint64_t size, uint64_t receive_buffer) {
-  const QpType transport = measure.transport;
-  if (facts_of(measure.operation).manner == Manner::requests) return kOutstandingRequests;
-  const uint64_t bytes =
-      transport == QpType::ud ? std::min(receive_buffer, uint64_t{512} << 10) : uint64_t{4} << 20;
+  const bool lossy = !is_reliable(measure.transport);
+  if (facts_of(measure.operation).manner == Manner::requests) {
+    if (!lossy) return kOutstandingRequests;
+    const uint64_t at_once = std::clamp(size, uint64_t{1}, uint64_t{512} << 10);
+    return static_cast<uint32_t>(
+        std::clamp<uint64_t>(receive_buffer / 2 / at_once, 1, kOutstandingRequests));
+  }
+  const uint64_t bytes = lossy ? std::min(receive_buffer, uint64_t{512} << 10) : uint64_t{4} << 20;
   // Messages that do not fit even one by one would only push each other out.
-  if (transport == QpType::ud && size > receive_buffer) return 1;
+  if (lossy && size > receive_buffer) return 1;
   return static_cast<uint32_t>(std::clamp<uint64_t>(bytes / std::max<uint64_t>(size, 1), 2, 128));
 }
 
@@ -63,6 +72,9 @@ struct Row {
   uint64_t warmup = 0;
 };
 
+/// One that carries its number beside its bytes may be of any size.
+bool is_told_by_bytes(Operation operation) { return operation != Operation::write_record; }
+
 Row plan(const Measure& measure, uint64_t size, uint64_t receive_buffer) {
   Row row;
   row.flow = {.transport = measure.transport,
@@ -70,8 +82,10 @@ Row plan(const Measure& measure, uint64_t size, uint64_t receive_buffer) {
               .size = size,
               .window = measure.window.value_or(default_window(measure, size, receive_buffer)),
               .rate = measure.rate,
-              .verify = measure.verify};
-  if (size == 1) row.flow.window = std::min(row.flow.window, kMaxWindowOfBytes);
+              .verify = measure.verify,
+              .segment = parse_segment(measure.segment)};
+  if (size == 1 && is_told_by_bytes(measure.operation))
+    row.flow.window = std::min(row.flow.window, kMaxWindowOfBytes);
   check_plan(row.flow);
   row.iterations = measure.iterations.value_or(default_iterations(size));
   row.warmup = measure.warmup.value_or(std::min<uint64_t>(row.iterations / 10, 10'000));
@@ -90,7 +104,8 @@ Row read_announcement(const Json& message, const Terms& terms) {
               .size = number_in(message, "size", 0, kMaxMessage),
               .window = static_cast<uint32_t>(number_in(message, "window", 1, 4096)),
               .rate = number_in(message, "rate", 0, UINT64_MAX),
-              .verify = terms.verify};
+              .verify = terms.verify,
+              .segment = parse_segment(terms.segment)};
   check_size(row.flow.operation, row.flow.size);
   check_plan(row.flow);
   row.iterations = number_in(message, "iterations", 0, kMaxCount);
@@ -100,22 +115,25 @@ Row read_announcement(const Json& message, const Terms& terms) {
 
 /// What the receiver tells the sender after each part of a row.
 Json to_json(const FlowCount& count, uint64_t overflowed) {
-  return {{"type", "result"},
-          {"received", count.received},
-          {"valid_bytes", count.valid_bytes},
-          {"wrong", count.wrong},
-          {"first_wrong", count.first_wrong},
-          {"next", count.next},
-          {"overflowed", overflowed}};
+  return {{"type", "result"},         {"received", count.received},
+          {"partial", count.partial}, {"valid_bytes", count.valid_bytes},
+          {"wrong", count.wrong},     {"first_wrong", count.first_wrong},
+          {"next", count.next},       {"overflowed", overflowed}};
 }
 
-Json figures(const Row& row, const Json& result, const FlowSource& source) {
+Json figures(const Row& row, const Json& result, const FlowSource& source,
+             const std::string& segment) {
   const uint64_t received = number_in(result, "received", 0, UINT64_MAX);
   const uint64_t valid_bytes = number_in(result, "valid_bytes", 0, UINT64_MAX);
   const uint64_t lost = row.iterations - std::min(received, row.iterations);
+  const auto sent_bytes = static_cast<double>(row.iterations * row.flow.size);
+  const double share = sent_bytes == 0
+                           ? static_cast<double>(received) / static_cast<double>(row.iterations)
+                           : static_cast<double>(valid_bytes) / sent_bytes;
   const double seconds = std::chrono::duration<double>(source.elapsed()).count();
   const double per_second = seconds > 0 ? 1 / seconds : 0;
   return {{"transport", to_string(row.flow.transport)},
+          {"segment", segment},
           {"op", facts_of(row.flow.operation).name},
           {"size", row.flow.size},
           {"iterations", row.iterations},
@@ -130,6 +148,8 @@ Json figures(const Row& row, const Json& result, const FlowSource& source) {
           {"received", received},
           {"valid_bytes", valid_bytes},
           {"lost", lost},
+          {"partial", number_in(result, "partial", 0, UINT64_MAX)},
+          {"valid_percent", 100 * share},
           {"loss_percent", 100 * static_cast<double>(lost) / static_cast<double>(row.iterations)},
           {"overflowed", number_in(result, "overflowed", 0, UINT64_MAX)},
           {"wrong", number_in(result, "wrong", 0, UINT64_MAX)},
@@ -147,8 +167,8 @@ class Client {
     const auto source = make_flow_source(endpoint, control, row.flow);
     endpoint.post_receives();
     pair_as_client(endpoint, control, announcement(row), terms_.token);
-    const Json result = send(*source, row);
-    const Json done = figures(row, result, *source);
+    const Json result = send(*source, row, device);
+    const Json done = figures(row, result, *source, measure_.segment);
     control.send({{"type", "done"}, {"row", done}});
     part(endpoint);
     judge(row, result, done);
@@ -156,10 +176,15 @@ class Client {
   }
 
  private:
-  static Json send(FlowSource& source, const Row& row) {
+  static Json send(FlowSource& source, const Row& row, const Device& device) {
     ProgressLine progress(std::to_string(row.flow.size) + " bytes", row.iterations);
     source.send(row.warmup, [](uint64_t) {});
-    return source.send(row.iterations, [&](uint64_t posted) { progress.update(posted); });
+    const uint64_t overflowed = device.counter("rx_overflow");
+    Json result = source.send(row.iterations, [&](uint64_t posted) { progress.update(posted); });
+    // What is asked for arrives at this end.
+    if (facts_of(row.flow.operation).manner == Manner::requests)
+      result["overflowed"] = device.counter("rx_overflow") - overflowed;
+    return result;
   }
 
   void judge(const Row& row, const Json& result, const Json& done) {

@@ -35,7 +35,7 @@ Column time_column(const std::string& name, const char* title, int width) {
 }
 
 const std::vector<Column> kColumns = {{"/transport", "transport", 9},
-                                      {"/op", "op", 10},
+                                      {"/op", "op", 14},
                                       {"/size", "bytes", 11},
                                       {"/iterations", "iterations", 12},
                                       {"/measured", "measured", 17},
@@ -84,6 +84,7 @@ std::vector<double> measure_row(NearEnd& near, const Row& row, Operation operati
 Json result(const Measure& measure, const Row& row, const NearEnd::Counts& counts,
             const Summary& summary) {
   return {{"transport", to_string(measure.transport)},
+          {"segment", measure.segment},
           {"op", facts_of(measure.operation).name},
           {"size", row.size},
           {"iterations", row.iterations},
@@ -107,7 +108,9 @@ class Client {
 
   Json run_row(Device& device, Control& control, uint64_t size) {
     const Row row = plan(measure_, size);
-    Endpoint endpoint(device, near_shape(measure_.transport, measure_.operation, size));
+    EndpointShape shape = near_shape(measure_.transport, measure_.operation, size);
+    shape.segment = parse_segment(measure_.segment);
+    Endpoint endpoint(device, shape);
     const auto near = make_near_end(endpoint, control, measure_.verify);
     endpoint.post_receives();
     pair_as_client(endpoint, control, {{"type", "row"}, {"size", size}}, terms_.token);
@@ -131,7 +134,9 @@ Json serve_row(Device& device, Control& control, const Terms& terms) {
   const Json row = control.expect("row");
   const uint64_t size = number_in(row, "size", 0, kMaxMessage);
   check_size(terms.operation, size);
-  Endpoint endpoint(device, far_shape(terms.transport, terms.operation, size));
+  EndpointShape shape = far_shape(terms.transport, terms.operation, size);
+  shape.segment = parse_segment(terms.segment);
+  Endpoint endpoint(device, shape);
   const auto far = make_far_end(endpoint, control, terms.operation, terms.verify);
   endpoint.post_receives();
   pair_as_server(endpoint, device, control, row, terms.token);

@@ -18,10 +18,17 @@ def check_latency(row):
 def check_bandwidth(row):
     check(row["sent"] == row["iterations"], row)
     check(row["received"] + row["lost"] == row["sent"], row)
-    check(row["valid_bytes"] == row["received"] * row["size"] and row["wrong"] == 0, row)
+    whole, most = (number * row["size"] for number in
+                   (row["received"], row["received"] + row["partial"]))
+    check(whole <= row["valid_bytes"] <= most and row["wrong"] == 0, row)
+    check(row["partial"] <= row["lost"], row)
+    check(row["partial"] == 0 or row["op"] in ("write-record", "read"), row)
+    sent = row["sent"] * row["size"]
+    share = row["valid_bytes"] / sent if sent else row["received"] / row["sent"]
+    check(abs(row["valid_percent"] - 100 * share) < 1e-6, row)
     check(row["overflowed"] >= 0 and row["received"] > 0, row)
     check(row["messages_per_s"] > 0 and (row["mb_per_s"] > 0 or row["size"] == 0), row)
-    if row["transport"] == "rc":
+    if row["transport"] != "ud":
         check(row["lost"] == 0, row)
 
 

@@ -87,7 +87,7 @@ def start_receiver(credited, **changes):
         if word["type"] != "sent":
             return None
         answer = {"type": "result", "received": len(numbers), "valid_bytes": len(numbers) * 100,
-                  "wrong": 0, "first_wrong": "", "next": credited, "overflowed": 0}
+                  "partial": 0, "wrong": 0, "first_wrong": "", "next": credited, "overflowed": 0}
         answer.update(changes)
         numbers.clear()
         return {key: value for key, value in answer.items() if value is not None}

@@ -77,11 +77,11 @@ def wrong_options(program):
     reliable = ("--transport", "rc", "--op")
     for options, parts in (
             *[(("--op", operation), (f"--op {operation} needs a reliable", "--transport rc"))
-              for operation in OPERATIONS],
+              for operation in OPERATIONS if operation != "read"],
             *[((*reliable, operation, "--size", 64), (f"--op {operation} is always of 8 bytes",))
               for operation in EIGHT_BYTES],
             ((*reliable, "write", "--size", "64,0"), ("--op write needs", "1 byte or more")),
-            ((*reliable, "sends"), ("no operation .sends", "send, write, read, atomic or send-imm"))):
+            ((*reliable, "sends"), ("no operation .sends", "send, write, read, atomic, send-imm or write-record"))):
         done = run(program, "--loopback", *options, status=1)
         check_sentence(program, done.stderr, *parts)
     done = run(program, "--server", "127.0.0.1:0", "--op", "write", status=1)
@@ -105,8 +105,8 @@ def peer_killed(program, operation, victim):
     check_sentence(program, survivor.end(1), "127.0.0.1:", "ended in the middle of the run")
 
 
-HELLO = {"type": "hello", "tool": "diwarp-bandwidth", "version": 2, "transport": "rc", "op": "write",
-         "verify": False, "rows": 1, "token": 7}
+HELLO = {"type": "hello", "tool": "diwarp-bandwidth", "version": 3, "transport": "rc", "op": "write",
+         "verify": False, "segment": "mtu", "rows": 1, "token": 7}
 ROW = {"type": "row", "size": 64, "window": 8, "rate": 0, "iterations": 10, "warmup": 0, "port": 1}
 
 
@@ -129,10 +129,12 @@ def answers_to(address, *words):
 def clients_with_impossible_operations_are_refused():
     server, address = start_server("bandwidth")
     for changes, part in (({"op": "teleport"}, b"no operation"), ({"op": 7}, b"op"),
-                          ({"transport": "ud"}, b"needs a reliable")):
+                          ({"transport": "ud"}, b"needs a reliable"),
+                          ({"transport": "tcp"}, b"no transport"),
+                          ({"segment": "12"}, b"--segment needs"), ({"segment": 1500}, b"segment")):
         check(part in answers_to(address, {**HELLO, **changes}), f"{changes} was not refused so")
     run("bandwidth", "--connect", address, "--transport", "rc", "--op", "read", "--iterations", 20)
-    check(server.end(0).count("refused a peer") == 3, server.errors())
+    check(server.end(0).count("refused a peer") == 6, server.errors())
 
 
 @case()

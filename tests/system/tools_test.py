@@ -89,7 +89,7 @@ def wrong_options(program):
             (("--connect", "0.0.0.0:1"), "needs the address"),
             (("--server", "1.2.3"), "not an address"),
             (("--server", "127.0.0.1:0", "--size", "64"), "client's choice"),
-            (loop + ("--transport", "xx"), "ud or rc"),
+            (loop + ("--transport", "xx"), "ud, rc or rd"),
             (loop + ("--op", "teleport"), "no operation"),
             (loop + ("--size", "big"), "not a size"),
             (loop + ("--size", "8:4"), "not a range"),
@@ -195,8 +195,8 @@ def strangers_at_the_server_are_refused_and_it_goes_on():
 
 @case()
 def unusable_rows_end_the_run():
-    hello = {"type": "hello", "tool": "diwarp-bandwidth", "version": 2, "transport": "ud",
-             "op": "send", "verify": False, "rows": 1, "token": 7}
+    hello = {"type": "hello", "tool": "diwarp-bandwidth", "version": 3, "transport": "ud",
+             "op": "send", "verify": False, "segment": "mtu", "rows": 1, "token": 7}
     row = {"type": "row", "size": 64, "window": 8, "rate": 0, "iterations": 10, "warmup": 0, "port": 9}
     for name, value in (("size", -5), ("size", 1 << 40), ("window", 0), ("window", 1 << 20),
                         ("iterations", "x"), ("port", 0), ("port", 70000), ("rate", None)):

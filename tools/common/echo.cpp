@@ -21,7 +21,8 @@ void verify_message(std::span<const std::byte> message, uint64_t number, Way way
 }
 
 [[noreturn]] void fail_order(const Address& peer) {
-  throw Failure("An unexpected message came from " + peer.to_string() + " over RC.");
+  throw Failure("An unexpected message came from " + peer.to_string() +
+                " over a reliable transport.");
 }
 
 }  // namespace
@@ -31,6 +32,7 @@ EndpointShape echo_shape(QpType transport, Operation operation, size_t size) {
   const bool small = size <= kSmall;
   return {.transport = transport,
           .operation = operation,
+          .grants = facts_of(operation).access,
           .send_size = size,
           .send_slots = small ? 16u : 1u,
           .receive_size = size,
@@ -41,7 +43,7 @@ Pinger::Pinger(Endpoint& endpoint, Control& control, bool verify)
     : endpoint_(endpoint),
       poller_(endpoint.completion_queue(), control),
       verify_(verify),
-      lossy_(endpoint.shape().transport == QpType::ud),
+      lossy_(!is_reliable(endpoint.shape().transport)),
       patience_(patience(endpoint.shape().send_size, 2)),
       limit_(control.timeout() + patience_) {
   if (!lossy_) patience_ = limit_;
@@ -101,15 +103,15 @@ bool Pinger::accept(const WorkCompletion& completion) {
     --sends_open_;
     return false;
   }
-  const auto slot = static_cast<uint32_t>(completion.wr_id);
   const auto message = endpoint_.message(completion);
-  if (answered_slot_ || !endpoint_.is_from_peer(completion) || !is_answer(message)) {
-    if (!lossy_) fail_order(endpoint_.peer());
-    endpoint_.post_receive(slot);
+  const bool foreign = !endpoint_.is_from_peer(completion);
+  if (answered_ || foreign || !is_whole(completion) || !is_answer(message)) {
+    if (!lossy_ && !foreign) fail_order(endpoint_.peer());
+    endpoint_.post_receive_again(completion.wr_id);
     return false;
   }
   if (verify_) verify_message(message, number_, Way::back, endpoint_.peer());
-  answered_slot_ = slot;
+  answered_ = completion.wr_id;
   return true;
 }
 
@@ -119,8 +121,8 @@ bool Pinger::is_answer(std::span<const std::byte> message) const {
 }
 
 void Pinger::repost_answered() {
-  if (answered_slot_) endpoint_.post_receive(*answered_slot_);
-  answered_slot_.reset();
+  if (answered_) endpoint_.post_receive_again(*answered_);
+  answered_.reset();
 }
 
 /// Empty messages have no number: a late answer must not be taken for the next one's.
@@ -156,14 +158,15 @@ void Echoer::take(const WorkCompletion& completion) {
     --sends_open_;
     return;
   }
-  if (endpoint_.is_from_peer(completion)) take_message(endpoint_.message(completion));
-  endpoint_.post_receive(static_cast<uint32_t>(completion.wr_id));
+  const bool usable = endpoint_.is_from_peer(completion) && is_whole(completion);
+  if (usable) take_message(endpoint_.message(completion));
+  endpoint_.post_receive_again(completion.wr_id);
 }
 
 void Echoer::take_message(std::span<const std::byte> message) {
   const auto number = number_to_answer(message);
   if (!number) {
-    if (endpoint_.shape().transport == QpType::rc) fail_order(endpoint_.peer());
+    if (is_reliable(endpoint_.shape().transport)) fail_order(endpoint_.peer());
     return;
   }
   if (verify_) verify_message(message, *number, Way::there, endpoint_.peer());
@@ -175,7 +178,7 @@ void Echoer::take_message(std::span<const std::byte> message) {
 std::optional<uint64_t> Echoer::number_to_answer(std::span<const std::byte> message) const {
   if (message.size() != endpoint_.shape().receive_size) return std::nullopt;
   const uint64_t number = number_of(message, expected_).value_or(expected_);
-  const bool again = number + 1 == expected_ && endpoint_.shape().transport == QpType::ud;
+  const bool again = number + 1 == expected_ && !is_reliable(endpoint_.shape().transport);
   if (number != expected_ && !again) return std::nullopt;
   return number;
 }

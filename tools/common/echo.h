@@ -39,7 +39,7 @@ class Pinger final : public NearEnd {
   Duration limit_;     // of all tries of a message
   uint64_t number_ = 0;
   uint64_t sends_open_ = 0;
-  std::optional<uint32_t> answered_slot_;  // posted again outside of the measured time
+  std::optional<uint64_t> answered_;  // wr_id: posted again outside of the measured time
 };
 
 /// The far end: answers each message with its like. A message that comes again is answered again.

@@ -26,17 +26,29 @@ QueuePairInit queue_pair_init(const EndpointShape& shape, const CompletionQueue&
   // That a request which nobody awaits is done may be noticed a little later.
   init.capacity.max_send_wr = std::max(shape.send_slots, 16u);
   init.capacity.max_recv_wr = shape.receive_slots;
-  init.datagram.max_rate = shape.max_rate;
-  // A tool has one peer: it may open as many messages as the receives allow.
-  init.datagram.max_open_messages = std::max(init.datagram.max_open_messages, shape.receive_slots);
-  init.datagram.max_open_per_source = init.datagram.max_open_messages;
+  DatagramOptions& datagram = init.datagram;
+  datagram.max_rate = shape.max_rate;
+  datagram.segment = shape.segment.size;
+  datagram.jumbo = shape.segment.jumbo;
+  // A tool has one peer: it may open as many messages as there are slots.
+  datagram.max_open_messages = std::max(datagram.max_open_messages, shape.receive_slots);
+  datagram.max_open_per_source = datagram.max_open_messages;
+  datagram.max_open_records = std::max(datagram.max_open_records, 2 * shape.receive_slots);
+  datagram.max_open_records_per_source = datagram.max_open_records;
+  // Well before either end gives up what is on the way (patience()).
+  datagram.record_timeout = std::chrono::milliseconds(50);
   return init;
 }
 
 }  // namespace
 
 bool is_receive(const WorkCompletion& completion) {
-  return completion.opcode == WcOpcode::recv || completion.opcode == WcOpcode::recv_immediate;
+  return completion.opcode == WcOpcode::recv || completion.opcode == WcOpcode::recv_immediate ||
+         completion.opcode == WcOpcode::recv_write_record;
+}
+
+bool is_whole(const WorkCompletion& receive) {
+  return receive.opcode != WcOpcode::recv_write_record || receive.validity.complete();
 }
 
 Endpoint::Endpoint(Device& device, const EndpointShape& shape)
@@ -49,7 +61,7 @@ Endpoint::Endpoint(Device& device, const EndpointShape& shape)
       region_(pd_, memory_),
       cq_(device, shape.send_slots + shape.receive_slots),
       qp_(pd_, queue_pair_init(shape, cq_)) {
-  const bool carries = shape.operation == Operation::send || shape.operation == Operation::write;
+  const bool carries = !asks() && shape.operation != Operation::send_imm;
   if (carries && shape.send_size <= qp_.query().capacity.max_inline_data) {
     send_flags_ = SendFlags::inline_data;
   }
@@ -83,15 +95,25 @@ std::span<std::byte> Endpoint::receive_slot(uint32_t slot) {
 }
 
 bool Endpoint::is_from_peer(const WorkCompletion& receive) const {
-  return shape_.transport == QpType::rc || receive.source == peer_;
+  return !is_datagram(shape_.transport) || receive.source == peer_;
 }
 
 std::span<const std::byte> Endpoint::message(const WorkCompletion& receive) {
+  if (receive.opcode == WcOpcode::recv_write_record) return recorded(receive);
   const std::span<std::byte> slot = receive_slot(static_cast<uint32_t>(receive.wr_id));
   if (receive.opcode == WcOpcode::recv) return slot.first(receive.byte_count);
   // Immediate data come in the completion; here they lie where other messages do.
   std::memcpy(slot.data(), &receive.immediate, std::min(slot.size(), sizeof receive.immediate));
   return slot;
+}
+
+/// The slot that the record was written into, as far as it describes it.
+std::span<std::byte> Endpoint::recorded(const WorkCompletion& record) {
+  if (!granted_ || record.stag != granted_->rkey()) return {};
+  const uint64_t offset = record.tagged_offset - granted_->base();
+  const uint64_t length = record.validity.length();
+  if (offset % receive_stride_ != 0 || length > shape_.receive_size) return {};
+  return receive_slot(static_cast<uint32_t>(offset / receive_stride_)).first(length);
 }
 
 Sge Endpoint::sge_of(std::span<std::byte> slot) const {
@@ -110,7 +132,7 @@ RemoteMemory Endpoint::remote_slot(uint32_t slot) const {
 }
 
 void Endpoint::post_receives() {
-  if (asks() || shape_.grants != Access::none) return;
+  if (!takes_receives()) return;
   for (uint32_t slot = 0; slot < shape_.receive_slots; ++slot) post_receive(slot);
 }
 
@@ -119,7 +141,11 @@ void Endpoint::post_receive(uint32_t slot) {
   require(qp_.post_recv({.wr_id = slot, .sges = {&sge, 1}}));
 }
 
-void Endpoint::post_send(uint32_t slot, bool signaled) {
+void Endpoint::post_receive_again(uint64_t wr_id) {
+  if (takes_receives()) post_receive(static_cast<uint32_t>(wr_id));
+}
+
+void Endpoint::post_send(uint32_t slot, bool signaled, uint64_t number) {
   const Sge sge = local_sge(slot);
   SendWorkRequest request{.wr_id = slot,
                           .sges = {&sge, sge.length == 0 ? 0u : 1u},
@@ -133,11 +159,16 @@ void Endpoint::post_send(uint32_t slot, bool signaled) {
     request.remote = remote_slot(slot);
     request.atomic.operand = 1;
   }
+  if (shape_.operation == Operation::write_record) {
+    request.flags = request.flags | SendFlags::immediate;
+    request.immediate = number;
+  }
   require(qp_.post_send(request));
 }
 
 void Endpoint::fail_link() const {
-  throw LinkDown("The RC connection to " + peer_.to_string() + " broke.");
+  const char* what = is_datagram(shape_.transport) ? "The exchange with " : "The RC connection to ";
+  throw LinkDown(what + peer_.to_string() + " broke.");
 }
 
 void Endpoint::require(std::error_code code) const {
@@ -155,6 +186,13 @@ void Endpoint::check(const WorkCompletion& completion) const {
   switch (completion.status) {
     case WcStatus::success:
       return;
+    case WcStatus::timeout:
+      if (completion.opcode == WcOpcode::rdma_read) return;
+      throw Failure("A message to " + peer_.to_string() + " took too long.");
+    case WcStatus::retry_exceeded:
+      throw Failure(peer_.to_string() + " did not acknowledge a message.");
+    case WcStatus::peer_restarted:
+      throw Failure("Another program than before answers at " + peer_.to_string() + ".");
     case WcStatus::wr_flush_error:
     case WcStatus::general_error:
       fail_link();

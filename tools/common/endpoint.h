@@ -26,10 +26,13 @@ struct EndpointShape {
   size_t receive_size = 0;
   uint32_t receive_slots = 1;
   uint64_t max_rate = 0;
+  SegmentChoice segment = {};
 };
 
-/// Whether a completion is of a receive.
+/// Whether a completion is of a message that came.
 bool is_receive(const WorkCompletion& completion);
+/// Whether all of the message came; of a Write-Record, a part may.
+bool is_whole(const WorkCompletion& receive);
 
 /// One end of a measurement: a queue pair, its completion queue and its memory. A work request's
 /// wr_id is its slot. A message that fits is sent inline, so its slot is free again at once.
@@ -58,24 +61,30 @@ class Endpoint {
   std::span<std::byte> send_slot(uint32_t slot);
   std::span<std::byte> receive_slot(uint32_t slot);
 
-  /// Posts every receive slot, if these are for messages.
+  /// Posts every receive slot, if messages take posted receives here.
   void post_receives();
-  void post_receive(uint32_t slot);
+  /// Posts the receive that came back with `wr_id`, likewise, when its message is done with.
+  void post_receive_again(uint64_t wr_id);
   /// Posts the operation with the whole slot, and the same one of the peer's where it is of memory.
-  /// Failures complete always, successes if `signaled`.
-  void post_send(uint32_t slot, bool signaled = true);
+  /// Failures complete always, successes if `signaled`. A Write-Record carries `number`.
+  void post_send(uint32_t slot, bool signaled = true, uint64_t number = 0);
 
   /// Anyone may send a datagram here; only the peer's count.
   bool is_from_peer(const WorkCompletion& receive) const;
-  /// What came with a receive.
+  /// What came; of a Write-Record all of its memory, valid or not. Empty if it is no slot's.
   std::span<const std::byte> message(const WorkCompletion& receive);
 
-  /// Throws unless the completion tells of success: LinkDown if the connection broke.
+  /// Throws unless the completion tells of success, or of a Read of which not all came: LinkDown if
+  /// the connection broke.
   void check(const WorkCompletion& completion) const;
   /// The same of the connection, for an end that awaits no completion.
   void check_link() const;
 
  private:
+  void post_receive(uint32_t slot);
+  /// Whether what comes takes a posted receive.
+  bool takes_receives() const { return !asks() && shape_.grants == Access::none; }
+  std::span<std::byte> recorded(const WorkCompletion& record);
   std::span<std::byte> granted_slots();
   Sge sge_of(std::span<std::byte> slot) const;
   bool asks() const { return facts_of(shape_.operation).manner == Manner::requests; }

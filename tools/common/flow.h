@@ -12,12 +12,12 @@
 
 namespace diwarp::tools {
 
-// A flow of equal messages one way, numbered from 0: Sends, Immediate Data, or Writes into slots of
-// the receiver's memory, which sees them there. The receiver answers with small messages, credits,
-// that tell the number it expects next; the sender keeps at most a window of messages before that.
-// So a receiver over UD is not overrun, and one over RC has always a receive posted. Over UD
-// messages and credits get lost: a sender that has been out of window for too long counts all that
-// is on the way as arrived or lost, tells the receiver so and goes on.
+// A flow of equal messages one way, numbered from 0: Sends, Immediate Data, Write-Records, or
+// Writes into slots of the receiver's memory, which sees them there. The receiver answers with
+// small messages, credits, that tell the number it expects next; the sender keeps at most a window
+// of messages before that. So a receiver over UD is not overrun, and one over RC has always a
+// receive posted. Over UD messages and credits get lost: a sender that has been out of window for
+// too long counts all that is on the way as arrived or lost, tells the receiver so and goes on.
 
 /// What both ends know of a flow.
 struct FlowPlan {
@@ -27,6 +27,7 @@ struct FlowPlan {
   uint32_t window = 1;
   uint64_t rate = 0;  ///< bytes a second; 0: no limit
   bool verify = false;
+  SegmentChoice segment = {};
 };
 
 /// Throws Failure if the ends would need more memory than is sensible.
@@ -59,7 +60,8 @@ class FlowSource {
 /// What the other end saw of one send().
 struct FlowCount {
   uint64_t received = 0;
-  uint64_t valid_bytes = 0;  ///< of messages that came whole and, if verified, once and as written
+  uint64_t partial = 0;      ///< Write-Records and Reads of which some bytes came, and not all
+  uint64_t valid_bytes = 0;  ///< of messages that came and, if verified, once and as written
   uint64_t wrong = 0;        ///< the others
   std::string first_wrong;   ///< says what was wrong with the first of them
   uint64_t next = 0;         ///< the number that was expected next, as the last credit told it
@@ -122,8 +124,12 @@ class FlowReceiver final : public FlowSink {
   bool next_is_written();
   void take_written();
   void take_message(std::span<const std::byte> message);
+  void take_record(const WorkCompletion& record);
+  void note(uint64_t number, const std::string& fault, uint64_t valid_bytes);
   std::string fault_in(std::span<const std::byte> message, uint64_t number);
+  std::string fault_in_record(const WorkCompletion& record);
   std::optional<size_t> difference(std::span<const std::byte> message, uint64_t number) const;
+  uint64_t creditable() const;
   bool came_before(uint64_t number);
   bool take_word_of_sender();
   void await_end();
@@ -137,6 +143,7 @@ class FlowReceiver final : public FlowSink {
   FlowPlan plan_;
   Poller poller_;
   bool written_;           // messages are Writes, and do not show in the completion queue
+  bool recorded_;          // they are Write-Records, whose slots are used again
   uint64_t message_size_;  // of the contents
   Duration patience_;
   Duration limit_;
@@ -148,6 +155,7 @@ class FlowReceiver final : public FlowSink {
   uint64_t credits_ = 0;
   uint64_t credits_open_ = 0;
   std::vector<bool> came_;  // with verify: which of this receive() came
+  uint64_t settled_ = 0;    // with verify: numbers below have come, or were skipped
 };
 
 }  // namespace diwarp::tools

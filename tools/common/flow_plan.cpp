@@ -29,7 +29,9 @@ void check_plan(const FlowPlan& plan) {
 
 EndpointShape sender_shape(const FlowPlan& plan) {
   if (facts_of(plan.operation).manner == Manner::requests) {
-    return requester_shape(plan.operation, plan.size, plan.window);
+    EndpointShape shape = requester_shape(plan.operation, plan.size, plan.window, plan.transport);
+    shape.segment = plan.segment;
+    return shape;
   }
   return {.transport = plan.transport,
           .operation = plan.operation,
@@ -37,20 +39,26 @@ EndpointShape sender_shape(const FlowPlan& plan) {
           .send_slots = plan.window,
           .receive_size = sizeof(uint64_t),
           .receive_slots = 2 * kCreditSlots,
-          .max_rate = plan.rate};
+          .max_rate = plan.rate,
+          .segment = plan.segment};
 }
 
 EndpointShape receiver_shape(const FlowPlan& plan) {
   const OperationFacts& facts = facts_of(plan.operation);
   if (facts.manner == Manner::requests) {
-    return responder_shape(plan.operation, plan.size, plan.window);
+    EndpointShape shape = responder_shape(plan.operation, plan.size, plan.window, plan.transport);
+    shape.max_rate = plan.rate;
+    shape.segment = plan.segment;
+    return shape;
   }
+  const bool slots_written = facts.access == Access::remote_write;
   return {.transport = plan.transport,
           .grants = facts.access,
           .send_size = sizeof(uint64_t),
           .send_slots = kCreditSlots,
           .receive_size = plan.size,
-          .receive_slots = facts.manner == Manner::writes ? plan.window : receive_slots(plan)};
+          .receive_slots = slots_written ? plan.window : receive_slots(plan),
+          .segment = plan.segment};
 }
 
 std::unique_ptr<FlowSource> make_flow_source(Endpoint& endpoint, Control& control,

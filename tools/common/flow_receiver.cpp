@@ -28,10 +28,11 @@ FlowReceiver::FlowReceiver(Endpoint& endpoint, Control& control, const FlowPlan&
       plan_(plan),
       poller_(endpoint.completion_queue(), control),
       written_(plan.operation == Operation::write),
+      recorded_(plan.operation == Operation::write_record),
       message_size_(written_ ? plan.size - 1 : plan.size),
       patience_(patience(plan.size, plan.window, plan.rate)),
       limit_(control.timeout() + patience_) {
-  if (plan.transport == QpType::rc) patience_ = limit_;
+  if (is_reliable(plan.transport)) patience_ = limit_;
 }
 
 FlowCount FlowReceiver::receive(uint64_t count) {
@@ -39,6 +40,7 @@ FlowCount FlowReceiver::receive(uint64_t count) {
   first_ = end_;
   end_ += count;
   expected_ = std::max(expected_, first_);
+  settled_ = first_;
   came_.assign(plan_.verify ? count : 0, false);
   await_end();
   await_stragglers();
@@ -72,13 +74,15 @@ bool FlowReceiver::take_word_of_sender() {
   if (word["type"] == "sent") return true;
   if (word["type"] != "skip") throw Failure("The peer said something unexpected in the run.");
   expected_ = std::max(expected_, number_in(word, "to", 0, end_));
+  settled_ = std::max(settled_, expected_);
   credited_ = expected_;
   return false;
 }
 
 /// What was sent may still be on its way; over UD it may also be lost.
 void FlowReceiver::await_stragglers() {
-  while (count_.received < end_ - first_ && take_completions(steady_clock::now() + patience_)) {
+  while (count_.received + count_.partial < end_ - first_ &&
+         take_completions(steady_clock::now() + patience_)) {
   }
   give_credit();
 }
@@ -98,8 +102,13 @@ void FlowReceiver::take(const WorkCompletion& completion) {
     --credits_open_;
     return;
   }
-  if (endpoint_.is_from_peer(completion)) take_message(endpoint_.message(completion));
-  endpoint_.post_receive(static_cast<uint32_t>(completion.wr_id));
+  if (endpoint_.is_from_peer(completion)) {
+    if (recorded_)
+      take_record(completion);
+    else
+      take_message(endpoint_.message(completion));
+  }
+  endpoint_.post_receive_again(completion.wr_id);
   give_credit_in_time();
 }
 
@@ -118,7 +127,8 @@ void FlowReceiver::take_written() {
 
 void FlowReceiver::give_credit_in_time() {
   const uint64_t quantum = std::max(plan_.window / 4, 1u);
-  if (expected_ - credited_ >= quantum || expected_ == end_) give_credit();
+  const uint64_t upto = creditable();
+  if (upto >= credited_ + quantum || upto == end_) give_credit();
 }
 
 void FlowReceiver::take_message(std::span<const std::byte> message) {
@@ -127,25 +137,62 @@ void FlowReceiver::take_message(std::span<const std::byte> message) {
   // A latecomer of the warm-up.
   if (number < first_) return;
   ++count_.received;
-  const std::string fault = fault_in(message, number);
+  note(number, fault_in(message, number), plan_.size);
+}
+
+/// The number comes with the record, since the bytes that would have it may be missing.
+void FlowReceiver::take_record(const WorkCompletion& record) {
+  if (record.immediate < first_) return;
+  ++(is_whole(record) ? count_.received : count_.partial);
+  note(record.immediate, fault_in_record(record), record.valid_bytes);
+}
+
+void FlowReceiver::note(uint64_t number, const std::string& fault, uint64_t valid_bytes) {
   if (fault.empty()) {
-    count_.valid_bytes += plan_.size;
+    count_.valid_bytes += valid_bytes;
   } else if (++count_.wrong == 1) {
     count_.first_wrong = "Message " + std::to_string(number) + " of " + std::to_string(plan_.size) +
                          " bytes " + fault + ".";
   }
   if (number < end_) expected_ = std::max(expected_, number + 1);
+  while (plan_.verify && settled_ < end_ && came_[settled_ - first_]) ++settled_;
 }
 
 /// "" if the message is as it should be.
 std::string FlowReceiver::fault_in(std::span<const std::byte> message, uint64_t number) {
   if (message.size() != message_size_) return "came as one of " + std::to_string(message.size());
   if (number >= end_) return "was never sent";
-  if (plan_.transport == QpType::rc && number != expected_) return "came out of order";
+  if (is_reliable(plan_.transport) && number != expected_) return "came out of order";
   if (!plan_.verify) return "";
   if (came_before(number)) return "came twice";
   const auto wrong = difference(message, number);
   return wrong ? "arrived with wrong contents from byte " + std::to_string(*wrong) + " on" : "";
+}
+
+std::string FlowReceiver::fault_in_record(const WorkCompletion& record) {
+  const uint64_t number = record.immediate;
+  const std::span<const std::byte> memory = endpoint_.message(record);
+  if (!record.has_immediate || memory.size() != plan_.size) return "came as another record";
+  if (number >= end_) return "was never sent";
+  if (is_reliable(plan_.transport) && number != expected_) return "came out of order";
+  if (!plan_.verify) return "";
+  if (came_before(number)) return "came twice";
+  // Its slot is not used again before it is credited (see creditable()), but when it was given up.
+  if (number < settled_) return "";
+  std::vector<std::byte> sent(plan_.size);
+  fill(sent, number, Way::there);
+  for (const auto& [offset, length] : record.validity.ranges()) {
+    if (!std::ranges::equal(memory.subspan(offset, length),
+                            std::span(sent).subspan(offset, length)))
+      return "has wrong contents in the valid bytes from " + std::to_string(offset) + " on";
+  }
+  return "";
+}
+
+/// What may be credited. The slot of a Write-Record that is to be verified must stay as it is until
+/// its completion has come.
+uint64_t FlowReceiver::creditable() const {
+  return recorded_ && plan_.verify ? std::min(settled_, expected_) : expected_;
 }
 
 std::optional<size_t> FlowReceiver::difference(std::span<const std::byte> message,
@@ -156,22 +203,23 @@ std::optional<size_t> FlowReceiver::difference(std::span<const std::byte> messag
 }
 
 bool FlowReceiver::came_before(uint64_t number) {
-  if (message_size_ < kNumbered) return false;
+  if (!recorded_ && message_size_ < kNumbered) return false;
   const bool before = came_[number - first_];
   came_[number - first_] = true;
   return before;
 }
 
-bool FlowReceiver::credit_is_due() const { return expected_ > credited_; }
+bool FlowReceiver::credit_is_due() const { return creditable() > credited_; }
 
 void FlowReceiver::give_credit() {
   const EndpointShape& shape = endpoint_.shape();
   // With all slots in use the next credit tells this one's news, too.
   if (!credit_is_due() || credits_open_ == shape.send_slots) return;
   const auto slot = static_cast<uint32_t>(credits_ % shape.send_slots);
-  std::memcpy(endpoint_.send_slot(slot).data(), &expected_, sizeof expected_);
+  const uint64_t upto = creditable();
+  std::memcpy(endpoint_.send_slot(slot).data(), &upto, sizeof upto);
   endpoint_.post_send(slot);
-  credited_ = expected_;
+  credited_ = upto;
   ++credits_;
   ++credits_open_;
 }

@@ -20,7 +20,7 @@ FlowSender::FlowSender(Endpoint& endpoint, Control& control, const FlowPlan& pla
       poller_(endpoint.completion_queue(), control),
       patience_(patience(plan.size, plan.window, plan.rate)),
       limit_(control.timeout() + patience_) {
-  if (plan.transport == QpType::rc) patience_ = limit_;
+  if (is_reliable(plan.transport)) patience_ = limit_;
 }
 
 Json FlowSender::send(uint64_t count, const Progress& progress) {
@@ -49,14 +49,14 @@ void FlowSender::post_next() {
     message = contents_of(message);
   }
   write_message(message, posted_, Way::there, plan_.verify);
-  endpoint_.post_send(slot);
+  endpoint_.post_send(slot, true, posted_);
   ++posted_;
 }
 
 void FlowSender::wait_for_room() {
   if (take_completions(steady_clock::now() + patience_)) return;
   const bool hopeless = steady_clock::now() - last_credit_ > limit_;
-  if (plan_.transport == QpType::rc || hopeless) {
+  if (is_reliable(plan_.transport) || hopeless) {
     throw Failure("Nothing that was sent reached " + endpoint_.peer().to_string() + " within " +
                   to_text(limit_) + ".");
   }
@@ -77,7 +77,7 @@ void FlowSender::take(const WorkCompletion& completion) {
     return;
   }
   if (endpoint_.is_from_peer(completion)) take_credit(completion);
-  endpoint_.post_receive(static_cast<uint32_t>(completion.wr_id));
+  endpoint_.post_receive_again(completion.wr_id);
 }
 
 void FlowSender::take_credit(const WorkCompletion& completion) {

@@ -41,12 +41,15 @@ void run_measurement(const std::string& tool, const Ends& ends, const Measure& m
   Terms terms{.transport = measure.transport,
               .operation = measure.operation,
               .verify = measure.verify,
+              .segment = measure.segment,
               .rows = measure.sizes.size()};
   DeviceOptions device_options;
   device_options.udp_receive_buffer = ends.udp_buffer;
   const auto client = [&](Control& control) {
     Device device = open_device(control, device_options);
-    terms.receive_buffer = number_in(control.expect("buffer"), "bytes", 0, UINT64_MAX);
+    const uint64_t theirs = number_in(control.expect("buffer"), "bytes", 0, UINT64_MAX);
+    const uint64_t ours = granted_receive_buffer(control.local_address(), ends.udp_buffer);
+    terms.receive_buffer = measure.operation == Operation::read ? ours : theirs;
     // The RNIC thread is there already and stays free to run elsewhere.
     bind_to_processor(ends.cpu);
     for (uint64_t size : measure.sizes) report.add(plays.client(device, control, terms, size));

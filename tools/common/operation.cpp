@@ -12,13 +12,15 @@ namespace {
 constexpr uint64_t kWord = sizeof(uint64_t);
 
 /// In the order of the enumeration.
-constexpr std::array<OperationFacts, 5> kOperations = {{
+constexpr std::array<OperationFacts, 6> kOperations = {{
     {.operation = Operation::send,
      .name = "send",
      .explanation = "Sends, each taken by a posted receive",
      .request = WrOpcode::send,
      .manner = Manner::messages,
      .access = Access::none,
+     .over_connections = true,
+     .over_datagrams = true,
      .min_size = 0,
      .fixed_size = 0},
     {.operation = Operation::write,
@@ -28,6 +30,8 @@ constexpr std::array<OperationFacts, 5> kOperations = {{
      .request = WrOpcode::rdma_write,
      .manner = Manner::writes,
      .access = Access::remote_write,
+     .over_connections = true,
+     .over_datagrams = false,
      .min_size = 1,
      .fixed_size = 0},
     {.operation = Operation::read,
@@ -36,6 +40,8 @@ constexpr std::array<OperationFacts, 5> kOperations = {{
      .request = WrOpcode::rdma_read,
      .manner = Manner::requests,
      .access = Access::remote_read,
+     .over_connections = true,
+     .over_datagrams = true,
      .min_size = 0,
      .fixed_size = 0},
     {.operation = Operation::atomic,
@@ -44,6 +50,8 @@ constexpr std::array<OperationFacts, 5> kOperations = {{
      .request = WrOpcode::fetch_add,
      .manner = Manner::requests,
      .access = Access::remote_atomic,
+     .over_connections = true,
+     .over_datagrams = false,
      .min_size = kWord,
      .fixed_size = kWord},
     {.operation = Operation::send_imm,
@@ -53,8 +61,21 @@ constexpr std::array<OperationFacts, 5> kOperations = {{
      .request = WrOpcode::immediate,
      .manner = Manner::messages,
      .access = Access::none,
+     .over_connections = true,
+     .over_datagrams = false,
      .min_size = kWord,
      .fixed_size = kWord},
+    {.operation = Operation::write_record,
+     .name = "write-record",
+     .explanation = "Write-Records: the target posts no receive, and its completion tells which "
+                    "bytes are valid",
+     .request = WrOpcode::write_record,
+     .manner = Manner::messages,
+     .access = Access::remote_write,
+     .over_connections = false,
+     .over_datagrams = true,
+     .min_size = 0,
+     .fixed_size = 0},
 }};
 
 std::string option(Operation operation) { return "--op " + std::string(facts_of(operation).name); }
@@ -72,10 +93,37 @@ Operation parse_operation(std::string_view name) {
                 ".");
 }
 
+QpType parse_transport(std::string_view name) {
+  for (const QpType transport : {QpType::ud, QpType::rc, QpType::rd}) {
+    if (name == to_string(transport)) return transport;
+  }
+  throw Failure("There is no transport \"" + std::string(name) + "\": choose ud, rc or rd.");
+}
+
+SegmentChoice parse_segment(const std::string& text) {
+  constexpr uint64_t kLeast = 128;
+  constexpr uint64_t kMost = 65507;
+  if (text == "mtu") return {};
+  if (text == "jumbo") return {.jumbo = true};
+  const bool number = !text.empty() && text.size() <= 5 &&
+                      std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+  const uint64_t size = number ? std::stoul(text) : 0;
+  if (size < kLeast || size > kMost) {
+    throw Failure("--segment needs mtu, jumbo, or a number of bytes from " +
+                  std::to_string(kLeast) + " to " + std::to_string(kMost) + ", not \"" + text +
+                  "\".");
+  }
+  return {.jumbo = true, .size = static_cast<uint32_t>(size)};
+}
+
 void check_transport(Operation operation, QpType transport) {
-  if (operation == Operation::send || transport == QpType::rc) return;
+  const OperationFacts& facts = facts_of(operation);
+  if (is_datagram(transport) ? facts.over_datagrams : facts.over_connections) return;
   throw Failure(option(operation) +
-                " needs a reliable connection: give --transport rc, too (over UD there is send).");
+                (facts.over_connections
+                     ? " needs a reliable connection: give --transport rc, too (datagrams have "
+                       "send, read and write-record)."
+                     : " needs datagrams: give --transport ud or rd (over rc there is write)."));
 }
 
 void check_size(Operation operation, uint64_t size) {
@@ -105,10 +153,12 @@ std::string operation_names() {
 }
 
 std::string operations_help() {
-  std::string help = "Operations (all but send need --transport rc):\n";
+  std::string help = "Operations, over any transport where it does not say:\n";
   for (const OperationFacts& facts : kOperations) {
-    help += "  " + std::string(facts.name) + std::string(10 - facts.name.size(), ' ') +
-            std::string(facts.explanation) + "\n";
+    const bool both = facts.over_connections && facts.over_datagrams;
+    const char* where = both ? "" : facts.over_connections ? " (rc)" : " (ud, rd)";
+    help += "  " + std::string(facts.name) + std::string(14 - facts.name.size(), ' ') +
+            std::string(facts.explanation) + where + "\n";
   }
   return help;
 }

@@ -10,12 +10,12 @@
 
 namespace diwarp::tools {
 
-/// What the measuring tools can measure. All but send need a reliable connection.
-enum class Operation : uint8_t { send, write, read, atomic, send_imm };
+/// What the measuring tools can measure.
+enum class Operation : uint8_t { send, write, read, atomic, send_imm, write_record };
 
 /// How the two ends share the work.
 enum class Manner : uint8_t {
-  messages,  ///< a receive of the far end takes each
+  messages,  ///< the far end is told of each by a completion
   writes,    ///< the far end sees them arrive in its memory and posts no receive for them
   requests,  ///< the near end asks for something in the far end's memory; that end only progresses
 };
@@ -27,19 +27,37 @@ struct OperationFacts {
   std::string_view explanation;
   WrOpcode request;
   Manner manner;
-  Access access;        ///< what the peer must grant in its memory
-  uint64_t min_size;    ///< bytes
-  uint64_t fixed_size;  ///< the only size there is; 0: any
+  Access access;          ///< what the peer must grant in its memory
+  bool over_connections;  ///< rc
+  bool over_datagrams;    ///< ud and rd
+  uint64_t min_size;      ///< bytes
+  uint64_t fixed_size;    ///< the only size there is; 0: any
 };
 
 const OperationFacts& facts_of(Operation operation);
 
-/// Throw Failure with a sentence if there is no such operation, or not over this transport.
+/// Whether messages go as datagrams, without a connection.
+constexpr bool is_datagram(QpType transport) { return transport != QpType::rc; }
+/// Whether what is sent arrives, once and in order.
+constexpr bool is_reliable(QpType transport) { return transport != QpType::ud; }
+
+/// Throw Failure with a sentence if there is no such transport or operation, or not over the
+/// transport, or not of the size.
+QpType parse_transport(std::string_view name);
 Operation parse_operation(std::string_view name);
 void check_transport(Operation operation, QpType transport);
 void check_size(Operation operation, uint64_t size);
 
-/// "send, write, read, atomic or send-imm".
+/// How long the datagrams are.
+struct SegmentChoice {
+  bool jumbo = false;  ///< IP may fragment them
+  uint32_t size = 0;   ///< bytes of UDP payload; 0: what the path, or (jumbo) IP carries
+};
+
+/// "mtu", "jumbo" or a number of bytes. Throws Failure with a sentence on anything else.
+SegmentChoice parse_segment(const std::string& text);
+
+/// "send, write, read, atomic, send-imm or write-record".
 std::string operation_names();
 /// A line for each operation, for --help.
 std::string operations_help();

@@ -75,7 +75,7 @@ void MeasureOptions::add_measure_options(CLI::App& app) {
   size_option_ = app.add_option("--size", sizes_, kSizeHelp)->type_name("N")->capture_default_str();
   client_options_ = {
       size_option_,
-      app.add_option("--transport", transport_, "ud or rc")->capture_default_str(),
+      app.add_option("--transport", transport_, "ud, rc or rd")->capture_default_str(),
       app.add_option("--op", operation_, "The operation: " + operation_names())
           ->capture_default_str(),
       app.add_option("--iterations", iterations_, "Messages per size (default: by size)")
@@ -87,6 +87,13 @@ void MeasureOptions::add_measure_options(CLI::App& app) {
           ->type_name("PERCENT")
           ->capture_default_str(),
       app.add_flag("--verify", verify_, "Check every byte on arrival"),
+      segment_option_ =
+          app.add_option("--segment", segment_,
+                         "UD, RD: how long datagrams are: what the path MTU carries (mtu), up to "
+                         "64 KiB (jumbo) or N bytes, headers and CRC included; IP fragments those "
+                         "that are longer than the path MTU")
+              ->type_name("mtu|jumbo|N")
+              ->capture_default_str(),
   };
 }
 
@@ -95,11 +102,11 @@ void MeasureOptions::add_flow_options(CLI::App& app) {
       app.add_option(
              "--window", window_,
              "Messages on the way at once (default: over UD what the receive buffer holds, at "
-             "most 512 KiB, over RC 4 MiB; but 2 to 128, and 1 over UD if it holds none; read and "
-             "atomic: 16, the ORD)")
+             "most 512 KiB, else 4 MiB; but 2 to 128, and 1 over UD if it holds none; read and "
+             "atomic: 16, the ORD, over UD fewer if the receive buffer holds no more)")
           ->type_name("N"));
   client_options_.push_back(
-      app.add_option("--rate", rate_, "UD: send at most this many bytes a second: 500K, 1.5G")
+      app.add_option("--rate", rate_, "UD, RD: send at most this many bytes a second: 500K, 1.5G")
           ->type_name("RATE"));
 }
 
@@ -168,14 +175,11 @@ std::vector<uint64_t> MeasureOptions::sizes(Operation operation) const {
 }
 
 Measure MeasureOptions::measure() const {
-  if (transport_ != "ud" && transport_ != "rc") {
-    throw Failure("There is no transport \"" + transport_ + "\": choose ud or rc.");
-  }
   require("--iterations", iterations_.value_or(1), 1, kMaxIterations);
   require("--warmup", warmup_.value_or(0), 0, kMaxIterations);
   require("--window", window_.value_or(1), 1, kMaxWindow);
   Measure measure;
-  measure.transport = transport_ == "ud" ? QpType::ud : QpType::rc;
+  measure.transport = parse_transport(transport_);
   measure.operation = parse_operation(operation_);
   check_transport(measure.operation, measure.transport);
   measure.sizes = sizes(measure.operation);
@@ -185,8 +189,14 @@ Measure MeasureOptions::measure() const {
   measure.rate = rate_.empty() ? 0 : parse_rate(rate_);
   measure.max_loss = parse_percent(max_loss_);
   measure.verify = verify_;
-  if (measure.rate != 0 && measure.transport == QpType::rc) {
+  measure.segment = segment_;
+  parse_segment(segment_);
+  if (is_datagram(measure.transport)) return measure;
+  if (measure.rate != 0) {
     throw Failure("--rate paces datagrams only: leave it out with --transport rc.");
+  }
+  if (segment_option_->count() > 0) {
+    throw Failure("--segment is of datagrams only: leave it out with --transport rc.");
   }
   return measure;
 }

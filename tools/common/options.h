@@ -50,6 +50,7 @@ struct Measure {
   uint64_t rate = 0;               ///< bytes a second; 0: no limit
   double max_loss = 1;             ///< percent
   bool verify = false;
+  std::string segment = "mtu";  ///< as parse_segment() reads it
 };
 
 /// The options of the measuring tools. Declared before and read after CLI parses, which fills the
@@ -99,6 +100,8 @@ class MeasureOptions {
   std::string rate_;
   std::string max_loss_;
   bool verify_ = false;
+  CLI::Option* segment_option_ = nullptr;
+  std::string segment_ = "mtu";
 };
 
 }  // namespace diwarp::tools

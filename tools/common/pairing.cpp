@@ -71,7 +71,7 @@ Device open_device(const Control& control, const DeviceOptions& options) {
 }
 
 void pair_as_client(Endpoint& endpoint, Control& control, Json row, uint64_t token) {
-  const bool datagrams = endpoint.shape().transport == QpType::ud;
+  const bool datagrams = is_datagram(endpoint.shape().transport);
   row["port"] = datagrams ? endpoint.queue_pair().address().port() : 1;
   control.send(with_memory(endpoint, std::move(row)));
   const Json ready = control.expect("ready");
@@ -85,13 +85,14 @@ void pair_as_client(Endpoint& endpoint, Control& control, Json row, uint64_t tok
 
 void pair_as_server(Endpoint& endpoint, const Device& device, Control& control, const Json& row,
                     uint64_t token) {
-  if (endpoint.shape().transport == QpType::ud) {
+  take_memory(endpoint, row);
+  if (is_datagram(endpoint.shape().transport)) {
     endpoint.set_peer(peer_queue_pair(control, row));
-    control.send({{"type", "ready"}, {"port", endpoint.queue_pair().address().port()}});
+    const uint16_t port = endpoint.queue_pair().address().port();
+    control.send(with_memory(endpoint, {{"type", "ready"}, {"port", port}}));
     return;
   }
   Listener listener(device, 0);
-  take_memory(endpoint, row);
   control.send(with_memory(endpoint, {{"type", "ready"}, {"port", listener.address().port()}}));
   ConnectionRequest request = await_request(listener, control, token);
   endpoint.set_peer(request.peer_address());

@@ -25,13 +25,13 @@ EndpointShape near_shape(QpType transport, Operation operation, size_t size) {
     case Manner::writes:
       return writes_shape(size);
     case Manner::requests:
-      return requester_shape(operation, size, 1);
+      return requester_shape(operation, size, 1, transport);
   }
   return {};
 }
 
 EndpointShape far_shape(QpType transport, Operation operation, size_t size) {
-  if (is_one_sided(operation)) return responder_shape(operation, size, 1);
+  if (is_one_sided(operation)) return responder_shape(operation, size, 1, transport);
   return near_shape(transport, operation, size);
 }
 

@@ -22,16 +22,16 @@ uint64_t counter_in(std::span<const std::byte> slot) {
 
 }  // namespace
 
-EndpointShape requester_shape(Operation operation, size_t size, uint32_t slots) {
-  return {.transport = QpType::rc,
+EndpointShape requester_shape(Operation operation, size_t size, uint32_t slots, QpType transport) {
+  return {.transport = transport,
           .operation = operation,
           .send_slots = slots,
           .receive_size = size,
           .receive_slots = slots};
 }
 
-EndpointShape responder_shape(Operation operation, size_t size, uint32_t slots) {
-  return {.transport = QpType::rc,
+EndpointShape responder_shape(Operation operation, size_t size, uint32_t slots, QpType transport) {
+  return {.transport = transport,
           .grants = facts_of(operation).access,
           .send_size = size,
           .send_slots = slots};
@@ -42,7 +42,9 @@ Requester::Requester(Endpoint& endpoint, Control& control, bool verify)
       poller_(endpoint.completion_queue(), control),
       verify_(verify),
       limit_(control.timeout() +
-             patience(endpoint.shape().receive_size, endpoint.shape().receive_slots)) {}
+             patience(endpoint.shape().receive_size, endpoint.shape().receive_slots)),
+      under_way_(endpoint.shape().receive_slots),
+      number_(endpoint.shape().receive_slots) {}
 
 uint32_t Requester::slot_of(uint64_t number) const {
   return static_cast<uint32_t>(number % endpoint_.shape().receive_slots);
@@ -51,49 +53,69 @@ uint32_t Requester::slot_of(uint64_t number) const {
 Time Requester::deadline() const { return steady_clock::now() + limit_; }
 
 void Requester::post_next() {
-  if (verify_) spoil(posted_);
-  endpoint_.post_send(slot_of(posted_));
-  ++posted_;
+  const uint32_t slot = slot_of(posted_);
+  if (verify_) spoil(slot);
+  endpoint_.post_send(slot);
+  under_way_[slot] = true;
+  number_[slot] = posted_++;
 }
 
 bool Requester::take_completions(Time deadline) {
   const auto completions = poller_.next(deadline);
-  for (const WorkCompletion& completion : completions) {
-    endpoint_.check(completion);
-    // They complete in order.
-    if (verify_) verify(done_);
-    ++done_;
-  }
+  for (const WorkCompletion& completion : completions) take(completion);
   return !completions.empty();
 }
 
-/// Every byte becomes another than the awaited one, so that what never came is noticed.
-void Requester::spoil(uint64_t number) {
-  const std::span<std::byte> slot = endpoint_.receive_slot(slot_of(number));
-  fill(slot, slot_of(number), Way::there);
-  for (std::byte& byte : slot) byte = ~byte;
+void Requester::take(const WorkCompletion& completion) {
+  endpoint_.check(completion);
+  const bool whole = completion.status == WcStatus::success;
+  const uint64_t wrong_before = counts_.wrong;
+  if (verify_) verify(completion);
+  if (!whole) ++counts_.partial;
+  if (counts_.wrong == wrong_before)
+    counts_.valid_bytes += whole ? endpoint_.shape().receive_size : completion.valid_bytes;
+  under_way_[completion.wr_id] = false;
+  ++done_;
 }
 
-void Requester::verify(uint64_t number) {
-  const auto at = fault_in(number);
+/// Every byte becomes another than the awaited one, so that what never came is noticed.
+void Requester::spoil(uint32_t slot) {
+  const std::span<std::byte> memory = endpoint_.receive_slot(slot);
+  fill(memory, slot, Way::there);
+  for (std::byte& byte : memory) byte = ~byte;
+}
+
+void Requester::verify(const WorkCompletion& completion) {
+  const auto at = fault_in(completion);
   if (!at) return;
-  note_wrong("Request " + std::to_string(number) + " of " +
+  note_wrong("Request " + std::to_string(number_[completion.wr_id]) + " of " +
              std::to_string(endpoint_.shape().receive_size) + " bytes from " +
              endpoint_.peer().to_string() + " brought wrong contents from byte " +
              std::to_string(*at) + " on.");
 }
 
-std::optional<size_t> Requester::fault_in(uint64_t number) {
-  const std::span<const std::byte> slot = endpoint_.receive_slot(slot_of(number));
-  if (endpoint_.shape().operation == Operation::read) {
-    return first_difference(slot, slot_of(number), Way::there);
+std::optional<size_t> Requester::fault_in(const WorkCompletion& completion) {
+  if (endpoint_.shape().operation == Operation::read) return fault_in_read(completion);
+  const auto slot = static_cast<uint32_t>(completion.wr_id);
+  const uint64_t added_before = number_[slot] / endpoint_.shape().receive_slots;
+  const bool right = counter_in(endpoint_.receive_slot(slot)) == added_before;
+  return right ? std::nullopt : std::optional<size_t>(0);
+}
+
+/// What did not come must be as it was.
+std::optional<size_t> Requester::fault_in_read(const WorkCompletion& completion) {
+  const auto slot = static_cast<uint32_t>(completion.wr_id);
+  const std::span<std::byte> memory = endpoint_.receive_slot(slot);
+  if (completion.status != WcStatus::success) {
+    for (const auto& [offset, length] : completion.validity.gaps()) {
+      for (std::byte& byte : memory.subspan(offset, length)) byte = ~byte;
+    }
   }
-  const uint64_t added_before = number / endpoint_.shape().receive_slots;
-  return counter_in(slot) == added_before ? std::nullopt : std::optional<size_t>(0);
+  return first_difference(memory, slot, Way::there);
 }
 
 void Requester::note_wrong(const std::string& sentence) {
-  if (++wrong_ == 1) first_wrong_ = sentence;
+  if (++counts_.wrong == 1) first_wrong_ = sentence;
 }
 
 void Requester::fail_silence() const {
@@ -110,12 +132,16 @@ std::optional<Duration> RequestPinger::ping() {
     if (!requester_.take_completions(deadline)) requester_.fail_silence();
   }
   const Duration took = steady_clock::now() - posted;
-  if (requester_.wrong() > 0) throw Failure(requester_.first_wrong());
-  return took;
+  const Requester::Counts& counts = requester_.counts();
+  if (counts.wrong > 0) throw Failure(requester_.first_wrong());
+  if (counts.partial == partial_) return took;
+  partial_ = counts.partial;
+  ++counts_.lost;
+  return std::nullopt;
 }
 
 Json RequestFlow::send(uint64_t count, const Progress& progress) {
-  const uint64_t wrong_before = requester_.wrong();
+  const Requester::Counts before = requester_.counts();
   const uint64_t first = requester_.posted();
   const Time start = steady_clock::now();
   while (requester_.done() < first + count) {
@@ -124,18 +150,19 @@ Json RequestFlow::send(uint64_t count, const Progress& progress) {
     if (!requester_.take_completions(requester_.deadline())) requester_.fail_silence();
   }
   elapsed_ = steady_clock::now() - start;
-  return result(count, wrong_before);
+  return result(count, before);
 }
 
 /// The far end's, with what only this end knows.
-Json RequestFlow::result(uint64_t count, uint64_t wrong_before) {
+Json RequestFlow::result(uint64_t count, const Requester::Counts& before) {
   control_.send({{"type", "sent"}, {"count", count}});
   Json told = control_.expect("result");
   check_counters(told);
-  const uint64_t wrong = requester_.wrong() - wrong_before;
-  told["received"] = count;
-  told["wrong"] = wrong;
-  told["valid_bytes"] = (count - std::min(wrong, count)) * plan_.size;
+  const Requester::Counts& now = requester_.counts();
+  told["received"] = count - (now.partial - before.partial);
+  told["partial"] = now.partial - before.partial;
+  told["wrong"] = now.wrong - before.wrong;
+  told["valid_bytes"] = now.valid_bytes - before.valid_bytes;
   told["first_wrong"] = requester_.first_wrong();
   return told;
 }

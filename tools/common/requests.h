@@ -17,8 +17,10 @@ namespace diwarp::tools {
 // always the same contents for Reads, and is a counter for atomics, which each add 1 to it.
 
 /// `slots` requests may be on their way at once.
-EndpointShape requester_shape(Operation operation, size_t size, uint32_t slots);
-EndpointShape responder_shape(Operation operation, size_t size, uint32_t slots);
+EndpointShape requester_shape(Operation operation, size_t size, uint32_t slots,
+                              QpType transport = QpType::rc);
+EndpointShape responder_shape(Operation operation, size_t size, uint32_t slots,
+                              QpType transport = QpType::rc);
 
 /// How many of them the connections of these tools carry at once (ORD, RFC 5040 section 6.5).
 inline constexpr uint32_t kOutstandingRequests = ConnectOptions{}.ord;
@@ -26,17 +28,25 @@ inline constexpr uint32_t kOutstandingRequests = ConnectOptions{}.ord;
 /// Posts requests, and checks what comes back.
 class Requester {
  public:
+  struct Counts {
+    uint64_t partial = 0;      ///< UD: Reads that ended with bytes missing
+    uint64_t wrong = 0;        ///< brought something else than they should have
+    uint64_t valid_bytes = 0;  ///< of those that are not wrong
+  };
+
   Requester(Endpoint& endpoint, Control& control, bool verify);
 
-  bool has_room() const { return posted_ - done_ < endpoint_.shape().receive_slots; }
+  /// Over datagrams requests may complete in another order.
+  bool has_room() const { return !under_way_[slot_of(posted_)]; }
   void post_next();
   /// False if nothing completed until the deadline, or the peer said something.
   bool take_completions(Time deadline);
 
   uint64_t posted() const { return posted_; }
   uint64_t done() const { return done_; }
-  /// Those that brought something else than they should have, and a sentence about the first.
-  uint64_t wrong() const { return wrong_; }
+  /// Of those that are done.
+  const Counts& counts() const { return counts_; }
+  /// A sentence about the first that is wrong.
   const std::string& first_wrong() const { return first_wrong_; }
   void note_wrong(const std::string& sentence);
 
@@ -45,18 +55,22 @@ class Requester {
   [[noreturn]] void fail_silence() const;
 
  private:
-  void spoil(uint64_t number);
-  void verify(uint64_t number);
-  std::optional<size_t> fault_in(uint64_t number);
+  void take(const WorkCompletion& completion);
+  void spoil(uint32_t slot);
+  void verify(const WorkCompletion& completion);
+  std::optional<size_t> fault_in(const WorkCompletion& completion);
+  std::optional<size_t> fault_in_read(const WorkCompletion& completion);
   uint32_t slot_of(uint64_t number) const;
 
   Endpoint& endpoint_;
   Poller poller_;
   bool verify_;
   Duration limit_;
+  std::vector<bool> under_way_;   // of each slot
+  std::vector<uint64_t> number_;  // of the last request of each slot
   uint64_t posted_ = 0;
   uint64_t done_ = 0;
-  uint64_t wrong_ = 0;
+  Counts counts_;
   std::string first_wrong_;
 };
 
@@ -69,6 +83,7 @@ class RequestPinger final : public NearEnd {
 
  private:
   Requester requester_;
+  uint64_t partial_ = 0;
 };
 
 /// As many at once as there are slots.
@@ -80,7 +95,7 @@ class RequestFlow final : public FlowSource {
   Json send(uint64_t count, const Progress& progress) override;
 
  private:
-  Json result(uint64_t count, uint64_t wrong_before);
+  Json result(uint64_t count, const Requester::Counts& before);
   void check_counters(const Json& told);
 
   Control& control_;

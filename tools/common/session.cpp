@@ -14,7 +14,7 @@ namespace diwarp::tools {
 namespace {
 
 /// Raised with every change of what the two ends say to each other.
-constexpr uint64_t kProtocolVersion = 2;
+constexpr uint64_t kProtocolVersion = 3;
 constexpr uint64_t kMaxRows = 10'000;
 
 Json greeting(const std::string& tool, const Terms& terms) {
@@ -24,6 +24,7 @@ Json greeting(const std::string& tool, const Terms& terms) {
           {"transport", to_string(terms.transport)},
           {"op", facts_of(terms.operation).name},
           {"verify", terms.verify},
+          {"segment", terms.segment},
           {"rows", terms.rows},
           {"token", terms.token}};
 }
@@ -35,10 +36,12 @@ Terms read_greeting(const std::string& tool, const Json& hello) {
                   " of its protocol: both ends must be the same.");
   }
   Terms terms;
-  terms.transport = text_in(hello, "transport") == to_string(QpType::rc) ? QpType::rc : QpType::ud;
+  terms.transport = parse_transport(text_in(hello, "transport"));
   terms.operation = parse_operation(text_in(hello, "op"));
   check_transport(terms.operation, terms.transport);
   terms.verify = flag_in(hello, "verify");
+  terms.segment = text_in(hello, "segment");
+  parse_segment(terms.segment);
   terms.rows = number_in(hello, "rows", 0, kMaxRows);
   terms.token = number_in(hello, "token", 0, UINT64_MAX);
   return terms;

@@ -18,12 +18,13 @@ struct Terms {
   QpType transport = QpType::ud;
   Operation operation = Operation::send;
   bool verify = false;
+  std::string segment = "mtu";  ///< as parse_segment() reads it
   uint64_t rows = 0;
   /// Comes back as the private data of every RC connection of the run, so that a stranger who
   /// connects meanwhile is not taken for the client.
   uint64_t token = 0;
-  /// The server's answer, known to the client only: what the receive buffer of its UDP sockets
-  /// holds.
+  /// Known to the client only: what the receive buffer of the UDP sockets holds where the messages
+  /// arrive.
   uint64_t receive_buffer = 0;
 };
 
