@@ -38,9 +38,9 @@ def least_share(probability, datagrams):
     return 1 - probability - 6 * math.sqrt(probability * (1 - probability) / datagrams)
 
 
-def run_records_at_loss(per_mille, layout):
+def run_records(per_mille, layout, **impairment):
     with Scene() as scene:
-        network = Switch(scene, log=True, loss=per_mille / 1000, seed=per_mille + 1)
+        network = Switch(scene, log=True, loss=per_mille / 1000, seed=per_mille + 1, **impairment)
         target, ready = start_target(scene, network.hosts[1], layout.region, *TIMEOUT)
         source = scene.peer(network.hosts[0], "source", "--address", network.hosts[0].address,
                             *remote_options(ready), *layout.options(), "--op", "write-record",
@@ -60,7 +60,12 @@ def run_records_at_loss(per_mille, layout):
 
 @case((0,), (1,), (5,), (10,), (50,), (200,))
 def records_hold_what_arrived_at_loss_per_mille(per_mille):
-    attempts(3, lambda _: run_records_at_loss(per_mille, Layout(SIZES, 2 * len(SIZES))))
+    attempts(3, lambda _: run_records(per_mille, Layout(SIZES, 2 * len(SIZES))))
+
+
+@case()
+def records_hold_what_arrived_out_of_order():
+    attempts(3, lambda _: run_records(10, Layout(SIZES, 2 * len(SIZES)), reorder=0.1, lateness=2000))
 
 
 def records_through_router(per_mille, minimum):
