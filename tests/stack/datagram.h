@@ -66,7 +66,7 @@ inline size_t read_ddp_header(std::span<const std::byte> bytes, size_t at, Segme
   segment.ddp_reserved = static_cast<uint8_t>(control >> 10 & 15);
   segment.ddp_version = static_cast<uint8_t>(control >> 8 & 3);
   segment.rdmap_version = static_cast<uint8_t>(control >> 6 & 3);
-  segment.opcode = static_cast<uint8_t>(control & 15);
+  segment.opcode = (control & 15) == 0 ? kRdmaWrite : static_cast<uint8_t>(control & 15);
   const bool tagged = (control & 0x8000) != 0;
   segment.wrong_form = is_tagged(segment) != tagged;
   if (tagged) {

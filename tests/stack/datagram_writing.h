@@ -18,7 +18,8 @@ inline constexpr size_t kRecordOverhead = 38;    // prefix 8, header 14, extensi
 inline constexpr size_t kResponseOverhead = 26;  // prefix 8, header 14, CRC 4
 inline constexpr size_t kRequestBytes = 58;      // prefix 8, header 18, body 28, CRC 4
 
-// Opcodes; 3 and 5 are chosen by `solicited`.
+// Opcodes; 3 and 5 are chosen by `solicited`. An RDMA Write's is 0 on the wire.
+inline constexpr uint8_t kRdmaWrite = 16;
 inline constexpr uint8_t kReadRequest = 1;
 inline constexpr uint8_t kReadResponse = 2;
 inline constexpr uint8_t kSendInvalidate = 4;
@@ -98,7 +99,8 @@ inline uint8_t opcode_of(const Segment& segment) {
 }
 inline bool is_tagged(const Segment& segment) {
   const uint8_t opcode = opcode_of(segment);
-  return (opcode == 0 || opcode == kReadResponse || opcode == kWriteRecord) != segment.wrong_form;
+  const bool tagged = opcode == kRdmaWrite || opcode == kReadResponse || opcode == kWriteRecord;
+  return tagged != segment.wrong_form;
 }
 
 /// The DDP header and what follows it up to the payload: what an Error quotes.
@@ -109,7 +111,7 @@ inline std::vector<std::byte> header_bytes(const Segment& segment) {
          (is_tagged(segment) ? 0x80U : 0U) | (segment.last ? 0x40U : 0U) |
              uint64_t{segment.ddp_reserved} << 2 | segment.ddp_version,
          1);
-  append(out, uint64_t{segment.rdmap_version} << 6 | opcode, 1);
+  append(out, uint64_t{segment.rdmap_version} << 6 | (opcode & 15U), 1);
   if (is_tagged(segment)) {
     append(out, segment.stag, 4);
     append(out, segment.tagged_offset, 8);
@@ -161,18 +163,18 @@ inline std::vector<std::byte> to_bytes(const Segment& segment) {
 }
 
 // Kinds of reliable datagrams.
-inline constexpr uint8_t kData = 1;
-inline constexpr uint8_t kSkip = 2;
-inline constexpr uint8_t kFailure = 3;
-inline constexpr uint8_t kAcknowledgement = 4;
-inline constexpr uint8_t kProbe = 5;
-inline constexpr uint8_t kRefusal = 6;
-inline constexpr uint8_t kOpen = 7;
-inline constexpr uint8_t kReset = 8;
+inline constexpr uint8_t kRdData = 1;
+inline constexpr uint8_t kRdSkip = 2;
+inline constexpr uint8_t kRdFailure = 3;
+inline constexpr uint8_t kRdAcknowledgement = 4;
+inline constexpr uint8_t kRdProbe = 5;
+inline constexpr uint8_t kRdRefusal = 6;
+inline constexpr uint8_t kRdOpen = 7;
+inline constexpr uint8_t kRdReset = 8;
 
 /// The header of a reliable datagram (class 1), and what follows it where that is no segment.
 struct ReliableHeader {
-  uint8_t kind = kData;
+  uint8_t kind = kRdData;
   uint8_t flags = 0;
   uint16_t window = 0;
   uint32_t epoch = 0;

@@ -67,7 +67,7 @@ std::vector<Wrong> wrong_segments() {
       with("DDP version 0", "drop_ddp_version", [](Segment& s) { s.ddp_version = 0; }),
       with("DDP version 2", "drop_ddp_version", [](Segment& s) { s.ddp_version = 2; }),
       with("RDMAP version 0", "drop_rdmap_version", [](Segment& s) { s.rdmap_version = 0; }),
-      with("an RDMA Write", "drop_opcode", [](Segment& s) { s.opcode = 0, s.wrong_form = true; }),
+      with("an RDMA Write", "drop_opcode", [](Segment& s) { s.opcode = kRdmaWrite; }),
       with("an Atomic Request", "drop_opcode", [](Segment& s) { s.opcode = 10; }),
       with("a Terminate", "drop_opcode", [](Segment& s) { s.opcode = 7, s.queue_number = 2; }),
       with("queue 1", "drop_queue_number", [](Segment& s) { s.queue_number = 1; }),
