@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "rnic/datagram_burst.h"
+
 namespace diwarp::rnic {
 
 bool ControlSender::post(const Address& to, const rdmap::ControlMessage& message, size_t limit) {

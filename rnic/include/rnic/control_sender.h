@@ -8,9 +8,9 @@
 #include <memory>
 
 #include "base/ring.h"
+#include "ddp/header.h"
 #include "diwarp/address.h"
 #include "rdmap/datagram.h"
-#include "rnic/datagram_burst.h"
 #include "rnic/datagram_origin.h"
 
 namespace diwarp::rnic {
@@ -20,7 +20,10 @@ namespace diwarp::rnic {
 class ControlSender final : public DatagramOrigin {
  public:
   /// Messages that wait at most.
-  static constexpr size_t kPlaces = 64;
+  static constexpr size_t kPlaces = 128;
+  /// The longest, without the CRC: an Error about a Read Request, with 6 bytes before its headers.
+  static constexpr size_t kLongest = rdmap::kPrefixBytes + rdmap::kControlHeaderBytes + 6 +
+                                     ddp::kUntaggedHeaderBytes + rdmap::kReadRequestBytes;
 
   /// `wake` is called when there is something to send.
   explicit ControlSender(std::function<void()> wake) : wake_(std::move(wake)) {}
@@ -44,7 +47,7 @@ class ControlSender final : public DatagramOrigin {
   struct Message {
     Address to;
     size_t bytes = 0;
-    std::array<std::byte, DatagramBurst::kHeaderBytes> contents{};  // all but the CRC
+    std::array<std::byte, kLongest> contents{};  // all but the CRC
   };
 
   const std::function<void()> wake_;

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stack/read_scene.h"
+
+using namespace diwarp;
+using namespace diwarp::test;
+
+/// Guesses of a region's STag (RFC 5042 section 6.2.2): they find nothing, are counted, and cost others
+/// no more than the packets.
+
+namespace {
+
+constexpr uint32_t kGuesses = 1 << 20;
+constexpr uint32_t kBatch = 1 << 12;
+
+/// A datagram in which the STag is changed in place. CRC32C is linear: what a change of the STag does
+/// to it is looked up by the byte.
+class Guess {
+ public:
+  Guess(const Segment& segment, size_t stag_at) : datagram_(to_bytes(segment)), at_(stag_at) {
+    const Datagram zero(datagram_.size() - 4);
+    const uint32_t base = castagnoli(zero);
+    for (size_t place = 0; place < 4; ++place)
+      for (uint32_t value = 0; value < 256; ++value) {
+        Datagram one = zero;
+        one[at_ + place] = static_cast<std::byte>(value);
+        change_[place][value] = castagnoli(one) ^ base;
+      }
+  }
+
+  const Datagram& with(uint32_t stag) {
+    uint32_t crc = 0;
+    for (size_t place = 0; place < 4; ++place) {
+      const auto value = static_cast<uint8_t>(stag >> (24 - 8 * place));
+      const auto before = std::to_integer<uint8_t>(datagram_[at_ + place]);
+      crc ^= change_[place][value ^ before];
+      datagram_[at_ + place] = static_cast<std::byte>(value);
+    }
+    for (size_t i = 0; i < 4; ++i) datagram_[datagram_.size() - 4 + i] ^= static_cast<std::byte>(crc >> 8 * i);
+    return datagram_;
+  }
+
+ private:
+  Datagram datagram_;
+  size_t at_;
+  uint32_t change_[4][256];
+};
+
+}  // namespace
+
+TEST_CASE("2^20 guesses at a region's STag find nothing, are counted, and disturb no honest peer") {
+  ReadScene scene({.reader = {.memory = 1 << 16}, .target = {.memory = 1 << 16,
+                              .receive_entries = 512,
+                              .capacity = {.max_recv_wr = kGuesses / kBatch}}});
+  MemoryRegion writable(scene.target.pd, scene.target.memory,
+                        Access::local_write | Access::remote_write);
+  scene.get_acquainted();
+  scene.target.post_receives(kGuesses / kBatch, 100);
+  const auto before = scene.target.memory;
+  Peer guesser(scene.world);
+
+  const bool reads = GENERATE(false, true);
+  const Segment segment = reads ? Segment{.opcode = kReadRequest,
+                                          .sink_stag = 1,
+                                          .read_length = 16,
+                                          .source_offset = scene.source.base()}
+                                : Segment{.payload = pattern(16, 1),
+                                          .opcode = kWriteRecord,
+                                          .tagged_offset = writable.base()};
+  Guess guess(segment, reads ? 42 : 10);
+  Random random(99);
+  size_t answers = 0;
+  size_t honest = 0;
+  for (uint32_t i = 0; i < kGuesses; ++i) {
+    uint32_t stag = 0;
+    while (stag >> 8 == 0 || stag == scene.source.rkey() || stag == writable.rkey() ||
+           stag == scene.target.mr.rkey())
+      stag = static_cast<uint32_t>(random.next());
+    guesser.send(scene.target.address(), guess.with(stag));
+    if (i % kBatch != 0) continue;
+    // In the midst of them a peer reads and sends as ever.
+    REQUIRE_FALSE(scene.post(1000));
+    REQUIRE_FALSE(scene.reader.send(scene.target.address(), 0, 0));
+    scene.world.settle();
+    for (const WorkCompletion& completion : drain(scene.reader.send_cq))
+      honest += completion.status == WcStatus::success ? 1 : 0;
+    answers += guesser.receive().size();
+  }
+  scene.world.settle();
+  answers += guesser.receive().size();
+  CHECK(scene.target_count("drop_stag") == kGuesses);
+  CHECK(honest == 2 * kGuesses / kBatch);
+  CHECK(drain(scene.target.recv_cq).size() == kGuesses / kBatch);
+  CHECK(scene.target.memory == before);
+  // A peer needs as many datagrams as without the guesses, and hears nothing of them.
+  CHECK(scene.from_reader.sent.size() == 2 * kGuesses / kBatch);
+  CHECK(scene.from_target.responses().size() == kGuesses / kBatch);
+  // In a time that stands still: what the rate of Errors lets through at once.
+  CHECK(answers == 100);
+  CHECK(scene.target_count("errors_suppressed") == kGuesses - 100);
+}
