@@ -80,7 +80,7 @@ def write_to_group(kind):
             use_ipv6(network)
         layout = Layout([100_000, 1, 1425, 1 << 20], 8)
         members, bystander = start_members(scene, network, GROUPS[kind], layout.region,
-                                           "--stag-chosen", STAG, "--record-timeout", 1000)
+                                           "--stag-chosen", STAG, "--record-timeout", 500)
         send_to(scene, network, GROUPS[kind], layout, "--op", "write-record", "--rate", RATE,
                 "--stag", STAG)
         maps = []

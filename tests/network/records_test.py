@@ -13,7 +13,7 @@ from scene import Router, Scene, Switch, case, check, main
 SIZES = [0, 1, 64, 1425, 1426, 1427, 1500, 4096, 9001, 65535, 65536, 262144, 1048576, 4194304]
 MIB = 1 << 20
 # Longer than the scheduler keeps a process waiting: then a record ends for a loss alone.
-TIMEOUT = ("--record-timeout", 1000)
+TIMEOUT = ("--record-timeout", 500)
 
 
 def check_records(messages, end, layout, arrived):
