@@ -41,8 +41,10 @@ class Peer {
 /// What went over a link, and a rule that can be changed for what is lost there.
 struct Wire {
   std::vector<Datagram> sent = {};  // lost or not
+  std::vector<Datagram> passed = {};
   llp::DropRule lose = {};
   llp::Impairment impairment = {};
+  llp::ImpairedDatagramLink* link = nullptr;
 
   World::Wrap wrap(World& world) {
     return [this, &world](World::Link inner) -> World::Link {
@@ -50,10 +52,16 @@ struct Wire {
       made.drop_if = [this](uint64_t index, ConstBytes bytes) {
         return lose && lose(index, bytes);
       };
-      return std::make_unique<llp::ImpairedDatagramLink>(
-          std::move(inner), made, world.clock, [this](ConstBytes bytes, llp::Verdict) {
+      auto impaired = std::make_unique<llp::ImpairedDatagramLink>(
+          std::move(inner), made, world.clock, [this](ConstBytes bytes, llp::Verdict verdict) {
             sent.emplace_back(bytes.begin(), bytes.end());
+            const bool whole = verdict != llp::Verdict::dropped &&
+                               verdict != llp::Verdict::corrupted &&
+                               verdict != llp::Verdict::truncated;
+            if (whole) passed.push_back(sent.back());
           });
+      link = impaired.get();
+      return impaired;
     };
   }
 
@@ -117,11 +125,16 @@ struct ReadScene {
     world.settle();
     return drain(reader.send_cq);
   }
+  void forget_wires() {
+    for (Wire* wire : {&from_reader, &from_target}) {
+      wire->sent.clear();
+      wire->passed.clear();
+    }
+  }
   /// The target knows where the reader is.
   void get_acquainted() {
     REQUIRE(read(1000).size() == 1);
-    from_reader.sent.clear();
-    from_target.sent.clear();
+    forget_wires();
     std::fill(reader.memory.begin(), reader.memory.end(), std::byte{0});
   }
   bool arrived(size_t length, size_t offset = 0) {
