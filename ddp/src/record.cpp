@@ -11,9 +11,8 @@ void Record::open(const RecordFacts& facts) {
   bytes_.clear();
 }
 
-SegmentFault Record::add(const RecordFacts& said, uint32_t offset, uint32_t length, bool last,
-                         ValidityPool& pool) noexcept {
-  const SegmentFault fault = judge(said, offset, length, last);
+SegmentFault Record::add(uint32_t offset, uint32_t length, bool last, ValidityPool& pool) noexcept {
+  const SegmentFault fault = judge(offset, length, last);
   if (fault != SegmentFault::none) return fault;
   const uint64_t end = uint64_t{offset} + length;
   if (length != 0 && bytes_.insert(offset, end, pool) == InsertResult::full) {
@@ -23,9 +22,7 @@ SegmentFault Record::add(const RecordFacts& said, uint32_t offset, uint32_t leng
   return SegmentFault::none;
 }
 
-SegmentFault Record::judge(const RecordFacts& said, uint32_t offset, uint32_t length,
-                           bool last) const {
-  if (said != facts_) return SegmentFault::contradiction;
+SegmentFault Record::judge(uint32_t offset, uint32_t length, bool last) const {
   const uint64_t end = uint64_t{offset} + length;
   assert(end <= facts_.length);
   if (length == 0) return last && !ended_ ? SegmentFault::none : SegmentFault::duplicate;

@@ -65,7 +65,7 @@ Judgement RecordTable::handle(const Segment& segment, Source& source, Time now) 
   // Open ones first: an open record may lie at or below the floor of what is remembered.
   if (record == nullptr && source.closed_records.contains(segment.msn))
     return Judgement::dropped(Counter::drop_late);
-  if (record != nullptr && record->bytes.facts() != facts)
+  if (record != nullptr && record->bytes.contradicts(facts))
     return Judgement::dropped(Counter::drop_contradiction);
 
   const ddp::Region* region = queue_pair_.regions().find(facts.stag);
@@ -78,7 +78,7 @@ Judgement RecordTable::handle(const Segment& segment, Source& source, Time now) 
     return report_segment(segment, facts, *region, source);
   if (record == nullptr) record = open_record(segment, facts, source, now);
   if (record == nullptr) return Judgement::dropped(Counter::drop_no_context);
-  return place(segment, facts, *region, *record, now);
+  return place(segment, *region, *record, now);
 }
 
 Record* RecordTable::find(Source& source, uint32_t msn) {
@@ -130,10 +130,10 @@ Record* RecordTable::open_record(const Segment& segment, const ddp::RecordFacts&
   return record;
 }
 
-Judgement RecordTable::place(const Segment& segment, const ddp::RecordFacts& facts,
-                             const ddp::Region& region, Record& record, Time now) {
+Judgement RecordTable::place(const Segment& segment, const ddp::Region& region, Record& record,
+                             Time now) {
   const ddp::SegmentFault fault =
-      record.bytes.add(facts, segment.message_offset, payload_bytes(segment), segment.last, *maps_);
+      record.bytes.add(segment.message_offset, payload_bytes(segment), segment.last, *maps_);
   if (fault != ddp::SegmentFault::none) return Judgement::dropped(counter_of(fault));
   write(region, segment);
   if (!segment.payload.empty()) progressed(record, now);
@@ -162,7 +162,7 @@ Judgement RecordTable::report_segment(const Segment& segment, const ddp::RecordF
   Record* record = take_idle(segment, facts, source);
   record->tagged_offset = segment.tagged_offset;
   record->byte_count = payload_bytes(segment);
-  record->bytes.add(facts, segment.message_offset, record->byte_count, segment.last, *maps_);
+  record->bytes.add(segment.message_offset, record->byte_count, segment.last, *maps_);
   write(region, segment);
   wait(*record);
   return Judgement::taken();

@@ -27,12 +27,14 @@ class Record {
   /// Starts a message of which nothing has come yet.
   void open(const RecordFacts& facts);
 
-  /// Judges a segment of `length` bytes at `offset`, which lie inside the message it speaks of, and
-  /// if there is no fault records it; the caller then places its bytes. `last`: it ends the
-  /// message. A segment with a fault changes nothing; one without bytes that tells nothing new is a
-  /// duplicate.
-  SegmentFault add(const RecordFacts& said, uint32_t offset, uint32_t length, bool last,
-                   ValidityPool& pool) noexcept;
+  /// Whether a segment that says this is of another message, or of none.
+  bool contradicts(const RecordFacts& said) const { return said != facts_; }
+
+  /// Judges a segment of `length` bytes at `offset` that does not contradict, lies inside the
+  /// message, and ends it if it is the `last`; if there is no fault records it, and the caller then
+  /// places its bytes. A segment with a fault changes nothing; one without bytes that tells nothing
+  /// new is a duplicate, one that overlaps others in part a contradiction.
+  SegmentFault add(uint32_t offset, uint32_t length, bool last, ValidityPool& pool) noexcept;
 
   /// Every byte has arrived.
   bool complete() const { return bytes_.covered() == facts_.length; }
@@ -50,7 +52,7 @@ class Record {
   void clear() noexcept { bytes_.clear(); }
 
  private:
-  SegmentFault judge(const RecordFacts& said, uint32_t offset, uint32_t length, bool last) const;
+  SegmentFault judge(uint32_t offset, uint32_t length, bool last) const;
 
   RecordFacts facts_;
   bool ended_ = false;

@@ -83,8 +83,7 @@ class RecordTable {
   Record* take_idle(const Segment& segment, const ddp::RecordFacts& facts, const Source& source);
   Record* open_record(const Segment& segment, const ddp::RecordFacts& facts, Source& source,
                       Time now);
-  Judgement place(const Segment& segment, const ddp::RecordFacts& facts, const ddp::Region& region,
-                  Record& record, Time now);
+  Judgement place(const Segment& segment, const ddp::Region& region, Record& record, Time now);
   Judgement report_segment(const Segment& segment, const ddp::RecordFacts& facts,
                            const ddp::Region& region, const Source& source);
   void progressed(Record& record, Time now);
