@@ -67,7 +67,7 @@ ReadSceneOptions lossy(double drop, double reorder, uint64_t seed, uint32_t retr
 
 TEST_CASE("what is valid of a Read is what the link let through, at each rate of loss") {
   const double drop = GENERATE(0.0, 0.001, 0.005, 0.01, 0.05, 0.2);
-  const size_t size = GENERATE(1, 1000, 100000, 1 << 20, 4 << 20);
+  const size_t size = GENERATE(as<size_t>{}, 1, 1000, 100000, 1 << 20, 4 << 20);
   const double reorder = GENERATE(0.0, 0.02);
   CAPTURE(drop, size, reorder);
   ReadScene scene(lossy(drop, reorder, size, 0));
@@ -84,7 +84,7 @@ TEST_CASE("what is valid of a Read is what the link let through, at each rate of
 
 TEST_CASE("a Read with retries brings everything at each rate of loss, and nothing twice") {
   const double drop = GENERATE(0.001, 0.01, 0.05, 0.2);
-  const size_t size = GENERATE(1, 100000, 4 << 20);
+  const size_t size = GENERATE(as<size_t>{}, 1, 100000, 4 << 20);
   CAPTURE(drop, size);
   ReadScene scene(lossy(drop, 0, size + 100, 100));
   REQUIRE_FALSE(scene.post(size));

@@ -226,6 +226,30 @@ TEST_CASE("sources that read at the same time are served in turn, within each bu
   CHECK(*most < *least + 40 * 1472);
 }
 
+TEST_CASE("a flood of requests from spoofed sources leaves an honest reader its share") {
+  ReadSceneOptions options;
+  options.target.datagram = {.max_sources = 64};
+  options.target.datagram.read = {.max_responses = 32, .max_responses_per_source = 4};
+  ReadScene scene(options);
+  std::deque<Peer> spoofed;
+  for (int i = 0; i < 500; ++i) spoofed.emplace_back(scene.world);
+  Random random(4);
+  for (uint64_t read = 0; read < 20; ++read) {
+    for (Peer& one : spoofed)
+      one.send(scene.target.address(), Segment{.incarnation = static_cast<uint32_t>(random.next()),
+                                               .opcode = kReadRequest,
+                                               .sink_stag = 1,
+                                               .read_length = random.chance(0.5) ? 16U : 100000U,
+                                               .source_stag = scene.source.rkey(),
+                                               .source_offset = scene.source.base()});
+    const auto completions = scene.read(100000, {.retries = 3});
+    scene.world.advance(1s);
+    REQUIRE(completions.size() + drain(scene.reader.send_cq).size() == 1);
+    CHECK(scene.arrived(100000));
+    std::fill(scene.reader.memory.begin(), scene.reader.memory.end(), std::byte{0});
+  }
+}
+
 TEST_CASE("a queue pair forgets the requests of others when it is reset") {
   ReadTarget target({.max_rate = 1000});
   target.validate(target.peer);
