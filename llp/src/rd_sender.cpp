@@ -2,6 +2,7 @@
 #include "llp/rd_sender.h"
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
 #include <new>
 #include <utility>
@@ -21,9 +22,9 @@ constexpr Duration kIdle = std::chrono::seconds(1);
 
 // --- What to send.
 
-bool RdSender::may_send(uint32_t ahead) const {
+bool RdSender::may_send(uint32_t ahead, uint32_t again) const {
   const bool in_window = next_ + ahead < edge_ && next_ + ahead - released_ < kCapacity;
-  return in_window && in_flight_ + ahead < congestion_.window();
+  return in_window && in_flight_ + ahead + again < congestion_.window();
 }
 
 uint64_t RdSender::next_lost(uint64_t from, uint32_t ahead) const {
@@ -36,10 +37,11 @@ uint64_t RdSender::next_lost(uint64_t from, uint32_t ahead) const {
   return kNone;
 }
 
-bool RdSender::prepare() {
-  if (next_ - released_ < capacity_) return true;
-  const uint32_t wanted = capacity_ == 0 ? kFirstCapacity : capacity_ * 2;
-  if (wanted > kCapacity) return false;
+bool RdSender::prepare(uint32_t count) {
+  const uint64_t needed = next_ - released_ + count;
+  if (needed <= capacity_) return true;
+  if (needed > kCapacity) return false;
+  const auto wanted = static_cast<uint32_t>(std::bit_ceil(std::max<uint64_t>(needed, kFirstCapacity)));
   std::unique_ptr<Slot[]> slots(new (std::nothrow) Slot[wanted]);
   if (!slots) return false;
   for (uint64_t at = released_; at != next_; ++at) slots[at & (wanted - 1)] = slot(at);
@@ -83,6 +85,17 @@ void RdSender::recall(uint64_t sequence) {
   if ((recalled.state & came) != 0) return;
   if ((recalled.state & lost) == 0) lose(recalled);
   recalled.state |= urgent;
+}
+
+void RdSender::recall_first() {
+  if (idle()) return;
+  Slot& first = slot(una_);
+  if ((first.state & came) != 0) {
+    first.state = static_cast<uint8_t>(first.state & ~came);
+    --early_;
+    ++in_flight_;
+  }
+  recall(una_);
 }
 
 // --- What the peer says.

@@ -9,6 +9,7 @@
 #include "diwarp/error.h"
 #include "rnic/qp_state.h"
 #include "rnic/rc_queue_pair.h"
+#include "rnic/rd_queue_pair.h"
 #include "rnic/ud_queue_pair.h"
 
 namespace diwarp::rnic {
@@ -211,8 +212,7 @@ QueuePairAttributes QueuePair::query() {
 std::shared_ptr<QueuePair> make_queue_pair(std::shared_ptr<ProtectionDomain> domain,
                                            const QueuePairInit& init) {
   if (init.type == QpType::ud) return std::make_shared<UdQueuePair>(std::move(domain), init);
-  if (init.type == QpType::rd)
-    throw Error(make_error_code(Errc::unsupported_operation), "RD queue pairs are not here yet");
+  if (init.type == QpType::rd) return std::make_shared<RdQueuePair>(std::move(domain), init);
   return std::make_shared<RcQueuePair>(std::move(domain), init);
 }
 

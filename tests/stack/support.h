@@ -79,21 +79,24 @@ struct PartyOptions {
   QueuePairCapacity capacity = {};
   DatagramOptions datagram = {};
   bool signal_all = false;
+  QpType type = QpType::ud;
+  ReliableOptions reliable = {};
 };
 
-/// A UD queue pair with all that belongs to it.
+/// A UD (or RD) queue pair with all that belongs to it.
 class Party {
  public:
   explicit Party(const Device& device, const PartyOptions& options = {})
       : pd(device),
         send_cq(device, options.send_entries),
         recv_cq(device, options.receive_entries),
-        qp(pd, {.type = QpType::ud,
+        qp(pd, {.type = options.type,
                 .send_cq = send_cq,
                 .recv_cq = recv_cq,
                 .capacity = options.capacity,
                 .datagram = options.datagram,
-                .signal_all = options.signal_all}),
+                .signal_all = options.signal_all,
+                .reliable = options.reliable}),
         memory(options.memory),
         mr(pd, std::span(memory)) {}
 

@@ -56,6 +56,19 @@ namespace diwarp {
   X(reads_served,           "Read Requests over datagrams that were answered")                \
   X(read_retries,           "Read Requests over datagrams that asked for gaps again")         \
   X(read_timeouts,          "Reads over datagrams that ended with bytes missing")             \
+  X(drop_rd_header,         "reliable datagrams whose RD header is malformed")                \
+  X(drop_rd_association,    "reliable datagrams of an association that is not there")         \
+  X(drop_rd_lie,            "reliable datagrams that acknowledge what was never sent")        \
+  X(drop_rd_window,         "reliable datagrams outside the window that was given")           \
+  X(rd_associations,        "times queue pairs agreed on reliable delivery")                  \
+  X(rd_retransmitted,       "reliable datagrams sent again")                                  \
+  X(rd_acknowledgements,    "acknowledgements that travelled by themselves")                  \
+  X(rd_held,                "times a reliable message found no receive and held its peer")    \
+  X(rd_refused,             "reliable datagrams refused for an error")                        \
+  X(rd_resets_sent,         "datagrams answered by saying that their association is gone")    \
+  X(rd_restarts,            "peers that lost their association with work under way")          \
+  X(rd_silent,              "peers given up for their silence")                               \
+  X(rd_forgotten,           "peers forgotten for want of traffic")                            \
   X(message_timeouts,       "incomplete messages that were closed by their timeout")        \
   X(rx_overflow,            "datagrams the kernel dropped for want of receive buffer")      \
   X(tx_errors,              "datagrams the kernel refused to send")                         \

@@ -18,6 +18,7 @@ struct RdMark {
   void* object = nullptr;
   uint32_t offset = 0;
   uint32_t length = 0;
+  uint32_t tag = 0;
   uint8_t what = 0;
 };
 
@@ -36,9 +37,9 @@ class RdSender {
   // --- What to send.
 
   uint64_t next() const { return next_; }
-  /// Whether the peer's window and the congestion window let a new datagram go, `ahead` others having
-  /// been decided on before.
-  bool may_send(uint32_t ahead = 0) const;
+  /// Whether the peer's window and the congestion window let a new datagram go, `ahead` other new ones
+  /// and `again` old ones having been decided on before.
+  bool may_send(uint32_t ahead = 0, uint32_t again = 0) const;
   /// The same, but of the peer's window alone.
   bool window_open() const { return next_ < edge_; }
   /// The first datagram from `from` on that is to be sent again, `ahead` others having been decided on
@@ -48,8 +49,9 @@ class RdSender {
   /// Of a datagram that was sent and is not released.
   const RdMark& mark(uint64_t sequence) const { return slot(sequence).mark; }
 
-  /// next() was sent. False, and nothing changed, where memory cannot be had.
-  bool prepare();
+  /// Takes memory for `count` more datagrams. False where it cannot be had.
+  bool prepare(uint32_t count = 1);
+  /// next() was sent; prepared for.
   void sent(const RdMark& mark, Time now);
   /// It was sent again.
   void resent(uint64_t sequence, Time now);
@@ -68,12 +70,15 @@ class RdSender {
   /// Hands out the marks of acknowledged datagrams in order, each once.
   std::optional<RdMark> release();
 
-  /// The datagram is to be sent again at once, in whatever form.
+  /// The datagram is to be sent again at once, in whatever form, unless it came.
   void recall(uint64_t sequence);
-  /// Gives the owner each mark that is not released to change.
+  /// The first that is not acknowledged is to be sent again at once, even if it came.
+  void recall_first();
+  /// Gives the owner each mark that is not released to change, and tells whether its datagram came.
   template <class Visit>
   void for_each_mark(Visit&& visit) {
-    for (uint64_t at = released_; at != next_; ++at) visit(at, slot(at).mark);
+    for (uint64_t at = released_; at != next_; ++at)
+      visit(slot(at).mark, (slot(at).state & came) != 0);
   }
 
   // --- Time.

@@ -42,6 +42,8 @@ struct SendEntry {
   std::variant<std::monostate, uint64_t, AtomicOperands, MemoryBinding, ReadLimits> operands;
   ValidityMap validity;          // once done: of a Read over datagrams
   SendEntry* next = nullptr;     // while handed over: its keeper's own list
+  uint32_t msn = 0;              // the same: its keeper's own
+  void* object = nullptr;        // the same
 
   /// Immediate data that travel with the message; null: none.
   const uint64_t* immediate() const {

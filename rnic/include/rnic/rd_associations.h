@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "base/clock.h"
+#include "base/counters.h"
+#include "diwarp/attributes.h"
+#include "rnic/rd_buffer.h"
+#include "rnic/rd_delivery.h"
+#include "rnic/rd_peer.h"
+#include "rnic/rd_work.h"
+
+namespace diwarp::rnic {
+
+/// Begins and ends a queue pair's associations with its peers (llp/rd_header.h has the rules), and what
+/// that means for the work under way. With the baton.
+class RdAssociations {
+ public:
+  RdAssociations(RdPeers& peers, RdWork& work, RdDelivery& delivery, RdBuffer& buffer,
+                 Counters& counters, uint32_t window)
+      : peers_(peers),
+        work_(work),
+        delivery_(delivery),
+        buffer_(buffer),
+        counters_(counters),
+        window_(window) {}
+
+  /// Begins anew, with another incarnation.
+  void start() { next_epoch_ = 1; }
+
+  /// The peer is to be told of work that is there for it.
+  void open(RdPeer& peer, Time now);
+  /// A valid open came.
+  void take_open(RdPeer& peer, const llp::RdHeader& header, uint32_t incarnation, Time now);
+  /// A datagram came that accepts what was opened here.
+  void accepted(RdPeer& peer, Time now);
+  /// The peer does not know the association any more.
+  void ended(RdPeer& peer, const llp::RdHeader& header, uint32_t incarnation, Time now);
+  /// The peer gives no sign of life.
+  void give_up(RdPeer& peer, Time now);
+  /// What is under way is to be cut anew, in another association.
+  void reopen(RdPeer& peer, Time now);
+  /// Before the peer is forgotten, or the queue pair reset: gives back what it holds, reports nothing
+  /// of its work.
+  void drop(RdPeer& peer);
+
+  /// The flags of an open or a reset to this peer (null: it is not known).
+  static uint8_t flags(const RdPeer* peer, Time now);
+
+ private:
+  void end(RdPeer& peer);
+  void end_or_repeat(RdPeer& peer, bool same, bool broken, Time now);
+  void establish(RdPeer& peer, uint32_t incarnation, uint16_t window, Time now);
+
+  RdPeers& peers_;
+  RdWork& work_;
+  RdDelivery& delivery_;
+  RdBuffer& buffer_;
+  Counters& counters_;
+  const uint32_t window_;
+  uint32_t next_epoch_ = 1;
+};
+
+}  // namespace diwarp::rnic

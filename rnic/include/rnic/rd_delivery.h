@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "base/counters.h"
+#include "llp/rd_header.h"
+#include "rdmap/datagram.h"
+#include "rnic/judgement.h"
+#include "rnic/rd_peer.h"
+
+namespace diwarp::rnic {
+
+class ErrorReports;
+class QueuePair;
+class RdWork;
+class RecordTable;
+
+/// What reliable datagrams carry, once it is their turn: finds its place and tells the application. With
+/// the baton.
+class RdDelivery {
+ public:
+  RdDelivery(QueuePair& queue_pair, RecordTable& records, RdWork& work, ErrorReports& errors,
+             Counters& counters, uint32_t q_key, bool record_per_segment)
+      : queue_pair_(queue_pair),
+        records_(records),
+        work_(work),
+        errors_(errors),
+        counters_(counters),
+        q_key_(q_key),
+        record_per_segment_(record_per_segment) {}
+
+  enum class Outcome : uint8_t {
+    delivered,
+    no_receive,  ///< it waits for a receive; nothing was done
+    no_room,     ///< it waits for room to report a record; nothing was done
+    refused,     ///< for an error: peer.refusal says which
+  };
+
+  /// Takes what follows the RD header of the peer's next datagram.
+  Outcome deliver(RdPeer& peer, llp::RdKind kind, uint8_t flags, ConstBytes bytes, Time now);
+  /// What the peer had begun will not be finished.
+  void abandon(RdPeer& peer);
+
+ private:
+  using Segment = rdmap::DatagramSegment;
+
+  Outcome deliver_segment(RdPeer& peer, const Segment& segment, Time now);
+  Outcome deliver_record(RdPeer& peer, const Segment& segment, Time now);
+  Outcome deliver_send(RdPeer& peer, const Segment& segment, Time now);
+  Outcome place(RdPeer& peer, const Segment& segment, Time now);
+  bool continues(const RdMessage& message, const Segment& segment) const;
+  void complete(RdPeer& peer, const Segment& segment);
+  void fail_receive(RdPeer& peer);
+  Outcome conclude(RdPeer& peer, const Judgement& judgement, const Segment& segment, Time now);
+  Outcome refuse(RdPeer& peer, TerminateCode code, const Segment& segment, Time now);
+
+  QueuePair& queue_pair_;
+  RecordTable& records_;
+  RdWork& work_;
+  ErrorReports& errors_;
+  Counters& counters_;
+  const uint32_t q_key_;
+  const bool record_per_segment_;
+};
+
+}  // namespace diwarp::rnic

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "rnic/datagram_queue_pair.h"
+#include "rnic/rd_associations.h"
+#include "rnic/rd_buffer.h"
+#include "rnic/rd_delivery.h"
+#include "rnic/rd_peer.h"
+#include "rnic/rd_transmit.h"
+#include "rnic/rd_work.h"
+
+namespace diwarp::rnic {
+
+/// A reliable datagram queue pair: what it sends is delivered once, and in order to each peer. The
+/// protocol is described in llp/rd_header.h.
+class RdQueuePair final : public DatagramQueuePair, private RdTimerOwner {
+ public:
+  RdQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePairInit& init);
+  ~RdQueuePair() override;
+
+  std::vector<ReliablePeer> peers() override;
+
+  // --- With the baton.
+
+  size_t receive(Time now) override;
+  Served transmit(Time now) override;
+
+ protected:
+  void take(const rdmap::Envelope& envelope, const llp::IncomingDatagram& datagram,
+            Time now) override;
+  void batch_taken(Time now) override;
+  void start() override;
+  void stop() override;
+  void expire(Time) override {}
+  std::optional<Time> next_expiry() override { return std::nullopt; }
+
+ private:
+  void take_control(const rdmap::Envelope& envelope, const llp::IncomingDatagram& datagram,
+                    Time now);
+  void take_reliable(const rdmap::Envelope& envelope, const llp::IncomingDatagram& datagram,
+                     Time now);
+  void take_open(const llp::ParsedRdHeader& parsed, const rdmap::Envelope& envelope,
+                 const llp::IncomingDatagram& datagram, Time now);
+  void challenge(const rdmap::Envelope& envelope, const llp::IncomingDatagram& datagram, Time now);
+  void take_unknown(RdPeer* peer, const llp::RdHeader& header, uint32_t peer_incarnation,
+                    const Address& from, Time now);
+  void take_ours(RdPeer& peer, const llp::ParsedRdHeader& parsed, uint8_t flags, Time now);
+  void take_sequenced(RdPeer& peer, const llp::ParsedRdHeader& parsed, uint8_t flags, Time now);
+  void keep(RdPeer& peer, uint32_t sequence, llp::RdKind kind, uint8_t flags, ConstBytes bytes);
+  bool deliver(RdPeer& peer, llp::RdKind kind, uint8_t flags, ConstBytes bytes, Time now);
+  void deliver_kept(RdPeer& peer, Time now);
+  void hold(RdPeer& peer, RdDelivery::Outcome outcome);
+  void resume_held(Time now);
+  bool resume(IntrusiveList<RdPeer, RdHeldTag>& held, Time now);
+  void look_at_touched(Time now);
+  void arm(RdPeer& peer);
+
+  void on_peer_timer(RdPeer& peer, Time now) override;
+  void run_timers(RdPeer& peer, Time now);
+  Time deadline(const RdPeer& peer) const;
+  void forget(RdPeer& peer);
+  void forget_all();
+  bool end_if_fatal();
+
+  const ReliableOptions reliable_;
+  RdBuffer buffer_;
+  RdPeers peers_;
+  RdWork work_;
+  RdDelivery delivery_;
+  RdAssociations associations_;
+  RdTransmit transmit_;
+};
+
+}  // namespace diwarp::rnic

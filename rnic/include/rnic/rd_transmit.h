@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+
+#include "base/clock.h"
+#include "base/counters.h"
+#include "base/ring.h"
+#include "ddp/scatter.h"
+#include "llp/rd_header.h"
+#include "rdmap/datagram.h"
+#include "rnic/datagram_origin.h"
+#include "rnic/rd_peer.h"
+
+namespace diwarp::rnic {
+
+class QueuePair;
+class RdAssociations;
+class RdBuffer;
+class RdWork;
+
+/// All that an RD queue pair sends: data, new and again, acknowledgements, opens, probes, resets. Peers
+/// with something to send take turns. With the baton.
+class RdTransmit final : public DatagramOrigin {
+ public:
+  RdTransmit(QueuePair& queue_pair, SendQueue& sends, RdPeers& peers, RdWork& work,
+             RdAssociations& associations, const RdBuffer& buffer, Counters& counters)
+      : queue_pair_(queue_pair),
+        sends_(sends),
+        peers_(peers),
+        work_(work),
+        associations_(associations),
+        buffer_(buffer),
+        counters_(counters) {}
+
+  void start(uint32_t incarnation);
+  void reset();
+
+  /// Answers a datagram of an association that is not there. Left out when too many wait.
+  void post_reset(const Address& to, const llp::RdHeader& header);
+
+  void fill(DatagramRoom& room, Time now) override;
+  void sent(const DatagramMark& mark) override;
+  void refused(const DatagramMark& mark, int error) override;
+
+ private:
+  static constexpr size_t kResets = 64;
+
+  enum class Act : uint8_t { fresh, again, acknowledgement, probe, open, reset };
+  struct Planned {
+    Act act = Act::fresh;
+    uint64_t sequence = 0;
+    llp::RdMark mark = {};
+  };
+  struct Reset {
+    Address to;
+    llp::RdHeader header;
+  };
+  /// What is the same in all datagrams of one burst to one peer.
+  struct Lane {
+    RdPeer& peer;
+    DatagramRoom& room;
+    Time now;
+    llp::RdHeader names;
+    size_t datagram = 0;   // bytes
+    size_t planned = 0;    // datagrams of this peer in this burst
+    uint32_t again = 0;    // of these
+    uint32_t fresh = 0;    // the same
+  };
+
+  void hand_over(Time now);
+  void fill_resets(DatagramRoom& room);
+  bool serve(RdPeer& peer, DatagramRoom& room, Time now);
+  bool fill_peer(RdPeer& peer, DatagramRoom& room, Time now);
+  bool fill_established(Lane& lane);
+  bool fill_again(Lane& lane);
+  bool fill_fresh(Lane& lane);
+  bool fill_signs(Lane& lane);
+  bool too_long(const Lane& lane, const llp::RdMark& mark) const;
+  bool may_use(Lane& lane, const llp::RdMark& mark);
+  size_t payload(const Lane& lane, const SendEntry* entry) const;
+
+  bool add_open(RdPeer& peer, DatagramRoom& room, Time now);
+  bool add_data(Lane& lane, Act act, uint64_t sequence, const llp::RdMark& mark);
+  bool add_segment(Lane& lane, const Planned& planned);
+  bool add_response(Lane& lane, const Planned& planned);
+  bool add_request(Lane& lane, const Planned& planned);
+  bool add_failure(Lane& lane, const Planned& planned);
+  bool add_skip(Lane& lane, const Planned& planned);
+  void add_acknowledgement(Lane& lane);
+  void add_probe(Lane& lane);
+  void add_cut(Lane& lane, const Planned& planned, const rdmap::DatagramSegment& segment,
+               size_t pieces);
+  size_t put_headers(Lane& lane, uint8_t flags, const llp::RdHeader& header);
+  void add(Lane& lane, const Planned& planned, size_t header, size_t pieces);
+  void book(RdPeer& peer, const Planned& planned);
+
+  QueuePair& queue_pair_;
+  SendQueue& sends_;
+  RdPeers& peers_;
+  RdWork& work_;
+  RdAssociations& associations_;
+  const RdBuffer& buffer_;
+  Counters& counters_;
+  uint32_t incarnation_ = 0;
+  Time now_{};  // of the burst under way
+  std::array<Planned, DatagramBurst::kMaxDatagrams> planned_;
+  std::unique_ptr<Ring<Reset>> resets_;  // made when first needed
+
+  // Where in its message the last segment ended, so that the next one costs no search.
+  const SendEntry* cutting_ = nullptr;
+  uint64_t cut_ = 0;
+  ddp::SgeCursor cursor_;
+  rdmap::DatagramSegment segment_;
+};
+
+}  // namespace diwarp::rnic

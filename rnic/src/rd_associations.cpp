@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rnic/rd_associations.h"
+
+#include <utility>
+
+namespace diwarp::rnic {
+
+namespace {
+
+using llp::RdAssociation;
+
+/// For so long after the last delivery the end of an association counts as broken.
+constexpr Duration kBrokenFor = std::chrono::seconds(1);
+
+}  // namespace
+
+uint8_t RdAssociations::flags(const RdPeer* peer, Time now) {
+  const bool broken = peer != nullptr && peer->delivered_at != Time{} &&
+                      now - peer->delivered_at < kBrokenFor;
+  return broken ? llp::kRdBrokenFlag : uint8_t{0};
+}
+
+void RdAssociations::open(RdPeer& peer, Time now) {
+  peer.association.open(next_epoch_++, now);
+  if (next_epoch_ == 0) next_epoch_ = 1;
+  peer.open_wanted = true;
+  peer.waiting_since = now;
+  peers_.make_ready(peer);
+  peers_.touch(peer);
+}
+
+void RdAssociations::take_open(RdPeer& peer, const llp::RdHeader& header, uint32_t incarnation,
+                               Time now) {
+  const auto verdict = peer.association.judge_open(header, incarnation);
+  if (verdict == RdAssociation::OpenVerdict::stale)
+    return counters_.add(Counter::drop_rd_association);
+  peer.last_heard = now;
+  if (verdict == RdAssociation::OpenVerdict::replaces)
+    end_or_repeat(peer, incarnation == peer.association.peer_incarnation(), header.broken(), now);
+  if (verdict != RdAssociation::OpenVerdict::again) {
+    peer.association.establish(next_epoch_++, incarnation, header.epoch);
+    establish(peer, incarnation, header.window, now);
+  }
+  peer.receiver.ask_now();
+  peers_.make_ready(peer);
+  peers_.touch(peer);
+}
+
+void RdAssociations::accepted(RdPeer& peer, Time now) {
+  establish(peer, peer.association.peer_incarnation(), 0, now);
+  if (const auto time = peer.association.acceptance_time(now)) peer.sender.round_trip().add(*time);
+}
+
+void RdAssociations::establish(RdPeer& peer, uint32_t incarnation, uint16_t window, Time now) {
+  if (peer.source.key.incarnation != incarnation) {
+    peer.source.closed_records = ddp::ClosedMessages();
+    peer.source.key.incarnation = incarnation;
+  }
+  peer.open_wanted = false;
+  peer.last_heard = now;
+  peer.sender.open_window(window);
+  counters_.add(Counter::rd_associations);
+  peers_.make_ready(peer);
+  peers_.touch(peer);
+}
+
+void RdAssociations::ended(RdPeer& peer, const llp::RdHeader& header, uint32_t incarnation,
+                           Time now) {
+  const bool same = incarnation == peer.association.peer_incarnation();
+  peer.last_heard = now;
+  end_or_repeat(peer, same, header.broken(), now);
+  if (peer.first != nullptr) open(peer, now);
+}
+
+void RdAssociations::end_or_repeat(RdPeer& peer, bool same, bool broken, Time now) {
+  if (same && !broken && work_.can_repeat(peer, now)) {
+    work_.rewind(peer);
+  } else if (peer.first != nullptr) {
+    counters_.add(Counter::rd_restarts);
+    work_.fail_all(peer, WcStatus::peer_restarted);
+  }
+  end(peer);
+}
+
+void RdAssociations::give_up(RdPeer& peer, Time now) {
+  counters_.add(Counter::rd_silent);
+  work_.fail_all(peer, WcStatus::retry_exceeded);
+  end(peer);
+  peer.delivered_at = now;  // what the peer has under way may have come until now
+}
+
+void RdAssociations::reopen(RdPeer& peer, Time now) {
+  work_.rewind(peer);
+  end(peer);
+  open(peer, now);
+}
+
+/// Both sequences are over. Requests that are not done stay.
+void RdAssociations::end(RdPeer& peer) {
+  drop(peer);
+  peer.association.close();
+  peer.sender = llp::RdSender();
+  peer.receiver = llp::RdReceiver(window_);
+  peer.open_wanted = peer.probe_wanted = false;
+  peer.refusing = peer.ignoring = false;
+  peer.has_memory = false;
+  peer.acknowledge_at = Time::max();
+  peers_.touch(peer);
+}
+
+void RdAssociations::drop(RdPeer& peer) {
+  while (void* kept = peer.receiver.take_any()) buffer_.release(static_cast<KeptDatagram*>(kept));
+  delivery_.abandon(peer);
+  work_.drop_jobs(peer);
+  static_cast<ListNode<RdHeldTag>&>(peer).unlink();
+  static_cast<ListNode<RdSoonTag>&>(peer).unlink();
+  peer.held = false;
+}
+
+}  // namespace diwarp::rnic

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rnic/rd_delivery.h"
+
+#include <utility>
+
+#include "base/byte_order.h"
+#include "ddp/scatter.h"
+#include "rdmap/terminate.h"
+#include "rnic/error_reports.h"
+#include "rnic/queue_pair.h"
+#include "rnic/rd_work.h"
+#include "rnic/record_table.h"
+
+namespace diwarp::rnic {
+
+namespace {
+
+namespace fault = rdmap::fault;
+
+/// On delivery, and only what the peer may; records that are open there are reported first.
+void invalidate(QueuePair& queue_pair, RecordTable& records, Counters& counters, STag stag,
+                WorkCompletion& completion) {
+  const ddp::RegionFault found = queue_pair.regions().invalidate(stag, queue_pair.domain_number(),
+                                                                 queue_pair.number(), true);
+  if (found != ddp::RegionFault::none) return counters.add(Counter::drop_stag);
+  records.close_on(stag);
+  completion.invalidated = true;
+  completion.invalidated_stag = stag;
+}
+
+WorkCompletion completion_of(QueuePair& queue_pair, RecordTable& records, Counters& counters,
+                             const rdmap::DatagramSegment& last, const Address& source,
+                             uint64_t bytes) {
+  WorkCompletion completion;
+  completion.opcode = WcOpcode::recv;
+  completion.solicited = last.solicited();
+  completion.byte_count = static_cast<uint32_t>(bytes);
+  completion.has_immediate = last.has_immediate;
+  completion.immediate = last.immediate;
+  completion.source = source;
+  if (rdmap::facts_of(last.opcode).invalidates)
+    invalidate(queue_pair, records, counters, last.invalidate_stag, completion);
+  return completion;
+}
+
+}  // namespace
+
+RdDelivery::Outcome RdDelivery::deliver(RdPeer& peer, llp::RdKind kind, uint8_t flags,
+                                        ConstBytes bytes, Time now) {
+  if (kind == llp::RdKind::skip) {
+    abandon(peer);
+    peer.ignoring = true;
+    return Outcome::delivered;
+  }
+  if (kind == llp::RdKind::failure) {
+    work_.take_failure(peer, load_be<uint32_t>(bytes.data()),
+                       llp::decode_rd_code(bytes.subspan(sizeof(STag))));
+    return Outcome::delivered;
+  }
+  const rdmap::ParsedSegment parsed = rdmap::parse_segment(flags, bytes);
+  if (parsed.valid) return deliver_segment(peer, parsed.segment, now);
+  return conclude(peer, {.drop = parsed.drop_reason, .fault = fault::kUnspecified}, parsed.segment,
+                  now);
+}
+
+RdDelivery::Outcome RdDelivery::deliver_segment(RdPeer& peer, const Segment& segment, Time now) {
+  switch (segment.opcode) {
+    case rdmap::Opcode::read_request:
+      return conclude(peer, work_.take_request(peer, segment.request), segment, now);
+    case rdmap::Opcode::read_response:
+      return conclude(peer, work_.take_response(peer, segment), segment, now);
+    case rdmap::Opcode::write_record: return deliver_record(peer, segment, now);
+    default: return deliver_send(peer, segment, now);
+  }
+}
+
+/// A drop without a fault is the end of it: the datagram has had its turn.
+RdDelivery::Outcome RdDelivery::conclude(RdPeer& peer, const Judgement& judgement,
+                                         const Segment& segment, Time now) {
+  if (judgement.drop) counters_.add(*judgement.drop);
+  return judgement.fault ? refuse(peer, *judgement.fault, segment, now) : Outcome::delivered;
+}
+
+/// The peer learns it from the refusal; an Error would tell it twice.
+RdDelivery::Outcome RdDelivery::refuse(RdPeer& peer, TerminateCode code, const Segment& segment,
+                                       Time now) {
+  errors_.found(peer.address(), segment, code, 0, false, now);
+  counters_.add(Counter::rd_refused);
+  abandon(peer);
+  peer.refusal = to_rd(code);
+  return Outcome::refused;
+}
+
+void RdDelivery::abandon(RdPeer& peer) {
+  if (peer.message.receive != nullptr)
+    queue_pair_.give_back_receive(*std::exchange(peer.message.receive, nullptr));
+  records_.close_of(peer.source);
+}
+
+// --- Write-Records.
+
+RdDelivery::Outcome RdDelivery::deliver_record(RdPeer& peer, const Segment& segment, Time now) {
+  if (segment.message_offset == 0)
+    peer.ignoring = false;
+  else if (peer.ignoring)
+    return Outcome::delivered;
+  const bool reports = record_per_segment_ || segment.message_offset == 0;
+  if (reports && !records_.has_room()) return Outcome::no_room;
+  const Judgement judgement = records_.handle(segment, peer.source, now);
+  // What UD drops in silence, for it may be old, is wrong here.
+  if (judgement.drop && !judgement.fault)
+    return conclude(peer, {.drop = judgement.drop, .fault = fault::kUnspecified}, segment, now);
+  return conclude(peer, judgement, segment, now);
+}
+
+// --- Sends.
+
+RdDelivery::Outcome RdDelivery::deliver_send(RdPeer& peer, const Segment& segment, Time now) {
+  if (segment.message_offset == 0)
+    peer.ignoring = false;
+  else if (peer.ignoring)
+    return Outcome::delivered;
+  RdMessage& message = peer.message;
+  const bool begins = segment.message_offset == 0;
+  if (begins != (message.receive == nullptr) || (!begins && !continues(message, segment)))
+    return conclude(peer, {.drop = Counter::drop_contradiction, .fault = fault::kInvalidOffset},
+                    segment, now);
+  if (!begins) return place(peer, segment, now);
+  if (segment.q_key != q_key_)
+    return conclude(peer, {.drop = Counter::drop_q_key, .fault = fault::kUnspecified}, segment, now);
+  ReceiveEntry* const receive = queue_pair_.take_receive();
+  if (receive == nullptr) return Outcome::no_receive;
+  message = {.receive = receive, .msn = segment.msn, .facts = MessageFacts::of(segment)};
+  return place(peer, segment, now);
+}
+
+bool RdDelivery::continues(const RdMessage& message, const Segment& segment) const {
+  return segment.msn == message.msn && segment.message_offset == message.placed &&
+         segment.q_key == q_key_ && MessageFacts::of(segment) == message.facts;
+}
+
+RdDelivery::Outcome RdDelivery::place(RdPeer& peer, const Segment& segment, Time now) {
+  RdMessage& message = peer.message;
+  if (message.placed + segment.payload.size() > message.receive->capacity)
+    return conclude(
+        peer, {.drop = Counter::drop_receive_too_small, .fault = fault::kMessageTooLong}, segment,
+        now);
+  if (!queue_pair_.may_receive(*message.receive)) {
+    fail_receive(peer);
+    return Outcome::delivered;
+  }
+  ddp::scatter(message.receive->sges, message.placed, segment.payload);
+  message.placed += segment.payload.size();
+  if (segment.last) complete(peer, segment);
+  return Outcome::delivered;
+}
+
+void RdDelivery::complete(RdPeer& peer, const Segment& segment) {
+  ReceiveEntry& receive = *std::exchange(peer.message.receive, nullptr);
+  queue_pair_.complete_receive(receive, completion_of(queue_pair_, records_, counters_, segment,
+                                                      peer.address(), peer.message.placed));
+}
+
+/// The receive names memory that may not be written (any more): that is an error of this side, and ends
+/// all of the queue pair's work.
+void RdDelivery::fail_receive(RdPeer& peer) {
+  WorkCompletion completion;
+  completion.status = WcStatus::local_protection_error;
+  completion.opcode = WcOpcode::recv;
+  completion.source = peer.address();
+  queue_pair_.complete_receive(*std::exchange(peer.message.receive, nullptr),
+                               std::move(completion));
+  peer.ignoring = true;
+  work_.make_fatal();
+}
+
+}  // namespace diwarp::rnic

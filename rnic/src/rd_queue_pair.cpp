@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rnic/rd_queue_pair.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "base/random.h"
+#include "diwarp/error.h"
+
+namespace diwarp::rnic {
+
+namespace {
+
+using llp::RdAssociation;
+using llp::RdKind;
+using llp::RdReceiver;
+
+/// How long an acknowledgement waits for data to travel with, where the engine takes so long to come back.
+constexpr Duration kAcknowledgeWithin = std::chrono::microseconds(500);
+/// A peer with which nothing was exchanged for so long needs no memory but its own.
+constexpr Duration kQuiet = std::chrono::seconds(1);
+
+const ReliableOptions& checked(const ReliableOptions& options) {
+  const auto refuse = [](const std::string& sentence) {
+    throw Error(make_error_code(Errc::invalid_argument), sentence);
+  };
+  if (options.peer_timeout <= Duration::zero() || options.keep_alive <= Duration::zero())
+    refuse("peer_timeout and keep_alive must be above zero");
+  if (options.idle_timeout < std::chrono::seconds(1))
+    refuse("An RD queue pair forgets a peer after a second at the earliest: see idle_timeout");
+  if (options.max_peers == 0) refuse("max_peers must be at least 1");
+  check_range("receive_window", options.receive_window, 1, RdReceiver::kMaxWindow);
+  return options;
+}
+
+Time after(Time time, Duration duration) {
+  return duration > Time::max() - time ? Time::max() : time + duration;
+}
+
+}  // namespace
+
+RdQueuePair::RdQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePairInit& init)
+    : DatagramQueuePair(std::move(domain), init),
+      reliable_(checked(init.reliable)),
+      buffer_(reliable_.max_buffer),
+      peers_(*this, reliable_.max_peers, reliable_.receive_window),
+      work_(*this, sends_, counters(), reliable_.error_scope),
+      delivery_(*this, records(), work_, errors(), counters(), options().q_key,
+                options().record_completion == RecordCompletion::per_segment),
+      associations_(peers_, work_, delivery_, buffer_, counters(), reliable_.receive_window),
+      transmit_(*this, sends_, peers_, work_, associations_, buffer_, counters()) {
+  sender().add(transmit_);
+  begin();
+}
+
+RdQueuePair::~RdQueuePair() { end(); }
+
+void RdQueuePair::start() {
+  transmit_.start(incarnation());
+  work_.start(system_random_u32());
+  associations_.start();
+}
+
+void RdQueuePair::stop() {
+  forget_all();
+  transmit_.reset();
+}
+
+void RdQueuePair::forget_all() {
+  for (const auto& [address, peer] : peers_) {
+    associations_.drop(*peer);
+    engine().timers().cancel(peer->timer);
+  }
+  peers_.clear();
+  buffer_.shrink();
+}
+
+void RdQueuePair::forget(RdPeer& peer) {
+  associations_.drop(peer);
+  engine().timers().cancel(peer.timer);
+  peers_.erase(peer);
+  counters().add(Counter::rd_forgotten);
+}
+
+/// After anything that may have failed: the engine's burst must not be under way.
+bool RdQueuePair::end_if_fatal() {
+  if (!work_.take_fatal() || state() != QpState::rts) return false;
+  enter_error();
+  return true;
+}
+
+// --- Receiving.
+
+size_t RdQueuePair::receive(Time now) {
+  // The application has had its turn since the last step, and nothing took these along.
+  while (RdPeer* peer = peers_.soon.pop_front()) {
+    if (peer->receiver.due() == RdReceiver::Due::nothing) continue;
+    peer->receiver.ask_now();
+    peers_.make_ready(*peer);
+  }
+  if (!peers_.ready.empty()) wake();
+  return DatagramQueuePair::receive(now);
+}
+
+void RdQueuePair::take(const rdmap::Envelope& envelope, const llp::IncomingDatagram& datagram,
+                       Time now) {
+  if (datagram.group) return drop(Counter::drop_group);
+  switch (envelope.datagram_class) {
+    case rdmap::DatagramClass::reliable: return take_reliable(envelope, datagram, now);
+    case rdmap::DatagramClass::control: return take_control(envelope, datagram, now);
+    case rdmap::DatagramClass::unreliable: return drop(Counter::drop_class);
+  }
+}
+
+void RdQueuePair::take_control(const rdmap::Envelope& envelope,
+                               const llp::IncomingDatagram& datagram, Time now) {
+  const rdmap::ParsedControl parsed = rdmap::parse_control(envelope.body);
+  if (!parsed.valid) return drop(parsed.drop_reason);
+  RdPeer* const peer = peers_.find(datagram.from);
+  const bool expected =
+      parsed.message.type == rdmap::ControlType::challenge && peer != nullptr &&
+      peer->association.challenged(envelope.incarnation, parsed.message.cookie, now);
+  if (!expected) return drop(Counter::drop_control);
+  peer->open_wanted = true;
+  peers_.make_ready(*peer);
+  peers_.touch(*peer);
+}
+
+void RdQueuePair::take_reliable(const rdmap::Envelope& envelope,
+                                const llp::IncomingDatagram& datagram, Time now) {
+  const llp::ParsedRdHeader parsed = llp::parse_rd_header(envelope.body);
+  if (parsed.fault != llp::RdHeaderFault::none) return drop(Counter::drop_rd_header);
+  const llp::RdHeader& header = parsed.header;
+  if (envelope.flags != 0 && header.kind != RdKind::data) return drop(Counter::drop_flags);
+  if (header.kind == RdKind::open) return take_open(parsed, envelope, datagram, now);
+
+  RdPeer* const peer = peers_.find(datagram.from);
+  RdAssociation none;
+  RdAssociation& association = peer == nullptr ? none : peer->association;
+  switch (association.judge(header, envelope.incarnation, incarnation())) {
+    case RdAssociation::Verdict::accepted: associations_.accepted(*peer, now); [[fallthrough]];
+    case RdAssociation::Verdict::ours: return take_ours(*peer, parsed, envelope.flags, now);
+    case RdAssociation::Verdict::ended:
+      return associations_.ended(*peer, header, envelope.incarnation, now);
+    case RdAssociation::Verdict::unknown:
+      take_unknown(peer, header, envelope.incarnation, datagram.from, now);
+      [[fallthrough]];
+    case RdAssociation::Verdict::stale: return drop(Counter::drop_rd_association);
+  }
+}
+
+void RdQueuePair::take_open(const llp::ParsedRdHeader& parsed, const rdmap::Envelope& envelope,
+                            const llp::IncomingDatagram& datagram, Time now) {
+  llp::RdCookie cookie;
+  std::copy_n(parsed.rest.begin(), cookie.size(), cookie.begin());
+  const bool valid =
+      parsed.header.peer_incarnation == incarnation() && envelope.incarnation != 0 &&
+      validation().valid(cookie, datagram.from, envelope.incarnation, now);
+  if (!valid) return challenge(envelope, datagram, now);
+  counters().add(Counter::echoes_received);
+  RdPeer* const peer = peers_.find_or_add(datagram.from, now);
+  if (peer == nullptr) return drop(Counter::drop_sources_full);
+  associations_.take_open(*peer, parsed.header, envelope.incarnation, now);
+}
+
+void RdQueuePair::challenge(const rdmap::Envelope& envelope,
+                            const llp::IncomingDatagram& datagram, Time now) {
+  const bool posted =
+      control().post(datagram.from,
+                     {.type = rdmap::ControlType::challenge,
+                      .cookie = validation().make(datagram.from, envelope.incarnation, now)},
+                     datagram.bytes.size());
+  if (!posted) return drop(Counter::drop_no_context);
+  counters().add(Counter::challenges_sent);
+}
+
+void RdQueuePair::take_unknown(RdPeer* peer, const llp::RdHeader& header,
+                               uint32_t peer_incarnation, const Address& from, Time now) {
+  llp::RdHeader reset = llp::rd_reset_for(header, peer_incarnation);
+  reset.flags = RdAssociations::flags(peer, now);
+  transmit_.post_reset(from, reset);
+  wake();
+}
+
+void RdQueuePair::take_ours(RdPeer& peer, const llp::ParsedRdHeader& parsed, uint8_t flags,
+                            Time now) {
+  const llp::RdHeader& header = parsed.header;
+  llp::RdMap map;
+  const bool has_map = header.kind == RdKind::acknowledgement;
+  if (has_map) map = llp::decode_rd_map(parsed.rest);
+  const auto news = peer.sender.acknowledged(header.acknowledged, header.window,
+                                             has_map ? &map : nullptr, now);
+  if (news == llp::RdSender::News::lie) return drop(Counter::drop_rd_lie);
+  peer.last_heard = now;
+  peer.sender.heard(now);
+  while (const std::optional<llp::RdMark> mark = peer.sender.release())
+    work_.acknowledged(peer, *mark);
+  const bool refuses = header.kind == RdKind::refusal && !peer.sender.idle() &&
+                       header.sequence == header.acknowledged + 1 &&
+                       header.sequence == static_cast<uint32_t>(peer.sender.first_unacknowledged());
+  if (refuses) work_.refused(peer, llp::decode_rd_code(parsed.rest));
+  if (header.kind == RdKind::probe) peer.receiver.ask_now();
+  if (header.sequenced()) take_sequenced(peer, parsed, flags, now);
+  const bool may_go_on = news == llp::RdSender::News::progress || refuses ||
+                         peer.receiver.due() == RdReceiver::Due::now || peer.has_work();
+  if (may_go_on) peers_.make_ready(peer);
+  peers_.touch(peer);
+}
+
+// --- Order.
+
+void RdQueuePair::take_sequenced(RdPeer& peer, const llp::ParsedRdHeader& parsed, uint8_t flags,
+                                 Time now) {
+  const llp::RdHeader& header = parsed.header;
+  switch (peer.receiver.arrived(header.sequence)) {
+    case RdReceiver::Arrival::duplicate: return drop(Counter::drop_duplicate);
+    case RdReceiver::Arrival::outside: return drop(Counter::drop_rd_window);
+    case RdReceiver::Arrival::early:
+      return keep(peer, header.sequence, header.kind, flags, parsed.rest);
+    case RdReceiver::Arrival::next: break;
+  }
+  if (peer.refusing && header.kind != RdKind::skip) return peer.receiver.ask_now();
+  if (peer.held) return keep(peer, header.sequence, header.kind, flags, parsed.rest);
+  if (deliver(peer, header.kind, flags, parsed.rest, now))
+    deliver_kept(peer, now);
+  else if (peer.held)
+    keep(peer, header.sequence, header.kind, flags, parsed.rest);
+}
+
+void RdQueuePair::keep(RdPeer& peer, uint32_t sequence, RdKind kind, uint8_t flags,
+                       ConstBytes bytes) {
+  KeptDatagram* const kept = buffer_.keep(kind, flags, bytes);
+  if (kept == nullptr) return drop(Counter::drop_no_context);
+  peer.has_memory = true;
+  if (peer.receiver.keep(peer.receiver.number(sequence), kept)) return;
+  buffer_.release(kept);
+  drop(Counter::drop_no_context);
+}
+
+/// True where the next one may be delivered as well.
+bool RdQueuePair::deliver(RdPeer& peer, RdKind kind, uint8_t flags, ConstBytes bytes, Time now) {
+  if (kind == RdKind::skip) peer.refusing = false;
+  const RdDelivery::Outcome outcome = delivery_.deliver(peer, kind, flags, bytes, now);
+  if (outcome == RdDelivery::Outcome::delivered) {
+    peer.receiver.delivered();
+    peer.delivered_at = now;
+    return true;
+  }
+  if (outcome != RdDelivery::Outcome::refused) {
+    hold(peer, outcome);
+    return false;
+  }
+  peer.refusing = true;
+  peer.receiver.ask_now();
+  return false;
+}
+
+void RdQueuePair::deliver_kept(RdPeer& peer, Time now) {
+  while (!peer.held && !peer.refusing) {
+    auto* const kept = static_cast<KeptDatagram*>(peer.receiver.take_next());
+    if (kept == nullptr) return;
+    if (!deliver(peer, kept->kind, kept->flags, kept->bytes(), now) && peer.held) {
+      peer.receiver.keep(peer.receiver.next(), kept);
+      return;
+    }
+    buffer_.release(kept);
+  }
+}
+
+void RdQueuePair::hold(RdPeer& peer, RdDelivery::Outcome outcome) {
+  peer.held = true;
+  if (outcome == RdDelivery::Outcome::no_room) return peers_.without_room.push_back(peer);
+  counters().add(Counter::rd_held);
+  peers_.without_receive.push_back(peer);
+  if (await_receive()) wake();
+}
+
+void RdQueuePair::resume_held(Time now) {
+  while (!peers_.without_receive.empty() && peek_receive() != nullptr)
+    if (!resume(peers_.without_receive, now)) return;
+  while (!peers_.without_room.empty() && records().has_room())
+    if (!resume(peers_.without_room, now)) return;
+}
+
+/// False if what came of that ends all.
+bool RdQueuePair::resume(IntrusiveList<RdPeer, RdHeldTag>& held, Time now) {
+  RdPeer& peer = *held.pop_front();
+  peer.held = false;
+  deliver_kept(peer, now);
+  peer.receiver.ask_now();  // the window has moved
+  peers_.make_ready(peer);
+  peers_.touch(peer);
+  return state() == QpState::rts;
+}
+
+void RdQueuePair::batch_taken(Time now) {
+  look_at_touched(now);
+  end_if_fatal();
+}
+
+/// Decides when what was received is acknowledged, and when to look at the peers again.
+void RdQueuePair::look_at_touched(Time now) {
+  while (RdPeer* peer = peers_.touched.pop_front()) {
+    const RdReceiver::Due due = peer->receiver.due();
+    if (due == RdReceiver::Due::now) {
+      peers_.make_ready(*peer);
+    } else if (due == RdReceiver::Due::soon && peer->acknowledge_at == Time::max()) {
+      peer->acknowledge_at = now + kAcknowledgeWithin;
+      if (!static_cast<ListNode<RdSoonTag>&>(*peer).linked()) peers_.soon.push_back(*peer);
+    }
+    arm(*peer);
+  }
+  if (!peers_.ready.empty()) wake();
+}
+
+// --- Sending.
+
+Served RdQueuePair::transmit(Time now) {
+  if (state() == QpState::rts) resume_held(now);
+  Served served = DatagramQueuePair::transmit(now);
+  look_at_touched(now);
+  if (end_if_fatal()) served.pending = Pending::nothing;
+  return served;
+}
+
+// --- Time.
+
+/// A peer's timer is never later than what is due next; often it is earlier, and looks again.
+void RdQueuePair::arm(RdPeer& peer) {
+  const Time due = deadline(peer);
+  if (peer.timer.armed() && peer.timer.deadline() <= due) return;
+  engine().timers().arm(peer.timer, due);
+}
+
+Time RdQueuePair::deadline(const RdPeer& peer) const {
+  const Time quiet = std::max(peer.last_heard, peer.last_used);
+  const bool may_shrink = peer.has_memory && peer.receiver.kept() == 0;
+  Time due = after(quiet, may_shrink ? kQuiet : reliable_.idle_timeout);
+  if (peer.awaited()) {
+    due = after(std::max(peer.last_heard, peer.waiting_since), reliable_.peer_timeout);
+    if (peer.association.state() == RdAssociation::State::opening)
+      due = std::min(due, peer.association.open_deadline(reliable_.keep_alive));
+  }
+  if (!peer.association.established()) return due;
+  if (const auto send = peer.sender.deadline(peer.more_awaited(), reliable_.keep_alive))
+    due = std::min(due, *send);
+  return std::min(due, peer.acknowledge_at);
+}
+
+void RdQueuePair::on_peer_timer(RdPeer& peer, Time now) {
+  const Time quiet = std::max(peer.last_heard, peer.last_used);
+  if (!peer.awaited() && now - quiet >= reliable_.idle_timeout) return forget(peer);
+  run_timers(peer, now);
+  look_at_touched(now);
+  end_if_fatal();
+}
+
+void RdQueuePair::run_timers(RdPeer& peer, Time now) {
+  peers_.touch(peer);
+  const Time silent_since = std::max(peer.last_heard, peer.waiting_since);
+  if (peer.awaited() && now - silent_since >= reliable_.peer_timeout) {
+    associations_.give_up(peer, now);
+    return wake();
+  }
+  if (peer.association.state() == RdAssociation::State::opening) {
+    if (now < peer.association.open_deadline(reliable_.keep_alive)) return;
+    peer.association.on_open_deadline(now);
+    peer.open_wanted = true;
+    return peers_.make_ready(peer);
+  }
+  if (!peer.association.established()) return;
+  if (peer.acknowledge_at <= now) {
+    peer.acknowledge_at = Time::max();
+    if (peer.receiver.due() != RdReceiver::Due::nothing) peer.receiver.ask_now();
+  }
+  if (peer.sender.on_deadline(now, peer.more_awaited(), reliable_.keep_alive))
+    peer.probe_wanted = true;
+  peers_.make_ready(peer);
+  const bool quiet = now - std::max(peer.last_heard, peer.last_used) >= kQuiet;
+  if (!quiet || peer.awaited() || peer.receiver.kept() != 0) return;
+  peer.sender.release_memory();
+  peer.receiver.release_memory();
+  peer.has_memory = false;
+}
+
+// --- What applications ask.
+
+std::vector<ReliablePeer> RdQueuePair::peers() {
+  return engine().exclusively([this] {
+    std::vector<ReliablePeer> all;
+    all.reserve(peers_.size());
+    for (const auto& [address, peer] : peers_)
+      all.push_back({.address = address,
+                     .incarnation = peer->association.peer_incarnation(),
+                     .round_trip = peer->sender.round_trip().smoothed(),
+                     .congestion_window = peer->sender.congestion_window(),
+                     .in_flight = peer->sender.in_flight(),
+                     .retransmitted = peer->sender.retransmitted()});
+    return all;
+  });
+}
+
+}  // namespace diwarp::rnic

@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rnic/rd_transmit.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/byte_order.h"
+#include "ddp/stag_table.h"
+#include "rnic/queue_pair.h"
+#include "rnic/rd_associations.h"
+#include "rnic/rd_buffer.h"
+#include "rnic/rd_work.h"
+#include "rnic/ud_transmit.h"
+
+namespace diwarp::rnic {
+
+namespace {
+
+using llp::RdKind;
+using llp::RdMark;
+using llp::RdSender;
+
+constexpr size_t kEnvelope =
+    rdmap::kPrefixBytes + llp::kRdHeaderBytes + rdmap::kDatagramCrcBytes;
+
+RdWhat what(const RdMark& mark) { return static_cast<RdWhat>(mark.what); }
+
+rdmap::Opcode opcode_of(const SendEntry& entry) {
+  return entry.opcode == WrOpcode::write_record ? rdmap::Opcode::write_record
+                                                : rdmap::Opcode::send;
+}
+
+}  // namespace
+
+void RdTransmit::start(uint32_t incarnation) {
+  incarnation_ = incarnation;
+  reset();
+}
+
+void RdTransmit::reset() {
+  if (resets_) resets_->clear();
+  cutting_ = nullptr;
+}
+
+void RdTransmit::post_reset(const Address& to, const llp::RdHeader& header) {
+  if (!resets_) resets_ = std::make_unique<Ring<Reset>>(kResets);
+  if (resets_->push_back({to, header})) counters_.add(Counter::rd_resets_sent);
+}
+
+// --- What is to be sent.
+
+void RdTransmit::fill(DatagramRoom& room, Time now) {
+  now_ = now;
+  cutting_ = nullptr;
+  hand_over(now);
+  if (resets_ && !resets_->empty()) fill_resets(room);
+  // Those that have nothing more leave the list; who was cut short is the last to be asked again.
+  while (RdPeer* peer = room.open() ? peers_.ready.pop_front() : nullptr) {
+    if (!serve(*peer, room, now)) continue;
+    peers_.make_ready(*peer);
+    break;
+  }
+  if (!peers_.ready.empty()) room.close();
+}
+
+/// True where there is more than went into the burst.
+bool RdTransmit::serve(RdPeer& peer, DatagramRoom& room, Time now) {
+  for (;;) {
+    const size_t before = room.size();
+    if (!fill_peer(peer, room, now)) return false;
+    // Nothing was added since something was found that cannot be sent, and dealt with.
+    if (room.size() != before || !room.open()) return true;
+  }
+}
+
+/// The send queue's requests become their peers'.
+void RdTransmit::hand_over(Time now) {
+  while (SendEntry* entry = sends_.pending()) {
+    if (facts_of(entry->opcode).local) {
+      // Memory that earlier requests use must not go under their feet.
+      if (entry->opcode == WrOpcode::local_invalidate && sends_.awaiting() != nullptr) return;
+      sends_.complete(queue_pair_.do_local(*entry));
+      continue;
+    }
+    RdPeer* const peer = peers_.find_or_add(entry->destination, now);
+    if (peer == nullptr) {
+      sends_.complete(WcStatus::retry_exceeded);
+      continue;
+    }
+    if (!peer->awaited()) peer->waiting_since = now;
+    peer->last_used = now;
+    work_.add(*peer, sends_.hand_over());
+    peers_.make_ready(*peer);
+    peers_.touch(*peer);
+    if (peer->association.state() == llp::RdAssociation::State::closed)
+      associations_.open(*peer, now);
+  }
+}
+
+void RdTransmit::fill_resets(DatagramRoom& room) {
+  for (size_t i = 0; i < resets_->size() && room.open(); ++i) {
+    const Reset& reset = (*resets_)[i];
+    const size_t prefix = rdmap::encode_prefix(rdmap::DatagramClass::reliable, 0, incarnation_,
+                                               room.header());
+    const size_t header = llp::encode_rd_header(reset.header, room.header().subspan(prefix));
+    planned_[room.size()] = {.act = Act::reset};
+    room.add(reset.to, prefix + header, 0, {.origin = this, .value = room.size()});
+  }
+}
+
+/// True if there is, or may be, more than there was room for.
+bool RdTransmit::fill_peer(RdPeer& peer, DatagramRoom& room, Time now) {
+  if (peer.open_wanted) return add_open(peer, room, now);
+  if (!peer.association.established()) return false;
+  llp::RdHeader names = peer.association.header(RdKind::data);
+  names.acknowledged = peer.receiver.acknowledged();
+  names.window = peer.receiver.window(buffer_.room());
+  Lane lane{.peer = peer, .room = room, .now = now, .names = names,
+            .datagram = room.max_datagram(peer.address())};
+  return fill_established(lane);
+}
+
+bool RdTransmit::fill_established(Lane& lane) {
+  const bool cut_short = fill_again(lane) || fill_fresh(lane);
+  // What was reopened meanwhile has another thing to say.
+  if (lane.peer.open_wanted) return true;
+  return fill_signs(lane) || cut_short;
+}
+
+bool RdTransmit::fill_again(Lane& lane) {
+  RdSender& sender = lane.peer.sender;
+  for (uint64_t at = sender.next_lost(0, 0); at != RdSender::kNone;
+       at = sender.next_lost(at + 1, lane.again)) {
+    if (!lane.room.open() || !may_use(lane, sender.mark(at))) return true;
+    if (too_long(lane, sender.mark(at))) {
+      // What is too long for the path cannot have been delivered: if all before it was, everything can
+      // be cut anew.
+      if (at != sender.first_unacknowledged()) continue;
+      associations_.reopen(lane.peer, lane.now);
+      return true;
+    }
+    if (!add_data(lane, Act::again, at, sender.mark(at))) return true;
+    ++lane.again;
+  }
+  return false;
+}
+
+/// The path carries less than it did when this was cut.
+bool RdTransmit::too_long(const Lane& lane, const RdMark& mark) const {
+  if (what(mark) == RdWhat::segment)
+    return mark.length > payload(lane, static_cast<const SendEntry*>(mark.object));
+  return what(mark) == RdWhat::response && mark.length > payload(lane, nullptr);
+}
+
+/// Whether the memory behind a datagram may be used. Where not, its message ends, as soon as nothing of
+/// the peer is in the burst.
+bool RdTransmit::may_use(Lane& lane, const RdMark& mark) {
+  if (what(mark) == RdWhat::response) {
+    auto& job = *static_cast<RdJob*>(mark.object);
+    const Judgement judgement = work_.judge(job.request);
+    if (!judgement.fault) return true;
+    if (lane.planned == 0) work_.fail_job(lane.peer, job, to_rd(*judgement.fault));
+    return false;
+  }
+  SendEntry* entry = nullptr;
+  if (what(mark) == RdWhat::segment) entry = static_cast<SendEntry*>(mark.object);
+  if (what(mark) == RdWhat::request) entry = static_cast<RdRead*>(mark.object)->entry;
+  if (entry == nullptr || entry == cutting_ || work_.has_memory(*entry)) return true;
+  if (lane.planned == 0) work_.fail(lane.peer, *entry, WcStatus::local_protection_error);
+  return false;
+}
+
+bool RdTransmit::fill_fresh(Lane& lane) {
+  RdSender& sender = lane.peer.sender;
+  RdCursor cursor = lane.peer.cursor;
+  const SendEntry* sized = nullptr;
+  size_t segment = 0;
+  const size_t response = payload(lane, nullptr);
+  RdMark mark;
+  while (sender.may_send(lane.fresh, lane.again)) {
+    if (cursor.entry != sized) {
+      sized = cursor.entry;
+      segment = payload(lane, sized);
+    }
+    if (!work_.next(cursor, segment, response, mark) || !sender.prepare(lane.fresh + 1))
+      return false;
+    if (!lane.room.open() || !may_use(lane, mark)) return true;
+    if (!add_data(lane, Act::fresh, sender.next() + lane.fresh, mark)) return true;
+    ++lane.fresh;
+    RdWork::advance(cursor, mark);
+  }
+  return false;
+}
+
+size_t RdTransmit::payload(const Lane& lane, const SendEntry* entry) const {
+  const bool is_response = entry == nullptr;
+  const size_t header =
+      is_response ? rdmap::segment_header_bytes(rdmap::Opcode::read_response, false)
+                  : rdmap::segment_header_bytes(opcode_of(*entry), entry->immediate() != nullptr);
+  return lane.datagram - std::min(lane.datagram - 1, kEnvelope + header);
+}
+
+/// Acknowledges what no datagram of this burst does, and probes where nothing else will be answered.
+bool RdTransmit::fill_signs(Lane& lane) {
+  RdPeer& peer = lane.peer;
+  const bool carried = lane.planned != 0 && peer.receiver.kept() == 0 && !peer.refusing;
+  if (peer.receiver.due() == llp::RdReceiver::Due::now && !carried) {
+    if (!lane.room.open()) return true;
+    add_acknowledgement(lane);
+  }
+  if (!peer.probe_wanted) return false;
+  if (!lane.room.open()) return true;
+  add_probe(lane);
+  return false;
+}
+
+// --- The datagrams.
+
+size_t RdTransmit::put_headers(Lane& lane, uint8_t flags, const llp::RdHeader& header) {
+  const Bytes out = lane.room.header();
+  const size_t prefix =
+      rdmap::encode_prefix(rdmap::DatagramClass::reliable, flags, incarnation_, out);
+  return prefix + llp::encode_rd_header(header, out.subspan(prefix));
+}
+
+void RdTransmit::add(Lane& lane, const Planned& planned, size_t header, size_t pieces) {
+  const size_t index = lane.room.size();
+  planned_[index] = planned;
+  lane.room.add(lane.peer.address(), header, pieces,
+                {.origin = this, .value = index, .object = &lane.peer});
+  ++lane.planned;
+}
+
+bool RdTransmit::add_open(RdPeer& peer, DatagramRoom& room, Time now) {
+  Lane lane{.peer = peer, .room = room, .now = now, .names = peer.association.header(RdKind::open)};
+  lane.names.window = peer.receiver.window(buffer_.room());
+  lane.names.flags = RdAssociations::flags(&peer, now);
+  size_t header = put_headers(lane, 0, lane.names);
+  const llp::RdCookie& cookie = peer.association.cookie();
+  std::copy(cookie.begin(), cookie.end(), room.header().begin() + static_cast<ptrdiff_t>(header));
+  header += cookie.size();
+  add(lane, {.act = Act::open}, header, 0);
+  return false;
+}
+
+/// False if there is no room for its pieces in this burst.
+bool RdTransmit::add_data(Lane& lane, Act act, uint64_t sequence, const RdMark& mark) {
+  const Planned planned{.act = act, .sequence = sequence, .mark = mark};
+  lane.names.sequence = static_cast<uint32_t>(sequence);
+  switch (what(mark)) {
+    case RdWhat::segment: return add_segment(lane, planned);
+    case RdWhat::request: return add_request(lane, planned);
+    case RdWhat::response: return add_response(lane, planned);
+    case RdWhat::failure: return add_failure(lane, planned);
+    case RdWhat::skip: break;
+  }
+  return add_skip(lane, planned);
+}
+
+void RdTransmit::add_cut(Lane& lane, const Planned& planned, const rdmap::DatagramSegment& segment,
+                         size_t pieces) {
+  size_t bytes = put_headers(lane, rdmap::flags_of(segment), lane.names);
+  bytes += rdmap::encode_segment_headers(segment, lane.room.header().subspan(bytes));
+  add(lane, planned, bytes, pieces);
+}
+
+bool RdTransmit::add_segment(Lane& lane, const Planned& planned) {
+  const auto& entry = *static_cast<const SendEntry*>(planned.mark.object);
+  const uint64_t offset = planned.mark.offset;
+  const uint64_t length = planned.mark.length;
+  if (cutting_ != &entry) {
+    segment_ = segment_of(entry, entry.msn);
+    cursor_ = ddp::SgeCursor(entry.sges);
+    cut_ = 0;
+    cutting_ = &entry;
+  }
+  if (cut_ != offset) cursor_.seek(offset);
+  const std::span<ConstBytes> pieces = lane.room.payload_pieces();
+  const size_t count = pieces.empty() ? 0 : cursor_.take(length, pieces);
+  if (pieces.empty() || (count == 0 && length != 0)) {
+    cutting_ = nullptr;
+    return false;
+  }
+  cut_ = offset + length;
+  cut_segment(segment_, entry, offset, length);
+  add_cut(lane, planned, segment_, count);
+  return true;
+}
+
+bool RdTransmit::add_response(Lane& lane, const Planned& planned) {
+  const std::span<ConstBytes> pieces = lane.room.payload_pieces();
+  if (pieces.empty()) return false;
+  const rdmap::ReadRequest& request = static_cast<const RdJob*>(planned.mark.object)->request;
+  const uint32_t offset = planned.mark.offset;
+  const uint32_t length = planned.mark.length;
+  rdmap::DatagramSegment segment;
+  segment.opcode = rdmap::Opcode::read_response;
+  segment.last = offset + length == request.length;
+  segment.stag = request.sink_stag;
+  segment.tagged_offset = request.sink_offset + offset;
+  if (length != 0) {
+    const ddp::Region& region = *queue_pair_.regions().find(request.source_stag);
+    pieces[0] = {region.memory + (request.source_offset - region.base) + offset, length};
+  }
+  add_cut(lane, planned, segment, length == 0 ? 0 : 1);
+  return true;
+}
+
+bool RdTransmit::add_request(Lane& lane, const Planned& planned) {
+  const auto& read = *static_cast<const RdRead*>(planned.mark.object);
+  const SendEntry& entry = *read.entry;
+  rdmap::DatagramSegment segment;
+  segment.opcode = rdmap::Opcode::read_request;
+  segment.last = true;
+  segment.msn = planned.mark.tag;
+  segment.request = {.sink_stag = read.sink,
+                     .sink_offset = planned.mark.offset,
+                     .length = planned.mark.length,
+                     .source_stag = entry.remote.stag,
+                     .source_offset = entry.remote.offset + planned.mark.offset};
+  add_cut(lane, planned, segment, 0);
+  return true;
+}
+
+bool RdTransmit::add_failure(Lane& lane, const Planned& planned) {
+  const auto& job = *static_cast<const RdJob*>(planned.mark.object);
+  llp::RdHeader header = lane.names;
+  header.kind = RdKind::failure;
+  size_t bytes = put_headers(lane, 0, header);
+  const Bytes rest = lane.room.header().subspan(bytes);
+  store_be(rest.data(), job.request.sink_stag);
+  bytes += sizeof(STag) + llp::encode_rd_code(job.code, rest.subspan(sizeof(STag)));
+  add(lane, planned, bytes, 0);
+  return true;
+}
+
+bool RdTransmit::add_skip(Lane& lane, const Planned& planned) {
+  llp::RdHeader header = lane.names;
+  header.kind = RdKind::skip;
+  add(lane, planned, put_headers(lane, 0, header), 0);
+  return true;
+}
+
+void RdTransmit::add_probe(Lane& lane) {
+  llp::RdHeader header = lane.names;
+  header.kind = RdKind::probe;
+  header.sequence = 0;
+  add(lane, {.act = Act::probe}, put_headers(lane, 0, header), 0);
+}
+
+void RdTransmit::add_acknowledgement(Lane& lane) {
+  RdPeer& peer = lane.peer;
+  llp::RdHeader header = lane.names;
+  header.kind = peer.refusing ? RdKind::refusal : RdKind::acknowledgement;
+  header.sequence = peer.refusing ? header.acknowledged + 1 : 0;
+  size_t bytes = put_headers(lane, 0, header);
+  const Bytes rest = lane.room.header().subspan(bytes);
+  bytes += peer.refusing ? llp::encode_rd_code(peer.refusal, rest)
+                         : llp::encode_rd_map(peer.receiver.map(), rest);
+  add(lane, {.act = Act::acknowledgement}, bytes, 0);
+}
+
+// --- What became of them.
+
+void RdTransmit::sent(const DatagramMark& mark) {
+  const Planned& planned = planned_[mark.value];
+  if (planned.act == Act::reset) return resets_->pop_front();
+  book(*static_cast<RdPeer*>(mark.object), planned);
+}
+
+void RdTransmit::book(RdPeer& peer, const Planned& planned) {
+  switch (planned.act) {
+    case Act::fresh:
+      peer.sender.sent(planned.mark, now_);
+      RdWork::advance(peer.cursor, planned.mark);
+      peer.receiver.told(false);
+      peer.resized = false;
+      peer.has_memory = true;
+      break;
+    case Act::again:
+      peer.sender.resent(planned.sequence, now_);
+      peer.receiver.told(false);
+      counters_.add(Counter::rd_retransmitted);
+      break;
+    case Act::acknowledgement:
+      peer.receiver.told(true);
+      counters_.add(Counter::rd_acknowledgements);
+      break;
+    case Act::probe: peer.probe_wanted = false; break;
+    case Act::open: peer.open_wanted = false; break;
+    case Act::reset: break;
+  }
+  peer.last_used = now_;
+  if (peer.receiver.due() == llp::RdReceiver::Due::nothing) peer.acknowledge_at = Time::max();
+  peers_.touch(peer);
+}
+
+/// What the network refuses is as good as lost: it is sent again in time. But what is too long is cut anew,
+/// by what the link knows of the path by now.
+void RdTransmit::refused(const DatagramMark& mark, int error) {
+  const Planned& planned = planned_[mark.value];
+  auto* const peer = static_cast<RdPeer*>(mark.object);
+  if (planned.act != Act::fresh || error != EMSGSIZE) return sent(mark);
+  if (!peer->resized) {
+    peer->resized = true;
+    return;
+  }
+  peer->resized = false;
+  if (what(planned.mark) == RdWhat::segment)
+    work_.fail(*peer, *static_cast<SendEntry*>(planned.mark.object),
+               WcStatus::local_qp_operation_error, static_cast<uint32_t>(error));
+  else
+    sent(mark);
+}
+
+}  // namespace diwarp::rnic
