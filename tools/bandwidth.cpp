@@ -25,7 +25,8 @@ constexpr const char* kDescription =
     "%\" is\n"
     "the share of the bytes that arrived. \"overflow\" is what the kernel dropped for want of "
     "receive\n"
-    "buffer. read gets the bytes from the server instead; its operations and those of atomic are\n"
+    "buffer. With --receivers each of the group has a row, and the slowest sets the pace. read "
+    "gets the bytes from the server instead; its operations and those of atomic are\n"
     "counted by the client.";
 
 const std::vector<Column> kColumns = {{"/transport", "transport", 9},
@@ -75,7 +76,7 @@ struct Row {
 /// One that carries its number beside its bytes may be of any size.
 bool is_told_by_bytes(Operation operation) { return operation != Operation::write_record; }
 
-Row plan(const Measure& measure, uint64_t size, uint64_t receive_buffer) {
+Row plan(const Measure& measure, uint64_t size, uint64_t receive_buffer, uint32_t receivers) {
   Row row;
   row.flow = {.transport = measure.transport,
               .operation = measure.operation,
@@ -83,7 +84,8 @@ Row plan(const Measure& measure, uint64_t size, uint64_t receive_buffer) {
               .window = measure.window.value_or(default_window(measure, size, receive_buffer)),
               .rate = measure.rate,
               .verify = measure.verify,
-              .segment = parse_segment(measure.segment)};
+              .segment = parse_segment(measure.segment),
+              .receivers = receivers};
   if (size == 1 && is_told_by_bytes(measure.operation))
     row.flow.window = std::min(row.flow.window, kMaxWindowOfBytes);
   check_plan(row.flow);
@@ -161,30 +163,44 @@ class Client {
   Client(const Measure& measure, const Terms& terms, Verdict& verdict)
       : measure_(measure), terms_(terms), verdict_(verdict) {}
 
-  Json run_row(Device& device, Control& control, uint64_t size) {
-    const Row row = plan(measure_, size, terms_.receive_buffer);
+  /// The figures of each receiver.
+  std::vector<Json> run_row(Device& device, const Peers& peers, uint64_t size) {
+    const auto receivers = static_cast<uint32_t>(peers.size());
+    const Row row = plan(measure_, size, terms_.receive_buffer, receivers);
     Endpoint endpoint(device, sender_shape(row.flow));
-    const auto source = make_flow_source(endpoint, control, row.flow);
+    const auto source = make_flow_source(endpoint, peers, row.flow);
     endpoint.post_receives();
-    pair_as_client(endpoint, control, announcement(row), terms_.token);
-    const Json result = send(*source, row, device);
-    const Json done = figures(row, result, *source, measure_.segment);
-    control.send({{"type", "done"}, {"row", done}});
+    pair(endpoint, peers, announcement(row));
+    const std::vector<Json> results = send(*source, row, device);
+    std::vector<Json> rows;
+    for (size_t i = 0; i < results.size(); ++i) {
+      Json done = figures(row, results[i], *source, measure_.segment);
+      if (measure_.group) done["receiver"] = peers[i].peer_address().host();
+      peers[i].send({{"type", "done"}, {"row", done}});
+      judge(row, results[i], done);
+      rows.push_back(std::move(done));
+    }
     part(endpoint);
-    judge(row, result, done);
-    return done;
+    return rows;
   }
 
  private:
-  static Json send(FlowSource& source, const Row& row, const Device& device) {
+  void pair(Endpoint& endpoint, const Peers& peers, const Json& row) {
+    if (measure_.group)
+      pair_with_group(endpoint, peers, row, *measure_.group);
+    else
+      pair_as_client(endpoint, peers, row, terms_.token);
+  }
+
+  static std::vector<Json> send(FlowSource& source, const Row& row, const Device& device) {
     ProgressLine progress(std::to_string(row.flow.size) + " bytes", row.iterations);
     source.send(row.warmup, [](uint64_t) {});
     const uint64_t overflowed = device.counter("rx_overflow");
-    Json result = source.send(row.iterations, [&](uint64_t posted) { progress.update(posted); });
+    auto results = source.send(row.iterations, [&](uint64_t posted) { progress.update(posted); });
     // What is asked for arrives at this end.
     if (facts_of(row.flow.operation).manner == Manner::requests)
-      result["overflowed"] = device.counter("rx_overflow") - overflowed;
-    return result;
+      results.front()["overflowed"] = device.counter("rx_overflow") - overflowed;
+    return results;
   }
 
   void judge(const Row& row, const Json& result, const Json& done) {
@@ -200,7 +216,9 @@ class Client {
 Json serve_row(Device& device, Control& control, const Terms& terms) {
   const Json message = control.expect("row");
   const Row row = read_announcement(message, terms);
-  Endpoint endpoint(device, receiver_shape(row.flow));
+  EndpointShape shape = receiver_shape(row.flow);
+  shape.group = group_in(message);
+  Endpoint endpoint(device, shape);
   const auto sink = make_flow_sink(endpoint, control, row.flow);
   endpoint.post_receives();
   pair_as_server(endpoint, device, control, message, terms.token);
@@ -222,10 +240,12 @@ void run(int argc, char** argv) {
   const Ends ends = options.ends();
   const Measure measure = options.measure();
   Verdict verdict;
-  run_measurement(kName, ends, measure, kColumns, verdict,
+  std::vector<Column> columns = kColumns;
+  if (measure.group) columns.insert(columns.begin() + 1, {"/receiver", "receiver", 17});
+  run_measurement(kName, ends, measure, columns, verdict,
                   {.client =
-                       [&](Device& device, Control& control, const Terms& terms, uint64_t size) {
-                         return Client(measure, terms, verdict).run_row(device, control, size);
+                       [&](Device& device, Peers peers, const Terms& terms, uint64_t size) {
+                         return Client(measure, terms, verdict).run_row(device, peers, size);
                        },
                    .server = serve_row});
 }

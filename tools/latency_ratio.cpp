@@ -14,7 +14,7 @@
 #include "common/program.h"
 #include "common/session.h"
 #include "common/summary.h"
-#include "common/two_processes.h"
+#include "common/processes.h"
 #include "latency_lanes.h"
 
 namespace diwarp::tools {

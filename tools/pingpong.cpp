@@ -17,7 +17,9 @@ namespace {
 constexpr const char* kName = "diwarp-pingpong";
 constexpr const char* kDescription =
     "Measures half round trips of messages between two processes, both polling. Over UD a message\n"
-    "that gets lost is sent again; its round trip does not count. read and atomic involve one "
+    "that gets lost is sent again; its round trip does not count. With --receivers a message goes\n"
+    "to a group, and the round trip ends when the last receiver has answered. read and atomic "
+    "involve one "
     "side\n"
     "only: their times are those of the full operation, from the post to the completion. With\n"
     "--verify the times include writing and checking the contents.";
@@ -82,7 +84,7 @@ std::vector<double> measure_row(NearEnd& near, const Row& row, Operation operati
 }
 
 Json result(const Measure& measure, const Row& row, const NearEnd::Counts& counts,
-            const Summary& summary) {
+            const Summary& summary, size_t receivers) {
   return {{"transport", to_string(measure.transport)},
           {"segment", measure.segment},
           {"op", facts_of(measure.operation).name},
@@ -90,6 +92,7 @@ Json result(const Measure& measure, const Row& row, const NearEnd::Counts& count
           {"iterations", row.iterations},
           {"warmup", row.warmup},
           {"verify", measure.verify},
+          {"receivers", receivers},
           {"sent", counts.sent},
           {"lost", counts.lost},
           {"measured", is_one_sided(measure.operation) ? kFull : kHalf},
@@ -106,25 +109,39 @@ class Client {
   Client(const Measure& measure, const Terms& terms, Verdict& verdict)
       : measure_(measure), terms_(terms), verdict_(verdict) {}
 
-  Json run_row(Device& device, Control& control, uint64_t size) {
+  std::vector<Json> run_row(Device& device, const Peers& peers, uint64_t size) {
     const Row row = plan(measure_, size);
-    EndpointShape shape = near_shape(measure_.transport, measure_.operation, size);
-    shape.segment = parse_segment(measure_.segment);
-    Endpoint endpoint(device, shape);
-    const auto near = make_near_end(endpoint, control, measure_.verify);
+    Endpoint endpoint(device, shape(size, peers.size()));
+    const auto near = make_near_end(endpoint, peers, measure_.verify);
     endpoint.post_receives();
-    pair_as_client(endpoint, control, {{"type", "row"}, {"size", size}}, terms_.token);
+    pair(endpoint, peers, {{"type", "row"}, {"size", size}});
     const Summary summary = summarize(measure_row(*near, row, measure_.operation));
     const NearEnd::Counts& counts = near->counts();
-    const Json figures = result(measure_, row, counts, summary);
-    control.send({{"type", "done"}, {"row", figures}});
-    control.expect("done");
+    const Json figures = result(measure_, row, counts, summary, peers.size());
+    peers.send({{"type", "done"}, {"row", figures}});
+    for (Control& control : peers) control.expect("done");
     part(endpoint);
     verdict_.check_loss(counts.lost, counts.sent, size, measure_.max_loss);
-    return figures;
+    return {figures};
   }
 
  private:
+  EndpointShape shape(uint64_t size, size_t receivers) const {
+    EndpointShape shape = near_shape(measure_.transport, measure_.operation, size);
+    shape.segment = parse_segment(measure_.segment);
+    // Answers of several segments may hold half of the receives.
+    if (receivers > 1)
+      shape.receive_slots = std::max(shape.receive_slots, static_cast<uint32_t>(2 * receivers));
+    return shape;
+  }
+
+  void pair(Endpoint& endpoint, const Peers& peers, const Json& row) {
+    if (measure_.group)
+      pair_with_group(endpoint, peers, row, *measure_.group);
+    else
+      pair_as_client(endpoint, peers, row, terms_.token);
+  }
+
   const Measure& measure_;
   const Terms& terms_;
   Verdict& verdict_;
@@ -136,6 +153,7 @@ Json serve_row(Device& device, Control& control, const Terms& terms) {
   check_size(terms.operation, size);
   EndpointShape shape = far_shape(terms.transport, terms.operation, size);
   shape.segment = parse_segment(terms.segment);
+  shape.group = group_in(row);
   Endpoint endpoint(device, shape);
   const auto far = make_far_end(endpoint, control, terms.operation, terms.verify);
   endpoint.post_receives();
@@ -157,8 +175,8 @@ void run(int argc, char** argv) {
   Verdict verdict;
   run_measurement(kName, ends, measure, kColumns, verdict,
                   {.client =
-                       [&](Device& device, Control& control, const Terms& terms, uint64_t size) {
-                         return Client(measure, terms, verdict).run_row(device, control, size);
+                       [&](Device& device, Peers peers, const Terms& terms, uint64_t size) {
+                         return Client(measure, terms, verdict).run_row(device, peers, size);
                        },
                    .server = serve_row});
 }

@@ -117,7 +117,7 @@ class Computing {
   void take(const WorkCompletion& completion) {
     endpoint_.check(completion);
     arrival().store(0, std::memory_order_relaxed);
-    endpoint_.post_receive(next_slot_);
+    endpoint_.post_receive_again(next_slot_);
     next_slot_ = (next_slot_ + 1) % endpoint_.shape().receive_slots;
   }
 

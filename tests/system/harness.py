@@ -137,6 +137,21 @@ def start_endless(program, *options):
     return server, client
 
 
+def answers_to(address, *words):
+    """What a server says to a client until it calls something an error."""
+    host, port = address.rsplit(":", 1)
+    with socket.create_connection((host, int(port))) as client:
+        client.settimeout(PATIENCE)
+        for word in words:
+            client.sendall(json.dumps(word).encode() + b"\n")
+        answers = b""
+        while b'"error"' not in answers:
+            chunk = client.recv(4096)
+            check(chunk, f"{words} gave {answers}")
+            answers += chunk
+        return answers
+
+
 def rows_of(name):
     with open(path(name)) as file:
         return json.load(file)

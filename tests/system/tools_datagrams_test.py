@@ -2,12 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What diwarp-pingpong and diwarp-bandwidth measure over datagrams beyond UD Sends. Called with the
 name of one case; --list names all."""
-import json
 import socket
 import sys
 
-from harness import (PATIENCE, PROGRAMS, case, check, check_sentence, main, need_ipv6, path, rows_of,
-                     run, start_endless, start_server)
+from harness import (PROGRAMS, Process, answers_to, case, check, check_sentence, main, need_ipv6, path,
+                     rows_of, run, start_endless, start_server)
 from rows import check_rows
 
 OVER = [("ud", "write-record"), ("ud", "read"), ("rd", "send"), ("rd", "write-record"), ("rd", "read")]
@@ -95,6 +94,103 @@ def lost_messages_of_a_pingpong_do_not_end_it(operation):
     check(row["op"] == operation and row["sent"] >= 10, row)
 
 
+def check_group_rows(rows, operation, sizes, iterations, receivers):
+    hosts = [f"127.0.0.{i + 2}" for i in range(receivers)]
+    check_rows(rows, "bandwidth", "ud", [size for size in sizes for _ in hosts], iterations, operation)
+    check([row["receiver"] for row in rows] == hosts * len(sizes), rows)
+
+
+@case(*[(operation, group) for operation in ("send", "write-record")
+        for group in ("239.192.77.1", "127.255.255.255")])
+def group_flow(operation, group):
+    """Every receiver has a row of its own, with every byte checked."""
+    run("bandwidth", "--loopback", "--op", operation, "--receivers", 3, "--group", group, "--size",
+        "0,1,4K,100K", "--iterations", 50, "--segment", 1472, "--verify", "--max-loss", 30, "--json",
+        path("rows.json"))
+    check_group_rows(rows_of("rows.json"), operation, [0, 1, 4096, 102400], 50, 3)
+
+
+@case()
+def group_pingpong():
+    run("pingpong", "--loopback", "--receivers", 3, "--size", "0,1,10K", "--iterations", 30, "--warmup",
+        2, "--verify", "--max-loss", 50, "--json", path("rows.json"))
+    rows = rows_of("rows.json")
+    check_rows(rows, "pingpong", "ud", [0, 1, 10240], 30)
+    check(all(row["receivers"] == 3 for row in rows), rows)
+
+
+@case()
+def group_of_servers():
+    """Each server tells its own share."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    servers = [start_server("bandwidth", f"127.0.0.{i}:0", "--json", path(f"server{i}.json"))
+               for i in (2, 3)]
+    run("bandwidth", "--connect", ",".join(address for _, address in servers), "--receivers", 2,
+        "--group", f"239.192.77.2:{port}", "--op", "write-record", "--size", "2K", "--iterations", 100,
+        "--max-loss", 30, "--json", path("client.json"))
+    rows = rows_of("client.json")
+    check_group_rows(rows, "write-record", [2048], 100, 2)
+    for i, (server, _) in enumerate(servers):
+        server.end(0)
+        check(rows_of(f"server{i + 2}.json") == [rows[i]], "the ends report different figures")
+
+
+@case()
+def server_that_dies_ends_a_run_with_a_group():
+    servers = [start_server("bandwidth", f"127.0.0.{i}:0") for i in (2, 3)]
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    client = Process("bandwidth", "--connect", ",".join(address for _, address in servers), "--group",
+                     f"239.192.77.3:{port}", "--iterations", 1_000_000_000, "--max-loss", 100)
+    for server, _ in servers:
+        server.wait_for("serving")
+    servers[1][0].kill()
+    check_sentence("bandwidth", client.end(1), "127.0.0.3:", "ended in the middle of the run")
+    servers[0][0].end(1)
+
+
+@case(*[(program,) for program in PROGRAMS])
+def wrong_groups(program):
+    loop = ("--loopback", "--receivers", 2)
+    for options, parts in (
+            ((*loop, "--transport", "rc"), ("--transport ud only",)),
+            ((*loop, "--transport", "rd"), ("--transport ud only",)),
+            ((*loop, "--op", "read"), ("--op read cannot go to a group", "send")),
+            (("--loopback", "--group", "239.1.1.1"), ("how many receivers", "--receivers")),
+            (("--loopback", "--receivers", 0), ("--receivers needs a number from 1 to 64",)),
+            (("--loopback", "--receivers", 65), ("--receivers needs a number from 1 to 64",)),
+            ((*loop, "--ipv6"), ("leave --ipv6",)),
+            ((*loop, "--address", "127.0.0.9"), ("--address",)),
+            ((*loop, "--group", "everyone"), ("everyone", "not an address")),
+            ((*loop, "--group", "ff02::1"), ("--group needs", "ff02::1")),
+            ((*loop, "--group", "127.0.0.7"), ("127.0.0.7 is no group",)),
+            (("--connect", "127.0.0.1:1,127.0.0.2:1", "--receivers", 3), ("says 3", "names 2")),
+            (("--connect", "127.0.0.1:1,0.0.0.0:1"), ("--connect needs", "0.0.0.0"))):
+        done = run(program, *options, status=1)
+        check_sentence(program, done.stderr, *parts)
+    done = run(program, "--server", "127.0.0.1:0", "--receivers", 2, status=1)
+    check_sentence(program, done.stderr, "--receivers is the client's choice")
+    if program == "pingpong":
+        done = run(program, *loop, "--op", "write-record", status=1)
+        check_sentence(program, done.stderr, "--op write-record cannot go to a group: choose send")
+
+
+@case()
+def unusable_groups_end_the_run():
+    hello = {"type": "hello", "tool": "diwarp-pingpong", "version": 3, "transport": "ud", "op": "send",
+             "verify": False, "segment": "mtu", "rows": 1, "token": 7}
+    group = {"address": "239.1.1.1", "port": 4000, "stag": 1 << 20}
+    for wrong, part in ((7, "address"), ({}, "address"), ({**group, "address": "x"}, "no address"),
+                        ({**group, "port": 0}, "port"), ({**group, "stag": 3}, "stag"),
+                        ({**group, "address": "127.0.0.1"}, "127.0.0.1 is no group")):
+        server, address = start_server("pingpong")
+        answers_to(address, hello, {"type": "row", "size": 64, "port": 9, "group": wrong})
+        check_sentence("pingpong", server.end(1), part)
+
+
 @case(*[(program,) for program in PROGRAMS])
 def wrong_options(program):
     for options, parts in (
@@ -134,16 +230,7 @@ def unusable_memory_ends_the_run():
         row = {"type": "row", "size": 64, "port": 9}
         if memory is not None:
             row["memory"] = memory
-        host, port = address.rsplit(":", 1)
-        with socket.create_connection((host, int(port))) as client:
-            client.settimeout(PATIENCE)
-            for word in (hello, row):
-                client.sendall(json.dumps(word).encode() + b"\n")
-            answers = b""
-            while b'"error"' not in answers:
-                chunk = client.recv(4096)
-                check(chunk, f"{memory} gave {answers}")
-                answers += chunk
+        answers_to(address, hello, row)
         check_sentence("pingpong", server.end(1), f"no usable .{part}")
 
 

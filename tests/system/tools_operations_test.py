@@ -2,11 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The operations of diwarp-pingpong and diwarp-bandwidth beyond send. Called with the name of one
 case; --list names all."""
-import json
-import socket
 import sys
 
-from harness import (PATIENCE, PROGRAMS, case, check, check_sentence, main, need_ipv6, path, rows_of,
+from harness import (PROGRAMS, answers_to, case, check, check_sentence, main, need_ipv6, path, rows_of,
                      run, start_endless, start_server)
 from rows import check_rows
 
@@ -108,21 +106,6 @@ def peer_killed(program, operation, victim):
 HELLO = {"type": "hello", "tool": "diwarp-bandwidth", "version": 3, "transport": "rc", "op": "write",
          "verify": False, "segment": "mtu", "rows": 1, "token": 7}
 ROW = {"type": "row", "size": 64, "window": 8, "rate": 0, "iterations": 10, "warmup": 0, "port": 1}
-
-
-def answers_to(address, *words):
-    """What a server says to a client until it calls something an error."""
-    host, port = address.rsplit(":", 1)
-    with socket.create_connection((host, int(port))) as client:
-        client.settimeout(PATIENCE)
-        for word in words:
-            client.sendall(json.dumps(word).encode() + b"\n")
-        answers = b""
-        while b'"error"' not in answers:
-            chunk = client.recv(4096)
-            check(chunk, f"{words} gave {answers}")
-            answers += chunk
-        return answers
 
 
 @case()

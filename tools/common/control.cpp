@@ -205,6 +205,16 @@ void Control::send_error(std::string_view sentence) noexcept {
   }
 }
 
+void Peers::send(const Json& message) const {
+  for (Control& control : all_) control.send(message);
+}
+
+void Peers::look_at_others() const {
+  for (Control& control : all_.subspan(1)) control.look();
+}
+
+bool Peers::pending() const { return std::ranges::all_of(all_, &Control::pending); }
+
 ControlListener::ControlListener(const Address& address)
     : fd_(bound_socket(address, SOCK_STREAM)),
       local_address_of_listener_(local_address_of(fd_.get())) {

@@ -8,6 +8,7 @@
 #include <deque>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -66,6 +67,31 @@ class Control {
   bool greeted_ = false;  // a well-formed message has come: the peer is one of our tools
   std::string input_;     // the beginning of a line
   std::deque<std::string> messages_;
+};
+
+/// The control connections to all peers of an end: one, or one for each receiver of a group. A
+/// view.
+class Peers {
+ public:
+  Peers(Control& one) : all_(&one, 1) {}  // NOLINT: meant to convert
+  explicit Peers(std::span<Control> all) : all_(all) {}
+  /// For ends that have one peer.
+  operator Control&() const { return all_.front(); }  // NOLINT: meant to convert
+
+  Control& front() const { return all_.front(); }
+  Control& operator[](size_t index) const { return all_[index]; }
+  size_t size() const { return all_.size(); }
+  auto begin() const { return all_.begin(); }
+  auto end() const { return all_.end(); }
+
+  void send(const Json& message) const;
+  /// Control::look() of all but the first, which spin() looks after.
+  void look_at_others() const;
+  /// True if a message of each waits for expect().
+  bool pending() const;
+
+ private:
+  std::span<Control> all_;
 };
 
 /// Where a server waits for the other end. Port 0: a free one.

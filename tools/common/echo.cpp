@@ -39,13 +39,16 @@ EndpointShape echo_shape(QpType transport, Operation operation, size_t size) {
           .receive_slots = small ? 16u : 2u};
 }
 
-Pinger::Pinger(Endpoint& endpoint, Control& control, bool verify)
+Pinger::Pinger(Endpoint& endpoint, const Peers& peers, bool verify)
     : endpoint_(endpoint),
-      poller_(endpoint.completion_queue(), control),
+      peers_(peers),
+      poller_(endpoint.completion_queue(), peers),
       verify_(verify),
       lossy_(!is_reliable(endpoint.shape().transport)),
       patience_(patience(endpoint.shape().send_size, 2)),
-      limit_(control.timeout() + patience_) {
+      limit_(peers.front().timeout() + patience_),
+      answered_(peers.size()) {
+  answers_.reserve(peers.size());
   if (!lossy_) patience_ = limit_;
 }
 
@@ -71,6 +74,8 @@ std::optional<Duration> Pinger::ping() {
 /// Brings the endpoint to where the next message can be posted at once.
 void Pinger::prepare() {
   repost_answered();
+  answered_.assign(answered_.size(), false);
+  awaited_ = answered_.size();
   const Time deadline = steady_clock::now() + limit_;
   while (sends_open_ > 0 && steady_clock::now() < deadline) {
     for (const WorkCompletion& completion : poller_.next(deadline)) accept(completion);
@@ -92,11 +97,12 @@ bool Pinger::try_once(Time posted) {
       if (accept(completion)) answered = true;
     }
     if (answered) return true;
+    peers_.look_at_others();
   } while (steady_clock::now() < deadline);
   return false;
 }
 
-/// True if the awaited answer came.
+/// True if the last answer that was awaited came.
 bool Pinger::accept(const WorkCompletion& completion) {
   endpoint_.check(completion);
   if (!is_receive(completion)) {
@@ -104,15 +110,17 @@ bool Pinger::accept(const WorkCompletion& completion) {
     return false;
   }
   const auto message = endpoint_.message(completion);
-  const bool foreign = !endpoint_.is_from_peer(completion);
-  if (answered_ || foreign || !is_whole(completion) || !is_answer(message)) {
-    if (!lossy_ && !foreign) fail_order(endpoint_.peer());
+  const auto member = endpoint_.member_of(completion);
+  const bool awaited = awaited_ > 0 && member && !answered_[*member];
+  if (!awaited || !is_whole(completion) || !is_answer(message)) {
+    if (!lossy_ && member) fail_order(endpoint_.peer());
     endpoint_.post_receive_again(completion.wr_id);
     return false;
   }
-  if (verify_) verify_message(message, number_, Way::back, endpoint_.peer());
-  answered_ = completion.wr_id;
-  return true;
+  if (verify_) verify_message(message, number_, Way::back, endpoint_.members()[*member]);
+  answered_[*member] = true;
+  answers_.push_back(completion.wr_id);
+  return --awaited_ == 0;
 }
 
 bool Pinger::is_answer(std::span<const std::byte> message) const {
@@ -121,8 +129,8 @@ bool Pinger::is_answer(std::span<const std::byte> message) const {
 }
 
 void Pinger::repost_answered() {
-  if (answered_) endpoint_.post_receive_again(*answered_);
-  answered_.reset();
+  for (const uint64_t wr_id : answers_) endpoint_.post_receive_again(wr_id);
+  answers_.clear();
 }
 
 /// Empty messages have no number: a late answer must not be taken for the next one's.

@@ -14,10 +14,10 @@ namespace diwarp::tools {
 EndpointShape echo_shape(QpType transport, Operation operation, size_t size);
 
 /// The near end of a ping-pong of messages: sends message 0, 1, 2 ... and waits for the answer to
-/// each. Over UD an answer that does not come is asked for again.
+/// each, of a group that of every member. Over UD an answer that does not come is asked for again.
 class Pinger final : public NearEnd {
  public:
-  Pinger(Endpoint& endpoint, Control& control, bool verify);
+  Pinger(Endpoint& endpoint, const Peers& peers, bool verify);
 
   /// One round trip of the next message: the time from the post to the answer; nothing if it took
   /// more than one try. Throws Failure if no answer comes at all, or one with wrong contents.
@@ -32,6 +32,7 @@ class Pinger final : public NearEnd {
   void settle();
 
   Endpoint& endpoint_;
+  Peers peers_;
   Poller poller_;
   bool verify_;
   bool lossy_;
@@ -39,7 +40,9 @@ class Pinger final : public NearEnd {
   Duration limit_;     // of all tries of a message
   uint64_t number_ = 0;
   uint64_t sends_open_ = 0;
-  std::optional<uint64_t> answered_;  // wr_id: posted again outside of the measured time
+  std::vector<bool> answered_;     // by which member
+  size_t awaited_ = 0;             // how many have not answered
+  std::vector<uint64_t> answers_;  // wr_ids: posted again outside of the measured time
 };
 
 /// The far end: answers each message with its like. A message that comes again is answered again.

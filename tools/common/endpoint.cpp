@@ -27,6 +27,7 @@ QueuePairInit queue_pair_init(const EndpointShape& shape, const CompletionQueue&
   init.capacity.max_send_wr = std::max(shape.send_slots, 16u);
   init.capacity.max_recv_wr = shape.receive_slots;
   DatagramOptions& datagram = init.datagram;
+  if (shape.group) datagram.port = shape.group->address.port();
   datagram.max_rate = shape.max_rate;
   datagram.segment = shape.segment.size;
   datagram.jumbo = shape.segment.jumbo;
@@ -65,9 +66,19 @@ Endpoint::Endpoint(Device& device, const EndpointShape& shape)
   if (carries && shape.send_size <= qp_.query().capacity.max_inline_data) {
     send_flags_ = SendFlags::inline_data;
   }
-  if (shape.grants != Access::none) {
-    granted_.emplace(pd_, granted_slots(), Access::local_write | shape.grants);
+  const Access access = Access::local_write | shape.grants;
+  if (shape.group) {
+    qp_.join(shape.group->address);
+    if (shape.grants != Access::none)
+      granted_ = MemoryRegion::with_stag(pd_, granted_slots(), shape.group->stag, 0, access);
+  } else if (shape.grants != Access::none) {
+    granted_.emplace(pd_, granted_slots(), access);
   }
+}
+
+void Endpoint::set_group(const Address& group, std::vector<Address> members) {
+  peer_ = group;
+  members_ = std::move(members);
 }
 
 std::span<std::byte> Endpoint::granted_slots() {
@@ -94,8 +105,11 @@ std::span<std::byte> Endpoint::receive_slot(uint32_t slot) {
   return std::span(memory_).subspan(receives + slot * receive_stride_, shape_.receive_size);
 }
 
-bool Endpoint::is_from_peer(const WorkCompletion& receive) const {
-  return !is_datagram(shape_.transport) || receive.source == peer_;
+std::optional<size_t> Endpoint::member_of(const WorkCompletion& receive) const {
+  if (!is_datagram(shape_.transport)) return 0;
+  const auto found = std::ranges::find(members_, receive.source);
+  if (found == members_.end()) return std::nullopt;
+  return static_cast<size_t>(found - members_.begin());
 }
 
 std::span<const std::byte> Endpoint::message(const WorkCompletion& receive) {

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "common/group.h"
 #include "common/operation.h"
 
 namespace diwarp::tools {
@@ -27,6 +28,8 @@ struct EndpointShape {
   uint32_t receive_slots = 1;
   uint64_t max_rate = 0;
   SegmentChoice segment = {};
+  /// This end is a member of it.
+  std::optional<Group> group = {};
 };
 
 /// Whether a completion is of a message that came.
@@ -49,8 +52,11 @@ class Endpoint {
   const EndpointShape& shape() const { return shape_; }
 
   /// Where sends go; for messages to the user, too.
-  void set_peer(const Address& peer) { peer_ = peer; }
+  void set_peer(const Address& peer) { set_group(peer, {peer}); }
+  /// The same where it is a group, and who answers.
+  void set_group(const Address& group, std::vector<Address> members);
   const Address& peer() const { return peer_; }
+  const std::vector<Address>& members() const { return members_; }
 
   /// Where the slots begin that the peer may use; nothing if it may use none.
   std::optional<RemoteMemory> granted_memory() const;
@@ -69,8 +75,9 @@ class Endpoint {
   /// Failures complete always, successes if `signaled`. A Write-Record carries `number`.
   void post_send(uint32_t slot, bool signaled = true, uint64_t number = 0);
 
-  /// Anyone may send a datagram here; only the peer's count.
-  bool is_from_peer(const WorkCompletion& receive) const;
+  /// Which of members() it came from. Anyone may send a datagram here; only theirs count.
+  std::optional<size_t> member_of(const WorkCompletion& receive) const;
+  bool is_from_peer(const WorkCompletion& receive) const { return member_of(receive).has_value(); }
   /// What came; of a Write-Record all of its memory, valid or not. Empty if it is no slot's.
   std::span<const std::byte> message(const WorkCompletion& receive);
 
@@ -105,6 +112,7 @@ class Endpoint {
   QueuePair qp_;
   SendFlags send_flags_ = SendFlags::none;
   Address peer_;
+  std::vector<Address> members_;
   RemoteMemory peer_memory_;
 };
 

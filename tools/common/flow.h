@@ -28,6 +28,7 @@ struct FlowPlan {
   uint64_t rate = 0;  ///< bytes a second; 0: no limit
   bool verify = false;
   SegmentChoice segment = {};
+  uint32_t receivers = 1;  ///< more: of a group, which all get the same messages
 };
 
 /// Throws Failure if the ends would need more memory than is sensible.
@@ -44,8 +45,8 @@ class FlowSource {
   /// Called with how many messages have been posted.
   using Progress = std::function<void(uint64_t)>;
 
-  /// Does the next `count` and returns the "result" about them.
-  virtual Json send(uint64_t count, const Progress& progress) = 0;
+  /// Does the next `count` and returns the "result" about them of each receiver.
+  virtual std::vector<Json> send(uint64_t count, const Progress& progress) = 0;
 
   /// Of the last send(): from its first post to when the last was known to be there.
   Duration elapsed() const { return elapsed_; }
@@ -78,37 +79,39 @@ class FlowSink {
 };
 
 /// For endpoints of the plan's shapes, before they are paired.
-std::unique_ptr<FlowSource> make_flow_source(Endpoint& endpoint, Control& control,
+std::unique_ptr<FlowSource> make_flow_source(Endpoint& endpoint, const Peers& peers,
                                              const FlowPlan& plan);
 std::unique_ptr<FlowSink> make_flow_sink(Endpoint& endpoint, Control& control,
                                          const FlowPlan& plan);
 
-/// Messages; the time of the last is that of the last credit that told of an arrival.
+/// Messages; the time of the last is that of the last credit that told of an arrival. The slowest
+/// receiver sets the pace.
 class FlowSender final : public FlowSource {
  public:
-  FlowSender(Endpoint& endpoint, Control& control, const FlowPlan& plan);
-  Json send(uint64_t count, const Progress& progress) override;
+  FlowSender(Endpoint& endpoint, const Peers& peers, const FlowPlan& plan);
+  std::vector<Json> send(uint64_t count, const Progress& progress) override;
 
  private:
   bool may_post() const;
+  uint64_t credited() const;
   void post_next();
   void wait_for_room();
   bool take_completions(Time deadline);
   void take(const WorkCompletion& completion);
-  void take_credit(const WorkCompletion& completion);
+  void take_credit(const WorkCompletion& completion, size_t receiver);
   void write_off();
-  Json await_result(uint64_t count);
-  void await_last_credit(uint64_t next);
+  std::vector<Json> await_results(uint64_t count);
+  void await_last_credits(const std::vector<Json>& results);
 
   Endpoint& endpoint_;
-  Control& control_;
+  Peers peers_;
   FlowPlan plan_;
   Poller poller_;
   Duration patience_;  // without any progress, before the window is given up
   Duration limit_;     // without any credit
   uint64_t posted_ = 0;
-  uint64_t sent_ = 0;      // completed
-  uint64_t credited_ = 0;  // numbers below have arrived or are lost
+  uint64_t sent_ = 0;               // completed
+  std::vector<uint64_t> credited_;  // of each receiver: numbers below have arrived or are lost
   Time start_{};
   Time last_credit_{};
 };

@@ -38,7 +38,7 @@ EndpointShape sender_shape(const FlowPlan& plan) {
           .send_size = plan.size,
           .send_slots = plan.window,
           .receive_size = sizeof(uint64_t),
-          .receive_slots = 2 * kCreditSlots,
+          .receive_slots = 2 * kCreditSlots * plan.receivers,
           .max_rate = plan.rate,
           .segment = plan.segment};
 }
@@ -61,12 +61,12 @@ EndpointShape receiver_shape(const FlowPlan& plan) {
           .segment = plan.segment};
 }
 
-std::unique_ptr<FlowSource> make_flow_source(Endpoint& endpoint, Control& control,
+std::unique_ptr<FlowSource> make_flow_source(Endpoint& endpoint, const Peers& peers,
                                              const FlowPlan& plan) {
   if (facts_of(plan.operation).manner == Manner::requests) {
-    return std::make_unique<RequestFlow>(endpoint, control, plan);
+    return std::make_unique<RequestFlow>(endpoint, peers, plan);
   }
-  return std::make_unique<FlowSender>(endpoint, control, plan);
+  return std::make_unique<FlowSender>(endpoint, peers, plan);
 }
 
 std::unique_ptr<FlowSink> make_flow_sink(Endpoint& endpoint, Control& control,

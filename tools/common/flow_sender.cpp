@@ -13,17 +13,18 @@ namespace diwarp::tools {
 
 using std::chrono::steady_clock;
 
-FlowSender::FlowSender(Endpoint& endpoint, Control& control, const FlowPlan& plan)
+FlowSender::FlowSender(Endpoint& endpoint, const Peers& peers, const FlowPlan& plan)
     : endpoint_(endpoint),
-      control_(control),
+      peers_(peers),
       plan_(plan),
-      poller_(endpoint.completion_queue(), control),
+      poller_(endpoint.completion_queue(), peers),
       patience_(patience(plan.size, plan.window, plan.rate)),
-      limit_(control.timeout() + patience_) {
+      limit_(peers.front().timeout() + patience_),
+      credited_(peers.size()) {
   if (is_reliable(plan.transport)) patience_ = limit_;
 }
 
-Json FlowSender::send(uint64_t count, const Progress& progress) {
+std::vector<Json> FlowSender::send(uint64_t count, const Progress& progress) {
   start_ = last_credit_ = steady_clock::now();
   const uint64_t end = posted_ + count;
   const uint64_t first = posted_;
@@ -32,14 +33,17 @@ Json FlowSender::send(uint64_t count, const Progress& progress) {
     progress(posted_ - first);
     if (posted_ < end) wait_for_room();
   }
-  Json result = await_result(count);
+  std::vector<Json> results = await_results(count);
   elapsed_ = last_credit_ - start_;
-  return result;
+  return results;
 }
 
 bool FlowSender::may_post() const {
-  return posted_ - credited_ < plan_.window && posted_ - sent_ < plan_.window;
+  return posted_ - credited() < plan_.window && posted_ - sent_ < plan_.window;
 }
+
+/// By the receiver that is behind.
+uint64_t FlowSender::credited() const { return *std::ranges::min_element(credited_); }
 
 void FlowSender::post_next() {
   const auto slot = static_cast<uint32_t>(posted_ % plan_.window);
@@ -67,6 +71,7 @@ void FlowSender::wait_for_room() {
 bool FlowSender::take_completions(Time deadline) {
   const auto completions = poller_.next(deadline);
   for (const WorkCompletion& completion : completions) take(completion);
+  if (completions.empty()) peers_.look_at_others();
   return !completions.empty();
 }
 
@@ -76,43 +81,47 @@ void FlowSender::take(const WorkCompletion& completion) {
     ++sent_;
     return;
   }
-  if (endpoint_.is_from_peer(completion)) take_credit(completion);
+  if (const auto receiver = endpoint_.member_of(completion)) take_credit(completion, *receiver);
   endpoint_.post_receive_again(completion.wr_id);
 }
 
-void FlowSender::take_credit(const WorkCompletion& completion) {
+void FlowSender::take_credit(const WorkCompletion& completion, size_t receiver) {
   uint64_t next = 0;
   const std::span<const std::byte> credit = endpoint_.message(completion);
   if (credit.size() != sizeof next) return;
   std::memcpy(&next, credit.data(), sizeof next);
   // Late credits are behind; of empty messages more may be credited than were thought arrived.
   next = std::min(next, posted_);
-  if (next <= credited_) return;
-  credited_ = next;
+  if (next <= credited_[receiver]) return;
+  credited_[receiver] = next;
   last_credit_ = steady_clock::now();
 }
 
 void FlowSender::write_off() {
   ++write_offs_;
-  credited_ = posted_;
-  control_.send({{"type", "skip"}, {"to", posted_}});
+  credited_.assign(credited_.size(), posted_);
+  peers_.send({{"type", "skip"}, {"to", posted_}});
 }
 
-Json FlowSender::await_result(uint64_t count) {
-  control_.send({{"type", "sent"}, {"count", count}});
+std::vector<Json> FlowSender::await_results(uint64_t count) {
+  peers_.send({{"type", "sent"}, {"count", count}});
   const Time deadline = steady_clock::now() + limit_ + patience_;
-  while (!control_.pending() && steady_clock::now() < deadline) take_completions(deadline);
-  Json result = control_.expect("result");
-  await_last_credit(number_in(result, "next", 0, UINT64_MAX));
-  return result;
+  while (!peers_.pending() && steady_clock::now() < deadline) take_completions(deadline);
+  std::vector<Json> results;
+  for (Control& control : peers_) results.push_back(control.expect("result"));
+  await_last_credits(results);
+  return results;
 }
 
-/// The result may overtake it. If it got lost, the result's time is the best that is known.
-void FlowSender::await_last_credit(uint64_t next) {
+/// The result may overtake them. If one got lost, the result's time is the best that is known.
+void FlowSender::await_last_credits(const std::vector<Json>& results) {
   const Time told = steady_clock::now();
   const Time deadline = told + patience_;
-  while (credited_ < next && steady_clock::now() < deadline) take_completions(deadline);
-  if (credited_ < next || last_credit_ == start_) last_credit_ = told;
+  for (size_t i = 0; i < results.size(); ++i) {
+    const uint64_t next = number_in(results[i], "next", 0, UINT64_MAX);
+    while (credited_[i] < next && steady_clock::now() < deadline) take_completions(deadline);
+    if (credited_[i] < next || last_credit_ == start_) last_credit_ = told;
+  }
 }
 
 }  // namespace diwarp::tools

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/measure.h"
 
+#include <algorithm>
 #include <thread>
 
 #include "common/failure.h"
 #include "common/pairing.h"
+#include "common/processes.h"
 #include "common/socket.h"
-#include "common/two_processes.h"
 
 namespace diwarp::tools {
 namespace {
@@ -16,6 +17,25 @@ int server_processor(const Ends& ends) {
   if (ends.cpu < 0 || ends.role == Role::server) return ends.cpu;
   return static_cast<int>((static_cast<unsigned>(ends.cpu) + 1) %
                           std::max(std::thread::hardware_concurrency(), 1u));
+}
+
+/// Every receiver of a group is to answer to the same one.
+Address local_address(const Peers& peers) {
+  const Address local = peers.front().local_address().with_port(0);
+  for (Control& control : peers) {
+    if (control.local_address().with_port(0) == local) continue;
+    throw Failure("The servers are reached from " + local.host() + " and from " +
+                  control.local_address().host() + ": a group needs one network.");
+  }
+  return local;
+}
+
+uint64_t least_buffer(const Peers& peers) {
+  uint64_t least = UINT64_MAX;
+  for (Control& control : peers) {
+    least = std::min(least, number_in(control.expect("buffer"), "bytes", 0, UINT64_MAX));
+  }
+  return least;
 }
 
 }  // namespace
@@ -45,14 +65,17 @@ void run_measurement(const std::string& tool, const Ends& ends, const Measure& m
               .rows = measure.sizes.size()};
   DeviceOptions device_options;
   device_options.udp_receive_buffer = ends.udp_buffer;
-  const auto client = [&](Control& control) {
-    Device device = open_device(control, device_options);
-    const uint64_t theirs = number_in(control.expect("buffer"), "bytes", 0, UINT64_MAX);
-    const uint64_t ours = granted_receive_buffer(control.local_address(), ends.udp_buffer);
+  const auto client = [&](const Peers& peers) {
+    const Address local = local_address(peers);
+    Device device = open_device(peers.front(), device_options);
+    const uint64_t theirs = least_buffer(peers);
+    const uint64_t ours = granted_receive_buffer(local, ends.udp_buffer);
     terms.receive_buffer = measure.operation == Operation::read ? ours : theirs;
     // The RNIC thread is there already and stays free to run elsewhere.
     bind_to_processor(ends.cpu);
-    for (uint64_t size : measure.sizes) report.add(plays.client(device, control, terms, size));
+    for (uint64_t size : measure.sizes) {
+      for (const Json& row : plays.client(device, peers, terms, size)) report.add(row);
+    }
     verdict.pronounce();
   };
   const auto server = [&](Control& control, const Terms& theirs) {

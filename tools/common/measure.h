@@ -28,10 +28,10 @@ class Verdict {
   std::string sentence_;
 };
 
-/// One row at either end: measures and returns the row's figures. The client's come to the server
-/// with its "done" message.
+/// One row at either end: measures and returns the row's figures, at the client those of each
+/// receiver. They come to the server with its "done" message.
 struct RowPlays {
-  std::function<Json(Device&, Control&, const Terms&, uint64_t size)> client;
+  std::function<std::vector<Json>(Device&, Peers, const Terms&, uint64_t size)> client;
   std::function<Json(Device&, Control&, const Terms&)> server;
 };
 

@@ -5,6 +5,7 @@
 
 #include "common/failure.h"
 #include "common/numbers.h"
+#include "common/socket.h"
 
 namespace diwarp::tools {
 namespace {
@@ -32,6 +33,9 @@ void require(const char* option, uint64_t value, uint64_t low, uint64_t high) {
 
 constexpr uint64_t kMaxIterations = 1'000'000'000;
 constexpr uint32_t kMaxWindow = 4096;
+constexpr uint32_t kMaxReceivers = 64;
+constexpr const char* kGroup4 = "239.192.18.56";  // organization-local (RFC 2365 section 6.2)
+constexpr const char* kGroup6 = "ff15::1856";     // site-local, transient (RFC 4291 section 2.7)
 constexpr double kMaxTimeout = 3600;
 
 }  // namespace
@@ -49,7 +53,9 @@ void MeasureOptions::add_end_options(CLI::App& app) {
                                std::to_string(kDefaultPort) + "; port 0: a free one)")
                 ->expected(0, 1)
                 ->type_name("ADDR:PORT");
-  app.add_option("--connect", connect_text_, "Run against the server at ADDR:PORT")
+  app.add_option("--connect", connect_texts_,
+                 "Run against the server at ADDR:PORT, or with a group against several (A,B,C)")
+      ->delimiter(',')
       ->type_name("ADDR:PORT");
   app.add_flag("--loopback", loopback_, "Start both ends on this host");
   app.add_flag("--ipv6", ipv6_, "Loopback and server: use ::1 and [::]");
@@ -94,10 +100,20 @@ void MeasureOptions::add_measure_options(CLI::App& app) {
                          "that are longer than the path MTU")
               ->type_name("mtu|jumbo|N")
               ->capture_default_str(),
+      app.add_option("--receivers", receivers_,
+                     "UD: send to a group of so many servers, which all have the same port; with "
+                     "--loopback they are at 127.0.0.2 and so on")
+          ->type_name("N"),
+      app.add_option("--group", group_text_,
+                     std::string("The group's address, multicast or broadcast (default ") +
+                         kGroup4 + " or " + kGroup6 + ") and its members' port (default " +
+                         std::to_string(kGroupPort) + ", with --loopback a free one)")
+          ->type_name("ADDR[:PORT]"),
   };
 }
 
 void MeasureOptions::add_flow_options(CLI::App& app) {
+  flows_ = true;
   client_options_.push_back(
       app.add_option(
              "--window", window_,
@@ -112,7 +128,7 @@ void MeasureOptions::add_flow_options(CLI::App& app) {
 
 Role MeasureOptions::role() const {
   const bool server = server_->count() > 0;
-  const bool client = !connect_text_.empty();
+  const bool client = !connect_texts_.empty();
   if (int{server} + int{client} + int{loopback_} != 1) {
     throw Failure("Say which end this is: one of --server, --connect ADDR:PORT and --loopback.");
   }
@@ -133,11 +149,73 @@ Address MeasureOptions::loopback_address() const {
 Address MeasureOptions::address(Role role) const {
   if (role == Role::server) return server_address();
   if (role == Role::loopback) return loopback_address();
-  const Address peer = parse_address(connect_text_, kDefaultPort);
+  return client_address(connect_texts_.front());
+}
+
+Address MeasureOptions::client_address(const std::string& text) const {
+  const Address peer = parse_address(text, kDefaultPort);
   if (peer.is_any() || peer.port() == 0) {
-    throw Failure("--connect needs the address and port of a server, not " + connect_text_ + ".");
+    throw Failure("--connect needs the address and port of a server, not " + text + ".");
   }
   return peer;
+}
+
+std::vector<Address> Ends::servers() const {
+  std::vector<Address> all = more_servers;
+  all.insert(all.begin(), address);
+  return all;
+}
+
+bool MeasureOptions::has_group() const {
+  return receivers_ || !group_text_.empty() || connect_texts_.size() > 1;
+}
+
+void MeasureOptions::check_group(QpType transport, Operation operation) const {
+  if (transport != QpType::ud) {
+    throw Failure("Groups are for --transport ud only: leave --receivers and --group out.");
+  }
+  const bool records = operation == Operation::write_record;
+  if (operation != Operation::send && !(records && flows_)) {
+    throw Failure("--op " + std::string(facts_of(operation).name) +
+                  " cannot go to a group: choose send" + (flows_ ? " or write-record." : "."));
+  }
+}
+
+/// Where the receivers of a group are, from 127.0.0.2 on or as --connect has them.
+std::vector<Address> MeasureOptions::receivers() const {
+  require("--receivers", receivers_.value_or(1), 1, kMaxReceivers);
+  std::vector<Address> all;
+  for (const std::string& text : connect_texts_) all.push_back(client_address(text));
+  if (!loopback_) {
+    if (receivers_.value_or(all.size()) == all.size()) return all;
+    throw Failure("--receivers says " + std::to_string(*receivers_) + " and --connect names " +
+                  std::to_string(all.size()) + ": give the address of each receiver.");
+  }
+  if (!receivers_) throw Failure("Say how many receivers the group has: --receivers N.");
+  if (ipv6_ || !address_text_.empty()) {
+    throw Failure(
+        "Each receiver of a group has an address of its own: with --loopback leave --ipv6 "
+        "and --address out.");
+  }
+  for (uint32_t i = 0; i < *receivers_; ++i) {
+    all.push_back(Address::parse("127.0.0." + std::to_string(i + 2)));
+  }
+  return all;
+}
+
+Group MeasureOptions::group() const {
+  const Address member = receivers().front();
+  const bool ipv4 = member.family() == AddressFamily::ipv4;
+  const Address given = group_text_.empty() ? Address::parse(ipv4 ? kGroup4 : kGroup6)
+                                            : parse_address(group_text_, 0);
+  // A subnet's broadcast address shows only to hosts in it.
+  const bool may_be_group = given.is_multicast() || (ipv4 && !given.is_any());
+  if (given.family() != member.family() || !may_be_group) {
+    throw Failure("--group needs a multicast or broadcast address of the servers' family, not " +
+                  given.host() + ".");
+  }
+  if (given.port() != 0) return make_group(given);
+  return make_group(given.with_port(loopback_ ? free_udp_port(member) : kGroupPort));
 }
 
 /// A server measures what its client asks for; an option that would be ignored is refused.
@@ -154,6 +232,11 @@ Ends MeasureOptions::ends() const {
   ends.role = role();
   if (ends.role == Role::server) refuse_client_options();
   ends.address = address(ends.role);
+  if (ends.role != Role::server && has_group()) {
+    ends.more_servers = receivers();
+    ends.address = ends.more_servers.front();
+    ends.more_servers.erase(ends.more_servers.begin());
+  }
   if (!(timeout_ > 0) || timeout_ > kMaxTimeout) {
     throw Failure("--timeout needs seconds, more than 0 and at most 3600.");
   }
@@ -191,6 +274,10 @@ Measure MeasureOptions::measure() const {
   measure.verify = verify_;
   measure.segment = segment_;
   parse_segment(segment_);
+  if (has_group()) {
+    check_group(measure.transport, measure.operation);
+    measure.group = group();
+  }
   if (is_datagram(measure.transport)) return measure;
   if (measure.rate != 0) {
     throw Failure("--rate paces datagrams only: leave it out with --transport rc.");

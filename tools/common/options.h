@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "common/group.h"
 #include "common/operation.h"
 
 namespace CLI {
@@ -29,6 +30,8 @@ struct Ends {
   Role role = Role::loopback;
   /// Where to listen (server, loopback) or to connect to (client).
   Address address;
+  /// The other servers of a run with a group.
+  std::vector<Address> more_servers = {};
   /// For anything that the peer should do. A server waits for its first peer without limit unless
   /// the user gave one.
   Duration timeout = std::chrono::seconds(10);
@@ -37,6 +40,8 @@ struct Ends {
   std::string json_file;
   std::string csv_file;
   size_t udp_buffer = DeviceOptions{}.udp_receive_buffer;
+
+  std::vector<Address> servers() const;
 };
 
 /// What diwarp-pingpong and diwarp-bandwidth measure; the client's choice.
@@ -51,6 +56,7 @@ struct Measure {
   double max_loss = 1;             ///< percent
   bool verify = false;
   std::string segment = "mtu";  ///< as parse_segment() reads it
+  std::optional<Group> group;   ///< messages go to all servers
 };
 
 /// The options of the measuring tools. Declared before and read after CLI parses, which fills the
@@ -73,14 +79,19 @@ class MeasureOptions {
   Address address(Role role) const;
   Address server_address() const;
   Address loopback_address() const;
+  Address client_address(const std::string& text) const;
   void refuse_client_options() const;
+  bool has_group() const;
+  void check_group(QpType transport, Operation operation) const;
+  Group group() const;
+  std::vector<Address> receivers() const;
   std::vector<uint64_t> sizes(Operation operation) const;
 
   CLI::Option* server_ = nullptr;
   CLI::Option* timeout_option_ = nullptr;
   std::vector<CLI::Option*> client_options_;
   std::string server_text_;
-  std::string connect_text_;
+  std::vector<std::string> connect_texts_;
   bool loopback_ = false;
   bool ipv6_ = false;
   std::string address_text_;
@@ -100,6 +111,9 @@ class MeasureOptions {
   std::string rate_;
   std::string max_loss_;
   bool verify_ = false;
+  std::optional<uint32_t> receivers_;
+  std::string group_text_;
+  bool flows_ = false;  // not a ping-pong
   CLI::Option* segment_option_ = nullptr;
   std::string segment_ = "mtu";
 };

@@ -83,6 +83,18 @@ void pair_as_client(Endpoint& endpoint, Control& control, Json row, uint64_t tok
                                 {.private_data = data, .timeout = control.timeout()});
 }
 
+void pair_with_group(Endpoint& endpoint, const Peers& peers, Json row, const Group& group) {
+  row["port"] = endpoint.queue_pair().address().port();
+  row["group"] = to_json(group);
+  peers.send(row);
+  std::vector<Address> members;
+  for (Control& control : peers) {
+    members.push_back(peer_queue_pair(control, control.expect("ready")));
+  }
+  endpoint.set_group(group.address, std::move(members));
+  endpoint.set_peer_memory({.stag = group.stag, .offset = 0});
+}
+
 void pair_as_server(Endpoint& endpoint, const Device& device, Control& control, const Json& row,
                     uint64_t token) {
   take_memory(endpoint, row);

@@ -24,6 +24,9 @@ void pair_as_client(Endpoint& endpoint, Control& control, Json row, uint64_t tok
 void pair_as_server(Endpoint& endpoint, const Device& device, Control& control, const Json& row,
                     uint64_t token);
 
+/// The same with every receiver of a group, whose endpoints are members of it.
+void pair_with_group(Endpoint& endpoint, const Peers& peers, Json row, const Group& group);
+
 /// RC: ends the connection in order. After this neither end uses its endpoint.
 void part(Endpoint& endpoint);
 

@@ -35,15 +35,15 @@ EndpointShape far_shape(QpType transport, Operation operation, size_t size) {
   return near_shape(transport, operation, size);
 }
 
-std::unique_ptr<NearEnd> make_near_end(Endpoint& endpoint, Control& control, bool verify,
+std::unique_ptr<NearEnd> make_near_end(Endpoint& endpoint, const Peers& peers, bool verify,
                                        Waiting waiting) {
   switch (facts_of(endpoint.shape().operation).manner) {
     case Manner::messages:
-      return std::make_unique<Pinger>(endpoint, control, verify);
+      return std::make_unique<Pinger>(endpoint, peers, verify);
     case Manner::writes:
-      return std::make_unique<WritePinger>(endpoint, control, verify, waiting);
+      return std::make_unique<WritePinger>(endpoint, peers, verify, waiting);
     case Manner::requests:
-      return std::make_unique<RequestPinger>(endpoint, control, verify);
+      return std::make_unique<RequestPinger>(endpoint, peers, verify);
   }
   return nullptr;
 }

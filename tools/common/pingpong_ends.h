@@ -58,7 +58,7 @@ EndpointShape near_shape(QpType transport, Operation operation, size_t size);
 EndpointShape far_shape(QpType transport, Operation operation, size_t size);
 
 /// For endpoints of these shapes, before they are paired.
-std::unique_ptr<NearEnd> make_near_end(Endpoint& endpoint, Control& control, bool verify,
+std::unique_ptr<NearEnd> make_near_end(Endpoint& endpoint, const Peers& peers, bool verify,
                                        Waiting waiting = Waiting::progressing);
 std::unique_ptr<FarEnd> make_far_end(Endpoint& endpoint, Control& control, Operation operation,
                                      bool verify, Waiting waiting = Waiting::progressing);

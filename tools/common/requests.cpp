@@ -140,7 +140,7 @@ std::optional<Duration> RequestPinger::ping() {
   return std::nullopt;
 }
 
-Json RequestFlow::send(uint64_t count, const Progress& progress) {
+std::vector<Json> RequestFlow::send(uint64_t count, const Progress& progress) {
   const Requester::Counts before = requester_.counts();
   const uint64_t first = requester_.posted();
   const Time start = steady_clock::now();
@@ -150,7 +150,7 @@ Json RequestFlow::send(uint64_t count, const Progress& progress) {
     if (!requester_.take_completions(requester_.deadline())) requester_.fail_silence();
   }
   elapsed_ = steady_clock::now() - start;
-  return result(count, before);
+  return {result(count, before)};
 }
 
 /// The far end's, with what only this end knows.

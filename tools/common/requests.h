@@ -92,7 +92,7 @@ class RequestFlow final : public FlowSource {
   RequestFlow(Endpoint& endpoint, Control& control, const FlowPlan& plan)
       : control_(control), plan_(plan), requester_(endpoint, control, plan.verify) {}
 
-  Json send(uint64_t count, const Progress& progress) override;
+  std::vector<Json> send(uint64_t count, const Progress& progress) override;
 
  private:
   Json result(uint64_t count, const Requester::Counts& before);

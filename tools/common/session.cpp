@@ -4,11 +4,12 @@
 #include <diwarp/error.h>
 
 #include <cstdio>
+#include <deque>
 #include <nlohmann/json.hpp>
 #include <random>
 
 #include "common/failure.h"
-#include "common/two_processes.h"
+#include "common/processes.h"
 
 namespace diwarp::tools {
 namespace {
@@ -52,38 +53,49 @@ uint64_t draw_token() {
   return (uint64_t{device()} << 32) | device();
 }
 
+void send_error(const Peers& peers, std::string_view sentence) {
+  for (Control& control : peers) control.send_error(sentence);
+}
+
 /// The reason why a connection broke is that the peer died, if it did.
-[[noreturn]] void explain(Control& control, const std::exception& broken) {
-  const std::string fate = control.fate_of_peer();
-  if (!fate.empty()) throw PeerGone(fate);
-  control.send_error(broken.what());
+[[noreturn]] void explain(const Peers& peers, const std::exception& broken) {
+  for (Control& control : peers) {
+    const std::string fate = control.fate_of_peer();
+    if (!fate.empty()) throw PeerGone(fate);
+  }
+  send_error(peers, broken.what());
   throw Failure(broken.what());
 }
 
-/// Runs one end; the peer learns what ended it.
-void guarded(Control& control, const std::function<void()>& end) {
+/// Runs one end; the peers learn what ended it.
+void guarded(const Peers& peers, const std::function<void()>& end) {
   try {
     end();
-  } catch (const PeerGone&) {
+  } catch (const PeerGone& gone) {
+    if (peers.size() > 1) send_error(peers, gone.what());
     throw;
   } catch (const LinkDown& broken) {
-    explain(control, broken);
+    explain(peers, broken);
   } catch (const Error& broken) {
-    explain(control, broken);
+    explain(peers, broken);
   } catch (const std::exception& reason) {
-    control.send_error(reason.what());
+    send_error(peers, reason.what());
     throw;
   }
 }
 
-void play_client(const std::string& tool, const Address& server, const Ends& ends,
+void play_client(const std::string& tool, const std::vector<Address>& servers, const Ends& ends,
                  const Terms& terms, const Plays& plays) {
-  Control control = Control::connect(server, ends.timeout);
-  control.send(greeting(tool, terms));
-  control.expect("welcome");
-  guarded(control, [&] {
-    plays.client(control);
-    control.send({{"type", "bye"}});
+  std::vector<Control> controls;
+  for (const Address& server : servers) {
+    Control& control = controls.emplace_back(Control::connect(server, ends.timeout));
+    control.send(greeting(tool, terms));
+    control.expect("welcome");
+  }
+  const Peers peers{std::span(controls)};
+  guarded(peers, [&] {
+    plays.client(peers);
+    peers.send({{"type", "bye"}});
   });
 }
 
@@ -123,9 +135,15 @@ void play_server(const std::string& tool, const Ends& ends, const Plays& plays) 
 
 void play_loopback(const std::string& tool, const Ends& ends, const Terms& terms,
                    const Plays& plays) {
-  ControlListener listener(ends.address);
-  const auto server = [&] { serve(tool, listener.accept(ends.timeout), ends, plays); };
-  run_two_processes(server, [&] { play_client(tool, listener.address(), ends, terms, plays); });
+  std::deque<ControlListener> listeners;
+  std::vector<Address> addresses;
+  std::vector<std::function<void()>> servers;
+  for (const Address& address : ends.servers()) {
+    ControlListener& listener = listeners.emplace_back(address);
+    addresses.push_back(listener.address());
+    servers.emplace_back([&] { serve(tool, listener.accept(ends.timeout), ends, plays); });
+  }
+  run_processes(servers, [&] { play_client(tool, addresses, ends, terms, plays); });
 }
 
 }  // namespace
@@ -136,7 +154,7 @@ void run_session(const std::string& tool, const Ends& ends, Terms& terms, const 
     case Role::server:
       return play_server(tool, ends, plays);
     case Role::client:
-      return play_client(tool, ends.address, ends, terms, plays);
+      return play_client(tool, ends.servers(), ends, terms, plays);
     case Role::loopback:
       return play_loopback(tool, ends, terms, plays);
   }

@@ -29,9 +29,10 @@ struct Terms {
 };
 
 /// The two ends of a tool. The client decides, the server follows. Each is called in its own
-/// process, with the control connection after the greeting.
+/// process, with the control connection after the greeting; the client of a group with one to each
+/// receiver.
 struct Plays {
-  std::function<void(Control&)> client;
+  std::function<void(Peers)> client;
   std::function<void(Control&, const Terms&)> server;
 };
 

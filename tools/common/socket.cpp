@@ -66,6 +66,10 @@ UniqueFd bound_socket(const Address& address, int type) {
 Address local_address_of(int fd) { return address_from(fd, ::getsockname); }
 Address peer_address_of(int fd) { return address_from(fd, ::getpeername); }
 
+uint16_t free_udp_port(const Address& address) {
+  return local_address_of(bound_socket(address.with_port(0), SOCK_DGRAM).get()).port();
+}
+
 size_t granted_receive_buffer(const Address& address, size_t wanted) {
   const UniqueFd fd = open_socket(address, SOCK_DGRAM);
   const int bytes = static_cast<int>(std::min<size_t>(wanted, INT_MAX / 2));

@@ -19,6 +19,8 @@ Address local_address_of(int fd);
 Address peer_address_of(int fd);
 
 /// What the system gives a UDP socket that asks for a receive buffer of `wanted` bytes.
+uint16_t free_udp_port(const Address& address);
+
 size_t granted_receive_buffer(const Address& address, size_t wanted);
 
 /// Small messages leave at once (TCP_NODELAY).

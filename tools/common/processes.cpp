@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/two_processes.h"
+#include "common/processes.h"
 
 #include <sched.h>
 #include <signal.h>
@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <optional>
 #include <thread>
 
@@ -76,14 +77,18 @@ void require_success(std::optional<int> status) {
 
 }  // namespace
 
-void run_two_processes(const std::function<void()>& child, const std::function<void()>& parent) {
+void run_processes(const std::vector<std::function<void()>>& children,
+                   const std::function<void()>& parent) {
   std::fflush(nullptr);
-  const pid_t pid = ::fork();
-  if (pid < 0) throw Failure(std::string("Cannot fork: ") + std::strerror(errno) + ".");
-  if (pid == 0) run_child(child);
-  Child other(pid);
+  std::deque<Child> others;
+  for (const std::function<void()>& child : children) {
+    const pid_t pid = ::fork();
+    if (pid < 0) throw Failure(std::string("Cannot fork: ") + std::strerror(errno) + ".");
+    if (pid == 0) run_child(child);
+    others.emplace_back(pid);
+  }
   parent();
-  require_success(other.reap());
+  for (Child& other : others) require_success(other.reap());
 }
 
 void bind_to_processor(int cpu) {
