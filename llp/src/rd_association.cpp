@@ -6,8 +6,8 @@
 namespace diwarp::llp {
 namespace {
 
-constexpr Duration kFirstPatience = std::chrono::milliseconds(100);
-constexpr uint8_t kMostDoublings = 16;
+constexpr Duration kFirstPatience = std::chrono::milliseconds(50);
+constexpr uint8_t kMostDoublings = 3;
 
 }  // namespace
 
@@ -37,7 +37,7 @@ Time RdAssociation::open_deadline(Duration longest) const {
 }
 
 void RdAssociation::on_open_deadline(Time now) {
-  if (attempts_ < kMostDoublings) ++attempts_;
+  if (attempts_ < UINT8_MAX) ++attempts_;
   answers_ = 0;
   attempted_ = now;
 }

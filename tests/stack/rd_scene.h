@@ -12,13 +12,34 @@ namespace diwarp::test {
 inline constexpr Access kAllAccess =
     Access::local_write | Access::remote_write | Access::remote_read;
 
+/// What happens to datagrams: probabilities, as in llp::Impairment.
+struct Trouble {
+  uint64_t seed = 1;
+  double drop = 0;
+  double reorder = 0;
+  double duplicate = 0;
+  double corrupt = 0;
+  double truncate = 0;
+
+  operator llp::Impairment() const {  // NOLINT: meant to convert
+    llp::Impairment impairment;
+    impairment.seed = seed;
+    impairment.drop = drop;
+    impairment.reorder = reorder;
+    impairment.duplicate = duplicate;
+    impairment.corrupt = corrupt;
+    impairment.truncate = truncate;
+    return impairment;
+  }
+};
+
 inline PartyOptions rd_options(PartyOptions options = {}) {
   options.type = QpType::rd;
   return options;
 }
 
 struct RdScene {
-  explicit RdScene(const llp::Impairment& impairment = {}, const PartyOptions& options = {},
+  explicit RdScene(const Trouble& impairment = {}, const PartyOptions& options = {},
                    const llp::MemoryOptions& network = {.queue_datagrams = 16384})
       : world(network),
         a_device(&world.add_device(wrap(impairment))),

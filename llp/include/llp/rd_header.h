@@ -44,7 +44,7 @@
 /// probes are answered by a reset, other acknowledgements and refusals by nothing. An older epoch of
 /// the same incarnation than the one that is there is answered by nothing.
 ///
-/// An association begins so (each step is repeated, ever slower, until the next comes):
+/// An association begins so (the opener repeats its last step, ever slower, until the next comes):
 ///   1. opener: open, its epoch, peer epoch 0, peer incarnation 0, cookie 0. Window: as below.
 ///   2. other:  Challenge (class control) with a cookie of its choice; it keeps nothing.
 ///   3. opener: the same open with that cookie, and as peer incarnation the Challenge's.

@@ -144,10 +144,11 @@ TEST_CASE("rd association: opens are repeated ever slower") {
   RdAssociation association;
   association.open(7, kNow);
   Time now = association.open_deadline(seconds(1));
-  CHECK(now == kNow + milliseconds(100));
+  CHECK(now == kNow + milliseconds(50));
   association.on_open_deadline(now);
-  CHECK(association.open_deadline(seconds(1)) == now + milliseconds(200));
+  CHECK(association.open_deadline(seconds(1)) == now + milliseconds(100));
   for (int i = 0; i < 50; ++i) association.on_open_deadline(now);
-  CHECK(association.open_deadline(seconds(1)) == now + seconds(1));
+  CHECK(association.open_deadline(seconds(1)) == now + milliseconds(400));
+  CHECK(association.open_deadline(milliseconds(70)) == now + milliseconds(70));
   CHECK_FALSE(association.acceptance_time(now));
 }

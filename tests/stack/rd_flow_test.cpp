@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stack/rd_scene.h"
+
+using namespace diwarp;
+using namespace diwarp::test;
+
+TEST_CASE("rd: with no receive posted nothing is dropped, and all resumes when one is") {
+  RdScene scene({}, {.reliable = {.receive_window = 16}});
+  for (uint64_t i = 0; i < 100; ++i) REQUIRE_FALSE(scene.a.send(scene.b.address(), 0, 64, i));
+  CHECK(scene.collect(scene.a.send_cq, 1, 30s).empty());
+  // No more than the window went out, and nothing twice.
+  CHECK(scene.a_device->counter("rd_retransmitted") == 0);
+  CHECK(scene.b_device->counter("drop_no_receive") == 0);
+  CHECK(scene.b_device->counter("rd_held") == 1);
+  for (uint64_t i = 0; i < 100; ++i) {
+    REQUIRE_FALSE(scene.b.post_recv(i, 0, 64));
+    const auto received = scene.collect(scene.b.recv_cq, 1, 1s);
+    REQUIRE(received.size() == 1);
+    REQUIRE(received[0].wr_id == i);
+  }
+  CHECK(scene.collect(scene.a.send_cq, 100, 5s).size() == 100);
+  CHECK(scene.a_device->counter("rd_retransmitted") == 0);
+}
+
+TEST_CASE("rd: a message of several segments waits for its receive whole") {
+  RdScene scene({.seed = 4, .drop = 0.1}, {.reliable = {.receive_window = 8}});
+  scene.a.fill(pattern(60000, 9));
+  REQUIRE_FALSE(scene.a.send(scene.b.address(), 0, 60000));
+  CHECK(scene.collect(scene.a.send_cq, 1, 9s).empty());
+  REQUIRE_FALSE(scene.b.post_recv(1, 0, 60000));
+  REQUIRE(scene.collect(scene.b.recv_cq, 1).size() == 1);
+  CHECK(same(scene.b.bytes(0, 60000), pattern(60000, 9)));
+  CHECK(scene.collect(scene.a.send_cq, 1)[0].status == WcStatus::success);
+}
+
+TEST_CASE("rd: a full completion queue holds senders up and loses nothing") {
+  RdScene scene({.seed = 8, .drop = 0.02}, {.receive_entries = 4});
+  scene.b.post_receives(128, 64);
+  std::vector<uint64_t> received;
+  uint64_t posted = 0;
+  for (; posted < 100; ++posted)
+    REQUIRE_FALSE(scene.a.send(scene.b.address(), 0, 64, posted));
+  scene.run([] { return false; }, 5s, 10ms);
+  std::array<WorkCompletion, 1> one;
+  scene.run([&] {
+    if (scene.b.recv_cq.poll(one) == 1) received.push_back(one[0].wr_id);
+    return received.size() == 100;
+  });
+  REQUIRE(received.size() == 100);
+  for (uint64_t i = 0; i < 100; ++i) CHECK(received[i] == i);
+}
+
+TEST_CASE("rd: a full completion queue holds Write-Records up as well") {
+  RdScene scene({}, {.receive_entries = 2, .datagram = {.max_open_records = 4}});
+  MemoryRegion target(scene.b.pd, std::span(scene.b.memory), kAllAccess);
+  for (uint64_t i = 0; i < 40; ++i)
+    REQUIRE_FALSE(scene.a.qp.post_write_record(
+        {.wr_id = i,
+         .local = {scene.a.mr.sge(0, 2000)},
+         .destination = scene.b.address(),
+         .remote = {target.rkey(), target.base() + i}}));
+  scene.run([] { return false; }, 3s, 10ms);
+  CHECK(scene.b_device->counter("drop_no_context") == 0);
+  std::vector<uint64_t> offsets;
+  std::array<WorkCompletion, 1> one;
+  scene.run([&] {
+    if (scene.b.recv_cq.poll(one) == 1) {
+      REQUIRE(one[0].opcode == WcOpcode::recv_write_record);
+      REQUIRE(one[0].validity.complete());
+      offsets.push_back(one[0].tagged_offset - target.base());
+    }
+    return offsets.size() == 40;
+  });
+  REQUIRE(offsets.size() == 40);
+  for (uint64_t i = 0; i < 40; ++i) CHECK(offsets[i] == i);
+  CHECK(scene.collect(scene.a.send_cq, 40, 5s).size() == 40);
+}
+
+TEST_CASE("rd: what waits for memory is bounded, and comes in the end") {
+  RdScene scene({}, {.memory = 1 << 20, .reliable = {.receive_window = 256, .max_buffer = 64 << 10}});
+  for (uint64_t i = 0; i < 4; ++i) REQUIRE_FALSE(scene.a.send(scene.b.address(), 0, 200000, i));
+  CHECK(scene.collect(scene.a.send_cq, 1, 3s).empty());
+  scene.b.post_receives(4, 200000);
+  CHECK(scene.collect(scene.b.recv_cq, 4).size() == 4);
+  CHECK(scene.collect(scene.a.send_cq, 4).size() == 4);
+}
