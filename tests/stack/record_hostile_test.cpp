@@ -159,6 +159,39 @@ TEST_CASE("the newest 1024 records of a source and all below them are remembered
   }
 }
 
+TEST_CASE("a record that is still open goes on, however many newer ones were reported meanwhile") {
+  RecordScene scene;
+  scene.send(scene.part(7, 0, 8, 16));
+  for (uint32_t i = 0; i < 1500; ++i) {
+    scene.send(scene.whole(8 + i, 8, 16));
+    if (i % 100 == 0) scene.records();
+  }
+  scene.records();
+  scene.send(scene.part(7, 8, 8, 16));
+  const auto records = scene.records();
+  REQUIRE(records.size() == 1);
+  CHECK(records[0].validity.complete());
+  CHECK(scene.is_placed(records[0], 7));
+  scene.send(scene.whole(6, 8, 16));  // as old as that, but new
+  CHECK(scene.records().empty());
+  CHECK(scene.count("drop_late") == 1);
+}
+
+TEST_CASE("a record that is open goes on, however many later ones were reported meanwhile") {
+  RecordScene scene;
+  scene.send(scene.part(1, 0, 100, 200, 1000));
+  for (uint32_t msn = 2; msn < 1200; ++msn) {
+    scene.send(scene.whole(msn, 8));
+    scene.records();
+  }
+  scene.send(scene.part(1, 100, 100, 200, 1000));
+  const auto records = scene.records();
+  REQUIRE(records.size() == 1);
+  CHECK(records[0].validity.complete());
+  scene.send(scene.part(1, 100, 100, 200, 1000));
+  CHECK(scene.count("drop_late") == 1);
+}
+
 TEST_CASE("what names memory that it may not write is refused, and nothing is written") {
   RecordScene scene;
   ProtectionDomain foreign_domain(scene.device);
