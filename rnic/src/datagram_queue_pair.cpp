@@ -121,7 +121,9 @@ WcStatus DatagramQueuePair::do_local(const SendEntry& entry) {
 
 void DatagramQueuePair::on_state(QpState now) {
   if (now == QpState::rts) {
-    incarnation_ = system_random_u32();
+    do {
+      incarnation_ = system_random_u32();
+    } while (incarnation_ == 0);  // which means unknown
     control_.start(incarnation_);
     start();
   }
