@@ -236,10 +236,11 @@ TEST_CASE("a Read from another target times out however busy the first one is") 
       {.wr_id = 2, .local = {sge}, .destination = other.address(), .remote = {1, 2}}));
   scene.world.settle();
   const Segment request = scene.requests().at(0);
-  for (uint32_t i = 0; i < 10; ++i) {
-    scene.world.advance(20ms);
-    scene.answer(request, i * 100, 100);
-  }
+  const bool completes = GENERATE(true, false);
+  scene.world.advance(60ms);
+  scene.answer(request, 0, completes ? 1000 : 100);
+  scene.world.advance(40ms);
+  scene.answer(request, 100, 900);
   const auto completions = scene.completions();
   REQUIRE(completions.size() == 2);
   CHECK(completions[0].status == WcStatus::success);

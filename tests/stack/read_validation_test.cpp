@@ -194,6 +194,34 @@ TEST_CASE("Challenges make a reader ask for a part at most four times more") {
   CHECK(scene.count("drop_control") == 96);
 }
 
+TEST_CASE("a Challenge has the request asked again that has waited longest") {
+  ScriptedScene scene;
+  for (uint64_t i = 0; i < 3; ++i) REQUIRE_FALSE(scene.post(1000, i));
+  const auto first = scene.requests();
+  REQUIRE(first.size() == 3);
+  for (size_t i = 0; i < 6; ++i) {
+    scene.target.send(scene.reader.address(),
+                      Control{.type = kChallenge, .content = pattern(16, i)});
+    scene.world.settle();
+    const auto again = scene.requests();
+    REQUIRE(again.size() == 1);
+    CHECK(again[0].msn == first[i % 3].msn);
+    CHECK(again[0].sink_stag == first[i % 3].sink_stag);
+  }
+}
+
+TEST_CASE("no more Challenges wait than there is room for, and those left out are counted") {
+  ReadTarget target({.max_rate = 1000});
+  for (int i = 0; i < 200; ++i) target.peer.send(target.party.address(), target.request(1000));
+  target.world.settle();
+  const uint64_t sent = target.count("challenges_sent");
+  CHECK(sent >= 128);
+  CHECK(sent <= 130);
+  CHECK(target.count("drop_no_context") == 200 - sent);
+  target.world.advance(100s);
+  CHECK(target.peer.receive().size() >= 1);
+}
+
 TEST_CASE("no more responses wait than one source, and all together, may have") {
   ReadTarget target({.max_rate = 1000,
                      .read = {.max_responses = 5, .max_responses_per_source = 3}});
@@ -207,6 +235,30 @@ TEST_CASE("no more responses wait than one source, and all together, may have") 
   target.world.settle();
   CHECK(target.count("drop_share") == 1);
   CHECK(target.count("drop_no_context") == 2);
+}
+
+TEST_CASE("sources that read at the same time share each burst, and all are served to the end") {
+  const size_t count = GENERATE(as<size_t>{}, 2, 3, 5, 70);
+  ReadTarget target;
+  std::deque<Peer> peers;
+  for (size_t i = 0; i < count; ++i) target.validate(peers.emplace_back(target.world));
+  for (Peer& peer : peers) peer.send(target.party.address(), target.request(100000));
+  std::vector<size_t> bytes(count);
+  bool shared = true;
+  for (int step = 0; step < 2000; ++step) {
+    target.device.progress();
+    size_t most = 0;
+    for (size_t i = 0; i < count; ++i) {
+      const auto came = peers[i].receive();
+      most = std::max(most, came.size());
+      for (const Datagram& datagram : came) bytes[i] += read_segment(datagram).payload.size();
+    }
+    const bool all_at_work = *std::max_element(bytes.begin(), bytes.end()) < 100000 &&
+                             *std::min_element(bytes.begin(), bytes.end()) > 0;
+    if (all_at_work && most > 64 / std::min<size_t>(count, 64)) shared = false;
+  }
+  CHECK(shared);
+  for (const size_t one : bytes) CHECK(one == 100000);
 }
 
 TEST_CASE("sources that read at the same time are served in turn, within each burst") {
@@ -294,6 +346,17 @@ TEST_CASE("a Read Request for what may not be read is refused, and told why") {
   CHECK(target.count("drop_stag") == 2);
   CHECK(target.count("drop_bounds") == 3);
   CHECK(target.count("drop_access") == 1);
+}
+
+TEST_CASE("a Read of no bytes reads nothing, whatever STag and offset it names") {
+  ReadTarget target;
+  Segment request = target.request(0);
+  request.source_stag ^= 1U;
+  request.source_offset = ~uint64_t{0};
+  const auto answer = target.ask(target.peer, request);
+  REQUIRE(answer.size() == 1);
+  CHECK(read_segment(answer[0]).opcode == kReadResponse);
+  CHECK(read_segment(answer[0]).last);
 }
 
 TEST_CASE("a Read of what may not be read ends with a remote access error") {
