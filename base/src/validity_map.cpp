@@ -27,10 +27,8 @@ bool ValidityMap::covers(uint64_t offset, uint64_t length) const {
   return only_.offset <= offset && offset + length <= only_.offset + only_.length;
 }
 
-ValidityMap::Range ValidityMap::first_gap() const {
-  const GapView all = gaps();
-  return all.empty() ? Range{length_, 0} : *all.begin();
-}
+/// Where there is none, what stands at the end of the gaps is empty, too.
+ValidityMap::Range ValidityMap::first_gap() const { return *gaps().begin(); }
 
 size_t ValidityMap::range_count() const {
   if (node_ != nullptr) return node_->ranges.size();

@@ -89,7 +89,6 @@ InsertResult ValidityBuilder::insert(uint64_t begin, uint64_t end, ValidityPool&
     if (added == 0) return InsertResult::duplicate;
     return added == end - begin ? InsertResult::added : InsertResult::partial;
   }
-  if (pool.max_ranges() < 2) return InsertResult::full;
   node_ = pool.lend();
   if (node_ == nullptr) return InsertResult::full;
   node_->ranges.insert(only_.begin, only_.end);

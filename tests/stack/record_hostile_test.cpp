@@ -177,21 +177,6 @@ TEST_CASE("a record that is still open goes on, however many newer ones were rep
   CHECK(scene.count("drop_late") == 1);
 }
 
-TEST_CASE("a record that is open goes on, however many later ones were reported meanwhile") {
-  RecordScene scene;
-  scene.send(scene.part(1, 0, 100, 200, 1000));
-  for (uint32_t msn = 2; msn < 1200; ++msn) {
-    scene.send(scene.whole(msn, 8));
-    scene.records();
-  }
-  scene.send(scene.part(1, 100, 100, 200, 1000));
-  const auto records = scene.records();
-  REQUIRE(records.size() == 1);
-  CHECK(records[0].validity.complete());
-  scene.send(scene.part(1, 100, 100, 200, 1000));
-  CHECK(scene.count("drop_late") == 1);
-}
-
 TEST_CASE("what names memory that it may not write is refused, and nothing is written") {
   RecordScene scene;
   ProtectionDomain foreign_domain(scene.device);

@@ -79,6 +79,16 @@ TEST_CASE("the record timeout counts from the last new byte, and is the queue pa
   CHECK(scene.count("drop_contradiction") == 1);
 }
 
+TEST_CASE("a segment without bytes does not put off the record timeout") {
+  RecordScene scene;
+  scene.send(scene.part(1, 0, 100, 500));
+  scene.world.advance(60ms);
+  scene.send(scene.part(1, 500, 0, 500));
+  CHECK(drops(scene.device) == 0);
+  scene.world.advance(40ms);
+  CHECK(scene.records().size() == 1);
+}
+
 TEST_CASE("records time out each at its own time") {
   RecordScene scene;
   scene.send(scene.part(1, 0, 10, 100));

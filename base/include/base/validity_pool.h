@@ -56,8 +56,6 @@ class ValidityPool : public std::enable_shared_from_this<ValidityPool> {
   /// An empty node with one reference; null when all are lent, or memory cannot be had.
   detail::ValidityNode* lend() noexcept;
 
-  size_t max_ranges() const { return max_ranges_; }
-
  private:
   friend class detail::ValidityNode;
   void take_back(detail::ValidityNode& node) noexcept;

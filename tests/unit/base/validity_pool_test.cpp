@@ -110,12 +110,14 @@ TEST_CASE("a map has as many ranges as the pool allows, and then keeps what it h
   CHECK(builder.take(100).range_count() == 6);
 }
 
-TEST_CASE("a pool for maps of one range lends none") {
+TEST_CASE("where maps have one range at most, a second one finds no place") {
   const auto pool = ValidityPool::create(4, 1);
   ValidityBuilder builder;
   builder.insert(0, 1, *pool);
   CHECK(builder.insert(2, 3, *pool) == InsertResult::full);
   CHECK(builder.covered() == 1);
+  CHECK(builder.insert(1, 2, *pool) == InsertResult::added);
+  CHECK(builder.take(3).range_count() == 1);
 }
 
 TEST_CASE("a map whose gaps were closed holds no place of the pool") {
