@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "common/failure.h"
+#include "common/group.h"
 #include "common/measure.h"
 #include "common/numbers.h"
+#include "common/operation.h"
 #include "common/pattern.h"
 #include "common/summary.h"
 
@@ -38,6 +41,58 @@ TEST_CASE("rates are powers of 1000, shares are percent") {
   CHECK(parse_percent("1%") == 1);
   CHECK_THROWS_AS(parse_percent("101"), Failure);
   CHECK_THROWS_AS(parse_percent("-1"), Failure);
+}
+
+TEST_CASE("segments are those of the path, jumbo, or of a number of bytes") {
+  CHECK_FALSE(parse_segment("mtu").jumbo);
+  CHECK(parse_segment("mtu").size == 0);
+  CHECK(parse_segment("jumbo").jumbo);
+  CHECK(parse_segment("jumbo").size == 0);
+  CHECK(parse_segment("128").size == 128);
+  CHECK(parse_segment("65507").size == 65507);
+  CHECK(parse_segment("9000").jumbo);
+  for (const char* text : {"", "MTU", "127", "65508", "-1", "1472 ", "1.5", "0x200", "4K"}) {
+    CAPTURE(text);
+    CHECK_THROWS_WITH(parse_segment(text), Catch::Contains("--segment needs mtu, jumbo"));
+  }
+}
+
+TEST_CASE("each operation is of the transports that have it") {
+  for (const QpType transport : {QpType::ud, QpType::rc, QpType::rd}) {
+    CHECK(parse_transport(to_string(transport)) == transport);
+    CHECK_NOTHROW(check_transport(Operation::send, transport));
+    CHECK_NOTHROW(check_transport(Operation::read, transport));
+  }
+  CHECK_THROWS_AS(parse_transport("udp"), Failure);
+  for (const Operation operation : {Operation::write, Operation::atomic, Operation::send_imm}) {
+    CHECK_NOTHROW(check_transport(operation, QpType::rc));
+    CHECK_THROWS_AS(check_transport(operation, QpType::ud), Failure);
+    CHECK_THROWS_AS(check_transport(operation, QpType::rd), Failure);
+  }
+  CHECK_NOTHROW(check_transport(Operation::write_record, QpType::ud));
+  CHECK_NOTHROW(check_transport(Operation::write_record, QpType::rd));
+  CHECK_THROWS_AS(check_transport(Operation::write_record, QpType::rc), Failure);
+}
+
+TEST_CASE("a group is told to the receivers as it is, and others are refused") {
+  const Group group = make_group(Address::parse("239.1.2.3:4000"));
+  CHECK((group.stag >> 8) != 0);
+  Json row = {{"type", "row"}};
+  CHECK(!group_in(row));
+  row["group"] = to_json(group);
+  const auto told = group_in(row);
+  REQUIRE(told);
+  CHECK(told->address == group.address);
+  CHECK(told->stag == group.stag);
+  for (const char* member : {"address", "port", "stag"}) {
+    Json wrong = row;
+    wrong["group"].erase(member);
+    CHECK_THROWS_AS(group_in(wrong), Failure);
+    wrong["group"][member] = -1;
+    CHECK_THROWS_AS(group_in(wrong), Failure);
+  }
+  row["group"] = "239.1.2.3";
+  CHECK_THROWS_AS(group_in(row), Failure);
 }
 
 TEST_CASE("a summary takes its figures from the sample by nearest rank") {
