@@ -12,8 +12,9 @@
 #include <string_view>
 #include <vector>
 
-/// A UD queue pair that does what lines of standard input say, and answers each with one line: the
-/// library's side of tests against a second implementation (foreign_test.py).
+/// A UD or RD queue pair (the argument says which) that does what lines of standard input say, and
+/// answers each with one line: the library's side of tests against a second implementation
+/// (foreign_test.py).
 namespace {
 
 using namespace diwarp;
@@ -21,11 +22,14 @@ using namespace diwarp;
 constexpr size_t kMemory = 1 << 20;
 
 struct Partner {
+  explicit Partner(QpType wanted) : type(wanted) {}
+
+  QpType type;
   Device device = Device::open("127.0.0.1");
   ProtectionDomain pd{device};
   CompletionQueue cq{device, 64};
   QueuePair qp{pd,
-               {.type = QpType::ud,
+               {.type = type,
                 .send_cq = cq,
                 .recv_cq = cq,
                 .datagram = {.q_key = 0, .record_timeout = std::chrono::seconds(2)}}};
@@ -158,8 +162,8 @@ const std::map<std::string, std::function<std::string(Partner&, std::istringstre
     {"receive", receive}, {"send", send},         {"write_record", write_record},
     {"read", read},       {"error", error},       {"counter", counter}};
 
-int run() {
-  Partner partner;
+int run(QpType type) {
+  Partner partner(type);
   std::cout << partner.qp.address().to_string() << ' ' << partner.region.rkey() << std::endl;
   for (std::string line; std::getline(std::cin, line);) {
     std::istringstream words(line);
@@ -174,9 +178,10 @@ int run() {
 
 }  // namespace
 
-int main() {
+int main(int count, char** arguments) {
+  const bool reliable = count > 1 && std::string_view(arguments[1]) == "rd";
   try {
-    return run();
+    return run(reliable ? QpType::rd : QpType::ud);
   } catch (const std::exception& failure) {
     std::cerr << failure.what() << '\n';
     return 1;

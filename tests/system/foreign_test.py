@@ -2,56 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """UD queue pairs of the library and of foreign_peer.py, which was written from docs/wire-format.md alone,
 with each other. Called with the name of one case; --list names all."""
-import subprocess
 import sys
 
 import foreign_wire as wire
+from foreign_partner import Partner, pattern
 from foreign_peer import QueuePair
-from harness import Process, case, check, main, where
+from harness import case, check, main
 
 INVALID_STAG, NO_BUFFER = (0x11, 0), (0x12, 2)
 NO_READ_ACCESS = (0x01, 2)
 
 
-def pattern(length, seed=0):
-    return bytes((seed + i) % 251 for i in range(length))
-
-
-class Partner(Process):
-    """datagram_partner, which answers each line with one."""
-
-    def __init__(self):
-        self.name = "datagram_partner"
-        self.process = subprocess.Popen([where.partner], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True)
-        Process.started.append(self)
-        address, stag = self.process.stdout.readline().split()
-        host, port = address.split(":")
-        self.address, self.stag = (host, int(port)), int(stag)
-
-    def do(self, *words):
-        self.process.stdin.write(" ".join(map(str, words)) + "\n")
-        self.process.stdin.flush()
-        answer = self.process.stdout.readline()
-        check(answer, f"{words}: no answer")
-        return answer.strip()
-
-    def must(self, *words):
-        answer = self.do(*words)
-        check(answer == "ok", f"{words}: {answer}")
-
-    def wait(self, *expected, milliseconds=10_000):
-        """The next completion's words; the first of them must be these."""
-        words = self.do("wait", milliseconds).split()
-        check(words[:len(expected)] == list(map(str, expected)), f"{words}, not {expected}")
-        return words
-
-    def contents(self, offset, length):
-        return bytes.fromhex(self.do("contents", offset, length))
-
-
 def meet():
-    partner = Partner()
+    partner = Partner("ud")
     foreign = QueuePair()
     return partner, foreign, f"127.0.0.1:{foreign.port}"
 

@@ -144,3 +144,56 @@ def read_error(content):
     assert rest == b"", content.hex()
     assert (len(headers) > (14 if segment.opcode in TAGGED else 18)) == (included == 0xE0), content.hex()
     return code, segment
+
+
+# --- Reliable datagrams.
+
+DATA, SKIP, FAILURE, ACKNOWLEDGEMENT, PROBE, REFUSAL, OPEN, RESET = range(1, 9)
+
+
+@dataclasses.dataclass
+class Reliable:
+    """An RD header, and what follows it."""
+    kind: int
+    broken: bool = False
+    window: int = 0
+    epoch: int = 0
+    peer_epoch: int = 0
+    peer_incarnation: bytes = bytes(4)
+    sequence: int = 0
+    acknowledged: int = 0
+    content: bytes = b""
+
+    def body(self):
+        return (struct.pack(">BBHII", self.kind, self.broken, self.window, self.epoch, self.peer_epoch) +
+                self.peer_incarnation + struct.pack(">II", self.sequence, self.acknowledged) +
+                self.content)
+
+
+def read_reliable(body):
+    kind, flags, window, epoch, peer_epoch = struct.unpack(">BBHII", body[:12])
+    sequence, acknowledged = struct.unpack(">II", body[16:24])
+    assert DATA <= kind <= RESET and flags <= (1 if kind in (OPEN, RESET) else 0), body.hex()
+    assert epoch != 0 and (peer_epoch == 0) == (kind == OPEN), body.hex()
+    assert (sequence == 0) == (kind in (ACKNOWLEDGEMENT, PROBE, OPEN, RESET)), body.hex()
+    return Reliable(kind, bool(flags), window, epoch, peer_epoch, body[12:16], sequence, acknowledged,
+                    body[24:])
+
+
+def map_of(acknowledged, early):
+    """The words that tell which datagrams came early."""
+    words = [0] * 16
+    for sequence in early:
+        bit = (sequence - acknowledged - 1) % 2 ** 32
+        if bit < 1024:
+            words[bit // 64] |= 1 << (63 - bit % 64)
+    while words and words[-1] == 0:
+        words.pop()
+    return struct.pack(f">{len(words)}Q", *words)
+
+
+def in_map(acknowledged, content):
+    """The sequence numbers that a map names."""
+    words = struct.unpack(f">{len(content) // 8}Q", content)
+    return {(acknowledged + 1 + 64 * i + bit) % 2 ** 32 for i, word in enumerate(words)
+            for bit in range(64) if word >> (63 - bit) & 1}
