@@ -15,7 +15,7 @@ constexpr size_t kOpen =
     16 << 10;  // bytes of the memory that peers may use; the rest is not theirs
 
 struct Target {
-  Target() {
+  explicit Target(const PartyOptions& options = {}) : party(device, options) {
     party.fill(pattern(party.memory.size(), 2));
     party.post_receives(16, 0);
   }
@@ -38,7 +38,7 @@ struct Target {
 
   World world;
   Device& device = world.add_device();
-  Party party{device};
+  Party party;
   MemoryRegion region{party.pd, std::span(party.memory).first(kOpen),
                       Access::local_write | Access::remote_write | Access::remote_read};
   Peer peer{world};
@@ -242,7 +242,7 @@ TEST_CASE("mutated datagrams of every kind touch no memory but what is open, and
       to_bytes(error_about(record(target), 1, 1, 0)),
       to_bytes(error_about(request(target), 0, 1, 0))};
   Random random(7);
-  for (int i = 0; i < 50'000; ++i) {
+  for (int i = 0; i < 200'000; ++i) {
     target.peer.send(target.party.address(), mutated(kinds[random.below(kinds.size())], random));
     if (i % 16 != 0) continue;
     target.world.settle();
@@ -251,10 +251,30 @@ TEST_CASE("mutated datagrams of every kind touch no memory but what is open, and
   }
   target.world.advance(1s);  // what is half done is over by then
   drain(target.party.recv_cq);
-  CHECK(target.count("rx_datagrams") == 50'000);
+  CHECK(target.count("rx_datagrams") == 200'000);
   CHECK(same(std::span(target.party.memory).subspan(kOpen), std::span(before).subspan(kOpen)));
   CHECK(target.party.qp.query().posted_receives <= 16);
   CHECK(target.region.valid());
   target.peer.receive();
   CHECK(target.goes_on());
+}
+
+TEST_CASE("what names memory needs no Q_Key, since its STag tells who may") {
+  Target target({.datagram = {.q_key = 0x80000001}});
+  CHECK(target.goes_on());
+  target.peer.send(target.party.address(), request(target));
+  target.world.settle();
+  const auto answers = target.peer.receive();
+  REQUIRE(answers.size() == 1);
+  CHECK(read_segment(answers[0]).opcode == kReadResponse);
+  CHECK(drops(target.device) == 0);
+}
+
+TEST_CASE("a Send with Invalidate has no Q_Key, and finds no queue pair that wants one") {
+  Target target({.datagram = {.q_key = 1}});
+  const Segment invalidate{.q_key = target.region.rkey(), .payload = {}, .opcode = kSendInvalidate};
+  target.peer.send(target.party.address(), invalidate);
+  target.world.settle();
+  CHECK(target.count("drop_q_key") == 1);
+  CHECK(drain(target.party.recv_cq).empty());
 }
