@@ -109,8 +109,8 @@ std::unique_ptr<UdpLink> UdpLink::adopt(int bound_descriptor, const UdpOptions& 
 UdpLink::UdpLink(UniqueFd fd, const UdpOptions& options, bool group)
     : fd_(std::move(fd)),
       options_(options),
-      group_(group),
       local_(local_address_of(fd_.get())),
+      group_(group || local_.is_multicast() || local_.is_broadcast()),
       family_(static_cast<sa_family_t>(socket_option(fd_.get(), SOL_SOCKET, SO_DOMAIN))),
       interface_(options.multicast_interface.empty() ? interface_of(local_)
                                                      : interface_named(options.multicast_interface)),

@@ -134,6 +134,7 @@ void UdpLink::configure_groups() {
   set_socket_option(fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);
   set_socket_option(fd, IPPROTO_IPV6, IPV6_MULTICAST_HOPS, hops);
   set_socket_option(fd, IPPROTO_IPV6, IPV6_MULTICAST_LOOP, loopback);
+  if (local_.is_any()) set_socket_option(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
   if (interface_ != 0) set_multicast_interface(fd, AddressFamily::ipv6, interface_);
 }
 

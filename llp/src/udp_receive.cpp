@@ -43,15 +43,20 @@ struct Remarks {
   size_t segment = 0;  // bytes of each datagram of a train but the last; 0: one datagram
   uint32_t drops = 0;
   bool has_drops = false;
-  bool broadcast = false;
+  bool to_group = false;  // only sockets on all addresses are told
 };
 
-/// Whether the destination address is none of this host's own; only sockets on all addresses are
-/// told (ip(7)).
-bool is_broadcast(const cmsghdr* message) {
-  in_pktinfo info;
-  std::memcpy(&info, CMSG_DATA(message), sizeof info);
+/// Whether the destination address is none of this host's own (ip(7)).
+bool is_group_address(const in_pktinfo& info) {
   return info.ipi_addr.s_addr != info.ipi_spec_dst.s_addr;
+}
+bool is_group_address(const in6_pktinfo& info) { return IN6_IS_ADDR_MULTICAST(&info.ipi6_addr); }
+
+template <class Info>
+Info info_in(const cmsghdr* message) {
+  Info info;
+  std::memcpy(&info, CMSG_DATA(message), sizeof info);
+  return info;
 }
 
 Remarks read_remarks(msghdr& header) {
@@ -66,7 +71,9 @@ Remarks read_remarks(msghdr& header) {
       std::memcpy(&remarks.drops, CMSG_DATA(message), sizeof remarks.drops);
       remarks.has_drops = true;
     } else if (message->cmsg_level == IPPROTO_IP && message->cmsg_type == IP_PKTINFO) {
-      remarks.broadcast = is_broadcast(message);
+      remarks.to_group |= is_group_address(info_in<in_pktinfo>(message));
+    } else if (message->cmsg_level == IPPROTO_IPV6 && message->cmsg_type == IPV6_PKTINFO) {
+      remarks.to_group |= is_group_address(info_in<in6_pktinfo>(message));
     }
   }
   return remarks;
@@ -138,7 +145,7 @@ size_t UdpLink::receive_many(ReceiveBatch& batch, size_t wanted) {
 void UdpLink::hand_up(ReceiveBatch& batch, ConstBytes received, msghdr& header) {
   const Remarks remarks = read_remarks(header);
   if (remarks.has_drops) count_overflow(remarks.drops);
-  if (remarks.broadcast && !group_) return;  // the broadcast address's own link has it as well
+  if (remarks.to_group && !group_) return;  // the group's own link has it as well, if there is one
   sockaddr_storage& name = *static_cast<sockaddr_storage*>(header.msg_name);
   const Address from = from_socket_address(name, header.msg_namelen);
   const size_t segment = remarks.segment == 0 ? received.size() : remarks.segment;

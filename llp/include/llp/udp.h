@@ -102,8 +102,8 @@ class UdpLink final : public DatagramLink {
 
   UniqueFd fd_;
   const UdpOptions options_;
-  const bool group_;  // receives what is sent to a group, and nothing else
   Address local_;
+  const bool group_;  // receives what is sent to a group, and nothing else
   sa_family_t family_;
   uint32_t interface_;  // index, for multicast; 0: the system's choice
   bool gso_ = false;

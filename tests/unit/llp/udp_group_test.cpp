@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <net/if.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <catch2/catch.hpp>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <iostream>
 #include <string>
@@ -253,6 +255,46 @@ TEST_CASE("a link on all IPv6 addresses joins groups of both families") {
     CHECK(receive_texts(*at_four, batch, 1) == Texts{"4"});
     CHECK(receive_texts(*at_six, batch, 1) == Texts{"6"});
     CHECK(everywhere->receive(batch) == 0);
+  });
+}
+
+/// A socket that has joined a group itself.
+int socket_in_group(const Address& local, const Address& group) {
+  RawUdp raw(local);
+  if (group.family() == AddressFamily::ipv4) {
+    ip_mreqn request{};
+    std::memcpy(&request.imr_multiaddr, group.bytes().data(), 4);
+    request.imr_address.s_addr = htonl(0x0A090001);  // of d0
+    REQUIRE(::setsockopt(raw.fd(), IPPROTO_IP, IP_ADD_MEMBERSHIP, &request, sizeof request) == 0);
+  } else {
+    ipv6_mreq request{};
+    std::memcpy(&request.ipv6mr_multiaddr, group.bytes().data(), 16);
+    request.ipv6mr_interface = ::if_nametoindex("d0");
+    REQUIRE(::setsockopt(raw.fd(), IPPROTO_IPV6, IPV6_ADD_MEMBERSHIP, &request, sizeof request) ==
+            0);
+  }
+  return raw.release();
+}
+
+TEST_CASE("an adopted socket's own groups are heard by nobody, unless it is bound to one") {
+  with_interface([] {
+    ReceiveBatch batch(1, 65536, 128);
+    for (const char* host : {"10.9.0.1", "fd77::1"}) {
+      CAPTURE(host);
+      const Address own = Address::parse(host);
+      const Address group = Address::parse(host[0] == 'f' ? "ff05::c" : "239.77.1.5");
+      const auto sender = UdpLink::open(own);
+      const auto everywhere = UdpLink::adopt(socket_in_group(Address::any(own.family()), group));
+      const uint16_t port = everywhere->local_address().port();
+      REQUIRE(send_one(*sender, group.with_port(port), "group").sent == 1);
+      REQUIRE(send_one(*sender, own.with_port(port), "own").sent == 1);
+      CHECK(receive_texts(*everywhere, batch, 1) == Texts{"own"});
+
+      const auto bound = UdpLink::adopt(socket_in_group(group, group));
+      REQUIRE(send_one(*sender, bound->local_address(), "bound").sent == 1);
+      REQUIRE(receive_texts(*bound, batch, 1) == Texts{"bound"});
+      CHECK(batch.datagrams()[0].group);
+    }
   });
 }
 
