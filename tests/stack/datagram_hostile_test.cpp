@@ -278,3 +278,20 @@ TEST_CASE("a Send with Invalidate has no Q_Key, and finds no queue pair that wan
   CHECK(target.count("drop_q_key") == 1);
   CHECK(drain(target.party.recv_cq).empty());
 }
+
+TEST_CASE("control messages that find no room are left out, and counted as that") {
+  // So slow that hardly any of them goes out.
+  Target target({.datagram = {.max_rate = 1, .error_rate = 1'000'000}});
+  Segment wrong = record(target);
+  wrong.stag ^= 1U << 20;
+  for (uint32_t msn = 0; msn < 1000; ++msn) {
+    wrong.msn = msn;
+    target.peer.send(target.party.address(), wrong);
+    target.world.settle();
+  }
+  CHECK(target.count("errors_sent") < 200);
+  CHECK(target.count("errors_sent") + target.count("errors_suppressed") == 1000);
+  CHECK(target.peer.receive().size() < 200);
+  target.world.advance(24h);
+  CHECK(target.goes_on());
+}
