@@ -4,9 +4,10 @@ import socket
 import threading
 import time
 
-from scene import check
+from scene import Skipped, check
 
 SAMPLE = 0.1  # seconds
+CONGESTION = b"cubic"  # that of RFC 9438, whatever the system's default: there are others, less polite
 
 
 class TcpStream:
@@ -17,6 +18,10 @@ class TcpStream:
         listener.bind((network.hosts[1].address, port))
         listener.listen()
         self.sender = network.hosts[0].socket(socket.SOCK_STREAM)
+        try:
+            self.sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, CONGESTION)
+        except OSError as error:
+            raise Skipped(f"TCP cannot use {CONGESTION.decode()} here ({error})")
         self.sender.connect((network.hosts[1].address, port))
         self.receiver, _ = listener.accept()
         listener.close()
