@@ -23,8 +23,9 @@ constexpr uint32_t min_segment(QpType type) { return type == QpType::rd ? 128 : 
 void check_reads(const ReadOptions& options) {
   if (options.timeout <= Duration::zero() || options.deadline < Duration::zero())
     refuse("A Read's timeout must be above zero, and its deadline not below");
-  if (options.max_outstanding == 0 || options.window == 0)
-    refuse("At least one Read, and one request of it, must be allowed: see ReadOptions");
+  check_range("read.max_outstanding", options.max_outstanding, 1, 1024);
+  check_range("read.window", options.window, 1, 256);
+  check_range("read.max_responses", options.max_responses, 0, 1U << 16);
 }
 
 const DatagramOptions& checked(const DatagramOptions& options, QpType type) {

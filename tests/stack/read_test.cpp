@@ -61,3 +61,50 @@ TEST_CASE("the parts of a Read have sinks of their own, that are not the memory'
   }
   CHECK(ends == 4);
 }
+
+TEST_CASE("the bounds of Reads are checked when a queue pair is made") {
+  World world;
+  Device& device = world.add_device();
+  const auto refused = [&](const ReadOptions& options) {
+    return refusal([&] { Party(device, {.datagram = {.read = options}}); });
+  };
+  CHECK_FALSE(refused({.max_outstanding = 1024, .window = 256, .max_responses = 0}));
+  for (const ReadOptions& options :
+       {ReadOptions{.timeout = 0ms}, ReadOptions{.deadline = -1ms}, ReadOptions{.max_outstanding = 0},
+        ReadOptions{.max_outstanding = 1025}, ReadOptions{.window = 0}, ReadOptions{.window = 257},
+        ReadOptions{.max_responses = 65537}})
+    CHECK(refused(options) == Errc::invalid_argument);
+}
+
+TEST_CASE("a Read is refused that a queue pair over datagrams cannot do") {
+  ReadScene scene;
+  const Sge sge = scene.reader.mr.sge(0, 8);
+  const auto refused = [&](const SendWorkRequest& request) {
+    return scene.reader.qp.post_send(request);
+  };
+  SendWorkRequest request{.sges = {&sge, 1},
+                          .destination = scene.target.address(),
+                          .opcode = WrOpcode::rdma_read,
+                          .remote = scene.remote()};
+  for (const char* group : {"239.1.2.3", "255.255.255.255"}) {
+    SendWorkRequest to_group = request;
+    to_group.destination = Address::parse(group, 4000);
+    CHECK(refused(to_group) == Errc::invalid_destination);
+  }
+  SendWorkRequest changed = request;
+  changed.flags = SendFlags::inline_data;
+  CHECK(refused(changed) == Errc::invalid_argument);
+  changed.flags = SendFlags::immediate;
+  CHECK(refused(changed) == Errc::invalid_argument);
+  changed = request;
+  changed.remote.offset = ~uint64_t{0} - 6;
+  CHECK(refused(changed) == Errc::invalid_argument);
+  changed = request;
+  changed.opcode = WrOpcode::rdma_read_with_invalidate;
+  CHECK(refused(changed) == Errc::unsupported_operation);
+  for (const WrOpcode atomic : {WrOpcode::fetch_add, WrOpcode::compare_swap, WrOpcode::swap}) {
+    changed.opcode = atomic;
+    CHECK(refused(changed) == Errc::unsupported_operation);
+  }
+  CHECK_FALSE(refused(request));
+}

@@ -195,11 +195,11 @@ struct ReadOptions {
   Duration deadline{0};
   /// How often what is missing is asked for again.
   uint32_t retries = 0;
-  /// Reads that may be under way at once; those behind wait.
+  /// Reads that may be under way at once, 1 to 1,024; those behind wait.
   uint32_t max_outstanding = 16;
-  /// Requests of one Read that may be under way at once, of at most 256 KiB each.
+  /// Requests of one Read that may be under way at once, 1 to 256, of at most 256 KiB each.
   uint32_t window = 2;
-  /// Requests of others that may wait for their responses, in all and from one source.
+  /// Requests of others that may wait for their responses, in all (up to 65,536) and from one source.
   uint32_t max_responses = 256;
   uint32_t max_responses_per_source = 32;
 };
