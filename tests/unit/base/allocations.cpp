@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unit/base/allocations.h"
 
+#include <malloc.h>
+
 #include <atomic>
 #include <cstdlib>
 #include <new>
@@ -8,10 +10,18 @@
 namespace {
 
 std::atomic<size_t> count{0};
+std::atomic<size_t> held{0};
 
 void* take(size_t size) noexcept {
   count.fetch_add(1, std::memory_order_relaxed);
-  return std::malloc(size == 0 ? 1 : size);
+  void* memory = std::malloc(size == 0 ? 1 : size);
+  held.fetch_add(::malloc_usable_size(memory), std::memory_order_relaxed);
+  return memory;
+}
+
+void give(void* memory) noexcept {
+  held.fetch_sub(::malloc_usable_size(memory), std::memory_order_relaxed);
+  std::free(memory);
 }
 
 void* take_or_throw(size_t size) {
@@ -24,13 +34,14 @@ void* take_or_throw(size_t size) {
 
 namespace diwarp::test {
 size_t allocations() { return count.load(std::memory_order_relaxed); }
+size_t allocated_bytes() { return held.load(std::memory_order_relaxed); }
 }  // namespace diwarp::test
 
 void* operator new(size_t size) { return take_or_throw(size); }
 void* operator new[](size_t size) { return take_or_throw(size); }
 void* operator new(size_t size, const std::nothrow_t&) noexcept { return take(size); }
 void* operator new[](size_t size, const std::nothrow_t&) noexcept { return take(size); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
+void operator delete(void* memory) noexcept { give(memory); }
+void operator delete[](void* memory) noexcept { give(memory); }
+void operator delete(void* memory, size_t) noexcept { give(memory); }
+void operator delete[](void* memory, size_t) noexcept { give(memory); }
