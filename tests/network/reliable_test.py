@@ -13,7 +13,7 @@ from tcp_stream import TcpStream, rate_between
 LOSSY = dict(loss=0.05, reorder=0.02, lateness=500)
 # Of one datagram, of a few, and of none.
 SIZES = [100, 3000, 0, 1, 1400, 5000, 20, 700]
-SHARED = dict(rate=100_000_000, delay=2500, queue=100)  # a round trip holds 42 packets, the queue 100
+SHARED = dict(rate=100_000_000, delay=2500, queue=50)  # a round trip holds 42 packets, the queue 50
 MEASURED = 8  # seconds
 
 
@@ -82,9 +82,9 @@ class Flow:
 def share_bottleneck(seed):
     with Scene() as scene:
         network = Switch(scene, seed=seed, **SHARED)
-        flow = Flow(scene, network, MEASURED + 2.5)
+        flow = Flow(scene, network, MEASURED + 3.5)
         stream = TcpStream(network)
-        begin = time.monotonic() + 2  # both have found their rate
+        begin = time.monotonic() + 3  # both have found their rate
         samples = flow.finish()
         tcp_samples = stream.stop()
         rd, tcp = (rate_between(s, begin, begin + MEASURED) for s in (samples, tcp_samples))
