@@ -214,3 +214,42 @@ TEST_CASE("events of completion channels allocate nothing") {
   CHECK(made == 0);
   CHECK(events == 1100);
 }
+
+TEST_CASE("Reads over datagrams allocate nothing once warm, those that ask for gaps again included") {
+  World world;
+  const double drop = GENERATE(0.0, 0.01);
+  const size_t size = GENERATE(size_t{0}, size_t{30}, size_t{1400}, size_t{300'000});
+  CAPTURE(drop, size);
+  const auto lossy = [&](World::Link inner) -> World::Link {
+    return std::make_unique<llp::ImpairedDatagramLink>(
+        std::move(inner), llp::Impairment{.seed = 5, .drop = drop, .drop_if = {}}, world.clock);
+  };
+  PartyOptions options{.memory = 1 << 20};
+  options.datagram.read.retries = 1000;
+  Party reader(world.add_device(lossy), options);
+  Party target(world.add_device(lossy), options);
+  const MemoryRegion source(target.pd, target.memory, Access::remote_read);
+  const auto read = [&](int count) {
+    std::array<WorkCompletion, 8> batch;
+    for (int i = 0; i < count; ++i) {
+      const Sge sge = reader.mr.sge(0, size);
+      if (reader.qp.post_read({.local = {sge},
+                               .destination = target.address(),
+                               .remote = {source.rkey(), source.base()}}))
+        return false;
+      size_t done = 0;
+      for (int step = 0; done == 0 && step < 100'000; ++step) {
+        world.advance(1ms);
+        done = reader.send_cq.poll(batch);
+      }
+      if (done != 1 || batch[0].status != WcStatus::success) return false;
+    }
+    return true;
+  };
+  REQUIRE(read(300));
+  const size_t before = allocations();
+  const bool done = read(300);
+  const size_t made = allocations() - before;
+  REQUIRE(done);
+  CHECK(made == 0);
+}
