@@ -112,8 +112,9 @@ UdpLink::UdpLink(UniqueFd fd, const UdpOptions& options, bool group)
       local_(local_address_of(fd_.get())),
       group_(group || local_.is_multicast() || local_.is_broadcast()),
       family_(static_cast<sa_family_t>(socket_option(fd_.get(), SOL_SOCKET, SO_DOMAIN))),
-      interface_(options.multicast_interface.empty() ? interface_of(local_)
-                                                     : interface_named(options.multicast_interface)),
+      interface_(options.multicast_interface.empty()
+                     ? interface_of(local_)
+                     : interface_named(options.multicast_interface)),
       drops_seen_(drops_so_far(fd_.get())),
       path_mtu_(local_, interface_) {
   configure();

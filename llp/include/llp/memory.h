@@ -26,9 +26,9 @@ struct MemoryOptions {
 /// Datagrams between endpoints of one process: no sockets, no loss but by overflow, order kept.
 /// Endpoints may be used from different threads.
 ///
-/// Groups are multicast addresses, 255.255.255.255, and IPv4 addresses that end in 255 (every host is
-/// in a subnet of 256). Each endpoint is a host of its own if its address without the port is; there is
-/// one interface, whatever its name.
+/// Groups are multicast addresses, 255.255.255.255, and IPv4 addresses that end in 255 (every host
+/// is in a subnet of 256). Endpoints are on one host if their addresses are the same but for the
+/// port; there is one interface, whatever its name.
 ///
 /// An endpoint's on_ready callback runs in the sender's thread; it must not call into any endpoint
 /// of the network.

@@ -29,21 +29,21 @@ struct UdpOptions {
   /// Allow broadcast destinations (SO_BROADCAST).
   bool broadcast = true;
   /// What is sent to multicast groups: its time to live (IPv6: hop limit), whether members on this
-  /// host hear it, and the name of the interface where it leaves (empty: that of the link's address,
-  /// or the system's choice).
+  /// host hear it, and the name of the interface where it leaves (empty: that of the link's
+  /// address, or the system's choice).
   uint8_t multicast_hops = 1;
   bool multicast_loopback = true;
   std::string multicast_interface = {};
 };
 
 /// Datagrams over a UDP socket. Bursts to one destination leave in one system call each 64
-/// datagrams; what is ready is received in as few as the batch has room for. What is sent to a group
-/// comes only to the links that open_group() made, never to the link itself.
+/// datagrams; what is ready is received in as few as the batch has room for. What is sent to a
+/// group comes only to the links that open_group() made, never to the link itself.
 class UdpLink final : public DatagramLink {
  public:
   /// Binds a new socket; port 0 lets the system choose. "::" serves IPv4 as well, other IPv6
-  /// addresses do not. Throws Error: Errc::address_in_use, Errc::invalid_argument (no such multicast
-  /// interface), or the system's errno.
+  /// addresses do not. Throws Error: Errc::address_in_use, Errc::invalid_argument (no such
+  /// multicast interface), or the system's errno.
   static std::unique_ptr<UdpLink> open(const Address& local, const UdpOptions& options = {});
 
   /// Takes a bound UDP descriptor, which it closes at the end. Throws Error

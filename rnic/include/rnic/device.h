@@ -22,8 +22,8 @@ namespace diwarp::rnic {
 class Control;
 class EventQueue;
 
-/// Opens the link under a queue pair over datagrams: at `local`, or on the options' descriptor, and as
-/// they want it (jumbo, group). Replaced in tests.
+/// Opens the link under a queue pair over datagrams: at `local`, or on the options' descriptor, and
+/// as they want it (jumbo, group). Replaced in tests.
 using DatagramLinkFactory = std::function<std::unique_ptr<llp::DatagramLink>(
     const Address& local, const DatagramOptions& options)>;
 

@@ -5,8 +5,8 @@
 
 namespace diwarp::rnic {
 
-/// Whether datagrams can be sent from `local` to `to`: it has a port, and is of a family that a socket
-/// there speaks.
+/// Whether datagrams can be sent from `local` to `to`: it has a port, and is of a family that a
+/// socket there speaks.
 inline bool can_reach(const Address& local, const Address& to) {
   const bool both_families = local.family() == AddressFamily::ipv6 && local.is_any();
   return to.port() != 0 && !to.is_any() && (to.family() == local.family() || both_families);
