@@ -136,9 +136,12 @@ void DatagramQueuePair::on_state(QpState now) {
   engine().timers().cancel(paced_);
 }
 
+/// Receives and records in the order in which they were done: over RD that is the order of posting.
 bool DatagramQueuePair::report() {
-  const bool reported = QueuePair::report();
-  return records_.report(recv_cq()) && reported;
+  const bool sends_reported = report_sends();
+  while (const std::optional<uint64_t> first = records_.receives_first())
+    if (!report_receives(*first) || !records_.report(recv_cq())) return false;
+  return report_receives(completed_receives()) && sends_reported;
 }
 
 // --- Receiving.

@@ -180,8 +180,8 @@ void QueuePair::flush_receives() {
 }
 
 bool QueuePair::report() {
-  const bool sends_reported = sends_.report(*send_cq_, number());
-  return done_receives_.report(*recv_cq_, receives_) && sends_reported;
+  const bool sends_reported = report_sends();
+  return report_receives(completed_receives()) && sends_reported;
 }
 
 bool QueuePair::may_send(const SendEntry& entry) const {

@@ -89,7 +89,9 @@ Record* RecordTable::find(Source& source, uint32_t msn) {
 }
 
 bool RecordTable::has_room() {
-  return done_count_ < max_done_ || report(queue_pair_.recv_cq()) || done_count_ < max_done_;
+  if (done_count_ < max_done_) return true;
+  report(queue_pair_.recv_cq());
+  return done_count_ < max_done_;
 }
 
 /// Room for one more open record of `source`, if need be in the place of another.
@@ -182,6 +184,7 @@ void RecordTable::finish(Record& record) {
 }
 
 void RecordTable::wait(Record& record) {
+  record.receives_first = queue_pair_.completed_receives();
   done_.push_back(record);
   ++done_count_;
 }
@@ -232,8 +235,15 @@ void RecordTable::reset() {
   open_count_ = done_count_ = 0;
 }
 
+std::optional<uint64_t> RecordTable::receives_first() {
+  const Record* record = done_.front();
+  if (record == nullptr) return std::nullopt;
+  return record->receives_first;
+}
+
 bool RecordTable::report(CompletionQueue& cq) {
   while (Record* record = done_.front()) {
+    if (record->receives_first > queue_pair_.reported_receives()) return true;
     if (!cq.has_room()) return false;
     cq.push(completion_of(*record));
     done_.remove(*record);

@@ -243,17 +243,19 @@ void DoneReceives::add(ReceiveEntry& entry, WorkCompletion&& completion) {
   entry.next = nullptr;
   (last_ == nullptr ? first_ : last_->next) = &entry;
   last_ = &entry;
+  ++added_;
 }
 
 ReceiveEntry& DoneReceives::pop_front() {
   ReceiveEntry& entry = *first_;
   first_ = entry.next;
   if (first_ == nullptr) last_ = nullptr;
+  ++reported_;
   return entry;
 }
 
-bool DoneReceives::report(CompletionQueue& cq, ReceiveQueue& queue) {
-  while (first_ != nullptr) {
+bool DoneReceives::report(CompletionQueue& cq, ReceiveQueue& queue, uint64_t up_to) {
+  while (first_ != nullptr && reported_ < up_to) {
     if (!cq.has_room()) return false;
     ReceiveEntry& entry = pop_front();
     WorkCompletion completion = std::move(entry.completion);

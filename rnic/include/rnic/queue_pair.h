@@ -61,6 +61,9 @@ class QueuePair : public Endpoint, public ListNode<SrqWaitTag> {
   void complete_receive(ReceiveEntry& entry, WorkCompletion completion);
   size_t available_receives() const { return receives_.available(); }
   CompletionQueue& recv_cq() { return *recv_cq_; }
+  /// Receives that were completed and reported, ever.
+  uint64_t completed_receives() const { return done_receives_.added(); }
+  uint64_t reported_receives() const { return done_receives_.reported(); }
 
   uint32_t domain_number() const { return domain_->number(); }
   ddp::STagTable& regions() const { return domain_->device()->regions(); }
@@ -82,6 +85,11 @@ class QueuePair : public Endpoint, public ListNode<SrqWaitTag> {
   void retire();
   /// Hands finished work to the completion queues. False if some of it has to wait for room.
   virtual bool report();
+  /// The same of one kind; of receives those that were among the first `up_to` to be completed.
+  bool report_sends() { return sends_.report(*send_cq_, number()); }
+  bool report_receives(uint64_t up_to) {
+    return done_receives_.report(*recv_cq_, receives_, up_to);
+  }
   /// Tells posters that this queue pair waits for a receive, and looks for one once more.
   bool await_receive();
   void raise(AsyncEventType type, std::optional<TerminateInfo> terminate = {});

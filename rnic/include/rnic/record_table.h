@@ -31,6 +31,7 @@ struct Record : ListNode<RecordOfSourceTag>, ListNode<RecordAgeTag> {
   uint32_t msn = 0;
   uint64_t tagged_offset = 0;  // as it is reported
   uint32_t byte_count = 0;     // the same
+  uint64_t receives_first = 0;  // as many of the queue pair's are to be reported before it
   Time last_progress{};
   ddp::Record bytes;
 };
@@ -67,8 +68,12 @@ class RecordTable {
   /// Forgets all, and reports nothing. Sources may have gone before.
   void reset();
 
-  /// Moves completions of records that are over to `cq`. False if it is full and some have to wait.
+  /// Moves completions of records that are over to `cq`, up to one for which it is not yet time. False
+  /// if it is full and some have to wait.
   bool report(CompletionQueue& cq);
+  /// How many of the queue pair's receives, counted from the first ever, are to be reported before the
+  /// next record; nothing where none waits.
+  std::optional<uint64_t> receives_first();
 
   std::vector<OpenRecord> open();
   size_t open_count() const { return open_count_; }

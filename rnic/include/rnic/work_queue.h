@@ -182,8 +182,12 @@ class ReceiveQueue {
 class DoneReceives {
  public:
   void add(ReceiveEntry& entry, WorkCompletion&& completion);
-  /// Moves completions to `cq` and frees their slots in `queue`. False if some have to wait.
-  bool report(CompletionQueue& cq, ReceiveQueue& queue);
+  /// How many were added, and of these reported or dropped, ever.
+  uint64_t added() const { return added_; }
+  uint64_t reported() const { return reported_; }
+  /// Moves completions of the first `up_to` that were ever added to `cq` and frees their slots in
+  /// `queue`. False if some of these have to wait.
+  bool report(CompletionQueue& cq, ReceiveQueue& queue, uint64_t up_to);
   /// Frees the slots, without a completion.
   void clear(ReceiveQueue& queue);
 
@@ -192,6 +196,8 @@ class DoneReceives {
 
   ReceiveEntry* first_ = nullptr;
   ReceiveEntry* last_ = nullptr;
+  uint64_t added_ = 0;
+  uint64_t reported_ = 0;
 };
 
 }  // namespace diwarp::rnic
