@@ -43,6 +43,25 @@ TEST_CASE("Reads over sockets bring what stands in the target's memory") {
   CHECK(same(ends.reader.memory, ends.target.memory));
 }
 
+TEST_CASE("a reader on all addresses of both families knows its target's responses") {
+  const char* host = GENERATE("127.0.0.1", "::1");
+  Device reader_device = Device::open("::");
+  Device target_device = Device::open(host);
+  Party reader(reader_device);
+  Party target(target_device);
+  MemoryRegion source(target.pd, target.memory, Access::remote_read);
+  target.fill(pattern(target.memory.size(), 8));
+  const Sge sge = reader.mr.sge();
+  REQUIRE_FALSE(reader.qp.post_read({.local = {sge},
+                                     .destination = target.address(),
+                                     .remote = {source.rkey(), source.base()},
+                                     .limits = {.timeout = 2s, .retries = 5}}));
+  const auto completions = await(reader.send_cq, 1);
+  REQUIRE(completions.size() == 1);
+  CHECK(completions[0].status == WcStatus::success);
+  CHECK(same(reader.memory, target.memory));
+}
+
 TEST_CASE("a Read over sockets from a port that nobody has ends by its timeout") {
   Ends ends("127.0.0.1");
   uint16_t port = 0;

@@ -44,6 +44,24 @@ TEST_CASE("a Read over datagrams asks for at most 256 KiB at a time, in order, a
   CHECK(scene.target_count("reads_served") == 5);
 }
 
+TEST_CASE("a Read may scatter what it brings, and be of the queue pair's own memory") {
+  World world;
+  Party party(world.add_device(), {.memory = 400'000});
+  MemoryRegion source(party.pd, party.memory, Access::remote_read);
+  party.fill(pattern(200'000, 5));
+  const std::array<Sge, 3> sges{party.mr.sge(390'000, 1000), party.mr.sge(200'000, 0),
+                                party.mr.sge(200'000, 150'000)};
+  REQUIRE_FALSE(party.qp.post_read({.local = std::span<const Sge>(sges),
+                                    .destination = party.address(),
+                                    .remote = {source.rkey(), source.base() + 1}}));
+  world.settle();
+  const auto completions = drain(party.send_cq);
+  REQUIRE(completions.size() == 1);
+  CHECK(completions[0].status == WcStatus::success);
+  CHECK(same(party.bytes(390'000, 1000), party.bytes(1, 1000)));
+  CHECK(same(party.bytes(200'000, 150'000), party.bytes(1001, 150'000)));
+}
+
 TEST_CASE("the parts of a Read have sinks of their own, that are not the memory's STag") {
   ReadScene scene;
   scene.get_acquainted();
