@@ -44,6 +44,7 @@ struct UdReader::Read : ListNode<ReadTag> {
   uint32_t retries_left = 0;
   bool retrying = false;
   Time last_sign{};   // that the target is at work for it: new bytes, or those of an earlier Read
+  Time last_try{};    // when it was asked for from the start
   Time last_nudge{};
   uint64_t scanned = 0;  // up to there was asked for, this time round
   uint32_t open_parts = 0;  // that are not behind

@@ -57,6 +57,7 @@ bool UdReader::begin(SendEntry& entry, Time now) {
   read.deadline = now + (deadline == Duration::zero() ? kLongest : deadline);
   read.retries_left = limits.retries < 0 ? options_.retries : static_cast<uint32_t>(limits.retries);
   read.retrying = false;
+  read.last_sign = now;
   ask_from_the_start(read, now);
   next_expiry_ = std::min(next_expiry_.value_or(Time::max()), due(read));
   return true;
@@ -169,7 +170,7 @@ bool UdReader::has_more(const Read& read) const {
 
 void UdReader::ask_from_the_start(Read& read, Time now) {
   read.scanned = 0;
-  read.last_sign = now;
+  read.last_try = now;
   read.last_nudge = now;
   if (read.entry->length != 0) return ask(read);
   add_part(read, 0, 0);
@@ -194,8 +195,12 @@ void UdReader::hand_on_sign(Read& read) {
       later->last_sign = std::max(later->last_sign, read.last_sign);
 }
 
+Time UdReader::silent_at(Read& read) {
+  return std::max(last_sign(read), read.last_try) + read.timeout;
+}
+
 Time UdReader::due(Read& read) {
-  const Time ends = std::min(last_sign(read) + read.timeout, read.deadline);
+  const Time ends = std::min(silent_at(read), read.deadline);
   return has_more(read) ? std::min(ends, nudge_due(read)) : ends;
 }
 
@@ -219,7 +224,7 @@ void UdReader::expire(Time now) {
 
 /// Does what is due. True: the Read has ended.
 bool UdReader::is_over(Read& read, Time now) {
-  const bool silent = now >= last_sign(read) + read.timeout;
+  const bool silent = now >= silent_at(read);
   if (now >= read.deadline || (silent && read.retries_left == 0)) {
     finish(read, WcStatus::timeout);
     return true;

@@ -227,6 +227,18 @@ TEST_CASE("a Read that waits for its target to answer earlier ones does not time
   CHECK(only(scene.completions()).status == WcStatus::timeout);
 }
 
+TEST_CASE("the retries of a Read give those behind it no more time") {
+  ScriptedScene scene;
+  REQUIRE_FALSE(scene.post(1000, 1, {.retries = 5}));
+  REQUIRE_FALSE(scene.post(1000, 2, {.retries = 0}));
+  scene.world.advance(99ms);
+  CHECK(scene.count("read_timeouts") == 0);
+  scene.world.advance(1ms);
+  CHECK(scene.count("read_timeouts") == 1);  // reported behind the other
+  for (int i = 0; i < 5; ++i) scene.world.advance(100ms);
+  CHECK(scene.completions().size() == 2);
+}
+
 TEST_CASE("a Read from another target times out however busy the first one is") {
   ScriptedScene scene;
   Peer other(scene.world, 0, "10.0.1.10");

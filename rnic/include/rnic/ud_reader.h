@@ -101,6 +101,7 @@ class UdReader final : public DatagramOrigin {
   // Time.
   Time last_sign(Read& read);
   void hand_on_sign(Read& read);
+  Time silent_at(Read& read);
   Time due(Read& read);
   Time nudge_due(const Read& read) const;
   bool is_over(Read& read, Time now);
