@@ -11,7 +11,7 @@ IP_UDP = 28  # bytes of IPv4 and UDP headers
 # Of a datagram of a Write-Record with immediate data (docs/wire-format.md): prefix, immediate, tagged
 # header, extension, CRC.
 RECORD_OVERHEAD = 8 + 8 + 14 + 12 + 4
-RATE = 40_000_000  # bytes a second; what a busy machine's switch can carry, too
+RATE = 40_000_000  # bytes a second, halved for a retry; a busy machine's switch can carry it
 PROBLEMS = ("general", "drop_late", "drop_contradiction", "drop_crc", "drop_stag", "drop_bounds",
             "drop_access", "drop_sources_full", "drop_no_context", "rx_overflow", "tx_errors")
 
@@ -83,8 +83,8 @@ RECORD_HEADER = struct.Struct("!BBHI Q BBIQ III")
 
 
 def record_segment(length, head):
-    """(message's tagged offset, length, offset of the segment, its length) of a logged datagram, if it
-    is one of a Write-Record with immediate data."""
+    """(message's tagged offset, length, offset of the segment, its length) of a logged datagram, if
+    it is one of a Write-Record with immediate data."""
     fields = RECORD_HEADER.unpack_from(head)
     version, flags, opcode = fields[0], fields[1], fields[6] & 15
     if version != 0x10 or not flags & 1 or opcode != 12:
@@ -105,7 +105,8 @@ def arrivals(log, port, base):
 
 
 def attempts(count, attempt):
-    """Calls attempt(number) until it succeeds: for what another program's load may spoil."""
+    """Calls attempt(number) until it succeeds: for what another program's load may spoil, as when a
+    receiver waits for a processor until its buffer overflows."""
     for number in range(count):
         try:
             return attempt(number)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""One sender, three receivers and a bystander, each on a host of its own: broadcast, multicast, and one
-Write-Record into the memory of each. Called with the name of one case; --list names all."""
+"""One sender, three receivers and a bystander, each on a host of its own: broadcast, multicast, and
+one Write-Record into the memory of each. Called with the name of one case; --list names all."""
 import sys
 
 from exchange import (RATE, Layout, arrivals, attempts, check_all_sent, check_counters, finish,
@@ -46,7 +46,7 @@ def check_bystander(bystander):
 
 @case(*((kind,) for kind in GROUPS))
 def sends_reach_three_hosts_by(kind):
-    def attempt(_):
+    def attempt(number):
         with Scene() as scene:
             network = Switch(scene, 5)
             if kind == "multicast6":
@@ -54,7 +54,7 @@ def sends_reach_three_hosts_by(kind):
             layout = Layout([0, 1, 1000, 1400, 5000, 20_000], 60)
             members, bystander = start_members(scene, network, GROUPS[kind], layout.region,
                                                "--receive", 20_000)
-            send_to(scene, network, GROUPS[kind], layout, "--rate", RATE)
+            send_to(scene, network, GROUPS[kind], layout, "--rate", RATE >> number)
             for member in members:
                 messages, end = finish(member)
                 check([(m["kind"], m["immediate"], m["length"]) for m in messages] ==
@@ -73,7 +73,7 @@ def check_maps(port, maps, arrived):
               f"host {port}, at {place}: {ranges} are valid, {arrived[place]} arrived")
 
 
-def write_to_group(kind):
+def write_to_group(attempt, kind):
     with Scene() as scene:
         network = Switch(scene, 5, log=True, loss=0.05)
         if kind == "multicast6":
@@ -81,15 +81,16 @@ def write_to_group(kind):
         layout = Layout([100_000, 1, 1425, 1 << 20], 8)
         members, bystander = start_members(scene, network, GROUPS[kind], layout.region,
                                            "--stag-chosen", STAG, "--record-timeout", 500)
-        send_to(scene, network, GROUPS[kind], layout, "--op", "write-record", "--rate", RATE,
-                "--stag", STAG)
+        send_to(scene, network, GROUPS[kind], layout, "--op", "write-record", "--rate",
+                RATE >> attempt, "--stag", STAG)
         maps = []
         for port, member in zip(MEMBERS, members):
             messages, end = finish(member)
             arrived = arrivals(network.log(), port, 0)
             maps.append({m["offset"]: m["ranges"] for m in messages})
             check_maps(port, maps[-1], arrived)
-            check(len(messages) == len(arrived) and all(m["stag"] == STAG for m in messages), messages)
+            check(len(messages) == len(arrived), f"{len(messages)} records, not {len(arrived)}")
+            check(all(m["stag"] == STAG for m in messages), messages)
             check(not end.changed and not any(m["wrong"] for m in messages), "contents")
             check_counters(end.counters)
         check(maps[0] != maps[1] != maps[2], "every host lost the same")
@@ -98,7 +99,7 @@ def write_to_group(kind):
 
 @case(("limited",), ("multicast",), ("multicast6",))
 def write_records_land_in_three_memories_by(kind):
-    attempts(3, lambda _: write_to_group(kind))
+    attempts(3, lambda number: write_to_group(number, kind))
 
 
 @case()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The networks that the other tests run on, with plain sockets: packets are lost, late and held up as
-asked. Called with the name of one case; --list names all."""
+"""The networks that the other tests run on, with plain sockets: packets are lost, late and held up
+as asked. Called with the name of one case; --list names all."""
 import math
 import os
 import socket

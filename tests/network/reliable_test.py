@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Reliable datagrams between hosts whose network loses and reorders, or is shared with TCP. Called with
-the name of one case; --list names all."""
+"""Reliable datagrams between hosts whose network loses and reorders, or is shared with TCP. Called
+with the name of one case; --list names all."""
 import sys
 import time
 
@@ -63,13 +63,13 @@ def reads_come_whole():
 class Flow:
     """Sends of 64 KiB over RD, from the first host to the second, for so many seconds."""
 
-    def __init__(self, scene, network, seconds, *options):
+    def __init__(self, scene, network, seconds, depth=64):
         layout = Layout([65536], 16, gap=0)
-        self.target, ready = start_target(scene, network.hosts[1], layout.region, "--reliable", "--flow",
-                                          "--depth", 64, "--receive", 65536)
+        self.target, ready = start_target(scene, network.hosts[1], layout.region, "--reliable",
+                                          "--flow", "--depth", 64, "--receive", 65536)
         self.source = scene.peer(network.hosts[0], "source", "--address", network.hosts[0].address,
                                  "--reliable", *remote_options(ready), *layout.options(),
-                                 "--depth", 64, "--seconds", seconds, *options)
+                                 "--depth", depth, "--seconds", seconds)
 
     def finish(self):
         """Samples (time, bytes so far) at the receiver."""
@@ -88,15 +88,17 @@ def share_bottleneck(seed):
         samples = flow.finish()
         tcp_samples = stream.stop()
         rd, tcp = (rate_between(s, begin, begin + MEASURED) for s in (samples, tcp_samples))
-        print(f"RD {rd:.1f} Mbit/s, TCP {tcp:.1f} Mbit/s, {flow.sent['peers']} {network.figures()[1]}")
+        print(f"RD {rd:.1f} Mbit/s, TCP {tcp:.1f} Mbit/s, {flow.sent['peers']}",
+              network.figures()[1])
         check(0.5 <= rd / tcp <= 2, f"RD got {rd:.1f} Mbit/s, TCP {tcp:.1f}")
         check(rd + tcp >= 70, f"RD and TCP together got {rd + tcp:.1f} of 100 Mbit/s")
 
 
 @case()
 def bottleneck_is_shared_with_tcp():
-    """Two flows that fill one queue share it by chance, more so where a busy processor holds up one of
-    them: a measurement that fails is made again, twice at most."""
+    """Two TCP streams here share within 0.6 to 1.7. Which of two flows a full queue drops is chance,
+    more so where a busy processor holds up one of them, so a measurement that fails is made again,
+    twice at most."""
     attempts(3, lambda number: share_bottleneck(number + 1))
 
 
@@ -120,7 +122,7 @@ def loss_of_5_percent_costs_no_more_than_it_costs_tcp():
     def attempt(number):
         with Scene() as scene:
             network = Switch(scene, loss=0.05, delay=5000, seed=number + 1)
-            flow = Flow(scene, network, 4)
+            flow = Flow(scene, network, 4, depth=8)
             begin = time.monotonic()
             rd = rate_between(flow.finish(), begin + 1, begin + 4)
             stream = TcpStream(network)

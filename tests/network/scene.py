@@ -215,6 +215,10 @@ class Scene:
         self.running.append(Program(name, *options, space=space))
         return self.running[-1]
 
+    def tool(self, space, name, *options):
+        """diwarp-NAME in a namespace."""
+        return self.run(space, f"../../tools/diwarp-{name}", *options)
+
     def peer(self, space, *options):
         """network_peer in a namespace."""
         return self.run(space, "network_peer", *options)
@@ -315,7 +319,8 @@ class Router:
 
     def drop(self, per_mille):
         """From now on of each thousand UDP packets so many are dropped, at random."""
-        rules = ["flush ruleset", "add table ip t", "add counter ip t passed", "add counter ip t lost",
+        rules = ["flush ruleset", "add table ip t", "add counter ip t passed",
+                 "add counter ip t lost",
                  "add chain ip t f { type filter hook forward priority 0 ; }",
                  f"add rule ip t f ip protocol udp numgen random mod 1000 < {per_mille} "
                  "counter name lost drop",

@@ -7,7 +7,7 @@ import time
 from scene import Skipped, check
 
 SAMPLE = 0.1  # seconds
-CONGESTION = b"cubic"  # that of RFC 9438, whatever the system's default: there are others, less polite
+CONGESTION = b"cubic"  # that of RFC 9438, whatever the system's default
 
 
 class TcpStream:
