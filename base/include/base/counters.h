@@ -34,7 +34,7 @@ namespace diwarp {
   X(drop_late,              "segments of messages that were reported already")              \
   X(drop_duplicate,         "segments whose bytes were all placed before")                  \
   X(drop_contradiction,     "segments that contradict others of their message")             \
-  X(drop_range_limit,       "segments that would add a range to a full validity map")       \
+  X(drop_range_limit,       "segments that would add a range to a full validity map, or need one where none is free") \
   X(drop_share,             "segments from a source that exhausted its share of receives")  \
   X(drop_no_context,        "segments that found no room for a new message")                \
   X(drop_sources_full,      "segments from new sources that found no room")                 \
