@@ -45,12 +45,6 @@ const DatagramOptions& checked(const DatagramOptions& options, QpType type) {
   return options;
 }
 
-SipKey random_key() {
-  SipKey key;
-  system_random(std::as_writable_bytes(std::span(&key, 1)));
-  return key;
-}
-
 }  // namespace
 
 DatagramQueuePair::DatagramQueuePair(std::shared_ptr<ProtectionDomain> domain,
@@ -61,7 +55,7 @@ DatagramQueuePair::DatagramQueuePair(std::shared_ptr<ProtectionDomain> domain,
       address_(link_->local_address()),
       max_rate_(options_.max_rate),
       sources_(options_.sources),
-      validation_(random_key()),
+      validation_(random_sip_key()),
       sender_(options_.segment, options_.max_rate),
       control_([this] { wake(); }),
       errors_(control_, counters(), options_.error_queue, options_.error_rate),
