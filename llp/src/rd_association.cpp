@@ -51,8 +51,8 @@ RdAssociation::Verdict RdAssociation::judge(const RdHeader& header, uint32_t inc
                                             uint32_t own) {
   const bool to_this = header.peer_incarnation == own;
   if (header.kind == RdKind::reset) {
-    const bool of_this = established() && to_this && header.epoch == peer_epoch_ &&
-                         header.peer_epoch == epoch_;
+    const bool of_this =
+        established() && to_this && header.epoch == peer_epoch_ && header.peer_epoch == epoch_;
     return of_this ? Verdict::ended : Verdict::stale;
   }
   const bool of_this = to_this && state_ != State::closed && header.peer_epoch == epoch_;

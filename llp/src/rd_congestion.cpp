@@ -15,8 +15,8 @@ constexpr Duration kGranularity = milliseconds(2);
 // Until a round trip was measured (RFC 6298 section 2.1 has a second; the handshake measures one).
 constexpr Duration kUnmeasured = milliseconds(200);
 
-constexpr double kCubic = 0.4;  // C, RFC 9438 section 5
-constexpr double kBeta = 0.7;   // section 4.6
+constexpr double kCubic = 0.4;                                   // C, RFC 9438 section 5
+constexpr double kBeta = 0.7;                                    // section 4.6
 constexpr double kFriendlyGain = 3 * (1 - kBeta) / (1 + kBeta);  // section 4.3
 
 // RFC 9406 section 4.3.
@@ -90,7 +90,8 @@ void RdCongestion::grow_cubic(uint32_t count, Duration round_trip, Time now) {
 void RdCongestion::sampled(Duration round_trip) {
   round_shortest_ = std::min(round_shortest_, round_trip);
   if (samples_ < kSamplesToJudge) ++samples_;
-  if (!slow_start() || samples_ < kSamplesToJudge || last_round_shortest_ == Duration::max()) return;
+  if (!slow_start() || samples_ < kSamplesToJudge || last_round_shortest_ == Duration::max())
+    return;
   const Duration rise = std::clamp(last_round_shortest_ / 8, kShortestRise, kLongestRise);
   if (round_shortest_ >= last_round_shortest_ + rise) threshold_ = window_;
 }

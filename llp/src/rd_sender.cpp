@@ -41,7 +41,8 @@ bool RdSender::prepare(uint32_t count) {
   const uint64_t needed = next_ - released_ + count;
   if (needed <= capacity_) return true;
   if (needed > kCapacity) return false;
-  const auto wanted = static_cast<uint32_t>(std::bit_ceil(std::max<uint64_t>(needed, kFirstCapacity)));
+  const auto wanted =
+      static_cast<uint32_t>(std::bit_ceil(std::max<uint64_t>(needed, kFirstCapacity)));
   std::unique_ptr<Slot[]> slots(new (std::nothrow) Slot[wanted]);
   if (!slots) return false;
   for (uint64_t at = released_; at != next_; ++at) slots[at & (wanted - 1)] = slot(at);
@@ -139,8 +140,8 @@ void RdSender::take_map(uint64_t cumulative, const RdMap& map, Time now, Arrival
   }
 }
 
-/// A datagram that was sent again and is acknowledged sooner than a round trip takes: it was the first
-/// transmission that came, and nothing was lost.
+/// A datagram that was sent again and is acknowledged sooner than a round trip takes: it was the
+/// first transmission that came, and nothing was lost.
 bool RdSender::is_of_first_transmission(const Slot& arrived, Time now) const {
   return (arrived.state & repeated) != 0 && now - arrived.sent < round_trip_.shortest() / 2;
 }

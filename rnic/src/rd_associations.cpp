@@ -15,8 +15,8 @@ constexpr Duration kBrokenFor = std::chrono::seconds(1);
 }  // namespace
 
 uint8_t RdAssociations::flags(const RdPeer* peer, Time now) {
-  const bool broken = peer != nullptr && peer->delivered_at != Time{} &&
-                      now - peer->delivered_at < kBrokenFor;
+  const bool broken =
+      peer != nullptr && peer->delivered_at != Time{} && now - peer->delivered_at < kBrokenFor;
   return broken ? llp::kRdBrokenFlag : uint8_t{0};
 }
 

@@ -20,8 +20,8 @@ namespace fault = rdmap::fault;
 /// On delivery, and only what the peer may; records that are open there are reported first.
 void invalidate(QueuePair& queue_pair, RecordTable& records, Counters& counters, STag stag,
                 WorkCompletion& completion) {
-  const ddp::RegionFault found = queue_pair.regions().invalidate(stag, queue_pair.domain_number(),
-                                                                 queue_pair.number(), true);
+  const ddp::RegionFault found =
+      queue_pair.regions().invalidate(stag, queue_pair.domain_number(), queue_pair.number(), true);
   if (found != ddp::RegionFault::none) return counters.add(Counter::drop_stag);
   records.close_on(stag);
   completion.invalidated = true;
@@ -69,8 +69,10 @@ RdDelivery::Outcome RdDelivery::deliver_segment(RdPeer& peer, const Segment& seg
       return conclude(peer, work_.take_request(peer, segment.request), segment, now);
     case rdmap::Opcode::read_response:
       return conclude(peer, work_.take_response(peer, segment), segment, now);
-    case rdmap::Opcode::write_record: return deliver_record(peer, segment, now);
-    default: return deliver_send(peer, segment, now);
+    case rdmap::Opcode::write_record:
+      return deliver_record(peer, segment, now);
+    default:
+      return deliver_send(peer, segment, now);
   }
 }
 
@@ -127,7 +129,8 @@ RdDelivery::Outcome RdDelivery::deliver_send(RdPeer& peer, const Segment& segmen
                     segment, now);
   if (!begins) return place(peer, segment, now);
   if (segment.q_key != q_key_)
-    return conclude(peer, {.drop = Counter::drop_q_key, .fault = fault::kUnspecified}, segment, now);
+    return conclude(peer, {.drop = Counter::drop_q_key, .fault = fault::kUnspecified}, segment,
+                    now);
   ReceiveEntry* const receive = queue_pair_.take_receive();
   if (receive == nullptr) return Outcome::no_receive;
   message = {.receive = receive, .msn = segment.msn, .facts = MessageFacts::of(segment)};
@@ -142,9 +145,9 @@ bool RdDelivery::continues(const RdMessage& message, const Segment& segment) con
 RdDelivery::Outcome RdDelivery::place(RdPeer& peer, const Segment& segment, Time now) {
   RdMessage& message = peer.message;
   if (message.placed + segment.payload.size() > message.receive->capacity)
-    return conclude(
-        peer, {.drop = Counter::drop_receive_too_small, .fault = fault::kMessageTooLong}, segment,
-        now);
+    return conclude(peer,
+                    {.drop = Counter::drop_receive_too_small, .fault = fault::kMessageTooLong},
+                    segment, now);
   if (!queue_pair_.may_receive(*message.receive)) {
     fail_receive(peer);
     return Outcome::delivered;
@@ -161,8 +164,8 @@ void RdDelivery::complete(RdPeer& peer, const Segment& segment) {
                                                       peer.address(), peer.message.placed));
 }
 
-/// The receive names memory that may not be written (any more): that is an error of this side, and ends
-/// all of the queue pair's work.
+/// The receive names memory that may not be written (any more): that is an error of this side, and
+/// ends all of the queue pair's work.
 void RdDelivery::fail_receive(RdPeer& peer) {
   WorkCompletion completion;
   completion.status = WcStatus::local_protection_error;

@@ -16,7 +16,8 @@ using llp::RdAssociation;
 using llp::RdKind;
 using llp::RdReceiver;
 
-/// How long an acknowledgement waits for data to travel with, where the engine takes so long to come back.
+/// How long an acknowledgement waits for data to travel with, where the engine takes so long to
+/// come back.
 constexpr Duration kAcknowledgeWithin = std::chrono::microseconds(500);
 /// A peer with which nothing was exchanged for so long needs no memory but its own.
 constexpr Duration kQuiet = std::chrono::seconds(1);
@@ -107,9 +108,12 @@ void RdQueuePair::take(const rdmap::Envelope& envelope, const llp::IncomingDatag
                        Time now) {
   if (datagram.group) return drop(Counter::drop_group);
   switch (envelope.datagram_class) {
-    case rdmap::DatagramClass::reliable: return take_reliable(envelope, datagram, now);
-    case rdmap::DatagramClass::control: return take_control(envelope, datagram, now);
-    case rdmap::DatagramClass::unreliable: return drop(Counter::drop_class);
+    case rdmap::DatagramClass::reliable:
+      return take_reliable(envelope, datagram, now);
+    case rdmap::DatagramClass::control:
+      return take_control(envelope, datagram, now);
+    case rdmap::DatagramClass::unreliable:
+      return drop(Counter::drop_class);
   }
 }
 
@@ -139,14 +143,18 @@ void RdQueuePair::take_reliable(const rdmap::Envelope& envelope,
   RdAssociation none;
   RdAssociation& association = peer == nullptr ? none : peer->association;
   switch (association.judge(header, envelope.incarnation, incarnation())) {
-    case RdAssociation::Verdict::accepted: associations_.accepted(*peer, now); [[fallthrough]];
-    case RdAssociation::Verdict::ours: return take_ours(*peer, parsed, envelope.flags, now);
+    case RdAssociation::Verdict::accepted:
+      associations_.accepted(*peer, now);
+      [[fallthrough]];
+    case RdAssociation::Verdict::ours:
+      return take_ours(*peer, parsed, envelope.flags, now);
     case RdAssociation::Verdict::ended:
       return associations_.ended(*peer, header, envelope.incarnation, now);
     case RdAssociation::Verdict::unknown:
       take_unknown(peer, header, envelope.incarnation, datagram.from, now);
       [[fallthrough]];
-    case RdAssociation::Verdict::stale: return drop(Counter::drop_rd_association);
+    case RdAssociation::Verdict::stale:
+      return drop(Counter::drop_rd_association);
   }
 }
 
@@ -154,9 +162,8 @@ void RdQueuePair::take_open(const llp::ParsedRdHeader& parsed, const rdmap::Enve
                             const llp::IncomingDatagram& datagram, Time now) {
   llp::RdCookie cookie;
   std::copy_n(parsed.rest.begin(), cookie.size(), cookie.begin());
-  const bool valid =
-      parsed.header.peer_incarnation == incarnation() && envelope.incarnation != 0 &&
-      validation().valid(cookie, datagram.from, envelope.incarnation, now);
+  const bool valid = parsed.header.peer_incarnation == incarnation() && envelope.incarnation != 0 &&
+                     validation().valid(cookie, datagram.from, envelope.incarnation, now);
   if (!valid) return challenge(envelope, datagram, now);
   counters().add(Counter::echoes_received);
   RdPeer* const peer = peers_.find_or_add(datagram.from, now);
@@ -164,8 +171,8 @@ void RdQueuePair::take_open(const llp::ParsedRdHeader& parsed, const rdmap::Enve
   associations_.take_open(*peer, parsed.header, envelope.incarnation, now);
 }
 
-void RdQueuePair::challenge(const rdmap::Envelope& envelope,
-                            const llp::IncomingDatagram& datagram, Time now) {
+void RdQueuePair::challenge(const rdmap::Envelope& envelope, const llp::IncomingDatagram& datagram,
+                            Time now) {
   const bool posted =
       control().post(datagram.from,
                      {.type = rdmap::ControlType::challenge,
@@ -175,8 +182,8 @@ void RdQueuePair::challenge(const rdmap::Envelope& envelope,
   counters().add(Counter::challenges_sent);
 }
 
-void RdQueuePair::take_unknown(RdPeer* peer, const llp::RdHeader& header,
-                               uint32_t peer_incarnation, const Address& from, Time now) {
+void RdQueuePair::take_unknown(RdPeer* peer, const llp::RdHeader& header, uint32_t peer_incarnation,
+                               const Address& from, Time now) {
   llp::RdHeader reset = llp::rd_reset_for(header, peer_incarnation);
   reset.flags = RdAssociations::flags(peer, now);
   transmit_.post_reset(from, reset);
@@ -189,8 +196,8 @@ void RdQueuePair::take_ours(RdPeer& peer, const llp::ParsedRdHeader& parsed, uin
   llp::RdMap map;
   const bool has_map = header.kind == RdKind::acknowledgement;
   if (has_map) map = llp::decode_rd_map(parsed.rest);
-  const auto news = peer.sender.acknowledged(header.acknowledged, header.window,
-                                             has_map ? &map : nullptr, now);
+  const auto news =
+      peer.sender.acknowledged(header.acknowledged, header.window, has_map ? &map : nullptr, now);
   if (news == llp::RdSender::News::lie) return drop(Counter::drop_rd_lie);
   peer.last_heard = now;
   peer.sender.heard(now);
@@ -214,11 +221,14 @@ void RdQueuePair::take_sequenced(RdPeer& peer, const llp::ParsedRdHeader& parsed
                                  Time now) {
   const llp::RdHeader& header = parsed.header;
   switch (peer.receiver.arrived(header.sequence)) {
-    case RdReceiver::Arrival::duplicate: return drop(Counter::drop_duplicate);
-    case RdReceiver::Arrival::outside: return drop(Counter::drop_rd_window);
+    case RdReceiver::Arrival::duplicate:
+      return drop(Counter::drop_duplicate);
+    case RdReceiver::Arrival::outside:
+      return drop(Counter::drop_rd_window);
     case RdReceiver::Arrival::early:
       return keep(peer, header.sequence, header.kind, flags, parsed.rest);
-    case RdReceiver::Arrival::next: break;
+    case RdReceiver::Arrival::next:
+      break;
   }
   if (peer.refusing && header.kind != RdKind::skip) return peer.receiver.ask_now();
   if (peer.held) return keep(peer, header.sequence, header.kind, flags, parsed.rest);

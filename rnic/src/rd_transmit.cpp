@@ -20,14 +20,12 @@ using llp::RdKind;
 using llp::RdMark;
 using llp::RdSender;
 
-constexpr size_t kEnvelope =
-    rdmap::kPrefixBytes + llp::kRdHeaderBytes + rdmap::kDatagramCrcBytes;
+constexpr size_t kEnvelope = rdmap::kPrefixBytes + llp::kRdHeaderBytes + rdmap::kDatagramCrcBytes;
 
 RdWhat what(const RdMark& mark) { return static_cast<RdWhat>(mark.what); }
 
 rdmap::Opcode opcode_of(const SendEntry& entry) {
-  return entry.opcode == WrOpcode::write_record ? rdmap::Opcode::write_record
-                                                : rdmap::Opcode::send;
+  return entry.opcode == WrOpcode::write_record ? rdmap::Opcode::write_record : rdmap::Opcode::send;
 }
 
 }  // namespace
@@ -100,8 +98,8 @@ void RdTransmit::hand_over(Time now) {
 void RdTransmit::fill_resets(DatagramRoom& room) {
   for (size_t i = 0; i < resets_->size() && room.open(); ++i) {
     const Reset& reset = (*resets_)[i];
-    const size_t prefix = rdmap::encode_prefix(rdmap::DatagramClass::reliable, 0, incarnation_,
-                                               room.header());
+    const size_t prefix =
+        rdmap::encode_prefix(rdmap::DatagramClass::reliable, 0, incarnation_, room.header());
     const size_t header = llp::encode_rd_header(reset.header, room.header().subspan(prefix));
     planned_[room.size()] = {.act = Act::reset};
     room.add(reset.to, prefix + header, 0, {.origin = this, .value = room.size()});
@@ -115,7 +113,10 @@ bool RdTransmit::fill_peer(RdPeer& peer, DatagramRoom& room, Time now) {
   llp::RdHeader names = peer.association.header(RdKind::data);
   names.acknowledged = peer.receiver.acknowledged();
   names.window = peer.receiver.window(buffer_.room());
-  Lane lane{.peer = peer, .room = room, .now = now, .names = names,
+  Lane lane{.peer = peer,
+            .room = room,
+            .now = now,
+            .names = names,
             .datagram = room.max_datagram(peer.address())};
   return fill_established(lane);
 }
@@ -133,8 +134,8 @@ bool RdTransmit::fill_again(Lane& lane) {
        at = sender.next_lost(at + 1, lane.again)) {
     if (!lane.room.open() || !may_use(lane, sender.mark(at))) return true;
     if (too_long(lane, sender.mark(at))) {
-      // What is too long for the path cannot have been delivered: if all before it was, everything can
-      // be cut anew.
+      // What is too long for the path cannot have been delivered: if all before it was, everything
+      // can be cut anew.
       if (at != sender.first_unacknowledged()) continue;
       associations_.reopen(lane.peer, lane.now);
       return true;
@@ -152,8 +153,8 @@ bool RdTransmit::too_long(const Lane& lane, const RdMark& mark) const {
   return what(mark) == RdWhat::response && mark.length > payload(lane, nullptr);
 }
 
-/// Whether the memory behind a datagram may be used. Where not, its message ends, as soon as nothing of
-/// the peer is in the burst.
+/// Whether the memory behind a datagram may be used. Where not, its message ends, as soon as
+/// nothing of the peer is in the burst.
 bool RdTransmit::may_use(Lane& lane, const RdMark& mark) {
   if (what(mark) == RdWhat::response) {
     auto& job = *static_cast<RdJob*>(mark.object);
@@ -200,7 +201,8 @@ size_t RdTransmit::payload(const Lane& lane, const SendEntry* entry) const {
   return lane.datagram - std::min(lane.datagram - 1, kEnvelope + header);
 }
 
-/// Acknowledges what no datagram of this burst does, and probes where nothing else will be answered.
+/// Acknowledges what no datagram of this burst does, and probes where nothing else will be
+/// answered.
 bool RdTransmit::fill_signs(Lane& lane) {
   RdPeer& peer = lane.peer;
   const bool carried = lane.planned != 0 && peer.receiver.kept() == 0 && !peer.refusing;
@@ -248,11 +250,16 @@ bool RdTransmit::add_data(Lane& lane, Act act, uint64_t sequence, const RdMark& 
   const Planned planned{.act = act, .sequence = sequence, .mark = mark};
   lane.names.sequence = static_cast<uint32_t>(sequence);
   switch (what(mark)) {
-    case RdWhat::segment: return add_segment(lane, planned);
-    case RdWhat::request: return add_request(lane, planned);
-    case RdWhat::response: return add_response(lane, planned);
-    case RdWhat::failure: return add_failure(lane, planned);
-    case RdWhat::skip: break;
+    case RdWhat::segment:
+      return add_segment(lane, planned);
+    case RdWhat::request:
+      return add_request(lane, planned);
+    case RdWhat::response:
+      return add_response(lane, planned);
+    case RdWhat::failure:
+      return add_failure(lane, planned);
+    case RdWhat::skip:
+      break;
   }
   return add_skip(lane, planned);
 }
@@ -386,17 +393,22 @@ void RdTransmit::book(RdPeer& peer, const Planned& planned) {
       peer.receiver.told(true);
       counters_.add(Counter::rd_acknowledgements);
       break;
-    case Act::probe: peer.probe_wanted = false; break;
-    case Act::open: peer.open_wanted = false; break;
-    case Act::reset: break;
+    case Act::probe:
+      peer.probe_wanted = false;
+      break;
+    case Act::open:
+      peer.open_wanted = false;
+      break;
+    case Act::reset:
+      break;
   }
   peer.last_used = now_;
   if (peer.receiver.due() == llp::RdReceiver::Due::nothing) peer.acknowledge_at = Time::max();
   peers_.touch(peer);
 }
 
-/// What the network refuses is as good as lost: it is sent again in time. But what is too long is cut anew,
-/// by what the link knows of the path by now.
+/// What the network refuses is as good as lost: it is sent again in time. But what is too long is
+/// cut anew, by what the link knows of the path by now.
 void RdTransmit::refused(const DatagramMark& mark, int error) {
   const Planned& planned = planned_[mark.value];
   auto* const peer = static_cast<RdPeer*>(mark.object);

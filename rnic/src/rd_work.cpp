@@ -13,8 +13,8 @@ namespace {
 
 using llp::RdMark;
 
-/// How long after it was first sent a message cannot have been delivered by a peer that says it does not
-/// know the association (it forgets after a second of silence, at the earliest).
+/// How long after it was first sent a message cannot have been delivered by a peer that says it
+/// does not know the association (it forgets after a second of silence, at the earliest).
 constexpr Duration kSurelyUndelivered = std::chrono::milliseconds(500);
 
 RdWhat what(const RdMark& mark) { return static_cast<RdWhat>(mark.what); }
@@ -158,7 +158,7 @@ void RdWork::fail_all(RdPeer& peer, WcStatus status) {
 bool RdWork::can_repeat(const RdPeer& peer, Time now) const {
   if (peer.sender.idle()) return peer.cursor.entry == peer.first && peer.cursor.offset == 0;
   const RdMark& oldest = peer.sender.mark(peer.sender.first_unacknowledged());
-  const void* const first = peer.first == nullptr ? nullptr
+  const void* const first = peer.first == nullptr  ? nullptr
                             : is_read(*peer.first) ? peer.first->object
                                                    : static_cast<const void*>(peer.first);
   const bool whole = oldest.object == first && oldest.offset == 0;
@@ -230,9 +230,11 @@ void RdWork::acknowledged(RdPeer& peer, const RdMark& mark) {
         end_job(peer, job);
       }
       return;
-    case RdWhat::failure: return end_job(peer, *static_cast<RdJob*>(mark.object));
+    case RdWhat::failure:
+      return end_job(peer, *static_cast<RdJob*>(mark.object));
     case RdWhat::request:
-    case RdWhat::skip: return;
+    case RdWhat::skip:
+      return;
   }
 }
 
@@ -246,8 +248,11 @@ void RdWork::refused(RdPeer& peer, const llp::RdCode& code) {
       fail_remotely(peer, *static_cast<RdRead*>(mark.object)->entry, status_of(code));
       break;
     case RdWhat::response:
-    case RdWhat::failure: end_job(peer, *static_cast<RdJob*>(mark.object)); break;
-    case RdWhat::skip: break;
+    case RdWhat::failure:
+      end_job(peer, *static_cast<RdJob*>(mark.object));
+      break;
+    case RdWhat::skip:
+      break;
   }
   peer.sender.recall_first();
 }

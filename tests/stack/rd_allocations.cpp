@@ -13,7 +13,8 @@ class Crowd {
   Crowd(World& world, const Address& target, size_t count) : world_(world), target_(target) {
     links_.reserve(count);
     for (size_t i = 0; i < count; ++i) {
-      const std::string host = "10.9." + std::to_string(i / 200) + "." + std::to_string(1 + i % 200);
+      const std::string host =
+          "10.9." + std::to_string(i / 200) + "." + std::to_string(1 + i % 200);
       links_.push_back(world.network->open(Address::parse(host + ":7000")));
     }
   }
@@ -50,7 +51,10 @@ class Crowd {
     return value;
   }
   static ReliableHeader open(uint32_t peer_incarnation, const std::vector<std::byte>& cookie) {
-    return {.kind = kRdOpen, .window = 100, .epoch = 1, .peer_incarnation = peer_incarnation,
+    return {.kind = kRdOpen,
+            .window = 100,
+            .epoch = 1,
+            .peer_incarnation = peer_incarnation,
             .content = cookie};
   }
 
@@ -91,8 +95,12 @@ TEST_CASE("rd: ten thousand idle peers cost at most a KiB each") {
       },
       [&](size_t i) { known[i].epoch = Crowd::word(crowd.take(i), 12); });
   const auto header = [&](size_t i, uint8_t kind, uint32_t sequence, uint32_t acknowledged) {
-    return ReliableHeader{.kind = kind, .window = 100, .epoch = 1, .peer_epoch = known[i].epoch,
-                          .peer_incarnation = known[i].incarnation, .sequence = sequence,
+    return ReliableHeader{.kind = kind,
+                          .window = 100,
+                          .epoch = 1,
+                          .peer_epoch = known[i].epoch,
+                          .peer_incarnation = known[i].incarnation,
+                          .sequence = sequence,
                           .acknowledged = acknowledged};
   };
   // A message each way; the one that comes, with its second half first.
@@ -101,7 +109,9 @@ TEST_CASE("rd: ten thousand idle peers cost at most a KiB each") {
       [&](size_t i) {
         static_cast<void>(target.post_recv(i, 0, 200));
         for (const uint32_t sequence : {2U, 1U}) {
-          Segment half{.incarnation = kCrowd, .msn = 1, .payload = std::vector<std::byte>(100),
+          Segment half{.incarnation = kCrowd,
+                       .msn = 1,
+                       .payload = std::vector<std::byte>(100),
                        .datagram_class = 1};
           half.offset = (sequence - 1) * 100;
           half.last = sequence == 2;

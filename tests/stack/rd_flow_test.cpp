@@ -38,8 +38,7 @@ TEST_CASE("rd: a full completion queue holds senders up and loses nothing") {
   scene.b.post_receives(128, 64);
   std::vector<uint64_t> received;
   uint64_t posted = 0;
-  for (; posted < 100; ++posted)
-    REQUIRE_FALSE(scene.a.send(scene.b.address(), 0, 64, posted));
+  for (; posted < 100; ++posted) REQUIRE_FALSE(scene.a.send(scene.b.address(), 0, 64, posted));
   scene.run([] { return false; }, 5s, 10ms);
   std::array<WorkCompletion, 1> one;
   scene.run([&] {
@@ -54,11 +53,10 @@ TEST_CASE("rd: a full completion queue holds Write-Records up as well") {
   RdScene scene({}, {.receive_entries = 2, .datagram = {.max_open_records = 4}});
   MemoryRegion target(scene.b.pd, std::span(scene.b.memory), kAllAccess);
   for (uint64_t i = 0; i < 40; ++i)
-    REQUIRE_FALSE(scene.a.qp.post_write_record(
-        {.wr_id = i,
-         .local = {scene.a.mr.sge(0, 2000)},
-         .destination = scene.b.address(),
-         .remote = {target.rkey(), target.base() + i}}));
+    REQUIRE_FALSE(scene.a.qp.post_write_record({.wr_id = i,
+                                                .local = {scene.a.mr.sge(0, 2000)},
+                                                .destination = scene.b.address(),
+                                                .remote = {target.rkey(), target.base() + i}}));
   scene.run([] { return false; }, 3s, 10ms);
   CHECK(scene.b_device->counter("drop_no_context") == 0);
   std::vector<uint64_t> offsets;
@@ -77,7 +75,8 @@ TEST_CASE("rd: a full completion queue holds Write-Records up as well") {
 }
 
 TEST_CASE("rd: what waits for memory is bounded, and comes in the end") {
-  RdScene scene({}, {.memory = 1 << 20, .reliable = {.receive_window = 256, .max_buffer = 64 << 10}});
+  RdScene scene({},
+                {.memory = 1 << 20, .reliable = {.receive_window = 256, .max_buffer = 64 << 10}});
   for (uint64_t i = 0; i < 4; ++i) REQUIRE_FALSE(scene.a.send(scene.b.address(), 0, 200000, i));
   CHECK(scene.collect(scene.a.send_cq, 1, 3s).empty());
   scene.b.post_receives(4, 200000);

@@ -54,7 +54,10 @@ class Puppet {
   }
 
   ReliableHeader open(const Bytes8& shown = Bytes8(16)) const {
-    return {.kind = kRdOpen, .window = 100, .epoch = epoch, .peer_incarnation = peer_incarnation,
+    return {.kind = kRdOpen,
+            .window = 100,
+            .epoch = epoch,
+            .peer_incarnation = peer_incarnation,
             .content = shown};
   }
   /// The four steps.
@@ -76,8 +79,12 @@ class Puppet {
     peer_epoch = accepts[0].epoch;
   }
   ReliableHeader header(uint8_t kind, uint32_t sequence = 0, uint32_t acknowledged = 0) const {
-    return {.kind = kind, .window = 100, .epoch = epoch, .peer_epoch = peer_epoch,
-            .peer_incarnation = peer_incarnation, .sequence = sequence,
+    return {.kind = kind,
+            .window = 100,
+            .epoch = epoch,
+            .peer_epoch = peer_epoch,
+            .peer_incarnation = peer_incarnation,
+            .sequence = sequence,
             .acknowledged = acknowledged};
   }
 
@@ -149,7 +156,10 @@ TEST_CASE("rd: no answer is longer than what it answers, of any kind") {
     ReliableHeader header = forger.header(kind, kind <= 3 || kind == 6 ? 1 : 0);
     header.peer_epoch = kind == kRdOpen ? 0 : 4;
     if (kind == kRdReset) header.window = 0;
-    header.content.resize(kind == kRdOpen ? 16 : kind == kRdFailure ? 8 : kind == kRdRefusal ? 4 : 0);
+    header.content.resize(kind == kRdOpen      ? 16
+                          : kind == kRdFailure ? 8
+                          : kind == kRdRefusal ? 4
+                                               : 0);
     if (kind == kRdData)
       forger.send(header, Segment{.payload = {}});
     else
@@ -229,7 +239,8 @@ TEST_CASE("rd: data twice, or again with other content, is delivered once") {
 TEST_CASE("rd: lies about what was received change nothing") {
   Hostile scene;
   scene.puppet.associate();
-  for (uint64_t i = 0; i < 3; ++i) REQUIRE_FALSE(scene.target.send(scene.puppet.address(), 0, 64, i));
+  for (uint64_t i = 0; i < 3; ++i)
+    REQUIRE_FALSE(scene.target.send(scene.puppet.address(), 0, 64, i));
   scene.world.settle();
   REQUIRE(scene.puppet.take_reliable().size() == 3);
   scene.puppet.send(scene.puppet.header(kRdAcknowledgement, 0, 4));
@@ -270,7 +281,8 @@ TEST_CASE("rd: refusals of what was not sent, or not yet come to, change nothing
   ReliableHeader refusal = scene.puppet.header(kRdRefusal, 1);
   refusal.content = {std::byte{0x01}, std::byte{0}, std::byte{0}, std::byte{0}};
   scene.puppet.send(refusal);
-  for (uint64_t i = 0; i < 2; ++i) REQUIRE_FALSE(scene.target.send(scene.puppet.address(), 0, 64, i));
+  for (uint64_t i = 0; i < 2; ++i)
+    REQUIRE_FALSE(scene.target.send(scene.puppet.address(), 0, 64, i));
   scene.world.settle();
   scene.puppet.take();
   refusal.sequence = 2;
@@ -333,9 +345,12 @@ TEST_CASE("rd: more Read Requests than may wait are refused") {
   scene.puppet.associate();
   // The puppet acknowledges no response, so none is over.
   for (uint32_t i = 1; i <= 17; ++i) {
-    scene.puppet.send(scene.puppet.header(kRdData, i),
-                      {.msn = i, .opcode = kReadRequest, .sink_stag = i, .read_length = 10,
-                       .source_stag = region.rkey(), .source_offset = region.base()});
+    scene.puppet.send(scene.puppet.header(kRdData, i), {.msn = i,
+                                                        .opcode = kReadRequest,
+                                                        .sink_stag = i,
+                                                        .read_length = 10,
+                                                        .source_stag = region.rkey(),
+                                                        .source_offset = region.base()});
   }
   const auto answers = scene.puppet.take_reliable();
   CHECK(std::count_if(answers.begin(), answers.end(),
@@ -372,9 +387,11 @@ TEST_CASE("rd: Read Responses and failures that nobody asked for are harmless") 
                       [](std::byte b) { return b == std::byte{1}; }));
   }
   SECTION("a response at another offset ends the Read") {
-    scene.puppet.send(scene.puppet.header(kRdData, 3, 1),
-                      {.last = false, .payload = pattern(50, 1), .opcode = kReadResponse,
-                       .stag = sink, .tagged_offset = 1});
+    scene.puppet.send(scene.puppet.header(kRdData, 3, 1), {.last = false,
+                                                           .payload = pattern(50, 1),
+                                                           .opcode = kReadResponse,
+                                                           .stag = sink,
+                                                           .tagged_offset = 1});
     CHECK(drain(scene.target.send_cq).at(0).status == WcStatus::bad_response_error);
   }
   SECTION("a response before the request is acknowledged is taken all the same") {
@@ -414,35 +431,41 @@ TEST_CASE("rd: random reliable datagrams of the association break nothing") {
   Random random(77);
   for (int round = 0; round < 20000; ++round) {
     ReliableHeader header = scene.puppet.header(static_cast<uint8_t>(1 + random.below(6)));
-    header.sequence = header.kind <= 3 || header.kind == kRdRefusal ? static_cast<uint32_t>(random.below(200)) : 0;
+    header.sequence = header.kind <= 3 || header.kind == kRdRefusal
+                          ? static_cast<uint32_t>(random.below(200))
+                          : 0;
     header.acknowledged = static_cast<uint32_t>(random.below(100));
     header.window = static_cast<uint16_t>(random.below(65536));
     if (header.kind == kRdFailure) header.content.resize(8);
     if (header.kind == kRdRefusal) header.content.resize(4);
     if (header.kind == kRdAcknowledgement) header.content.resize(8 * random.below(17));
     for (std::byte& byte : header.content) byte = static_cast<std::byte>(random.next());
-    if (random.below(8) == 0) static_cast<void>(scene.target.send(scene.puppet.address(), 0, random.below(5000)));
+    if (random.below(8) == 0)
+      static_cast<void>(scene.target.send(scene.puppet.address(), 0, random.below(5000)));
     if (random.below(8) == 0) static_cast<void>(scene.target.post_recv(0, 0, 3000));
     if (random.below(20) == 0)
-      static_cast<void>(scene.target.qp.post_read({.local = {scene.target.mr.sge(0, random.below(600))},
-                                 .destination = scene.puppet.address()}));
+      static_cast<void>(
+          scene.target.qp.post_read({.local = {scene.target.mr.sge(0, random.below(600))},
+                                     .destination = scene.puppet.address()}));
     if (header.kind == kRdData) {
-      const std::array<uint8_t, 5> opcodes{0, kReadRequest, kReadResponse, kWriteRecord, kSendInvalidate};
-      scene.puppet.send(header,
-                        {.msn = static_cast<uint32_t>(random.below(4)),
-                         .offset = random.below(2) == 0 ? 0U : static_cast<uint32_t>(random.below(3000)),
-                         .last = random.below(2) == 0,
-                         .payload = pattern(random.below(1300), 1),
-                         .opcode = opcodes[random.below(5)],
-                         .stag = random.below(2) == 0 ? region.rkey() : 0,
-                         .tagged_offset = region.base() + random.below(70000),
-                         .read_length = static_cast<uint32_t>(random.below(70000)),
-                         .source_stag = region.rkey(),
-                         .source_offset = region.base() + random.below(100)});
+      const std::array<uint8_t, 5> opcodes{0, kReadRequest, kReadResponse, kWriteRecord,
+                                           kSendInvalidate};
+      scene.puppet.send(
+          header, {.msn = static_cast<uint32_t>(random.below(4)),
+                   .offset = random.below(2) == 0 ? 0U : static_cast<uint32_t>(random.below(3000)),
+                   .last = random.below(2) == 0,
+                   .payload = pattern(random.below(1300), 1),
+                   .opcode = opcodes[random.below(5)],
+                   .stag = random.below(2) == 0 ? region.rkey() : 0,
+                   .tagged_offset = region.base() + random.below(70000),
+                   .read_length = static_cast<uint32_t>(random.below(70000)),
+                   .source_stag = region.rkey(),
+                   .source_offset = region.base() + random.below(100)});
     } else {
       scene.puppet.send(header);
     }
-    if (random.below(16) == 0) scene.world.advance(Duration(static_cast<int64_t>(random.below(50'000'000))));
+    if (random.below(16) == 0)
+      scene.world.advance(Duration(static_cast<int64_t>(random.below(50'000'000))));
     drain(scene.target.send_cq);
     drain(scene.target.recv_cq);
     if (random.below(64) == 0) scene.puppet.take();

@@ -6,8 +6,8 @@ using namespace diwarp::test;
 
 namespace {
 
-/// Sends messages of these lengths, all from the beginning of a's memory, into receives one behind the
-/// other; true if all arrive once, in order and right.
+/// Sends messages of these lengths, all from the beginning of a's memory, into receives one behind
+/// the other; true if all arrive once, in order and right.
 void transfer(RdScene& scene, const std::vector<size_t>& lengths) {
   const size_t longest = *std::max_element(lengths.begin(), lengths.end());
   const auto contents = pattern(longest, 5);
@@ -26,8 +26,7 @@ void transfer(RdScene& scene, const std::vector<size_t>& lengths) {
       REQUIRE(one.status == WcStatus::success);
       REQUIRE(one.wr_id == received);
       REQUIRE(one.byte_count == lengths[received]);
-      REQUIRE(same(scene.b.bytes(0, one.byte_count),
-                   std::span(contents).first(lengths[received])));
+      REQUIRE(same(scene.b.bytes(0, one.byte_count), std::span(contents).first(lengths[received])));
       ++received;
       std::fill(scene.b.memory.begin(), scene.b.memory.end(), std::byte{0});
       REQUIRE_FALSE(scene.b.post_recv(received, 0, longest));
@@ -73,7 +72,8 @@ TEST_CASE("rd: messages of all lengths arrive, the empty one too") {
 TEST_CASE("rd: exactly once and in order under loss, reordering and duplication") {
   std::vector<size_t> lengths;
   Random random(3);
-  for (int i = 0; i < 300; ++i) lengths.push_back(random.below(4) == 0 ? random.below(20000) : random.below(200));
+  for (int i = 0; i < 300; ++i)
+    lengths.push_back(random.below(4) == 0 ? random.below(20000) : random.below(200));
   for (const double drop : {0.001, 0.01, 0.05, 0.2, 0.5})
     for (const double disorder : {0.0, 0.2}) {
       INFO("drop " << drop << " disorder " << disorder);

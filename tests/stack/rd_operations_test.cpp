@@ -113,10 +113,14 @@ TEST_CASE("rd: what may not be written or read fails alone, and what follows is 
   REQUIRE_FALSE(scene.read(200, 100, 7));
   const auto done = scene.collect(scene.a.send_cq, 8);
   REQUIRE(done.size() == 8);
-  const std::vector<WcStatus> expected{
-      WcStatus::success,           WcStatus::remote_access_error,    WcStatus::remote_access_error,
-      WcStatus::remote_access_error, WcStatus::success,              WcStatus::remote_operation_error,
-      WcStatus::success,           WcStatus::success};
+  const std::vector<WcStatus> expected{WcStatus::success,
+                                       WcStatus::remote_access_error,
+                                       WcStatus::remote_access_error,
+                                       WcStatus::remote_access_error,
+                                       WcStatus::success,
+                                       WcStatus::remote_operation_error,
+                                       WcStatus::success,
+                                       WcStatus::success};
   for (size_t i = 0; i < done.size(); ++i) {
     INFO(i);
     CHECK(done[i].wr_id == i);
@@ -157,9 +161,8 @@ TEST_CASE("rd: a region that goes while it is read fails the Read, not the queue
 TEST_CASE("rd: memory that the sender takes away is an error of its own, and ends all its work") {
   RdScene scene({}, {.reliable = {.receive_window = 4}});
   auto region = std::make_unique<MemoryRegion>(scene.a.pd, std::span(scene.a.memory));
-  REQUIRE_FALSE(scene.a.qp.post_send({.wr_id = 1,
-                                      .sges = std::array{region->sge(0, 60000)},
-                                      .destination = scene.b.address()}));
+  REQUIRE_FALSE(scene.a.qp.post_send(
+      {.wr_id = 1, .sges = std::array{region->sge(0, 60000)}, .destination = scene.b.address()}));
   scene.world.settle();  // no receive is posted: it is under way
   region.reset();
   scene.b.post_receives(1, 60000);

@@ -149,9 +149,11 @@ TEST_CASE("rd: an idle peer costs no traffic") {
   Exchange scene;
   scene.exchange();
   scene.run([] { return false; }, 1s, 10ms);
-  const uint64_t before = scene.a_device->counter("tx_datagrams") + scene.b_device->counter("tx_datagrams");
+  const uint64_t before =
+      scene.a_device->counter("tx_datagrams") + scene.b_device->counter("tx_datagrams");
   scene.run([] { return false; }, 50s, 100ms);
-  CHECK(scene.a_device->counter("tx_datagrams") + scene.b_device->counter("tx_datagrams") == before);
+  CHECK(scene.a_device->counter("tx_datagrams") + scene.b_device->counter("tx_datagrams") ==
+        before);
 }
 
 TEST_CASE("rd: both sides may speak first at the same time") {

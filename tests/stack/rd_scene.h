@@ -5,8 +5,8 @@
 
 #include "stack/support.h"
 
-/// Two RD queue pairs that talk over a link that may lose, reorder and duplicate, in a time that is moved
-/// by hand.
+/// Two RD queue pairs that talk over a link that may lose, reorder and duplicate, in a time that is
+/// moved by hand.
 namespace diwarp::test {
 
 inline constexpr Access kAllAccess =

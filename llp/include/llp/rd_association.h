@@ -13,8 +13,8 @@ namespace diwarp::llp {
 
 using RdCookie = std::array<std::byte, kRdCookieBytes>;
 
-/// What two queue pairs call their association, and how they come to it (rd_header.h has the rules). One
-/// side's view. Time comes in as an argument.
+/// What two queue pairs call their association, and how they come to it (rd_header.h has the
+/// rules). One side's view. Time comes in as an argument.
 class RdAssociation {
  public:
   enum class State : uint8_t {
@@ -33,8 +33,8 @@ class RdAssociation {
 
   /// Begins to open one, named `epoch` (not 0) here. The open is to be sent.
   void open(uint32_t epoch, Time now);
-  /// A Challenge came from the peer. True: the open is to be sent again at once. A stranger cannot have
-  /// it sent more often than a few times a second.
+  /// A Challenge came from the peer. True: the open is to be sent again at once. A stranger cannot
+  /// have it sent more often than a few times a second.
   bool challenged(uint32_t incarnation, const RdCookie& cookie, Time now);
   /// What to put into an open.
   const RdCookie& cookie() const { return cookie_; }

@@ -17,8 +17,8 @@ class RdRoundTrip {
   Duration latest() const { return latest_; }
   /// How long to wait for news before something is sent again.
   Duration timeout() const;
-  /// How much later than a later one a datagram may come before it counts as lost (as RFC 8985 section
-  /// 6.2 and RFC 9002 section 6.1.2 have it: 9/8 round trips after it was sent).
+  /// How much later than a later one a datagram may come before it counts as lost (as RFC 8985
+  /// section 6.2 and RFC 9002 section 6.1.2 have it: 9/8 round trips after it was sent).
   Duration reordering() const;
 
  private:
@@ -28,9 +28,9 @@ class RdRoundTrip {
   Duration latest_{0};
 };
 
-/// How many datagrams may be under way: CUBIC with its Reno-friendly region (RFC 9438), slow start that
-/// ends when the round trip grows (after RFC 9406), all counted in datagrams. Loss detection is the
-/// caller's.
+/// How many datagrams may be under way: CUBIC with its Reno-friendly region (RFC 9438), slow start
+/// that ends when the round trip grows (after RFC 9406), all counted in datagrams. Loss detection
+/// is the caller's.
 class RdCongestion {
  public:
   static constexpr double kInitialWindow = 10;  // RFC 6928
@@ -60,14 +60,14 @@ class RdCongestion {
 
   double window_ = kInitialWindow;
   double threshold_ = kMaxWindow;
-  double highest_ = 0;       // W_max
-  double before_ = 0;        // cwnd_prior: at the last reduction
-  double inflection_ = 0;    // K, in seconds after epoch_
-  double friendly_ = 0;      // W_est
-  Time epoch_{};             // when growth after the last reduction began
+  double highest_ = 0;     // W_max
+  double before_ = 0;      // cwnd_prior: at the last reduction
+  double inflection_ = 0;  // K, in seconds after epoch_
+  double friendly_ = 0;    // W_est
+  Time epoch_{};           // when growth after the last reduction began
   Time last_growth_{};
   bool in_epoch_ = false;
-  uint16_t samples_ = 0;     // of this round
+  uint16_t samples_ = 0;  // of this round
   Duration round_shortest_ = Duration::max();
   Duration last_round_shortest_ = Duration::max();
 };

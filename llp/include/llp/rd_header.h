@@ -7,8 +7,8 @@
 
 #include "base/bytes.h"
 
-/// The RD header: what makes datagrams between two queue pairs reliable and ordered. It stands behind
-/// the prefix of datagrams of class RD (docs/wire-format.md). All fields in network order.
+/// The RD header: what makes datagrams between two queue pairs reliable and ordered. It stands
+/// behind the prefix of datagrams of class RD (docs/wire-format.md). All fields in network order.
 ///
 ///    0  kind (8) | flags (8) | window (16)
 ///    4  epoch (32)
@@ -28,43 +28,44 @@
 ///   7 open               0                cookie (128)
 ///   8 reset              0                nothing
 ///
-/// Only data may have the prefix's flags (immediate, solicited). A code is a Terminate's: layer (4) type
-/// (4) error code (8), then 16 zero bits (RFC 5040 section 4.8). Flags: bit 0 "broken", of open and
-/// reset alone.
+/// Only data may have the prefix's flags (immediate, solicited). A code is a Terminate's: layer (4)
+/// type (4) error code (8), then 16 zero bits (RFC 5040 section 4.8). Flags: bit 0 "broken", of
+/// open and reset alone.
 ///
-/// --- Associations. Two queue pairs have at most one association with each other: a pair of sequences
-/// of datagrams, one in each direction. Each side names it by an epoch, a number above 0 that a queue
-/// pair counts up with each association of one incarnation. Every datagram but open and reset
-/// carries
+/// --- Associations. Two queue pairs have at most one association with each other: a pair of
+/// sequences of datagrams, one in each direction. Each side names it by an epoch, a number above 0
+/// that a queue pair counts up with each association of one incarnation. Every datagram but open
+/// and reset carries
 ///   incarnation        the sender's (in the prefix)
 ///   epoch              the sender's name for the association
 ///   peer epoch         the receiver's
 ///   peer incarnation   the receiver's
-/// and is of the association only if all four are what the receiver has; other data, skips, failures and
-/// probes are answered by a reset, other acknowledgements and refusals by nothing. An older epoch of
-/// the same incarnation than the one that is there is answered by nothing.
+/// and is of the association only if all four are what the receiver has; other data, skips,
+/// failures and probes are answered by a reset, other acknowledgements and refusals by nothing. An
+/// older epoch of the same incarnation than the one that is there is answered by nothing.
 ///
 /// An association begins so (the opener repeats its last step, ever slower, until the next comes):
 ///   1. opener: open, its epoch, peer epoch 0, peer incarnation 0, cookie 0. Window: as below.
 ///   2. other:  Challenge (class control) with a cookie of its choice; it keeps nothing.
 ///   3. opener: the same open with that cookie, and as peer incarnation the Challenge's.
 ///   4. other:  keeps the association, and answers with an acknowledgement that carries all four names.
-/// From then on both send. An open with a valid cookie that repeats the names of the association that
-/// is there is answered as in 4. again; any other valid one (not of an older epoch) replaces what was
-/// there. Two sides that open at the same time both do 4. and keep the epochs that they drew.
+/// From then on both send. An open with a valid cookie that repeats the names of the association
+/// that is there is answered as in 4. again; any other valid one (not of an older epoch) replaces
+/// what was there. Two sides that open at the same time both do 4. and keep the epochs that they
+/// drew.
 ///
-/// A reset says that an association is not there (any more): its epoch and peer epoch are the offending
-/// datagram's peer epoch and epoch, its peer incarnation the offending one's incarnation; its own
-/// incarnation tells whether the peer restarted. `broken`, in a reset or an open: the sender itself gave
-/// the last association of this incarnation up within the last second, work being under way.
-/// What was not acknowledged when an association ends is done anew in the next one only if the
-/// incarnation is the same, the sender was not `broken`, no part of the oldest message was
-/// acknowledged, and nothing of it was sent more than half a second ago (a queue pair forgets a peer only
-/// after a second or more of silence, so it cannot have been delivered); else it fails.
+/// A reset says that an association is not there (any more): its epoch and peer epoch are the
+/// offending datagram's peer epoch and epoch, its peer incarnation the offending one's incarnation;
+/// its own incarnation tells whether the peer restarted. `broken`, in a reset or an open: the
+/// sender itself gave the last association of this incarnation up within the last second, work
+/// being under way. What was not acknowledged when an association ends is done anew in the next one
+/// only if the incarnation is the same, the sender was not `broken`, no part of the oldest message
+/// was acknowledged, and nothing of it was sent more than half a second ago (a queue pair forgets a
+/// peer only after a second or more of silence, so it cannot have been delivered); else it fails.
 ///
-/// --- Sequence. Data, skips and failures of an association are numbered from 1 on, wrapping at 2^32, and
-/// delivered in this order, once each. They are sent again with the same number and content (or as skips)
-/// until acknowledged.
+/// --- Sequence. Data, skips and failures of an association are numbered from 1 on, wrapping at
+/// 2^32, and delivered in this order, once each. They are sent again with the same number and
+/// content (or as skips) until acknowledged.
 ///   acknowledged   in every kind but open and reset: this datagram and all before were delivered (0 at
 ///                  the beginning). Delivered is what found its place: a Send its receive, a
 ///                  Write-Record its memory, a Read Request a place among those to be answered.
@@ -74,19 +75,20 @@
 ///                  and so on; set: it came, early or for want of a receive, and is kept. Words behind
 ///                  the last set bit are left out.
 /// A receiver acknowledges at once what came twice, early or outside the window, a probe, and every
-/// second datagram at the latest; the others as soon as it has nothing better to do. A datagram counts as
-/// lost when a third one sent after it has come (more where the path reorders), or a while (1/8 round
-/// trip) after a later one came. A sender without news for a while (smoothed round trip + 4 deviations,
-/// doubling, up to a second) sends something again, or a probe where nothing is left to send.
+/// second datagram at the latest; the others as soon as it has nothing better to do. A datagram
+/// counts as lost when a third one sent after it has come (more where the path reorders), or a
+/// while (1/8 round trip) after a later one came. A sender without news for a while (smoothed round
+/// trip + 4 deviations, doubling, up to a second) sends something again, or a probe where nothing
+/// is left to send.
 ///
-/// --- Refusals. What cannot be delivered for an error (no such memory, no right to it, too long, another
-/// Q_Key ...) is answered by a refusal with its number, which is acknowledged + 1, as often as anything
-/// comes, and the sequence stands still. The sender fails the message, and sends every datagram of it
-/// that is not acknowledged as a skip from then on. A skip is delivered by doing nothing; the rest of a
-/// message of which a part was refused or skipped is ignored.
+/// --- Refusals. What cannot be delivered for an error (no such memory, no right to it, too long,
+/// another Q_Key ...) is answered by a refusal with its number, which is acknowledged + 1, as often
+/// as anything comes, and the sequence stands still. The sender fails the message, and sends every
+/// datagram of it that is not acknowledged as a skip from then on. A skip is delivered by doing
+/// nothing; the rest of a message of which a part was refused or skipped is ignored.
 ///
-/// --- Reads. A Read Request is data in one direction, its Read Responses are data in the other, in the
-/// order of the requests, each from its first byte to its last without gaps or overlap. At most
+/// --- Reads. A Read Request is data in one direction, its Read Responses are data in the other, in
+/// the order of the requests, each from its first byte to its last without gaps or overlap. At most
 /// kMaxReadRequests may be unanswered in an association; one more is refused. A failure stands for
 /// all that is missing of the response to the oldest request, whose sink STag it names.
 namespace diwarp::llp {
@@ -143,8 +145,8 @@ struct ParsedRdHeader {
   ConstBytes rest = {};  ///< what follows
 };
 
-/// Judges in the order of RdHeaderFault's names, but the kind after `truncated` for the header's own
-/// 24 bytes.
+/// Judges in the order of RdHeaderFault's names, but the kind after `truncated` for the header's
+/// own 24 bytes.
 ParsedRdHeader parse_rd_header(ConstBytes body);
 
 /// Writes the header; returns kRdHeaderBytes.

@@ -9,9 +9,10 @@
 
 namespace diwarp::llp {
 
-/// The receiving half of an association: which datagram is next, which came early, and what to say of
-/// that. Sequence numbers are 64 bits wide here and never wrap. What is kept is the owner's; here
-/// it is only remembered. Memory is taken when something is first kept, until release_memory().
+/// The receiving half of an association: which datagram is next, which came early, and what to say
+/// of that. Sequence numbers are 64 bits wide here and never wrap. What is kept is the owner's;
+/// here it is only remembered. Memory is taken when something is first kept, until
+/// release_memory().
 class RdReceiver {
  public:
   static constexpr uint32_t kMaxWindow = 32768;
@@ -77,8 +78,8 @@ class RdReceiver {
   uint32_t unacknowledged_ = 0;
   bool urgent_ = false;
   uint64_t next_;
-  uint64_t highest_;  // above all that are kept; not below next_
-  uint64_t edge_;     // the first that no window was told for
+  uint64_t highest_;               // above all that are kept; not below next_
+  uint64_t edge_;                  // the first that no window was told for
   std::unique_ptr<void*[]> ring_;  // at their number, modulo capacity_
 };
 

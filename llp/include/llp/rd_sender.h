@@ -12,8 +12,8 @@
 
 namespace diwarp::llp {
 
-/// What a sequenced datagram carries: the owner's words, by which it is made anew when it has to be sent
-/// again.
+/// What a sequenced datagram carries: the owner's words, by which it is made anew when it has to be
+/// sent again.
 struct RdMark {
   void* object = nullptr;
   uint32_t offset = 0;
@@ -22,8 +22,8 @@ struct RdMark {
   uint8_t what = 0;
 };
 
-/// The sending half of an association: which datagrams are under way, which came, which are lost, and
-/// how many may go. Sequence numbers are 64 bits wide here and never wrap. Time comes in as an
+/// The sending half of an association: which datagrams are under way, which came, which are lost,
+/// and how many may go. Sequence numbers are 64 bits wide here and never wrap. Time comes in as an
 /// argument. Memory grows with what is under way and is kept until release_memory().
 class RdSender {
  public:
@@ -31,19 +31,23 @@ class RdSender {
   static constexpr uint64_t kNone = UINT64_MAX;
 
   explicit RdSender(uint64_t first = 1)
-      : next_(first), una_(first), released_(first), edge_(first), recovery_(first),
+      : next_(first),
+        una_(first),
+        released_(first),
+        edge_(first),
+        recovery_(first),
         round_(first) {}
 
   // --- What to send.
 
   uint64_t next() const { return next_; }
-  /// Whether the peer's window and the congestion window let a new datagram go, `ahead` other new ones
-  /// and `again` old ones having been decided on before.
+  /// Whether the peer's window and the congestion window let a new datagram go, `ahead` other new
+  /// ones and `again` old ones having been decided on before.
   bool may_send(uint32_t ahead = 0, uint32_t again = 0) const;
   /// The same, but of the peer's window alone.
   bool window_open() const { return next_ < edge_; }
-  /// The first datagram from `from` on that is to be sent again, `ahead` others having been decided on
-  /// before; kNone where none is, or the congestion window is in use.
+  /// The first datagram from `from` on that is to be sent again, `ahead` others having been decided
+  /// on before; kNone where none is, or the congestion window is in use.
   uint64_t next_lost(uint64_t from, uint32_t ahead = 0) const;
   uint64_t first_unacknowledged() const { return una_; }
   /// Of a datagram that was sent and is not released.
@@ -83,8 +87,8 @@ class RdSender {
 
   // --- Time.
 
-  /// When on_deadline() is due; nothing: no news is awaited. `wanted`: more than what is under way is
-  /// awaited of the peer (a response, a window). `longest`: between two attempts.
+  /// When on_deadline() is due; nothing: no news is awaited. `wanted`: more than what is under way
+  /// is awaited of the peer (a response, a window). `longest`: between two attempts.
   std::optional<Time> deadline(bool wanted, Duration longest) const;
   /// The deadline has come. True: a probe is to be sent, for there is nothing to send again.
   bool on_deadline(Time now, bool wanted, Duration longest);
@@ -124,7 +128,7 @@ class RdSender {
   };
   struct Arrivals {
     uint32_t count = 0;
-    uint32_t order = 0;  // of the latest transmission among them
+    uint32_t order = 0;              // of the latest transmission among them
     std::optional<Duration> sample;  // of that, where it was the only one of its datagram
   };
 

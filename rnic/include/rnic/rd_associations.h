@@ -13,8 +13,8 @@
 
 namespace diwarp::rnic {
 
-/// Begins and ends a queue pair's associations with its peers (llp/rd_header.h has the rules), and what
-/// that means for the work under way. With the baton.
+/// Begins and ends a queue pair's associations with its peers (llp/rd_header.h has the rules), and
+/// what that means for the work under way. With the baton.
 class RdAssociations {
  public:
   RdAssociations(RdPeers& peers, RdWork& work, RdDelivery& delivery, RdBuffer& buffer,
@@ -41,8 +41,8 @@ class RdAssociations {
   void give_up(RdPeer& peer, Time now);
   /// What is under way is to be cut anew, in another association.
   void reopen(RdPeer& peer, Time now);
-  /// Before the peer is forgotten, or the queue pair reset: gives back what it holds, reports nothing
-  /// of its work.
+  /// Before the peer is forgotten, or the queue pair reset: gives back what it holds, reports
+  /// nothing of its work.
   void drop(RdPeer& peer);
 
   /// The flags of an open or a reset to this peer (null: it is not known).

@@ -20,8 +20,8 @@ struct KeptDatagram {
   ConstBytes bytes() const { return {reinterpret_cast<const std::byte*>(this + 1), size}; }
 };
 
-/// Memory for these, of all peers of a queue pair together, bounded. Places of the usual size are used
-/// again without the system's help.
+/// Memory for these, of all peers of a queue pair together, bounded. Places of the usual size are
+/// used again without the system's help.
 class RdBuffer {
  public:
   explicit RdBuffer(size_t max_bytes) : max_bytes_(max_bytes) {}
@@ -42,8 +42,8 @@ class RdBuffer {
   static constexpr uint32_t kUsual = 2048;
 
   const size_t max_bytes_;
-  size_t used_ = 0;          // bytes, of places in use
-  uint32_t largest_ = kUsual;  // place that was asked for so far
+  size_t used_ = 0;               // bytes, of places in use
+  uint32_t largest_ = kUsual;     // place that was asked for so far
   KeptDatagram* free_ = nullptr;  // of the usual size
 };
 

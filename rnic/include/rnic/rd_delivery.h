@@ -18,8 +18,8 @@ class QueuePair;
 class RdWork;
 class RecordTable;
 
-/// What reliable datagrams carry, once it is their turn: finds its place and tells the application. With
-/// the baton.
+/// What reliable datagrams carry, once it is their turn: finds its place and tells the application.
+/// With the baton.
 class RdDelivery {
  public:
   RdDelivery(QueuePair& queue_pair, RecordTable& records, RdWork& work, ErrorReports& errors,

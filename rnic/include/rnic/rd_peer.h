@@ -79,8 +79,8 @@ class RdTimerOwner {
   ~RdTimerOwner() = default;
 };
 
-/// All that an RD queue pair knows of one peer. At most 1 KiB while it is idle. Data of the queue pair's
-/// parts; with the baton.
+/// All that an RD queue pair knows of one peer. At most 1 KiB while it is idle. Data of the queue
+/// pair's parts; with the baton.
 class RdPeer : public ListNode<RdReadyTag>,
                public ListNode<RdSoonTag>,
                public ListNode<RdTouchedTag>,
@@ -111,10 +111,10 @@ class RdPeer : public ListNode<RdReadyTag>,
   RdRead* reads = nullptr;  ///< of these entries, those that are Reads
   RdJob* jobs = nullptr;    ///< to be answered, or not acknowledged
   uint32_t job_count = 0;
-  uint32_t orphans = 0;     ///< requests under way whose Read is over
-  bool open_wanted = false;   ///< these are to be sent
+  uint32_t orphans = 0;      ///< requests under way whose Read is over
+  bool open_wanted = false;  ///< these are to be sent
   bool probe_wanted = false;
-  bool resized = false;       ///< a datagram was refused for its size once
+  bool resized = false;  ///< a datagram was refused for its size once
 
   // What comes.
   RdMessage message;

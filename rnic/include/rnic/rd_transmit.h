@@ -21,8 +21,8 @@ class RdAssociations;
 class RdBuffer;
 class RdWork;
 
-/// All that an RD queue pair sends: data, new and again, acknowledgements, opens, probes, resets. Peers
-/// with something to send take turns. With the baton.
+/// All that an RD queue pair sends: data, new and again, acknowledgements, opens, probes, resets.
+/// Peers with something to send take turns. With the baton.
 class RdTransmit final : public DatagramOrigin {
  public:
   RdTransmit(QueuePair& queue_pair, SendQueue& sends, RdPeers& peers, RdWork& work,
@@ -64,10 +64,10 @@ class RdTransmit final : public DatagramOrigin {
     DatagramRoom& room;
     Time now;
     llp::RdHeader names;
-    size_t datagram = 0;   // bytes
-    size_t planned = 0;    // datagrams of this peer in this burst
-    uint32_t again = 0;    // of these
-    uint32_t fresh = 0;    // the same
+    size_t datagram = 0;  // bytes
+    size_t planned = 0;   // datagrams of this peer in this burst
+    uint32_t again = 0;   // of these
+    uint32_t fresh = 0;   // the same
   };
 
   void hand_over(Time now);

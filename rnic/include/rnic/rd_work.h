@@ -43,8 +43,9 @@ class Spares {
   T* free_ = nullptr;
 };
 
-/// What an RD queue pair has to do for its own application (the requests of the send queue) and for its
-/// peers (Read Requests that they sent): which datagrams that takes, and how it ends. With the baton.
+/// What an RD queue pair has to do for its own application (the requests of the send queue) and for
+/// its peers (Read Requests that they sent): which datagrams that takes, and how it ends. With the
+/// baton.
 class RdWork {
  public:
   RdWork(QueuePair& queue_pair, SendQueue& sends, Counters& counters, ErrorScope scope);
@@ -68,8 +69,8 @@ class RdWork {
 
   // --- Datagrams.
 
-  /// What the next datagram carries, at most `segment` bytes of a request of this kind, or `response` of
-  /// a response. False: nothing for now.
+  /// What the next datagram carries, at most `segment` bytes of a request of this kind, or
+  /// `response` of a response. False: nothing for now.
   bool next(const RdCursor& cursor, size_t segment, size_t response, llp::RdMark& mark) const;
   static void advance(RdCursor& cursor, const llp::RdMark& mark);
   /// The peer acknowledged the datagram.

@@ -12,12 +12,13 @@ using std::chrono::seconds;
 
 namespace {
 
-constexpr uint32_t kHere = 0x1111;   // incarnations
+constexpr uint32_t kHere = 0x1111;  // incarnations
 constexpr uint32_t kThere = 0x2222;
 const Time kNow{std::chrono::hours(1)};
 
 RdHeader names(RdKind kind, uint32_t epoch, uint32_t peer_epoch, uint32_t peer_incarnation) {
-  return {.kind = kind, .epoch = epoch, .peer_epoch = peer_epoch, .peer_incarnation = peer_incarnation};
+  return {
+      .kind = kind, .epoch = epoch, .peer_epoch = peer_epoch, .peer_incarnation = peer_incarnation};
 }
 
 /// Established, 7 here and 9 there.
@@ -126,7 +127,8 @@ TEST_CASE("rd association: strangers' Challenges have the open sent a few times 
   CHECK_FALSE(association.challenged(kThere, {}, kNow));
 }
 
-TEST_CASE("rd association: an answer that knows neither epoch nor incarnation establishes nothing") {
+TEST_CASE(
+    "rd association: an answer that knows neither epoch nor incarnation establishes nothing") {
   RdAssociation association;
   association.open(7, kNow);
   association.challenged(kThere, {}, kNow);

@@ -17,11 +17,12 @@ std::vector<std::byte> bytes(std::initializer_list<int> values) {
   return out;
 }
 
-// Kind, flags, window 0x0102; epoch 3; peer epoch 4; peer incarnation 0x05060708; then the two numbers.
+// Kind, flags, window 0x0102; epoch 3; peer epoch 4; peer incarnation 0x05060708; then the two
+// numbers.
 std::vector<std::byte> header(int kind, int sequence = 0, int acknowledged = 0, int flags = 0,
                               int peer_epoch = 4, int window = 2) {
-  return bytes({kind, flags, 0, window, 0, 0, 0, 3, 0, 0, 0, peer_epoch, 5, 6, 7, 8, 0, 0, 0, sequence, 0, 0,
-                0, acknowledged});
+  return bytes({kind, flags, 0, window, 0, 0, 0, 3,        0, 0, 0, peer_epoch,
+                5,    6,     7, 8,      0, 0, 0, sequence, 0, 0, 0, acknowledged});
 }
 
 std::vector<std::byte> with(std::vector<std::byte> front, size_t more) {
@@ -34,8 +35,9 @@ RdHeaderFault fault(const std::vector<std::byte>& body) { return parse_rd_header
 }  // namespace
 
 TEST_CASE("rd header: each field stands where the layout says") {
-  const auto wire = bytes({1, 0, 0xA1, 0xA2, 0xB1, 0xB2, 0xB3, 0xB4, 0xC1, 0xC2, 0xC3, 0xC4,
-                           0xD1, 0xD2, 0xD3, 0xD4, 0xE1, 0xE2, 0xE3, 0xE4, 0xF1, 0xF2, 0xF3, 0xF4, 9});
+  const auto wire =
+      bytes({1,    0,    0xA1, 0xA2, 0xB1, 0xB2, 0xB3, 0xB4, 0xC1, 0xC2, 0xC3, 0xC4, 0xD1,
+             0xD2, 0xD3, 0xD4, 0xE1, 0xE2, 0xE3, 0xE4, 0xF1, 0xF2, 0xF3, 0xF4, 9});
   const ParsedRdHeader parsed = parse_rd_header(wire);
   REQUIRE(parsed.fault == RdHeaderFault::none);
   CHECK(parsed.header.kind == RdKind::data);
@@ -147,13 +149,15 @@ TEST_CASE("rd header: random bytes never make the parser overrun") {
   size_t valid = 0;
   for (int round = 0; round < 200000; ++round) {
     std::vector<std::byte> body(random.below(180));
-    for (std::byte& byte : body) byte = static_cast<std::byte>(random.below(4) == 0 ? random.next() : 0);
+    for (std::byte& byte : body)
+      byte = static_cast<std::byte>(random.below(4) == 0 ? random.next() : 0);
     if (!body.empty()) body[0] = static_cast<std::byte>(random.below(10));
     const std::vector<std::byte> exact(body);  // its own memory, for sanitizers
     const ParsedRdHeader parsed = parse_rd_header(exact);
     if (parsed.fault != RdHeaderFault::none) continue;
     ++valid;
-    if (parsed.header.kind == RdKind::acknowledgement) CHECK(decode_rd_map(parsed.rest).count <= 16);
+    if (parsed.header.kind == RdKind::acknowledgement)
+      CHECK(decode_rd_map(parsed.rest).count <= 16);
   }
   CHECK(valid > 1000);
 }

@@ -209,7 +209,8 @@ TEST_CASE("rd sender: random acknowledgements never release what was not sent") 
     if (scene.sender.may_send()) scene.send(static_cast<uint32_t>(1 + random.below(3)));
     RdMap map;
     for (uint64_t bits = random.below(20); bits != 0; --bits) map.set(random.below(40));
-    const auto number = static_cast<uint32_t>(scene.sender.first_unacknowledged() + random.below(12) - 6);
+    const auto number =
+        static_cast<uint32_t>(scene.sender.first_unacknowledged() + random.below(12) - 6);
     scene.now += microseconds(random.below(5000));
     scene.sender.acknowledged(number, static_cast<uint16_t>(random.below(65536)), &map, scene.now);
     released += scene.released();

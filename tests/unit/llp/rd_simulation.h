@@ -15,20 +15,20 @@
 #include "llp/rd_receiver.h"
 #include "llp/rd_sender.h"
 
-/// One direction of an association over a path that loses, delays, reorders and duplicates, in simulated
-/// time: the same seed gives the same run.
+/// One direction of an association over a path that loses, delays, reorders and duplicates, in
+/// simulated time: the same seed gives the same run.
 namespace diwarp::test {
 
 struct RdPath {
   uint64_t seed = 1;
-  double loss = 0;      // of data
+  double loss = 0;  // of data
   double ack_loss = 0;
-  double reorder = 0;   // held back by up to `jitter`
+  double reorder = 0;  // held back by up to `jitter`
   double duplicate = 0;
   Duration delay = std::chrono::microseconds(500);  // one way
   Duration jitter = std::chrono::milliseconds(2);
-  Duration service{0};        // of the bottleneck, for each datagram; 0: none
-  size_t queue = SIZE_MAX;    // datagrams that the bottleneck keeps
+  Duration service{0};      // of the bottleneck, for each datagram; 0: none
+  size_t queue = SIZE_MAX;  // datagrams that the bottleneck keeps
 };
 
 class RdSimulation {
@@ -64,8 +64,10 @@ class RdSimulation {
     while (!wire_.empty() && wire_.begin()->first.first <= now) {
       const Packet packet = wire_.begin()->second;
       wire_.erase(wire_.begin());
-      if (packet.data) take_data(packet);
-      else take_ack(packet);
+      if (packet.data)
+        take_data(packet);
+      else
+        take_ack(packet);
     }
     if (receiver.due() != llp::RdReceiver::Due::nothing) acknowledge();
     transmit();
@@ -139,7 +141,8 @@ class RdSimulation {
   }
 
   void transmit() {
-    for (uint64_t at = sender.next_lost(0); at != llp::RdSender::kNone; at = sender.next_lost(at + 1)) {
+    for (uint64_t at = sender.next_lost(0); at != llp::RdSender::kNone;
+         at = sender.next_lost(at + 1)) {
       send(at, sender.mark(at).offset);
       sender.resent(at, now);
     }
@@ -174,7 +177,8 @@ class RdSimulation {
       delay += free_at_ - now;
     }
     const auto jitter = static_cast<uint64_t>(path_.jitter.count());
-    if (random_.chance(path_.reorder)) delay += Duration(static_cast<int64_t>(random_.below(jitter)));
+    if (random_.chance(path_.reorder))
+      delay += Duration(static_cast<int64_t>(random_.below(jitter)));
     put(packet, delay);
     if (random_.chance(path_.duplicate)) put(packet, delay + path_.delay);
   }
