@@ -48,7 +48,7 @@
 ///   1. opener: open, its epoch, peer epoch 0, peer incarnation 0, cookie 0. Window: as below.
 ///   2. other:  Challenge (class control) with a cookie of its choice; it keeps nothing.
 ///   3. opener: the same open with that cookie, and as peer incarnation the Challenge's.
-///   4. other:  keeps the association, and answers with an acknowledgement that carries all four names.
+///   4. other:  keeps the association, and answers with an acknowledgement, which has all names.
 /// From then on both send. An open with a valid cookie that repeats the names of the association
 /// that is there is answered as in 4. again; any other valid one (not of an older epoch) replaces
 /// what was there. Two sides that open at the same time both do 4. and keep the epochs that they
@@ -57,23 +57,25 @@
 /// A reset says that an association is not there (any more): its epoch and peer epoch are the
 /// offending datagram's peer epoch and epoch, its peer incarnation the offending one's incarnation;
 /// its own incarnation tells whether the peer restarted. `broken`, in a reset or an open: the
-/// sender itself gave the last association of this incarnation up within the last second, work
-/// being under way. What was not acknowledged when an association ends is done anew in the next one
-/// only if the incarnation is the same, the sender was not `broken`, no part of the oldest message
-/// was acknowledged, and nothing of it was sent more than half a second ago (a queue pair forgets a
+/// sender delivered something of this peer's within the last second, so that what is under way may
+/// have been delivered.
+///
+/// What was not acknowledged when an association ends is done anew in the next one only if the
+/// incarnation is the same, the sender was not `broken`, no part of the oldest message was
+/// acknowledged, and nothing of it was sent more than half a second ago (a queue pair forgets a
 /// peer only after a second or more of silence, so it cannot have been delivered); else it fails.
 ///
 /// --- Sequence. Data, skips and failures of an association are numbered from 1 on, wrapping at
 /// 2^32, and delivered in this order, once each. They are sent again with the same number and
 /// content (or as skips) until acknowledged.
-///   acknowledged   in every kind but open and reset: this datagram and all before were delivered (0 at
-///                  the beginning). Delivered is what found its place: a Send its receive, a
+///   acknowledged   in every kind but open and reset: this datagram and all before were delivered
+///                  (0 at the beginning). Delivered is what found its place: a Send its receive, a
 ///                  Write-Record its memory, a Read Request a place among those to be answered.
-///   window         in every kind but reset: how many datagrams behind `acknowledged` may be on the way.
-///                  acknowledged + window never moves back. In open: as if acknowledged were 0.
-///   map            bit 63 of the first word: datagram acknowledged + 1, the next lower bit the next,
-///                  and so on; set: it came, early or for want of a receive, and is kept. Words behind
-///                  the last set bit are left out.
+///   window         in every kind but reset: how many datagrams behind `acknowledged` may be on the
+///                  way. acknowledged + window never moves back. In open: as if acknowledged were 0.
+///   map            bit 63 of the first word: datagram acknowledged + 1, the next lower bit the
+///                  next, and so on; set: it came, early or for want of a receive, and is kept.
+///                  Words behind the last set bit are left out.
 /// A receiver acknowledges at once what came twice, early or outside the window, a probe, and every
 /// second datagram at the latest; the others as soon as it has nothing better to do. A datagram
 /// counts as lost when a third one sent after it has come (more where the path reorders), or a
