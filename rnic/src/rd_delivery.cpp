@@ -10,38 +10,13 @@
 #include "rnic/queue_pair.h"
 #include "rnic/rd_work.h"
 #include "rnic/record_table.h"
+#include "rnic/send_completion.h"
 
 namespace diwarp::rnic {
 
 namespace {
 
 namespace fault = rdmap::fault;
-
-/// On delivery, and only what the peer may; records that are open there are reported first.
-void invalidate(QueuePair& queue_pair, RecordTable& records, Counters& counters, STag stag,
-                WorkCompletion& completion) {
-  const ddp::RegionFault found =
-      queue_pair.regions().invalidate(stag, queue_pair.domain_number(), queue_pair.number(), true);
-  if (found != ddp::RegionFault::none) return counters.add(Counter::drop_stag);
-  records.close_on(stag);
-  completion.invalidated = true;
-  completion.invalidated_stag = stag;
-}
-
-WorkCompletion completion_of(QueuePair& queue_pair, RecordTable& records, Counters& counters,
-                             const rdmap::DatagramSegment& last, const Address& source,
-                             uint64_t bytes) {
-  WorkCompletion completion;
-  completion.opcode = WcOpcode::recv;
-  completion.solicited = last.solicited();
-  completion.byte_count = static_cast<uint32_t>(bytes);
-  completion.has_immediate = last.has_immediate;
-  completion.immediate = last.immediate;
-  completion.source = source;
-  if (rdmap::facts_of(last.opcode).invalidates)
-    invalidate(queue_pair, records, counters, last.invalidate_stag, completion);
-  return completion;
-}
 
 }  // namespace
 
@@ -160,8 +135,8 @@ RdDelivery::Outcome RdDelivery::place(RdPeer& peer, const Segment& segment, Time
 
 void RdDelivery::complete(RdPeer& peer, const Segment& segment) {
   ReceiveEntry& receive = *std::exchange(peer.message.receive, nullptr);
-  queue_pair_.complete_receive(receive, completion_of(queue_pair_, records_, counters_, segment,
-                                                      peer.address(), peer.message.placed));
+  queue_pair_.complete_receive(receive, delivered_send(queue_pair_, records_, counters_, segment,
+                                                       peer.address(), peer.message.placed));
 }
 
 /// The receive names memory that may not be written (any more): that is an error of this side, and

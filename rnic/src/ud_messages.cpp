@@ -7,7 +7,7 @@
 #include "ddp/scatter.h"
 #include "rdmap/terminate.h"
 #include "rnic/queue_pair.h"
-#include "rnic/record_table.h"
+#include "rnic/send_completion.h"
 
 namespace diwarp::rnic {
 
@@ -15,11 +15,16 @@ namespace {
 
 Judgement judge(ddp::SegmentFault found) {
   switch (found) {
-    case ddp::SegmentFault::none: return Judgement::taken();
-    case ddp::SegmentFault::duplicate: return Judgement::dropped(Counter::drop_duplicate);
-    case ddp::SegmentFault::contradiction: return Judgement::dropped(Counter::drop_contradiction);
-    case ddp::SegmentFault::range_limit: return Judgement::dropped(Counter::drop_range_limit);
-    case ddp::SegmentFault::too_long: break;
+    case ddp::SegmentFault::none:
+      return Judgement::taken();
+    case ddp::SegmentFault::duplicate:
+      return Judgement::dropped(Counter::drop_duplicate);
+    case ddp::SegmentFault::contradiction:
+      return Judgement::dropped(Counter::drop_contradiction);
+    case ddp::SegmentFault::range_limit:
+      return Judgement::dropped(Counter::drop_range_limit);
+    case ddp::SegmentFault::too_long:
+      break;
   }
   return {.drop = Counter::drop_receive_too_small, .fault = rdmap::fault::kMessageTooLong};
 }
@@ -155,27 +160,10 @@ void UdMessages::close(OpenMessage& message) {
   idle_.push_back(&message);
 }
 
-void UdMessages::complete(ReceiveEntry& entry, const Segment& segment, const Source& source,
+void UdMessages::complete(ReceiveEntry& entry, const Segment& last, const Source& source,
                           uint64_t bytes) {
-  WorkCompletion completion;
-  completion.opcode = WcOpcode::recv;
-  completion.solicited = segment.solicited();
-  completion.byte_count = static_cast<uint32_t>(bytes);
-  completion.has_immediate = segment.has_immediate;
-  completion.immediate = segment.immediate;
-  completion.source = source.key.address;
-  if (rdmap::facts_of(segment.opcode).invalidates) invalidate(completion, segment.invalidate_stag);
-  queue_pair_.complete_receive(entry, std::move(completion));
-}
-
-/// On delivery, and only what the peer may; records that are open there are reported first.
-void UdMessages::invalidate(WorkCompletion& completion, STag stag) {
-  const ddp::RegionFault found = queue_pair_.regions().invalidate(
-      stag, queue_pair_.domain_number(), queue_pair_.number(), true);
-  if (found != ddp::RegionFault::none) return counters_.add(Counter::drop_stag);
-  records_.close_on(stag);
-  completion.invalidated = true;
-  completion.invalidated_stag = stag;
+  queue_pair_.complete_receive(
+      entry, delivered_send(queue_pair_, records_, counters_, last, source.key.address, bytes));
 }
 
 /// The receive names memory that may not be written (any more): its owner has to know.

@@ -47,8 +47,7 @@ class UdMessages {
   void deliver(OpenMessage& message, const Segment& last);
   void abandon(OpenMessage& message);
   void close(OpenMessage& message);
-  void complete(ReceiveEntry& entry, const Segment& segment, const Source& source, uint64_t bytes);
-  void invalidate(WorkCompletion& completion, STag stag);
+  void complete(ReceiveEntry& entry, const Segment& last, const Source& source, uint64_t bytes);
   void fail_receive(ReceiveEntry& entry, const Source& source);
 
   QueuePair& queue_pair_;
