@@ -120,7 +120,7 @@ std::vector<Datagram> every_reliable_kind(const Victim& victim) {
 
 /// The same with a few bytes changed and a CRC that fits.
 Datagram changed(Datagram datagram, Random& random) {
-  datagram.resize(datagram.size() - 4);
+  datagram.erase(datagram.end() - 4, datagram.end());
   for (uint64_t changes = random.below(4); changes != 0; --changes)
     datagram[random.below(datagram.size())] = static_cast<std::byte>(random.next());
   append_crc(datagram);

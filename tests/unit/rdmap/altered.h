@@ -37,9 +37,8 @@ inline std::vector<std::byte> altered(std::vector<std::byte> datagram, size_t of
 }
 
 /// The datagram without the last `bytes` of what lies before its CRC, which fits again.
-inline std::vector<std::byte> shortened(std::vector<std::byte> datagram, size_t bytes = 1) {
-  datagram.resize(datagram.size() - bytes);
-  return sealed(std::move(datagram));
+inline std::vector<std::byte> shortened(const std::vector<std::byte>& datagram, size_t bytes = 1) {
+  return sealed({datagram.begin(), datagram.end() - static_cast<ptrdiff_t>(bytes)});
 }
 
 inline std::vector<std::byte> extended(std::vector<std::byte> datagram) {
