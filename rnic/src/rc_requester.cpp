@@ -33,9 +33,10 @@ std::optional<RemoteMemory> RcRequester::sink(const SendEntry& entry) const {
   if (entry.sges.empty() || entry.length == 0) return RemoteMemory{};
   const Sge& sge = entry.sges[0];
   if (!queue_pair_.may_write(entry.sges)) return std::nullopt;
-  const ddp::Region& region = *queue_pair_.regions().find(sge.lkey);
-  const auto within = static_cast<uint64_t>(static_cast<std::byte*>(sge.address) - region.memory);
-  return RemoteMemory{sge.lkey, region.base + within};
+  const ddp::Region* const region = queue_pair_.regions().find(sge.lkey);
+  if (region == nullptr) return std::nullopt;  // it goes away this very moment
+  const auto within = static_cast<uint64_t>(static_cast<std::byte*>(sge.address) - region->memory);
+  return RemoteMemory{sge.lkey, region->base + within};
 }
 
 std::optional<TerminateCode> RcRequester::take_read_response(const rdmap::StreamSegment& segment) {

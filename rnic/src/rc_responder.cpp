@@ -84,22 +84,25 @@ ddp::RegionFault RcResponder::check(uint32_t stag, Access want, uint64_t offset,
                            queue_pair_.number(), want, offset, length);
 }
 
+/// Of what was judged; null if the region goes away this very moment.
 std::byte* RcResponder::address(uint32_t stag, uint64_t offset) const {
-  const ddp::Region& region = *queue_pair_.regions().find(stag);
-  return region.memory + (offset - region.base);
+  const ddp::Region* const region = queue_pair_.regions().find(stag);
+  return region == nullptr ? nullptr : region->memory + (offset - region->base);
 }
 
 std::optional<Sge> RcResponder::source(const rdmap::ReadRequest& request) const {
   if (request.length == 0) return Sge{};
   if (judge(request)) return std::nullopt;
-  return Sge{address(request.source_stag, request.source_offset), request.length,
-             request.source_stag};
+  std::byte* const memory = address(request.source_stag, request.source_offset);
+  if (memory == nullptr) return std::nullopt;
+  return Sge{memory, request.length, request.source_stag};
 }
 
 std::optional<uint64_t> RcResponder::perform(const rdmap::AtomicRequest& request) const {
   if (judge(request)) return std::nullopt;
-  auto& word = *reinterpret_cast<uint64_t*>(address(request.stag, request.offset));
-  const std::atomic_ref<uint64_t> target(word);
+  auto* const word = reinterpret_cast<uint64_t*>(address(request.stag, request.offset));
+  if (word == nullptr) return std::nullopt;
+  const std::atomic_ref<uint64_t> target(*word);
   uint64_t before = target.load();
   while (!target.compare_exchange_weak(before, *rdmap::apply(request, before))) {
   }

@@ -296,19 +296,19 @@ bool RdTransmit::add_segment(Lane& lane, const Planned& planned) {
 
 bool RdTransmit::add_response(Lane& lane, const Planned& planned) {
   const std::span<ConstBytes> pieces = lane.room.payload_pieces();
-  if (pieces.empty()) return false;
   const rdmap::ReadRequest& request = static_cast<const RdJob*>(planned.mark.object)->request;
   const uint32_t offset = planned.mark.offset;
   const uint32_t length = planned.mark.length;
+  // It may have gone since it was judged, which the next look at it finds.
+  const ddp::Region* const region = queue_pair_.regions().find(request.source_stag);
+  if (pieces.empty() || (region == nullptr && length != 0)) return false;
   rdmap::DatagramSegment segment;
   segment.opcode = rdmap::Opcode::read_response;
   segment.last = offset + length == request.length;
   segment.stag = request.sink_stag;
   segment.tagged_offset = request.sink_offset + offset;
-  if (length != 0) {
-    const ddp::Region& region = *queue_pair_.regions().find(request.source_stag);
-    pieces[0] = {region.memory + (request.source_offset - region.base) + offset, length};
-  }
+  if (length != 0)
+    pieces[0] = {region->memory + (request.source_offset - region->base) + offset, length};
   add_cut(lane, planned, segment, length == 0 ? 0 : 1);
   return true;
 }

@@ -176,8 +176,11 @@ bool UdResponder::add_segments(Response& response, size_t& most, DatagramRoom& r
 bool UdResponder::add_segment(Response& response, uint32_t offset, uint32_t length,
                               DatagramRoom& room) {
   const std::span<ConstBytes> pieces = room.payload_pieces();
-  if (pieces.empty()) return false;
   const rdmap::ReadRequest& request = response.request;
+  const ddp::Region* const region = queue_pair_.regions().find(request.source_stag);
+  const bool is_gone = region == nullptr && length != 0;  // since it was judged: the next burst tells
+  if (is_gone) room.close();
+  if (pieces.empty() || is_gone) return false;
   rdmap::DatagramSegment segment;
   segment.opcode = rdmap::Opcode::read_response;
   segment.last = offset + length == request.length;
@@ -186,10 +189,8 @@ bool UdResponder::add_segment(Response& response, uint32_t offset, uint32_t leng
   size_t header = rdmap::encode_prefix(rdmap::DatagramClass::unreliable, rdmap::flags_of(segment),
                                        incarnation_, room.header());
   header += rdmap::encode_segment_headers(segment, room.header().subspan(header));
-  if (length != 0) {
-    const ddp::Region& region = *queue_pair_.regions().find(request.source_stag);
-    pieces[0] = {region.memory + (request.source_offset - region.base) + offset, length};
-  }
+  if (length != 0)
+    pieces[0] = {region->memory + (request.source_offset - region->base) + offset, length};
   room.add(response.lane->source->key.address, header, length == 0 ? 0 : 1,
            {.origin = this, .value = offset + length, .last = segment.last, .object = &response});
   return true;
