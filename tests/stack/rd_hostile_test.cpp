@@ -228,9 +228,8 @@ TEST_CASE("rd: data twice, or again with other content, is delivered once") {
   Hostile scene;
   scene.target.post_receives(4, 100);
   scene.puppet.associate();
-  for (int i = 0; i < 3; ++i)
-    scene.puppet.send(scene.puppet.header(kRdData, 1),
-                      {.msn = static_cast<uint32_t>(i), .payload = pattern(10, i)});
+  for (uint32_t i = 0; i < 3; ++i)
+    scene.puppet.send(scene.puppet.header(kRdData, 1), {.msn = i, .payload = pattern(10, i)});
   CHECK(scene.received() == 1);
   CHECK(same(scene.target.bytes(0, 10), pattern(10, 0)));
   CHECK(scene.count("drop_duplicate") == 2);
