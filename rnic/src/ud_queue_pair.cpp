@@ -34,7 +34,6 @@ void UdQueuePair::stop() {
   messages_.reset();
   reader_.reset();
   responder_.reset();
-  records().reset();
   sources_.clear();
 }
 

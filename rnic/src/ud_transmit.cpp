@@ -53,44 +53,41 @@ void UdTransmit::start(uint32_t incarnation, uint32_t first_msn) {
 }
 
 void UdTransmit::fill(DatagramRoom& room, Time now) {
-  settle_oldest(now);
+  if (!settle_oldest(now)) return;
   uint64_t offset = offset_;
   Msns msns = next_;
   for (uint64_t ahead = 0; room.open(); ++ahead, offset = 0) {
     const SendEntry* entry = sends_.pending(ahead);
     if (entry == nullptr) return;
-    if (!can_follow(*entry)) {
-      if (ahead != 0) room.close();  // its turn comes when those before it are out
-      return;
-    }
+    // What is no message that can be sent has its turn when those before it are out.
+    if (ahead != 0 && !can_send(*entry)) return room.close();
     if (!add_message(room, *entry, msns.of(entry->opcode)++, offset)) return;
   }
 }
 
-/// Until the oldest request is one that has datagrams to send.
-void UdTransmit::settle_oldest(Time now) {
-  while (SendEntry* entry = sends_.pending())
-    if (can_follow(*entry) || !settle(*entry, now)) return;
+/// Until the oldest request is a message that can be sent; false if there is none.
+bool UdTransmit::settle_oldest(Time now) {
+  while (SendEntry* entry = sends_.pending()) {
+    if (can_send(*entry)) return true;
+    if (!settle(*entry, now)) return false;
+  }
+  return false;
 }
 
-/// Does the oldest request, which is no message, or one whose memory is gone. False: it has to wait.
+/// Does the oldest request, which is no message that can be sent. False: it has to wait.
 bool UdTransmit::settle(SendEntry& entry, Time now) {
-  if (facts_of(entry.opcode).local) {
+  const WrFacts& facts = facts_of(entry.opcode);
+  if (facts.local) {
     sends_.complete(queue_pair_.do_local(entry));
     return true;
   }
-  if (has_memory(entry)) return reader_.begin(entry, now);
+  if (facts.responded && queue_pair_.may_write(entry.sges)) return reader_.begin(entry, now);
   end_oldest(WcStatus::local_protection_error, 0);
   return true;
 }
 
-bool UdTransmit::has_memory(const SendEntry& entry) const {
-  return facts_of(entry.opcode).gathers ? queue_pair_.may_send(entry)
-                                        : queue_pair_.may_write(entry.sges);
-}
-
-/// Whether the request is a message that can be sent now.
-bool UdTransmit::can_follow(const SendEntry& entry) const {
+/// Whether the request is a message, and its memory may be used.
+bool UdTransmit::can_send(const SendEntry& entry) const {
   return facts_of(entry.opcode).gathers && queue_pair_.may_send(entry);
 }
 

@@ -36,10 +36,9 @@ class UdTransmit final : public DatagramOrigin {
     uint32_t& of(WrOpcode opcode) { return opcode == WrOpcode::write_record ? record : send; }
   };
 
-  void settle_oldest(Time now);
+  bool settle_oldest(Time now);
   bool settle(SendEntry& entry, Time now);
-  bool has_memory(const SendEntry& entry) const;
-  bool can_follow(const SendEntry& entry) const;
+  bool can_send(const SendEntry& entry) const;
   bool add_message(DatagramRoom& room, const SendEntry& entry, uint32_t msn, uint64_t offset);
   bool add_segment(DatagramRoom& room, const SendEntry& entry, rdmap::DatagramSegment& segment,
                    uint64_t offset, uint64_t length);
