@@ -217,7 +217,11 @@ void with_interface(const std::function<void()>& body) {
     const char* setup =
         "ip link add d0 type veth peer name d1 2>/dev/null && ip link set d1 up && "
         "ip addr add 10.9.0.1/24 brd + dev d0 && ip addr add 10.9.0.2/24 dev d0 && "
-        "ip addr add fd77::1/64 dev d0 nodad && ip link set d0 up";
+        "ip addr add fd77::1/64 dev d0 nodad && ip link set d0 up && "
+        // IPv6 comes up a moment after the link: its multicast route is the last thing it makes.
+        "for try in $(seq 1000); do"
+        "  ip -6 route show table all | grep -q 'multicast ff00::/8 dev d0' && break; sleep 0.01;"
+        "done";
     if (std::system(setup) == 0) return body();
     std::cout << "SKIPPED: no veth interface can be made (or there is no `ip`)\n";
   });
