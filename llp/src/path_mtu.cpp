@@ -105,7 +105,8 @@ void PathMtu::measure(const Address& to, Entry& entry) const {
   const Address target = unmapped(to);
   const Family& family = target.family() == AddressFamily::ipv4 ? kIpv4 : kIpv6;
   const int mtu = ask_kernel(family, source_, interface_, target);
-  const int payload = std::clamp(std::max(mtu, family.safe) - family.headers, 0, family.largest);
+  const int carried = mtu > 0 ? mtu : family.safe;
+  const int payload = std::clamp(carried - family.headers, 0, family.largest);
   entry.payload = static_cast<size_t>(payload);
   entry.expires = now() + (mtu > 0 ? kKeep : kKeepUnreachable);
 }

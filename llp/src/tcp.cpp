@@ -33,7 +33,7 @@ const char* unfit(int fd) {
 }
 
 IoResult failure(int error) {
-  const bool full = error == EAGAIN || error == EWOULDBLOCK || error == ENOBUFS;
+  const bool full = error == EAGAIN || error == EWOULDBLOCK || error == ENOBUFS || error == ENOMEM;
   if (full) return {IoStatus::would_block, 0, 0};
   return {IoStatus::failed, 0, error};
 }

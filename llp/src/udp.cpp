@@ -51,12 +51,14 @@ const char* unfit(int fd) {
   return nullptr;
 }
 
-void set_buffer(int fd, int forced, int plain, size_t bytes) {
-  if (bytes == 0) return;
+/// False if the system gives less.
+bool set_buffer(int fd, int forced, int plain, size_t bytes) {
+  if (bytes == 0) return true;
   const int value = static_cast<int>(std::min<size_t>(bytes, INT_MAX / 2));
   if (!set_socket_option(fd, SOL_SOCKET, forced, value)) {
     set_socket_option(fd, SOL_SOCKET, plain, value);
   }
+  return socket_option(fd, SOL_SOCKET, plain) / 2 >= value;  // it tells twice what one may fill
 }
 
 /// How many datagrams the socket has lost before it became a link.
@@ -119,6 +121,7 @@ UdpLink::UdpLink(UniqueFd fd, const UdpOptions& options, bool group)
       path_mtu_(local_, interface_) {
   configure();
   configure_groups();
+  configure_buffers();
   configure_offload();
 }
 
@@ -128,8 +131,6 @@ void UdpLink::configure() {
   const UdpOptions& options = options_;
   ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
   ::fcntl(fd, F_SETFD, FD_CLOEXEC);
-  set_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, options.receive_buffer);
-  set_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, options.send_buffer);
   set_socket_option(fd, SOL_SOCKET, SO_RXQ_OVFL, 1);
   set_socket_option(fd, IPPROTO_IP, IP_MTU_DISCOVER,
                     options.fragment ? IP_PMTUDISC_WANT : IP_PMTUDISC_DO);
@@ -139,14 +140,45 @@ void UdpLink::configure() {
   }
 }
 
+void UdpLink::configure_buffers() {
+  const int fd = fd_.get();
+  if (!set_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, options_.receive_buffer))
+    fall_back(Fallback::rx_buffer_cut);
+  if (!set_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, options_.send_buffer))
+    fall_back(Fallback::tx_buffer_cut);
+}
+
 void UdpLink::configure_offload() {
+  if (!options_.offload) return;
   // A segment size of 0 changes nothing: the call only asks whether the kernel knows the option.
-  gso_ = options_.offload && set_socket_option(fd_.get(), IPPROTO_UDP, UDP_SEGMENT, 0);
-  gro_ = options_.offload && set_socket_option(fd_.get(), IPPROTO_UDP, UDP_GRO, 1);
+  gso_ = set_socket_option(fd_.get(), IPPROTO_UDP, UDP_SEGMENT, 0);
+  gro_ = set_socket_option(fd_.get(), IPPROTO_UDP, UDP_GRO, 1);
+  if (!gso_) fall_back(Fallback::gso_missing);
+  if (!gro_) fall_back(Fallback::gro_missing);
+}
+
+void UdpLink::fall_back(Fallback fallback) {
+  if (has_fallen_back(fallback)) return;
+  fallbacks_ |= 1U << static_cast<unsigned>(fallback);
+  if (on_fallback_) on_fallback_(fallback);
+}
+
+bool UdpLink::has_fallen_back(Fallback fallback) const {
+  return (fallbacks_ >> static_cast<unsigned>(fallback) & 1U) != 0;
+}
+
+void UdpLink::on_fallback(std::function<void(Fallback)> callback) {
+  on_fallback_ = std::move(callback);
+  if (!on_fallback_) return;
+  for (unsigned i = 0; i < kFallbacks; ++i) {
+    const auto fallback = static_cast<Fallback>(i);
+    if (has_fallen_back(fallback)) on_fallback_(fallback);
+  }
 }
 
 size_t UdpLink::max_datagram(const Address& to) {
-  if (!options_.fragment) return path_mtu_.max_datagram(to);
+  const bool fragments = options_.fragment && !has_fallen_back(Fallback::jumbo_refused);
+  if (!fragments) return path_mtu_.max_datagram(to);
   return unmapped(to).family() == AddressFamily::ipv4 ? kMaxDatagram : kMaxDatagramIpv6;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
+#include <sys/ioctl.h>
 #include <sys/uio.h>
 
 #include <algorithm>
@@ -8,6 +10,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstring>
+#include <utility>
 
 #include "llp/udp.h"
 #include "socket_address.h"
@@ -127,25 +130,59 @@ bool means_full(int error) {
   return error == EAGAIN || error == EWOULDBLOCK || error == ENOBUFS || error == ENOMEM;
 }
 
+/// Errors by which systems refuse to segment (udp(7), sandboxes); what is too long for the path,
+/// and some destinations, earn them as well.
+bool may_mean_no_train(int error) {
+  return error == EIO || error == EINVAL || error == EMSGSIZE || error == EOPNOTSUPP ||
+         error == ENOPROTOOPT;
+}
+
+/// Whether nothing that was sent before waits in the socket.
+bool is_drained(int fd) {
+  int waiting = 0;
+  return ::ioctl(fd, SIOCOUTQ, &waiting) == 0 && waiting == 0;
+}
+
 }  // namespace
 
 SendResult UdpLink::send(std::span<const OutgoingDatagram> burst) {
   SendResult result;
   bool retried = false;
+  bool suspected = false;  // a train was refused: is it so for its first datagram alone?
   while (result.sent < burst.size()) {
-    const Submitted step = submit(burst.subspan(result.sent));
+    const auto rest = burst.subspan(result.sent);
+    const Submitted step = submit(suspected ? rest.first(1) : rest);
     result.sent += step.datagrams;
     if (step.error == 0) {
-      retried = false;
-      continue;
+      if (suspected) stop_trains();
+      retried = suspected = false;
+    } else if (means_full(step.error)) {
+      if (cannot_fragment(rest.front(), step.error))
+        return {result.sent, SendStatus::refused, EMSGSIZE};
+      return {result.sent, SendStatus::would_block, step.error};
+    } else if (step.refused_train) {
+      suspected = true;
+    } else if (std::exchange(retried, true)) {
+      // The first failure may be an ICMP error that an earlier datagram earned; the second is this
+      // datagram's own.
+      return {result.sent, SendStatus::refused, step.error};
     }
-    if (means_full(step.error)) return {result.sent, SendStatus::would_block, step.error};
-    // The first failure may be an ICMP error that an earlier datagram earned, or be cured by what
-    // was learned from it; the second is this datagram's own.
-    if (retried) return {result.sent, SendStatus::refused, step.error};
-    retried = true;
   }
   return result;
+}
+
+void UdpLink::stop_trains() {
+  gso_ = false;
+  fall_back(Fallback::gso_refused);
+}
+
+/// Whether the send buffer is too small for the fragments of a datagram, however long it waits.
+bool UdpLink::cannot_fragment(const OutgoingDatagram& datagram, int error) {
+  const bool fragmented = options_.fragment && error != EAGAIN && error != EWOULDBLOCK &&
+                          datagram.size() > path_mtu_.max_datagram(datagram.to);
+  if (!fragmented || !is_drained(fd_.get())) return false;
+  fall_back(Fallback::jumbo_refused);
+  return true;
 }
 
 UdpLink::Submitted UdpLink::submit(std::span<const OutgoingDatagram> burst) {
@@ -159,17 +196,18 @@ UdpLink::Submitted UdpLink::submit(std::span<const OutgoingDatagram> burst) {
     const auto rest = burst.subspan(messages.datagrams());
     if (!messages.add(rest.first(train_length(rest)))) break;
   }
-  if (messages.datagrams() == 0) return {0, EMSGSIZE};
+  if (messages.datagrams() == 0) return {0, EMSGSIZE, false};
   return submitted(first, messages.first_train(),
                    uninterrupted([&] { return messages.send(fd_.get()); }));
 }
 
 /// The outcome of a system call that sent so many datagrams, or -1 and errno.
 UdpLink::Submitted UdpLink::submitted(const OutgoingDatagram& first, size_t train, ssize_t sent) {
-  if (sent >= 0) return {static_cast<size_t>(sent), 0};
+  if (sent >= 0) return {static_cast<size_t>(sent), 0, false};
   const int error = errno;
-  learn(first, train > 1, error);
-  return {0, error};
+  const bool too_long = may_mean_no_train(error);  // perhaps
+  if (too_long) path_mtu_.forget(first.to);
+  return {0, error, too_long && train > 1};
 }
 
 /// How many datagrams at the front of the burst can leave as one message: to one destination, of
@@ -193,14 +231,6 @@ size_t UdpLink::train_length(std::span<const OutgoingDatagram> burst) {
     ++length;
   }
   return length;
-}
-
-void UdpLink::learn(const OutgoingDatagram& failed, bool was_train, int error) {
-  if (error == EMSGSIZE) path_mtu_.forget(failed.to);
-  if (!was_train || (error != EIO && error != EINVAL)) return;
-  // Older kernels say EINVAL as well when the path MTU has shrunk below the segment.
-  path_mtu_.forget(failed.to);
-  if (failed.size() <= path_mtu_.max_datagram(failed.to)) gso_ = false;
 }
 
 }  // namespace diwarp::llp

@@ -20,6 +20,18 @@ constexpr uint32_t min_segment(QpType type) { return type == QpType::rd ? 128 : 
   throw Error(make_error_code(Errc::invalid_argument), sentence);
 }
 
+Counter counter_of(llp::Fallback what) {
+  switch (what) {
+    case llp::Fallback::gso_missing: return Counter::gso_missing;
+    case llp::Fallback::gso_refused: return Counter::gso_refused;
+    case llp::Fallback::gro_missing: return Counter::gro_missing;
+    case llp::Fallback::rx_buffer_cut: return Counter::rx_buffer_cut;
+    case llp::Fallback::tx_buffer_cut: return Counter::tx_buffer_cut;
+    case llp::Fallback::jumbo_refused: break;
+  }
+  return Counter::jumbo_refused;
+}
+
 void check_reads(const ReadOptions& options) {
   if (options.timeout <= Duration::zero() || options.deadline < Duration::zero())
     refuse("A Read's timeout must be above zero, and its deadline not below");
@@ -67,6 +79,7 @@ DatagramQueuePair::~DatagramQueuePair() = default;
 
 void DatagramQueuePair::begin() {
   engine().exclusively([this] {
+    link_->on_fallback([this](llp::Fallback what) { counters().add(counter_of(what)); });
     set_state(QpState::rts);
     on_state(QpState::rts);
     engine().attach(*this, link_->descriptor());

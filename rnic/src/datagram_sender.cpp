@@ -74,7 +74,10 @@ bool DatagramSender::fill(DatagramBurst& burst, llp::DatagramLink& link, Time no
 /// Tells the origins what was sent. What was not comes again.
 void DatagramSender::book(const DatagramBurst& burst, size_t sent, Counters& counters) {
   const std::span<const llp::OutgoingDatagram> datagrams = burst.datagrams();
-  for (const llp::OutgoingDatagram& unsent : datagrams.subspan(sent)) pacer_.refund(unsent.size());
+  for (size_t index = sent; index < datagrams.size(); ++index) {
+    pacer_.refund(datagrams[index].size());
+    burst.mark(index).origin->unsent(burst.mark(index));
+  }
   if (sent == 0) return;
   uint64_t bytes = 0;
   for (size_t index = 0; index < sent; ++index) {

@@ -67,10 +67,12 @@ RcTransmit::Result RcTransmit::run(Context context, Time now) {
   const llp::IoResult sent = context.stream.send(burst.pieces());
   if (sent.status == llp::IoStatus::failed) return {.fault = Fault::stream_failed};
   result.fpdus = advance(context, sent.bytes);
-  if (sent.bytes < burst.bytes())
+  if (sent.bytes < burst.bytes()) {
+    context.counters.add(Counter::tx_would_block);
     result.pending = Pending::writable;
-  else if (!all_gathered || stopped)
+  } else if (!all_gathered || stopped) {
     result.pending = Pending::more;
+  }
   return result;
 }
 

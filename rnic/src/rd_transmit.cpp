@@ -407,6 +407,11 @@ void RdTransmit::book(RdPeer& peer, const Planned& planned) {
   peers_.touch(peer);
 }
 
+/// Its peer left the list of those that have something to send.
+void RdTransmit::unsent(const DatagramMark& mark) {
+  if (planned_[mark.value].act != Act::reset) peers_.make_ready(*static_cast<RdPeer*>(mark.object));
+}
+
 /// What the network refuses is as good as lost: it is sent again in time. But what is too long is
 /// cut anew, by what the link knows of the path by now.
 void RdTransmit::refused(const DatagramMark& mark, int error) {

@@ -73,6 +73,12 @@ namespace diwarp {
   X(rx_overflow,            "datagrams the kernel dropped for want of receive buffer")      \
   X(tx_errors,              "datagrams the kernel refused to send")                         \
   X(tx_would_block,         "times a send had to wait for room in the socket buffer")       \
+  X(gso_missing,            "links for which the kernel has no UDP_SEGMENT: datagrams leave singly") \
+  X(gso_refused,            "links that stopped using UDP_SEGMENT since the kernel refused to segment") \
+  X(gro_missing,            "links for which the kernel has no UDP_GRO: datagrams come in singly") \
+  X(rx_buffer_cut,          "links with less receive buffer than was asked for (net.core.rmem_max)") \
+  X(tx_buffer_cut,          "links with less send buffer than was asked for (net.core.wmem_max)") \
+  X(jumbo_refused,          "links that stopped fragmenting since their send buffer is too small") \
   X(rc_connections,         "RC connections established")                                   \
   X(rc_disconnects,         "RC connections ended in order")                                \
   X(rc_resets,              "RC connections lost without an orderly end")                   \

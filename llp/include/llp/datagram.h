@@ -78,6 +78,17 @@ struct SendResult {
   int error = 0;
 };
 
+/// What a link has to do in a slower way than it was meant to, since the system refuses.
+enum class Fallback : uint8_t {
+  gso_missing,     ///< no UDP_SEGMENT: datagrams leave singly
+  gso_refused,     ///< the system knows it but refused to segment; datagrams leave singly since
+  gro_missing,     ///< no UDP_GRO, or slots too small for it: datagrams come in singly
+  rx_buffer_cut,   ///< less receive buffer than was asked for: bursts are lost earlier
+  tx_buffer_cut,   ///< less send buffer than was asked for: sends wait earlier
+  jumbo_refused,   ///< the send buffer cannot hold the fragments of one datagram; none is fragmented
+};
+inline constexpr size_t kFallbacks = 6;
+
 /// A link that carries datagrams: unreliable, unordered, bounded in size. A handful of calls, all
 /// non-blocking, made by one thread at a time (the engine that owns the link).
 class DatagramLink {
@@ -110,6 +121,10 @@ class DatagramLink {
 
   /// For links without a descriptor: called, from any thread, when something becomes readable.
   virtual void on_ready(std::function<void()> /*callback*/) {}
+
+  /// `callback` is told of each Fallback once: of those that happened already in this call, of
+  /// others from within send() and receive().
+  virtual void on_fallback(std::function<void(Fallback)> /*callback*/) {}
 
   /// Datagrams that the receive buffer had no room for (SO_RXQ_OVFL), since the link was opened.
   virtual uint64_t overflowed() const { return 0; }

@@ -86,6 +86,9 @@ class ImpairedDatagramLink final : public DatagramLink {
   }
   int descriptor() const override { return inner_->descriptor(); }
   void on_ready(std::function<void()> callback) override { inner_->on_ready(std::move(callback)); }
+  void on_fallback(std::function<void(Fallback)> callback) override {
+    inner_->on_fallback(std::move(callback));
+  }
   uint64_t overflowed() const override { return inner_->overflowed(); }
 
   /// Sends all that is held back, due or not; returns how many the inner link had no room for.

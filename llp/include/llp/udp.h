@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -68,6 +69,7 @@ class UdpLink final : public DatagramLink {
   std::unique_ptr<DatagramLink> open_group(const Address& group,
                                            std::string_view interface) override;
   int descriptor() const override { return fd_.get(); }
+  void on_fallback(std::function<void(Fallback)> callback) override;
   /// Learned from the datagrams that come in, so the last overflow shows with the next datagram.
   uint64_t overflowed() const override { return overflowed_; }
 
@@ -82,17 +84,22 @@ class UdpLink final : public DatagramLink {
   struct Submitted {
     size_t datagrams = 0;
     int error = 0;
+    bool refused_train = false;  // perhaps for being one
   };
 
   UdpLink(UniqueFd fd, const UdpOptions& options, bool group = false);
   void configure();
   void configure_groups();
+  void configure_buffers();
   void configure_offload();
+  void fall_back(Fallback fallback);
+  bool has_fallen_back(Fallback fallback) const;
 
   size_t train_length(std::span<const OutgoingDatagram> burst);
   Submitted submit(std::span<const OutgoingDatagram> burst);
   Submitted submitted(const OutgoingDatagram& first, size_t train, ssize_t sent);
-  void learn(const OutgoingDatagram& failed, bool was_train, int error);
+  void stop_trains();
+  bool cannot_fragment(const OutgoingDatagram& datagram, int error);
 
   void fit_offload(const ReceiveBatch& batch);
   size_t receive_one(ReceiveBatch& batch);
@@ -108,6 +115,8 @@ class UdpLink final : public DatagramLink {
   uint32_t interface_;  // index, for multicast; 0: the system's choice
   bool gso_ = false;
   bool gro_ = false;
+  uint32_t fallbacks_ = 0;  // a bit for each that happened
+  std::function<void(Fallback)> on_fallback_;
   size_t appetite_ = 1;      // slots to ask the kernel for next
   uint32_t drops_seen_ = 0;  // the socket's own counter, which wraps
   uint64_t overflowed_ = 0;

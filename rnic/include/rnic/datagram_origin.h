@@ -20,6 +20,9 @@ class DatagramOrigin {
   virtual void fill(DatagramRoom& room, Time now) = 0;
   /// The link took the datagram with this mark. Called in the order of adding.
   virtual void sent(const DatagramMark& mark) = 0;
+  /// The link did not take the datagram with this mark, or never will (refused() follows): ask again
+  /// in the next fill().
+  virtual void unsent(const DatagramMark& /*mark*/) {}
   /// The link will never take the datagram with this mark; those before it were sent. `error` is an
   /// errno; EMSGSIZE: the path may carry less than it did, and max_datagram() tells so by now.
   virtual void refused(const DatagramMark& mark, int error) = 0;

@@ -43,6 +43,7 @@ class RdTransmit final : public DatagramOrigin {
 
   void fill(DatagramRoom& room, Time now) override;
   void sent(const DatagramMark& mark) override;
+  void unsent(const DatagramMark& mark) override;
   void refused(const DatagramMark& mark, int error) override;
 
  private:

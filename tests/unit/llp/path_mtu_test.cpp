@@ -23,6 +23,14 @@ TEST_CASE("the largest datagram is the path MTU without the headers of IP and UD
   });
 }
 
+TEST_CASE("a path that carries less than every path should is taken at its word") {
+  test::in_network_namespace([] {
+    REQUIRE(test::set_mtu("lo", 300));
+    PathMtu mtu = from_anywhere();
+    CHECK(mtu.max_datagram(kLoopback4) == 300 - 20 - 8);
+  });
+}
+
 TEST_CASE("the largest datagram is bounded by what UDP can carry") {
   test::in_network_namespace([] {
     REQUIRE(test::set_mtu("lo", 65536));

@@ -2,13 +2,10 @@
 #include "raw_socket.h"
 
 #include <fcntl.h>
-#include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <netinet/udp.h>
 #include <poll.h>
-#include <sched.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -46,12 +43,6 @@ Address local_name(int fd) {
 void bound_reads(int fd) {
   const timeval limit{kWaitMs / 1000, 0};
   REQUIRE(::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) == 0);
-}
-
-bool interface_request(const char* interface, unsigned long request, ifreq& argument) {
-  const UniqueFd fd(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  std::strncpy(argument.ifr_name, interface, IFNAMSIZ - 1);
-  return ::ioctl(fd.get(), request, &argument) == 0;
 }
 
 }  // namespace
@@ -181,33 +172,6 @@ std::vector<std::string> receive_texts(llp::DatagramLink& link, llp::ReceiveBatc
     }
   }
   return result;
-}
-
-bool in_network_namespace(const std::function<void()>& body) {
-  bool permitted = false;
-  std::exception_ptr failure;
-  // A namespace belongs to a thread, so the test program's own stays as it is.
-  std::thread([&] {
-    permitted = ::unshare(CLONE_NEWNET) == 0;
-    if (!permitted) return;
-    try {
-      ifreq request{};
-      request.ifr_flags = IFF_UP;
-      REQUIRE(interface_request("lo", SIOCSIFFLAGS, request));
-      body();
-    } catch (...) {
-      failure = std::current_exception();
-    }
-  }).join();
-  if (failure) std::rethrow_exception(failure);
-  if (!permitted) std::cout << "SKIPPED: a network namespace needs CAP_SYS_ADMIN\n";
-  return permitted;
-}
-
-bool set_mtu(const char* interface, int mtu) {
-  ifreq request{};
-  request.ifr_mtu = mtu;
-  return interface_request(interface, SIOCSIFMTU, request);
 }
 
 }  // namespace diwarp::test

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +10,7 @@
 #include "base/unique_fd.h"
 #include "diwarp/address.h"
 #include "llp/datagram.h"
+#include "unit/llp/network_namespace.h"
 
 namespace diwarp::test {
 
@@ -56,12 +56,5 @@ bool wait_readable(int fd);
 /// Receives until `count` datagrams came or 5 s passed.
 std::vector<std::string> receive_texts(llp::DatagramLink& link, llp::ReceiveBatch& batch,
                                        size_t count);
-
-/// Runs `body` on a thread in a network namespace of its own, whose loopback is up. False, and a
-/// line that the case is skipped, when that is not permitted.
-bool in_network_namespace(const std::function<void()>& body);
-
-/// Sets an interface's MTU in the namespace of the calling thread.
-bool set_mtu(const char* interface, int mtu);
 
 }  // namespace diwarp::test

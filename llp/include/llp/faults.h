@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "base/random.h"
+#include "llp/datagram.h"
+#include "llp/stream.h"
+
+/// Links and streams that fail as the system below them may: they take less than they are given,
+/// nothing, or refuse. What becomes of datagrams on the way is llp/impairment.h's. Seeded: the same
+/// calls meet the same faults.
+namespace diwarp::llp {
+
+/// From the datagram `after` on (counted from 0, of those taken) the path carries only this much.
+struct NarrowPath {
+  uint64_t after = 0;
+  size_t max_datagram = 0;  ///< bytes
+};
+
+struct LinkFaults {
+  uint64_t seed = 1;
+  uint32_t block_every = 0;   ///< each so many-th send() takes nothing; 0: none
+  size_t take_at_most = 0;    ///< send() takes 1 to so many datagrams, then is full; 0: no limit
+  uint32_t refuse_every = 0;  ///< each so many-th datagram is refused; 0: none
+  int refuse_error = 0;       ///< with this errno
+  uint32_t idle_every = 0;    ///< each so many-th receive() brings nothing; 0: none
+  /// In ascending order. What is too long is refused with EMSGSIZE, which is when max_datagram()
+  /// learns of it, as with an ICMP message.
+  std::vector<NarrowPath> paths = {};
+};
+
+class FaultyDatagramLink final : public DatagramLink {
+ public:
+  FaultyDatagramLink(std::unique_ptr<DatagramLink> inner, const LinkFaults& faults)
+      : inner_(std::move(inner)), faults_(faults), random_(faults.seed) {}
+
+  SendResult send(std::span<const OutgoingDatagram> burst) override;
+  size_t receive(ReceiveBatch& batch) override;
+  size_t max_datagram(const Address& to) override;
+  Address local_address() const override { return inner_->local_address(); }
+  std::unique_ptr<DatagramLink> open_group(const Address& group,
+                                           std::string_view interface) override {
+    return inner_->open_group(group, interface);
+  }
+  int descriptor() const override { return inner_->descriptor(); }
+  void on_ready(std::function<void()> callback) override { inner_->on_ready(std::move(callback)); }
+  void on_fallback(std::function<void(Fallback)> callback) override {
+    inner_->on_fallback(std::move(callback));
+  }
+  uint64_t overflowed() const override { return inner_->overflowed(); }
+
+  /// How often something was blocked, cut or refused.
+  uint64_t injected() const { return injected_; }
+
+ private:
+  size_t path() const;
+  /// How many at the front of the burst pass; `error` is that of the one behind, if it is refused.
+  size_t passing(std::span<const OutgoingDatagram> burst, int& error);
+
+  const std::unique_ptr<DatagramLink> inner_;
+  const LinkFaults faults_;
+  Random random_;
+  uint64_t sends_ = 0;
+  uint64_t receives_ = 0;
+  uint64_t offered_ = 0;  // datagrams that refuse_every counts
+  uint64_t taken_ = 0;
+  size_t known_ = SIZE_MAX;  // what max_datagram() has learned
+  uint64_t injected_ = 0;
+};
+
+struct StreamFaults {
+  uint64_t seed = 1;
+  uint32_t block_every = 0;  ///< each so many-th send() and receive() moves nothing; 0: none
+  size_t move_at_most = 0;   ///< a call moves 1 to so many bytes; 0: no limit
+};
+
+class FaultyStream final : public Stream {
+ public:
+  FaultyStream(std::unique_ptr<Stream> inner, const StreamFaults& faults)
+      : inner_(std::move(inner)), faults_(faults), random_(faults.seed) {}
+
+  IoResult send(std::span<const ConstBytes> pieces) override;
+  IoResult receive(Bytes buffer) override;
+  void shutdown_send() override { inner_->shutdown_send(); }
+  void abort() override { inner_->abort(); }
+  size_t maximum_segment() const override { return inner_->maximum_segment(); }
+  Address local_address() const override { return inner_->local_address(); }
+  Address peer_address() const override { return inner_->peer_address(); }
+  int descriptor() const override { return inner_->descriptor(); }
+  void on_ready(std::function<void()> callback) override { inner_->on_ready(std::move(callback)); }
+
+  uint64_t injected() const { return injected_; }
+
+ private:
+  bool blocks(uint64_t& calls);
+  size_t allowance(size_t wanted);
+
+  const std::unique_ptr<Stream> inner_;
+  const StreamFaults faults_;
+  Random random_;
+  uint64_t sends_ = 0;
+  uint64_t receives_ = 0;
+  uint64_t injected_ = 0;
+  std::vector<ConstBytes> cut_;
+};
+
+}  // namespace diwarp::llp

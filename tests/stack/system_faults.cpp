@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole devices over real sockets whose system calls fail, whose buffers are the smallest, or whose
+// path narrows: slower, counted, never wrong, never stuck.
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+
+#include "stack/exchange.h"
+#include "unit/llp/network_namespace.h"
+#include "unit/llp/syscalls.h"
+
+using namespace diwarp;
+using namespace diwarp::test;
+
+namespace {
+
+/// A pair of devices on loopback, stepped by hand.
+struct Sockets {
+  explicit Sockets(const DeviceOptions& options = {})
+      : devices{Device::open("127.0.0.1", by_hand(options)),
+                Device::open("127.0.0.1", by_hand(options))} {}
+
+  static DeviceOptions by_hand(DeviceOptions options) {
+    options.progress = Progress::manual;
+    return options;
+  }
+  void step() {
+    for (Device& device : devices) device.progress();
+  }
+  uint64_t count(const char* counter) const {
+    return devices[0].counter(counter) + devices[1].counter(counter);
+  }
+
+  std::array<Device, 2> devices;
+};
+
+struct Datagrams : Sockets {
+  explicit Datagrams(QpType type, const DeviceOptions& options = {})
+      : Datagrams(exchange_options(type), options) {}
+  Datagrams(const PartyOptions& party, const DeviceOptions& options)
+      : Sockets(options),
+        a(devices[0], party),
+        b(devices[1], party),
+        region(b.pd, std::span(b.memory), kAllAccess) {}
+
+  Exchange<Party> exchange() {
+    return {a, b, b.address(), [this] { step(); }};
+  }
+  void run() { exchange().all(region); }
+
+  Party a;
+  Party b;
+  MemoryRegion region;
+};
+
+struct Streams : Sockets {
+  explicit Streams(int send_buffer = 0)
+      : a(devices[0], options()), b(devices[1], options()) {
+    join(a, b, tcp_streams(send_buffer), {.ord = 4, .ird = 4});
+  }
+  static RcOptions options() { return {.memory = kExchangeMemory, .access = kOpen}; }
+
+  void run() {
+    const Exchange<RcParty> exchange{a, b, {}, [this] { step(); }};
+    exchange.all(*b.mr);
+  }
+
+  RcParty a;
+  RcParty b;
+};
+
+QpType datagram_types() { return GENERATE(QpType::ud, QpType::rd); }
+
+/// Queue pairs on a socket of the application's, whose options of these names are 1.
+PartyOptions options_with_socket(QpType type, std::initializer_list<int> names) {
+  PartyOptions options = exchange_options(type);
+  options.datagram.descriptor = RawSocket(Address::loopback(AddressFamily::ipv4)).release();
+  const int one = 1;
+  for (const int name : names)
+    REQUIRE(::setsockopt(options.datagram.descriptor, SOL_SOCKET, name, &one, sizeof one) == 0);
+  return options;
+}
+
+/// Runs a body in a process of its own: what it sets there stays there.
+bool in_child(const std::function<bool()>& body) {
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) ::_exit(body() ? 0 : 1);
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+}  // namespace
+
+TEST_CASE("faults: sending calls without room, every second one, over UDP sockets") {
+  const QpType type = datagram_types();
+  const int error = GENERATE(EAGAIN, ENOBUFS, ENOMEM);
+  CAPTURE(error);
+  Datagrams scene(type);
+  FaultsForNow faults;
+  faults->send_error = error;
+  faults->send_every = 2;
+  faults->receive_error = EAGAIN;
+  faults->receive_every = 2;
+  scene.run();
+  CHECK(scene.count("tx_would_block") > 0);
+  CHECK(scene.count("tx_errors") == 0);
+}
+
+TEST_CASE("faults: calls without room or of few bytes, over TCP sockets") {
+  const int error = GENERATE(EAGAIN, ENOBUFS, ENOMEM);
+  const uint32_t bytes = GENERATE(0U, 1000U);
+  CAPTURE(error, bytes);
+  Streams scene;
+  FaultsForNow faults;
+  faults->send_error = faults->receive_error = error;
+  faults->send_every = faults->receive_every = 2;
+  faults->stream_bytes = bytes;
+  scene.run();
+  CHECK(scene.count("tx_would_block") > 0);
+}
+
+TEST_CASE("faults: segmentation refused at run time, with whatever error, is counted once") {
+  const QpType type = datagram_types();
+  const int error = GENERATE(EIO, EINVAL, EMSGSIZE, EOPNOTSUPP);
+  CAPTURE(error);
+  Datagrams scene(type);
+  FaultsForNow faults;
+  faults->train_error = error;
+  scene.run();
+  const bool has_gso = scene.count("gso_missing") == 0;
+  CHECK(scene.count("gso_refused") == (has_gso ? 2 : 0));
+  CHECK(scene.count("tx_errors") == 0);
+}
+
+TEST_CASE("faults: kernels without UDP_SEGMENT and UDP_GRO are served and counted") {
+  const QpType type = datagram_types();
+  FaultsForNow faults;
+  faults->udp_option_error = ENOPROTOOPT;
+  Datagrams scene(type);
+  scene.run();
+  CHECK(scene.count("gso_missing") == 2);
+  CHECK(scene.count("gro_missing") == 2);
+}
+
+TEST_CASE("faults: devices without offload have no fallback to count") {
+  const QpType type = datagram_types();
+  Datagrams scene(type, {.offload = false});
+  scene.run();
+  CHECK(scene.count("gso_missing") + scene.count("gro_missing") + scene.count("gso_refused") == 0);
+}
+
+TEST_CASE("faults: the smallest buffers slow rd down, and lose nothing") {
+  const bool offload = GENERATE(true, false);
+  Datagrams scene(QpType::rd,
+                  {.udp_receive_buffer = 1, .udp_send_buffer = 1, .offload = offload});
+  scene.run();
+  // Datagrams that found no room are what it cost.
+  CHECK(scene.count("rx_overflow") > 0);
+  CHECK(scene.count("rd_retransmitted") > 0);
+}
+
+TEST_CASE("faults: the smallest buffers of an adopted socket slow rd down, and lose nothing") {
+  Sockets sockets({.udp_receive_buffer = 0, .udp_send_buffer = 0});
+  const auto adopted = [] { return options_with_socket(QpType::rd, {SO_RCVBUF, SO_SNDBUF}); };
+  Party a(sockets.devices[0], adopted());
+  Party b(sockets.devices[1], adopted());
+  MemoryRegion region(b.pd, std::span(b.memory), kAllAccess);
+  Exchange<Party>{a, b, b.address(), [&] { sockets.step(); }}.all(region);
+}
+
+TEST_CASE("faults: adopted sockets without checksums, for which no kernel segments, are counted") {
+  const QpType type = datagram_types();
+  Sockets sockets;
+  Party a(sockets.devices[0], options_with_socket(type, {SO_NO_CHECK}));
+  Party b(sockets.devices[1], options_with_socket(type, {SO_NO_CHECK}));
+  MemoryRegion region(b.pd, std::span(b.memory), kAllAccess);
+  Exchange<Party>{a, b, b.address(), [&] { sockets.step(); }}.all(region);
+  const bool has_gso = sockets.count("gso_missing") == 0;
+  CHECK(sockets.count("gso_refused") == (has_gso ? 2 : 0));
+  CHECK(sockets.count("tx_errors") == 0);
+}
+
+TEST_CASE("faults: with the smallest buffers ud loses datagrams, reports it and stays usable") {
+  PartyOptions options = exchange_options(QpType::ud);
+  options.datagram.record_timeout = 50ms;
+  options.datagram.read.timeout = 50ms;
+  options.datagram.message_timeout = 50ms;
+  const bool offload = GENERATE(true, false);
+  Datagrams scene(options, {.udp_receive_buffer = 1, .udp_send_buffer = 1, .offload = offload});
+  const auto contents = pattern(kLargeMessage, 3);
+  scene.a.fill(contents);
+  scene.b.fill(pattern(kLargeMessage, 4));
+  const std::vector<std::byte> before = scene.b.memory;
+  REQUIRE_FALSE(scene.a.qp.post_write_record({.wr_id = 1,
+                                              .local = {scene.a.mr.sge(0, kLargeMessage)},
+                                              .destination = scene.b.address(),
+                                              .remote = {scene.region.rkey(),
+                                                         scene.region.base()}}));
+  const auto exchange = scene.exchange();
+  exchange.demand_success(scene.a.send_cq);
+  const auto record = completion_of(scene.b.recv_cq, exchange.step);
+  REQUIRE(record);
+  REQUIRE(record->validity.length() == kLargeMessage);
+  CHECK_FALSE(record->validity.complete());
+  for (auto [offset, length] : record->validity.ranges())
+    CHECK(same(scene.b.bytes(offset, length), std::span(contents).subspan(offset, length)));
+  for (auto [offset, length] : record->validity.gaps())
+    CHECK(same(scene.b.bytes(offset, length), std::span(before).subspan(offset, length)));
+  CHECK(scene.count("records_partial") == 1);
+
+  // Each part of a Read that gets lost is asked for again, until the time is up.
+  const Sge sge = scene.a.mr.sge(0, kLargeMessage);
+  REQUIRE_FALSE(scene.a.qp.post_send({.wr_id = 2,
+                                      .sges = {&sge, 1},
+                                      .flags = SendFlags::signaled,
+                                      .destination = scene.b.address(),
+                                      .opcode = WrOpcode::rdma_read,
+                                      .remote = {scene.region.rkey(), scene.region.base()}}));
+  const auto read = completion_of(scene.a.send_cq, exchange.step);
+  REQUIRE(read);
+  for (auto [offset, length] : read->validity.ranges())
+    CHECK(same(scene.a.bytes(offset, length), scene.b.bytes(offset, length)));
+  if (read->status == WcStatus::success) CHECK(same(scene.a.bytes(0, kLargeMessage),
+                                                    scene.b.bytes(0, kLargeMessage)));
+  exchange.send(64, 9);
+  CHECK(scene.count("rx_overflow") > 0);
+}
+
+TEST_CASE("faults: the smallest send buffers slow rc down, and lose nothing") {
+  Streams scene(1);
+  scene.run();
+  CHECK(scene.count("tx_would_block") > 0);
+}
+
+TEST_CASE("faults: jumbo datagrams give way to small ones where the send buffer cannot hold them") {
+  const QpType type = datagram_types();
+  in_network_namespace([&] {
+    REQUIRE(set_mtu("lo", 1500));
+    PartyOptions options = exchange_options(type, 0);
+    options.datagram.jumbo = true;
+    Datagrams scene(options, {.udp_send_buffer = 1});
+    scene.run();
+    CHECK(scene.count("jumbo_refused") == 2);
+  });
+}
+
+TEST_CASE("faults: an interface whose MTU shrinks in the middle of messages, over datagrams") {
+  const QpType type = datagram_types();
+  const bool offload = GENERATE(true, false);
+  in_network_namespace([&] {
+    REQUIRE(set_mtu("lo", 9000));
+    Datagrams scene(exchange_options(type, 0), {.offload = offload});
+    scene.run();
+    std::vector<int> sizes = {1500, 1300, 700};
+    const auto shrink = [&] {
+      if (sizes.empty()) return;
+      REQUIRE(set_mtu("lo", sizes.front()));
+      sizes.erase(sizes.begin());
+    };
+    const Exchange<Party> exchange{scene.a, scene.b, scene.b.address(), [&] {
+                                     shrink();
+                                     scene.step();
+                                   }};
+    exchange.write(kLargeMessage, 1, scene.region);
+    sizes = {650};
+    exchange.read(kLargeMessage, 2, scene.region);
+    sizes = {400};
+    exchange.send(kLargeMessage, 3);
+    // Of each message a datagram was too long for what the path had become, and refused.
+    CHECK(scene.count("tx_errors") >= 3);
+    CHECK(scene.count("gso_refused") == 0);
+  });
+}
+
+TEST_CASE("faults: an interface whose MTU shrinks in the middle of messages, over a stream") {
+  in_network_namespace([] {
+    REQUIRE(set_mtu("lo", 9000));
+    Streams scene;
+    std::vector<int> sizes = {1500, 1300, 700};
+    const auto shrink = [&] {
+      if (sizes.empty()) return;
+      REQUIRE(set_mtu("lo", sizes.front()));
+      sizes.erase(sizes.begin());
+    };
+    const Exchange<RcParty> exchange{scene.a, scene.b, {}, [&] {
+                                       shrink();
+                                       scene.step();
+                                     }};
+    exchange.write(kLargeMessage, 1, *scene.b.mr);
+    exchange.read(kLargeMessage, 2, *scene.b.mr);
+    exchange.send(kLargeMessage, 3);
+  });
+}
+
+TEST_CASE("faults: buffers cut to the system's limits are counted, and rd works with them") {
+  FaultsForNow faults;
+  faults->forced_buffer_error = EPERM;
+  Datagrams scene(QpType::rd,
+                  {.udp_receive_buffer = size_t{1} << 30, .udp_send_buffer = size_t{1} << 30});
+  CHECK(scene.count("rx_buffer_cut") == 2);
+  CHECK(scene.count("tx_buffer_cut") == 2);
+  scene.run();
+}
+
+TEST_CASE("faults: 64 KiB of memory that may be locked are enough for everything") {
+  CHECK(in_child([] {
+    const rlimit least{64 << 10, 64 << 10};
+    if (::setrlimit(RLIMIT_MEMLOCK, &least) != 0) return false;
+    try {
+      Datagrams(QpType::ud).run();
+      Datagrams(QpType::rd).run();
+      Streams().run();
+    } catch (...) {
+      return false;
+    }
+    return true;
+  }));
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// Real sockets whose system calls fail now and then: nothing is lost or reordered for it, and what
+// the link does in a slower way is told.
+#include <sys/socket.h>
+
+#include <catch2/catch.hpp>
+#include <cerrno>
+
+#include "bytes.h"
+#include "datagrams.h"
+#include "llp/udp.h"
+#include "raw_socket.h"
+#include "syscalls.h"
+
+namespace diwarp::llp {
+namespace {
+
+using test::burst_of;
+using test::FaultsForNow;
+using test::pattern;
+using test::RawUdp;
+
+const Address kLoopback4 = Address::loopback(AddressFamily::ipv4);
+using Fallbacks = std::vector<Fallback>;
+
+struct Ends {
+  explicit Ends(const UdpOptions& options = {})
+      : sender(UdpLink::open(kLoopback4, options)), receiver(UdpLink::open(kLoopback4, options)) {
+    sender->on_fallback([this](Fallback what) { told.push_back(what); });
+    told.clear();  // what else this system lacks
+  }
+  Address to() const { return receiver->local_address(); }
+
+  std::unique_ptr<UdpLink> sender;
+  std::unique_ptr<UdpLink> receiver;
+  Fallbacks told;
+};
+
+/// Sends all of it however often the link is full; the number of calls, 0 if it never ends.
+size_t send_all(DatagramLink& link, std::span<const OutgoingDatagram> burst) {
+  for (size_t calls = 1; calls < 10000; ++calls) {
+    const SendResult result = link.send(burst);
+    burst = burst.subspan(result.sent);
+    if (result.status == SendStatus::refused) return 0;
+    if (burst.empty()) return calls;
+  }
+  return 0;
+}
+
+/// Receives until so many came, however often the link has nothing.
+std::vector<std::string> receive_all(DatagramLink& link, size_t count) {
+  ReceiveBatch batch(8, 65536, 1024);
+  std::vector<std::string> result;
+  for (int calls = 0; calls < 10000 && result.size() < count; ++calls) {
+    link.receive(batch);
+    for (std::string& text : test::texts(batch)) result.push_back(std::move(text));
+  }
+  return result;
+}
+
+std::vector<std::string> numbered(size_t count, size_t size) {
+  std::vector<std::string> result;
+  for (size_t i = 0; i < count; ++i) result.push_back(pattern(size, i));
+  return result;
+}
+
+TEST_CASE("sending calls that fail for want of room now and then delay a burst and lose nothing") {
+  const int error = GENERATE(EAGAIN, ENOBUFS, ENOMEM);
+  const size_t size = GENERATE(64u, 1400u);
+  const bool offload = GENERATE(true, false);
+  CAPTURE(error, size, offload);
+  Ends ends({.offload = offload});
+  FaultsForNow faults;
+  faults->send_error = error;
+  faults->send_every = 2;
+  const auto payloads = numbered(64, size);
+  for (int round = 0; round < 4; ++round) {
+    CHECK(send_all(*ends.sender, burst_of(ends.to(), payloads).get()) > 0);
+    CHECK(receive_all(*ends.receiver, 64) == payloads);
+  }
+  CHECK(faults->injected > 0);
+  CHECK(ends.told.empty());
+}
+
+TEST_CASE("calls that signals interrupt are made again") {
+  Ends ends;
+  FaultsForNow faults;
+  faults->send_error = faults->receive_error = EINTR;
+  faults->send_every = faults->receive_every = 2;
+  const auto payloads = numbered(64, 700);
+  CHECK(ends.sender->send(burst_of(ends.to(), payloads).get()).sent == 64);
+  CHECK(receive_all(*ends.receiver, 64) == payloads);
+  CHECK(faults->injected > 0);
+}
+
+TEST_CASE("receiving calls that fail now and then delay what waits and lose nothing") {
+  const int error = GENERATE(EAGAIN, ENOMEM, ENOBUFS, ECONNREFUSED);
+  CAPTURE(error);
+  Ends ends({.offload = GENERATE(true, false)});
+  FaultsForNow faults;
+  faults->receive_error = error;
+  faults->receive_every = 2;
+  const auto payloads = numbered(200, 300);
+  CHECK(send_all(*ends.sender, burst_of(ends.to(), payloads).get()) > 0);
+  CHECK(receive_all(*ends.receiver, 200) == payloads);
+  CHECK(faults->injected > 0);
+}
+
+TEST_CASE("a system that moves one message a call gets all of a burst, in order") {
+  Ends ends({.offload = false});
+  FaultsForNow faults;
+  faults->one_message = 1;
+  const auto payloads = numbered(100, 500);
+  CHECK(ends.sender->send(burst_of(ends.to(), payloads).get()).sent == 100);
+  CHECK(receive_all(*ends.receiver, 100) == payloads);
+  CHECK(faults->injected > 0);
+}
+
+TEST_CASE("segmentation that is refused at run time, with whatever error, ends and is told once") {
+  const int error = GENERATE(EIO, EINVAL, EMSGSIZE, EOPNOTSUPP, ENOPROTOOPT);
+  CAPTURE(error);
+  Ends ends;
+  if (!ends.sender->gso()) return;
+  FaultsForNow faults;
+  faults->train_error = error;
+  const auto payloads = numbered(100, 1000);
+  for (int round = 0; round < 3; ++round) {
+    const SendResult result = ends.sender->send(burst_of(ends.to(), payloads).get());
+    CHECK(result.status == SendStatus::ok);
+    CHECK(result.sent == 100);
+    CHECK(receive_all(*ends.receiver, 100) == payloads);
+  }
+  CHECK_FALSE(ends.sender->gso());
+  CHECK(ends.told == Fallbacks{Fallback::gso_refused});
+  CHECK(faults->injected == 1);
+}
+
+TEST_CASE("segmentation that is refused behind an ICMP error and a full buffer ends all the same") {
+  RawUdp raw;
+  Address closed;
+  {
+    const RawUdp gone;
+    closed = gone.address();
+  }
+  raw.connect(closed);
+  const auto sender = UdpLink::adopt(raw.release());
+  if (!sender->gso()) return;
+  const auto receiver = UdpLink::open(kLoopback4);
+  CHECK(test::send_one(*sender, closed, "into the void").status == SendStatus::ok);
+  FaultsForNow faults;
+  faults->train_error = EIO;
+  faults->send_error = EAGAIN;
+  faults->send_every = 3;
+  const auto payloads = numbered(64, 900);
+  CHECK(send_all(*sender, burst_of(receiver->local_address(), payloads).get()) > 0);
+  CHECK(receive_all(*receiver, 64) == payloads);
+  CHECK_FALSE(sender->gso());
+}
+
+TEST_CASE("a destination that takes no datagrams at all does not end segmentation") {
+  Ends ends;
+  if (!ends.sender->gso()) return;
+  const auto payloads = numbered(4, 100);
+  const SendResult result =
+      ends.sender->send(burst_of(ends.to().with_port(0), payloads).get());
+  CHECK(result.status == SendStatus::refused);
+  CHECK(result.error == EINVAL);
+  CHECK(ends.sender->gso());
+  CHECK(ends.told.empty());
+}
+
+TEST_CASE("a kernel without UDP_SEGMENT and UDP_GRO is told of, and served with single datagrams") {
+  FaultsForNow faults;
+  faults->udp_option_error = ENOPROTOOPT;
+  const auto sender = UdpLink::open(kLoopback4);
+  const auto receiver = UdpLink::open(kLoopback4);
+  Fallbacks told;
+  sender->on_fallback([&](Fallback what) { told.push_back(what); });
+  CHECK(std::count(told.begin(), told.end(), Fallback::gso_missing) == 1);
+  CHECK(std::count(told.begin(), told.end(), Fallback::gro_missing) == 1);
+  CHECK_FALSE(sender->gso());
+  CHECK_FALSE(receiver->gro());
+  const auto payloads = numbered(64, 1200);
+  CHECK(sender->send(burst_of(receiver->local_address(), payloads).get()).sent == 64);
+  CHECK(receive_all(*receiver, 64) == payloads);
+}
+
+TEST_CASE("a link that was told to do without offloads has nothing to tell about them") {
+  FaultsForNow faults;
+  faults->udp_option_error = ENOPROTOOPT;
+  const auto link = UdpLink::open(kLoopback4, {.receive_buffer = 0, .send_buffer = 0,
+                                               .offload = false});
+  Fallbacks told;
+  link->on_fallback([&](Fallback what) { told.push_back(what); });
+  CHECK(told.empty());
+}
+
+TEST_CASE("buffers that the system cuts to its limits are told of") {
+  FaultsForNow faults;
+  faults->forced_buffer_error = EPERM;
+  const size_t beyond = size_t{1} << 30;
+  Fallbacks told;
+  const auto link =
+      UdpLink::open(kLoopback4, {.receive_buffer = beyond, .send_buffer = beyond, .offload = false});
+  link->on_fallback([&](Fallback what) { told.push_back(what); });
+  CHECK(told == Fallbacks{Fallback::rx_buffer_cut, Fallback::tx_buffer_cut});
+  const auto content =
+      UdpLink::open(kLoopback4, {.receive_buffer = 65536, .send_buffer = 65536, .offload = false});
+  told.clear();
+  content->on_fallback([&](Fallback what) { told.push_back(what); });
+  CHECK(told.empty());
+}
+
+TEST_CASE("with the smallest receive buffer a datagram of any size comes in, one at a time") {
+  Ends ends({.receive_buffer = 1, .send_buffer = 1, .offload = GENERATE(true, false)});
+  for (const size_t size : {0u, 1u, 1400u, 9000u, 65000u}) {
+    CHECK(test::send_one(*ends.sender, ends.to(), pattern(size)).status == SendStatus::ok);
+    CHECK(receive_all(*ends.receiver, 1) == std::vector{pattern(size)});
+  }
+}
+
+TEST_CASE("a send buffer too small for the fragments of a datagram ends fragmenting, and is told") {
+  test::in_network_namespace([] {
+    REQUIRE(test::set_mtu("lo", 1500));
+    Ends ends({.send_buffer = 1, .fragment = true});
+    CHECK(ends.sender->max_datagram(ends.to()) == kMaxDatagram);
+    const SendResult result = test::send_one(*ends.sender, ends.to(), pattern(60000));
+    CHECK(result.status == SendStatus::refused);
+    CHECK(result.error == EMSGSIZE);
+    CHECK(ends.told == Fallbacks{Fallback::jumbo_refused});
+    CHECK(ends.sender->max_datagram(ends.to()) == 1472);
+    CHECK(test::send_one(*ends.sender, ends.to(), pattern(1472)).status == SendStatus::ok);
+    CHECK(receive_all(*ends.receiver, 1) == std::vector{pattern(1472)});
+  });
+}
+
+}  // namespace
+}  // namespace diwarp::llp
