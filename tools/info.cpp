@@ -15,6 +15,7 @@
 #include "common/control.h"
 #include "common/failure.h"
 #include "common/program.h"
+#include "system_facts.h"
 
 namespace diwarp::tools {
 namespace {
@@ -49,14 +50,16 @@ std::vector<LocalAddress> local_addresses() {
 struct Entry {
   LocalAddress where;
   std::optional<DeviceAttributes> attributes;
+  DatagramSocketAttributes sockets;
   std::vector<CounterValue> counters;
   std::string refusal;
 };
 
 Entry try_device(const LocalAddress& where) {
-  Entry entry{.where = where, .attributes = {}, .counters = {}, .refusal = {}};
+  Entry entry{.where = where, .attributes = {}, .sockets = {}, .counters = {}, .refusal = {}};
   try {
     const Device device = Device::open(where.address);
+    entry.sockets = device.query_datagram_sockets();
     entry.attributes = device.query();
     entry.counters = device.counters();
   } catch (const Error& error) {
@@ -105,12 +108,78 @@ void print_attributes(const DeviceAttributes& attributes) {
                                   : "not allowed here, and not used by this version");
 }
 
+std::string to_text(const OffloadAttributes& offload) {
+  return offload.available ? "yes" : "no: " + offload.refusal;
+}
+
+std::string to_text(const SocketBufferAttributes& buffer, const SystemLimit& limit) {
+  const std::string granted = std::to_string(buffer.granted) + " bytes";
+  if (buffer.granted >= buffer.asked) return granted;
+  return granted + " of " + std::to_string(buffer.asked) + " asked for; more with: sysctl -w " +
+         limit.name + "=" + std::to_string(buffer.asked);
+}
+
+void print_row(const char* what, const std::string& value) {
+  std::printf("  %-28s %s\n", what, value.c_str());
+}
+
+void print_sockets(const DatagramSocketAttributes& sockets, const SystemFacts& facts) {
+  std::printf("Datagram sockets\n");
+  print_row("GSO (UDP_SEGMENT)", to_text(sockets.segmentation));
+  print_row("GRO (UDP_GRO)", to_text(sockets.coalescing));
+  print_row("lost ones are told", sockets.tells_overflow ? "yes" : "no: there is no SO_RXQ_OVFL");
+  print_row("receive buffer", to_text(sockets.receive_buffer, facts.receive_buffer_limit));
+  print_row("send buffer", to_text(sockets.send_buffer, facts.send_buffer_limit));
+  print_row("busy polling (SO_BUSY_POLL)", to_text(sockets.busy_poll));
+}
+
+void print_system(const SystemFacts& facts) {
+  std::printf("System\n");
+  print_row("kernel", facts.kernel);
+  print_row("processors", std::to_string(facts.usable_processors) + " of " +
+                              std::to_string(facts.processors) + " for this process");
+  for (const SystemLimit& limit : {facts.receive_buffer_limit, facts.send_buffer_limit})
+    print_row(limit.name.c_str(), limit.value ? std::to_string(*limit.value) : "unknown here");
+  const auto& locked = facts.locked_memory;
+  print_row("memory that may be locked", locked ? std::to_string(*locked) + " bytes" : "any");
+}
+
 void print_counters(const std::vector<CounterValue>& counters) {
   std::printf("Counters\n");
   for (const CounterValue& counter : counters) {
     std::printf("  %-28s %s\n", std::string(counter.name).c_str(),
                 std::string(counter.meaning).c_str());
   }
+}
+
+Json to_json(const OffloadAttributes& offload) {
+  Json json = {{"available", offload.available}};
+  if (!offload.available) json["refusal"] = offload.refusal;
+  return json;
+}
+
+Json to_json(const SocketBufferAttributes& buffer) {
+  return {{"asked", buffer.asked}, {"granted", buffer.granted}};
+}
+
+Json to_json(const DatagramSocketAttributes& sockets) {
+  return {{"gso", to_json(sockets.segmentation)},
+          {"gro", to_json(sockets.coalescing)},
+          {"busy_poll", to_json(sockets.busy_poll)},
+          {"tells_overflow", sockets.tells_overflow},
+          {"receive_buffer", to_json(sockets.receive_buffer)},
+          {"send_buffer", to_json(sockets.send_buffer)}};
+}
+
+Json to_json(const std::optional<uint64_t>& number) { return number ? Json(*number) : Json(); }
+
+Json to_json(const SystemFacts& facts) {
+  return {{"kernel", facts.kernel},
+          {"processors", facts.processors},
+          {"usable_processors", facts.usable_processors},
+          {"rmem_max", to_json(facts.receive_buffer_limit.value)},
+          {"wmem_max", to_json(facts.send_buffer_limit.value)},
+          {"locked_memory", to_json(facts.locked_memory)}};
 }
 
 Json to_json(const Entry& entry) {
@@ -137,6 +206,8 @@ Json to_json(const std::vector<Entry>& entries) {
                  {"datagrams", attributes.datagram_backend},
                  {"streams", attributes.stream_backend},
                  {"io_uring_allowed", attributes.io_uring}}},
+               {"datagram_sockets", to_json(usable.sockets)},
+               {"system", to_json(system_facts())},
                {"counters", Json::object()}};
   for (const Entry& entry : entries) json["devices"].push_back(to_json(entry));
   for (const CounterValue& counter : usable.counters) {
@@ -159,6 +230,9 @@ void run(int argc, char** argv) {
   }
   print_devices(entries);
   print_attributes(*first_usable(entries).attributes);
+  const SystemFacts facts = system_facts();
+  print_sockets(first_usable(entries).sockets, facts);
+  print_system(facts);
   if (counters) print_counters(first_usable(entries).counters);
 }
 

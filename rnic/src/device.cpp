@@ -7,6 +7,7 @@
 #include "base/random.h"
 #include "diwarp/error.h"
 #include "llp/udp.h"
+#include "llp/udp_support.h"
 #include "llp/uring.h"
 #include "rnic/control.h"
 #include "rnic/event_queue.h"
@@ -19,11 +20,14 @@ namespace {
 constexpr uint32_t kFirstNumber = 0x10000;   // above every UDP port
 constexpr uint32_t kLastNumber = 0xffffff;   // 24 bits
 
+llp::UdpOptions udp_options(const DeviceOptions& options) {
+  return {.receive_buffer = options.udp_receive_buffer,
+          .send_buffer = options.udp_send_buffer,
+          .offload = options.offload};
+}
+
 DatagramLinkFactory udp_links(const DeviceOptions& options) {
-  const llp::UdpOptions of_device{.receive_buffer = options.udp_receive_buffer,
-                                  .send_buffer = options.udp_send_buffer,
-                                  .offload = options.offload};
-  return [of_device](const Address& local, const DatagramOptions& datagram) {
+  return [of_device = udp_options(options)](const Address& local, const DatagramOptions& datagram) {
     llp::UdpOptions udp = of_device;
     udp.fragment = datagram.jumbo;
     udp.multicast_hops = datagram.group.hops;
@@ -99,6 +103,10 @@ DeviceAttributes Device::query() const {
   attributes.stream_backend = "TCP system calls";
   attributes.io_uring = llp::io_uring_available();
   return attributes;
+}
+
+DatagramSocketAttributes Device::query_datagram_sockets() const {
+  return llp::ask_udp_support(address_, udp_options(options_));
 }
 
 SteeringTag::SteeringTag(std::shared_ptr<ProtectionDomain> domain, ddp::Region region, bool chosen)

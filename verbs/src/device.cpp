@@ -62,6 +62,10 @@ Address Device::address() const { return impl_->address(); }
 
 DeviceAttributes Device::query() const { return impl_->query(); }
 
+DatagramSocketAttributes Device::query_datagram_sockets() const {
+  return impl_->query_datagram_sockets();
+}
+
 std::vector<CounterValue> Device::counters() const {
   const Counters& counters = impl_->counters();
   std::vector<CounterValue> values;

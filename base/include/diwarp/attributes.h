@@ -64,6 +64,28 @@ struct DeviceAttributes {
   bool io_uring = false;         ///< the kernel would let this process use it; nothing does yet
 };
 
+/// Something of the system's that makes datagrams faster.
+struct OffloadAttributes {
+  bool available = false;
+  std::string refusal = {};  ///< why not
+};
+
+/// Bytes of a socket's buffer.
+struct SocketBufferAttributes {
+  size_t asked = 0;  ///< 0: the system's default
+  size_t granted = 0;
+};
+
+/// What the system gives to the sockets of UD and RD queue pairs.
+struct DatagramSocketAttributes {
+  OffloadAttributes segmentation;  ///< UDP_SEGMENT (GSO)
+  OffloadAttributes coalescing;    ///< UDP_GRO
+  OffloadAttributes busy_poll;     ///< whether this process may set SO_BUSY_POLL
+  bool tells_overflow = false;     ///< SO_RXQ_OVFL: the counter rx_overflow works
+  SocketBufferAttributes receive_buffer;
+  SocketBufferAttributes send_buffer;
+};
+
 struct CompletionEvent {
   uint64_t context = 0;  ///< of the completion queue that has something
 };

@@ -63,6 +63,8 @@ class Device {
 
   uint32_t next_domain() { return next_domain_.fetch_add(1); }
   DeviceAttributes query() const;
+  /// Asks a socket of its own. Throws Error where none can be opened.
+  DatagramSocketAttributes query_datagram_sockets() const;
 
   /// Tells every event queue of the device. Any thread, with the baton or without.
   void raise(const AsyncEvent& event);

@@ -40,6 +40,9 @@ class DIWARP_EXPORT Device {
 
   Address address() const;
   DeviceAttributes query() const;
+  /// What the system gives to the sockets of UD and RD queue pairs, and what it refuses. Opens a
+  /// socket to ask it, for a moment. Throws Error where none can be opened.
+  DatagramSocketAttributes query_datagram_sockets() const;
   /// Every counter of the device, drop reasons included, summed over its queue pairs.
   std::vector<CounterValue> counters() const;
   /// The value of one counter by its name, 0 for an unknown name.
