@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// DeviceOptions::spin, takeover and cpu: whatever they are, everything arrives.
+#include <cstdio>
+
+#include "stack/support.h"
+
+using namespace diwarp;
+using namespace diwarp::test;
+
+namespace {
+
+/// Ten messages there and back between devices with these options, sleeping in each wait.
+void check_ping_pong(const DeviceOptions& options) {
+  Device one = Device::open("127.0.0.1", options);
+  Device two = Device::open("127.0.0.1", options);
+  Party a(one);
+  Party b(two);
+  a.post_receives(10, 64);
+  b.post_receives(10, 64);
+  for (uint64_t i = 0; i < 10; ++i) {
+    REQUIRE_FALSE(a.send(b.address(), 0, 64, i));
+    REQUIRE(b.recv_cq.wait(kPatience));
+    REQUIRE_FALSE(b.send(a.address(), 0, 64, i));
+    REQUIRE(a.recv_cq.wait(kPatience));
+  }
+}
+
+/// What goes to stderr while this lives.
+class Stderr {
+ public:
+  Stderr() : file_(std::tmpfile()), before_(::dup(STDERR_FILENO)) {
+    REQUIRE(file_ != nullptr);
+    REQUIRE(::dup2(::fileno(file_), STDERR_FILENO) >= 0);
+  }
+  ~Stderr() {
+    ::dup2(before_, STDERR_FILENO);
+    ::close(before_);
+    std::fclose(file_);
+  }
+  std::string text() const {
+    std::string result(4096, '\0');
+    const ssize_t bytes = ::pread(::fileno(file_), result.data(), result.size(), 0);
+    result.resize(bytes > 0 ? static_cast<size_t>(bytes) : 0);
+    return result;
+  }
+
+ private:
+  std::FILE* file_;
+  int before_;
+};
+
+}  // namespace
+
+TEST_CASE("an RNIC thread that never spins, and one that spins for long, bring everything") {
+  check_ping_pong({.spin = GENERATE(0us, 1us, 20000us)});
+}
+
+TEST_CASE("who waits is woken however late the RNIC thread takes over from those who poll") {
+  check_ping_pong({.takeover = GENERATE(Duration(0us), Duration(1us), Duration(24h))});
+}
+
+TEST_CASE("manual devices wait and are woken with any spin") {
+  const DeviceOptions options{.progress = Progress::manual, .spin = GENERATE(0us, 200us)};
+  Device device = Device::open("127.0.0.1", options);
+  Party party(device);
+  party.post_receives(1, 64);
+  REQUIRE_FALSE(party.send(party.address(), 0, 64));
+  CHECK(party.recv_cq.wait(kPatience));
+}
+
+TEST_CASE("a processor that does not exist is warned of, and the RNIC thread runs elsewhere") {
+  const Stderr errors;
+  const DeviceOptions options{.cpu = GENERATE(1023, 1'000'000)};
+  Device device = Device::open("127.0.0.1", options);
+  CHECK(eventually([&] { return errors.text().find("processor") != std::string::npos; }));
+  Party party(device);
+  party.post_receives(1, 64);
+  REQUIRE_FALSE(party.send(party.address(), 0, 64));
+  CHECK(party.recv_cq.wait(kPatience));
+}
