@@ -15,17 +15,20 @@ using namespace diwarp::test;
 
 namespace {
 
-/// A pair of devices on loopback, stepped by hand.
-struct Sockets {
-  explicit Sockets(const DeviceOptions& options = {})
-      : devices{Device::open("127.0.0.1", by_hand(options)),
-                Device::open("127.0.0.1", by_hand(options))} {}
+DeviceOptions by_hand(DeviceOptions options = {}) {
+  options.progress = Progress::manual;
+  return options;
+}
+const DeviceOptions kByThreads{.progress = Progress::thread};
 
-  static DeviceOptions by_hand(DeviceOptions options) {
-    options.progress = Progress::manual;
-    return options;
-  }
+/// A pair of devices on loopback.
+struct Sockets {
+  explicit Sockets(const DeviceOptions& options = by_hand())
+      : devices{Device::open("127.0.0.1", options), Device::open("127.0.0.1", options)},
+        stepped(options.progress == Progress::manual) {}
+
   void step() {
+    if (!stepped) return std::this_thread::sleep_for(200us);
     for (Device& device : devices) device.progress();
   }
   uint64_t count(const char* counter) const {
@@ -33,10 +36,11 @@ struct Sockets {
   }
 
   std::array<Device, 2> devices;
+  const bool stepped;
 };
 
 struct Datagrams : Sockets {
-  explicit Datagrams(QpType type, const DeviceOptions& options = {})
+  explicit Datagrams(QpType type, const DeviceOptions& options = by_hand())
       : Datagrams(exchange_options(type), options) {}
   Datagrams(const PartyOptions& party, const DeviceOptions& options)
       : Sockets(options),
@@ -55,9 +59,11 @@ struct Datagrams : Sockets {
 };
 
 struct Streams : Sockets {
-  explicit Streams(int send_buffer = 0)
-      : a(devices[0], options()), b(devices[1], options()) {
-    join(a, b, tcp_streams(send_buffer), {.ord = 4, .ird = 4});
+  explicit Streams(int send_buffer = 0, const DeviceOptions& device = by_hand())
+      : Streams(tcp_streams(send_buffer), device) {}
+  explicit Streams(std::pair<StreamEnd, StreamEnd> ends, const DeviceOptions& device = by_hand())
+      : Sockets(device), a(devices[0], options()), b(devices[1], options()) {
+    join(a, b, std::move(ends), {.ord = 4, .ird = 4});
   }
   static RcOptions options() { return {.memory = kExchangeMemory, .access = kOpen}; }
 
@@ -122,6 +128,33 @@ TEST_CASE("faults: calls without room or of few bytes, over TCP sockets") {
   CHECK(scene.count("tx_would_block") > 0);
 }
 
+TEST_CASE("faults: calls without room, every second one, with RNIC threads") {
+  const int error = GENERATE(EAGAIN, ENOBUFS);
+  CAPTURE(error);
+  FaultsForNow faults;
+  const auto begin = [&] {
+    faults->send_error = error;
+    faults->receive_error = EAGAIN;
+    faults->send_every = faults->receive_every = 2;
+  };
+  SECTION("ud") {
+    Datagrams scene(QpType::ud, kByThreads);
+    begin();
+    scene.run();
+  }
+  SECTION("rd") {
+    Datagrams scene(QpType::rd, kByThreads);
+    begin();
+    scene.run();
+  }
+  SECTION("rc") {
+    Streams scene(0, kByThreads);
+    begin();
+    scene.run();
+  }
+  CHECK(faults->injected > 0);
+}
+
 TEST_CASE("faults: segmentation refused at run time, with whatever error, is counted once") {
   const QpType type = datagram_types();
   const int error = GENERATE(EIO, EINVAL, EMSGSIZE, EOPNOTSUPP);
@@ -147,7 +180,7 @@ TEST_CASE("faults: kernels without UDP_SEGMENT and UDP_GRO are served and counte
 
 TEST_CASE("faults: devices without offload have no fallback to count") {
   const QpType type = datagram_types();
-  Datagrams scene(type, {.offload = false});
+  Datagrams scene(type, by_hand({.offload = false}));
   scene.run();
   CHECK(scene.count("gso_missing") + scene.count("gro_missing") + scene.count("gso_refused") == 0);
 }
@@ -155,7 +188,7 @@ TEST_CASE("faults: devices without offload have no fallback to count") {
 TEST_CASE("faults: the smallest buffers slow rd down, and lose nothing") {
   const bool offload = GENERATE(true, false);
   Datagrams scene(QpType::rd,
-                  {.udp_receive_buffer = 1, .udp_send_buffer = 1, .offload = offload});
+                  by_hand({.udp_receive_buffer = 1, .udp_send_buffer = 1, .offload = offload}));
   scene.run();
   // Datagrams that found no room are what it cost.
   CHECK(scene.count("rx_overflow") > 0);
@@ -163,7 +196,7 @@ TEST_CASE("faults: the smallest buffers slow rd down, and lose nothing") {
 }
 
 TEST_CASE("faults: the smallest buffers of an adopted socket slow rd down, and lose nothing") {
-  Sockets sockets({.udp_receive_buffer = 0, .udp_send_buffer = 0});
+  Sockets sockets(by_hand({.udp_receive_buffer = 0, .udp_send_buffer = 0}));
   const auto adopted = [] { return options_with_socket(QpType::rd, {SO_RCVBUF, SO_SNDBUF}); };
   Party a(sockets.devices[0], adopted());
   Party b(sockets.devices[1], adopted());
@@ -189,7 +222,9 @@ TEST_CASE("faults: with the smallest buffers ud loses datagrams, reports it and 
   options.datagram.read.timeout = 50ms;
   options.datagram.message_timeout = 50ms;
   const bool offload = GENERATE(true, false);
-  Datagrams scene(options, {.udp_receive_buffer = 1, .udp_send_buffer = 1, .offload = offload});
+  Datagrams scene(options, by_hand({.udp_receive_buffer = 1,
+                                    .udp_send_buffer = 1,
+                                    .offload = offload}));
   const auto contents = pattern(kLargeMessage, 3);
   scene.a.fill(contents);
   scene.b.fill(pattern(kLargeMessage, 4));
@@ -235,13 +270,31 @@ TEST_CASE("faults: the smallest send buffers slow rc down, and lose nothing") {
   CHECK(scene.count("tx_would_block") > 0);
 }
 
+TEST_CASE("faults: the smallest buffers on both sides slow rc down, and lose nothing") {
+  in_network_namespace([] {
+    // A window of a loopback segment does not fit into such a buffer.
+    REQUIRE(set_mtu("lo", 600));
+    auto [first, second] = tcp_pair(1);
+    const int least = 1;
+    for (const int fd : {first.descriptor(), second.descriptor()})
+      REQUIRE(::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &least, sizeof least) == 0);
+    Streams scene({stream_of(std::move(first)), stream_of(std::move(second))});
+    const Exchange<RcParty> exchange{scene.a, scene.b, {}, [&] { scene.step(); }};
+    for (const size_t size : {size_t{0}, size_t{64}, size_t{20000}}) {
+      exchange.send(size, size + 1);
+      exchange.write(size, size + 2, *scene.b.mr);
+      exchange.read(size, size + 3, *scene.b.mr);
+    }
+  });
+}
+
 TEST_CASE("faults: jumbo datagrams give way to small ones where the send buffer cannot hold them") {
   const QpType type = datagram_types();
   in_network_namespace([&] {
     REQUIRE(set_mtu("lo", 1500));
     PartyOptions options = exchange_options(type, 0);
     options.datagram.jumbo = true;
-    Datagrams scene(options, {.udp_send_buffer = 1});
+    Datagrams scene(options, by_hand({.udp_send_buffer = 1}));
     scene.run();
     CHECK(scene.count("jumbo_refused") == 2);
   });
@@ -252,7 +305,7 @@ TEST_CASE("faults: an interface whose MTU shrinks in the middle of messages, ove
   const bool offload = GENERATE(true, false);
   in_network_namespace([&] {
     REQUIRE(set_mtu("lo", 9000));
-    Datagrams scene(exchange_options(type, 0), {.offload = offload});
+    Datagrams scene(exchange_options(type, 0), by_hand({.offload = offload}));
     scene.run();
     std::vector<int> sizes = {1500, 1300, 700};
     const auto shrink = [&] {
@@ -299,7 +352,8 @@ TEST_CASE("faults: buffers cut to the system's limits are counted, and rd works 
   FaultsForNow faults;
   faults->forced_buffer_error = EPERM;
   Datagrams scene(QpType::rd,
-                  {.udp_receive_buffer = size_t{1} << 30, .udp_send_buffer = size_t{1} << 30});
+                  by_hand({.udp_receive_buffer = size_t{1} << 30,
+                           .udp_send_buffer = size_t{1} << 30}));
   CHECK(scene.count("rx_buffer_cut") == 2);
   CHECK(scene.count("tx_buffer_cut") == 2);
   scene.run();

@@ -3,6 +3,7 @@
 // the link does in a slower way is told.
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cerrno>
 
@@ -201,7 +202,8 @@ TEST_CASE("buffers that the system cuts to its limits are told of") {
   const size_t beyond = size_t{1} << 30;
   Fallbacks told;
   const auto link =
-      UdpLink::open(kLoopback4, {.receive_buffer = beyond, .send_buffer = beyond, .offload = false});
+      UdpLink::open(kLoopback4, {.receive_buffer = beyond, .send_buffer = beyond,
+                                 .offload = false});
   link->on_fallback([&](Fallback what) { told.push_back(what); });
   CHECK(told == Fallbacks{Fallback::rx_buffer_cut, Fallback::tx_buffer_cut});
   const auto content =
