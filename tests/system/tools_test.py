@@ -5,7 +5,6 @@ import csv
 import json
 import os
 import re
-import resource
 import signal
 import socket
 import subprocess
@@ -18,7 +17,6 @@ from harness import (PATIENCE, PROGRAMS, Process, case, check, check_sentence, c
 from rows import check_bandwidth, check_rows
 
 TRANSPORTS = ("ud", "rc")
-UDP_SEGMENT, UDP_GRO = 103, 104
 
 
 @case(*[(program, transport, family) for program in PROGRAMS for transport in TRANSPORTS
@@ -316,65 +314,6 @@ def info():
           values)
     check(values["limits"]["message"] == 1 << 30, values)
     check("rx_overflow" in values["counters"], values)
-
-
-@case()
-def info_of_sockets():
-    """What it says of the system, against what the system says."""
-    text = run("info").stdout
-    for word in ("GSO (UDP_SEGMENT)", "GRO (UDP_GRO)", "receive buffer", "SO_BUSY_POLL",
-                 "net.core.rmem_max", "processors", "memory that may be locked", "io_uring"):
-        check(word in text, f"{word} is not in {text}")
-    values = json.loads(run("info", "--json").stdout)
-    system, sockets = values["system"], values["datagram_sockets"]
-    check(system["kernel"].endswith(os.uname().release), system)
-    check(system["usable_processors"] == len(os.sched_getaffinity(0)), system)
-    for name in ("rmem_max", "wmem_max"):
-        try:
-            with open(f"/proc/sys/net/core/{name}") as file:
-                check(system[name] == int(file.read()), system)
-        except FileNotFoundError:
-            check(system[name] is None, system)
-    for offload in ("gso", "gro", "busy_poll"):
-        check(sockets[offload]["available"] == ("refusal" not in sockets[offload]), sockets)
-    probe = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    for offload, option, value in (("gso", UDP_SEGMENT, 0), ("gro", UDP_GRO, 1)):
-        try:
-            probe.setsockopt(socket.IPPROTO_UDP, option, value)
-            check(sockets[offload]["available"], f"{offload} works, and it says {sockets}")
-        except OSError:
-            check(not sockets[offload]["available"], f"{offload} fails, and it says {sockets}")
-    probe.close()
-    check(0 < sockets["receive_buffer"]["granted"], sockets)
-
-
-def without_privilege(limit=None):
-    """In a child: a user of no rights, with this limit of locked memory."""
-    def become():
-        if limit is not None:
-            resource.setrlimit(resource.RLIMIT_MEMLOCK, (limit, limit))
-        if os.geteuid() == 0:
-            os.setgroups([])
-            os.setgid(65534)
-            os.setuid(65534)
-    return become
-
-
-@case()
-def info_tells_how_to_raise_limits():
-    done = subprocess.run([os.path.join(where.tools, "diwarp-info"), "--json"],
-                          stdout=subprocess.PIPE, text=True, timeout=PATIENCE,
-                          preexec_fn=without_privilege(64 << 10))
-    check(done.returncode == 0, done)
-    values = json.loads(done.stdout)
-    check(values["system"]["locked_memory"] == 64 << 10, values["system"])
-    text = subprocess.run([os.path.join(where.tools, "diwarp-info")], stdout=subprocess.PIPE,
-                          text=True, timeout=PATIENCE, preexec_fn=without_privilege()).stdout
-    for buffer, name in (("receive_buffer", "rmem_max"), ("send_buffer", "wmem_max")):
-        sizes = values["datagram_sockets"][buffer]
-        cut = sizes["granted"] < sizes["asked"]
-        check(cut == (values["system"][name] < sizes["asked"]), values)
-        check(cut == (f"sysctl -w net.core.{name}={sizes['asked']}" in text), text)
 
 
 @case()
