@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <cstring>
 #include <ctime>
+#include <new>
 #include <span>
+#include <utility>
 
 #include "base/unique_fd.h"
 #include "llp/datagram.h"
@@ -80,16 +82,33 @@ PathMtu::Host PathMtu::host_of(const Address& address) {
   return host;
 }
 
-PathMtu::Entry& PathMtu::entry(const Host& host) {
+PathMtu::Entry& PathMtu::place(const Host& host) {
+  if (!table_) return only_;
   constexpr uint64_t kOdd = 0x9E3779B97F4A7C15u;
   const uint64_t mixed = ((host.high * kOdd ^ host.low) * kOdd ^ host.scope_and_family) * kOdd;
-  return entries_[mixed >> 56];
+  return table_[(mixed >> 32) & (size_ - 1)];
+}
+
+void PathMtu::grow() {
+  const size_t size = table_ ? size_ * 4 : kFirstTable;
+  if (size > kLargestTable) return;
+  std::unique_ptr<Entry[]> larger(new (std::nothrow) Entry[size]);
+  if (!larger) return;
+  const std::unique_ptr<Entry[]> smaller = std::exchange(table_, std::move(larger));
+  const size_t old_size = std::exchange(size_, size);
+  for (size_t i = 0; i < old_size; ++i) {
+    const Entry& moved = smaller ? smaller[i] : only_;
+    if (moved.expires != 0) place(moved.host) = moved;
+  }
 }
 
 size_t PathMtu::max_datagram(const Address& to) {
   const Host host = host_of(to);
-  Entry& cached = entry(host);
-  if (cached.host == host && now() < cached.expires) return cached.payload;
+  const int64_t time = now();
+  Entry& known = place(host);
+  if (known.host == host && time < known.expires) return known.payload;
+  if (known.host != host && time < known.expires) grow();
+  Entry& cached = place(host);
   cached.host = host;
   measure(to, cached);
   return cached.payload;
@@ -97,7 +116,7 @@ size_t PathMtu::max_datagram(const Address& to) {
 
 void PathMtu::forget(const Address& to) {
   const Host host = host_of(to);
-  Entry& cached = entry(host);
+  Entry& cached = place(host);
   if (cached.host == host) cached.expires = 0;
 }
 

@@ -39,6 +39,15 @@ sa_family_t domain_of(const Address& address) {
   throw Error(code, where + " cannot be bound");
 }
 
+[[noreturn]] void throw_socket_error(const Address& local, int error) {
+  std::string sentence = "No socket could be made for UDP address " + local.to_string();
+  if (error == EMFILE) {
+    sentence += ": raise the limit of descriptors (ulimit -n, RLIMIT_NOFILE), for each queue pair "
+                "over datagrams takes one";
+  }
+  throw Error({error, std::generic_category()}, sentence);
+}
+
 /// Why the descriptor cannot serve as a link; nullptr when it can.
 const char* unfit(int fd) {
   const int type = socket_option(fd, SOL_SOCKET, SO_TYPE);
@@ -74,10 +83,7 @@ uint32_t drops_so_far(int fd) {
 UniqueFd open_udp_socket(const Address& local) {
   const int type = SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
   UniqueFd fd(::socket(domain_of(local), type, IPPROTO_UDP));
-  if (!fd) {
-    throw Error({errno, std::generic_category()},
-                "No socket could be made for UDP address " + local.to_string());
-  }
+  if (!fd) throw_socket_error(local, errno);
   if (local.family() == AddressFamily::ipv6) {
     set_socket_option(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, local.is_any() ? 0 : 1);
   }

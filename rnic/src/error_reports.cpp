@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
 
 #include "rnic/control_sender.h"
 
@@ -38,11 +39,11 @@ bool RateLimit::take(Time now) {
 
 ErrorReports::ErrorReports(ControlSender& control, Counters& counters, uint32_t entries,
                            uint32_t rate)
-    : control_(control), counters_(counters), queue_(entries), limit_(rate) {}
+    : control_(control), counters_(counters), entries_(entries), limit_(rate) {}
 
 void ErrorReports::found(const Address& from, const rdmap::DatagramSegment& segment,
                          TerminateCode code, size_t datagram_bytes, bool reply, Time now) {
-  queue_.push_back(describe(from, segment, code));
+  add(describe(from, segment, code));
   const bool sent = reply && limit_.take(now) &&
                     control_.post(from, {.type = rdmap::ControlType::error,
                                          .error = rdmap::report_of(code, segment)},
@@ -55,13 +56,22 @@ void ErrorReports::received(const Address& from, const rdmap::ErrorReport& repor
   DatagramError error{.peer = from, .code = report.code};
   if (segment) error = describe(from, *segment, report.code);
   error.reported = true;
-  queue_.push_back(error);
+  add(error);
+}
+
+void ErrorReports::add(const DatagramError& error) {
+  try {
+    if (!queue_) queue_ = std::make_unique<Ring<DatagramError>>(entries_);
+  } catch (const std::bad_alloc&) {
+    return counters_.add(Counter::error_queue_dropped);
+  }
+  if (!queue_->push_back(error)) counters_.add(Counter::error_queue_dropped);
 }
 
 std::optional<DatagramError> ErrorReports::poll() {
-  if (queue_.empty()) return std::nullopt;
-  const DatagramError oldest = queue_.front();
-  queue_.pop_front();
+  if (!queue_ || queue_->empty()) return std::nullopt;
+  const DatagramError oldest = queue_->front();
+  queue_->pop_front();
   return oldest;
 }
 

@@ -122,11 +122,6 @@ ReceiveEntry* QueuePair::take_receive() {
   return entry;
 }
 
-void QueuePair::complete_receive(ReceiveEntry& entry, WorkCompletion completion) {
-  completion.qp_number = number();
-  done_receives_.add(entry, std::move(completion));
-}
-
 void QueuePair::raise(AsyncEventType type, std::optional<TerminateInfo> terminate) {
   device()->raise({.type = type, .qp_number = number(), .terminate = std::move(terminate)});
 }

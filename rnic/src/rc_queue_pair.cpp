@@ -199,8 +199,7 @@ void RcQueuePair::settle(RcEnd result, Time now) {
   if (transmit_.allowed() && (responder_.next() != nullptr || sends_.pending() != nullptr ||
                               state() == QpState::closing || state() == QpState::sqd))
     engine().activate(*this);
-  const bool keeps_memory = receive_.keeps_memory() || transmit_.keeps_memory();
-  if (keeps_memory && !trim_.armed()) engine().timers().arm(trim_, now + kTrimAfter);
+  arm_trim(now);
   if (!report()) engine().stall(*this);
 }
 
@@ -247,6 +246,7 @@ Served RcQueuePair::send(Time now) {
       end(RcEnd::bad_send);
       break;
   }
+  arm_trim(now);
   return {result.fpdus, result.pending};
 }
 
@@ -305,6 +305,12 @@ void RcQueuePair::arm_receive_wait(Time now) {
 
 void RcQueuePair::on_receive_wait(Time now) {
   if (receive_.held()) settle(receive_.give_up_waiting(), now);
+}
+
+void RcQueuePair::arm_trim(Time now) {
+  if (trim_.armed()) return;
+  if (receive_.keeps_memory() || transmit_.keeps_memory())
+    engine().timers().arm(trim_, now + kTrimAfter);
 }
 
 void RcQueuePair::on_trim(Time now) {

@@ -244,7 +244,7 @@ bool RcReceive::place_send(const rdmap::StreamSegment& segment, ConstBytes ulpdu
     return end(RcEnd::bad_receive, fault::kLocalCatastrophic, {});
   }
   entry_judged_ = true;
-  ddp::scatter(entry_->sges, segment.message_offset, segment.payload);
+  ddp::scatter(entry_->sges(), segment.message_offset, segment.payload);
   return !segment.last || deliver(segment, ulpdu);
 }
 

@@ -2,6 +2,7 @@
 #include "rnic/rc_transmit.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "base/crc32c.h"
@@ -22,7 +23,7 @@ void RcTransmit::start(const mpa::Agreement& agreement, bool initiator, uint32_t
   framing_ = responded_last_ = false;
   next_entry_ = next_offset_ = 0;
   next_msn_ = {1, 1, 1, 1};
-  if (initiator) add_ready_message(agreement.ready);
+  ready_ = initiator ? agreement.ready : ReadyToReceive::none;
 }
 
 /// RFC 6581 section 4: of no length; what it names does not matter.
@@ -50,12 +51,24 @@ bool RcTransmit::at_boundary() const {
 }
 
 bool RcTransmit::has_work(const Context& context) const {
-  return message_count_ != 0 || (allowed_ && context.responder.next() != nullptr) ||
+  return message_count_ != 0 || ready_ != ReadyToReceive::none || (allowed_ && context.responder.next() != nullptr) ||
          (context.serves_sends && context.sends.pending() != nullptr);
+}
+
+/// False where there is no memory for them now.
+bool RcTransmit::has_rings() {
+  rings_used_ = true;
+  if (!rings_) rings_.reset(new (std::nothrow) Rings);
+  return rings_ != nullptr;
 }
 
 RcTransmit::Result RcTransmit::run(Context context, Time now) {
   if (!has_work(context)) return {};
+  if (!has_rings()) {
+    context.counters.add(Counter::rc_tx_no_memory);
+    return {.pending = Pending::more};
+  }
+  add_ready_message(std::exchange(ready_, ReadyToReceive::none));
   refresh_segment(context.stream, now);
   Burst burst(context);
   Result result;
@@ -165,9 +178,12 @@ bool RcTransmit::stage(Fpdu& fpdu, const Message& message) {
 }
 
 bool RcTransmit::trim() {
-  if (std::exchange(staging_used_, false) || count_ != 0) return true;
-  std::vector<std::byte>().swap(staging_);
-  return false;
+  const bool framed = message_count_ != 0;
+  const bool staging_used = std::exchange(staging_used_, false) || framed;
+  const bool rings_used = std::exchange(rings_used_, false) || framed;
+  if (!staging_used) std::vector<std::byte>().swap(staging_);
+  if (!rings_used) rings_.reset();
+  return staging_used || rings_used;
 }
 
 void RcTransmit::encode_head(Fpdu& fpdu, const Message& message) const {

@@ -127,7 +127,7 @@ RdDelivery::Outcome RdDelivery::place(RdPeer& peer, const Segment& segment, Time
     fail_receive(peer);
     return Outcome::delivered;
   }
-  ddp::scatter(message.receive->sges, message.placed, segment.payload);
+  ddp::scatter(message.receive->sges(), message.placed, segment.payload);
   message.placed += segment.payload.size();
   if (segment.last) complete(peer, segment);
   return Outcome::delivered;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
+#include <type_traits>
 
 #include "base/byte_order.h"
 #include "ddp/stag_table.h"
@@ -49,6 +51,7 @@ void RdTransmit::post_reset(const Address& to, const llp::RdHeader& header) {
 
 void RdTransmit::fill(DatagramRoom& room, Time now) {
   now_ = now;
+  notes_ = room.notes();
   cutting_ = nullptr;
   hand_over(now);
   if (resets_ && !resets_->empty()) fill_resets(room);
@@ -101,7 +104,7 @@ void RdTransmit::fill_resets(DatagramRoom& room) {
     const size_t prefix =
         rdmap::encode_prefix(rdmap::DatagramClass::reliable, 0, incarnation_, room.header());
     const size_t header = llp::encode_rd_header(reset.header, room.header().subspan(prefix));
-    planned_[room.size()] = {.act = Act::reset};
+    plan(room.size(), {.act = Act::reset});
     room.add(reset.to, prefix + header, 0, {.origin = this, .value = room.size()});
   }
 }
@@ -227,7 +230,7 @@ size_t RdTransmit::put_headers(Lane& lane, uint8_t flags, const llp::RdHeader& h
 
 void RdTransmit::add(Lane& lane, const Planned& planned, size_t header, size_t pieces) {
   const size_t index = lane.room.size();
-  planned_[index] = planned;
+  plan(index, planned);
   lane.room.add(lane.peer.address(), header, pieces,
                 {.origin = this, .value = index, .object = &lane.peer});
   ++lane.planned;
@@ -367,10 +370,20 @@ void RdTransmit::add_acknowledgement(Lane& lane) {
   add(lane, {.act = Act::acknowledgement}, bytes, 0);
 }
 
+void RdTransmit::plan(size_t index, const Planned& planned) {
+  static_assert(sizeof(Planned) <= DatagramBurst::kNoteBytes);
+  static_assert(std::is_trivially_copyable_v<Planned>);
+  new (notes_[index].bytes.data()) Planned(planned);
+}
+
+const RdTransmit::Planned& RdTransmit::planned(size_t index) const {
+  return *std::launder(reinterpret_cast<const Planned*>(notes_[index].bytes.data()));
+}
+
 // --- What became of them.
 
 void RdTransmit::sent(const DatagramMark& mark) {
-  const Planned& planned = planned_[mark.value];
+  const Planned& planned = this->planned(mark.value);
   if (planned.act == Act::reset) return resets_->pop_front();
   book(*static_cast<RdPeer*>(mark.object), planned);
 }
@@ -415,7 +428,7 @@ void RdTransmit::unsent(const DatagramMark& mark) {
 /// What the network refuses is as good as lost: it is sent again in time. But what is too long is
 /// cut anew, by what the link knows of the path by now.
 void RdTransmit::refused(const DatagramMark& mark, int error) {
-  const Planned& planned = planned_[mark.value];
+  const Planned& planned = this->planned(mark.value);
   auto* const peer = static_cast<RdPeer*>(mark.object);
   if (planned.act != Act::fresh || error != EMSGSIZE) return sent(mark);
   if (!peer->resized) {

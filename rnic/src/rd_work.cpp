@@ -288,7 +288,7 @@ Judgement RdWork::take_response(RdPeer& peer, const rdmap::DatagramSegment& segm
 
 void RdWork::end_read(RdPeer& peer, RdRead& read) {
   SendEntry& entry = *read.entry;
-  entry.validity = ValidityMap(entry.length, {0, entry.length});
+  entry.operands = ValidityMap(entry.length, {0, entry.length});
   // An honest peer has acknowledged the request by now.
   if (!peer.sender.idle()) forget_marks(peer, entry);
   finish(peer, entry, WcStatus::success, 0);

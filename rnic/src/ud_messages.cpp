@@ -66,7 +66,7 @@ Judgement UdMessages::deliver_single(const Segment& segment, Source& source) {
     fail_receive(*entry, source);
     return Judgement::taken();
   }
-  ddp::scatter(entry->sges, 0, segment.payload);
+  ddp::scatter(entry->sges(), 0, segment.payload);
   source.closed.close(segment.msn);
   complete(*entry, segment, source, segment.payload.size());
   return Judgement::taken();
@@ -127,7 +127,7 @@ Judgement UdMessages::place(const Segment& segment, OpenMessage& message, Time n
     if (found == ddp::SegmentFault::too_long) abandon(message);
     return judge(found);
   }
-  ddp::scatter(message.receive->sges, segment.message_offset, segment.payload);
+  ddp::scatter(message.receive->sges(), segment.message_offset, segment.payload);
   message.last_progress = now;
   by_age_.remove(message);
   by_age_.push_back(message);

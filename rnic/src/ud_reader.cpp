@@ -83,7 +83,7 @@ void UdReader::leave(Read& read) {
 
 void UdReader::finish(Read& read, WcStatus status, uint32_t vendor_error) {
   SendEntry& entry = *read.entry;
-  entry.validity = make_validity_map(entry.length, read.valid);
+  entry.operands = make_validity_map(entry.length, read.valid);
   if (status == WcStatus::timeout) counters_.add(Counter::read_timeouts);
   hand_on_sign(read);
   leave(read);

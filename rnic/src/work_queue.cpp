@@ -5,6 +5,8 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <new>
+#include <type_traits>
 #include <utility>
 
 #include "ddp/scatter.h"
@@ -35,6 +37,28 @@ constexpr std::array kFacts{
 // clang-format on
 
 constexpr uint64_t kImmediateData = 8;  // bytes
+
+/// What the completion of a receive says, beyond its wr_id and its queue pair.
+struct ReceiveOutcome {
+  Address source;
+  uint64_t immediate = 0;
+  uint32_t byte_count = 0;
+  STag invalidated_stag = 0;
+  WcStatus status = WcStatus::success;
+  WcOpcode opcode = WcOpcode::recv;
+  bool solicited = false;
+  bool invalidated = false;
+  bool has_immediate = false;
+};
+static_assert(std::is_trivially_copyable_v<ReceiveOutcome>);
+static_assert(sizeof(ReceiveEntry) % alignof(ReceiveOutcome) == 0);
+static_assert(sizeof(ReceiveEntry) % alignof(Sge) == 0);
+
+/// Bytes of a receive with its list, which are enough for its outcome as well.
+constexpr uint32_t receive_bytes(uint32_t max_sge) {
+  const size_t behind = std::max(max_sge * sizeof(Sge), sizeof(ReceiveOutcome));
+  return static_cast<uint32_t>(sizeof(ReceiveEntry) + behind);
+}
 
 constexpr bool in_order() {
   for (size_t i = 0; i < kFacts.size(); ++i)
@@ -69,11 +93,19 @@ SendQueue::SendQueue(const QueuePairCapacity& capacity, bool signal_all)
     : depth_(std::bit_ceil(capacity.max_send_wr)),
       max_sge_(capacity.max_send_sge),
       max_inline_(capacity.max_inline_data),
+      room_(std::max(max_sge_, static_cast<uint32_t>(1 + (max_inline_ + sizeof(Sge) - 1) /
+                                                             sizeof(Sge)))),
       signal_all_(signal_all),
-      mask_(depth_ - 1),
-      entries_(depth_),
-      sges_(size_t{depth_} * std::max(max_sge_, 1U)),
-      inline_(size_t{depth_} * max_inline_) {}
+      mask_(depth_ - 1) {}
+
+bool SendQueue::take_memory() noexcept {
+  std::unique_ptr<SendEntry[]> entries(new (std::nothrow) SendEntry[depth_]);
+  std::unique_ptr<Sge[]> sges(new (std::nothrow) Sge[size_t{depth_} * room_]);
+  if (!entries || !sges) return false;
+  entries_ = std::move(entries);
+  sges_ = std::move(sges);
+  return true;
+}
 
 std::error_code SendQueue::post(const SendWorkRequest& request) {
   const uint64_t posted = posted_.load(std::memory_order_relaxed);
@@ -83,6 +115,7 @@ std::error_code SendQueue::post(const SendWorkRequest& request) {
   const bool inlined = has_flag(request.flags, SendFlags::inline_data);
   if (inlined && length > max_inline_) return Errc::inline_too_large;
   if (!inlined && request.sges.size() > max_sge_) return Errc::too_many_sges;
+  if (!entries_ && !take_memory()) return Errc::no_resources;
 
   SendEntry& slot = entry(posted);
   slot.wr_id = request.wr_id;
@@ -97,25 +130,27 @@ std::error_code SendQueue::post(const SendWorkRequest& request) {
   copy_operands(request, slot);
   slot.vendor_error = 0;
   slot.length = request.opcode == WrOpcode::immediate ? kImmediateData : length;
+  Sge* const room = sges_.get() + (posted & mask_) * room_;
   if (inlined) {
-    copy_inline(request, slot, posted & mask_);
+    copy_inline(request, slot, room);
   } else {
-    slot.sges = std::span(sges_).subspan((posted & mask_) * max_sge_, request.sges.size());
-    std::copy(request.sges.begin(), request.sges.end(), slot.sges.begin());
+    std::copy(request.sges.begin(), request.sges.end(), room);
+    slot.sges = {room, request.sges.size()};
   }
   posted_.store(posted + 1, std::memory_order_release);
   return {};
 }
 
-void SendQueue::copy_inline(const SendWorkRequest& request, SendEntry& slot, uint64_t index) {
-  std::byte* const copy = inline_.data() + index * max_inline_;
+/// The data lie behind the one SGE that names them.
+void SendQueue::copy_inline(const SendWorkRequest& request, SendEntry& slot, Sge* room) {
+  auto* const copy = reinterpret_cast<std::byte*>(room + 1);
   size_t at = 0;
   for (const Sge& sge : request.sges) {
     if (sge.length != 0) std::memcpy(copy + at, sge.address, sge.length);
     at += sge.length;
   }
-  slot.sges = std::span(sges_).subspan(index * std::max(max_sge_, 1U), 1);
-  slot.sges[0] = Sge{copy, static_cast<uint32_t>(at), 0};
+  *room = Sge{copy, static_cast<uint32_t>(at), 0};
+  slot.sges = {room, 1};
 }
 
 SendEntry* SendQueue::pending(uint64_t ahead) {
@@ -159,8 +194,10 @@ bool SendQueue::report(CompletionQueue& cq, uint32_t qp_number) {
     completion.vendor_error = oldest.vendor_error;
     completion.byte_count = static_cast<uint32_t>(oldest.length);
     completion.qp_number = qp_number;
-    completion.valid_bytes = oldest.validity.valid_bytes();
-    completion.validity = std::exchange(oldest.validity, {});
+    if (auto* const validity = std::get_if<ValidityMap>(&oldest.operands)) {
+      completion.valid_bytes = validity->valid_bytes();
+      completion.validity = std::exchange(*validity, {});
+    }
     // Free first: who polls the completion may post again at once.
     reported_.store(reported + 1, std::memory_order_release);
     cq.push(std::move(completion));
@@ -171,7 +208,7 @@ bool SendQueue::report(CompletionQueue& cq, uint32_t qp_number) {
 void SendQueue::clear() {
   const uint64_t posted = posted_.load(std::memory_order_relaxed);
   for (uint64_t index = reported_.load(std::memory_order_relaxed); index != posted; ++index)
-    entry(index).validity = {};
+    entry(index).operands = {};
   done_ = sent_ = posted;
   reported_.store(done_, std::memory_order_release);
 }
@@ -179,56 +216,53 @@ void SendQueue::clear() {
 // --- Receives.
 
 ReceiveQueue::ReceiveQueue(uint32_t max_wr, uint32_t max_sge)
-    : depth_(std::bit_ceil(max_wr)),
-      max_sge_(max_sge),
-      entries_(depth_),
-      sges_(size_t{depth_} * max_sge_),
-      free_(depth_),
-      posted_(depth_),
-      returned_(depth_) {
-  for (uint32_t slot = 0; slot < depth_; ++slot) free_.try_push(slot);
+    : max_sge_(max_sge),
+      entry_bytes_(receive_bytes(max_sge)),
+      mask_(std::bit_ceil(max_wr) - 1),
+      entries_(new std::byte[(mask_ + 1) * entry_bytes_]),
+      ring_(new uint16_t[mask_ + 1]) {
+  static_assert(kMaxQueueDepth - 1 <= UINT16_MAX);
+  for (uint64_t i = 0; i <= mask_; ++i) {
+    const auto slot = static_cast<uint16_t>(i);
+    new (entries_.get() + i * entry_bytes_) ReceiveEntry{.slot = slot};
+    ring_[i] = slot;
+  }
+}
+
+ReceiveEntry& ReceiveQueue::entry(uint16_t slot) {
+  return *std::launder(
+      reinterpret_cast<ReceiveEntry*>(entries_.get() + size_t{slot} * entry_bytes_));
 }
 
 std::error_code ReceiveQueue::post(const ReceiveWorkRequest& request) {
   if (request.sges.size() > max_sge_) return Errc::too_many_sges;
   const uint64_t capacity = ddp::total_length(request.sges);
   if (capacity > UINT32_MAX) return Errc::message_too_large;
-  const uint32_t* slot = free_.front();
-  if (slot == nullptr) return Errc::queue_full;
-  ReceiveEntry& entry = entries_[*slot];
-  entry.wr_id = request.wr_id;
-  entry.capacity = capacity;
-  entry.sges = std::span(sges_).subspan(size_t{*slot} * max_sge_, request.sges.size());
-  std::copy(request.sges.begin(), request.sges.end(), entry.sges.begin());
-  outstanding_.fetch_add(1, std::memory_order_relaxed);
-  posted_.try_push(*slot);
-  free_.pop();
+  const uint64_t posted = posted_.load(std::memory_order_relaxed);
+  if (posted - released_.load(std::memory_order_acquire) > mask_) return Errc::queue_full;
+  ReceiveEntry& slot = entry(ring_[posted & mask_]);
+  slot.wr_id = request.wr_id;
+  slot.capacity = static_cast<uint32_t>(capacity);
+  slot.sge_count = static_cast<uint16_t>(request.sges.size());
+  std::uninitialized_copy(request.sges.begin(), request.sges.end(), slot.sges().data());
+  posted_.store(posted + 1, std::memory_order_release);
   return {};
 }
 
 ReceiveEntry* ReceiveQueue::peek() {
-  if (!returned_.empty()) return &entries_[returned_.front()];
-  const uint32_t* slot = posted_.front();
-  return slot == nullptr ? nullptr : &entries_[*slot];
+  return available() == 0 ? nullptr : &entry(ring_[taken_ & mask_]);
 }
 
 ReceiveEntry* ReceiveQueue::take() {
-  ReceiveEntry* entry = peek();
-  if (entry == nullptr) return nullptr;
-  if (!returned_.empty())
-    returned_.pop_front();
-  else
-    posted_.pop();
-  return entry;
-}
-
-void ReceiveQueue::give_back(ReceiveEntry& entry) {
-  returned_.push_front(static_cast<uint32_t>(&entry - entries_.data()));
+  ReceiveEntry* const next = peek();
+  if (next != nullptr) ++taken_;
+  return next;
 }
 
 void ReceiveQueue::release(ReceiveEntry& entry) {
-  outstanding_.fetch_sub(1, std::memory_order_relaxed);
-  free_.try_push(static_cast<uint32_t>(&entry - entries_.data()));
+  const uint64_t released = released_.load(std::memory_order_relaxed);
+  ring_[released & mask_] = entry.slot;
+  released_.store(released + 1, std::memory_order_release);
 }
 
 void ReceiveQueue::clear() {
@@ -237,9 +271,41 @@ void ReceiveQueue::clear() {
 
 // --- Done receives.
 
-void DoneReceives::add(ReceiveEntry& entry, WorkCompletion&& completion) {
-  entry.completion = std::move(completion);
-  entry.completion.wr_id = entry.wr_id;
+namespace {
+
+ReceiveOutcome& outcome(ReceiveEntry& entry) {
+  return *std::launder(reinterpret_cast<ReceiveOutcome*>(&entry + 1));
+}
+
+WorkCompletion completion_of(ReceiveEntry& entry, uint32_t qp_number) {
+  const ReceiveOutcome& done = outcome(entry);
+  WorkCompletion completion;
+  completion.wr_id = entry.wr_id;
+  completion.status = done.status;
+  completion.opcode = done.opcode;
+  completion.solicited = done.solicited;
+  completion.invalidated = done.invalidated;
+  completion.invalidated_stag = done.invalidated_stag;
+  completion.byte_count = done.byte_count;
+  completion.qp_number = qp_number;
+  completion.has_immediate = done.has_immediate;
+  completion.immediate = done.immediate;
+  completion.source = done.source;
+  return completion;
+}
+
+}  // namespace
+
+void DoneReceives::add(ReceiveEntry& entry, const WorkCompletion& completion) {
+  new (&entry + 1) ReceiveOutcome{.source = completion.source,
+                                  .immediate = completion.immediate,
+                                  .byte_count = completion.byte_count,
+                                  .invalidated_stag = completion.invalidated_stag,
+                                  .status = completion.status,
+                                  .opcode = completion.opcode,
+                                  .solicited = completion.solicited,
+                                  .invalidated = completion.invalidated,
+                                  .has_immediate = completion.has_immediate};
   entry.next = nullptr;
   (last_ == nullptr ? first_ : last_->next) = &entry;
   last_ = &entry;
@@ -254,11 +320,12 @@ ReceiveEntry& DoneReceives::pop_front() {
   return entry;
 }
 
-bool DoneReceives::report(CompletionQueue& cq, ReceiveQueue& queue, uint64_t up_to) {
+bool DoneReceives::report(CompletionQueue& cq, ReceiveQueue& queue, uint64_t up_to,
+                          uint32_t qp_number) {
   while (first_ != nullptr && reported_ < up_to) {
     if (!cq.has_room()) return false;
     ReceiveEntry& entry = pop_front();
-    WorkCompletion completion = std::move(entry.completion);
+    WorkCompletion completion = completion_of(entry, qp_number);
     queue.release(entry);  // first: who polls the completion may post again at once
     cq.push(std::move(completion));
   }

@@ -48,6 +48,7 @@ namespace diwarp {
   X(errors_sent,            "Error messages sent to sources")                                 \
   X(errors_suppressed,      "Error messages not sent for their rate, length or cause")         \
   X(errors_received,        "Error messages received")                                        \
+  X(error_queue_dropped,    "errors that a queue pair's error queue had no room for")          \
   X(challenges_sent,        "times a source had to prove its address first")                  \
   X(echoes_received,        "sources that proved their address")                              \
   X(records_completed,      "Write-Records reported with every byte valid")                   \
@@ -90,6 +91,7 @@ namespace diwarp {
   X(rc_rx_fpdus,            "FPDUs received")                                               \
   X(rc_tx_fpdus,            "FPDUs sent")                                                   \
   X(rc_rx_bytes,            "TCP payload bytes received on RC connections")                 \
+  X(rc_tx_no_memory,        "times that an RC queue pair had to wait for memory to send")       \
   X(rc_tx_bytes,            "TCP payload bytes sent on RC connections")                     \
   X(mpa_rejects,            "MPA connection requests that either side rejected")            \
   X(mpa_bad_requests,       "malformed MPA request or reply frames")                        \

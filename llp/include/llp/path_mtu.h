@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "diwarp/address.h"
 
@@ -11,7 +11,8 @@ namespace diwarp::llp {
 
 /// The largest UDP payload that reaches a host as one wire packet, remembered for the hosts used
 /// last. The kernel is asked over a connected socket of a moment, so that what it learned from
-/// ICMP, for whatever socket, counts. For one thread.
+/// ICMP, for whatever socket, counts. One host needs no heap; more take a table that grows to its
+/// bound as hosts compete for places (and does not where memory cannot be had). For one thread.
 class PathMtu {
  public:
   /// `source` is the address that the datagrams come from; routes may depend on it. `interface` is
@@ -40,15 +41,20 @@ class PathMtu {
     int64_t expires = 0;  // nanoseconds of the coarse monotonic clock; 0: empty
     size_t payload = 0;
   };
-  static constexpr size_t kEntries = 256;
+  static constexpr size_t kFirstTable = 16;
+  static constexpr size_t kLargestTable = 256;
 
   static Host host_of(const Address& address);
-  Entry& entry(const Host& host);
+  /// The place of this host, which may hold another.
+  Entry& place(const Host& host);
+  void grow();
   void measure(const Address& to, Entry& entry) const;
 
   Address source_;
   uint32_t interface_;
-  std::array<Entry, kEntries> entries_{};
+  size_t size_ = 1;                 // a power of two
+  Entry only_;                      // while there is no table
+  std::unique_ptr<Entry[]> table_;  // of size_
 };
 
 }  // namespace diwarp::llp

@@ -30,12 +30,21 @@ class DatagramBurst {
   static constexpr size_t kMaxPieces = 1024;   // UIO_MAXIOV
   static constexpr size_t kHeaderBytes = 160;  // the longest: an Error, or an acknowledgement
   static constexpr size_t kTrailerBytes = 4;
+  static constexpr size_t kNoteBytes = 48;
+
+  /// What an origin remembers of a datagram until it is told what became of it.
+  struct alignas(uint64_t) Note {
+    std::array<std::byte, kNoteBytes> bytes;
+  };
 
   void clear() { datagrams_ = pieces_ = 0; }
   bool full() const { return datagrams_ == kMaxDatagrams; }
   size_t size() const { return datagrams_; }
   std::span<const llp::OutgoingDatagram> datagrams() const { return {outgoing_.data(), datagrams_}; }
   const DatagramMark& mark(size_t index) const { return marks_[index]; }
+
+  /// One for each datagram that the burst may hold.
+  Note* notes() { return notes_.data(); }
 
   /// Room for the next datagram's header and trailer.
   Bytes header() { return headers_[datagrams_]; }
@@ -66,6 +75,7 @@ class DatagramBurst {
   std::array<ConstBytes, kMaxPieces> gathered_;
   std::array<llp::OutgoingDatagram, kMaxDatagrams> outgoing_;
   std::array<DatagramMark, kMaxDatagrams> marks_;
+  std::array<Note, kMaxDatagrams> notes_;
 };
 
 /// What an origin of datagrams sees of a burst that is being filled.
@@ -83,6 +93,7 @@ class DatagramRoom {
   /// The largest datagram to send to `to`: what the path, and the application's choice, allow.
   size_t max_datagram(const Address& to);
   size_t size() const { return burst_.size(); }
+  DatagramBurst::Note* notes() { return burst_.notes(); }
 
   Bytes header() { return burst_.header(); }
   std::span<ConstBytes> payload_pieces() { return burst_.payload_pieces(); }

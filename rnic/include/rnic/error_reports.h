@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "base/clock.h"
@@ -47,12 +48,19 @@ class ErrorReports {
 
   /// The oldest entry, which leaves the queue.
   std::optional<DatagramError> poll();
-  void reset() { queue_.clear(); }
+  void reset() {
+    if (queue_) queue_->clear();
+  }
 
  private:
+  void add(const DatagramError& error);
+
   ControlSender& control_;
   Counters& counters_;
-  Ring<DatagramError> queue_;  // a newer error finds no room when it is full
+  const uint32_t entries_;
+  // A newer error finds no room when it is full. Made with the first one: most queue pairs never
+  // have any.
+  std::unique_ptr<Ring<DatagramError>> queue_;
   RateLimit limit_;
 };
 

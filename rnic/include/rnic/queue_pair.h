@@ -49,7 +49,7 @@ class QueuePair : public Endpoint, public ListNode<SrqWaitTag> {
   /// Whether every SGE lies in a region of this protection domain that allows what is wanted. Asked
   /// again whenever work on a request is resumed: a region may have gone meanwhile.
   bool may_send(const SendEntry& entry) const;
-  bool may_receive(const ReceiveEntry& entry) const { return may_write(entry.sges); }
+  bool may_receive(const ReceiveEntry& entry) const { return may_write(entry.sges()); }
   bool may_write(std::span<const Sge> sges) const { return check_sges(sges, Access::local_write); }
   /// Does a request that needs nothing sent: invalidates, binds, registers.
   virtual WcStatus do_local(const SendEntry& entry);
@@ -58,7 +58,10 @@ class QueuePair : public Endpoint, public ListNode<SrqWaitTag> {
   ReceiveEntry* take_receive();
   ReceiveEntry* peek_receive() { return receives_.peek(); }
   void give_back_receive(ReceiveEntry& entry) { receives_.give_back(entry); }
-  void complete_receive(ReceiveEntry& entry, WorkCompletion completion);
+  /// Of `completion` what can be said of a receive: no validity map.
+  void complete_receive(ReceiveEntry& entry, const WorkCompletion& completion) {
+    done_receives_.add(entry, completion);
+  }
   size_t available_receives() const { return receives_.available(); }
   CompletionQueue& recv_cq() { return *recv_cq_; }
   /// Receives that were completed and reported, ever.
@@ -88,7 +91,7 @@ class QueuePair : public Endpoint, public ListNode<SrqWaitTag> {
   /// The same of one kind; of receives those that were among the first `up_to` to be completed.
   bool report_sends() { return sends_.report(*send_cq_, number()); }
   bool report_receives(uint64_t up_to) {
-    return done_receives_.report(*recv_cq_, receives_, up_to);
+    return done_receives_.report(*recv_cq_, receives_, up_to, number());
   }
   /// Tells posters that this queue pair waits for a receive, and looks for one once more.
   bool await_receive();

@@ -99,6 +99,7 @@ class RcQueuePair final : public QueuePair {
   void close_stream(bool in_order, std::vector<std::byte> last_words = {});
   void arm_receive_wait(Time now);
   void on_receive_wait(Time now);
+  void arm_trim(Time now);
   void on_trim(Time now);
 
   const uint32_t number_;

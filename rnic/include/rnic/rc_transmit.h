@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -86,7 +87,7 @@ class RcTransmit {
   bool at_boundary() const;
   /// Nothing is framed that is not on the stream.
   bool drained() const { return count_ == 0; }
-  bool keeps_memory() const { return staging_.capacity() != 0; }
+  bool keeps_memory() const { return rings_ != nullptr || staging_.capacity() != 0; }
   /// Frees memory that was not used since the last call. True if there may be some to free later.
   bool trim();
 
@@ -131,6 +132,13 @@ class RcTransmit {
     ConstBytes head_view() const { return ConstBytes(head).first(head_bytes); }
   };
 
+  /// What is framed, and the messages of that. There only while something is sent, and until trim()
+  /// finds that nothing was for a while: most queue pairs are idle.
+  struct Rings {
+    std::array<Fpdu, kBurstFpdus> fpdus;
+    std::array<Message, kBurstFpdus> messages;
+  };
+
   class Burst;
 
   /// What the try to begin a message led to.
@@ -142,6 +150,7 @@ class RcTransmit {
   };
 
   bool has_work(const Context& context) const;
+  bool has_rings();
   static Result refusal(Origin origin);
   void refresh_segment(const llp::Stream& stream, Time now);
   bool gather(Burst& burst) const;
@@ -168,11 +177,15 @@ class RcTransmit {
   void describe(const SendEntry& entry, Context& context);
   size_t encode_request(const SendEntry& entry, Context& context, Bytes out);
 
-  Fpdu& framed(size_t index) { return fpdus_[(first_ + index) % kBurstFpdus]; }
-  const Fpdu& framed(size_t index) const { return fpdus_[(first_ + index) % kBurstFpdus]; }
-  Message& message(size_t index) { return messages_[(first_message_ + index) % kBurstFpdus]; }
+  Fpdu& framed(size_t index) { return rings_->fpdus[(first_ + index) % kBurstFpdus]; }
+  const Fpdu& framed(size_t index) const {
+    return rings_->fpdus[(first_ + index) % kBurstFpdus];
+  }
+  Message& message(size_t index) {
+    return rings_->messages[(first_message_ + index) % kBurstFpdus];
+  }
   const Message& message(size_t index) const {
-    return messages_[(first_message_ + index) % kBurstFpdus];
+    return rings_->messages[(first_message_ + index) % kBurstFpdus];
   }
   Message& last_message() { return message(message_count_ - 1); }
 
@@ -183,8 +196,12 @@ class RcTransmit {
   size_t mulpdu_ = 0;
   Time measured_{};
 
-  // Framed, in order: a ring. With markers it holds one FPDU at a time, whose bytes are in marked_.
-  std::array<Fpdu, kBurstFpdus> fpdus_;
+  ReadyToReceive ready_ = ReadyToReceive::none;  // the first message is to be this
+
+  std::unique_ptr<Rings> rings_;
+  bool rings_used_ = false;  // since the last trim()
+
+  // Framed, in order. With markers it is one FPDU at a time, whose bytes are in marked_.
   size_t first_ = 0;
   size_t count_ = 0;
   size_t waiting_bytes_ = 0;  // of all of them
@@ -197,8 +214,7 @@ class RcTransmit {
   bool staging_used_ = false;   // since the last trim()
   uint64_t position_ = 0;  // bytes of FPDUs framed so far
 
-  // Their messages, in order: a ring. The last one may have more to frame.
-  std::array<Message, kBurstFpdus> messages_;
+  // Their messages, in order. The last one may have more to frame.
   size_t first_message_ = 0;
   size_t message_count_ = 0;
   bool framing_ = false;      // the last one has

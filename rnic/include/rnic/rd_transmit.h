@@ -97,6 +97,8 @@ class RdTransmit final : public DatagramOrigin {
   size_t put_headers(Lane& lane, uint8_t flags, const llp::RdHeader& header);
   void add(Lane& lane, const Planned& planned, size_t header, size_t pieces);
   void book(RdPeer& peer, const Planned& planned);
+  void plan(size_t index, const Planned& planned);
+  const Planned& planned(size_t index) const;
 
   QueuePair& queue_pair_;
   SendQueue& sends_;
@@ -107,7 +109,7 @@ class RdTransmit final : public DatagramOrigin {
   Counters& counters_;
   uint32_t incarnation_ = 0;
   Time now_{};  // of the burst under way
-  std::array<Planned, DatagramBurst::kMaxDatagrams> planned_;
+  DatagramBurst::Note* notes_ = nullptr;  // of the same: Planned
   std::unique_ptr<Ring<Reset>> resets_;  // made when first needed
 
   // Where in its message the last segment ended, so that the next one costs no search.

@@ -9,11 +9,9 @@
 #include <span>
 #include <system_error>
 #include <variant>
-#include <vector>
 
-#include "base/ring.h"
+#include "base/cache_line.h"
 #include "base/spin_flag.h"
-#include "base/spsc_ring.h"
 #include "diwarp/attributes.h"
 #include "diwarp/types.h"
 
@@ -39,8 +37,9 @@ struct SendEntry {
   RemoteMemory remote;
   uint64_t length = 0;     // bytes that travel
   std::span<Sge> sges;     // in the queue's own storage
-  std::variant<std::monostate, uint64_t, AtomicOperands, MemoryBinding, ReadLimits> operands;
-  ValidityMap validity;          // once done: of a Read over datagrams
+  /// What the opcode takes besides; once a Read over datagrams is done, what of it is valid.
+  std::variant<std::monostate, uint64_t, AtomicOperands, MemoryBinding, ReadLimits, ValidityMap>
+      operands;
   SendEntry* next = nullptr;     // while handed over: its keeper's own list
   uint32_t msn = 0;              // the same: its keeper's own
   void* object = nullptr;        // the same
@@ -71,6 +70,9 @@ const WrFacts& facts_of(WrOpcode opcode);
 /// requests that await a response, and what was sent behind them. posted_ is written under the post
 /// lock, the others with the baton; posted_ and reported_ are published with release and read with
 /// acquire.
+///
+/// The entries' memory is taken with the first request, so that a queue pair that never sent has
+/// none; where it cannot be had, that request is refused.
 class SendQueue {
  public:
   SendQueue(const QueuePairCapacity& capacity, bool signal_all);
@@ -110,17 +112,18 @@ class SendQueue {
 
  private:
   SendEntry& entry(uint64_t index) { return entries_[index & mask_]; }
+  bool take_memory() noexcept;
   void finish(SendEntry& entry, WcStatus status, uint32_t vendor_error);
-  void copy_inline(const SendWorkRequest& request, SendEntry& entry, uint64_t slot);
+  static void copy_inline(const SendWorkRequest& request, SendEntry& entry, Sge* room);
 
   const uint32_t depth_;
   const uint32_t max_sge_;
   const uint32_t max_inline_;
+  const uint32_t room_;  // of an entry in sges_: its list, or one SGE and inline data behind it
   const bool signal_all_;
   const uint64_t mask_;
-  std::vector<SendEntry> entries_;
-  std::vector<Sge> sges_;             // max_sge_ per entry
-  std::vector<std::byte> inline_;     // max_inline_ per entry
+  std::unique_ptr<SendEntry[]> entries_;  // written by the first post, then only read
+  std::unique_ptr<Sge[]> sges_;           // room_ per entry; the same
   SpinFlag lock_;
   std::atomic<uint64_t> posted_{0};
   uint64_t sent_ = 0;
@@ -128,19 +131,31 @@ class SendQueue {
   std::atomic<uint64_t> reported_{0};
 };
 
-/// A posted receive.
+/// A posted receive. Its list of SGEs lies behind it; once it is done, what its completion says lies
+/// there instead.
 struct ReceiveEntry {
   uint64_t wr_id = 0;
-  uint64_t capacity = 0;  ///< bytes
-  std::span<Sge> sges;
-  WorkCompletion completion;     ///< once done
   ReceiveEntry* next = nullptr;  ///< once done: in its queue pair's list
+  uint32_t capacity = 0;         ///< bytes
+  uint16_t slot = 0;             ///< its queue's own
+  uint16_t sge_count = 0;
+
+  /// Until it is done.
+  std::span<Sge> sges() { return {reinterpret_cast<Sge*>(this + 1), sge_count}; }
+  std::span<const Sge> sges() const {
+    return {reinterpret_cast<const Sge*>(this + 1), sge_count};
+  }
 };
 
 /// The receive queue, of one queue pair or shared by several. Receives are taken in order, but over
 /// datagrams one may come back, to the head, when its message never became whole.
 ///
-/// A slot wanders: free_ (to posters) -> posted_ (to the engine) -> taken (a queue pair's) -> free_.
+/// A slot is free (the posters'), then posted (the engine's), then taken (a queue pair's), then free.
+/// One ring names them all. Indices count up for ever, released_ <= taken_ <= posted_: places
+/// [taken_, posted_) name the posted slots, in order, and [posted_, released_ + depth) the free ones;
+/// what the places between released_ and taken_ name does not matter. posted_ is written under the
+/// post lock, the others with the baton; posted_ and released_ are published with release and read
+/// with acquire.
 class ReceiveQueue {
  public:
   ReceiveQueue(uint32_t max_wr, uint32_t max_sge);
@@ -156,38 +171,47 @@ class ReceiveQueue {
   /// The next receive, which stays where it is.
   ReceiveEntry* peek();
   /// Undoes take(): the entry is the next one again.
-  void give_back(ReceiveEntry& entry);
+  void give_back(ReceiveEntry& entry) { ring_[--taken_ & mask_] = entry.slot; }
   /// A taken entry's slot may be posted anew.
   void release(ReceiveEntry& entry);
   /// Forgets what is not taken.
   void clear();
 
-  size_t available() const { return returned_.size() + posted_.size(); }
-  size_t outstanding() const { return outstanding_.load(std::memory_order_acquire); }
+  size_t available() const { return posted_.load(std::memory_order_acquire) - taken_; }
+  size_t outstanding() const {
+    const uint64_t released = released_.load(std::memory_order_acquire);  // first: it is the lower
+    return posted_.load(std::memory_order_acquire) - released;
+  }
 
  private:
-  const uint32_t depth_;
+  ReceiveEntry& entry(uint16_t slot);
+
   const uint32_t max_sge_;
-  std::vector<ReceiveEntry> entries_;
-  std::vector<Sge> sges_;
+  const uint32_t entry_bytes_;  // with what lies behind
+  const uint64_t mask_;
+  std::unique_ptr<std::byte[]> entries_;
+  std::unique_ptr<uint16_t[]> ring_;  // slots
+  // The posters'.
   SpinFlag lock_;
-  SpscRing<uint32_t> free_;
-  SpscRing<uint32_t> posted_;
-  Ring<uint32_t> returned_;
-  std::atomic<size_t> outstanding_{0};
+  std::atomic<uint64_t> posted_{0};
+  // The engine's, apart by a cache line's length.
+  [[maybe_unused]] std::byte apart_[kCacheLine - sizeof(uint64_t)];
+  uint64_t taken_ = 0;
+  std::atomic<uint64_t> released_{0};
 };
 
 /// The done receives of one queue pair, in order, whose completions wait to be reported. With the
 /// baton.
 class DoneReceives {
  public:
-  void add(ReceiveEntry& entry, WorkCompletion&& completion);
+  /// Of `completion` what a receive's can say.
+  void add(ReceiveEntry& entry, const WorkCompletion& completion);
   /// How many were added, and of these reported or dropped, ever.
   uint64_t added() const { return added_; }
   uint64_t reported() const { return reported_; }
   /// Moves completions of the first `up_to` that were ever added to `cq` and frees their slots in
   /// `queue`. False if some of these have to wait.
-  bool report(CompletionQueue& cq, ReceiveQueue& queue, uint64_t up_to);
+  bool report(CompletionQueue& cq, ReceiveQueue& queue, uint64_t up_to, uint32_t qp_number);
   /// Frees the slots, without a completion.
   void clear(ReceiveQueue& queue);
 

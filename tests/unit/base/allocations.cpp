@@ -4,6 +4,7 @@
 #include <malloc.h>
 
 #include <atomic>
+#include <cstdint>
 #include <cstdlib>
 #include <new>
 
@@ -11,8 +12,10 @@ namespace {
 
 std::atomic<size_t> count{0};
 std::atomic<size_t> held{0};
+std::atomic<size_t> too_much{SIZE_MAX};
 
 void* take(size_t size) noexcept {
+  if (size >= too_much.load(std::memory_order_relaxed)) return nullptr;
   count.fetch_add(1, std::memory_order_relaxed);
   void* memory = std::malloc(size == 0 ? 1 : size);
   held.fetch_add(::malloc_usable_size(memory), std::memory_order_relaxed);
@@ -22,6 +25,15 @@ void* take(size_t size) noexcept {
 void give(void* memory) noexcept {
   held.fetch_sub(::malloc_usable_size(memory), std::memory_order_relaxed);
   std::free(memory);
+}
+
+void* take_aligned(size_t size, std::align_val_t alignment) {
+  const auto unit = static_cast<size_t>(alignment);
+  void* memory = std::aligned_alloc(unit, (size + unit - 1) / unit * unit);
+  if (memory == nullptr) throw std::bad_alloc();
+  count.fetch_add(1, std::memory_order_relaxed);
+  held.fetch_add(::malloc_usable_size(memory), std::memory_order_relaxed);
+  return memory;
 }
 
 void* take_or_throw(size_t size) {
@@ -35,6 +47,8 @@ void* take_or_throw(size_t size) {
 namespace diwarp::test {
 size_t allocations() { return count.load(std::memory_order_relaxed); }
 size_t allocated_bytes() { return held.load(std::memory_order_relaxed); }
+Starvation::Starvation(size_t bytes) { too_much = bytes; }
+Starvation::~Starvation() { too_much = SIZE_MAX; }
 }  // namespace diwarp::test
 
 void* operator new(size_t size) { return take_or_throw(size); }
@@ -45,3 +59,11 @@ void operator delete(void* memory) noexcept { give(memory); }
 void operator delete[](void* memory) noexcept { give(memory); }
 void operator delete(void* memory, size_t) noexcept { give(memory); }
 void operator delete[](void* memory, size_t) noexcept { give(memory); }
+void* operator new(size_t size, std::align_val_t alignment) { return take_aligned(size, alignment); }
+void* operator new[](size_t size, std::align_val_t alignment) {
+  return take_aligned(size, alignment);
+}
+void operator delete(void* memory, std::align_val_t) noexcept { give(memory); }
+void operator delete[](void* memory, std::align_val_t) noexcept { give(memory); }
+void operator delete(void* memory, size_t, std::align_val_t) noexcept { give(memory); }
+void operator delete[](void* memory, size_t, std::align_val_t) noexcept { give(memory); }
