@@ -8,8 +8,8 @@
 namespace diwarp::rnic {
 
 bool ControlSender::post(const Address& to, const rdmap::ControlMessage& message, size_t limit) {
-  if (!ring_) ring_ = std::make_unique<Ring<Message>>(kPlaces);
-  if (ring_->full()) return false;
+  if (!ring_) ring_ = try_make_ring<Message>(kPlaces);
+  if (!ring_ || ring_->full()) return false;
   Message made;
   made.to = to;
   const size_t prefix = rdmap::encode_prefix(rdmap::DatagramClass::control, 0, incarnation_,

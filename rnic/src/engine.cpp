@@ -47,7 +47,7 @@ size_t Engine::receive(Time now) {
   }
   const bool all_hot = watched_hot_count_ == watched_count_ && awaiting_writable_ == 0;
   if (all_hot) return work;
-  const bool often = hot_count_ == 0 || awaiting_writable_ != 0;
+  const bool often = hot_count_ == 0 || awaiting_writable_ != 0 || crowded_;
   if (often || ++steps_since_look_ >= kStepsPerLook) work += look_at_poller(now);
   return work;
 }
@@ -64,16 +64,43 @@ size_t Engine::look_at_poller(Time now) {
     }
     const bool is_hot = static_cast<ListNode<HotTag>&>(endpoint).linked();
     if (is_hot || !(event.readable || event.failed)) continue;
+    if (!crowded_ && watched_hot_count_ >= kHotEndpoints) begin_crowd();
     heat(endpoint);
+    count_in_round(endpoint);
     work += endpoint.receive(now);
   }
+  if (crowded_ && ++looks_in_round_ == kLooksPerRound) end_round();
   return work;
+}
+
+void Engine::begin_crowd() {
+  crowded_ = true;
+  endpoints_in_round_ = looks_in_round_ = 0;
+  ++round_;
+  for (Endpoint* endpoint = hot_.front(); endpoint != nullptr;) {
+    Endpoint* const next = hot_.next(*endpoint);
+    cool(*endpoint);
+    endpoint = next;
+  }
+}
+
+void Engine::count_in_round(Endpoint& endpoint) {
+  if (endpoint.round_ == round_) return;
+  endpoint.round_ = round_;
+  ++endpoints_in_round_;
+}
+
+void Engine::end_round() {
+  crowded_ = endpoints_in_round_ > kHotEndpoints;
+  endpoints_in_round_ = looks_in_round_ = 0;
+  ++round_;
 }
 
 void Engine::heat(Endpoint& endpoint) {
   const bool is_hot = static_cast<ListNode<HotTag>&>(endpoint).linked();
   if (is_hot || !endpoint.attached_ || !endpoint.reading_) return;
-  if (hot_count_ >= kHotEndpoints && !endpoint.always_hot_) return;
+  const bool room = !crowded_ && watched_hot_count_ < kHotEndpoints;
+  if (!room && !endpoint.always_hot_) return;
   endpoint.empty_polls_ = 0;
   hot_.push_back(endpoint);
   ++hot_count_;

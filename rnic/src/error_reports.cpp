@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <new>
 
 #include "rnic/control_sender.h"
 
@@ -60,12 +59,8 @@ void ErrorReports::received(const Address& from, const rdmap::ErrorReport& repor
 }
 
 void ErrorReports::add(const DatagramError& error) {
-  try {
-    if (!queue_) queue_ = std::make_unique<Ring<DatagramError>>(entries_);
-  } catch (const std::bad_alloc&) {
-    return counters_.add(Counter::error_queue_dropped);
-  }
-  if (!queue_->push_back(error)) counters_.add(Counter::error_queue_dropped);
+  if (!queue_) queue_ = try_make_ring<DatagramError>(entries_);
+  if (!queue_ || !queue_->push_back(error)) counters_.add(Counter::error_queue_dropped);
 }
 
 std::optional<DatagramError> ErrorReports::poll() {

@@ -43,8 +43,8 @@ void RdTransmit::reset() {
 }
 
 void RdTransmit::post_reset(const Address& to, const llp::RdHeader& header) {
-  if (!resets_) resets_ = std::make_unique<Ring<Reset>>(kResets);
-  if (resets_->push_back({to, header})) counters_.add(Counter::rd_resets_sent);
+  if (!resets_) resets_ = try_make_ring<Reset>(kResets);
+  if (resets_ && resets_->push_back({to, header})) counters_.add(Counter::rd_resets_sent);
 }
 
 // --- What is to be sent.

@@ -257,3 +257,33 @@ TEST_CASE("the RNIC thread can be bound to a processor, and does without where t
   REQUIRE_FALSE(party.send(party.address(), 0, 100));
   CHECK(await(party.recv_cq, 1).size() == 1);
 }
+
+TEST_CASE("of a crowd of queue pairs with input each is served in every step") {
+  Device device = Device::open("127.0.0.1", {.progress = Progress::manual});
+  Device other = Device::open("127.0.0.1", {.progress = Progress::manual});
+  Many many(device, 50);
+  Many source(other, 1);
+  std::array<WorkCompletion, 64> batch;
+  const auto deliver = [&](size_t count, int steps) {
+    for (size_t i = 0; i < count; ++i) {
+      REQUIRE_FALSE(source.qps[0].post_send(
+          {.flags = SendFlags::none, .destination = many.qps[i].address()}));
+      REQUIRE(eventually([&] { return other.progress() == 0; }));
+    }
+    size_t came = 0;
+    for (int step = 0; step < steps; ++step) {
+      device.progress();
+      came += many.cq.poll(std::span(batch));
+    }
+    for (size_t i = 0; i < came; ++i)
+      REQUIRE_FALSE(many.qps[batch[i].wr_id].post_recv({.wr_id = batch[i].wr_id}));
+    return came;
+  };
+  REQUIRE(deliver(50, 20) == 50);
+  for (int round = 0; round < 10; ++round) CHECK(deliver(50, 1) == 50);
+  // It goes, and comes again.
+  for (int step = 0; step < 1000; ++step) device.progress();
+  for (int round = 0; round < 10; ++round) CHECK(deliver(3, 20) == 3);
+  REQUIRE(deliver(50, 20) == 50);
+  CHECK(deliver(50, 1) == 50);
+}

@@ -4,6 +4,7 @@
 #include <cassert>
 #include <cstddef>
 #include <memory>
+#include <new>
 #include <type_traits>
 #include <utility>
 
@@ -74,5 +75,15 @@ class Ring {
   size_t head_ = 0;
   size_t size_ = 0;
 };
+
+/// For rings that are made when they are first needed; null where there is no memory now.
+template <class T>
+std::unique_ptr<Ring<T>> try_make_ring(size_t capacity) noexcept {
+  try {
+    return std::make_unique<Ring<T>>(capacity);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
 
 }  // namespace diwarp

@@ -56,6 +56,7 @@ class Endpoint : public MpscNode, public ListNode<ActiveTag>, public ListNode<Ho
   bool always_hot_ = false;  // has no descriptor to watch
   bool reading_ = true;      // wants to know when its descriptor is readable
   uint32_t empty_polls_ = 0;
+  uint32_t round_ = 0;  // of the engine's, in which the poller last told of input
   int descriptor_ = -1;
 };
 

@@ -33,6 +33,9 @@ inline constexpr size_t kReceiveDatagrams = 1024;
 inline constexpr size_t kStreamBufferBytes = size_t{256} << 10;
 /// Endpoints that are asked for input in every step, without a look at the poller.
 inline constexpr size_t kHotEndpoints = 16;
+/// More of them make a crowd: then none is hot, and the poller tells in every step who has input.
+/// That lasts until in so many looks no more than kHotEndpoints had any.
+inline constexpr uint32_t kLooksPerRound = 256;
 /// An endpoint that gave nothing so many times in a row cools down.
 inline constexpr uint32_t kEmptyPollsUntilCold = 4096;
 /// With all traffic on hot endpoints, the poller is asked once in so many steps: a look costs about
@@ -124,6 +127,9 @@ class Engine {
 
   void heat(Endpoint& endpoint);
   void cool(Endpoint& endpoint);
+  void begin_crowd();
+  void count_in_round(Endpoint& endpoint);
+  void end_round();
   void watch_writable(Endpoint& endpoint, bool wanted);
 
   bool try_baton();
@@ -156,6 +162,10 @@ class Engine {
   size_t watched_hot_count_ = 0;   // of those, the hot ones
   size_t awaiting_writable_ = 0;
   uint32_t steps_since_look_ = 0;
+  bool crowded_ = false;
+  uint32_t round_ = 1;             // of looks while it is crowded
+  uint32_t looks_in_round_ = 0;
+  size_t endpoints_in_round_ = 0;  // that had input
   TimerQueue timers_;
   llp::Poller poller_;
   std::vector<llp::PollEvent> events_;

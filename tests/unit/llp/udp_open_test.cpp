@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -40,6 +41,17 @@ TEST_CASE("a UDP link reports the port that the system chose") {
   const auto link = UdpLink::open(kLoopback4);
   CHECK(same_host(link->local_address(), kLoopback4));
   CHECK(link->local_address().port() != 0);
+}
+
+TEST_CASE("a process without descriptors is told to raise their limit") {
+  rlimit limit{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &limit) == 0);
+  const rlimit none{.rlim_cur = 0, .rlim_max = limit.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+  const Error error = open_error(kLoopback4);
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &limit) == 0);
+  CHECK(error.code() == std::errc::too_many_files_open);
+  CHECK(std::string_view(error.what()).find("ulimit -n") != std::string_view::npos);
 }
 
 TEST_CASE("a UDP link's descriptor is non-blocking and closed on exec") {
