@@ -72,6 +72,7 @@ void RcQueuePair::close_stream(bool in_order, std::vector<std::byte> last_words)
   if (stream_->descriptor() < 0) stream_->on_ready({});
   park();  // the poller has to forget the descriptor before it is closed
   const std::unique_ptr<llp::Stream> stream = std::move(stream_);
+  transmit_.forget();
   if (last_words.empty()) {
     if (!in_order) stream->abort();
     return;

@@ -17,13 +17,21 @@ void RcTransmit::start(const mpa::Agreement& agreement, bool initiator, uint32_t
   send_markers_ = agreement.send_markers;
   max_fpdu_ = max_fpdu;
   mulpdu_ = 0;
-  first_ = count_ = waiting_bytes_ = sent_ = 0;
   position_ = 0;
-  first_message_ = message_count_ = 0;
-  framing_ = responded_last_ = false;
-  next_entry_ = next_offset_ = 0;
+  responded_last_ = false;
   next_msn_ = {1, 1, 1, 1};
+  forget();
   ready_ = initiator ? agreement.ready : ReadyToReceive::none;
+}
+
+void RcTransmit::forget() {
+  first_ = count_ = waiting_bytes_ = sent_ = 0;
+  first_message_ = message_count_ = 0;
+  framing_ = false;
+  next_entry_ = next_offset_ = 0;
+  ready_ = ReadyToReceive::none;
+  rings_.reset();
+  std::vector<std::byte>().swap(staging_);
 }
 
 /// RFC 6581 section 4: of no length; what it names does not matter.

@@ -76,6 +76,8 @@ class RcTransmit {
 
   /// For a new stream. Only the initiator of a connection may send at once.
   void start(const mpa::Agreement& agreement, bool initiator, uint32_t max_fpdu);
+  /// The stream is gone: nothing is kept of what was to be sent on it.
+  void forget();
   /// The initiator's first FPDU came: the responder may send (RFC 5044 section 7.1.2).
   void allow() { allowed_ = true; }
   bool allowed() const { return allowed_; }
