@@ -422,7 +422,8 @@ void RdTransmit::book(RdPeer& peer, const Planned& planned) {
 
 /// Its peer left the list of those that have something to send.
 void RdTransmit::unsent(const DatagramMark& mark) {
-  if (planned_[mark.value].act != Act::reset) peers_.make_ready(*static_cast<RdPeer*>(mark.object));
+  if (planned(mark.value).act == Act::reset) return;
+  peers_.make_ready(*static_cast<RdPeer*>(mark.object));
 }
 
 /// What the network refuses is as good as lost: it is sent again in time. But what is too long is
