@@ -4,17 +4,16 @@
 #include <cstring>
 
 #include "base/crc32c.h"
+#include "crc32c_powers.h"
 
 namespace diwarp {
 namespace {
 
-// The polynomial 0x1EDC6F41 with its bits reversed: CRC32C shifts the low bit out first.
-constexpr uint32_t kPolynomial = 0x82F63B78u;
-
 using Tables = std::array<std::array<uint32_t, 256>, 8>;
 
 constexpr uint32_t shift_byte(uint32_t state) {
-  for (int bit = 0; bit < 8; ++bit) state = (state >> 1) ^ ((state & 1) != 0 ? kPolynomial : 0);
+  for (int bit = 0; bit < 8; ++bit)
+    state = (state >> 1) ^ ((state & 1) != 0 ? kCrc32cPolynomial : 0);
   return state;
 }
 

@@ -27,6 +27,9 @@ const char* crc32c_backend();
 uint32_t crc32c_table_update(uint32_t state, ConstBytes data);
 /// The processor's crc32 instruction; only where crc32c_backends() lists it.
 uint32_t crc32c_sse42_update(uint32_t state, ConstBytes data);
+/// Folding by carry-less multiplication, 64 bytes at a time (AVX-512 with VPCLMULQDQ); only where
+/// crc32c_backends() lists it.
+uint32_t crc32c_avx512_update(uint32_t state, ConstBytes data);
 /// ISA-L's crc32_iscsi; only where crc32c_backends() lists it.
 uint32_t crc32c_isal_update(uint32_t state, ConstBytes data);
 /// The quickest for this length.
