@@ -89,10 +89,9 @@ int Poller::collect(std::span<epoll_event> ready, Duration timeout) {
 
 int Poller::collect_once(std::span<epoll_event> ready, Duration timeout) {
   const int size = static_cast<int>(ready.size());
-  if (precise_) {
+  if (precise_ && timeout > Duration{0}) {
     const timespec time = to_timespec(timeout);
-    const timespec* bound = timeout < Duration{0} ? nullptr : &time;
-    const int count = ::epoll_pwait2(epoll_.get(), ready.data(), size, bound, nullptr);
+    const int count = ::epoll_pwait2(epoll_.get(), ready.data(), size, &time, nullptr);
     if (count >= 0 || errno != ENOSYS) return count;
     precise_ = false;  // Linux before 5.11
   }

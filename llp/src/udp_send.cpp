@@ -23,6 +23,7 @@ constexpr size_t kMaxPieces = IOV_MAX;
 constexpr size_t kMaxSegments = 64;       // what every kernel with UDP_SEGMENT takes
 constexpr size_t kMaxTrainBytes = kMaxDatagramIpv6;
 constexpr size_t kCopied = 2048;          // a lone datagram up to this is copied
+constexpr size_t kCopiedInTrain = 256;    // and one of a train up to this
 constexpr int kFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
 
 /// Room for one control message that carries the segment size.
@@ -74,13 +75,37 @@ class Messages {
 
  private:
   bool gather(std::span<const OutgoingDatagram> train) {
+    const size_t first_piece = pieces_used_;
     for (const OutgoingDatagram& datagram : train) {
+      if (copy(datagram, first_piece)) continue;
       if (datagram.pieces.size() > kMaxPieces - pieces_used_) return false;
       for (ConstBytes piece : datagram.pieces) {
         pieces_[pieces_used_++] = {const_cast<std::byte*>(piece.data()), piece.size()};
       }
     }
     return true;
+  }
+
+  /// Puts a small datagram together behind the one before it: gathering three short pieces costs
+  /// the kernel more than copying them. False when it is not small, or there is no room.
+  bool copy(const OutgoingDatagram& datagram, size_t first_piece) {
+    const size_t size = datagram.size();
+    std::byte* const start = copies_.data() + copied_;
+    const bool goes_on = pieces_used_ > first_piece && end_of(pieces_[pieces_used_ - 1]) == start;
+    if (size > kCopiedInTrain || size > copies_.size() - copied_) return false;
+    if (!goes_on && pieces_used_ == kMaxPieces) return false;
+    std::byte* end = start;
+    for (ConstBytes piece : datagram.pieces) end = std::copy(piece.begin(), piece.end(), end);
+    copied_ += size;
+    if (goes_on)
+      pieces_[pieces_used_ - 1].iov_len += size;
+    else
+      pieces_[pieces_used_++] = {start, size};
+    return true;
+  }
+
+  static std::byte* end_of(const iovec& piece) {
+    return static_cast<std::byte*>(piece.iov_base) + piece.iov_len;
   }
 
   void set_segment_size(msghdr& header, size_t size) {
@@ -99,11 +124,13 @@ class Messages {
   size_t count_ = 0;
   size_t datagrams_ = 0;
   size_t pieces_used_ = 0;
+  size_t copied_ = 0;
   std::array<mmsghdr, kMaxMessages> headers_;
   std::array<sockaddr_storage, kMaxMessages> names_;
   std::array<SegmentControl, kMaxMessages> controls_;
   std::array<size_t, kMaxMessages> trains_;  // datagrams in each message
   std::array<iovec, kMaxPieces> pieces_;
+  std::array<std::byte, kMaxSegments * kCopiedInTrain> copies_;
 };
 
 /// Sends one datagram of at most kCopied bytes: copying it together costs less than having the

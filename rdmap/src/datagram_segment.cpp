@@ -61,20 +61,18 @@ Fault judge_flags(const OpcodeFacts& facts, uint8_t flags) {
 }
 
 /// The fields of a DDP header that has been judged.
-DatagramSegment to_segment(const ddp::Header& header) {
-  DatagramSegment segment;
+void take_header(const ddp::Header& header, DatagramSegment& segment) {
   segment.opcode = static_cast<Opcode>(opcode_of(header.ulp_control));
   segment.last = header.last;
   if (header.tagged) {
     segment.stag = header.stag;
     segment.tagged_offset = header.tagged_offset;
-    return segment;
+    return;
   }
   const OpcodeFacts& facts = facts_of(segment.opcode);
   (facts.invalidates ? segment.invalidate_stag : segment.q_key) = header.ulp_word;
   segment.msn = header.msn;
   segment.message_offset = header.message_offset;
-  return segment;
 }
 
 void read_extension(ConstBytes bytes, DatagramSegment& segment) {
@@ -182,8 +180,9 @@ ParsedSegment parse_segment(uint8_t flags, ConstBytes body) {
   if (!header) return dropped(Counter::drop_truncated);
   if (const Fault fault = judge_header(*header)) return dropped(*fault);
 
-  ParsedSegment result{.valid = true, .segment = to_segment(*header)};
+  ParsedSegment result;
   DatagramSegment& segment = result.segment;
+  take_header(*header, segment);
   if (const Fault fault = judge_flags(facts_of(segment.opcode), flags)) return dropped(*fault);
 
   const size_t header_end = segment_header_bytes(segment.opcode, false);
@@ -196,13 +195,15 @@ ParsedSegment parse_segment(uint8_t flags, ConstBytes body) {
   segment.record_solicited =
       segment.opcode == Opcode::write_record && (flags & kSolicitedFlag) != 0;
   if (const Fault fault = judge_message(segment)) return dropped(*fault);
+  result.valid = true;
   return result;
 }
 
 std::optional<DatagramSegment> parse_error_headers(ConstBytes headers) {
   const std::optional<ddp::Header> header = ddp::decode(headers);
   if (!header || judge_header(*header)) return std::nullopt;
-  DatagramSegment segment = to_segment(*header);
+  DatagramSegment segment;
+  take_header(*header, segment);
   segment.headers = headers;
   const size_t whole = segment_header_bytes(segment.opcode, false);
   if (headers.size() >= whole) {

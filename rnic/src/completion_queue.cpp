@@ -121,12 +121,7 @@ size_t CompletionQueue::take(std::span<WorkCompletion> completions) {
   if (ring_.size() == 0) return 0;
   const std::lock_guard lock(consumer_);
   size_t count = 0;
-  while (count < completions.size()) {
-    WorkCompletion* next = ring_.front();
-    if (next == nullptr) break;
-    completions[count++] = std::move(*next);
-    ring_.pop();
-  }
+  while (count < completions.size() && ring_.try_pop(completions[count])) ++count;
   return count;
 }
 

@@ -71,15 +71,24 @@ QueuePair::QueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePairIn
 
 QueuePair::~QueuePair() { device()->count_queue_pair(-1); }
 
-std::error_code QueuePair::post_send(const SendWorkRequest& request) noexcept {
-  if (const std::error_code error = check_send(request)) return error;
+/// The engine is told once, when all are there: what it then finds goes out together.
+std::error_code QueuePair::post_sends(std::span<const SendWorkRequest> requests,
+                                      size_t& posted) noexcept {
+  std::error_code error;
+  posted = 0;
   {
     const std::lock_guard lock(sends_.lock());
-    if (!may_post_sends(state())) return Errc::invalid_state;
-    if (const std::error_code error = sends_.post(request)) return error;
+    while (posted < requests.size() && !(error = add_send(requests[posted]))) ++posted;
   }
-  engine_.notify(*this);
-  return {};
+  if (posted != 0) engine_.notify(*this);
+  return error;
+}
+
+/// Under the post lock.
+std::error_code QueuePair::add_send(const SendWorkRequest& request) noexcept {
+  if (const std::error_code error = check_send(request)) return error;
+  if (!may_post_sends(state())) return Errc::invalid_state;
+  return sends_.post(request);
 }
 
 std::error_code QueuePair::post_recv(const ReceiveWorkRequest& request) noexcept {

@@ -61,6 +61,89 @@ TEST_CASE("only the moves in the table of states are possible by hand") {
   }
 }
 
+namespace {
+
+/// Tells how many datagrams each burst had that went through it.
+class BurstWatcher final : public llp::DatagramLink {
+ public:
+  BurstWatcher(World::Link link, std::vector<size_t>& bursts)
+      : link_(std::move(link)), bursts_(bursts) {}
+
+  llp::SendResult send(std::span<const llp::OutgoingDatagram> burst) override {
+    bursts_.push_back(burst.size());
+    return link_->send(burst);
+  }
+  size_t receive(llp::ReceiveBatch& batch) override { return link_->receive(batch); }
+  size_t max_datagram(const Address& to) override { return link_->max_datagram(to); }
+  Address local_address() const override { return link_->local_address(); }
+  void on_ready(std::function<void()> callback) override { link_->on_ready(std::move(callback)); }
+
+ private:
+  World::Link link_;
+  std::vector<size_t>& bursts_;
+};
+
+/// Sends of 10 bytes each; wr_id counts from 0.
+struct Requests {
+  Requests(Party& party, const Address& to, size_t count) : sge(party.mr.sge(0, 10)) {
+    for (uint64_t id = 0; id < count; ++id)
+      list.push_back({.wr_id = id, .sges = {&sge, 1}, .destination = to});
+  }
+  Sge sge;
+  std::vector<SendWorkRequest> list;
+};
+
+}  // namespace
+
+TEST_CASE("what is posted together leaves together") {
+  World world;
+  std::vector<size_t> bursts;
+  Party party(world.add_device([&](World::Link link) {
+    return std::make_unique<BurstWatcher>(std::move(link), bursts);
+  }));
+  Party other(world.add_device());
+  other.post_receives(16, 10);
+  Requests requests(party, other.address(), 16);
+  size_t posted = 0;
+  CHECK_FALSE(party.qp.post_sends(requests.list, posted));
+  CHECK(posted == 16);
+  world.settle();
+  CHECK(bursts == std::vector<size_t>{16});
+  CHECK(drain(other.recv_cq).size() == 16);
+  const auto sends = drain(party.send_cq);
+  REQUIRE(sends.size() == 16);
+  for (uint64_t i = 0; i < 16; ++i) CHECK(sends[i].wr_id == i);
+}
+
+TEST_CASE("of what is posted together, that behind a request that fails is not posted") {
+  World world;
+  Party party(world.add_device(), {.capacity = {.max_send_wr = 4}});
+  Party other(world.add_device());
+  other.post_receives(16, 10);
+  size_t posted = 99;
+  SECTION("for what it is") {
+    Requests requests(party, other.address(), 4);
+    requests.list[2].destination = {};
+    CHECK(party.qp.post_sends(requests.list, posted) == Errc::invalid_destination);
+    CHECK(posted == 2);
+  }
+  SECTION("for want of room") {
+    Requests requests(party, other.address(), 6);
+    CHECK(party.qp.post_sends(requests.list, posted) == Errc::queue_full);
+    CHECK(posted == 4);
+  }
+  SECTION("for the state") {
+    Requests requests(party, other.address(), 2);
+    party.qp.modify(QpState::error);
+    CHECK(party.qp.post_sends(requests.list, posted) == Errc::invalid_state);
+    CHECK(posted == 0);
+    CHECK_FALSE(party.qp.post_sends({}, posted));
+  }
+  world.settle();
+  CHECK(drain(other.recv_cq).size() == posted);
+  CHECK(drain(party.send_cq).size() == posted);
+}
+
 TEST_CASE("the error state flushes what is posted, in order") {
   World world;
   Party party(world.add_device(), {.datagram = {.max_rate = 1}});

@@ -62,6 +62,8 @@ Endpoint::Endpoint(Device& device, const EndpointShape& shape)
       region_(pd_, memory_),
       cq_(device, shape.send_slots + shape.receive_slots),
       qp_(pd_, queue_pair_init(shape, cq_)) {
+  prepared_.reserve(std::max(shape.send_slots, 1u));
+  prepared_sges_.reserve(std::max(shape.send_slots, 1u));
   const bool carries = !asks() && shape.operation != Operation::send_imm;
   if (carries && shape.send_size <= qp_.query().capacity.max_inline_data) {
     send_flags_ = SendFlags::inline_data;
@@ -159,8 +161,8 @@ void Endpoint::post_receive_again(uint64_t wr_id) {
   if (takes_receives()) post_receive(static_cast<uint32_t>(wr_id));
 }
 
-void Endpoint::post_send(uint32_t slot, bool signaled, uint64_t number) {
-  const Sge sge = local_sge(slot);
+void Endpoint::prepare_send(uint32_t slot, bool signaled, uint64_t number) {
+  const Sge& sge = prepared_sges_.emplace_back(local_sge(slot));
   SendWorkRequest request{.wr_id = slot,
                           .sges = {&sge, sge.length == 0 ? 0u : 1u},
                           .flags = signaled ? send_flags_ | SendFlags::signaled : send_flags_,
@@ -177,7 +179,15 @@ void Endpoint::post_send(uint32_t slot, bool signaled, uint64_t number) {
     request.flags = request.flags | SendFlags::immediate;
     request.immediate = number;
   }
-  require(qp_.post_send(request));
+  prepared_.push_back(request);
+}
+
+void Endpoint::post_prepared() {
+  size_t posted = 0;
+  const std::error_code code = qp_.post_sends(prepared_, posted);
+  prepared_.clear();
+  prepared_sges_.clear();
+  require(code);
 }
 
 void Endpoint::fail_link() const {

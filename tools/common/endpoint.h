@@ -73,7 +73,13 @@ class Endpoint {
   void post_receive_again(uint64_t wr_id);
   /// Posts the operation with the whole slot, and the same one of the peer's where it is of memory.
   /// Failures complete always, successes if `signaled`. A Write-Record carries `number`.
-  void post_send(uint32_t slot, bool signaled = true, uint64_t number = 0);
+  void post_send(uint32_t slot, bool signaled = true, uint64_t number = 0) {
+    prepare_send(slot, signaled, number);
+    post_prepared();
+  }
+  /// The same in two steps: what was prepared is posted together. At most shape().send_slots.
+  void prepare_send(uint32_t slot, bool signaled = true, uint64_t number = 0);
+  void post_prepared();
 
   /// Which of members() it came from. Anyone may send a datagram here; only theirs count.
   std::optional<size_t> member_of(const WorkCompletion& receive) const;
@@ -114,6 +120,8 @@ class Endpoint {
   Address peer_;
   std::vector<Address> members_;
   RemoteMemory peer_memory_;
+  std::vector<SendWorkRequest> prepared_;
+  std::vector<Sge> prepared_sges_;  // one each; with room from the start, as they are pointed to
 };
 
 }  // namespace diwarp::tools

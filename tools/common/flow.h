@@ -94,7 +94,8 @@ class FlowSender final : public FlowSource {
  private:
   bool may_post() const;
   uint64_t credited() const;
-  void post_next();
+  void post_all(uint64_t end);
+  void prepare_next();
   void wait_for_room();
   bool take_completions(Time deadline);
   void take(const WorkCompletion& completion);

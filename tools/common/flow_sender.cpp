@@ -13,6 +13,13 @@ namespace diwarp::tools {
 
 using std::chrono::steady_clock;
 
+namespace {
+
+/// So many bytes of messages are posted together: they fill a train of datagrams.
+constexpr size_t kTogether = size_t{64} << 10;
+
+}  // namespace
+
 FlowSender::FlowSender(Endpoint& endpoint, const Peers& peers, const FlowPlan& plan)
     : endpoint_(endpoint),
       peers_(peers),
@@ -29,7 +36,7 @@ std::vector<Json> FlowSender::send(uint64_t count, const Progress& progress) {
   const uint64_t end = posted_ + count;
   const uint64_t first = posted_;
   while (posted_ < end) {
-    while (posted_ < end && may_post()) post_next();
+    post_all(end);
     progress(posted_ - first);
     if (posted_ < end) wait_for_room();
   }
@@ -45,7 +52,19 @@ bool FlowSender::may_post() const {
 /// By the receiver that is behind.
 uint64_t FlowSender::credited() const { return *std::ranges::min_element(credited_); }
 
-void FlowSender::post_next() {
+/// Posts what the window has room for, small messages many at a time.
+void FlowSender::post_all(uint64_t end) {
+  while (posted_ < end && may_post()) {
+    size_t bytes = 0;
+    do {
+      prepare_next();
+      bytes += plan_.size;
+    } while (bytes < kTogether && posted_ < end && may_post());
+    endpoint_.post_prepared();
+  }
+}
+
+void FlowSender::prepare_next() {
   const auto slot = static_cast<uint32_t>(posted_ % plan_.window);
   std::span<std::byte> message = endpoint_.send_slot(slot);
   if (plan_.operation == Operation::write) {
@@ -53,7 +72,7 @@ void FlowSender::post_next() {
     message = contents_of(message);
   }
   write_message(message, posted_, Way::there, plan_.verify);
-  endpoint_.post_send(slot, true, posted_);
+  endpoint_.prepare_send(slot, true, posted_);
   ++posted_;
 }
 

@@ -42,6 +42,12 @@ std::error_code QueuePair::post_send(const SendWorkRequest& request) noexcept {
   return impl_.alive() ? impl_->post_send(request) : make_error_code(Errc::device_gone);
 }
 
+std::error_code QueuePair::post_sends(std::span<const SendWorkRequest> requests,
+                                      size_t& posted) noexcept {
+  posted = 0;
+  return impl_.alive() ? impl_->post_sends(requests, posted) : make_error_code(Errc::device_gone);
+}
+
 std::error_code QueuePair::post_write_record(const WriteRecordWorkRequest& request) noexcept {
   SendFlags flags = request.flags;
   if (request.immediate) flags = flags | SendFlags::immediate;

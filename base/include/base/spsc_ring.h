@@ -35,7 +35,8 @@ class SpscRing {
   }
 
   /// Producer. False, and nothing changed, when full.
-  bool try_push(T value) {
+  bool try_push(const T& value) { return try_push(T(value)); }
+  bool try_push(T&& value) {
     const uint64_t tail = tail_.load(std::memory_order_relaxed);
     if (tail - head_seen_ >= capacity_) {
       head_seen_ = head_.load(std::memory_order_acquire);
@@ -54,6 +55,16 @@ class SpscRing {
       if (head == tail_seen_) return nullptr;
     }
     return &slots_[head & mask_];
+  }
+
+  /// Consumer. Moves the oldest element out, whose place must hold nothing after that; false when
+  /// there is none.
+  bool try_pop(T& into) {
+    T* oldest = front();
+    if (oldest == nullptr) return false;
+    into = std::move(*oldest);
+    head_.store(head_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+    return true;
   }
 
   /// Consumer. Only after front() gave an element.

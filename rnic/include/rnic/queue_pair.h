@@ -33,7 +33,12 @@ class QueuePair : public Endpoint, public ListNode<SrqWaitTag> {
 
   // --- Any thread, without the baton.
 
-  std::error_code post_send(const SendWorkRequest& request) noexcept;
+  std::error_code post_send(const SendWorkRequest& request) noexcept {
+    size_t posted = 0;
+    return post_sends({&request, 1}, posted);
+  }
+  /// In order, up to the first that fails; `posted` says how many.
+  std::error_code post_sends(std::span<const SendWorkRequest> requests, size_t& posted) noexcept;
   std::error_code post_recv(const ReceiveWorkRequest& request) noexcept;
   /// Moves the state by hand. Throws Error(invalid_state) where the table has no such move.
   void modify(QpState to);
@@ -106,6 +111,7 @@ class QueuePair : public Endpoint, public ListNode<SrqWaitTag> {
   SendQueue sends_;
 
  private:
+  std::error_code add_send(const SendWorkRequest& request) noexcept;
   bool check_sges(std::span<const Sge> sges, Access want) const;
   void flush_receives();
 

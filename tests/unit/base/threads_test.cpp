@@ -69,6 +69,19 @@ TEST_CASE("a single-producer ring lets go of what was popped") {
   CHECK(shared.use_count() == 1);
 }
 
+TEST_CASE("a single-producer ring moves out what is taken from it") {
+  const auto shared = std::make_shared<int>(1);
+  SpscRing<std::shared_ptr<int>> ring(1);
+  std::shared_ptr<int> taken;
+  CHECK_FALSE(ring.try_pop(taken));
+  CHECK(ring.try_push(shared));
+  CHECK(ring.try_pop(taken));
+  CHECK(taken == shared);
+  CHECK(shared.use_count() == 2);
+  CHECK(ring.try_push(shared));  // its place was free again
+  CHECK(ring.size() == 1);
+}
+
 TEST_CASE("a single-producer ring hands everything over in order and whole") {
   struct Entry {
     uint64_t number = 0;

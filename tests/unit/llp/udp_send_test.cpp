@@ -151,6 +151,22 @@ TEST_CASE("the bytes of a train are those of its datagrams, whatever pieces they
   CHECK(arrived->segment == 4);
 }
 
+TEST_CASE("a train is whole where its last datagram is small and the others are not") {
+  const auto link = UdpLink::open(kLoopback4);
+  auto watcher = train_watcher(*link);
+  if (!watcher) return;
+  for (const std::vector<size_t>& sizes :
+       {std::vector<size_t>{300, 300, 100}, {256, 256, 256, 255}, {257, 257, 1}}) {
+    CHECK(link->send(burst_of_sizes(watcher->address(), sizes).get()).sent == sizes.size());
+    const auto arrived = watcher->receive();
+    REQUIRE(arrived);
+    CHECK(arrived->segment == static_cast<int>(sizes.front()));
+    std::string expected;
+    for (size_t i = 0; i < sizes.size(); ++i) expected += pattern(sizes[i], i);
+    CHECK(arrived->bytes == expected);
+  }
+}
+
 TEST_CASE("a train has at most 64 datagrams") {
   const auto link = UdpLink::open(kLoopback4);
   auto watcher = train_watcher(*link);

@@ -87,6 +87,11 @@ class DIWARP_EXPORT QueuePair {
   /// a group where there must be one peer), device_gone (a forked child).
   std::error_code post_send(const SendWorkRequest& request) noexcept;
 
+  /// Posts several requests in order, as one: they are begun when all are posted, so that small
+  /// messages to one peer leave in few system calls. Stops at the first that cannot be posted and
+  /// returns its error, as post_send() has them; `posted` says how many went before it.
+  std::error_code post_sends(std::span<const SendWorkRequest> requests, size_t& posted) noexcept;
+
   /// UD, RD: posts a Write-Record (datagram-iWARP, section IV.B.3): writes into the peer's memory and
   /// has the peer told, with a map of the bytes that are valid there. The same as post_send() with
   /// WrOpcode::write_record.
