@@ -35,6 +35,15 @@ TEST_CASE("Write-Records arrive over sockets while the application does nothing"
   CHECK(await(source.send_cq, kMessages).size() == kMessages);
 }
 
+/// Of a message of 600 bytes whose segments of 100 bytes at 0, 200 and 400 were sent. Any may be
+/// missing: a record finds no place while the ones before it wait for room in the completion queue.
+/// Where no map was left, the others are.
+bool is_made_of_segments(const ValidityMap& map) {
+  for (const auto [offset, length] : map.ranges())
+    if (offset % 200 != 0 || length != 100) return false;
+  return map.length() == 600 && map.range_count() != 0;
+}
+
 TEST_CASE("maps are taken, copied and dropped by one thread while another makes them") {
   constexpr uint32_t kMessages = 300;
   Device device = Device::open("127.0.0.1");
@@ -72,10 +81,7 @@ TEST_CASE("maps are taken, copied and dropped by one thread while another makes 
     const size_t count = target.recv_cq.poll(batch);
     for (size_t i = 0; i < count; ++i, ++reported) {
       const ValidityMap& map = batch[i].validity;
-      // Where no map was left, what is valid is told in one range.
-      const bool right =
-          map.length() == 600 && map.covers(0, 100) && map.valid_bytes() == 100 * map.range_count();
-      wrong += right ? 0 : 1;
+      wrong += is_made_of_segments(map) ? 0 : 1;
       held.push_back(map);
       if (held.size() > 3) held.pop_front();
     }
