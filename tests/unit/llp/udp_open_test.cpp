@@ -43,6 +43,8 @@ TEST_CASE("a UDP link reports the port that the system chose") {
   CHECK(link->local_address().port() != 0);
 }
 
+// UndefinedBehaviorSanitizer needs descriptors to look at the type of what is thrown.
+#if !defined(__SANITIZE_ADDRESS__)
 TEST_CASE("a process without descriptors is told to raise their limit") {
   rlimit limit{};
   REQUIRE(::getrlimit(RLIMIT_NOFILE, &limit) == 0);
@@ -53,6 +55,7 @@ TEST_CASE("a process without descriptors is told to raise their limit") {
   CHECK(error.code() == std::errc::too_many_files_open);
   CHECK(std::string_view(error.what()).find("ulimit -n") != std::string_view::npos);
 }
+#endif
 
 TEST_CASE("a UDP link's descriptor is non-blocking and closed on exec") {
   const auto link = UdpLink::open(kLoopback4);
