@@ -39,7 +39,7 @@ class Peer {
 };
 
 /// What went over a link, and a rule that can be changed for what is lost there.
-struct Wire {
+struct WatchedLink {
   std::vector<Datagram> sent = {};  // lost or not
   std::vector<Datagram> passed = {};
   llp::DropRule lose = {};
@@ -126,7 +126,7 @@ struct ReadScene {
     return drain(reader.send_cq);
   }
   void forget_wires() {
-    for (Wire* wire : {&from_reader, &from_target}) {
+    for (WatchedLink* wire : {&from_reader, &from_target}) {
       wire->sent.clear();
       wire->passed.clear();
     }
@@ -144,8 +144,8 @@ struct ReadScene {
   uint64_t target_count(const char* counter) const { return target_device.counter(counter); }
 
   World world;
-  Wire from_reader;
-  Wire from_target;
+  WatchedLink from_reader;
+  WatchedLink from_target;
   Device& reader_device;
   Device& target_device;
   Party reader;
