@@ -59,12 +59,13 @@ bool RcTransmit::at_boundary() const {
 }
 
 bool RcTransmit::has_work(const Context& context) const {
-  return message_count_ != 0 || ready_ != ReadyToReceive::none || (allowed_ && context.responder.next() != nullptr) ||
+  return message_count_ != 0 || ready_ != ReadyToReceive::none ||
+         (allowed_ && context.responder.next() != nullptr) ||
          (context.serves_sends && context.sends.pending() != nullptr);
 }
 
-/// False where there is no memory for them now.
-bool RcTransmit::has_rings() {
+/// Where there are none yet. False: there is no memory for them now.
+bool RcTransmit::take_rings() {
   rings_used_ = true;
   if (!rings_) rings_.reset(new (std::nothrow) Rings);
   return rings_ != nullptr;
@@ -72,7 +73,7 @@ bool RcTransmit::has_rings() {
 
 RcTransmit::Result RcTransmit::run(Context context, Time now) {
   if (!has_work(context)) return {};
-  if (!has_rings()) {
+  if (!take_rings()) {
     context.counters.add(Counter::rc_tx_no_memory);
     return {.pending = Pending::more};
   }

@@ -152,7 +152,7 @@ class RcTransmit {
   };
 
   bool has_work(const Context& context) const;
-  bool has_rings();
+  bool take_rings();
   static Result refusal(Origin origin);
   void refresh_segment(const llp::Stream& stream, Time now);
   bool gather(Burst& burst) const;
