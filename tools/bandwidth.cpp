@@ -49,21 +49,6 @@ uint64_t default_iterations(uint64_t size) {
   return std::clamp<uint64_t>(kBytes / std::max<uint64_t>(size, 1), 10, 200'000);
 }
 
-/// What the receive buffer holds over UD, and what keeps both ends busy over RC.
-uint32_t default_window(const Measure& measure, uint64_t size, uint64_t receive_buffer) {
-  const bool lossy = !is_reliable(measure.transport);
-  if (facts_of(measure.operation).manner == Manner::requests) {
-    if (!lossy) return kOutstandingRequests;
-    const uint64_t at_once = std::clamp(size, uint64_t{1}, uint64_t{512} << 10);
-    return static_cast<uint32_t>(
-        std::clamp<uint64_t>(receive_buffer / 2 / at_once, 1, kOutstandingRequests));
-  }
-  const uint64_t bytes = lossy ? std::min(receive_buffer, uint64_t{512} << 10) : uint64_t{4} << 20;
-  // Messages that do not fit even one by one would only push each other out.
-  if (lossy && size > receive_buffer) return 1;
-  return static_cast<uint32_t>(std::clamp<uint64_t>(bytes / std::max<uint64_t>(size, 1), 2, 128));
-}
-
 /// The number in a message of one byte tells no more than this many apart.
 constexpr uint32_t kMaxWindowOfBytes = 64;
 
@@ -81,7 +66,8 @@ Row plan(const Measure& measure, uint64_t size, uint64_t receive_buffer, uint32_
   row.flow = {.transport = measure.transport,
               .operation = measure.operation,
               .size = size,
-              .window = measure.window.value_or(default_window(measure, size, receive_buffer)),
+              .window = measure.window.value_or(
+                  default_window(measure.transport, measure.operation, size, receive_buffer)),
               .rate = measure.rate,
               .verify = measure.verify,
               .segment = parse_segment(measure.segment),
@@ -113,14 +99,6 @@ Row read_announcement(const Json& message, const Terms& terms) {
   row.iterations = number_in(message, "iterations", 0, kMaxCount);
   row.warmup = number_in(message, "warmup", 0, kMaxCount);
   return row;
-}
-
-/// What the receiver tells the sender after each part of a row.
-Json to_json(const FlowCount& count, uint64_t overflowed) {
-  return {{"type", "result"},         {"received", count.received},
-          {"partial", count.partial}, {"valid_bytes", count.valid_bytes},
-          {"wrong", count.wrong},     {"first_wrong", count.first_wrong},
-          {"next", count.next},       {"overflowed", overflowed}};
 }
 
 Json figures(const Row& row, const Json& result, const FlowSource& source,

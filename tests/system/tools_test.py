@@ -117,7 +117,7 @@ def wrong_flow_options():
         check_sentence("bandwidth", done.stderr, part)
 
 
-@case(*[(name,) for name in ("pingpong", "bandwidth", "info", "latency-ratio", "takeover")])
+@case(*[(name,) for name in ("pingpong", "bandwidth", "info", "compare", "takeover")])
 def help_is_no_failure(name):
     check("--help" in run(name, "--help").stdout, "no help")
 
@@ -314,17 +314,6 @@ def info():
           values)
     check(values["limits"]["message"] == 1 << 30, values)
     check("rx_overflow" in values["counters"], values)
-
-
-@case()
-def latency_ratio():
-    values = json.loads(run("latency-ratio", "--rounds", 2, "--iterations", 200, "--json").stdout)
-    check(values["size"] == 64, values)
-    for lane in ("udp", "tcp", "ud", "rc", "write", "idle"):
-        check(len(values["half_rtt_us"][lane]) == 2 and min(values["half_rtt_us"][lane]) > 0, values)
-    check(all(values[ratio] > 0 for ratio in ("ud_to_udp", "rc_to_tcp", "write_to_tcp")), values)
-    done = run("latency-ratio", "--rounds", 1, "--iterations", 50, "--max-ratio", "0.000001", status=1)
-    check_sentence("latency-ratio", done.stderr, "--max-ratio")
 
 
 @case(*[(transport,) for transport in TRANSPORTS])

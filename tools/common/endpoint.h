@@ -28,6 +28,8 @@ struct EndpointShape {
   uint32_t receive_slots = 1;
   uint64_t max_rate = 0;
   SegmentChoice segment = {};
+  /// RC: ask for CRCs.
+  bool crc = true;
   /// This end is a member of it.
   std::optional<Group> group = {};
 };

@@ -28,8 +28,14 @@ struct FlowPlan {
   uint64_t rate = 0;  ///< bytes a second; 0: no limit
   bool verify = false;
   SegmentChoice segment = {};
+  bool crc = true;         ///< rc
   uint32_t receivers = 1;  ///< more: of a group, which all get the same messages
 };
+
+/// A window for messages of this size: over UD what a receive buffer of so many bytes holds, over
+/// the others what keeps both ends busy.
+uint32_t default_window(QpType transport, Operation operation, uint64_t size,
+                        uint64_t receive_buffer);
 
 /// Throws Failure if the ends would need more memory than is sensible.
 void check_plan(const FlowPlan& plan);
@@ -67,6 +73,9 @@ struct FlowCount {
   std::string first_wrong;   ///< says what was wrong with the first of them
   uint64_t next = 0;         ///< the number that was expected next, as the last credit told it
 };
+
+/// The "result" that the receiver tells the sender of one send().
+Json to_json(const FlowCount& count, uint64_t overflowed);
 
 /// The other end.
 class FlowSink {

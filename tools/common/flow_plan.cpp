@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "common/failure.h"
 #include "common/flow.h"
@@ -21,6 +22,21 @@ uint32_t receive_slots(const FlowPlan& plan) {
 
 }  // namespace
 
+uint32_t default_window(QpType transport, Operation operation, uint64_t size,
+                        uint64_t receive_buffer) {
+  const bool lossy = !is_reliable(transport);
+  if (facts_of(operation).manner == Manner::requests) {
+    if (!lossy) return kOutstandingRequests;
+    const uint64_t at_once = std::clamp(size, uint64_t{1}, uint64_t{512} << 10);
+    return static_cast<uint32_t>(
+        std::clamp<uint64_t>(receive_buffer / 2 / at_once, 1, kOutstandingRequests));
+  }
+  const uint64_t bytes = lossy ? std::min(receive_buffer, uint64_t{512} << 10) : uint64_t{4} << 20;
+  // Messages that do not fit even one by one would only push each other out.
+  if (lossy && size > receive_buffer) return 1;
+  return static_cast<uint32_t>(std::clamp<uint64_t>(bytes / std::max<uint64_t>(size, 1), 2, 128));
+}
+
 void check_plan(const FlowPlan& plan) {
   if (plan.window * plan.size <= kMaxMemory) return;
   throw Failure("A window of " + std::to_string(plan.window) + " messages of " +
@@ -31,6 +47,7 @@ EndpointShape sender_shape(const FlowPlan& plan) {
   if (facts_of(plan.operation).manner == Manner::requests) {
     EndpointShape shape = requester_shape(plan.operation, plan.size, plan.window, plan.transport);
     shape.segment = plan.segment;
+    shape.crc = plan.crc;
     return shape;
   }
   return {.transport = plan.transport,
@@ -40,7 +57,8 @@ EndpointShape sender_shape(const FlowPlan& plan) {
           .receive_size = sizeof(uint64_t),
           .receive_slots = 2 * kCreditSlots * plan.receivers,
           .max_rate = plan.rate,
-          .segment = plan.segment};
+          .segment = plan.segment,
+          .crc = plan.crc};
 }
 
 EndpointShape receiver_shape(const FlowPlan& plan) {
@@ -49,6 +67,7 @@ EndpointShape receiver_shape(const FlowPlan& plan) {
     EndpointShape shape = responder_shape(plan.operation, plan.size, plan.window, plan.transport);
     shape.max_rate = plan.rate;
     shape.segment = plan.segment;
+    shape.crc = plan.crc;
     return shape;
   }
   const bool slots_written = facts.access == Access::remote_write;
@@ -58,7 +77,15 @@ EndpointShape receiver_shape(const FlowPlan& plan) {
           .send_slots = kCreditSlots,
           .receive_size = plan.size,
           .receive_slots = slots_written ? plan.window : receive_slots(plan),
-          .segment = plan.segment};
+          .segment = plan.segment,
+          .crc = plan.crc};
+}
+
+Json to_json(const FlowCount& count, uint64_t overflowed) {
+  return {{"type", "result"},         {"received", count.received},
+          {"partial", count.partial}, {"valid_bytes", count.valid_bytes},
+          {"wrong", count.wrong},     {"first_wrong", count.first_wrong},
+          {"next", count.next},       {"overflowed", overflowed}};
 }
 
 std::unique_ptr<FlowSource> make_flow_source(Endpoint& endpoint, const Peers& peers,

@@ -80,7 +80,9 @@ void pair_as_client(Endpoint& endpoint, Control& control, Json row, uint64_t tok
   if (datagrams) return;
   const Token data = token_bytes(token);
   endpoint.queue_pair().connect(endpoint.peer(),
-                                {.private_data = data, .timeout = control.timeout()});
+                                {.private_data = data,
+                                 .timeout = control.timeout(),
+                                 .crc = endpoint.shape().crc});
 }
 
 void pair_with_group(Endpoint& endpoint, const Peers& peers, Json row, const Group& group) {
@@ -108,7 +110,7 @@ void pair_as_server(Endpoint& endpoint, const Device& device, Control& control, 
   control.send(with_memory(endpoint, {{"type", "ready"}, {"port", listener.address().port()}}));
   ConnectionRequest request = await_request(listener, control, token);
   endpoint.set_peer(request.peer_address());
-  request.accept(endpoint.queue_pair());
+  request.accept(endpoint.queue_pair(), {.crc = endpoint.shape().crc});
 }
 
 void part(Endpoint& endpoint) {

@@ -20,6 +20,13 @@ void set_option(int fd, int level, int option) {
   setsockopt(fd, level, option, &on, sizeof on);
 }
 
+/// `forced` is for the privileged; the other is cut to net.core.rmem_max or wmem_max.
+void set_buffer(int fd, int forced, int option, size_t wanted) {
+  const int bytes = static_cast<int>(std::min<size_t>(wanted, INT_MAX / 2));
+  if (setsockopt(fd, SOL_SOCKET, forced, &bytes, sizeof bytes) == 0) return;
+  setsockopt(fd, SOL_SOCKET, option, &bytes, sizeof bytes);
+}
+
 [[noreturn]] void refuse_bind(const Address& address, int error) {
   if (error == EADDRINUSE) {
     throw Failure("Port " + std::to_string(address.port()) + " of " + address.host() +
@@ -70,13 +77,15 @@ uint16_t free_udp_port(const Address& address) {
   return local_address_of(bound_socket(address.with_port(0), SOCK_DGRAM).get()).port();
 }
 
+void set_receive_buffer(int fd, size_t wanted) {
+  set_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, wanted);
+}
+
+void set_send_buffer(int fd, size_t wanted) { set_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, wanted); }
+
 size_t granted_receive_buffer(const Address& address, size_t wanted) {
   const UniqueFd fd = open_socket(address, SOCK_DGRAM);
-  const int bytes = static_cast<int>(std::min<size_t>(wanted, INT_MAX / 2));
-  // The first is for the privileged; the other is cut to net.core.rmem_max.
-  if (setsockopt(fd.get(), SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes) != 0) {
-    setsockopt(fd.get(), SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
-  }
+  set_receive_buffer(fd.get(), wanted);
   int granted = 0;
   socklen_t length = sizeof granted;
   getsockopt(fd.get(), SOL_SOCKET, SO_RCVBUF, &granted, &length);

@@ -18,9 +18,13 @@ UniqueFd open_socket(const Address& peer, int type);
 Address local_address_of(int fd);
 Address peer_address_of(int fd);
 
-/// What the system gives a UDP socket that asks for a receive buffer of `wanted` bytes.
 uint16_t free_udp_port(const Address& address);
 
+/// Asks for buffers of `wanted` bytes; beyond the system's limits they are for the privileged.
+void set_receive_buffer(int fd, size_t wanted);
+void set_send_buffer(int fd, size_t wanted);
+
+/// What the system gives a UDP socket that asks for a receive buffer of `wanted` bytes.
 size_t granted_receive_buffer(const Address& address, size_t wanted);
 
 /// Small messages leave at once (TCP_NODELAY).

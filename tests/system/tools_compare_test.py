@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""diwarp-compare as a user runs it. Called with the name of one case; --list names all. No figure is
+judged: what a ratio comes to depends on the host."""
+import json
+import re
+import sys
+
+from harness import case, check, check_sentence, main, need_ipv6, path, run
+
+SHORT = ("--rounds", 2, "--time", 5)
+
+
+def listed():
+    return [line.split()[0] for line in run("compare", "--list").stdout.splitlines()]
+
+
+def check_spread(spread):
+    order = [spread[name] for name in ("min", "low_quartile", "median", "high_quartile", "max")]
+    check(0 <= order[0] and order == sorted(order), spread)
+
+
+def check_row(row, rounds):
+    check(row["title"] and row["unit"], row)
+    if "not_measured" in row:
+        check(row["not_measured"], row)
+        return
+    check(len(row["lane"]["rounds"]) == rounds, row)
+    check((row["target"] is None) == (row["reached"] is None), row)
+    if "baseline" in row:
+        check(len(row["baseline"]["rounds"]) == rounds and min(row["baseline"]["rounds"]) > 0, row)
+        check(min(row["lane"]["rounds"]) > 0, row)
+    check_spread(row["ratio" if "baseline" in row else "value"])
+
+
+@case()
+def all_rows():
+    """Every row is in the table and in the JSON, with what it was measured on and how."""
+    done = run("compare", *SHORT, "--json", path("all.json"))
+    with open(path("all.json")) as file:
+        result = json.load(file)
+    for name in ("kernel", "processor", "processors", "udp_gso_gro", "crc_backend",
+                 "datagram_backend", "stream_backend", "rmem_max", "udp_receive_buffer"):
+        check(name in result["machine"] and name in done.stdout, f"no {name}: {result['machine']}")
+    check(result["settings"]["rounds"] == 2 and result["settings"]["milliseconds"] == 5, result)
+    check([row["name"] for row in result["rows"]] == listed(), result["rows"])
+    for row in result["rows"]:
+        check_row(row, rounds=2)
+        check(row["title"] in done.stdout, f"{row['title']} is not in the table: {done.stdout}")
+
+
+@case()
+def rows_are_chosen_by_name():
+    names = [row["name"] for row in json.loads(run(
+        "compare", *SHORT, "--only", "^(UD|rc)-send-latency", "--json", "-").stdout)["rows"]]
+    check(names == ["ud-send-latency", "rc-send-latency"], names)
+
+
+@case()
+def ipv6():
+    need_ipv6()
+    only = "^(ud-send-latency|ud-rate-64|rc-write-bandwidth)$"
+    rows = json.loads(run("compare", *SHORT, "--ipv6", "--only", only, "--json", "-").stdout)["rows"]
+    check(len(rows) == 3, rows)
+    for row in rows:
+        check_row(row, rounds=2)
+
+
+@case()
+def list_has_names_and_targets():
+    lines = run("compare", "--list").stdout.splitlines()
+    check(len(lines) >= 20 and len(set(listed())) == len(lines), lines)
+    check(any(re.match(r"ud-send-latency +UD Send 64 B / UDP +<= 1\.15$", line) for line in lines),
+          lines)
+
+
+@case()
+def wrong_options():
+    for options, part in ((("--only", "no-such-row"), "no row's name"),
+                          (("--only", "("), "not a regular expression"),
+                          (("--rounds", 0), "--rounds"),
+                          (("--time", 0), "--time"),
+                          (("--rounds", "some"), "--rounds"),
+                          (("--cpus", "1"), "two processors"),
+                          (("--cpus", "0,4000", "--only", "^ud-send-latency"), "processor 4000"),
+                          (("--json", path("no/such/folder.json")), "cannot write"),
+                          (("--nonsense",), "nonsense")):
+        check_sentence("compare", run("compare", *options, status=1).stderr, part)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

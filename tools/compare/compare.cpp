@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// diwarp-compare: diwarp in terms of the sockets underneath, and of libfabric's providers.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "common/failure.h"
+#include "common/program.h"
+#include "common/session.h"
+#include "compare/machine.h"
+#include "compare/output.h"
+
+namespace diwarp::tools {
+namespace {
+
+constexpr const char* kName = "diwarp-compare";
+constexpr const char* kDescription =
+    "Compares diwarp between two processes of this host with programs made of nothing but sockets,\n"
+    "over the same protocols: each way is measured once a round, one after the other, since\n"
+    "absolute figures vary from run to run. A row is the median of the rounds' ratios, and their\n"
+    "quartiles. Both ends poll, each bound to a processor. Latencies are half round trips; "
+    "bandwidths\n"
+    "and rates are what arrives at the receiver.";
+
+struct Options {
+  Settings settings;
+  std::string only = ".";
+  std::string json_file;
+  bool list = false;
+};
+
+void check(const Options& options) {
+  using std::chrono::milliseconds;
+  const Settings& settings = options.settings;
+  if (settings.rounds < 1 || settings.rounds > 1000) {
+    throw Failure("--rounds needs a number from 1 to 1000.");
+  }
+  if (settings.time < milliseconds(1) || settings.time > milliseconds(10'000)) {
+    throw Failure("--time needs a number of milliseconds from 1 to 10000.");
+  }
+  check_processors(settings);
+}
+
+std::optional<Options> read_options(int argc, char** argv) {
+  CLI::App app(kDescription, kName);
+  Options options;
+  std::optional<uint64_t> rounds;
+  std::optional<int64_t> time;
+  std::vector<int> cpus;
+  bool quick = false;
+  app.add_option("--rounds", rounds, "Measurements of each way (default 7)")->type_name("N");
+  app.add_option("--time", time, "Milliseconds of a measurement (default 250)")->type_name("MS");
+  app.add_flag("--quick", quick, "3 rounds of 40 ms, to see that all works: no figures to quote");
+  app.add_option("--only", options.only, "Rows whose name matches the regular expression")
+      ->type_name("REGEX");
+  app.add_flag("--list", options.list, "Print the rows' names and targets, and measure nothing");
+  app.add_option("--cpus", cpus, "Processors of the two ends (default: the first two; -1: not bound)")
+      ->delimiter(',')
+      ->type_name("A,B");
+  app.add_flag("--ipv6", options.settings.ipv6, "Use ::1");
+  app.add_option("--json", options.json_file,
+                 "Write machine, settings and rows to FILE (-: standard output)")
+      ->type_name("FILE");
+  if (!parse_command_line(app, argc, argv)) return std::nullopt;
+  Settings& settings = options.settings;
+  settings.rounds = rounds.value_or(quick ? 3 : settings.rounds);
+  if (quick) settings.time = std::chrono::milliseconds(40);
+  if (time) settings.time = std::chrono::milliseconds(*time);
+  if (!cpus.empty() && cpus.size() != 2) throw Failure("--cpus needs two processors: 0,1.");
+  settings.cpus = cpus.empty() ? default_processors() : std::array<int, 2>{cpus[0], cpus[1]};
+  check(options);
+  return options;
+}
+
+/// The end that runs the comparison.
+Json compare(const Options& options, std::span<const Row> rows, Control& control) {
+  const Settings& settings = options.settings;
+  const bool table = options.json_file != "-";
+  const Json machine = describe_machine(control.local_address().with_port(0));
+  if (table) {
+    print_entries("Machine", machine);
+    print_entries("Settings", to_json(settings));
+    std::fflush(stdout);
+  }
+  const Measurements measurements = play_near(settings, lanes_of(rows), control);
+  std::vector<Figure> figures;
+  for (const Row& row : rows) figures.push_back(figure_of(row, measurements));
+  if (table) print_table(figures);
+  Json result = {{"machine", machine}, {"settings", to_json(settings)}, {"rows", Json::array()}};
+  for (const Figure& figure : figures) result["rows"].push_back(to_json(figure));
+  return result;
+}
+
+void run(int argc, char** argv) {
+  const std::optional<Options> options = read_options(argc, argv);
+  if (!options) return;
+  const std::vector<Row> rows = choose_rows(options->only);
+  if (options->list) return print_list(rows);
+  std::ofstream json;
+  const std::string& file = options->json_file;
+  if (!file.empty()) json.open(file == "-" ? "/dev/stdout" : file);
+  if (!json) throw Failure("Cannot write " + file + ": name a file in a folder that exists.");
+  Ends ends;
+  ends.timeout = std::chrono::seconds(30);
+  const bool ipv6 = options->settings.ipv6;
+  ends.address = Address::loopback(ipv6 ? AddressFamily::ipv6 : AddressFamily::ipv4);
+  Terms terms;
+  Json result;
+  run_session(kName, ends, terms,
+              {.client = [&](Control& control) { result = compare(*options, rows, control); },
+               .server = [&](Control& control,
+                             const Terms&) { play_far(options->settings, control); }});
+  if (json.is_open()) json << result.dump(2) << "\n";
+}
+
+}  // namespace
+}  // namespace diwarp::tools
+
+int main(int argc, char** argv) {
+  return diwarp::tools::run_program(diwarp::tools::kName, [&] { diwarp::tools::run(argc, argv); });
+}

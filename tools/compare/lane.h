@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/control.h"
+
+namespace diwarp::tools {
+
+/// Which end of a lane is made; both are made at the same time, each in its own process.
+enum class Side : uint8_t { near, far };
+
+/// What a lane's figures are of.
+enum class Kind : uint8_t {
+  latency,    ///< half round trip, microseconds: the median of a measurement
+  ping_pong,  ///< the same, but the mean with all that goes on between two round trips
+  bandwidth,  ///< valid bytes a second at the receiver
+  rate,       ///< messages a second at the receiver
+  memory,     ///< bytes of user memory per queue pair
+};
+
+/// One measurement.
+struct Sample {
+  double value = 0;
+  double mean = 0;     ///< latencies
+  uint64_t sent = 0;   ///< messages, datagrams or bytes, where some may get lost
+  uint64_t lost = 0;
+};
+
+/// One way to carry something between two processes. It is made for one measurement, so that
+/// nothing else is open meanwhile.
+class Lane {
+ public:
+  virtual ~Lane() = default;
+  /// Near end: warms up, then measures for about `time`.
+  virtual Sample measure(Duration time) = 0;
+  /// Far end: does its part of one measure().
+  virtual void serve() = 0;
+};
+
+/// Where an end of a lane is made.
+struct Place {
+  Side side = Side::near;
+  Control& control;
+};
+
+/// What there is to know of a lane; there is one table of them, in the order in which the lanes of
+/// a round are measured.
+struct LaneFacts {
+  std::string_view name;
+  Kind kind;
+  std::function<std::unique_ptr<Lane>(const Place&)> make;
+  /// Why it cannot be measured here: "" if it can.
+  std::function<std::string()> obstacle = {};
+};
+
+const std::vector<LaneFacts>& lane_table();
+
+/// There must be such a lane.
+const LaneFacts& facts_of_lane(std::string_view name);
+
+}  // namespace diwarp::tools

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <stdexcept>
+
+#include "compare/lane.h"
+#include "compare/socket_lanes.h"
+#include "compare/verbs_lanes.h"
+
+namespace diwarp::tools {
+namespace {
+
+constexpr size_t kSmall = 64;
+constexpr size_t kKilo = 1024;
+constexpr size_t kMega = size_t{1} << 20;
+constexpr uint32_t kWindow = 64;
+constexpr uint32_t kManyActive = 64;
+constexpr uint32_t kManyIdle = 10'000;
+
+using Make = std::function<std::unique_ptr<Lane>(const Place&)>;
+
+Make ping(const VerbsWay& way) {
+  return [way](const Place& place) { return make_verbs_ping_pong(place, way); };
+}
+
+Make flow(const VerbsWay& way) {
+  return [way](const Place& place) { return make_verbs_flow(place, way); };
+}
+
+Make many(const VerbsWay& way) {
+  return [way](const Place& place) { return make_verbs_rate(place, way); };
+}
+
+std::vector<LaneFacts> make_table() {
+  using enum Kind;
+  using enum Operation;
+  constexpr QpType ud = QpType::ud;
+  constexpr QpType rd = QpType::rd;
+  constexpr QpType rc = QpType::rc;
+  const auto udp_ping = [](bool connected) {
+    return [=](const Place& place) { return make_udp_ping_pong(place, kSmall, connected); };
+  };
+  const auto udp_rate = [](size_t size) {
+    return [=](const Place& place) { return make_udp_batches(place, size); };
+  };
+  const auto tcp_ping = [](const Place& place) { return make_tcp_ping_pong(place, kSmall); };
+  const auto udp_trains = [](const Place& place) { return make_udp_trains(place, kSegment); };
+  const auto tcp_stream = [](const Place& place) { return make_tcp_stream(place, kMega); };
+  return {
+      {"udp-ping", latency, udp_ping(false)},
+      {"ud-send-ping", latency, ping({.transport = ud})},
+      {"ud-record-ping", latency, ping({.transport = ud, .operation = write_record})},
+      {"udp-connected-ping", latency, udp_ping(true)},
+      {"ud-read-ping", latency, ping({.transport = ud, .operation = read})},
+      {"ud-idle-ping", latency, ping({.transport = ud, .idle_queue_pairs = kManyIdle}),
+       [] { return descriptors_obstacle(kManyIdle); }},
+      {"rd-send-ping", latency, ping({.transport = rd})},
+      {"tcp-ping", latency, tcp_ping},
+      {"rc-send-ping", latency, ping({.transport = rc})},
+      {"rc-nocrc-send-ping", latency, ping({.transport = rc, .crc = false})},
+      {"rc-write-ping", latency, ping({.transport = rc, .operation = write})},
+      {"rc-read-ping", latency, ping({.transport = rc, .operation = read})},
+      {"rc-idle-write-ping", latency,
+       ping({.transport = rc, .operation = write, .waiting = Waiting::idle})},
+      {"udp-trains", bandwidth, udp_trains, trains_obstacle},
+      {"ud-record", bandwidth, flow({.transport = ud, .operation = write_record, .size = kMega})},
+      {"ud-send", bandwidth, flow({.transport = ud, .size = kMega})},
+      {"rd-send", bandwidth, flow({.transport = rd, .size = kMega})},
+      {"ud-read", bandwidth, flow({.transport = ud, .operation = read, .size = kMega})},
+      {"rd-record", bandwidth, flow({.transport = rd, .operation = write_record, .size = kMega})},
+      {"tcp-stream", bandwidth, tcp_stream},
+      {"rc-nocrc-write", bandwidth,
+       flow({.transport = rc, .operation = write, .size = kMega, .crc = false})},
+      {"rc-write", bandwidth, flow({.transport = rc, .operation = write, .size = kMega})},
+      {"rc-send", bandwidth, flow({.transport = rc, .size = kMega})},
+      {"rc-read", bandwidth, flow({.transport = rc, .operation = read, .size = kMega})},
+      {"udp-rate-64", rate, udp_rate(kSmall)},
+      {"ud-rate-64", rate, many({.transport = ud, .size = kSmall, .window = kWindow})},
+      {"ud-rate-64-qps", rate,
+       many({.transport = ud, .size = kSmall, .window = kWindow, .queue_pairs = kManyActive})},
+      {"rd-rate-64", rate, many({.transport = rd, .size = kSmall, .window = kWindow})},
+      {"udp-rate-1k", rate, udp_rate(kKilo)},
+      {"ud-rate-1k", rate, many({.transport = ud, .size = kKilo, .window = kWindow})},
+      {"rc-nocrc-small-ping", ping_pong, ping({.transport = rc, .crc = false})},
+      {"rc-nocrc-large-ping", ping_pong, ping({.transport = rc, .size = kMega, .crc = false})},
+      {"ud-small-ping", ping_pong, ping({.transport = ud})},
+      {"rd-small-ping", ping_pong, ping({.transport = rd})},
+      {"rd-large-ping", ping_pong, ping({.transport = rd, .size = kMega})},
+  };
+}
+
+}  // namespace
+
+const std::vector<LaneFacts>& lane_table() {
+  static const std::vector<LaneFacts> table = make_table();
+  return table;
+}
+
+const LaneFacts& facts_of_lane(std::string_view name) {
+  const auto found = std::ranges::find(lane_table(), name, &LaneFacts::name);
+  if (found == lane_table().end()) throw std::logic_error("no lane " + std::string(name));
+  return *found;
+}
+
+}  // namespace diwarp::tools

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compare/rounds.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "common/failure.h"
+#include "common/interrupt.h"
+#include "common/processes.h"
+
+namespace diwarp::tools {
+namespace {
+
+/// Binds this thread to a processor while it lives. The threads of a device are made before, so
+/// they stay free to run elsewhere.
+class Binding {
+ public:
+  explicit Binding(int cpu) {
+    sched_getaffinity(0, sizeof before_, &before_);
+    bind_to_processor(cpu);
+  }
+  Binding(const Binding&) = delete;
+  Binding& operator=(const Binding&) = delete;
+  ~Binding() { sched_setaffinity(0, sizeof before_, &before_); }
+
+ private:
+  cpu_set_t before_{};
+};
+
+Sample measure(const Settings& settings, const LaneFacts& facts, Control& control) {
+  control.send({{"type", "lane"}, {"name", facts.name}});
+  const auto lane = facts.make({.side = Side::near, .control = control});
+  const Binding binding(settings.cpus[0]);
+  const Sample sample = lane->measure(settings.time);
+  // This end's sockets stay open as long as the other end looks at its own.
+  control.expect("done");
+  return sample;
+}
+
+/// A line on a terminal; wiped out by round 0.
+void show_progress(uint64_t round, uint64_t rounds, std::string_view lane) {
+  if (::isatty(STDERR_FILENO) == 0) return;
+  std::fputs("\r\033[K", stderr);
+  if (round > 0) {
+    std::fprintf(stderr, "round %llu of %llu: %.*s", static_cast<unsigned long long>(round),
+                 static_cast<unsigned long long>(rounds), static_cast<int>(lane.size()),
+                 lane.data());
+  }
+  std::fflush(stderr);
+}
+
+}  // namespace
+
+std::array<int, 2> default_processors() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  sched_getaffinity(0, sizeof allowed, &allowed);
+  std::array<int, 2> found = {-1, -1};
+  for (int cpu = CPU_SETSIZE - 1; cpu >= 0; --cpu) {
+    if (CPU_ISSET(static_cast<size_t>(cpu), &allowed)) found = {cpu, found[0]};
+  }
+  if (found[1] < 0) found[1] = found[0];
+  return found;
+}
+
+void check_processors(const Settings& settings) {
+  for (const int cpu : settings.cpus) const Binding probe(cpu);
+}
+
+Measurements play_near(const Settings& settings, std::span<const LaneFacts> lanes,
+                       Control& control) {
+  Measurements all;
+  for (const LaneFacts& lane : lanes) {
+    const std::string obstacle = lane.obstacle ? lane.obstacle() : "";
+    if (!obstacle.empty()) all.obstacles.emplace(lane.name, obstacle);
+  }
+  for (uint64_t round = 0; round < settings.rounds; ++round) {
+    for (const LaneFacts& lane : lanes) {
+      check_interrupted();
+      show_progress(round + 1, settings.rounds, lane.name);
+      if (all.obstacles.contains(lane.name)) continue;
+      all.samples[std::string(lane.name)].push_back(measure(settings, lane, control));
+    }
+  }
+  show_progress(0, 0, "");
+  control.send({{"type", "lane"}, {"name", ""}});
+  return all;
+}
+
+void play_far(const Settings& settings, Control& control) {
+  while (true) {
+    const std::string name = text_in(control.expect("lane"), "name");
+    if (name.empty()) return;
+    const auto lane = facts_of_lane(name).make({.side = Side::far, .control = control});
+    const Binding binding(settings.cpus[1]);
+    lane->serve();
+    control.send({{"type", "done"}});
+  }
+}
+
+}  // namespace diwarp::tools

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compare/rows.h"
+
+#include <algorithm>
+#include <regex>
+
+#include "common/failure.h"
+
+namespace diwarp::tools {
+namespace {
+
+constexpr Direction kAtMost = Direction::at_most;
+constexpr Direction kAtLeast = Direction::at_least;
+
+std::vector<Row> make_table() {
+  return {
+      {"ud-send-latency", "UD Send 64 B / UDP", "ud-send-ping", "udp-ping", 1.15, kAtMost},
+      {"ud-record-latency", "UD Write-Record 64 B / UDP", "ud-record-ping", "udp-ping", 1.15,
+       kAtMost},
+      {"ud-read-latency", "UD Read 64 B / UDP", "ud-read-ping", "udp-ping"},
+      {"rd-send-latency", "RD Send 64 B / UDP", "rd-send-ping", "udp-ping"},
+      {"udp-connected-latency", "connected UDP 64 B / UDP", "udp-connected-ping", "udp-ping"},
+      {"rc-send-latency", "RC Send 64 B / TCP", "rc-send-ping", "tcp-ping", 1.15, kAtMost},
+      {"rc-nocrc-send-latency", "the same, CRC off", "rc-nocrc-send-ping", "tcp-ping"},
+      {"rc-write-latency", "RC Write 64 B, progress() / TCP", "rc-write-ping", "tcp-ping"},
+      {"rc-idle-write-latency", "RC Write 64 B, RNIC thread / TCP", "rc-idle-write-ping",
+       "tcp-ping"},
+      {"rc-read-latency", "RC Read 64 B / TCP", "rc-read-ping", "tcp-ping"},
+      {"ud-record-bandwidth", "UD Write-Record 1 MiB / UDP GSO+GRO", "ud-record", "udp-trains",
+       0.65, kAtLeast},
+      {"ud-send-bandwidth", "UD Send 1 MiB / UDP GSO+GRO", "ud-send", "udp-trains"},
+      {"ud-read-bandwidth", "UD Read 1 MiB / UDP GSO+GRO", "ud-read", "udp-trains"},
+      {"rd-send-bandwidth", "RD Send 1 MiB / UD Send", "rd-send", "ud-send", 0.80, kAtLeast},
+      {"rd-record-bandwidth", "RD Write-Record 1 MiB / UD's", "rd-record", "ud-record"},
+      {"rc-nocrc-write-bandwidth", "RC Write 1 MiB, CRC off / TCP", "rc-nocrc-write", "tcp-stream",
+       0.85, kAtLeast},
+      {"rc-write-bandwidth", "RC Write 1 MiB, CRC on / TCP", "rc-write", "tcp-stream", 0.65,
+       kAtLeast},
+      {"rc-send-bandwidth", "RC Send 1 MiB, CRC on / TCP", "rc-send", "tcp-stream"},
+      {"rc-read-bandwidth", "RC Read 1 MiB, CRC on / TCP", "rc-read", "tcp-stream"},
+      {"ud-rate-64", "UD Send 64 B rate / sendmmsg", "ud-rate-64", "udp-rate-64", 3, kAtLeast},
+      {"ud-rate-1k", "UD Send 1 KiB rate / sendmmsg", "ud-rate-1k", "udp-rate-1k", 3, kAtLeast},
+      {"rd-rate-64", "RD Send 64 B rate / sendmmsg", "rd-rate-64", "udp-rate-64"},
+      {"active-queue-pairs", "64 B rate, 64 active QPs / 1", "ud-rate-64-qps", "ud-rate-64", 0.80,
+       kAtLeast},
+      {"idle-queue-pairs", "64 B latency, 10,000 idle QPs / none", "ud-idle-ping", "ud-send-ping",
+       1.10, kAtMost},
+  };
+}
+
+}  // namespace
+
+const std::vector<Row>& row_table() {
+  static const std::vector<Row> table = make_table();
+  return table;
+}
+
+std::vector<Row> choose_rows(const std::string& regex) {
+  std::vector<Row> chosen;
+  try {
+    const std::regex wanted(regex, std::regex::icase | std::regex::extended);
+    std::ranges::copy_if(row_table(), std::back_inserter(chosen), [&](const Row& row) {
+      return std::regex_search(row.name.begin(), row.name.end(), wanted);
+    });
+  } catch (const std::regex_error&) {
+    throw Failure("\"" + regex + "\" is not a regular expression (--list shows the rows' names).");
+  }
+  if (chosen.empty()) {
+    throw Failure("No row's name matches \"" + regex + "\": --list shows them.");
+  }
+  return chosen;
+}
+
+std::vector<LaneFacts> lanes_of(std::span<const Row> rows) {
+  std::vector<LaneFacts> lanes;
+  std::ranges::copy_if(lane_table(), std::back_inserter(lanes), [&](const LaneFacts& lane) {
+    return std::ranges::any_of(
+        rows, [&](const Row& row) { return row.lane == lane.name || row.baseline == lane.name; });
+  });
+  return lanes;
+}
+
+std::string_view unit_of(Kind kind) {
+  switch (kind) {
+    case Kind::latency:
+    case Kind::ping_pong:
+      return "us";
+    case Kind::bandwidth:
+      return "GB/s";
+    case Kind::rate:
+      return "M/s";
+    case Kind::memory:
+      return "KiB";
+  }
+  return "";
+}
+
+double in_unit(Kind kind, double value) {
+  switch (kind) {
+    case Kind::latency:
+    case Kind::ping_pong:
+      return value;
+    case Kind::bandwidth:
+      return value / 1e9;
+    case Kind::rate:
+      return value / 1e6;
+    case Kind::memory:
+      return value / 1024;
+  }
+  return value;
+}
+
+}  // namespace diwarp::tools
