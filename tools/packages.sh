@@ -12,6 +12,8 @@ packages_for() {
         ;;
       # tests/network: network namespaces and what connects them.
       network) printf '%s\n' iproute2 nftables ethtool ;;
+      # diwarp-compare: whom it compares diwarp with, and what makes its plots. It runs without them.
+      compare) printf '%s\n' libfabric-bin gnuplot-nox ;;
       clang) printf '%s\n' clang ;;
       # tests/interop: the peers, the capture check, the virtual machine and what goes into it.
       interop)

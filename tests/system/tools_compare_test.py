@@ -4,9 +4,11 @@
 judged: what a ratio comes to depends on the host."""
 import json
 import re
+import shutil
 import sys
+from xml.etree import ElementTree
 
-from harness import case, check, check_sentence, main, need_ipv6, path, run
+from harness import Skipped, case, check, check_sentence, main, need_ipv6, path, run
 
 SHORT = ("--rounds", 2, "--time", 5)
 
@@ -36,16 +38,16 @@ def check_row(row, rounds):
 @case()
 def all_rows():
     """Every row is in the table and in the JSON, with what it was measured on and how."""
-    done = run("compare", *SHORT, "--json", path("all.json"))
+    done = run("compare", "--rounds", 1, "--time", 5, "--json", path("all.json"))
     with open(path("all.json")) as file:
         result = json.load(file)
     for name in ("kernel", "processor", "processors", "udp_gso_gro", "crc_backend",
                  "datagram_backend", "stream_backend", "rmem_max", "udp_receive_buffer"):
         check(name in result["machine"] and name in done.stdout, f"no {name}: {result['machine']}")
-    check(result["settings"]["rounds"] == 2 and result["settings"]["milliseconds"] == 5, result)
+    check(result["settings"]["rounds"] == 1 and result["settings"]["milliseconds"] == 5, result)
     check([row["name"] for row in result["rows"]] == listed(), result["rows"])
     for row in result["rows"]:
-        check_row(row, rounds=2)
+        check_row(row, rounds=1)
         check(row["title"] in done.stdout, f"{row['title']} is not in the table: {done.stdout}")
 
 
@@ -54,6 +56,35 @@ def rows_are_chosen_by_name():
     names = [row["name"] for row in json.loads(run(
         "compare", *SHORT, "--only", "^(UD|rc)-send-latency", "--json", "-").stdout)["rows"]]
     check(names == ["ud-send-latency", "rc-send-latency"], names)
+
+
+@case()
+def plot():
+    if not shutil.which("gnuplot"):
+        done = run("compare", *SHORT, "--plot", path("plot.svg"), status=1)
+        check_sentence("compare", done.stderr, "gnuplot-nox")
+        raise Skipped("gnuplot is not installed (gnuplot-nox): no plot was made")
+    run("compare", *SHORT, "--only", "^(ud|rc)-send-latency$", "--plot", path("plot.svg"))
+    root = ElementTree.parse(path("plot.svg")).getroot()
+    text = " ".join(root.itertext())
+    check(root.tag.endswith("}svg"), root.tag)
+    for title in ("UD Send 64 B / UDP", "RC Send 64 B / TCP"):
+        check(title in text, f"{title} is not in the plot: {text}")
+
+
+@case()
+def libfabric():
+    """Its providers against diwarp, where it is installed; else the rows say what to install."""
+    result = json.loads(run("compare", *SHORT, "--only", "^fabric-.*-small$", "--json", "-").stdout)
+    check(len(result["rows"]) == 4, result)
+    if not shutil.which("fi_pingpong"):
+        for row in result["rows"]:
+            check("libfabric-bin" in row["not_measured"], row)
+        raise Skipped("fi_pingpong is not installed (libfabric-bin): it was not run")
+    check(re.match(r"\d+\.\d+", result["machine"]["libfabric"]), result["machine"])
+    for row in result["rows"]:
+        check("not_measured" not in row, row)
+        check_row(row, rounds=2)
 
 
 @case()
@@ -84,6 +115,7 @@ def wrong_options():
                           (("--cpus", "1"), "two processors"),
                           (("--cpus", "0,4000", "--only", "^ud-send-latency"), "processor 4000"),
                           (("--json", path("no/such/folder.json")), "cannot write"),
+                          (("--plot", path("no/such/folder.svg")), "cannot write|gnuplot"),
                           (("--nonsense",), "nonsense")):
         check_sentence("compare", run("compare", *options, status=1).stderr, part)
 

@@ -10,6 +10,7 @@
 #include "common/session.h"
 #include "compare/machine.h"
 #include "compare/output.h"
+#include "compare/plot.h"
 
 namespace diwarp::tools {
 namespace {
@@ -27,6 +28,7 @@ struct Options {
   Settings settings;
   std::string only = ".";
   std::string json_file;
+  std::string plot_file;
   bool list = false;
 };
 
@@ -62,6 +64,8 @@ std::optional<Options> read_options(int argc, char** argv) {
   app.add_option("--json", options.json_file,
                  "Write machine, settings and rows to FILE (-: standard output)")
       ->type_name("FILE");
+  app.add_option("--plot", options.plot_file, "Plot the ratios into FILE as SVG (needs gnuplot)")
+      ->type_name("FILE");
   if (!parse_command_line(app, argc, argv)) return std::nullopt;
   Settings& settings = options.settings;
   settings.rounds = rounds.value_or(quick ? 3 : settings.rounds);
@@ -73,7 +77,12 @@ std::optional<Options> read_options(int argc, char** argv) {
   return options;
 }
 
-/// The end that runs the comparison.
+std::string plot_title(const Json& machine) {
+  return machine["processor"].get<std::string>() + " x " + machine["processors"].dump() +
+         ", Linux " + machine["kernel"].get<std::string>();
+}
+
+/// The end that runs the comparison. Returns what --json writes.
 Json compare(const Options& options, std::span<const Row> rows, Control& control) {
   const Settings& settings = options.settings;
   const bool table = options.json_file != "-";
@@ -87,6 +96,7 @@ Json compare(const Options& options, std::span<const Row> rows, Control& control
   std::vector<Figure> figures;
   for (const Row& row : rows) figures.push_back(figure_of(row, measurements));
   if (table) print_table(figures);
+  if (!options.plot_file.empty()) write_plot(options.plot_file, plot_title(machine), figures);
   Json result = {{"machine", machine}, {"settings", to_json(settings)}, {"rows", Json::array()}};
   for (const Figure& figure : figures) result["rows"].push_back(to_json(figure));
   return result;
@@ -101,6 +111,7 @@ void run(int argc, char** argv) {
   const std::string& file = options->json_file;
   if (!file.empty()) json.open(file == "-" ? "/dev/stdout" : file);
   if (!json) throw Failure("Cannot write " + file + ": name a file in a folder that exists.");
+  if (!options->plot_file.empty()) check_plot(options->plot_file);
   Ends ends;
   ends.timeout = std::chrono::seconds(30);
   const bool ipv6 = options->settings.ipv6;

@@ -28,6 +28,8 @@ class IdleQueuePairs {
     }
   }
 
+  const ProtectionDomain& protection_domain() const { return pd_; }
+  CompletionQueue& completion_queue() { return cq_; }
   std::vector<QueuePair>& all() { return all_; }
 
  private:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "common/control.h"
+#include "common/failure.h"
 
 namespace diwarp::tools {
 
@@ -43,10 +45,17 @@ class Lane {
   virtual void serve() = 0;
 };
 
+/// Why a lane, of a program that is not ours, could not be measured after all.
+class Unmeasured : public Failure {
+ public:
+  using Failure::Failure;
+};
+
 /// Where an end of a lane is made.
 struct Place {
   Side side = Side::near;
   Control& control;
+  std::array<int, 2> cpus = {-1, -1};  ///< processors of the near and of the far end
 };
 
 /// What there is to know of a lane; there is one table of them, in the order in which the lanes of

@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "compare/fabric.h"
 #include "compare/lane.h"
+#include "compare/memory.h"
 #include "compare/socket_lanes.h"
 #include "compare/verbs_lanes.h"
 
@@ -28,6 +30,14 @@ Make flow(const VerbsWay& way) {
 
 Make many(const VerbsWay& way) {
   return [way](const Place& place) { return make_verbs_rate(place, way); };
+}
+
+Make held(QpType type, bool used) {
+  return [=](const Place& place) { return make_memory_lane(place, type, used); };
+}
+
+LaneFacts fabric(std::string_view name, const FabricWay& way) {
+  return {name, Kind::ping_pong, fabric_lane(way), fabric_obstacle};
 }
 
 std::vector<LaneFacts> make_table() {
@@ -81,10 +91,21 @@ std::vector<LaneFacts> make_table() {
       {"udp-rate-1k", rate, udp_rate(kKilo)},
       {"ud-rate-1k", rate, many({.transport = ud, .size = kKilo, .window = kWindow})},
       {"rc-nocrc-small-ping", ping_pong, ping({.transport = rc, .crc = false})},
+      fabric("fabric-tcp-small", {"tcp", "msg", kSmall}),
+      fabric("fabric-rxm-small", {"tcp;ofi_rxm", "rdm", kSmall}),
       {"rc-nocrc-large-ping", ping_pong, ping({.transport = rc, .size = kMega, .crc = false})},
+      fabric("fabric-tcp-large", {"tcp", "msg", kMega}),
+      fabric("fabric-rxm-large", {"tcp;ofi_rxm", "rdm", kMega}),
       {"ud-small-ping", ping_pong, ping({.transport = ud})},
+      fabric("fabric-udp-small", {"udp", "dgram", kSmall}),
       {"rd-small-ping", ping_pong, ping({.transport = rd})},
+      fabric("fabric-rxd-small", {"udp;ofi_rxd", "rdm", kSmall}),
       {"rd-large-ping", ping_pong, ping({.transport = rd, .size = kMega})},
+      fabric("fabric-rxd-large", {"udp;ofi_rxd", "rdm", kMega}),
+      {"ud-idle-memory", Kind::memory, held(ud, false)},
+      {"ud-used-memory", Kind::memory, held(ud, true)},
+      {"rc-idle-memory", Kind::memory, held(rc, false)},
+      {"rc-used-memory", Kind::memory, held(rc, true)},
   };
 }
 

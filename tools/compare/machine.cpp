@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "common/socket.h"
+#include "compare/fabric.h"
 #include "compare/socket_lanes.h"
 
 namespace diwarp::tools {
@@ -35,14 +36,14 @@ std::string processor() {
 Json describe_kernel() {
   utsname names{};
   uname(&names);
-  return {{"host", names.nodename}, {"kernel", names.release}, {"architecture", names.machine}};
+  return {{"kernel", names.release}, {"architecture", names.machine}};
 }
 
 }  // namespace
 
 Json describe_machine(const Address& address) {
-  const Device device = Device::open(address);
-  const DeviceAttributes attributes = device.query();
+  // Gone before a program is started: a fork wants no other threads.
+  const DeviceAttributes attributes = Device::open(address).query();
   Json machine = describe_kernel();
   machine["processor"] = processor();
   machine["processors"] = std::thread::hardware_concurrency();
@@ -52,6 +53,7 @@ Json describe_machine(const Address& address) {
   machine["stream_backend"] = attributes.stream_backend;
   machine["io_uring"] = attributes.io_uring;
   machine["crc_backend"] = attributes.crc_backend;
+  machine["libfabric"] = fabric_version();
   machine["rmem_max"] = first_line("/proc/sys/net/core/rmem_max");
   machine["wmem_max"] = first_line("/proc/sys/net/core/wmem_max");
   machine["tcp_rmem"] = first_line("/proc/sys/net/ipv4/tcp_rmem");

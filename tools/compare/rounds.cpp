@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "common/failure.h"
 #include "common/interrupt.h"
@@ -30,11 +31,18 @@ class Binding {
   cpu_set_t before_{};
 };
 
-Sample measure(const Settings& settings, const LaneFacts& facts, Control& control) {
+/// Nothing, and why, of what is not ours and fails.
+std::optional<Sample> measure(const Settings& settings, const LaneFacts& facts, Control& control,
+                              std::string& obstacle) {
   control.send({{"type", "lane"}, {"name", facts.name}});
-  const auto lane = facts.make({.side = Side::near, .control = control});
+  const auto lane = facts.make({.side = Side::near, .control = control, .cpus = settings.cpus});
   const Binding binding(settings.cpus[0]);
-  const Sample sample = lane->measure(settings.time);
+  std::optional<Sample> sample;
+  try {
+    sample = lane->measure(settings.time);
+  } catch (const Unmeasured& reason) {
+    obstacle = reason.what();
+  }
   // This end's sockets stay open as long as the other end looks at its own.
   control.expect("done");
   return sample;
@@ -82,7 +90,12 @@ Measurements play_near(const Settings& settings, std::span<const LaneFacts> lane
       check_interrupted();
       show_progress(round + 1, settings.rounds, lane.name);
       if (all.obstacles.contains(lane.name)) continue;
-      all.samples[std::string(lane.name)].push_back(measure(settings, lane, control));
+      std::string obstacle;
+      const auto sample = measure(settings, lane, control, obstacle);
+      if (sample)
+        all.samples[std::string(lane.name)].push_back(*sample);
+      else
+        all.obstacles.emplace(lane.name, obstacle);
     }
   }
   show_progress(0, 0, "");
@@ -94,7 +107,8 @@ void play_far(const Settings& settings, Control& control) {
   while (true) {
     const std::string name = text_in(control.expect("lane"), "name");
     if (name.empty()) return;
-    const auto lane = facts_of_lane(name).make({.side = Side::far, .control = control});
+    const auto lane =
+        facts_of_lane(name).make({.side = Side::far, .control = control, .cpus = settings.cpus});
     const Binding binding(settings.cpus[1]);
     lane->serve();
     control.send({{"type", "done"}});

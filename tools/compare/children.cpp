@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compare/children.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <sstream>
+#include <thread>
+
+#include "common/failure.h"
+#include "common/interrupt.h"
+#include "common/processes.h"
+
+namespace diwarp::tools {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+/// Nobody waits longer before the user's interrupt is seen.
+constexpr Duration kSlice = milliseconds(100);
+
+[[noreturn]] void run_child(int cpu, int output, const std::function<int()>& body) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  ::dup2(output, STDOUT_FILENO);
+  ::dup2(output, STDERR_FILENO);
+  int status = 1;
+  try {
+    bind_to_processor(cpu);
+    status = body();
+  } catch (const std::exception& reason) {
+    std::fprintf(stderr, "%s\n", reason.what());
+  }
+  std::fflush(nullptr);
+  std::_Exit(status);
+}
+
+int execute(const std::vector<std::string>& command) {
+  std::vector<char*> arguments;
+  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  ::execvp(arguments[0], arguments.data());
+  return 127;
+}
+
+}  // namespace
+
+Child::Child(int cpu, const std::function<int()>& body) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) throw Failure("Cannot make a pipe.");
+  pipe_.reset(ends[0]);
+  ::fcntl(pipe_.get(), F_SETFL, O_NONBLOCK);
+  const UniqueFd output(ends[1]);
+  std::fflush(nullptr);
+  pid_ = ::fork();
+  if (pid_ < 0) throw Failure(std::string("Cannot fork: ") + std::strerror(errno) + ".");
+  if (pid_ == 0) run_child(cpu, output.get(), body);
+}
+
+Child::Child(int cpu, const std::vector<std::string>& command)
+    : Child(cpu, [&] { return execute(command); }) {}
+
+Child::~Child() {
+  if (finished()) return;
+  ::kill(pid_, SIGKILL);
+  ::waitpid(pid_, nullptr, 0);
+}
+
+/// True once its end of the pipe is closed.
+bool Child::read_output(Time deadline) {
+  char buffer[4096];
+  while (true) {
+    const ssize_t got = ::read(pipe_.get(), buffer, sizeof buffer);
+    if (got == 0) return true;
+    if (got > 0) {
+      output_.append(buffer, static_cast<size_t>(got));
+      continue;
+    }
+    if (errno != EAGAIN && errno != EINTR) return true;
+    check_interrupted();
+    const auto left = std::chrono::duration_cast<milliseconds>(deadline - steady_clock::now());
+    if (left <= milliseconds(0)) return false;
+    pollfd readable{.fd = pipe_.get(), .events = POLLIN, .revents = 0};
+    ::poll(&readable, 1, static_cast<int>(std::min<Duration>(left, kSlice) / milliseconds(1)));
+  }
+}
+
+bool Child::finish(Time deadline) {
+  if (finished()) return true;
+  if (!read_output(deadline)) return false;
+  int status = 0;
+  while (::waitpid(pid_, &status, WNOHANG) == 0) {
+    if (steady_clock::now() >= deadline) return false;
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  pid_ = -1;
+  status_ = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  return true;
+}
+
+bool is_installed(const std::string& program) {
+  const char* path = std::getenv("PATH");
+  std::istringstream folders(path == nullptr ? "" : path);
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    if (::access((folder + "/" + program).c_str(), X_OK) == 0) return true;
+  }
+  return false;
+}
+
+}  // namespace diwarp::tools
