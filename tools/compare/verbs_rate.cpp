@@ -21,7 +21,8 @@ constexpr Duration kPatience = std::chrono::milliseconds(5);
 
 /// Sends over many queue pairs of one completion queue at each end, numbered on each. The receiver
 /// tells the number that it expects next after each half of a window, with a message the other way;
-/// the sender keeps at most a window of messages before that.
+/// the sender keeps at most a window of messages before that, and posts together what it has room
+/// for.
 class VerbsRate final : public StreamLane {
  public:
   VerbsRate(const Place& place, const VerbsWay& way)
@@ -47,7 +48,7 @@ class VerbsRate final : public StreamLane {
     uint64_t posted = 0;    // messages; at the receiver, credits
     uint64_t expected = 0;  // the receiver's
     uint64_t credited = 0;
-    Time progress = {};     // the sender's: when a credit came last
+    Time progress = {};  // the sender's: when a credit came last
   };
 
   uint32_t window() const { return way_.window; }
@@ -55,12 +56,11 @@ class VerbsRate final : public StreamLane {
   uint32_t slots() const { return 3 * way_.window; }
 
   void open() {
-    const QueuePairInit init = {
-        .type = way_.transport,
-        .send_cq = cq_,
-        .recv_cq = cq_,
-        .capacity = {.max_send_wr = window(), .max_recv_wr = 2 * window()},
-        .datagram = {.segment = kSegment}};
+    const QueuePairInit init = {.type = way_.transport,
+                                .send_cq = cq_,
+                                .recv_cq = cq_,
+                                .capacity = {.max_send_wr = window(), .max_recv_wr = 2 * window()},
+                                .datagram = {.segment = kSegment}};
     flows_.reserve(way_.queue_pairs);
     for (uint32_t i = 0; i < way_.queue_pairs; ++i) {
       flows_.push_back({.qp = QueuePair(pd_, init), .index = i});
@@ -110,29 +110,40 @@ class VerbsRate final : public StreamLane {
     }
   }
 
+  /// Posts together what the window has room for.
   uint64_t fill(Flow& flow) {
-    uint64_t posted = 0;
-    while (flow.posted - flow.credited < window() && post(flow, flow.posted, way_.size)) ++posted;
-    return posted;
+    const uint64_t in_window = flow.posted - flow.credited;
+    for (uint64_t i = in_window; i < window(); ++i)
+      prepare(flow, flow.posted + i - in_window, way_.size);
+    return post_prepared(flow);
   }
 
-  /// False if the queue is full.
-  bool post(Flow& flow, uint64_t number, size_t size) {
-    const auto slot = static_cast<uint32_t>(flow.posted % window());
+  void prepare(Flow& flow, uint64_t number, size_t size) {
+    const uint64_t place = flow.posted + prepared_.size();
+    const auto slot = static_cast<uint32_t>(place % window());
     const std::span<std::byte> message = slot_of(flow, slot).first(size);
     if (sender_)
       stamp(message, number);
     else
       std::memcpy(message.data(), &number, sizeof number);
-    const Sge sge{message.data(), static_cast<uint32_t>(size), region_.lkey()};
-    SendFlags flags = flow.posted % kSignalEach == 0 ? SendFlags::signaled : SendFlags::none;
+    Sge& sge = sges_[prepared_.size()];
+    sge = {message.data(), static_cast<uint32_t>(size), region_.lkey()};
+    SendFlags flags = place % kSignalEach == 0 ? SendFlags::signaled : SendFlags::none;
     if (size <= QueuePairCapacity{}.max_inline_data) flags = flags | SendFlags::inline_data;
-    const auto refused = flow.qp.post_send(
+    prepared_.push_back(
         {.wr_id = slot, .sges = {&sge, 1}, .flags = flags, .destination = flow.peer});
-    if (refused == Errc::queue_full) return false;
-    if (refused) throw Failure("A message could not be posted: " + refused.message());
-    ++flow.posted;
-    return true;
+  }
+
+  /// How many of them the queue had room for.
+  uint64_t post_prepared(Flow& flow) {
+    size_t posted = 0;
+    const std::error_code refused = flow.qp.post_sends(prepared_, posted);
+    prepared_.clear();
+    if (refused && refused != Errc::queue_full) {
+      throw Failure("A message could not be posted: " + refused.message());
+    }
+    flow.posted += posted;
+    return posted;
   }
 
   void post_receive(Flow& flow, uint32_t slot) {
@@ -168,15 +179,16 @@ class VerbsRate final : public StreamLane {
       flow.credited = std::clamp(next, flow.credited, flow.posted);
       return;
     }
-    const uint64_t number = number_of(message.first(completion.byte_count), flow.expected)
-                                .value_or(flow.expected);
+    const uint64_t number =
+        number_of(message.first(completion.byte_count), flow.expected).value_or(flow.expected);
     flow.expected = std::max(flow.expected, number + 1);
     if (flow.expected - flow.credited >= window() / 2 || window() == 1) give_credit(flow);
   }
 
   void give_credit(Flow& flow) {
     if (flow.expected == flow.credited) return;
-    if (post(flow, flow.expected, kCreditSize)) flow.credited = flow.expected;
+    prepare(flow, flow.expected, kCreditSize);
+    if (post_prepared(flow) == 1) flow.credited = flow.expected;
   }
 
   std::span<std::byte> slot_of(const Flow& flow, uint32_t slot) {
@@ -195,6 +207,8 @@ class VerbsRate final : public StreamLane {
   MemoryRegion region_;
   std::vector<Flow> flows_;
   std::unordered_map<uint32_t, uint32_t> by_number_;
+  std::vector<Sge> sges_ = std::vector<Sge>(way_.window);
+  std::vector<SendWorkRequest> prepared_;  // of one flow, not posted yet
   std::array<WorkCompletion, 32> completions_;
   uint64_t idle_steps_ = 0;
 };

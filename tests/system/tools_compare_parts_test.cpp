@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <catch2/catch.hpp>
+#include <set>
+#include <string>
+
+#include "common/failure.h"
+#include "compare/fabric.h"
+#include "compare/figures.h"
+#include "compare/plot.h"
+
+namespace diwarp::tools {
+namespace {
+
+/// Of a run of libfabric-bin 1.17.0-3 (Debian 12).
+constexpr const char* kPrinted =
+    "bytes   #sent   #ack     total       time     MB/sec    usec/xfer   Mxfers/sec\n"
+    "64      5k      =5k      625k        0.06s     11.00       5.82       0.17\n";
+constexpr const char* kPrintedLarge =
+    "bytes   #sent   #ack     total       time     MB/sec    usec/xfer   Mxfers/sec\n"
+    "1m      50      =50      100m        0.37s    282.15    3716.36       0.00\n";
+
+Measurements two_rounds(std::string_view lane, Sample first, Sample second) {
+  Measurements measurements;
+  measurements.samples[std::string(lane)] = {first, second};
+  return measurements;
+}
+
+TEST_CASE("what fi_pingpong prints is read by its title") {
+  CHECK(parse_fi_pingpong(kPrinted) == 5.82);
+  CHECK(parse_fi_pingpong(kPrintedLarge) == 3716.36);
+  CHECK(parse_fi_pingpong(std::string("a warning before\n") + kPrinted) == 5.82);
+}
+
+TEST_CASE("what fi_pingpong prints without a figure is none") {
+  const std::string title = std::string(kPrinted).substr(0, std::string(kPrinted).find('\n') + 1);
+  for (const std::string& output :
+       {std::string(), title, title + "64 5k\n", title + "64 5k =5k 625k 0.06s 11.00 - 0.17\n",
+        title + "64 5k =5k 625k 0.06s 11.00 0 0.17\n",
+        std::string("fi_getinfo: ../prov/provider.c:1, ret=-61 (No data available)\n")}) {
+    CAPTURE(output);
+    CHECK_FALSE(parse_fi_pingpong(output).has_value());
+  }
+}
+
+TEST_CASE("every row is of lanes that there are, and both of one kind") {
+  std::set<std::string_view> names;
+  for (const Row& row : row_table()) {
+    CAPTURE(row.name);
+    CHECK(names.insert(row.name).second);
+    const Kind kind = facts_of_lane(row.lane).kind;
+    if (!row.baseline.empty()) CHECK(facts_of_lane(row.baseline).kind == kind);
+  }
+  CHECK(lanes_of(row_table()).size() == lane_table().size());
+}
+
+TEST_CASE("a spread has quartiles between the values") {
+  const Spread spread = spread_of({4, 1, 3, 2});
+  CHECK(spread.min == 1);
+  CHECK(spread.low == Approx(1.75));
+  CHECK(spread.median == Approx(2.5));
+  CHECK(spread.high == Approx(3.25));
+  CHECK(spread.max == 4);
+  CHECK(spread_of({7}).high == 7);
+}
+
+TEST_CASE("a ratio is of the same round, and its target looks one way") {
+  Measurements measurements = two_rounds("ud-send-ping", {.value = 3}, {.value = 8});
+  measurements.samples["udp-ping"] = {{.value = 3}, {.value = 5}};
+  Row row{.name = "x", .title = "x", .lane = "ud-send-ping", .baseline = "udp-ping"};
+  CHECK(figure_of(row, measurements).values == std::vector<double>{1, 1.6});
+  CHECK_FALSE(reached(figure_of(row, measurements)).has_value());
+  row.target = 1.3;
+  CHECK(reached(figure_of(row, measurements)) == true);
+  row.target = 1.29;
+  CHECK(reached(figure_of(row, measurements)) == false);
+  row.direction = Direction::at_least;
+  CHECK(reached(figure_of(row, measurements)) == true);
+}
+
+TEST_CASE("a bandwidth with more than one percent of loss reaches no target") {
+  const Row row{.name = "x",
+                .title = "x",
+                .lane = "ud-record",
+                .baseline = "",
+                .target = 1,
+                .direction = Direction::at_least};
+  const Sample whole{.value = 2e9, .sent = 1000, .lost = 0};
+  Sample lossy = whole;
+  lossy.lost = 20;
+  CHECK(reached(figure_of(row, two_rounds("ud-record", whole, lossy))) == true);
+  lossy.lost = 21;
+  CHECK(reached(figure_of(row, two_rounds("ud-record", whole, lossy))) == false);
+}
+
+TEST_CASE("what could not be measured has a reason instead of a figure") {
+  Measurements measurements;
+  measurements.obstacles["udp-trains"] = "no such thing";
+  const Row row{
+      .name = "x", .title = "x", .lane = "ud-record", .baseline = "udp-trains", .target = 1};
+  const Figure figure = figure_of(row, measurements);
+  CHECK(figure.obstacle == "no such thing");
+  CHECK_FALSE(reached(figure).has_value());
+}
+
+TEST_CASE("a plot has the rows that are ratios") {
+  Measurements measurements = two_rounds("ud-send-ping", {.value = 3}, {.value = 8});
+  measurements.samples["udp-ping"] = {{.value = 3}, {.value = 5}};
+  measurements.samples["ud-idle-memory"] = {{.value = 2048}};
+  const std::vector<Figure> figures = {
+      figure_of({.name = "r", .title = "a ratio", .lane = "ud-send-ping", .baseline = "udp-ping",
+                 .target = 1.15},
+                measurements),
+      figure_of({.name = "m", .title = "a size", .lane = "ud-idle-memory", .baseline = ""},
+                measurements)};
+  const std::string script = plot_script("it's.svg", "here", figures);
+  CHECK_THAT(script, Catch::Contains("1.3 1.15 1.45 1 \"a ratio\" 1.15 1\n"));
+  CHECK_THAT(script, !Catch::Contains("a size"));
+  CHECK_THAT(script, Catch::Contains("set output 'it''s.svg'"));
+}
+
+}  // namespace
+}  // namespace diwarp::tools
