@@ -291,8 +291,9 @@ struct ReliableOptions {
   Duration idle_timeout = std::chrono::seconds(60);
   /// Peers at once; more strangers are not answered, and sends to more fail with retry_exceeded.
   uint32_t max_peers = 16384;
-  /// Datagrams that a peer may have on the way to this queue pair.
-  uint32_t receive_window = 256;
+  /// Datagrams that a peer may have on the way to this queue pair: by default as many as an
+  /// acknowledgement can tell of one by one.
+  uint32_t receive_window = 1024;
   /// Memory for datagrams that came out of order or found no receive, of all peers, in bytes.
   size_t max_buffer = size_t{64} << 20;
   ErrorScope error_scope = ErrorScope::peer;
