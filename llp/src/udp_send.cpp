@@ -75,37 +75,40 @@ class Messages {
 
  private:
   bool gather(std::span<const OutgoingDatagram> train) {
-    const size_t first_piece = pieces_used_;
+    const size_t first = pieces_used_;
     for (const OutgoingDatagram& datagram : train) {
-      if (copy(datagram, first_piece)) continue;
+      if (copy(datagram, first)) continue;
       if (datagram.pieces.size() > kMaxPieces - pieces_used_) return false;
-      for (ConstBytes piece : datagram.pieces) {
-        pieces_[pieces_used_++] = {const_cast<std::byte*>(piece.data()), piece.size()};
-      }
+      for (ConstBytes piece : datagram.pieces) add(piece, first);
     }
     return true;
   }
 
   /// Puts a small datagram together behind the one before it: gathering three short pieces costs
   /// the kernel more than copying them. False when it is not small, or there is no room.
-  bool copy(const OutgoingDatagram& datagram, size_t first_piece) {
+  bool copy(const OutgoingDatagram& datagram, size_t first) {
     const size_t size = datagram.size();
-    std::byte* const start = copies_.data() + copied_;
-    const bool goes_on = pieces_used_ > first_piece && end_of(pieces_[pieces_used_ - 1]) == start;
     if (size > kCopiedInTrain || size > copies_.size() - copied_) return false;
-    if (!goes_on && pieces_used_ == kMaxPieces) return false;
+    if (pieces_used_ == kMaxPieces) return false;
+    std::byte* const start = copies_.data() + copied_;
     std::byte* end = start;
     for (ConstBytes piece : datagram.pieces) end = std::copy(piece.begin(), piece.end(), end);
     copied_ += size;
-    if (goes_on)
-      pieces_[pieces_used_ - 1].iov_len += size;
-    else
-      pieces_[pieces_used_++] = {start, size};
+    add({start, size}, first);
     return true;
   }
 
-  static std::byte* end_of(const iovec& piece) {
-    return static_cast<std::byte*>(piece.iov_base) + piece.iov_len;
+  /// Pieces of one message (from `first` on) that lie one behind the other are one to the kernel.
+  void add(ConstBytes piece, size_t first) {
+    auto* const begin = const_cast<std::byte*>(piece.data());
+    if (pieces_used_ != first) {
+      iovec& last = pieces_[pieces_used_ - 1];
+      if (static_cast<std::byte*>(last.iov_base) + last.iov_len == begin) {
+        last.iov_len += piece.size();
+        return;
+      }
+    }
+    pieces_[pieces_used_++] = {begin, piece.size()};
   }
 
   void set_segment_size(msghdr& header, size_t size) {

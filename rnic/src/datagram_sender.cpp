@@ -27,8 +27,8 @@ void DatagramRoom::add(const Address& to, size_t header_bytes, size_t payload_pi
     crc.update(piece);
     bytes += piece.size();
   }
-  rdmap::encode_datagram_crc(crc.value(), burst_.trailer());
-  burst_.add(to, header_bytes, payload_pieces, mark);
+  rdmap::encode_datagram_crc(crc.value(), burst_.trailer(header_bytes));
+  burst_.add(to, header_bytes, payload_pieces, bytes, mark);
   pacer_.spend(bytes);
 }
 

@@ -23,10 +23,15 @@ struct DatagramMark {
 };
 
 /// Room for one burst of outgoing datagrams: headers, trailers and the pieces that point to them and
-/// to the payload. The engine owns one and lends it to the queue pair that transmits.
+/// to the payload. The engine owns one and lends it to the queue pair that transmits. A datagram's
+/// trailer lies right before the next one's header, so that both leave as one piece.
 class DatagramBurst {
  public:
-  static constexpr size_t kMaxDatagrams = 64;  // what one UDP_SEGMENT call can carry
+  // Three whole trains (UDP_SEGMENT) of 44 datagrams of 1,472 bytes, what Ethernet carries over
+  // IPv4; a burst that ends within a train has the next one begin with a short one.
+  static constexpr size_t kMaxDatagrams = 132;
+  // What is longer ends a burst, so that what comes is looked at in between.
+  static constexpr size_t kMaxBytes = 3 * llp::kMaxDatagram;
   static constexpr size_t kMaxPieces = 1024;   // UIO_MAXIOV
   static constexpr size_t kHeaderBytes = 160;  // the longest: an Error, or an acknowledgement
   static constexpr size_t kTrailerBytes = 4;
@@ -37,8 +42,8 @@ class DatagramBurst {
     std::array<std::byte, kNoteBytes> bytes;
   };
 
-  void clear() { datagrams_ = pieces_ = 0; }
-  bool full() const { return datagrams_ == kMaxDatagrams; }
+  void clear() { datagrams_ = pieces_ = used_ = bytes_ = 0; }
+  bool full() const { return datagrams_ == kMaxDatagrams || bytes_ >= kMaxBytes; }
   size_t size() const { return datagrams_; }
   std::span<const llp::OutgoingDatagram> datagrams() const { return {outgoing_.data(), datagrams_}; }
   const DatagramMark& mark(size_t index) const { return marks_[index]; }
@@ -46,9 +51,11 @@ class DatagramBurst {
   /// One for each datagram that the burst may hold.
   Note* notes() { return notes_.data(); }
 
-  /// Room for the next datagram's header and trailer.
-  Bytes header() { return headers_[datagrams_]; }
-  Bytes trailer() { return trailers_[datagrams_]; }
+  /// Room for the next datagram's header, and for the trailer of one with so long a header.
+  Bytes header() { return Bytes(ends_).subspan(used_, kHeaderBytes); }
+  Bytes trailer(size_t header_bytes) {
+    return Bytes(ends_).subspan(used_ + header_bytes, kTrailerBytes);
+  }
   /// Room for its payload's pieces, which leaves one before for the header and one after.
   std::span<ConstBytes> payload_pieces() {
     const size_t used = pieces_ + 1;
@@ -56,11 +63,14 @@ class DatagramBurst {
                                   : std::span(gathered_).subspan(used, kMaxPieces - used - 1);
   }
 
-  /// Adds the datagram whose parts have been put into the rooms above.
-  void add(const Address& to, size_t header_bytes, size_t payload_pieces, const DatagramMark& mark) {
+  /// Adds the datagram of `bytes` whose parts have been put into the rooms above.
+  void add(const Address& to, size_t header_bytes, size_t payload_pieces, size_t bytes,
+           const DatagramMark& mark) {
     const size_t count = payload_pieces + 2;
-    gathered_[pieces_] = Bytes(headers_[datagrams_]).first(header_bytes);
-    gathered_[pieces_ + count - 1] = trailers_[datagrams_];
+    gathered_[pieces_] = header().first(header_bytes);
+    gathered_[pieces_ + count - 1] = trailer(header_bytes);
+    used_ += header_bytes + kTrailerBytes;
+    bytes_ += bytes;
     outgoing_[datagrams_] = {to, std::span(gathered_).subspan(pieces_, count)};
     marks_[datagrams_] = mark;
     pieces_ += count;
@@ -70,8 +80,9 @@ class DatagramBurst {
  private:
   size_t datagrams_ = 0;
   size_t pieces_ = 0;
-  std::array<std::array<std::byte, kHeaderBytes>, kMaxDatagrams> headers_;
-  std::array<std::array<std::byte, kTrailerBytes>, kMaxDatagrams> trailers_;
+  size_t used_ = 0;   // of ends_
+  size_t bytes_ = 0;  // of all datagrams
+  std::array<std::byte, kMaxDatagrams * (kHeaderBytes + kTrailerBytes)> ends_;  // as they go
   std::array<ConstBytes, kMaxPieces> gathered_;
   std::array<llp::OutgoingDatagram, kMaxDatagrams> outgoing_;
   std::array<DatagramMark, kMaxDatagrams> marks_;
