@@ -15,6 +15,10 @@ namespace diwarp::rnic {
 
 namespace {
 
+/// Datagrams of a burst that are shared by the sources that read, where there are several: so few
+/// that none waits long for its turn.
+constexpr size_t kSharedDatagrams = 64;
+
 /// Bytes of a response datagram besides its payload.
 const size_t kOverhead = rdmap::kPrefixBytes +
                          rdmap::segment_header_bytes(rdmap::Opcode::read_response, false) +
@@ -129,7 +133,9 @@ void UdResponder::reset() {
 void UdResponder::fill(DatagramRoom& room, Time now) {
   if (turns_.empty()) return;
   turns_.push_back(*turns_.pop_front());
-  const size_t most = std::max<size_t>(DatagramBurst::kMaxDatagrams / lane_count_, 1);
+  const bool shared = lane_count_ != 1;
+  const size_t all = DatagramBurst::kMaxDatagrams;
+  const size_t most = shared ? std::max<size_t>(kSharedDatagrams / lane_count_, 1) : all;
   bool complete = true;
   ResponseLane* lane = turns_.front();
   while (lane != nullptr && room.open()) {
