@@ -49,22 +49,26 @@ void Engine::run_thread() {
   ::pthread_setname_np(::pthread_self(), "diwarp-rnic");
   ::prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);  // ns: naps are to be short
   if (options_.cpu >= 0) bind_to_processor(options_.cpu);
+  Duration nap = options_.takeover;
   while (!stop_.load()) {
     if (!application_drives(clock_.now())) {
+      nap = options_.takeover;
       drive();
       continue;
     }
     watching_.store(true);
-    if (application_drives(clock_.now())) nap_.sleep(options_.takeover);
+    if (application_drives(clock_.now())) nap_.sleep(nap);
     watching_.store(false);
+    const Duration limit = options_.takeover_limit;
+    if (nap < limit) nap = nap < limit / 2 ? 2 * nap : limit;
   }
 }
 
 bool Engine::application_drives(Time now) const {
   const int64_t last = last_drive_.load(std::memory_order_relaxed);
   if (last == INT64_MIN) return false;
-  // A nap lasts `takeover`: with half of it as the bound, the second look at the latest sees that
-  // the application has stopped.
+  // A nap lasts `takeover` or more: with half of it as the bound, the second look at the latest sees
+  // that the application has stopped.
   return now - Time(Duration(last)) < options_.takeover / 2;
 }
 

@@ -56,7 +56,8 @@ TEST_CASE("an RNIC thread that never spins, and one that spins for long, bring e
 }
 
 TEST_CASE("who waits is woken however late the RNIC thread takes over from those who poll") {
-  check_ping_pong({.takeover = GENERATE(Duration(0us), Duration(1us), Duration(24h))});
+  check_ping_pong({.takeover = GENERATE(Duration(0us), Duration(1us), Duration(24h)),
+                   .takeover_limit = GENERATE(Duration(0us), Duration(1us), Duration::max())});
 }
 
 TEST_CASE("manual devices wait and are woken with any spin") {

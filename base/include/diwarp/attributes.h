@@ -37,8 +37,11 @@ struct DeviceOptions {
   /// How long the RNIC thread looks for more work before it sleeps. Longer saves wake-ups (about
   /// 10 us each) and costs processor time.
   Duration spin = std::chrono::microseconds(50);
-  /// How long after the application's last poll the RNIC thread takes the engine over.
+  /// How often the RNIC thread looks whether the application, which polled, has stopped, so that it
+  /// has to take the engine over. Each look that finds it polling doubles the time to the next one,
+  /// up to `takeover_limit`: who polls without a pause is hardly disturbed.
   Duration takeover = std::chrono::microseconds(100);
+  Duration takeover_limit = std::chrono::milliseconds(1);
   /// Processor the RNIC thread is bound to; -1: the scheduler's choice.
   int cpu = -1;
   /// Socket buffers of UD queue pairs, in bytes. Where the process may not exceed the system's
