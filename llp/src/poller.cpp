@@ -23,6 +23,10 @@ constexpr size_t kMaxEvents = 64;  // per system call
   throw Error({errno, std::generic_category()}, sentence);
 }
 
+[[noreturn]] void refuse(int fd) {
+  throw_errno("Descriptor " + std::to_string(fd) + " cannot be polled");
+}
+
 timespec to_timespec(Duration duration) {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(duration);
   return {static_cast<time_t>(seconds.count()), static_cast<long>((duration - seconds).count())};
@@ -46,27 +50,29 @@ PollEvent to_event(const epoll_event& event) {
 Poller::Poller()
     : epoll_(::epoll_create1(EPOLL_CLOEXEC)), wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   if (!epoll_ || !wake_) throw_errno("No poller could be made: raise the limit of descriptors");
-  control(EPOLL_CTL_ADD, wake_.get(), this, true, false);
+  add(wake_.get(), this);
 }
 
 void Poller::add(int fd, void* key, bool want_write) {
-  control(EPOLL_CTL_ADD, fd, key, true, want_write);
+  if (!try_add(fd, key, true, want_write)) refuse(fd);
+}
+
+bool Poller::try_add(int fd, void* key, bool want_read, bool want_write) noexcept {
+  return control(EPOLL_CTL_ADD, fd, key, want_read, want_write);
 }
 
 void Poller::modify(int fd, void* key, bool want_read, bool want_write) {
-  control(EPOLL_CTL_MOD, fd, key, want_read, want_write);
+  if (!control(EPOLL_CTL_MOD, fd, key, want_read, want_write)) refuse(fd);
 }
 
 void Poller::remove(int fd) { ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr); }
 
-void Poller::control(int operation, int fd, void* key, bool want_read, bool want_write) {
+bool Poller::control(int operation, int fd, void* key, bool want_read, bool want_write) noexcept {
   epoll_event event{};
   if (want_read) event.events |= EPOLLIN;
   if (want_write) event.events |= EPOLLOUT;
   event.data.ptr = key;
-  if (::epoll_ctl(epoll_.get(), operation, fd, &event) != 0) {
-    throw_errno("Descriptor " + std::to_string(fd) + " cannot be polled");
-  }
+  return ::epoll_ctl(epoll_.get(), operation, fd, &event) == 0;
 }
 
 int Poller::collect(std::span<epoll_event> ready, Duration timeout) {

@@ -39,9 +39,11 @@ size_t Engine::receive(Time now) {
     Endpoint* next = hot_.next(*endpoint);
     const size_t came = endpoint->receive(now);
     work += came;
+    if (endpoint->watched_ && ++endpoint->watched_polls_ > kPollsUntilUnwatched)
+      unwatch(*endpoint);
     if (came != 0)
       endpoint->empty_polls_ = 0;
-    else if (++endpoint->empty_polls_ > kEmptyPollsUntilCold / hot_count_)
+    else if (++endpoint->empty_polls_ > kEmptyPollsUntilCold / hot_count_ && watch(*endpoint))
       cool(*endpoint);
     endpoint = next;
   }
@@ -79,7 +81,7 @@ void Engine::begin_crowd() {
   ++round_;
   for (Endpoint* endpoint = hot_.front(); endpoint != nullptr;) {
     Endpoint* const next = hot_.next(*endpoint);
-    cool(*endpoint);
+    if (watch(*endpoint)) cool(*endpoint);
     endpoint = next;
   }
 }
@@ -100,7 +102,7 @@ void Engine::heat(Endpoint& endpoint) {
   const bool is_hot = static_cast<ListNode<HotTag>&>(endpoint).linked();
   if (is_hot || !endpoint.attached_ || !endpoint.reading_) return;
   const bool room = !crowded_ && watched_hot_count_ < kHotEndpoints;
-  if (!room && !endpoint.always_hot_) return;
+  if (!room && endpoint.watched_) return;
   endpoint.empty_polls_ = 0;
   hot_.push_back(endpoint);
   ++hot_count_;
@@ -136,10 +138,9 @@ void Engine::serve(Endpoint& endpoint, Time now, size_t& work) {
   work += served.work;
   if (!endpoint.attached_) return;
   if (served.work != 0) heat(endpoint);
-  const bool can_watch = endpoint.descriptor_ >= 0;
   if (served.pending == Pending::stalled)
     stall(endpoint);
-  else if (served.pending == Pending::writable && can_watch)
+  else if (served.pending == Pending::writable && watch(endpoint))
     watch_writable(endpoint, true);
   else if (served.pending != Pending::nothing)
     activate(endpoint);
@@ -150,6 +151,22 @@ void Engine::watch_writable(Endpoint& endpoint, bool wanted) {
   endpoint.awaits_writable_ = wanted;
   awaiting_writable_ += wanted ? 1 : size_t(-1);
   poller_.modify(endpoint.descriptor_, &endpoint, endpoint.reading_, wanted);
+}
+
+/// What is asked in every step need not be in the poller while nobody sleeps there.
+void Engine::unwatch(Endpoint& endpoint) {
+  endpoint.watched_polls_ = 0;
+  if (sleepers_.load() != 0 || endpoint.awaits_writable_) return;
+  poller_.remove(endpoint.descriptor_);
+  endpoint.watched_ = false;
+}
+
+/// False where the system has no room for it: then it has to stay hot.
+bool Engine::watch(Endpoint& endpoint) {
+  endpoint.watched_polls_ = 0;
+  if (!endpoint.watched_ && endpoint.descriptor_ >= 0)
+    endpoint.watched_ = poller_.try_add(endpoint.descriptor_, &endpoint, endpoint.reading_, false);
+  return endpoint.watched_;
 }
 
 void Engine::activate(Endpoint& endpoint) {
@@ -169,6 +186,7 @@ void Engine::stall(Endpoint& endpoint) {
 
 void Engine::attach(Endpoint& endpoint, int descriptor) {
   if (descriptor >= 0) poller_.add(descriptor, &endpoint);
+  endpoint.watched_ = descriptor >= 0;
   endpoint.attached_ = true;
   endpoint.reading_ = true;
   endpoint.descriptor_ = descriptor;
@@ -187,7 +205,8 @@ void Engine::detach(Endpoint& endpoint) {
   if (endpoint.descriptor_ < 0) return;
   if (endpoint.awaits_writable_) --awaiting_writable_;
   endpoint.awaits_writable_ = false;
-  poller_.remove(endpoint.descriptor_);
+  if (endpoint.watched_) poller_.remove(endpoint.descriptor_);
+  endpoint.watched_ = false;
   --watched_count_;
 }
 
@@ -198,8 +217,10 @@ void Engine::set_reading(Endpoint& endpoint, bool reading) {
     heat(endpoint);
   else
     cool(endpoint);
-  if (endpoint.descriptor_ >= 0)
+  if (endpoint.watched_)
     poller_.modify(endpoint.descriptor_, &endpoint, reading, endpoint.awaits_writable_);
+  else
+    watch(endpoint);
 }
 
 // --- The baton.
@@ -259,22 +280,37 @@ void Engine::hand_over() {
 
 void Engine::unstall() {
   unstall_.store(true);
-  if (parked_.load()) poller_.wake();
+  if (sleepers_.load() != 0) poller_.wake();
 }
 
 void Engine::wake() {
   poked_.store(true);
-  if (parked_.load()) poller_.wake();
+  if (sleepers_.load() != 0) poller_.wake();
 }
 
 void Engine::sleep_until_work(Duration limit) {
-  const Time now = clock_.now();
-  const std::optional<Time> timer = exclusively([this] { return timers_.next(); });
-  if (timer) limit = std::min<Duration>(limit, std::max<Duration>(*timer - now, Duration::zero()));
+  limit = exclusively([&] { return std::min(limit, begin_sleep(clock_.now())); });
+  sleep(limit);
+}
+
+/// With the baton held until all is told: who holds it next knows whom it may have to wake, and
+/// leaves all endpoints in the poller. Returns how long the sleep may last.
+Duration Engine::begin_sleep(Time now) {
+  bool all_watched = true;
+  for (Endpoint* endpoint = hot_.front(); endpoint != nullptr; endpoint = hot_.next(*endpoint))
+    if (!endpoint->always_hot_ && !watch(*endpoint)) all_watched = false;
+  const std::optional<Time> timer = timers_.next();
+  parked_until_.store(timer ? nanoseconds(*timer) : INT64_MAX);
+  sleepers_.fetch_add(1);
+  const Duration most = all_watched ? Duration::max() : kUnwatchedSleep;
+  return timer ? std::clamp<Duration>(*timer - now, Duration::zero(), most) : most;
+}
+
+void Engine::sleep(Duration limit) {
   std::array<llp::PollEvent, 1> ignored;
-  parked_.store(true);
-  if (!poked_.exchange(false)) poller_.wait(ignored, limit);
-  parked_.store(false);
+  const bool news = poked_.exchange(false) || !inbox_.empty() || unstall_.load() || stop_.load();
+  if (!news) poller_.wait(ignored, limit);
+  sleepers_.fetch_sub(1);
 }
 
 }  // namespace diwarp::rnic

@@ -3,8 +3,6 @@
 #include <sched.h>
 #include <sys/prctl.h>
 
-#include <array>
-
 #include "base/log.h"
 #include "rnic/engine.h"
 #include "rnic/signals_blocked.h"
@@ -88,22 +86,14 @@ void Engine::drive() {
 
 /// Gives the baton back and sleeps until a descriptor, a timer or another thread has something.
 void Engine::park(Time now) {
-  const std::optional<Time> timer = timers_.next();
-  const Duration limit = timer ? std::max<Duration>(*timer - now, Duration::zero()) : Duration(-1);
-  // Published with the baton held: who holds it next knows that it may have to wake this thread.
-  parked_until_.store(timer ? timer->time_since_epoch().count() : INT64_MAX);
-  parked_.store(true);
+  const Duration limit = begin_sleep(now);
   baton_.store(false);
-  std::array<llp::PollEvent, 1> ignored;
-  const bool news =
-      poked_.exchange(false) || !inbox_.empty() || unstall_.load() || stop_.load();
-  if (!news) poller_.wait(ignored, limit);
-  parked_.store(false);
+  sleep(limit);
 }
 
 /// With the baton: what this holder leaves to be done must not sleep with the RNIC thread.
 void Engine::wake_parked_thread() {
-  if (!parked_.load(std::memory_order_relaxed)) return;
+  if (sleepers_.load(std::memory_order_relaxed) == 0) return;
   const std::optional<Time> timer = timers_.next();
   const bool earlier = timer && timer->time_since_epoch().count() < parked_until_.load();
   if (earlier || !active_.empty()) poller_.wake();

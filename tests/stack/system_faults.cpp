@@ -155,6 +155,48 @@ TEST_CASE("faults: calls without room, every second one, with RNIC threads") {
   CHECK(faults->injected > 0);
 }
 
+TEST_CASE("faults: who polled for long and then sleeps is woken, also where nothing can be watched") {
+  FaultsForNow faults;
+  const bool by_threads = GENERATE(false, true);
+  const int error = GENERATE(0, ENOMEM, ENOSPC);
+  CAPTURE(by_threads, error);
+  DeviceOptions options = by_threads ? kByThreads : by_hand();
+  options.spin = 0us;
+  Sockets sockets(options);
+  Party a(sockets.devices[0]);
+  Party b(sockets.devices[1]);
+  Streams streams(tcp_streams(0), options);
+  b.post_receives(8, 64);
+  streams.b.post_receives(8, 64);
+  for (uint64_t i = 0; i < 4; ++i) {
+    // Who polls sees these; the RNIC threads, woken by them, see that somebody polls.
+    REQUIRE_FALSE(a.send(b.address(), 0, 64));
+    REQUIRE_FALSE(streams.a.send(0, 64));
+    const Step look = [&] { streams.devices[0].progress(); };
+    REQUIRE(completion_of(b.recv_cq, look));
+    REQUIRE(completion_of(streams.b.recv_cq, look));
+    // So often that sockets with input leave the poller, not so often that they come back.
+    std::array<WorkCompletion, 1> none;
+    for (int poll = 0; poll < 400; ++poll) {
+      REQUIRE(b.recv_cq.poll(none) == 0);
+      REQUIRE(streams.b.recv_cq.poll(none) == 0);
+    }
+    faults->watch_error = error;
+    std::thread later([&] {
+      std::this_thread::sleep_for(5ms);
+      static_cast<void>(a.send(b.address(), 0, 64, i));
+      std::this_thread::sleep_for(5ms);
+      static_cast<void>(streams.a.send(0, 64, i));
+    });
+    const bool datagram_came = b.recv_cq.wait(kPatience).has_value();
+    const bool stream_came = streams.b.recv_cq.wait(kPatience).has_value();
+    later.join();
+    REQUIRE(datagram_came);
+    REQUIRE(stream_came);
+    faults->watch_error = 0;
+  }
+}
+
 TEST_CASE("faults: segmentation refused at run time, with whatever error, is counted once") {
   const QpType type = datagram_types();
   const int error = GENERATE(EIO, EINVAL, EMSGSIZE, EOPNOTSUPP);

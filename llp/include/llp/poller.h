@@ -27,6 +27,8 @@ class Poller {
 
   /// Watches a descriptor until remove(), and must be told before it is closed. Throws Error.
   void add(int fd, void* key, bool want_write = false);
+  /// The same; false where the system has no more room for it.
+  bool try_add(int fd, void* key, bool want_read, bool want_write) noexcept;
   void modify(int fd, void* key, bool want_read, bool want_write);
   /// Events of this descriptor that a wait() already returned stay with the caller.
   void remove(int fd);
@@ -44,7 +46,7 @@ class Poller {
   int descriptor() const { return epoll_.get(); }
 
  private:
-  void control(int operation, int fd, void* key, bool want_read, bool want_write);
+  bool control(int operation, int fd, void* key, bool want_read, bool want_write) noexcept;
   void consume_wake();
   int collect(std::span<epoll_event> ready, Duration timeout);
   int collect_once(std::span<epoll_event> ready, Duration timeout);

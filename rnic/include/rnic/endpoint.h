@@ -54,8 +54,10 @@ class Endpoint : public MpscNode, public ListNode<ActiveTag>, public ListNode<Ho
   bool awaits_writable_ = false;
   bool stalled_ = false;     // linked into the engine's stalled list instead of the active one
   bool always_hot_ = false;  // has no descriptor to watch
+  bool watched_ = false;     // in the engine's poller
   bool reading_ = true;      // wants to know when its descriptor is readable
   uint32_t empty_polls_ = 0;
+  uint32_t watched_polls_ = 0;  // asked directly though it is in the poller
   uint32_t round_ = 0;  // of the engine's, in which the poller last told of input
   int descriptor_ = -1;
 };

@@ -38,6 +38,12 @@ inline constexpr size_t kHotEndpoints = 16;
 inline constexpr uint32_t kLooksPerRound = 256;
 /// An endpoint that gave nothing so many times in a row cools down.
 inline constexpr uint32_t kEmptyPollsUntilCold = 4096;
+/// One that was asked directly so many times leaves the poller until somebody sleeps there: a socket
+/// in epoll costs whoever sends to it a few percent. So many that who sleeps between messages
+/// hardly ever comes here.
+inline constexpr uint32_t kPollsUntilUnwatched = 512;
+/// Who sleeps although a descriptor could not be watched sleeps no longer than this.
+inline constexpr Duration kUnwatchedSleep = std::chrono::milliseconds(1);
 /// With all traffic on hot endpoints, the poller is asked once in so many steps: a look costs about
 /// as much as two empty receives, so this keeps it to a few percent.
 inline constexpr uint32_t kStepsPerLook = 16;
@@ -131,6 +137,8 @@ class Engine {
   void count_in_round(Endpoint& endpoint);
   void end_round();
   void watch_writable(Endpoint& endpoint, bool wanted);
+  void unwatch(Endpoint& endpoint);
+  bool watch(Endpoint& endpoint);
 
   bool try_baton();
   void release_baton();
@@ -139,6 +147,8 @@ class Engine {
   void run_thread();
   void drive();
   void park(Time now);
+  Duration begin_sleep(Time now);
+  void sleep(Duration limit);
   bool application_drives(Time now) const;
 
   const DeviceOptions options_;
@@ -175,7 +185,7 @@ class Engine {
 
   // Between the RNIC thread and the others.
   std::atomic<int64_t> last_drive_{INT64_MIN};  // when the application last stepped (ns)
-  std::atomic<bool> parked_{false};             // the RNIC thread sleeps in the poller
+  std::atomic<uint32_t> sleepers_{0};           // threads that sleep in the poller
   std::atomic<int64_t> parked_until_{INT64_MAX};
   std::atomic<bool> poked_{false};     // wake() was called: look again before parking
   std::atomic<bool> watching_{false};  // the RNIC thread naps while the application drives

@@ -3,6 +3,7 @@
 
 #include <netinet/in.h>
 #include <netinet/udp.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -21,6 +22,7 @@ SyscallFaults& syscall_faults() {
 void SyscallFaults::reset() {
   send_every = receive_every = one_message = stream_bytes = 0;
   send_error = receive_error = train_error = udp_option_error = forced_buffer_error = 0;
+  watch_error = 0;
   injected = 0;
 }
 
@@ -166,6 +168,11 @@ int setsockopt(int fd, int level, int name, const void* value, socklen_t length)
   const bool forced = level == SOL_SOCKET && (name == SO_RCVBUFFORCE || name == SO_SNDBUFFORCE);
   if (forced && fail(faults.forced_buffer_error)) return -1;
   return static_cast<int>(::syscall(SYS_setsockopt, fd, level, name, value, length));
+}
+
+int epoll_ctl(int epoll, int operation, int fd, epoll_event* event) noexcept {
+  if (operation == EPOLL_CTL_ADD && fail(syscall_faults().watch_error)) return -1;
+  return static_cast<int>(::syscall(SYS_epoll_ctl, epoll, operation, fd, event));
 }
 
 }  // extern "C"
