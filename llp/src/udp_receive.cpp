@@ -98,12 +98,30 @@ size_t UdpLink::receive(ReceiveBatch& batch) {
   batch.clear();
   if (batch.slots() == 0 || batch.room() == 0) return 0;
   if (gro_) fit_offload(batch);
+  if (coalescing_.settles()) {
+    fit_coalescing(coalescing_.after_look(something_waits()));
+    if (coalescing_.settles()) return 0;
+  }
   const size_t per_message = gro_ ? kMaxTrain : 1;
   const size_t room = std::max<size_t>(batch.room() / per_message, 1);
   const size_t wanted = std::min({appetite_, batch.slots(), room, kMaxMessages});
   const size_t got = wanted == 1 ? receive_one(batch) : receive_many(batch, wanted);
   appetite_ = got < wanted ? std::max<size_t>(got, 1) : wanted * 2;
-  return batch.datagrams().size();
+  const size_t datagrams = batch.datagrams().size();
+  if (gro_ && !reads_destinations()) fit_coalescing(coalescing_.after(datagrams));
+  return datagrams;
+}
+
+/// Whether control messages tell what was sent to a group.
+bool UdpLink::reads_destinations() const { return group_ || local_.is_any(); }
+
+void UdpLink::fit_coalescing(Coalescing::Change change) {
+  if (change == Coalescing::Change::none) return;
+  set_socket_option(fd_.get(), IPPROTO_UDP, UDP_GRO, change == Coalescing::Change::begin ? 1 : 0);
+}
+
+bool UdpLink::something_waits() const {
+  return ::recv(fd_.get(), nullptr, 0, MSG_PEEK | MSG_DONTWAIT) >= 0;
 }
 
 /// A train does not fit into small slots, so the kernel must not build any.
@@ -115,6 +133,7 @@ void UdpLink::fit_offload(const ReceiveBatch& batch) {
 }
 
 size_t UdpLink::receive_one(ReceiveBatch& batch) {
+  if (coalescing_.reads_plain()) return receive_plain(batch);
   msghdr header;
   Envelope envelope;
   const ssize_t bytes = receive_past_errors([&] {
@@ -123,6 +142,22 @@ size_t UdpLink::receive_one(ReceiveBatch& batch) {
   });
   if (bytes < 0) return 0;
   hand_up(batch, batch.slot(0).first(static_cast<size_t>(bytes)), header);
+  return 1;
+}
+
+/// One datagram, and nothing that the kernel has to say of it.
+size_t UdpLink::receive_plain(ReceiveBatch& batch) {
+  sockaddr_storage name;
+  socklen_t name_length = 0;
+  const Bytes slot = batch.slot(0);
+  const ssize_t bytes = receive_past_errors([&] {
+    name_length = sizeof name;
+    return ::recvfrom(fd_.get(), slot.data(), slot.size(), MSG_DONTWAIT,
+                      reinterpret_cast<sockaddr*>(&name), &name_length);
+  });
+  if (bytes < 0) return 0;
+  const Address from = from_socket_address(name, name_length);
+  if (!batch.add(from, slot.first(static_cast<size_t>(bytes)), group_)) ++overflowed_;
   return 1;
 }
 

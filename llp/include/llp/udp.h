@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "base/unique_fd.h"
+#include "llp/coalescing.h"
 #include "llp/datagram.h"
 #include "llp/path_mtu.h"
 
@@ -70,10 +71,12 @@ class UdpLink final : public DatagramLink {
                                            std::string_view interface) override;
   int descriptor() const override { return fd_.get(); }
   void on_fallback(std::function<void(Fallback)> callback) override;
-  /// Learned from the datagrams that come in, so the last overflow shows with the next datagram.
+  /// Learned from the datagrams that come in, so the last overflow shows with the next datagram, or
+  /// where they come one by one for long, with one of the next Coalescing::kCountEach.
   uint64_t overflowed() const override { return overflowed_; }
 
-  /// Whether the kernel segments (UDP_SEGMENT) and coalesces (UDP_GRO) for this link.
+  /// Whether the kernel segments (UDP_SEGMENT) and coalesces (UDP_GRO) for this link. The latter it
+  /// does while there is something to coalesce.
   bool gso() const { return gso_; }
   bool gro() const { return gro_; }
 
@@ -102,7 +105,11 @@ class UdpLink final : public DatagramLink {
   bool cannot_fragment(const OutgoingDatagram& datagram, int error);
 
   void fit_offload(const ReceiveBatch& batch);
+  bool reads_destinations() const;
+  void fit_coalescing(Coalescing::Change change);
+  bool something_waits() const;
   size_t receive_one(ReceiveBatch& batch);
+  size_t receive_plain(ReceiveBatch& batch);
   size_t receive_many(ReceiveBatch& batch, size_t wanted);
   void hand_up(ReceiveBatch& batch, ConstBytes received, msghdr& header);
   void count_overflow(uint32_t drops);
@@ -115,6 +122,7 @@ class UdpLink final : public DatagramLink {
   uint32_t interface_;  // index, for multicast; 0: the system's choice
   bool gso_ = false;
   bool gro_ = false;
+  Coalescing coalescing_;    // of a link with gro_
   uint32_t fallbacks_ = 0;  // a bit for each that happened
   std::function<void(Fallback)> on_fallback_;
   size_t appetite_ = 1;      // slots to ask the kernel for next

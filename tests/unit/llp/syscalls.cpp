@@ -157,9 +157,14 @@ int recvmmsg(int fd, mmsghdr* headers, unsigned count, int flags, timespec* time
       ::syscall(SYS_recvmmsg, fd, headers, messages(count), flags, timeout));
 }
 
-ssize_t recv(int fd, void* bytes, size_t size, int flags) {
+ssize_t recvfrom(int fd, void* bytes, size_t size, int flags, sockaddr* from,
+                 socklen_t* from_length) {
   if (receive_fails()) return -1;
-  return ::syscall(SYS_recvfrom, fd, bytes, allowance(fd, size), flags, nullptr, nullptr);
+  return ::syscall(SYS_recvfrom, fd, bytes, allowance(fd, size), flags, from, from_length);
+}
+
+ssize_t recv(int fd, void* bytes, size_t size, int flags) {
+  return recvfrom(fd, bytes, size, flags, nullptr, nullptr);
 }
 
 int setsockopt(int fd, int level, int name, const void* value, socklen_t length) noexcept {

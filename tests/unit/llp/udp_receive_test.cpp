@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <netinet/in.h>
+#include <netinet/udp.h>
+
 #include <catch2/catch.hpp>
 #include <iostream>
 
@@ -162,6 +165,104 @@ TEST_CASE("a train longer than the batch has room for loses its tail, which is c
   CHECK(link->receive(batch) == 40);
   CHECK(texts(batch).back() == train.substr(39, 1));
   CHECK(link->overflowed() == 24);
+}
+
+/// Sends and receives datagrams one by one, with looks in between that find none.
+void receive_lone(UdpLink& link, RawUdp& peer, size_t count) {
+  ReceiveBatch batch(8, 65536, 8 * UdpLink::kMaxTrain);
+  for (size_t i = 0; i < count; ++i) {
+    REQUIRE(peer.send(link.local_address(), pattern(90, i)));
+    REQUIRE(receive_texts(link, batch, 1) == std::vector<std::string>{pattern(90, i)});
+    CHECK(batch.datagrams()[0].from == peer.address());
+    CHECK(link.receive(batch) == 0);
+  }
+}
+
+bool coalesces(const UdpLink& link) {
+  return test::option_of(link.descriptor(), IPPROTO_UDP, UDP_GRO) != 0;
+}
+
+/// Looks that find nothing, as many as it takes until coalescing may have stopped.
+void look_in_vain(UdpLink& link) {
+  ReceiveBatch batch(8, 65536, 8 * UdpLink::kMaxTrain);
+  for (uint32_t look = 0; look <= Coalescing::kSettlingLooks; ++look) CHECK(link.receive(batch) == 0);
+}
+
+/// The datagrams of a train that waits.
+void receive_train(UdpLink& link, const std::string& train) {
+  ReceiveBatch batch(8, 65536, 8 * UdpLink::kMaxTrain);
+  CHECK(receive_texts(link, batch, 4) ==
+        std::vector<std::string>{train.substr(0, 100), train.substr(100, 100),
+                                 train.substr(200, 100), train.substr(300)});
+}
+
+TEST_CASE("coalescing stops while datagrams come one by one, and begins again with a burst") {
+  const auto link = UdpLink::open(kLoopback4);
+  if (!trains_possible(*link)) return;
+  RawUdp peer;
+  receive_lone(*link, peer, Coalescing::kLone - 1);
+  CHECK(coalesces(*link));
+  receive_lone(*link, peer, 1);
+  CHECK_FALSE(coalesces(*link));
+  look_in_vain(*link);
+  receive_lone(*link, peer, 300);
+  CHECK_FALSE(coalesces(*link));
+  // Trains that come meanwhile are split by the kernel.
+  for (size_t i = 0; i < 4; ++i) {
+    REQUIRE(peer.send(link->local_address(), pattern(340, i), 100));
+    receive_train(*link, pattern(340, i));
+  }
+  REQUIRE(peer.send(link->local_address(), pattern(1000), 100));
+  ReceiveBatch batch(8, 65536, 8 * UdpLink::kMaxTrain);
+  receive_texts(*link, batch, 10);
+  CHECK(coalesces(*link));
+  CHECK(link->gro());
+}
+
+TEST_CASE("a train that comes around the stop of coalescing is split into its datagrams") {
+  const auto link = UdpLink::open(kLoopback4);
+  if (!trains_possible(*link)) return;
+  RawUdp peer;
+  ReceiveBatch batch(8, 65536, 8 * UdpLink::kMaxTrain);
+  receive_lone(*link, peer, Coalescing::kLone - 1);
+  // It waits behind the last lone datagram, when coalescing would stop.
+  REQUIRE(peer.send(link->local_address(), "the last one"));
+  REQUIRE(peer.send(link->local_address(), pattern(340, 1), 100));
+  CHECK(receive_texts(*link, batch, 1) == std::vector<std::string>{"the last one"});
+  receive_train(*link, pattern(340, 1));
+  CHECK(coalesces(*link));
+
+  // As if it had come while the kernel was told: it was joined, and the socket has stopped.
+  receive_lone(*link, peer, Coalescing::kLone - 1);
+  REQUIRE(peer.send(link->local_address(), "the last one"));
+  CHECK(receive_texts(*link, batch, 1) == std::vector<std::string>{"the last one"});
+  CHECK(link->receive(batch) == 0);
+  CHECK_FALSE(coalesces(*link));
+  const int on = 1;
+  const int off = 0;
+  REQUIRE(::setsockopt(link->descriptor(), IPPROTO_UDP, UDP_GRO, &on, sizeof on) == 0);
+  REQUIRE(peer.send(link->local_address(), pattern(340, 2), 100));
+  REQUIRE(::setsockopt(link->descriptor(), IPPROTO_UDP, UDP_GRO, &off, sizeof off) == 0);
+  receive_train(*link, pattern(340, 2));
+  CHECK(coalesces(*link));
+}
+
+TEST_CASE("what a socket had no room for is counted where datagrams come one by one") {
+  UdpOptions options;
+  options.receive_buffer = 20000;
+  const auto link = UdpLink::open(kLoopback4, options);
+  if (!trains_possible(*link)) return;
+  RawUdp peer;
+  receive_lone(*link, peer, Coalescing::kLone);
+  look_in_vain(*link);
+  receive_lone(*link, peer, 200);
+  ReceiveBatch batch(1, 65536, UdpLink::kMaxTrain);
+  for (int i = 0; i < 500; ++i) REQUIRE(peer.send(link->local_address(), pattern(500)));
+  size_t received = 0;
+  while (const size_t got = link->receive(batch)) received += got;
+  CHECK(received < 500);
+  receive_lone(*link, peer, Coalescing::kCountEach);
+  CHECK(link->overflowed() == 500 - received);
 }
 
 TEST_CASE("slots too small for a train end coalescing, and nothing is cut") {
