@@ -33,6 +33,21 @@ void scatter(std::span<const Sge> sges, uint64_t offset, ConstBytes bytes) {
   assert(bytes.empty());
 }
 
+size_t pieces_of(std::span<const Sge> sges, uint64_t offset, uint64_t length,
+                 std::span<Bytes> out) {
+  size_t pieces = 0;
+  for (const Sge& sge : sges) {
+    if (length == 0) break;
+    const uint64_t skipped = std::min<uint64_t>(offset, sge.length);
+    const uint64_t count = std::min(sge.length - skipped, length);
+    if (count != 0) out[pieces++] = {start_of(sge) + skipped, count};
+    offset -= skipped;
+    length -= count;
+  }
+  assert(length == 0);
+  return pieces;
+}
+
 void SgeCursor::seek(uint64_t offset) {
   if (offset == position_) return;
   position_ = offset;

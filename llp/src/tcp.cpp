@@ -7,9 +7,11 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <climits>
+#include <cstring>
 #include <string>
 
 #include "diwarp/error.h"
@@ -20,6 +22,11 @@ namespace {
 
 constexpr size_t kMaxPieces = IOV_MAX;
 constexpr size_t kDefaultSegment = 536;  // RFC 9293 section 3.7.1
+
+// A piece costs the kernel more than a few bytes cost a copy (64 bytes in three pieces: 7 % of a
+// polled round trip), so short pieces are put together first.
+constexpr size_t kShortPiece = 512;
+constexpr size_t kShortBytes = 4096;  // of one call
 
 /// Why the descriptor cannot serve as a stream; nullptr when it can.
 const char* unfit(int fd) {
@@ -38,11 +45,57 @@ IoResult failure(int error) {
   return {IoStatus::failed, 0, error};
 }
 
+/// What one call gathers. Neither array is set before it is used.
+class Gathering {
+ public:
+  void add(ConstBytes piece) {
+    if (piece.size() <= kShortPiece && piece.size() <= kShortBytes - copied_) piece = copy(piece);
+    const bool follows = count_ != 0 && piece.data() == end_;
+    if (follows)
+      pieces_[count_ - 1].iov_len += piece.size();
+    else
+      pieces_[count_++] = {const_cast<std::byte*>(piece.data()), piece.size()};
+    end_ = piece.data() + piece.size();
+  }
+
+  std::span<iovec> pieces() { return std::span(pieces_).first(count_); }
+
+ private:
+  ConstBytes copy(ConstBytes piece) {
+    std::byte* const target = short_.data() + copied_;
+    std::memcpy(target, piece.data(), piece.size());
+    copied_ += piece.size();
+    return {target, piece.size()};
+  }
+
+  std::array<iovec, kMaxPieces> pieces_;
+  std::array<std::byte, kShortBytes> short_;
+  size_t count_ = 0;
+  size_t copied_ = 0;
+  const std::byte* end_ = nullptr;  // of the last piece
+};
+
 template <class Call>
 ssize_t uninterrupted(Call call) {
   ssize_t result = call();
   while (result < 0 && errno == EINTR) result = call();
   return result;
+}
+
+/// A single piece does without a header to read.
+ssize_t send_list(int fd, std::span<iovec> list) {
+  constexpr int kFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
+  if (list.size() == 1) return ::send(fd, list[0].iov_base, list[0].iov_len, kFlags);
+  msghdr header{};
+  header.msg_iov = list.data();
+  header.msg_iovlen = list.size();
+  return ::sendmsg(fd, &header, kFlags);
+}
+
+IoResult received(ssize_t bytes) {
+  if (bytes < 0) return failure(errno);
+  if (bytes == 0) return {IoStatus::closed, 0, 0};
+  return {IoStatus::ok, static_cast<size_t>(bytes), 0};
 }
 
 }  // namespace
@@ -64,18 +117,12 @@ TcpStream::TcpStream(UniqueFd fd)
 
 IoResult TcpStream::send(std::span<const ConstBytes> pieces) {
   if (!fd_) return {IoStatus::failed, 0, ECONNABORTED};
-  std::array<iovec, kMaxPieces> gathered;
-  size_t count = 0;
-  for (ConstBytes piece : pieces) {
-    if (count == gathered.size()) break;
-    if (!piece.empty()) gathered[count++] = {const_cast<std::byte*>(piece.data()), piece.size()};
-  }
-  if (count == 0) return {IoStatus::would_block, 0, 0};
-  msghdr header{};
-  header.msg_iov = gathered.data();
-  header.msg_iovlen = count;
-  const ssize_t sent =
-      uninterrupted([&] { return ::sendmsg(fd_.get(), &header, MSG_DONTWAIT | MSG_NOSIGNAL); });
+  Gathering gathered;
+  for (const ConstBytes piece : pieces.first(std::min(pieces.size(), kMaxPieces)))
+    if (!piece.empty()) gathered.add(piece);
+  const std::span<iovec> list = gathered.pieces();
+  if (list.empty()) return {IoStatus::would_block, 0, 0};
+  const ssize_t sent = uninterrupted([&] { return send_list(fd_.get(), list); });
   if (sent < 0) return failure(errno);
   return {IoStatus::ok, static_cast<size_t>(sent), 0};
 }
@@ -83,11 +130,19 @@ IoResult TcpStream::send(std::span<const ConstBytes> pieces) {
 IoResult TcpStream::receive(Bytes buffer) {
   if (!fd_) return {IoStatus::failed, 0, ECONNABORTED};
   if (buffer.empty()) return {IoStatus::would_block, 0, 0};
-  const ssize_t received =
-      uninterrupted([&] { return ::recv(fd_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT); });
-  if (received < 0) return failure(errno);
-  if (received == 0) return {IoStatus::closed, 0, 0};
-  return {IoStatus::ok, static_cast<size_t>(received), 0};
+  return received(
+      uninterrupted([&] { return ::recv(fd_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT); }));
+}
+
+IoResult TcpStream::receive_into(std::span<const Bytes> buffers) {
+  if (!fd_) return {IoStatus::failed, 0, ECONNABORTED};
+  std::array<iovec, kMaxPieces> list;
+  const size_t count = std::min(buffers.size(), list.size());
+  for (size_t i = 0; i < count; ++i) list[i] = {buffers[i].data(), buffers[i].size()};
+  if (count == 0) return {IoStatus::would_block, 0, 0};
+  return received(uninterrupted([&] {
+    return ::readv(fd_.get(), list.data(), static_cast<int>(count));  // it does not block
+  }));
 }
 
 void TcpStream::shutdown_send() {

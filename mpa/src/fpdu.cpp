@@ -178,6 +178,14 @@ Deframed Deframer::next(ConstBytes stream) {
           .consumed = whole};
 }
 
+std::optional<Beginning> Deframer::beginning(ConstBytes stream) const {
+  if (check_crc_ || markers_ || stream.size() < kLengthBytes) return std::nullopt;
+  const size_t length = load_be<uint16_t>(stream.data());
+  const ConstBytes there = stream.subspan(kLengthBytes);
+  if (there.size() >= length) return std::nullopt;
+  return Beginning{there, length - there.size(), pad_bytes(length) + kCrcBytes};
+}
+
 // Every FPDU is a multiple of four, so no marker falls into a length field or a CRC.
 Deframed Deframer::next_marked(ConstBytes stream) {
   const size_t header = header_offset(position_);

@@ -33,8 +33,8 @@ Fault judge_rdmap(const ddp::Header& header) {
 /// is shorter, or not the end, the RFCs have no code of their own.
 Fault judge_body(const OpcodeFacts& facts, const StreamSegment& segment) {
   if (!facts.one_segment || facts.body_bytes == 0) return {};
-  if (segment.payload.size() > facts.body_bytes) return fault::kMessageTooLong;
-  const bool whole = segment.last && segment.payload.size() == facts.body_bytes;
+  if (segment.length() > facts.body_bytes) return fault::kMessageTooLong;
+  const bool whole = segment.last && segment.length() == facts.body_bytes;
   return whole ? Fault{} : fault::kUnspecified;
 }
 
@@ -79,13 +79,14 @@ size_t encode_header(const StreamSegment& segment, Bytes out) {
                      out);
 }
 
-StreamReceiver::Result StreamReceiver::accept(ConstBytes ulpdu) {
+StreamReceiver::Result StreamReceiver::accept(ConstBytes ulpdu, size_t missing) {
   ddp::Header header;
   if (const Fault fault = read_header(ulpdu, header)) return {.fault = fault};
   if (const Fault fault = judge_ddp(header)) return {.fault = fault};
   if (const Fault fault = judge_rdmap(header)) return {.fault = fault};
   const ConstBytes payload = ulpdu.subspan(ddp::header_bytes(header.tagged));
-  const Result result{.fault = {}, .segment = to_segment(header, payload)};
+  Result result{.fault = {}, .segment = to_segment(header, payload)};
+  result.segment.missing = missing;
   const Fault fault = header.tagged ? follow_tagged(result.segment) : follow(result.segment);
   return fault ? Result{.fault = fault} : result;
 }
@@ -100,7 +101,7 @@ Fault StreamReceiver::follow(const StreamSegment& segment) {
   if (segment.message_offset != (inside ? next_offset_ : 0)) return fault::kInvalidOffset;
   if (inside && segment.opcode != send_opcode_) return fault::kUnexpectedOpcode;
   if (const Fault fault = judge_body(facts, segment)) return fault;
-  const uint64_t end = uint64_t{segment.message_offset} + segment.payload.size();
+  const uint64_t end = uint64_t{segment.message_offset} + segment.length();
   if (end > kMaxMessage) return fault::kMessageTooLong;
 
   if (segment.last) ++next_msn_[facts.queue_number];

@@ -32,7 +32,7 @@ class RcTransmit::Burst {
   bool add_bytes(ConstBytes bytes);
   void clear() { count_ = bytes_ = 0; }
 
-  std::span<const ConstBytes> pieces() const { return {pieces_.data(), count_}; }
+  std::span<const ConstBytes> pieces() const { return {room_.pieces.data(), count_}; }
   size_t bytes() const { return bytes_; }
 
  private:
@@ -44,8 +44,14 @@ class RcTransmit::Burst {
   size_t gather(const Fpdu& fpdu, size_t skip, const Message& message,
                 std::span<ConstBytes> room);
 
+  // Pieces that are not set until they are used: a burst is made for every message.
+  union Room {
+    Room() {}
+    std::array<ConstBytes, kMaxPieces> pieces;
+  };
+
   Context& context_;
-  std::array<ConstBytes, kMaxPieces> pieces_;
+  Room room_;
   size_t count_ = 0;
   size_t bytes_ = 0;
   const Message* admitted_ = nullptr;  // the latest
@@ -73,7 +79,7 @@ inline bool RcTransmit::Burst::readable(const Message& message) const {
 
 inline bool RcTransmit::Burst::add(const Fpdu& fpdu, size_t skip, const Message& message,
                                    std::span<const ConstBytes>& payload) {
-  const std::span<ConstBytes> room = std::span(pieces_).subspan(count_);
+  const std::span<ConstBytes> room = std::span(room_.pieces).subspan(count_);
   if (room.size() < 2) return false;
   const ConstBytes head = fpdu.head_view();
   const size_t skip_head = std::min(skip, head.size());
@@ -110,7 +116,7 @@ inline size_t RcTransmit::Burst::gather(const Fpdu& fpdu, size_t skip, const Mes
 
 inline bool RcTransmit::Burst::add_bytes(ConstBytes bytes) {
   if (count_ == kMaxPieces) return false;
-  pieces_[count_++] = bytes;
+  room_.pieces[count_++] = bytes;
   bytes_ += bytes.size();
   return true;
 }

@@ -20,23 +20,15 @@ namespace fault = rdmap::fault;
 /// What a Terminate tells of a segment, at most.
 constexpr size_t kOffendingBytes = ddp::kUntaggedHeaderBytes + rdmap::kAtomicRequestBytes;
 
-bool goes_to_receive(rdmap::Opcode opcode) {
+/// Of the next FPDU: what tells how to go on.
+constexpr size_t kHeaderBytes = mpa::kLengthBytes + ddp::kUntaggedHeaderBytes;
+
+}  // namespace
+
+bool RcReceive::goes_to_receive(rdmap::Opcode opcode) {
   const rdmap::OpcodeFacts& facts = rdmap::facts_of(opcode);
   return !facts.tagged && facts.queue_number == rdmap::kSendQueue;
 }
-
-constexpr size_t kLongestFpdu = mpa::fpdu_bytes(mpa::kMaxUlpdu);
-constexpr size_t kMostMarkers = kLongestFpdu / (mpa::kMarkerSpacing - mpa::kMarkerBytes) + 2;
-constexpr size_t kWholeFpdu = kLongestFpdu + kMostMarkers * mpa::kMarkerBytes;
-
-/// Memory grows in steps, so that it soon stops growing: to what small segments need, the largest
-/// FPDU, a held stream.
-constexpr size_t carry_room(size_t bytes) {
-  if (bytes <= kIdleCarry) return kIdleCarry;
-  return bytes <= kWholeFpdu ? kWholeFpdu : kStreamBufferBytes;
-}
-
-}  // namespace
 
 void RcReceive::start(const mpa::Agreement& agreement, bool initiator, ConstBytes leftover) {
   deframer_ = mpa::Deframer(agreement.crc, agreement.receive_markers);
@@ -48,30 +40,50 @@ void RcReceive::start(const mpa::Agreement& agreement, bool initiator, ConstByte
   offending_.clear();
   offending_length_ = 0;
   receiver_ = {};
-  carry(leftover);
+  straight_.reset();
+  long_last_ = false;
+  carry_.assign(leftover);
   parts_.counters.add(Counter::rc_rx_bytes, leftover.size());
 }
 
 RcEnd RcReceive::read(llp::Stream& stream, Bytes buffer) {
-  const ConstBytes front = carried();
-  assert(front.size() < kWholeFpdu);
   entry_judged_ = false;
   came_ = 0;
+  if (straight_) return read_straight(stream, buffer);
+  const bool inside_long = !carry_.empty() && needed_ >= kLongFpdu;
+  return inside_long ? read_long(stream) : read_short(stream, buffer);
+}
+
+/// The rest of a long FPDU comes where its beginning is, and with it the header of the next.
+RcEnd RcReceive::read_long(llp::Stream& stream) {
+  assert(needed_ > carry_.size());
+  if (!pull(stream, carry_.room(needed_ - carry_.size() + kHeaderBytes))) return conclude();
+  carry_.add(came_);
+  carry_.drop(consume(carry_.bytes()));
+  if (begin_straight(carry_.bytes())) carry_.assign({});
+  return conclude();
+}
+
+RcEnd RcReceive::read_short(llp::Stream& stream, Bytes buffer) {
+  const ConstBytes front = carry_.bytes();
   // The first read leaves room to complete the FPDU that it cuts.
-  const Bytes room = buffer.subspan(front.size(), buffer.size() - front.size() - kWholeFpdu);
-  if (!pull(stream, room)) return conclude(front);
+  const size_t most = buffer.size() - CarryBuffer::kWholeFpdu;
+  assert(front.size() < kLongFpdu);
+  const Bytes room = buffer.subspan(front.size(), long_last_ ? kReadBehindLong : most - front.size());
+  if (!pull(stream, room)) return conclude();
 
   std::copy(front.begin(), front.end(), buffer.begin());
   size_t filled = front.size() + came_;
   size_t taken = consume(buffer.first(filled));
   const bool cut = end_ == RcEnd::none && !held_ && taken != filled;
-  if (cut && pull(stream, buffer.subspan(filled, needed_ - (filled - taken)))) {
+  if (cut && begin_straight(buffer.subspan(taken, filled - taken)))
+    taken = filled;
+  else if (cut && pull(stream, buffer.subspan(filled, needed_ - (filled - taken)))) {
     filled = front.size() + came_;
     taken += consume(buffer.first(filled).subspan(taken));
   }
-  const ConstBytes rest = buffer.first(filled).subspan(taken);
-  carry(rest);
-  return conclude(rest);
+  carry_.assign(buffer.subspan(taken, filled - taken));
+  return conclude();
 }
 
 RcEnd RcReceive::give_up_waiting() {
@@ -82,21 +94,23 @@ RcEnd RcReceive::give_up_waiting() {
 RcEnd RcReceive::resume() {
   held_ = false;
   entry_judged_ = false;
-  carry_begin_ += consume(carried());
-  if (carried().empty()) carry({});
+  carry_.drop(consume(carry_.bytes()));
   return end_;
 }
 
 /// An end of the stream is in order only between two messages.
-RcEnd RcReceive::conclude(ConstBytes rest) {
-  const bool between_messages = rest.empty() && receiver_.at_boundary();
+RcEnd RcReceive::conclude() {
+  const bool between_messages = carry_.empty() && !straight_ && receiver_.at_boundary();
   if (end_ == RcEnd::closed && !between_messages) end_ = RcEnd::lost;
   return end_;
 }
 
 /// True if bytes came.
 bool RcReceive::pull(llp::Stream& stream, Bytes room) {
-  const llp::IoResult result = stream.receive(room);
+  return came(stream.receive(room));
+}
+
+bool RcReceive::came(const llp::IoResult& result) {
   if (result.status == llp::IoStatus::closed) end_ = RcEnd::closed;
   if (result.status == llp::IoStatus::failed) end_ = RcEnd::lost;
   if (result.status != llp::IoStatus::ok) return false;
@@ -116,6 +130,7 @@ size_t RcReceive::consume(ConstBytes bytes) {
       end(RcEnd::protocol_error, fault::kBadMarker, {});
     if (framed.status != mpa::DeframeStatus::fpdu || !take(framed.ulpdu)) return done;
     deframer_.step(framed.consumed);
+    long_last_ = framed.consumed >= kLongFpdu;
     done += framed.consumed;
     parts_.counters.add(Counter::rc_rx_fpdus);
   }
@@ -206,15 +221,22 @@ bool RcReceive::end_terminated(const rdmap::StreamSegment& segment) {
 /// Everything is checked before a byte is written. A Write of no length writes nothing, and what it
 /// names is not looked at (RFC 5041 section 5.1).
 std::optional<TerminateCode> RcReceive::place_write(const rdmap::StreamSegment& segment) const {
-  if (segment.payload.empty()) return std::nullopt;
+  if (segment.length() == 0) return std::nullopt;
+  std::byte* target = nullptr;
+  if (const auto fault = judge_write(segment, target)) return fault;
+  std::memcpy(target, segment.payload.data(), segment.payload.size());
+  return std::nullopt;
+}
+
+std::optional<TerminateCode> RcReceive::judge_write(const rdmap::StreamSegment& segment,
+                                                    std::byte*& target) const {
   const RcQueuePair& queue_pair = parts_.queue_pair;
   const ddp::Region* region = queue_pair.regions().find(segment.stag);
   const ddp::RegionFault found =
       ddp::check_tagged(region, queue_pair.domain_number(), queue_pair.number(),
-                        Access::remote_write, segment.tagged_offset, segment.payload.size());
+                        Access::remote_write, segment.tagged_offset, segment.length());
   if (found != ddp::RegionFault::none) return tagged_fault(found);
-  std::memcpy(region->memory + (segment.tagged_offset - region->base), segment.payload.data(),
-              segment.payload.size());
+  target = region->memory + (segment.tagged_offset - region->base);
   return std::nullopt;
 }
 
@@ -235,7 +257,7 @@ bool RcReceive::begin_message(ConstBytes ulpdu) {
 
 bool RcReceive::place_send(const rdmap::StreamSegment& segment, ConstBytes ulpdu) {
   if (entry_ == nullptr) return true;
-  if (uint64_t{segment.message_offset} + segment.payload.size() > entry_->capacity) {
+  if (uint64_t{segment.message_offset} + segment.length() > entry_->capacity) {
     finish(WcStatus::local_length_error);
     return end(RcEnd::protocol_error, fault::kMessageTooLong, ulpdu);
   }
@@ -262,7 +284,7 @@ bool RcReceive::deliver(const rdmap::StreamSegment& segment, ConstBytes ulpdu) {
   completion.solicited = facts.solicited;
   completion.invalidated = facts.invalidates;
   completion.invalidated_stag = segment.invalidate_stag;
-  completion.byte_count = static_cast<uint32_t>(segment.message_offset + segment.payload.size());
+  completion.byte_count = static_cast<uint32_t>(segment.message_offset + segment.length());
   complete(completion);
   return true;
 }
@@ -294,19 +316,6 @@ void RcReceive::complete(const WorkCompletion& completion) {
 void RcReceive::give_back() {
   if (entry_ != nullptr) parts_.queue_pair.give_back_receive(*entry_);
   entry_ = nullptr;
-}
-
-void RcReceive::carry(ConstBytes rest) {
-  carry_used_ = carry_used_ || !carry_.empty() || !rest.empty();
-  if (rest.size() > carry_.capacity()) carry_.reserve(carry_room(rest.size()));
-  carry_.assign(rest.begin(), rest.end());
-  carry_begin_ = 0;
-}
-
-bool RcReceive::trim() {
-  if (std::exchange(carry_used_, false) || !carry_.empty()) return true;
-  std::vector<std::byte>().swap(carry_);
-  return false;
 }
 
 }  // namespace diwarp::rnic

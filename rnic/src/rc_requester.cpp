@@ -48,9 +48,21 @@ std::optional<TerminateCode> RcRequester::take_read_response(const rdmap::Stream
   if (const auto found = judge(*entry, segment, *target))
     return fail(WcStatus::bad_response_error, *found);
   ddp::scatter(entry->sges, placed_, segment.payload);
-  placed_ += segment.payload.size();
-  if (segment.last) finish();
+  landed(segment);
   return std::nullopt;
+}
+
+std::optional<Landing> RcRequester::landing(const rdmap::StreamSegment& segment) const {
+  const SendEntry* entry = sends_.awaiting();
+  if (ready_ || entry == nullptr || !is_read(entry->opcode)) return std::nullopt;
+  const std::optional<RemoteMemory> target = sink(*entry);
+  if (!target || judge(*entry, segment, *target)) return std::nullopt;
+  return Landing{.sges = entry->sges, .offset = placed_};
+}
+
+void RcRequester::landed(const rdmap::StreamSegment& segment) {
+  placed_ += segment.length();
+  if (segment.last) finish();
 }
 
 std::optional<TerminateCode> RcRequester::take_ready(const rdmap::StreamSegment& segment) {
@@ -64,7 +76,7 @@ std::optional<TerminateCode> RcRequester::take_ready(const rdmap::StreamSegment&
 std::optional<TerminateCode> RcRequester::judge(const SendEntry& entry,
                                                 const rdmap::StreamSegment& segment,
                                                 const RemoteMemory& sink) const {
-  const uint64_t end = placed_ + segment.payload.size();
+  const uint64_t end = placed_ + segment.length();
   if (end > entry.length || segment.last != (end == entry.length))
     return fault::kTaggedBaseOrBounds;
   if (entry.length == 0) return std::nullopt;

@@ -36,6 +36,9 @@ class Stream {
 
   virtual IoResult receive(Bytes buffer) = 0;
 
+  /// The same into several buffers, one behind the other, none of them empty.
+  virtual IoResult receive_into(std::span<const Bytes> buffers);
+
   /// Ends the sending direction in order (FIN) after everything sent so far.
   virtual void shutdown_send() = 0;
 

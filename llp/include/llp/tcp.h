@@ -17,10 +17,12 @@ class TcpStream final : public Stream {
   /// Throws Error (Errc::invalid_argument), and leaves it as it is, when it is not one.
   static std::unique_ptr<TcpStream> adopt(int connected_descriptor);
 
-  /// Takes at most 1,024 pieces a call; empty ones do not count. Nothing to send: would_block.
+  /// Takes at most 1,024 pieces a call. Nothing to send: would_block.
   IoResult send(std::span<const ConstBytes> pieces) override;
   /// An empty buffer: would_block.
   IoResult receive(Bytes buffer) override;
+  /// At most 1,024 buffers a call.
+  IoResult receive_into(std::span<const Bytes> buffers) override;
   void shutdown_send() override;
   /// Closes the descriptor; later calls fail with ECONNABORTED.
   void abort() override;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -72,6 +73,13 @@ struct Deframed {
                         ///< again; never more than the FPDU takes
 };
 
+/// An FPDU of which only a part is there.
+struct Beginning {
+  ConstBytes ulpdu = {};  ///< what is there of its ULPDU
+  size_t missing = 0;     ///< bytes of the ULPDU that are still to come
+  size_t trailer = 0;     ///< bytes behind it: padding and CRC
+};
+
 /// Takes FPDUs off a stream of bytes.
 class Deframer {
  public:
@@ -81,6 +89,10 @@ class Deframer {
   /// Looks for an FPDU at the front of `stream`; changes nothing that a second look would notice.
   /// With markers the ULPDU lies in the deframer's own memory, until the next call.
   Deframed next(ConstBytes stream);
+
+  /// Of an FPDU at the front that is incomplete: what may be used before the rest is there. Nothing
+  /// where a CRC or markers have to be right first.
+  std::optional<Beginning> beginning(ConstBytes stream) const;
 
   /// The front moves behind an FPDU of so many bytes.
   void step(size_t consumed) { position_ += consumed; }

@@ -26,6 +26,9 @@ struct StreamSegment {
   uint32_t stag = 0;             ///< tagged
   uint64_t tagged_offset = 0;    ///< tagged: TO
   ConstBytes payload = {};       ///< what follows the DDP header
+  size_t missing = 0;            ///< bytes of the payload that are still to come
+
+  size_t length() const { return payload.size() + missing; }
 };
 
 /// Writes the segment's DDP header (18 bytes untagged, 14 tagged) without the payload to the front
@@ -45,8 +48,9 @@ class StreamReceiver {
 
   /// Judges the next ULPDU, in this order: DDP version, length of the header, queue number, RDMAP
   /// version, opcode and its queue, MSN, MO, the opcode inside a message, the length of messages of
-  /// one segment, the longest message. With a fault the stream is over.
-  Result accept(ConstBytes ulpdu);
+  /// one segment, the longest message. With a fault the stream is over. Of the ULPDU, `missing` bytes
+  /// at its end may still be to come: they count, and a header that is not whole is a fault.
+  Result accept(ConstBytes ulpdu, size_t missing = 0);
 
   /// True if the next segment on queue 0 starts a new message.
   bool at_send_start() const { return !inside_send_; }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -13,6 +14,8 @@
 #include "mpa/fpdu.h"
 #include "mpa/agreement.h"
 #include "rdmap/stream.h"
+#include "rnic/carry_buffer.h"
+#include "rnic/landing.h"
 #include "rnic/rc_requester.h"
 #include "rnic/rc_responder.h"
 #include "rnic/work_queue.h"
@@ -34,14 +37,25 @@ enum class RcEnd : uint8_t {
   bad_response,    ///< memory that the peer reads went away
 };
 
-/// What stays allocated for unfinished FPDUs of an idle queue pair, in bytes.
-inline constexpr size_t kIdleCarry = 4096;
+// Tunables of RC reception.
+
+/// FPDUs from so many bytes on are long: each is read by itself, into the application's memory or
+/// into the queue pair's own, so that nothing of it is moved afterwards. Below, a copy costs less
+/// than the additional system call.
+inline constexpr size_t kLongFpdu = 8192;
+/// What is read behind a long FPDU that came to its very end: the next one is probably long, too.
+inline constexpr size_t kReadBehindLong = 4096;
 
 /// The receiving half of an RC queue pair: takes FPDUs off the stream, judges, places and delivers.
 ///
 /// A message that finds no receive holds the stream: what was read behind it is carried, nothing
 /// more is read, and TCP makes the peer wait. Or, if the queue pair wants that, it ends the
 /// connection.
+///
+/// Short FPDUs are read together, into the engine's buffer. With CRCs (or markers) a long one is
+/// completed in the queue pair's own memory, since nothing may be placed before its CRC was right.
+/// Without, all that is to be judged is in its header: once that is there, the payload is read
+/// straight into the application's memory.
 class RcReceive {
  public:
   /// Where segments go that are not for a posted receive.
@@ -83,13 +97,29 @@ class RcReceive {
   /// Undoes the taking of that receive.
   void give_back();
 
-  bool keeps_memory() const { return carry_.capacity() > kIdleCarry; }
+  bool keeps_memory() const { return carry_.keeps_memory(); }
   /// Frees memory that was not used since the last call. True if there may be some to free later.
-  bool trim();
+  bool trim() { return carry_.trim(); }
 
  private:
-  RcEnd conclude(ConstBytes rest);
+  /// A long FPDU whose payload goes straight into memory.
+  struct Straight {
+    rdmap::StreamSegment segment;  // of its payload all is missing
+    std::array<std::byte, ddp::kUntaggedHeaderBytes> header;
+    size_t header_bytes = 0;
+    size_t ulpdu_bytes = 0;
+    size_t placed = 0;   // bytes of its payload
+    size_t trailer = 0;  // bytes behind the payload that are still to come
+
+    ConstBytes header_view() const { return ConstBytes(header).first(header_bytes); }
+  };
+
+  static bool goes_to_receive(rdmap::Opcode opcode);
+  RcEnd read_long(llp::Stream& stream);
+  RcEnd read_short(llp::Stream& stream, Bytes buffer);
+  RcEnd conclude();
   bool pull(llp::Stream& stream, Bytes room);
+  bool came(const llp::IoResult& result);
   size_t consume(ConstBytes bytes);
   bool take(ConstBytes ulpdu);
   bool take_ready(const rdmap::StreamSegment& segment, ConstBytes ulpdu);
@@ -100,13 +130,20 @@ class RcReceive {
   bool place_send(const rdmap::StreamSegment& segment, ConstBytes ulpdu);
   bool deliver(const rdmap::StreamSegment& segment, ConstBytes ulpdu);
   bool take_immediate(const rdmap::StreamSegment& segment);
+  std::optional<TerminateCode> judge_write(const rdmap::StreamSegment& segment,
+                                           std::byte*& target) const;
   std::optional<TerminateCode> place_write(const rdmap::StreamSegment& segment) const;
   bool end_terminated(const rdmap::StreamSegment& segment);
   bool end(RcEnd reason, TerminateCode code, ConstBytes ulpdu);
   void complete(const WorkCompletion& completion);
 
-  ConstBytes carried() const { return ConstBytes(carry_).subspan(carry_begin_); }
-  void carry(ConstBytes rest);
+  bool begin_straight(ConstBytes rest);
+  std::optional<Landing> landing(const rdmap::StreamSegment& segment,
+                                 const ReceiveEntry* entry) const;
+  RcEnd read_straight(llp::Stream& stream, Bytes buffer);
+  bool pull_straight(llp::Stream& stream, const Landing& target, Bytes tail);
+  void finish_straight();
+  RcEnd refuse_straight();
 
   const Parts parts_;
   const ReceiveNotReady policy_;
@@ -128,9 +165,9 @@ class RcReceive {
   ReceiveEntry* entry_ = nullptr;  // of the message that is under way; null: it is discarded
   bool entry_judged_ = false;      // its memory was checked in this call
 
-  std::vector<std::byte> carry_;  // read, but not yet taken, from carry_begin_ on
-  size_t carry_begin_ = 0;
-  bool carry_used_ = false;  // since the last trim()
+  CarryBuffer carry_;
+  bool long_last_ = false;  // the last FPDU was long
+  std::optional<Straight> straight_;
 };
 
 }  // namespace diwarp::rnic

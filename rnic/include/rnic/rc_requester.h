@@ -7,6 +7,7 @@
 #include "diwarp/attributes.h"
 #include "diwarp/types.h"
 #include "rdmap/stream.h"
+#include "rnic/landing.h"
 #include "rnic/work_queue.h"
 
 namespace diwarp::rnic {
@@ -37,6 +38,10 @@ class RcRequester {
 
   /// A response came. A fault ends the connection; the request then has its status.
   std::optional<TerminateCode> take_read_response(const rdmap::StreamSegment& segment);
+  /// Where the payload of a Read Response goes that is in order; nothing for any other.
+  std::optional<Landing> landing(const rdmap::StreamSegment& segment) const;
+  /// It is there.
+  void landed(const rdmap::StreamSegment& segment);
   std::optional<TerminateCode> take_atomic_response(const rdmap::AtomicResponse& response);
 
   /// The peer ends the connection for this reason: it goes to the oldest request if that is meant.

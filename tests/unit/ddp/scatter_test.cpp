@@ -56,6 +56,24 @@ TEST_CASE("the length of a list is the sum of its elements without overflow") {
   CHECK(total_length(sges) == 2 * uint64_t{0xFFFFFFFF});
 }
 
+TEST_CASE("the pieces of a list's memory are those that bytes are scattered into") {
+  for (uint64_t offset = 0; offset <= 30; ++offset) {
+    for (uint64_t length = 0; offset + length <= 30; ++length) {
+      List scattered({0, 10, 0, 7, 13, 0});
+      List filled({0, 10, 0, 7, 13, 0});
+      const std::vector<std::byte> bytes(length, std::byte{0xAB});
+      scatter(scattered.sges, offset, bytes);
+      std::array<Bytes, 6> pieces;
+      const size_t count = pieces_of(filled.sges, offset, length, pieces);
+      for (const Bytes piece : std::span(pieces).first(count)) {
+        CHECK_FALSE(piece.empty());
+        std::fill(piece.begin(), piece.end(), std::byte{0xAB});
+      }
+      CHECK(filled.memory == scattered.memory);
+    }
+  }
+}
+
 TEST_CASE("bytes are scattered over the elements they reach and nowhere else") {
   for (uint64_t offset = 0; offset <= 30; ++offset) {
     for (size_t count = 0; offset + count <= 30; ++count) {

@@ -68,6 +68,44 @@ TEST_CASE("the pieces sent on a TCP stream arrive in order, and nothing else") {
   CHECK(read_bytes(c.peer.get(), 100) == "MPAFPDU");
 }
 
+TEST_CASE("short pieces among long ones arrive in order, more of them than are put together") {
+  Connected c;
+  const std::string text = pattern(30'000);
+  std::vector<ConstBytes> pieces;
+  size_t at = 0;
+  for (const size_t length : {20, 4000, 4, 20, 64, 4, 512, 513, 5000}) {
+    pieces.push_back(bytes_of(std::string_view(text).substr(at, length)));
+    at += length;
+  }
+  for (; at + 500 <= text.size(); at += 500)
+    pieces.push_back(bytes_of(std::string_view(text).substr(at, 500)));
+  const IoResult result = c.stream->send(pieces);
+  REQUIRE(result.status == IoStatus::ok);
+  REQUIRE(result.bytes == at);
+  CHECK(read_bytes(c.peer.get(), at) == text.substr(0, at));
+}
+
+TEST_CASE("several buffers are filled one behind the other, as far as the stream goes") {
+  Connected c;
+  std::array<std::byte, 3> first{};
+  std::array<std::byte, 5> second{};
+  const std::array<Bytes, 2> buffers{Bytes(first), Bytes(second)};
+  CHECK(c.stream->receive_into(buffers).status == IoStatus::would_block);
+  CHECK(c.stream->receive_into({}).status == IoStatus::would_block);
+  REQUIRE(::send(c.peer.get(), "abcdefghij", 10, 0) == 10);
+  REQUIRE(test::wait_readable(c.stream->descriptor()));
+  CHECK(c.stream->receive_into(buffers).bytes == 8);
+  CHECK(text_of(first) == "abc");
+  CHECK(text_of(second) == "defgh");
+  CHECK(c.stream->receive_into(buffers).bytes == 2);
+  CHECK(text_of(first) == "ijc");
+  c.peer.reset();
+  REQUIRE(test::wait_readable(c.stream->descriptor()));
+  CHECK(c.stream->receive_into(buffers).status == IoStatus::closed);
+  c.stream->abort();
+  CHECK(c.stream->receive_into(buffers).status == IoStatus::failed);
+}
+
 TEST_CASE("more pieces than one system call takes are sent in parts") {
   Connected c;
   const std::string text = pattern(3000);

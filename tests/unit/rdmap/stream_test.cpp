@@ -46,6 +46,27 @@ size_t right_length(Opcode opcode) {
 
 }  // namespace
 
+TEST_CASE("bytes that are still to come count like those that are there") {
+  StreamReceiver receiver;
+  const StreamSegment first{.opcode = Opcode::send, .last = false, .msn = 1};
+  const auto begun = receiver.accept(ulpdu(first, 3), 7);
+  REQUIRE_FALSE(begun.fault);
+  CHECK(begun.segment.payload.size() == 3);
+  CHECK(begun.segment.missing == 7);
+  CHECK(begun.segment.length() == 10);
+  StreamSegment second = first;
+  second.message_offset = 3;
+  CHECK(StreamReceiver(receiver).accept(ulpdu(second)).fault == fault::kInvalidOffset);
+  second.message_offset = 10;
+  CHECK_FALSE(StreamReceiver(receiver).accept(ulpdu(second)).fault);
+
+  StreamReceiver other;
+  const StreamSegment request = whole(Opcode::read_request);
+  const size_t body = right_length(Opcode::read_request);
+  CHECK_FALSE(StreamReceiver(other).accept(ulpdu(request, body - 1), 1).fault);
+  CHECK(StreamReceiver(other).accept(ulpdu(request, body), 1).fault == fault::kMessageTooLong);
+}
+
 TEST_CASE("a ULPDU shorter than its header is a fault") {
   const auto untagged = hex("4143 00000000 00000000 00000001 00000000");
   const auto tagged = hex("c140 00000000 0000000000000000");

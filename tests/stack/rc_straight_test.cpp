@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "llp/impairment.h"
+#include "stack/rc_hostile.h"
+
+/// Long FPDUs, which go from the stream into memory without a stop between, or with one where a CRC
+/// has to be right first.
+namespace diwarp::test {
+
+namespace {
+
+constexpr size_t kPayload = 40000;
+constexpr size_t kHalf = 20000;
+constexpr std::byte kWritten{0xEE};
+
+/// A queue pair whose peer is the bare other end of its stream.
+struct Target {
+  explicit Target(bool crc = false)
+      : b(world.add_device(), {.memory = 1 << 17, .access = kOpen}) {
+    auto ends = llp::memory_stream_pair(1 << 20, 65480);
+    peer = std::move(ends.first);
+    b.impl().start(established(std::move(ends.second), false, {.crc = crc}));
+  }
+
+  void send(std::span<const std::byte> bytes) {
+    write(*peer, bytes);
+    world.settle();
+  }
+  std::vector<std::byte> long_write(size_t length = kPayload) const {
+    return framed(to_ulpdu(write_of(b.mr->rkey(), b.mr->base(), length)));
+  }
+  /// How many bytes of memory were written, from the front.
+  size_t written() const {
+    size_t count = 0;
+    while (count < b.memory.size() && b.memory[count] == kWritten) ++count;
+    return count;
+  }
+  bool untouched_from(size_t offset) const {
+    return std::all_of(b.memory.begin() + static_cast<ptrdiff_t>(offset), b.memory.end(),
+                       [](std::byte byte) { return byte == std::byte{0}; });
+  }
+
+  World world;
+  RcParty b;
+  StreamEnd peer;
+};
+
+std::vector<std::byte> long_send(size_t length = kPayload) {
+  return to_bytes(Fpdu{.payload = std::vector<std::byte>(length, kWritten)});
+}
+
+std::span<const std::byte> from(const std::vector<std::byte>& bytes, size_t offset) {
+  return std::span(bytes).subspan(offset);
+}
+
+std::span<const std::byte> half_of(const std::vector<std::byte>& fpdu) {
+  return std::span(fpdu).first(kHalf);
+}
+
+}  // namespace
+
+TEST_CASE("Of a long Write the beginning is placed at once without CRCs, and never with them") {
+  const bool crc = GENERATE(false, true);
+  Target target(crc);
+  const std::vector<std::byte> fpdu = target.long_write();
+  target.send(half_of(fpdu));
+  CHECK(target.written() == (crc ? 0 : kHalf - 16));
+  CHECK(target.untouched_from(kHalf - 16));
+  target.send(from(fpdu, kHalf));
+  CHECK(target.written() == kPayload);
+  CHECK(target.untouched_from(kPayload));
+  CHECK(target.world.devices[0].counter("rc_rx_fpdus") == 1);
+  CHECK(target.world.devices[0].counter("rc_rx_bytes") == fpdu.size());
+}
+
+TEST_CASE("A long Write with a wrong CRC writes nothing, however it comes") {
+  Target target(true);
+  std::vector<std::byte> fpdu = target.long_write();
+  fpdu.back() ^= std::byte{1};
+  target.send(half_of(fpdu));
+  target.send(from(fpdu, kHalf));
+  CHECK(target.untouched_from(0));
+  REQUIRE(target.b.qp.query().terminate);
+  CHECK(target.b.qp.query().terminate->code == TerminateCode{2, 0, 2});
+}
+
+TEST_CASE("A long Send fills the SGEs of its receive and completes it at its very end") {
+  const bool crc = GENERATE(false, true);
+  const size_t rest = GENERATE(size_t{1}, size_t{4}, size_t{5}, size_t{12000});
+  CAPTURE(crc, rest);
+  Target target(crc);
+  RcParty& b = target.b;
+  const std::array<Sge, 3> sges{b.mr->sge(0, 100), b.mr->sge(1000, 15000), b.mr->sge(50000, 30000)};
+  REQUIRE_FALSE(b.qp.post_recv({.wr_id = 7, .sges = sges}));
+  const std::vector<std::byte> fpdu = long_send();
+  target.send(half_of(fpdu));
+  target.send(from(fpdu, kHalf).first(fpdu.size() - kHalf - rest));
+  CHECK(drain(b.recv_cq).empty());
+  target.send(from(fpdu, fpdu.size() - rest));
+  const std::vector<WorkCompletion> completions = drain(b.recv_cq);
+  REQUIRE(completions.size() == 1);
+  CHECK(completions[0].wr_id == 7);
+  CHECK(completions[0].byte_count == kPayload);
+  std::vector<std::byte> expected(b.memory.size());
+  for (const auto& [begin, length] : {std::pair(0, 100), {1000, 15000}, {50000, 24900}})
+    std::fill_n(expected.begin() + begin, length, kWritten);
+  CHECK(same(b.memory, expected));
+}
+
+TEST_CASE("A long Send without CRCs that finds no receive is held until there is one") {
+  Target target;
+  const std::vector<std::byte> fpdu = long_send();
+  target.send(half_of(fpdu));
+  target.send(from(fpdu, kHalf));
+  CHECK(target.untouched_from(0));
+  REQUIRE_FALSE(target.b.post_recv(3, 0, kPayload));
+  target.world.settle();
+  CHECK(statuses(target.b.recv_cq) == Statuses{WcStatus::success});
+  CHECK(target.written() == kPayload);
+}
+
+TEST_CASE("Of a long FPDU that must be refused nothing is placed, though its beginning came") {
+  Target target;
+  RcParty& b = target.b;
+  SECTION("a Write over the end of its region") {
+    const std::vector<std::byte> fpdu =
+        framed(to_ulpdu(write_of(b.mr->rkey(), b.mr->base() + b.memory.size() - 39999, kPayload)));
+    target.send(half_of(fpdu));
+    CHECK(b.qp.state() == QpState::rts);
+    target.send(from(fpdu, kHalf));
+    CHECK(b.qp.query().terminate->code == TerminateCode{1, 1, 1});
+  }
+  SECTION("a Send longer than its receive") {
+    REQUIRE_FALSE(b.post_recv(0, 0, kPayload - 1));
+    const std::vector<std::byte> fpdu = long_send();
+    target.send(half_of(fpdu));
+    target.send(from(fpdu, kHalf));
+    CHECK(statuses(b.recv_cq) == Statuses{WcStatus::local_length_error});
+    CHECK(b.qp.query().terminate->code == TerminateCode{1, 2, 5});
+  }
+  SECTION("a Read Response that nobody asked for") {
+    Wire wire = write_of(b.mr->rkey(), b.mr->base(), kPayload);
+    wire.opcode = 2;
+    const std::vector<std::byte> fpdu = framed(to_ulpdu(wire));
+    target.send(half_of(fpdu));
+    target.send(from(fpdu, kHalf));
+    CHECK(b.qp.query().terminate->code == TerminateCode{1, 1, 0});
+  }
+  CHECK(b.qp.state() == QpState::error);
+  CHECK(target.untouched_from(0));
+}
+
+TEST_CASE("Memory that goes away in the middle of a long Write is not written any more") {
+  Target target;
+  const std::vector<std::byte> fpdu = target.long_write();
+  target.send(half_of(fpdu));
+  target.b.mr.reset();
+  target.send(from(fpdu, kHalf));
+  CHECK(target.written() == kHalf - 16);
+  CHECK(target.untouched_from(kHalf - 16));
+  REQUIRE(target.b.qp.query().terminate);
+  CHECK(target.b.qp.query().terminate->code == TerminateCode{1, 1, 0});
+  CHECK(same(target.b.qp.query().terminate->headers, from(fpdu, 2).first(14)));
+}
+
+TEST_CASE("A receive whose memory goes away in the middle of a long Send fails") {
+  Target target;
+  REQUIRE_FALSE(target.b.post_recv(0, 0, kPayload));
+  const std::vector<std::byte> fpdu = long_send();
+  target.send(half_of(fpdu));
+  target.b.mr.reset();
+  target.send(from(fpdu, kHalf));
+  CHECK(statuses(target.b.recv_cq) == Statuses{WcStatus::local_protection_error});
+  CHECK(target.written() == kHalf - 20);
+  CHECK(target.b.qp.state() == QpState::error);
+}
+
+TEST_CASE("A stream that ends inside a long FPDU is lost, and so is the receive that was begun") {
+  const size_t cut = GENERATE(kHalf + 1, kPayload + 20, kPayload + 22);
+  Target target;
+  REQUIRE_FALSE(target.b.post_recv(0, 0, kPayload));
+  const std::vector<std::byte> fpdu = long_send();
+  target.send(half_of(fpdu));
+  target.send(std::span(fpdu).first(cut).subspan(kHalf));
+  target.peer->shutdown_send();
+  target.world.settle();
+  CHECK(statuses(target.b.recv_cq) == Statuses{WcStatus::general_error});
+  CHECK(target.b.qp.state() == QpState::error);
+  CHECK(target.world.devices[0].counter("rc_resets") == 1);
+}
+
+TEST_CASE("A queue pair may be destroyed, or reset and used anew, in the middle of a long FPDU") {
+  Target target;
+  RcParty& b = target.b;
+  REQUIRE_FALSE(b.post_recv(0, 0, kPayload));
+  target.send(half_of(long_send()));
+  if (GENERATE(false, true)) return;
+  b.qp.modify(QpState::error);
+  CHECK(statuses(b.recv_cq) == Statuses{WcStatus::wr_flush_error});
+  b.qp.modify(QpState::reset);
+  b.qp.modify(QpState::init);
+  auto ends = llp::memory_stream_pair(1 << 20, 65480);
+  b.impl().start(established(std::move(ends.second), false, {.crc = false}));
+  REQUIRE_FALSE(b.post_recv(1, 0, kPayload));
+  write(*ends.first, long_send());
+  target.world.settle();
+  CHECK(statuses(b.recv_cq) == Statuses{WcStatus::success});
+}
+
+TEST_CASE("Long FPDUs among short ones arrive whole whatever parts the stream brings") {
+  const bool crc = GENERATE(false, true);
+  const auto chunk = GENERATE(as<uint32_t>{}, 1500, 9000, 200000);
+  const size_t buffer = GENERATE(size_t{10'000}, size_t{300'000});
+  CAPTURE(crc, chunk, buffer);
+  constexpr size_t kSize = 150'001;
+  constexpr RcOptions kOptions{.memory = 4 * kSize, .access = kOpen};
+  World world;
+  RcParty a(world.add_device(), kOptions);
+  RcParty b(world.add_device(), kOptions);
+  auto ends = llp::memory_stream_pair(buffer, 65480);
+  llp::StreamImpairment parts;
+  parts.seed = 5;
+  parts.max_chunk = chunk;
+  for (StreamEnd* end : {&ends.first, &ends.second})
+    *end = std::make_unique<llp::ImpairedStream>(std::move(*end), parts, world.clock);
+  join(a, b, std::move(ends), {.crc = crc});
+  a.fill(pattern(kSize, 1));
+  b.fill(pattern(kSize, 2), 2 * kSize);
+  for (size_t length : {kSize, size_t{10}, size_t{9000}})
+    REQUIRE_FALSE(b.post_recv(length, 0, length));
+  REQUIRE_FALSE(a.send(0, kSize, 1));
+  REQUIRE_FALSE(a.post(WrOpcode::rdma_read, 3 * kSize, kSize, b.remote(2 * kSize), 2));
+  REQUIRE_FALSE(a.send(0, 10, 3));
+  REQUIRE_FALSE(a.post(WrOpcode::rdma_write, 0, kSize, b.remote(kSize), 4));
+  REQUIRE_FALSE(a.send(0, 9000, 5));
+  world.settle();
+  CHECK(statuses(a.send_cq) == Statuses(5, WcStatus::success));
+  CHECK(statuses(b.recv_cq) == Statuses(3, WcStatus::success));
+  CHECK(same(b.bytes(0, kSize), pattern(kSize, 1)));
+  CHECK(same(b.bytes(kSize, kSize), pattern(kSize, 1)));
+  CHECK(same(a.bytes(3 * kSize, kSize), pattern(kSize, 2)));
+}
+
+}  // namespace diwarp::test
