@@ -140,9 +140,10 @@ IoResult TcpStream::receive_into(std::span<const Bytes> buffers) {
   const size_t count = std::min(buffers.size(), list.size());
   for (size_t i = 0; i < count; ++i) list[i] = {buffers[i].data(), buffers[i].size()};
   if (count == 0) return {IoStatus::would_block, 0, 0};
-  return received(uninterrupted([&] {
-    return ::readv(fd_.get(), list.data(), static_cast<int>(count));  // it does not block
-  }));
+  msghdr header{};
+  header.msg_iov = list.data();
+  header.msg_iovlen = count;
+  return received(uninterrupted([&] { return ::recvmsg(fd_.get(), &header, MSG_DONTWAIT); }));
 }
 
 void TcpStream::shutdown_send() {

@@ -41,7 +41,7 @@ void RcReceive::start(const mpa::Agreement& agreement, bool initiator, ConstByte
   offending_length_ = 0;
   receiver_ = {};
   straight_.reset();
-  long_last_ = false;
+  expects_long_ = 0;
   carry_.assign(leftover);
   parts_.counters.add(Counter::rc_rx_bytes, leftover.size());
 }
@@ -69,7 +69,8 @@ RcEnd RcReceive::read_short(llp::Stream& stream, Bytes buffer) {
   // The first read leaves room to complete the FPDU that it cuts.
   const size_t most = buffer.size() - CarryBuffer::kWholeFpdu;
   assert(front.size() < kLongFpdu);
-  const Bytes room = buffer.subspan(front.size(), long_last_ ? kReadBehindLong : most - front.size());
+  const size_t wanted = expects_long_ != 0 ? kReadBeforeLong : most - front.size();
+  const Bytes room = buffer.subspan(front.size(), wanted);
   if (!pull(stream, room)) return conclude();
 
   std::copy(front.begin(), front.end(), buffer.begin());
@@ -107,10 +108,10 @@ RcEnd RcReceive::conclude() {
 
 /// True if bytes came.
 bool RcReceive::pull(llp::Stream& stream, Bytes room) {
-  return came(stream.receive(room));
+  return book(stream.receive(room));
 }
 
-bool RcReceive::came(const llp::IoResult& result) {
+bool RcReceive::book(const llp::IoResult& result) {
   if (result.status == llp::IoStatus::closed) end_ = RcEnd::closed;
   if (result.status == llp::IoStatus::failed) end_ = RcEnd::lost;
   if (result.status != llp::IoStatus::ok) return false;
@@ -130,7 +131,8 @@ size_t RcReceive::consume(ConstBytes bytes) {
       end(RcEnd::protocol_error, fault::kBadMarker, {});
     if (framed.status != mpa::DeframeStatus::fpdu || !take(framed.ulpdu)) return done;
     deframer_.step(framed.consumed);
-    long_last_ = framed.consumed >= kLongFpdu;
+    if (expects_long_ != 0) --expects_long_;
+    if (framed.consumed >= kLongFpdu) expects_long_ = kExpectLong;
     done += framed.consumed;
     parts_.counters.add(Counter::rc_rx_fpdus);
   }

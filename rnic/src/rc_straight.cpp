@@ -83,18 +83,18 @@ RcEnd RcReceive::read_straight(llp::Stream& stream, Bytes buffer) {
 bool RcReceive::pull_straight(llp::Stream& stream, const Landing& target, Bytes tail) {
   const Straight& straight = *straight_;
   std::array<Bytes, kMaxSge + 1> pieces;
-  const size_t count =
-      ddp::pieces_of(target.list(), target.offset + straight.placed,
-                     straight.segment.missing - straight.placed, pieces);
+  const size_t count = ddp::pieces_of(target.list(), target.offset + straight.placed,
+                                      straight.segment.missing - straight.placed, pieces);
   pieces[count] = tail;
-  return came(stream.receive_into(std::span(pieces).first(count + 1)));
+  return book(stream.receive_into(std::span(pieces).first(count + 1)));
 }
 
 void RcReceive::finish_straight() {
   const Straight whole = *straight_;
   straight_.reset();
   deframer_.step(mpa::fpdu_bytes(whole.ulpdu_bytes));
-  long_last_ = heard_ = true;
+  heard_ = true;
+  expects_long_ = kExpectLong;
   parts_.counters.add(Counter::rc_rx_fpdus);
   const rdmap::StreamSegment& segment = whole.segment;
   if (segment.opcode == rdmap::Opcode::read_response) parts_.requester.landed(segment);

@@ -14,8 +14,7 @@ constexpr std::byte kWritten{0xEE};
 
 /// A queue pair whose peer is the bare other end of its stream.
 struct Target {
-  explicit Target(bool crc = false)
-      : b(world.add_device(), {.memory = 1 << 17, .access = kOpen}) {
+  explicit Target(bool crc = false) : b(world.add_device(), {.memory = 1 << 17, .access = kOpen}) {
     auto ends = llp::memory_stream_pair(1 << 20, 65480);
     peer = std::move(ends.first);
     b.impl().start(established(std::move(ends.second), false, {.crc = crc}));

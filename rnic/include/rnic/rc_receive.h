@@ -43,8 +43,11 @@ enum class RcEnd : uint8_t {
 /// into the queue pair's own, so that nothing of it is moved afterwards. Below, a copy costs less
 /// than the additional system call.
 inline constexpr size_t kLongFpdu = 8192;
-/// What is read behind a long FPDU that came to its very end: the next one is probably long, too.
-inline constexpr size_t kReadBehindLong = 4096;
+/// What is read at once while long FPDUs are expected: enough for a header, and little to copy.
+inline constexpr size_t kReadBeforeLong = 4096;
+/// After a long FPDU the next ones are expected to be long as well, until so many were not: a message
+/// may end with a short one.
+inline constexpr uint32_t kExpectLong = 4;
 
 /// The receiving half of an RC queue pair: takes FPDUs off the stream, judges, places and delivers.
 ///
@@ -119,7 +122,7 @@ class RcReceive {
   RcEnd read_short(llp::Stream& stream, Bytes buffer);
   RcEnd conclude();
   bool pull(llp::Stream& stream, Bytes room);
-  bool came(const llp::IoResult& result);
+  bool book(const llp::IoResult& result);
   size_t consume(ConstBytes bytes);
   bool take(ConstBytes ulpdu);
   bool take_ready(const rdmap::StreamSegment& segment, ConstBytes ulpdu);
@@ -166,7 +169,7 @@ class RcReceive {
   bool entry_judged_ = false;      // its memory was checked in this call
 
   CarryBuffer carry_;
-  bool long_last_ = false;  // the last FPDU was long
+  uint32_t expects_long_ = 0;  // of kExpectLong
   std::optional<Straight> straight_;
 };
 
