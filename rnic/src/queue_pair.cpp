@@ -131,6 +131,11 @@ ReceiveEntry* QueuePair::take_receive() {
   return entry;
 }
 
+void QueuePair::give_back_receive(ReceiveEntry& entry) {
+  receives_.give_back(entry);
+  if (srq_) srq_->given_back();
+}
+
 void QueuePair::raise(AsyncEventType type, std::optional<TerminateInfo> terminate) {
   device()->raise({.type = type, .qp_number = number(), .terminate = std::move(terminate)});
 }

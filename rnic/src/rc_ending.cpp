@@ -15,7 +15,7 @@ void RcQueuePair::end(RcEnd reason) {
   terminate_ = terminate_of(reason);
   const bool received = terminate_ && terminate_->received;
   if (received) requester_.refuse(terminate_->code);
-  receive_.finish(WcStatus::general_error);
+  receive_.abandon(WcStatus::general_error);
   const bool in_order = reason == RcEnd::closed && transmit_.at_boundary();
   if (terminate_ && !received)
     close_stream(false, last_words(*terminate_));

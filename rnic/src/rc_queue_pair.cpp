@@ -291,7 +291,7 @@ void RcQueuePair::on_state(QpState now) {
   if (now == QpState::reset)
     receive_.give_back();
   else
-    receive_.finish(WcStatus::wr_flush_error);
+    receive_.abandon(WcStatus::wr_flush_error);
   for (Waiter* waiter = waiters_.front(); waiter != nullptr; waiter = waiters_.next(*waiter))
     waiter->sleeper.wake();
   if (ended && observer_) observer_->on_end();

@@ -303,6 +303,15 @@ bool RcReceive::take_immediate(const rdmap::StreamSegment& segment) {
   return true;
 }
 
+void RcReceive::abandon(WcStatus status) {
+  const bool only_begun = straight_ && straight_->took_receive;
+  straight_.reset();
+  if (only_begun)
+    give_back();
+  else
+    finish(status);
+}
+
 void RcReceive::finish(WcStatus status) {
   WorkCompletion completion;
   completion.opcode = WcOpcode::recv;

@@ -37,7 +37,8 @@ bool RcReceive::begin_straight(ConstBytes rest) {
                              .header_bytes = header.size(),
                              .ulpdu_bytes = header.size() + segment.missing,
                              .placed = payload.size(),
-                             .trailer = begun->trailer});
+                             .trailer = begun->trailer,
+                             .took_receive = starts});
   std::copy(header.begin(), header.end(), straight_->header.begin());
   return true;
 }
@@ -49,7 +50,7 @@ std::optional<Landing> RcReceive::landing(const rdmap::StreamSegment& segment,
     const uint64_t end = uint64_t{segment.message_offset} + segment.length();
     const bool fits = entry != nullptr && end <= entry->capacity;
     if (!fits || !parts_.queue_pair.may_receive(*entry)) return std::nullopt;
-    return Landing{.sges = entry->sges, .offset = segment.message_offset};
+    return Landing{.sges = entry->sges(), .offset = segment.message_offset};
   }
   if (segment.opcode == rdmap::Opcode::read_response) return parts_.requester.landing(segment);
   std::byte* target = nullptr;

@@ -74,6 +74,10 @@ void SharedReceiveQueue::taken() {
       {.type = AsyncEventType::srq_limit_reached, .context = options_.context});
 }
 
+void SharedReceiveQueue::given_back() {
+  if (awaited_.exchange(false)) engine_.activate(*this);
+}
+
 void SharedReceiveQueue::await(QueuePair& waiter) {
   if (!static_cast<ListNode<SrqWaitTag>&>(waiter).linked()) waiters_.push_back(waiter);
   awaited_.exchange(true);

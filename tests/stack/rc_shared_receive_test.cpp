@@ -132,6 +132,36 @@ TEST_CASE("A message that breaks off gives its shared receive back to the comple
   CHECK(done[0].status == WcStatus::general_error);
 }
 
+TEST_CASE("A shared receive that comes back from a broken stream goes to a queue pair that waits") {
+  Shared scene;
+  REQUIRE_FALSE(scene.post(0, 40'000));
+  std::optional<QueuePair> third(std::in_place, scene.pd,
+                                 QueuePairInit{.send_cq = scene.cq, .recv_cq = scene.cq,
+                                               .srq = scene.srq});
+  auto ends = llp::memory_stream_pair(1 << 20, 65480);
+  static_cast<rnic::RcQueuePair&>(*third->impl())
+      .start(established(std::move(ends.second), false, {.crc = false}));
+  const std::vector<std::byte> fpdu =
+      to_bytes(Fpdu{.payload = std::vector<std::byte>(30'000, std::byte{0xEE})});
+  const auto half = std::span(fpdu).first(15'000);
+  write(*ends.first, half);
+  scene.world.settle();
+  CHECK(scene.srq.query().posted == 0);
+  scene.a.fill(pattern(100, 1));
+  REQUIRE_FALSE(scene.a.send(0, 100));
+  scene.world.settle();
+  CHECK(drain(scene.cq).empty());
+  SECTION("the stream is lost") { ends.first->abort(); }
+  SECTION("the queue pair is destroyed") { third.reset(); }
+  SECTION("the queue pair is reset") {
+    third->modify(QpState::error);
+    third->modify(QpState::reset);
+  }
+  scene.world.settle();
+  CHECK(statuses(scene.cq) == Statuses{WcStatus::success});
+  CHECK(same(std::span(scene.memory).first(100), pattern(100, 1)));
+}
+
 TEST_CASE("A queue pair with a shared receive queue takes no receives of its own") {
   Shared scene;
   CHECK(scene.first.post_recv({}) == Errc::unsupported_operation);

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <thread>
+
 #include "llp/impairment.h"
 #include "stack/rc_hostile.h"
 
@@ -24,6 +26,10 @@ struct Target {
     write(*peer, bytes);
     world.settle();
   }
+  void end_stream() {
+    peer->shutdown_send();
+    world.settle();
+  }
   std::vector<std::byte> long_write(size_t length = kPayload) const {
     return framed(to_ulpdu(write_of(b.mr->rkey(), b.mr->base(), length)));
   }
@@ -43,9 +49,9 @@ struct Target {
   StreamEnd peer;
 };
 
-std::vector<std::byte> long_send(size_t length = kPayload) {
-  return to_bytes(Fpdu{.payload = std::vector<std::byte>(length, kWritten)});
-}
+std::vector<std::byte> long_body() { return std::vector<std::byte>(kPayload, kWritten); }
+
+std::vector<std::byte> long_send() { return to_bytes(Fpdu{.payload = long_body()}); }
 
 std::span<const std::byte> from(const std::vector<std::byte>& bytes, size_t offset) {
   return std::span(bytes).subspan(offset);
@@ -53,6 +59,29 @@ std::span<const std::byte> from(const std::vector<std::byte>& bytes, size_t offs
 
 std::span<const std::byte> half_of(const std::vector<std::byte>& fpdu) {
   return std::span(fpdu).first(kHalf);
+}
+
+/// Two queue pairs over a socket, and Writes that pour into the memory of the second.
+struct Pouring {
+  Pouring() : a(one, {.memory = kSize}), b(other, {.memory = kSize, .access = kOpen}) {
+    connect(a, b, other, {.crc = false}, {.crc = false});
+    for (uint64_t i = 0; i < 16; ++i)
+      REQUIRE_FALSE(a.post(WrOpcode::rdma_write, 0, kSize, b.remote(), i));
+    for (int i = 0; i < 2; ++i) CHECK(next(a.send_cq).status == WcStatus::success);
+  }
+
+  static constexpr size_t kSize = 1 << 20;
+  const Device one = Device::open("127.0.0.1");
+  const Device other = Device::open("127.0.0.1");
+  RcParty a;
+  RcParty b;
+};
+
+bool comes_to_error(const QueuePair& qp) {
+  const Time deadline = std::chrono::steady_clock::now() + kPatience;
+  while (qp.state() != QpState::error && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::yield();
+  return qp.state() == QpState::error;
 }
 
 }  // namespace
@@ -173,18 +202,44 @@ TEST_CASE("A receive whose memory goes away in the middle of a long Send fails")
   CHECK(target.b.qp.state() == QpState::error);
 }
 
-TEST_CASE("A stream that ends inside a long FPDU is lost, and so is the receive that was begun") {
+TEST_CASE("A receive for which not one FPDU came whole is flushed like those behind it") {
   const size_t cut = GENERATE(kHalf + 1, kPayload + 20, kPayload + 22);
   Target target;
   REQUIRE_FALSE(target.b.post_recv(0, 0, kPayload));
+  REQUIRE_FALSE(target.b.post_recv(1, 0, kPayload));
   const std::vector<std::byte> fpdu = long_send();
   target.send(half_of(fpdu));
   target.send(std::span(fpdu).first(cut).subspan(kHalf));
-  target.peer->shutdown_send();
-  target.world.settle();
-  CHECK(statuses(target.b.recv_cq) == Statuses{WcStatus::general_error});
+  target.end_stream();
+  CHECK(statuses(target.b.recv_cq) ==
+        Statuses{WcStatus::wr_flush_error, WcStatus::wr_flush_error});
   CHECK(target.b.qp.state() == QpState::error);
   CHECK(target.world.devices[0].counter("rc_resets") == 1);
+}
+
+TEST_CASE("A receive that is partly filled when the stream ends inside a long FPDU fails") {
+  Target target;
+  REQUIRE_FALSE(target.b.post_recv(0, 0, 2 * kPayload));
+  REQUIRE_FALSE(target.b.post_recv(1, 0, kPayload));
+  target.send(to_bytes(Fpdu{.last = false, .payload = std::vector<std::byte>(kPayload)}));
+  const std::vector<std::byte> second =
+      to_bytes(Fpdu{.offset = kPayload, .payload = std::vector<std::byte>(kPayload, kWritten)});
+  target.send(half_of(second));
+  target.end_stream();
+  CHECK(statuses(target.b.recv_cq) ==
+        Statuses{WcStatus::general_error, WcStatus::wr_flush_error});
+}
+
+TEST_CASE("A long Send with invalidate that may not be done fails at its very end") {
+  Target target;
+  REQUIRE_FALSE(target.b.post_recv(0, 0, kPayload));
+  std::vector<std::byte> fpdu =
+      framed(to_ulpdu({.opcode = 4, .word = 0x1234, .body = long_body()}));
+  target.send(half_of(fpdu));
+  target.send(from(fpdu, kHalf));
+  CHECK(statuses(target.b.recv_cq) == Statuses{WcStatus::general_error});
+  REQUIRE(target.b.qp.query().terminate);
+  CHECK(target.b.qp.query().terminate->code.layer == 0);
 }
 
 TEST_CASE("A queue pair may be destroyed, or reset and used anew, in the middle of a long FPDU") {
@@ -237,6 +292,27 @@ TEST_CASE("Long FPDUs among short ones arrive whole whatever parts the stream br
   CHECK(same(b.bytes(0, kSize), pattern(kSize, 1)));
   CHECK(same(b.bytes(kSize, kSize), pattern(kSize, 1)));
   CHECK(same(a.bytes(3 * kSize, kSize), pattern(kSize, 2)));
+}
+
+TEST_CASE("Long Writes that pour in from a socket stop where their memory is deregistered and freed") {
+  for (int round = 0; round < 4; ++round) {
+    Pouring scene;
+    scene.b.mr.reset();
+    std::vector<std::byte>().swap(scene.b.memory);
+    CHECK(comes_to_error(scene.b.qp));
+    REQUIRE(scene.b.qp.query().terminate);
+    CHECK(scene.b.qp.query().terminate->code == TerminateCode{1, 1, 0});
+  }
+}
+
+TEST_CASE("Long Writes that pour in from a socket stop where their queue pair is moved to error") {
+  for (int round = 0; round < 4; ++round) {
+    Pouring scene;
+    scene.b.qp.modify(QpState::error);
+    const std::vector<std::byte> before = scene.b.memory;
+    CHECK(comes_to_error(scene.a.qp));
+    CHECK(scene.b.memory == before);
+  }
 }
 
 }  // namespace diwarp::test

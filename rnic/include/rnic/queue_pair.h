@@ -62,7 +62,7 @@ class QueuePair : public Endpoint, public ListNode<SrqWaitTag> {
   /// none.
   ReceiveEntry* take_receive();
   ReceiveEntry* peek_receive() { return receives_.peek(); }
-  void give_back_receive(ReceiveEntry& entry) { receives_.give_back(entry); }
+  void give_back_receive(ReceiveEntry& entry);
   /// Of `completion` what can be said of a receive: no validity map.
   void complete_receive(ReceiveEntry& entry, const WorkCompletion& completion) {
     done_receives_.add(entry, completion);

@@ -95,8 +95,9 @@ class RcReceive {
   /// Bytes of the whole segment, of which offending() has the beginning.
   size_t offending_length() const { return offending_length_; }
 
-  /// Completes the receive of an unfinished message.
-  void finish(WcStatus status);
+  /// The stream ends: completes the receive of an unfinished message. A message of which not one
+  /// FPDU came to its end has none: what was taken for it is the next receive again.
+  void abandon(WcStatus status);
   /// Undoes the taking of that receive.
   void give_back();
 
@@ -113,6 +114,7 @@ class RcReceive {
     size_t ulpdu_bytes = 0;
     size_t placed = 0;   // bytes of its payload
     size_t trailer = 0;  // bytes behind the payload that are still to come
+    bool took_receive = false;
 
     ConstBytes header_view() const { return ConstBytes(header).first(header_bytes); }
   };
@@ -138,6 +140,7 @@ class RcReceive {
   std::optional<TerminateCode> place_write(const rdmap::StreamSegment& segment) const;
   bool end_terminated(const rdmap::StreamSegment& segment);
   bool end(RcEnd reason, TerminateCode code, ConstBytes ulpdu);
+  void finish(WcStatus status);
   void complete(const WorkCompletion& completion);
 
   bool begin_straight(ConstBytes rest);

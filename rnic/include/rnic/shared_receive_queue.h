@@ -37,7 +37,9 @@ class SharedReceiveQueue final : public Endpoint {
   ReceiveQueue& queue() { return queue_; }
   /// A receive was taken: the limit may have been passed.
   void taken();
-  /// `waiter` is activated when a receive is posted.
+  /// A taken receive was given back: who waits for one may have it.
+  void given_back();
+  /// `waiter` is activated when a receive is posted, or given back.
   void await(QueuePair& waiter);
 
   size_t receive(Time) override { return 0; }
