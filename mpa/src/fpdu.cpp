@@ -179,7 +179,7 @@ Deframed Deframer::next(ConstBytes stream) {
 }
 
 std::optional<Beginning> Deframer::beginning(ConstBytes stream) const {
-  if (check_crc_ || markers_ || stream.size() < kLengthBytes) return std::nullopt;
+  if (!uses_beginnings() || stream.size() < kLengthBytes) return std::nullopt;
   const size_t length = load_be<uint16_t>(stream.data());
   const ConstBytes there = stream.subspan(kLengthBytes);
   if (there.size() >= length) return std::nullopt;

@@ -227,8 +227,14 @@ void RcQueuePair::resume_held(Time now) {
 
 RcTransmit::Context RcQueuePair::transmit_context() {
   const QpState now = state();
-  return {sends_, requester_, responder_, *stream_, counters(), *this,
-          now == QpState::rts || now == QpState::closing};
+  return {.sends = sends_,
+          .requester = requester_,
+          .responder = responder_,
+          .stream = *stream_,
+          .counters = counters(),
+          .queue_pair = *this,
+          .serves_sends = now == QpState::rts || now == QpState::closing,
+          .burst_bytes = engine().is_alone(*this) ? kLoneBurstBytes : kBurstBytes};
 }
 
 Served RcQueuePair::send(Time now) {

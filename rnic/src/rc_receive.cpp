@@ -2,6 +2,7 @@
 #include "rnic/rc_receive.h"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cstring>
 #include <utility>
@@ -19,6 +20,9 @@ namespace fault = rdmap::fault;
 
 /// What a Terminate tells of a segment, at most.
 constexpr size_t kOffendingBytes = ddp::kUntaggedHeaderBytes + rdmap::kAtomicRequestBytes;
+
+/// What is read at once leaves room in the engine's buffer to complete the FPDU that it cuts.
+constexpr size_t kReadMost = kStreamBufferBytes - CarryBuffer::kWholeFpdu;
 
 /// Of the next FPDU: what tells how to go on.
 constexpr size_t kHeaderBytes = mpa::kLengthBytes + ddp::kUntaggedHeaderBytes;
@@ -50,37 +54,48 @@ RcEnd RcReceive::read(llp::Stream& stream, Bytes buffer) {
   entry_judged_ = false;
   came_ = 0;
   if (straight_) return read_straight(stream, buffer);
-  const bool inside_long = !carry_.empty() && needed_ >= kLongFpdu;
-  return inside_long ? read_long(stream) : read_short(stream, buffer);
+  const bool long_is_cut = !carry_.empty() && needed_ >= kLongFpdu;
+  return long_is_cut ? read_cut(stream, buffer) : read_ahead(stream, buffer);
 }
 
-/// The rest of a long FPDU comes where its beginning is, and with it the header of the next.
-RcEnd RcReceive::read_long(llp::Stream& stream) {
+/// The rest of a long FPDU comes where its beginning is, and what follows into the buffer.
+RcEnd RcReceive::read_cut(llp::Stream& stream, Bytes buffer) {
   assert(needed_ > carry_.size());
-  if (!pull(stream, carry_.room(needed_ - carry_.size() + kHeaderBytes))) return conclude();
-  carry_.add(came_);
+  const size_t rest = needed_ - carry_.size();
+  const size_t behind = deframer_.uses_beginnings() ? kHeaderBytes : kReadMost;
+  const std::array<Bytes, 2> room{carry_.room(rest), buffer.first(behind)};
+  if (!book(stream.receive_into(room))) return conclude();
+  carry_.add(std::min(came_, rest));
   carry_.drop(consume(carry_.bytes()));
-  if (begin_straight(carry_.bytes())) carry_.assign({});
+  if (came_ <= rest) {
+    if (begin_straight(carry_.bytes())) carry_.assign({});
+    return conclude();
+  }
+  if (carry_.empty()) return take_read(stream, buffer, came_ - rest);
+  // It is held, or the connection ends, or there are more markers in it than could be known.
+  carry_.append(buffer.first(came_ - rest));
+  if (end_ == RcEnd::none && !held_) carry_.drop(consume(carry_.bytes()));
   return conclude();
 }
 
-RcEnd RcReceive::read_short(llp::Stream& stream, Bytes buffer) {
+RcEnd RcReceive::read_ahead(llp::Stream& stream, Bytes buffer) {
   const ConstBytes front = carry_.bytes();
-  // The first read leaves room to complete the FPDU that it cuts.
-  const size_t most = buffer.size() - CarryBuffer::kWholeFpdu;
   assert(front.size() < kLongFpdu);
-  const size_t wanted = expects_long_ != 0 ? kReadBeforeLong : most - front.size();
-  const Bytes room = buffer.subspan(front.size(), wanted);
-  if (!pull(stream, room)) return conclude();
-
+  const size_t wanted = expects_long_ != 0 ? kReadBeforeLong : kReadMost - front.size();
+  if (!pull(stream, buffer.subspan(front.size(), wanted))) return conclude();
   std::copy(front.begin(), front.end(), buffer.begin());
-  size_t filled = front.size() + came_;
+  return take_read(stream, buffer, front.size() + came_);
+}
+
+/// Takes what fills the front of the buffer, and of the FPDU that it cuts the rest, if that is there.
+RcEnd RcReceive::take_read(llp::Stream& stream, Bytes buffer, size_t filled) {
   size_t taken = consume(buffer.first(filled));
   const bool cut = end_ == RcEnd::none && !held_ && taken != filled;
+  const size_t before = came_;
   if (cut && begin_straight(buffer.subspan(taken, filled - taken)))
     taken = filled;
   else if (cut && pull(stream, buffer.subspan(filled, needed_ - (filled - taken)))) {
-    filled = front.size() + came_;
+    filled += came_ - before;
     taken += consume(buffer.first(filled).subspan(taken));
   }
   carry_.assign(buffer.subspan(taken, filled - taken));
@@ -132,7 +147,7 @@ size_t RcReceive::consume(ConstBytes bytes) {
     if (framed.status != mpa::DeframeStatus::fpdu || !take(framed.ulpdu)) return done;
     deframer_.step(framed.consumed);
     if (expects_long_ != 0) --expects_long_;
-    if (framed.consumed >= kLongFpdu) expects_long_ = kExpectLong;
+    if (framed.consumed >= kLongFpdu && deframer_.uses_beginnings()) expects_long_ = kExpectLong;
     done += framed.consumed;
     parts_.counters.add(Counter::rc_rx_fpdus);
   }

@@ -129,7 +129,8 @@ bool RcTransmit::gather(Burst& burst) const {
 
 /// Frames what there is. True if it stopped before the end for a reason that passes by itself.
 bool RcTransmit::frame(Burst& burst, Result& result) {
-  while (count_ < (send_markers_ ? 1 : kBurstFpdus) && waiting_bytes_ < kBurstBytes) {
+  const size_t most = burst.context().burst_bytes;
+  while (count_ < (send_markers_ ? 1 : kBurstFpdus) && waiting_bytes_ < most) {
     if (!framing_) {
       const Begun begun = begin_message(burst.context(), result);
       if (begun != Begun::message) return begun == Begun::later;

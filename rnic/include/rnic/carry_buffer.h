@@ -34,6 +34,12 @@ class CarryBuffer {
     end_ = bytes.size();
   }
 
+  /// Puts bytes from elsewhere behind what is there.
+  void append(ConstBytes bytes) {
+    std::memcpy(room(bytes.size()).data(), bytes.data(), bytes.size());
+    add(bytes.size());
+  }
+
   /// Memory behind what is there, to be filled and added.
   Bytes room(size_t bytes) {
     if (capacity_ - end_ < bytes) make_room(bytes);

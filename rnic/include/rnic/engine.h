@@ -110,6 +110,11 @@ class Engine {
   void set_reading(Endpoint& endpoint, bool reading);
   /// The endpoint's transmit() is called in this step or the next.
   void activate(Endpoint& endpoint);
+  /// Whether no other endpoint has something to send, or had input lately: asked in transmit().
+  bool is_alone(const Endpoint& endpoint) const {
+    const bool is_hot = static_cast<const ListNode<HotTag>&>(endpoint).linked();
+    return active_.empty() && hot_count_ == (is_hot ? 1 : 0);
+  }
   /// The endpoint's transmit() is called once a completion queue has been polled.
   void stall(Endpoint& endpoint);
 

@@ -39,11 +39,12 @@ enum class RcEnd : uint8_t {
 
 // Tunables of RC reception.
 
-/// FPDUs from so many bytes on are long: each is read by itself, into the application's memory or
-/// into the queue pair's own, so that nothing of it is moved afterwards. Below, a copy costs less
-/// than the additional system call.
+/// FPDUs from so many bytes on are long: their payload is read straight into the application's memory
+/// where that may be, and what was cut of them is completed where its beginning lies. Below, a copy
+/// costs less than the additional system call.
 inline constexpr size_t kLongFpdu = 8192;
-/// What is read at once while long FPDUs are expected: enough for a header, and little to copy.
+/// What is read at once while FPDUs are expected that go straight into memory: enough for a header,
+/// and little to copy.
 inline constexpr size_t kReadBeforeLong = 4096;
 /// After a long FPDU the next ones are expected to be long as well, until so many were not: a message
 /// may end with a short one.
@@ -55,10 +56,10 @@ inline constexpr uint32_t kExpectLong = 4;
 /// more is read, and TCP makes the peer wait. Or, if the queue pair wants that, it ends the
 /// connection.
 ///
-/// Short FPDUs are read together, into the engine's buffer. With CRCs (or markers) a long one is
-/// completed in the queue pair's own memory, since nothing may be placed before its CRC was right.
-/// Without, all that is to be judged is in its header: once that is there, the payload is read
-/// straight into the application's memory.
+/// FPDUs are read together, as many as there are, into the engine's buffer. With CRCs (or markers)
+/// nothing may be placed before an FPDU is whole: a long one that is cut waits in the queue pair's own
+/// memory, and its rest is read there. Without, all that is to be judged is in the header: once that
+/// is there, the payload of a long FPDU is read straight into the application's memory.
 class RcReceive {
  public:
   /// Where segments go that are not for a posted receive.
@@ -120,8 +121,9 @@ class RcReceive {
   };
 
   static bool goes_to_receive(rdmap::Opcode opcode);
-  RcEnd read_long(llp::Stream& stream);
-  RcEnd read_short(llp::Stream& stream, Bytes buffer);
+  RcEnd read_cut(llp::Stream& stream, Bytes buffer);
+  RcEnd read_ahead(llp::Stream& stream, Bytes buffer);
+  RcEnd take_read(llp::Stream& stream, Bytes buffer, size_t filled);
   RcEnd conclude();
   bool pull(llp::Stream& stream, Bytes room);
   bool book(const llp::IoResult& result);
