@@ -14,6 +14,7 @@
 
 #include "diwarp/error.h"
 #include "interfaces.h"
+#include "llp/busy_poll.h"
 #include "socket_address.h"
 #include "udp_socket.h"
 
@@ -129,6 +130,7 @@ UdpLink::UdpLink(UniqueFd fd, const UdpOptions& options, bool group)
   configure_groups();
   configure_buffers();
   configure_offload();
+  if (!set_busy_poll(fd_.get(), options_.busy_poll)) fall_back(Fallback::busy_poll_refused);
 }
 
 // None of these is worth failing for: what the kernel does not have, it does not have.

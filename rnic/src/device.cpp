@@ -23,7 +23,8 @@ constexpr uint32_t kLastNumber = 0xffffff;   // 24 bits
 llp::UdpOptions udp_options(const DeviceOptions& options) {
   return {.receive_buffer = options.udp_receive_buffer,
           .send_buffer = options.udp_send_buffer,
-          .offload = options.offload};
+          .offload = options.offload,
+          .busy_poll = options.busy_poll};
 }
 
 DatagramLinkFactory udp_links(const DeviceOptions& options) {

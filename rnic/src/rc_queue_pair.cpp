@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "diwarp/error.h"
+#include "llp/busy_poll.h"
 #include "llp/tcp.h"
 #include "rnic/control.h"
 #include "rnic/waiting.h"
@@ -112,7 +113,10 @@ void RcQueuePair::attach_stream(std::unique_ptr<llp::Stream> stream) {
     throw;
   }
   stream_ = std::move(stream);
-  if (stream_->descriptor() < 0) stream_->on_ready([engine = &engine()] { engine->wake(); });
+  const int descriptor = stream_->descriptor();
+  if (descriptor >= 0 && !llp::set_busy_poll(descriptor, engine().options().busy_poll))
+    counters().add(Counter::busy_poll_refused);
+  if (descriptor < 0) stream_->on_ready([engine = &engine()] { engine->wake(); });
 }
 
 /// In service without a stream: there may be completions to report.

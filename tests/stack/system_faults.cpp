@@ -401,6 +401,22 @@ TEST_CASE("faults: buffers cut to the system's limits are counted, and rd works 
   scene.run();
 }
 
+TEST_CASE("faults: busy polling that the system refuses is counted for each socket, and all works") {
+  FaultsForNow faults;
+  faults->busy_poll_error = EPERM;
+  const DeviceOptions options = by_hand({.busy_poll = 50us});
+  SECTION("rc") {
+    Streams scene(0, options);
+    CHECK(scene.count("busy_poll_refused") == 2);
+    scene.run();
+  }
+  SECTION("ud") {
+    Datagrams scene(QpType::ud, options);
+    CHECK(scene.count("busy_poll_refused") == 2);
+    scene.run();
+  }
+}
+
 TEST_CASE("faults: 64 KiB of memory that may be locked are enough for everything") {
   CHECK(in_child([] {
     const rlimit least{64 << 10, 64 << 10};

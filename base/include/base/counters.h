@@ -80,6 +80,7 @@ namespace diwarp {
   X(rx_buffer_cut,          "links with less receive buffer than was asked for (net.core.rmem_max)") \
   X(tx_buffer_cut,          "links with less send buffer than was asked for (net.core.wmem_max)") \
   X(jumbo_refused,          "links that stopped fragmenting since their send buffer is too small") \
+  X(busy_poll_refused,      "sockets whose busy polling the system did not let be set (CAP_NET_ADMIN)") \
   X(rc_connections,         "RC connections established")                                   \
   X(rc_disconnects,         "RC connections ended in order")                                \
   X(rc_resets,              "RC connections lost without an orderly end")                   \

@@ -86,8 +86,9 @@ enum class Fallback : uint8_t {
   rx_buffer_cut,   ///< less receive buffer than was asked for: bursts are lost earlier
   tx_buffer_cut,   ///< less send buffer than was asked for: sends wait earlier
   jumbo_refused,   ///< the send buffer cannot hold the fragments of one datagram; none is fragmented
+  busy_poll_refused,  ///< the system's choice of busy polling stays
 };
-inline constexpr size_t kFallbacks = 6;
+inline constexpr size_t kFallbacks = 7;
 
 /// A link that carries datagrams: unreliable, unordered, bounded in size. A handful of calls, all
 /// non-blocking, made by one thread at a time (the engine that owns the link).

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/clock.h"
 #include "base/unique_fd.h"
 #include "llp/coalescing.h"
 #include "llp/datagram.h"
@@ -28,6 +29,8 @@ struct UdpOptions {
   bool offload = true;
   /// Let IP fragment datagrams that exceed the path MTU. Without it they are refused (EMSGSIZE).
   bool fragment = false;
+  /// As set_busy_poll() has it.
+  Duration busy_poll = Duration::zero();
   /// Allow broadcast destinations (SO_BROADCAST).
   bool broadcast = true;
   /// What is sent to multicast groups: its time to live (IPv6: hop limit), whether members on this

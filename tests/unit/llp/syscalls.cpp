@@ -22,7 +22,7 @@ SyscallFaults& syscall_faults() {
 void SyscallFaults::reset() {
   send_every = receive_every = one_message = stream_bytes = 0;
   send_error = receive_error = train_error = udp_option_error = forced_buffer_error = 0;
-  watch_error = 0;
+  watch_error = busy_poll_error = 0;
   injected = 0;
 }
 
@@ -172,6 +172,8 @@ int setsockopt(int fd, int level, int name, const void* value, socklen_t length)
   if (level == IPPROTO_UDP && fail(faults.udp_option_error)) return -1;
   const bool forced = level == SOL_SOCKET && (name == SO_RCVBUFFORCE || name == SO_SNDBUFFORCE);
   if (forced && fail(faults.forced_buffer_error)) return -1;
+  const bool busy_poll = level == SOL_SOCKET && name == SO_BUSY_POLL;
+  if (busy_poll && fail(faults.busy_poll_error)) return -1;
   return static_cast<int>(::syscall(SYS_setsockopt, fd, level, name, value, length));
 }
 

@@ -20,6 +20,7 @@ struct SyscallFaults {
   std::atomic<uint32_t> stream_bytes{0};  ///< a call on a TCP socket moves at most so many bytes
   std::atomic<int> udp_option_error{0};   ///< what every option of UDP's own fails with
   std::atomic<int> watch_error{0};        ///< what EPOLL_CTL_ADD fails with
+  std::atomic<int> busy_poll_error{0};    ///< what SO_BUSY_POLL fails with
   std::atomic<int> forced_buffer_error{0};  ///< what SO_RCVBUFFORCE and SO_SNDBUFFORCE fail with
 
   std::atomic<uint64_t> injected{0};

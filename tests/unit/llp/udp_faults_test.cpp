@@ -214,6 +214,29 @@ TEST_CASE("buffers that the system cuts to its limits are told of") {
   CHECK(told.empty());
 }
 
+TEST_CASE("busy polling is asked of the socket in microseconds, and told of where it is refused") {
+  const auto asked = [](int fd) {
+    int value = -1;
+    socklen_t length = sizeof value;
+    ::getsockopt(fd, SOL_SOCKET, SO_BUSY_POLL, &value, &length);
+    return value;
+  };
+  FaultsForNow faults;
+  const bool refused = GENERATE(false, true);
+  if (refused) faults->busy_poll_error = EPERM;
+  const auto plain = UdpLink::open(kLoopback4, {.offload = false});
+  const auto link = UdpLink::open(
+      kLoopback4, {.offload = false, .busy_poll = std::chrono::nanoseconds(24'001)});
+  const int before = asked(plain->descriptor());
+  const bool allowed = asked(link->descriptor()) == 25;
+  if (refused) CHECK(asked(link->descriptor()) == before);
+  Fallbacks told;
+  plain->on_fallback([&](Fallback what) { told.push_back(what); });
+  CHECK(std::count(told.begin(), told.end(), Fallback::busy_poll_refused) == 0);
+  link->on_fallback([&](Fallback what) { told.push_back(what); });
+  CHECK(std::count(told.begin(), told.end(), Fallback::busy_poll_refused) == (allowed ? 0 : 1));
+}
+
 TEST_CASE("with the smallest receive buffer a datagram of any size comes in, one at a time") {
   Ends ends({.receive_buffer = 1, .send_buffer = 1, .offload = GENERATE(true, false)});
   for (const size_t size : {0u, 1u, 1400u, 9000u, 65000u}) {

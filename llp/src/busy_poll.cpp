@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "llp/busy_poll.h"
+
+#include <algorithm>
+#include <climits>
+
+#include "socket_address.h"
+
+namespace diwarp::llp {
+
+bool set_busy_poll(int socket, Duration time) {
+  using Microseconds = std::chrono::microseconds;
+  if (time <= Duration::zero()) return true;
+  const auto wanted = std::chrono::ceil<Microseconds>(std::min<Duration>(time, Microseconds(INT_MAX)));
+  return set_socket_option(socket, SOL_SOCKET, SO_BUSY_POLL, static_cast<int>(wanted.count()));
+}
+
+}  // namespace diwarp::llp
