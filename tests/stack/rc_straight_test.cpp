@@ -134,16 +134,25 @@ TEST_CASE("A long Send fills the SGEs of its receive and completes it at its ver
   CHECK(same(b.memory, expected));
 }
 
-TEST_CASE("A long Send without CRCs that finds no receive is held until there is one") {
-  Target target;
+TEST_CASE("A long Send that finds no receive is held, with all that came behind it") {
+  const bool crc = GENERATE(false, true);
+  CAPTURE(crc);
+  Target target(crc);
   const std::vector<std::byte> fpdu = long_send();
+  const std::vector<std::byte> behind = to_bytes(Fpdu{.msn = 2, .payload = text("behind")});
   target.send(half_of(fpdu));
-  target.send(from(fpdu, kHalf));
+  std::vector<std::byte> rest(from(fpdu, kHalf).begin(), from(fpdu, kHalf).end());
+  rest.insert(rest.end(), behind.begin(), behind.end());
+  target.send(rest);
   CHECK(target.untouched_from(0));
   REQUIRE_FALSE(target.b.post_recv(3, 0, kPayload));
   target.world.settle();
   CHECK(statuses(target.b.recv_cq) == Statuses{WcStatus::success});
   CHECK(target.written() == kPayload);
+  REQUIRE_FALSE(target.b.post_recv(4, kPayload, 6));
+  target.world.settle();
+  CHECK(statuses(target.b.recv_cq) == Statuses{WcStatus::success});
+  CHECK(same(target.b.bytes(kPayload, 6), text("behind")));
 }
 
 TEST_CASE("Of a long FPDU that must be refused nothing is placed, though its beginning came") {
@@ -262,9 +271,10 @@ TEST_CASE("A queue pair may be destroyed, or reset and used anew, in the middle 
 
 TEST_CASE("Long FPDUs among short ones arrive whole whatever parts the stream brings") {
   const bool crc = GENERATE(false, true);
+  const bool markers = GENERATE(false, true);
   const auto chunk = GENERATE(as<uint32_t>{}, 1500, 9000, 200000);
   const size_t buffer = GENERATE(size_t{10'000}, size_t{300'000});
-  CAPTURE(crc, chunk, buffer);
+  CAPTURE(crc, markers, chunk, buffer);
   constexpr size_t kSize = 150'001;
   constexpr RcOptions kOptions{.memory = 4 * kSize, .access = kOpen};
   World world;
@@ -276,7 +286,8 @@ TEST_CASE("Long FPDUs among short ones arrive whole whatever parts the stream br
   parts.max_chunk = chunk;
   for (StreamEnd* end : {&ends.first, &ends.second})
     *end = std::make_unique<llp::ImpairedStream>(std::move(*end), parts, world.clock);
-  join(a, b, std::move(ends), {.crc = crc});
+  join(a, b, std::move(ends),
+       {.crc = crc, .send_markers = markers, .receive_markers = markers});
   a.fill(pattern(kSize, 1));
   b.fill(pattern(kSize, 2), 2 * kSize);
   for (size_t length : {kSize, size_t{10}, size_t{9000}})

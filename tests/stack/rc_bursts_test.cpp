@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stack/rc_support.h"
+
+/// How much of a long message one call gives to the stream.
+namespace diwarp::test {
+
+namespace {
+
+constexpr size_t kLong = size_t{3} << 20;
+
+/// Notes how many bytes each call sent.
+class Noting final : public llp::Stream {
+ public:
+  Noting(StreamEnd inner, std::vector<size_t>& sent) : inner_(std::move(inner)), sent_(sent) {}
+
+  llp::IoResult send(std::span<const ConstBytes> pieces) override {
+    const llp::IoResult result = inner_->send(pieces);
+    if (result.status == llp::IoStatus::ok) sent_.push_back(result.bytes);
+    return result;
+  }
+  llp::IoResult receive(Bytes buffer) override { return inner_->receive(buffer); }
+  void shutdown_send() override { inner_->shutdown_send(); }
+  void abort() override { inner_->abort(); }
+  size_t maximum_segment() const override { return inner_->maximum_segment(); }
+  Address local_address() const override { return inner_->local_address(); }
+  Address peer_address() const override { return inner_->peer_address(); }
+  void on_ready(std::function<void()> callback) override { inner_->on_ready(std::move(callback)); }
+
+ private:
+  const StreamEnd inner_;
+  std::vector<size_t>& sent_;
+};
+
+/// Two connections from one device to another.
+struct Bursts {
+  Bursts() : device(world.add_device()), other(world.add_device()) {}
+
+  void join_first() {
+    auto ends = llp::memory_stream_pair(2 * kLong, 65480);
+    ends.first = std::make_unique<Noting>(std::move(ends.first), sent);
+    join(a, b, std::move(ends));
+    world.settle();
+    sent.clear();
+  }
+  size_t largest() const { return *std::max_element(sent.begin(), sent.end()); }
+
+  World world;
+  Device& device;
+  Device& other;
+  RcParty a{device, {.memory = kLong}};
+  RcParty b{other, {.memory = kLong, .access = kOpen}};
+  std::vector<size_t> sent;
+};
+
+}  // namespace
+
+TEST_CASE("A long message leaves in bursts of a mebibyte where no other queue pair has work") {
+  Bursts scene;
+  scene.join_first();
+  scene.a.fill(pattern(kLong, 1));
+  REQUIRE_FALSE(scene.a.post(WrOpcode::rdma_write, 0, kLong, scene.b.remote()));
+  scene.world.settle();
+  CHECK(scene.largest() >= rnic::kLoneBurstBytes);
+  CHECK(scene.largest() < rnic::kLoneBurstBytes + 65536);
+  CHECK(scene.b.memory == scene.a.memory);
+}
+
+TEST_CASE("A long message leaves in short bursts where another queue pair has work") {
+  Bursts scene;
+  scene.join_first();
+  RcParty c(scene.device);
+  RcParty d(scene.other);
+  join(c, d, llp::memory_stream_pair(1 << 20, 65480));
+  scene.a.fill(pattern(kLong, 1));
+  REQUIRE_FALSE(scene.a.post(WrOpcode::rdma_write, 0, kLong, scene.b.remote()));
+  scene.world.settle();
+  CHECK(scene.largest() < rnic::kBurstBytes + 65536);
+  CHECK(scene.b.memory == scene.a.memory);
+}
+
+}  // namespace diwarp::test
