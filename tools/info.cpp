@@ -14,6 +14,7 @@
 
 #include "common/control.h"
 #include "common/failure.h"
+#include "common/options.h"
 #include "common/program.h"
 #include "system_facts.h"
 
@@ -55,10 +56,10 @@ struct Entry {
   std::string refusal;
 };
 
-Entry try_device(const LocalAddress& where) {
+Entry try_device(const LocalAddress& where, IoBackend io) {
   Entry entry{.where = where, .attributes = {}, .sockets = {}, .counters = {}, .refusal = {}};
   try {
-    const Device device = Device::open(where.address);
+    const Device device = Device::open(where.address, {.io = io});
     entry.sockets = device.query_datagram_sockets();
     entry.attributes = device.query();
     entry.counters = device.counters();
@@ -68,9 +69,9 @@ Entry try_device(const LocalAddress& where) {
   return entry;
 }
 
-std::vector<Entry> try_devices() {
+std::vector<Entry> try_devices(IoBackend io) {
   std::vector<Entry> entries;
-  for (const LocalAddress& where : local_addresses()) entries.push_back(try_device(where));
+  for (const LocalAddress& where : local_addresses()) entries.push_back(try_device(where, io));
   return entries;
 }
 
@@ -103,9 +104,11 @@ void print_attributes(const DeviceAttributes& attributes) {
   std::printf("  %-28s %s\n", "CRC32C", attributes.crc_backend.c_str());
   std::printf("  %-28s %s\n", "datagrams", attributes.datagram_backend.c_str());
   std::printf("  %-28s %s\n", "streams", attributes.stream_backend.c_str());
+  std::printf("  %-28s %s (%s)\n", "io",
+              attributes.io == IoBackend::uring ? "io_uring" : "system calls",
+              attributes.io_reason.c_str());
   std::printf("  %-28s %s\n", "io_uring",
-              attributes.io_uring ? "allowed by the kernel, not used by this version"
-                                  : "not allowed here, and not used by this version");
+              attributes.io_uring ? "allowed by the kernel" : "not allowed here");
 }
 
 std::string to_text(const OffloadAttributes& offload) {
@@ -205,6 +208,8 @@ Json to_json(const std::vector<Entry>& entries) {
                 {{"crc32c", attributes.crc_backend},
                  {"datagrams", attributes.datagram_backend},
                  {"streams", attributes.stream_backend},
+                 {"io", attributes.io == IoBackend::uring ? "uring" : "syscall"},
+                 {"io_reason", attributes.io_reason},
                  {"io_uring_allowed", attributes.io_uring}}},
                {"datagram_sockets", to_json(usable.sockets)},
                {"system", to_json(system_facts())},
@@ -222,8 +227,10 @@ void run(int argc, char** argv) {
   bool json = false;
   app.add_flag("--counters", counters, "List the counters of a device, too");
   app.add_flag("--json", json, "Print everything as JSON");
+  std::string io = "auto";
+  app.add_option("--io", io, kIoHelp)->type_name(kIoNames)->capture_default_str();
   if (!parse_command_line(app, argc, argv)) return;
-  const std::vector<Entry> entries = try_devices();
+  const std::vector<Entry> entries = try_devices(parse_io(io));
   if (json) {
     std::printf("%s\n", to_json(entries).dump(2).c_str());
     return;

@@ -9,7 +9,22 @@ ReceiveBatch::ReceiveBatch(size_t slots, size_t slot_bytes, size_t max_datagrams
       slot_bytes_(slot_bytes),
       // Left as it comes: pages that no datagram reaches are never touched.
       memory_(std::make_unique_for_overwrite<std::byte[]>(slots * slot_bytes)),
-      datagrams_(max_datagrams) {}
+      datagrams_(max_datagrams) {
+  lent_.reserve(slots);
+}
+
+void ReceiveBatch::clear() {
+  count_ = 0;
+  if (owner_ == nullptr) return;
+  owner_->take_back(lent_);
+  owner_.reset();
+  lent_.clear();
+}
+
+void ReceiveBatch::lend(const std::shared_ptr<BufferOwner>& owner, uint16_t buffer) {
+  if (owner_ == nullptr) owner_ = owner;
+  lent_.push_back(buffer);
+}
 
 bool ReceiveBatch::add(const Address& from, ConstBytes bytes, bool group) {
   if (count_ == datagrams_.size()) return false;

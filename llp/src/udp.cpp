@@ -99,20 +99,29 @@ void bind_udp_socket(int fd, const Address& local) {
   }
 }
 
-std::unique_ptr<UdpLink> UdpLink::open(const Address& local, const UdpOptions& options) {
+UniqueFd bound_udp_socket(const Address& local) {
   UniqueFd fd = open_udp_socket(local);
   bind_udp_socket(fd.get(), local);
-  return std::unique_ptr<UdpLink>(new UdpLink(std::move(fd), options));
+  return fd;
 }
 
-std::unique_ptr<UdpLink> UdpLink::adopt(int bound_descriptor, const UdpOptions& options) {
+std::unique_ptr<UdpLink> UdpLink::open(const Address& local, const UdpOptions& options) {
+  return std::unique_ptr<UdpLink>(new UdpLink(bound_udp_socket(local), options));
+}
+
+UniqueFd adoptable_udp_socket(int bound_descriptor, const UdpOptions& options) {
   if (const char* reason = unfit(bound_descriptor)) {
     throw Error(Errc::invalid_argument, "Descriptor " + std::to_string(bound_descriptor) + " " +
                                             reason + ": give a bound UDP socket");
   }
   // Asked before the descriptor is taken over, as it throws.
   if (!options.multicast_interface.empty()) interface_named(options.multicast_interface);
-  return std::unique_ptr<UdpLink>(new UdpLink(UniqueFd(bound_descriptor), options));
+  return UniqueFd(bound_descriptor);
+}
+
+std::unique_ptr<UdpLink> UdpLink::adopt(int bound_descriptor, const UdpOptions& options) {
+  return std::unique_ptr<UdpLink>(
+      new UdpLink(adoptable_udp_socket(bound_descriptor, options), options));
 }
 
 UdpLink::UdpLink(UniqueFd fd, const UdpOptions& options, bool group)

@@ -114,6 +114,10 @@ std::unique_ptr<DatagramLink> UdpLink::open_group(const Address& group,
   if (group.is_multicast() && !join_multicast(fd.get(), group, index)) {
     throw_join_error(group, errno);
   }
+  return on_group(std::move(fd));
+}
+
+std::unique_ptr<DatagramLink> UdpLink::on_group(UniqueFd fd) {
   return std::unique_ptr<DatagramLink>(new UdpLink(std::move(fd), options_, true));
 }
 

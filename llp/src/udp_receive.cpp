@@ -9,15 +9,15 @@
 
 #include "llp/udp.h"
 #include "socket_address.h"
+#include "udp_socket.h"
 
 namespace diwarp::llp {
 namespace {
 
 constexpr size_t kMaxMessages = 64;  // per recvmmsg
 
-/// Room for the drop counter, the segment size, and what an adopted socket may have asked for.
 struct Control {
-  alignas(cmsghdr) std::array<char, 192> bytes;
+  alignas(cmsghdr) std::array<char, kControlBytes> bytes;
 };
 
 /// Where one message goes, besides its bytes.
@@ -96,20 +96,22 @@ auto receive_past_errors(Call call) {
 
 size_t UdpLink::receive(ReceiveBatch& batch) {
   batch.clear();
-  if (batch.slots() == 0 || batch.room() == 0) return 0;
-  if (gro_) fit_offload(batch);
+  fit_offload(batch);
+  if (slots_wanted(batch) == 0) return 0;
   if (coalescing_.settles()) {
     fit_coalescing(coalescing_.after_look(something_waits()));
     if (coalescing_.settles()) return 0;
   }
-  const size_t per_message = gro_ ? kMaxTrain : 1;
-  const size_t room = std::max<size_t>(batch.room() / per_message, 1);
-  const size_t wanted = std::min({appetite_, batch.slots(), room, kMaxMessages});
-  const size_t got = wanted == 1 ? receive_one(batch) : receive_many(batch, wanted);
-  appetite_ = got < wanted ? std::max<size_t>(got, 1) : wanted * 2;
-  const size_t datagrams = batch.datagrams().size();
+  const size_t datagrams = receive_waiting(batch);
   if (gro_ && !reads_destinations()) fit_coalescing(coalescing_.after(datagrams));
   return datagrams;
+}
+
+size_t UdpLink::receive_waiting(ReceiveBatch& batch) {
+  const size_t wanted = std::min(appetite_, slots_wanted(batch));
+  const size_t got = wanted == 1 ? receive_one(batch) : receive_many(batch, wanted);
+  appetite_ = got < wanted ? std::max<size_t>(got, 1) : wanted * 2;
+  return batch.datagrams().size();
 }
 
 /// Whether control messages tell what was sent to a group.
@@ -124,9 +126,16 @@ bool UdpLink::something_waits() const {
   return ::recv(fd_.get(), nullptr, 0, MSG_PEEK | MSG_DONTWAIT) >= 0;
 }
 
+size_t UdpLink::slots_wanted(const ReceiveBatch& batch) const {
+  if (batch.room() == 0) return 0;
+  const size_t per_message = gro_ ? kMaxTrain : 1;
+  const size_t room = std::max<size_t>(batch.room() / per_message, 1);
+  return std::min({batch.slots(), room, kMaxMessages});
+}
+
 /// A train does not fit into small slots, so the kernel must not build any.
 void UdpLink::fit_offload(const ReceiveBatch& batch) {
-  if (batch.slot_bytes() >= kMaxDatagram) return;
+  if (!gro_ || batch.slot_bytes() >= kMaxDatagram) return;
   set_socket_option(fd_.get(), IPPROTO_UDP, UDP_GRO, 0);
   gro_ = false;
   fall_back(Fallback::gro_missing);
@@ -187,7 +196,8 @@ void UdpLink::hand_up(ReceiveBatch& batch, ConstBytes received, msghdr& header) 
   const size_t segment = remarks.segment == 0 ? received.size() : remarks.segment;
   do {  // an empty datagram is one, too
     const size_t size = std::min(segment, received.size());
-    if (!batch.add(from, received.first(size), group_)) ++overflowed_;
+    const ConstBytes datagram = received.first(std::min(size, batch.slot_bytes()));
+    if (!batch.add(from, datagram, group_)) ++overflowed_;
     received = received.subspan(size);
   } while (!received.empty());
 }

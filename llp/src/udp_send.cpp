@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "llp/udp.h"
@@ -60,17 +61,13 @@ class Messages {
   size_t datagrams() const { return datagrams_; }
   size_t first_train() const { return trains_[0]; }
 
-  /// Sends what was added; returns how many datagrams went, or -1 and errno.
-  ssize_t send(int fd) {
-    if (count_ == 1) {
-      const ssize_t bytes = ::sendmsg(fd, &headers_[0].msg_hdr, kFlags);
-      return bytes < 0 ? -1 : static_cast<ssize_t>(trains_[0]);
-    }
-    const int sent = ::sendmmsg(fd, headers_.data(), static_cast<unsigned>(count_), kFlags);
-    if (sent < 0) return -1;
-    ssize_t total = 0;
-    for (int i = 0; i < sent; ++i) total += static_cast<ssize_t>(trains_[static_cast<size_t>(i)]);
-    return total;
+  std::span<mmsghdr> headers() { return {headers_.data(), count_}; }
+
+  /// How many datagrams are in the first `sent` messages; -1 stays what it is.
+  ssize_t datagrams_in(ssize_t sent) const {
+    if (sent <= 0) return sent;
+    const auto end = trains_.begin() + sent;
+    return static_cast<ssize_t>(std::accumulate(trains_.begin(), end, size_t{0}));
   }
 
  private:
@@ -227,8 +224,16 @@ UdpLink::Submitted UdpLink::submit(std::span<const OutgoingDatagram> burst) {
     if (!messages.add(rest.first(train_length(rest)))) break;
   }
   if (messages.datagrams() == 0) return {0, EMSGSIZE, false};
-  return submitted(first, messages.first_train(),
-                   uninterrupted([&] { return messages.send(fd_.get()); }));
+  const ssize_t sent = uninterrupted([&] { return pass(messages.headers()); });
+  return submitted(first, messages.first_train(), messages.datagrams_in(sent));
+}
+
+ssize_t UdpLink::pass(std::span<mmsghdr> messages) {
+  if (messages.size() == 1) {
+    const ssize_t bytes = ::sendmsg(fd_.get(), &messages.front().msg_hdr, kFlags);
+    return bytes < 0 ? -1 : 1;
+  }
+  return ::sendmmsg(fd_.get(), messages.data(), static_cast<unsigned>(messages.size()), kFlags);
 }
 
 /// The outcome of a system call that sent so many datagrams, or -1 and errno.

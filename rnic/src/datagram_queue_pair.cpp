@@ -83,7 +83,7 @@ void DatagramQueuePair::begin() {
     link_->on_fallback([this](llp::Fallback what) { counters().add(counter_of(what)); });
     set_state(QpState::rts);
     on_state(QpState::rts);
-    engine().attach(*this, link_->descriptor());
+    engine().attach_link(*this, *link_);
   });
   if (link_->descriptor() < 0) link_->on_ready([engine = &engine()] { engine->wake(); });
 }
@@ -92,6 +92,7 @@ void DatagramQueuePair::end() {
   if (link_->descriptor() < 0) link_->on_ready({});
   engine().exclusively([this] {
     for (const auto& group : groups_) group->detach();
+    link_->set_key(nullptr);
     engine().timers().cancel(expiry_);
     engine().timers().cancel(paced_);
     stop();

@@ -4,11 +4,13 @@
 #include <utility>
 
 #include "base/crc32c.h"
+#include "base/log.h"
 #include "base/random.h"
 #include "diwarp/error.h"
 #include "llp/udp.h"
 #include "llp/udp_support.h"
-#include "llp/uring.h"
+#include "llp/uring_stream.h"
+#include "llp/uring_udp.h"
 #include "rnic/control.h"
 #include "rnic/event_queue.h"
 #include "rnic/work_queue.h"
@@ -20,6 +22,22 @@ namespace {
 constexpr uint32_t kFirstNumber = 0x10000;   // above every UDP port
 constexpr uint32_t kLastNumber = 0xffffff;   // 24 bits
 
+/// One line tells of a ring that was asked for and cannot be had.
+Io choose_io(IoBackend wanted, Counters& counters) {
+  if (wanted == IoBackend::automatic && io_defaults().automatic == IoBackend::syscall)
+    return {nullptr, "automatic: they were measured faster in every mode"};
+  if (wanted == IoBackend::syscall) return {nullptr, "asked for"};
+  Io io{nullptr, "asked for"};
+  std::string why_not;
+  llp::UringOptions options = io_defaults().ring;
+  options.counters = &counters;
+  io.ring = llp::UringQueue::create(options, why_not);
+  if (io.ring) return io;
+  io.reason = "io_uring was asked for, but " + why_not;
+  log::warn(io.reason + "; bytes are moved by system calls");
+  return io;
+}
+
 llp::UdpOptions udp_options(const DeviceOptions& options) {
   return {.receive_buffer = options.udp_receive_buffer,
           .send_buffer = options.udp_send_buffer,
@@ -27,13 +45,19 @@ llp::UdpOptions udp_options(const DeviceOptions& options) {
           .busy_poll = options.busy_poll};
 }
 
-DatagramLinkFactory udp_links(const DeviceOptions& options) {
-  return [of_device = udp_options(options)](const Address& local, const DatagramOptions& datagram) {
+DatagramLinkFactory udp_links(const DeviceOptions& options,
+                              std::shared_ptr<llp::UringQueue> ring) {
+  return [of_device = udp_options(options), ring = std::move(ring)](
+             const Address& local,
+             const DatagramOptions& datagram) -> std::unique_ptr<llp::DatagramLink> {
     llp::UdpOptions udp = of_device;
     udp.fragment = datagram.jumbo;
     udp.multicast_hops = datagram.group.hops;
     udp.multicast_loopback = datagram.group.loopback;
     udp.multicast_interface = datagram.group.interface;
+    if (ring != nullptr)
+      return datagram.descriptor >= 0 ? llp::UringUdpLink::adopt(ring, datagram.descriptor, udp)
+                                      : llp::UringUdpLink::open(ring, local, udp);
     return datagram.descriptor >= 0 ? llp::UdpLink::adopt(datagram.descriptor, udp)
                                     : llp::UdpLink::open(local, udp);
   };
@@ -41,13 +65,22 @@ DatagramLinkFactory udp_links(const DeviceOptions& options) {
 
 }  // namespace
 
+IoDefaults& io_defaults() {
+  static IoDefaults defaults;
+  return defaults;
+}
+
 Device::Device(const Address& address, const DeviceOptions& options, DeviceParts parts)
     : address_(address.with_port(0)),
       options_(options),
-      datagram_links_(parts.datagram_links ? std::move(parts.datagram_links) : udp_links(options)),
+      io_(choose_io(options.io, counters_)),
+      datagram_links_(parts.datagram_links ? std::move(parts.datagram_links)
+                                           : udp_links(options, io_.ring)),
       engine_(options_, parts.clock != nullptr ? *parts.clock : SteadyClock::instance(), counters_),
       regions_([this] { engine_.exclusively([] {}); }, system_random_u32),
-      next_number_(kFirstNumber + system_random_u32() % (kLastNumber - kFirstNumber)) {}
+      next_number_(kFirstNumber + system_random_u32() % (kLastNumber - kFirstNumber)) {
+  if (io_.ring) io_.ring->on_ready([this] { engine_.wake(); });
+}
 
 Device::~Device() = default;
 
@@ -55,6 +88,12 @@ Control& Device::control() {
   const std::lock_guard lock(mutex_);
   if (!control_) control_ = std::make_unique<Control>(*this);
   return *control_;
+}
+
+std::unique_ptr<llp::Stream> Device::served(std::unique_ptr<llp::Stream> stream) {
+  auto* tcp = dynamic_cast<llp::TcpStream*>(stream.get());
+  if (io_.ring == nullptr || tcp == nullptr) return stream;
+  return llp::UringStream::over(io_.ring, std::move(*tcp));
 }
 
 uint32_t Device::take_number() {
@@ -98,11 +137,14 @@ DeviceAttributes Device::query() const {
   attributes.queue_pairs = queue_pairs_.load();
   attributes.memory_regions = static_cast<uint32_t>(regions_.size());
   attributes.crc_backend = crc32c_backend();
-  attributes.datagram_backend = options_.offload ? "UDP system calls, with UDP_SEGMENT and UDP_GRO "
-                                                   "where the kernel has them"
-                                                 : "UDP system calls";
-  attributes.stream_backend = "TCP system calls";
-  attributes.io_uring = llp::io_uring_available();
+  const std::string by = io_.ring ? "io_uring" : "system calls";
+  attributes.datagram_backend =
+      "UDP " + by +
+      (options_.offload ? ", with UDP_SEGMENT and UDP_GRO where the kernel has them" : "");
+  attributes.stream_backend = "TCP " + by;
+  attributes.io = io_.ring ? IoBackend::uring : IoBackend::syscall;
+  attributes.io_reason = io_.reason;
+  attributes.io_uring = llp::why_no_uring().empty();
   return attributes;
 }
 

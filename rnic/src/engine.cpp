@@ -34,24 +34,37 @@ size_t Engine::take_inbox() {
 // --- Receive.
 
 size_t Engine::receive(Time now) {
+  if (input_queue_ != nullptr) gather(*input_queue_);
   size_t work = 0;
   for (Endpoint* endpoint = hot_.front(); endpoint != nullptr;) {
     Endpoint* next = hot_.next(*endpoint);
     const size_t came = endpoint->receive(now);
     work += came;
-    if (endpoint->watched_ && ++endpoint->watched_polls_ > kPollsUntilUnwatched)
-      unwatch(*endpoint);
-    if (came != 0)
-      endpoint->empty_polls_ = 0;
-    else if (++endpoint->empty_polls_ > kEmptyPollsUntilCold / hot_count_ && watch(*endpoint))
-      cool(*endpoint);
+    if (endpoint->gathered_)
+      cool(*endpoint);  // it announces itself again
+    else
+      after_direct_poll(*endpoint, came != 0);
     endpoint = next;
   }
-  const bool all_hot = watched_hot_count_ == watched_count_ && awaiting_writable_ == 0;
+  const bool all_hot = watched_hot_count_ == watched_count_ && awaiting_writable_ == 0 &&
+                       gathered_watched_count_ == 0;
   if (all_hot) return work;
   const bool often = hot_count_ == 0 || awaiting_writable_ != 0 || crowded_;
   if (often || ++steps_since_look_ >= kStepsPerLook) work += look_at_poller(now);
   return work;
+}
+
+void Engine::after_direct_poll(Endpoint& endpoint, bool came) {
+  if (endpoint.watched_ && ++endpoint.watched_polls_ > kPollsUntilUnwatched) unwatch(endpoint);
+  if (came)
+    endpoint.empty_polls_ = 0;
+  else if (++endpoint.empty_polls_ > kEmptyPollsUntilCold / hot_count_ && watch(endpoint))
+    cool(endpoint);
+}
+
+void Engine::gather(llp::InputQueue& queue) {
+  queue.gather();
+  while (void* endpoint = queue.next_ready()) heat(*static_cast<Endpoint*>(endpoint));
 }
 
 size_t Engine::look_at_poller(Time now) {
@@ -59,6 +72,7 @@ size_t Engine::look_at_poller(Time now) {
   size_t work = 0;
   const size_t count = poller_.wait(events_, Duration::zero());
   for (const llp::PollEvent& event : std::span(events_).first(count)) {
+    if (event.key == input_queue_) continue;  // it only ends sleep
     auto& endpoint = *static_cast<Endpoint*>(event.key);
     if (event.writable || event.failed) {
       watch_writable(endpoint, false);
@@ -81,7 +95,7 @@ void Engine::begin_crowd() {
   ++round_;
   for (Endpoint* endpoint = hot_.front(); endpoint != nullptr;) {
     Endpoint* const next = hot_.next(*endpoint);
-    if (watch(*endpoint)) cool(*endpoint);
+    if (!endpoint->gathered_ && watch(*endpoint)) cool(*endpoint);
     endpoint = next;
   }
 }
@@ -101,12 +115,13 @@ void Engine::end_round() {
 void Engine::heat(Endpoint& endpoint) {
   const bool is_hot = static_cast<ListNode<HotTag>&>(endpoint).linked();
   if (is_hot || !endpoint.attached_ || !endpoint.reading_) return;
+  const bool counts = !endpoint.always_hot_ && !endpoint.gathered_;
   const bool room = !crowded_ && watched_hot_count_ < kHotEndpoints;
-  if (!room && endpoint.watched_) return;
+  if (!room && counts && endpoint.watched_) return;
   endpoint.empty_polls_ = 0;
   hot_.push_back(endpoint);
   ++hot_count_;
-  if (!endpoint.always_hot_) ++watched_hot_count_;
+  if (counts) ++watched_hot_count_;
 }
 
 void Engine::cool(Endpoint& endpoint) {
@@ -115,7 +130,7 @@ void Engine::cool(Endpoint& endpoint) {
   if (!is_hot || stays) return;
   hot_.remove(endpoint);
   --hot_count_;
-  if (!endpoint.always_hot_) --watched_hot_count_;
+  if (!endpoint.always_hot_ && !endpoint.gathered_) --watched_hot_count_;
 }
 
 // --- Transmit.
@@ -137,7 +152,7 @@ void Engine::serve(Endpoint& endpoint, Time now, size_t& work) {
   const Served served = endpoint.transmit(now);
   work += served.work;
   if (!endpoint.attached_) return;
-  if (served.work != 0) heat(endpoint);
+  if (served.work != 0 && !endpoint.gathered_) heat(endpoint);
   if (served.pending == Pending::stalled)
     stall(endpoint);
   else if (served.pending == Pending::writable && watch(endpoint))
@@ -150,7 +165,24 @@ void Engine::watch_writable(Endpoint& endpoint, bool wanted) {
   if (endpoint.awaits_writable_ == wanted) return;
   endpoint.awaits_writable_ = wanted;
   awaiting_writable_ += wanted ? 1 : size_t(-1);
-  poller_.modify(endpoint.descriptor_, &endpoint, endpoint.reading_, wanted);
+  update_watch(endpoint);
+}
+
+/// Those whose input is gathered are in the poller while they wait for something else: to be
+/// writable, or, when they do not read, for the end of their connection.
+void Engine::update_watch(Endpoint& endpoint) {
+  const bool wanted = !endpoint.gathered_ || endpoint.awaits_writable_ || !endpoint.reading_;
+  if (!wanted) return unwatch_gathered(endpoint);
+  const bool reads = endpoint.reading_ && !endpoint.gathered_;
+  if (watch(endpoint))
+    poller_.modify(endpoint.descriptor_, &endpoint, reads, endpoint.awaits_writable_);
+}
+
+void Engine::unwatch_gathered(Endpoint& endpoint) {
+  if (!endpoint.watched_) return;
+  poller_.remove(endpoint.descriptor_);
+  endpoint.watched_ = false;
+  --gathered_watched_count_;
 }
 
 /// What is asked in every step need not be in the poller while nobody sleeps there.
@@ -164,8 +196,10 @@ void Engine::unwatch(Endpoint& endpoint) {
 /// False where the system has no room for it: then it has to stay hot.
 bool Engine::watch(Endpoint& endpoint) {
   endpoint.watched_polls_ = 0;
-  if (!endpoint.watched_ && endpoint.descriptor_ >= 0)
-    endpoint.watched_ = poller_.try_add(endpoint.descriptor_, &endpoint, endpoint.reading_, false);
+  if (endpoint.watched_ || endpoint.descriptor_ < 0) return endpoint.watched_;
+  const bool reads = endpoint.reading_ && !endpoint.gathered_;
+  endpoint.watched_ = poller_.try_add(endpoint.descriptor_, &endpoint, reads, false);
+  if (endpoint.watched_ && endpoint.gathered_) ++gathered_watched_count_;
   return endpoint.watched_;
 }
 
@@ -184,15 +218,22 @@ void Engine::stall(Endpoint& endpoint) {
 
 // --- Endpoints come and go.
 
-void Engine::attach(Endpoint& endpoint, int descriptor) {
-  if (descriptor >= 0) poller_.add(descriptor, &endpoint);
-  endpoint.watched_ = descriptor >= 0;
+void Engine::attach(Endpoint& endpoint, int descriptor, llp::InputQueue* queue) {
+  if (queue != nullptr && input_queue_ == nullptr) {
+    poller_.add(queue->descriptor(), queue);
+    input_queue_ = queue;
+  }
+  const bool watched = queue == nullptr && descriptor >= 0;
+  if (watched) poller_.add(descriptor, &endpoint);
+  endpoint.gathered_ = queue != nullptr;
+  endpoint.always_hot_ = descriptor < 0;
+  endpoint.watched_ = watched;
   endpoint.attached_ = true;
   endpoint.reading_ = true;
   endpoint.descriptor_ = descriptor;
-  endpoint.always_hot_ = descriptor < 0;
-  if (endpoint.always_hot_) return heat(endpoint);
-  ++watched_count_;
+  if (endpoint.watched_) ++watched_count_;
+  if (!endpoint.watched_) heat(endpoint);
+  if (endpoint.gathered_) wake();
 }
 
 void Engine::detach(Endpoint& endpoint) {
@@ -206,8 +247,11 @@ void Engine::detach(Endpoint& endpoint) {
   if (endpoint.awaits_writable_) --awaiting_writable_;
   endpoint.awaits_writable_ = false;
   if (endpoint.watched_) poller_.remove(endpoint.descriptor_);
+  if (!endpoint.gathered_)
+    --watched_count_;
+  else if (endpoint.watched_)
+    --gathered_watched_count_;
   endpoint.watched_ = false;
-  --watched_count_;
 }
 
 void Engine::set_reading(Endpoint& endpoint, bool reading) {
@@ -217,10 +261,8 @@ void Engine::set_reading(Endpoint& endpoint, bool reading) {
     heat(endpoint);
   else
     cool(endpoint);
-  if (endpoint.watched_)
-    poller_.modify(endpoint.descriptor_, &endpoint, reading, endpoint.awaits_writable_);
-  else
-    watch(endpoint);
+  if (reading && endpoint.gathered_) wake();  // what was announced meanwhile is not again
+  update_watch(endpoint);
 }
 
 // --- The baton.
@@ -298,11 +340,12 @@ void Engine::sleep_until_work(Duration limit) {
 Duration Engine::begin_sleep(Time now) {
   bool all_watched = true;
   for (Endpoint* endpoint = hot_.front(); endpoint != nullptr; endpoint = hot_.next(*endpoint))
-    if (!endpoint->always_hot_ && !watch(*endpoint)) all_watched = false;
+    if (!endpoint->always_hot_ && !endpoint->gathered_ && !watch(*endpoint)) all_watched = false;
   const std::optional<Time> timer = timers_.next();
   parked_until_.store(timer ? nanoseconds(*timer) : INT64_MAX);
   sleepers_.fetch_add(1);
-  const Duration most = all_watched ? Duration::max() : kUnwatchedSleep;
+  const Duration silence = input_queue_ == nullptr ? Duration::max() : input_queue_->silence();
+  const Duration most = all_watched ? silence : std::min(silence, kUnwatchedSleep);
   return timer ? std::clamp<Duration>(*timer - now, Duration::zero(), most) : most;
 }
 

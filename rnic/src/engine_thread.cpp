@@ -96,7 +96,8 @@ void Engine::wake_parked_thread() {
   if (sleepers_.load(std::memory_order_relaxed) == 0) return;
   const std::optional<Time> timer = timers_.next();
   const bool earlier = timer && timer->time_since_epoch().count() < parked_until_.load();
-  if (earlier || !active_.empty()) poller_.wake();
+  const bool gathered = input_queue_ != nullptr && input_queue_->silence() != Duration::max();
+  if (earlier || gathered || !active_.empty()) poller_.wake();
 }
 
 }  // namespace diwarp::rnic

@@ -11,11 +11,14 @@
 namespace diwarp::rnic {
 
 void GroupEndpoint::attach() {
-  engine_.attach(*this, link_->descriptor());
+  engine_.attach_link(*this, *link_);
   if (link_->descriptor() < 0) link_->on_ready([engine = &engine_] { engine->wake(); });
 }
 
-void GroupEndpoint::detach() { engine_.detach(*this); }
+void GroupEndpoint::detach() {
+  link_->set_key(nullptr);
+  engine_.detach(*this);
+}
 
 size_t GroupEndpoint::receive(Time now) {
   llp::ReceiveBatch& batch = engine_.receive_batch();

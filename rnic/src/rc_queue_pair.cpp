@@ -106,8 +106,9 @@ void RcQueuePair::start(const StreamAttributes& stream) {
 /// The stream's descriptor is watched instead of nothing.
 void RcQueuePair::attach_stream(std::unique_ptr<llp::Stream> stream) {
   engine().detach(*this);
+  stream = device()->served(std::move(stream));
   try {
-    engine().attach(*this, stream->descriptor());
+    engine().attach_link(*this, *stream);
   } catch (...) {
     park();
     throw;

@@ -65,6 +65,7 @@ void run_measurement(const std::string& tool, const Ends& ends, const Measure& m
               .rows = measure.sizes.size()};
   DeviceOptions device_options;
   device_options.udp_receive_buffer = ends.udp_buffer;
+  device_options.io = ends.io;
   const auto client = [&](const Peers& peers) {
     const Address local = local_address(peers);
     Device device = open_device(peers.front(), device_options);

@@ -40,6 +40,13 @@ constexpr double kMaxTimeout = 3600;
 
 }  // namespace
 
+IoBackend parse_io(const std::string& text) {
+  if (text == "auto") return IoBackend::automatic;
+  if (text == "syscall") return IoBackend::syscall;
+  if (text == "uring") return IoBackend::uring;
+  throw Failure("--io is auto, syscall or uring, not " + text + ".");
+}
+
 MeasureOptions::MeasureOptions(CLI::App& app, std::string default_size,
                                std::string default_max_loss)
     : sizes_{std::move(default_size)}, max_loss_(std::move(default_max_loss)) {
@@ -70,6 +77,7 @@ void MeasureOptions::add_end_options(CLI::App& app) {
          "--udp-buffer", udp_buffer_,
          "Receive buffer of this end's sockets, as in 200K (default 8M; the system may cut it)")
       ->type_name("N");
+  app.add_option("--io", io_, kIoHelp)->type_name(kIoNames)->capture_default_str();
   app.add_option("--json", json_file_, "Write the rows to FILE as JSON (-: standard output)")
       ->type_name("FILE");
   app.add_option("--csv", csv_file_, "Write the rows to FILE as CSV (-: standard output)")
@@ -245,6 +253,7 @@ Ends MeasureOptions::ends() const {
   ends.cpu = cpu_;
   ends.json_file = json_file_;
   ends.csv_file = csv_file_;
+  ends.io = parse_io(io_);
   if (!udp_buffer_.empty()) ends.udp_buffer = parse_sizes({udp_buffer_}).front();
   return ends;
 }

@@ -20,6 +20,12 @@ class Option;
 
 namespace diwarp::tools {
 
+/// What moves the bytes of a device; throws Failure with a sentence on anything else.
+IoBackend parse_io(const std::string& text);
+inline constexpr const char* kIoHelp = "Move bytes by system calls or by io_uring (auto: what "
+                                       "measured best)";
+inline constexpr const char* kIoNames = "auto|syscall|uring";
+
 /// Where a server listens if nothing else is said.
 inline constexpr uint16_t kDefaultPort = 18560;
 
@@ -40,6 +46,7 @@ struct Ends {
   std::string json_file;
   std::string csv_file;
   size_t udp_buffer = DeviceOptions{}.udp_receive_buffer;
+  IoBackend io = IoBackend::automatic;
 
   std::vector<Address> servers() const;
 };
@@ -100,6 +107,7 @@ class MeasureOptions {
   std::string json_file_;
   std::string csv_file_;
   std::string udp_buffer_;
+  std::string io_ = "auto";
 
   std::string transport_ = "ud";
   std::string operation_ = "send";

@@ -81,6 +81,12 @@ namespace diwarp {
   X(tx_buffer_cut,          "links with less send buffer than was asked for (net.core.wmem_max)") \
   X(jumbo_refused,          "links that stopped fragmenting since their send buffer is too small") \
   X(busy_poll_refused,      "sockets whose busy polling the system did not let be set (CAP_NET_ADMIN)") \
+  X(uring_rearmed,          "times the kernel ended an io_uring request that brings input, which was made again") \
+  X(uring_no_buffers,       "of these, for want of buffers")                                \
+  X(uring_refused,          "times the kernel had no memory for requests of io_uring's")    \
+  X(uring_unregistered,     "sockets that found no place among the files of io_uring")       \
+  X(uring_sq_full,          "times requests did not fit into io_uring's submission queue")  \
+  X(uring_cq_overflow,      "times completions did not fit into io_uring's completion queue") \
   X(rc_connections,         "RC connections established")                                   \
   X(rc_disconnects,         "RC connections ended in order")                                \
   X(rc_resets,              "RC connections lost without an orderly end")                   \

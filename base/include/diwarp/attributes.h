@@ -32,6 +32,13 @@ enum class Progress : uint8_t {
   manual,  ///< the application alone: polling a completion queue and Device::progress()
 };
 
+/// What moves bytes between the engine and the kernel's sockets.
+enum class IoBackend : uint8_t {
+  automatic,  ///< what measured best (docs/performance.md)
+  syscall,    ///< system calls
+  uring,      ///< io_uring; system calls, and a line in the log, where it cannot be had
+};
+
 struct DeviceOptions {
   Progress progress = Progress::thread;
   /// How long the RNIC thread looks for more work before it sleeps. Longer saves wake-ups (about
@@ -56,6 +63,7 @@ struct DeviceOptions {
   /// veth). More than the system's own value needs CAP_NET_ADMIN; where that is refused the system's
   /// stays, and busy_poll_refused counts.
   Duration busy_poll = Duration::zero();
+  IoBackend io = IoBackend::automatic;
 };
 
 /// What a device is and can do.
@@ -70,7 +78,9 @@ struct DeviceAttributes {
   std::string crc_backend;       ///< what computes CRC32C
   std::string datagram_backend;  ///< how datagrams are moved
   std::string stream_backend;
-  bool io_uring = false;         ///< the kernel would let this process use it; nothing does yet
+  IoBackend io = IoBackend::syscall;  ///< what the device uses: syscall or uring
+  std::string io_reason;              ///< and why
+  bool io_uring = false;              ///< the kernel lets this process use it
 };
 
 /// Something of the system's that makes datagrams faster.

@@ -14,6 +14,8 @@
 
 namespace diwarp::llp {
 
+class InputQueue;
+
 /// The largest payload of a UDP datagram over IPv4 (65,535 - 20 - 8 bytes).
 inline constexpr size_t kMaxDatagram = 65507;
 /// And over IPv6 (65,535 - 40 - 8 bytes).
@@ -31,12 +33,19 @@ struct OutgoingDatagram {
   }
 };
 
-/// One datagram that came in; `bytes` lie in the batch that receive() filled and live until the
-/// next receive() into that batch.
+/// One datagram that came in; `bytes` lie in the batch that receive() filled, or in buffers lent to
+/// it, and live until the next receive() into that batch.
 struct IncomingDatagram {
   Address from;
   ConstBytes bytes;
   bool group = false;  ///< came to a group's address: nothing is answered
+};
+
+/// Whose buffers a batch may borrow. Any thread.
+class BufferOwner {
+ public:
+  virtual ~BufferOwner() = default;
+  virtual void take_back(std::span<const uint16_t> buffers) = 0;
 };
 
 /// Memory for one burst of received datagrams. It belongs to the engine, not to a link, so that an
@@ -46,6 +55,9 @@ class ReceiveBatch {
   /// `slots` buffers of `slot_bytes` each; a slot holds one datagram, or a train of equal datagrams
   /// that the kernel coalesced (UDP_GRO). At most `max_datagrams` are handed out per receive().
   ReceiveBatch(size_t slots, size_t slot_bytes, size_t max_datagrams);
+  ReceiveBatch(ReceiveBatch&&) = default;
+  ReceiveBatch& operator=(ReceiveBatch&&) = default;
+  ~ReceiveBatch() { clear(); }
 
   std::span<const IncomingDatagram> datagrams() const { return {datagrams_.data(), count_}; }
   size_t slots() const { return slots_; }
@@ -53,7 +65,10 @@ class ReceiveBatch {
 
   // For links: fill a slot's bytes, then add() a view of each datagram in it.
   Bytes slot(size_t index) { return {memory_.get() + index * slot_bytes_, slot_bytes_}; }
-  void clear() { count_ = 0; }
+  void clear();
+  /// The batch has datagrams in a buffer of `owner` that goes back with clear(). All buffers lent
+  /// between two clear() have one owner, and there are at most slots() of them.
+  void lend(const std::shared_ptr<BufferOwner>& owner, uint16_t buffer);
   /// False when the batch holds max_datagrams already.
   bool add(const Address& from, ConstBytes bytes, bool group = false);
   size_t room() const { return datagrams_.size() - count_; }
@@ -64,6 +79,8 @@ class ReceiveBatch {
   std::unique_ptr<std::byte[]> memory_;
   std::vector<IncomingDatagram> datagrams_;
   size_t count_ = 0;
+  std::shared_ptr<BufferOwner> owner_;  // of what was lent; null: nothing was
+  std::vector<uint16_t> lent_;
 };
 
 enum class SendStatus : uint8_t {
@@ -116,9 +133,14 @@ class DatagramLink {
   virtual std::unique_ptr<DatagramLink> open_group(const Address& group,
                                                    std::string_view interface);
 
-  /// A descriptor that polls readable when datagrams wait; -1 where there is none, then `on_ready`
-  /// is the only signal.
+  /// A descriptor that polls writable when the link is not full, and, without an input_queue(),
+  /// readable when datagrams wait; -1 where there is none, then `on_ready` is the only signal.
   virtual int descriptor() const { return -1; }
+
+  /// Where the link announces, under the key (null: it does not), that receive() has something to
+  /// hand out; again at the end of each receive() that may have left something. Null: nowhere.
+  virtual InputQueue* input_queue() const { return nullptr; }
+  virtual void set_key(void* /*key*/) {}
 
   /// For links without a descriptor: called, from any thread, when something becomes readable.
   virtual void on_ready(std::function<void()> /*callback*/) {}

@@ -11,6 +11,8 @@
 
 namespace diwarp::llp {
 
+class InputQueue;
+
 enum class IoStatus : uint8_t {
   ok,           ///< `bytes` were moved, at least one
   would_block,  ///< nothing can be moved now
@@ -51,8 +53,13 @@ class Stream {
   virtual Address local_address() const = 0;
   virtual Address peer_address() const = 0;
 
-  /// A descriptor that polls readable and writable like the stream; -1 where there is none.
+  /// A descriptor that polls writable like the stream, and, without an input_queue(), readable; -1
+  /// where there is none.
   virtual int descriptor() const { return -1; }
+
+  /// As for DatagramLink: where the stream announces that it may be read.
+  virtual InputQueue* input_queue() const { return nullptr; }
+  virtual void set_key(void* /*key*/) {}
 
   /// For streams without a descriptor: called, from any thread, when the stream may be read or
   /// written again.

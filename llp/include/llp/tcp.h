@@ -11,7 +11,7 @@ namespace diwarp::llp {
 
 /// A connected TCP socket. Delays nothing (TCP_NODELAY): the layer above gathers what belongs
 /// together.
-class TcpStream final : public Stream {
+class TcpStream : public Stream {
  public:
   /// Takes a connected TCP descriptor, whoever connected it and whatever passed over it before.
   /// Throws Error (Errc::invalid_argument), and leaves it as it is, when it is not one.
@@ -36,10 +36,13 @@ class TcpStream final : public Stream {
   int descriptor() const override { return fd_.get(); }
 
   /// Gives the descriptor back, still non-blocking; later calls fail as after abort().
-  int release() { return fd_.release(); }
+  virtual int release() { return fd_.release(); }
+
+ protected:
+  explicit TcpStream(UniqueFd fd);
+  TcpStream(TcpStream&&) = default;
 
  private:
-  explicit TcpStream(UniqueFd fd);
 
   UniqueFd fd_;
   Address local_;

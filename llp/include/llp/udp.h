@@ -44,7 +44,7 @@ struct UdpOptions {
 /// Datagrams over a UDP socket. Bursts to one destination leave in one system call each 64
 /// datagrams; what is ready is received in as few as the batch has room for. What is sent to a
 /// group comes only to the links that open_group() made, never to the link itself.
-class UdpLink final : public DatagramLink {
+class UdpLink : public DatagramLink {
  public:
   /// Binds a new socket; port 0 lets the system choose. "::" serves IPv4 as well, other IPv6
   /// addresses do not. Throws Error: Errc::address_in_use, Errc::invalid_argument (no such
@@ -86,6 +86,25 @@ class UdpLink final : public DatagramLink {
   /// The most datagrams that the kernel coalesces: 64 from the wire, 128 from this host.
   static constexpr size_t kMaxTrain = 128;
 
+ protected:
+  UdpLink(UniqueFd fd, const UdpOptions& options, bool group = false);
+
+  /// The same kind of link on a socket that receives what is sent to a group.
+  virtual std::unique_ptr<DatagramLink> on_group(UniqueFd fd);
+
+  /// Hands messages to the kernel, without blocking; how many it took, or -1 and errno.
+  virtual ssize_t pass(std::span<mmsghdr> messages);
+
+  /// The slots to fill next; 0: there is no room.
+  size_t slots_wanted(const ReceiveBatch& batch) const;
+  void fit_offload(const ReceiveBatch& batch);
+  /// What waits in the socket. Coalescing stays as it is.
+  size_t receive_waiting(ReceiveBatch& batch);
+  /// Adds the datagram, or each one of the train, that lies in `received`, as `header` describes it.
+  void hand_up(ReceiveBatch& batch, ConstBytes received, msghdr& header);
+
+  const UdpOptions& options() const { return options_; }
+
  private:
   struct Submitted {
     size_t datagrams = 0;
@@ -93,7 +112,6 @@ class UdpLink final : public DatagramLink {
     bool refused_train = false;  // perhaps for being one
   };
 
-  UdpLink(UniqueFd fd, const UdpOptions& options, bool group = false);
   void configure();
   void configure_groups();
   void configure_buffers();
@@ -107,14 +125,12 @@ class UdpLink final : public DatagramLink {
   void stop_trains();
   bool cannot_fragment(const OutgoingDatagram& datagram, int error);
 
-  void fit_offload(const ReceiveBatch& batch);
   bool reads_destinations() const;
   void fit_coalescing(Coalescing::Change change);
   bool something_waits() const;
   size_t receive_one(ReceiveBatch& batch);
   size_t receive_plain(ReceiveBatch& batch);
   size_t receive_many(ReceiveBatch& batch, size_t wanted);
-  void hand_up(ReceiveBatch& batch, ConstBytes received, msghdr& header);
   void count_overflow(uint32_t drops);
 
   UniqueFd fd_;

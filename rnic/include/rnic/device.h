@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/counters.h"
@@ -15,6 +16,8 @@
 #include "diwarp/attributes.h"
 #include "diwarp/types.h"
 #include "llp/datagram.h"
+#include "llp/stream.h"
+#include "llp/uring.h"
 #include "rnic/engine.h"
 
 namespace diwarp::rnic {
@@ -26,6 +29,19 @@ class EventQueue;
 /// as they want it (jumbo, group). Replaced in tests.
 using DatagramLinkFactory = std::function<std::unique_ptr<llp::DatagramLink>(
     const Address& local, const DatagramOptions& options)>;
+
+/// How a device moves bytes: through the ring, or where that is null by system calls.
+struct Io {
+  std::shared_ptr<llp::UringQueue> ring;
+  std::string reason;  ///< why so: a sentence without its end
+};
+
+/// What devices use that are not told otherwise. Changed only by tests, before any is opened.
+struct IoDefaults {
+  IoBackend automatic = IoBackend::syscall;  ///< what IoBackend::automatic stands for
+  llp::UringOptions ring;
+};
+IoDefaults& io_defaults();
 
 /// What a device is made from besides its public options.
 struct DeviceParts {
@@ -56,6 +72,9 @@ class Device {
     return datagram_links_(address_.with_port(options.port), options);
   }
 
+  /// The stream of a queue pair, which the ring reads where the device has one.
+  std::unique_ptr<llp::Stream> served(std::unique_ptr<llp::Stream> stream);
+
   /// A queue pair number of 24 bits for RC: outside the range of UDP ports, so that it never equals
   /// a UD queue pair's.
   uint32_t take_number();
@@ -76,8 +95,9 @@ class Device {
  private:
   const Address address_;
   const DeviceOptions options_;
-  DatagramLinkFactory datagram_links_;
   Counters counters_;
+  const Io io_;
+  DatagramLinkFactory datagram_links_;
   Engine engine_;
   ddp::STagTable regions_;
   std::atomic<uint32_t> next_domain_{1};

@@ -54,6 +54,7 @@ class Endpoint : public MpscNode, public ListNode<ActiveTag>, public ListNode<Ho
   bool awaits_writable_ = false;
   bool stalled_ = false;     // linked into the engine's stalled list instead of the active one
   bool always_hot_ = false;  // has no descriptor to watch
+  bool gathered_ = false;    // the engine's input queue tells of its input, not the poller
   bool watched_ = false;     // in the engine's poller
   bool reading_ = true;      // wants to know when its descriptor is readable
   uint32_t empty_polls_ = 0;

@@ -15,6 +15,7 @@
 #include "base/timer_queue.h"
 #include "diwarp/attributes.h"
 #include "llp/datagram.h"
+#include "llp/input_queue.h"
 #include "llp/poller.h"
 #include "rnic/datagram_burst.h"
 #include "rnic/endpoint.h"
@@ -102,9 +103,15 @@ class Engine {
   llp::ReceiveBatch& receive_batch() { return batch_; }
   Bytes stream_buffer() { return {stream_buffer_.get(), kStreamBufferBytes}; }
 
-  /// Takes the endpoint into service. `descriptor` is watched for input; -1: there is none, and the
-  /// endpoint is asked in every step.
-  void attach(Endpoint& endpoint, int descriptor);
+  /// Takes the endpoint into service. `descriptor` is watched for input, if no `queue` (the same
+  /// for all endpoints) gathers that; -1: there is none, and the endpoint is asked in every step.
+  void attach(Endpoint& endpoint, int descriptor, llp::InputQueue* queue = nullptr);
+  /// The same for a link or a stream, which announces itself to the endpoint until set_key() ends it.
+  template <class Link>
+  void attach_link(Endpoint& endpoint, Link& link) {
+    attach(endpoint, link.descriptor(), link.input_queue());
+    link.set_key(&endpoint);
+  }
   void detach(Endpoint& endpoint);
   /// Whether the endpoint wants to be told about input; off while it cannot take any.
   void set_reading(Endpoint& endpoint, bool reading);
@@ -142,8 +149,12 @@ class Engine {
   void count_in_round(Endpoint& endpoint);
   void end_round();
   void watch_writable(Endpoint& endpoint, bool wanted);
+  void after_direct_poll(Endpoint& endpoint, bool came);
   void unwatch(Endpoint& endpoint);
   bool watch(Endpoint& endpoint);
+  void update_watch(Endpoint& endpoint);
+  void unwatch_gathered(Endpoint& endpoint);
+  void gather(llp::InputQueue& queue);
 
   bool try_baton();
   void release_baton();
@@ -176,6 +187,8 @@ class Engine {
   size_t watched_count_ = 0;       // endpoints with a descriptor
   size_t watched_hot_count_ = 0;   // of those, the hot ones
   size_t awaiting_writable_ = 0;
+  llp::InputQueue* input_queue_ = nullptr;  // of those whose input is gathered
+  size_t gathered_watched_count_ = 0;       // of these, the ones in the poller nonetheless
   uint32_t steps_since_look_ = 0;
   bool crowded_ = false;
   uint32_t round_ = 1;             // of looks while it is crowded

@@ -165,7 +165,7 @@ bool wait_readable(int fd) {
 std::vector<std::string> receive_texts(llp::DatagramLink& link, llp::ReceiveBatch& batch,
                                        size_t count) {
   std::vector<std::string> result;
-  while (result.size() < count && wait_readable(link.descriptor())) {
+  while (result.size() < count && wait_input(link)) {
     link.receive(batch);
     for (const llp::IncomingDatagram& datagram : batch.datagrams()) {
       result.push_back(text_of(datagram.bytes));

@@ -10,6 +10,7 @@
 #include "base/unique_fd.h"
 #include "diwarp/address.h"
 #include "llp/datagram.h"
+#include "llp/input_queue.h"
 #include "unit/llp/network_namespace.h"
 
 namespace diwarp::test {
@@ -52,6 +53,21 @@ std::string read_bytes(int fd, size_t size);
 int option_of(int fd, int level, int name);
 bool is_open(int fd);
 bool wait_readable(int fd);
+
+/// Waits up to 5 s for a link or a stream to have input.
+template <class Link>
+bool wait_input(Link& link) {
+  llp::InputQueue* queue = link.input_queue();
+  if (queue == nullptr) return wait_readable(link.descriptor());
+  link.set_key(&link);
+  do {
+    queue->gather();
+    while (void* key = queue->next_ready()) {
+      if (key == &link) return true;
+    }
+  } while (wait_readable(queue->descriptor()));
+  return false;
+}
 
 /// Receives until `count` datagrams came or 5 s passed.
 std::vector<std::string> receive_texts(llp::DatagramLink& link, llp::ReceiveBatch& batch,

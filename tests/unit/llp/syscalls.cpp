@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unit/llp/syscalls.h"
 
+#include <liburing.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <sys/epoll.h>
@@ -20,7 +21,7 @@ SyscallFaults& syscall_faults() {
 }
 
 void SyscallFaults::reset() {
-  send_every = receive_every = one_message = stream_bytes = 0;
+  send_every = receive_every = one_message = stream_bytes = uring_every = 0;
   send_error = receive_error = train_error = udp_option_error = forced_buffer_error = 0;
   watch_error = busy_poll_error = 0;
   injected = 0;
@@ -30,6 +31,7 @@ namespace {
 
 std::atomic<uint64_t> sends{0};
 std::atomic<uint64_t> receives{0};
+std::atomic<uint64_t> submissions{0};
 
 bool fail(int error) {
   if (error == 0) return false;
@@ -165,6 +167,12 @@ ssize_t recvfrom(int fd, void* bytes, size_t size, int flags, sockaddr* from,
 
 ssize_t recv(int fd, void* bytes, size_t size, int flags) {
   return recvfrom(fd, bytes, size, flags, nullptr, nullptr);
+}
+
+// liburing's.
+int io_uring_submit(io_uring* ring) {
+  if (strikes(submissions, syscall_faults().uring_every) && fail(ENOMEM)) return -ENOMEM;
+  return io_uring_submit_and_wait(ring, 0);
 }
 
 int setsockopt(int fd, int level, int name, const void* value, socklen_t length) noexcept {

@@ -23,6 +23,8 @@ struct SyscallFaults {
   std::atomic<int> busy_poll_error{0};    ///< what SO_BUSY_POLL fails with
   std::atomic<int> forced_buffer_error{0};  ///< what SO_RCVBUFFORCE and SO_SNDBUFFORCE fail with
 
+  std::atomic<uint32_t> uring_every{0};  ///< each so many-th submission to io_uring fails
+
   std::atomic<uint64_t> injected{0};
 
   void reset();

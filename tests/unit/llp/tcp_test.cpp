@@ -10,7 +10,10 @@
 #include <array>
 #include <catch2/catch.hpp>
 #include <cerrno>
+#include <thread>
+#include <vector>
 
+#include "backends.h"
 #include "bytes.h"
 #include "diwarp/error.h"
 #include "raw_socket.h"
@@ -30,35 +33,36 @@ IoResult send_text(Stream& stream, std::string_view text) {
 }
 
 /// A stream over one end of a connection, and the other end raw.
+template <class TestType>
 struct Connected {
   explicit Connected(int segment = 0) {
     auto [first, second] = tcp_pair(segment);
-    stream = TcpStream::adopt(first.release());
+    stream = TestType::connect(first.release());
     peer = std::move(second);
   }
   std::unique_ptr<TcpStream> stream;
   UniqueFd peer;
 };
 
-TEST_CASE("an adopted TCP descriptor is non-blocking, undelayed and closed on exec") {
-  Connected c;
+BACKENDS_TEST_CASE("an adopted TCP descriptor is non-blocking, undelayed and closed on exec") {
+  Connected<TestType> c;
   const int fd = c.stream->descriptor();
   CHECK((::fcntl(fd, F_GETFL) & O_NONBLOCK) != 0);
   CHECK((::fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0);
   CHECK(test::option_of(fd, IPPROTO_TCP, TCP_NODELAY) == 1);
 }
 
-TEST_CASE("a TCP stream knows both addresses") {
+BACKENDS_TEST_CASE("a TCP stream knows both addresses") {
   auto [first, second] = tcp_pair();
-  const auto a = TcpStream::adopt(first.release());
-  const auto b = TcpStream::adopt(second.release());
+  const auto a = TestType::connect(first.release());
+  const auto b = TestType::connect(second.release());
   CHECK(a->local_address() == b->peer_address());
   CHECK(b->local_address() == a->peer_address());
   CHECK(a->local_address().with_port(0) == Address::loopback(AddressFamily::ipv4));
 }
 
-TEST_CASE("the pieces sent on a TCP stream arrive in order, and nothing else") {
-  Connected c;
+BACKENDS_TEST_CASE("the pieces sent on a TCP stream arrive in order, and nothing else") {
+  Connected<TestType> c;
   const std::array<ConstBytes, 4> pieces = {bytes_of("MPA"), bytes_of(""), bytes_of("\x00\x01"),
                                             bytes_of("FPDU")};
   const IoResult result = c.stream->send(pieces);
@@ -68,8 +72,8 @@ TEST_CASE("the pieces sent on a TCP stream arrive in order, and nothing else") {
   CHECK(read_bytes(c.peer.get(), 100) == "MPAFPDU");
 }
 
-TEST_CASE("short pieces among long ones arrive in order, more of them than are put together") {
-  Connected c;
+BACKENDS_TEST_CASE("short pieces among long ones arrive in order, more of them than are put together") {
+  Connected<TestType> c;
   const std::string text = pattern(30'000);
   std::vector<ConstBytes> pieces;
   size_t at = 0;
@@ -85,29 +89,29 @@ TEST_CASE("short pieces among long ones arrive in order, more of them than are p
   CHECK(read_bytes(c.peer.get(), at) == text.substr(0, at));
 }
 
-TEST_CASE("several buffers are filled one behind the other, as far as the stream goes") {
-  Connected c;
+BACKENDS_TEST_CASE("several buffers are filled one behind the other, as far as the stream goes") {
+  Connected<TestType> c;
   std::array<std::byte, 3> first{};
   std::array<std::byte, 5> second{};
   const std::array<Bytes, 2> buffers{Bytes(first), Bytes(second)};
   CHECK(c.stream->receive_into(buffers).status == IoStatus::would_block);
   CHECK(c.stream->receive_into({}).status == IoStatus::would_block);
   REQUIRE(::send(c.peer.get(), "abcdefghij", 10, 0) == 10);
-  REQUIRE(test::wait_readable(c.stream->descriptor()));
+  REQUIRE(test::wait_input(*c.stream));
   CHECK(c.stream->receive_into(buffers).bytes == 8);
   CHECK(text_of(first) == "abc");
   CHECK(text_of(second) == "defgh");
   CHECK(c.stream->receive_into(buffers).bytes == 2);
   CHECK(text_of(first) == "ijc");
   c.peer.reset();
-  REQUIRE(test::wait_readable(c.stream->descriptor()));
+  REQUIRE(test::wait_input(*c.stream));
   CHECK(c.stream->receive_into(buffers).status == IoStatus::closed);
   c.stream->abort();
   CHECK(c.stream->receive_into(buffers).status == IoStatus::failed);
 }
 
-TEST_CASE("more pieces than one system call takes are sent in parts") {
-  Connected c;
+BACKENDS_TEST_CASE("more pieces than one system call takes are sent in parts") {
+  Connected<TestType> c;
   const std::string text = pattern(3000);
   std::vector<ConstBytes> pieces;
   for (const char& letter : text) pieces.push_back(bytes_of({&letter, 1}));
@@ -121,8 +125,8 @@ TEST_CASE("more pieces than one system call takes are sent in parts") {
   CHECK(read_bytes(c.peer.get(), text.size()) == text);
 }
 
-TEST_CASE("a TCP stream takes a part when its buffer fills, then nothing until there is room") {
-  Connected c;
+BACKENDS_TEST_CASE("a TCP stream takes a part when its buffer fills, then nothing until there is room") {
+  Connected<TestType> c;
   const std::string text = pattern(size_t{16} << 20);
   size_t sent = 0;
   IoResult result = send_text(*c.stream, text);
@@ -139,44 +143,69 @@ TEST_CASE("a TCP stream takes a part when its buffer fills, then nothing until t
   CHECK(read_bytes(c.peer.get(), 4) == "more");
 }
 
-TEST_CASE("a TCP stream receives what came, would block, and sees the orderly end") {
-  Connected c;
+BACKENDS_TEST_CASE("a TCP stream receives what came, would block, and sees the orderly end") {
+  Connected<TestType> c;
   std::array<std::byte, 16> buffer;
   CHECK(c.stream->receive(buffer).status == IoStatus::would_block);
   REQUIRE(::send(c.peer.get(), "abcdef", 6, 0) == 6);
-  REQUIRE(test::wait_readable(c.stream->descriptor()));
+  REQUIRE(test::wait_input(*c.stream));
   const IoResult first = c.stream->receive(Bytes(buffer).first(4));
   CHECK(first.status == IoStatus::ok);
   CHECK(text_of(Bytes(buffer).first(first.bytes)) == "abcd");
   const IoResult second = c.stream->receive(buffer);
   CHECK(text_of(Bytes(buffer).first(second.bytes)) == "ef");
   c.peer.reset();
-  REQUIRE(test::wait_readable(c.stream->descriptor()));
+  REQUIRE(test::wait_input(*c.stream));
   CHECK(c.stream->receive(buffer).status == IoStatus::closed);
 }
 
-TEST_CASE("an empty buffer or nothing to send moves nothing and is not the end") {
-  Connected c;
+BACKENDS_TEST_CASE("all bytes of a long stream are received in order, however much is read at once") {
+  for (const size_t room : {size_t{1000}, size_t{70000}, size_t{1} << 20}) {
+    CAPTURE(room);
+    Connected<TestType> c;
+    const std::string text = pattern(size_t{4} << 20);
+    std::thread writer([&] {
+      for (size_t sent = 0; sent < text.size();) {
+        const ssize_t part = ::send(c.peer.get(), text.data() + sent, text.size() - sent, 0);
+        if (part <= 0) break;
+        sent += static_cast<size_t>(part);
+      }
+    });
+    std::string received;
+    std::vector<std::byte> buffer(room);
+    while (received.size() < text.size() && test::wait_input(*c.stream)) {
+      const IoResult result = c.stream->receive(buffer);
+      received += text_of(Bytes(buffer).first(result.bytes));
+    }
+    const bool same = received == text;
+    if (!same) c.peer.reset();
+    writer.join();
+    CHECK(same);
+  }
+}
+
+BACKENDS_TEST_CASE("an empty buffer or nothing to send moves nothing and is not the end") {
+  Connected<TestType> c;
   REQUIRE(::send(c.peer.get(), "x", 1, 0) == 1);
-  REQUIRE(test::wait_readable(c.stream->descriptor()));
+  REQUIRE(test::wait_input(*c.stream));
   CHECK(c.stream->receive({}).status == IoStatus::would_block);
   CHECK(c.stream->send({}).status == IoStatus::would_block);
   CHECK(send_text(*c.stream, "").status == IoStatus::would_block);
 }
 
-TEST_CASE("after shutdown_send the peer reads to the end and can still be heard") {
-  Connected c;
+BACKENDS_TEST_CASE("after shutdown_send the peer reads to the end and can still be heard") {
+  Connected<TestType> c;
   REQUIRE(send_text(*c.stream, "bye").status == IoStatus::ok);
   c.stream->shutdown_send();
   CHECK(read_bytes(c.peer.get(), 100) == "bye");
   REQUIRE(::send(c.peer.get(), "ack", 3, 0) == 3);
-  REQUIRE(test::wait_readable(c.stream->descriptor()));
+  REQUIRE(test::wait_input(*c.stream));
   std::array<std::byte, 16> buffer;
   CHECK(c.stream->receive(buffer).bytes == 3);
 }
 
-TEST_CASE("an aborted TCP stream resets the connection and fails from then on") {
-  Connected c;
+BACKENDS_TEST_CASE("an aborted TCP stream resets the connection and fails from then on") {
+  Connected<TestType> c;
   const int fd = c.stream->descriptor();
   c.stream->abort();
   CHECK_FALSE(test::is_open(fd));
@@ -194,12 +223,12 @@ TEST_CASE("an aborted TCP stream resets the connection and fails from then on") 
   c.stream->shutdown_send();
 }
 
-TEST_CASE("a reset by the peer is a failure with its errno") {
-  Connected c;
+BACKENDS_TEST_CASE("a reset by the peer is a failure with its errno") {
+  Connected<TestType> c;
   const linger at_once{1, 0};
   REQUIRE(::setsockopt(c.peer.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once) == 0);
   c.peer.reset();
-  REQUIRE(test::wait_readable(c.stream->descriptor()));
+  REQUIRE(test::wait_input(*c.stream));
   std::array<std::byte, 4> buffer;
   const IoResult result = c.stream->receive(buffer);
   CHECK(result.status == IoStatus::failed);
@@ -208,12 +237,12 @@ TEST_CASE("a reset by the peer is a failure with its errno") {
 
 volatile sig_atomic_t broken_pipes = 0;
 
-TEST_CASE("sending to a peer that is gone fails without SIGPIPE") {
+BACKENDS_TEST_CASE("sending to a peer that is gone fails without SIGPIPE") {
   struct sigaction before {};
   struct sigaction counting {};
   counting.sa_handler = [](int) { broken_pipes = broken_pipes + 1; };
   REQUIRE(::sigaction(SIGPIPE, &counting, &before) == 0);
-  Connected c;
+  Connected<TestType> c;
   c.stream->shutdown_send();
   const IoResult result = send_text(*c.stream, "x");
   ::sigaction(SIGPIPE, &before, nullptr);
@@ -222,30 +251,30 @@ TEST_CASE("sending to a peer that is gone fails without SIGPIPE") {
   CHECK(broken_pipes == 0);
 }
 
-TEST_CASE("a destroyed TCP stream ends in order, or resets when bytes were left unread") {
+BACKENDS_TEST_CASE("a destroyed TCP stream ends in order, or resets when bytes were left unread") {
   char byte = 0;
-  Connected read_out;
+  Connected<TestType> read_out;
   read_out.stream.reset();
   CHECK(::recv(read_out.peer.get(), &byte, 1, 0) == 0);
 
-  Connected unread;
+  Connected<TestType> unread;
   REQUIRE(::send(unread.peer.get(), "x", 1, 0) == 1);
-  REQUIRE(test::wait_readable(unread.stream->descriptor()));
+  REQUIRE(test::wait_input(*unread.stream));
   unread.stream.reset();
   CHECK(::recv(unread.peer.get(), &byte, 1, 0) == -1);
   CHECK(errno == ECONNRESET);
 }
 
-TEST_CASE("the maximum segment is what the connection agreed on, options deducted") {
-  Connected c(1000);
+BACKENDS_TEST_CASE("the maximum segment is what the connection agreed on, options deducted") {
+  Connected<TestType> c(1000);
   // Time stamps, where the system uses them, take 12 bytes of each segment (RFC 7323).
   const size_t segment = c.stream->maximum_segment();
   const bool expected = segment == 1000 || segment == 1000 - 12;
   CHECK(expected);
 }
 
-TEST_CASE("a released descriptor stays open and usable") {
-  Connected c;
+BACKENDS_TEST_CASE("a released descriptor stays open and usable") {
+  Connected<TestType> c;
   const UniqueFd fd(c.stream->release());
   CHECK(c.stream->descriptor() == -1);
   c.stream.reset();
@@ -253,13 +282,13 @@ TEST_CASE("a released descriptor stays open and usable") {
   CHECK(read_bytes(c.peer.get(), 5) == "still");
 }
 
-TEST_CASE("descriptors that are no connected TCP sockets are not adopted, and stay open") {
+BACKENDS_TEST_CASE("descriptors that are no connected TCP sockets are not adopted, and stay open") {
   const UniqueFd unconnected(::socket(AF_INET, SOCK_STREAM, 0));
   const UniqueFd local(::socket(AF_UNIX, SOCK_STREAM, 0));
   const test::RawUdp udp;
   for (int fd : {-1, unconnected.get(), local.get(), udp.fd()}) {
     try {
-      TcpStream::adopt(fd);
+      TestType::connect(fd);
       FAIL("adopt() did not throw");
     } catch (const Error& error) {
       CHECK(error.code() == Errc::invalid_argument);

@@ -10,6 +10,7 @@
 #include <iostream>
 #include <string>
 
+#include "backends.h"
 #include "bytes.h"
 #include "datagrams.h"
 #include "diwarp/error.h"
@@ -34,11 +35,12 @@ Address loop(int number, uint16_t port = 0) {
 }
 
 /// Addresses of this host's loopback on one port, a link each.
+template <class TestType>
 struct Links {
   explicit Links(const UdpOptions& options = {})
-      : a(UdpLink::open(loop(1), options)),
-        b(UdpLink::open(loop(2, a->local_address().port()), options)),
-        c(UdpLink::open(loop(3, a->local_address().port()), options)) {}
+      : a(TestType::open(loop(1), options)),
+        b(TestType::open(loop(2, a->local_address().port()), options)),
+        c(TestType::open(loop(3, a->local_address().port()), options)) {}
 
   Address on_port(const Address& group) const { return group.with_port(a->local_address().port()); }
 
@@ -49,7 +51,8 @@ struct Links {
 };
 
 /// What came, after something that was sent later to the link's own address: loopback keeps order.
-Texts waiting(Links& net, DatagramLink& link) {
+template <class TestType>
+Texts waiting(Links<TestType>& net, DatagramLink& link) {
   link.receive(net.batch);
   return test::texts(net.batch);
 }
@@ -66,8 +69,8 @@ std::error_code open_group_error(DatagramLink& link, const Address& group,
   return {};
 }
 
-TEST_CASE("members of a multicast group on one host all receive what is sent to it, marked") {
-  Links net;
+BACKENDS_TEST_CASE("members of a multicast group on one host all receive what is sent to it, marked") {
+  Links<TestType> net;
   const auto at_a = net.a->open_group(kGroup, "");
   const auto at_b = net.b->open_group(kGroup, "lo");
   CHECK(at_b->local_address() == net.on_port(kGroup));
@@ -79,8 +82,8 @@ TEST_CASE("members of a multicast group on one host all receive what is sent to 
   for (UdpLink* link : {net.a.get(), net.b.get(), net.c.get()}) CHECK(waiting(net, *link).empty());
 }
 
-TEST_CASE("what is sent to a member's own address did not come to the group") {
-  Links net;
+BACKENDS_TEST_CASE("what is sent to a member's own address did not come to the group") {
+  Links<TestType> net;
   const auto at_b = net.b->open_group(kGroup, "");
   send_one(*net.a, net.b->local_address(), "you");
   REQUIRE(receive_texts(*net.b, net.batch, 1) == Texts{"you"});
@@ -88,8 +91,8 @@ TEST_CASE("what is sent to a member's own address did not come to the group") {
   CHECK(waiting(net, *at_b).empty());
 }
 
-TEST_CASE("a multicast group that is left receives nothing any more") {
-  Links net;
+BACKENDS_TEST_CASE("a multicast group that is left receives nothing any more") {
+  Links<TestType> net;
   auto at_b = net.b->open_group(kGroup, "");
   const auto at_c = net.c->open_group(kGroup, "");
   const int fd = at_b->descriptor();
@@ -101,10 +104,10 @@ TEST_CASE("a multicast group that is left receives nothing any more") {
   CHECK(waiting(net, *at_b).empty());
 }
 
-TEST_CASE("a link hears no multicast group that another socket of its port has joined") {
-  const auto everywhere = UdpLink::open(Address::any(AddressFamily::ipv4));
+BACKENDS_TEST_CASE("a link hears no multicast group that another socket of its port has joined") {
+  const auto everywhere = TestType::open(Address::any(AddressFamily::ipv4));
   const uint16_t port = everywhere->local_address().port();
-  const auto sender = UdpLink::open(loop(1));
+  const auto sender = TestType::open(loop(1));
   const auto at_group = everywhere->open_group(kGroup, "lo");
   const auto at_other = everywhere->open_group(Address::parse("239.77.1.3"), "lo");
   REQUIRE(send_one(*sender, kGroup.with_port(port), "x").status == SendStatus::ok);
@@ -114,8 +117,8 @@ TEST_CASE("a link hears no multicast group that another socket of its port has j
   CHECK(at_other->receive(batch) == 0);
 }
 
-TEST_CASE("trains to a multicast group reach each member whole") {
-  Links net;
+BACKENDS_TEST_CASE("trains to a multicast group reach each member whole") {
+  Links<TestType> net;
   const auto at_b = net.b->open_group(kGroup, "");
   const auto at_c = net.c->open_group(kGroup, "");
   Texts payloads;
@@ -126,8 +129,8 @@ TEST_CASE("trains to a multicast group reach each member whole") {
   CHECK(receive_texts(*at_c, net.batch, 20) == payloads);
 }
 
-TEST_CASE("a subnet's broadcasts reach those who opened its address, and are marked") {
-  Links net;
+BACKENDS_TEST_CASE("a subnet's broadcasts reach those who opened its address, and are marked") {
+  Links<TestType> net;
   const auto at_a = net.a->open_group(kSubnetBroadcast, "");
   const auto at_b = net.b->open_group(kSubnetBroadcast, "lo");
   const SendResult sent = send_one(*net.a, net.on_port(kSubnetBroadcast), "all");
@@ -139,11 +142,11 @@ TEST_CASE("a subnet's broadcasts reach those who opened its address, and are mar
   CHECK(waiting(net, *net.c).empty());
 }
 
-TEST_CASE("a link on all addresses leaves broadcasts to the broadcast address's own link") {
+BACKENDS_TEST_CASE("a link on all addresses leaves broadcasts to the broadcast address's own link") {
   for (AddressFamily family : {AddressFamily::ipv4, AddressFamily::ipv6}) {
-    const auto everywhere = UdpLink::open(Address::any(family));
+    const auto everywhere = TestType::open(Address::any(family));
     const uint16_t port = everywhere->local_address().port();
-    const auto sender = UdpLink::open(loop(1));
+    const auto sender = TestType::open(loop(1));
     ReceiveBatch batch(1, 65536, 128);
     // Nobody opened the address: nobody gets it.
     REQUIRE(send_one(*sender, kSubnetBroadcast.with_port(port), "lost").status == SendStatus::ok);
@@ -159,8 +162,8 @@ TEST_CASE("a link on all addresses leaves broadcasts to the broadcast address's 
   }
 }
 
-TEST_CASE("opening a group beside a link on all addresses leaves its port to it alone") {
-  const auto everywhere = UdpLink::open(Address::any(AddressFamily::ipv4));
+BACKENDS_TEST_CASE("opening a group beside a link on all addresses leaves its port to it alone") {
+  const auto everywhere = TestType::open(Address::any(AddressFamily::ipv4));
   const uint16_t port = everywhere->local_address().port();
   const auto group = everywhere->open_group(kGroup, "lo");
   CHECK(option_of(everywhere->descriptor(), SOL_SOCKET, SO_REUSEADDR) == 0);
@@ -172,41 +175,41 @@ TEST_CASE("opening a group beside a link on all addresses leaves its port to it 
   CHECK(::bind(thief.get(), reinterpret_cast<sockaddr*>(&name), length) != 0);
 }
 
-TEST_CASE("the options of multicast reach the socket") {
-  const auto link = UdpLink::open(loop(1), {.multicast_hops = 7, .multicast_loopback = false});
+BACKENDS_TEST_CASE("the options of multicast reach the socket") {
+  const auto link = TestType::open(loop(1), {.multicast_hops = 7, .multicast_loopback = false});
   const int fd = link->descriptor();
   CHECK(option_of(fd, IPPROTO_IP, IP_MULTICAST_TTL) == 7);
   CHECK(option_of(fd, IPPROTO_IP, IP_MULTICAST_LOOP) == 0);
   CHECK(option_of(fd, IPPROTO_IP, IP_MULTICAST_ALL) == 0);
-  const auto usual = UdpLink::open(Address::any(AddressFamily::ipv6));
+  const auto usual = TestType::open(Address::any(AddressFamily::ipv6));
   CHECK(option_of(usual->descriptor(), IPPROTO_IPV6, IPV6_MULTICAST_HOPS) == 1);
   CHECK(option_of(usual->descriptor(), IPPROTO_IPV6, IPV6_MULTICAST_LOOP) == 1);
   CHECK(option_of(usual->descriptor(), IPPROTO_IP, IP_MULTICAST_TTL) == 1);
 }
 
-TEST_CASE("what is no group of this host is refused with a sentence, whatever its port") {
-  const auto link = UdpLink::open(loop(1));
+BACKENDS_TEST_CASE("what is no group of this host is refused with a sentence, whatever its port") {
+  const auto link = TestType::open(loop(1));
   for (const char* text : {"127.0.0.1", "0.0.0.0", "198.51.100.255", "223.1.2.3", "127.0.0.255"}) {
     CAPTURE(text);
     CHECK(open_group_error(*link, Address::parse(text)) == Errc::invalid_argument);
   }
   CHECK(open_group_error(*link, Address::parse("[ff02::1]:5")) == Errc::invalid_argument);
   CHECK(open_group_error(*link, kGroup, "no-such-if") == Errc::invalid_argument);
-  const auto six = UdpLink::open(Address::loopback(AddressFamily::ipv6));
+  const auto six = TestType::open(Address::loopback(AddressFamily::ipv6));
   CHECK(open_group_error(*six, kGroup) == Errc::invalid_argument);
   CHECK(open_group_error(*six, Address::parse("::1")) == Errc::invalid_argument);
 }
 
-TEST_CASE("a multicast interface that does not exist is refused, and a descriptor stays open") {
+BACKENDS_TEST_CASE("a multicast interface that does not exist is refused, and a descriptor stays open") {
   const UdpOptions options{.multicast_interface = "no-such-if"};
-  CHECK_THROWS_AS(UdpLink::open(loop(1), options), Error);
+  CHECK_THROWS_AS(TestType::open(loop(1), options), Error);
   RawUdp raw;
-  CHECK_THROWS_AS(UdpLink::adopt(raw.fd(), options), Error);
+  CHECK_THROWS_AS(TestType::adopt(raw.fd(), options), Error);
   CHECK(test::is_open(raw.fd()));
 }
 
-TEST_CASE("a group's port that an unsharing socket holds is refused with its address") {
-  Links net;
+BACKENDS_TEST_CASE("a group's port that an unsharing socket holds is refused with its address") {
+  Links<TestType> net;
   const RawUdp holder(net.on_port(kGroup));
   CHECK(open_group_error(*net.a, kGroup) == Errc::address_in_use);
 }
@@ -227,9 +230,9 @@ void with_interface(const std::function<void()>& body) {
   });
 }
 
-TEST_CASE("members of an IPv6 multicast group receive what is sent to it") {
+BACKENDS_TEST_CASE("members of an IPv6 multicast group receive what is sent to it") {
   with_interface([] {
-    const auto a = UdpLink::open(Address::parse("fd77::1"));
+    const auto a = TestType::open(Address::parse("fd77::1"));
     const uint16_t port = a->local_address().port();
     const auto near = a->open_group(Address::parse("ff02::7:7"), "");
     const auto wide = a->open_group(Address::parse("ff05::9"), "d0");
@@ -245,14 +248,14 @@ TEST_CASE("members of an IPv6 multicast group receive what is sent to it") {
   });
 }
 
-TEST_CASE("a link on all IPv6 addresses joins groups of both families") {
+BACKENDS_TEST_CASE("a link on all IPv6 addresses joins groups of both families") {
   with_interface([] {
-    const auto everywhere = UdpLink::open(Address::any(AddressFamily::ipv6));
+    const auto everywhere = TestType::open(Address::any(AddressFamily::ipv6));
     const uint16_t port = everywhere->local_address().port();
     const auto at_four = everywhere->open_group(kGroup, "d0");
     const auto at_six = everywhere->open_group(Address::parse("ff05::a"), "d0");
-    const auto four = UdpLink::open(Address::parse("10.9.0.1"));
-    const auto six = UdpLink::open(Address::parse("fd77::1"));
+    const auto four = TestType::open(Address::parse("10.9.0.1"));
+    const auto six = TestType::open(Address::parse("fd77::1"));
     REQUIRE(send_one(*four, kGroup.with_port(port), "4").sent == 1);
     REQUIRE(send_one(*six, Address::parse("ff05::a").with_port(port), "6").sent == 1);
     ReceiveBatch batch(1, 65536, 128);
@@ -280,21 +283,21 @@ int socket_in_group(const Address& local, const Address& group) {
   return raw.release();
 }
 
-TEST_CASE("an adopted socket's own groups are heard by nobody, unless it is bound to one") {
+BACKENDS_TEST_CASE("an adopted socket's own groups are heard by nobody, unless it is bound to one") {
   with_interface([] {
     ReceiveBatch batch(1, 65536, 128);
     for (const char* host : {"10.9.0.1", "fd77::1"}) {
       CAPTURE(host);
       const Address own = Address::parse(host);
       const Address group = Address::parse(host[0] == 'f' ? "ff05::c" : "239.77.1.5");
-      const auto sender = UdpLink::open(own);
-      const auto everywhere = UdpLink::adopt(socket_in_group(Address::any(own.family()), group));
+      const auto sender = TestType::open(own);
+      const auto everywhere = TestType::adopt(socket_in_group(Address::any(own.family()), group));
       const uint16_t port = everywhere->local_address().port();
       REQUIRE(send_one(*sender, group.with_port(port), "group").sent == 1);
       REQUIRE(send_one(*sender, own.with_port(port), "own").sent == 1);
       CHECK(receive_texts(*everywhere, batch, 1) == Texts{"own"});
 
-      const auto bound = UdpLink::adopt(socket_in_group(group, group));
+      const auto bound = TestType::adopt(socket_in_group(group, group));
       REQUIRE(send_one(*sender, bound->local_address(), "bound").sent == 1);
       REQUIRE(receive_texts(*bound, batch, 1) == Texts{"bound"});
       CHECK(batch.datagrams()[0].group);
@@ -302,14 +305,14 @@ TEST_CASE("an adopted socket's own groups are heard by nobody, unless it is boun
   });
 }
 
-TEST_CASE("without loopback no member on the sender's host hears its multicasts") {
+BACKENDS_TEST_CASE("without loopback no member on the sender's host hears its multicasts") {
   with_interface([] {
     for (const char* host : {"10.9.0.1", "fd77::1"}) {
       CAPTURE(host);
       const Address group = Address::parse(host[0] == 'f' ? "ff05::b" : "239.77.1.4");
-      const auto quiet = UdpLink::open(Address::parse(host), {.multicast_loopback = false});
+      const auto quiet = TestType::open(Address::parse(host), {.multicast_loopback = false});
       const uint16_t port = quiet->local_address().port();
-      const auto loud = UdpLink::open(Address::parse(host));
+      const auto loud = TestType::open(Address::parse(host));
       const auto member = quiet->open_group(group, "");
       REQUIRE(send_one(*quiet, group.with_port(port), "silent").sent == 1);
       REQUIRE(send_one(*loud, group.with_port(port), "loud").sent == 1);
@@ -319,12 +322,12 @@ TEST_CASE("without loopback no member on the sender's host hears its multicasts"
   });
 }
 
-TEST_CASE("limited and subnet broadcasts reach the link of their address, on its interface") {
+BACKENDS_TEST_CASE("limited and subnet broadcasts reach the link of their address, on its interface") {
   with_interface([] {
-    const auto a = UdpLink::open(Address::parse("10.9.0.1"));
+    const auto a = TestType::open(Address::parse("10.9.0.1"));
     const uint16_t port = a->local_address().port();
-    const auto b = UdpLink::open(Address::parse("10.9.0.2").with_port(port));
-    const auto elsewhere = UdpLink::open(loop(1, port));
+    const auto b = TestType::open(Address::parse("10.9.0.2").with_port(port));
+    const auto elsewhere = TestType::open(loop(1, port));
     ReceiveBatch batch(2, 65536, 256);
     for (const char* text : {"255.255.255.255", "10.9.0.255"}) {
       CAPTURE(text);
@@ -343,11 +346,11 @@ TEST_CASE("limited and subnet broadcasts reach the link of their address, on its
   });
 }
 
-TEST_CASE("a link that fragments offers whole datagrams, and sends them over a small MTU") {
+BACKENDS_TEST_CASE("a link that fragments offers whole datagrams, and sends them over a small MTU") {
   test::in_network_namespace([] {
     REQUIRE(test::set_mtu("lo", 1500));
-    const auto link = UdpLink::open(loop(1), {.fragment = true});
-    const auto plain = UdpLink::open(loop(1));
+    const auto link = TestType::open(loop(1), {.fragment = true});
+    const auto plain = TestType::open(loop(1));
     RawUdp peer(loop(2));
     CHECK(link->max_datagram(peer.address()) == kMaxDatagram);
     CHECK(link->max_datagram(Address::parse("[::1]:5")) == kMaxDatagramIpv6);

@@ -7,6 +7,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "backends.h"
 #include "bytes.h"
 #include "datagrams.h"
 #include "diwarp/error.h"
@@ -27,9 +28,10 @@ const Address kLoopback6 = Address::loopback(AddressFamily::ipv6);
 bool same_host(const Address& a, const Address& b) { return a.with_port(0) == b.with_port(0); }
 
 /// What open() throws.
+template <class TestType>
 Error open_error(const Address& local) {
   try {
-    UdpLink::open(local);
+    TestType::open(local);
   } catch (const Error& error) {
     return error;
   }
@@ -37,8 +39,8 @@ Error open_error(const Address& local) {
   return Error(Errc::invalid_argument, "");
 }
 
-TEST_CASE("a UDP link reports the port that the system chose") {
-  const auto link = UdpLink::open(kLoopback4);
+BACKENDS_TEST_CASE("a UDP link reports the port that the system chose") {
+  const auto link = TestType::open(kLoopback4);
   CHECK(same_host(link->local_address(), kLoopback4));
   CHECK(link->local_address().port() != 0);
 }
@@ -50,24 +52,24 @@ TEST_CASE("a process without descriptors is told to raise their limit") {
   REQUIRE(::getrlimit(RLIMIT_NOFILE, &limit) == 0);
   const rlimit none{.rlim_cur = 0, .rlim_max = limit.rlim_max};
   REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
-  const Error error = open_error(kLoopback4);
+  const Error error = open_error<test::Calls>(kLoopback4);
   REQUIRE(::setrlimit(RLIMIT_NOFILE, &limit) == 0);
   CHECK(error.code() == std::errc::too_many_files_open);
   CHECK(std::string_view(error.what()).find("ulimit -n") != std::string_view::npos);
 }
 #endif
 
-TEST_CASE("a UDP link's descriptor is non-blocking and closed on exec") {
-  const auto link = UdpLink::open(kLoopback4);
+BACKENDS_TEST_CASE("a UDP link's descriptor is non-blocking and closed on exec") {
+  const auto link = TestType::open(kLoopback4);
   CHECK((::fcntl(link->descriptor(), F_GETFL) & O_NONBLOCK) != 0);
   CHECK((::fcntl(link->descriptor(), F_GETFD) & FD_CLOEXEC) != 0);
 }
 
-TEST_CASE("a UDP link asks for its socket buffers and for path MTU discovery") {
+BACKENDS_TEST_CASE("a UDP link asks for its socket buffers and for path MTU discovery") {
   UdpOptions options;
   options.receive_buffer = 50000;
   options.send_buffer = 60000;
-  const auto link = UdpLink::open(kLoopback4, options);
+  const auto link = TestType::open(kLoopback4, options);
   const int fd = link->descriptor();
   // The kernel doubles what it is asked for, socket(7).
   CHECK(option_of(fd, SOL_SOCKET, SO_RCVBUF) == 100000);
@@ -76,31 +78,31 @@ TEST_CASE("a UDP link asks for its socket buffers and for path MTU discovery") {
   CHECK(option_of(fd, SOL_SOCKET, SO_BROADCAST) == 1);
 }
 
-TEST_CASE("a UDP link fragments and broadcasts only when it is told to") {
+BACKENDS_TEST_CASE("a UDP link fragments and broadcasts only when it is told to") {
   UdpOptions options;
   options.fragment = true;
   options.broadcast = true;
-  const auto link = UdpLink::open(kLoopback6, options);
+  const auto link = TestType::open(kLoopback6, options);
   const int fd = link->descriptor();
   CHECK(option_of(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER) == IPV6_PMTUDISC_WANT);
   CHECK(option_of(fd, SOL_SOCKET, SO_BROADCAST) == 1);
 }
 
-TEST_CASE("opening a UDP address that is in use says which one") {
+BACKENDS_TEST_CASE("opening a UDP address that is in use says which one") {
   const RawUdp holder;
-  const Error error = open_error(holder.address());
+  const Error error = open_error<TestType>(holder.address());
   CHECK(error.code() == Errc::address_in_use);
   CHECK_THAT(error.what(), Catch::Contains(holder.address().to_string()));
 }
 
-TEST_CASE("opening a UDP address that is not this host's says which one") {
-  const Error error = open_error(Address::parse("192.0.2.77:4000"));
+BACKENDS_TEST_CASE("opening a UDP address that is not this host's says which one") {
+  const Error error = open_error<TestType>(Address::parse("192.0.2.77:4000"));
   CHECK(error.code() == std::errc::address_not_available);
   CHECK_THAT(error.what(), Catch::Contains("192.0.2.77:4000"));
 }
 
-TEST_CASE("an IPv6 UDP link exchanges datagrams over IPv6 alone") {
-  const auto link = UdpLink::open(kLoopback6);
+BACKENDS_TEST_CASE("an IPv6 UDP link exchanges datagrams over IPv6 alone") {
+  const auto link = TestType::open(kLoopback6);
   CHECK(option_of(link->descriptor(), IPPROTO_IPV6, IPV6_V6ONLY) == 1);
   CHECK(option_of(link->descriptor(), IPPROTO_IPV6, IPV6_MTU_DISCOVER) == IPV6_PMTUDISC_DO);
   RawUdp peer(kLoopback6);
@@ -116,8 +118,8 @@ TEST_CASE("an IPv6 UDP link exchanges datagrams over IPv6 alone") {
   CHECK(batch.datagrams()[0].from == peer.address());
 }
 
-TEST_CASE("a UDP link on any IPv6 address serves IPv4 peers by their IPv4 addresses") {
-  const auto link = UdpLink::open(Address::any(AddressFamily::ipv6));
+BACKENDS_TEST_CASE("a UDP link on any IPv6 address serves IPv4 peers by their IPv4 addresses") {
+  const auto link = TestType::open(Address::any(AddressFamily::ipv6));
   const uint16_t port = link->local_address().port();
   ReceiveBatch batch(1, 65536, 128);
   for (const Address& host : {kLoopback4, kLoopback6}) {
@@ -135,8 +137,8 @@ TEST_CASE("a UDP link on any IPv6 address serves IPv4 peers by their IPv4 addres
   }
 }
 
-TEST_CASE("a destination of the other family is refused, and the burst can go on behind it") {
-  const auto link = UdpLink::open(kLoopback4);
+BACKENDS_TEST_CASE("a destination of the other family is refused, and the burst can go on behind it") {
+  const auto link = TestType::open(kLoopback4);
   RawUdp peer;
   test::Burst burst;
   burst.add(peer.address(), "before");
@@ -151,13 +153,13 @@ TEST_CASE("a destination of the other family is refused, and the burst can go on
   CHECK(peer.receive()->bytes == "after");
 }
 
-TEST_CASE("a UDP link adopts a bound descriptor, and closes it at the end") {
+BACKENDS_TEST_CASE("a UDP link adopts a bound descriptor, and closes it at the end") {
   RawUdp raw;
   RawUdp peer;
   const Address address = raw.address();
   const int fd = raw.release();
   {
-    const auto link = UdpLink::adopt(fd);
+    const auto link = TestType::adopt(fd);
     CHECK(link->descriptor() == fd);
     CHECK(link->local_address() == address);
     CHECK((::fcntl(fd, F_GETFL) & O_NONBLOCK) != 0);
@@ -168,11 +170,11 @@ TEST_CASE("a UDP link adopts a bound descriptor, and closes it at the end") {
   CHECK_FALSE(test::is_open(fd));
 }
 
-TEST_CASE("what waits on an adopted UDP descriptor is received") {
+BACKENDS_TEST_CASE("what waits on an adopted UDP descriptor is received") {
   RawUdp raw;
   RawUdp peer;
   REQUIRE(peer.send(raw.address(), "early"));
-  const auto link = UdpLink::adopt(raw.release());
+  const auto link = TestType::adopt(raw.release());
   ReceiveBatch batch(1, 65536, 128);
   CHECK(receive_texts(*link, batch, 1) == std::vector<std::string>{"early"});
   CHECK(link->overflowed() == 0);
@@ -191,19 +193,19 @@ void check_refused(int fd) {
   if (fd >= 0) CHECK(test::is_open(fd));
 }
 
-TEST_CASE("descriptors that are no bound UDP sockets are not adopted, and stay open") {
-  check_refused<UdpLink>(-1);
+BACKENDS_TEST_CASE("descriptors that are no bound UDP sockets are not adopted, and stay open") {
+  check_refused<TestType>(-1);
   int pipe_ends[2];
   REQUIRE(::pipe(pipe_ends) == 0);
   const UniqueFd read_end(pipe_ends[0]);
   const UniqueFd write_end(pipe_ends[1]);
-  check_refused<UdpLink>(read_end.get());
+  check_refused<TestType>(read_end.get());
   const UniqueFd unbound(::socket(AF_INET, SOCK_DGRAM, 0));
-  check_refused<UdpLink>(unbound.get());
+  check_refused<TestType>(unbound.get());
   const UniqueFd local(::socket(AF_UNIX, SOCK_DGRAM, 0));
-  check_refused<UdpLink>(local.get());
+  check_refused<TestType>(local.get());
   const auto [tcp, peer] = test::tcp_pair();
-  check_refused<UdpLink>(tcp.get());
+  check_refused<TestType>(tcp.get());
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 #include <iostream>
 
+#include "backends.h"
 #include "bytes.h"
 #include "datagrams.h"
 #include "llp/udp.h"
@@ -26,35 +27,35 @@ UdpOptions plain() {
   return options;
 }
 
-TEST_CASE("a datagram arrives with its bytes and its source") {
-  const auto link = UdpLink::open(kLoopback4);
+BACKENDS_TEST_CASE("a datagram arrives with its bytes and its source") {
+  const auto link = TestType::open(kLoopback4);
   RawUdp peer;
   REQUIRE(peer.send(link->local_address(), "\x01two\xff"));
   ReceiveBatch batch(2, 65536, 256);
-  REQUIRE(test::wait_readable(link->descriptor()));
+  REQUIRE(test::wait_input(*link));
   REQUIRE(link->receive(batch) == 1);
   CHECK(texts(batch) == std::vector<std::string>{"\x01two\xff"});
   CHECK(batch.datagrams()[0].from == peer.address());
 }
 
-TEST_CASE("receiving when nothing waits gives nothing, and empties the batch") {
-  const auto link = UdpLink::open(kLoopback4);
+BACKENDS_TEST_CASE("receiving when nothing waits gives nothing, and empties the batch") {
+  const auto link = TestType::open(kLoopback4);
   ReceiveBatch batch(2, 65536, 256);
   batch.add(kLoopback4, test::bytes_of("old"));
   CHECK(link->receive(batch) == 0);
   CHECK(batch.datagrams().empty());
 }
 
-TEST_CASE("an empty datagram is received as one") {
-  const auto link = UdpLink::open(kLoopback4);
+BACKENDS_TEST_CASE("an empty datagram is received as one") {
+  const auto link = TestType::open(kLoopback4);
   RawUdp peer;
   REQUIRE(peer.send(link->local_address(), ""));
   ReceiveBatch batch(2, 65536, 256);
   CHECK(receive_texts(*link, batch, 1) == std::vector<std::string>{""});
 }
 
-TEST_CASE("a datagram longer than its slot is handed up cut") {
-  const auto link = UdpLink::open(kLoopback4, plain());
+BACKENDS_TEST_CASE("a datagram longer than its slot is handed up cut") {
+  const auto link = TestType::open(kLoopback4, plain());
   RawUdp peer;
   const std::string payload = pattern(300);
   REQUIRE(peer.send(link->local_address(), payload));
@@ -89,8 +90,8 @@ TEST_CASE("a link asks for one datagram again after a call that found fewer than
   CHECK(link->receive(batch) == 1);
 }
 
-TEST_CASE("no call hands out more datagrams than the batch has room for, and none is lost") {
-  const auto link = UdpLink::open(kLoopback4, plain());
+BACKENDS_TEST_CASE("no call hands out more datagrams than the batch has room for, and none is lost") {
+  const auto link = TestType::open(kLoopback4, plain());
   RawUdp peer;
   for (size_t i = 0; i < 20; ++i) REQUIRE(peer.send(link->local_address(), pattern(20, i)));
   ReceiveBatch batch(16, 2048, 3);
@@ -110,22 +111,22 @@ bool trains_possible(const UdpLink& link) {
   return false;
 }
 
-TEST_CASE("a train that the kernel coalesced is split into its datagrams") {
-  const auto link = UdpLink::open(kLoopback4);
+BACKENDS_TEST_CASE("a train that the kernel coalesced is split into its datagrams") {
+  const auto link = TestType::open(kLoopback4);
   if (!trains_possible(*link)) return;
   RawUdp peer;
   const std::string train = pattern(340);
   REQUIRE(peer.send(link->local_address(), train, 100));
   ReceiveBatch batch(1, 65536, 128);
-  REQUIRE(test::wait_readable(link->descriptor()));
+  REQUIRE(test::wait_input(*link));
   CHECK(link->receive(batch) == 4);
   CHECK(texts(batch) == std::vector<std::string>{train.substr(0, 100), train.substr(100, 100),
                                                  train.substr(200, 100), train.substr(300)});
   for (const IncomingDatagram& datagram : batch.datagrams()) CHECK(datagram.from == peer.address());
 }
 
-TEST_CASE("full trains that wait are all received") {
-  const auto link = UdpLink::open(kLoopback4);
+BACKENDS_TEST_CASE("full trains that wait are all received") {
+  const auto link = TestType::open(kLoopback4);
   if (!trains_possible(*link)) return;
   RawUdp peer;
   std::string all;
@@ -144,8 +145,8 @@ TEST_CASE("full trains that wait are all received") {
   CHECK(link->overflowed() == 0);
 }
 
-TEST_CASE("no more trains are asked for than the batch can hold") {
-  const auto link = UdpLink::open(kLoopback4);
+BACKENDS_TEST_CASE("no more trains are asked for than the batch can hold") {
+  const auto link = TestType::open(kLoopback4);
   if (!trains_possible(*link)) return;
   RawUdp peer;
   for (size_t i = 0; i < 20; ++i) REQUIRE(peer.send(link->local_address(), pattern(64, i), 1));
@@ -154,14 +155,14 @@ TEST_CASE("no more trains are asked for than the batch can hold") {
   CHECK(link->overflowed() == 0);
 }
 
-TEST_CASE("a train longer than the batch has room for loses its tail, which is counted") {
-  const auto link = UdpLink::open(kLoopback4);
+BACKENDS_TEST_CASE("a train longer than the batch has room for loses its tail, which is counted") {
+  const auto link = TestType::open(kLoopback4);
   if (!trains_possible(*link)) return;
   RawUdp peer;
   const std::string train = pattern(64);
   REQUIRE(peer.send(link->local_address(), train, 1));
   ReceiveBatch batch(4, 65536, 40);
-  REQUIRE(test::wait_readable(link->descriptor()));
+  REQUIRE(test::wait_input(*link));
   CHECK(link->receive(batch) == 40);
   CHECK(texts(batch).back() == train.substr(39, 1));
   CHECK(link->overflowed() == 24);
@@ -265,8 +266,8 @@ TEST_CASE("what a socket had no room for is counted where datagrams come one by 
   CHECK(link->overflowed() == 500 - received);
 }
 
-TEST_CASE("slots too small for a train end coalescing, and nothing is cut") {
-  const auto link = UdpLink::open(kLoopback4);
+BACKENDS_TEST_CASE("slots too small for a train end coalescing, and nothing is cut") {
+  const auto link = TestType::open(kLoopback4);
   if (!trains_possible(*link)) return;
   RawUdp peer;
   ReceiveBatch batch(8, 2048, 64);
@@ -278,10 +279,10 @@ TEST_CASE("slots too small for a train end coalescing, and nothing is cut") {
   for (const std::string& text : received) CHECK(text.size() == 1000);
 }
 
-TEST_CASE("every datagram is either received or counted as overflowed") {
+BACKENDS_TEST_CASE("every datagram is either received or counted as overflowed") {
   UdpOptions options = plain();
   options.receive_buffer = 20000;
-  const auto link = UdpLink::open(kLoopback4, options);
+  const auto link = TestType::open(kLoopback4, options);
   RawUdp peer;
   for (int i = 0; i < 500; ++i) REQUIRE(peer.send(link->local_address(), pattern(500)));
   ReceiveBatch batch(16, 2048, 64);
@@ -295,7 +296,7 @@ TEST_CASE("every datagram is either received or counted as overflowed") {
   CHECK(link->overflowed() == 500 - received);
 }
 
-TEST_CASE("an adopted socket does not count what it lost before") {
+BACKENDS_TEST_CASE("an adopted socket does not count what it lost before") {
   RawUdp raw;
   RawUdp peer;
   const int small = 4000;
@@ -308,7 +309,7 @@ TEST_CASE("an adopted socket does not count what it lost before") {
     while (round == 0 && raw.readable()) REQUIRE(raw.receive());
   }
   const Address address = raw.address();
-  const auto link = UdpLink::adopt(raw.release());
+  const auto link = TestType::adopt(raw.release());
   ReceiveBatch batch(16, 65536, 256);
   while (link->receive(batch) > 0) continue;
   REQUIRE(peer.send(address, "new"));
@@ -316,19 +317,19 @@ TEST_CASE("an adopted socket does not count what it lost before") {
   CHECK(link->overflowed() == 0);
 }
 
-TEST_CASE("a pending ICMP error does not hide the datagram behind it") {
+BACKENDS_TEST_CASE("a pending ICMP error does not hide the datagram behind it") {
   RawUdp raw;
   auto peer = std::make_unique<RawUdp>();
   const Address peer_address = peer->address();
   raw.connect(peer_address);
   const Address address = raw.address();
   peer.reset();
-  const auto link = UdpLink::adopt(raw.release());
+  const auto link = TestType::adopt(raw.release());
   CHECK(test::send_one(*link, peer_address, "to a closed port").status == SendStatus::ok);
   RawUdp reborn(peer_address);
   REQUIRE(reborn.send(address, "here"));
   ReceiveBatch batch(1, 65536, 128);
-  REQUIRE(test::wait_readable(link->descriptor()));
+  REQUIRE(test::wait_input(*link));
   CHECK(link->receive(batch) == 1);
   CHECK(texts(batch) == std::vector<std::string>{"here"});
 }

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "backends.h"
 #include "bytes.h"
 #include "datagrams.h"
 #include "llp/udp.h"
@@ -54,8 +55,8 @@ Burst burst_of_sizes(const Address& to, const std::vector<size_t>& sizes) {
   return burst;
 }
 
-TEST_CASE("the pieces of a datagram are on the wire in order, and nothing else") {
-  const auto link = UdpLink::open(kLoopback4);
+BACKENDS_TEST_CASE("the pieces of a datagram are on the wire in order, and nothing else") {
+  const auto link = TestType::open(kLoopback4);
   RawUdp peer;
   const std::array<ConstBytes, 4> pieces = {bytes_of("\x31\x02"), bytes_of(""), bytes_of("diwarp"),
                                             bytes_of("\x7f")};
@@ -72,8 +73,8 @@ TEST_CASE("the pieces of a datagram are on the wire in order, and nothing else")
   CHECK(arrived->from == link->local_address());
 }
 
-TEST_CASE("an empty burst is sent at once, an empty datagram arrives empty") {
-  const auto link = UdpLink::open(kLoopback4);
+BACKENDS_TEST_CASE("an empty burst is sent at once, an empty datagram arrives empty") {
+  const auto link = TestType::open(kLoopback4);
   RawUdp peer;
   CHECK(link->send({}).status == SendStatus::ok);
   const OutgoingDatagram nothing = {peer.address(), {}};
@@ -83,8 +84,8 @@ TEST_CASE("an empty burst is sent at once, an empty datagram arrives empty") {
   CHECK(arrived->bytes.empty());
 }
 
-TEST_CASE("datagrams of every size up to the largest arrive whole") {
-  const auto link = UdpLink::open(kLoopback4);
+BACKENDS_TEST_CASE("datagrams of every size up to the largest arrive whole") {
+  const auto link = TestType::open(kLoopback4);
   RawUdp peer;
   for (size_t size : {size_t{1}, size_t{2048}, size_t{2049}, size_t{9000}, kMaxDatagram}) {
     const std::string payload = pattern(size);
@@ -95,8 +96,8 @@ TEST_CASE("datagrams of every size up to the largest arrive whole") {
   }
 }
 
-TEST_CASE("a burst of equal datagrams reaches a plain receiver one by one") {
-  const auto link = UdpLink::open(kLoopback4);
+BACKENDS_TEST_CASE("a burst of equal datagrams reaches a plain receiver one by one") {
+  const auto link = TestType::open(kLoopback4);
   RawUdp peer;
   std::vector<size_t> sizes(44, 1472);
   sizes.push_back(100);
@@ -110,8 +111,8 @@ TEST_CASE("a burst of equal datagrams reaches a plain receiver one by one") {
   CHECK_FALSE(peer.readable());
 }
 
-TEST_CASE("equal datagrams to one destination leave as one message, the last may be shorter") {
-  const auto link = UdpLink::open(kLoopback4);
+BACKENDS_TEST_CASE("equal datagrams to one destination leave as one message, the last may be shorter") {
+  const auto link = TestType::open(kLoopback4);
   auto watcher = train_watcher(*link);
   if (!watcher) return;
   const Burst burst = burst_of_sizes(watcher->address(), {100, 100, 100, 40, 100, 70, 80, 80});
@@ -119,8 +120,8 @@ TEST_CASE("equal datagrams to one destination leave as one message, the last may
   CHECK(shapes(*watcher) == Shapes{{340, 100}, {170, 100}, {160, 80}});
 }
 
-TEST_CASE("a train ends where the destination changes") {
-  const auto link = UdpLink::open(kLoopback4);
+BACKENDS_TEST_CASE("a train ends where the destination changes") {
+  const auto link = TestType::open(kLoopback4);
   auto watcher = train_watcher(*link);
   if (!watcher) return;
   RawUdp other;
@@ -135,8 +136,8 @@ TEST_CASE("a train ends where the destination changes") {
   CHECK(shapes(other) == Shapes(3, {100, 0}));
 }
 
-TEST_CASE("the bytes of a train are those of its datagrams, whatever pieces they have") {
-  const auto link = UdpLink::open(kLoopback4);
+BACKENDS_TEST_CASE("the bytes of a train are those of its datagrams, whatever pieces they have") {
+  const auto link = TestType::open(kLoopback4);
   auto watcher = train_watcher(*link);
   if (!watcher) return;
   const std::array<ConstBytes, 2> ab = {bytes_of("a"), bytes_of("bcd")};
@@ -151,8 +152,8 @@ TEST_CASE("the bytes of a train are those of its datagrams, whatever pieces they
   CHECK(arrived->segment == 4);
 }
 
-TEST_CASE("a train is whole where its last datagram is small and the others are not") {
-  const auto link = UdpLink::open(kLoopback4);
+BACKENDS_TEST_CASE("a train is whole where its last datagram is small and the others are not") {
+  const auto link = TestType::open(kLoopback4);
   auto watcher = train_watcher(*link);
   if (!watcher) return;
   for (const std::vector<size_t>& sizes :
@@ -167,8 +168,8 @@ TEST_CASE("a train is whole where its last datagram is small and the others are 
   }
 }
 
-TEST_CASE("a train has at most 64 datagrams") {
-  const auto link = UdpLink::open(kLoopback4);
+BACKENDS_TEST_CASE("a train has at most 64 datagrams") {
+  const auto link = TestType::open(kLoopback4);
   auto watcher = train_watcher(*link);
   if (!watcher) return;
   const Burst burst = burst_of_sizes(watcher->address(), std::vector<size_t>(150, 10));
@@ -176,9 +177,9 @@ TEST_CASE("a train has at most 64 datagrams") {
   CHECK(shapes(*watcher) == Shapes{{640, 10}, {640, 10}, {220, 10}});
 }
 
-TEST_CASE("a train with its headers fits into 64 KiB") {
+BACKENDS_TEST_CASE("a train with its headers fits into 64 KiB") {
   const auto family = GENERATE(AddressFamily::ipv4, AddressFamily::ipv6);
-  const auto link = UdpLink::open(Address::loopback(family));
+  const auto link = TestType::open(Address::loopback(family));
   auto watcher = train_watcher(*link, family);
   if (!watcher) return;
   const Burst burst = burst_of_sizes(watcher->address(), std::vector<size_t>(50, 1472));
@@ -186,8 +187,8 @@ TEST_CASE("a train with its headers fits into 64 KiB") {
   CHECK(shapes(*watcher) == Shapes{{size_t{44} * 1472, 1472}, {size_t{6} * 1472, 1472}});
 }
 
-TEST_CASE("an empty datagram ends a train and arrives") {
-  const auto link = UdpLink::open(kLoopback4);
+BACKENDS_TEST_CASE("an empty datagram ends a train and arrives") {
+  const auto link = TestType::open(kLoopback4);
   auto watcher = train_watcher(*link);
   if (!watcher) return;
   const Burst burst = burst_of_sizes(watcher->address(), {10, 10, 0, 0, 10});
@@ -195,8 +196,8 @@ TEST_CASE("an empty datagram ends a train and arrives") {
   CHECK(shapes(*watcher) == Shapes{{20, 10}, {0, 0}, {0, 0}, {10, 0}});
 }
 
-TEST_CASE("datagrams with many pieces are sent, those with more than 1024 are refused") {
-  const auto link = UdpLink::open(kLoopback4);
+BACKENDS_TEST_CASE("datagrams with many pieces are sent, those with more than 1024 are refused") {
+  const auto link = TestType::open(kLoopback4);
   RawUdp peer;
   const std::string letters = pattern(1025);
   std::vector<ConstBytes> pieces;
@@ -216,8 +217,8 @@ TEST_CASE("datagrams with many pieces are sent, those with more than 1024 are re
   CHECK_FALSE(peer.readable());
 }
 
-TEST_CASE("a burst to many destinations reaches each of them") {
-  const auto link = UdpLink::open(kLoopback4);
+BACKENDS_TEST_CASE("a burst to many destinations reaches each of them") {
+  const auto link = TestType::open(kLoopback4);
   std::vector<RawUdp> peers(20);
   Burst burst;
   for (size_t i = 0; i < 60; ++i) burst.add(peers[i % 20].address(), pattern(50, i));
@@ -225,10 +226,10 @@ TEST_CASE("a burst to many destinations reaches each of them") {
   for (size_t i = 0; i < 60; ++i) CHECK(peers[i % 20].receive()->bytes == pattern(50, i));
 }
 
-TEST_CASE("without offload a burst arrives all the same") {
+BACKENDS_TEST_CASE("without offload a burst arrives all the same") {
   UdpOptions options;
   options.offload = false;
-  const auto link = UdpLink::open(kLoopback4, options);
+  const auto link = TestType::open(kLoopback4, options);
   CHECK_FALSE(link->gso());
   CHECK_FALSE(link->gro());
   RawUdp watcher;
@@ -238,8 +239,8 @@ TEST_CASE("without offload a burst arrives all the same") {
   CHECK(shapes(watcher) == Shapes(40, {100, 0}));
 }
 
-TEST_CASE("the kernel's refusal of segmentation turns it off, and the burst arrives singly") {
-  const auto link = UdpLink::open(kLoopback4);
+BACKENDS_TEST_CASE("the kernel's refusal of segmentation turns it off, and the burst arrives singly") {
+  const auto link = TestType::open(kLoopback4);
   auto watcher = train_watcher(*link);
   if (!watcher) return;
   // A socket without UDP checksums cannot segment, udp(7).
@@ -251,7 +252,7 @@ TEST_CASE("the kernel's refusal of segmentation turns it off, and the burst arri
   CHECK(shapes(*watcher) == Shapes(3, {100, 0}));
 }
 
-TEST_CASE("an ICMP error that an earlier datagram earned does not stop a later one") {
+BACKENDS_TEST_CASE("an ICMP error that an earlier datagram earned does not stop a later one") {
   RawUdp raw;
   Address closed;
   {
@@ -260,17 +261,17 @@ TEST_CASE("an ICMP error that an earlier datagram earned does not stop a later o
   }
   // Only connected sockets are told of ICMP errors.
   raw.connect(closed);
-  const auto link = UdpLink::adopt(raw.release());
+  const auto link = TestType::adopt(raw.release());
   RawUdp peer;
   CHECK(test::send_one(*link, closed, "into the void").status == SendStatus::ok);
   CHECK(test::send_one(*link, peer.address(), "hello").status == SendStatus::ok);
   CHECK(peer.receive()->bytes == "hello");
 }
 
-TEST_CASE("a datagram beyond the path MTU is refused and the path is measured anew") {
+BACKENDS_TEST_CASE("a datagram beyond the path MTU is refused and the path is measured anew") {
   test::in_network_namespace([] {
     REQUIRE(test::set_mtu("lo", 1500));
-    const auto link = UdpLink::open(kLoopback4);
+    const auto link = TestType::open(kLoopback4);
     RawUdp peer;
     CHECK(link->max_datagram(peer.address()) == 1472);
     CHECK(test::send_one(*link, peer.address(), pattern(1472)).status == SendStatus::ok);
@@ -287,27 +288,27 @@ TEST_CASE("a datagram beyond the path MTU is refused and the path is measured an
     CHECK(shrunk.status == SendStatus::refused);
     CHECK(link->max_datagram(peer.address()) == 1272);
     CHECK(link->send(burst.get().subspan(2)).sent == 2);
-    CHECK(link->gso() == UdpLink::open(kLoopback4)->gso());
+    CHECK(link->gso() == TestType::open(kLoopback4)->gso());
   });
 }
 
-TEST_CASE("a link that fragments sends beyond the path MTU") {
+BACKENDS_TEST_CASE("a link that fragments sends beyond the path MTU") {
   test::in_network_namespace([] {
     REQUIRE(test::set_mtu("lo", 1500));
     UdpOptions options;
     options.fragment = true;
-    const auto link = UdpLink::open(kLoopback4, options);
+    const auto link = TestType::open(kLoopback4, options);
     RawUdp peer;
     const Burst burst = burst_of_sizes(peer.address(), {30000, 30000, 500, 500});
     CHECK(link->send(burst.get()).sent == 4);
     for (const size_t size : {30000u, 30000u, 500u, 500u}) {
       CHECK(peer.receive()->bytes.size() == size);
     }
-    CHECK(link->gso() == UdpLink::open(kLoopback4)->gso());
+    CHECK(link->gso() == TestType::open(kLoopback4)->gso());
   });
 }
 
-TEST_CASE("a full socket buffer is reported with the number of datagrams taken") {
+BACKENDS_TEST_CASE("a full socket buffer is reported with the number of datagrams taken") {
   test::in_network_namespace([] {
     // Datagrams to a neighbour that never answers ARP stay in the socket's send buffer.
     if (std::system("ip link add v0 type veth peer name v1 2>/dev/null && "
@@ -319,7 +320,7 @@ TEST_CASE("a full socket buffer is reported with the number of datagrams taken")
     UdpOptions options;
     options.send_buffer = 20000;
     options.offload = GENERATE(false, true);
-    const auto link = UdpLink::open(Address::parse("10.9.0.1"), options);
+    const auto link = TestType::open(Address::parse("10.9.0.1"), options);
     const Burst burst =
         burst_of_sizes(Address::parse("10.9.0.2:9"), std::vector<size_t>(200, 1000));
     const SendResult result = link->send(burst.get());
@@ -329,9 +330,9 @@ TEST_CASE("a full socket buffer is reported with the number of datagrams taken")
   });
 }
 
-TEST_CASE("sending and receiving over UDP allocates nothing") {
-  const auto link = UdpLink::open(kLoopback4);
-  const auto peer = UdpLink::open(kLoopback4);
+BACKENDS_TEST_CASE("sending and receiving over UDP allocates nothing") {
+  const auto link = TestType::open(kLoopback4);
+  const auto peer = TestType::open(kLoopback4);
   const Burst burst = burst_of_sizes(peer->local_address(), std::vector<size_t>(70, 1000));
   ReceiveBatch batch(8, 65536, 1024);
   const size_t before = test::allocations();

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "llp/tcp.h"
+#include "llp/uring.h"
+
+namespace diwarp::llp {
+
+/// A TCP connection whose bytes a ring brings while they are few; a stream that brings many is read
+/// by system calls, which write where they are wanted. All else is as with TcpStream. May be made
+/// and destroyed by any thread.
+class UringStream final : public TcpStream {
+ public:
+  static std::unique_ptr<UringStream> adopt(std::shared_ptr<UringQueue> queue,
+                                            int connected_descriptor);
+  /// Takes the connection of `stream`, which is left without one.
+  static std::unique_ptr<UringStream> over(std::shared_ptr<UringQueue> queue, TcpStream&& stream);
+  ~UringStream() override;
+  UringStream(const UringStream&) = delete;
+  UringStream& operator=(const UringStream&) = delete;
+
+  IoResult receive(Bytes buffer) override;
+  IoResult receive_into(std::span<const Bytes> buffers) override;
+  void abort() override;
+  int release() override;
+  InputQueue* input_queue() const override;
+  void set_key(void* key) override;
+
+ private:
+  UringStream(std::shared_ptr<UringQueue> queue, TcpStream&& stream);
+  void let_go();
+  size_t receive_pieces(Bytes buffer);
+  size_t receive_front(Bytes buffer);
+  IoResult receive_directly(Bytes buffer);
+
+  std::unique_ptr<UringInput> input_;  // null: the descriptor is gone
+  ConstBytes front_;                   // what is left of the oldest piece
+  uint16_t front_buffer_ = 0;
+};
+
+}  // namespace diwarp::llp

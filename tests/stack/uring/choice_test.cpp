@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "llp/uring.h"
+#include "stack/support.h"
+#include "unit/llp/seccomp.h"
+
+using namespace diwarp;
+using namespace diwarp::test;
+
+namespace {
+
+/// One message from one queue pair of the device to another.
+bool carries_a_message(Device& device) {
+  Party a(device, {.memory = 4096});
+  Party b(device, {.memory = 4096});
+  if (b.post_recv(1, 0, 100) || a.send(b.address(), 0, 100)) return false;
+  return await(b.recv_cq, 1).size() == 1;
+}
+
+/// What a child process writes to its standard error.
+template <class Body>
+std::string errors_of_child(Body body, int& status) {
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::dup2(ends[1], STDERR_FILENO);
+    ::_exit(body());
+  }
+  ::close(ends[1]);
+  std::string text;
+  char buffer[512];
+  for (ssize_t n = 0; (n = ::read(ends[0], buffer, sizeof buffer)) > 0;)
+    text.append(buffer, static_cast<size_t>(n));
+  ::close(ends[0]);
+  ::waitpid(child, &status, 0);
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("a device tells which backend it uses, and why") {
+  Device plain = Device::open("127.0.0.1", {.io = IoBackend::syscall});
+  CHECK(plain.query().io == IoBackend::syscall);
+  CHECK(plain.query().datagram_backend.find("system calls") != std::string::npos);
+  CHECK(carries_a_message(plain));
+  if (!llp::why_no_uring().empty()) return;
+  Device ring = Device::open("127.0.0.1", {.io = IoBackend::uring});
+  CHECK(ring.query().io == IoBackend::uring);
+  CHECK(ring.query().datagram_backend.find("io_uring") != std::string::npos);
+  CHECK(ring.query().stream_backend.find("io_uring") != std::string::npos);
+  CHECK(ring.query().io_reason == "asked for");
+  CHECK(carries_a_message(ring));
+}
+
+TEST_CASE("where io_uring is forbidden system calls serve, and one line tells") {
+  int status = -1;
+  const std::string errors = errors_of_child(
+      [] {
+        if (!forbid_io_uring()) return 2;
+        Device device = Device::open("127.0.0.1", {.progress = Progress::manual,
+                                                   .io = IoBackend::uring});
+        const DeviceAttributes attributes = device.query();
+        if (attributes.io != IoBackend::syscall) return 3;
+        if (attributes.io_reason.find("forbids it") == std::string::npos) return 4;
+        return carries_a_message(device) ? 0 : 5;
+      },
+      status);
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+  CHECK(errors.find("io_uring was asked for, but") != std::string::npos);
+  CHECK(std::count(errors.begin(), errors.end(), '\n') == 1);
+}

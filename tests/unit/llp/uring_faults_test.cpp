@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// A ring whose requests the kernel refuses for want of memory: what comes in is read by system
+// calls meanwhile, and the requests are made again.
+#include <sys/socket.h>
+
+#include <array>
+#include <catch2/catch.hpp>
+
+#include "backends.h"
+#include "bytes.h"
+#include "datagrams.h"
+#include "raw_socket.h"
+#include "syscalls.h"
+
+namespace diwarp::llp {
+namespace {
+
+using test::FaultsForNow;
+using test::pattern;
+using test::RawUdp;
+using test::receive_texts;
+
+const Address kLoopback4 = Address::loopback(AddressFamily::ipv4);
+using Texts = std::vector<std::string>;
+
+struct Scene {
+  Scene() : queue(test::Ring::make({.counters = &counters})) {}
+  explicit operator bool() const { return queue != nullptr; }
+  uint64_t count(Counter counter) const { return counters.get(counter); }
+
+  Counters counters;
+  std::shared_ptr<UringQueue> queue;
+  ReceiveBatch batch{8, 65536, 1024};
+};
+
+Texts numbered(size_t count) {
+  Texts texts;
+  for (size_t i = 0; i < count; ++i) texts.push_back("number " + std::to_string(i));
+  return texts;
+}
+
+TEST_CASE("while every request is refused datagrams are received, and the ring says when to look") {
+  Scene scene;
+  if (!scene) return;
+  FaultsForNow faults;
+  faults->uring_every = 1;
+  const auto link = UringUdpLink::open(scene.queue, kLoopback4);
+  link->set_key(link.get());
+  RawUdp peer;
+  const Texts texts = numbered(20);
+  Texts received;
+  for (const std::string& text : texts) {
+    REQUIRE(peer.send(link->local_address(), text));
+    // No descriptor tells of it: who sleeps has to look again after a while.
+    const Duration silence = scene.queue->silence();
+    CHECK((silence == UringQueue::kRetry || silence == Duration::zero()));
+    scene.queue->gather();
+    REQUIRE(scene.queue->next_ready() == link.get());
+    REQUIRE(link->receive(scene.batch) == 1);
+    received.push_back(test::text_of(scene.batch.datagrams()[0].bytes));
+    scene.queue->gather();
+    REQUIRE(scene.queue->next_ready() == link.get());
+    REQUIRE(link->receive(scene.batch) == 0);
+  }
+  CHECK(received == texts);
+  CHECK(scene.count(Counter::uring_refused) >= 20);
+
+  faults->uring_every = 0;
+  scene.queue->gather();
+  REQUIRE(scene.queue->next_ready() == link.get());
+  CHECK(link->receive(scene.batch) == 0);
+  CHECK(scene.queue->silence() == Duration::max());
+  REQUIRE(peer.send(link->local_address(), "again"));
+  CHECK(test::wait_readable(scene.queue->descriptor()));
+  CHECK(receive_texts(*link, scene.batch, 1) == Texts{"again"});
+}
+
+TEST_CASE("bursts leave in order and once while submissions are refused, now and then or all") {
+  Scene scene;
+  if (!scene) return;
+  const auto link = UringUdpLink::open(scene.queue, kLoopback4);
+  std::array<RawUdp, 3> peers;
+  test::Burst burst;  // of messages for alternating peers, so that none is a train
+  const Texts texts = numbered(30);
+  for (size_t i = 0; i < texts.size(); ++i) burst.add(peers[i % 3].address(), texts[i]);
+  FaultsForNow faults;
+  faults->uring_every = GENERATE(1U, 2U, 3U);
+  CHECK(link->send(burst.get()).sent == texts.size());
+  for (size_t i = 0; i < texts.size(); ++i) CHECK(peers[i % 3].receive()->bytes == texts[i]);
+  for (const RawUdp& peer : peers) CHECK_FALSE(peer.readable());
+  CHECK(scene.count(Counter::uring_refused) > 0);
+}
+
+TEST_CASE("a stream loses nothing while requests are refused now and then") {
+  Scene scene;
+  if (!scene) return;
+  auto [first, writer] = test::tcp_pair();
+  FaultsForNow faults;
+  faults->uring_every = GENERATE(1U, 2U);
+  const auto stream = UringStream::adopt(scene.queue, first.release());
+  stream->set_key(stream.get());
+  const std::string text = pattern(size_t{1} << 20);
+  std::string received;
+  std::vector<std::byte> buffer(3000);
+  size_t sent = 0;
+  for (int calls = 0; calls < 1000000 && received.size() < text.size(); ++calls) {
+    const auto rest = std::string_view(text).substr(sent, 100'000);
+    const ssize_t part = ::send(writer.get(), rest.data(), rest.size(), MSG_DONTWAIT);
+    if (part > 0) sent += static_cast<size_t>(part);
+    scene.queue->gather();
+    while (scene.queue->next_ready() != nullptr) {}
+    const IoResult got = stream->receive(buffer);
+    if (got.status == IoStatus::ok) received += test::text_of(Bytes(buffer).first(got.bytes));
+  }
+  CHECK(received == text);
+  CHECK(scene.count(Counter::uring_refused) > 0);
+}
+
+TEST_CASE("links go away while every submission is refused") {
+  Scene scene;
+  if (!scene) return;
+  auto link = UringUdpLink::open(scene.queue, kLoopback4);
+  const Address address = link->local_address();
+  FaultsForNow faults;
+  faults->uring_every = 1;
+  link.reset();
+  link = UringUdpLink::open(scene.queue, address);
+  CHECK(link->local_address() == address);
+}
+
+}  // namespace
+}  // namespace diwarp::llp

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// An engine whose input somebody else gathers: what is announced while it sleeps is not slept over.
+#include <sys/eventfd.h>
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <functional>
+#include <thread>
+
+#include "base/unique_fd.h"
+#include "rnic/engine.h"
+
+namespace diwarp::rnic {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Announces one endpoint when it is told to; its descriptor stays silent.
+class QuietQueue final : public llp::InputQueue {
+ public:
+  int descriptor() const override { return fd_.get(); }
+  void gather() override {
+    ++gathered;
+    if (due_at_gather.exchange(false)) ready_ = true;
+  }
+  void* next_ready() override { return ready_.exchange(false) ? key : nullptr; }
+  Duration silence() override {
+    if (ready_) return Duration::zero();
+    return due_at_gather ? Duration(1ms) : Duration::max();
+  }
+  void announce() { ready_ = true; }
+
+  void* key = nullptr;  // of the endpoint; set before it is attached
+  std::atomic<bool> due_at_gather{false};  // something that the next gather() announces
+  std::atomic<uint64_t> gathered{0};
+
+ private:
+  UniqueFd fd_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+  std::atomic<bool> ready_{false};
+};
+
+struct Listener final : Endpoint {
+  size_t receive(Time) override {
+    ++received;
+    return 0;
+  }
+  Served transmit(Time) override {
+    if (on_transmit) on_transmit();
+    return {};
+  }
+  std::function<void()> on_transmit;
+  std::atomic<uint64_t> received{0};
+};
+
+/// An engine with its thread, asleep.
+struct Scene {
+  Scene() : engine({.spin = Duration::zero()}, SteadyClock::instance(), counters) {
+    queue.key = &endpoint;
+    engine.exclusively([this] { engine.attach(endpoint, fd.get(), &queue); });
+    settle();
+  }
+  ~Scene() {
+    engine.exclusively([this] { engine.detach(endpoint); });
+  }
+  /// Until the engine has looked at its queue no more for a while.
+  void settle() const {
+    for (uint64_t before = ~uint64_t{0}; before != queue.gathered;) {
+      before = queue.gathered;
+      std::this_thread::sleep_for(20ms);
+    }
+  }
+  bool received_since(uint64_t before) const {
+    const auto deadline = std::chrono::steady_clock::now() + 10s;
+    while (endpoint.received == before && std::chrono::steady_clock::now() < deadline)
+      std::this_thread::sleep_for(1ms);
+    return endpoint.received != before;
+  }
+
+  UniqueFd fd{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+  Counters counters;
+  QuietQueue queue;
+  Listener endpoint;
+  Engine engine;
+};
+
+TEST_CASE("input that a sender's step announces is received though the RNIC thread sleeps") {
+  Scene scene;
+  const uint64_t before = scene.endpoint.received;
+  scene.endpoint.on_transmit = [&] { scene.queue.announce(); };
+  scene.engine.notify(scene.endpoint);
+  CHECK(scene.received_since(before));
+}
+
+TEST_CASE("a sleeping engine looks again when its queue says after how long") {
+  Scene scene;
+  const uint64_t before = scene.endpoint.received;
+  scene.endpoint.on_transmit = [&] { scene.queue.due_at_gather = true; };
+  scene.engine.notify(scene.endpoint);
+  CHECK(scene.received_since(before));
+}
+
+TEST_CASE("who sleeps by hand is not kept from input that was announced") {
+  Counters counters;
+  QuietQueue queue;
+  Listener endpoint;
+  UniqueFd fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  Engine engine({.progress = Progress::manual}, SteadyClock::instance(), counters);
+  queue.key = &endpoint;
+  engine.exclusively([&] { engine.attach(endpoint, fd.get(), &queue); });
+  engine.poll_step();
+  engine.sleep_until_work(Duration::zero());  // takes the wake that came with attach()
+  queue.announce();
+  engine.sleep_until_work(Duration(1h));
+  const uint64_t before = endpoint.received;
+  engine.poll_step();
+  CHECK(endpoint.received == before + 1);
+  engine.exclusively([&] { engine.detach(endpoint); });
+}
+
+}  // namespace
+}  // namespace diwarp::rnic
