@@ -175,7 +175,7 @@ TEST_CASE("queue pairs with much to send take turns, a bounded burst each") {
       most = std::max(most, sent[party.address().port()]);
       least = std::min(least, sent[party.address().port()]);
     }
-    REQUIRE(most - least <= 132);  // three whole trains
+    REQUIRE(most - least <= 88);  // two whole trains
   }
 }
 

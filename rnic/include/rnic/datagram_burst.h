@@ -27,11 +27,12 @@ struct DatagramMark {
 /// trailer lies right before the next one's header, so that both leave as one piece.
 class DatagramBurst {
  public:
-  // Three whole trains (UDP_SEGMENT) of 44 datagrams of 1,472 bytes, what Ethernet carries over
-  // IPv4; a burst that ends within a train has the next one begin with a short one.
-  static constexpr size_t kMaxDatagrams = 132;
+  // Two whole trains (UDP_SEGMENT) of 44 datagrams of 1,472 bytes, what Ethernet carries over IPv4:
+  // a burst that ends within a train has the next one begin with a short one. More at once overruns
+  // small receive buffers, and is no faster.
+  static constexpr size_t kMaxDatagrams = 88;
   // What is longer ends a burst, so that what comes is looked at in between.
-  static constexpr size_t kMaxBytes = 3 * llp::kMaxDatagram;
+  static constexpr size_t kMaxBytes = kMaxDatagrams * 1472;
   static constexpr size_t kMaxPieces = 1024;   // UIO_MAXIOV
   static constexpr size_t kHeaderBytes = 160;  // the longest: an Error, or an acknowledgement
   static constexpr size_t kTrailerBytes = 4;
