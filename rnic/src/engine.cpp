@@ -316,7 +316,8 @@ Engine::Hold::~Hold() {
 }
 
 void Engine::hand_over() {
-  last_drive_.store(INT64_MIN, std::memory_order_relaxed);
+  // Either this sees the RNIC thread about to nap, or that sees the store.
+  last_drive_.store(INT64_MIN);
   if (watching_.load()) nap_.wake();
 }
 

@@ -55,15 +55,18 @@ void Engine::run_thread() {
       continue;
     }
     watching_.store(true);
-    if (application_drives(clock_.now())) nap_.sleep(nap);
+    const bool ended_early = application_drives(clock_.now()) && nap_.sleep(nap);
     watching_.store(false);
     const Duration limit = options_.takeover_limit;
-    if (nap < limit) nap = nap < limit / 2 ? 2 * nap : limit;
+    if (ended_early)
+      nap = options_.takeover;
+    else if (nap < limit)
+      nap = nap < limit / 2 ? 2 * nap : limit;
   }
 }
 
 bool Engine::application_drives(Time now) const {
-  const int64_t last = last_drive_.load(std::memory_order_relaxed);
+  const int64_t last = last_drive_.load();
   if (last == INT64_MIN) return false;
   // A nap lasts `takeover` or more: with half of it as the bound, the second look at the latest sees
   // that the application has stopped.

@@ -11,6 +11,7 @@
 #include "compare/machine.h"
 #include "compare/output.h"
 #include "compare/plot.h"
+#include "compare/verbs_lanes.h"
 
 namespace diwarp::tools {
 namespace {
@@ -82,8 +83,14 @@ std::string plot_title(const Json& machine) {
          ", Linux " + machine["kernel"].get<std::string>();
 }
 
-/// The end that runs the comparison. Returns what --json writes.
-Json compare(const Options& options, std::span<const Row> rows, Control& control) {
+/// What --json writes, and what --plot draws.
+struct Comparison {
+  Json json;
+  std::vector<Figure> figures;
+};
+
+/// The end that runs the comparison.
+Comparison compare(const Options& options, std::span<const Row> rows, Control& control) {
   const Settings& settings = options.settings;
   const bool table = options.json_file != "-";
   const Json machine = describe_machine(control.local_address().with_port(0));
@@ -96,10 +103,9 @@ Json compare(const Options& options, std::span<const Row> rows, Control& control
   std::vector<Figure> figures;
   for (const Row& row : rows) figures.push_back(figure_of(row, measurements));
   if (table) print_table(figures);
-  if (!options.plot_file.empty()) write_plot(options.plot_file, plot_title(machine), figures);
   Json result = {{"machine", machine}, {"settings", to_json(settings)}, {"rows", Json::array()}};
   for (const Figure& figure : figures) result["rows"].push_back(to_json(figure));
-  return result;
+  return {std::move(result), std::move(figures)};
 }
 
 void run(int argc, char** argv) {
@@ -117,12 +123,15 @@ void run(int argc, char** argv) {
   const bool ipv6 = options->settings.ipv6;
   ends.address = Address::loopback(ipv6 ? AddressFamily::ipv6 : AddressFamily::ipv4);
   Terms terms;
-  Json result;
+  Comparison result;
+  raise_descriptor_limit();
   run_session(kName, ends, terms,
               {.client = [&](Control& control) { result = compare(*options, rows, control); },
                .server = [&](Control& control,
                              const Terms&) { play_far(options->settings, control); }});
-  if (json.is_open()) json << result.dump(2) << "\n";
+  if (json.is_open()) json << result.json.dump(2) << std::endl;
+  if (!options->plot_file.empty())
+    write_plot(options->plot_file, plot_title(result.json["machine"]), result.figures);
 }
 
 }  // namespace

@@ -86,7 +86,7 @@ std::string plot_script(const std::string& file, const std::string& title,
   out << "set terminal svg size 1000," << 120 + 24 * ratios.size() << " noenhanced\n"
       << "set output " << quoted(file) << "\n"
       << "set title " << quoted(title) << "\n"
-      << "set xlabel 'ratio of medians; bars: quartiles of the rounds; |: target'\n"
+      << "set xlabel 'medians and quartiles of the rounds; |: target'\n"
       << "set logscale x 2\nset grid x\nset datafile missing '?'\n"
       << "set yrange [0:" << ratios.size() + 1 << "]\nset key outside bottom center horizontal\n"
       << "set lmargin 44\n"

@@ -33,6 +33,8 @@ std::unique_ptr<Lane> make_verbs_flow(const Place& place, const VerbsWay& way);
 /// Sends over datagrams, in messages a second.
 std::unique_ptr<Lane> make_verbs_rate(const Place& place, const VerbsWay& way);
 
+/// As many descriptors as this process may ask for; before the ends become two processes.
+void raise_descriptor_limit();
 /// Why so many queue pairs cannot be opened: "" if they can.
 std::string descriptors_obstacle(uint32_t queue_pairs);
 

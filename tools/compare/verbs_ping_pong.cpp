@@ -55,15 +55,18 @@ std::unique_ptr<Lane> make_verbs_ping_pong(const Place& place, const VerbsWay& w
   return std::make_unique<VerbsPing>(place, way);
 }
 
+void raise_descriptor_limit() {
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 std::string descriptors_obstacle(uint32_t queue_pairs) {
   constexpr rlim_t kOthers = 1000;
   const rlim_t wanted = queue_pairs + kOthers;
   rlimit limit{};
   getrlimit(RLIMIT_NOFILE, &limit);
-  if (limit.rlim_cur < wanted) {
-    limit.rlim_cur = std::min(wanted, limit.rlim_max);
-    setrlimit(RLIMIT_NOFILE, &limit);
-  }
   if (limit.rlim_cur >= wanted) return "";
   return "needs " + std::to_string(wanted) + " file descriptors (ulimit -Hn)";
 }

@@ -120,7 +120,7 @@ class Engine {
   /// Whether no other endpoint has something to send, or had input lately: asked in transmit().
   bool is_alone(const Endpoint& endpoint) const {
     const bool is_hot = static_cast<const ListNode<HotTag>&>(endpoint).linked();
-    return active_.empty() && hot_count_ == (is_hot ? 1 : 0);
+    return !crowded_ && active_.empty() && hot_count_ == (is_hot ? 1 : 0);
   }
   /// The endpoint's transmit() is called once a completion queue has been polled.
   void stall(Endpoint& endpoint);
