@@ -77,7 +77,7 @@ BACKENDS_TEST_CASE("short pieces among long ones arrive in order, more of them t
   const std::string text = pattern(30'000);
   std::vector<ConstBytes> pieces;
   size_t at = 0;
-  for (const size_t length : {20, 4000, 4, 20, 64, 4, 512, 513, 5000}) {
+  for (const size_t length : {20U, 4000U, 4U, 20U, 64U, 4U, 512U, 513U, 5000U}) {
     pieces.push_back(bytes_of(std::string_view(text).substr(at, length)));
     at += length;
   }
