@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <vector>
@@ -55,7 +56,7 @@ class TemporaryFile {
  public:
   explicit TemporaryFile(const std::string& text) {
     const UniqueFd fd(::mkstemp(name_.data()));
-    if (!fd) throw Failure("Cannot write a file in /tmp.");
+    if (!fd) throw Failure("Cannot make " + name_ + ": set TMPDIR to a writable folder.");
     std::ofstream(name_) << text;
   }
   TemporaryFile(const TemporaryFile&) = delete;
@@ -64,7 +65,12 @@ class TemporaryFile {
   const std::string& name() const { return name_; }
 
  private:
-  std::string name_ = "/tmp/diwarp-compare-XXXXXX";
+  static std::filesystem::path folder() {
+    std::error_code none;  // then it is the current one
+    return std::filesystem::temp_directory_path(none);
+  }
+
+  std::string name_ = folder() / "diwarp-compare-XXXXXX";
 };
 
 }  // namespace

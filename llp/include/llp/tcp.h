@@ -43,7 +43,6 @@ class TcpStream : public Stream {
   TcpStream(TcpStream&&) = default;
 
  private:
-
   UniqueFd fd_;
   Address local_;
   Address peer_;

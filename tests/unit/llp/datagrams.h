@@ -28,6 +28,13 @@ class Burst {
   std::vector<llp::OutgoingDatagram> datagrams_;
 };
 
+/// So many different texts.
+inline std::vector<std::string> numbered(size_t count) {
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < count; ++i) texts.push_back("number " + std::to_string(i));
+  return texts;
+}
+
 inline Burst burst_of(const Address& to, const std::vector<std::string>& payloads) {
   Burst burst;
   for (const std::string& payload : payloads) burst.add(to, payload);

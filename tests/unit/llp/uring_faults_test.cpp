@@ -16,6 +16,7 @@ namespace diwarp::llp {
 namespace {
 
 using test::FaultsForNow;
+using test::numbered;
 using test::pattern;
 using test::RawUdp;
 using test::receive_texts;
@@ -32,12 +33,6 @@ struct Scene {
   std::shared_ptr<UringQueue> queue;
   ReceiveBatch batch{8, 65536, 1024};
 };
-
-Texts numbered(size_t count) {
-  Texts texts;
-  for (size_t i = 0; i < count; ++i) texts.push_back("number " + std::to_string(i));
-  return texts;
-}
 
 TEST_CASE("while every request is refused datagrams are received, and the ring says when to look") {
   Scene scene;

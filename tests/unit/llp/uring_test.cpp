@@ -19,6 +19,7 @@
 namespace diwarp::llp {
 namespace {
 
+using test::numbered;
 using test::pattern;
 using test::RawUdp;
 using test::receive_texts;
@@ -41,12 +42,6 @@ struct Scene {
   std::unique_ptr<UringUdpLink> link;
   ReceiveBatch batch{8, 65536, 1024};
 };
-
-Texts numbered(size_t count) {
-  Texts texts;
-  for (size_t i = 0; i < count; ++i) texts.push_back("number " + std::to_string(i));
-  return texts;
-}
 
 /// The exit status of a child that runs `body`.
 int in_child(const std::function<int()>& body) {
