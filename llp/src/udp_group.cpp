@@ -16,21 +16,6 @@
 namespace diwarp::llp {
 namespace {
 
-/// Lets other sockets be bound beside one that is bound to all addresses, while this lives.
-class SharedPort {
- public:
-  explicit SharedPort(int fd) : fd_(fd), before_(socket_option(fd, SOL_SOCKET, SO_REUSEADDR)) {
-    set_socket_option(fd_, SOL_SOCKET, SO_REUSEADDR, 1);
-  }
-  ~SharedPort() { set_socket_option(fd_, SOL_SOCKET, SO_REUSEADDR, before_); }
-  SharedPort(const SharedPort&) = delete;
-  SharedPort& operator=(const SharedPort&) = delete;
-
- private:
-  const int fd_;
-  const int before_;
-};
-
 [[noreturn]] void throw_join_error(const Address& group, int error) {
   const std::error_code code(error, std::generic_category());
   const std::string what = "Group " + group.host() + " cannot be joined";
@@ -108,7 +93,7 @@ std::unique_ptr<DatagramLink> UdpLink::open_group(const Address& group,
   const bool pinned = group.is_multicast() || index == 0 || bind_to_interface(fd.get(), index);
   if (!pinned && !interface.empty()) throw_join_error(group, errno);
   {
-    const SharedPort sharing(fd_.get());
+    const SharedPort sharing(fd_.get(), SO_REUSEADDR);
     bind_udp_socket(fd.get(), bound);
   }
   if (group.is_multicast() && !join_multicast(fd.get(), group, index)) {

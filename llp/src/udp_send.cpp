@@ -36,7 +36,7 @@ struct SegmentControl {
 class Messages {
  public:
   // Leaves the arrays as they come: only what add() fills is read.
-  explicit Messages(sa_family_t family) : family_(family) {}
+  Messages(sa_family_t family, bool connected) : family_(family), connected_(connected) {}
 
   /// Appends one message that carries all of `train`, whose datagrams have one size but for the
   /// last. False when there is no room for it.
@@ -48,8 +48,10 @@ class Messages {
     }
     msghdr& header = headers_[count_].msg_hdr;
     header = {};
-    header.msg_name = &names_[count_];
-    header.msg_namelen = to_socket_address(train.front().to, family_, names_[count_]);
+    if (!connected_) {
+      header.msg_name = &names_[count_];
+      header.msg_namelen = to_socket_address(train.front().to, family_, names_[count_]);
+    }
     header.msg_iov = &pieces_[first_piece];
     header.msg_iovlen = pieces_used_ - first_piece;
     if (train.size() > 1) set_segment_size(header, train.front().size());
@@ -121,6 +123,7 @@ class Messages {
   }
 
   const sa_family_t family_;
+  const bool connected_;
   size_t count_ = 0;
   size_t datagrams_ = 0;
   size_t pieces_used_ = 0;
@@ -132,19 +135,6 @@ class Messages {
   std::array<iovec, kMaxPieces> pieces_;
   std::array<std::byte, kMaxSegments * kCopiedInTrain> copies_;
 };
-
-/// Sends one datagram of at most kCopied bytes: copying it together costs less than having the
-/// kernel gather it.
-ssize_t send_lone(int fd, sa_family_t family, const OutgoingDatagram& datagram) {
-  std::array<std::byte, kCopied> copy;
-  std::byte* end = copy.data();
-  for (ConstBytes piece : datagram.pieces) end = std::copy(piece.begin(), piece.end(), end);
-  sockaddr_storage name;
-  const socklen_t length = to_socket_address(datagram.to, family, name);
-  const ssize_t bytes = ::sendto(fd, copy.data(), static_cast<size_t>(end - copy.data()), kFlags,
-                                 reinterpret_cast<const sockaddr*>(&name), length);
-  return bytes < 0 ? -1 : 1;
-}
 
 template <class Call>
 ssize_t uninterrupted(Call call) {
@@ -216,9 +206,9 @@ UdpLink::Submitted UdpLink::submit(std::span<const OutgoingDatagram> burst) {
   const OutgoingDatagram& first = burst.front();
   const bool few_pieces = first.pieces.size() <= kMaxPieces;
   if (burst.size() == 1 && few_pieces && first.size() <= kCopied) {
-    return submitted(first, 1, uninterrupted([&] { return send_lone(fd_.get(), family_, first); }));
+    return submitted(first, 1, uninterrupted([&] { return send_lone(first); }));
   }
-  Messages messages(family_);
+  Messages messages(family_, connected_);
   while (messages.datagrams() < burst.size()) {
     const auto rest = burst.subspan(messages.datagrams());
     if (!messages.add(rest.first(train_length(rest)))) break;
@@ -226,6 +216,21 @@ UdpLink::Submitted UdpLink::submit(std::span<const OutgoingDatagram> burst) {
   if (messages.datagrams() == 0) return {0, EMSGSIZE, false};
   const ssize_t sent = uninterrupted([&] { return pass(messages.headers()); });
   return submitted(first, messages.first_train(), messages.datagrams_in(sent));
+}
+
+/// Sends one datagram of at most kCopied bytes: copying it together costs less than having the
+/// kernel gather it.
+ssize_t UdpLink::send_lone(const OutgoingDatagram& datagram) {
+  std::array<std::byte, kCopied> copy;
+  std::byte* end = copy.data();
+  for (ConstBytes piece : datagram.pieces) end = std::copy(piece.begin(), piece.end(), end);
+  const auto size = static_cast<size_t>(end - copy.data());
+  if (connected_) return ::send(fd_.get(), copy.data(), size, kFlags) < 0 ? -1 : 1;
+  sockaddr_storage name;
+  const socklen_t length = to_socket_address(datagram.to, family_, name);
+  const ssize_t bytes = ::sendto(fd_.get(), copy.data(), size, kFlags,
+                                 reinterpret_cast<const sockaddr*>(&name), length);
+  return bytes < 0 ? -1 : 1;
 }
 
 ssize_t UdpLink::pass(std::span<mmsghdr> messages) {

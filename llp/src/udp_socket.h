@@ -5,6 +5,7 @@
 
 #include "base/unique_fd.h"
 #include "diwarp/address.h"
+#include "socket_address.h"
 
 namespace diwarp::llp {
 
@@ -13,6 +14,24 @@ struct UdpOptions;
 /// Room for what the kernel tells beside a datagram: the drop counter, the segment size, and what
 /// an adopted socket may have asked for.
 inline constexpr size_t kControlBytes = 192;
+
+/// Lets other sockets be bound to the port of one that is bound, while this lives. `option`:
+/// SO_REUSEADDR lets sockets of anybody that have it, SO_REUSEPORT those of the same user.
+class SharedPort {
+ public:
+  SharedPort(int fd, int option)
+      : fd_(fd), option_(option), before_(socket_option(fd, SOL_SOCKET, option)) {
+    set_socket_option(fd_, SOL_SOCKET, option_, 1);
+  }
+  ~SharedPort() { set_socket_option(fd_, SOL_SOCKET, option_, before_); }
+  SharedPort(const SharedPort&) = delete;
+  SharedPort& operator=(const SharedPort&) = delete;
+
+ private:
+  const int fd_;
+  const int option_;
+  const int before_;
+};
 
 /// A UDP socket for links at `local`, not bound yet. "::" will serve IPv4 as well. Throws Error.
 UniqueFd open_udp_socket(const Address& local);

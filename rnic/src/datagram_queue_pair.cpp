@@ -28,9 +28,10 @@ Counter counter_of(llp::Fallback what) {
     case llp::Fallback::rx_buffer_cut: return Counter::rx_buffer_cut;
     case llp::Fallback::tx_buffer_cut: return Counter::tx_buffer_cut;
     case llp::Fallback::jumbo_refused: return Counter::jumbo_refused;
-    case llp::Fallback::busy_poll_refused: break;
+    case llp::Fallback::busy_poll_refused: return Counter::busy_poll_refused;
+    case llp::Fallback::connect_refused: break;
   }
-  return Counter::busy_poll_refused;
+  return Counter::connect_refused;
 }
 
 void check_reads(const ReadOptions& options) {

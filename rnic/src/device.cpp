@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "diwarp/error.h"
-#include "llp/udp.h"
+#include "llp/focused_udp.h"
 #include "llp/udp_support.h"
 #include "llp/uring_stream.h"
 #include "llp/uring_udp.h"
@@ -58,8 +58,8 @@ DatagramLinkFactory udp_links(const DeviceOptions& options,
     if (ring != nullptr)
       return datagram.descriptor >= 0 ? llp::UringUdpLink::adopt(ring, datagram.descriptor, udp)
                                       : llp::UringUdpLink::open(ring, local, udp);
-    return datagram.descriptor >= 0 ? llp::UdpLink::adopt(datagram.descriptor, udp)
-                                    : llp::UdpLink::open(local, udp);
+    if (datagram.descriptor >= 0) return llp::UdpLink::adopt(datagram.descriptor, udp);
+    return llp::FocusedUdpLink::open(local, udp, datagram.connect_after);
   };
 }
 

@@ -191,12 +191,18 @@ void Engine::unwatch(Endpoint& endpoint) {
   if (sleepers_.load() != 0 || endpoint.awaits_writable_) return;
   poller_.remove(endpoint.descriptor_);
   endpoint.watched_ = false;
+  endpoint.set_watched(false);
 }
 
-/// False where the system has no room for it: then it has to stay hot.
+/// False where the system has no room for it, or it has input that its descriptor does not show:
+/// then it has to stay hot.
 bool Engine::watch(Endpoint& endpoint) {
   endpoint.watched_polls_ = 0;
   if (endpoint.watched_ || endpoint.descriptor_ < 0) return endpoint.watched_;
+  if (!endpoint.set_watched(true)) {
+    poked_.store(true);
+    return false;
+  }
   const bool reads = endpoint.reading_ && !endpoint.gathered_;
   endpoint.watched_ = poller_.try_add(endpoint.descriptor_, &endpoint, reads, false);
   if (endpoint.watched_ && endpoint.gathered_) ++gathered_watched_count_;

@@ -81,6 +81,7 @@ namespace diwarp {
   X(tx_buffer_cut,          "links with less send buffer than was asked for (net.core.wmem_max)") \
   X(jumbo_refused,          "links that stopped fragmenting since their send buffer is too small") \
   X(busy_poll_refused,      "sockets whose busy polling the system did not let be set (CAP_NET_ADMIN)") \
+  X(connect_refused,        "links that got no second socket for the destination they send to most") \
   X(uring_rearmed,          "times the kernel ended an io_uring request that brings input, which was made again") \
   X(uring_no_buffers,       "of these, for want of buffers")                                \
   X(uring_refused,          "times the kernel had no memory for requests of io_uring's")    \

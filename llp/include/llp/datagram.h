@@ -104,8 +104,9 @@ enum class Fallback : uint8_t {
   tx_buffer_cut,   ///< less send buffer than was asked for: sends wait earlier
   jumbo_refused,   ///< the send buffer cannot hold the fragments of one datagram; none is fragmented
   busy_poll_refused,  ///< the system's choice of busy polling stays
+  connect_refused,    ///< no second socket for a frequent destination: all goes by the first
 };
-inline constexpr size_t kFallbacks = 7;
+inline constexpr size_t kFallbacks = 8;
 
 /// A link that carries datagrams: unreliable, unordered, bounded in size. A handful of calls, all
 /// non-blocking, made by one thread at a time (the engine that owns the link).
@@ -136,6 +137,11 @@ class DatagramLink {
   /// A descriptor that polls writable when the link is not full, and, without an input_queue(),
   /// readable when datagrams wait; -1 where there is none, then `on_ready` is the only signal.
   virtual int descriptor() const { return -1; }
+
+  /// Tells whether descriptor() is watched from now on, as it is at first. A link that is asked in
+  /// every step instead may receive by other means as well. False when asked to be watched while
+  /// something waits that descriptor() does not show: receive, and ask again.
+  virtual bool set_watched(bool /*watched*/) { return true; }
 
   /// Where the link announces, under the key (null: it does not), that receive() has something to
   /// hand out; again at the end of each receive() that may have left something. Null: nowhere.

@@ -48,6 +48,7 @@ class FaultyDatagramLink final : public DatagramLink {
     return inner_->open_group(group, interface);
   }
   int descriptor() const override { return inner_->descriptor(); }
+  bool set_watched(bool watched) override { return inner_->set_watched(watched); }
   void on_ready(std::function<void()> callback) override { inner_->on_ready(std::move(callback)); }
   void on_fallback(std::function<void(Fallback)> callback) override {
     inner_->on_fallback(std::move(callback));

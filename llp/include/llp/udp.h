@@ -78,6 +78,15 @@ class UdpLink : public DatagramLink {
   /// where they come one by one for long, with one of the next Coalescing::kCountEach.
   uint64_t overflowed() const override { return overflowed_; }
 
+  /// A link at the same address on a socket that is connected to `peer`, a host's: all that it is
+  /// given to send goes there, and what comes from there comes to it, not to this link. Null where
+  /// the system does not let that be.
+  std::unique_ptr<UdpLink> beside(const Address& peer) const;
+  /// Of such a link: what arrives from the peer from now on goes to the other one.
+  void turn_away();
+  /// Whether receive() would find something.
+  bool something_waits() const;
+
   /// Whether the kernel segments (UDP_SEGMENT) and coalesces (UDP_GRO) for this link. The latter it
   /// does while there is something to coalesce.
   bool gso() const { return gso_; }
@@ -97,6 +106,7 @@ class UdpLink : public DatagramLink {
 
   /// The slots to fill next; 0: there is no room.
   size_t slots_wanted(const ReceiveBatch& batch) const;
+  void fall_back(Fallback fallback);
   void fit_offload(const ReceiveBatch& batch);
   /// What waits in the socket. Coalescing stays as it is.
   size_t receive_waiting(ReceiveBatch& batch);
@@ -116,18 +126,17 @@ class UdpLink : public DatagramLink {
   void configure_groups();
   void configure_buffers();
   void configure_offload();
-  void fall_back(Fallback fallback);
   bool has_fallen_back(Fallback fallback) const;
 
   size_t train_length(std::span<const OutgoingDatagram> burst);
   Submitted submit(std::span<const OutgoingDatagram> burst);
+  ssize_t send_lone(const OutgoingDatagram& datagram);
   Submitted submitted(const OutgoingDatagram& first, size_t train, ssize_t sent);
   void stop_trains();
   bool cannot_fragment(const OutgoingDatagram& datagram, int error);
 
   bool reads_destinations() const;
   void fit_coalescing(Coalescing::Change change);
-  bool something_waits() const;
   size_t receive_one(ReceiveBatch& batch);
   size_t receive_plain(ReceiveBatch& batch);
   size_t receive_many(ReceiveBatch& batch, size_t wanted);
@@ -139,6 +148,7 @@ class UdpLink : public DatagramLink {
   const bool group_;  // receives what is sent to a group, and nothing else
   sa_family_t family_;
   uint32_t interface_;  // index, for multicast; 0: the system's choice
+  bool connected_ = false;  // to a peer: messages leave without an address
   bool gso_ = false;
   bool gro_ = false;
   Coalescing coalescing_;    // of a link with gro_

@@ -42,6 +42,9 @@ class Endpoint : public MpscNode, public ListNode<ActiveTag>, public ListNode<Ho
   /// Sends one bounded burst, and reports what could not be reported before.
   virtual Served transmit(Time now) = 0;
 
+  /// As llp::DatagramLink has it.
+  virtual bool set_watched(bool /*watched*/) { return true; }
+
  protected:
   /// A send found the link full, and it has not been writable since.
   bool link_is_full() const { return awaits_writable_; }
