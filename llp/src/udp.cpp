@@ -129,6 +129,7 @@ UdpLink::UdpLink(UniqueFd fd, const UdpOptions& options, bool group)
       options_(options),
       local_(local_address_of(fd_.get())),
       group_(group || local_.is_multicast() || local_.is_broadcast()),
+      reads_destinations_(group_ || local_.is_any()),
       family_(static_cast<sa_family_t>(socket_option(fd_.get(), SOL_SOCKET, SO_DOMAIN))),
       interface_(options.multicast_interface.empty()
                      ? interface_of(local_)

@@ -103,7 +103,7 @@ size_t UdpLink::receive(ReceiveBatch& batch) {
     if (coalescing_.settles()) return 0;
   }
   const size_t datagrams = receive_waiting(batch);
-  if (gro_ && !reads_destinations()) fit_coalescing(coalescing_.after(datagrams));
+  if (gro_ && !reads_destinations_) fit_coalescing(coalescing_.after(datagrams));
   return datagrams;
 }
 
@@ -113,9 +113,6 @@ size_t UdpLink::receive_waiting(ReceiveBatch& batch) {
   appetite_ = got < wanted ? std::max<size_t>(got, 1) : wanted * 2;
   return batch.datagrams().size();
 }
-
-/// Whether control messages tell what was sent to a group.
-bool UdpLink::reads_destinations() const { return group_ || local_.is_any(); }
 
 void UdpLink::fit_coalescing(Coalescing::Change change) {
   if (change == Coalescing::Change::none) return;

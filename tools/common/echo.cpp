@@ -76,11 +76,15 @@ void Pinger::prepare() {
   repost_answered();
   answered_.assign(answered_.size(), false);
   awaited_ = answered_.size();
+  if (sends_open_ > 0) await_sent();
+  write_message(endpoint_.send_slot(0), number_, Way::there, verify_);
+}
+
+void Pinger::await_sent() {
   const Time deadline = steady_clock::now() + limit_;
   while (sends_open_ > 0 && steady_clock::now() < deadline) {
     for (const WorkCompletion& completion : poller_.next(deadline)) accept(completion);
   }
-  write_message(endpoint_.send_slot(0), number_, Way::there, verify_);
 }
 
 bool Pinger::try_once(Time posted) {

@@ -25,6 +25,7 @@ class Pinger final : public NearEnd {
 
  private:
   void prepare();
+  void await_sent();
   bool try_once(Time posted);
   bool accept(const WorkCompletion& completion);
   bool is_answer(std::span<const std::byte> message) const;

@@ -135,7 +135,6 @@ class UdpLink : public DatagramLink {
   void stop_trains();
   bool cannot_fragment(const OutgoingDatagram& datagram, int error);
 
-  bool reads_destinations() const;
   void fit_coalescing(Coalescing::Change change);
   size_t receive_one(ReceiveBatch& batch);
   size_t receive_plain(ReceiveBatch& batch);
@@ -146,6 +145,7 @@ class UdpLink : public DatagramLink {
   const UdpOptions options_;
   Address local_;
   const bool group_;  // receives what is sent to a group, and nothing else
+  const bool reads_destinations_;  // or control messages tell what was sent to one
   sa_family_t family_;
   uint32_t interface_;  // index, for multicast; 0: the system's choice
   bool connected_ = false;  // to a peer: messages leave without an address
