@@ -107,8 +107,9 @@ void print_attributes(const DeviceAttributes& attributes) {
   std::printf("  %-28s %s (%s)\n", "io",
               attributes.io == IoBackend::uring ? "io_uring" : "system calls",
               attributes.io_reason.c_str());
+  const std::string why_not = Device::why_no_io_uring();
   std::printf("  %-28s %s\n", "io_uring",
-              attributes.io_uring ? "allowed by the kernel" : "not allowed here");
+              why_not.empty() ? "allowed by the kernel" : ("not allowed here: " + why_not).c_str());
 }
 
 std::string to_text(const OffloadAttributes& offload) {
@@ -210,7 +211,7 @@ Json to_json(const std::vector<Entry>& entries) {
                  {"streams", attributes.stream_backend},
                  {"io", attributes.io == IoBackend::uring ? "uring" : "syscall"},
                  {"io_reason", attributes.io_reason},
-                 {"io_uring_allowed", attributes.io_uring}}},
+                 {"io_uring_allowed", Device::why_no_io_uring().empty()}}},
                {"datagram_sockets", to_json(usable.sockets)},
                {"system", to_json(system_facts())},
                {"counters", Json::object()}};

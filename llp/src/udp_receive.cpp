@@ -14,8 +14,6 @@
 namespace diwarp::llp {
 namespace {
 
-constexpr size_t kMaxMessages = 64;  // per recvmmsg
-
 struct Control {
   alignas(cmsghdr) std::array<char, kControlBytes> bytes;
 };
@@ -183,7 +181,6 @@ size_t UdpLink::receive_many(ReceiveBatch& batch, size_t wanted) {
   return got;
 }
 
-/// Adds the datagram, or each one of the train, that lies in `received`.
 void UdpLink::hand_up(ReceiveBatch& batch, ConstBytes received, msghdr& header) {
   const Remarks remarks = read_remarks(header);
   if (remarks.has_drops) count_overflow(remarks.drops);

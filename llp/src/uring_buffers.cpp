@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <liburing.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <numeric>
@@ -11,8 +12,8 @@ namespace diwarp::llp {
 namespace {
 
 size_t whole_pages(size_t bytes) {
-  constexpr size_t kPage = 4096;
-  return (bytes + kPage - 1) / kPage * kPage;
+  const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  return (bytes + page - 1) / page * page;
 }
 
 }  // namespace

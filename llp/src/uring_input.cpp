@@ -43,9 +43,14 @@ void UringInput::stop() {
   const std::lock_guard lock(queue_->mutex_);
   key_ = nullptr;
   unlink();
-  while (state_ != State::idle) queue_->cancel_and_wait(reinterpret_cast<uintptr_t>(this));
+  end_request();
   queue_->dismiss(std::exchange(file_, {}));
   queue_->nudge();
+}
+
+void UringInput::settle() {
+  const std::lock_guard lock(queue_->mutex_);
+  end_request();
 }
 
 UringInput::~UringInput() {
@@ -78,16 +83,14 @@ void UringInput::give_back(uint16_t buffer) {
   buffers_.give({&buffer, 1});
 }
 
-bool UringInput::armed() {
+bool UringInput::brings_next() {
   const std::lock_guard lock(queue_->mutex_);
   return state_ != State::idle || pieces_ > 0;
 }
 
 void UringInput::arm() {
   const std::lock_guard lock(queue_->mutex_);
-  if (state_ != State::idle) return;
-  queue_->count(Counter::uring_rearmed);
-  start();
+  if (state_ == State::idle) start();
 }
 
 void UringInput::announce_rest(bool of_owner) {
@@ -132,23 +135,28 @@ Bytes UringInput::unpack(const Piece& piece, msghdr& header) {
 
 /// Without a buffer the kernel would end the request at once, so it only tells when input has come.
 void UringInput::start() {
+  const bool has_buffer = buffers_.free() != 0;
   io_uring_sqe& entry = queue_->request();
-  if (buffers_.free() == 0)
+  if (!has_buffer)
     io_uring_prep_poll_add(&entry, file_.number, POLLIN);
   else if (kind_ == Kind::datagrams)
     io_uring_prep_recvmsg_multishot(&entry, file_.number, &layout(), 0);
   else
     io_uring_prep_recv_multishot(&entry, file_.number, nullptr, 0, 0);
-  if (buffers_.free() != 0) {
+  if (has_buffer) {
     entry.flags |= IOSQE_BUFFER_SELECT;
     entry.buf_group = buffers_.group();
   }
   if (file_.registered) entry.flags |= IOSQE_FIXED_FILE;
   io_uring_sqe_set_data(&entry, this);
-  if (queue_->submit() == 1)
-    state_ = State::armed;
-  else
-    put_off();
+  if (queue_->submit() != 1) return put_off();
+  state_ = State::armed;
+  if (!has_buffer) queue_->count(Counter::uring_no_buffers);
+  if (std::exchange(has_ended_, false)) queue_->count(Counter::uring_rearmed);
+}
+
+void UringInput::end_request() {
+  while (state_ != State::idle) queue_->cancel_and_wait(reinterpret_cast<uintptr_t>(this));
 }
 
 /// Where the kernel refuses, it goes on, and is cancelled at the next completion.
@@ -181,6 +189,7 @@ bool UringInput::greedy() const {
 
 void UringInput::ended(int result) {
   state_ = State::idle;
+  has_ended_ = true;
   if (result == -ENOBUFS) queue_->count(Counter::uring_no_buffers);
   if (result < 0 && kind_ == Kind::stream && !is_harmless(-result)) error_ = -result;
 }

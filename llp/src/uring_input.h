@@ -33,7 +33,9 @@ class UringInput : public ListNode<> {
   UringInput(const UringInput&) = delete;
   UringInput& operator=(const UringInput&) = delete;
 
-  /// What the destructor begins with: nothing more comes, what came can be taken.
+  /// No request is under way until arm(): what came can be taken, what comes stays in the socket.
+  void settle();
+  /// The same for good, which the destructor begins with.
   void stop();
 
   /// Takes up to `pieces.size()` from the front, oldest first; returns how many.
@@ -41,8 +43,8 @@ class UringInput : public ListNode<> {
   /// Gives a stream's piece back.
   void give_back(uint16_t buffer);
 
-  /// Whether a request brings, or has brought, what comes next.
-  bool armed();
+  /// Whether a request brings, or has brought, what comes next; else the socket has it.
+  bool brings_next();
   void arm();
   /// Announces what is left: a piece, what no request brings, or something of the owner's.
   void announce_rest(bool of_owner = false);
@@ -66,6 +68,7 @@ class UringInput : public ListNode<> {
   friend class UringQueue;
   enum class State : uint8_t { idle, armed, ending };
 
+  void end_request();
   void completed(const io_uring_cqe& completion);
   void ended(int result);
   void append(uint16_t buffer, uint32_t bytes);
@@ -81,6 +84,7 @@ class UringInput : public ListNode<> {
   // Guarded by the queue's mutex.
   UringFile file_;
   State state_ = State::idle;
+  bool has_ended_ = false;  // a request, and none was made since
   void* key_ = nullptr;
   int error_ = 0;
   uint32_t pieces_ = 0;

@@ -95,6 +95,7 @@ std::string UringQueue::set_up() {
     if (const int error = buffers->attach(*ring_)) return refusal(error);
   }
   register_files();
+  sends_.resize(submissions());
   return {};
 }
 
@@ -206,10 +207,9 @@ void UringQueue::dispatch(const io_uring_cqe& completion) {
 
 ssize_t UringQueue::send(const UringFile& file, std::span<mmsghdr> messages) {
   const std::lock_guard lock(mutex_);
-  const size_t most = std::min<size_t>(sends_.size(), submissions());
   size_t sent = 0;
   while (sent < messages.size()) {
-    const auto part = messages.subspan(sent, std::min(most, messages.size() - sent));
+    const auto part = messages.subspan(sent, std::min(sends_.size(), messages.size() - sent));
     if (sent != 0) count(Counter::uring_sq_full);
     const size_t taken = send_part(file, part);
     sent += taken;

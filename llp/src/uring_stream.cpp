@@ -57,8 +57,9 @@ IoResult UringStream::receive(Bytes buffer) {
   if (!input_ || buffer.empty()) return TcpStream::receive(buffer);
   const size_t bytes = receive_pieces(buffer);
   if (bytes != 0) return {IoStatus::ok, bytes, 0};
-  if (input_->armed()) return {IoStatus::would_block, 0, 0};
-  if (const int error = input_->error()) return {IoStatus::failed, 0, error};
+  if (input_->brings_next()) return {IoStatus::would_block, 0, 0};
+  if (broken_ == 0) broken_ = input_->error();
+  if (broken_ != 0) return {IoStatus::failed, 0, broken_};
   return receive_directly(buffer);
 }
 
@@ -89,9 +90,14 @@ size_t UringStream::receive_front(Bytes buffer) {
   return part.size();
 }
 
+void UringStream::settle() {
+  if (input_) input_->settle();
+}
+
 /// Nothing comes from the ring: what is left is in the socket.
 IoResult UringStream::receive_directly(Bytes buffer) {
   const IoResult result = TcpStream::receive(buffer);
+  broken_ = result.error;
   if (result.status == IoStatus::would_block)
     input_->arm();
   else

@@ -50,7 +50,7 @@ size_t UringUdpLink::receive(ReceiveBatch& batch) {
   fit_offload(batch);
   if (slots_wanted(batch) == 0) return 0;
   const size_t got = receive_pieces(batch);
-  if (got != 0 || input_->armed()) return got;
+  if (got != 0 || input_->brings_next()) return got;
   const size_t direct = receive_waiting(batch);
   if (direct == 0)
     input_->arm();
@@ -60,9 +60,8 @@ size_t UringUdpLink::receive(ReceiveBatch& batch) {
 }
 
 size_t UringUdpLink::receive_pieces(ReceiveBatch& batch) {
-  std::array<UringInput::Piece, 64> pieces;
-  const auto wanted = std::min(slots_wanted(batch), pieces.size());
-  const size_t count = input_->take(std::span(pieces).first(wanted));
+  std::array<UringInput::Piece, kMaxMessages> pieces;
+  const size_t count = input_->take(std::span(pieces).first(slots_wanted(batch)));
   for (const UringInput::Piece& piece : std::span(pieces).first(count)) {
     msghdr header;
     const Bytes received = UringInput::unpack(piece, header);

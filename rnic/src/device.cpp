@@ -23,15 +23,14 @@ constexpr uint32_t kFirstNumber = 0x10000;   // above every UDP port
 constexpr uint32_t kLastNumber = 0xffffff;   // 24 bits
 
 /// One line tells of a ring that was asked for and cannot be had.
-Io choose_io(IoBackend wanted, Counters& counters) {
-  if (wanted == IoBackend::automatic && io_defaults().automatic == IoBackend::syscall)
+Io choose_io(IoBackend wanted, llp::UringOptions ring, Counters& counters) {
+  if (wanted == IoBackend::automatic && automatic_io() == IoBackend::syscall)
     return {nullptr, "automatic: they were measured faster in every mode"};
   if (wanted == IoBackend::syscall) return {nullptr, "asked for"};
   Io io{nullptr, "asked for"};
   std::string why_not;
-  llp::UringOptions options = io_defaults().ring;
-  options.counters = &counters;
-  io.ring = llp::UringQueue::create(options, why_not);
+  ring.counters = &counters;
+  io.ring = llp::UringQueue::create(ring, why_not);
   if (io.ring) return io;
   io.reason = "io_uring was asked for, but " + why_not;
   log::warn(io.reason + "; bytes are moved by system calls");
@@ -65,15 +64,10 @@ DatagramLinkFactory udp_links(const DeviceOptions& options,
 
 }  // namespace
 
-IoDefaults& io_defaults() {
-  static IoDefaults defaults;
-  return defaults;
-}
-
 Device::Device(const Address& address, const DeviceOptions& options, DeviceParts parts)
     : address_(address.with_port(0)),
       options_(options),
-      io_(choose_io(options.io, counters_)),
+      io_(choose_io(options.io, parts.ring, counters_)),
       datagram_links_(parts.datagram_links ? std::move(parts.datagram_links)
                                            : udp_links(options, io_.ring)),
       engine_(options_, parts.clock != nullptr ? *parts.clock : SteadyClock::instance(), counters_),
@@ -144,7 +138,6 @@ DeviceAttributes Device::query() const {
   attributes.stream_backend = "TCP " + by;
   attributes.io = io_.ring ? IoBackend::uring : IoBackend::syscall;
   attributes.io_reason = io_.reason;
-  attributes.io_uring = llp::why_no_uring().empty();
   return attributes;
 }
 

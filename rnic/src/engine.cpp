@@ -64,11 +64,33 @@ void Engine::after_direct_poll(Endpoint& endpoint, bool came) {
 
 void Engine::gather(llp::InputQueue& queue) {
   queue.gather();
-  while (void* endpoint = queue.next_ready()) heat(*static_cast<Endpoint*>(endpoint));
+  ++gathers_;
+  while (void* key = queue.next_ready()) {
+    auto& endpoint = *static_cast<Endpoint*>(key);
+    remember_announced(endpoint);
+    heat(endpoint);
+  }
+}
+
+void Engine::remember_announced(const Endpoint& endpoint) {
+  if (announced_[0].endpoint != &endpoint) announced_[1] = announced_[0];
+  announced_[0] = {&endpoint, gathers_};
+}
+
+bool Engine::announced_lately(const Endpoint& by_another_than) const {
+  const Announced& last = announced_[announced_[0].endpoint == &by_another_than ? 1 : 0];
+  return last.endpoint != nullptr && gathers_ - last.gather <= kEmptyPollsUntilCold;
+}
+
+bool Engine::is_alone(const Endpoint& endpoint) const {
+  const bool is_hot = static_cast<const ListNode<HotTag>&>(endpoint).linked();
+  const bool only_hot = !crowded_ && hot_count_ == (is_hot ? 1 : 0);
+  return only_hot && active_.empty() && !announced_lately(endpoint);
 }
 
 size_t Engine::look_at_poller(Time now) {
   steps_since_look_ = 0;
+  if (crowded_ && looks_in_round_ == kLooksPerRound) end_round();  // so that this look heats again
   size_t work = 0;
   const size_t count = poller_.wait(events_, Duration::zero());
   for (const llp::PollEvent& event : std::span(events_).first(count)) {
@@ -85,7 +107,7 @@ size_t Engine::look_at_poller(Time now) {
     count_in_round(endpoint);
     work += endpoint.receive(now);
   }
-  if (crowded_ && ++looks_in_round_ == kLooksPerRound) end_round();
+  if (crowded_) ++looks_in_round_;
   return work;
 }
 
@@ -248,6 +270,8 @@ void Engine::detach(Endpoint& endpoint) {
   endpoint.attached_ = false;
   active_.remove(endpoint);  // or from the stalled ones
   endpoint.stalled_ = false;
+  for (Announced& announced : announced_)
+    if (announced.endpoint == &endpoint) announced = {};
   cool(endpoint);
   if (endpoint.descriptor_ < 0) return;
   if (endpoint.awaits_writable_) --awaiting_writable_;
@@ -301,7 +325,7 @@ bool Engine::try_baton() {
 
 void Engine::release_baton() {
   for (;;) {
-    wake_parked_thread();
+    wake_sleeper();
     baton_.store(false);
     if (inbox_.empty() || !try_baton()) return;
     take_inbox();
@@ -348,12 +372,11 @@ Duration Engine::begin_sleep(Time now) {
   bool all_watched = true;
   for (Endpoint* endpoint = hot_.front(); endpoint != nullptr; endpoint = hot_.next(*endpoint))
     if (!endpoint->always_hot_ && !endpoint->gathered_ && !watch(*endpoint)) all_watched = false;
-  const std::optional<Time> timer = timers_.next();
-  parked_until_.store(timer ? nanoseconds(*timer) : INT64_MAX);
+  const Time until = next_turn(now);
+  parked_until_.store(nanoseconds(until));
   sleepers_.fetch_add(1);
-  const Duration silence = input_queue_ == nullptr ? Duration::max() : input_queue_->silence();
-  const Duration most = all_watched ? silence : std::min(silence, kUnwatchedSleep);
-  return timer ? std::clamp<Duration>(*timer - now, Duration::zero(), most) : most;
+  const Duration most = all_watched ? Duration::max() : kUnwatchedSleep;
+  return std::clamp(until - now, Duration::zero(), most);
 }
 
 void Engine::sleep(Duration limit) {

@@ -94,13 +94,18 @@ void Engine::park(Time now) {
   sleep(limit);
 }
 
-/// With the baton: what this holder leaves to be done must not sleep with the RNIC thread.
-void Engine::wake_parked_thread() {
+/// When the engine has to run again though nothing comes: for a timer, or for its input queue.
+Time Engine::next_turn(Time now) {
+  const Time turn = timers_.next().value_or(Time::max());
+  const Duration silence = input_queue_ == nullptr ? Duration::max() : input_queue_->silence();
+  return silence < turn - now ? now + silence : turn;
+}
+
+/// With the baton: what this holder leaves to be done must not sleep with who sleeps.
+void Engine::wake_sleeper() {
   if (sleepers_.load(std::memory_order_relaxed) == 0) return;
-  const std::optional<Time> timer = timers_.next();
-  const bool earlier = timer && timer->time_since_epoch().count() < parked_until_.load();
-  const bool gathered = input_queue_ != nullptr && input_queue_->silence() != Duration::max();
-  if (earlier || gathered || !active_.empty()) poller_.wake();
+  const bool earlier = next_turn(clock_.now()).time_since_epoch().count() < parked_until_.load();
+  if (earlier || !active_.empty()) poller_.wake();
 }
 
 }  // namespace diwarp::rnic

@@ -282,6 +282,7 @@ void RcQueuePair::finish_closing() {
 
 /// The stream takes nothing any more. What it brought before is still delivered.
 void RcQueuePair::lose() {
+  stream_->settle();
   RcEnd result = RcEnd::none;
   do {
     if (!receive_.held()) result = receive_.read(*stream_, engine().stream_buffer());

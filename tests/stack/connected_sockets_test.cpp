@@ -41,7 +41,10 @@ struct Pair {
   static PartyOptions options(QpType type, uint32_t connect_after) {
     return {.datagram = {.connect_after = connect_after}, .type = type};
   }
-  static Device open() { return Device::open("127.0.0.1", {.progress = Progress::manual}); }
+  /// A ring's queue pairs have one socket.
+  static Device open() {
+    return Device::open("127.0.0.1", {.progress = Progress::manual, .io = IoBackend::syscall});
+  }
 
   /// So many messages there and back; both devices are polled without a pause.
   void play(size_t round_trips) {

@@ -57,9 +57,9 @@ struct Exchange {
     demand_success(a.send_cq);
     const auto received = completion_of(b.recv_cq, step);
     REQUIRE(received);
-    CHECK(received->status == WcStatus::success);
-    CHECK(received->byte_count == size);
-    CHECK(same(b.bytes(0, size), contents));
+    REQUIRE(received->status == WcStatus::success);
+    REQUIRE(received->byte_count == size);
+    REQUIRE(same(b.bytes(0, size), contents));
   }
 
   /// Write-Record over datagrams; RDMA Write else.
@@ -88,10 +88,10 @@ struct Exchange {
     } else {
       const auto record = completion_of(b.recv_cq, step);
       REQUIRE(record);
-      CHECK(record->validity.complete());
-      CHECK(record->valid_bytes == size);
+      REQUIRE(record->validity.complete());
+      REQUIRE(record->valid_bytes == size);
     }
-    CHECK(same(b.bytes(0, size), contents));
+    REQUIRE(same(b.bytes(0, size), contents));
   }
 
   void read(size_t size, uint64_t seed, const MemoryRegion& region) const {
@@ -109,7 +109,7 @@ struct Exchange {
                                   .remote = {region.rkey(), region.base()}}));
     demand_success(a.send_cq);
     exclude_target_thread();
-    CHECK(same(a.bytes(0, size), contents));
+    REQUIRE(same(a.bytes(0, size), contents));
   }
 
   void all(const MemoryRegion& region) const {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole devices over real sockets whose system calls fail, whose buffers are the smallest, or whose
 // path narrows: slower, counted, never wrong, never stuck.
-#include <sys/resource.h>
-
 #include <algorithm>
 
 #include "stack/socket_exchange.h"
+#include "unit/llp/child.h"
+#include "unit/llp/confined.h"
 #include "unit/llp/network_namespace.h"
 #include "unit/llp/syscalls.h"
 
@@ -344,16 +344,5 @@ TEST_CASE("faults: busy polling that the system refuses is counted for each sock
 }
 
 TEST_CASE("faults: 64 KiB of memory that may be locked are enough for everything") {
-  CHECK(in_child([] {
-    const rlimit least{64 << 10, 64 << 10};
-    if (::setrlimit(RLIMIT_MEMLOCK, &least) != 0) return false;
-    try {
-      Datagrams(QpType::ud).run();
-      Datagrams(QpType::rd).run();
-      Streams().run();
-    } catch (...) {
-      return false;
-    }
-    return true;
-  }));
+  CHECK(in_child([] { return limit_locked_memory() && exchanges_all(by_hand()) ? 0 : 1; }) == 0);
 }

@@ -8,25 +8,12 @@
 #include <optional>
 
 #include "stack/support.h"
+#include "unit/llp/child.h"
 
 using namespace diwarp;
 using namespace diwarp::test;
 
 namespace {
-
-/// What `child` returns in a forked child; -1 if it was killed. The child runs no test macros.
-template <class Child>
-int in_child(Child&& child) {
-  const pid_t pid = ::fork();
-  REQUIRE(pid >= 0);
-  if (pid == 0) {
-    ::alarm(60);
-    ::_exit(child());
-  }
-  int status = 0;
-  REQUIRE(::waitpid(pid, &status, 0) == pid);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
 
 template <class Call>
 bool throws_device_gone(Call&& call) {

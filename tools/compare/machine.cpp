@@ -51,7 +51,7 @@ Json describe_machine(const Address& address) {
   machine["udp_gso_gro"] = trains_obstacle().empty();
   machine["datagram_backend"] = attributes.datagram_backend;
   machine["stream_backend"] = attributes.stream_backend;
-  machine["io_uring"] = attributes.io_uring;
+  machine["io_uring"] = Device::why_no_io_uring().empty();
   machine["crc_backend"] = attributes.crc_backend;
   machine["libfabric"] = fabric_version();
   machine["rmem_max"] = first_line("/proc/sys/net/core/rmem_max");

@@ -10,6 +10,7 @@
 #include "base/counters.h"
 #include "base/unique_fd.h"
 #include "diwarp/error.h"
+#include "llp/uring.h"
 #include "rnic/control.h"
 #include "rnic/device.h"
 
@@ -65,6 +66,8 @@ DeviceAttributes Device::query() const { return impl_->query(); }
 DatagramSocketAttributes Device::query_datagram_sockets() const {
   return impl_->query_datagram_sockets();
 }
+
+std::string Device::why_no_io_uring() { return llp::why_no_uring(); }
 
 std::vector<CounterValue> Device::counters() const {
   const Counters& counters = impl_->counters();

@@ -82,9 +82,9 @@ namespace diwarp {
   X(jumbo_refused,          "links that stopped fragmenting since their send buffer is too small") \
   X(busy_poll_refused,      "sockets whose busy polling the system did not let be set (CAP_NET_ADMIN)") \
   X(connect_refused,        "links that got no second socket for the destination they send to most") \
-  X(uring_rearmed,          "times the kernel ended an io_uring request that brings input, which was made again") \
-  X(uring_no_buffers,       "of these, for want of buffers")                                \
-  X(uring_refused,          "times the kernel had no memory for requests of io_uring's")    \
+  X(uring_rearmed,          "requests of io_uring's that bring input, made since the one before had ended") \
+  X(uring_no_buffers,       "requests of io_uring's that bring input and found no free buffer")  \
+  X(uring_refused,          "times the kernel did not take requests of io_uring's, mostly for want of memory") \
   X(uring_unregistered,     "sockets that found no place among the files of io_uring")       \
   X(uring_sq_full,          "times requests did not fit into io_uring's submission queue")  \
   X(uring_cq_overflow,      "times completions did not fit into io_uring's completion queue") \

@@ -80,7 +80,6 @@ struct DeviceAttributes {
   std::string stream_backend;
   IoBackend io = IoBackend::syscall;  ///< what the device uses: syscall or uring
   std::string io_reason;              ///< and why
-  bool io_uring = false;              ///< the kernel lets this process use it
 };
 
 /// Something of the system's that makes datagrams faster.

@@ -38,8 +38,13 @@ class Stream {
 
   virtual IoResult receive(Bytes buffer) = 0;
 
-  /// The same into several buffers, one behind the other, none of them empty.
+  /// The same into several buffers, one behind the other, none of them empty. As it is here, for
+  /// streams whose receive() tells how they ended each time it is called.
   virtual IoResult receive_into(std::span<const Bytes> buffers);
+
+  /// What has arrived comes with receive() from now on, though something else reads ahead of it (a
+  /// ring): before the last calls on a stream that has failed. Waits until that has stopped.
+  virtual void settle() {}
 
   /// Ends the sending direction in order (FIN) after everything sent so far.
   virtual void shutdown_send() = 0;

@@ -104,6 +104,9 @@ class UdpLink : public DatagramLink {
   /// Hands messages to the kernel, without blocking; how many it took, or -1 and errno.
   virtual ssize_t pass(std::span<mmsghdr> messages);
 
+  /// What one receive takes from the kernel at most.
+  static constexpr size_t kMaxMessages = 64;
+
   /// The slots to fill next; 0: there is no room.
   size_t slots_wanted(const ReceiveBatch& batch) const;
   void fall_back(Fallback fallback);

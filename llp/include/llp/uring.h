@@ -4,7 +4,6 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -113,8 +112,8 @@ class UringQueue final : public InputQueue,
   Duration silence() override;
   void take_back(std::span<const uint16_t> datagram_buffers) override;
 
-  /// Called when a link was made or destroyed and others have announced themselves meanwhile, which
-  /// the descriptor does not tell then.
+  /// Called, by any thread, when a link or stream that goes away has taken off the ring what others
+  /// announce now: the descriptor does not tell of that.
   void on_ready(std::function<void()> callback);
 
   /// As sendmmsg(2), without blocking: the messages leave in order, and none behind one that fails.
@@ -160,7 +159,7 @@ class UringQueue final : public InputQueue,
   std::vector<int> free_files_;
   std::function<void()> on_ready_;
   size_t sends_awaited_ = 0;
-  std::array<int, 16> sends_;  // how each ended
+  std::vector<int> sends_;  // how each ended; room for those of one submission
 };
 
 /// Whether the kernel lets this process use io_uring; a sentence why not, or an empty one. Asked

@@ -12,6 +12,9 @@ namespace diwarp::llp {
 /// A TCP connection whose bytes a ring brings while they are few; a stream that brings many is read
 /// by system calls, which write where they are wanted. All else is as with TcpStream. May be made
 /// and destroyed by any thread.
+///
+/// release() forgets what the ring has brought and receive() has not: who takes the descriptor reads
+/// on behind it.
 class UringStream final : public TcpStream {
  public:
   static std::unique_ptr<UringStream> adopt(std::shared_ptr<UringQueue> queue,
@@ -24,6 +27,7 @@ class UringStream final : public TcpStream {
 
   IoResult receive(Bytes buffer) override;
   IoResult receive_into(std::span<const Bytes> buffers) override;
+  void settle() override;
   void abort() override;
   int release() override;
   InputQueue* input_queue() const override;
@@ -39,6 +43,7 @@ class UringStream final : public TcpStream {
   std::unique_ptr<UringInput> input_;  // null: the descriptor is gone
   ConstBytes front_;                   // what is left of the oldest piece
   uint16_t front_buffer_ = 0;
+  int broken_ = 0;  // the errno that receive() found, which the kernel tells but once
 };
 
 }  // namespace diwarp::llp

@@ -36,17 +36,14 @@ struct Io {
   std::string reason;  ///< why so: a sentence without its end
 };
 
-/// What devices use that are not told otherwise. Changed only by tests, before any is opened.
-struct IoDefaults {
-  IoBackend automatic = IoBackend::syscall;  ///< what IoBackend::automatic stands for
-  llp::UringOptions ring;
-};
-IoDefaults& io_defaults();
+/// What IoBackend::automatic stands for. Alone in its file: a test program may have its own.
+IoBackend automatic_io();
 
 /// What a device is made from besides its public options.
 struct DeviceParts {
   const Clock* clock = nullptr;           ///< null: the steady clock
   DatagramLinkFactory datagram_links;     ///< empty: UDP
+  llp::UringOptions ring;                 ///< of the ring, where there is one; counts for the device
 };
 
 /// The software RNIC: engine, STag table, counters, and the numbers it gives out.

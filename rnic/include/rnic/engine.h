@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -118,10 +119,7 @@ class Engine {
   /// The endpoint's transmit() is called in this step or the next.
   void activate(Endpoint& endpoint);
   /// Whether no other endpoint has something to send, or had input lately: asked in transmit().
-  bool is_alone(const Endpoint& endpoint) const {
-    const bool is_hot = static_cast<const ListNode<HotTag>&>(endpoint).linked();
-    return !crowded_ && active_.empty() && hot_count_ == (is_hot ? 1 : 0);
-  }
+  bool is_alone(const Endpoint& endpoint) const;
   /// The endpoint's transmit() is called once a completion queue has been polled.
   void stall(Endpoint& endpoint);
 
@@ -155,10 +153,13 @@ class Engine {
   void update_watch(Endpoint& endpoint);
   void unwatch_gathered(Endpoint& endpoint);
   void gather(llp::InputQueue& queue);
+  void remember_announced(const Endpoint& endpoint);
+  bool announced_lately(const Endpoint& by_another_than) const;
 
   bool try_baton();
   void release_baton();
-  void wake_parked_thread();
+  void wake_sleeper();
+  Time next_turn(Time now);
 
   void run_thread();
   void drive();
@@ -189,6 +190,14 @@ class Engine {
   size_t awaiting_writable_ = 0;
   llp::InputQueue* input_queue_ = nullptr;  // of those whose input is gathered
   size_t gathered_watched_count_ = 0;       // of these, the ones in the poller nonetheless
+  // These are hot no longer than a step, so the last two that announced input stand here, the later
+  // one first: one of them is not the one that asks whether it is alone.
+  struct Announced {
+    const Endpoint* endpoint = nullptr;
+    uint64_t gather = 0;
+  };
+  std::array<Announced, 2> announced_;
+  uint64_t gathers_ = 0;
   uint32_t steps_since_look_ = 0;
   bool crowded_ = false;
   uint32_t round_ = 1;             // of looks while it is crowded
@@ -204,7 +213,7 @@ class Engine {
   // Between the RNIC thread and the others.
   std::atomic<int64_t> last_drive_{INT64_MIN};  // when the application last stepped (ns)
   std::atomic<uint32_t> sleepers_{0};           // threads that sleep in the poller
-  std::atomic<int64_t> parked_until_{INT64_MAX};
+  std::atomic<int64_t> parked_until_{INT64_MAX};  // who sleeps looks again then at the latest (ns)
   std::atomic<bool> poked_{false};     // wake() was called: look again before parking
   std::atomic<bool> watching_{false};  // the RNIC thread naps while the application drives
   std::atomic<bool> stop_{false};

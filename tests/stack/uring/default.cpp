@@ -2,11 +2,4 @@
 // In this program devices that do not say otherwise use io_uring.
 #include "rnic/device.h"
 
-namespace {
-
-[[maybe_unused]] const bool chosen = [] {
-  diwarp::rnic::io_defaults().automatic = diwarp::IoBackend::uring;
-  return true;
-}();
-
-}  // namespace
+diwarp::IoBackend diwarp::rnic::automatic_io() { return IoBackend::uring; }

@@ -137,6 +137,11 @@ std::pair<UniqueFd, UniqueFd> tcp_pair(int segment) {
   return {std::move(first), std::move(second)};
 }
 
+void reset_connection(UniqueFd fd) {
+  const linger at_once{1, 0};
+  REQUIRE(::setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once) == 0);
+}
+
 std::string read_bytes(int fd, size_t size) {
   std::string result(size, '\0');
   size_t done = 0;

@@ -47,6 +47,9 @@ class RawUdp {
 /// the first one's segments, in bytes.
 std::pair<UniqueFd, UniqueFd> tcp_pair(int segment = 0);
 
+/// Closes a TCP socket with a reset.
+void reset_connection(UniqueFd fd);
+
 /// Reads exactly `size` bytes, or fewer at the end of the stream.
 std::string read_bytes(int fd, size_t size);
 

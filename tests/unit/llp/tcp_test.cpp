@@ -225,12 +225,26 @@ BACKENDS_TEST_CASE("an aborted TCP stream resets the connection and fails from t
 
 BACKENDS_TEST_CASE("a reset by the peer is a failure with its errno") {
   Connected<TestType> c;
-  const linger at_once{1, 0};
-  REQUIRE(::setsockopt(c.peer.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once) == 0);
-  c.peer.reset();
+  test::reset_connection(std::move(c.peer));
   REQUIRE(test::wait_input(*c.stream));
   std::array<std::byte, 4> buffer;
   const IoResult result = c.stream->receive(buffer);
+  CHECK(result.status == IoStatus::failed);
+  CHECK(result.error == ECONNRESET);
+}
+
+BACKENDS_TEST_CASE("what came before a reset is received before the failure") {
+  Connected<TestType> c;
+  REQUIRE(::send(c.peer.get(), "abcdef", 6, 0) == 6);
+  test::reset_connection(std::move(c.peer));
+  c.stream->settle();
+  std::array<std::byte, 3> first{};
+  std::array<std::byte, 3> second{};
+  std::array<std::byte, 3> third{};
+  CHECK(c.stream->receive_into(std::array{Bytes(first), Bytes(second), Bytes(third)}).bytes == 6);
+  CHECK(text_of(first) == "abc");
+  CHECK(text_of(second) == "def");
+  const IoResult result = c.stream->receive(first);
   CHECK(result.status == IoStatus::failed);
   CHECK(result.error == ECONNRESET);
 }

@@ -6,10 +6,10 @@
 #include <array>
 #include <catch2/catch.hpp>
 
-#include "backends.h"
 #include "bytes.h"
 #include "datagrams.h"
 #include "raw_socket.h"
+#include "ring_scene.h"
 #include "syscalls.h"
 
 namespace diwarp::llp {
@@ -20,26 +20,16 @@ using test::numbered;
 using test::pattern;
 using test::RawUdp;
 using test::receive_texts;
+using test::RingScene;
 
-const Address kLoopback4 = Address::loopback(AddressFamily::ipv4);
 using Texts = std::vector<std::string>;
 
-struct Scene {
-  Scene() : queue(test::Ring::make({.counters = &counters})) {}
-  explicit operator bool() const { return queue != nullptr; }
-  uint64_t count(Counter counter) const { return counters.get(counter); }
-
-  Counters counters;
-  std::shared_ptr<UringQueue> queue;
-  ReceiveBatch batch{8, 65536, 1024};
-};
-
 TEST_CASE("while every request is refused datagrams are received, and the ring says when to look") {
-  Scene scene;
+  RingScene scene;
   if (!scene) return;
   FaultsForNow faults;
   faults->uring_every = 1;
-  const auto link = UringUdpLink::open(scene.queue, kLoopback4);
+  const auto link = scene.open();
   link->set_key(link.get());
   RawUdp peer;
   const Texts texts = numbered(20);
@@ -64,6 +54,7 @@ TEST_CASE("while every request is refused datagrams are received, and the ring s
   scene.queue->gather();
   REQUIRE(scene.queue->next_ready() == link.get());
   CHECK(link->receive(scene.batch) == 0);
+  CHECK(scene.count(Counter::uring_rearmed) == 0);  // there was none before
   CHECK(scene.queue->silence() == Duration::max());
   REQUIRE(peer.send(link->local_address(), "again"));
   CHECK(test::wait_readable(scene.queue->descriptor()));
@@ -71,9 +62,9 @@ TEST_CASE("while every request is refused datagrams are received, and the ring s
 }
 
 TEST_CASE("bursts leave in order and once while submissions are refused, now and then or all") {
-  Scene scene;
+  RingScene scene;
   if (!scene) return;
-  const auto link = UringUdpLink::open(scene.queue, kLoopback4);
+  const auto link = scene.open();
   std::array<RawUdp, 3> peers;
   test::Burst burst;  // of messages for alternating peers, so that none is a train
   const Texts texts = numbered(30);
@@ -87,7 +78,7 @@ TEST_CASE("bursts leave in order and once while submissions are refused, now and
 }
 
 TEST_CASE("a stream loses nothing while requests are refused now and then") {
-  Scene scene;
+  RingScene scene;
   if (!scene) return;
   auto [first, writer] = test::tcp_pair();
   FaultsForNow faults;
@@ -112,14 +103,14 @@ TEST_CASE("a stream loses nothing while requests are refused now and then") {
 }
 
 TEST_CASE("links go away while every submission is refused") {
-  Scene scene;
+  RingScene scene;
   if (!scene) return;
-  auto link = UringUdpLink::open(scene.queue, kLoopback4);
+  auto link = scene.open();
   const Address address = link->local_address();
   FaultsForNow faults;
   faults->uring_every = 1;
   link.reset();
-  link = UringUdpLink::open(scene.queue, address);
+  link = scene.open(address);
   CHECK(link->local_address() == address);
 }
 

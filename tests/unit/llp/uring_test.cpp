@@ -1,20 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "llp/uring.h"
 
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <atomic>
 #include <catch2/catch.hpp>
-#include <functional>
 #include <thread>
 
-#include "backends.h"
 #include "bytes.h"
+#include "child.h"
+#include "confined.h"
 #include "datagrams.h"
+#include "held_thread.h"
 #include "raw_socket.h"
-#include "seccomp.h"
+#include "ring_scene.h"
 
 namespace diwarp::llp {
 namespace {
@@ -28,29 +24,13 @@ const Address kLoopback4 = Address::loopback(AddressFamily::ipv4);
 using Texts = std::vector<std::string>;
 
 /// A link on a ring of its own.
-struct Scene {
-  explicit Scene(UringOptions options) {
-    options.counters = &counters;
-    queue = test::Ring::make(options);
-    if (queue) link = UringUdpLink::open(queue, kLoopback4);
+struct Scene : test::RingScene {
+  explicit Scene(const UringOptions& options = {}) : RingScene(options) {
+    if (queue) link = open();
   }
-  explicit operator bool() const { return link != nullptr; }
-  uint64_t count(Counter counter) const { return counters.get(counter); }
 
-  Counters counters;
-  std::shared_ptr<UringQueue> queue;
   std::unique_ptr<UringUdpLink> link;
-  ReceiveBatch batch{8, 65536, 1024};
 };
-
-/// The exit status of a child that runs `body`.
-int in_child(const std::function<int()>& body) {
-  const pid_t child = ::fork();
-  if (child == 0) ::_exit(body());
-  int status = -1;
-  ::waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
 
 TEST_CASE("a burst that a small submission queue does not hold leaves in parts, in order") {
   Scene scene({.submissions = 1});
@@ -89,15 +69,33 @@ TEST_CASE("when no buffer is left what waits is received all the same, in order"
   CHECK(scene.count(Counter::uring_rearmed) > 0);
 }
 
+TEST_CASE("a request that ends for want of buffers is counted once and once more when made again") {
+  Scene scene({.datagram_buffers = 2});
+  if (!scene) return;
+  RawUdp peer;
+  const Texts texts = numbered(3);
+  for (const std::string& text : texts) REQUIRE(peer.send(scene.link->local_address(), text));
+  CHECK(receive_texts(*scene.link, scene.batch, 3) == texts);
+  CHECK(scene.count(Counter::uring_no_buffers) == 1);
+  CHECK(scene.count(Counter::uring_rearmed) == 0);
+  CHECK(scene.link->receive(scene.batch) == 0);
+  CHECK(scene.count(Counter::uring_no_buffers) == 1);
+  CHECK(scene.count(Counter::uring_rearmed) == 1);
+}
+
 TEST_CASE("a link whose buffers another one's reader holds receives without any") {
   Scene scene({.datagram_buffers = 2});
   if (!scene) return;
-  const auto other = UringUdpLink::open(scene.queue, kLoopback4);
+  const auto other = scene.open();
   RawUdp peer;
   const Texts two = numbered(2);
   for (const std::string& text : two) REQUIRE(peer.send(other->local_address(), text));
   REQUIRE(receive_texts(*other, scene.batch, 1).size() == 2);  // and the batch keeps them
   ReceiveBatch second(8, 65536, 1024);
+  const uint64_t before = scene.count(Counter::uring_no_buffers);
+  const auto late = scene.open();  // its first request finds no buffer, and none was made before
+  CHECK(scene.count(Counter::uring_no_buffers) == before + 1);
+  CHECK(scene.count(Counter::uring_rearmed) == 0);
   const Texts texts = numbered(20);
   for (const std::string& text : texts) REQUIRE(peer.send(scene.link->local_address(), text));
   CHECK(receive_texts(*scene.link, second, 20) == texts);
@@ -105,9 +103,9 @@ TEST_CASE("a link whose buffers another one's reader holds receives without any"
 }
 
 TEST_CASE("input that a burst's submission takes off the ring is announced") {
-  Scene scene({});
+  Scene scene;
   if (!scene) return;
-  const auto other = UringUdpLink::open(scene.queue, kLoopback4);
+  const auto other = scene.open();
   scene.link->set_key(scene.link.get());
   other->set_key(other.get());
   std::array<RawUdp, 2> peers;
@@ -144,7 +142,7 @@ TEST_CASE("streams that nobody reads do not keep others on their ring from recei
 TEST_CASE("a socket that finds no place among the registered ones works, and is counted") {
   Scene scene({.files = 1});
   if (!scene) return;
-  auto second = UringUdpLink::open(scene.queue, kLoopback4);
+  auto second = scene.open();
   const uint64_t unregistered = scene.count(Counter::uring_unregistered);
   CHECK(unregistered >= 1);  // all, on kernels that would keep sockets for a while
   const auto exchange = [&](UringUdpLink& link) {
@@ -159,27 +157,27 @@ TEST_CASE("a socket that finds no place among the registered ones works, and is 
   exchange(*scene.link);
   exchange(*second);
   scene.link.reset();  // leaves its place
-  second = UringUdpLink::open(scene.queue, kLoopback4);
+  second = scene.open();
   CHECK(scene.count(Counter::uring_unregistered) <= 2 * unregistered - 1);
   exchange(*second);
 }
 
 TEST_CASE("a link goes away with its request in flight, and its port is free at once") {
-  Scene scene({});
+  Scene scene;
   if (!scene) return;
   RawUdp peer;
   for (int round = 0; round < 20; ++round) {
     const Address address = scene.link->local_address();
     REQUIRE(peer.send(address, "unread"));
     scene.link.reset();
-    scene.link = UringUdpLink::open(scene.queue, address);
+    scene.link = scene.open(address);
     REQUIRE(peer.send(address, "new"));
     REQUIRE(receive_texts(*scene.link, scene.batch, 1) == Texts{"new"});
   }
 }
 
 TEST_CASE("a ring may go before what was received from it is forgotten") {
-  Scene scene({});
+  Scene scene;
   if (!scene) return;
   RawUdp peer;
   REQUIRE(peer.send(scene.link->local_address(), "kept"));
@@ -190,12 +188,12 @@ TEST_CASE("a ring may go before what was received from it is forgotten") {
 }
 
 TEST_CASE("links and streams made by a thread that has ended receive") {
-  Scene scene({});
+  Scene scene;
   if (!scene) return;
   auto [first, writer] = test::tcp_pair();
   std::unique_ptr<UringStream> stream;
   std::thread([&, fd = first.release()] {
-    scene.link = UringUdpLink::open(scene.queue, kLoopback4);
+    scene.link = scene.open();
     stream = UringStream::adopt(scene.queue, fd);
   }).join();
   RawUdp peer;
@@ -209,8 +207,64 @@ TEST_CASE("links and streams made by a thread that has ended receive") {
   CHECK(received == 5);
 }
 
+TEST_CASE("what came before a reset is there once a stream has settled whoever asked for it") {
+  const auto queue = test::Ring::make({});
+  if (!queue) return;
+  auto [first, writer] = test::tcp_pair();
+  std::unique_ptr<UringStream> stream;
+  test::HeldThread asking([&, fd = first.release()] { stream = UringStream::adopt(queue, fd); });
+  REQUIRE(::send(writer.get(), "before", 6, 0) == 6);
+  test::reset_connection(std::move(writer));
+  std::array<std::byte, 8> buffer;
+  REQUIRE(stream->receive(buffer).status == IoStatus::would_block);
+  asking.release();
+  stream->settle();
+  CHECK(stream->receive(buffer).bytes == 6);
+  CHECK(stream->receive(buffer).error == ECONNRESET);
+}
+
+TEST_CASE("a failure behind what several buffers took is told each time") {
+  const auto queue = test::Ring::make({.stream_buffers = 1});
+  if (!queue) return;
+  auto [first, holder] = test::tcp_pair();
+  auto [second, writer] = test::tcp_pair();
+  const auto unread = UringStream::adopt(queue, first.release());
+  REQUIRE(::send(holder.get(), "x", 1, 0) == 1);
+  REQUIRE(test::wait_input(*unread));  // has the buffer
+  const auto stream = UringStream::adopt(queue, second.release());
+  REQUIRE(::send(writer.get(), "abcdef", 6, 0) == 6);
+  test::reset_connection(std::move(writer));
+  REQUIRE(test::wait_input(*stream));
+  std::array<std::byte, 9> bytes;
+  const Bytes all(bytes);
+  const std::array<Bytes, 3> buffers{all.first(3), all.subspan(3, 3), all.subspan(6)};
+  CHECK(stream->receive_into(buffers).bytes == 6);
+  for (int i = 0; i < 2; ++i) {
+    const IoResult result = stream->receive_into(buffers);
+    CHECK(result.status == IoStatus::failed);
+    CHECK(result.error == ECONNRESET);
+  }
+}
+
+TEST_CASE("who takes the descriptor of a stream reads on behind what its ring has brought") {
+  const auto queue = test::Ring::make({});
+  if (!queue) return;
+  auto [first, writer] = test::tcp_pair();
+  const auto stream = UringStream::adopt(queue, first.release());
+  REQUIRE(::send(writer.get(), "brought", 7, 0) == 7);
+  REQUIRE(test::wait_input(*stream));
+  const UniqueFd fd(stream->release());
+  REQUIRE(::send(writer.get(), "behind", 6, 0) == 6);
+  REQUIRE(test::wait_readable(fd.get()));
+  std::array<char, 8> buffer{};
+  CHECK(::recv(fd.get(), buffer.data(), buffer.size(), 0) == 6);
+  CHECK(std::string(buffer.data()) == "behind");
+  std::array<std::byte, 8> none;
+  CHECK(stream->receive(none).error == ECONNABORTED);
+}
+
 TEST_CASE("where io_uring is forbidden a sentence tells why there is no ring") {
-  const int status = in_child([] {
+  const int status = test::in_child([] {
     if (!test::forbid_io_uring()) return 2;
     std::string why_not;
     const auto queue = UringQueue::create({}, why_not);
@@ -220,14 +274,23 @@ TEST_CASE("where io_uring is forbidden a sentence tells why there is no ring") {
   CHECK(status == 0);
 }
 
-TEST_CASE("a memory lock limit of 64 KiB leaves a ring that works, or a sentence why not") {
-  const int status = in_child([] {
-    const rlimit limit{65536, 65536};
-    if (::setrlimit(RLIMIT_MEMLOCK, &limit) != 0) return 2;
-    if (::geteuid() == 0 && ::setresuid(65534, 65534, 65534) != 0) return 2;
+TEST_CASE("where a ring is more than may be locked a sentence tells which limit it is") {
+  const int status = test::in_child([] {
+    if (!test::forbid_io_uring(ENOMEM)) return 2;
     std::string why_not;
     const auto queue = UringQueue::create({}, why_not);
-    if (queue == nullptr) return why_not.size() > 20 ? 0 : 3;
+    return queue == nullptr && why_not.find("ulimit -l") != std::string::npos ? 0 : 1;
+  });
+  CHECK(status == 0);
+}
+
+TEST_CASE("64 KiB of memory that may be locked are enough for a ring") {
+  if (!why_no_uring().empty()) return;
+  const int status = test::in_child([] {
+    if (!test::limit_locked_memory()) return 2;
+    std::string why_not;
+    const auto queue = UringQueue::create({}, why_not);
+    if (queue == nullptr) return 3;
     const auto link = UringUdpLink::open(queue, kLoopback4);
     RawUdp peer;
     ReceiveBatch batch(8, 65536, 1024);

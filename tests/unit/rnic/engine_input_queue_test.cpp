@@ -27,12 +27,13 @@ class QuietQueue final : public llp::InputQueue {
   void* next_ready() override { return ready_.exchange(false) ? key : nullptr; }
   Duration silence() override {
     if (ready_) return Duration::zero();
-    return due_at_gather ? Duration(1ms) : Duration::max();
+    return due_at_gather ? until_gather : Duration::max();
   }
   void announce() { ready_ = true; }
 
   void* key = nullptr;  // of the endpoint; set before it is attached
   std::atomic<bool> due_at_gather{false};  // something that the next gather() announces
+  Duration until_gather = 1ms;             // and how long that may wait
   std::atomic<uint64_t> gathered{0};
 
  private:
@@ -115,6 +116,30 @@ TEST_CASE("who sleeps by hand is not kept from input that was announced") {
   const uint64_t before = endpoint.received;
   engine.poll_step();
   CHECK(endpoint.received == before + 1);
+  engine.exclusively([&] { engine.detach(endpoint); });
+}
+
+TEST_CASE("who sleeps by hand sleeps on while its queue has something to do later") {
+  Counters counters;
+  QuietQueue queue;
+  Listener endpoint;
+  UniqueFd fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  Engine engine({.progress = Progress::manual}, SteadyClock::instance(), counters);
+  queue.key = &endpoint;
+  queue.until_gather = 1h;
+  engine.exclusively([&] { engine.attach(endpoint, fd.get(), &queue); });
+  engine.poll_step();
+  engine.sleep_until_work(Duration::zero());  // takes the wake that came with attach()
+  queue.due_at_gather = true;
+  std::atomic<bool> told{false};
+  std::thread waker([&] {
+    std::this_thread::sleep_for(20ms);
+    told = true;
+    engine.wake();
+  });
+  engine.sleep_until_work(Duration(1h));
+  CHECK(told);
+  waker.join();
   engine.exclusively([&] { engine.detach(endpoint); });
 }
 
