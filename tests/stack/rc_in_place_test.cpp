@@ -108,7 +108,9 @@ struct Lending {
     auto lender = std::make_unique<Lender>(std::move(ends.first));
     stream = lender.get();
     join(*a, *b, {std::move(lender), std::move(ends.second)}, agreement);
+    REQUIRE_FALSE(write(0, 8));  // b may send from then on
     world.settle();
+    REQUIRE(completed().size() == 1);
   }
   static RcOptions options() {
     RcOptions options;
