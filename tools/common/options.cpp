@@ -292,6 +292,9 @@ Measure MeasureOptions::measure() const {
     check_group(measure.transport, measure.operation);
     measure.group = group();
   }
+  if (is_datagram(measure.transport) && !zerocopy_.empty()) {
+    throw Failure("--zerocopy is of RC only: leave it out, or choose --transport rc.");
+  }
   if (is_datagram(measure.transport)) return measure;
   if (measure.rate != 0) {
     throw Failure("--rate paces datagrams only: leave it out with --transport rc.");
