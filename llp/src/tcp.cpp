@@ -15,7 +15,9 @@
 #include <string>
 
 #include "diwarp/error.h"
+#include "llp/in_place.h"
 #include "socket_address.h"
+#include "stream_calls.h"
 
 namespace diwarp::llp {
 namespace {
@@ -24,9 +26,8 @@ constexpr size_t kMaxPieces = IOV_MAX;
 constexpr size_t kDefaultSegment = 536;  // RFC 9293 section 3.7.1
 
 // A piece costs the kernel more than a few bytes cost a copy (64 bytes in three pieces: 7 % of a
-// polled round trip), so short pieces are put together first.
-constexpr size_t kShortPiece = 512;
-constexpr size_t kShortBytes = 4096;  // of one call
+// polled round trip), so short pieces are put together first: kShortBytes in one call.
+constexpr size_t kShortPiece = kCopiedPiece;
 
 /// Why the descriptor cannot serve as a stream; nullptr when it can.
 const char* unfit(int fd) {
@@ -45,11 +46,17 @@ IoResult failure(int error) {
   return {IoStatus::failed, 0, error};
 }
 
-/// What one call gathers. Neither array is set before it is used.
+/// What one call gathers, with short pieces copied into `room`. The array is not set before it is
+/// used.
 class Gathering {
  public:
+  explicit Gathering(Bytes room) : room_(room) {}
+
+  static bool is_short(ConstBytes piece) { return piece.size() <= kShortPiece; }
+  bool has_room(ConstBytes piece) const { return piece.size() <= room_.size() - copied_; }
+
   void add(ConstBytes piece) {
-    if (piece.size() <= kShortPiece && piece.size() <= kShortBytes - copied_) piece = copy(piece);
+    if (is_short(piece) && has_room(piece)) piece = copy(piece);
     const bool follows = count_ != 0 && piece.data() == end_;
     if (follows)
       pieces_[count_ - 1].iov_len += piece.size();
@@ -62,34 +69,22 @@ class Gathering {
 
  private:
   ConstBytes copy(ConstBytes piece) {
-    std::byte* const target = short_.data() + copied_;
+    std::byte* const target = room_.data() + copied_;
     std::memcpy(target, piece.data(), piece.size());
     copied_ += piece.size();
     return {target, piece.size()};
   }
 
   std::array<iovec, kMaxPieces> pieces_;
-  std::array<std::byte, kShortBytes> short_;
+  const Bytes room_;
   size_t count_ = 0;
   size_t copied_ = 0;
   const std::byte* end_ = nullptr;  // of the last piece
 };
 
-template <class Call>
-ssize_t uninterrupted(Call call) {
-  ssize_t result = call();
-  while (result < 0 && errno == EINTR) result = call();
-  return result;
-}
-
-/// A single piece does without a header to read.
-ssize_t send_list(int fd, std::span<iovec> list) {
-  constexpr int kFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
-  if (list.size() == 1) return ::send(fd, list[0].iov_base, list[0].iov_len, kFlags);
-  msghdr header{};
-  header.msg_iov = list.data();
-  header.msg_iovlen = list.size();
-  return ::sendmsg(fd, &header, kFlags);
+IoResult handed_over(ssize_t bytes) {
+  if (bytes < 0) return failure(errno);
+  return {IoStatus::ok, static_cast<size_t>(bytes), 0};
 }
 
 IoResult received(ssize_t bytes) {
@@ -115,16 +110,47 @@ TcpStream::TcpStream(UniqueFd fd)
   set_socket_option(fd_.get(), IPPROTO_TCP, TCP_NODELAY, 1);
 }
 
+TcpStream::~TcpStream() = default;
+TcpStream::TcpStream(TcpStream&&) noexcept = default;
+
 IoResult TcpStream::send(std::span<const ConstBytes> pieces) {
   if (!fd_) return {IoStatus::failed, 0, ECONNABORTED};
-  Gathering gathered;
+  std::array<std::byte, kShortBytes> room;
+  Gathering gathered(room);
   for (const ConstBytes piece : pieces.first(std::min(pieces.size(), kMaxPieces)))
     if (!piece.empty()) gathered.add(piece);
   const std::span<iovec> list = gathered.pieces();
   if (list.empty()) return {IoStatus::would_block, 0, 0};
-  const ssize_t sent = uninterrupted([&] { return send_list(fd_.get(), list); });
-  if (sent < 0) return failure(errno);
-  return {IoStatus::ok, static_cast<size_t>(sent), 0};
+  return handed_over(send_list(fd_.get(), list));
+}
+
+bool TcpStream::allow_in_place(size_t from, Counters& counters) {
+  // Who used it before has made the kernel count, and may still wait for its notices.
+  const bool untouched = socket_option(fd_.get(), SOL_SOCKET, SO_ZEROCOPY) == 0;
+  if (!untouched || !set_socket_option(fd_.get(), SOL_SOCKET, SO_ZEROCOPY, 1)) return false;
+  in_place_ = std::make_unique<InPlaceSender>(from, counters);
+  return true;
+}
+
+IoResult TcpStream::send_in_place(std::span<const ConstBytes> pieces) {
+  if (!in_place_ || !fd_ || !in_place_->wants(pieces)) return send(pieces);
+  const Bytes room = in_place_->room();
+  if (room.empty()) return send(pieces);
+  Gathering gathered(room);
+  for (const ConstBytes piece : pieces.first(std::min(pieces.size(), kMaxPieces))) {
+    // Short ones are the caller's again at once: where no room is left, the next call takes them.
+    if (Gathering::is_short(piece) && !gathered.has_room(piece)) break;
+    if (!piece.empty()) gathered.add(piece);
+  }
+  return handed_over(in_place_->send(fd_.get(), gathered.pieces()));
+}
+
+uint64_t TcpStream::borrowed() const { return in_place_ ? in_place_->calls().begun() : 0; }
+
+uint64_t TcpStream::released() {
+  if (!in_place_) return 0;
+  in_place_->take_notices(fd_.get());
+  return in_place_->calls().released();
 }
 
 IoResult TcpStream::receive(Bytes buffer) {
@@ -155,6 +181,7 @@ void TcpStream::abort() {
   const linger at_once{1, 0};
   ::setsockopt(fd_.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
   fd_.reset();
+  if (in_place_) in_place_->calls().release_all();
 }
 
 size_t TcpStream::maximum_segment() const {

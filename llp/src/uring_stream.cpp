@@ -53,6 +53,8 @@ int UringStream::release() {
   return TcpStream::release();
 }
 
+bool UringStream::allow_in_place(size_t /*from*/, Counters& /*counters*/) { return false; }
+
 IoResult UringStream::receive(Bytes buffer) {
   if (!input_ || buffer.empty()) return TcpStream::receive(buffer);
   const size_t bytes = receive_pieces(buffer);

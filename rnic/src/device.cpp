@@ -135,7 +135,8 @@ DeviceAttributes Device::query() const {
   attributes.datagram_backend =
       "UDP " + by +
       (options_.offload ? ", with UDP_SEGMENT and UDP_GRO where the kernel has them" : "");
-  attributes.stream_backend = "TCP " + by;
+  const bool in_place = !io_.ring && options_.zerocopy_from != 0;
+  attributes.stream_backend = "TCP " + by + (in_place ? ", with MSG_ZEROCOPY" : "");
   attributes.io = io_.ring ? IoBackend::uring : IoBackend::syscall;
   attributes.io_reason = io_.reason;
   return attributes;

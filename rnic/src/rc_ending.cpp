@@ -66,8 +66,12 @@ void RcQueuePair::count_end(RcEnd reason) {
   counters().add(Counter::rc_resets);
 }
 
-/// Whoever waits for the peer's side to end does so on the control path.
+/// Whoever waits for the peer's side to end does so on the control path. A stream that has borrowed
+/// memory is reset, without last words: the application may use the memory again when its requests
+/// are flushed, and what it writes there must not reach the peer.
 void RcQueuePair::close_stream(bool in_order, std::vector<std::byte> last_words) {
+  if (transmit_.borrows()) transmit_.take_back(*stream_, sends_);
+  if (transmit_.borrows()) in_order = false, last_words.clear();
   engine().timers().cancel(receive_wait_);
   if (stream_->descriptor() < 0) stream_->on_ready({});
   park();  // the poller has to forget the descriptor before it is closed

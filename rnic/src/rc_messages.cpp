@@ -115,6 +115,8 @@ RcTransmit::Begun RcTransmit::begin_send(Context& context, Result& result) {
     }
     if (!allowed_) return Begun::nothing;
     const std::optional<WcStatus> trouble = why_not(context, *entry);
+    // With memory lent the connection could not end with a Terminate.
+    if (trouble && borrows()) return Begun::nothing;  // its return lets it go on
     if (trouble) return alone ? fail(result, Fault::bad_send, *trouble) : Begun::later;
     if (facts.responded && !context.requester.has_room()) return Begun::nothing;
     describe(*entry, context);

@@ -117,6 +117,9 @@ void RcQueuePair::attach_stream(std::unique_ptr<llp::Stream> stream) {
   const int descriptor = stream_->descriptor();
   if (descriptor >= 0 && !llp::set_busy_poll(descriptor, engine().options().busy_poll))
     counters().add(Counter::busy_poll_refused);
+  const size_t from = engine().options().zerocopy_from;
+  in_place_ = from != 0 && stream_->allow_in_place(from, counters());
+  if (from != 0 && !in_place_) counters().add(Counter::rc_zerocopy_refused);
   if (descriptor < 0) stream_->on_ready([engine = &engine()] { engine->wake(); });
 }
 
@@ -172,8 +175,11 @@ bool RcQueuePair::wait_ended(Time deadline) {
 
 size_t RcQueuePair::receive(Time now) {
   if (!stream_) return 0;
+  const bool borrows = transmit_.borrows();
+  if (borrows) take_back();
   if (receive_.held() || peer_closed_) {
-    end(RcEnd::lost);  // nothing is read, so it is a broken stream that asks
+    // Nothing is read, so it is a broken stream that asks, again if need be, or one that let go.
+    if (!borrows) end(RcEnd::lost);
     return 1;
   }
   const RcEnd result = receive_.read(*stream_, engine().stream_buffer());
@@ -182,11 +188,21 @@ size_t RcQueuePair::receive(Time now) {
   return 1;
 }
 
+/// The stream may have let go of memory: what waits for that goes on.
+void RcQueuePair::take_back() {
+  if (transmit_.take_back(*stream_, sends_)) engine().activate(*this);
+}
+
+/// The peer has ended its side, and this one has something to finish. Not where something is awaited
+/// from the peer.
+bool RcQueuePair::ends_later() const {
+  const bool still_sending = state() == QpState::closing && !fin_sent_ && transmit_.allowed();
+  return (still_sending || transmit_.borrows()) && requester_.idle();
+}
+
 /// After the receiving half took bytes, or none.
 void RcQueuePair::settle(RcEnd result, Time now) {
-  const bool still_sending = state() == QpState::closing && !fin_sent_ && transmit_.allowed();
-  const bool answerable = requester_.idle();  // nothing is awaited from a peer that has ended
-  if (result == RcEnd::closed && still_sending && answerable) {
+  if (result == RcEnd::closed && ends_later()) {
     peer_closed_ = true;
     engine().set_reading(*this, false);
   } else if (result != RcEnd::none) {
@@ -238,8 +254,9 @@ RcTransmit::Context RcQueuePair::transmit_context() {
           .stream = *stream_,
           .counters = counters(),
           .queue_pair = *this,
-          .serves_sends = now == QpState::rts || now == QpState::closing,
-          .burst_bytes = engine().is_alone(*this) ? kLoneBurstBytes : kBurstBytes};
+          .serves_sends = (now == QpState::rts && !peer_closed_) || now == QpState::closing,
+          .burst_bytes = engine().is_alone(*this) ? kLoneBurstBytes : kBurstBytes,
+          .in_place = in_place_};
 }
 
 Served RcQueuePair::send(Time now) {
@@ -247,8 +264,7 @@ Served RcQueuePair::send(Time now) {
   const RcTransmit::Result result = transmit_.run(transmit_context(), now);
   switch (result.fault) {
     case RcTransmit::Fault::none:
-      if (state() == QpState::closing && all_sent()) finish_closing();
-      if (state() == QpState::sqd) watch_drain();
+      go_on_ending();
       break;
     case RcTransmit::Fault::stream_failed: lose(); break;
     case RcTransmit::Fault::bad_response: end(RcEnd::bad_response); break;
@@ -261,14 +277,26 @@ Served RcQueuePair::send(Time now) {
   return {result.fpdus, result.pending};
 }
 
-/// And nothing is awaited, or owed.
+/// What waits for this side's last byte, or for the memory that was lent.
+void RcQueuePair::go_on_ending() {
+  if (state() == QpState::closing) {
+    if (all_sent()) finish_closing();
+  } else if (peer_closed_ && !transmit_.borrows()) {
+    end(RcEnd::closed);
+  } else if (state() == QpState::sqd) {
+    watch_drain();
+  }
+}
+
+/// And nothing is awaited, owed, or lent.
 bool RcQueuePair::all_sent() {
   return sends_.pending() == nullptr && requester_.idle() && responder_.next() == nullptr &&
-         transmit_.drained();
+         transmit_.drained() && !transmit_.borrows();
 }
 
 void RcQueuePair::watch_drain() {
-  if (drain_told_ || !transmit_.at_boundary() || !transmit_.drained() || !requester_.idle()) return;
+  if (drain_told_ || !transmit_.at_boundary() || !transmit_.drained()) return;
+  if (!requester_.idle() || transmit_.borrows()) return;
   drain_told_ = true;
   raise(AsyncEventType::sq_drained);
 }

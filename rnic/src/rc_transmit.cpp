@@ -29,6 +29,7 @@ void RcTransmit::forget() {
   first_message_ = message_count_ = 0;
   framing_ = false;
   next_entry_ = next_offset_ = 0;
+  holding_.forget();
   ready_ = ReadyToReceive::none;
   rings_.reset();
   std::vector<std::byte>().swap(staging_);
@@ -86,7 +87,7 @@ RcTransmit::Result RcTransmit::run(Context context, Time now) {
   if (burst.bytes() == 0 && burst.refused()) return refusal(burst.refused()->origin);
   if (result.fault != Fault::none) return result;
   if (burst.bytes() == 0) return result;
-  const llp::IoResult sent = context.stream.send(burst.pieces());
+  const llp::IoResult sent = give(context, burst);
   if (sent.status == llp::IoStatus::failed) return {.fault = Fault::stream_failed};
   result.fpdus = advance(context, sent.bytes);
   if (sent.bytes < burst.bytes()) {
@@ -96,6 +97,22 @@ RcTransmit::Result RcTransmit::run(Context context, Time now) {
     result.pending = Pending::more;
   }
   return result;
+}
+
+llp::IoResult RcTransmit::give(Context& context, const Burst& burst) {
+  if (!context.in_place || !may_lend()) return context.stream.send(burst.pieces());
+  const llp::IoResult sent = context.stream.send_in_place(burst.pieces());
+  holding_.note(context.stream);
+  return sent;
+}
+
+/// Not what peers read: nobody waits for the end of that before the memory is used otherwise, and
+/// copies of it lie in memory that is used again, as FPDUs with markers do.
+bool RcTransmit::may_lend() const {
+  bool all_sends = !send_markers_;
+  for (size_t i = 0; i < message_count_; ++i)
+    all_sends = all_sends && message(i).origin != Origin::response;
+  return all_sends;
 }
 
 /// Memory of the oldest message may not be read: nobody can finish it.
@@ -255,7 +272,7 @@ void RcTransmit::finish_message(Context& context) {
     case Origin::ready: break;
     case Origin::response: context.responder.finish(); break;
     case Origin::send_queue:
-      context.sends.sent();
+      holding_.sent(context.sends);
       --next_entry_;
       break;
   }

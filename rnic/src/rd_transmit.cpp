@@ -79,7 +79,7 @@ void RdTransmit::hand_over(Time now) {
   while (SendEntry* entry = sends_.pending()) {
     if (facts_of(entry->opcode).local) {
       // Memory that earlier requests use must not go under their feet.
-      if (entry->opcode == WrOpcode::local_invalidate && sends_.awaiting() != nullptr) return;
+      if (entry->opcode == WrOpcode::local_invalidate && !sends_.all_done()) return;
       sends_.complete(queue_pair_.do_local(*entry));
       continue;
     }

@@ -163,6 +163,14 @@ void SendQueue::sent() {
   if (!facts_of(oldest.opcode).responded) finish(oldest, WcStatus::success, 0);
 }
 
+SendEntry* SendQueue::awaiting() {
+  for (awaiting_ = std::max(awaiting_, done_); awaiting_ != sent_; ++awaiting_) {
+    SendEntry& oldest = entry(awaiting_);
+    if (facts_of(oldest.opcode).responded && !oldest.done) return &oldest;
+  }
+  return nullptr;
+}
+
 void SendQueue::complete(WcStatus status, uint32_t vendor_error) {
   finish(entry(sent_++), status, vendor_error);
 }
@@ -175,7 +183,7 @@ void SendQueue::finish(SendEntry& finished, WcStatus status, uint32_t vendor_err
 }
 
 void SendQueue::flush() {
-  while (awaiting() != nullptr) answered(WcStatus::wr_flush_error);
+  while (done_ != sent_) finish(entry(done_), WcStatus::wr_flush_error, 0);
   while (pending() != nullptr) complete(WcStatus::wr_flush_error);
 }
 

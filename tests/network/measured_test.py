@@ -7,7 +7,7 @@ import os
 import sys
 
 from exchange import RATE, attempts
-from scene import Scene, Switch, case, check, main
+from scene import Router, Scene, Switch, case, check, main
 
 LOSS = 0.01
 COUNT = 40
@@ -66,6 +66,25 @@ def bandwidth_tells_the_valid_share_of_each_receiver():
         check(len({row["receiver"] for row in rows}) == 3, rows)
         for row in rows:
             check_share(row, 70)  # four programs poll: one that has to wait lets records time out
+
+
+@case()
+def bandwidth_over_rc_without_copying_is_whole():
+    """Ethernet's segments: a call has many short pieces between what is left in place."""
+    with Scene() as scene:
+        network = Router(scene)
+        path = os.path.join(scene.folder.name, "rows.json")
+        for op in ("write", "send"):
+            server = start_servers(scene, network.hosts[1:])
+            scene.tool(network.hosts[0], "bandwidth", "--connect", server, "--verify",
+                       "--transport", "rc", "--op", op, "--size", "4K,100K,1M", "--iterations",
+                       COUNT, "--warmup", 0, "--zerocopy", "4K", "--timeout", 30, "--json",
+                       path).end()
+            with open(path) as file:
+                rows = json.load(file)
+            check(len(rows) == 3, rows)
+            for row in rows:
+                check(row["received"] == COUNT and row["wrong"] == 0, row)
 
 
 if __name__ == "__main__":

@@ -201,6 +201,7 @@ class World {
   ManualClock clock{Time(1000s)};
   std::shared_ptr<llp::MemoryNetwork> network;
   std::deque<Device> devices;
+  DeviceOptions device_options;  // of those that are added from now on
 
  private:
   Device& add(Wrap wrap, Progress progress, const Clock* time) {
@@ -212,8 +213,8 @@ class World {
       Link link = net->open(local, options.group.loopback);
       return wrap ? wrap(std::move(link)) : std::move(link);
     };
-    devices.emplace_back(
-        std::make_shared<rnic::Device>(host, DeviceOptions{.progress = progress}, parts));
+    device_options.progress = progress;
+    devices.emplace_back(std::make_shared<rnic::Device>(host, device_options, parts));
     return devices.back();
   }
 };

@@ -343,6 +343,55 @@ TEST_CASE("faults: busy polling that the system refuses is counted for each sock
   }
 }
 
+TEST_CASE("faults: sends in place that the system refuses are copied, counted, and all works") {
+  FaultsForNow faults;
+  const DeviceOptions options = by_hand({.zerocopy_from = 4096});
+  SECTION("for want of memory") {
+    faults->zerocopy_error = ENOBUFS;
+    Streams scene(0, options);
+    scene.run();
+    CHECK(scene.count("rc_zerocopy_no_memory") > 0);
+    CHECK(scene.count("rc_zerocopy_refused") == 0);
+  }
+  SECTION("on the socket") {
+    faults->zerocopy_option_error = EPERM;
+    Streams scene(0, options);
+    scene.run();
+    CHECK(scene.count("rc_zerocopy_refused") == 2);
+  }
+  CHECK(faults->injected > 0);
+}
+
+TEST_CASE("faults: sends in place of few bytes, and without room, over TCP sockets") {
+  const uint32_t bytes = GENERATE(0U, 3000U);
+  CAPTURE(bytes);
+  Streams scene(0, by_hand({.zerocopy_from = 2000}));
+  FaultsForNow faults;
+  faults->send_error = faults->receive_error = EAGAIN;
+  faults->send_every = faults->receive_every = 2;
+  faults->stream_bytes = bytes;
+  scene.run();
+  CHECK(scene.count("rc_zerocopy_sends") > 0);
+  CHECK(scene.count("rc_zerocopy_odd") == 0);
+}
+
+TEST_CASE("faults: no Send or Write in place completes before the kernel has let go of it") {
+  Streams scene(0, by_hand({.zerocopy_from = 4096}));
+  FaultsForNow faults;
+  faults->hide_notices = 1;
+  REQUIRE_FALSE(scene.b.post_recv(1, 0, kLargeMessage));
+  REQUIRE_FALSE(scene.a.send(0, 100'000, 1));
+  REQUIRE(completion_of(scene.b.recv_cq, [&] { scene.step(); }));
+  for (int i = 0; i < 1000; ++i) scene.step();
+  CHECK(drain(scene.a.send_cq).empty());
+  CHECK(scene.a.qp.state() == QpState::rts);
+  faults->hide_notices = 0;
+  const auto done = completion_of(scene.a.send_cq, [&] { scene.step(); });
+  REQUIRE(done);
+  CHECK(done->status == WcStatus::success);
+}
+
 TEST_CASE("faults: 64 KiB of memory that may be locked are enough for everything") {
-  CHECK(in_child([] { return limit_locked_memory() && exchanges_all(by_hand()) ? 0 : 1; }) == 0);
+  const DeviceOptions options = by_hand({.zerocopy_from = GENERATE(size_t{0}, size_t{4096})});
+  CHECK(in_child([&] { return limit_locked_memory() && exchanges_all(options) ? 0 : 1; }) == 0);
 }

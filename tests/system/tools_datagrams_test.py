@@ -206,7 +206,8 @@ def wrong_options(program):
             (("--segment", "1e3"), ("--segment needs",)),
             (("--segment", "999999999999999999999"), ("--segment needs",)),
             (("--segment", ""), ("--segment needs",)),
-            (("--segment", "mtu", "--transport", "rc"), ("--segment is of datagrams only",))):
+            (("--segment", "mtu", "--transport", "rc"), ("--segment is of datagrams only",)),
+            (("--zerocopy", "64K", "--transport", "rd"), ("--zerocopy is of RC only",))):
         done = run(program, "--loopback", *options, status=1)
         check_sentence(program, done.stderr, *parts)
     done = run(program, "--server", "127.0.0.1:0", "--segment", "jumbo", status=1)

@@ -66,6 +66,7 @@ void run_measurement(const std::string& tool, const Ends& ends, const Measure& m
   DeviceOptions device_options;
   device_options.udp_receive_buffer = ends.udp_buffer;
   device_options.io = ends.io;
+  device_options.zerocopy_from = ends.zerocopy_from;
   const auto client = [&](const Peers& peers) {
     const Address local = local_address(peers);
     Device device = open_device(peers.front(), device_options);

@@ -78,6 +78,10 @@ void MeasureOptions::add_end_options(CLI::App& app) {
          "Receive buffer of this end's sockets, as in 200K (default 8M; the system may cut it)")
       ->type_name("N");
   app.add_option("--io", io_, kIoHelp)->type_name(kIoNames)->capture_default_str();
+  app.add_option("--zerocopy", zerocopy_,
+                 "RC: calls that send at least N bytes of payload leave them uncopied where this end "
+                 "has them (MSG_ZEROCOPY; default: never; not with io_uring)")
+      ->type_name("N");
   app.add_option("--json", json_file_, "Write the rows to FILE as JSON (-: standard output)")
       ->type_name("FILE");
   app.add_option("--csv", csv_file_, "Write the rows to FILE as CSV (-: standard output)")
@@ -254,6 +258,7 @@ Ends MeasureOptions::ends() const {
   ends.json_file = json_file_;
   ends.csv_file = csv_file_;
   ends.io = parse_io(io_);
+  if (!zerocopy_.empty()) ends.zerocopy_from = parse_sizes({zerocopy_}).front();
   if (!udp_buffer_.empty()) ends.udp_buffer = parse_sizes({udp_buffer_}).front();
   return ends;
 }
@@ -286,6 +291,9 @@ Measure MeasureOptions::measure() const {
   if (has_group()) {
     check_group(measure.transport, measure.operation);
     measure.group = group();
+  }
+  if (is_datagram(measure.transport) && !zerocopy_.empty()) {
+    throw Failure("--zerocopy is of RC only: leave it out, or choose --transport rc.");
   }
   if (is_datagram(measure.transport)) return measure;
   if (measure.rate != 0) {

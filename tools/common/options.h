@@ -47,6 +47,7 @@ struct Ends {
   std::string csv_file;
   size_t udp_buffer = DeviceOptions{}.udp_receive_buffer;
   IoBackend io = IoBackend::automatic;
+  size_t zerocopy_from = 0;
 
   std::vector<Address> servers() const;
 };
@@ -108,6 +109,7 @@ class MeasureOptions {
   std::string csv_file_;
   std::string udp_buffer_;
   std::string io_ = "auto";
+  std::string zerocopy_;
 
   std::string transport_ = "ud";
   std::string operation_ = "send";

@@ -63,6 +63,12 @@ struct DeviceOptions {
   /// veth). More than the system's own value needs CAP_NET_ADMIN; where that is refused the system's
   /// stays, and busy_poll_refused counts.
   Duration busy_poll = Duration::zero();
+  /// RC: Sends and Writes leave without being copied (MSG_ZEROCOPY) where a call to the kernel has so
+  /// many bytes of payload, in pieces longer than 512 bytes; 0: never. Worth it only on a network
+  /// device, from about 10 KB on; on loopback and veth the kernel copies all the same, and it costs.
+  /// Completions then come when the peer's TCP has acknowledged the bytes (docs/rc.md). Not with
+  /// io_uring.
+  size_t zerocopy_from = 0;
   IoBackend io = IoBackend::automatic;
 };
 

@@ -16,7 +16,8 @@ struct PollEvent {
   void* key = nullptr;  ///< as given to add()
   bool readable = false;
   bool writable = false;
-  bool failed = false;  ///< an error, or the peer is gone; reading tells which
+  bool failed = false;  ///< an error, the peer is gone (reading tells which), or a stream has let go of
+                        ///< memory it borrowed
 };
 
 /// Waits for descriptors, level-triggered (epoll), and for a wake() from another thread.

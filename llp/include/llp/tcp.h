@@ -9,16 +9,25 @@
 
 namespace diwarp::llp {
 
+class InPlaceSender;
+
 /// A connected TCP socket. Delays nothing (TCP_NODELAY): the layer above gathers what belongs
 /// together.
 class TcpStream : public Stream {
  public:
+  ~TcpStream() override;
+
   /// Takes a connected TCP descriptor, whoever connected it and whatever passed over it before.
   /// Throws Error (Errc::invalid_argument), and leaves it as it is, when it is not one.
   static std::unique_ptr<TcpStream> adopt(int connected_descriptor);
 
   /// Takes at most 1,024 pieces a call. Nothing to send: would_block.
   IoResult send(std::span<const ConstBytes> pieces) override;
+  /// By MSG_ZEROCOPY. False as well where somebody else used that on the socket before.
+  bool allow_in_place(size_t from, Counters& counters) override;
+  IoResult send_in_place(std::span<const ConstBytes> pieces) override;
+  uint64_t borrowed() const override;
+  uint64_t released() override;
   /// An empty buffer: would_block.
   IoResult receive(Bytes buffer) override;
   /// At most 1,024 buffers a call.
@@ -35,15 +44,17 @@ class TcpStream : public Stream {
   Address peer_address() const override { return peer_; }
   int descriptor() const override { return fd_.get(); }
 
-  /// Gives the descriptor back, still non-blocking; later calls fail as after abort().
+  /// Gives the descriptor back, still non-blocking; later calls fail as after abort(). Only while
+  /// nothing is borrowed.
   virtual int release() { return fd_.release(); }
 
  protected:
   explicit TcpStream(UniqueFd fd);
-  TcpStream(TcpStream&&) = default;
+  TcpStream(TcpStream&&) noexcept;
 
  private:
   UniqueFd fd_;
+  std::unique_ptr<InPlaceSender> in_place_;  // null: all is copied
   Address local_;
   Address peer_;
 };

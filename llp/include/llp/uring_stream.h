@@ -25,6 +25,8 @@ class UringStream final : public TcpStream {
   UringStream(const UringStream&) = delete;
   UringStream& operator=(const UringStream&) = delete;
 
+  /// Never: a socket that the ring reads is not watched for what tells that memory is free again.
+  bool allow_in_place(size_t from, Counters& counters) override;
   IoResult receive(Bytes buffer) override;
   IoResult receive_into(std::span<const Bytes> buffers) override;
   void settle() override;

@@ -85,9 +85,12 @@ class RcQueuePair final : public QueuePair {
 
   void attach_stream(std::unique_ptr<llp::Stream> stream);
   void park();
+  void take_back();
+  bool ends_later() const;
   void settle(RcEnd result, Time now);
   void resume_held(Time now);
   Served send(Time now);
+  void go_on_ending();
   bool all_sent();
   void watch_drain();
   void finish_closing();
@@ -108,7 +111,8 @@ class RcQueuePair final : public QueuePair {
   std::unique_ptr<llp::Stream> stream_;  // while connected
   Address local_;
   Address peer_;
-  bool peer_closed_ = false;  // closing: the peer's side has ended, this one is still sending
+  bool in_place_ = false;     // it may borrow memory of requests
+  bool peer_closed_ = false;  // the peer's side has ended, this one has something to finish
   bool fin_sent_ = false;
   bool drain_told_ = false;   // sqd: the event was raised
   std::optional<TerminateInfo> terminate_;  // of the last connection

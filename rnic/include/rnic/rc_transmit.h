@@ -17,6 +17,7 @@
 #include "mpa/agreement.h"
 #include "rdmap/stream.h"
 #include "rnic/endpoint.h"
+#include "rnic/rc_holding.h"
 #include "rnic/rc_requester.h"
 #include "rnic/rc_responder.h"
 #include "rnic/work_queue.h"
@@ -49,7 +50,7 @@ inline constexpr STag kReadyStag = 1;
 /// The sending half of an RC queue pair: cuts messages into FPDUs and gives these to the stream, a
 /// burst at a time. Messages are the send queue's and the answers to the peer's requests; they take
 /// turns, and one is finished before the next begins. Payload stays where the application has it
-/// until the stream takes it.
+/// until the stream takes it, or, where that sends in place, until it lets go of it.
 class RcTransmit {
  public:
   /// What a burst needs from the queue pair.
@@ -62,6 +63,7 @@ class RcTransmit {
     QueuePair& queue_pair;  ///< judges the memory of requests, and does the local ones
     bool serves_sends;      ///< the state lets the send queue begin messages
     size_t burst_bytes;     ///< kBurstBytes or kLoneBurstBytes
+    bool in_place;          ///< the stream may borrow what Sends and Writes carry
   };
 
   enum class Fault : uint8_t {
@@ -88,6 +90,13 @@ class RcTransmit {
 
   /// Sends one burst.
   Result run(Context context, Time now);
+
+  /// The stream reads memory of requests that it has taken.
+  bool borrows() const { return holding_.borrows(); }
+  /// Takes back what it has let go of. True if there was some: requests may be done.
+  bool take_back(llp::Stream& stream, SendQueue& sends) {
+    return holding_.take_back(stream, sends);
+  }
 
   /// Nothing of an unfinished message is on the stream, so that it may be ended in order here.
   bool at_boundary() const;
@@ -121,6 +130,7 @@ class RcTransmit {
 
   static constexpr size_t kMaxHead =
       mpa::kLengthBytes + ddp::kUntaggedHeaderBytes + rdmap::kAtomicRequestBytes;
+  static_assert(kMaxHead <= llp::kCopiedPiece, "the rings' memory is used again at once");
 
   /// An FPDU that is framed and not yet wholly on the stream. Its payload is found anew in the
   /// message's SGEs each time.
@@ -162,6 +172,8 @@ class RcTransmit {
   bool gather(Burst& burst) const;
   bool frame(Burst& burst, Result& result);
   bool frame_next(Burst& burst);
+  llp::IoResult give(Context& context, const Burst& burst);
+  bool may_lend() const;
   bool stage(Fpdu& fpdu, const Message& message);
   void encode_head(Fpdu& fpdu, const Message& message) const;
   void encode_trailer(Fpdu& fpdu, std::span<const ConstBytes> payload) const;
@@ -219,6 +231,8 @@ class RcTransmit {
   size_t staged_ = 0;           // bytes of it in use
   bool staging_used_ = false;   // since the last trim()
   uint64_t position_ = 0;  // bytes of FPDUs framed so far
+
+  RcHolding holding_;
 
   // Their messages, in order. The last one may have more to frame.
   size_t first_message_ = 0;

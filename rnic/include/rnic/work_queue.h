@@ -67,7 +67,7 @@ const WrFacts& facts_of(WrOpcode opcode);
 /// up the sender and loses nothing).
 ///
 /// Indices count up for ever: reported_ <= done_ <= sent_ <= posted_. Between done_ and sent_ are
-/// requests that await a response, and what was sent behind them. posted_ is written under the post
+/// requests that await a response or were handed over, and what was sent behind them. posted_ is written under the post
 /// lock, the others with the baton; posted_ and reported_ are published with release and read with
 /// acquire.
 ///
@@ -91,10 +91,12 @@ class SendQueue {
   SendEntry& hand_over() { return entry(sent_++); }
   /// The oldest pending entry is done.
   void complete(WcStatus status, uint32_t vendor_error = 0);
+  /// Nothing is under way.
+  bool all_done() const { return done_ == sent_; }
   /// The oldest entry that awaits a response; null where none does.
-  SendEntry* awaiting() { return done_ == sent_ ? nullptr : &entry(done_); }
+  SendEntry* awaiting();
   /// It has got it.
-  void answered(WcStatus status) { answered(entry(done_), status); }
+  void answered(WcStatus status) { answered(*awaiting(), status); }
   /// The same of any entry that is under way. Completions keep the order of posting.
   void answered(SendEntry& entry, WcStatus status, uint32_t vendor_error = 0) {
     finish(entry, status, vendor_error);
@@ -128,6 +130,7 @@ class SendQueue {
   std::atomic<uint64_t> posted_{0};
   uint64_t sent_ = 0;
   uint64_t done_ = 0;
+  uint64_t awaiting_ = 0;  // none awaits a response before it
   std::atomic<uint64_t> reported_{0};
 };
 

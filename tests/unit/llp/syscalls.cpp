@@ -24,6 +24,8 @@ void SyscallFaults::reset() {
   send_every = receive_every = one_message = stream_bytes = uring_every = 0;
   send_error = receive_error = train_error = udp_option_error = forced_buffer_error = 0;
   watch_error = busy_poll_error = 0;
+  zerocopy_error = zerocopy_option_error = 0;
+  hide_notices = 0;
   injected = 0;
 }
 
@@ -44,13 +46,15 @@ bool strikes(std::atomic<uint64_t>& calls, uint32_t every) {
   return every != 0 && ++calls % every == 0;
 }
 
-bool send_fails() {
+bool send_fails(int flags) {
   const SyscallFaults& faults = syscall_faults();
+  if ((flags & MSG_ZEROCOPY) != 0 && fail(faults.zerocopy_error)) return true;
   return strikes(sends, faults.send_every) && fail(faults.send_error);
 }
 
-bool receive_fails() {
+bool receive_fails(int flags = 0) {
   const SyscallFaults& faults = syscall_faults();
+  if ((flags & MSG_ERRQUEUE) != 0 && faults.hide_notices != 0) return fail(EAGAIN);
   return strikes(receives, faults.receive_every) && fail(faults.receive_error);
 }
 
@@ -118,13 +122,13 @@ using namespace diwarp::test;
 extern "C" {
 
 ssize_t sendmsg(int fd, const msghdr* header, int flags) {
-  if (send_fails() || train_fails(*header)) return -1;
+  if (send_fails(flags) || train_fails(*header)) return -1;
   Cut cut(fd, *header);
   return ::syscall(SYS_sendmsg, fd, cut.get(), flags);
 }
 
 int sendmmsg(int fd, mmsghdr* headers, unsigned count, int flags) {
-  if (send_fails() || train_fails(headers[0].msg_hdr)) return -1;
+  if (send_fails(flags) || train_fails(headers[0].msg_hdr)) return -1;
   count = messages(count);
   // Those before a message that fails are sent.
   const bool trains_fail = syscall_faults().train_error != 0;
@@ -135,7 +139,7 @@ int sendmmsg(int fd, mmsghdr* headers, unsigned count, int flags) {
 
 ssize_t sendto(int fd, const void* bytes, size_t size, int flags, const sockaddr* to,
                socklen_t to_length) {
-  if (send_fails()) return -1;
+  if (send_fails(flags)) return -1;
   return ::syscall(SYS_sendto, fd, bytes, allowance(fd, size), flags, to, to_length);
 }
 
@@ -144,7 +148,7 @@ ssize_t send(int fd, const void* bytes, size_t size, int flags) {
 }
 
 ssize_t recvmsg(int fd, msghdr* header, int flags) {
-  if (receive_fails()) return -1;
+  if (receive_fails(flags)) return -1;
   Cut cut(fd, *header);
   const long result = ::syscall(SYS_recvmsg, fd, cut.get(), flags);
   header->msg_namelen = cut.get()->msg_namelen;
@@ -182,6 +186,8 @@ int setsockopt(int fd, int level, int name, const void* value, socklen_t length)
   if (forced && fail(faults.forced_buffer_error)) return -1;
   const bool busy_poll = level == SOL_SOCKET && name == SO_BUSY_POLL;
   if (busy_poll && fail(faults.busy_poll_error)) return -1;
+  const bool zerocopy = level == SOL_SOCKET && name == SO_ZEROCOPY;
+  if (zerocopy && fail(faults.zerocopy_option_error)) return -1;
   return static_cast<int>(::syscall(SYS_setsockopt, fd, level, name, value, length));
 }
 

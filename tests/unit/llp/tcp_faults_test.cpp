@@ -4,6 +4,7 @@
 #include <cerrno>
 
 #include "bytes.h"
+#include "llp/in_place.h"
 #include "llp/tcp.h"
 #include "raw_socket.h"
 #include "syscalls.h"
@@ -59,6 +60,70 @@ TEST_CASE("a stream that moves few bytes a call moves all of them in order") {
   const std::string text = pattern(20000);
   CHECK(move_all(*sender, *receiver, text) == text);
   CHECK(faults->injected > 0);
+}
+
+// --- Sends in place.
+
+/// A stream that sends in place, and one that takes what it sends.
+struct InPlacePair {
+  InPlacePair() {
+    auto [first, second] = test::tcp_pair();
+    sender = TcpStream::adopt(first.release());
+    receiver = TcpStream::adopt(second.release());
+  }
+  /// Sends `text` at once, and takes it.
+  void move(const std::string& text) {
+    const ConstBytes piece = bytes_of(text);
+    REQUIRE(sender->send_in_place({&piece, 1}).bytes == text.size());
+    std::string came;
+    std::vector<std::byte> buffer(text.size());
+    for (int calls = 0; calls < 1000000 && came.size() < text.size(); ++calls)
+      came += text_of(ConstBytes(buffer).first(receiver->receive(buffer).bytes));
+    CHECK(came == text);
+  }
+
+  Counters counters;
+  std::unique_ptr<TcpStream> sender;
+  std::unique_ptr<TcpStream> receiver;
+};
+
+TEST_CASE("a send that finds no memory to stay in place is copied at once") {
+  const int error = GENERATE(ENOBUFS, EFAULT);
+  CAPTURE(error);
+  InPlacePair pair;
+  REQUIRE(pair.sender->allow_in_place(10'000, pair.counters));
+  FaultsForNow faults;
+  faults->zerocopy_error = error;
+  pair.move(pattern(20'000));
+  CHECK(pair.sender->borrowed() == 0);
+  CHECK(pair.counters.get(Counter::rc_zerocopy_no_memory) == 1);
+  CHECK(pair.counters.get(Counter::rc_zerocopy_sends) == 0);
+}
+
+TEST_CASE("a stream whose system refuses sends in place copies") {
+  InPlacePair pair;
+  FaultsForNow faults;
+  faults->zerocopy_option_error = ENOTSUP;
+  CHECK_FALSE(pair.sender->allow_in_place(10'000, pair.counters));
+  pair.move(pattern(20'000));
+  CHECK(pair.sender->borrowed() == 0);
+}
+
+TEST_CASE("a stream of whose sends in place nothing is told copies from a number of them on") {
+  InPlacePair pair;
+  REQUIRE(pair.sender->allow_in_place(10'000, pair.counters));
+  FaultsForNow faults;
+  faults->hide_notices = 1;
+  for (uint32_t i = 0; i < 2 * kMaxInPlace; ++i) pair.move(pattern(20'000, i));
+  CHECK(pair.sender->released() == 0);
+  // The kernel's own bound may come first.
+  const uint64_t in_place = pair.counters.get(Counter::rc_zerocopy_sends);
+  CHECK(in_place <= kMaxInPlace);
+  CHECK(pair.counters.get(Counter::rc_zerocopy_full) +
+            pair.counters.get(Counter::rc_zerocopy_no_memory) + in_place ==
+        2 * kMaxInPlace);
+  faults->hide_notices = 0;
+  CHECK(pair.sender->released() == in_place);
 }
 
 }  // namespace

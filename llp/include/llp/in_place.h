@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/socket.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "base/bytes.h"
+#include "base/counters.h"
+
+/// TCP's sends without copying (MSG_ZEROCOPY): the kernel reads the memory of a call until a notice
+/// in the socket's error queue tells that it needs it no more.
+namespace diwarp::llp {
+
+/// Calls of one socket that may be under way at once; more copy. The kernel's own bound is memory for
+/// notices (net.core.optmem_max: about a hundred), the socket's the send buffer.
+inline constexpr uint32_t kMaxInPlace = 64;
+/// Short pieces of a call are copied to here, so each call under way costs as much, kMaxInPlace of
+/// them 256 KiB. A page, since the kernel counts its memory in pages.
+inline constexpr size_t kShortBytes = 4096;
+
+/// What the kernel has let go of: calls, numbered for each socket from 0 in 32 bits that wrap.
+struct InPlaceNotice {
+  uint32_t first = 0;
+  uint32_t last = 0;
+  bool copied = false;  ///< and had copied all the same
+};
+
+/// The notice in an entry of an error queue, as recvmsg(MSG_ERRQUEUE) left it; none where it is
+/// something else.
+std::optional<InPlaceNotice> parse_notice(const msghdr& entry);
+
+/// The calls of one socket that are under way, each with its short pieces. Notices may come in any
+/// order, and lie.
+class InPlaceCalls {
+ public:
+  /// `before`: calls that the kernel has counted.
+  explicit InPlaceCalls(uint64_t before = 0) : begun_(before), released_(before), idle_at_(before) {}
+
+  bool full() const { return begun_ - released_ == kMaxInPlace; }
+  /// For the short pieces of the next call, not full(); empty where there is no memory. What lies
+  /// there stays until the call is released.
+  Bytes room();
+  /// The kernel took the next call.
+  void begin() { ++begun_; }
+
+  /// False, and nothing changes, where these calls are not all under way.
+  bool release(const InPlaceNotice& notice);
+  void release_all() { released_ = idle_at_ = begun_, done_ = 0; }
+
+  uint64_t begun() const { return begun_; }
+  /// All calls before this one are released.
+  uint64_t released() const { return released_; }
+
+ private:
+  struct alignas(kShortBytes) Page {
+    std::array<std::byte, kShortBytes> bytes;
+  };
+
+  uint64_t begun_;
+  uint64_t released_;
+  uint64_t idle_at_;   // no call was under way then: from there on pages are used in turn
+  uint64_t done_ = 0;  // bit n: so is the call released_ + n
+  std::array<std::unique_ptr<Page>, kMaxInPlace> pages_;  // as many as were needed at once
+};
+
+/// What a TCP socket sends in place, and what came of it.
+class InPlaceSender {
+ public:
+  InPlaceSender(size_t from, Counters& counters) : from_(from), counters_(counters) {}
+
+  /// Whether these pieces are worth it.
+  bool wants(std::span<const ConstBytes> pieces) const;
+  /// As InPlaceCalls::room(); empty, and counted, as well where too many calls are under way.
+  Bytes room();
+  /// Sends `list` in place, or copied where the kernel has no memory for that: as sendmsg() answers.
+  ssize_t send(int fd, std::span<iovec> list);
+  /// Takes over what the kernel has told.
+  void take_notices(int fd);
+
+  InPlaceCalls& calls() { return calls_; }
+  const InPlaceCalls& calls() const { return calls_; }
+
+ private:
+  void take(const msghdr& entry);
+
+  const size_t from_;
+  Counters& counters_;
+  InPlaceCalls calls_;
+};
+
+}  // namespace diwarp::llp

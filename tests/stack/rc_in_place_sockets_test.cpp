@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <thread>
+
+#include "stack/rc_support.h"
+#include "stack/socket_exchange.h"
+
+/// Sends and Writes that TCP does not copy, and peers that take them late or never.
+namespace diwarp::test {
+
+namespace {
+
+DeviceOptions in_place(size_t from = 4096) {
+  return by_hand({.zerocopy_from = from});
+}
+
+/// A queue pair whose peer is a plain socket that takes nothing by itself.
+struct Deaf : Sockets {
+  explicit Deaf(const DeviceOptions& options = in_place()) : Sockets(options) {
+    auto [first, second] = tcp_pair();
+    const int little = 16 << 10;
+    REQUIRE(::setsockopt(second.descriptor(), SOL_SOCKET, SO_RCVBUF, &little, sizeof little) == 0);
+    peer.emplace(std::move(second));
+    party.emplace(devices[0], RcOptions{.memory = kBytes});
+    party->impl().start(established(stream_of(std::move(first)), true, {}));
+  }
+  /// A Write that has left, as far as the queue pair can tell.
+  void write() {
+    REQUIRE_FALSE(party->post(WrOpcode::rdma_write, 0, kBytes, {0x12345600, 0}, 7));
+    REQUIRE(eventually([&] {
+      step();
+      return devices[0].counter("rc_tx_bytes") > kBytes;
+    }));
+    REQUIRE(devices[0].counter("rc_zerocopy_sends") > 0);
+  }
+
+  static constexpr size_t kBytes = 300'000;
+  std::optional<RcParty> party;
+  std::optional<RawTcp> peer;
+};
+
+}  // namespace
+
+TEST_CASE("Messages of all kinds and sizes arrive over sockets that send in place") {
+  const bool crc = GENERATE(true, false);
+  const bool markers = GENERATE(false, true);
+  const size_t from = GENERATE(1U, 4096U);
+  const bool by_threads = GENERATE(false, true);
+  CAPTURE(crc, markers, from, by_threads);
+  DeviceOptions options = in_place(from);
+  if (by_threads) options.progress = Progress::thread;
+  Sockets sockets(options);
+  RcParty a(sockets.devices[0], Streams::options());
+  RcParty b(sockets.devices[1], Streams::options());
+  join(a, b, tcp_streams(),
+       {.crc = crc, .send_markers = markers, .receive_markers = markers, .ord = 4, .ird = 4});
+  const Exchange<RcParty> exchange{a, b, {}, [&] { sockets.step(); }};
+  exchange.all(*b.mr);
+  uint64_t seed = 100;
+  for (size_t size = 500; size < 200'000; size = size * 3 / 2) exchange.write(size, ++seed, *b.mr);
+  CHECK((sockets.count("rc_zerocopy_sends") != 0) == !markers);
+  CHECK(sockets.count("rc_zerocopy_odd") == 0);
+  CHECK(sockets.count("rc_crc_errors") == 0);
+}
+
+TEST_CASE("A Write to a peer that does not take it completes when TCP has acknowledged it") {
+  Deaf scene;
+  const auto contents = pattern(Deaf::kBytes, 1);
+  scene.party->fill(contents);
+  scene.write();
+  for (int i = 0; i < 1000; ++i) scene.step();
+  CHECK(drain(scene.party->send_cq).empty());
+  const uint64_t sent = scene.devices[0].counter("rc_tx_bytes");
+  size_t came = 0;
+  while (came < sent) {
+    const auto part = scene.peer->receive(std::min<uint64_t>(sent - came, 64 << 10));
+    REQUIRE_FALSE(part.empty());
+    came += part.size();
+  }
+  const auto done = completion_of(scene.party->send_cq, [&] { scene.step(); });
+  REQUIRE(done);
+  CHECK(done->wr_id == 7);
+  CHECK(done->status == WcStatus::success);
+  CHECK(scene.party->qp.state() == QpState::rts);
+}
+
+TEST_CASE("Who sleeps is woken when memory is free again") {
+  const Progress progress = GENERATE(Progress::manual, Progress::thread);
+  CAPTURE(progress);
+  DeviceOptions options = in_place();
+  options.progress = progress;
+  options.spin = 0us;
+  Deaf scene(options);
+  scene.write();
+  std::thread reader([&] { scene.peer->receive(scene.devices[0].counter("rc_tx_bytes")); });
+  const auto done = scene.party->send_cq.wait(kPatience);
+  reader.join();
+  REQUIRE(done);
+  CHECK(done->status == WcStatus::success);
+}
+
+TEST_CASE("A queue pair is destroyed at once though its peer never takes what is borrowed") {
+  Deaf scene;
+  scene.write();
+  SECTION("destroyed") { scene.party.reset(); }
+  SECTION("moved to error") {
+    scene.party->qp.modify(QpState::error);
+    CHECK(statuses(scene.party->send_cq) == Statuses{WcStatus::wr_flush_error});
+  }
+  CHECK(scene.peer->ending() == Ending::reset);
+}
+
+TEST_CASE("An orderly end waits for the peer to take what is borrowed") {
+  const bool takes = GENERATE(true, false);
+  CAPTURE(takes);
+  Deaf scene(DeviceOptions{.zerocopy_from = 4096});
+  scene.write();
+  std::thread reader([&] {
+    if (!takes) return;
+    scene.peer->receive(scene.devices[0].counter("rc_tx_bytes"));
+    CHECK(scene.peer->ending() == Ending::in_order);
+    scene.peer->shutdown();
+  });
+  scene.party->qp.disconnect({.timeout = takes ? Duration(kPatience) : Duration(50ms)});
+  reader.join();
+  const Statuses expected{takes ? WcStatus::success : WcStatus::wr_flush_error};
+  CHECK(statuses(scene.party->send_cq) == expected);
+  CHECK(scene.devices[0].counter(takes ? "rc_disconnects" : "rc_resets") == 1);
+  if (!takes) CHECK(scene.peer->ending() == Ending::reset);
+}
+
+TEST_CASE("A peer that resets the connection ends it, and what is borrowed with it") {
+  Deaf scene;
+  scene.write();
+  scene.peer->reset();
+  const auto done = completion_of(scene.party->send_cq, [&] { scene.step(); });
+  REQUIRE(done);
+  CHECK(scene.party->qp.state() == QpState::error);
+}
+
+TEST_CASE("A peer that ends its side while memory is borrowed is served first") {
+  Deaf scene;
+  scene.write();
+  scene.peer->shutdown();
+  for (int i = 0; i < 1000; ++i) scene.step();
+  CHECK(scene.party->qp.state() == QpState::rts);
+  CHECK(drain(scene.party->send_cq).empty());
+  std::thread reader([&] { scene.peer->receive(scene.devices[0].counter("rc_tx_bytes")); });
+  const auto done = completion_of(scene.party->send_cq, [&] { scene.step(); });
+  reader.join();
+  REQUIRE(done);
+  CHECK(done->status == WcStatus::success);
+  CHECK(eventually([&] {
+    scene.step();
+    return scene.party->qp.state() == QpState::error;
+  }));
+  CHECK(scene.devices[0].counter("rc_disconnects") == 1);
+}
+
+TEST_CASE("A queue pair that holds its peer lives on when memory is free again") {
+  Deaf scene;
+  scene.write();
+  // A Send for which there is no receive: nothing more is read.
+  REQUIRE(scene.peer->send(to_bytes(Fpdu{.payload = text("held")})));
+  REQUIRE(eventually([&] {
+    scene.step();
+    return scene.devices[0].counter("rc_receive_not_ready") == 1;
+  }));
+  std::thread reader([&] { scene.peer->receive(scene.devices[0].counter("rc_tx_bytes")); });
+  const auto done = completion_of(scene.party->send_cq, [&] { scene.step(); });
+  reader.join();
+  REQUIRE(done);
+  CHECK(done->status == WcStatus::success);
+  CHECK(scene.party->qp.state() == QpState::rts);
+}
+
+}  // namespace diwarp::test

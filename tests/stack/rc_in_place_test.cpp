@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <deque>
+
+#include "stack/rc_support.h"
+
+/// Sends and Writes whose memory the stream reads after it has taken them.
+namespace diwarp::test {
+
+namespace {
+
+constexpr size_t kFrom = 1000;
+constexpr size_t kLong = 4000;
+
+/// A stream that really borrows: what it is given in place it reads, and hands on, when it lets go.
+class Lender final : public llp::Stream {
+ public:
+  explicit Lender(StreamEnd inner) : inner_(std::move(inner)) {}
+
+  bool allow_in_place(size_t from, Counters& /*counters*/) override {
+    from_ = from;
+    return true;
+  }
+  llp::IoResult send(std::span<const ConstBytes> pieces) override { return take(pieces, false); }
+  llp::IoResult send_in_place(std::span<const ConstBytes> pieces) override {
+    size_t bytes = 0;
+    for (const ConstBytes piece : pieces)
+      if (piece.size() > llp::kCopiedPiece) bytes += piece.size();
+    return take(pieces, bytes >= from_);
+  }
+  uint64_t borrowed() const override { return borrowed_; }
+  uint64_t released() override { return released_; }
+
+  /// Lets go of the oldest `calls`.
+  void let_go(uint64_t calls) {
+    released_ += calls;
+    uint64_t left = calls;
+    while (!waiting_.empty() && (left != 0 || !waiting_.front().borrows)) {
+      if (waiting_.front().borrows) --left;
+      hand_on(waiting_.front());
+      waiting_.pop_front();
+    }
+  }
+  void let_all_go() { let_go(borrowed_ - released_); }
+
+  llp::IoResult receive(Bytes buffer) override { return inner_->receive(buffer); }
+  void shutdown_send() override {
+    shut = true;
+    inner_->shutdown_send();
+  }
+  void abort() override {
+    aborted = true;
+    waiting_.clear();
+    inner_->abort();
+  }
+  size_t maximum_segment() const override { return inner_->maximum_segment(); }
+  Address local_address() const override { return inner_->local_address(); }
+  Address peer_address() const override { return inner_->peer_address(); }
+  void on_ready(std::function<void()> callback) override { inner_->on_ready(std::move(callback)); }
+
+  bool shut = false;
+  bool aborted = false;
+
+ private:
+  struct Call {
+    bool borrows = false;
+    std::deque<std::vector<std::byte>> copies = {};
+    std::vector<ConstBytes> pieces = {};
+  };
+
+  llp::IoResult take(std::span<const ConstBytes> pieces, bool borrows) {
+    Call call{.borrows = borrows};
+    size_t bytes = 0;
+    for (ConstBytes piece : pieces) {
+      bytes += piece.size();
+      if (!borrows || piece.size() <= llp::kCopiedPiece) {
+        call.copies.emplace_back(piece.begin(), piece.end());
+        piece = call.copies.back();
+      }
+      call.pieces.push_back(piece);
+    }
+    if (borrows) ++borrowed_;
+    if (borrows || !waiting_.empty())
+      waiting_.push_back(std::move(call));
+    else
+      hand_on(call);
+    return {llp::IoStatus::ok, bytes, 0};
+  }
+  void hand_on(const Call& call) {
+    for (const ConstBytes piece : call.pieces)
+      if (!piece.empty()) write(*inner_, piece);
+  }
+
+  const StreamEnd inner_;
+  size_t from_ = SIZE_MAX;
+  std::deque<Call> waiting_;
+  uint64_t borrowed_ = 0;
+  uint64_t released_ = 0;
+};
+
+/// Two queue pairs; what `a` sends in place its stream borrows until the test lets it go.
+struct Lending {
+  explicit Lending(const mpa::Agreement& agreement = {}, size_t from = kFrom) {
+    world.device_options.zerocopy_from = from;
+    a.emplace(world.add_device(), options());
+    b.emplace(world.add_device(), options());
+    auto ends = llp::memory_stream_pair(1 << 20, 1500);
+    auto lender = std::make_unique<Lender>(std::move(ends.first));
+    stream = lender.get();
+    join(*a, *b, {std::move(lender), std::move(ends.second)}, agreement);
+    REQUIRE_FALSE(write(0, 8));  // b may send from then on
+    world.settle();
+    REQUIRE(completed().size() == 1);
+  }
+  static RcOptions options() {
+    RcOptions options;
+    options.access = kOpen | Access::remote_invalidate;
+    return options;
+  }
+  std::error_code write(size_t offset, size_t length, uint64_t wr_id = 0) {
+    return a->post(WrOpcode::rdma_write, offset, length, b->remote(offset), wr_id);
+  }
+  void let_go(uint64_t calls) {
+    stream->let_go(calls);
+    world.settle();
+  }
+  std::vector<uint64_t> completed() {
+    std::vector<uint64_t> all;
+    for (const WorkCompletion& completion : drain(a->send_cq)) {
+      CHECK(completion.status == WcStatus::success);
+      all.push_back(completion.wr_id);
+    }
+    return all;
+  }
+  Device& device_of_a() { return world.devices[0]; }
+
+  World world;
+  std::optional<RcParty> a;
+  std::optional<RcParty> b;
+  Lender* stream = nullptr;  // until the connection ends
+};
+
+using Ids = std::vector<uint64_t>;
+
+}  // namespace
+
+TEST_CASE("A Send or Write that is borrowed completes when the stream has let go of it") {
+  const bool crc = GENERATE(true, false);
+  const WrOpcode opcode = GENERATE(WrOpcode::send, WrOpcode::rdma_write);
+  CAPTURE(crc, opcode);
+  Lending scene({.crc = crc});
+  const auto contents = pattern(kLong, 1);
+  scene.a->fill(contents);
+  REQUIRE_FALSE(scene.b->post_recv(1, 0, kLong));
+  REQUIRE_FALSE(scene.a->post(opcode, 0, kLong, scene.b->remote(), 7));
+  scene.world.settle();
+  REQUIRE(scene.stream->borrowed() == 1);
+  CHECK(scene.completed().empty());
+  CHECK(scene.a->qp.query().posted_sends == 1);
+  scene.let_go(1);
+  CHECK(scene.completed() == Ids{7});
+  scene.a->fill(pattern(kLong, 2));
+  scene.world.settle();
+  CHECK(same(scene.b->bytes(0, kLong), contents));
+  CHECK(scene.b->qp.state() == QpState::rts);
+}
+
+TEST_CASE("What is posted behind a borrowed message leaves, and completes behind it") {
+  Lending scene;
+  REQUIRE_FALSE(scene.write(0, kLong, 1));
+  scene.world.settle();
+  REQUIRE_FALSE(scene.write(0, 100, 2));
+  scene.world.settle();
+  REQUIRE_FALSE(scene.write(0, kLong, 3));
+  REQUIRE_FALSE(scene.a->qp.post_send({.wr_id = 4,
+                                       .flags = SendFlags::signaled,
+                                       .opcode = WrOpcode::local_invalidate,
+                                       .invalidate_stag = scene.a->mr->rkey()}));
+  scene.world.settle();
+  CHECK(scene.stream->borrowed() == 2);
+  CHECK(scene.completed().empty());
+  scene.let_go(1);
+  CHECK(scene.completed() == Ids{1, 2});
+  scene.let_go(1);
+  CHECK(scene.completed() == Ids{3, 4});
+}
+
+TEST_CASE("Each message completes when its last call has been let go of") {
+  Lending scene;
+  const size_t three_bursts = 60'000;
+  // In a burst there is room for 32 FPDUs of 1,500 bytes.
+  REQUIRE_FALSE(scene.write(0, three_bursts, 1));
+  REQUIRE_FALSE(scene.write(0, kLong, 2));
+  scene.world.settle();
+  const uint64_t calls = scene.stream->borrowed();
+  REQUIRE(calls >= 2);
+  for (uint64_t i = 0; i + 1 < calls; ++i) {
+    scene.let_go(1);
+    CHECK(scene.completed().size() <= 1);
+  }
+  scene.let_go(1);
+  CHECK(scene.completed().back() == 2);
+}
+
+TEST_CASE("The response to a Read behind a borrowed Write is taken, and completes behind it") {
+  Lending scene;
+  scene.a->fill(pattern(kLong, 1));
+  scene.b->fill(pattern(100, 2), 10'000);
+  REQUIRE_FALSE(scene.write(0, kLong, 1));
+  REQUIRE_FALSE(scene.a->post(WrOpcode::rdma_read, 20'000, 100, scene.b->remote(10'000), 2));
+  scene.world.settle();
+  // The bytes have left, but what was told of them is late.
+  scene.stream->let_go(0);
+  CHECK(scene.completed().empty());
+  scene.let_go(1);
+  CHECK(scene.completed() == Ids{1, 2});
+  CHECK(same(scene.a->bytes(20'000, 100), scene.b->bytes(10'000, 100)));
+}
+
+TEST_CASE("The send queue is full while what is in it is borrowed") {
+  Lending scene;
+  const uint32_t depth = scene.a->qp.query().capacity.max_send_wr;
+  for (uint32_t i = 0; i < depth; ++i) {
+    REQUIRE_FALSE(scene.write(0, kLong, i));
+    scene.world.settle();
+  }
+  CHECK(scene.write(0, kLong) == Errc::queue_full);
+  scene.let_go(1);
+  CHECK(scene.completed() == Ids{0});
+  CHECK_FALSE(scene.write(0, kLong, depth));
+  scene.world.settle();
+  scene.stream->let_all_go();
+  scene.world.settle();
+  CHECK(scene.completed().size() == depth);
+}
+
+TEST_CASE("What a peer reads and FPDUs with markers are not borrowed") {
+  const bool crc = GENERATE(true, false);
+  CAPTURE(crc);
+  SECTION("read") {
+    Lending scene({.crc = crc, .ord = 4, .ird = 4});
+    REQUIRE_FALSE(scene.b->post(WrOpcode::rdma_read, 0, kLong, scene.a->remote()));
+    scene.world.settle();
+    CHECK(statuses(scene.b->send_cq) == Statuses{WcStatus::success});
+    CHECK(scene.stream->borrowed() == 0);
+  }
+  SECTION("markers") {
+    Lending scene({.crc = crc, .send_markers = true});
+    scene.a->fill(pattern(kLong, 1));
+    REQUIRE_FALSE(scene.write(0, kLong, 1));
+    scene.world.settle();
+    CHECK(scene.completed() == Ids{1});
+    CHECK(scene.stream->borrowed() == 0);
+    CHECK(scene.b->memory == scene.a->memory);
+  }
+}
+
+TEST_CASE("Nothing is borrowed where the device does not ask for it") {
+  Lending scene({}, 0);
+  REQUIRE_FALSE(scene.write(0, kLong, 1));
+  scene.world.settle();
+  CHECK(scene.stream->borrowed() == 0);
+  CHECK(scene.completed() == Ids{1});
+  CHECK(scene.device_of_a().counter("rc_zerocopy_refused") == 0);
+}
+
+TEST_CASE("A connection over a stream that cannot borrow is counted where the device asks for it") {
+  World world;
+  world.device_options.zerocopy_from = kFrom;
+  RcParty a(world.add_device());
+  RcParty b(world.add_device(), {.access = kOpen});
+  join(a, b, llp::memory_stream_pair(1 << 20, 1500));
+  CHECK(world.devices[0].counter("rc_zerocopy_refused") == 1);
+  REQUIRE_FALSE(a.post(WrOpcode::rdma_write, 0, kLong, b.remote()));
+  world.settle();
+  CHECK(statuses(a.send_cq) == Statuses{WcStatus::success});
+}
+
+// --- Ends.
+
+TEST_CASE("A connection that ends by hand while memory is borrowed is reset and its work flushed") {
+  Lending scene;
+  REQUIRE_FALSE(scene.write(0, kLong, 1));
+  scene.world.settle();
+  REQUIRE(scene.stream->borrowed() == 1);
+  SECTION("moved to error") {
+    scene.a->qp.modify(QpState::error);
+    CHECK(statuses(scene.a->send_cq) == Statuses{WcStatus::wr_flush_error});
+  }
+  SECTION("reset") { scene.a->qp.modify(QpState::reset); }
+  SECTION("destroyed") { scene.a.reset(); }
+  scene.world.settle();
+  CHECK(scene.b->qp.state() == QpState::error);
+  CHECK(scene.world.devices[1].counter("rc_resets") == 1);
+}
+
+TEST_CASE("A connection whose peer breaks the rules while memory is borrowed is reset") {
+  Lending scene;
+  REQUIRE_FALSE(scene.write(0, kLong, 1));
+  scene.world.settle();
+  // Memory that it may not write: the answer would be a Terminate.
+  REQUIRE_FALSE(scene.b->post(WrOpcode::rdma_write, 0, 100, {0x12345600, 0}));
+  scene.world.settle();
+  CHECK(scene.a->qp.state() == QpState::error);
+  CHECK(statuses(scene.a->send_cq) == Statuses{WcStatus::wr_flush_error});
+  CHECK(scene.device_of_a().counter("rc_terminates_sent") == 0);
+  CHECK(scene.world.devices[1].counter("rc_terminates_received") == 0);
+  CHECK(scene.world.devices[1].counter("rc_resets") == 1);
+}
+
+TEST_CASE("A request that fails waits for what is borrowed before the connection ends with it") {
+  Lending scene;
+  REQUIRE_FALSE(scene.write(0, kLong, 1));
+  scene.world.settle();
+  const Sge unknown{scene.a->memory.data(), kLong, 0x12345600};
+  REQUIRE_FALSE(scene.a->qp.post_send(
+      {.wr_id = 2, .sges = {&unknown, 1}, .flags = SendFlags::signaled}));
+  scene.world.settle();
+  CHECK(scene.a->qp.state() == QpState::rts);
+  scene.let_go(1);
+  CHECK(statuses(scene.a->send_cq) ==
+        Statuses{WcStatus::success, WcStatus::local_protection_error});
+  CHECK(scene.device_of_a().counter("rc_terminates_sent") == 1);
+  CHECK(scene.world.devices[1].counter("rc_terminates_received") == 1);
+}
+
+TEST_CASE("A queue pair in sqd has drained when nothing is borrowed any more") {
+  Lending scene;
+  EventQueue events(scene.device_of_a());
+  REQUIRE_FALSE(scene.write(0, kLong, 1));
+  scene.world.settle();
+  scene.a->qp.modify(QpState::sqd);
+  scene.world.settle();
+  CHECK_FALSE(events.get_event(Duration::zero()));
+  scene.let_go(1);
+  const auto drained = events.get_event(Duration::zero());
+  REQUIRE(drained);
+  CHECK(drained->type == AsyncEventType::sq_drained);
+}
+
+}  // namespace diwarp::test
