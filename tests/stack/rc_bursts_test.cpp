@@ -35,19 +35,24 @@ class Noting final : public llp::Stream {
 struct Bursts {
   Bursts() : device(world.add_device()), other(world.add_device()) {}
 
+  /// Connects a and b; both may send.
   void join_first() {
     auto ends = llp::memory_stream_pair(2 * kLong, 65480);
     ends.first = std::make_unique<Noting>(std::move(ends.first), sent);
     join(a, b, std::move(ends));
+    REQUIRE_FALSE(a.post(WrOpcode::rdma_write, 0, 0, b.remote()));
     world.settle();
     sent.clear();
   }
-  size_t largest() const { return *std::max_element(sent.begin(), sent.end()); }
+  size_t largest() const {
+    REQUIRE_FALSE(sent.empty());
+    return *std::max_element(sent.begin(), sent.end());
+  }
 
   World world;
   Device& device;
   Device& other;
-  RcParty a{device, {.memory = kLong}};
+  RcParty a{device, {.memory = kLong, .access = kOpen}};
   RcParty b{other, {.memory = kLong, .access = kOpen}};
   std::vector<size_t> sent;
 };
@@ -73,6 +78,30 @@ TEST_CASE("A long message leaves in short bursts where another queue pair has wo
   join(c, d, llp::memory_stream_pair(1 << 20, 65480));
   scene.a.fill(pattern(kLong, 1));
   REQUIRE_FALSE(scene.a.post(WrOpcode::rdma_write, 0, kLong, scene.b.remote()));
+  scene.world.settle();
+  CHECK(scene.largest() < rnic::kBurstBytes + 65536);
+  CHECK(scene.b.memory == scene.a.memory);
+}
+
+TEST_CASE("The response to a long Read leaves in bursts of half a mebibyte as it is copied first") {
+  Bursts scene;
+  scene.join_first();
+  scene.a.fill(pattern(kLong, 1));
+  REQUIRE_FALSE(scene.b.post(WrOpcode::rdma_read, 0, kLong, scene.a.remote()));
+  scene.world.settle();
+  CHECK(scene.largest() >= rnic::kStagedBurstBytes);
+  CHECK(scene.largest() < rnic::kStagedBurstBytes + 65536);
+  CHECK(scene.b.memory == scene.a.memory);
+}
+
+TEST_CASE("The response to a long Read leaves in short bursts where another queue pair has work") {
+  Bursts scene;
+  scene.join_first();
+  RcParty c(scene.device);
+  RcParty d(scene.other);
+  join(c, d, llp::memory_stream_pair(1 << 20, 65480));
+  scene.a.fill(pattern(kLong, 1));
+  REQUIRE_FALSE(scene.b.post(WrOpcode::rdma_read, 0, kLong, scene.a.remote()));
   scene.world.settle();
   CHECK(scene.largest() < rnic::kBurstBytes + 65536);
   CHECK(scene.b.memory == scene.a.memory);
