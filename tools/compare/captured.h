@@ -1,43 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <sys/types.h>
-
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/unique_fd.h"
-#include "common/control.h"
+#include "common/child.h"
 
 namespace diwarp::tools {
 
-/// A forked process whose output is read; killed and reaped at the latest with this object. Made in
-/// a process without other threads.
-class Child {
+/// A child whose output is read.
+class Captured {
  public:
   /// Runs `body` on processor `cpu` (-1: any) with its output going here; ends with what it returns.
-  Child(int cpu, const std::function<int()>& body);
+  Captured(int cpu, const std::function<int()>& body);
   /// Runs a program found in PATH. Status 127 if there is none.
-  Child(int cpu, const std::vector<std::string>& command);
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-  ~Child();
+  Captured(int cpu, const std::vector<std::string>& command);
 
-  /// Waits until it ends, and for all it prints. False at the deadline.
+  /// Waits until it ends, and for all it prints. False at the deadline. Throws Interrupted.
   bool finish(Time deadline);
-  bool finished() const { return pid_ < 0; }
+  bool finished() const { return child_->finished(); }
 
-  int status() const { return status_; }  ///< exit status, or 128 + the signal that ended it
+  int status() const { return child_->status(); }  ///< as Child's
   /// Standard output and error.
   const std::string& output() const { return output_; }
 
  private:
   bool read_output(Time deadline);
 
-  pid_t pid_ = -1;
   UniqueFd pipe_;
-  int status_ = 0;
+  std::optional<Child> child_;  // always there
   std::string output_;
 };
 
