@@ -14,7 +14,8 @@ namespace diwarp::tools {
 /// A child whose output is read.
 class Captured {
  public:
-  /// Runs `body` on processor `cpu` (-1: any) with its output going here; ends with what it returns.
+  /// Runs `body` on processor `cpu` (-1: any) with its output going here; ends with what it
+  /// returns.
   Captured(int cpu, const std::function<int()>& body);
   /// Runs a program found in PATH. Status 127 if there is none.
   Captured(int cpu, const std::vector<std::string>& command);

@@ -177,7 +177,8 @@ bool coalesces(const UdpLink& link) {
 /// Looks that find nothing, as many as it takes until coalescing may have stopped.
 void look_in_vain(UdpLink& link) {
   ReceiveBatch batch(8, 65536, 8 * UdpLink::kMaxTrain);
-  for (uint32_t look = 0; look <= Coalescing::kSettlingLooks; ++look) CHECK(link.receive(batch) == 0);
+  for (uint32_t look = 0; look <= Coalescing::kSettlingLooks; ++look)
+    CHECK(link.receive(batch) == 0);
 }
 
 /// The datagrams of a train that waits.
