@@ -331,7 +331,7 @@ void RcQueuePair::on_trim(Time now) {
 }
 
 std::error_code RcQueuePair::check_send(const SendWorkRequest& request) const noexcept {
-  const auto unless = [](bool fits) {
+  const auto valid_if = [](bool fits) {
     return fits ? std::error_code() : make_error_code(Errc::invalid_argument);
   };
   const std::span<const Sge> sges = request.sges;
@@ -343,11 +343,11 @@ std::error_code RcQueuePair::check_send(const SendWorkRequest& request) const no
     case WrOpcode::rdma_write: return {};
     case WrOpcode::rdma_read:
       return sges.size() <= 1 ? std::error_code() : make_error_code(Errc::too_many_sges);
-    case WrOpcode::rdma_read_with_invalidate: return unless(sges.size() == 1);
+    case WrOpcode::rdma_read_with_invalidate: return valid_if(sges.size() == 1);
     case WrOpcode::fetch_add:
     case WrOpcode::compare_swap:
-    case WrOpcode::swap: return unless(sges.size() == 1 && sges[0].length == kAtomicBytes);
-    default: return unless(sges.empty());
+    case WrOpcode::swap: return valid_if(sges.size() == 1 && sges[0].length == kAtomicBytes);
+    default: return valid_if(sges.empty());
   }
 }
 
