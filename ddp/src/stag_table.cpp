@@ -61,8 +61,8 @@ struct STagTable::Entry {
 };
 
 /// Open addressing with linear probing. At most half of the slots are ever taken (by entries or by
-/// `erased`), so each probe ends at an empty one. Indices that were chosen may follow each other, so
-/// they are spread.
+/// `erased`), so each probe ends at an empty one. Indices that were chosen may follow each other,
+/// so they are spread.
 struct STagTable::Slots {
   explicit Slots(size_t capacity) : mask(capacity - 1), slots(new std::atomic<Entry*>[capacity]()) {
     assert(std::has_single_bit(capacity));
@@ -129,8 +129,8 @@ STag STagTable::insert(Region region) { return add(region, false); }
 
 bool STagTable::insert_chosen(const Region& region) { return add(region, true) != 0; }
 
-/// Under its own STag if that was chosen, else under a fresh one. Returns 0, which is no STag, if the
-/// chosen one cannot be had.
+/// Under its own STag if that was chosen, else under a fresh one. Returns 0, which is no STag, if
+/// the chosen one cannot be had.
 STag STagTable::add(Region region, bool chosen) {
   auto owned = std::make_unique<Entry>();
   if (region.kind != EntryKind::region) region.valid = false;
@@ -180,8 +180,8 @@ bool STagTable::erase(STag stag) {
   return true;
 }
 
-// Entries are unpublished without the baton: what was found once may not be found again a moment later.
-// So its users keep the pointer, or look whether there still is one.
+// Entries are unpublished without the baton: what was found once may not be found again a moment
+// later. So its users keep the pointer, or look whether there still is one.
 const Region* STagTable::find(STag stag) const {
   const Entry* found = live_entry(stag);
   return found != nullptr && found->region.stag == stag ? &found->region : nullptr;

@@ -11,8 +11,8 @@ namespace diwarp::rnic {
 
 namespace {
 
-// What is hashed: address (16 bytes, IPv4 filled up with zeros), family, part of the cookie (one byte
-// each), port (2), scope, incarnation (4 each), slot (8).
+// What is hashed: address (16 bytes, IPv4 filled up with zeros), family, part of the cookie (one
+// byte each), port (2), scope, incarnation (4 each), slot (8).
 constexpr size_t kFamilyAt = 16;
 constexpr size_t kHalfAt = 17;
 constexpr size_t kPortAt = 18;

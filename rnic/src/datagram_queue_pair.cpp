@@ -81,13 +81,15 @@ DatagramQueuePair::~DatagramQueuePair() = default;
 
 void DatagramQueuePair::begin() {
   engine().exclusively([this] {
-    link_->on_fallback([this](llp::Fallback what) { counters().add(counter_of(what)); });
+    link_->on_fallback([this](llp::Fallback what) { count_fallback(what); });
     set_state(QpState::rts);
     on_state(QpState::rts);
     engine().attach_link(*this, *link_);
   });
   if (link_->descriptor() < 0) link_->on_ready([engine = &engine()] { engine->wake(); });
 }
+
+void DatagramQueuePair::count_fallback(llp::Fallback what) { counters().add(counter_of(what)); }
 
 void DatagramQueuePair::end() {
   if (link_->descriptor() < 0) link_->on_ready({});

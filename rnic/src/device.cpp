@@ -154,8 +154,8 @@ SteeringTag::SteeringTag(std::shared_ptr<ProtectionDomain> domain, ddp::Region r
     stag_ = regions.insert(region);
   else if (!regions.insert_chosen(region))
     throw Error(make_error_code(Errc::invalid_argument),
-                "The chosen STag cannot be had: its upper 24 bits must not be zero, nor those of an "
-                "STag in use on this device; choose another");
+                "The chosen STag cannot be had: its upper 24 bits must not be zero, nor those of "
+                "an STag in use on this device; choose another");
 }
 
 SteeringTag::~SteeringTag() { domain_->device()->regions().erase(stag_); }

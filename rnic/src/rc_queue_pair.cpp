@@ -359,22 +359,23 @@ void RcQueuePair::on_trim(Time now) {
 }
 
 std::error_code RcQueuePair::check_send(const SendWorkRequest& request) const noexcept {
+  const auto valid_if = [](bool fits) {
+    return fits ? std::error_code() : make_error_code(Errc::invalid_argument);
+  };
+  const std::span<const Sge> sges = request.sges;
   const bool gathers = facts_of(request.opcode).gathers;
   if (!gathers && has_flag(request.flags, SendFlags::inline_data)) return Errc::invalid_argument;
   switch (request.opcode) {
     case WrOpcode::send:
     case WrOpcode::send_with_invalidate:
     case WrOpcode::rdma_write: return {};
-    case WrOpcode::rdma_read: return request.sges.size() > 1 ? make_error_code(Errc::too_many_sges) : std::error_code();
-    case WrOpcode::rdma_read_with_invalidate:
-      return request.sges.size() != 1 ? make_error_code(Errc::invalid_argument) : std::error_code();
+    case WrOpcode::rdma_read:
+      return sges.size() <= 1 ? std::error_code() : make_error_code(Errc::too_many_sges);
+    case WrOpcode::rdma_read_with_invalidate: return valid_if(sges.size() == 1);
     case WrOpcode::fetch_add:
     case WrOpcode::compare_swap:
-    case WrOpcode::swap: {
-      const bool fits = request.sges.size() == 1 && request.sges[0].length == kAtomicBytes;
-      return fits ? std::error_code() : make_error_code(Errc::invalid_argument);
-    }
-    default: return request.sges.empty() ? std::error_code() : make_error_code(Errc::invalid_argument);
+    case WrOpcode::swap: return valid_if(sges.size() == 1 && sges[0].length == kAtomicBytes);
+    default: return valid_if(sges.empty());
   }
 }
 

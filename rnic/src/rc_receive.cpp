@@ -10,6 +10,7 @@
 #include "ddp/scatter.h"
 #include "mpa/fpdu.h"
 #include "rdmap/terminate.h"
+#include "rnic/engine.h"
 #include "rnic/rc_queue_pair.h"
 
 namespace diwarp::rnic {
@@ -72,9 +73,8 @@ RcEnd RcReceive::read_cut(llp::Stream& stream, Bytes buffer) {
     return conclude();
   }
   if (carry_.empty()) return take_read(stream, buffer, came_ - rest);
-  // It is held, or the connection ends, or there are more markers in it than could be known.
+  assert(held_ || end_ != RcEnd::none);
   carry_.append(buffer.first(came_ - rest));
-  if (end_ == RcEnd::none && !held_) carry_.drop(consume(carry_.bytes()));
   return conclude();
 }
 
@@ -87,7 +87,8 @@ RcEnd RcReceive::read_ahead(llp::Stream& stream, Bytes buffer) {
   return take_read(stream, buffer, front.size() + came_);
 }
 
-/// Takes what fills the front of the buffer, and of the FPDU that it cuts the rest, if that is there.
+/// Takes what fills the front of the buffer, and of the FPDU that it cuts the rest, if that is
+/// there.
 RcEnd RcReceive::take_read(llp::Stream& stream, Bytes buffer, size_t filled) {
   size_t taken = consume(buffer.first(filled));
   const bool cut = end_ == RcEnd::none && !held_ && taken != filled;
@@ -320,11 +321,16 @@ bool RcReceive::take_immediate(const rdmap::StreamSegment& segment) {
 
 void RcReceive::abandon(WcStatus status) {
   const bool only_begun = straight_ && straight_->took_receive;
+  if (only_begun) return give_back();
+  forget();
+  finish(status);
+}
+
+/// What came of an unfinished FPDU, and the memory that was needed for it.
+void RcReceive::forget() {
   straight_.reset();
-  if (only_begun)
-    give_back();
-  else
-    finish(status);
+  carry_.release();
+  deframer_ = {};
 }
 
 void RcReceive::finish(WcStatus status) {
@@ -340,6 +346,7 @@ void RcReceive::complete(const WorkCompletion& completion) {
 }
 
 void RcReceive::give_back() {
+  forget();
   if (entry_ != nullptr) parts_.queue_pair.give_back_receive(*entry_);
   entry_ = nullptr;
 }

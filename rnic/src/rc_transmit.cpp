@@ -171,7 +171,7 @@ bool RcTransmit::frame_next(Burst& burst) {
   fpdu.trailer_bytes = static_cast<uint8_t>(mpa::pad_bytes(ulpdu) + mpa::kCrcBytes);
   fpdu.whole = static_cast<uint32_t>(mpa::fpdu_bytes(ulpdu));
   std::span<const ConstBytes> payload;
-  if (!stage(fpdu, message)) return false;
+  if (!stage(fpdu, message, burst.context().burst_bytes)) return false;
   if (!burst.add(fpdu, 0, message, payload)) return false;
   encode_head(fpdu, message);
   if (send_markers_) {
@@ -190,11 +190,13 @@ bool RcTransmit::frame_next(Burst& burst) {
 }
 
 /// Copies what is sent of memory that may change. False if there is no room for it now.
-bool RcTransmit::stage(Fpdu& fpdu, const Message& message) {
+bool RcTransmit::stage(Fpdu& fpdu, const Message& message, size_t burst_bytes) {
   fpdu.staged = nullptr;
   if (message.origin != Origin::response || !crc_ || fpdu.length == 0) return true;
-  if (staging_.empty()) staging_.resize(kStagingBytes);
   if (count_ == 0) staged_ = 0;
+  // A burst, and the FPDU that reaches beyond it.
+  const size_t wanted = std::min(burst_bytes, kStagedBurstBytes) + mpa::kMaxUlpdu;
+  if (staged_ == 0 && staging_.size() < wanted) std::vector<std::byte>(wanted).swap(staging_);
   if (fpdu.length > staging_.size() - staged_) return false;
   const auto* source = static_cast<const std::byte*>(message.source.address) + fpdu.offset;
   std::copy_n(source, fpdu.length, staging_.begin() + static_cast<ptrdiff_t>(staged_));

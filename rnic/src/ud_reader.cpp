@@ -114,7 +114,8 @@ void UdReader::revoke(Part& part) {
 
 UdReader::Part& UdReader::spare_part(Read& read) {
   if (read.spare.empty()) {
-    Part* behind = read.parts.front();  // there is one: the window has no more than half of the parts
+    // There is one: the window has no more than half of the parts.
+    Part* behind = read.parts.front();
     while (!behind->behind) behind = read.parts.next(*behind);
     revoke(*behind);
   }

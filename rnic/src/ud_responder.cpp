@@ -184,7 +184,8 @@ bool UdResponder::add_segment(Response& response, uint32_t offset, uint32_t leng
   const std::span<ConstBytes> pieces = room.payload_pieces();
   const rdmap::ReadRequest& request = response.request;
   const ddp::Region* const region = queue_pair_.regions().find(request.source_stag);
-  const bool is_gone = region == nullptr && length != 0;  // since it was judged: the next burst tells
+  // Since it was judged: the next burst tells.
+  const bool is_gone = region == nullptr && length != 0;
   if (is_gone) room.close();
   if (pieces.empty() || is_gone) return false;
   rdmap::DatagramSegment segment;

@@ -8,8 +8,8 @@ import types
 from scene import check
 
 IP_UDP = 28  # bytes of IPv4 and UDP headers
-# Of a datagram of a Write-Record with immediate data (docs/wire-format.md): prefix, immediate, tagged
-# header, extension, CRC.
+# Of a datagram of a Write-Record with immediate data (docs/wire-format.md): prefix, immediate,
+# tagged header, extension, CRC.
 RECORD_OVERHEAD = 8 + 8 + 14 + 12 + 4
 RATE = 40_000_000  # bytes a second, halved for a retry; a busy machine's switch can carry it
 PROBLEMS = ("general", "drop_late", "drop_contradiction", "drop_crc", "drop_stag", "drop_bounds",

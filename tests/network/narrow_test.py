@@ -31,6 +31,73 @@ def check_learned(network):
     check(f"mtu {NARROW}" in routes, f"no ICMP came: {routes}")
 
 
+def swallow_icmp(network):
+    """The router says nothing of what it cannot forward: a black hole."""
+    network.middle.command("nft", "\n".join((
+        "add table ip hole", "add chain ip hole out { type filter hook output priority 0 ; }",
+        "add rule ip hole out ip protocol icmp drop")))
+
+
+def check_unlearned(network):
+    routes = network.hosts[0].command("ip", "route", "get", network.hosts[1].address)
+    check("mtu" not in routes, f"an ICMP message came: {routes}")
+
+
+@case()
+def records_lose_what_a_black_hole_swallows():
+    """What is longer than the far network carries is lost, and told as invalid by the map."""
+    with Scene() as scene:
+        network = Router(scene)
+        narrow(network)
+        swallow_icmp(network)
+        layout = Layout([3000, 100], 8)
+        sent, messages, end = send(scene, network, layout, "--op", "write-record",
+                                   target_options=["--record-timeout", 300])
+        check_unlearned(network)
+        check(sent["counters"].get("tx_errors", 0) == 0, sent["counters"])
+        check(not any(message["wrong"] for message in messages) and not end.changed, messages)
+        valid = {length: {message["valid"] for message in messages if message["length"] == length}
+                 for length in (3000, 100)}
+        check(valid[100] == {100} and len(valid[3000]) == 1, messages)
+        check(0 < valid[3000].pop() < NARROW, messages)
+
+
+@case()
+def rd_tells_that_a_black_hole_swallows_its_datagrams():
+    """The peer answers what is short; what is long never comes, and its sender is told so."""
+    with Scene() as scene:
+        network = Router(scene)
+        narrow(network)
+        swallow_icmp(network)
+        layout = Layout([100, 3000], 4)
+        target, ready = start_target(scene, network.hosts[1], layout.region, "--reliable",
+                                     "--receive", 3000)
+        source = scene.peer(network.hosts[0], "source", "--address", network.hosts[0].address,
+                            "--reliable", "--peer-timeout", 1500, *remote_options(ready),
+                            *layout.options())
+        sent = source.word("sent")
+        source.end()
+        messages, _ = finish(target)
+        check_unlearned(network)
+        check(sent["statuses"] == {"success": 1, "peer does not answer": 3}, sent)
+        check(sent["counters"].get("rd_silent", 0) == 1, sent["counters"])
+        check([message["length"] for message in messages] == [100], messages)
+
+
+@case()
+def rd_messages_of_a_chosen_segment_pass_a_black_hole():
+    with Scene() as scene:
+        network = Router(scene)
+        narrow(network)
+        swallow_icmp(network)
+        layout = Layout([MIB // 4, 100], 6)
+        _, messages, end = send(scene, network, layout, "--reliable", "--segment", NARROW - 28,
+                                target_options=["--reliable", "--receive", MIB // 4])
+        check_unlearned(network)
+        check(len(messages) == layout.count and not any(m["wrong"] for m in messages), messages)
+        check(not end.changed, "memory outside of the receives changed")
+
+
 @case()
 def rd_messages_come_whole_through_a_narrow_path():
     with Scene() as scene:

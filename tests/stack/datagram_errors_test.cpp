@@ -10,7 +10,8 @@ namespace {
 struct ErrorScene {
   explicit ErrorScene(const DatagramOptions& options = {})
       : party(device, {.datagram = options}),
-        region(party.pd, party.memory, Access::local_write | Access::remote_write | Access::remote_read) {}
+        region(party.pd, party.memory,
+               Access::local_write | Access::remote_write | Access::remote_read) {}
 
   template <class Message>
   std::vector<Datagram> send(const Message& message) {
@@ -147,7 +148,8 @@ TEST_CASE("an Error about a Read ends it, if it comes from the Read's target") {
     WcStatus status;
   };
   const auto [layer, type, code, status] =
-      GENERATE(Case{0, 1, 0, WcStatus::remote_access_error}, Case{0, 1, 2, WcStatus::remote_access_error},
+      GENERATE(Case{0, 1, 0, WcStatus::remote_access_error},
+               Case{0, 1, 2, WcStatus::remote_access_error},
                Case{0, 0, 0, WcStatus::remote_operation_error},
                Case{1, 2, 2, WcStatus::remote_operation_error});
   ScriptedScene scene;

@@ -122,8 +122,8 @@ struct Exchange {
   }
 
  private:
-  /// The target's RNIC thread touches its memory after what is done here before a request, and before
-  /// what is done after the request's completion. The order is made by messages, which
+  /// The target's RNIC thread touches its memory after what is done here before a request, and
+  /// before what is done after the request's completion. The order is made by messages, which
   /// ThreadSanitizer cannot see.
   void exclude_target_thread() const { b.qp.query(); }
 

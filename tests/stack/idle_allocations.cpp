@@ -118,6 +118,20 @@ TEST_CASE("a connected RC queue pair gives back what it needed to send, once it 
   CHECK(b.recv_cq.poll(batch) == 1);
 }
 
+TEST_CASE("an RC queue pair that ends in the middle of an FPDU gives back what it kept of it") {
+  constexpr size_t kHalf = 30'000;
+  World world;
+  RcParty party(world.add_device());
+  auto ends = llp::memory_stream_pair(1 << 20, 65480);
+  party.impl().start(established(std::move(ends.second), false));
+  const std::vector<std::byte> fpdu = to_bytes(Fpdu{.payload = std::vector<std::byte>(2 * kHalf)});
+  write(*ends.first, std::span(fpdu).first(kHalf));
+  world.settle();
+  const size_t kept = allocated_bytes();
+  party.qp.modify(QpState::error);
+  CHECK(allocated_bytes() + kHalf < kept);
+}
+
 TEST_CASE("a first send that finds no memory is refused, and nothing else happens") {
   World world;
   Party source(world.add_device(), {.capacity = kSmall});

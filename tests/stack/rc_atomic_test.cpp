@@ -61,12 +61,10 @@ TEST_CASE("CmpSwap swaps where the value is the expected one, and only there") {
 }
 
 TEST_CASE("CmpSwap with masks compares and replaces parts") {
-  CHECK(outcome(WrOpcode::compare_swap, 0x1234,
-                {.operand = 0xffff, .compare = 0x0034, .swap_mask = 0xff00, .compare_mask = 0xff}) ==
-        0xff34);
-  CHECK(outcome(WrOpcode::compare_swap, 0x1235,
-                {.operand = 0xffff, .compare = 0x0034, .swap_mask = 0xff00, .compare_mask = 0xff}) ==
-        0x1235);
+  constexpr AtomicOperands kMasked{
+      .operand = 0xffff, .compare = 0x0034, .swap_mask = 0xff00, .compare_mask = 0xff};
+  CHECK(outcome(WrOpcode::compare_swap, 0x1234, kMasked) == 0xff34);
+  CHECK(outcome(WrOpcode::compare_swap, 0x1235, kMasked) == 0x1235);
 }
 
 TEST_CASE("Swap replaces whatever is there") {

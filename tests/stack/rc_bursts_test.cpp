@@ -35,19 +35,32 @@ class Noting final : public llp::Stream {
 struct Bursts {
   Bursts() : device(world.add_device()), other(world.add_device()) {}
 
+  /// Connects a and b; both may send.
   void join_first() {
     auto ends = llp::memory_stream_pair(2 * kLong, 65480);
     ends.first = std::make_unique<Noting>(std::move(ends.first), sent);
     join(a, b, std::move(ends));
+    REQUIRE_FALSE(a.post(WrOpcode::rdma_write, 0, 0, b.remote()));
     world.settle();
     sent.clear();
   }
-  size_t largest() const { return *std::max_element(sent.begin(), sent.end()); }
+  /// The largest burst of a's that a Write takes, or its response to a Read.
+  size_t largest_of(WrOpcode opcode) {
+    a.fill(pattern(kLong, 1));
+    const bool writes = opcode == WrOpcode::rdma_write;
+    RcParty& requester = writes ? a : b;
+    const RcParty& other_end = writes ? b : a;
+    REQUIRE_FALSE(requester.post(opcode, 0, kLong, other_end.remote()));
+    world.settle();
+    CHECK(b.memory == a.memory);
+    REQUIRE_FALSE(sent.empty());
+    return *std::max_element(sent.begin(), sent.end());
+  }
 
   World world;
   Device& device;
   Device& other;
-  RcParty a{device, {.memory = kLong}};
+  RcParty a{device, {.memory = kLong, .access = kOpen}};
   RcParty b{other, {.memory = kLong, .access = kOpen}};
   std::vector<size_t> sent;
 };
@@ -57,25 +70,27 @@ struct Bursts {
 TEST_CASE("A long message leaves in bursts of a mebibyte where no other queue pair has work") {
   Bursts scene;
   scene.join_first();
-  scene.a.fill(pattern(kLong, 1));
-  REQUIRE_FALSE(scene.a.post(WrOpcode::rdma_write, 0, kLong, scene.b.remote()));
-  scene.world.settle();
-  CHECK(scene.largest() >= rnic::kLoneBurstBytes);
-  CHECK(scene.largest() < rnic::kLoneBurstBytes + 65536);
-  CHECK(scene.b.memory == scene.a.memory);
+  const size_t largest = scene.largest_of(WrOpcode::rdma_write);
+  CHECK(largest >= rnic::kLoneBurstBytes);
+  CHECK(largest < rnic::kLoneBurstBytes + 65536);
+}
+
+TEST_CASE("The response to a long Read leaves in bursts of half a mebibyte as it is copied first") {
+  Bursts scene;
+  scene.join_first();
+  const size_t largest = scene.largest_of(WrOpcode::rdma_read);
+  CHECK(largest >= rnic::kStagedBurstBytes);
+  CHECK(largest < rnic::kStagedBurstBytes + 65536);
 }
 
 TEST_CASE("A long message leaves in short bursts where another queue pair has work") {
+  const WrOpcode opcode = GENERATE(WrOpcode::rdma_write, WrOpcode::rdma_read);
   Bursts scene;
   scene.join_first();
   RcParty c(scene.device);
   RcParty d(scene.other);
   join(c, d, llp::memory_stream_pair(1 << 20, 65480));
-  scene.a.fill(pattern(kLong, 1));
-  REQUIRE_FALSE(scene.a.post(WrOpcode::rdma_write, 0, kLong, scene.b.remote()));
-  scene.world.settle();
-  CHECK(scene.largest() < rnic::kBurstBytes + 65536);
-  CHECK(scene.b.memory == scene.a.memory);
+  CHECK(scene.largest_of(opcode) < rnic::kBurstBytes + 65536);
 }
 
 }  // namespace diwarp::test

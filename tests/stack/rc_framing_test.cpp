@@ -135,7 +135,8 @@ TEST_CASE("A marker that points nowhere ends the connection with the Terminate f
   World world;
   RcParty b(world.add_device());
   auto ends = llp::memory_stream_pair(1 << 16, 256);
-  b.impl().start(established(std::move(ends.second), false, {.crc = false, .receive_markers = true}));
+  b.impl().start(
+      established(std::move(ends.second), false, {.crc = false, .receive_markers = true}));
   std::vector<std::byte> bytes = from_hex("00000004");  // at the beginning it has to be zero
   const std::vector<std::byte> fpdu = to_bytes(Fpdu{});
   bytes.insert(bytes.end(), fpdu.begin(), fpdu.end());

@@ -22,7 +22,8 @@ struct Shared {
     for (auto [party, qp] : {std::pair(&a, &first), std::pair(&b, &second)}) {
       auto ends = llp::memory_stream_pair(1 << 20, 256);
       party->impl().start(established(std::move(ends.first), true));
-      static_cast<rnic::RcQueuePair&>(*qp->impl()).start(established(std::move(ends.second), false));
+      auto& impl = static_cast<rnic::RcQueuePair&>(*qp->impl());
+      impl.start(established(std::move(ends.second), false));
     }
   }
   std::error_code post(uint64_t wr_id, size_t length = 100) {

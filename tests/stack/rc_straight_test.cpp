@@ -33,6 +33,12 @@ struct Target {
   std::vector<std::byte> long_write(size_t length = kPayload) const {
     return framed(to_ulpdu(write_of(b.mr->rkey(), b.mr->base(), length)));
   }
+  /// The answer to the only Read, which brings kPayload bytes to the front of the memory.
+  std::vector<std::byte> long_response() const {
+    Wire wire = write_of(b.mr->rkey(), b.mr->base(), kPayload);
+    wire.opcode = 2;
+    return framed(to_ulpdu(wire));
+  }
   /// How many bytes of memory were written, from the front.
   size_t written() const {
     size_t count = 0;
@@ -182,9 +188,7 @@ TEST_CASE("Of a long FPDU that must be refused nothing is placed, though its beg
     CHECK(b.qp.query().terminate->code == TerminateCode{1, 2, 5});
   }
   SECTION("a Read Response that nobody asked for") {
-    Wire wire = write_of(b.mr->rkey(), b.mr->base(), kPayload);
-    wire.opcode = 2;
-    const std::vector<std::byte> fpdu = framed(to_ulpdu(wire));
+    const std::vector<std::byte> fpdu = target.long_response();
     target.send(half_of(fpdu));
     target.send(from(fpdu, kHalf));
     CHECK(b.qp.query().terminate->code == TerminateCode{1, 1, 0});
@@ -216,6 +220,50 @@ TEST_CASE("A receive whose memory goes away in the middle of a long Send fails")
   CHECK(statuses(target.b.recv_cq) == Statuses{WcStatus::local_protection_error});
   CHECK(target.written() == kHalf - 20);
   CHECK(target.b.qp.state() == QpState::error);
+}
+
+TEST_CASE("A Read whose sink goes away in the middle of a long response fails") {
+  Target target;
+  RcParty& b = target.b;
+  target.send(target.long_write(0));  // the responder may send from now on
+  REQUIRE_FALSE(b.post(WrOpcode::rdma_read, 0, kPayload, {0x1234, 0}, 7));
+  target.world.settle();
+  const std::vector<std::byte> fpdu = target.long_response();
+  target.send(half_of(fpdu));
+  CHECK(target.written() == kHalf - 16);
+  b.mr.reset();
+  target.send(from(fpdu, kHalf));
+  CHECK(target.written() == kHalf - 16);
+  CHECK(target.untouched_from(kHalf - 16));
+  CHECK(statuses(b.send_cq) == Statuses{WcStatus::local_protection_error});
+  REQUIRE(b.qp.query().terminate);
+  CHECK(b.qp.query().terminate->code == TerminateCode{1, 1, 0});
+  CHECK(same(b.qp.query().terminate->headers, from(fpdu, 2).first(14)));
+}
+
+TEST_CASE("Of an FPDU 8192 bytes that are missing go straight into memory and 8191 wait") {
+  const size_t missing = GENERATE(size_t{8192}, size_t{8191});
+  const size_t came = GENERATE(size_t{0}, size_t{3000});  // of its payload
+  Target target;
+  const std::vector<std::byte> fpdu = target.long_write(came + missing);
+  const size_t beginning = 16 + came;
+  target.send(std::span(fpdu).first(beginning));
+  target.send(from(fpdu, beginning).first(100));
+  CHECK(target.written() == (missing == 8192 ? came + 100 : 0));
+  target.send(from(fpdu, beginning + 100));
+  CHECK(target.written() == came + missing);
+}
+
+TEST_CASE("A queue pair in error keeps no timer for the FPDU of which it has a half") {
+  const bool reset = GENERATE(false, true);
+  Target target(true);
+  target.send(half_of(target.long_write()));
+  if (GENERATE(false, true)) target.end_stream();
+  target.b.qp.modify(QpState::error);
+  if (reset) target.b.qp.modify(QpState::reset);
+  target.world.advance(3s);
+  target.world.advance(3s);
+  CHECK(target.world.devices[0].impl()->engine().timers().empty());
 }
 
 TEST_CASE("A receive for which not one FPDU came whole is flushed like those behind it") {

@@ -7,7 +7,8 @@
 using namespace diwarp;
 using namespace diwarp::test;
 
-/// Reads over links that lose, repeat and reorder: what the link let through, and no more, is valid.
+/// Reads over links that lose, repeat and reorder: what the link let through, and no more, is
+/// valid.
 
 namespace {
 

@@ -202,7 +202,8 @@ struct ScriptedScene {
     for (uint32_t offset = 0; offset < request.read_length; offset += 1400)
       answer(request, offset, std::min(request.read_length - offset, 1400U));
   }
-  /// Whether exactly these bytes of the reader's memory are what a target sent, and all others zero.
+  /// Whether exactly these bytes of the reader's memory are what a target sent, and all others
+  /// zero.
   bool holds(const std::vector<ValidityMap::Range>& ranges) const {
     std::vector<std::byte> expected(reader.memory.size());
     for (const auto& [offset, length] : ranges)

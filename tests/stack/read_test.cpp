@@ -5,7 +5,8 @@ using namespace diwarp;
 using namespace diwarp::test;
 
 TEST_CASE("a Read over datagrams brings what stands in the target's memory") {
-  const size_t length = GENERATE(as<size_t>{}, 0, 1, 31, 32, 33, 1446, 1447, 65536, 262143, 262144, 262145, 700001);
+  const size_t length = GENERATE(as<size_t>{}, 0, 1, 31, 32, 33, 1446, 1447, 65536, 262143, 262144,
+                                 262145, 700001);
   CAPTURE(length);
   ReadScene scene;
   const auto before = scene.reader.memory;
@@ -88,9 +89,9 @@ TEST_CASE("the bounds of Reads are checked when a queue pair is made") {
   };
   CHECK_FALSE(refused({.max_outstanding = 1024, .window = 256, .max_responses = 0}));
   for (const ReadOptions& options :
-       {ReadOptions{.timeout = 0ms}, ReadOptions{.deadline = -1ms}, ReadOptions{.max_outstanding = 0},
-        ReadOptions{.max_outstanding = 1025}, ReadOptions{.window = 0}, ReadOptions{.window = 257},
-        ReadOptions{.max_responses = 65537}})
+       {ReadOptions{.timeout = 0ms}, ReadOptions{.deadline = -1ms},
+        ReadOptions{.max_outstanding = 0}, ReadOptions{.max_outstanding = 1025},
+        ReadOptions{.window = 0}, ReadOptions{.window = 257}, ReadOptions{.max_responses = 65537}})
     CHECK(refused(options) == Errc::invalid_argument);
 }
 

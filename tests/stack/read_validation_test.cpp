@@ -100,7 +100,8 @@ TEST_CASE("an Echo counts for the address, port and incarnation that were challe
   const auto challenge = target.ask(target.peer, target.request(1000));
   const auto content = read_control(challenge.at(0)).content;
   CHECK(target.ask(other, Control{.type = kEcho, .content = content}).empty());
-  CHECK(target.ask(target.peer, Control{.incarnation = 2, .type = kEcho, .content = content}).empty());
+  const Control echo{.incarnation = 2, .type = kEcho, .content = content};
+  CHECK(target.ask(target.peer, echo).empty());
   auto changed = content;
   changed[15] ^= std::byte{1};
   CHECK(target.ask(target.peer, Control{.type = kEcho, .content = changed}).empty());

@@ -4,16 +4,16 @@
 using namespace diwarp;
 using namespace diwarp::test;
 
-/// Guesses of a region's STag (RFC 5042 section 6.2.2): they find nothing, are counted, and cost others
-/// no more than the packets.
+/// Guesses of a region's STag (RFC 5042 section 6.2.2): they find nothing, are counted, and cost
+/// others no more than the packets.
 
 namespace {
 
 constexpr uint32_t kGuesses = 1 << 20;
 constexpr uint32_t kBatch = 1 << 12;
 
-/// A datagram in which the STag is changed in place. CRC32C is linear: what a change of the STag does
-/// to it is looked up by the byte.
+/// A datagram in which the STag is changed in place. CRC32C is linear: what a change of the STag
+/// does to it is looked up by the byte.
 class Guess {
  public:
   Guess(const Segment& segment, size_t stag_at) : datagram_(to_bytes(segment)), at_(stag_at) {
@@ -35,7 +35,8 @@ class Guess {
       crc ^= change_[place][value ^ before];
       datagram_[at_ + place] = static_cast<std::byte>(value);
     }
-    for (size_t i = 0; i < 4; ++i) datagram_[datagram_.size() - 4 + i] ^= static_cast<std::byte>(crc >> 8 * i);
+    for (size_t i = 0; i < 4; ++i)
+      datagram_[datagram_.size() - 4 + i] ^= static_cast<std::byte>(crc >> 8 * i);
     return datagram_;
   }
 

@@ -146,6 +146,17 @@ TEST_CASE("faults: kernels without UDP_SEGMENT and UDP_GRO are served and counte
   CHECK(scene.count("gro_missing") == 2);
 }
 
+TEST_CASE("faults: what the sockets of groups cannot do is counted as that of others") {
+  FaultsForNow faults;
+  faults->udp_option_error = ENOPROTOOPT;
+  Sockets sockets;
+  Party party(sockets.devices[0]);
+  CHECK(sockets.count("gro_missing") == 1);
+  party.qp.join(Address::parse("239.77.3.9"));
+  CHECK(sockets.count("gro_missing") == 2);
+  CHECK(sockets.count("gso_missing") == 1);  // nothing is sent over them
+}
+
 TEST_CASE("faults: devices without offload have no fallback to count") {
   const QpType type = datagram_types();
   Datagrams scene(type, by_hand({.offload = false}));

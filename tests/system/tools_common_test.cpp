@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "common/failure.h"
+#include "common/flow.h"
 #include "common/group.h"
 #include "common/measure.h"
 #include "common/numbers.h"
@@ -31,6 +32,20 @@ TEST_CASE("sizes that make no sense are refused") {
     CAPTURE(text);
     CHECK_THROWS_AS(parse_sizes({text}), Failure);
   }
+}
+
+TEST_CASE("without a window 4 MiB are under way over RC and of Reads at most the ORD") {
+  constexpr uint64_t kBuffer = 200'000;
+  constexpr uint64_t kMebibyte = 1 << 20;
+  CHECK(default_window(QpType::rc, Operation::write, kMebibyte, kBuffer) == 4);
+  CHECK(default_window(QpType::rc, Operation::read, kMebibyte, kBuffer) == 4);
+  CHECK(default_window(QpType::rc, Operation::read, 16 * kMebibyte, kBuffer) == 2);
+  CHECK(default_window(QpType::rc, Operation::read, 64, kBuffer) == 16);
+  CHECK(default_window(QpType::rc, Operation::write, 64, kBuffer) == 128);
+  CHECK(default_window(QpType::ud, Operation::read, 50'000, kBuffer) == 2);
+  CHECK(default_window(QpType::ud, Operation::read, kMebibyte, kBuffer) == 1);
+  CHECK(default_window(QpType::ud, Operation::send, 50'000, kBuffer) == 4);
+  CHECK(default_window(QpType::ud, Operation::send, kMebibyte, kBuffer) == 1);
 }
 
 TEST_CASE("rates are powers of 1000, shares are percent") {

@@ -92,6 +92,21 @@ TEST_CASE("a bandwidth with more than one percent of loss reaches no target") {
   CHECK(reached(figure_of(row, two_rounds("ud-record", whole, lossy))) == false);
 }
 
+TEST_CASE("a ratio to a bandwidth with more than one percent of loss reaches no target") {
+  const Row row{.name = "x",
+                .title = "x",
+                .lane = "rd-send",
+                .baseline = "ud-send",
+                .target = 0.8,
+                .direction = Direction::at_least};
+  Measurements measurements = two_rounds("rd-send", {.value = 1e9}, {.value = 1e9});
+  std::vector<Sample>& baseline = measurements.samples["ud-send"];
+  baseline.assign(2, {.value = 1e9, .sent = 1000, .lost = 10});
+  CHECK(reached(figure_of(row, measurements)) == true);
+  baseline[0].lost = 11;
+  CHECK(reached(figure_of(row, measurements)) == false);
+}
+
 TEST_CASE("what could not be measured has a reason instead of a figure") {
   Measurements measurements;
   measurements.obstacles["udp-trains"] = "no such thing";

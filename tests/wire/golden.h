@@ -218,7 +218,8 @@ inline std::vector<std::byte> mpa_reject() {
       "6e6f");                            // "no"
 }
 
-/// An MPA Request of revision 2 that offers peer-to-peer with all kinds of ready-to-receive message.
+/// An MPA Request of revision 2 that offers peer-to-peer with all kinds of ready-to-receive
+/// message.
 inline std::vector<std::byte> mpa_request_enhanced() {
   return hex(
       "4d504120494420526571204672616d65"  // "MPA ID Req Frame"

@@ -24,17 +24,22 @@ uint32_t receive_slots(const FlowPlan& plan) {
 
 uint32_t default_window(QpType transport, Operation operation, uint64_t size,
                         uint64_t receive_buffer) {
+  // More on the way than that would only push each other out of the cache.
+  constexpr uint64_t kReliableBytes = uint64_t{4} << 20;
   const bool lossy = !is_reliable(transport);
-  if (facts_of(operation).manner == Manner::requests) {
-    if (!lossy) return kOutstandingRequests;
+  const bool requests = facts_of(operation).manner == Manner::requests;
+  const auto within = [&](uint64_t bytes, uint64_t least, uint64_t most) {
+    return static_cast<uint32_t>(std::clamp(bytes / std::max<uint64_t>(size, 1), least, most));
+  };
+  if (!lossy) return within(kReliableBytes, 2, requests ? kOutstandingRequests : 128);
+  if (requests) {
     const uint64_t at_once = std::clamp(size, uint64_t{1}, uint64_t{512} << 10);
     return static_cast<uint32_t>(
         std::clamp<uint64_t>(receive_buffer / 2 / at_once, 1, kOutstandingRequests));
   }
-  const uint64_t bytes = lossy ? std::min(receive_buffer, uint64_t{512} << 10) : uint64_t{4} << 20;
   // Messages that do not fit even one by one would only push each other out.
-  if (lossy && size > receive_buffer) return 1;
-  return static_cast<uint32_t>(std::clamp<uint64_t>(bytes / std::max<uint64_t>(size, 1), 2, 128));
+  if (size > receive_buffer) return 1;
+  return within(std::min(receive_buffer, uint64_t{512} << 10), 2, 128);
 }
 
 void check_plan(const FlowPlan& plan) {

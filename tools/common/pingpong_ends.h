@@ -45,7 +45,7 @@ class FarEnd {
 /// How an end of a ping-pong of Writes looks for what arrives.
 enum class Waiting : uint8_t {
   progressing,  ///< with Device::progress() between two looks
-  idle,         ///< at the memory alone: the RNIC thread does the work
+  idle,         ///< at the memory alone, yielding: the RNIC thread does the work
 };
 
 /// Throws the Failure that a message came with other contents than were sent, from byte `at` on.

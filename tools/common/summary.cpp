@@ -26,12 +26,18 @@ Summary summarize(std::vector<double> values) {
           .max = values.back()};
 }
 
+double quantile(const std::vector<double>& sorted, double share) {
+  if (sorted.empty()) return 0;
+  const double rank = share * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<size_t>(std::floor(rank));
+  const size_t above = std::min(below + 1, sorted.size() - 1);
+  const double part = rank - std::floor(rank);
+  return sorted[below] * (1 - part) + sorted[above] * part;
+}
+
 double median(std::vector<double> values) {
-  if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
-  const size_t middle = values.size() / 2;
-  if (values.size() % 2 == 1) return values[middle];
-  return (values[middle - 1] + values[middle]) / 2;
+  return quantile(values, 0.5);
 }
 
 }  // namespace diwarp::tools

@@ -17,6 +17,10 @@ struct Summary {
 /// All zero for no values.
 Summary summarize(std::vector<double> values);
 
+/// By linear interpolation between the order statistics: 0 gives the least value, 1 the greatest.
+/// 0 for no values.
+double quantile(const std::vector<double>& sorted, double share);
+
 /// The middle of the values, the mean of the middle two where their number is even; 0 for none.
 double median(std::vector<double> values);
 

@@ -56,7 +56,10 @@ bool WrittenMessages::await(uint64_t number) {
 
 bool WrittenMessages::look(uint64_t number) {
   if (is_marked(endpoint_.receive_slot(slot_of(number)), number / kSlots)) return true;
-  if (waiting_ == Waiting::progressing) endpoint_.progress();
+  if (waiting_ == Waiting::progressing)
+    endpoint_.progress();
+  else
+    std::this_thread::yield();  // the RNIC thread may want this processor
   return false;
 }
 

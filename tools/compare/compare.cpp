@@ -18,12 +18,11 @@ namespace {
 
 constexpr const char* kName = "diwarp-compare";
 constexpr const char* kDescription =
-    "Compares diwarp between two processes of this host with programs made of nothing but sockets,\n"
-    "over the same protocols: each way is measured once a round, one after the other, since\n"
-    "absolute figures vary from run to run. A row is the median of the rounds' ratios, and their\n"
-    "quartiles. Both ends poll, each bound to a processor. Latencies are half round trips; "
-    "bandwidths\n"
-    "and rates are what arrives at the receiver.";
+    "Compares diwarp between two processes of this host with programs made of nothing but\n"
+    "sockets, over the same protocols: each way is measured once a round, one after the other,\n"
+    "since absolute figures vary from run to run. A row is the median of the rounds' ratios, and\n"
+    "their quartiles. Both ends poll, each bound to a processor. Latencies are half round trips;\n"
+    "bandwidths and rates are what arrives at the receiver.";
 
 struct Options {
   Settings settings;
@@ -58,7 +57,8 @@ std::optional<Options> read_options(int argc, char** argv) {
   app.add_option("--only", options.only, "Rows whose name matches the regular expression")
       ->type_name("REGEX");
   app.add_flag("--list", options.list, "Print the rows' names and targets, and measure nothing");
-  app.add_option("--cpus", cpus, "Processors of the two ends (default: the first two; -1: not bound)")
+  app.add_option("--cpus", cpus,
+                 "Processors of the two ends (default: the first two; -1: not bound)")
       ->delimiter(',')
       ->type_name("A,B");
   app.add_flag("--ipv6", options.settings.ipv6, "Use ::1");

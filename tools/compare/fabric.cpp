@@ -12,7 +12,7 @@
 #include "common/failure.h"
 #include "common/interrupt.h"
 #include "common/socket.h"
-#include "compare/children.h"
+#include "compare/captured.h"
 
 namespace diwarp::tools {
 namespace {
@@ -20,8 +20,9 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-/// For one run of both processes.
+/// For one run of both processes, and for its server to end when its client has.
 constexpr Duration kPatience = std::chrono::seconds(15);
+constexpr Duration kServerPatience = std::chrono::seconds(3);
 constexpr uint64_t kFewest = 50;
 constexpr uint64_t kMost = 1'000'000;
 
@@ -72,17 +73,18 @@ class FabricLane final : public Lane {
     const Address address = place_.control.local_address();
     const uint16_t port = free_tcp_port(address);
     const Time deadline = steady_clock::now() + kPatience;
-    Child server(place_.cpus[1], command(iterations, {"-B", std::to_string(port)}));
+    Captured server(place_.cpus[1], command(iterations, {"-B", std::to_string(port)}));
     while (!is_listened_at(port)) {
       check_interrupted();
-      if (server.finish(steady_clock::now() + milliseconds(5))) fail(server);
-      if (steady_clock::now() > deadline) fail(server);
+      const bool ended = server.finish(steady_clock::now() + milliseconds(5));
+      if (ended || steady_clock::now() > deadline) fail("server", server);
     }
-    Child client(place_.cpus[0],
-                 command(iterations, {"-P", std::to_string(port), address.host()}));
-    if (!client.finish(deadline) || !server.finish(deadline)) fail(client);
+    Captured client(place_.cpus[0],
+                    command(iterations, {"-P", std::to_string(port), address.host()}));
+    const bool ended = client.finish(deadline);
     const auto transfer = parse_fi_pingpong(client.output());
-    if (client.status() != 0 || !transfer) fail(client);
+    if (!ended || client.status() != 0 || !transfer) fail("client", client);
+    if (!server.finish(steady_clock::now() + kServerPatience)) fail("server", server);
     return *transfer;
   }
 
@@ -97,9 +99,9 @@ class FabricLane final : public Lane {
     return words;
   }
 
-  [[noreturn]] void fail(const Child& child) const {
+  [[noreturn]] void fail(const char* end, const Captured& child) const {
     const std::string output = child.output().substr(0, child.output().find('\n'));
-    throw Unmeasured("fi_pingpong -p " + way_.provider +
+    throw Unmeasured("fi_pingpong -p " + way_.provider + ": its " + end +
                      (child.finished() ? " failed: " + output : " did not end in time"));
   }
 
@@ -123,7 +125,7 @@ std::string fabric_obstacle() {
 
 std::string fabric_version() {
   if (!fabric_obstacle().empty()) return "not installed";
-  Child info(-1, {"fi_info", "--version"});
+  Captured info(-1, {"fi_info", "--version"});
   info.finish(steady_clock::now() + kPatience);
   std::istringstream lines(info.output());
   for (std::string line; std::getline(lines, line);) {

@@ -2,22 +2,15 @@
 #include "compare/figures.h"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
+
+#include "common/summary.h"
 
 namespace diwarp::tools {
 namespace {
 
 /// A bandwidth with more is none.
 constexpr double kMaxLossPercent = 1;
-
-double quantile(const std::vector<double>& sorted, double share) {
-  const double rank = share * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<size_t>(std::floor(rank));
-  const size_t above = std::min(below + 1, sorted.size() - 1);
-  const double part = rank - std::floor(rank);
-  return sorted[below] * (1 - part) + sorted[above] * part;
-}
 
 std::vector<double> values_of(const std::vector<Sample>& samples, Kind kind) {
   std::vector<double> values;
@@ -76,7 +69,8 @@ Figure figure_of(const Row& row, const Measurements& measurements) {
 
 std::optional<bool> reached(const Figure& figure) {
   if (!figure.row.target || !figure.obstacle.empty()) return std::nullopt;
-  if (figure.kind == Kind::bandwidth && figure.loss_percent > kMaxLossPercent) return false;
+  const double loss = std::max(figure.loss_percent, figure.baseline_loss_percent);
+  if (figure.kind == Kind::bandwidth && loss > kMaxLossPercent) return false;
   const double median = figure.spread.median;
   return figure.row.direction == Direction::at_most ? median <= *figure.row.target
                                                     : median >= *figure.row.target;

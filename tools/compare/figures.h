@@ -44,7 +44,7 @@ struct Figure {
 Figure figure_of(const Row& row, const Measurements& measurements);
 
 /// Whether the target is reached; nothing without a target or a figure. A bandwidth is one at no
-/// more than 1 % loss.
+/// more than 1 % loss, the baseline's too.
 std::optional<bool> reached(const Figure& figure);
 
 }  // namespace diwarp::tools

@@ -8,7 +8,8 @@
 
 namespace diwarp::tools {
 
-/// Queues of 16, 2 SGEs a request, 64 bytes of inline data: what an idle queue pair is measured with.
+/// Queues of 16, 2 SGEs a request, 64 bytes of inline data: what an idle queue pair is measured
+/// with.
 inline constexpr QueuePairCapacity kIdleCapacity = {.max_send_wr = 16,
                                                     .max_recv_wr = 16,
                                                     .max_send_sge = 2,

@@ -52,7 +52,9 @@ std::vector<LaneFacts> make_table() {
   const auto udp_rate = [](size_t size) {
     return [=](const Place& place) { return make_udp_batches(place, size); };
   };
-  const auto tcp_ping = [](const Place& place) { return make_tcp_ping_pong(place, kSmall); };
+  const auto tcp_ping = [](size_t size) {
+    return [=](const Place& place) { return make_tcp_ping_pong(place, size); };
+  };
   const auto udp_trains = [](const Place& place) { return make_udp_trains(place, kSegment); };
   const auto tcp_stream = [](const Place& place) { return make_tcp_stream(place, kMega); };
   return {
@@ -64,7 +66,7 @@ std::vector<LaneFacts> make_table() {
       {"ud-idle-ping", latency, ping({.transport = ud, .idle_queue_pairs = kManyIdle}),
        [] { return descriptors_obstacle(kManyIdle); }},
       {"rd-send-ping", latency, ping({.transport = rd})},
-      {"tcp-ping", latency, tcp_ping},
+      {"tcp-ping", latency, tcp_ping(kSmall)},
       {"rc-send-ping", latency, ping({.transport = rc})},
       {"rc-nocrc-send-ping", latency, ping({.transport = rc, .crc = false})},
       {"rc-write-ping", latency, ping({.transport = rc, .operation = write})},
@@ -90,9 +92,11 @@ std::vector<LaneFacts> make_table() {
       {"rd-rate-64", rate, many({.transport = rd, .size = kSmall, .window = kWindow})},
       {"udp-rate-1k", rate, udp_rate(kKilo)},
       {"ud-rate-1k", rate, many({.transport = ud, .size = kKilo, .window = kWindow})},
+      {"tcp-small-ping", ping_pong, tcp_ping(kSmall)},
       {"rc-nocrc-small-ping", ping_pong, ping({.transport = rc, .crc = false})},
       fabric("fabric-tcp-small", {"tcp", "msg", kSmall}),
       fabric("fabric-rxm-small", {"tcp;ofi_rxm", "rdm", kSmall}),
+      {"tcp-large-ping", ping_pong, tcp_ping(kMega)},
       {"rc-nocrc-large-ping", ping_pong, ping({.transport = rc, .size = kMega, .crc = false})},
       fabric("fabric-tcp-large", {"tcp", "msg", kMega}),
       fabric("fabric-rxm-large", {"tcp;ofi_rxm", "rdm", kMega}),

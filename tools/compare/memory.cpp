@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "common/failure.h"
-#include "compare/children.h"
+#include "compare/captured.h"
 #include "compare/idle_queue_pairs.h"
 
 namespace diwarp::tools {
@@ -95,7 +95,7 @@ class MemoryLane final : public Lane {
 
   Sample measure(Duration) override {
     const Address address = place_.control.local_address().with_port(0);
-    Child child(-1, [&] { return measure_memory(address, type_, used_); });
+    Captured child(-1, [&] { return measure_memory(address, type_, used_); });
     const bool ended = child.finish(steady_clock::now() + seconds(30));
     if (!ended || child.status() != 0) {
       throw Failure("The memory of queue pairs could not be measured: " + child.output());

@@ -43,9 +43,12 @@ std::string verdict_of(const Figure& figure) {
   return !result ? "-" : *result ? "yes" : "no";
 }
 
+/// Its own, and the baseline's.
 std::string loss_of(const Figure& figure) {
   const bool may_lose = figure.kind == Kind::bandwidth || figure.kind == Kind::rate;
-  return may_lose ? number(figure.loss_percent, 2) : "-";
+  if (!may_lose) return "-";
+  const std::string own = number(figure.loss_percent, 2);
+  return figure.baseline.empty() ? own : own + " / " + number(figure.baseline_loss_percent, 2);
 }
 
 void print_figure(const Figure& figure) {
@@ -91,7 +94,7 @@ void print_entries(const char* title, const Json& entries) {
 
 void print_table(std::span<const Figure> figures) {
   std::printf("%-36s%8s%9s %-4s%9s%17s%8s%8s %s\n", "", "it", "baseline", "", "ratio",
-              "quartiles", "target", "reached", "loss %");
+              "quartiles", "target", "reached", "loss %: it / baseline");
   for (const Figure& figure : figures) print_figure(figure);
 }
 

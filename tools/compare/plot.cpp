@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "common/failure.h"
-#include "compare/children.h"
+#include "compare/captured.h"
 
 namespace diwarp::tools {
 namespace {
@@ -110,7 +110,7 @@ void write_plot(const std::string& file, const std::string& title,
                 std::span<const Figure> figures) {
   if (ratios_of(figures).empty()) throw Failure("There is no ratio to plot.");
   const TemporaryFile script(plot_script(file, title, figures));
-  Child gnuplot(-1, {kGnuplot, script.name()});
+  Captured gnuplot(-1, {kGnuplot, script.name()});
   const bool ended = gnuplot.finish(std::chrono::steady_clock::now() + std::chrono::seconds(20));
   if (!ended || gnuplot.status() != 0) {
     throw Failure("gnuplot could not plot: " + gnuplot.output().substr(0, 200));

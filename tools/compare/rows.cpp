@@ -63,6 +63,12 @@ std::vector<Row> make_table() {
       {"rc-memory", "memory of an idle RC QP, KiB", "rc-idle-memory", "", 8, kAtMost},
       {"ud-used-memory", "the same, UD, after a message", "ud-used-memory", ""},
       {"rc-used-memory", "the same, RC, after a message", "rc-used-memory", ""},
+      {"rc-nocrc-large-latency", "RC Send 1 MiB latency, CRC off / TCP", "rc-nocrc-large-ping",
+       "tcp-large-ping"},
+      {"fabric-tcp-large-plain", "fi_pingpong tcp 1 MiB / TCP", "fabric-tcp-large",
+       "tcp-large-ping"},
+      {"fabric-tcp-small-plain", "fi_pingpong tcp 64 B / TCP", "fabric-tcp-small",
+       "tcp-small-ping"},
   };
 }
 

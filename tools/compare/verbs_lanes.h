@@ -11,8 +11,8 @@
 
 namespace diwarp::tools {
 
-/// Datagrams of the lanes in which they are many: what Ethernet carries over IPv4. Over loopback the
-/// path would carry a train in one, so that nothing were to be split and joined.
+/// Datagrams of the lanes in which they are many: what Ethernet carries over IPv4. Over loopback
+/// the path would carry a train in one, so that nothing were to be split and joined.
 inline constexpr uint32_t kSegment = 1472;
 
 /// A way over queue pairs, each end with a device of its own.

@@ -15,7 +15,7 @@ class VerbsPing final : public PingLane {
  public:
   VerbsPing(const Place& place, const VerbsWay& way)
       : PingLane(place.control),
-        device_(open_device(place.control)),
+        device_(open_device(place.control, device_options(way))),
         idle_(device_, QpType::ud, way.idle_queue_pairs),
         endpoint_(device_, shape(place.side, way)) {
     endpoint_.post_receives();
@@ -30,6 +30,14 @@ class VerbsPing final : public PingLane {
   }
 
  private:
+  /// An RNIC thread that spins would keep the processor from the end that looks at its memory, as
+  /// there may be but one for both (docs/threading.md).
+  static DeviceOptions device_options(const VerbsWay& way) {
+    DeviceOptions options;
+    if (way.waiting == Waiting::idle) options.spin = Duration::zero();
+    return options;
+  }
+
   static EndpointShape shape(Side side, const VerbsWay& way) {
     EndpointShape shape = side == Side::near ? near_shape(way.transport, way.operation, way.size)
                                              : far_shape(way.transport, way.operation, way.size);

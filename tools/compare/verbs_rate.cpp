@@ -46,9 +46,12 @@ class VerbsRate final : public StreamLane {
     uint32_t index = 0;
     Address peer = {};
     uint64_t posted = 0;    // messages; at the receiver, credits
-    uint64_t expected = 0;  // the receiver's
-    uint64_t credited = 0;
-    Time progress = {};  // the sender's: when a credit came last
+    uint64_t credited = 0;  // messages, of those posted; at the receiver, of those expected
+    // The receiver's:
+    uint64_t expected = 0;  // the next message's number
+    // The sender's: what was credited when it last looked, and since when.
+    uint64_t looked_at = 0;
+    Time progress = {};
   };
 
   uint32_t window() const { return way_.window; }
@@ -101,8 +104,8 @@ class VerbsRate final : public StreamLane {
   void look_after(Time now) override {
     for (Flow& flow : flows_) {
       const bool stuck = flow.posted - flow.credited >= window();
-      if (!stuck || flow.credited != flow.expected) {
-        flow.expected = flow.credited;
+      if (!stuck || flow.credited != flow.looked_at) {
+        flow.looked_at = flow.credited;
         flow.progress = now;
       } else if (now - flow.progress > kPatience) {
         flow.credited = flow.posted;

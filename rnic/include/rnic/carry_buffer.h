@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
-#include <cassert>
 #include <cstddef>
 #include <cstring>
 #include <memory>
@@ -10,7 +8,6 @@
 
 #include "base/bytes.h"
 #include "mpa/fpdu.h"
-#include "rnic/engine.h"
 
 namespace diwarp::rnic {
 
@@ -20,7 +17,14 @@ inline constexpr size_t kIdleCarry = 4096;
 /// Bytes that were read from a stream and could not be taken yet. Memory grows in steps, so that it
 /// soon stops growing: to what small segments need, the largest FPDU, a held stream.
 class CarryBuffer {
+  static constexpr size_t kLongestFpdu = mpa::fpdu_bytes(mpa::kMaxUlpdu);
+  static constexpr size_t kMostMarkers =
+      kLongestFpdu / (mpa::kMarkerSpacing - mpa::kMarkerBytes) + 2;
+
  public:
+  /// The longest FPDU on the stream, and the header of the next.
+  static constexpr size_t kWholeFpdu = kLongestFpdu + kMostMarkers * mpa::kMarkerBytes + 64;
+
   ConstBytes bytes() const { return {memory_.get() + begin_, end_ - begin_}; }
   size_t size() const { return end_ - begin_; }
   bool empty() const { return begin_ == end_; }
@@ -29,9 +33,7 @@ class CarryBuffer {
   void assign(ConstBytes bytes) {
     used_ = used_ || !empty() || !bytes.empty();
     begin_ = end_ = 0;
-    if (bytes.empty()) return;
-    std::memcpy(room(bytes.size()).data(), bytes.data(), bytes.size());
-    end_ = bytes.size();
+    if (!bytes.empty()) append(bytes);
   }
 
   /// Puts bytes from elsewhere behind what is there.
@@ -60,41 +62,17 @@ class CarryBuffer {
   /// Frees memory that was not used since the last call. True if there may be some to free later.
   bool trim() {
     if (std::exchange(used_, false) || !empty()) return true;
-    memory_.reset();
-    capacity_ = 0;
+    release();
     return false;
   }
-
- private:
-  static constexpr size_t kLongestFpdu = mpa::fpdu_bytes(mpa::kMaxUlpdu);
-  static constexpr size_t kMostMarkers =
-      kLongestFpdu / (mpa::kMarkerSpacing - mpa::kMarkerBytes) + 2;
-
- public:
-  /// The longest FPDU on the stream, and the header of the next.
-  static constexpr size_t kWholeFpdu = kLongestFpdu + kMostMarkers * mpa::kMarkerBytes + 64;
-
- private:
-  static constexpr size_t capacity_for(size_t bytes) {
-    if (bytes <= kIdleCarry) return kIdleCarry;
-    return bytes <= kWholeFpdu ? kWholeFpdu : kStreamBufferBytes;
+  /// Frees all memory, with what is in it.
+  void release() {
+    memory_.reset();
+    capacity_ = begin_ = end_ = 0;
   }
 
-  void make_room(size_t bytes) {
-    const size_t held = size();
-    assert(held + bytes <= kStreamBufferBytes);
-    if (held + bytes <= capacity_) {
-      std::memmove(memory_.get(), memory_.get() + begin_, held);
-    } else {
-      const size_t capacity = capacity_for(held + bytes);
-      std::unique_ptr<std::byte[]> larger(new std::byte[capacity]);
-      if (held != 0) std::memcpy(larger.get(), memory_.get() + begin_, held);
-      memory_ = std::move(larger);
-      capacity_ = capacity;
-    }
-    begin_ = 0;
-    end_ = held;
-  }
+ private:
+  void make_room(size_t bytes);
 
   std::unique_ptr<std::byte[]> memory_;
   size_t capacity_ = 0;

@@ -55,6 +55,8 @@ class DatagramQueuePair : public QueuePair {
   void handle(const llp::IncomingDatagram& datagram, Time now);
   /// At the end of a batch of them.
   void after_receive(Time now);
+  /// Of its own link, or one of a group's.
+  void count_fallback(llp::Fallback what);
 
  protected:
   void begin();

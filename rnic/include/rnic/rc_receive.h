@@ -39,12 +39,13 @@ enum class RcEnd : uint8_t {
 
 // Tunables of RC reception.
 
-/// FPDUs from so many bytes on are long: their payload is read straight into the application's memory
-/// where that may be, and what was cut of them is completed where its beginning lies. Below, a copy
-/// costs less than the additional system call.
+/// FPDUs of so many bytes and more are long: what was cut of them is completed where its beginning
+/// lies. Of a ULPDU of which so many bytes are still to come, these are read straight into the
+/// application's memory, where that may be. For less, a copy costs less than the additional system
+/// call.
 inline constexpr size_t kLongFpdu = 8192;
-/// What is read at once while FPDUs are expected that go straight into memory: enough for a header,
-/// and little to copy.
+/// What is read at once while FPDUs are expected that go straight into memory: enough for a
+/// header, and little to copy.
 inline constexpr size_t kReadBeforeLong = 4096;
 /// After a long FPDU the next ones are expected to be long as well, until so many were not: a message
 /// may end with a short one.
@@ -57,9 +58,9 @@ inline constexpr uint32_t kExpectLong = 4;
 /// connection.
 ///
 /// FPDUs are read together, as many as there are, into the engine's buffer. With CRCs (or markers)
-/// nothing may be placed before an FPDU is whole: a long one that is cut waits in the queue pair's own
-/// memory, and its rest is read there. Without, all that is to be judged is in the header: once that
-/// is there, the payload of a long FPDU is read straight into the application's memory.
+/// nothing may be placed before an FPDU is whole: a long one that is cut waits in the queue pair's
+/// own memory, and its rest is read there. Without, all that is to be judged is in the header: once
+/// that is there, the payload of a long FPDU is read straight into the application's memory.
 class RcReceive {
  public:
   /// Where segments go that are not for a posted receive.
@@ -96,10 +97,11 @@ class RcReceive {
   /// Bytes of the whole segment, of which offending() has the beginning.
   size_t offending_length() const { return offending_length_; }
 
-  /// The stream ends: completes the receive of an unfinished message. A message of which not one
-  /// FPDU came to its end has none: what was taken for it is the next receive again.
+  /// The stream ends: frees what was kept of an unfinished FPDU, and completes the receive of an
+  /// unfinished message. A message of which not one FPDU came to its end has none: what was taken
+  /// for it is the next receive again.
   void abandon(WcStatus status);
-  /// Undoes the taking of that receive.
+  /// The same, but what was taken for a message is the next receive again in any case.
   void give_back();
 
   bool keeps_memory() const { return carry_.keeps_memory(); }
@@ -142,6 +144,7 @@ class RcReceive {
   std::optional<TerminateCode> place_write(const rdmap::StreamSegment& segment) const;
   bool end_terminated(const rdmap::StreamSegment& segment);
   bool end(RcEnd reason, TerminateCode code, ConstBytes ulpdu);
+  void forget();
   void finish(WcStatus status);
   void complete(const WorkCompletion& completion);
 

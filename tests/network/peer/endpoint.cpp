@@ -20,6 +20,7 @@ diwarp::QueuePairInit init_of(const EndpointSettings& settings, const diwarp::Co
   init.capacity.max_send_wr = settings.depth;
   init.capacity.max_recv_wr = settings.depth;
   init.datagram = settings.datagram;
+  init.reliable.peer_timeout = std::chrono::milliseconds(settings.peer_timeout_ms);
   init.datagram.record_timeout = std::chrono::milliseconds(settings.record_timeout_ms);
   // Under loss all records of a run stay open until they time out.
   init.datagram.max_open_records = init.datagram.max_open_records_per_source = kCompletions;
@@ -56,6 +57,7 @@ void add_options(CLI::App& app, EndpointSettings& settings) {
   app.add_option("--stag-chosen", settings.stag, "STag of this side's memory; its base is then 0");
   app.add_option("--depth", settings.depth, "of the queues");
   app.add_option("--record-timeout", settings.record_timeout_ms, "milliseconds");
+  app.add_option("--peer-timeout", settings.peer_timeout_ms, "milliseconds: RD's");
   app.add_option("--segment", datagram.segment, "bytes of a datagram; 0: as the path MTU has it");
   app.add_flag("--jumbo", datagram.jumbo, "let IP fragment datagrams");
   app.add_option("--rate", datagram.max_rate, "bytes a second; 0: no limit");

@@ -23,6 +23,7 @@ struct EndpointSettings {
   diwarp::STag stag = 0;            ///< chosen, with base 0; 0: a random one
   uint32_t depth = 128;             ///< of the queues
   int64_t record_timeout_ms = 100;
+  int64_t peer_timeout_ms = 10'000;  ///< RD
   diwarp::DatagramOptions datagram = {};
 };
 

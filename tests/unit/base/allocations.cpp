@@ -59,7 +59,9 @@ void operator delete(void* memory) noexcept { give(memory); }
 void operator delete[](void* memory) noexcept { give(memory); }
 void operator delete(void* memory, size_t) noexcept { give(memory); }
 void operator delete[](void* memory, size_t) noexcept { give(memory); }
-void* operator new(size_t size, std::align_val_t alignment) { return take_aligned(size, alignment); }
+void* operator new(size_t size, std::align_val_t alignment) {
+  return take_aligned(size, alignment);
+}
 void* operator new[](size_t size, std::align_val_t alignment) {
   return take_aligned(size, alignment);
 }

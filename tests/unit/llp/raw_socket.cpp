@@ -154,6 +154,12 @@ std::string read_bytes(int fd, size_t size) {
   return result;
 }
 
+bool has_trains(bool segments, bool coalesces) {
+  if (segments && coalesces) return true;
+  std::cout << "SKIPPED: the kernel has no UDP_SEGMENT or UDP_GRO\n";
+  return false;
+}
+
 int option_of(int fd, int level, int name) {
   int value = -1;
   socklen_t length = sizeof value;

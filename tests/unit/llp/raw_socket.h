@@ -53,6 +53,10 @@ void reset_connection(UniqueFd fd);
 /// Reads exactly `size` bytes, or fewer at the end of the stream.
 std::string read_bytes(int fd, size_t size);
 
+/// Whether a kernel with these abilities makes and takes trains; else prints that the case is
+/// skipped.
+bool has_trains(bool segments, bool coalesces = true);
+
 int option_of(int fd, int level, int name);
 bool is_open(int fd);
 bool wait_readable(int fd);

@@ -3,7 +3,6 @@
 #include <netinet/udp.h>
 
 #include <catch2/catch.hpp>
-#include <iostream>
 
 #include "backends.h"
 #include "bytes.h"
@@ -103,17 +102,9 @@ BACKENDS_TEST_CASE("no call hands out more datagrams than the batch has room for
   CHECK(total == 20);
 }
 
-/// False, and a line, when the kernel cannot segment for the peer or coalesce for the link.
-bool trains_possible(const UdpLink& link) {
-  RawUdp probe;
-  if (link.gro() && link.gso()) return true;
-  std::cout << "SKIPPED: the kernel has no UDP_SEGMENT or UDP_GRO\n";
-  return false;
-}
-
 BACKENDS_TEST_CASE("a train that the kernel coalesced is split into its datagrams") {
   const auto link = TestType::open(kLoopback4);
-  if (!trains_possible(*link)) return;
+  if (!test::has_trains(link->gso(), link->gro())) return;
   RawUdp peer;
   const std::string train = pattern(340);
   REQUIRE(peer.send(link->local_address(), train, 100));
@@ -127,7 +118,7 @@ BACKENDS_TEST_CASE("a train that the kernel coalesced is split into its datagram
 
 BACKENDS_TEST_CASE("full trains that wait are all received") {
   const auto link = TestType::open(kLoopback4);
-  if (!trains_possible(*link)) return;
+  if (!test::has_trains(link->gso(), link->gro())) return;
   RawUdp peer;
   std::string all;
   for (size_t i = 0; i < 10; ++i) {
@@ -147,7 +138,7 @@ BACKENDS_TEST_CASE("full trains that wait are all received") {
 
 BACKENDS_TEST_CASE("no more trains are asked for than the batch can hold") {
   const auto link = TestType::open(kLoopback4);
-  if (!trains_possible(*link)) return;
+  if (!test::has_trains(link->gso(), link->gro())) return;
   RawUdp peer;
   for (size_t i = 0; i < 20; ++i) REQUIRE(peer.send(link->local_address(), pattern(64, i), 1));
   ReceiveBatch batch(8, 65536, 2 * UdpLink::kMaxTrain);
@@ -157,7 +148,7 @@ BACKENDS_TEST_CASE("no more trains are asked for than the batch can hold") {
 
 BACKENDS_TEST_CASE("a train longer than the batch has room for loses its tail, which is counted") {
   const auto link = TestType::open(kLoopback4);
-  if (!trains_possible(*link)) return;
+  if (!test::has_trains(link->gso(), link->gro())) return;
   RawUdp peer;
   const std::string train = pattern(64);
   REQUIRE(peer.send(link->local_address(), train, 1));
@@ -186,7 +177,8 @@ bool coalesces(const UdpLink& link) {
 /// Looks that find nothing, as many as it takes until coalescing may have stopped.
 void look_in_vain(UdpLink& link) {
   ReceiveBatch batch(8, 65536, 8 * UdpLink::kMaxTrain);
-  for (uint32_t look = 0; look <= Coalescing::kSettlingLooks; ++look) CHECK(link.receive(batch) == 0);
+  for (uint32_t look = 0; look <= Coalescing::kSettlingLooks; ++look)
+    CHECK(link.receive(batch) == 0);
 }
 
 /// The datagrams of a train that waits.
@@ -199,7 +191,7 @@ void receive_train(UdpLink& link, const std::string& train) {
 
 TEST_CASE("coalescing stops while datagrams come one by one, and begins again with a burst") {
   const auto link = UdpLink::open(kLoopback4);
-  if (!trains_possible(*link)) return;
+  if (!test::has_trains(link->gso(), link->gro())) return;
   RawUdp peer;
   receive_lone(*link, peer, Coalescing::kLone - 1);
   CHECK(coalesces(*link));
@@ -222,7 +214,7 @@ TEST_CASE("coalescing stops while datagrams come one by one, and begins again wi
 
 TEST_CASE("a train that comes around the stop of coalescing is split into its datagrams") {
   const auto link = UdpLink::open(kLoopback4);
-  if (!trains_possible(*link)) return;
+  if (!test::has_trains(link->gso(), link->gro())) return;
   RawUdp peer;
   ReceiveBatch batch(8, 65536, 8 * UdpLink::kMaxTrain);
   receive_lone(*link, peer, Coalescing::kLone - 1);
@@ -252,7 +244,7 @@ TEST_CASE("what a socket had no room for is counted where datagrams come one by 
   UdpOptions options;
   options.receive_buffer = 20000;
   const auto link = UdpLink::open(kLoopback4, options);
-  if (!trains_possible(*link)) return;
+  if (!test::has_trains(link->gso(), link->gro())) return;
   RawUdp peer;
   receive_lone(*link, peer, Coalescing::kLone);
   look_in_vain(*link);
@@ -268,7 +260,7 @@ TEST_CASE("what a socket had no room for is counted where datagrams come one by 
 
 BACKENDS_TEST_CASE("slots too small for a train end coalescing, and nothing is cut") {
   const auto link = TestType::open(kLoopback4);
-  if (!trains_possible(*link)) return;
+  if (!test::has_trains(link->gso(), link->gro())) return;
   RawUdp peer;
   ReceiveBatch batch(8, 2048, 64);
   CHECK(link->receive(batch) == 0);

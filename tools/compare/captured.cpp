@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compare/children.h"
+#include "compare/captured.h"
 
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,9 +10,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <sstream>
-#include <thread>
 
 #include "common/failure.h"
 #include "common/interrupt.h"
@@ -30,19 +25,16 @@ using std::chrono::steady_clock;
 /// Nobody waits longer before the user's interrupt is seen.
 constexpr Duration kSlice = milliseconds(100);
 
-[[noreturn]] void run_child(int cpu, int output, const std::function<int()>& body) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+int run_body(int cpu, int output, const std::function<int()>& body) {
   ::dup2(output, STDOUT_FILENO);
   ::dup2(output, STDERR_FILENO);
-  int status = 1;
   try {
     bind_to_processor(cpu);
-    status = body();
+    return body();
   } catch (const std::exception& reason) {
     std::fprintf(stderr, "%s\n", reason.what());
+    return 1;
   }
-  std::fflush(nullptr);
-  std::_Exit(status);
 }
 
 int execute(const std::vector<std::string>& command) {
@@ -55,29 +47,20 @@ int execute(const std::vector<std::string>& command) {
 
 }  // namespace
 
-Child::Child(int cpu, const std::function<int()>& body) {
+Captured::Captured(int cpu, const std::function<int()>& body) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) throw Failure("Cannot make a pipe.");
   pipe_.reset(ends[0]);
   ::fcntl(pipe_.get(), F_SETFL, O_NONBLOCK);
   const UniqueFd output(ends[1]);
-  std::fflush(nullptr);
-  pid_ = ::fork();
-  if (pid_ < 0) throw Failure(std::string("Cannot fork: ") + std::strerror(errno) + ".");
-  if (pid_ == 0) run_child(cpu, output.get(), body);
+  child_.emplace([&] { return run_body(cpu, output.get(), body); });
 }
 
-Child::Child(int cpu, const std::vector<std::string>& command)
-    : Child(cpu, [&] { return execute(command); }) {}
-
-Child::~Child() {
-  if (finished()) return;
-  ::kill(pid_, SIGKILL);
-  ::waitpid(pid_, nullptr, 0);
-}
+Captured::Captured(int cpu, const std::vector<std::string>& command)
+    : Captured(cpu, [&] { return execute(command); }) {}
 
 /// True once its end of the pipe is closed.
-bool Child::read_output(Time deadline) {
+bool Captured::read_output(Time deadline) {
   char buffer[4096];
   while (true) {
     const ssize_t got = ::read(pipe_.get(), buffer, sizeof buffer);
@@ -95,17 +78,8 @@ bool Child::read_output(Time deadline) {
   }
 }
 
-bool Child::finish(Time deadline) {
-  if (finished()) return true;
-  if (!read_output(deadline)) return false;
-  int status = 0;
-  while (::waitpid(pid_, &status, WNOHANG) == 0) {
-    if (steady_clock::now() >= deadline) return false;
-    std::this_thread::sleep_for(milliseconds(1));
-  }
-  pid_ = -1;
-  status_ = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-  return true;
+bool Captured::finish(Time deadline) {
+  return finished() || (read_output(deadline) && child_->finish(deadline));
 }
 
 bool is_installed(const std::string& program) {
