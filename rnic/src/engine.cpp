@@ -46,7 +46,7 @@ size_t Engine::receive(Time now) {
       after_direct_poll(*endpoint, came != 0);
     endpoint = next;
   }
-  const bool all_hot = watched_hot_count_ == watched_count_ && awaiting_writable_ == 0 &&
+  const bool all_hot = hot_with_descriptor_ == with_descriptor_ && awaiting_writable_ == 0 &&
                        gathered_watched_count_ == 0;
   if (all_hot) return work;
   const bool often = hot_count_ == 0 || awaiting_writable_ != 0 || crowded_;
@@ -102,7 +102,7 @@ size_t Engine::look_at_poller(Time now) {
     }
     const bool is_hot = static_cast<ListNode<HotTag>&>(endpoint).linked();
     if (is_hot || !(event.readable || event.failed)) continue;
-    if (!crowded_ && watched_hot_count_ >= kHotEndpoints) begin_crowd();
+    if (!crowded_ && hot_with_descriptor_ >= kHotEndpoints) begin_crowd();
     heat(endpoint);
     count_in_round(endpoint);
     work += endpoint.receive(now);
@@ -138,12 +138,12 @@ void Engine::heat(Endpoint& endpoint) {
   const bool is_hot = static_cast<ListNode<HotTag>&>(endpoint).linked();
   if (is_hot || !endpoint.attached_ || !endpoint.reading_) return;
   const bool counts = !endpoint.always_hot_ && !endpoint.gathered_;
-  const bool room = !crowded_ && watched_hot_count_ < kHotEndpoints;
+  const bool room = !crowded_ && hot_with_descriptor_ < kHotEndpoints;
   if (!room && counts && endpoint.watched_) return;
   endpoint.empty_polls_ = 0;
   hot_.push_back(endpoint);
   ++hot_count_;
-  if (counts) ++watched_hot_count_;
+  if (counts) ++hot_with_descriptor_;
 }
 
 void Engine::cool(Endpoint& endpoint) {
@@ -152,7 +152,7 @@ void Engine::cool(Endpoint& endpoint) {
   if (!is_hot || stays) return;
   hot_.remove(endpoint);
   --hot_count_;
-  if (!endpoint.always_hot_ && !endpoint.gathered_) --watched_hot_count_;
+  if (!endpoint.always_hot_ && !endpoint.gathered_) --hot_with_descriptor_;
 }
 
 // --- Transmit.
@@ -259,7 +259,7 @@ void Engine::attach(Endpoint& endpoint, int descriptor, llp::InputQueue* queue) 
   endpoint.attached_ = true;
   endpoint.reading_ = true;
   endpoint.descriptor_ = descriptor;
-  if (endpoint.watched_) ++watched_count_;
+  if (endpoint.watched_) ++with_descriptor_;
   if (!endpoint.watched_) heat(endpoint);
   if (endpoint.gathered_) wake();
 }
@@ -278,7 +278,7 @@ void Engine::detach(Endpoint& endpoint) {
   endpoint.awaits_writable_ = false;
   if (endpoint.watched_) poller_.remove(endpoint.descriptor_);
   if (!endpoint.gathered_)
-    --watched_count_;
+    --with_descriptor_;
   else if (endpoint.watched_)
     --gathered_watched_count_;
   endpoint.watched_ = false;

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/cache_line.h"
 #include "base/clock.h"
 #include "base/counters.h"
 #include "base/timer_queue.h"
@@ -175,18 +176,19 @@ class Engine {
 
   // The baton, and who wants it. Sequentially consistent, as is the inbox: a poster pushes, then
   // tries the baton; a holder releases, then looks into the inbox. So one of them sees the other.
-  std::atomic<bool> baton_{false};
+  // What any thread writes stands on cache lines of its own, apart from what the holder works with.
+  alignas(kCacheLine) std::atomic<bool> baton_{false};
   std::atomic<uint32_t> waiting_holders_{0};
   MpscList inbox_;  // endpoints notified by any thread
   std::atomic<bool> unstall_{false};
 
   // Guarded by the baton.
-  IntrusiveList<Endpoint, ActiveTag> active_;   // have something to send or to report
+  alignas(kCacheLine) IntrusiveList<Endpoint, ActiveTag> active_;  // have something to send, or tell
   IntrusiveList<Endpoint, ActiveTag> stalled_;  // wait for room in a completion queue
   IntrusiveList<Endpoint, HotTag> hot_;
   size_t hot_count_ = 0;
-  size_t watched_count_ = 0;       // endpoints with a descriptor
-  size_t watched_hot_count_ = 0;   // of those, the hot ones
+  size_t with_descriptor_ = 0;      // endpoints whose descriptor tells of their input
+  size_t hot_with_descriptor_ = 0;  // of those, the hot ones
   size_t awaiting_writable_ = 0;
   llp::InputQueue* input_queue_ = nullptr;  // of those whose input is gathered
   size_t gathered_watched_count_ = 0;       // of these, the ones in the poller nonetheless
@@ -211,8 +213,9 @@ class Engine {
   std::unique_ptr<std::byte[]> stream_buffer_;
 
   // Between the RNIC thread and the others.
-  std::atomic<int64_t> last_drive_{INT64_MIN};  // when the application last stepped (ns)
-  std::atomic<uint32_t> sleepers_{0};           // threads that sleep in the poller
+  /// When the application last stepped, in ns.
+  alignas(kCacheLine) std::atomic<int64_t> last_drive_{INT64_MIN};
+  std::atomic<uint32_t> sleepers_{0};             // threads that sleep in the poller
   std::atomic<int64_t> parked_until_{INT64_MAX};  // who sleeps looks again then at the latest (ns)
   std::atomic<bool> poked_{false};     // wake() was called: look again before parking
   std::atomic<bool> watching_{false};  // the RNIC thread naps while the application drives
