@@ -39,11 +39,19 @@ size_t FaultyDatagramLink::passing(std::span<const OutgoingDatagram> burst, int&
   for (size_t i = 0; i < burst.size(); ++i) {
     if (burst[i].size() > path())
       error = EMSGSIZE;
-    else if (strikes(++offered_, faults_.refuse_every))
+    else if (refuses_next())
       error = faults_.refuse_error;
     if (error != 0) return i;
   }
   return burst.size();
+}
+
+bool FaultyDatagramLink::refuses_next() {
+  if (refusals_left_ == 0 && strikes(++offered_, faults_.refuse_every))
+    refusals_left_ = faults_.refuse_in_a_row;
+  if (refusals_left_ == 0) return false;
+  --refusals_left_;
+  return true;
 }
 
 size_t FaultyDatagramLink::path() const {

@@ -394,7 +394,7 @@ void RdTransmit::book(RdPeer& peer, const Planned& planned) {
       peer.sender.sent(planned.mark, now_);
       RdWork::advance(peer.cursor, planned.mark);
       peer.receiver.told(false);
-      peer.resized = false;
+      peer.size_refusals.clear();
       peer.has_memory = true;
       break;
     case Act::again:
@@ -432,11 +432,8 @@ void RdTransmit::refused(const DatagramMark& mark, int error) {
   const Planned& planned = this->planned(mark.value);
   auto* const peer = static_cast<RdPeer*>(mark.object);
   if (planned.act != Act::fresh || error != EMSGSIZE) return sent(mark);
-  if (!peer->resized) {
-    peer->resized = true;
-    return;
-  }
-  peer->resized = false;
+  if (peer->size_refusals.may_cut_anew()) return;
+  peer->size_refusals.clear();
   if (what(planned.mark) == RdWhat::segment)
     work_.fail(*peer, *static_cast<SendEntry*>(planned.mark.object),
                WcStatus::local_qp_operation_error, static_cast<uint32_t>(error));

@@ -93,7 +93,7 @@ Judgement UdResponder::add(const rdmap::DatagramSegment& segment, Source& source
   response->request = segment.request;
   response->datagram_bytes = datagram_bytes;
   response->offset = 0;
-  response->resized = false;
+  response->size_refusals.clear();
   response->lane->responses.push_back(*response);
   ++source.responses;
   wake_();
@@ -219,19 +219,16 @@ void UdResponder::report(const Response& response, TerminateCode code, Time now)
 void UdResponder::sent(const DatagramMark& mark) {
   auto& response = *static_cast<Response*>(mark.object);
   response.offset = static_cast<uint32_t>(mark.value);
-  response.resized = false;
+  response.size_refusals.clear();
   if (!mark.last) return;
   counters_.add(Counter::reads_served);
   finish(response);
 }
 
-/// The path may carry less than it did, which the link knows by now: the rest is cut anew, once.
+/// The path may carry less than it did, which the link knows by now: the rest is cut anew.
 void UdResponder::refused(const DatagramMark& mark, int error) {
   auto& response = *static_cast<Response*>(mark.object);
-  if (error == EMSGSIZE && !response.resized)
-    response.resized = true;
-  else
-    finish(response);
+  if (error != EMSGSIZE || !response.size_refusals.may_cut_anew()) finish(response);
 }
 
 }  // namespace diwarp::rnic

@@ -49,7 +49,7 @@ void UdTransmit::start(uint32_t incarnation, uint32_t first_msn) {
   incarnation_ = incarnation;
   next_ = {first_msn, first_msn};
   offset_ = 0;
-  resized_ = false;
+  size_refusals_.clear();
 }
 
 void UdTransmit::fill(DatagramRoom& room, Time now) {
@@ -128,7 +128,7 @@ bool UdTransmit::add_segment(DatagramRoom& room, const SendEntry& entry,
 }
 
 void UdTransmit::sent(const DatagramMark& mark) {
-  resized_ = false;
+  size_refusals_.clear();
   if (!mark.last) {
     offset_ = mark.value;
     return;
@@ -136,13 +136,10 @@ void UdTransmit::sent(const DatagramMark& mark) {
   end_oldest(WcStatus::success, 0);
 }
 
-/// Its path MTU may have shrunk, which the link knows by now, so it is cut anew once. Any other
-/// refusal ends the message.
+/// Its path MTU may have shrunk, which the link knows by now, so it is cut anew. Any other refusal
+/// ends the message.
 void UdTransmit::refused(const DatagramMark&, int error) {
-  if (error == EMSGSIZE && !resized_) {
-    resized_ = true;
-    return;
-  }
+  if (error == EMSGSIZE && size_refusals_.may_cut_anew()) return;
   end_oldest(WcStatus::local_qp_operation_error, static_cast<uint32_t>(error));
 }
 
@@ -150,7 +147,7 @@ void UdTransmit::end_oldest(WcStatus status, uint32_t vendor_error) {
   ++next_.of(sends_.pending()->opcode);
   sends_.complete(status, vendor_error);
   offset_ = 0;
-  resized_ = false;
+  size_refusals_.clear();
 }
 
 }  // namespace diwarp::rnic

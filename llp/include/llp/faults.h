@@ -28,6 +28,7 @@ struct LinkFaults {
   size_t take_at_most = 0;    ///< send() takes 1 to so many datagrams, then is full; 0: no limit
   uint32_t refuse_every = 0;  ///< each so many-th datagram is refused; 0: none
   int refuse_error = 0;       ///< with this errno
+  uint32_t refuse_in_a_row = 1;  ///< so often, before it passes
   uint32_t idle_every = 0;    ///< each so many-th receive() brings nothing; 0: none
   /// In ascending order. What is too long is refused with EMSGSIZE, which is when max_datagram()
   /// learns of it, as with an ICMP message.
@@ -60,6 +61,7 @@ class FaultyDatagramLink final : public DatagramLink {
 
  private:
   size_t path() const;
+  bool refuses_next();
   /// How many at the front of the burst pass; `error` is that of the one behind, if it is refused.
   size_t passing(std::span<const OutgoingDatagram> burst, int& error);
 
@@ -69,6 +71,7 @@ class FaultyDatagramLink final : public DatagramLink {
   uint64_t sends_ = 0;
   uint64_t receives_ = 0;
   uint64_t offered_ = 0;  // datagrams that refuse_every counts
+  uint32_t refusals_left_ = 0;
   uint64_t taken_ = 0;
   size_t known_ = SIZE_MAX;  // what max_datagram() has learned
   uint64_t injected_ = 0;

@@ -14,6 +14,7 @@
 #include "llp/rd_receiver.h"
 #include "llp/rd_sender.h"
 #include "rdmap/datagram.h"
+#include "rnic/size_refusals.h"
 #include "rnic/ud_sources.h"
 #include "rnic/work_queue.h"
 
@@ -114,7 +115,7 @@ class RdPeer : public ListNode<RdReadyTag>,
   uint32_t orphans = 0;      ///< requests under way whose Read is over
   bool open_wanted = false;  ///< these are to be sent
   bool probe_wanted = false;
-  bool resized = false;  ///< a datagram was refused for its size once
+  SizeRefusals size_refusals;  ///< since a fresh datagram was sent
 
   // What comes.
   RdMessage message;

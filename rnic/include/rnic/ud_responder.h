@@ -16,6 +16,7 @@
 #include "rdmap/datagram.h"
 #include "rnic/datagram_origin.h"
 #include "rnic/judgement.h"
+#include "rnic/size_refusals.h"
 
 namespace diwarp::rnic {
 
@@ -36,7 +37,7 @@ struct Response : ListNode<ResponseTag> {
   rdmap::ReadRequest request;
   size_t datagram_bytes = 0;  ///< of the request
   uint32_t offset = 0;        ///< how much was sent
-  bool resized = false;       ///< the path carries less than it did; nothing was sent since
+  SizeRefusals size_refusals; ///< since something of it was sent
 };
 
 /// The responses to one source, in the order of its requests.

@@ -7,6 +7,7 @@
 #include "ddp/scatter.h"
 #include "rdmap/datagram.h"
 #include "rnic/datagram_origin.h"
+#include "rnic/size_refusals.h"
 #include "rnic/work_queue.h"
 
 namespace diwarp::rnic {
@@ -50,7 +51,7 @@ class UdTransmit final : public DatagramOrigin {
   uint32_t incarnation_ = 0;
   Msns next_;              // of the oldest message that is not done
   uint64_t offset_ = 0;    // how much of it has been sent
-  bool resized_ = false;   // it was refused for its size once
+  SizeRefusals size_refusals_;  // since something of it was sent
   ddp::SgeCursor cursor_;
 };
 
