@@ -44,11 +44,13 @@ SendResult FocusedUdpLink::send(std::span<const OutgoingDatagram> burst) {
   return result;
 }
 
-/// What the second socket refuses is the first one's to judge.
+/// What the second socket refuses is the first one's to judge; if that sends it, the second is of no
+/// use any more.
 SendResult FocusedUdpLink::send_connected(std::span<const OutgoingDatagram> burst) {
   const SendResult result = companion_->send(burst);
   if (result.status != SendStatus::refused) return result;
   SendResult rest = UdpLink::send(burst.subspan(result.sent));
+  if (rest.sent != 0) leave();
   rest.sent += result.sent;
   return rest;
 }
@@ -56,7 +58,8 @@ SendResult FocusedUdpLink::send_connected(std::span<const OutgoingDatagram> burs
 void FocusedUdpLink::seek(const Address& destination, bool again) {
   streak_ = again ? streak_ + 1 : 0;
   favourite_ = destination;
-  if (streak_ < connect_after_ || !is_a_host(destination)) return;
+  const bool is_this_link = destination == local_address();  // a connection would hear nobody else
+  if (streak_ < connect_after_ || !is_a_host(destination) || is_this_link) return;
   streak_ = 0;
   companion_ = beside(destination);
   if (companion_ == nullptr) return fall_back(Fallback::connect_refused);
@@ -78,6 +81,7 @@ void FocusedUdpLink::leave() {
 /// Closes the second socket, if it has been left and read empty.
 void FocusedUdpLink::close_if_done() {
   if (!leaving_ || companion_->something_waits()) return;
+  companion_->learn_overflow();
   overflowed_before_ += companion_->overflowed();
   companion_.reset();
   leaving_ = false;
@@ -89,7 +93,11 @@ void FocusedUdpLink::close_if_done() {
 size_t FocusedUdpLink::receive(ReceiveBatch& batch) {
   close_if_done();
   if (companion_ == nullptr) return UdpLink::receive(batch);
-  if (!leaving_ && --until_look_ == 0) {
+  if (leaving_) {
+    const size_t left = companion_->receive(batch);
+    return left != 0 ? left : UdpLink::receive(batch);
+  }
+  if (--until_look_ == 0) {
     const size_t got = UdpLink::receive(batch);
     plan_look(got != 0);
     if (got != 0) return got;

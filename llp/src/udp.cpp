@@ -61,17 +61,7 @@ const char* unfit(int fd) {
   return nullptr;
 }
 
-/// False if the system gives less.
-bool set_buffer(int fd, int forced, int plain, size_t bytes) {
-  if (bytes == 0) return true;
-  const int value = static_cast<int>(std::min<size_t>(bytes, INT_MAX / 2));
-  if (!set_socket_option(fd, SOL_SOCKET, forced, value)) {
-    set_socket_option(fd, SOL_SOCKET, plain, value);
-  }
-  return socket_option(fd, SOL_SOCKET, plain) / 2 >= value;  // it tells twice what one may fill
-}
-
-/// How many datagrams the socket has lost before it became a link.
+/// How many datagrams the socket has had no room for.
 uint32_t drops_so_far(int fd) {
   std::array<uint32_t, SK_MEMINFO_VARS> values{};
   socklen_t length = sizeof values;
@@ -80,6 +70,15 @@ uint32_t drops_so_far(int fd) {
 }
 
 }  // namespace
+
+bool set_buffer(int fd, int forced, int plain, size_t bytes) {
+  if (bytes == 0) return true;
+  const int value = static_cast<int>(std::min<size_t>(bytes, INT_MAX / 2));
+  if (!set_socket_option(fd, SOL_SOCKET, forced, value)) {
+    set_socket_option(fd, SOL_SOCKET, plain, value);
+  }
+  return socket_option(fd, SOL_SOCKET, plain) / 2 >= value;  // it tells twice what one may fill
+}
 
 UniqueFd open_udp_socket(const Address& local) {
   const int type = SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
@@ -157,6 +156,8 @@ void UdpLink::configure() {
                       options.fragment ? IPV6_PMTUDISC_WANT : IPV6_PMTUDISC_DO);
   }
 }
+
+void UdpLink::learn_overflow() { count_overflow(drops_so_far(fd_.get())); }
 
 void UdpLink::configure_buffers() {
   const int fd = fd_.get();

@@ -25,11 +25,13 @@ std::optional<uint64_t> network_of(int fd) {
   return cookie;
 }
 
-/// A socket at the address of a bound one. Throws Error.
-UniqueFd bound_beside(int first, const Address& local) {
+/// A socket at the address of a bound one, with so much room for what comes from then on. Throws
+/// Error.
+UniqueFd bound_beside(int first, const Address& local, size_t receive_buffer) {
   UniqueFd fd = open_udp_socket(local);
   if (network_of(fd.get()) != network_of(first))
     throw Error(Errc::unsupported_operation, "The thread has gone to another network namespace");
+  set_buffer(fd.get(), SO_RCVBUFFORCE, SO_RCVBUF, receive_buffer);
   set_socket_option(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);  // sockets of groups come to the port
   const SharedPort sharing(first, SO_REUSEPORT);
   const SharedPort joining(fd.get(), SO_REUSEPORT);
@@ -41,7 +43,7 @@ UniqueFd bound_beside(int first, const Address& local) {
 
 std::unique_ptr<UdpLink> UdpLink::beside(const Address& peer) const {
   try {
-    UniqueFd fd = bound_beside(fd_.get(), local_);
+    UniqueFd fd = bound_beside(fd_.get(), local_, options_.receive_buffer);
     if (!connect_to(fd.get(), peer, family_)) return nullptr;
     std::unique_ptr<UdpLink> link(new UdpLink(std::move(fd), options_));
     link->connected_ = true;

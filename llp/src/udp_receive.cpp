@@ -118,7 +118,8 @@ void UdpLink::fit_coalescing(Coalescing::Change change) {
 }
 
 bool UdpLink::something_waits() const {
-  return ::recv(fd_.get(), nullptr, 0, MSG_PEEK | MSG_DONTWAIT) >= 0;
+  const auto look = [&] { return ::recv(fd_.get(), nullptr, 0, MSG_PEEK | MSG_DONTWAIT); };
+  return receive_past_errors(look) >= 0;
 }
 
 size_t UdpLink::slots_wanted(const ReceiveBatch& batch) const {

@@ -177,6 +177,8 @@ SendResult UdpLink::send(std::span<const OutgoingDatagram> burst) {
       if (cannot_fragment(rest.front(), step.error))
         return {result.sent, SendStatus::refused, EMSGSIZE};
       return {result.sent, SendStatus::would_block, step.error};
+    } else if (connected_ && !std::exchange(retried, true)) {
+      // An ICMP error that an earlier datagram earned, perhaps of those that a train could mean.
     } else if (step.refused_train) {
       suspected = true;
     } else if (std::exchange(retried, true)) {

@@ -104,10 +104,12 @@ RcTransmit::Begun RcTransmit::begin_send(Context& context, Result& result) {
     const WrFacts& facts = facts_of(entry->opcode);
     const bool fenced = has_flag(entry->flags, SendFlags::fence) && !context.requester.idle();
     if (fenced) return Begun::nothing;  // a response lets it go on
-    // What fails, and what changes memory, waits for those before it.
+    // What fails, and what changes memory, waits for those before it. Also for memory that they have
+    // lent, whose return lets it go on: until then the connection could not end with a Terminate.
     const bool alone = count_ == 0 && next_entry_ == 0;
     if (facts.local) {
       if (!alone) return Begun::later;
+      if (borrows()) return Begun::nothing;
       const WcStatus status = context.queue_pair.do_local(*entry);
       if (status != WcStatus::success) return fail(result, Fault::bad_send, status);
       context.sends.complete(status);
@@ -115,8 +117,7 @@ RcTransmit::Begun RcTransmit::begin_send(Context& context, Result& result) {
     }
     if (!allowed_) return Begun::nothing;
     const std::optional<WcStatus> trouble = why_not(context, *entry);
-    // With memory lent the connection could not end with a Terminate.
-    if (trouble && borrows()) return Begun::nothing;  // its return lets it go on
+    if (trouble && borrows()) return Begun::nothing;
     if (trouble) return alone ? fail(result, Fault::bad_send, *trouble) : Begun::later;
     if (facts.responded && !context.requester.has_room()) return Begun::nothing;
     describe(*entry, context);

@@ -205,11 +205,13 @@ void RcQueuePair::settle(RcEnd result, Time now) {
   if (result == RcEnd::closed && ends_later()) {
     peer_closed_ = true;
     engine().set_reading(*this, false);
+    if (state() != QpState::closing) arm_receive_wait(now);
   } else if (result != RcEnd::none) {
     return end(result);
   }
   if (receive_.held()) {
     engine().set_reading(*this, false);
+    counters().add(Counter::rc_receive_not_ready);
     arm_receive_wait(now);
   }
   if (receive_.heard() && !transmit_.allowed()) {
@@ -338,13 +340,13 @@ void RcQueuePair::on_state(QpState now) {
 }
 
 void RcQueuePair::arm_receive_wait(Time now) {
-  counters().add(Counter::rc_receive_not_ready);
   const bool never = options_.receive_wait > Time::max() - now;
   if (!never) engine().timers().arm(receive_wait_, now + options_.receive_wait);
 }
 
 void RcQueuePair::on_receive_wait(Time now) {
-  if (receive_.held()) settle(receive_.give_up_waiting(), now);
+  if (receive_.held()) return settle(receive_.give_up_waiting(), now);
+  if (peer_closed_ && state() != QpState::closing) end(RcEnd::lost);  // it takes nothing, either
 }
 
 void RcQueuePair::arm_trim(Time now) {

@@ -84,7 +84,8 @@ RcTransmit::Result RcTransmit::run(Context context, Time now) {
   Result result;
   const bool all_gathered = gather(burst);
   const bool stopped = all_gathered && frame(burst, result);
-  if (burst.bytes() == 0 && burst.refused()) return refusal(burst.refused()->origin);
+  if (burst.bytes() == 0 && burst.refused())
+    return borrows() ? result : refusal(burst.refused()->origin);
   if (result.fault != Fault::none) return result;
   if (burst.bytes() == 0) return result;
   const llp::IoResult sent = give(context, burst);

@@ -10,17 +10,18 @@ namespace diwarp::test {
 namespace {
 
 DeviceOptions in_place(size_t from = 4096) {
-  return by_hand({.zerocopy_from = from});
+  return by_hand({.zerocopy_from = from, .io = IoBackend::syscall});
 }
 
 /// A queue pair whose peer is a plain socket that takes nothing by itself.
 struct Deaf : Sockets {
-  explicit Deaf(const DeviceOptions& options = in_place()) : Sockets(options) {
+  explicit Deaf(const DeviceOptions& options = in_place(), const StreamOptions& stream = {})
+      : Sockets(options) {
     auto [first, second] = tcp_pair();
     const int little = 16 << 10;
     REQUIRE(::setsockopt(second.descriptor(), SOL_SOCKET, SO_RCVBUF, &little, sizeof little) == 0);
     peer.emplace(std::move(second));
-    party.emplace(devices[0], RcOptions{.memory = kBytes});
+    party.emplace(devices[0], RcOptions{.memory = kBytes, .stream = stream});
     party->impl().start(established(stream_of(std::move(first)), true, {}));
   }
   /// A Write that has left, as far as the queue pair can tell.
@@ -112,7 +113,7 @@ TEST_CASE("A queue pair is destroyed at once though its peer never takes what is
 TEST_CASE("An orderly end waits for the peer to take what is borrowed") {
   const bool takes = GENERATE(true, false);
   CAPTURE(takes);
-  Deaf scene(DeviceOptions{.zerocopy_from = 4096});
+  Deaf scene(DeviceOptions{.zerocopy_from = 4096, .io = IoBackend::syscall});
   scene.write();
   std::thread reader([&] {
     if (!takes) return;
@@ -154,6 +155,18 @@ TEST_CASE("A peer that ends its side while memory is borrowed is served first") 
     return scene.party->qp.state() == QpState::error;
   }));
   CHECK(scene.devices[0].counter("rc_disconnects") == 1);
+}
+
+TEST_CASE("A peer that ends its side and never takes what is borrowed is given up") {
+  Deaf scene(in_place(), {.receive_wait = 50ms});
+  scene.write();
+  scene.peer->shutdown();
+  const auto done = completion_of(scene.party->send_cq, [&] { scene.step(); });
+  REQUIRE(done);
+  CHECK(done->status == WcStatus::wr_flush_error);
+  CHECK(scene.party->qp.state() == QpState::error);
+  CHECK(scene.devices[0].counter("rc_resets") == 1);
+  CHECK(scene.peer->ending() == Ending::reset);
 }
 
 TEST_CASE("A queue pair that holds its peer lives on when memory is free again") {

@@ -264,9 +264,9 @@ struct DatagramOptions {
   /// Let IP fragment datagrams that are longer than the path MTU carries. Each lost fragment then
   /// costs the whole datagram.
   bool jumbo = false;
-  /// While the queue pair is polled and nothing sleeps, so many sends in a row to one destination
-  /// earn that a socket of its own, which costs a tenth less a message; it also takes what comes from
-  /// there. It goes when the device's engine goes to sleep, or with as many sends to others. 0: never.
+  /// While the queue pair is polled and nothing sleeps, so many bursts in a row to one destination earn
+  /// that a connected socket of its own, which costs a tenth less a message. It goes when the engine
+  /// sleeps, or with as many bursts that do not all go there (docs/datagrams.md). 0: never.
   uint32_t connect_after = 1024;
   /// Sends at most this many bytes a second (payload of UDP); 0: no limit. The burst that pacing
   /// lets through at once is what the rate gives in 1 ms, at least one segment.
@@ -367,7 +367,7 @@ enum class ReceiveNotReady : uint8_t {
 /// What only RC queue pairs have.
 struct StreamOptions {
   ReceiveNotReady receive_not_ready = ReceiveNotReady::hold;
-  Duration receive_wait = std::chrono::seconds(60);
+  Duration receive_wait = std::chrono::seconds(60);  ///< also for a peer that has ended its side to take all
   /// Largest FPDU to send, in bytes, 128 to 65,536; 0: what one TCP segment carries. Larger ones cost
   /// less per byte and may be cut by TCP.
   uint32_t max_fpdu = 0;

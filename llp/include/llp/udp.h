@@ -86,6 +86,8 @@ class UdpLink : public DatagramLink {
   void turn_away();
   /// Whether receive() would find something.
   bool something_waits() const;
+  /// Makes overflowed() tell all, also what no datagram has told yet.
+  void learn_overflow();
 
   /// Whether the kernel segments (UDP_SEGMENT) and coalesces (UDP_GRO) for this link. The latter it
   /// does while there is something to coalesce.

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <cstdio>
 #include <string>
 
 #include "base/unique_fd.h"
@@ -55,6 +56,14 @@ TEST_CASE("a device tells which backend it uses, and why") {
   CHECK(ring.query().stream_backend.find("io_uring") != std::string::npos);
   CHECK(ring.query().io_reason == "asked for");
   CHECK(carries_a_message(ring));
+}
+
+TEST_CASE("in this program a device that is told nothing uses io_uring") {
+  if (const std::string why_not = Device::why_no_io_uring(); !why_not.empty()) {
+    std::puts(("SKIPPED: no io_uring: " + why_not).c_str());
+    return;
+  }
+  CHECK(Device::open("127.0.0.1").query().io == IoBackend::uring);
 }
 
 TEST_CASE("a device over system calls makes no ring even to tell what it is") {
