@@ -27,17 +27,16 @@ void give(void* memory) noexcept {
   std::free(memory);
 }
 
-void* take_aligned(size_t size, std::align_val_t alignment) {
+void* take_aligned(size_t size, std::align_val_t alignment) noexcept {
+  if (size >= too_much.load(std::memory_order_relaxed)) return nullptr;
   const auto unit = static_cast<size_t>(alignment);
   void* memory = std::aligned_alloc(unit, (size + unit - 1) / unit * unit);
-  if (memory == nullptr) throw std::bad_alloc();
   count.fetch_add(1, std::memory_order_relaxed);
   held.fetch_add(::malloc_usable_size(memory), std::memory_order_relaxed);
   return memory;
 }
 
-void* take_or_throw(size_t size) {
-  void* memory = take(size);
+void* or_throw(void* memory) {
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
@@ -51,8 +50,8 @@ Starvation::Starvation(size_t bytes) { too_much = bytes; }
 Starvation::~Starvation() { too_much = SIZE_MAX; }
 }  // namespace diwarp::test
 
-void* operator new(size_t size) { return take_or_throw(size); }
-void* operator new[](size_t size) { return take_or_throw(size); }
+void* operator new(size_t size) { return or_throw(take(size)); }
+void* operator new[](size_t size) { return or_throw(take(size)); }
 void* operator new(size_t size, const std::nothrow_t&) noexcept { return take(size); }
 void* operator new[](size_t size, const std::nothrow_t&) noexcept { return take(size); }
 void operator delete(void* memory) noexcept { give(memory); }
@@ -60,9 +59,15 @@ void operator delete[](void* memory) noexcept { give(memory); }
 void operator delete(void* memory, size_t) noexcept { give(memory); }
 void operator delete[](void* memory, size_t) noexcept { give(memory); }
 void* operator new(size_t size, std::align_val_t alignment) {
-  return take_aligned(size, alignment);
+  return or_throw(take_aligned(size, alignment));
 }
 void* operator new[](size_t size, std::align_val_t alignment) {
+  return or_throw(take_aligned(size, alignment));
+}
+void* operator new(size_t size, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  return take_aligned(size, alignment);
+}
+void* operator new[](size_t size, std::align_val_t alignment, const std::nothrow_t&) noexcept {
   return take_aligned(size, alignment);
 }
 void operator delete(void* memory, std::align_val_t) noexcept { give(memory); }
