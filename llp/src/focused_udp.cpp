@@ -56,11 +56,12 @@ SendResult FocusedUdpLink::send_connected(std::span<const OutgoingDatagram> burs
 }
 
 void FocusedUdpLink::seek(const Address& destination, bool again) {
+  if (!again) favourite_ = destination;
   streak_ = again ? streak_ + 1 : 0;
-  favourite_ = destination;
-  const bool is_this_link = destination == local_address();  // a connection would hear nobody else
-  if (streak_ < connect_after_ || !is_a_host(destination) || is_this_link) return;
+  if (streak_ < connect_after_) return;
   streak_ = 0;
+  const bool is_this_link = destination == local_address();  // a connection would hear nobody else
+  if (!is_a_host(destination) || is_this_link) return;
   companion_ = beside(destination);
   if (companion_ == nullptr) return fall_back(Fallback::connect_refused);
   companion_->on_fallback([this](Fallback what) { fall_back(what); });

@@ -18,7 +18,7 @@ namespace {
 /// Entries that one look takes out of an error queue: more than there can be notices.
 constexpr size_t kEntriesPerLook = 2 * kMaxInPlace;
 /// Room for what else a socket's options may put beside a notice, such as timestamps.
-constexpr size_t kControlBytes = 512;
+constexpr size_t kNoticeControlBytes = 512;
 
 bool is_error(const cmsghdr& message) {
   const bool ipv4 = message.cmsg_level == SOL_IP && message.cmsg_type == IP_RECVERR;
@@ -100,7 +100,7 @@ ssize_t InPlaceSender::send(int fd, std::span<iovec> list) {
 
 void InPlaceSender::take_notices(int fd) {
   for (size_t i = 0; i < kEntriesPerLook && calls_.begun() != calls_.released(); ++i) {
-    alignas(cmsghdr) std::array<std::byte, kControlBytes> control;
+    alignas(cmsghdr) std::array<std::byte, kNoticeControlBytes> control;
     msghdr entry{};
     entry.msg_control = control.data();
     entry.msg_controllen = control.size();

@@ -25,10 +25,6 @@ namespace {
 constexpr size_t kMaxPieces = IOV_MAX;
 constexpr size_t kDefaultSegment = 536;  // RFC 9293 section 3.7.1
 
-// A piece costs the kernel more than a few bytes cost a copy (64 bytes in three pieces: 7 % of a
-// polled round trip), so short pieces are put together first: kShortBytes in one call.
-constexpr size_t kShortPiece = kCopiedPiece;
-
 /// Why the descriptor cannot serve as a stream; nullptr when it can.
 const char* unfit(int fd) {
   const int type = socket_option(fd, SOL_SOCKET, SO_TYPE);
@@ -52,7 +48,9 @@ class Gathering {
  public:
   explicit Gathering(Bytes room) : room_(room) {}
 
-  static bool is_short(ConstBytes piece) { return piece.size() <= kShortPiece; }
+  // A piece costs the kernel more than a few bytes cost a copy (64 bytes in three pieces: 7 % of a
+  // polled round trip), so short pieces are put together first: kShortBytes in one call.
+  static bool is_short(ConstBytes piece) { return piece.size() <= kCopiedPiece; }
   bool has_room(ConstBytes piece) const { return piece.size() <= room_.size() - copied_; }
 
   void add(ConstBytes piece) {

@@ -15,6 +15,7 @@
 
 #include "llp/udp.h"
 #include "socket_address.h"
+#include "stream_calls.h"
 
 namespace diwarp::llp {
 namespace {
@@ -135,13 +136,6 @@ class Messages {
   std::array<iovec, kMaxPieces> pieces_;
   std::array<std::byte, kMaxSegments * kCopiedInTrain> copies_;
 };
-
-template <class Call>
-ssize_t uninterrupted(Call call) {
-  ssize_t result = call();
-  while (result < 0 && errno == EINTR) result = call();
-  return result;
-}
 
 bool means_full(int error) {
   return error == EAGAIN || error == EWOULDBLOCK || error == ENOBUFS || error == ENOMEM;

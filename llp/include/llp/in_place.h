@@ -66,7 +66,7 @@ class InPlaceCalls {
   uint64_t released_;
   uint64_t idle_at_;   // no call was under way then: from there on pages are used in turn
   uint64_t done_ = 0;  // bit n: so is the call released_ + n
-  std::array<std::unique_ptr<Page>, kMaxInPlace> pages_;  // as many as were needed at once
+  std::array<std::unique_ptr<Page>, kMaxInPlace> pages_;  // as many as began without a pause
 };
 
 /// What a TCP socket sends in place, and what came of it.

@@ -192,8 +192,8 @@ class Engine {
   size_t awaiting_writable_ = 0;
   llp::InputQueue* input_queue_ = nullptr;  // of those whose input is gathered
   size_t gathered_watched_count_ = 0;       // of these, the ones in the poller nonetheless
-  // These are hot no longer than a step, so the last two that announced input stand here, the later
-  // one first: one of them is not the one that asks whether it is alone.
+  // Endpoints whose input is gathered are hot no longer than a step, so the last two that announced
+  // any stand here, the later one first: one of them is not the one that asks whether it is alone.
   struct Announced {
     const Endpoint* endpoint = nullptr;
     uint64_t gather = 0;

@@ -325,11 +325,7 @@ TEST_CASE("a stream that is reset has let go of everything, and so has one whose
   REQUIRE(c.send(text).status == IoStatus::ok);
   REQUIRE(c.stream->released() == 0);
   SECTION("here") { c.stream->abort(); }
-  SECTION("there") {
-    const linger at_once{1, 0};
-    REQUIRE(::setsockopt(c.peer.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once) == 0);
-    c.peer.reset();
-  }
+  SECTION("there") { test::reset_connection(std::move(c.peer)); }
   CHECK(c.all_released());
   CHECK(c.send(text).status == IoStatus::failed);
 }
