@@ -15,7 +15,7 @@ bool strikes(uint64_t count, uint32_t every) { return every != 0 && count % ever
 // --- Datagrams.
 
 SendResult FaultyDatagramLink::send(std::span<const OutgoingDatagram> burst) {
-  if (burst.empty()) return inner_->send(burst);
+  if (burst.empty()) return inner().send(burst);
   if (strikes(++sends_, faults_.block_every)) {
     ++injected_;
     return {0, SendStatus::would_block, EAGAIN};
@@ -25,7 +25,7 @@ SendResult FaultyDatagramLink::send(std::span<const OutgoingDatagram> burst) {
     allowed = std::min<size_t>(allowed, 1 + random_.below(faults_.take_at_most));
   int error = 0;
   const size_t count = passing(burst.first(allowed), error);
-  const SendResult result = count == 0 ? SendResult{} : inner_->send(burst.first(count));
+  const SendResult result = count == 0 ? SendResult{} : inner().send(burst.first(count));
   taken_ += result.sent;
   if (result.status != SendStatus::ok) return result;
   if (error == 0 && count == burst.size()) return result;
@@ -62,11 +62,11 @@ size_t FaultyDatagramLink::path() const {
 }
 
 size_t FaultyDatagramLink::max_datagram(const Address& to) {
-  return std::min(inner_->max_datagram(to), known_);
+  return std::min(inner().max_datagram(to), known_);
 }
 
 size_t FaultyDatagramLink::receive(ReceiveBatch& batch) {
-  if (!strikes(++receives_, faults_.idle_every)) return inner_->receive(batch);
+  if (!strikes(++receives_, faults_.idle_every)) return inner().receive(batch);
   batch.clear();
   return 0;
 }
@@ -96,12 +96,12 @@ IoResult FaultyStream::send(std::span<const ConstBytes> pieces) {
     cut_.push_back(piece.first(std::min(piece.size(), left)));
     left -= cut_.back().size();
   }
-  return inner_->send(cut_);
+  return inner().send(cut_);
 }
 
 IoResult FaultyStream::receive(Bytes buffer) {
   if (blocks(receives_)) return {IoStatus::would_block, 0, 0};
-  return inner_->receive(buffer.first(allowance(buffer.size())));
+  return inner().receive(buffer.first(allowance(buffer.size())));
 }
 
 }  // namespace diwarp::llp

@@ -13,7 +13,7 @@ constexpr size_t kHeldBytes = size_t{64} << 10;
 
 ImpairedStream::ImpairedStream(std::unique_ptr<Stream> inner, const StreamImpairment& impairment,
                                Clock& clock)
-    : inner_(std::move(inner)),
+    : ForwardingStream(std::move(inner)),
       impairment_(impairment),
       clock_(clock),
       chunks_(impairment.seed),
@@ -22,11 +22,11 @@ ImpairedStream::ImpairedStream(std::unique_ptr<Stream> inner, const StreamImpair
 
 IoResult ImpairedStream::receive(Bytes buffer) {
   if (impairment_.cut_after && offset_ >= *impairment_.cut_after) {
-    inner_->abort();
+    inner().abort();
     return {IoStatus::failed, 0, ECONNRESET};
   }
   const Bytes allowed = buffer.first(allowance(buffer.size()));
-  const IoResult result = held_.empty() ? inner_->receive(allowed) : receive_held(allowed);
+  const IoResult result = held_.empty() ? inner().receive(allowed) : receive_held(allowed);
   if (result.status == IoStatus::ok) {
     corrupt(allowed.first(result.bytes));
     offset_ += result.bytes;
@@ -48,7 +48,7 @@ size_t ImpairedStream::allowance(size_t wanted) {
 
 IoResult ImpairedStream::receive_held(Bytes buffer) {
   if (held_begin_ == held_end_) {
-    const IoResult result = inner_->receive(held_);
+    const IoResult result = inner().receive(held_);
     if (result.status != IoStatus::ok) return result;
     held_begin_ = 0;
     held_end_ = result.bytes;

@@ -49,7 +49,7 @@ DropRule drop_nth_match(DropRule rule, uint64_t n) {
 ImpairedDatagramLink::ImpairedDatagramLink(std::unique_ptr<DatagramLink> inner,
                                            Impairment impairment, Clock& clock,
                                            DatagramObserver observer)
-    : inner_(std::move(inner)),
+    : ForwardingDatagramLink(std::move(inner)),
       impairment_(std::move(impairment)),
       clock_(clock),
       observer_(std::move(observer)),
@@ -58,13 +58,13 @@ ImpairedDatagramLink::ImpairedDatagramLink(std::unique_ptr<DatagramLink> inner,
       random_(impairment_.seed) {}
 
 SendResult ImpairedDatagramLink::send(std::span<const OutgoingDatagram> burst) {
-  if (!acts_) return inner_->send(burst);
+  if (!acts_) return inner().send(burst);
   release_due();
   SendResult result;
   while (result.sent < burst.size() && result.status == SendStatus::ok) {
     const auto rest = burst.subspan(result.sent);
     const size_t run = passing(rest);
-    const SendResult step = run > 0 ? inner_->send(rest.first(run)) : impair(rest.front());
+    const SendResult step = run > 0 ? inner().send(rest.first(run)) : impair(rest.front());
     for (size_t i = 0; i < step.sent; ++i) accept(rest[i]);
     // The sender skips what was refused, so what was decided for it is void.
     if (step.status == SendStatus::refused) next_datagram();
@@ -77,7 +77,7 @@ SendResult ImpairedDatagramLink::send(std::span<const OutgoingDatagram> burst) {
 
 size_t ImpairedDatagramLink::receive(ReceiveBatch& batch) {
   release_due();
-  return inner_->receive(batch);
+  return inner().receive(batch);
 }
 
 size_t ImpairedDatagramLink::flush() {
@@ -150,7 +150,7 @@ Verdict ImpairedDatagramLink::draw_verdict() {
 SendResult ImpairedDatagramLink::impair(const OutgoingDatagram& datagram) {
   Decision& fate = decision(0, datagram);
   if (fate.verdict == Verdict::dropped) return {1, SendStatus::ok, 0};
-  if (fate.verdict == Verdict::passed) return inner_->send({&datagram, 1});
+  if (fate.verdict == Verdict::passed) return inner().send({&datagram, 1});
   ConstBytes bytes = gather(datagram);
   if (fate.verdict == Verdict::corrupted) {
     // In place: gather() always copies.
@@ -170,10 +170,10 @@ SendResult ImpairedDatagramLink::impair(const OutgoingDatagram& datagram) {
 
 SendResult ImpairedDatagramLink::emit(const Address& to, ConstBytes bytes, size_t copies) {
   const OutgoingDatagram datagram = {to, {&bytes, 1}};
-  const SendResult first = inner_->send({&datagram, 1});
+  const SendResult first = inner().send({&datagram, 1});
   if (first.status == SendStatus::ok && copies == 2) {
     // A copy that finds no room is lost, as on any wire.
-    static_cast<void>(inner_->send({&datagram, 1}));
+    static_cast<void>(inner().send({&datagram, 1}));
   }
   return first;
 }

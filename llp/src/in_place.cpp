@@ -4,10 +4,12 @@
 #include <linux/errqueue.h>
 #include <netinet/in.h>
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "llp/stream.h"
 #include "stream_calls.h"
@@ -49,10 +51,23 @@ std::optional<InPlaceNotice> parse_notice(const msghdr& entry) {
 // --- Calls.
 
 Bytes InPlaceCalls::room() {
-  if (begun_ == released_) idle_at_ = begun_;
-  std::unique_ptr<Page>& page = pages_[(begun_ - idle_at_) % kMaxInPlace];
-  if (!page) page.reset(new (std::nothrow) Page);
-  return page ? Bytes(page->bytes) : Bytes();
+  if (free_count_ == 0) {
+    free_[0].reset(new (std::nothrow) Page);
+    if (!free_[0]) return {};
+    free_count_ = 1;
+    ++rooms_;
+  }
+  return free_[free_count_ - 1]->bytes;
+}
+
+void InPlaceCalls::begin() {
+  if (free_count_ != 0) page_of(begun_) = std::move(free_[--free_count_]);
+  untouched_ = std::min(untouched_, free_count_);
+  ++begun_;
+}
+
+void InPlaceCalls::free_page_of(uint64_t call) {
+  if (page_of(call)) free_[free_count_++] = std::move(page_of(call));
 }
 
 bool InPlaceCalls::release(const InPlaceNotice& notice) {
@@ -63,10 +78,26 @@ bool InPlaceCalls::release(const InPlaceNotice& notice) {
   const uint64_t these = ~uint64_t{0} >> (kMaxInPlace - 1 - behind_first) << ahead;
   if ((done_ & these) != 0) return false;
   done_ |= these;
+  for (uint32_t n = ahead; n <= ahead + behind_first; ++n) free_page_of(released_ + n);
   const int more = std::countr_one(done_);
   released_ += static_cast<uint64_t>(more);
   done_ = more == int{kMaxInPlace} ? 0 : done_ >> more;
   return true;
+}
+
+void InPlaceCalls::release_all() {
+  for (; released_ != begun_; ++released_) free_page_of(released_);
+  done_ = 0;
+}
+
+bool InPlaceCalls::trim() {
+  const std::span<std::unique_ptr<Page>> free = std::span(free_).first(free_count_);
+  std::rotate(free.begin(), free.begin() + static_cast<ptrdiff_t>(untouched_), free.end());
+  free_count_ -= untouched_;
+  rooms_ -= untouched_;
+  for (std::unique_ptr<Page>& page : free.subspan(free_count_)) page.reset();
+  untouched_ = free_count_;
+  return rooms_ != 0;
 }
 
 // --- Sending.

@@ -124,6 +124,11 @@ class MemoryStream final : public Stream {
     tell_peer();
   }
 
+  int error() override {
+    const std::lock_guard lock(wire_->mutex);
+    return wire_->reset ? ECONNRESET : 0;
+  }
+
   void abort() override {
     {
       const std::lock_guard lock(wire_->mutex);

@@ -61,9 +61,21 @@ class Gathering {
     else
       pieces_[count_++] = {const_cast<std::byte*>(piece.data()), piece.size()};
     end_ = piece.data() + piece.size();
+    bytes_ += piece.size();
+  }
+  /// Adds pieces up to a short one that finds no room: short ones are the caller's again at once.
+  /// Returns how many.
+  size_t add_in_place(std::span<const ConstBytes> pieces) {
+    const size_t most = std::min(pieces.size(), kMaxPieces);
+    for (size_t i = 0; i < most; ++i) {
+      if (is_short(pieces[i]) && !has_room(pieces[i])) return i;
+      if (!pieces[i].empty()) add(pieces[i]);
+    }
+    return most;
   }
 
   std::span<iovec> pieces() { return std::span(pieces_).first(count_); }
+  size_t bytes() const { return bytes_; }
 
  private:
   ConstBytes copy(ConstBytes piece) {
@@ -77,12 +89,18 @@ class Gathering {
   const Bytes room_;
   size_t count_ = 0;
   size_t copied_ = 0;
+  size_t bytes_ = 0;
   const std::byte* end_ = nullptr;  // of the last piece
 };
 
 IoResult handed_over(ssize_t bytes) {
   if (bytes < 0) return failure(errno);
   return {IoStatus::ok, static_cast<size_t>(bytes), 0};
+}
+
+/// What a call took behind those that took `before` bytes, all that they were given.
+IoResult behind(size_t before, const IoResult& last) {
+  return before == 0 ? last : IoResult{IoStatus::ok, before + last.bytes, 0};
 }
 
 IoResult received(ssize_t bytes) {
@@ -131,16 +149,17 @@ bool TcpStream::allow_in_place(size_t from, Counters& counters) {
 }
 
 IoResult TcpStream::send_in_place(std::span<const ConstBytes> pieces) {
-  if (!in_place_ || !fd_ || !in_place_->wants(pieces)) return send(pieces);
-  const Bytes room = in_place_->room();
-  if (room.empty()) return send(pieces);
-  Gathering gathered(room);
-  for (const ConstBytes piece : pieces.first(std::min(pieces.size(), kMaxPieces))) {
-    // Short ones are the caller's again at once: where no room is left, the next call takes them.
-    if (Gathering::is_short(piece) && !gathered.has_room(piece)) break;
-    if (!piece.empty()) gathered.add(piece);
+  size_t before = 0;
+  while (in_place_ && fd_ && in_place_->wants(pieces)) {
+    const Bytes room = in_place_->room();
+    if (room.empty()) break;
+    Gathering gathered(room);
+    pieces = pieces.subspan(gathered.add_in_place(pieces));
+    const IoResult sent = handed_over(in_place_->send(fd_.get(), gathered.pieces()));
+    if (pieces.empty() || sent.bytes < gathered.bytes()) return behind(before, sent);
+    before += sent.bytes;
   }
-  return handed_over(in_place_->send(fd_.get(), gathered.pieces()));
+  return behind(before, send(pieces));
 }
 
 uint64_t TcpStream::borrowed() const { return in_place_ ? in_place_->calls().begun() : 0; }
@@ -150,6 +169,8 @@ uint64_t TcpStream::released() {
   in_place_->take_notices(fd_.get());
   return in_place_->calls().released();
 }
+
+bool TcpStream::trim() { return in_place_ && in_place_->calls().trim(); }
 
 IoResult TcpStream::receive(Bytes buffer) {
   if (!fd_) return {IoStatus::failed, 0, ECONNABORTED};
@@ -172,6 +193,10 @@ IoResult TcpStream::receive_into(std::span<const Bytes> buffers) {
 
 void TcpStream::shutdown_send() {
   if (fd_) ::shutdown(fd_.get(), SHUT_WR);
+}
+
+int TcpStream::error() {
+  return fd_ ? socket_option(fd_.get(), SOL_SOCKET, SO_ERROR) : ECONNABORTED;
 }
 
 void TcpStream::abort() {

@@ -17,7 +17,8 @@ bool connect_to(int fd, const Address& peer, sa_family_t family) {
   return ::connect(fd, reinterpret_cast<const sockaddr*>(&name), length) == 0;
 }
 
-/// What tells the networks (namespaces) of a host apart; nothing where the kernel has no such thing.
+/// What tells the networks (namespaces) of a host apart; nothing where the kernel has no such
+/// thing.
 std::optional<uint64_t> network_of(int fd) {
   uint64_t cookie = 0;
   socklen_t length = sizeof cookie;

@@ -126,7 +126,7 @@ size_t UdpLink::slots_wanted(const ReceiveBatch& batch) const {
   if (batch.room() == 0) return 0;
   const size_t per_message = gro_ ? kMaxTrain : 1;
   const size_t room = std::max<size_t>(batch.room() / per_message, 1);
-  return std::min({batch.slots(), room, kMaxMessages});
+  return std::min({batch.slots(), room, kMessagesPerReceive});
 }
 
 /// A train does not fit into small slots, so the kernel must not build any.
@@ -167,8 +167,8 @@ size_t UdpLink::receive_plain(ReceiveBatch& batch) {
 }
 
 size_t UdpLink::receive_many(ReceiveBatch& batch, size_t wanted) {
-  std::array<mmsghdr, kMaxMessages> headers;
-  std::array<Envelope, kMaxMessages> envelopes;
+  std::array<mmsghdr, kMessagesPerReceive> headers;
+  std::array<Envelope, kMessagesPerReceive> envelopes;
   const int count = receive_past_errors([&] {
     for (size_t i = 0; i < wanted; ++i) prepare(headers[i].msg_hdr, envelopes[i], batch.slot(i));
     return ::recvmmsg(fd_.get(), headers.data(), static_cast<unsigned>(wanted), MSG_DONTWAIT,

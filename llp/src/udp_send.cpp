@@ -20,7 +20,7 @@
 namespace diwarp::llp {
 namespace {
 
-constexpr size_t kMaxMessages = 16;  // per sendmmsg
+constexpr size_t kMessagesPerSend = 16;
 constexpr size_t kMaxPieces = IOV_MAX;
 constexpr size_t kMaxSegments = 64;       // what every kernel with UDP_SEGMENT takes
 constexpr size_t kMaxTrainBytes = kMaxDatagramIpv6;
@@ -43,7 +43,7 @@ class Messages {
   /// last. False when there is no room for it.
   bool add(std::span<const OutgoingDatagram> train) {
     const size_t first_piece = pieces_used_;
-    if (count_ == kMaxMessages || !gather(train)) {
+    if (count_ == kMessagesPerSend || !gather(train)) {
       pieces_used_ = first_piece;
       return false;
     }
@@ -129,10 +129,10 @@ class Messages {
   size_t datagrams_ = 0;
   size_t pieces_used_ = 0;
   size_t copied_ = 0;
-  std::array<mmsghdr, kMaxMessages> headers_;
-  std::array<sockaddr_storage, kMaxMessages> names_;
-  std::array<SegmentControl, kMaxMessages> controls_;
-  std::array<size_t, kMaxMessages> trains_;  // datagrams in each message
+  std::array<mmsghdr, kMessagesPerSend> headers_;
+  std::array<sockaddr_storage, kMessagesPerSend> names_;
+  std::array<SegmentControl, kMessagesPerSend> controls_;
+  std::array<size_t, kMessagesPerSend> trains_;  // datagrams in each message
   std::array<iovec, kMaxPieces> pieces_;
   std::array<std::byte, kMaxSegments * kCopiedInTrain> copies_;
 };

@@ -33,8 +33,8 @@ class SharedPort {
   const int before_;
 };
 
-/// SO_RCVBUF or SO_SNDBUF, by their forced kind where that is allowed; 0 bytes: stays as it is. False if
-/// the system gives less.
+/// SO_RCVBUF or SO_SNDBUF, by their forced kind where that is allowed; 0 bytes: stays as it is.
+/// False if the system gives less.
 bool set_buffer(int fd, int forced, int plain, size_t bytes);
 
 /// A UDP socket for links at `local`, not bound yet. "::" will serve IPv4 as well. Throws Error.

@@ -96,6 +96,8 @@ void UringStream::settle() {
   if (input_) input_->settle();
 }
 
+int UringStream::error() { return broken_ != 0 ? broken_ : TcpStream::error(); }
+
 /// Nothing comes from the ring: what is left is in the socket.
 IoResult UringStream::receive_directly(Bytes buffer) {
   const IoResult result = TcpStream::receive(buffer);

@@ -60,7 +60,7 @@ size_t UringUdpLink::receive(ReceiveBatch& batch) {
 }
 
 size_t UringUdpLink::receive_pieces(ReceiveBatch& batch) {
-  std::array<UringInput::Piece, kMaxMessages> pieces;
+  std::array<UringInput::Piece, kMessagesPerReceive> pieces;
   const size_t count = input_->take(std::span(pieces).first(slots_wanted(batch)));
   for (const UringInput::Piece& piece : std::span(pieces).first(count)) {
     msghdr header;

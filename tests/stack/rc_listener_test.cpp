@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
-#include <sys/resource.h>
 
 #include <ctime>
+#include <optional>
 
 #include "stack/rc_support.h"
+#include "support/descriptors.h"
 
 /// Listeners, and peers with plain sockets that do it right or wrong.
 namespace diwarp::test {
@@ -147,11 +148,7 @@ TEST_CASE("A listener without descriptors waits for some instead of spinning") {
   server.request();
   UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   std::vector<UniqueFd> hoard;
-  rlimit limit{};
-  REQUIRE(::getrlimit(RLIMIT_NOFILE, &limit) == 0);
-  const rlimit before = limit;
-  limit.rlim_cur = std::min<rlim_t>(limit.rlim_cur, 256);
-  REQUIRE(::setrlimit(RLIMIT_NOFILE, &limit) == 0);
+  std::optional<DescriptorLimit> limit(256);
   for (;;) {
     UniqueFd fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
     if (!fd) break;
@@ -167,7 +164,7 @@ TEST_CASE("A listener without descriptors waits for some instead of spinning") {
   const bool got = server.listener->get_request(300ms).has_value();
   const std::clock_t used = std::clock() - before_waiting;
   hoard.clear();
-  REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
+  limit.reset();
   REQUIRE(asked);
   CHECK_FALSE(got);
   CHECK(used < CLOCKS_PER_SEC / 5);

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "stack/support.h"
-#include "unit/llp/child.h"
+#include "support/child.h"
 
 using namespace diwarp;
 using namespace diwarp::test;

@@ -6,14 +6,14 @@
 
 namespace diwarp::llp {
 
-/// Decides when the kernel should coalesce what comes in for a socket (UDP_GRO). Where it does, each
-/// look at the socket needs room for control messages, which tell where the datagrams of a train
-/// end: that costs a third more than a look without. So it stops while datagrams come one by one,
-/// and begins again with the first few that wait together.
+/// Decides when the kernel should coalesce what comes in for a socket (UDP_GRO). Where it does,
+/// each look at the socket needs room for control messages, which tell where the datagrams of a
+/// train end: that costs a third more than a look without. So it stops while datagrams come one by
+/// one, and begins again with the first few that wait together.
 ///
 /// A train that is read after coalescing stopped has lost its ends. So it stops when nothing waits,
-/// and nothing is read until a few looks have found nothing; if one finds something, it begins again
-/// before that is read.
+/// and nothing is read until a few looks have found nothing; if one finds something, it begins
+/// again before that is read.
 class Coalescing {
  public:
   enum class Change : uint8_t { none, stop, begin };

@@ -4,12 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string_view>
 #include <vector>
 
 #include "base/random.h"
-#include "llp/datagram.h"
-#include "llp/stream.h"
+#include "llp/forwarding.h"
 
 /// Links and streams that fail as the system below them may: they take less than they are given,
 /// nothing, or refuse. What becomes of datagrams on the way is llp/impairment.h's. Seeded: the same
@@ -35,26 +33,14 @@ struct LinkFaults {
   std::vector<NarrowPath> paths = {};
 };
 
-class FaultyDatagramLink final : public DatagramLink {
+class FaultyDatagramLink final : public ForwardingDatagramLink {
  public:
   FaultyDatagramLink(std::unique_ptr<DatagramLink> inner, const LinkFaults& faults)
-      : inner_(std::move(inner)), faults_(faults), random_(faults.seed) {}
+      : ForwardingDatagramLink(std::move(inner)), faults_(faults), random_(faults.seed) {}
 
   SendResult send(std::span<const OutgoingDatagram> burst) override;
   size_t receive(ReceiveBatch& batch) override;
   size_t max_datagram(const Address& to) override;
-  Address local_address() const override { return inner_->local_address(); }
-  std::unique_ptr<DatagramLink> open_group(const Address& group,
-                                           std::string_view interface) override {
-    return inner_->open_group(group, interface);
-  }
-  int descriptor() const override { return inner_->descriptor(); }
-  bool set_watched(bool watched) override { return inner_->set_watched(watched); }
-  void on_ready(std::function<void()> callback) override { inner_->on_ready(std::move(callback)); }
-  void on_fallback(std::function<void(Fallback)> callback) override {
-    inner_->on_fallback(std::move(callback));
-  }
-  uint64_t overflowed() const override { return inner_->overflowed(); }
 
   /// How often something was blocked, cut or refused.
   uint64_t injected() const { return injected_; }
@@ -65,7 +51,6 @@ class FaultyDatagramLink final : public DatagramLink {
   /// How many at the front of the burst pass; `error` is that of the one behind, if it is refused.
   size_t passing(std::span<const OutgoingDatagram> burst, int& error);
 
-  const std::unique_ptr<DatagramLink> inner_;
   const LinkFaults faults_;
   Random random_;
   uint64_t sends_ = 0;
@@ -83,20 +68,13 @@ struct StreamFaults {
   size_t move_at_most = 0;   ///< a call moves 1 to so many bytes; 0: no limit
 };
 
-class FaultyStream final : public Stream {
+class FaultyStream final : public ForwardingStream {
  public:
   FaultyStream(std::unique_ptr<Stream> inner, const StreamFaults& faults)
-      : inner_(std::move(inner)), faults_(faults), random_(faults.seed) {}
+      : ForwardingStream(std::move(inner)), faults_(faults), random_(faults.seed) {}
 
   IoResult send(std::span<const ConstBytes> pieces) override;
   IoResult receive(Bytes buffer) override;
-  void shutdown_send() override { inner_->shutdown_send(); }
-  void abort() override { inner_->abort(); }
-  size_t maximum_segment() const override { return inner_->maximum_segment(); }
-  Address local_address() const override { return inner_->local_address(); }
-  Address peer_address() const override { return inner_->peer_address(); }
-  int descriptor() const override { return inner_->descriptor(); }
-  void on_ready(std::function<void()> callback) override { inner_->on_ready(std::move(callback)); }
 
   uint64_t injected() const { return injected_; }
 
@@ -104,7 +82,6 @@ class FaultyStream final : public Stream {
   bool blocks(uint64_t& calls);
   size_t allowance(size_t wanted);
 
-  const std::unique_ptr<Stream> inner_;
   const StreamFaults faults_;
   Random random_;
   uint64_t sends_ = 0;

@@ -10,12 +10,12 @@
 namespace diwarp::llp {
 
 /// A UDP socket that, while it is asked in every step (set_watched()), earns its most frequent
-/// destination a second one, connected to it: the kernel then needs no route for what goes there, and
-/// finds the socket for what comes from there sooner. All else is as with UdpLink.
+/// destination a second one, connected to it: the kernel then needs no route for what goes there,
+/// and finds the socket for what comes from there sooner. All else is as with UdpLink.
 class FocusedUdpLink final : public UdpLink {
  public:
-  /// So many bursts in a row to one destination make it the connected one; as many that do not all go
-  /// there end that. 0: never. Throws as UdpLink::open() does.
+  /// So many bursts in a row to one destination make it the connected one; as many that do not all
+  /// go there end that. 0: never. Throws as UdpLink::open() does.
   static std::unique_ptr<FocusedUdpLink> open(const Address& local, const UdpOptions& options,
                                               uint32_t connect_after);
 

@@ -8,13 +8,11 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/random.h"
-#include "llp/datagram.h"
-#include "llp/stream.h"
+#include "llp/forwarding.h"
 
 namespace diwarp::llp {
 
@@ -70,32 +68,17 @@ using DatagramObserver = std::function<void(ConstBytes datagram, Verdict what)>;
 /// What is held back goes out in a later send() or receive(), once it is due or overtaken, or by
 /// flush(). Dropped datagrams count as overtaking. Held datagrams are copied, into memory that is
 /// kept and used again.
-class ImpairedDatagramLink final : public DatagramLink {
+class ImpairedDatagramLink final : public ForwardingDatagramLink {
  public:
   ImpairedDatagramLink(std::unique_ptr<DatagramLink> inner, Impairment impairment,
                        Clock& clock = SteadyClock::instance(), DatagramObserver observer = {});
 
   SendResult send(std::span<const OutgoingDatagram> burst) override;
   size_t receive(ReceiveBatch& batch) override;
-  size_t max_datagram(const Address& to) override { return inner_->max_datagram(to); }
-  Address local_address() const override { return inner_->local_address(); }
-  /// Nothing happens to what a group receives here: its senders' links impair it.
-  std::unique_ptr<DatagramLink> open_group(const Address& group,
-                                           std::string_view interface) override {
-    return inner_->open_group(group, interface);
-  }
-  int descriptor() const override { return inner_->descriptor(); }
-  bool set_watched(bool watched) override { return inner_->set_watched(watched); }
-  void on_ready(std::function<void()> callback) override { inner_->on_ready(std::move(callback)); }
-  void on_fallback(std::function<void(Fallback)> callback) override {
-    inner_->on_fallback(std::move(callback));
-  }
-  uint64_t overflowed() const override { return inner_->overflowed(); }
 
   /// Sends all that is held back, due or not; returns how many the inner link had no room for.
   size_t flush();
   size_t held() const { return due_.size() + overtaken_.size(); }
-  DatagramLink& inner() { return *inner_; }
 
  private:
   struct Decision {
@@ -131,7 +114,6 @@ class ImpairedDatagramLink final : public DatagramLink {
   void release_until(Time now);
   static bool later(const Held* a, const Held* b);
 
-  const std::unique_ptr<DatagramLink> inner_;
   const Impairment impairment_;
   Clock& clock_;
   const DatagramObserver observer_;
@@ -163,27 +145,18 @@ struct StreamImpairment {
 
 /// Impairs what is received from another stream. Which bytes change depends on the seed alone, not
 /// on how the bytes are cut into pieces.
-class ImpairedStream final : public Stream {
+class ImpairedStream final : public ForwardingStream {
  public:
   ImpairedStream(std::unique_ptr<Stream> inner, const StreamImpairment& impairment,
                  Clock& clock = SteadyClock::instance());
 
-  IoResult send(std::span<const ConstBytes> pieces) override { return inner_->send(pieces); }
   IoResult receive(Bytes buffer) override;
-  void shutdown_send() override { inner_->shutdown_send(); }
-  void abort() override { inner_->abort(); }
-  size_t maximum_segment() const override { return inner_->maximum_segment(); }
-  Address local_address() const override { return inner_->local_address(); }
-  Address peer_address() const override { return inner_->peer_address(); }
-  int descriptor() const override { return inner_->descriptor(); }
-  void on_ready(std::function<void()> callback) override { inner_->on_ready(std::move(callback)); }
 
  private:
   size_t allowance(size_t wanted);
   IoResult receive_held(Bytes buffer);
   void corrupt(Bytes received);
 
-  const std::unique_ptr<Stream> inner_;
   const StreamImpairment impairment_;
   Clock& clock_;
   Random chunks_;

@@ -20,8 +20,8 @@ namespace diwarp::llp {
 /// Calls of one socket that may be under way at once; more copy. The kernel's own bound is memory for
 /// notices (net.core.optmem_max: about a hundred), the socket's the send buffer.
 inline constexpr uint32_t kMaxInPlace = 64;
-/// Short pieces of a call are copied to here, so each call under way costs as much, kMaxInPlace of
-/// them 256 KiB. A page, since the kernel counts its memory in pages.
+/// Short pieces of a call are copied to a room of so many bytes, so each call under way costs as much,
+/// kMaxInPlace of them 256 KiB. A page, since the kernel counts its memory in pages.
 inline constexpr size_t kShortBytes = 4096;
 
 /// What the kernel has let go of: calls, numbered for each socket from 0 in 32 bits that wrap.
@@ -35,23 +35,28 @@ struct InPlaceNotice {
 /// something else.
 std::optional<InPlaceNotice> parse_notice(const msghdr& entry);
 
-/// The calls of one socket that are under way, each with its short pieces. Notices may come in any
-/// order, and lie.
+/// The calls of one socket that are under way, each with a room for its short pieces. Rooms that are
+/// free again are used anew, the last one first, and freed by trim(). Notices may come in any order,
+/// and lie.
 class InPlaceCalls {
  public:
   /// `before`: calls that the kernel has counted.
-  explicit InPlaceCalls(uint64_t before = 0) : begun_(before), released_(before), idle_at_(before) {}
+  explicit InPlaceCalls(uint64_t before = 0) : begun_(before), released_(before) {}
 
   bool full() const { return begun_ - released_ == kMaxInPlace; }
   /// For the short pieces of the next call, not full(); empty where there is no memory. What lies
   /// there stays until the call is released.
   Bytes room();
   /// The kernel took the next call.
-  void begin() { ++begun_; }
+  void begin();
 
   /// False, and nothing changes, where these calls are not all under way.
   bool release(const InPlaceNotice& notice);
-  void release_all() { released_ = idle_at_ = begun_, done_ = 0; }
+  void release_all();
+
+  /// Frees rooms that no call had since the last time. True if some are left.
+  bool trim();
+  size_t rooms() const { return rooms_; }
 
   uint64_t begun() const { return begun_; }
   /// All calls before this one are released.
@@ -62,11 +67,19 @@ class InPlaceCalls {
     std::array<std::byte, kShortBytes> bytes;
   };
 
+  using Pages = std::array<std::unique_ptr<Page>, kMaxInPlace>;
+
+  std::unique_ptr<Page>& page_of(uint64_t call) { return lent_[call % kMaxInPlace]; }
+  void free_page_of(uint64_t call);
+
   uint64_t begun_;
   uint64_t released_;
-  uint64_t idle_at_;   // no call was under way then: from there on pages are used in turn
   uint64_t done_ = 0;  // bit n: so is the call released_ + n
-  std::array<std::unique_ptr<Page>, kMaxInPlace> pages_;  // as many as began without a pause
+  Pages lent_;         // to calls under way
+  Pages free_;         // a stack of free_count_
+  size_t free_count_ = 0;
+  size_t untouched_ = 0;  // so many at its bottom, since the last trim()
+  size_t rooms_ = 0;
 };
 
 /// What a TCP socket sends in place, and what came of it.

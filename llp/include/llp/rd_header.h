@@ -61,9 +61,13 @@
 /// have been delivered.
 ///
 /// What was not acknowledged when an association ends is done anew in the next one only if the
-/// incarnation is the same, the sender was not `broken`, no part of the oldest message was
-/// acknowledged, and nothing of it was sent more than half a second ago (a queue pair forgets a
-/// peer only after a second or more of silence, so it cannot have been delivered); else it fails.
+/// incarnation is the same and all of it are Reads, or the sender was not `broken`, no part of the
+/// oldest message was acknowledged, and nothing of it was sent more than half a second ago (a queue
+/// pair forgets a peer only after a second or more of silence, so it cannot have been delivered);
+/// else it fails. Who opens anew because the path became too narrow for what has to be sent again
+/// does all anew. So in a new association of the same incarnations a message may begin once more:
+/// one that was delivered (a Send by its MSN, a Write-Record that is closed) is dropped, and counts
+/// as delivered; an open Write-Record starts from nothing.
 ///
 /// --- Sequence. Data, skips and failures of an association are numbered from 1 on, wrapping at
 /// 2^32, and delivered in this order, once each. They are sent again with the same number and

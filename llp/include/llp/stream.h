@@ -46,8 +46,8 @@ class Stream {
   // --- Sending in place: a stream that can reads memory of the sender's after the call instead of
   // copying it. Others copy, and send_in_place() is send().
 
-  /// Lets calls of send_in_place() borrow that have at least `from` bytes (not 0) in pieces longer than
-  /// kCopiedPiece, and counts what comes of them. False: this stream always copies.
+  /// Lets calls of send_in_place() borrow that have at least `from` bytes (not 0) in pieces longer
+  /// than kCopiedPiece, and counts what comes of them. False: this stream always copies.
   virtual bool allow_in_place(size_t /*from*/, Counters& /*counters*/) { return false; }
 
   /// As send(), but pieces longer than kCopiedPiece may be borrowed: the stream reads their memory
@@ -59,6 +59,9 @@ class Stream {
   /// How many of these, from the first on, have let go of it all. The stream's descriptor polls as
   /// failed while there is news.
   virtual uint64_t released() { return 0; }
+  /// Frees memory of the stream's own that was not needed since the last call. True if there may be
+  /// some to free later.
+  virtual bool trim() { return false; }
 
   virtual IoResult receive(Bytes buffer) = 0;
 
@@ -72,6 +75,10 @@ class Stream {
 
   /// Ends the sending direction in order (FIN) after everything sent so far.
   virtual void shutdown_send() = 0;
+
+  /// What has broken the stream, an errno; 0: nothing, as far as this end knows. For the time behind
+  /// the peer's end, of which receive() tells nothing else. May tell it only once.
+  virtual int error() { return 0; }
 
   /// Breaks the stream at once (RST).
   virtual void abort() = 0;

@@ -28,11 +28,14 @@ class TcpStream : public Stream {
   IoResult send_in_place(std::span<const ConstBytes> pieces) override;
   uint64_t borrowed() const override;
   uint64_t released() override;
+  bool trim() override;
   /// An empty buffer: would_block.
   IoResult receive(Bytes buffer) override;
   /// At most 1,024 buffers a call.
   IoResult receive_into(std::span<const Bytes> buffers) override;
   void shutdown_send() override;
+  /// SO_ERROR; ECONNABORTED once the stream is gone.
+  int error() override;
   /// Closes the descriptor; later calls fail with ECONNABORTED.
   void abort() override;
 

@@ -107,7 +107,7 @@ class UdpLink : public DatagramLink {
   virtual ssize_t pass(std::span<mmsghdr> messages);
 
   /// What one receive takes from the kernel at most.
-  static constexpr size_t kMaxMessages = 64;
+  static constexpr size_t kMessagesPerReceive = 64;
 
   /// The slots to fill next; 0: there is no room.
   size_t slots_wanted(const ReceiveBatch& batch) const;
@@ -115,7 +115,8 @@ class UdpLink : public DatagramLink {
   void fit_offload(const ReceiveBatch& batch);
   /// What waits in the socket. Coalescing stays as it is.
   size_t receive_waiting(ReceiveBatch& batch);
-  /// Adds the datagram, or each one of the train, that lies in `received`, as `header` describes it.
+  /// Adds the datagram, or each one of the train, that lies in `received`, as `header` describes
+  /// it.
   void hand_up(ReceiveBatch& batch, ConstBytes received, msghdr& header);
 
   const UdpOptions& options() const { return options_; }

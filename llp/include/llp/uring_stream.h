@@ -13,8 +13,8 @@ namespace diwarp::llp {
 /// by system calls, which write where they are wanted. All else is as with TcpStream. May be made
 /// and destroyed by any thread.
 ///
-/// release() forgets what the ring has brought and receive() has not: who takes the descriptor reads
-/// on behind it.
+/// release() forgets what the ring has brought and receive() has not: who takes the descriptor
+/// reads on behind it.
 class UringStream final : public TcpStream {
  public:
   static std::unique_ptr<UringStream> adopt(std::shared_ptr<UringQueue> queue,
@@ -30,6 +30,7 @@ class UringStream final : public TcpStream {
   IoResult receive(Bytes buffer) override;
   IoResult receive_into(std::span<const Bytes> buffers) override;
   void settle() override;
+  int error() override;
   void abort() override;
   int release() override;
   InputQueue* input_queue() const override;

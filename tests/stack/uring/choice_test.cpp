@@ -2,13 +2,13 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
-#include <cstdio>
 #include <string>
 
 #include "base/unique_fd.h"
 #include "stack/support.h"
-#include "unit/llp/child.h"
-#include "unit/llp/confined.h"
+#include "support/child.h"
+#include "support/confined.h"
+#include "support/uring.h"
 
 using namespace diwarp;
 using namespace diwarp::test;
@@ -49,7 +49,7 @@ TEST_CASE("a device tells which backend it uses, and why") {
   CHECK(plain.query().io == IoBackend::syscall);
   CHECK(plain.query().datagram_backend.find("system calls") != std::string::npos);
   CHECK(carries_a_message(plain));
-  if (!Device::why_no_io_uring().empty()) return;
+  if (!has_io_uring()) return;
   Device ring = Device::open("127.0.0.1", {.io = IoBackend::uring});
   CHECK(ring.query().io == IoBackend::uring);
   CHECK(ring.query().datagram_backend.find("io_uring") != std::string::npos);
@@ -59,11 +59,10 @@ TEST_CASE("a device tells which backend it uses, and why") {
 }
 
 TEST_CASE("in this program a device that is told nothing uses io_uring") {
-  if (const std::string why_not = Device::why_no_io_uring(); !why_not.empty()) {
-    std::puts(("SKIPPED: no io_uring: " + why_not).c_str());
-    return;
-  }
-  CHECK(Device::open("127.0.0.1").query().io == IoBackend::uring);
+  if (!has_io_uring()) return;
+  const DeviceAttributes attributes = Device::open("127.0.0.1").query();
+  CHECK(attributes.io == IoBackend::uring);
+  CHECK(attributes.io_reason == "chosen automatically");
 }
 
 TEST_CASE("a device over system calls makes no ring even to tell what it is") {
@@ -76,12 +75,14 @@ TEST_CASE("a device over system calls makes no ring even to tell what it is") {
 }
 
 TEST_CASE("where io_uring is forbidden system calls serve, and one line tells") {
+  const bool asked = GENERATE(true, false);
+  CAPTURE(asked);
   int status = -1;
   const std::string errors = errors_of_child(
-      [] {
+      [asked] {
         if (!forbid_io_uring()) return 2;
-        Device device = Device::open("127.0.0.1", {.progress = Progress::manual,
-                                                   .io = IoBackend::uring});
+        const IoBackend io = asked ? IoBackend::uring : IoBackend::automatic;
+        Device device = Device::open("127.0.0.1", {.progress = Progress::manual, .io = io});
         const DeviceAttributes attributes = device.query();
         if (attributes.io != IoBackend::syscall) return 3;
         if (attributes.io_reason.find("forbids it") == std::string::npos) return 4;
@@ -89,6 +90,7 @@ TEST_CASE("where io_uring is forbidden system calls serve, and one line tells") 
       },
       status);
   CHECK(status == 0);
-  CHECK(errors.find("io_uring was asked for, but") != std::string::npos);
+  CHECK((errors.find("io_uring was asked for, but") != std::string::npos) == asked);
+  CHECK((errors.find("io_uring was chosen automatically, but") != std::string::npos) == !asked);
   CHECK(std::count(errors.begin(), errors.end(), '\n') == 1);
 }

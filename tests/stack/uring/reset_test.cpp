@@ -2,7 +2,7 @@
 // Connections that a peer resets, whichever backend reads them.
 #include "stack/rc_support.h"
 #include "stack/socket_exchange.h"
-#include "unit/llp/held_thread.h"
+#include "support/held_thread.h"
 
 namespace diwarp::test {
 namespace {

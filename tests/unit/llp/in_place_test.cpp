@@ -1,178 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sends that the kernel does not copy: what its notices say, which calls they end, and what that means
-// for a stream's memory.
+// Sends that the kernel does not copy: what that means for a stream's memory.
 #include "llp/in_place.h"
 
-#include <linux/errqueue.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <catch2/catch.hpp>
-#include <cstring>
-#include <set>
 #include <thread>
 #include <vector>
 
+#include "backends.h"
 #include "bytes.h"
+#include "in_place_memory.h"
 #include "llp/poller.h"
 #include "llp/tcp.h"
 #include "llp/uring_stream.h"
-#include "backends.h"
 #include "raw_socket.h"
+#include "support/child.h"
+#include "support/confined.h"
 
 namespace diwarp::llp {
 namespace {
 
 using test::bytes_of;
+using test::may_send_in_place;
 using test::pattern;
 using test::read_bytes;
 using test::tcp_pair;
 
 constexpr size_t kFrom = 10'000;
-
-// --- Notices.
-
-/// An entry of an error queue: messages that lie one behind the other as the kernel puts them.
-class Entry {
- public:
-  Entry& add(int level, int type, ConstBytes contents) {
-    auto* const message = reinterpret_cast<cmsghdr*>(control_.data() + used_);
-    message->cmsg_level = level;
-    message->cmsg_type = type;
-    message->cmsg_len = CMSG_LEN(contents.size());
-    std::memcpy(CMSG_DATA(message), contents.data(), contents.size());
-    used_ += CMSG_SPACE(contents.size());
-    return *this;
-  }
-  Entry& add(int level, int type, const sock_extended_err& error) {
-    return add(level, type, std::as_bytes(std::span(&error, 1)));
-  }
-  std::optional<InPlaceNotice> notice() {
-    msghdr header{};
-    header.msg_control = control_.data();
-    header.msg_controllen = used_;
-    return parse_notice(header);
-  }
-
- private:
-  alignas(cmsghdr) std::array<std::byte, 512> control_{};
-  size_t used_ = 0;
-};
-
-/// Origin 5, code 1: SO_EE_ORIGIN_ZEROCOPY and SO_EE_CODE_ZEROCOPY_COPIED of the kernel's interface.
-constexpr sock_extended_err kGood{.ee_errno = 0,
-                                  .ee_origin = 5,
-                                  .ee_type = 0,
-                                  .ee_code = 1,
-                                  .ee_pad = 0,
-                                  .ee_info = 3,
-                                  .ee_data = 9};
-
-}  // namespace
-
-TEST_CASE("a notice says which calls the kernel has let go of, over IPv4 and IPv6") {
-  const bool ipv4 = GENERATE(true, false);
-  const auto notice = Entry()
-                          .add(SOL_SOCKET, SO_TIMESTAMP, bytes_of("sixteen bytes ..."))
-                          .add(ipv4 ? SOL_IP : SOL_IPV6, ipv4 ? IP_RECVERR : IPV6_RECVERR, kGood)
-                          .notice();
-  REQUIRE(notice);
-  CHECK(notice->first == 3);
-  CHECK(notice->last == 9);
-  CHECK(notice->copied);
-}
-
-TEST_CASE("what else stands in an error queue is no notice") {
-  sock_extended_err other = kGood;
-  SECTION("nothing") { CHECK_FALSE(Entry().notice()); }
-  SECTION("an ICMP message") { other.ee_origin = SO_EE_ORIGIN_ICMP; }
-  SECTION("a timestamp") { other.ee_origin = SO_EE_ORIGIN_TIMESTAMPING; }
-  SECTION("an error") { other.ee_errno = ECONNREFUSED; }
-  const bool changed = std::memcmp(&other, &kGood, sizeof other) != 0;
-  if (changed) CHECK_FALSE(Entry().add(SOL_IP, IP_RECVERR, other).notice());
-  const ConstBytes whole = std::as_bytes(std::span(&kGood, 1));
-  CHECK_FALSE(Entry().add(SOL_IP, IP_RECVERR, whole.first(whole.size() - 1)).notice());
-  CHECK_FALSE(Entry().add(SOL_IP, IP_TTL, kGood).notice());
-}
-
-// --- Calls.
-
-TEST_CASE("calls are released in order, in whatever order notices come") {
-  const uint64_t before = GENERATE(uint64_t{0}, uint64_t{UINT32_MAX} - 2, uint64_t{UINT32_MAX});
-  CAPTURE(before);
-  InPlaceCalls calls(before);
-  for (int i = 0; i < 6; ++i) calls.begin();
-  const auto number = [&](uint32_t n) { return static_cast<uint32_t>(before) + n; };
-  CHECK(calls.begun() == before + 6);
-  CHECK(calls.release({number(1), number(2)}));
-  CHECK(calls.released() == before);
-  CHECK(calls.release({number(5), number(5)}));
-  CHECK(calls.release({number(0), number(0)}));
-  CHECK(calls.released() == before + 3);
-  CHECK(calls.release({number(3), number(4)}));
-  CHECK(calls.released() == before + 6);
-}
-
-TEST_CASE("as many calls as may be under way are released by one notice") {
-  InPlaceCalls calls(UINT32_MAX - 10);
-  for (uint32_t i = 0; i < kMaxInPlace; ++i) {
-    CHECK_FALSE(calls.full());
-    calls.begin();
-  }
-  CHECK(calls.full());
-  CHECK(calls.release({UINT32_MAX - 10, UINT32_MAX - 10 + kMaxInPlace - 1}));
-  CHECK(calls.released() == calls.begun());
-  CHECK_FALSE(calls.full());
-  calls.begin();
-  CHECK(calls.released() == calls.begun() - 1);
-}
-
-TEST_CASE("a notice of calls that are not under way changes nothing") {
-  InPlaceCalls calls;
-  for (int i = 0; i < 8; ++i) calls.begin();
-  REQUIRE(calls.release({0, 1}));
-  REQUIRE(calls.release({4, 5}));
-  const auto [first, last] = GENERATE(table<uint32_t, uint32_t>({{3, 2},             // backwards
-                                                                 {7, 6},             //
-                                                                 {1, 2},             // told before
-                                                                 {0, 7},             //
-                                                                 {4, 4},             //
-                                                                 {3, 6},             //
-                                                                 {7, 8},             // not begun
-                                                                 {8, 8},             //
-                                                                 {2, UINT32_MAX},    //
-                                                                 {UINT32_MAX, 3},    //
-                                                                 {2, 2 + (1U << 31)}}));
-  CAPTURE(first, last);
-  CHECK_FALSE(calls.release({first, last}));
-  CHECK(calls.released() == 2);
-  CHECK(calls.release({2, 3}));
-  CHECK(calls.released() == 6);
-}
-
-TEST_CASE("calls under way have rooms of their own, and who has one at a time needs one") {
-  InPlaceCalls calls;
-  const std::byte* const first = calls.room().data();
-  REQUIRE(calls.room().size() == kShortBytes);
-  for (uint32_t i = 0; i < 200; ++i) {
-    CHECK(calls.room().data() == first);
-    calls.begin();
-    REQUIRE(calls.release({i, i}));
-  }
-  std::set<const std::byte*> rooms;
-  for (uint32_t i = 0; i < kMaxInPlace; ++i) {
-    rooms.insert(calls.room().data());
-    calls.begin();
-  }
-  CHECK(rooms.size() == kMaxInPlace);
-  REQUIRE(calls.release({200, 200}));
-  CHECK(calls.room().data() == first);
-}
-
-// --- Streams.
-
-namespace {
 
 /// A stream that sends in place over one end of a connection, and the other end raw.
 struct InPlace {
@@ -208,6 +65,7 @@ struct InPlace {
 }  // namespace
 
 TEST_CASE("a stream that sends in place borrows long pieces until the peer has them") {
+  if (!may_send_in_place()) return;
   InPlace c;
   c.receive_little();
   const std::string text = pattern(400'000);
@@ -225,6 +83,7 @@ TEST_CASE("a stream that sends in place borrows long pieces until the peer has t
 }
 
 TEST_CASE("memory of a long piece is read after the call, that of short ones is not") {
+  if (!may_send_in_place()) return;
   InPlace c;
   c.receive_little();
   std::string head = pattern(kCopiedPiece, 1);
@@ -247,6 +106,7 @@ TEST_CASE("memory of a long piece is read after the call, that of short ones is 
 }
 
 TEST_CASE("what is sent in place and copied in turn arrives in order, whatever its pieces") {
+  if (!may_send_in_place()) return;
   InPlace c;
   std::vector<std::string> messages;
   std::string all;
@@ -279,6 +139,31 @@ TEST_CASE("what is sent in place and copied in turn arrives in order, whatever i
   CHECK(c.count(Counter::rc_zerocopy_sends) > 50);
 }
 
+TEST_CASE("one call takes all, though its short pieces are more than have room beside it") {
+  if (!may_send_in_place()) return;
+  InPlace c;
+  const size_t short_pieces = GENERATE(8U, 9U, 20U, 40U);
+  const bool behind = GENERATE(false, true);
+  CAPTURE(short_pieces, behind);
+  const std::string text = pattern(short_pieces * kCopiedPiece + 2 * kFrom);
+  std::vector<ConstBytes> pieces;
+  std::string_view rest = text;
+  const auto add = [&](size_t size) {
+    pieces.push_back(bytes_of(rest.substr(0, size)));
+    rest.remove_prefix(size);
+  };
+  add(kFrom);
+  for (size_t i = 0; i < short_pieces; ++i) add(kCopiedPiece);
+  if (behind) add(kFrom);
+  const size_t given = text.size() - rest.size();
+  const IoResult sent = c.stream->send_in_place(pieces);
+  CHECK(sent.status == IoStatus::ok);
+  CHECK(sent.bytes == given);
+  CHECK(c.stream->borrowed() >= 1);
+  CHECK(read_bytes(c.peer.get(), given) == text.substr(0, given));
+  CHECK(c.all_released());
+}
+
 TEST_CASE("calls with little payload are copied, as are all of a stream that was not asked") {
   InPlace c;
   std::vector<ConstBytes> pieces;
@@ -301,6 +186,7 @@ TEST_CASE("calls with little payload are copied, as are all of a stream that was
 }
 
 TEST_CASE("a notice makes the descriptor poll as failed, and breaks nothing") {
+  if (!may_send_in_place()) return;
   InPlace c;
   Poller poller;
   int key = 0;
@@ -319,6 +205,7 @@ TEST_CASE("a notice makes the descriptor poll as failed, and breaks nothing") {
 }
 
 TEST_CASE("a stream that is reset has let go of everything, and so has one whose peer resets it") {
+  if (!may_send_in_place()) return;
   InPlace c;
   c.receive_little();
   const std::string text = pattern(400'000);
@@ -328,6 +215,26 @@ TEST_CASE("a stream that is reset has let go of everything, and so has one whose
   SECTION("there") { test::reset_connection(std::move(c.peer)); }
   CHECK(c.all_released());
   CHECK(c.send(text).status == IoStatus::failed);
+}
+
+TEST_CASE(
+    "a stream that sent in place gives back what it needed for that, once it does so no more") {
+  if (!may_send_in_place()) return;
+  InPlace c;
+  CHECK_FALSE(c.stream->trim());
+  const std::string text = pattern(20'000);
+  REQUIRE(c.send(text).bytes == text.size());
+  REQUIRE(read_bytes(c.peer.get(), text.size()) == text);
+  CHECK(c.stream->trim());
+  REQUIRE(c.all_released());
+  CHECK(c.stream->trim());
+  CHECK_FALSE(c.stream->trim());
+}
+
+TEST_CASE("who may lock 64 KiB is told that 1 MiB is not sent in place") {
+  const int refusal = test::in_child(
+      [] { return test::limit_locked_memory() ? test::in_place_refusal(size_t{1} << 20) : 1; });
+  CHECK(refusal == ENOBUFS);
 }
 
 TEST_CASE("a socket that was used for sends in place before is refused, and io_uring's are") {

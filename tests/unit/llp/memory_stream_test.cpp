@@ -93,6 +93,16 @@ TEST_CASE("an aborted memory stream fails at both ends with ECONNRESET") {
   }
 }
 
+TEST_CASE("an aborted memory stream tells both ends what broke it") {
+  auto [a, b] = memory_stream_pair(16, 1460);
+  CHECK(a->error() == 0);
+  b->shutdown_send();
+  CHECK(a->error() == 0);
+  b->abort();
+  CHECK(a->error() == ECONNRESET);
+  CHECK(b->error() == ECONNRESET);
+}
+
 TEST_CASE("destroying a memory stream ends it in order when all was read") {
   auto [a, b] = memory_stream_pair();
   send_text(*a, "will");

@@ -233,6 +233,17 @@ BACKENDS_TEST_CASE("a reset by the peer is a failure with its errno") {
   CHECK(result.error == ECONNRESET);
 }
 
+BACKENDS_TEST_CASE("a reset behind the peer's orderly end is told to who asks for it") {
+  Connected<TestType> c;
+  std::array<std::byte, 8> buffer;
+  ::shutdown(c.peer.get(), SHUT_WR);
+  REQUIRE(test::wait_input(*c.stream));
+  REQUIRE(c.stream->receive(buffer).status == IoStatus::closed);
+  CHECK(c.stream->error() == 0);
+  test::reset_connection(std::move(c.peer));
+  CHECK(c.stream->error() != 0);
+}
+
 BACKENDS_TEST_CASE("what came before a reset is received before the failure") {
   Connected<TestType> c;
   REQUIRE(::send(c.peer.get(), "abcdef", 6, 0) == 6);

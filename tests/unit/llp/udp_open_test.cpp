@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include "diwarp/error.h"
 #include "llp/udp.h"
 #include "raw_socket.h"
+#include "support/descriptors.h"
 
 namespace diwarp::llp {
 namespace {
@@ -48,12 +48,10 @@ BACKENDS_TEST_CASE("a UDP link reports the port that the system chose") {
 // UndefinedBehaviorSanitizer needs descriptors to look at the type of what is thrown.
 #if !defined(__SANITIZE_ADDRESS__)
 TEST_CASE("a process without descriptors is told to raise their limit") {
-  rlimit limit{};
-  REQUIRE(::getrlimit(RLIMIT_NOFILE, &limit) == 0);
-  const rlimit none{.rlim_cur = 0, .rlim_max = limit.rlim_max};
-  REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
-  const Error error = open_error<test::Calls>(kLoopback4);
-  REQUIRE(::setrlimit(RLIMIT_NOFILE, &limit) == 0);
+  const Error error = [] {
+    const test::DescriptorLimit none(0);
+    return open_error<test::Calls>(kLoopback4);
+  }();
   CHECK(error.code() == std::errc::too_many_files_open);
   CHECK(std::string_view(error.what()).find("ulimit -n") != std::string_view::npos);
 }

@@ -5,12 +5,13 @@
 #include <thread>
 
 #include "bytes.h"
-#include "child.h"
-#include "confined.h"
 #include "datagrams.h"
-#include "held_thread.h"
 #include "raw_socket.h"
 #include "ring_scene.h"
+#include "support/child.h"
+#include "support/confined.h"
+#include "support/held_thread.h"
+#include "support/uring.h"
 
 namespace diwarp::llp {
 namespace {
@@ -285,18 +286,28 @@ TEST_CASE("where a ring is more than may be locked a sentence tells which limit 
 }
 
 TEST_CASE("64 KiB of memory that may be locked are enough for a ring") {
-  if (!why_no_uring().empty()) return;
+  constexpr int kNoRing = 77;
   const int status = test::in_child([] {
     if (!test::limit_locked_memory()) return 2;
     std::string why_not;
-    const auto queue = UringQueue::create({}, why_not);
-    if (queue == nullptr) return 3;
+    std::shared_ptr<UringQueue> queue;
+    // A kernel that counts a ring's memory as locked may still count one that has just gone.
+    for (int tries = 0; tries < 1000; ++tries) {
+      queue = UringQueue::create({}, why_not);
+      if (queue != nullptr || why_not.find("ulimit -l") == std::string::npos) break;
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    if (queue == nullptr) return why_not.find("ulimit -l") == std::string::npos ? kNoRing : 3;
     const auto link = UringUdpLink::open(queue, kLoopback4);
     RawUdp peer;
     ReceiveBatch batch(8, 65536, 1024);
     if (!peer.send(link->local_address(), "limited")) return 4;
     return receive_texts(*link, batch, 1) == Texts{"limited"} ? 0 : 5;
   });
+  if (status == kNoRing) {
+    std::cout << "SKIPPED: no io_uring for who has no privileges\n";
+    return;
+  }
   CHECK(status == 0);
 }
 
