@@ -22,17 +22,18 @@ namespace {
 constexpr uint32_t kFirstNumber = 0x10000;   // above every UDP port
 constexpr uint32_t kLastNumber = 0xffffff;   // 24 bits
 
-/// One line tells of a ring that was asked for and cannot be had.
+/// One line tells of a ring that was wanted and cannot be had.
 Io choose_io(IoBackend wanted, llp::UringOptions ring, Counters& counters) {
-  if (wanted == IoBackend::automatic && automatic_io() == IoBackend::syscall)
+  const bool asked = wanted != IoBackend::automatic;
+  if (!asked && automatic_io() == IoBackend::syscall)
     return {nullptr, "automatic: they were measured faster in every mode"};
   if (wanted == IoBackend::syscall) return {nullptr, "asked for"};
-  Io io{nullptr, "asked for"};
+  Io io{nullptr, asked ? "asked for" : "chosen automatically"};
   std::string why_not;
   ring.counters = &counters;
   io.ring = llp::UringQueue::create(ring, why_not);
   if (io.ring) return io;
-  io.reason = "io_uring was asked for, but " + why_not;
+  io.reason = "io_uring was " + io.reason + ", but " + why_not;
   log::warn(io.reason + "; bytes are moved by system calls");
   return io;
 }

@@ -6,12 +6,6 @@
 
 namespace diwarp::rnic {
 
-namespace {
-
-int64_t nanoseconds(Time time) { return time.time_since_epoch().count(); }
-
-}  // namespace
-
 size_t Engine::do_work(Time now) {
   size_t work = take_inbox();
   work += receive(now);
@@ -191,7 +185,8 @@ void Engine::watch_writable(Endpoint& endpoint, bool wanted) {
 }
 
 /// Those whose input is gathered are in the poller while they wait for something else: to be
-/// writable, or, when they do not read, for the end of their connection.
+/// writable, or, when they do not read, for the end of their connection. Where the poller has no
+/// room, serve() tries again to write, and the next call to the socket finds the end.
 void Engine::update_watch(Endpoint& endpoint) {
   const bool wanted = !endpoint.gathered_ || endpoint.awaits_writable_ || !endpoint.reading_;
   if (!wanted) return unwatch_gathered(endpoint);
@@ -299,7 +294,9 @@ void Engine::set_reading(Endpoint& endpoint, bool reading) {
 
 size_t Engine::poll_step() {
   const Time now = clock_.now();
-  last_drive_.store(nanoseconds(now), std::memory_order_relaxed);
+  const Time last_drive = last_drive_.load(std::memory_order_relaxed);
+  last_drive_.store(now, std::memory_order_relaxed);
+  if (now >= put_off_nap_at_.load(std::memory_order_relaxed)) put_off_nap(now, last_drive);
   if (!try_baton()) return 0;
   const size_t work = do_work(now);
   release_baton();
@@ -347,8 +344,8 @@ Engine::Hold::~Hold() {
 
 void Engine::hand_over() {
   // Either this sees the RNIC thread about to nap, or that sees the store.
-  last_drive_.store(INT64_MIN);
-  if (watching_.load()) nap_.wake();
+  last_drive_.store(Time::min());
+  if (napping_.load()) nap_.end_in(Duration::zero());
 }
 
 void Engine::unstall() {
@@ -373,7 +370,7 @@ Duration Engine::begin_sleep(Time now) {
   for (Endpoint* endpoint = hot_.front(); endpoint != nullptr; endpoint = hot_.next(*endpoint))
     if (!endpoint->always_hot_ && !endpoint->gathered_ && !watch(*endpoint)) all_watched = false;
   const Time until = next_turn(now);
-  parked_until_.store(nanoseconds(until));
+  parked_until_.store(until);
   sleepers_.fetch_add(1);
   const Duration most = all_watched ? Duration::max() : kUnwatchedSleep;
   return std::clamp(until - now, Duration::zero(), most);

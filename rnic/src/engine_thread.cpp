@@ -3,6 +3,8 @@
 #include <sched.h>
 #include <sys/prctl.h>
 
+#include <algorithm>
+
 #include "base/log.h"
 #include "rnic/engine.h"
 #include "rnic/signals_blocked.h"
@@ -17,7 +19,14 @@ void bind_to_processor(int processor) {
   CPU_ZERO(&set);
   CPU_SET(static_cast<size_t>(processor), &set);
   const int error = ::pthread_setaffinity_np(::pthread_self(), sizeof set, &set);
-  if (error != 0) log::warn("The RNIC thread could not be bound to its processor; it runs anywhere");
+  if (error != 0)
+    log::warn("The RNIC thread could not be bound to its processor; it runs anywhere");
+}
+
+/// After how much of a nap it is put off. The rest is for an application that is held up, and for
+/// the longest pause between two steps with which it still drives.
+Duration until_put_off(Duration nap, Duration takeover) {
+  return nap - std::max(nap / 8, takeover / 2);
 }
 
 }  // namespace
@@ -38,7 +47,7 @@ Engine::Engine(const DeviceOptions& options, const Clock& clock, Counters& count
 Engine::~Engine() {
   if (!thread_.joinable()) return;
   stop_.store(true);
-  nap_.wake();
+  nap_.end_in(Duration::zero());
   poller_.wake();
   thread_.join();
 }
@@ -47,30 +56,47 @@ void Engine::run_thread() {
   ::pthread_setname_np(::pthread_self(), "diwarp-rnic");
   ::prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);  // ns: naps are to be short
   if (options_.cpu >= 0) bind_to_processor(options_.cpu);
-  Duration nap = options_.takeover;
   while (!stop_.load()) {
-    if (!application_drives(clock_.now())) {
-      nap = options_.takeover;
+    if (application_drives(clock_.now()))
+      nap();
+    else
       drive();
-      continue;
-    }
-    watching_.store(true);
-    const bool ended_early = application_drives(clock_.now()) && nap_.sleep(nap);
-    watching_.store(false);
-    const Duration limit = options_.takeover_limit;
-    if (ended_early)
-      nap = options_.takeover;
-    else if (nap < limit)
-      nap = nap < limit / 2 ? 2 * nap : limit;
   }
 }
 
-bool Engine::application_drives(Time now) const {
-  const int64_t last = last_drive_.load();
-  if (last == INT64_MIN) return false;
-  // A nap lasts `takeover` or more: with half of it as the bound, the second look at the latest sees
-  // that the application has stopped.
-  return now - Time(Duration(last)) < options_.takeover / 2;
+/// Steps aside while the application drives, which puts the end of the nap off for as long.
+void Engine::nap() {
+  napping_.store(true);
+  nap_length_.store(options_.takeover);
+  nap_.end_in(options_.takeover);
+  const Time now = clock_.now();
+  put_off_nap_at_.store(now + until_put_off(options_.takeover, options_.takeover));
+  // Either this sees that the application hands over, or stops, or that sees the nap.
+  if (application_drives(now) && !stop_.load()) nap_.sleep();
+  put_off_nap_at_.store(Time::max());
+  napping_.store(false);
+}
+
+/// The application steps when it is time to put the nap off. Where it had paused before, the RNIC
+/// thread is to look instead whether it goes on.
+void Engine::put_off_nap(Time now, Time last_drive) {
+  Time due = put_off_nap_at_.load();
+  if (now < due) return;  // another thread was quicker, or the nap has ended
+  const Duration last = nap_length_.load();
+  const Duration longest = std::max(options_.takeover, options_.takeover_limit);
+  const Duration length = last < longest / 2 ? 2 * last : longest;
+  const bool drives = is_driving(now, last_drive);
+  const Time next = drives ? now + until_put_off(length, options_.takeover) : Time::max();
+  if (!put_off_nap_at_.compare_exchange_strong(due, next) || !drives) return;
+  nap_length_.store(length);
+  nap_.end_in(length);
+}
+
+bool Engine::application_drives(Time now) const { return is_driving(now, last_drive_.load()); }
+
+/// Who polls without a pause comes back much sooner.
+bool Engine::is_driving(Time now, Time last_drive) const {
+  return last_drive != Time::min() && now - last_drive < options_.takeover / 2;
 }
 
 void Engine::drive() {
@@ -104,7 +130,7 @@ Time Engine::next_turn(Time now) {
 /// With the baton: what this holder leaves to be done must not sleep with who sleeps.
 void Engine::wake_sleeper() {
   if (sleepers_.load(std::memory_order_relaxed) == 0) return;
-  const bool earlier = next_turn(clock_.now()).time_since_epoch().count() < parked_until_.load();
+  const bool earlier = next_turn(clock_.now()) < parked_until_.load();
   if (earlier || !active_.empty()) poller_.wake();
 }
 

@@ -44,11 +44,11 @@ struct DeviceOptions {
   /// How long the RNIC thread looks for more work before it sleeps. Longer saves wake-ups (about
   /// 10 us each) and costs processor time.
   Duration spin = std::chrono::microseconds(50);
-  /// How often the RNIC thread looks whether the application, which polled, has stopped, so that it
-  /// has to take the engine over. Each look that finds it polling doubles the time to the next one,
-  /// up to `takeover_limit`: who polls without a pause is hardly disturbed.
+  /// How soon the RNIC thread takes the engine over after the application, which polled, has stopped.
+  /// While it polls without a pause this doubles each time, up to `takeover_limit`: the longer, the
+  /// less it is disturbed.
   Duration takeover = std::chrono::microseconds(100);
-  Duration takeover_limit = std::chrono::milliseconds(1);
+  Duration takeover_limit = std::chrono::milliseconds(2);
   /// Processor the RNIC thread is bound to; -1: the scheduler's choice.
   int cpu = -1;
   /// Socket buffers of UD queue pairs, in bytes. Where the process may not exceed the system's
@@ -60,14 +60,14 @@ struct DeviceOptions {
   /// Above zero: a receive that finds nothing looks once into the network device's queue itself
   /// (SO_BUSY_POLL), for datagrams and streams; zero: what the system has (net.core.busy_read). It
   /// saves the interrupt where the device's driver supports it, and only costs where not (loopback,
-  /// veth). More than the system's own value needs CAP_NET_ADMIN; where that is refused the system's
-  /// stays, and busy_poll_refused counts.
+  /// veth). More than the system's own value needs CAP_NET_ADMIN; where that is refused the
+  /// system's stays, and busy_poll_refused counts.
   Duration busy_poll = Duration::zero();
-  /// RC: Sends and Writes leave without being copied (MSG_ZEROCOPY) where a call to the kernel has so
-  /// many bytes of payload, in pieces longer than 512 bytes; 0: never. Worth it only on a network
-  /// device, from about 10 KB on; on loopback and veth the kernel copies all the same, and it costs.
-  /// Completions then come when the peer's TCP has acknowledged the bytes (docs/rc.md). Not with
-  /// io_uring.
+  /// RC: Sends and Writes leave without being copied (MSG_ZEROCOPY) where a call to the kernel has
+  /// so many bytes of payload, in pieces longer than 512 bytes; 0: never. Worth it only on a
+  /// network device, from about 10 KB on; on loopback and veth the kernel copies all the same, and
+  /// it costs. Completions then come when the peer's TCP has acknowledged the bytes (docs/rc.md).
+  /// Not with io_uring.
   size_t zerocopy_from = 0;
   IoBackend io = IoBackend::automatic;
 };
@@ -245,7 +245,8 @@ struct ReadOptions {
   uint32_t max_outstanding = 16;
   /// Requests of one Read that may be under way at once, 1 to 256, of at most 256 KiB each.
   uint32_t window = 2;
-  /// Requests of others that may wait for their responses, in all (up to 65,536) and from one source.
+  /// Requests of others that may wait for their responses, in all (up to 65,536) and from one
+  /// source.
   uint32_t max_responses = 256;
   uint32_t max_responses_per_source = 32;
 };
@@ -264,9 +265,9 @@ struct DatagramOptions {
   /// Let IP fragment datagrams that are longer than the path MTU carries. Each lost fragment then
   /// costs the whole datagram.
   bool jumbo = false;
-  /// While the queue pair is polled and nothing sleeps, so many bursts in a row to one destination earn
-  /// that a connected socket of its own, which costs a tenth less a message. It goes when the engine
-  /// sleeps, or with as many bursts that do not all go there (docs/datagrams.md). 0: never.
+  /// While the queue pair is polled and nothing sleeps, so many bursts in a row to one destination
+  /// earn that a connected socket of its own, which costs a tenth less a message. It goes when the
+  /// engine sleeps, or with as many bursts that do not all go there (docs/datagrams.md). 0: never.
   uint32_t connect_after = 1024;
   /// Sends at most this many bytes a second (payload of UDP); 0: no limit. The burst that pacing
   /// lets through at once is what the rate gives in 1 ms, at least one segment.
@@ -283,8 +284,8 @@ struct DatagramOptions {
   RecordCompletion record_completion = RecordCompletion::complete;
   /// UD: a record of which nothing new arrives for so long is reported as it is.
   Duration record_timeout = std::chrono::milliseconds(100);
-  /// Records that may be open at once, in all and from one source. One more evicts the oldest, which
-  /// is reported as it is.
+  /// Records that may be open at once, in all and from one source. One more evicts the oldest,
+  /// which is reported as it is.
   uint32_t max_open_records = 256;
   uint32_t max_open_records_per_source = 64;
   /// Ranges of one validity map (16 bytes each, taken as they are needed): a segment that would add
@@ -368,8 +369,8 @@ enum class ReceiveNotReady : uint8_t {
 struct StreamOptions {
   ReceiveNotReady receive_not_ready = ReceiveNotReady::hold;
   Duration receive_wait = std::chrono::seconds(60);  ///< also for a peer that has ended its side to take all
-  /// Largest FPDU to send, in bytes, 128 to 65,536; 0: what one TCP segment carries. Larger ones cost
-  /// less per byte and may be cut by TCP.
+  /// Largest FPDU to send, in bytes, 128 to 65,536; 0: what one TCP segment carries. Larger ones
+  /// cost less per byte and may be cut by TCP.
   uint32_t max_fpdu = 0;
 };
 
@@ -426,8 +427,8 @@ struct StreamAttributes {
 };
 
 struct ConnectOptions {
-  /// Up to 508 bytes (512 with revision 1) that the listener sees in its ConnectionRequest (RFC 5044
-  /// section 7.1, RFC 6581 section 9).
+  /// Up to 508 bytes (512 with revision 1) that the listener sees in its ConnectionRequest (RFC
+  /// 5044 section 7.1, RFC 6581 section 9).
   std::span<const std::byte> private_data = {};
   /// How long resolving, TCP's handshake and the MPA reply may take together.
   Duration timeout = std::chrono::seconds(10);

@@ -21,7 +21,7 @@
 #include "llp/poller.h"
 #include "rnic/datagram_burst.h"
 #include "rnic/endpoint.h"
-#include "rnic/sleeper.h"
+#include "rnic/nap.h"
 
 namespace diwarp::rnic {
 
@@ -41,9 +41,9 @@ inline constexpr size_t kHotEndpoints = 16;
 inline constexpr uint32_t kLooksPerRound = 256;
 /// An endpoint that gave nothing so many times in a row cools down.
 inline constexpr uint32_t kEmptyPollsUntilCold = 4096;
-/// One that was asked directly so many times leaves the poller until somebody sleeps there: a socket
-/// in epoll costs whoever sends to it a few percent. So many that who sleeps between messages
-/// hardly ever comes here.
+/// One that was asked directly so many times leaves the poller until somebody sleeps there: a
+/// socket in epoll costs whoever sends to it a few percent. So many that who sleeps between
+/// messages hardly ever comes here.
 inline constexpr uint32_t kPollsUntilUnwatched = 512;
 /// Who sleeps although a descriptor could not be watched sleeps no longer than this.
 inline constexpr Duration kUnwatchedSleep = std::chrono::milliseconds(1);
@@ -108,7 +108,7 @@ class Engine {
   /// Takes the endpoint into service. `descriptor` is watched for input, if no `queue` (the same
   /// for all endpoints) gathers that; -1: there is none, and the endpoint is asked in every step.
   void attach(Endpoint& endpoint, int descriptor, llp::InputQueue* queue = nullptr);
-  /// The same for a link or a stream, which announces itself to the endpoint until set_key() ends it.
+  /// The same for a link or a stream, which announces itself until set_key() ends that.
   template <class Link>
   void attach_link(Endpoint& endpoint, Link& link) {
     attach(endpoint, link.descriptor(), link.input_queue());
@@ -163,11 +163,14 @@ class Engine {
   Time next_turn(Time now);
 
   void run_thread();
+  void nap();
+  void put_off_nap(Time now, Time last_drive);
   void drive();
   void park(Time now);
   Duration begin_sleep(Time now);
   void sleep(Duration limit);
   bool application_drives(Time now) const;
+  bool is_driving(Time now, Time last_drive) const;
 
   const DeviceOptions options_;
   const Clock& clock_;
@@ -183,7 +186,7 @@ class Engine {
   std::atomic<bool> unstall_{false};
 
   // Guarded by the baton.
-  alignas(kCacheLine) IntrusiveList<Endpoint, ActiveTag> active_;  // have something to send, or tell
+  alignas(kCacheLine) IntrusiveList<Endpoint, ActiveTag> active_;  // have something to do
   IntrusiveList<Endpoint, ActiveTag> stalled_;  // wait for room in a completion queue
   IntrusiveList<Endpoint, HotTag> hot_;
   size_t hot_count_ = 0;
@@ -202,7 +205,7 @@ class Engine {
   uint64_t gathers_ = 0;
   uint32_t steps_since_look_ = 0;
   bool crowded_ = false;
-  uint32_t round_ = 1;             // of looks while it is crowded
+  uint32_t round_ = 1;  // of looks while it is crowded
   uint32_t looks_in_round_ = 0;
   size_t endpoints_in_round_ = 0;  // that had input
   TimerQueue timers_;
@@ -213,14 +216,16 @@ class Engine {
   std::unique_ptr<std::byte[]> stream_buffer_;
 
   // Between the RNIC thread and the others.
-  /// When the application last stepped, in ns.
-  alignas(kCacheLine) std::atomic<int64_t> last_drive_{INT64_MIN};
-  std::atomic<uint32_t> sleepers_{0};             // threads that sleep in the poller
-  std::atomic<int64_t> parked_until_{INT64_MAX};  // who sleeps looks again then at the latest (ns)
-  std::atomic<bool> poked_{false};     // wake() was called: look again before parking
-  std::atomic<bool> watching_{false};  // the RNIC thread naps while the application drives
+  /// When the application last stepped; Time::min(): it has handed over.
+  alignas(kCacheLine) std::atomic<Time> last_drive_{Time::min()};
+  std::atomic<Time> put_off_nap_at_{Time::max()};  // by the application, if it steps then
+  std::atomic<Duration> nap_length_{Duration::zero()};
+  std::atomic<bool> napping_{false};             // the RNIC thread, while the application drives
+  std::atomic<uint32_t> sleepers_{0};            // threads that sleep in the poller
+  std::atomic<Time> parked_until_{Time::max()};  // who sleeps looks again then at the latest
+  std::atomic<bool> poked_{false};               // wake() was called: look again before parking
   std::atomic<bool> stop_{false};
-  Sleeper nap_;
+  Nap nap_;
   std::thread thread_;
 };
 

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// The RNIC thread naps while the application drives, and the application puts the end of the nap
+// off. What the kernel says of the nap's timer tells when it would end: no test waits for that.
+#include <dirent.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "diwarp/error.h"
+#include "rnic/engine.h"
+#include "rnic/nap.h"
+
+namespace diwarp::rnic {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration kLongestWait = 20s;
+
+/// Seconds until a timer of this process ends; 0: there is none, or it is not set.
+int64_t seconds_to_end() {
+  for (int fd = 0; fd < 64; ++fd) {
+    std::ifstream info("/proc/self/fdinfo/" + std::to_string(fd));
+    for (std::string word; info >> word;) {
+      if (word != "it_value:") continue;
+      char bracket = 0;
+      int64_t seconds = 0;
+      info >> bracket >> seconds;
+      return seconds;
+    }
+  }
+  return 0;
+}
+
+bool soon(const auto& condition) {
+  const auto end = std::chrono::steady_clock::now() + kLongestWait;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(1ms);
+  }
+  return true;
+}
+
+/// The RNIC thread reads it, too.
+class SharedClock final : public Clock {
+ public:
+  Time now() const override { return now_.load(); }
+  void advance(Duration by) { now_.store(now_.load() + by); }
+
+ private:
+  std::atomic<Time> now_{Time(1h)};
+};
+
+/// An engine whose RNIC thread has begun a nap of an hour.
+struct Napping {
+  Napping() {
+    engine.poll_step();
+    engine.wake();  // from where it may be parked
+    REQUIRE(soon([&] { return engine.poll_step(), seconds_to_end() > 0; }));
+  }
+
+  SharedClock clock;
+  Counters counters;
+  DeviceOptions options{.takeover = 1h, .takeover_limit = 3h};
+  Engine engine{options, clock, counters};
+};
+
+TEST_CASE("nap: ends when its time has passed, though that was set before it began") {
+  Nap nap;
+  nap.end_in(0s);
+  nap.sleep();
+  nap.end_in(1ms);
+  nap.sleep();
+}
+
+TEST_CASE("nap: another thread brings the end forward") {
+  Nap nap;
+  nap.end_in(24h);
+  std::thread other([&] { nap.end_in(0s); });
+  nap.sleep();
+  other.join();
+}
+
+TEST_CASE("nap: who polls without a pause puts it off, each time for longer, up to the limit") {
+  Napping napping;
+  CHECK(seconds_to_end() <= 3600);
+  const auto poll_for = [&](Duration time) {
+    for (Duration passed{}; passed < time; passed += 10min) {
+      napping.clock.advance(10min);
+      napping.engine.poll_step();
+    }
+  };
+  poll_for(30min);
+  CHECK(seconds_to_end() > 3600);
+  CHECK(seconds_to_end() <= 2 * 3600);
+  poll_for(90min);
+  CHECK(seconds_to_end() > 2 * 3600);
+  CHECK(seconds_to_end() <= 3 * 3600);
+  poll_for(150min);
+  CHECK(seconds_to_end() <= 3 * 3600);
+}
+
+TEST_CASE("nap: who polls with pauses of less than half of `takeover` puts it off") {
+  Napping napping;
+  for (int i = 0; i < 4; ++i) {
+    napping.clock.advance(29min);
+    napping.engine.poll_step();
+  }
+  CHECK(seconds_to_end() > 3600);
+}
+
+TEST_CASE("nap: is not put off before half of it has passed") {
+  Napping napping;
+  for (int i = 0; i < 2; ++i) {
+    napping.clock.advance(10min);
+    napping.engine.poll_step();
+  }
+  CHECK(seconds_to_end() <= 3600);
+}
+
+TEST_CASE("nap: who polls now and then does not put it off") {
+  Napping napping;
+  napping.clock.advance(55min);
+  napping.engine.poll_step();
+  napping.engine.poll_step();
+  CHECK(seconds_to_end() <= 3600);
+}
+
+TEST_CASE("nap: handing over ends it, and so does the end of the engine") {
+  Napping napping;
+  if (GENERATE(true, false)) {
+    napping.engine.hand_over();
+    CHECK(soon([] { return seconds_to_end() == 0; }));
+  }
+}
+
+}  // namespace
+}  // namespace diwarp::rnic
