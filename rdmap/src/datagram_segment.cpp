@@ -153,6 +153,24 @@ ParsedSegment dropped(Counter reason) { return {.valid = false, .drop_reason = r
 
 }  // namespace
 
+DatagramSegment request_segment(uint32_t msn, const ReadRequest& request) {
+  DatagramSegment segment;
+  segment.opcode = Opcode::read_request;
+  segment.last = true;
+  segment.msn = msn;
+  segment.request = request;
+  return segment;
+}
+
+DatagramSegment response_segment(const ReadRequest& request, uint32_t offset, uint32_t length) {
+  DatagramSegment segment;
+  segment.opcode = Opcode::read_response;
+  segment.last = offset + length == request.length;
+  segment.stag = request.sink_stag;
+  segment.tagged_offset = request.sink_offset + offset;
+  return segment;
+}
+
 uint8_t flags_of(const DatagramSegment& segment) {
   return static_cast<uint8_t>((segment.has_immediate ? kImmediateFlag : 0) |
                               (segment.solicited() ? kSolicitedFlag : 0));

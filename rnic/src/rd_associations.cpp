@@ -54,6 +54,7 @@ void RdAssociations::accepted(RdPeer& peer, Time now) {
 void RdAssociations::establish(RdPeer& peer, uint32_t incarnation, uint16_t window, Time now) {
   if (peer.source.key.incarnation != incarnation) {
     peer.source.closed_records = ddp::ClosedMessages();
+    peer.has_delivered = false;
     peer.source.key.incarnation = incarnation;
   }
   peer.open_wanted = false;
@@ -73,7 +74,9 @@ void RdAssociations::ended(RdPeer& peer, const llp::RdHeader& header, uint32_t i
 }
 
 void RdAssociations::end_or_repeat(RdPeer& peer, bool same, bool broken, Time now) {
-  if (same && !broken && work_.can_repeat(peer, now)) {
+  if (!same) delivery_.abandon(peer);
+  const bool harmless = work_.only_reads(peer) || (!broken && work_.can_repeat(peer, now));
+  if (same && harmless) {
     work_.rewind(peer);
   } else if (peer.first != nullptr) {
     counters_.add(Counter::rd_restarts);
@@ -84,6 +87,7 @@ void RdAssociations::end_or_repeat(RdPeer& peer, bool same, bool broken, Time no
 
 void RdAssociations::give_up(RdPeer& peer, Time now) {
   counters_.add(Counter::rd_silent);
+  delivery_.abandon(peer);
   work_.fail_all(peer, WcStatus::retry_exceeded);
   end(peer);
   peer.delivered_at = now;  // what the peer has under way may have come until now
@@ -95,22 +99,28 @@ void RdAssociations::reopen(RdPeer& peer, Time now) {
   open(peer, now);
 }
 
-/// Both sequences are over. Requests that are not done stay.
+/// Both sequences are over. Requests that are not done stay, and so do the peer's Write-Records.
 void RdAssociations::end(RdPeer& peer) {
-  drop(peer);
+  delivery_.interrupt(peer);
+  release(peer);
   peer.association.close();
   peer.sender = llp::RdSender();
   peer.receiver = llp::RdReceiver(window_);
   peer.open_wanted = peer.probe_wanted = false;
   peer.refusing = peer.ignoring = false;
+  peer.repeats = true;
   peer.has_memory = false;
   peer.acknowledge_at = Time::max();
   peers_.touch(peer);
 }
 
 void RdAssociations::drop(RdPeer& peer) {
-  while (void* kept = peer.receiver.take_any()) buffer_.release(static_cast<KeptDatagram*>(kept));
   delivery_.abandon(peer);
+  release(peer);
+}
+
+void RdAssociations::release(RdPeer& peer) {
+  while (void* kept = peer.receiver.take_any()) buffer_.release(static_cast<KeptDatagram*>(kept));
   work_.drop_jobs(peer);
   static_cast<ListNode<RdHeldTag>&>(peer).unlink();
   static_cast<ListNode<RdSoonTag>&>(peer).unlink();

@@ -16,6 +16,10 @@ namespace diwarp::rnic {
 
 namespace {
 
+/// MSNs are counted over all peers of the source. So far behind the last Send that was delivered is
+/// one that is repeated; what is further off is new, however often they have wrapped.
+constexpr uint32_t kMostRepeated = uint32_t{1} << 20;
+
 namespace fault = rdmap::fault;
 
 }  // namespace
@@ -69,9 +73,23 @@ RdDelivery::Outcome RdDelivery::refuse(RdPeer& peer, TerminateCode code, const S
 }
 
 void RdDelivery::abandon(RdPeer& peer) {
+  interrupt(peer);
+  records_.close_of(peer.source);
+}
+
+void RdDelivery::interrupt(RdPeer& peer) {
   if (peer.message.receive != nullptr)
     queue_pair_.give_back_receive(*std::exchange(peer.message.receive, nullptr));
-  records_.close_of(peer.source);
+  records_.restart_of(peer.source);
+}
+
+/// Whether this begins a Send that was delivered in the association before: its acknowledgement got
+/// lost.
+bool RdDelivery::repeats(RdPeer& peer, const Segment& segment) {
+  if (!peer.repeats || !peer.has_delivered) return false;
+  const bool repeated = peer.delivered_msn - segment.msn < kMostRepeated;
+  peer.repeats = repeated;
+  return repeated;
 }
 
 // --- Write-Records.
@@ -84,6 +102,11 @@ RdDelivery::Outcome RdDelivery::deliver_record(RdPeer& peer, const Segment& segm
   const bool reports = record_per_segment_ || segment.message_offset == 0;
   if (reports && !records_.has_room()) return Outcome::no_room;
   const Judgement judgement = records_.handle(segment, peer.source, now);
+  if (peer.repeats && judgement.drop == Counter::drop_late) {
+    peer.ignoring = true;
+    return conclude(peer, judgement, segment, now);
+  }
+  peer.repeats = false;
   // What UD drops in silence, for it may be old, is wrong here.
   if (judgement.drop && !judgement.fault)
     return conclude(peer, {.drop = judgement.drop, .fault = fault::kUnspecified}, segment, now);
@@ -99,6 +122,10 @@ RdDelivery::Outcome RdDelivery::deliver_send(RdPeer& peer, const Segment& segmen
     return Outcome::delivered;
   RdMessage& message = peer.message;
   const bool begins = segment.message_offset == 0;
+  if (begins && repeats(peer, segment)) {
+    peer.ignoring = true;
+    return conclude(peer, Judgement::dropped(Counter::drop_late), segment, now);
+  }
   if (begins != (message.receive == nullptr) || (!begins && !continues(message, segment)))
     return conclude(peer, {.drop = Counter::drop_contradiction, .fault = fault::kInvalidOffset},
                     segment, now);
@@ -135,6 +162,8 @@ RdDelivery::Outcome RdDelivery::place(RdPeer& peer, const Segment& segment, Time
 
 void RdDelivery::complete(RdPeer& peer, const Segment& segment) {
   ReceiveEntry& receive = *std::exchange(peer.message.receive, nullptr);
+  peer.delivered_msn = segment.msn;
+  peer.has_delivered = true;
   queue_pair_.complete_receive(receive, delivered_send(queue_pair_, records_, counters_, segment,
                                                        peer.address(), peer.message.placed));
 }

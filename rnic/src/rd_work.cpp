@@ -17,7 +17,6 @@ using llp::RdMark;
 /// does not know the association (it forgets after a second of silence, at the earliest).
 constexpr Duration kSurelyUndelivered = std::chrono::milliseconds(500);
 
-RdWhat what(const RdMark& mark) { return static_cast<RdWhat>(mark.what); }
 RdMark mark_of(RdWhat what, void* object, uint64_t offset, uint64_t length) {
   return {.object = object,
           .offset = static_cast<uint32_t>(offset),
@@ -153,6 +152,12 @@ void RdWork::fail_all(RdPeer& peer, WcStatus status) {
   peer.sender.for_each_mark([](RdMark& mark, bool) { mark = kNothing; });
   while (peer.first != nullptr) finish(peer, *peer.first, status, 0);
   peer.cursor.requests = peer.orphans = 0;
+}
+
+bool RdWork::only_reads(const RdPeer& peer) const {
+  const SendEntry* entry = peer.first;
+  while (entry != nullptr && is_read(*entry)) entry = entry->next;
+  return entry == nullptr;
 }
 
 bool RdWork::can_repeat(const RdPeer& peer, Time now) const {

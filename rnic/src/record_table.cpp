@@ -37,8 +37,7 @@ ddp::RecordFacts facts_of(const rdmap::DatagramSegment& segment) {
 /// Into a region that was checked for the whole message.
 void write(const ddp::Region& region, const rdmap::DatagramSegment& segment) {
   if (segment.payload.empty()) return;
-  std::memcpy(region.memory + (segment.tagged_offset - region.base), segment.payload.data(),
-              segment.payload.size());
+  std::memcpy(region.at(segment.tagged_offset), segment.payload.data(), segment.payload.size());
 }
 
 uint32_t payload_bytes(const rdmap::DatagramSegment& segment) {
@@ -124,6 +123,7 @@ Record* RecordTable::open_record(const Segment& segment, const ddp::RecordFacts&
   if (!make_room(source)) return nullptr;
   Record* record = take_idle(segment, facts, source);
   record->source = &source;
+  record->restarts = false;
   record->last_progress = now;
   source.records.push_front(*record);
   ++source.open_records;
@@ -134,6 +134,10 @@ Record* RecordTable::open_record(const Segment& segment, const ddp::RecordFacts&
 
 Judgement RecordTable::place(const Segment& segment, const ddp::Region& region, Record& record,
                              Time now) {
+  if (record.restarts && segment.message_offset == 0) {
+    record.restarts = false;
+    record.bytes.open(record.bytes.facts());
+  }
   const ddp::SegmentFault fault =
       record.bytes.add(segment.message_offset, payload_bytes(segment), segment.last, *maps_);
   if (fault != ddp::SegmentFault::none) return Judgement::dropped(counter_of(fault));
@@ -212,6 +216,12 @@ std::optional<Time> RecordTable::next_expiry() {
 
 void RecordTable::close_of(Source& source) {
   while (Record* record = source.records.front()) finish(*record);
+}
+
+void RecordTable::restart_of(Source& source) {
+  for (Record* record = source.records.front(); record != nullptr;
+       record = source.records.next(*record))
+    record->restarts = true;
 }
 
 void RecordTable::close_on(STag stag) {

@@ -146,15 +146,12 @@ void UdReader::add_echo(Part& part, DatagramRoom& room) {
 
 void UdReader::add_request(Part& part, DatagramRoom& room) {
   const SendEntry& entry = *part.read->entry;
-  rdmap::DatagramSegment segment;
-  segment.opcode = rdmap::Opcode::read_request;
-  segment.last = true;
-  segment.msn = part.msn;
-  segment.request = {.sink_stag = part.sink,
-                     .sink_offset = 0,
-                     .length = part.length,
-                     .source_stag = entry.remote.stag,
-                     .source_offset = entry.remote.offset + part.begin};
+  const rdmap::DatagramSegment segment =
+      rdmap::request_segment(part.msn, {.sink_stag = part.sink,
+                                        .sink_offset = 0,
+                                        .length = part.length,
+                                        .source_stag = entry.remote.stag,
+                                        .source_offset = entry.remote.offset + part.begin});
   size_t header = rdmap::encode_prefix(rdmap::DatagramClass::unreliable, rdmap::flags_of(segment),
                                        incarnation_, room.header());
   header += rdmap::encode_segment_headers(segment, room.header().subspan(header));

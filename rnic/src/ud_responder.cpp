@@ -188,16 +188,11 @@ bool UdResponder::add_segment(Response& response, uint32_t offset, uint32_t leng
   const bool is_gone = region == nullptr && length != 0;
   if (is_gone) room.close();
   if (pieces.empty() || is_gone) return false;
-  rdmap::DatagramSegment segment;
-  segment.opcode = rdmap::Opcode::read_response;
-  segment.last = offset + length == request.length;
-  segment.stag = request.sink_stag;
-  segment.tagged_offset = request.sink_offset + offset;
+  const rdmap::DatagramSegment segment = rdmap::response_segment(request, offset, length);
   size_t header = rdmap::encode_prefix(rdmap::DatagramClass::unreliable, rdmap::flags_of(segment),
                                        incarnation_, room.header());
   header += rdmap::encode_segment_headers(segment, room.header().subspan(header));
-  if (length != 0)
-    pieces[0] = {region->memory + (request.source_offset - region->base) + offset, length};
+  if (length != 0) pieces[0] = {region->at(request.source_offset + offset), length};
   room.add(response.lane->source->key.address, header, length == 0 ? 0 : 1,
            {.origin = this, .value = offset + length, .last = segment.last, .object = &response});
   return true;
@@ -205,11 +200,7 @@ bool UdResponder::add_segment(Response& response, uint32_t offset, uint32_t leng
 
 /// Tells of a fault that was found when the request itself was gone.
 void UdResponder::report(const Response& response, TerminateCode code, Time now) {
-  rdmap::DatagramSegment segment;
-  segment.opcode = rdmap::Opcode::read_request;
-  segment.last = true;
-  segment.msn = response.msn;
-  segment.request = response.request;
+  rdmap::DatagramSegment segment = rdmap::request_segment(response.msn, response.request);
   std::array<std::byte, DatagramBurst::kHeaderBytes> headers;
   segment.headers = ConstBytes(headers).first(rdmap::encode_segment_headers(segment, headers));
   errors_.found(response.lane->source->key.address, segment, code, response.datagram_bytes, true,

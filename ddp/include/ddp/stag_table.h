@@ -37,6 +37,9 @@ struct Region {
   uint32_t qp_number = 0;   ///< window: the only queue pair that may use it; 0: any
   STag parent = 0;          ///< window: what it is bound to
   uint64_t max_length = 0;  ///< fast registration: bytes at most
+
+  /// The memory at a tagged offset within it.
+  std::byte* at(uint64_t tagged_offset) const { return memory + (tagged_offset - base); }
 };
 
 /// Why a placement, a local access or a change of an entry is not allowed, in the order of the
@@ -94,8 +97,8 @@ class STagTable {
   /// when the table is full.
   STag insert(Region region);
 
-  /// The same under `region.stag`, which somebody chose. False, and nothing is added, if its index is 0
-  /// or that of an entry.
+  /// The same under `region.stag`, which somebody chose. False, and nothing is added, if its index
+  /// is 0 or that of an entry.
   bool insert_chosen(const Region& region);
 
   /// Removes the entry with the STag's index, whatever its key is now; false if it is not there.

@@ -19,8 +19,8 @@
 ///
 ///   prefix (8) | RD header (class RD) | immediate (8) | DDP and RDMAP header | payload | CRC32C (4)
 ///
-/// Parsing goes in two steps, since what lies between belongs to another layer: the envelope (prefix
-/// and CRC), then what is inside.
+/// Parsing goes in two steps, since what lies between belongs to another layer: the envelope
+/// (prefix and CRC), then what is inside.
 namespace diwarp::rdmap {
 
 inline constexpr size_t kPrefixBytes = 8;
@@ -63,9 +63,9 @@ void encode_datagram_crc(uint32_t crc, Bytes out);
 
 // --- Segments (classes UD and RD).
 
-/// One segment of a message over datagrams, in host order. Which fields mean something depends on the
-/// opcode: Sends have q_key (with invalidate: invalidate_stag), MSN and MO; Read Requests MSN and
-/// `request`; Read Responses STag and TO; Write-Records STag, TO, MSN, MO and message_length.
+/// One segment of a message over datagrams, in host order. Which fields mean something depends on
+/// the opcode: Sends have q_key (with invalidate: invalidate_stag), MSN and MO; Read Requests MSN
+/// and `request`; Read Responses STag and TO; Write-Records STag, TO, MSN, MO and message_length.
 struct DatagramSegment {
   Opcode opcode = Opcode::send;
   bool last = false;
@@ -87,11 +87,17 @@ struct DatagramSegment {
   bool solicited() const { return record_solicited || facts_of(opcode).solicited; }
 };
 
+/// A Read Request, which is one segment.
+DatagramSegment request_segment(uint32_t msn, const ReadRequest& request);
+
+/// The segment that answers bytes [offset, offset + length) of a request; without its payload.
+DatagramSegment response_segment(const ReadRequest& request, uint32_t offset, uint32_t length);
+
 /// The flags that a segment's envelope has.
 uint8_t flags_of(const DatagramSegment& segment);
 
-/// Bytes of a segment besides its payload (without prefix, RD header and CRC). A Read Request has no
-/// payload: its body counts here.
+/// Bytes of a segment besides its payload (without prefix, RD header and CRC). A Read Request has
+/// no payload: its body counts here.
 size_t segment_header_bytes(Opcode opcode, bool has_immediate);
 
 /// Writes what precedes the payload, from the immediate on; returns its bytes.
@@ -105,11 +111,11 @@ struct ParsedSegment {
 
 /// Judges the segment inside an envelope of class UD, or what follows the RD header, in this order:
 /// length for the headers, DDP version and reserved bits, RDMAP version, opcode, tagged bit, queue
-/// number, the flags against the opcode, then the opcode's own rules. Sends: MO + payload within the
-/// longest message (1 GiB). Write-Records: length for the extension, the message at most 1 GiB, MO +
-/// payload within it, L exactly at its end, TO - MO and the message's end without wrap. Read Requests:
-/// one segment of exactly their bytes, reserved bits, MO 0 and L, size at most kMaxReadRequest, the
-/// sink's end without wrap. Read Responses: TO + payload without wrap.
+/// number, the flags against the opcode, then the opcode's own rules. Sends: MO + payload within
+/// the longest message (1 GiB). Write-Records: length for the extension, the message at most 1 GiB,
+/// MO + payload within it, L exactly at its end, TO - MO and the message's end without wrap. Read
+/// Requests: one segment of exactly their bytes, reserved bits, MO 0 and L, size at most
+/// kMaxReadRequest, the sink's end without wrap. Read Responses: TO + payload without wrap.
 ParsedSegment parse_segment(uint8_t flags, ConstBytes body);
 
 // --- Control messages (class control).
@@ -148,8 +154,8 @@ struct ControlMessage {
 };
 
 /// Writes what lies between prefix and CRC; returns its bytes. `limit` bytes are the most that the
-/// whole datagram may have: of an Error's headers, first what follows the DDP header is left out where
-/// it does not fit, then all. Returns 0 where even that is too long.
+/// whole datagram may have: of an Error's headers, first what follows the DDP header is left out
+/// where it does not fit, then all. Returns 0 where even that is too long.
 size_t encode_control(const ControlMessage& message, size_t limit, Bytes out);
 
 struct ParsedControl {

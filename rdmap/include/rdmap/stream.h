@@ -48,8 +48,8 @@ class StreamReceiver {
 
   /// Judges the next ULPDU, in this order: DDP version, length of the header, queue number, RDMAP
   /// version, opcode and its queue, MSN, MO, the opcode inside a message, the length of messages of
-  /// one segment, the longest message. With a fault the stream is over. Of the ULPDU, `missing` bytes
-  /// at its end may still be to come: they count, and a header that is not whole is a fault.
+  /// one segment, the longest message. With a fault the stream is over. Of the ULPDU, `missing`
+  /// bytes at its end may still be to come: they count, and a header that is not whole is a fault.
   Result accept(ConstBytes ulpdu, size_t missing = 0);
 
   /// True if the next segment on queue 0 starts a new message.

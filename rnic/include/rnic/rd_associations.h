@@ -50,6 +50,7 @@ class RdAssociations {
 
  private:
   void end(RdPeer& peer);
+  void release(RdPeer& peer);
   void end_or_repeat(RdPeer& peer, bool same, bool broken, Time now);
   void establish(RdPeer& peer, uint32_t incarnation, uint16_t window, Time now);
 

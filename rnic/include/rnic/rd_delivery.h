@@ -43,6 +43,8 @@ class RdDelivery {
   Outcome deliver(RdPeer& peer, llp::RdKind kind, uint8_t flags, ConstBytes bytes, Time now);
   /// What the peer had begun will not be finished.
   void abandon(RdPeer& peer);
+  /// It may begin that once more, from the start.
+  void interrupt(RdPeer& peer);
 
  private:
   using Segment = rdmap::DatagramSegment;
@@ -51,6 +53,7 @@ class RdDelivery {
   Outcome deliver_record(RdPeer& peer, const Segment& segment, Time now);
   Outcome deliver_send(RdPeer& peer, const Segment& segment, Time now);
   Outcome place(RdPeer& peer, const Segment& segment, Time now);
+  static bool repeats(RdPeer& peer, const Segment& segment);
   bool continues(const RdMessage& message, const Segment& segment) const;
   void complete(RdPeer& peer, const Segment& segment);
   void fail_receive(RdPeer& peer);

@@ -33,6 +33,7 @@ enum class RdWhat : uint8_t {
   failure,   ///< the end of a response: object is its RdJob
   skip,      ///< nothing any more
 };
+inline RdWhat what(const llp::RdMark& mark) { return static_cast<RdWhat>(mark.what); }
 
 /// A Read of this side that was handed over.
 struct RdRead {
@@ -118,11 +119,14 @@ class RdPeer : public ListNode<RdReadyTag>,
   SizeRefusals size_refusals;  ///< since a fresh datagram was sent
 
   // What comes.
+  uint32_t delivered_msn = 0;  ///< of the last Send
   RdMessage message;
   llp::RdCode refusal;
-  bool refusing = false;  ///< the next datagram was refused, and the peer does not know yet
-  bool held = false;      ///< the next datagram waits, and so do those behind it
-  bool ignoring = false;  ///< the rest of a message that was refused or skipped
+  bool refusing = false;       ///< the next datagram was refused, and the peer does not know yet
+  bool held = false;           ///< the next datagram waits, and so do those behind it
+  bool ignoring = false;       ///< the rest of a message that was refused, skipped or repeated
+  bool has_delivered = false;  ///< a Send, of this incarnation
+  bool repeats = false;        ///< an association ended, and nothing that is new came in the next
 
   // Time.
   Time last_heard{};

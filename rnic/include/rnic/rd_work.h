@@ -62,6 +62,8 @@ class RdWork {
   void fail(RdPeer& peer, SendEntry& entry, WcStatus status, uint32_t vendor_error = 0);
   /// All of the peer's. They go in order.
   void fail_all(RdPeer& peer, WcStatus status);
+  /// Whether all that is not done are Reads: done once more, they do no harm.
+  bool only_reads(const RdPeer& peer) const;
   /// Whether nothing of what is under way can have been delivered, and all can be done anew.
   bool can_repeat(const RdPeer& peer, Time now) const;
   /// All is cut anew, from the beginning.

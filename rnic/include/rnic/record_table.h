@@ -33,6 +33,7 @@ struct Record : ListNode<RecordOfSourceTag>, ListNode<RecordAgeTag> {
   uint32_t byte_count = 0;     // the same
   uint64_t receives_first = 0;  // as many of the queue pair's are to be reported before it
   Time last_progress{};
+  bool restarts = false;  // its source will send it once more, from the start
   ddp::Record bytes;
 };
 
@@ -63,16 +64,18 @@ class RecordTable {
 
   /// Ends a source's records: it is about to be forgotten.
   void close_of(Source& source);
+  /// A source's open records begin anew with their first segment, if it sends that once more. (RD.)
+  void restart_of(Source& source);
   /// Ends the records on an STag that is not valid any more.
   void close_on(STag stag);
   /// Forgets all, and reports nothing. Sources may have gone before.
   void reset();
 
-  /// Moves completions of records that are over to `cq`, up to one for which it is not yet time. False
-  /// if it is full and some have to wait.
+  /// Moves completions of records that are over to `cq`, up to one for which it is not yet time.
+  /// False if it is full and some have to wait.
   bool report(CompletionQueue& cq);
-  /// How many of the queue pair's receives, counted from the first ever, are to be reported before the
-  /// next record; nothing where none waits.
+  /// How many of the queue pair's receives, counted from the first ever, are to be reported before
+  /// the next record; nothing where none waits.
   std::optional<uint64_t> receives_first();
 
   std::vector<OpenRecord> open();

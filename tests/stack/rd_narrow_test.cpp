@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// Over a reliable queue pair a datagram gets lost, and before it can be sent again the path has
+// become too narrow for it: the association is opened anew, and what was under way is repeated.
+#include "llp/faults.h"
+#include "stack/exchange.h"
+
+using namespace diwarp;
+using namespace diwarp::test;
+
+namespace {
+
+/// Loses one of the long datagrams, once.
+class LosesOne final : public llp::ForwardingDatagramLink {
+ public:
+  LosesOne(std::unique_ptr<DatagramLink> inner, int which)
+      : ForwardingDatagramLink(std::move(inner)), left_(which) {}
+
+  llp::SendResult send(std::span<const llp::OutgoingDatagram> burst) override {
+    for (size_t i = 0; i < burst.size(); ++i) {
+      const bool lost = burst[i].size() > 1000 && left_-- == 0;
+      const llp::SendResult result =
+          lost ? llp::SendResult{.sent = 1} : inner().send(burst.subspan(i, 1));
+      if (result.sent != 1) return {.sent = i, .status = result.status, .error = result.error};
+    }
+    return {.sent = burst.size()};
+  }
+
+ private:
+  int left_;
+};
+
+/// A path that can be made narrow, or silent.
+struct Path {
+  size_t most = SIZE_MAX;
+  bool silent = false;
+};
+
+class OverPath final : public llp::ForwardingDatagramLink {
+ public:
+  OverPath(std::unique_ptr<DatagramLink> inner, const Path& path)
+      : ForwardingDatagramLink(std::move(inner)), path_(path) {}
+
+  llp::SendResult send(std::span<const llp::OutgoingDatagram> burst) override {
+    return path_.silent ? llp::SendResult{.sent = burst.size()} : inner().send(burst);
+  }
+  size_t max_datagram(const Address& to) override {
+    return std::min(inner().max_datagram(to), path_.most);
+  }
+
+ private:
+  const Path& path_;
+};
+
+struct Narrowing {
+  /// Of the long datagrams one gets lost, and soon afterwards the path carries less.
+  World::Wrap wrap() {
+    return [](World::Link link) -> World::Link {
+      return std::make_unique<llp::FaultyDatagramLink>(
+          std::make_unique<LosesOne>(std::move(link), 50),
+          llp::LinkFaults{
+              .paths = {{.after = 0, .max_datagram = 1472}, {.after = 64, .max_datagram = 600}}});
+    };
+  }
+  Exchange<Party> exchange() {
+    return {a, b, b.address(), [this] {
+              for (Device& device : world.devices) device.progress();
+              world.clock.advance(20us);
+            }};
+  }
+  uint64_t count(const char* counter) const {
+    return a_device.counter(counter) + b_device.counter(counter);
+  }
+
+  const PartyOptions options = exchange_options(QpType::rd, 0);
+  World world;
+  Device& a_device = world.add_device(wrap());
+  Device& b_device = world.add_device(wrap());
+  Party a{a_device, options};
+  Party b{b_device, options};
+  MemoryRegion region{b.pd, std::span(b.memory), kAllAccess};
+};
+
+/// Both ends opened it twice.
+void check_opened_anew(const Narrowing& scene) { CHECK(scene.count("rd_associations") == 4); }
+
+}  // namespace
+
+TEST_CASE("rd: a Write-Record that has to be cut anew in its middle is delivered once and whole") {
+  Narrowing scene;
+  scene.exchange().write(kLargeMessage, 1, scene.region);
+  check_opened_anew(scene);
+  CHECK(scene.count("records_completed") == 1);
+  CHECK(scene.count("records_partial") == 0);
+  scene.exchange().write(3000, 2, scene.region);
+}
+
+TEST_CASE("rd: a Send that has to be cut anew in its middle takes one receive") {
+  Narrowing scene;
+  scene.exchange().send(kLargeMessage, 1);
+  check_opened_anew(scene);
+  scene.exchange().send(3000, 2);
+}
+
+TEST_CASE("rd: a Read whose response has to be cut anew in its middle brings all") {
+  Narrowing scene;
+  scene.exchange().read(kLargeMessage, 1, scene.region);
+  check_opened_anew(scene);
+  scene.exchange().read(3000, 2, scene.region);
+}
+
+TEST_CASE(
+    "rd: what was delivered but not acknowledged when the path narrows is not delivered twice") {
+  const bool is_send = GENERATE(true, false);
+  Path there, back;
+  const auto over = [](const Path& path) -> World::Wrap {
+    return [&path](World::Link link) -> World::Link {
+      return std::make_unique<OverPath>(std::move(link), path);
+    };
+  };
+  const PartyOptions options = exchange_options(QpType::rd, 0);
+  World world;
+  Device& a_device = world.add_device(over(there));
+  Device& b_device = world.add_device(over(back));
+  Party a(a_device, options);
+  Party b(b_device, options);
+  const MemoryRegion region(b.pd, std::span(b.memory), kAllAccess);
+  const Step step = [&] {
+    for (Device& device : world.devices) device.progress();
+    world.clock.advance(20us);
+  };
+  const auto post = [&](uint64_t id, size_t size) {
+    const Sge sge = a.mr.sge(0, size);
+    return a.qp.post_send({.wr_id = id,
+                           .sges = {&sge, 1},
+                           .flags = SendFlags::signaled,
+                           .destination = b.address(),
+                           .opcode = is_send ? WrOpcode::send : WrOpcode::write_record,
+                           .remote = {region.rkey(), region.base()}});
+  };
+  for (uint64_t id = 1; id <= 4; ++id) REQUIRE_FALSE(b.post_recv(id, 0, 2000));
+  REQUIRE_FALSE(post(1, 100));
+  REQUIRE(completion_of(a.send_cq, step));
+  REQUIRE(completion_of(b.recv_cq, step));
+
+  back.silent = true;
+  REQUIRE_FALSE(post(2, 1400));
+  REQUIRE(completion_of(b.recv_cq, step)->byte_count == 1400);
+  there.most = 600;
+  for (int i = 0; i < 100'000 && a_device.counter("rd_associations") == 1; ++i) {
+    back.silent = i < 5000;  // 100 ms
+    step();
+  }
+  const auto done = completion_of(a.send_cq, step);
+  REQUIRE(done);
+  CHECK(done->status == WcStatus::success);
+  CHECK(a_device.counter("rd_associations") == 2);
+  CHECK(b_device.counter("drop_late") == 1);
+
+  REQUIRE_FALSE(post(3, 300));
+  const auto next = completion_of(b.recv_cq, step);
+  REQUIRE(next);
+  CHECK(next->byte_count == 300);
+  CHECK(completion_of(a.send_cq, step)->status == WcStatus::success);
+  CHECK(drain(b.recv_cq).empty());
+}
