@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the connections of RcQueuePair end: with which last words, and who is told.
+// How the connections of RcQueuePair end: when, with which last words, and who is told.
 #include <array>
 #include <utility>
 
@@ -9,6 +9,53 @@
 #include "rnic/rc_queue_pair.h"
 
 namespace diwarp::rnic {
+
+/// What waits for this side's last byte, or for the memory that was lent.
+void RcQueuePair::go_on_ending() {
+  if (state() == QpState::closing) {
+    if (all_sent()) finish_closing();
+  } else if (peer_closed_ && !transmit_.borrows()) {
+    end_behind_peer();
+  } else if (state() == QpState::sqd) {
+    watch_drain();
+  }
+}
+
+/// And nothing is awaited, owed, or lent.
+bool RcQueuePair::all_sent() {
+  return sends_.pending() == nullptr && requester_.idle() && responder_.next() == nullptr &&
+         transmit_.drained() && !transmit_.borrows();
+}
+
+void RcQueuePair::watch_drain() {
+  if (drain_told_ || !transmit_.at_boundary() || !transmit_.drained()) return;
+  if (!requester_.idle() || transmit_.borrows()) return;
+  drain_told_ = true;
+  raise(AsyncEventType::sq_drained);
+}
+
+/// Closing, and everything is out.
+void RcQueuePair::finish_closing() {
+  if (!fin_sent_) stream_->shutdown_send();
+  fin_sent_ = true;
+  if (peer_closed_) end_behind_peer();
+}
+
+/// The peer's side ended in order, and nothing was read since: a reset may have come behind it, which
+/// lets go of memory as an acknowledgement does.
+void RcQueuePair::end_behind_peer() {
+  end(stream_->error() == 0 ? RcEnd::closed : RcEnd::lost);
+}
+
+/// The stream takes nothing any more. What it brought before is still delivered.
+void RcQueuePair::lose() {
+  stream_->settle();
+  RcEnd result = RcEnd::none;
+  do {
+    if (!receive_.held()) result = receive_.read(*stream_, engine().stream_buffer());
+  } while (!receive_.held() && result == RcEnd::none && receive_.came() != 0);
+  end(result == RcEnd::none || result == RcEnd::closed ? RcEnd::lost : result);
+}
 
 void RcQueuePair::end(RcEnd reason) {
   count_end(reason);

@@ -7,7 +7,7 @@ void RcHolding::hold(SendQueue& sends) {
   SendEntry& entry = sends.hand_over();
   if (facts_of(entry.opcode).responded) return;
   entry.next = nullptr;
-  entry.msn = static_cast<uint32_t>(borrowed_);
+  entry.lent_to = static_cast<uint32_t>(borrowed_);
   (first_ == nullptr ? first_ : last_->next) = &entry;
   last_ = &entry;
 }
@@ -17,7 +17,7 @@ bool RcHolding::take_back(llp::Stream& stream, SendQueue& sends) {
   if (released == released_) return false;
   released_ = released;
   const auto let_go = [&](const SendEntry& entry) {
-    return static_cast<int32_t>(static_cast<uint32_t>(released) - entry.msn) >= 0;
+    return static_cast<int32_t>(static_cast<uint32_t>(released) - entry.lent_to) >= 0;
   };
   while (first_ != nullptr && let_go(*first_)) {
     SendEntry& done = *first_;

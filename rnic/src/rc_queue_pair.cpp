@@ -77,6 +77,7 @@ void RcQueuePair::take(Established connection, QpState to) {
   peer_closed_ = fin_sent_ = drain_told_ = false;
   terminate_.reset();
   agreement_ = connection.agreement;
+  allow_in_place();
   requester_.start(agreement_.ord);
   responder_.start(agreement_.ird);
   transmit_.start(agreement_, connection.initiator, options_.max_fpdu);
@@ -117,10 +118,14 @@ void RcQueuePair::attach_stream(std::unique_ptr<llp::Stream> stream) {
   const int descriptor = stream_->descriptor();
   if (descriptor >= 0 && !llp::set_busy_poll(descriptor, engine().options().busy_poll))
     counters().add(Counter::busy_poll_refused);
-  const size_t from = engine().options().zerocopy_from;
-  in_place_ = from != 0 && stream_->allow_in_place(from, counters());
-  if (from != 0 && !in_place_) counters().add(Counter::rc_zerocopy_refused);
   if (descriptor < 0) stream_->on_ready([engine = &engine()] { engine->wake(); });
+}
+
+/// Where the device asks for it. FPDUs with markers are copied whatever the stream can.
+void RcQueuePair::allow_in_place() {
+  const size_t from = engine().options().zerocopy_from;
+  in_place_ = from != 0 && !agreement_.send_markers && stream_->allow_in_place(from, counters());
+  if (from != 0 && !in_place_) counters().add(Counter::rc_zerocopy_refused);
 }
 
 /// In service without a stream: there may be completions to report.
@@ -279,47 +284,6 @@ Served RcQueuePair::send(Time now) {
   return {result.fpdus, result.pending};
 }
 
-/// What waits for this side's last byte, or for the memory that was lent.
-void RcQueuePair::go_on_ending() {
-  if (state() == QpState::closing) {
-    if (all_sent()) finish_closing();
-  } else if (peer_closed_ && !transmit_.borrows()) {
-    end(RcEnd::closed);
-  } else if (state() == QpState::sqd) {
-    watch_drain();
-  }
-}
-
-/// And nothing is awaited, owed, or lent.
-bool RcQueuePair::all_sent() {
-  return sends_.pending() == nullptr && requester_.idle() && responder_.next() == nullptr &&
-         transmit_.drained() && !transmit_.borrows();
-}
-
-void RcQueuePair::watch_drain() {
-  if (drain_told_ || !transmit_.at_boundary() || !transmit_.drained()) return;
-  if (!requester_.idle() || transmit_.borrows()) return;
-  drain_told_ = true;
-  raise(AsyncEventType::sq_drained);
-}
-
-/// Closing, and everything is out.
-void RcQueuePair::finish_closing() {
-  if (!fin_sent_) stream_->shutdown_send();
-  fin_sent_ = true;
-  if (peer_closed_) end(RcEnd::closed);
-}
-
-/// The stream takes nothing any more. What it brought before is still delivered.
-void RcQueuePair::lose() {
-  stream_->settle();
-  RcEnd result = RcEnd::none;
-  do {
-    if (!receive_.held()) result = receive_.read(*stream_, engine().stream_buffer());
-  } while (!receive_.held() && result == RcEnd::none && receive_.came() != 0);
-  end(result == RcEnd::none || result == RcEnd::closed ? RcEnd::lost : result);
-}
-
 // --- States and timers.
 
 void RcQueuePair::on_state(QpState now) {
@@ -356,8 +320,10 @@ void RcQueuePair::arm_trim(Time now) {
 }
 
 void RcQueuePair::on_trim(Time now) {
-  const bool more_to_receive = receive_.trim();
-  if (transmit_.trim() || more_to_receive) engine().timers().arm(trim_, now + kTrimAfter);
+  bool more = receive_.trim();
+  more = transmit_.trim() || more;
+  more = (stream_ && stream_->trim()) || more;
+  if (more) engine().timers().arm(trim_, now + kTrimAfter);
 }
 
 std::error_code RcQueuePair::check_send(const SendWorkRequest& request) const noexcept {

@@ -32,7 +32,8 @@ void RcTransmit::forget() {
   holding_.forget();
   ready_ = ReadyToReceive::none;
   rings_.reset();
-  std::vector<std::byte>().swap(staging_);
+  staging_.release();
+  marked_.release();
 }
 
 /// RFC 6581 section 4: of no length; what it names does not matter.
@@ -108,9 +109,9 @@ llp::IoResult RcTransmit::give(Context& context, const Burst& burst) {
 }
 
 /// Not what peers read: nobody waits for the end of that before the memory is used otherwise, and
-/// copies of it lie in memory that is used again, as FPDUs with markers do.
+/// copies of it lie in memory that is used again.
 bool RcTransmit::may_lend() const {
-  bool all_sends = !send_markers_;
+  bool all_sends = true;
   for (size_t i = 0; i < message_count_; ++i)
     all_sends = all_sends && message(i).origin != Origin::response;
   return all_sends;
@@ -137,7 +138,7 @@ bool RcTransmit::gather(Burst& burst) const {
     const Fpdu& fpdu = framed(index);
     if (!burst.admit(message(of))) return false;
     std::span<const ConstBytes> payload;
-    const bool added = send_markers_ ? burst.add_bytes(ConstBytes(marked_).subspan(skip))
+    const bool added = send_markers_ ? burst.add_bytes(marked().subspan(skip))
                                      : burst.add(fpdu, skip, message(of), payload);
     if (!added) return false;
     if (fpdu.last) ++of;
@@ -153,13 +154,15 @@ bool RcTransmit::frame(Burst& burst, Result& result) {
       const Begun begun = begin_message(burst.context(), result);
       if (begun != Begun::message) return begun == Begun::later;
     }
-    if (!burst.admit(last_message()) || !frame_next(burst)) return true;
+    if (!burst.admit(last_message())) return true;
+    const Framed framed = frame_next(burst);
+    if (framed == Framed::no_memory) result.pending = Pending::more;
+    if (framed != Framed::fpdu) return true;
   }
   return true;
 }
 
-/// False if the burst has no room for it.
-bool RcTransmit::frame_next(Burst& burst) {
+RcTransmit::Framed RcTransmit::frame_next(Burst& burst) {
   Message& message = last_message();
   Fpdu& fpdu = framed(count_);
   const size_t header = ddp::header_bytes(rdmap::facts_of(message.header.opcode).tagged);
@@ -172,13 +175,16 @@ bool RcTransmit::frame_next(Burst& burst) {
   fpdu.trailer_bytes = static_cast<uint8_t>(mpa::pad_bytes(ulpdu) + mpa::kCrcBytes);
   fpdu.whole = static_cast<uint32_t>(mpa::fpdu_bytes(ulpdu));
   std::span<const ConstBytes> payload;
-  if (!stage(fpdu, message, burst.context().burst_bytes)) return false;
-  if (!burst.add(fpdu, 0, message, payload)) return false;
+  if (const Framed staged = stage(fpdu, message, burst.context()); staged != Framed::fpdu)
+    return staged;
+  if (send_markers_ && !take(burst.context(), marked_, mpa::marked_fpdu_bytes(ulpdu)))
+    return Framed::no_memory;
+  if (!burst.add(fpdu, 0, message, payload)) return Framed::no_room;
   encode_head(fpdu, message);
   if (send_markers_) {
     encode_marked(fpdu, payload);
     burst.clear();
-    burst.add_bytes(marked_);
+    burst.add_bytes(marked());
   } else {
     encode_trailer(fpdu, payload);
   }
@@ -187,33 +193,43 @@ bool RcTransmit::frame_next(Burst& burst) {
   position_ += fpdu.whole;
   next_offset_ += length;
   framing_ = !fpdu.last;
-  return true;
+  return Framed::fpdu;
 }
 
-/// Copies what is sent of memory that may change. False if there is no room for it now.
-bool RcTransmit::stage(Fpdu& fpdu, const Message& message, size_t burst_bytes) {
+/// Memory for copies of `bytes`. False, and counted: there is none now.
+bool RcTransmit::take(Context& context, Scratch& copies, size_t bytes) {
+  copies_used_ = true;
+  if (copies.reserve(bytes)) return true;
+  context.counters.add(Counter::rc_tx_no_memory);
+  return false;
+}
+
+/// Copies what is sent of memory that may change. Where there is no memory for a whole burst's, it is
+/// one of this FPDU.
+RcTransmit::Framed RcTransmit::stage(Fpdu& fpdu, const Message& message, Context& context) {
   fpdu.staged = nullptr;
-  if (message.origin != Origin::response || !crc_ || fpdu.length == 0) return true;
+  if (message.origin != Origin::response || !crc_ || fpdu.length == 0) return Framed::fpdu;
   if (count_ == 0) staged_ = 0;
   // A burst, and the FPDU that reaches beyond it.
-  const size_t wanted = std::min(burst_bytes, kStagedBurstBytes) + mpa::kMaxUlpdu;
-  if (staged_ == 0 && staging_.size() < wanted) std::vector<std::byte>(wanted).swap(staging_);
-  if (fpdu.length > staging_.size() - staged_) return false;
+  const size_t wanted = std::min(context.burst_bytes, kStagedBurstBytes) + mpa::kMaxUlpdu;
+  if (staged_ == 0 && !take(context, staging_, wanted) && !staging_.reserve(fpdu.length))
+    return Framed::no_memory;
+  const Bytes room = staging_.bytes().subspan(staged_);
+  if (fpdu.length > room.size()) return Framed::no_room;
   const auto* source = static_cast<const std::byte*>(message.source.address) + fpdu.offset;
-  std::copy_n(source, fpdu.length, staging_.begin() + static_cast<ptrdiff_t>(staged_));
-  fpdu.staged = staging_.data() + staged_;
+  std::copy_n(source, fpdu.length, room.begin());
+  fpdu.staged = room.data();
   staged_ += fpdu.length;
-  staging_used_ = true;
-  return true;
+  return Framed::fpdu;
 }
 
 bool RcTransmit::trim() {
   const bool framed = message_count_ != 0;
-  const bool staging_used = std::exchange(staging_used_, false) || framed;
+  const bool copies_used = std::exchange(copies_used_, false) || framed;
   const bool rings_used = std::exchange(rings_used_, false) || framed;
-  if (!staging_used) std::vector<std::byte>().swap(staging_);
+  if (!copies_used) staging_.release(), marked_.release();
   if (!rings_used) rings_.reset();
-  return staging_used || rings_used;
+  return copies_used || rings_used;
 }
 
 void RcTransmit::encode_head(Fpdu& fpdu, const Message& message) const {
@@ -240,12 +256,11 @@ void RcTransmit::encode_trailer(Fpdu& fpdu, std::span<const ConstBytes> payload)
 
 /// With markers an FPDU is not gathered but copied: they stand between any two bytes of it.
 void RcTransmit::encode_marked(Fpdu& fpdu, std::span<const ConstBytes> payload) {
-  std::vector<ConstBytes> ulpdu{fpdu.head_view().subspan(mpa::kLengthBytes)};
-  ulpdu.insert(ulpdu.end(), payload.begin(), payload.end());
-  const size_t bytes = fpdu.head_bytes - mpa::kLengthBytes + fpdu.length;
-  marked_.resize(mpa::marked_fpdu_bytes(bytes));
-  marked_.resize(mpa::encode_marked_fpdu(ulpdu, position_, crc_, marked_));
-  fpdu.whole = static_cast<uint32_t>(marked_.size());
+  std::array<ConstBytes, kMaxSge + 1> ulpdu;
+  ulpdu[0] = fpdu.head_view().subspan(mpa::kLengthBytes);
+  std::ranges::copy(payload, ulpdu.begin() + 1);
+  fpdu.whole = static_cast<uint32_t>(mpa::encode_marked_fpdu(
+      std::span(ulpdu).first(1 + payload.size()), position_, crc_, marked_.bytes()));
 }
 
 /// Books what the stream took. Returns how many FPDUs are done.
@@ -291,7 +306,7 @@ std::vector<std::byte> RcTransmit::last_words(Context context, ConstBytes termin
     std::span<const ConstBytes> payload;
     if (!burst.admit(message(0))) return {};
     if (send_markers_)
-      burst.add_bytes(ConstBytes(marked_).subspan(sent_));
+      burst.add_bytes(marked().subspan(sent_));
     else
       burst.add(framed(0), sent_, message(0), payload);
     for (ConstBytes piece : burst.pieces()) words.insert(words.end(), piece.begin(), piece.end());

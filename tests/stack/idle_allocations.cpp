@@ -171,6 +171,81 @@ TEST_CASE("rc: what finds no memory to be sent waits for it, and is counted") {
   CHECK(drain(a.send_cq).size() == 2);
 }
 
+TEST_CASE("rc: a Read whose copies find little memory is answered by shorter bursts") {
+  constexpr size_t kBytes = 300'000;
+  World world;
+  RcParty reader(world.add_device(), {.memory = kBytes});
+  RcParty source(world.add_device(), {.memory = kBytes, .access = kOpen});
+  join(reader, source, llp::memory_stream_pair(1 << 20, 1460), {.ord = 4, .ird = 4});
+  source.fill(pattern(kBytes, 1));
+  {
+    const Starvation starvation(60'000);
+    REQUIRE_FALSE(reader.post(WrOpcode::rdma_read, 0, kBytes, source.remote()));
+    world.settle();
+  }
+  CHECK(statuses(reader.send_cq) == Statuses{WcStatus::success});
+  CHECK(reader.memory == source.memory);
+  CHECK(world.devices[1].counter("rc_tx_no_memory") > 0);
+  const uint64_t before = world.devices[1].counter("rc_tx_no_memory");
+  REQUIRE_FALSE(reader.post(WrOpcode::rdma_read, 0, kBytes, source.remote()));
+  world.settle();
+  CHECK(statuses(reader.send_cq) == Statuses{WcStatus::success});
+  CHECK(world.devices[1].counter("rc_tx_no_memory") == before);
+}
+
+TEST_CASE("rc: a Read whose copies find no memory waits for it, and is counted") {
+  World world;
+  RcParty reader(world.add_device());
+  RcParty source(world.add_device(), {.access = kOpen});
+  join(reader, source, llp::memory_stream_pair(1 << 20, 1460), {.ord = 4, .ird = 4});
+  source.fill(pattern(4096, 1));
+  // Both have sent, and not been copied.
+  REQUIRE_FALSE(reader.post(WrOpcode::rdma_write, 0, 8, source.remote()));
+  world.settle();
+  source.post_receives(1, 100);
+  reader.post_receives(1, 100);
+  REQUIRE_FALSE(source.send(0, 64));
+  world.settle();
+  REQUIRE(statuses(reader.send_cq) == Statuses{WcStatus::success});
+  {
+    const Starvation starvation(1000);
+    REQUIRE_FALSE(reader.post(WrOpcode::rdma_read, 0, 4096, source.remote()));
+    for (int i = 0; i < 10; ++i)
+      for (Device& device : world.devices) static_cast<void>(device.progress());
+    CHECK(drain(reader.send_cq).empty());
+  }
+  CHECK(world.devices[1].counter("rc_tx_no_memory") > 0);
+  world.settle();
+  CHECK(statuses(reader.send_cq) == Statuses{WcStatus::success});
+  CHECK(same(reader.bytes(0, 4096), source.bytes(0, 4096)));
+}
+
+TEST_CASE("rc: an FPDU with markers that finds no memory waits for it, and is counted") {
+  constexpr size_t kBytes = 50'000;
+  World world;
+  Device& device = world.add_device();
+  RcParty a(device, {.memory = kBytes});
+  RcParty b(world.add_device(), {.memory = kBytes});
+  join(a, b, llp::memory_stream_pair(1 << 20, 65480), {.send_markers = true});
+  REQUIRE_FALSE(b.post_recv(0, 0, kBytes));
+  REQUIRE_FALSE(b.post_recv(1, 0, kBytes));
+  REQUIRE_FALSE(a.send(0, 64));
+  world.settle();
+  CHECK(drain(a.send_cq).size() == 1);
+  a.fill(pattern(kBytes, 1));
+  {
+    const Starvation starvation(20'000);
+    REQUIRE_FALSE(a.send(0, kBytes));
+    for (int i = 0; i < 10; ++i) static_cast<void>(device.progress());
+    CHECK(drain(a.send_cq).empty());
+  }
+  CHECK(device.counter("rc_tx_no_memory") > 0);
+  world.settle();
+  CHECK(statuses(a.send_cq) == Statuses{WcStatus::success});
+  CHECK(drain(b.recv_cq).size() == 2);
+  CHECK(b.memory == a.memory);
+}
+
 TEST_CASE("errors for which an error queue finds no memory are counted") {
   World world;
   Party target(world.add_device());

@@ -3,6 +3,7 @@
 
 #include "stack/rc_support.h"
 #include "stack/socket_exchange.h"
+#include "unit/llp/in_place_memory.h"
 
 /// Sends and Writes that TCP does not copy, and peers that take them late or never.
 namespace diwarp::test {
@@ -42,6 +43,7 @@ struct Deaf : Sockets {
 }  // namespace
 
 TEST_CASE("Messages of all kinds and sizes arrive over sockets that send in place") {
+  if (!may_send_in_place()) return;
   const bool crc = GENERATE(true, false);
   const bool markers = GENERATE(false, true);
   const size_t from = GENERATE(1U, 4096U);
@@ -59,11 +61,13 @@ TEST_CASE("Messages of all kinds and sizes arrive over sockets that send in plac
   uint64_t seed = 100;
   for (size_t size = 500; size < 200'000; size = size * 3 / 2) exchange.write(size, ++seed, *b.mr);
   CHECK((sockets.count("rc_zerocopy_sends") != 0) == !markers);
+  CHECK(sockets.count("rc_zerocopy_refused") == (markers ? 2 : 0));
   CHECK(sockets.count("rc_zerocopy_odd") == 0);
   CHECK(sockets.count("rc_crc_errors") == 0);
 }
 
 TEST_CASE("A Write to a peer that does not take it completes when TCP has acknowledged it") {
+  if (!may_send_in_place()) return;
   Deaf scene;
   const auto contents = pattern(Deaf::kBytes, 1);
   scene.party->fill(contents);
@@ -85,6 +89,7 @@ TEST_CASE("A Write to a peer that does not take it completes when TCP has acknow
 }
 
 TEST_CASE("Who sleeps is woken when memory is free again") {
+  if (!may_send_in_place()) return;
   const Progress progress = GENERATE(Progress::manual, Progress::thread);
   CAPTURE(progress);
   DeviceOptions options = in_place();
@@ -100,6 +105,7 @@ TEST_CASE("Who sleeps is woken when memory is free again") {
 }
 
 TEST_CASE("A queue pair is destroyed at once though its peer never takes what is borrowed") {
+  if (!may_send_in_place()) return;
   Deaf scene;
   scene.write();
   SECTION("destroyed") { scene.party.reset(); }
@@ -111,6 +117,7 @@ TEST_CASE("A queue pair is destroyed at once though its peer never takes what is
 }
 
 TEST_CASE("An orderly end waits for the peer to take what is borrowed") {
+  if (!may_send_in_place()) return;
   const bool takes = GENERATE(true, false);
   CAPTURE(takes);
   Deaf scene(DeviceOptions{.zerocopy_from = 4096, .io = IoBackend::syscall});
@@ -130,6 +137,7 @@ TEST_CASE("An orderly end waits for the peer to take what is borrowed") {
 }
 
 TEST_CASE("A peer that resets the connection ends it, and what is borrowed with it") {
+  if (!may_send_in_place()) return;
   Deaf scene;
   scene.write();
   scene.peer->reset();
@@ -139,6 +147,7 @@ TEST_CASE("A peer that resets the connection ends it, and what is borrowed with 
 }
 
 TEST_CASE("A peer that ends its side while memory is borrowed is served first") {
+  if (!may_send_in_place()) return;
   Deaf scene;
   scene.write();
   scene.peer->shutdown();
@@ -158,6 +167,7 @@ TEST_CASE("A peer that ends its side while memory is borrowed is served first") 
 }
 
 TEST_CASE("A peer that ends its side and never takes what is borrowed is given up") {
+  if (!may_send_in_place()) return;
   Deaf scene(in_place(), {.receive_wait = 50ms});
   scene.write();
   scene.peer->shutdown();
@@ -170,6 +180,7 @@ TEST_CASE("A peer that ends its side and never takes what is borrowed is given u
 }
 
 TEST_CASE("A queue pair that holds its peer lives on when memory is free again") {
+  if (!may_send_in_place()) return;
   Deaf scene;
   scene.write();
   // A Send for which there is no receive: nothing more is read.
@@ -184,6 +195,52 @@ TEST_CASE("A queue pair that holds its peer lives on when memory is free again")
   REQUIRE(done);
   CHECK(done->status == WcStatus::success);
   CHECK(scene.party->qp.state() == QpState::rts);
+}
+
+TEST_CASE("A peer that ends its side and resets while memory is borrowed has not ended in order") {
+  if (!may_send_in_place()) return;
+  Deaf scene;
+  EventQueue events(scene.devices[0]);
+  scene.write();
+  const bool closing = GENERATE(false, true);
+  CAPTURE(closing);
+  rnic::RcQueuePair& queue_pair = scene.party->impl();
+  rnic::Engine& engine = scene.devices[0].impl()->engine();
+  if (closing) engine.exclusively([&] { queue_pair.begin_disconnect(); });
+  scene.peer->shutdown();
+  for (int i = 0; i < 1000; ++i) scene.step();
+  REQUIRE(scene.party->qp.state() == (closing ? QpState::closing : QpState::rts));
+  scene.peer->reset();
+  REQUIRE(eventually([&] {
+    scene.step();
+    return scene.party->qp.state() == QpState::error;
+  }));
+  CHECK(scene.devices[0].counter("rc_disconnects") == 0);
+  CHECK(scene.devices[0].counter("rc_resets") == 1);
+  const auto event = events.get_event(Duration::zero());
+  REQUIRE(event);
+  CHECK(event->type == AsyncEventType::qp_fatal);
+}
+
+TEST_CASE("A message in place of many short pieces is not held up") {
+  if (!may_send_in_place()) return;
+  Sockets sockets(in_place());
+  RcOptions options{.memory = 64 << 10, .capacity = {.max_send_sge = 32}, .access = kOpen};
+  RcParty a(sockets.devices[0], options);
+  RcParty b(sockets.devices[1], options);
+  join(a, b, tcp_streams());
+  const auto contents = pattern(20 * llp::kCopiedPiece + 8000, 1);
+  a.fill(contents);
+  std::vector<Sge> sges;
+  for (size_t i = 0; i < 20; ++i)
+    sges.push_back(a.mr->sge(i * llp::kCopiedPiece, llp::kCopiedPiece));
+  sges.push_back(a.mr->sge(20 * llp::kCopiedPiece, 8000));
+  REQUIRE_FALSE(b.post_recv(1, 0, contents.size()));
+  REQUIRE_FALSE(a.qp.post_send({.sges = sges, .flags = SendFlags::signaled}));
+  REQUIRE(completion_of(b.recv_cq, [&] { sockets.step(); }));
+  CHECK(same(b.bytes(0, contents.size()), contents));
+  CHECK(sockets.count("rc_zerocopy_sends") > 0);
+  CHECK(sockets.count("tx_would_block") == 0);
 }
 
 }  // namespace diwarp::test

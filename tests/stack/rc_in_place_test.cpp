@@ -57,8 +57,14 @@ class Lender final : public llp::Stream {
   Address peer_address() const override { return inner_->peer_address(); }
   void on_ready(std::function<void()> callback) override { inner_->on_ready(std::move(callback)); }
 
+  bool trim() override {
+    ++trims;
+    return trims < 3;
+  }
+
   bool shut = false;
   bool aborted = false;
+  size_t trims = 0;
 
  private:
   struct Call {
@@ -245,6 +251,7 @@ TEST_CASE("What a peer reads and FPDUs with markers are not borrowed") {
   }
   SECTION("markers") {
     Lending scene({.crc = crc, .send_markers = true});
+    CHECK(scene.device_of_a().counter("rc_zerocopy_refused") == 1);
     scene.a->fill(pattern(kLong, 1));
     REQUIRE_FALSE(scene.write(0, kLong, 1));
     scene.world.settle();
@@ -273,6 +280,15 @@ TEST_CASE("A connection over a stream that cannot borrow is counted where the de
   REQUIRE_FALSE(a.post(WrOpcode::rdma_write, 0, kLong, b.remote()));
   world.settle();
   CHECK(statuses(a.send_cq) == Statuses{WcStatus::success});
+}
+
+TEST_CASE("A stream that lends is asked to free what it does not need for as long as it keeps some") {
+  Lending scene;
+  REQUIRE_FALSE(scene.write(0, kLong, 1));
+  scene.world.settle();
+  scene.let_go(1);
+  for (int i = 0; i < 10; ++i) scene.world.advance(1500ms);
+  CHECK(scene.stream->trims == 3);
 }
 
 // --- Ends.

@@ -99,7 +99,7 @@ namespace diwarp {
   X(rc_rx_fpdus,            "FPDUs received")                                               \
   X(rc_tx_fpdus,            "FPDUs sent")                                                   \
   X(rc_rx_bytes,            "TCP payload bytes received on RC connections")                 \
-  X(rc_tx_no_memory,        "times that an RC queue pair had to wait for memory to send")       \
+  X(rc_tx_no_memory,        "times that an RC queue pair found too little memory to send: it waited, or sent less") \
   X(rc_tx_bytes,            "TCP payload bytes sent on RC connections")                     \
   X(rc_zerocopy_sends,      "calls that gave bytes of RC connections to the kernel in place (MSG_ZEROCOPY)") \
   X(rc_zerocopy_copied,     "of these, those whose bytes the kernel copied all the same (loopback, veth)") \

@@ -28,7 +28,8 @@ class RcHolding {
  private:
   void hold(SendQueue& sends);
 
-  // Their `next` leads to the one behind, their `msn` is what must be released, in 32 bits that wrap.
+  // Their `next` leads to the one behind, and `lent_to` is what released() must reach, in 32 bits that
+  // wrap.
   SendEntry* first_ = nullptr;
   SendEntry* last_ = nullptr;
   uint64_t borrowed_ = 0;

@@ -20,7 +20,7 @@
 
 namespace diwarp::rnic {
 
-/// After so long without use a queue pair frees what it kept for unfinished FPDUs.
+/// After so long without use a queue pair frees what it kept to send and receive.
 inline constexpr Duration kTrimAfter = std::chrono::seconds(1);
 
 /// An RC queue pair: one connection at a time, over a byte stream. A connection that ends takes the
@@ -84,6 +84,7 @@ class RcQueuePair final : public QueuePair {
   RcTransmit::Context transmit_context();
 
   void attach_stream(std::unique_ptr<llp::Stream> stream);
+  void allow_in_place();
   void park();
   void take_back();
   bool ends_later() const;
@@ -94,6 +95,7 @@ class RcQueuePair final : public QueuePair {
   bool all_sent();
   void watch_drain();
   void finish_closing();
+  void end_behind_peer();
   void lose();
   void end(RcEnd reason);
   void count_end(RcEnd reason);

@@ -20,6 +20,7 @@
 #include "rnic/rc_holding.h"
 #include "rnic/rc_requester.h"
 #include "rnic/rc_responder.h"
+#include "rnic/scratch.h"
 #include "rnic/work_queue.h"
 
 namespace diwarp::rnic {
@@ -104,7 +105,9 @@ class RcTransmit {
   bool at_boundary() const;
   /// Nothing is framed that is not on the stream.
   bool drained() const { return count_ == 0; }
-  bool keeps_memory() const { return rings_ != nullptr || staging_.capacity() != 0; }
+  bool keeps_memory() const {
+    return rings_ != nullptr || staging_.size() != 0 || marked_.size() != 0;
+  }
   /// Frees memory that was not used since the last call. True if there may be some to free later.
   bool trim();
 
@@ -167,16 +170,24 @@ class RcTransmit {
     failed,
   };
 
+  /// What the try to frame an FPDU led to.
+  enum class Framed : uint8_t {
+    fpdu,
+    no_room,    ///< in the burst, until it is on the stream
+    no_memory,  ///< now, and that is counted
+  };
+
   bool has_work(const Context& context) const;
   bool take_rings();
   static Result refusal(Origin origin);
   void refresh_segment(const llp::Stream& stream, Time now);
   bool gather(Burst& burst) const;
   bool frame(Burst& burst, Result& result);
-  bool frame_next(Burst& burst);
+  Framed frame_next(Burst& burst);
   llp::IoResult give(Context& context, const Burst& burst);
   bool may_lend() const;
-  bool stage(Fpdu& fpdu, const Message& message, size_t burst_bytes);
+  bool take(Context& context, Scratch& copies, size_t bytes);
+  Framed stage(Fpdu& fpdu, const Message& message, Context& context);
   void encode_head(Fpdu& fpdu, const Message& message) const;
   void encode_trailer(Fpdu& fpdu, std::span<const ConstBytes> payload) const;
   void encode_marked(Fpdu& fpdu, std::span<const ConstBytes> payload);
@@ -207,6 +218,7 @@ class RcTransmit {
   const Message& message(size_t index) const {
     return rings_->messages[(first_message_ + index) % kBurstFpdus];
   }
+  ConstBytes marked() const { return ConstBytes(marked_.bytes()).first(framed(0).whole); }
   Message& last_message() { return message(message_count_ - 1); }
 
   bool allowed_ = false;
@@ -226,12 +238,12 @@ class RcTransmit {
   size_t count_ = 0;
   size_t waiting_bytes_ = 0;  // of all of them
   size_t sent_ = 0;           // bytes of the first one that the stream has
-  std::vector<std::byte> marked_;
+  Scratch marked_;
   // Copies of what peers read, from the first FPDU that is framed to the last: a peer may read what
   // changes meanwhile, and the bytes that are sent have to be those of the CRC.
-  std::vector<std::byte> staging_;
-  size_t staged_ = 0;           // bytes of it in use
-  bool staging_used_ = false;   // since the last trim()
+  Scratch staging_;
+  size_t staged_ = 0;          // bytes of it in use
+  bool copies_used_ = false;   // either of them, since the last trim()
   uint64_t position_ = 0;  // bytes of FPDUs framed so far
 
   RcHolding holding_;

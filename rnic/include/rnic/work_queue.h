@@ -41,7 +41,8 @@ struct SendEntry {
   std::variant<std::monostate, uint64_t, AtomicOperands, MemoryBinding, ReadLimits, ValidityMap>
       operands;
   SendEntry* next = nullptr;     // while handed over: its keeper's own list
-  uint32_t msn = 0;              // the same: its keeper's own
+  uint32_t msn = 0;              // the same: RD's; its MSN
+  uint32_t lent_to = 0;          // the same: RC's; calls that the stream must have released
   void* object = nullptr;        // the same
 
   /// Immediate data that travel with the message; null: none.
@@ -67,9 +68,9 @@ const WrFacts& facts_of(WrOpcode opcode);
 /// up the sender and loses nothing).
 ///
 /// Indices count up for ever: reported_ <= done_ <= sent_ <= posted_. Between done_ and sent_ are
-/// requests that await a response or were handed over, and what was sent behind them. posted_ is written under the post
-/// lock, the others with the baton; posted_ and reported_ are published with release and read with
-/// acquire.
+/// requests that await a response or were handed over, and what was sent behind them. posted_ is
+/// written under the post lock, the others with the baton; posted_ and reported_ are published with
+/// release and read with acquire.
 ///
 /// The entries' memory is taken with the first request, so that a queue pair that never sent has
 /// none; where it cannot be had, that request is refused.
@@ -134,8 +135,8 @@ class SendQueue {
   std::atomic<uint64_t> reported_{0};
 };
 
-/// A posted receive. Its list of SGEs lies behind it; once it is done, what its completion says lies
-/// there instead.
+/// A posted receive. Its list of SGEs lies behind it; once it is done, what its completion says
+/// lies there instead.
 struct ReceiveEntry {
   uint64_t wr_id = 0;
   ReceiveEntry* next = nullptr;  ///< once done: in its queue pair's list
@@ -153,12 +154,12 @@ struct ReceiveEntry {
 /// The receive queue, of one queue pair or shared by several. Receives are taken in order, but over
 /// datagrams one may come back, to the head, when its message never became whole.
 ///
-/// A slot is free (the posters'), then posted (the engine's), then taken (a queue pair's), then free.
-/// One ring names them all. Indices count up for ever, released_ <= taken_ <= posted_: places
-/// [taken_, posted_) name the posted slots, in order, and [posted_, released_ + depth) the free ones;
-/// what the places between released_ and taken_ name does not matter. posted_ is written under the
-/// post lock, the others with the baton; posted_ and released_ are published with release and read
-/// with acquire.
+/// A slot is free (the posters'), then posted (the engine's), then taken (a queue pair's), then
+/// free. One ring names them all. Indices count up for ever, released_ <= taken_ <= posted_: places
+/// [taken_, posted_) name the posted slots, in order, and [posted_, released_ + depth) the free
+/// ones; what the places between released_ and taken_ name does not matter. posted_ is written
+/// under the post lock, the others with the baton; posted_ and released_ are published with release
+/// and read with acquire.
 class ReceiveQueue {
  public:
   ReceiveQueue(uint32_t max_wr, uint32_t max_sge);
