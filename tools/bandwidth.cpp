@@ -148,11 +148,13 @@ class Client {
     Endpoint endpoint(device, sender_shape(row.flow));
     const auto source = make_flow_source(endpoint, peers, row.flow);
     endpoint.post_receives();
-    pair(endpoint, peers, announcement(row));
+    pair_with_servers(endpoint, peers, announcement(row), measure_.group, terms_.token);
+    const uint64_t in_place = device.counter("rc_zerocopy_sends");
     const std::vector<Json> results = send(*source, row, device);
     std::vector<Json> rows;
     for (size_t i = 0; i < results.size(); ++i) {
       Json done = figures(row, results[i], *source, measure_.segment);
+      done["zerocopy_sends"] = device.counter("rc_zerocopy_sends") - in_place;
       if (measure_.group) done["receiver"] = peers[i].peer_address().host();
       peers[i].send({{"type", "done"}, {"row", done}});
       judge(row, results[i], done);
@@ -163,13 +165,6 @@ class Client {
   }
 
  private:
-  void pair(Endpoint& endpoint, const Peers& peers, const Json& row) {
-    if (measure_.group)
-      pair_with_group(endpoint, peers, row, *measure_.group);
-    else
-      pair_as_client(endpoint, peers, row, terms_.token);
-  }
-
   static std::vector<Json> send(FlowSource& source, const Row& row, const Device& device) {
     ProgressLine progress(std::to_string(row.flow.size) + " bytes", row.iterations);
     source.send(row.warmup, [](uint64_t) {});

@@ -114,7 +114,8 @@ class Client {
     Endpoint endpoint(device, shape(size, peers.size()));
     const auto near = make_near_end(endpoint, peers, measure_.verify);
     endpoint.post_receives();
-    pair(endpoint, peers, {{"type", "row"}, {"size", size}});
+    pair_with_servers(endpoint, peers, {{"type", "row"}, {"size", size}}, measure_.group,
+                      terms_.token);
     const Summary summary = summarize(measure_row(*near, row, measure_.operation));
     const NearEnd::Counts& counts = near->counts();
     const Json figures = result(measure_, row, counts, summary, peers.size());
@@ -133,13 +134,6 @@ class Client {
     if (receivers > 1)
       shape.receive_slots = std::max(shape.receive_slots, static_cast<uint32_t>(2 * receivers));
     return shape;
-  }
-
-  void pair(Endpoint& endpoint, const Peers& peers, const Json& row) {
-    if (measure_.group)
-      pair_with_group(endpoint, peers, row, *measure_.group);
-    else
-      pair_as_client(endpoint, peers, row, terms_.token);
   }
 
   const Measure& measure_;

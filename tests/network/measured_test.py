@@ -85,6 +85,7 @@ def bandwidth_over_rc_without_copying_is_whole():
             check(len(rows) == 3, rows)
             for row in rows:
                 check(row["received"] == COUNT and row["wrong"] == 0, row)
+                check(row["zerocopy_sends"] > 0, row)
 
 
 if __name__ == "__main__":

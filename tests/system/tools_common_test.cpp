@@ -48,6 +48,14 @@ TEST_CASE("without a window 4 MiB are under way over RC and of Reads at most the
   CHECK(default_window(QpType::ud, Operation::send, kMebibyte, kBuffer) == 1);
 }
 
+TEST_CASE("without a window 1 MiB of Reads is under way over UD however large the buffer is") {
+  constexpr uint64_t kBuffer = 8 << 20;
+  constexpr uint64_t kKibibyte = 1 << 10;
+  CHECK(default_window(QpType::ud, Operation::read, 1024 * kKibibyte, kBuffer) == 2);
+  CHECK(default_window(QpType::ud, Operation::read, 256 * kKibibyte, kBuffer) == 4);
+  CHECK(default_window(QpType::ud, Operation::read, 64, kBuffer) == 16);
+}
+
 TEST_CASE("rates are powers of 1000, shares are percent") {
   CHECK(parse_rate("1.5G") == 1'500'000'000);
   CHECK(parse_rate("500K") == 500'000);

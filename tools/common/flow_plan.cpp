@@ -26,6 +26,7 @@ uint32_t default_window(QpType transport, Operation operation, uint64_t size,
                         uint64_t receive_buffer) {
   // More on the way than that would only push each other out of the cache.
   constexpr uint64_t kReliableBytes = uint64_t{4} << 20;
+  constexpr uint64_t kDatagramReadBytes = uint64_t{1} << 20;
   const bool lossy = !is_reliable(transport);
   const bool requests = facts_of(operation).manner == Manner::requests;
   const auto within = [&](uint64_t bytes, uint64_t least, uint64_t most) {
@@ -33,9 +34,11 @@ uint32_t default_window(QpType transport, Operation operation, uint64_t size,
   };
   if (!lossy) return within(kReliableBytes, 2, requests ? kOutstandingRequests : 128);
   if (requests) {
+    // A Read has no more than that under way, in its parts.
     const uint64_t at_once = std::clamp(size, uint64_t{1}, uint64_t{512} << 10);
+    const uint64_t together = std::min(receive_buffer / 2, kDatagramReadBytes);
     return static_cast<uint32_t>(
-        std::clamp<uint64_t>(receive_buffer / 2 / at_once, 1, kOutstandingRequests));
+        std::clamp<uint64_t>(together / at_once, 1, kOutstandingRequests));
   }
   // Messages that do not fit even one by one would only push each other out.
   if (size > receive_buffer) return 1;

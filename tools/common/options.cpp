@@ -130,8 +130,8 @@ void MeasureOptions::add_flow_options(CLI::App& app) {
       app.add_option(
              "--window", window_,
              "Messages on the way at once (default: over UD what the receive buffer holds, at "
-             "most 512 KiB, else 4 MiB; but 2 to 128, and 1 over UD if it holds none; read and "
-             "atomic at most 16, the ORD)")
+             "most 512 KiB, of Reads 1 MiB, else 4 MiB; but 2 to 128, and 1 over UD if it holds "
+             "none; read and atomic at most 16, the ORD)")
           ->type_name("N"));
   client_options_.push_back(
       app.add_option("--rate", rate_, "UD, RD: send at most this many bytes a second: 500K, 1.5G")

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
 #include "common/failure.h"
 #include "common/interrupt.h"
@@ -95,6 +96,14 @@ void pair_with_group(Endpoint& endpoint, const Peers& peers, Json row, const Gro
   }
   endpoint.set_group(group.address, std::move(members));
   endpoint.set_peer_memory({.stag = group.stag, .offset = 0});
+}
+
+void pair_with_servers(Endpoint& endpoint, const Peers& peers, Json row,
+                       const std::optional<Group>& group, uint64_t token) {
+  if (group)
+    pair_with_group(endpoint, peers, std::move(row), *group);
+  else
+    pair_as_client(endpoint, peers, std::move(row), token);
 }
 
 void pair_as_server(Endpoint& endpoint, const Device& device, Control& control, const Json& row,

@@ -4,6 +4,7 @@
 #include <diwarp/verbs.h>
 
 #include <cstdint>
+#include <optional>
 
 #include "common/control.h"
 #include "common/endpoint.h"
@@ -26,6 +27,10 @@ void pair_as_server(Endpoint& endpoint, const Device& device, Control& control, 
 
 /// The same with every receiver of a group, whose endpoints are members of it.
 void pair_with_group(Endpoint& endpoint, const Peers& peers, Json row, const Group& group);
+
+/// pair_with_group() where there is a group, else pair_as_client().
+void pair_with_servers(Endpoint& endpoint, const Peers& peers, Json row,
+                       const std::optional<Group>& group, uint64_t token);
 
 /// RC: ends the connection in order. After this neither end uses its endpoint.
 void part(Endpoint& endpoint);
