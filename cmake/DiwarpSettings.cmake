@@ -13,7 +13,9 @@ endif()
 
 find_program(DIWARP_CCACHE ccache)
 if(DIWARP_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${DIWARP_CCACHE}")
+  # Without this ccache keeps nothing that was compiled with precompiled headers.
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+    env CCACHE_SLOPPINESS=pch_defines,time_macros "${DIWARP_CCACHE}")
 endif()
 
 # -Wrestrict in GCC 12 sees overlaps that are not there in `"text" + string` (GCC bug 105651).

@@ -95,7 +95,7 @@ def peers_alone():
         # The local traffic goes through `lo`, with segments as on a wire.
         guest.run("ip link set lo mtu 1500")
         guest.start("tcpdump -i lo -s 0 -B 65536 -U -w /tmp/lo.pcap tcp")
-        guest.run("for i in $(seq 100); do test -s /tmp/lo.pcap && exit; usleep 50000; done; exit 1")
+        guest.run("for i in $(seq 600); do test -s /tmp/lo.pcap && exit; usleep 50000; done; exit 1")
         for parameters in (dict(crc=0, revision=1, p2p=0), dict(crc=1, revision=2, p2p=1)):
             guest.set_siw(**parameters)
             served = guest.start(f"/host/siw_peer --server --address {GUEST} --port 7174")
@@ -104,11 +104,25 @@ def peers_alone():
                                  f"--sizes {SIZES}")
             for report in reports_of(client, served):
                 check(report["bytes"] > 0, report["text"])
-        guest.run("sync; sleep 0.5; killall tcpdump; sleep 0.5")
+        guest.run(AT_REST.format(file="/tmp/lo.pcap"))
         copy_from(guest, "/tmp/lo.pcap", guest.pcap + ".lo")
     guest.pcap += ".lo"
     opcodes = set().union(*(set(c.opcodes) for c in captured(guest, 2)))
     check(opcodes >= set(check_capture.OPCODES) - {"terminate"}, f"captured only {opcodes}")
+
+
+# tcpdump writes what it captured when it gets to it: it is ended once its file has not grown for a
+# second, and has ended when it is no longer listed. Half a minute each at most.
+AT_REST = """
+size=0
+for i in $(seq 30); do
+  before=$size; sleep 1; size=$(stat -c %s {file})
+  test $size -eq $before && break
+done
+killall -INT tcpdump
+for i in $(seq 300); do pidof tcpdump > /dev/null || exit 0; usleep 100000; done
+exit 1
+"""
 
 
 def copy_from(guest, there, here):
