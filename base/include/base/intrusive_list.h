@@ -40,8 +40,8 @@ class ListNode {
   ListNode* previous_ = this;
 };
 
-/// A doubly linked list that owns nothing. T derives from ListNode<Tag>, and need not be known where
-/// a list only lives and dies. For one thread.
+/// A doubly linked list that owns nothing. T derives from ListNode<Tag>, and need not be known
+/// where a list only lives and dies. For one thread.
 template <class T, class Tag = void>
 class IntrusiveList {
   using Node = ListNode<Tag>;

@@ -132,8 +132,8 @@ DIWARP_EXPORT std::string_view to_string(WcOpcode opcode);
 DIWARP_EXPORT std::string_view to_string(WrOpcode opcode);
 
 /// One entry of a completion queue. With a status other than success only `wr_id`, `status`,
-/// `vendor_error`, `opcode` and `qp_number` are meaningful, and `validity` and `valid_bytes` of a Read
-/// that timed out.
+/// `vendor_error`, `opcode` and `qp_number` are meaningful, and `validity` and `valid_bytes` of a
+/// Read that timed out.
 struct WorkCompletion {
   uint64_t wr_id = 0;
   WcStatus status = WcStatus::success;
@@ -204,8 +204,8 @@ struct ReadLimits {
   int32_t retries = -1;  ///< how often what is missing is asked for again; -1: as the queue pair has it
 };
 
-/// A request of the send queue. The list of SGEs is copied at post time; the memory it names is used
-/// until completion.
+/// A request of the send queue. The list of SGEs is copied at post time; the memory it names is
+/// used until completion.
 struct SendWorkRequest {
   uint64_t wr_id = 0;
   std::span<const Sge> sges = {};

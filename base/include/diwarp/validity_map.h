@@ -15,11 +15,11 @@ class ValidityNode;
 }
 
 /// Which bytes of a message over datagrams are valid: ordered, disjoint ranges that never touch, of
-/// offsets from the message's beginning (datagram-iWARP, section IV.B.4). A value: copies share what
-/// they name, and are made without allocation. A map of one range or none holds no memory; others
-/// hold a place of their queue pair's bounded pool until the last copy is gone, so release maps
-/// (destroy or overwrite them) when they have been looked at. May be used after its queue pair is
-/// gone, and read by any number of threads.
+/// offsets from the message's beginning (datagram-iWARP, section IV.B.4). A value: copies share
+/// what they name, and are made without allocation. A map of one range or none holds no memory;
+/// others hold a place of their queue pair's bounded pool until the last copy is gone, so release
+/// maps (destroy or overwrite them) when they have been looked at. May be used after its queue pair
+/// is gone, and read by any number of threads.
 class DIWARP_EXPORT ValidityMap {
  public:
   /// Bytes [offset, offset + length).

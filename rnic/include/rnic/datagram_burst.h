@@ -22,9 +22,9 @@ struct DatagramMark {
   void* object = nullptr;  ///< the origin's own
 };
 
-/// Room for one burst of outgoing datagrams: headers, trailers and the pieces that point to them and
-/// to the payload. The engine owns one and lends it to the queue pair that transmits. A datagram's
-/// trailer lies right before the next one's header, so that both leave as one piece.
+/// Room for one burst of outgoing datagrams: headers, trailers and the pieces that point to them
+/// and to the payload. The engine owns one and lends it to the queue pair that transmits. A
+/// datagram's trailer lies right before the next one's header, so that both leave as one piece.
 class DatagramBurst {
  public:
   // Two whole trains (UDP_SEGMENT) of 44 datagrams of 1,472 bytes, what Ethernet carries over IPv4:

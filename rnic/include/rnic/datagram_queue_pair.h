@@ -22,11 +22,12 @@
 
 namespace diwarp::rnic {
 
-/// What UD and RD queue pairs share: a UDP port (the queue pair's number), whom it listens to, groups,
-/// Write-Records, errors, and how datagrams go out.
+/// What UD and RD queue pairs share: a UDP port (the queue pair's number), whom it listens to,
+/// groups, Write-Records, errors, and how datagrams go out.
 class DatagramQueuePair : public QueuePair {
  public:
-  /// Throws Error. A derived class calls begin() when it is made, and end() before any of it is gone.
+  /// Throws Error. A derived class calls begin() when it is made, and end() before any of it is
+  /// gone.
   DatagramQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePairInit& init);
   ~DatagramQueuePair() override;
 

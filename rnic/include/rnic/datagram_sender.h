@@ -18,7 +18,8 @@ namespace diwarp::rnic {
 /// that the application set. With the baton.
 class DatagramSender {
  public:
-  /// `segment`: the largest datagram by the application's choice, in bytes; 0: what the path carries.
+  /// `segment`: the largest datagram by the application's choice, in bytes; 0: what the path
+  /// carries.
   DatagramSender(uint32_t segment, uint64_t max_rate) : segment_(segment) {
     pacer_.set_rate(max_rate, Time{});
   }

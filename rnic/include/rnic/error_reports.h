@@ -31,16 +31,17 @@ class RateLimit {
   Time refilled_{};
 };
 
-/// What is told of faults over datagrams: to the application, by the error queue, and to the source of
-/// the offending datagram, by Error messages. Both are bounded, so that nobody can be drowned in
+/// What is told of faults over datagrams: to the application, by the error queue, and to the source
+/// of the offending datagram, by Error messages. Both are bounded, so that nobody can be drowned in
 /// them. With the baton.
 class ErrorReports {
  public:
   /// `entries`: of the error queue. `rate`: Errors sent in a second.
   ErrorReports(ControlSender& control, Counters& counters, uint32_t entries, uint32_t rate);
 
-  /// A fault was found in a segment that came from `from` in a datagram of `datagram_bytes`. `reply`:
-  /// its source is told (never of what came to a group). The Error is no longer than that datagram.
+  /// A fault was found in a segment that came from `from` in a datagram of `datagram_bytes`.
+  /// `reply`: its source is told (never of what came to a group). The Error is no longer than that
+  /// datagram.
   void found(const Address& from, const rdmap::DatagramSegment& segment, TerminateCode code,
              size_t datagram_bytes, bool reply, Time now);
   /// An Error came that concerns no work request under way.

@@ -5,9 +5,9 @@
 
 namespace diwarp::rnic {
 
-/// How often in a row what is to be sent was refused for its size (EMSGSIZE). Each time the link has
-/// learned what the path carries now, and the rest is cut anew; but the path may narrow again before
-/// anything is sent, so that is done a few times.
+/// How often in a row what is to be sent was refused for its size (EMSGSIZE). Each time the link
+/// has learned what the path carries now, and the rest is cut anew; but the path may narrow again
+/// before anything is sent, so that is done a few times.
 class SizeRefusals {
  public:
   static constexpr uint8_t kMost = 8;

@@ -20,8 +20,8 @@ namespace diwarp::rnic {
 class QueuePair;
 class RecordTable;
 
-/// The Sends that come to a UD queue pair: places their segments into receives and delivers messages
-/// that are whole. With the baton.
+/// The Sends that come to a UD queue pair: places their segments into receives and delivers
+/// messages that are whole. With the baton.
 class UdMessages {
  public:
   UdMessages(QueuePair& queue_pair, RecordTable& records, Counters& counters,

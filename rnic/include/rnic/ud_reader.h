@@ -25,22 +25,24 @@ class QueuePair;
 /// The Reads of a UD queue pair: asks for each in parts of at most 256 KiB, places what comes, and
 /// ends it when all came, the target refused, or time is up. With the baton.
 ///
-/// The request for a part names its sink by an STag of its own, which is good for that part alone, and
-/// only in responses from the address that was asked. Once the part is over it names nothing ever
-/// again, so that late and forged responses touch nothing.
+/// The request for a part names its sink by an STag of its own, which is good for that part alone,
+/// and only in responses from the address that was asked. Once the part is over it names nothing
+/// ever again, so that late and forged responses touch nothing.
 ///
-/// A part is behind when nothing more is expected of it: its last segment came, or something of a part
-/// that was asked for later, or nothing came for a while. What is missing of it may still come, but it
-/// holds up the others no longer. So Reads go on where a request, or the end of a response, was lost.
+/// A part is behind when nothing more is expected of it: its last segment came, or something of a
+/// part that was asked for later, or nothing came for a while. What is missing of it may still
+/// come, but it holds up the others no longer. So Reads go on where a request, or the end of a
+/// response, was lost.
 class UdReader final : public DatagramOrigin {
  public:
-  /// How often one part is asked for again because of a Challenge: nobody can make a Read send more.
+  /// How often one part is asked for again because of a Challenge: nobody can make a Read send
+  /// more.
   static constexpr uint32_t kMaxChallenges = 4;
   /// Parts are behind when nothing came for the timeout divided by this.
   static constexpr int kNudgesPerTimeout = 4;
 
-  /// `max_ranges`: of what came of a Read. `wake` is called when there is something to send, and when
-  /// begin() has room again.
+  /// `max_ranges`: of what came of a Read. `wake` is called when there is something to send, and
+  /// when begin() has room again.
   UdReader(QueuePair& queue_pair, SendQueue& sends, Counters& counters, const ReadOptions& options,
            size_t max_ranges, std::function<void()> wake);
   ~UdReader() override;
@@ -48,9 +50,9 @@ class UdReader final : public DatagramOrigin {
   /// Begins anew: what precedes requests from now on, and the first one's MSN.
   void start(uint32_t incarnation, uint32_t first_msn);
 
-  /// Takes over the oldest pending entry of the send queue, which is a Read: has the queue hand it over,
-  /// and answers it when it is done. False, and nothing was done, while as many as may be are under
-  /// way.
+  /// Takes over the oldest pending entry of the send queue, which is a Read: has the queue hand it
+  /// over, and answers it when it is done. False, and nothing was done, while as many as may be are
+  /// under way.
   bool begin(SendEntry& entry, Time now);
 
   Judgement handle_response(const rdmap::DatagramSegment& segment, const Address& from, Time now);

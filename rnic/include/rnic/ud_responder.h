@@ -47,8 +47,8 @@ struct ResponseLane : ListNode<ResponseTurnTag> {
 };
 
 /// Answers others' Reads over datagrams. Who was not validated is challenged instead, unless the
-/// response is no longer than the request. Sources are served in turn, within their bounds. With the
-/// baton.
+/// response is no longer than the request. Sources are served in turn, within their bounds. With
+/// the baton.
 class UdResponder final : public DatagramOrigin {
  public:
   /// `wake` is called when there is something to send.

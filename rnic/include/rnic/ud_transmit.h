@@ -15,8 +15,8 @@ namespace diwarp::rnic {
 class QueuePair;
 class UdReader;
 
-/// The send queue of a UD queue pair: cuts Sends and Write-Records into datagrams, hands Reads to the
-/// reader, and does what needs nothing sent.
+/// The send queue of a UD queue pair: cuts Sends and Write-Records into datagrams, hands Reads to
+/// the reader, and does what needs nothing sent.
 class UdTransmit final : public DatagramOrigin {
  public:
   UdTransmit(QueuePair& queue_pair, SendQueue& sends, UdReader& reader)

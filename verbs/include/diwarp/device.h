@@ -35,8 +35,8 @@ class DIWARP_EXPORT Device {
   /// nothing). Needed with Progress::manual; allowed with either.
   size_t progress();
 
-  /// Tells every connection manager id of the device that it goes away (device_removal). It works on
-  /// until its last object is gone.
+  /// Tells every connection manager id of the device that it goes away (device_removal). It works
+  /// on until its last object is gone.
   void remove();
 
   Address address() const;

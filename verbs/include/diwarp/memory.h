@@ -42,10 +42,10 @@ class DIWARP_EXPORT MemoryRegion {
                Access access = Access::local_write, std::optional<uint64_t> base = std::nullopt);
 
   /// Registers `memory` under an STag that the application chose, its tagged offsets starting at
-  /// `base`: what the members of a group agree on, so that one Write-Record to the group lands in the
-  /// memory of each. Who learns or guesses a chosen STag can use the region as `access` allows (other
-  /// STags are random): see docs/datagrams.md. Throws Error(invalid_argument) if the STag's upper 24
-  /// bits are zero, or those of an STag in use.
+  /// `base`: what the members of a group agree on, so that one Write-Record to the group lands in
+  /// the memory of each. Who learns or guesses a chosen STag can use the region as `access` allows
+  /// (other STags are random): see docs/datagrams.md. Throws Error(invalid_argument) if the STag's
+  /// upper 24 bits are zero, or those of an STag in use.
   static MemoryRegion with_stag(const ProtectionDomain& pd, std::span<std::byte> memory, STag stag,
                                 uint64_t base, Access access);
 
@@ -83,8 +83,8 @@ class DIWARP_EXPORT MemoryWindow {
   detail::Handle<rnic::SteeringTag> impl_;
 };
 
-/// An STag for memory that is named later, by a register_memory request (fast registration): at most
-/// `max_length` bytes at a time. Invalid until then, and again after it is invalidated.
+/// An STag for memory that is named later, by a register_memory request (fast registration): at
+/// most `max_length` bytes at a time. Invalid until then, and again after it is invalidated.
 class DIWARP_EXPORT FastRegistration {
  public:
   FastRegistration(const ProtectionDomain& pd, uint64_t max_length);

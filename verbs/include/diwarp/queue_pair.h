@@ -23,8 +23,8 @@ namespace rnic {
 class QueuePair;
 }
 
-/// A list of SGEs, written in place or named; lives as long as what it was made from, which is to the
-/// end of a call's statement where it is written in place.
+/// A list of SGEs, written in place or named; lives as long as what it was made from, which is to
+/// the end of a call's statement where it is written in place.
 class SgeList {
  public:
   SgeList() = default;
@@ -61,8 +61,8 @@ struct ReadWorkRequest {
 /// can reach. Stands for its Address in requests.
 class DIWARP_EXPORT AddressHandle {
  public:
-  /// Throws Error(invalid_destination) if the port is 0, the address is none that can be sent to, or
-  /// of a family that the device does not have.
+  /// Throws Error(invalid_destination) if the port is 0, the address is none that can be sent to,
+  /// or of a family that the device does not have.
   AddressHandle(const ProtectionDomain& pd, const Address& destination);
   const Address& address() const { return address_; }
   operator const Address&() const { return address_; }  // NOLINT: meant to convert
@@ -71,20 +71,20 @@ class DIWARP_EXPORT AddressHandle {
   Address address_;
 };
 
-/// A queue pair. Creation leaves a UD or RD queue pair in rts, ready for use, and an RC queue pair in
-/// init, ready for receives and a connection. Everything may be called from any thread.
+/// A queue pair. Creation leaves a UD or RD queue pair in rts, ready for use, and an RC queue pair
+/// in init, ready for receives and a connection. Everything may be called from any thread.
 class DIWARP_EXPORT QueuePair {
  public:
   /// Throws Error if an argument is out of its range, the completion queues are of another device,
   /// or (UD) the port cannot be had.
   QueuePair(const ProtectionDomain& pd, const QueuePairInit& init);
 
-  /// Posts a request of 0 bytes to 1 GiB. Never throws. Errors: queue_full (poll the send completion
-  /// queue, then retry), invalid_state (not in rts or sqd), too_many_sges, inline_too_large,
-  /// message_too_large, invalid_argument (SGEs or flags that the operation does not take, or tagged
-  /// offsets beyond 2^64), unsupported_operation (not for this type of queue pair; atomics over
-  /// datagrams: docs/datagrams.md), invalid_destination (UD, RD: no port, the other address family, or
-  /// a group where there must be one peer), device_gone (a forked child).
+  /// Posts a request of 0 bytes to 1 GiB. Never throws. Errors: queue_full (poll the send
+  /// completion queue, then retry), invalid_state (not in rts or sqd), too_many_sges,
+  /// inline_too_large, message_too_large, invalid_argument (SGEs or flags that the operation does
+  /// not take, or tagged offsets beyond 2^64), unsupported_operation (not for this type of queue
+  /// pair; atomics over datagrams: docs/datagrams.md), invalid_destination (UD, RD: no port, the
+  /// other address family, or a group where there must be one peer), device_gone (a forked child).
   std::error_code post_send(const SendWorkRequest& request) noexcept;
 
   /// Posts several requests in order, as one: they are begun when all are posted, so that small
@@ -92,9 +92,9 @@ class DIWARP_EXPORT QueuePair {
   /// returns its error, as post_send() has them; `posted` says how many went before it.
   std::error_code post_sends(std::span<const SendWorkRequest> requests, size_t& posted) noexcept;
 
-  /// UD, RD: posts a Write-Record (datagram-iWARP, section IV.B.3): writes into the peer's memory and
-  /// has the peer told, with a map of the bytes that are valid there. The same as post_send() with
-  /// WrOpcode::write_record.
+  /// UD, RD: posts a Write-Record (datagram-iWARP, section IV.B.3): writes into the peer's memory
+  /// and has the peer told, with a map of the bytes that are valid there. The same as post_send()
+  /// with WrOpcode::write_record.
   std::error_code post_write_record(const WriteRecordWorkRequest& request) noexcept;
 
   /// UD, RD: posts a Read of the peer's memory. The same as post_send() with WrOpcode::rdma_read.
@@ -119,13 +119,14 @@ class DIWARP_EXPORT QueuePair {
   /// system's own error.
   std::vector<std::byte> connect(const Address& peer, const ConnectOptions& options = {});
 
-  /// RC: MPA's start-up on a connected TCP descriptor, over which both sides may have exchanged bytes
-  /// of their own before. One side calls connect_on(), the other accept_on(). Unless it is no
+  /// RC: MPA's start-up on a connected TCP descriptor, over which both sides may have exchanged
+  /// bytes of their own before. One side calls connect_on(), the other accept_on(). Unless it is no
   /// connected TCP socket the descriptor is the queue pair's from then on, even if the start-up
   /// fails. The peer is asked once, in the revision that the options have. Otherwise as connect().
   std::vector<std::byte> connect_on(int descriptor, const ConnectOptions& options = {});
-  /// The responder's side: waits for the peer's request, up to `timeout` (negative: a year), accepts
-  /// it, and returns its private data. Throws Error: timed_out, connection_lost, protocol_error.
+  /// The responder's side: waits for the peer's request, up to `timeout` (negative: a year),
+  /// accepts it, and returns its private data. Throws Error: timed_out, connection_lost,
+  /// protocol_error.
   std::vector<std::byte> accept_on(int descriptor, const AcceptOptions& options = {},
                                    Duration timeout = std::chrono::seconds(5));
 
@@ -143,9 +144,9 @@ class DIWARP_EXPORT QueuePair {
   Address address() const;
   QueuePairAttributes query() const;
   /// UD, RD: from now on also takes what is sent to a group: a multicast address, or the limited or
-  /// a subnet's broadcast address, on the queue pair's port. The address's own port does not matter.
-  /// `interface` is a name; empty: that of the device's address, or the system's choice. Throws Error
-  /// (invalid_argument; the system's own).
+  /// a subnet's broadcast address, on the queue pair's port. The address's own port does not
+  /// matter. `interface` is a name; empty: that of the device's address, or the system's choice.
+  /// Throws Error (invalid_argument; the system's own).
   void join(const Address& group, std::string_view interface = {});
   /// Ends that. Throws Error(invalid_argument) if it was not joined.
   void leave(const Address& group, std::string_view interface = {});

@@ -23,8 +23,8 @@ class DIWARP_EXPORT SharedReceiveQueue {
   /// Posts a receive. Errors: queue_full, too_many_sges, message_too_large, device_gone.
   std::error_code post_recv(const ReceiveWorkRequest& request) noexcept;
 
-  /// From now on one srq_limit_reached event when fewer than `limit` receives are posted (at once, if
-  /// that is so); 0: none. The event disarms it.
+  /// From now on one srq_limit_reached event when fewer than `limit` receives are posted (at once,
+  /// if that is so); 0: none. The event disarms it.
   void set_limit(uint32_t limit);
 
   SharedReceiveQueueAttributes query() const;
