@@ -50,6 +50,7 @@ TEST_CASE("in a forked child every handle is dead, and the parent goes on") {
   const auto progress = GENERATE(Progress::thread, Progress::manual);
   Scene scene(progress);
   REQUIRE(scene.works());
+  REQUIRE(eventually(others_sleep));
   const int failed = in_child([&] {
     std::array<WorkCompletion, 4> batch;
     Party& party = *scene.a;
@@ -92,6 +93,7 @@ TEST_CASE("a forked child may open a device of its own and talk to its parent") 
   Scene scene(Progress::thread);
   REQUIRE(scene.works());
   const Address parent = scene.b->address();
+  REQUIRE(eventually(others_sleep));
   const int status = in_child([&] {
     Device device = Device::open("127.0.0.1", {.progress = Progress::manual});
     Party party(device);
@@ -108,7 +110,7 @@ TEST_CASE("a child that was forked in the middle of traffic does no harm") {
   Scene scene(Progress::thread);
   std::atomic<bool> stop{false};
   std::atomic<size_t> messages{0};
-  std::thread traffic([&] {  // allocates nothing: a child must not inherit a held heap
+  std::thread traffic([&] {  // soon allocates nothing: a child must not inherit a held heap
     std::array<WorkCompletion, 4> batch;
     while (!stop.load()) {
       static_cast<void>(scene.a->send(scene.b->address(), 0, 100));
@@ -118,6 +120,7 @@ TEST_CASE("a child that was forked in the middle of traffic does no harm") {
       messages += count;
     }
   });
+  CHECK(eventually([&] { return messages.load() > 1000; }));
   for (int i = 0; i < 20; ++i) {
     const int status = in_child([&] {
       scene.b.reset();

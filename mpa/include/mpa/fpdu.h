@@ -90,8 +90,8 @@ class Deframer {
   /// With markers the ULPDU lies in the deframer's own memory, until the next call.
   Deframed next(ConstBytes stream);
 
-  /// Whether the beginning of an FPDU may be used before the rest is there: neither a CRC nor markers
-  /// have to be right first.
+  /// Whether the beginning of an FPDU may be used before the rest is there: neither a CRC nor
+  /// markers have to be right first.
   bool uses_beginnings() const { return !check_crc_ && !markers_; }
   /// Of an FPDU at the front that is incomplete: what may be used. Nothing unless
   /// uses_beginnings().
