@@ -13,9 +13,9 @@ LOSS = 0.01
 COUNT = 40
 
 
-def start_servers(scene, hosts):
-    """diwarp-bandwidth on each host; their addresses."""
-    servers = [scene.tool(host, "bandwidth", "--server", f"{host.address}:0", "--timeout", 30)
+def start_servers(scene, hosts, name="bandwidth"):
+    """diwarp-NAME on each host; their addresses."""
+    servers = [scene.tool(host, name, "--server", f"{host.address}:0", "--timeout", 30)
                for host in hosts]
     return ",".join(server.line().split("listening at ")[1].split()[0] for server in servers)
 
@@ -49,6 +49,22 @@ def bandwidth_tells_the_valid_share():
             check_share(row, 98.3)
 
     attempts(3, attempt)
+
+
+@case(("write-record",), ("read",))
+def lost_messages_of_a_pingpong_do_not_end_it(operation):
+    """Messages of 14 datagrams: nearly every second one is lost."""
+    with Scene() as scene:
+        network = Router(scene)
+        path = os.path.join(scene.folder.name, "rows.json")
+        server = start_servers(scene, network.hosts[1:], "pingpong")
+        network.drop(40)
+        scene.tool(network.hosts[0], "pingpong", "--connect", server, "--op", operation, "--size",
+                   "20K", "--segment", 1472, "--iterations", 20, "--warmup", 0, "--max-loss", 100,
+                   "--verify", "--timeout", 30, "--json", path).end()
+        with open(path) as file:
+            row, = json.load(file)
+        check(row["op"] == operation and row["sent"] >= 20 and row["lost"] > 0, row)
 
 
 @case()

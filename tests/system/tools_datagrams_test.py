@@ -86,15 +86,6 @@ def reads_that_lose_datagrams_tell_what_is_valid():
     check(row["valid_bytes"] > row["received"] * row["size"], row)
 
 
-@case(("write-record",), ("read",))
-def lost_messages_of_a_pingpong_do_not_end_it(operation):
-    run("pingpong", "--loopback", "--op", operation, "--size", "200K", "--iterations", 4, "--warmup", 0,
-        "--udp-buffer", "64K", "--segment", 1472, "--max-loss", 100, "--verify", "--timeout", 50,
-        "--json", path("rows.json"))
-    row = rows_of("rows.json")[0]
-    check(row["op"] == operation and row["sent"] >= 4, row)
-
-
 def check_group_rows(rows, operation, sizes, iterations, receivers):
     hosts = [f"127.0.0.{i + 2}" for i in range(receivers)]
     check_rows(rows, "bandwidth", "ud", [size for size in sizes for _ in hosts], iterations, operation)
