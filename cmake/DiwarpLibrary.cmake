@@ -42,6 +42,12 @@ if(isal_FOUND)
   string(APPEND private_modules " libisal")
 endif()
 
+if(CMAKE_INTERPROCEDURAL_OPTIMIZATION AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  install(CODE "set(DIWARP_OBJCOPY [[${CMAKE_OBJCOPY}]])
+    set(DIWARP_ARCHIVE [[${CMAKE_INSTALL_LIBDIR}/libdiwarp.a]])")
+  install(SCRIPT "${PROJECT_SOURCE_DIR}/cmake/MachineCodeOnly.cmake")
+endif()
+
 foreach(folder IN LISTS header_folders)
   install(DIRECTORY "${folder}/diwarp" TYPE INCLUDE FILES_MATCHING PATTERN "*.h")
 endforeach()

@@ -18,6 +18,10 @@ if(DIWARP_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
     env CCACHE_SLOPPINESS=pch_defines,time_macros "${DIWARP_CCACHE}")
 endif()
 
+if(CMAKE_INTERPROCEDURAL_OPTIMIZATION AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  add_compile_options(-ffat-lto-objects)  # machine code, too, for the tests and what is installed
+endif()
+
 # -Wrestrict in GCC 12 sees overlaps that are not there in `"text" + string` (GCC bug 105651).
 add_library(diwarp_settings INTERFACE)
 target_compile_options(diwarp_settings INTERFACE
