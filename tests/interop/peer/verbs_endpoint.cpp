@@ -8,6 +8,7 @@
 #include <rdma/rdma_cma.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <functional>
 #include <mutex>
@@ -47,6 +48,9 @@ using Channel = Owned<rdma_event_channel>;
 using Event = Owned<rdma_cm_event>;
 
 Channel make_channel() {
+  // siw sends on its TCP socket in the name of who posts, who is then also told that the peer has
+  // gone in the way of sockets.
+  std::signal(SIGPIPE, SIG_IGN);
   return {checked(rdma_create_event_channel(), "rdma_create_event_channel"),
           rdma_destroy_event_channel};
 }
