@@ -7,7 +7,7 @@ namespace diwarp::rnic {
 
 namespace {
 
-using llp::RdAssociation;
+using dgram::Association;
 
 /// For so long after the last delivery the end of an association counts as broken.
 constexpr Duration kBrokenFor = std::chrono::seconds(1);
@@ -17,7 +17,7 @@ constexpr Duration kBrokenFor = std::chrono::seconds(1);
 uint8_t RdAssociations::flags(const RdPeer* peer, Time now) {
   const bool broken =
       peer != nullptr && peer->delivered_at != Time{} && now - peer->delivered_at < kBrokenFor;
-  return broken ? llp::kRdBrokenFlag : uint8_t{0};
+  return broken ? dgram::kRdBrokenFlag : uint8_t{0};
 }
 
 void RdAssociations::open(RdPeer& peer, Time now) {
@@ -29,15 +29,15 @@ void RdAssociations::open(RdPeer& peer, Time now) {
   peers_.touch(peer);
 }
 
-void RdAssociations::take_open(RdPeer& peer, const llp::RdHeader& header, uint32_t incarnation,
+void RdAssociations::take_open(RdPeer& peer, const dgram::RdHeader& header, uint32_t incarnation,
                                Time now) {
   const auto verdict = peer.association.judge_open(header, incarnation);
-  if (verdict == RdAssociation::OpenVerdict::stale)
+  if (verdict == Association::OpenVerdict::stale)
     return counters_.add(Counter::drop_rd_association);
   peer.last_heard = now;
-  if (verdict == RdAssociation::OpenVerdict::replaces)
+  if (verdict == Association::OpenVerdict::replaces)
     end_or_repeat(peer, incarnation == peer.association.peer_incarnation(), header.broken(), now);
-  if (verdict != RdAssociation::OpenVerdict::again) {
+  if (verdict != Association::OpenVerdict::again) {
     peer.association.establish(next_epoch_++, incarnation, header.epoch);
     establish(peer, incarnation, header.window, now);
   }
@@ -65,7 +65,7 @@ void RdAssociations::establish(RdPeer& peer, uint32_t incarnation, uint16_t wind
   peers_.touch(peer);
 }
 
-void RdAssociations::ended(RdPeer& peer, const llp::RdHeader& header, uint32_t incarnation,
+void RdAssociations::ended(RdPeer& peer, const dgram::RdHeader& header, uint32_t incarnation,
                            Time now) {
   const bool same = incarnation == peer.association.peer_incarnation();
   peer.last_heard = now;
@@ -104,8 +104,8 @@ void RdAssociations::end(RdPeer& peer) {
   delivery_.interrupt(peer);
   release(peer);
   peer.association.close();
-  peer.sender = llp::RdSender();
-  peer.receiver = llp::RdReceiver(window_);
+  peer.sender = dgram::Sender();
+  peer.receiver = dgram::Receiver(window_);
   peer.open_wanted = peer.probe_wanted = false;
   peer.refusing = peer.ignoring = false;
   peer.repeats = true;

@@ -9,7 +9,7 @@
 
 namespace diwarp::rnic {
 
-KeptDatagram* RdBuffer::keep(llp::RdKind kind, uint8_t flags, ConstBytes bytes) {
+KeptDatagram* RdBuffer::keep(dgram::RdKind kind, uint8_t flags, ConstBytes bytes) {
   const auto size = static_cast<uint32_t>(bytes.size());
   const uint32_t capacity = std::max(kUsual, std::bit_ceil(size));
   largest_ = std::max(largest_, capacity);

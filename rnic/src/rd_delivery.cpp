@@ -24,16 +24,16 @@ namespace fault = rdmap::fault;
 
 }  // namespace
 
-RdDelivery::Outcome RdDelivery::deliver(RdPeer& peer, llp::RdKind kind, uint8_t flags,
+RdDelivery::Outcome RdDelivery::deliver(RdPeer& peer, dgram::RdKind kind, uint8_t flags,
                                         ConstBytes bytes, Time now) {
-  if (kind == llp::RdKind::skip) {
+  if (kind == dgram::RdKind::skip) {
     abandon(peer);
     peer.ignoring = true;
     return Outcome::delivered;
   }
-  if (kind == llp::RdKind::failure) {
+  if (kind == dgram::RdKind::failure) {
     work_.take_failure(peer, load_be<uint32_t>(bytes.data()),
-                       llp::decode_rd_code(bytes.subspan(sizeof(STag))));
+                       dgram::decode_rd_code(bytes.subspan(sizeof(STag))));
     return Outcome::delivered;
   }
   const rdmap::ParsedSegment parsed = rdmap::parse_segment(flags, bytes);

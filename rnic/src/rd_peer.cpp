@@ -4,7 +4,7 @@
 namespace diwarp::rnic {
 
 bool RdPeer::awaited() const {
-  if (association.state() == llp::RdAssociation::State::opening) return true;
+  if (association.state() == dgram::Association::State::opening) return true;
   return association.established() && (!sender.idle() || more_awaited());
 }
 

@@ -12,9 +12,9 @@ namespace diwarp::rnic {
 
 namespace {
 
-using llp::RdAssociation;
-using llp::RdKind;
-using llp::RdReceiver;
+using dgram::Association;
+using dgram::RdKind;
+using dgram::Receiver;
 
 /// How long an acknowledgement waits for data to travel with, where the engine takes so long to
 /// come back.
@@ -31,7 +31,7 @@ const ReliableOptions& checked(const ReliableOptions& options) {
   if (options.idle_timeout < std::chrono::seconds(1))
     refuse("An RD queue pair forgets a peer after a second at the earliest: see idle_timeout");
   if (options.max_peers == 0) refuse("max_peers must be at least 1");
-  check_range("receive_window", options.receive_window, 1, RdReceiver::kMaxWindow);
+  check_range("receive_window", options.receive_window, 1, Receiver::kMaxWindow);
   return options;
 }
 
@@ -96,7 +96,7 @@ bool RdQueuePair::end_if_fatal() {
 size_t RdQueuePair::receive(Time now) {
   // The application has had its turn since the last step, and nothing took these along.
   while (RdPeer* peer = peers_.soon.pop_front()) {
-    if (peer->receiver.due() == RdReceiver::Due::nothing) continue;
+    if (peer->receiver.due() == Receiver::Due::nothing) continue;
     peer->receiver.ask_now();
     peers_.make_ready(*peer);
   }
@@ -133,34 +133,34 @@ void RdQueuePair::take_control(const rdmap::Envelope& envelope,
 
 void RdQueuePair::take_reliable(const rdmap::Envelope& envelope,
                                 const llp::IncomingDatagram& datagram, Time now) {
-  const llp::ParsedRdHeader parsed = llp::parse_rd_header(envelope.body);
-  if (parsed.fault != llp::RdHeaderFault::none) return drop(Counter::drop_rd_header);
-  const llp::RdHeader& header = parsed.header;
+  const dgram::ParsedRdHeader parsed = dgram::parse_rd_header(envelope.body);
+  if (parsed.fault != dgram::RdHeaderFault::none) return drop(Counter::drop_rd_header);
+  const dgram::RdHeader& header = parsed.header;
   if (envelope.flags != 0 && header.kind != RdKind::data) return drop(Counter::drop_flags);
   if (header.kind == RdKind::open) return take_open(parsed, envelope, datagram, now);
 
   RdPeer* const peer = peers_.find(datagram.from);
-  RdAssociation none;
-  RdAssociation& association = peer == nullptr ? none : peer->association;
+  Association none;
+  Association& association = peer == nullptr ? none : peer->association;
   switch (association.judge(header, envelope.incarnation, incarnation())) {
-    case RdAssociation::Verdict::accepted:
+    case Association::Verdict::accepted:
       associations_.accepted(*peer, now);
       [[fallthrough]];
-    case RdAssociation::Verdict::ours:
+    case Association::Verdict::ours:
       return take_ours(*peer, parsed, envelope.flags, now);
-    case RdAssociation::Verdict::ended:
+    case Association::Verdict::ended:
       return associations_.ended(*peer, header, envelope.incarnation, now);
-    case RdAssociation::Verdict::unknown:
+    case Association::Verdict::unknown:
       take_unknown(peer, header, envelope.incarnation, datagram.from, now);
       [[fallthrough]];
-    case RdAssociation::Verdict::stale:
+    case Association::Verdict::stale:
       return drop(Counter::drop_rd_association);
   }
 }
 
-void RdQueuePair::take_open(const llp::ParsedRdHeader& parsed, const rdmap::Envelope& envelope,
+void RdQueuePair::take_open(const dgram::ParsedRdHeader& parsed, const rdmap::Envelope& envelope,
                             const llp::IncomingDatagram& datagram, Time now) {
-  llp::RdCookie cookie;
+  dgram::RdCookie cookie;
   std::copy_n(parsed.rest.begin(), cookie.size(), cookie.begin());
   const bool valid = parsed.header.peer_incarnation == incarnation() && envelope.incarnation != 0 &&
                      validation().valid(cookie, datagram.from, envelope.incarnation, now);
@@ -182,52 +182,52 @@ void RdQueuePair::challenge(const rdmap::Envelope& envelope, const llp::Incoming
   counters().add(Counter::challenges_sent);
 }
 
-void RdQueuePair::take_unknown(RdPeer* peer, const llp::RdHeader& header, uint32_t peer_incarnation,
+void RdQueuePair::take_unknown(RdPeer* peer, const dgram::RdHeader& header, uint32_t peer_incarnation,
                                const Address& from, Time now) {
-  llp::RdHeader reset = llp::rd_reset_for(header, peer_incarnation);
+  dgram::RdHeader reset = dgram::rd_reset_for(header, peer_incarnation);
   reset.flags = RdAssociations::flags(peer, now);
   transmit_.post_reset(from, reset);
   wake();
 }
 
-void RdQueuePair::take_ours(RdPeer& peer, const llp::ParsedRdHeader& parsed, uint8_t flags,
+void RdQueuePair::take_ours(RdPeer& peer, const dgram::ParsedRdHeader& parsed, uint8_t flags,
                             Time now) {
-  const llp::RdHeader& header = parsed.header;
-  llp::RdMap map;
+  const dgram::RdHeader& header = parsed.header;
+  dgram::RdMap map;
   const bool has_map = header.kind == RdKind::acknowledgement;
-  if (has_map) map = llp::decode_rd_map(parsed.rest);
+  if (has_map) map = dgram::decode_rd_map(parsed.rest);
   const auto news =
       peer.sender.acknowledged(header.acknowledged, header.window, has_map ? &map : nullptr, now);
-  if (news == llp::RdSender::News::lie) return drop(Counter::drop_rd_lie);
+  if (news == dgram::Sender::News::lie) return drop(Counter::drop_rd_lie);
   peer.last_heard = now;
   peer.sender.heard(now);
-  while (const std::optional<llp::RdMark> mark = peer.sender.release())
+  while (const std::optional<dgram::RdMark> mark = peer.sender.release())
     work_.acknowledged(peer, *mark);
   const bool refuses = header.kind == RdKind::refusal && !peer.sender.idle() &&
                        header.sequence == header.acknowledged + 1 &&
                        header.sequence == static_cast<uint32_t>(peer.sender.first_unacknowledged());
-  if (refuses) work_.refused(peer, llp::decode_rd_code(parsed.rest));
+  if (refuses) work_.refused(peer, dgram::decode_rd_code(parsed.rest));
   if (header.kind == RdKind::probe) peer.receiver.ask_now();
   if (header.sequenced()) take_sequenced(peer, parsed, flags, now);
-  const bool may_go_on = news == llp::RdSender::News::progress || refuses ||
-                         peer.receiver.due() == RdReceiver::Due::now || peer.has_work();
+  const bool may_go_on = news == dgram::Sender::News::progress || refuses ||
+                         peer.receiver.due() == Receiver::Due::now || peer.has_work();
   if (may_go_on) peers_.make_ready(peer);
   peers_.touch(peer);
 }
 
 // --- Order.
 
-void RdQueuePair::take_sequenced(RdPeer& peer, const llp::ParsedRdHeader& parsed, uint8_t flags,
+void RdQueuePair::take_sequenced(RdPeer& peer, const dgram::ParsedRdHeader& parsed, uint8_t flags,
                                  Time now) {
-  const llp::RdHeader& header = parsed.header;
+  const dgram::RdHeader& header = parsed.header;
   switch (peer.receiver.arrived(header.sequence)) {
-    case RdReceiver::Arrival::duplicate:
+    case Receiver::Arrival::duplicate:
       return drop(Counter::drop_duplicate);
-    case RdReceiver::Arrival::outside:
+    case Receiver::Arrival::outside:
       return drop(Counter::drop_rd_window);
-    case RdReceiver::Arrival::early:
+    case Receiver::Arrival::early:
       return keep(peer, header.sequence, header.kind, flags, parsed.rest);
-    case RdReceiver::Arrival::next:
+    case Receiver::Arrival::next:
       break;
   }
   if (peer.refusing && header.kind != RdKind::skip) return peer.receiver.ask_now();
@@ -312,10 +312,10 @@ void RdQueuePair::batch_taken(Time now) {
 /// Decides when what was received is acknowledged, and when to look at the peers again.
 void RdQueuePair::look_at_touched(Time now) {
   while (RdPeer* peer = peers_.touched.pop_front()) {
-    const RdReceiver::Due due = peer->receiver.due();
-    if (due == RdReceiver::Due::now) {
+    const Receiver::Due due = peer->receiver.due();
+    if (due == Receiver::Due::now) {
       peers_.make_ready(*peer);
-    } else if (due == RdReceiver::Due::soon && peer->acknowledge_at == Time::max()) {
+    } else if (due == Receiver::Due::soon && peer->acknowledge_at == Time::max()) {
       peer->acknowledge_at = now + kAcknowledgeWithin;
       if (!static_cast<ListNode<RdSoonTag>&>(*peer).linked()) peers_.soon.push_back(*peer);
     }
@@ -349,7 +349,7 @@ Time RdQueuePair::deadline(const RdPeer& peer) const {
   Time due = after(quiet, may_shrink ? kQuiet : reliable_.idle_timeout);
   if (peer.awaited()) {
     due = after(std::max(peer.last_heard, peer.waiting_since), reliable_.peer_timeout);
-    if (peer.association.state() == RdAssociation::State::opening)
+    if (peer.association.state() == Association::State::opening)
       due = std::min(due, peer.association.open_deadline(reliable_.keep_alive));
   }
   if (!peer.association.established()) return due;
@@ -373,7 +373,7 @@ void RdQueuePair::run_timers(RdPeer& peer, Time now) {
     associations_.give_up(peer, now);
     return wake();
   }
-  if (peer.association.state() == RdAssociation::State::opening) {
+  if (peer.association.state() == Association::State::opening) {
     if (now < peer.association.open_deadline(reliable_.keep_alive)) return;
     peer.association.on_open_deadline(now);
     peer.open_wanted = true;
@@ -382,7 +382,7 @@ void RdQueuePair::run_timers(RdPeer& peer, Time now) {
   if (!peer.association.established()) return;
   if (peer.acknowledge_at <= now) {
     peer.acknowledge_at = Time::max();
-    if (peer.receiver.due() != RdReceiver::Due::nothing) peer.receiver.ask_now();
+    if (peer.receiver.due() != Receiver::Due::nothing) peer.receiver.ask_now();
   }
   if (peer.sender.on_deadline(now, peer.more_awaited(), reliable_.keep_alive))
     peer.probe_wanted = true;

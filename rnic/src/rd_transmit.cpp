@@ -13,11 +13,11 @@ namespace diwarp::rnic {
 
 namespace {
 
-using llp::RdKind;
-using llp::RdMark;
-using llp::RdSender;
+using dgram::RdKind;
+using dgram::RdMark;
+using dgram::Sender;
 
-constexpr size_t kEnvelope = rdmap::kPrefixBytes + llp::kRdHeaderBytes + rdmap::kDatagramCrcBytes;
+constexpr size_t kEnvelope = rdmap::kPrefixBytes + dgram::kRdHeaderBytes + rdmap::kDatagramCrcBytes;
 
 rdmap::Opcode opcode_of(const SendEntry& entry) {
   return entry.opcode == WrOpcode::write_record ? rdmap::Opcode::write_record : rdmap::Opcode::send;
@@ -35,7 +35,7 @@ void RdTransmit::reset() {
   cutting_ = nullptr;
 }
 
-void RdTransmit::post_reset(const Address& to, const llp::RdHeader& header) {
+void RdTransmit::post_reset(const Address& to, const dgram::RdHeader& header) {
   if (!resets_) resets_ = try_make_ring<Reset>(kResets);
   if (resets_ && resets_->push_back({to, header})) counters_.add(Counter::rd_resets_sent);
 }
@@ -86,7 +86,7 @@ void RdTransmit::hand_over(Time now) {
     work_.add(*peer, sends_.hand_over());
     peers_.make_ready(*peer);
     peers_.touch(*peer);
-    if (peer->association.state() == llp::RdAssociation::State::closed)
+    if (peer->association.state() == dgram::Association::State::closed)
       associations_.open(*peer, now);
   }
 }
@@ -96,7 +96,7 @@ void RdTransmit::fill_resets(DatagramRoom& room) {
     const Reset& reset = (*resets_)[i];
     const size_t prefix =
         rdmap::encode_prefix(rdmap::DatagramClass::reliable, 0, incarnation_, room.header());
-    const size_t header = llp::encode_rd_header(reset.header, room.header().subspan(prefix));
+    const size_t header = dgram::encode_rd_header(reset.header, room.header().subspan(prefix));
     plan(room.size(), {.act = Act::reset});
     room.add(reset.to, prefix + header, 0, {.origin = this, .value = room.size()});
   }
@@ -106,7 +106,7 @@ void RdTransmit::fill_resets(DatagramRoom& room) {
 bool RdTransmit::fill_peer(RdPeer& peer, DatagramRoom& room, Time now) {
   if (peer.open_wanted) return add_open(peer, room, now);
   if (!peer.association.established()) return false;
-  llp::RdHeader names = peer.association.header(RdKind::data);
+  dgram::RdHeader names = peer.association.header(RdKind::data);
   names.acknowledged = peer.receiver.acknowledged();
   names.window = peer.receiver.window(buffer_.room());
   Lane lane{.peer = peer,
@@ -125,8 +125,8 @@ bool RdTransmit::fill_established(Lane& lane) {
 }
 
 bool RdTransmit::fill_again(Lane& lane) {
-  RdSender& sender = lane.peer.sender;
-  for (uint64_t at = sender.next_lost(0, 0); at != RdSender::kNone;
+  Sender& sender = lane.peer.sender;
+  for (uint64_t at = sender.next_lost(0, 0); at != Sender::kNone;
        at = sender.next_lost(at + 1, lane.again)) {
     if (!lane.room.open() || !may_use(lane, sender.mark(at))) return true;
     if (too_long(lane, sender.mark(at))) {
@@ -168,7 +168,7 @@ bool RdTransmit::may_use(Lane& lane, const RdMark& mark) {
 }
 
 bool RdTransmit::fill_fresh(Lane& lane) {
-  RdSender& sender = lane.peer.sender;
+  Sender& sender = lane.peer.sender;
   RdCursor cursor = lane.peer.cursor;
   const SendEntry* sized = nullptr;
   size_t segment = 0;
@@ -202,7 +202,7 @@ size_t RdTransmit::payload(const Lane& lane, const SendEntry* entry) const {
 bool RdTransmit::fill_signs(Lane& lane) {
   RdPeer& peer = lane.peer;
   const bool carried = lane.planned != 0 && peer.receiver.kept() == 0 && !peer.refusing;
-  if (peer.receiver.due() == llp::RdReceiver::Due::now && !carried) {
+  if (peer.receiver.due() == dgram::Receiver::Due::now && !carried) {
     if (!lane.room.open()) return true;
     add_acknowledgement(lane);
   }
@@ -248,7 +248,7 @@ void RdTransmit::book(RdPeer& peer, const Planned& planned) {
       break;
   }
   peer.last_used = now_;
-  if (peer.receiver.due() == llp::RdReceiver::Due::nothing) peer.acknowledge_at = Time::max();
+  if (peer.receiver.due() == dgram::Receiver::Due::nothing) peer.acknowledge_at = Time::max();
   peers_.touch(peer);
 }
 

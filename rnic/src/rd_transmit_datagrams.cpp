@@ -14,14 +14,14 @@
 
 namespace diwarp::rnic {
 
-using llp::RdKind;
-using llp::RdMark;
+using dgram::RdKind;
+using dgram::RdMark;
 
-size_t RdTransmit::put_headers(Lane& lane, uint8_t flags, const llp::RdHeader& header) {
+size_t RdTransmit::put_headers(Lane& lane, uint8_t flags, const dgram::RdHeader& header) {
   const Bytes out = lane.room.header();
   const size_t prefix =
       rdmap::encode_prefix(rdmap::DatagramClass::reliable, flags, incarnation_, out);
-  return prefix + llp::encode_rd_header(header, out.subspan(prefix));
+  return prefix + dgram::encode_rd_header(header, out.subspan(prefix));
 }
 
 void RdTransmit::add(Lane& lane, const Planned& planned, size_t header, size_t pieces) {
@@ -37,7 +37,7 @@ bool RdTransmit::add_open(RdPeer& peer, DatagramRoom& room, Time now) {
   lane.names.window = peer.receiver.window(buffer_.room());
   lane.names.flags = RdAssociations::flags(&peer, now);
   size_t header = put_headers(lane, 0, lane.names);
-  const llp::RdCookie& cookie = peer.association.cookie();
+  const dgram::RdCookie& cookie = peer.association.cookie();
   std::copy(cookie.begin(), cookie.end(), room.header().begin() + static_cast<ptrdiff_t>(header));
   header += cookie.size();
   add(lane, {.act = Act::open}, header, 0);
@@ -120,25 +120,25 @@ bool RdTransmit::add_request(Lane& lane, const Planned& planned) {
 
 bool RdTransmit::add_failure(Lane& lane, const Planned& planned) {
   const auto& job = *static_cast<const RdJob*>(planned.mark.object);
-  llp::RdHeader header = lane.names;
+  dgram::RdHeader header = lane.names;
   header.kind = RdKind::failure;
   size_t bytes = put_headers(lane, 0, header);
   const Bytes rest = lane.room.header().subspan(bytes);
   store_be(rest.data(), job.request.sink_stag);
-  bytes += sizeof(STag) + llp::encode_rd_code(job.code, rest.subspan(sizeof(STag)));
+  bytes += sizeof(STag) + dgram::encode_rd_code(job.code, rest.subspan(sizeof(STag)));
   add(lane, planned, bytes, 0);
   return true;
 }
 
 bool RdTransmit::add_skip(Lane& lane, const Planned& planned) {
-  llp::RdHeader header = lane.names;
+  dgram::RdHeader header = lane.names;
   header.kind = RdKind::skip;
   add(lane, planned, put_headers(lane, 0, header), 0);
   return true;
 }
 
 void RdTransmit::add_probe(Lane& lane) {
-  llp::RdHeader header = lane.names;
+  dgram::RdHeader header = lane.names;
   header.kind = RdKind::probe;
   header.sequence = 0;
   add(lane, {.act = Act::probe}, put_headers(lane, 0, header), 0);
@@ -146,13 +146,13 @@ void RdTransmit::add_probe(Lane& lane) {
 
 void RdTransmit::add_acknowledgement(Lane& lane) {
   RdPeer& peer = lane.peer;
-  llp::RdHeader header = lane.names;
+  dgram::RdHeader header = lane.names;
   header.kind = peer.refusing ? RdKind::refusal : RdKind::acknowledgement;
   header.sequence = peer.refusing ? header.acknowledged + 1 : 0;
   size_t bytes = put_headers(lane, 0, header);
   const Bytes rest = lane.room.header().subspan(bytes);
-  bytes += peer.refusing ? llp::encode_rd_code(peer.refusal, rest)
-                         : llp::encode_rd_map(peer.receiver.map(), rest);
+  bytes += peer.refusing ? dgram::encode_rd_code(peer.refusal, rest)
+                         : dgram::encode_rd_map(peer.receiver.map(), rest);
   add(lane, {.act = Act::acknowledgement}, bytes, 0);
 }
 

@@ -11,7 +11,7 @@ namespace diwarp::rnic {
 
 namespace {
 
-using llp::RdMark;
+using dgram::RdMark;
 
 /// How long after it was first sent a message cannot have been delivered by a peer that says it
 /// does not know the association (it forgets after a second of silence, at the earliest).
@@ -41,7 +41,7 @@ void take_out(T*& list, T& item) {
   if (*place != nullptr) *place = item.next;
 }
 
-WcStatus status_of(const llp::RdCode& code) {
+WcStatus status_of(const dgram::RdCode& code) {
   constexpr uint8_t kRdmap = 0;
   constexpr uint8_t kDdp = 1;
   constexpr uint8_t kProtection = 1;  // of RDMAP: remote protection; of DDP: tagged buffer
@@ -180,7 +180,7 @@ void RdWork::rewind(RdPeer& peer) {
 
 bool RdWork::next(const RdCursor& cursor, size_t segment, size_t response, RdMark& mark) const {
   const bool asks = cursor.entry != nullptr && is_read(*cursor.entry);
-  const bool entry_waits = asks && cursor.requests >= llp::kMaxReadRequests;
+  const bool entry_waits = asks && cursor.requests >= dgram::kMaxReadRequests;
   const bool has_entry = cursor.entry != nullptr && !entry_waits;
   if (cursor.job != nullptr && (cursor.job_next || !has_entry)) {
     const uint32_t left = cursor.job->request.length - cursor.job_offset;
@@ -243,7 +243,7 @@ void RdWork::acknowledged(RdPeer& peer, const RdMark& mark) {
   }
 }
 
-void RdWork::refused(RdPeer& peer, const llp::RdCode& code) {
+void RdWork::refused(RdPeer& peer, const dgram::RdCode& code) {
   const RdMark mark = peer.sender.mark(peer.sender.first_unacknowledged());
   switch (what(mark)) {
     case RdWhat::segment:
@@ -305,7 +305,7 @@ void RdWork::answered_unknown(RdPeer& peer) {
   --peer.cursor.requests;
 }
 
-void RdWork::take_failure(RdPeer& peer, STag sink, const llp::RdCode& code) {
+void RdWork::take_failure(RdPeer& peer, STag sink, const dgram::RdCode& code) {
   RdRead* const read = peer.reads;
   if (read == nullptr || read->sink != sink || unanswered(peer, *read->entry) == 0)
     return answered_unknown(peer);
@@ -325,7 +325,7 @@ Judgement RdWork::judge(const rdmap::ReadRequest& request) const {
 
 Judgement RdWork::take_request(RdPeer& peer, const rdmap::ReadRequest& request) {
   if (const Judgement judgement = judge(request); judgement.fault) return judgement;
-  if (peer.job_count >= llp::kMaxReadRequests)
+  if (peer.job_count >= dgram::kMaxReadRequests)
     return {.drop = Counter::drop_share, .fault = rdmap::fault::kStreamCatastrophic};
   RdJob& job = *jobs_.take();
   job.request = request;
@@ -338,7 +338,7 @@ Judgement RdWork::take_request(RdPeer& peer, const rdmap::ReadRequest& request) 
   return Judgement::taken();
 }
 
-void RdWork::fail_job(RdPeer& peer, RdJob& job, const llp::RdCode& code) {
+void RdWork::fail_job(RdPeer& peer, RdJob& job, const dgram::RdCode& code) {
   bool to_come = false;  // whether the failure is a datagram that is yet to be cut
   for (const RdJob* later = peer.cursor.job; later != nullptr; later = later->next)
     to_come = to_come || later == &job;

@@ -13,16 +13,17 @@ USES = {
     "base": [],
     "llp": ["base"],
     "mpa": ["base"],
+    "dgram": ["base"],
     "ddp": ["base"],
     "rdmap": ["ddp"],
-    "rnic": ["llp", "mpa", "rdmap"],
+    "rnic": ["llp", "mpa", "dgram", "rdmap"],
     "verbs": ["rnic"],
 }
 # These see the installed headers, and of the layers no more than this: tools share base's small
 # utilities, examples show what a user can do.
 PROGRAMS = {"tools": ["base"], "examples": []}
 # These do no I/O, own no thread, and are told the time and what is random.
-PROTOCOL = ["mpa", "ddp", "rdmap"]
+PROTOCOL = ["mpa", "dgram", "ddp", "rdmap"]
 SIDE_EFFECT_HEADER = re.compile(
     r"sys/(?!types\.h)|netinet/|arpa/|netdb\.h|net/|linux/|unistd\.h|fcntl\.h|poll\.h|liburing|boost/"
     r"|thread$|future$|condition_variable$|semaphore$|random$|ctime$|time\.h|pthread\.h|i?o?f?stream$"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <catch2/catch.hpp>
 
-#include "llp/rd_header.h"
+#include "dgram/rd_header.h"
 #include "wire/datagrams.h"
 #include "wire/golden_datagram.h"
 
@@ -13,21 +13,21 @@ namespace {
 constexpr uint32_t kIncarnation = 0xA1B2C3D4;
 
 /// A whole datagram: prefix, RD header, what follows, CRC.
-std::vector<std::byte> reliable(const llp::RdHeader& header, uint32_t incarnation,
+std::vector<std::byte> reliable(const dgram::RdHeader& header, uint32_t incarnation,
                                 ConstBytes content, uint8_t flags = 0) {
-  std::vector<std::byte> out(rdmap::kPrefixBytes + llp::kRdHeaderBytes);
+  std::vector<std::byte> out(rdmap::kPrefixBytes + dgram::kRdHeaderBytes);
   const size_t prefix =
       rdmap::encode_prefix(rdmap::DatagramClass::reliable, flags, incarnation, out);
-  llp::encode_rd_header(header, Bytes(out).subspan(prefix));
+  dgram::encode_rd_header(header, Bytes(out).subspan(prefix));
   out.insert(out.end(), content.begin(), content.end());
   out.resize(out.size() + rdmap::kDatagramCrcBytes);
   return sealed(std::move(out));
 }
 
-llp::ParsedRdHeader header_in(const rdmap::Envelope& envelope) {
+dgram::ParsedRdHeader header_in(const rdmap::Envelope& envelope) {
   REQUIRE(envelope.datagram_class == rdmap::DatagramClass::reliable);
-  const llp::ParsedRdHeader parsed = llp::parse_rd_header(envelope.body);
-  REQUIRE(parsed.fault == llp::RdHeaderFault::none);
+  const dgram::ParsedRdHeader parsed = dgram::parse_rd_header(envelope.body);
+  REQUIRE(parsed.fault == dgram::RdHeaderFault::none);
   return parsed;
 }
 
@@ -49,7 +49,7 @@ TEST_CASE("reliable data are laid out as the format says") {
   std::vector<std::byte> content(rdmap::segment_header_bytes(segment.opcode, true));
   rdmap::encode_segment_headers(segment, content);
   content.insert(content.end(), payload.begin(), payload.end());
-  const llp::RdHeader header{.window = 256,
+  const dgram::RdHeader header{.window = 256,
                              .epoch = 3,
                              .peer_epoch = 2,
                              .peer_incarnation = 2,
@@ -63,8 +63,8 @@ TEST_CASE("parsing reliable data gives header and segment") {
   const auto datagram = golden::reliable_data();
   const rdmap::Envelope envelope = envelope_of(datagram);
   CHECK(envelope.incarnation == kIncarnation);
-  const llp::ParsedRdHeader parsed = header_in(envelope);
-  CHECK(parsed.header.kind == llp::RdKind::data);
+  const dgram::ParsedRdHeader parsed = header_in(envelope);
+  CHECK(parsed.header.kind == dgram::RdKind::data);
   CHECK(parsed.header.window == 256);
   CHECK(parsed.header.epoch == 3);
   CHECK(parsed.header.peer_epoch == 2);
@@ -79,11 +79,11 @@ TEST_CASE("parsing reliable data gives header and segment") {
 }
 
 TEST_CASE("an acknowledgement's map is laid out as the format says") {
-  llp::RdMap map;
+  dgram::RdMap map;
   for (const size_t datagram : {9U, 11U, 71U}) map.set(datagram - 7);
   std::vector<std::byte> content(8 * map.count);
-  llp::encode_rd_map(map, content);
-  const llp::RdHeader header{.kind = llp::RdKind::acknowledgement,
+  dgram::encode_rd_map(map, content);
+  const dgram::RdHeader header{.kind = dgram::RdKind::acknowledgement,
                              .window = 254,
                              .epoch = 2,
                              .peer_epoch = 3,
@@ -94,10 +94,10 @@ TEST_CASE("an acknowledgement's map is laid out as the format says") {
 
 TEST_CASE("parsing an acknowledgement gives its map") {
   const auto datagram = golden::reliable_acknowledgement();
-  const llp::ParsedRdHeader parsed = header_in(envelope_of(datagram));
-  CHECK(parsed.header.kind == llp::RdKind::acknowledgement);
+  const dgram::ParsedRdHeader parsed = header_in(envelope_of(datagram));
+  CHECK(parsed.header.kind == dgram::RdKind::acknowledgement);
   CHECK(parsed.header.acknowledged == 6);
-  const llp::RdMap map = llp::decode_rd_map(parsed.rest);
+  const dgram::RdMap map = dgram::decode_rd_map(parsed.rest);
   for (size_t number = 7; number < 140; ++number) {
     CAPTURE(number);
     CHECK(map.test(number - 7) == (number == 9 || number == 11 || number == 71));
@@ -107,10 +107,10 @@ TEST_CASE("parsing an acknowledgement gives its map") {
 
 TEST_CASE("an open is laid out as the format says and read back") {
   const auto datagram = golden::reliable_open();
-  const llp::RdHeader header{.kind = llp::RdKind::open, .window = 256, .epoch = 3};
+  const dgram::RdHeader header{.kind = dgram::RdKind::open, .window = 256, .epoch = 3};
   CHECK(reliable(header, kIncarnation, std::vector<std::byte>(16)) == datagram);
-  const llp::ParsedRdHeader parsed = header_in(envelope_of(datagram));
-  CHECK(parsed.header.kind == llp::RdKind::open);
+  const dgram::ParsedRdHeader parsed = header_in(envelope_of(datagram));
+  CHECK(parsed.header.kind == dgram::RdKind::open);
   CHECK(parsed.header.epoch == 3);
   CHECK(parsed.rest.size() == 16);
   // A Challenge, which may answer it, is shorter.
@@ -119,17 +119,17 @@ TEST_CASE("an open is laid out as the format says and read back") {
 
 TEST_CASE("a refusal is laid out as the format says and read back") {
   const auto datagram = golden::reliable_refusal();
-  const llp::RdHeader header{.kind = llp::RdKind::refusal,
+  const dgram::RdHeader header{.kind = dgram::RdKind::refusal,
                              .window = 256,
                              .epoch = 2,
                              .peer_epoch = 3,
                              .peer_incarnation = kIncarnation,
                              .sequence = 10,
                              .acknowledged = 9};
-  std::vector<std::byte> code(llp::kRdCodeBytes);
-  llp::encode_rd_code({.layer = 1, .type = 1, .code = 0}, code);
+  std::vector<std::byte> code(dgram::kRdCodeBytes);
+  dgram::encode_rd_code({.layer = 1, .type = 1, .code = 0}, code);
   CHECK(reliable(header, 2, code) == datagram);
-  const llp::ParsedRdHeader parsed = header_in(envelope_of(datagram));
+  const dgram::ParsedRdHeader parsed = header_in(envelope_of(datagram));
   CHECK(parsed.header.sequence == 10);
-  CHECK(llp::decode_rd_code(parsed.rest) == llp::RdCode{1, 1, 0});
+  CHECK(dgram::decode_rd_code(parsed.rest) == dgram::RdCode{1, 1, 0});
 }

@@ -13,7 +13,7 @@
 
 namespace diwarp::rnic {
 
-/// Begins and ends a queue pair's associations with its peers (llp/rd_header.h has the rules), and
+/// Begins and ends a queue pair's associations with its peers (dgram/rd_header.h has the rules), and
 /// what that means for the work under way. With the baton.
 class RdAssociations {
  public:
@@ -32,11 +32,11 @@ class RdAssociations {
   /// The peer is to be told of work that is there for it.
   void open(RdPeer& peer, Time now);
   /// A valid open came.
-  void take_open(RdPeer& peer, const llp::RdHeader& header, uint32_t incarnation, Time now);
+  void take_open(RdPeer& peer, const dgram::RdHeader& header, uint32_t incarnation, Time now);
   /// A datagram came that accepts what was opened here.
   void accepted(RdPeer& peer, Time now);
   /// The peer does not know the association any more.
-  void ended(RdPeer& peer, const llp::RdHeader& header, uint32_t incarnation, Time now);
+  void ended(RdPeer& peer, const dgram::RdHeader& header, uint32_t incarnation, Time now);
   /// The peer gives no sign of life.
   void give_up(RdPeer& peer, Time now);
   /// What is under way is to be cut anew, in another association.

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "base/bytes.h"
-#include "llp/rd_header.h"
+#include "dgram/rd_header.h"
 
 namespace diwarp::rnic {
 
@@ -15,7 +15,7 @@ struct KeptDatagram {
   uint32_t size = 0;
   uint32_t capacity = 0;  ///< bytes behind this structure
   uint8_t flags = 0;      ///< of its prefix
-  llp::RdKind kind = llp::RdKind::data;
+  dgram::RdKind kind = dgram::RdKind::data;
 
   ConstBytes bytes() const { return {reinterpret_cast<const std::byte*>(this + 1), size}; }
 };
@@ -30,7 +30,7 @@ class RdBuffer {
   RdBuffer& operator=(const RdBuffer&) = delete;
 
   /// A copy; null where there is no room for it.
-  KeptDatagram* keep(llp::RdKind kind, uint8_t flags, ConstBytes bytes);
+  KeptDatagram* keep(dgram::RdKind kind, uint8_t flags, ConstBytes bytes);
   void release(KeptDatagram* kept);
   /// For how many more of the size that comes now there is room.
   uint32_t room() const;

@@ -6,7 +6,7 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/counters.h"
-#include "llp/rd_header.h"
+#include "dgram/rd_header.h"
 #include "rdmap/datagram.h"
 #include "rnic/judgement.h"
 #include "rnic/rd_peer.h"
@@ -40,7 +40,7 @@ class RdDelivery {
   };
 
   /// Takes what follows the RD header of the peer's next datagram.
-  Outcome deliver(RdPeer& peer, llp::RdKind kind, uint8_t flags, ConstBytes bytes, Time now);
+  Outcome deliver(RdPeer& peer, dgram::RdKind kind, uint8_t flags, ConstBytes bytes, Time now);
   /// What the peer had begun will not be finished.
   void abandon(RdPeer& peer);
   /// It may begin that once more, from the start.

@@ -10,9 +10,9 @@
 #include "base/intrusive_list.h"
 #include "base/timer_queue.h"
 #include "diwarp/attributes.h"
-#include "llp/rd_association.h"
-#include "llp/rd_receiver.h"
-#include "llp/rd_sender.h"
+#include "dgram/association.h"
+#include "dgram/receiver.h"
+#include "dgram/sender.h"
 #include "rdmap/datagram.h"
 #include "rnic/size_refusals.h"
 #include "rnic/ud_sources.h"
@@ -33,7 +33,7 @@ enum class RdWhat : uint8_t {
   failure,   ///< the end of a response: object is its RdJob
   skip,      ///< nothing any more
 };
-inline RdWhat what(const llp::RdMark& mark) { return static_cast<RdWhat>(mark.what); }
+inline RdWhat what(const dgram::RdMark& mark) { return static_cast<RdWhat>(mark.what); }
 
 /// A Read of this side that was handed over.
 struct RdRead {
@@ -48,7 +48,7 @@ struct RdJob {
   RdJob* next = nullptr;
   rdmap::ReadRequest request;
   bool failed = false;  ///< the rest of the response is a failure
-  llp::RdCode code;
+  dgram::RdCode code;
 };
 
 /// How far a peer's work has been cut into datagrams.
@@ -101,9 +101,9 @@ class RdPeer : public ListNode<RdReadyTag>,
   bool more_awaited() const { return reads != nullptr || (has_work() && !sender.window_open()); }
   bool has_work() const { return cursor.entry != nullptr || cursor.job != nullptr; }
 
-  llp::RdAssociation association;
-  llp::RdSender sender;
-  llp::RdReceiver receiver;
+  dgram::Association association;
+  dgram::Sender sender;
+  dgram::Receiver receiver;
   Source source;  ///< for records; its key names the peer
 
   // What is sent.
@@ -121,7 +121,7 @@ class RdPeer : public ListNode<RdReadyTag>,
   // What comes.
   uint32_t delivered_msn = 0;  ///< of the last Send
   RdMessage message;
-  llp::RdCode refusal;
+  dgram::RdCode refusal;
   bool refusing = false;       ///< the next datagram was refused, and the peer does not know yet
   bool held = false;           ///< the next datagram waits, and so do those behind it
   bool ignoring = false;       ///< the rest of a message that was refused, skipped or repeated

@@ -16,7 +16,7 @@
 namespace diwarp::rnic {
 
 /// A reliable datagram queue pair: what it sends is delivered once, and in order to each peer. The
-/// protocol is described in llp/rd_header.h.
+/// protocol is described in dgram/rd_header.h.
 class RdQueuePair final : public DatagramQueuePair, private RdTimerOwner {
  public:
   RdQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePairInit& init);
@@ -43,15 +43,15 @@ class RdQueuePair final : public DatagramQueuePair, private RdTimerOwner {
                     Time now);
   void take_reliable(const rdmap::Envelope& envelope, const llp::IncomingDatagram& datagram,
                      Time now);
-  void take_open(const llp::ParsedRdHeader& parsed, const rdmap::Envelope& envelope,
+  void take_open(const dgram::ParsedRdHeader& parsed, const rdmap::Envelope& envelope,
                  const llp::IncomingDatagram& datagram, Time now);
   void challenge(const rdmap::Envelope& envelope, const llp::IncomingDatagram& datagram, Time now);
-  void take_unknown(RdPeer* peer, const llp::RdHeader& header, uint32_t peer_incarnation,
+  void take_unknown(RdPeer* peer, const dgram::RdHeader& header, uint32_t peer_incarnation,
                     const Address& from, Time now);
-  void take_ours(RdPeer& peer, const llp::ParsedRdHeader& parsed, uint8_t flags, Time now);
-  void take_sequenced(RdPeer& peer, const llp::ParsedRdHeader& parsed, uint8_t flags, Time now);
-  void keep(RdPeer& peer, uint32_t sequence, llp::RdKind kind, uint8_t flags, ConstBytes bytes);
-  bool deliver(RdPeer& peer, llp::RdKind kind, uint8_t flags, ConstBytes bytes, Time now);
+  void take_ours(RdPeer& peer, const dgram::ParsedRdHeader& parsed, uint8_t flags, Time now);
+  void take_sequenced(RdPeer& peer, const dgram::ParsedRdHeader& parsed, uint8_t flags, Time now);
+  void keep(RdPeer& peer, uint32_t sequence, dgram::RdKind kind, uint8_t flags, ConstBytes bytes);
+  bool deliver(RdPeer& peer, dgram::RdKind kind, uint8_t flags, ConstBytes bytes, Time now);
   void deliver_kept(RdPeer& peer, Time now);
   void hold(RdPeer& peer, RdDelivery::Outcome outcome);
   void resume_held(Time now);

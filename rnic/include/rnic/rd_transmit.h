@@ -9,7 +9,7 @@
 #include "base/counters.h"
 #include "base/ring.h"
 #include "ddp/scatter.h"
-#include "llp/rd_header.h"
+#include "dgram/rd_header.h"
 #include "rdmap/datagram.h"
 #include "rnic/datagram_origin.h"
 #include "rnic/rd_peer.h"
@@ -39,7 +39,7 @@ class RdTransmit final : public DatagramOrigin {
   void reset();
 
   /// Answers a datagram of an association that is not there. Left out when too many wait.
-  void post_reset(const Address& to, const llp::RdHeader& header);
+  void post_reset(const Address& to, const dgram::RdHeader& header);
 
   void fill(DatagramRoom& room, Time now) override;
   void sent(const DatagramMark& mark) override;
@@ -53,18 +53,18 @@ class RdTransmit final : public DatagramOrigin {
   struct Planned {
     Act act = Act::fresh;
     uint64_t sequence = 0;
-    llp::RdMark mark = {};
+    dgram::RdMark mark = {};
   };
   struct Reset {
     Address to;
-    llp::RdHeader header;
+    dgram::RdHeader header;
   };
   /// What is the same in all datagrams of one burst to one peer.
   struct Lane {
     RdPeer& peer;
     DatagramRoom& room;
     Time now;
-    llp::RdHeader names;
+    dgram::RdHeader names;
     size_t datagram = 0;  // bytes
     size_t planned = 0;   // datagrams of this peer in this burst
     uint32_t again = 0;   // of these
@@ -79,12 +79,12 @@ class RdTransmit final : public DatagramOrigin {
   bool fill_again(Lane& lane);
   bool fill_fresh(Lane& lane);
   bool fill_signs(Lane& lane);
-  bool too_long(const Lane& lane, const llp::RdMark& mark) const;
-  bool may_use(Lane& lane, const llp::RdMark& mark);
+  bool too_long(const Lane& lane, const dgram::RdMark& mark) const;
+  bool may_use(Lane& lane, const dgram::RdMark& mark);
   size_t payload(const Lane& lane, const SendEntry* entry) const;
 
   bool add_open(RdPeer& peer, DatagramRoom& room, Time now);
-  bool add_data(Lane& lane, Act act, uint64_t sequence, const llp::RdMark& mark);
+  bool add_data(Lane& lane, Act act, uint64_t sequence, const dgram::RdMark& mark);
   bool add_segment(Lane& lane, const Planned& planned);
   bool add_response(Lane& lane, const Planned& planned);
   bool add_request(Lane& lane, const Planned& planned);
@@ -94,7 +94,7 @@ class RdTransmit final : public DatagramOrigin {
   void add_probe(Lane& lane);
   void add_cut(Lane& lane, const Planned& planned, const rdmap::DatagramSegment& segment,
                size_t pieces);
-  size_t put_headers(Lane& lane, uint8_t flags, const llp::RdHeader& header);
+  size_t put_headers(Lane& lane, uint8_t flags, const dgram::RdHeader& header);
   void add(Lane& lane, const Planned& planned, size_t header, size_t pieces);
   void book(RdPeer& peer, const Planned& planned);
   void plan(size_t index, const Planned& planned);

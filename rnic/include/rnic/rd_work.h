@@ -73,24 +73,24 @@ class RdWork {
 
   /// What the next datagram carries, at most `segment` bytes of a request of this kind, or
   /// `response` of a response. False: nothing for now.
-  bool next(const RdCursor& cursor, size_t segment, size_t response, llp::RdMark& mark) const;
-  static void advance(RdCursor& cursor, const llp::RdMark& mark);
+  bool next(const RdCursor& cursor, size_t segment, size_t response, dgram::RdMark& mark) const;
+  static void advance(RdCursor& cursor, const dgram::RdMark& mark);
   /// The peer acknowledged the datagram.
-  void acknowledged(RdPeer& peer, const llp::RdMark& mark);
+  void acknowledged(RdPeer& peer, const dgram::RdMark& mark);
   /// The peer refuses the first datagram that it has not acknowledged.
-  void refused(RdPeer& peer, const llp::RdCode& code);
+  void refused(RdPeer& peer, const dgram::RdCode& code);
 
   // --- Reads.
 
   /// A Read Response came, in order.
   Judgement take_response(RdPeer& peer, const rdmap::DatagramSegment& segment);
-  void take_failure(RdPeer& peer, STag sink, const llp::RdCode& code);
+  void take_failure(RdPeer& peer, STag sink, const dgram::RdCode& code);
   /// A Read Request came, in order.
   Judgement take_request(RdPeer& peer, const rdmap::ReadRequest& request);
   /// Whether the memory it names may be read now.
   Judgement judge(const rdmap::ReadRequest& request) const;
   /// It may not any more.
-  void fail_job(RdPeer& peer, RdJob& job, const llp::RdCode& code);
+  void fail_job(RdPeer& peer, RdJob& job, const dgram::RdCode& code);
   void drop_jobs(RdPeer& peer);
 
   /// An error came that ends all work of the queue pair. Asked once.
@@ -118,8 +118,8 @@ class RdWork {
   Spares<RdJob> jobs_;
 };
 
-inline llp::RdCode to_rd(const TerminateCode& code) { return {code.layer, code.type, code.code}; }
-inline TerminateCode to_terminate(const llp::RdCode& code) {
+inline dgram::RdCode to_rd(const TerminateCode& code) { return {code.layer, code.type, code.code}; }
+inline TerminateCode to_terminate(const dgram::RdCode& code) {
   return {code.layer, code.type, code.code};
 }
 

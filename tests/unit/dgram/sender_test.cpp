@@ -2,11 +2,11 @@
 #include <catch2/catch.hpp>
 
 #include "base/random.h"
-#include "llp/rd_sender.h"
+#include "dgram/sender.h"
 
 using namespace diwarp;
-using namespace diwarp::llp;
-using News = RdSender::News;
+using namespace diwarp::dgram;
+using News = Sender::News;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
@@ -17,7 +17,7 @@ constexpr Duration kLongest = seconds(1);
 
 struct Scene {
   Time now{std::chrono::hours(1)};
-  RdSender sender;
+  Sender sender;
 
   explicit Scene(uint16_t window = 100) { sender.open_window(window); }
   void send(uint32_t count) {
@@ -99,12 +99,12 @@ TEST_CASE("rd sender: the third that came after it shows a datagram lost") {
   Scene scene;
   scene.send(8);
   CHECK(scene.ack_map(0, {2, 3}) == News::progress);
-  CHECK(scene.sender.next_lost(0) == RdSender::kNone);
+  CHECK(scene.sender.next_lost(0) == Sender::kNone);
   CHECK(scene.ack_map(0, {2, 3, 4}) == News::progress);
   REQUIRE(scene.sender.next_lost(0) == 1);
   CHECK(scene.sender.mark(1).offset == 1);
   scene.sender.resent(1, scene.now);
-  CHECK(scene.sender.next_lost(0) == RdSender::kNone);
+  CHECK(scene.sender.next_lost(0) == Sender::kNone);
   CHECK(scene.sender.congestion_window() == 9);  // 13 * 0.7
   CHECK(scene.ack(8) == News::progress);
   CHECK(scene.released() == 8);
@@ -118,7 +118,7 @@ TEST_CASE("rd sender: a lost retransmission is seen by what was sent after it") 
   scene.sender.resent(1, scene.now);
   scene.send(4);  // 9 to 12
   scene.ack_map(0, {2, 3, 4, 5, 6, 7, 8});
-  CHECK(scene.sender.next_lost(0) == RdSender::kNone);
+  CHECK(scene.sender.next_lost(0) == Sender::kNone);
   scene.ack_map(0, {2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
   CHECK(scene.sender.next_lost(0) == 1);
 }
@@ -128,7 +128,7 @@ TEST_CASE("rd sender: many losses of one window reduce it once") {
   scene.send(10);
   scene.ack_map(0, {4, 5, 6, 7, 8, 9});
   uint32_t lost = 0;
-  for (uint64_t at = scene.sender.next_lost(0); at != RdSender::kNone;
+  for (uint64_t at = scene.sender.next_lost(0); at != Sender::kNone;
        at = scene.sender.next_lost(at + 1))
     ++lost;
   CHECK(lost == 3);
@@ -142,7 +142,7 @@ TEST_CASE("rd sender: a while after a later one came a datagram is lost") {
   Scene scene;
   scene.send(2);
   scene.ack_map(0, {2});
-  CHECK(scene.sender.next_lost(0) == RdSender::kNone);
+  CHECK(scene.sender.next_lost(0) == Sender::kNone);
   const auto due = scene.sender.deadline(false, kLongest);
   REQUIRE(due);
   CHECK(*due - scene.now < milliseconds(2));
@@ -156,7 +156,7 @@ TEST_CASE("rd sender: silence has the first and the last missing datagram sent a
   const auto due = scene.sender.deadline(false, kLongest);
   REQUIRE(due);
   CHECK_FALSE(scene.sender.on_deadline(*due - Duration(1), false, kLongest));
-  CHECK(scene.sender.next_lost(0) == RdSender::kNone);
+  CHECK(scene.sender.next_lost(0) == Sender::kNone);
   CHECK_FALSE(scene.sender.on_deadline(*due, false, kLongest));
   CHECK(scene.sender.next_lost(0) == 1);
   CHECK(scene.sender.next_lost(2) == 5);
@@ -183,7 +183,7 @@ TEST_CASE("rd sender: where all has come early, it probes") {
   const auto due = scene.sender.deadline(false, kLongest);
   REQUIRE(due);
   CHECK(scene.sender.on_deadline(*due, false, kLongest));
-  CHECK(scene.sender.next_lost(0) == RdSender::kNone);
+  CHECK(scene.sender.next_lost(0) == Sender::kNone);
 }
 
 TEST_CASE("rd sender: recalled datagrams go whatever the window says, but not those that came") {
@@ -191,12 +191,12 @@ TEST_CASE("rd sender: recalled datagrams go whatever the window says, but not th
   scene.send(10);
   scene.ack_map(0, {2});
   scene.sender.recall(2);
-  CHECK(scene.sender.next_lost(0) == RdSender::kNone);
+  CHECK(scene.sender.next_lost(0) == Sender::kNone);
   scene.sender.recall(1);
   scene.sender.recall(1);
   CHECK(scene.sender.next_lost(0) == 1);
   scene.sender.recall(11);
-  CHECK(scene.sender.next_lost(2) == RdSender::kNone);
+  CHECK(scene.sender.next_lost(2) == Sender::kNone);
   scene.sender.resent(1, scene.now);
   CHECK(scene.ack(10) == News::progress);
 }
@@ -218,7 +218,7 @@ TEST_CASE("rd sender: random acknowledgements never release what was not sent") 
     REQUIRE(scene.sender.first_unacknowledged() <= scene.sender.next());
     REQUIRE(scene.sender.in_flight() <= scene.sender.outstanding());
     scene.sender.on_deadline(scene.now, false, kLongest);
-    for (uint64_t at = scene.sender.next_lost(0); at != RdSender::kNone;
+    for (uint64_t at = scene.sender.next_lost(0); at != Sender::kNone;
          at = scene.sender.next_lost(at + 1))
       scene.sender.resent(at, scene.now);
   }

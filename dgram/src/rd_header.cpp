@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "llp/rd_header.h"
+#include "dgram/rd_header.h"
 
 #include <bit>
 #include <cassert>
 
 #include "base/byte_order.h"
 
-namespace diwarp::llp {
+namespace diwarp::dgram {
 namespace {
 
 constexpr size_t kFlagsAt = 1;
@@ -132,4 +132,4 @@ RdCode decode_rd_code(ConstBytes rest) {
           std::to_integer<uint8_t>(rest[1])};
 }
 
-}  // namespace diwarp::llp
+}  // namespace diwarp::dgram

@@ -97,7 +97,7 @@
 /// the order of the requests, each from its first byte to its last without gaps or overlap. At most
 /// kMaxReadRequests may be unanswered in an association; one more is refused. A failure stands for
 /// all that is missing of the response to the oldest request, whose sink STag it names.
-namespace diwarp::llp {
+namespace diwarp::dgram {
 
 inline constexpr size_t kRdHeaderBytes = 24;
 inline constexpr size_t kRdMapWords = 16;
@@ -200,4 +200,4 @@ constexpr uint64_t rd_extend(uint32_t wire, uint64_t reference) {
                          static_cast<int32_t>(wire - static_cast<uint32_t>(reference))));
 }
 
-}  // namespace diwarp::llp
+}  // namespace diwarp::dgram

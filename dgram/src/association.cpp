@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "llp/rd_association.h"
+#include "dgram/association.h"
 
 #include <algorithm>
 
-namespace diwarp::llp {
+namespace diwarp::dgram {
 namespace {
 
 constexpr Duration kFirstPatience = std::chrono::milliseconds(50);
@@ -11,7 +11,7 @@ constexpr uint8_t kMostDoublings = 3;
 
 }  // namespace
 
-void RdAssociation::open(uint32_t epoch, Time now) {
+void Association::open(uint32_t epoch, Time now) {
   state_ = State::opening;
   epoch_ = epoch;
   peer_epoch_ = 0;
@@ -22,7 +22,7 @@ void RdAssociation::open(uint32_t epoch, Time now) {
   attempted_ = now;
 }
 
-bool RdAssociation::challenged(uint32_t incarnation, const RdCookie& cookie, Time now) {
+bool Association::challenged(uint32_t incarnation, const RdCookie& cookie, Time now) {
   if (state_ != State::opening || incarnation == 0 || answers_ >= kMostAnswers) return false;
   ++answers_;
   peer_incarnation_ = incarnation;
@@ -31,23 +31,23 @@ bool RdAssociation::challenged(uint32_t incarnation, const RdCookie& cookie, Tim
   return true;
 }
 
-Time RdAssociation::open_deadline(Duration longest) const {
+Time Association::open_deadline(Duration longest) const {
   const Duration patience = kFirstPatience * (int64_t{1} << std::min(attempts_, kMostDoublings));
   return attempted_ + std::min(patience, std::max(longest, kFirstPatience));
 }
 
-void RdAssociation::on_open_deadline(Time now) {
+void Association::on_open_deadline(Time now) {
   if (attempts_ < UINT8_MAX) ++attempts_;
   answers_ = 0;
   attempted_ = now;
 }
 
-std::optional<Duration> RdAssociation::acceptance_time(Time now) const {
+std::optional<Duration> Association::acceptance_time(Time now) const {
   if (attempts_ != 0 || answers_ != 1) return std::nullopt;
   return now - attempted_;
 }
 
-RdAssociation::Verdict RdAssociation::judge(const RdHeader& header, uint32_t incarnation,
+Association::Verdict Association::judge(const RdHeader& header, uint32_t incarnation,
                                             uint32_t own) {
   const bool to_this = header.peer_incarnation == own;
   if (header.kind == RdKind::reset) {
@@ -68,7 +68,7 @@ RdAssociation::Verdict RdAssociation::judge(const RdHeader& header, uint32_t inc
   return answered ? Verdict::unknown : Verdict::stale;
 }
 
-RdAssociation::OpenVerdict RdAssociation::judge_open(const RdHeader& header,
+Association::OpenVerdict Association::judge_open(const RdHeader& header,
                                                      uint32_t incarnation) const {
   if (incarnation == former_incarnation_) return OpenVerdict::stale;
   if (!established()) return OpenVerdict::joins;
@@ -77,7 +77,7 @@ RdAssociation::OpenVerdict RdAssociation::judge_open(const RdHeader& header,
   return rd_before(header.epoch, peer_epoch_) ? OpenVerdict::stale : OpenVerdict::replaces;
 }
 
-void RdAssociation::establish(uint32_t epoch, uint32_t incarnation, uint32_t peer_epoch) {
+void Association::establish(uint32_t epoch, uint32_t incarnation, uint32_t peer_epoch) {
   if (last_incarnation_ != 0 && last_incarnation_ != incarnation)
     former_incarnation_ = last_incarnation_;
   last_incarnation_ = incarnation;
@@ -87,7 +87,7 @@ void RdAssociation::establish(uint32_t epoch, uint32_t incarnation, uint32_t pee
   peer_epoch_ = peer_epoch;
 }
 
-RdHeader RdAssociation::header(RdKind kind) const {
+RdHeader Association::header(RdKind kind) const {
   return {.kind = kind,
           .epoch = epoch_,
           .peer_epoch = peer_epoch_,
@@ -101,4 +101,4 @@ RdHeader rd_reset_for(const RdHeader& offending, uint32_t incarnation) {
           .peer_incarnation = incarnation};
 }
 
-}  // namespace diwarp::llp
+}  // namespace diwarp::dgram

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "llp/rd_receiver.h"
+#include "dgram/receiver.h"
 
 #include <algorithm>
 #include <bit>
@@ -7,9 +7,9 @@
 #include <new>
 #include <utility>
 
-namespace diwarp::llp {
+namespace diwarp::dgram {
 
-RdReceiver::Arrival RdReceiver::arrived(uint32_t sequence) {
+Receiver::Arrival Receiver::arrived(uint32_t sequence) {
   const uint64_t number = rd_extend(sequence, next_);
   // From here on unsigned: what lies before next_ wraps to far beyond the window.
   const uint64_t distance = number - next_;
@@ -28,7 +28,7 @@ RdReceiver::Arrival RdReceiver::arrived(uint32_t sequence) {
   return distance == 0 ? Arrival::next : Arrival::early;
 }
 
-bool RdReceiver::keep(uint64_t number, void* kept) {
+bool Receiver::keep(uint64_t number, void* kept) {
   assert(number - next_ < window_ && kept != nullptr);
   if (!ring_) {
     capacity_ = std::bit_ceil(window_);
@@ -43,14 +43,14 @@ bool RdReceiver::keep(uint64_t number, void* kept) {
   return true;
 }
 
-void* RdReceiver::take_next() {
+void* Receiver::take_next() {
   if (kept_ == 0) return nullptr;
   void* const taken = std::exchange(ring_[next_ & (capacity_ - 1)], nullptr);
   if (taken != nullptr) --kept_;
   return taken;
 }
 
-void* RdReceiver::take_any() {
+void* Receiver::take_any() {
   for (uint64_t at = next_; kept_ != 0 && at != highest_; ++at) {
     void* const taken = std::exchange(ring_[at & (capacity_ - 1)], nullptr);
     if (taken == nullptr) continue;
@@ -60,7 +60,7 @@ void* RdReceiver::take_any() {
   return nullptr;
 }
 
-RdMap RdReceiver::map() const {
+RdMap Receiver::map() const {
   RdMap map;
   if (kept_ == 0) return map;
   const uint64_t end = std::min<uint64_t>(highest_, next_ + kRdMapWords * 64);
@@ -69,7 +69,7 @@ RdMap RdReceiver::map() const {
   return map;
 }
 
-uint16_t RdReceiver::window(uint32_t room) {
+uint16_t Receiver::window(uint32_t room) {
   // One is always taken: the next one needs no memory, or a little.
   const uint64_t keeps = std::max<uint64_t>(highest_ - next_, kept_) + room;
   const uint64_t wanted = next_ + std::clamp<uint64_t>(keeps, 1, window_);
@@ -77,10 +77,10 @@ uint16_t RdReceiver::window(uint32_t room) {
   return static_cast<uint16_t>(edge_ - next_);
 }
 
-void RdReceiver::release_memory() {
+void Receiver::release_memory() {
   assert(kept_ == 0);
   ring_.reset();
   capacity_ = 0;
 }
 
-}  // namespace diwarp::llp
+}  // namespace diwarp::dgram

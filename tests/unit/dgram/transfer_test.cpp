@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 #include <numeric>
 
-#include "unit/llp/rd_simulation.h"
+#include "unit/dgram/simulation.h"
 
 using namespace diwarp;
 using namespace diwarp::test;

@@ -11,9 +11,9 @@
 
 #include "base/clock.h"
 #include "base/random.h"
-#include "llp/rd_header.h"
-#include "llp/rd_receiver.h"
-#include "llp/rd_sender.h"
+#include "dgram/rd_header.h"
+#include "dgram/receiver.h"
+#include "dgram/sender.h"
 
 /// One direction of an association over a path that loses, delays, reorders and duplicates, in
 /// simulated time: the same seed gives the same run.
@@ -39,7 +39,7 @@ class RdSimulation {
     uint64_t content = 0;
     uint32_t acknowledged = 0;
     uint16_t window = 0;
-    llp::RdMap map;
+    dgram::RdMap map;
   };
 
   explicit RdSimulation(const RdPath& path, uint32_t window = 256, uint64_t first = 1)
@@ -69,7 +69,7 @@ class RdSimulation {
       else
         take_ack(packet);
     }
-    if (receiver.due() != llp::RdReceiver::Due::nothing) acknowledge();
+    if (receiver.due() != dgram::Receiver::Due::nothing) acknowledge();
     transmit();
   }
 
@@ -123,25 +123,25 @@ class RdSimulation {
   void take_data(const Packet& packet) {
     if (packet.sequence == 0 && packet.content == 0) return receiver.ask_now();
     const auto arrival = receiver.arrived(packet.sequence);
-    if (arrival == llp::RdReceiver::Arrival::next && !blocked) {
+    if (arrival == dgram::Receiver::Arrival::next && !blocked) {
       delivered.push_back(packet.content);
       receiver.delivered();
       return deliver_kept();
     }
-    if (arrival == llp::RdReceiver::Arrival::next || arrival == llp::RdReceiver::Arrival::early)
+    if (arrival == dgram::Receiver::Arrival::next || arrival == dgram::Receiver::Arrival::early)
       receiver.keep(receiver.number(packet.sequence), new uint64_t(packet.content));
   }
 
   void take_ack(const Packet& packet) {
     sender.acknowledged(packet.acknowledged, packet.window, &packet.map, now);
-    while (const std::optional<llp::RdMark> mark = sender.release()) {
+    while (const std::optional<dgram::RdMark> mark = sender.release()) {
       if (mark->offset != static_cast<uint32_t>(released)) out_of_order = true;
       ++released;
     }
   }
 
   void transmit() {
-    for (uint64_t at = sender.next_lost(0); at != llp::RdSender::kNone;
+    for (uint64_t at = sender.next_lost(0); at != dgram::Sender::kNone;
          at = sender.next_lost(at + 1)) {
       send(at, sender.mark(at).offset);
       sender.resent(at, now);
@@ -193,8 +193,8 @@ class RdSimulation {
 
  public:
   bool out_of_order = false;
-  llp::RdSender sender;
-  llp::RdReceiver receiver;
+  dgram::Sender sender;
+  dgram::Receiver receiver;
 };
 
 }  // namespace diwarp::test

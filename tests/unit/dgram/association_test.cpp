@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <catch2/catch.hpp>
 
-#include "llp/rd_association.h"
+#include "dgram/association.h"
 
 using namespace diwarp;
-using namespace diwarp::llp;
-using Verdict = RdAssociation::Verdict;
-using OpenVerdict = RdAssociation::OpenVerdict;
+using namespace diwarp::dgram;
+using Verdict = Association::Verdict;
+using OpenVerdict = Association::OpenVerdict;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
@@ -22,8 +22,8 @@ RdHeader names(RdKind kind, uint32_t epoch, uint32_t peer_epoch, uint32_t peer_i
 }
 
 /// Established, 7 here and 9 there.
-RdAssociation established() {
-  RdAssociation association;
+Association established() {
+  Association association;
   association.establish(7, kThere, 9);
   return association;
 }
@@ -31,8 +31,8 @@ RdAssociation established() {
 }  // namespace
 
 TEST_CASE("rd association: opener and other agree in four steps") {
-  RdAssociation opener;
-  RdAssociation other;
+  Association opener;
+  Association other;
   opener.open(7, kNow);
   CHECK(opener.cookie() == RdCookie{});
   const RdCookie cookie{std::byte{5}};
@@ -53,8 +53,8 @@ TEST_CASE("rd association: opener and other agree in four steps") {
 }
 
 TEST_CASE("rd association: two that open at once keep the epochs they drew") {
-  RdAssociation a;
-  RdAssociation b;
+  Association a;
+  Association b;
   a.open(7, kNow);
   b.open(9, kNow);
   REQUIRE(a.challenged(kThere, {}, kNow));
@@ -72,7 +72,7 @@ TEST_CASE("rd association: two that open at once keep the epochs they drew") {
 }
 
 TEST_CASE("rd association: any wrong name makes a datagram unknown") {
-  RdAssociation association = established();
+  Association association = established();
   CHECK(association.judge(names(RdKind::data, 9, 7, kHere), kThere, kHere) == Verdict::ours);
   CHECK(association.judge(names(RdKind::data, 10, 7, kHere), kThere, kHere) == Verdict::unknown);
   CHECK(association.judge(names(RdKind::data, 9, 8, kHere), kThere, kHere) == Verdict::unknown);
@@ -84,12 +84,12 @@ TEST_CASE("rd association: any wrong name makes a datagram unknown") {
   CHECK(association.judge(names(RdKind::refusal, 9, 8, kHere), kThere, kHere) == Verdict::stale);
   CHECK(association.judge(names(RdKind::probe, 9, 8, kHere), kThere, kHere) == Verdict::unknown);
   CHECK(association.judge(names(RdKind::skip, 9, 8, kHere), kThere, kHere) == Verdict::unknown);
-  RdAssociation closed;
+  Association closed;
   CHECK(closed.judge(names(RdKind::data, 9, 0, kHere), kThere, kHere) == Verdict::unknown);
 }
 
 TEST_CASE("rd association: a reset must know all names, but may come from a new incarnation") {
-  RdAssociation association = established();
+  Association association = established();
   const RdHeader offending = association.header(RdKind::data);
   const RdHeader reset = rd_reset_for(offending, kHere);
   CHECK(association.judge(reset, kThere, kHere) == Verdict::ended);
@@ -103,7 +103,7 @@ TEST_CASE("rd association: a reset must know all names, but may come from a new 
 }
 
 TEST_CASE("rd association: a newer open replaces, an older one does nothing") {
-  RdAssociation association = established();
+  Association association = established();
   CHECK(association.judge_open(names(RdKind::open, 9, 0, 0), kThere) == OpenVerdict::again);
   CHECK(association.judge_open(names(RdKind::open, 8, 0, 0), kThere) == OpenVerdict::stale);
   CHECK(association.judge_open(names(RdKind::open, 10, 0, 0), kThere) == OpenVerdict::replaces);
@@ -114,7 +114,7 @@ TEST_CASE("rd association: a newer open replaces, an older one does nothing") {
 }
 
 TEST_CASE("rd association: strangers' Challenges have the open sent a few times at most") {
-  RdAssociation association;
+  Association association;
   CHECK_FALSE(association.challenged(kThere, {}, kNow));
   association.open(7, kNow);
   CHECK_FALSE(association.challenged(0, {}, kNow));
@@ -129,7 +129,7 @@ TEST_CASE("rd association: strangers' Challenges have the open sent a few times 
 
 TEST_CASE(
     "rd association: an answer that knows neither epoch nor incarnation establishes nothing") {
-  RdAssociation association;
+  Association association;
   association.open(7, kNow);
   association.challenged(kThere, {}, kNow);
   CHECK(association.judge(names(RdKind::acknowledgement, 9, 6, kHere), kThere, kHere) ==
@@ -143,7 +143,7 @@ TEST_CASE(
 }
 
 TEST_CASE("rd association: opens are repeated ever slower") {
-  RdAssociation association;
+  Association association;
   association.open(7, kNow);
   Time now = association.open_deadline(seconds(1));
   CHECK(now == kNow + milliseconds(50));

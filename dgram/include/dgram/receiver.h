@@ -5,20 +5,20 @@
 #include <cstdint>
 #include <memory>
 
-#include "llp/rd_header.h"
+#include "dgram/rd_header.h"
 
-namespace diwarp::llp {
+namespace diwarp::dgram {
 
 /// The receiving half of an association: which datagram is next, which came early, and what to say
 /// of that. Sequence numbers are 64 bits wide here and never wrap. What is kept is the owner's;
 /// here it is only remembered. Memory is taken when something is first kept, until
 /// release_memory().
-class RdReceiver {
+class Receiver {
  public:
   static constexpr uint32_t kMaxWindow = 32768;
 
   /// `window`: how many datagrams may be kept, 1 to kMaxWindow.
-  explicit RdReceiver(uint32_t window, uint64_t first = 1)
+  explicit Receiver(uint32_t window, uint64_t first = 1)
       : window_(window), next_(first), highest_(first), edge_(first) {}
 
   enum class Arrival : uint8_t {
@@ -83,4 +83,4 @@ class RdReceiver {
   std::unique_ptr<void*[]> ring_;  // at their number, modulo capacity_
 };
 
-}  // namespace diwarp::llp
+}  // namespace diwarp::dgram

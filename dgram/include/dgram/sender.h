@@ -7,10 +7,10 @@
 #include <optional>
 
 #include "base/clock.h"
-#include "llp/rd_congestion.h"
-#include "llp/rd_header.h"
+#include "dgram/congestion.h"
+#include "dgram/rd_header.h"
 
-namespace diwarp::llp {
+namespace diwarp::dgram {
 
 /// What a sequenced datagram carries: the owner's words, by which it is made anew when it has to be
 /// sent again.
@@ -25,12 +25,12 @@ struct RdMark {
 /// The sending half of an association: which datagrams are under way, which came, which are lost,
 /// and how many may go. Sequence numbers are 64 bits wide here and never wrap. Time comes in as an
 /// argument. Memory grows with what is under way and is kept until release_memory().
-class RdSender {
+class Sender {
  public:
   /// A sequence number that none has.
   static constexpr uint64_t kNone = UINT64_MAX;
 
-  explicit RdSender(uint64_t first = 1)
+  explicit Sender(uint64_t first = 1)
       : next_(first),
         una_(first),
         released_(first),
@@ -108,8 +108,8 @@ class RdSender {
   Time outstanding_since() const { return outstanding_since_; }
   uint64_t retransmitted() const { return retransmitted_; }
   uint32_t congestion_window() const { return congestion_.window(); }
-  RdRoundTrip& round_trip() { return round_trip_; }
-  const RdRoundTrip& round_trip() const { return round_trip_; }
+  RoundTrip& round_trip() { return round_trip_; }
+  const RoundTrip& round_trip() const { return round_trip_; }
   /// Where nothing is outstanding or unreleased.
   void release_memory();
 
@@ -167,8 +167,8 @@ class RdSender {
   Time outstanding_since_{};
   Time loss_time_ = Time::max();  // when the next one counts as lost
   uint64_t retransmitted_ = 0;
-  RdRoundTrip round_trip_;
-  RdCongestion congestion_;
+  RoundTrip round_trip_;
+  Congestion congestion_;
 };
 
-}  // namespace diwarp::llp
+}  // namespace diwarp::dgram

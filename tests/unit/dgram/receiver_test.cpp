@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <catch2/catch.hpp>
 
-#include "llp/rd_receiver.h"
+#include "dgram/receiver.h"
 
-using namespace diwarp::llp;
-using Arrival = RdReceiver::Arrival;
-using Due = RdReceiver::Due;
+using namespace diwarp::dgram;
+using Arrival = Receiver::Arrival;
+using Due = Receiver::Due;
 
 namespace {
 int some = 0;
 }  // namespace
 
 TEST_CASE("rd receiver: what comes in order is delivered, and acknowledged every second time") {
-  RdReceiver receiver(8);
+  Receiver receiver(8);
   CHECK(receiver.acknowledged() == 0);
   CHECK(receiver.arrived(1) == Arrival::next);
   receiver.delivered();
@@ -26,7 +26,7 @@ TEST_CASE("rd receiver: what comes in order is delivered, and acknowledged every
 }
 
 TEST_CASE("rd receiver: early ones are kept once, and told of in the map") {
-  RdReceiver receiver(8);
+  Receiver receiver(8);
   CHECK(receiver.arrived(3) == Arrival::early);
   CHECK(receiver.due() == Due::now);
   REQUIRE(receiver.keep(receiver.number(3), &some));
@@ -50,7 +50,7 @@ TEST_CASE("rd receiver: early ones are kept once, and told of in the map") {
 }
 
 TEST_CASE("rd receiver: the old is a duplicate and what lies beyond the window is outside") {
-  RdReceiver receiver(8);
+  Receiver receiver(8);
   CHECK(receiver.arrived(0) == Arrival::duplicate);
   CHECK(receiver.arrived(8) == Arrival::early);
   CHECK(receiver.arrived(9) == Arrival::outside);
@@ -60,7 +60,7 @@ TEST_CASE("rd receiver: the old is a duplicate and what lies beyond the window i
 }
 
 TEST_CASE("rd receiver: the window's edge never moves back, whatever room there is") {
-  RdReceiver receiver(8);
+  Receiver receiver(8);
   CHECK(receiver.window(100) == 8);
   CHECK(receiver.window(0) == 8);
   for (uint32_t number = 1; number <= 4; ++number) {
@@ -73,12 +73,12 @@ TEST_CASE("rd receiver: the window's edge never moves back, whatever room there 
 }
 
 TEST_CASE("rd receiver: there is always a window of one") {
-  RdReceiver receiver(8);
+  Receiver receiver(8);
   CHECK(receiver.window(0) == 1);
 }
 
 TEST_CASE("rd receiver: what is kept is handed back at the end") {
-  RdReceiver receiver(8);
+  Receiver receiver(8);
   for (uint32_t number : {2U, 5U, 1U}) {
     receiver.arrived(number);
     REQUIRE(receiver.keep(receiver.number(number), &some));

@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "base/random.h"
-#include "llp/rd_header.h"
+#include "dgram/rd_header.h"
 
 using namespace diwarp;
-using namespace diwarp::llp;
+using namespace diwarp::dgram;
 
 namespace {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "llp/rd_sender.h"
+#include "dgram/sender.h"
 
 #include <algorithm>
 #include <bit>
@@ -7,12 +7,12 @@
 #include <new>
 #include <utility>
 
-namespace diwarp::llp {
+namespace diwarp::dgram {
 namespace {
 
 constexpr uint32_t kFirstCapacity = 16;
 constexpr uint32_t kCapacity = 4096;
-static_assert(RdCongestion::kMaxWindow <= kCapacity);
+static_assert(Congestion::kMaxWindow <= kCapacity);
 constexpr uint16_t kMostReordering = 64;
 // Timeouts in a row, after which the path is taken for congested to the utmost.
 constexpr uint16_t kTimeoutsToCollapse = 3;
@@ -22,12 +22,12 @@ constexpr Duration kIdle = std::chrono::seconds(1);
 
 // --- What to send.
 
-bool RdSender::may_send(uint32_t ahead, uint32_t again) const {
+bool Sender::may_send(uint32_t ahead, uint32_t again) const {
   const bool in_window = next_ + ahead < edge_ && next_ + ahead - released_ < kCapacity;
   return in_window && in_flight_ + ahead + again < congestion_.window();
 }
 
-uint64_t RdSender::next_lost(uint64_t from, uint32_t ahead) const {
+uint64_t Sender::next_lost(uint64_t from, uint32_t ahead) const {
   if (lost_ == 0) return kNone;
   const bool room = in_flight_ + ahead < congestion_.window();
   for (uint64_t at = std::max(from, una_); at < next_; ++at) {
@@ -37,7 +37,7 @@ uint64_t RdSender::next_lost(uint64_t from, uint32_t ahead) const {
   return kNone;
 }
 
-bool RdSender::prepare(uint32_t count) {
+bool Sender::prepare(uint32_t count) {
   const uint64_t needed = next_ - released_ + count;
   if (needed <= capacity_) return true;
   if (needed > kCapacity) return false;
@@ -51,7 +51,7 @@ bool RdSender::prepare(uint32_t count) {
   return true;
 }
 
-void RdSender::sent(const RdMark& mark, Time now) {
+void Sender::sent(const RdMark& mark, Time now) {
   const bool ready = prepare();
   assert(ready);
   static_cast<void>(ready);
@@ -64,7 +64,7 @@ void RdSender::sent(const RdMark& mark, Time now) {
   transmit(fresh, now);
 }
 
-void RdSender::resent(uint64_t sequence, Time now) {
+void Sender::resent(uint64_t sequence, Time now) {
   Slot& again = slot(sequence);
   assert((again.state & lost) != 0);
   --lost_;
@@ -73,14 +73,14 @@ void RdSender::resent(uint64_t sequence, Time now) {
   transmit(again, now);
 }
 
-void RdSender::transmit(Slot& sent, Time now) {
+void Sender::transmit(Slot& sent, Time now) {
   sent.order = ++order_;
   sent.sent = now;
   last_sent_ = now;
   ++in_flight_;
 }
 
-void RdSender::recall(uint64_t sequence) {
+void Sender::recall(uint64_t sequence) {
   if (sequence < una_ || sequence >= next_) return;
   Slot& recalled = slot(sequence);
   if ((recalled.state & came) != 0) return;
@@ -88,7 +88,7 @@ void RdSender::recall(uint64_t sequence) {
   recalled.state |= urgent;
 }
 
-void RdSender::recall_first() {
+void Sender::recall_first() {
   if (idle()) return;
   Slot& first = slot(una_);
   if ((first.state & came) != 0) {
@@ -101,12 +101,12 @@ void RdSender::recall_first() {
 
 // --- What the peer says.
 
-bool RdSender::is_lie(uint64_t cumulative, const RdMap* map) const {
+bool Sender::is_lie(uint64_t cumulative, const RdMap* map) const {
   if (cumulative >= next_) return true;
   return map != nullptr && map->size() != 0 && cumulative + map->size() >= next_;
 }
 
-RdSender::News RdSender::acknowledged(uint32_t wire, uint16_t window, const RdMap* map, Time now) {
+Sender::News Sender::acknowledged(uint32_t wire, uint16_t window, const RdMap* map, Time now) {
   const uint64_t cumulative = rd_extend(wire, una_ - 1);
   // Behind the one that is acknowledged already it may be anything: an old datagram.
   const bool old = static_cast<int64_t>(cumulative - (una_ - 1)) < 0;
@@ -129,7 +129,7 @@ RdSender::News RdSender::acknowledged(uint32_t wire, uint16_t window, const RdMa
   return News::progress;
 }
 
-void RdSender::take_map(uint64_t cumulative, const RdMap& map, Time now, Arrivals& arrivals) {
+void Sender::take_map(uint64_t cumulative, const RdMap& map, Time now, Arrivals& arrivals) {
   const size_t size = map.size();
   for (size_t bit = 0; bit < size; ++bit) {
     if (!map.test(bit)) continue;
@@ -142,11 +142,11 @@ void RdSender::take_map(uint64_t cumulative, const RdMap& map, Time now, Arrival
 
 /// A datagram that was sent again and is acknowledged sooner than a round trip takes: it was the
 /// first transmission that came, and nothing was lost.
-bool RdSender::is_of_first_transmission(const Slot& arrived, Time now) const {
+bool Sender::is_of_first_transmission(const Slot& arrived, Time now) const {
   return (arrived.state & repeated) != 0 && now - arrived.sent < round_trip_.shortest() / 2;
 }
 
-void RdSender::arrived(Slot& slot, Time now, Arrivals& arrivals) {
+void Sender::arrived(Slot& slot, Time now, Arrivals& arrivals) {
   ++arrivals.count;
   if ((slot.state & lost) != 0)
     --lost_;
@@ -168,7 +168,7 @@ void RdSender::arrived(Slot& slot, Time now, Arrivals& arrivals) {
   slot.state = static_cast<uint8_t>((slot.state & repeated) | came);
 }
 
-void RdSender::account(const Arrivals& arrivals, bool limited, Time now) {
+void Sender::account(const Arrivals& arrivals, bool limited, Time now) {
   last_news_ = now;
   backoff_ = 0;
   if (arrivals.sample) {
@@ -185,7 +185,7 @@ void RdSender::account(const Arrivals& arrivals, bool limited, Time now) {
 
 /// RFC 8985's idea with RFC 9002's bounds: what was sent before something that came is lost once
 /// enough came or enough time passed.
-void RdSender::detect_losses(Time now) {
+void Sender::detect_losses(Time now) {
   loss_time_ = Time::max();
   if (una_ == next_ || !any_came_) return;
   const bool in_order = early_ == 0 && lost_ == 0 && rd_before(latest_order_, slot(una_).order);
@@ -198,7 +198,7 @@ void RdSender::detect_losses(Time now) {
   }
 }
 
-bool RdSender::judge_lost(const Slot& candidate, Time now) {
+bool Sender::judge_lost(const Slot& candidate, Time now) {
   if (!rd_before(candidate.order, latest_order_)) return false;
   if (latest_order_ - candidate.order >= reordering_) return true;
   const Time patience = candidate.sent + round_trip_.reordering();
@@ -207,24 +207,24 @@ bool RdSender::judge_lost(const Slot& candidate, Time now) {
   return false;
 }
 
-void RdSender::lose(Slot& slot) {
+void Sender::lose(Slot& slot) {
   slot.state |= lost;
   ++lost_;
   --in_flight_;
 }
 
-void RdSender::enter_recovery(uint64_t sequence, Time now) {
+void Sender::enter_recovery(uint64_t sequence, Time now) {
   if (sequence < recovery_) return;
   recovery_ = next_;
   congestion_.lost(now);
 }
 
-std::optional<RdMark> RdSender::release() {
+std::optional<RdMark> Sender::release() {
   if (released_ == una_) return std::nullopt;
   return slot(released_++).mark;
 }
 
-void RdSender::release_memory() {
+void Sender::release_memory() {
   if (released_ != next_) return;
   slots_.reset();
   capacity_ = 0;
@@ -232,13 +232,13 @@ void RdSender::release_memory() {
 
 // --- Time.
 
-Duration RdSender::backed_off(Duration longest) const {
+Duration Sender::backed_off(Duration longest) const {
   const Duration once = round_trip_.timeout();
   const Duration several = once * (int64_t{1} << std::min<uint16_t>(backoff_, 16));
   return std::max(once, std::min(several, longest));
 }
 
-std::optional<Time> RdSender::deadline(bool wanted, Duration longest) const {
+std::optional<Time> Sender::deadline(bool wanted, Duration longest) const {
   if (loss_time_ != Time::max()) return loss_time_;
   if (idle() && !wanted) return std::nullopt;
   const Time since = idle() ? std::max({last_sent_, last_news_, waiting_since_})
@@ -246,7 +246,7 @@ std::optional<Time> RdSender::deadline(bool wanted, Duration longest) const {
   return since + backed_off(longest);
 }
 
-bool RdSender::on_deadline(Time now, bool wanted, Duration longest) {
+bool Sender::on_deadline(Time now, bool wanted, Duration longest) {
   const std::optional<Time> due = deadline(wanted, longest);
   if (!due || *due > now) return false;
   if (loss_time_ != Time::max()) {
@@ -268,4 +268,4 @@ bool RdSender::on_deadline(Time now, bool wanted, Duration longest) {
   return false;
 }
 
-}  // namespace diwarp::llp
+}  // namespace diwarp::dgram

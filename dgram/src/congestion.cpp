@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "llp/rd_congestion.h"
+#include "dgram/congestion.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 
-namespace diwarp::llp {
+namespace diwarp::dgram {
 namespace {
 
 using std::chrono::milliseconds;
@@ -28,7 +28,7 @@ double seconds(Duration duration) { return std::chrono::duration<double>(duratio
 
 }  // namespace
 
-void RdRoundTrip::add(Duration sample) {
+void RoundTrip::add(Duration sample) {
   sample = std::max(sample, Duration(1));
   latest_ = sample;
   shortest_ = std::min(shortest_, sample);
@@ -42,16 +42,16 @@ void RdRoundTrip::add(Duration sample) {
   smoothed_ = (7 * smoothed_ + sample) / 8;
 }
 
-Duration RdRoundTrip::timeout() const {
+Duration RoundTrip::timeout() const {
   return measured() ? smoothed_ + std::max(4 * deviation_, kGranularity) : kUnmeasured;
 }
 
-Duration RdRoundTrip::reordering() const {
+Duration RoundTrip::reordering() const {
   const Duration longer = std::max(smoothed_, latest_);
   return std::max(longer + longer / 8, kGranularity / 2);
 }
 
-void RdCongestion::acknowledged(uint32_t count, bool limited, Duration round_trip, Time now) {
+void Congestion::acknowledged(uint32_t count, bool limited, Duration round_trip, Time now) {
   if (!limited) {
     // Growth counts only the time in which the window was in use.
     if (in_epoch_) epoch_ += now - last_growth_;
@@ -63,7 +63,7 @@ void RdCongestion::acknowledged(uint32_t count, bool limited, Duration round_tri
   last_growth_ = now;
 }
 
-void RdCongestion::begin_epoch(Time now) {
+void Congestion::begin_epoch(Time now) {
   in_epoch_ = true;
   epoch_ = now;
   friendly_ = window_;
@@ -72,7 +72,7 @@ void RdCongestion::begin_epoch(Time now) {
 }
 
 /// RFC 9438 sections 4.2 to 4.5.
-void RdCongestion::grow_cubic(uint32_t count, Duration round_trip, Time now) {
+void Congestion::grow_cubic(uint32_t count, Duration round_trip, Time now) {
   if (!in_epoch_) begin_epoch(now);
   const auto cubic = [this](double time) {
     const double distance = time - inflection_;
@@ -87,7 +87,7 @@ void RdCongestion::grow_cubic(uint32_t count, Duration round_trip, Time now) {
   window_ = std::min(window_, kMaxWindow);
 }
 
-void RdCongestion::sampled(Duration round_trip) {
+void Congestion::sampled(Duration round_trip) {
   round_shortest_ = std::min(round_shortest_, round_trip);
   if (samples_ < kSamplesToJudge) ++samples_;
   if (!slow_start() || samples_ < kSamplesToJudge || last_round_shortest_ == Duration::max())
@@ -96,13 +96,13 @@ void RdCongestion::sampled(Duration round_trip) {
   if (round_shortest_ >= last_round_shortest_ + rise) threshold_ = window_;
 }
 
-void RdCongestion::round_over() {
+void Congestion::round_over() {
   if (samples_ != 0) last_round_shortest_ = round_shortest_;
   round_shortest_ = Duration::max();
   samples_ = 0;
 }
 
-void RdCongestion::reduce() {
+void Congestion::reduce() {
   // Fast convergence, RFC 9438 section 4.7.
   highest_ = window_ < highest_ ? window_ * (1 + kBeta) / 2 : window_;
   before_ = window_;
@@ -110,23 +110,23 @@ void RdCongestion::reduce() {
   in_epoch_ = false;
 }
 
-void RdCongestion::lost(Time now) {
+void Congestion::lost(Time now) {
   reduce();
   window_ = threshold_;
   last_growth_ = now;
 }
 
-void RdCongestion::collapsed(Time now) {
+void Congestion::collapsed(Time now) {
   if (window_ <= kMinWindow) return;
   reduce();
   window_ = kMinWindow;
   last_growth_ = now;
 }
 
-void RdCongestion::idled() {
+void Congestion::idled() {
   threshold_ = std::max(threshold_, window_ * 3 / 4);  // RFC 7661's way of remembering
   window_ = std::min(window_, kInitialWindow);
   in_epoch_ = false;
 }
 
-}  // namespace diwarp::llp
+}  // namespace diwarp::dgram

@@ -5,10 +5,10 @@
 
 #include "base/clock.h"
 
-namespace diwarp::llp {
+namespace diwarp::dgram {
 
 /// The round trip time, as RFC 6298 section 2 estimates it.
-class RdRoundTrip {
+class RoundTrip {
  public:
   void add(Duration sample);
   bool measured() const { return smoothed_ != Duration::zero(); }
@@ -31,7 +31,7 @@ class RdRoundTrip {
 /// How many datagrams may be under way: CUBIC with its Reno-friendly region (RFC 9438), slow start
 /// that ends when the round trip grows (after RFC 9406), all counted in datagrams. Loss detection
 /// is the caller's.
-class RdCongestion {
+class Congestion {
  public:
   static constexpr double kInitialWindow = 10;  // RFC 6928
   static constexpr double kMinWindow = 2;
@@ -72,4 +72,4 @@ class RdCongestion {
   Duration last_round_shortest_ = Duration::max();
 };
 
-}  // namespace diwarp::llp
+}  // namespace diwarp::dgram

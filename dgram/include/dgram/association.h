@@ -7,15 +7,15 @@
 #include <optional>
 
 #include "base/clock.h"
-#include "llp/rd_header.h"
+#include "dgram/rd_header.h"
 
-namespace diwarp::llp {
+namespace diwarp::dgram {
 
 using RdCookie = std::array<std::byte, kRdCookieBytes>;
 
 /// What two queue pairs call their association, and how they come to it (rd_header.h has the
 /// rules). One side's view. Time comes in as an argument.
-class RdAssociation {
+class Association {
  public:
   enum class State : uint8_t {
     closed,
@@ -90,4 +90,4 @@ class RdAssociation {
 /// The reset that answers a datagram of class RD with this header, which came with `incarnation`.
 RdHeader rd_reset_for(const RdHeader& offending, uint32_t incarnation);
 
-}  // namespace diwarp::llp
+}  // namespace diwarp::dgram
