@@ -11,22 +11,23 @@ constexpr uint8_t kMostDoublings = 3;
 
 }  // namespace
 
-void Association::open(uint32_t epoch, Time now) {
+void Association::open(uint32_t epoch, uint64_t nonce, Time now) {
   state_ = State::opening;
   epoch_ = epoch;
   peer_epoch_ = 0;
   peer_incarnation_ = 0;
-  cookie_ = {};
+  proof_ = {.nonce = nonce};
   attempts_ = 0;
   answers_ = 0;
   attempted_ = now;
 }
 
-bool Association::challenged(uint32_t incarnation, const RdCookie& cookie, Time now) {
-  if (state_ != State::opening || incarnation == 0 || answers_ >= kMostAnswers) return false;
+bool Association::challenged(uint32_t incarnation, const Challenge& challenge, Time now) {
+  if (state_ != State::opening || challenge.nonce != proof_.nonce) return false;
+  if (incarnation == 0 || answers_ >= kMostAnswers) return false;
   ++answers_;
   peer_incarnation_ = incarnation;
-  cookie_ = cookie;
+  proof_ = challenge;
   attempted_ = now;
   return true;
 }
@@ -47,7 +48,7 @@ std::optional<Duration> Association::acceptance_time(Time now) const {
   return now - attempted_;
 }
 
-Association::Verdict Association::judge(const RdHeader& header, uint32_t incarnation,
+Association::Verdict Association::check(const RdHeader& header, uint32_t incarnation,
                                             uint32_t own) {
   const bool to_this = header.peer_incarnation == own;
   if (header.kind == RdKind::reset) {
@@ -60,7 +61,7 @@ Association::Verdict Association::judge(const RdHeader& header, uint32_t incarna
     const bool from_peer = incarnation == peer_incarnation_;
     if (of_this && from_peer && header.epoch == peer_epoch_) return Verdict::ours;
     if (from_peer && rd_before(header.epoch, peer_epoch_)) return Verdict::stale;
-  } else if (of_this && (peer_incarnation_ == 0 || peer_incarnation_ == incarnation)) {
+  } else if (of_this && peer_incarnation_ != 0 && peer_incarnation_ == incarnation) {
     establish(epoch_, incarnation, header.epoch);
     return Verdict::accepted;
   }
@@ -68,7 +69,7 @@ Association::Verdict Association::judge(const RdHeader& header, uint32_t incarna
   return answered ? Verdict::unknown : Verdict::stale;
 }
 
-Association::OpenVerdict Association::judge_open(const RdHeader& header,
+Association::OpenVerdict Association::check_open(const RdHeader& header,
                                                      uint32_t incarnation) const {
   if (incarnation == former_incarnation_) return OpenVerdict::stale;
   if (!established()) return OpenVerdict::joins;
@@ -98,7 +99,8 @@ RdHeader rd_reset_for(const RdHeader& offending, uint32_t incarnation) {
   return {.kind = RdKind::reset,
           .epoch = offending.peer_epoch,
           .peer_epoch = offending.epoch,
-          .peer_incarnation = incarnation};
+          .peer_incarnation = incarnation,
+          .sequence = offending.sequence};
 }
 
 }  // namespace diwarp::dgram

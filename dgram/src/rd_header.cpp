@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dgram/rd_header.h"
 
+#include <algorithm>
 #include <bit>
 #include <cassert>
 
 #include "base/byte_order.h"
+#include "base/siphash.h"
 
 namespace diwarp::dgram {
 namespace {
@@ -18,6 +20,13 @@ constexpr size_t kSequenceAt = 16;
 constexpr size_t kAcknowledgedAt = 20;
 static_assert(kAcknowledgedAt + sizeof(uint32_t) == kRdHeaderBytes);
 
+constexpr int kSkipKindShift = 24;  // of a skip's first word
+constexpr size_t kSecondWordAt = sizeof(uint32_t);
+constexpr size_t kCookieAt = sizeof(uint64_t);
+static_assert(kCookieAt + sizeof(Cookie) == kRdProofBytes);
+constexpr std::array kSequenceLabel{std::byte{'s'}, std::byte{'e'}, std::byte{'q'}, std::byte{'u'},
+                                    std::byte{'e'}, std::byte{'n'}, std::byte{'c'}, std::byte{'e'}};
+
 /// What stands behind the header of each kind, by its number.
 struct KindFacts {
   size_t shortest;
@@ -30,13 +39,13 @@ constexpr size_t kAny = SIZE_MAX;
 constexpr std::array<KindFacts, 9> kKinds{{
     {0, 0, 0, false, false},  // no kind
     {1, kAny, 0, true, true},
-    {0, 0, 0, true, true},
+    {kRdSkipBytes, kRdSkipBytes, 0, true, true},
     {kRdFailureBytes, kRdFailureBytes, 0, true, true},
     {0, kRdMapWords * sizeof(uint64_t), 0, false, true},
-    {0, 0, 0, false, true},
+    {0, 0, 0, true, true},
     {kRdCodeBytes, kRdCodeBytes, 0, true, true},
-    {kRdCookieBytes, kRdCookieBytes, kRdBrokenFlag, false, false},
-    {0, 0, kRdBrokenFlag, false, false},
+    {kRdProofBytes, kRdProofBytes, kRdBrokenFlag, false, false},
+    {0, 0, kRdBrokenFlag, true, false},
 }};
 
 RdHeader read(const std::byte* at) {
@@ -59,14 +68,25 @@ bool fields_fit(const RdHeader& header, const KindFacts& facts) {
   return header.kind != RdKind::reset || header.window == 0;
 }
 
-RdHeaderFault judge(const RdHeader& header, size_t follows) {
+/// A kind of message that is known, and zeros where nothing is said.
+bool is_skip(ConstBytes rest) {
+  const auto word = load_be<uint32_t>(rest.data());
+  const uint32_t kind = word >> kSkipKindShift;
+  return kind >= static_cast<uint32_t>(MessageKind::send) &&
+         kind <= static_cast<uint32_t>(MessageKind::read_response) &&
+         word == kind << kSkipKindShift;
+}
+
+RdHeaderFault check(const RdHeader& header, ConstBytes rest) {
   const KindFacts& facts = kKinds[static_cast<size_t>(header.kind)];
-  if (follows < facts.shortest) return RdHeaderFault::truncated;
+  if (rest.size() < facts.shortest) return RdHeaderFault::truncated;
   const bool whole_words =
-      header.kind != RdKind::acknowledgement || follows % sizeof(uint64_t) == 0;
-  if (follows > facts.longest || !whole_words) return RdHeaderFault::excess;
+      header.kind != RdKind::acknowledgement || rest.size() % sizeof(uint64_t) == 0;
+  if (rest.size() > facts.longest || !whole_words) return RdHeaderFault::excess;
   if ((header.flags & ~facts.flags) != 0) return RdHeaderFault::flags;
-  return fields_fit(header, facts) ? RdHeaderFault::none : RdHeaderFault::fields;
+  const bool fits =
+      fields_fit(header, facts) && (header.kind != RdKind::skip || is_skip(rest));
+  return fits ? RdHeaderFault::none : RdHeaderFault::fields;
 }
 
 }  // namespace
@@ -77,7 +97,7 @@ ParsedRdHeader parse_rd_header(ConstBytes body) {
   if (kind == 0 || kind >= kKinds.size()) return {.fault = RdHeaderFault::kind};
   const RdHeader header = read(body.data());
   const ConstBytes rest = body.subspan(kRdHeaderBytes);
-  return {.fault = judge(header, rest.size()), .header = header, .rest = rest};
+  return {.fault = check(header, rest), .header = header, .rest = rest};
 }
 
 size_t encode_rd_header(const RdHeader& header, Bytes out) {
@@ -117,19 +137,59 @@ RdMap decode_rd_map(ConstBytes rest) {
   return map;
 }
 
-size_t encode_rd_code(const RdCode& code, Bytes out) {
+size_t encode_rd_skip(const MessageName& name, Bytes out) {
+  assert(out.size() >= kRdSkipBytes);
+  store_be(out.data(), static_cast<uint32_t>(name.kind) << kSkipKindShift);
+  store_be(out.data() + kSecondWordAt, name.number);
+  return kRdSkipBytes;
+}
+
+MessageName decode_rd_skip(ConstBytes rest) {
+  assert(rest.size() >= kRdSkipBytes);
+  return {static_cast<MessageKind>(rest[0]), load_be<uint32_t>(rest.data() + kSecondWordAt)};
+}
+
+size_t encode_rd_failure(const RdFailure& failure, Bytes out) {
+  assert(out.size() >= kRdFailureBytes);
+  store_be(out.data(), failure.sink_stag);
+  store_be(out.data() + kSecondWordAt, failure.code);
+  return kRdFailureBytes;
+}
+
+RdFailure decode_rd_failure(ConstBytes rest) {
+  assert(rest.size() >= kRdFailureBytes);
+  return {load_be<uint32_t>(rest.data()), load_be<uint32_t>(rest.data() + kSecondWordAt)};
+}
+
+size_t encode_rd_code(uint32_t code, Bytes out) {
   assert(out.size() >= kRdCodeBytes);
-  out[0] = static_cast<std::byte>(code.layer << 4 | (code.type & 15));
-  out[1] = std::byte{code.code};
-  out[2] = out[3] = std::byte{0};
+  store_be(out.data(), code);
   return kRdCodeBytes;
 }
 
-RdCode decode_rd_code(ConstBytes rest) {
+uint32_t decode_rd_code(ConstBytes rest) {
   assert(rest.size() >= kRdCodeBytes);
-  const auto first = std::to_integer<uint8_t>(rest[0]);
-  return {static_cast<uint8_t>(first >> 4), static_cast<uint8_t>(first & 15),
-          std::to_integer<uint8_t>(rest[1])};
+  return load_be<uint32_t>(rest.data());
+}
+
+size_t encode_rd_proof(const Challenge& proof, Bytes out) {
+  assert(out.size() >= kRdProofBytes);
+  store_be(out.data(), proof.nonce);
+  std::copy(proof.cookie.begin(), proof.cookie.end(), out.begin() + kCookieAt);
+  return kRdProofBytes;
+}
+
+Challenge decode_rd_proof(ConstBytes rest) {
+  assert(rest.size() >= kRdProofBytes);
+  Challenge proof{.nonce = load_be<uint64_t>(rest.data())};
+  std::copy_n(rest.begin() + kCookieAt, sizeof(Cookie), proof.cookie.begin());
+  return proof;
+}
+
+uint32_t first_sequence(const EndNames& sender, const EndNames& receiver) {
+  const SipKey names{uint64_t{sender.incarnation} << 32 | sender.epoch,
+                     uint64_t{receiver.incarnation} << 32 | receiver.epoch};
+  return static_cast<uint32_t>(siphash(names, kSequenceLabel));
 }
 
 }  // namespace diwarp::dgram

@@ -28,14 +28,14 @@ Receiver::Arrival Receiver::arrived(uint32_t sequence) {
   return distance == 0 ? Arrival::next : Arrival::early;
 }
 
-bool Receiver::keep(uint64_t number, void* kept) {
+bool Receiver::keep(uint64_t number, BufferedDatagram* kept) {
   assert(number - next_ < window_ && kept != nullptr);
   if (!ring_) {
     capacity_ = std::bit_ceil(window_);
-    ring_.reset(new (std::nothrow) void*[capacity_]());
+    ring_.reset(new (std::nothrow) BufferedDatagram*[capacity_]());
     if (!ring_) return false;
   }
-  void*& place = ring_[number & (capacity_ - 1)];
+  BufferedDatagram*& place = ring_[number & (capacity_ - 1)];
   assert(place == nullptr);
   place = kept;
   ++kept_;
@@ -43,16 +43,16 @@ bool Receiver::keep(uint64_t number, void* kept) {
   return true;
 }
 
-void* Receiver::take_next() {
+BufferedDatagram* Receiver::take_next() {
   if (kept_ == 0) return nullptr;
-  void* const taken = std::exchange(ring_[next_ & (capacity_ - 1)], nullptr);
+  BufferedDatagram* const taken = std::exchange(ring_[next_ & (capacity_ - 1)], nullptr);
   if (taken != nullptr) --kept_;
   return taken;
 }
 
-void* Receiver::take_any() {
+BufferedDatagram* Receiver::take_any() {
   for (uint64_t at = next_; kept_ != 0 && at != highest_; ++at) {
-    void* const taken = std::exchange(ring_[at & (capacity_ - 1)], nullptr);
+    BufferedDatagram* const taken = std::exchange(ring_[at & (capacity_ - 1)], nullptr);
     if (taken == nullptr) continue;
     --kept_;
     return taken;

@@ -51,7 +51,7 @@ bool Sender::prepare(uint32_t count) {
   return true;
 }
 
-void Sender::sent(const RdMark& mark, Time now) {
+void Sender::sent(const TxTag& tag, Time now) {
   const bool ready = prepare();
   assert(ready);
   static_cast<void>(ready);
@@ -60,15 +60,20 @@ void Sender::sent(const RdMark& mark, Time now) {
     if (now - std::max(last_sent_, last_news_) > kIdle) congestion_.idled();
   }
   Slot& fresh = slot(next_++);
-  fresh = {.mark = mark};
+  fresh = {.tag = tag};
   transmit(fresh, now);
+}
+
+void Sender::sent_skip(const TxTag& tag, Time now) {
+  sent(tag, now);
+  slot(next_ - 1).state |= given_up;
 }
 
 void Sender::resent(uint64_t sequence, Time now) {
   Slot& again = slot(sequence);
   assert((again.state & lost) != 0);
   --lost_;
-  again.state = repeated;
+  again.state = static_cast<uint8_t>((again.state & given_up) | repeated);
   ++retransmitted_;
   transmit(again, now);
 }
@@ -165,7 +170,7 @@ void Sender::arrived(Slot& slot, Time now, Arrivals& arrivals) {
     arrivals.sample.reset();
     if ((slot.state & repeated) == 0) arrivals.sample = now - slot.sent;
   }
-  slot.state = static_cast<uint8_t>((slot.state & repeated) | came);
+  slot.state = static_cast<uint8_t>((slot.state & (repeated | given_up)) | came);
 }
 
 void Sender::account(const Arrivals& arrivals, bool limited, Time now) {
@@ -219,9 +224,20 @@ void Sender::enter_recovery(uint64_t sequence, Time now) {
   congestion_.lost(now);
 }
 
-std::optional<RdMark> Sender::release() {
+std::optional<Sender::Released> Sender::release() {
   if (released_ == una_) return std::nullopt;
-  return slot(released_++).mark;
+  const Slot& oldest = slot(released_++);
+  return Released{.tag = oldest.tag, .given_up = (oldest.state & given_up) != 0};
+}
+
+bool Sender::was_sent(uint32_t sequence) const {
+  const uint64_t number = rd_extend(sequence, next_);
+  return number < next_ && number + kCapacity >= una_;
+}
+
+void Sender::give_up(const MessageName& message) {
+  for (uint64_t at = released_; at != next_; ++at)
+    if (slot(at).tag.message == message && !slot(at).tag.failure) slot(at).state |= given_up;
 }
 
 void Sender::release_memory() {

@@ -60,6 +60,12 @@ Fault judge_flags(const OpcodeFacts& facts, uint8_t flags) {
   return solicited == facts.solicited ? Fault{} : Counter::drop_flags;
 }
 
+/// What the word of an untagged header means.
+uint32_t& word_of(DatagramSegment& segment) {
+  if (segment.opcode == Opcode::read_request) return segment.nonce;
+  return facts_of(segment.opcode).invalidates ? segment.invalidate_stag : segment.q_key;
+}
+
 /// The fields of a DDP header that has been judged.
 void take_header(const ddp::Header& header, DatagramSegment& segment) {
   segment.opcode = static_cast<Opcode>(opcode_of(header.ulp_control));
@@ -69,8 +75,7 @@ void take_header(const ddp::Header& header, DatagramSegment& segment) {
     segment.tagged_offset = header.tagged_offset;
     return;
   }
-  const OpcodeFacts& facts = facts_of(segment.opcode);
-  (facts.invalidates ? segment.invalidate_stag : segment.q_key) = header.ulp_word;
+  word_of(segment) = header.ulp_word;
   segment.msn = header.msn;
   segment.message_offset = header.message_offset;
 }
@@ -101,7 +106,6 @@ Fault judge_record(const DatagramSegment& segment) {
 
 Fault judge_request(const DatagramSegment& segment) {
   if (!segment.payload.empty() || segment.message_offset != 0) return Counter::drop_oversized;
-  if (segment.q_key != 0) return Counter::drop_reserved;  // the word is not used
   if (!segment.last) return Counter::drop_contradiction;
   const ReadRequest& request = segment.request;
   if (request.length > kMaxReadRequest) return Counter::drop_oversized;
@@ -126,14 +130,14 @@ Fault judge_message(const DatagramSegment& segment) {
   }
 }
 
-ddp::Header to_header(const DatagramSegment& segment) {
+ddp::Header to_header(DatagramSegment segment) {
   const OpcodeFacts& facts = facts_of(segment.opcode);
   return {.tagged = facts.tagged,
           .last = segment.last,
           .ulp_control = control_octet(segment.opcode),
           .stag = segment.stag,
           .tagged_offset = segment.tagged_offset,
-          .ulp_word = facts.invalidates ? segment.invalidate_stag : segment.q_key,
+          .ulp_word = word_of(segment),
           .queue_number = facts.queue_number,
           .msn = segment.msn,
           .message_offset = segment.message_offset};

@@ -7,18 +7,33 @@
 
 namespace diwarp::rnic {
 
-bool ControlSender::post(const Address& to, const rdmap::ControlMessage& message, size_t limit) {
+bool ControlSender::has_room() {
   if (!ring_) ring_ = try_make_ring<Message>(kPlaces);
-  if (!ring_ || ring_->full()) return false;
-  Message made;
-  made.to = to;
-  const size_t prefix = rdmap::encode_prefix(rdmap::DatagramClass::control, 0, incarnation_,
-                                             made.contents);
-  const size_t most = std::min(limit, made.contents.size() + rdmap::kDatagramCrcBytes);
-  const size_t bytes = rdmap::encode_control(message, most, Bytes(made.contents).subspan(prefix));
+  return ring_ && !ring_->full();
+}
+
+bool ControlSender::post_challenge(const Address& to, const dgram::Challenge& challenge,
+                                   size_t limit) {
+  if (limit < dgram::kChallengeDatagramBytes || !has_room()) return false;
+  Message made{.to = to};
+  made.bytes = dgram::encode_challenge(dgram::ControlType::challenge, challenge, made.body);
+  return put(made);
+}
+
+bool ControlSender::post_error(const Address& to, const rdmap::ErrorReport& error, size_t limit) {
+  constexpr size_t kAround = dgram::Envelope::kOverhead + dgram::kControlHeaderBytes;
+  if (limit < kAround || !has_room()) return false;
+  Message made{.to = to};
+  const size_t header = dgram::encode_control_header(dgram::ControlType::error, made.body);
+  const Bytes rest = Bytes(made.body).subspan(header);
+  const size_t bytes = rdmap::encode_error(error, std::min(limit - kAround, rest.size()), rest);
   if (bytes == 0) return false;
-  made.bytes = prefix + bytes;
-  ring_->push_back(made);
+  made.bytes = header + bytes;
+  return put(made);
+}
+
+bool ControlSender::put(const Message& message) {
+  ring_->push_back(message);
   wake_();
   return true;
 }
@@ -31,8 +46,9 @@ void ControlSender::fill(DatagramRoom& room, Time) {
   const size_t count = ring_ ? ring_->size() : 0;
   for (size_t i = 0; i < count && room.open(); ++i) {
     const Message& message = (*ring_)[i];
-    std::copy_n(message.contents.begin(), message.bytes, room.header().begin());
-    room.add(message.to, message.bytes, 0, {.origin = this});
+    std::copy_n(message.body.begin(), message.bytes, room.header().begin());
+    room.add(message.to, {.datagram_class = dgram::DatagramClass::control}, message.bytes, 0,
+             {.origin = this});
   }
 }
 

@@ -4,7 +4,6 @@
 #include <string>
 #include <utility>
 
-#include "base/random.h"
 #include "ddp/scatter.h"
 #include "diwarp/error.h"
 #include "rnic/reach.h"
@@ -70,7 +69,7 @@ DatagramQueuePair::DatagramQueuePair(std::shared_ptr<ProtectionDomain> domain,
       max_rate_(options_.max_rate),
       sources_(options_.sources),
       validation_(random_sip_key()),
-      sender_(options_.segment, options_.max_rate),
+      sender_(identity_, options_.segment, options_.max_rate),
       control_([this] { wake(); }),
       errors_(control_, counters(), options_.error_queue, options_.error_rate),
       records_(*this, counters(), options_, init.type == QpType::ud) {
@@ -134,10 +133,7 @@ WcStatus DatagramQueuePair::do_local(const SendEntry& entry) {
 
 void DatagramQueuePair::on_state(QpState now) {
   if (now == QpState::rts) {
-    do {
-      incarnation_ = system_random_u32();
-    } while (incarnation_ == 0);  // which means unknown
-    control_.start(incarnation_);
+    identity_ = dgram::Identity(random_sip_key());
     start();
   }
   if (now != QpState::reset && now != QpState::error) return;
@@ -172,10 +168,10 @@ void DatagramQueuePair::handle(const llp::IncomingDatagram& datagram, Time now) 
   counters().add(Counter::rx_datagrams);
   counters().add(Counter::rx_bytes, datagram.bytes.size());
   if (!sources_.admit(datagram.from)) return drop(Counter::drop_filtered);
-  const rdmap::ParsedEnvelope parsed = rdmap::parse_envelope(datagram.bytes);
-  if (!parsed.valid) return drop(parsed.drop_reason);
+  const dgram::OpenedEnvelope envelope = dgram::Envelope::open(datagram.bytes);
+  if (!envelope.valid) return drop(envelope.drop_reason);
   if (state() != QpState::rts) return drop(Counter::drop_state);
-  take(parsed.envelope, datagram, now);
+  take(envelope, datagram, now);
 }
 
 void DatagramQueuePair::after_receive(Time now) {

@@ -4,8 +4,7 @@
 #include <algorithm>
 #include <cassert>
 
-#include "base/crc32c.h"
-#include "rdmap/datagram.h"
+#include "dgram/identity.h"
 
 namespace diwarp::rnic {
 
@@ -13,22 +12,18 @@ namespace diwarp::rnic {
 
 bool DatagramRoom::open() const { return !closed_ && !burst_.full() && pacer_.may_send(); }
 
-size_t DatagramRoom::max_datagram(const Address& to) {
+size_t DatagramRoom::max_body(const Address& to) {
   const size_t path = link_.max_datagram(to);
-  return segment_ == 0 ? path : std::min<size_t>(segment_, path);
+  return dgram::Envelope::max_body(segment_ == 0 ? path : std::min<size_t>(segment_, path));
 }
 
-void DatagramRoom::add(const Address& to, size_t header_bytes, size_t payload_pieces,
-                       const DatagramMark& mark) {
-  Crc32c crc;
-  crc.update(burst_.header().first(header_bytes));
-  size_t bytes = header_bytes + rdmap::kDatagramCrcBytes;
-  for (ConstBytes piece : burst_.payload_pieces().first(payload_pieces)) {
-    crc.update(piece);
-    bytes += piece.size();
-  }
-  rdmap::encode_datagram_crc(crc.value(), burst_.trailer(header_bytes));
-  burst_.add(to, header_bytes, payload_pieces, bytes, mark);
+void DatagramRoom::add(const Address& to, const Kind& kind, size_t header_bytes,
+                       size_t payload_pieces, const DatagramMark& mark) {
+  const size_t front = dgram::Envelope::kPrefixBytes + header_bytes;
+  const size_t bytes = dgram::Envelope::seal(
+      {kind.datagram_class, kind.flags, identity_.incarnation(to)}, burst_.header().first(front),
+      burst_.payload_pieces().first(payload_pieces), burst_.trailer(front));
+  burst_.add(to, front, payload_pieces, bytes, mark);
   pacer_.spend(bytes);
 }
 
@@ -64,7 +59,7 @@ Served DatagramSender::run(DatagramBurst& burst, llp::DatagramLink& link, Counte
 }
 
 bool DatagramSender::fill(DatagramBurst& burst, llp::DatagramLink& link, Time now) {
-  DatagramRoom room(burst, link, pacer_, segment_);
+  DatagramRoom room(burst, link, pacer_, identity_, segment_);
   for (size_t i = 0; i < count_ && room.open(); ++i)
     origins_[(first_ + i) % count_]->fill(room, now);
   first_ = (first_ + 1) % count_;

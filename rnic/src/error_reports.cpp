@@ -44,9 +44,7 @@ void ErrorReports::found(const Address& from, const rdmap::DatagramSegment& segm
                          TerminateCode code, size_t datagram_bytes, bool reply, Time now) {
   add(describe(from, segment, code));
   const bool sent = reply && limit_.take(now) &&
-                    control_.post(from, {.type = rdmap::ControlType::error,
-                                         .error = rdmap::report_of(code, segment)},
-                                  datagram_bytes);
+                    control_.post_error(from, rdmap::report_of(code, segment), datagram_bytes);
   counters_.add(sent ? Counter::errors_sent : Counter::errors_suppressed);
 }
 

@@ -21,8 +21,7 @@ uint8_t RdAssociations::flags(const RdPeer* peer, Time now) {
 }
 
 void RdAssociations::open(RdPeer& peer, Time now) {
-  peer.association.open(next_epoch_++, now);
-  if (next_epoch_ == 0) next_epoch_ = 1;
+  peer.association.open(identity_.next_epoch(peer.address()), identity_.next_nonce(), now);
   peer.open_wanted = true;
   peer.waiting_since = now;
   peers_.make_ready(peer);
@@ -31,14 +30,14 @@ void RdAssociations::open(RdPeer& peer, Time now) {
 
 void RdAssociations::take_open(RdPeer& peer, const dgram::RdHeader& header, uint32_t incarnation,
                                Time now) {
-  const auto verdict = peer.association.judge_open(header, incarnation);
+  const auto verdict = peer.association.check_open(header, incarnation);
   if (verdict == Association::OpenVerdict::stale)
     return counters_.add(Counter::drop_rd_association);
   peer.last_heard = now;
   if (verdict == Association::OpenVerdict::replaces)
     end_or_repeat(peer, incarnation == peer.association.peer_incarnation(), header.broken(), now);
   if (verdict != Association::OpenVerdict::again) {
-    peer.association.establish(next_epoch_++, incarnation, header.epoch);
+    peer.association.establish(identity_.next_epoch(peer.address()), incarnation, header.epoch);
     establish(peer, incarnation, header.window, now);
   }
   peer.receiver.ask_now();
@@ -57,6 +56,10 @@ void RdAssociations::establish(RdPeer& peer, uint32_t incarnation, uint16_t wind
     peer.has_delivered = false;
     peer.source.key.incarnation = incarnation;
   }
+  const dgram::EndNames here = peer.association.here(identity_.incarnation(peer.address()));
+  const dgram::EndNames there = peer.association.there();
+  peer.sender = dgram::Sender(dgram::first_sequence(here, there));
+  peer.receiver = dgram::Receiver(window_, dgram::first_sequence(there, here));
   peer.open_wanted = false;
   peer.last_heard = now;
   peer.sender.open_window(window);
@@ -75,12 +78,12 @@ void RdAssociations::ended(RdPeer& peer, const dgram::RdHeader& header, uint32_t
 
 void RdAssociations::end_or_repeat(RdPeer& peer, bool same, bool broken, Time now) {
   if (!same) delivery_.abandon(peer);
-  const bool harmless = work_.only_reads(peer) || (!broken && work_.can_repeat(peer, now));
+  const bool harmless = requests_.only_reads(peer) || (!broken && requests_.can_repeat(peer, now));
   if (same && harmless) {
-    work_.rewind(peer);
+    requests_.rewind(peer);
   } else if (peer.first != nullptr) {
     counters_.add(Counter::rd_restarts);
-    work_.fail_all(peer, WcStatus::peer_restarted);
+    requests_.fail_all(peer, WcStatus::peer_restarted);
   }
   end(peer);
 }
@@ -88,13 +91,13 @@ void RdAssociations::end_or_repeat(RdPeer& peer, bool same, bool broken, Time no
 void RdAssociations::give_up(RdPeer& peer, Time now) {
   counters_.add(Counter::rd_silent);
   delivery_.abandon(peer);
-  work_.fail_all(peer, WcStatus::retry_exceeded);
+  requests_.fail_all(peer, WcStatus::retry_exceeded);
   end(peer);
   peer.delivered_at = now;  // what the peer has under way may have come until now
 }
 
 void RdAssociations::reopen(RdPeer& peer, Time now) {
-  work_.rewind(peer);
+  requests_.rewind(peer);
   end(peer);
   open(peer, now);
 }
@@ -107,7 +110,9 @@ void RdAssociations::end(RdPeer& peer) {
   peer.sender = dgram::Sender();
   peer.receiver = dgram::Receiver(window_);
   peer.open_wanted = peer.probe_wanted = false;
-  peer.refusing = peer.ignoring = false;
+  peer.refusing = false;
+  peer.voided.reset();
+  peer.cursor.closing.reset();
   peer.repeats = true;
   peer.has_memory = false;
   peer.acknowledge_at = Time::max();
@@ -120,8 +125,9 @@ void RdAssociations::drop(RdPeer& peer) {
 }
 
 void RdAssociations::release(RdPeer& peer) {
-  while (void* kept = peer.receiver.take_any()) buffer_.release(static_cast<KeptDatagram*>(kept));
-  work_.drop_jobs(peer);
+  while (dgram::BufferedDatagram* kept = peer.receiver.take_any()) buffer_.release(kept);
+  requests_.drop_reads(peer);
+  responder_.drop(peer);
   static_cast<ListNode<RdHeldTag>&>(peer).unlink();
   static_cast<ListNode<RdSoonTag>&>(peer).unlink();
   peer.held = false;

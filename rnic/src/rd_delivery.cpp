@@ -8,7 +8,8 @@
 #include "rdmap/terminate.h"
 #include "rnic/error_reports.h"
 #include "rnic/queue_pair.h"
-#include "rnic/rd_work.h"
+#include "rnic/rd_requests.h"
+#include "rnic/rd_responder.h"
 #include "rnic/record_table.h"
 #include "rnic/send_completion.h"
 
@@ -22,18 +23,27 @@ constexpr uint32_t kMostRepeated = uint32_t{1} << 20;
 
 namespace fault = rdmap::fault;
 
+dgram::MessageName message_of(const rdmap::DatagramSegment& segment) {
+  using dgram::MessageKind;
+  switch (segment.opcode) {
+    case rdmap::Opcode::write_record: return {MessageKind::write_record, segment.msn};
+    case rdmap::Opcode::read_request: return {MessageKind::read_request, segment.msn};
+    case rdmap::Opcode::read_response: return {MessageKind::read_response, segment.stag};
+    default: return {MessageKind::send, segment.msn};
+  }
+}
+
 }  // namespace
 
 RdDelivery::Outcome RdDelivery::deliver(RdPeer& peer, dgram::RdKind kind, uint8_t flags,
                                         ConstBytes bytes, Time now) {
   if (kind == dgram::RdKind::skip) {
-    abandon(peer);
-    peer.ignoring = true;
+    skip(peer, dgram::decode_rd_skip(bytes));
     return Outcome::delivered;
   }
   if (kind == dgram::RdKind::failure) {
-    work_.take_failure(peer, load_be<uint32_t>(bytes.data()),
-                       dgram::decode_rd_code(bytes.subspan(sizeof(STag))));
+    const dgram::RdFailure failure = dgram::decode_rd_failure(bytes);
+    requests_.take_failure(peer, failure.sink_stag, rdmap::terminate_code(failure.code));
     return Outcome::delivered;
   }
   const rdmap::ParsedSegment parsed = rdmap::parse_segment(flags, bytes);
@@ -45,14 +55,45 @@ RdDelivery::Outcome RdDelivery::deliver(RdPeer& peer, dgram::RdKind kind, uint8_
 RdDelivery::Outcome RdDelivery::deliver_segment(RdPeer& peer, const Segment& segment, Time now) {
   switch (segment.opcode) {
     case rdmap::Opcode::read_request:
-      return conclude(peer, work_.take_request(peer, segment.request), segment, now);
+      return deliver_request(peer, segment, now);
     case rdmap::Opcode::read_response:
-      return conclude(peer, work_.take_response(peer, segment), segment, now);
+      return conclude(peer, requests_.take_response(peer, segment), segment, now);
     case rdmap::Opcode::write_record:
       return deliver_record(peer, segment, now);
     default:
       return deliver_send(peer, segment, now);
   }
+}
+
+RdDelivery::Outcome RdDelivery::deliver_request(RdPeer& peer, const Segment& segment, Time now) {
+  const Judgement judgement = responder_.take_request(peer, segment.request);
+  const bool refused = judgement.fault.has_value();
+  if (!judgement.drop || refused) return conclude(peer, judgement, segment, now);
+  counters_.add(*judgement.drop);
+  return Outcome::no_memory;
+}
+
+/// The rest of one message, and of no other, will not come.
+void RdDelivery::skip(RdPeer& peer, const dgram::MessageName& message) {
+  switch (message.kind) {
+    case dgram::MessageKind::send:
+      if (peer.message.receive != nullptr && peer.message.msn == message.number)
+        queue_pair_.give_back_receive(*std::exchange(peer.message.receive, nullptr));
+      peer.voided = message;
+      return;
+    case dgram::MessageKind::write_record:
+      records_.close(peer.source, message.number);
+      peer.voided = message;
+      return;
+    case dgram::MessageKind::read_response: return requests_.take_skip(peer, message.number);
+    case dgram::MessageKind::read_request: return;
+  }
+}
+
+/// Whether the segment is of a message whose rest is ignored. A message that begins voids no more.
+bool RdDelivery::is_voided(RdPeer& peer, const Segment& segment) {
+  if (segment.message_offset == 0) peer.voided.reset();
+  return peer.voided == message_of(segment);
 }
 
 /// A drop without a fault is the end of it: the datagram has had its turn.
@@ -67,8 +108,8 @@ RdDelivery::Outcome RdDelivery::refuse(RdPeer& peer, TerminateCode code, const S
                                        Time now) {
   errors_.found(peer.address(), segment, code, 0, false, now);
   counters_.add(Counter::rd_refused);
-  abandon(peer);
-  peer.refusal = to_rd(code);
+  skip(peer, message_of(segment));
+  peer.refusal = code;
   return Outcome::refused;
 }
 
@@ -95,15 +136,12 @@ bool RdDelivery::repeats(RdPeer& peer, const Segment& segment) {
 // --- Write-Records.
 
 RdDelivery::Outcome RdDelivery::deliver_record(RdPeer& peer, const Segment& segment, Time now) {
-  if (segment.message_offset == 0)
-    peer.ignoring = false;
-  else if (peer.ignoring)
-    return Outcome::delivered;
+  if (is_voided(peer, segment)) return Outcome::delivered;
   const bool reports = record_per_segment_ || segment.message_offset == 0;
   if (reports && !records_.has_room()) return Outcome::no_room;
   const Judgement judgement = records_.handle(segment, peer.source, now);
   if (peer.repeats && judgement.drop == Counter::drop_late) {
-    peer.ignoring = true;
+    peer.voided = message_of(segment);
     return conclude(peer, judgement, segment, now);
   }
   peer.repeats = false;
@@ -116,14 +154,11 @@ RdDelivery::Outcome RdDelivery::deliver_record(RdPeer& peer, const Segment& segm
 // --- Sends.
 
 RdDelivery::Outcome RdDelivery::deliver_send(RdPeer& peer, const Segment& segment, Time now) {
-  if (segment.message_offset == 0)
-    peer.ignoring = false;
-  else if (peer.ignoring)
-    return Outcome::delivered;
+  if (is_voided(peer, segment)) return Outcome::delivered;
   RdMessage& message = peer.message;
   const bool begins = segment.message_offset == 0;
   if (begins && repeats(peer, segment)) {
-    peer.ignoring = true;
+    peer.voided = message_of(segment);
     return conclude(peer, Judgement::dropped(Counter::drop_late), segment, now);
   }
   if (begins != (message.receive == nullptr) || (!begins && !continues(message, segment)))
@@ -177,8 +212,7 @@ void RdDelivery::fail_receive(RdPeer& peer) {
   completion.source = peer.address();
   queue_pair_.complete_receive(*std::exchange(peer.message.receive, nullptr),
                                std::move(completion));
-  peer.ignoring = true;
-  work_.make_fatal();
+  requests_.make_fatal();
 }
 
 }  // namespace diwarp::rnic

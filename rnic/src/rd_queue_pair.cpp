@@ -7,6 +7,7 @@
 
 #include "base/random.h"
 #include "diwarp/error.h"
+#include "rdmap/terminate.h"
 
 namespace diwarp::rnic {
 
@@ -46,11 +47,12 @@ RdQueuePair::RdQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePa
       reliable_(checked(init.reliable)),
       buffer_(reliable_.max_buffer),
       peers_(*this, reliable_.max_peers, reliable_.receive_window),
-      work_(*this, sends_, counters(), reliable_.error_scope),
-      delivery_(*this, records(), work_, errors(), counters(), options().q_key,
+      requests_(*this, sends_, counters(), reliable_.error_scope),
+      responder_(*this, counters()),
+      delivery_(*this, records(), requests_, responder_, errors(), counters(), options().q_key,
                 options().record_completion == RecordCompletion::per_segment),
-      associations_(peers_, work_, delivery_, buffer_, counters(), reliable_.receive_window),
-      transmit_(*this, sends_, peers_, work_, associations_, buffer_, counters()) {
+      associations_(peers_, identity(), requests_, responder_, delivery_, buffer_, counters(), reliable_.receive_window),
+      transmit_(*this, sends_, peers_, requests_, responder_, associations_, buffer_, counters()) {
   sender().add(transmit_);
   begin();
 }
@@ -58,9 +60,8 @@ RdQueuePair::RdQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePa
 RdQueuePair::~RdQueuePair() { end(); }
 
 void RdQueuePair::start() {
-  transmit_.start(incarnation());
-  work_.start(system_random_u32());
-  associations_.start();
+  transmit_.reset();
+  requests_.start(system_random_u32());
 }
 
 void RdQueuePair::stop() {
@@ -86,7 +87,7 @@ void RdQueuePair::forget(RdPeer& peer) {
 
 /// After anything that may have failed: the engine's burst must not be under way.
 bool RdQueuePair::end_if_fatal() {
-  if (!work_.take_fatal() || state() != QpState::rts) return false;
+  if (!requests_.take_fatal() || state() != QpState::rts) return false;
   enter_error();
   return true;
 }
@@ -104,80 +105,82 @@ size_t RdQueuePair::receive(Time now) {
   return DatagramQueuePair::receive(now);
 }
 
-void RdQueuePair::take(const rdmap::Envelope& envelope, const llp::IncomingDatagram& datagram,
+void RdQueuePair::take(const dgram::OpenedEnvelope& envelope, const llp::IncomingDatagram& datagram,
                        Time now) {
   if (datagram.group) return drop(Counter::drop_group);
-  switch (envelope.datagram_class) {
-    case rdmap::DatagramClass::reliable:
+  switch (envelope.labels.datagram_class) {
+    case dgram::DatagramClass::reliable:
       return take_reliable(envelope, datagram, now);
-    case rdmap::DatagramClass::control:
+    case dgram::DatagramClass::control:
       return take_control(envelope, datagram, now);
-    case rdmap::DatagramClass::unreliable:
+    case dgram::DatagramClass::unreliable:
       return drop(Counter::drop_class);
   }
 }
 
-void RdQueuePair::take_control(const rdmap::Envelope& envelope,
+void RdQueuePair::take_control(const dgram::OpenedEnvelope& envelope,
                                const llp::IncomingDatagram& datagram, Time now) {
-  const rdmap::ParsedControl parsed = rdmap::parse_control(envelope.body);
+  const dgram::ParsedControl parsed = dgram::parse_control(envelope.body);
   if (!parsed.valid) return drop(parsed.drop_reason);
   RdPeer* const peer = peers_.find(datagram.from);
   const bool expected =
-      parsed.message.type == rdmap::ControlType::challenge && peer != nullptr &&
-      peer->association.challenged(envelope.incarnation, parsed.message.cookie, now);
+      parsed.type == dgram::ControlType::challenge && peer != nullptr &&
+      peer->association.challenged(envelope.labels.incarnation, parsed.challenge, now);
   if (!expected) return drop(Counter::drop_control);
   peer->open_wanted = true;
   peers_.make_ready(*peer);
   peers_.touch(*peer);
 }
 
-void RdQueuePair::take_reliable(const rdmap::Envelope& envelope,
+void RdQueuePair::take_reliable(const dgram::OpenedEnvelope& envelope,
                                 const llp::IncomingDatagram& datagram, Time now) {
   const dgram::ParsedRdHeader parsed = dgram::parse_rd_header(envelope.body);
   if (parsed.fault != dgram::RdHeaderFault::none) return drop(Counter::drop_rd_header);
   const dgram::RdHeader& header = parsed.header;
-  if (envelope.flags != 0 && header.kind != RdKind::data) return drop(Counter::drop_flags);
+  if (envelope.labels.flags != 0 && header.kind != RdKind::data) return drop(Counter::drop_flags);
   if (header.kind == RdKind::open) return take_open(parsed, envelope, datagram, now);
 
   RdPeer* const peer = peers_.find(datagram.from);
   Association none;
   Association& association = peer == nullptr ? none : peer->association;
-  switch (association.judge(header, envelope.incarnation, incarnation())) {
+  switch (association.check(header, envelope.labels.incarnation,
+                            identity().incarnation(datagram.from))) {
     case Association::Verdict::accepted:
       associations_.accepted(*peer, now);
       [[fallthrough]];
     case Association::Verdict::ours:
-      return take_ours(*peer, parsed, envelope.flags, now);
+      return take_ours(*peer, parsed, envelope.labels.flags, now);
     case Association::Verdict::ended:
-      return associations_.ended(*peer, header, envelope.incarnation, now);
+      if (!peer->sender.was_sent(header.sequence)) return drop(Counter::drop_rd_association);
+      return associations_.ended(*peer, header, envelope.labels.incarnation, now);
     case Association::Verdict::unknown:
-      take_unknown(peer, header, envelope.incarnation, datagram.from, now);
+      take_unknown(peer, header, envelope.labels.incarnation, datagram.from, now);
       [[fallthrough]];
     case Association::Verdict::stale:
       return drop(Counter::drop_rd_association);
   }
 }
 
-void RdQueuePair::take_open(const dgram::ParsedRdHeader& parsed, const rdmap::Envelope& envelope,
+void RdQueuePair::take_open(const dgram::ParsedRdHeader& parsed, const dgram::OpenedEnvelope& envelope,
                             const llp::IncomingDatagram& datagram, Time now) {
-  dgram::RdCookie cookie;
-  std::copy_n(parsed.rest.begin(), cookie.size(), cookie.begin());
-  const bool valid = parsed.header.peer_incarnation == incarnation() && envelope.incarnation != 0 &&
-                     validation().valid(cookie, datagram.from, envelope.incarnation, now);
-  if (!valid) return challenge(envelope, datagram, now);
+  const dgram::Challenge proof = dgram::decode_rd_proof(parsed.rest);
+  const uint32_t incarnation = envelope.labels.incarnation;
+  const bool valid =
+      parsed.header.peer_incarnation == identity().incarnation(datagram.from) &&
+      incarnation != 0 && validation().valid(proof.cookie, datagram.from, incarnation, now);
+  if (!valid) return challenge(proof.nonce, incarnation, datagram, now);
   counters().add(Counter::echoes_received);
   RdPeer* const peer = peers_.find_or_add(datagram.from, now);
   if (peer == nullptr) return drop(Counter::drop_sources_full);
-  associations_.take_open(*peer, parsed.header, envelope.incarnation, now);
+  associations_.take_open(*peer, parsed.header, incarnation, now);
 }
 
-void RdQueuePair::challenge(const rdmap::Envelope& envelope, const llp::IncomingDatagram& datagram,
-                            Time now) {
-  const bool posted =
-      control().post(datagram.from,
-                     {.type = rdmap::ControlType::challenge,
-                      .cookie = validation().make(datagram.from, envelope.incarnation, now)},
-                     datagram.bytes.size());
+void RdQueuePair::challenge(uint64_t nonce, uint32_t incarnation,
+                            const llp::IncomingDatagram& datagram, Time now) {
+  const bool posted = control().post_challenge(
+      datagram.from,
+      {.nonce = nonce, .cookie = validation().make(datagram.from, incarnation, now)},
+      datagram.bytes.size());
   if (!posted) return drop(Counter::drop_no_context);
   counters().add(Counter::challenges_sent);
 }
@@ -201,18 +204,41 @@ void RdQueuePair::take_ours(RdPeer& peer, const dgram::ParsedRdHeader& parsed, u
   if (news == dgram::Sender::News::lie) return drop(Counter::drop_rd_lie);
   peer.last_heard = now;
   peer.sender.heard(now);
-  while (const std::optional<dgram::RdMark> mark = peer.sender.release())
-    work_.acknowledged(peer, *mark);
+  while (const auto released = peer.sender.release())
+    if (!released->given_up) acknowledged(peer, released->tag);
   const bool refuses = header.kind == RdKind::refusal && !peer.sender.idle() &&
                        header.sequence == header.acknowledged + 1 &&
                        header.sequence == static_cast<uint32_t>(peer.sender.first_unacknowledged());
-  if (refuses) work_.refused(peer, dgram::decode_rd_code(parsed.rest));
+  if (refuses) refused(peer, rdmap::terminate_code(dgram::decode_rd_code(parsed.rest)));
   if (header.kind == RdKind::probe) peer.receiver.ask_now();
   if (header.sequenced()) take_sequenced(peer, parsed, flags, now);
   const bool may_go_on = news == dgram::Sender::News::progress || refuses ||
-                         peer.receiver.due() == Receiver::Due::now || peer.has_work();
+                         peer.receiver.due() == Receiver::Due::now || peer.cursor.has_work();
   if (may_go_on) peers_.make_ready(peer);
   peers_.touch(peer);
+}
+
+void RdQueuePair::acknowledged(RdPeer& peer, const dgram::TxTag& tag) {
+  switch (tag.message.kind) {
+    case dgram::MessageKind::send:
+    case dgram::MessageKind::write_record: return requests_.acknowledged(peer, tag);
+    case dgram::MessageKind::read_response: return responder_.acknowledged(peer, tag);
+    case dgram::MessageKind::read_request: return;
+  }
+}
+
+/// The peer refuses the first datagram that it has not acknowledged: its message is given up, and a
+/// skip follows at once.
+void RdQueuePair::refused(RdPeer& peer, TerminateCode code) {
+  const uint64_t first = peer.sender.first_unacknowledged();
+  const dgram::TxTag tag = peer.sender.tag(first);
+  if (!peer.sender.is_skip(first)) {
+    if (tag.message.kind == dgram::MessageKind::read_response)
+      responder_.refused(peer, tag, code);
+    else
+      requests_.refused(peer, tag, code);
+  }
+  peer.sender.recall_first();
 }
 
 // --- Order.
@@ -240,7 +266,7 @@ void RdQueuePair::take_sequenced(RdPeer& peer, const dgram::ParsedRdHeader& pars
 
 void RdQueuePair::keep(RdPeer& peer, uint32_t sequence, RdKind kind, uint8_t flags,
                        ConstBytes bytes) {
-  KeptDatagram* const kept = buffer_.keep(kind, flags, bytes);
+  dgram::BufferedDatagram* const kept = buffer_.keep(kind, flags, bytes);
   if (kept == nullptr) return drop(Counter::drop_no_context);
   peer.has_memory = true;
   if (peer.receiver.keep(peer.receiver.number(sequence), kept)) return;
@@ -257,6 +283,7 @@ bool RdQueuePair::deliver(RdPeer& peer, RdKind kind, uint8_t flags, ConstBytes b
     peer.delivered_at = now;
     return true;
   }
+  if (outcome == RdDelivery::Outcome::no_memory) return false;
   if (outcome != RdDelivery::Outcome::refused) {
     hold(peer, outcome);
     return false;
@@ -268,13 +295,15 @@ bool RdQueuePair::deliver(RdPeer& peer, RdKind kind, uint8_t flags, ConstBytes b
 
 void RdQueuePair::deliver_kept(RdPeer& peer, Time now) {
   while (!peer.held && !peer.refusing) {
-    auto* const kept = static_cast<KeptDatagram*>(peer.receiver.take_next());
+    dgram::BufferedDatagram* const kept = peer.receiver.take_next();
     if (kept == nullptr) return;
-    if (!deliver(peer, kept->kind, kept->flags, kept->bytes(), now) && peer.held) {
+    const bool delivered = deliver(peer, kept->kind, kept->flags, kept->bytes(), now);
+    if (!delivered && peer.held) {
       peer.receiver.keep(peer.receiver.next(), kept);
       return;
     }
     buffer_.release(kept);
+    if (!delivered) return;
   }
 }
 

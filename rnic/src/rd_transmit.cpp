@@ -6,29 +6,23 @@
 
 #include "rnic/queue_pair.h"
 #include "rnic/rd_associations.h"
-#include "rnic/rd_buffer.h"
-#include "rnic/rd_work.h"
+#include "dgram/reorder_buffer.h"
+#include "rnic/rd_requests.h"
+#include "rnic/rd_responder.h"
 
 namespace diwarp::rnic {
 
 namespace {
 
 using dgram::RdKind;
-using dgram::RdMark;
+using dgram::MessageKind;
 using dgram::Sender;
-
-constexpr size_t kEnvelope = rdmap::kPrefixBytes + dgram::kRdHeaderBytes + rdmap::kDatagramCrcBytes;
 
 rdmap::Opcode opcode_of(const SendEntry& entry) {
   return entry.opcode == WrOpcode::write_record ? rdmap::Opcode::write_record : rdmap::Opcode::send;
 }
 
 }  // namespace
-
-void RdTransmit::start(uint32_t incarnation) {
-  incarnation_ = incarnation;
-  reset();
-}
 
 void RdTransmit::reset() {
   if (resets_) resets_->clear();
@@ -83,7 +77,7 @@ void RdTransmit::hand_over(Time now) {
     }
     if (!peer->awaited()) peer->waiting_since = now;
     peer->last_used = now;
-    work_.add(*peer, sends_.hand_over());
+    requests_.add(*peer, sends_.hand_over());
     peers_.make_ready(*peer);
     peers_.touch(*peer);
     if (peer->association.state() == dgram::Association::State::closed)
@@ -94,11 +88,10 @@ void RdTransmit::hand_over(Time now) {
 void RdTransmit::fill_resets(DatagramRoom& room) {
   for (size_t i = 0; i < resets_->size() && room.open(); ++i) {
     const Reset& reset = (*resets_)[i];
-    const size_t prefix =
-        rdmap::encode_prefix(rdmap::DatagramClass::reliable, 0, incarnation_, room.header());
-    const size_t header = dgram::encode_rd_header(reset.header, room.header().subspan(prefix));
+    const size_t header = dgram::encode_rd_header(reset.header, room.header());
     plan(room.size(), {.act = Act::reset});
-    room.add(reset.to, prefix + header, 0, {.origin = this, .value = room.size()});
+    room.add(reset.to, {.datagram_class = dgram::DatagramClass::reliable}, header, 0,
+             {.origin = this, .value = room.size()});
   }
 }
 
@@ -113,7 +106,7 @@ bool RdTransmit::fill_peer(RdPeer& peer, DatagramRoom& room, Time now) {
             .room = room,
             .now = now,
             .names = names,
-            .datagram = room.max_datagram(peer.address())};
+            .body = room.max_body(peer.address())};
   return fill_established(lane);
 }
 
@@ -128,42 +121,57 @@ bool RdTransmit::fill_again(Lane& lane) {
   Sender& sender = lane.peer.sender;
   for (uint64_t at = sender.next_lost(0, 0); at != Sender::kNone;
        at = sender.next_lost(at + 1, lane.again)) {
-    if (!lane.room.open() || !may_use(lane, sender.mark(at))) return true;
-    if (too_long(lane, sender.mark(at))) {
+    if (!lane.room.open() || !may_send_again(lane, at)) return true;
+    const RdPart part{.tag = sender.tag(at), .skip = sender.is_skip(at)};
+    if (too_long(lane, part)) {
       // What is too long for the path cannot have been delivered: if all before it was, everything
       // can be cut anew.
       if (at != sender.first_unacknowledged()) continue;
       associations_.reopen(lane.peer, lane.now);
       return true;
     }
-    if (!add_data(lane, Act::again, at, sender.mark(at))) return true;
+    if (!add_sequenced(lane, {.act = Act::again, .sequence = at, .part = part})) return true;
     ++lane.again;
   }
   return false;
 }
 
 /// The path carries less than it did when this was cut.
-bool RdTransmit::too_long(const Lane& lane, const RdMark& mark) const {
-  if (what(mark) == RdWhat::segment)
-    return mark.length > payload(lane, static_cast<const SendEntry*>(mark.object));
-  return what(mark) == RdWhat::response && mark.length > payload(lane, nullptr);
+bool RdTransmit::too_long(const Lane& lane, const RdPart& part) const {
+  if (part.skip) return false;
+  switch (part.tag.message.kind) {
+    case MessageKind::send:
+    case MessageKind::write_record:
+      return part.tag.length > payload(lane, &sends_.at(part.tag.object));
+    case MessageKind::read_response: return part.tag.length > payload(lane, nullptr);
+    case MessageKind::read_request: return false;
+  }
+  return false;
 }
 
-/// Whether the memory behind a datagram may be used. Where not, its message ends, as soon as
-/// nothing of the peer is in the burst.
-bool RdTransmit::may_use(Lane& lane, const RdMark& mark) {
-  if (what(mark) == RdWhat::response) {
-    auto& job = *static_cast<RdJob*>(mark.object);
-    const Judgement judgement = work_.judge(job.request);
+/// Whether what stands for this number now can be sent. Where its memory is gone, its message ends
+/// as soon as nothing of the peer is in the burst, and a skip stands for it.
+bool RdTransmit::may_send_again(Lane& lane, uint64_t sequence) {
+  const dgram::TxTag& tag = lane.peer.sender.tag(sequence);
+  // A Read Request names no memory that its datagram needs, and is answered whatever became of it.
+  const bool needs_none = tag.message.kind == MessageKind::read_request;
+  if (needs_none || lane.peer.sender.is_skip(sequence)) return true;
+  return may_use(lane, tag);
+}
+
+/// Whether the memory of a part may be used. Where not, its message ends, as soon as nothing of the
+/// peer is in the burst.
+bool RdTransmit::may_use(Lane& lane, const dgram::TxTag& tag) {
+  if (tag.failure) return true;
+  if (tag.message.kind == MessageKind::read_response) {
+    const Judgement judgement = responder_.check(responder_.read(tag.object).request);
     if (!judgement.fault) return true;
-    if (lane.planned == 0) work_.fail_job(lane.peer, job, to_rd(*judgement.fault));
+    if (lane.planned == 0) responder_.fail(lane.peer, tag.object, *judgement.fault);
     return false;
   }
-  SendEntry* entry = nullptr;
-  if (what(mark) == RdWhat::segment) entry = static_cast<SendEntry*>(mark.object);
-  if (what(mark) == RdWhat::request) entry = static_cast<RdRead*>(mark.object)->entry;
-  if (entry == nullptr || entry == cutting_ || work_.has_memory(*entry)) return true;
-  if (lane.planned == 0) work_.fail(lane.peer, *entry, WcStatus::local_protection_error);
+  SendEntry& entry = sends_.at(tag.object);
+  if (&entry == cutting_ || requests_.has_memory(entry)) return true;
+  if (lane.planned == 0) requests_.fail(lane.peer, entry, WcStatus::local_protection_error);
   return false;
 }
 
@@ -173,28 +181,35 @@ bool RdTransmit::fill_fresh(Lane& lane) {
   const SendEntry* sized = nullptr;
   size_t segment = 0;
   const size_t response = payload(lane, nullptr);
-  RdMark mark;
   while (sender.may_send(lane.fresh, lane.again)) {
     if (cursor.entry != sized) {
       sized = cursor.entry;
       segment = payload(lane, sized);
     }
-    if (!work_.next(cursor, segment, response, mark) || !sender.prepare(lane.fresh + 1))
-      return false;
-    if (!lane.room.open() || !may_use(lane, mark)) return true;
-    if (!add_data(lane, Act::fresh, sender.next() + lane.fresh, mark)) return true;
+    const std::optional<RdPart> part = cursor.next(sends_, segment, response);
+    if (!part || !prepare(lane)) return false;
+    if (!lane.room.open() || !(part->skip || may_use(lane, part->tag))) return true;
+    Planned planned{.act = Act::fresh, .sequence = sender.next() + lane.fresh, .part = *part};
+    if (part->tag.message.kind == MessageKind::read_request) planned.sink = requests_.next_sink();
+    if (!add_sequenced(lane, planned)) return true;
     ++lane.fresh;
-    RdWork::advance(cursor, mark);
+    cursor.advance(*part);
   }
   return false;
 }
 
+/// Memory for whatever one more datagram may be. Without it the peer waits.
+bool RdTransmit::prepare(Lane& lane) {
+  return lane.peer.sender.prepare(lane.fresh + 1) &&
+         requests_.reserve_reads(DatagramBurst::kMaxDatagrams);
+}
+
 size_t RdTransmit::payload(const Lane& lane, const SendEntry* entry) const {
   const bool is_response = entry == nullptr;
-  const size_t header =
+  const size_t segment =
       is_response ? rdmap::segment_header_bytes(rdmap::Opcode::read_response, false)
                   : rdmap::segment_header_bytes(opcode_of(*entry), entry->immediate() != nullptr);
-  return lane.datagram - std::min(lane.datagram - 1, kEnvelope + header);
+  return lane.body - std::min(lane.body - 1, dgram::kRdHeaderBytes + segment);
 }
 
 /// Acknowledges what no datagram of this burst does, and probes where nothing else will be
@@ -214,20 +229,14 @@ bool RdTransmit::fill_signs(Lane& lane) {
 
 // --- What became of them.
 
-void RdTransmit::sent(const DatagramMark& mark) {
-  const Planned& planned = this->planned(mark.value);
-  if (planned.act == Act::reset) return resets_->pop_front();
-  book(*static_cast<RdPeer*>(mark.object), planned);
-}
+void RdTransmit::sent(const DatagramMark& mark) { book(planned(mark.value)); }
 
-void RdTransmit::book(RdPeer& peer, const Planned& planned) {
+void RdTransmit::book(const Planned& planned) {
+  if (planned.act == Act::reset) return resets_->pop_front();
+  RdPeer& peer = *planned.peer;
   switch (planned.act) {
     case Act::fresh:
-      peer.sender.sent(planned.mark, now_);
-      RdWork::advance(peer.cursor, planned.mark);
-      peer.receiver.told(false);
-      peer.size_refusals.clear();
-      peer.has_memory = true;
+      book_fresh(planned);
       break;
     case Act::again:
       peer.sender.resent(planned.sequence, now_);
@@ -252,25 +261,41 @@ void RdTransmit::book(RdPeer& peer, const Planned& planned) {
   peers_.touch(peer);
 }
 
+void RdTransmit::book_fresh(const Planned& planned) {
+  RdPeer& peer = *planned.peer;
+  dgram::TxTag tag = planned.part.tag;
+  if (planned.part.skip) {
+    peer.sender.sent_skip(tag, now_);
+  } else {
+    if (tag.message.kind == MessageKind::read_request)
+      tag.object = requests_.add_read(peer, tag, planned.sink, peer.sender.next());
+    peer.sender.sent(tag, now_);
+  }
+  peer.cursor.advance(planned.part);
+  if (tag.message.kind == MessageKind::read_response) responder_.cut_up_to(tag);
+  peer.receiver.told(false);
+  peer.size_refusals.clear();
+  peer.has_memory = true;
+}
+
 /// Its peer left the list of those that have something to send.
 void RdTransmit::unsent(const DatagramMark& mark) {
-  if (planned(mark.value).act == Act::reset) return;
-  peers_.make_ready(*static_cast<RdPeer*>(mark.object));
+  if (RdPeer* const peer = planned(mark.value).peer) peers_.make_ready(*peer);
 }
 
 /// What the network refuses is as good as lost: it is sent again in time. But what is too long is
 /// cut anew, by what the link knows of the path by now.
 void RdTransmit::refused(const DatagramMark& mark, int error) {
   const Planned& planned = this->planned(mark.value);
-  auto* const peer = static_cast<RdPeer*>(mark.object);
-  if (planned.act != Act::fresh || error != EMSGSIZE) return sent(mark);
-  if (peer->size_refusals.may_cut_anew()) return;
-  peer->size_refusals.clear();
-  if (what(planned.mark) == RdWhat::segment)
-    work_.fail(*peer, *static_cast<SendEntry*>(planned.mark.object),
-               WcStatus::local_qp_operation_error, static_cast<uint32_t>(error));
-  else
-    sent(mark);
+  if (planned.act != Act::fresh || error != EMSGSIZE) return book(planned);
+  RdPeer& peer = *planned.peer;
+  if (peer.size_refusals.may_cut_anew()) return;
+  peer.size_refusals.clear();
+  const MessageKind kind = planned.part.tag.message.kind;
+  const bool cut = kind == MessageKind::send || kind == MessageKind::write_record;
+  if (!cut || planned.part.skip) return book(planned);
+  requests_.fail(peer, sends_.at(planned.part.tag.object), WcStatus::local_qp_operation_error,
+                 static_cast<uint32_t>(error));
 }
 
 }  // namespace diwarp::rnic

@@ -214,6 +214,10 @@ std::optional<Time> RecordTable::next_expiry() {
   return never ? Time::max() : oldest->last_progress + timeout_;
 }
 
+void RecordTable::close(Source& source, uint32_t msn) {
+  if (Record* record = find(source, msn)) finish(*record);
+}
+
 void RecordTable::close_of(Source& source) {
   while (Record* record = source.records.front()) finish(*record);
 }

@@ -11,7 +11,7 @@ UdQueuePair::UdQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePa
     : DatagramQueuePair(std::move(domain), init),
       sources_(options().max_sources),
       messages_(*this, records(), counters(), options()),
-      reader_(*this, sends_, counters(), options().read, options().max_record_ranges,
+      reader_(*this, sends_, identity(), counters(), options().read, options().max_record_ranges,
               [this] { wake(); }),
       responder_(*this, validation(), control(), errors(), counters(), options().read,
                  [this] { wake(); }),
@@ -25,9 +25,8 @@ UdQueuePair::UdQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePa
 UdQueuePair::~UdQueuePair() { end(); }
 
 void UdQueuePair::start() {
-  transmit_.start(incarnation(), system_random_u32());
-  reader_.start(incarnation(), system_random_u32());
-  responder_.start(incarnation());
+  transmit_.start(system_random_u32());
+  reader_.start(system_random_u32());
 }
 
 void UdQueuePair::stop() {
@@ -49,27 +48,27 @@ std::optional<Time> UdQueuePair::next_expiry() {
 
 // --- Receiving.
 
-void UdQueuePair::take(const rdmap::Envelope& envelope, const llp::IncomingDatagram& datagram,
+void UdQueuePair::take(const dgram::OpenedEnvelope& envelope, const llp::IncomingDatagram& datagram,
                        Time now) {
-  switch (envelope.datagram_class) {
-    case rdmap::DatagramClass::unreliable: return take_segment(envelope, datagram, now);
-    case rdmap::DatagramClass::control:
+  switch (envelope.labels.datagram_class) {
+    case dgram::DatagramClass::unreliable: return take_segment(envelope, datagram, now);
+    case dgram::DatagramClass::control:
       if (const Judgement judgement = take_control(envelope, datagram, now); judgement.drop)
         drop(*judgement.drop);
       return;
-    case rdmap::DatagramClass::reliable: return drop(Counter::drop_class);
+    case dgram::DatagramClass::reliable: return drop(Counter::drop_class);
   }
 }
 
-void UdQueuePair::take_segment(const rdmap::Envelope& envelope,
+void UdQueuePair::take_segment(const dgram::OpenedEnvelope& envelope,
                                const llp::IncomingDatagram& datagram, Time now) {
-  const rdmap::ParsedSegment parsed = rdmap::parse_segment(envelope.flags, envelope.body);
+  const rdmap::ParsedSegment parsed = rdmap::parse_segment(envelope.labels.flags, envelope.body);
   if (!parsed.valid) return drop(parsed.drop_reason);
   settle(judge(parsed.segment, envelope, datagram, now), parsed.segment, datagram, now);
 }
 
 Judgement UdQueuePair::judge(const rdmap::DatagramSegment& segment,
-                             const rdmap::Envelope& envelope, const llp::IncomingDatagram& datagram,
+                             const dgram::OpenedEnvelope& envelope, const llp::IncomingDatagram& datagram,
                              Time now) {
   const rdmap::OpcodeFacts& facts = rdmap::facts_of(segment.opcode);
   const bool is_read = segment.opcode == rdmap::Opcode::read_request ||
@@ -82,7 +81,7 @@ Judgement UdQueuePair::judge(const rdmap::DatagramSegment& segment,
   // A response makes no source: what it may do, the request has said.
   if (segment.opcode == rdmap::Opcode::read_response)
     return reader_.handle_response(segment, datagram.from, now);
-  Source* source = sources_.find_or_add(datagram.from, envelope.incarnation, now);
+  Source* source = sources_.find_or_add(datagram.from, envelope.labels.incarnation, now);
   if (source == nullptr) return Judgement::dropped(Counter::drop_sources_full);
   return dispatch(segment, *source, datagram, now);
 }
@@ -97,33 +96,36 @@ Judgement UdQueuePair::dispatch(const rdmap::DatagramSegment& segment, Source& s
   }
 }
 
-Judgement UdQueuePair::take_control(const rdmap::Envelope& envelope,
+Judgement UdQueuePair::take_control(const dgram::OpenedEnvelope& envelope,
                                     const llp::IncomingDatagram& datagram, Time now) {
-  const rdmap::ParsedControl parsed = rdmap::parse_control(envelope.body);
+  const dgram::ParsedControl parsed = dgram::parse_control(envelope.body);
   if (!parsed.valid) return Judgement::dropped(parsed.drop_reason);
   if (datagram.group) return Judgement::dropped(Counter::drop_group);
-  const rdmap::ControlMessage& message = parsed.message;
-  switch (message.type) {
-    case rdmap::ControlType::echo:
-      return take_echo(message.cookie, datagram.from, envelope.incarnation, now);
-    case rdmap::ControlType::challenge:
-      return reader_.handle_challenge(message.cookie, datagram.from)
+  switch (parsed.type) {
+    case dgram::ControlType::echo:
+      return take_echo(parsed.challenge, datagram.from, envelope.labels.incarnation, now);
+    case dgram::ControlType::challenge:
+      return reader_.handle_challenge(parsed.challenge, datagram.from)
                  ? Judgement::taken()
                  : Judgement::dropped(Counter::drop_control);
-    case rdmap::ControlType::error:
-      counters().add(Counter::errors_received);
-      if (!reader_.handle_error(message.error, datagram.from))
-        errors().received(datagram.from, message.error);
-      return Judgement::taken();
+    case dgram::ControlType::error: return take_error(parsed.rest, datagram.from);
   }
   return Judgement::dropped(Counter::drop_control);
 }
 
-Judgement UdQueuePair::take_echo(const rdmap::Cookie& cookie, const Address& from,
+Judgement UdQueuePair::take_echo(const dgram::Challenge& echo, const Address& from,
                                  uint32_t incarnation, Time now) {
   Source* source = sources_.find_or_add(from, incarnation, now);
   if (source == nullptr) return Judgement::dropped(Counter::drop_sources_full);
-  return responder_.handle_echo(cookie, *source, now);
+  return responder_.handle_echo(echo.cookie, *source, now);
+}
+
+Judgement UdQueuePair::take_error(ConstBytes bytes, const Address& from) {
+  const rdmap::ParsedError parsed = rdmap::parse_error(bytes);
+  if (!parsed.valid) return Judgement::dropped(parsed.drop_reason);
+  counters().add(Counter::errors_received);
+  if (!reader_.handle_error(parsed.error, from)) errors().received(from, parsed.error);
+  return Judgement::taken();
 }
 
 }  // namespace diwarp::rnic

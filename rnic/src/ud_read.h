@@ -17,6 +17,8 @@ struct UdReader::Part : ListNode<PartTag>, ListNode<UnsentTag> {
   Read* read = nullptr;
   Part* next_in_chain = nullptr;
   STag sink = 0;
+  uint64_t sink_offset = 0;  // of the part's first byte in its sink
+  uint32_t nonce = 0;        // that an Error must repeat
   uint32_t msn = 0;
   uint64_t begin = 0;      // of the Read's bytes
   uint32_t length = 0;
@@ -26,7 +28,7 @@ struct UdReader::Part : ListNode<PartTag>, ListNode<UnsentTag> {
   bool answerable = false; // since then nothing came, not even a Challenge
   uint64_t asked_as = 0;   // counts requests
   uint32_t challenges = 0;
-  std::optional<rdmap::Cookie> echo;  // to be sent before the request
+  std::optional<dgram::Challenge> echo;  // to be sent before the request
 };
 
 struct UdReader::Read : ListNode<ReadTag> {

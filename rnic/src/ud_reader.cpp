@@ -21,10 +21,12 @@ Duration chosen(Duration of_request, Duration of_queue_pair) {
 
 }  // namespace
 
-UdReader::UdReader(QueuePair& queue_pair, SendQueue& sends, Counters& counters,
-                   const ReadOptions& options, size_t max_ranges, std::function<void()> wake)
+UdReader::UdReader(QueuePair& queue_pair, SendQueue& sends, dgram::Identity& identity,
+                   Counters& counters, const ReadOptions& options, size_t max_ranges,
+                   std::function<void()> wake)
     : queue_pair_(queue_pair),
       sends_(sends),
+      identity_(identity),
       counters_(counters),
       options_(options),
       max_ranges_(max_ranges),
@@ -33,9 +35,11 @@ UdReader::UdReader(QueuePair& queue_pair, SendQueue& sends, Counters& counters,
 
 UdReader::~UdReader() = default;
 
-void UdReader::start(uint32_t incarnation, uint32_t first_msn) {
-  incarnation_ = incarnation;
-  next_msn_ = first_msn;
+/// Of what a peer must repeat in a response or a Challenge. Offsets up to it must not wrap.
+uint64_t UdReader::next_sink_offset() {
+  uint64_t offset = identity_.next_nonce();
+  while (offset > UINT64_MAX - rdmap::kMaxReadRequest) offset = identity_.next_nonce();
+  return offset;
 }
 
 // --- The life of a Read.
@@ -125,6 +129,8 @@ UdReader::Part& UdReader::spare_part(Read& read) {
 void UdReader::add_part(Read& read, uint64_t begin, uint64_t length) {
   Part& part = spare_part(read);
   part.sink = sink_stags_.next();
+  part.sink_offset = next_sink_offset();
+  part.nonce = static_cast<uint32_t>(identity_.next_nonce());
   part.msn = next_msn_++;
   part.begin = begin;
   part.length = static_cast<uint32_t>(length);

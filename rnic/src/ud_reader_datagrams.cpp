@@ -24,9 +24,10 @@ Judgement UdReader::handle_response(const rdmap::DatagramSegment& segment, const
   if (part == nullptr || from != part->read->entry->destination)
     return Judgement::dropped(Counter::drop_response);
   const uint64_t bytes = segment.payload.size();
-  if (segment.tagged_offset > part->length || bytes > part->length - segment.tagged_offset)
-    return Judgement::dropped(Counter::drop_oversized);
-  if (segment.last != (segment.tagged_offset + bytes == part->length))
+  const uint64_t offset = segment.tagged_offset - part->sink_offset;
+  if (offset > part->length) return Judgement::dropped(Counter::drop_response);
+  if (bytes > part->length - offset) return Judgement::dropped(Counter::drop_oversized);
+  if (segment.last != (offset + bytes == part->length))
     return Judgement::dropped(Counter::drop_contradiction);
   if (!queue_pair_.may_write(part->read->entry->sges)) {
     finish(*part->read, WcStatus::local_protection_error);
@@ -37,7 +38,7 @@ Judgement UdReader::handle_response(const rdmap::DatagramSegment& segment, const
 
 Judgement UdReader::place(const rdmap::DatagramSegment& segment, Part& part, Time now) {
   Read& read = *part.read;
-  const uint64_t begin = part.begin + segment.tagged_offset;
+  const uint64_t begin = part.begin + (segment.tagged_offset - part.sink_offset);
   const uint64_t before = read.valid.covered();
   part.answerable = false;
   switch (read.valid.insert(begin, begin + segment.payload.size())) {
@@ -88,7 +89,9 @@ UdReader::Part* UdReader::find_asked(const Address& from, Fits&& fits) {
 bool UdReader::handle_error(const rdmap::ErrorReport& report, const Address& from) {
   const auto request = rdmap::parse_error_headers(report.headers);
   if (!request || request->opcode != rdmap::Opcode::read_request) return false;
-  Part* part = find_asked(from, [&](const Part& one) { return one.msn == request->msn; });
+  Part* part = find_asked(from, [&](const Part& one) {
+    return one.msn == request->msn && one.nonce == request->nonce;
+  });
   if (part == nullptr) return false;
   constexpr uint8_t kRdmapLayer = 0;
   constexpr uint8_t kRemoteProtection = 1;
@@ -97,15 +100,15 @@ bool UdReader::handle_error(const rdmap::ErrorReport& report, const Address& fro
   return true;
 }
 
-/// It does not say which request it answers: the one that has waited longest.
-bool UdReader::handle_challenge(const rdmap::Cookie& cookie, const Address& from) {
-  Part* part = find_asked(from, [](const Part& one) {
-    return one.answerable && one.challenges < kMaxChallenges;
+bool UdReader::handle_challenge(const dgram::Challenge& challenge, const Address& from) {
+  Part* part = find_asked(from, [&](const Part& one) {
+    return one.answerable && one.challenges < kMaxChallenges &&
+           one.sink_offset == challenge.nonce;
   });
   if (part == nullptr) return false;
   ++part->challenges;
   part->answerable = false;
-  part->echo = cookie;
+  part->echo = challenge;
   Read& read = *part->read;
   read.parts.remove(*part);
   read.parts.push_back(*part);
@@ -135,27 +138,23 @@ void UdReader::end_unwritable() {
 }
 
 void UdReader::add_echo(Part& part, DatagramRoom& room) {
-  const rdmap::ControlMessage echo{.type = rdmap::ControlType::echo, .cookie = *part.echo};
-  const size_t prefix = rdmap::encode_prefix(rdmap::DatagramClass::control, 0, incarnation_,
-                                             room.header());
-  const size_t bytes = rdmap::encode_control(echo, rdmap::kCookieMessageBytes,
-                                             room.header().subspan(prefix));
-  room.add(part.read->entry->destination, prefix + bytes, 0,
-           {.origin = this, .value = kEcho, .object = &part});
+  const size_t bytes =
+      dgram::encode_challenge(dgram::ControlType::echo, *part.echo, room.header());
+  room.add(part.read->entry->destination, {.datagram_class = dgram::DatagramClass::control}, bytes,
+           0, {.origin = this, .value = kEcho, .object = &part});
 }
 
 void UdReader::add_request(Part& part, DatagramRoom& room) {
   const SendEntry& entry = *part.read->entry;
-  const rdmap::DatagramSegment segment =
+  rdmap::DatagramSegment segment =
       rdmap::request_segment(part.msn, {.sink_stag = part.sink,
-                                        .sink_offset = 0,
+                                        .sink_offset = part.sink_offset,
                                         .length = part.length,
                                         .source_stag = entry.remote.stag,
                                         .source_offset = entry.remote.offset + part.begin});
-  size_t header = rdmap::encode_prefix(rdmap::DatagramClass::unreliable, rdmap::flags_of(segment),
-                                       incarnation_, room.header());
-  header += rdmap::encode_segment_headers(segment, room.header().subspan(header));
-  room.add(entry.destination, header, 0, {.origin = this, .value = kRequest, .object = &part});
+  segment.nonce = part.nonce;
+  const size_t header = rdmap::encode_segment_headers(segment, room.header());
+  room.add(entry.destination, {.flags = rdmap::flags_of(segment)}, header, 0, {.origin = this, .value = kRequest, .object = &part});
 }
 
 void UdReader::sent(const DatagramMark& mark) {

@@ -5,7 +5,7 @@
 #include <array>
 #include <cerrno>
 
-#include "rnic/address_validation.h"
+#include "dgram/address_validation.h"
 #include "rnic/control_sender.h"
 #include "rnic/error_reports.h"
 #include "rnic/queue_pair.h"
@@ -19,14 +19,12 @@ namespace {
 /// that none waits long for its turn.
 constexpr size_t kSharedDatagrams = 64;
 
-/// Bytes of a response datagram besides its payload.
-const size_t kOverhead = rdmap::kPrefixBytes +
-                         rdmap::segment_header_bytes(rdmap::Opcode::read_response, false) +
-                         rdmap::kDatagramCrcBytes;
+/// Bytes of a response's body besides its payload.
+const size_t kHeader = rdmap::segment_header_bytes(rdmap::Opcode::read_response, false);
 
 }  // namespace
 
-UdResponder::UdResponder(QueuePair& queue_pair, const AddressValidation& validation,
+UdResponder::UdResponder(QueuePair& queue_pair, const dgram::AddressValidation& validation,
                          ControlSender& control, ErrorReports& errors, Counters& counters,
                          const ReadOptions& options, std::function<void()> wake)
     : queue_pair_(queue_pair),
@@ -46,8 +44,10 @@ Judgement UdResponder::handle(const rdmap::DatagramSegment& segment, Source& sou
                               size_t datagram_bytes, Time now) {
   const ddp::RegionFault fault = judge(segment.request);
   if (fault != ddp::RegionFault::none) return judge_read(fault);
-  const bool amplifies = kOverhead + segment.request.length > datagram_bytes;
-  if (amplifies && now >= source.validated_until) return challenge(source, datagram_bytes, now);
+  const size_t response = dgram::Envelope::kOverhead + kHeader + segment.request.length;
+  const bool amplifies = response > datagram_bytes;
+  if (amplifies && now >= source.validated_until)
+    return challenge(source, segment.request, datagram_bytes, now);
   return add(segment, source, datagram_bytes);
 }
 
@@ -59,22 +59,23 @@ ddp::RegionFault UdResponder::judge(const rdmap::ReadRequest& request) const {
                            request.source_offset, request.length);
 }
 
-Judgement UdResponder::challenge(const Source& source, size_t datagram_bytes, Time now) {
+Judgement UdResponder::challenge(const Source& source, const rdmap::ReadRequest& request,
+                                 size_t datagram_bytes, Time now) {
   const Address& address = source.key.address;
-  const bool posted = control_.post(
-      address,
-      {.type = rdmap::ControlType::challenge,
-       .cookie = validation_.make(address, source.key.incarnation, now)},
-      datagram_bytes);
+  const bool posted =
+      control_.post_challenge(address,
+                              {.nonce = request.sink_offset,
+                               .cookie = validation_.make(address, source.key.incarnation, now)},
+                              datagram_bytes);
   if (!posted) return Judgement::dropped(Counter::drop_no_context);
   counters_.add(Counter::challenges_sent);
   return Judgement::taken();
 }
 
-Judgement UdResponder::handle_echo(const rdmap::Cookie& cookie, Source& source, Time now) {
+Judgement UdResponder::handle_echo(const dgram::Cookie& cookie, Source& source, Time now) {
   if (!validation_.valid(cookie, source.key.address, source.key.incarnation, now))
     return Judgement::dropped(Counter::drop_control);
-  source.validated_until = now + AddressValidation::kValidFor;
+  source.validated_until = now + dgram::AddressValidation::kValidFor;
   counters_.add(Counter::echoes_received);
   return Judgement::taken();
 }
@@ -90,6 +91,7 @@ Judgement UdResponder::add(const rdmap::DatagramSegment& segment, Source& source
   if (response == nullptr) return Judgement::dropped(Counter::drop_no_context);
   response->lane = &lane_of(source);
   response->msn = segment.msn;
+  response->nonce = segment.nonce;
   response->request = segment.request;
   response->datagram_bytes = datagram_bytes;
   response->offset = 0;
@@ -166,8 +168,8 @@ bool UdResponder::fill_lane(ResponseLane& lane, size_t most, DatagramRoom& room,
 
 bool UdResponder::add_segments(Response& response, size_t& most, DatagramRoom& room) {
   const uint32_t whole = response.request.length;
-  const size_t datagram = room.max_datagram(response.lane->source->key.address);
-  const auto payload = static_cast<uint32_t>(datagram - std::min(datagram - 1, kOverhead));
+  const size_t body = room.max_body(response.lane->source->key.address);
+  const auto payload = static_cast<uint32_t>(body - std::min(body - 1, kHeader));
   uint32_t offset = response.offset;
   do {
     if (most == 0 || !room.open()) return false;
@@ -189,11 +191,10 @@ bool UdResponder::add_segment(Response& response, uint32_t offset, uint32_t leng
   if (is_gone) room.close();
   if (pieces.empty() || is_gone) return false;
   const rdmap::DatagramSegment segment = rdmap::response_segment(request, offset, length);
-  size_t header = rdmap::encode_prefix(rdmap::DatagramClass::unreliable, rdmap::flags_of(segment),
-                                       incarnation_, room.header());
-  header += rdmap::encode_segment_headers(segment, room.header().subspan(header));
+  const size_t header = rdmap::encode_segment_headers(segment, room.header());
   if (length != 0) pieces[0] = {region->at(request.source_offset + offset), length};
-  room.add(response.lane->source->key.address, header, length == 0 ? 0 : 1,
+  room.add(response.lane->source->key.address, {.flags = rdmap::flags_of(segment)}, header,
+           length == 0 ? 0 : 1,
            {.origin = this, .value = offset + length, .last = segment.last, .object = &response});
   return true;
 }
@@ -201,6 +202,7 @@ bool UdResponder::add_segment(Response& response, uint32_t offset, uint32_t leng
 /// Tells of a fault that was found when the request itself was gone.
 void UdResponder::report(const Response& response, TerminateCode code, Time now) {
   rdmap::DatagramSegment segment = rdmap::request_segment(response.msn, response.request);
+  segment.nonce = response.nonce;
   std::array<std::byte, DatagramBurst::kHeaderBytes> headers;
   segment.headers = ConstBytes(headers).first(rdmap::encode_segment_headers(segment, headers));
   errors_.found(response.lane->source->key.address, segment, code, response.datagram_bytes, true,

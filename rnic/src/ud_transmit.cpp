@@ -45,8 +45,7 @@ void cut_segment(rdmap::DatagramSegment& segment, const SendEntry& entry, uint64
   segment.tagged_offset = entry.remote.offset + offset;
 }
 
-void UdTransmit::start(uint32_t incarnation, uint32_t first_msn) {
-  incarnation_ = incarnation;
+void UdTransmit::start(uint32_t first_msn) {
   next_ = {first_msn, first_msn};
   offset_ = 0;
   size_refusals_.clear();
@@ -95,10 +94,9 @@ bool UdTransmit::can_send(const SendEntry& entry) const {
 bool UdTransmit::add_message(DatagramRoom& room, const SendEntry& entry, uint32_t msn,
                              uint64_t offset) {
   rdmap::DatagramSegment segment = segment_of(entry, msn);
-  const size_t overhead = rdmap::kPrefixBytes + rdmap::kDatagramCrcBytes +
-                          rdmap::segment_header_bytes(segment.opcode, segment.has_immediate);
-  const size_t datagram = room.max_datagram(entry.destination);
-  const uint64_t payload = datagram - std::min(datagram - 1, overhead);
+  const size_t header = rdmap::segment_header_bytes(segment.opcode, segment.has_immediate);
+  const size_t body = room.max_body(entry.destination);
+  const uint64_t payload = body - std::min(body - 1, header);
   cursor_ = ddp::SgeCursor(entry.sges);
   if (offset != 0) cursor_.seek(offset);
   do {
@@ -118,11 +116,8 @@ bool UdTransmit::add_segment(DatagramRoom& room, const SendEntry& entry,
   const size_t count = pieces.empty() ? 0 : cursor_.take(length, pieces);
   if (pieces.empty() || (count == 0 && length != 0)) return false;
   cut_segment(segment, entry, offset, length);
-  const Bytes header = room.header();
-  size_t bytes = rdmap::encode_prefix(rdmap::DatagramClass::unreliable, rdmap::flags_of(segment),
-                                      incarnation_, header);
-  bytes += rdmap::encode_segment_headers(segment, header.subspan(bytes));
-  room.add(entry.destination, bytes, count,
+  const size_t bytes = rdmap::encode_segment_headers(segment, room.header());
+  room.add(entry.destination, {.flags = rdmap::flags_of(segment)}, bytes, count,
            {.origin = this, .value = offset + length, .last = segment.last});
   return true;
 }

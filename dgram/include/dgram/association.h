@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 
 #include "base/clock.h"
+#include "dgram/control.h"
 #include "dgram/rd_header.h"
 
 namespace diwarp::dgram {
 
-using RdCookie = std::array<std::byte, kRdCookieBytes>;
-
-/// What two queue pairs call their association, and how they come to it (rd_header.h has the
-/// rules). One side's view. Time comes in as an argument.
+/// What two queue pairs call their association, and how they come to it (docs/wire-format.md has
+/// the rules). One side's view. Time, and all that is random, comes in as an argument.
 class Association {
  public:
   enum class State : uint8_t {
@@ -31,13 +29,14 @@ class Association {
 
   // --- Opening.
 
-  /// Begins to open one, named `epoch` (not 0) here. The open is to be sent.
-  void open(uint32_t epoch, Time now);
-  /// A Challenge came from the peer. True: the open is to be sent again at once. A stranger cannot
-  /// have it sent more often than a few times a second.
-  bool challenged(uint32_t incarnation, const RdCookie& cookie, Time now);
+  /// Begins to open one, named `epoch` (not 0) here. `nonce`: what a Challenge must repeat. The
+  /// open is to be sent.
+  void open(uint32_t epoch, uint64_t nonce, Time now);
+  /// A Challenge came from the peer. True: it repeats the nonce, and the open is to be sent again at
+  /// once. The peer cannot have it sent more often than a few times a second.
+  bool challenged(uint32_t incarnation, const Challenge& challenge, Time now);
   /// What to put into an open.
-  const RdCookie& cookie() const { return cookie_; }
+  const Challenge& proof() const { return proof_; }
   /// When the open is to be sent again, while opening; at most `longest` after the last time.
   Time open_deadline(Duration longest) const;
   void on_open_deadline(Time now);
@@ -51,10 +50,11 @@ class Association {
     accepted,  ///< the same, and it has become established by that
     stale,     ///< to be dropped
     unknown,   ///< to be answered by a reset
-    ended,     ///< a reset: the peer does not have it
+    ended,     ///< a reset: the peer does not have it, if it had the number that this repeats
   };
-  /// Judges any kind but open. `incarnation`: in the prefix; `own`: this side's.
-  Verdict judge(const RdHeader& header, uint32_t incarnation, uint32_t own);
+  /// Checks any kind but open. `incarnation`: in the prefix; `own`: what this side shows the peer.
+  /// Nothing is accepted before a Challenge told the peer's incarnation.
+  Verdict check(const RdHeader& header, uint32_t incarnation, uint32_t own);
 
   enum class OpenVerdict : uint8_t {
     again,     ///< to be answered as the first time
@@ -62,8 +62,12 @@ class Association {
     joins,     ///< there was none, or this side was opening too: establish()
     replaces,  ///< what was there has ended: end it, then establish()
   };
-  /// Judges an open whose cookie is valid.
-  OpenVerdict judge_open(const RdHeader& header, uint32_t incarnation) const;
+  /// Checks an open whose cookie is valid.
+  OpenVerdict check_open(const RdHeader& header, uint32_t incarnation) const;
+
+  /// The names of the two ends. `own`: the incarnation that this side shows the peer.
+  EndNames here(uint32_t own) const { return {own, epoch_}; }
+  EndNames there() const { return {peer_incarnation_, peer_epoch_}; }
 
   /// `epoch`: of this side, where it does not have one by opening.
   void establish(uint32_t epoch, uint32_t incarnation, uint32_t peer_epoch);
@@ -83,7 +87,7 @@ class Association {
   uint32_t peer_incarnation_ = 0;
   uint32_t last_incarnation_ = 0;    // the peer's, of the last one that was established
   uint32_t former_incarnation_ = 0;  // the one before, which is not there any more
-  RdCookie cookie_{};
+  Challenge proof_;
   Time attempted_{};
 };
 

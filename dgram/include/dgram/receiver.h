@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "dgram/rd_header.h"
+#include "dgram/reorder_buffer.h"
 
 namespace diwarp::dgram {
 
@@ -39,12 +40,12 @@ class Receiver {
   /// The number of a datagram that arrived() called next or early.
   uint64_t number(uint32_t sequence) const { return rd_extend(sequence, next_); }
   /// It is kept. False where memory cannot be had.
-  bool keep(uint64_t number, void* kept);
+  bool keep(uint64_t number, BufferedDatagram* kept);
   /// Hands out what is kept as next(), which is then the caller's to deliver or to keep again; null
   /// where nothing is.
-  void* take_next();
+  BufferedDatagram* take_next();
   /// Hands out anything that is kept; null when nothing is left.
-  void* take_any();
+  BufferedDatagram* take_any();
   uint32_t kept() const { return kept_; }
 
   // --- What to say.
@@ -80,7 +81,7 @@ class Receiver {
   uint64_t next_;
   uint64_t highest_;               // above all that are kept; not below next_
   uint64_t edge_;                  // the first that no window was told for
-  std::unique_ptr<void*[]> ring_;  // at their number, modulo capacity_
+  std::unique_ptr<BufferedDatagram*[]> ring_;  // at their number, modulo capacity_
 };
 
 }  // namespace diwarp::dgram

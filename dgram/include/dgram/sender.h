@@ -12,18 +12,20 @@
 
 namespace diwarp::dgram {
 
-/// What a sequenced datagram carries: the owner's words, by which it is made anew when it has to be
-/// sent again.
-struct RdMark {
-  void* object = nullptr;
+/// What a sequenced datagram carries: a part of a message, by which its owner makes it anew when it
+/// has to be sent again.
+struct TxTag {
+  MessageName message = {};
+  uint32_t object = 0;  ///< the owner's number of what it sends, by the kind of message
   uint32_t offset = 0;
   uint32_t length = 0;
-  uint32_t tag = 0;
-  uint8_t what = 0;
+  bool failure = false;  ///< it ends a Read Response, and has no part of it
 };
 
 /// The sending half of an association: which datagrams are under way, which came, which are lost,
-/// and how many may go. Sequence numbers are 64 bits wide here and never wrap. Time comes in as an
+/// how many may go, and what stands for each number now (docs/reliable.md has the table). A number
+/// stands for the same part of the same message for ever; once its message is given up, it is sent
+/// again as a skip that names the message. Sequence numbers are 64 bits wide here and never wrap. Time comes in as an
 /// argument. Memory grows with what is under way and is kept until release_memory().
 class Sender {
  public:
@@ -51,12 +53,16 @@ class Sender {
   uint64_t next_lost(uint64_t from, uint32_t ahead = 0) const;
   uint64_t first_unacknowledged() const { return una_; }
   /// Of a datagram that was sent and is not released.
-  const RdMark& mark(uint64_t sequence) const { return slot(sequence).mark; }
+  const TxTag& tag(uint64_t sequence) const { return slot(sequence).tag; }
+  /// Whether a skip stands for it now.
+  bool is_skip(uint64_t sequence) const { return (slot(sequence).state & given_up) != 0; }
 
   /// Takes memory for `count` more datagrams. False where it cannot be had.
   bool prepare(uint32_t count = 1);
   /// next() was sent; prepared for.
-  void sent(const RdMark& mark, Time now);
+  void sent(const TxTag& tag, Time now);
+  /// The same, but it was a skip: the message was given up before it was cut to its end.
+  void sent_skip(const TxTag& tag, Time now);
   /// It was sent again.
   void resent(uint64_t sequence, Time now);
 
@@ -71,19 +77,24 @@ class Sender {
   News acknowledged(uint32_t acknowledged, uint16_t window, const RdMap* map, Time now);
   /// The peer's window before it has said anything else.
   void open_window(uint16_t window) { edge_ = std::max(edge_, una_ + window); }
-  /// Hands out the marks of acknowledged datagrams in order, each once.
-  std::optional<RdMark> release();
+  struct Released {
+    TxTag tag;
+    bool given_up = false;  ///< its message was: the peer delivered it, or a skip
+  };
+  /// Hands out what is acknowledged for good, in order, each once.
+  std::optional<Released> release();
+  /// Whether a datagram with this number may have been sent not long ago, or be the last that a
+  /// probe named: what a reset must repeat.
+  bool was_sent(uint32_t sequence) const;
 
+  // --- What stands for a number.
+
+  /// The message ends: skips stand for its datagrams from now on.
+  void give_up(const MessageName& message);
   /// The datagram is to be sent again at once, in whatever form, unless it came.
   void recall(uint64_t sequence);
   /// The first that is not acknowledged is to be sent again at once, even if it came.
   void recall_first();
-  /// Gives the owner each mark that is not released to change, and tells whether its datagram came.
-  template <class Visit>
-  void for_each_mark(Visit&& visit) {
-    for (uint64_t at = released_; at != next_; ++at)
-      visit(slot(at).mark, (slot(at).state & came) != 0);
-  }
 
   // --- Time.
 
@@ -119,9 +130,10 @@ class Sender {
     lost = 2,      // to be sent again
     repeated = 4,  // sent more than once
     urgent = 8,    // whatever the congestion window says
+    given_up = 16,  // a skip stands for it
   };
   struct Slot {
-    RdMark mark;
+    TxTag tag;
     uint8_t state = 0;
     uint32_t order = 0;  // of all transmissions
     Time sent{};

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -14,20 +13,11 @@
 #include "rdmap/bodies.h"
 #include "rdmap/opcodes.h"
 
-/// The datagram wire format, version 1 (docs/wire-format.md): one DDP segment, or one control
-/// message, per UDP datagram.
+/// Segments over datagrams (docs/wire-format.md): what stands between the envelope of a datagram, or
+/// its RD header, and the CRC.
 ///
-///   prefix (8) | RD header (class RD) | immediate (8) | DDP and RDMAP header | payload | CRC32C (4)
-///
-/// Parsing goes in two steps, since what lies between belongs to another layer: the envelope
-/// (prefix and CRC), then what is inside.
+///   immediate (8, if flagged) | DDP and RDMAP header | payload
 namespace diwarp::rdmap {
-
-inline constexpr size_t kPrefixBytes = 8;
-inline constexpr size_t kDatagramCrcBytes = 4;
-inline constexpr uint8_t kDatagramVersion = 1;
-
-enum class DatagramClass : uint8_t { unreliable = 0, reliable = 1, control = 2 };
 
 inline constexpr uint8_t kImmediateFlag = 1;
 inline constexpr uint8_t kSolicitedFlag = 2;
@@ -36,36 +26,11 @@ inline constexpr size_t kRecordExtensionBytes = 12;  // MSN, MO, message length
 /// The most that one Read Request asks for; longer Reads are several.
 inline constexpr uint32_t kMaxReadRequest = uint32_t{256} << 10;
 
-// --- The envelope.
-
-struct Envelope {
-  DatagramClass datagram_class = DatagramClass::unreliable;
-  uint8_t flags = 0;
-  uint32_t incarnation = 0;
-  ConstBytes body = {};  ///< between prefix and CRC
-};
-
-/// Either an envelope or the reason why the datagram is dropped.
-struct ParsedEnvelope {
-  bool valid = false;
-  Counter drop_reason = Counter::drop_truncated;
-  Envelope envelope = {};
-};
-
-/// Judges, in this order: length, version, class, flags (control has none), reserved bits, CRC.
-ParsedEnvelope parse_envelope(ConstBytes datagram);
-
-/// Writes the prefix to the front of `out`; returns kPrefixBytes.
-size_t encode_prefix(DatagramClass datagram_class, uint8_t flags, uint32_t incarnation, Bytes out);
-
-/// The CRC trailer for bytes whose CRC32C is `crc`: stored as MPA stores it (RFC 5044 section 4.4).
-void encode_datagram_crc(uint32_t crc, Bytes out);
-
 // --- Segments (classes UD and RD).
 
 /// One segment of a message over datagrams, in host order. Which fields mean something depends on
-/// the opcode: Sends have q_key (with invalidate: invalidate_stag), MSN and MO; Read Requests MSN
-/// and `request`; Read Responses STag and TO; Write-Records STag, TO, MSN, MO and message_length.
+/// the opcode: Sends have q_key (with invalidate: invalidate_stag), MSN and MO; Read Requests MSN,
+/// `nonce` and `request`; Read Responses STag and TO; Write-Records STag, TO, MSN, MO and message_length.
 struct DatagramSegment {
   Opcode opcode = Opcode::send;
   bool last = false;
@@ -73,6 +38,7 @@ struct DatagramSegment {
   uint64_t immediate = 0;  ///< Sends and Write-Records
   uint32_t q_key = 0;
   STag invalidate_stag = 0;
+  uint32_t nonce = 0;  ///< the requester's, which an Error repeats
   uint32_t msn = 0;
   uint32_t message_offset = 0;
   STag stag = 0;
@@ -114,20 +80,11 @@ struct ParsedSegment {
 /// number, the flags against the opcode, then the opcode's own rules. Sends: MO + payload within
 /// the longest message (1 GiB). Write-Records: length for the extension, the message at most 1 GiB,
 /// MO + payload within it, L exactly at its end, TO - MO and the message's end without wrap. Read
-/// Requests: one segment of exactly their bytes, reserved bits, MO 0 and L, size at most
+/// Requests: one segment of exactly their bytes, MO 0 and L, size at most
 /// kMaxReadRequest, the sink's end without wrap. Read Responses: TO + payload without wrap.
 ParsedSegment parse_segment(uint8_t flags, ConstBytes body);
 
-// --- Control messages (class control).
-
-enum class ControlType : uint8_t {
-  challenge = 1,  ///< to a source that is not known to be where it says: echo this
-  echo = 2,       ///< the answer
-  error = 3,      ///< about a segment that came from there
-};
-
-/// Opaque to its receiver.
-using Cookie = std::array<std::byte, 16>;
+// --- Errors.
 
 /// The offending segment of an Error, as far as the message tells.
 struct ErrorReport {
@@ -140,30 +97,22 @@ struct ErrorReport {
 /// The report of what is wrong with a parsed segment; it refers to the segment's headers.
 ErrorReport report_of(TerminateCode code, const DatagramSegment& segment);
 
-inline constexpr size_t kControlHeaderBytes = 4;  // type, 3 reserved
-/// Whole datagrams, prefix and CRC included.
-inline constexpr size_t kCookieMessageBytes =
-    kPrefixBytes + kControlHeaderBytes + sizeof(Cookie) + kDatagramCrcBytes;
-inline constexpr size_t kShortestErrorBytes =
-    kPrefixBytes + kControlHeaderBytes + 4 + kDatagramCrcBytes;
+/// An Error without its headers.
+inline constexpr size_t kShortestErrorBytes = 4;
+/// An Error about a Read Request, whose headers are the longest.
+inline constexpr size_t kLongestErrorBytes = 6 + ddp::kUntaggedHeaderBytes + kReadRequestBytes;
 
-struct ControlMessage {
-  ControlType type = ControlType::error;
-  Cookie cookie = {};       ///< challenge, echo
-  ErrorReport error = {};
-};
+/// Writes what follows the header of a control message; returns its bytes, at most `room`. Of the
+/// offending headers first what follows the DDP header is left out where it does not fit, then
+/// all. Returns 0 where even that is too long.
+size_t encode_error(const ErrorReport& error, size_t room, Bytes out);
 
-/// Writes what lies between prefix and CRC; returns its bytes. `limit` bytes are the most that the
-/// whole datagram may have: of an Error's headers, first what follows the DDP header is left out
-/// where it does not fit, then all. Returns 0 where even that is too long.
-size_t encode_control(const ControlMessage& message, size_t limit, Bytes out);
-
-struct ParsedControl {
+struct ParsedError {
   bool valid = false;
   Counter drop_reason = Counter::drop_truncated;
-  ControlMessage message = {};
+  ErrorReport error = {};
 };
-ParsedControl parse_control(ConstBytes body);
+ParsedError parse_error(ConstBytes rest);
 
 /// What an Error's copy of the headers says of the segment; nothing where too few bytes are there.
 /// With the DDP header alone, a Read Request's `request` and a Write-Record's MSN, MO and message

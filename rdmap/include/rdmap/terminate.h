@@ -49,6 +49,16 @@ inline constexpr TerminateCode kInsufficientIrd{2, 0, 6};
 inline constexpr TerminateCode kNoMatchingReady{2, 0, 7};
 }  // namespace fault
 
+/// A code as the first word of a Terminate has it (RFC 5040 section 4.8): layer (4 bits), type (4),
+/// error code (8), 16 zero bits. And back; what else is in the word is not looked at.
+constexpr uint32_t to_word(const TerminateCode& code) {
+  return uint32_t{code.layer} << 28 | (code.type & uint32_t{15}) << 24 | uint32_t{code.code} << 16;
+}
+constexpr TerminateCode terminate_code(uint32_t word) {
+  return {static_cast<uint8_t>(word >> 28), static_cast<uint8_t>(word >> 24 & 15),
+          static_cast<uint8_t>(word >> 16)};
+}
+
 /// A Terminate as it came.
 struct Terminate {
   TerminateCode code;

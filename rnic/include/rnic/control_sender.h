@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "base/ring.h"
-#include "ddp/header.h"
+#include "dgram/control.h"
 #include "diwarp/address.h"
 #include "rdmap/datagram.h"
 #include "rnic/datagram_origin.h"
@@ -21,19 +21,17 @@ class ControlSender final : public DatagramOrigin {
  public:
   /// Messages that wait at most.
   static constexpr size_t kPlaces = 128;
-  /// The longest, without the CRC: an Error about a Read Request, with 6 bytes before its headers.
-  static constexpr size_t kLongest = rdmap::kPrefixBytes + rdmap::kControlHeaderBytes + 6 +
-                                     ddp::kUntaggedHeaderBytes + rdmap::kReadRequestBytes;
+  /// The body of the longest.
+  static constexpr size_t kLongest = dgram::kControlHeaderBytes + rdmap::kLongestErrorBytes;
+  static_assert(kLongest >= dgram::kChallengeBytes);
 
   /// `wake` is called when there is something to send.
   explicit ControlSender(std::function<void()> wake) : wake_(std::move(wake)) {}
 
-  /// What precedes all messages from now on.
-  void start(uint32_t incarnation) { incarnation_ = incarnation; }
-
-  /// Puts a message in line. The datagram will have at most `limit` bytes. False if that is not
+  /// Put a message in line. The datagram will have at most `limit` bytes. False if that is not
   /// enough, or there is no room.
-  bool post(const Address& to, const rdmap::ControlMessage& message, size_t limit);
+  bool post_challenge(const Address& to, const dgram::Challenge& challenge, size_t limit);
+  bool post_error(const Address& to, const rdmap::ErrorReport& error, size_t limit);
   bool waiting() const { return ring_ && !ring_->empty(); }
 
   /// Forgets all.
@@ -47,11 +45,12 @@ class ControlSender final : public DatagramOrigin {
   struct Message {
     Address to;
     size_t bytes = 0;
-    std::array<std::byte, kLongest> contents{};  // all but the CRC
+    std::array<std::byte, kLongest> body{};
   };
+  bool has_room();
+  bool put(const Message& message);
 
   const std::function<void()> wake_;
-  uint32_t incarnation_ = 0;
   std::unique_ptr<Ring<Message>> ring_;  // made when first needed: most queue pairs never do
 };
 

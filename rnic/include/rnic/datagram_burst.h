@@ -7,7 +7,12 @@
 #include <span>
 
 #include "base/bytes.h"
+#include "dgram/envelope.h"
 #include "llp/datagram.h"
+
+namespace diwarp::dgram {
+class Identity;
+}
 
 namespace diwarp::rnic {
 
@@ -35,8 +40,8 @@ class DatagramBurst {
   static constexpr size_t kMaxBytes = kMaxDatagrams * 1472;
   static constexpr size_t kMaxPieces = 1024;   // UIO_MAXIOV
   static constexpr size_t kHeaderBytes = 160;  // the longest: an Error, or an acknowledgement
-  static constexpr size_t kTrailerBytes = 4;
-  static constexpr size_t kNoteBytes = 48;
+  static constexpr size_t kTrailerBytes = dgram::Envelope::kCrcBytes;
+  static constexpr size_t kNoteBytes = 64;
 
   /// What an origin remembers of a datagram until it is told what became of it.
   struct alignas(uint64_t) Note {
@@ -93,8 +98,9 @@ class DatagramBurst {
 /// What an origin of datagrams sees of a burst that is being filled.
 class DatagramRoom {
  public:
-  DatagramRoom(DatagramBurst& burst, llp::DatagramLink& link, Pacer& pacer, uint32_t segment)
-      : burst_(burst), link_(link), pacer_(pacer), segment_(segment) {}
+  DatagramRoom(DatagramBurst& burst, llp::DatagramLink& link, Pacer& pacer,
+               dgram::Identity& identity, uint32_t segment)
+      : burst_(burst), link_(link), pacer_(pacer), identity_(identity), segment_(segment) {}
 
   /// Whether another datagram may be added: the burst has a place, and the pacer lets it.
   bool open() const;
@@ -102,21 +108,28 @@ class DatagramRoom {
   /// in this one is sent.
   void close() { closed_ = true; }
   bool closed() const { return closed_; }
-  /// The largest datagram to send to `to`: what the path, and the application's choice, allow.
-  size_t max_datagram(const Address& to);
+  /// The longest body of a datagram to `to`: what the path, and the application's choice, allow.
+  size_t max_body(const Address& to);
   size_t size() const { return burst_.size(); }
   DatagramBurst::Note* notes() { return burst_.notes(); }
 
-  Bytes header() { return burst_.header(); }
+  /// Room for the beginning of the next datagram's body: headers, or all of it.
+  Bytes header() { return burst_.header().subspan(dgram::Envelope::kPrefixBytes); }
   std::span<ConstBytes> payload_pieces() { return burst_.payload_pieces(); }
-  /// Adds the datagram with `header_bytes` in header() (prefix included) and so many
-  /// payload_pieces(), and puts its CRC behind.
-  void add(const Address& to, size_t header_bytes, size_t payload_pieces, const DatagramMark& mark);
+  /// What a datagram says in its prefix, besides the incarnation that its destination is shown.
+  struct Kind {
+    dgram::DatagramClass datagram_class = dgram::DatagramClass::unreliable;
+    uint8_t flags = 0;
+  };
+  /// Adds the datagram with `header_bytes` in header() and so many payload_pieces(), and seals it.
+  void add(const Address& to, const Kind& kind, size_t header_bytes, size_t payload_pieces,
+           const DatagramMark& mark);
 
  private:
   DatagramBurst& burst_;
   llp::DatagramLink& link_;
   Pacer& pacer_;
+  dgram::Identity& identity_;
   const uint32_t segment_;
   bool closed_ = false;
 };

@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "base/timer_queue.h"
+#include "dgram/address_validation.h"
+#include "dgram/envelope.h"
+#include "dgram/identity.h"
 #include "llp/datagram.h"
 #include "rdmap/datagram.h"
-#include "rnic/address_validation.h"
 #include "rnic/control_sender.h"
 #include "rnic/datagram_sender.h"
 #include "rnic/error_reports.h"
@@ -70,11 +72,11 @@ class DatagramQueuePair : public QueuePair {
   // What the type does itself.
 
   /// A datagram with a good envelope, on a queue pair that receives.
-  virtual void take(const rdmap::Envelope& envelope, const llp::IncomingDatagram& datagram,
+  virtual void take(const dgram::OpenedEnvelope& envelope, const llp::IncomingDatagram& datagram,
                     Time now) = 0;
   /// At the end of a batch of datagrams, before what is done is reported.
   virtual void batch_taken(Time /*now*/) {}
-  /// Begins anew, with a new incarnation().
+  /// Begins anew, with a new identity().
   virtual void start() = 0;
   /// Forgets everything of peers, and gives receives back.
   virtual void stop() = 0;
@@ -88,14 +90,14 @@ class DatagramQueuePair : public QueuePair {
   /// There is something to send.
   void wake() { engine().activate(*this); }
 
-  uint32_t incarnation() const { return incarnation_; }
+  dgram::Identity& identity() { return identity_; }
   const DatagramOptions& options() const { return options_; }
   llp::DatagramLink& link() { return *link_; }
   DatagramSender& sender() { return sender_; }
   ControlSender& control() { return control_; }
   ErrorReports& errors() { return errors_; }
   RecordTable& records() { return records_; }
-  const AddressValidation& validation() const { return validation_; }
+  const dgram::AddressValidation& validation() const { return validation_; }
 
  private:
   void on_expiry(Time now);
@@ -110,9 +112,9 @@ class DatagramQueuePair : public QueuePair {
   const Address address_;
   uint64_t max_rate_;
   uint64_t overflowed_ = 0;
-  uint32_t incarnation_ = 0;
+  dgram::Identity identity_;
   SourceFilters sources_;
-  const AddressValidation validation_;
+  const dgram::AddressValidation validation_;
   DatagramSender sender_;
   ControlSender control_;
   ErrorReports errors_;

@@ -18,9 +18,10 @@ namespace diwarp::rnic {
 /// that the application set. With the baton.
 class DatagramSender {
  public:
-  /// `segment`: the largest datagram by the application's choice, in bytes; 0: what the path
-  /// carries.
-  DatagramSender(uint32_t segment, uint64_t max_rate) : segment_(segment) {
+  /// `identity` names the queue pair. `segment`: the largest datagram by the application's choice,
+  /// in bytes; 0: what the path carries.
+  DatagramSender(dgram::Identity& identity, uint32_t segment, uint64_t max_rate)
+      : identity_(identity), segment_(segment) {
     pacer_.set_rate(max_rate, Time{});
   }
 
@@ -42,6 +43,7 @@ class DatagramSender {
   bool fill(DatagramBurst& burst, llp::DatagramLink& link, Time now);
   void book(const DatagramBurst& burst, size_t sent, Counters& counters);
 
+  dgram::Identity& identity_;
   const uint32_t segment_;
   Pacer pacer_;
   bool paced_ = false;

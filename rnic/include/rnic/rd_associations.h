@@ -5,11 +5,13 @@
 
 #include "base/clock.h"
 #include "base/counters.h"
+#include "dgram/identity.h"
+#include "dgram/reorder_buffer.h"
 #include "diwarp/attributes.h"
-#include "rnic/rd_buffer.h"
 #include "rnic/rd_delivery.h"
 #include "rnic/rd_peer.h"
-#include "rnic/rd_work.h"
+#include "rnic/rd_requests.h"
+#include "rnic/rd_responder.h"
 
 namespace diwarp::rnic {
 
@@ -17,17 +19,17 @@ namespace diwarp::rnic {
 /// what that means for the work under way. With the baton.
 class RdAssociations {
  public:
-  RdAssociations(RdPeers& peers, RdWork& work, RdDelivery& delivery, RdBuffer& buffer,
+  RdAssociations(RdPeers& peers, dgram::Identity& identity, RdRequests& requests,
+                 RdResponder& responder, RdDelivery& delivery, dgram::ReorderBuffer& buffer,
                  Counters& counters, uint32_t window)
       : peers_(peers),
-        work_(work),
+        identity_(identity),
+        requests_(requests),
+        responder_(responder),
         delivery_(delivery),
         buffer_(buffer),
         counters_(counters),
         window_(window) {}
-
-  /// Begins anew, with another incarnation.
-  void start() { next_epoch_ = 1; }
 
   /// The peer is to be told of work that is there for it.
   void open(RdPeer& peer, Time now);
@@ -55,12 +57,13 @@ class RdAssociations {
   void establish(RdPeer& peer, uint32_t incarnation, uint16_t window, Time now);
 
   RdPeers& peers_;
-  RdWork& work_;
+  dgram::Identity& identity_;
+  RdRequests& requests_;
+  RdResponder& responder_;
   RdDelivery& delivery_;
-  RdBuffer& buffer_;
+  dgram::ReorderBuffer& buffer_;
   Counters& counters_;
   const uint32_t window_;
-  uint32_t next_epoch_ = 1;
 };
 
 }  // namespace diwarp::rnic

@@ -15,18 +15,20 @@ namespace diwarp::rnic {
 
 class ErrorReports;
 class QueuePair;
-class RdWork;
+class RdRequests;
+class RdResponder;
 class RecordTable;
 
 /// What reliable datagrams carry, once it is their turn: finds its place and tells the application.
 /// With the baton.
 class RdDelivery {
  public:
-  RdDelivery(QueuePair& queue_pair, RecordTable& records, RdWork& work, ErrorReports& errors,
-             Counters& counters, uint32_t q_key, bool record_per_segment)
+  RdDelivery(QueuePair& queue_pair, RecordTable& records, RdRequests& requests,
+             RdResponder& responder, ErrorReports& errors, Counters& counters, uint32_t q_key, bool record_per_segment)
       : queue_pair_(queue_pair),
         records_(records),
-        work_(work),
+        requests_(requests),
+        responder_(responder),
         errors_(errors),
         counters_(counters),
         q_key_(q_key),
@@ -36,6 +38,7 @@ class RdDelivery {
     delivered,
     no_receive,  ///< it waits for a receive; nothing was done
     no_room,     ///< it waits for room to report a record; nothing was done
+    no_memory,   ///< it was dropped, and has to come again; nothing was done
     refused,     ///< for an error: peer.refusal says which
   };
 
@@ -50,6 +53,9 @@ class RdDelivery {
   using Segment = rdmap::DatagramSegment;
 
   Outcome deliver_segment(RdPeer& peer, const Segment& segment, Time now);
+  void skip(RdPeer& peer, const dgram::MessageName& message);
+  Outcome deliver_request(RdPeer& peer, const Segment& segment, Time now);
+  static bool is_voided(RdPeer& peer, const Segment& segment);
   Outcome deliver_record(RdPeer& peer, const Segment& segment, Time now);
   Outcome deliver_send(RdPeer& peer, const Segment& segment, Time now);
   Outcome place(RdPeer& peer, const Segment& segment, Time now);
@@ -62,7 +68,8 @@ class RdDelivery {
 
   QueuePair& queue_pair_;
   RecordTable& records_;
-  RdWork& work_;
+  RdRequests& requests_;
+  RdResponder& responder_;
   ErrorReports& errors_;
   Counters& counters_;
   const uint32_t q_key_;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 
 #include "base/clock.h"
@@ -14,6 +15,7 @@
 #include "dgram/receiver.h"
 #include "dgram/sender.h"
 #include "rdmap/datagram.h"
+#include "rnic/rd_cursor.h"
 #include "rnic/size_refusals.h"
 #include "rnic/ud_sources.h"
 #include "rnic/work_queue.h"
@@ -25,41 +27,17 @@ struct RdSoonTag;
 struct RdTouchedTag;
 struct RdHeldTag;
 
-/// What an RdMark means by `what`: what the datagram carries.
-enum class RdWhat : uint8_t {
-  segment,   ///< of a Send or Write-Record: object is its SendEntry
-  request,   ///< a Read Request: object is its RdRead, tag its MSN
-  response,  ///< a part of a Read Response: object is its RdJob
-  failure,   ///< the end of a response: object is its RdJob
-  skip,      ///< nothing any more
-};
-inline RdWhat what(const dgram::RdMark& mark) { return static_cast<RdWhat>(mark.what); }
-
-/// A Read of this side that was handed over.
-struct RdRead {
-  RdRead* next = nullptr;
-  SendEntry* entry = nullptr;
-  STag sink = 0;
-  uint64_t received = 0;  ///< bytes, from the beginning
-};
-
-/// A Read Request of the peer that is being answered.
-struct RdJob {
-  RdJob* next = nullptr;
+/// A Read Request of this side that is not answered to its end.
+struct OutboundRead {
+  OutboundRead* next = nullptr;
+  uint32_t index = 0;
+  SendEntry* entry = nullptr;  ///< null: its Read is over, and the request is stale
   rdmap::ReadRequest request;
-  bool failed = false;  ///< the rest of the response is a failure
-  dgram::RdCode code;
-};
-
-/// How far a peer's work has been cut into datagrams.
-struct RdCursor {
-  SendEntry* entry = nullptr;  ///< the next to be cut; null: none is posted
-  uint64_t offset = 0;
-  RdJob* job = nullptr;  ///< the same of responses
-  uint32_t job_offset = 0;
-  uint32_t requests = 0;     ///< Read Requests that are unanswered
-  uint32_t request_msn = 0;  ///< of the next one
-  bool job_next = false;     ///< whose turn it is, where there are both
+  uint32_t msn = 0;
+  uint64_t sequence = 0;  ///< of its datagram
+  uint64_t begin = 0;     ///< of what it asks for, in the Read
+  uint32_t received = 0;  ///< bytes of that, from its beginning
+  bool skipped = false;   ///< a part of the response will not come: a failure will
 };
 
 /// A Send of the peer that is not whole yet.
@@ -98,8 +76,7 @@ class RdPeer : public ListNode<RdReadyTag>,
   /// Something of the peer is awaited: silence is then not to be borne for ever.
   bool awaited() const;
   /// The same, but beyond what was sent and is not acknowledged.
-  bool more_awaited() const { return reads != nullptr || (has_work() && !sender.window_open()); }
-  bool has_work() const { return cursor.entry != nullptr || cursor.job != nullptr; }
+  bool more_awaited() const { return reads != nullptr || (cursor.has_work() && !sender.window_open()); }
 
   dgram::Association association;
   dgram::Sender sender;
@@ -110,10 +87,9 @@ class RdPeer : public ListNode<RdReadyTag>,
   SendEntry* first = nullptr;  ///< posted and not done, in order
   SendEntry* last = nullptr;
   RdCursor cursor;
-  RdRead* reads = nullptr;  ///< of these entries, those that are Reads
-  RdJob* jobs = nullptr;    ///< to be answered, or not acknowledged
-  uint32_t job_count = 0;
-  uint32_t orphans = 0;      ///< requests under way whose Read is over
+  OutboundRead* reads = nullptr;   ///< unanswered, in the order of their requests
+  InboundRead* inbound = nullptr;  ///< to be answered, or not acknowledged
+  uint32_t inbound_count = 0;
   bool open_wanted = false;  ///< these are to be sent
   bool probe_wanted = false;
   SizeRefusals size_refusals;  ///< since a fresh datagram was sent
@@ -121,10 +97,11 @@ class RdPeer : public ListNode<RdReadyTag>,
   // What comes.
   uint32_t delivered_msn = 0;  ///< of the last Send
   RdMessage message;
-  dgram::RdCode refusal;
+  TerminateCode refusal;
   bool refusing = false;       ///< the next datagram was refused, and the peer does not know yet
   bool held = false;           ///< the next datagram waits, and so do those behind it
-  bool ignoring = false;       ///< the rest of a message that was refused, skipped or repeated
+  /// A message whose rest is ignored: it was refused or skipped, or was delivered before.
+  std::optional<dgram::MessageName> voided = {};
   bool has_delivered = false;  ///< a Send, of this incarnation
   bool repeats = false;        ///< an association ended, and nothing that is new came in the next
 
@@ -143,7 +120,7 @@ class RdPeer : public ListNode<RdReadyTag>,
  public:
   MemberTimer<RdPeer, &RdPeer::on_timer> timer{*this};
 };
-static_assert(sizeof(RdPeer) <= 900, "with what the table and the allocator add, 1 KiB");
+static_assert(sizeof(RdPeer) <= 944, "with what the table and the allocator add, 1 KiB");
 
 /// The peers, by address and port.
 class RdPeers {

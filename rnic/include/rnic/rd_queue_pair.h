@@ -7,11 +7,12 @@
 
 #include "rnic/datagram_queue_pair.h"
 #include "rnic/rd_associations.h"
-#include "rnic/rd_buffer.h"
+#include "dgram/reorder_buffer.h"
 #include "rnic/rd_delivery.h"
 #include "rnic/rd_peer.h"
 #include "rnic/rd_transmit.h"
-#include "rnic/rd_work.h"
+#include "rnic/rd_requests.h"
+#include "rnic/rd_responder.h"
 
 namespace diwarp::rnic {
 
@@ -30,7 +31,7 @@ class RdQueuePair final : public DatagramQueuePair, private RdTimerOwner {
   Served transmit(Time now) override;
 
  protected:
-  void take(const rdmap::Envelope& envelope, const llp::IncomingDatagram& datagram,
+  void take(const dgram::OpenedEnvelope& envelope, const llp::IncomingDatagram& datagram,
             Time now) override;
   void batch_taken(Time now) override;
   void start() override;
@@ -39,16 +40,19 @@ class RdQueuePair final : public DatagramQueuePair, private RdTimerOwner {
   std::optional<Time> next_expiry() override { return std::nullopt; }
 
  private:
-  void take_control(const rdmap::Envelope& envelope, const llp::IncomingDatagram& datagram,
+  void take_control(const dgram::OpenedEnvelope& envelope, const llp::IncomingDatagram& datagram,
                     Time now);
-  void take_reliable(const rdmap::Envelope& envelope, const llp::IncomingDatagram& datagram,
+  void take_reliable(const dgram::OpenedEnvelope& envelope, const llp::IncomingDatagram& datagram,
                      Time now);
-  void take_open(const dgram::ParsedRdHeader& parsed, const rdmap::Envelope& envelope,
+  void take_open(const dgram::ParsedRdHeader& parsed, const dgram::OpenedEnvelope& envelope,
                  const llp::IncomingDatagram& datagram, Time now);
-  void challenge(const rdmap::Envelope& envelope, const llp::IncomingDatagram& datagram, Time now);
+  void challenge(uint64_t nonce, uint32_t incarnation, const llp::IncomingDatagram& datagram,
+                 Time now);
   void take_unknown(RdPeer* peer, const dgram::RdHeader& header, uint32_t peer_incarnation,
                     const Address& from, Time now);
   void take_ours(RdPeer& peer, const dgram::ParsedRdHeader& parsed, uint8_t flags, Time now);
+  void acknowledged(RdPeer& peer, const dgram::TxTag& tag);
+  void refused(RdPeer& peer, TerminateCode code);
   void take_sequenced(RdPeer& peer, const dgram::ParsedRdHeader& parsed, uint8_t flags, Time now);
   void keep(RdPeer& peer, uint32_t sequence, dgram::RdKind kind, uint8_t flags, ConstBytes bytes);
   bool deliver(RdPeer& peer, dgram::RdKind kind, uint8_t flags, ConstBytes bytes, Time now);
@@ -67,9 +71,10 @@ class RdQueuePair final : public DatagramQueuePair, private RdTimerOwner {
   bool end_if_fatal();
 
   const ReliableOptions reliable_;
-  RdBuffer buffer_;
+  dgram::ReorderBuffer buffer_;
   RdPeers peers_;
-  RdWork work_;
+  RdRequests requests_;
+  RdResponder responder_;
   RdDelivery delivery_;
   RdAssociations associations_;
   RdTransmit transmit_;

@@ -18,24 +18,26 @@ namespace diwarp::rnic {
 
 class QueuePair;
 class RdAssociations;
-class RdBuffer;
-class RdWork;
+class RdRequests;
+class RdResponder;
 
 /// All that an RD queue pair sends: data, new and again, acknowledgements, opens, probes, resets.
 /// Peers with something to send take turns. With the baton.
 class RdTransmit final : public DatagramOrigin {
  public:
-  RdTransmit(QueuePair& queue_pair, SendQueue& sends, RdPeers& peers, RdWork& work,
-             RdAssociations& associations, const RdBuffer& buffer, Counters& counters)
+  RdTransmit(QueuePair& queue_pair, SendQueue& sends, RdPeers& peers, RdRequests& requests,
+             RdResponder& responder,
+             RdAssociations& associations, const dgram::ReorderBuffer& buffer, Counters& counters)
       : queue_pair_(queue_pair),
         sends_(sends),
         peers_(peers),
-        work_(work),
+        requests_(requests),
+        responder_(responder),
         associations_(associations),
         buffer_(buffer),
         counters_(counters) {}
 
-  void start(uint32_t incarnation);
+  /// Begins anew.
   void reset();
 
   /// Answers a datagram of an association that is not there. Left out when too many wait.
@@ -52,8 +54,10 @@ class RdTransmit final : public DatagramOrigin {
   enum class Act : uint8_t { fresh, again, acknowledgement, probe, open, reset };
   struct Planned {
     Act act = Act::fresh;
+    RdPeer* peer = nullptr;
     uint64_t sequence = 0;
-    dgram::RdMark mark = {};
+    RdPart part = {};
+    STag sink = 0;  // of a fresh Read Request
   };
   struct Reset {
     Address to;
@@ -65,7 +69,7 @@ class RdTransmit final : public DatagramOrigin {
     DatagramRoom& room;
     Time now;
     dgram::RdHeader names;
-    size_t datagram = 0;  // bytes
+    size_t body = 0;      // bytes, of the longest datagram
     size_t planned = 0;   // datagrams of this peer in this burst
     uint32_t again = 0;   // of these
     uint32_t fresh = 0;   // the same
@@ -79,12 +83,14 @@ class RdTransmit final : public DatagramOrigin {
   bool fill_again(Lane& lane);
   bool fill_fresh(Lane& lane);
   bool fill_signs(Lane& lane);
-  bool too_long(const Lane& lane, const dgram::RdMark& mark) const;
-  bool may_use(Lane& lane, const dgram::RdMark& mark);
+  bool too_long(const Lane& lane, const RdPart& part) const;
+  bool may_send_again(Lane& lane, uint64_t sequence);
+  bool may_use(Lane& lane, const dgram::TxTag& tag);
+  bool prepare(Lane& lane);
   size_t payload(const Lane& lane, const SendEntry* entry) const;
 
   bool add_open(RdPeer& peer, DatagramRoom& room, Time now);
-  bool add_data(Lane& lane, Act act, uint64_t sequence, const dgram::RdMark& mark);
+  bool add_sequenced(Lane& lane, const Planned& planned);
   bool add_segment(Lane& lane, const Planned& planned);
   bool add_response(Lane& lane, const Planned& planned);
   bool add_request(Lane& lane, const Planned& planned);
@@ -94,20 +100,20 @@ class RdTransmit final : public DatagramOrigin {
   void add_probe(Lane& lane);
   void add_cut(Lane& lane, const Planned& planned, const rdmap::DatagramSegment& segment,
                size_t pieces);
-  size_t put_headers(Lane& lane, uint8_t flags, const dgram::RdHeader& header);
-  void add(Lane& lane, const Planned& planned, size_t header, size_t pieces);
-  void book(RdPeer& peer, const Planned& planned);
+  void add(Lane& lane, const Planned& planned, uint8_t flags, size_t header, size_t pieces);
+  void book(const Planned& planned);
+  void book_fresh(const Planned& planned);
   void plan(size_t index, const Planned& planned);
   const Planned& planned(size_t index) const;
 
   QueuePair& queue_pair_;
   SendQueue& sends_;
   RdPeers& peers_;
-  RdWork& work_;
+  RdRequests& requests_;
+  RdResponder& responder_;
   RdAssociations& associations_;
-  const RdBuffer& buffer_;
+  const dgram::ReorderBuffer& buffer_;
   Counters& counters_;
-  uint32_t incarnation_ = 0;
   Time now_{};  // of the burst under way
   DatagramBurst::Note* notes_ = nullptr;  // of the same: Planned
   std::unique_ptr<Ring<Reset>> resets_;  // made when first needed

@@ -64,6 +64,8 @@ class RecordTable {
 
   /// Ends a source's records: it is about to be forgotten.
   void close_of(Source& source);
+  /// The same of this record of the source, if it is open.
+  void close(Source& source, uint32_t msn);
   /// A source's open records begin anew with their first segment, if it sends that once more. (RD.)
   void restart_of(Source& source);
   /// Ends the records on an STag that is not valid any more.

@@ -20,7 +20,7 @@ class UdQueuePair final : public DatagramQueuePair {
   ~UdQueuePair() override;
 
  protected:
-  void take(const rdmap::Envelope& envelope, const llp::IncomingDatagram& datagram,
+  void take(const dgram::OpenedEnvelope& envelope, const llp::IncomingDatagram& datagram,
             Time now) override;
   void start() override;
   void stop() override;
@@ -28,16 +28,17 @@ class UdQueuePair final : public DatagramQueuePair {
   std::optional<Time> next_expiry() override;
 
  private:
-  void take_segment(const rdmap::Envelope& envelope, const llp::IncomingDatagram& datagram,
+  void take_segment(const dgram::OpenedEnvelope& envelope, const llp::IncomingDatagram& datagram,
                     Time now);
-  Judgement judge(const rdmap::DatagramSegment& segment, const rdmap::Envelope& envelope,
+  Judgement judge(const rdmap::DatagramSegment& segment, const dgram::OpenedEnvelope& envelope,
                   const llp::IncomingDatagram& datagram, Time now);
   Judgement dispatch(const rdmap::DatagramSegment& segment, Source& source,
                      const llp::IncomingDatagram& datagram, Time now);
-  Judgement take_control(const rdmap::Envelope& envelope, const llp::IncomingDatagram& datagram,
+  Judgement take_control(const dgram::OpenedEnvelope& envelope, const llp::IncomingDatagram& datagram,
                          Time now);
-  Judgement take_echo(const rdmap::Cookie& cookie, const Address& from, uint32_t incarnation,
+  Judgement take_echo(const dgram::Challenge& echo, const Address& from, uint32_t incarnation,
                       Time now);
+  Judgement take_error(ConstBytes bytes, const Address& from);
 
   // Declared before those that refer to its members.
   SourceTable sources_;

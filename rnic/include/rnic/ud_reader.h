@@ -12,6 +12,8 @@
 #include "base/counters.h"
 #include "base/intrusive_list.h"
 #include "diwarp/attributes.h"
+#include "dgram/control.h"
+#include "dgram/identity.h"
 #include "rdmap/datagram.h"
 #include "rnic/datagram_origin.h"
 #include "rnic/judgement.h"
@@ -43,12 +45,12 @@ class UdReader final : public DatagramOrigin {
 
   /// `max_ranges`: of what came of a Read. `wake` is called when there is something to send, and
   /// when begin() has room again.
-  UdReader(QueuePair& queue_pair, SendQueue& sends, Counters& counters, const ReadOptions& options,
-           size_t max_ranges, std::function<void()> wake);
+  UdReader(QueuePair& queue_pair, SendQueue& sends, dgram::Identity& identity, Counters& counters,
+           const ReadOptions& options, size_t max_ranges, std::function<void()> wake);
   ~UdReader() override;
 
-  /// Begins anew: what precedes requests from now on, and the first one's MSN.
-  void start(uint32_t incarnation, uint32_t first_msn);
+  /// Begins anew, with this MSN.
+  void start(uint32_t first_msn) { next_msn_ = first_msn; }
 
   /// Takes over the oldest pending entry of the send queue, which is a Read: has the queue hand it
   /// over, and answers it when it is done. False, and nothing was done, while as many as may be are
@@ -59,7 +61,7 @@ class UdReader final : public DatagramOrigin {
   /// Takes an Error. False: it concerns no Read from here.
   bool handle_error(const rdmap::ErrorReport& report, const Address& from);
   /// Takes a Challenge: echoes it and asks again. False: it answers no request from here.
-  bool handle_challenge(const rdmap::Cookie& cookie, const Address& from);
+  bool handle_challenge(const dgram::Challenge& challenge, const Address& from);
 
   /// Ends Reads whose time is up, or asks again.
   void expire(Time now);
@@ -91,6 +93,7 @@ class UdReader final : public DatagramOrigin {
   void finish(Read& read, WcStatus status, uint32_t vendor_error = 0);
 
   // Parts.
+  uint64_t next_sink_offset();
   void revoke(Part& part);
   Part& spare_part(Read& read);
   void add_part(Read& read, uint64_t begin, uint64_t length);
@@ -124,12 +127,12 @@ class UdReader final : public DatagramOrigin {
 
   QueuePair& queue_pair_;
   SendQueue& sends_;
+  dgram::Identity& identity_;
   Counters& counters_;
   const ReadOptions options_;
   const size_t max_ranges_;
   const std::function<void()> wake_;
   SinkStags sink_stags_;
-  uint32_t incarnation_ = 0;
   uint32_t next_msn_ = 0;
   uint64_t requests_ = 0;  // sent
 

@@ -13,14 +13,18 @@
 #include "base/pool.h"
 #include "ddp/stag_table.h"
 #include "diwarp/attributes.h"
+#include "dgram/control.h"
 #include "rdmap/datagram.h"
 #include "rnic/datagram_origin.h"
 #include "rnic/judgement.h"
 #include "rnic/size_refusals.h"
 
+namespace diwarp::dgram {
+class AddressValidation;
+}
+
 namespace diwarp::rnic {
 
-class AddressValidation;
 class ControlSender;
 class ErrorReports;
 class QueuePair;
@@ -34,6 +38,7 @@ struct ResponseTag;
 struct Response : ListNode<ResponseTag> {
   ResponseLane* lane = nullptr;
   uint32_t msn = 0;
+  uint32_t nonce = 0;
   rdmap::ReadRequest request;
   size_t datagram_bytes = 0;  ///< of the request
   uint32_t offset = 0;        ///< how much was sent
@@ -52,18 +57,16 @@ struct ResponseLane : ListNode<ResponseTurnTag> {
 class UdResponder final : public DatagramOrigin {
  public:
   /// `wake` is called when there is something to send.
-  UdResponder(QueuePair& queue_pair, const AddressValidation& validation, ControlSender& control,
-              ErrorReports& errors, Counters& counters, const ReadOptions& options,
-              std::function<void()> wake);
+  UdResponder(QueuePair& queue_pair, const dgram::AddressValidation& validation,
+              ControlSender& control, ErrorReports& errors, Counters& counters,
+              const ReadOptions& options, std::function<void()> wake);
   ~UdResponder() override;
-
-  void start(uint32_t incarnation) { incarnation_ = incarnation; }
 
   /// Takes a Read Request that came in a datagram of `datagram_bytes`, not by way of a group.
   Judgement handle(const rdmap::DatagramSegment& segment, Source& source, size_t datagram_bytes,
                    Time now);
   /// Takes an Echo: a good one validates the source.
-  Judgement handle_echo(const rdmap::Cookie& cookie, Source& source, Time now);
+  Judgement handle_echo(const dgram::Cookie& cookie, Source& source, Time now);
 
   bool waiting() const { return !turns_.empty(); }
   /// Forgets all requests. Before the sources go.
@@ -75,7 +78,8 @@ class UdResponder final : public DatagramOrigin {
 
  private:
   ddp::RegionFault judge(const rdmap::ReadRequest& request) const;
-  Judgement challenge(const Source& source, size_t datagram_bytes, Time now);
+  Judgement challenge(const Source& source, const rdmap::ReadRequest& request,
+                      size_t datagram_bytes, Time now);
   Judgement add(const rdmap::DatagramSegment& segment, Source& source, size_t datagram_bytes);
   ResponseLane& lane_of(Source& source);
   // Both add at most `most` datagrams, which they count down, and tell whether nothing is left.
@@ -86,14 +90,13 @@ class UdResponder final : public DatagramOrigin {
   void finish(Response& response);
 
   QueuePair& queue_pair_;
-  const AddressValidation& validation_;
+  const dgram::AddressValidation& validation_;
   ControlSender& control_;
   ErrorReports& errors_;
   Counters& counters_;
   const uint32_t max_responses_;
   const uint32_t max_per_source_;
   const std::function<void()> wake_;
-  uint32_t incarnation_ = 0;
 
   // Made with the first request: most queue pairs never have one.
   std::unique_ptr<Pool<Response>> responses_;

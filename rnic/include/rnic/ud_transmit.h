@@ -22,8 +22,8 @@ class UdTransmit final : public DatagramOrigin {
   UdTransmit(QueuePair& queue_pair, SendQueue& sends, UdReader& reader)
       : queue_pair_(queue_pair), sends_(sends), reader_(reader) {}
 
-  /// Begins anew with a new incarnation; MSNs start at random.
-  void start(uint32_t incarnation, uint32_t first_msn);
+  /// Begins anew, with this MSN.
+  void start(uint32_t first_msn);
 
   void fill(DatagramRoom& room, Time now) override;
   void sent(const DatagramMark& mark) override;
@@ -48,7 +48,6 @@ class UdTransmit final : public DatagramOrigin {
   QueuePair& queue_pair_;
   SendQueue& sends_;
   UdReader& reader_;
-  uint32_t incarnation_ = 0;
   Msns next_;              // of the oldest message that is not done
   uint64_t offset_ = 0;    // how much of it has been sent
   SizeRefusals size_refusals_;  // since something of it was sent

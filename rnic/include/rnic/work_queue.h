@@ -43,7 +43,7 @@ struct SendEntry {
   SendEntry* next = nullptr;     // while handed over: its keeper's own list
   uint32_t msn = 0;              // the same: RD's; its MSN
   uint32_t lent_to = 0;          // the same: RC's; calls that the stream must have released
-  void* object = nullptr;        // the same
+  uint64_t missing = 0;          // the same: RD's; bytes of a Read that have not come
 
   /// Immediate data that travel with the message; null: none.
   const uint64_t* immediate() const {
@@ -90,6 +90,11 @@ class SendQueue {
   void sent();
   /// The oldest pending entry is under way; answered() tells when it is done.
   SendEntry& hand_over() { return entry(sent_++); }
+  /// An entry's place in the ring, by which it can be named, and the entry there.
+  uint32_t place_of(const SendEntry& entry) const {
+    return static_cast<uint32_t>(&entry - entries_.get());
+  }
+  SendEntry& at(uint32_t place) { return entries_[place]; }
   /// The oldest pending entry is done.
   void complete(WcStatus status, uint32_t vendor_error = 0);
   /// Nothing is under way.

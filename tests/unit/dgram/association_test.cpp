@@ -14,6 +14,7 @@ namespace {
 
 constexpr uint32_t kHere = 0x1111;  // incarnations
 constexpr uint32_t kThere = 0x2222;
+constexpr uint64_t kNonce = 0x0123456789ABCDEF;
 const Time kNow{std::chrono::hours(1)};
 
 RdHeader names(RdKind kind, uint32_t epoch, uint32_t peer_epoch, uint32_t peer_incarnation) {
@@ -33,118 +34,118 @@ Association established() {
 TEST_CASE("rd association: opener and other agree in four steps") {
   Association opener;
   Association other;
-  opener.open(7, kNow);
-  CHECK(opener.cookie() == RdCookie{});
-  const RdCookie cookie{std::byte{5}};
-  REQUIRE(opener.challenged(kThere, cookie, kNow));
-  CHECK(opener.cookie() == cookie);
+  opener.open(7, kNonce, kNow);
+  CHECK(opener.proof().cookie == Cookie{});
+  const Cookie cookie{std::byte{5}};
+  REQUIRE(opener.challenged(kThere, {kNonce, cookie}, kNow));
+  CHECK(opener.proof().cookie == cookie);
   RdHeader open = opener.header(RdKind::open);
   CHECK(open.peer_epoch == 0);
   CHECK(open.peer_incarnation == kThere);
-  REQUIRE(other.judge_open(open, kHere) == OpenVerdict::joins);
+  REQUIRE(other.check_open(open, kHere) == OpenVerdict::joins);
   other.establish(9, kHere, open.epoch);
   const RdHeader answer = other.header(RdKind::acknowledgement);
   CHECK(answer.peer_incarnation == kHere);
-  CHECK(opener.judge(answer, kThere, kHere) == Verdict::accepted);
+  CHECK(opener.check(answer, kThere, kHere) == Verdict::accepted);
   CHECK(opener.acceptance_time(kNow + milliseconds(3)) == milliseconds(3));
-  CHECK(opener.judge(answer, kThere, kHere) == Verdict::ours);
-  CHECK(other.judge(opener.header(RdKind::data), kHere, kThere) == Verdict::ours);
-  CHECK(other.judge_open(open, kHere) == OpenVerdict::again);
+  CHECK(opener.check(answer, kThere, kHere) == Verdict::ours);
+  CHECK(other.check(opener.header(RdKind::data), kHere, kThere) == Verdict::ours);
+  CHECK(other.check_open(open, kHere) == OpenVerdict::again);
 }
 
 TEST_CASE("rd association: two that open at once keep the epochs they drew") {
   Association a;
   Association b;
-  a.open(7, kNow);
-  b.open(9, kNow);
-  REQUIRE(a.challenged(kThere, {}, kNow));
-  REQUIRE(b.challenged(kHere, {}, kNow));
+  a.open(7, kNonce, kNow);
+  b.open(9, kNonce, kNow);
+  REQUIRE(a.challenged(kThere, {kNonce, {}}, kNow));
+  REQUIRE(b.challenged(kHere, {kNonce, {}}, kNow));
   const RdHeader open_a = a.header(RdKind::open);
   const RdHeader open_b = b.header(RdKind::open);
-  REQUIRE(a.judge_open(open_b, kThere) == OpenVerdict::joins);
+  REQUIRE(a.check_open(open_b, kThere) == OpenVerdict::joins);
   a.establish(100, kThere, open_b.epoch);
-  REQUIRE(b.judge_open(open_a, kHere) == OpenVerdict::joins);
+  REQUIRE(b.check_open(open_a, kHere) == OpenVerdict::joins);
   b.establish(100, kHere, open_a.epoch);
   CHECK(a.epoch() == 7);
   CHECK(b.epoch() == 9);
-  CHECK(a.judge(b.header(RdKind::data), kThere, kHere) == Verdict::ours);
-  CHECK(b.judge(a.header(RdKind::data), kHere, kThere) == Verdict::ours);
+  CHECK(a.check(b.header(RdKind::data), kThere, kHere) == Verdict::ours);
+  CHECK(b.check(a.header(RdKind::data), kHere, kThere) == Verdict::ours);
 }
 
 TEST_CASE("rd association: any wrong name makes a datagram unknown") {
   Association association = established();
-  CHECK(association.judge(names(RdKind::data, 9, 7, kHere), kThere, kHere) == Verdict::ours);
-  CHECK(association.judge(names(RdKind::data, 10, 7, kHere), kThere, kHere) == Verdict::unknown);
-  CHECK(association.judge(names(RdKind::data, 9, 8, kHere), kThere, kHere) == Verdict::unknown);
-  CHECK(association.judge(names(RdKind::data, 9, 7, kHere + 1), kThere, kHere) == Verdict::unknown);
-  CHECK(association.judge(names(RdKind::data, 9, 7, kHere), kThere + 1, kHere) == Verdict::unknown);
-  CHECK(association.judge(names(RdKind::data, 8, 6, kHere), kThere, kHere) == Verdict::stale);
-  CHECK(association.judge(names(RdKind::acknowledgement, 9, 8, kHere), kThere, kHere) ==
+  CHECK(association.check(names(RdKind::data, 9, 7, kHere), kThere, kHere) == Verdict::ours);
+  CHECK(association.check(names(RdKind::data, 10, 7, kHere), kThere, kHere) == Verdict::unknown);
+  CHECK(association.check(names(RdKind::data, 9, 8, kHere), kThere, kHere) == Verdict::unknown);
+  CHECK(association.check(names(RdKind::data, 9, 7, kHere + 1), kThere, kHere) == Verdict::unknown);
+  CHECK(association.check(names(RdKind::data, 9, 7, kHere), kThere + 1, kHere) == Verdict::unknown);
+  CHECK(association.check(names(RdKind::data, 8, 6, kHere), kThere, kHere) == Verdict::stale);
+  CHECK(association.check(names(RdKind::acknowledgement, 9, 8, kHere), kThere, kHere) ==
         Verdict::stale);
-  CHECK(association.judge(names(RdKind::refusal, 9, 8, kHere), kThere, kHere) == Verdict::stale);
-  CHECK(association.judge(names(RdKind::probe, 9, 8, kHere), kThere, kHere) == Verdict::unknown);
-  CHECK(association.judge(names(RdKind::skip, 9, 8, kHere), kThere, kHere) == Verdict::unknown);
+  CHECK(association.check(names(RdKind::refusal, 9, 8, kHere), kThere, kHere) == Verdict::stale);
+  CHECK(association.check(names(RdKind::probe, 9, 8, kHere), kThere, kHere) == Verdict::unknown);
+  CHECK(association.check(names(RdKind::skip, 9, 8, kHere), kThere, kHere) == Verdict::unknown);
   Association closed;
-  CHECK(closed.judge(names(RdKind::data, 9, 0, kHere), kThere, kHere) == Verdict::unknown);
+  CHECK(closed.check(names(RdKind::data, 9, 0, kHere), kThere, kHere) == Verdict::unknown);
 }
 
 TEST_CASE("rd association: a reset must know all names, but may come from a new incarnation") {
   Association association = established();
   const RdHeader offending = association.header(RdKind::data);
   const RdHeader reset = rd_reset_for(offending, kHere);
-  CHECK(association.judge(reset, kThere, kHere) == Verdict::ended);
-  CHECK(association.judge(reset, kThere + 5, kHere) == Verdict::ended);
+  CHECK(association.check(reset, kThere, kHere) == Verdict::ended);
+  CHECK(association.check(reset, kThere + 5, kHere) == Verdict::ended);
   for (const RdHeader& wrong :
        {names(RdKind::reset, 8, 7, kHere), names(RdKind::reset, 9, 8, kHere),
         names(RdKind::reset, 9, 7, kHere + 1)})
-    CHECK(association.judge(wrong, kThere, kHere) == Verdict::stale);
+    CHECK(association.check(wrong, kThere, kHere) == Verdict::stale);
   association.close();
-  CHECK(association.judge(reset, kThere, kHere) == Verdict::stale);
+  CHECK(association.check(reset, kThere, kHere) == Verdict::stale);
 }
 
 TEST_CASE("rd association: a newer open replaces, an older one does nothing") {
   Association association = established();
-  CHECK(association.judge_open(names(RdKind::open, 9, 0, 0), kThere) == OpenVerdict::again);
-  CHECK(association.judge_open(names(RdKind::open, 8, 0, 0), kThere) == OpenVerdict::stale);
-  CHECK(association.judge_open(names(RdKind::open, 10, 0, 0), kThere) == OpenVerdict::replaces);
-  CHECK(association.judge_open(names(RdKind::open, 1, 0, 0), 0x3333) == OpenVerdict::replaces);
+  CHECK(association.check_open(names(RdKind::open, 9, 0, 0), kThere) == OpenVerdict::again);
+  CHECK(association.check_open(names(RdKind::open, 8, 0, 0), kThere) == OpenVerdict::stale);
+  CHECK(association.check_open(names(RdKind::open, 10, 0, 0), kThere) == OpenVerdict::replaces);
+  CHECK(association.check_open(names(RdKind::open, 1, 0, 0), 0x3333) == OpenVerdict::replaces);
   association.close();
   association.establish(8, 0x3333, 1);
-  CHECK(association.judge_open(names(RdKind::open, 11, 0, 0), kThere) == OpenVerdict::stale);
+  CHECK(association.check_open(names(RdKind::open, 11, 0, 0), kThere) == OpenVerdict::stale);
 }
 
 TEST_CASE("rd association: strangers' Challenges have the open sent a few times at most") {
   Association association;
-  CHECK_FALSE(association.challenged(kThere, {}, kNow));
-  association.open(7, kNow);
-  CHECK_FALSE(association.challenged(0, {}, kNow));
+  CHECK_FALSE(association.challenged(kThere, {kNonce, {}}, kNow));
+  association.open(7, kNonce, kNow);
+  CHECK_FALSE(association.challenged(0, {kNonce, {}}, kNow));
   int sent = 0;
-  for (int i = 0; i < 100; ++i) sent += association.challenged(kThere, {}, kNow) ? 1 : 0;
+  for (int i = 0; i < 100; ++i) sent += association.challenged(kThere, {kNonce, {}}, kNow) ? 1 : 0;
   CHECK(sent == 4);
   association.on_open_deadline(kNow);
-  CHECK(association.challenged(kThere, {}, kNow));
+  CHECK(association.challenged(kThere, {kNonce, {}}, kNow));
   association.establish(7, kThere, 9);
-  CHECK_FALSE(association.challenged(kThere, {}, kNow));
+  CHECK_FALSE(association.challenged(kThere, {kNonce, {}}, kNow));
 }
 
 TEST_CASE(
     "rd association: an answer that knows neither epoch nor incarnation establishes nothing") {
   Association association;
-  association.open(7, kNow);
-  association.challenged(kThere, {}, kNow);
-  CHECK(association.judge(names(RdKind::acknowledgement, 9, 6, kHere), kThere, kHere) ==
+  association.open(7, kNonce, kNow);
+  association.challenged(kThere, {kNonce, {}}, kNow);
+  CHECK(association.check(names(RdKind::acknowledgement, 9, 6, kHere), kThere, kHere) ==
         Verdict::stale);
-  CHECK(association.judge(names(RdKind::acknowledgement, 9, 7, kHere + 1), kThere, kHere) ==
+  CHECK(association.check(names(RdKind::acknowledgement, 9, 7, kHere + 1), kThere, kHere) ==
         Verdict::stale);
-  CHECK(association.judge(names(RdKind::acknowledgement, 9, 7, kHere), kThere + 1, kHere) ==
+  CHECK(association.check(names(RdKind::acknowledgement, 9, 7, kHere), kThere + 1, kHere) ==
         Verdict::stale);
   CHECK_FALSE(association.established());
-  CHECK(association.judge(names(RdKind::data, 9, 7, kHere), kThere, kHere) == Verdict::accepted);
+  CHECK(association.check(names(RdKind::data, 9, 7, kHere), kThere, kHere) == Verdict::accepted);
 }
 
 TEST_CASE("rd association: opens are repeated ever slower") {
   Association association;
-  association.open(7, kNow);
+  association.open(7, kNonce, kNow);
   Time now = association.open_deadline(seconds(1));
   CHECK(now == kNow + milliseconds(50));
   association.on_open_deadline(now);
@@ -153,4 +154,27 @@ TEST_CASE("rd association: opens are repeated ever slower") {
   CHECK(association.open_deadline(seconds(1)) == now + milliseconds(400));
   CHECK(association.open_deadline(milliseconds(70)) == now + milliseconds(70));
   CHECK_FALSE(association.acceptance_time(now));
+}
+
+TEST_CASE("rd association: a Challenge that does not repeat the nonce is no Challenge") {
+  Association association;
+  association.open(7, kNonce, kNow);
+  for (int i = 0; i < 100; ++i)
+    CHECK_FALSE(association.challenged(kThere, {kNonce ^ uint64_t{1} << (i % 64), {}}, kNow));
+  CHECK(association.header(RdKind::open).peer_incarnation == 0);
+  CHECK(association.challenged(kThere, {kNonce, {}}, kNow));
+}
+
+TEST_CASE("rd association: nothing is accepted before a Challenge told the peer's incarnation") {
+  Association association;
+  association.open(7, kNonce, kNow);
+  for (const RdKind kind : {RdKind::data, RdKind::acknowledgement, RdKind::refusal, RdKind::probe})
+    CHECK(association.check(names(kind, 9, 7, kHere), kThere, kHere) != Verdict::accepted);
+  CHECK_FALSE(association.established());
+}
+
+TEST_CASE("rd association: a reset repeats the number of what it answers") {
+  RdHeader offending = names(RdKind::data, 7, 9, kThere);
+  offending.sequence = 0x12345678;
+  CHECK(rd_reset_for(offending, kHere).sequence == 0x12345678);
 }

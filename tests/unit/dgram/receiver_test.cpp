@@ -8,7 +8,7 @@ using Arrival = Receiver::Arrival;
 using Due = Receiver::Due;
 
 namespace {
-int some = 0;
+BufferedDatagram some;
 }  // namespace
 
 TEST_CASE("rd receiver: what comes in order is delivered, and acknowledged every second time") {

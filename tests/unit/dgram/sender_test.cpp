@@ -15,6 +15,11 @@ namespace {
 
 constexpr Duration kLongest = seconds(1);
 
+/// A part of message 7 by default.
+TxTag part(uint32_t offset, uint32_t message = 7) {
+  return {.message = {MessageKind::send, message}, .offset = offset};
+}
+
 struct Scene {
   Time now{std::chrono::hours(1)};
   Sender sender;
@@ -22,7 +27,7 @@ struct Scene {
   explicit Scene(uint16_t window = 100) { sender.open_window(window); }
   void send(uint32_t count) {
     for (uint32_t i = 0; i < count; ++i)
-      sender.sent({.offset = static_cast<uint32_t>(sender.next())}, now);
+      sender.sent(part(static_cast<uint32_t>(sender.next())), now);
   }
   News ack(uint32_t number, uint16_t window = 100) {
     now += microseconds(100);
@@ -102,7 +107,7 @@ TEST_CASE("rd sender: the third that came after it shows a datagram lost") {
   CHECK(scene.sender.next_lost(0) == Sender::kNone);
   CHECK(scene.ack_map(0, {2, 3, 4}) == News::progress);
   REQUIRE(scene.sender.next_lost(0) == 1);
-  CHECK(scene.sender.mark(1).offset == 1);
+  CHECK(scene.sender.tag(1).offset == 1);
   scene.sender.resent(1, scene.now);
   CHECK(scene.sender.next_lost(0) == Sender::kNone);
   CHECK(scene.sender.congestion_window() == 9);  // 13 * 0.7
@@ -229,10 +234,72 @@ TEST_CASE("rd sender: memory is given back when all is done") {
   Scene scene;
   scene.send(3);
   scene.sender.release_memory();  // too early: nothing happens
-  CHECK(scene.sender.mark(2).offset == 2);
+  CHECK(scene.sender.tag(2).offset == 2);
   scene.ack(3);
   CHECK(scene.released() == 3);
   scene.sender.release_memory();
   scene.send(1);
   CHECK(scene.ack(4) == News::progress);
+}
+
+TEST_CASE("rd sender: skips stand for a message that was given up, and for no other") {
+  Scene scene;
+  scene.sender.sent(part(0, 1), scene.now);
+  scene.sender.sent(part(0, 2), scene.now);
+  scene.sender.sent(part(9, 1), scene.now);
+  scene.sender.sent({.message = {MessageKind::write_record, 1}}, scene.now);
+  scene.sender.give_up({MessageKind::send, 1});
+  CHECK(scene.sender.is_skip(1));
+  CHECK_FALSE(scene.sender.is_skip(2));
+  CHECK(scene.sender.is_skip(3));
+  CHECK_FALSE(scene.sender.is_skip(4));
+  CHECK(scene.sender.tag(3).message == MessageName{MessageKind::send, 1});
+}
+
+TEST_CASE("rd sender: a skip stays one when it is lost, sent again or came early") {
+  Scene scene;
+  scene.send(5);
+  scene.sender.give_up({MessageKind::send, 7});
+  scene.ack_map(0, {2, 3, 4});
+  REQUIRE(scene.sender.next_lost(0) == 1);
+  scene.sender.resent(1, scene.now);
+  CHECK(scene.sender.is_skip(1));
+  CHECK(scene.sender.is_skip(2));
+  scene.ack(5);
+  int skips = 0;
+  while (const auto released = scene.sender.release()) skips += released->given_up ? 1 : 0;
+  CHECK(skips == 5);
+}
+
+TEST_CASE("rd sender: a message that is given up before its end is closed by a fresh skip") {
+  Scene scene;
+  scene.send(1);
+  scene.ack(1);
+  CHECK(scene.released() == 1);
+  scene.sender.sent_skip({.message = {MessageKind::send, 7}}, scene.now);
+  CHECK(scene.sender.is_skip(2));
+  scene.sender.sent(part(0, 8), scene.now);
+  CHECK_FALSE(scene.sender.is_skip(3));
+}
+
+TEST_CASE("rd sender: a failure stands, although the response that it ends was given up") {
+  Scene scene;
+  const MessageName response{MessageKind::read_response, 5};
+  scene.sender.sent({.message = response}, scene.now);
+  scene.sender.sent({.message = response, .failure = true}, scene.now);
+  scene.sender.give_up(response);
+  CHECK(scene.sender.is_skip(1));
+  CHECK_FALSE(scene.sender.is_skip(2));
+}
+
+TEST_CASE("rd sender: a reset must repeat a number that was sent, or one that a probe named") {
+  Sender sender(uint64_t{1} << 32 | 1000);
+  sender.open_window(100);
+  CHECK(sender.was_sent(999));
+  CHECK_FALSE(sender.was_sent(1000));
+  for (uint32_t i = 0; i < 3; ++i) sender.sent(part(i), Time{std::chrono::hours(1)});
+  CHECK(sender.was_sent(1002));
+  CHECK_FALSE(sender.was_sent(1003));
+  CHECK_FALSE(sender.was_sent(0x80000000));
+  CHECK_FALSE(sender.was_sent(1000 - 5000U));
 }

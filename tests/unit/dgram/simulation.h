@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cstring>
+#include <span>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -13,6 +15,7 @@
 #include "base/random.h"
 #include "dgram/rd_header.h"
 #include "dgram/receiver.h"
+#include "dgram/reorder_buffer.h"
 #include "dgram/sender.h"
 
 /// One direction of an association over a path that loses, delays, reorders and duplicates, in
@@ -86,16 +89,18 @@ class RdSimulation {
   /// Delivers what can be, while `blocked` is not set.
   void deliver_kept() {
     while (!blocked) {
-      void* const kept = receiver.take_next();
+      dgram::BufferedDatagram* const kept = receiver.take_next();
       if (kept == nullptr) return;
-      const std::unique_ptr<uint64_t> content(static_cast<uint64_t*>(kept));
-      delivered.push_back(*content);
+      uint64_t content = 0;
+      std::memcpy(&content, kept->bytes().data(), sizeof content);
+      buffer_.release(kept);
+      delivered.push_back(content);
       receiver.delivered();
     }
   }
 
   ~RdSimulation() {
-    while (void* kept = receiver.take_any()) delete static_cast<uint64_t*>(kept);
+    while (dgram::BufferedDatagram* kept = receiver.take_any()) buffer_.release(kept);
   }
 
   static constexpr Duration kLongest = std::chrono::seconds(1);
@@ -129,13 +134,14 @@ class RdSimulation {
       return deliver_kept();
     }
     if (arrival == dgram::Receiver::Arrival::next || arrival == dgram::Receiver::Arrival::early)
-      receiver.keep(receiver.number(packet.sequence), new uint64_t(packet.content));
+      receiver.keep(receiver.number(packet.sequence),
+                    buffer_.keep(dgram::RdKind::data, 0, std::as_bytes(std::span(&packet.content, 1))));
   }
 
   void take_ack(const Packet& packet) {
     sender.acknowledged(packet.acknowledged, packet.window, &packet.map, now);
-    while (const std::optional<dgram::RdMark> mark = sender.release()) {
-      if (mark->offset != static_cast<uint32_t>(released)) out_of_order = true;
+    while (const auto acknowledged = sender.release()) {
+      if (acknowledged->tag.offset != static_cast<uint32_t>(released)) out_of_order = true;
       ++released;
     }
   }
@@ -143,7 +149,7 @@ class RdSimulation {
   void transmit() {
     for (uint64_t at = sender.next_lost(0); at != dgram::Sender::kNone;
          at = sender.next_lost(at + 1)) {
-      send(at, sender.mark(at).offset);
+      send(at, sender.tag(at).offset);
       sender.resent(at, now);
     }
     while (sent_ != posted_ && sender.may_send()) {
@@ -187,6 +193,7 @@ class RdSimulation {
   Random random_;
   std::map<std::pair<Time, uint64_t>, Packet> wire_;
   uint64_t order_ = 0;
+  dgram::ReorderBuffer buffer_{size_t{64} << 20};
   uint64_t posted_ = 0;
   uint64_t sent_ = 0;
   Time free_at_{};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rnic/rd_buffer.h"
+#include "dgram/reorder_buffer.h"
 
 #include <algorithm>
 #include <bit>
@@ -7,20 +7,20 @@
 #include <new>
 #include <utility>
 
-namespace diwarp::rnic {
+namespace diwarp::dgram {
 
-KeptDatagram* RdBuffer::keep(dgram::RdKind kind, uint8_t flags, ConstBytes bytes) {
+BufferedDatagram* ReorderBuffer::keep(RdKind kind, uint8_t flags, ConstBytes bytes) {
   const auto size = static_cast<uint32_t>(bytes.size());
   const uint32_t capacity = std::max(kUsual, std::bit_ceil(size));
   largest_ = std::max(largest_, capacity);
   if (used_ + capacity > max_bytes_) return nullptr;
-  KeptDatagram* kept = nullptr;
+  BufferedDatagram* kept = nullptr;
   if (capacity == kUsual && free_ != nullptr) {
     kept = std::exchange(free_, free_->next);
   } else {
-    void* const memory = ::operator new(sizeof(KeptDatagram) + capacity, std::nothrow);
+    void* const memory = ::operator new(sizeof(BufferedDatagram) + capacity, std::nothrow);
     if (memory == nullptr) return nullptr;
-    kept = new (memory) KeptDatagram{.capacity = capacity};
+    kept = new (memory) BufferedDatagram{.capacity = capacity};
   }
   used_ += capacity;
   kept->next = nullptr;
@@ -31,19 +31,19 @@ KeptDatagram* RdBuffer::keep(dgram::RdKind kind, uint8_t flags, ConstBytes bytes
   return kept;
 }
 
-void RdBuffer::release(KeptDatagram* kept) {
+void ReorderBuffer::release(BufferedDatagram* kept) {
   used_ -= kept->capacity;
   if (kept->capacity != kUsual) return ::operator delete(kept);
   kept->next = free_;
   free_ = kept;
 }
 
-uint32_t RdBuffer::room() const {
+uint32_t ReorderBuffer::room() const {
   return static_cast<uint32_t>(std::min<size_t>((max_bytes_ - used_) / largest_, UINT32_MAX));
 }
 
-void RdBuffer::shrink() {
+void ReorderBuffer::shrink() {
   while (free_ != nullptr) ::operator delete(std::exchange(free_, free_->next));
 }
 
-}  // namespace diwarp::rnic
+}  // namespace diwarp::dgram

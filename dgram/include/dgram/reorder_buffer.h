@@ -7,31 +7,31 @@
 #include "base/bytes.h"
 #include "dgram/rd_header.h"
 
-namespace diwarp::rnic {
+namespace diwarp::dgram {
 
 /// A reliable datagram that came early or found no receive: what follows its RD header.
-struct KeptDatagram {
-  KeptDatagram* next = nullptr;
+struct BufferedDatagram {
+  BufferedDatagram* next = nullptr;
   uint32_t size = 0;
   uint32_t capacity = 0;  ///< bytes behind this structure
   uint8_t flags = 0;      ///< of its prefix
-  dgram::RdKind kind = dgram::RdKind::data;
+  RdKind kind = RdKind::data;
 
   ConstBytes bytes() const { return {reinterpret_cast<const std::byte*>(this + 1), size}; }
 };
 
 /// Memory for these, of all peers of a queue pair together, bounded. Places of the usual size are
 /// used again without the system's help.
-class RdBuffer {
+class ReorderBuffer {
  public:
-  explicit RdBuffer(size_t max_bytes) : max_bytes_(max_bytes) {}
-  ~RdBuffer() { shrink(); }
-  RdBuffer(const RdBuffer&) = delete;
-  RdBuffer& operator=(const RdBuffer&) = delete;
+  explicit ReorderBuffer(size_t max_bytes) : max_bytes_(max_bytes) {}
+  ~ReorderBuffer() { shrink(); }
+  ReorderBuffer(const ReorderBuffer&) = delete;
+  ReorderBuffer& operator=(const ReorderBuffer&) = delete;
 
   /// A copy; null where there is no room for it.
-  KeptDatagram* keep(dgram::RdKind kind, uint8_t flags, ConstBytes bytes);
-  void release(KeptDatagram* kept);
+  BufferedDatagram* keep(RdKind kind, uint8_t flags, ConstBytes bytes);
+  void release(BufferedDatagram* kept);
   /// For how many more of the size that comes now there is room.
   uint32_t room() const;
   /// Gives memory that is not in use back to the system.
@@ -44,7 +44,7 @@ class RdBuffer {
   const size_t max_bytes_;
   size_t used_ = 0;               // bytes, of places in use
   uint32_t largest_ = kUsual;     // place that was asked for so far
-  KeptDatagram* free_ = nullptr;  // of the usual size
+  BufferedDatagram* free_ = nullptr;  // of the usual size
 };
 
-}  // namespace diwarp::rnic
+}  // namespace diwarp::dgram

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rnic/address_validation.h"
+#include "dgram/address_validation.h"
 
 #include <catch2/catch.hpp>
 
 using namespace diwarp;
 using namespace std::chrono_literals;
-using rnic::AddressValidation;
+using dgram::AddressValidation;
+using dgram::Cookie;
 
 namespace {
 
@@ -18,7 +19,7 @@ constexpr Time kNow{1000s};
 
 TEST_CASE("a cookie is good for the address, port and incarnation that it was made for, and no other") {
   const AddressValidation validation(kKey);
-  const rdmap::Cookie cookie = validation.make(kSource, kIncarnation, kNow);
+  const Cookie cookie = validation.make(kSource, kIncarnation, kNow);
   CHECK(validation.valid(cookie, kSource, kIncarnation, kNow));
   CHECK_FALSE(validation.valid(cookie, kSource.with_port(4001), kIncarnation, kNow));
   CHECK_FALSE(validation.valid(cookie, Address::parse("10.0.0.2:4000"), kIncarnation, kNow));
@@ -29,7 +30,7 @@ TEST_CASE("a cookie is good for the address, port and incarnation that it was ma
 
 TEST_CASE("the same IPv6 address on another link needs another cookie") {
   const AddressValidation validation(kKey);
-  const rdmap::Cookie cookie = validation.make(Address::parse("[fe80::1%1]:9"), kIncarnation, kNow);
+  const Cookie cookie = validation.make(Address::parse("[fe80::1%1]:9"), kIncarnation, kNow);
   CHECK(validation.valid(cookie, Address::parse("[fe80::1%1]:9"), kIncarnation, kNow));
   CHECK_FALSE(validation.valid(cookie, Address::parse("[fe80::1%2]:9"), kIncarnation, kNow));
 }
@@ -38,7 +39,7 @@ TEST_CASE("a cookie is good for 30 to 60 seconds") {
   const AddressValidation validation(kKey);
   for (const Duration start : {0s, 1s, 15s, 29s}) {
     const Time made = Time(300s) + start;  // 300 s begin a slot
-    const rdmap::Cookie cookie = validation.make(kSource, kIncarnation, made);
+    const Cookie cookie = validation.make(kSource, kIncarnation, made);
     CHECK(validation.valid(cookie, kSource, kIncarnation, made + 30s));
     CHECK(validation.valid(cookie, kSource, kIncarnation, Time(360s) - 1ns));
     CHECK_FALSE(validation.valid(cookie, kSource, kIncarnation, made + 60s));
@@ -48,9 +49,9 @@ TEST_CASE("a cookie is good for 30 to 60 seconds") {
 
 TEST_CASE("a cookie with any bit changed, or of another key, is not good") {
   const AddressValidation validation(kKey);
-  const rdmap::Cookie cookie = validation.make(kSource, kIncarnation, kNow);
+  const Cookie cookie = validation.make(kSource, kIncarnation, kNow);
   for (size_t bit = 0; bit < cookie.size() * 8; ++bit) {
-    rdmap::Cookie changed = cookie;
+    Cookie changed = cookie;
     changed[bit / 8] ^= static_cast<std::byte>(1U << bit % 8);
     CHECK_FALSE(validation.valid(changed, kSource, kIncarnation, kNow));
   }

@@ -6,9 +6,9 @@
 #include "base/clock.h"
 #include "base/siphash.h"
 #include "diwarp/address.h"
-#include "rdmap/datagram.h"
+#include "dgram/control.h"
 
-namespace diwarp::rnic {
+namespace diwarp::dgram {
 
 /// Cookies, by which a source shows that it hears what is sent to the address that it sends from. A
 /// cookie is a keyed hash of that address, the source's incarnation and the time, so that a queue
@@ -23,15 +23,15 @@ class AddressValidation {
   explicit AddressValidation(const SipKey& key) : key_(key) {}
 
   /// The cookie to challenge a source with.
-  rdmap::Cookie make(const Address& source, uint32_t incarnation, Time now) const;
+  Cookie make(const Address& source, uint32_t incarnation, Time now) const;
   /// Whether this is one that it was challenged with not long ago.
-  bool valid(const rdmap::Cookie& cookie, const Address& source, uint32_t incarnation,
+  bool valid(const Cookie& cookie, const Address& source, uint32_t incarnation,
              Time now) const;
 
  private:
-  rdmap::Cookie make_in_slot(const Address& source, uint32_t incarnation, uint64_t slot) const;
+  Cookie make_in_slot(const Address& source, uint32_t incarnation, uint64_t slot) const;
 
   const SipKey key_;
 };
 
-}  // namespace diwarp::rnic
+}  // namespace diwarp::dgram

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rnic/address_validation.h"
+#include "dgram/address_validation.h"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 
 #include "base/byte_order.h"
 
-namespace diwarp::rnic {
+namespace diwarp::dgram {
 
 namespace {
 
@@ -40,10 +40,10 @@ uint64_t slot_of(Time now) {
 
 }  // namespace
 
-rdmap::Cookie AddressValidation::make_in_slot(const Address& source, uint32_t incarnation,
+Cookie AddressValidation::make_in_slot(const Address& source, uint32_t incarnation,
                                               uint64_t slot) const {
   Hashed hashed = hashed_of(source, incarnation, slot);
-  rdmap::Cookie cookie;
+  Cookie cookie;
   for (size_t half = 0; half < 2; ++half) {
     hashed[kHalfAt] = static_cast<std::byte>(half);
     store_be(cookie.data() + half * sizeof(uint64_t), siphash(key_, hashed));
@@ -51,16 +51,16 @@ rdmap::Cookie AddressValidation::make_in_slot(const Address& source, uint32_t in
   return cookie;
 }
 
-rdmap::Cookie AddressValidation::make(const Address& source, uint32_t incarnation,
+Cookie AddressValidation::make(const Address& source, uint32_t incarnation,
                                       Time now) const {
   return make_in_slot(source, incarnation, slot_of(now));
 }
 
-bool AddressValidation::valid(const rdmap::Cookie& cookie, const Address& source,
+bool AddressValidation::valid(const Cookie& cookie, const Address& source,
                               uint32_t incarnation, Time now) const {
   const uint64_t slot = slot_of(now);
   return cookie == make_in_slot(source, incarnation, slot) ||
          cookie == make_in_slot(source, incarnation, slot - 1);
 }
 
-}  // namespace diwarp::rnic
+}  // namespace diwarp::dgram
