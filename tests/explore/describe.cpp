@@ -24,9 +24,9 @@ uint8_t byte(ConstBytes bytes, size_t at) {
 }
 
 std::string segment(ConstBytes datagram) {
-  constexpr std::array<std::string_view, 9> kOpcodes{"Write", "Read Request", "Read Response",
-                                                     "Send",  "Send",         "Send",
-                                                     "Send",  "Terminate",    "Write-Record"};
+  constexpr std::array<std::string_view, 13> kOpcodes{
+      "Write",     "Read Request", "Read Response", "Send",    "Send",    "Send",        "Send",
+      "Terminate", "segment",      "segment",       "segment", "segment", "Write-Record"};
   const bool immediate = (byte(datagram, 1) & 1) != 0;
   const size_t at = kPrefix + kRdHeader + (immediate ? kImmediate : 0);
   const uint8_t opcode = byte(datagram, at + 1) & 15;

@@ -166,6 +166,11 @@ bool End::drain() {
   return qp_->state() == QpState::rts;
 }
 
+void End::step() {
+  std::array<WorkCompletion, 16> batch;
+  for (const WorkCompletion& wc : std::span(batch).first(cq_.poll(batch))) complete(wc);
+}
+
 void End::complete(const WorkCompletion& wc) {
   if (wc.opcode == WcOpcode::recv) return take_receive(wc);
   if (wc.opcode == WcOpcode::recv_write_record) return take_record(wc);
@@ -180,6 +185,10 @@ void End::complete_request(const WorkCompletion& wc) {
     return release(slot);
   }
   --pending_;
+  if (wc.status == WcStatus::peer_restarted && ledger_.expects_restart()) {
+    restarted_ = true;
+    return;
+  }
   const bool flushed = wc.status == WcStatus::wr_flush_error && qp_->state() == QpState::error;
   const bool local = wc.opcode == WcOpcode::local_invalidate;  // its region may be gone already
   if (wc.status != WcStatus::success && !flushed && !local)
@@ -195,10 +204,7 @@ void End::take_receive(const WorkCompletion& wc) {
   if (wc.status != WcStatus::success)
     return violation("a receive failed with '" + std::string(to_string(wc.status)) + "'");
   const std::span<std::byte> memory = receive_memory(wc.wr_id);
-  if (wc.byte_count == kProbeBytes)
-    ++probes_received_;
-  else
-    ledger_.received(side_, memory.first(wc.byte_count));
+  if (wc.byte_count != kProbeBytes) ledger_.received(side_, memory.first(wc.byte_count));
   released_receives_[wc.wr_id % kMostReceives] = true;
   std::ranges::fill(memory, kReleased);
 }

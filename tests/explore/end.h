@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <diwarp/verbs.h>
@@ -40,8 +41,11 @@ class End {
   void reset();
   void make_anew();
 
-  /// Tells the ledger of all completions. False where the queue pair is in the error state.
+  /// Tells the ledger of all completions; steps the device once at least. False where the queue
+  /// pair is in the error state.
   bool drain();
+  /// Steps the device once at most, and tells the ledger of a few completions.
+  void step();
   /// Everything is over: nothing is posted or held but receives, and nothing was written after it
   /// was reported.
   void check_at_rest();
@@ -50,10 +54,11 @@ class End {
 
   void probe_send(const End& peer);
   void probe_read(const End& peer);
+  /// Whether a probe since the last call failed since the peer had begun anew.
+  bool take_restarted() { return std::exchange(restarted_, false); }
   /// Own requests outside the scenario that are not over.
   size_t pending() const { return pending_; }
   size_t receives_left() const { return posted_receives_ - used_receives_; }
-  size_t probes_received() const { return probes_received_; }
 
  private:
   struct Slot {
@@ -91,7 +96,7 @@ class End {
   size_t posted_receives_ = 0;  // counted from the first on: also their wr_ids
   size_t used_receives_ = 0;
   size_t pending_ = 0;
-  size_t probes_received_ = 0;
+  bool restarted_ = false;
   std::array<bool, kMostReceives> released_receives_{};
 };
 

@@ -17,6 +17,13 @@ namespace {
 
 bool same(ConstBytes a, ConstBytes b) { return std::ranges::equal(a, b); }
 
+/// Whether a message that ended so may still be delivered: its datagrams may be on the way longer
+/// than the peer is waited for, or than the queue pair was ready to send.
+bool may_be_under_way(WcStatus status) {
+  return status == WcStatus::retry_exceeded || status == WcStatus::wr_flush_error ||
+         status == WcStatus::local_protection_error;
+}
+
 bool is_memory_operation(const Operation& operation) {
   return operation.kind != OperationKind::send;
 }
@@ -103,9 +110,16 @@ void Ledger::received(size_t side, ConstBytes payload) {
 void Ledger::recorded(size_t side, size_t operation, bool complete, uint64_t bytes,
                       ConstBytes placed) {
   const size_t from = other(side);
-  const size_t length = entries_[from][operation].operation.length();
-  if (!complete || bytes != length)
-    return violation(name(from, operation) + " was delivered in part");
+  Entry& entry = entries_[from][operation];
+  const size_t length = entry.operation.length();
+  if (!complete || bytes != length) {
+    if (entry.deliveries != 0 || entry.delivered_in_part || !may_be_lost(from, entry))
+      violation(name(from, operation) + " was delivered in part");
+    entry.delivered_in_part = true;
+    return;
+  }
+  if (entry.delivered_in_part)
+    violation(name(from, operation) + " was delivered after it was in part");
   if (!same(placed, contents_of(from, operation, length)))
     violation(name(from, operation) + " was delivered with wrong bytes");
   deliver(from, operation);
@@ -120,8 +134,7 @@ void Ledger::deliver(size_t from, size_t operation) {
   if (last_delivered_[from] && *last_delivered_[from] > operation)
     violation(message + " was delivered after a later message");
   last_delivered_[from] = operation;
-  // Silence proves nothing: a datagram may be on the way for longer than the peer is waited for.
-  if (entry.status && *entry.status != WcStatus::retry_exceeded)
+  if (entry.status && !may_be_under_way(*entry.status))
     violation(message + " was delivered after it was reported as '" +
               std::string(diwarp::to_string(*entry.status)) + "'");
 }

@@ -22,7 +22,8 @@ std::vector<std::byte> contents_of(size_t side, size_t operation, size_t length)
 ///   - Each message is delivered once, whole and unchanged, and each direction's in the order of
 ///     posting; at most once where an end restarted.
 ///   - Success is reported only of what was delivered; what the peer refused is not delivered, and
-///     what was reported lost is not delivered afterwards.
+///     what was reported lost is not delivered afterwards. Of a Write-Record that fails the target
+///     may be told what came of it.
 ///   - An operation fails only for a reason that it has: memory that is not there (any more), a
 ///     wrong Q_Key, no room in the receive, an end that restarted, a path that changed.
 ///   - Completions come in the order of posting; receives are used in the order of posting.
@@ -46,6 +47,8 @@ class Ledger {
   void received(size_t side, ConstBytes payload);
   /// A Write-Record for this operation of the other side came. `placed`: what is in its memory.
   void recorded(size_t side, size_t operation, bool complete, uint64_t bytes, ConstBytes placed);
+  /// Whether a request may find that the peer began anew.
+  bool expects_restart() const { return restarted_[0] || restarted_[1] || paused_ || narrowed_; }
 
   // --- What comes of it.
 
@@ -67,6 +70,7 @@ class Ledger {
     bool vanished = false;
     std::optional<WcStatus> status = {};
     uint32_t deliveries = 0;
+    bool delivered_in_part = false;
     bool memory_gone = false;
     bool buffer_gone = false;
   };

@@ -12,8 +12,7 @@
 #include "describe.h"
 #include "end.h"
 #include "ledger.h"
-#include "llp/memory.h"
-#include "rnic/device.h"
+#include "testbed.h"
 #include "wire.h"
 
 namespace diwarp::explore {
@@ -36,42 +35,16 @@ constexpr uint32_t kMostDatagrams = 400;
 /// Read Requests that may be unanswered in an association (docs/wire-format.md).
 constexpr size_t kReadPlaces = 16;
 
-/// Two devices on a network in memory, in a time of their own.
-struct Testbed {
-  Testbed() {
-    for (size_t side = 0; side < kSides; ++side) add_device(side);
-  }
-
-  void add_device(size_t side) {
-    rnic::DeviceParts parts;
-    parts.clock = &clock;
-    parts.datagram_links = [this, side](const Address& local, const DatagramOptions&) {
-      return wire.attach(side, network->open(local));
-    };
-    const Address host = Address::parse(side == 0 ? "10.0.0.1" : "10.0.0.2");
-    const DeviceOptions options{.progress = Progress::manual, .io = IoBackend::syscall};
-    devices.emplace_back(std::make_shared<rnic::Device>(host, options, std::move(parts)));
-  }
-
-  void settle() {
-    while (devices[0].progress() + devices[1].progress() != 0) {
-    }
-  }
-
-  ManualClock clock{Time(1000s)};
-  std::shared_ptr<llp::MemoryNetwork> network =
-      llp::MemoryNetwork::create({.max_datagram = 256, .queue_datagrams = 256});
-  Wire wire;
-  std::deque<Device> devices;
-};
-
 class Run {
  public:
-  Run(const Scenario& scenario, const Depth& depth, ChoiceTree& choices, std::ostream* trace)
-      : scenario_(scenario),
+  Run(Testbed& bed, const Scenario& scenario, const Depth& depth, ChoiceTree& choices,
+      std::ostream* trace)
+      : bed_(bed),
+        scenario_(scenario),
         depth_(depth),
         choices_(choices),
         trace_(trace),
+        started_(bed.clock.now()),
         ledger_(scenario),
         events_(scenario.events()),
         ends_{End(bed_.devices[0], scenario, ledger_, 0),
@@ -96,6 +69,7 @@ class Run {
   bool pass_time();
   void do_what_was_put_off();
   void probe();
+  void greet();
   void probe_receives();
   void probe_places(size_t side);
 
@@ -121,11 +95,12 @@ class Run {
   bool nothing_put_off() const;
   void tell(const std::string& line);
 
+  Testbed& bed_;
   const Scenario& scenario_;
   const Depth& depth_;
   ChoiceTree& choices_;
   std::ostream* const trace_;
-  Testbed bed_;
+  const Time started_;
   Ledger ledger_;
   std::vector<Event> events_;  // that have not happened
   std::array<End, kSides> ends_;
@@ -135,6 +110,7 @@ class Run {
   uint32_t asked_datagrams_ = 0;
   uint32_t passed_datagrams_ = 0;
   bool silent_ = false;  // and that was noted
+  Time happened_{};      // when something was done on purpose, or nothing was left to do
   Duration quiet_{0};
   Duration step_{0};
 };
@@ -153,7 +129,7 @@ Outcome Run::execute() {
 void Run::tell(const std::string& line) {
   if (trace_ == nullptr) return;
   const auto time =
-      std::chrono::duration_cast<std::chrono::milliseconds>(bed_.clock.now() - Time(1000s));
+      std::chrono::duration_cast<std::chrono::milliseconds>(bed_.clock.now() - started_);
   *trace_ << "  " << time.count() << " ms  " << line << '\n';
 }
 
@@ -194,7 +170,8 @@ void Run::start() {
 }
 
 void Run::explore() {
-  const Time end = bed_.clock.now() + kPatience;
+  happened_ = bed_.clock.now();
+  const Time end = happened_ + kPatience;
   while (bed_.clock.now() < end) {
     if (bed_.wire.next() != nullptr)
       pass_datagram();
@@ -226,7 +203,7 @@ void Run::pass_datagram() {
   quiet_ = Duration::zero();
   if (passed_datagrams_ < kMostDatagrams) step_ = Duration::zero();
   if (!scenario_.slow) return settle();
-  bed_.devices[to].progress();
+  ends_[to].step();
   if (bed_.wire.next() == nullptr) settle();
 }
 
@@ -249,7 +226,8 @@ bool Run::ask_at_silence() {
 
 /// False where nothing will happen any more.
 bool Run::pass_time() {
-  if (quiet_ >= kPutOff) {
+  if (bed_.clock.now() - happened_ >= kPutOff) {
+    happened_ = bed_.clock.now();
     if (bed_.wire.release_all()) return true;
     do_what_was_put_off();
   }
@@ -314,6 +292,7 @@ void Run::happen(const Event& event) {
   else
     suffer(event);
   silent_ = false;
+  happened_ = bed_.clock.now();
   settle();
 }
 
@@ -366,8 +345,21 @@ bool Run::wait_until(Done&& done) {
 void Run::probe() {
   tell("probes");
   bed_.wire.hold(false);
+  greet();
   probe_receives();
   for (size_t side = 0; side < kSides && ledger_.violations().empty(); ++side) probe_places(side);
+}
+
+/// Those that restarted while nothing was under way find out when they are next spoken to.
+void Run::greet() {
+  for (int round = 0; round < 2; ++round) {
+    for (size_t side = 0; side < kSides; ++side) {
+      ends_[side].probe_read(ends_[other(side)]);
+      wait_until([&] { return ends_[side].pending() == 0; });
+    }
+    if (!ends_[0].take_restarted() && !ends_[1].take_restarted()) return;
+  }
+  ledger_.violation("afterwards, a peer restarted that had not");
 }
 
 /// Uses all receives that are left.
@@ -406,9 +398,10 @@ void Run::probe_places(size_t side) {
 
 }  // namespace
 
-Outcome run(const Scenario& scenario, const Depth& depth, ChoiceTree& choices,
+Outcome run(Testbed& bed, const Scenario& scenario, const Depth& depth, ChoiceTree& choices,
             std::ostream* trace) {
-  return Run(scenario, depth, choices, trace).execute();
+  bed.begin_run();
+  return Run(bed, scenario, depth, choices, trace).execute();
 }
 
 }  // namespace diwarp::explore

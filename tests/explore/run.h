@@ -8,6 +8,7 @@
 
 #include "choice_tree.h"
 #include "scenario.h"
+#include "testbed.h"
 
 namespace diwarp::explore {
 
@@ -29,7 +30,7 @@ struct Outcome {
 /// asks `choices` about the fate of each datagram and for events between them, then lets the
 /// network behave until everything is over, and tries whether the two queue pairs can still do what
 /// fresh ones can. `trace` (null: none) is told of all that happens.
-Outcome run(const Scenario& scenario, const Depth& depth, ChoiceTree& choices,
+Outcome run(Testbed& bed, const Scenario& scenario, const Depth& depth, ChoiceTree& choices,
             std::ostream* trace = nullptr);
 
 }  // namespace diwarp::explore

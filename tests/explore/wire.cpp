@@ -40,6 +40,16 @@ std::unique_ptr<llp::DatagramLink> Wire::attach(size_t side,
   return std::make_unique<Link>(*this, side, std::move(link));
 }
 
+void Wire::reset() {
+  holds_ = outage_ = false;
+  max_datagram_ = SIZE_MAX;
+  silences_ = count_ = 0;
+  clear_sizes();
+  flying_.clear();
+  swapped_.clear();
+  late_.clear();
+}
+
 llp::SendResult Wire::send(size_t side, std::span<const llp::OutgoingDatagram> burst) {
   llp::SendResult result;
   for (const llp::OutgoingDatagram& datagram : burst) {

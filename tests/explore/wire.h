@@ -51,6 +51,8 @@ class Wire {
   /// Decorates the link of one end, which may be opened anew later.
   std::unique_ptr<llp::DatagramLink> attach(size_t side, std::unique_ptr<llp::DatagramLink> link);
 
+  /// As it was at first, but for the links.
+  void reset();
   /// Whether what is sent waits here for its fate, or goes on at once (as at first).
   void hold(bool held) { holds_ = held; }
   /// Datagrams longer than this are refused (EMSGSIZE) from now on, in bytes.
