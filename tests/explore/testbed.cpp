@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "testbed.h"
+
+#include <utility>
+
+#include "rnic/device.h"
+
+namespace diwarp::explore {
+
+Testbed::Testbed() {
+  for (size_t side = 0; side < kSides; ++side) {
+    rnic::DeviceParts parts;
+    parts.clock = &clock;
+    parts.datagram_links = [this, side](const Address& local, const DatagramOptions&) {
+      return wire.attach(side, network->open(local));
+    };
+    const Address host = Address::parse(side == 0 ? "10.0.0.1" : "10.0.0.2");
+    const DeviceOptions options{.progress = Progress::manual, .io = IoBackend::syscall};
+    devices.emplace_back(std::make_shared<rnic::Device>(host, options, std::move(parts)));
+  }
+}
+
+void Testbed::begin_run() { wire.reset(); }
+
+void Testbed::settle() {
+  while (devices[0].progress() + devices[1].progress() != 0) {
+  }
+}
+
+}  // namespace diwarp::explore
