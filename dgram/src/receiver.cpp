@@ -28,19 +28,24 @@ Receiver::Arrival Receiver::arrived(uint32_t sequence) {
   return distance == 0 ? Arrival::next : Arrival::early;
 }
 
-bool Receiver::keep(uint64_t number, BufferedDatagram* kept) {
+bool Receiver::keep(uint64_t number, BufferedDatagram* kept, ReorderBuffer& buffer) {
   assert(number - next_ < window_ && kept != nullptr);
-  if (!ring_) {
-    capacity_ = std::bit_ceil(window_);
-    ring_.reset(new (std::nothrow) BufferedDatagram*[capacity_]());
-    if (!ring_) return false;
-  }
+  if (!ring_ && !make_ring(buffer)) return false;
   BufferedDatagram*& place = ring_[number & (capacity_ - 1)];
   assert(place == nullptr);
   place = kept;
   ++kept_;
   highest_ = std::max(highest_, number + 1);
   return true;
+}
+
+bool Receiver::make_ring(ReorderBuffer& buffer) {
+  const uint32_t capacity = std::bit_ceil(window_);
+  if (!buffer.take(capacity * sizeof(BufferedDatagram*))) return false;
+  ring_.reset(new (std::nothrow) BufferedDatagram*[capacity]());
+  if (ring_) capacity_ = capacity;
+  if (!ring_) buffer.give_back(capacity * sizeof(BufferedDatagram*));
+  return ring_ != nullptr;
 }
 
 BufferedDatagram* Receiver::take_next() {
@@ -77,8 +82,9 @@ uint16_t Receiver::window(uint32_t room) {
   return static_cast<uint16_t>(edge_ - next_);
 }
 
-void Receiver::release_memory() {
+void Receiver::release_memory(ReorderBuffer& buffer) {
   assert(kept_ == 0);
+  if (ring_) buffer.give_back(capacity_ * sizeof(BufferedDatagram*));
   ring_.reset();
   capacity_ = 0;
 }

@@ -38,6 +38,12 @@ void ReorderBuffer::release(BufferedDatagram* kept) {
   free_ = kept;
 }
 
+bool ReorderBuffer::take(size_t bytes) {
+  if (bytes > max_bytes_ - used_) return false;
+  used_ += bytes;
+  return true;
+}
+
 uint32_t ReorderBuffer::room() const {
   return static_cast<uint32_t>(std::min<size_t>((max_bytes_ - used_) / largest_, UINT32_MAX));
 }

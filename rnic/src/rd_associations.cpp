@@ -28,13 +28,17 @@ void RdAssociations::open(RdPeer& peer, Time now) {
   peers_.touch(peer);
 }
 
-void RdAssociations::take_open(RdPeer& peer, const dgram::RdHeader& header, uint32_t incarnation,
-                               Time now) {
-  const auto verdict = peer.association.check_open(header, incarnation);
+void RdAssociations::take_open(RdPeer& present, const dgram::RdHeader& header,
+                               uint32_t incarnation, Time now) {
+  const auto verdict = present.association.check_open(header, incarnation);
   if (verdict == Association::OpenVerdict::stale)
     return counters_.add(Counter::drop_rd_association);
+  const bool other_incarnation = verdict == Association::OpenVerdict::replaces &&
+                                 incarnation != present.association.peer_incarnation();
+  RdPeer* const beside = other_incarnation ? add_incarnation(present, now) : nullptr;
+  RdPeer& peer = beside != nullptr ? *beside : present;
   peer.last_heard = now;
-  if (verdict == Association::OpenVerdict::replaces)
+  if (verdict == Association::OpenVerdict::replaces && beside == nullptr)
     end_or_repeat(peer, incarnation == peer.association.peer_incarnation(), header.broken(), now);
   if (verdict != Association::OpenVerdict::again) {
     peer.association.establish(identity_.next_epoch(peer.address()), incarnation, header.epoch);
@@ -43,6 +47,19 @@ void RdAssociations::take_open(RdPeer& peer, const dgram::RdHeader& header, uint
   peer.receiver.ask_now();
   peers_.make_ready(peer);
   peers_.touch(peer);
+}
+
+/// Another incarnation at an address that has an association: the peer has restarted, or it reaches
+/// this queue pair by another of its addresses. A probe tells, for only a peer that has restarted
+/// answers it with a reset. Null where there is no room: then the new one replaces what was there.
+RdPeer* RdAssociations::add_incarnation(RdPeer& present, Time now) {
+  RdPeer* const beside = peers_.add_beside(present, now);
+  if (beside == nullptr) return nullptr;
+  present.probe_wanted = true;
+  present.waiting_since = now;
+  peers_.make_ready(present);
+  peers_.touch(present);
+  return beside;
 }
 
 void RdAssociations::accepted(RdPeer& peer, Time now) {
@@ -128,6 +145,7 @@ void RdAssociations::release(RdPeer& peer) {
   while (dgram::BufferedDatagram* kept = peer.receiver.take_any()) buffer_.release(kept);
   requests_.drop_reads(peer);
   responder_.drop(peer);
+  peer.receiver.release_memory(buffer_);
   static_cast<ListNode<RdHeldTag>&>(peer).unlink();
   static_cast<ListNode<RdSoonTag>&>(peer).unlink();
   peer.held = false;

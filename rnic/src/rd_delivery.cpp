@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rnic/rd_delivery.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/byte_order.h"
@@ -77,8 +78,7 @@ RdDelivery::Outcome RdDelivery::deliver_request(RdPeer& peer, const Segment& seg
 void RdDelivery::skip(RdPeer& peer, const dgram::MessageName& message) {
   switch (message.kind) {
     case dgram::MessageKind::send:
-      if (peer.message.receive != nullptr && peer.message.msn == message.number)
-        queue_pair_.give_back_receive(*std::exchange(peer.message.receive, nullptr));
+      if (peer.message.msn == message.number) give_back(peer);
       peer.voided = message;
       return;
     case dgram::MessageKind::write_record:
@@ -119,9 +119,47 @@ void RdDelivery::abandon(RdPeer& peer) {
 }
 
 void RdDelivery::interrupt(RdPeer& peer) {
-  if (peer.message.receive != nullptr)
-    queue_pair_.give_back_receive(*std::exchange(peer.message.receive, nullptr));
+  give_back(peer);
+  peer.expired.reset();
   records_.restart_of(peer.source);
+}
+
+void RdDelivery::expire(RdPeer& peer) {
+  counters_.add(Counter::message_timeouts);
+  peer.expired = {dgram::MessageKind::send, peer.message.msn};
+  give_back(peer);
+}
+
+// --- Receives that Sends hold while they are not whole.
+
+/// All Sends that are not whole, and those from one address, have to stay within their shares.
+bool RdDelivery::may_hold(const RdPeer& peer) const {
+  const size_t receives = unfinished_ + queue_pair_.available_receives();
+  const size_t half = std::max<size_t>(receives / 2, 1);
+  return unfinished_ < half && peer.host.unfinished < std::max<size_t>(half / 2, 1);
+}
+
+void RdDelivery::take_receive(RdPeer& peer, ReceiveEntry& receive, const Segment& segment,
+                              Time now) {
+  peer.message = {.receive = &receive,
+                  .msn = segment.msn,
+                  .last_progress = now,
+                  .facts = MessageFacts::of(segment)};
+  ++unfinished_;
+  ++peer.host.unfinished;
+}
+
+/// Null where there is none.
+ReceiveEntry* RdDelivery::release_receive(RdPeer& peer) {
+  if (peer.message.receive == nullptr) return nullptr;
+  --unfinished_;
+  --peer.host.unfinished;
+  ++ended_sends_;
+  return std::exchange(peer.message.receive, nullptr);
+}
+
+void RdDelivery::give_back(RdPeer& peer) {
+  if (ReceiveEntry* const receive = release_receive(peer)) queue_pair_.give_back_receive(*receive);
 }
 
 /// Whether this begins a Send that was delivered in the association before: its acknowledgement got
@@ -161,16 +199,22 @@ RdDelivery::Outcome RdDelivery::deliver_send(RdPeer& peer, const Segment& segmen
     peer.voided = message_of(segment);
     return conclude(peer, Judgement::dropped(Counter::drop_late), segment, now);
   }
+  if (!begins && peer.expired == message_of(segment))
+    return refuse(peer, fault::kStreamCatastrophic, segment, now);
   if (begins != (message.receive == nullptr) || (!begins && !continues(message, segment)))
     return conclude(peer, {.drop = Counter::drop_contradiction, .fault = fault::kInvalidOffset},
                     segment, now);
-  if (!begins) return place(peer, segment, now);
+  return begins ? begin_send(peer, segment, now) : place(peer, segment, now);
+}
+
+RdDelivery::Outcome RdDelivery::begin_send(RdPeer& peer, const Segment& segment, Time now) {
+  peer.expired.reset();
   if (segment.q_key != q_key_)
     return conclude(peer, {.drop = Counter::drop_q_key, .fault = fault::kUnspecified}, segment,
                     now);
-  ReceiveEntry* const receive = queue_pair_.take_receive();
-  if (receive == nullptr) return Outcome::no_receive;
-  message = {.receive = receive, .msn = segment.msn, .facts = MessageFacts::of(segment)};
+  if (queue_pair_.peek_receive() == nullptr) return Outcome::no_receive;
+  if (!segment.last && !may_hold(peer)) return Outcome::no_share;
+  take_receive(peer, *queue_pair_.take_receive(), segment, now);
   return place(peer, segment, now);
 }
 
@@ -191,12 +235,13 @@ RdDelivery::Outcome RdDelivery::place(RdPeer& peer, const Segment& segment, Time
   }
   ddp::scatter(message.receive->sges(), message.placed, segment.payload);
   message.placed += segment.payload.size();
+  message.last_progress = now;
   if (segment.last) complete(peer, segment);
   return Outcome::delivered;
 }
 
 void RdDelivery::complete(RdPeer& peer, const Segment& segment) {
-  ReceiveEntry& receive = *std::exchange(peer.message.receive, nullptr);
+  ReceiveEntry& receive = *release_receive(peer);
   peer.delivered_msn = segment.msn;
   peer.has_delivered = true;
   queue_pair_.complete_receive(receive, delivered_send(queue_pair_, records_, counters_, segment,
@@ -210,8 +255,7 @@ void RdDelivery::fail_receive(RdPeer& peer) {
   completion.status = WcStatus::local_protection_error;
   completion.opcode = WcOpcode::recv;
   completion.source = peer.address();
-  queue_pair_.complete_receive(*std::exchange(peer.message.receive, nullptr),
-                               std::move(completion));
+  queue_pair_.complete_receive(*release_receive(peer), std::move(completion));
   requests_.make_fatal();
 }
 

@@ -31,7 +31,10 @@ const ReliableOptions& checked(const ReliableOptions& options) {
     refuse("peer_timeout and keep_alive must be above zero");
   if (options.idle_timeout < std::chrono::seconds(1))
     refuse("An RD queue pair forgets a peer after a second at the earliest: see idle_timeout");
-  if (options.max_peers == 0) refuse("max_peers must be at least 1");
+  if (options.max_peers == 0 || options.max_peers_per_address == 0)
+    refuse("max_peers and max_peers_per_address must be at least 1");
+  if (options.message_timeout < Duration::zero())
+    refuse("message_timeout must be above zero, or zero for the peer_timeout");
   check_range("receive_window", options.receive_window, 1, Receiver::kMaxWindow);
   return options;
 }
@@ -45,13 +48,16 @@ Time after(Time time, Duration duration) {
 RdQueuePair::RdQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePairInit& init)
     : DatagramQueuePair(std::move(domain), init),
       reliable_(checked(init.reliable)),
+      message_timeout_(reliable_.message_timeout == Duration::zero() ? reliable_.peer_timeout
+                                                                     : reliable_.message_timeout),
       buffer_(reliable_.max_buffer),
-      peers_(*this, reliable_.max_peers, reliable_.receive_window),
+      peers_(*this, reliable_),
       requests_(*this, sends_, counters(), reliable_.error_scope),
       responder_(*this, counters()),
       delivery_(*this, records(), requests_, responder_, errors(), counters(), options().q_key,
                 options().record_completion == RecordCompletion::per_segment),
-      associations_(peers_, identity(), requests_, responder_, delivery_, buffer_, counters(), reliable_.receive_window),
+      associations_(peers_, identity(), requests_, responder_, delivery_, buffer_, counters(),
+                    reliable_.receive_window),
       transmit_(*this, sends_, peers_, requests_, responder_, associations_, buffer_, counters()) {
   sender().add(transmit_);
   begin();
@@ -70,10 +76,10 @@ void RdQueuePair::stop() {
 }
 
 void RdQueuePair::forget_all() {
-  for (const auto& [address, peer] : peers_) {
-    associations_.drop(*peer);
-    engine().timers().cancel(peer->timer);
-  }
+  peers_.for_each([this](RdPeer& peer) {
+    associations_.drop(peer);
+    engine().timers().cancel(peer.timer);
+  });
   peers_.clear();
   buffer_.shrink();
 }
@@ -140,7 +146,7 @@ void RdQueuePair::take_reliable(const dgram::OpenedEnvelope& envelope,
   if (envelope.labels.flags != 0 && header.kind != RdKind::data) return drop(Counter::drop_flags);
   if (header.kind == RdKind::open) return take_open(parsed, envelope, datagram, now);
 
-  RdPeer* const peer = peers_.find(datagram.from);
+  RdPeer* const peer = peers_.find_by_epoch(datagram.from, header.peer_epoch);
   Association none;
   Association& association = peer == nullptr ? none : peer->association;
   switch (association.check(header, envelope.labels.incarnation,
@@ -170,9 +176,10 @@ void RdQueuePair::take_open(const dgram::ParsedRdHeader& parsed, const dgram::Op
       incarnation != 0 && validation().valid(proof.cookie, datagram.from, incarnation, now);
   if (!valid) return challenge(proof.nonce, incarnation, datagram, now);
   counters().add(Counter::echoes_received);
-  RdPeer* const peer = peers_.find_or_add(datagram.from, now);
-  if (peer == nullptr) return drop(Counter::drop_sources_full);
-  associations_.take_open(*peer, parsed.header, incarnation, now);
+  RdPeer* const peer = peers_.find_by_incarnation(datagram.from, incarnation);
+  RdPeer* const present = peer != nullptr ? peer : peers_.find_or_add(datagram.from, now);
+  if (present == nullptr) return drop(Counter::drop_sources_full);
+  associations_.take_open(*present, parsed.header, incarnation, now);
 }
 
 void RdQueuePair::challenge(uint64_t nonce, uint32_t incarnation,
@@ -269,7 +276,7 @@ void RdQueuePair::keep(RdPeer& peer, uint32_t sequence, RdKind kind, uint8_t fla
   dgram::BufferedDatagram* const kept = buffer_.keep(kind, flags, bytes);
   if (kept == nullptr) return drop(Counter::drop_no_context);
   peer.has_memory = true;
-  if (peer.receiver.keep(peer.receiver.number(sequence), kept)) return;
+  if (peer.receiver.keep(peer.receiver.number(sequence), kept, buffer_)) return;
   buffer_.release(kept);
   drop(Counter::drop_no_context);
 }
@@ -299,7 +306,7 @@ void RdQueuePair::deliver_kept(RdPeer& peer, Time now) {
     if (kept == nullptr) return;
     const bool delivered = deliver(peer, kept->kind, kept->flags, kept->bytes(), now);
     if (!delivered && peer.held) {
-      peer.receiver.keep(peer.receiver.next(), kept);
+      peer.receiver.keep(peer.receiver.next(), kept, buffer_);
       return;
     }
     buffer_.release(kept);
@@ -310,6 +317,7 @@ void RdQueuePair::deliver_kept(RdPeer& peer, Time now) {
 void RdQueuePair::hold(RdPeer& peer, RdDelivery::Outcome outcome) {
   peer.held = true;
   if (outcome == RdDelivery::Outcome::no_room) return peers_.without_room.push_back(peer);
+  if (outcome == RdDelivery::Outcome::no_share) return peers_.without_share.push_back(peer);
   counters().add(Counter::rd_held);
   peers_.without_receive.push_back(peer);
   if (await_receive()) wake();
@@ -320,6 +328,22 @@ void RdQueuePair::resume_held(Time now) {
     if (!resume(peers_.without_receive, now)) return;
   while (!peers_.without_room.empty() && records().has_room())
     if (!resume(peers_.without_room, now)) return;
+  resume_without_share(now);
+}
+
+/// Each looks once, when a Send of several segments has ended or more receives are there.
+void RdQueuePair::resume_without_share(Time now) {
+  const size_t receives = available_receives();
+  const bool more = receives > seen_receives_ || delivery_.ended_sends() != seen_ended_sends_;
+  seen_receives_ = receives;
+  seen_ended_sends_ = delivery_.ended_sends();
+  if (!more) return;
+  const RdPeer* first_again = nullptr;
+  while (RdPeer* const peer = peers_.without_share.front()) {
+    if (peer == first_again || !resume(peers_.without_share, now)) return;
+    const bool again = peers_.without_share.back() == peer;
+    if (again && first_again == nullptr) first_again = peer;
+  }
 }
 
 /// False if what came of that ends all.
@@ -381,6 +405,8 @@ Time RdQueuePair::deadline(const RdPeer& peer) const {
     if (peer.association.state() == Association::State::opening)
       due = std::min(due, peer.association.open_deadline(reliable_.keep_alive));
   }
+  if (peer.message.receive != nullptr)
+    due = std::min(due, after(peer.message.last_progress, message_timeout_));
   if (!peer.association.established()) return due;
   if (const auto send = peer.sender.deadline(peer.more_awaited(), reliable_.keep_alive))
     due = std::min(due, *send);
@@ -402,6 +428,10 @@ void RdQueuePair::run_timers(RdPeer& peer, Time now) {
     associations_.give_up(peer, now);
     return wake();
   }
+  if (peer.message.receive != nullptr && now - peer.message.last_progress >= message_timeout_) {
+    delivery_.expire(peer);
+    wake();
+  }
   if (peer.association.state() == Association::State::opening) {
     if (now < peer.association.open_deadline(reliable_.keep_alive)) return;
     peer.association.on_open_deadline(now);
@@ -419,7 +449,7 @@ void RdQueuePair::run_timers(RdPeer& peer, Time now) {
   const bool quiet = now - std::max(peer.last_heard, peer.last_used) >= kQuiet;
   if (!quiet || peer.awaited() || peer.receiver.kept() != 0) return;
   peer.sender.release_memory();
-  peer.receiver.release_memory();
+  peer.receiver.release_memory(buffer_);
   peer.has_memory = false;
 }
 
@@ -429,13 +459,14 @@ std::vector<ReliablePeer> RdQueuePair::peers() {
   return engine().exclusively([this] {
     std::vector<ReliablePeer> all;
     all.reserve(peers_.size());
-    for (const auto& [address, peer] : peers_)
-      all.push_back({.address = address,
-                     .incarnation = peer->association.peer_incarnation(),
-                     .round_trip = peer->sender.round_trip().smoothed(),
-                     .congestion_window = peer->sender.congestion_window(),
-                     .in_flight = peer->sender.in_flight(),
-                     .retransmitted = peer->sender.retransmitted()});
+    peers_.for_each([&](const RdPeer& peer) {
+      all.push_back({.address = peer.address(),
+                     .incarnation = peer.association.peer_incarnation(),
+                     .round_trip = peer.sender.round_trip().smoothed(),
+                     .congestion_window = peer.sender.congestion_window(),
+                     .in_flight = peer.sender.in_flight(),
+                     .retransmitted = peer.sender.retransmitted()});
+    });
     return all;
   });
 }

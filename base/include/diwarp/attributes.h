@@ -318,12 +318,20 @@ struct ReliableOptions {
   Duration keep_alive = std::chrono::seconds(1);
   /// A peer with which nothing was exchanged for so long is forgotten.
   Duration idle_timeout = std::chrono::seconds(60);
-  /// Peers at once; more strangers are not answered, and sends to more fail with retry_exceeded.
+  /// Peers at once, in all and at one address with whatever port; more strangers are not answered,
+  /// and sends to more fail with retry_exceeded. The share of an address is so large that a host's
+  /// queue pairs find room, and so small that one host cannot fill the table. At least 1 each.
   uint32_t max_peers = 16384;
+  uint32_t max_peers_per_address = 4096;
+  /// A Send of several segments of which nothing new arrives for so long fails at both ends, and its
+  /// receive is used again; 0: as long as peer_timeout. Sends that are not whole hold at most half
+  /// of the posted receives in all, and half of these from one address; the next one waits.
+  Duration message_timeout = Duration::zero();
   /// Datagrams that a peer may have on the way to this queue pair: by default as many as an
   /// acknowledgement can tell of one by one.
   uint32_t receive_window = 1024;
-  /// Memory for datagrams that came out of order or found no receive, of all peers, in bytes.
+  /// Memory for datagrams that came out of order or found no receive, and for the lists of them, of
+  /// all peers, in bytes.
   size_t max_buffer = size_t{64} << 20;
   ErrorScope error_scope = ErrorScope::peer;
 };

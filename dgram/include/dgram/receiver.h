@@ -12,8 +12,8 @@ namespace diwarp::dgram {
 
 /// The receiving half of an association: which datagram is next, which came early, and what to say
 /// of that. Sequence numbers are 64 bits wide here and never wrap. What is kept is the owner's;
-/// here it is only remembered. Memory is taken when something is first kept, until
-/// release_memory().
+/// here it is only remembered, in a list that is made when something is first kept and counts to the
+/// buffer until release_memory().
 class Receiver {
  public:
   static constexpr uint32_t kMaxWindow = 32768;
@@ -40,7 +40,7 @@ class Receiver {
   /// The number of a datagram that arrived() called next or early.
   uint64_t number(uint32_t sequence) const { return rd_extend(sequence, next_); }
   /// It is kept. False where memory cannot be had.
-  bool keep(uint64_t number, BufferedDatagram* kept);
+  bool keep(uint64_t number, BufferedDatagram* kept, ReorderBuffer& buffer);
   /// Hands out what is kept as next(), which is then the caller's to deliver or to keep again; null
   /// where nothing is.
   BufferedDatagram* take_next();
@@ -70,9 +70,12 @@ class Receiver {
     if (map || kept_ == 0) urgent_ = false;
   }
 
-  void release_memory();
+  /// Gives the list's memory back to the buffer that it counts to. Nothing may be kept.
+  void release_memory(ReorderBuffer& buffer);
 
  private:
+  bool make_ring(ReorderBuffer& buffer);
+
   uint32_t window_;
   uint32_t kept_ = 0;
   uint32_t capacity_ = 0;

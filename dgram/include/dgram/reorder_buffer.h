@@ -32,6 +32,10 @@ class ReorderBuffer {
   /// A copy; null where there is no room for it.
   BufferedDatagram* keep(RdKind kind, uint8_t flags, ConstBytes bytes);
   void release(BufferedDatagram* kept);
+  /// Counts bytes that its user takes for itself. False, and nothing is counted, where they are not
+  /// left.
+  bool take(size_t bytes);
+  void give_back(size_t bytes) { used_ -= bytes; }
   /// For how many more of the size that comes now there is room.
   uint32_t room() const;
   /// Gives memory that is not in use back to the system.

@@ -51,6 +51,7 @@ class RdAssociations {
   static uint8_t flags(const RdPeer* peer, Time now);
 
  private:
+  RdPeer* add_incarnation(RdPeer& present, Time now);
   void end(RdPeer& peer);
   void release(RdPeer& peer);
   void end_or_repeat(RdPeer& peer, bool same, bool broken, Time now);

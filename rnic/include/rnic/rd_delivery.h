@@ -37,6 +37,7 @@ class RdDelivery {
   enum class Outcome : uint8_t {
     delivered,
     no_receive,  ///< it waits for a receive; nothing was done
+    no_share,    ///< a Send of several segments waits for the end of another; nothing was done
     no_room,     ///< it waits for room to report a record; nothing was done
     no_memory,   ///< it was dropped, and has to come again; nothing was done
     refused,     ///< for an error: peer.refusal says which
@@ -44,6 +45,12 @@ class RdDelivery {
 
   /// Takes what follows the RD header of the peer's next datagram.
   Outcome deliver(RdPeer& peer, dgram::RdKind kind, uint8_t flags, ConstBytes bytes, Time now);
+  /// The Send that the peer has begun made no progress for long: it gives its receive back, and
+  /// is refused when more of it comes.
+  void expire(RdPeer& peer);
+  /// How many Sends of several segments have ended, one way or another: those that wait for a share
+  /// may look again.
+  uint64_t ended_sends() const { return ended_sends_; }
   /// What the peer had begun will not be finished.
   void abandon(RdPeer& peer);
   /// It may begin that once more, from the start.
@@ -55,10 +62,15 @@ class RdDelivery {
   Outcome deliver_segment(RdPeer& peer, const Segment& segment, Time now);
   void skip(RdPeer& peer, const dgram::MessageName& message);
   Outcome deliver_request(RdPeer& peer, const Segment& segment, Time now);
+  bool may_hold(const RdPeer& peer) const;
+  void take_receive(RdPeer& peer, ReceiveEntry& receive, const Segment& segment, Time now);
+  ReceiveEntry* release_receive(RdPeer& peer);
+  void give_back(RdPeer& peer);
   static bool is_voided(RdPeer& peer, const Segment& segment);
   Outcome deliver_record(RdPeer& peer, const Segment& segment, Time now);
   Outcome deliver_send(RdPeer& peer, const Segment& segment, Time now);
   Outcome place(RdPeer& peer, const Segment& segment, Time now);
+  Outcome begin_send(RdPeer& peer, const Segment& segment, Time now);
   static bool repeats(RdPeer& peer, const Segment& segment);
   bool continues(const RdMessage& message, const Segment& segment) const;
   void complete(RdPeer& peer, const Segment& segment);
@@ -72,6 +84,8 @@ class RdDelivery {
   RdResponder& responder_;
   ErrorReports& errors_;
   Counters& counters_;
+  uint32_t unfinished_ = 0;  // Sends that hold a receive
+  uint64_t ended_sends_ = 0;
   const uint32_t q_key_;
   const bool record_per_segment_;
 };

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/intrusive_list.h"
+#include "base/keyed_hash.h"
 #include "base/timer_queue.h"
 #include "diwarp/attributes.h"
 #include "dgram/association.h"
@@ -45,10 +46,12 @@ struct RdMessage {
   ReceiveEntry* receive = nullptr;  ///< null: there is none
   uint32_t msn = 0;
   uint64_t placed = 0;
+  Time last_progress{};
   MessageFacts facts;
 };
 
 class RdPeer;
+struct RdHost;
 
 /// Who is told that a peer's timer has fired. The peer may be gone afterwards.
 class RdTimerOwner {
@@ -66,8 +69,8 @@ class RdPeer : public ListNode<RdReadyTag>,
                public ListNode<RdTouchedTag>,
                public ListNode<RdHeldTag> {
  public:
-  RdPeer(RdTimerOwner& owner, const Address& address, uint32_t window)
-      : receiver(window), owner_(owner) {
+  RdPeer(RdTimerOwner& owner, RdHost& its_host, const Address& address, uint32_t window)
+      : receiver(window), host(its_host), owner_(owner) {
     source.key.address = address;
   }
 
@@ -82,6 +85,8 @@ class RdPeer : public ListNode<RdReadyTag>,
   dgram::Sender sender;
   dgram::Receiver receiver;
   Source source;  ///< for records; its key names the peer
+  RdHost& host;
+  std::unique_ptr<RdPeer> older;  ///< another incarnation at the same address and port
 
   // What is sent.
   SendEntry* first = nullptr;  ///< posted and not done, in order
@@ -102,6 +107,8 @@ class RdPeer : public ListNode<RdReadyTag>,
   bool held = false;           ///< the next datagram waits, and so do those behind it
   /// A message whose rest is ignored: it was refused or skipped, or was delivered before.
   std::optional<dgram::MessageName> voided = {};
+  /// A Send that was given up for want of progress, and will be refused.
+  std::optional<dgram::MessageName> expired = {};
   bool has_delivered = false;  ///< a Send, of this incarnation
   bool repeats = false;        ///< an association ended, and nothing that is new came in the next
 
@@ -120,19 +127,37 @@ class RdPeer : public ListNode<RdReadyTag>,
  public:
   MemberTimer<RdPeer, &RdPeer::on_timer> timer{*this};
 };
-static_assert(sizeof(RdPeer) <= 944, "with what the table and the allocator add, 1 KiB");
+static_assert(sizeof(RdPeer) <= 992, "with what the table and the allocator add, 1 KiB");
 
-/// The peers, by address and port.
+/// What all peers at one address, with whatever port, have together.
+struct RdHost {
+  uint32_t peers = 0;
+  uint32_t unfinished = 0;  ///< Sends that hold a receive and are not whole
+};
+
+/// The peers, by address and port. Several at one of these are incarnations that are, or were, there
+/// at the same time: those that reach this queue pair by several of its own addresses, and those
+/// that have restarted. New work goes to the one that was added last. The hash is keyed, so that
+/// nobody can choose addresses that fall together. With the baton.
 class RdPeers {
  public:
-  using Map = std::unordered_map<Address, std::unique_ptr<RdPeer>>;
+  /// Incarnations at one address and port that are remembered.
+  static constexpr uint32_t kMaxIncarnations = 4;
 
-  RdPeers(RdTimerOwner& owner, uint32_t max_peers, uint32_t window)
-      : owner_(owner), max_peers_(max_peers), window_(window) {}
+  RdPeers(RdTimerOwner& owner, const ReliableOptions& options);
 
+  /// The one that new work goes to.
   RdPeer* find(const Address& address);
-  /// Null where there is no room for another.
+  /// The one whose association has this name here, or else the one that new work goes to.
+  RdPeer* find_by_epoch(const Address& address, uint32_t epoch);
+  /// The one whose association is established with this incarnation of it, or else the one that new
+  /// work goes to.
+  RdPeer* find_by_incarnation(const Address& address, uint32_t incarnation);
+  /// Null where there is no room, or no memory, for another.
   RdPeer* find_or_add(const Address& address, Time now);
+  /// Another incarnation at the address of `present`, to which new work goes from now on. Null as
+  /// above, and where there are too many.
+  RdPeer* add_beside(RdPeer& present, Time now);
   /// Its timer must not be armed.
   void erase(RdPeer& peer);
   void clear();
@@ -146,22 +171,31 @@ class RdPeers {
   IntrusiveList<RdPeer, RdSoonTag> soon;  ///< to be acknowledged, if nothing takes that along
   IntrusiveList<RdPeer, RdTouchedTag> touched;
   IntrusiveList<RdPeer, RdHeldTag> without_receive;  ///< held; longest first
+  IntrusiveList<RdPeer, RdHeldTag> without_share;    ///< the same, of receives for unfinished Sends
   IntrusiveList<RdPeer, RdHeldTag> without_room;     ///< the same, to report a record
 
-  Map::const_iterator begin() const { return peers_.begin(); }
-  Map::const_iterator end() const { return peers_.end(); }
-  size_t size() const { return peers_.size(); }
+  template <class Visit>
+  void for_each(Visit&& visit) const {
+    for (const auto& [address, newest] : peers_)
+      for (RdPeer* peer = newest.get(); peer != nullptr; peer = peer->older.get()) visit(*peer);
+  }
+  size_t size() const { return size_; }
 
  private:
+  std::unique_ptr<RdPeer> make(const Address& address, Time now);
+
   RdTimerOwner& owner_;
   const uint32_t max_peers_;
+  const uint32_t max_per_address_;
   const uint32_t window_;
   template <class Tag>
   static void put(IntrusiveList<RdPeer, Tag>& list, RdPeer& peer) {
     if (!static_cast<ListNode<Tag>&>(peer).linked()) list.push_back(peer);
   }
 
-  Map peers_;
+  std::unordered_map<Address, RdHost, KeyedHash<Address>> hosts_;  // with port 0
+  std::unordered_map<Address, std::unique_ptr<RdPeer>, KeyedHash<Address>> peers_;
+  size_t size_ = 0;
   RdPeer* latest_ = nullptr;  // most datagrams come in trains
 };
 

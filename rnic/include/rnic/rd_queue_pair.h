@@ -59,6 +59,7 @@ class RdQueuePair final : public DatagramQueuePair, private RdTimerOwner {
   void deliver_kept(RdPeer& peer, Time now);
   void hold(RdPeer& peer, RdDelivery::Outcome outcome);
   void resume_held(Time now);
+  void resume_without_share(Time now);
   bool resume(IntrusiveList<RdPeer, RdHeldTag>& held, Time now);
   void look_at_touched(Time now);
   void arm(RdPeer& peer);
@@ -71,6 +72,7 @@ class RdQueuePair final : public DatagramQueuePair, private RdTimerOwner {
   bool end_if_fatal();
 
   const ReliableOptions reliable_;
+  const Duration message_timeout_;
   dgram::ReorderBuffer buffer_;
   RdPeers peers_;
   RdRequests requests_;
@@ -78,6 +80,8 @@ class RdQueuePair final : public DatagramQueuePair, private RdTimerOwner {
   RdDelivery delivery_;
   RdAssociations associations_;
   RdTransmit transmit_;
+  size_t seen_receives_ = 0;        // when those without a share looked last
+  uint64_t seen_ended_sends_ = 0;  // the same
 };
 
 }  // namespace diwarp::rnic

@@ -135,7 +135,8 @@ class RdSimulation {
     }
     if (arrival == dgram::Receiver::Arrival::next || arrival == dgram::Receiver::Arrival::early)
       receiver.keep(receiver.number(packet.sequence),
-                    buffer_.keep(dgram::RdKind::data, 0, std::as_bytes(std::span(&packet.content, 1))));
+                    buffer_.keep(dgram::RdKind::data, 0, std::as_bytes(std::span(&packet.content, 1))),
+                    buffer_);
   }
 
   void take_ack(const Packet& packet) {
