@@ -9,7 +9,8 @@ from foreign_partner import Partner, pattern
 from foreign_reliable import ReliableQueuePair
 from harness import case, check, main
 
-INVALID_STAG = (0x11, 0)
+INVALID_STAG, NO_BUFFER = (0x11, 0), (0x12, 2)
+NO_READ_ACCESS = (0x01, 2)
 
 
 def meet():
@@ -47,9 +48,9 @@ def sends_to_the_library():
 def a_send_waits_for_a_receive():
     partner, foreign, _ = meet()
     foreign.open(partner.address)
-    foreign.send_data(send(b"one"))
-    foreign.step_until(lambda: 1 in foreign.named_early)
-    check(1 in foreign.unacknowledged, "it was delivered to nobody")
+    sequence = foreign.send_data(send(b"one"))
+    foreign.step_until(lambda: sequence in foreign.named_early)
+    check(sequence in foreign.unacknowledged, "it was delivered to nobody")
     partner.must("receive", 0, 10)
     foreign.step_until(lambda: not foreign.unacknowledged)
     partner.wait("recv", "success", 3)
@@ -115,11 +116,11 @@ def what_is_refused_is_skipped():
     foreign.open(partner.address)
     partner.must("receive", 0, 10)
     wrong, = foreign.record_segments(bytes(10), partner.stag ^ 0x5A5A5A5A, 0)
-    foreign.send_data(wrong)
+    sequence = foreign.send_data(wrong)
     foreign.send_data(send(b"behind it"))
     foreign.step_until(lambda: foreign.refusals)
-    check(foreign.refusals[0] == (1, INVALID_STAG), foreign.refusals)
-    foreign.skip(1)
+    check(foreign.refusals[0] == (sequence, INVALID_STAG), foreign.refusals)
+    foreign.skip(sequence, wire.name_of(wrong))
     foreign.step_until(lambda: not foreign.unacknowledged)
     partner.wait("recv", "success", 9)
     check(partner.do("error").startswith("0 1 1 0 12 "), "not in the error queue")
@@ -164,7 +165,7 @@ def reads_by_the_library():
     foreign.step_until(lambda: foreign.delivered)
     refused, = foreign.segments()
     foreign.sequence_up(wire.FAILURE, 0,
-                        refused.sink[0].to_bytes(4, "big") + bytes((0x01, 2, 0, 0)))
+                        wire.failure_of(refused.sink[0], NO_READ_ACCESS))
     foreign.step_until(lambda: not foreign.unacknowledged)
     partner.wait("rdma_read", "remote-access-error")
 
@@ -190,11 +191,12 @@ def data_without_an_association_are_answered_by_a_reset():
     partner, foreign, _ = meet()
     foreign.to, foreign.epoch, foreign.peer_epoch = partner.address, 9, 4
     foreign.peer_incarnation = b"abcd"
+    foreign.next_sequence = 0xFFFFFFFF
     foreign.send_data(send(b"out of nothing"))
     foreign.step_until(lambda: foreign.resets)
     header, _ = foreign.resets[0]
-    check((header.epoch, header.peer_epoch) == (4, 9), header)
-    check(header.peer_incarnation == foreign.incarnation and not header.broken, header)
+    check((header.epoch, header.peer_epoch, header.sequence) == (4, 9, 0xFFFFFFFF), header)
+    check(header.peer_incarnation == foreign.own() and not header.broken, header)
 
 
 if __name__ == "__main__":
