@@ -7,6 +7,7 @@
 #include <functional>
 #include <iostream>
 #include <map>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -36,6 +37,7 @@ struct Partner {
   std::vector<std::byte> memory = std::vector<std::byte>(kMemory);
   MemoryRegion region{pd, memory, Access::local_write | Access::remote_write | Access::remote_read,
                       0};
+  std::optional<MemoryRegion> lent;  ///< a second region, of the same memory
 };
 
 Address peer(std::istringstream& words) {
@@ -111,6 +113,17 @@ std::string fill(Partner& partner, std::istringstream& words) {
   return "ok";
 }
 
+/// Registers the second region, and tells its STag.
+std::string lend(Partner& partner, std::istringstream&) {
+  partner.lent.emplace(partner.pd, partner.memory, Access::remote_read, 0);
+  return std::to_string(partner.lent->rkey());
+}
+
+std::string withdraw(Partner& partner, std::istringstream&) {
+  partner.lent.reset();
+  return "ok";
+}
+
 std::string receive(Partner& partner, std::istringstream& words) {
   const Sge sge = memory(partner, words);
   return outcome(partner.qp.post_recv({.sges = {&sge, 1}}));
@@ -166,7 +179,8 @@ std::string counter(Partner& partner, std::istringstream& words) {
 const std::map<std::string, std::function<std::string(Partner&, std::istringstream&)>> kCommands{
     {"wait", wait},       {"contents", contents}, {"fill", fill},
     {"receive", receive}, {"send", send},         {"write_record", write_record},
-    {"read", read},       {"error", error},       {"counter", counter}};
+    {"read", read},       {"error", error},       {"counter", counter},
+    {"lend", lend},       {"withdraw", withdraw}};
 
 int run(QpType type) {
   Partner partner(type);

@@ -6,6 +6,7 @@ import os
 import select
 import socket
 
+from foreign_names import Identity
 from foreign_wire import (CHALLENGE, CONTROL, ECHO, ERROR, MOST_TO_READ, READ_REQUEST, READ_RESPONSE,
                           SEND, SEND_SOLICITED, UD, WRITE_RECORD, Segment, control, datagram, error,
                           open_datagram, read_segment)
@@ -25,7 +26,7 @@ class QueuePair:
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.bind(("127.0.0.1", 0))
         self.port = self.socket.getsockname()[1]
-        self.incarnation = os.urandom(4)
+        self.identity = Identity()
         self.msns = {kind: int.from_bytes(os.urandom(4), "big")
                      for kind in (SEND, READ_REQUEST, WRITE_RECORD)}
 
@@ -37,12 +38,13 @@ class QueuePair:
     # --- One datagram.
 
     def send_segment(self, segment, to):
-        octets = datagram(UD, segment.flags(), self.incarnation, segment.body())
+        octets = datagram(UD, segment.flags(), self.identity.incarnation(to), segment.body())
         self.socket.sendto(octets, to)
         return len(octets)
 
     def send_control(self, kind, content, to):
-        self.socket.sendto(datagram(CONTROL, 0, self.incarnation, control(kind, content)), to)
+        self.socket.sendto(datagram(CONTROL, 0, self.identity.incarnation(to), control(kind, content)),
+                           to)
 
     def send_error(self, code, segment, to):
         self.send_control(ERROR, error(code, segment), to)
@@ -90,27 +92,31 @@ class QueuePair:
     def read(self, stag, offset, length, to):
         """What stands there, and how many Challenges came first."""
         assert length <= MOST_TO_READ
-        request = Segment(READ_REQUEST, msn=self.next_msn(READ_REQUEST), read_length=length,
-                          sink=(int.from_bytes(os.urandom(4), "big"), 0), source=(stag, offset))
+        nonce, sink = (int.from_bytes(os.urandom(4), "big") for _ in range(2))
+        base = int.from_bytes(os.urandom(8), "big") % (2 ** 64 - MOST_TO_READ)
+        request = Segment(READ_REQUEST, word=nonce, msn=self.next_msn(READ_REQUEST),
+                          read_length=length, sink=(sink, base), source=(stag, offset))
         asked = self.send_segment(request, to)
         challenges, came, missing = 0, bytearray(length), {(0, length)}
         while missing:
             what, source = self.hear()
             assert source == to, source
             if isinstance(what, tuple):
-                kind, cookie = what
-                assert kind == CHALLENGE and len(cookie) == 16, what
-                assert 12 + 4 + len(cookie) <= asked, "the Challenge is longer than the request"
+                kind, content = what
+                assert kind == CHALLENGE and len(content) == 24, what
+                assert content[:8] == base.to_bytes(8, "big"), "of another request"
+                assert 12 + 4 + len(content) <= asked, "the Challenge is longer than the request"
                 challenges += 1
-                self.send_control(ECHO, cookie, to)
+                self.send_control(ECHO, content, to)
                 self.send_segment(request, to)
                 continue
-            assert (what.opcode, what.stag) == (READ_RESPONSE, request.sink[0]), what
-            end = what.tagged_offset + len(what.payload)
-            assert what.last == (end == length), what
-            came[what.tagged_offset:end] = what.payload
+            assert (what.opcode, what.stag) == (READ_RESPONSE, sink), what
+            at = what.tagged_offset - base
+            end = at + len(what.payload)
+            assert 0 <= at and what.last == (end == length), what
+            came[at:end] = what.payload
             missing = {part for begin, stop in missing
-                       for part in ((begin, min(stop, what.tagged_offset)), (max(begin, end), stop))
+                       for part in ((begin, min(stop, at)), (max(begin, end), stop))
                        if part[0] < part[1]}
         return bytes(came), challenges
 

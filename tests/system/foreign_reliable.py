@@ -5,6 +5,7 @@ import os
 import time
 
 import foreign_wire as wire
+from foreign_names import Identity, first_sequence
 from foreign_peer import PATIENCE, QueuePair
 
 WINDOW = 64
@@ -17,8 +18,8 @@ class ReliableQueuePair(QueuePair):
         super().__init__()
         self.to = None
         self.forget()
-        self.epochs = 0
         self.lose = lambda datagram: False  # of what comes
+        self.refuse = lambda header: None  # or a code, of data that are next
         self.challenges = 0
         self.resets_sent = 0
 
@@ -26,9 +27,10 @@ class ReliableQueuePair(QueuePair):
         self.epoch = self.peer_epoch = 0
         self.peer_incarnation = bytes(4)
         self.unacknowledged = {}  # sequence: (flags, Reliable)
-        self.next_sequence = 1
+        self.next_sequence = 0
         self.acknowledged = 0  # of what the peer sent
-        self.early = {}
+        self.early = {}  # sequence: (Reliable, flags)
+        self.refusing = None  # the code, while the next datagram is refused
         self.delivered = []  # Reliables of kind DATA, SKIP and FAILURE, with `segment` where there is one
         self.refusals = []
         self.resets = []
@@ -37,13 +39,23 @@ class ReliableQueuePair(QueuePair):
     def restart(self):
         """A queue pair that was here before has gone; this one knows nothing."""
         self.forget()
-        self.incarnation = os.urandom(4)
-        self.epochs = 0
+        self.identity = Identity()
+
+    def own(self):
+        """The incarnation that the peer is shown."""
+        return self.identity.incarnation(self.to)
+
+    def begin(self, incarnation, peer_epoch):
+        """The association is there: both know all four names."""
+        self.peer_incarnation, self.peer_epoch = incarnation, peer_epoch
+        here, there = (self.own(), self.epoch), (incarnation, peer_epoch)
+        self.next_sequence = first_sequence(here, there)
+        self.acknowledged = (first_sequence(there, here) - 1) % 2 ** 32
 
     # --- One datagram.
 
     def send_reliable(self, header, flags=0):
-        self.socket.sendto(wire.datagram(wire.RD, flags, self.incarnation, header.body()), self.to)
+        self.socket.sendto(wire.datagram(wire.RD, flags, self.own(), header.body()), self.to)
 
     def header(self, kind, **fields):
         return wire.Reliable(kind, window=0 if kind == wire.RESET else WINDOW, epoch=self.epoch,
@@ -71,30 +83,31 @@ class ReliableQueuePair(QueuePair):
     def open(self, to):
         """Opens one, and says how often it was challenged."""
         self.to = to
-        self.epochs += 1
-        self.epoch = self.epochs
-        opening = wire.Reliable(wire.OPEN, window=WINDOW, epoch=self.epoch, content=bytes(16))
+        self.epoch = self.identity.next_epoch(to)
+        opening = wire.Reliable(wire.OPEN, window=WINDOW, epoch=self.epoch,
+                                content=os.urandom(8) + bytes(16))
         self.send_reliable(opening)
         self.step_until(lambda: self.peer_epoch != 0, opening)
         return self.challenges
 
-    def take_challenge(self, incarnation, cookie, opening):
-        assert opening is not None and len(cookie) == 16
+    def take_challenge(self, incarnation, content, opening):
+        assert opening is not None and len(content) == 24
+        assert content[:8] == opening.content[:8], "it does not repeat the nonce"
         self.challenges += 1
-        opening.peer_incarnation, opening.content = incarnation, cookie
+        opening.peer_incarnation, opening.content = incarnation, content
         self.send_reliable(opening)
 
     def take_open(self, header, incarnation):
-        if header.peer_incarnation != self.incarnation or header.content != self.cookie(incarnation):
-            assert header.content in (bytes(16), self.cookie(incarnation)), header
+        nonce, cookie = header.content[:8], header.content[8:]
+        if header.peer_incarnation != self.own() or cookie != self.cookie(incarnation):
+            assert cookie in (bytes(16), self.cookie(incarnation)), header
             self.challenges += 1
-            self.send_control(wire.CHALLENGE, self.cookie(incarnation), self.to)
+            self.send_control(wire.CHALLENGE, nonce + self.cookie(incarnation), self.to)
             return
         if (incarnation, header.epoch) != (self.peer_incarnation, self.peer_epoch):
             self.forget()
-            self.epochs += 1
-            self.epoch, self.peer_epoch = self.epochs, header.epoch
-            self.peer_incarnation = incarnation
+            self.epoch = self.identity.next_epoch(self.to)
+            self.begin(incarnation, header.epoch)
         self.acknowledge()
 
     def cookie(self, incarnation):
@@ -103,17 +116,19 @@ class ReliableQueuePair(QueuePair):
     # --- Data.
 
     def send_data(self, segment):
-        self.sequence_up(wire.DATA, segment.flags(), segment.body())
+        return self.sequence_up(wire.DATA, segment.flags(), segment.body())
 
     def sequence_up(self, kind, flags, content):
         header = self.header(kind, sequence=self.next_sequence, content=content)
         self.unacknowledged[self.next_sequence] = (flags, header)
-        self.next_sequence += 1
+        self.next_sequence = (self.next_sequence + 1) % 2 ** 32
         self.send_reliable(header, flags)
+        return header.sequence
 
-    def skip(self, sequence):
-        """What was refused is sent as a skip from then on."""
-        self.unacknowledged[sequence] = (0, self.header(wire.SKIP, sequence=sequence))
+    def skip(self, sequence, name):
+        """What was refused, or is given up, is sent as a skip from then on."""
+        self.unacknowledged[sequence] = (0, self.header(wire.SKIP, sequence=sequence,
+                                                        content=wire.skip_of(*name)))
 
     def send_again(self):
         for flags, header in list(self.unacknowledged.values()):
@@ -121,6 +136,10 @@ class ReliableQueuePair(QueuePair):
             self.send_reliable(header, flags)
 
     def acknowledge(self):
+        if self.refusing is not None:
+            return self.send_reliable(self.header(
+                wire.REFUSAL, sequence=(self.acknowledged + 1) % 2 ** 32,
+                content=bytes(self.refusing) + bytes(2)))
         self.send_reliable(self.header(wire.ACKNOWLEDGEMENT,
                                        content=wire.map_of(self.acknowledged, self.early)))
 
@@ -151,9 +170,9 @@ class ReliableQueuePair(QueuePair):
             return self.resets.append((header, incarnation))
         names = (incarnation, header.epoch, header.peer_epoch, header.peer_incarnation)
         if opening is not None and self.peer_epoch == 0:
-            assert header.kind == wire.ACKNOWLEDGEMENT, header
-            self.peer_incarnation, self.peer_epoch = incarnation, header.epoch
-        if names != (self.peer_incarnation, self.peer_epoch, self.epoch, self.incarnation):
+            assert header.peer_epoch == self.epoch and incarnation == opening.peer_incarnation, header
+            self.begin(incarnation, header.epoch)
+        if names != (self.peer_incarnation, self.peer_epoch, self.epoch, self.own()):
             return self.answer_unknown(header, incarnation)
         return self.take_ours(header, flags)
 
@@ -161,33 +180,45 @@ class ReliableQueuePair(QueuePair):
         if header.kind in (wire.DATA, wire.SKIP, wire.FAILURE, wire.PROBE):
             self.resets_sent += 1
             self.send_reliable(wire.Reliable(wire.RESET, epoch=header.peer_epoch,
-                                             peer_epoch=header.epoch, peer_incarnation=incarnation))
+                                             peer_epoch=header.epoch, peer_incarnation=incarnation,
+                                             sequence=header.sequence))
 
     def take_ours(self, header, flags):
-        for sequence in [s for s in self.unacknowledged if s <= header.acknowledged]:
-            del self.unacknowledged[sequence]
+        for sequence in list(self.unacknowledged):
+            if not wire.before(header.acknowledged, sequence):
+                del self.unacknowledged[sequence]
         if header.kind == wire.ACKNOWLEDGEMENT:
             self.named_early |= wire.in_map(header.acknowledged, header.content)
         elif header.kind == wire.REFUSAL:
-            assert header.sequence == header.acknowledged + 1, header
+            assert header.sequence == (header.acknowledged + 1) % 2 ** 32, header
             self.refusals.append((header.sequence, tuple(header.content[:2])))
         elif header.kind == wire.PROBE:
+            assert not wire.before(header.sequence, self.acknowledged), header
             self.acknowledge()
         elif header.kind in (wire.DATA, wire.SKIP, wire.FAILURE):
             self.take_sequenced(header, flags)
 
     def take_sequenced(self, header, flags):
-        assert header.sequence <= self.acknowledged + WINDOW, "outside of the window"
-        if header.sequence > self.acknowledged:
+        ahead = header.sequence - self.acknowledged
+        assert wire.before(ahead, WINDOW + 1), "outside of the window"
+        if wire.before(0, ahead):
             self.early[header.sequence] = (header, flags)
-        while self.acknowledged + 1 in self.early:
-            self.acknowledged += 1
-            header, flags = self.early.pop(self.acknowledged)
-            header.segment = None
-            if header.kind == wire.DATA:
-                header.segment = wire.read_segment(flags, header.content)
-            self.delivered.append(header)
+        while self.deliver_next():
+            self.acknowledged = (self.acknowledged + 1) % 2 ** 32
         self.acknowledge()
+
+    def deliver_next(self):
+        header, flags = self.early.pop((self.acknowledged + 1) % 2 ** 32, (None, 0))
+        if header is None:
+            return False
+        header.segment = wire.read_segment(flags, header.content) if header.kind == wire.DATA else None
+        if header.segment is not None and self.refusing is None:
+            self.refusing = self.refuse(header)
+        if header.segment is not None and self.refusing is not None:
+            return False
+        self.refusing = None
+        self.delivered.append(header)
+        return True
 
     def segments(self):
         """Those that were delivered since the last call."""

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """UD queue pairs of the library and of foreign_peer.py, which was written from docs/wire-format.md alone,
 with each other. Called with the name of one case; --list names all."""
+import dataclasses
 import sys
 
 import foreign_wire as wire
@@ -132,28 +133,31 @@ def reads_by_the_library():
     size = wire.MOST_TO_READ + 5000
     memory = pattern(size, 13)
     partner.must("read", to, 0xABCD, 100, 0, size, 5000, 0)
-    cookie, challenged, sinks = bytes(range(16)), set(), set()
+    echoed, challenged, sinks = None, set(), set()
     answered = 0
     while answered < size:
         what, _ = foreign.hear()
         if isinstance(what, tuple):
-            check(what == (wire.ECHO, cookie), what)
+            check(what == (wire.ECHO, echoed), what)
             continue
         check(what.opcode == wire.READ_REQUEST and what.source[0] == 0xABCD, what)
-        check(what.read_length <= wire.MOST_TO_READ and what.sink[1] == 0, what)
+        check(what.read_length <= wire.MOST_TO_READ , what)
         if not challenged:
             challenged.add(what.msn)
-            foreign.send_control(wire.CHALLENGE, cookie, partner.address)
+            echoed = wire.challenge(what.sink[1], bytes(range(16)))
+            foreign.send_control(wire.CHALLENGE, echoed, partner.address)
             continue
         begin = what.source[1] - 100
-        sinks.add(what.sink[0])
+        sinks.add(what.sink)
         # Large segments, so that the partner's socket has room for all.
         for segment in reversed(foreign.response_segments(
                 what, memory[begin:begin + what.read_length], size=30_000)):
             foreign.send_segment(segment, partner.address)
         answered += what.read_length
     words = partner.wait("rdma_read", "success")
-    check(len(sinks) == 2 and int(words[6]) == size, (sinks, words))
+    check(int(words[6]) == size, words)
+    for each in zip(*sinks):
+        check(len(set(each)) == 2, sinks)  # neither STag nor offset comes twice
     check(partner.contents(0, size) == memory, "other bytes")
 
 
@@ -198,6 +202,51 @@ def a_refusal_ends_the_library_s_read():
 
 
 @case()
+def a_forged_error_ends_no_read_of_the_library():
+    """Neither the nonce nor the MSN of the request alone are enough."""
+    partner, foreign, to = meet()
+    partner.must("read", to, 1, 0, 0, 10, 0, 0)
+    request = next_request(foreign, partner)
+    for forged in (dataclasses.replace(request, word=request.word ^ 1),
+                   dataclasses.replace(request, msn=request.msn ^ 1)):
+        foreign.send_error(NO_READ_ACCESS, forged, partner.address)
+    for segment in foreign.response_segments(request, pattern(10, 2)):
+        foreign.send_segment(segment, partner.address)
+    partner.wait("rdma_read", "success")
+
+
+@case()
+def a_forged_challenge_is_ignored_by_the_library():
+    """It does not repeat the Data Sink TO."""
+    partner, foreign, to = meet()
+    partner.must("read", to, 1, 0, 0, 10, 0, 0)
+    request = next_request(foreign, partner)
+    for i in range(20):
+        foreign.send_control(wire.CHALLENGE, wire.challenge(request.sink[1] ^ 1 << i, bytes(16)),
+                             partner.address)
+    right = wire.challenge(request.sink[1], bytes(range(16)))
+    foreign.send_control(wire.CHALLENGE, right, partner.address)
+    what, _ = foreign.hear()
+    check(what == (wire.ECHO, right), what)
+    check(next_request(foreign, partner) == request, "not the same request again")
+    for segment in foreign.response_segments(request, pattern(10, 2)):
+        foreign.send_segment(segment, partner.address)
+    partner.wait("rdma_read", "success")
+    check(partner.do("counter", "drop_control") == "20", "not all were dropped")
+
+
+@case()
+def each_peer_is_shown_another_incarnation():
+    partner, foreign, to = meet()
+    other = QueuePair()
+    shown = []
+    for peer in (foreign, foreign, other):
+        partner.must("send", f"127.0.0.1:{peer.port}", 0, 1)
+        shown.append(wire.open_datagram(peer.socket.recv(65536))[2])
+    check(shown[0] == shown[1] != shown[2], shown)
+
+
+@case()
 def the_library_reports_errors():
     """With as much of the cause as is no longer than it."""
     partner, foreign, _ = meet()
@@ -220,9 +269,11 @@ def the_library_reports_errors():
     bare.msn, bare.payload = 6, bytes(10)
     code, told = error_about(bare)
     check(code == NO_BUFFER and told.msn == 6, (code, told))
-    request = wire.Segment(wire.READ_REQUEST, msn=8, read_length=9, source=(stranger, 0))
+    request = wire.Segment(wire.READ_REQUEST, word=0x600DF00D, msn=8, read_length=9,
+                           source=(stranger, 0))
     code, told = error_about(request)
-    check(code == (0x01, 0) and told.msn == 8 and told.read_length == 0, (code, told))
+    check(code == (0x01, 0) and told.read_length == 0, (code, told))
+    check((told.msn, told.word) == (8, 0x600DF00D), told)
 
 
 @case()

@@ -3,6 +3,7 @@
 import dataclasses
 import struct
 
+VERSION = 2
 UD, RD, CONTROL = range(3)
 IMMEDIATE, SOLICITED = 1, 2
 READ_REQUEST, READ_RESPONSE, SEND, SEND_INVALIDATE, SEND_SOLICITED = 1, 2, 3, 4, 5
@@ -35,7 +36,7 @@ def crc32c(data):
 class Segment:
     opcode: int
     last: bool = True
-    word: int = 0  # Q_Key, or the STag to invalidate
+    word: int = 0  # Q_Key, the STag to invalidate, or the nonce of a Read Request
     msn: int = 0
     offset: int = 0  # in the message
     stag: int = 0
@@ -71,12 +72,17 @@ class Segment:
 
 
 def datagram(kind, flags, incarnation, body):
-    covered = struct.pack(">BBH", 0x10 | kind, flags, 0) + incarnation + body
+    covered = struct.pack(">BBH", VERSION << 4 | kind, flags, 0) + incarnation + body
     return covered + struct.pack("<I", crc32c(covered))
 
 
 def control(kind, content):
     return bytes((kind, 0, 0, 0)) + content
+
+
+def challenge(nonce, cookie):
+    """The content of a Challenge or an Echo."""
+    return struct.pack(">Q", nonce) + cookie
 
 
 def error(code, segment):
@@ -91,7 +97,7 @@ def open_datagram(octets):
     covered, crc = octets[:-4], struct.unpack("<I", octets[-4:])[0]
     assert crc == crc32c(covered), octets.hex()
     first, flags, reserved = struct.unpack(">BBH", covered[:4])
-    assert first >> 4 == 1 and reserved == 0, octets.hex()
+    assert first >> 4 == VERSION and reserved == 0, octets.hex()
     return first & 15, flags, covered[4:8], covered[8:]
 
 
@@ -149,6 +155,27 @@ def read_error(content):
 # --- Reliable datagrams.
 
 DATA, SKIP, FAILURE, ACKNOWLEDGEMENT, PROBE, REFUSAL, OPEN, RESET = range(1, 9)
+SENDS, RECORDS, REQUESTS, RESPONSES = range(1, 5)  # whose message a skip stands for
+
+
+def skip_of(kind, number):
+    return struct.pack(">II", kind << 24, number)
+
+
+def failure_of(sink, code):
+    return struct.pack(">I", sink) + bytes(code) + bytes(2)
+
+
+def name_of(segment):
+    """(kind, number) by which both ends call the message."""
+    if segment.opcode == READ_RESPONSE:
+        return RESPONSES, segment.stag
+    return {WRITE_RECORD: RECORDS, READ_REQUEST: REQUESTS}.get(segment.opcode, SENDS), segment.msn
+
+
+def before(a, b):
+    """Serial number arithmetic (RFC 1982)."""
+    return (a - b) % 2 ** 32 >= 2 ** 31
 
 
 @dataclasses.dataclass
@@ -175,7 +202,8 @@ def read_reliable(body):
     sequence, acknowledged = struct.unpack(">II", body[16:24])
     assert DATA <= kind <= RESET and flags <= (1 if kind in (OPEN, RESET) else 0), body.hex()
     assert epoch != 0 and (peer_epoch == 0) == (kind == OPEN), body.hex()
-    assert (sequence == 0) == (kind in (ACKNOWLEDGEMENT, PROBE, OPEN, RESET)), body.hex()
+    assert sequence == 0 or kind not in (ACKNOWLEDGEMENT, OPEN), body.hex()
+    assert acknowledged == 0 or kind not in (OPEN, RESET), body.hex()
     return Reliable(kind, bool(flags), window, epoch, peer_epoch, body[12:16], sequence, acknowledged,
                     body[24:])
 
