@@ -311,6 +311,12 @@ enum class ErrorScope : uint8_t {
   queue_pair,  ///< moves the queue pair to the error state
 };
 
+/// In which order an RD queue pair reports what was sent (docs/datagrams.md).
+enum class CompletionOrder : uint8_t {
+  posting,  ///< that of posting, whatever the peers: a slow one holds up the completions of all
+  peer,     ///< that of posting among the requests to one peer: a slow one holds up its own
+};
+
 /// What only RD queue pairs have.
 struct ReliableOptions {
   /// A peer that answers nothing for so long while something is awaited of it is given up.
@@ -327,6 +333,7 @@ struct ReliableOptions {
   /// Memory for datagrams that came out of order or found no receive, of all peers, in bytes.
   size_t max_buffer = size_t{64} << 20;
   ErrorScope error_scope = ErrorScope::peer;
+  CompletionOrder completion_order = CompletionOrder::posting;
 };
 
 /// Something that went wrong on a queue pair over datagrams without a work request that could tell.
