@@ -170,7 +170,7 @@ SendEntry* SendQueue::pending(uint64_t ahead) {
 
 SendEntry& SendQueue::hand_over() {
   SendEntry& oldest = entry(sent_++);
-  if (by_peer_) by_peer_->add(slot_of(oldest), oldest.destination);
+  if (by_peer_) [[unlikely]] by_peer_->add(slot_of(oldest), oldest.destination);
   return oldest;
 }
 
@@ -195,11 +195,8 @@ void SendQueue::finish(SendEntry& finished, WcStatus status, uint32_t vendor_err
   finished.status = status;
   finished.vendor_error = vendor_error;
   finished.done = true;
-  if (by_peer_) {
-    ++done_;
-    return by_peer_->set_done(slot_of(finished));
-  }
-  while (done_ != sent_ && entry(done_).done) ++done_;
+  if (by_peer_) [[unlikely]] return finish_of_peer(finished);
+  while (done_ != sent_ && entries_[done_ & mask_].done) ++done_;
 }
 
 namespace {
@@ -222,6 +219,11 @@ WorkCompletion completion_of(SendEntry& entry, uint32_t qp_number) {
 
 }  // namespace
 
+void SendQueue::finish_of_peer(const SendEntry& finished) {
+  ++done_;
+  by_peer_->set_done(slot_of(finished));
+}
+
 void SendQueue::flush() {
   for (uint32_t slot = 0; by_peer_ && !all_done(); ++slot)
     if (by_peer_->is_waiting(slot)) finish(entries_[slot], WcStatus::wr_flush_error, 0);
@@ -229,42 +231,42 @@ void SendQueue::flush() {
   while (pending() != nullptr) complete(WcStatus::wr_flush_error);
 }
 
-bool SendQueue::is_wanted(const SendEntry& entry) const {
-  return signal_all_ || has_flag(entry.flags, SendFlags::signaled) ||
-         entry.status != WcStatus::success;
-}
-
-SendEntry* SendQueue::next_to_report() {
-  if (by_peer_) {
-    const std::optional<uint32_t> slot = by_peer_->front();
-    return slot ? &entries_[*slot] : nullptr;
-  }
-  const uint64_t reported = reported_.load(std::memory_order_relaxed);
-  return reported != done_ ? &entry(reported) : nullptr;
-}
-
-/// Its place may be posted to.
-void SendQueue::release(const SendEntry& reported_entry) {
-  const uint64_t reported = reported_.load(std::memory_order_relaxed);
-  if (by_peer_) {
-    slots_[reported & mask_] = slot_of(reported_entry);
-    by_peer_->pop_front();
-  }
-  reported_.store(reported + 1, std::memory_order_release);
-}
-
 bool SendQueue::report(CompletionQueue& cq, uint32_t qp_number) {
-  while (SendEntry* const oldest = next_to_report()) {
-    if (!is_wanted(*oldest)) {
-      release(*oldest);
-      continue;
-    }
+  if (by_peer_) [[unlikely]] return report_by_peer(cq, qp_number);
+  uint64_t reported = reported_.load(std::memory_order_relaxed);
+  for (; reported != done_; reported_.store(++reported, std::memory_order_release)) {
+    SendEntry& oldest = entries_[reported & mask_];
+    if (!is_wanted(oldest)) continue;
     if (!cq.has_room()) return false;
-    WorkCompletion completion = completion_of(*oldest, qp_number);
-    release(*oldest);  // first: the thread that polls the completion may post again at once
+    WorkCompletion completion = completion_of(oldest, qp_number);
+    // Free first: the thread that polls the completion may post again at once.
+    reported_.store(reported + 1, std::memory_order_release);
     cq.push(std::move(completion));
   }
   return true;
+}
+
+bool SendQueue::report_by_peer(CompletionQueue& cq, uint32_t qp_number) {
+  while (const std::optional<uint32_t> slot = by_peer_->front()) {
+    SendEntry& entry = entries_[*slot];
+    if (!is_wanted(entry)) {
+      release(*slot);
+      continue;
+    }
+    if (!cq.has_room()) return false;
+    WorkCompletion completion = completion_of(entry, qp_number);
+    release(*slot);  // first, as above
+    cq.push(std::move(completion));
+  }
+  return true;
+}
+
+/// What is first in the order of peers is reported; its entry may be posted to.
+void SendQueue::release(uint32_t slot) {
+  const uint64_t reported = reported_.load(std::memory_order_relaxed);
+  slots_[reported & mask_] = slot;
+  by_peer_->pop_front();
+  reported_.store(reported + 1, std::memory_order_release);
 }
 
 /// Reset: all places are free.

@@ -131,9 +131,14 @@ class SendQueue {
     return static_cast<uint32_t>(&entry - entries_.get());
   }
   bool take_memory() noexcept;
-  bool is_wanted(const SendEntry& entry) const;
-  SendEntry* next_to_report();
-  void release(const SendEntry& entry);
+  /// Whether it has a completion.
+  bool is_wanted(const SendEntry& entry) const {
+    return signal_all_ || has_flag(entry.flags, SendFlags::signaled) ||
+           entry.status != WcStatus::success;
+  }
+  void finish_of_peer(const SendEntry& finished);
+  bool report_by_peer(CompletionQueue& cq, uint32_t qp_number);
+  void release(uint32_t slot);
   void finish(SendEntry& entry, WcStatus status, uint32_t vendor_error);
   static void copy_inline(const SendWorkRequest& request, SendEntry& entry, Sge* room);
 
