@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <string>
 #include <vector>
 
 int main() {
@@ -28,7 +29,11 @@ int main() {
                                 .remote = {target.rkey(), target.base()},
                                 .immediate = 42}))
     return 1;
-  while (const auto wc = cq.wait(1s)) {
+  while (const auto wc = cq.wait(5s)) {
+    if (wc->status != diwarp::WcStatus::success) {
+      std::printf("the record was not sent: %s\n", std::string(to_string(wc->status)).c_str());
+      return 1;
+    }
     if (wc->opcode != diwarp::WcOpcode::recv_write_record) continue;
     std::printf("frame %llu from %s: %llu of %u bytes are valid\n",
                 static_cast<unsigned long long>(wc->immediate), wc->source.to_string().c_str(),
@@ -37,6 +42,6 @@ int main() {
       std::fill_n(screen.begin() + static_cast<ptrdiff_t>(offset), length, std::byte{0});
     return screen == frame ? 0 : 1;
   }
-  std::puts("nothing came");
+  std::puts("nothing came: is the interface lo up?");
   return 1;
 }

@@ -32,6 +32,10 @@ const QueuePairCapacity& checked(const QueuePairCapacity& capacity) {
   return capacity;
 }
 
+CompletionOrder order_of_sends(const QueuePairInit& init) {
+  return init.type == QpType::rd ? init.reliable.completion_order : CompletionOrder::posting;
+}
+
 const std::shared_ptr<CompletionQueue>& checked(const std::shared_ptr<CompletionQueue>& cq,
                                                 const Device& device) {
   if (!cq)
@@ -54,7 +58,7 @@ const std::shared_ptr<SharedReceiveQueue>& checked(const std::shared_ptr<SharedR
 }  // namespace
 
 QueuePair::QueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePairInit& init)
-    : sends_(checked(init.capacity), init.signal_all),
+    : sends_(checked(init.capacity), init.signal_all, order_of_sends(init)),
       type_(init.type),
       domain_(std::move(domain)),
       send_cq_(checked(init.send_cq.impl(), *domain_->device())),

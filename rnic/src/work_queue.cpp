@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstring>
 #include <new>
+#include <numeric>
 #include <type_traits>
 #include <utility>
 
@@ -89,19 +90,27 @@ const WrFacts& facts_of(WrOpcode opcode) { return kFacts[static_cast<size_t>(opc
 
 // --- Sends.
 
-SendQueue::SendQueue(const QueuePairCapacity& capacity, bool signal_all)
+SendQueue::SendQueue(const QueuePairCapacity& capacity, bool signal_all, CompletionOrder order)
     : depth_(std::bit_ceil(capacity.max_send_wr)),
       max_sge_(capacity.max_send_sge),
       max_inline_(capacity.max_inline_data),
       room_(std::max(max_sge_, static_cast<uint32_t>(1 + (max_inline_ + sizeof(Sge) - 1) /
                                                              sizeof(Sge)))),
       signal_all_(signal_all),
-      mask_(depth_ - 1) {}
+      mask_(depth_ - 1) {
+  if (order == CompletionOrder::peer) by_peer_.emplace();
+}
 
 bool SendQueue::take_memory() noexcept {
   std::unique_ptr<SendEntry[]> entries(new (std::nothrow) SendEntry[depth_]);
   std::unique_ptr<Sge[]> sges(new (std::nothrow) Sge[size_t{depth_} * room_]);
   if (!entries || !sges) return false;
+  if (by_peer_) {
+    std::unique_ptr<uint32_t[]> slots(new (std::nothrow) uint32_t[depth_]);
+    if (!slots || !by_peer_->take_memory(depth_)) return false;
+    std::iota(slots.get(), slots.get() + depth_, 0U);
+    slots_ = std::move(slots);
+  }
   entries_ = std::move(entries);
   sges_ = std::move(sges);
   return true;
@@ -117,7 +126,8 @@ std::error_code SendQueue::post(const SendWorkRequest& request) {
   if (!inlined && request.sges.size() > max_sge_) return Errc::too_many_sges;
   if (!entries_ && !take_memory()) return Errc::no_resources;
 
-  SendEntry& slot = entry(posted);
+  const uint32_t number = slot_at(posted);
+  SendEntry& slot = entries_[number];
   slot.wr_id = request.wr_id;
   slot.destination = request.destination;
   slot.q_key = request.q_key;
@@ -130,7 +140,7 @@ std::error_code SendQueue::post(const SendWorkRequest& request) {
   copy_operands(request, slot);
   slot.vendor_error = 0;
   slot.length = request.opcode == WrOpcode::immediate ? kImmediateData : length;
-  Sge* const room = sges_.get() + (posted & mask_) * room_;
+  Sge* const room = sges_.get() + size_t{number} * room_;
   if (inlined) {
     copy_inline(request, slot, room);
   } else {
@@ -158,8 +168,14 @@ SendEntry* SendQueue::pending(uint64_t ahead) {
   return index < posted_.load(std::memory_order_acquire) ? &entry(index) : nullptr;
 }
 
-void SendQueue::sent() {
+SendEntry& SendQueue::hand_over() {
   SendEntry& oldest = entry(sent_++);
+  if (by_peer_) [[unlikely]] by_peer_->add(slot_of(oldest), oldest.destination);
+  return oldest;
+}
+
+void SendQueue::sent() {
+  SendEntry& oldest = hand_over();
   if (!facts_of(oldest.opcode).responded) finish(oldest, WcStatus::success, 0);
 }
 
@@ -172,51 +188,96 @@ SendEntry* SendQueue::awaiting() {
 }
 
 void SendQueue::complete(WcStatus status, uint32_t vendor_error) {
-  finish(entry(sent_++), status, vendor_error);
+  finish(hand_over(), status, vendor_error);
 }
 
 void SendQueue::finish(SendEntry& finished, WcStatus status, uint32_t vendor_error) {
   finished.status = status;
   finished.vendor_error = vendor_error;
   finished.done = true;
-  while (done_ != sent_ && entry(done_).done) ++done_;
+  if (by_peer_) [[unlikely]] return finish_of_peer(finished);
+  while (done_ != sent_ && entries_[done_ & mask_].done) ++done_;
+}
+
+namespace {
+
+/// Takes the validity map out of the entry.
+WorkCompletion completion_of(SendEntry& entry, uint32_t qp_number) {
+  WorkCompletion completion;
+  completion.wr_id = entry.wr_id;
+  completion.status = entry.status;
+  completion.opcode = facts_of(entry.opcode).completion;
+  completion.vendor_error = entry.vendor_error;
+  completion.byte_count = static_cast<uint32_t>(entry.length);
+  completion.qp_number = qp_number;
+  if (auto* const validity = std::get_if<ValidityMap>(&entry.operands)) {
+    completion.valid_bytes = validity->valid_bytes();
+    completion.validity = std::exchange(*validity, {});
+  }
+  return completion;
+}
+
+}  // namespace
+
+void SendQueue::finish_of_peer(const SendEntry& finished) {
+  ++done_;
+  by_peer_->set_done(slot_of(finished));
 }
 
 void SendQueue::flush() {
-  while (done_ != sent_) finish(entry(done_), WcStatus::wr_flush_error, 0);
+  for (uint32_t slot = 0; by_peer_ && !all_done(); ++slot)
+    if (by_peer_->is_waiting(slot)) finish(entries_[slot], WcStatus::wr_flush_error, 0);
+  while (!all_done()) finish(entry(done_), WcStatus::wr_flush_error, 0);
   while (pending() != nullptr) complete(WcStatus::wr_flush_error);
 }
 
 bool SendQueue::report(CompletionQueue& cq, uint32_t qp_number) {
+  if (by_peer_) [[unlikely]] return report_by_peer(cq, qp_number);
   uint64_t reported = reported_.load(std::memory_order_relaxed);
   for (; reported != done_; reported_.store(++reported, std::memory_order_release)) {
-    SendEntry& oldest = entry(reported);
-    const bool wanted = signal_all_ || has_flag(oldest.flags, SendFlags::signaled) ||
-                        oldest.status != WcStatus::success;
-    if (!wanted) continue;
+    SendEntry& oldest = entries_[reported & mask_];
+    if (!is_wanted(oldest)) continue;
     if (!cq.has_room()) return false;
-    WorkCompletion completion;
-    completion.wr_id = oldest.wr_id;
-    completion.status = oldest.status;
-    completion.opcode = facts_of(oldest.opcode).completion;
-    completion.vendor_error = oldest.vendor_error;
-    completion.byte_count = static_cast<uint32_t>(oldest.length);
-    completion.qp_number = qp_number;
-    if (auto* const validity = std::get_if<ValidityMap>(&oldest.operands)) {
-      completion.valid_bytes = validity->valid_bytes();
-      completion.validity = std::exchange(*validity, {});
-    }
-    // Free first: who polls the completion may post again at once.
+    WorkCompletion completion = completion_of(oldest, qp_number);
+    // Free first: the thread that polls the completion may post again at once.
     reported_.store(reported + 1, std::memory_order_release);
     cq.push(std::move(completion));
   }
   return true;
 }
 
+bool SendQueue::report_by_peer(CompletionQueue& cq, uint32_t qp_number) {
+  while (const std::optional<uint32_t> slot = by_peer_->front()) {
+    SendEntry& entry = entries_[*slot];
+    if (!is_wanted(entry)) {
+      release(*slot);
+      continue;
+    }
+    if (!cq.has_room()) return false;
+    WorkCompletion completion = completion_of(entry, qp_number);
+    release(*slot);  // first, as above
+    cq.push(std::move(completion));
+  }
+  return true;
+}
+
+/// What is first in the order of peers is reported; its entry may be posted to.
+void SendQueue::release(uint32_t slot) {
+  const uint64_t reported = reported_.load(std::memory_order_relaxed);
+  slots_[reported & mask_] = slot;
+  by_peer_->pop_front();
+  reported_.store(reported + 1, std::memory_order_release);
+}
+
+/// Reset: all places are free.
 void SendQueue::clear() {
   const uint64_t posted = posted_.load(std::memory_order_relaxed);
-  for (uint64_t index = reported_.load(std::memory_order_relaxed); index != posted; ++index)
-    entry(index).operands = {};
+  if (entries_)
+    for (uint32_t slot = 0; slot < depth_; ++slot) entries_[slot].operands = {};
+  if (slots_) {
+    by_peer_->clear();
+    std::iota(slots_.get(), slots_.get() + depth_, 0U);
+  }
   done_ = sent_ = posted;
   reported_.store(done_, std::memory_order_release);
 }

@@ -88,9 +88,19 @@ def run_configurations(siw_serves, only_sends=False):
     captured(guest, count)
 
 
-@case
-def peers_alone():
-    """siw to siw in one guest: what the peers and their protocol are worth without diwarp."""
+def tried_again(run, attempts=3):
+    """What diwarp has no part in. A failure there is told, and says nothing of diwarp: it is tried
+    again, in another guest. Where it never goes well the case is skipped, for then the machine or
+    siw is in no state to be tested against."""
+    for attempt in range(1, attempts + 1):
+        try:
+            return run()
+        except (AssertionError, OSError) as error:
+            print(f"NOTE: failed without diwarp, attempt {attempt} of {attempts}: {error}", flush=True)
+    raise Skipped(f"siw failed with siw {attempts} times: see the notes above")
+
+
+def siw_with_siw():
     with Guest() as guest:
         # The local traffic goes through `lo`, with segments as on a wire.
         guest.run("ip link set lo mtu 1500")
@@ -109,6 +119,12 @@ def peers_alone():
     guest.pcap += ".lo"
     opcodes = set().union(*(set(c.opcodes) for c in captured(guest, 2)))
     check(opcodes >= set(check_capture.OPCODES) - {"terminate"}, f"captured only {opcodes}")
+
+
+@case
+def peers_alone():
+    """siw to siw in one guest: what the peers and their protocol are worth without diwarp."""
+    tried_again(siw_with_siw)
 
 
 # tcpdump writes what it captured when it gets to it: it is ended once its file has not grown for a

@@ -162,7 +162,7 @@ TEST_CASE("rd: memory that the sender takes away is an error of its own, and end
   RdScene scene({}, {.reliable = {.receive_window = 4}});
   auto region = std::make_unique<MemoryRegion>(scene.a.pd, std::span(scene.a.memory));
   REQUIRE_FALSE(scene.a.qp.post_send(
-      {.wr_id = 1, .sges = std::array{region->sge(0, 60000)}, .destination = scene.b.address()}));
+      {.wr_id = 1, .sges = region->sge(0, 60000), .destination = scene.b.address()}));
   scene.world.settle();  // no receive is posted: it is under way
   region.reset();
   scene.b.post_receives(1, 60000);

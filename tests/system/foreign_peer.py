@@ -188,6 +188,8 @@ class Server:
     def take(self, word):
         if word["type"] == "done":
             self.done = word["row"]
+        if word["type"] == "skip":
+            self.say(type="skipped")
         answer = self.result(word)
         if answer:
             self.say(**answer)

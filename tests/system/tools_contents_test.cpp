@@ -11,6 +11,7 @@
 #include "common/flow.h"
 #include "common/mark.h"
 #include "common/pairing.h"
+#include "common/pattern.h"
 #include "common/requests.h"
 #include "common/writes.h"
 
@@ -108,6 +109,92 @@ TEST_CASE("a written flow with other contents is noticed") {
   CHECK(count.wrong == 10);
   CHECK(count.valid_bytes == 0);
   CHECK_THAT(count.first_wrong, Contains("Message 0 of 100 bytes arrived with wrong contents"));
+}
+
+/// Write-Records over UD, whose slots at the receiver are written again.
+FlowPlan records_plan() {
+  return {.transport = QpType::ud,
+          .operation = Operation::write_record,
+          .size = 100,
+          .window = 2,
+          .verify = true};
+}
+
+/// Posts the record of this number, and waits until it has left.
+void send_record(Endpoint& endpoint, const FlowPlan& plan, uint64_t number) {
+  const auto slot = static_cast<uint32_t>(number % plan.window);
+  write_message(endpoint.send_slot(slot), number, Way::there, true);
+  endpoint.post_send(slot, true, number);
+  const std::optional<WorkCompletion> sent = endpoint.completion_queue().wait(kTimeout);
+  REQUIRE((sent && sent->status == WcStatus::success));
+}
+
+TEST_CASE("a receiver verifies the records before a write-off, and then confirms it") {
+  const FlowPlan plan = records_plan();
+  Ends ends(sender_shape(plan), receiver_shape(plan));
+  FlowReceiver receiver(ends.far, ends.far_control, plan);
+  ends.pair();
+  for (const uint64_t number : {0, 1}) send_record(ends.near, plan, number);
+  ends.near_control.send({{"type", "skip"}, {"to", 2}});
+  auto counted = std::async(std::launch::async, [&] { return receiver.receive(4); });
+  ends.near_control.expect("skipped");
+  for (const uint64_t number : {2, 3}) send_record(ends.near, plan, number);
+  ends.near_control.send({{"type", "sent"}, {"count", 4}});
+  const FlowCount count = counted.get();
+  INFO(count.first_wrong);
+  CHECK(count.wrong == 0);
+  CHECK(count.received == 4);
+}
+
+TEST_CASE("a receiver takes no record before a write-off for wrong that comes after it") {
+  const FlowPlan plan = records_plan();
+  Ends ends(sender_shape(plan), receiver_shape(plan));
+  FlowReceiver receiver(ends.far, ends.far_control, plan);
+  ends.pair();
+  ends.near_control.send({{"type", "skip"}, {"to", 3}});
+  auto counted = std::async(std::launch::async, [&] { return receiver.receive(4); });
+  ends.near_control.expect("skipped");
+  write_message(ends.near.send_slot(0), 2, Way::there, true);
+  ends.near.send_slot(0)[50] ^= std::byte{1};
+  ends.near.post_send(0, true, 2);
+  send_record(ends.near, plan, 3);
+  ends.near_control.send({{"type", "sent"}, {"count", 4}});
+  const FlowCount count = counted.get();
+  INFO(count.first_wrong);
+  CHECK(count.wrong == 0);
+  CHECK(count.received == 2);
+}
+
+TEST_CASE("a sender writes no slot again before the receiver has confirmed the write-off") {
+  const FlowPlan plan = records_plan();
+  Ends ends(sender_shape(plan), receiver_shape(plan));
+  FlowSender sender(ends.near, ends.near_control, plan);
+  ends.pair();
+  auto sent = std::async(std::launch::async, [&] { sender.send(4, [](uint64_t) {}); });
+  CHECK(ends.far_control.expect("skip")["to"] == 2);
+  std::vector<uint64_t> numbers;
+  const auto take = [&](size_t count, Duration patience) {
+    while (numbers.size() < count) {
+      const auto record = ends.far.completion_queue().wait(patience);
+      if (!record) return;
+      numbers.push_back(record->immediate);
+    }
+  };
+  take(2, kTimeout);
+  take(4, std::chrono::milliseconds(100));  // where there are more, they come at once
+  CHECK(numbers == std::vector<uint64_t>{0, 1});
+  ends.far_control.send({{"type", "skipped"}});
+  Json word = ends.far_control.next();
+  while (word["type"] == "skip") {  // on a slow machine
+    ends.far_control.send({{"type", "skipped"}});
+    word = ends.far_control.next();
+  }
+  CHECK(word["type"] == "sent");
+  take(4, kTimeout);
+  CHECK(numbers == std::vector<uint64_t>{0, 1, 2, 3});
+  ends.far_control.send({{"type", "result"}, {"next", 4}});
+  sent.get();
+  CHECK(sender.write_offs() >= 1);
 }
 
 TEST_CASE("atomics whose sum is wrong in the end are noticed") {

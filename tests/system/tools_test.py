@@ -12,8 +12,9 @@ import sys
 import threading
 import time
 
-from harness import (PATIENCE, PROGRAMS, Process, case, check, check_sentence, children_of, main,
-                     need_ipv6, path, rows_of, run, start_endless, start_server, wait_until, where)
+from harness import (PATIENCE, PROGRAMS, Process, Skipped, case, check, check_sentence, children_of,
+                     main, need_ipv6, path, rows_of, run, start_endless, start_server, wait_until,
+                     where)
 from rows import check_bandwidth, check_rows
 
 TRANSPORTS = ("ud", "rc")
@@ -195,7 +196,7 @@ def strangers_at_the_server_are_refused_and_it_goes_on():
 
 @case()
 def unusable_rows_end_the_run():
-    hello = {"type": "hello", "tool": "diwarp-bandwidth", "version": 3, "transport": "ud",
+    hello = {"type": "hello", "tool": "diwarp-bandwidth", "version": 4, "transport": "ud",
              "op": "send", "verify": False, "segment": "mtu", "rows": 1, "token": 7}
     row = {"type": "row", "size": 64, "window": 8, "rate": 0, "iterations": 10, "warmup": 0, "port": 9}
     for name, value in (("size", -5), ("size", 1 << 40), ("window", 0), ("window", 1 << 20),
@@ -335,13 +336,15 @@ def hello_says_hello():
 
 
 @case()
-def hello_is_the_program_in_the_readme():
-    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    with open(os.path.join(root, "README.md")) as file:
-        shown = re.search(r"```cpp\n(.*?)```", file.read(), re.DOTALL).group(1)
-    with open(os.path.join(root, "examples", "hello.cpp")) as file:
-        licence, program = file.read().split("\n", 1)
-    check("SPDX" in licence and program == shown, "examples/hello.cpp differs from README.md")
+def examples_end_where_loopback_is_down():
+    """In a network namespace of their own, whose interface lo is down."""
+    alone = ["unshare", "--user", "--map-root-user", "--net"]
+    if subprocess.run([*alone, "true"], capture_output=True, check=False).returncode != 0:
+        raise Skipped("no network namespaces here")
+    folder = os.path.dirname(where.hello)
+    for example in (where.hello, os.path.join(folder, "diwarp-write-record")):
+        done = subprocess.run([*alone, example], capture_output=True, text=True, timeout=PATIENCE)
+        check(done.returncode == 1 and "error" in done.stdout + done.stderr, f"{done}")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,9 @@ namespace diwarp::tools {
 // small messages, credits, that tell the number it expects next; the sender keeps at most a window
 // of messages before that. So a receiver over UD is not overrun, and one over RC has always a
 // receive posted. Over UD messages and credits get lost: a sender that has been out of window for
-// too long counts all that is on the way as arrived or lost, tells the receiver so and goes on.
+// too long counts all that is on the way as arrived or lost (it writes them off), and tells the
+// receiver so. It goes on, and writes their slots again, when the receiver has confirmed that: then
+// what had come of them is verified, and nothing of them can come any more.
 
 /// What both ends know of a flow.
 struct FlowPlan {
@@ -110,6 +112,7 @@ class FlowSender final : public FlowSource {
   void take(const WorkCompletion& completion);
   void take_credit(const WorkCompletion& completion, size_t receiver);
   void write_off();
+  void await_words(Time deadline);
   std::vector<Json> await_results(uint64_t count);
   void await_last_credits(const std::vector<Json>& results);
 
@@ -145,6 +148,8 @@ class FlowReceiver final : public FlowSink {
   uint64_t creditable() const;
   bool came_before(uint64_t number);
   bool take_word_of_sender();
+  void end_skipped(uint64_t to);
+  void end_open_records();
   void await_end();
   void await_stragglers();
   void give_credit_in_time();

@@ -20,6 +20,9 @@ constexpr Duration kIdle = std::chrono::microseconds(50);
 /// Messages too short to carry a whole number cannot be told from duplicates.
 constexpr uint64_t kNumbered = 4;
 
+/// After so many polls in a row that bring nothing, all that had come to this host has been taken.
+constexpr int kQuietPolls = 64;
+
 }  // namespace
 
 FlowReceiver::FlowReceiver(Endpoint& endpoint, Control& control, const FlowPlan& plan)
@@ -73,10 +76,28 @@ bool FlowReceiver::take_word_of_sender() {
   const Json word = control_.next();
   if (word["type"] == "sent") return true;
   if (word["type"] != "skip") throw Failure("The peer said something unexpected in the run.");
-  expected_ = std::max(expected_, number_in(word, "to", 0, end_));
+  end_skipped(number_in(word, "to", 0, end_));
+  return false;
+}
+
+/// The sender counts all before `to` as arrived or lost, and waits for the answer before it writes
+/// their slots again. Until then their records can be verified.
+void FlowReceiver::end_skipped(uint64_t to) {
+  if (recorded_) end_open_records();
+  expected_ = std::max(expected_, to);
   settled_ = std::max(settled_, expected_);
   credited_ = expected_;
-  return false;
+  control_.send({{"type", "skipped"}});
+}
+
+/// An open record could be written on when its slot has the next one already. It is over when its
+/// last byte came, or nothing more did for record_timeout.
+void FlowReceiver::end_open_records() {
+  const Time deadline = steady_clock::now() + limit_;
+  for (int quiet = 0; quiet < kQuietPolls && steady_clock::now() < deadline; ++quiet)
+    if (take_completions(steady_clock::now()) ||
+        !endpoint_.queue_pair().open_records().empty())
+      quiet = -1;
 }
 
 /// What was sent may still be on its way; over UD it may also be lost.
@@ -177,7 +198,8 @@ std::string FlowReceiver::fault_in_record(const WorkCompletion& record) {
   if (is_reliable(plan_.transport) && number != expected_) return "came out of order";
   if (!plan_.verify) return "";
   if (came_before(number)) return "came twice";
-  // Its slot is not used again before it is credited (see creditable()), but when it was given up.
+  // Its slot is not used again before it is credited (see creditable()), or written off. What comes
+  // even after that was delayed somewhere in the network.
   if (number < settled_) return "";
   std::vector<std::byte> sent(plan_.size);
   fill(sent, number, Way::there);

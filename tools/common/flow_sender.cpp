@@ -120,12 +120,18 @@ void FlowSender::write_off() {
   ++write_offs_;
   credited_.assign(credited_.size(), posted_);
   peers_.send({{"type", "skip"}, {"to", posted_}});
+  await_words(steady_clock::now() + limit_);
+  for (Control& control : peers_) control.expect("skipped");
+}
+
+/// Until each receiver has said something.
+void FlowSender::await_words(Time deadline) {
+  while (!peers_.pending() && steady_clock::now() < deadline) take_completions(deadline);
 }
 
 std::vector<Json> FlowSender::await_results(uint64_t count) {
   peers_.send({{"type", "sent"}, {"count", count}});
-  const Time deadline = steady_clock::now() + limit_ + patience_;
-  while (!peers_.pending() && steady_clock::now() < deadline) take_completions(deadline);
+  await_words(steady_clock::now() + limit_ + patience_);
   std::vector<Json> results;
   for (Control& control : peers_) results.push_back(control.expect("result"));
   await_last_credits(results);

@@ -52,7 +52,7 @@ std::error_code QueuePair::post_write_record(const WriteRecordWorkRequest& reque
   SendFlags flags = request.flags;
   if (request.immediate) flags = flags | SendFlags::immediate;
   return post_send({.wr_id = request.wr_id,
-                    .sges = request.local.sges(),
+                    .sges = request.local,
                     .flags = flags,
                     .destination = request.destination,
                     .opcode = WrOpcode::write_record,
@@ -62,7 +62,7 @@ std::error_code QueuePair::post_write_record(const WriteRecordWorkRequest& reque
 
 std::error_code QueuePair::post_read(const ReadWorkRequest& request) noexcept {
   return post_send({.wr_id = request.wr_id,
-                    .sges = request.local.sges(),
+                    .sges = request.local,
                     .flags = request.flags,
                     .destination = request.destination,
                     .opcode = WrOpcode::rdma_read,

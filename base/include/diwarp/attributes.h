@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -310,6 +311,12 @@ enum class ErrorScope : uint8_t {
   queue_pair,  ///< moves the queue pair to the error state
 };
 
+/// In which order an RD queue pair reports what was sent (docs/datagrams.md).
+enum class CompletionOrder : uint8_t {
+  posting,  ///< that of posting, whatever the peers: a slow one holds up the completions of all
+  peer,     ///< that of posting among the requests to one peer: a slow one holds up its own
+};
+
 /// What only RD queue pairs have.
 struct ReliableOptions {
   /// A peer that answers nothing for so long while something is awaited of it is given up.
@@ -334,6 +341,7 @@ struct ReliableOptions {
   /// all peers, in bytes.
   size_t max_buffer = size_t{64} << 20;
   ErrorScope error_scope = ErrorScope::peer;
+  CompletionOrder completion_order = CompletionOrder::posting;
 };
 
 /// Something that went wrong on a queue pair over datagrams without a work request that could tell.
@@ -434,10 +442,27 @@ struct StreamAttributes {
   ReadyToReceive ready = ReadyToReceive::none;
 };
 
+/// The private data of a connection request or reply: a copy of bytes.
+class PrivateData {
+ public:
+  PrivateData() = default;
+  template <std::convertible_to<std::span<const std::byte>> Bytes>
+  PrivateData(const Bytes& bytes) : PrivateData(std::span<const std::byte>(bytes)) {}  // NOLINT
+  PrivateData(std::span<const std::byte> bytes)  // NOLINT: meant to convert
+      : bytes_(bytes.begin(), bytes.end()) {}
+  const std::byte* data() const { return bytes_.data(); }
+  size_t size() const { return bytes_.size(); }
+  auto begin() const { return bytes_.begin(); }
+  auto end() const { return bytes_.end(); }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
 struct ConnectOptions {
   /// Up to 508 bytes (512 with revision 1) that the listener sees in its ConnectionRequest (RFC
   /// 5044 section 7.1, RFC 6581 section 9).
-  std::span<const std::byte> private_data = {};
+  PrivateData private_data = {};
   /// How long resolving, TCP's handshake and the MPA reply may take together.
   Duration timeout = std::chrono::seconds(10);
   /// Ask for CRCs. They are used if either side asks.
@@ -471,7 +496,7 @@ struct RequestedDepths {
 
 struct AcceptOptions {
   /// Up to 508 bytes (512 where the peer speaks revision 1) that connect() returns at the peer.
-  std::span<const std::byte> private_data = {};
+  PrivateData private_data = {};
   /// Use CRCs even if the peer does not ask for them.
   bool crc = true;
   /// As for ConnectOptions.

@@ -4,11 +4,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string_view>
 
 #include "diwarp/address.h"
 #include "diwarp/export.h"
+#include "diwarp/sge.h"  // IWYU pragma: export
 #include "diwarp/validity_map.h"
 
 /// The plain values of the verbs: what work requests, completions and attributes are made of.
@@ -16,10 +16,6 @@
 namespace diwarp {
 
 using Duration = std::chrono::nanoseconds;
-
-/// Steering tag: 32 random bits that name a registered memory region (RFC 5040 section 2.1). The
-/// same value is the region's local and remote key.
-using STag = uint32_t;
 
 /// The longest message of any operation, in bytes (1 GiB).
 inline constexpr uint64_t kMaxMessage = uint64_t{1} << 30;
@@ -46,13 +42,6 @@ constexpr Access operator&(Access a, Access b) {
 }
 /// True if `have` grants everything in `want`.
 constexpr bool grants(Access have, Access want) { return (have & want) == want; }
-
-/// Scatter/gather element: `length` bytes at `address`, inside the region named by `lkey`.
-struct Sge {
-  void* address = nullptr;
-  uint32_t length = 0;
-  STag lkey = 0;
-};
 
 enum class QpType : uint8_t {
   rc,  ///< reliable connection: iWARP over MPA/TCP
@@ -204,11 +193,11 @@ struct ReadLimits {
   int32_t retries = -1;  ///< how often what is missing is asked for again; -1: as the queue pair has it
 };
 
-/// A request of the send queue. The list of SGEs is copied at post time; the memory it names is
-/// used until completion.
+/// A request of the send queue. The list of SGEs is copied when it is posted; the memory it names
+/// is used until completion.
 struct SendWorkRequest {
   uint64_t wr_id = 0;
-  std::span<const Sge> sges = {};
+  SgeList sges = {};
   SendFlags flags = SendFlags::signaled;
   Address destination = {};  ///< UD, RD: address and port of the peer's queue pair, or of a group; an
                              ///< AddressHandle fits; RC: ignored
@@ -225,7 +214,7 @@ struct SendWorkRequest {
 /// A receive: where the next message goes.
 struct ReceiveWorkRequest {
   uint64_t wr_id = 0;
-  std::span<const Sge> sges = {};
+  SgeList sges = {};
 };
 
 }  // namespace diwarp

@@ -14,6 +14,7 @@
 #include "base/spin_flag.h"
 #include "diwarp/attributes.h"
 #include "diwarp/types.h"
+#include "rnic/peer_order.h"
 
 namespace diwarp::rnic {
 
@@ -68,15 +69,21 @@ const WrFacts& facts_of(WrOpcode opcode);
 /// up the sender and loses nothing).
 ///
 /// Indices count up for ever: reported_ <= done_ <= sent_ <= posted_. Between done_ and sent_ are
-/// requests that await a response or were handed over, and what was sent behind them. posted_ is
+/// requests that await a response or were handed over, and what was sent after them. posted_ is
 /// written under the post lock, the others with the baton; posted_ and reported_ are published with
 /// release and read with acquire.
+///
+/// Where each peer has an order of its own, entries are reported, and so become free, in another
+/// order than that of posting. Then slots_ names the entries, as ReceiveQueue has it: places
+/// [sent_, posted_) those that are not sent, in order, and [posted_, reported_ + depth) the free
+/// ones; by_peer_ has those between; done_ and reported_ are numbers of requests, and no places.
 ///
 /// The entries' memory is taken with the first request, so that a queue pair that never sent has
 /// none; where it cannot be had, that request is refused.
 class SendQueue {
  public:
-  SendQueue(const QueuePairCapacity& capacity, bool signal_all);
+  SendQueue(const QueuePairCapacity& capacity, bool signal_all,
+            CompletionOrder order = CompletionOrder::posting);
 
   /// Any thread, under lock(). Errors as QueuePair::post_send has them.
   std::error_code post(const SendWorkRequest& request);
@@ -89,7 +96,7 @@ class SendQueue {
   /// The oldest pending entry is sent, and done unless it awaits a response.
   void sent();
   /// The oldest pending entry is under way; answered() tells when it is done.
-  SendEntry& hand_over() { return entry(sent_++); }
+  SendEntry& hand_over();
   /// An entry's place in the ring, by which it can be named, and the entry there.
   uint32_t place_of(const SendEntry& entry) const {
     return static_cast<uint32_t>(&entry - entries_.get());
@@ -99,11 +106,12 @@ class SendQueue {
   void complete(WcStatus status, uint32_t vendor_error = 0);
   /// Nothing is under way.
   bool all_done() const { return done_ == sent_; }
-  /// The oldest entry that awaits a response; null where none does.
+  /// The oldest entry that awaits a response; null where none does. Not where each peer has an
+  /// order of its own.
   SendEntry* awaiting();
   /// It has got it.
   void answered(WcStatus status) { answered(*awaiting(), status); }
-  /// The same of any entry that is under way. Completions keep the order of posting.
+  /// The same of any entry that is under way. Completions keep their order.
   void answered(SendEntry& entry, WcStatus status, uint32_t vendor_error = 0) {
     finish(entry, status, vendor_error);
   }
@@ -119,8 +127,23 @@ class SendQueue {
   }
 
  private:
-  SendEntry& entry(uint64_t index) { return entries_[index & mask_]; }
+  SendEntry& entry(uint64_t index) { return entries_[slot_at(index)]; }
+  uint32_t slot_at(uint64_t index) const {
+    const auto place = static_cast<uint32_t>(index & mask_);
+    return slots_ ? slots_[place] : place;
+  }
+  uint32_t slot_of(const SendEntry& entry) const {
+    return static_cast<uint32_t>(&entry - entries_.get());
+  }
   bool take_memory() noexcept;
+  /// Whether it has a completion.
+  bool is_wanted(const SendEntry& entry) const {
+    return signal_all_ || has_flag(entry.flags, SendFlags::signaled) ||
+           entry.status != WcStatus::success;
+  }
+  void finish_of_peer(const SendEntry& finished);
+  bool report_by_peer(CompletionQueue& cq, uint32_t qp_number);
+  void release(uint32_t slot);
   void finish(SendEntry& entry, WcStatus status, uint32_t vendor_error);
   static void copy_inline(const SendWorkRequest& request, SendEntry& entry, Sge* room);
 
@@ -130,6 +153,8 @@ class SendQueue {
   const uint32_t room_;  // of an entry in sges_: its list, or one SGE and inline data behind it
   const bool signal_all_;
   const uint64_t mask_;
+  std::optional<PeerOrder> by_peer_;      // where each peer has an order of its own
+  std::unique_ptr<uint32_t[]> slots_;     // the same
   std::unique_ptr<SendEntry[]> entries_;  // written by the first post, then only read
   std::unique_ptr<Sge[]> sges_;           // room_ per entry; the same
   SpinFlag lock_;

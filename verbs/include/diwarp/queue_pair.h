@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -22,20 +21,6 @@ namespace diwarp {
 namespace rnic {
 class QueuePair;
 }
-
-/// A list of SGEs, written in place or named; lives as long as what it was made from, which is to
-/// the end of a call's statement where it is written in place.
-class SgeList {
- public:
-  SgeList() = default;
-  SgeList(std::initializer_list<Sge> list) : sges_(list.begin(), list.size()) {}  // NOLINT
-  SgeList(std::span<const Sge> list) : sges_(list) {}                             // NOLINT
-  SgeList(const std::vector<Sge>& list) : sges_(list) {}                          // NOLINT
-  std::span<const Sge> sges() const { return sges_; }
-
- private:
-  std::span<const Sge> sges_;
-};
 
 /// A Write-Record to post.
 struct WriteRecordWorkRequest {

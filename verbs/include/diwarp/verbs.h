@@ -13,6 +13,7 @@
 #include "diwarp/event_queue.h"       // IWYU pragma: export
 #include "diwarp/memory.h"            // IWYU pragma: export
 #include "diwarp/queue_pair.h"        // IWYU pragma: export
+#include "diwarp/sge.h"                  // IWYU pragma: export
 #include "diwarp/shared_receive_queue.h"  // IWYU pragma: export
 #include "diwarp/types.h"             // IWYU pragma: export
 #include "diwarp/validity_map.h"  // IWYU pragma: export
