@@ -110,6 +110,8 @@ namespace diwarp {
   X(mpa_rejects,            "MPA connection requests that either side rejected")            \
   X(mpa_bad_requests,       "malformed MPA request or reply frames")                        \
   X(mpa_timeouts,           "MPA negotiations that took too long")                          \
+  X(mpa_evicted,            "connections closed before their MPA request came, to make room for others") \
+  X(accept_refused,         "connections that listeners refused for want of a descriptor")    \
   X(events_dropped,         "asynchronous events that gave way to newer ones in a full queue")
 // clang-format on
 

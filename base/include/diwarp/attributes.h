@@ -140,6 +140,8 @@ enum class AsyncEventType : uint8_t {
   srq_limit_reached,  ///< fewer receives are posted than the limit
   cq_overflow,        ///< a completion queue was full: completions wait at their queue pairs (none is
                       ///< lost) until it is polled
+  accept_refused,     ///< a listener refuses connections, since the process or the system has no
+                      ///< descriptor left; once, and each 10 s while that lasts
 };
 DIWARP_EXPORT std::string_view to_string(AsyncEventType type);
 
@@ -149,6 +151,7 @@ struct AsyncEvent {
   uint32_t qp_number = 0;                   ///< of what happened to a queue pair
   uint64_t context = 0;                     ///< of the completion queue or shared receive queue
   std::optional<TerminateInfo> terminate = {};  ///< qp_fatal
+  Address address = {};                         ///< accept_refused: the listener's
 };
 
 /// Names a shared receive queue in QueuePairInit; made from a SharedReceiveQueue.
@@ -474,6 +477,10 @@ struct AcceptOptions {
 
 struct ListenOptions {
   int backlog = 128;
+  /// Connections whose MPA request has not come whole yet, in all and from one address: 1 to 4,096.
+  /// When one more comes, the oldest of them is closed, of that address if its share is used up.
+  uint32_t max_startups = 256;
+  uint32_t max_startups_per_address = 64;
   /// A peer that has not sent its whole MPA request by then is dropped (RFC 5044 section 7.1).
   Duration request_timeout = std::chrono::seconds(5);
   /// Requests that may wait for get_request(); more are dropped.
