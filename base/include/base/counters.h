@@ -91,6 +91,7 @@ namespace diwarp {
   X(rc_connections,         "RC connections established")                                   \
   X(rc_disconnects,         "RC connections ended in order")                                \
   X(rc_resets,              "RC connections lost without an orderly end")                   \
+  X(rc_peer_timeouts,       "RC connections ended because the peer's TCP answered no more")    \
   X(rc_protocol_errors,     "RC connections ended because the peer broke the protocol")     \
   X(rc_crc_errors,          "FPDUs whose CRC32C does not match")                            \
   X(rc_terminates_sent,     "Terminate messages sent")                                       \

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -151,7 +152,9 @@ struct AsyncEvent {
   uint32_t qp_number = 0;                   ///< of what happened to a queue pair
   uint64_t context = 0;                     ///< of the completion queue or shared receive queue
   std::optional<TerminateInfo> terminate = {};  ///< qp_fatal
-  Address address = {};                         ///< accept_refused: the listener's
+  /// qp_fatal without a Terminate: timed_out where the peer answers no more, else connection_lost.
+  std::error_code status = {};
+  Address address = {};  ///< accept_refused: the listener's
 };
 
 /// Names a shared receive queue in QueuePairInit; made from a SharedReceiveQueue.
@@ -375,6 +378,15 @@ struct StreamOptions {
   /// Largest FPDU to send, in bytes, 128 to 65,536; 0: what one TCP segment carries. Larger ones
   /// cost less per byte and may be cut by TCP.
   uint32_t max_fpdu = 0;
+  /// A connection on which nothing is outstanding ends when nothing came from the peer's TCP for so
+  /// long, though it was probed (RFC 9293 section 3.8.4): 5 s to 18 h; zero: it is never probed. In
+  /// whole seconds, and never later. An application that does not read ends nothing.
+  Duration keep_alive = std::chrono::seconds(60);
+  /// A connection with bytes that the peer's TCP has not acknowledged, or with a Read or an atomic
+  /// that it has not answered, ends when nothing came from the peer's TCP for so long, and at least
+  /// three retransmissions or probes got no answer (RFC 9293 section 3.8.3): 5 s to 18 h; zero:
+  /// only as the system has it (net.ipv4.tcp_retries2). A peer's closed window ends nothing.
+  Duration user_timeout = std::chrono::seconds(20);
 };
 
 struct QueuePairInit {
@@ -411,6 +423,8 @@ struct QueuePairAttributes {
   bool send_markers = false;
   bool receive_markers = false;
   uint8_t mpa_revision = 0;
+  Duration keep_alive{0};    ///< as for StreamOptions
+  Duration user_timeout{0};
 };
 
 /// What makes the responder of a connection ready to send (RFC 6581 section 4): a first message of
@@ -427,6 +441,9 @@ struct StreamAttributes {
   uint16_t ord = 16;
   uint16_t ird = 16;
   ReadyToReceive ready = ReadyToReceive::none;
+  /// As for ConnectOptions.
+  std::optional<Duration> keep_alive = {};
+  std::optional<Duration> user_timeout = {};
 };
 
 struct ConnectOptions {
@@ -451,6 +468,9 @@ struct ConnectOptions {
   /// time: 0 to 16,382. The connection has what both sides can do; revision 1 does not negotiate.
   uint16_t ord = 16;
   uint16_t ird = 16;
+  /// Of this connection, instead of those of the queue pair's StreamOptions.
+  std::optional<Duration> keep_alive = {};
+  std::optional<Duration> user_timeout = {};
 };
 
 struct DisconnectOptions {
@@ -473,6 +493,8 @@ struct AcceptOptions {
   bool markers = false;
   uint16_t ord = 16;
   uint16_t ird = 16;
+  std::optional<Duration> keep_alive = {};
+  std::optional<Duration> user_timeout = {};
 };
 
 struct ListenOptions {
