@@ -121,6 +121,7 @@ def an_interface_that_is_down_ends_connections():
         network = start(scene)
         both = timeouts(KEEP_ALIVE, USER_TIMEOUT)
         pairs = [Pair(scene, network, *both) for _ in range(2)]
+        time.sleep(1)  # until the last start-up is acknowledged
         network.hosts[0].command("ip", "link", "set", DEVICE, "down")
         pairs[0].do("send")
         for name, pair in zip(("sending", "idle"), pairs):

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "llp/forwarding.h"
 #include "stack/cm_support.h"
 
 /// How connections get their keep-alive and user timeout. What these do between hosts is tested in
@@ -19,6 +20,27 @@ void check_timeouts(QueuePair& qp, Duration keep_alive, Duration user_timeout) {
   CHECK(attributes.keep_alive == keep_alive);
   CHECK(attributes.user_timeout == user_timeout);
 }
+
+/// A stream that fails with an errno when it is told to.
+class FailingStream final : public llp::ForwardingStream {
+ public:
+  FailingStream(StreamEnd inner, const int& at_send, const int& at_receive)
+      : ForwardingStream(std::move(inner)), at_send_(at_send), at_receive_(at_receive) {}
+
+  llp::IoResult send(std::span<const ConstBytes> pieces) override {
+    if (at_send_ != 0) return {llp::IoStatus::failed, 0, at_send_};
+    return ForwardingStream::send(pieces);
+  }
+  llp::IoResult receive(Bytes buffer) override {
+    if (at_receive_ != 0) return {llp::IoStatus::failed, 0, at_receive_};
+    return ForwardingStream::receive(buffer);
+  }
+  int error() override { return at_receive_; }
+
+ private:
+  const int& at_send_;
+  const int& at_receive_;
+};
 
 constexpr StreamOptions kOwn{.keep_alive = 30s, .user_timeout = 10s};
 
@@ -70,6 +92,36 @@ TEST_CASE("An adopted descriptor gets the connection's keep-alive and loses its 
   CHECK(option_of(fd, SOL_SOCKET, SO_KEEPALIVE) == 1);
   CHECK(option_of(fd, IPPROTO_TCP, TCP_KEEPIDLE) == 4);
   CHECK(option_of(fd, IPPROTO_TCP, TCP_USER_TIMEOUT) == 0);
+}
+
+TEST_CASE("An end of which TCP says that the peer is silent is told as timed out") {
+  const int error = GENERATE(ETIMEDOUT, EHOSTUNREACH, ENETUNREACH, ECONNRESET);
+  const bool silent = error != ECONNRESET;
+  CAPTURE(error);
+  World world;
+  RcParty a(world.add_device(), {.signal_all = true});
+  RcParty b(world.add_device());
+  int at_send = 0;
+  int at_receive = 0;
+  auto ends = llp::memory_stream_pair(1 << 20, 256);
+  ends.first = std::make_unique<FailingStream>(std::move(ends.first), at_send, at_receive);
+  join(a, b, std::move(ends));
+  EventQueue events(world.devices[0]);
+  a.post_receives(1, 10);
+  world.settle();
+  SECTION("receiving") { at_receive = error; }
+  SECTION("sending") {
+    at_send = error;
+    REQUIRE_FALSE(a.send(0, 10));
+  }
+  world.settle();
+  CHECK(a.qp.state() == QpState::error);
+  CHECK(statuses(a.recv_cq) == Statuses{WcStatus::wr_flush_error});
+  const std::optional<AsyncEvent> told = events.get_event(Duration::zero());
+  REQUIRE(told);
+  CHECK(told->type == AsyncEventType::qp_fatal);
+  CHECK(told->status == (silent ? Errc::timed_out : Errc::connection_lost));
+  CHECK(world.devices[0].counter("rc_peer_timeouts") == (silent ? 1 : 0));
 }
 
 TEST_CASE("Keep-alives and user timeouts that cannot be kept are refused") {
