@@ -93,6 +93,8 @@ std::string_view to_string(AsyncEventType type) {
       return "shared receive queue below its limit";
     case AsyncEventType::cq_overflow:
       return "completion queue full";
+    case AsyncEventType::accept_refused:
+      return "listener refuses connections for want of descriptors";
   }
   return "unknown";
 }

@@ -2,22 +2,38 @@
 #include "acceptor.h"
 
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <utility>
 
+#include "base/log.h"
 #include "diwarp/error.h"
 #include "negotiation.h"
+#include "rnic/queue_pair.h"
 
 namespace diwarp::rnic {
 
 namespace {
 
+constexpr uint32_t kMostStartups = 4096;
+
+/// Without descriptors accept() fails, whether a connection waits or not.
+bool connection_waits(int listening) {
+  pollfd watched{listening, POLLIN, 0};
+  return ::poll(&watched, 1, 0) == 1;
+}
+
+bool lacks_descriptors(int error) { return error == EMFILE || error == ENFILE; }
+
 /// The connection that was to be accepted is the trouble, not this side.
-bool concerns_peer_only(int error) {
-  return error != EMFILE && error != ENFILE && error != ENOBUFS && error != ENOMEM;
+bool concerns_peer_only(int error) { return error != ENOBUFS && error != ENOMEM; }
+
+void check(const ListenOptions& options) {
+  check_range("max_startups", options.max_startups, 1, kMostStartups);
+  check_range("max_startups_per_address", options.max_startups_per_address, 1, kMostStartups);
 }
 
 [[noreturn]] void throw_listen_error(int error, const Address& address) {
@@ -32,12 +48,13 @@ bool concerns_peer_only(int error) {
 
 }  // namespace
 
-Acceptor::Acceptor(Control& control, UniqueFd listening, Duration request_timeout, Sink sink)
+Acceptor::Acceptor(Control& control, UniqueFd listening, const ListenOptions& options, Sink sink)
     : control_(control),
-      request_timeout_(request_timeout),
+      request_timeout_(options.request_timeout),
       sink_(std::move(sink)),
       socket_(to_asio<Tcp::acceptor>(control.context(), std::move(listening))),
-      retry_(control.context()) {}
+      retry_(control.context()),
+      negotiations_(options.max_startups, options.max_startups_per_address) {}
 
 void Acceptor::close() {
   closed_ = true;
@@ -45,12 +62,12 @@ void Acceptor::close() {
   AsioError ignored;
   socket_.close(ignored);
   retry_.cancel();
-  for (const std::shared_ptr<Negotiation>& negotiation : negotiations_) negotiation->cancel();
+  negotiations_.for_each([](Negotiation& negotiation) { negotiation.cancel(); });
   negotiations_.clear();
 }
 
 void Acceptor::await() {
-  if (closed_ || awaiting_ || negotiations_.size() >= kMaxNegotiations) return;
+  if (closed_ || awaiting_) return;
   awaiting_ = true;
   socket_.async_wait(Tcp::acceptor::wait_read, [self = shared_from_this()](const AsioError& error) {
     self->on_readable(error);
@@ -66,16 +83,62 @@ void Acceptor::on_readable(const AsioError& error) {
 }
 
 void Acceptor::accept_burst() {
-  for (size_t count = 0; count < kAcceptBurst && negotiations_.size() < kMaxNegotiations; ++count) {
-    UniqueFd fd(::accept4(socket_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (fd) {
-      negotiate(std::move(fd));
-    } else if (errno == EAGAIN) {
+  for (size_t count = 0; count < kAcceptBurst; ++count) {
+    sockaddr_storage peer{};
+    socklen_t length = sizeof peer;
+    UniqueFd fd(::accept4(socket_.native_handle(), reinterpret_cast<sockaddr*>(&peer), &length,
+                          SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (fd)
+      negotiate(std::move(fd), Address::from_sockaddr(reinterpret_cast<sockaddr*>(&peer)));
+    else if (!goes_on_after(errno))
       return;
-    } else if (!concerns_peer_only(errno)) {
-      return retry_later();
-    }
   }
+}
+
+/// Whether the next connection can be asked for at once, after the kernel has given none.
+bool Acceptor::goes_on_after(int error) {
+  if (error == EAGAIN) return false;
+  if (lacks_descriptors(error)) return make_room();
+  if (!concerns_peer_only(error)) retry_later();
+  return concerns_peer_only(error);
+}
+
+/// False where there is none to be evicted.
+bool Acceptor::evict(const std::shared_ptr<Negotiation>& negotiation) {
+  if (!negotiation) return false;
+  negotiation->cancel();
+  control_.counters().add_shared(Counter::mpa_evicted);
+  return true;
+}
+
+/// There is no descriptor for the next connection: the oldest that has sent no request gives up its
+/// own, and the next is taken in the next turn, when other requests were read; or it is refused.
+bool Acceptor::make_room() {
+  if (!connection_waits(socket_.native_handle())) return false;
+  if (evict(negotiations_.take_oldest())) return false;
+  switch (reserve_.refuse_next(socket_.native_handle())) {
+    case DescriptorReserve::Refusal::refused:
+      break;
+    case DescriptorReserve::Refusal::nobody:
+      return false;
+    case DescriptorReserve::Refusal::no_descriptor:
+      retry_later();
+      return false;
+  }
+  control_.counters().add_shared(Counter::accept_refused);
+  tell_refusal();
+  return true;
+}
+
+void Acceptor::tell_refusal() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now < next_notice_) return;
+  next_notice_ = now + kRefusalNotice;
+  const Address local = bound_address(socket_.native_handle());
+  log::warn("The listener on " + local.to_string() +
+            " refuses connections: no descriptor is left; raise the limit (ulimit -n, fs.file-max) "
+            "or close some");
+  control_.raise({.type = AsyncEventType::accept_refused, .address = local});
 }
 
 void Acceptor::retry_later() {
@@ -87,17 +150,17 @@ void Acceptor::retry_later() {
   });
 }
 
-void Acceptor::negotiate(UniqueFd fd) {
+void Acceptor::negotiate(UniqueFd fd, const Address& peer) {
   const auto negotiation = std::make_shared<Negotiation>(
       control_, to_asio(control_.context(), std::move(fd)), request_timeout_);
-  negotiations_.insert(negotiation);
+  evict(negotiations_.add(peer, negotiation));
   negotiation->begin([self = shared_from_this()](const std::shared_ptr<Negotiation>& done) {
     self->on_negotiated(done);
   });
 }
 
 void Acceptor::on_negotiated(const std::shared_ptr<Negotiation>& negotiation) {
-  negotiations_.erase(negotiation);
+  negotiations_.remove(negotiation);
   if (negotiation->outcome().request) admit(std::move(*negotiation->outcome().request));
   await();
 }
@@ -107,7 +170,8 @@ void Acceptor::admit(IncomingRequest request) {
   if (request.stream) reject_connection(control_, std::move(request), {});
 }
 
-UniqueFd open_listening(const Address& address, int backlog) {
+UniqueFd open_listening(const Address& address, const ListenOptions& options) {
+  check(options);
   UniqueFd fd = open_tcp(address.family());
   const int on = 1;
   const int only_ipv6 = address.is_any() ? 0 : 1;
@@ -118,7 +182,7 @@ UniqueFd open_listening(const Address& address, int backlog) {
   if (address.family() == AddressFamily::ipv6)
     ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &only_ipv6, sizeof only_ipv6);
   const bool listens = fd && ::bind(fd.get(), reinterpret_cast<sockaddr*>(&storage), length) == 0 &&
-                       ::listen(fd.get(), std::max(backlog, 1)) == 0;
+                       ::listen(fd.get(), std::max(options.backlog, 1)) == 0;
   if (!listens) throw_listen_error(errno, address);
   return fd;
 }

@@ -2,26 +2,28 @@
 #pragma once
 
 #include <boost/asio/steady_timer.hpp>
+#include <chrono>
 #include <functional>
 #include <memory>
-#include <set>
 
+#include "descriptor_reserve.h"
 #include "diwarp/attributes.h"
 #include "rnic/control.h"
 #include "rnic/listener.h"
+#include "startups.h"
 #include "tcp_socket.h"
 
 namespace diwarp::rnic {
 
 class Negotiation;
 
-/// Connections of one listener whose MPA request is awaited at the same time. While there are so
-/// many, the others wait in the kernel's backlog.
-inline constexpr size_t kMaxNegotiations = 256;
 /// Connections taken from the kernel in a row.
 inline constexpr size_t kAcceptBurst = 16;
-/// When descriptors have run out, accepting is tried again so much later.
+/// When descriptors have run out, the reserve too, accepting is tried again so much later.
 inline constexpr Duration kAcceptRetry = std::chrono::milliseconds(100);
+/// While connections are refused for want of descriptors, the log and the event queues are told so
+/// often.
+inline constexpr Duration kRefusalNotice = std::chrono::seconds(10);
 
 /// The accept loop of a listener, on the control path. Its handlers keep it alive; it ends with
 /// close(), which the listener owes it.
@@ -30,7 +32,7 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   /// Takes a request over; or leaves it as it is, and it is rejected.
   using Sink = std::function<void(IncomingRequest& request)>;
 
-  Acceptor(Control& control, UniqueFd listening, Duration request_timeout, Sink sink);
+  Acceptor(Control& control, UniqueFd listening, const ListenOptions& options, Sink sink);
 
   // --- On the control path.
 
@@ -43,7 +45,11 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   void on_readable(const AsioError& error);
   void accept_burst();
   void retry_later();
-  void negotiate(UniqueFd fd);
+  bool goes_on_after(int error);
+  bool evict(const std::shared_ptr<Negotiation>& negotiation);
+  bool make_room();
+  void tell_refusal();
+  void negotiate(UniqueFd fd, const Address& peer);
   void on_negotiated(const std::shared_ptr<Negotiation>& negotiation);
   void admit(IncomingRequest request);
 
@@ -52,14 +58,16 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   Sink sink_;
   Tcp::acceptor socket_;
   boost::asio::steady_timer retry_;
-  std::set<std::shared_ptr<Negotiation>> negotiations_;
+  Startups<Negotiation> negotiations_;
+  DescriptorReserve reserve_;
+  std::chrono::steady_clock::time_point next_notice_{};  // of refusals
   bool awaiting_ = false;  // a connection, or the time to try again
   bool closed_ = false;
 };
 
 /// A listening descriptor on `address`, whose port may be 0. Throws Error(address_in_use) and the
-/// like.
-UniqueFd open_listening(const Address& address, int backlog);
+/// like, and Error(invalid_argument) for options that no listener can have.
+UniqueFd open_listening(const Address& address, const ListenOptions& options);
 /// The address with its port.
 Address bound_address(int fd);
 

@@ -92,9 +92,9 @@ void CmCore::tell_established(const mpa::Agreement& agreement,
         .ird = agreement.ird});
 }
 
-void CmCore::tell_ended() {
+void CmCore::tell_ended(std::error_code status) {
   if (move({CmState::established}, CmState::over))
-    push({.type = CmEventType::disconnected});
+    push({.type = CmEventType::disconnected, .status = status});
   else if (move({CmState::accepting}, CmState::over))
     fail(CmEventType::connect_error, make_error_code(Errc::connection_lost),
          peer().to_string() + " was accepted and ended the connection before its first message");
@@ -155,6 +155,7 @@ void CmCore::on_outcome(ConnectOutcome outcome) {
     return;
   }
   connection.agreement = outcome.agreement;
+  connection.timeouts = outcome.timeouts;
   connection.leftover = std::move(outcome.leftover);
   connection.private_data = std::move(outcome.private_data);
   control_.with_baton([&] { start(std::move(connection)); });
@@ -170,7 +171,7 @@ void CmCore::start(Established connection) {
   if (!hand_over(std::move(connection))) return;
   if ((!waits || ready_) && move({CmState::connecting, CmState::accepting}, CmState::established))
     tell_established(agreement_, std::move(private_data));
-  if (ended_) tell_ended();
+  if (ended_) tell_ended(end_status_);
 }
 
 bool CmCore::hand_over(Established connection) {
@@ -198,9 +199,10 @@ void CmCore::on_ready() {
   if (move({CmState::accepting}, CmState::established)) tell_established(agreement_, {});
 }
 
-void CmCore::on_end() {
+void CmCore::on_end(std::error_code status) {
   ended_ = true;
-  if (!starting_) tell_ended();
+  end_status_ = status;
+  if (!starting_) tell_ended(status);
 }
 
 void CmCore::queue_pair_gone() {

@@ -79,7 +79,7 @@ class CmCore final : public ConnectionObserver,
   void start(Established connection);
   RcQueuePair* queue_pair() { return queue_pair_; }
   void on_ready() override;
-  void on_end() override;
+  void on_end(std::error_code status) override;
   void on_detached() override { queue_pair_gone(); }
 
   // The id's own; set before handlers know of them.
@@ -92,7 +92,7 @@ class CmCore final : public ConnectionObserver,
             std::vector<std::byte> private_data = {});
   void tell_established(const mpa::Agreement& agreement, std::vector<std::byte> private_data);
   bool hand_over(Established connection);
-  void tell_ended();
+  void tell_ended(std::error_code status = {});
   void queue_pair_gone();
 
   Control& control_;
@@ -111,6 +111,7 @@ class CmCore final : public ConnectionObserver,
   bool starting_ = false;  // start() runs: what happens meanwhile is told at its end
   bool ready_ = false;
   bool ended_ = false;
+  std::error_code end_status_;
 };
 
 }  // namespace diwarp::rnic

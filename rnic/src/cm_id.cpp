@@ -124,12 +124,12 @@ void CmId::listen(const ListenOptions& options) {
   const CmState before = core_->state();
   require(before == CmState::idle || before == CmState::bound, "listen()");
   const Address local = before == CmState::bound ? core_->local() : device_->address();
-  UniqueFd fd = open_listening(local, options.backlog);
+  UniqueFd fd = open_listening(local, options);
   core_->set_addresses(bound_address(fd.get()), {});
   require(core_->move({before}, CmState::listening), "listen()");
   Control& control = device_->control();
   core_->acceptor = std::make_shared<Acceptor>(
-      control, std::move(fd), options.request_timeout,
+      control, std::move(fd), options,
       [core = std::weak_ptr(core_), most = options.max_requests](IncomingRequest& request) {
         if (const auto listener = core.lock()) listener->on_request(request, most);
       });

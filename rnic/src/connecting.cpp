@@ -23,6 +23,7 @@ mpa::Wishes wishes_of(const ConnectOptions& options) {
                 "MPA has the revisions 1 and 2, not " + std::to_string(options.revision));
   check_private_data(options.private_data, options.revision == 2);
   check_depths(options.ord, options.ird);
+  check_timeouts({options.keep_alive, options.user_timeout});
   return {.crc = options.crc,
           .markers = options.markers,
           .ord = options.ord,
@@ -39,6 +40,7 @@ Connecting::Connecting(Control& control, const Address& local, const Address& pe
       local_(local),
       peer_(peer),
       timeout_(bounded_timeout(options.timeout)),
+      timeouts_{options.keep_alive, options.user_timeout},
       wishes_(wishes_of(options)),
       may_retry_(options.fallback && options.revision == 2),
       private_data_(options.private_data.begin(), options.private_data.end()),
@@ -197,7 +199,8 @@ void Connecting::accept(const mpa::ParsedStartup& reply, const mpa::Agreement& a
   finish({.socket = release(socket_),
           .agreement = agreement,
           .private_data = {data.begin(), data.end()},
-          .leftover = {rest.begin(), rest.end()}});
+          .leftover = {rest.begin(), rest.end()},
+          .timeouts = timeouts_});
 }
 
 /// RFC 6581 section 8: the peer is told why nothing comes of it.

@@ -13,6 +13,7 @@
 
 #include "mpa/agreement.h"
 #include "rnic/control.h"
+#include "rnic/rc_peer_watch.h"
 #include "tcp_socket.h"
 
 namespace diwarp::rnic {
@@ -25,6 +26,7 @@ struct ConnectOutcome {
   mpa::Agreement agreement = {};
   std::vector<std::byte> private_data = {};  ///< of the reply, or of the reject
   std::vector<std::byte> leftover = {};
+  PeerTimeoutWishes timeouts = {};
 };
 
 /// One connect on the control path: TCP, then MPA's request and reply (RFC 5044 section 7.1). A
@@ -70,6 +72,7 @@ class Connecting : public std::enable_shared_from_this<Connecting> {
   const Address local_;
   const Address peer_;
   const Duration timeout_;
+  const PeerTimeoutWishes timeouts_;  // of the connection that comes of it
   mpa::Wishes wishes_;
   bool may_retry_;
   const std::vector<std::byte> private_data_;

@@ -62,6 +62,8 @@ boost::asio::io_context& Control::context() { return parts_->context; }
 
 Counters& Control::counters() { return device_.counters(); }
 
+void Control::raise(const AsyncEvent& event) { device_.raise(event); }
+
 void Control::run_thread() {
   ::pthread_setname_np(::pthread_self(), "diwarp-control");
   parts_->context.run();

@@ -45,11 +45,11 @@ struct Listener::Requests {
 
 Listener::Listener(std::shared_ptr<Device> device, uint16_t port, const ListenOptions& options)
     : device_(std::move(device)), requests_(std::make_unique<Requests>(options.max_requests)) {
-  UniqueFd fd = open_listening(device_->address().with_port(port), options.backlog);
+  UniqueFd fd = open_listening(device_->address().with_port(port), options);
   address_ = bound_address(fd.get());
   Control& control = device_->control();
   acceptor_ = std::make_shared<Acceptor>(
-      control, std::move(fd), options.request_timeout,
+      control, std::move(fd), options,
       [requests = requests_.get()](IncomingRequest& request) { requests->push(request); });
   boost::asio::post(control.context(), [acceptor = acceptor_] { acceptor->begin(); });
 }

@@ -116,6 +116,7 @@ mpa::Wishes wishes_of(const AcceptOptions& options) {
 void check_options(const AcceptOptions& options, const mpa::StartupFrame& request) {
   check_private_data(options.private_data, request.enhanced.has_value());
   check_depths(options.ord, options.ird);
+  check_timeouts({options.keep_alive, options.user_timeout});
 }
 
 Established accept_connection(IncomingRequest request, const AcceptOptions& options) {
@@ -130,6 +131,7 @@ Established accept_connection(IncomingRequest request, const AcceptOptions& opti
   connection.agreement = answer.agreement;
   connection.leftover = std::move(request.leftover);
   connection.private_data = std::move(request.private_data);
+  connection.timeouts = {options.keep_alive, options.user_timeout};
   return connection;
 }
 

@@ -140,8 +140,12 @@ void QueuePair::give_back_receive(ReceiveEntry& entry) {
   if (srq_) srq_->given_back();
 }
 
-void QueuePair::raise(AsyncEventType type, std::optional<TerminateInfo> terminate) {
-  device()->raise({.type = type, .qp_number = number(), .terminate = std::move(terminate)});
+void QueuePair::raise(AsyncEventType type, std::optional<TerminateInfo> terminate,
+                      std::error_code status) {
+  device()->raise({.type = type,
+                   .qp_number = number(),
+                   .terminate = std::move(terminate),
+                   .status = status});
 }
 
 void QueuePair::modify(QpState to) {

@@ -3,12 +3,26 @@
 #include <array>
 #include <utility>
 
+#include "diwarp/error.h"
 #include "llp/tcp.h"
 #include "rdmap/terminate.h"
 #include "rnic/control.h"
 #include "rnic/rc_queue_pair.h"
 
 namespace diwarp::rnic {
+
+namespace {
+
+/// Of an end that no Terminate explains.
+std::error_code status_of(RcEnd reason) {
+  switch (reason) {
+    case RcEnd::lost: return make_error_code(Errc::connection_lost);
+    case RcEnd::timed_out: return make_error_code(Errc::timed_out);
+    default: return {};
+  }
+}
+
+}  // namespace
 
 /// What waits for this side's last byte, or for the memory that was lent.
 void RcQueuePair::go_on_ending() {
@@ -48,13 +62,14 @@ void RcQueuePair::end_behind_peer() {
 }
 
 /// The stream takes nothing any more. What it brought before is still delivered.
-void RcQueuePair::lose() {
+void RcQueuePair::lose(RcEnd reason) {
   stream_->settle();
   RcEnd result = RcEnd::none;
   do {
     if (!receive_.held()) result = receive_.read(*stream_, engine().stream_buffer());
   } while (!receive_.held() && result == RcEnd::none && receive_.came() != 0);
-  end(result == RcEnd::none || result == RcEnd::closed ? RcEnd::lost : result);
+  const bool says_more = result != RcEnd::none && result != RcEnd::closed && result != RcEnd::lost;
+  end(says_more ? result : reason);
 }
 
 void RcQueuePair::end(RcEnd reason) {
@@ -73,9 +88,10 @@ void RcQueuePair::end(RcEnd reason) {
   if (reason == RcEnd::closed) {
     if (!asked_for) raise(AsyncEventType::peer_closed);
   } else {
-    raise(AsyncEventType::qp_fatal, terminate_);
+    raise(AsyncEventType::qp_fatal, terminate_, status_of(reason));
   }
-  if (observer_) observer_->on_end();
+  const bool silent = reason == RcEnd::timed_out;
+  if (observer_) observer_->on_end(silent ? status_of(reason) : std::error_code());
 }
 
 /// What ends the connection, if that is a Terminate.
@@ -83,7 +99,8 @@ std::optional<TerminateInfo> RcQueuePair::terminate_of(RcEnd reason) const {
   switch (reason) {
     case RcEnd::none:
     case RcEnd::closed:
-    case RcEnd::lost: return std::nullopt;
+    case RcEnd::lost:
+    case RcEnd::timed_out: return std::nullopt;
     case RcEnd::bad_send: return TerminateInfo{.code = rdmap::fault::kLocalCatastrophic};
     case RcEnd::bad_response: return TerminateInfo{.code = rdmap::fault::kInvalidStag};
     default: break;
@@ -108,6 +125,7 @@ void RcQueuePair::count_end(RcEnd reason) {
     case RcEnd::bad_crc: return counters().add(Counter::rc_crc_errors);
     case RcEnd::protocol_error: return counters().add(Counter::rc_protocol_errors);
     case RcEnd::terminated: counters().add(Counter::rc_terminates_received); break;
+    case RcEnd::timed_out: counters().add(Counter::rc_peer_timeouts); break;
     default: break;
   }
   counters().add(Counter::rc_resets);
@@ -120,6 +138,8 @@ void RcQueuePair::close_stream(bool in_order, std::vector<std::byte> last_words)
   if (transmit_.borrows()) transmit_.take_back(*stream_, sends_);
   if (transmit_.borrows()) in_order = false, last_words.clear();
   engine().timers().cancel(receive_wait_);
+  engine().timers().cancel(peer_watch_timer_);
+  peer_watch_.stop();
   if (stream_->descriptor() < 0) stream_->on_ready({});
   park();  // the poller has to forget the descriptor before it is closed
   const std::unique_ptr<llp::Stream> stream = std::move(stream_);

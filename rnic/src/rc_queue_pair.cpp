@@ -24,6 +24,7 @@ const StreamOptions& checked(const StreamOptions& options) {
   if (options.receive_wait <= Duration::zero())
     throw Error(make_error_code(Errc::invalid_argument),
                 "receive_wait must be above zero; ReceiveNotReady::terminate does not wait");
+  check_timeouts({options.keep_alive, options.user_timeout});
   return options;
 }
 
@@ -78,6 +79,8 @@ void RcQueuePair::take(Established connection, QpState to) {
   terminate_.reset();
   agreement_ = connection.agreement;
   allow_in_place();
+  peer_watch_.start(stream_->descriptor(), connection.timeouts.over(
+                                               {options_.keep_alive, options_.user_timeout}));
   requester_.start(agreement_.ord);
   responder_.start(agreement_.ird);
   transmit_.start(agreement_, connection.initiator, options_.max_fpdu);
@@ -93,6 +96,8 @@ void RcQueuePair::start(const StreamAttributes& stream) {
   require_init();
   device()->control();  // may not be begun with the baton held
   Established connection;
+  connection.timeouts = {stream.keep_alive, stream.user_timeout};
+  check_timeouts(connection.timeouts);
   connection.stream = llp::TcpStream::adopt(stream.descriptor);
   connection.initiator = stream.initiator;
   connection.agreement = {.crc = stream.crc,
@@ -184,7 +189,7 @@ size_t RcQueuePair::receive(Time now) {
   if (borrows) take_back();
   if (receive_.held() || peer_closed_) {
     // Nothing is read, so it is a broken stream that asks, again if need be, or one that let go.
-    if (!borrows) end(RcEnd::lost);
+    if (!borrows) end(end_of_stream(stream_->error()));
     return 1;
   }
   const RcEnd result = receive_.read(*stream_, engine().stream_buffer());
@@ -273,7 +278,7 @@ Served RcQueuePair::send(Time now) {
     case RcTransmit::Fault::none:
       go_on_ending();
       break;
-    case RcTransmit::Fault::stream_failed: lose(); break;
+    case RcTransmit::Fault::stream_failed: lose(end_of_stream(result.error)); break;
     case RcTransmit::Fault::bad_response: end(RcEnd::bad_response); break;
     case RcTransmit::Fault::bad_send:
       sends_.complete(result.status);
@@ -281,6 +286,7 @@ Served RcQueuePair::send(Time now) {
       break;
   }
   arm_trim(now);
+  arm_peer_watch(now);
   return {result.fpdus, result.pending};
 }
 
@@ -300,7 +306,7 @@ void RcQueuePair::on_state(QpState now) {
     receive_.abandon(WcStatus::wr_flush_error);
   for (Waiter* waiter = waiters_.front(); waiter != nullptr; waiter = waiters_.next(*waiter))
     waiter->sleeper.wake();
-  if (ended && observer_) observer_->on_end();
+  if (ended && observer_) observer_->on_end({});
 }
 
 void RcQueuePair::arm_receive_wait(Time now) {
@@ -311,6 +317,22 @@ void RcQueuePair::arm_receive_wait(Time now) {
 void RcQueuePair::on_receive_wait(Time now) {
   if (receive_.held()) return settle(receive_.give_up_waiting(), now);
   if (peer_closed_ && state() != QpState::closing) end(RcEnd::lost);  // it takes nothing, either
+}
+
+/// What was sent may be outstanding from now on.
+void RcQueuePair::arm_peer_watch(Time now) {
+  if (peer_watch_timer_.armed() || !peer_watch_.watches()) return;
+  peer_watch_.begin(now);
+  engine().timers().arm(peer_watch_timer_, now + peer_watch_.next_look());
+}
+
+void RcQueuePair::on_peer_watch(Time now) {
+  switch (peer_watch_.look(!requester_.idle(), now)) {
+    case RcPeerWatch::Verdict::idle: return;
+    case RcPeerWatch::Verdict::gone: return lose(RcEnd::timed_out);
+    case RcPeerWatch::Verdict::again:
+      return engine().timers().arm(peer_watch_timer_, now + peer_watch_.next_look());
+  }
 }
 
 void RcQueuePair::arm_trim(Time now) {
@@ -359,6 +381,8 @@ QueuePairAttributes RcQueuePair::query() {
     attributes.send_markers = agreement_.send_markers;
     attributes.receive_markers = agreement_.receive_markers;
     attributes.mpa_revision = agreement_.revision;
+    attributes.keep_alive = peer_watch_.timeouts().keep_alive;
+    attributes.user_timeout = peer_watch_.timeouts().user_timeout;
   });
   attributes.stream = options_;
   return attributes;

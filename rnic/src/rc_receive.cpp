@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -33,6 +34,12 @@ constexpr size_t kHeaderBytes = mpa::kLengthBytes + ddp::kUntaggedHeaderBytes;
 bool RcReceive::goes_to_receive(rdmap::Opcode opcode) {
   const rdmap::OpcodeFacts& facts = rdmap::facts_of(opcode);
   return !facts.tagged && facts.queue_number == rdmap::kSendQueue;
+}
+
+/// When TCP gives a peer up, the kernel reports the last ICMP error instead, if there was one.
+RcEnd end_of_stream(int error) {
+  const bool silent = error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH;
+  return silent ? RcEnd::timed_out : RcEnd::lost;
 }
 
 void RcReceive::start(const mpa::Agreement& agreement, bool initiator, ConstBytes leftover) {
@@ -129,7 +136,7 @@ bool RcReceive::pull(llp::Stream& stream, Bytes room) {
 
 bool RcReceive::book(const llp::IoResult& result) {
   if (result.status == llp::IoStatus::closed) end_ = RcEnd::closed;
-  if (result.status == llp::IoStatus::failed) end_ = RcEnd::lost;
+  if (result.status == llp::IoStatus::failed) end_ = end_of_stream(result.error);
   if (result.status != llp::IoStatus::ok) return false;
   came_ += result.bytes;
   parts_.counters.add(Counter::rc_rx_bytes, result.bytes);

@@ -90,7 +90,8 @@ RcTransmit::Result RcTransmit::run(Context context, Time now) {
   if (result.fault != Fault::none) return result;
   if (burst.bytes() == 0) return result;
   const llp::IoResult sent = give(context, burst);
-  if (sent.status == llp::IoStatus::failed) return {.fault = Fault::stream_failed};
+  if (sent.status == llp::IoStatus::failed) 
+    return {.fault = Fault::stream_failed, .error = sent.error};
   result.fpdus = advance(context, sent.bytes);
   if (sent.bytes < burst.bytes()) {
     context.counters.add(Counter::tx_would_block);

@@ -10,6 +10,55 @@
 /// Listeners, and peers with plain sockets that do it right or wrong.
 namespace diwarp::test {
 
+namespace {
+
+/// A connection of another address of this host's, 127.0.0.2 and on.
+RawTcp connect_from(int host, const Address& to) {
+  UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_storage name;
+  socklen_t length = Address::parse("127.0.0." + std::to_string(host)).to_sockaddr(name);
+  REQUIRE(::bind(fd.get(), reinterpret_cast<sockaddr*>(&name), length) == 0);
+  length = to.to_sockaddr(name);
+  REQUIRE(::connect(fd.get(), reinterpret_cast<sockaddr*>(&name), length) == 0);
+  return RawTcp(std::move(fd));
+}
+
+bool is_open(const RawTcp& peer) {
+  pollfd watched{peer.descriptor(), POLLIN, 0};
+  return ::poll(&watched, 1, 0) == 0;
+}
+
+void make_ready_again(RcParty& party) {
+  for (const QpState to : {QpState::error, QpState::reset, QpState::init}) party.qp.modify(to);
+}
+
+/// All of it has run once, and no descriptor of that is left.
+void warm_up(Server& server) {
+  server.check_alive();
+  REQUIRE(server.party.qp.wait_disconnected(kPatience));
+  make_ready_again(server.party);
+}
+
+/// All descriptors that this process may still open.
+class Hoard {
+ public:
+  void give_back(size_t count) { taken_.resize(taken_.size() - count); }
+
+  Hoard() : limit_(256) {
+    for (;;) {
+      UniqueFd fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+      if (!fd) break;
+      taken_.push_back(std::move(fd));
+    }
+  }
+
+ private:
+  DescriptorLimit limit_;
+  std::vector<UniqueFd> taken_;
+};
+
+}  // namespace
+
 TEST_CASE("A listener on a port in use is told so") {
   Server server;
   const uint16_t port = server.listener->address().port();
@@ -64,6 +113,69 @@ TEST_CASE("A listener drops peers that take too long and serves the next meanwhi
   CHECK(slow.ending() == Ending::in_order);
   CHECK(server.device.counter("mpa_timeouts") == 2);
   server.check_alive();
+}
+
+TEST_CASE("Silent connections of many addresses keep nobody out") {
+  Server server({.request_timeout = 2 * kPatience});
+  std::vector<RawTcp> silent;
+  for (int i = 0; i < 300; ++i)
+    silent.push_back(connect_from(2 + i % 20, server.listener->address()));
+  server.check_alive();
+  CHECK(server.device.counter("mpa_evicted") >= 45);
+  CHECK(server.device.counter("mpa_timeouts") == 0);
+}
+
+TEST_CASE("Of an address with too many silent connections the oldest gives way, and no other's") {
+  Server server({.max_startups_per_address = 2, .request_timeout = 2 * kPatience});
+  const Address to = server.listener->address();
+  RawTcp other = connect_from(9, to);
+  RawTcp first = connect_from(2, to);
+  RawTcp second = connect_from(2, to);
+  RawTcp third = connect_from(2, to);
+  CHECK(first.ending() == Ending::in_order);
+  CHECK(server.device.counter("mpa_evicted") == 1);
+  CHECK(is_open(other));
+  CHECK(is_open(second));
+  REQUIRE(third.send(to_bytes(MpaFrame{.private_data = text("third")})));
+  CHECK(same(server.request().private_data(), text("third")));
+  REQUIRE(other.send(to_bytes(MpaFrame{.private_data = text("other")})));
+  CHECK(same(server.request().private_data(), text("other")));
+}
+
+TEST_CASE("In a full table of start-ups the oldest gives way, even if it has begun its request") {
+  Server server({.max_startups = 3, .request_timeout = 2 * kPatience});
+  const Address to = server.listener->address();
+  RawTcp begun = connect_from(2, to);
+  REQUIRE(begun.send(first_of(to_bytes(MpaFrame{}), 19)));
+  RawTcp second = connect_from(3, to);
+  RawTcp third = connect_from(4, to);
+  RawTcp fourth = connect_from(5, to);
+  CHECK(begun.ending() != Ending::none);
+  CHECK(is_open(second));
+  CHECK(is_open(third));
+  server.check_alive();  // it takes the place of the second
+  CHECK(server.device.counter("mpa_evicted") == 2);
+  CHECK(is_open(fourth));
+}
+
+TEST_CASE("A start-up that is over leaves its place") {
+  Server server({.max_startups = 1, .request_timeout = 2 * kPatience});
+  for (int i = 0; i < 5; ++i) {
+    server.check_alive();
+    make_ready_again(server.party);
+  }
+  CHECK(server.device.counter("mpa_evicted") == 0);
+}
+
+TEST_CASE("Listeners that could have no start-up, or no bound, are refused") {
+  const Device device = Device::open("127.0.0.1");
+  const auto with = [&](const ListenOptions& options) {
+    return refusal([&] { Listener listener(device, 0, options); });
+  };
+  CHECK(with({.max_startups = 0}) == Errc::invalid_argument);
+  CHECK(with({.max_startups = 4097}) == Errc::invalid_argument);
+  CHECK(with({.max_startups_per_address = 0}) == Errc::invalid_argument);
+  CHECK(with({.max_startups_per_address = 4097}) == Errc::invalid_argument);
 }
 
 TEST_CASE("A listener takes a request that comes byte by byte") {
@@ -140,35 +252,85 @@ TEST_CASE("A listener keeps only so many requests and rejects the others") {
 // Not under UBSan: its check of virtual tables probes memory through a pipe, for which this test
 // leaves no descriptor.
 #if !defined(__SANITIZE_ADDRESS__)
-TEST_CASE("A listener without descriptors waits for some instead of spinning") {
+TEST_CASE("A listener without descriptors refuses connections at once, and says so") {
   Server server;
-  REQUIRE(server.device.counter("rc_connections") == 0);
-  RawTcp warm = RawTcp::connect(server.listener->address());
-  REQUIRE(warm.send(to_bytes(MpaFrame{})));
-  server.request();
-  UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  std::vector<UniqueFd> hoard;
-  std::optional<DescriptorLimit> limit(256);
-  for (;;) {
-    UniqueFd fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-    if (!fd) break;
-    hoard.push_back(std::move(fd));
-  }
+  warm_up(server);
+  EventQueue events(server.device);
+  std::vector<RawTcp> peers;
+  for (int i = 0; i < 20; ++i)
+    peers.emplace_back(UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)));
+  std::optional<Hoard> hoard(std::in_place);
   // Nothing is asserted while there are no descriptors: UBSan needs some to look at memory.
   sockaddr_storage name;
   const socklen_t length = server.listener->address().to_sockaddr(name);
-  const bool connected = ::connect(socket.get(), reinterpret_cast<sockaddr*>(&name), length) == 0;
-  RawTcp peer(std::move(socket));
-  const bool asked = connected && peer.send(to_bytes(MpaFrame{.private_data = text("patient")}));
+  size_t refused = 0;
+  for (RawTcp& peer : peers) {
+    const auto* to = reinterpret_cast<const sockaddr*>(&name);
+    const bool begun = ::connect(peer.descriptor(), to, length) == 0;
+    if (!begun || peer.ending() == Ending::reset) ++refused;
+  }
   const std::clock_t before_waiting = std::clock();
   const bool got = server.listener->get_request(300ms).has_value();
   const std::clock_t used = std::clock() - before_waiting;
-  hoard.clear();
-  limit.reset();
-  REQUIRE(asked);
+  hoard.reset();
+  CHECK(refused == peers.size());
   CHECK_FALSE(got);
   CHECK(used < CLOCKS_PER_SEC / 5);
-  CHECK(same(server.request().private_data(), text("patient")));
+  CHECK(server.device.counter("accept_refused") == peers.size());
+  const std::optional<AsyncEvent> told = events.get_event(kPatience);
+  REQUIRE(told);
+  CHECK(told->type == AsyncEventType::accept_refused);
+  CHECK(told->address == server.listener->address());
+  CHECK_FALSE(events.get_event(Duration::zero()));
+  server.check_alive();
+}
+
+TEST_CASE("Silent connections that hold all descriptors keep nobody out") {
+  Server server({.request_timeout = 2 * kPatience});
+  warm_up(server);
+  std::vector<RawTcp> peers;
+  for (int i = 0; i < 41; ++i)
+    peers.emplace_back(UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)));
+  sockaddr_storage name;
+  const socklen_t length = server.listener->address().to_sockaddr(name);
+  std::optional<Hoard> hoard(std::in_place);
+  hoard->give_back(10);
+  int connected = 0;
+  for (RawTcp& peer : peers) {
+    const auto* to = reinterpret_cast<const sockaddr*>(&name);
+    if (::connect(peer.descriptor(), to, length) == 0) ++connected;
+  }
+  const bool sent = peers.back().send(to_bytes(MpaFrame{.private_data = text("let in")}));
+  std::optional<ConnectionRequest> request = server.listener->get_request(kPatience);
+  hoard.reset();
+  CHECK(connected == 41);
+  CHECK(sent);
+  REQUIRE(request);
+  CHECK(same(request->private_data(), text("let in")));
+  CHECK(server.device.counter("mpa_evicted") >= 30);
+  CHECK(server.device.counter("accept_refused") == 0);
+}
+
+TEST_CASE("A start-up that has taken the last descriptor keeps it") {
+  Server server({.request_timeout = 2 * kPatience});
+  warm_up(server);
+  RawTcp peer{UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0))};
+  sockaddr_storage name;
+  const socklen_t length = server.listener->address().to_sockaddr(name);
+  std::optional<Hoard> hoard(std::in_place);
+  hoard->give_back(1);
+  const auto* to = reinterpret_cast<const sockaddr*>(&name);
+  const bool connected = ::connect(peer.descriptor(), to, length) == 0;
+  const bool came = connected && server.listener->get_request(100ms).has_value();
+  const bool sent = peer.send(to_bytes(MpaFrame{.private_data = text("late")}));
+  std::optional<ConnectionRequest> request = server.listener->get_request(kPatience);
+  hoard.reset();
+  CHECK(connected);
+  CHECK_FALSE(came);
+  CHECK(sent);
+  REQUIRE(request);
+  CHECK(same(request->private_data(), text("late")));
+  CHECK(server.device.counter("mpa_evicted") == 0);
 }
 #endif
 

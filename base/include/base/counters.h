@@ -91,6 +91,7 @@ namespace diwarp {
   X(rc_connections,         "RC connections established")                                   \
   X(rc_disconnects,         "RC connections ended in order")                                \
   X(rc_resets,              "RC connections lost without an orderly end")                   \
+  X(rc_peer_timeouts,       "RC connections ended because the peer's TCP answered no more")    \
   X(rc_protocol_errors,     "RC connections ended because the peer broke the protocol")     \
   X(rc_crc_errors,          "FPDUs whose CRC32C does not match")                            \
   X(rc_terminates_sent,     "Terminate messages sent")                                       \
@@ -110,6 +111,8 @@ namespace diwarp {
   X(mpa_rejects,            "MPA connection requests that either side rejected")            \
   X(mpa_bad_requests,       "malformed MPA request or reply frames")                        \
   X(mpa_timeouts,           "MPA negotiations that took too long")                          \
+  X(mpa_evicted,            "connections closed before their MPA request came, to make room for others") \
+  X(accept_refused,         "connections that listeners refused for want of a descriptor")    \
   X(events_dropped,         "asynchronous events that gave way to newer ones in a full queue")
 // clang-format on
 

@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -141,6 +142,8 @@ enum class AsyncEventType : uint8_t {
   srq_limit_reached,  ///< fewer receives are posted than the limit
   cq_overflow,        ///< a completion queue was full: completions wait at their queue pairs (none is
                       ///< lost) until it is polled
+  accept_refused,     ///< a listener refuses connections, since the process or the system has no
+                      ///< descriptor left; once, and each 10 s while that lasts
 };
 DIWARP_EXPORT std::string_view to_string(AsyncEventType type);
 
@@ -150,6 +153,9 @@ struct AsyncEvent {
   uint32_t qp_number = 0;                   ///< of what happened to a queue pair
   uint64_t context = 0;                     ///< of the completion queue or shared receive queue
   std::optional<TerminateInfo> terminate = {};  ///< qp_fatal
+  /// qp_fatal without a Terminate: timed_out where the peer answers no more, else connection_lost.
+  std::error_code status = {};
+  Address address = {};  ///< accept_refused: the listener's
 };
 
 /// Names a shared receive queue in QueuePairInit; made from a SharedReceiveQueue.
@@ -388,6 +394,15 @@ struct StreamOptions {
   /// Largest FPDU to send, in bytes, 128 to 65,536; 0: what one TCP segment carries. Larger ones
   /// cost less per byte and may be cut by TCP.
   uint32_t max_fpdu = 0;
+  /// A connection on which nothing is outstanding ends when nothing came from the peer's TCP for so
+  /// long, though it was probed (RFC 9293 section 3.8.4): 5 s to 18 h; zero: it is never probed. In
+  /// whole seconds, and never later. An application that does not read ends nothing.
+  Duration keep_alive = std::chrono::seconds(60);
+  /// A connection with bytes that the peer's TCP has not acknowledged, or with a Read or an atomic
+  /// that it has not answered, ends when nothing came from the peer's TCP for so long, and at least
+  /// three retransmissions or probes got no answer (RFC 9293 section 3.8.3): 5 s to 18 h; zero:
+  /// only as the system has it (net.ipv4.tcp_retries2). A peer's closed window ends nothing.
+  Duration user_timeout = std::chrono::seconds(20);
 };
 
 struct QueuePairInit {
@@ -424,6 +439,8 @@ struct QueuePairAttributes {
   bool send_markers = false;
   bool receive_markers = false;
   uint8_t mpa_revision = 0;
+  Duration keep_alive{0};    ///< as for StreamOptions
+  Duration user_timeout{0};
 };
 
 /// What makes the responder of a connection ready to send (RFC 6581 section 4): a first message of
@@ -440,6 +457,9 @@ struct StreamAttributes {
   uint16_t ord = 16;
   uint16_t ird = 16;
   ReadyToReceive ready = ReadyToReceive::none;
+  /// As for ConnectOptions.
+  std::optional<Duration> keep_alive = {};
+  std::optional<Duration> user_timeout = {};
 };
 
 /// The private data of a connection request or reply: a copy of bytes.
@@ -481,6 +501,9 @@ struct ConnectOptions {
   /// time: 0 to 16,382. The connection has what both sides can do; revision 1 does not negotiate.
   uint16_t ord = 16;
   uint16_t ird = 16;
+  /// Of this connection, instead of those of the queue pair's StreamOptions.
+  std::optional<Duration> keep_alive = {};
+  std::optional<Duration> user_timeout = {};
 };
 
 struct DisconnectOptions {
@@ -503,10 +526,16 @@ struct AcceptOptions {
   bool markers = false;
   uint16_t ord = 16;
   uint16_t ird = 16;
+  std::optional<Duration> keep_alive = {};
+  std::optional<Duration> user_timeout = {};
 };
 
 struct ListenOptions {
   int backlog = 128;
+  /// Connections whose MPA request has not come whole yet, in all and from one address: 1 to 4,096.
+  /// When one more comes, the oldest of them is closed, of that address if its share is used up.
+  uint32_t max_startups = 256;
+  uint32_t max_startups_per_address = 64;
   /// A peer that has not sent its whole MPA request by then is dropped (RFC 5044 section 7.1).
   Duration request_timeout = std::chrono::seconds(5);
   /// Requests that may wait for get_request(); more are dropped.

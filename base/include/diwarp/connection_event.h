@@ -55,7 +55,8 @@ struct CmEventInfo {
   uint64_t id = 0;              ///< number of the id it is about; connect_request: of the new one
   uint64_t listener = 0;        ///< connect_request: number of the listening id
   uint64_t context = 0;         ///< of the id; connect_request: of the listening one
-  std::error_code status = {};  ///< what went wrong, if anything did
+  /// What went wrong, if anything did; disconnected: timed_out where the peer answers no more.
+  std::error_code status = {};
   std::string sentence = {};    ///< the same in words
   /// Of the peer's request (connect_request), its reply (established, at the initiator) or its
   /// reject.

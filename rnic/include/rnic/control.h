@@ -68,6 +68,8 @@ class Control {
 
   /// For add_shared().
   Counters& counters();
+  /// Tells the device's event queues.
+  void raise(const AsyncEvent& event);
 
  private:
   struct Parts;

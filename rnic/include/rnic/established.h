@@ -7,6 +7,7 @@
 
 #include "llp/stream.h"
 #include "mpa/agreement.h"
+#include "rnic/rc_peer_watch.h"
 
 namespace diwarp::rnic {
 
@@ -17,6 +18,7 @@ struct Established {
   mpa::Agreement agreement = {};
   std::vector<std::byte> leftover = {};      ///< what came behind the peer's frame
   std::vector<std::byte> private_data = {};  ///< of the peer's frame
+  PeerTimeoutWishes timeouts = {};
 };
 
 }  // namespace diwarp::rnic

@@ -100,7 +100,8 @@ class QueuePair : public Endpoint, public ListNode<SrqWaitTag> {
   }
   /// Tells posters that this queue pair waits for a receive, and looks for one once more.
   bool await_receive();
-  void raise(AsyncEventType type, std::optional<TerminateInfo> terminate = {});
+  void raise(AsyncEventType type, std::optional<TerminateInfo> terminate = {},
+             std::error_code status = {});
   /// The states in which sends may be posted.
   virtual bool may_post_sends(QpState state) const { return state == QpState::rts; }
 

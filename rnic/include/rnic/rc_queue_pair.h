@@ -12,6 +12,7 @@
 #include "rnic/connection_observer.h"
 #include "rnic/established.h"
 #include "rnic/queue_pair.h"
+#include "rnic/rc_peer_watch.h"
 #include "rnic/rc_receive.h"
 #include "rnic/rc_requester.h"
 #include "rnic/rc_responder.h"
@@ -96,7 +97,7 @@ class RcQueuePair final : public QueuePair {
   void watch_drain();
   void finish_closing();
   void end_behind_peer();
-  void lose();
+  void lose(RcEnd reason);
   void end(RcEnd reason);
   void count_end(RcEnd reason);
   std::optional<TerminateInfo> terminate_of(RcEnd reason) const;
@@ -104,6 +105,8 @@ class RcQueuePair final : public QueuePair {
   void close_stream(bool in_order, std::vector<std::byte> last_words = {});
   void arm_receive_wait(Time now);
   void on_receive_wait(Time now);
+  void arm_peer_watch(Time now);
+  void on_peer_watch(Time now);
   void arm_trim(Time now);
   void on_trim(Time now);
 
@@ -125,8 +128,10 @@ class RcQueuePair final : public QueuePair {
   RcResponder responder_;
   RcTransmit transmit_;
   RcReceive receive_;
+  RcPeerWatch peer_watch_;
   IntrusiveList<Waiter> waiters_;
   MemberTimer<RcQueuePair, &RcQueuePair::on_receive_wait> receive_wait_{*this};
+  MemberTimer<RcQueuePair, &RcQueuePair::on_peer_watch> peer_watch_timer_{*this};
   MemberTimer<RcQueuePair, &RcQueuePair::on_trim> trim_{*this};
 };
 

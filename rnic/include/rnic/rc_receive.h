@@ -29,6 +29,7 @@ enum class RcEnd : uint8_t {
   none,            ///< it does not
   closed,          ///< the peer ended the stream between two messages
   lost,            ///< the stream broke, or ended inside a message
+  timed_out,       ///< the peer's TCP answers no more
   bad_crc,         ///< of an FPDU
   protocol_error,  ///< the peer broke a rule of MPA, DDP or RDMAP
   terminated,      ///< the peer sent a Terminate
@@ -36,6 +37,9 @@ enum class RcEnd : uint8_t {
   bad_send,        ///< a request of this side failed
   bad_response,    ///< memory that the peer reads went away
 };
+
+/// The end that this errno of the stream's means.
+RcEnd end_of_stream(int error);
 
 // Tunables of RC reception.
 

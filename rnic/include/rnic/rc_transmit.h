@@ -81,6 +81,7 @@ class RcTransmit {
     Pending pending = Pending::nothing;
     Fault fault = Fault::none;
     WcStatus status = WcStatus::success;  ///< bad_send: why
+    int error = 0;                        ///< stream_failed: an errno
   };
 
   /// For a new stream. Only the initiator of a connection may send at once.

@@ -30,7 +30,7 @@ TEST_CASE("every value of the public enumerations has words of its own") {
   CHECK(named_apart(WcStatus::peer_restarted));
   CHECK(named_apart(WrOpcode::write_record));
   CHECK(named_apart(WcOpcode::recv_write_record));
-  CHECK(named_apart(AsyncEventType::cq_overflow));
+  CHECK(named_apart(AsyncEventType::accept_refused));
 }
 
 TEST_CASE("a work request and its completion are named alike") {

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/clock.h"
+#include "llp/tcp_peer.h"
+
+namespace diwarp::rnic {
+
+/// After how long a connection's peer that answers no more counts as gone; zero: never.
+struct PeerTimeouts {
+  Duration keep_alive{0};    ///< while nothing is outstanding
+  Duration user_timeout{0};  ///< while something is
+};
+
+/// What a connection wants otherwise than its queue pair.
+struct PeerTimeoutWishes {
+  std::optional<Duration> keep_alive = {};
+  std::optional<Duration> user_timeout = {};
+
+  PeerTimeouts over(const PeerTimeouts& defaults) const {
+    return {keep_alive.value_or(defaults.keep_alive), user_timeout.value_or(defaults.user_timeout)};
+  }
+};
+
+/// Throws Error(invalid_argument) for times that cannot be kept.
+void check_timeouts(const PeerTimeoutWishes& wishes);
+
+/// Notices that the peer of a TCP connection is gone. The kernel's keep-alives find that out while
+/// TCP has nothing to send, also while the peer owes the response to a Read; they cost no thread
+/// anything. What TCP has sent, or may not send for the peer's closed window, is looked after here,
+/// by a timer of the engine: the kernel's own limit (TCP_USER_TIMEOUT) would also end connections
+/// whose peer answers and does not read. With the baton.
+class RcPeerWatch {
+ public:
+  enum class Verdict : uint8_t {
+    idle,   ///< nothing is outstanding: look again when something was sent
+    again,  ///< look again after next_look()
+    gone,   ///< the peer answers no more
+  };
+
+  /// For a connection over this descriptor; -1: it has none, and is not watched.
+  void start(int descriptor, const PeerTimeouts& timeouts);
+  void stop() { descriptor_ = -1; }
+
+  /// Whether look() has to be called from now on, if something is sent.
+  bool watches() const { return descriptor_ >= 0 && timeouts_.user_timeout != Duration::zero(); }
+  /// Something is sent, and was not looked after until now.
+  void begin(Time now) { acks_.start(now); }
+  Duration next_look() const;
+  /// `response_owed`: the peer owes the response to a Read or an atomic.
+  Verdict look(bool response_owed, Time now);
+  const PeerTimeouts& timeouts() const { return timeouts_; }
+
+ private:
+  void probe_within(Duration within);
+  void probe_closed_window(bool closed);
+
+  int descriptor_ = -1;
+  PeerTimeouts timeouts_;
+  Duration probing_{0};              // within which keep-alives find the end
+  std::optional<Duration> backoff_;  // the system's, while another is set
+  llp::AckWatch acks_;
+};
+
+}  // namespace diwarp::rnic

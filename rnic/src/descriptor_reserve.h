@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "base/unique_fd.h"
+
+namespace diwarp::rnic {
+
+/// A descriptor that is kept for the time when there is no other: in its place a connection can be
+/// taken from the kernel, so that its peer is refused at once.
+class DescriptorReserve {
+ public:
+  DescriptorReserve() { refill(); }
+
+  enum class Refusal : uint8_t {
+    refused,        ///< the connection was reset
+    nobody,         ///< none is waiting
+    no_descriptor,  ///< another thread was faster and has it; it is had again when one is free
+  };
+  /// Takes the next connection of a listening socket and resets it.
+  Refusal refuse_next(int listening);
+
+ private:
+  bool refill();
+
+  UniqueFd fd_;
+};
+
+}  // namespace diwarp::rnic

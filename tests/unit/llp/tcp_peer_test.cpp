@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "llp/tcp_peer.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <iostream>
+#include <vector>
+
+#include "raw_socket.h"
+
+using namespace diwarp;
+using namespace diwarp::llp;
+using namespace diwarp::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+struct KeepAlive {
+  int on = 0;
+  int idle = 0;
+  int interval = 0;
+  int count = 0;
+
+  int seconds() const { return idle + interval * count; }
+};
+
+KeepAlive keep_alive_of(int fd) {
+  return {.on = option_of(fd, SOL_SOCKET, SO_KEEPALIVE),
+          .idle = option_of(fd, IPPROTO_TCP, TCP_KEEPIDLE),
+          .interval = option_of(fd, IPPROTO_TCP, TCP_KEEPINTVL),
+          .count = option_of(fd, IPPROTO_TCP, TCP_KEEPCNT)};
+}
+
+/// Sends until the peer, which does not read, takes no more.
+void fill(int fd) {
+  const std::vector<std::byte> bytes(64 << 10);
+  while (::send(fd, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL) > 0) continue;
+}
+
+}  // namespace
+
+TEST_CASE("tcp peer: keep-alives find a dead peer within the time that is asked for") {
+  auto [first, second] = tcp_pair();
+  for (const Duration within : {2s, 3s, 5s, 7s, 60s, 3600s, 64800s}) {
+    CAPTURE(within.count());
+    keep_alive(first.get(), within);
+    const KeepAlive set = keep_alive_of(first.get());
+    CHECK(set.on == 1);
+    CHECK(set.seconds() * 1s <= within);
+    CHECK(set.seconds() * 1s > within - set.interval * 1s);
+  }
+  keep_alive(first.get(), 60s);
+  CHECK(keep_alive_of(first.get()).count >= static_cast<int>(kUnansweredTries));
+  keep_alive(first.get(), Duration::zero());
+  CHECK(keep_alive_of(first.get()).on == 0);
+}
+
+TEST_CASE("tcp peer: what an idle connection has outstanding is nothing") {
+  auto [first, second] = tcp_pair();
+  const std::optional<AckState> state = ack_state(first.get());
+  REQUIRE(state);
+  CHECK_FALSE(state->outstanding);
+  CHECK_FALSE(state->window_closed);
+  CHECK(state->probes == 0);
+  CHECK_FALSE(ack_state(-1));
+}
+
+TEST_CASE("tcp peer: a window that stays closed is told, and its peer answers") {
+  auto [first, second] = tcp_pair();
+  fill(first.get());
+  std::optional<AckState> state;
+  for (int i = 0; i < 3000 && !(state && state->window_closed); ++i) {
+    ::usleep(10'000);
+    state = ack_state(first.get());
+    REQUIRE(state);
+    CHECK(state->outstanding);
+  }
+  CHECK(state->window_closed);
+}
+
+TEST_CASE("tcp peer: the time between probes can be bounded where the kernel lets it") {
+  auto [first, second] = tcp_pair();
+  const std::optional<Duration> before = backoff_limit(first.get());
+  if (!before) {
+    std::cout << "SKIPPED: the kernel has no TCP_RTO_MAX_MS\n";
+    return;
+  }
+  limit_backoff(first.get(), 4s);
+  CHECK(backoff_limit(first.get()) == Duration(4s));
+  limit_backoff(first.get(), 1ms);
+  CHECK(backoff_limit(first.get()) == Duration(1s));
+  limit_backoff(first.get(), *before);
+  CHECK(backoff_limit(first.get()) == before);
+}
+
+TEST_CASE("tcp peer: a user timeout of somebody else's is cleared") {
+  auto [first, second] = tcp_pair();
+  const int timeout = 1000;
+  REQUIRE(::setsockopt(first.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof timeout) == 0);
+  clear_user_timeout(first.get());
+  CHECK(option_of(first.get(), IPPROTO_TCP, TCP_USER_TIMEOUT) == 0);
+}
