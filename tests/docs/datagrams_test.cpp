@@ -10,7 +10,6 @@ namespace {
 struct Gap {
   uint64_t offset;
   uint64_t length;
-  friend bool operator==(const Gap&, const Gap&) = default;
 };
 
 /// What a program does about bytes of a frame that did not come.

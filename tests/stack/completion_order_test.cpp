@@ -101,7 +101,7 @@ TEST_CASE("rd: in order of posting a silent peer holds up the completions of all
 
 TEST_CASE("rd: in order per peer a silent peer holds up only its own completions") {
   SilentScene scene(CompletionOrder::peer);
-  for (const uint64_t id : {101, 102})
+  for (const uint64_t id : {101U, 102U})
     REQUIRE_FALSE(scene.a.send(scene.silent.address(), 0, 64, id));
   // Many times as many as the send queue has places.
   for (uint64_t id = 0; id < 50; ++id) {
@@ -111,7 +111,7 @@ TEST_CASE("rd: in order per peer a silent peer holds up only its own completions
     CHECK(scene.a.qp.query().posted_sends == 2);
   }
   scene.expected = WcStatus::retry_exceeded;
-  CHECK(scene.sent(2, 20s) == Ids{101, 102});
+  CHECK(scene.sent(2, 20s) == Ids{101U, 102U});
   CHECK(scene.a.qp.query().posted_sends == 0);
 }
 
@@ -126,7 +126,7 @@ TEST_CASE("rd: in order per peer a silent peer's own work takes the places of th
 }
 
 TEST_CASE("rd: in order per peer a Send is reported after the Read that was posted before it") {
-  for (const uint64_t seed : {1, 2, 3}) {
+  for (const uint64_t seed : {1U, 2U, 3U}) {
     RdScene scene({.seed = seed, .drop = 0.1},
                   {.memory = 1 << 20, .reliable = order_of(CompletionOrder::peer)});
     const MemoryRegion source(scene.b.pd, std::span(scene.b.memory), kAllAccess);
@@ -186,7 +186,7 @@ TEST_CASE("rd: in order per peer the error state flushes everything once, and a 
   SilentScene scene(CompletionOrder::peer);
   scene.exchange(0);
   REQUIRE(scene.sent(1, 1s) == Ids{0});
-  for (const uint64_t id : {1, 3}) {
+  for (const uint64_t id : {1U, 3U}) {
     REQUIRE_FALSE(scene.a.send(scene.silent.address(), 0, 64, id));
     scene.exchange(id + 1);
   }

@@ -134,11 +134,11 @@ TEST_CASE("a receiver verifies the records before a write-off, and then confirms
   Ends ends(sender_shape(plan), receiver_shape(plan));
   FlowReceiver receiver(ends.far, ends.far_control, plan);
   ends.pair();
-  for (const uint64_t number : {0, 1}) send_record(ends.near, plan, number);
+  for (const uint64_t number : {0U, 1U}) send_record(ends.near, plan, number);
   ends.near_control.send({{"type", "skip"}, {"to", 2}});
   auto counted = std::async(std::launch::async, [&] { return receiver.receive(4); });
   ends.near_control.expect("skipped");
-  for (const uint64_t number : {2, 3}) send_record(ends.near, plan, number);
+  for (const uint64_t number : {2U, 3U}) send_record(ends.near, plan, number);
   ends.near_control.send({{"type", "sent"}, {"count", 4}});
   const FlowCount count = counted.get();
   INFO(count.first_wrong);
