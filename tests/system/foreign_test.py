@@ -3,6 +3,8 @@
 """UD queue pairs of the library and of foreign_peer.py, which was written from docs/wire-format.md alone,
 with each other. Called with the name of one case; --list names all."""
 import dataclasses
+import pathlib
+import re
 import sys
 
 import foreign_wire as wire
@@ -18,6 +20,24 @@ def meet():
     partner = Partner("ud")
     foreign = QueuePair()
     return partner, foreign, f"127.0.0.1:{foreign.port}"
+
+
+@case()
+def examples_of_the_documentation():
+    """Each is a datagram that can be read, with a right CRC."""
+    document = pathlib.Path(__file__).parents[2] / "docs" / "wire-format.md"
+    examples = [block for block in document.read_text().split("```")[1::2] if "version 2, class" in block]
+    kinds = []
+    for example in examples:
+        octets = bytes.fromhex("".join(re.match(r"\s*(([0-9a-f]{2} )+)", line + " ").group(1)
+                                       for line in example.strip().splitlines()))
+        kind, flags, _, body = wire.open_datagram(octets)
+        kinds.append(kind)
+        if kind == wire.UD:
+            wire.read_segment(flags, body)
+        elif kind == wire.RD:
+            wire.read_reliable(body)
+    check({*kinds} == {wire.UD, wire.RD, wire.CONTROL} and len(kinds) == 9, kinds)
 
 
 @case()
