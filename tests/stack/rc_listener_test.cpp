@@ -42,8 +42,6 @@ void warm_up(Server& server) {
 /// All descriptors that this process may still open.
 class Hoard {
  public:
-  void give_back(size_t count) { taken_.resize(taken_.size() - count); }
-
   Hoard() : limit_(256) {
     for (;;) {
       UniqueFd fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -51,6 +49,7 @@ class Hoard {
       taken_.push_back(std::move(fd));
     }
   }
+  void give_back(size_t count) { taken_.resize(taken_.size() - count); }
 
  private:
   DescriptorLimit limit_;
