@@ -232,7 +232,7 @@ std::optional<Sender::Released> Sender::release() {
 
 bool Sender::was_sent(uint32_t sequence) const {
   const uint64_t number = rd_extend(sequence, next_);
-  return number < next_ && number + kCapacity >= una_;
+  return number < next_ && number + kCapacity >= una_ && number + 1 >= first_;
 }
 
 void Sender::give_up(const MessageName& message) {

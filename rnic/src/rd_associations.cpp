@@ -75,8 +75,10 @@ void RdAssociations::establish(RdPeer& peer, uint32_t incarnation, uint16_t wind
   }
   const dgram::EndNames here = peer.association.here(identity_.incarnation(peer.address()));
   const dgram::EndNames there = peer.association.there();
-  peer.sender = dgram::Sender(dgram::first_sequence(here, there));
-  peer.receiver = dgram::Receiver(window_, dgram::first_sequence(there, here));
+  // 64 bits wide they never wrap, and there is one before the first.
+  constexpr uint64_t kBase = uint64_t{1} << 32;
+  peer.sender = dgram::Sender(kBase + dgram::first_sequence(here, there));
+  peer.receiver = dgram::Receiver(window_, kBase + dgram::first_sequence(there, here));
   peer.open_wanted = false;
   peer.last_heard = now;
   peer.sender.open_window(window);
@@ -149,6 +151,7 @@ void RdAssociations::release(RdPeer& peer) {
   static_cast<ListNode<RdHeldTag>&>(peer).unlink();
   static_cast<ListNode<RdSoonTag>&>(peer).unlink();
   peer.held = false;
+  peer.retry_at = Time::max();
 }
 
 }  // namespace diwarp::rnic

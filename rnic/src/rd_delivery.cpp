@@ -49,8 +49,8 @@ RdDelivery::Outcome RdDelivery::deliver(RdPeer& peer, dgram::RdKind kind, uint8_
   }
   const rdmap::ParsedSegment parsed = rdmap::parse_segment(flags, bytes);
   if (parsed.valid) return deliver_segment(peer, parsed.segment, now);
-  return conclude(peer, {.drop = parsed.drop_reason, .fault = fault::kUnspecified}, parsed.segment,
-                  now);
+  counters_.add(parsed.drop_reason);
+  return refuse(peer, fault::kUnspecified, parsed.segment, now);
 }
 
 RdDelivery::Outcome RdDelivery::deliver_segment(RdPeer& peer, const Segment& segment, Time now) {
@@ -100,15 +100,17 @@ bool RdDelivery::is_voided(RdPeer& peer, const Segment& segment) {
 RdDelivery::Outcome RdDelivery::conclude(RdPeer& peer, const Judgement& judgement,
                                          const Segment& segment, Time now) {
   if (judgement.drop) counters_.add(*judgement.drop);
-  return judgement.fault ? refuse(peer, *judgement.fault, segment, now) : Outcome::delivered;
+  if (!judgement.fault) return Outcome::delivered;
+  skip(peer, message_of(segment));
+  return refuse(peer, *judgement.fault, segment, now);
 }
 
-/// The peer learns it from the refusal; an Error would tell it twice.
+/// The peer learns it from the refusal; an Error would tell it twice. What cannot be parsed is of no
+/// message that is known here, and ends none.
 RdDelivery::Outcome RdDelivery::refuse(RdPeer& peer, TerminateCode code, const Segment& segment,
                                        Time now) {
   errors_.found(peer.address(), segment, code, 0, false, now);
   counters_.add(Counter::rd_refused);
-  skip(peer, message_of(segment));
   peer.refusal = code;
   return Outcome::refused;
 }
@@ -200,7 +202,7 @@ RdDelivery::Outcome RdDelivery::deliver_send(RdPeer& peer, const Segment& segmen
     return conclude(peer, Judgement::dropped(Counter::drop_late), segment, now);
   }
   if (!begins && peer.expired == message_of(segment))
-    return refuse(peer, fault::kStreamCatastrophic, segment, now);
+    return conclude(peer, {.fault = fault::kStreamCatastrophic}, segment, now);
   if (begins != (message.receive == nullptr) || (!begins && !continues(message, segment)))
     return conclude(peer, {.drop = Counter::drop_contradiction, .fault = fault::kInvalidOffset},
                     segment, now);

@@ -20,6 +20,8 @@ using dgram::Receiver;
 /// How long an acknowledgement waits for data to travel with, where the engine takes so long to
 /// come back.
 constexpr Duration kAcknowledgeWithin = std::chrono::microseconds(500);
+/// Where there was no memory to deliver a datagram, it is tried again after so long.
+constexpr Duration kMemoryRetry = std::chrono::milliseconds(10);
 /// A peer with which nothing was exchanged for so long needs no memory but its own.
 constexpr Duration kQuiet = std::chrono::seconds(1);
 
@@ -290,9 +292,8 @@ bool RdQueuePair::deliver(RdPeer& peer, RdKind kind, uint8_t flags, ConstBytes b
     peer.delivered_at = now;
     return true;
   }
-  if (outcome == RdDelivery::Outcome::no_memory) return false;
   if (outcome != RdDelivery::Outcome::refused) {
-    hold(peer, outcome);
+    hold(peer, outcome, now);
     return false;
   }
   peer.refusing = true;
@@ -310,14 +311,17 @@ void RdQueuePair::deliver_kept(RdPeer& peer, Time now) {
       return;
     }
     buffer_.release(kept);
-    if (!delivered) return;
   }
 }
 
-void RdQueuePair::hold(RdPeer& peer, RdDelivery::Outcome outcome) {
+void RdQueuePair::hold(RdPeer& peer, RdDelivery::Outcome outcome, Time now) {
   peer.held = true;
   if (outcome == RdDelivery::Outcome::no_room) return peers_.without_room.push_back(peer);
   if (outcome == RdDelivery::Outcome::no_share) return peers_.without_share.push_back(peer);
+  if (outcome == RdDelivery::Outcome::no_memory) {
+    peer.retry_at = now + kMemoryRetry;
+    return peers_.touch(peer);
+  }
   counters().add(Counter::rd_held);
   peers_.without_receive.push_back(peer);
   if (await_receive()) wake();
@@ -325,9 +329,9 @@ void RdQueuePair::hold(RdPeer& peer, RdDelivery::Outcome outcome) {
 
 void RdQueuePair::resume_held(Time now) {
   while (!peers_.without_receive.empty() && peek_receive() != nullptr)
-    if (!resume(peers_.without_receive, now)) return;
+    if (!resume(*peers_.without_receive.front(), now)) return;
   while (!peers_.without_room.empty() && records().has_room())
-    if (!resume(peers_.without_room, now)) return;
+    if (!resume(*peers_.without_room.front(), now)) return;
   resume_without_share(now);
 }
 
@@ -340,16 +344,17 @@ void RdQueuePair::resume_without_share(Time now) {
   if (!more) return;
   const RdPeer* first_again = nullptr;
   while (RdPeer* const peer = peers_.without_share.front()) {
-    if (peer == first_again || !resume(peers_.without_share, now)) return;
+    if (peer == first_again || !resume(*peer, now)) return;
     const bool again = peers_.without_share.back() == peer;
     if (again && first_again == nullptr) first_again = peer;
   }
 }
 
 /// False if what came of that ends all.
-bool RdQueuePair::resume(IntrusiveList<RdPeer, RdHeldTag>& held, Time now) {
-  RdPeer& peer = *held.pop_front();
+bool RdQueuePair::resume(RdPeer& peer, Time now) {
+  static_cast<ListNode<RdHeldTag>&>(peer).unlink();
   peer.held = false;
+  peer.retry_at = Time::max();
   deliver_kept(peer, now);
   peer.receiver.ask_now();  // the window has moved
   peers_.make_ready(peer);
@@ -407,6 +412,7 @@ Time RdQueuePair::deadline(const RdPeer& peer) const {
   }
   if (peer.message.receive != nullptr)
     due = std::min(due, after(peer.message.last_progress, message_timeout_));
+  due = std::min(due, peer.retry_at);
   if (!peer.association.established()) return due;
   if (const auto send = peer.sender.deadline(peer.more_awaited(), reliable_.keep_alive))
     due = std::min(due, *send);
@@ -439,6 +445,7 @@ void RdQueuePair::run_timers(RdPeer& peer, Time now) {
     return peers_.make_ready(peer);
   }
   if (!peer.association.established()) return;
+  if (peer.retry_at <= now) resume(peer, now);
   if (peer.acknowledge_at <= now) {
     peer.acknowledge_at = Time::max();
     if (peer.receiver.due() != Receiver::Due::nothing) peer.receiver.ask_now();

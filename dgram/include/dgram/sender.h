@@ -32,8 +32,10 @@ class Sender {
   /// A sequence number that none has.
   static constexpr uint64_t kNone = UINT64_MAX;
 
+  /// `first`: above 0, so that there is one before it.
   explicit Sender(uint64_t first = 1)
-      : next_(first),
+      : first_(first),
+        next_(first),
         una_(first),
         released_(first),
         edge_(first),
@@ -83,8 +85,8 @@ class Sender {
   };
   /// Hands out what is acknowledged for good, in order, each once.
   std::optional<Released> release();
-  /// Whether a datagram with this number may have been sent not long ago, or be the last that a
-  /// probe named: what a reset must repeat.
+  /// Whether a datagram with this number was sent not long ago: what a reset must repeat. The one
+  /// before the first counts, for probes name it.
   bool was_sent(uint32_t sequence) const;
 
   // --- What stands for a number.
@@ -159,6 +161,7 @@ class Sender {
 
   std::unique_ptr<Slot[]> slots_;
   uint32_t capacity_ = 0;
+  uint64_t first_;
   uint64_t next_;
   uint64_t una_;       // the first that is not acknowledged for good
   uint64_t released_;  // the first that was not handed out by release()

@@ -118,6 +118,7 @@ class RdPeer : public ListNode<RdReadyTag>,
   Time waiting_since{};  ///< not before this time was anything awaited
   Time delivered_at{};   ///< last, in any association
   Time acknowledge_at = Time::max();
+  Time retry_at = Time::max();  ///< held for want of memory
   bool has_memory = false;  ///< beyond what an idle peer has
 
  private:
@@ -127,7 +128,7 @@ class RdPeer : public ListNode<RdReadyTag>,
  public:
   MemberTimer<RdPeer, &RdPeer::on_timer> timer{*this};
 };
-static_assert(sizeof(RdPeer) <= 992, "with what the table and the allocator add, 1 KiB");
+static_assert(sizeof(RdPeer) <= 1008, "with what the table and the allocator add, 1 KiB");
 
 /// What all peers at one address, with whatever port, have together.
 struct RdHost {

@@ -57,10 +57,10 @@ class RdQueuePair final : public DatagramQueuePair, private RdTimerOwner {
   void keep(RdPeer& peer, uint32_t sequence, dgram::RdKind kind, uint8_t flags, ConstBytes bytes);
   bool deliver(RdPeer& peer, dgram::RdKind kind, uint8_t flags, ConstBytes bytes, Time now);
   void deliver_kept(RdPeer& peer, Time now);
-  void hold(RdPeer& peer, RdDelivery::Outcome outcome);
+  void hold(RdPeer& peer, RdDelivery::Outcome outcome, Time now);
   void resume_held(Time now);
   void resume_without_share(Time now);
-  bool resume(IntrusiveList<RdPeer, RdHeldTag>& held, Time now);
+  bool resume(RdPeer& peer, Time now);
   void look_at_touched(Time now);
   void arm(RdPeer& peer);
 
