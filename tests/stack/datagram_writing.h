@@ -66,10 +66,10 @@ struct Segment {
   uint32_t offset = 0;  // MO
   bool last = true;
   bool solicited = false;
-  uint32_t q_key = 0;  // with invalidate: the STag
+  uint32_t q_key = 0;  // with invalidate: the STag; of a Read Request: the nonce
   std::vector<std::byte> payload = {};
 
-  uint8_t version = 1;
+  uint8_t version = 2;
   uint8_t datagram_class = 0;
   uint8_t flags = 0;  // besides the solicited and the immediate one
   uint16_t reserved = 0;
@@ -203,19 +203,19 @@ inline std::vector<std::byte> to_bytes(const ReliableHeader& header) {
 /// the bytes of a ReliableHeader as its `rd_header`.
 inline std::vector<std::byte> to_bytes(uint32_t incarnation, const ReliableHeader& header) {
   std::vector<std::byte> out;
-  append_prefix(out, 1, 1, 0, 0, incarnation);
+  append_prefix(out, 2, 1, 0, 0, incarnation);
   const std::vector<std::byte> bytes = to_bytes(header);
   out.insert(out.end(), bytes.begin(), bytes.end());
   append_crc(out);
   return out;
 }
 
-/// A control message. A challenge and an echo have 16 bytes of `content`, a cookie.
+/// A control message. A challenge and an echo have 24 bytes of `content`: challenge_content().
 struct Control {
   uint32_t incarnation = 1;
   uint8_t type = kEcho;
   std::vector<std::byte> content = {};
-  uint8_t version = 1;
+  uint8_t version = 2;
   uint8_t flags = 0;
   uint16_t prefix_reserved = 0;
   uint32_t reserved = 0;  // 24 bits
@@ -230,6 +230,15 @@ inline std::vector<std::byte> to_bytes(const Control& control) {
   append(out, control.reserved, 3);
   out.insert(out.end(), control.content.begin(), control.content.end());
   append_crc(out, control.crc_error);
+  return out;
+}
+
+/// What a Challenge and its Echo say: a nonce, and a cookie of 16 bytes.
+inline std::vector<std::byte> challenge_content(uint64_t nonce,
+                                                const std::vector<std::byte>& cookie) {
+  std::vector<std::byte> out;
+  append(out, nonce, 8);
+  out.insert(out.end(), cookie.begin(), cookie.end());
   return out;
 }
 
