@@ -199,6 +199,21 @@ inline std::vector<std::byte> to_bytes(const ReliableHeader& header) {
   return out;
 }
 
+// Kinds of messages, as a skip names them.
+inline constexpr uint8_t kRdSend = 1;
+inline constexpr uint8_t kRdWriteRecord = 2;
+inline constexpr uint8_t kRdReadRequest = 3;
+inline constexpr uint8_t kRdReadResponse = 4;
+
+/// What a skip says: the kind of the message that was given up, and its MSN or sink STag.
+inline std::vector<std::byte> skip_content(uint8_t kind, uint32_t number) {
+  std::vector<std::byte> out;
+  append(out, kind, 1);
+  append(out, 0, 3);
+  append(out, number, 4);
+  return out;
+}
+
 /// A reliable datagram without a segment. One with a segment is that Segment, of class 1 and with
 /// the bytes of a ReliableHeader as its `rd_header`.
 inline std::vector<std::byte> to_bytes(uint32_t incarnation, const ReliableHeader& header) {
