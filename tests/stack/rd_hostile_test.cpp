@@ -53,7 +53,7 @@ class Puppet {
 
   ReliableHeader open(const Bytes8& shown = Bytes8(16)) const {
     return {.kind = kRdOpen,
-            .window = 100,
+            .window = window,
             .epoch = epoch,
             .peer_incarnation = peer_incarnation,
             .content = challenge_content(nonce, shown)};
@@ -93,7 +93,7 @@ class Puppet {
     const bool numbered = kind != kRdAcknowledgement && kind != kRdOpen;
     const bool acknowledges = kind != kRdOpen && kind != kRdReset;
     return {.kind = kind,
-            .window = static_cast<uint16_t>(kind == kRdReset ? 0 : 100),
+            .window = kind == kRdReset ? uint16_t{0} : window,
             .epoch = epoch,
             .peer_epoch = peer_epoch,
             .peer_incarnation = peer_incarnation,
@@ -110,6 +110,7 @@ class Puppet {
 
   uint32_t incarnation = 0x0BADCAFE;
   uint32_t epoch = 5;
+  uint16_t window = 100;
   uint32_t peer_epoch = 0;
   uint32_t peer_incarnation = 0;
   uint64_t nonce = 0x0123456789ABCDEF;
@@ -473,7 +474,7 @@ TEST_CASE("rd: a reset must know the association, and what was sent in it") {
   ignored([](auto& h) { h.sequence += 0x7FFFFFFF; });
   ignored([](auto& h) { h.sequence += 0x80000000; });
   ignored(
-      [](auto& h) { h.sequence = h.sequence == 1 ? 2 : 1; });  // where an end of version 1 began
+      [](auto& h) { h.sequence = h.sequence == 1 ? 2 : 1; });  // a guess
   scene.puppet.send(scene.puppet.header(kRdData, 1), {.msn = 1, .payload = pattern(10, 1)});
   CHECK(scene.received() == 1);
   CHECK(drain(scene.target.send_cq).empty());
@@ -669,6 +670,67 @@ TEST_CASE("rd: a skip gives up the message that it names, and no other") {
   const auto answers = scene.puppet.take_reliable();
   REQUIRE_FALSE(answers.empty());
   CHECK(answers.back().acknowledged == scene.puppet.number(last));
+}
+
+TEST_CASE("rd: a failure comes behind what was sent of its response, for which skips stand then") {
+  Hostile scene;
+  scene.puppet.window = 2;
+  scene.puppet.associate();
+  std::optional<MemoryRegion> region(std::in_place, scene.target.pd,
+                                     std::span(scene.target.memory), kAllAccess);
+  scene.puppet.send(scene.puppet.header(kRdData, 1), {.msn = 1,
+                                                      .opcode = kReadRequest,
+                                                      .sink_stag = 0x5151,
+                                                      .read_length = 10000,
+                                                      .source_stag = region->rkey(),
+                                                      .source_offset = region->base()});
+  const auto begun = scene.puppet.take_reliable();
+  REQUIRE(begun.size() == 2);
+  for (const ReliableHeader& one : begun) CHECK(one.kind == kRdData);
+  region.reset();
+  scene.puppet.window = 100;
+  scene.puppet.send(scene.puppet.header(kRdAcknowledgement));
+  auto sent = scene.puppet.take_reliable();
+  REQUIRE(sent.size() == 1);
+  CHECK(sent[0].kind == kRdFailure);
+  CHECK(sent[0].sequence == scene.puppet.peer_number(3));
+  CHECK(read_be32(sent[0].content, 0) == 0x5151);
+  CHECK(read_be32(sent[0].content, 4) == 0x01000000);  // RDMAP, protection, invalid STag
+
+  std::set<uint32_t> skipped;
+  for (int i = 0; i < 100 && skipped.size() < 2; ++i) {
+    scene.world.advance(100ms);
+    for (const ReliableHeader& one : scene.puppet.take_reliable()) {
+      CHECK(one.kind != kRdData);
+      if (one.kind != kRdSkip) continue;
+      CHECK(one.content == skip_content(kRdReadResponse, 0x5151));
+      skipped.insert(one.sequence);
+    }
+    scene.puppet.send(scene.puppet.header(kRdAcknowledgement, 0,
+                                          static_cast<uint32_t>(skipped.size())));
+  }
+  CHECK(skipped == std::set{scene.puppet.peer_number(1), scene.puppet.peer_number(2)});
+}
+
+TEST_CASE("rd: each Read Request has a sink of its own, and names it in what it asks for") {
+  Hostile scene({.memory = 1 << 20});
+  scene.puppet.associate();
+  REQUIRE_FALSE(scene.target.qp.post_read({.local = {scene.target.mr.sge(0, 1 << 20)},
+                                           .destination = scene.puppet.address(),
+                                           .remote = {5, 1000}}));
+  scene.world.settle();
+  std::set<uint32_t> sinks;
+  uint64_t begin = 1000;
+  for (const Bytes8& one : scene.puppet.take()) {
+    const Segment request = read_segment(one, 24);
+    CHECK(request.opcode == kReadRequest);
+    CHECK(request.sink_offset == 0);
+    CHECK(request.source_offset == begin);
+    begin += request.read_length;
+    sinks.insert(request.sink_stag);
+  }
+  CHECK(begin == 1000 + (1 << 20));
+  CHECK(sinks.size() == 4);
 }
 
 TEST_CASE("rd: a skip for a Send does not end a Write-Record of the same number") {
