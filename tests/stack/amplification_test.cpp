@@ -82,7 +82,7 @@ std::vector<Datagram> every_kind(const Victim& victim) {
     add(refused);
   }
   for (uint8_t type = 1; type < 4; ++type)
-    all.push_back(to_bytes(Control{.type = type, .content = pattern(16, type)}));
+    all.push_back(to_bytes(Control{.type = type, .content = pattern(24, type)}));
   all.push_back(to_bytes(error_about(read_request(victim, 10), 0, 1, 0)));
   for (uint8_t datagram_class = 1; datagram_class < 16; ++datagram_class)
     add({.payload = pattern(200, 1), .datagram_class = datagram_class});
@@ -103,11 +103,17 @@ std::vector<Datagram> every_reliable_kind(const Victim& victim) {
   };
   for (uint32_t names = 0; names < 2; ++names) {
     for (uint8_t kind = 0; kind < 10; ++kind)
-      for (const size_t content : {0U, 4U, 8U, 16U, 128U, 1000U})
+      for (const size_t content : {0U, 4U, 8U, 16U, 24U, 128U, 1000U})
         all.push_back(to_bytes(1, header(kind, names, content)));
-    ReliableHeader open = header(kRdOpen, names, 16);
-    open.content.assign(16, std::byte{0});
+    ReliableHeader open = header(kRdOpen, names, 24);
+    open.peer_epoch = 0;
+    open.sequence = 0;
     all.push_back(to_bytes(1, open));
+    open.content.assign(24, std::byte{0});
+    all.push_back(to_bytes(1, open));
+    ReliableHeader skip = header(kRdSkip, names, 0);
+    skip.content = skip_content(kRdSend, 1);
+    all.push_back(to_bytes(1, skip));
     for (Segment segment : {Segment{.payload = pattern(500, 1)}, write_record(victim, 0, 500),
                             write_record(victim, 1, 500), read_request(victim, 262144)}) {
       segment.datagram_class = 1;
@@ -178,7 +184,7 @@ TEST_CASE("a flood of Read Requests from a stranger brings no more than a flood 
   const auto answers = victim.source.receive();
   CHECK(answers.size() <= kRequests);
   for (const Datagram& answer : answers) {
-    CHECK(answer.size() == 32);
+    CHECK(answer.size() == 40);
     CHECK(read_control(answer).type == kChallenge);
   }
   CHECK(victim.device.counter("reads_served") == 0);

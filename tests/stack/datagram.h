@@ -150,6 +150,13 @@ inline Control read_control(std::span<const std::byte> datagram) {
   return control;
 }
 
+/// Of a Challenge or an Echo.
+inline uint64_t nonce_of(const Control& control) { return read_be64(control.content, 0); }
+inline std::vector<std::byte> cookie_of(const Control& control) {
+  if (control.content.size() != 24) throw std::runtime_error("it is no Challenge and no Echo");
+  return {control.content.begin() + 8, control.content.end()};
+}
+
 inline ErrorContent read_error(const Control& control) {
   const std::span<const std::byte> bytes = control.content;
   ErrorContent error;

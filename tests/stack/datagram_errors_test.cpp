@@ -161,6 +161,9 @@ TEST_CASE("an Error about a Read ends it, if it comes from the Read's target") {
   Peer foreign(scene.world);
   foreign.send(scene.reader.address(), error);
   scene.target.send(scene.reader.address(), error_about(another, layer, type, code));
+  Segment guess = request;
+  guess.q_key ^= 1;  // another nonce
+  scene.target.send(scene.reader.address(), error_about(guess, layer, type, code));
   Segment send = request;
   send.opcode = 3;
   scene.target.send(scene.reader.address(), error_about(send, layer, type, code));
@@ -168,7 +171,7 @@ TEST_CASE("an Error about a Read ends it, if it comes from the Read's target") {
   CHECK(scene.completions().empty());
   size_t others = 0;
   while (scene.reader.qp.poll_error()) ++others;
-  CHECK(others == 3);
+  CHECK(others == 4);
 
   scene.answer(request, 0, 100);
   scene.target.send(scene.reader.address(), error);
@@ -180,6 +183,22 @@ TEST_CASE("an Error about a Read ends it, if it comes from the Read's target") {
   scene.answer(request, 100, 100);
   CHECK(scene.count("drop_response") == 1);
   CHECK(scene.holds({{0, 100}}));
+}
+
+TEST_CASE("an Error that does not repeat its Read Request's nonce does not end the Read") {
+  ScriptedScene scene;
+  REQUIRE_FALSE(scene.post(1000));
+  const Segment request = scene.requests().at(0);
+  Segment guess = request;
+  for (int bit = 0; bit < 32; ++bit) {
+    guess.q_key = request.q_key ^ 1U << bit;
+    scene.target.send(scene.reader.address(), error_about(guess, 0, 1, 0));
+  }
+  scene.world.settle();
+  CHECK(scene.count("errors_received") == 32);
+  CHECK(scene.completions().empty());
+  scene.answer_all(request);
+  CHECK(scene.completions().at(0).status == WcStatus::success);
 }
 
 TEST_CASE("an Error with no more than the DDP header finds its Read") {
@@ -241,7 +260,7 @@ TEST_CASE("what came by way of a group is not answered, but stands in the error 
   CHECK(send(Segment{.payload = pattern(100, 2)}).empty());
   CHECK(scene.count("drop_no_receive") == 1);
   CHECK(send(scene.request(scene.region.rkey(), scene.region.base(), 10)).empty());
-  CHECK(send(Control{.type = kEcho, .content = pattern(16, 1)}).empty());
+  CHECK(send(Control{.type = kEcho, .content = pattern(24, 1)}).empty());
   CHECK(send(error_about(scene.record(1), 1, 1, 0)).empty());
   CHECK(scene.count("drop_group") == 3);
   CHECK(scene.count("errors_sent") == 0);
@@ -249,9 +268,9 @@ TEST_CASE("what came by way of a group is not answered, but stands in the error 
 
 TEST_CASE("neither control messages nor what has a wrong CRC is answered") {
   ErrorScene scene;
-  const std::vector<std::byte> cookie(16);
+  const std::vector<std::byte> cookie(24);
   for (uint8_t type = 0; type < 6; ++type)
-    for (const size_t length : {0U, 3U, 4U, 16U, 40U, 200U})
+    for (const size_t length : {0U, 3U, 4U, 16U, 24U, 40U, 200U})
       CHECK(scene.send(Control{.type = type, .content = pattern(length, length)}).empty());
   CHECK(scene.send(error_about(scene.record(1), 1, 1, 0)).empty());
   CHECK(scene.send(Control{.type = kChallenge, .content = cookie}).empty());

@@ -126,7 +126,6 @@ std::vector<Wrong> wrong_reads(const Target& target) {
           .with("queue 2", "drop_queue_number", [](Segment& s) { s.queue_number = 1; })
           .with("immediate data", "drop_flags", [](Segment& s) { s.immediate = 1; })
           .with("a solicited flag", "drop_flags", [](Segment& s) { s.solicited = true; })
-          .with("a Q_Key", "drop_reserved", [](Segment& s) { s.q_key = 1; })
           .with("a payload", "drop_oversized", [](Segment& s) { s.payload.resize(1); })
           .with("MO", "drop_oversized", [](Segment& s) { s.offset = 1; })
           .with("no L", "drop_contradiction", [](Segment& s) { s.last = false; })
@@ -152,13 +151,13 @@ std::vector<Wrong> wrong_control() {
   const auto add = [&](const char* what, const char* counter, Control control) {
     all.push_back({what, counter, to_bytes(control)});
   };
-  const auto cookie = pattern(16, 3);
+  const auto cookie = pattern(24, 3);  // with its nonce
   for (const uint8_t type : {uint8_t{0}, uint8_t{4}, uint8_t{255}})
     add("an unknown type", "drop_control", {.type = type, .content = cookie});
   for (const uint8_t type : {kChallenge, kEcho}) {
     add("a cookie that nobody waits for", "drop_control", {.type = type, .content = cookie});
-    add("half a cookie", "drop_truncated", {.type = type, .content = pattern(8, 3)});
-    add("too long a cookie", "drop_control", {.type = type, .content = pattern(17, 3)});
+    add("half a cookie", "drop_truncated", {.type = type, .content = pattern(16, 3)});
+    add("too long a cookie", "drop_control", {.type = type, .content = pattern(25, 3)});
     add("a flag", "drop_flags", {.type = type, .content = cookie, .flags = 1});
     add("a reserved byte", "drop_reserved", {.type = type, .content = cookie, .reserved = 1});
     add("a reserved bit", "drop_reserved",
@@ -237,8 +236,8 @@ TEST_CASE("mutated datagrams of every kind touch no memory but what is open, and
       to_bytes(record(target)),
       to_bytes(request(target)),
       to_bytes(response(target)),
-      to_bytes(Control{.type = kChallenge, .content = pattern(16, 3)}),
-      to_bytes(Control{.type = kEcho, .content = pattern(16, 3)}),
+      to_bytes(Control{.type = kChallenge, .content = pattern(24, 3)}),
+      to_bytes(Control{.type = kEcho, .content = pattern(24, 3)}),
       to_bytes(error_about(record(target), 1, 1, 0)),
       to_bytes(error_about(request(target), 0, 1, 0))};
   Random random(7);

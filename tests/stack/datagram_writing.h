@@ -66,10 +66,10 @@ struct Segment {
   uint32_t offset = 0;  // MO
   bool last = true;
   bool solicited = false;
-  uint32_t q_key = 0;  // with invalidate: the STag
+  uint32_t q_key = 0;  // with invalidate: the STag; of a Read Request: the nonce
   std::vector<std::byte> payload = {};
 
-  uint8_t version = 1;
+  uint8_t version = 2;
   uint8_t datagram_class = 0;
   uint8_t flags = 0;  // besides the solicited and the immediate one
   uint16_t reserved = 0;
@@ -199,23 +199,38 @@ inline std::vector<std::byte> to_bytes(const ReliableHeader& header) {
   return out;
 }
 
+// Kinds of messages, as a skip names them.
+inline constexpr uint8_t kRdSend = 1;
+inline constexpr uint8_t kRdWriteRecord = 2;
+inline constexpr uint8_t kRdReadRequest = 3;
+inline constexpr uint8_t kRdReadResponse = 4;
+
+/// What a skip says: the kind of the message that was given up, and its MSN or sink STag.
+inline std::vector<std::byte> skip_content(uint8_t kind, uint32_t number) {
+  std::vector<std::byte> out;
+  append(out, kind, 1);
+  append(out, 0, 3);
+  append(out, number, 4);
+  return out;
+}
+
 /// A reliable datagram without a segment. One with a segment is that Segment, of class 1 and with
 /// the bytes of a ReliableHeader as its `rd_header`.
 inline std::vector<std::byte> to_bytes(uint32_t incarnation, const ReliableHeader& header) {
   std::vector<std::byte> out;
-  append_prefix(out, 1, 1, 0, 0, incarnation);
+  append_prefix(out, 2, 1, 0, 0, incarnation);
   const std::vector<std::byte> bytes = to_bytes(header);
   out.insert(out.end(), bytes.begin(), bytes.end());
   append_crc(out);
   return out;
 }
 
-/// A control message. A challenge and an echo have 16 bytes of `content`, a cookie.
+/// A control message. A challenge and an echo have 24 bytes of `content`: challenge_content().
 struct Control {
   uint32_t incarnation = 1;
   uint8_t type = kEcho;
   std::vector<std::byte> content = {};
-  uint8_t version = 1;
+  uint8_t version = 2;
   uint8_t flags = 0;
   uint16_t prefix_reserved = 0;
   uint32_t reserved = 0;  // 24 bits
@@ -230,6 +245,15 @@ inline std::vector<std::byte> to_bytes(const Control& control) {
   append(out, control.reserved, 3);
   out.insert(out.end(), control.content.begin(), control.content.end());
   append_crc(out, control.crc_error);
+  return out;
+}
+
+/// What a Challenge and its Echo say: a nonce, and a cookie of 16 bytes.
+inline std::vector<std::byte> challenge_content(uint64_t nonce,
+                                                const std::vector<std::byte>& cookie) {
+  std::vector<std::byte> out;
+  append(out, nonce, 8);
+  out.insert(out.end(), cookie.begin(), cookie.end());
   return out;
 }
 

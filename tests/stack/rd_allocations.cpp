@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stack/rd_scene.h"
+#include "stack/rd_sequence.h"
 #include "unit/base/allocations.h"
 
 using namespace diwarp;
@@ -55,7 +56,7 @@ class Crowd {
             .window = 100,
             .epoch = 1,
             .peer_incarnation = peer_incarnation,
-            .content = cookie};
+            .content = challenge_content(7, cookie)};
   }
 
  private:
@@ -78,13 +79,21 @@ TEST_CASE("rd: ten thousand idle peers cost at most a KiB each") {
     std::vector<std::byte> cookie = std::vector<std::byte>(16);
     uint32_t incarnation = 0;
     uint32_t epoch = 0;
+
+    // Numbers of the n-th datagram of each side, counted from 1.
+    uint32_t number(uint32_t n) const {
+      return first_number({kCrowd, 1}, {incarnation, epoch}) + n - 1;
+    }
+    uint32_t target_number(uint32_t n) const {
+      return first_number({incarnation, epoch}, {kCrowd, 1}) + n - 1;
+    }
   };
   std::vector<Known> known(crowd.size());
   crowd.each([&](size_t i) { crowd.send(i, to_bytes(kCrowd, Crowd::open(0, known[i].cookie))); },
              [&](size_t i) {
                const auto challenge = crowd.take(i);
                known[i].incarnation = Crowd::word(challenge, 4);
-               std::copy_n(challenge.begin() + 12, 16, known[i].cookie.begin());
+               std::copy_n(challenge.begin() + 20, 16, known[i].cookie.begin());
              });
   REQUIRE(target.qp.peers().empty());
 
@@ -100,8 +109,8 @@ TEST_CASE("rd: ten thousand idle peers cost at most a KiB each") {
                           .epoch = 1,
                           .peer_epoch = known[i].epoch,
                           .peer_incarnation = known[i].incarnation,
-                          .sequence = sequence,
-                          .acknowledged = acknowledged};
+                          .sequence = kind == kRdData ? known[i].number(sequence) : 0,
+                          .acknowledged = known[i].target_number(acknowledged)};
   };
   // A message each way; the one that comes, with its second half first.
   size_t received = 0;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <set>
+
 #include "stack/rd_scene.h"
+#include "stack/rd_sequence.h"
 
 using namespace diwarp;
 using namespace diwarp::test;
@@ -47,51 +50,70 @@ class Puppet {
       if ((std::to_integer<int>(one[0]) & 15) == 1) all.push_back(read_reliable(one));
     return all;
   }
-  static uint32_t word(const Bytes8& from, size_t at) {
-    uint32_t value = 0;
-    for (size_t i = 0; i < 4; ++i) value = value << 8 | std::to_integer<uint32_t>(from[at + i]);
-    return value;
-  }
 
   ReliableHeader open(const Bytes8& shown = Bytes8(16)) const {
     return {.kind = kRdOpen,
-            .window = 100,
+            .window = window,
             .epoch = epoch,
             .peer_incarnation = peer_incarnation,
-            .content = shown};
+            .content = challenge_content(nonce, shown)};
   }
   /// The four steps.
   void associate() {
     send(open());
-    auto answers = take();
+    const auto answers = take();
     REQUIRE(answers.size() == 1);
-    REQUIRE(answers[0].size() == 32);  // a Challenge
-    peer_incarnation = word(answers[0], 4);
-    cookie.assign(answers[0].begin() + 12, answers[0].begin() + 28);
+    REQUIRE(answers[0].size() == 40);
+    const Control challenge = read_control(answers[0]);
+    CHECK(challenge.type == kChallenge);
+    CHECK(nonce_of(challenge) == nonce);
+    peer_incarnation = challenge.incarnation;
+    cookie = cookie_of(challenge);
     send(open(cookie));
     const auto accepts = take_reliable();
     REQUIRE(accepts.size() == 1);
+    peer_epoch = accepts[0].epoch;
     CHECK(accepts[0].kind == kRdAcknowledgement);
     CHECK(accepts[0].peer_epoch == epoch);
     CHECK(accepts[0].peer_incarnation == incarnation);
-    CHECK(accepts[0].acknowledged == 0);
+    CHECK(accepts[0].acknowledged == number(0));
     CHECK(accepts[0].window > 0);
-    peer_epoch = accepts[0].epoch;
   }
+  /// Of the n-th datagram of this side, counted from 1; and of the target.
+  uint32_t number(uint32_t n) const {
+    return first_number({incarnation, epoch}, {peer_incarnation, peer_epoch}) + n - 1;
+  }
+  uint32_t peer_number(uint32_t n) const {
+    return first_number({peer_incarnation, peer_epoch}, {incarnation, epoch}) + n - 1;
+  }
+  /// `sequence` and `acknowledged` count from 1. A refusal and a reset have the sequence of a
+  /// datagram of the target, all others their own.
   ReliableHeader header(uint8_t kind, uint32_t sequence = 0, uint32_t acknowledged = 0) const {
+    const bool answers = kind == kRdRefusal || kind == kRdReset;
+    const bool numbered = kind != kRdAcknowledgement && kind != kRdOpen;
+    const bool acknowledges = kind != kRdOpen && kind != kRdReset;
     return {.kind = kind,
-            .window = 100,
+            .window = kind == kRdReset ? uint16_t{0} : window,
             .epoch = epoch,
             .peer_epoch = peer_epoch,
             .peer_incarnation = peer_incarnation,
-            .sequence = sequence,
-            .acknowledged = acknowledged};
+            .sequence = !numbered ? 0
+                        : answers ? peer_number(sequence)
+                                  : number(sequence),
+            .acknowledged = acknowledges ? peer_number(acknowledged) : 0};
+  }
+  ReliableHeader skip(uint32_t sequence, uint8_t kind, uint32_t message) const {
+    ReliableHeader made = header(kRdSkip, sequence);
+    made.content = skip_content(kind, message);
+    return made;
   }
 
   uint32_t incarnation = 0x0BADCAFE;
   uint32_t epoch = 5;
+  uint16_t window = 100;
   uint32_t peer_epoch = 0;
   uint32_t peer_incarnation = 0;
+  uint64_t nonce = 0x0123456789ABCDEF;
   Bytes8 cookie = Bytes8(16);
   size_t sent_bytes = 0;
   size_t received_bytes = 0;
@@ -107,6 +129,25 @@ struct Hostile {
   explicit Hostile(const PartyOptions& options = {}) : target(device, rd_options(options)) {}
   uint64_t count(const char* counter) const { return device.counter(counter); }
   size_t received() { return drain(target.recv_cq).size(); }
+  /// The next probe; time passes until it comes.
+  ReliableHeader probe() {
+    for (int i = 0; i < 1000; ++i) {
+      for (const ReliableHeader& one : puppet.take_reliable())
+        if (one.kind == kRdProbe) return one;
+      world.advance(10ms);
+    }
+    FAIL("no probe came");
+    return {};
+  }
+  /// Whether a reset with this number has the target open an association again.
+  bool opens_anew(uint32_t sequence) {
+    ReliableHeader reset = puppet.header(kRdReset);
+    reset.sequence = sequence;
+    puppet.send(reset);
+    for (const ReliableHeader& one : puppet.take_reliable())
+      if (one.kind == kRdOpen) return true;
+    return false;
+  }
 
   World world;
   Device& device = world.add_device();
@@ -126,8 +167,8 @@ TEST_CASE("rd: a foreign speaker is understood") {
   scene.world.advance(1ms);
   const auto answers = scene.puppet.take_reliable();
   REQUIRE(answers.size() == 1);
-  CHECK(answers[0].acknowledged == 1);
-  scene.puppet.send(scene.puppet.header(kRdProbe));
+  CHECK(answers[0].acknowledged == scene.puppet.number(1));
+  scene.puppet.send(scene.puppet.header(kRdProbe, 1));
   CHECK(scene.puppet.take_reliable().size() == 1);
 }
 
@@ -155,11 +196,11 @@ TEST_CASE("rd: no answer is longer than what it answers, of any kind") {
     Puppet forger(scene.world, scene.target.address(), static_cast<uint16_t>(9000 + kind));
     ReliableHeader header = forger.header(kind, kind <= 3 || kind == 6 ? 1 : 0);
     header.peer_epoch = kind == kRdOpen ? 0 : 4;
-    if (kind == kRdReset) header.window = 0;
-    header.content.resize(kind == kRdOpen      ? 16
+    header.content.resize(kind == kRdOpen      ? 24
                           : kind == kRdFailure ? 8
                           : kind == kRdRefusal ? 4
                                                : 0);
+    if (kind == kRdSkip) header.content = skip_content(kRdSend, 1);
     if (kind == kRdData)
       forger.send(header, Segment{.payload = {}});
     else
@@ -215,11 +256,11 @@ TEST_CASE("rd: each wrong field of the header has the datagram dropped") {
   refused(with([](auto& h) { h.epoch = 6; }), "drop_rd_association");
   refused(with([](auto& h) { h.peer_epoch += 1; }), "drop_rd_association");
   refused(with([](auto& h) { h.peer_incarnation += 1; }), "drop_rd_association");
-  refused(with([](auto& h) { h.acknowledged = 1; }), "drop_rd_lie");
-  refused(with([](auto& h) { h.sequence = 0; }), "drop_duplicate");
-  refused(with([](auto& h) { h.sequence = 0xFFFFFFFF; }), "drop_duplicate");
-  refused(with([](auto& h) { h.sequence = 1025; }), "drop_rd_window");
-  refused(with([](auto& h) { h.sequence = 0x80000000; }), "drop_rd_window");
+  refused(with([](auto& h) { h.acknowledged += 1; }), "drop_rd_lie");
+  refused(with([](auto& h) { h.sequence -= 1; }), "drop_duplicate");
+  refused(with([](auto& h) { h.sequence -= 2; }), "drop_duplicate");
+  refused(with([](auto& h) { h.sequence += 1024; }), "drop_rd_window");
+  refused(with([](auto& h) { h.sequence += 0x7FFFFFFF; }), "drop_rd_window");
   scene.puppet.send(good, {.msn = 1, .payload = pattern(10, 1)});
   CHECK(scene.received() == 1);
 }
@@ -283,11 +324,13 @@ TEST_CASE("rd: refusals of what was not sent, or not yet come to, change nothing
   for (uint64_t i = 0; i < 2; ++i)
     REQUIRE_FALSE(scene.target.send(scene.puppet.address(), 0, 64, i));
   scene.world.settle();
-  scene.puppet.take();
-  refusal.sequence = 2;
+  const auto sent = scene.puppet.take();
+  REQUIRE(sent.size() == 2);
+  const uint32_t msn = read_segment(sent[0], 24).msn;
+  refusal.sequence = scene.puppet.peer_number(2);
   scene.puppet.send(refusal);
   CHECK(drain(scene.target.send_cq).empty());
-  refusal.sequence = 1;
+  refusal.sequence = scene.puppet.peer_number(1);
   scene.puppet.send(refusal);
   auto done = drain(scene.target.send_cq);
   REQUIRE(done.size() == 1);
@@ -295,7 +338,8 @@ TEST_CASE("rd: refusals of what was not sent, or not yet come to, change nothing
   auto answers = scene.puppet.take_reliable();
   REQUIRE(answers.size() == 1);
   CHECK(answers[0].kind == kRdSkip);
-  CHECK(answers[0].sequence == 1);
+  CHECK(answers[0].sequence == scene.puppet.peer_number(1));
+  CHECK(answers[0].content == skip_content(kRdSend, msn));
   scene.puppet.send(refusal);  // once more: the skip may have been lost
   answers = scene.puppet.take_reliable();
   REQUIRE(answers.size() == 1);
@@ -312,19 +356,22 @@ TEST_CASE("rd: segments that make no sense are refused, one by one") {
   scene.puppet.associate();
   uint32_t sequence = 0;
   const auto refused = [&](const Segment& segment, uint8_t type, uint8_t code) {
+    const uint8_t kind = segment.opcode == kWriteRecord   ? kRdWriteRecord
+                         : segment.opcode == kReadRequest ? kRdReadRequest
+                                                          : kRdSend;
     scene.puppet.take();
     scene.puppet.send(scene.puppet.header(kRdData, ++sequence), segment);
     for (int repeat = 0; repeat < 2; ++repeat) {
       const auto answers = scene.puppet.take_reliable();
       REQUIRE(answers.size() == 1);
       CHECK(answers[0].kind == kRdRefusal);
-      CHECK(answers[0].sequence == sequence);
-      CHECK(answers[0].acknowledged == sequence - 1);
+      CHECK(answers[0].sequence == scene.puppet.number(sequence));
+      CHECK(answers[0].acknowledged == scene.puppet.number(sequence - 1));
       CHECK(std::to_integer<int>(answers[0].content[0]) == type);
       CHECK(std::to_integer<int>(answers[0].content[1]) == code);
       if (repeat == 0) scene.puppet.send(scene.puppet.header(kRdData, sequence), segment);
     }
-    scene.puppet.send(scene.puppet.header(kRdSkip, sequence));
+    scene.puppet.send(scene.puppet.skip(sequence, kind, segment.msn));
     CHECK(scene.received() == 0);
   };
   refused({.msn = 1, .offset = 10, .payload = pattern(5, 1)}, 0x12, 4);   // no beginning
@@ -373,8 +420,9 @@ TEST_CASE("rd: Read Responses and failures that nobody asked for are harmless") 
   scene.world.settle();
   const auto datagrams = scene.puppet.take();
   REQUIRE_FALSE(datagrams.empty());
-  const Bytes8& request = datagrams.back();
-  const uint32_t sink = Puppet::word(request, 8 + 24 + 18);
+  const Segment request = read_segment(datagrams.back(), 24);
+  const uint32_t sink = request.sink_stag;
+  CHECK(request.sink_offset == 0);
   SECTION("bytes beyond what was asked for end the Read, and touch nothing") {
     std::fill(scene.target.memory.begin(), scene.target.memory.end(), std::byte{1});
     scene.puppet.send(scene.puppet.header(kRdData, 3, 1),
@@ -404,23 +452,309 @@ TEST_CASE("rd: Read Responses and failures that nobody asked for are harmless") 
   }
 }
 
-TEST_CASE("rd: a reset must know the association, and Challenges one's own open") {
+TEST_CASE("rd: a reset must know the association, and what was sent in it") {
   Hostile scene;
   scene.target.post_receives(1, 100);
   scene.puppet.associate();
-  ReliableHeader reset = scene.puppet.header(kRdReset);
-  reset.window = 0;
-  std::swap(reset.epoch, reset.peer_epoch);
-  reset.epoch += 1;
-  scene.puppet.send(reset);
-  reset.epoch -= 1;
-  reset.peer_incarnation += 1;
-  scene.puppet.send(reset);
-  scene.puppet.send(to_bytes(Control{.incarnation = 9, .type = kChallenge, .content = Bytes8(16)}));
-  CHECK(scene.count("drop_control") == 1);
+  REQUIRE_FALSE(scene.target.send(scene.puppet.address(), 0, 64));
+  scene.world.settle();
   scene.puppet.take();
+  uint64_t dropped = 0;
+  const auto ignored = [&](auto&& change) {
+    ReliableHeader reset = scene.puppet.header(kRdReset, 1);
+    change(reset);
+    scene.puppet.send(reset);
+    CHECK(scene.count("drop_rd_association") == ++dropped);
+  };
+  ignored([](auto& h) { h.epoch += 1; });
+  ignored([](auto& h) { h.peer_epoch += 1; });
+  ignored([](auto& h) { h.peer_incarnation += 1; });
+  ignored([](auto& h) { std::swap(h.epoch, h.peer_epoch); });
+  ignored([](auto& h) { h.sequence += 1; });  // was not sent yet
+  ignored([](auto& h) { h.sequence += 0x7FFFFFFF; });
+  ignored([](auto& h) { h.sequence += 0x80000000; });
+  ignored(
+      [](auto& h) { h.sequence = h.sequence == 1 ? 2 : 1; });  // a guess
   scene.puppet.send(scene.puppet.header(kRdData, 1), {.msn = 1, .payload = pattern(10, 1)});
   CHECK(scene.received() == 1);
+  CHECK(drain(scene.target.send_cq).empty());
+  scene.puppet.take();
+
+  ReliableHeader reset = scene.puppet.header(kRdReset, 1);
+  reset.flags = 1;  // broken
+  scene.puppet.send(reset);
+  CHECK(scene.count("drop_rd_association") == dropped);
+  CHECK(drain(scene.target.send_cq).at(0).status == WcStatus::peer_restarted);
+}
+
+TEST_CASE("rd: one who knows no association answers with the number of what came") {
+  Hostile scene;
+  scene.puppet.associate();
+  ReliableHeader stranger = scene.puppet.header(kRdProbe, 9);
+  stranger.epoch += 1;
+  scene.puppet.send(stranger);
+  const auto answers = scene.puppet.take_reliable();
+  REQUIRE(answers.size() == 1);
+  CHECK(answers[0].kind == kRdReset);
+  CHECK(answers[0].sequence == stranger.sequence);
+  CHECK(answers[0].epoch == stranger.peer_epoch);
+  CHECK(answers[0].peer_epoch == stranger.epoch);
+}
+
+namespace {
+
+/// The target opens, and the puppet sees its open.
+struct Opened : Hostile {
+  Opened() {
+    REQUIRE_FALSE(target.send(puppet.address(), 0, 64));
+    world.settle();
+    const auto sent = puppet.take();
+    REQUIRE(sent.size() == 1);
+    open = read_reliable(sent[0]);
+    REQUIRE(open.kind == kRdOpen);
+    puppet.peer_incarnation = read_be32(sent[0], 4);
+    puppet.peer_epoch = open.epoch;
+    own_nonce = read_be64(open.content, 0);
+  }
+  /// Opens that come back for a Challenge.
+  size_t opens_for(uint64_t nonce, uint32_t incarnation) {
+    puppet.send(to_bytes(Control{.incarnation = incarnation,
+                                 .type = kChallenge,
+                                 .content = challenge_content(nonce, pattern(16, 1))}));
+    size_t opens = 0;
+    for (const ReliableHeader& one : puppet.take_reliable()) {
+      REQUIRE(one.kind == kRdOpen);
+      CHECK(one.content == challenge_content(nonce, pattern(16, 1)));
+      CHECK(one.peer_incarnation == incarnation);
+      ++opens;
+    }
+    return opens;
+  }
+  /// Datagrams that come back for an acceptance.
+  std::vector<Bytes8> accept() {
+    puppet.send(puppet.header(kRdAcknowledgement));
+    return puppet.take();
+  }
+
+  ReliableHeader open;
+  uint64_t own_nonce = 0;
+};
+
+}  // namespace
+
+TEST_CASE("rd: a probe names the last datagram, and the reset that answers it repeats that") {
+  SECTION("a Read waits for its response") {
+    Hostile scene;
+    scene.puppet.associate();
+    REQUIRE_FALSE(scene.target.qp.post_read({.local = {scene.target.mr.sge(0, 100)},
+                                             .destination = scene.puppet.address(),
+                                             .remote = {5, 0}}));
+    scene.world.settle();
+    REQUIRE(scene.puppet.take_reliable().size() == 1);
+    scene.puppet.send(scene.puppet.header(kRdAcknowledgement, 0, 1));
+    const uint32_t named = scene.probe().sequence;
+    CHECK(named == scene.puppet.peer_number(1));
+    CHECK_FALSE(scene.opens_anew(named + 1));
+    CHECK(scene.count("drop_rd_association") == 1);
+    CHECK(scene.opens_anew(named));
+    CHECK(scene.count("drop_rd_association") == 1);
+  }
+  SECTION("nothing was sent yet, for the window is closed") {
+    Opened scene;
+    REQUIRE(scene.opens_for(scene.own_nonce, scene.puppet.incarnation) == 1);
+    ReliableHeader acceptance = scene.puppet.header(kRdAcknowledgement);
+    acceptance.window = 0;
+    scene.puppet.send(acceptance);
+    const uint32_t named = scene.probe().sequence;
+    CHECK(named == scene.puppet.peer_number(0));
+    CHECK_FALSE(scene.opens_anew(named + 1));
+    CHECK(scene.count("drop_rd_association") == 1);
+    CHECK(scene.opens_anew(named));
+  }
+}
+
+TEST_CASE("rd: a Challenge must repeat the nonce of one's own open") {
+  Opened scene;
+  CHECK(scene.open.content == challenge_content(scene.own_nonce, Bytes8(16)));
+  for (int bit = 0; bit < 64; ++bit)
+    CHECK(scene.opens_for(scene.own_nonce ^ uint64_t{1} << bit, 9) == 0);
+  CHECK(scene.opens_for(0, 9) == 0);
+  CHECK(scene.count("drop_control") == 65);
+  CHECK(scene.opens_for(scene.own_nonce, scene.puppet.incarnation) == 1);
+  CHECK(scene.count("drop_control") == 65);
+}
+
+TEST_CASE("rd: nothing is accepted from an incarnation that no Challenge told") {
+  Opened scene;
+  const uint32_t own = scene.puppet.incarnation;
+  for (const uint32_t incarnation : {own, 0U}) {  // before any Challenge
+    scene.puppet.incarnation = incarnation;
+    CHECK(scene.accept().empty());
+    scene.puppet.incarnation = own;
+  }
+  CHECK(scene.count("drop_rd_association") == 2);
+  CHECK(scene.opens_for(scene.own_nonce, scene.puppet.incarnation) == 1);
+  scene.puppet.incarnation ^= 1;
+  CHECK(scene.accept().empty());
+  CHECK(scene.count("drop_rd_association") == 3);
+  scene.puppet.incarnation ^= 1;
+  const auto data = scene.accept();
+  REQUIRE(data.size() == 1);
+  const ReliableHeader header = read_reliable(data[0]);
+  CHECK(header.kind == kRdData);
+  CHECK(header.sequence == scene.puppet.peer_number(1));
+  CHECK(header.acknowledged == scene.puppet.number(0));
+}
+
+TEST_CASE("rd: each peer is shown another incarnation, epoch and nonce") {
+  Hostile scene;
+  std::set<uint32_t> incarnations;
+  std::set<uint32_t> epochs;
+  std::set<uint64_t> nonces;
+  for (uint16_t port = 8000; port < 8008; ++port) {
+    Puppet one(scene.world, scene.target.address(), port);
+    one.associate();
+    incarnations.insert(one.peer_incarnation);
+    epochs.insert(one.peer_epoch);
+    Puppet other(scene.world, scene.target.address(), static_cast<uint16_t>(port + 100));
+    REQUIRE_FALSE(scene.target.send(other.address(), 0, 1));
+    scene.world.settle();
+    nonces.insert(read_be64(other.take_reliable().at(0).content, 0));
+  }
+  // 2^-27 says otherwise of the first two.
+  CHECK(incarnations.size() == 8);
+  CHECK(epochs.size() == 8);
+  CHECK(nonces.size() == 8);
+}
+
+TEST_CASE("rd: a skip gives up the message that it names, and no other") {
+  Hostile scene;
+  scene.target.post_receives(2, 100);
+  scene.puppet.associate();
+  const auto half = [&](uint32_t sequence, uint32_t msn, bool second) {
+    scene.puppet.send(scene.puppet.header(kRdData, sequence), {.msn = msn,
+                                                               .offset = second ? 10U : 0U,
+                                                               .last = second,
+                                                               .payload = pattern(10, sequence)});
+  };
+  uint32_t last = 3;
+  SECTION("another message between the two segments of a Send") {
+    struct Case {
+      uint8_t kind;
+      uint32_t number;
+    };
+    const auto [kind, number] =
+        GENERATE(Case{kRdReadResponse, 3}, Case{kRdWriteRecord, 3}, Case{kRdReadRequest, 3},
+                 Case{kRdSend, 2}, Case{kRdSend, 4});
+    half(1, 3, false);
+    scene.puppet.send(scene.puppet.skip(2, kind, number));
+    CHECK(scene.received() == 0);
+    half(3, 3, true);
+    REQUIRE(scene.received() == 1);
+    CHECK(same(scene.target.bytes(0, 10), pattern(10, 1)));
+    CHECK(same(scene.target.bytes(10, 10), pattern(10, 3)));
+  }
+  SECTION("the Send itself, whose receive is free again") {
+    half(1, 3, false);
+    scene.puppet.send(scene.puppet.skip(2, kRdSend, 3));
+    half(3, 4, false);
+    half(4, 4, true);
+    last = 4;
+    const auto done = drain(scene.target.recv_cq);
+    REQUIRE(done.size() == 1);
+    CHECK(done[0].wr_id == 0);
+    CHECK(same(scene.target.bytes(0, 10), pattern(10, 3)));
+  }
+  CHECK(scene.count("rd_refused") == 0);
+  scene.world.advance(1ms);
+  const auto answers = scene.puppet.take_reliable();
+  REQUIRE_FALSE(answers.empty());
+  CHECK(answers.back().acknowledged == scene.puppet.number(last));
+}
+
+TEST_CASE("rd: a failure comes behind what was sent of its response, for which skips stand then") {
+  Hostile scene;
+  scene.puppet.window = 2;
+  scene.puppet.associate();
+  std::optional<MemoryRegion> region(std::in_place, scene.target.pd,
+                                     std::span(scene.target.memory), kAllAccess);
+  scene.puppet.send(scene.puppet.header(kRdData, 1), {.msn = 1,
+                                                      .opcode = kReadRequest,
+                                                      .sink_stag = 0x5151,
+                                                      .read_length = 10000,
+                                                      .source_stag = region->rkey(),
+                                                      .source_offset = region->base()});
+  const auto begun = scene.puppet.take_reliable();
+  REQUIRE(begun.size() == 2);
+  for (const ReliableHeader& one : begun) CHECK(one.kind == kRdData);
+  region.reset();
+  scene.puppet.window = 100;
+  scene.puppet.send(scene.puppet.header(kRdAcknowledgement));
+  auto sent = scene.puppet.take_reliable();
+  REQUIRE(sent.size() == 1);
+  CHECK(sent[0].kind == kRdFailure);
+  CHECK(sent[0].sequence == scene.puppet.peer_number(3));
+  CHECK(read_be32(sent[0].content, 0) == 0x5151);
+  CHECK(read_be32(sent[0].content, 4) == 0x01000000);  // RDMAP, protection, invalid STag
+
+  std::set<uint32_t> skipped;
+  for (int i = 0; i < 100 && skipped.size() < 2; ++i) {
+    scene.world.advance(100ms);
+    for (const ReliableHeader& one : scene.puppet.take_reliable()) {
+      CHECK(one.kind != kRdData);
+      if (one.kind != kRdSkip) continue;
+      CHECK(one.content == skip_content(kRdReadResponse, 0x5151));
+      skipped.insert(one.sequence);
+    }
+    scene.puppet.send(scene.puppet.header(kRdAcknowledgement, 0,
+                                          static_cast<uint32_t>(skipped.size())));
+  }
+  CHECK(skipped == std::set{scene.puppet.peer_number(1), scene.puppet.peer_number(2)});
+}
+
+TEST_CASE("rd: each Read Request has a sink of its own, and names it in what it asks for") {
+  Hostile scene({.memory = 1 << 20});
+  scene.puppet.associate();
+  REQUIRE_FALSE(scene.target.qp.post_read({.local = {scene.target.mr.sge(0, 1 << 20)},
+                                           .destination = scene.puppet.address(),
+                                           .remote = {5, 1000}}));
+  scene.world.settle();
+  std::set<uint32_t> sinks;
+  uint64_t begin = 1000;
+  for (const Bytes8& one : scene.puppet.take()) {
+    const Segment request = read_segment(one, 24);
+    CHECK(request.opcode == kReadRequest);
+    CHECK(request.sink_offset == 0);
+    CHECK(request.source_offset == begin);
+    begin += request.read_length;
+    sinks.insert(request.sink_stag);
+  }
+  CHECK(begin == 1000 + (1 << 20));
+  CHECK(sinks.size() == 4);
+}
+
+TEST_CASE("rd: a skip for a Send does not end a Write-Record of the same number") {
+  Hostile scene;
+  MemoryRegion region(scene.target.pd, std::span(scene.target.memory), kAllAccess);
+  scene.puppet.associate();
+  const auto half = [&](uint32_t sequence, bool second) {
+    scene.puppet.send(scene.puppet.header(kRdData, sequence),
+                      {.msn = 3,
+                       .offset = second ? 10U : 0U,
+                       .last = second,
+                       .payload = pattern(10, sequence),
+                       .opcode = kWriteRecord,
+                       .stag = region.rkey(),
+                       .tagged_offset = region.base() + (second ? 10 : 0),
+                       .message_length = 20});
+  };
+  const bool itself = GENERATE(false, true);
+  half(1, false);
+  scene.puppet.send(scene.puppet.skip(2, itself ? kRdWriteRecord : kRdSend, 3));
+  half(3, true);
+  const auto records = drain(scene.target.recv_cq);
+  REQUIRE(records.size() == 1);
+  CHECK(records[0].valid_bytes == (itself ? 10 : 20));
 }
 
 TEST_CASE("rd: random reliable datagrams of the association break nothing") {
@@ -430,15 +764,16 @@ TEST_CASE("rd: random reliable datagrams of the association break nothing") {
   Random random(77);
   for (int round = 0; round < 20000; ++round) {
     ReliableHeader header = scene.puppet.header(static_cast<uint8_t>(1 + random.below(6)));
-    header.sequence = header.kind <= 3 || header.kind == kRdRefusal
-                          ? static_cast<uint32_t>(random.below(200))
-                          : 0;
-    header.acknowledged = static_cast<uint32_t>(random.below(100));
+    header = scene.puppet.header(header.kind, static_cast<uint32_t>(random.below(200)),
+                                 static_cast<uint32_t>(random.below(100)));
     header.window = static_cast<uint16_t>(random.below(65536));
     if (header.kind == kRdFailure) header.content.resize(8);
     if (header.kind == kRdRefusal) header.content.resize(4);
     if (header.kind == kRdAcknowledgement) header.content.resize(8 * random.below(17));
     for (std::byte& byte : header.content) byte = static_cast<std::byte>(random.next());
+    if (header.kind == kRdSkip)
+      header.content = skip_content(static_cast<uint8_t>(1 + random.below(4)),
+                                    static_cast<uint32_t>(random.below(4)));
     if (random.below(8) == 0)
       static_cast<void>(scene.target.send(scene.puppet.address(), 0, random.below(5000)));
     if (random.below(8) == 0) static_cast<void>(scene.target.post_recv(0, 0, 3000));

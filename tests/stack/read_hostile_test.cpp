@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <set>
+
 #include "stack/read_scene.h"
 
 using namespace diwarp;
@@ -80,7 +82,7 @@ TEST_CASE("a response beyond what was asked for touches nothing, however its off
   const auto answer_at = [&](uint64_t offset, size_t length, bool last) {
     Segment segment = ScriptedScene::part(request, 0, 0);
     segment.payload.assign(length, std::byte{0xEE});
-    segment.tagged_offset = offset;
+    segment.tagged_offset = request.sink_offset + offset;
     segment.last = last;
     scene.answer(segment);
   };
@@ -90,10 +92,45 @@ TEST_CASE("a response beyond what was asked for touches nothing, however its off
   answer_at(1001, 0, true);
   answer_at(uint64_t{1} << 32, 1, false);
   answer_at(~uint64_t{0}, 1, false);
-  CHECK(scene.count("drop_oversized") == 6);
   answer_at(~uint64_t{0}, 2, false);
+  CHECK(scene.count("drop_oversized") == 3);
+  CHECK(scene.count("drop_response") == 4);
+  answer_at(~uint64_t{0} - request.sink_offset, 2, false);
   CHECK(scene.count("drop_bounds") == 1);
   CHECK(scene.holds({}));
+}
+
+TEST_CASE("a response that does not repeat its request's offset touches nothing") {
+  ScriptedScene scene;
+  const size_t length = GENERATE(size_t{0}, size_t{1000});
+  REQUIRE_FALSE(scene.post(length));
+  const Segment request = scene.requests().at(0);
+  for (const uint64_t guess : {uint64_t{0}, ~request.sink_offset, request.sink_offset ^ 1U << 10,
+                               request.sink_offset - 1, request.sink_offset + length + 1}) {
+    Segment segment = ScriptedScene::part(request, 0, static_cast<uint32_t>(length));
+    segment.tagged_offset = guess;
+    segment.payload.resize(std::min<size_t>(length, 1));
+    scene.answer(segment);
+  }
+  CHECK(scene.count("drop_response") == 5);
+  CHECK(scene.holds({}));
+  CHECK(scene.completions().empty());
+  scene.answer(request, 0, static_cast<uint32_t>(length));
+  CHECK(scene.completions().at(0).status == WcStatus::success);
+}
+
+TEST_CASE("what a response and an Error must repeat differs from one Read Request to the next") {
+  ScriptedScene scene;
+  for (uint64_t i = 0; i < 16; ++i) REQUIRE_FALSE(scene.post(100, i));
+  std::set<uint64_t> offsets;
+  std::set<uint32_t> nonces;
+  for (const Segment& request : scene.requests()) {
+    offsets.insert(request.sink_offset);
+    nonces.insert(request.q_key);
+  }
+  CHECK(offsets.size() == 16);
+  CHECK(nonces.size() == 16);  // 2^-25 says otherwise
+  CHECK(*offsets.rbegin() > UINT32_MAX);
 }
 
 TEST_CASE("a response whose last flag contradicts the request touches nothing") {
@@ -208,9 +245,7 @@ TEST_CASE("a queue pair may be destroyed with Reads under way, at either end") {
     reader.reset();
     scene.world.settle();
   }
-  {
-    MemoryRegion gone = std::move(source);
-  }
+  { MemoryRegion gone = std::move(source); }
   target.reset();
   scene.world.advance(200ms);
   CHECK(scene.read(1000).at(0).status == WcStatus::success);

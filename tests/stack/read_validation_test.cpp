@@ -6,6 +6,8 @@ using namespace diwarp::test;
 
 namespace {
 
+constexpr uint64_t kSinkOffset = 0x4142434445464748;
+
 /// A queue pair with a region that may be read, and someone nobody knows.
 struct ReadTarget {
   explicit ReadTarget(const DatagramOptions& options = {})
@@ -18,7 +20,7 @@ struct ReadTarget {
     return {.msn = sink,
             .opcode = kReadRequest,
             .sink_stag = sink,
-            .sink_offset = 40,
+            .sink_offset = kSinkOffset,
             .read_length = length,
             .source_stag = region.rkey(),
             .source_offset = region.base()};
@@ -36,8 +38,8 @@ struct ReadTarget {
     const auto challenge = ask(who, asked);
     REQUIRE(challenge.size() == 1);
     return ask(who, Control{.incarnation = incarnation,
-                             .type = kEcho,
-                             .content = read_control(challenge[0]).content});
+                            .type = kEcho,
+                            .content = read_control(challenge[0]).content});
   }
   uint64_t count(const char* counter) const { return device.counter(counter); }
 
@@ -48,16 +50,23 @@ struct ReadTarget {
   Peer peer{world};
 };
 
+/// What a target says to one who asked for more than it sent.
+Control challenge_of(const Segment& request, uint64_t cookie = 0) {
+  return {.type = kChallenge,
+          .content = challenge_content(request.sink_offset, pattern(16, cookie))};
+}
+
 }  // namespace
 
 TEST_CASE("who asks for more than it sends is challenged, and answered once it echoed the cookie") {
   ReadTarget target;
   const auto challenge = target.ask(target.peer, target.request(1000));
   REQUIRE(challenge.size() == 1);
-  CHECK(challenge[0].size() == 32);  // less than the request
+  CHECK(challenge[0].size() == 40);  // less than the request
   const Control control = read_control(challenge[0]);
   CHECK(control.type == kChallenge);
-  CHECK(control.content.size() == 16);
+  REQUIRE(control.content.size() == 24);
+  CHECK(nonce_of(control) == kSinkOffset);
   CHECK(control.flags == 0);
   CHECK(target.count("challenges_sent") == 1);
 
@@ -69,7 +78,7 @@ TEST_CASE("who asks for more than it sends is challenged, and answered once it e
   CHECK(segment.incarnation == control.incarnation);
   CHECK(segment.opcode == kReadResponse);
   CHECK(segment.stag == 0x51515151);
-  CHECK(segment.tagged_offset == 40);
+  CHECK(segment.tagged_offset == kSinkOffset);
   CHECK(segment.last);
   CHECK(same(segment.payload, target.party.bytes(0, 1000)));
 }
@@ -103,7 +112,7 @@ TEST_CASE("an Echo counts for the address, port and incarnation that were challe
   const Control echo{.incarnation = 2, .type = kEcho, .content = content};
   CHECK(target.ask(target.peer, echo).empty());
   auto changed = content;
-  changed[15] ^= std::byte{1};
+  changed[23] ^= std::byte{1};
   CHECK(target.ask(target.peer, Control{.type = kEcho, .content = changed}).empty());
   CHECK(target.count("drop_control") == 3);
   CHECK(target.count("echoes_received") == 0);
@@ -153,12 +162,12 @@ TEST_CASE("each of several Reads to a target that knows nobody yet is challenged
 
 TEST_CASE("a Challenge that answers no request is not echoed") {
   ScriptedScene scene;
-  const Control challenge{.type = kChallenge, .content = std::vector<std::byte>(16)};
-  scene.target.send(scene.reader.address(), challenge);
+  scene.target.send(scene.reader.address(), challenge_of({}));
   scene.world.settle();
   CHECK(scene.target.receive().empty());
   REQUIRE_FALSE(scene.post(1000));
   const Segment request = scene.requests().at(0);
+  const Control challenge = challenge_of(request);
   Peer foreign(scene.world);
   foreign.send(scene.reader.address(), challenge);
   scene.world.settle();
@@ -170,14 +179,31 @@ TEST_CASE("a Challenge that answers no request is not echoed") {
   CHECK(scene.count("drop_control") == 3);
 }
 
+TEST_CASE("a Challenge that does not repeat its request's nonce is not echoed") {
+  ScriptedScene scene;
+  REQUIRE_FALSE(scene.post(1000));
+  const Segment request = scene.requests().at(0);
+  Segment guess = request;
+  for (int bit = 0; bit < 64; ++bit) {
+    guess.sink_offset = request.sink_offset ^ uint64_t{1} << bit;
+    scene.target.send(scene.reader.address(), challenge_of(guess));
+  }
+  scene.world.settle();
+  CHECK(scene.target.receive().empty());
+  CHECK(scene.count("drop_control") == 64);
+  scene.target.send(scene.reader.address(), challenge_of(request));
+  scene.world.settle();
+  CHECK(scene.target.receive().size() == 2);  // the Echo, and the request again
+}
+
 TEST_CASE("Challenges make a reader ask for a part at most four times more") {
   ScriptedScene scene;
   REQUIRE_FALSE(scene.post(1000));
-  scene.requests();
+  const Segment request = scene.requests().at(0);
   size_t requests = 0;
   size_t echoes = 0;
   for (int i = 0; i < 100; ++i) {
-    Control challenge{.type = kChallenge, .content = pattern(16, static_cast<uint64_t>(i))};
+    const Control challenge = challenge_of(request, static_cast<uint64_t>(i));
     scene.target.send(scene.reader.address(), challenge);
     scene.world.settle();
     for (const Datagram& datagram : scene.target.receive()) {
@@ -195,19 +221,20 @@ TEST_CASE("Challenges make a reader ask for a part at most four times more") {
   CHECK(scene.count("drop_control") == 96);
 }
 
-TEST_CASE("a Challenge has the request asked again that has waited longest") {
+TEST_CASE("a Challenge has the request asked again whose nonce it repeats") {
   ScriptedScene scene;
   for (uint64_t i = 0; i < 3; ++i) REQUIRE_FALSE(scene.post(1000, i));
   const auto first = scene.requests();
   REQUIRE(first.size() == 3);
-  for (size_t i = 0; i < 6; ++i) {
-    scene.target.send(scene.reader.address(),
-                      Control{.type = kChallenge, .content = pattern(16, i)});
+  for (const size_t i : {1U, 0U, 2U, 2U, 0U, 1U}) {
+    scene.target.send(scene.reader.address(), challenge_of(first[i]));
     scene.world.settle();
     const auto again = scene.requests();
     REQUIRE(again.size() == 1);
-    CHECK(again[0].msn == first[i % 3].msn);
-    CHECK(again[0].sink_stag == first[i % 3].sink_stag);
+    CHECK(again[0].msn == first[i].msn);
+    CHECK(again[0].sink_stag == first[i].sink_stag);
+    CHECK(again[0].sink_offset == first[i].sink_offset);
+    CHECK(again[0].q_key == first[i].q_key);
   }
 }
 
@@ -224,8 +251,8 @@ TEST_CASE("no more Challenges wait than there is room for, and those left out ar
 }
 
 TEST_CASE("no more responses wait than one source, and all together, may have") {
-  ReadTarget target({.max_rate = 1000,
-                     .read = {.max_responses = 5, .max_responses_per_source = 3}});
+  ReadTarget target(
+      {.max_rate = 1000, .read = {.max_responses = 5, .max_responses_per_source = 3}});
   Peer other(target.world);
   for (Peer* peer : {&target.peer, &other}) {
     target.validate(*peer);
@@ -307,8 +334,7 @@ TEST_CASE("a queue pair forgets the requests of others when it is reset") {
   ReadTarget target({.max_rate = 1000});
   target.validate(target.peer);
   target.world.advance(1s);
-  for (int i = 0; i < 8; ++i)
-    target.peer.send(target.party.address(), target.request(60000));
+  for (int i = 0; i < 8; ++i) target.peer.send(target.party.address(), target.request(60000));
   target.world.settle();
   target.party.qp.modify(QpState::reset);
   target.party.qp.modify(QpState::init);
@@ -338,12 +364,12 @@ TEST_CASE("a Read Request for what may not be read is refused, and told why") {
   };
   const uint32_t stag = target.region.rkey();
   const uint64_t base = target.region.base();
-  CHECK(refusal(stag ^ 1U, base, 10) == 0);                    // invalid STag
-  CHECK(refusal(stag, base - 1, 10) == 1);                     // base or bounds
+  CHECK(refusal(stag ^ 1U, base, 10) == 0);  // invalid STag
+  CHECK(refusal(stag, base - 1, 10) == 1);   // base or bounds
   CHECK(refusal(stag, base + (1 << 20) - 9, 10) == 1);
   CHECK(refusal(unreadable.rkey(), unreadable.base(), 10) == 2);  // access rights
-  CHECK(refusal(foreign.rkey(), foreign.base(), 10) == 3);     // not associated
-  CHECK(refusal(stag, ~uint64_t{0} - 5, 10) == 4);             // wrap
+  CHECK(refusal(foreign.rkey(), foreign.base(), 10) == 3);        // not associated
+  CHECK(refusal(stag, ~uint64_t{0} - 5, 10) == 4);                // wrap
   CHECK(target.count("drop_stag") == 2);
   CHECK(target.count("drop_bounds") == 3);
   CHECK(target.count("drop_access") == 1);

@@ -57,7 +57,8 @@ std::vector<Wrong> wrong_segments() {
   };
   return {
       with("version 0", "drop_version", [](Segment& s) { s.version = 0; }),
-      with("version 2", "drop_version", [](Segment& s) { s.version = 2; }),
+      with("version 1", "drop_version", [](Segment& s) { s.version = 1; }),
+      with("version 3", "drop_version", [](Segment& s) { s.version = 3; }),
       with("class RD", "drop_class", [](Segment& s) { s.datagram_class = 1; }),
       with("class control", "drop_control", [](Segment& s) { s.datagram_class = 2; }),
       with("class 3", "drop_class", [](Segment& s) { s.datagram_class = 3; }),

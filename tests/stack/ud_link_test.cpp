@@ -2,6 +2,7 @@
 #include <fcntl.h>
 
 #include <cerrno>
+#include <set>
 
 #include "stack/support.h"
 
@@ -308,4 +309,37 @@ TEST_CASE("an incarnation is drawn anew by every queue pair, and MSNs count up b
   REQUIRE_FALSE(second.send(scene.target.address(), 0, 10));
   scene.run();
   CHECK(read_be32(scene.script.sent[3], 4) != incarnation);  // 2^-32 says otherwise
+}
+
+TEST_CASE("each destination is shown another incarnation, and each always the same") {
+  Scene scene;
+  Party other(scene.world.add_device());
+  Party third(scene.world.devices[1]);  // on the target's host
+  const Address group = Address::parse("239.1.2.3:7");
+  const std::array to{scene.target.address(), other.address(), third.address(), group};
+  for (int round = 0; round < 3; ++round)
+    for (const Address& destination : to) REQUIRE_FALSE(scene.source.send(destination, 0, 10));
+  scene.run();
+  REQUIRE(scene.script.sent.size() == 12);
+  std::set<uint32_t> shown;
+  for (size_t i = 0; i < 12; ++i) {
+    const uint32_t incarnation = read_be32(scene.script.sent[i], 4);
+    CHECK(incarnation == read_be32(scene.script.sent[i % 4], 4));
+    CHECK(incarnation != 0);
+    shown.insert(incarnation);
+  }
+  CHECK(shown.size() == 4);  // 2^-29 says otherwise
+}
+
+TEST_CASE("a queue pair that comes back from reset shows another incarnation") {
+  Scene scene;
+  REQUIRE_FALSE(scene.source.send(scene.target.address(), 0, 10));
+  scene.run();
+  for (const QpState next : {QpState::reset, QpState::init, QpState::rts})
+    scene.source.qp.modify(next);
+  REQUIRE_FALSE(scene.source.send(scene.target.address(), 0, 10));
+  scene.run();
+  REQUIRE(scene.script.sent.size() == 2);
+  // 2^-32 says otherwise.
+  CHECK(read_be32(scene.script.sent[0], 4) != read_be32(scene.script.sent[1], 4));
 }

@@ -18,21 +18,27 @@ constexpr uint32_t kIncarnation = 0xA1B2C3D4;
 DatagramSegment segment_in(const std::vector<std::byte>& datagram) {
   const Verdict verdict = judge(datagram);
   REQUIRE_FALSE(verdict.drop);
-  REQUIRE(verdict.envelope.datagram_class == DatagramClass::unreliable);
+  REQUIRE(verdict.envelope.labels.datagram_class == dgram::DatagramClass::unreliable);
   return verdict.segment;
 }
 
-ControlMessage control_in(const std::vector<std::byte>& datagram) {
+Verdict control_in(const std::vector<std::byte>& datagram, dgram::ControlType type) {
   const Verdict verdict = judge(datagram);
   REQUIRE_FALSE(verdict.drop);
-  REQUIRE(verdict.envelope.datagram_class == DatagramClass::control);
-  return verdict.control;
+  REQUIRE(verdict.envelope.labels.datagram_class == dgram::DatagramClass::control);
+  REQUIRE(verdict.control.type == type);
+  return verdict;
 }
 
-Cookie cookie() {
-  Cookie cookie;
-  for (size_t i = 0; i < cookie.size(); ++i) cookie[i] = static_cast<std::byte>(0x11 * i);
-  return cookie;
+ErrorReport error_in(const std::vector<std::byte>& datagram) {
+  return control_in(datagram, dgram::ControlType::error).error;
+}
+
+dgram::Challenge challenge() {
+  dgram::Challenge challenge{.nonce = 0x0F1E2D3C4B5A6978};
+  for (size_t i = 0; i < challenge.cookie.size(); ++i)
+    challenge.cookie[i] = static_cast<std::byte>(0x11 * i);
+  return challenge;
 }
 
 }  // namespace
@@ -112,9 +118,10 @@ TEST_CASE("an empty Write-Record is laid out as the format says") {
 TEST_CASE("a datagram Read Request is laid out as the format says") {
   const DatagramSegment segment{.opcode = Opcode::read_request,
                                 .last = true,
+                                .nonce = 0x90919293,
                                 .msn = 7,
                                 .request = {.sink_stag = 0xA0A1A2A3,
-                                            .sink_offset = 0x400,
+                                            .sink_offset = 0x4041424344454647,
                                             .length = 0x40000,
                                             .source_stag = 0xC0C1C2C3,
                                             .source_offset = 0xD0D1D2D3D4D5D6D7}};
@@ -125,7 +132,7 @@ TEST_CASE("a datagram Read Response is laid out as the format says") {
   const auto payload = text("ab");
   const DatagramSegment segment{.opcode = Opcode::read_response,
                                 .stag = 0xA0A1A2A3,
-                                .tagged_offset = 0x402,
+                                .tagged_offset = 0x4041424344454649,
                                 .payload = payload};
   CHECK(encoded(segment, 2) == golden::datagram_read_response());
 }
@@ -140,41 +147,40 @@ TEST_CASE("the headers of a segment have as many bytes as are counted for them")
 }
 
 TEST_CASE("a Challenge and its Echo are laid out as the format says") {
-  CHECK(encoded(ControlMessage{.type = ControlType::challenge, .cookie = cookie()}, kIncarnation) ==
+  CHECK(encoded(dgram::ControlType::challenge, challenge(), kIncarnation) ==
         golden::control_challenge());
-  CHECK(encoded(ControlMessage{.type = ControlType::echo, .cookie = cookie()}, 1) ==
-        golden::control_echo());
-  CHECK(golden::control_echo().size() == kCookieMessageBytes);
+  CHECK(encoded(dgram::ControlType::echo, challenge(), 1) == golden::control_echo());
+  CHECK(golden::control_echo().size() == dgram::kChallengeDatagramBytes);
+  static_assert(dgram::kChallengeDatagramBytes == 40);
 }
 
 TEST_CASE("an Error with all headers of its cause is laid out as the format says") {
   const auto cause = golden::datagram_record();
   const ErrorReport report = report_of(fault::kTaggedInvalidStag, segment_in(cause));
-  CHECK(encoded(ControlMessage{.error = report}, 2, cause.size() + 2) ==
-        golden::control_error_record());
+  CHECK(encoded(report, 2, cause.size() + 2) == golden::control_error_record());
 }
 
 TEST_CASE("an Error leaves out what follows the DDP header where it would outgrow its cause") {
   const auto cause = golden::datagram_read_request();
   const ErrorReport report = report_of(fault::kAccessRights, segment_in(cause));
-  CHECK(encoded(ControlMessage{.error = report}, 2, cause.size()) ==
-        golden::control_error_request());
+  CHECK(encoded(report, 2, cause.size()) == golden::control_error_request());
 }
 
 TEST_CASE("an Error leaves out all headers where it would outgrow its cause") {
   const auto cause = golden::datagram_empty();
   const ErrorReport report = report_of(fault::kNoBuffer, segment_in(cause));
-  CHECK(encoded(ControlMessage{.error = report}, 2, cause.size()) == golden::control_error_bare());
-  CHECK(golden::control_error_bare().size() == kShortestErrorBytes);
+  CHECK(encoded(report, 2, cause.size()) == golden::control_error_bare());
+  CHECK(golden::control_error_bare().size() ==
+        dgram::Envelope::kOverhead + dgram::kControlHeaderBytes + kShortestErrorBytes);
 }
 
 TEST_CASE("parsing a datagram Send gives its fields") {
   const auto datagram = golden::datagram_send();
   const Verdict verdict = judge(datagram);
   REQUIRE_FALSE(verdict.drop);
-  CHECK(verdict.envelope.datagram_class == DatagramClass::unreliable);
-  CHECK(verdict.envelope.flags == 0);
-  CHECK(verdict.envelope.incarnation == kIncarnation);
+  CHECK(verdict.envelope.labels.datagram_class == dgram::DatagramClass::unreliable);
+  CHECK(verdict.envelope.labels.flags == 0);
+  CHECK(verdict.envelope.labels.incarnation == kIncarnation);
   const DatagramSegment& segment = verdict.segment;
   CHECK(segment.opcode == Opcode::send);
   CHECK_FALSE(segment.solicited());
@@ -203,7 +209,7 @@ TEST_CASE("parsing a middle segment of a solicited datagram Send gives its field
 
 TEST_CASE("parsing an empty datagram Send gives its fields") {
   const auto datagram = golden::datagram_empty();
-  CHECK(judge(datagram).envelope.incarnation == 1);
+  CHECK(judge(datagram).envelope.labels.incarnation == 1);
   const DatagramSegment segment = segment_in(datagram);
   CHECK(segment.last);
   CHECK(segment.msn == 7);
@@ -267,9 +273,10 @@ TEST_CASE("parsing a datagram Read Request gives its fields") {
   const DatagramSegment segment = segment_in(datagram);
   CHECK(segment.opcode == Opcode::read_request);
   CHECK(segment.last);
+  CHECK(segment.nonce == 0x90919293);
   CHECK(segment.msn == 7);
   CHECK(segment.request.sink_stag == 0xA0A1A2A3);
-  CHECK(segment.request.sink_offset == 0x400);
+  CHECK(segment.request.sink_offset == 0x4041424344454647);
   CHECK(segment.request.length == 0x40000);
   CHECK(segment.request.source_stag == 0xC0C1C2C3);
   CHECK(segment.request.source_offset == 0xD0D1D2D3D4D5D6D7);
@@ -283,28 +290,29 @@ TEST_CASE("parsing a datagram Read Response gives its fields") {
   CHECK(segment.opcode == Opcode::read_response);
   CHECK_FALSE(segment.last);
   CHECK(segment.stag == 0xA0A1A2A3);
-  CHECK(segment.tagged_offset == 0x402);
+  CHECK(segment.tagged_offset == 0x4041424344454649);
   CHECK(copy(segment.payload) == text("ab"));
   CHECK(segment.headers.size() == 14);
 }
 
-TEST_CASE("parsing a Challenge and an Echo gives the cookie") {
-  const auto challenge = golden::control_challenge();
-  CHECK(judge(challenge).envelope.incarnation == kIncarnation);
-  CHECK(control_in(challenge).type == ControlType::challenge);
-  CHECK(control_in(challenge).cookie == cookie());
-  const auto echo = golden::control_echo();
-  CHECK(control_in(echo).type == ControlType::echo);
-  CHECK(control_in(echo).cookie == cookie());
+TEST_CASE("parsing a Challenge and an Echo gives nonce and cookie") {
+  const auto sent = golden::control_challenge();
+  const Verdict verdict = control_in(sent, dgram::ControlType::challenge);
+  CHECK(verdict.envelope.labels.incarnation == kIncarnation);
+  CHECK(verdict.control.challenge.nonce == challenge().nonce);
+  CHECK(verdict.control.challenge.cookie == challenge().cookie);
+  const auto answer = golden::control_echo();
+  const Verdict echo = control_in(answer, dgram::ControlType::echo);
+  CHECK(echo.control.challenge.nonce == challenge().nonce);
+  CHECK(echo.control.challenge.cookie == challenge().cookie);
 }
 
 TEST_CASE("parsing an Error gives its code and the headers of its cause") {
   const auto datagram = golden::control_error_record();
-  const ControlMessage message = control_in(datagram);
-  CHECK(message.type == ControlType::error);
-  CHECK(message.error.code == fault::kTaggedInvalidStag);
-  CHECK(message.error.segment_bytes == 30);
-  const auto segment = parse_error_headers(message.error.headers);
+  const ErrorReport error = error_in(datagram);
+  CHECK(error.code == fault::kTaggedInvalidStag);
+  CHECK(error.segment_bytes == 30);
+  const auto segment = parse_error_headers(error.headers);
   REQUIRE(segment);
   CHECK(segment->opcode == Opcode::write_record);
   CHECK(segment->stag == 0x11223344);
@@ -316,28 +324,29 @@ TEST_CASE("parsing an Error gives its code and the headers of its cause") {
 
 TEST_CASE("parsing an Error with a DDP header alone gives what that tells") {
   const auto datagram = golden::control_error_request();
-  const ControlMessage message = control_in(datagram);
-  CHECK(message.error.code == fault::kAccessRights);
-  CHECK(message.error.segment_bytes == 46);
-  const auto segment = parse_error_headers(message.error.headers);
+  const ErrorReport error = error_in(datagram);
+  CHECK(error.code == fault::kAccessRights);
+  CHECK(error.segment_bytes == 46);
+  const auto segment = parse_error_headers(error.headers);
   REQUIRE(segment);
   CHECK(segment->opcode == Opcode::read_request);
+  CHECK(segment->nonce == 0x90919293);
   CHECK(segment->msn == 7);
   CHECK(segment->request.sink_stag == 0);
 }
 
 TEST_CASE("parsing an Error without headers gives its code") {
   const auto datagram = golden::control_error_bare();
-  const ControlMessage message = control_in(datagram);
-  CHECK(message.error.code == fault::kNoBuffer);
-  CHECK(message.error.headers.empty());
-  CHECK(message.error.segment_bytes == 0);
-  CHECK_FALSE(parse_error_headers(message.error.headers));
+  const ErrorReport error = error_in(datagram);
+  CHECK(error.code == fault::kNoBuffer);
+  CHECK(error.headers.empty());
+  CHECK(error.segment_bytes == 0);
+  CHECK_FALSE(parse_error_headers(error.headers));
 }
 
 TEST_CASE("a CRC is stored with its low byte first, as RFC 3720 shows it") {
   const std::array<std::byte, 32> zeros{};
   std::vector<std::byte> stored(4);
-  encode_datagram_crc(crc32c(zeros), stored);
+  store_crc32c(stored.data(), crc32c(zeros));
   CHECK(stored == hex("aa36918a"));
 }

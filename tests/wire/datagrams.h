@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
+#include <array>
 #include <optional>
 #include <vector>
 
 #include "base/crc32c.h"
+#include "dgram/control.h"
+#include "dgram/envelope.h"
 #include "rdmap/datagram.h"
 
 /// The library's codec of datagrams, for whole ones.
@@ -14,23 +16,31 @@ namespace diwarp::test {
 /// What all steps of parsing together make of a datagram of class UD or control.
 struct Verdict {
   std::optional<Counter> drop = {};
-  rdmap::Envelope envelope = {};
+  dgram::OpenedEnvelope envelope = {};
   rdmap::DatagramSegment segment = {};
-  rdmap::ControlMessage control = {};
+  dgram::ParsedControl control = {};
+  rdmap::ErrorReport error = {};  ///< of a control message of that type
 };
 
+inline Verdict judge_control(Verdict verdict) {
+  verdict.control = dgram::parse_control(verdict.envelope.body);
+  if (!verdict.control.valid) verdict.drop = verdict.control.drop_reason;
+  if (verdict.drop || verdict.control.type != dgram::ControlType::error) return verdict;
+  const rdmap::ParsedError parsed = rdmap::parse_error(verdict.control.rest);
+  if (!parsed.valid) verdict.drop = parsed.drop_reason;
+  verdict.error = parsed.error;
+  return verdict;
+}
+
 inline Verdict judge(ConstBytes datagram) {
-  const rdmap::ParsedEnvelope outer = rdmap::parse_envelope(datagram);
-  if (!outer.valid) return {.drop = outer.drop_reason};
-  Verdict verdict{.envelope = outer.envelope};
-  if (outer.envelope.datagram_class == rdmap::DatagramClass::control) {
-    const rdmap::ParsedControl inner = rdmap::parse_control(outer.envelope.body);
-    if (!inner.valid) verdict.drop = inner.drop_reason;
-    verdict.control = inner.message;
+  Verdict verdict{.envelope = dgram::Envelope::open(datagram)};
+  if (!verdict.envelope.valid) {
+    verdict.drop = verdict.envelope.drop_reason;
     return verdict;
   }
-  const rdmap::ParsedSegment inner =
-      rdmap::parse_segment(outer.envelope.flags, outer.envelope.body);
+  const dgram::Labels& labels = verdict.envelope.labels;
+  if (labels.datagram_class == dgram::DatagramClass::control) return judge_control(verdict);
+  const rdmap::ParsedSegment inner = rdmap::parse_segment(labels.flags, verdict.envelope.body);
   if (!inner.valid) verdict.drop = inner.drop_reason;
   verdict.segment = inner.segment;
   return verdict;
@@ -38,32 +48,52 @@ inline Verdict judge(ConstBytes datagram) {
 
 /// The datagram with the CRC that goes with its other bytes.
 inline std::vector<std::byte> sealed(std::vector<std::byte> datagram) {
-  const size_t covered = datagram.size() - rdmap::kDatagramCrcBytes;
-  rdmap::encode_datagram_crc(crc32c(ConstBytes(datagram).first(covered)),
-                             Bytes(datagram).subspan(covered));
+  const size_t covered = datagram.size() - dgram::Envelope::kCrcBytes;
+  store_crc32c(datagram.data() + covered, crc32c(ConstBytes(datagram).first(covered)));
   return datagram;
 }
 
-inline std::vector<std::byte> encoded(const rdmap::DatagramSegment& segment, uint32_t incarnation) {
-  std::vector<std::byte> out(rdmap::kPrefixBytes +
-                             rdmap::segment_header_bytes(segment.opcode, segment.has_immediate));
-  const size_t prefix = rdmap::encode_prefix(rdmap::DatagramClass::unreliable,
-                                             rdmap::flags_of(segment), incarnation, out);
-  out.resize(prefix + rdmap::encode_segment_headers(segment, Bytes(out).subspan(prefix)));
-  out.insert(out.end(), segment.payload.begin(), segment.payload.end());
-  out.resize(out.size() + rdmap::kDatagramCrcBytes);
-  return sealed(std::move(out));
+/// A whole datagram: prefix, `body`, `payload`, CRC.
+inline std::vector<std::byte> sealed(const dgram::Labels& labels, ConstBytes body,
+                                     ConstBytes payload = {}) {
+  std::vector<std::byte> front(dgram::Envelope::kPrefixBytes);
+  front.insert(front.end(), body.begin(), body.end());
+  std::array<std::byte, dgram::Envelope::kCrcBytes> trailer;
+  dgram::Envelope::seal(labels, front, {&payload, 1}, trailer);
+  front.insert(front.end(), payload.begin(), payload.end());
+  front.insert(front.end(), trailer.begin(), trailer.end());
+  return front;
 }
 
-/// The message in at most `limit` bytes; nothing if it does not fit.
-inline std::vector<std::byte> encoded(const rdmap::ControlMessage& message, uint32_t incarnation,
+inline std::vector<std::byte> encoded(const rdmap::DatagramSegment& segment, uint32_t incarnation) {
+  std::vector<std::byte> headers(
+      rdmap::segment_header_bytes(segment.opcode, segment.has_immediate));
+  headers.resize(rdmap::encode_segment_headers(segment, headers));
+  return sealed({.flags = rdmap::flags_of(segment), .incarnation = incarnation}, headers,
+                segment.payload);
+}
+
+/// A Challenge or an Echo.
+inline std::vector<std::byte> encoded(dgram::ControlType type, const dgram::Challenge& challenge,
+                                      uint32_t incarnation) {
+  std::vector<std::byte> body(dgram::kChallengeBytes);
+  body.resize(dgram::encode_challenge(type, challenge, body));
+  return sealed({.datagram_class = dgram::DatagramClass::control, .incarnation = incarnation},
+                body);
+}
+
+/// The Error in a datagram of at most `limit` bytes; nothing if it does not fit.
+inline std::vector<std::byte> encoded(const rdmap::ErrorReport& error, uint32_t incarnation,
                                       size_t limit = 256) {
-  std::vector<std::byte> out(256);
-  const size_t prefix = rdmap::encode_prefix(rdmap::DatagramClass::control, 0, incarnation, out);
-  const size_t content = rdmap::encode_control(message, limit, Bytes(out).subspan(prefix));
+  constexpr size_t kAround = dgram::Envelope::kOverhead + dgram::kControlHeaderBytes;
+  if (limit < kAround) return {};
+  std::vector<std::byte> body(256);
+  const size_t header = dgram::encode_control_header(dgram::ControlType::error, body);
+  const size_t content = rdmap::encode_error(error, limit - kAround, Bytes(body).subspan(header));
   if (content == 0) return {};
-  out.resize(prefix + content + rdmap::kDatagramCrcBytes);
-  return sealed(std::move(out));
+  body.resize(header + content);
+  return sealed({.datagram_class = dgram::DatagramClass::control, .incarnation = incarnation},
+                body);
 }
 
 }  // namespace diwarp::test

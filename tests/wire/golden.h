@@ -11,7 +11,7 @@ namespace diwarp::test::golden {
 /// The only segment of a Send over datagrams.
 inline std::vector<std::byte> datagram_send() {
   return hex(
-      "10"                        // version 1, class 0
+      "20"                        // version 2, class 0
       "00"                        // flags: none
       "0000"                      // reserved
       "a1b2c3d4"                  // incarnation
@@ -22,13 +22,13 @@ inline std::vector<std::byte> datagram_send() {
       "00abcdef"                  // MSN
       "00000000"                  // MO
       "68656c6c6f2c20776f726c64"  // "hello, world"
-      "59de6a67");                // CRC32C
+      "15b4b616");                // CRC32C
 }
 
 /// A middle segment of a Send with Solicited Event over datagrams.
 inline std::vector<std::byte> datagram_solicited() {
   return hex(
-      "10"          // version 1, class 0
+      "20"          // version 2, class 0
       "02"          // flags: solicited
       "0000"        // reserved
       "a1b2c3d4"    // incarnation
@@ -39,13 +39,13 @@ inline std::vector<std::byte> datagram_solicited() {
       "ffffffff"    // MSN
       "00010000"    // MO
       "deadbeef"    // payload
-      "cca2d311");  // CRC32C
+      "6f083bf3");  // CRC32C
 }
 
 /// A Send of no bytes over datagrams: the shortest datagram there is.
 inline std::vector<std::byte> datagram_empty() {
   return hex(
-      "10"          // version 1, class 0
+      "20"          // version 2, class 0
       "00"          // flags: none
       "0000"        // reserved
       "00000001"    // incarnation
@@ -55,7 +55,7 @@ inline std::vector<std::byte> datagram_empty() {
       "00000000"    // QN
       "00000007"    // MSN
       "00000000"    // MO
-      "3979ae95");  // CRC32C
+      "fef813e3");  // CRC32C
 }
 
 /// A Send of "ping" on a stream; no padding.

@@ -19,10 +19,12 @@ const Segment kRecord{.msn = 5,
                       .opcode = kWriteRecord,
                       .stag = 0x11223344,
                       .tagged_offset = 0x1000};
-const Segment kRequest{.msn = 7, .opcode = kReadRequest, .read_length = 1000, .source_stag = 2};
+const Segment kRequest{
+    .msn = 7, .q_key = 0x90919293, .opcode = kReadRequest, .read_length = 1000, .source_stag = 2};
 const Segment kSend{.msn = 9, .payload = text("abcdefghijklmnop")};
 
-Control cookie_message(uint8_t type, size_t bytes = 16) {
+/// A Challenge or an Echo: nonce and cookie.
+Control challenge_message(uint8_t type, size_t bytes = 24) {
   return {.type = type, .content = std::vector<std::byte>(bytes, std::byte{0x5A})};
 }
 
@@ -35,24 +37,22 @@ Counter reason_of_control(const Control& control) { return reason_of(to_bytes(co
 
 /// The Error about a datagram, in at most `limit` bytes.
 std::vector<std::byte> error_for(const std::vector<std::byte>& cause, size_t limit) {
-  return encoded(
-      ControlMessage{.error = report_of(fault::kTaggedInvalidStag, judge(cause).segment)}, 1,
-      limit);
+  return encoded(report_of(fault::kTaggedInvalidStag, judge(cause).segment), 1, limit);
 }
 
 }  // namespace
 
 TEST_CASE("a control message has a type from 1 to 3") {
   for (const uint8_t type : std::initializer_list<uint8_t>{0, 4, 5, 127, 128, 255}) {
-    CHECK(reason_of_control(cookie_message(type)) == Counter::drop_control);
+    CHECK(reason_of_control(challenge_message(type)) == Counter::drop_control);
   }
-  CHECK(accepted(to_bytes(cookie_message(kChallenge))));
-  CHECK(accepted(to_bytes(cookie_message(kEcho))));
+  CHECK(accepted(to_bytes(challenge_message(kChallenge))));
+  CHECK(accepted(to_bytes(challenge_message(kEcho))));
 }
 
 TEST_CASE("a control message has no flags") {
   for (const uint8_t flags : std::initializer_list<uint8_t>{1, 2, 3, 4, 128}) {
-    Control control = cookie_message(kEcho);
+    Control control = challenge_message(kEcho);
     control.flags = flags;
     CHECK(reason_of_control(control) == Counter::drop_flags);
   }
@@ -60,14 +60,14 @@ TEST_CASE("a control message has no flags") {
 
 TEST_CASE("a control message's reserved bytes must be zero") {
   for (const uint32_t reserved : {1U, 0x80U, 0x100U, 0x8000U, 0x10000U, 0x800000U}) {
-    Control control = cookie_message(kEcho);
+    Control control = challenge_message(kEcho);
     control.reserved = reserved;
     CHECK(reason_of_control(control) == Counter::drop_reserved);
   }
 }
 
 TEST_CASE("a control message without its whole header is truncated") {
-  auto datagram = to_bytes(cookie_message(kEcho, 0));
+  auto datagram = to_bytes(challenge_message(kEcho, 0));
   REQUIRE(datagram.size() == 16);
   while (datagram.size() > 12) {
     datagram = shortened(datagram);
@@ -75,15 +75,15 @@ TEST_CASE("a control message without its whole header is truncated") {
   }
 }
 
-TEST_CASE("a cookie has 16 bytes") {
+TEST_CASE("a nonce and a cookie have 24 bytes") {
   for (size_t bytes = 0; bytes < 40; ++bytes) {
     for (const uint8_t type : {kChallenge, kEcho}) {
-      const auto datagram = to_bytes(cookie_message(type, bytes));
-      if (bytes == 16) {
+      const auto datagram = to_bytes(challenge_message(type, bytes));
+      if (bytes == 24) {
         CHECK(accepted(datagram));
       } else {
         CHECK(reason_of(datagram) ==
-              (bytes < 16 ? Counter::drop_truncated : Counter::drop_control));
+              (bytes < 24 ? Counter::drop_truncated : Counter::drop_control));
       }
     }
   }
@@ -162,33 +162,26 @@ TEST_CASE("an Error is never longer than its limit, and says as much as fits") {
       CAPTURE(+segment.opcode, limit);
       const auto error = error_for(cause, limit);
       REQUIRE(error.size() <= limit);
-      REQUIRE(error.empty() == (limit < kShortestErrorBytes));
+      REQUIRE(error.empty() == (limit < 20));
       if (error.empty()) continue;
       const Verdict verdict = judge(error);
       REQUIRE_FALSE(verdict.drop);
-      CHECK(verdict.control.error.code == fault::kTaggedInvalidStag);
+      CHECK(verdict.error.code == fault::kTaggedInvalidStag);
       const size_t shown = limit >= 22 + headers.size() ? headers.size()
                            : limit >= 22 + ddp_bytes    ? ddp_bytes
                                                         : 0;
       const std::vector<std::byte> expected(headers.begin(),
                                             headers.begin() + static_cast<std::ptrdiff_t>(shown));
-      CHECK(copy(verdict.control.error.headers) == expected);
-      CHECK(verdict.control.error.segment_bytes ==
+      CHECK(copy(verdict.error.headers) == expected);
+      CHECK(verdict.error.segment_bytes ==
             (shown == 0 ? 0 : headers.size() + segment.payload.size()));
     }
   }
 }
 
-TEST_CASE("a Challenge or an Echo that does not fit its limit is not written") {
-  for (const ControlType type : {ControlType::challenge, ControlType::echo}) {
-    for (size_t limit = 0; limit < kCookieMessageBytes; ++limit) {
-      CHECK(encoded(ControlMessage{.type = type}, 1, limit).empty());
-    }
-    CHECK(encoded(ControlMessage{.type = type}, 1, kCookieMessageBytes).size() ==
-          kCookieMessageBytes);
-  }
-  // A Challenge must be able to answer the shortest request.
-  static_assert(kCookieMessageBytes <= kRequestBytes);
+TEST_CASE("a Challenge is no longer than the shortest request that it answers") {
+  static_assert(dgram::kChallengeDatagramBytes <= kRequestBytes);
+  CHECK(to_bytes(challenge_message(kChallenge)).size() == dgram::kChallengeDatagramBytes);
 }
 
 TEST_CASE("the Error of this library is what the format says of the same cause") {
@@ -218,6 +211,7 @@ TEST_CASE("a Read Request in an Error tells what was asked for") {
   const auto segment = parse_error_headers(headers);
   REQUIRE(segment);
   CHECK(segment->opcode == Opcode::read_request);
+  CHECK(segment->nonce == 0x90919293);
   CHECK(segment->msn == 7);
   CHECK(segment->request.length == 1000);
   CHECK(segment->request.source_stag == 2);
@@ -225,6 +219,8 @@ TEST_CASE("a Read Request in an Error tells what was asked for") {
   for (size_t bytes = 0; bytes < headers.size(); ++bytes) {
     const auto part = parse_error_headers(ConstBytes(headers).first(bytes));
     REQUIRE(part.has_value() == (bytes >= 18));
-    if (part) CHECK(part->request.length == 0);
+    if (!part) continue;
+    CHECK(part->request.length == 0);
+    CHECK(part->nonce == 0x90919293);
   }
 }

@@ -39,13 +39,13 @@ bool inside(ConstBytes inner, ConstBytes outer) {
 }
 
 /// The promises of a segment that was accepted, whoever made it.
-void check_segment(const DatagramSegment& segment, const Envelope& envelope) {
+void check_segment(const DatagramSegment& segment, const dgram::OpenedEnvelope& envelope) {
   REQUIRE(facts_of(segment.opcode).on_datagrams);
   REQUIRE(inside(segment.payload, envelope.body));
   REQUIRE(inside(segment.headers, envelope.body));
   REQUIRE((segment.has_immediate ? 8 : 0) + segment.headers.size() + segment.payload.size() ==
           envelope.body.size());
-  REQUIRE(flags_of(segment) == envelope.flags);
+  REQUIRE(flags_of(segment) == envelope.labels.flags);
   const uint64_t end = uint64_t{segment.message_offset} + segment.payload.size();
   REQUIRE(end <= kMaxMessage);
   if (segment.opcode == Opcode::write_record) {
@@ -65,15 +65,18 @@ void check_segment(const DatagramSegment& segment, const Envelope& envelope) {
 bool check_verdict(const std::vector<std::byte>& datagram) {
   const Verdict verdict = judge(datagram);
   if (verdict.drop) return false;
-  const uint32_t incarnation = verdict.envelope.incarnation;
-  if (verdict.envelope.datagram_class == DatagramClass::control) {
-    REQUIRE(inside(verdict.control.error.headers, verdict.envelope.body));
-    parse_error_headers(verdict.control.error.headers);
-    REQUIRE(encoded(verdict.control, incarnation, datagram.size()) == datagram);
+  const uint32_t incarnation = verdict.envelope.labels.incarnation;
+  if (verdict.envelope.labels.datagram_class == dgram::DatagramClass::control) {
+    REQUIRE(inside(verdict.error.headers, verdict.envelope.body));
+    parse_error_headers(verdict.error.headers);
+    const dgram::ParsedControl& control = verdict.control;
+    REQUIRE((control.type == dgram::ControlType::error
+                 ? encoded(verdict.error, incarnation, datagram.size())
+                 : encoded(control.type, control.challenge, incarnation)) == datagram);
     return true;
   }
   check_segment(verdict.segment, verdict.envelope);
-  if (verdict.envelope.datagram_class == DatagramClass::unreliable) {
+  if (verdict.envelope.labels.datagram_class == dgram::DatagramClass::unreliable) {
     REQUIRE(encoded(verdict.segment, incarnation) == datagram);
   }
   return true;
@@ -122,8 +125,8 @@ TEST_CASE("every cut drops a datagram, whether its CRC fits again or not") {
 TEST_CASE("a million random datagrams are all dropped") {
   Random random(20110516);
   std::array<std::byte, 96> buffer;
-  const std::array prefixes{hex("10000000"), hex("10020000"), hex("10010000"),
-                            hex("10030000"), hex("11000000"), hex("12000000")};
+  const std::array prefixes{hex("20000000"), hex("20020000"), hex("20010000"),
+                            hex("20030000"), hex("21000000"), hex("22000000")};
   for (int round = 0; round < 1000000; ++round) {
     const Bytes datagram = Bytes(buffer).first(random.below(buffer.size() + 1));
     for (std::byte& byte : datagram) byte = static_cast<std::byte>(random.next());
@@ -142,7 +145,7 @@ TEST_CASE("a million random contents under a right CRC keep their promises if ac
     std::vector<std::byte> datagram(12 + random.below(80));
     for (std::byte& byte : datagram) byte = static_cast<std::byte>(random.next());
     const bool control = random.chance(0.2);
-    put(datagram, 0, control ? "12000000" : "10000000");
+    put(datagram, 0, control ? "22000000" : "20000000");
     if (!control) datagram[1] = static_cast<std::byte>(random.below(4));
     const size_t header = 8 + (!control && (datagram[1] & std::byte{1}) != std::byte{0} ? 8 : 0);
     if (datagram.size() >= header + 4 && random.chance(0.9)) {  // versions that are right

@@ -169,12 +169,13 @@ TEST_CASE("a Read Request goes to queue number 1") {
   }
 }
 
-TEST_CASE("a Read Request's reserved word must be zero") {
+TEST_CASE("a Read Request has any nonce") {
   Segment segment = request();
-  segment.q_key = 1;
-  CHECK(reason_of_segment(segment) == Counter::drop_reserved);
-  segment.q_key = 0x80000000;
-  CHECK(reason_of_segment(segment) == Counter::drop_reserved);
+  for (const uint32_t nonce : {0U, 1U, 0x80000000U, 0xFFFFFFFFU}) {
+    segment.q_key = nonce;
+    CHECK(judge(to_bytes(segment)).segment.nonce == nonce);
+    CHECK(accepted_segment(segment));
+  }
 }
 
 TEST_CASE("a Read Request asks for 256 KiB at most") {

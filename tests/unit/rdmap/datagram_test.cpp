@@ -29,7 +29,7 @@ Counter reason_with_crc(std::string_view digits) {
 }  // namespace
 
 TEST_CASE("what is shorter than a prefix and a CRC is truncated") {
-  auto datagram = hex("10000000 00000001 00000000");
+  auto datagram = hex("20000000 00000001 00000000");
   CHECK(reason_of(datagram) == Counter::drop_crc);
   while (!datagram.empty()) {
     datagram.pop_back();
@@ -57,29 +57,29 @@ TEST_CASE("what is added to a Send is found by the CRC") {
   CHECK(reason_of(datagram) == Counter::drop_crc);
 }
 
-TEST_CASE("only version 1 of the format is read") {
-  for (const char* first : {"00", "20", "30", "90", "f0"}) {
+TEST_CASE("only version 2 of the format is read") {
+  for (const char* first : {"00", "10", "30", "60", "a0", "f0"}) {
     CHECK(reason_of(altered_send(0, first)) == Counter::drop_version);
   }
 }
 
 TEST_CASE("only classes 0 to 2 are read") {
-  for (const char* first : {"13", "14", "18", "1c", "1f"}) {
+  for (const char* first : {"23", "24", "28", "2c", "2f"}) {
     CHECK(reason_of(altered_send(0, first)) == Counter::drop_class);
   }
-  const auto reliable = altered_send(0, "11");
-  CHECK(parse_envelope(reliable).envelope.datagram_class == DatagramClass::reliable);
-  CHECK(parse_envelope(reliable).envelope.body.size() == 30);
+  const auto reliable = altered_send(0, "21");
+  CHECK(dgram::Envelope::open(reliable).labels.datagram_class == dgram::DatagramClass::reliable);
+  CHECK(dgram::Envelope::open(reliable).body.size() == 30);
 }
 
 TEST_CASE("only the immediate and the solicited flag are read") {
   for (const char* flags : {"04", "08", "10", "20", "40", "80", "07", "ff"}) {
     CHECK(reason_of(altered_send(1, flags)) == Counter::drop_flags);
     auto reliable = altered_send(1, flags);
-    put(reliable, 0, "11");
+    put(reliable, 0, "21");
     CHECK(reason_of(reliable) == Counter::drop_flags);
   }
-  CHECK(parse_envelope(altered_send(1, "03")).envelope.flags == 3);
+  CHECK(dgram::Envelope::open(altered_send(1, "03")).labels.flags == 3);
 }
 
 TEST_CASE("reserved bits of the prefix must be zero") {
@@ -89,8 +89,8 @@ TEST_CASE("reserved bits of the prefix must be zero") {
 }
 
 TEST_CASE("a wrong CRC drops") {
-  CHECK(reason_with_crc("59de6a66") == Counter::drop_crc);
-  CHECK(reason_with_crc("676ade59") == Counter::drop_crc);  // the other byte order
+  CHECK(reason_with_crc("15b4b617") == Counter::drop_crc);
+  CHECK(reason_with_crc("16b6b415") == Counter::drop_crc);  // the other byte order
   CHECK(reason_with_crc("00000000") == Counter::drop_crc);
 }
 
@@ -189,9 +189,9 @@ TEST_CASE("of two faults the first in order is counted") {
   CHECK(reason_of(datagram) == Counter::drop_reserved);
   put(datagram, 1, "04");
   CHECK(reason_of(datagram) == Counter::drop_flags);
-  put(datagram, 0, "13");
-  CHECK(reason_of(datagram) == Counter::drop_class);
   put(datagram, 0, "23");
+  CHECK(reason_of(datagram) == Counter::drop_class);
+  put(datagram, 0, "13");
   CHECK(reason_of(datagram) == Counter::drop_version);
   datagram.resize(11);
   CHECK(reason_of(datagram) == Counter::drop_truncated);
@@ -213,16 +213,17 @@ TEST_CASE("datagrams are written and judged without the heap") {
   const Verdict cause = judge(good);
   const size_t before = allocations();
   const DatagramSegment segment{.opcode = Opcode::read_request, .last = true};
-  const size_t prefix =
-      encode_prefix(DatagramClass::unreliable, flags_of(segment), 1, Bytes(buffer));
-  const size_t covered = prefix + encode_segment_headers(segment, Bytes(buffer).subspan(prefix));
-  encode_datagram_crc(crc32c(Bytes(buffer).first(covered)), Bytes(buffer).subspan(covered));
-  const bool as_expected = accepted(Bytes(buffer).first(covered + 4)) && accepted(good) &&
+  constexpr size_t kPrefix = dgram::Envelope::kPrefixBytes;
+  const size_t covered = kPrefix + encode_segment_headers(segment, Bytes(buffer).subspan(kPrefix));
+  const size_t whole =
+      dgram::Envelope::seal({.flags = flags_of(segment), .incarnation = 1},
+                            Bytes(buffer).first(covered), {}, Bytes(buffer).subspan(covered));
+  const bool as_expected = accepted(Bytes(buffer).first(whole)) && accepted(good) &&
                            accepted(control) && !accepted(bad) &&
                            !accepted(ConstBytes(good).first(3));
-  const size_t error =
-      encode_control({.error = report_of({1, 1, 0}, cause.segment)}, 64, Bytes(buffer));
+  const size_t error = encode_error(report_of({1, 1, 0}, cause.segment), 48, Bytes(buffer));
   CHECK(allocations() == before);
   CHECK(as_expected);
-  CHECK(error == 36);
+  CHECK(whole == 58);
+  CHECK(error == 32);
 }
