@@ -96,6 +96,7 @@ const std::vector<std::string_view>& scenarios() {
       "r2,r1/s2,r3",
       "r0,s0/w0,r1",
       "s2,r2~/w2,s1~ slow",
+      "s3,r2/w3,s2 batch",
       "s2,s1/s1,r2 cold",
       // Memory that goes away, at the target and at the source.
       "r3,s1/r2,w2 gone",
@@ -117,6 +118,7 @@ const std::vector<std::string_view>& scenarios() {
       "s3,r2/w2,s1 pause",
       "s3,r3/w3,s2 narrow",
       "r3,r3/s3,s3 gone window=3 slow",
+      "s3,r3/r3,s3 gone anew batch",
   };
   return all;
 }

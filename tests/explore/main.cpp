@@ -24,6 +24,7 @@ constexpr const char* kHelp =
   --scenario TEXT   plays this one; may be given again (all of --list)
   --replay SCRIPT   shows one run of the scenario: what is found comes with its script
   --first           ends a scenario with the first violation
+  --expect TEXT     succeeds where a violation contains this, and only then
   --list            the scenarios
 )";
 
@@ -31,6 +32,7 @@ struct Options {
   Limits limits;
   std::vector<std::string> scenarios;
   std::string script;
+  std::string expected;
   bool help = false;
   bool list = false;
 };
@@ -68,6 +70,8 @@ bool take(Options& options, std::string_view option, const std::string& value) {
     options.scenarios.push_back(value);
   else if (option == "--replay")
     options.script = value;
+  else if (option == "--expect")
+    options.expected = value;
   else
     return false;
   return true;
@@ -107,7 +111,16 @@ void print(const Scenario& scenario, const Report& report) {
   std::fflush(stdout);
 }
 
-/// True where nothing is violated.
+/// Whether what was to come of it has.
+bool is_as_wished(const Options& options, const Report& report) {
+  if (options.expected.empty()) return report.counterexamples.empty();
+  const auto contains = [&](const Counterexample& found) {
+    return found.violations.front().find(options.expected) != std::string::npos;
+  };
+  return std::ranges::any_of(report.counterexamples, contains);
+}
+
+/// True where nothing is violated, or what is expected.
 bool play(const Options& options) {
   Report all;
   for (const std::string& name : options.scenarios) {
@@ -123,11 +136,11 @@ bool play(const Options& options) {
     all.counterexamples.insert(all.counterexamples.end(), report.counterexamples.begin(),
                                report.counterexamples.end());
   }
-  if (options.script.empty())
-    std::printf("%llu runs in %.1f s, depth %u, up to %u faults: %zu violations\n",
-                static_cast<unsigned long long>(all.runs), all.seconds,
-                options.limits.depth.datagrams, options.limits.faults, all.counterexamples.size());
-  return all.counterexamples.empty();
+  if (!options.script.empty()) return true;
+  std::printf("%llu runs in %.1f s, depth %u, up to %u faults: %zu violations\n",
+              static_cast<unsigned long long>(all.runs), all.seconds,
+              options.limits.depth.datagrams, options.limits.faults, all.counterexamples.size());
+  return is_as_wished(options, all);
 }
 
 }  // namespace

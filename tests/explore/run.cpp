@@ -202,15 +202,16 @@ void Run::pass_datagram() {
   silent_ = false;
   quiet_ = Duration::zero();
   if (passed_datagrams_ < kMostDatagrams) step_ = Duration::zero();
-  if (!scenario_.slow) return settle();
-  ends_[to].step();
+  if (!scenario_.slow && !scenario_.batch) return settle();
+  if (scenario_.slow) ends_[to].step();
   if (bed_.wire.next() == nullptr) settle();
 }
 
 /// True where something happened.
 bool Run::ask_at_silence() {
   if (silent_) return false;
-  if (scenario_.slow) settle();
+  settle();
+  if (bed_.wire.next() != nullptr) return true;
   if (asked_datagrams_ < depth_.datagrams && !events_.empty()) {
     alternatives_.assign(1, {});
     add_events();

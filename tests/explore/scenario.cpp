@@ -79,6 +79,8 @@ void parse_word(Scenario& scenario, std::string_view word) {
     scenario.short_receives = true;
   else if (word == "slow")
     scenario.slow = true;
+  else if (word == "batch")
+    scenario.batch = true;
   else if (!word.starts_with(kWindow) ||
            std::from_chars(word.data() + kWindow.size(), word.data() + word.size(), scenario.window)
                    .ptr != word.data() + word.size())

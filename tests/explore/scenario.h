@@ -64,6 +64,7 @@ struct Event {
 ///   cold                                       the association is not open at the start
 ///   short                                      receives have room for one datagram's payload
 ///   slow                                       an end takes one step for each datagram
+///   batch                                      both take one when the wire is empty
 ///   window=N                                   receive_window
 struct Scenario {
   std::string name;
@@ -73,6 +74,7 @@ struct Scenario {
   bool cold = false;
   bool short_receives = false;
   bool slow = false;
+  bool batch = false;
   uint32_t window = 8;
 
   /// Throws std::invalid_argument with a sentence.
