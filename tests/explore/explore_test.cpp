@@ -12,8 +12,9 @@ using namespace diwarp::explore;
 namespace {
 
 /// Scenarios whose runs show what is known to be wrong, with a single fault or none.
-constexpr std::array<std::string_view, 2> kFaulty{"s1,r1x/s2k,r2x",
-                                                  "s1,r1x~/s2k,r2 gone late-receives slow"};
+constexpr std::array<std::string_view, 4> kFaulty{"s1,r1x/s2k,r2x",
+                                                  "s1,r1x~/s2k,r2 gone late-receives slow",
+                                                  "s4,s1/ untold window=1", "s3,r3/w2,s1 hole"};
 
 /// Plays a scenario to a depth that CI has time for; a violation fails the test with its trace.
 void check(std::string_view text, uint32_t datagrams, uint32_t faults) {
@@ -59,6 +60,19 @@ TEST_CASE("explore: a message is not lost where a Read Response beside it is giv
 TEST_CASE("explore: a Read Request that comes early and is refused leaves its place",
           "[!shouldfail]") {
   check("s1,r1x/s1,r1x", 8, 1);
+}
+
+TEST_CASE("explore: a Send that the link refuses in its middle does not fail the next one",
+          "[!shouldfail]") {
+  check("s4,s1/ untold window=1", 8, 1);
+}
+
+TEST_CASE("explore: a Read ends whose responses are too long for the path", "[!shouldfail]") {
+  check("s3,r3/w2,s1 hole", 8, 1);
+}
+
+TEST_CASE("explore: a Read whose region goes away fails for that reason", "[!shouldfail]") {
+  check("s1,s1/r3 gone window=4", 7, 2);
 }
 
 TEST_CASE("explore: a Read ends whose region goes away after a part of it came", "[!shouldfail]") {

@@ -2,6 +2,7 @@
 #include "explorer.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <sstream>
 #include <stdexcept>
@@ -117,9 +118,26 @@ const std::vector<std::string_view>& scenarios() {
       "s2,r2/s2,w2 gone reset window=4",
       "s3,r2/w2,s1 pause",
       "s3,r3/w3,s2 narrow",
+      "s4,s1/ untold window=1",
+      "s3,s2/w3,s1 untold",
+      "s3,r3/w2,s1 hole",
       "r3,r3/s3,s3 gone window=3 slow",
       "s3,r3/r3,s3 gone anew batch",
   };
+  return all;
+}
+
+std::vector<std::string> all_workloads(const std::string& words) {
+  constexpr std::array<std::string_view, 9> kOperations{"s1", "s2",  "s3",  "s4", "w2",
+                                                        "r2", "s1k", "w2x", "r1x"};
+  std::vector<std::string> pairs;
+  for (const std::string_view first : kOperations)
+    for (const std::string_view second : kOperations)
+      pairs.push_back(std::string(first) + ',' + std::string(second));
+  std::vector<std::string> all;
+  for (size_t a = 0; a < pairs.size(); ++a)
+    for (size_t b = a; b < pairs.size(); ++b)
+      all.push_back(pairs[a] + '/' + pairs[b] + (words.empty() ? "" : " " + words));
   return all;
 }
 

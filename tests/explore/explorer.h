@@ -45,7 +45,10 @@ Report explore(const Scenario& scenario, const Limits& limits);
 /// The course of one run, and what it violates: lines of text.
 std::string replay(const Scenario& scenario, const Depth& depth, std::string_view script);
 
-/// Scenarios that stand for what queue pairs do with each other. CI plays the first of them.
+/// Scenarios that stand for what queue pairs do with each other.
 const std::vector<std::string_view>& scenarios();
+/// All ways to do two of nine operations at each end, but for the ends' names, each with these
+/// words of a scenario.
+std::vector<std::string> all_workloads(const std::string& words);
 
 }  // namespace diwarp::explore

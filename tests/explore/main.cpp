@@ -22,6 +22,8 @@ constexpr const char* kHelp =
   --faults N        faults and events of a run, at most (2)
   --fates A,B,...   what may become of a datagram: drop twice swap late echo outage (all)
   --scenario TEXT   plays this one; may be given again (all of --list)
+  --sweep WORDS     plays all workloads of two operations each way with these words, and tells of
+                    those that violate something
   --replay SCRIPT   shows one run of the scenario: what is found comes with its script
   --first           ends a scenario with the first violation
   --expect TEXT     succeeds where a violation contains this, and only then
@@ -35,6 +37,7 @@ struct Options {
   std::string expected;
   bool help = false;
   bool list = false;
+  bool sweeps = false;
 };
 
 uint32_t number(std::string_view text) {
@@ -68,6 +71,8 @@ bool take(Options& options, std::string_view option, const std::string& value) {
     options.limits.depth.fates = fates(value);
   else if (option == "--scenario")
     options.scenarios.push_back(value);
+  else if (option == "--sweep")
+    options.sweeps = true, options.scenarios = all_workloads(value);
   else if (option == "--replay")
     options.script = value;
   else if (option == "--expect")
@@ -130,7 +135,7 @@ bool play(const Options& options) {
       continue;
     }
     const Report report = explore(scenario, options.limits);
-    print(scenario, report);
+    if (!options.sweeps || !report.counterexamples.empty()) print(scenario, report);
     all.runs += report.runs;
     all.seconds += report.seconds;
     all.counterexamples.insert(all.counterexamples.end(), report.counterexamples.begin(),

@@ -316,7 +316,10 @@ void Run::suffer(const Event& event) {
     ends_[other(event.side)].invalidate_target(event.operation);
   if (event.kind == EventKind::source) ends_[event.side].deregister_buffer(event.operation);
   if (event.kind == EventKind::pause) bed_.clock.advance(kPause);
-  if (event.kind == EventKind::narrow) bed_.wire.narrow(kNarrowSegment);
+  using Known = Wire::Known;
+  if (event.kind == EventKind::narrow) bed_.wire.narrow(kNarrowSegment, Known::limit);
+  if (event.kind == EventKind::untold) bed_.wire.narrow(kNarrowSegment, Known::refusal);
+  if (event.kind == EventKind::hole) bed_.wire.narrow(kNarrowSegment, Known::nothing);
 }
 
 void Run::restart(size_t side, EventKind kind) {

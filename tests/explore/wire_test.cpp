@@ -116,15 +116,16 @@ TEST_CASE("wire: an outage ends with the silence") {
   CHECK(ends.rest() == "d");
 }
 
-TEST_CASE("wire: a narrow path refuses what is too long") {
+TEST_CASE("wire: a narrow path carries nothing that is too long, and says so or not") {
+  using Known = Wire::Known;
+  const auto known = GENERATE(Known::limit, Known::refusal, Known::nothing);
   Ends ends;
-  ends.wire.narrow(10);
+  ends.wire.narrow(10, known);
   const std::vector<std::byte> bytes(11);
   const ConstBytes piece(bytes);
   const llp::OutgoingDatagram datagram{ends.links[1]->local_address(), {&piece, 1}};
   const llp::SendResult result = ends.links[0]->send({&datagram, 1});
-  CHECK(result.sent == 0);
-  CHECK(result.error == EMSGSIZE);
-  CHECK(ends.links[0]->max_datagram(datagram.to) == 10);
-  CHECK(ends.wire.sizes(0).empty());
+  CHECK(result.error == (known == Known::nothing ? 0 : EMSGSIZE));
+  CHECK((ends.links[0]->max_datagram(datagram.to) == 10) == (known == Known::limit));
+  CHECK(ends.wire.next() == nullptr);
 }
