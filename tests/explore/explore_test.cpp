@@ -67,6 +67,15 @@ TEST_CASE("explore: a Send that the link refuses in its middle does not fail the
   check("s4,s1/ untold window=1", 8, 1);
 }
 
+TEST_CASE("explore: a Write-Record whose region is invalidated fails for that reason",
+          "[!shouldfail]") {
+  check("w3,s1/s1~,r3~ invalidate", 8, 1);
+}
+
+TEST_CASE("explore: a Write-Record that failed is not open at its target", "[!shouldfail]") {
+  check("s3/w3 narrow", 11, 2);
+}
+
 TEST_CASE("explore: a Read ends whose responses are too long for the path", "[!shouldfail]") {
   check("s3,r3/w2,s1 hole", 8, 1);
 }

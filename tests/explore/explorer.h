@@ -15,8 +15,9 @@ namespace diwarp::explore {
 struct Limits {
   Depth depth = {};
   /// Faults and events in one run: 0, 1, and so on up to this many are tried in turn, so that what
-  /// is found first has the fewest.
+  /// is found first has the fewest. kAnyNumber: all runs in one go, without such an order.
   uint32_t faults = 2;
+  static constexpr uint32_t kAnyNumber = UINT32_MAX;
   /// Whether to end with the first run that violates something.
   bool stop_at_first = false;
 };

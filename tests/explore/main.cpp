@@ -19,7 +19,7 @@ constexpr const char* kHelp =
     R"(diwarp-explore: plays all that may happen between two RD queue pairs (tests/explore/README.md)
 
   --depth N         datagrams of a run whose fate is asked for (8)
-  --faults N        faults and events of a run, at most (2)
+  --faults N        faults and events of a run, at most (2); any: all combinations, in one go
   --fates A,B,...   what may become of a datagram: drop twice swap late echo outage (all)
   --scenario TEXT   plays this one; may be given again (all of --list)
   --sweep WORDS     plays all workloads of two operations each way with these words, and tells of
@@ -66,7 +66,7 @@ bool take(Options& options, std::string_view option, const std::string& value) {
   if (option == "--depth")
     options.limits.depth.datagrams = number(value);
   else if (option == "--faults")
-    options.limits.faults = number(value);
+    options.limits.faults = value == "any" ? Limits::kAnyNumber : number(value);
   else if (option == "--fates")
     options.limits.depth.fates = fates(value);
   else if (option == "--scenario")
@@ -142,9 +142,12 @@ bool play(const Options& options) {
                                report.counterexamples.end());
   }
   if (!options.script.empty()) return true;
-  std::printf("%llu runs in %.1f s, depth %u, up to %u faults: %zu violations\n",
+  const bool any = options.limits.faults == Limits::kAnyNumber;
+  std::printf("%llu runs in %.1f s, depth %u, %s faults: %zu violations\n",
               static_cast<unsigned long long>(all.runs), all.seconds,
-              options.limits.depth.datagrams, options.limits.faults, all.counterexamples.size());
+              options.limits.depth.datagrams,
+              any ? "all" : ("up to " + std::to_string(options.limits.faults)).c_str(),
+              all.counterexamples.size());
   return is_as_wished(options, all);
 }
 
