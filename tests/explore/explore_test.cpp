@@ -12,9 +12,9 @@ using namespace diwarp::explore;
 namespace {
 
 /// Scenarios whose runs show what is known to be wrong, with a single fault or none.
-constexpr std::array<std::string_view, 4> kFaulty{"s1,r1x/s2k,r2x",
-                                                  "s1,r1x~/s2k,r2 gone late-receives slow",
-                                                  "s4,s1/ untold window=1", "s3,r3/w2,s1 hole"};
+constexpr std::array<std::string_view, 5> kFaulty{
+    "s1,r1x/s2k,r2x", "s1,r1x~/s2k,r2 gone late-receives slow", "w3,s1/s1~,r3~ invalidate",
+    "s4,s1/ untold window=1", "s3,r3/w2,s1 hole"};
 
 /// Plays a scenario to a depth that CI has time for; a violation fails the test with its trace.
 void check(std::string_view text, uint32_t datagrams, uint32_t faults) {
