@@ -70,7 +70,8 @@ void End::make_queue_pair(uint16_t port) {
                                  .reliable = {.peer_timeout = 5s,
                                               .keep_alive = 200ms,
                                               .idle_timeout = 2s,
-                                              .receive_window = scenario_.window}});
+                                              .receive_window = scenario_.window,
+                                              .max_buffer = scenario_.buffer}});
 }
 
 void End::violation(const std::string& sentence) {

@@ -2,6 +2,7 @@
 #include "explorer.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <sstream>
 #include <stdexcept>
@@ -25,18 +26,20 @@ void remember(Report& report, Counterexample found) {
   *known = std::move(found);
 }
 
-/// The runs with exactly so many faults. False where the exploration is to end.
+/// The runs with so many faults (those with fewer were looked at before), or all. False where the
+/// exploration is to end.
 bool explore_with(Testbed& bed, const Scenario& scenario, const Limits& limits, uint32_t faults,
                   Report& report) {
   ChoiceTree tree({.faults = faults});
   while (tree.begin_run()) {
     Outcome outcome = run(bed, scenario, limits.depth, tree);
     ++report.runs;
-    if (outcome.violations.empty() || tree.faults() < faults) continue;
+    const bool again = tree.faults() < faults && faults != Limits::kAnyNumber;
+    if (outcome.violations.empty() || again) continue;
     remember(report, {.scenario = scenario.name,
                       .violations = std::move(outcome.violations),
                       .script = tree.script(),
-                      .faults = faults,
+                      .faults = tree.faults(),
                       .datagrams = outcome.datagrams,
                       .runs = 1,
                       .first = report.runs});
@@ -69,8 +72,9 @@ Report explore(const Scenario& scenario, const Limits& limits) {
   Report report;
   Testbed bed;
   const auto start = std::chrono::steady_clock::now();
-  for (uint32_t faults = 0; faults <= limits.faults; ++faults)
-    if (!explore_with(bed, scenario, limits, faults, report)) break;
+  const bool in_order = limits.faults != Limits::kAnyNumber;
+  for (uint32_t faults = in_order ? 0 : limits.faults; faults <= limits.faults; ++faults)
+    if (!explore_with(bed, scenario, limits, faults, report) || !in_order) break;
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;
 }
@@ -96,12 +100,14 @@ const std::vector<std::string_view>& scenarios() {
       "r2,r1/s2,r3",
       "r0,s0/w0,r1",
       "s2,r2~/w2,s1~ slow",
+      "s3,r2/w3,s2 batch",
       "s2,s1/s1,r2 cold",
       // Memory that goes away, at the target and at the source.
       "r3,s1/r2,w2 gone",
       "s3,s3/r3,s1 gone window=4",
       "w3,s1/w2,r2 gone",
       "r3,w2/s2,r2 invalidate",
+      "w3,s1/s1~,r3~ invalidate",
       "s2,r2/w2,s1 source",
       // What is refused, and what has to wait.
       "s1,r1x/s2k,r2x",
@@ -116,8 +122,26 @@ const std::vector<std::string_view>& scenarios() {
       "s2,r2/s2,w2 gone reset window=4",
       "s3,r2/w2,s1 pause",
       "s3,r3/w3,s2 narrow",
+      "s4,s1/ untold window=1",
+      "s3,s2/w3,s1 untold",
+      "s3,r3/w2,s1 hole",
       "r3,r3/s3,s3 gone window=3 slow",
+      "s3,r3/r3,s3 gone anew batch",
   };
+  return all;
+}
+
+std::vector<std::string> all_workloads(const std::string& words) {
+  constexpr std::array<std::string_view, 9> kOperations{"s1", "s2",  "s3",  "s4", "w2",
+                                                        "r2", "s1k", "w2x", "r1x"};
+  std::vector<std::string> pairs;
+  for (const std::string_view first : kOperations)
+    for (const std::string_view second : kOperations)
+      pairs.push_back(std::string(first) + ',' + std::string(second));
+  std::vector<std::string> all;
+  for (size_t a = 0; a < pairs.size(); ++a)
+    for (size_t b = a; b < pairs.size(); ++b)
+      all.push_back(pairs[a] + '/' + pairs[b] + (words.empty() ? "" : " " + words));
   return all;
 }
 

@@ -15,8 +15,9 @@ namespace diwarp::explore {
 struct Limits {
   Depth depth = {};
   /// Faults and events in one run: 0, 1, and so on up to this many are tried in turn, so that what
-  /// is found first has the fewest.
+  /// is found first has the fewest. kAnyNumber: all runs in one go, without such an order.
   uint32_t faults = 2;
+  static constexpr uint32_t kAnyNumber = UINT32_MAX;
   /// Whether to end with the first run that violates something.
   bool stop_at_first = false;
 };
@@ -45,7 +46,10 @@ Report explore(const Scenario& scenario, const Limits& limits);
 /// The course of one run, and what it violates: lines of text.
 std::string replay(const Scenario& scenario, const Depth& depth, std::string_view script);
 
-/// Scenarios that stand for what queue pairs do with each other. CI plays the first of them.
+/// Scenarios that stand for what queue pairs do with each other.
 const std::vector<std::string_view>& scenarios();
+/// All ways to do two of nine operations at each end, but for the ends' names, each with these
+/// words of a scenario.
+std::vector<std::string> all_workloads(const std::string& words);
 
 }  // namespace diwarp::explore

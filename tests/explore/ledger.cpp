@@ -66,6 +66,12 @@ void Ledger::happened(const Event& event) {
     case EventKind::narrow:
       narrowed_ = true;
       break;
+    case EventKind::untold:
+      untold_ = true;
+      break;
+    case EventKind::hole:
+      hole_ = true;
+      break;
     case EventKind::post:
     case EventKind::receives:
       break;
@@ -152,8 +158,7 @@ bool Ledger::must_fail(const Entry& entry) const {
 
 /// Why an operation that is right may not be done.
 bool Ledger::may_be_lost(size_t side, const Entry& entry) const {
-  return restarted_[0] || restarted_[1] || paused_ || narrowed_ || buffer_gone_[side] ||
-         buffer_gone_[other(side)] || entry.memory_gone;
+  return expects_restart() || buffer_gone_[side] || buffer_gone_[other(side)] || entry.memory_gone;
 }
 
 bool Ledger::may_fail(size_t side, const Entry& entry, WcStatus status) const {
@@ -164,11 +169,15 @@ bool Ledger::may_fail(size_t side, const Entry& entry, WcStatus status) const {
     case WcStatus::remote_operation_error:
       return entry.operation.flaw == Flaw::q_key || is_too_long(entry.operation);
     case WcStatus::peer_restarted:
-      return restarted_[other(side)] || paused_ || narrowed_;
+      return restarted_[other(side)] || path_changed();
     case WcStatus::local_protection_error:
       return entry.buffer_gone;
     case WcStatus::wr_flush_error:
       return buffer_gone_[side];
+    case WcStatus::local_qp_operation_error:
+      return untold_ && entry.operation.datagrams > 1;
+    case WcStatus::retry_exceeded:  // what has to be sent again does not get through
+      return untold_ || hole_;
     default:
       return false;
   }

@@ -48,7 +48,7 @@ class Ledger {
   /// A Write-Record for this operation of the other side came. `placed`: what is in its memory.
   void recorded(size_t side, size_t operation, bool complete, uint64_t bytes, ConstBytes placed);
   /// Whether a request may find that the peer began anew.
-  bool expects_restart() const { return restarted_[0] || restarted_[1] || paused_ || narrowed_; }
+  bool expects_restart() const { return restarted_[0] || restarted_[1] || path_changed(); }
 
   // --- What comes of it.
 
@@ -80,6 +80,7 @@ class Ledger {
   bool is_too_long(const Operation& operation) const;
   bool must_fail(const Entry& entry) const;
   bool may_fail(size_t side, const Entry& entry, WcStatus status) const;
+  bool path_changed() const { return paused_ || narrowed_ || untold_ || hole_; }
   bool may_be_lost(size_t side, const Entry& entry) const;
 
   const size_t receive_bytes_;
@@ -90,6 +91,8 @@ class Ledger {
   std::array<bool, kSides> buffer_gone_{};
   bool paused_ = false;
   bool narrowed_ = false;
+  bool untold_ = false;
+  bool hole_ = false;
   std::vector<std::string> violations_;
 };
 

@@ -19,11 +19,14 @@ constexpr const char* kHelp =
     R"(diwarp-explore: plays all that may happen between two RD queue pairs (tests/explore/README.md)
 
   --depth N         datagrams of a run whose fate is asked for (8)
-  --faults N        faults and events of a run, at most (2)
+  --faults N        faults and events of a run, at most (2); any: all combinations, in one go
   --fates A,B,...   what may become of a datagram: drop twice swap late echo outage (all)
   --scenario TEXT   plays this one; may be given again (all of --list)
+  --sweep WORDS     plays all workloads of two operations each way with these words, and tells of
+                    those that violate something
   --replay SCRIPT   shows one run of the scenario: what is found comes with its script
   --first           ends a scenario with the first violation
+  --expect TEXT     succeeds where a violation contains this, and only then
   --list            the scenarios
 )";
 
@@ -31,8 +34,10 @@ struct Options {
   Limits limits;
   std::vector<std::string> scenarios;
   std::string script;
+  std::string expected;
   bool help = false;
   bool list = false;
+  bool sweeps = false;
 };
 
 uint32_t number(std::string_view text) {
@@ -61,13 +66,17 @@ bool take(Options& options, std::string_view option, const std::string& value) {
   if (option == "--depth")
     options.limits.depth.datagrams = number(value);
   else if (option == "--faults")
-    options.limits.faults = number(value);
+    options.limits.faults = value == "any" ? Limits::kAnyNumber : number(value);
   else if (option == "--fates")
     options.limits.depth.fates = fates(value);
   else if (option == "--scenario")
     options.scenarios.push_back(value);
+  else if (option == "--sweep")
+    options.sweeps = true, options.scenarios = all_workloads(value);
   else if (option == "--replay")
     options.script = value;
+  else if (option == "--expect")
+    options.expected = value;
   else
     return false;
   return true;
@@ -107,7 +116,16 @@ void print(const Scenario& scenario, const Report& report) {
   std::fflush(stdout);
 }
 
-/// True where nothing is violated.
+/// Whether what was to come of it has.
+bool is_as_wished(const Options& options, const Report& report) {
+  if (options.expected.empty()) return report.counterexamples.empty();
+  const auto contains = [&](const Counterexample& found) {
+    return found.violations.front().find(options.expected) != std::string::npos;
+  };
+  return std::ranges::any_of(report.counterexamples, contains);
+}
+
+/// True where nothing is violated, or what is expected.
 bool play(const Options& options) {
   Report all;
   for (const std::string& name : options.scenarios) {
@@ -117,17 +135,20 @@ bool play(const Options& options) {
       continue;
     }
     const Report report = explore(scenario, options.limits);
-    print(scenario, report);
+    if (!options.sweeps || !report.counterexamples.empty()) print(scenario, report);
     all.runs += report.runs;
     all.seconds += report.seconds;
     all.counterexamples.insert(all.counterexamples.end(), report.counterexamples.begin(),
                                report.counterexamples.end());
   }
-  if (options.script.empty())
-    std::printf("%llu runs in %.1f s, depth %u, up to %u faults: %zu violations\n",
-                static_cast<unsigned long long>(all.runs), all.seconds,
-                options.limits.depth.datagrams, options.limits.faults, all.counterexamples.size());
-  return all.counterexamples.empty();
+  if (!options.script.empty()) return true;
+  const bool any = options.limits.faults == Limits::kAnyNumber;
+  std::printf("%llu runs in %.1f s, depth %u, %s faults: %zu violations\n",
+              static_cast<unsigned long long>(all.runs), all.seconds,
+              options.limits.depth.datagrams,
+              any ? "all" : ("up to " + std::to_string(options.limits.faults)).c_str(),
+              all.counterexamples.size());
+  return is_as_wished(options, all);
 }
 
 }  // namespace

@@ -32,6 +32,8 @@ constexpr Duration kLongestStep = 250ms;
 /// Ends that have sent so much more than any scenario needs only keep each other alive: then time
 /// passes faster.
 constexpr uint32_t kMostDatagrams = 400;
+/// So many are sent only by ends that answer each other for ever.
+constexpr uint32_t kEndless = 20000;
 /// Read Requests that may be unanswered in an association (docs/wire-format.md).
 constexpr size_t kReadPlaces = 16;
 
@@ -65,7 +67,7 @@ class Run {
   void start();
   void explore();
   void pass_datagram();
-  bool ask_at_silence();
+  bool fall_silent();
   bool pass_time();
   void do_what_was_put_off();
   void probe();
@@ -74,16 +76,18 @@ class Run {
   void probe_places(size_t side);
 
   // What is asked.
+  std::optional<Fate> ask_fate(const Datagram& datagram);
+  bool ask_event();
   void add_fates();
   void add_events();
   const Alternative& ask();
   bool may_happen(const Event& event) const;
 
   // How it is done.
-  void happen(const Event& event);
+  void perform(const Event& event);
   void post(size_t side, size_t operation);
   void post_receives(size_t side);
-  void suffer(const Event& event);
+  void apply(const Event& event);
   void restart(size_t side, EventKind kind);
   void settle();
   void recover(size_t side);
@@ -94,6 +98,7 @@ class Run {
   }
   bool nothing_put_off() const;
   void tell(const std::string& line);
+  void tell_of(const Datagram& datagram, Fate fate);
 
   Testbed& bed_;
   const Scenario& scenario_;
@@ -133,6 +138,13 @@ void Run::tell(const std::string& line) {
   *trace_ << "  " << time.count() << " ms  " << line << '\n';
 }
 
+void Run::tell_of(const Datagram& datagram, Fate fate) {
+  if (trace_ == nullptr) return;
+  tell(std::to_string(datagram.number) + ' ' + name_of_side(datagram.from) + '>' +
+       name_of_side(other(datagram.from)) + "  " + describe(datagram.bytes) +
+       (fate == Fate::deliver ? "" : "  *** " + std::string(to_string(fate))));
+}
+
 /// Steps the devices until nothing happens any more, and sees what they report.
 void Run::settle() {
   bed_.settle();
@@ -157,7 +169,8 @@ void Run::warm_up() {
   if (scenario_.cold) return;
   for (End& end : ends_) end.post_receives(1);
   for (size_t side = 0; side < kSides; ++side) ends_[side].probe_send(ends_[other(side)]);
-  wait_until([&] { return ends_[0].pending() + ends_[1].pending() == 0; });
+  const auto done = [&] { return ends_[0].pending() + ends_[1].pending() == 0; };
+  if (!wait_until(done)) ledger_.violation("the association did not open");
 }
 
 void Run::start() {
@@ -173,55 +186,64 @@ void Run::explore() {
   happened_ = bed_.clock.now();
   const Time end = happened_ + kPatience;
   while (bed_.clock.now() < end) {
+    if (passed_datagrams_ >= kEndless) return ledger_.violation("the ends never fall silent");
     if (bed_.wire.next() != nullptr)
       pass_datagram();
-    else if (!ask_at_silence() && !pass_time())
+    else if (!fall_silent() && !pass_time())
       return;
   }
 }
 
 void Run::pass_datagram() {
   const Datagram& datagram = *bed_.wire.next();
-  Fate fate = Fate::deliver;
-  if (!datagram.decided && asked_datagrams_ < depth_.datagrams) {
-    alternatives_.clear();
-    add_fates();
-    add_events();
-    const Alternative& chosen = ask();
-    if (chosen.event) return happen(Event(*chosen.event));
-    fate = chosen.fate;
-    ++asked_datagrams_;
-  }
-  if (trace_ != nullptr)
-    tell(std::to_string(datagram.number) + ' ' + name_of_side(datagram.from) + '>' +
-         name_of_side(other(datagram.from)) + "  " + describe(datagram.bytes) +
-         (fate == Fate::deliver ? "" : "  *** " + std::string(to_string(fate))));
+  const std::optional<Fate> fate = ask_fate(datagram);
+  if (!fate) return;
+  tell_of(datagram, *fate);
   const size_t to = other(datagram.from);
-  bed_.wire.decide(fate);
+  bed_.wire.decide(*fate);
   ++passed_datagrams_;
   silent_ = false;
   quiet_ = Duration::zero();
   if (passed_datagrams_ < kMostDatagrams) step_ = Duration::zero();
-  if (!scenario_.slow) return settle();
-  ends_[to].step();
+  if (!scenario_.slow && !scenario_.batch) return settle();
+  if (scenario_.slow) ends_[to].step();
   if (bed_.wire.next() == nullptr) settle();
 }
 
-/// True where something happened.
-bool Run::ask_at_silence() {
-  if (silent_) return false;
-  if (scenario_.slow) settle();
-  if (asked_datagrams_ < depth_.datagrams && !events_.empty()) {
-    alternatives_.assign(1, {});
-    add_events();
-    if (alternatives_.size() > 1)
-      if (const Alternative& chosen = ask(); chosen.event) {
-        happen(Event(*chosen.event));
-        return true;
-      }
+/// Nothing where an event comes before the datagram.
+std::optional<Fate> Run::ask_fate(const Datagram& datagram) {
+  if (datagram.decided || asked_datagrams_ >= depth_.datagrams) return Fate::deliver;
+  alternatives_.clear();
+  add_fates();
+  add_events();
+  const Alternative& chosen = ask();
+  if (chosen.event) {
+    perform(Event(*chosen.event));
+    return std::nullopt;
   }
+  ++asked_datagrams_;
+  return chosen.fate;
+}
+
+/// The wire has nothing that is due. True where something happened.
+bool Run::fall_silent() {
+  if (silent_) return false;
+  settle();
+  if (bed_.wire.next() != nullptr || ask_event()) return true;
   silent_ = true;
   return bed_.wire.fall_silent();
+}
+
+/// True where an event happened.
+bool Run::ask_event() {
+  if (asked_datagrams_ >= depth_.datagrams) return false;
+  alternatives_.assign(1, {});
+  add_events();
+  if (alternatives_.size() == 1) return false;
+  const Alternative& chosen = ask();
+  if (!chosen.event) return false;
+  perform(Event(*chosen.event));
+  return true;
 }
 
 /// False where nothing will happen any more.
@@ -246,8 +268,8 @@ bool Run::nothing_put_off() const {
 
 void Run::do_what_was_put_off() {
   for (size_t side = 0; side < kSides; ++side) {
-    if (!has_receives_[side]) return happen({EventKind::receives, side});
-    if (to_post_[side] != 0) return happen({EventKind::post, side, next_operation(side)});
+    if (!has_receives_[side]) return perform({EventKind::receives, side});
+    if (to_post_[side] != 0) return perform({EventKind::post, side, next_operation(side)});
   }
 }
 
@@ -280,7 +302,7 @@ const Run::Alternative& Run::ask() {
 
 // --- Events.
 
-void Run::happen(const Event& event) {
+void Run::perform(const Event& event) {
   tell("*** " + event.to_string());
   std::erase_if(events_, [&](const Event& one) {
     return one.kind == event.kind && one.side == event.side && one.operation == event.operation;
@@ -290,7 +312,7 @@ void Run::happen(const Event& event) {
   else if (event.kind == EventKind::receives)
     post_receives(event.side);
   else
-    suffer(event);
+    apply(event);
   silent_ = false;
   happened_ = bed_.clock.now();
   settle();
@@ -306,7 +328,7 @@ void Run::post_receives(size_t side) {
   ends_[side].post_receives(End::kReceives);
 }
 
-void Run::suffer(const Event& event) {
+void Run::apply(const Event& event) {
   const bool restarts = event.kind == EventKind::reset || event.kind == EventKind::anew;
   if (restarts) return restart(event.side, event.kind);
   ledger_.happened(event);
@@ -315,7 +337,10 @@ void Run::suffer(const Event& event) {
     ends_[other(event.side)].invalidate_target(event.operation);
   if (event.kind == EventKind::source) ends_[event.side].deregister_buffer(event.operation);
   if (event.kind == EventKind::pause) bed_.clock.advance(kPause);
-  if (event.kind == EventKind::narrow) bed_.wire.narrow(kNarrowSegment);
+  using Known = Wire::Known;
+  if (event.kind == EventKind::narrow) bed_.wire.narrow(kNarrowSegment, Known::limit);
+  if (event.kind == EventKind::untold) bed_.wire.narrow(kNarrowSegment, Known::refusal);
+  if (event.kind == EventKind::hole) bed_.wire.narrow(kNarrowSegment, Known::nothing);
 }
 
 void Run::restart(size_t side, EventKind kind) {

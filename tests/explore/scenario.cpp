@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <stdexcept>
+#include <utility>
 
 namespace diwarp::explore {
 
@@ -12,9 +13,12 @@ namespace {
 // In datagrams of kSegment bytes, of which headers take 43 to 91.
 constexpr std::array<size_t, 5> kLengths{0, 40, 200, 300, 400};
 
-constexpr std::array<std::string_view, 9> kEventNames{
-    "gone", "invalidate", "source", "reset", "anew", "pause", "narrow", "post", "receives"};
-constexpr size_t kOnMenus = 7;
+constexpr std::array<std::string_view, 11> kEventNames{"gone", "invalidate", "source",  "reset",
+                                                       "anew", "pause",      "narrow",  "untold",
+                                                       "hole", "post",       "receives"};
+constexpr size_t kOnMenus = 9;
+constexpr std::array kOfBothEnds{EventKind::pause, EventKind::narrow, EventKind::untold,
+                                 EventKind::hole};
 
 std::string_view take_until(std::string_view& text, char end) {
   const size_t length = std::min(text.find(end), text.size());
@@ -66,23 +70,32 @@ std::vector<Operation> parse_operations(std::string_view text) {
   return operations;
 }
 
+/// `name`=N. False where the word is another.
+bool parse_number(std::string_view word, std::string_view name, uint32_t& value) {
+  if (!word.starts_with(name) || word.substr(name.size(), 1) != "=") return false;
+  const std::string_view digits = word.substr(name.size() + 1);
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  return error == std::errc() && end == digits.data() + digits.size();
+}
+
+bool parse_flag(Scenario& scenario, std::string_view word) {
+  const std::pair<std::string_view, bool*> flags[] = {{"late-receives", &scenario.late_receives},
+                                                      {"cold", &scenario.cold},
+                                                      {"short", &scenario.short_receives},
+                                                      {"slow", &scenario.slow},
+                                                      {"batch", &scenario.batch}};
+  for (const auto& [name, flag] : flags)
+    if (name == word) return *flag = true;
+  return false;
+}
+
 void parse_word(Scenario& scenario, std::string_view word) {
-  constexpr std::string_view kWindow = "window=";
   const auto event = std::find(kEventNames.begin(), kEventNames.begin() + kOnMenus, word);
   if (event != kEventNames.begin() + kOnMenus)
-    scenario.menu.push_back(static_cast<EventKind>(event - kEventNames.begin()));
-  else if (word == "late-receives")
-    scenario.late_receives = true;
-  else if (word == "cold")
-    scenario.cold = true;
-  else if (word == "short")
-    scenario.short_receives = true;
-  else if (word == "slow")
-    scenario.slow = true;
-  else if (!word.starts_with(kWindow) ||
-           std::from_chars(word.data() + kWindow.size(), word.data() + word.size(), scenario.window)
-                   .ptr != word.data() + word.size())
-    refuse(word, "no such event or option");
+    return scenario.menu.push_back(static_cast<EventKind>(event - kEventNames.begin()));
+  const bool known = parse_flag(scenario, word) || parse_number(word, "window", scenario.window) ||
+                     parse_number(word, "buffer", scenario.buffer);
+  if (!known) refuse(word, "no such event or option");
 }
 
 /// Whether the event can concern this operation.
@@ -120,14 +133,14 @@ std::vector<Event> Scenario::events() const {
     for (const EventKind kind : {EventKind::reset, EventKind::anew})
       if (std::ranges::count(menu, kind) != 0) events.push_back({kind, side});
   }
-  for (const EventKind kind : {EventKind::pause, EventKind::narrow})
+  for (const EventKind kind : kOfBothEnds)
     if (std::ranges::count(menu, kind) != 0) events.push_back({kind});
   return events;
 }
 
 std::string Event::to_string() const {
   std::string text(kEventNames[static_cast<size_t>(kind)]);
-  if (kind == EventKind::pause || kind == EventKind::narrow) return text;
+  if (std::ranges::count(kOfBothEnds, kind) != 0) return text;
   text += ' ';
   text += name_of_side(side);
   const bool of_side =

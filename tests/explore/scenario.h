@@ -40,6 +40,8 @@ enum class EventKind : uint8_t {
   anew,        ///< a queue pair is destroyed, and another made on the same port
   pause,       ///< three seconds pass, and nothing moves
   narrow,      ///< the path becomes too narrow for what was sent before
+  untold,      ///< the same, but the link does not know: it refuses what it should carry
+  hole,        ///< the same, and what is too long is lost without a word
   post,        ///< an operation is posted that was put off
   receives,    ///< an end posts its receives, which it had not at the start
 };
@@ -59,12 +61,13 @@ struct Event {
 /// An operation is s (Send), w (Write-Record) or r (Read), and a number of datagrams, 0 to 4; then
 /// `k` (another Q_Key) or `x` (an STag that names nothing), and `~` where it is posted during the
 /// run. Words:
-///   gone invalidate source reset anew pause narrow   events that are on the menu
+///   gone invalidate source reset anew pause narrow untold hole   events that are on the menu
 ///   late-receives                              both ends post their receives during the run
 ///   cold                                       the association is not open at the start
 ///   short                                      receives have room for one datagram's payload
 ///   slow                                       an end takes one step for each datagram
-///   window=N                                   receive_window
+///   batch                                      both take one when the wire is empty
+///   window=N buffer=N                          receive_window, max_buffer
 struct Scenario {
   std::string name;
   std::array<std::vector<Operation>, kSides> operations = {};
@@ -73,7 +76,9 @@ struct Scenario {
   bool cold = false;
   bool short_receives = false;
   bool slow = false;
+  bool batch = false;
   uint32_t window = 8;
+  uint32_t buffer = 1 << 20;
 
   /// Throws std::invalid_argument with a sentence.
   static Scenario parse(std::string_view text);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "testbed.h"
 
+#include <stdexcept>
 #include <utility>
 
 #include "rnic/device.h"
@@ -23,8 +24,10 @@ Testbed::Testbed() {
 void Testbed::begin_run() { wire.reset(); }
 
 void Testbed::settle() {
-  while (devices[0].progress() + devices[1].progress() != 0) {
-  }
+  constexpr int kMostSteps = 100000;
+  for (int step = 0; step < kMostSteps; ++step)
+    if (devices[0].progress() + devices[1].progress() == 0) return;
+  throw std::runtime_error("The devices never come to rest");
 }
 
 }  // namespace diwarp::explore

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <deque>
 #include <memory>
 
@@ -20,7 +21,8 @@ struct Testbed {
 
   /// Before each run: nothing is on the wire, and nothing holds it.
   void begin_run();
-  /// Steps both devices until nothing happens any more.
+  /// Steps both devices until nothing happens any more. Throws std::runtime_error where that is
+  /// never.
   void settle();
 
   ManualClock clock{Time(std::chrono::seconds(1000))};

@@ -27,7 +27,8 @@ class Wire::Link final : public llp::ForwardingDatagramLink {
     return wire_.send(side_, burst);
   }
   size_t max_datagram(const Address& to) override {
-    return std::min(inner().max_datagram(to), wire_.max_datagram_);
+    const size_t usual = inner().max_datagram(to);
+    return wire_.known_ == Known::limit ? std::min(usual, wire_.max_datagram_) : usual;
   }
 
  private:
@@ -53,7 +54,8 @@ void Wire::reset() {
 llp::SendResult Wire::send(size_t side, std::span<const llp::OutgoingDatagram> burst) {
   llp::SendResult result;
   for (const llp::OutgoingDatagram& datagram : burst) {
-    if (datagram.size() > max_datagram_) return {result.sent, llp::SendStatus::refused, EMSGSIZE};
+    if (datagram.size() > max_datagram_ && known_ != Known::nothing)
+      return {result.sent, llp::SendStatus::refused, EMSGSIZE};
     take(side, datagram);
     ++result.sent;
   }
@@ -61,6 +63,7 @@ llp::SendResult Wire::send(size_t side, std::span<const llp::OutgoingDatagram> b
 }
 
 void Wire::take(size_t side, const llp::OutgoingDatagram& datagram) {
+  if (datagram.size() > max_datagram_) return;
   sizes_[side].push_back(datagram.size());
   Datagram taken{.number = ++count_, .from = side, .to = datagram.to};
   taken.bytes.reserve(datagram.size());

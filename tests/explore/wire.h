@@ -55,8 +55,17 @@ class Wire {
   void reset();
   /// Whether what is sent waits here for its fate, or goes on at once (as at first).
   void hold(bool held) { holds_ = held; }
-  /// Datagrams longer than this are refused (EMSGSIZE) from now on, in bytes.
-  void narrow(size_t max_datagram) { max_datagram_ = max_datagram; }
+  /// What is known of datagrams that are too long.
+  enum class Known : uint8_t {
+    limit,    ///< the links tell how long they may be, and refuse longer ones (EMSGSIZE)
+    refusal,  ///< they refuse them
+    nothing,  ///< they are lost
+  };
+  /// The path carries no datagrams longer than this from now on, in bytes.
+  void narrow(size_t max_datagram, Known known) {
+    max_datagram_ = max_datagram;
+    known_ = known;
+  }
 
   /// What is under way and due next; null: the wire is silent.
   const Datagram* next() const { return flying_.empty() ? nullptr : &flying_.front(); }
@@ -86,6 +95,7 @@ class Wire {
   bool holds_ = false;
   bool outage_ = false;
   size_t max_datagram_ = SIZE_MAX;
+  Known known_ = Known::limit;
   uint32_t silences_ = 0;
   uint32_t count_ = 0;
   std::array<Link*, kSides> links_{};
