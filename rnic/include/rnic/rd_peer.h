@@ -104,7 +104,7 @@ class RdPeer : public ListNode<RdReadyTag>,
   llp::RdAssociation association;
   llp::RdSender sender;
   llp::RdReceiver receiver;
-  Source source;  ///< for records; its key names the peer
+  RecordSource source;  ///< for records; its key names the peer
 
   // What is sent.
   SendEntry* first = nullptr;  ///< posted and not done, in order
