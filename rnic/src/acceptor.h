@@ -7,6 +7,7 @@
 #include <set>
 
 #include "diwarp/attributes.h"
+#include "handler_memory.h"
 #include "rnic/control.h"
 #include "rnic/listener.h"
 #include "tcp_socket.h"
@@ -42,7 +43,9 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   void await();
   void on_readable(const AsioError& error);
   void accept_burst();
+  void within_memory(const std::function<void()>& work);
   void retry_later();
+  void on_retry(const AsioError&);
   void negotiate(UniqueFd fd);
   void on_negotiated(const std::shared_ptr<Negotiation>& negotiation);
   void admit(IncomingRequest request);
@@ -51,6 +54,7 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   const Duration request_timeout_;
   Sink sink_;
   Tcp::acceptor socket_;
+  HandlerMemory memory_;  // of the wait, for connections or to try again
   boost::asio::steady_timer retry_;
   std::set<std::shared_ptr<Negotiation>> negotiations_;
   bool awaiting_ = false;  // a connection, or the time to try again
