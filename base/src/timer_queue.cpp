@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/timer_queue.h"
 
+#include <algorithm>
+
 namespace diwarp {
 
 TimerQueue::~TimerQueue() {
   for (const Entry& entry : heap_) entry.timer->position_ = Timer::kIdle;
+}
+
+void TimerQueue::add_places(size_t timers) {
+  const size_t wanted = places_ + timers;
+  if (wanted > heap_.capacity()) heap_.reserve(std::max(wanted, 2 * heap_.capacity()));
+  places_ = wanted;
 }
 
 void TimerQueue::arm(Timer& timer, Time deadline) {

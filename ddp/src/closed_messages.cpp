@@ -6,6 +6,13 @@
 
 namespace diwarp::ddp {
 
+namespace {
+
+/// Messages of a refused run at most: a quarter of the number circle.
+constexpr uint32_t kLongestRun = 1U << 30;
+
+}  // namespace
+
 /// Index of the first run that does not end before `msn`: the one that holds it, or the next.
 size_t ClosedMessages::run_reaching(uint32_t msn) const {
   if (runs_.empty() || place(runs_.back().last) < place(msn)) return runs_.size();
@@ -16,54 +23,100 @@ size_t ClosedMessages::run_reaching(uint32_t msn) const {
   return static_cast<size_t>(found - runs_.begin());
 }
 
-bool ClosedMessages::contains(uint32_t msn) const {
+bool ClosedMessages::is_accepted(uint32_t msn) const {
   if (at_or_below_floor(msn)) return true;
   const size_t at = run_reaching(msn);
   return at != runs_.size() && place(runs_[at].first) <= place(msn);
 }
 
-bool ClosedMessages::close(uint32_t msn) {
-  if (at_or_below_floor(msn)) return false;
+bool ClosedMessages::is_refused(uint32_t msn) const {
+  return std::any_of(refused_.begin(), refused_.end(), [msn](const Run& run) {
+    return msn - run.first <= run.last - run.first;
+  });
+}
+
+bool ClosedMessages::close(uint32_t msn) noexcept {
+  if (is_accepted(msn)) return false;
   if (runs_.empty() && !has_floor_) anchor_ = msn;
-  const size_t at = run_reaching(msn);
-  if (at != runs_.size() && place(runs_[at].first) <= place(msn)) return false;
-  add(at, msn);
+  while (!add(run_reaching(msn), msn)) {
+    forget_oldest_run();
+    if (at_or_below_floor(msn)) return true;
+  }
   if (++remembered_ > limit_) forget_oldest();
   return true;
 }
 
 /// Puts `msn` between the runs before `position` and the one there, and joins what it touches.
-void ClosedMessages::add(size_t position, uint32_t msn) {
-  const auto next = runs_.begin() + static_cast<std::ptrdiff_t>(position);
-  const bool joins_next = next != runs_.end() && next->first == msn + 1;
-  const bool joins_previous = next != runs_.begin() && std::prev(next)->last + 1 == msn;
+/// False, and nothing changed, if that takes memory which cannot be had.
+bool ClosedMessages::add(size_t position, uint32_t msn) {
+  Run* const next = runs_.begin() + position;
+  const bool joins_next = position != runs_.size() && next->first == msn + 1;
+  const bool joins_previous = position != 0 && std::prev(next)->last + 1 == msn;
   if (joins_previous && joins_next) {
     std::prev(next)->last = next->last;
-    runs_.erase(next);
+    runs_.erase(position);
   } else if (joins_previous) {
     std::prev(next)->last = msn;
   } else if (joins_next) {
     next->first = msn;
   } else {
-    runs_.insert(next, {msn, msn});
+    return runs_.insert(position, {msn, msn});
   }
+  return true;
 }
 
 void ClosedMessages::forget_oldest() {
   Run& oldest = runs_.front();
-  has_floor_ = true;
-  floor_ = anchor_ = oldest.first;
-  if (oldest.first++ == oldest.last) runs_.erase(runs_.begin());
+  const uint32_t msn = oldest.first;
+  if (oldest.first++ == oldest.last) runs_.erase(0);
   --remembered_;
+  raise_floor(msn);
+}
+
+void ClosedMessages::forget_oldest_run() {
+  const Run oldest = runs_.front();
+  runs_.erase(0);
+  remembered_ -= size_t{oldest.last - oldest.first} + 1;
+  raise_floor(oldest.last);
+}
+
+void ClosedMessages::raise_floor(uint32_t msn) {
+  has_floor_ = true;
+  floor_ = anchor_ = msn;
   // What lies half the number circle or more ahead is now at or below the floor. That can only come
   // from before there was a floor, and from a source whose MSNs leap.
   while (!runs_.empty() && at_or_below_floor(runs_.back().last)) forget_newest();
+  // A refused run must not be met again when the numbers have gone round.
+  for (size_t i = refused_.size(); i-- != 0;)
+    if (at_or_below_floor(refused_[i].last)) refused_.erase(i);
 }
 
 void ClosedMessages::forget_newest() {
   Run& newest = runs_.back();
   if (newest.last-- == newest.first) runs_.pop_back();
   --remembered_;
+}
+
+void ClosedMessages::refuse(uint32_t msn, bool frugal) noexcept {
+  if (is_accepted(msn) || join_refused(msn)) return;
+  const size_t most = frugal ? std::min(refused_limit_, kFreeRuns) : refused_limit_;
+  while (refused_.size() >= most) refused_.erase(0);
+  while (!refused_.push_back({msn, msn})) refused_.erase(0);
+}
+
+/// True if `msn` follows, or precedes, what a run has.
+bool ClosedMessages::join_refused(uint32_t msn) {
+  for (Run& run : refused_) {
+    if (run.last + 1 == msn)
+      run.last = msn;
+    else if (run.first == msn + 1)
+      run.first = msn;
+    else
+      continue;
+    if (run.last - run.first > kLongestRun) run.first = run.last - kLongestRun;
+    return true;
+  }
+  return false;
 }
 
 }  // namespace diwarp::ddp

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sys/socket.h>
 
+#include <new>
 #include <optional>
 
 #include "diwarp/error.h"
@@ -50,6 +51,8 @@ std::unique_ptr<UdpLink> UdpLink::beside(const Address& peer) const {
     link->connected_ = true;
     return link;
   } catch (const Error&) {
+    return nullptr;
+  } catch (const std::bad_alloc&) {
     return nullptr;
   }
 }

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 #include <utility>
 
 #include "base/log.h"
@@ -69,17 +70,25 @@ void Acceptor::close() {
 void Acceptor::await() {
   if (closed_ || awaiting_) return;
   awaiting_ = true;
-  socket_.async_wait(Tcp::acceptor::wait_read, [self = shared_from_this()](const AsioError& error) {
-    self->on_readable(error);
-  });
+  socket_.async_wait(Tcp::acceptor::wait_read,
+                     MemberHandler<Acceptor, &Acceptor::on_readable>(shared_from_this(), memory_));
 }
 
 void Acceptor::on_readable(const AsioError& error) {
   awaiting_ = false;
   if (closed_) return;
   if (error) return retry_later();
-  accept_burst();
+  within_memory([this] { accept_burst(); });
   await();
+}
+
+/// Whatever becomes of one connection, the next ones are awaited.
+void Acceptor::within_memory(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const std::bad_alloc&) {
+    control_.counters().add_shared(Counter::drop_no_memory);
+  }
 }
 
 void Acceptor::accept_burst() {
@@ -144,24 +153,33 @@ void Acceptor::tell_refusal() {
 void Acceptor::retry_later() {
   awaiting_ = true;
   retry_.expires_after(kAcceptRetry);
-  retry_.async_wait([self = shared_from_this()](const AsioError&) {
-    self->awaiting_ = false;
-    self->await();
-  });
+  retry_.async_wait(MemberHandler<Acceptor, &Acceptor::on_retry>(shared_from_this(), memory_));
+}
+
+void Acceptor::on_retry(const AsioError&) {
+  awaiting_ = false;
+  await();
 }
 
 void Acceptor::negotiate(UniqueFd fd, const Address& peer) {
   const auto negotiation = std::make_shared<Negotiation>(
       control_, to_asio(control_.context(), std::move(fd)), request_timeout_);
   evict(negotiations_.add(peer, negotiation));
-  negotiation->begin([self = shared_from_this()](const std::shared_ptr<Negotiation>& done) {
-    self->on_negotiated(done);
-  });
+  try {
+    negotiation->begin([self = shared_from_this()](const std::shared_ptr<Negotiation>& done) {
+      self->on_negotiated(done);
+    });
+  } catch (const std::bad_alloc&) {
+    negotiation->cancel();
+    negotiations_.remove(negotiation);
+    throw;
+  }
 }
 
 void Acceptor::on_negotiated(const std::shared_ptr<Negotiation>& negotiation) {
   negotiations_.remove(negotiation);
-  if (negotiation->outcome().request) admit(std::move(*negotiation->outcome().request));
+  if (negotiation->outcome().request)
+    within_memory([&] { admit(std::move(*negotiation->outcome().request)); });
   await();
 }
 

@@ -8,6 +8,7 @@
 
 #include "descriptor_reserve.h"
 #include "diwarp/attributes.h"
+#include "handler_memory.h"
 #include "rnic/control.h"
 #include "rnic/listener.h"
 #include "startups.h"
@@ -44,11 +45,13 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   void await();
   void on_readable(const AsioError& error);
   void accept_burst();
+  void within_memory(const std::function<void()>& work);
   void retry_later();
   bool goes_on_after(int error);
   bool evict(const std::shared_ptr<Negotiation>& negotiation);
   bool make_room();
   void tell_refusal();
+  void on_retry(const AsioError&);
   void negotiate(UniqueFd fd, const Address& peer);
   void on_negotiated(const std::shared_ptr<Negotiation>& negotiation);
   void admit(IncomingRequest request);
@@ -57,6 +60,7 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   const Duration request_timeout_;
   Sink sink_;
   Tcp::acceptor socket_;
+  HandlerMemory memory_;  // of the wait, for connections or to try again
   boost::asio::steady_timer retry_;
   Startups<Negotiation> negotiations_;
   DescriptorReserve reserve_;

@@ -2,6 +2,7 @@
 #include "cm_core.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "diwarp/error.h"
@@ -92,7 +93,16 @@ void CmCore::tell_established(const mpa::Agreement& agreement,
         .ird = agreement.ird});
 }
 
+/// Where there is no memory for the event the id is over all the same.
 void CmCore::tell_ended(std::error_code status) {
+  try {
+    push_ended(status);
+  } catch (const std::bad_alloc&) {
+    control_.counters().add_shared(Counter::events_dropped);
+  }
+}
+
+void CmCore::push_ended(std::error_code status) {
   if (move({CmState::established}, CmState::over))
     push({.type = CmEventType::disconnected, .status = status});
   else if (move({CmState::accepting}, CmState::over))
@@ -106,7 +116,6 @@ void CmCore::on_removal() { push({.type = CmEventType::device_removal}); }
 
 void CmCore::on_request(IncomingRequest& incoming, size_t most) {
   if (*pending_ >= most) return;
-  ++*pending_;
   const auto core = std::make_shared<CmCore>(device, control_, channel_, context_);
   core->pending_ = pending_;
   core->state_ = CmState::requested;
@@ -121,7 +130,13 @@ void CmCore::on_request(IncomingRequest& incoming, size_t most) {
                    .ord = depths.ord,
                    .ird = depths.ird};
   core->request = std::move(incoming);
-  channel_->push({.info = std::move(info), .request = core});
+  ++*pending_;
+  try {
+    channel_->push({.info = std::move(info), .request = core});
+  } catch (const std::bad_alloc&) {
+    --*pending_;
+    throw;
+  }
 }
 
 void CmCore::forget_pending() { --*pending_; }
@@ -184,6 +199,10 @@ bool CmCore::hand_over(Established connection) {
     queue_pair_->take(std::move(connection));
     starting_ = false;
     return true;
+  } catch (const std::bad_alloc&) {
+    starting_ = false;
+    detach();
+    throw;
   } catch (const Error& error) {
     starting_ = false;
     if (move({CmState::connecting, CmState::accepting}, CmState::over))
@@ -196,7 +215,12 @@ bool CmCore::hand_over(Established connection) {
 void CmCore::on_ready() {
   ready_ = true;
   if (starting_) return;
-  if (move({CmState::accepting}, CmState::established)) tell_established(agreement_, {});
+  if (!move({CmState::accepting}, CmState::established)) return;
+  try {
+    tell_established(agreement_, {});
+  } catch (const std::bad_alloc&) {
+    control_.counters().add_shared(Counter::events_dropped);
+  }
 }
 
 void CmCore::on_end(std::error_code status) {

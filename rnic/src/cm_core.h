@@ -93,6 +93,7 @@ class CmCore final : public ConnectionObserver,
   void tell_established(const mpa::Agreement& agreement, std::vector<std::byte> private_data);
   bool hand_over(Established connection);
   void tell_ended(std::error_code status = {});
+  void push_ended(std::error_code status);
   void queue_pair_gone();
 
   Control& control_;

@@ -13,6 +13,7 @@
 #include <future>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <thread>
 #include <utility>
 
@@ -66,13 +67,24 @@ void Control::raise(const AsyncEvent& event) { device_.raise(event); }
 
 void Control::run_thread() {
   ::pthread_setname_np(::pthread_self(), "diwarp-control");
-  parts_->context.run();
+  while (!parts_->context.stopped()) within_memory([this] { return parts_->context.run(); });
+}
+
+/// What a handler had in hand when it found no memory goes with it: a connection that was being
+/// made, for example. The others go on.
+size_t Control::within_memory(const std::function<size_t()>& handlers) {
+  try {
+    return handlers();
+  } catch (const std::bad_alloc&) {
+    counters().add_shared(Counter::drop_no_memory);
+    return 1;
+  }
 }
 
 size_t Control::step() {
   const auto now = std::chrono::steady_clock::now();
   if (now - parts_->last_step < kStepInterval) return 0;
-  const size_t handlers = parts_->context.poll();
+  const size_t handlers = within_memory([this] { return parts_->context.poll(); });
   if (handlers == 0) parts_->last_step = now;
   return handlers;
 }
@@ -82,6 +94,14 @@ void Control::linger(UniqueFd connection, std::vector<std::byte> last_words) {
   const ssize_t sent = ::send(connection.get(), last_words.data(), last_words.size(),
                               MSG_DONTWAIT | MSG_NOSIGNAL);
   if (sent > 0) last_words.erase(last_words.begin(), last_words.begin() + sent);
+  try {
+    post_farewell(std::move(connection), std::move(last_words));
+  } catch (const std::bad_alloc&) {
+    counters().add_shared(Counter::drop_no_memory);  // the connection is closed at once
+  }
+}
+
+void Control::post_farewell(UniqueFd connection, std::vector<std::byte> last_words) {
   boost::asio::post(parts_->context, [this, fd = std::move(connection),
                                       words = std::move(last_words)]() mutable {
     if (parts_->lingering >= kMaxLingering) return;

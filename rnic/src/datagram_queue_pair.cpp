@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rnic/datagram_queue_pair.h"
 
+#include <new>
 #include <string>
 #include <utility>
 
@@ -41,6 +42,20 @@ void check_reads(const ReadOptions& options) {
   check_range("read.max_responses", options.max_responses, 0, 1U << 16);
 }
 
+void check_sources(const DatagramOptions& options) {
+  constexpr size_t kLeastSourceMemory = size_t{64} << 10;
+  if (options.max_sources == 0) refuse("max_sources must be at least 1");
+  if (options.max_sources_per_address == 0 || options.max_unproven_sources == 0)
+    refuse("max_sources_per_address and max_unproven_sources must be at least 1");
+  if (options.max_source_memory < kLeastSourceMemory)
+    refuse("max_source_memory must be at least 65536 bytes");
+  if (options.source_timeout <= Duration::zero()) refuse("source_timeout must be above zero");
+  if (options.stag_misses == 0 || options.stag_misses_per_source == 0)
+    refuse("stag_misses and stag_misses_per_source must be at least 1");
+  if (options.closed_per_source == 0 || options.refused_per_source == 0)
+    refuse("closed_per_source and refused_per_source must be at least 1");
+}
+
 const DatagramOptions& checked(const DatagramOptions& options, QpType type) {
   const uint32_t least = min_segment(type);
   if (options.segment != 0 && (options.segment < least || options.segment > llp::kMaxDatagram))
@@ -51,7 +66,7 @@ const DatagramOptions& checked(const DatagramOptions& options, QpType type) {
   if (options.max_open_records == 0 || options.max_open_records_per_source == 0)
     refuse("At least one record must be allowed to be open: see max_open_records");
   if (options.max_record_ranges == 0) refuse("max_record_ranges must be at least 1");
-  if (options.max_sources == 0) refuse("max_sources must be at least 1");
+  check_sources(options);
   if (options.message_timeout <= Duration::zero()) refuse("message_timeout must be above zero");
   if (options.record_timeout <= Duration::zero()) refuse("record_timeout must be above zero");
   check_reads(options.read);
@@ -171,7 +186,12 @@ void DatagramQueuePair::handle(const llp::IncomingDatagram& datagram, Time now) 
   const dgram::OpenedEnvelope envelope = dgram::Envelope::open(datagram.bytes);
   if (!envelope.valid) return drop(envelope.drop_reason);
   if (state() != QpState::rts) return drop(Counter::drop_state);
-  take(envelope, datagram, now);
+  // Whatever takes memory for what came does so before it changes anything else.
+  try {
+    take(envelope, datagram, now);
+  } catch (const std::bad_alloc&) {
+    drop(Counter::drop_no_memory);
+  }
 }
 
 void DatagramQueuePair::after_receive(Time now) {
@@ -185,7 +205,7 @@ void DatagramQueuePair::settle(const Judgement& judgement, const rdmap::Datagram
   if (judgement.drop) drop(*judgement.drop);
   if (judgement.fault)
     errors_.found(datagram.from, segment, *judgement.fault, datagram.bytes.size(), !datagram.group,
-                  now);
+                  now, judgement.told);
 }
 
 void DatagramQueuePair::count_overflow() {

@@ -38,7 +38,7 @@ Engine::Engine(const DeviceOptions& options, const Clock& clock, Counters& count
       events_(64),
       batch_(kReceiveSlots, kReceiveSlotBytes, kReceiveDatagrams),
       stream_buffer_(std::make_unique<std::byte[]>(kStreamBufferBytes)) {
-  timers_.reserve(1024);
+  timers_.add_places(1024);
   if (options.progress != Progress::thread) return;
   SignalsBlocked blocked;
   thread_ = std::thread([this] { run_thread(); });

@@ -41,10 +41,12 @@ ErrorReports::ErrorReports(ControlSender& control, Counters& counters, uint32_t 
     : control_(control), counters_(counters), entries_(entries), limit_(rate) {}
 
 void ErrorReports::found(const Address& from, const rdmap::DatagramSegment& segment,
-                         TerminateCode code, size_t datagram_bytes, bool reply, Time now) {
+                         TerminateCode code, size_t datagram_bytes, bool reply, Time now,
+                         const std::optional<TerminateCode>& told) {
   add(describe(from, segment, code));
   const bool sent = reply && limit_.take(now) &&
-                    control_.post_error(from, rdmap::report_of(code, segment), datagram_bytes);
+                      control_.post_error(from, rdmap::report_of(told.value_or(code), segment),
+                                          datagram_bytes);
   counters_.add(sent ? Counter::errors_sent : Counter::errors_suppressed);
 }
 

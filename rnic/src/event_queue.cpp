@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rnic/event_queue.h"
 
+#include <new>
 #include <utility>
 
 #include "rnic/device.h"
@@ -17,12 +18,21 @@ EventQueue::~EventQueue() { device_->remove_event_queue(*this); }
 void EventQueue::raise(const AsyncEvent& event) {
   {
     const std::lock_guard lock(mutex_);
-    const bool full = events_.size() >= kMaxEvents;
-    if (full) events_.pop_front();
-    events_.push_back(event);
-    if (full) return device_->counters().add_shared(Counter::events_dropped);
+    if (!add(event)) return device_->counters().add_shared(Counter::events_dropped);
   }
   sleeper_.wake();
+}
+
+/// False where there are as many as before: it took the place of the oldest, or found no memory.
+bool EventQueue::add(const AsyncEvent& event) {
+  try {
+    events_.push_back(event);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  if (events_.size() <= kMaxEvents) return true;
+  events_.pop_front();
+  return false;
 }
 
 AsyncEvent EventQueue::take() {

@@ -52,4 +52,10 @@ Judgement judge_read(ddp::RegionFault found) {
   return {.drop = counter_of(found), .fault = read_code(found)};
 }
 
+TerminateCode concealed_fault(rdmap::Opcode opcode) {
+  const bool tagged = rdmap::facts_of(opcode).tagged;
+  return tagged ? tagged_code(ddp::RegionFault::unknown_stag)
+                : read_code(ddp::RegionFault::unknown_stag);
+}
+
 }  // namespace diwarp::rnic

@@ -23,6 +23,9 @@ void check_range(const char* what, uint32_t value, uint32_t lowest, uint32_t hig
 
 namespace {
 
+/// Timers of one queue pair, of any type, that may be armed at once. (RD peers have their own.)
+constexpr size_t kTimers = 2;
+
 const QueuePairCapacity& checked(const QueuePairCapacity& capacity) {
   check_range("max_send_wr", capacity.max_send_wr, 1, kMaxQueueDepth);
   check_range("max_recv_wr", capacity.max_recv_wr, 1, kMaxQueueDepth);
@@ -70,10 +73,14 @@ QueuePair::QueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePairIn
                                                           init.capacity.max_recv_sge)),
       receives_(srq_ ? srq_->queue() : *own_receives_),
       engine_(domain_->device()->engine()) {
+  engine_.exclusively([this] { engine_.timers().add_places(kTimers); });
   device()->count_queue_pair(1);
 }
 
-QueuePair::~QueuePair() { device()->count_queue_pair(-1); }
+QueuePair::~QueuePair() {
+  engine_.exclusively([this] { engine_.timers().remove_places(kTimers); });
+  device()->count_queue_pair(-1);
+}
 
 /// The engine is told once, when all are there: what it then finds goes out together.
 std::error_code QueuePair::post_sends(std::span<const SendWorkRequest> requests,

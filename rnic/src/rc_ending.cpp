@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How the connections of RcQueuePair end: when, with which last words, and who is told.
 #include <array>
+#include <new>
 #include <utility>
 
 #include "diwarp/error.h"
@@ -88,10 +89,21 @@ void RcQueuePair::end(RcEnd reason) {
   if (reason == RcEnd::closed) {
     if (!asked_for) raise(AsyncEventType::peer_closed);
   } else {
-    raise(AsyncEventType::qp_fatal, terminate_, status_of(reason));
+    raise_fatal(status_of(reason));
   }
   const bool silent = reason == RcEnd::timed_out;
   if (observer_) observer_->on_end(silent ? status_of(reason) : std::error_code());
+}
+
+/// An event without the headers, where there is no memory for these, is better than none.
+void RcQueuePair::raise_fatal(std::error_code status) {
+  std::optional<TerminateInfo> told;
+  try {
+    told = terminate_;
+  } catch (const std::bad_alloc&) {
+    told = TerminateInfo{.code = terminate_->code, .received = terminate_->received};
+  }
+  raise(AsyncEventType::qp_fatal, std::move(told), status);
 }
 
 /// What ends the connection, if that is a Terminate.
@@ -108,15 +120,25 @@ std::optional<TerminateInfo> RcQueuePair::terminate_of(RcEnd reason) const {
   TerminateInfo info;
   info.code = receive_.fault().value_or(rdmap::fault::kLocalCatastrophic);
   info.received = reason == RcEnd::terminated;
-  info.headers.assign(receive_.offending().begin(), receive_.offending().end());
+  try {
+    info.headers.assign(receive_.offending().begin(), receive_.offending().end());
+  } catch (const std::bad_alloc&) {
+    info.headers.clear();  // the code is what matters
+  }
   return info;
 }
 
+/// None, and the stream is reset, where there is no memory for them.
 std::vector<std::byte> RcQueuePair::last_words(const TerminateInfo& terminate) {
   std::array<std::byte, rdmap::kMaxTerminateUlpdu> ulpdu;
   const size_t bytes = rdmap::encode_terminate(terminate.code, terminate.headers, ulpdu,
                                                 receive_.offending_length());
-  return transmit_.last_words(transmit_context(), ConstBytes(ulpdu).first(bytes));
+  try {
+    return transmit_.last_words(transmit_context(), ConstBytes(ulpdu).first(bytes));
+  } catch (const std::bad_alloc&) {
+    counters().add(Counter::rc_tx_no_memory);
+    return {};
+  }
 }
 
 void RcQueuePair::count_end(RcEnd reason) {

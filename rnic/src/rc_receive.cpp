@@ -6,6 +6,7 @@
 #include <cassert>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "ddp/scatter.h"
@@ -19,9 +20,6 @@ namespace diwarp::rnic {
 namespace {
 
 namespace fault = rdmap::fault;
-
-/// What a Terminate tells of a segment, at most.
-constexpr size_t kOffendingBytes = ddp::kUntaggedHeaderBytes + rdmap::kAtomicRequestBytes;
 
 /// What is read at once leaves room in the engine's buffer to complete the FPDU that it cuts.
 constexpr size_t kReadMost = kStreamBufferBytes - CarryBuffer::kWholeFpdu;
@@ -49,21 +47,38 @@ void RcReceive::start(const mpa::Agreement& agreement, bool initiator, ConstByte
   holds_ = policy_ == ReceiveNotReady::hold;
   end_ = RcEnd::none;
   fault_.reset();
-  offending_.clear();
-  offending_length_ = 0;
+  offending_held_ = offending_length_ = 0;
   receiver_ = {};
   straight_.reset();
   expects_long_ = 0;
-  carry_.assign(leftover);
   parts_.counters.add(Counter::rc_rx_bytes, leftover.size());
+  within_memory([&] {
+    carry_.assign(leftover);
+    return end_;
+  });
+}
+
+/// What comes may take memory: for unfinished FPDUs, and for the peer's requests. Where there is
+/// none the connection ends, for nothing of a stream can be left out.
+template <class Work>
+RcEnd RcReceive::within_memory(Work&& work) {
+  try {
+    return work();
+  } catch (const std::bad_alloc&) {
+    parts_.counters.add(Counter::drop_no_memory);
+    end(RcEnd::no_memory, fault::kLocalCatastrophic, {});
+    return end_;
+  }
 }
 
 RcEnd RcReceive::read(llp::Stream& stream, Bytes buffer) {
   entry_judged_ = false;
   came_ = 0;
-  if (straight_) return read_straight(stream, buffer);
   const bool long_is_cut = !carry_.empty() && needed_ >= kLongFpdu;
-  return long_is_cut ? read_cut(stream, buffer) : read_ahead(stream, buffer);
+  return within_memory([&] {
+    if (straight_) return read_straight(stream, buffer);
+    return long_is_cut ? read_cut(stream, buffer) : read_ahead(stream, buffer);
+  });
 }
 
 /// The rest of a long FPDU comes where its beginning is, and what follows into the buffer.
@@ -118,6 +133,11 @@ RcEnd RcReceive::give_up_waiting() {
 RcEnd RcReceive::resume() {
   held_ = false;
   entry_judged_ = false;
+  if (end_ != RcEnd::none) return end_;
+  return within_memory([this] { return resume_carried(); });
+}
+
+RcEnd RcReceive::resume_carried() {
   carry_.drop(consume(carry_.bytes()));
   return end_;
 }
@@ -225,10 +245,17 @@ bool RcReceive::check(const std::optional<TerminateCode>& found, ConstBytes ulpd
 bool RcReceive::end(RcEnd reason, TerminateCode code, ConstBytes ulpdu) {
   end_ = reason;
   fault_ = code;
-  const ConstBytes headers = ulpdu.first(std::min(ulpdu.size(), kOffendingBytes));
-  offending_.assign(headers.begin(), headers.end());
+  offending_held_ = 0;
+  keep_offending(ulpdu);
   offending_length_ = ulpdu.size();
   return false;
+}
+
+/// Behind what is kept, as far as there is room.
+void RcReceive::keep_offending(ConstBytes headers) {
+  const size_t count = std::min(headers.size(), offending_.size() - offending_held_);
+  std::copy_n(headers.begin(), count, offending_.begin() + offending_held_);
+  offending_held_ += count;
 }
 
 /// Always false. What the Terminate says is kept as the fault.
@@ -236,8 +263,7 @@ bool RcReceive::end_terminated(const rdmap::StreamSegment& segment) {
   const std::optional<rdmap::Terminate> terminate = rdmap::parse_terminate(segment.payload);
   if (!terminate) return end(RcEnd::terminated, fault::kUnspecified, {});
   end(RcEnd::terminated, terminate->code, terminate->ddp_header);
-  offending_.insert(offending_.end(), terminate->rdmap_header.begin(),
-                    terminate->rdmap_header.end());
+  keep_offending(terminate->rdmap_header);
   return false;
 }
 

@@ -107,7 +107,7 @@ void RcReceive::finish_straight() {
 RcEnd RcReceive::refuse_straight() {
   handle(straight_->segment, straight_->header_view());
   assert(end_ != RcEnd::none);
-  if (!offending_.empty()) offending_length_ = straight_->ulpdu_bytes;
+  if (offending_held_ != 0) offending_length_ = straight_->ulpdu_bytes;
   straight_.reset();
   return end_;
 }

@@ -2,6 +2,7 @@
 #include "rnic/rd_queue_pair.h"
 
 #include <algorithm>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -283,10 +284,19 @@ void RdQueuePair::keep(RdPeer& peer, uint32_t sequence, RdKind kind, uint8_t fla
   drop(Counter::drop_no_context);
 }
 
+/// Whatever takes memory for what came does so before it changes anything else.
+RdDelivery::Outcome RdQueuePair::try_deliver(RdPeer& peer, RdKind kind, uint8_t flags,
+                                             ConstBytes bytes, Time now) try {
+  return delivery_.deliver(peer, kind, flags, bytes, now);
+} catch (const std::bad_alloc&) {
+  counters().add(Counter::drop_no_memory);
+  return RdDelivery::Outcome::no_memory;
+}
+
 /// True where the next one may be delivered as well.
 bool RdQueuePair::deliver(RdPeer& peer, RdKind kind, uint8_t flags, ConstBytes bytes, Time now) {
   if (kind == RdKind::skip) peer.refusing = false;
-  const RdDelivery::Outcome outcome = delivery_.deliver(peer, kind, flags, bytes, now);
+  const RdDelivery::Outcome outcome = try_deliver(peer, kind, flags, bytes, now);
   if (outcome == RdDelivery::Outcome::delivered) {
     peer.receiver.delivered();
     peer.delivered_at = now;

@@ -174,9 +174,9 @@ void RdRequests::acknowledged(RdPeer& peer, const TxTag& tag) {
 void RdRequests::refused(RdPeer& peer, const TxTag& tag, TerminateCode code) {
   if (tag.message.kind != MessageKind::read_request)
     return fail_remotely(peer, sends_.at(tag.object), status_of(code));
-  OutboundRead& read = reads_.at(tag.object);
-  SendEntry* const entry = read.entry;
-  forget(peer, read);
+  OutboundRead& refused = reads_.at(tag.object);
+  SendEntry* const entry = refused.entry;
+  forget(peer, refused);
   if (entry != nullptr) fail_remotely(peer, *entry, status_of(code));
 }
 

@@ -35,7 +35,7 @@ Judgement RdResponder::take_request(RdPeer& peer, const rdmap::ReadRequest& requ
   if (const Judgement judgement = check(request); judgement.fault) return judgement;
   if (peer.inbound_count >= kMaxInboundReads || unanswered(peer) >= dgram::kMaxReadRequests)
     return {.drop = Counter::drop_share, .fault = rdmap::fault::kStreamCatastrophic};
-  if (!reads_.reserve(1)) return Judgement::dropped(Counter::drop_no_context);
+  if (!reads_.reserve(1)) return Judgement::dropped(Counter::drop_no_memory);
   InboundRead& read = reads_.take();
   read.request = request;
   ++peer.inbound_count;

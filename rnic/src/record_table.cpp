@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "rdmap/terminate.h"
 #include "rnic/queue_pair.h"
 
 namespace diwarp::rnic {
@@ -58,7 +59,7 @@ RecordTable::RecordTable(QueuePair& queue_pair, Counters& counters, const Datagr
       max_done_(options.max_open_records),
       maps_(ValidityPool::create(options.max_validity_maps, options.max_record_ranges)) {}
 
-Judgement RecordTable::handle(const Segment& segment, Source& source, Time now) {
+Judgement RecordTable::handle(const Segment& segment, RecordSource& source, Time now) {
   const ddp::RecordFacts facts = facts_of(segment);
   Record* record = find(source, segment.msn);
   // Open ones first: an open record may lie at or below the floor of what is remembered.
@@ -72,6 +73,8 @@ Judgement RecordTable::handle(const Segment& segment, Source& source, Time now) 
       ddp::check_tagged(region, queue_pair_.domain_number(), queue_pair_.number(),
                         Access::remote_write, facts.base, facts.length);
   if (fault != ddp::RegionFault::none) return judge_tagged(fault);
+  if (timed_ && grants(region->access, Access::validated_source) && !source.is_validated(now))
+    return {.drop = Counter::drop_unvalidated, .fault = rdmap::fault::kAccessRights};
 
   if (policy_ == RecordCompletion::per_segment)
     return report_segment(segment, facts, *region, source);
@@ -80,7 +83,7 @@ Judgement RecordTable::handle(const Segment& segment, Source& source, Time now) 
   return place(segment, *region, *record, now);
 }
 
-Record* RecordTable::find(Source& source, uint32_t msn) {
+Record* RecordTable::find(RecordSource& source, uint32_t msn) {
   for (Record* record = source.records.front(); record != nullptr;
        record = source.records.next(*record))
     if (record->msn == msn) return record;
@@ -94,17 +97,24 @@ bool RecordTable::has_room() {
 }
 
 /// Room for one more open record of `source`, if need be in the place of another.
-bool RecordTable::make_room(Source& source) {
+bool RecordTable::make_room(RecordSource& source) {
   if (!has_room()) return false;
   if (source.open_records >= max_open_per_source_)
     evict(*source.records.back());
   else if (open_count_ >= max_open_)
-    evict(*by_age_.front());
+    evict(oldest());
   return true;
 }
 
+/// The one to give way: sources that have finished none go before the others. Some record is open.
+Record& RecordTable::oldest() {
+  Record* record = by_age_.front();
+  while (record != nullptr && record->source->is_proven()) record = by_age_.next(*record);
+  return record != nullptr ? *record : *by_age_.front();
+}
+
 Record* RecordTable::take_idle(const Segment& segment, const ddp::RecordFacts& facts,
-                               const Source& source) {
+                               const RecordSource& source) {
   Record* record = idle_.pop_front();
   if (record == nullptr) {
     records_.push_back(std::make_unique<Record>());
@@ -119,7 +129,7 @@ Record* RecordTable::take_idle(const Segment& segment, const ddp::RecordFacts& f
 }
 
 Record* RecordTable::open_record(const Segment& segment, const ddp::RecordFacts& facts,
-                                 Source& source, Time now) {
+                                 RecordSource& source, Time now) {
   if (!make_room(source)) return nullptr;
   Record* record = take_idle(segment, facts, source);
   record->source = &source;
@@ -163,8 +173,9 @@ void RecordTable::progressed(Record& record, Time now) {
 
 /// Nothing is remembered of the message: each segment is told of by itself.
 Judgement RecordTable::report_segment(const Segment& segment, const ddp::RecordFacts& facts,
-                                      const ddp::Region& region, const Source& source) {
+                                      const ddp::Region& region, RecordSource& source) {
   if (!has_room()) return Judgement::dropped(Counter::drop_no_context);
+  source.finished = true;
   Record* record = take_idle(segment, facts, source);
   record->tagged_offset = segment.tagged_offset;
   record->byte_count = payload_bytes(segment);
@@ -174,11 +185,18 @@ Judgement RecordTable::report_segment(const Segment& segment, const ddp::RecordF
   return Judgement::taken();
 }
 
-/// Nothing of the message is taken any more; what of it is valid will be reported.
+/// Nothing of the message is taken any more; what of it is valid will be reported. Only a complete
+/// one was accepted, and makes those that came long before it count as over. Of the others as many
+/// are remembered of any source: what was reported must not be written again, and who gets so far
+/// has named memory rightly.
 void RecordTable::finish(Record& record) {
-  counters_.add(record.bytes.complete() ? Counter::records_completed : Counter::records_partial);
-  Source& source = *record.source;
-  source.closed_records.close(record.msn);
+  RecordSource& source = *record.source;
+  const bool complete = record.bytes.complete();
+  counters_.add(complete ? Counter::records_completed : Counter::records_partial);
+  if (complete)
+    source.accept(source.closed_records, record.msn);
+  else
+    source.closed_records.refuse(record.msn, false);
   source.records.remove(record);
   --source.open_records;
   by_age_.remove(record);
@@ -214,15 +232,15 @@ std::optional<Time> RecordTable::next_expiry() {
   return never ? Time::max() : oldest->last_progress + timeout_;
 }
 
-void RecordTable::close(Source& source, uint32_t msn) {
+void RecordTable::close(RecordSource& source, uint32_t msn) {
   if (Record* record = find(source, msn)) finish(*record);
 }
 
-void RecordTable::close_of(Source& source) {
+void RecordTable::close_of(RecordSource& source) {
   while (Record* record = source.records.front()) finish(*record);
 }
 
-void RecordTable::restart_of(Source& source) {
+void RecordTable::restart_of(RecordSource& source) {
   for (Record* record = source.records.front(); record != nullptr;
        record = source.records.next(*record))
     record->restarts = true;

@@ -49,7 +49,7 @@ Judgement UdMessages::handle(const Segment& segment, Source& source, Time now) {
   if (OpenMessage* message = find_open(source, segment.msn)) return place(segment, *message, now);
   if (source.closed.contains(segment.msn)) return Judgement::dropped(Counter::drop_late);
   if (segment.last && segment.message_offset == 0) return deliver_single(segment, source);
-  if (const Judgement refused = may_open(source); refused.drop) return refused;
+  if (const Judgement refused = make_room(source); refused.drop) return refused;
   return place(segment, open(segment, source, now), now);
 }
 
@@ -58,7 +58,7 @@ Judgement UdMessages::deliver_single(const Segment& segment, Source& source) {
   ReceiveEntry* entry = queue_pair_.peek_receive();
   if (entry == nullptr) return no_receive();
   if (segment.payload.size() > entry->capacity) {
-    source.closed.close(segment.msn);
+    source.refuse_send(segment.msn);
     return judge(ddp::SegmentFault::too_long);
   }
   queue_pair_.take_receive();
@@ -67,7 +67,7 @@ Judgement UdMessages::deliver_single(const Segment& segment, Source& source) {
     return Judgement::taken();
   }
   ddp::scatter(entry->sges(), 0, segment.payload);
-  source.closed.close(segment.msn);
+  source.accept(source.closed, segment.msn);
   complete(*entry, segment, source, segment.payload.size());
   return Judgement::taken();
 }
@@ -79,25 +79,35 @@ OpenMessage* UdMessages::find_open(Source& source, uint32_t msn) {
   return nullptr;
 }
 
-/// A source, and all sources together, have to stay within their shares of the receives.
-Judgement UdMessages::may_open(const Source& source) const {
+/// Room for one more open message of `source`, if need be in the place of another one. A source,
+/// and all sources together, have to stay within their shares of the receives.
+Judgement UdMessages::make_room(const Source& source) {
   const size_t receives = open_count_ + queue_pair_.available_receives();
   const size_t half = std::max<size_t>(receives / 2, 1);
   if (queue_pair_.available_receives() == 0) return no_receive();
-  if (open_count_ >= max_open_) return Judgement::dropped(Counter::drop_no_context);
-  if (open_count_ >= half || source.open_count >= max_open_per_source_)
-    return Judgement::dropped(Counter::drop_share);
+  if (source.open_count >= max_open_per_source_) return Judgement::dropped(Counter::drop_share);
+  if (open_count_ < std::min<size_t>(max_open_, half)) return Judgement::taken();
+  OpenMessage* const oldest = oldest_unproven();
+  if (oldest == nullptr)
+    return Judgement::dropped(open_count_ >= max_open_ ? Counter::drop_no_context
+                                                       : Counter::drop_share);
+  counters_.add(Counter::messages_evicted);
+  abandon(*oldest);
   return Judgement::taken();
+}
+
+OpenMessage* UdMessages::oldest_unproven() {
+  OpenMessage* message = by_age_.front();
+  while (message != nullptr && message->source->is_proven()) message = by_age_.next(*message);
+  return message;
 }
 
 OpenMessage& UdMessages::open(const Segment& segment, Source& source, Time now) {
   if (idle_.empty()) {
     messages_.push_back(std::make_unique<OpenMessage>());
-    idle_.push_back(messages_.back().get());
-    idle_.reserve(messages_.size());
+    idle_.push_back(*messages_.back());
   }
-  OpenMessage& message = *idle_.back();
-  idle_.pop_back();
+  OpenMessage& message = *idle_.pop_front();
   message.source = &source;
   message.facts = MessageFacts::of(segment);
   message.msn = segment.msn;
@@ -116,8 +126,9 @@ Judgement UdMessages::place(const Segment& segment, OpenMessage& message, Time n
     return Judgement::dropped(Counter::drop_contradiction);
   if (!queue_pair_.may_receive(*message.receive)) {
     ReceiveEntry& entry = *message.receive;
-    const Source& source = *message.source;
-    close(message);
+    Source& source = *message.source;
+    source.refuse_send(message.msn);
+    release(message);
     fail_receive(entry, source);
     return Judgement::taken();
   }
@@ -137,27 +148,28 @@ Judgement UdMessages::place(const Segment& segment, OpenMessage& message, Time n
 
 void UdMessages::deliver(OpenMessage& message, const Segment& last) {
   ReceiveEntry& entry = *message.receive;
-  const Source& source = *message.source;
-  close(message);
+  Source& source = *message.source;
+  source.accept(source.closed, message.msn);
+  release(message);
   complete(entry, last, source, message.reassembly.placed());
 }
 
 /// The message will never be whole: its receive is the next one again.
 void UdMessages::abandon(OpenMessage& message) {
   queue_pair_.give_back_receive(*message.receive);
-  close(message);
+  message.source->refuse_send(message.msn);
+  release(message);
 }
 
-/// Nothing of the message is taken any more.
-void UdMessages::close(OpenMessage& message) {
+/// Of a message that is over.
+void UdMessages::release(OpenMessage& message) {
   Source& source = *message.source;
-  source.closed.close(message.msn);
   source.open.remove(message);
   --source.open_count;
   by_age_.remove(message);
   --open_count_;
   message.receive = nullptr;
-  idle_.push_back(&message);
+  idle_.push_front(message);
 }
 
 void UdMessages::complete(ReceiveEntry& entry, const Segment& last, const Source& source,

@@ -9,7 +9,9 @@ namespace diwarp::rnic {
 
 UdQueuePair::UdQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePairInit& init)
     : DatagramQueuePair(std::move(domain), init),
-      sources_(options().max_sources),
+      sources_(SourceLimits::of(options()), random_sip_key()),
+      stag_misses_(options().stag_misses_per_source, options().stag_misses,
+                   options().source_timeout),
       messages_(*this, records(), counters(), options()),
       reader_(*this, sends_, identity(), counters(), options().read, options().max_record_ranges,
               [this] { wake(); }),
@@ -40,10 +42,12 @@ void UdQueuePair::expire(Time now) {
   messages_.expire(now);
   records().expire(now);
   reader_.expire(now);
+  sources_.expire(now);
 }
 
 std::optional<Time> UdQueuePair::next_expiry() {
-  return earlier(messages_.next_expiry(), earlier(records().next_expiry(), reader_.next_expiry()));
+  return earlier(earlier(messages_.next_expiry(), records().next_expiry()),
+                 earlier(reader_.next_expiry(), sources_.next_expiry()));
 }
 
 // --- Receiving.
@@ -81,19 +85,39 @@ Judgement UdQueuePair::judge(const rdmap::DatagramSegment& segment,
   // A response makes no source: what it may do, the request has said.
   if (segment.opcode == rdmap::Opcode::read_response)
     return reader_.handle_response(segment, datagram.from, now);
-  Source* source = sources_.find_or_add(datagram.from, envelope.labels.incarnation, now);
-  if (source == nullptr) return Judgement::dropped(Counter::drop_sources_full);
+  Counter reason{};
+  Source* source = sources_.find_or_add(datagram.from, envelope.labels.incarnation, now, reason);
+  if (source == nullptr) return Judgement::dropped(reason);
   return dispatch(segment, *source, datagram, now);
 }
 
 Judgement UdQueuePair::dispatch(const rdmap::DatagramSegment& segment, Source& source,
                                 const llp::IncomingDatagram& datagram, Time now) {
   switch (segment.opcode) {
-    case rdmap::Opcode::write_record: return records().handle(segment, source, now);
-    case rdmap::Opcode::read_request:
-      return responder_.handle(segment, source, datagram.bytes.size(), now);
+    case rdmap::Opcode::write_record:
+    case rdmap::Opcode::read_request: return take_tagged(segment, source, datagram, now);
     default: return messages_.handle(segment, source, now);
   }
+}
+
+/// What names memory here. While too many guess STags, newcomers' Reads may go on once they have
+/// shown that they are at their address.
+Judgement UdQueuePair::take_tagged(const rdmap::DatagramSegment& segment, Source& source,
+                                   const llp::IncomingDatagram& datagram, Time now) {
+  using Verdict = StagMissLimit::Verdict;
+  const bool is_read = segment.opcode == rdmap::Opcode::read_request;
+  const bool validated = source.is_validated(now);
+  const size_t bytes = datagram.bytes.size();
+  const Verdict verdict = stag_misses_.check(source.stag_misses, source.is_proven(), now);
+  if (verdict == Verdict::all_exhausted && is_read && !validated)
+    return responder_.challenge(source, segment.request, bytes, now);
+  if (verdict != Verdict::pass) return Judgement::dropped(Counter::drop_stag_limit);
+  Judgement judgement = is_read ? responder_.handle(segment, source, bytes, now)
+                                : records().handle(segment, source, now);
+  if (!judgement.fault) return judgement;
+  stag_misses_.missed(source.stag_misses, now);
+  if (!validated) judgement.told = concealed_fault(segment.opcode);
+  return judgement;
 }
 
 Judgement UdQueuePair::take_control(const dgram::OpenedEnvelope& envelope,
@@ -115,9 +139,15 @@ Judgement UdQueuePair::take_control(const dgram::OpenedEnvelope& envelope,
 
 Judgement UdQueuePair::take_echo(const dgram::Challenge& echo, const Address& from,
                                  uint32_t incarnation, Time now) {
-  Source* source = sources_.find_or_add(from, incarnation, now);
-  if (source == nullptr) return Judgement::dropped(Counter::drop_sources_full);
-  return responder_.handle_echo(echo.cookie, *source, now);
+  // Only a good one makes a source.
+  if (!validation().valid(echo.cookie, from, incarnation, now))
+    return Judgement::dropped(Counter::drop_control);
+  Counter reason{};
+  Source* source = sources_.find_or_add(from, incarnation, now, reason);
+  if (source == nullptr) return Judgement::dropped(reason);
+  source->validated_until = now + dgram::AddressValidation::kValidFor;
+  counters().add(Counter::echoes_received);
+  return Judgement::taken();
 }
 
 Judgement UdQueuePair::take_error(ConstBytes bytes, const Address& from) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <new>
 
 #include "base/validity_pool.h"
 #include "rnic/queue_pair.h"
@@ -44,12 +45,14 @@ uint64_t UdReader::next_sink_offset() {
 
 // --- The life of a Read.
 
-bool UdReader::begin(SendEntry& entry, Time now) {
+UdReader::Begun UdReader::begin(SendEntry& entry, Time now) {
   if (under_way_ == options_.max_outstanding) {
     begin_refused_ = true;
-    return false;
+    return Begun::full;
   }
-  Read& read = idle_read();
+  Read* const idle = idle_read();
+  if (idle == nullptr) return Begun::no_memory;
+  Read& read = *idle;
   sends_.hand_over();
   active_.push_back(read);
   ++under_way_;
@@ -64,17 +67,22 @@ bool UdReader::begin(SendEntry& entry, Time now) {
   read.last_sign = now;
   ask_from_the_start(read, now);
   next_expiry_ = std::min(next_expiry_.value_or(Time::max()), due(read));
-  return true;
+  return Begun::begun;
 }
 
-UdReader::Read& UdReader::idle_read() {
-  if (Read* read = idle_.pop_front()) return *read;
-  if (by_sink_.empty()) {
-    const uint64_t parts = uint64_t{options_.max_outstanding} * options_.window;
-    by_sink_.resize(std::bit_ceil(std::min<uint64_t>(parts * 2, kMaxChains)));
+/// Null where there is no memory.
+UdReader::Read* UdReader::idle_read() noexcept {
+  if (Read* read = idle_.pop_front()) return read;
+  try {
+    if (by_sink_.empty()) {
+      const uint64_t parts = uint64_t{options_.max_outstanding} * options_.window;
+      by_sink_.resize(std::bit_ceil(std::min<uint64_t>(parts * 2, kMaxChains)));
+    }
+    reads_.push_back(std::make_unique<Read>(options_.window, max_ranges_));
+  } catch (const std::bad_alloc&) {
+    return nullptr;
   }
-  reads_.push_back(std::make_unique<Read>(options_.window, max_ranges_));
-  return *reads_.back();
+  return reads_.back().get();
 }
 
 void UdReader::leave(Read& read) {

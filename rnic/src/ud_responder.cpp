@@ -42,13 +42,22 @@ UdResponder::~UdResponder() = default;
 
 Judgement UdResponder::handle(const rdmap::DatagramSegment& segment, Source& source,
                               size_t datagram_bytes, Time now) {
-  const ddp::RegionFault fault = judge(segment.request);
-  if (fault != ddp::RegionFault::none) return judge_read(fault);
+  const bool validated = source.is_validated(now);
   const size_t response = dgram::Envelope::kOverhead + kHeader + segment.request.length;
   const bool amplifies = response > datagram_bytes;
-  if (amplifies && now >= source.validated_until)
+  if (amplifies && !validated) return challenge(source, segment.request, datagram_bytes, now);
+  const ddp::RegionFault fault = judge(segment.request);
+  if (fault != ddp::RegionFault::none) return judge_read(fault);
+  if (!validated && wants_validation(segment.request))
     return challenge(source, segment.request, datagram_bytes, now);
   return add(segment, source, datagram_bytes);
+}
+
+/// After judge().
+bool UdResponder::wants_validation(const rdmap::ReadRequest& request) const {
+  if (request.length == 0) return false;
+  const ddp::Region* const region = queue_pair_.regions().find(request.source_stag);
+  return grants(region->access, Access::validated_source);
 }
 
 /// A Read of no length reads nothing: its STag and offset are not looked at (RFC 5040 section 5.2).
@@ -72,20 +81,13 @@ Judgement UdResponder::challenge(const Source& source, const rdmap::ReadRequest&
   return Judgement::taken();
 }
 
-Judgement UdResponder::handle_echo(const dgram::Cookie& cookie, Source& source, Time now) {
-  if (!validation_.valid(cookie, source.key.address, source.key.incarnation, now))
-    return Judgement::dropped(Counter::drop_control);
-  source.validated_until = now + dgram::AddressValidation::kValidFor;
-  counters_.add(Counter::echoes_received);
-  return Judgement::taken();
-}
-
 Judgement UdResponder::add(const rdmap::DatagramSegment& segment, Source& source,
                            size_t datagram_bytes) {
   if (source.responses >= max_per_source_) return Judgement::dropped(Counter::drop_share);
-  if (!responses_) {
-    responses_ = std::make_unique<Pool<Response>>(max_responses_);
+  if (!lanes_) {
+    auto responses = std::make_unique<Pool<Response>>(max_responses_);
     lanes_ = std::make_unique<Pool<ResponseLane>>(max_responses_);
+    responses_ = std::move(responses);
   }
   Response* response = responses_->acquire();
   if (response == nullptr) return Judgement::dropped(Counter::drop_no_context);
@@ -205,8 +207,10 @@ void UdResponder::report(const Response& response, TerminateCode code, Time now)
   segment.nonce = response.nonce;
   std::array<std::byte, DatagramBurst::kHeaderBytes> headers;
   segment.headers = ConstBytes(headers).first(rdmap::encode_segment_headers(segment, headers));
-  errors_.found(response.lane->source->key.address, segment, code, response.datagram_bytes, true,
-                now);
+  const Source& source = *response.lane->source;
+  std::optional<TerminateCode> told;
+  if (!source.is_validated(now)) told = concealed_fault(segment.opcode);
+  errors_.found(source.key.address, segment, code, response.datagram_bytes, true, now, told);
 }
 
 void UdResponder::sent(const DatagramMark& mark) {

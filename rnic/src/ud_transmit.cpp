@@ -80,9 +80,15 @@ bool UdTransmit::settle(SendEntry& entry, Time now) {
     sends_.complete(queue_pair_.do_local(entry));
     return true;
   }
-  if (facts.responded && queue_pair_.may_write(entry.sges)) return reader_.begin(entry, now);
+  if (facts.responded && queue_pair_.may_write(entry.sges)) return begin_read(entry, now);
   end_oldest(WcStatus::local_protection_error, 0);
   return true;
+}
+
+bool UdTransmit::begin_read(SendEntry& entry, Time now) {
+  const UdReader::Begun begun = reader_.begin(entry, now);
+  if (begun == UdReader::Begun::no_memory) end_oldest(WcStatus::local_qp_operation_error, ENOMEM);
+  return begun != UdReader::Begun::full;
 }
 
 /// Whether the request is a message, and its memory may be used.

@@ -34,6 +34,12 @@ struct ErrorScene {
             .source_stag = stag,
             .source_offset = offset};
   }
+  /// The peer shows that it hears what is sent to its address.
+  void validate() {
+    const auto challenge = send(request(region.rkey(), region.base(), 1000));
+    REQUIRE(challenge.size() == 1);
+    CHECK(send(Control{.type = kEcho, .content = read_control(challenge[0]).content}).empty());
+  }
   std::vector<DatagramError> errors() {
     std::vector<DatagramError> all;
     while (const auto error = party.qp.poll_error()) all.push_back(*error);
@@ -52,8 +58,9 @@ TerminateCode code_of(const ErrorContent& error) { return {error.layer, error.ty
 
 }  // namespace
 
-TEST_CASE("each fault over datagrams is told to the application and to the source") {
+TEST_CASE("each fault over datagrams is told to the application and to a validated source") {
   ErrorScene scene;
+  scene.validate();
   const uint32_t stag = scene.region.rkey();
   const uint64_t base = scene.region.base();
   struct Fault {
@@ -98,6 +105,43 @@ TEST_CASE("each fault over datagrams is told to the application and to the sourc
   }
   CHECK(scene.count("errors_sent") == faults.size());
   CHECK(scene.party.qp.state() == QpState::rts);
+}
+
+TEST_CASE("a source that was not validated is told one code of all faults in naming memory") {
+  ErrorScene scene;
+  const uint32_t stag = scene.region.rkey();
+  const uint64_t base = scene.region.base();
+  const uint32_t local = scene.party.mr.rkey();
+  struct Fault {
+    Segment segment;
+    TerminateCode told;
+    TerminateCode found;
+  };
+  const std::vector<Fault> faults{
+      {scene.record(stag ^ 1U, base), {1, 1, 0}, {1, 1, 0}},
+      {scene.record(stag, base + 65536 - 99), {1, 1, 0}, {1, 1, 1}},
+      {scene.record(local, scene.party.mr.base()), {1, 1, 0}, {0, 1, 2}},
+      {scene.request(stag ^ 1U, base, 10), {0, 1, 0}, {0, 1, 0}},
+      {scene.request(stag, base - 1, 10), {0, 1, 0}, {0, 1, 1}},
+      {scene.request(local, scene.party.mr.base(), 10), {0, 1, 0}, {0, 1, 2}},
+  };
+  for (const auto& [segment, told, found] : faults) {
+    CAPTURE(int{found.layer}, int{found.type}, int{found.code});
+    const auto answers = scene.send(segment);
+    REQUIRE(answers.size() == 1);
+    CHECK(code_of(read_error(read_control(answers[0]))) == told);
+    CHECK(scene.errors().at(0).code == found);
+  }
+}
+
+TEST_CASE("a long Read of a source that was not validated tells nothing of the memory it names") {
+  ErrorScene scene;
+  for (const uint32_t flip : {0U, 1U, 0x100U}) {
+    const auto answers = scene.send(scene.request(scene.region.rkey() ^ flip, 0, 1000));
+    REQUIRE(answers.size() == 1);
+    CHECK(read_control(answers[0]).type == kChallenge);
+  }
+  CHECK(scene.count("drop_stag") == 0);
 }
 
 TEST_CASE("a message too long for the receive it found is told to the application and to the source") {
@@ -232,7 +276,7 @@ TEST_CASE("a queue pair without an error queue goes without") {
 }
 
 TEST_CASE("no more Errors are sent than their rate allows, whoever causes them") {
-  ErrorScene scene({.error_rate = 100});
+  ErrorScene scene({.stag_misses_per_source = 1000, .error_rate = 100});
   size_t answers = 0;
   for (int i = 0; i < 500; ++i) {  // in one second
     scene.world.advance(2ms);

@@ -347,6 +347,7 @@ TEST_CASE("a queue pair forgets the requests of others when it is reset") {
 
 TEST_CASE("a Read Request for what may not be read is refused, and told why") {
   ReadTarget target;
+  target.validate(target.peer);  // others are not told why
   Party stranger(target.device);
   MemoryRegion unreadable(target.party.pd, target.party.memory, Access::local_write);
   MemoryRegion foreign(stranger.pd, stranger.memory, Access::remote_read);

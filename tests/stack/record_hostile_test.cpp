@@ -298,10 +298,13 @@ TEST_CASE("guessing STags finds nothing, is counted, and leaves nothing behind")
     if (i % 1000 == 0) scene.world.settle();
   }
   scene.world.settle();
-  CHECK(scene.count("drop_stag") == kGuesses);
+  // In a time that stands still: as many as a source may miss within a second.
+  CHECK(scene.count("drop_stag") == 100);
+  CHECK(scene.count("drop_stag_limit") == kGuesses - 100);
   CHECK(scene.is_untouched());
   CHECK(scene.records().empty());
   CHECK(scene.target.qp.open_records().empty());
+  scene.world.advance(1s);
   scene.send(scene.whole(5, 64));  // a number that was guessed with is not spoilt
   CHECK(scene.records().size() == 1);
 }
@@ -355,6 +358,8 @@ TEST_CASE("whatever segments come, memory and reports are what the rules make of
   PartyOptions options{.memory = 600};
   options.datagram.max_open_records = 10'000;
   options.datagram.max_open_records_per_source = 10'000;
+  options.datagram.stag_misses_per_source = 10'000;
+  options.datagram.stag_misses = 10'000;
   RecordScene scene(options);
   Model model(scene.target.memory);
   Random random(seed);

@@ -41,6 +41,9 @@ namespace diwarp {
   X(drop_stag,              "tagged segments with an STag that is unknown or not valid here") \
   X(drop_access,            "tagged segments without the access right they need")           \
   X(drop_bounds,            "tagged segments that reach outside their region")              \
+  X(drop_stag_limit,        "tagged segments not looked at after too many that named memory in vain") \
+  X(drop_unvalidated,       "tagged segments for a region that wants sources to prove their address first") \
+  X(drop_no_memory,         "datagrams and parts of streams dropped since memory for them could not be had") \
   X(drop_filtered,          "datagrams from sources that the queue pair does not listen to")    \
   X(drop_response,          "segments of Read Responses that nobody (any more) waits for")      \
   X(drop_group,             "datagrams that came to a group and have no place there")         \
@@ -71,6 +74,7 @@ namespace diwarp {
   X(rd_silent,              "peers given up for their silence")                               \
   X(rd_forgotten,           "peers forgotten for want of traffic")                            \
   X(message_timeouts,       "incomplete messages that were closed by their timeout")        \
+  X(messages_evicted,       "incomplete Sends that gave way to newer ones")                 \
   X(rx_overflow,            "datagrams the kernel dropped for want of receive buffer")      \
   X(tx_errors,              "datagrams the kernel refused to send")                         \
   X(tx_would_block,         "times a send had to wait for room in the socket buffer")       \

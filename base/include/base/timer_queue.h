@@ -48,7 +48,7 @@ class MemberTimer : public Timer {
 };
 
 /// The armed timers of one engine, as a binary heap: arm, re-arm and cancel take O(log n). For one
-/// thread. Does not allocate while no more than reserve()d timers are armed.
+/// thread. Does not allocate while no more timers are armed than there are places for.
 class TimerQueue {
  public:
   TimerQueue() = default;
@@ -56,7 +56,10 @@ class TimerQueue {
   TimerQueue& operator=(const TimerQueue&) = delete;
   ~TimerQueue();
 
-  void reserve(size_t timers) { heap_.reserve(timers); }
+  /// Makes places for so many timers more, on behalf of their owner, who gives them back when they
+  /// are gone: so arm() need not allocate, and cannot fail.
+  void add_places(size_t timers);
+  void remove_places(size_t timers) { places_ -= timers; }
 
   /// Arms `timer`, or moves it when it is armed (here) already.
   void arm(Timer& timer, Time deadline);
@@ -91,6 +94,7 @@ class TimerQueue {
   void remove_at(size_t position);
 
   std::vector<Entry> heap_;
+  size_t places_ = 0;
 };
 
 }  // namespace diwarp

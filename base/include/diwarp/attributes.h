@@ -282,11 +282,44 @@ struct DatagramOptions {
   /// UD: a Send of which nothing new arrives for so long is given up and its receive is used again.
   Duration message_timeout = std::chrono::milliseconds(100);
   /// UD: Sends of several segments that may be incomplete at once, in all and from one source. They
-  /// never hold more than half of the posted receives.
+  /// never hold more than half of the posted receives. Where there is no place, the oldest one of a
+  /// source that has finished no message yet gives way.
   uint32_t max_open_messages = 64;
   uint32_t max_open_per_source = 16;
-  /// Sources whose delivered messages are remembered (against duplicates). About 100 bytes each.
+  /// UD: sources that are remembered (against duplicates) at once, in all and from one address. A
+  /// new one takes the place of one that has finished no message yet, or else of the one that was
+  /// silent longest; of its own address, where that has used up its share. A source is an address,
+  /// a port and an incarnation. The share is so large that a host's queue pairs find room, and so
+  /// small that one host cannot fill the table.
   uint32_t max_sources = 16384;
+  uint32_t max_sources_per_address = 1024;
+  /// UD: of `max_sources`, those that have neither finished a message nor shown that they are at
+  /// their address: as many as begin to send at the same time. Anybody can make these up.
+  uint32_t max_unproven_sources = 1024;
+  /// UD: bytes that all that is remembered of sources may take: about 700 for each, and 8 for each
+  /// run of messages that are over (at most `closed_per_source` and `refused_per_source`, for Sends
+  /// and for Write-Records). With less memory newer sources take the place of older ones sooner, and
+  /// messages that are over are forgotten sooner. The default has room for `max_sources` sources
+  /// with some disorder, or for 2,000 with as much as may be. At least 64 KiB.
+  size_t max_source_memory = size_t{32} << 20;
+  /// UD: a source that was silent for so long is forgotten, and its memory given back. As long as
+  /// datagrams may take to arrive, and an Echo is good for. Above zero.
+  Duration source_timeout = std::chrono::seconds(60);
+  /// UD: of each source the newest messages that were delivered are remembered one by one, and older
+  /// ones count as over. At least 1.
+  uint32_t closed_per_source = 1024;
+  /// UD: messages that were refused, or given up, are remembered apart, the newest so many runs of
+  /// them: they do not make older ones count as over. (Of Sends of a source that has finished none
+  /// 4.) At least 1.
+  uint32_t refused_per_source = 256;
+  /// UD: tagged segments and Read Requests that may name memory in vain (an unknown STag, a wrong
+  /// offset, no right to it) within a second, from one source and from all together. What comes from
+  /// a source that had more is dropped unseen for the rest of the second. While all together had
+  /// more, so is what comes from sources that missed within the last `source_timeout`, or have
+  /// neither shown that they are at their address nor finished a message yet. Few enough that
+  /// guessing takes long (docs/datagrams.md has the odds), and more than mistakes make.
+  uint32_t stag_misses_per_source = 100;
+  uint32_t stag_misses = 1000;
   /// Write-Records, at the target.
   RecordCompletion record_completion = RecordCompletion::complete;
   /// UD: a record of which nothing new arrives for so long is reported as it is.

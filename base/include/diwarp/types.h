@@ -32,6 +32,8 @@ enum class Access : uint32_t {
   remote_atomic = 8,       ///< peers may do atomic operations on it (needs local_write)
   window_bind = 16,        ///< memory windows may be bound to it
   remote_invalidate = 32,  ///< a peer's Send with Invalidate may invalidate its STag
+  validated_source = 64,   ///< UD: only of peers that have shown that they are at their address are
+                           ///< Write-Records and Reads taken (docs/datagrams.md); others always have
 };
 
 constexpr Access operator|(Access a, Access b) {

@@ -3,48 +3,75 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+
+#include "base/budgeted_array.h"
 
 namespace diwarp::ddp {
 
 /// True if `a` comes before `b` in serial number arithmetic (RFC 1982).
 constexpr bool msn_before(uint32_t a, uint32_t b) { return static_cast<int32_t>(a - b) < 0; }
 
-/// Which messages of one source are over (delivered, timed out, given up), so that late or
-/// duplicate segments touch nothing. It remembers the newest `limit` closed MSNs and a floor, the
-/// highest MSN it has forgotten: at or below the floor counts as closed. MSNs that follow each
-/// other share one entry; a source that sends in order costs one entry and no allocation after the
-/// first.
+/// Which messages of one source are over, so that late or duplicate segments touch nothing.
+///
+/// Of those that were accepted it remembers the newest `limit` MSNs and a floor, the highest MSN it
+/// has forgotten: at or below the floor counts as closed. MSNs that follow each other share one
+/// run; a source that sends in order costs one run and no memory.
+///
+/// Those that were refused, or given up, are remembered apart, by runs as well, and move no floor:
+/// a message that was never accepted cannot close others. Of too many runs the oldest is forgotten.
+///
+/// Where there is no memory, it forgets sooner.
 class ClosedMessages {
  public:
   static constexpr size_t kDefaultLimit = 1024;
+  static constexpr size_t kDefaultRefusedLimit = 256;
+  /// Refused runs that need no memory.
+  static constexpr size_t kFreeRuns = 4;
 
-  explicit ClosedMessages(size_t limit = kDefaultLimit) : limit_(limit) {}
+  /// `limit`: of accepted MSNs. `refused_limit`: of refused runs, at least 1. `budget`: where memory
+  /// comes from, if it is bounded; it must outlive this.
+  explicit ClosedMessages(size_t limit = kDefaultLimit,
+                          size_t refused_limit = kDefaultRefusedLimit,
+                          MemoryBudget* budget = nullptr)
+      : limit_(limit), refused_limit_(refused_limit), runs_(budget), refused_(budget) {}
 
-  bool contains(uint32_t msn) const;
+  bool contains(uint32_t msn) const { return is_accepted(msn) || is_refused(msn); }
 
-  /// Marks `msn` as over. False if it already was.
-  bool close(uint32_t msn);
+  /// Marks `msn` as over and accepted. False if it already was.
+  bool close(uint32_t msn) noexcept;
 
-  /// Number of MSNs remembered one by one (at most the limit).
+  /// Marks `msn`, which was not refused before, as over without having been accepted. `frugal`:
+  /// without taking memory.
+  void refuse(uint32_t msn, bool frugal) noexcept;
+
+  /// Number of accepted MSNs remembered one by one (at most the limit).
   size_t remembered() const { return remembered_; }
+  /// Number of refused runs (at most their limit).
+  size_t refused_runs() const { return refused_.size(); }
 
  private:
   struct Run {
     uint32_t first;
     uint32_t last;  // inclusive
   };
+  bool is_accepted(uint32_t msn) const;
+  bool is_refused(uint32_t msn) const;
   bool at_or_below_floor(uint32_t msn) const { return has_floor_ && !msn_before(floor_, msn); }
   /// The total order of the runs: distance from the anchor, which is the floor or, before there is
   /// one, the first MSN closed. Serial order by itself is no order over the whole circle.
   int32_t place(uint32_t msn) const { return static_cast<int32_t>(msn - anchor_); }
   size_t run_reaching(uint32_t msn) const;
-  void add(size_t position, uint32_t msn);
+  bool add(size_t position, uint32_t msn);
   void forget_oldest();
+  void forget_oldest_run();
   void forget_newest();
+  void raise_floor(uint32_t msn);
+  bool join_refused(uint32_t msn);
 
-  std::vector<Run> runs_;  // by place, disjoint, never adjacent
   size_t limit_;
+  size_t refused_limit_;
+  BudgetedArray<Run, 2> runs_;             // accepted; by place, disjoint, never adjacent
+  BudgetedArray<Run, kFreeRuns> refused_;  // oldest first
   size_t remembered_ = 0;
   bool has_floor_ = false;
   uint32_t floor_ = 0;

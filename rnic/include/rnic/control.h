@@ -72,6 +72,9 @@ class Control {
   void raise(const AsyncEvent& event);
 
  private:
+  size_t within_memory(const std::function<size_t()>& handlers);
+  void post_farewell(UniqueFd connection, std::vector<std::byte> last_words);
+
   struct Parts;
 
   bool has_thread() const;

@@ -40,10 +40,11 @@ class ErrorReports {
   ErrorReports(ControlSender& control, Counters& counters, uint32_t entries, uint32_t rate);
 
   /// A fault was found in a segment that came from `from` in a datagram of `datagram_bytes`.
-  /// `reply`: its source is told (never of what came to a group). The Error is no longer than that
-  /// datagram.
+  /// `reply`: its source is told (never of what came to a group), of `told` instead where there is
+  /// that. The Error is no longer than that datagram.
   void found(const Address& from, const rdmap::DatagramSegment& segment, TerminateCode code,
-             size_t datagram_bytes, bool reply, Time now);
+             size_t datagram_bytes, bool reply, Time now,
+             const std::optional<TerminateCode>& told = std::nullopt);
   /// An Error came that concerns no work request under way.
   void received(const Address& from, const rdmap::ErrorReport& report);
 

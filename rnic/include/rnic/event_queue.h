@@ -33,6 +33,7 @@ class EventQueue {
   void raise(const AsyncEvent& event);
 
  private:
+  bool add(const AsyncEvent& event);
   AsyncEvent take();
 
   std::shared_ptr<Device> device_;

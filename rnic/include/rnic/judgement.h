@@ -6,6 +6,7 @@
 #include "base/counters.h"
 #include "ddp/stag_table.h"
 #include "diwarp/attributes.h"
+#include "rdmap/opcodes.h"
 
 namespace diwarp::rnic {
 
@@ -13,6 +14,7 @@ namespace diwarp::rnic {
 struct Judgement {
   std::optional<Counter> drop = {};         ///< it was dropped, for this reason
   std::optional<TerminateCode> fault = {};  ///< and its source, and the application, are to be told
+  std::optional<TerminateCode> told = {};   ///< this to the source, where it may not know the fault
 
   static Judgement taken() { return {}; }
   static Judgement dropped(Counter reason) { return {.drop = reason}; }
@@ -22,5 +24,9 @@ struct Judgement {
 /// section 4.8): of a Write-Record, which DDP places, or of a Read Request, which RDMAP answers.
 Judgement judge_tagged(ddp::RegionFault fault);
 Judgement judge_read(ddp::RegionFault fault);
+
+/// What a source that was not validated is told of any fault in naming memory: that of an unknown
+/// STag, so that it cannot tell a wrong offset, or a right that is missing, from that.
+TerminateCode concealed_fault(rdmap::Opcode opcode);
 
 }  // namespace diwarp::rnic

@@ -101,6 +101,7 @@ class RcQueuePair final : public QueuePair {
   void end(RcEnd reason);
   void count_end(RcEnd reason);
   std::optional<TerminateInfo> terminate_of(RcEnd reason) const;
+  void raise_fatal(std::error_code status);
   std::vector<std::byte> last_words(const TerminateInfo& terminate);
   void close_stream(bool in_order, std::vector<std::byte> last_words = {});
   void arm_receive_wait(Time now);

@@ -36,6 +36,7 @@ enum class RcEnd : uint8_t {
   bad_receive,     ///< no receive was posted in time, or its memory may not be written
   bad_send,        ///< a request of this side failed
   bad_response,    ///< memory that the peer reads went away
+  no_memory,       ///< for what the peer sent
 };
 
 /// The end that this errno of the stream's means.
@@ -97,7 +98,7 @@ class RcReceive {
 
   /// Why the connection ends: what a Terminate says, and the segment that it is about.
   const std::optional<TerminateCode>& fault() const { return fault_; }
-  ConstBytes offending() const { return offending_; }
+  ConstBytes offending() const { return ConstBytes(offending_).first(offending_held_); }
   /// Bytes of the whole segment, of which offending() has the beginning.
   size_t offending_length() const { return offending_length_; }
 
@@ -126,7 +127,15 @@ class RcReceive {
     ConstBytes header_view() const { return ConstBytes(header).first(header_bytes); }
   };
 
+  /// What a Terminate tells of a segment, at most.
+  static constexpr size_t kOffendingBytes =
+      ddp::kUntaggedHeaderBytes + rdmap::kAtomicRequestBytes;
+
   static bool goes_to_receive(rdmap::Opcode opcode);
+  template <class Work>
+  RcEnd within_memory(Work&& work);
+  RcEnd resume_carried();
+  void keep_offending(ConstBytes headers);
   RcEnd read_cut(llp::Stream& stream, Bytes buffer);
   RcEnd read_ahead(llp::Stream& stream, Bytes buffer);
   RcEnd take_read(llp::Stream& stream, Bytes buffer, size_t filled);
@@ -169,7 +178,8 @@ class RcReceive {
   bool heard_ = false;
   RcEnd end_ = RcEnd::none;
   std::optional<TerminateCode> fault_;
-  std::vector<std::byte> offending_;
+  std::array<std::byte, kOffendingBytes> offending_;
+  size_t offending_held_ = 0;
   size_t offending_length_ = 0;
   size_t came_ = 0;
   size_t needed_ = 0;  // bytes that the FPDU at the front takes, as far as known

@@ -84,7 +84,7 @@ class RdPeer : public ListNode<RdReadyTag>,
   dgram::Association association;
   dgram::Sender sender;
   dgram::Receiver receiver;
-  Source source;  ///< for records; its key names the peer
+  RecordSource source;  ///< for records; its key names the peer
   RdHost& host;
   std::unique_ptr<RdPeer> older;  ///< another incarnation at the same address and port
 

@@ -55,6 +55,8 @@ class RdQueuePair final : public DatagramQueuePair, private RdTimerOwner {
   void refused(RdPeer& peer, TerminateCode code);
   void take_sequenced(RdPeer& peer, const dgram::ParsedRdHeader& parsed, uint8_t flags, Time now);
   void keep(RdPeer& peer, uint32_t sequence, dgram::RdKind kind, uint8_t flags, ConstBytes bytes);
+  RdDelivery::Outcome try_deliver(RdPeer& peer, dgram::RdKind kind, uint8_t flags, ConstBytes bytes,
+                                  Time now);
   bool deliver(RdPeer& peer, dgram::RdKind kind, uint8_t flags, ConstBytes bytes, Time now);
   void deliver_kept(RdPeer& peer, Time now);
   void hold(RdPeer& peer, RdDelivery::Outcome outcome, Time now);

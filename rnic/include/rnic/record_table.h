@@ -15,7 +15,7 @@
 #include "diwarp/attributes.h"
 #include "rdmap/datagram.h"
 #include "rnic/judgement.h"
-#include "rnic/ud_sources.h"
+#include "rnic/record_source.h"
 
 namespace diwarp::rnic {
 
@@ -26,7 +26,7 @@ struct RecordAgeTag;
 
 /// A Write-Record that is open, or over and waiting to be reported.
 struct Record : ListNode<RecordOfSourceTag>, ListNode<RecordAgeTag> {
-  Source* source = nullptr;  // while it is open
+  RecordSource* source = nullptr;  // while it is open
   Address from;
   uint32_t msn = 0;
   uint64_t tagged_offset = 0;  // as it is reported
@@ -42,8 +42,9 @@ struct Record : ListNode<RecordOfSourceTag>, ListNode<RecordAgeTag> {
 /// touch nothing. All with the baton.
 ///
 /// Bounded: in open records, in all and from one source (one more ends the one that was longest
-/// without progress, which is reported as it is), in records that wait for room in the completion
-/// queue (while as many wait as may be open, none opens), and in maps of several ranges.
+/// without progress, those of unproven sources first, which is reported as it is), in records that
+/// wait for room in the completion queue (while as many wait as may be open, none opens), and in
+/// maps of several ranges.
 class RecordTable {
  public:
   /// `timed`: UD. Otherwise RD: what a peer sends comes complete and in order, so that no record
@@ -52,7 +53,7 @@ class RecordTable {
               bool timed);
 
   /// Judges a segment of a Write-Record, and places it. Nothing is written before all is judged.
-  Judgement handle(const rdmap::DatagramSegment& segment, Source& source, Time now);
+  Judgement handle(const rdmap::DatagramSegment& segment, RecordSource& source, Time now);
 
   /// Whether a segment that opens a record would find room for it. (RD asks first, and waits.)
   bool has_room();
@@ -63,11 +64,11 @@ class RecordTable {
   std::optional<Time> next_expiry();
 
   /// Ends a source's records: it is about to be forgotten.
-  void close_of(Source& source);
+  void close_of(RecordSource& source);
   /// The same of this record of the source, if it is open.
-  void close(Source& source, uint32_t msn);
+  void close(RecordSource& source, uint32_t msn);
   /// A source's open records begin anew with their first segment, if it sends that once more. (RD.)
-  void restart_of(Source& source);
+  void restart_of(RecordSource& source);
   /// Ends the records on an STag that is not valid any more.
   void close_on(STag stag);
   /// Forgets all, and reports nothing. Sources may have gone before.
@@ -88,17 +89,19 @@ class RecordTable {
  private:
   using Segment = rdmap::DatagramSegment;
 
-  Record* find(Source& source, uint32_t msn);
-  bool make_room(Source& source);
-  Record* take_idle(const Segment& segment, const ddp::RecordFacts& facts, const Source& source);
-  Record* open_record(const Segment& segment, const ddp::RecordFacts& facts, Source& source,
+  Record* find(RecordSource& source, uint32_t msn);
+  bool make_room(RecordSource& source);
+  Record* take_idle(const Segment& segment, const ddp::RecordFacts& facts,
+                    const RecordSource& source);
+  Record* open_record(const Segment& segment, const ddp::RecordFacts& facts, RecordSource& source,
                       Time now);
   Judgement place(const Segment& segment, const ddp::Region& region, Record& record, Time now);
   Judgement report_segment(const Segment& segment, const ddp::RecordFacts& facts,
-                           const ddp::Region& region, const Source& source);
+                           const ddp::Region& region, RecordSource& source);
   void progressed(Record& record, Time now);
   void finish(Record& record);
   void wait(Record& record);
+  Record& oldest();
   void evict(Record& record);
   WorkCompletion completion_of(Record& record) const;
 

@@ -21,7 +21,9 @@ class QueuePair;
 class RecordTable;
 
 /// The Sends that come to a UD queue pair: places their segments into receives and delivers
-/// messages that are whole. With the baton.
+/// messages that are whole. Messages that are not whole yet stay within shares of the table and of
+/// the receives; where these are used up, the oldest one of an unproven source gives way: nobody
+/// can shut others out with the beginnings of messages. With the baton.
 class UdMessages {
  public:
   UdMessages(QueuePair& queue_pair, RecordTable& records, Counters& counters,
@@ -41,12 +43,13 @@ class UdMessages {
 
   Judgement deliver_single(const Segment& segment, Source& source);
   OpenMessage* find_open(Source& source, uint32_t msn);
-  Judgement may_open(const Source& source) const;
+  Judgement make_room(const Source& source);
+  OpenMessage* oldest_unproven();
   OpenMessage& open(const Segment& segment, Source& source, Time now);
   Judgement place(const Segment& segment, OpenMessage& message, Time now);
   void deliver(OpenMessage& message, const Segment& last);
   void abandon(OpenMessage& message);
-  void close(OpenMessage& message);
+  void release(OpenMessage& message);
   void complete(ReceiveEntry& entry, const Segment& last, const Source& source, uint64_t bytes);
   void fail_receive(ReceiveEntry& entry, const Source& source);
 
@@ -59,7 +62,7 @@ class UdMessages {
 
   // Messages are made when first needed and then used again; at most max_open_.
   std::vector<std::unique_ptr<OpenMessage>> messages_;
-  std::vector<OpenMessage*> idle_;
+  IntrusiveList<OpenMessage, OpenAgeTag> idle_;
   IntrusiveList<OpenMessage, OpenAgeTag> by_age_;  // longest without progress first
   size_t open_count_ = 0;
 };

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "rnic/datagram_queue_pair.h"
+#include "rnic/stag_misses.h"
 #include "rnic/ud_messages.h"
 #include "rnic/ud_reader.h"
 #include "rnic/ud_responder.h"
@@ -34,6 +35,8 @@ class UdQueuePair final : public DatagramQueuePair {
                   const llp::IncomingDatagram& datagram, Time now);
   Judgement dispatch(const rdmap::DatagramSegment& segment, Source& source,
                      const llp::IncomingDatagram& datagram, Time now);
+  Judgement take_tagged(const rdmap::DatagramSegment& segment, Source& source,
+                        const llp::IncomingDatagram& datagram, Time now);
   Judgement take_control(const dgram::OpenedEnvelope& envelope, const llp::IncomingDatagram& datagram,
                          Time now);
   Judgement take_echo(const dgram::Challenge& echo, const Address& from, uint32_t incarnation,
@@ -42,6 +45,7 @@ class UdQueuePair final : public DatagramQueuePair {
 
   // Declared before those that refer to its members.
   SourceTable sources_;
+  StagMissLimit stag_misses_;
   UdMessages messages_;
   UdReader reader_;
   UdResponder responder_;

@@ -52,10 +52,14 @@ class UdReader final : public DatagramOrigin {
   /// Begins anew, with this MSN.
   void start(uint32_t first_msn) { next_msn_ = first_msn; }
 
+  enum class Begun : uint8_t {
+    begun,
+    full,       ///< as many as may be are under way
+    no_memory,
+  };
   /// Takes over the oldest pending entry of the send queue, which is a Read: has the queue hand it
-  /// over, and answers it when it is done. False, and nothing was done, while as many as may be are
-  /// under way.
-  bool begin(SendEntry& entry, Time now);
+  /// over, and answers it when it is done. Unless it was begun, nothing was done.
+  Begun begin(SendEntry& entry, Time now);
 
   Judgement handle_response(const rdmap::DatagramSegment& segment, const Address& from, Time now);
   /// Takes an Error. False: it concerns no Read from here.
@@ -88,7 +92,7 @@ class UdReader final : public DatagramOrigin {
   struct Read;
 
   // The life of a Read.
-  Read& idle_read();
+  Read* idle_read() noexcept;
   void leave(Read& read);
   void finish(Read& read, WcStatus status, uint32_t vendor_error = 0);
 

@@ -51,9 +51,10 @@ struct ResponseLane : ListNode<ResponseTurnTag> {
   IntrusiveList<Response, ResponseTag> responses;
 };
 
-/// Answers others' Reads over datagrams. Who was not validated is challenged instead, unless the
-/// response is no longer than the request. Sources are served in turn, within their bounds. With
-/// the baton.
+/// Answers others' Reads over datagrams. A source that was not validated is challenged instead, and
+/// nothing said of the memory that it names, unless the response is no longer than the request (and
+/// the region has not `Access::validated_source`). Sources are served in turn, within their bounds.
+/// With the baton.
 class UdResponder final : public DatagramOrigin {
  public:
   /// `wake` is called when there is something to send.
@@ -65,8 +66,10 @@ class UdResponder final : public DatagramOrigin {
   /// Takes a Read Request that came in a datagram of `datagram_bytes`, not by way of a group.
   Judgement handle(const rdmap::DatagramSegment& segment, Source& source, size_t datagram_bytes,
                    Time now);
-  /// Takes an Echo: a good one validates the source.
-  Judgement handle_echo(const dgram::Cookie& cookie, Source& source, Time now);
+  /// Has the source show that it hears what is sent to its address, if a datagram of so many bytes
+  /// from it may be answered with that.
+  Judgement challenge(const Source& source, const rdmap::ReadRequest& request,
+                      size_t datagram_bytes, Time now);
 
   bool waiting() const { return !turns_.empty(); }
   /// Forgets all requests. Before the sources go.
@@ -78,8 +81,7 @@ class UdResponder final : public DatagramOrigin {
 
  private:
   ddp::RegionFault judge(const rdmap::ReadRequest& request) const;
-  Judgement challenge(const Source& source, const rdmap::ReadRequest& request,
-                      size_t datagram_bytes, Time now);
+  bool wants_validation(const rdmap::ReadRequest& request) const;
   Judgement add(const rdmap::DatagramSegment& segment, Source& source, size_t datagram_bytes);
   ResponseLane& lane_of(Source& source);
   // Both add at most `most` datagrams, which they count down, and tell whether nothing is left.

@@ -39,6 +39,7 @@ class UdTransmit final : public DatagramOrigin {
 
   bool settle_oldest(Time now);
   bool settle(SendEntry& entry, Time now);
+  bool begin_read(SendEntry& entry, Time now);
   bool can_send(const SendEntry& entry) const;
   bool add_message(DatagramRoom& room, const SendEntry& entry, uint32_t msn, uint64_t offset);
   bool add_segment(DatagramRoom& room, const SendEntry& entry, rdmap::DatagramSegment& segment,

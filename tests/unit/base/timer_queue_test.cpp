@@ -138,7 +138,7 @@ TEST_CASE("a timer queue agrees with a sorted map under random operations withou
   std::vector<int> log;
   log.reserve(kTimers);
   TimerQueue queue;
-  queue.reserve(kTimers);
+  queue.add_places(kTimers);
   std::vector<std::unique_ptr<Noting>> timers;
   for (int i = 0; i < static_cast<int>(kTimers); ++i) {
     timers.push_back(std::make_unique<Noting>(i, log));

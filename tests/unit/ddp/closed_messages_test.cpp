@@ -192,3 +192,68 @@ TEST_CASE("numbers that leap over the whole circle keep the bound and stay close
     REQUIRE(closed.remembered() <= 32);
   }
 }
+
+TEST_CASE("refused messages are over, and close no others") {
+  ClosedMessages closed;
+  CHECK(closed.close(10));
+  for (uint32_t i = 0; i < 1100; ++i) closed.refuse(0x20000000 + 2 * i, false);
+  CHECK(closed.contains(0x20000000 + 2 * 1099));
+  CHECK_FALSE(closed.contains(0x20000000 + 2 * 1099 + 1));
+  CHECK_FALSE(closed.contains(11));
+  CHECK(closed.remembered() == 1);
+  CHECK(closed.close(11));
+}
+
+TEST_CASE("of too many refused runs the oldest is forgotten") {
+  ClosedMessages closed(1024, 8);
+  for (uint32_t i = 0; i < 9; ++i) closed.refuse(10 * i, false);
+  CHECK(closed.refused_runs() == 8);
+  CHECK_FALSE(closed.contains(0));
+  for (uint32_t i = 1; i < 9; ++i) CHECK(closed.contains(10 * i));
+}
+
+TEST_CASE("refused messages that follow each other are one run, whatever their number") {
+  ClosedMessages closed(1024, 1);
+  const uint32_t start = 0xFFFFFF00;
+  for (uint32_t i = 0; i < 5000; ++i) closed.refuse(start + i, true);
+  CHECK(closed.refused_runs() == 1);
+  CHECK(closed.contains(start));
+  CHECK(closed.contains(start + 4999));
+  CHECK_FALSE(closed.contains(start + 5000));
+  CHECK_FALSE(closed.contains(start - 1));
+}
+
+TEST_CASE("a frugal source's refused messages take no memory") {
+  ClosedMessages closed;
+  const size_t before = test::allocations();
+  for (uint32_t i = 0; i < 100; ++i) closed.refuse(10 * i, true);
+  CHECK(test::allocations() == before);
+  CHECK(closed.refused_runs() == ClosedMessages::kFreeRuns);
+}
+
+TEST_CASE("the floor takes refused runs with it, so that their numbers may come again") {
+  ClosedMessages closed(4);
+  CHECK(closed.close(0));
+  closed.refuse(5, false);
+  closed.refuse(100, false);
+  for (uint32_t msn : {10u, 20u, 30u, 40u, 50u}) CHECK(closed.close(msn));
+  CHECK(closed.refused_runs() == 1);
+  CHECK(closed.contains(5));  // below the floor
+  CHECK(closed.contains(100));
+}
+
+TEST_CASE("without memory closed messages forget sooner, and stay closed") {
+  MemoryBudget budget(64);
+  ClosedMessages closed(1024, 256, &budget);
+  for (uint32_t i = 0; i < 500; ++i) {
+    CHECK(closed.close(2 * i));
+    CHECK(closed.contains(2 * i));
+    CHECK(budget.used() <= 64);
+  }
+  CHECK(closed.contains(0));
+  CHECK_FALSE(closed.contains(999));
+  CHECK(closed.remembered() < 10);
+  for (uint32_t i = 0; i < 500; ++i) closed.refuse(10'000 + 2 * i, false);
+  CHECK(closed.contains(10'998));
+  CHECK(closed.refused_runs() <= 8);
+}
