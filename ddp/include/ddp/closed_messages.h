@@ -28,8 +28,8 @@ class ClosedMessages {
   /// Refused runs that need no memory.
   static constexpr size_t kFreeRuns = 4;
 
-  /// `limit`: of accepted MSNs. `refused_limit`: of refused runs, at least 1. `budget`: where memory
-  /// comes from, if it is bounded; it must outlive this.
+  /// `limit`: of accepted MSNs. `refused_limit`: of refused runs, at least 1. `budget`: where
+  /// memory comes from, if it is bounded; it must outlive this.
   explicit ClosedMessages(size_t limit = kDefaultLimit,
                           size_t refused_limit = kDefaultRefusedLimit,
                           MemoryBudget* budget = nullptr)
