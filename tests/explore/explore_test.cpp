@@ -72,6 +72,16 @@ TEST_CASE("explore: a Write-Record whose region is invalidated fails for that re
   check("w3,s1/s1~,r3~ invalidate", 8, 1);
 }
 
+TEST_CASE("explore: a message that was delivered is not delivered to the next incarnation as well",
+          "[!shouldfail]") {
+  check("s2/ narrow anew batch", 4, 3);
+}
+
+TEST_CASE("explore: a Write-Record that was refused does not succeed in the next association",
+          "[!shouldfail]") {
+  check("w2/ narrow gone", 5, 3);
+}
+
 TEST_CASE("explore: a Write-Record that failed is not open at its target", "[!shouldfail]") {
   check("s3/w3 narrow", 11, 2);
 }

@@ -122,6 +122,8 @@ const std::vector<std::string_view>& scenarios() {
       "s2,r2/s2,w2 gone reset window=4",
       "s3,r2/w2,s1 pause",
       "s3,r3/w3,s2 narrow",
+      "s3,r2/w3,s1 narrow anew batch",
+      "w2,s2/s1,r2 narrow gone",
       "s4,s1/ untold window=1",
       "s3,s2/w3,s1 untold",
       "s3,r3/w2,s1 hole",

@@ -24,6 +24,10 @@ bool may_be_under_way(WcStatus status) {
          status == WcStatus::local_protection_error;
 }
 
+bool is_refusal(WcStatus status) {
+  return status == WcStatus::remote_access_error || status == WcStatus::remote_operation_error;
+}
+
 bool is_memory_operation(const Operation& operation) {
   return operation.kind != OperationKind::send;
 }
@@ -90,6 +94,8 @@ void Ledger::completed(size_t side, size_t operation, WcStatus status, ConstByte
     violation(request + " completed after a later request");
   last_completed_[side] = operation;
   if (status != WcStatus::success) {
+    if (is_refusal(status) && entry.deliveries != 0)
+      violation(request + " was refused after it was delivered");
     if (!may_fail(side, entry, status))
       violation(request + " failed with '" + std::string(diwarp::to_string(status)) +
                 "' for no reason");

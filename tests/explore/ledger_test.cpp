@@ -128,6 +128,14 @@ TEST_CASE("ledger: memory that goes away does not excuse any other failure") {
   CHECK(books.first() == "B1 failed with 'bad response' for no reason");
 }
 
+TEST_CASE("ledger: what was delivered is not refused") {
+  Books books;
+  books.record();
+  books.happened({EventKind::gone, 1, 1});
+  books.recorded_by_peer(WcStatus::remote_access_error);
+  CHECK(books.first() == "B2 was refused after it was delivered");
+}
+
 TEST_CASE("ledger: a restart excuses what its peer had posted, and ends what it had itself") {
   Books books;
   books.happened({EventKind::reset, 1});

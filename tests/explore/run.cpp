@@ -126,6 +126,7 @@ Outcome Run::execute() {
   explore();
   ledger_.finish();
   const uint32_t datagrams = passed_datagrams_;
+  if (ledger_.violations().empty()) greet();
   for (End& end : ends_) end.check_at_rest();
   if (ledger_.violations().empty()) probe();
   return {.violations = ledger_.violations(), .datagrams = datagrams};
@@ -369,14 +370,15 @@ bool Run::wait_until(Done&& done) {
 
 void Run::probe() {
   tell("probes");
-  bed_.wire.hold(false);
-  greet();
   probe_receives();
   for (size_t side = 0; side < kSides && ledger_.violations().empty(); ++side) probe_places(side);
 }
 
-/// Those that restarted while nothing was under way find out when they are next spoken to.
+/// From here on the wire holds nothing. Those whose peer restarted, or was forgotten, find out when
+/// they next speak.
 void Run::greet() {
+  tell("greetings");
+  bed_.wire.hold(false);
   for (int round = 0; round < 2; ++round) {
     for (size_t side = 0; side < kSides; ++side) {
       ends_[side].probe_read(ends_[other(side)]);
