@@ -60,6 +60,10 @@ constexpr uint16_t marker_pointer(size_t offset, size_t header) {
 class MarkedWriter {
  public:
   MarkedWriter(uint64_t position, Bytes out)
+/// The bits of a marker that tell that distance. A sender's other two are zero, since FPDUs are
+/// multiples of four; a receiver treats them as zero (RFC 5044 section 4.3).
+constexpr uint16_t kPointerMask = 0xfffc;
+
       : position_(position), header_(header_offset(position)), out_(out) {}
 
   void put(ConstBytes bytes) {
@@ -91,13 +95,14 @@ class MarkedWriter {
 };
 
 /// Copies what is no marker. Returns whether every marker points to the length field; the reserved
-/// half of one may hold anything (RFC 5044 section 4.3).
+/// half of one may hold anything (RFC 5044 section 4.2).
 bool remove_markers(uint64_t position, ConstBytes fpdu, std::byte* out) {
   const size_t header = header_offset(position);
   bool right = true;
   for (size_t at = 0; at < fpdu.size();) {
     if (until_marker(position + at) == 0) {
-      right = right && load_be<uint16_t>(fpdu.data() + at + 2) == marker_pointer(at, header);
+      const auto pointer = load_be<uint16_t>(fpdu.data() + at + 2);
+      right = right && (pointer & kPointerMask) == marker_pointer(at, header);
       at += kMarkerBytes;
     }
     const size_t until = until_marker(position + at);

@@ -231,6 +231,23 @@ TEST_CASE("the reserved half of a marker may hold anything, which the CRC covers
   CHECK(at(0).next(fpdu).status == DeframeStatus::fpdu);
 }
 
+TEST_CASE("the two low bits of a marker's pointer may hold anything, which the CRC covers") {
+  const Octets ulpdu(1200);
+  for (uint64_t position : {0u, 256u, 508u}) {
+    const size_t first = (512 - position % 512) % 512;
+    for (size_t marker = first; marker < 1200; marker += 512) {
+      for (const unsigned low : {1u, 2u, 3u}) {
+        Octets fpdu = marked(ulpdu, position);
+        fpdu[marker + 3] |= static_cast<std::byte>(low);
+        CHECK(at(position).next(fpdu).status == DeframeStatus::bad_crc);
+        CHECK(at(position, false).next(fpdu).status == DeframeStatus::fpdu);
+        fix_crc(fpdu);
+        CHECK(at(position).next(fpdu).status == DeframeStatus::fpdu);
+      }
+    }
+  }
+}
+
 TEST_CASE("any flipped bit of an FPDU with markers is found behind its length field") {
   Octets fpdu = marked(Octets(600, std::byte{0x77}), 0);
   for (size_t bit = 0; bit < fpdu.size() * 8; ++bit) {
