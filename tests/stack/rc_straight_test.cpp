@@ -252,6 +252,23 @@ TEST_CASE("Of an FPDU 8192 bytes that are missing go straight into memory and 81
   CHECK(target.written() == (missing == 8192 ? came + 100 : 0));
   target.send(from(fpdu, beginning + 100));
   CHECK(target.written() == came + missing);
+TEST_CASE("A long Read Response may end with an empty segment") {
+  Target target;
+  target.send(target.long_write(0));  // the responder may send from now on
+  REQUIRE_FALSE(target.b.post(WrOpcode::rdma_read, 0, kPayload, {0x1234, 0}, 7));
+  target.world.settle();
+  std::vector<std::byte> fpdu = target.long_response();
+  fpdu[2] &= ~std::byte{0x40};  // not the last one
+  target.send(half_of(fpdu));
+  target.send(from(fpdu, kHalf));
+  CHECK(drain(target.b.send_cq).empty());
+  Wire last = write_of(target.b.mr->rkey(), target.b.mr->base() + kPayload, 0);
+  last.opcode = 2;
+  target.send(framed(to_ulpdu(last)));
+  CHECK(statuses(target.b.send_cq) == Statuses{WcStatus::success});
+  CHECK(target.written() == kPayload);
+}
+
 }
 
 TEST_CASE("A queue pair in error keeps no timer for the FPDU of which it has a half") {
