@@ -124,7 +124,7 @@ TEST_CASE("A peer's atomic operation on an address that is not aligned is refuse
     fortress.face();
     check_refused(fortress, "by " + std::to_string(misalignment),
                   atomic_of(fortress.stag(), fortress.base() + misalignment), "0/2/7",
-                  Shown::nothing);
+                  Shown::request);
   }
 }
 
