@@ -210,6 +210,17 @@ TEST_CASE("Memory that goes away in the middle of a long Write is not written an
   CHECK(same(target.b.qp.query().terminate->headers, from(fpdu, 2).first(14)));
 }
 
+TEST_CASE("A responder whose first FPDU is long and must be refused half-way sends no Terminate") {
+  Target target;
+  const std::vector<std::byte> fpdu = target.long_write();
+  target.send(half_of(fpdu));
+  target.b.mr.reset();
+  target.send(from(fpdu, kHalf));
+  CHECK(target.b.qp.state() == QpState::error);
+  CHECK(read(*target.peer).empty());
+  CHECK(ending_of(*target.peer) == Ending::reset);
+}
+
 TEST_CASE("A receive whose memory goes away in the middle of a long Send fails") {
   Target target;
   REQUIRE_FALSE(target.b.post_recv(0, 0, kPayload));
@@ -241,17 +252,6 @@ TEST_CASE("A Read whose sink goes away in the middle of a long response fails") 
   CHECK(same(b.qp.query().terminate->headers, from(fpdu, 2).first(14)));
 }
 
-TEST_CASE("Of an FPDU 8192 bytes that are missing go straight into memory and 8191 wait") {
-  const size_t missing = GENERATE(size_t{8192}, size_t{8191});
-  const size_t came = GENERATE(size_t{0}, size_t{3000});  // of its payload
-  Target target;
-  const std::vector<std::byte> fpdu = target.long_write(came + missing);
-  const size_t beginning = 16 + came;
-  target.send(std::span(fpdu).first(beginning));
-  target.send(from(fpdu, beginning).first(100));
-  CHECK(target.written() == (missing == 8192 ? came + 100 : 0));
-  target.send(from(fpdu, beginning + 100));
-  CHECK(target.written() == came + missing);
 TEST_CASE("A long Read Response may end with an empty segment") {
   Target target;
   target.send(target.long_write(0));  // the responder may send from now on
@@ -269,6 +269,17 @@ TEST_CASE("A long Read Response may end with an empty segment") {
   CHECK(target.written() == kPayload);
 }
 
+TEST_CASE("Of an FPDU 8192 bytes that are missing go straight into memory and 8191 wait") {
+  const size_t missing = GENERATE(size_t{8192}, size_t{8191});
+  const size_t came = GENERATE(size_t{0}, size_t{3000});  // of its payload
+  Target target;
+  const std::vector<std::byte> fpdu = target.long_write(came + missing);
+  const size_t beginning = 16 + came;
+  target.send(std::span(fpdu).first(beginning));
+  target.send(from(fpdu, beginning).first(100));
+  CHECK(target.written() == (missing == 8192 ? came + 100 : 0));
+  target.send(from(fpdu, beginning + 100));
+  CHECK(target.written() == came + missing);
 }
 
 TEST_CASE("A queue pair in error keeps no timer for the FPDU of which it has a half") {
