@@ -173,6 +173,28 @@ TEST_CASE("A completion queue that is full is told once until it is polled, and 
   CHECK(seen == 5);
 }
 
+TEST_CASE("A completion queue that is full holds up no connection that does not use it") {
+  World world;
+  Device& one = world.add_device();
+  Device& other = world.add_device();
+  RcParty full(one, {.entries = 1});
+  RcParty free(one);
+  RcParty b(other);
+  RcParty d(other);
+  join(b, full, llp::memory_stream_pair());
+  join(d, free, llp::memory_stream_pair());
+  full.post_receives(20, 10);
+  free.post_receives(20, 10);
+  for (uint64_t i = 0; i < 20; ++i) {
+    REQUIRE_FALSE(b.send(0, 1, i));
+    REQUIRE_FALSE(d.send(0, 1, i));
+  }
+  world.settle();
+  CHECK(drain(free.recv_cq).size() == 20);
+  CHECK(statuses(d.send_cq) == Statuses(20, WcStatus::success));
+  CHECK(full.qp.state() == QpState::rts);
+}
+
 TEST_CASE("Every event queue of a device gets every event, and a full one loses the oldest") {
   World world;
   Device& device = world.add_device();
