@@ -104,8 +104,9 @@ class ChangingPath : public llp::ForwardingStream {
 }  // namespace
 
 TEST_CASE("Messages of every kind go out in the order in which they were posted") {
-  Bare bare(true);
+  Bare bare(false);  // a responder, whose messages wait for the first FPDU and leave together
   RcParty& party = bare.party;
+  party.post_receives(1, 8);
   const auto immediate = [&] {
     REQUIRE_FALSE(party.qp.post_send({.opcode = WrOpcode::immediate, .immediate = 1}));
   };
@@ -116,7 +117,7 @@ TEST_CASE("Messages of every kind go out in the order in which they were posted"
   REQUIRE_FALSE(party.post(WrOpcode::fetch_add, 0, 8, {1, 0}));
   REQUIRE_FALSE(party.post(WrOpcode::rdma_write, 0, 8, {1, 0}));
   REQUIRE_FALSE(party.send(0, 8));
-  bare.world.settle();
+  bare.feed({Wire{}});
   CHECK(opcodes_in(read(*bare.peer)) == std::vector<unsigned>{3, 0, 1, 8, 10, 0, 3});
 }
 
@@ -178,6 +179,23 @@ TEST_CASE("Requests complete in the order in which they were posted, Reads only 
   REQUIRE(done.size() == 3);
   for (uint64_t i = 0; i < 3; ++i) CHECK(done[i].wr_id == i + 1);
   CHECK(bare.word() == 7);
+}
+
+TEST_CASE("A disconnect begins when nothing may leave yet, and ends when all has left") {
+  Bare bare(false);  // a responder, whose messages wait for the first FPDU
+  RcParty& party = bare.party;
+  party.post_receives(1, 8);
+  REQUIRE_FALSE(party.send(0, 8));
+  REQUIRE_FALSE(party.send(0, 8));
+  const auto device = bare.world.devices[0].impl();
+  device->engine().exclusively([&] { party.impl().begin_disconnect(); });
+  bare.world.settle();
+  CHECK(read(*bare.peer).empty());
+  CHECK(ending_of(*bare.peer) == Ending::none);
+  bare.feed({Wire{}});
+  CHECK(opcodes_in(read(*bare.peer)) == std::vector<unsigned>{3, 3});
+  CHECK(ending_of(*bare.peer) == Ending::in_order);
+  CHECK(statuses(party.send_cq) == Statuses(2, WcStatus::success));
 }
 
 TEST_CASE("Of what follows an FPDU in error nothing is placed or delivered") {

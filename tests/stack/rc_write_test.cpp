@@ -60,9 +60,11 @@ TEST_CASE("An RDMA Write gathers several pieces, and inline data") {
 
 TEST_CASE("An RDMA Write is unknown to the target's application") {
   Couple couple({}, {.access = kOpen});
+  couple.b.post_receives(1, 100);
   REQUIRE_FALSE(couple.a.post(WrOpcode::rdma_write, 0, 100, couple.b.remote()));
   couple.world.settle();
   CHECK(drain(couple.b.recv_cq).empty());
+  CHECK(couple.b.qp.query().posted_receives == 1);
   CHECK(drain(couple.b.send_cq).empty());
 }
 
