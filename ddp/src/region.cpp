@@ -9,11 +9,6 @@ bool fits(uint64_t within, uint64_t length, uint64_t limit) {
   return within <= limit && length <= limit - within;
 }
 
-/// Whether the last of `length` bytes from `offset` on would have an offset beyond 64 bits.
-bool wraps(uint64_t offset, uint64_t length) {
-  return length != 0 && offset + (length - 1) < offset;
-}
-
 RegionFault check_owner(const Region* region, uint32_t protection_domain) {
   if (region == nullptr) return RegionFault::unknown_stag;
   if (!region->valid) return RegionFault::invalid;

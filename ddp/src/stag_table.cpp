@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <bit>
 #include <cassert>
-#include <limits>
 #include <system_error>
 #include <utility>
 
@@ -14,11 +13,6 @@ namespace {
 constexpr size_t kLeastSlots = 64;
 constexpr Access kRemoteRights = Access::remote_write | Access::remote_read | Access::remote_atomic;
 constexpr STag kKeyMask = (STag{1} << kStagKeyBits) - 1;
-
-/// Whether `length` bytes from `begin` on end within 64 bits.
-bool ends(uint64_t begin, uint64_t length) {
-  return length == 0 || length - 1 <= std::numeric_limits<uint64_t>::max() - begin;
-}
 
 /// Peers write and do atomics only where this side may write, too.
 bool consistent(Access remote, Access local) {
@@ -39,7 +33,7 @@ RegionFault judge_parent(const Region* parent, const MemoryBinding& binding,
   if (!consistent(binding.access, parent->access)) return RegionFault::access;
   const uint64_t within = address_of(binding) - reinterpret_cast<uintptr_t>(parent->memory);
   if (binding.length > parent->length - within) return RegionFault::bounds;
-  return ends(binding.base, binding.length) ? RegionFault::none : RegionFault::wrap;
+  return wraps(binding.base, binding.length) ? RegionFault::wrap : RegionFault::none;
 }
 
 void name_memory(Region& region, const MemoryBinding& binding) {
@@ -255,7 +249,7 @@ RegionFault STagTable::register_memory(const MemoryBinding& binding, uint32_t pr
   if (region.valid) return RegionFault::in_use;
   if (!consistent(binding.access, binding.access)) return RegionFault::access;
   if (binding.length > region.max_length) return RegionFault::bounds;
-  if (!ends(binding.base, binding.length) || !ends(address_of(binding), binding.length)) {
+  if (wraps(binding.base, binding.length) || wraps(address_of(binding), binding.length)) {
     return RegionFault::wrap;
   }
   name_memory(region, binding);

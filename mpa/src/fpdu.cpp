@@ -11,10 +11,7 @@
 namespace diwarp::mpa {
 namespace {
 
-constexpr size_t kMaxFpdu = 65536;
 constexpr size_t kFraming = kLengthBytes + kCrcBytes;
-
-static_assert(fpdu_bytes(kMinMulpdu) < kMaxFpdu && kMaxFpdu - kFraming <= kMaxUlpdu);
 
 constexpr std::array<std::byte, kMaxPad> kZeros{};
 
@@ -23,9 +20,16 @@ Deframed incomplete(size_t needed) {
 }
 
 /// An FPDU is a multiple of four.
-constexpr size_t usable_bytes(size_t emss) { return std::min(emss, kMaxFpdu) / 4 * 4; }
+constexpr size_t usable_bytes(size_t emss) { return emss / 4 * 4; }
 
-constexpr size_t ceil_divide(size_t value, size_t by) { return (value + by - 1) / by; }
+/// The MULPDU of an EMSS of which so many bytes are usable, and so many of these are overhead.
+constexpr size_t mulpdu_of(size_t usable, size_t overhead) {
+  return usable < kMinMulpdu + overhead ? kMinMulpdu : std::min(usable - overhead, kMaxMulpdu);
+}
+
+constexpr size_t ceil_divide(size_t value, size_t by) {
+  return value / by + (value % by != 0 ? 1 : 0);
+}
 
 // --- Markers.
 
@@ -55,6 +59,10 @@ constexpr size_t header_offset(uint64_t position) {
 constexpr uint16_t marker_pointer(size_t offset, size_t header) {
   return offset < header ? 0 : static_cast<uint16_t>(offset - header);
 }
+
+/// The bits of a marker that tell that distance. A sender's other two are zero, since FPDUs are
+/// multiples of four; a receiver treats them as zero (RFC 5044 section 4.3).
+constexpr uint16_t kPointerMask = 0xfffc;
 
 /// Writes an FPDU's bytes, with markers where they are due.
 class MarkedWriter {
@@ -91,13 +99,14 @@ class MarkedWriter {
 };
 
 /// Copies what is no marker. Returns whether every marker points to the length field; the reserved
-/// half of one may hold anything (RFC 5044 section 4.3).
+/// half of one may hold anything (RFC 5044 section 4.2).
 bool remove_markers(uint64_t position, ConstBytes fpdu, std::byte* out) {
   const size_t header = header_offset(position);
   bool right = true;
   for (size_t at = 0; at < fpdu.size();) {
     if (until_marker(position + at) == 0) {
-      right = right && load_be<uint16_t>(fpdu.data() + at + 2) == marker_pointer(at, header);
+      const auto pointer = load_be<uint16_t>(fpdu.data() + at + 2);
+      right = right && (pointer & kPointerMask) == marker_pointer(at, header);
       at += kMarkerBytes;
     }
     const size_t until = until_marker(position + at);
@@ -117,13 +126,12 @@ bool crc_is_right(ConstBytes fpdu) {
 }  // namespace
 
 size_t mulpdu(size_t emss) {
-  return std::max(usable_bytes(emss), kMinMulpdu + kFraming) - kFraming;
+  return mulpdu_of(usable_bytes(emss), kFraming);
 }
 
 size_t mulpdu_with_markers(size_t emss) {
   const size_t usable = usable_bytes(emss);
-  const size_t overhead = kFraming + kMarkerBytes * ceil_divide(usable, kMarkerSpacing);
-  return std::max(usable, kMinMulpdu + overhead) - overhead;
+  return mulpdu_of(usable, kFraming + kMarkerBytes * ceil_divide(usable, kMarkerSpacing));
 }
 
 size_t marked_fpdu_bytes(size_t ulpdu) { return marked_bytes(0, fpdu_bytes(ulpdu)); }

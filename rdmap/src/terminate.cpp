@@ -24,20 +24,13 @@ constexpr size_t kSegmentLengthBytes = 2;
 
 constexpr uint8_t kLayerRdmap = 0;
 constexpr uint8_t kLayerDdp = 1;
-constexpr uint8_t kTypeProtection = 1;
-constexpr uint8_t kTypeOperation = 2;
 
-/// Whether a Terminate with this code names the segment (RFC 5040 section 4.8). It does not where
-/// no segment is to blame, nor where the layout of its header is not known.
+/// Whether a Terminate with this code names the segment (RFC 5040 section 4.8, figure 10). It does
+/// not where no segment is to blame, nor where the layout of its header is not known.
 bool names_segment(const TerminateCode& code) {
-  if (code.layer == kLayerDdp) {
-    return code.type != fault::kDdpCatastrophic.type && code != fault::kTaggedInvalidVersion &&
-           code != fault::kUntaggedInvalidVersion;
-  }
-  if (code.layer != kLayerRdmap) return false;
-  if (code.type == kTypeProtection) return true;
-  return code == fault::kInvalidVersion || code == fault::kUnexpectedOpcode ||
-         (code.type == kTypeOperation && code.code == fault::kStagNotInvalidated.code);
+  if (code.layer == kLayerRdmap) return code.type != fault::kLocalCatastrophic.type;
+  return code.layer == kLayerDdp && code.type != fault::kDdpCatastrophic.type &&
+         code != fault::kTaggedInvalidVersion && code != fault::kUntaggedInvalidVersion;
 }
 
 /// Bytes of the RDMAP header behind a DDP header: only requests have one.

@@ -128,7 +128,7 @@ std::error_code DatagramQueuePair::check_send(const SendWorkRequest& request) co
   const bool inlined = has_flag(request.flags, SendFlags::inline_data);
   const bool immediate = has_flag(request.flags, SendFlags::immediate);
   if (!facts.gathers && (inlined || immediate)) return Errc::invalid_argument;
-  if (tagged && request.remote.offset + ddp::total_length(request.sges) < request.remote.offset)
+  if (tagged && ddp::wraps(request.remote.offset, ddp::total_length(request.sges)))
     return Errc::invalid_argument;
   const Address& to = request.destination;
   const bool group = to.is_multicast() || to.is_broadcast();

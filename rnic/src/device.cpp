@@ -191,7 +191,7 @@ ddp::Region checked_region(std::span<std::byte> memory, Access access,
   region.memory = memory.data();
   region.length = memory.size();
   region.base = base.value_or(reinterpret_cast<uintptr_t>(memory.data()));
-  if (region.base + region.length < region.base)
+  if (ddp::wraps(region.base, region.length))
     throw Error(make_error_code(Errc::invalid_argument),
                 "The region's tagged offsets would pass 2^64; choose a lower base");
   return region;

@@ -80,7 +80,7 @@ void RcQueuePair::end(RcEnd reason) {
   if (received) requester_.refuse(terminate_->code);
   receive_.abandon(WcStatus::general_error);
   const bool in_order = reason == RcEnd::closed && transmit_.at_boundary();
-  if (terminate_ && !received)
+  if (terminate_ && !received && receive_.heard())
     close_stream(false, last_words(*terminate_));
   else
     close_stream(in_order || received);

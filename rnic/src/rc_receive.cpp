@@ -43,7 +43,8 @@ RcEnd end_of_stream(int error) {
 void RcReceive::start(const mpa::Agreement& agreement, bool initiator, ConstBytes leftover) {
   deframer_ = mpa::Deframer(agreement.crc, agreement.receive_markers);
   ready_ = initiator ? ReadyToReceive::none : agreement.ready;
-  discards_ = held_ = heard_ = false;
+  discards_ = held_ = false;
+  heard_ = initiator;
   holds_ = policy_ == ReceiveNotReady::hold;
   end_ = RcEnd::none;
   fault_.reset();
@@ -172,7 +173,9 @@ size_t RcReceive::consume(ConstBytes bytes) {
     if (framed.status == mpa::DeframeStatus::bad_crc) end(RcEnd::bad_crc, fault::kBadCrc, {});
     if (framed.status == mpa::DeframeStatus::bad_marker)
       end(RcEnd::protocol_error, fault::kBadMarker, {});
-    if (framed.status != mpa::DeframeStatus::fpdu || !take(framed.ulpdu)) return done;
+    if (framed.status != mpa::DeframeStatus::fpdu) return done;
+    heard_ = true;
+    if (!take(framed.ulpdu)) return done;
     deframer_.step(framed.consumed);
     if (expects_long_ != 0) --expects_long_;
     if (framed.consumed >= kLongFpdu && deframer_.uses_beginnings()) expects_long_ = kExpectLong;
@@ -190,24 +193,33 @@ bool RcReceive::take(ConstBytes ulpdu) {
     receiver_ = next;
     return take_ready(judged.segment, ulpdu);
   }
-  heard_ = true;
   const bool starts = receiver_.at_send_start() && goes_to_receive(judged.segment.opcode);
   if (starts && !begin_message(ulpdu)) return false;
   receiver_ = next;
   return handle(judged.segment, ulpdu);
 }
 
-/// The initiator's first message, which no application sees (RFC 6581 section 4). A Read is
+/// Whether the segment is the ready-to-receive message of this kind, which has no length (RFC 6581
+/// section 9.2).
+bool RcReceive::makes_ready(ReadyToReceive kind, const rdmap::StreamSegment& segment) {
+  const bool empty = segment.last && segment.payload.empty();
+  switch (kind) {
+    case ReadyToReceive::none: break;
+    case ReadyToReceive::send: return segment.opcode == rdmap::Opcode::send && empty;
+    case ReadyToReceive::write: return segment.opcode == rdmap::Opcode::rdma_write && empty;
+    case ReadyToReceive::read:
+      return segment.opcode == rdmap::Opcode::read_request &&
+             rdmap::decode_read_request(segment.payload).length == 0;
+  }
+  return false;
+}
+
+/// The initiator's first message, which no application sees (RFC 6581 section 4.3). A Read is
 /// answered like any other of no length.
 bool RcReceive::take_ready(const rdmap::StreamSegment& segment, ConstBytes ulpdu) {
-  const bool empty = segment.last && segment.payload.empty();
-  const bool expected =
-      (ready_ == ReadyToReceive::send && segment.opcode == rdmap::Opcode::send && empty) ||
-      (ready_ == ReadyToReceive::write && segment.opcode == rdmap::Opcode::rdma_write && empty) ||
-      (ready_ == ReadyToReceive::read && segment.opcode == rdmap::Opcode::read_request);
-  if (!expected) return end(RcEnd::protocol_error, fault::kNoMatchingReady, ulpdu);
+  if (!makes_ready(ready_, segment))
+    return end(RcEnd::protocol_error, fault::kNoMatchingReady, ulpdu);
   ready_ = ReadyToReceive::none;
-  heard_ = true;
   return segment.opcode != rdmap::Opcode::read_request || handle(segment, ulpdu);
 }
 

@@ -72,14 +72,15 @@ std::optional<TerminateCode> RcRequester::take_ready(const rdmap::StreamSegment&
 }
 
 /// Nothing is written before all of this holds. What the peer names is the request's sink, wherever
-/// else it may write.
+/// else it may write. A segment of no bytes may stand anywhere, also at the end, and what it names is
+/// not looked at (RFC 5041 sections 5.2 and 7.1).
 std::optional<TerminateCode> RcRequester::judge(const SendEntry& entry,
                                                 const rdmap::StreamSegment& segment,
                                                 const RemoteMemory& sink) const {
   const uint64_t end = placed_ + segment.length();
-  if (end > entry.length || segment.last != (end == entry.length))
+  if (end > entry.length || (segment.last && end != entry.length))
     return fault::kTaggedBaseOrBounds;
-  if (entry.length == 0) return std::nullopt;
+  if (segment.length() == 0) return std::nullopt;
   if (segment.stag != sink.stag) return fault::kTaggedInvalidStag;
   if (segment.tagged_offset != sink.offset + placed_) return fault::kTaggedBaseOrBounds;
   return std::nullopt;

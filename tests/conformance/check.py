@@ -1,19 +1,30 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks docs/conformance.md: each clause row is well-formed, each test named there exists."""
+"""Checks docs/conformance.md and the threats in docs/security.md.
+
+Each row is well-formed, each test named there exists, and each row names a guard of
+tools/mutation/guards.txt, or says why it has none.
+"""
 import argparse
 import json
 import pathlib
 import re
 import subprocess
 import sys
+from dataclasses import dataclass
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RECORD = ROOT / "docs" / "conformance.md"
+THREATS = ROOT / "docs" / "security.md"
+GUARDS = ROOT / "tools" / "mutation" / "guards.txt"
 RFCS = ("5040", "5041", "5044", "6581", "7306")
+THREAT_RFCS = ("5042",)
 CLAUSE = re.compile(r"\d+(\.\d+)*(, \d+(\.\d+)*)*")
 TESTS = re.compile(r"`[^`]+`(, `[^`]+`)*")
 REASON = re.compile(r"n/a: \S.{9,}")
+LABELS = re.compile(r"`[a-z0-9-]+`(, `[a-z0-9-]+`)*")
+NO_GUARD = re.compile(r"none: \S.{9,}")
+LABELLED = re.compile(r"\| rows:([a-z0-9-]+)$", re.MULTILINE)
 
 
 def sections(text):
@@ -28,36 +39,80 @@ def sections(text):
     return found
 
 
-def faults_of_row(number, cells):
-    """(what is wrong with the row's form, the tests that it names)"""
-    if len(cells) != 3:
-        return [f"line {number}: not three cells"], []
-    clause, demand, shown = cells
+@dataclass(frozen=True)
+class Row:
+    line: int
+    tests: tuple = ()
+    labels: tuple = ()  # of the guards that its tests have to notice
+
+
+def read_row(number, cells):
+    """(what is wrong with the row's form, the row)"""
+    if len(cells) != 4:
+        return [f"line {number}: not four cells"], Row(number)
+    clause, demand, shown, guarded = cells
     faults = []
     if not CLAUSE.fullmatch(clause):
         faults.append(f"line {number}: {clause!r} is no clause")
     if len(demand) < 15:
         faults.append(f"line {number}: the demand is not told")
-    if TESTS.fullmatch(shown):
-        return faults, re.findall(r"`([^`]+)`", shown)
-    if not REASON.fullmatch(shown):
+    if REASON.fullmatch(shown):
+        if guarded:
+            faults.append(f"line {number}: what does not apply has no guard")
+        return faults, Row(number)
+    if not TESTS.fullmatch(shown):
         faults.append(f"line {number}: neither `tests` nor n/a: with a reason")
-    return faults, []
+    if LABELS.fullmatch(guarded):
+        return faults, Row(number, names(shown), names(guarded))
+    if not NO_GUARD.fullmatch(guarded):
+        faults.append(f"line {number}: neither `guards` nor none: with a reason")
+    return faults, Row(number, names(shown))
 
 
-def check(text, known):
-    """What is wrong with the record, given the names of the tests there are."""
-    faults, found = [], sections(text)
-    for rfc in RFCS:
-        rows = found.get(rfc, [])[2:]  # behind the heading and its rule
-        if len(rows) < 10:
-            faults.append(f"RFC {rfc}: only {len(rows)} rows")
-        for number, cells in rows:
-            wrong, tests = faults_of_row(number, cells)
+def names(cell):
+    return tuple(re.findall(r"`([^`]+)`", cell))
+
+
+def read_rows(text, rfcs, least=10):
+    """(what is wrong with the form of the rows about these RFCs, the rows)"""
+    faults, rows, found = [], [], sections(text)
+    for rfc in rfcs:
+        lines = found.get(rfc, [])[2:]  # behind the heading and its rule
+        if len(lines) < least:
+            faults.append(f"RFC {rfc}: only {len(lines)} rows")
+        for number, cells in lines:
+            wrong, row = read_row(number, cells)
             faults += wrong
-            faults += [f"line {number}: no test is named {test!r}"
-                       for test in tests if test not in known]
+            rows.append(row)
+    return faults, rows
+
+
+def labels_of(guards):
+    """The labels of the guards in a listing that rows have to notice."""
+    return set(LABELLED.findall(guards))
+
+
+def check(text, known, labels, rfcs=RFCS):
+    """What is wrong with a record, given the names of the tests and of the guards there are."""
+    faults, rows = read_rows(text, rfcs)
+    for row in rows:
+        faults += [f"line {row.line}: no test is named {test!r}"
+                   for test in row.tests if test not in known]
+        faults += [f"line {row.line}: no guard is labelled {label!r}"
+                   for label in row.labels if label not in labels]
     return faults
+
+
+def unnamed(rows, labels):
+    """Labels of guards that no row names."""
+    return [f"{GUARDS.name}: no row names the guard {label!r}"
+            for label in sorted(labels - {label for row in rows for label in row.labels})]
+
+
+def all_rows():
+    """The rows of both documents."""
+    return (read_rows(RECORD.read_text(), RFCS)[1] +
+            read_rows(THREATS.read_text(), THREAT_RFCS)[1])
 
 
 def known_tests(build):
@@ -73,8 +128,13 @@ def main():
     if missing := sorted(name for name in known if "_NOT_BUILT" in name):
         print(f"the build is not complete: {', '.join(missing)}")
         return 1
-    faults = check(RECORD.read_text(), known)
-    print("\n".join(faults) if faults else "every row is well-formed and every test exists")
+    labels = labels_of(GUARDS.read_text())
+    faults = check(RECORD.read_text(), known, labels)
+    faults += [f"{THREATS.name}: {fault}"
+               for fault in check(THREATS.read_text(), known, labels, THREAT_RFCS)]
+    faults += unnamed(all_rows(), labels)
+    print("\n".join(faults) if faults else
+          "every row is well-formed, every test and every guard exists")
     return 1 if faults else 0
 
 

@@ -5,29 +5,31 @@ import unittest
 
 import check
 
-HEAD = "| clause | demand | shown by |\n|---|---|---|\n"
-GOOD = "| 4.1 | Something that must be so | `a.one`, `a.two` |\n"
+HEAD = "| clause | demand | shown by | guard |\n|---|---|---|---|\n"
+GOOD = "| 4.1 | Something that must be so | `a.one`, `a.two` | `a-guard` |\n"
 RECORD = "".join(f"## RFC {rfc}: name\n\n{HEAD}{GOOD * 10}\n" for rfc in check.RFCS)
 KNOWN = {"a.one", "a.two"}
+LABELS = {"a-guard"}
 
 
 class CheckTest(unittest.TestCase):
     def faults(self, row):
-        return check.check(RECORD.replace(GOOD, row, 1), KNOWN)
+        return check.check(RECORD.replace(GOOD, row, 1), KNOWN, LABELS)
 
     def test_a_good_record_has_no_faults(self):
-        self.assertEqual(check.check(RECORD, KNOWN), [])
+        self.assertEqual(check.check(RECORD, KNOWN, LABELS), [])
         self.assertEqual(self.faults(GOOD.replace("4.1", "7, 10.2")), [])
 
     def test_a_reason_may_stand_for_tests(self):
-        self.assertEqual(self.faults("| 4 | Something that must be so | n/a: a good reason |\n"), [])
+        self.assertEqual(self.faults("| 4 | Something that must be so | n/a: a good reason | |\n"), [])
 
     def test_a_test_that_does_not_exist_is_found(self):
         self.assertEqual(len(self.faults(GOOD.replace("a.two", "a.three"))), 1)
 
     def test_a_row_without_tests_or_reason_is_found(self):
         for shown in ("", "a.one", "n/a:", "n/a: no", "`a.one` and more"):
-            self.assertEqual(len(self.faults(f"| 4.1 | Something that must be so | {shown} |\n")), 1)
+            row = f"| 4.1 | Something that must be so | {shown} | `a-guard` |\n"
+            self.assertEqual(len(self.faults(row)), 1)
 
     def test_a_bad_clause_is_found(self):
         for clause in ("", "four", "4.1.", "4-1"):
@@ -37,12 +39,27 @@ class CheckTest(unittest.TestCase):
         self.assertEqual(len(self.faults(GOOD.replace("Something that must be so", "must"))), 1)
 
     def test_a_row_with_other_cells_is_found(self):
-        self.assertEqual(len(self.faults("| 4.1 | Something that must be so |\n")), 1)
-        self.assertEqual(len(self.faults("| 4.1 | a | b | `a.one` |\n")), 1)
+        self.assertEqual(len(self.faults("| 4.1 | Something that must be so | `a.one` |\n")), 1)
+        self.assertEqual(len(self.faults("| 4.1 | a | b | `a.one` | `a-guard` |\n")), 1)
 
     def test_a_missing_or_empty_section_is_found(self):
-        self.assertEqual(len(check.check(RECORD.replace("## RFC 5041", "## Else"), KNOWN)), 1)
-        self.assertEqual(len(check.check(RECORD.replace(GOOD * 10, GOOD * 9, 1), KNOWN)), 1)
+        for record in (RECORD.replace("## RFC 5041", "## Else"),
+                       RECORD.replace(GOOD * 10, GOOD * 9, 1)):
+            self.assertEqual(len(check.check(record, KNOWN, LABELS)), 1)
+
+    def test_a_row_without_guard_or_reason_is_found(self):
+        for guard in ("", "a-guard", "none:", "none: no", "`other-guard`", "`a-guard` and more"):
+            self.assertEqual(len(self.faults(GOOD.replace("`a-guard`", guard))), 1, guard)
+        self.assertEqual(self.faults(GOOD.replace("`a-guard`", "none: a good reason")), [])
+        self.assertEqual(len(self.faults(
+            "| 4 | Something that must be so | n/a: a good reason | `a-guard` |\n")), 1)
+
+    def test_a_guard_that_no_row_names_is_found(self):
+        labels = check.labels_of("a.cpp | x | y | rows:a-guard\na.cpp | x | | ^stack\n"
+                                 "a.cpp | x | | rows:lost\n")
+        self.assertEqual(labels, {"a-guard", "lost"})
+        rows = check.read_rows(RECORD, check.RFCS)[1]
+        self.assertEqual(len(check.unnamed(rows, labels)), 1)
 
 
 if __name__ == "__main__":

@@ -3,10 +3,15 @@
 import importlib.machinery
 import importlib.util
 import pathlib
+import re
 import tempfile
 import unittest
+from collections import namedtuple
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "tools" / "mutation" / "run"
+
+
+Row = namedtuple("Row", "tests labels")
 
 
 def load():
@@ -32,10 +37,37 @@ class Listing(unittest.TestCase):
         self.assertEqual(faults, [])
         self.assertEqual(guards, [run.Guard("a.cpp", "one\ntwo", "three", "^x\\.")])
 
+    def test_a_bar_between_spaces_is_written_with_a_backslash(self):
+        guards, faults = run.parse("a.cpp | x \\| y | x | ^t\\.\n")
+        self.assertEqual(faults, [])
+        self.assertEqual(guards, [run.Guard("a.cpp", "x | y", "x", "^t\\.")])
+
     def test_a_line_of_another_form_is_a_fault(self):
         for line in ("a.cpp | text | tests", "a.cpp |  | replacement | tests", " | t | r | tests",
                      "a.cpp | text | replacement | ", "a.cpp | text | replacement | @unknown"):
             self.assertTrue(run.parse(line + "\n")[1], line)
+
+
+class Rows(unittest.TestCase):
+    def resolve(self, tests):
+        rows = [Row(("a.one (1)", "b.two"), ("some",)), Row(("a.three",), ("some", "other")),
+                Row(("a.four",), ())]
+        (_, regexes), = run.with_rows([run.Guard("a.cpp", "x", "y", tests)], rows)
+        return regexes
+
+    def test_each_row_with_the_label_has_to_notice(self):
+        one, three = self.resolve("rows:some")
+        self.assertTrue(re.search(one, "a.one (1)"))
+        self.assertTrue(re.search(one, "b.two"))
+        self.assertFalse(re.search(one, "a.three"))
+        self.assertFalse(re.search(three, "a.three and more"))
+        self.assertEqual(len(self.resolve("rows:other")), 1)
+
+    def test_a_label_without_rows_has_no_tests(self):
+        self.assertEqual(self.resolve("rows:unknown"), ())
+
+    def test_other_tests_stay_as_they_are(self):
+        self.assertEqual(self.resolve("^a\\."), ("^a\\.",))
 
 
 class Check(unittest.TestCase):

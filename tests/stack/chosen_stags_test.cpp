@@ -48,6 +48,53 @@ TEST_CASE("an STag that is none, or in use, cannot be chosen") {
   CHECK_FALSE(choose(0x12345700));
 }
 
+TEST_CASE("STags that a device draws one after the other are far apart, and another's differ") {
+  constexpr size_t kRegions = 200;
+  World world;
+  std::vector<STag> stags;
+  for (int device = 0; device < 2; ++device) {
+    Party party(world.add_device());
+    std::deque<MemoryRegion> regions;
+    for (size_t i = 0; i < kRegions; ++i) {
+      regions.emplace_back(party.pd, std::span(party.memory), kWritable);
+      stags.push_back(regions.back().rkey());
+    }
+  }
+  // Of 24 random bits, two are within 4,096 of each other once in 2,048 times.
+  size_t near = 0;
+  size_t upper_half = 0;
+  for (size_t i = 1; i < stags.size(); ++i) {
+    const auto distance = static_cast<int32_t>(stags[i] - stags[i - 1]) >> 8;
+    near += distance > -4096 && distance < 4096 ? 1 : 0;
+    upper_half += stags[i] >> 31;
+  }
+  CHECK(near < 10);
+  CHECK(upper_half > 100);
+  CHECK(upper_half < 300);
+  size_t common = 0;
+  for (size_t i = 0; i < kRegions; ++i) common += stags[i] >> 8 == stags[kRegions + i] >> 8 ? 1 : 0;
+  CHECK(common < 10);
+}
+
+TEST_CASE("a region may end at the last offset of 64 bits, and not beyond") {
+  World world;
+  Party a(world.add_device());
+  Party b(world.add_device());
+  const uint64_t last = UINT64_MAX - (a.memory.size() - 1);
+  CHECK(refusal([&] {
+          MemoryRegion::with_stag(a.pd, std::span(a.memory), 0x12345600, last + 1, kWritable);
+        }) == Errc::invalid_argument);
+  const MemoryRegion region =
+      MemoryRegion::with_stag(a.pd, std::span(a.memory), 0x12345600, last, kWritable);
+  b.fill(pattern(10, 1));
+  const Sge sge = b.mr.sge(0, 10);
+  REQUIRE_FALSE(b.qp.post_write_record(
+      {.local = {sge}, .destination = a.address(), .remote = {0x12345600, UINT64_MAX - 9}}));
+  world.settle();
+  REQUIRE(drain(a.recv_cq).size() == 1);
+  CHECK(same(a.bytes(a.memory.size() - 10, 10), b.bytes(0, 10)));
+}
+
 TEST_CASE("devices choose STags each for itself") {
   World world;
   Party a(world.add_device());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "stack/rc_support.h"
+#include "stack/rc_hostile.h"
 
 /// What MPA agreed to holds for whole connections: CRCs, markers, sizes of FPDUs, ready messages.
 namespace diwarp::test {
@@ -78,16 +78,83 @@ TEST_CASE("Without a ready-to-receive message the responder waits for the initia
 }
 
 TEST_CASE("An initiator whose first message is not the agreed one is cut off") {
+  const Wire no_send{};
+  const Wire no_write = write_of(0xDEADBEEF, 5, 0);
+  const Wire no_read = read_of(0xDEADBEEF, 5, 0);
+  struct Case {
+    ReadyToReceive agreed;
+    Wire first;
+  };
+  const Case cases[] = {{ReadyToReceive::send, no_write},
+                        {ReadyToReceive::send, no_read},
+                        {ReadyToReceive::send, Wire{.opcode = 5}},
+                        {ReadyToReceive::send, Wire{.body = text("hello")}},
+                        {ReadyToReceive::send, Wire{.last = false}},
+                        {ReadyToReceive::write, no_send},
+                        {ReadyToReceive::write, no_read},
+                        {ReadyToReceive::write, write_of(0xDEADBEEF, 5, 1)},
+                        {ReadyToReceive::read, no_send},
+                        {ReadyToReceive::read, no_write}};
+  for (const Case& one : cases) {
+    CAPTURE(static_cast<int>(one.agreed), one.first.opcode, one.first.body.size());
+    World world;
+    RcParty b(world.add_device(), {.access = kOpen});
+    auto ends = llp::memory_stream_pair(1 << 16, 256);
+    b.impl().start(established(std::move(ends.second), false, {.ready = one.agreed}));
+    write(*ends.first, framed(to_ulpdu(one.first)));
+    world.settle();
+    CHECK(b.qp.state() == QpState::error);
+    CHECK(farewell_in(read(*ends.first)).code == "2/0/7");
+  }
+}
+
+TEST_CASE("A ready-to-receive message takes no receive, and what it names is not looked at") {
+  struct Case {
+    ReadyToReceive agreed;
+    Wire first;
+  };
+  const Case cases[] = {{ReadyToReceive::send, Wire{}},
+                        {ReadyToReceive::write, write_of(0xDEADBEEF, 5, 0)},
+                        {ReadyToReceive::read, read_of(0xDEADBEEF, 5, 0)}};
+  for (const Case& one : cases) {
+    CAPTURE(static_cast<int>(one.agreed));
+    World world;
+    RcParty b(world.add_device());
+    b.post_receives(1, 100);
+    auto ends = llp::memory_stream_pair(1 << 16, 256);
+    b.impl().start(established(std::move(ends.second), false, {.ready = one.agreed}));
+    write(*ends.first, framed(to_ulpdu(one.first)));
+    world.settle();
+    CHECK(b.qp.state() == QpState::rts);
+    CHECK(b.qp.query().posted_receives == 1);
+    CHECK(drain(b.recv_cq).empty());
+    // And the next Send takes it, whose MSN counts a Send that made ready.
+    const uint32_t msn = one.agreed == ReadyToReceive::send ? 2 : 1;
+    write(*ends.first, framed(to_ulpdu(Wire{.msn = msn, .body = text("hello")})));
+    world.settle();
+    CHECK(statuses(b.recv_cq) == Statuses{WcStatus::success});
+  }
+}
+
+TEST_CASE("A ready-to-receive Read of some length is refused and not served") {
   World world;
-  RcParty b(world.add_device());
+  RcParty b(world.add_device(), {.access = kOpen});
   auto ends = llp::memory_stream_pair(1 << 16, 256);
-  b.impl().start(
-      established(std::move(ends.second), false, {.ready = ReadyToReceive::write}));
-  write(*ends.first, to_bytes(Fpdu{.payload = text("hello")}));
-  world.settle();
-  CHECK(b.qp.state() == QpState::error);
-  REQUIRE(b.qp.query().terminate);
-  CHECK(b.qp.query().terminate->code == TerminateCode{2, 0, 7});
+  b.impl().start(established(std::move(ends.second), false, {.ready = ReadyToReceive::read}));
+  SECTION("of no length it is served") {
+    write(*ends.first, framed(to_ulpdu(read_of(1, 0, 0))));
+    world.settle();
+    CHECK(b.qp.state() == QpState::rts);
+    // Length 14; tagged, last, version 1; Read Response to the sink; no payload.
+    CHECK(same(first_of(read(*ends.first), 16), from_hex("000ec142112233440000000000001000")));
+  }
+  SECTION("though the memory is open to Reads") {
+    const uint32_t length = GENERATE(1U, 100U, 0xFFFFFFFFU);
+    write(*ends.first, framed(to_ulpdu(read_of(b.mr->rkey(), b.mr->base(), length))));
+    world.settle();
+    CHECK(b.qp.state() == QpState::error);
+    CHECK(farewell_in(read(*ends.first)).code == "2/0/7");
+  }
 }
 
 TEST_CASE("The response to a ready-to-receive Read has no bytes") {
@@ -117,33 +184,106 @@ TEST_CASE("Large FPDUs carry more than a TCP segment each") {
   CHECK(world.devices[0].counter("rc_tx_fpdus") == 17);
 }
 
-TEST_CASE("A bad CRC ends the connection with the Terminate for it") {
+namespace {
+
+/// A responder whose peer is the bare other end of its stream.
+struct Responder {
+  explicit Responder(const mpa::Agreement& agreement) : party(world.add_device()) {
+    auto ends = llp::memory_stream_pair(1 << 16, 256);
+    peer = std::move(ends.first);
+    party.impl().start(established(std::move(ends.second), false, agreement));
+    party.post_receives(2, 1000);
+  }
+
+  void feed(std::span<const std::byte> bytes) {
+    write(*peer, bytes);
+    world.settle();
+  }
+  /// It ended with this fault, without a word to the peer.
+  void check_ended_silently(const TerminateCode& fault) {
+    CHECK(party.qp.state() == QpState::error);
+    CHECK(read(*peer).empty());
+    CHECK(ending_of(*peer) == Ending::reset);
+    REQUIRE(party.qp.query().terminate);
+    CHECK(party.qp.query().terminate->code == fault);
+    CHECK(world.devices[0].counter("rc_terminates_sent") == 0);
+    CHECK(statuses(party.recv_cq) == Statuses(2, WcStatus::wr_flush_error));
+  }
+
   World world;
-  RcParty b(world.add_device());
-  auto ends = llp::memory_stream_pair(1 << 16, 256);
-  b.impl().start(established(std::move(ends.second), false));
-  REQUIRE_FALSE(b.post_recv(0, 0, 100));
-  write(*ends.first, to_bytes(Fpdu{.payload = text("hello"), .crc_error = 1}));
-  world.settle();
-  CHECK(b.qp.query().terminate->code == TerminateCode{2, 0, 2});
-  CHECK(statuses(b.recv_cq) == Statuses{WcStatus::wr_flush_error});
-  CHECK(read(*ends.first).size() > 20);
-  CHECK(ending_of(*ends.first) == Ending::in_order);
+  RcParty party;
+  StreamEnd peer;
+};
+
+/// An FPDU with one marker, in front of it, which points there and back by so many bytes.
+std::vector<std::byte> marked(uint32_t pointer, const Fpdu& fpdu = {}) {
+  std::vector<std::byte> bytes;
+  append(bytes, pointer, 4);
+  const std::vector<std::byte> rest = to_bytes(fpdu);
+  bytes.insert(bytes.end(), rest.begin(), rest.end() - 4);
+  const uint32_t crc = castagnoli(bytes);
+  for (int shift = 0; shift < 32; shift += 8) bytes.push_back(static_cast<std::byte>(crc >> shift));
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("A bad CRC ends the connection with the Terminate for it") {
+  Responder responder({});
+  responder.feed(to_bytes(Fpdu{.payload = text("good")}));
+  responder.feed(to_bytes(Fpdu{.msn = 2, .payload = text("hello"), .crc_error = 1}));
+  CHECK(responder.party.qp.query().terminate->code == TerminateCode{2, 0, 2});
+  CHECK(statuses(responder.party.recv_cq) ==
+        Statuses{WcStatus::success, WcStatus::wr_flush_error});
+  CHECK(farewell_in(read(*responder.peer)).code == "2/0/2");
+  CHECK(ending_of(*responder.peer) == Ending::in_order);
 }
 
 TEST_CASE("A marker that points nowhere ends the connection with the Terminate for it") {
+  Responder responder({.receive_markers = true});
+  // An FPDU of 508 bytes with the marker in front of it: the next one begins with a marker, too.
+  responder.feed(marked(0, {.last = false, .payload = std::vector<std::byte>(484)}));
+  REQUIRE(responder.party.qp.state() == QpState::rts);
+  responder.feed(marked(4, {.offset = 484}));  // there it has to be zero
+  REQUIRE(responder.party.qp.query().terminate);
+  CHECK(responder.party.qp.query().terminate->code == TerminateCode{2, 0, 3});
+  CHECK(farewell_in(read(*responder.peer)).code == "2/0/3");
+}
+
+TEST_CASE("A marker's two low pointer bits are not looked at") {
+  const uint32_t low = GENERATE(1U, 2U, 3U);
+  Responder responder({.receive_markers = true});
+  responder.feed(marked(low, {.payload = text("hello")}));
+  CHECK(statuses(responder.party.recv_cq) == Statuses{WcStatus::success});
+  CHECK(responder.party.qp.state() == QpState::rts);
+}
+
+TEST_CASE("A responder to whom no valid FPDU came ends the connection without a Terminate") {
+  SECTION("at a wrong CRC") {
+    Responder responder({});
+    responder.feed(to_bytes(Fpdu{.payload = text("hello"), .crc_error = 1}));
+    responder.check_ended_silently({2, 0, 2});
+  }
+  SECTION("at a marker that points nowhere") {
+    Responder responder({.receive_markers = true});
+    responder.feed(marked(4));
+    responder.check_ended_silently({2, 0, 3});
+  }
+  SECTION("but answers an FPDU that MPA finds valid, whatever DDP finds") {
+    Responder responder({});
+    responder.feed(to_bytes(Fpdu{.msn = 2}));
+    CHECK(farewell_in(read(*responder.peer)).code == "1/2/3");
+  }
+}
+
+TEST_CASE("An initiator answers a bad first FPDU with a Terminate") {
   World world;
-  RcParty b(world.add_device());
+  RcParty a(world.add_device());
   auto ends = llp::memory_stream_pair(1 << 16, 256);
-  b.impl().start(
-      established(std::move(ends.second), false, {.crc = false, .receive_markers = true}));
-  std::vector<std::byte> bytes = from_hex("00000004");  // at the beginning it has to be zero
-  const std::vector<std::byte> fpdu = to_bytes(Fpdu{});
-  bytes.insert(bytes.end(), fpdu.begin(), fpdu.end());
-  write(*ends.first, bytes);
+  a.impl().start(established(std::move(ends.second), true));
+  write(*ends.first, to_bytes(Fpdu{.crc_error = 1}));
   world.settle();
-  REQUIRE(b.qp.query().terminate);
-  CHECK(b.qp.query().terminate->code == TerminateCode{2, 0, 3});
+  CHECK(farewell_in(read(*ends.first)).code == "2/0/2");
 }
 
 }  // namespace diwarp::test

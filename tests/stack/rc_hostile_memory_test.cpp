@@ -124,7 +124,7 @@ TEST_CASE("A peer's atomic operation on an address that is not aligned is refuse
     fortress.face();
     check_refused(fortress, "by " + std::to_string(misalignment),
                   atomic_of(fortress.stag(), fortress.base() + misalignment), "0/2/7",
-                  Shown::nothing);
+                  Shown::request);
   }
 }
 
@@ -144,6 +144,12 @@ TEST_CASE("A peer cannot invalidate what is not its own") {
   attack("a region that does not allow it", fortress.stag());
   fortress.face();
   attack("a region of another protection domain", fortress.foreign->rkey());
+  std::vector<std::byte> memory(64);
+  const MemoryRegion invalidable(fortress.other_domain, std::span(memory),
+                                 kOpen | Access::remote_invalidate);
+  fortress.face();
+  attack("one that allows it to peers of that domain", invalidable.rkey());
+  CHECK(invalidable.valid());
 }
 
 TEST_CASE("A peer's responses that nobody asked for are refused") {

@@ -42,14 +42,15 @@ TEST_CASE("A peer's messages of one length are refused with any other") {
       check_refused(fortress,
                     "opcode " + std::to_string(fixed.opcode) + " bytes " + std::to_string(length),
                     Wire{.opcode = fixed.opcode, .queue = fixed.queue, .body = bytes(length)},
-                    longer ? "1/2/5" : "0/2/255", longer ? Shown::ddp_header : Shown::nothing);
+                    longer ? "1/2/5" : "0/2/255", Shown::ddp_header);
     }
+    const bool request = fixed.queue == 1;
     fortress.face();
     check_refused(
         fortress, "opcode " + std::to_string(fixed.opcode) + " without end",
         Wire{
             .last = false, .opcode = fixed.opcode, .queue = fixed.queue, .body = bytes(fixed.body)},
-        "0/2/255", Shown::nothing);
+        "0/2/255", request ? Shown::request : Shown::ddp_header);
   }
 }
 

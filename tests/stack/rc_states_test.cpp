@@ -38,6 +38,10 @@ TEST_CASE("A descriptor that is no TCP connection is refused, and the queue pair
   RcParty a(world.add_device());
   const UniqueFd udp(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   CHECK_THROWS_AS(a.qp.modify_to_rtr({.descriptor = udp.get()}), Error);
+  sockaddr_storage name;
+  const socklen_t length = Address::parse("127.0.0.1", 9).to_sockaddr(name);
+  REQUIRE(::connect(udp.get(), reinterpret_cast<sockaddr*>(&name), length) == 0);
+  CHECK_THROWS_AS(a.qp.modify_to_rtr({.descriptor = udp.get()}), Error);
   CHECK_THROWS_AS(a.qp.modify_to_rtr({.descriptor = -1}), Error);
   CHECK(a.qp.state() == QpState::init);
 }
@@ -171,6 +175,33 @@ TEST_CASE("A completion queue that is full is told once until it is polled, and 
     couple.world.settle();
   }
   CHECK(seen == 5);
+}
+
+TEST_CASE("A completion queue that is full holds up no connection that does not use it") {
+  World world;
+  Device& one = world.add_device();
+  Device& other = world.add_device();
+  RcParty full(one, {.entries = 1});
+  RcParty free(one);
+  RcParty b(other);
+  RcParty d(other);
+  join(b, full, llp::memory_stream_pair());
+  join(d, free, llp::memory_stream_pair());
+  full.post_receives(20, 10);
+  free.post_receives(20, 10);
+  for (uint64_t i = 0; i < 20; ++i) {
+    REQUIRE_FALSE(b.send(0, 1, i));
+    REQUIRE_FALSE(d.send(0, 1, i));
+  }
+  world.settle();
+  CHECK(drain(free.recv_cq).size() == 20);
+  // The queue is full now, and stays so.
+  free.post_receives(20, 10);
+  for (uint64_t i = 0; i < 20; ++i) REQUIRE_FALSE(d.send(0, 1, i));
+  world.settle();
+  CHECK(drain(free.recv_cq).size() == 20);
+  CHECK(statuses(d.send_cq) == Statuses(40, WcStatus::success));
+  CHECK(full.qp.state() == QpState::rts);
 }
 
 TEST_CASE("Every event queue of a device gets every event, and a full one loses the oldest") {

@@ -210,6 +210,17 @@ TEST_CASE("Memory that goes away in the middle of a long Write is not written an
   CHECK(same(target.b.qp.query().terminate->headers, from(fpdu, 2).first(14)));
 }
 
+TEST_CASE("A responder whose first FPDU is long and must be refused half-way sends no Terminate") {
+  Target target;
+  const std::vector<std::byte> fpdu = target.long_write();
+  target.send(half_of(fpdu));
+  target.b.mr.reset();
+  target.send(from(fpdu, kHalf));
+  CHECK(target.b.qp.state() == QpState::error);
+  CHECK(read(*target.peer).empty());
+  CHECK(ending_of(*target.peer) == Ending::reset);
+}
+
 TEST_CASE("A receive whose memory goes away in the middle of a long Send fails") {
   Target target;
   REQUIRE_FALSE(target.b.post_recv(0, 0, kPayload));
@@ -239,6 +250,23 @@ TEST_CASE("A Read whose sink goes away in the middle of a long response fails") 
   REQUIRE(b.qp.query().terminate);
   CHECK(b.qp.query().terminate->code == TerminateCode{1, 1, 0});
   CHECK(same(b.qp.query().terminate->headers, from(fpdu, 2).first(14)));
+}
+
+TEST_CASE("A long Read Response may end with an empty segment") {
+  Target target;
+  target.send(target.long_write(0));  // the responder may send from now on
+  REQUIRE_FALSE(target.b.post(WrOpcode::rdma_read, 0, kPayload, {0x1234, 0}, 7));
+  target.world.settle();
+  std::vector<std::byte> fpdu = target.long_response();
+  fpdu[2] &= ~std::byte{0x40};  // not the last one
+  target.send(half_of(fpdu));
+  target.send(from(fpdu, kHalf));
+  CHECK(drain(target.b.send_cq).empty());
+  Wire last = write_of(target.b.mr->rkey(), target.b.mr->base() + kPayload, 0);
+  last.opcode = 2;
+  target.send(framed(to_ulpdu(last)));
+  CHECK(statuses(target.b.send_cq) == Statuses{WcStatus::success});
+  CHECK(target.written() == kPayload);
 }
 
 TEST_CASE("Of an FPDU 8192 bytes that are missing go straight into memory and 8191 wait") {

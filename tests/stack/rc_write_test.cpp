@@ -60,9 +60,11 @@ TEST_CASE("An RDMA Write gathers several pieces, and inline data") {
 
 TEST_CASE("An RDMA Write is unknown to the target's application") {
   Couple couple({}, {.access = kOpen});
+  couple.b.post_receives(1, 100);
   REQUIRE_FALSE(couple.a.post(WrOpcode::rdma_write, 0, 100, couple.b.remote()));
   couple.world.settle();
   CHECK(drain(couple.b.recv_cq).empty());
+  CHECK(couple.b.qp.query().posted_receives == 1);
   CHECK(drain(couple.b.send_cq).empty());
 }
 
@@ -166,6 +168,21 @@ TEST_CASE("A region's tagged offsets begin where its owner said") {
   REQUIRE_FALSE(couple.a.post(WrOpcode::rdma_write, 0, 5, {region.rkey(), 0x1003}));
   couple.world.settle();
   CHECK(same(std::span(memory).subspan(3, 5), text("hello")));
+}
+
+TEST_CASE("Writes, Reads and atomic operations reach the last offset of 64 bits") {
+  Couple couple;
+  alignas(8) std::array<std::byte, 64> memory{};
+  const MemoryRegion region(couple.b.pd, memory, kOpen, UINT64_MAX - 63);
+  couple.a.fill(text("hello"));
+  REQUIRE_FALSE(couple.a.post(WrOpcode::rdma_write, 0, 5, {region.rkey(), UINT64_MAX - 4}));
+  REQUIRE_FALSE(couple.a.post(WrOpcode::rdma_read, 100, 5, {region.rkey(), UINT64_MAX - 4}));
+  REQUIRE_FALSE(couple.a.post(WrOpcode::fetch_add, 200, 8, {region.rkey(), UINT64_MAX - 7}));
+  couple.world.settle();
+  CHECK(statuses(couple.a.send_cq) == Statuses(3, WcStatus::success));
+  CHECK(same(std::span(memory).last(5), text("hello")));
+  CHECK(same(couple.a.bytes(100, 5), text("hello")));
+  CHECK(same(couple.a.bytes(203, 5), text("hello")));
 }
 
 }  // namespace diwarp::test

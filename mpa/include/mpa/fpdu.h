@@ -19,7 +19,8 @@ inline constexpr size_t kCrcBytes = 4;
 inline constexpr size_t kMaxPad = 3;
 inline constexpr size_t kMaxTrailer = kMaxPad + kCrcBytes;
 inline constexpr size_t kMaxUlpdu = 65535;
-inline constexpr size_t kMinMulpdu = 128;  // RFC 5044 section 4.5
+inline constexpr size_t kMinMulpdu = 128;  // RFC 5044 sections 3 and 4.5
+inline constexpr size_t kMaxMulpdu = 64768;  // RFC 5044 section 3
 
 /// Padding after a ULPDU: length field, ULPDU and padding together are a multiple of four.
 constexpr size_t pad_bytes(size_t ulpdu) { return (4 - (kLengthBytes + ulpdu) % 4) % 4; }
@@ -30,7 +31,7 @@ constexpr size_t fpdu_bytes(size_t ulpdu) {
 }
 
 /// The largest ULPDU whose FPDU fits a TCP segment of `emss` bytes without markers (RFC 5044
-/// section 4.5), never below 128 and never above what the length field and a 64 KiB FPDU allow.
+/// section 4.5), never below kMinMulpdu and never above kMaxMulpdu.
 size_t mulpdu(size_t emss);
 
 /// Writes the length field into the first two bytes of `out`.

@@ -91,7 +91,8 @@ class RcReceive {
   bool held() const { return held_; }
   /// The same, but a message that finds no receive now ends the connection.
   RcEnd give_up_waiting();
-  /// A valid FPDU came, so that a responder may send.
+  /// This side may send FPDUs: it is the initiator, or MPA has found an FPDU of the initiator valid
+  /// (RFC 5044 section 7.1.2, rule 4).
   bool heard() const { return heard_; }
   /// From now on messages that find no receive are read and forgotten.
   void discard_unwanted() { discards_ = true; }
@@ -136,6 +137,7 @@ class RcReceive {
   RcEnd within_memory(Work&& work);
   RcEnd resume_carried();
   void keep_offending(ConstBytes headers);
+  static bool makes_ready(ReadyToReceive kind, const rdmap::StreamSegment& segment);
   RcEnd read_cut(llp::Stream& stream, Bytes buffer);
   RcEnd read_ahead(llp::Stream& stream, Bytes buffer);
   RcEnd take_read(llp::Stream& stream, Bytes buffer, size_t filled);

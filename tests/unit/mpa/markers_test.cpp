@@ -77,7 +77,7 @@ TEST_CASE("with markers MULPDU leaves room for one every 512 bytes of EMSS") {
   CHECK(mulpdu_with_markers(0) == 128);
   CHECK(mulpdu_with_markers(138) == 128);
   CHECK(mulpdu_with_markers(140) == 130);
-  CHECK(mulpdu_with_markers(SIZE_MAX) == 65536 - 6 - 4 * 128);
+  CHECK(mulpdu_with_markers(SIZE_MAX) == 64768);
 }
 
 TEST_CASE("a full FPDU with markers fits EMSS wherever it begins") {
@@ -229,6 +229,23 @@ TEST_CASE("the reserved half of a marker may hold anything, which the CRC covers
   CHECK(at(0).next(fpdu).status == DeframeStatus::bad_crc);
   fix_crc(fpdu);
   CHECK(at(0).next(fpdu).status == DeframeStatus::fpdu);
+}
+
+TEST_CASE("the two low bits of a marker's pointer may hold anything, which the CRC covers") {
+  const Octets ulpdu(1200);
+  for (uint64_t position : {0u, 256u, 508u}) {
+    const size_t first = (512 - position % 512) % 512;
+    for (size_t marker = first; marker < 1200; marker += 512) {
+      for (const unsigned low : {1u, 2u, 3u}) {
+        Octets fpdu = marked(ulpdu, position);
+        fpdu[marker + 3] |= static_cast<std::byte>(low);
+        CHECK(at(position).next(fpdu).status == DeframeStatus::bad_crc);
+        CHECK(at(position, false).next(fpdu).status == DeframeStatus::fpdu);
+        fix_crc(fpdu);
+        CHECK(at(position).next(fpdu).status == DeframeStatus::fpdu);
+      }
+    }
+  }
 }
 
 TEST_CASE("any flipped bit of an FPDU with markers is found behind its length field") {

@@ -56,14 +56,13 @@ std::string digits(ConstBytes bytes) {
 constexpr TerminateCode kWithRdmapHeader[] = {fault::kInvalidStag,    fault::kBaseOrBounds,
                                               fault::kAccessRights,   fault::kStagNotAssociated,
                                               fault::kOffsetWrap,     fault::kStagNotInvalidated,
-                                              fault::kInvalidVersion, fault::kUnexpectedOpcode};
+                                              fault::kInvalidVersion, fault::kUnexpectedOpcode,
+                                              fault::kStreamCatastrophic, fault::kUnspecified};
 constexpr TerminateCode kWithDdpHeader[] = {
     fault::kTaggedInvalidStag, fault::kTaggedBaseOrBounds, fault::kTaggedNotAssociated,
     fault::kTaggedOffsetWrap,  fault::kInvalidQueueNumber, fault::kNoBuffer,
     fault::kInvalidMsn,        fault::kInvalidOffset,      fault::kMessageTooLong};
 constexpr TerminateCode kWithoutHeaders[] = {fault::kLocalCatastrophic,
-                                             fault::kStreamCatastrophic,
-                                             fault::kUnspecified,
                                              fault::kDdpCatastrophic,
                                              fault::kTaggedInvalidVersion,
                                              fault::kUntaggedInvalidVersion,
