@@ -57,6 +57,7 @@ void Sender::sent(const TxTag& tag, Time now) {
   static_cast<void>(ready);
   if (idle()) {
     outstanding_since_ = now;
+    advanced_ = now;
     if (now - std::max(last_sent_, last_news_) > kIdle) congestion_.idled();
   }
   Slot& fresh = slot(next_++);
@@ -121,6 +122,7 @@ Sender::News Sender::acknowledged(uint32_t wire, uint16_t window, const RdMap* m
 
   const bool limited = in_flight_ * (congestion_.slow_start() ? 2 : 1) + 1 >= congestion_.window();
   Arrivals arrivals;
+  if (una_ <= cumulative) advanced_ = now;
   for (; una_ <= cumulative; ++una_) {
     if ((slot(una_).state & came) != 0)
       --early_;
@@ -248,10 +250,15 @@ void Sender::release_memory() {
 
 // --- Time.
 
+/// Never longer than `longest`: where a round trip takes longer, something is sent again in vain.
 Duration Sender::backed_off(Duration longest) const {
-  const Duration once = round_trip_.timeout();
-  const Duration several = once * (int64_t{1} << std::min<uint16_t>(backoff_, 16));
-  return std::max(once, std::min(several, longest));
+  const Duration once = std::min(round_trip_.timeout(), longest);
+  return std::min(once * (int64_t{1} << std::min<uint16_t>(backoff_, 16)), longest);
+}
+
+std::optional<Time> Sender::stuck_since() const {
+  if (idle() || (slot(una_).state & came) != 0) return std::nullopt;
+  return advanced_;
 }
 
 std::optional<Time> Sender::deadline(bool wanted, Duration longest) const {

@@ -9,6 +9,8 @@ namespace {
 
 using dgram::Association;
 
+/// How often in a row what is under way is begun anew although nothing of it was done.
+constexpr uint8_t kMaxFruitless = 4;
 /// For so long after the last delivery the end of an association counts as broken.
 constexpr Duration kBrokenFor = std::chrono::seconds(1);
 
@@ -69,6 +71,11 @@ void RdAssociations::accepted(RdPeer& peer, Time now) {
 
 void RdAssociations::establish(RdPeer& peer, uint32_t incarnation, uint16_t window, Time now) {
   if (peer.source.key.incarnation != incarnation) {
+    // The one that may have delivered what was begun is not there any more.
+    if (peer.rewound && !RdRequests::only_reads(peer)) {
+      counters_.add(Counter::rd_restarts);
+      requests_.fail_all(peer, WcStatus::peer_restarted);
+    }
     peer.source.closed_records = ddp::ClosedMessages();
     peer.has_delivered = false;
     peer.source.key.incarnation = incarnation;
@@ -79,6 +86,7 @@ void RdAssociations::establish(RdPeer& peer, uint32_t incarnation, uint16_t wind
   constexpr uint64_t kBase = uint64_t{1} << 32;
   peer.sender = dgram::Sender(kBase + dgram::first_sequence(here, there));
   peer.receiver = dgram::Receiver(window_, kBase + dgram::first_sequence(there, here));
+  peer.rewound = false;
   peer.open_wanted = false;
   peer.last_heard = now;
   peer.sender.open_window(window);
@@ -99,7 +107,7 @@ void RdAssociations::end_or_repeat(RdPeer& peer, bool same, bool broken, Time no
   if (!same) delivery_.abandon(peer);
   const bool harmless = requests_.only_reads(peer) || (!broken && requests_.can_repeat(peer, now));
   if (same && harmless) {
-    requests_.rewind(peer);
+    rewind(peer);
   } else if (peer.first != nullptr) {
     counters_.add(Counter::rd_restarts);
     requests_.fail_all(peer, WcStatus::peer_restarted);
@@ -116,9 +124,21 @@ void RdAssociations::give_up(RdPeer& peer, Time now) {
 }
 
 void RdAssociations::reopen(RdPeer& peer, Time now) {
-  requests_.rewind(peer);
+  rewind(peer);
   end(peer);
-  open(peer, now);
+  if (peer.first != nullptr) open(peer, now);
+}
+
+/// What is not done is done anew in the next association, with the same incarnation of the peer; but
+/// not again and again where nothing of it ever gets through.
+void RdAssociations::rewind(RdPeer& peer) {
+  if (peer.first == nullptr) return;
+  if (++peer.fruitless > kMaxFruitless) {
+    peer.fruitless = 0;
+    return requests_.fail_all(peer, WcStatus::retry_exceeded);
+  }
+  peer.rewound = true;
+  requests_.rewind(peer);
 }
 
 /// Both sequences are over. Requests that are not done stay, and so do the peer's Write-Records.

@@ -67,6 +67,7 @@ RdDelivery::Outcome RdDelivery::deliver_segment(RdPeer& peer, const Segment& seg
 }
 
 RdDelivery::Outcome RdDelivery::deliver_request(RdPeer& peer, const Segment& segment, Time now) {
+  close_abandoned(peer);
   const Judgement judgement = responder_.take_request(peer, segment.request);
   const bool refused = judgement.fault.has_value();
   if (!judgement.drop || refused) return conclude(peer, judgement, segment, now);
@@ -101,7 +102,8 @@ RdDelivery::Outcome RdDelivery::conclude(RdPeer& peer, const Judgement& judgemen
                                          const Segment& segment, Time now) {
   if (judgement.drop) counters_.add(*judgement.drop);
   if (!judgement.fault) return Outcome::delivered;
-  skip(peer, message_of(segment));
+  peer.refused = message_of(segment);
+  skip(peer, *peer.refused);
   return refuse(peer, *judgement.fault, segment, now);
 }
 
@@ -180,15 +182,35 @@ RdDelivery::Outcome RdDelivery::deliver_record(RdPeer& peer, const Segment& segm
   const bool reports = record_per_segment_ || segment.message_offset == 0;
   if (reports && !records_.has_room()) return Outcome::no_room;
   const Judgement judgement = records_.handle(segment, peer.source, now);
-  if (peer.repeats && judgement.drop == Counter::drop_late) {
-    peer.voided = message_of(segment);
-    return conclude(peer, judgement, segment, now);
-  }
+  if (judgement.drop == Counter::drop_late) return conclude_late_record(peer, segment, now);
   peer.repeats = false;
+  if (judgement.drop == Counter::drop_no_memory) {
+    counters_.add(*judgement.drop);
+    return Outcome::no_memory;
+  }
   // What UD drops in silence, for it may be old, is wrong here.
   if (judgement.drop && !judgement.fault)
     return conclude(peer, {.drop = judgement.drop, .fault = fault::kUnspecified}, segment, now);
   return conclude(peer, judgement, segment, now);
+}
+
+/// A segment of a record that is closed. Repeated in a new association, it was delivered before, or
+/// refused; in its own, its memory has gone meanwhile.
+RdDelivery::Outcome RdDelivery::conclude_late_record(RdPeer& peer, const Segment& segment,
+                                                     Time now) {
+  const Judgement late = Judgement::dropped(Counter::drop_late);
+  if (!peer.repeats)
+    return conclude(peer, {.drop = late.drop, .fault = fault::kTaggedInvalidStag}, segment, now);
+  if (peer.refused == message_of(segment))
+    return conclude(peer, {.drop = late.drop, .fault = peer.refusal}, segment, now);
+  peer.voided = message_of(segment);
+  return conclude(peer, late, segment, now);
+}
+
+/// No other message begins while a record is open, unless its source has given it up: the
+/// association in which it would have told so has ended.
+void RdDelivery::close_abandoned(RdPeer& peer) {
+  if (peer.source.open_records != 0) records_.close_of(peer.source);
 }
 
 // --- Sends.
@@ -211,6 +233,7 @@ RdDelivery::Outcome RdDelivery::deliver_send(RdPeer& peer, const Segment& segmen
 
 RdDelivery::Outcome RdDelivery::begin_send(RdPeer& peer, const Segment& segment, Time now) {
   peer.expired.reset();
+  close_abandoned(peer);
   if (segment.q_key != q_key_)
     return conclude(peer, {.drop = Counter::drop_q_key, .fault = fault::kUnspecified}, segment,
                     now);

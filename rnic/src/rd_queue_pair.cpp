@@ -411,12 +411,22 @@ void RdQueuePair::arm(RdPeer& peer) {
   engine().timers().arm(peer.timer, due);
 }
 
+/// A peer of which something is awaited is given up when it is silent for long, or a datagram does
+/// not get through to it for as long although others do.
+Time RdQueuePair::give_up_at(const RdPeer& peer) const {
+  if (!peer.awaited()) return Time::max();
+  Time since = std::max(peer.last_heard, peer.waiting_since);
+  if (const auto stuck = peer.sender.stuck_since(); stuck && peer.association.established())
+    since = std::min(since, *stuck);
+  return after(since, reliable_.peer_timeout);
+}
+
 Time RdQueuePair::deadline(const RdPeer& peer) const {
   const Time quiet = std::max(peer.last_heard, peer.last_used);
   const bool may_shrink = peer.has_memory && peer.receiver.kept() == 0;
   Time due = after(quiet, may_shrink ? kQuiet : reliable_.idle_timeout);
   if (peer.awaited()) {
-    due = after(std::max(peer.last_heard, peer.waiting_since), reliable_.peer_timeout);
+    due = give_up_at(peer);
     if (peer.association.state() == Association::State::opening)
       due = std::min(due, peer.association.open_deadline(reliable_.keep_alive));
   }
@@ -439,8 +449,7 @@ void RdQueuePair::on_peer_timer(RdPeer& peer, Time now) {
 
 void RdQueuePair::run_timers(RdPeer& peer, Time now) {
   peers_.touch(peer);
-  const Time silent_since = std::max(peer.last_heard, peer.waiting_since);
-  if (peer.awaited() && now - silent_since >= reliable_.peer_timeout) {
+  if (now >= give_up_at(peer)) {
     associations_.give_up(peer, now);
     return wake();
   }

@@ -88,6 +88,7 @@ void RdRequests::finish(RdPeer& peer, SendEntry& entry, WcStatus status, uint32_
     while (peer.last != nullptr && peer.last->next != &entry) peer.last = peer.last->next;
   }
   take_out_of(peer.first, entry);
+  peer.fruitless = 0;
   sends_.answered(entry, status, vendor_error);
 }
 
@@ -212,6 +213,7 @@ Judgement RdRequests::take_response(RdPeer& peer, const rdmap::DatagramSegment& 
 
 void RdRequests::place(RdPeer& peer, OutboundRead& read, const rdmap::DatagramSegment& segment) {
   SendEntry& entry = *read.entry;
+  peer.fruitless = 0;
   const uint64_t at = read.begin + read.received;
   read.received += static_cast<uint32_t>(segment.payload.size());
   const bool writable = queue_pair_.may_write(entry.sges);

@@ -53,7 +53,7 @@ std::string reliable(ConstBytes datagram) {
 std::string describe(ConstBytes datagram) {
   const std::string size = ", " + std::to_string(datagram.size()) + " bytes";
   const uint8_t first = byte(datagram, 0);
-  if (first >> 4 != 1) return "datagram" + size;
+  if (first >> 4 != 2) return "datagram" + size;
   const uint8_t datagram_class = first & 15;
   return (datagram_class == 1 ? reliable(datagram) : "control") + size;
 }

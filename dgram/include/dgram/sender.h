@@ -117,6 +117,9 @@ class Sender {
   uint64_t outstanding() const { return next_ - una_; }
   /// Under way, as far as is known.
   uint32_t in_flight() const { return in_flight_; }
+  /// The first datagram that is outstanding, and did not even come early, has been that since this
+  /// time; nothing where there is none.
+  std::optional<Time> stuck_since() const;
   /// Not before this time was anything of what is outstanding sent.
   Time outstanding_since() const { return outstanding_since_; }
   uint64_t retransmitted() const { return retransmitted_; }
@@ -180,6 +183,7 @@ class Sender {
   Time last_news_{};
   Time waiting_since_{};
   Time outstanding_since_{};
+  Time advanced_{};  // when the first that is outstanding became that
   Time loss_time_ = Time::max();  // when the next one counts as lost
   uint64_t retransmitted_ = 0;
   RoundTrip round_trip_;

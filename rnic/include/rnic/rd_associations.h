@@ -52,6 +52,7 @@ class RdAssociations {
 
  private:
   RdPeer* add_incarnation(RdPeer& present, Time now);
+  void rewind(RdPeer& peer);
   void end(RdPeer& peer);
   void release(RdPeer& peer);
   void end_or_repeat(RdPeer& peer, bool same, bool broken, Time now);

@@ -68,6 +68,8 @@ class RdDelivery {
   void give_back(RdPeer& peer);
   static bool is_voided(RdPeer& peer, const Segment& segment);
   Outcome deliver_record(RdPeer& peer, const Segment& segment, Time now);
+  Outcome conclude_late_record(RdPeer& peer, const Segment& segment, Time now);
+  void close_abandoned(RdPeer& peer);
   Outcome deliver_send(RdPeer& peer, const Segment& segment, Time now);
   Outcome place(RdPeer& peer, const Segment& segment, Time now);
   Outcome begin_send(RdPeer& peer, const Segment& segment, Time now);

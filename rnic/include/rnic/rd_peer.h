@@ -97,6 +97,8 @@ class RdPeer : public ListNode<RdReadyTag>,
   uint32_t inbound_count = 0;
   bool open_wanted = false;  ///< these are to be sent
   bool probe_wanted = false;
+  bool rewound = false;       ///< what is not done was begun in an association that has ended
+  uint8_t fruitless = 0;      ///< how often that was, since anything of it was done
   SizeRefusals size_refusals;  ///< since a fresh datagram was sent
 
   // What comes.
@@ -107,6 +109,7 @@ class RdPeer : public ListNode<RdReadyTag>,
   bool held = false;           ///< the next datagram waits, and so do those behind it
   /// A message whose rest is ignored: it was refused or skipped, or was delivered before.
   std::optional<dgram::MessageName> voided = {};
+  std::optional<dgram::MessageName> refused = {};  ///< the last message that was, with `refusal`
   /// A Send that was given up for want of progress, and will be refused.
   std::optional<dgram::MessageName> expired = {};
   bool has_delivered = false;  ///< a Send, of this incarnation
@@ -128,7 +131,7 @@ class RdPeer : public ListNode<RdReadyTag>,
  public:
   MemberTimer<RdPeer, &RdPeer::on_timer> timer{*this};
 };
-static_assert(sizeof(RdPeer) <= 1008, "with what the table and the allocator add, 1 KiB");
+static_assert(sizeof(RdPeer) <= 1024, "with what the table and the allocator add, 1 KiB");
 
 /// What all peers at one address, with whatever port, have together.
 struct RdHost {

@@ -68,6 +68,7 @@ class RdQueuePair final : public DatagramQueuePair, private RdTimerOwner {
 
   void on_peer_timer(RdPeer& peer, Time now) override;
   void run_timers(RdPeer& peer, Time now);
+  Time give_up_at(const RdPeer& peer) const;
   Time deadline(const RdPeer& peer) const;
   void forget(RdPeer& peer);
   void forget_all();
