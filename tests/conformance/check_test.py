@@ -21,7 +21,8 @@ class CheckTest(unittest.TestCase):
         self.assertEqual(self.faults(GOOD.replace("4.1", "7, 10.2")), [])
 
     def test_a_reason_may_stand_for_tests(self):
-        self.assertEqual(self.faults("| 4 | Something that must be so | n/a: a good reason | |\n"), [])
+        row = "| 4 | Something that must be so | n/a: a good reason | |\n"
+        self.assertEqual(self.faults(row), [])
 
     def test_a_test_that_does_not_exist_is_found(self):
         self.assertEqual(len(self.faults(GOOD.replace("a.two", "a.three"))), 1)
