@@ -37,7 +37,10 @@ size_t GroupEndpoint::receive(Time now) {
   llp::ReceiveBatch& batch = engine_.receive_batch();
   const size_t count = link_->receive(batch);
   if (count == 0) return 0;
-  for (const llp::IncomingDatagram& datagram : batch.datagrams()) queue_pair_.handle(datagram, now);
+  for (llp::IncomingDatagram datagram : batch.datagrams()) {
+    datagram.via = number_;
+    queue_pair_.handle(datagram, now);
+  }
   const uint64_t overflowed = link_->overflowed();
   if (overflowed != overflowed_) {
     engine_.counters().add(Counter::rx_overflow, overflowed - overflowed_);
@@ -69,7 +72,8 @@ void DatagramQueuePair::join(const Address& group, std::string_view interface) {
   const Address address = group.with_port(0);
   auto link = link_->open_group(address, interface);
   auto endpoint =
-      std::make_unique<GroupEndpoint>(*this, engine(), address, interface, std::move(link));
+      std::make_unique<GroupEndpoint>(*this, engine(), ++groups_joined_, address, interface,
+                                      std::move(link));
   const bool added = engine().exclusively([&] {
     if (find_group(address, interface) != groups_.end()) return false;
     endpoint->attach();

@@ -7,6 +7,16 @@
 
 namespace diwarp::rnic {
 
+namespace {
+
+SourceKey key_of(const llp::IncomingDatagram& datagram, uint32_t incarnation) {
+  // What came to a group by the queue pair's own link has a number that no joined group has.
+  const uint32_t unnumbered = datagram.group ? UINT32_MAX : 0;
+  return {datagram.from, incarnation, datagram.via != 0 ? datagram.via : unnumbered};
+}
+
+}  // namespace
+
 UdQueuePair::UdQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePairInit& init)
     : DatagramQueuePair(std::move(domain), init),
       sources_(SourceLimits::of(options()), random_sip_key()),
@@ -86,7 +96,7 @@ Judgement UdQueuePair::judge(const rdmap::DatagramSegment& segment,
   if (segment.opcode == rdmap::Opcode::read_response)
     return reader_.handle_response(segment, datagram.from, now);
   Counter reason{};
-  Source* source = sources_.find_or_add(datagram.from, envelope.labels.incarnation, now, reason);
+  Source* source = sources_.find_or_add(key_of(datagram, envelope.labels.incarnation), now, reason);
   if (source == nullptr) return Judgement::dropped(reason);
   return dispatch(segment, *source, datagram, now);
 }
@@ -143,7 +153,7 @@ Judgement UdQueuePair::take_echo(const dgram::Challenge& echo, const Address& fr
   if (!validation().valid(echo.cookie, from, incarnation, now))
     return Judgement::dropped(Counter::drop_control);
   Counter reason{};
-  Source* source = sources_.find_or_add(from, incarnation, now, reason);
+  Source* source = sources_.find_or_add({from, incarnation}, now, reason);
   if (source == nullptr) return Judgement::dropped(reason);
   source->validated_until = now + dgram::AddressValidation::kValidFor;
   counters().add(Counter::echoes_received);

@@ -22,9 +22,7 @@ SourceTable::SourceTable(const SourceLimits& limits, const SipKey& key)
       shares_(0, KeyedHash<Address>(key)),
       sources_(0, KeyedHash<SourceKey>(key)) {}
 
-Source* SourceTable::find_or_add(const Address& address, uint32_t incarnation, Time now,
-                                 Counter& reason) {
-  const SourceKey key{address, incarnation};
+Source* SourceTable::find_or_add(const SourceKey& key, Time now, Counter& reason) {
   if (latest_ == nullptr || !(latest_->key == key)) {
     const auto found = sources_.find(key);
     latest_ = found != sources_.end() ? found->second.get() : add(key, reason);

@@ -39,6 +39,7 @@ struct IncomingDatagram {
   Address from;
   ConstBytes bytes;
   bool group = false;  ///< came to a group's address: nothing is answered
+  uint32_t via = 0;    ///< the receiver's number of that group; 0: none, or it is not known
 };
 
 /// Whose buffers a batch may borrow. Any thread.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <span>
@@ -120,6 +121,7 @@ class DatagramQueuePair : public QueuePair {
   ErrorReports errors_;
   RecordTable records_;
   Groups groups_;
+  std::atomic<uint32_t> groups_joined_{0};  // ever
   MemberTimer<DatagramQueuePair, &DatagramQueuePair::on_expiry> expiry_{*this};
   MemberTimer<DatagramQueuePair, &DatagramQueuePair::on_paced> paced_{*this};
 };

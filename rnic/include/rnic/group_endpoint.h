@@ -19,11 +19,13 @@ class Engine;
 /// goes to a group leaves over the queue pair's own link. Lives shorter than its queue pair.
 class GroupEndpoint final : public Endpoint {
  public:
-  /// `group` is the address without a port.
-  GroupEndpoint(DatagramQueuePair& queue_pair, Engine& engine, const Address& group,
-                std::string_view interface, std::unique_ptr<llp::DatagramLink> link)
+  /// `group` is the address without a port; `number` is the queue pair's own, above 0.
+  GroupEndpoint(DatagramQueuePair& queue_pair, Engine& engine, uint32_t number,
+                const Address& group, std::string_view interface,
+                std::unique_ptr<llp::DatagramLink> link)
       : queue_pair_(queue_pair),
         engine_(engine),
+        number_(number),
         group_(group),
         interface_(interface),
         link_(std::move(link)) {}
@@ -43,6 +45,7 @@ class GroupEndpoint final : public Endpoint {
  private:
   DatagramQueuePair& queue_pair_;
   Engine& engine_;
+  const uint32_t number_;
   const Address group_;
   const std::string interface_;
   const std::unique_ptr<llp::DatagramLink> link_;

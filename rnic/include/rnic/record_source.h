@@ -17,6 +17,9 @@ struct RecordOfSourceTag;
 struct SourceKey {
   Address address;
   uint32_t incarnation = 0;
+  /// 0: it sends to the queue pair's own address; else the number of the group that it sends to. All
+  /// members of a group know the incarnation that it is shown, which says nothing of other datagrams.
+  uint32_t group = 0;
   friend bool operator==(const SourceKey&, const SourceKey&) = default;
 };
 

@@ -114,7 +114,7 @@ class SourceTable {
   SourceTable(const SourceLimits& limits, const SipKey& key);
 
   /// The source, made if it is new; null if there is no place for it, or no memory (`reason`).
-  Source* find_or_add(const Address& address, uint32_t incarnation, Time now, Counter& reason);
+  Source* find_or_add(const SourceKey& key, Time now, Counter& reason);
 
   /// Forgets the sources that were silent for the time-out.
   void expire(Time now);

@@ -21,7 +21,7 @@ struct Table {
   explicit Table(const SourceLimits& limits) : sources(limits, SipKey{1, 2}) {}
 
   Source* add(const Address& address, uint32_t incarnation = 1, Time now = kStart) {
-    return sources.find_or_add(address, incarnation, now, reason);
+    return sources.find_or_add({address, incarnation}, now, reason);
   }
   Source* prove(const Address& address, uint32_t incarnation = 1, Time now = kStart) {
     Source* source = add(address, incarnation, now);
@@ -145,4 +145,15 @@ TEST_CASE("sources that are silent are forgotten when their time is over, those 
   CHECK(table.sources.size() == 0);
   CHECK(table.sources.memory() == 0);
   CHECK_FALSE(table.sources.next_expiry());
+}
+
+TEST_CASE("source table: the incarnation that a group is shown is another source elsewhere") {
+  Table table(SourceLimits{});
+  Counter reason{};
+  Source* const direct = table.sources.find_or_add({host(1), 7}, kStart, reason);
+  Source* const group = table.sources.find_or_add({host(1), 7, 2}, kStart, reason);
+  Source* const other = table.sources.find_or_add({host(1), 7, 3}, kStart, reason);
+  CHECK(direct != group);
+  CHECK(group != other);
+  CHECK(table.sources.find_or_add({host(1), 7, 2}, kStart, reason) == group);
 }
