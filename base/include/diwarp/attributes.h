@@ -127,10 +127,10 @@ struct TerminateCode {
 /// The error in words, for example "remote protection error: base or bounds violation".
 DIWARP_EXPORT std::string to_string(const TerminateCode& code);
 
-/// A Terminate that ended a connection.
+/// The error that ended a connection. A responder to whom no valid FPDU came may not tell the peer.
 struct TerminateInfo {
   TerminateCode code;
-  bool received = false;             ///< by this side; else sent
+  bool received = false;             ///< in a Terminate of the peer; else found here
   std::vector<std::byte> headers = {};  ///< of the offending segment, as far as the message has them
 };
 
