@@ -11,7 +11,6 @@ using namespace diwarp::explore;
 
 namespace {
 
-/// Scenarios whose runs show what is known to be wrong, with a single fault or none.
 /// Plays a scenario to a depth that CI has time for; a violation fails the test with its trace.
 void check(std::string_view text, uint32_t datagrams, uint32_t faults) {
   const Scenario scenario = Scenario::parse(text);

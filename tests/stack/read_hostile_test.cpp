@@ -109,7 +109,7 @@ TEST_CASE("a response that does not repeat its request's offset touches nothing"
                                request.sink_offset - 1, request.sink_offset + length + 1}) {
     Segment segment = ScriptedScene::part(request, 0, static_cast<uint32_t>(length));
     segment.tagged_offset = guess;
-    segment.payload.resize(std::min<size_t>(length, 1));
+    segment.payload = pattern(length == 0 ? 0 : 1, 1);
     scene.answer(segment);
   }
   CHECK(scene.count("drop_response") == 5);

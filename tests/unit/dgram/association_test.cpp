@@ -178,3 +178,45 @@ TEST_CASE("rd association: a reset repeats the number of what it answers") {
   offending.sequence = 0x12345678;
   CHECK(rd_reset_for(offending, kHere).sequence == 0x12345678);
 }
+
+/// How many of all values of the low bits of four names are taken for the association's. The odds of
+/// a blind datagram are this over the number of values; each name has 32 bits on the wire.
+uint64_t accepted_guesses(int epoch_bits, int peer_epoch_bits, int incarnation_bits, int own_bits) {
+  const auto values = [](int bits) { return uint32_t{1} << bits; };
+  const auto with_low = [](uint32_t name, uint32_t low, int bits) {
+    return (name >> bits << bits) | low;
+  };
+  uint64_t accepted = 0;
+  for (uint32_t a = 0; a < values(epoch_bits); ++a)
+    for (uint32_t b = 0; b < values(peer_epoch_bits); ++b)
+      for (uint32_t c = 0; c < values(incarnation_bits); ++c)
+        for (uint32_t d = 0; d < values(own_bits); ++d) {
+          Association association;
+          association.establish(0x7007, kThere, 0x9009);
+          const RdHeader guess =
+              names(RdKind::data, with_low(0x9009, a, epoch_bits),
+                    with_low(0x7007, b, peer_epoch_bits), with_low(kHere, d, own_bits));
+          const uint32_t incarnation = with_low(kThere, c, incarnation_bits);
+          accepted += association.check(guess, incarnation, kHere) == Verdict::ours ? 1 : 0;
+        }
+  return accepted;
+}
+
+TEST_CASE("rd association: of all guesses at its names, however many bits they have, one is right") {
+  CHECK(accepted_guesses(12, 0, 0, 0) == 1);
+  CHECK(accepted_guesses(0, 12, 0, 0) == 1);
+  CHECK(accepted_guesses(0, 0, 12, 0) == 1);
+  CHECK(accepted_guesses(0, 0, 0, 12) == 1);
+  CHECK(accepted_guesses(3, 3, 3, 3) == 1);
+  CHECK(accepted_guesses(4, 2, 5, 1) == 1);
+}
+
+TEST_CASE("rd association: of all guesses at an open's nonce one has a Challenge taken") {
+  int taken = 0;
+  for (uint64_t guess = 0; guess < 4096; ++guess) {
+    Association association;
+    association.open(7, kNonce, kNow);
+    taken += association.challenged(kThere, {kNonce >> 12 << 12 | guess, {}}, kNow) ? 1 : 0;
+  }
+  CHECK(taken == 1);
+}
