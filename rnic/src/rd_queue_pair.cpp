@@ -131,11 +131,12 @@ void RdQueuePair::take_control(const dgram::OpenedEnvelope& envelope,
                                const llp::IncomingDatagram& datagram, Time now) {
   const dgram::ParsedControl parsed = dgram::parse_control(envelope.body);
   if (!parsed.valid) return drop(parsed.drop_reason);
-  RdPeer* const peer = peers_.find(datagram.from);
-  const bool expected =
-      parsed.type == dgram::ControlType::challenge && peer != nullptr &&
-      peer->association.challenged(envelope.labels.incarnation, parsed.challenge, now);
-  if (!expected) return drop(Counter::drop_control);
+  if (parsed.type != dgram::ControlType::challenge) return drop(Counter::drop_control);
+  RdPeer* peer = peers_.find(datagram.from);
+  while (peer != nullptr &&
+         !peer->association.challenged(envelope.labels.incarnation, parsed.challenge, now))
+    peer = peer->older.get();
+  if (peer == nullptr) return drop(Counter::drop_control);
   peer->open_wanted = true;
   peers_.make_ready(*peer);
   peers_.touch(*peer);

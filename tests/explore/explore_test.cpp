@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <array>
 #include <catch2/catch.hpp>
+#include <regex>
 #include <string>
 #include <string_view>
 
@@ -21,6 +20,11 @@ void check(std::string_view text, uint32_t datagrams, uint32_t faults) {
                               << '\n'
                               << replay(scenario, limits.depth, one.script));
   CHECK(report.runs > 1);
+}
+
+/// A trace without the names and first numbers, which are drawn anew for each run.
+std::string without_names(const std::string& trace) {
+  return std::regex_replace(trace, std::regex("[0-9]{5,}"), "#");
 }
 
 }  // namespace
@@ -89,8 +93,8 @@ TEST_CASE("explore: a Read ends whose region goes away after a part of it came")
 TEST_CASE("explore: a run can be repeated") {
   const Scenario scenario = Scenario::parse("s3,r3/w3,s2 gone reset");
   const Depth depth{.datagrams = 12};
-  const std::string once = replay(scenario, depth, "3:6,5:8");
-  CHECK(once == replay(scenario, depth, "3:6,5:8"));
-  CHECK(once != replay(scenario, depth, "3:6,5:7"));
+  const std::string once = without_names(replay(scenario, depth, "3:6,5:8"));
+  CHECK(once == without_names(replay(scenario, depth, "3:6,5:8")));
+  CHECK(once != without_names(replay(scenario, depth, "3:6,5:7")));
   CHECK(once.find("***") != once.npos);
 }

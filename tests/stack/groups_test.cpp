@@ -240,11 +240,10 @@ TEST_CASE("each member of a group has a validity map of its own") {
   std::vector<MemoryRegion> regions;
   for (size_t i = 0; i < 2; ++i) {
     Party& party = *parties.emplace_back(std::make_unique<Party>(world.add_device(), on_port()));
-    party.qp.join(kGroup);
     regions.push_back(MemoryRegion::with_stag(party.pd, memories[i], kAgreed, 0,
                                               Access::local_write | Access::remote_write));
   }
-  // The first hears both segments, the other's network lost the first.
+  // The first hears both segments, the other joins too late for the first.
   Stranger stranger(world, kPort);
   const auto segment = [&](uint32_t offset) {
     return Segment{.msn = 9,
@@ -256,8 +255,11 @@ TEST_CASE("each member of a group has a validity map of its own") {
                    .tagged_offset = offset,
                    .message_length = 2000};
   };
-  stranger.send(parties[0]->address(), segment(0));
-  stranger.send(kGroup.with_port(kPort), segment(1000));
+  for (size_t i = 0; i < 2; ++i) {
+    parties[i]->qp.join(kGroup);
+    stranger.send(kGroup.with_port(kPort), segment(i == 0 ? 0 : 1000));
+    world.settle();
+  }
   world.settle();
   world.advance(1s);
   const auto whole = drain(parties[0]->recv_cq);
@@ -365,4 +367,28 @@ TEST_CASE("an address handle stands for its address, and is judged when it is ma
     CHECK(refusal([&] { AddressHandle(party.pd, Address::parse(wrong)); }) ==
           Errc::invalid_destination);
   }
+}
+
+TEST_CASE("what a group is shown is good for nothing at a member's own address") {
+  World world;
+  Party member(world.add_device(), on_port());
+  member.post_receives(4, 20'000);
+  member.qp.join(kGroup);
+  Stranger sender(world, kPort);
+  // Another member knows the incarnation, and forges the sender's address.
+  const auto segment = [](uint32_t offset) {
+    return Segment{.msn = 5,
+                   .offset = offset,
+                   .last = offset != 0,
+                   .payload = pattern(1000, offset)};
+  };
+  sender.send(kGroup.with_port(kPort), segment(0));
+  sender.send(member.address(), segment(1000));
+  world.settle();
+  CHECK(drain(member.recv_cq).empty());
+  sender.send(kGroup.with_port(kPort), segment(1000));
+  world.settle();
+  const auto came = drain(member.recv_cq);
+  REQUIRE(came.size() == 1);
+  CHECK(came[0].byte_count == 2000);
 }

@@ -17,6 +17,7 @@ constexpr size_t kPairs = 100;
 
 // What one queue pair of kSmall may hold, in bytes, allocations' own headers not counted.
 constexpr size_t kMostOverDatagrams = 4096 - 100;
+constexpr size_t kMostOfRd = 4096 + 100;
 constexpr size_t kMostOfRc = 8192 - 100;
 
 /// Many queue pairs of one device over real sockets.
@@ -44,7 +45,9 @@ class Crew {
 
 TEST_CASE("an idle queue pair holds few KiB, and with its receives posted no more") {
   const QpType type = GENERATE(QpType::ud, QpType::rd, QpType::rc);
-  const size_t most = type == QpType::rc ? kMostOfRc : kMostOverDatagrams;
+  const size_t most = type == QpType::rc   ? kMostOfRc
+                      : type == QpType::rd ? kMostOfRd
+                                           : kMostOverDatagrams;
   Crew crew(type);
   std::vector<std::byte> memory(4096);
   const MemoryRegion region(crew.pd(), memory);

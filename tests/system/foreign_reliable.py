@@ -169,8 +169,8 @@ class ReliableQueuePair(QueuePair):
         if header.kind == wire.RESET:
             return self.resets.append((header, incarnation))
         names = (incarnation, header.epoch, header.peer_epoch, header.peer_incarnation)
-        if opening is not None and self.peer_epoch == 0:
-            assert header.peer_epoch == self.epoch and incarnation == opening.peer_incarnation, header
+        if opening is not None and self.peer_epoch == 0 and header.peer_epoch == self.epoch:
+            assert incarnation == opening.peer_incarnation, header
             self.begin(incarnation, header.epoch)
         if names != (self.peer_incarnation, self.peer_epoch, self.epoch, self.own()):
             return self.answer_unknown(header, incarnation)

@@ -32,8 +32,8 @@ class Association {
   /// Begins to open one, named `epoch` (not 0) here. `nonce`: what a Challenge must repeat. The
   /// open is to be sent.
   void open(uint32_t epoch, uint64_t nonce, Time now);
-  /// A Challenge came from the peer. True: it repeats the nonce, and the open is to be sent again at
-  /// once. The peer cannot have it sent more often than a few times a second.
+  /// A Challenge came from the peer. True: it repeats the nonce, and the open is to be sent again
+  /// at once. The peer cannot have it sent more often than a few times a second.
   bool challenged(uint32_t incarnation, const Challenge& challenge, Time now);
   /// What to put into an open.
   const Challenge& proof() const { return proof_; }

@@ -117,10 +117,15 @@ size_t encode_rd_map(const RdMap& map, Bytes out);
 RdMap decode_rd_map(ConstBytes rest);
 
 /// The messages whose segments a sequence carries.
-enum class MessageKind : uint8_t { send = 1, write_record = 2, read_request = 3, read_response = 4 };
+enum class MessageKind : uint8_t {
+  send = 1,
+  write_record = 2,
+  read_request = 3,
+  read_response = 4,
+};
 
-/// How both ends call a message: the MSN of a Send, Write-Record or Read Request; the sink STag of a
-/// Read Response.
+/// How both ends call a message: the MSN of a Send, Write-Record or Read Request; the sink STag of
+/// a Read Response.
 struct MessageName {
   MessageKind kind = MessageKind::send;
   uint32_t number = 0;

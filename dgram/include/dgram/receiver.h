@@ -12,8 +12,8 @@ namespace diwarp::dgram {
 
 /// The receiving half of an association: which datagram is next, which came early, and what to say
 /// of that. Sequence numbers are 64 bits wide here and never wrap. What is kept is the owner's;
-/// here it is only remembered, in a list that is made when something is first kept and counts to the
-/// buffer until release_memory().
+/// here it is only remembered, in a list that is made when something is first kept and counts to
+/// the buffer until release_memory().
 class Receiver {
  public:
   static constexpr uint32_t kMaxWindow = 32768;

@@ -25,8 +25,8 @@ struct TxTag {
 /// The sending half of an association: which datagrams are under way, which came, which are lost,
 /// how many may go, and what stands for each number now (docs/reliable.md has the table). A number
 /// stands for the same part of the same message for ever; once its message is given up, it is sent
-/// again as a skip that names the message. Sequence numbers are 64 bits wide here and never wrap. Time comes in as an
-/// argument. Memory grows with what is under way and is kept until release_memory().
+/// again as a skip that names the message. Sequence numbers are 64 bits wide here and never wrap.
+/// Time comes in as an argument. Memory grows with what is under way and is kept until release_memory().
 class Sender {
  public:
   /// A sequence number that none has.

@@ -13,8 +13,8 @@
 #include "rdmap/bodies.h"
 #include "rdmap/opcodes.h"
 
-/// Segments over datagrams (docs/wire-format.md): what stands between the envelope of a datagram, or
-/// its RD header, and the CRC.
+/// Segments over datagrams (docs/wire-format.md): what stands between the envelope of a datagram,
+/// or its RD header, and the CRC.
 ///
 ///   immediate (8, if flagged) | DDP and RDMAP header | payload
 namespace diwarp::rdmap {
@@ -30,7 +30,8 @@ inline constexpr uint32_t kMaxReadRequest = uint32_t{256} << 10;
 
 /// One segment of a message over datagrams, in host order. Which fields mean something depends on
 /// the opcode: Sends have q_key (with invalidate: invalidate_stag), MSN and MO; Read Requests MSN,
-/// `nonce` and `request`; Read Responses STag and TO; Write-Records STag, TO, MSN, MO and message_length.
+/// `nonce` and `request`; Read Responses STag and TO; Write-Records STag, TO, MSN, MO and
+/// message_length.
 struct DatagramSegment {
   Opcode opcode = Opcode::send;
   bool last = false;

@@ -62,7 +62,7 @@ class RdTimerOwner {
   ~RdTimerOwner() = default;
 };
 
-/// All that an RD queue pair knows of one peer. At most 1 KiB while it is idle. Data of the queue
+/// All that an RD queue pair knows of one peer. At most 1,152 bytes while it is idle. Data of the queue
 /// pair's parts; with the baton.
 class RdPeer : public ListNode<RdReadyTag>,
                public ListNode<RdSoonTag>,
@@ -79,7 +79,9 @@ class RdPeer : public ListNode<RdReadyTag>,
   /// Something of the peer is awaited: silence is then not to be borne for ever.
   bool awaited() const;
   /// The same, but beyond what was sent and is not acknowledged.
-  bool more_awaited() const { return reads != nullptr || (cursor.has_work() && !sender.window_open()); }
+  bool more_awaited() const {
+    return reads != nullptr || (cursor.has_work() && !sender.window_open());
+  }
 
   dgram::Association association;
   dgram::Sender sender;
