@@ -87,7 +87,7 @@ def record_segment(length, head):
     it is one of a Write-Record with immediate data."""
     fields = RECORD_HEADER.unpack_from(head)
     version, flags, opcode = fields[0], fields[1], fields[6] & 15
-    if version != 0x10 or not flags & 1 or opcode != 12:
+    if version != 0x20 or not flags & 1 or opcode != 12:
         return None
     offset, message_offset, message_length = fields[8], fields[10], fields[11]
     return offset - message_offset, message_length, message_offset, length - RECORD_OVERHEAD
