@@ -33,7 +33,7 @@ void make_ready_again(RcParty& party) {
 }
 
 /// All of it has run once, and no descriptor of that is left.
-void warm_up(Server& server) {
+[[maybe_unused]] void warm_up(Server& server) {
   server.check_alive();
   REQUIRE(server.party.qp.wait_disconnected(kPatience));
   make_ready_again(server.party);
