@@ -28,7 +28,7 @@ NANOSECONDS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9,
 BYTES = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 CHRONO = {"nanoseconds": "ns", "microseconds": "us", "milliseconds": "ms", "seconds": "s",
           "minutes": "min", "hours": "h"}
-CLASS = re.compile(r"\b(?:class|struct)\s+(?:\w+\s+)*?(\w+)(?:\s+final)?\s*(?::[^:].*)?$",
+CLASS = re.compile(r"\b(?:class|struct)\s+(?:\w+\s+)*?(?:\w+::)*(\w+)(?:\s+final)?\s*(?::[^:].*)?$",
                    re.DOTALL)
 ACCESS = re.compile(r"\b(?:public|private|protected):\s*")
 NUMBER = r"(?:u?int\d+_t|int|unsigned|size_t|double|Duration)"

@@ -41,8 +41,8 @@ class Thing final : public Base {
  private:
   int count_ = 0;
 };
-class Other {
-  static constexpr uint32_t kInside = 5;
+class Thing::Other {
+  static constexpr uint32_t kInside = 13;
 };
 }
 """
@@ -129,7 +129,8 @@ class LimitsTest(unittest.TestCase):
     def test_an_option_or_a_constant_of_another_class_is_found(self):
         # And the right one is not named any more.
         self.assertEqual(len(self.faults_with("wait", "ThingOptions::", "OtherOptions::")), 2)
-        self.assertEqual(len(self.faults_with("inside", "Thing::kMax", "Other::kMax")), 2)
+        self.assertEqual(len(self.faults_with("inside", "kMaxInside", "kInside")), 2)
+        self.assertEqual(len(self.faults_with("inside", "kMaxInside", "Other::kInside")), 1)
 
     def test_what_stands_twice_is_found(self):
         twice = f"{ROWS['wait']}\n{ROWS['wait']}"
