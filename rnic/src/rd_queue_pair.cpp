@@ -55,7 +55,7 @@ RdQueuePair::RdQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePa
                                                                      : reliable_.message_timeout),
       buffer_(reliable_.max_buffer),
       peers_(*this, reliable_),
-      requests_(*this, sends_, counters(), reliable_.error_scope),
+      requests_(*this, sends_, reliable_.error_scope),
       responder_(*this, counters()),
       delivery_(*this, records(), requests_, responder_, errors(), counters(), options().q_key,
                 options().record_completion == RecordCompletion::per_segment),

@@ -45,13 +45,8 @@ rdmap::ReadRequest read_request(const SendEntry& entry, const TxTag& tag, STag s
           .source_offset = entry.remote.offset + tag.offset};
 }
 
-RdRequests::RdRequests(QueuePair& queue_pair, SendQueue& sends, Counters& counters,
-                       ErrorScope scope)
-    : queue_pair_(queue_pair),
-      sends_(sends),
-      counters_(counters),
-      scope_(scope),
-      sinks_(random_sip_key()) {}
+RdRequests::RdRequests(QueuePair& queue_pair, SendQueue& sends, ErrorScope scope)
+    : queue_pair_(queue_pair), sends_(sends), scope_(scope), sinks_(random_sip_key()) {}
 
 void RdRequests::start(uint32_t first_msn) {
   send_msn_ = record_msn_ = first_msn;

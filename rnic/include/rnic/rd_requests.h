@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "base/counters.h"
 #include "diwarp/attributes.h"
 #include "rdmap/datagram.h"
 #include "rnic/indexed_pool.h"
@@ -22,7 +21,7 @@ class QueuePair;
 /// and how it ends. With the baton.
 class RdRequests {
  public:
-  RdRequests(QueuePair& queue_pair, SendQueue& sends, Counters& counters, ErrorScope scope);
+  RdRequests(QueuePair& queue_pair, SendQueue& sends, ErrorScope scope);
 
   /// Begins anew; MSNs start there.
   void start(uint32_t first_msn);
@@ -77,7 +76,6 @@ class RdRequests {
 
   QueuePair& queue_pair_;
   SendQueue& sends_;
-  Counters& counters_;
   const ErrorScope scope_;
   SinkStags sinks_;
   uint32_t send_msn_ = 0;
