@@ -115,8 +115,8 @@ bool Acceptor::goes_on_after(int error) {
 /// False where there is none to be evicted.
 bool Acceptor::evict(const std::shared_ptr<Negotiation>& negotiation) {
   if (!negotiation) return false;
+  control_.counters().add_shared(Counter::mpa_evicted);  // before the peer can see it
   negotiation->cancel();
-  control_.counters().add_shared(Counter::mpa_evicted);
   return true;
 }
 
