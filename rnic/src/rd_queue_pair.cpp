@@ -21,8 +21,6 @@ using dgram::Receiver;
 /// How long an acknowledgement waits for data to travel with, where the engine takes so long to
 /// come back.
 constexpr Duration kAcknowledgeWithin = std::chrono::microseconds(500);
-/// Where there was no memory to deliver a datagram, it is tried again after so long.
-constexpr Duration kMemoryRetry = std::chrono::milliseconds(10);
 /// A peer with which nothing was exchanged for so long needs no memory but its own.
 constexpr Duration kQuiet = std::chrono::seconds(1);
 
@@ -330,7 +328,7 @@ void RdQueuePair::hold(RdPeer& peer, RdDelivery::Outcome outcome, Time now) {
   if (outcome == RdDelivery::Outcome::no_room) return peers_.without_room.push_back(peer);
   if (outcome == RdDelivery::Outcome::no_share) return peers_.without_share.push_back(peer);
   if (outcome == RdDelivery::Outcome::no_memory) {
-    peer.retry_at = now + kMemoryRetry;
+    peer.retry_at = now + kRdMemoryRetry;
     return peers_.touch(peer);
   }
   counters().add(Counter::rd_held);

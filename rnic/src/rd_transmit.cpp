@@ -198,10 +198,14 @@ bool RdTransmit::fill_fresh(Lane& lane) {
   return false;
 }
 
-/// Memory for whatever one more datagram may be. Without it the peer waits.
+/// Memory for whatever one more datagram may be. Without it the peer waits for a while.
 bool RdTransmit::prepare(Lane& lane) {
-  return lane.peer.sender.prepare(lane.fresh + 1) &&
-         requests_.reserve_reads(DatagramBurst::kMaxDatagrams);
+  const bool ready = lane.peer.sender.prepare(lane.fresh + 1) &&
+                     requests_.reserve_reads(DatagramBurst::kMaxDatagrams);
+  if (ready) return true;
+  lane.peer.retry_at = std::min(lane.peer.retry_at, lane.now + kRdMemoryRetry);
+  peers_.touch(lane.peer);
+  return false;
 }
 
 size_t RdTransmit::payload(const Lane& lane, const SendEntry* entry) const {

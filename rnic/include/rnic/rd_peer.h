@@ -53,6 +53,9 @@ struct RdMessage {
 class RdPeer;
 struct RdHost;
 
+/// Where there was no memory to deliver or to send a datagram, it is tried again after so long.
+inline constexpr Duration kRdMemoryRetry = std::chrono::milliseconds(10);
+
 /// Who is told that a peer's timer has fired. The peer may be gone afterwards.
 class RdTimerOwner {
  public:
@@ -123,7 +126,7 @@ class RdPeer : public ListNode<RdReadyTag>,
   Time waiting_since{};  ///< not before this time was anything awaited
   Time delivered_at{};   ///< last, in any association
   Time acknowledge_at = Time::max();
-  Time retry_at = Time::max();  ///< held for want of memory
+  Time retry_at = Time::max();  ///< something waits for memory
   bool has_memory = false;  ///< beyond what an idle peer has
 
  private:
