@@ -37,7 +37,7 @@ struct RecordSource {
   Time validated_until{};  // it has shown that it is where it says
 
   bool is_validated(Time now) const { return now < validated_until; }
-  /// Whoever forges sources has to spend more on one that is proven: it has finished a message, or
+  /// An attacker who forges sources has to spend more on a proven one: it has finished a message, or
   /// hears what is sent to its address. The others give way to these, and get little memory.
   bool is_proven() const { return finished || validated_until != Time{}; }
 
