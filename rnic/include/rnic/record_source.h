@@ -17,8 +17,9 @@ struct RecordOfSourceTag;
 struct SourceKey {
   Address address;
   uint32_t incarnation = 0;
-  /// 0: it sends to the queue pair's own address; else the number of the group that it sends to. All
-  /// members of a group know the incarnation that it is shown, which says nothing of other datagrams.
+  /// 0: it sends to the queue pair's own address; else the number of the group that it sends to.
+  /// All members of a group know the incarnation that it is shown, which says nothing of other
+  /// datagrams.
   uint32_t group = 0;
   friend bool operator==(const SourceKey&, const SourceKey&) = default;
 };
@@ -37,8 +38,8 @@ struct RecordSource {
   Time validated_until{};  // it has shown that it is where it says
 
   bool is_validated(Time now) const { return now < validated_until; }
-  /// An attacker who forges sources has to spend more on a proven one: it has finished a message, or
-  /// hears what is sent to its address. The others give way to these, and get little memory.
+  /// An attacker who forges sources has to spend more on a proven one: it has finished a message,
+  /// or hears what is sent to its address. The others give way to these, and get little memory.
   bool is_proven() const { return finished || validated_until != Time{}; }
 
   /// A message of the kind that `over` has is over, and was accepted.
