@@ -65,7 +65,6 @@ struct Exchange {
   /// Write-Record over datagrams; RDMA Write else.
   void write(size_t size, uint64_t seed, const MemoryRegion& region) const {
     CAPTURE(size);
-    const bool connected = to == Address();
     const auto contents = pattern(size, seed);
     a.fill(contents);
     std::fill(b.memory.begin(), b.memory.end(), std::byte{0});
@@ -76,10 +75,10 @@ struct Exchange {
          .sges = {&sge, 1},
          .flags = SendFlags::signaled,
          .destination = to,
-         .opcode = connected ? WrOpcode::rdma_write : WrOpcode::write_record,
+         .opcode = connected() ? WrOpcode::rdma_write : WrOpcode::write_record,
          .remote = {region.rkey(), region.base()}}));
     demand_success(a.send_cq);
-    if (connected) {
+    if (connected()) {
       // A Write tells its target nothing; what is sent behind it does.
       REQUIRE_FALSE(b.post_recv(seed, kLargeMessage, 8));
       REQUIRE_FALSE(a.qp.post_send({.wr_id = seed, .flags = SendFlags::signaled}));
@@ -108,6 +107,7 @@ struct Exchange {
                                   .opcode = WrOpcode::rdma_read,
                                   .remote = {region.rkey(), region.base()}}));
     demand_success(a.send_cq);
+    if (!connected()) await_acknowledged();
     exclude_target_thread();
     REQUIRE(same(a.bytes(0, size), contents));
   }
@@ -122,6 +122,21 @@ struct Exchange {
   }
 
  private:
+  bool connected() const { return to == Address(); }
+
+  /// Over RD the target sends a response again, and reads its memory for that, until it knows that
+  /// the response came.
+  void await_acknowledged() const {
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    const auto in_flight = [this] {
+      uint32_t datagrams = 0;
+      for (const ReliablePeer& peer : b.qp.peers()) datagrams += peer.in_flight;
+      return datagrams;
+    };
+    while (in_flight() != 0 && std::chrono::steady_clock::now() < deadline) step();
+    REQUIRE(in_flight() == 0);
+  }
+
   /// The target's RNIC thread touches its memory after what is done here before a request, and
   /// before what is done after the request's completion. The order is made by messages, which
   /// ThreadSanitizer cannot see.
