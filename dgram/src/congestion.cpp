@@ -8,6 +8,9 @@
 namespace diwarp::dgram {
 namespace {
 
+/// A round trip that took seconds must not hold up the repair of a loss.
+constexpr Duration kMaxReordering = std::chrono::seconds(1);
+
 using std::chrono::milliseconds;
 
 // Below that, a scheduler's turn would look like a loss.
@@ -48,7 +51,7 @@ Duration RoundTrip::timeout() const {
 
 Duration RoundTrip::reordering() const {
   const Duration longer = std::max(smoothed_, latest_);
-  return std::max(longer + longer / 8, kGranularity / 2);
+  return std::min<Duration>(std::max(longer + longer / 8, kGranularity / 2), kMaxReordering);
 }
 
 void Congestion::acknowledged(uint32_t count, bool limited, Duration round_trip, Time now) {
