@@ -41,7 +41,6 @@ class IndexedPool {
 
  private:
   void add() {
-    all_.reserve(all_.size() + 1);
     all_.push_back(std::make_unique<T>());
     all_.back()->index = static_cast<uint32_t>(all_.size() - 1);
     give(*all_.back());

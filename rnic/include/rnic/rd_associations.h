@@ -15,8 +15,8 @@
 
 namespace diwarp::rnic {
 
-/// Begins and ends a queue pair's associations with its peers (dgram/rd_header.h has the rules), and
-/// what that means for the work under way. With the baton.
+/// Begins and ends a queue pair's associations with its peers (docs/wire-format.md has the
+/// rules), and what that means for the work under way. With the baton.
 class RdAssociations {
  public:
   RdAssociations(RdPeers& peers, dgram::Identity& identity, RdRequests& requests,
