@@ -38,3 +38,8 @@ if(DIWARP_SANITIZE)
     add_link_options(-fno-sanitize-recover=undefined)
   endif()
 endif()
+
+if(DIWARP_FUZZ)
+  # libFuzzer's view of what an input reaches; the fuzzers alone link the rest of it.
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
