@@ -5,7 +5,7 @@
 # shadow memory where the kernel randomises addresses as widely as newer ones do.
 without_aslr() {
   local prefix=(setarch "$(uname -m)" -R)
-  if [[ "$1" == asan-ubsan || "$1" == tsan ]] && "${prefix[@]}" true 2>/dev/null; then
+  if [[ "$1" == asan-ubsan || "$1" == tsan || "$1" == fuzz ]] && "${prefix[@]}" true 2>/dev/null; then
     printf '%s\n' "${prefix[@]}"
   fi
 }
