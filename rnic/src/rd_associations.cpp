@@ -9,23 +9,20 @@ namespace {
 
 using dgram::Association;
 
-/// How often in a row what is under way is begun anew although nothing of it was done.
-constexpr uint8_t kMaxFruitless = 4;
 /// For so long after the last delivery the end of an association counts as broken.
 constexpr Duration kBrokenFor = std::chrono::seconds(1);
 
 }  // namespace
 
 uint8_t RdAssociations::flags(const RdPeer* peer, Time now) {
-  const bool broken =
-      peer != nullptr && peer->delivered_at != Time{} && now - peer->delivered_at < kBrokenFor;
+  const bool broken = peer != nullptr && peer->times.has_delivered_within(kBrokenFor, now);
   return broken ? dgram::kRdBrokenFlag : uint8_t{0};
 }
 
 void RdAssociations::open(RdPeer& peer, Time now) {
   peer.association.open(identity_.next_epoch(peer.address()), identity_.next_nonce(), now);
-  peer.open_wanted = true;
-  peer.waiting_since = now;
+  peer.signs.want_open();
+  peer.times.waits(now);
   peers_.make_ready(peer);
   peers_.touch(peer);
 }
@@ -39,7 +36,7 @@ void RdAssociations::take_open(RdPeer& present, const dgram::RdHeader& header,
                                  incarnation != present.association.peer_incarnation();
   RdPeer* const beside = other_incarnation ? add_incarnation(present, now) : nullptr;
   RdPeer& peer = beside != nullptr ? *beside : present;
-  peer.last_heard = now;
+  peer.times.heard(now);
   if (verdict == Association::OpenVerdict::replaces && beside == nullptr)
     end_or_repeat(peer, incarnation == peer.association.peer_incarnation(), header.broken(), now);
   if (verdict != Association::OpenVerdict::again) {
@@ -57,8 +54,8 @@ void RdAssociations::take_open(RdPeer& present, const dgram::RdHeader& header,
 RdPeer* RdAssociations::add_incarnation(RdPeer& present, Time now) {
   RdPeer* const beside = peers_.add_beside(present, now);
   if (beside == nullptr) return nullptr;
-  present.probe_wanted = true;
-  present.waiting_since = now;
+  present.signs.want_probe();
+  present.times.waits(now);
   peers_.make_ready(present);
   peers_.touch(present);
   return beside;
@@ -72,13 +69,11 @@ void RdAssociations::accepted(RdPeer& peer, Time now) {
 void RdAssociations::establish(RdPeer& peer, uint32_t incarnation, uint16_t window, Time now) {
   if (peer.source.key.incarnation != incarnation) {
     // The one that may have delivered what was begun is not there any more.
-    if (peer.rewound && !RdRequests::only_reads(peer)) {
+    if (peer.rewinds.rewound() && !RdRequests::only_reads(peer)) {
       counters_.add(Counter::rd_restarts);
       requests_.fail_all(peer, WcStatus::peer_restarted);
     }
-    peer.source.closed_records = ddp::ClosedMessages();
-    peer.has_delivered = false;
-    peer.source.key.incarnation = incarnation;
+    peer.replace_incarnation(incarnation);
   }
   const dgram::EndNames here = peer.association.here(identity_.incarnation(peer.address()));
   const dgram::EndNames there = peer.association.there();
@@ -86,9 +81,9 @@ void RdAssociations::establish(RdPeer& peer, uint32_t incarnation, uint16_t wind
   constexpr uint64_t kBase = uint64_t{1} << 32;
   peer.sender = dgram::Sender(kBase + dgram::first_sequence(here, there));
   peer.receiver = dgram::Receiver(window_, kBase + dgram::first_sequence(there, here));
-  peer.rewound = false;
-  peer.open_wanted = false;
-  peer.last_heard = now;
+  peer.rewinds.established();
+  peer.signs.open_done();
+  peer.times.heard(now);
   peer.sender.open_window(window);
   counters_.add(Counter::rd_associations);
   peers_.make_ready(peer);
@@ -98,9 +93,9 @@ void RdAssociations::establish(RdPeer& peer, uint32_t incarnation, uint16_t wind
 void RdAssociations::ended(RdPeer& peer, const dgram::RdHeader& header, uint32_t incarnation,
                            Time now) {
   const bool same = incarnation == peer.association.peer_incarnation();
-  peer.last_heard = now;
+  peer.times.heard(now);
   end_or_repeat(peer, same, header.broken(), now);
-  if (peer.first != nullptr) open(peer, now);
+  if (!peer.requests.empty()) open(peer, now);
 }
 
 void RdAssociations::end_or_repeat(RdPeer& peer, bool same, bool broken, Time now) {
@@ -108,7 +103,7 @@ void RdAssociations::end_or_repeat(RdPeer& peer, bool same, bool broken, Time no
   const bool harmless = requests_.only_reads(peer) || (!broken && requests_.can_repeat(peer, now));
   if (same && harmless) {
     rewind(peer);
-  } else if (peer.first != nullptr) {
+  } else if (!peer.requests.empty()) {
     counters_.add(Counter::rd_restarts);
     requests_.fail_all(peer, WcStatus::peer_restarted);
   }
@@ -120,24 +115,20 @@ void RdAssociations::give_up(RdPeer& peer, Time now) {
   delivery_.abandon(peer);
   requests_.fail_all(peer, WcStatus::retry_exceeded);
   end(peer);
-  peer.delivered_at = now;  // what the peer has under way may have come until now
+  peer.times.delivered(now);  // what the peer has under way may have come until now
 }
 
 void RdAssociations::reopen(RdPeer& peer, Time now) {
   rewind(peer);
   end(peer);
-  if (peer.first != nullptr) open(peer, now);
+  if (!peer.requests.empty()) open(peer, now);
 }
 
 /// What is not done is done anew in the next association, with the same incarnation of the peer; but
 /// not again and again where nothing of it ever gets through.
 void RdAssociations::rewind(RdPeer& peer) {
-  if (peer.first == nullptr) return;
-  if (++peer.fruitless > kMaxFruitless) {
-    peer.fruitless = 0;
-    return requests_.fail_all(peer, WcStatus::retry_exceeded);
-  }
-  peer.rewound = true;
+  if (peer.requests.empty()) return;
+  if (!peer.rewinds.begin_anew()) return requests_.fail_all(peer, WcStatus::retry_exceeded);
   requests_.rewind(peer);
 }
 
@@ -148,13 +139,10 @@ void RdAssociations::end(RdPeer& peer) {
   peer.association.close();
   peer.sender = dgram::Sender();
   peer.receiver = dgram::Receiver(window_);
-  peer.open_wanted = peer.probe_wanted = false;
-  peer.refusing = false;
-  peer.voided.reset();
-  peer.cursor.closing.reset();
-  peer.repeats = true;
-  peer.has_memory = false;
-  peer.acknowledge_at = Time::max();
+  peer.signs.clear();
+  peer.turn.end_refusal();
+  peer.cursor.close_nothing();
+  peer.inbound.association_ended();
   peers_.touch(peer);
 }
 
@@ -170,8 +158,7 @@ void RdAssociations::release(RdPeer& peer) {
   peer.receiver.release_memory(buffer_);
   static_cast<ListNode<RdHeldTag>&>(peer).unlink();
   static_cast<ListNode<RdSoonTag>&>(peer).unlink();
-  peer.held = false;
-  peer.retry_at = Time::max();
+  peer.turn.resume();
 }
 
 }  // namespace diwarp::rnic

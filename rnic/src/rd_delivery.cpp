@@ -18,10 +18,6 @@ namespace diwarp::rnic {
 
 namespace {
 
-/// MSNs are counted over all peers of the source. So far behind the last Send that was delivered is
-/// one that is repeated; what is further off is new, however often they have wrapped.
-constexpr uint32_t kMostRepeated = uint32_t{1} << 20;
-
 namespace fault = rdmap::fault;
 
 dgram::MessageName message_of(const rdmap::DatagramSegment& segment) {
@@ -79,12 +75,12 @@ RdDelivery::Outcome RdDelivery::deliver_request(RdPeer& peer, const Segment& seg
 void RdDelivery::skip(RdPeer& peer, const dgram::MessageName& message) {
   switch (message.kind) {
     case dgram::MessageKind::send:
-      if (peer.message.msn == message.number) give_back(peer);
-      peer.voided = message;
+      if (peer.inbound.is_message(message)) give_back(peer);
+      peer.inbound.ignore_rest(message);
       return;
     case dgram::MessageKind::write_record:
       records_.close(peer.source, message.number);
-      peer.voided = message;
+      peer.inbound.ignore_rest(message);
       return;
     case dgram::MessageKind::read_response: return requests_.take_skip(peer, message.number);
     case dgram::MessageKind::read_request: return;
@@ -93,8 +89,8 @@ void RdDelivery::skip(RdPeer& peer, const dgram::MessageName& message) {
 
 /// Whether the segment is of a message whose rest is ignored. A message that begins voids no more.
 bool RdDelivery::is_voided(RdPeer& peer, const Segment& segment) {
-  if (segment.message_offset == 0) peer.voided.reset();
-  return peer.voided == message_of(segment);
+  if (segment.message_offset == 0) peer.inbound.ignore_nothing();
+  return peer.inbound.ignores(message_of(segment));
 }
 
 /// A drop without a fault is the end of it: the datagram has had its turn.
@@ -102,8 +98,9 @@ RdDelivery::Outcome RdDelivery::conclude(RdPeer& peer, const Judgement& judgemen
                                          const Segment& segment, Time now) {
   if (judgement.drop) counters_.add(*judgement.drop);
   if (!judgement.fault) return Outcome::delivered;
-  peer.refused = message_of(segment);
-  skip(peer, *peer.refused);
+  const dgram::MessageName message = message_of(segment);
+  peer.inbound.refuse_message(message);
+  skip(peer, message);
   return refuse(peer, *judgement.fault, segment, now);
 }
 
@@ -113,7 +110,7 @@ RdDelivery::Outcome RdDelivery::refuse(RdPeer& peer, TerminateCode code, const S
                                        Time now) {
   errors_.found(peer.address(), segment, code, 0, false, now);
   counters_.add(Counter::rd_refused);
-  peer.refusal = code;
+  peer.inbound.refuse(code);
   return Outcome::refused;
 }
 
@@ -124,13 +121,13 @@ void RdDelivery::abandon(RdPeer& peer) {
 
 void RdDelivery::interrupt(RdPeer& peer) {
   give_back(peer);
-  peer.expired.reset();
+  peer.inbound.forget_expired();
   records_.restart_of(peer.source);
 }
 
 void RdDelivery::expire(RdPeer& peer) {
   counters_.add(Counter::message_timeouts);
-  peer.expired = {dgram::MessageKind::send, peer.message.msn};
+  peer.inbound.expire_message();
   give_back(peer);
 }
 
@@ -143,36 +140,23 @@ bool RdDelivery::may_hold(const RdPeer& peer) const {
   return unfinished_ < half && peer.host.unfinished < std::max<size_t>(half / 2, 1);
 }
 
-void RdDelivery::take_receive(RdPeer& peer, ReceiveEntry& receive, const Segment& segment,
-                              Time now) {
-  peer.message = {.receive = &receive,
-                  .msn = segment.msn,
-                  .last_progress = now,
-                  .facts = MessageFacts::of(segment)};
+void RdDelivery::take_receive(RdPeer& peer, const Segment& segment, Time now) {
+  peer.inbound.begin_message(*queue_pair_.take_receive(), segment, now);
   ++unfinished_;
   ++peer.host.unfinished;
 }
 
 /// Null where there is none.
 ReceiveEntry* RdDelivery::release_receive(RdPeer& peer) {
-  if (peer.message.receive == nullptr) return nullptr;
+  if (!peer.inbound.has_message()) return nullptr;
   --unfinished_;
   --peer.host.unfinished;
   ++ended_sends_;
-  return std::exchange(peer.message.receive, nullptr);
+  return peer.inbound.end_message();
 }
 
 void RdDelivery::give_back(RdPeer& peer) {
   if (ReceiveEntry* const receive = release_receive(peer)) queue_pair_.give_back_receive(*receive);
-}
-
-/// Whether this begins a Send that was delivered in the association before: its acknowledgement got
-/// lost.
-bool RdDelivery::repeats(RdPeer& peer, const Segment& segment) {
-  if (!peer.repeats || !peer.has_delivered) return false;
-  const bool repeated = peer.delivered_msn - segment.msn < kMostRepeated;
-  peer.repeats = repeated;
-  return repeated;
 }
 
 // --- Write-Records.
@@ -183,7 +167,7 @@ RdDelivery::Outcome RdDelivery::deliver_record(RdPeer& peer, const Segment& segm
   if (reports && !records_.has_room()) return Outcome::no_room;
   const Judgement judgement = records_.handle(segment, peer.source, now);
   if (judgement.drop == Counter::drop_late) return conclude_late_record(peer, segment, now);
-  peer.repeats = false;
+  peer.inbound.new_message();
   if (judgement.drop == Counter::drop_no_memory) {
     counters_.add(*judgement.drop);
     return Outcome::no_memory;
@@ -199,11 +183,12 @@ RdDelivery::Outcome RdDelivery::deliver_record(RdPeer& peer, const Segment& segm
 RdDelivery::Outcome RdDelivery::conclude_late_record(RdPeer& peer, const Segment& segment,
                                                      Time now) {
   const Judgement late = Judgement::dropped(Counter::drop_late);
-  if (!peer.repeats)
+  if (!peer.inbound.may_repeat())
     return conclude(peer, {.drop = late.drop, .fault = fault::kTaggedInvalidStag}, segment, now);
-  if (peer.refused == message_of(segment))
-    return conclude(peer, {.drop = late.drop, .fault = peer.refusal}, segment, now);
-  peer.voided = message_of(segment);
+  const dgram::MessageName message = message_of(segment);
+  if (peer.inbound.was_refused(message))
+    return conclude(peer, {.drop = late.drop, .fault = peer.inbound.refusal()}, segment, now);
+  peer.inbound.ignore_rest(message);
   return conclude(peer, late, segment, now);
 }
 
@@ -217,29 +202,29 @@ void RdDelivery::close_abandoned(RdPeer& peer) {
 
 RdDelivery::Outcome RdDelivery::deliver_send(RdPeer& peer, const Segment& segment, Time now) {
   if (is_voided(peer, segment)) return Outcome::delivered;
-  RdMessage& message = peer.message;
   const bool begins = segment.message_offset == 0;
-  if (begins && repeats(peer, segment)) {
-    peer.voided = message_of(segment);
+  if (begins && peer.inbound.repeats_send(segment.msn)) {
+    peer.inbound.ignore_rest(message_of(segment));
     return conclude(peer, Judgement::dropped(Counter::drop_late), segment, now);
   }
-  if (!begins && peer.expired == message_of(segment))
+  if (!begins && peer.inbound.has_expired(message_of(segment)))
     return conclude(peer, {.fault = fault::kStreamCatastrophic}, segment, now);
-  if (begins != (message.receive == nullptr) || (!begins && !continues(message, segment)))
+  if (begins == peer.inbound.has_message() ||
+      (!begins && !continues(peer.inbound.message(), segment)))
     return conclude(peer, {.drop = Counter::drop_contradiction, .fault = fault::kInvalidOffset},
                     segment, now);
   return begins ? begin_send(peer, segment, now) : place(peer, segment, now);
 }
 
 RdDelivery::Outcome RdDelivery::begin_send(RdPeer& peer, const Segment& segment, Time now) {
-  peer.expired.reset();
+  peer.inbound.forget_expired();
   close_abandoned(peer);
   if (segment.q_key != q_key_)
     return conclude(peer, {.drop = Counter::drop_q_key, .fault = fault::kUnspecified}, segment,
                     now);
   if (queue_pair_.peek_receive() == nullptr) return Outcome::no_receive;
   if (!segment.last && !may_hold(peer)) return Outcome::no_share;
-  take_receive(peer, *queue_pair_.take_receive(), segment, now);
+  take_receive(peer, segment, now);
   return place(peer, segment, now);
 }
 
@@ -249,7 +234,7 @@ bool RdDelivery::continues(const RdMessage& message, const Segment& segment) con
 }
 
 RdDelivery::Outcome RdDelivery::place(RdPeer& peer, const Segment& segment, Time now) {
-  RdMessage& message = peer.message;
+  const RdMessage& message = peer.inbound.message();
   if (message.placed + segment.payload.size() > message.receive->capacity)
     return conclude(peer,
                     {.drop = Counter::drop_receive_too_small, .fault = fault::kMessageTooLong},
@@ -259,18 +244,16 @@ RdDelivery::Outcome RdDelivery::place(RdPeer& peer, const Segment& segment, Time
     return Outcome::delivered;
   }
   ddp::scatter(message.receive->sges(), message.placed, segment.payload);
-  message.placed += segment.payload.size();
-  message.last_progress = now;
+  peer.inbound.placed(segment.payload.size(), now);
   if (segment.last) complete(peer, segment);
   return Outcome::delivered;
 }
 
 void RdDelivery::complete(RdPeer& peer, const Segment& segment) {
   ReceiveEntry& receive = *release_receive(peer);
-  peer.delivered_msn = segment.msn;
-  peer.has_delivered = true;
+  peer.inbound.delivered_send(segment.msn);
   queue_pair_.complete_receive(receive, delivered_send(queue_pair_, records_, counters_, segment,
-                                                       peer.address(), peer.message.placed));
+                                                       peer.address(), peer.inbound.message().placed));
 }
 
 /// The receive names memory that may not be written (any more): that is an error of this side, and

@@ -32,7 +32,7 @@ RdPeer* RdPeers::find(const Address& address) {
 RdPeer* RdPeers::find_by_epoch(const Address& address, uint32_t epoch) {
   RdPeer* const newest = find(address);
   RdPeer* peer = newest;
-  while (peer != nullptr && peer->association.epoch() != epoch) peer = peer->older.get();
+  while (peer != nullptr && peer->association.epoch() != epoch) peer = peer->older_.get();
   return peer != nullptr ? peer : newest;
 }
 
@@ -41,7 +41,7 @@ RdPeer* RdPeers::find_by_incarnation(const Address& address, uint32_t incarnatio
   RdPeer* peer = newest;
   while (peer != nullptr && (!peer->association.established() ||
                              peer->association.peer_incarnation() != incarnation))
-    peer = peer->older.get();
+    peer = peer->older_.get();
   return peer != nullptr ? peer : newest;
 }
 
@@ -50,9 +50,7 @@ std::unique_ptr<RdPeer> RdPeers::make(const Address& address, Time now) {
   if (size_ >= max_peers_) return nullptr;
   RdHost& host = hosts_[address.with_port(0)];
   if (host.peers >= max_per_address_) return nullptr;
-  auto peer = std::make_unique<RdPeer>(owner_, host, address, window_);
-  peer->last_heard = peer->last_used = now;
-  return peer;
+  return std::make_unique<RdPeer>(owner_, host, address, window_, now);
 }
 
 RdPeer* RdPeers::find_or_add(const Address& address, Time now) try {
@@ -72,11 +70,11 @@ RdPeer* RdPeers::find_or_add(const Address& address, Time now) try {
 RdPeer* RdPeers::add_beside(RdPeer& present, Time now) try {
   uint32_t incarnations = 0;
   std::unique_ptr<RdPeer>& newest = peers_.find(present.address())->second;
-  for (RdPeer* peer = newest.get(); peer != nullptr; peer = peer->older.get()) ++incarnations;
+  for (RdPeer* peer = newest.get(); peer != nullptr; peer = peer->older_.get()) ++incarnations;
   if (incarnations >= kMaxIncarnations) return nullptr;
   std::unique_ptr<RdPeer> peer = make(present.address(), now);
   if (!peer) return nullptr;
-  peer->older = std::move(newest);
+  peer->older_ = std::move(newest);
   newest = std::move(peer);
   latest_ = newest.get();
   ++latest_->host.peers;
@@ -92,8 +90,8 @@ void RdPeers::erase(RdPeer& peer) {
   RdHost& host = peer.host;
   const auto found = peers_.find(address);
   std::unique_ptr<RdPeer>* place = &found->second;
-  while (place->get() != &peer) place = &(*place)->older;
-  std::unique_ptr<RdPeer> rest = std::move(peer.older);
+  while (place->get() != &peer) place = &(*place)->older_;
+  std::unique_ptr<RdPeer> rest = std::move(peer.older_);
   *place = std::move(rest);
   if (!found->second) peers_.erase(found);
   --size_;

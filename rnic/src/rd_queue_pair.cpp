@@ -133,9 +133,9 @@ void RdQueuePair::take_control(const dgram::OpenedEnvelope& envelope,
   RdPeer* peer = peers_.find(datagram.from);
   while (peer != nullptr &&
          !peer->association.challenged(envelope.labels.incarnation, parsed.challenge, now))
-    peer = peer->older.get();
+    peer = RdPeers::next_incarnation(*peer);
   if (peer == nullptr) return drop(Counter::drop_control);
-  peer->open_wanted = true;
+  peer->signs.want_open();
   peers_.make_ready(*peer);
   peers_.touch(*peer);
 }
@@ -211,7 +211,7 @@ void RdQueuePair::take_ours(RdPeer& peer, const dgram::ParsedRdHeader& parsed, u
   const auto news =
       peer.sender.acknowledged(header.acknowledged, header.window, has_map ? &map : nullptr, now);
   if (news == dgram::Sender::News::lie) return drop(Counter::drop_rd_lie);
-  peer.last_heard = now;
+  peer.times.heard(now);
   peer.sender.heard(now);
   while (const auto released = peer.sender.release())
     if (!released->given_up) acknowledged(peer, released->tag);
@@ -265,11 +265,11 @@ void RdQueuePair::take_sequenced(RdPeer& peer, const dgram::ParsedRdHeader& pars
     case Receiver::Arrival::next:
       break;
   }
-  if (peer.refusing && header.kind != RdKind::skip) return peer.receiver.ask_now();
-  if (peer.held) return keep(peer, header.sequence, header.kind, flags, parsed.rest);
+  if (peer.turn.refusing() && header.kind != RdKind::skip) return peer.receiver.ask_now();
+  if (peer.turn.held()) return keep(peer, header.sequence, header.kind, flags, parsed.rest);
   if (deliver(peer, header.kind, flags, parsed.rest, now))
     deliver_kept(peer, now);
-  else if (peer.held)
+  else if (peer.turn.held())
     keep(peer, header.sequence, header.kind, flags, parsed.rest);
 }
 
@@ -277,7 +277,6 @@ void RdQueuePair::keep(RdPeer& peer, uint32_t sequence, RdKind kind, uint8_t fla
                        ConstBytes bytes) {
   dgram::BufferedDatagram* const kept = buffer_.keep(kind, flags, bytes);
   if (kept == nullptr) return drop(Counter::drop_no_context);
-  peer.has_memory = true;
   if (peer.receiver.keep(peer.receiver.number(sequence), kept, buffer_)) return;
   buffer_.release(kept);
   drop(Counter::drop_no_context);
@@ -294,28 +293,28 @@ RdDelivery::Outcome RdQueuePair::try_deliver(RdPeer& peer, RdKind kind, uint8_t 
 
 /// True where the next one may be delivered as well.
 bool RdQueuePair::deliver(RdPeer& peer, RdKind kind, uint8_t flags, ConstBytes bytes, Time now) {
-  if (kind == RdKind::skip) peer.refusing = false;
+  if (kind == RdKind::skip) peer.turn.end_refusal();
   const RdDelivery::Outcome outcome = try_deliver(peer, kind, flags, bytes, now);
   if (outcome == RdDelivery::Outcome::delivered) {
     peer.receiver.delivered();
-    peer.delivered_at = now;
+    peer.times.delivered(now);
     return true;
   }
   if (outcome != RdDelivery::Outcome::refused) {
     hold(peer, outcome, now);
     return false;
   }
-  peer.refusing = true;
+  peer.turn.begin_refusal();
   peer.receiver.ask_now();
   return false;
 }
 
 void RdQueuePair::deliver_kept(RdPeer& peer, Time now) {
-  while (!peer.held && !peer.refusing) {
+  while (peer.turn.may_deliver()) {
     dgram::BufferedDatagram* const kept = peer.receiver.take_next();
     if (kept == nullptr) return;
     const bool delivered = deliver(peer, kept->kind, kept->flags, kept->bytes(), now);
-    if (!delivered && peer.held) {
+    if (!delivered && peer.turn.held()) {
       peer.receiver.keep(peer.receiver.next(), kept, buffer_);
       return;
     }
@@ -324,11 +323,11 @@ void RdQueuePair::deliver_kept(RdPeer& peer, Time now) {
 }
 
 void RdQueuePair::hold(RdPeer& peer, RdDelivery::Outcome outcome, Time now) {
-  peer.held = true;
+  peer.turn.hold();
   if (outcome == RdDelivery::Outcome::no_room) return peers_.without_room.push_back(peer);
   if (outcome == RdDelivery::Outcome::no_share) return peers_.without_share.push_back(peer);
   if (outcome == RdDelivery::Outcome::no_memory) {
-    peer.retry_at = now + kRdMemoryRetry;
+    peer.turn.wait_for_memory(now);
     return peers_.touch(peer);
   }
   counters().add(Counter::rd_held);
@@ -362,8 +361,7 @@ void RdQueuePair::resume_without_share(Time now) {
 /// False if what came of that ends all.
 bool RdQueuePair::resume(RdPeer& peer, Time now) {
   static_cast<ListNode<RdHeldTag>&>(peer).unlink();
-  peer.held = false;
-  peer.retry_at = Time::max();
+  peer.turn.resume();
   deliver_kept(peer, now);
   peer.receiver.ask_now();  // the window has moved
   peers_.make_ready(peer);
@@ -382,8 +380,8 @@ void RdQueuePair::look_at_touched(Time now) {
     const Receiver::Due due = peer->receiver.due();
     if (due == Receiver::Due::now) {
       peers_.make_ready(*peer);
-    } else if (due == Receiver::Due::soon && peer->acknowledge_at == Time::max()) {
-      peer->acknowledge_at = now + kAcknowledgeWithin;
+    } else if (due == Receiver::Due::soon && !peer->signs.acknowledges()) {
+      peer->signs.acknowledge_at(now + kAcknowledgeWithin);
       if (!static_cast<ListNode<RdSoonTag>&>(*peer).linked()) peers_.soon.push_back(*peer);
     }
     arm(*peer);
@@ -414,33 +412,32 @@ void RdQueuePair::arm(RdPeer& peer) {
 /// not get through to it for as long although others do.
 Time RdQueuePair::give_up_at(const RdPeer& peer) const {
   if (!peer.awaited()) return Time::max();
-  Time since = std::max(peer.last_heard, peer.waiting_since);
+  Time since = peer.times.silent_since();
   if (const auto stuck = peer.sender.stuck_since(); stuck && peer.association.established())
     since = std::min(since, *stuck);
   return after(since, reliable_.peer_timeout);
 }
 
 Time RdQueuePair::deadline(const RdPeer& peer) const {
-  const Time quiet = std::max(peer.last_heard, peer.last_used);
-  const bool may_shrink = peer.has_memory && peer.receiver.kept() == 0;
-  Time due = after(quiet, may_shrink ? kQuiet : reliable_.idle_timeout);
+  Time due = after(peer.times.quiet_since(),
+                   peer.has_spare_memory() ? kQuiet : reliable_.idle_timeout);
   if (peer.awaited()) {
     due = give_up_at(peer);
     if (peer.association.state() == Association::State::opening)
       due = std::min(due, peer.association.open_deadline(reliable_.keep_alive));
   }
-  if (peer.message.receive != nullptr)
-    due = std::min(due, after(peer.message.last_progress, message_timeout_));
-  due = std::min(due, peer.retry_at);
+  if (peer.inbound.has_message())
+    due = std::min(due, after(peer.inbound.message().last_progress, message_timeout_));
+  due = std::min(due, peer.turn.retry_at());
   if (!peer.association.established()) return due;
   if (const auto send = peer.sender.deadline(peer.more_awaited(), reliable_.keep_alive))
     due = std::min(due, *send);
-  return std::min(due, peer.acknowledge_at);
+  return std::min(due, peer.signs.acknowledge_at());
 }
 
 void RdQueuePair::on_peer_timer(RdPeer& peer, Time now) {
-  const Time quiet = std::max(peer.last_heard, peer.last_used);
-  if (!peer.awaited() && now - quiet >= reliable_.idle_timeout) return forget(peer);
+  const bool idle = now - peer.times.quiet_since() >= reliable_.idle_timeout;
+  if (idle && !peer.awaited()) return forget(peer);
   run_timers(peer, now);
   look_at_touched(now);
   end_if_fatal();
@@ -452,30 +449,30 @@ void RdQueuePair::run_timers(RdPeer& peer, Time now) {
     associations_.give_up(peer, now);
     return wake();
   }
-  if (peer.message.receive != nullptr && now - peer.message.last_progress >= message_timeout_) {
+  if (peer.inbound.has_message() &&
+      now - peer.inbound.message().last_progress >= message_timeout_) {
     delivery_.expire(peer);
     wake();
   }
   if (peer.association.state() == Association::State::opening) {
     if (now < peer.association.open_deadline(reliable_.keep_alive)) return;
     peer.association.on_open_deadline(now);
-    peer.open_wanted = true;
+    peer.signs.want_open();
     return peers_.make_ready(peer);
   }
   if (!peer.association.established()) return;
-  if (peer.retry_at <= now) resume(peer, now);
-  if (peer.acknowledge_at <= now) {
-    peer.acknowledge_at = Time::max();
+  if (peer.turn.retry_at() <= now) resume(peer, now);
+  if (peer.signs.acknowledge_at() <= now) {
+    peer.signs.acknowledged();
     if (peer.receiver.due() != Receiver::Due::nothing) peer.receiver.ask_now();
   }
   if (peer.sender.on_deadline(now, peer.more_awaited(), reliable_.keep_alive))
-    peer.probe_wanted = true;
+    peer.signs.want_probe();
   peers_.make_ready(peer);
-  const bool quiet = now - std::max(peer.last_heard, peer.last_used) >= kQuiet;
-  if (!quiet || peer.awaited() || peer.receiver.kept() != 0) return;
+  const bool quiet = now - peer.times.quiet_since() >= kQuiet;
+  if (!quiet || peer.awaited() || !peer.has_spare_memory()) return;
   peer.sender.release_memory();
   peer.receiver.release_memory(buffer_);
-  peer.has_memory = false;
 }
 
 // --- What applications ask.

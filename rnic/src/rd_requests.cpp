@@ -25,9 +25,9 @@ WcStatus status_of(const TerminateCode& code) {
 }
 
 OutboundRead* find(const RdPeer& peer, STag sink) {
-  OutboundRead* read = peer.reads;
-  while (read != nullptr && read->request.sink_stag != sink) read = read->next;
-  return read;
+  for (OutboundRead& read : peer.reads)
+    if (read.request.sink_stag == sink) return &read;
+  return nullptr;
 }
 
 }  // namespace
@@ -56,15 +56,11 @@ void RdRequests::start(uint32_t first_msn) {
 // --- Requests.
 
 void RdRequests::add(RdPeer& peer, SendEntry& entry) {
-  entry.next = nullptr;
   entry.missing = entry.length;
   entry.msn = entry.opcode == WrOpcode::write_record ? record_msn_++ : send_msn_;
   if (message_of(entry).kind == MessageKind::send && !is_read(entry)) ++send_msn_;
-  (peer.first == nullptr ? peer.first : peer.last->next) = &entry;
-  peer.last = &entry;
-  if (peer.cursor.entry != nullptr) return;
-  peer.cursor.entry = &entry;
-  peer.cursor.offset = 0;
+  peer.requests.push_back(entry);
+  peer.cursor.added(entry);
 }
 
 bool RdRequests::has_memory(const SendEntry& entry) const {
@@ -74,16 +70,9 @@ bool RdRequests::has_memory(const SendEntry& entry) const {
 
 /// The entry's place in the send queue is free afterwards.
 void RdRequests::finish(RdPeer& peer, SendEntry& entry, WcStatus status, uint32_t vendor_error) {
-  if (peer.cursor.entry == &entry) {
-    peer.cursor.entry = entry.next;
-    peer.cursor.offset = 0;
-  }
-  if (peer.last == &entry) {
-    peer.last = peer.first == &entry ? nullptr : peer.first;
-    while (peer.last != nullptr && peer.last->next != &entry) peer.last = peer.last->next;
-  }
-  take_out_of(peer.first, entry);
-  peer.fruitless = 0;
+  peer.cursor.remove(entry);
+  peer.requests.remove(entry);
+  peer.rewinds.progress();
   sends_.answered(entry, status, vendor_error);
 }
 
@@ -92,12 +81,11 @@ void RdRequests::finish(RdPeer& peer, SendEntry& entry, WcStatus status, uint32_
 /// same, and only then is their place free.
 void RdRequests::fail(RdPeer& peer, SendEntry& entry, WcStatus status, uint32_t vendor_error) {
   if (is_read(entry)) {
-    for (OutboundRead* read = peer.reads; read != nullptr; read = read->next)
-      if (read->entry == &entry) read->entry = nullptr;
+    for (OutboundRead& read : peer.reads)
+      if (read.entry == &entry) read.entry = nullptr;
   } else {
     peer.sender.give_up(message_of(entry));
-    const bool begun = peer.cursor.entry == &entry && peer.cursor.offset != 0;
-    if (begun) peer.cursor.closing = message_of(entry);
+    if (peer.cursor.is_within(entry)) peer.cursor.close(message_of(entry));
   }
   finish(peer, entry, status, vendor_error);
   if (status == WcStatus::local_protection_error) fatal_ = true;
@@ -109,43 +97,43 @@ void RdRequests::fail_remotely(RdPeer& peer, SendEntry& entry, WcStatus status) 
 }
 
 void RdRequests::fail_all(RdPeer& peer, WcStatus status) {
-  if (peer.first != nullptr && scope_ == ErrorScope::queue_pair) fatal_ = true;
+  if (!peer.requests.empty() && scope_ == ErrorScope::queue_pair) fatal_ = true;
   drop_reads(peer);
-  while (peer.first != nullptr) finish(peer, *peer.first, status, 0);
+  while (SendEntry* const entry = peer.requests.front()) finish(peer, *entry, status, 0);
 }
 
 bool RdRequests::only_reads(const RdPeer& peer) {
-  const SendEntry* entry = peer.first;
-  while (entry != nullptr && is_read(*entry)) entry = entry->next;
-  return entry == nullptr;
+  for (const SendEntry& entry : peer.requests)
+    if (!is_read(entry)) return false;
+  return true;
 }
 
 bool RdRequests::can_repeat(const RdPeer& peer, Time now) const {
-  if (peer.sender.idle()) return peer.cursor.entry == peer.first && peer.cursor.offset == 0;
-  if (peer.first == nullptr) return false;
+  const SendEntry* const first = peer.requests.front();
+  if (peer.sender.idle()) return peer.cursor.at_beginning(first);
+  if (first == nullptr) return false;
   const TxTag& oldest = peer.sender.tag(peer.sender.first_unacknowledged());
   const bool of_first =
-      is_read(*peer.first)
+      is_read(*first)
           ? oldest.message.kind == MessageKind::read_request &&
-                reads_.at(oldest.object).entry == peer.first
-          : oldest.message == message_of(*peer.first);
+                reads_.at(oldest.object).entry == first
+          : oldest.message == message_of(*first);
   return of_first && oldest.offset == 0 &&
          now - peer.sender.outstanding_since() < kSurelyUndelivered;
 }
 
 void RdRequests::rewind(RdPeer& peer) {
   drop_reads(peer);
-  peer.cursor = {.entry = peer.first, .request_msn = peer.cursor.request_msn};
-  for (SendEntry* entry = peer.first; entry != nullptr; entry = entry->next)
-    entry->missing = entry->length;
+  peer.cursor.rewind(peer.requests.front());
+  for (SendEntry& entry : peer.requests) entry.missing = entry.length;
 }
 
 void RdRequests::drop_reads(RdPeer& peer) {
-  while (OutboundRead* read = peer.reads) {
-    peer.reads = read->next;
+  while (OutboundRead* const read = peer.reads.front()) {
+    peer.reads.remove(*read);
     reads_.give(*read);
   }
-  peer.cursor.requests = 0;
+  peer.cursor.free_all_places();
 }
 
 // --- Datagrams.
@@ -158,7 +146,7 @@ uint32_t RdRequests::add_read(RdPeer& peer, const TxTag& tag, STag sink, uint64_
   read.sequence = sequence;
   read.begin = tag.offset;
   read.request = read_request(entry, tag, sink);
-  append_to(peer.reads, read);
+  peer.reads.push_back(read);
   return read.index;
 }
 
@@ -183,8 +171,8 @@ void RdRequests::forget(RdPeer& peer, OutboundRead& read) {
   // An honest peer that answers has acknowledged the request.
   if (read.sequence >= peer.sender.first_unacknowledged())
     peer.sender.give_up({MessageKind::read_request, read.msn});
-  --peer.cursor.requests;
-  take_out_of(peer.reads, read);
+  peer.cursor.free_place();
+  peer.reads.remove(read);
   reads_.give(read);
 }
 
@@ -208,7 +196,7 @@ Judgement RdRequests::take_response(RdPeer& peer, const rdmap::DatagramSegment& 
 
 void RdRequests::place(RdPeer& peer, OutboundRead& read, const rdmap::DatagramSegment& segment) {
   SendEntry& entry = *read.entry;
-  peer.fruitless = 0;
+  peer.rewinds.progress();
   const uint64_t at = read.begin + read.received;
   read.received += static_cast<uint32_t>(segment.payload.size());
   const bool writable = queue_pair_.may_write(entry.sges);

@@ -14,11 +14,15 @@ using dgram::MessageKind;
 /// first. So as many again may wait for their failure to be acknowledged.
 constexpr uint32_t kMaxInboundReads = 2 * dgram::kMaxReadRequests;
 
-uint32_t unanswered(const RdPeer& peer) {
-  uint32_t count = 0;
-  for (const InboundRead* read = peer.inbound; read != nullptr; read = read->next)
-    count += read->failed ? 0 : 1;
-  return count;
+/// Whether the peer may not have one more Read here.
+bool is_full(const RdPeer& peer) {
+  uint32_t all = 0;
+  uint32_t unanswered = 0;
+  for (const InboundRead& read : peer.inbound_reads) {
+    ++all;
+    unanswered += read.failed ? 0 : 1;
+  }
+  return all >= kMaxInboundReads || unanswered >= dgram::kMaxReadRequests;
 }
 
 }  // namespace
@@ -33,17 +37,13 @@ Judgement RdResponder::check(const rdmap::ReadRequest& request) const {
 
 Judgement RdResponder::take_request(RdPeer& peer, const rdmap::ReadRequest& request) {
   if (const Judgement judgement = check(request); judgement.fault) return judgement;
-  if (peer.inbound_count >= kMaxInboundReads || unanswered(peer) >= dgram::kMaxReadRequests)
+  if (is_full(peer))
     return {.drop = Counter::drop_share, .fault = rdmap::fault::kStreamCatastrophic};
   if (!reads_.reserve(1)) return Judgement::dropped(Counter::drop_no_memory);
   InboundRead& read = reads_.take();
   read.request = request;
-  ++peer.inbound_count;
-  append_to(peer.inbound, read);
-  if (peer.cursor.inbound == nullptr) {
-    peer.cursor.inbound = &read;
-    peer.cursor.inbound_offset = 0;
-  }
+  peer.inbound_reads.push_back(read);
+  peer.cursor.added(read);
   return Judgement::taken();
 }
 
@@ -54,11 +54,9 @@ void RdResponder::fail(RdPeer& peer, uint32_t index, TerminateCode code) {
   read.code = code;
   if (!read.cut) return;
   // All of it was cut: the failure has its turn after those that wait.
-  take_out_of(peer.inbound, read);
-  append_to(peer.inbound, read);
-  if (peer.cursor.inbound != nullptr) return;
-  peer.cursor.inbound = &read;
-  peer.cursor.inbound_offset = 0;
+  peer.inbound_reads.remove(read);
+  peer.inbound_reads.push_back(read);
+  peer.cursor.added(read);
 }
 
 void RdResponder::acknowledged(RdPeer& peer, const dgram::TxTag& tag) {
@@ -74,17 +72,13 @@ void RdResponder::refused(RdPeer& peer, const dgram::TxTag& tag, TerminateCode c
 
 /// Nothing refers to it any more.
 void RdResponder::finish(RdPeer& peer, InboundRead& read) {
-  if (peer.cursor.inbound == &read) {
-    peer.cursor.inbound = read.next;
-    peer.cursor.inbound_offset = 0;
-  }
-  take_out_of(peer.inbound, read);
-  --peer.inbound_count;
+  peer.cursor.remove(read);
+  peer.inbound_reads.remove(read);
   reads_.give(read);
 }
 
 void RdResponder::drop(RdPeer& peer) {
-  while (peer.inbound != nullptr) finish(peer, *peer.inbound);
+  while (InboundRead* const read = peer.inbound_reads.front()) finish(peer, *read);
 }
 
 }  // namespace diwarp::rnic

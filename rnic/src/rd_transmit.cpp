@@ -75,8 +75,8 @@ void RdTransmit::hand_over(Time now) {
       sends_.complete(WcStatus::retry_exceeded);
       continue;
     }
-    if (!peer->awaited()) peer->waiting_since = now;
-    peer->last_used = now;
+    if (!peer->awaited()) peer->times.waits(now);
+    peer->times.used(now);
     requests_.add(*peer, sends_.hand_over());
     peers_.make_ready(*peer);
     peers_.touch(*peer);
@@ -97,7 +97,7 @@ void RdTransmit::fill_resets(DatagramRoom& room) {
 
 /// True if there is, or may be, more than there was room for.
 bool RdTransmit::fill_peer(RdPeer& peer, DatagramRoom& room, Time now) {
-  if (peer.open_wanted) return add_open(peer, room, now);
+  if (peer.signs.open_wanted()) return add_open(peer, room, now);
   if (!peer.association.established()) return false;
   dgram::RdHeader names = peer.association.header(RdKind::data);
   names.acknowledged = peer.receiver.acknowledged();
@@ -113,7 +113,7 @@ bool RdTransmit::fill_peer(RdPeer& peer, DatagramRoom& room, Time now) {
 bool RdTransmit::fill_established(Lane& lane) {
   const bool cut_short = fill_again(lane) || fill_fresh(lane);
   // What was reopened meanwhile has another thing to say.
-  if (lane.peer.open_wanted) return true;
+  if (lane.peer.signs.open_wanted()) return true;
   return fill_signs(lane) || cut_short;
 }
 
@@ -182,8 +182,8 @@ bool RdTransmit::fill_fresh(Lane& lane) {
   size_t segment = 0;
   const size_t response = payload(lane, nullptr);
   while (sender.may_send(lane.fresh, lane.again)) {
-    if (cursor.entry != sized) {
-      sized = cursor.entry;
+    if (cursor.entry() != sized) {
+      sized = cursor.entry();
       segment = payload(lane, sized);
     }
     const std::optional<RdPart> part = cursor.next(sends_, segment, response);
@@ -203,7 +203,7 @@ bool RdTransmit::prepare(Lane& lane) {
   const bool ready = lane.peer.sender.prepare(lane.fresh + 1) &&
                      requests_.reserve_reads(DatagramBurst::kMaxDatagrams);
   if (ready) return true;
-  lane.peer.retry_at = std::min(lane.peer.retry_at, lane.now + kRdMemoryRetry);
+  lane.peer.turn.wait_for_memory(lane.now);
   peers_.touch(lane.peer);
   return false;
 }
@@ -220,12 +220,12 @@ size_t RdTransmit::payload(const Lane& lane, const SendEntry* entry) const {
 /// answered.
 bool RdTransmit::fill_signs(Lane& lane) {
   RdPeer& peer = lane.peer;
-  const bool carried = lane.planned != 0 && peer.receiver.kept() == 0 && !peer.refusing;
+  const bool carried = lane.planned != 0 && peer.receiver.kept() == 0 && !peer.turn.refusing();
   if (peer.receiver.due() == dgram::Receiver::Due::now && !carried) {
     if (!lane.room.open()) return true;
     add_acknowledgement(lane);
   }
-  if (!peer.probe_wanted) return false;
+  if (!peer.signs.probe_wanted()) return false;
   if (!lane.room.open()) return true;
   add_probe(lane);
   return false;
@@ -252,16 +252,16 @@ void RdTransmit::book(const Planned& planned) {
       counters_.add(Counter::rd_acknowledgements);
       break;
     case Act::probe:
-      peer.probe_wanted = false;
+      peer.signs.probe_done();
       break;
     case Act::open:
-      peer.open_wanted = false;
+      peer.signs.open_done();
       break;
     case Act::reset:
       break;
   }
-  peer.last_used = now_;
-  if (peer.receiver.due() == dgram::Receiver::Due::nothing) peer.acknowledge_at = Time::max();
+  peer.times.used(now_);
+  if (peer.receiver.due() == dgram::Receiver::Due::nothing) peer.signs.acknowledged();
   peers_.touch(peer);
 }
 
@@ -279,7 +279,6 @@ void RdTransmit::book_fresh(const Planned& planned) {
   if (tag.message.kind == MessageKind::read_response) responder_.cut_up_to(tag);
   peer.receiver.told(false);
   peer.size_refusals.clear();
-  peer.has_memory = true;
 }
 
 /// Its peer left the list of those that have something to send.

@@ -143,11 +143,11 @@ void RdTransmit::add_probe(Lane& lane) {
 void RdTransmit::add_acknowledgement(Lane& lane) {
   RdPeer& peer = lane.peer;
   dgram::RdHeader header = lane.names;
-  header.kind = peer.refusing ? RdKind::refusal : RdKind::acknowledgement;
-  header.sequence = peer.refusing ? header.acknowledged + 1 : 0;
+  header.kind = peer.turn.refusing() ? RdKind::refusal : RdKind::acknowledgement;
+  header.sequence = peer.turn.refusing() ? header.acknowledged + 1 : 0;
   size_t bytes = dgram::encode_rd_header(header, lane.room.header());
   const Bytes rest = lane.room.header().subspan(bytes);
-  bytes += peer.refusing ? dgram::encode_rd_code(rdmap::to_word(peer.refusal), rest)
+  bytes += peer.turn.refusing() ? dgram::encode_rd_code(rdmap::to_word(peer.inbound.refusal()), rest)
                          : dgram::encode_rd_map(peer.receiver.map(), rest);
   add(lane, {.act = Act::acknowledgement}, 0, bytes, 0);
 }

@@ -72,6 +72,7 @@ class Receiver {
 
   /// Gives the list's memory back to the buffer that it counts to. Nothing may be kept.
   void release_memory(ReorderBuffer& buffer);
+  bool has_memory() const { return capacity_ != 0; }
 
  private:
   bool make_ring(ReorderBuffer& buffer);

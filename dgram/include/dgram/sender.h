@@ -128,6 +128,7 @@ class Sender {
   const RoundTrip& round_trip() const { return round_trip_; }
   /// Where nothing is outstanding or unreleased.
   void release_memory();
+  bool has_memory() const { return capacity_ != 0; }
 
  private:
   enum State : uint8_t {

@@ -51,19 +51,4 @@ class IndexedPool {
   size_t free_count_ = 0;
 };
 
-/// Lists that are linked by `next`.
-template <class T>
-void append_to(T*& list, T& item) {
-  T** place = &list;
-  while (*place != nullptr) place = &(*place)->next;
-  item.next = nullptr;
-  *place = &item;
-}
-template <class T>
-void take_out_of(T*& list, T& item) {
-  T** place = &list;
-  while (*place != nullptr && *place != &item) place = &(*place)->next;
-  if (*place != nullptr) *place = item.next;
-}
-
 }  // namespace diwarp::rnic

@@ -40,7 +40,7 @@ class RdDelivery {
     no_share,    ///< a Send of several segments waits for the end of another; nothing was done
     no_room,     ///< it waits for room to report a record; nothing was done
     no_memory,   ///< it was dropped, and has to come again; nothing was done
-    refused,     ///< for an error: peer.refusal says which
+    refused,     ///< for an error: peer.inbound.refusal() says which
   };
 
   /// Takes what follows the RD header of the peer's next datagram.
@@ -63,7 +63,7 @@ class RdDelivery {
   void skip(RdPeer& peer, const dgram::MessageName& message);
   Outcome deliver_request(RdPeer& peer, const Segment& segment, Time now);
   bool may_hold(const RdPeer& peer) const;
-  void take_receive(RdPeer& peer, ReceiveEntry& receive, const Segment& segment, Time now);
+  void take_receive(RdPeer& peer, const Segment& segment, Time now);
   ReceiveEntry* release_receive(RdPeer& peer);
   void give_back(RdPeer& peer);
   static bool is_voided(RdPeer& peer, const Segment& segment);
@@ -73,7 +73,6 @@ class RdDelivery {
   Outcome deliver_send(RdPeer& peer, const Segment& segment, Time now);
   Outcome place(RdPeer& peer, const Segment& segment, Time now);
   Outcome begin_send(RdPeer& peer, const Segment& segment, Time now);
-  static bool repeats(RdPeer& peer, const Segment& segment);
   bool continues(const RdMessage& message, const Segment& segment) const;
   void complete(RdPeer& peer, const Segment& segment);
   void fail_receive(RdPeer& peer);

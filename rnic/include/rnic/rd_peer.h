@@ -16,7 +16,9 @@
 #include "dgram/receiver.h"
 #include "dgram/sender.h"
 #include "rdmap/datagram.h"
+#include "rnic/forward_list.h"
 #include "rnic/rd_cursor.h"
+#include "rnic/rd_peer_state.h"
 #include "rnic/size_refusals.h"
 #include "rnic/ud_sources.h"
 #include "rnic/work_queue.h"
@@ -41,20 +43,8 @@ struct OutboundRead {
   bool skipped = false;   ///< a part of the response will not come: a failure will
 };
 
-/// A Send of the peer that is not whole yet.
-struct RdMessage {
-  ReceiveEntry* receive = nullptr;  ///< null: there is none
-  uint32_t msn = 0;
-  uint64_t placed = 0;
-  Time last_progress{};
-  MessageFacts facts;
-};
-
 class RdPeer;
 struct RdHost;
-
-/// Where there was no memory to deliver or to send a datagram, it is tried again after so long.
-inline constexpr Duration kRdMemoryRetry = std::chrono::milliseconds(10);
 
 /// Who is told that a peer's timer has fired. The peer may be gone afterwards.
 class RdTimerOwner {
@@ -65,25 +55,35 @@ class RdTimerOwner {
   ~RdTimerOwner() = default;
 };
 
-/// All that an RD queue pair knows of one peer. At most 1,152 bytes while it is idle. Data of the queue
-/// pair's parts; with the baton.
+/// All that an RD queue pair knows of one peer, in parts that own their fields. At most 1,152 bytes
+/// while it is idle. With the baton.
 class RdPeer : public ListNode<RdReadyTag>,
                public ListNode<RdSoonTag>,
                public ListNode<RdTouchedTag>,
                public ListNode<RdHeldTag> {
  public:
-  RdPeer(RdTimerOwner& owner, RdHost& its_host, const Address& address, uint32_t window)
-      : receiver(window), host(its_host), owner_(owner) {
+  RdPeer(RdTimerOwner& owner, RdHost& its_host, const Address& address, uint32_t window, Time now)
+      : receiver(window), host(its_host), times(now), owner_(owner) {
     source.key.address = address;
   }
 
   const Address& address() const { return source.key.address; }
 
-  /// Something of the peer is awaited: silence is then not to be borne for ever.
+  /// Something of the peer is awaited: after long silence it is given up.
   bool awaited() const;
   /// The same, but beyond what was sent and is not acknowledged.
   bool more_awaited() const {
-    return reads != nullptr || (cursor.has_work() && !sender.window_open());
+    return !reads.empty() || (cursor.has_work() && !sender.window_open());
+  }
+  /// Whether it holds memory beyond what an idle peer has, and could give it back.
+  bool has_spare_memory() const {
+    return receiver.kept() == 0 && (sender.has_memory() || receiver.has_memory());
+  }
+  /// From now on it is another incarnation.
+  void replace_incarnation(uint32_t incarnation) {
+    source.closed_records = ddp::ClosedMessages();
+    source.key.incarnation = incarnation;
+    inbound.incarnation_replaced();
   }
 
   dgram::Association association;
@@ -91,46 +91,27 @@ class RdPeer : public ListNode<RdReadyTag>,
   dgram::Receiver receiver;
   RecordSource source;  ///< for records; its key names the peer
   RdHost& host;
-  std::unique_ptr<RdPeer> older;  ///< another incarnation at the same address and port
 
   // What is sent.
-  SendEntry* first = nullptr;  ///< posted and not done, in order
-  SendEntry* last = nullptr;
+  ForwardList<SendEntry> requests;         ///< posted and not done
+  ForwardList<OutboundRead> reads;         ///< unanswered, in the order of their requests
+  ForwardList<InboundRead> inbound_reads;  ///< to be answered, or not acknowledged
   RdCursor cursor;
-  OutboundRead* reads = nullptr;   ///< unanswered, in the order of their requests
-  InboundRead* inbound = nullptr;  ///< to be answered, or not acknowledged
-  uint32_t inbound_count = 0;
-  bool open_wanted = false;  ///< these are to be sent
-  bool probe_wanted = false;
-  bool rewound = false;       ///< what is not done was begun in an association that has ended
-  uint8_t fruitless = 0;      ///< how often that was, since anything of it was done
+  RdSigns signs;
+  RdRewinds rewinds;
   SizeRefusals size_refusals;  ///< since a fresh datagram was sent
 
   // What comes.
-  uint32_t delivered_msn = 0;  ///< of the last Send
-  RdMessage message;
-  TerminateCode refusal;
-  bool refusing = false;       ///< the next datagram was refused, and the peer does not know yet
-  bool held = false;           ///< the next datagram waits, and so do those behind it
-  /// A message whose rest is ignored: it was refused or skipped, or was delivered before.
-  std::optional<dgram::MessageName> voided = {};
-  std::optional<dgram::MessageName> refused = {};  ///< the last message that was, with `refusal`
-  /// A Send that was given up for want of progress, and will be refused.
-  std::optional<dgram::MessageName> expired = {};
-  bool has_delivered = false;  ///< a Send, of this incarnation
-  bool repeats = false;        ///< an association ended, and nothing that is new came in the next
+  RdInbound inbound;
+  RdTurn turn;
 
-  // Time.
-  Time last_heard{};
-  Time last_used{};      ///< from this side
-  Time waiting_since{};  ///< not before this time was anything awaited
-  Time delivered_at{};   ///< last, in any association
-  Time acknowledge_at = Time::max();
-  Time retry_at = Time::max();  ///< something waits for memory
-  bool has_memory = false;  ///< beyond what an idle peer has
+  RdTimes times;
 
  private:
+  friend class RdPeers;
   void on_timer(Time now) { owner_.on_peer_timer(*this, now); }
+
+  std::unique_ptr<RdPeer> older_;  // another incarnation at the same address and port
   RdTimerOwner& owner_;
 
  public:
@@ -162,6 +143,8 @@ class RdPeers {
   /// The one whose association is established with this incarnation of it, or else the one that new
   /// work goes to.
   RdPeer* find_by_incarnation(const Address& address, uint32_t incarnation);
+  /// The next one, of those at the address of `peer`; null after the last.
+  static RdPeer* next_incarnation(const RdPeer& peer) { return peer.older_.get(); }
   /// Null where there is no room, or no memory, for another.
   RdPeer* find_or_add(const Address& address, Time now);
   /// Another incarnation at the address of `present`, to which new work goes from now on. Null as
@@ -186,7 +169,7 @@ class RdPeers {
   template <class Visit>
   void for_each(Visit&& visit) const {
     for (const auto& [address, newest] : peers_)
-      for (RdPeer* peer = newest.get(); peer != nullptr; peer = peer->older.get()) visit(*peer);
+      for (RdPeer* peer = newest.get(); peer != nullptr; peer = peer->older_.get()) visit(*peer);
   }
   size_t size() const { return size_; }
 
