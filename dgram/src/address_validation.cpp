@@ -1,38 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dgram/address_validation.h"
 
-#include <algorithm>
-#include <array>
 #include <chrono>
 
 #include "base/byte_order.h"
+#include "hashed_address.h"
 
 namespace diwarp::dgram {
 
 namespace {
 
-// What is hashed: address (16 bytes, IPv4 filled up with zeros), family, part of the cookie (one
-// byte each), port (2), scope, incarnation (4 each), slot (8).
-constexpr size_t kFamilyAt = 16;
-constexpr size_t kHalfAt = 17;
-constexpr size_t kPortAt = 18;
-constexpr size_t kScopeAt = 20;
-constexpr size_t kIncarnationAt = 24;
-constexpr size_t kSlotAt = 28;
-using Hashed = std::array<std::byte, 36>;
-static_assert(kSlotAt + sizeof(uint64_t) == sizeof(Hashed));
-
-Hashed hashed_of(const Address& source, uint32_t incarnation, uint64_t slot) {
-  Hashed hashed{};
-  const std::span<const std::byte> address = std::as_bytes(source.bytes());
-  std::copy(address.begin(), address.end(), hashed.begin());
-  hashed[kFamilyAt] = static_cast<std::byte>(source.family());
-  store_be(&hashed[kPortAt], source.port());
-  store_be(&hashed[kScopeAt], source.scope_id());
-  store_be(&hashed[kIncarnationAt], incarnation);
-  store_be(&hashed[kSlotAt], slot);
-  return hashed;
-}
+// What is hashed after the address: incarnation (4 bytes), slot (8).
+constexpr size_t kSlotAt = sizeof(uint32_t);
+constexpr size_t kHashed = kSlotAt + sizeof(uint64_t);
 
 uint64_t slot_of(Time now) {
   return static_cast<uint64_t>(now.time_since_epoch() / AddressValidation::kSlot);
@@ -42,11 +22,12 @@ uint64_t slot_of(Time now) {
 
 Cookie AddressValidation::make_in_slot(const Address& source, uint32_t incarnation,
                                               uint64_t slot) const {
-  Hashed hashed = hashed_of(source, incarnation, slot);
   Cookie cookie;
-  for (size_t half = 0; half < 2; ++half) {
-    hashed[kHalfAt] = static_cast<std::byte>(half);
-    store_be(cookie.data() + half * sizeof(uint64_t), siphash(key_, hashed));
+  for (uint8_t half = 0; half < 2; ++half) {
+    HashedAddress<kHashed> hashed(source, half);
+    store_be(hashed.further(), incarnation);
+    store_be(hashed.further() + kSlotAt, slot);
+    store_be(cookie.data() + half * sizeof(uint64_t), siphash(key_, hashed.bytes()));
   }
   return cookie;
 }

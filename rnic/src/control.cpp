@@ -104,7 +104,8 @@ void Control::linger(UniqueFd connection, std::vector<std::byte> last_words) {
 void Control::post_farewell(UniqueFd connection, std::vector<std::byte> last_words) {
   boost::asio::post(parts_->context, [this, fd = std::move(connection),
                                       words = std::move(last_words)]() mutable {
-    if (parts_->lingering >= kMaxLingering) return;
+    if (parts_->lingering >= kMaxLingering)
+      return counters().add_shared(Counter::rc_lingers_limited);  // fd closes its connection
     std::make_shared<Farewell>(parts_->context, std::move(fd), std::move(words), parts_->lingering)
         ->begin();
   });

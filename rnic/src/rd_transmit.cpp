@@ -31,7 +31,8 @@ void RdTransmit::reset() {
 
 void RdTransmit::post_reset(const Address& to, const dgram::RdHeader& header) {
   if (!resets_) resets_ = try_make_ring<Reset>(kResets);
-  if (resets_ && resets_->push_back({to, header})) counters_.add(Counter::rd_resets_sent);
+  const bool posted = resets_ && resets_->push_back({to, header});
+  counters_.add(posted ? Counter::rd_resets_sent : Counter::rd_resets_limited);
 }
 
 // --- What is to be sent.

@@ -396,11 +396,36 @@ struct Reliable {
   Party b;
 };
 
+/// The same with Write-Records and Reads.
+struct ReliableOperations : Reliable {
+  void run() {
+    for (const WrOpcode opcode : {WrOpcode::write_record, WrOpcode::rdma_read}) {
+      post(a, b, opcode);
+      post(b, a, opcode);
+      world.settle();
+    }
+    for (int i = 0; i < 20; ++i) world.advance(10ms);
+  }
+  void post(Party& from, Party& to, WrOpcode opcode) {
+    MemoryRegion& target = &to == &a ? region_of_a : region_of_b;
+    const Sge sge = from.mr.sge(0, 400);
+    static_cast<void>(from.qp.post_send({.sges = {&sge, 1},
+                                         .destination = to.address(),
+                                         .opcode = opcode,
+                                         .remote = {target.rkey(), target.base()}}));
+  }
+
+  std::vector<std::byte> memory_of_a = std::vector<std::byte>(400);
+  std::vector<std::byte> memory_of_b = std::vector<std::byte>(400);
+  MemoryRegion region_of_a{a.pd, std::span(memory_of_a), Access::remote_read | kWritable};
+  MemoryRegion region_of_b{b.pd, std::span(memory_of_b), Access::remote_read | kWritable};
+};
+
 }  // namespace
 
 TEMPLATE_TEST_CASE("no allocation that datagrams cause throws out of the engine when it fails", "",
                    Sends, Records, SegmentsOfRecords, ControlMessages, Groups, FullQueues, Reads,
-                   Reliable) {
+                   Reliable, ReliableOperations) {
   const bool lasting = GENERATE(false, true);
   fail_each_allocation<TestType>(lasting);
 }

@@ -28,6 +28,14 @@ class Puppet {
     world_.settle();
   }
   void send(const ReliableHeader& header) { send(to_bytes(incarnation, header)); }
+  /// So many copies, before the target looks at any of them.
+  void send_together(const ReliableHeader& header, size_t copies) {
+    const Bytes8 datagram = to_bytes(incarnation, header);
+    const ConstBytes piece(datagram);
+    const std::vector<llp::OutgoingDatagram> all(copies, {target_, {&piece, 1}});
+    REQUIRE(link_->send(all).sent == copies);
+    world_.settle();
+  }
   void send(ReliableHeader header, Segment segment) {
     segment.datagram_class = 1;
     segment.incarnation = incarnation;
@@ -499,6 +507,22 @@ TEST_CASE("rd: one who knows no association answers with the number of what came
   CHECK(answers[0].sequence == stranger.sequence);
   CHECK(answers[0].epoch == stranger.peer_epoch);
   CHECK(answers[0].peer_epoch == stranger.epoch);
+}
+
+TEST_CASE("rd: resets beyond those that may wait are left out and counted") {
+  constexpr size_t kResets = 64;
+  constexpr size_t kMore = 6;
+  Hostile scene;
+  scene.puppet.associate();
+  ReliableHeader stranger = scene.puppet.header(kRdProbe, 9);
+  stranger.epoch += 1;
+  scene.puppet.send_together(stranger, kResets + kMore);
+  CHECK(scene.puppet.take_reliable().size() == kResets);
+  CHECK(scene.count("rd_resets_sent") == kResets);
+  CHECK(scene.count("rd_resets_limited") == kMore);
+  // They are asked for again, and there is room then.
+  scene.puppet.send(stranger);
+  CHECK(scene.puppet.take_reliable().size() == 1);
 }
 
 namespace {

@@ -70,6 +70,7 @@ namespace diwarp {
   X(rd_held,                "times a reliable message found no receive and held its peer")    \
   X(rd_refused,             "reliable datagrams refused for an error")                        \
   X(rd_resets_sent,         "datagrams answered by saying that their association is gone")    \
+  X(rd_resets_limited,      "such answers left out, as too many waited to be sent")           \
   X(rd_restarts,            "peers that lost their association with work under way")          \
   X(rd_silent,              "peers given up for their silence")                               \
   X(rd_forgotten,           "peers forgotten for want of traffic")                            \
@@ -95,6 +96,7 @@ namespace diwarp {
   X(rc_connections,         "RC connections established")                                   \
   X(rc_disconnects,         "RC connections ended in order")                                \
   X(rc_resets,              "RC connections lost without an orderly end")                   \
+  X(rc_lingers_limited,     "ended RC connections closed at once, as too many waited for their peers") \
   X(rc_peer_timeouts,       "RC connections ended because the peer's TCP answered no more")    \
   X(rc_protocol_errors,     "RC connections ended because the peer broke the protocol")     \
   X(rc_crc_errors,          "FPDUs whose CRC32C does not match")                            \
