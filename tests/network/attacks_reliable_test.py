@@ -74,10 +74,9 @@ def true_names(capture, honest, victim):
 
 
 def attack(attacker, datagrams, source, to):
-    """From now on so many are sent as if by `source`, and none of them is of any association."""
+    """Datagrams that come as if from `source`. None of them is of any association."""
     before = to.counter("drop_rd_association")
-    for octets in datagrams:
-        attacker.forge(octets, source.address, to.address)
+    attacker.flood([(octets, source.address) for octets in datagrams], to)
     to.wait_for("drop_rd_association", before + len(datagrams))
 
 
