@@ -127,8 +127,8 @@ class Capture:
 
 
 def meet(scene, kind, *options):
-    """An honest host, its victim and an attacker in one network: (honest, victim, attacker, network).
-    The first two know each other's addresses, and nothing more."""
+    """(honest, victim, attacker, network): two queue pairs that know each other's addresses, and nothing
+    more, and a third host."""
     switched = Switch(scene, count=3)
     honest = HostPartner(scene, switched.hosts[0], kind)
     victim = HostPartner(scene, switched.hosts[1], kind, *options)

@@ -170,8 +170,8 @@ def guessed_stags():
 
 @case()
 def many_incarnations_of_one_address():
-    """The victim remembers 64 sources, 16 of one address. Unproven ones take each other's places, and
-    so do those whose Sends arrived."""
+    """The victim remembers 64 sources, 16 of one address. Unproven ones take each other's places,
+    and so do those whose Sends arrived."""
     with Scene() as scene:
         honest, victim, attacker, network = meet(scene, "ud", 64)
         capture = Capture(network.hosts[1])

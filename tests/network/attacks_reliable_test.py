@@ -26,14 +26,15 @@ def get_acquainted(honest, victim):
 
 
 def learn(attacker, partner):
-    """(incarnation, epoch) that a queue pair shows the attacker, who keeps to the rules for that."""
+    """(incarnation, epoch) that a queue pair shows the attacker in an association of its own."""
     pair = ReliableQueuePair(attacker.bound())
     pair.open(partner.address)
     return pair.peer_incarnation, pair.peer_epoch
 
 
 def guesses(here, there):
-    """Names of both ends and a number, of an association that is like those the attacker knows."""
+    """Names of both ends, and a number that `here` may have sent, of an association that is like
+    those of the attacker."""
     for epoch in (here[1] - 1, here[1], here[1] + 1, 1, 2):
         for peer_epoch in (there[1] - 1, there[1], there[1] + 1, 1, 2):
             ends = [(incarnation, number % 2 ** 32 or 1) for incarnation, number in
@@ -58,10 +59,12 @@ def evil_data(here, there, number):
 
 
 def acknowledgement(here, there, number):
+    """Of the number that the other end sent."""
     return forged(wire.ACKNOWLEDGEMENT, here, there, window=WINDOW, acknowledged=number)
 
 
 def reset(here, there, number):
+    """For the number that the other end sent."""
     return forged(wire.RESET, here, there, sequence=number)
 
 
@@ -90,7 +93,8 @@ def forged_data_and_acknowledgements():
         victim.wait_for("rd_held", 1)
         here, there = learn(attacker, honest), learn(attacker, victim)
         attack(attacker, [evil_data(*guess) for guess in guesses(here, there)], honest, victim)
-        attack(attacker, [acknowledgement(*guess) for guess in guesses(there, here)], victim, honest)
+        attack(attacker, [acknowledgement(to, by, number)
+                          for by, to, number in guesses(here, there)], victim, honest)
         honest.check_nothing_completed()
         for _ in range(2):
             victim.must("receive", 0, 100)
@@ -129,7 +133,8 @@ def forged_resets():
         honest.must("send", victim.name, 100, 100)
         victim.wait_for("rd_held", 1)
         here, there = learn(attacker, honest), learn(attacker, victim)
-        attack(attacker, [reset(*guess) for guess in guesses(there, here)], victim, honest)
+        attack(attacker, [reset(to, by, number) for by, to, number in guesses(here, there)], victim,
+               honest)
         honest.check_nothing_completed()
         victim.must("receive", 0, 100)
         victim.wait("recv", "success", 100)
@@ -179,7 +184,7 @@ def forged_challenges_while_it_opens():
 
 
 def begin_and_fall_silent(attacker, address, victim):
-    """A peer's first segment of a Send; whether the victim took it, and so holds a receive for it."""
+    """A peer's first segment of a Send; whether the victim took it, and holds a receive for it."""
     peer = ReliableQueuePair(attacker.bound(address=address))
     peer.open(victim.address)
     sequence = peer.send_data(wire.Segment(wire.SEND, last=False, msn=1, payload=EVIL))

@@ -64,7 +64,8 @@ def silent_connections_of(count):
         addresses = attacker.add_addresses(count, far)
         silent = SilentConnections(attacker, addresses, (host, int(port)))
         wait_until(lambda: silent.refill() or silent.closed > SILENT, "none gives way")
-        client = scene.run(near, "network_stream", "--address", near.address, "--connect", listening)
+        client = scene.run(near, "network_stream", "--address", near.address, "--connect",
+                           listening)
         wait_until(lambda: silent.refill() or has_said(client), "nobody can connect")
         client.word("connected")
         server.word("connected")
