@@ -127,8 +127,8 @@ class Capture:
 
 
 def meet(scene, kind, *options):
-    """(honest, victim, attacker, network): two queue pairs that know each other's addresses, and nothing
-    more, and a third host."""
+    """(honest, victim, attacker, network): two queue pairs that know no more than each other's
+    addresses, and a third host."""
     switched = Switch(scene, count=3)
     honest = HostPartner(scene, switched.hosts[0], kind)
     victim = HostPartner(scene, switched.hosts[1], kind, *options)
