@@ -64,8 +64,8 @@ def acknowledgement(here, there, number):
 
 
 def reset(here, there, number):
-    """For the number that the other end sent."""
-    return forged(wire.RESET, here, there, sequence=number)
+    """For the number that the other end sent; it says that this end has restarted."""
+    return forged(wire.RESET, (bytes(4 * [0x5A]), here[1]), there, sequence=number)
 
 
 def true_names(capture, honest, victim):
@@ -143,9 +143,7 @@ def forged_resets():
         honest.must("send", victim.name, 200, 100)
         victim.wait_for("rd_held", 2)
         here, there, number = true_names(capture, honest, victim)
-        restarted = bytes(4 * [0x5A]), there[1]
-        attacker.forge(reset(restarted, here, (number + 1) % 2 ** 32), victim.address,
-                       honest.address)
+        attacker.forge(reset(there, here, (number + 1) % 2 ** 32), victim.address, honest.address)
         honest.wait("send", "peer-was-restarted")
 
 
