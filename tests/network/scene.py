@@ -17,7 +17,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "system"))
-from harness import PATIENCE, Skipped, case, check, main, where  # noqa: E402
+from harness import PATIENCE, Skipped, case, check, main, wait_until, where  # noqa: E402
 
 NEW_USER, NEW_NET = 0x10000000, 0x40000000
 KILL_WITH_PARENT = 1  # PR_SET_PDEATHSIG
@@ -110,12 +110,12 @@ class Space:
         except AssertionError as error:
             raise Skipped(f"{name} cannot be set here ({error})")
 
-    def socket(self, kind, family=socket.AF_INET):
+    def socket(self, kind, family=socket.AF_INET, protocol=0):
         """A socket that lives in the namespace, whoever uses it."""
         home = os.open("/proc/self/ns/net", os.O_RDONLY)
         try:
             call("setns", self.descriptor, NEW_NET)
-            return socket.socket(family, kind)
+            return socket.socket(family, kind, protocol)
         finally:
             call("setns", home, NEW_NET)
             os.close(home)
@@ -179,6 +179,20 @@ class Program:
     def words(self, patience=PATIENCE):
         """The same, of JSON."""
         return [json.loads(line) for line in self.end(patience)]
+
+    def freeze(self):
+        self.process.send_signal(signal.SIGSTOP)
+        wait_until(self.is_frozen, f"{self.name} does not stop")
+
+    def is_frozen(self):
+        """Every thread: a signal takes its time to reach those that run."""
+        tasks = f"/proc/{self.process.pid}/task"
+        states = [open(f"{tasks}/{task}/stat").read().rsplit(")", 1)[1].split()[0]
+                  for task in os.listdir(tasks)]
+        return set(states) == {"T"}
+
+    def thaw(self):
+        self.process.send_signal(signal.SIGCONT)
 
     def kill(self):
         self.process.kill()

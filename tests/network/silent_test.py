@@ -2,13 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """RC connections whose peer falls silent, since a cable is pulled, or only seems to, since its
 program does not read. Called with the name of one case; --list names all."""
-import os
-import signal
 import sys
 import time
 
 from scene import DEVICE, Router, Scene, case, check, main
-from harness import wait_until
 
 KEEP_ALIVE, USER_TIMEOUT = 5, 5  # seconds
 ENOUGH = 10_000  # seconds: longer than a case
@@ -31,20 +28,6 @@ class Pair:
     def do(self, what):
         self.client.tell(what + "\n")
         return self.client.word(what.split()[0])
-
-    def freeze(self):
-        self.server.process.send_signal(signal.SIGSTOP)
-        wait_until(self.is_frozen, "the server does not stop")
-
-    def is_frozen(self):
-        """Every thread: a signal takes its time to reach those that run."""
-        tasks = f"/proc/{self.server.process.pid}/task"
-        states = [open(f"{tasks}/{task}/stat").read().rsplit(")", 1)[1].split()[0]
-                  for task in os.listdir(tasks)]
-        return set(states) == {"T"}
-
-    def thaw(self):
-        self.server.process.send_signal(signal.SIGCONT)
 
 
 def timeouts(keep_alive, user_timeout):
@@ -98,7 +81,7 @@ def a_pulled_cable_ends_every_connection():
         }
         for name, pair in pairs.items():
             if name.startswith("reading"):
-                pair.freeze()  # TCP acknowledges the request, and no response comes
+                pair.server.freeze()  # TCP acknowledges the request, and no response comes
                 pair.do("read")
             if name.startswith("window"):
                 pair.do("flood")
@@ -147,7 +130,7 @@ def a_peer_that_does_not_read_stays_connected():
             check(pair.attributes["keep_alive"] == KEEP_ALIVE, pair.attributes)
             check(pair.attributes["user_timeout"] == USER_TIMEOUT, pair.attributes)
             if "held" not in name:
-                pair.freeze()
+                pair.server.freeze()
             what = {"reading": "read", "idle": None}.get(name, "flood")
             if what:
                 posted[name] = pair.do(what)["posted"]
@@ -161,7 +144,7 @@ def a_peer_that_does_not_read_stays_connected():
         for name, pair in pairs.items():
             if "held" in name:
                 continue
-            pair.thaw()
+            pair.server.thaw()
             pair.do(f"complete {posted[name]}")
 
 

@@ -13,27 +13,40 @@
 #include <string_view>
 #include <vector>
 
-/// A UD or RD queue pair (the argument says which) that does what lines of standard input say, and
+/// datagram_partner ud|rd [ADDRESS [SOURCES]]
+///
+/// A UD or RD queue pair at ADDRESS (127.0.0.1) that does what lines of standard input say, and
 /// answers each with one line: the library's side of tests against a second implementation
-/// (foreign_test.py).
+/// (foreign_test.py), and of attacks (tests/network). It remembers SOURCES sources, a quarter of
+/// them of one address.
 namespace {
 
 using namespace diwarp;
 
 constexpr size_t kMemory = 1 << 20;
 
+DatagramOptions datagram_options(uint32_t sources) {
+  DatagramOptions options{.q_key = 0, .record_timeout = std::chrono::seconds(2)};
+  if (sources == 0) return options;
+  options.max_sources = sources;
+  options.max_sources_per_address = options.max_unproven_sources = sources / 4;
+  return options;
+}
+
 struct Partner {
-  explicit Partner(QpType wanted) : type(wanted) {}
+  Partner(QpType wanted, const std::string& address, uint32_t sources)
+      : type(wanted), datagram(datagram_options(sources)), device(Device::open(address)) {}
 
   QpType type;
-  Device device = Device::open("127.0.0.1");
+  DatagramOptions datagram;
+  Device device;
   ProtectionDomain pd{device};
   CompletionQueue cq{device, 64};
   QueuePair qp{pd,
                {.type = type,
                 .send_cq = cq,
                 .recv_cq = cq,
-                .datagram = {.q_key = 0, .record_timeout = std::chrono::seconds(2)}}};
+                .datagram = datagram}};
   std::vector<std::byte> memory = std::vector<std::byte>(kMemory);
   MemoryRegion region{pd, memory, Access::local_write | Access::remote_write | Access::remote_read,
                       0};
@@ -182,8 +195,7 @@ const std::map<std::string, std::function<std::string(Partner&, std::istringstre
     {"read", read},       {"error", error},       {"counter", counter},
     {"lend", lend},       {"withdraw", withdraw}};
 
-int run(QpType type) {
-  Partner partner(type);
+int run(Partner& partner) {
   std::cout << partner.qp.address().to_string() << ' ' << partner.region.rkey() << std::endl;
   for (std::string line; std::getline(std::cin, line);) {
     std::istringstream words(line);
@@ -199,9 +211,14 @@ int run(QpType type) {
 }  // namespace
 
 int main(int count, char** arguments) {
-  const bool reliable = count > 1 && std::string_view(arguments[1]) == "rd";
+  const auto argument = [&](int i, const char* otherwise) {
+    return std::string(count > i ? arguments[i] : otherwise);
+  };
   try {
-    return run(reliable ? QpType::rd : QpType::ud);
+    Partner partner(argument(1, "ud") == "rd" ? QpType::rd : QpType::ud,
+                    argument(2, "127.0.0.1"),
+                    static_cast<uint32_t>(std::stoul(argument(3, "0"))));
+    return run(partner);
   } catch (const std::exception& failure) {
     std::cerr << failure.what() << '\n';
     return 1;

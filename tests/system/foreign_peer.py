@@ -22,9 +22,11 @@ def pieces(length, size):
 class QueuePair:
     """A UD queue pair. Nothing of it works by itself: what it sends and takes, its user says."""
 
-    def __init__(self):
-        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self.socket.bind(("127.0.0.1", 0))
+    def __init__(self, bound=None):
+        """With a UDP socket that is bound, or one of its own at 127.0.0.1."""
+        self.socket = bound or socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        if bound is None:
+            self.socket.bind(("127.0.0.1", 0))
         self.port = self.socket.getsockname()[1]
         self.identity = Identity()
         self.msns = {kind: int.from_bytes(os.urandom(4), "big")

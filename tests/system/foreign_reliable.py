@@ -14,8 +14,8 @@ WINDOW = 64
 class ReliableQueuePair(QueuePair):
     """hear() gives what arrives as it is; the methods here keep the association."""
 
-    def __init__(self):
-        super().__init__()
+    def __init__(self, bound=None):
+        super().__init__(bound)
         self.to = None
         self.forget()
         self.lose = lambda datagram: False  # of what comes
