@@ -94,7 +94,7 @@ TEST_CASE("rd cursor. what was cut is cut again from the beginning") {
   for (int i = 0; i < 5; ++i) work.cut();
   work.cursor.rewind(work.requests.front());
   CHECK(work.cursor.at_beginning(work.requests.front()));
-  for (const uint32_t length : {100, 100, 50, 50}) CHECK(work.cut().tag.length == length);
+  for (const uint32_t length : {100u, 100u, 50u, 50u}) CHECK(work.cut().tag.length == length);
   CHECK_FALSE(work.cursor.has_work());
 }
 
