@@ -133,11 +133,13 @@ void RdDelivery::expire(RdPeer& peer) {
 
 // --- Receives that Sends hold while they are not whole.
 
+size_t RdDelivery::half_of_receives() const {
+  return std::max<size_t>((unfinished_ + queue_pair_.available_receives()) / 2, 1);
+}
+
 /// All Sends that are not whole, and those from one address, have to stay within their shares.
 bool RdDelivery::may_hold(const RdPeer& peer) const {
-  const size_t receives = unfinished_ + queue_pair_.available_receives();
-  const size_t half = std::max<size_t>(receives / 2, 1);
-  return unfinished_ < half && peer.host.unfinished < std::max<size_t>(half / 2, 1);
+  return has_share() && peer.host.unfinished < std::max<size_t>(half_of_receives() / 2, 1);
 }
 
 void RdDelivery::take_receive(RdPeer& peer, const Segment& segment, Time now) {

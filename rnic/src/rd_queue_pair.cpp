@@ -343,19 +343,28 @@ void RdQueuePair::resume_held(Time now) {
   resume_without_share(now);
 }
 
-/// Each looks once, when a Send of several segments has ended or more receives are there.
+/// When a Send of several segments has ended, or more receives are there.
 void RdQueuePair::resume_without_share(Time now) {
   const size_t receives = available_receives();
   const bool more = receives > seen_receives_ || delivery_.ended_sends() != seen_ended_sends_;
   seen_receives_ = receives;
   seen_ended_sends_ = delivery_.ended_sends();
   if (!more) return;
-  const RdPeer* first_again = nullptr;
-  while (RdPeer* const peer = peers_.without_share.front()) {
-    if (peer == first_again || !resume(*peer, now)) return;
-    const bool again = peers_.without_share.back() == peer;
-    if (again && first_again == nullptr) first_again = peer;
+  while (RdPeer* const peer = next_without_share())
+    if (!resume(*peer, now)) return;
+}
+
+/// The one that has waited longest, of those whose addresses hold fewest receives. Those that may
+/// not hold one yet are not resumed: each would be sent an acknowledgement, and there may be many.
+RdPeer* RdQueuePair::next_without_share() {
+  if (!delivery_.has_share()) return nullptr;
+  RdPeer* best = nullptr;
+  RdPeer* peer = peers_.without_share.front();
+  for (; peer != nullptr; peer = peers_.without_share.next(*peer)) {
+    const bool fewer = best == nullptr || peer->host.unfinished < best->host.unfinished;
+    if (fewer && delivery_.may_hold(*peer)) best = peer;
   }
+  return best;
 }
 
 /// False if what came of that ends all.

@@ -192,15 +192,16 @@ def begin_and_fall_silent(attacker, address, victim):
 
 @case()
 def peers_that_begin_and_fall_silent():
-    """They hold half of the receives at most. What they hold comes back in time."""
+    """They hold half of the receives at most. What they hold comes back in time, and then it is not
+    the turn of their like, though these have waited longer."""
     with Scene() as scene:
         honest, victim, attacker, network = meet(scene, "rd")
         get_acquainted(honest, victim)
         for i in range(8):
             victim.must("receive", 4000 * i, 4000)
         held = [begin_and_fall_silent(attacker, address, victim)
-                for address in attacker.add_addresses(2, network.hosts[1]) for _ in range(3)]
-        check(held == [True, True, False] * 2, held)
+                for address in attacker.add_addresses(2, network.hosts[1]) for _ in range(12)]
+        check(held == (2 * [True] + 10 * [False]) * 2, held)
         for i in range(20):
             honest.must("send", victim.name, i, 100)
             honest.wait("send", "success")

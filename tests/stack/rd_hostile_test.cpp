@@ -14,10 +14,8 @@ using Bytes8 = std::vector<std::byte>;
 /// Someone who speaks RD by the book, as far as the test wants.
 class Puppet {
  public:
-  Puppet(World& world, const Address& target, uint16_t port)
-      : world_(world),
-        target_(target),
-        link_(world.network->open(Address::parse("10.0.1.1", port))) {}
+  Puppet(World& world, const Address& target, uint16_t port, const char* host = "10.0.1.1")
+      : world_(world), target_(target), link_(world.network->open(Address::parse(host, port))) {}
 
   Address address() const { return link_->local_address(); }
   void send(const Bytes8& datagram) {
@@ -410,6 +408,71 @@ TEST_CASE("rd: more Read Requests than may wait are refused") {
   CHECK(std::count_if(answers.begin(), answers.end(),
                       [](const auto& one) { return one.kind == kRdRefusal; }) >= 1);
   CHECK(scene.count("drop_share") == 1);
+}
+
+namespace {
+
+/// Peers of three addresses that begin Sends of two segments, at a target with eight receives: four
+/// of them may be held by such Sends, two by those of one address.
+struct Beginners : Hostile {
+  Beginners() { target.post_receives(8, 100); }
+  Puppet& begin(const char* host) {
+    peers.emplace_back(world, target.address(), static_cast<uint16_t>(8000 + peers.size()), host);
+    Puppet& peer = peers.back();
+    peer.associate();
+    peer.send(peer.header(kRdData, 1), {.msn = 1, .last = false, .payload = pattern(10, 1)});
+    answer = peer.take_reliable().at(0);
+    return peer;
+  }
+  bool begins(const char* host) {
+    const Puppet& peer = begin(host);
+    return answer.acknowledged == peer.number(1);
+  }
+  static bool goes_on(Puppet& peer) {
+    const auto answers = peer.take_reliable();
+    return !answers.empty() && answers.back().acknowledged == peer.number(1);
+  }
+
+  std::deque<Puppet> peers;
+  ReliableHeader answer;
+};
+
+}  // namespace
+
+TEST_CASE("rd: peers that wait for a share of the receives hear nothing until they get it") {
+  Beginners scene;
+  for (const char* host : {"10.0.2.1", "10.0.3.1"}) {
+    CHECK(scene.begins(host));
+    CHECK(scene.begins(host));
+    for (int i = 0; i < 10; ++i) CHECK_FALSE(scene.begins(host));
+  }
+  for (Puppet& peer : scene.peers) peer.take();
+  scene.puppet.associate();
+  for (uint32_t i = 1; i <= 10; ++i) {
+    scene.puppet.send(scene.puppet.header(kRdData, i), {.msn = i, .payload = pattern(10, i)});
+    REQUIRE(scene.received() == 1);
+    scene.target.post_receives(1, 100);
+    scene.world.settle();
+  }
+  for (Puppet& peer : scene.peers) CHECK(peer.take().empty());
+}
+
+TEST_CASE("rd: a share of the receives that is free goes to an address that holds fewest") {
+  Beginners scene;
+  Puppet& first = scene.begin("10.0.2.1");
+  CHECK(scene.begins("10.0.2.1"));
+  Puppet& third = scene.begin("10.0.2.1");
+  CHECK(scene.begins("10.0.3.1"));
+  CHECK(scene.begins("10.0.3.1"));
+  Puppet& last = scene.begin("10.0.4.1");
+  CHECK_FALSE(Beginners::goes_on(third));
+  CHECK_FALSE(Beginners::goes_on(last));
+  first.send(first.header(kRdData, 2), {.msn = 1, .offset = 10, .payload = pattern(10, 2)});
+  CHECK(scene.received() == 1);
+  scene.target.post_receives(1, 100);
+  scene.world.advance(1ms);
+  CHECK_FALSE(Beginners::goes_on(third));
+  CHECK(Beginners::goes_on(last));
 }
 
 TEST_CASE("rd: Read Responses and failures that nobody asked for are harmless") {

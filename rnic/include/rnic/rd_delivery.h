@@ -48,6 +48,10 @@ class RdDelivery {
   /// The Send that the peer has begun made no progress for long: it gives its receive back, and
   /// is refused when more of it comes.
   void expire(RdPeer& peer);
+  /// Whether a Send of several segments may hold a receive while it is not whole: of some peer, and
+  /// of this one.
+  bool has_share() const { return unfinished_ < half_of_receives(); }
+  bool may_hold(const RdPeer& peer) const;
   /// How many Sends of several segments have ended, one way or another: those that wait for a share
   /// may look again.
   uint64_t ended_sends() const { return ended_sends_; }
@@ -62,7 +66,7 @@ class RdDelivery {
   Outcome deliver_segment(RdPeer& peer, const Segment& segment, Time now);
   void skip(RdPeer& peer, const dgram::MessageName& message);
   Outcome deliver_request(RdPeer& peer, const Segment& segment, Time now);
-  bool may_hold(const RdPeer& peer) const;
+  size_t half_of_receives() const;
   void take_receive(RdPeer& peer, const Segment& segment, Time now);
   ReceiveEntry* release_receive(RdPeer& peer);
   void give_back(RdPeer& peer);

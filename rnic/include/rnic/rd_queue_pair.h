@@ -62,6 +62,7 @@ class RdQueuePair final : public DatagramQueuePair, private RdTimerOwner {
   void hold(RdPeer& peer, RdDelivery::Outcome outcome, Time now);
   void resume_held(Time now);
   void resume_without_share(Time now);
+  RdPeer* next_without_share();
   bool resume(RdPeer& peer, Time now);
   void look_at_touched(Time now);
   void arm(RdPeer& peer);
