@@ -374,7 +374,8 @@ void RdQueuePair::batch_taken(Time now) {
   end_if_fatal();
 }
 
-/// Decides when what was received is acknowledged, and when to look at the peers again.
+/// Decides when what was received is acknowledged, and when to look at the peers, and at the send
+/// queue, again.
 void RdQueuePair::look_at_touched(Time now) {
   while (RdPeer* peer = peers_.touched.pop_front()) {
     const Receiver::Due due = peer->receiver.due();
@@ -386,7 +387,8 @@ void RdQueuePair::look_at_touched(Time now) {
     }
     arm(*peer);
   }
-  if (!peers_.ready.empty()) wake();
+  const bool head_may_go_on = requests_.take_ended() && sends_.pending() != nullptr;
+  if (head_may_go_on || !peers_.ready.empty()) wake();
 }
 
 // --- Sending.

@@ -50,7 +50,7 @@ RdRequests::RdRequests(QueuePair& queue_pair, SendQueue& sends, ErrorScope scope
 
 void RdRequests::start(uint32_t first_msn) {
   send_msn_ = record_msn_ = first_msn;
-  fatal_ = false;
+  fatal_ = ended_ = false;
 }
 
 // --- Requests.
@@ -74,6 +74,7 @@ void RdRequests::finish(RdPeer& peer, SendEntry& entry, WcStatus status, uint32_
   peer.requests.remove(entry);
   peer.rewinds.progress();
   sends_.answered(entry, status, vendor_error);
+  ended_ = true;
 }
 
 /// The message ends for the peer as well: skips stand for what of it is not acknowledged, and where

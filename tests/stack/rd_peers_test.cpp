@@ -56,6 +56,25 @@ TEST_CASE("rd: a peer that restarts and speaks first is a new peer as well") {
   CHECK(scene.collect(scene.a.recv_cq, 1, 5s).size() == 1);
 }
 
+TEST_CASE("rd: a local invalidate is done when the requests before it end without a datagram") {
+  Exchange scene;
+  MemoryRegion region(scene.a.pd, std::span(scene.a.memory), kAllAccess | Access::remote_invalidate);
+  scene.exchange();
+  REQUIRE_FALSE(scene.a.send(scene.b.address(), 0, 64, 1));
+  scene.world.settle();
+  REQUIRE_FALSE(scene.a.qp.post_send({.wr_id = 2,
+                                      .flags = SendFlags::signaled,
+                                      .opcode = WrOpcode::local_invalidate,
+                                      .invalidate_stag = region.rkey()}));
+  SECTION("for their peer restarts") { restart(scene.b.qp); }
+  SECTION("for their peer is silent") { scene.b.qp.modify(QpState::error); }
+  const auto done = scene.collect(scene.a.send_cq, 2, 60s);
+  REQUIRE(done.size() == 2);
+  CHECK(done[0].status != WcStatus::success);
+  CHECK(done[1].wr_id == 2);
+  CHECK(done[1].status == WcStatus::success);
+}
+
 TEST_CASE("rd: half a message of a peer that restarts gives its receive back") {
   Exchange scene({}, {.reliable = {.receive_window = 4}});
   scene.b.post_receives(1, 60000);

@@ -67,6 +67,8 @@ class RdRequests {
   /// An error came that ends all work of the queue pair. Asked once.
   bool take_fatal() { return std::exchange(fatal_, false); }
   void make_fatal() { fatal_ = true; }
+  /// Requests ended: one in the send queue that waited for them may go on. Asked once.
+  bool take_ended() { return std::exchange(ended_, false); }
 
  private:
   void finish(RdPeer& peer, SendEntry& entry, WcStatus status, uint32_t vendor_error);
@@ -81,6 +83,7 @@ class RdRequests {
   uint32_t send_msn_ = 0;
   uint32_t record_msn_ = 0;
   bool fatal_ = false;
+  bool ended_ = false;
   IndexedPool<OutboundRead> reads_;
 };
 
