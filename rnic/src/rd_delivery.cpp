@@ -181,15 +181,16 @@ RdDelivery::Outcome RdDelivery::deliver_record(RdPeer& peer, const Segment& segm
 }
 
 /// A segment of a record that is closed. Repeated in a new association, it was delivered before, or
-/// refused; in its own, its memory has gone meanwhile.
+/// refused. Else its memory has gone, or it was given up, before it was complete.
 RdDelivery::Outcome RdDelivery::conclude_late_record(RdPeer& peer, const Segment& segment,
                                                      Time now) {
   const Judgement late = Judgement::dropped(Counter::drop_late);
-  if (!peer.inbound.may_repeat())
-    return conclude(peer, {.drop = late.drop, .fault = fault::kTaggedInvalidStag}, segment, now);
+  const bool repeats = peer.inbound.may_repeat();
   const dgram::MessageName message = message_of(segment);
-  if (peer.inbound.was_refused(message))
+  if (repeats && peer.inbound.was_refused(message))
     return conclude(peer, {.drop = late.drop, .fault = peer.inbound.refusal()}, segment, now);
+  if (!repeats || !peer.source.closed_records.is_accepted(segment.msn))
+    return conclude(peer, {.drop = late.drop, .fault = fault::kTaggedInvalidStag}, segment, now);
   peer.inbound.ignore_rest(message);
   return conclude(peer, late, segment, now);
 }

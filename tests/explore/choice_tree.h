@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "choices.h"
+
 namespace diwarp::explore {
 
 /// Enumerates, depth first, all runs of a program whose only freedom is choose(). Nothing of a run
@@ -17,7 +19,7 @@ namespace diwarp::explore {
 ///
 /// The program must ask the same questions after the same answers; a run that does not throws
 /// std::logic_error.
-class ChoiceTree {
+class ChoiceTree final : public Choices {
  public:
   struct Bounds {
     /// Choices other than 0 in one run.
@@ -35,9 +37,8 @@ class ChoiceTree {
 
   /// Starts the first run, or the next one. False where all have been made.
   bool begin_run();
-  /// The answer to the next question of the run: 0 to alternatives - 1. 0 stands for what happens
-  /// where nothing goes wrong; all others count as faults.
-  uint32_t choose(uint32_t alternatives);
+  /// All answers but 0 count as faults.
+  uint32_t choose(uint32_t alternatives) override;
 
   /// Faults of this run so far.
   uint32_t faults() const { return faults_; }

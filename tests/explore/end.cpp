@@ -98,6 +98,7 @@ void End::post(size_t index, const End& peer) {
                           .opcode = opcode_of(operation.kind)};
   if (target.region) request.remote = {target.region->rkey(), target.region->base()};
   if (operation.flaw == Flaw::stag) request.remote.stag ^= 1;  // another key of the same entry
+  slot.released = false;
   ledger_.posted(side_, index);
   // A buffer that is gone has no STag any more; the request is posted all the same, and fails.
   post_request(request, slot.region ? slot.region->sge(0, length)
@@ -108,8 +109,9 @@ std::span<std::byte> End::receive_memory(size_t index) {
   return std::span(receive_memory_).subspan(index % kMostReceives * kSlotBytes, kSlotBytes);
 }
 
+/// A receive may be used at once, and what is done then may fail.
 void End::post_receives(size_t count) {
-  for (size_t i = 0; i < count; ++i) {
+  for (size_t i = 0; i < count && !has_failed(); ++i) {
     const size_t index = posted_receives_++;
     released_receives_[index % kMostReceives] = false;
     const Sge sge =

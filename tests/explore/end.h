@@ -46,6 +46,8 @@ class End {
   bool drain();
   /// Steps the device once at most, and tells the ledger of a few completions.
   void step();
+  /// The queue pair is in the error state.
+  bool has_failed() { return qp_->state() == QpState::error; }
   /// Everything is over: nothing is posted or held but receives, and nothing was written after it
   /// was reported.
   void check_at_rest();

@@ -8,6 +8,8 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "choice_tree.h"
+
 namespace diwarp::explore {
 
 namespace {

@@ -39,7 +39,7 @@ constexpr size_t kReadPlaces = 16;
 
 class Run {
  public:
-  Run(Testbed& bed, const Scenario& scenario, const Depth& depth, ChoiceTree& choices,
+  Run(Testbed& bed, const Scenario& scenario, const Depth& depth, Choices& choices,
       std::ostream* trace)
       : bed_(bed),
         scenario_(scenario),
@@ -103,7 +103,7 @@ class Run {
   Testbed& bed_;
   const Scenario& scenario_;
   const Depth& depth_;
-  ChoiceTree& choices_;
+  Choices& choices_;
   std::ostream* const trace_;
   const Time started_;
   Ledger ledger_;
@@ -304,6 +304,7 @@ const Run::Alternative& Run::ask() {
 // --- Events.
 
 void Run::perform(const Event& event) {
+  if (ends_[0].has_failed() || ends_[1].has_failed()) settle();
   tell("*** " + event.to_string());
   std::erase_if(events_, [&](const Event& one) {
     return one.kind == event.kind && one.side == event.side && one.operation == event.operation;
@@ -425,7 +426,7 @@ void Run::probe_places(size_t side) {
 
 }  // namespace
 
-Outcome run(Testbed& bed, const Scenario& scenario, const Depth& depth, ChoiceTree& choices,
+Outcome run(Testbed& bed, const Scenario& scenario, const Depth& depth, Choices& choices,
             std::ostream* trace) {
   bed.begin_run();
   return Run(bed, scenario, depth, choices, trace).execute();

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "choice_tree.h"
+#include "choices.h"
 #include "scenario.h"
 #include "testbed.h"
 
@@ -30,7 +30,7 @@ struct Outcome {
 /// asks `choices` about the fate of each datagram and for events between them, then lets the
 /// network behave until everything is over, and tries whether the two queue pairs can still do what
 /// fresh ones can. `trace` (null: none) is told of all that happens.
-Outcome run(Testbed& bed, const Scenario& scenario, const Depth& depth, ChoiceTree& choices,
+Outcome run(Testbed& bed, const Scenario& scenario, const Depth& depth, Choices& choices,
             std::ostream* trace = nullptr);
 
 }  // namespace diwarp::explore

@@ -108,6 +108,50 @@ TEST_CASE("rd: a Read whose response has to be cut anew in its middle brings all
   scene.exchange().read(3000, 2, scene.region);
 }
 
+TEST_CASE("rd: a Write-Record of which memory went before it is repeated is not a success") {
+  Path there, back;
+  const auto over = [](const Path& path) -> World::Wrap {
+    return [&path](World::Link link) -> World::Link {
+      return std::make_unique<OverPath>(std::move(link), path);
+    };
+  };
+  PartyOptions options = exchange_options(QpType::rd, 0);
+  options.reliable.receive_window = 2;
+  World world;
+  Device& a_device = world.add_device(over(there));
+  Device& b_device = world.add_device(over(back));
+  Party a(a_device, options);
+  Party b(b_device, options);
+  const MemoryRegion region(b.pd, std::span(b.memory), kAllAccess);
+  const auto pass = [&](int milliseconds) {
+    for (; milliseconds > 0; --milliseconds) world.advance(1ms);
+  };
+  REQUIRE_FALSE(b.post_recv(1, 0, 100));
+  REQUIRE_FALSE(a.send(b.address(), 0, 100));
+  pass(5);
+  REQUIRE(drain(a.send_cq).size() == 1);
+
+  back.silent = true;
+  REQUIRE_FALSE(a.qp.post_write_record({.wr_id = 2,
+                                        .local = {a.mr.sge(0, 6000)},
+                                        .destination = b.address(),
+                                        .remote = {region.rkey(), region.base()}}));
+  a_device.progress();
+  b_device.progress();
+  REQUIRE_FALSE(b.qp.post_send(
+      {.opcode = WrOpcode::local_invalidate, .invalidate_stag = region.rkey()}));
+  b_device.progress();
+  there.most = 600;
+  back.silent = false;
+  pass(2000);
+  const auto done = drain(a.send_cq);
+  REQUIRE(done.size() == 1);
+  CHECK(done[0].status == WcStatus::remote_access_error);
+  CHECK(a_device.counter("rd_associations") == 2);
+  CHECK(b_device.counter("records_completed") == 0);
+  CHECK(b_device.counter("records_partial") == 1);
+}
+
 TEST_CASE(
     "rd: what was delivered but not acknowledged when the path narrows is not delivered twice") {
   const bool is_send = GENERATE(true, false);

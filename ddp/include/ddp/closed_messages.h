@@ -36,6 +36,8 @@ class ClosedMessages {
       : limit_(limit), refused_limit_(refused_limit), runs_(budget), refused_(budget) {}
 
   bool contains(uint32_t msn) const { return is_accepted(msn) || is_refused(msn); }
+  /// Over and accepted, as all at or below the floor are.
+  bool is_accepted(uint32_t msn) const;
 
   /// Marks `msn` as over and accepted. False if it already was.
   bool close(uint32_t msn) noexcept;
@@ -54,7 +56,6 @@ class ClosedMessages {
     uint32_t first;
     uint32_t last;  // inclusive
   };
-  bool is_accepted(uint32_t msn) const;
   bool is_refused(uint32_t msn) const;
   bool at_or_below_floor(uint32_t msn) const { return has_floor_ && !msn_before(floor_, msn); }
   /// The total order of the runs: distance from the anchor, which is the floor or, before there is
