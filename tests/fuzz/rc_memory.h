@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -21,12 +22,15 @@ inline constexpr uint32_t kResponseSeed = 1000;
 inline constexpr size_t kLentAt = 100;
 inline constexpr size_t kLent = 1000;
 
+/// How many bytes each STag of RcTarget::stag() names from kBase on, where it names any.
+inline constexpr std::array<size_t, 8> kNamed{8192, 8192, 8192, 2048, 512, 512, kLent, kLent};
+
 /// The memory of the application under attack.
 struct RcMemory {
-  GuardedMemory open{8192, 1};          ///< peers may do everything
-  GuardedMemory read_only{2048, 2};     ///< peers may read it and invalidate its STag
-  GuardedMemory closed{512, 3};         ///< peers may do nothing
-  GuardedMemory foreign{512, 4};        ///< peers may do everything, but in another domain
+  GuardedMemory open{kNamed[0], 1};     ///< peers may do everything
+  GuardedMemory read_only{kNamed[3], 2};  ///< peers may read it and invalidate its STag
+  GuardedMemory closed{kNamed[4], 3};   ///< peers may do nothing
+  GuardedMemory foreign{kNamed[5], 4};  ///< peers may do everything, but in another domain
   GuardedMemory bound{2048, 5};         ///< a memory window may show a part of it
   GuardedMemory fast{2048, 6};          ///< a fast registration may show a part of it
   GuardedMemory inbox{8 * 16384, 7};    ///< receives

@@ -18,9 +18,15 @@ size_t length_from(Input& in) {
   return drawn < 228 ? (drawn - 200) * 64 : 8192 + (drawn - 228) * 512;
 }
 
-/// An offset in a region, or anywhere.
-uint64_t offset_from(Input& in, bool anywhere) {
-  return anywhere ? in.u64() : kBase + in.u8() * 8U;
+/// The tagged offset of `length` bytes: near the beginning of what the STag names, about its end, or
+/// anywhere.
+uint64_t offset_from(Input& in, unsigned how, unsigned stag, uint64_t length) {
+  switch (how >> 5U) {
+    case 7: return in.u64();
+    case 6:
+    case 5: return kBase + kNamed[stag & 7U] - length + (in.u8() & 3U) - 1;
+    default: return kBase + in.u8() * 8U;
+  }
 }
 
 }  // namespace
@@ -39,7 +45,8 @@ void RcPeer::listen() {
 }
 
 void RcPeer::send(const Ulpdu& ulpdu, size_t spoil) {
-  if (spoil != 0) (stream_.crc() ? ends_ : known_) = stream_.crc();  // seen at once, or not at all
+  if (spoil != 0 && stream_.crc()) ends_ = true;
+  if (spoil != 0 && !stream_.crc()) known_ = false;
   stream_.add(to_bytes(ulpdu), spoil);
 }
 
@@ -119,27 +126,30 @@ void RcPeer::send_immediate(Input& in) {
 
 void RcPeer::send_write(Input& in) {
   const unsigned how = in.u8();
+  const unsigned names = how >> 2U & 7U;
+  const size_t length = length_from(in);
   send({.tagged = true,
         .last = (how & 1U) == 0,
         .opcode = opcode::kWrite,
-        .stag = stags_(how >> 2U),
-        .offset = offset_from(in, (how & 0xE0U) == 0xE0U),
-        .body = ByteList(length_from(in), std::byte{0x44})});
+        .stag = stags_(names),
+        .offset = offset_from(in, how, names, length),
+        .body = ByteList(length, std::byte{0x44})});
 }
 
 /// The sink tells RcOutput what the response has to carry.
 void RcPeer::send_read_request(Input& in) {
   const unsigned how = in.u8();
-  const STag source = stags_(how >> 2U);
-  const uint64_t offset = offset_from(in, (how & 0xE0U) == 0xE0U);
-  const bool of_read_only = source == stags_(kNamesReadOnly);
+  const unsigned names = how >> 2U & 7U;
+  const uint64_t length = (how & 2U) != 0 ? in.u32() : length_from(in);
+  const uint64_t offset = offset_from(in, how, names, length);
+  const bool of_read_only = names == kNamesReadOnly;
   Ulpdu ulpdu{.last = (how & 1U) == 0, .opcode = opcode::kReadRequest, .queue = 1, .msn = msn_[1]++};
   append(ulpdu.body, of_read_only ? kReadOnlySink : 7U, 4);
   append(ulpdu.body, offset, 8);
-  append(ulpdu.body, (how & 2U) != 0 ? in.u32() : length_from(in), 4);
-  append(ulpdu.body, source, 4);
+  append(ulpdu.body, length, 4);
+  append(ulpdu.body, stags_(names), 4);
   append(ulpdu.body, offset, 8);
-  if ((how & 0x1CU) == 0x1CU) ulpdu.body.resize(in.below(40));
+  if ((how & 0xE2U) == 0xE2U) ulpdu.body.resize(in.below(40));
   send(ulpdu);
 }
 
@@ -149,9 +159,9 @@ void RcPeer::send_atomic_request(Input& in) {
   append(ulpdu.body, how & 3U, 4);
   append(ulpdu.body, in.u8(), 4);
   append(ulpdu.body, stags_(how >> 2U), 4);
-  append(ulpdu.body, offset_from(in, (how & 0xE0U) == 0xE0U) + ((how & 0x40U) != 0 ? 4 : 0), 8);
+  append(ulpdu.body, offset_from(in, how, how >> 2U & 7U, 8), 8);
   for (int i = 0; i < 4; ++i) append(ulpdu.body, in.u16(), 8);
-  if ((how & 0x3CU) == 0x3CU) ulpdu.body.resize(in.below(64));
+  if ((how & 0xE3U) == 0xE3U) ulpdu.body.resize(in.below(64));
   send(ulpdu);
 }
 
@@ -225,7 +235,7 @@ void RcPeer::send_any(Input& in) {
               .last = (how & 2U) == 0,
               .opcode = static_cast<uint8_t>(how >> 4U),
               .stag = stags_(in.u8()),
-              .offset = offset_from(in, (how & 12U) == 12U),
+              .offset = offset_from(in, in.u8(), how, 1),
               .queue = in.below(5)};
   ulpdu.msn = msn_[ulpdu.queue & 3U] + (in.u8() & 3U);
   ulpdu.mo = in.u8();

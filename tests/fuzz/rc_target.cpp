@@ -159,7 +159,7 @@ bool RcTarget::act(Input& in) {
     case 7: return deregister(in), false;
     case 8: return change_state(in);
     case 9: return pass_time(in), false;
-    case 10: return poll_some(in.flag() ? send_cq_ : recv_cq_, 1 + in.below(4)), false;
+    case 10: poll_some(in.flag() ? send_cq_ : recv_cq_, 1 + in.below(4)); return false;
     default: return settle(), false;
   }
 }
@@ -297,6 +297,7 @@ bool RcTarget::change_state(Input& in) {
 
 /// What has completed was reported before, so that all that is open is dropped.
 bool RcTarget::reset() {
+  settle();
   poll();
   if (!accepted([&] { qp_->modify(QpState::reset); })) return false;
   sends_.dropped();
@@ -312,19 +313,22 @@ void RcTarget::pass_time(Input& in) {
 
 // --- Completions.
 
+/// Polling one queue steps the device, which may fill the other.
 void RcTarget::poll() {
-  poll_some(send_cq_, SIZE_MAX);
-  poll_some(recv_cq_, SIZE_MAX);
+  while (poll_some(send_cq_, SIZE_MAX) + poll_some(recv_cq_, SIZE_MAX) != 0) {
+  }
 }
 
-void RcTarget::poll_some(CompletionQueue& cq, size_t most) {
+/// Returns how many there were.
+size_t RcTarget::poll_some(CompletionQueue& cq, size_t most) {
   std::array<WorkCompletion, 4> batch;
   for (size_t left = most; left != 0;) {
     const size_t got = cq.poll(std::span(batch).first(std::min(left, batch.size())));
-    if (got == 0) return;
+    if (got == 0) return most - left;
     std::for_each_n(batch.begin(), got, [this](const WorkCompletion& wc) { take(wc); });
     left -= got;
   }
+  return most;
 }
 
 void RcTarget::take(const WorkCompletion& completion) {

@@ -64,7 +64,7 @@ class RcTarget {
   bool change_state(Input& in);
   bool reset();
   void pass_time(Input& in);
-  void poll_some(CompletionQueue& cq, size_t most);
+  size_t poll_some(CompletionQueue& cq, size_t most);
   void take(const WorkCompletion& completion);
   void take_receive(const RequestLedger::Request& request, const WorkCompletion& completion);
 
