@@ -448,7 +448,8 @@ Time RdQueuePair::deadline(const RdPeer& peer) const {
 
 void RdQueuePair::on_peer_timer(RdPeer& peer, Time now) {
   const bool idle = now - peer.times.quiet_since() >= reliable_.idle_timeout;
-  if (idle && !peer.awaited()) return forget(peer);
+  if (idle && !peer.awaited() && !peer.has_work()) return forget(peer);
+  if (idle && !peer.awaited()) peer.times.used(now);  // what is to be sent waits, e.g. for its rate
   run_timers(peer, now);
   look_at_touched(now);
   end_if_fatal();

@@ -268,6 +268,7 @@ void RdTransmit::book(const Planned& planned) {
 
 void RdTransmit::book_fresh(const Planned& planned) {
   RdPeer& peer = *planned.peer;
+  if (!peer.awaited()) peer.times.waits(now_);  // it may have been posted long ago
   dgram::TxTag tag = planned.part.tag;
   if (planned.part.skip) {
     peer.sender.sent_skip(tag, now_);

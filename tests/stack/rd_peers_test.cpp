@@ -147,6 +147,20 @@ TEST_CASE("rd: peers with which nothing is exchanged are forgotten, and come bac
   scene.exchange(2);
 }
 
+TEST_CASE("rd: a peer is not forgotten or given up while requests wait until the rate lets them be sent") {
+  // Longer than the idle_timeout, or than the peer_timeout.
+  const bool longer = GENERATE(false, true);
+  const uint64_t bytes_per_second = longer ? 50 : 500;
+  Exchange scene({}, {.reliable = {.idle_timeout = longer ? 60s : 1s}});
+  scene.exchange();
+  scene.b.post_receives(3, 1000);
+  scene.a.qp.set_max_rate(bytes_per_second);
+  for (uint64_t i = 0; i < 3; ++i) REQUIRE_FALSE(scene.a.send(scene.b.address(), 0, 1000, i));
+  const auto sent = scene.collect(scene.a.send_cq, 3, 60s);
+  REQUIRE(sent.size() == 3);
+  for (const WorkCompletion& one : sent) CHECK(one.status == WcStatus::success);
+}
+
 TEST_CASE("rd: a peer that only one side forgot is found again, with nothing lost or doubled") {
   RdScene scene;
   Party sleepy(*scene.b_device, rd_options({.reliable = {.idle_timeout = 1s}}));

@@ -75,6 +75,8 @@ class RdPeer : public ListNode<RdReadyTag>,
   bool more_awaited() const {
     return !reads.empty() || (cursor.has_work() && !sender.window_open());
   }
+  /// Something is to be sent to the peer, or requests are not done.
+  bool has_work() const { return !requests.empty() || cursor.has_work(); }
   /// Whether it holds memory beyond what an idle peer has, and could give it back.
   bool has_spare_memory() const {
     return receiver.kept() == 0 && (sender.has_memory() || receiver.has_memory());
