@@ -353,8 +353,9 @@ std::error_code RcQueuePair::check_send(const SendWorkRequest& request) const no
     return fits ? std::error_code() : make_error_code(Errc::invalid_argument);
   };
   const std::span<const Sge> sges = request.sges;
-  const bool gathers = facts_of(request.opcode).gathers;
-  if (!gathers && has_flag(request.flags, SendFlags::inline_data)) return Errc::invalid_argument;
+  const WrFacts& facts = facts_of(request.opcode);
+  if (!facts.on_streams) return Errc::unsupported_operation;
+  if (!facts.gathers && has_flag(request.flags, SendFlags::inline_data)) return Errc::invalid_argument;
   switch (request.opcode) {
     case WrOpcode::send:
     case WrOpcode::send_with_invalidate:

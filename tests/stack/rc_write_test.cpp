@@ -143,6 +143,20 @@ TEST_CASE("An RDMA Write of no length is not looked at") {
   CHECK(couple.b.qp.state() == QpState::rts);
 }
 
+TEST_CASE("A Write-Record is refused when it is posted, and the connection goes on") {
+  Couple couple;
+  SendWorkRequest request{.opcode = WrOpcode::write_record, .remote = couple.b.remote()};
+  CHECK(couple.a.qp.post_send(request) == Errc::unsupported_operation);
+  const Sge sge = couple.a.mr->sge(0, 10);
+  request.sges = sge;
+  CHECK(couple.a.qp.post_send(request) == Errc::unsupported_operation);
+  CHECK(couple.a.qp.post_write_record({.remote = couple.b.remote()}) ==
+        Errc::unsupported_operation);
+  REQUIRE_FALSE(couple.b.post_recv(1, 0, 100));
+  REQUIRE_FALSE(couple.a.send(0, 10));
+  CHECK(step_until_completed(couple.world, couple.b.recv_cq));
+}
+
 TEST_CASE("A refused RDMA Write spoils no other connection of the target") {
   World world;
   RcParty a(world.add_device());
