@@ -209,8 +209,8 @@ bool RcTransmit::take(Context& context, Scratch& copies, size_t bytes) {
 /// one of this FPDU.
 RcTransmit::Framed RcTransmit::stage(Fpdu& fpdu, const Message& message, Context& context) {
   fpdu.staged = nullptr;
+  if (count_ == 0) staged_ = 0;  // also before what is not copied: the memory may be gone
   if (message.origin != Origin::response || !crc_ || fpdu.length == 0) return Framed::fpdu;
-  if (count_ == 0) staged_ = 0;
   // A burst, and the FPDU that reaches beyond it.
   const size_t wanted = std::min(context.burst_bytes, kStagedBurstBytes) + mpa::kMaxUlpdu;
   if (staged_ == 0 && !take(context, staging_, wanted) && !staging_.reserve(fpdu.length))

@@ -247,6 +247,24 @@ TEST_CASE("Memory that changes while it is read breaks no CRC") {
 }
 #endif
 
+TEST_CASE("A response finds memory for its copies after a pause, also behind a message that has none") {
+  World world;
+  RcParty a(world.add_device(), {.access = kOpen});
+  RcParty b(world.add_device(), {.access = kOpen});
+  join(a, b, llp::memory_stream_pair(4096, 256));
+  a.fill(pattern(a.memory.size(), 1));
+  REQUIRE_FALSE(a.post(WrOpcode::rdma_write, 0, 0, b.remote()));  // b may send now
+  REQUIRE_FALSE(b.post(WrOpcode::rdma_read, 0, 2000, a.remote(), 1));
+  world.settle();
+  // What copies take is given back when it was not used from one look to the next.
+  for (int i = 0; i < 3; ++i) world.advance(rnic::kTrimAfter);
+  REQUIRE_FALSE(a.post(WrOpcode::rdma_write, 0, 20000, b.remote(), 2));  // waits for room
+  REQUIRE_FALSE(b.post(WrOpcode::rdma_read, 30000, 3000, a.remote(30000), 3));
+  world.settle();
+  CHECK(same(b.bytes(30000, 3000), a.bytes(30000, 3000)));
+  CHECK(statuses(b.send_cq) == std::vector(2, WcStatus::success));
+}
+
 TEST_CASE("Outstanding Reads are flushed when the peer ends the connection") {
   Couple couple({}, {.access = kOpen});
   REQUIRE_FALSE(couple.a.post(WrOpcode::rdma_read, 0, 10, couple.b.remote()));
