@@ -262,7 +262,10 @@ void Peer::record_came(const WorkCompletion& wc) {
   }
   ledger_.verified(wc.valid_bytes);
   if (offer.type == QpType::rd && !wc.validity.complete())
-    ledger_.finding("lost", "RD: a Write-Record came with gaps");
+    ledger_.finding("lost", "RD: a Write-Record of " + std::to_string(wc.byte_count) +
+                                " bytes came with " + std::to_string(wc.validity.missing_bytes()) +
+                                " missing, the first at " +
+                                std::to_string(wc.validity.first_gap().offset));
   offer.written = wc.validity.complete();
   offer.begin = at;
   offer.end = at + wc.byte_count;
@@ -304,6 +307,8 @@ void Peer::read_done(Request& request, const WorkCompletion& wc) {
   if (wc.status == WcStatus::timeout) {
     for (const auto range : wc.validity.ranges()) check(range.offset, range.length);
   }
+  // Of one that reaches beyond the offer the first parts may come, from elsewhere in it.
+  if (request.wrong == Wrong::bounds) return;
   const uint64_t before = own_key(Kind::untouched, request.number);
   for (size_t i = 0; i < bytes.size(); ++i) {
     if (bytes[i] != byte_at(before, i) && bytes[i] != byte_at(theirs, request.at + i))

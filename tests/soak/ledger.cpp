@@ -42,6 +42,7 @@ uint64_t open_descriptors() {
 void Ledger::finding(const std::string& what, const std::string& sentence) {
   if (++findings_ > kMostFindings) return;
   print(nlohmann::json{{"finding", what}, {"sentence", sentence}}.dump());
+  if (abort_) std::abort();
 }
 
 void Ledger::round(nlohmann::json line) const {

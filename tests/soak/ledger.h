@@ -23,6 +23,8 @@ class Ledger {
   /// refusal.
   void finding(const std::string& what, const std::string& sentence);
 
+  void abort_at_finding(bool abort) { abort_ = abort; }
+
   /// Adds what was counted, resident memory in bytes and open descriptors.
   void round(nlohmann::json line) const;
 
@@ -33,6 +35,7 @@ class Ledger {
   std::map<std::string, uint64_t> counts_;
   uint64_t verified_ = 0;
   uint64_t findings_ = 0;
+  bool abort_ = false;
 };
 
 }  // namespace soak

@@ -30,6 +30,7 @@ void add_options(CLI::App& app, soak::Settings& settings) {
   app.add_flag("!--unimpaired", settings.impaired, "datagrams are not impaired");
   app.add_option("--descriptors", settings.descriptors, "at most so many (RLIMIT_NOFILE)");
   app.add_option("--address-space", settings.address_space, "at most so many bytes (RLIMIT_AS)");
+  app.add_flag("--core", settings.core, "a finding ends the process with a core dump");
   app.add_option("--plant", settings.plant, "a fault that the soak must find")->group("");
 }
 

@@ -38,6 +38,7 @@ Peer::Peer(const Settings& settings)
       pd_(device_),
       cq_(device_, random_.chance(0.7) ? 8192 : 64),
       listener_(open_listener(device_, channel_)) {
+  ledger_.abort_at_finding(settings_.core);
   for (uint32_t place = 0; place < lines_.size(); ++place) {
     lines_[place].place = place;
     if (place >= 2) lines_[place].remote = place - 2;
@@ -211,6 +212,20 @@ void Peer::close_round() {
   ledger_.round(std::move(line));
 }
 
+/// What the library tells of a queue pair, for those who look for the cause of a finding.
+std::string Peer::describe(const Line& line) const {
+  if (!line.qp) return "there is no queue pair";
+  const diwarp::QueuePairAttributes attributes = line.qp->query();
+  std::ostringstream text;
+  text << "the queue pair is in " << to_string(attributes.state) << ", " << attributes.posted_sends
+       << " sends and " << attributes.posted_receives << " receives are posted";
+  if (line.type != diwarp::QpType::rd) return text.str();
+  for (const diwarp::ReliablePeer& peer : line.qp->peers())
+    text << "; peer " << peer.address.to_string() << ": " << peer.in_flight << " of "
+         << peer.congestion_window << " in flight";
+  return text.str();
+}
+
 /// Every operation and every change of a queue pair ends within the bound.
 void Peer::find_stuck() {
   for (Request& request : requests_.places()) {
@@ -225,8 +240,7 @@ void Peer::find_stuck() {
                                  std::to_string(request.buffer.bytes().size()) +
                                  " bytes to process " + std::to_string(request.remote) +
                                  " is not done after " + std::to_string(now_ - since) +
-                                 " s; the queue pair is in " +
-                                 std::string(to_string(line.qp->state())));
+                                 " s; " + describe(line));
     request.posted = line.since = now_ + 1e9;
   }
   for (Line& line : lines_) {
@@ -236,7 +250,8 @@ void Peer::find_stuck() {
     ledger_.finding("stuck", std::string(to_string(line.type)) + ": a queue pair is " +
                                  (line.state == Line::State::ending ? "ending" : "connecting") +
                                  " after " + std::to_string(now_ - line.since) + " s, with " +
-                                 std::to_string(line.sends + line.receives) + " requests");
+                                 std::to_string(line.sends + line.receives) + " requests; " +
+                                 describe(line));
     line.since = now_ + 1e9;
   }
 }

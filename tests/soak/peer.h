@@ -30,6 +30,7 @@ struct Settings {
   bool impaired = true;  ///< datagrams get lost, doubled, reordered, damaged and cut
   uint64_t descriptors = 0;    ///< RLIMIT_NOFILE; 0: as it is
   uint64_t address_space = 0;  ///< RLIMIT_AS, bytes; 0: as it is
+  bool core = false;           ///< a finding ends the process with a core dump
   std::string plant;           ///< a fault that the soak must find
 };
 
@@ -143,6 +144,7 @@ class Peer {
   void announce();
   void close_round();
   void find_stuck();
+  std::string describe(const Line& line) const;
   void plant_fault();
   bool planted(const char* fault) const { return settings_.plant == fault; }
 

@@ -47,7 +47,7 @@ class Process:
         self.input, self.output = bytearray(), bytearray()
         self.rounds = []  # (seconds, resident memory, descriptors)
         self.last = {}
-        self.ended = False
+        self.ended = self.found = False
         self.heard = time.monotonic()
         options = ["--address", self.address, "--seed", self.soak.seed, "--index", self.index,
                    "--life", self.life, *self.soak.options, *self.limits]
@@ -57,7 +57,7 @@ class Process:
         self.log.write((" ".join(map(str, options)) + "\n").encode())
         self.process = subprocess.Popen([self.soak.program, *map(str, options)], bufsize=0,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=self.errors)
+                                        stderr=self.errors, cwd=self.soak.folder)
         os.set_blocking(self.process.stdin.fileno(), False)
         os.set_blocking(self.process.stdout.fileno(), False)
 
@@ -132,12 +132,14 @@ class Soak:
     def __init__(self, arguments, folder):
         self.seed, self.folder = arguments.seed, folder
         self.seconds = arguments.minutes * 60
-        self.program = os.path.join(arguments.programs, "soak_peer")
+        self.program = os.path.abspath(os.path.join(arguments.programs, "soak_peer"))
         self.random = random.Random(arguments.seed)
         self.net = 1 + self.random.randrange(250), self.random.randrange(250)
         self.calm = arguments.calm
         self.limit_memory = not arguments.no_memory_limits
         self.options = ["--stuck", arguments.stuck, "--round", arguments.round]
+        if arguments.core:
+            self.options.append("--core")
         if arguments.plant:
             self.options += ["--plant", arguments.plant]
         self.lives = 0
@@ -172,6 +174,7 @@ class Soak:
         process.log.write(line.encode() + b"\n")
         word = json.loads(line)
         if "finding" in word:
+            process.found = True
             raise Finding(f"{process.name}: {word['finding']}: {word['sentence']}")
         process.last = word
         # Where no descriptor is left to ask with, it tells 0.
@@ -319,8 +322,15 @@ class Soak:
             finally:
                 for process in self.processes:
                     if process.alive():
+                        self.wait_for_core(process)
                         self.totals.add(process.last)
                         process.kill()
+
+    def wait_for_core(self, process):
+        deadline = time.monotonic() + 30
+        while process.found and "--core" in self.options and process.process.poll() is None and \
+                time.monotonic() < deadline:
+            time.sleep(TURN)
 
     def finish(self):
         """All that is posted ends; then the processes do."""
@@ -380,6 +390,8 @@ def parse():
     parser.add_argument("--no-memory-limits", action="store_true",
                         help="no RLIMIT_AS: sanitizers need more")
     parser.add_argument("--logs", metavar="DIR", help="where the lines of the processes go")
+    parser.add_argument("--core", action="store_true",
+                        help="a process that finds something ends with a core dump (ulimit -c)")
     parser.add_argument("--plant", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if not 2 <= arguments.processes <= 8:
