@@ -134,6 +134,13 @@ void Peer::note_failed(const Request& request) {
   if (remote.failed.size() > kMostFailed) remote.failed.erase(remote.failed.begin());
 }
 
+void Peer::note_written(const Request& request) {
+  Remote& remote = remotes_[request.remote];
+  if (remote.life != request.remote_life) return;
+  remote.written.insert(request.offer);
+  if (remote.written.size() > kMostFailed) remote.written.erase(remote.written.begin());
+}
+
 void Peer::receive_done(Line& line, Request& request, const WorkCompletion& wc) {
   if (wc.status != WcStatus::success) return;
   if (wc.opcode == WcOpcode::recv_immediate) return immediate_came(line, wc);
@@ -261,11 +268,11 @@ void Peer::record_came(const WorkCompletion& wc) {
     if (wrong) wrong_byte(name + " (a gap)", bytes, at + gap.offset + *wrong);
   }
   ledger_.verified(wc.valid_bytes);
-  if (offer.type == QpType::rd && !wc.validity.complete())
-    ledger_.finding("lost", "RD: a Write-Record of " + std::to_string(wc.byte_count) +
-                                " bytes came with " + std::to_string(wc.validity.missing_bytes()) +
-                                " missing, the first at " +
-                                std::to_string(wc.validity.first_gap().offset));
+  // A record over RD ends early where its source has given it up.
+  if (offer.type == QpType::rd && !wc.validity.complete()) {
+    ledger_.count("partial.rd");
+    tell(offer.remote, "partial " + std::to_string(offer.id));
+  }
   offer.written = wc.validity.complete();
   offer.begin = at;
   offer.end = at + wc.byte_count;
@@ -286,9 +293,12 @@ void Peer::send_done(Line& line, Request& request, const WorkCompletion& wc) {
     ledger_.verified(sizeof before);
   }
   if (success && request.passed_over && line.type == QpType::rd)
-    ledger_.finding("lost", "RD: Send " + std::to_string(request.number) +
-                                " was reported as delivered, and was not");
+    ledger_.finding("lost", "RD: " + std::string(to_string(request.operation)) + " " +
+                                std::to_string(request.number) +
+                                " was reported as delivered, and was not, or in part");
   if (!success) note_failed(request);
+  if (success && line.type == QpType::rd && request.operation == Operation::write_record)
+    note_written(request);
   release_reader(request);
 }
 

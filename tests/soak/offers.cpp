@@ -13,7 +13,7 @@ using diwarp::QpType;
 
 namespace {
 
-constexpr size_t kMostOffers = 96;
+constexpr size_t kMostOffers = 128;
 constexpr double kPatience = 10;  // seconds that a peer has to give an offer back
 
 Access access_for(Use use) {
@@ -46,7 +46,7 @@ void Peer::keep_offers() {
     it = next;
   }
   if (ending_) return;
-  for (int i = 0; i < 8; ++i) make_offer();
+  for (int i = 0; i < 40; ++i) make_offer();
 }
 
 void Peer::make_offer() {
@@ -58,7 +58,8 @@ void Peer::make_offer() {
   offer.remote_life = remotes_[index].life;
   offer.type = static_cast<QpType>(random_.below(3));
   const bool stream = offer.type == QpType::rc;
-  offer.use = static_cast<Use>(stream ? random_.below(4) : random_.below(2));
+  offer.use = random_.chance(0.6) ? Use::write
+                                  : static_cast<Use>(1 + random_.below(stream ? 3 : 1));
   offer.until = wall_ + 0.2 + random_.unit() * 4;
   offer.buffer = arena_.take(offer.use == Use::atomic ? 64 : pick_size(Arena::kLargest));
   if (!offer.buffer) return;

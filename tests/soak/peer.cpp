@@ -157,20 +157,38 @@ void Peer::hear(uint32_t index, const std::string& text) {
     Offer* offer = find_offer(number);
     if (offer != nullptr) offer->until = 0;
   } else if (verb == "gap") {
-    // The peer delivered a Send after this one, which it did not deliver.
-    const std::set<uint64_t>& failed = remotes_[index].failed;
-    bool posted = false;
-    for (Request& request : requests_.places()) {
-      if (request.id == 0 || request.line != 1 || request.remote != index ||
-          request.operation != Operation::send || request.number != number)
-        continue;
-      request.passed_over = posted = true;
-    }
-    if (!posted && !failed.contains(number) && (failed.empty() || number > *failed.begin()))
-      ledger_.finding("lost", "RD: Send " + std::to_string(number) + " to process " +
-                                  std::to_string(index) +
-                                  " was reported as delivered, and was not");
+    hear_gap(index, number);
+  } else if (verb == "partial") {
+    hear_partial(index, number);
   }
+}
+
+/// RD: the peer delivered a Send after this one, which it did not deliver.
+void Peer::hear_gap(uint32_t index, uint64_t number) {
+  bool posted = false;
+  for (Request& request : requests_.places()) {
+    if (request.id == 0 || request.line != 1 || request.remote != index ||
+        request.operation != Operation::send || request.number != number)
+      continue;
+    request.passed_over = posted = true;
+  }
+  const std::set<uint64_t>& failed = remotes_[index].failed;
+  const bool forgotten = !failed.empty() && number < *failed.begin();
+  if (posted || forgotten || failed.contains(number)) return;
+  ledger_.finding("lost", "RD: Send " + std::to_string(number) + " to process " +
+                              std::to_string(index) + " was reported as delivered, and was not");
+}
+
+/// RD: the peer was told of a part of a Write-Record.
+void Peer::hear_partial(uint32_t index, uint64_t offer) {
+  for (Request& request : requests_.places()) {
+    if (request.id != 0 && request.line == 1 && request.remote == index &&
+        request.operation == Operation::write_record && request.offer == offer)
+      request.passed_over = true;
+  }
+  if (remotes_[index].written.contains(offer))
+    ledger_.finding("lost", "RD: a Write-Record to process " + std::to_string(index) +
+                                " was reported as delivered, and came in part");
 }
 
 void Peer::tell(uint32_t index, const std::string& text) {

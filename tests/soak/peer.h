@@ -102,7 +102,8 @@ struct Remote {
   std::vector<Lent> lent;
   std::array<uint64_t, 3> sent{};  ///< numbers given to Sends
   std::array<Heard, 3> heard;
-  std::set<uint64_t> failed;  ///< RD: numbers of Sends that did not succeed, the newest
+  std::set<uint64_t> failed;   ///< RD: numbers of Sends that did not succeed, the newest
+  std::set<uint64_t> written;  ///< RD: offers that Write-Records to succeeded, the newest
 };
 
 /// A queue pair, and what is posted to it.
@@ -140,6 +141,8 @@ class Peer {
   void learn_peer(uint32_t index, uint32_t life, std::array<diwarp::Address, 3> addresses);
   void forget_peer(uint32_t index);
   void hear(uint32_t index, const std::string& text);
+  void hear_gap(uint32_t index, uint64_t number);
+  void hear_partial(uint32_t index, uint64_t offer);
   void tell(uint32_t index, const std::string& text);
   void announce();
   void close_round();
@@ -213,6 +216,7 @@ class Peer {
   bool status_allowed(const Line& line, const Request& request, diwarp::WcStatus status) const;
   void check_withdrawn(const Request& request);
   void note_failed(const Request& request);
+  void note_written(const Request& request);
   void wrong_byte(const std::string& where, std::span<const std::byte> memory, size_t at);
   uint64_t message_key(uint32_t life, const Head& head, uint32_t to) const;
   uint64_t key(uint32_t life, Kind kind, uint64_t number) const {

@@ -188,6 +188,7 @@ void Peer::post_write(Line& line, uint32_t remote) {
                              length, Access::none);
   if (request == nullptr) return;
   request->wrong = pick_wrong(line);
+  request->offer = lent.id;
   fill(request->buffer.bytes(), key(remotes_[remote].life, Kind::written, lent.id), at);
   SendWorkRequest wr{.opcode = stream ? WrOpcode::rdma_write : WrOpcode::write_record,
                      .remote = {lent.stag, lent.base + at}};
