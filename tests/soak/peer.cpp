@@ -276,7 +276,7 @@ void Peer::find_stuck() {
 
 void Peer::plant_fault() {
   if (planted("leak")) {
-    leaked_.resize(leaked_.size() + (size_t{8} << 20), std::byte{1});
+    leaked_.resize(leaked_.size() + (size_t{1} << 20), std::byte{1});
   } else if (planted("descriptor-leak")) {
     for (int i = 0; i < 4; ++i) [[maybe_unused]] const int leaked = ::dup(STDERR_FILENO);
   } else if (planted("crash") && rounds_ == 2) {

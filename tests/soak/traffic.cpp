@@ -189,13 +189,14 @@ void Peer::post_write(Line& line, uint32_t remote) {
   if (request == nullptr) return;
   request->wrong = pick_wrong(line);
   request->offer = lent.id;
-  fill(request->buffer.bytes(), key(remotes_[remote].life, Kind::written, lent.id), at);
-  SendWorkRequest wr{.opcode = stream ? WrOpcode::rdma_write : WrOpcode::write_record,
-                     .remote = {lent.stag, lent.base + at}};
-  if (request->wrong == Wrong::stag) wr.remote.stag = kWrongStag;
-  if (request->wrong == Wrong::bounds) wr.remote.offset = lent.base + lent.length - length + 1;
-  if (length != 0) wr.sges = request->buffer.region().sge();
   if (length == 0 || request->wrong == Wrong::length) request->wrong = Wrong::nothing;
+  // Over a connection each segment is judged by itself: those before the end are placed.
+  const uint64_t place = request->wrong == Wrong::bounds ? lent.length - length + 1 : at;
+  fill(request->buffer.bytes(), key(remotes_[remote].life, Kind::written, lent.id), place);
+  SendWorkRequest wr{.opcode = stream ? WrOpcode::rdma_write : WrOpcode::write_record,
+                     .remote = {lent.stag, lent.base + place}};
+  if (request->wrong == Wrong::stag) wr.remote.stag = kWrongStag;
+  if (length != 0) wr.sges = request->buffer.region().sge();
   const bool refused = request->wrong != Wrong::nothing;
   if (!stream) {
     wr.flags = wr.flags | SendFlags::immediate;
