@@ -64,7 +64,6 @@ void Peer::open_datagrams(Line& line) {
 
 /// A queue pair in error reports everything; then it is made ready again, or anew.
 void Peer::keep_datagrams(Line& line) {
-  if (ending_) return;
   if (!line.qp) {
     if (now_ - line.since < kRetry) return;
     open_datagrams(line);
