@@ -76,8 +76,8 @@ void Peer::check_status(Line& line, const Request& request, const WorkCompletion
   if (status_allowed(line, request, wc.status)) return;
   ledger_.finding("status",
                   name + " of " + std::to_string(request.buffer.bytes().size()) +
-                      " bytes ended with '" + std::string(to_string(wc.status)) + "' (vendor_error " +
-                      std::to_string(wc.vendor_error) + ", wrong " +
+                      " bytes ended with '" + std::string(to_string(wc.status)) +
+                      "' (vendor_error " + std::to_string(wc.vendor_error) + ", wrong " +
                       std::to_string(static_cast<int>(request.wrong)) + ", withdrawn " +
                       std::to_string(request.withdrawn) + ", state " +
                       std::string(to_string(line.qp->state())) + ")");

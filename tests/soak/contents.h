@@ -8,9 +8,17 @@
 
 namespace soak {
 
-/// What bytes belong to. Each has contents of its own, so that a message which lands in the memory of
-/// another operation shows.
-enum class Kind : uint8_t { message, short_message, written, readable, untouched, scribble, immediate };
+/// What bytes belong to. Each has contents of its own, so that a message which lands in the memory
+/// of another operation shows.
+enum class Kind : uint8_t {
+  message,
+  short_message,
+  written,    ///< by a peer
+  readable,   ///< by a peer
+  untouched,  ///< what memory holds before it is written
+  scribble,   ///< what nobody may see, nor write over
+  immediate,
+};
 
 /// The seed of the contents of operation `number` of the process `life`.
 uint64_t key_of(uint64_t seed, uint32_t life, Kind kind, uint64_t number);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The device of a process. All but the impairment of its datagrams is what the public options have.
+/// The device of a process. All but the impairment of its datagrams is in the public options.
 #include <memory>
 #include <utility>
 

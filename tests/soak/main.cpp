@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// One process of a soak (README.md). Told by the lines of its input; prints JSON, and what is for its
-/// peers.
+/// One process of a soak (README.md). The lines of its input tell it what to do; it prints JSON,
+/// and what is for its peers.
 #include <sys/resource.h>
 
 #include <CLI/CLI.hpp>

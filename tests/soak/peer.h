@@ -57,8 +57,8 @@ static_assert(sizeof(Head) == 40);
 
 enum class Use : uint8_t { write, read, atomic, invalidate };
 
-/// Memory that this process lends to a peer. A peer writes to one once; so what it writes follows from
-/// the offer.
+/// Memory that this process lends to a peer. A peer writes to one once; so what it writes follows
+/// from the offer.
 struct Offer {
   uint64_t id = 0;
   diwarp::QpType type = diwarp::QpType::rc;

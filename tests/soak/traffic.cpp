@@ -42,7 +42,8 @@ void Peer::post_some() {
     const auto remote = line.type == QpType::rc
                             ? line.remote
                             : static_cast<uint32_t>(random_.below(kMostPeers));
-    if (remotes_[remote].life == 0) continue;
+    const diwarp::Address& address = remotes_[remote].addresses[index_of(line.type)];
+    if (remotes_[remote].life == 0 || address.port() == 0) continue;  // it has no such queue pair
     const uint64_t burst = 1 + random_.below(4);
     for (uint64_t n = 0; n < burst; ++n) post_one(line, remote);
   }
