@@ -84,7 +84,8 @@ void Peer::tick() {
 void Peer::read_input() {
   char text[4096];
   ssize_t got = 0;
-  while ((got = ::read(STDIN_FILENO, text, sizeof text)) > 0) input_.append(text, got);
+  while ((got = ::read(STDIN_FILENO, text, sizeof text)) > 0)
+    input_.append(text, static_cast<size_t>(got));
   if (got == 0) done_ = true;  // the orchestrator is gone
   size_t begin = 0;
   for (size_t end; (end = input_.find('\n', begin)) != std::string::npos; begin = end + 1)
