@@ -191,6 +191,7 @@ void Acceptor::admit(IncomingRequest request) {
 UniqueFd open_listening(const Address& address, const ListenOptions& options) {
   check(options);
   UniqueFd fd = open_tcp(address.family());
+  if (!fd) throw_listen_error(errno, address);  // before another call sets errno
   const int on = 1;
   const int only_ipv6 = address.is_any() ? 0 : 1;
   sockaddr_storage storage;
@@ -199,7 +200,7 @@ UniqueFd open_listening(const Address& address, const ListenOptions& options) {
   ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (address.family() == AddressFamily::ipv6)
     ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &only_ipv6, sizeof only_ipv6);
-  const bool listens = fd && ::bind(fd.get(), reinterpret_cast<sockaddr*>(&storage), length) == 0 &&
+  const bool listens = ::bind(fd.get(), reinterpret_cast<sockaddr*>(&storage), length) == 0 &&
                        ::listen(fd.get(), std::max(options.backlog, 1)) == 0;
   if (!listens) throw_listen_error(errno, address);
   return fd;

@@ -331,6 +331,22 @@ TEST_CASE("A start-up that has taken the last descriptor keeps it") {
   CHECK(same(request->private_data(), text("late")));
   CHECK(server.device.counter("mpa_evicted") == 0);
 }
+
+TEST_CASE("A listener that finds no descriptor tells so") {
+  Server server;
+  const size_t spare = GENERATE(0, 1, 2);  // which it takes for other things first
+  std::optional<Hoard> hoard(std::in_place);
+  hoard->give_back(spare);
+  std::error_code told = std::make_error_code(std::errc::too_many_files_open);
+  try {
+    Listener second(server.device, 0);
+  } catch (const Error& error) {
+    told = error.code();
+  }
+  hoard.reset();
+  CAPTURE(spare);
+  CHECK(told == std::errc::too_many_files_open);
+}
 #endif
 
 TEST_CASE("RC accept of a peer that has gone is refused, or ends soon") {

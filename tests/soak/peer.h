@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <bitset>
+#include <cstdint>
+#include <list>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <diwarp/verbs.h>
+
+#include "base/random.h"
+#include "soak/arena.h"
+#include "soak/contents.h"
+#include "soak/ledger.h"
+#include "soak/requests.h"
+
+namespace soak {
+
+struct Settings {
+  std::string address;
+  uint64_t seed = 1;     ///< of the run: contents follow from it
+  uint32_t index = 0;    ///< of the process
+  uint32_t life = 1;     ///< the number of this start of a process, unique in the run
+  double stuck = 60;     ///< seconds that an operation may take
+  double round = 1;      ///< seconds between two lines
+  bool impaired = true;  ///< datagrams get lost, doubled, reordered, damaged and cut
+  uint64_t descriptors = 0;    ///< RLIMIT_NOFILE; 0: as it is
+  uint64_t address_space = 0;  ///< RLIMIT_AS, bytes; 0: as it is
+  bool core = false;           ///< a finding ends the process with a core dump
+  std::string plant;           ///< a fault that the soak must find
+};
+
+/// Processes of a run.
+inline constexpr uint32_t kMostPeers = 16;
+/// Length of a posted receive; what is longer must be refused.
+inline constexpr uint32_t kReceiveSize = 64 << 10;
+
+/// What a Send begins with, if it is so long.
+struct Head {
+  uint32_t magic = kMagic;
+  uint32_t life = 0;
+  uint16_t from = 0;
+  uint8_t type = 0;
+  uint8_t operation = 0;
+  uint32_t length = 0;
+  uint64_t number = 0;  ///< of the Sends to this peer (RC: over this connection), from 1
+  uint64_t offer = 0;   ///< send_invalidate, tell
+  uint32_t at = 0;      ///< tell: the bytes that were written
+  uint32_t written = 0;
+  static constexpr uint32_t kMagic = 0x50a15eed;
+};
+static_assert(sizeof(Head) == 40);
+
+enum class Use : uint8_t { write, read, atomic, invalidate };
+
+/// Memory that this process lends to a peer. A peer writes to one once; so what it writes follows
+/// from the offer.
+struct Offer {
+  uint64_t id = 0;
+  diwarp::QpType type = diwarp::QpType::rc;
+  Use use = Use::write;
+  uint32_t remote = 0;
+  uint32_t remote_life = 0;
+  double until = 0;
+  bool asked_back = false;
+  bool written = false;  ///< as the peer told: [begin, end) is what it wrote, all else as it was
+  uint64_t begin = 0;
+  uint64_t end = 0;
+  diwarp::STag stag = 0;
+  Buffer buffer;
+};
+
+/// An offer of a peer.
+struct Lent {
+  uint64_t id = 0;
+  diwarp::QpType type = diwarp::QpType::rc;
+  Use use = Use::write;
+  diwarp::STag stag = 0;
+  uint64_t base = 0;
+  uint64_t length = 0;
+  uint32_t readers = 0;  ///< requests that name it
+  bool asked_back = false;
+  std::array<uint64_t, 8> values{};  ///< atomic: of its words, when all that is posted is done
+};
+
+/// Messages that came from a peer over one kind of datagrams.
+struct Heard {
+  uint32_t life = 0;
+  uint64_t newest = 0;
+  std::bitset<512> seen;  ///< UD: number modulo 512, of the newest so many
+};
+
+/// A peer process, as this one knows it.
+struct Remote {
+  uint32_t life = 0;  ///< 0: there is none
+  bool paused = false;
+  std::array<diwarp::Address, 3> addresses;  ///< by type: of the listener, or of the queue pair
+  std::vector<Lent> lent;
+  std::array<uint64_t, 3> sent{};  ///< numbers given to Sends
+  std::array<Heard, 3> heard;
+  std::set<uint64_t> failed;   ///< RD: numbers of Sends that did not succeed, the newest
+  std::set<uint64_t> written;  ///< RD: offers that Write-Records to succeeded, the newest
+};
+
+/// A queue pair, and what is posted to it.
+struct Line {
+  enum class State : uint8_t { down, connecting, up, ending };
+
+  uint32_t place = 0;
+  diwarp::QpType type = diwarp::QpType::rc;
+  uint32_t remote = 0;  ///< RC
+  uint32_t remote_life = 0;
+  State state = State::down;
+  double since = 0;  ///< of that state
+  std::optional<diwarp::QueuePair> qp;
+  std::optional<diwarp::CmId> id;
+  uint32_t sends = 0;
+  uint32_t receives = 0;
+  uint64_t sent = 0;  ///< RC: numbers of this connection
+  uint64_t heard = 0;
+  uint64_t immediates_sent = 0;
+  uint64_t immediates_heard = 0;
+};
+
+/// One process of a soak: does random operations with its peers until it is told to end, and checks
+/// every byte of what comes.
+class Peer {
+ public:
+  explicit Peer(const Settings& settings);
+  int run();
+
+ private:
+  // peer.cpp: the loop, and what comes from the orchestrator.
+  void tick();
+  void read_input();
+  void obey(const std::string& line);
+  void learn_peer(uint32_t index, uint32_t life, std::array<diwarp::Address, 3> addresses);
+  void forget_peer(uint32_t index);
+  void hear(uint32_t index, const std::string& text);
+  void hear_gap(uint32_t index, uint64_t number);
+  void hear_partial(uint32_t index, uint64_t offer);
+  void tell(uint32_t index, const std::string& text);
+  void announce();
+  void close_round();
+  void find_stuck();
+  std::string describe(const Line& line) const;
+  void plant_fault();
+  bool planted(const char* fault) const { return settings_.plant == fault; }
+
+  // lines.cpp: queue pairs.
+  void open_datagrams(Line& line);
+  void keep_datagrams(Line& line);
+  void keep_stream(Line& line);
+  void disturb();
+  void drop_all(Line& line);
+  void post_receives(Line& line);
+  void take_events();
+  void take_event(diwarp::CmEvent event);
+  void answer(diwarp::CmEvent& event);
+  void open_stream(Line& line, uint32_t remote);
+  void begin_connection(Line& line);
+  void end_connection(Line& line);
+  Line* line_of(uint64_t id_number);
+  void enter(Line& line, Line::State state);
+
+  // offers.cpp: memory that is lent.
+  void keep_offers();
+  void make_offer();
+  void ask_back(Offer& offer);
+  void end_offer(Offer& offer);
+  void check_untold(const Offer& offer);
+  void check_told(const Offer& offer);
+  void take_offer(uint32_t index, std::istream& words);
+  void return_offer(uint32_t index, uint64_t id);
+  void release_reader(const Request& request);
+  Offer* find_offer(uint64_t id);
+  Lent* pick(uint32_t remote, diwarp::QpType type, Use use);
+  void forget(uint32_t remote, uint64_t id);
+
+  // traffic.cpp: what is posted.
+  void post_some();
+  void post_one(Line& line, uint32_t remote);
+  Request* prepare(Line& line, uint32_t remote, Operation operation, size_t length,
+                   diwarp::Access access);
+  bool post(Line& line, Request& request, diwarp::SendWorkRequest wr);
+  void post_message(Line& line, uint32_t remote, Operation operation, const Lent* about = nullptr,
+                    uint64_t at = 0, uint64_t written = 0);
+  void post_immediate(Line& line);
+  void post_write(Line& line, uint32_t remote);
+  void post_read(Line& line, uint32_t remote);
+  void post_atomic(Line& line, uint32_t remote);
+  void post_invalidate(Line& line, uint32_t remote);
+  void post_refused(Line& line, uint32_t remote);
+  void withdraw_one();
+  size_t pick_size(size_t most);
+  Wrong pick_wrong(const Line& line);
+
+  // check.cpp: what completes.
+  void take_completions();
+  void take(const diwarp::WorkCompletion& wc);
+  void receive_done(Line& line, Request& request, const diwarp::WorkCompletion& wc);
+  void message_came(Line& line, const diwarp::WorkCompletion& wc, std::span<std::byte> bytes);
+  void immediate_came(Line& line, const diwarp::WorkCompletion& wc);
+  void numbered(Line& line, const Head& head);
+  void numbered_datagram(Line& line, const Head& head);
+  void told(Line& line, const Head& head);
+  void invalidated(const Head& head, const diwarp::WorkCompletion& wc);
+  void record_came(const diwarp::WorkCompletion& wc);
+  void send_done(Line& line, Request& request, const diwarp::WorkCompletion& wc);
+  void read_done(Request& request, const diwarp::WorkCompletion& wc);
+  void check_status(Line& line, const Request& request, const diwarp::WorkCompletion& wc);
+  bool status_allowed(const Line& line, const Request& request, diwarp::WcStatus status) const;
+  void check_withdrawn(const Request& request);
+  void note_failed(const Request& request);
+  void note_written(const Request& request);
+  void wrong_byte(const std::string& where, std::span<const std::byte> memory, size_t at);
+  uint64_t message_key(uint32_t life, const Head& head, uint32_t to) const;
+  uint64_t key(uint32_t life, Kind kind, uint64_t number) const {
+    return key_of(settings_.seed, life, kind, number);
+  }
+  uint64_t own_key(Kind kind, uint64_t number) const { return key(settings_.life, kind, number); }
+
+  const Settings settings_;
+  diwarp::Random random_;
+  Ledger ledger_;
+  Arena arena_;
+  bool zerocopy_ = false;
+  diwarp::Device device_;
+  diwarp::ProtectionDomain pd_;
+  diwarp::CompletionQueue cq_;
+  diwarp::CmEventChannel channel_;
+  diwarp::CmId listener_;
+  Requests requests_;
+  std::list<Offer> offers_;
+  std::array<Remote, kMostPeers> remotes_;
+  std::array<Line, 2 + kMostPeers> lines_;  // UD, RD, RC of each remote
+  uint64_t next_number_ = 1;
+  uint64_t overruns_ = 0;
+  uint64_t rounds_ = 0;
+  double now_ = 0;    // seconds in which this process and all its peers ran
+  double wall_ = 0;   // seconds in which this process ran
+  double last_ = 0;   // of the steady clock, at the last tick
+  double next_round_ = 0;
+  double next_keep_ = 0;
+  bool ending_ = false;
+  bool done_ = false;
+  bool input_ended_ = false;
+  bool planted_once_ = false;
+  std::string input_;
+  std::array<std::byte, 128> refused_{};  // that requests name which are refused
+  std::vector<std::byte> leaked_;  // planted
+};
+
+/// A device whose datagrams are impaired, with options that the process's seed chose.
+diwarp::Device open_device(const Settings& settings, diwarp::Random& random, bool& zerocopy);
+
+inline size_t index_of(diwarp::QpType type) { return static_cast<size_t>(type); }
+
+}  // namespace soak

@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A soak finds faults that are planted in its processes, and names them; and it ends well where
+there are none. Called with the name of one case; --list names all."""
+import argparse
+import re
+import subprocess
+import sys
+import tempfile
+import os
+
+PATIENCE = 300  # seconds for one run
+# What is planted, and the sentence that tells of it.
+FAULTS = {
+    "wrong-byte": r"wrong-byte: byte 99 of \d+ is wrong: a message over",
+    "lost": r"lost: RD: Send \d+ to process \d was reported as delivered, and was not",
+    "stuck": r"stuck: (rc|ud|rd): .* is not done after",
+    "leak": r"growth: \d+ bytes of memory",
+    "descriptor-leak": r"growth: \d+ descriptors",
+    "crash": r"was ended by signal 6 .*crash",
+    "end": r"ended with status 0 .*crash",
+}
+
+
+def run(arguments, folder, *options):
+    soak = os.path.join(os.path.dirname(os.path.abspath(__file__)), "soak.py")
+    done = subprocess.run([sys.executable, "-B", soak, "--programs", arguments.programs,
+                           "--processes", "2", "--logs", folder, *options],
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=PATIENCE)
+    print(done.stdout, done.stderr)
+    return done
+
+
+def check_planted(arguments, folder):
+    done = run(arguments, folder, "--calm", "--minutes", "0.4", "--round", "0.2", "--stuck", "3",
+               "--plant", arguments.case)
+    assert done.returncode == 1, done.returncode
+    assert re.search(r"FOUND after .*" + FAULTS[arguments.case], done.stdout), arguments.case
+    assert re.search(r"--seed \d+; logs in ", done.stdout), "no seed"
+
+
+def check_clean(arguments, folder):
+    """Kills and stops included; and all types of queue pairs did something."""
+    done = run(arguments, folder, "--minutes", "0.2", "--no-limits")
+    assert done.returncode == 0, done.returncode
+    for operation in ("rc.write", "rc.read", "rc.fetch-add", "ud.write-record", "rd.send"):
+        found = re.search(rf" {re.escape(operation)} +(\d+)", done.stdout)
+        assert found and int(found.group(1)) > 0, operation
+    assert "nothing found" in done.stdout
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--programs")
+    parser.add_argument("case", nargs="?")
+    arguments = parser.parse_args()
+    if arguments.list:
+        print("\n".join([*FAULTS, "clean"]))
+        return 0
+    with tempfile.TemporaryDirectory() as folder:
+        (check_clean if arguments.case == "clean" else check_planted)(arguments, folder)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
