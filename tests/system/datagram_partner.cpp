@@ -42,11 +42,7 @@ struct Partner {
   Device device;
   ProtectionDomain pd{device};
   CompletionQueue cq{device, 64};
-  QueuePair qp{pd,
-               {.type = type,
-                .send_cq = cq,
-                .recv_cq = cq,
-                .datagram = datagram}};
+  QueuePair qp{pd, {.type = type, .send_cq = cq, .recv_cq = cq, .datagram = datagram}};
   std::vector<std::byte> memory = std::vector<std::byte>(kMemory);
   MemoryRegion region{pd, memory, Access::local_write | Access::remote_write | Access::remote_read,
                       0};
@@ -215,8 +211,7 @@ int main(int count, char** arguments) {
     return std::string(count > i ? arguments[i] : otherwise);
   };
   try {
-    Partner partner(argument(1, "ud") == "rd" ? QpType::rd : QpType::ud,
-                    argument(2, "127.0.0.1"),
+    Partner partner(argument(1, "ud") == "rd" ? QpType::rd : QpType::ud, argument(2, "127.0.0.1"),
                     static_cast<uint32_t>(std::stoul(argument(3, "0"))));
     return run(partner);
   } catch (const std::exception& failure) {
