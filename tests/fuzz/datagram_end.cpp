@@ -128,6 +128,10 @@ void DatagramEnd::toggle_region(uint8_t which) {
   chosen.memory.accept();
 }
 
+void DatagramEnd::restore_receives() {
+  if (!receives_.region) register_region(receives_, pd_);
+}
+
 void DatagramEnd::stop() {
   if (qp_->state() == QpState::rts) qp_->modify(QpState::error);
 }

@@ -40,6 +40,8 @@ class DatagramEnd {
   void post_invalidate(STag stag);
   /// Deregisters a region, or registers it again.
   void toggle_region(uint8_t which);
+  /// Registers again what receives need.
+  void restore_receives();
   /// The queue pair goes to the error state.
   void stop();
   /// It begins anew, with nothing posted.

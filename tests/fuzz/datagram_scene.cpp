@@ -208,6 +208,7 @@ void DatagramScene::ask_target(Input& input) {
 /// Long enough for all time-outs, with a receive for whatever has waited for one.
 void DatagramScene::finish() {
   look();
+  target_.restore_receives();
   Duration step = 1ms;
   const auto over = [&] { return target_.idle() && honest_.idle(); };
   for (const Time end = clock_.now() + 60s; clock_.now() < end && !over();) {
