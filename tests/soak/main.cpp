@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /// One process of a soak (README.md). The lines of its input tell it what to do; it prints JSON,
 /// and what is for its peers.
+#include <sys/prctl.h>
 #include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 
@@ -41,6 +43,7 @@ int main(int argc, char** argv) {
   CLI::App app("One process of a soak");
   add_options(app, settings);
   CLI11_PARSE(app, argc, argv);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // also where it is stopped, and reads no end of its input
   limit(RLIMIT_NOFILE, settings.descriptors);
   limit(RLIMIT_AS, settings.address_space);
   try {

@@ -40,6 +40,8 @@ class Process:
         self.addresses = None
 
     def start(self, limits=()):
+        """In a session of its own: the system ends a background job that has stopped processes when
+        the shell goes that began it."""
         self.life = self.soak.next_life()
         self.limits = list(limits)
         self.addresses = None  # of its listener and queue pairs, once it told them
@@ -57,7 +59,8 @@ class Process:
         self.log.write((" ".join(map(str, options)) + "\n").encode())
         self.process = subprocess.Popen([self.soak.program, *map(str, options)], bufsize=0,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=self.errors, cwd=self.soak.folder)
+                                        stderr=self.errors, cwd=self.soak.folder,
+                                        start_new_session=True)
         os.set_blocking(self.process.stdin.fileno(), False)
         os.set_blocking(self.process.stdout.fileno(), False)
 
@@ -403,6 +406,7 @@ def parse():
 
 def main():
     arguments = parse()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # kills the processes
     folder = arguments.logs or tempfile.mkdtemp(prefix="diwarp-soak-")
     os.makedirs(folder, exist_ok=True)
     print(f"seed {arguments.seed}, {arguments.minutes:g} minutes, logs in {folder}", flush=True)
