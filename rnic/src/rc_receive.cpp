@@ -43,7 +43,7 @@ RcEnd end_of_stream(int error) {
 void RcReceive::start(const mpa::Agreement& agreement, bool initiator, ConstBytes leftover) {
   deframer_ = mpa::Deframer(agreement.crc, agreement.receive_markers);
   ready_ = initiator ? ReadyToReceive::none : agreement.ready;
-  discards_ = held_ = false;
+  discards_ = discarded_ = held_ = false;
   heard_ = initiator;
   holds_ = policy_ == ReceiveNotReady::hold;
   end_ = RcEnd::none;
@@ -307,7 +307,8 @@ std::optional<TerminateCode> RcReceive::judge_write(const rdmap::StreamSegment& 
 
 bool RcReceive::begin_message(ConstBytes ulpdu) {
   RcQueuePair& queue_pair = parts_.queue_pair;
-  entry_ = queue_pair.take_receive();
+  entry_ = discarded_ ? nullptr : queue_pair.take_receive();
+  discarded_ = entry_ == nullptr && discards_;
   if (entry_ == nullptr && !discards_) {
     held_ = holds_ && !queue_pair.await_receive();
     if (held_) return false;

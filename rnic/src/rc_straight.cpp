@@ -22,6 +22,7 @@ bool RcReceive::begin_straight(ConstBytes rest) {
   if (judged.fault) return false;
   rdmap::StreamSegment& segment = judged.segment;
   const bool starts = receiver_.at_send_start() && goes_to_receive(segment.opcode);
+  if (starts && discarded_) return false;
   const auto target = landing(segment, starts ? parts_.queue_pair.peek_receive() : entry_);
   if (!target) return false;
 

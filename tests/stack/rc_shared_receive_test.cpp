@@ -163,6 +163,32 @@ TEST_CASE("A shared receive that comes back from a broken stream goes to a queue
   CHECK(same(std::span(scene.memory).first(100), pattern(100, 1)));
 }
 
+TEST_CASE("Behind a message that an ending connection discards no other is delivered") {
+  Shared scene;
+  QueuePair third(scene.pd, {.send_cq = scene.cq, .recv_cq = scene.cq, .srq = scene.srq});
+  auto& impl = static_cast<rnic::RcQueuePair&>(*third.impl());
+  auto ends = llp::memory_stream_pair(1 << 20, 65480);
+  impl.start(established(std::move(ends.second), false, {.crc = false}));
+  scene.device.impl()->engine().exclusively([&] { impl.begin_disconnect(); });
+  write(*ends.first, to_bytes(Fpdu{.msn = 1, .payload = text("finds no receive")}));
+  scene.world.settle();
+  REQUIRE_FALSE(scene.post(0, 40'000));
+  SECTION("a short one") {
+    write(*ends.first, to_bytes(Fpdu{.msn = 2, .payload = text("finds one")}));
+  }
+  SECTION("a long one, in two parts") {
+    const std::vector<std::byte> fpdu =
+        to_bytes(Fpdu{.msn = 2, .payload = std::vector<std::byte>(30'000, std::byte{0xEE})});
+    write(*ends.first, std::span(fpdu).first(15'000));
+    scene.world.settle();
+    write(*ends.first, std::span(fpdu).subspan(15'000));
+  }
+  scene.world.settle();
+  CHECK(drain(scene.cq).empty());
+  CHECK(scene.srq.query().posted == 1);
+  CHECK(same(std::span(scene.memory).first(40'000), std::vector<std::byte>(40'000)));
+}
+
 TEST_CASE("A queue pair with a shared receive queue takes no receives of its own") {
   Shared scene;
   CHECK(scene.first.post_recv({}) == Errc::unsupported_operation);

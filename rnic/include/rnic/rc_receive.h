@@ -94,7 +94,8 @@ class RcReceive {
   /// This side may send FPDUs: it is the initiator, or MPA has found an FPDU of the initiator valid
   /// (RFC 5044 section 7.1.2, rule 4).
   bool heard() const { return heard_; }
-  /// From now on messages that find no receive are read and forgotten.
+  /// From now on a message that finds no receive is read and forgotten, and so are those behind it:
+  /// what is delivered has no gap (RFC 5041 section 5.3), though a shared receive may be posted.
   void discard_unwanted() { discards_ = true; }
 
   /// Why the connection ends: what a Terminate says, and the segment that it is about.
@@ -175,6 +176,7 @@ class RcReceive {
   const ReceiveNotReady policy_;
 
   bool discards_ = false;
+  bool discarded_ = false;  // a message was
   bool holds_ = true;  // where no receive is posted
   bool held_ = false;
   bool heard_ = false;
