@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rnic/device.h"
 
+#include <boost/system/system_error.hpp>
 #include <utility>
 
 #include "base/crc32c.h"
@@ -13,6 +14,7 @@
 #include "llp/uring_udp.h"
 #include "rnic/control.h"
 #include "rnic/event_queue.h"
+#include "rnic/open_device.h"
 #include "rnic/work_queue.h"
 
 namespace diwarp::rnic {
@@ -63,7 +65,31 @@ DatagramLinkFactory udp_links(const DeviceOptions& options,
   };
 }
 
+[[noreturn]] void refuse_resources(std::error_code code) {
+  throw Error(code,
+              "The system gives the device no descriptors or no thread; raise the process's limits "
+              "(ulimit -n, -u, -v) or close what it has open");
+}
+
+/// What `make` returns. Where the system refuses what it needs, Error says so.
+template <class Make>
+auto with_resources(Make&& make) {
+  try {
+    return make();
+  } catch (const Error&) {
+    throw;
+  } catch (const std::system_error& error) {
+    refuse_resources(error.code());
+  } catch (const boost::system::system_error& error) {
+    refuse_resources(error.code());
+  }
+}
+
 }  // namespace
+
+std::shared_ptr<Device> open_device(const Address& address, const DeviceOptions& options) {
+  return with_resources([&] { return std::make_shared<Device>(address, options); });
+}
 
 Device::Device(const Address& address, const DeviceOptions& options, DeviceParts parts)
     : address_(address.with_port(0)),
@@ -81,7 +107,7 @@ Device::~Device() = default;
 
 Control& Device::control() {
   const std::lock_guard lock(mutex_);
-  if (!control_) control_ = std::make_unique<Control>(*this);
+  if (!control_) control_ = with_resources([this] { return std::make_unique<Control>(*this); });
   return *control_;
 }
 

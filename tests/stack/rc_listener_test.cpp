@@ -332,6 +332,32 @@ TEST_CASE("A start-up that has taken the last descriptor keeps it") {
   CHECK(server.device.counter("mpa_evicted") == 0);
 }
 
+TEST_CASE("Set-up that finds no descriptor throws an error with a sentence") {
+  constexpr size_t kMost = 32;
+  Server first;  // what a process takes once is taken
+  size_t spare = 0;
+  size_t refused = 0;
+  size_t without_sentence = 0;
+  bool works = false;
+  for (; spare < kMost && !works; ++spare) {
+    Hoard hoard;
+    hoard.give_back(spare);
+    try {
+      Device device = Device::open("127.0.0.1");
+      Listener listener(device, 0);
+      works = true;
+    } catch (const Error& error) {
+      ++refused;
+      without_sentence += error.what() == error.code().message();
+    } catch (const std::exception&) {
+      ++without_sentence;
+    }
+  }
+  CHECK(works);
+  CHECK(refused > 2);
+  CHECK(without_sentence == 0);
+}
+
 TEST_CASE("A listener that finds no descriptor tells so") {
   Server server;
   const size_t spare = GENERATE(0, 1, 2);  // which it takes for other things first

@@ -13,6 +13,7 @@
 #include "llp/uring.h"
 #include "rnic/control.h"
 #include "rnic/device.h"
+#include "rnic/open_device.h"
 
 namespace diwarp {
 
@@ -50,7 +51,7 @@ Device Device::open(std::string_view address, const DeviceOptions& options) {
 
 Device Device::open(const Address& address, const DeviceOptions& options) {
   check_local(address);
-  return Device(std::make_shared<rnic::Device>(address, options));
+  return Device(rnic::open_device(address, options));
 }
 
 Device::Device(std::shared_ptr<rnic::Device> impl) : impl_(std::move(impl)) {}
