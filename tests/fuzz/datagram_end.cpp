@@ -83,10 +83,11 @@ void DatagramEnd::post(SendWorkRequest request, Registered& from, Slots& slots, 
   const Sge sge = from.region->sge(*slot * kSlotBytes, length);
   if (&from == &sends_) {
     const auto id = static_cast<uint32_t>(request.wr_id);
-    std::ranges::copy(contents_of(id, length), from.memory.bytes().begin() +
-                                                   static_cast<ptrdiff_t>(*slot * kSlotBytes));
+    std::ranges::copy(contents_of(id, length),
+                      from.memory.bytes().begin() + static_cast<ptrdiff_t>(*slot * kSlotBytes));
     from.memory.accept(*slot * kSlotBytes, length);
-    if (request.opcode != WrOpcode::write_record) sent_.emplace(id, Sent{length, request.destination});
+    if (request.opcode != WrOpcode::write_record)
+      sent_.emplace(id, Sent{length, request.destination});
   }
   request.sges = {&sge, 1};
   keep(request, {&slots, *slot});
@@ -254,8 +255,7 @@ void DatagramEnd::check_over(const DatagramEnd& peer) const {
   for (const uint32_t id : succeeded_) {
     const auto sent = sent_.find(id);
     const bool to_peer = sent != sent_.end() && sent->second.to == peer.address();
-    require(!to_peer || peer.delivered_.contains(id),
-            "A message succeeded that was not delivered");
+    require(!to_peer || peer.delivered_.contains(id), "A message succeeded that was not delivered");
   }
 }
 

@@ -16,9 +16,9 @@
 
 namespace diwarp::fuzz {
 
-/// A UD or RD queue pair, its application and their memory. Each request has to complete, once; each
-/// receive is used once; memory may change only where and while something was posted or registered
-/// for that.
+/// A UD or RD queue pair, its application and their memory. Each request has to complete, once;
+/// each receive is used once; memory may change only where and while something was posted or
+/// registered for that.
 class DatagramEnd {
  public:
   static constexpr uint64_t kBase = 0x7000;  // of the regions that peers may name

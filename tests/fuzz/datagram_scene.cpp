@@ -146,8 +146,7 @@ void DatagramScene::act_as_application(Input& input, DatagramStranger& stranger)
   }
 }
 
-void DatagramScene::post_to(Input& input, DatagramEnd& from, DatagramEnd& peer,
-                            const Address& to) {
+void DatagramScene::post_to(Input& input, DatagramEnd& from, DatagramEnd& peer, const Address& to) {
   const uint8_t what = input.u8();
   const uint8_t bits = input.u8();
   const size_t length = bits * 2u;

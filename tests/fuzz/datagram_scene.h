@@ -15,8 +15,8 @@
 
 namespace diwarp::fuzz {
 
-/// A queue pair, the target, its honest peer, and strangers who know more than they should: all on a
-/// network in memory, in a time that is moved by hand.
+/// A queue pair, the target, its honest peer, and strangers who know more than they should: all on
+/// a network in memory, in a time that is moved by hand.
 class DatagramScene {
  public:
   /// The input says how the queue pairs are made.

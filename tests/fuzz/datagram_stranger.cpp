@@ -182,8 +182,7 @@ std::vector<std::byte> DatagramStranger::content(Input& input, uint8_t kind) {
       test::append(made, input.u32(), 4);
       return made;
     case test::kRdAcknowledgement:
-      for (uint32_t words = input.u8() % 4; words > 0; --words)
-        test::append(made, input.u64(), 8);
+      for (uint32_t words = input.u8() % 4; words > 0; --words) test::append(made, input.u64(), 8);
       return made;
     default:
       return made;

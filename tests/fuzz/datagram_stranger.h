@@ -67,16 +67,16 @@ class DatagramStranger {
   const std::unique_ptr<llp::DatagramLink> link_;
   const Target target_;
   llp::ReceiveBatch batch_{16, 2048, 64};
-  std::deque<Datagram> heard_;  // the last ones
+  std::deque<Datagram> heard_;                                 // the last ones
   std::vector<std::byte> proof_ = std::vector<std::byte>(24);  // of a Challenge
   uint32_t incarnation_;
   uint32_t msn_ = 100;
   uint32_t epoch_ = 5;
   uint32_t peer_incarnation_ = 0;
   uint32_t peer_epoch_ = 0;
-  uint32_t next_ = 0;           // own sequence number
-  uint32_t acknowledged_ = 0;   // of the target's
-  uint32_t sink_ = 0;           // of a Read of the target
+  uint32_t next_ = 0;          // own sequence number
+  uint32_t acknowledged_ = 0;  // of the target's
+  uint32_t sink_ = 0;          // of a Read of the target
   uint32_t sink_length_ = 0;
   bool is_known_ = false;
   size_t sent_bytes_ = 0;

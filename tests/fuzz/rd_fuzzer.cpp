@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <exception>
 #include <algorithm>
 #include <exception>
 #include <iostream>
@@ -11,9 +10,9 @@
 #include "fuzz/fixed_random.h"
 #include "fuzz/input.h"
 
-/// RD: the explorer's runs (tests/explore), but of any scenario, deeper and with more faults than all
-/// of which could be played. The input says the scenario, then what becomes of each datagram and what
-/// happens between them. What must hold is what the explorer's ledger demands.
+/// RD: the explorer's runs (tests/explore), but of any scenario, deeper and with more faults than
+/// all of which could be played. The input says the scenario, then what becomes of each datagram
+/// and what happens between them. What must hold is what the explorer's ledger demands.
 
 using namespace diwarp;
 using namespace diwarp::fuzz;
@@ -25,12 +24,13 @@ using explore::Scenario;
 namespace {
 
 constexpr uint32_t kDatagrams = 64;  // that are asked about
-/// Faults and events of a run. So many losses in a row, and a pause, are no reason to give up a peer.
+/// Faults and events of a run. So many losses in a row, and a pause, are no reason to give up a
+/// peer.
 constexpr uint32_t kMostFaults = 10;
 constexpr uint32_t kMostOperations = 3;
-/// Of EventKind, all that a menu may have but `hole`: what has to be sent again never gets through
-/// then, and holds up what the ledger wants to see afterwards.
-constexpr auto kEvents = static_cast<uint32_t>(explore::EventKind::hole);
+/// Of EventKind, all that a menu may have but `untold` and `hole`: what has to be sent again never
+/// gets through then, and holds up what the ledger wants to see afterwards.
+constexpr auto kEvents = static_cast<uint32_t>(explore::EventKind::untold);
 
 /// As many bytes stand for 0 as for all other answers.
 class InputChoices final : public explore::Choices {
@@ -71,7 +71,13 @@ void add_operation(std::vector<Operation>& operations, Operation operation) {
   operations.push_back(operation);
 }
 
+/// Where the path narrows, no end begins anew: whoever has nothing to repeat but what is too long
+/// does not probe, and gives up a peer that has.
 void add_menu(Scenario& scenario, uint16_t bits) {
+  constexpr auto bit = [](explore::EventKind kind) { return 1u << static_cast<uint32_t>(kind); };
+  using enum explore::EventKind;
+  const uint32_t excluded = (bits & bit(narrow)) != 0 ? bit(source) | bit(reset) | bit(anew) : 0;
+  bits = static_cast<uint16_t>(bits & ~excluded);
   for (uint32_t i = 0; i < kEvents; ++i)
     if ((bits >> i & 1) != 0) scenario.menu.push_back(static_cast<explore::EventKind>(i));
 }

@@ -16,7 +16,8 @@ namespace diwarp::fuzz {
 class WatchedMemory {
  public:
   WatchedMemory(size_t size, uint8_t seed) : all_(size + 2 * kGuard) {
-    for (size_t i = 0; i < all_.size(); ++i) all_[i] = static_cast<std::byte>(seed + i * 7 + i / 31);
+    for (size_t i = 0; i < all_.size(); ++i)
+      all_[i] = static_cast<std::byte>(seed + i * 7 + i / 31);
     known_ = all_;
   }
 
