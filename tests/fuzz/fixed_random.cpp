@@ -20,7 +20,8 @@ Random sequence(kSeed);
 
 void system_random(Bytes target) {
   const std::lock_guard lock(mutex);
-  std::generate(target.begin(), target.end(), [] { return static_cast<std::byte>(sequence.next()); });
+  std::generate(target.begin(), target.end(),
+                [] { return static_cast<std::byte>(sequence.next()); });
 }
 
 uint32_t system_random_u32() {

@@ -67,9 +67,7 @@ void check_crc(std::span<const std::byte> fpdu) {
 }  // namespace
 
 FpduStream::FpduStream(std::unique_ptr<llp::Stream> stream, const Framing& framing)
-    : stream_(std::move(stream)),
-      framing_(framing),
-      deframer_(framing.crc, framing.target_marks) {}
+    : stream_(std::move(stream)), framing_(framing), deframer_(framing.crc, framing.target_marks) {}
 
 void FpduStream::add(const ByteList& ulpdu, size_t spoil) {
   const auto position = framing_.marks ? std::optional(position_) : std::nullopt;

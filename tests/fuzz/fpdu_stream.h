@@ -24,8 +24,8 @@ class FpduStream {
 
   FpduStream(std::unique_ptr<llp::Stream> stream, const Framing& framing);
 
-  /// An FPDU is appended to what waits; with one bit wrong, `spoil` bytes from its beginning, unless
-  /// that is 0.
+  /// An FPDU is appended to what waits; with one bit wrong, `spoil` bytes from its beginning,
+  /// unless that is 0.
   void add(const ByteList& ulpdu, size_t spoil = 0);
   void add_raw(const ByteList& bytes);
   /// Gives as much to the stream as that and as it takes.

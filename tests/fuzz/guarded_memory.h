@@ -26,9 +26,7 @@ class GuardedMemory {
     return is_pattern(those, seed_, kGuard + at);
   }
   /// Whether `count` bytes from `at` on are as they were at first.
-  bool unchanged(size_t at, size_t count) const {
-    return matches(bytes().subspan(at, count), at);
-  }
+  bool unchanged(size_t at, size_t count) const { return matches(bytes().subspan(at, count), at); }
 
   void check_guards() const {
     require(is_pattern(std::span(all_).first(kGuard), seed_), "memory before a region was written");

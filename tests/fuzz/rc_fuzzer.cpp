@@ -52,8 +52,9 @@ void RcScene::connect() {
   const unsigned how = in_.u8();
   auto ends = llp::memory_stream_pair((how & 1U) != 0 ? 2048 : size_t{1} << 17,
                                       (how & 2U) != 0 ? 256 : 1460);
-  peer_.emplace(std::move(ends.second), start.value_or(RcStart{}),
-                [this](unsigned which) { return target_.stag(which); }, target_.output());
+  peer_.emplace(
+      std::move(ends.second), start.value_or(RcStart{}),
+      [this](unsigned which) { return target_.stag(which); }, target_.output());
   if (!start) return;
   peer_->make_ready((how & 0x1CU) != 0x1CU);
   std::vector<std::byte> leftover;
@@ -69,10 +70,18 @@ void RcScene::act() {
   switch (in_.below(8)) {
     case 0:
     case 1:
-    case 2: peer_->act(in_); break;
-    case 3: move(1 + in_.u8()); break;
-    case 4: move(SIZE_MAX); break;
-    case 5: target_.poll(); break;
+    case 2:
+      peer_->act(in_);
+      break;
+    case 3:
+      move(1 + in_.u8());
+      break;
+    case 4:
+      move(SIZE_MAX);
+      break;
+    case 5:
+      target_.poll();
+      break;
     default:
       if (target_.act(in_)) connect();
   }

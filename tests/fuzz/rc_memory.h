@@ -27,16 +27,16 @@ inline constexpr std::array<size_t, 8> kNamed{8192, 8192, 8192, 2048, 512, 512, 
 
 /// The memory of the application under attack.
 struct RcMemory {
-  GuardedMemory open{kNamed[0], 1};     ///< peers may do everything
+  GuardedMemory open{kNamed[0], 1};       ///< peers may do everything
   GuardedMemory read_only{kNamed[3], 2};  ///< peers may read it and invalidate its STag
-  GuardedMemory closed{kNamed[4], 3};   ///< peers may do nothing
-  GuardedMemory foreign{kNamed[5], 4};  ///< peers may do everything, but in another domain
-  GuardedMemory bound{2048, 5};         ///< a memory window may show a part of it
-  GuardedMemory fast{2048, 6};          ///< a fast registration may show a part of it
-  GuardedMemory inbox{8 * 16384, 7};    ///< receives
-  GuardedMemory sink{4 * 8192, 8};      ///< Reads
-  GuardedMemory results{64, 9};         ///< atomics
-  GuardedMemory outbox{32768, 10};      ///< what is sent
+  GuardedMemory closed{kNamed[4], 3};     ///< peers may do nothing
+  GuardedMemory foreign{kNamed[5], 4};    ///< peers may do everything, but in another domain
+  GuardedMemory bound{2048, 5};           ///< a memory window may show a part of it
+  GuardedMemory fast{2048, 6};            ///< a fast registration may show a part of it
+  GuardedMemory inbox{8 * 16384, 7};      ///< receives
+  GuardedMemory sink{4 * 8192, 8};        ///< Reads
+  GuardedMemory results{64, 9};           ///< atomics
+  GuardedMemory outbox{32768, 10};        ///< what is sent
   std::vector<bool> receives = std::vector<bool>(8 * 16384);  ///< bytes of the inbox ever posted
 
   /// `sinks_known`: the peer answered Reads with the right bytes, where it answered.

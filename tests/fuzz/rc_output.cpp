@@ -16,10 +16,14 @@ bool is_send(unsigned code) { return code >= 3 && code <= 6; }
 uint32_t queue_of(unsigned code) {
   switch (code) {
     case opcode::kReadRequest:
-    case opcode::kAtomicRequest: return 1;
-    case opcode::kTerminate: return kTerminateQueue;
-    case opcode::kAtomicResponse: return 3;
-    default: return 0;
+    case opcode::kAtomicRequest:
+      return 1;
+    case opcode::kTerminate:
+      return kTerminateQueue;
+    case opcode::kAtomicResponse:
+      return 3;
+    default:
+      return 0;
   }
 }
 
@@ -82,7 +86,8 @@ void RcOutput::take_send(std::span<const std::byte> payload, uint64_t mo, bool l
 }
 
 void RcOutput::take_request(std::span<const std::byte> body, bool atomic) {
-  require(body.size() == (atomic ? kAtomicBody : kReadBody), "a request of a wrong length was sent");
+  require(body.size() == (atomic ? kAtomicBody : kReadBody),
+          "a request of a wrong length was sent");
   RcAsked asked{.atomic = atomic};
   if (atomic) {
     asked.identifier = static_cast<uint32_t>(number_in(body, 4, 4));

@@ -14,13 +14,14 @@ namespace diwarp::fuzz {
 /// What diwarp asked the peer for.
 struct RcAsked {
   bool atomic = false;
-  uint32_t sink = 0;    ///< of a Read: STag, tagged offset and bytes that are left of it
+  uint32_t sink = 0;  ///< of a Read: STag, tagged offset and bytes that are left of it
   uint64_t offset = 0;
   uint32_t left = 0;
   uint32_t identifier = 0;  ///< of an atomic
 };
 
-/// Judges each segment that diwarp sends on one connection after another: its numbers, and its bytes.
+/// Judges each segment that diwarp sends on one connection after another: its numbers, and its
+/// bytes.
 class RcOutput {
  public:
   explicit RcOutput(const RcMemory& memory) : memory_(memory) {}

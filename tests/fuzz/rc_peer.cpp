@@ -18,14 +18,17 @@ size_t length_from(Input& in) {
   return drawn < 228 ? (drawn - 200) * 64 : 8192 + (drawn - 228) * 512;
 }
 
-/// The tagged offset of `length` bytes: near the beginning of what the STag names, about its end, or
-/// anywhere.
+/// The tagged offset of `length` bytes: near the beginning of what the STag names, about its end,
+/// or anywhere.
 uint64_t offset_from(Input& in, unsigned how, unsigned stag, uint64_t length) {
   switch (how >> 5U) {
-    case 7: return in.u64();
+    case 7:
+      return in.u64();
     case 6:
-    case 5: return kBase + kNamed[stag & 7U] - length + (in.u8() & 3U) - 1;
-    default: return kBase + in.u8() * 8U;
+    case 5:
+      return kBase + kNamed[stag & 7U] - length + (in.u8() & 1U);
+    default:
+      return kBase + in.u8() * 8U;
   }
 }
 
@@ -54,20 +57,31 @@ void RcPeer::act(Input& in) {
   switch (in.below(16)) {
     case 0:
     case 1:
-    case 2: return send_message(in);
-    case 3: return send_immediate(in);
+    case 2:
+      return send_message(in);
+    case 3:
+      return send_immediate(in);
     case 4:
-    case 5: return send_write(in);
+    case 5:
+      return send_write(in);
     case 6:
-    case 7: return send_read_request(in);
-    case 8: return send_atomic_request(in);
+    case 7:
+      return send_read_request(in);
+    case 8:
+      return send_atomic_request(in);
     case 9:
-    case 10: return answer(in);
-    case 11: return answer_whole(in);
-    case 12: return send_terminate(in);
-    case 13: return send_any(in);
-    case 14: return send_bytes(in);
-    default: return do_to_stream(in);
+    case 10:
+      return answer(in);
+    case 11:
+      return answer_whole(in);
+    case 12:
+      return send_terminate(in);
+    case 13:
+      return send_any(in);
+    case 14:
+      return send_bytes(in);
+    default:
+      return do_to_stream(in);
   }
 }
 
@@ -78,14 +92,15 @@ void RcPeer::make_ready(bool right) {
     return;
   }
   switch (start_.agreement.ready) {
-    case ReadyToReceive::none: return;
-    case ReadyToReceive::send: return send({.msn = msn_[0]++});
-    case ReadyToReceive::write: return send({.tagged = true, .opcode = opcode::kWrite});
+    case ReadyToReceive::none:
+      return;
+    case ReadyToReceive::send:
+      return send({.msn = msn_[0]++});
+    case ReadyToReceive::write:
+      return send({.tagged = true, .opcode = opcode::kWrite});
     case ReadyToReceive::read:
-      return send({.opcode = opcode::kReadRequest,
-                   .queue = 1,
-                   .msn = msn_[1]++,
-                   .body = ByteList(28)});
+      return send(
+          {.opcode = opcode::kReadRequest, .queue = 1, .msn = msn_[1]++, .body = ByteList(28)});
   }
 }
 
@@ -143,7 +158,8 @@ void RcPeer::send_read_request(Input& in) {
   const uint64_t length = (how & 2U) != 0 ? in.u32() : length_from(in);
   const uint64_t offset = offset_from(in, how, names, length);
   const bool of_read_only = names == kNamesReadOnly;
-  Ulpdu ulpdu{.last = (how & 1U) == 0, .opcode = opcode::kReadRequest, .queue = 1, .msn = msn_[1]++};
+  Ulpdu ulpdu{
+      .last = (how & 1U) == 0, .opcode = opcode::kReadRequest, .queue = 1, .msn = msn_[1]++};
   append(ulpdu.body, of_read_only ? kReadOnlySink : 7U, 4);
   append(ulpdu.body, offset, 8);
   append(ulpdu.body, length, 4);
@@ -255,10 +271,14 @@ void RcPeer::send_bytes(Input& in) {
 
 void RcPeer::do_to_stream(Input& in) {
   switch (in.below(8)) {
-    case 0: return stream_.end_sending();
-    case 1: return stream_.reset();
-    case 2: return stream_.close();
-    default: return listen();
+    case 0:
+      return stream_.end_sending();
+    case 1:
+      return stream_.reset();
+    case 2:
+      return stream_.close();
+    default:
+      return listen();
   }
 }
 

@@ -14,9 +14,9 @@ struct RcStart {
   mpa::Agreement agreement = {};
 };
 
-/// Plays the start-up as the input has it: which side diwarp is, what both wish for, and what is wrong
-/// with the peer's frame. Nothing where there is no connection then. The control path, which does
-/// the same over sockets, calls the same functions.
+/// Plays the start-up as the input has it: which side diwarp is, what both wish for, and what is
+/// wrong with the peer's frame. Nothing where there is no connection then. The control path, which
+/// does the same over sockets, calls the same functions.
 std::optional<RcStart> start_up(Input& in);
 
 }  // namespace diwarp::fuzz

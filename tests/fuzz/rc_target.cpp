@@ -16,8 +16,8 @@ constexpr int kMostSteps = 20000;
 constexpr size_t kReceives = 8;  // of the inbox: receives that are not polled yet, at most
 constexpr size_t kInboxSlot = 16384;
 constexpr size_t kSinkSlot = 8192;
-constexpr Access kOpen = Access::local_write | Access::remote_write | Access::remote_read |
-                         Access::remote_atomic;
+constexpr Access kOpen =
+    Access::local_write | Access::remote_write | Access::remote_read | Access::remote_atomic;
 
 Device open_device(const Clock& clock) {
   rnic::DeviceParts parts;
@@ -50,17 +50,27 @@ bool is_read(WrOpcode opcode) {
 
 WcOpcode completes_as(WrOpcode opcode) {
   switch (opcode) {
-    case WrOpcode::rdma_write: return WcOpcode::rdma_write;
+    case WrOpcode::rdma_write:
+      return WcOpcode::rdma_write;
     case WrOpcode::rdma_read:
-    case WrOpcode::rdma_read_with_invalidate: return WcOpcode::rdma_read;
-    case WrOpcode::immediate: return WcOpcode::immediate;
-    case WrOpcode::fetch_add: return WcOpcode::fetch_add;
-    case WrOpcode::compare_swap: return WcOpcode::compare_swap;
-    case WrOpcode::swap: return WcOpcode::swap;
-    case WrOpcode::local_invalidate: return WcOpcode::local_invalidate;
-    case WrOpcode::bind_window: return WcOpcode::bind_window;
-    case WrOpcode::register_memory: return WcOpcode::register_memory;
-    default: return WcOpcode::send;
+    case WrOpcode::rdma_read_with_invalidate:
+      return WcOpcode::rdma_read;
+    case WrOpcode::immediate:
+      return WcOpcode::immediate;
+    case WrOpcode::fetch_add:
+      return WcOpcode::fetch_add;
+    case WrOpcode::compare_swap:
+      return WcOpcode::compare_swap;
+    case WrOpcode::swap:
+      return WcOpcode::swap;
+    case WrOpcode::local_invalidate:
+      return WcOpcode::local_invalidate;
+    case WrOpcode::bind_window:
+      return WcOpcode::bind_window;
+    case WrOpcode::register_memory:
+      return WcOpcode::register_memory;
+    default:
+      return WcOpcode::send;
   }
 }
 
@@ -102,7 +112,10 @@ QueuePairInit RcTarget::init_from(Input& in) {
   const unsigned how = in.u8();
   signal_all_ = (how & 1U) != 0;
   QueuePairInit init{.send_cq = send_cq_, .recv_cq = recv_cq_};
-  init.capacity = {.max_send_wr = 8, .max_recv_wr = 8, .max_send_sge = 2, .max_recv_sge = 2,
+  init.capacity = {.max_send_wr = 8,
+                   .max_recv_wr = 8,
+                   .max_send_sge = 2,
+                   .max_recv_sge = 2,
                    .max_inline_data = 64};
   init.signal_all = signal_all_;
   if ((how & 2U) != 0) init.stream.receive_not_ready = ReceiveNotReady::terminate;
@@ -121,12 +134,18 @@ void RcTarget::exclusively(Call&& call) {
 /// 0 to 7. A region that was deregistered is named by what is no STag.
 STag RcTarget::stag(unsigned which) const {
   switch (which & 7U) {
-    case 3: return read_only_ ? read_only_->rkey() : 2;
-    case 4: return closed_->rkey();
-    case 5: return foreign_->rkey();
-    case 6: return window_ ? window_->stag() : 3;
-    case 7: return fast_ ? fast_->stag() : 4;
-    default: return open_ ? open_->rkey() : 1;
+    case 3:
+      return read_only_ ? read_only_->rkey() : 2;
+    case 4:
+      return closed_->rkey();
+    case 5:
+      return foreign_->rkey();
+    case 6:
+      return window_ ? window_->stag() : 3;
+    case 7:
+      return fast_ ? fast_->stag() : 4;
+    default:
+      return open_ ? open_->rkey() : 1;
   }
 }
 
@@ -150,18 +169,33 @@ void RcTarget::settle() {
 bool RcTarget::act(Input& in) {
   switch (in.below(12)) {
     case 0:
-    case 1: return post_receive(in), false;
+    case 1:
+      post_receive(in);
+      break;
     case 2:
     case 3:
     case 4:
-    case 5: return post_send(in), false;
-    case 6: return post_local(in), false;
-    case 7: return deregister(in), false;
-    case 8: return change_state(in);
-    case 9: return pass_time(in), false;
-    case 10: poll_some(in.flag() ? send_cq_ : recv_cq_, 1 + in.below(4)); return false;
-    default: return settle(), false;
+    case 5:
+      post_send(in);
+      break;
+    case 6:
+      post_local(in);
+      break;
+    case 7:
+      deregister(in);
+      break;
+    case 8:
+      return change_state(in);
+    case 9:
+      pass_time(in);
+      break;
+    case 10:
+      poll_some(in.flag() ? send_cq_ : recv_cq_, 1 + in.below(4));
+      break;
+    default:
+      settle();
   }
+  return false;
 }
 
 // --- Requests.
@@ -177,7 +211,8 @@ void RcTarget::post_receive(Input& in) {
   const STag key = (how & 0xF8U) == 0xF8U ? closed_->lkey() : inbox_key_;
   std::byte* const begin = memory_.inbox.bytes().data() + at;
   const std::array sges{Sge{begin, first, key}, Sge{begin + first, room - first, key}};
-  const ReceiveWorkRequest request{.wr_id = next_id_, .sges = {sges.data(), first < room ? 2U : 1U}};
+  const ReceiveWorkRequest request{.wr_id = next_id_,
+                                   .sges = {sges.data(), first < room ? 2U : 1U}};
   if (srq_ ? srq_->post_recv(request) : qp_->post_recv(request)) return;
   ++posted_receives_;
   std::fill_n(memory_.receives.begin() + static_cast<ptrdiff_t>(at), room, true);
@@ -185,10 +220,16 @@ void RcTarget::post_receive(Input& in) {
 }
 
 void RcTarget::post_send(Input& in) {
-  constexpr std::array kOpcodes{
-      WrOpcode::send,      WrOpcode::send_with_invalidate, WrOpcode::rdma_write,
-      WrOpcode::rdma_read, WrOpcode::rdma_read_with_invalidate, WrOpcode::immediate,
-      WrOpcode::fetch_add, WrOpcode::compare_swap, WrOpcode::swap, WrOpcode::write_record};
+  constexpr std::array kOpcodes{WrOpcode::send,
+                                WrOpcode::send_with_invalidate,
+                                WrOpcode::rdma_write,
+                                WrOpcode::rdma_read,
+                                WrOpcode::rdma_read_with_invalidate,
+                                WrOpcode::immediate,
+                                WrOpcode::fetch_add,
+                                WrOpcode::compare_swap,
+                                WrOpcode::swap,
+                                WrOpcode::write_record};
   post(request_from(in, kOpcodes[in.below(kOpcodes.size())]));
 }
 
@@ -198,8 +239,9 @@ SendWorkRequest RcTarget::request_from(Input& in, WrOpcode opcode) {
   const std::array<uint32_t, 4> lengths{64, 0, 8000, 1500};
   const auto length = is_atomic(opcode) ? 8U : lengths[how & 3U];
   const size_t at = is_atomic(opcode) ? (how >> 2U & 3U) * 8U : (how >> 2U & 3U) * kSinkSlot;
-  GuardedMemory& memory =
-      is_atomic(opcode) ? memory_.results : is_read(opcode) ? memory_.sink : memory_.outbox;
+  GuardedMemory& memory = is_atomic(opcode) ? memory_.results
+                          : is_read(opcode) ? memory_.sink
+                                            : memory_.outbox;
   STag key = is_atomic(opcode) ? results_key_ : is_read(opcode) ? sink_key_ : outbox_key_;
   if ((how & 0xF0U) == 0xF0U) key = closed_->lkey() ^ (how & 1U);
   SendWorkRequest request{.wr_id = next_id_, .opcode = opcode};
@@ -252,9 +294,13 @@ void RcTarget::post_local(Input& in) {
 
 MemoryBinding RcTarget::window_binding(unsigned how) {
   return {.stag = stag(6) ^ (how >> 7U),
-          .region = (how & 4U) != 0 ? closed_->rkey() : bound_ ? bound_->rkey() : 5,
+          .region = (how & 4U) != 0 ? closed_->rkey()
+                    : bound_        ? bound_->rkey()
+                                    : 5,
           .address = memory_.bound.bytes().data() + kLentAt,
-          .length = (how & 8U) != 0 ? 0U : (how & 16U) != 0 ? 10 : kLent,
+          .length = (how & 8U) != 0    ? 0U
+                    : (how & 16U) != 0 ? 10
+                                       : kLent,
           .access = Access::remote_write | Access::remote_read,
           .base = kBase};
 }
@@ -269,30 +315,56 @@ MemoryBinding RcTarget::fast_binding(unsigned how) {
 
 void RcTarget::deregister(Input& in) {
   switch (in.below(8)) {
-    case 0: return open_.reset();
-    case 1: return read_only_.reset();
-    case 2: return bound_.reset();
-    case 3: return inbox_.reset();
-    case 4: return sink_.reset();
-    case 5: return outbox_.reset();
-    case 6: return window_.reset();
-    default: return fast_.reset();
+    case 0:
+      return open_.reset();
+    case 1:
+      return read_only_.reset();
+    case 2:
+      return bound_.reset();
+    case 3:
+      return inbox_.reset();
+    case 4:
+      return sink_.reset();
+    case 5:
+      return outbox_.reset();
+    case 6:
+      return window_.reset();
+    default:
+      return fast_.reset();
   }
 }
 
 // --- States and time.
 
+/// True if the queue pair is in init again.
 bool RcTarget::change_state(Input& in) {
+  const auto move_to = [this](QpState to) { accepted([&] { qp_->modify(to); }); };
   switch (in.below(8)) {
-    case 0: return accepted([&] { qp_->modify(QpState::sqd); }), false;
-    case 1: return accepted([&] { qp_->modify(QpState::rts); }), false;
-    case 2: return accepted([&] { qp_->modify(QpState::error); }), false;
-    case 3: return exclusively([&] { impl().begin_disconnect(); }), false;
-    case 4: return exclusively([&] { impl().give_up_closing(); }), false;
-    case 5: return accepted([&] { qp_->modify(QpState::init); }), false;
-    case 6: return srq_ ? accepted([&] { srq_->set_limit(in.below(12)); }), false : false;
-    default: return reset();
+    case 0:
+      move_to(QpState::sqd);
+      break;
+    case 1:
+      move_to(QpState::rts);
+      break;
+    case 2:
+      move_to(QpState::error);
+      break;
+    case 3:
+      exclusively([&] { impl().begin_disconnect(); });
+      break;
+    case 4:
+      exclusively([&] { impl().give_up_closing(); });
+      break;
+    case 5:
+      move_to(QpState::init);
+      break;
+    case 6:
+      if (srq_) accepted([&] { srq_->set_limit(in.below(12)); });
+      break;
+    default:
+      return reset();
   }
+  return false;
 }
 
 /// What has completed was reported before, so that all that is open is dropped.
@@ -355,7 +427,10 @@ void RcTarget::finish(Input& in) {
   settle();
   poll();
   memory_.check(known_());
-  if (destroys_first) sink_.reset(), inbox_.reset();
+  if (destroys_first) {
+    sink_.reset();
+    inbox_.reset();
+  }
   accepted([&] { qp_->modify(QpState::error); });
   settle();
   poll();

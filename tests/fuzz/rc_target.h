@@ -19,8 +19,8 @@
 
 namespace diwarp::fuzz {
 
-/// The side that is diwarp: a device with one RC queue pair, regions with all kinds of rights, and the
-/// application's doings.
+/// The side that is diwarp: a device with one RC queue pair, regions with all kinds of rights, and
+/// the application's doings.
 class RcTarget {
  public:
   /// What a successful receive brought: checked against what the peer sent.

@@ -8,8 +8,8 @@
 
 namespace diwarp::fuzz {
 
-/// The requests that one queue has taken and that have not completed, oldest first. Ends the program
-/// where a completion comes twice, for nothing, out of order, or says what cannot be.
+/// The requests that one queue has taken and that have not completed, oldest first. Ends the
+/// program where a completion comes twice, for nothing, out of order, or says what cannot be.
 class RequestLedger {
  public:
   /// `name` stands in the sentences about violations.
@@ -26,7 +26,7 @@ class RequestLedger {
   void posted(const Request& request) { open_.push_back(request); }
   /// Returns the request. Silent ones before it have succeeded.
   Request completed(const WorkCompletion& completion);
-  /// The same of a queue whose requests need not complete in order: what completes is silent of none.
+  /// The same of a queue whose requests need not complete in order.
   Request completed_anywhere(const WorkCompletion& completion);
   /// The queue was emptied without completions.
   void dropped() { open_.clear(); }

@@ -47,7 +47,8 @@ struct Ulpdu {
 inline ByteList to_bytes(const Ulpdu& ulpdu) {
   using test::append;
   ByteList out;
-  append(out, ((ulpdu.tagged ? 0x80U : 0U) | (ulpdu.last ? 0x40U : 0U) | 1U) ^ ulpdu.control_error, 1);
+  append(out, ((ulpdu.tagged ? 0x80U : 0U) | (ulpdu.last ? 0x40U : 0U) | 1U) ^ ulpdu.control_error,
+         1);
   append(out, (0x40U | ulpdu.opcode) ^ ulpdu.rdmap_error, 1);
   append(out, ulpdu.stag, 4);
   if (ulpdu.tagged) {

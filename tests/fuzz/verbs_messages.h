@@ -11,8 +11,8 @@
 
 namespace diwarp::fuzz {
 
-/// Every Send of a run. The first eight bytes of one are its number, so that what is delivered tells
-/// which it is; shorter ones are checked for nothing.
+/// Every Send of a run. The first eight bytes of one are its number, so that what is delivered
+/// tells which it is; shorter ones are checked for nothing.
 class VerbsMessages {
  public:
   /// Numbers of queue pairs, which are never used again.

@@ -24,7 +24,9 @@ inline constexpr uint64_t kVerbsBase = 0x10000;
 /// AddressSanitizer sees.
 struct VerbsRegion {
   VerbsRegion(const ProtectionDomain& pd, size_t size, Access access, uint32_t pattern_seed)
-      : rights(access), seed(pattern_seed), memory(size, seed),
+      : rights(access),
+        seed(pattern_seed),
+        memory(size, seed),
         mr(std::in_place, pd, memory.bytes(), access, kVerbsBase) {}
   ~VerbsRegion() {
     mr.reset();
@@ -46,7 +48,8 @@ struct VerbsRegion {
   std::optional<MemoryRegion> mr;
 };
 
-/// A protection domain with memory to send from and to receive into. Each byte of that is used once.
+/// A protection domain with memory to send from and to receive into. Each byte of that is used
+/// once.
 struct VerbsDomain {
   static constexpr size_t kBytes = 32768;
 
@@ -126,7 +129,7 @@ struct VerbsQp {
   uint64_t send_cq = 0, recv_cq = 0;  ///< serials
   uint64_t ledgers = 0;               ///< number of the sends' ledger; the receives' is the next
   bool signal_all = false;
-  uint32_t peer = 0;   ///< RC: the queue pair that it is connected with
+  uint32_t peer = 0;  ///< RC: the queue pair that it is connected with
   std::optional<QueuePair> qp;
 };
 

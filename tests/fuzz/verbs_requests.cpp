@@ -12,18 +12,29 @@ constexpr size_t kAtomicBytes = 8;
 
 WcOpcode completes_as(WrOpcode opcode) {
   switch (opcode) {
-    case WrOpcode::rdma_write: return WcOpcode::rdma_write;
+    case WrOpcode::rdma_write:
+      return WcOpcode::rdma_write;
     case WrOpcode::rdma_read:
-    case WrOpcode::rdma_read_with_invalidate: return WcOpcode::rdma_read;
-    case WrOpcode::immediate: return WcOpcode::immediate;
-    case WrOpcode::fetch_add: return WcOpcode::fetch_add;
-    case WrOpcode::compare_swap: return WcOpcode::compare_swap;
-    case WrOpcode::swap: return WcOpcode::swap;
-    case WrOpcode::local_invalidate: return WcOpcode::local_invalidate;
-    case WrOpcode::bind_window: return WcOpcode::bind_window;
-    case WrOpcode::register_memory: return WcOpcode::register_memory;
-    case WrOpcode::write_record: return WcOpcode::write_record;
-    default: return WcOpcode::send;
+    case WrOpcode::rdma_read_with_invalidate:
+      return WcOpcode::rdma_read;
+    case WrOpcode::immediate:
+      return WcOpcode::immediate;
+    case WrOpcode::fetch_add:
+      return WcOpcode::fetch_add;
+    case WrOpcode::compare_swap:
+      return WcOpcode::compare_swap;
+    case WrOpcode::swap:
+      return WcOpcode::swap;
+    case WrOpcode::local_invalidate:
+      return WcOpcode::local_invalidate;
+    case WrOpcode::bind_window:
+      return WcOpcode::bind_window;
+    case WrOpcode::register_memory:
+      return WcOpcode::register_memory;
+    case WrOpcode::write_record:
+      return WcOpcode::write_record;
+    default:
+      return WcOpcode::send;
   }
 }
 
@@ -46,8 +57,8 @@ std::optional<ReceiveWorkRequest> VerbsScene::receive_into(VerbsDomain& domain, 
 void VerbsScene::note_receive(VerbsLedger& ledger, const std::shared_ptr<VerbsDomain>& domain,
                               const ReceiveWorkRequest& request) {
   const Sge& sge = request.sges[0];
-  const auto at = static_cast<size_t>(static_cast<std::byte*>(sge.address) -
-                                      domain->memory.bytes().data());
+  const auto at =
+      static_cast<size_t>(static_cast<std::byte*>(sge.address) - domain->memory.bytes().data());
   ledger.open.posted({.wr_id = request.wr_id, .opcode = WcOpcode::recv, .room = sge.length});
   ledger.sinks[request.wr_id] = {domain, at};
 }
@@ -84,8 +95,8 @@ size_t VerbsScene::length() {
 /// Where a request over datagrams goes; of an RC queue pair, its peer. Null where it cannot arrive.
 VerbsQp* VerbsScene::destination(VerbsQp& from, Address& address) {
   if (from.type == QpType::rc) {
-    const auto peer = std::ranges::find_if(
-        qps_, [&](const auto& qp) { return qp && qp->serial == from.peer; });
+    const auto peer =
+        std::ranges::find_if(qps_, [&](const auto& qp) { return qp && qp->serial == from.peer; });
     return peer == qps_.end() ? nullptr : peer->get();
   }
   VerbsQp* const to = pick(qps_);
@@ -113,26 +124,39 @@ RemoteMemory VerbsScene::remote(size_t bytes, std::optional<std::vector<std::byt
 STag VerbsScene::any_stag() {
   const size_t slot = in_.below(kSlots);
   switch (in_.below(4)) {
-    case 0: return windows_[slot] ? windows_[slot]->stag() : 1;
-    case 1: return fast_[slot] ? fast_[slot]->stag() : 2;
-    case 2: return domains_[slot] ? domains_[slot]->key : 3;
-    default: return regions_[slot] ? regions_[slot]->mr->rkey() : 4;
+    case 0:
+      return windows_[slot] ? windows_[slot]->stag() : 1;
+    case 1:
+      return fast_[slot] ? fast_[slot]->stag() : 2;
+    case 2:
+      return domains_[slot] ? domains_[slot]->key : 3;
+    default:
+      return regions_[slot] ? regions_[slot]->mr->rkey() : 4;
   }
 }
 
 void VerbsScene::post_send(VerbsQp& from) {
   const unsigned drawn = in_.below(16);
   switch (drawn) {
-    case 8: return post_write(from, WrOpcode::rdma_write);
-    case 9: return post_write(from, WrOpcode::write_record);
+    case 8:
+      return post_write(from, WrOpcode::rdma_write);
+    case 9:
+      return post_write(from, WrOpcode::write_record);
     case 10:
-    case 11: return post_read(from, WrOpcode::rdma_read);
-    case 12: return post_read(from, WrOpcode::rdma_read_with_invalidate);
-    case 13: return post_atomic(from, static_cast<WrOpcode>(6 + in_.below(3)));
-    case 14: return post_local(from);
-    case 15: return post_message(from, WrOpcode::immediate);
-    case 7: return post_message(from, WrOpcode::send_with_invalidate);
-    default: return post_message(from, WrOpcode::send);
+    case 11:
+      return post_read(from, WrOpcode::rdma_read);
+    case 12:
+      return post_read(from, WrOpcode::rdma_read_with_invalidate);
+    case 13:
+      return post_atomic(from, static_cast<WrOpcode>(6 + in_.below(3)));
+    case 14:
+      return post_local(from);
+    case 15:
+      return post_message(from, WrOpcode::immediate);
+    case 7:
+      return post_message(from, WrOpcode::send_with_invalidate);
+    default:
+      return post_message(from, WrOpcode::send);
   }
 }
 

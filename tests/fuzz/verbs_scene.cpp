@@ -53,8 +53,7 @@ typename Slots::value_type* free_slot(Slots& slots) {
 }  // namespace
 
 VerbsScene::VerbsScene(Input& in)
-    : in_(in),
-      network_(llp::MemoryNetwork::create({.queue_datagrams = in.flag() ? 16U : 1024U})) {
+    : in_(in), network_(llp::MemoryNetwork::create({.queue_datagrams = in.flag() ? 16U : 1024U})) {
   for (size_t i = 0; i < kDevices; ++i) {
     devices_.push_back(open_device(i, clock_, network_));
     channels_.emplace_back(devices_[i]);
@@ -73,24 +72,34 @@ void VerbsScene::act() {
   VerbsQp* const which = pick(qps_);
   if (which == nullptr) return create();
   switch (in_.below(16)) {
-    case 0: return create();
-    case 1: return destroy();
+    case 0:
+      return create();
+    case 1:
+      return destroy();
     case 2:
-    case 3: return which->srq ? post_receive(*which->srq) : post_receive(*which);
+    case 3:
+      return which->srq ? post_receive(*which->srq) : post_receive(*which);
     case 4:
     case 5:
     case 6:
-    case 7: return post_send(*which);
-    case 8: return post_batch(*which);
-    case 9: return change_state(*which);
+    case 7:
+      return post_send(*which);
+    case 8:
+      return post_batch(*which);
+    case 9:
+      return change_state(*which);
     case 10: {
       VerbsQp* const other = pick(qps_);
       return other != nullptr && other != which ? join(*which, *other) : void();
     }
-    case 11: return pass_time();
-    case 12: return settle();
-    case 13: return query(*which);
-    case 14: return listen_to_events();
+    case 11:
+      return pass_time();
+    case 12:
+      return settle();
+    case 13:
+      return query(*which);
+    case 14:
+      return listen_to_events();
     default: {
       VerbsCq* const cq = pick(cqs_);
       if (cq != nullptr) poll(*cq, 1 + in_.below(8));
@@ -102,11 +111,16 @@ void VerbsScene::act() {
 
 void VerbsScene::create() {
   switch (in_.below(8)) {
-    case 0: return create_cq();
-    case 1: return create_region();
-    case 2: return create_srq();
-    case 3: return create_window();
-    default: return create_qp();
+    case 0:
+      return create_cq();
+    case 1:
+      return create_region();
+    case 2:
+      return create_srq();
+    case 3:
+      return create_window();
+    default:
+      return create_qp();
   }
 }
 
@@ -132,8 +146,7 @@ void VerbsScene::create_region() {
                            Access::remote_atomic | Access::window_bind;
   constexpr std::array kRights{kOpen, Access::remote_read, kOpen | Access::remote_invalidate,
                                Access::remote_read | Access::remote_invalidate};
-  const Access rights =
-      (how & 0xC0U) == 0xC0U ? static_cast<Access>(how & 63U) : kRights[how & 3U];
+  const Access rights = (how & 0xC0U) == 0xC0U ? static_cast<Access>(how & 63U) : kRights[how & 3U];
   accepted([&] {
     *slot = std::make_shared<VerbsRegion>(domain->pd, size_t{64} << (how >> 2U & 7U), rights,
                                           static_cast<uint32_t>(30 + ++last_serial_));
@@ -193,15 +206,24 @@ std::optional<QueuePairInit> VerbsScene::init_of(VerbsQp& made) {
   constexpr std::array kTypes{QpType::rc, QpType::ud, QpType::rd, QpType::rc};
   VerbsCq* sends = pick(cqs_);
   VerbsCq* receives = pick(cqs_);
-  if (sends == nullptr || receives == nullptr) return create_cq(), std::nullopt;
+  if (sends == nullptr || receives == nullptr) {
+    create_cq();
+    return std::nullopt;
+  }
   auto& srq = srqs_[in_.below(kSlots)];
   QueuePairInit init{.type = kTypes[how & 3U], .send_cq = sends->cq, .recv_cq = receives->cq};
-  init.capacity = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 2, .max_recv_sge = 2,
+  init.capacity = {.max_send_wr = 4,
+                   .max_recv_wr = 4,
+                   .max_send_sge = 2,
+                   .max_recv_sge = 2,
                    .max_inline_data = 64};
   init.signal_all = (how & 4U) != 0;
   init.datagram.segment = (how & 8U) != 0 ? 300 : 0;
   init.datagram.record_completion = static_cast<RecordCompletion>((how >> 4U & 3U) % 3U);
-  if (made.type == QpType::rc && (how & 8U) != 0 && srq) made.srq = srq, init.srq = srq->srq;
+  if (init.type == QpType::rc && (how & 8U) != 0 && srq) {
+    made.srq = srq;
+    init.srq = srq->srq;
+  }
   if (init.type == QpType::rd && (how & 0x40U) != 0)
     init.reliable.completion_order = CompletionOrder::peer;
   if ((how & 0x80U) != 0) {
@@ -232,8 +254,10 @@ void VerbsScene::change_state(VerbsQp& which) {
             [&] { rc_of(which).give_up_closing(); });
       return;
     case 0:
-    case 9: return reset(which);
-    default: accepted([&] { which.qp->modify(static_cast<QpState>(how)); });
+    case 9:
+      return reset(which);
+    default:
+      accepted([&] { which.qp->modify(static_cast<QpState>(how)); });
   }
   if (how == static_cast<unsigned>(QpState::error)) check_flushed(which);
 }
@@ -277,8 +301,8 @@ void VerbsScene::join(VerbsQp& a, VerbsQp& b) {
     side.agreement.ord = side.agreement.ird = static_cast<uint16_t>(1 + (how >> 5U & 1U));
     return side;
   };
-  auto [first, second] = llp::memory_stream_pair((how & 64U) != 0 ? 2048 : 65536,
-                                                 (how & 128U) != 0 ? 256 : 1460);
+  auto [first, second] =
+      llp::memory_stream_pair((how & 64U) != 0 ? 2048 : 65536, (how & 128U) != 0 ? 256 : 1460);
   rnic::Established of_a = agreed(true), of_b = agreed(false);
   of_a.stream = std::move(first);
   of_b.stream = std::move(second);
@@ -299,10 +323,8 @@ void VerbsScene::query(VerbsQp& which) {
   accepted([&] { which.qp->peers(); });
   const unsigned how = in_.u8();
   if ((how & 3U) == 0) accepted([&] { which.qp->set_max_rate((how >> 2U) * 10000U); });
-  if ((how & 3U) == 1)
-    accepted([&] { which.qp->join(Address::parse("239.1.1.1"), ""); });
-  if ((how & 3U) == 2)
-    accepted([&] { which.qp->leave(Address::parse("239.1.1.1"), ""); });
+  if ((how & 3U) == 1) accepted([&] { which.qp->join(Address::parse("239.1.1.1"), ""); });
+  if ((how & 3U) == 2) accepted([&] { which.qp->leave(Address::parse("239.1.1.1"), ""); });
 }
 
 // --- Destruction: in any order.
@@ -311,14 +333,22 @@ void VerbsScene::destroy() {
   const unsigned which = in_.u8();
   const size_t slot = (which >> 4U) % kSlots;
   switch (which & 7U) {
-    case 0: return cqs_[slot].reset();
-    case 1: return regions_[slot].reset();
-    case 2: return windows_[slot].reset();
-    case 3: return fast_[slot].reset();
-    case 4: return srqs_[slot].reset();
-    case 5: return domains_[slot].reset();
-    case 6: return domains_[slot] ? domains_[slot]->deregister() : void();
-    default: return qps_[(which >> 4U) % kQueuePairs].reset();
+    case 0:
+      return cqs_[slot].reset();
+    case 1:
+      return regions_[slot].reset();
+    case 2:
+      return windows_[slot].reset();
+    case 3:
+      return fast_[slot].reset();
+    case 4:
+      return srqs_[slot].reset();
+    case 5:
+      return domains_[slot].reset();
+    case 6:
+      return domains_[slot] ? domains_[slot]->deregister() : void();
+    default:
+      return qps_[(which >> 4U) % kQueuePairs].reset();
   }
 }
 

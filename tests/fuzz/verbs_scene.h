@@ -50,7 +50,9 @@ class VerbsScene {
   void settle();
   bool has_cq(uint64_t serial) const;
   void check_flushed(const VerbsQp& which);
-  static uint64_t key_of(unsigned device, uint32_t number) { return uint64_t{device} << 32U | number; }
+  static uint64_t key_of(unsigned device, uint32_t number) {
+    return uint64_t{device} << 32U | number;
+  }
   template <class Object, size_t Count>
   Object* pick(Slots<Object, Count>& slots);
 
@@ -86,10 +88,10 @@ class VerbsScene {
   ManualClock clock_{Time(std::chrono::seconds(1000))};
   std::shared_ptr<llp::MemoryNetwork> network_;
   std::deque<Device> devices_;
-  std::deque<CompletionChannel> channels_;  // one of each device
-  std::deque<EventQueue> events_;           // the same
+  std::deque<CompletionChannel> channels_;             // one of each device
+  std::deque<EventQueue> events_;                      // the same
   std::vector<std::shared_ptr<VerbsLedger>> ledgers_;  // by number
-  std::map<uint64_t, uint32_t> serials_;  // of queue pairs by key_of()
+  std::map<uint64_t, uint32_t> serials_;               // of queue pairs by key_of()
   VerbsMessages messages_;
   uint64_t last_id_ = 0;
   uint64_t last_serial_ = 0;
