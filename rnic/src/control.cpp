@@ -7,6 +7,7 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/execution.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/require.hpp>
 #include <chrono>
@@ -43,6 +44,8 @@ struct Control::Parts {
 };
 
 Control::Control(Device& device) : device_(device), parts_(std::make_unique<Parts>()) {
+  // Has the context take its descriptors now, where set-up reports that there are none.
+  const boost::asio::ip::tcp::socket first(parts_->context);
   Engine& engine = device.engine();
   if (engine.has_thread()) {
     const SignalsBlocked blocked;

@@ -360,7 +360,7 @@ TEST_CASE("Set-up that finds no descriptor throws an error with a sentence") {
 
 TEST_CASE("A listener that finds no descriptor tells so") {
   Server server;
-  const size_t spare = GENERATE(0, 1, 2);  // which it takes for other things first
+  const auto spare = GENERATE(size_t{0}, size_t{1}, size_t{2});  // which it takes for other things first
   std::optional<Hoard> hoard(std::in_place);
   hoard->give_back(spare);
   std::error_code told = std::make_error_code(std::errc::too_many_files_open);
