@@ -5,6 +5,7 @@
 #include <array>
 #include <utility>
 
+#include "fuzz/verbs_calls.h"
 #include "rnic/device.h"
 
 namespace diwarp::fuzz {
@@ -26,17 +27,6 @@ Device open_device(const Clock& clock) {
   return Device(std::make_shared<rnic::Device>(Address::parse("127.0.0.1"), options, parts));
 }
 
-/// What the verbs refuse is not done; nothing else may be thrown.
-template <class Call>
-bool accepted(Call&& call) {
-  try {
-    call();
-    return true;
-  } catch (const Error&) {
-    return false;
-  }
-}
-
 bool is_send(WrOpcode opcode) {
   return opcode == WrOpcode::send || opcode == WrOpcode::send_with_invalidate;
 }
@@ -46,32 +36,6 @@ bool is_atomic(WrOpcode opcode) {
 }
 bool is_read(WrOpcode opcode) {
   return opcode == WrOpcode::rdma_read || opcode == WrOpcode::rdma_read_with_invalidate;
-}
-
-WcOpcode completes_as(WrOpcode opcode) {
-  switch (opcode) {
-    case WrOpcode::rdma_write:
-      return WcOpcode::rdma_write;
-    case WrOpcode::rdma_read:
-    case WrOpcode::rdma_read_with_invalidate:
-      return WcOpcode::rdma_read;
-    case WrOpcode::immediate:
-      return WcOpcode::immediate;
-    case WrOpcode::fetch_add:
-      return WcOpcode::fetch_add;
-    case WrOpcode::compare_swap:
-      return WcOpcode::compare_swap;
-    case WrOpcode::swap:
-      return WcOpcode::swap;
-    case WrOpcode::local_invalidate:
-      return WcOpcode::local_invalidate;
-    case WrOpcode::bind_window:
-      return WcOpcode::bind_window;
-    case WrOpcode::register_memory:
-      return WcOpcode::register_memory;
-    default:
-      return WcOpcode::send;
-  }
 }
 
 uint64_t total(const SgeList& sges) {

@@ -3,40 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "fuzz/verbs_calls.h"
 #include "fuzz/verbs_scene.h"
 
 namespace diwarp::fuzz {
 namespace {
 
 constexpr size_t kAtomicBytes = 8;
-
-WcOpcode completes_as(WrOpcode opcode) {
-  switch (opcode) {
-    case WrOpcode::rdma_write:
-      return WcOpcode::rdma_write;
-    case WrOpcode::rdma_read:
-    case WrOpcode::rdma_read_with_invalidate:
-      return WcOpcode::rdma_read;
-    case WrOpcode::immediate:
-      return WcOpcode::immediate;
-    case WrOpcode::fetch_add:
-      return WcOpcode::fetch_add;
-    case WrOpcode::compare_swap:
-      return WcOpcode::compare_swap;
-    case WrOpcode::swap:
-      return WcOpcode::swap;
-    case WrOpcode::local_invalidate:
-      return WcOpcode::local_invalidate;
-    case WrOpcode::bind_window:
-      return WcOpcode::bind_window;
-    case WrOpcode::register_memory:
-      return WcOpcode::register_memory;
-    case WrOpcode::write_record:
-      return WcOpcode::write_record;
-    default:
-      return WcOpcode::send;
-  }
-}
 
 bool is_receive(WcOpcode opcode) {
   return opcode == WcOpcode::recv || opcode == WcOpcode::recv_immediate;

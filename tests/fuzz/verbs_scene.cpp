@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "fuzz/verbs_calls.h"
 #include "rnic/device.h"
 #include "rnic/rc_queue_pair.h"
 
@@ -14,17 +15,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr int kMostSteps = 100000;
-
-/// What the verbs refuse is not done; nothing else may be thrown.
-template <class Call>
-bool accepted(Call&& call) {
-  try {
-    call();
-    return true;
-  } catch (const Error&) {
-    return false;
-  }
-}
 
 Device open_device(size_t index, const Clock& clock,
                    const std::shared_ptr<llp::MemoryNetwork>& network) {
