@@ -53,11 +53,6 @@ VerbsScene::VerbsScene(Input& in)
 
 VerbsScene::~VerbsScene() = default;
 
-template <class Object, size_t Count>
-Object* VerbsScene::pick(Slots<Object, Count>& slots) {
-  return slots[in_.below(Count)].get();
-}
-
 void VerbsScene::act() {
   VerbsQp* const which = pick(qps_);
   if (which == nullptr) return create();

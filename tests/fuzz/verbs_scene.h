@@ -54,7 +54,9 @@ class VerbsScene {
     return uint64_t{device} << 32U | number;
   }
   template <class Object, size_t Count>
-  Object* pick(Slots<Object, Count>& slots);
+  Object* pick(Slots<Object, Count>& slots) {
+    return slots[in_.below(Count)].get();
+  }
 
   // verbs_requests.cpp: posting and completions.
   void post_receive(VerbsQp& to);
