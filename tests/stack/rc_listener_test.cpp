@@ -6,6 +6,7 @@
 
 #include "stack/rc_support.h"
 #include "support/descriptors.h"
+#include "support/sanitizers.h"
 
 /// Listeners, and peers with plain sockets that do it right or wrong.
 namespace diwarp::test {
@@ -250,7 +251,7 @@ TEST_CASE("A listener keeps only so many requests and rejects the others") {
 
 // Not under UBSan: its check of virtual tables probes memory through a pipe, for which this test
 // leaves no descriptor.
-#if !defined(__SANITIZE_ADDRESS__)
+#if !defined(DIWARP_ADDRESS_SANITIZER)
 TEST_CASE("A listener without descriptors refuses connections at once, and says so") {
   Server server;
   warm_up(server);

@@ -120,9 +120,9 @@ TEST_CASE("destroying a memory stream with unread bytes resets the other end") {
 }
 
 TEST_CASE("a memory stream tells when it may be read or written again") {
-  auto [a, b] = memory_stream_pair(4);
-  int a_calls = 0;
+  int a_calls = 0;  // outlive the streams, which tell of each other's end
   int b_calls = 0;
+  auto [a, b] = memory_stream_pair(4);
   a->on_ready([&] { ++a_calls; });
   b->on_ready([&] { ++b_calls; });
   CHECK(b_calls == 0);

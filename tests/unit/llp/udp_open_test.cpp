@@ -13,6 +13,7 @@
 #include "llp/udp.h"
 #include "raw_socket.h"
 #include "support/descriptors.h"
+#include "support/sanitizers.h"
 
 namespace diwarp::llp {
 namespace {
@@ -46,7 +47,7 @@ BACKENDS_TEST_CASE("a UDP link reports the port that the system chose") {
 }
 
 // UndefinedBehaviorSanitizer needs descriptors to look at the type of what is thrown.
-#if !defined(__SANITIZE_ADDRESS__)
+#if !defined(DIWARP_ADDRESS_SANITIZER)
 TEST_CASE("a process without descriptors is told to raise their limit") {
   const Error error = [] {
     const test::DescriptorLimit none(0);
