@@ -355,7 +355,7 @@ TEST_CASE("Set-up that finds no descriptor throws an error with a sentence") {
     }
   }
   CHECK(works);
-  CHECK(refused > 2);
+  CHECK(refused > 0);  // a ring that ends gives its descriptors back later
   CHECK(without_sentence == 0);
 }
 
