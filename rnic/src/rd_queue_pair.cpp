@@ -478,8 +478,8 @@ void RdQueuePair::run_timers(RdPeer& peer, Time now) {
     peer.signs.acknowledged();
     if (peer.receiver.due() != Receiver::Due::nothing) peer.receiver.ask_now();
   }
-  if (peer.sender.on_deadline(now, peer.more_awaited(), reliable_.keep_alive))
-    peer.signs.want_probe();
+  const bool probes = peer.sender.on_deadline(now, peer.more_awaited(), reliable_.keep_alive);
+  if (probes || peer.signs.blocked()) peer.signs.want_probe();
   peers_.make_ready(peer);
   const bool quiet = now - peer.times.quiet_since() >= kQuiet;
   if (!quiet || peer.awaited() || !peer.has_spare_memory()) return;

@@ -120,20 +120,25 @@ bool RdTransmit::fill_established(Lane& lane) {
 
 bool RdTransmit::fill_again(Lane& lane) {
   Sender& sender = lane.peer.sender;
+  bool waits = false;
   for (uint64_t at = sender.next_lost(0, 0); at != Sender::kNone;
        at = sender.next_lost(at + 1, lane.again)) {
     if (!lane.room.open() || !may_send_again(lane, at)) return true;
     const RdPart part{.tag = sender.tag(at), .skip = sender.is_skip(at)};
     if (too_long(lane, part)) {
       // What is too long for the path cannot have been delivered: if all before it was, everything
-      // can be cut anew.
-      if (at != sender.first_unacknowledged()) continue;
+      // can be cut anew. Until then it waits.
+      if (at != sender.first_unacknowledged()) {
+        waits = true;
+        continue;
+      }
       associations_.reopen(lane.peer, lane.now);
       return true;
     }
     if (!add_sequenced(lane, {.act = Act::again, .sequence = at, .part = part})) return true;
     ++lane.again;
   }
+  lane.peer.signs.set_blocked(waits && lane.again == 0);
   return false;
 }
 

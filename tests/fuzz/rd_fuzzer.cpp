@@ -71,12 +71,13 @@ void add_operation(std::vector<Operation>& operations, Operation operation) {
   operations.push_back(operation);
 }
 
-/// Where the path narrows, no end begins anew: whoever has nothing to repeat but what is too long
-/// does not probe, and gives up a peer that has.
+/// Where the path narrows, no end begins anew: an end that has nothing to repeat but what is too
+/// long does not probe, and gives up a peer that has. Nor does time pass for so long that an end
+/// forgets the other: a record of which it has reported a part is cut anew, and comes again.
 void add_menu(Scenario& scenario, uint16_t bits) {
   constexpr auto bit = [](explore::EventKind kind) { return 1u << static_cast<uint32_t>(kind); };
   using enum explore::EventKind;
-  const uint32_t excluded = (bits & bit(narrow)) != 0 ? bit(source) | bit(reset) | bit(anew) : 0;
+  const uint32_t excluded = (bits & bit(narrow)) != 0 ? bit(source) | bit(reset) | bit(anew) | bit(pause) : 0;
   bits = static_cast<uint16_t>(bits & ~excluded);
   for (uint32_t i = 0; i < kEvents; ++i)
     if ((bits >> i & 1) != 0) scenario.menu.push_back(static_cast<explore::EventKind>(i));

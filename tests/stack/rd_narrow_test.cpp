@@ -108,6 +108,47 @@ TEST_CASE("rd: a Read whose response has to be cut anew in its middle brings all
   scene.exchange().read(3000, 2, scene.region);
 }
 
+TEST_CASE("rd: a peer that holds a message is asked for signs while a later one is too long to repeat") {
+  Path there, back;
+  const auto over = [](const Path& path) -> World::Wrap {
+    return [&path](World::Link link) -> World::Link {
+      return std::make_unique<OverPath>(std::move(link), path);
+    };
+  };
+  PartyOptions options = exchange_options(QpType::rd, 0);
+  options.reliable.peer_timeout = 2s;
+  World world;
+  Device& a_device = world.add_device(over(there));
+  Device& b_device = world.add_device(over(back));
+  Party a(a_device, options);
+  Party b(b_device, options);
+  const auto pass = [&](int milliseconds) {
+    for (; milliseconds > 0; --milliseconds) world.advance(1ms);
+  };
+  REQUIRE_FALSE(b.post_recv(1, 0, 100));
+  REQUIRE_FALSE(a.send(b.address(), 0, 100));
+  pass(5);
+  REQUIRE(drain(a.send_cq).size() == 1);
+
+  REQUIRE_FALSE(a.send(b.address(), 0, 100, 2));  // finds no receive
+  pass(5);
+  there.silent = true;
+  REQUIRE_FALSE(a.send(b.address(), 0, 1200, 3));
+  a_device.progress();
+  there.most = 600;
+  there.silent = false;
+  pass(10'000);
+  CHECK(drain(a.send_cq).empty());
+
+  REQUIRE_FALSE(b.post_recv(2, 0, 2000));
+  REQUIRE_FALSE(b.post_recv(3, 0, 2000));
+  pass(2000);
+  const auto done = drain(a.send_cq);
+  REQUIRE(done.size() == 2);
+  for (const WorkCompletion& one : done) CHECK(one.status == WcStatus::success);
+  CHECK(drain(b.recv_cq).size() == 3);
+}
+
 TEST_CASE("rd: a Write-Record of which memory went before it is repeated is not a success") {
   Path there, back;
   const auto over = [](const Path& path) -> World::Wrap {

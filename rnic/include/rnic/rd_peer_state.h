@@ -142,6 +142,11 @@ class RdTurn {
 /// What is to be sent to the peer besides its work.
 class RdSigns {
  public:
+  /// Whether what is lost cannot be sent again for now, and nothing else was. Then a probe takes
+  /// its place at the next deadline.
+  void set_blocked(bool blocked) { blocked_ = blocked; }
+  bool blocked() const { return blocked_; }
+
   void want_open() { open_ = true; }
   void want_probe() { probe_ = true; }
   bool open_wanted() const { return open_; }
@@ -158,6 +163,7 @@ class RdSigns {
   void clear() { *this = RdSigns(); }
 
  private:
+  bool blocked_ = false;
   bool open_ = false;
   bool probe_ = false;
   Time acknowledge_at_ = Time::max();
