@@ -108,7 +108,8 @@ TEST_CASE("rd: a Read whose response has to be cut anew in its middle brings all
   scene.exchange().read(3000, 2, scene.region);
 }
 
-TEST_CASE("rd: a peer that holds a message is asked for signs while a later one is too long to repeat") {
+TEST_CASE(
+    "rd: a peer that holds a message is asked for signs while a later one is too long to repeat") {
   Path there, back;
   const auto over = [](const Path& path) -> World::Wrap {
     return [&path](World::Link link) -> World::Link {
@@ -179,8 +180,8 @@ TEST_CASE("rd: a Write-Record of which memory went before it is repeated is not 
                                         .remote = {region.rkey(), region.base()}}));
   a_device.progress();
   b_device.progress();
-  REQUIRE_FALSE(b.qp.post_send(
-      {.opcode = WrOpcode::local_invalidate, .invalidate_stag = region.rkey()}));
+  REQUIRE_FALSE(
+      b.qp.post_send({.opcode = WrOpcode::local_invalidate, .invalidate_stag = region.rkey()}));
   b_device.progress();
   there.most = 600;
   back.silent = false;
