@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Over a reliable queue pair a datagram gets lost, and before it can be sent again the path has
 // become too narrow for it: the association is opened anew, and what was under way is repeated.
+#include <optional>
+
 #include "llp/faults.h"
 #include "stack/exchange.h"
 
@@ -49,6 +51,37 @@ class OverPath final : public llp::ForwardingDatagramLink {
 
  private:
   const Path& path_;
+};
+
+World::Wrap over(const Path& path) {
+  return [&path](World::Link link) -> World::Link {
+    return std::make_unique<OverPath>(std::move(link), path);
+  };
+}
+
+/// Two RD queue pairs, each way over a path of its own, that have exchanged a Send.
+struct Acquainted {
+  explicit Acquainted(const ReliableOptions& reliable) : options(exchange_options(QpType::rd, 0)) {
+    options.reliable = reliable;
+    a.emplace(a_device, options);
+    b.emplace(b_device, options);
+    REQUIRE_FALSE(b->post_recv(1, 0, 100));
+    REQUIRE_FALSE(a->send(b->address(), 0, 100));
+    pass(5);
+    REQUIRE(drain(a->send_cq).size() == 1);
+  }
+  void pass(int milliseconds) {
+    for (; milliseconds > 0; --milliseconds) world.advance(1ms);
+  }
+
+  Path there;
+  Path back;
+  PartyOptions options;
+  World world;
+  Device& a_device = world.add_device(over(there));
+  Device& b_device = world.add_device(over(back));
+  std::optional<Party> a;
+  std::optional<Party> b;
 };
 
 struct Narrowing {
@@ -110,40 +143,22 @@ TEST_CASE("rd: a Read whose response has to be cut anew in its middle brings all
 
 TEST_CASE(
     "rd: a peer that holds a message is asked for signs while a later one is too long to repeat") {
-  Path there, back;
-  const auto over = [](const Path& path) -> World::Wrap {
-    return [&path](World::Link link) -> World::Link {
-      return std::make_unique<OverPath>(std::move(link), path);
-    };
-  };
-  PartyOptions options = exchange_options(QpType::rd, 0);
-  options.reliable.peer_timeout = 2s;
-  World world;
-  Device& a_device = world.add_device(over(there));
-  Device& b_device = world.add_device(over(back));
-  Party a(a_device, options);
-  Party b(b_device, options);
-  const auto pass = [&](int milliseconds) {
-    for (; milliseconds > 0; --milliseconds) world.advance(1ms);
-  };
-  REQUIRE_FALSE(b.post_recv(1, 0, 100));
-  REQUIRE_FALSE(a.send(b.address(), 0, 100));
-  pass(5);
-  REQUIRE(drain(a.send_cq).size() == 1);
-
+  Acquainted scene({.peer_timeout = 2s});
+  Party& a = *scene.a;
+  Party& b = *scene.b;
   REQUIRE_FALSE(a.send(b.address(), 0, 100, 2));  // finds no receive
-  pass(5);
-  there.silent = true;
+  scene.pass(5);
+  scene.there.silent = true;
   REQUIRE_FALSE(a.send(b.address(), 0, 1200, 3));
-  a_device.progress();
-  there.most = 600;
-  there.silent = false;
-  pass(10'000);
+  scene.a_device.progress();
+  scene.there.most = 600;
+  scene.there.silent = false;
+  scene.pass(10'000);
   CHECK(drain(a.send_cq).empty());
 
   REQUIRE_FALSE(b.post_recv(2, 0, 2000));
   REQUIRE_FALSE(b.post_recv(3, 0, 2000));
-  pass(2000);
+  scene.pass(2000);
   const auto done = drain(a.send_cq);
   REQUIRE(done.size() == 2);
   for (const WorkCompletion& one : done) CHECK(one.status == WcStatus::success);
@@ -151,58 +166,35 @@ TEST_CASE(
 }
 
 TEST_CASE("rd: a Write-Record of which memory went before it is repeated is not a success") {
-  Path there, back;
-  const auto over = [](const Path& path) -> World::Wrap {
-    return [&path](World::Link link) -> World::Link {
-      return std::make_unique<OverPath>(std::move(link), path);
-    };
-  };
-  PartyOptions options = exchange_options(QpType::rd, 0);
-  options.reliable.receive_window = 2;
-  World world;
-  Device& a_device = world.add_device(over(there));
-  Device& b_device = world.add_device(over(back));
-  Party a(a_device, options);
-  Party b(b_device, options);
+  Acquainted scene({.receive_window = 2});
+  Party& a = *scene.a;
+  Party& b = *scene.b;
   const MemoryRegion region(b.pd, std::span(b.memory), kAllAccess);
-  const auto pass = [&](int milliseconds) {
-    for (; milliseconds > 0; --milliseconds) world.advance(1ms);
-  };
-  REQUIRE_FALSE(b.post_recv(1, 0, 100));
-  REQUIRE_FALSE(a.send(b.address(), 0, 100));
-  pass(5);
-  REQUIRE(drain(a.send_cq).size() == 1);
-
-  back.silent = true;
+  scene.back.silent = true;
   REQUIRE_FALSE(a.qp.post_write_record({.wr_id = 2,
                                         .local = {a.mr.sge(0, 6000)},
                                         .destination = b.address(),
                                         .remote = {region.rkey(), region.base()}}));
-  a_device.progress();
-  b_device.progress();
+  scene.a_device.progress();
+  scene.b_device.progress();
   REQUIRE_FALSE(
       b.qp.post_send({.opcode = WrOpcode::local_invalidate, .invalidate_stag = region.rkey()}));
-  b_device.progress();
-  there.most = 600;
-  back.silent = false;
-  pass(2000);
+  scene.b_device.progress();
+  scene.there.most = 600;
+  scene.back.silent = false;
+  scene.pass(2000);
   const auto done = drain(a.send_cq);
   REQUIRE(done.size() == 1);
   CHECK(done[0].status == WcStatus::remote_access_error);
-  CHECK(a_device.counter("rd_associations") == 2);
-  CHECK(b_device.counter("records_completed") == 0);
-  CHECK(b_device.counter("records_partial") == 1);
+  CHECK(scene.a_device.counter("rd_associations") == 2);
+  CHECK(scene.b_device.counter("records_completed") == 0);
+  CHECK(scene.b_device.counter("records_partial") == 1);
 }
 
 TEST_CASE(
     "rd: what was delivered but not acknowledged when the path narrows is not delivered twice") {
   const bool is_send = GENERATE(true, false);
   Path there, back;
-  const auto over = [](const Path& path) -> World::Wrap {
-    return [&path](World::Link link) -> World::Link {
-      return std::make_unique<OverPath>(std::move(link), path);
-    };
-  };
   const PartyOptions options = exchange_options(QpType::rd, 0);
   World world;
   Device& a_device = world.add_device(over(there));
