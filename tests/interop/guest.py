@@ -20,8 +20,8 @@ PATIENCE = 120       # seconds for anything that should come to an end by itself
 where = types.SimpleNamespace(peers=None, tools=None, folder=None)  # set by main()
 
 
-class Skipped(Exception):
-    pass
+class NotStarted(AssertionError):
+    """There is no virtual machine to test in."""
 
 
 def check(condition, what):
@@ -134,14 +134,15 @@ class Guest:
     def _wait_for_agent(self):
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end:
-            check(self._machine.poll() is None, "the virtual machine did not start:\n" + self.log())
+            if self._machine.poll() is not None:
+                raise NotStarted("the virtual machine did not start:\n" + self.log())
             try:
                 if self._ask("true", 5).strip() == "status 0":
                     return
             except OSError:
                 pass
             time.sleep(0.2)
-        raise AssertionError("the guest does not answer\n" + self.log())
+        raise NotStarted("the guest does not answer\n" + self.log())
 
     def _ask(self, command, timeout):
         with socket.create_connection(("127.0.0.1", self._agent_port), timeout) as link:
