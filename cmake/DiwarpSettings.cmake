@@ -13,9 +13,10 @@ endif()
 
 find_program(DIWARP_CCACHE ccache)
 if(DIWARP_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # Without this ccache keeps nothing that was compiled with precompiled headers.
-  set(CMAKE_CXX_COMPILER_LAUNCHER
-    env CCACHE_SLOPPINESS=pch_defines,time_macros "${DIWARP_CCACHE}")
+  # The sloppiness lets ccache keep what was compiled with precompiled headers. With the base folder
+  # it finds what another checkout of the same sources compiled.
+  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros
+    "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=true "${DIWARP_CCACHE}")
 endif()
 
 if(CMAKE_INTERPROCEDURAL_OPTIMIZATION AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
