@@ -76,7 +76,7 @@ void ClosedMessages::forget_oldest() {
 void ClosedMessages::forget_oldest_run() {
   const Run oldest = runs_.front();
   runs_.erase(0);
-  remembered_ -= size_t{oldest.last - oldest.first} + 1;
+  remembered_ -= oldest.last - oldest.first + 1;
   raise_floor(oldest.last);
 }
 
@@ -99,7 +99,7 @@ void ClosedMessages::forget_newest() {
 
 void ClosedMessages::refuse(uint32_t msn, bool frugal) noexcept {
   if (is_accepted(msn) || join_refused(msn)) return;
-  const size_t most = frugal ? std::min(refused_limit_, kFreeRuns) : refused_limit_;
+  const size_t most = frugal ? std::min<size_t>(refused_limit_, kFreeRuns) : refused_limit_;
   while (refused_.size() >= most) refused_.erase(0);
   while (!refused_.push_back({msn, msn})) refused_.erase(0);
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ddp/stag_table.h"
 
+#include "base/offsets.h"
+
 namespace diwarp::ddp {
 namespace {
 

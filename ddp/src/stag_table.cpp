@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <bit>
 #include <cassert>
-#include <system_error>
 #include <utility>
+
+#include "base/offsets.h"
+#include "diwarp/error.h"
 
 namespace diwarp::ddp {
 namespace {
@@ -132,8 +134,8 @@ STag STagTable::add(Region region, bool chosen) {
   {
     const std::lock_guard lock(mutex_);
     if (used_ >= max_entries_) {
-      throw std::system_error(std::make_error_code(std::errc::not_enough_memory),
-                              "no more memory regions or windows can be registered");
+      throw Error(make_error_code(Errc::no_resources),
+                  "The device has as many memory regions and windows as it can: deregister some");
     }
     if (slots_.load(std::memory_order_relaxed)->crowded()) retired = replace_slots();
     Slots& slots = *slots_.load(std::memory_order_relaxed);

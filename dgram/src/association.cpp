@@ -59,10 +59,14 @@ Association::Verdict Association::check(const RdHeader& header, uint32_t incarna
   const bool of_this = to_this && state_ != State::closed && header.peer_epoch == epoch_;
   if (established()) {
     const bool from_peer = incarnation == peer_incarnation_;
-    if (of_this && from_peer && header.epoch == peer_epoch_) return Verdict::ours;
-    if (from_peer && rd_before(header.epoch, peer_epoch_)) return Verdict::stale;
+    if (of_this && from_peer && header.epoch == peer_epoch_) {
+      known_incarnation_ = incarnation;
+      return Verdict::ours;
+    }
+    if (to_this && from_peer && rd_before(header.epoch, peer_epoch_)) return Verdict::stale;
   } else if (of_this && peer_incarnation_ != 0 && peer_incarnation_ == incarnation) {
-    establish(epoch_, incarnation, header.epoch);
+    establish(epoch_, incarnation, header);
+    known_incarnation_ = incarnation;
     return Verdict::accepted;
   }
   const bool answered = header.sequenced() || header.kind == RdKind::probe;
@@ -78,18 +82,26 @@ Association::OpenVerdict Association::check_open(const RdHeader& header,
   return rd_before(header.epoch, peer_epoch_) ? OpenVerdict::stale : OpenVerdict::replaces;
 }
 
-void Association::establish(uint32_t epoch, uint32_t incarnation, uint32_t peer_epoch) {
+void Association::establish(uint32_t epoch, uint32_t incarnation, const RdHeader& header) {
+  remembers_ = known_incarnation_ == incarnation;
   if (last_incarnation_ != 0 && last_incarnation_ != incarnation)
     former_incarnation_ = last_incarnation_;
   last_incarnation_ = incarnation;
   if (state_ != State::opening) epoch_ = epoch;
   state_ = State::established;
   peer_incarnation_ = incarnation;
-  peer_epoch_ = peer_epoch;
+  peer_epoch_ = header.epoch;
+  peer_remembers_ = header.remembers();
+}
+
+bool Association::remembers() const {
+  return established() ? remembers_
+                       : peer_incarnation_ != 0 && peer_incarnation_ == known_incarnation_;
 }
 
 RdHeader Association::header(RdKind kind) const {
   return {.kind = kind,
+          .flags = remembers() ? kRdRemembersFlag : uint8_t{0},
           .epoch = epoch_,
           .peer_epoch = peer_epoch_,
           .peer_incarnation = peer_incarnation_};

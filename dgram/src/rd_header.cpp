@@ -38,13 +38,13 @@ struct KindFacts {
 constexpr size_t kAny = SIZE_MAX;
 constexpr std::array<KindFacts, 9> kKinds{{
     {0, 0, 0, false, false},  // no kind
-    {1, kAny, 0, true, true},
-    {kRdSkipBytes, kRdSkipBytes, 0, true, true},
-    {kRdFailureBytes, kRdFailureBytes, 0, true, true},
-    {0, kRdMapWords * sizeof(uint64_t), 0, false, true},
-    {0, 0, 0, true, true},
-    {kRdCodeBytes, kRdCodeBytes, 0, true, true},
-    {kRdProofBytes, kRdProofBytes, kRdBrokenFlag, false, false},
+    {1, kAny, kRdRemembersFlag, true, true},
+    {kRdSkipBytes, kRdSkipBytes, kRdRemembersFlag, true, true},
+    {kRdFailureBytes, kRdFailureBytes, kRdRemembersFlag, true, true},
+    {0, kRdMapWords * sizeof(uint64_t), kRdRemembersFlag | kRdWaitsFlag, false, true},
+    {0, 0, kRdRemembersFlag, true, true},
+    {kRdCodeBytes, kRdCodeBytes, kRdRemembersFlag, true, true},
+    {kRdProofBytes, kRdProofBytes, kRdBrokenFlag | kRdRemembersFlag, false, false},
     {0, 0, kRdBrokenFlag, true, false},
 }};
 

@@ -28,9 +28,10 @@ Receiver::Arrival Receiver::arrived(uint32_t sequence) {
   return distance == 0 ? Arrival::next : Arrival::early;
 }
 
-bool Receiver::keep(uint64_t number, BufferedDatagram* kept, ReorderBuffer& buffer) {
+bool Receiver::keep(uint64_t number, BufferedDatagram* kept, ReorderBuffer& buffer,
+                    BufferShare& share) {
   assert(number - next_ < window_ && kept != nullptr);
-  if (!ring_ && !make_ring(buffer)) return false;
+  if (!ring_ && !make_ring(buffer, share)) return false;
   BufferedDatagram*& place = ring_[number & (capacity_ - 1)];
   assert(place == nullptr);
   place = kept;
@@ -39,12 +40,12 @@ bool Receiver::keep(uint64_t number, BufferedDatagram* kept, ReorderBuffer& buff
   return true;
 }
 
-bool Receiver::make_ring(ReorderBuffer& buffer) {
+bool Receiver::make_ring(ReorderBuffer& buffer, BufferShare& share) {
   const uint32_t capacity = std::bit_ceil(window_);
-  if (!buffer.take(capacity * sizeof(BufferedDatagram*))) return false;
+  if (!buffer.take(capacity * sizeof(BufferedDatagram*), share)) return false;
   ring_.reset(new (std::nothrow) BufferedDatagram*[capacity]());
   if (ring_) capacity_ = capacity;
-  if (!ring_) buffer.give_back(capacity * sizeof(BufferedDatagram*));
+  if (!ring_) buffer.give_back(capacity * sizeof(BufferedDatagram*), share);
   return ring_ != nullptr;
 }
 
@@ -82,9 +83,9 @@ uint16_t Receiver::window(uint32_t room) {
   return static_cast<uint16_t>(edge_ - next_);
 }
 
-void Receiver::release_memory(ReorderBuffer& buffer) {
+void Receiver::release_memory(ReorderBuffer& buffer, BufferShare& share) {
   assert(kept_ == 0);
-  if (ring_) buffer.give_back(capacity_ * sizeof(BufferedDatagram*));
+  if (ring_) buffer.give_back(capacity_ * sizeof(BufferedDatagram*), share);
   ring_.reset();
   capacity_ = 0;
 }

@@ -58,6 +58,7 @@ void Sender::sent(const TxTag& tag, Time now) {
   if (idle()) {
     outstanding_since_ = now;
     advanced_ = now;
+    backoff_ = 0;  // what probes made of it says nothing of this
     if (now - std::max(last_sent_, last_news_) > kIdle) congestion_.idled();
   }
   Slot& fresh = slot(next_++);

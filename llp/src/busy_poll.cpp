@@ -11,7 +11,8 @@ namespace diwarp::llp {
 bool set_busy_poll(int socket, Duration time) {
   using Microseconds = std::chrono::microseconds;
   if (time <= Duration::zero()) return true;
-  const auto wanted = std::chrono::ceil<Microseconds>(std::min<Duration>(time, Microseconds(INT_MAX)));
+  const auto wanted =
+      std::chrono::ceil<Microseconds>(std::min<Duration>(time, Microseconds(INT_MAX)));
   return set_socket_option(socket, SOL_SOCKET, SO_BUSY_POLL, static_cast<int>(wanted.count()));
 }
 

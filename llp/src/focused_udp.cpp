@@ -9,9 +9,10 @@
 namespace diwarp::llp {
 namespace {
 
-bool all_go_to(const Address& peer, std::span<const OutgoingDatagram> burst) {
-  return std::all_of(burst.begin(), burst.end(),
-                     [&](const OutgoingDatagram& datagram) { return datagram.to == peer; });
+bool all_go_to(const Destination& peer, std::span<const OutgoingDatagram> burst) {
+  return std::all_of(burst.begin(), burst.end(), [&](const OutgoingDatagram& datagram) {
+    return datagram.to == peer.address && datagram.local == peer.local;
+  });
 }
 
 bool is_a_host(const Address& address) {
@@ -38,7 +39,7 @@ SendResult FocusedUdpLink::send(std::span<const OutgoingDatagram> burst) {
   const bool focused = favoured && companion_ != nullptr && !leaving_;
   const SendResult result = focused ? send_connected(burst) : UdpLink::send(burst);
   if (companion_ == nullptr)
-    seek(burst.front().to, favoured);
+    seek(burst.front().destination(), favoured);
   else
     doubt(favoured);
   return result;
@@ -55,13 +56,14 @@ SendResult FocusedUdpLink::send_connected(std::span<const OutgoingDatagram> burs
   return rest;
 }
 
-void FocusedUdpLink::seek(const Address& destination, bool again) {
+void FocusedUdpLink::seek(const Destination& destination, bool again) {
   if (!again) favourite_ = destination;
   streak_ = again ? streak_ + 1 : 0;
   if (streak_ < connect_after_) return;
   streak_ = 0;
-  const bool is_this_link = destination == local_address();  // a connection would hear nobody else
-  if (!is_a_host(destination) || is_this_link) return;
+  // A connection to itself would hear nobody else.
+  const bool is_this_link = destination.address == local_address();
+  if (!is_a_host(destination.address) || is_this_link) return;
   companion_ = beside(destination);
   if (companion_ == nullptr) return fall_back(Fallback::connect_refused);
   companion_->on_fallback([this](Fallback what) { fall_back(what); });

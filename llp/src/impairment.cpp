@@ -159,17 +159,18 @@ SendResult ImpairedDatagramLink::impair(const OutgoingDatagram& datagram) {
     bytes = bytes.first(fate.place % bytes.size());
   }
   const size_t copies = fate.verdict == Verdict::duplicated ? 2 : 1;
-  if (fate.verdict != Verdict::reordered && !delays_) return emit(datagram.to, bytes, copies);
+  if (fate.verdict != Verdict::reordered && !delays_)
+    return emit(datagram.destination(), bytes, copies);
   if (held() + copies > impairment_.hold_limit) {
     fate.verdict = Verdict::dropped;
     return {1, SendStatus::ok, 0};
   }
-  for (size_t i = 0; i < copies; ++i) hold(fate, datagram.to, bytes);
+  for (size_t i = 0; i < copies; ++i) hold(fate, datagram.destination(), bytes);
   return {1, SendStatus::ok, 0};
 }
 
-SendResult ImpairedDatagramLink::emit(const Address& to, ConstBytes bytes, size_t copies) {
-  const OutgoingDatagram datagram = {to, {&bytes, 1}};
+SendResult ImpairedDatagramLink::emit(const Destination& to, ConstBytes bytes, size_t copies) {
+  const OutgoingDatagram datagram = {to.address, {&bytes, 1}, to.local};
   const SendResult first = inner().send({&datagram, 1});
   if (first.status == SendStatus::ok && copies == 2) {
     // A copy that finds no room is lost, as on any wire.
@@ -196,7 +197,7 @@ ConstBytes ImpairedDatagramLink::gather(const OutgoingDatagram& datagram) {
   return ConstBytes(scratch_).first(size);
 }
 
-void ImpairedDatagramLink::hold(const Decision& fate, const Address& to, ConstBytes bytes) {
+void ImpairedDatagramLink::hold(const Decision& fate, const Destination& to, ConstBytes bytes) {
   if (free_.empty()) free_.push_back(pool_.emplace_back(std::make_unique<Held>()).get());
   Held* held = free_.back();
   free_.pop_back();

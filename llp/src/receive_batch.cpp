@@ -26,9 +26,14 @@ void ReceiveBatch::lend(const std::shared_ptr<BufferOwner>& owner, uint16_t buff
   lent_.push_back(buffer);
 }
 
-bool ReceiveBatch::add(const Address& from, ConstBytes bytes, bool group) {
+bool ReceiveBatch::add(const Address& from, ConstBytes bytes, bool group, uint32_t local) {
   if (count_ == datagrams_.size()) return false;
-  datagrams_[count_++] = {from, bytes, group};
+  IncomingDatagram& datagram = datagrams_[count_++];
+  datagram.from = from;
+  datagram.bytes = bytes;
+  datagram.group = group;
+  datagram.via = 0;
+  datagram.local = local;
   return true;
 }
 

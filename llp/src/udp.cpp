@@ -15,6 +15,7 @@
 #include "diwarp/error.h"
 #include "interfaces.h"
 #include "llp/busy_poll.h"
+#include "local_addresses.h"
 #include "socket_address.h"
 #include "udp_socket.h"
 
@@ -133,6 +134,7 @@ UdpLink::UdpLink(UniqueFd fd, const UdpOptions& options, bool group)
       interface_(options.multicast_interface.empty()
                      ? interface_of(local_)
                      : interface_named(options.multicast_interface)),
+      locals_(local_.is_any() ? std::make_unique<LocalAddresses>() : nullptr),
       drops_seen_(drops_so_far(fd_.get())),
       path_mtu_(local_, interface_) {
   configure();
@@ -141,6 +143,8 @@ UdpLink::UdpLink(UniqueFd fd, const UdpOptions& options, bool group)
   configure_offload();
   if (!set_busy_poll(fd_.get(), options_.busy_poll)) fall_back(Fallback::busy_poll_refused);
 }
+
+UdpLink::~UdpLink() = default;
 
 // None of these is worth failing for: what the kernel does not have, it does not have.
 void UdpLink::configure() {

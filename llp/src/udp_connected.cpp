@@ -6,6 +6,7 @@
 
 #include "diwarp/error.h"
 #include "llp/udp.h"
+#include "local_addresses.h"
 #include "socket_address.h"
 #include "udp_socket.h"
 
@@ -43,12 +44,16 @@ UniqueFd bound_beside(int first, const Address& local, size_t receive_buffer) {
 
 }  // namespace
 
-std::unique_ptr<UdpLink> UdpLink::beside(const Address& peer) const {
+std::unique_ptr<UdpLink> UdpLink::beside(const Destination& peer) const {
   try {
-    UniqueFd fd = bound_beside(fd_.get(), local_, options_.receive_buffer);
-    if (!connect_to(fd.get(), peer, family_)) return nullptr;
+    const bool at_one = locals_ != nullptr && peer.local != 0;
+    const Address local = at_one ? locals_->at(peer.local).with_port(local_.port()) : local_;
+    UniqueFd fd = bound_beside(fd_.get(), local, options_.receive_buffer);
+    const auto family = static_cast<sa_family_t>(socket_option(fd.get(), SOL_SOCKET, SO_DOMAIN));
+    if (!connect_to(fd.get(), peer.address, family)) return nullptr;
     std::unique_ptr<UdpLink> link(new UdpLink(std::move(fd), options_));
     link->connected_ = true;
+    if (locals_ != nullptr) link->local_number_ = locals_->number_of(link->local_.with_port(0));
     return link;
   } catch (const Error&) {
     return nullptr;

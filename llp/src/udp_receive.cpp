@@ -6,8 +6,10 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 
 #include "llp/udp.h"
+#include "local_addresses.h"
 #include "socket_address.h"
 #include "udp_socket.h"
 
@@ -41,7 +43,9 @@ struct Remarks {
   size_t segment = 0;  // bytes of each datagram of a train but the last; 0: one datagram
   uint32_t drops = 0;
   bool has_drops = false;
-  bool to_group = false;  // only sockets on all addresses are told
+  // Only sockets on all addresses are told of these.
+  bool to_group = false;
+  std::optional<Address> local;
 };
 
 /// Whether the destination address is none of this host's own (ip(7)).
@@ -57,6 +61,12 @@ Info info_in(const cmsghdr* message) {
   return info;
 }
 
+template <class Info>
+void read_destination(const Info& info, Remarks& remarks) {
+  remarks.to_group |= is_group_address(info);
+  remarks.local = address_in(info);
+}
+
 Remarks read_remarks(msghdr& header) {
   Remarks remarks;
   for (cmsghdr* message = CMSG_FIRSTHDR(&header); message != nullptr;
@@ -69,9 +79,9 @@ Remarks read_remarks(msghdr& header) {
       std::memcpy(&remarks.drops, CMSG_DATA(message), sizeof remarks.drops);
       remarks.has_drops = true;
     } else if (message->cmsg_level == IPPROTO_IP && message->cmsg_type == IP_PKTINFO) {
-      remarks.to_group |= is_group_address(info_in<in_pktinfo>(message));
+      read_destination(info_in<in_pktinfo>(message), remarks);
     } else if (message->cmsg_level == IPPROTO_IPV6 && message->cmsg_type == IPV6_PKTINFO) {
-      remarks.to_group |= is_group_address(info_in<in6_pktinfo>(message));
+      read_destination(info_in<in6_pktinfo>(message), remarks);
     }
   }
   return remarks;
@@ -106,9 +116,9 @@ size_t UdpLink::receive(ReceiveBatch& batch) {
 }
 
 size_t UdpLink::receive_waiting(ReceiveBatch& batch) {
-  const size_t wanted = std::min(appetite_, slots_wanted(batch));
+  const size_t wanted = std::min<size_t>(appetite_, slots_wanted(batch));
   const size_t got = wanted == 1 ? receive_one(batch) : receive_many(batch, wanted);
-  appetite_ = got < wanted ? std::max<size_t>(got, 1) : wanted * 2;
+  appetite_ = static_cast<uint32_t>(got < wanted ? std::max<size_t>(got, 1) : wanted * 2);
   return batch.datagrams().size();
 }
 
@@ -162,7 +172,8 @@ size_t UdpLink::receive_plain(ReceiveBatch& batch) {
   });
   if (bytes < 0) return 0;
   const Address from = from_socket_address(name, name_length);
-  if (!batch.add(from, slot.first(static_cast<size_t>(bytes)), group_)) ++overflowed_;
+  const ConstBytes datagram = slot.first(static_cast<size_t>(bytes));
+  if (!batch.add(from, datagram, group_, local_number_)) ++overflowed_;
   return 1;
 }
 
@@ -188,11 +199,13 @@ void UdpLink::hand_up(ReceiveBatch& batch, ConstBytes received, msghdr& header) 
   if (remarks.to_group && !group_) return;  // the group's own link has it as well, if there is one
   sockaddr_storage& name = *static_cast<sockaddr_storage*>(header.msg_name);
   const Address from = from_socket_address(name, header.msg_namelen);
+  uint32_t local = local_number_;
+  if (locals_ != nullptr && remarks.local) local = locals_->number_of(*remarks.local);
   const size_t segment = remarks.segment == 0 ? received.size() : remarks.segment;
   do {  // an empty datagram is one, too
     const size_t size = std::min(segment, received.size());
     const ConstBytes datagram = received.first(std::min(size, batch.slot_bytes()));
-    if (!batch.add(from, datagram, group_)) ++overflowed_;
+    if (!batch.add(from, datagram, group_, local)) ++overflowed_;
     received = received.subspan(size);
   } while (!received.empty());
 }

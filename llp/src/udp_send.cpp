@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "llp/udp.h"
+#include "local_addresses.h"
 #include "socket_address.h"
 #include "stream_calls.h"
 
@@ -28,16 +29,13 @@ constexpr size_t kCopied = 2048;          // a lone datagram up to this is copie
 constexpr size_t kCopiedInTrain = 256;    // and one of a train up to this
 constexpr int kFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
 
-/// Room for one control message that carries the segment size.
-struct SegmentControl {
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(uint16_t))> bytes;
-};
-
 /// A burst as the system call wants it: one message for each train of datagrams.
 class Messages {
  public:
   // Leaves the arrays as they come: only what add() fills is read.
-  Messages(sa_family_t family, bool connected) : family_(family), connected_(connected) {}
+  /// `locals`: the addresses that datagrams may leave from; null where there is one only.
+  Messages(sa_family_t family, bool connected, const LocalAddresses* locals)
+      : family_(family), connected_(connected), locals_(locals) {}
 
   /// Appends one message that carries all of `train`, whose datagrams have one size but for the
   /// last. False when there is no room for it.
@@ -55,7 +53,10 @@ class Messages {
     }
     header.msg_iov = &pieces_[first_piece];
     header.msg_iovlen = pieces_used_ - first_piece;
-    if (train.size() > 1) set_segment_size(header, train.front().size());
+    const OutgoingDatagram& first = train.front();
+    if (train.size() > 1) controls_[count_].add_segment_size(header, first.size());
+    if (locals_ != nullptr && first.local != 0)
+      controls_[count_].add_source(header, locals_->at(first.local));
     trains_[count_++] = train.size();
     datagrams_ += train.size();
     return true;
@@ -111,31 +112,25 @@ class Messages {
     pieces_[pieces_used_++] = {begin, piece.size()};
   }
 
-  void set_segment_size(msghdr& header, size_t size) {
-    SegmentControl& control = controls_[count_];
-    header.msg_control = control.bytes.data();
-    header.msg_controllen = control.bytes.size();
-    cmsghdr* message = CMSG_FIRSTHDR(&header);
-    message->cmsg_level = IPPROTO_UDP;
-    message->cmsg_type = UDP_SEGMENT;
-    message->cmsg_len = CMSG_LEN(sizeof(uint16_t));
-    const auto segment = static_cast<uint16_t>(size);
-    std::memcpy(CMSG_DATA(message), &segment, sizeof segment);
-  }
-
   const sa_family_t family_;
   const bool connected_;
+  const LocalAddresses* const locals_;
   size_t count_ = 0;
   size_t datagrams_ = 0;
   size_t pieces_used_ = 0;
   size_t copied_ = 0;
   std::array<mmsghdr, kMessagesPerSend> headers_;
   std::array<sockaddr_storage, kMessagesPerSend> names_;
-  std::array<SegmentControl, kMessagesPerSend> controls_;
+  std::array<SendControl, kMessagesPerSend> controls_;
   std::array<size_t, kMessagesPerSend> trains_;  // datagrams in each message
   std::array<iovec, kMaxPieces> pieces_;
   std::array<std::byte, kMaxSegments * kCopiedInTrain> copies_;
 };
+
+/// Whether one message can carry both.
+bool leave_together(const OutgoingDatagram& one, const OutgoingDatagram& other) {
+  return one.to == other.to && one.local == other.local;
+}
 
 bool means_full(int error) {
   return error == EAGAIN || error == EWOULDBLOCK || error == ENOBUFS || error == ENOMEM;
@@ -204,7 +199,7 @@ UdpLink::Submitted UdpLink::submit(std::span<const OutgoingDatagram> burst) {
   if (burst.size() == 1 && few_pieces && first.size() <= kCopied) {
     return submitted(first, 1, uninterrupted([&] { return send_lone(first); }));
   }
-  Messages messages(family_, connected_);
+  Messages messages(family_, connected_, connected_ ? nullptr : locals_.get());
   while (messages.datagrams() < burst.size()) {
     const auto rest = burst.subspan(messages.datagrams());
     if (!messages.add(rest.first(train_length(rest)))) break;
@@ -224,9 +219,20 @@ ssize_t UdpLink::send_lone(const OutgoingDatagram& datagram) {
   if (connected_) return ::send(fd_.get(), copy.data(), size, kFlags) < 0 ? -1 : 1;
   sockaddr_storage name;
   const socklen_t length = to_socket_address(datagram.to, family_, name);
-  const ssize_t bytes = ::sendto(fd_.get(), copy.data(), size, kFlags,
-                                 reinterpret_cast<const sockaddr*>(&name), length);
-  return bytes < 0 ? -1 : 1;
+  if (datagram.local == 0 || locals_ == nullptr) {
+    const ssize_t bytes = ::sendto(fd_.get(), copy.data(), size, kFlags,
+                                   reinterpret_cast<const sockaddr*>(&name), length);
+    return bytes < 0 ? -1 : 1;
+  }
+  iovec piece = {copy.data(), size};
+  SendControl control;
+  msghdr header{};
+  header.msg_name = &name;
+  header.msg_namelen = length;
+  header.msg_iov = &piece;
+  header.msg_iovlen = 1;
+  control.add_source(header, locals_->at(datagram.local));
+  return ::sendmsg(fd_.get(), &header, kFlags) < 0 ? -1 : 1;
 }
 
 ssize_t UdpLink::pass(std::span<mmsghdr> messages) {
@@ -249,7 +255,7 @@ UdpLink::Submitted UdpLink::submitted(const OutgoingDatagram& first, size_t trai
 /// How many datagrams at the front of the burst can leave as one message: to one destination, of
 /// one size that the path carries; only the last may be shorter, and none may be empty.
 size_t UdpLink::train_length(std::span<const OutgoingDatagram> burst) {
-  if (!gso_ || burst.size() < 2 || burst[0].to != burst[1].to) return 1;
+  if (!gso_ || burst.size() < 2 || !leave_together(burst[0], burst[1])) return 1;
   const Address& to = burst[0].to;
   const size_t segment = burst[0].size();
   if (segment == 0 || segment > path_mtu_.max_datagram(to)) return 1;
@@ -263,7 +269,7 @@ size_t UdpLink::train_length(std::span<const OutgoingDatagram> burst) {
     bytes += last;
     pieces += next.pieces.size();
     if (last == 0 || last > segment || bytes > kMaxTrainBytes) break;
-    if (pieces > kMaxPieces || next.to != to) break;
+    if (pieces > kMaxPieces || !leave_together(burst[0], next)) break;
     ++length;
   }
   return length;

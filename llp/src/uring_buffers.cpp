@@ -28,7 +28,8 @@ UringBuffers::~UringBuffers() {
 int UringBuffers::attach(io_uring& ring) {
   const size_t ring_at = whole_pages(count_ * bytes_);
   mapped_ = ring_at + whole_pages(count_ * sizeof(io_uring_buf));
-  void* memory = ::mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* memory =
+      ::mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return errno;
   memory_ = static_cast<std::byte*>(memory);
   // The kernel holds the ring's pages: a fork must not have this process write to copies of them.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cassert>
-#include <limits>
 #include <optional>
 
 #include "base/byte_order.h"
+#include "base/offsets.h"
 #include "rdmap/datagram.h"
 
 namespace diwarp::rdmap {
@@ -14,11 +14,6 @@ constexpr size_t kRecordMsnAt = 0;
 constexpr size_t kRecordOffsetAt = 4;
 constexpr size_t kRecordLengthAt = 8;
 static_assert(kRecordLengthAt + sizeof(uint32_t) == kRecordExtensionBytes);
-
-/// Whether bytes would go on beyond the last 64-bit offset.
-constexpr bool wraps(uint64_t begin, uint64_t length) {
-  return length != 0 && length - 1 > std::numeric_limits<uint64_t>::max() - begin;
-}
 
 /// Why a segment is dropped, or nothing.
 using Fault = std::optional<Counter>;

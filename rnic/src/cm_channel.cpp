@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "cm_core.h"
+#include "request_shares.h"
 #include "rnic/cm.h"
 #include "rnic/device.h"
 #include "rnic/waiting.h"
@@ -70,6 +71,18 @@ void CmChannel::push(Record record) {
     records_.push_back(std::move(record));
   }
   sleeper_.wake();
+}
+
+CmChannel::Record CmChannel::exchange(Record request, const RequestShares& shares) {
+  const std::lock_guard lock(mutex_);
+  const auto to_same_listener = [&](Record& one) {
+    const bool is = one.request && one.info.listener == request.info.listener;
+    return is ? &one.request->request : nullptr;
+  };
+  Record* const gives_way =
+      closed_ ? nullptr : shares.giving_way(records_, request.request->request, to_same_listener);
+  if (gives_way != nullptr) std::swap(*gives_way, request);
+  return request;
 }
 
 std::vector<CmChannel::Record> CmChannel::purge(uint64_t id) {

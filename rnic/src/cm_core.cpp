@@ -114,8 +114,15 @@ void CmCore::on_removal() { push({.type = CmEventType::device_removal}); }
 
 // --- Listening.
 
-void CmCore::on_request(IncomingRequest& incoming, size_t most) {
-  if (*pending_ >= most) return;
+void CmCore::on_request(IncomingRequest& incoming, size_t most, const RequestShares& shares) {
+  CmChannel::Record record = request_record(incoming);
+  if (*pending_ < most) return push_request(std::move(record));
+  const CmChannel::Record refused = channel_->exchange(std::move(record), shares);
+  incoming = std::move(refused.request->request);
+}
+
+/// Moves the request to an id of its own.
+CmChannel::Record CmCore::request_record(IncomingRequest& incoming) {
   const auto core = std::make_shared<CmCore>(device, control_, channel_, context_);
   core->pending_ = pending_;
   core->state_ = CmState::requested;
@@ -130,9 +137,13 @@ void CmCore::on_request(IncomingRequest& incoming, size_t most) {
                    .ord = depths.ord,
                    .ird = depths.ird};
   core->request = std::move(incoming);
+  return {.info = std::move(info), .request = core};
+}
+
+void CmCore::push_request(CmChannel::Record record) {
   ++*pending_;
   try {
-    channel_->push({.info = std::move(info), .request = core});
+    channel_->push(std::move(record));
   } catch (const std::bad_alloc&) {
     --*pending_;
     throw;
@@ -154,6 +165,7 @@ void CmCore::attach(RcQueuePair& queue_pair) {
 }
 
 void CmCore::detach() {
+  connected_ = false;
   if (RcQueuePair* queue_pair = std::exchange(queue_pair_, nullptr)) queue_pair->observe(nullptr);
 }
 
@@ -196,6 +208,7 @@ bool CmCore::hand_over(Established connection) {
       throw Error(make_error_code(Errc::invalid_state),
                   "The queue pair went, or was given to another id, while it was being connected");
     set_addresses(connection.stream->local_address(), connection.stream->peer_address());
+    connected_ = true;
     queue_pair_->take(std::move(connection));
     starting_ = false;
     return true;
@@ -224,6 +237,7 @@ void CmCore::on_ready() {
 }
 
 void CmCore::on_end(std::error_code status) {
+  connected_ = false;
   ended_ = true;
   end_status_ = status;
   if (!starting_) tell_ended(status);
@@ -231,12 +245,13 @@ void CmCore::on_end(std::error_code status) {
 
 void CmCore::queue_pair_gone() {
   queue_pair_ = nullptr;
+  connected_ = false;
   if (!starting_) tell_ended();
 }
 
 void CmCore::give_up_closing() {
   control_.with_baton([this] {
-    if (queue_pair_ != nullptr) queue_pair_->give_up_closing();
+    if (RcQueuePair* queue_pair = connected()) queue_pair->give_up_closing();
   });
 }
 

@@ -11,6 +11,7 @@
 
 #include "acceptor.h"
 #include "connecting.h"
+#include "request_shares.h"
 #include "rnic/cm.h"
 #include "rnic/connection_observer.h"
 #include "rnic/control.h"
@@ -67,7 +68,8 @@ class CmCore final : public ConnectionObserver,
 
   // --- On the control path.
 
-  void on_request(IncomingRequest& request, size_t most);
+  /// Leaves in `request` what is to be rejected: itself, or what gives way to it.
+  void on_request(IncomingRequest& request, size_t most, const RequestShares& shares);
   void on_outcome(ConnectOutcome outcome);
   void give_up_closing();
 
@@ -77,7 +79,8 @@ class CmCore final : public ConnectionObserver,
   void detach();
   /// Hands the connection to the queue pair, and tells what came of it.
   void start(Established connection);
-  RcQueuePair* queue_pair() { return queue_pair_; }
+  /// The queue pair, while it has this id's connection; else null.
+  RcQueuePair* connected() { return connected_ ? queue_pair_ : nullptr; }
   void on_ready() override;
   void on_end(std::error_code status) override;
   void on_detached() override { queue_pair_gone(); }
@@ -94,6 +97,8 @@ class CmCore final : public ConnectionObserver,
   bool hand_over(Established connection);
   void tell_ended(std::error_code status = {});
   void push_ended(std::error_code status);
+  CmChannel::Record request_record(IncomingRequest& incoming);
+  void push_request(CmChannel::Record record);
   void queue_pair_gone();
 
   Control& control_;
@@ -109,7 +114,8 @@ class CmCore final : public ConnectionObserver,
   // Guarded by the baton.
   RcQueuePair* queue_pair_ = nullptr;
   mpa::Agreement agreement_;
-  bool starting_ = false;  // start() runs: what happens meanwhile is told at its end
+  bool connected_ = false;  // the queue pair has this id's connection; later it may have another
+  bool starting_ = false;   // start() runs: what happens meanwhile is told at its end
   bool ready_ = false;
   bool ended_ = false;
   std::error_code end_status_;

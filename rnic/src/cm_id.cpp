@@ -81,7 +81,7 @@ CmId::~CmId() {
     if (record.request) record.request->reject_request({});
   core_->reject_request({});
   device_->engine().exclusively([this] {
-    RcQueuePair* queue_pair = core_->queue_pair();
+    RcQueuePair* const queue_pair = core_->connected();
     core_->detach();
     if (queue_pair != nullptr) queue_pair->abandon();
   });
@@ -130,8 +130,9 @@ void CmId::listen(const ListenOptions& options) {
   Control& control = device_->control();
   core_->acceptor = std::make_shared<Acceptor>(
       control, std::move(fd), options,
-      [core = std::weak_ptr(core_), most = options.max_requests](IncomingRequest& request) {
-        if (const auto listener = core.lock()) listener->on_request(request, most);
+      [core = std::weak_ptr(core_), most = options.max_requests,
+       shares = RequestShares()](IncomingRequest& request) {
+        if (const auto listener = core.lock()) listener->on_request(request, most, shares);
       });
   boost::asio::post(control.context(), [acceptor = core_->acceptor] { acceptor->begin(); });
 }
@@ -184,7 +185,7 @@ void CmId::disconnect(const DisconnectOptions& options) {
           "disconnect()");
   if (now == CmState::over) return;
   device_->engine().exclusively([this] {
-    if (core_->queue_pair() != nullptr) core_->queue_pair()->begin_disconnect();
+    if (RcQueuePair* queue_pair = core_->connected()) queue_pair->begin_disconnect();
   });
   boost::asio::io_context& context = device_->control().context();
   boost::asio::post(

@@ -12,7 +12,7 @@ bool ControlSender::has_room() {
   return ring_ && !ring_->full();
 }
 
-bool ControlSender::post_challenge(const Address& to, const dgram::Challenge& challenge,
+bool ControlSender::post_challenge(const llp::Destination& to, const dgram::Challenge& challenge,
                                    size_t limit) {
   if (limit < dgram::kChallengeDatagramBytes || !has_room()) return false;
   Message made{.to = to};
@@ -20,7 +20,8 @@ bool ControlSender::post_challenge(const Address& to, const dgram::Challenge& ch
   return put(made);
 }
 
-bool ControlSender::post_error(const Address& to, const rdmap::ErrorReport& error, size_t limit) {
+bool ControlSender::post_error(const llp::Destination& to, const rdmap::ErrorReport& error,
+                               size_t limit) {
   constexpr size_t kAround = dgram::Envelope::kOverhead + dgram::kControlHeaderBytes;
   if (limit < kAround || !has_room()) return false;
   Message made{.to = to};

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "base/offsets.h"
 #include "ddp/scatter.h"
 #include "diwarp/error.h"
 #include "rnic/reach.h"
@@ -128,7 +129,7 @@ std::error_code DatagramQueuePair::check_send(const SendWorkRequest& request) co
   const bool inlined = has_flag(request.flags, SendFlags::inline_data);
   const bool immediate = has_flag(request.flags, SendFlags::immediate);
   if (!facts.gathers && (inlined || immediate)) return Errc::invalid_argument;
-  if (tagged && ddp::wraps(request.remote.offset, ddp::total_length(request.sges)))
+  if (tagged && wraps(request.remote.offset, ddp::total_length(request.sges)))
     return Errc::invalid_argument;
   const Address& to = request.destination;
   const bool group = to.is_multicast() || to.is_broadcast();
@@ -204,8 +205,8 @@ void DatagramQueuePair::settle(const Judgement& judgement, const rdmap::Datagram
                                const llp::IncomingDatagram& datagram, Time now) {
   if (judgement.drop) drop(*judgement.drop);
   if (judgement.fault)
-    errors_.found(datagram.from, segment, *judgement.fault, datagram.bytes.size(), !datagram.group,
-                  now, judgement.told);
+    errors_.found(datagram.sender(), segment, *judgement.fault, datagram.bytes.size(),
+                  !datagram.group, now, judgement.told);
 }
 
 void DatagramQueuePair::count_overflow() {

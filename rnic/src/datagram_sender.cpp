@@ -17,12 +17,13 @@ size_t DatagramRoom::max_body(const Address& to) {
   return dgram::Envelope::max_body(segment_ == 0 ? path : std::min<size_t>(segment_, path));
 }
 
-void DatagramRoom::add(const Address& to, const Kind& kind, size_t header_bytes,
+void DatagramRoom::add(const llp::Destination& to, const Kind& kind, size_t header_bytes,
                        size_t payload_pieces, const DatagramMark& mark) {
   const size_t front = dgram::Envelope::kPrefixBytes + header_bytes;
-  const size_t bytes = dgram::Envelope::seal(
-      {kind.datagram_class, kind.flags, identity_.incarnation(to)}, burst_.header().first(front),
-      burst_.payload_pieces().first(payload_pieces), burst_.trailer(front));
+  const size_t bytes =
+      dgram::Envelope::seal({kind.datagram_class, kind.flags, identity_.incarnation(to.address)},
+                            burst_.header().first(front),
+                            burst_.payload_pieces().first(payload_pieces), burst_.trailer(front));
   burst_.add(to, front, payload_pieces, bytes, mark);
   pacer_.spend(bytes);
 }

@@ -6,6 +6,7 @@
 
 #include "base/crc32c.h"
 #include "base/log.h"
+#include "base/offsets.h"
 #include "base/random.h"
 #include "diwarp/error.h"
 #include "llp/focused_udp.h"
@@ -217,7 +218,7 @@ ddp::Region checked_region(std::span<std::byte> memory, Access access,
   region.memory = memory.data();
   region.length = memory.size();
   region.base = base.value_or(reinterpret_cast<uintptr_t>(memory.data()));
-  if (ddp::wraps(region.base, region.length))
+  if (wraps(region.base, region.length))
     throw Error(make_error_code(Errc::invalid_argument),
                 "The region's tagged offsets would pass 2^64; choose a lower base");
   return region;

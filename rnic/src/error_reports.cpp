@@ -40,10 +40,10 @@ ErrorReports::ErrorReports(ControlSender& control, Counters& counters, uint32_t 
                            uint32_t rate)
     : control_(control), counters_(counters), entries_(entries), limit_(rate) {}
 
-void ErrorReports::found(const Address& from, const rdmap::DatagramSegment& segment,
+void ErrorReports::found(const llp::Destination& from, const rdmap::DatagramSegment& segment,
                          TerminateCode code, size_t datagram_bytes, bool reply, Time now,
                          const std::optional<TerminateCode>& told) {
-  add(describe(from, segment, code));
+  add(describe(from.address, segment, code));
   const bool sent = reply && limit_.take(now) &&
                       control_.post_error(from, rdmap::report_of(told.value_or(code), segment),
                                           datagram_bytes);

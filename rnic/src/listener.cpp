@@ -9,6 +9,7 @@
 #include "acceptor.h"
 #include "diwarp/error.h"
 #include "negotiation.h"
+#include "request_shares.h"
 #include "rnic/device.h"
 #include "rnic/rc_queue_pair.h"
 #include "rnic/waiting.h"
@@ -21,10 +22,11 @@ namespace diwarp::rnic {
 struct Listener::Requests {
   explicit Requests(size_t limit) : most(limit) {}
 
+  /// Leaves in `request` what is to be rejected: itself, or what gives way to it.
   void push(IncomingRequest& request) {
     {
       const std::lock_guard lock(mutex);
-      if (waiting.size() >= most) return;
+      if (waiting.size() >= most) return exchange_for(request);
       waiting.push_back(std::move(request));
     }
     sleeper.wake();
@@ -37,7 +39,14 @@ struct Listener::Requests {
     return request;
   }
 
+  void exchange_for(IncomingRequest& request) {
+    IncomingRequest* const gives_way =
+        shares.giving_way(waiting, request, [](IncomingRequest& one) { return &one; });
+    if (gives_way != nullptr) std::swap(*gives_way, request);
+  }
+
   const size_t most;
+  const RequestShares shares;
   std::mutex mutex;  // guards waiting
   std::deque<IncomingRequest> waiting;
   Sleeper sleeper;  // woken once for each that take() then has

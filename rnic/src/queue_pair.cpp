@@ -70,7 +70,7 @@ QueuePair::QueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePairIn
       srq_(checked(init.srq.impl(), *domain_)),
       own_receives_(srq_ ? nullptr
                          : std::make_unique<ReceiveQueue>(init.capacity.max_recv_wr,
-                                                          init.capacity.max_recv_sge)),
+                                                          init.capacity.max_recv_sge, false)),
       receives_(srq_ ? srq_->queue() : *own_receives_),
       engine_(domain_->device()->engine()) {
   engine_.exclusively([this] { engine_.timers().add_places(kTimers); });
@@ -122,6 +122,10 @@ bool QueuePair::await_receive() {
   else
     awaits_receive_.exchange(true);
   return receives_.peek() != nullptr;
+}
+
+void QueuePair::receive_share_given_back() {
+  if (srq_) srq_->given_back();
 }
 
 WcStatus QueuePair::do_local(const SendEntry& entry) {

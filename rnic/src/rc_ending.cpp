@@ -56,8 +56,8 @@ void RcQueuePair::finish_closing() {
   if (peer_closed_) end_behind_peer();
 }
 
-/// The peer's side ended in order, and nothing was read since: a reset may have come behind it, which
-/// lets go of memory as an acknowledgement does.
+/// The peer's side ended in order, and nothing was read since: a reset may have come behind it,
+/// which lets go of memory as an acknowledgement does.
 void RcQueuePair::end_behind_peer() {
   end(stream_->error() == 0 ? RcEnd::closed : RcEnd::lost);
 }

@@ -104,8 +104,9 @@ RcTransmit::Begun RcTransmit::begin_send(Context& context, Result& result) {
     const WrFacts& facts = facts_of(entry->opcode);
     const bool fenced = has_flag(entry->flags, SendFlags::fence) && !context.requester.idle();
     if (fenced) return Begun::nothing;  // a response lets it go on
-    // What fails, and what changes memory, waits for those before it. Also for memory that they have
-    // lent, whose return lets it go on: until then the connection could not end with a Terminate.
+    // What fails, and what changes memory, waits for those before it. Also for memory that they
+    // have lent, whose return lets it go on: until then the connection could not end with a
+    // Terminate.
     const bool alone = count_ == 0 && next_entry_ == 0;
     if (facts.local) {
       if (!alone) return Begun::later;

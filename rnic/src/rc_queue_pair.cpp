@@ -203,8 +203,8 @@ void RcQueuePair::take_back() {
   if (transmit_.take_back(*stream_, sends_)) engine().activate(*this);
 }
 
-/// The peer has ended its side, and this one has something to finish. Not where something is awaited
-/// from the peer.
+/// The peer has ended its side, and this one has something to finish. Not where something is
+/// awaited from the peer.
 bool RcQueuePair::ends_later() const {
   const bool still_sending = state() == QpState::closing && !fin_sent_ && transmit_.allowed();
   return (still_sending || transmit_.borrows()) && requester_.idle();
@@ -355,7 +355,8 @@ std::error_code RcQueuePair::check_send(const SendWorkRequest& request) const no
   const std::span<const Sge> sges = request.sges;
   const WrFacts& facts = facts_of(request.opcode);
   if (!facts.on_streams) return Errc::unsupported_operation;
-  if (!facts.gathers && has_flag(request.flags, SendFlags::inline_data)) return Errc::invalid_argument;
+  if (!facts.gathers && has_flag(request.flags, SendFlags::inline_data))
+    return Errc::invalid_argument;
   switch (request.opcode) {
     case WrOpcode::send:
     case WrOpcode::send_with_invalidate:

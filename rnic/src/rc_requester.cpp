@@ -72,8 +72,8 @@ std::optional<TerminateCode> RcRequester::take_ready(const rdmap::StreamSegment&
 }
 
 /// Nothing is written before all of this holds. What the peer names is the request's sink, wherever
-/// else it may write. A segment of no bytes may stand anywhere, also at the end, and what it names is
-/// not looked at (RFC 5041 sections 5.2 and 7.1).
+/// else it may write. A segment of no bytes may stand anywhere, also at the end, and what it names
+/// is not looked at (RFC 5041 sections 5.2 and 7.1).
 std::optional<TerminateCode> RcRequester::judge(const SendEntry& entry,
                                                 const rdmap::StreamSegment& segment,
                                                 const RemoteMemory& sink) const {

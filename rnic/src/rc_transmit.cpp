@@ -205,8 +205,8 @@ bool RcTransmit::take(Context& context, Scratch& copies, size_t bytes) {
   return false;
 }
 
-/// Copies what is sent of memory that may change. Where there is no memory for a whole burst's, it is
-/// one of this FPDU.
+/// Copies what is sent of memory that may change. Where there is no memory for a whole burst's, it
+/// is one of this FPDU.
 RcTransmit::Framed RcTransmit::stage(Fpdu& fpdu, const Message& message, Context& context) {
   fpdu.staged = nullptr;
   if (count_ == 0) staged_ = 0;  // also before what is not copied: the memory may be gone

@@ -33,8 +33,7 @@ RdPart RdCursor::next_of_entry(const SendQueue& sends, size_t segment) const {
   const uint64_t left = entry_->length - offset_;
   const bool asks = is_read(*entry_);
   const uint64_t most = asks ? rdmap::kMaxReadRequest : segment;
-  return {.tag = {.message = asks ? dgram::MessageName{MessageKind::read_request, request_msn_}
-                                  : message_of(*entry_),
+  return {.tag = {.message = asks ? request_of(*entry_, offset_) : message_of(*entry_),
                   .object = sends.place_of(*entry_),
                   .offset = static_cast<uint32_t>(offset_),
                   .length = static_cast<uint32_t>(std::min(left, most))}};
@@ -51,10 +50,7 @@ void RdCursor::advance(const RdPart& part) {
     return;
   }
   inbound_next_ = true;
-  if (part.tag.message.kind == MessageKind::read_request) {
-    ++requests_;
-    ++request_msn_;
-  }
+  if (part.tag.message.kind == MessageKind::read_request) ++requests_;
   offset_ += part.tag.length;
   if (offset_ != entry_->length) return;
   entry_ = entry_->next;
@@ -86,10 +82,8 @@ void RdCursor::remove(const InboundRead& read) {
 }
 
 void RdCursor::rewind(SendEntry* first) {
-  const uint32_t msn = request_msn_;
   *this = RdCursor();
   entry_ = first;
-  request_msn_ = msn;
 }
 
 }  // namespace diwarp::rnic

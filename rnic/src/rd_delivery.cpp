@@ -63,12 +63,33 @@ RdDelivery::Outcome RdDelivery::deliver_segment(RdPeer& peer, const Segment& seg
 }
 
 RdDelivery::Outcome RdDelivery::deliver_request(RdPeer& peer, const Segment& segment, Time now) {
-  close_abandoned(peer);
+  // A request of no bytes names no memory (RFC 5040 section 5.2).
+  if (segment.request.length != 0 && may_name_memory_at(peer, now) > now)
+    return Outcome::stag_limit;
+  if (!peer.inbound.repeats_request(segment.msn)) close_abandoned(peer);
   const Judgement judgement = responder_.take_request(peer, segment.request);
-  const bool refused = judgement.fault.has_value();
-  if (!judgement.drop || refused) return conclude(peer, judgement, segment, now);
+  if (segment.request.length != 0 && judgement.drop != Counter::drop_share)
+    note_judged(peer, judgement, now);
+  const bool no_memory = judgement.drop && !judgement.fault;
+  if (!no_memory) {
+    peer.inbound.delivered_request(segment.msn);
+    return conclude(peer, judgement, segment, now);
+  }
   counters_.add(*judgement.drop);
   return Outcome::no_memory;
+}
+
+/// Memory was named, rightly or in vain.
+void RdDelivery::note_stag(RdPeer& peer, bool rightly, Time now) {
+  if (rightly)
+    stag_misses_.hit(peer.host.stags, now);
+  else
+    stag_misses_.missed(peer.stag_misses, peer.host.stags, now);
+}
+
+/// What was dropped without a fault says nothing of the peer.
+void RdDelivery::note_judged(RdPeer& peer, const Judgement& judgement, Time now) {
+  if (judgement.fault || !judgement.drop) note_stag(peer, !judgement.fault, now);
 }
 
 /// The rest of one message, and of no other, will not come.
@@ -104,8 +125,8 @@ RdDelivery::Outcome RdDelivery::conclude(RdPeer& peer, const Judgement& judgemen
   return refuse(peer, *judgement.fault, segment, now);
 }
 
-/// The peer learns it from the refusal; an Error would tell it twice. What cannot be parsed is of no
-/// message that is known here, and ends none.
+/// The peer learns it from the refusal; an Error would tell it twice. What cannot be parsed is of
+/// no message that is known here, and ends none.
 RdDelivery::Outcome RdDelivery::refuse(RdPeer& peer, TerminateCode code, const Segment& segment,
                                        Time now) {
   errors_.found(peer.address(), segment, code, 0, false, now);
@@ -133,27 +154,18 @@ void RdDelivery::expire(RdPeer& peer) {
 
 // --- Receives that Sends hold while they are not whole.
 
-size_t RdDelivery::half_of_receives() const {
-  return std::max<size_t>((unfinished_ + queue_pair_.available_receives()) / 2, 1);
-}
-
-/// All Sends that are not whole, and those from one address, have to stay within their shares.
-bool RdDelivery::may_hold(const RdPeer& peer) const {
-  return has_share() && peer.host.unfinished < std::max<size_t>(half_of_receives() / 2, 1);
-}
-
 void RdDelivery::take_receive(RdPeer& peer, const Segment& segment, Time now) {
   peer.inbound.begin_message(*queue_pair_.take_receive(), segment, now);
-  ++unfinished_;
-  ++peer.host.unfinished;
+  if (!segment.last) peer.host.hold_receive();
 }
 
 /// Null where there is none.
 ReceiveEntry* RdDelivery::release_receive(RdPeer& peer) {
   if (!peer.inbound.has_message()) return nullptr;
-  --unfinished_;
-  --peer.host.unfinished;
-  ++ended_sends_;
+  if (peer.inbound.has_share()) {
+    peer.host.give_back_receive();
+    queue_pair_.receive_share_given_back();
+  }
   return peer.inbound.end_message();
 }
 
@@ -165,10 +177,36 @@ void RdDelivery::give_back(RdPeer& peer) {
 
 RdDelivery::Outcome RdDelivery::deliver_record(RdPeer& peer, const Segment& segment, Time now) {
   if (is_voided(peer, segment)) return Outcome::delivered;
-  const bool reports = record_per_segment_ || segment.message_offset == 0;
-  if (reports && !records_.has_room()) return Outcome::no_room;
+  if (may_name_memory_at(peer, now) > now) return Outcome::stag_limit;
+  return record_per_segment_ ? report_segment(peer, segment, now)
+                             : place_in_record(peer, segment, now);
+}
+
+/// What was reported in an earlier association has been delivered. The bytes behind that are news.
+RdDelivery::Outcome RdDelivery::report_segment(RdPeer& peer, const Segment& segment, Time now) {
+  const std::optional<size_t> before = peer.inbound.reported_of(segment);
+  if (!before) return conclude(peer, Judgement::dropped(Counter::drop_late), segment, now);
+  if (!records_.has_room()) return Outcome::no_room;
+  Segment fresh = segment;
+  fresh.payload = segment.payload.subspan(*before);
+  fresh.message_offset += static_cast<uint32_t>(*before);
+  fresh.tagged_offset += *before;
+  const Judgement judgement = records_.handle(fresh, peer.source, now);
+  note_judged(peer, judgement, now);
+  if (!judgement.drop) peer.inbound.reported_segment(fresh);
+  return conclude_record(peer, judgement, segment, now);
+}
+
+RdDelivery::Outcome RdDelivery::place_in_record(RdPeer& peer, const Segment& segment, Time now) {
+  if (segment.message_offset == 0 && !records_.has_room()) return Outcome::no_room;
   const Judgement judgement = records_.handle(segment, peer.source, now);
+  note_judged(peer, judgement, now);
   if (judgement.drop == Counter::drop_late) return conclude_late_record(peer, segment, now);
+  return conclude_record(peer, judgement, segment, now);
+}
+
+RdDelivery::Outcome RdDelivery::conclude_record(RdPeer& peer, const Judgement& judgement,
+                                                const Segment& segment, Time now) {
   peer.inbound.new_message();
   if (judgement.drop == Counter::drop_no_memory) {
     counters_.add(*judgement.drop);
@@ -210,6 +248,9 @@ RdDelivery::Outcome RdDelivery::deliver_send(RdPeer& peer, const Segment& segmen
     peer.inbound.ignore_rest(message_of(segment));
     return conclude(peer, Judgement::dropped(Counter::drop_late), segment, now);
   }
+  // A Send with Invalidate names memory, as a Write-Record does.
+  if (segment.last && invalidates(segment) && may_name_memory_at(peer, now) > now)
+    return Outcome::stag_limit;
   if (!begins && peer.inbound.has_expired(message_of(segment)))
     return conclude(peer, {.fault = fault::kStreamCatastrophic}, segment, now);
   if (begins == peer.inbound.has_message() ||
@@ -226,7 +267,8 @@ RdDelivery::Outcome RdDelivery::begin_send(RdPeer& peer, const Segment& segment,
     return conclude(peer, {.drop = Counter::drop_q_key, .fault = fault::kUnspecified}, segment,
                     now);
   if (queue_pair_.peek_receive() == nullptr) return Outcome::no_receive;
-  if (!segment.last && !may_hold(peer)) return Outcome::no_share;
+  if (!segment.last && !peer.host.may_hold(queue_pair_.available_receives()))
+    return Outcome::no_share;
   take_receive(peer, segment, now);
   return place(peer, segment, now);
 }
@@ -248,15 +290,17 @@ RdDelivery::Outcome RdDelivery::place(RdPeer& peer, const Segment& segment, Time
   }
   ddp::scatter(message.receive->sges(), message.placed, segment.payload);
   peer.inbound.placed(segment.payload.size(), now);
-  if (segment.last) complete(peer, segment);
+  if (segment.last) complete(peer, segment, now);
   return Outcome::delivered;
 }
 
-void RdDelivery::complete(RdPeer& peer, const Segment& segment) {
+void RdDelivery::complete(RdPeer& peer, const Segment& segment, Time now) {
   ReceiveEntry& receive = *release_receive(peer);
   peer.inbound.delivered_send(segment.msn);
-  queue_pair_.complete_receive(receive, delivered_send(queue_pair_, records_, counters_, segment,
-                                                       peer.address(), peer.inbound.message().placed));
+  WorkCompletion completion = delivered_send(queue_pair_, records_, counters_, segment,
+                                             peer.address(), peer.inbound.message().placed);
+  if (invalidates(segment)) note_stag(peer, completion.invalidated, now);
+  queue_pair_.complete_receive(receive, std::move(completion));
 }
 
 /// The receive names memory that may not be written (any more): that is an error of this side, and

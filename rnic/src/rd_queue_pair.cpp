@@ -21,7 +21,8 @@ using dgram::Receiver;
 /// How long an acknowledgement waits for data to travel with, where the engine takes so long to
 /// come back.
 constexpr Duration kAcknowledgeWithin = std::chrono::microseconds(500);
-/// A peer with which nothing was exchanged for so long needs no memory but its own.
+/// A peer with which nothing was exchanged for so long needs no memory but its own, and not even
+/// that where others want it.
 constexpr Duration kQuiet = std::chrono::seconds(1);
 
 const ReliableOptions& checked(const ReliableOptions& options) {
@@ -52,13 +53,12 @@ RdQueuePair::RdQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePa
       message_timeout_(reliable_.message_timeout == Duration::zero() ? reliable_.peer_timeout
                                                                      : reliable_.message_timeout),
       buffer_(reliable_.max_buffer),
-      peers_(*this, reliable_),
+      peers_(*this, receive_shares(), init),
       requests_(*this, sends_, reliable_.error_scope),
       responder_(*this, counters()),
-      delivery_(*this, records(), requests_, responder_, errors(), counters(), options().q_key,
-                options().record_completion == RecordCompletion::per_segment),
+      delivery_(*this, records(), requests_, responder_, errors(), counters(), options()),
       associations_(peers_, identity(), requests_, responder_, delivery_, buffer_, counters(),
-                    reliable_.receive_window),
+                    reliable_),
       transmit_(*this, sends_, peers_, requests_, responder_, associations_, buffer_, counters()) {
   sender().add(transmit_);
   begin();
@@ -90,6 +90,13 @@ void RdQueuePair::forget(RdPeer& peer) {
   engine().timers().cancel(peer.timer);
   peers_.erase(peer);
   counters().add(Counter::rd_forgotten);
+  if (!peers_.without_receive.empty()) wake();  // it may have held a receive
+}
+
+bool RdQueuePair::forget_for(const Address& newcomer, Time now) {
+  RdPeer* const unused = peers_.find_unused(kQuiet, newcomer, now);
+  if (unused != nullptr) forget(*unused);
+  return unused != nullptr;
 }
 
 /// After anything that may have failed: the engine's burst must not be under way.
@@ -135,6 +142,7 @@ void RdQueuePair::take_control(const dgram::OpenedEnvelope& envelope,
          !peer->association.challenged(envelope.labels.incarnation, parsed.challenge, now))
     peer = RdPeers::next_incarnation(*peer);
   if (peer == nullptr) return drop(Counter::drop_control);
+  peer->local = datagram.local;
   peer->signs.want_open();
   peers_.make_ready(*peer);
   peers_.touch(*peer);
@@ -157,19 +165,23 @@ void RdQueuePair::take_reliable(const dgram::OpenedEnvelope& envelope,
       associations_.accepted(*peer, now);
       [[fallthrough]];
     case Association::Verdict::ours:
+      peer->local = datagram.local;
       return take_ours(*peer, parsed, envelope.labels.flags, now);
     case Association::Verdict::ended:
       if (!peer->sender.was_sent(header.sequence)) return drop(Counter::drop_rd_association);
-      return associations_.ended(*peer, header, envelope.labels.incarnation, now);
+      associations_.ended(*peer, header, envelope.labels.incarnation, now);
+      if (!peers_.without_receive.empty()) wake();  // it may have held a receive
+      return;
     case Association::Verdict::unknown:
-      take_unknown(peer, header, envelope.labels.incarnation, datagram.from, now);
+      take_unknown(header, envelope.labels.incarnation, datagram.sender(), now);
       [[fallthrough]];
     case Association::Verdict::stale:
       return drop(Counter::drop_rd_association);
   }
 }
 
-void RdQueuePair::take_open(const dgram::ParsedRdHeader& parsed, const dgram::OpenedEnvelope& envelope,
+void RdQueuePair::take_open(const dgram::ParsedRdHeader& parsed,
+                            const dgram::OpenedEnvelope& envelope,
                             const llp::IncomingDatagram& datagram, Time now) {
   const dgram::Challenge proof = dgram::decode_rd_proof(parsed.rest);
   const uint32_t incarnation = envelope.labels.incarnation;
@@ -178,26 +190,29 @@ void RdQueuePair::take_open(const dgram::ParsedRdHeader& parsed, const dgram::Op
       incarnation != 0 && validation().valid(proof.cookie, datagram.from, incarnation, now);
   if (!valid) return challenge(proof.nonce, incarnation, datagram, now);
   counters().add(Counter::echoes_received);
-  RdPeer* const peer = peers_.find_by_incarnation(datagram.from, incarnation);
-  RdPeer* const present = peer != nullptr ? peer : peers_.find_or_add(datagram.from, now);
+  RdPeer* const peer = peers_.find_incarnation(datagram.from, incarnation);
+  RdPeer* const present =
+      peer != nullptr ? peer : peers_.find_or_add(datagram.from, RdPeers::Opener::there, now);
   if (present == nullptr) return drop(Counter::drop_sources_full);
   associations_.take_open(*present, parsed.header, incarnation, now);
+  RdPeer* const opened = peers_.find_incarnation(datagram.from, incarnation);
+  if (opened != nullptr) opened->local = datagram.local;
 }
 
 void RdQueuePair::challenge(uint64_t nonce, uint32_t incarnation,
                             const llp::IncomingDatagram& datagram, Time now) {
   const bool posted = control().post_challenge(
-      datagram.from,
+      datagram.sender(),
       {.nonce = nonce, .cookie = validation().make(datagram.from, incarnation, now)},
       datagram.bytes.size());
   if (!posted) return drop(Counter::drop_no_context);
   counters().add(Counter::challenges_sent);
 }
 
-void RdQueuePair::take_unknown(RdPeer* peer, const dgram::RdHeader& header, uint32_t peer_incarnation,
-                               const Address& from, Time now) {
-  dgram::RdHeader reset = dgram::rd_reset_for(header, peer_incarnation);
-  reset.flags = RdAssociations::flags(peer, now);
+void RdQueuePair::take_unknown(const dgram::RdHeader& header, uint32_t incarnation,
+                               const llp::Destination& from, Time now) {
+  dgram::RdHeader reset = dgram::rd_reset_for(header, incarnation);
+  reset.flags = RdAssociations::flags(peers_.find_incarnation(from.address, incarnation), now);
   transmit_.post_reset(from, reset);
   wake();
 }
@@ -212,15 +227,19 @@ void RdQueuePair::take_ours(RdPeer& peer, const dgram::ParsedRdHeader& parsed, u
       peer.sender.acknowledged(header.acknowledged, header.window, has_map ? &map : nullptr, now);
   if (news == dgram::Sender::News::lie) return drop(Counter::drop_rd_lie);
   peer.times.heard(now);
+  peer.signs.heard();
   peer.sender.heard(now);
   while (const auto released = peer.sender.release())
     if (!released->given_up) acknowledged(peer, released->tag);
-  const bool refuses = header.kind == RdKind::refusal && !peer.sender.idle() &&
-                       header.sequence == header.acknowledged + 1 &&
-                       header.sequence == static_cast<uint32_t>(peer.sender.first_unacknowledged());
+  const bool of_first = !peer.sender.idle() && header.acknowledged + 1 ==
+                            static_cast<uint32_t>(peer.sender.first_unacknowledged());
+  if (header.waits() && of_first) peer.sender.first_waits(now);
+  const bool refuses = header.kind == RdKind::refusal && of_first &&
+                       header.sequence == header.acknowledged + 1;
   if (refuses) refused(peer, rdmap::terminate_code(dgram::decode_rd_code(parsed.rest)));
   if (header.kind == RdKind::probe) peer.receiver.ask_now();
   if (header.sequenced()) take_sequenced(peer, parsed, flags, now);
+  if (peer.rewinds.take_progress()) peer.times.advanced(now);
   const bool may_go_on = news == dgram::Sender::News::progress || refuses ||
                          peer.receiver.due() == Receiver::Due::now || peer.cursor.has_work();
   if (may_go_on) peers_.make_ready(peer);
@@ -261,24 +280,28 @@ void RdQueuePair::take_sequenced(RdPeer& peer, const dgram::ParsedRdHeader& pars
     case Receiver::Arrival::outside:
       return drop(Counter::drop_rd_window);
     case Receiver::Arrival::early:
-      return keep(peer, header.sequence, header.kind, flags, parsed.rest);
+      peer.sender.peer_advanced();
+      return keep(peer, header.sequence, header.kind, flags, parsed.rest, now);
     case Receiver::Arrival::next:
+      peer.sender.peer_advanced();
       break;
   }
   if (peer.turn.refusing() && header.kind != RdKind::skip) return peer.receiver.ask_now();
-  if (peer.turn.held()) return keep(peer, header.sequence, header.kind, flags, parsed.rest);
+  if (peer.turn.held()) return keep(peer, header.sequence, header.kind, flags, parsed.rest, now);
   if (deliver(peer, header.kind, flags, parsed.rest, now))
     deliver_kept(peer, now);
   else if (peer.turn.held())
-    keep(peer, header.sequence, header.kind, flags, parsed.rest);
+    keep(peer, header.sequence, header.kind, flags, parsed.rest, now);
 }
 
 void RdQueuePair::keep(RdPeer& peer, uint32_t sequence, RdKind kind, uint8_t flags,
-                       ConstBytes bytes) {
-  dgram::BufferedDatagram* const kept = buffer_.keep(kind, flags, bytes);
+                       ConstBytes bytes, Time now) {
+  dgram::BufferShare& share = peer.host.buffered;
+  dgram::BufferedDatagram* const kept = buffer_.keep(kind, flags, bytes, share);
   if (kept == nullptr) return drop(Counter::drop_no_context);
-  if (peer.receiver.keep(peer.receiver.number(sequence), kept, buffer_)) return;
-  buffer_.release(kept);
+  if (peer.receiver.kept() == 0) peer.times.lacks_next(now);
+  if (peer.receiver.keep(peer.receiver.number(sequence), kept, buffer_, share)) return;
+  buffer_.release(kept, share);
   drop(Counter::drop_no_context);
 }
 
@@ -305,32 +328,40 @@ bool RdQueuePair::deliver(RdPeer& peer, RdKind kind, uint8_t flags, ConstBytes b
     return false;
   }
   peer.turn.begin_refusal();
+  peer.times.lacks_next(now);
   peer.receiver.ask_now();
   return false;
 }
 
 void RdQueuePair::deliver_kept(RdPeer& peer, Time now) {
-  while (peer.turn.may_deliver()) {
+  while (peer.turn.may_deliver() && !requests_.fatal()) {
     dgram::BufferedDatagram* const kept = peer.receiver.take_next();
     if (kept == nullptr) return;
     const bool delivered = deliver(peer, kept->kind, kept->flags, kept->bytes(), now);
     if (!delivered && peer.turn.held()) {
-      peer.receiver.keep(peer.receiver.next(), kept, buffer_);
+      peer.receiver.keep(peer.receiver.next(), kept, buffer_, peer.host.buffered);
       return;
     }
-    buffer_.release(kept);
+    buffer_.release(kept, peer.host.buffered);
   }
 }
 
 void RdQueuePair::hold(RdPeer& peer, RdDelivery::Outcome outcome, Time now) {
   peer.turn.hold();
   if (outcome == RdDelivery::Outcome::no_room) return peers_.without_room.push_back(peer);
-  if (outcome == RdDelivery::Outcome::no_share) return peers_.without_share.push_back(peer);
+  if (outcome == RdDelivery::Outcome::no_share) {
+    peers_.without_share.add(peer);
+    return await_share();
+  }
   if (outcome == RdDelivery::Outcome::no_memory) {
     peer.turn.wait_for_memory(now);
     return peers_.touch(peer);
   }
   counters().add(Counter::rd_held);
+  if (outcome == RdDelivery::Outcome::stag_limit) {
+    peer.turn.wait_for_stag_limit(delivery_.may_name_memory_at(peer, now), now);
+    return peers_.touch(peer);
+  }
   peers_.without_receive.push_back(peer);
   if (await_receive()) wake();
 }
@@ -338,44 +369,47 @@ void RdQueuePair::hold(RdPeer& peer, RdDelivery::Outcome outcome, Time now) {
 void RdQueuePair::resume_held(Time now) {
   while (!peers_.without_receive.empty() && peek_receive() != nullptr)
     if (!resume(*peers_.without_receive.front(), now)) return;
+  if (!peers_.without_receive.empty() && await_receive()) wake();
   while (!peers_.without_room.empty() && records().has_room())
     if (!resume(*peers_.without_room.front(), now)) return;
   resume_without_share(now);
 }
 
-/// When a Send of several segments has ended, or more receives are there.
+/// When a Send of several segments has ended, or more receives are there. Those that may not hold one
+/// yet are not resumed: each would be sent an acknowledgement, and there may be many.
 void RdQueuePair::resume_without_share(Time now) {
-  const size_t receives = available_receives();
-  const bool more = receives > seen_receives_ || delivery_.ended_sends() != seen_ended_sends_;
-  seen_receives_ = receives;
-  seen_ended_sends_ = delivery_.ended_sends();
-  if (!more) return;
-  while (RdPeer* const peer = next_without_share())
+  if (peers_.without_share.empty()) return;
+  while (RdPeer* const peer = peers_.without_share.next(available_receives()))
     if (!resume(*peer, now)) return;
+  await_share();
 }
 
-/// The one that has waited longest, of those whose addresses hold fewest receives. Those that may
-/// not hold one yet are not resumed: each would be sent an acknowledgement, and there may be many.
-RdPeer* RdQueuePair::next_without_share() {
-  if (!delivery_.has_share()) return nullptr;
-  RdPeer* best = nullptr;
-  RdPeer* peer = peers_.without_share.front();
-  for (; peer != nullptr; peer = peers_.without_share.next(*peer)) {
-    const bool fewer = best == nullptr || peer->host.unfinished < best->host.unfinished;
-    if (fewer && delivery_.may_hold(*peer)) best = peer;
-  }
-  return best;
+/// The next receive that is posted, or given back, is news for those that wait for a share.
+void RdQueuePair::await_share() {
+  if (peers_.without_share.empty()) return;
+  await_receive();
+  if (peers_.without_share.next(available_receives()) != nullptr) wake();
+}
+
+/// One that may not name memory yet is not resumed: it would be sent an acknowledgement each
+/// second.
+void RdQueuePair::retry(RdPeer& peer, Time now) {
+  const bool limited = peer.turn.waits_for_stag_limit();
+  const Time at = limited ? delivery_.may_name_memory_at(peer, now) : now;
+  if (at > now) return peer.turn.wait_for_stag_limit(at, now);
+  resume(peer, now);
 }
 
 /// False if what came of that ends all.
 bool RdQueuePair::resume(RdPeer& peer, Time now) {
   static_cast<ListNode<RdHeldTag>&>(peer).unlink();
   peer.turn.resume();
+  peer.times.lacks_next(now);
   deliver_kept(peer, now);
   peer.receiver.ask_now();  // the window has moved
   peers_.make_ready(peer);
   peers_.touch(peer);
-  return state() == QpState::rts;
+  return state() == QpState::rts && !requests_.fatal();
 }
 
 void RdQueuePair::batch_taken(Time now) {
@@ -404,6 +438,7 @@ void RdQueuePair::look_at_touched(Time now) {
 
 Served RdQueuePair::transmit(Time now) {
   if (state() == QpState::rts) resume_held(now);
+  if (end_if_fatal()) return {.pending = Pending::nothing};  // nothing of it is acknowledged
   Served served = DatagramQueuePair::transmit(now);
   look_at_touched(now);
   if (end_if_fatal()) served.pending = Pending::nothing;
@@ -429,9 +464,14 @@ Time RdQueuePair::give_up_at(const RdPeer& peer) const {
   return after(since, reliable_.peer_timeout);
 }
 
+/// Memory for what came early is shared by all peers: none keeps it by leaving a datagram out.
+Time RdQueuePair::give_up_early_at(const RdPeer& peer) const {
+  return peer.lacks_next() ? after(peer.times.lacking_since(), message_timeout_) : Time::max();
+}
+
 Time RdQueuePair::deadline(const RdPeer& peer) const {
   Time due = after(peer.times.quiet_since(),
-                   peer.has_spare_memory() ? kQuiet : reliable_.idle_timeout);
+                   peer.has_spare_memory() ? kQuiet : forgotten_after(peer));
   if (peer.awaited()) {
     due = give_up_at(peer);
     if (peer.association.state() == Association::State::opening)
@@ -439,15 +479,24 @@ Time RdQueuePair::deadline(const RdPeer& peer) const {
   }
   if (peer.inbound.has_message())
     due = std::min(due, after(peer.inbound.message().last_progress, message_timeout_));
-  due = std::min(due, peer.turn.retry_at());
+  due = std::min({due, peer.turn.retry_at(), give_up_early_at(peer)});
   if (!peer.association.established()) return due;
   if (const auto send = peer.sender.deadline(peer.more_awaited(), reliable_.keep_alive))
     due = std::min(due, *send);
   return std::min(due, peer.signs.acknowledge_at());
 }
 
+/// How long a silent peer is remembered. One of which something waits here sends probes while it is
+/// there, so that it outlives a few lost ones.
+Duration RdQueuePair::forgotten_after(const RdPeer& peer) const {
+  if (peer.unused()) return reliable_.idle_timeout;
+  const Duration left = Duration::max() - reliable_.keep_alive;
+  return std::max(reliable_.idle_timeout,
+                  std::min(reliable_.peer_timeout, left) + reliable_.keep_alive);
+}
+
 void RdQueuePair::on_peer_timer(RdPeer& peer, Time now) {
-  const bool idle = now - peer.times.quiet_since() >= reliable_.idle_timeout;
+  const bool idle = now - peer.times.quiet_since() >= forgotten_after(peer);
   if (idle && !peer.awaited() && !peer.has_work()) return forget(peer);
   if (idle && !peer.awaited()) peer.times.used(now);  // what is to be sent waits, e.g. for its rate
   run_timers(peer, now);
@@ -459,6 +508,11 @@ void RdQueuePair::run_timers(RdPeer& peer, Time now) {
   peers_.touch(peer);
   if (now >= give_up_at(peer)) {
     associations_.give_up(peer, now);
+    peer.local = 0;  // it may be one that this host had
+    return wake();
+  }
+  if (now >= give_up_early_at(peer)) {
+    associations_.give_up_early(peer, now);
     return wake();
   }
   if (peer.inbound.has_message() &&
@@ -473,7 +527,7 @@ void RdQueuePair::run_timers(RdPeer& peer, Time now) {
     return peers_.make_ready(peer);
   }
   if (!peer.association.established()) return;
-  if (peer.turn.retry_at() <= now) resume(peer, now);
+  if (peer.turn.retry_at() <= now) retry(peer, now);
   if (peer.signs.acknowledge_at() <= now) {
     peer.signs.acknowledged();
     if (peer.receiver.due() != Receiver::Due::nothing) peer.receiver.ask_now();
@@ -484,7 +538,8 @@ void RdQueuePair::run_timers(RdPeer& peer, Time now) {
   const bool quiet = now - peer.times.quiet_since() >= kQuiet;
   if (!quiet || peer.awaited() || !peer.has_spare_memory()) return;
   peer.sender.release_memory();
-  peer.receiver.release_memory(buffer_);
+  peer.receiver.release_memory(buffer_, peer.host.buffered);
+  buffer_.shrink();
 }
 
 // --- What applications ask.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rnic/rd_requests.h"
 
+#include <utility>
+
 #include "ddp/scatter.h"
 #include "rdmap/terminate.h"
 #include "rnic/queue_pair.h"
@@ -37,6 +39,11 @@ dgram::MessageName message_of(const SendEntry& entry) {
   return {record ? MessageKind::write_record : MessageKind::send, entry.msn};
 }
 
+dgram::MessageName request_of(const SendEntry& entry, uint64_t offset) {
+  return {MessageKind::read_request,
+          entry.msn + static_cast<uint32_t>(offset / rdmap::kMaxReadRequest)};
+}
+
 rdmap::ReadRequest read_request(const SendEntry& entry, const TxTag& tag, STag sink) {
   return {.sink_stag = sink,
           .sink_offset = 0,
@@ -49,16 +56,24 @@ RdRequests::RdRequests(QueuePair& queue_pair, SendQueue& sends, ErrorScope scope
     : queue_pair_(queue_pair), sends_(sends), scope_(scope), sinks_(random_sip_key()) {}
 
 void RdRequests::start(uint32_t first_msn) {
-  send_msn_ = record_msn_ = first_msn;
+  send_msn_ = record_msn_ = request_msn_ = first_msn;
   fatal_ = ended_ = false;
 }
 
 // --- Requests.
 
+/// It keeps its MSN when it is repeated. A Read has as many as it has requests.
+uint32_t RdRequests::take_msn(const SendEntry& entry) {
+  if (entry.opcode == WrOpcode::write_record) return record_msn_++;
+  if (!is_read(entry)) return send_msn_++;
+  const uint64_t last = entry.length == 0 ? 0 : (entry.length - 1) / rdmap::kMaxReadRequest;
+  return std::exchange(request_msn_, request_msn_ + static_cast<uint32_t>(last) + 1);
+}
+
 void RdRequests::add(RdPeer& peer, SendEntry& entry) {
   entry.missing = entry.length;
-  entry.msn = entry.opcode == WrOpcode::write_record ? record_msn_++ : send_msn_;
-  if (message_of(entry).kind == MessageKind::send && !is_read(entry)) ++send_msn_;
+  entry.msn = take_msn(entry);
+  if (peer.requests.empty()) peer.rewinds.nothing_left();
   peer.requests.push_back(entry);
   peer.cursor.added(entry);
 }

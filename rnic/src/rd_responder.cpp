@@ -10,8 +10,8 @@ namespace {
 
 using dgram::MessageKind;
 
-/// A response that was delivered whole may fail here before that is known, and frees its place there
-/// first. So as many again may wait for their failure to be acknowledged.
+/// A response that was delivered whole may fail here before that is known, and frees its place
+/// there first. So as many again may wait for their failure to be acknowledged.
 constexpr uint32_t kMaxInboundReads = 2 * dgram::kMaxReadRequests;
 
 /// Whether the peer may not have one more Read here.

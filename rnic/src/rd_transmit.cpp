@@ -29,7 +29,7 @@ void RdTransmit::reset() {
   cutting_ = nullptr;
 }
 
-void RdTransmit::post_reset(const Address& to, const dgram::RdHeader& header) {
+void RdTransmit::post_reset(const llp::Destination& to, const dgram::RdHeader& header) {
   if (!resets_) resets_ = try_make_ring<Reset>(kResets);
   const bool posted = resets_ && resets_->push_back({to, header});
   counters_.add(posted ? Counter::rd_resets_sent : Counter::rd_resets_limited);
@@ -71,13 +71,14 @@ void RdTransmit::hand_over(Time now) {
       sends_.complete(queue_pair_.do_local(*entry));
       continue;
     }
-    RdPeer* const peer = peers_.find_or_add(entry->destination, now);
+    RdPeer* const peer = peers_.find_or_add(entry->destination, RdPeers::Opener::here, now);
     if (peer == nullptr) {
       sends_.complete(WcStatus::retry_exceeded);
       continue;
     }
     if (!peer->awaited()) peer->times.waits(now);
     peer->times.used(now);
+    if (peer->requests.empty()) peer->times.advanced(now);
     requests_.add(*peer, sends_.hand_over());
     peers_.make_ready(*peer);
     peers_.touch(*peer);
@@ -102,7 +103,7 @@ bool RdTransmit::fill_peer(RdPeer& peer, DatagramRoom& room, Time now) {
   if (!peer.association.established()) return false;
   dgram::RdHeader names = peer.association.header(RdKind::data);
   names.acknowledged = peer.receiver.acknowledged();
-  names.window = peer.receiver.window(buffer_.room());
+  names.window = peer.receiver.window(buffer_.room(peer.host.buffered));
   Lane lane{.peer = peer,
             .room = room,
             .now = now,
@@ -226,7 +227,7 @@ size_t RdTransmit::payload(const Lane& lane, const SendEntry* entry) const {
 /// answered.
 bool RdTransmit::fill_signs(Lane& lane) {
   RdPeer& peer = lane.peer;
-  const bool carried = lane.planned != 0 && peer.receiver.kept() == 0 && !peer.turn.refusing();
+  const bool carried = lane.planned != 0 && peer.receiver.kept() == 0 && peer.turn.may_deliver();
   if (peer.receiver.due() == dgram::Receiver::Due::now && !carried) {
     if (!lane.room.open()) return true;
     add_acknowledgement(lane);

@@ -25,7 +25,7 @@ void RdTransmit::add(Lane& lane, const Planned& planned, uint8_t flags, size_t h
   Planned complete = planned;
   complete.peer = &lane.peer;
   plan(index, complete);
-  lane.room.add(lane.peer.address(),
+  lane.room.add({lane.peer.address(), lane.peer.local},
                 {.datagram_class = dgram::DatagramClass::reliable, .flags = flags}, header, pieces,
                 {.origin = this, .value = index});
   ++lane.planned;
@@ -33,8 +33,8 @@ void RdTransmit::add(Lane& lane, const Planned& planned, uint8_t flags, size_t h
 
 bool RdTransmit::add_open(RdPeer& peer, DatagramRoom& room, Time now) {
   Lane lane{.peer = peer, .room = room, .now = now, .names = peer.association.header(RdKind::open)};
-  lane.names.window = peer.receiver.window(buffer_.room());
-  lane.names.flags = RdAssociations::flags(&peer, now);
+  lane.names.window = peer.receiver.window(buffer_.room(peer.host.buffered));
+  lane.names.flags |= RdAssociations::flags(&peer, now);
   size_t bytes = dgram::encode_rd_header(lane.names, room.header());
   bytes += dgram::encode_rd_proof(peer.association.proof(), room.header().subspan(bytes));
   add(lane, {.act = Act::open}, 0, bytes, 0);
@@ -143,12 +143,15 @@ void RdTransmit::add_probe(Lane& lane) {
 void RdTransmit::add_acknowledgement(Lane& lane) {
   RdPeer& peer = lane.peer;
   dgram::RdHeader header = lane.names;
+  const bool waits = peer.turn.held() && !peer.receiver.keeps_next();
   header.kind = peer.turn.refusing() ? RdKind::refusal : RdKind::acknowledgement;
+  if (waits && !peer.turn.refusing()) header.flags |= dgram::kRdWaitsFlag;
   header.sequence = peer.turn.refusing() ? header.acknowledged + 1 : 0;
   size_t bytes = dgram::encode_rd_header(header, lane.room.header());
   const Bytes rest = lane.room.header().subspan(bytes);
-  bytes += peer.turn.refusing() ? dgram::encode_rd_code(rdmap::to_word(peer.inbound.refusal()), rest)
-                         : dgram::encode_rd_map(peer.receiver.map(), rest);
+  bytes += peer.turn.refusing()
+               ? dgram::encode_rd_code(rdmap::to_word(peer.inbound.refusal()), rest)
+               : dgram::encode_rd_map(peer.receiver.map(), rest);
   add(lane, {.act = Act::acknowledgement}, 0, bytes, 0);
 }
 

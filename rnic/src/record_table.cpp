@@ -102,15 +102,39 @@ bool RecordTable::make_room(RecordSource& source) {
   if (source.open_records >= max_open_per_source_)
     evict(*source.records.back());
   else if (open_count_ >= max_open_)
-    evict(oldest());
+    evict(to_give_way(source));
   return true;
 }
 
-/// The one to give way: sources that have finished none go before the others. Some record is open.
-Record& RecordTable::oldest() {
+/// For a record of `source`, in a full table: one of sources that have finished none, or of the
+/// address that has most. Where that has no more than a place above the part of the source's own
+/// address, one of that: a place of another would only change hands.
+Record& RecordTable::to_give_way(const RecordSource& source) {
+  if (Record* const unproven = oldest_unproven()) return *unproven;
+  Record& of_fullest = oldest_of_fullest_address();
+  const uint32_t own = *source.records_of_address;
+  if (*of_fullest.source->records_of_address > own + 1) return of_fullest;
+  return own != 0 ? *oldest_of_address(source.records_of_address) : of_fullest;
+}
+
+Record* RecordTable::oldest_unproven() {
   Record* record = by_age_.front();
   while (record != nullptr && record->source->is_proven()) record = by_age_.next(*record);
-  return record != nullptr ? *record : *by_age_.front();
+  return record;
+}
+
+/// Some record is open.
+Record& RecordTable::oldest_of_fullest_address() {
+  Record* oldest = by_age_.front();
+  for (Record* record = oldest; record != nullptr; record = by_age_.next(*record))
+    if (*record->source->records_of_address > *oldest->source->records_of_address) oldest = record;
+  return *oldest;
+}
+
+Record* RecordTable::oldest_of_address(const uint32_t* open_there) {
+  Record* record = by_age_.front();
+  while (record->source->records_of_address != open_there) record = by_age_.next(*record);
+  return record;
 }
 
 Record* RecordTable::take_idle(const Segment& segment, const ddp::RecordFacts& facts,
@@ -137,6 +161,7 @@ Record* RecordTable::open_record(const Segment& segment, const ddp::RecordFacts&
   record->last_progress = now;
   source.records.push_front(*record);
   ++source.open_records;
+  if (source.records_of_address != nullptr) ++*source.records_of_address;
   by_age_.push_back(*record);
   ++open_count_;
   return record;
@@ -199,6 +224,7 @@ void RecordTable::finish(Record& record) {
     source.closed_records.refuse(record.msn, false);
   source.records.remove(record);
   --source.open_records;
+  if (source.records_of_address != nullptr) --*source.records_of_address;
   by_age_.remove(record);
   --open_count_;
   record.source = nullptr;
@@ -257,7 +283,7 @@ void RecordTable::close_on(STag stag) {
 void RecordTable::reset() {
   for (const std::unique_ptr<Record>& record : records_) {
     auto& of_source = static_cast<ListNode<RecordOfSourceTag>&>(*record);
-    if (of_source.linked()) record->source->open_records = 0;  // else the source has gone
+    if (of_source.linked()) forget_open_of(*record->source);  // else the source has gone
     of_source.unlink();
     static_cast<ListNode<RecordAgeTag>&>(*record).unlink();
     record->source = nullptr;
@@ -265,6 +291,11 @@ void RecordTable::reset() {
     idle_.push_front(*record);
   }
   open_count_ = done_count_ = 0;
+}
+
+void RecordTable::forget_open_of(RecordSource& source) {
+  source.open_records = 0;
+  if (source.records_of_address != nullptr) *source.records_of_address = 0;
 }
 
 std::optional<uint64_t> RecordTable::receives_first() {

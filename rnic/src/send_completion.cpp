@@ -28,7 +28,7 @@ WorkCompletion delivered_send(QueuePair& queue_pair, RecordTable& records, Count
   completion.has_immediate = last.has_immediate;
   completion.immediate = last.immediate;
   completion.source = source;
-  if (!rdmap::facts_of(last.opcode).invalidates) return completion;
+  if (!invalidates(last)) return completion;
   completion.invalidated = invalidate(queue_pair, records, last.invalidate_stag);
   if (completion.invalidated)
     completion.invalidated_stag = last.invalidate_stag;

@@ -26,7 +26,7 @@ SharedReceiveQueue::SharedReceiveQueue(std::shared_ptr<ProtectionDomain> domain,
     : domain_(std::move(domain)),
       options_(checked(options)),
       engine_(domain_->device()->engine()),
-      queue_(options.max_wr, options.max_sge),
+      queue_(options.max_wr, options.max_sge, true),
       limit_(options.limit) {
   engine_.exclusively([this] {
     engine_.attach(*this, -1);

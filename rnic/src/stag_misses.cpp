@@ -25,6 +25,8 @@ uint32_t StagMissCount::within_second(Time now) const {
   return any_ && now - second_ < kSecond ? count_ : 0;
 }
 
+Time StagMissCount::second_end() const { return second_ + kSecond; }
+
 StagMissLimit::Verdict StagMissLimit::check(const StagMissCount& of_source, bool proven,
                                             Time now) const {
   if (of_source.within_second(now) >= per_source_) return Verdict::source_exhausted;
@@ -35,6 +37,19 @@ StagMissLimit::Verdict StagMissLimit::check(const StagMissCount& of_source, bool
 
 void StagMissLimit::missed(StagMissCount& of_source, Time now) {
   of_source.add(now);
+  all_.add(now);
+}
+
+Time StagMissLimit::passes_at(const BriefMissCount& of_peer, const StagRecord& of_address,
+                              Time now) const {
+  if (of_peer.within_second(now) >= per_source_) return of_peer.second_end(now);
+  const bool all_may = all_.within_second(now) < in_all_;
+  return all_may || of_address.trusted() ? now : all_.second_end();
+}
+
+void StagMissLimit::missed(BriefMissCount& of_peer, StagRecord& of_address, Time now) {
+  of_peer.add(now);
+  of_address.missed(now);
   all_.add(now);
 }
 

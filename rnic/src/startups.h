@@ -10,9 +10,9 @@
 
 namespace diwarp::rnic {
 
-/// The connections of a listener whose MPA request has not come whole, oldest first. There is always
-/// room for one more: the oldest gives way, of the same address if that has used up its share. So
-/// peers that connect and stay silent keep nobody out.
+/// The connections of a listener whose MPA request has not come whole, oldest first. There is
+/// always room for one more: the oldest gives way, of the same address if that has used up its
+/// share. So peers that connect and stay silent keep nobody out.
 template <class Startup>
 class Startups {
  public:

@@ -22,7 +22,7 @@ UdQueuePair::UdQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePa
       sources_(SourceLimits::of(options()), random_sip_key()),
       stag_misses_(options().stag_misses_per_source, options().stag_misses,
                    options().source_timeout),
-      messages_(*this, records(), counters(), options()),
+      messages_(*this, records(), stag_misses_, counters(), options()),
       reader_(*this, sends_, identity(), counters(), options().read, options().max_record_ranges,
               [this] { wake(); }),
       responder_(*this, validation(), control(), errors(), counters(), options().read,
@@ -82,8 +82,8 @@ void UdQueuePair::take_segment(const dgram::OpenedEnvelope& envelope,
 }
 
 Judgement UdQueuePair::judge(const rdmap::DatagramSegment& segment,
-                             const dgram::OpenedEnvelope& envelope, const llp::IncomingDatagram& datagram,
-                             Time now) {
+                             const dgram::OpenedEnvelope& envelope,
+                             const llp::IncomingDatagram& datagram, Time now) {
   const rdmap::OpcodeFacts& facts = rdmap::facts_of(segment.opcode);
   const bool is_read = segment.opcode == rdmap::Opcode::read_request ||
                        segment.opcode == rdmap::Opcode::read_response;
@@ -98,6 +98,7 @@ Judgement UdQueuePair::judge(const rdmap::DatagramSegment& segment,
   Counter reason{};
   Source* source = sources_.find_or_add(key_of(datagram, envelope.labels.incarnation), now, reason);
   if (source == nullptr) return Judgement::dropped(reason);
+  source->local = datagram.local;
   return dispatch(segment, *source, datagram, now);
 }
 

@@ -154,7 +154,8 @@ void UdReader::add_request(Part& part, DatagramRoom& room) {
                                         .source_offset = entry.remote.offset + part.begin});
   segment.nonce = part.nonce;
   const size_t header = rdmap::encode_segment_headers(segment, room.header());
-  room.add(entry.destination, {.flags = rdmap::flags_of(segment)}, header, 0, {.origin = this, .value = kRequest, .object = &part});
+  room.add(entry.destination, {.flags = rdmap::flags_of(segment)}, header, 0,
+           {.origin = this, .value = kRequest, .object = &part});
 }
 
 void UdReader::sent(const DatagramMark& mark) {

@@ -72,7 +72,7 @@ Judgement UdResponder::challenge(const Source& source, const rdmap::ReadRequest&
                                  size_t datagram_bytes, Time now) {
   const Address& address = source.key.address;
   const bool posted =
-      control_.post_challenge(address,
+      control_.post_challenge({address, source.local},
                               {.nonce = request.sink_offset,
                                .cookie = validation_.make(address, source.key.incarnation, now)},
                               datagram_bytes);
@@ -195,7 +195,8 @@ bool UdResponder::add_segment(Response& response, uint32_t offset, uint32_t leng
   const rdmap::DatagramSegment segment = rdmap::response_segment(request, offset, length);
   const size_t header = rdmap::encode_segment_headers(segment, room.header());
   if (length != 0) pieces[0] = {region->at(request.source_offset + offset), length};
-  room.add(response.lane->source->key.address, {.flags = rdmap::flags_of(segment)}, header,
+  const Source& source = *response.lane->source;
+  room.add({source.key.address, source.local}, {.flags = rdmap::flags_of(segment)}, header,
            length == 0 ? 0 : 1,
            {.origin = this, .value = offset + length, .last = segment.last, .object = &response});
   return true;
@@ -210,7 +211,8 @@ void UdResponder::report(const Response& response, TerminateCode code, Time now)
   const Source& source = *response.lane->source;
   std::optional<TerminateCode> told;
   if (!source.is_validated(now)) told = concealed_fault(segment.opcode);
-  errors_.found(source.key.address, segment, code, response.datagram_bytes, true, now, told);
+  errors_.found({source.key.address, source.local}, segment, code, response.datagram_bytes, true,
+                now, told);
 }
 
 void UdResponder::sent(const DatagramMark& mark) {

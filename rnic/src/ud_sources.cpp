@@ -75,6 +75,7 @@ Source* SourceTable::make(const SourceKey& key) noexcept {
     sources_.emplace(key, std::move(made));
     ++share->count;
     source->share = share;
+    source->records_of_address = &share->open_records;
     return source;
   } catch (const std::bad_alloc&) {
     if (share != nullptr && share->count == 0) shares_.erase(host);

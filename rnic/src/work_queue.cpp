@@ -284,12 +284,13 @@ void SendQueue::clear() {
 
 // --- Receives.
 
-ReceiveQueue::ReceiveQueue(uint32_t max_wr, uint32_t max_sge)
+ReceiveQueue::ReceiveQueue(uint32_t max_wr, uint32_t max_sge, bool shared)
     : max_sge_(max_sge),
       entry_bytes_(receive_bytes(max_sge)),
       mask_(std::bit_ceil(max_wr) - 1),
       entries_(new std::byte[(mask_ + 1) * entry_bytes_]),
-      ring_(new uint16_t[mask_ + 1]) {
+      ring_(new uint16_t[mask_ + 1]),
+      shares_(shared) {
   static_assert(kMaxQueueDepth - 1 <= UINT16_MAX);
   for (uint64_t i = 0; i <= mask_; ++i) {
     const auto slot = static_cast<uint16_t>(i);

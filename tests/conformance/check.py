@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks docs/conformance.md and the threats in docs/security.md.
 
-Each row is well-formed, each test named there exists, and each row names a guard of
+Each row is well-formed, each test named there exists, and each row about an RFC names a guard of
 tools/mutation/guards.txt, or says why it has none.
 """
 import argparse
@@ -103,6 +103,22 @@ def check(text, known, labels, rfcs=RFCS):
     return faults
 
 
+def check_shown(text, known):
+    """What is wrong with the tables whose last column is `shown by`, which are about no RFC."""
+    faults, shown = [], False
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.startswith("|"):
+            shown = False
+            continue
+        last = line.strip().strip("|").split("|")[-1].strip()
+        if last == "shown by":
+            shown = True
+        elif shown and not re.fullmatch(r"-+", last):
+            faults += [f"line {number}: no test is named {test!r}"
+                       for test in names(last) or ("",) if test not in known]
+    return faults
+
+
 def unnamed(rows, labels):
     """Labels of guards that no row names."""
     return [f"{GUARDS.name}: no row names the guard {label!r}"
@@ -132,6 +148,7 @@ def main():
     faults = check(RECORD.read_text(), known, labels)
     faults += [f"{THREATS.name}: {fault}"
                for fault in check(THREATS.read_text(), known, labels, THREAT_RFCS)]
+    faults += [f"{THREATS.name}: {fault}" for fault in check_shown(THREATS.read_text(), known)]
     faults += unnamed(all_rows(), labels)
     print("\n".join(faults) if faults else
           "every row is well-formed, every test and every guard exists")

@@ -27,6 +27,12 @@ class CheckTest(unittest.TestCase):
     def test_a_test_that_does_not_exist_is_found(self):
         self.assertEqual(len(self.faults(GOOD.replace("a.two", "a.three"))), 1)
 
+    def test_tests_in_tables_about_no_rfc_exist(self):
+        table = "| attack | shown by |\n|---|---|\n| one | `a.one`, `{}` |\n\n| other | table |\n"
+        self.assertEqual(check.check_shown(table.format("a.two"), KNOWN), [])
+        self.assertEqual(len(check.check_shown(table.format("a.three"), KNOWN)), 1)
+        self.assertEqual(len(check.check_shown("| attack | shown by |\n| one | none |\n", KNOWN)), 1)
+
     def test_a_row_without_tests_or_reason_is_found(self):
         for shown in ("", "a.one", "n/a:", "n/a: no", "`a.one` and more"):
             row = f"| 4.1 | Something that must be so | {shown} | `a-guard` |\n"

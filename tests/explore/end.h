@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <span>
 #include <string>
@@ -60,7 +61,7 @@ class End {
   bool take_restarted() { return std::exchange(restarted_, false); }
   /// Own requests outside the scenario that are not over.
   size_t pending() const { return pending_; }
-  size_t receives_left() const { return posted_receives_ - used_receives_; }
+  size_t receives_left() const { return receives_.size(); }
 
  private:
   struct Slot {
@@ -79,6 +80,7 @@ class End {
   void complete(const WorkCompletion& wc);
   void complete_request(const WorkCompletion& wc);
   void take_receive(const WorkCompletion& wc);
+  void check_order(const WorkCompletion& wc);
   void take_record(const WorkCompletion& wc);
   void check_untouched(std::span<const std::byte> memory, const char* what);
   void violation(const std::string& sentence);
@@ -96,7 +98,7 @@ class End {
   MemoryRegion probe_region_;
   std::optional<QueuePair> qp_;
   size_t posted_receives_ = 0;  // counted from the first on: also their wr_ids
-  size_t used_receives_ = 0;
+  std::deque<size_t> receives_;  // that are not used, in the order of posting
   size_t pending_ = 0;
   bool restarted_ = false;
   std::array<bool, kMostReceives> released_receives_{};

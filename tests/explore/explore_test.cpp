@@ -66,12 +66,30 @@ TEST_CASE("explore: a Write-Record whose region is invalidated fails for that re
   check("w3,s1/s1~,r3~ invalidate", 8, 1);
 }
 
-TEST_CASE("explore: a message that was delivered is not delivered to the next incarnation as well") {
+TEST_CASE(
+    "explore: a message that was delivered is not delivered to the next incarnation as well") {
   check("s2/ narrow anew batch", 4, 3);
 }
 
 TEST_CASE("explore: a Write-Record that was refused does not succeed in the next association") {
   check("w2/ narrow gone", 5, 3);
+}
+
+TEST_CASE(
+    "explore: a Write-Record behind a Read that is repeated goes on where it is repeated itself") {
+  check("r2,w3/ narrow", 9, 2);
+  check("r2,r1,w3/ narrow", 10, 2);
+}
+
+TEST_CASE(
+    "explore: a Write-Record is not delivered twice by a peer that forgets before the path "
+    "narrows") {
+  check("w3/ narrow pause", 7, 2);
+}
+
+TEST_CASE(
+    "explore: a receive that an unfinished Send holds comes back when its source begins anew") {
+  check("s2,s1~/ reset window=1", 13, 2);
 }
 
 TEST_CASE("explore: a Write-Record that failed is not open at its target") {

@@ -47,8 +47,14 @@ class Ledger {
   void received(size_t side, ConstBytes payload);
   /// A Write-Record for this operation of the other side came. `placed`: what is in its memory.
   void recorded(size_t side, size_t operation, bool complete, uint64_t bytes, ConstBytes placed);
+  bool restarted(size_t side) const { return restarted_[side]; }
   /// Whether a request may find that the peer began anew.
   bool expects_restart() const { return restarted_[0] || restarted_[1] || path_changed(); }
+
+  /// Whether a request may find that what is before it, either way, does not get through: a
+  /// response, say, of a Read that is over. Its association ends with it, and the next request is
+  /// free of that.
+  bool expects_silence() const { return untold_ || hole_; }
 
   // --- What comes of it.
 

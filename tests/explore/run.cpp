@@ -375,8 +375,8 @@ void Run::probe() {
   for (size_t side = 0; side < kSides && ledger_.violations().empty(); ++side) probe_places(side);
 }
 
-/// From here on the wire holds nothing. Those whose peer restarted, or was forgotten, find out when
-/// they next speak.
+/// From here on the wire holds nothing. Those whose peer restarted, or was forgotten, or has
+/// something on the way that never gets through, find out when they next speak.
 void Run::greet() {
   tell("greetings");
   bed_.wire.hold(false);

@@ -28,9 +28,8 @@ constexpr uint32_t kDatagrams = 64;  // that are asked about
 /// peer.
 constexpr uint32_t kMostFaults = 10;
 constexpr uint32_t kMostOperations = 3;
-/// Of EventKind, all that a menu may have but `untold` and `hole`: what has to be sent again never
-/// gets through then, and holds up what the ledger wants to see afterwards.
-constexpr auto kEvents = static_cast<uint32_t>(explore::EventKind::untold);
+/// Of EventKind, all that a menu may have.
+constexpr auto kEvents = static_cast<uint32_t>(explore::EventKind::post);
 
 /// As many bytes stand for 0 as for all other answers.
 class InputChoices final : public explore::Choices {
@@ -71,14 +70,7 @@ void add_operation(std::vector<Operation>& operations, Operation operation) {
   operations.push_back(operation);
 }
 
-/// Where the path narrows, no end begins anew: an end that has nothing to repeat but what is too
-/// long does not probe, and gives up a peer that has. Nor does time pass for so long that an end
-/// forgets the other: a record of which it has reported a part is cut anew, and comes again.
 void add_menu(Scenario& scenario, uint16_t bits) {
-  constexpr auto bit = [](explore::EventKind kind) { return 1u << static_cast<uint32_t>(kind); };
-  using enum explore::EventKind;
-  const uint32_t excluded = (bits & bit(narrow)) != 0 ? bit(source) | bit(reset) | bit(anew) | bit(pause) : 0;
-  bits = static_cast<uint16_t>(bits & ~excluded);
   for (uint32_t i = 0; i < kEvents; ++i)
     if ((bits >> i & 1) != 0) scenario.menu.push_back(static_cast<explore::EventKind>(i));
 }

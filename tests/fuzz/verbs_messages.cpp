@@ -31,7 +31,7 @@ void VerbsMessages::write(std::span<std::byte> memory) {
 
 void VerbsMessages::confirm(const Ends& ends) { posted_.push_back({ends, length_}); }
 
-void VerbsMessages::delivered(uint32_t to, std::span<const std::byte> bytes) {
+void VerbsMessages::delivered(uint64_t to, std::span<const std::byte> bytes) {
   if (bytes.size() < kNumberBytes) return;
   const uint64_t number = number_in(bytes, 0, kNumberBytes);
   require(number < posted_.size(), "bytes were delivered that nobody sent");

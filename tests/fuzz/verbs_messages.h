@@ -15,10 +15,11 @@ namespace diwarp::fuzz {
 /// tells which it is; shorter ones are checked for nothing.
 class VerbsMessages {
  public:
-  /// Numbers of queue pairs, which are never used again.
+  /// A message goes to whatever queue pair has the address when it arrives: `to` is the device and
+  /// number, which another one may have later. `from` is never used again.
   struct Ends {
     uint32_t from = 0;
-    uint32_t to = 0;
+    uint64_t to = 0;
     bool ordered = false;  ///< delivered in the order of posting
   };
 
@@ -27,7 +28,7 @@ class VerbsMessages {
   void confirm(const Ends& ends);
 
   /// A receive of the queue pair `to` brought these bytes.
-  void delivered(uint32_t to, std::span<const std::byte> bytes);
+  void delivered(uint64_t to, std::span<const std::byte> bytes);
 
  private:
   struct Message {
@@ -40,7 +41,7 @@ class VerbsMessages {
 
   size_t length_ = 0;  // of the message written last
   std::vector<Message> posted_;
-  std::map<std::pair<uint32_t, uint32_t>, uint64_t> newest_;  // delivered, of each pair of ends
+  std::map<std::pair<uint32_t, uint64_t>, uint64_t> newest_;  // delivered, of each pair of ends
 };
 
 }  // namespace diwarp::fuzz

@@ -147,7 +147,7 @@ void VerbsScene::post_message(VerbsQp& from, WrOpcode opcode) {
   if (opcode == WrOpcode::send_with_invalidate) request.invalidate_stag = any_stag();
   request.immediate = last_id_;
   if (!post(from, request) || opcode == WrOpcode::immediate) return;
-  messages_.confirm({from.serial, to == nullptr ? 0 : to->serial, from.type != QpType::ud});
+  messages_.confirm({from.serial, to == nullptr ? 0 : key_of(*to), from.type != QpType::ud});
 }
 
 void VerbsScene::post_write(VerbsQp& from, WrOpcode opcode) {
@@ -291,9 +291,9 @@ void VerbsScene::check_sink(unsigned device, const VerbsSink& sink,
     require(std::ranges::equal(*sink.expected, memory.first(sink.expected->size())),
             "a Read brought other bytes than the memory's");
   if (!is_receive(completion.opcode) || completion.opcode == WcOpcode::recv_immediate) return;
-  const auto to = serials_.find(key_of(device, completion.qp_number));
-  require(to != serials_.end(), "a completion names no queue pair");
-  messages_.delivered(to->second, memory.first(completion.byte_count));
+  const uint64_t to = key_of(device, completion.qp_number);
+  require(keys_.contains(to), "a completion names no queue pair");
+  messages_.delivered(to, memory.first(completion.byte_count));
 }
 
 /// Arms a completion queue, or takes an event. No more come than were asked for.

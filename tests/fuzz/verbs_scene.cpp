@@ -182,7 +182,7 @@ void VerbsScene::create_qp() {
   ledgers_.back()->ordered = init->reliable.completion_order == CompletionOrder::posting;
   ledgers_.push_back(std::make_shared<VerbsLedger>("a receive queue"));
   ledgers_.back()->ordered = made->type == QpType::rc;
-  serials_[key_of(domain->device, made->qp->number())] = made->serial;
+  keys_.insert(key_of(*made));
   *slot = std::move(made);
 }
 

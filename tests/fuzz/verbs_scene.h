@@ -4,6 +4,7 @@
 #include <array>
 #include <deque>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "base/clock.h"
@@ -50,6 +51,9 @@ class VerbsScene {
   void settle();
   bool has_cq(uint64_t serial) const;
   void check_flushed(const VerbsQp& which);
+  static uint64_t key_of(const VerbsQp& which) {
+    return key_of(which.domain->device, which.qp->number());
+  }
   static uint64_t key_of(unsigned device, uint32_t number) {
     return uint64_t{device} << 32U | number;
   }
@@ -93,7 +97,7 @@ class VerbsScene {
   std::deque<CompletionChannel> channels_;             // one of each device
   std::deque<EventQueue> events_;                      // the same
   std::vector<std::shared_ptr<VerbsLedger>> ledgers_;  // by number
-  std::map<uint64_t, uint32_t> serials_;               // of queue pairs by key_of()
+  std::set<uint64_t> keys_;  // of all queue pairs so far
   VerbsMessages messages_;
   uint64_t last_id_ = 0;
   uint64_t last_serial_ = 0;

@@ -3,6 +3,7 @@
 """Attacks on reliable datagrams by a host that is off the path. Called with the name of one case;
 --list names all. In each the attacker uses what it can guess or learn by itself; where the control
 gives it what only the two ends can know, the same datagrams have their effect."""
+import contextlib
 import sys
 
 from scene import Scene, case, check, main, wait_until
@@ -83,18 +84,26 @@ def attack(attacker, datagrams, source, to):
     to.wait_for("drop_rd_association", before + len(datagrams))
 
 
-@case()
-def forged_data_and_acknowledgements():
+@contextlib.contextmanager
+def send_that_waits():
+    """The honest host's second Send waits for a receive of the victim's. With it the guesses of one
+    who knows what both show others."""
     with Scene() as scene:
         honest, victim, attacker, network = meet(scene, "rd")
         capture = Capture(network.hosts[0])
         get_acquainted(honest, victim)
         honest.must("send", victim.name, 100, 100)
         victim.wait_for("rd_held", 1)
-        here, there = learn(attacker, honest), learn(attacker, victim)
-        attack(attacker, [evil_data(*guess) for guess in guesses(here, there)], honest, victim)
-        attack(attacker, [acknowledgement(to, by, number)
-                          for by, to, number in guesses(here, there)], victim, honest)
+        known = list(guesses(learn(attacker, honest), learn(attacker, victim)))
+        yield honest, victim, attacker, capture, known
+
+
+@case()
+def forged_data_and_acknowledgements():
+    with send_that_waits() as (honest, victim, attacker, capture, known):
+        attack(attacker, [evil_data(*guess) for guess in known], honest, victim)
+        attack(attacker, [acknowledgement(to, by, number) for by, to, number in known], victim,
+               honest)
         honest.check_nothing_completed()
         for _ in range(2):
             victim.must("receive", 0, 100)
@@ -126,15 +135,8 @@ def control_of_data_and_acknowledgements(attacker, honest, victim, capture):
 
 @case()
 def forged_resets():
-    with Scene() as scene:
-        honest, victim, attacker, network = meet(scene, "rd")
-        capture = Capture(network.hosts[0])
-        get_acquainted(honest, victim)
-        honest.must("send", victim.name, 100, 100)
-        victim.wait_for("rd_held", 1)
-        here, there = learn(attacker, honest), learn(attacker, victim)
-        attack(attacker, [reset(to, by, number) for by, to, number in guesses(here, there)], victim,
-               honest)
+    with send_that_waits() as (honest, victim, attacker, capture, known):
+        attack(attacker, [reset(to, by, number) for by, to, number in known], victim, honest)
         honest.check_nothing_completed()
         victim.must("receive", 0, 100)
         victim.wait("recv", "success", 100)

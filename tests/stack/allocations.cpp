@@ -215,7 +215,8 @@ TEST_CASE("events of completion channels allocate nothing") {
   CHECK(events == 1100);
 }
 
-TEST_CASE("Reads over datagrams allocate nothing once warm, those that ask for gaps again included") {
+TEST_CASE(
+    "Reads over datagrams allocate nothing once warm, those that ask for gaps again included") {
   World world;
   const double drop = GENERATE(0.0, 0.01);
   const size_t size = GENERATE(size_t{0}, size_t{30}, size_t{1400}, size_t{300'000});

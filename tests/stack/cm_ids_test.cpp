@@ -3,6 +3,7 @@
 #include <map>
 
 #include "stack/cm_support.h"
+#include "stack/full_listener.h"
 
 /// The connection manager: its ids and channels, many of them, in every state.
 namespace diwarp::test {
@@ -23,6 +24,15 @@ TEST_CASE("CM keeps only so many requests and rejects the others") {
   peers.push_back(RawTcp::connect(server.listener.local_address()));
   REQUIRE(peers.back().send(to_bytes(MpaFrame{})));
   server.request();
+}
+
+TEST_CASE("CM: requests of one address that nobody fetches do not keep out another address") {
+  CmServer server({}, {.max_requests = FullListener::kRequests});
+  const FullListener full(server.listener.local_address());
+  size_t found = 0;
+  for (size_t i = 0; i < FullListener::kRequests; ++i)
+    found += same(server.request().private_data, text("honest"));
+  CHECK(found == 1);
 }
 
 TEST_CASE("CM tells every id of a device that it goes away") {

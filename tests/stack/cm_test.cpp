@@ -102,6 +102,23 @@ TEST_CASE("CM tells that a connection ended when its queue pair is destroyed") {
   }
 }
 
+TEST_CASE("CM leaves a queue pair's next connection alone when the id of the last one goes") {
+  CmCouple couple;
+  RcParty& reused = couple.client.party;
+  reused.qp.modify(QpState::reset);
+  next_event(couple.client.channel, CmEventType::disconnected);
+  reused.qp.modify(QpState::init);
+  RcParty other(couple.server.device);
+  connect(reused, other, couple.server.device);
+  SECTION("at once") { couple.client.id.reset(); }
+  SECTION("after a disconnect() that comes too late") {
+    couple.client.id->disconnect({.timeout = 0ms});
+    couple.client.id.reset();
+  }
+  CHECK(reused.qp.state() == QpState::rts);
+  check_one_way(other, reused);
+}
+
 TEST_CASE("CM tells rejects apart from failures") {
   const Device device = Device::open("127.0.0.1");
   CmClient client(device);

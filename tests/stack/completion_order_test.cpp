@@ -182,7 +182,8 @@ TEST_CASE("rd: in order per peer a local invalidate waits for all, a bind for no
   CHECK(rest[2].wr_id == 4);
 }
 
-TEST_CASE("rd: in order per peer the error state flushes everything once, and a reset begins anew") {
+TEST_CASE(
+    "rd: in order per peer the error state flushes everything once, and a reset begins anew") {
   SilentScene scene(CompletionOrder::peer);
   scene.exchange(0);
   REQUIRE(scene.sent(1, 1s) == Ids{0});

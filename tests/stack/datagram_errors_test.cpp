@@ -144,7 +144,8 @@ TEST_CASE("a long Read of a source that was not validated tells nothing of the m
   CHECK(scene.count("drop_stag") == 0);
 }
 
-TEST_CASE("a message too long for the receive it found is told to the application and to the source") {
+TEST_CASE(
+    "a message too long for the receive it found is told to the application and to the source") {
   ErrorScene scene;
   REQUIRE_FALSE(scene.party.post_recv(1, 0, 50));
   const auto answers = scene.send(Segment{.payload = pattern(100, 2)});

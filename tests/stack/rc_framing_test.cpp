@@ -49,7 +49,8 @@ TEST_CASE("Every operation works with markers in either direction, with and with
   CHECK(couple.a.qp.query().crc == crc);
 }
 
-TEST_CASE("Every kind of ready-to-receive message lets the responder speak, unseen by either side") {
+TEST_CASE(
+    "Every kind of ready-to-receive message lets the responder speak, unseen by either side") {
   const ReadyToReceive ready =
       GENERATE(ReadyToReceive::send, ReadyToReceive::write, ReadyToReceive::read);
   const bool markers = GENERATE(false, true);

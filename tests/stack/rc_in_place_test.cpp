@@ -282,7 +282,8 @@ TEST_CASE("A connection over a stream that cannot borrow is counted where the de
   CHECK(statuses(a.send_cq) == Statuses{WcStatus::success});
 }
 
-TEST_CASE("A stream that lends is asked to free what it does not need for as long as it keeps some") {
+TEST_CASE(
+    "A stream that lends is asked to free what it does not need for as long as it keeps some") {
   Lending scene;
   REQUIRE_FALSE(scene.write(0, kLong, 1));
   scene.world.settle();

@@ -4,6 +4,7 @@
 #include <ctime>
 #include <optional>
 
+#include "stack/full_listener.h"
 #include "stack/rc_support.h"
 #include "support/descriptors.h"
 #include "support/sanitizers.h"
@@ -12,17 +13,6 @@
 namespace diwarp::test {
 
 namespace {
-
-/// A connection of another address of this host's, 127.0.0.2 and on.
-RawTcp connect_from(int host, const Address& to) {
-  UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_storage name;
-  socklen_t length = Address::parse("127.0.0." + std::to_string(host)).to_sockaddr(name);
-  REQUIRE(::bind(fd.get(), reinterpret_cast<sockaddr*>(&name), length) == 0);
-  length = to.to_sockaddr(name);
-  REQUIRE(::connect(fd.get(), reinterpret_cast<sockaddr*>(&name), length) == 0);
-  return RawTcp(std::move(fd));
-}
 
 bool is_open(const RawTcp& peer) {
   pollfd watched{peer.descriptor(), POLLIN, 0};
@@ -249,6 +239,15 @@ TEST_CASE("A listener keeps only so many requests and rejects the others") {
   server.request();
 }
 
+TEST_CASE("Requests of one address that nobody fetches do not keep out another address") {
+  Server server({.max_requests = FullListener::kRequests});
+  const FullListener full(server.listener->address());
+  size_t found = 0;
+  for (size_t i = 0; i < FullListener::kRequests; ++i)
+    found += same(server.request().private_data(), text("honest"));
+  CHECK(found == 1);
+}
+
 // Not under UBSan: its check of virtual tables probes memory through a pipe, for which this test
 // leaves no descriptor.
 #if !defined(DIWARP_ADDRESS_SANITIZER)
@@ -361,7 +360,8 @@ TEST_CASE("Set-up that finds no descriptor throws an error with a sentence") {
 
 TEST_CASE("A listener that finds no descriptor tells so") {
   Server server;
-  const auto spare = GENERATE(size_t{0}, size_t{1}, size_t{2});  // which it takes for other things first
+  const auto spare =
+      GENERATE(size_t{0}, size_t{1}, size_t{2});  // which it takes for other things first
   std::optional<Hoard> hoard(std::in_place);
   hoard->give_back(spare);
   std::error_code told = std::make_error_code(std::errc::too_many_files_open);

@@ -388,7 +388,8 @@ TEST_CASE("Long FPDUs among short ones arrive whole whatever parts the stream br
   CHECK(same(a.bytes(3 * kSize, kSize), pattern(kSize, 2)));
 }
 
-TEST_CASE("Long Writes that pour in from a socket stop where their memory is deregistered and freed") {
+TEST_CASE(
+    "Long Writes that pour in from a socket stop where their memory is deregistered and freed") {
   for (int round = 0; round < 4; ++round) {
     Pouring scene;
     const RemoteMemory gone = scene.b.remote();

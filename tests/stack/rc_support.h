@@ -403,4 +403,15 @@ struct Server {
   std::optional<Listener> listener;
 };
 
+/// A connection of another address of this host's, 127.0.0.2 and on.
+inline RawTcp connect_from(int host, const Address& to) {
+  UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_storage name;
+  socklen_t length = Address::parse("127.0.0." + std::to_string(host)).to_sockaddr(name);
+  REQUIRE(::bind(fd.get(), reinterpret_cast<sockaddr*>(&name), length) == 0);
+  length = to.to_sockaddr(name);
+  REQUIRE(::connect(fd.get(), reinterpret_cast<sockaddr*>(&name), length) == 0);
+  return RawTcp(std::move(fd));
+}
+
 }  // namespace diwarp::test

@@ -83,3 +83,48 @@ TEST_CASE("rd: what waits for memory is bounded, and comes in the end") {
   CHECK(scene.collect(scene.b.recv_cq, 4).size() == 4);
   CHECK(scene.collect(scene.a.send_cq, 4).size() == 4);
 }
+
+TEST_CASE("rd: a Send waits for its receive even where the peer has no room to keep it") {
+  RdScene scene({}, {.reliable = {.receive_window = 16, .max_buffer = 64 << 10}});
+  Party late(*scene.a_device, rd_options({}));
+  for (uint64_t i = 0; i < 17; ++i) REQUIRE_FALSE(scene.a.send(scene.b.address(), 0, 64, i));
+  scene.run([] { return false; }, 1s);
+  REQUIRE_FALSE(late.send(scene.b.address(), 0, 64, 99));
+  scene.run([] { return false; }, 25s);
+  CHECK(scene.b_device->counter("drop_no_context") > 0);
+  CHECK(drain(late.send_cq).empty());
+  CHECK(drain(scene.a.send_cq).empty());
+  scene.b.post_receives(18, 64);
+  const auto done = scene.collect(late.send_cq, 1, 5s);
+  REQUIRE(done.size() == 1);
+  CHECK(done[0].status == WcStatus::success);
+  CHECK(scene.collect(scene.a.send_cq, 17, 5s).size() == 17);
+}
+
+TEST_CASE(
+    "rd: a Read that waits behind a Send without a receive has the peer asked each keep_alive") {
+  RdScene scene;
+  MemoryRegion region(scene.b.pd, std::span(scene.b.memory), kAllAccess);
+  scene.b.post_receives(1, 100);
+  REQUIRE_FALSE(scene.a.send(scene.b.address(), 0, 100, 1));
+  REQUIRE(scene.collect(scene.a.send_cq, 1, 5s).size() == 1);
+  REQUIRE_FALSE(scene.b.send(scene.a.address(), 0, 100, 2));
+  scene.run([] { return false; }, 10ms);
+  REQUIRE_FALSE(scene.a.qp.post_read({.wr_id = 3,
+                                      .local = {scene.a.mr.sge(0, 100)},
+                                      .destination = scene.b.address(),
+                                      .remote = {region.rkey(), region.base()}}));
+  scene.run([] { return false; }, 3s);
+  const auto sent = [&] {
+    return scene.a_device->counter("tx_datagrams") + scene.b_device->counter("tx_datagrams");
+  };
+  const uint64_t before = sent();
+  scene.run([] { return false; }, 10s);
+  // A probe and its answer in either direction.
+  CHECK(sent() - before <= 4 * 11);
+  CHECK(sent() - before >= 4 * 9);
+  CHECK(drain(scene.a.send_cq).empty());
+  scene.a.post_receives(1, 100);
+  CHECK(scene.collect(scene.a.recv_cq, 1, 5s).size() == 1);
+  CHECK(scene.collect(scene.a.send_cq, 1, 5s).size() == 1);
+}

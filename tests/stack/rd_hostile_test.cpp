@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <set>
 
+#include "stack/blind_guesses.h"
 #include "stack/rd_scene.h"
 #include "stack/rd_sequence.h"
 
@@ -84,6 +85,21 @@ class Puppet {
     CHECK(accepts[0].peer_incarnation == incarnation);
     CHECK(accepts[0].acknowledged == number(0));
     CHECK(accepts[0].window > 0);
+  }
+  /// Answers the target's open, which is among what came.
+  void accept_open(uint8_t flags) {
+    const auto came = take_reliable();
+    const auto asked = std::ranges::find(came, uint8_t{kRdOpen}, &ReliableHeader::kind);
+    REQUIRE(asked != came.end());
+    send(to_bytes(Control{.incarnation = incarnation,
+                          .type = kChallenge,
+                          .content = challenge_content(read_be64(asked->content, 0), cookie)}));
+    take();
+    peer_epoch = asked->epoch;
+    epoch += 1;
+    ReliableHeader acceptance = header(kRdAcknowledgement);
+    acceptance.flags = flags;
+    send(acceptance);
   }
   /// Of the n-th datagram of this side, counted from 1; and of the target.
   uint32_t number(uint32_t n) const {
@@ -176,6 +192,106 @@ TEST_CASE("rd: a foreign speaker is understood") {
   CHECK(answers[0].acknowledged == scene.puppet.number(1));
   scene.puppet.send(scene.puppet.header(kRdProbe, 1));
   CHECK(scene.puppet.take_reliable().size() == 1);
+}
+
+TEST_CASE("rd: of two incarnations at one address each is told what was delivered of its own") {
+  Hostile scene;
+  Puppet& puppet = scene.puppet;
+  scene.target.post_receives(4, 100);
+  puppet.associate();
+  REQUIRE_FALSE(scene.target.send(puppet.address(), 0, 100, 1));
+  scene.world.settle();
+  puppet.take();
+  const auto first = std::tuple(puppet.incarnation, puppet.epoch, puppet.peer_epoch);
+  std::tie(puppet.incarnation, puppet.epoch) = std::tuple(0x22222222, 9);
+  puppet.send(puppet.open());
+  for (const Bytes8& one : puppet.take())
+    if (one.size() == 40) puppet.cookie = cookie_of(read_control(one));
+  puppet.send(puppet.open(puppet.cookie));
+  REQUIRE(scene.target.qp.peers().size() == 2);
+
+  std::tie(puppet.incarnation, puppet.epoch, puppet.peer_epoch) = first;
+  puppet.send(puppet.header(kRdAcknowledgement));  // the first one is there still
+  puppet.send(puppet.header(kRdData, 1), {.msn = 9, .payload = pattern(50, 1)});
+  REQUIRE(scene.received() == 1);
+  REQUIRE(scene.opens_anew(puppet.peer_number(1)));
+  puppet.send(puppet.header(kRdData, 1), {.msn = 9, .payload = pattern(50, 1)});
+  const auto answers = puppet.take_reliable();
+  const auto reset = std::ranges::find(answers, uint8_t{kRdReset}, &ReliableHeader::kind);
+  REQUIRE(reset != answers.end());
+  CHECK(reset->flags == 1);  // broken
+
+  puppet.epoch += 1;
+  puppet.send(puppet.open());
+  for (const Bytes8& one : puppet.take())
+    if (one.size() == 40) puppet.cookie = cookie_of(read_control(one));
+  puppet.send(puppet.open(puppet.cookie));
+  CHECK(scene.target.qp.peers().size() == 2);
+}
+
+TEST_CASE("rd: peers at one address leave half of the buffer to others") {
+  Hostile scene({.reliable = {.receive_window = 64, .max_buffer = 128 << 10}});
+  for (uint16_t port = 8000; port < 8004; ++port) {
+    Puppet greedy(scene.world, scene.target.address(), port);
+    greedy.associate();
+    for (uint32_t early = 2; early < 60; ++early)
+      greedy.send(greedy.header(kRdData, early), {.msn = 1, .payload = pattern(50, 1)});
+    greedy.take();
+  }
+  CHECK(scene.count("drop_no_context") > 100);
+  Puppet honest(scene.world, scene.target.address(), 8000, "10.0.2.1");
+  honest.associate();
+  honest.send(honest.header(kRdProbe));
+  const auto answers = honest.take_reliable();
+  REQUIRE(answers.size() == 1);
+  CHECK(answers[0].window >= 30);
+}
+
+TEST_CASE("rd: memory of what came early is given back where the gap is not filled") {
+  Hostile scene(
+      {.reliable = {.message_timeout = 2s, .receive_window = 64, .max_buffer = 128 << 10}});
+  const auto window = [&scene](uint16_t port) {
+    Puppet other(scene.world, scene.target.address(), port);
+    other.associate();
+    other.send(other.header(kRdProbe));
+    const auto answers = other.take_reliable();
+    REQUIRE(answers.size() == 1);
+    return answers[0].window;
+  };
+  Puppet& greedy = scene.puppet;
+  greedy.associate();
+  scene.target.post_receives(2, 100);
+  greedy.send(greedy.header(kRdData, 1), {.msn = 1, .payload = pattern(50, 1)});
+  REQUIRE(scene.received() == 1);
+  for (uint32_t early = 3; early < 60; ++early)
+    greedy.send(greedy.header(kRdData, early), {.msn = 2, .payload = pattern(50, 1)});
+  REQUIRE(window(8001) < 10);
+  for (int i = 0; i < 19; ++i) {  // it is not silent
+    scene.world.advance(100ms);
+    greedy.send(greedy.header(kRdProbe, 59));
+  }
+  CHECK(window(8002) < 10);
+  scene.world.advance(200ms);
+  CHECK(window(8003) >= 30);
+  greedy.take();
+  greedy.send(greedy.header(kRdData, 3), {.msn = 2, .payload = pattern(50, 1)});
+  const auto answers = greedy.take_reliable();
+  REQUIRE(answers.size() == 1);
+  CHECK(answers[0].kind == kRdReset);
+}
+
+TEST_CASE("rd: memory of what came early is given back where what was refused is never skipped") {
+  Hostile scene({.reliable = {.message_timeout = 2s}});
+  Puppet& greedy = scene.puppet;
+  greedy.associate();
+  greedy.send(greedy.header(kRdData, 2), {.msn = 2, .payload = pattern(50, 1)});
+  scene.world.advance(1900ms);
+  greedy.send(greedy.header(kRdData, 1), {.msn = 1, .q_key = 1, .payload = pattern(50, 1)});
+  REQUIRE(scene.count("rd_refused") == 1);
+  scene.world.advance(1900ms);
+  CHECK(scene.count("rd_early_dropped") == 0);
+  scene.world.advance(200ms);
+  CHECK(scene.count("rd_early_dropped") == 1);
 }
 
 TEST_CASE("rd: first contacts from forged sources make no state, and get no more than they send") {
@@ -475,6 +591,256 @@ TEST_CASE("rd: a share of the receives that is free goes to an address that hold
   CHECK(Beginners::goes_on(last));
 }
 
+TEST_CASE("rd: a receive that is posted has a Send go on that waits for a share of them") {
+  Beginners scene;
+  for (const char* host : {"10.0.2.1", "10.0.3.1"})
+    for (int i = 0; i < 2; ++i) CHECK(scene.begins(host));
+  Puppet& last = scene.begin("10.0.4.1");
+  CHECK_FALSE(Beginners::goes_on(last));
+  scene.target.post_receives(2, 100);
+  scene.world.settle();
+  CHECK(Beginners::goes_on(last));
+}
+
+TEST_CASE("rd: peers of which nothing is heard do not shut out others from a full table") {
+  Hostile scene({.reliable = {.max_peers = 8}});
+  std::deque<Puppet> silent;
+  for (uint16_t port = 8000; port < 8007; ++port)
+    silent.emplace_back(scene.world, scene.target.address(), port, "10.0.2.1").associate();
+  REQUIRE_FALSE(scene.target.send(scene.puppet.address(), 0, 10, 1));
+  scene.world.settle();
+  const auto opens = scene.puppet.take_reliable();
+  REQUIRE(opens.size() == 1);  // a place is kept for those that this side sends to
+  CHECK(opens[0].kind == kRdOpen);
+  scene.world.advance(1500ms);
+  Puppet newcomer(scene.world, scene.target.address(), 9000, "10.0.3.1");
+  newcomer.associate();
+  CHECK(scene.count("rd_forgotten") == 1);
+}
+
+TEST_CASE("rd: segments without bytes do not prolong the time of a Send that is not whole") {
+  Hostile scene({.reliable = {.message_timeout = 10s}});
+  scene.target.post_receives(2, 100);
+  scene.puppet.associate();
+  const auto piece = [&](uint32_t sequence, uint32_t offset, size_t size) {
+    scene.puppet.send(
+        scene.puppet.header(kRdData, sequence),
+        {.msn = 9, .offset = offset, .last = false, .payload = pattern(size, sequence)});
+  };
+  piece(1, 0, 10);
+  scene.world.advance(9s);
+  piece(2, 10, 1);
+  for (uint32_t sequence = 3; sequence < 12; ++sequence) {
+    scene.world.advance(1s);
+    piece(sequence, 11, 0);
+  }
+  CHECK(scene.count("message_timeouts") == 0);
+  scene.world.advance(1s);
+  CHECK(scene.count("message_timeouts") == 1);
+  piece(12, 11, 0);
+  CHECK(scene.count("rd_refused") == 1);
+}
+
+namespace {
+
+/// Peers that name memory: of a region that they may write and read, or in vain.
+struct Guessing : Hostile {
+  explicit Guessing(const DatagramOptions& options = {}) : Hostile({.datagram = options}) {}
+
+  Segment naming(uint32_t msn, uint32_t stag, uint32_t length = 10) const {
+    if (reads)
+      return {.msn = msn,
+              .opcode = kReadRequest,
+              .sink_stag = msn,
+              .read_length = length,
+              .source_stag = stag,
+              .source_offset = region.base()};
+    return {.msn = msn,
+            .payload = pattern(length, msn),
+            .opcode = kWriteRecord,
+            .stag = stag,
+            .tagged_offset = region.base()};
+  }
+  /// The n-th datagram of `peer`; where it is a guess, also its skip.
+  void guess(Puppet& peer, uint32_t n) const {
+    peer.send(peer.header(kRdData, n), naming(n, region.rkey() ^ 0x100));
+    peer.send(peer.skip(n, reads ? kRdReadRequest : kRdWriteRecord, n));
+  }
+  void name_rightly(Puppet& peer, uint32_t n) const {
+    peer.send(peer.header(kRdData, n), naming(n, region.rkey()));
+  }
+  /// The messages that were done since the last call: records, or responses to `peer`.
+  size_t done(Puppet& peer) {
+    if (!reads) return received();
+    size_t responses = 0;
+    for (const ReliableHeader& one : peer.take_reliable()) responses += one.kind == kRdData ? 1 : 0;
+    return responses;
+  }
+  Puppet& add(uint16_t port, const char* host) {
+    Puppet& peer = others.emplace_back(world, target.address(), port, host);
+    peer.associate();
+    return peer;
+  }
+
+  MemoryRegion region{target.pd, std::span(target.memory), kAllAccess};
+  const bool reads = GENERATE(false, true);
+  std::deque<Puppet> others;
+};
+
+}  // namespace
+
+TEST_CASE("rd: 20,000 guesses of STags in no time come to a hundred, and disturb no other peer") {
+  Guessing scene;
+  Puppet& neighbour = scene.add(7001, "10.0.1.1");
+  Puppet& honest = scene.add(7002, "10.0.2.1");
+  scene.puppet.associate();
+  for (uint32_t i = 1; i <= 20'000; ++i) {
+    scene.guess(scene.puppet, i);
+    if (i % 100 == 0) scene.puppet.take();
+  }
+  CHECK(scene.count("drop_stag") == 100);
+  CHECK(scene.count("rd_held") == 1);
+  for (Puppet* peer : {&neighbour, &honest}) {
+    scene.name_rightly(*peer, 1);
+    CHECK(scene.done(*peer) == 1);
+  }
+}
+
+TEST_CASE("rd: what a peer over its limit of wrong STags sends waits for the next second") {
+  Guessing scene({.stag_misses_per_source = 3});
+  scene.target.post_receives(1, 100);
+  scene.puppet.associate();
+  for (uint32_t i = 1; i <= 3; ++i) scene.guess(scene.puppet, i);
+  scene.name_rightly(scene.puppet, 4);
+  scene.puppet.send(scene.puppet.header(kRdData, 5), {.msn = 9, .payload = pattern(20, 1)});
+  scene.world.advance(1s - 1ms);
+  CHECK(scene.received() == 0);
+  CHECK(scene.count("rd_held") == 1);
+  CHECK(scene.count("drop_stag") == 3);
+  scene.puppet.take();
+  scene.world.advance(1ms);
+  CHECK(scene.received() == (scene.reads ? 1 : 2));
+  CHECK(scene.done(scene.puppet) == (scene.reads ? 1 : 0));
+  CHECK(scene.count("rd_refused") == 3);
+  // A miss of this second, and those of the last one do not count any more.
+  scene.guess(scene.puppet, 6);
+  CHECK(scene.count("drop_stag") == 4);
+}
+
+TEST_CASE("rd: what names no memory does not wait for the limit of wrong STags") {
+  Guessing scene({.stag_misses_per_source = 1});
+  scene.target.post_receives(1, 100);
+  scene.puppet.associate();
+  scene.guess(scene.puppet, 1);
+  scene.puppet.send(scene.puppet.header(kRdData, 2), {.msn = 1, .payload = pattern(20, 1)});
+  CHECK(scene.received() == 1);
+  if (!scene.reads) return;
+  scene.puppet.take();
+  scene.puppet.send(scene.puppet.header(kRdData, 3), scene.naming(3, 0, 0));
+  CHECK(scene.done(scene.puppet) == 1);
+}
+
+TEST_CASE("rd: guesses of all peers together are limited, and addresses that never guess go on") {
+  Guessing scene({.stag_misses_per_source = 5, .stag_misses = 12});
+  Puppet& honest = scene.add(7002, "10.0.2.1");
+  Puppet& neighbour = scene.add(7003, "10.0.3.1");
+  scene.name_rightly(honest, 1);
+  scene.name_rightly(neighbour, 1);
+  CHECK(scene.done(honest) + scene.done(neighbour) == 2);
+  for (uint16_t port = 8000; port < 8010; ++port) {
+    Puppet& guesser = scene.add(port, "10.0.3.1");
+    for (uint32_t i = 1; i <= 10; ++i) scene.guess(guesser, i);
+  }
+  CHECK(scene.count("drop_stag") == 12);
+  CHECK(scene.count("rd_held") == 10);
+  scene.name_rightly(honest, 2);
+  CHECK(scene.done(honest) == 1);
+  // A peer at the address of those who guess has to wait, as one that has named nothing yet, and
+  // loses nothing.
+  Puppet& newcomer = scene.add(7004, "10.0.4.1");
+  for (Puppet* peer : {&neighbour, &newcomer}) {
+    scene.name_rightly(*peer, peer == &neighbour ? 2 : 1);
+    CHECK(scene.done(*peer) == 0);
+  }
+  scene.world.advance(1ms);
+  for (Puppet& peer : scene.others) peer.take();
+  scene.world.advance(1s - 2ms);
+  for (Puppet& peer : scene.others)
+    if (peer.address().port() >= 8000) CHECK(peer.take().empty());
+  scene.world.advance(1ms);
+  if (scene.reads) {  // responses are repeated until somebody acknowledges them
+    CHECK(scene.done(neighbour) >= 1);
+    CHECK(scene.done(newcomer) >= 1);
+  } else {
+    CHECK(scene.received() == 2);
+  }
+  CHECK(scene.count("rd_refused") <= 2 * 12);
+}
+
+TEST_CASE("rd: guesses from ever new addresses are limited together, and newcomers get their turn") {
+  Guessing scene({.stag_misses = 12});
+  for (int host = 1; host <= 40; ++host) {
+    const std::string address = "10.0.5." + std::to_string(host);
+    scene.guess(scene.add(8000, address.c_str()), 1);
+  }
+  CHECK(scene.count("drop_stag") == 12);
+  Puppet& newcomer = scene.add(7004, "10.0.4.1");
+  scene.name_rightly(newcomer, 1);
+  CHECK(scene.done(newcomer) == 0);
+  for (Puppet& peer : scene.others) peer.take();
+  size_t done = 0;
+  for (uint64_t second = 1; second <= 4; ++second) {
+    scene.world.advance(1s);
+    CHECK(scene.count("drop_stag") <= 12 * (second + 1));
+    done += scene.done(newcomer);
+  }
+  CHECK(scene.count("drop_stag") == 40);
+  CHECK(done >= 1);  // a response is repeated until it is acknowledged
+}
+
+TEST_CASE("rd: Sends with Invalidate that name no memory are limited as guesses") {
+  Hostile scene({.capacity = {.max_recv_wr = 256}});
+  const MemoryRegion region(scene.target.pd, std::span(scene.target.memory),
+                            Access::local_write | Access::remote_invalidate);
+  scene.target.post_receives(200, 64);
+  scene.puppet.associate();
+  const auto invalidate = [&](uint32_t n, uint32_t stag) {
+    scene.puppet.send(scene.puppet.header(kRdData, n), {.msn = n,
+                                                        .q_key = stag,
+                                                        .payload = pattern(10, n),
+                                                        .opcode = kSendInvalidate});
+  };
+  for (uint32_t n = 1; n <= 150; ++n) invalidate(n, region.rkey() ^ 0x100);
+  invalidate(151, region.rkey());
+  CHECK(scene.count("drop_stag") == 100);
+  CHECK(scene.count("rd_held") == 1);
+  CHECK(region.valid());
+  scene.world.advance(1s);
+  CHECK(scene.count("drop_stag") == 150);
+  CHECK(scene.received() == 151);
+  CHECK_FALSE(region.valid());
+}
+
+TEST_CASE("rd: in a full table the address with most peers gives way, however much it chatters") {
+  Hostile scene({.reliable = {.max_peers = 16, .max_peers_per_address = 4}});
+  std::deque<Puppet> crowd;
+  for (int host = 1; host <= 4; ++host)
+    for (uint16_t port = 8000; port < 8004; ++port) {
+      const std::string address = "10.0.5." + std::to_string(host);
+      crowd.emplace_back(scene.world, scene.target.address(), port, address.c_str());
+      if (crowd.size() <= 14) crowd.back().associate();
+    }
+  for (int i = 0; i < 4; ++i) {
+    scene.world.advance(900ms);
+    for (Puppet& peer : crowd) peer.send(peer.header(kRdProbe));
+  }
+  REQUIRE(scene.target.qp.peers().size() == 14);  // two places are for peers of its own choice
+  const uint64_t before = scene.count("rd_associations");
+  Puppet(scene.world, scene.target.address(), 8000, "10.0.6.1").associate();
+  CHECK(scene.count("rd_associations") == before + 1);
+  CHECK(scene.count("rd_forgotten") > 0);
+}
+
 TEST_CASE("rd: Read Responses and failures that nobody asked for are harmless") {
   Hostile scene;
   scene.puppet.associate();
@@ -555,7 +921,37 @@ TEST_CASE("rd: a reset must know the association, and what was sent in it") {
   reset.flags = 1;  // broken
   scene.puppet.send(reset);
   CHECK(scene.count("drop_rd_association") == dropped);
-  CHECK(drain(scene.target.send_cq).at(0).status == WcStatus::peer_restarted);
+  // What was under way is repeated for one who knows what of it was delivered, and for nobody else.
+  const bool remembers = GENERATE(false, true);
+  scene.puppet.accept_open(remembers ? 2 : 0);
+  const auto sent = scene.puppet.take_reliable();
+  const auto done = drain(scene.target.send_cq);
+  CHECK(std::ranges::count(sent, uint8_t{kRdData}, &ReliableHeader::kind) == (remembers ? 1 : 0));
+  REQUIRE(done.size() == (remembers ? 0 : 1));
+  if (!remembers) CHECK(done[0].status == WcStatus::peer_restarted);
+}
+
+TEST_CASE("rd: of all guesses at a reset's names and number none but the right one ends anything") {
+  Hostile scene;
+  scene.puppet.epoch = 0x55555555;
+  scene.puppet.associate();
+  REQUIRE_FALSE(scene.target.send(scene.puppet.address(), 0, 64));
+  scene.world.settle();
+  scene.puppet.take();
+  ReliableHeader reset = scene.puppet.header(kRdReset, 1);
+  const std::array<GuessedField, 4> fields{
+      {{reset.epoch, 3}, {reset.peer_epoch, 3}, {reset.peer_incarnation, 3}, {0, 3}}};
+  for_each_wrong_guess(fields, [&](const auto& guess) {
+    ReliableHeader blind = reset;
+    blind.epoch = static_cast<uint32_t>(guess[0]);
+    blind.peer_epoch = static_cast<uint32_t>(guess[1]);
+    blind.peer_incarnation = static_cast<uint32_t>(guess[2]);
+    blind.sequence += static_cast<uint32_t>(guess[3]);  // only one was sent
+    scene.puppet.send(blind);
+  });
+  CHECK(scene.count("drop_rd_association") == 4095);
+  CHECK(scene.puppet.take_reliable().empty());
+  CHECK(scene.opens_anew(reset.sequence));
 }
 
 TEST_CASE("rd: one who knows no association answers with the number of what came") {

@@ -58,7 +58,8 @@ TEST_CASE("rd: a peer that restarts and speaks first is a new peer as well") {
 
 TEST_CASE("rd: a local invalidate is done when the requests before it end without a datagram") {
   Exchange scene;
-  MemoryRegion region(scene.a.pd, std::span(scene.a.memory), kAllAccess | Access::remote_invalidate);
+  MemoryRegion region(scene.a.pd, std::span(scene.a.memory),
+                      kAllAccess | Access::remote_invalidate);
   scene.exchange();
   REQUIRE_FALSE(scene.a.send(scene.b.address(), 0, 64, 1));
   scene.world.settle();
@@ -147,7 +148,9 @@ TEST_CASE("rd: peers with which nothing is exchanged are forgotten, and come bac
   scene.exchange(2);
 }
 
-TEST_CASE("rd: a peer is not forgotten or given up while requests wait until the rate lets them be sent") {
+TEST_CASE(
+    "rd: a peer is not forgotten or given up while requests wait until the rate lets them be "
+    "sent") {
   // Longer than the idle_timeout, or than the peer_timeout.
   const bool longer = GENERATE(false, true);
   const uint64_t bytes_per_second = longer ? 50 : 500;
@@ -213,15 +216,37 @@ TEST_CASE("rd: no more peers than allowed, and those that are there go on") {
   RdScene scene({}, {.reliable = {.max_peers = 1}});
   Device& third_device = scene.world.add_device();
   Party third(third_device, rd_options({.reliable = {.peer_timeout = 2s}}));
-  scene.b.post_receives(10, 64);
-  REQUIRE_FALSE(scene.a.send(scene.b.address(), 0, 64, 1));
-  CHECK(scene.collect(scene.a.send_cq, 1, 5s)[0].status == WcStatus::success);
+  REQUIRE_FALSE(scene.a.send(scene.b.address(), 0, 64, 1));  // waits for a receive
+  scene.run([] { return false; }, 1s);
   REQUIRE_FALSE(third.send(scene.b.address(), 0, 64, 2));
-  CHECK(scene.collect(third.send_cq, 1, 5s)[0].status == WcStatus::retry_exceeded);
+  const auto refused = scene.collect(third.send_cq, 1, 5s);
+  REQUIRE(refused.size() == 1);
+  CHECK(refused[0].status == WcStatus::retry_exceeded);
   REQUIRE_FALSE(scene.a.send(third.address(), 0, 64, 3));
-  CHECK(scene.collect(scene.a.send_cq, 1, 5s)[0].status == WcStatus::retry_exceeded);
+  scene.b.post_receives(10, 64);
   REQUIRE_FALSE(scene.a.send(scene.b.address(), 0, 64, 4));
-  CHECK(scene.collect(scene.a.send_cq, 1, 5s)[0].status == WcStatus::success);
+  const auto done = scene.collect(scene.a.send_cq, 3, 5s);
+  REQUIRE(done.size() == 3);
+  CHECK(done[0].status == WcStatus::success);
+  CHECK(done[1].status == WcStatus::retry_exceeded);
+  CHECK(done[2].status == WcStatus::success);
+}
+
+TEST_CASE("rd: a peer that is not in use gives way to another in a full table") {
+  RdScene scene({}, {.reliable = {.max_peers = 1}});
+  Device& third_device = scene.world.add_device();
+  Party third(third_device, rd_options({}));
+  scene.b.post_receives(3, 64);
+  REQUIRE_FALSE(scene.a.send(scene.b.address(), 0, 64, 1));
+  REQUIRE(scene.collect(scene.a.send_cq, 1, 5s).size() == 1);
+  REQUIRE_FALSE(third.send(scene.b.address(), 0, 64, 2));
+  const auto done = scene.collect(third.send_cq, 1, 5s);
+  REQUIRE(done.size() == 1);
+  CHECK(done[0].status == WcStatus::success);
+  REQUIRE_FALSE(scene.a.send(scene.b.address(), 0, 64, 3));  // it was forgotten, and comes back
+  const auto again = scene.collect(scene.a.send_cq, 1, 5s);
+  REQUIRE(again.size() == 1);
+  CHECK(again[0].status == WcStatus::success);
 }
 
 TEST_CASE("rd: what is known of peers can be asked for") {

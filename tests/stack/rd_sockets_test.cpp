@@ -86,3 +86,53 @@ TEST_CASE("rd: several threads send to one queue pair, and to each other") {
     CHECK(await(party.send_cq, 100).size() == 100);
   }
 }
+
+TEST_CASE("a queue pair on all addresses answers from the one that it was asked at") {
+  struct Case {
+    const char* all;
+    const char* asked;
+    const char* asker;
+  };
+  const Case at = GENERATE(Case{"0.0.0.0", "127.0.0.2", "127.0.0.1"},
+                           Case{"::", "127.0.0.2", "127.0.0.1"}, Case{"::", "::1", "::1"});
+  const QpType type = GENERATE(QpType::ud, QpType::rd);
+  CAPTURE(at.all, at.asked, type == QpType::rd);
+  Device one = Device::open(at.asker);
+  Device two = Device::open(at.all);
+  const PartyOptions options{.memory = 1 << 20, .type = type};
+  Party source(one, options);
+  Party target(two, options);
+  MemoryRegion region(target.pd, std::span(target.memory), kAllAccess);
+  target.fill(pattern(1 << 20, 5));
+  const Address to = Address::parse(at.asked, target.address().port());
+  REQUIRE_FALSE(source.qp.post_read({.wr_id = 1,
+                                     .local = {source.mr.sge(0, 100000)},
+                                     .destination = to,
+                                     .remote = {region.rkey(), region.base()}}));
+  const auto done = await(source.send_cq, 1);
+  REQUIRE(done.size() == 1);
+  REQUIRE(done[0].status == WcStatus::success);
+  CHECK(same(source.bytes(0, 100000), target.bytes(0, 100000)));
+}
+
+TEST_CASE("rd: a queue pair on all addresses is a peer at each of them, at the same time") {
+  Device one = Device::open("127.0.0.1");
+  Device two = Device::open("0.0.0.0");
+  Party source(one, rd_options());
+  Party target(two, rd_options());
+  constexpr size_t kRounds = 50;
+  target.post_receives(2 * kRounds, 64);
+  for (uint64_t i = 0; i < kRounds; ++i)
+    for (const char* host : {"127.0.0.1", "127.0.0.2"})
+      REQUIRE_FALSE(source.send(Address::parse(host, target.address().port()), 0, 64, i));
+  const auto received = await(target.recv_cq, 2 * kRounds);
+  const auto sent = await(source.send_cq, 2 * kRounds);
+  REQUIRE(received.size() == 2 * kRounds);
+  REQUIRE(sent.size() == 2 * kRounds);
+  for (const WorkCompletion& completion : sent) CHECK(completion.status == WcStatus::success);
+  CHECK(source.qp.peers().size() == 2);
+  CHECK(target.qp.peers().size() == 2);
+  CHECK(one.counter("rd_restarts") == 0);
+  CHECK(two.counter("rd_restarts") == 0);
+  CHECK(two.counter("rd_associations") == 2);
+}

@@ -25,7 +25,8 @@ TEST_CASE("a Read over datagrams brings what stands in the target's memory") {
   CHECK(drops(scene.target_device) == 0);
 }
 
-TEST_CASE("a Read over datagrams asks for at most 256 KiB at a time, in order, and for nothing twice") {
+TEST_CASE(
+    "a Read over datagrams asks for at most 256 KiB at a time, in order, and for nothing twice") {
   ReadScene scene;
   scene.get_acquainted();
   REQUIRE(scene.read(1 << 20).size() == 1);

@@ -157,6 +157,34 @@ TEST_CASE("while too many guess, a newcomer's Read gets through after it was cha
   CHECK(scene.target_count("challenges_sent") == 1);
 }
 
+TEST_CASE("Sends with Invalidate that name no memory are limited as guesses") {
+  World world;
+  Device& device = world.add_device();
+  Party target(device, {.capacity = {.max_recv_wr = 256}});
+  const MemoryRegion region(target.pd, std::span(target.memory),
+                            Access::local_write | Access::remote_invalidate);
+  target.post_receives(200, 64);
+  Stranger stranger(world);
+  const bool in_one = GENERATE(true, false);
+  const auto invalidate = [&](uint32_t msn, uint32_t stag) {
+    Segment segment{.msn = msn, .q_key = stag, .payload = pattern(10, 1), .opcode = kSendInvalidate};
+    segment.last = in_one;
+    stranger.send(target.address(), segment);
+    segment.last = true;
+    segment.offset = 10;
+    if (!in_one) stranger.send(target.address(), segment);
+    world.settle();
+  };
+  for (uint32_t msn = 1; msn <= 150; ++msn) invalidate(msn, region.rkey() ^ 0x100);
+  invalidate(151, region.rkey());
+  CHECK(device.counter("drop_stag") == 100);
+  CHECK(device.counter("drop_stag_limit") == (in_one ? 51 : 102));
+  CHECK(region.valid());
+  world.advance(1s);
+  invalidate(152, region.rkey());
+  CHECK_FALSE(region.valid());
+}
+
 TEST_CASE("a region for validated sources takes Write-Records and Reads of these alone") {
   ReadScene scene;
   MemoryRegion guarded(scene.target.pd, scene.target.memory,

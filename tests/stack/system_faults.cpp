@@ -82,7 +82,8 @@ TEST_CASE("faults: calls without room, every second one, with RNIC threads") {
   CHECK(faults->injected > 0);
 }
 
-TEST_CASE("faults: who polled for long and then sleeps is woken, also where nothing can be watched") {
+TEST_CASE(
+    "faults: who polled for long and then sleeps is woken, also where nothing can be watched") {
   FaultsForNow faults;
   const bool by_threads = GENERATE(false, true);
   const int error = GENERATE(0, ENOMEM, ENOSPC);
@@ -339,7 +340,8 @@ TEST_CASE("faults: buffers cut to the system's limits are counted, and rd works 
   scene.run();
 }
 
-TEST_CASE("faults: busy polling that the system refuses is counted for each socket, and all works") {
+TEST_CASE(
+    "faults: busy polling that the system refuses is counted for each socket, and all works") {
   FaultsForNow faults;
   faults->busy_poll_error = EPERM;
   const DeviceOptions options = by_hand({.busy_poll = 50us});

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "stack/read_scene.h"
 #include "stack/record_scene.h"
 
 using namespace diwarp;
@@ -116,6 +117,127 @@ TEST_CASE("open Sends of known sources give way to nobody") {
   CHECK(scene.count("messages_evicted") == 0);
   for (uint32_t msn = 2; msn < 5; ++msn) scene.send(scene.stranger, scene.half(msn, true));
   CHECK(scene.received().size() == 4);
+}
+
+namespace {
+
+/// Sources that have finished a Send, and open others: each incarnation at a port is one.
+struct Shared : Scene {
+  explicit Shared(uint32_t max_open, uint32_t per_source = 16)
+      : Scene({.capacity = {.max_recv_wr = 512},
+               .datagram = {.max_open_messages = max_open, .max_open_per_source = per_source}}) {
+    target.post_receives(512, 100);
+  }
+  void send(Peer& from, const Segment& segment) {
+    from.send(target.address(), segment);
+    world.settle();
+  }
+  void prove(Peer& from, uint32_t incarnation) {
+    send(from, with(incarnation, whole(1)));
+    REQUIRE(received().size() == 1);
+  }
+  void begin(Peer& from, uint32_t incarnation, uint32_t msn) {
+    send(from, with(incarnation, half(msn, false)));
+  }
+  bool ends(Peer& from, uint32_t incarnation, uint32_t msn) {
+    send(from, with(incarnation, half(msn, true)));
+    return received().size() == 1;
+  }
+  static Segment with(uint32_t incarnation, Segment segment) {
+    segment.incarnation = incarnation;
+    return segment;
+  }
+
+  Peer known{world};
+};
+
+}  // namespace
+
+TEST_CASE("an address with many proven incarnations leaves a known source its Sends") {
+  Shared scene(64);
+  Peer hostile(scene.world, 0, "10.0.2.1");
+  scene.prove(scene.known, 9);
+  for (uint32_t incarnation = 1; incarnation <= 4; ++incarnation) scene.prove(hostile, incarnation);
+  // A byte of each message now and then keeps them open.
+  for (uint32_t tick = 0; tick < 40; ++tick) {
+    for (uint32_t incarnation = 1; incarnation <= 4; ++incarnation)
+      for (uint32_t msn = 2; msn < 18; ++msn)
+        scene.send(hostile, {.incarnation = incarnation,
+                             .msn = msn,
+                             .offset = tick,
+                             .last = false,
+                             .payload = pattern(1, 1)});
+    scene.begin(scene.known, 9, 2 + tick);
+    scene.world.advance(50ms);
+    CHECK(scene.ends(scene.known, 9, 2 + tick));
+  }
+}
+
+TEST_CASE("proven sources of several addresses share the open Sends, whatever their ports") {
+  Shared scene(9);
+  std::deque<Peer> all;
+  for (const char* host : {"10.0.2.1", "10.0.2.1", "10.0.3.1", "10.0.4.1"})
+    scene.prove(all.emplace_back(scene.world, uint16_t{0}, host), 1);
+  for (uint32_t msn = 2; msn < 8; ++msn) scene.begin(all[0], 1, msn);
+  for (uint32_t msn = 2; msn < 5; ++msn) scene.begin(all[1], 1, msn);
+  CHECK(scene.count("messages_evicted") == 0);
+  // The second address gets four of nine, as many as leave the first one no fewer.
+  for (uint32_t msn = 2; msn < 10; ++msn) scene.begin(all[2], 1, msn);
+  CHECK(scene.count("messages_evicted") == 4);
+  CHECK(scene.count("drop_no_context") == 4);
+  // The third gets three, and each of the others keeps as many.
+  for (uint32_t msn = 2; msn < 10; ++msn) scene.begin(all[3], 1, msn);
+  CHECK(scene.count("messages_evicted") == 7);
+  CHECK(scene.count("drop_no_context") == 9);
+  for (uint32_t msn = 2; msn < 5; ++msn) CHECK(scene.ends(all[3], 1, msn));
+  // Of the first address those are left that were begun last.
+  for (uint32_t msn = 2; msn < 8; ++msn) CHECK_FALSE(scene.ends(all[0], 1, msn));
+  for (uint32_t msn = 2; msn < 5; ++msn) CHECK(scene.ends(all[1], 1, msn));
+  // What ended has freed its place.
+  for (uint32_t msn = 20; msn < 24; ++msn) scene.begin(all[0], 1, msn);
+  for (uint32_t msn = 20; msn < 24; ++msn) CHECK(scene.ends(all[0], 1, msn));
+}
+
+TEST_CASE("of an address that has most the message gives way that was longest without progress") {
+  Shared scene(3);
+  Peer other(scene.world, 0, "10.0.2.1");
+  scene.prove(scene.known, 1);
+  scene.prove(other, 1);
+  for (uint32_t msn = 2; msn < 5; ++msn) scene.begin(scene.known, 1, msn);
+  Segment more = Shared::with(1, scene.half(2, true));
+  more.payload.resize(5);
+  more.last = false;
+  scene.send(scene.known, more);
+  scene.begin(other, 1, 2);
+  CHECK(scene.ends(other, 1, 2));
+  CHECK_FALSE(scene.ends(scene.known, 1, 3));
+  CHECK(scene.ends(scene.known, 1, 4));
+}
+
+TEST_CASE("an address with many proven incarnations leaves a known source its Write-Records") {
+  RecordScene scene({.datagram = {.max_open_records = 16, .max_open_records_per_source = 4}});
+  Peer hostile(scene.world, 0, "10.0.2.1");
+  const auto of = [&](uint32_t incarnation, Segment segment) {
+    segment.incarnation = incarnation;
+    hostile.send(scene.target.address(), segment);
+    scene.world.settle();
+  };
+  for (uint32_t incarnation = 1; incarnation <= 8; ++incarnation)
+    of(incarnation, scene.whole(1, 10));
+  scene.send(scene.whole(1, 10));
+  scene.send(scene.part(2, 0, 10, 20));
+  scene.send(scene.part(3, 0, 10, 20, 100));
+  static_cast<void>(scene.records());
+  for (uint32_t msn = 2; msn < 20; ++msn)
+    for (uint32_t incarnation = 1; incarnation <= 8; ++incarnation) {
+      of(incarnation, scene.part(msn, 0, 10, 20, 1000));
+      static_cast<void>(scene.records());
+    }
+  scene.send(scene.part(2, 10, 10, 20));
+  scene.send(scene.part(3, 10, 10, 20, 100));
+  const auto whole = scene.records();
+  REQUIRE(whole.size() == 2);
+  for (const WorkCompletion& record : whole) CHECK(record.validity.complete());
 }
 
 TEST_CASE("a message that gave way is over, and its receive is the next one again") {

@@ -53,6 +53,18 @@ TEST_CASE("the timeout counts from the last new bytes, repeated ones do not prol
   CHECK(scene.received().empty());
 }
 
+TEST_CASE("the end of a message does not prolong its timeout where it brings no bytes") {
+  Scene scene({.datagram = {.message_timeout = 100ms}});
+  scene.target.post_receives(4, 100);
+  scene.send(scene.stranger, scene.half(1, false));
+  scene.world.advance(99ms);
+  scene.send(scene.stranger, Segment{.msn = 1, .offset = 20, .last = true, .payload = {}});
+  scene.world.advance(1ms - 1ns);
+  CHECK(scene.count("message_timeouts") == 0);
+  scene.world.advance(1ns);
+  CHECK(scene.count("message_timeouts") == 1);
+}
+
 TEST_CASE("of several open messages each has its own timeout") {
   Scene scene({.datagram = {.message_timeout = 100ms}});
   scene.target.post_receives(8, 100);
@@ -140,6 +152,37 @@ TEST_CASE("one source cannot hold more than its share, another gets through") {
   // Its single segments are not held up by its own open messages.
   scene.send(scene.stranger, scene.whole(100));
   CHECK(scene.received() == Ids{3});
+}
+
+TEST_CASE("where other queue pairs hold the share of a shared receive queue, a message is dropped") {
+  World world;
+  Device& device = world.add_device();
+  const ProtectionDomain pd(device);
+  CompletionQueue cq(device, 64);
+  SharedReceiveQueue srq(pd, {.max_wr = 16, .max_sge = 1});
+  std::vector<std::byte> memory(400);
+  const MemoryRegion mr(pd, std::span(memory));
+  for (uint64_t i = 0; i < 4; ++i) {
+    const Sge sge = mr.sge(100 * i, 100);
+    REQUIRE_FALSE(srq.post_recv({.wr_id = i, .sges = sge}));
+  }
+  const QueuePair a(pd, {.type = QpType::ud, .send_cq = cq, .recv_cq = cq, .srq = srq});
+  const QueuePair b(pd, {.type = QpType::ud, .send_cq = cq, .recv_cq = cq, .srq = srq});
+  Stranger proven(world), other(world);
+  const auto begin = [&](Stranger& from, const QueuePair& to, uint32_t msn) {
+    from.send(to.address(),
+              Segment{.msn = msn, .offset = 0, .last = false, .payload = pattern(10, msn)});
+    world.settle();
+  };
+  proven.send(b.address(), Segment{.msn = 1, .payload = pattern(10, 1)});
+  world.settle();
+  CHECK(drain(cq).size() == 1);
+  begin(other, a, 1);
+  REQUIRE(srq.query().posted == 2);
+  begin(proven, b, 2);
+  CHECK(device.counter("drop_share") == 1);
+  CHECK(device.counter("messages_evicted") == 0);
+  CHECK(srq.query().posted == 2);
 }
 
 TEST_CASE("no more messages are open than the queue pair allows") {

@@ -28,8 +28,8 @@ inline bool answer_io_uring_setup(uint32_t answer) {
          ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
 }
 
-/// No ring can be made: with EPERM as containers have it, with ENOMEM as kernels before 5.12 where a
-/// ring is more than may be locked.
+/// No ring can be made: with EPERM as containers have it, with ENOMEM as kernels before 5.12 where
+/// a ring is more than may be locked.
 inline bool forbid_io_uring(int error = EPERM) {
   return answer_io_uring_setup(SECCOMP_RET_ERRNO | static_cast<uint32_t>(error));
 }

@@ -65,9 +65,9 @@ class HeldThread {
     for (const int fd : {held_[0], held_[1], released_[0]}) ::close(fd);
   }
 
-  /// The parent of such a child stands still until that has ended. The child shares the descriptors,
-  /// so that it keeps none open, but no memory, and makes bare system calls only, since other threads
-  /// may have held any lock.
+  /// The parent of such a child stands still until that has ended. The child shares the
+  /// descriptors, so that it keeps none open, but no memory, and makes bare system calls only,
+  /// since other threads may have held any lock.
   void hold() {
     constexpr int kFlags = CLONE_VFORK | CLONE_FILES | SIGCHLD;
     const long child = ::syscall(SYS_clone, kFlags, nullptr, nullptr, nullptr, 0L);

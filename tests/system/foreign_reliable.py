@@ -17,6 +17,7 @@ class ReliableQueuePair(QueuePair):
     def __init__(self, bound=None):
         super().__init__(bound)
         self.to = None
+        self.known = None  # the peer's incarnation, of which more than an open came in an association
         self.forget()
         self.lose = lambda datagram: False  # of what comes
         self.refuse = lambda header: None  # or a code, of data that are next
@@ -24,6 +25,8 @@ class ReliableQueuePair(QueuePair):
         self.resets_sent = 0
 
     def forget(self):
+        """The association; what was delivered in it is still known."""
+        self.remembers = False
         self.epoch = self.peer_epoch = 0
         self.peer_incarnation = bytes(4)
         self.unacknowledged = {}  # sequence: (flags, Reliable)
@@ -35,10 +38,12 @@ class ReliableQueuePair(QueuePair):
         self.refusals = []
         self.resets = []
         self.named_early = set()
+        self.peer_flags = 0  # of the RD header that came last in this association
 
     def restart(self):
         """A queue pair that was here before has gone; this one knows nothing."""
         self.forget()
+        self.known = None
         self.identity = Identity()
 
     def own(self):
@@ -48,6 +53,7 @@ class ReliableQueuePair(QueuePair):
     def begin(self, incarnation, peer_epoch):
         """The association is there: both know all four names."""
         self.peer_incarnation, self.peer_epoch = incarnation, peer_epoch
+        self.remembers = self.known == incarnation
         here, there = (self.own(), self.epoch), (incarnation, peer_epoch)
         self.next_sequence = first_sequence(here, there)
         self.acknowledged = (first_sequence(there, here) - 1) % 2 ** 32
@@ -58,9 +64,10 @@ class ReliableQueuePair(QueuePair):
         self.socket.sendto(wire.datagram(wire.RD, flags, self.own(), header.body()), self.to)
 
     def header(self, kind, **fields):
-        return wire.Reliable(kind, window=0 if kind == wire.RESET else WINDOW, epoch=self.epoch,
-                             peer_epoch=self.peer_epoch, peer_incarnation=self.peer_incarnation,
-                             acknowledged=self.acknowledged, **fields)
+        return wire.Reliable(kind, flags=wire.REMEMBERS if self.remembers else 0, window=WINDOW,
+                             epoch=self.epoch, peer_epoch=self.peer_epoch,
+                             peer_incarnation=self.peer_incarnation, acknowledged=self.acknowledged,
+                             **fields)
 
     def hear_datagram(self, patience):
         """(class, flags, incarnation, body) of the next datagram that is not to be lost, or None."""
@@ -95,6 +102,7 @@ class ReliableQueuePair(QueuePair):
         assert content[:8] == opening.content[:8], "it does not repeat the nonce"
         self.challenges += 1
         opening.peer_incarnation, opening.content = incarnation, content
+        opening.flags = wire.REMEMBERS if self.known == incarnation else 0
         self.send_reliable(opening)
 
     def take_open(self, header, incarnation):
@@ -174,6 +182,7 @@ class ReliableQueuePair(QueuePair):
             self.begin(incarnation, header.epoch)
         if names != (self.peer_incarnation, self.peer_epoch, self.epoch, self.own()):
             return self.answer_unknown(header, incarnation)
+        self.known, self.peer_flags = incarnation, header.flags
         return self.take_ours(header, flags)
 
     def answer_unknown(self, header, incarnation):

@@ -346,28 +346,84 @@ def dropped(partner):
     return int(partner.do("counter", "drop_rd_association"))
 
 
+def reset(foreign, sequence):
+    """The foreign queue pair answers a datagram with this number as if it had lost the association
+    just after it had delivered something."""
+    foreign.send_reliable(wire.Reliable(
+        wire.RESET, flags=wire.BROKEN, epoch=foreign.epoch, peer_epoch=foreign.peer_epoch,
+        peer_incarnation=foreign.peer_incarnation, sequence=sequence))
+
+
+def send_without_acknowledgement(partner, foreign, to, length):
+    """The library sends this many bytes. The segment, and its number."""
+    foreign.step_until(lambda: foreign.peer_epoch != 0)
+    foreign.delivered, foreign.acknowledge = [], lambda: None
+    partner.must("send", to, 0, length)
+    foreign.step_until(lambda: foreign.delivered)
+    del foreign.acknowledge
+    header, = foreign.delivered
+    return header.segment, header.sequence
+
+
+def associate_anew(foreign):
+    """The library opens another association, as it has work under way."""
+    former = foreign.peer_epoch
+    foreign.step_until(lambda: foreign.peer_epoch not in (0, former))
+
+
 @case()
 def a_reset_without_the_right_number_is_ignored():
     partner, foreign, to = meet()
     partner.must("send", to, 0, 10)
     foreign.step_until(lambda: foreign.delivered)
     partner.wait("send", "success")
-    foreign.refuse = lambda header: NO_BUFFER  # so that nothing more is delivered
-    foreign.acknowledge = lambda: None
-    foreign.delivered = []
-    partner.must("send", to, 0, 20)
-    foreign.step_until(lambda: foreign.refusing)
-    last = (foreign.acknowledged + 1) % 2 ** 32
+    _, last = send_without_acknowledgement(partner, foreign, to, 20)
     before = dropped(partner)
     for distance in (1, 2, 1000, 2 ** 31, 2 ** 32 - 2 ** 20):
-        foreign.send_reliable(wire.Reliable(
-            wire.RESET, epoch=foreign.epoch, peer_epoch=foreign.peer_epoch, broken=True,
-            peer_incarnation=foreign.peer_incarnation, sequence=(last + distance) % 2 ** 32))
+        reset(foreign, (last + distance) % 2 ** 32)
     wait_until(lambda: dropped(partner) == before + 5, "not all were dropped")
-    foreign.send_reliable(wire.Reliable(
-        wire.RESET, epoch=foreign.epoch, peer_epoch=foreign.peer_epoch, broken=True,
-        peer_incarnation=foreign.peer_incarnation, sequence=last))
+    reset(foreign, last)
+    foreign.forget()  # the association, so that what still comes in it is not taken,
+    foreign.known = None  # and what was delivered
+    associate_anew(foreign)
     partner.wait("send", "peer-was-restarted")
+
+
+@case()
+def a_send_is_repeated_to_a_peer_that_remembers():
+    """With the MSN that it had, by which the peer knows that it was delivered."""
+    partner, foreign, to = meet()
+    partner.must("send", to, 0, 10)
+    foreign.step_until(lambda: foreign.delivered)
+    partner.wait("send", "success")
+    first, number = send_without_acknowledgement(partner, foreign, to, 20)
+    reset(foreign, number)
+    associate_anew(foreign)
+    foreign.step_until(lambda: foreign.delivered)
+    again, = foreign.segments()
+    check((again.msn, again.payload) == (first.msn, first.payload), (first, again))
+    partner.wait("send", "success")
+
+
+@case()
+def the_library_remembers_what_it_delivered():
+    """It says so in the next association, and delivers a Send that is repeated there no second time."""
+    partner, foreign, _ = meet()
+    for i in range(3):
+        partner.must("receive", 100 * i, 100)
+    foreign.open(partner.address)
+    foreign.send_data(send(b"first", msn=5))
+    foreign.step_until(lambda: not foreign.unacknowledged)
+    check(foreign.peer_flags == 0, "there was no association before")
+    partner.wait("recv", "success", 5)
+    foreign.forget()
+    foreign.open(partner.address)
+    foreign.send_data(send(b"first", msn=5))
+    foreign.send_data(send(b"second", msn=6))
+    foreign.step_until(lambda: not foreign.unacknowledged)
+    check(foreign.peer_flags == wire.REMEMBERS, "it does not say that it remembers")
+    partner.wait("recv", "success", 6)
+    check(partner.do("wait", 0) == "nothing", "one came twice")
 
 
 def hear_open(foreign):
@@ -420,7 +476,7 @@ def data_without_an_association_are_answered_by_a_reset():
     foreign.step_until(lambda: foreign.resets)
     header, _ = foreign.resets[0]
     check((header.epoch, header.peer_epoch, header.sequence) == (4, 9, 0xFFFFFFFF), header)
-    check(header.peer_incarnation == foreign.own() and not header.broken, header)
+    check(header.peer_incarnation == foreign.own() and header.flags == 0, header)
 
 
 if __name__ == "__main__":

@@ -155,6 +155,7 @@ def read_error(content):
 # --- Reliable datagrams.
 
 DATA, SKIP, FAILURE, ACKNOWLEDGEMENT, PROBE, REFUSAL, OPEN, RESET = range(1, 9)
+BROKEN, REMEMBERS, WAITS = 1, 2, 4  # flags of the RD header
 SENDS, RECORDS, REQUESTS, RESPONSES = range(1, 5)  # whose message a skip stands for
 
 
@@ -182,7 +183,7 @@ def before(a, b):
 class Reliable:
     """An RD header, and what follows it."""
     kind: int
-    broken: bool = False
+    flags: int = 0
     window: int = 0
     epoch: int = 0
     peer_epoch: int = 0
@@ -192,7 +193,7 @@ class Reliable:
     content: bytes = b""
 
     def body(self):
-        return (struct.pack(">BBHII", self.kind, self.broken, self.window, self.epoch, self.peer_epoch) +
+        return (struct.pack(">BBHII", self.kind, self.flags, self.window, self.epoch, self.peer_epoch) +
                 self.peer_incarnation + struct.pack(">II", self.sequence, self.acknowledged) +
                 self.content)
 
@@ -200,11 +201,13 @@ class Reliable:
 def read_reliable(body):
     kind, flags, window, epoch, peer_epoch = struct.unpack(">BBHII", body[:12])
     sequence, acknowledged = struct.unpack(">II", body[16:24])
-    assert DATA <= kind <= RESET and flags <= (1 if kind in (OPEN, RESET) else 0), body.hex()
+    may_have = ((BROKEN if kind in (OPEN, RESET) else 0) | (REMEMBERS if kind != RESET else 0) |
+                (WAITS if kind == ACKNOWLEDGEMENT else 0))
+    assert DATA <= kind <= RESET and flags & ~may_have == 0, body.hex()
     assert epoch != 0 and (peer_epoch == 0) == (kind == OPEN), body.hex()
     assert sequence == 0 or kind not in (ACKNOWLEDGEMENT, OPEN), body.hex()
     assert acknowledged == 0 or kind not in (OPEN, RESET), body.hex()
-    return Reliable(kind, bool(flags), window, epoch, peer_epoch, body[12:16], sequence, acknowledged,
+    return Reliable(kind, flags, window, epoch, peer_epoch, body[12:16], sequence, acknowledged,
                     body[24:])
 
 

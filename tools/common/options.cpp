@@ -78,9 +78,10 @@ void MeasureOptions::add_end_options(CLI::App& app) {
          "Receive buffer of this end's sockets, as in 200K (default 8M; the system may cut it)")
       ->type_name("N");
   app.add_option("--io", io_, kIoHelp)->type_name(kIoNames)->capture_default_str();
-  app.add_option("--zerocopy", zerocopy_,
-                 "RC: calls that send at least N bytes of payload leave them uncopied where this end "
-                 "has them (MSG_ZEROCOPY; default: never; not with io_uring)")
+  app.add_option(
+         "--zerocopy", zerocopy_,
+         "RC: calls that send at least N bytes of payload leave them uncopied where this end "
+         "has them (MSG_ZEROCOPY; default: never; not with io_uring)")
       ->type_name("N");
   app.add_option("--json", json_file_, "Write the rows to FILE as JSON (-: standard output)")
       ->type_name("FILE");

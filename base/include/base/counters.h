@@ -73,6 +73,7 @@ namespace diwarp {
   X(rd_resets_limited,      "such answers left out, as too many waited to be sent")           \
   X(rd_restarts,            "peers that lost their association with work under way")          \
   X(rd_silent,              "peers given up for their silence")                               \
+  X(rd_early_dropped,       "peers that sent too late what their early datagrams waited for") \
   X(rd_forgotten,           "peers forgotten for want of traffic")                            \
   X(message_timeouts,       "incomplete messages that were closed by their timeout")        \
   X(messages_evicted,       "incomplete Sends that gave way to newer ones")                 \

@@ -46,9 +46,9 @@ struct DeviceOptions {
   /// How long the RNIC thread looks for more work before it sleeps. Longer saves wake-ups (about
   /// 10 us each) and costs processor time.
   Duration spin = std::chrono::microseconds(50);
-  /// How soon the RNIC thread takes the engine over after the application, which polled, has stopped.
-  /// While it polls without a pause this doubles each time, up to `takeover_limit`: the longer, the
-  /// less it is disturbed.
+  /// How soon the RNIC thread takes the engine over after the application, which polled, has
+  /// stopped. While it polls without a pause this doubles each time, up to `takeover_limit`: the
+  /// longer, the less it is disturbed.
   Duration takeover = std::chrono::microseconds(100);
   Duration takeover_limit = std::chrono::milliseconds(2);
   /// Processor the RNIC thread is bound to; -1: the scheduler's choice.
@@ -130,8 +130,9 @@ DIWARP_EXPORT std::string to_string(const TerminateCode& code);
 /// The error that ended a connection. A responder to whom no valid FPDU came may not tell the peer.
 struct TerminateInfo {
   TerminateCode code;
-  bool received = false;             ///< in a Terminate of the peer; else found here
-  std::vector<std::byte> headers = {};  ///< of the offending segment, as far as the message has them
+  bool received = false;  ///< in a Terminate of the peer; else found here
+  /// Of the offending segment, as far as the message has them.
+  std::vector<std::byte> headers = {};
 };
 
 enum class AsyncEventType : uint8_t {
@@ -140,8 +141,8 @@ enum class AsyncEventType : uint8_t {
   sq_drained,         ///< in sqd: all that was begun is done
   last_wqe_reached,   ///< a queue pair with a shared receive queue, in error: it will take no more
   srq_limit_reached,  ///< fewer receives are posted than the limit
-  cq_overflow,        ///< a completion queue was full: completions wait at their queue pairs (none is
-                      ///< lost) until it is polled
+  cq_overflow,        ///< a completion queue was full: completions wait at their queue pairs (none
+                      ///< is lost) until it is polled
   accept_refused,     ///< a listener refuses connections, since the process or the system has no
                       ///< descriptor left; once, and each 10 s while that lasts
 };
@@ -220,8 +221,9 @@ struct QueuePairCapacity {
 enum class RecordCompletion : uint8_t {
   complete,      ///< when all its bytes are valid, or nothing new came for `record_timeout`
   last_segment,  ///< when the segment that ends it came (or as above, if that never comes)
-  per_segment,   ///< of each segment, as it comes: `byte_count` is the segment's, `tagged_offset` where
-                 ///< it lies; no map of the whole message is kept, so duplicates show twice
+  per_segment,   ///< of each segment, as it comes: `byte_count` is the segment's, `tagged_offset`
+                 ///< where it lies; no map of the whole message is kept, so over UD duplicates
+                 ///< show twice; over RD each byte is reported once
 };
 
 /// Whom a queue pair listens to: addresses that agree with `network` in the first `prefix_length`
@@ -235,9 +237,10 @@ struct SourceFilter {
 
 /// How a queue pair sends to groups (IP_MULTICAST_TTL, IP_MULTICAST_IF, IP_MULTICAST_LOOP).
 struct GroupOptions {
-  uint8_t hops = 1;         ///< time to live, IPv6: hop limit
-  std::string interface = {};  ///< its name; empty: that of the device's address, or the system's choice
-  bool loopback = true;     ///< members on this host hear it as well
+  uint8_t hops = 1;  ///< time to live, IPv6: hop limit
+  /// Its name; empty: that of the device's address, or the system's choice.
+  std::string interface = {};
+  bool loopback = true;  ///< members on this host hear it as well
 };
 
 /// Reads over datagrams (UD), at both ends.
@@ -298,26 +301,30 @@ struct DatagramOptions {
   uint32_t max_unproven_sources = 1024;
   /// UD: bytes that all that is remembered of sources may take: about 700 for each, and 8 for each
   /// run of messages that are over (at most `closed_per_source` and `refused_per_source`, for Sends
-  /// and for Write-Records). With less memory newer sources take the place of older ones sooner, and
-  /// messages that are over are forgotten sooner. The default has room for `max_sources` sources
-  /// with some disorder, or for 2,000 with as much as may be. At least 64 KiB.
+  /// and for Write-Records). With less memory newer sources take the place of older ones sooner,
+  /// and messages that are over are forgotten sooner. The default has room for `max_sources`
+  /// sources with some disorder, or for 2,000 with as much as may be. RD: the same for the runs of
+  /// Write-Records that are over, of all peers. At least 64 KiB.
   size_t max_source_memory = size_t{32} << 20;
-  /// UD: a source that was silent for so long is forgotten, and its memory given back. As long as
-  /// datagrams may take to arrive, and an Echo is good for. Above zero.
+  /// UD: a source that was silent for so long is forgotten, and its memory given back. UD and RD:
+  /// one that missed an STag is suspected for so long. As long as datagrams may take to arrive, and
+  /// an Echo is good for. Above zero.
   Duration source_timeout = std::chrono::seconds(60);
-  /// UD: of each source the newest messages that were delivered are remembered one by one, and older
-  /// ones count as over. At least 1.
+  /// Of each source the newest messages that were delivered are remembered one by one, and older
+  /// ones count as over. RD: Write-Records. At least 1.
   uint32_t closed_per_source = 1024;
-  /// UD: messages that were refused, or given up, are remembered apart, the newest so many runs of
+  /// Messages that were refused, or given up, are remembered apart, the newest so many runs of
   /// them: they do not make older ones count as over. (Of Sends of a source that has finished none
-  /// 4.) At least 1.
+  /// 4.) RD: Write-Records. At least 1.
   uint32_t refused_per_source = 256;
-  /// UD: tagged segments and Read Requests that may name memory in vain (an unknown STag, a wrong
-  /// offset, no right to it) within a second, from one source and from all together. What comes from
-  /// a source that had more is dropped unseen for the rest of the second. While all together had
-  /// more, so is what comes from sources that missed within the last `source_timeout`, or have
-  /// neither shown that they are at their address nor finished a message yet. Few enough that
-  /// guessing takes long (docs/datagrams.md has the odds), and more than mistakes make.
+  /// Tagged segments and Read Requests that may name memory in vain (an unknown STag, a wrong
+  /// offset, no right to it) within a second, from one source and from all together. UD: what comes
+  /// from a source that had more is dropped unseen for the rest of the second. While all together
+  /// had more, so is what comes from sources that missed within the last `source_timeout`, or have
+  /// neither shown that they are at their address nor finished a message yet. RD: what would be
+  /// dropped waits, and while all together had more, only addresses that named memory rightly, and
+  /// did not miss within `source_timeout`, do not wait. Few enough that guessing takes long
+  /// (docs/datagrams.md has the odds), and more than mistakes make.
   uint32_t stag_misses_per_source = 100;
   uint32_t stag_misses = 1000;
   /// Write-Records, at the target.
@@ -369,9 +376,11 @@ struct ReliableOptions {
   /// queue pairs find room, and so small that one host cannot fill the table. At least 1 each.
   uint32_t max_peers = 16384;
   uint32_t max_peers_per_address = 4096;
-  /// A Send of several segments of which nothing new arrives for so long fails at both ends, and its
-  /// receive is used again; 0: as long as peer_timeout. Sends that are not whole hold at most half
-  /// of the posted receives in all, and half of these from one address; the next one waits.
+  /// A Send of several segments of which nothing new arrives for so long fails at both ends, and
+  /// its receive is used again; 0: as long as peer_timeout. Sends that are not whole hold at most
+  /// half of the posted receives in all, and half of these from one address; the next one waits.
+  /// After the same time without a delivery, what came early and waits for a datagram that is
+  /// missing is dropped, and the peer begins anew.
   Duration message_timeout = Duration::zero();
   /// Datagrams that a peer may have on the way to this queue pair: by default as many as an
   /// acknowledgement can tell of one by one.
@@ -423,7 +432,8 @@ enum class ReceiveNotReady : uint8_t {
 /// What only RC queue pairs have.
 struct StreamOptions {
   ReceiveNotReady receive_not_ready = ReceiveNotReady::hold;
-  Duration receive_wait = std::chrono::seconds(60);  ///< also for a peer that has ended its side to take all
+  /// Also for a peer that has ended its side to take all.
+  Duration receive_wait = std::chrono::seconds(60);
   /// Largest FPDU to send, in bytes, 128 to 65,536; 0: what one TCP segment carries. Larger ones
   /// cost less per byte and may be cut by TCP.
   uint32_t max_fpdu = 0;
@@ -571,7 +581,7 @@ struct ListenOptions {
   uint32_t max_startups_per_address = 64;
   /// A peer that has not sent its whole MPA request by then is dropped (RFC 5044 section 7.1).
   Duration request_timeout = std::chrono::seconds(5);
-  /// Requests that may wait for get_request(); more are dropped.
+  /// Requests that may wait for get_request(), or as events; more are rejected.
   size_t max_requests = 1024;
 };
 

@@ -32,8 +32,9 @@ enum class Access : uint32_t {
   remote_atomic = 8,       ///< peers may do atomic operations on it (needs local_write)
   window_bind = 16,        ///< memory windows may be bound to it
   remote_invalidate = 32,  ///< a peer's Send with Invalidate may invalidate its STag
-  validated_source = 64,   ///< UD: only of peers that have shown that they are at their address are
-                           ///< Write-Records and Reads taken (docs/datagrams.md); others always have
+  validated_source = 64,   ///< UD: only of peers that have shown that they are at their address
+                           ///< are Write-Records and Reads taken (docs/datagrams.md); others always
+                           ///< have
 };
 
 constexpr Access operator|(Access a, Access b) {
@@ -85,10 +86,10 @@ enum class WrOpcode : uint8_t {
   send,
   send_with_invalidate,       ///< RC: the peer also invalidates `invalidate_stag`
   rdma_write,                 ///< RC
-  rdma_read,                  ///< RC: into exactly one SGE (none where nothing is read); UD, RD: into
-                              ///< any
+  rdma_read,                  ///< RC: into exactly one SGE (none where nothing is read); UD, RD:
+                              ///< into any
   rdma_read_with_invalidate,  ///< RC: a Read that invalidates the STag of its SGE when it is done
-  immediate,                  ///< RC: 8 bytes of immediate data in a message of their own (RFC 7306)
+  immediate,                  ///< RC: 8 bytes of immediate data, a message of their own (RFC 7306)
   fetch_add,                  ///< RC: atomics on 8 bytes, with an SGE for the value before
                               ///< (never over datagrams: docs/datagrams.md)
   compare_swap,
@@ -180,7 +181,7 @@ struct AtomicOperands {
 
 /// What a bind_window or register_memory request makes valid.
 struct MemoryBinding {
-  STag stag = 0;         ///< the window's or the fast registration's; its low 8 bits are the new key
+  STag stag = 0;         ///< the window's or fast registration's; its low 8 bits are the new key
   STag region = 0;       ///< bind_window: the region that holds the memory
   void* address = nullptr;
   uint64_t length = 0;   ///< bytes; 0 for bind_window: the window is unbound
@@ -192,7 +193,7 @@ struct MemoryBinding {
 struct ReadLimits {
   Duration timeout{0};   ///< since the last new byte
   Duration deadline{0};  ///< in all
-  int32_t retries = -1;  ///< how often what is missing is asked for again; -1: as the queue pair has it
+  int32_t retries = -1;  ///< how often what is missing is asked for again; -1: the queue pair's
 };
 
 /// A request of the send queue. The list of SGEs is copied when it is posted; the memory it names
@@ -201,8 +202,8 @@ struct SendWorkRequest {
   uint64_t wr_id = 0;
   SgeList sges = {};
   SendFlags flags = SendFlags::signaled;
-  Address destination = {};  ///< UD, RD: address and port of the peer's queue pair, or of a group; an
-                             ///< AddressHandle fits; RC: ignored
+  Address destination = {};  ///< UD, RD: address and port of the peer's queue pair, or of a group;
+                             ///< an AddressHandle fits; RC: ignored
   uint32_t q_key = 0;        ///< UD, RD: a Send's must equal the peer's Q_Key
   WrOpcode opcode = WrOpcode::send;
   RemoteMemory remote = {};      ///< Writes, Write-Records, Reads, atomics

@@ -33,7 +33,10 @@ class ClosedMessages {
   explicit ClosedMessages(size_t limit = kDefaultLimit,
                           size_t refused_limit = kDefaultRefusedLimit,
                           MemoryBudget* budget = nullptr)
-      : limit_(limit), refused_limit_(refused_limit), runs_(budget), refused_(budget) {}
+      : runs_(budget),
+        refused_(budget),
+        limit_(static_cast<uint32_t>(limit)),
+        refused_limit_(static_cast<uint32_t>(refused_limit)) {}
 
   bool contains(uint32_t msn) const { return is_accepted(msn) || is_refused(msn); }
   /// Over and accepted, as all at or below the floor are.
@@ -69,11 +72,11 @@ class ClosedMessages {
   void raise_floor(uint32_t msn);
   bool join_refused(uint32_t msn);
 
-  size_t limit_;
-  size_t refused_limit_;
   BudgetedArray<Run, 2> runs_;             // accepted; by place, disjoint, never adjacent
   BudgetedArray<Run, kFreeRuns> refused_;  // oldest first
-  size_t remembered_ = 0;
+  uint32_t limit_;
+  uint32_t refused_limit_;
+  uint32_t remembered_ = 0;
   bool has_floor_ = false;
   uint32_t floor_ = 0;
   uint32_t anchor_ = 0;

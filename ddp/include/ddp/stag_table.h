@@ -56,11 +56,6 @@ enum class RegionFault : uint8_t {
   in_use,  ///< changes only: it is valid already, or windows are bound to it
 };
 
-/// Whether the last of `length` bytes from `offset` on would have an offset beyond 64 bits.
-constexpr bool wraps(uint64_t offset, uint64_t length) {
-  return length != 0 && offset + (length - 1) < offset;
-}
-
 /// Checks `length` bytes at tagged offset `offset` of `region` (null: unknown). Safe against 64-bit
 /// wrap; a length of zero is checked like any other and may stand at the region's very end.
 RegionFault check_tagged(const Region* region, uint32_t protection_domain, uint32_t qp_number,

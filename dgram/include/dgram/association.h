@@ -69,8 +69,15 @@ class Association {
   EndNames here(uint32_t own) const { return {own, epoch_}; }
   EndNames there() const { return {peer_incarnation_, peer_epoch_}; }
 
-  /// `epoch`: of this side, where it does not have one by opening.
-  void establish(uint32_t epoch, uint32_t incarnation, uint32_t peer_epoch);
+  /// Whether the peer took part in an association of the same two incarnations before this one, one
+  /// that was established here, and has forgotten nothing since: then it knows what it delivered.
+  bool peer_remembers() const { return peer_remembers_; }
+  /// This side gives up what it has of the peer's messages.
+  void forget() { known_incarnation_ = 0; }
+
+  /// `epoch`: of this side, where it does not have one by opening. `header`: of the peer's datagram
+  /// by which the association is there.
+  void establish(uint32_t epoch, uint32_t incarnation, const RdHeader& header);
   void close() { state_ = State::closed; }
 
   /// A header with this association's names.
@@ -79,12 +86,17 @@ class Association {
  private:
   static constexpr uint8_t kMostAnswers = 4;
 
+  bool remembers() const;
+
   State state_ = State::closed;
   uint8_t attempts_ = 0;
   uint8_t answers_ = 0;  // to Challenges, since the last attempt by the timer
   uint32_t epoch_ = 0;
   uint32_t peer_epoch_ = 0;
   uint32_t peer_incarnation_ = 0;
+  bool remembers_ = false;  // what was delivered in earlier associations of the same incarnations
+  bool peer_remembers_ = false;      // the same of the peer
+  uint32_t known_incarnation_ = 0;   // the peer's, of which something came in an association
   uint32_t last_incarnation_ = 0;    // the peer's, of the last one that was established
   uint32_t former_incarnation_ = 0;  // the one before, which is not there any more
   Challenge proof_;

@@ -31,7 +31,8 @@
 ///   8 reset              the answered one nothing
 ///
 /// Only data may have the prefix's flags (immediate, solicited). Flags: bit 0 "broken", of open and
-/// reset alone. Codes are plain numbers here; rdmap says what they mean.
+/// reset alone; bit 1 "remembers", of all but reset; bit 2 "waits", of acknowledgement alone. Codes are plain numbers here; rdmap says what
+/// they mean.
 namespace diwarp::dgram {
 
 inline constexpr size_t kRdHeaderBytes = 24;
@@ -55,6 +56,8 @@ enum class RdKind : uint8_t {
 };
 
 inline constexpr uint8_t kRdBrokenFlag = 1;
+inline constexpr uint8_t kRdRemembersFlag = 2;
+inline constexpr uint8_t kRdWaitsFlag = 4;
 
 struct RdHeader {
   RdKind kind = RdKind::data;
@@ -69,6 +72,8 @@ struct RdHeader {
   /// Data, skips and failures: delivered in order, once.
   bool sequenced() const { return kind <= RdKind::failure; }
   bool broken() const { return (flags & kRdBrokenFlag) != 0; }
+  bool remembers() const { return (flags & kRdRemembersFlag) != 0; }
+  bool waits() const { return (flags & kRdWaitsFlag) != 0; }
 };
 
 /// Why bytes are no RD header.

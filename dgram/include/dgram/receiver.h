@@ -40,13 +40,15 @@ class Receiver {
   /// The number of a datagram that arrived() called next or early.
   uint64_t number(uint32_t sequence) const { return rd_extend(sequence, next_); }
   /// It is kept. False where memory cannot be had.
-  bool keep(uint64_t number, BufferedDatagram* kept, ReorderBuffer& buffer);
+  bool keep(uint64_t number, BufferedDatagram* kept, ReorderBuffer& buffer, BufferShare& share);
   /// Hands out what is kept as next(), which is then the caller's to deliver or to keep again; null
   /// where nothing is.
   BufferedDatagram* take_next();
   /// Hands out anything that is kept; null when nothing is left.
   BufferedDatagram* take_any();
   uint32_t kept() const { return kept_; }
+  /// Whether next() is kept.
+  bool keeps_next() const { return kept_ != 0 && ring_[next_ & (capacity_ - 1)] != nullptr; }
 
   // --- What to say.
 
@@ -71,11 +73,11 @@ class Receiver {
   }
 
   /// Gives the list's memory back to the buffer that it counts to. Nothing may be kept.
-  void release_memory(ReorderBuffer& buffer);
+  void release_memory(ReorderBuffer& buffer, BufferShare& share);
   bool has_memory() const { return capacity_ != 0; }
 
  private:
-  bool make_ring(ReorderBuffer& buffer);
+  bool make_ring(ReorderBuffer& buffer, BufferShare& share);
 
   uint32_t window_;
   uint32_t kept_ = 0;

@@ -20,8 +20,17 @@ struct BufferedDatagram {
   ConstBytes bytes() const { return {reinterpret_cast<const std::byte*>(this + 1), size}; }
 };
 
-/// Memory for these, of all peers of a queue pair together, bounded. Places of the usual size are
-/// used again without the system's help.
+/// What those at one IP address have taken of a ReorderBuffer together.
+struct BufferShare {
+  static constexpr uint32_t kUsual = 2048;  ///< bytes of a place for most datagrams
+
+  size_t used = 0;            ///< bytes
+  uint32_t largest = kUsual;  ///< place that they asked for since they had none
+};
+
+/// Memory for these, of all peers of a queue pair together, bounded. One address gets half of it at
+/// most, so that it cannot leave others without. Places of the usual size are used again without the
+/// system's help, and count to the bound until shrink().
 class ReorderBuffer {
  public:
   explicit ReorderBuffer(size_t max_bytes) : max_bytes_(max_bytes) {}
@@ -30,24 +39,30 @@ class ReorderBuffer {
   ReorderBuffer& operator=(const ReorderBuffer&) = delete;
 
   /// A copy; null where there is no room for it.
-  BufferedDatagram* keep(RdKind kind, uint8_t flags, ConstBytes bytes);
-  void release(BufferedDatagram* kept);
+  BufferedDatagram* keep(RdKind kind, uint8_t flags, ConstBytes bytes, BufferShare& share);
+  void release(BufferedDatagram* kept, BufferShare& share);
   /// Counts bytes that its user takes for itself. False, and nothing is counted, where they are not
   /// left.
-  bool take(size_t bytes);
-  void give_back(size_t bytes) { used_ -= bytes; }
-  /// For how many more of the size that comes now there is room.
-  uint32_t room() const;
+  bool take(size_t bytes, BufferShare& share);
+  void give_back(size_t bytes, BufferShare& share);
+  /// For how many more of the size that those have sent lately there is room.
+  uint32_t room(const BufferShare& share) const;
   /// Gives memory that is not in use back to the system.
   void shrink();
   size_t used() const { return used_; }
+  /// Bytes of all places, those that are not in use included; at most the bound.
+  size_t memory() const { return used_ + unused_; }
 
  private:
-  static constexpr uint32_t kUsual = 2048;
+  static constexpr uint32_t kUsual = BufferShare::kUsual;
+
+  size_t left(const BufferShare& share) const;
+  BufferedDatagram* make(uint32_t capacity);
+  void free_one();
 
   const size_t max_bytes_;
-  size_t used_ = 0;               // bytes, of places in use
-  uint32_t largest_ = kUsual;     // place that was asked for so far
+  size_t used_ = 0;                   // bytes, of places in use
+  size_t unused_ = 0;                 // bytes, of free_; with used_ at most max_bytes_
   BufferedDatagram* free_ = nullptr;  // of the usual size
 };
 

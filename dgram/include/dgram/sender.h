@@ -26,7 +26,8 @@ struct TxTag {
 /// how many may go, and what stands for each number now (docs/reliable.md has the table). A number
 /// stands for the same part of the same message for ever; once its message is given up, it is sent
 /// again as a skip that names the message. Sequence numbers are 64 bits wide here and never wrap.
-/// Time comes in as an argument. Memory grows with what is under way and is kept until release_memory().
+/// Time comes in as an argument. Memory grows with what is under way and is kept until
+/// release_memory().
 class Sender {
  public:
   /// A sequence number that none has.
@@ -83,6 +84,9 @@ class Sender {
     TxTag tag;
     bool given_up = false;  ///< its message was: the peer delivered it, or a skip
   };
+  /// The first that is not acknowledged came, and the peer's application keeps it waiting; the peer
+  /// had no room for it, so that it is sent again all the same.
+  void first_waits(Time now) { advanced_ = now; }
   /// Hands out what is acknowledged for good, in order, each once.
   std::optional<Released> release();
   /// Whether a datagram with this number was sent not long ago: what a reset must repeat. The one
@@ -106,8 +110,10 @@ class Sender {
   /// The deadline has come. True: a probe is to be sent, for there is nothing to send again.
   bool on_deadline(Time now, bool wanted, Duration longest);
   /// The peer gave a sign of life, or something is awaited of it from now on.
-  void heard(Time now) {
-    waiting_since_ = now;
+  void heard(Time now) { waiting_since_ = now; }
+  /// Something new came from the peer. Probes of a sender that is idle are frequent again; answers
+  /// to them alone leave them as rare as they have become.
+  void peer_advanced() {
     if (idle()) backoff_ = 0;
   }
 
@@ -165,6 +171,7 @@ class Sender {
 
   std::unique_ptr<Slot[]> slots_;
   uint32_t capacity_ = 0;
+  bool any_came_ = false;
   uint64_t first_;
   uint64_t next_;
   uint64_t una_;       // the first that is not acknowledged for good
@@ -179,12 +186,11 @@ class Sender {
   uint32_t latest_order_ = 0;  // the latest transmission that is known to have come
   uint16_t backoff_ = 0;
   uint16_t reordering_ = 3;  // transmissions by which a datagram may be overtaken
-  bool any_came_ = false;
   Time last_sent_{};
   Time last_news_{};
   Time waiting_since_{};
   Time outstanding_since_{};
-  Time advanced_{};  // when the first that is outstanding became that
+  Time advanced_{};  // when the first that is outstanding became that, or was last said to wait
   Time loss_time_ = Time::max();  // when the next one counts as lost
   uint64_t retransmitted_ = 0;
   RoundTrip round_trip_;

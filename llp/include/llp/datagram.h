@@ -21,10 +21,24 @@ inline constexpr size_t kMaxDatagram = 65507;
 /// And over IPv6 (65,535 - 40 - 8 bytes).
 inline constexpr size_t kMaxDatagramIpv6 = 65487;
 
+/// Where a datagram goes, and the local address that it leaves from, by the link's number of that;
+/// 0: the system chooses, or the link has one address only.
+struct Destination {
+  Destination() = default;
+  Destination(const Address& to, uint32_t from = 0) : address(to), local(from) {}
+  friend bool operator==(const Destination&, const Destination&) = default;
+
+  Address address;
+  uint32_t local = 0;
+};
+
 /// One datagram to send: `pieces` are gathered in order and referenced only until send() returns.
 struct OutgoingDatagram {
   Address to;
   std::span<const ConstBytes> pieces;
+  uint32_t local = 0;  ///< as a Destination has it
+
+  Destination destination() const { return {to, local}; }
 
   size_t size() const {
     size_t total = 0;
@@ -40,6 +54,12 @@ struct IncomingDatagram {
   ConstBytes bytes;
   bool group = false;  ///< came to a group's address: nothing is answered
   uint32_t via = 0;    ///< the receiver's number of that group; 0: none, or it is not known
+  /// The link's number of the local address that it came to, on a link at all addresses of the
+  /// host; else, or where it is not known: 0. Answers have to leave from there, for the sender
+  /// knows its peer by that address.
+  uint32_t local = 0;
+
+  Destination sender() const { return {from, local}; }
 };
 
 /// Whose buffers a batch may borrow. Any thread.
@@ -71,7 +91,7 @@ class ReceiveBatch {
   /// between two clear() have one owner, and there are at most slots() of them.
   void lend(const std::shared_ptr<BufferOwner>& owner, uint16_t buffer);
   /// False when the batch holds max_datagrams already.
-  bool add(const Address& from, ConstBytes bytes, bool group = false);
+  bool add(const Address& from, ConstBytes bytes, bool group = false, uint32_t local = 0);
   size_t room() const { return datagrams_.size() - count_; }
 
  private:
@@ -98,12 +118,12 @@ struct SendResult {
 
 /// What a link has to do in a slower way than it was meant to, since the system refuses.
 enum class Fallback : uint8_t {
-  gso_missing,     ///< no UDP_SEGMENT: datagrams leave singly
-  gso_refused,     ///< the system knows it but refused to segment; datagrams leave singly since
-  gro_missing,     ///< no UDP_GRO, or slots too small for it: datagrams come in singly
-  rx_buffer_cut,   ///< less receive buffer than was asked for: bursts are lost earlier
-  tx_buffer_cut,   ///< less send buffer than was asked for: sends wait earlier
-  jumbo_refused,   ///< the send buffer cannot hold the fragments of one datagram; none is fragmented
+  gso_missing,    ///< no UDP_SEGMENT: datagrams leave singly
+  gso_refused,    ///< the system knows it but refused to segment; datagrams leave singly since
+  gro_missing,    ///< no UDP_GRO, or slots too small for it: datagrams come in singly
+  rx_buffer_cut,  ///< less receive buffer than was asked for: bursts are lost earlier
+  tx_buffer_cut,  ///< less send buffer than was asked for: sends wait earlier
+  jumbo_refused,  ///< the send buffer cannot hold the fragments of one datagram; none is fragmented
   busy_poll_refused,  ///< the system's choice of busy polling stays
   connect_refused,    ///< no second socket for a frequent destination: all goes by the first
 };

@@ -34,7 +34,7 @@ class FocusedUdpLink final : public UdpLink {
   FocusedUdpLink(UniqueFd fd, const UdpOptions& options, uint32_t connect_after);
 
   SendResult send_connected(std::span<const OutgoingDatagram> burst);
-  void seek(const Address& destination, bool again);
+  void seek(const Destination& destination, bool again);
   void doubt(bool favoured);
   void leave();
   void close_if_done();
@@ -44,7 +44,7 @@ class FocusedUdpLink final : public UdpLink {
   bool watched_ = true;
   std::unique_ptr<UdpLink> companion_;  // on the second socket, connected to the favourite
   bool leaving_ = false;                // that is read empty, and then closed
-  Address favourite_;                   // without a companion: where the last burst went
+  Destination favourite_;               // without a companion: where the last burst went
   uint32_t streak_ = 0;  // of bursts that all went there, or with a companion: elsewhere
   uint32_t until_look_ = 1;     // receives until the first socket's turn
   uint32_t between_looks_ = 1;

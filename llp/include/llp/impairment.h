@@ -88,7 +88,7 @@ class ImpairedDatagramLink final : public ForwardingDatagramLink {
   };
   struct Held {
     std::vector<std::byte> bytes;
-    Address to;
+    Destination to;
     Duration delay{0};
     uint64_t overtaken_at = 0;  // the index that lets it go
     Time due{};
@@ -103,11 +103,11 @@ class ImpairedDatagramLink final : public ForwardingDatagramLink {
   Decision decide(uint64_t index, const OutgoingDatagram& datagram);
   Verdict draw_verdict();
   SendResult impair(const OutgoingDatagram& datagram);
-  SendResult emit(const Address& to, ConstBytes bytes, size_t copies);
+  SendResult emit(const Destination& to, ConstBytes bytes, size_t copies);
   void accept(const OutgoingDatagram& datagram);
   void next_datagram();
   ConstBytes gather(const OutgoingDatagram& datagram);
-  void hold(const Decision& fate, const Address& to, ConstBytes bytes);
+  void hold(const Decision& fate, const Destination& to, ConstBytes bytes);
   void schedule(Held* held);
   void release_overtaken(bool all);
   void release_due();

@@ -17,11 +17,11 @@
 /// in the socket's error queue tells that it needs it no more.
 namespace diwarp::llp {
 
-/// Calls of one socket that may be under way at once; more copy. The kernel's own bound is memory for
-/// notices (net.core.optmem_max: about a hundred), the socket's the send buffer.
+/// Calls of one socket that may be under way at once; more copy. The kernel's own bound is memory
+/// for notices (net.core.optmem_max: about a hundred), the socket's the send buffer.
 inline constexpr uint32_t kMaxInPlace = 64;
-/// Short pieces of a call are copied to a room of so many bytes, so each call under way costs as much,
-/// kMaxInPlace of them 256 KiB. A page, since the kernel counts its memory in pages.
+/// Short pieces of a call are copied to a room of so many bytes, so each call under way costs as
+/// much, kMaxInPlace of them 256 KiB. A page, since the kernel counts its memory in pages.
 inline constexpr size_t kShortBytes = 4096;
 
 /// What the kernel has let go of: calls, numbered for each socket from 0 in 32 bits that wrap.
@@ -35,9 +35,9 @@ struct InPlaceNotice {
 /// something else.
 std::optional<InPlaceNotice> parse_notice(const msghdr& entry);
 
-/// The calls of one socket that are under way, each with a room for its short pieces. Rooms that are
-/// free again are used anew, the last one first, and freed by trim(). Notices may come in any order,
-/// and lie.
+/// The calls of one socket that are under way, each with a room for its short pieces. Rooms that
+/// are free again are used anew, the last one first, and freed by trim(). Notices may come in any
+/// order, and lie.
 class InPlaceCalls {
  public:
   /// `before`: calls that the kernel has counted.
@@ -91,7 +91,8 @@ class InPlaceSender {
   bool wants(std::span<const ConstBytes> pieces) const;
   /// As InPlaceCalls::room(); empty, and counted, as well where too many calls are under way.
   Bytes room();
-  /// Sends `list` in place, or copied where the kernel has no memory for that: as sendmsg() answers.
+  /// Sends `list` in place, or copied where the kernel has no memory for that: as sendmsg()
+  /// answers.
   ssize_t send(int fd, std::span<iovec> list);
   /// Takes over what the kernel has told.
   void take_notices(int fd);

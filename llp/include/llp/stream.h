@@ -76,8 +76,8 @@ class Stream {
   /// Ends the sending direction in order (FIN) after everything sent so far.
   virtual void shutdown_send() = 0;
 
-  /// What has broken the stream, an errno; 0: nothing, as far as this end knows. For the time behind
-  /// the peer's end, of which receive() tells nothing else. May tell it only once.
+  /// What has broken the stream, an errno; 0: nothing, as far as this end knows. For the time
+  /// behind the peer's end, of which receive() tells nothing else. May tell it only once.
   virtual int error() { return 0; }
 
   /// Breaks the stream at once (RST).

@@ -19,6 +19,8 @@
 
 namespace diwarp::llp {
 
+class LocalAddresses;
+
 struct UdpOptions {
   /// Bytes of socket buffer, 0 to leave the system's default. Beyond net.core.rmem_max and
   /// wmem_max only with CAP_NET_ADMIN; without it the kernel gives what it may. The receive buffer
@@ -55,6 +57,8 @@ class UdpLink : public DatagramLink {
   /// (Errc::invalid_argument), and leaves it as it is, when it is not one.
   static std::unique_ptr<UdpLink> adopt(int bound_descriptor, const UdpOptions& options = {});
 
+  ~UdpLink() override;
+
   /// Datagrams of more than 1,024 pieces are refused (EMSGSIZE), as are those that the route or
   /// the system does not let pass. An IPv4 destination works on an IPv6 socket that serves both.
   SendResult send(std::span<const OutgoingDatagram> burst) override;
@@ -78,10 +82,11 @@ class UdpLink : public DatagramLink {
   /// where they come one by one for long, with one of the next Coalescing::kCountEach.
   uint64_t overflowed() const override { return overflowed_; }
 
-  /// A link at the same address on a socket that is connected to `peer`, a host's: all that it is
-  /// given to send goes there, and what comes from there comes to it, not to this link. Null where
-  /// the system does not let that be.
-  std::unique_ptr<UdpLink> beside(const Address& peer) const;
+  /// A link at the same address, or of a link at all addresses at that of the destination, on a
+  /// socket that is connected to `peer`, a host's: all that it is given to send goes there, and
+  /// what comes from there comes to it, not to this link. Null where the system does not let that
+  /// be.
+  std::unique_ptr<UdpLink> beside(const Destination& peer) const;
   /// Of such a link: what arrives from the peer from now on goes to the other one.
   void turn_away();
   /// Whether receive() would find something.
@@ -158,10 +163,12 @@ class UdpLink : public DatagramLink {
   bool gso_ = false;
   bool gro_ = false;
   Coalescing coalescing_;    // of a link with gro_
-  uint32_t fallbacks_ = 0;  // a bit for each that happened
+  uint32_t fallbacks_ = 0;   // a bit for each that happened
+  uint32_t appetite_ = 1;    // slots to ask the kernel for next
   std::function<void(Fallback)> on_fallback_;
-  size_t appetite_ = 1;      // slots to ask the kernel for next
-  uint32_t drops_seen_ = 0;  // the socket's own counter, which wraps
+  const std::unique_ptr<LocalAddresses> locals_;  // of a link at all addresses of the host
+  uint32_t local_number_ = 0;  // of a link beside such a one: that of its own address
+  uint32_t drops_seen_ = 0;    // the socket's own counter, which wraps
   uint64_t overflowed_ = 0;
   PathMtu path_mtu_;
 };

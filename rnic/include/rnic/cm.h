@@ -23,6 +23,7 @@ namespace diwarp::rnic {
 class CmCore;
 class Device;
 class QueuePair;
+class RequestShares;
 
 /// Where the events of ids go. The ids of a channel may be of several devices.
 class CmChannel {
@@ -40,6 +41,9 @@ class CmChannel {
 
   void add_device(const std::shared_ptr<Device>& device);
   void push(Record record);
+  /// Takes a request in the place of one to the same listener that gives way to it. Returns that
+  /// one, or the request itself where none gives way.
+  Record exchange(Record request, const RequestShares& shares);
   /// Takes out what is about this id, or came to it as a listener.
   std::vector<Record> purge(uint64_t id);
   /// Nothing is kept from now on.

@@ -9,7 +9,7 @@
 
 #include "base/ring.h"
 #include "dgram/control.h"
-#include "diwarp/address.h"
+#include "llp/datagram.h"
 #include "rdmap/datagram.h"
 #include "rnic/datagram_origin.h"
 
@@ -30,8 +30,8 @@ class ControlSender final : public DatagramOrigin {
 
   /// Put a message in line. The datagram will have at most `limit` bytes. False if that is not
   /// enough, or there is no room.
-  bool post_challenge(const Address& to, const dgram::Challenge& challenge, size_t limit);
-  bool post_error(const Address& to, const rdmap::ErrorReport& error, size_t limit);
+  bool post_challenge(const llp::Destination& to, const dgram::Challenge& challenge, size_t limit);
+  bool post_error(const llp::Destination& to, const rdmap::ErrorReport& error, size_t limit);
   bool waiting() const { return ring_ && !ring_->empty(); }
 
   /// Forgets all.
@@ -43,7 +43,7 @@ class ControlSender final : public DatagramOrigin {
 
  private:
   struct Message {
-    Address to;
+    llp::Destination to;
     size_t bytes = 0;
     std::array<std::byte, kLongest> body{};
   };

@@ -51,7 +51,9 @@ class DatagramBurst {
   void clear() { datagrams_ = pieces_ = used_ = bytes_ = 0; }
   bool full() const { return datagrams_ == kMaxDatagrams || bytes_ >= kMaxBytes; }
   size_t size() const { return datagrams_; }
-  std::span<const llp::OutgoingDatagram> datagrams() const { return {outgoing_.data(), datagrams_}; }
+  std::span<const llp::OutgoingDatagram> datagrams() const {
+    return {outgoing_.data(), datagrams_};
+  }
   const DatagramMark& mark(size_t index) const { return marks_[index]; }
 
   /// One for each datagram that the burst may hold.
@@ -70,14 +72,14 @@ class DatagramBurst {
   }
 
   /// Adds the datagram of `bytes` whose parts have been put into the rooms above.
-  void add(const Address& to, size_t header_bytes, size_t payload_pieces, size_t bytes,
+  void add(const llp::Destination& to, size_t header_bytes, size_t payload_pieces, size_t bytes,
            const DatagramMark& mark) {
     const size_t count = payload_pieces + 2;
     gathered_[pieces_] = header().first(header_bytes);
     gathered_[pieces_ + count - 1] = trailer(header_bytes);
     used_ += header_bytes + kTrailerBytes;
     bytes_ += bytes;
-    outgoing_[datagrams_] = {to, std::span(gathered_).subspan(pieces_, count)};
+    outgoing_[datagrams_] = {to.address, std::span(gathered_).subspan(pieces_, count), to.local};
     marks_[datagrams_] = mark;
     pieces_ += count;
     ++datagrams_;
@@ -122,7 +124,7 @@ class DatagramRoom {
     uint8_t flags = 0;
   };
   /// Adds the datagram with `header_bytes` in header() and so many payload_pieces(), and seals it.
-  void add(const Address& to, const Kind& kind, size_t header_bytes, size_t payload_pieces,
+  void add(const llp::Destination& to, const Kind& kind, size_t header_bytes, size_t payload_pieces,
            const DatagramMark& mark);
 
  private:

@@ -41,9 +41,9 @@ IoBackend automatic_io();
 
 /// What a device is made from besides its public options.
 struct DeviceParts {
-  const Clock* clock = nullptr;           ///< null: the steady clock
-  DatagramLinkFactory datagram_links;     ///< empty: UDP
-  llp::UringOptions ring;                 ///< of the ring, where there is one; counts for the device
+  const Clock* clock = nullptr;        ///< null: the steady clock
+  DatagramLinkFactory datagram_links;  ///< empty: UDP
+  llp::UringOptions ring;              ///< of the ring, where there is one; counts for the device
 };
 
 /// The software RNIC: engine, STag table, counters, and the numbers it gives out.

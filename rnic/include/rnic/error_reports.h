@@ -10,6 +10,7 @@
 #include "base/counters.h"
 #include "base/ring.h"
 #include "diwarp/attributes.h"
+#include "llp/datagram.h"
 #include "rdmap/datagram.h"
 
 namespace diwarp::rnic {
@@ -42,8 +43,8 @@ class ErrorReports {
   /// A fault was found in a segment that came from `from` in a datagram of `datagram_bytes`.
   /// `reply`: its source is told (never of what came to a group), of `told` instead where there is
   /// that. The Error is no longer than that datagram.
-  void found(const Address& from, const rdmap::DatagramSegment& segment, TerminateCode code,
-             size_t datagram_bytes, bool reply, Time now,
+  void found(const llp::Destination& from, const rdmap::DatagramSegment& segment,
+             TerminateCode code, size_t datagram_bytes, bool reply, Time now,
              const std::optional<TerminateCode>& told = std::nullopt);
   /// An Error came that concerns no work request under way.
   void received(const Address& from, const rdmap::ErrorReport& report);

@@ -68,6 +68,10 @@ class QueuePair : public Endpoint, public ListNode<SrqWaitTag> {
     done_receives_.add(entry, completion);
   }
   size_t available_receives() const { return receives_.available(); }
+  ReceiveShares& receive_shares() { return receives_.shares(); }
+  /// A Send that is over holds no receive any more: other queue pairs with the same shared receive
+  /// queue may wait for that.
+  void receive_share_given_back();
   CompletionQueue& recv_cq() { return *recv_cq_; }
   /// Receives that were completed and reported, ever.
   uint64_t completed_receives() const { return done_receives_.added(); }

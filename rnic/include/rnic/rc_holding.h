@@ -9,7 +9,8 @@
 namespace diwarp::rnic {
 
 /// What the stream of an RC queue pair has borrowed of the application's memory (llp::Stream), and
-/// the requests whose completion waits for it: those whose last byte is on the stream, oldest first.
+/// the requests whose completion waits for it: those whose last byte is on the stream, oldest
+/// first.
 class RcHolding {
  public:
   /// Nothing is borrowed from a stream that is gone; its requests are done otherwise.
@@ -28,8 +29,8 @@ class RcHolding {
  private:
   void hold(SendQueue& sends);
 
-  // Their `next` leads to the one behind, and `lent_to` is what released() must reach, in 32 bits that
-  // wrap.
+  // Their `next` leads to the one behind, and `lent_to` is what released() must reach, in 32 bits
+  // that wrap.
   SendEntry* first_ = nullptr;
   SendEntry* last_ = nullptr;
   uint64_t borrowed_ = 0;

@@ -53,8 +53,8 @@ class RcQueuePair final : public QueuePair {
 
   /// start() for those that have the baton.
   void take(Established connection, QpState to = QpState::rts);
-  /// The first half of disconnect(): on_end() follows once everything is out and the peer has closed
-  /// its side. Throws Error(invalid_state) where there never was a connection.
+  /// The first half of disconnect(): on_end() follows once everything is out and the peer has
+  /// closed its side. Throws Error(invalid_state) where there never was a connection.
   void begin_disconnect();
   /// Its second half, when the peer has taken too long.
   void give_up_closing();

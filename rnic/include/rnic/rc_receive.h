@@ -52,8 +52,8 @@ inline constexpr size_t kLongFpdu = 8192;
 /// What is read at once while FPDUs are expected that go straight into memory: enough for a
 /// header, and little to copy.
 inline constexpr size_t kReadBeforeLong = 4096;
-/// After a long FPDU the next ones are expected to be long as well, until so many were not: a message
-/// may end with a short one.
+/// After a long FPDU the next ones are expected to be long as well, until so many were not: a
+/// message may end with a short one.
 inline constexpr uint32_t kExpectLong = 4;
 
 /// The receiving half of an RC queue pair: takes FPDUs off the stream, judges, places and delivers.

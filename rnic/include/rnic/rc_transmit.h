@@ -31,13 +31,13 @@ class QueuePair;
 
 /// FPDUs that one system call carries at most: with Ethernet's segments about 46 KB.
 inline constexpr size_t kBurstFpdus = 32;
-/// No more is framed once so many bytes wait, where other queue pairs of the engine have something to
-/// do: a burst is what they wait for.
+/// No more is framed once so many bytes wait, where other queue pairs of the engine have something
+/// to do: a burst is what they wait for.
 inline constexpr size_t kBurstBytes = size_t{64} << 10;
 /// The same where none has. What a system call costs besides copying is much on loopback: while one
 /// lasts, TCP leaves acknowledgements to its end and reuses the memory that they free, still in the
-/// cache; between two, the receiver's processor takes them and that memory. Measured there with 1 MiB
-/// messages, against a plain stream: 0.46 with 64 KiB, 0.63 with 512 KiB, 0.79 with this.
+/// cache; between two, the receiver's processor takes them and that memory. Measured there with 1
+/// MiB messages, against a plain stream: 0.46 with 64 KiB, 0.63 with 512 KiB, 0.79 with this.
 inline constexpr size_t kLoneBurstBytes = size_t{1} << 20;
 /// The same of Read responses with CRCs, which are copied first: what the copy of a longer burst
 /// pushes out of the cache costs more than fewer system calls save. Measured as above, of RDMA

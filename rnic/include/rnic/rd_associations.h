@@ -21,7 +21,7 @@ class RdAssociations {
  public:
   RdAssociations(RdPeers& peers, dgram::Identity& identity, RdRequests& requests,
                  RdResponder& responder, RdDelivery& delivery, dgram::ReorderBuffer& buffer,
-                 Counters& counters, uint32_t window)
+                 Counters& counters, const ReliableOptions& options)
       : peers_(peers),
         identity_(identity),
         requests_(requests),
@@ -29,7 +29,8 @@ class RdAssociations {
         delivery_(delivery),
         buffer_(buffer),
         counters_(counters),
-        window_(window) {}
+        peer_timeout_(options.peer_timeout),
+        window_(options.receive_window) {}
 
   /// The peer is to be told of work that is there for it.
   void open(RdPeer& peer, Time now);
@@ -43,6 +44,8 @@ class RdAssociations {
   void give_up(RdPeer& peer, Time now);
   /// What is under way is to be cut anew, in another association.
   void reopen(RdPeer& peer, Time now);
+  /// What came early waits too long for what the peer has to send: its memory is given back.
+  void give_up_early(RdPeer& peer, Time now);
   /// Before the peer is forgotten, or the queue pair reset: gives back what it holds, reports
   /// nothing of its work.
   void drop(RdPeer& peer);
@@ -52,7 +55,9 @@ class RdAssociations {
 
  private:
   RdPeer* add_incarnation(RdPeer& present, Time now);
-  void rewind(RdPeer& peer);
+  void rewind(RdPeer& peer, bool uncertain);
+  void fail_restarted(RdPeer& peer);
+  void fail_stalled(RdPeer& peer, Time now);
   void end(RdPeer& peer);
   void release(RdPeer& peer);
   void end_or_repeat(RdPeer& peer, bool same, bool broken, Time now);
@@ -65,6 +70,7 @@ class RdAssociations {
   RdDelivery& delivery_;
   dgram::ReorderBuffer& buffer_;
   Counters& counters_;
+  const Duration peer_timeout_;
   const uint32_t window_;
 };
 

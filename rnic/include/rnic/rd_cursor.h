@@ -73,7 +73,6 @@ class RdCursor {
   InboundRead* inbound_ = nullptr;
   uint32_t inbound_offset_ = 0;
   uint32_t requests_ = 0;      // Read Requests that are unanswered
-  uint32_t request_msn_ = 0;   // of the next one
   bool inbound_next_ = false;  // whose turn it is, where there are both
   std::optional<dgram::MessageName> closing_ = {};
 };

@@ -6,20 +6,24 @@
 #include <memory>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/intrusive_list.h"
 #include "base/keyed_hash.h"
+#include "base/memory_budget.h"
 #include "base/timer_queue.h"
-#include "diwarp/attributes.h"
 #include "dgram/association.h"
 #include "dgram/receiver.h"
 #include "dgram/sender.h"
+#include "diwarp/attributes.h"
 #include "rdmap/datagram.h"
 #include "rnic/forward_list.h"
 #include "rnic/rd_cursor.h"
+#include "rnic/rd_host.h"
 #include "rnic/rd_peer_state.h"
 #include "rnic/size_refusals.h"
+#include "rnic/stag_misses.h"
 #include "rnic/ud_sources.h"
 #include "rnic/work_queue.h"
 
@@ -28,7 +32,6 @@ namespace diwarp::rnic {
 struct RdReadyTag;
 struct RdSoonTag;
 struct RdTouchedTag;
-struct RdHeldTag;
 
 /// A Read Request of this side that is not answered to its end.
 struct OutboundRead {
@@ -43,28 +46,41 @@ struct OutboundRead {
   bool skipped = false;   ///< a part of the response will not come: a failure will
 };
 
-class RdPeer;
-struct RdHost;
+/// How much is kept of peers.
+struct RdPeerLimits {
+  uint32_t peers = 0;
+  uint32_t per_address = 0;
+  uint32_t window = 0;          ///< datagrams
+  uint32_t closed_records = 0;  ///< per peer, see DatagramOptions::closed_per_source
+  uint32_t refused_records = 0;
+  size_t record_memory = 0;  ///< bytes, of all peers
 
-/// Who is told that a peer's timer has fired. The peer may be gone afterwards.
-class RdTimerOwner {
- public:
-  virtual void on_peer_timer(RdPeer& peer, Time now) = 0;
-
- protected:
-  ~RdTimerOwner() = default;
+  static RdPeerLimits of(const QueuePairInit& init);
+  ddp::ClosedMessages no_records(MemoryBudget& memory) const {
+    return ddp::ClosedMessages(closed_records, refused_records, &memory);
+  }
 };
 
-/// All that an RD queue pair knows of one peer, in parts that own their fields. At most 1,152 bytes
+/// All that an RD queue pair knows of one peer, in parts that own their fields. At most 1,216 bytes
 /// while it is idle. With the baton.
 class RdPeer : public ListNode<RdReadyTag>,
                public ListNode<RdSoonTag>,
                public ListNode<RdTouchedTag>,
                public ListNode<RdHeldTag> {
  public:
-  RdPeer(RdTimerOwner& owner, RdHost& its_host, const Address& address, uint32_t window, Time now)
-      : receiver(window), host(its_host), times(now), owner_(owner) {
-    source.key.address = address;
+  /// Throws std::bad_alloc.
+  RdPeer(RdHost& its_host, const Address& address, const RdPeerLimits& limits,
+         MemoryBudget& record_memory, Time now)
+      : receiver(limits.window),
+        source({.address = address}, limits.no_records(record_memory)),
+        host(its_host),
+        times(now) {
+    host.owner().add_timer_place();
+    ++host.peers;
+  }
+  ~RdPeer() {
+    --host.peers;
+    host.owner().remove_timer_place();
   }
 
   const Address& address() const { return source.key.address; }
@@ -73,17 +89,25 @@ class RdPeer : public ListNode<RdReadyTag>,
   bool awaited() const;
   /// The same, but beyond what was sent and is not acknowledged.
   bool more_awaited() const {
-    return !reads.empty() || (cursor.has_work() && !sender.window_open());
+    return !reads.empty() || (cursor.has_work() && !sender.window_open()) || signs.doubted();
   }
+  /// What came early waits for a datagram that the peer has to send: the one that is missing, or a
+  /// skip in the place of one that was refused.
+  bool lacks_next() const { return receiver.kept() != 0 && !turn.held(); }
   /// Something is to be sent to the peer, or requests are not done.
   bool has_work() const { return !requests.empty() || cursor.has_work(); }
   /// Whether it holds memory beyond what an idle peer has, and could give it back.
   bool has_spare_memory() const {
     return receiver.kept() == 0 && (sender.has_memory() || receiver.has_memory());
   }
+  /// Nothing of it is under way, in either direction: it may be forgotten.
+  bool unused() const {
+    return !awaited() && !has_work() && inbound_reads.empty() && receiver.kept() == 0 &&
+           !turn.held() && !inbound.has_message() && source.open_records == 0;
+  }
   /// From now on it is another incarnation.
-  void replace_incarnation(uint32_t incarnation) {
-    source.closed_records = ddp::ClosedMessages();
+  void replace_incarnation(uint32_t incarnation, ddp::ClosedMessages no_records) {
+    source.closed_records = std::move(no_records);
     source.key.incarnation = incarnation;
     inbound.incarnation_replaced();
   }
@@ -102,56 +126,64 @@ class RdPeer : public ListNode<RdReadyTag>,
   RdSigns signs;
   RdRewinds rewinds;
   SizeRefusals size_refusals;  ///< since a fresh datagram was sent
+  uint32_t local = 0;          ///< where it reaches this queue pair, as an IncomingDatagram has it
 
   // What comes.
   RdInbound inbound;
+  BriefMissCount stag_misses;
   RdTurn turn;
 
   RdTimes times;
 
  private:
   friend class RdPeers;
-  void on_timer(Time now) { owner_.on_peer_timer(*this, now); }
+  void on_timer(Time now) { host.owner().on_peer_timer(*this, now); }
 
   std::unique_ptr<RdPeer> older_;  // another incarnation at the same address and port
-  RdTimerOwner& owner_;
 
  public:
   MemberTimer<RdPeer, &RdPeer::on_timer> timer{*this};
 };
-static_assert(sizeof(RdPeer) <= 1024, "with what the table and the allocator add, 1 KiB");
+static_assert(sizeof(RdPeer) <= 1000, "with what the table and the allocator add, 1 KiB");
 
-/// What all peers at one address, with whatever port, have together.
-struct RdHost {
-  uint32_t peers = 0;
-  uint32_t unfinished = 0;  ///< Sends that hold a receive and are not whole
-};
-
-/// The peers, by address and port. Several at one of these are incarnations that are, or were, there
-/// at the same time: those that reach this queue pair by several of its own addresses, and those
-/// that have restarted. New work goes to the one that was added last. The hash is keyed, so that
-/// nobody can choose addresses that fall together. With the baton.
+/// The peers, by address and port. Several at one of these are incarnations that are, or were,
+/// there at the same time: those that reach this queue pair by several of its own addresses, and
+/// those that have restarted. New work goes to the one that was added last. The hash is keyed, so
+/// that nobody can choose addresses that fall together. With the baton.
 class RdPeers {
  public:
   /// Incarnations at one address and port that are remembered.
   static constexpr uint32_t kMaxIncarnations = 4;
+  /// One place of so many is for peers that this side sends to first.
+  static constexpr uint32_t kReserve = 8;
+  /// Places of the hash table that are searched for a peer that is not in use.
+  static constexpr int kPlacesSearched = 32;
 
-  RdPeers(RdTimerOwner& owner, const ReliableOptions& options);
+  /// Which side begins.
+  enum class Opener : uint8_t { here, there };
+
+  RdPeers(RdPeerOwner& owner, ReceiveShares& shares, const QueuePairInit& init);
+  ~RdPeers() { clear(); }
 
   /// The one that new work goes to.
   RdPeer* find(const Address& address);
   /// The one whose association has this name here, or else the one that new work goes to.
   RdPeer* find_by_epoch(const Address& address, uint32_t epoch);
-  /// The one whose association is established with this incarnation of it, or else the one that new
-  /// work goes to.
-  RdPeer* find_by_incarnation(const Address& address, uint32_t incarnation);
+  /// The one that has, or had last, an association with this incarnation of it; null if none has.
+  RdPeer* find_incarnation(const Address& address, uint32_t incarnation);
   /// The next one, of those at the address of `peer`; null after the last.
   static RdPeer* next_incarnation(const RdPeer& peer) { return peer.older_.get(); }
   /// Null where there is no room, or no memory, for another.
-  RdPeer* find_or_add(const Address& address, Time now);
+  RdPeer* find_or_add(const Address& address, Opener opener, Time now);
   /// Another incarnation at the address of `present`, to which new work goes from now on. Null as
   /// above, and where there are too many.
   RdPeer* add_beside(RdPeer& present, Time now);
+  /// One that is not in use, has been silent for `silence`, and is at another address. Of those in
+  /// the next kPlacesSearched places of the table it is one with most peers at its IP address; null
+  /// where there is none.
+  RdPeer* find_unused(Duration silence, const Address& newcomer, Time now);
+  /// The memory of a peer of which no record is over.
+  ddp::ClosedMessages no_records() { return limits_.no_records(record_memory_); }
   /// Its timer must not be armed.
   void erase(RdPeer& peer);
   void clear();
@@ -165,7 +197,7 @@ class RdPeers {
   IntrusiveList<RdPeer, RdSoonTag> soon;  ///< to be acknowledged, if nothing takes that along
   IntrusiveList<RdPeer, RdTouchedTag> touched;
   IntrusiveList<RdPeer, RdHeldTag> without_receive;  ///< held; longest first
-  IntrusiveList<RdPeer, RdHeldTag> without_share;    ///< the same, of receives for unfinished Sends
+  RdShareQueue without_share;                        ///< the same, of receives for unfinished Sends
   IntrusiveList<RdPeer, RdHeldTag> without_room;     ///< the same, to report a record
 
   template <class Visit>
@@ -176,12 +208,13 @@ class RdPeers {
   size_t size() const { return size_; }
 
  private:
-  std::unique_ptr<RdPeer> make(const Address& address, Time now);
+  std::unique_ptr<RdPeer> make(const Address& address, Opener opener, Time now);
+  RdHost& host_at(const Address& address);
+  void forget_host(const Address& address);
 
-  RdTimerOwner& owner_;
-  const uint32_t max_peers_;
-  const uint32_t max_per_address_;
-  const uint32_t window_;
+  RdHostContext context_;
+  const RdPeerLimits limits_;
+  MemoryBudget record_memory_;
   template <class Tag>
   static void put(IntrusiveList<RdPeer, Tag>& list, RdPeer& peer) {
     if (!static_cast<ListNode<Tag>&>(peer).linked()) list.push_back(peer);
@@ -190,6 +223,7 @@ class RdPeers {
   std::unordered_map<Address, RdHost, KeyedHash<Address>> hosts_;  // with port 0
   std::unordered_map<Address, std::unique_ptr<RdPeer>, KeyedHash<Address>> peers_;
   size_t size_ = 0;
+  size_t searched_ = 0;  // the place of peers_ that find_unused() searched last
   RdPeer* latest_ = nullptr;  // most datagrams come in trains
 };
 

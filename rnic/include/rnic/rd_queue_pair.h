@@ -18,7 +18,7 @@ namespace diwarp::rnic {
 
 /// A reliable datagram queue pair: what it sends is delivered once, and in order to each peer. The
 /// protocol is described in dgram/rd_header.h.
-class RdQueuePair final : public DatagramQueuePair, private RdTimerOwner {
+class RdQueuePair final : public DatagramQueuePair, private RdPeerOwner {
  public:
   RdQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePairInit& init);
   ~RdQueuePair() override;
@@ -48,13 +48,14 @@ class RdQueuePair final : public DatagramQueuePair, private RdTimerOwner {
                  const llp::IncomingDatagram& datagram, Time now);
   void challenge(uint64_t nonce, uint32_t incarnation, const llp::IncomingDatagram& datagram,
                  Time now);
-  void take_unknown(RdPeer* peer, const dgram::RdHeader& header, uint32_t peer_incarnation,
-                    const Address& from, Time now);
+  void take_unknown(const dgram::RdHeader& header, uint32_t incarnation,
+                    const llp::Destination& from, Time now);
   void take_ours(RdPeer& peer, const dgram::ParsedRdHeader& parsed, uint8_t flags, Time now);
   void acknowledged(RdPeer& peer, const dgram::TxTag& tag);
   void refused(RdPeer& peer, TerminateCode code);
   void take_sequenced(RdPeer& peer, const dgram::ParsedRdHeader& parsed, uint8_t flags, Time now);
-  void keep(RdPeer& peer, uint32_t sequence, dgram::RdKind kind, uint8_t flags, ConstBytes bytes);
+  void keep(RdPeer& peer, uint32_t sequence, dgram::RdKind kind, uint8_t flags, ConstBytes bytes,
+            Time now);
   RdDelivery::Outcome try_deliver(RdPeer& peer, dgram::RdKind kind, uint8_t flags, ConstBytes bytes,
                                   Time now);
   bool deliver(RdPeer& peer, dgram::RdKind kind, uint8_t flags, ConstBytes bytes, Time now);
@@ -62,16 +63,22 @@ class RdQueuePair final : public DatagramQueuePair, private RdTimerOwner {
   void hold(RdPeer& peer, RdDelivery::Outcome outcome, Time now);
   void resume_held(Time now);
   void resume_without_share(Time now);
-  RdPeer* next_without_share();
+  void await_share();
+  void retry(RdPeer& peer, Time now);
   bool resume(RdPeer& peer, Time now);
   void look_at_touched(Time now);
   void arm(RdPeer& peer);
 
   void on_peer_timer(RdPeer& peer, Time now) override;
+  void add_timer_place() override { engine().timers().add_places(1); }
+  void remove_timer_place() override { engine().timers().remove_places(1); }
+  bool forget_for(const Address& newcomer, Time now) override;
   void run_timers(RdPeer& peer, Time now);
   Time give_up_at(const RdPeer& peer) const;
+  Time give_up_early_at(const RdPeer& peer) const;
   Time deadline(const RdPeer& peer) const;
   void forget(RdPeer& peer);
+  Duration forgotten_after(const RdPeer& peer) const;
   void forget_all();
   bool end_if_fatal();
 
@@ -84,8 +91,6 @@ class RdQueuePair final : public DatagramQueuePair, private RdTimerOwner {
   RdDelivery delivery_;
   RdAssociations associations_;
   RdTransmit transmit_;
-  size_t seen_receives_ = 0;        // when those without a share looked last
-  uint64_t seen_ended_sends_ = 0;  // the same
 };
 
 }  // namespace diwarp::rnic

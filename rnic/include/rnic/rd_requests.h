@@ -66,11 +66,13 @@ class RdRequests {
 
   /// An error came that ends all work of the queue pair. Asked once.
   bool take_fatal() { return std::exchange(fatal_, false); }
+  bool fatal() const { return fatal_; }
   void make_fatal() { fatal_ = true; }
   /// Requests ended: one in the send queue that waited for them may go on. Asked once.
   bool take_ended() { return std::exchange(ended_, false); }
 
  private:
+  uint32_t take_msn(const SendEntry& entry);
   void finish(RdPeer& peer, SendEntry& entry, WcStatus status, uint32_t vendor_error);
   void fail_remotely(RdPeer& peer, SendEntry& entry, WcStatus status);
   void forget(RdPeer& peer, OutboundRead& read);
@@ -82,6 +84,7 @@ class RdRequests {
   SinkStags sinks_;
   uint32_t send_msn_ = 0;
   uint32_t record_msn_ = 0;
+  uint32_t request_msn_ = 0;
   bool fatal_ = false;
   bool ended_ = false;
   IndexedPool<OutboundRead> reads_;
@@ -89,6 +92,8 @@ class RdRequests {
 
 /// How both ends call the message that a Send or Write-Record is.
 dgram::MessageName message_of(const SendEntry& entry);
+/// The same of the Read Request for what lies at `offset` of a Read.
+dgram::MessageName request_of(const SendEntry& entry, uint64_t offset);
 /// The request for `tag`'s part of a Read, with this sink.
 rdmap::ReadRequest read_request(const SendEntry& entry, const dgram::TxTag& tag, STag sink);
 inline bool is_read(const SendEntry& entry) { return entry.opcode == WrOpcode::rdma_read; }

@@ -41,7 +41,7 @@ class RdTransmit final : public DatagramOrigin {
   void reset();
 
   /// Answers a datagram of an association that is not there. Left out when too many wait.
-  void post_reset(const Address& to, const dgram::RdHeader& header);
+  void post_reset(const llp::Destination& to, const dgram::RdHeader& header);
 
   void fill(DatagramRoom& room, Time now) override;
   void sent(const DatagramMark& mark) override;
@@ -60,7 +60,7 @@ class RdTransmit final : public DatagramOrigin {
     STag sink = 0;  // of a fresh Read Request
   };
   struct Reset {
-    Address to;
+    llp::Destination to;
     dgram::RdHeader header;
   };
   /// What is the same in all datagrams of one burst to one peer.

@@ -34,8 +34,9 @@ struct RecordSource {
   ddp::ClosedMessages closed_records;  // their MSNs are a space of their own
   IntrusiveList<Record, RecordOfSourceTag> records;
   uint32_t open_records = 0;
-  bool finished = false;   // a message of it was accepted
-  Time validated_until{};  // it has shown that it is where it says
+  bool finished = false;                   // a message of it was accepted
+  uint32_t* records_of_address = nullptr;  // open ones, of all sources there; null over RD
+  Time validated_until{};                  // it has shown that it is where it says
 
   bool is_validated(Time now) const { return now < validated_until; }
   /// An attacker who forges sources has to spend more on a proven one: it has finished a message,

@@ -42,9 +42,9 @@ struct Record : ListNode<RecordOfSourceTag>, ListNode<RecordAgeTag> {
 /// touch nothing. All with the baton.
 ///
 /// Bounded: in open records, in all and from one source (one more ends the one that was longest
-/// without progress, those of unproven sources first, which is reported as it is), in records that
-/// wait for room in the completion queue (while as many wait as may be open, none opens), and in
-/// maps of several ranges.
+/// without progress, of that source, or of unproven ones, or of the address that has most, which is
+/// reported as it is), in records that wait for room in the completion queue (while as many wait as
+/// may be open, none opens), and in maps of several ranges.
 class RecordTable {
  public:
   /// `timed`: UD. Otherwise RD: what a peer sends comes complete and in order, so that no record
@@ -101,8 +101,12 @@ class RecordTable {
   void progressed(Record& record, Time now);
   void finish(Record& record);
   void wait(Record& record);
-  Record& oldest();
+  Record& to_give_way(const RecordSource& source);
+  Record* oldest_unproven();
+  Record& oldest_of_fullest_address();
+  Record* oldest_of_address(const uint32_t* open_there);
   void evict(Record& record);
+  static void forget_open_of(RecordSource& source);
   WorkCompletion completion_of(Record& record) const;
 
   QueuePair& queue_pair_;

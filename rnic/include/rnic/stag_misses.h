@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 
 #include "base/clock.h"
@@ -13,6 +14,8 @@ class StagMissCount {
   void add(Time now);
   /// Since the second began that the last one was in.
   uint32_t within_second(Time now) const;
+  /// When that second is over. Something was counted.
+  Time second_end() const;
   bool within(Duration period, Time now) const { return any_ && now - last_ < period; }
 
  private:
@@ -20,6 +23,45 @@ class StagMissCount {
   Time last_{};
   uint32_t count_ = 0;
   bool any_ = false;
+};
+
+/// What happens within a second, in few bytes: to the millisecond, and not when it was last.
+class BriefMissCount {
+ public:
+  void add(Time now) {
+    if (within_second(now) == 0) began_ = milliseconds(now), count_ = 0;
+    ++count_;
+  }
+  uint32_t within_second(Time now) const { return since(now) < 1000 ? count_ : 0; }
+  /// When that second is over; it has not been at `now`.
+  Time second_end(Time now) const { return now + std::chrono::milliseconds(1000 - since(now)); }
+
+ private:
+  static uint32_t milliseconds(Time time) {  // modulo 2^32, 49 days
+    const auto whole = std::chrono::floor<std::chrono::milliseconds>(time.time_since_epoch());
+    return static_cast<uint32_t>(whole.count());
+  }
+  uint32_t since(Time now) const { return milliseconds(now) - began_; }
+
+  uint32_t began_ = 0;
+  uint32_t count_ = 0;
+};
+
+/// Whether an address names memory rightly, or guesses.
+class StagRecord {
+ public:
+  void missed(Time now) { last_miss_ = now; }
+  void hit(Duration memory, Time now) {
+    if (last_miss_ == kUnknown || (!trusted() && now - last_miss_ >= memory)) last_miss_ = kTrusted;
+  }
+  /// It named memory rightly, and for so long never in vain.
+  bool trusted() const { return last_miss_ == kTrusted; }
+
+ private:
+  static constexpr Time kUnknown = Time::min();
+  static constexpr Time kTrusted = kUnknown + Duration(1);
+
+  Time last_miss_ = kUnknown;
 };
 
 /// Slows down those who guess STags (RFC 5042 section 6.2.2): who named memory in vain too often is
@@ -40,6 +82,12 @@ class StagMissLimit {
   /// Whether to look at a segment that names memory. `proven`: its source is not just anybody.
   Verdict check(const StagMissCount& of_source, bool proven, Time now) const;
   void missed(StagMissCount& of_source, Time now);
+
+  /// The same over RD, where nothing is dropped but waits: when to look at a segment that names
+  /// memory; `now`: at once. While too many guess, addresses that are trusted do not wait.
+  Time passes_at(const BriefMissCount& of_peer, const StagRecord& of_address, Time now) const;
+  void missed(BriefMissCount& of_peer, StagRecord& of_address, Time now);
+  void hit(StagRecord& of_address, Time now) const { of_address.hit(memory_, now); }
 
  private:
   const uint32_t per_source_;

@@ -12,6 +12,7 @@
 #include "diwarp/attributes.h"
 #include "rdmap/datagram.h"
 #include "rnic/judgement.h"
+#include "rnic/stag_misses.h"
 #include "rnic/ud_sources.h"
 #include "rnic/work_queue.h"
 
@@ -22,12 +23,13 @@ class RecordTable;
 
 /// The Sends that come to a UD queue pair: places their segments into receives and delivers
 /// messages that are whole. Messages that are not whole yet stay within shares of the table and of
-/// the receives; where these are used up, the oldest one of an unproven source gives way: nobody
-/// can shut others out with the beginnings of messages. With the baton.
+/// the receives; where these are used up, the oldest one of an unproven source gives way, or, for a
+/// proven source, one of the address that has most: nobody can shut others out with the beginnings
+/// of messages. With the baton.
 class UdMessages {
  public:
-  UdMessages(QueuePair& queue_pair, RecordTable& records, Counters& counters,
-             const DatagramOptions& options);
+  UdMessages(QueuePair& queue_pair, RecordTable& records, StagMissLimit& stag_misses,
+             Counters& counters, const DatagramOptions& options);
 
   Judgement handle(const rdmap::DatagramSegment& segment, Source& source, Time now);
 
@@ -41,20 +43,26 @@ class UdMessages {
  private:
   using Segment = rdmap::DatagramSegment;
 
-  Judgement deliver_single(const Segment& segment, Source& source);
+  bool may_name_memory(const Source& source, Time now) const;
+  Judgement deliver_single(const Segment& segment, Source& source, Time now);
   OpenMessage* find_open(Source& source, uint32_t msn);
   Judgement make_room(const Source& source);
+  OpenMessage* to_give_way(const Source& source);
   OpenMessage* oldest_unproven();
+  OpenMessage* oldest_of_fullest_address();
   OpenMessage& open(const Segment& segment, Source& source, Time now);
   Judgement place(const Segment& segment, OpenMessage& message, Time now);
-  void deliver(OpenMessage& message, const Segment& last);
+  void progressed(OpenMessage& message, Time now);
+  void deliver(OpenMessage& message, const Segment& last, Time now);
   void abandon(OpenMessage& message);
   void release(OpenMessage& message);
-  void complete(ReceiveEntry& entry, const Segment& last, const Source& source, uint64_t bytes);
+  void complete(ReceiveEntry& entry, const Segment& last, Source& source, uint64_t bytes,
+                Time now);
   void fail_receive(ReceiveEntry& entry, const Source& source);
 
   QueuePair& queue_pair_;
   RecordTable& records_;
+  StagMissLimit& stag_misses_;
   Counters& counters_;
   const Duration timeout_;
   const uint32_t max_open_;

@@ -37,8 +37,8 @@ class UdQueuePair final : public DatagramQueuePair {
                      const llp::IncomingDatagram& datagram, Time now);
   Judgement take_tagged(const rdmap::DatagramSegment& segment, Source& source,
                         const llp::IncomingDatagram& datagram, Time now);
-  Judgement take_control(const dgram::OpenedEnvelope& envelope, const llp::IncomingDatagram& datagram,
-                         Time now);
+  Judgement take_control(const dgram::OpenedEnvelope& envelope,
+                         const llp::IncomingDatagram& datagram, Time now);
   Judgement take_echo(const dgram::Challenge& echo, const Address& from, uint32_t incarnation,
                       Time now);
   Judgement take_error(ConstBytes bytes, const Address& from);

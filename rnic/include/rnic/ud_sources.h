@@ -35,12 +35,12 @@ struct Source;
 struct MessageFacts {
   rdmap::Opcode opcode = rdmap::Opcode::send;
   bool has_immediate = false;
-  uint64_t immediate = 0;
   STag invalidate_stag = 0;
+  uint64_t immediate = 0;
   friend bool operator==(const MessageFacts&, const MessageFacts&) = default;
 
   static MessageFacts of(const rdmap::DatagramSegment& segment) {
-    return {segment.opcode, segment.has_immediate, segment.immediate, segment.invalidate_stag};
+    return {segment.opcode, segment.has_immediate, segment.invalidate_stag, segment.immediate};
   }
 };
 
@@ -82,6 +82,7 @@ struct Source : RecordSource,
   Time last_heard{};
   uint32_t open_count = 0;
   uint32_t responses = 0;  // Read Requests that wait to be answered
+  uint32_t local = 0;      // where it reaches this queue pair, as an IncomingDatagram has it
   StagMissCount stag_misses;
   ResponseLane* lane = nullptr;   // the responder's, while there are some
   AddressShare* share = nullptr;  // the table's
@@ -96,6 +97,8 @@ struct Source : RecordSource,
 /// The sources at one address, with any port.
 struct AddressShare {
   size_t count = 0;
+  uint32_t open_messages = 0;
+  uint32_t open_records = 0;
   // Longest silent first. Some of the unproven ones were proven since they were last touched.
   IntrusiveList<Source, SourceOfAddressTag> unproven;
   IntrusiveList<Source, SourceOfAddressTag> proven;

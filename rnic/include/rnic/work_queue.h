@@ -15,6 +15,7 @@
 #include "diwarp/attributes.h"
 #include "diwarp/types.h"
 #include "rnic/peer_order.h"
+#include "rnic/receive_shares.h"
 
 namespace diwarp::rnic {
 
@@ -192,7 +193,7 @@ struct ReceiveEntry {
 /// and read with acquire.
 class ReceiveQueue {
  public:
-  ReceiveQueue(uint32_t max_wr, uint32_t max_sge);
+  ReceiveQueue(uint32_t max_wr, uint32_t max_sge, bool shared);
 
   /// Any thread, under lock().
   std::error_code post(const ReceiveWorkRequest& request);
@@ -212,6 +213,8 @@ class ReceiveQueue {
   void clear();
 
   size_t available() const { return posted_.load(std::memory_order_acquire) - taken_; }
+  /// Of all queue pairs that take from this queue.
+  ReceiveShares& shares() { return shares_; }
   size_t outstanding() const {
     const uint64_t released = released_.load(std::memory_order_acquire);  // first: it is the lower
     return posted_.load(std::memory_order_acquire) - released;
@@ -232,6 +235,7 @@ class ReceiveQueue {
   [[maybe_unused]] std::byte apart_[kCacheLine - sizeof(uint64_t)];
   uint64_t taken_ = 0;
   std::atomic<uint64_t> released_{0};
+  ReceiveShares shares_;
 };
 
 /// The done receives of one queue pair, in order, whose completions wait to be reported. With the

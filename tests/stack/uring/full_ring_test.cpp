@@ -84,8 +84,8 @@ TEST_CASE("full ring: 64 KiB of memory that may be locked are enough for a ring"
   const int status = in_child([] {
     if (!limit_locked_memory()) return 1;
     const DeviceOptions options = over_ring(by_hand());
-    // One ring fits, also where kernels count its memory as locked. They may still count another one of
-    // this user that has just gone.
+    // One ring fits, also where kernels count its memory as locked. They may still count another
+    // one of this user that has just gone.
     DeviceAttributes attributes;
     const bool fits = eventually([&] {
       attributes = Device::open("127.0.0.1", options).query();

@@ -17,7 +17,8 @@ constexpr Time kNow{1000s};
 
 }  // namespace
 
-TEST_CASE("a cookie is good for the address, port and incarnation that it was made for, and no other") {
+TEST_CASE(
+    "a cookie is good for the address, port and incarnation that it was made for, and no other") {
   const AddressValidation validation(kKey);
   const Cookie cookie = validation.make(kSource, kIncarnation, kNow);
   CHECK(validation.valid(cookie, kSource, kIncarnation, kNow));

@@ -25,7 +25,7 @@ RdHeader names(RdKind kind, uint32_t epoch, uint32_t peer_epoch, uint32_t peer_i
 /// Established, 7 here and 9 there.
 Association established() {
   Association association;
-  association.establish(7, kThere, 9);
+  association.establish(7, kThere, {.epoch = 9});
   return association;
 }
 
@@ -43,7 +43,7 @@ TEST_CASE("rd association: opener and other agree in four steps") {
   CHECK(open.peer_epoch == 0);
   CHECK(open.peer_incarnation == kThere);
   REQUIRE(other.check_open(open, kHere) == OpenVerdict::joins);
-  other.establish(9, kHere, open.epoch);
+  other.establish(9, kHere, open);
   const RdHeader answer = other.header(RdKind::acknowledgement);
   CHECK(answer.peer_incarnation == kHere);
   CHECK(opener.check(answer, kThere, kHere) == Verdict::accepted);
@@ -63,9 +63,9 @@ TEST_CASE("rd association: two that open at once keep the epochs they drew") {
   const RdHeader open_a = a.header(RdKind::open);
   const RdHeader open_b = b.header(RdKind::open);
   REQUIRE(a.check_open(open_b, kThere) == OpenVerdict::joins);
-  a.establish(100, kThere, open_b.epoch);
+  a.establish(100, kThere, open_b);
   REQUIRE(b.check_open(open_a, kHere) == OpenVerdict::joins);
-  b.establish(100, kHere, open_a.epoch);
+  b.establish(100, kHere, open_a);
   CHECK(a.epoch() == 7);
   CHECK(b.epoch() == 9);
   CHECK(a.check(b.header(RdKind::data), kThere, kHere) == Verdict::ours);
@@ -80,6 +80,8 @@ TEST_CASE("rd association: any wrong name makes a datagram unknown") {
   CHECK(association.check(names(RdKind::data, 9, 7, kHere + 1), kThere, kHere) == Verdict::unknown);
   CHECK(association.check(names(RdKind::data, 9, 7, kHere), kThere + 1, kHere) == Verdict::unknown);
   CHECK(association.check(names(RdKind::data, 8, 6, kHere), kThere, kHere) == Verdict::stale);
+  CHECK(association.check(names(RdKind::probe, 8, 6, kHere + 1), kThere, kHere) ==
+        Verdict::unknown);
   CHECK(association.check(names(RdKind::acknowledgement, 9, 8, kHere), kThere, kHere) ==
         Verdict::stale);
   CHECK(association.check(names(RdKind::refusal, 9, 8, kHere), kThere, kHere) == Verdict::stale);
@@ -110,7 +112,7 @@ TEST_CASE("rd association: a newer open replaces, an older one does nothing") {
   CHECK(association.check_open(names(RdKind::open, 10, 0, 0), kThere) == OpenVerdict::replaces);
   CHECK(association.check_open(names(RdKind::open, 1, 0, 0), 0x3333) == OpenVerdict::replaces);
   association.close();
-  association.establish(8, 0x3333, 1);
+  association.establish(8, 0x3333, {.epoch = 1});
   CHECK(association.check_open(names(RdKind::open, 11, 0, 0), kThere) == OpenVerdict::stale);
 }
 
@@ -124,7 +126,7 @@ TEST_CASE("rd association: strangers' Challenges have the open sent a few times 
   CHECK(sent == 4);
   association.on_open_deadline(kNow);
   CHECK(association.challenged(kThere, {kNonce, {}}, kNow));
-  association.establish(7, kThere, 9);
+  association.establish(7, kThere, {.epoch = 9});
   CHECK_FALSE(association.challenged(kThere, {kNonce, {}}, kNow));
 }
 
@@ -173,15 +175,48 @@ TEST_CASE("rd association: nothing is accepted before a Challenge told the peer'
   CHECK_FALSE(association.established());
 }
 
+TEST_CASE("rd association: who took part in one of the same two incarnations before says so") {
+  Association association = established();
+  const auto opened = [&association](uint32_t epoch) {
+    association.close();
+    association.open(epoch, kNonce, kNow);
+    CHECK_FALSE(association.header(RdKind::open).remembers());
+    association.challenged(kThere, {kNonce, {}}, kNow);
+    return association.header(RdKind::open).remembers();
+  };
+  CHECK_FALSE(association.header(RdKind::data).remembers());
+  CHECK_FALSE(opened(8));  // nothing came in the first one
+  REQUIRE(association.check(names(RdKind::data, 10, 8, kHere), kThere, kHere) == Verdict::accepted);
+  CHECK_FALSE(association.header(RdKind::acknowledgement).remembers());
+  CHECK_FALSE(association.peer_remembers());
+  CHECK(opened(9));
+  RdHeader answer = names(RdKind::data, 11, 9, kHere);
+  answer.flags = kRdRemembersFlag;
+  REQUIRE(association.check(answer, kThere, kHere) == Verdict::accepted);
+  CHECK(association.header(RdKind::acknowledgement).remembers());
+  CHECK(association.peer_remembers());
+
+  association.close();
+  association.establish(10, kThere + 1, {.epoch = 1});
+  CHECK_FALSE(association.header(RdKind::data).remembers());
+  association.close();
+  association.establish(11, kThere, {.epoch = 12});
+  CHECK(association.header(RdKind::data).remembers());
+  association.forget();
+  CHECK_FALSE(opened(12));
+}
+
 TEST_CASE("rd association: a reset repeats the number of what it answers") {
   RdHeader offending = names(RdKind::data, 7, 9, kThere);
   offending.sequence = 0x12345678;
   CHECK(rd_reset_for(offending, kHere).sequence == 0x12345678);
 }
 
-/// How many of all values of the low bits of four names are taken for the association's. The odds of
-/// a blind datagram are this over the number of values; each name has 32 bits on the wire.
-uint64_t accepted_guesses(int epoch_bits, int peer_epoch_bits, int incarnation_bits, int own_bits) {
+/// How many of all values of the low bits of four names are taken for the association's. The odds
+/// of a blind datagram are this over the number of values; each name has 32 bits on the wire.
+uint64_t accepted_guesses(RdKind kind, int epoch_bits, int peer_epoch_bits, int incarnation_bits,
+                          int own_bits) {
+  const Verdict accepting = kind == RdKind::reset ? Verdict::ended : Verdict::ours;
   const auto values = [](int bits) { return uint32_t{1} << bits; };
   const auto with_low = [](uint32_t name, uint32_t low, int bits) {
     return (name >> bits << bits) | low;
@@ -192,23 +227,32 @@ uint64_t accepted_guesses(int epoch_bits, int peer_epoch_bits, int incarnation_b
       for (uint32_t c = 0; c < values(incarnation_bits); ++c)
         for (uint32_t d = 0; d < values(own_bits); ++d) {
           Association association;
-          association.establish(0x7007, kThere, 0x9009);
+          association.establish(0x7007, kThere, {.epoch = 0x9009});
           const RdHeader guess =
-              names(RdKind::data, with_low(0x9009, a, epoch_bits),
+              names(kind, with_low(0x9009, a, epoch_bits),
                     with_low(0x7007, b, peer_epoch_bits), with_low(kHere, d, own_bits));
           const uint32_t incarnation = with_low(kThere, c, incarnation_bits);
-          accepted += association.check(guess, incarnation, kHere) == Verdict::ours ? 1 : 0;
+          accepted += association.check(guess, incarnation, kHere) == accepting ? 1 : 0;
         }
   return accepted;
 }
 
-TEST_CASE("rd association: of all guesses at its names, however many bits they have, one is right") {
-  CHECK(accepted_guesses(12, 0, 0, 0) == 1);
-  CHECK(accepted_guesses(0, 12, 0, 0) == 1);
-  CHECK(accepted_guesses(0, 0, 12, 0) == 1);
-  CHECK(accepted_guesses(0, 0, 0, 12) == 1);
-  CHECK(accepted_guesses(3, 3, 3, 3) == 1);
-  CHECK(accepted_guesses(4, 2, 5, 1) == 1);
+TEST_CASE(
+    "rd association: of all guesses at its names, however many bits they have, one is right") {
+  CHECK(accepted_guesses(RdKind::data, 12, 0, 0, 0) == 1);
+  CHECK(accepted_guesses(RdKind::data, 0, 12, 0, 0) == 1);
+  CHECK(accepted_guesses(RdKind::data, 0, 0, 12, 0) == 1);
+  CHECK(accepted_guesses(RdKind::data, 0, 0, 0, 12) == 1);
+  CHECK(accepted_guesses(RdKind::data, 3, 3, 3, 3) == 1);
+  CHECK(accepted_guesses(RdKind::data, 4, 2, 5, 1) == 1);
+}
+
+TEST_CASE("rd association: of all guesses at a reset's three names one is right, from anywhere") {
+  CHECK(accepted_guesses(RdKind::reset, 12, 0, 0, 0) == 1);
+  CHECK(accepted_guesses(RdKind::reset, 0, 12, 0, 0) == 1);
+  CHECK(accepted_guesses(RdKind::reset, 0, 0, 0, 12) == 1);
+  CHECK(accepted_guesses(RdKind::reset, 3, 3, 0, 3) == 1);
+  CHECK(accepted_guesses(RdKind::reset, 4, 2, 5, 1) == 1 << 5);  // it may say that it is another
 }
 
 TEST_CASE("rd association: of all guesses at an open's nonce one has a Challenge taken") {

@@ -107,14 +107,28 @@ TEST_CASE("rd header: fields that a kind has not must be zero") {
   CHECK(fault(no_epoch) == RdHeaderFault::fields);
 }
 
-TEST_CASE("rd header: only open and reset may be broken, and no other flag is known") {
+TEST_CASE("rd header: what waits is told by acknowledgements alone") {
+  CHECK(fault(header(4, 0, 0, 4)) == RdHeaderFault::none);
+  CHECK(parse_rd_header(header(4, 0, 0, 4)).header.waits());
+  CHECK_FALSE(parse_rd_header(header(4)).header.waits());
+  for (int kind : {1, 2, 3, 5, 6}) {
+    const size_t follows = kind == 1 ? 30U : kind == 2 || kind == 3 ? 8U : kind == 6 ? 4U : 0U;
+    CHECK(fault(with(header(kind, 1, 0, 4), follows)) == RdHeaderFault::flags);
+  }
+}
+
+TEST_CASE("rd header: only open and reset may be broken, all but reset may remember") {
   CHECK(fault(with(header(7, 0, 0, 1, 0), 24)) == RdHeaderFault::none);
   CHECK(fault(header(8, 0, 0, 1, 4, 0)) == RdHeaderFault::none);
   for (int kind = 1; kind <= 6; ++kind) {
     const size_t follows = kind == 1 ? 30U : kind == 2 || kind == 3 ? 8U : kind == 6 ? 4U : 0U;
     CHECK(fault(with(header(kind, kind == 4 || kind == 5 ? 0 : 1, 0, 1), follows)) ==
           RdHeaderFault::flags);
+    CHECK(fault(with(header(kind, kind == 4 || kind == 5 ? 0 : 1, 0, 2), follows)) !=
+          RdHeaderFault::flags);
   }
+  CHECK(fault(with(header(7, 0, 0, 3, 0), 24)) == RdHeaderFault::none);
+  CHECK(fault(with(header(7, 0, 0, 4, 0), 24)) == RdHeaderFault::flags);
   CHECK(fault(header(8, 0, 0, 2, 4, 0)) == RdHeaderFault::flags);
 }
 

@@ -10,6 +10,7 @@ using Due = Receiver::Due;
 namespace {
 BufferedDatagram some;
 ReorderBuffer buffer(1 << 20);
+BufferShare share;
 }  // namespace
 
 TEST_CASE("rd receiver: what comes in order is delivered, and acknowledged every second time") {
@@ -30,7 +31,7 @@ TEST_CASE("rd receiver: early ones are kept once, and told of in the map") {
   Receiver receiver(8);
   CHECK(receiver.arrived(3) == Arrival::early);
   CHECK(receiver.due() == Due::now);
-  REQUIRE(receiver.keep(receiver.number(3), &some, buffer));
+  REQUIRE(receiver.keep(receiver.number(3), &some, buffer, share));
   CHECK(receiver.arrived(3) == Arrival::duplicate);
   CHECK(receiver.map().size() == 3);
   CHECK(receiver.map().test(2));
@@ -82,25 +83,27 @@ TEST_CASE("rd receiver: what is kept is handed back at the end") {
   Receiver receiver(8);
   for (uint32_t number : {2U, 5U, 1U}) {
     receiver.arrived(number);
-    REQUIRE(receiver.keep(receiver.number(number), &some, buffer));
+    REQUIRE(receiver.keep(receiver.number(number), &some, buffer, share));
   }
   CHECK(receiver.kept() == 3);
   int count = 0;
   while (receiver.take_any() != nullptr) ++count;
   CHECK(count == 3);
-  receiver.release_memory(buffer);
+  receiver.release_memory(buffer, share);
 }
 
 TEST_CASE("rd receiver: its list counts to the buffer, and is given back") {
-  ReorderBuffer small(64 * sizeof(void*));
+  ReorderBuffer small(2 * 64 * sizeof(void*));
+  BufferShare mine;
   Receiver receiver(64);
   receiver.arrived(3);
-  REQUIRE(receiver.keep(receiver.number(3), &some, small));
+  REQUIRE(receiver.keep(receiver.number(3), &some, small, mine));
   CHECK(small.used() == 64 * sizeof(void*));
   Receiver another(64);
   another.arrived(3);
-  CHECK_FALSE(another.keep(another.number(3), &some, small));
+  CHECK_FALSE(another.keep(another.number(3), &some, small, mine));
   CHECK(receiver.take_any() == &some);
-  receiver.release_memory(small);
+  receiver.release_memory(small, mine);
   CHECK(small.used() == 0);
+  CHECK(mine.used == 0);
 }

@@ -181,6 +181,44 @@ TEST_CASE("rd sender: with nothing under way there is no deadline unless somethi
   CHECK(scene.sender.on_deadline(*due, true, kLongest));
 }
 
+TEST_CASE("rd sender: what is idle probes ever more rarely while only answers to probes come") {
+  Scene scene;
+  scene.send(1);
+  scene.ack(1);
+  Time now = scene.now;
+  size_t probes = 0;
+  const auto wait = [&](Duration time) {
+    const Time end = now + time;
+    for (probes = 0;; ++probes) {
+      const auto due = scene.sender.deadline(true, kLongest);
+      REQUIRE(due);
+      if (*due > end) break;
+      now = *due;
+      REQUIRE(scene.sender.on_deadline(now, true, kLongest));
+      scene.sender.heard(now);
+    }
+    now = end;
+  };
+  scene.sender.heard(now);
+  wait(100 * kLongest);
+  CHECK(probes > 90);
+  CHECK(probes < 120);
+  SECTION("something new of the peer makes them frequent again") {
+    scene.sender.peer_advanced();
+    scene.sender.heard(now);
+    const auto due = scene.sender.deadline(true, kLongest);
+    REQUIRE(due);
+    CHECK(*due - now == scene.sender.round_trip().timeout());
+  }
+  SECTION("what is sent next is sent again as early as ever") {
+    scene.now = now;
+    scene.send(1);
+    const auto due = scene.sender.deadline(true, kLongest);
+    REQUIRE(due);
+    CHECK(*due - now == scene.sender.round_trip().timeout());
+  }
+}
+
 TEST_CASE("rd sender: where all has come early, it probes") {
   Scene scene;
   scene.send(3);
@@ -302,4 +340,22 @@ TEST_CASE("rd sender: a reset must repeat a number that was sent, or one that a 
   CHECK_FALSE(sender.was_sent(1003));
   CHECK_FALSE(sender.was_sent(0x80000000));
   CHECK_FALSE(sender.was_sent(1000 - 5000U));
+}
+
+TEST_CASE("rd sender: of all numbers a reset can repeat 4,096 are right, and those outstanding") {
+  constexpr uint32_t kOutstanding = 10;
+  Scene scene;
+  for (int i = 0; i < 900; ++i) {
+    scene.send(10);
+    scene.ack(static_cast<uint32_t>(scene.sender.next() - 1));
+    scene.released();
+  }
+  const auto right = [&scene] {
+    uint64_t count = 0;
+    for (uint32_t number = 0; number < 1 << 20; ++number) count += scene.sender.was_sent(number);
+    return count;
+  };
+  CHECK(right() == 4096);
+  scene.send(kOutstanding);
+  CHECK(right() == 4096 + kOutstanding);
 }

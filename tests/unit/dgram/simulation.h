@@ -93,14 +93,14 @@ class RdSimulation {
       if (kept == nullptr) return;
       uint64_t content = 0;
       std::memcpy(&content, kept->bytes().data(), sizeof content);
-      buffer_.release(kept);
+      buffer_.release(kept, share_);
       delivered.push_back(content);
       receiver.delivered();
     }
   }
 
   ~RdSimulation() {
-    while (dgram::BufferedDatagram* kept = receiver.take_any()) buffer_.release(kept);
+    while (dgram::BufferedDatagram* kept = receiver.take_any()) buffer_.release(kept, share_);
   }
 
   static constexpr Duration kLongest = std::chrono::seconds(1);
@@ -135,8 +135,9 @@ class RdSimulation {
     }
     if (arrival == dgram::Receiver::Arrival::next || arrival == dgram::Receiver::Arrival::early)
       receiver.keep(receiver.number(packet.sequence),
-                    buffer_.keep(dgram::RdKind::data, 0, std::as_bytes(std::span(&packet.content, 1))),
-                    buffer_);
+                    buffer_.keep(dgram::RdKind::data, 0,
+                                 std::as_bytes(std::span(&packet.content, 1)), share_),
+                    buffer_, share_);
   }
 
   void take_ack(const Packet& packet) {
@@ -195,6 +196,7 @@ class RdSimulation {
   std::map<std::pair<Time, uint64_t>, Packet> wire_;
   uint64_t order_ = 0;
   dgram::ReorderBuffer buffer_{size_t{64} << 20};
+  dgram::BufferShare share_;
   uint64_t posted_ = 0;
   uint64_t sent_ = 0;
   Time free_at_{};

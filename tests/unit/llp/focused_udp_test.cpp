@@ -53,14 +53,15 @@ void wait_input_of_any(const FocusedUdpLink& link) {
     socklen_t length = sizeof name;
     if (::getsockname(fd, reinterpret_cast<sockaddr*>(&name), &length) != 0) continue;
     if (name.ss_family != AF_INET && name.ss_family != AF_INET6) continue;
-    if (Address::from_sockaddr(reinterpret_cast<sockaddr*>(&name)).port() == link.local_address().port())
+    if (Address::from_sockaddr(reinterpret_cast<sockaddr*>(&name)).port() ==
+        link.local_address().port())
       sockets.push_back({fd, POLLIN, 0});
   }
   CHECK(::poll(sockets.data(), sockets.size(), 5000) > 0);
 }
 
-/// What so many receives bring, each after a wait for input while fewer than `expected` came: what is
-/// sent over loopback may arrive a moment later.
+/// What so many receives bring, each after a wait for input while fewer than `expected` came: what
+/// is sent over loopback may arrive a moment later.
 std::vector<std::string> receive(FocusedUdpLink& link, size_t receives, size_t expected) {
   ReceiveBatch batch(8, 65536, 1024);
   std::vector<std::string> came;

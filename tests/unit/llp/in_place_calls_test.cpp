@@ -48,7 +48,8 @@ class Entry {
   size_t used_ = 0;
 };
 
-/// Origin 5, code 1: SO_EE_ORIGIN_ZEROCOPY and SO_EE_CODE_ZEROCOPY_COPIED of the kernel's interface.
+/// Origin 5, code 1: SO_EE_ORIGIN_ZEROCOPY and SO_EE_CODE_ZEROCOPY_COPIED of the kernel's
+/// interface.
 constexpr sock_extended_err kGood{.ee_errno = 0,
                                   .ee_origin = 5,
                                   .ee_type = 0,

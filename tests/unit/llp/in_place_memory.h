@@ -14,8 +14,8 @@
 
 namespace diwarp::test {
 
-/// Whether TCP sends so many bytes in place (MSG_ZEROCOPY) for this process. ENOBUFS where it may not
-/// lock so much memory; 0: it does.
+/// Whether TCP sends so many bytes in place (MSG_ZEROCOPY) for this process. ENOBUFS where it may
+/// not lock so much memory; 0: it does.
 inline int in_place_refusal(size_t bytes) {
   const auto tcp = [] { return UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)); };
   const UniqueFd listener = tcp();

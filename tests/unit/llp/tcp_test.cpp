@@ -72,7 +72,8 @@ BACKENDS_TEST_CASE("the pieces sent on a TCP stream arrive in order, and nothing
   CHECK(read_bytes(c.peer.get(), 100) == "MPAFPDU");
 }
 
-BACKENDS_TEST_CASE("short pieces among long ones arrive in order, more of them than are put together") {
+BACKENDS_TEST_CASE(
+    "short pieces among long ones arrive in order, more of them than are put together") {
   Connected<TestType> c;
   const std::string text = pattern(30'000);
   std::vector<ConstBytes> pieces;
@@ -125,7 +126,8 @@ BACKENDS_TEST_CASE("more pieces than one system call takes are sent in parts") {
   CHECK(read_bytes(c.peer.get(), text.size()) == text);
 }
 
-BACKENDS_TEST_CASE("a TCP stream takes a part when its buffer fills, then nothing until there is room") {
+BACKENDS_TEST_CASE(
+    "a TCP stream takes a part when its buffer fills, then nothing until there is room") {
   Connected<TestType> c;
   const std::string text = pattern(size_t{16} << 20);
   size_t sent = 0;
@@ -159,7 +161,8 @@ BACKENDS_TEST_CASE("a TCP stream receives what came, would block, and sees the o
   CHECK(c.stream->receive(buffer).status == IoStatus::closed);
 }
 
-BACKENDS_TEST_CASE("all bytes of a long stream are received in order, however much is read at once") {
+BACKENDS_TEST_CASE(
+    "all bytes of a long stream are received in order, however much is read at once") {
   for (const size_t room : {size_t{1000}, size_t{70000}, size_t{1} << 20}) {
     CAPTURE(room);
     Connected<TestType> c;

@@ -69,7 +69,8 @@ std::error_code open_group_error(DatagramLink& link, const Address& group,
   return {};
 }
 
-BACKENDS_TEST_CASE("members of a multicast group on one host all receive what is sent to it, marked") {
+BACKENDS_TEST_CASE(
+    "members of a multicast group on one host all receive what is sent to it, marked") {
   Links<TestType> net;
   const auto at_a = net.a->open_group(kGroup, "");
   const auto at_b = net.b->open_group(kGroup, "lo");
@@ -142,7 +143,8 @@ BACKENDS_TEST_CASE("a subnet's broadcasts reach those who opened its address, an
   CHECK(waiting(net, *net.c).empty());
 }
 
-BACKENDS_TEST_CASE("a link on all addresses leaves broadcasts to the broadcast address's own link") {
+BACKENDS_TEST_CASE(
+    "a link on all addresses leaves broadcasts to the broadcast address's own link") {
   for (AddressFamily family : {AddressFamily::ipv4, AddressFamily::ipv6}) {
     const auto everywhere = TestType::open(Address::any(family));
     const uint16_t port = everywhere->local_address().port();
@@ -200,7 +202,8 @@ BACKENDS_TEST_CASE("what is no group of this host is refused with a sentence, wh
   CHECK(open_group_error(*six, Address::parse("::1")) == Errc::invalid_argument);
 }
 
-BACKENDS_TEST_CASE("a multicast interface that does not exist is refused, and a descriptor stays open") {
+BACKENDS_TEST_CASE(
+    "a multicast interface that does not exist is refused, and a descriptor stays open") {
   const UdpOptions options{.multicast_interface = "no-such-if"};
   CHECK_THROWS_AS(TestType::open(loop(1), options), Error);
   RawUdp raw;
@@ -283,7 +286,8 @@ int socket_in_group(const Address& local, const Address& group) {
   return raw.release();
 }
 
-BACKENDS_TEST_CASE("an adopted socket's own groups are heard by nobody, unless it is bound to one") {
+BACKENDS_TEST_CASE(
+    "an adopted socket's own groups are heard by nobody, unless it is bound to one") {
   with_interface([] {
     ReceiveBatch batch(1, 65536, 128);
     for (const char* host : {"10.9.0.1", "fd77::1"}) {
@@ -322,7 +326,8 @@ BACKENDS_TEST_CASE("without loopback no member on the sender's host hears its mu
   });
 }
 
-BACKENDS_TEST_CASE("limited and subnet broadcasts reach the link of their address, on its interface") {
+BACKENDS_TEST_CASE(
+    "limited and subnet broadcasts reach the link of their address, on its interface") {
   with_interface([] {
     const auto a = TestType::open(Address::parse("10.9.0.1"));
     const uint16_t port = a->local_address().port();
@@ -346,7 +351,8 @@ BACKENDS_TEST_CASE("limited and subnet broadcasts reach the link of their addres
   });
 }
 
-BACKENDS_TEST_CASE("a link that fragments offers whole datagrams, and sends them over a small MTU") {
+BACKENDS_TEST_CASE(
+    "a link that fragments offers whole datagrams, and sends them over a small MTU") {
   test::in_network_namespace([] {
     REQUIRE(test::set_mtu("lo", 1500));
     const auto link = TestType::open(loop(1), {.fragment = true});

@@ -136,7 +136,8 @@ BACKENDS_TEST_CASE("a UDP link on any IPv6 address serves IPv4 peers by their IP
   }
 }
 
-BACKENDS_TEST_CASE("a destination of the other family is refused, and the burst can go on behind it") {
+BACKENDS_TEST_CASE(
+    "a destination of the other family is refused, and the burst can go on behind it") {
   const auto link = TestType::open(kLoopback4);
   RawUdp peer;
   test::Burst burst;

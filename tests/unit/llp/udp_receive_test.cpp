@@ -89,7 +89,8 @@ TEST_CASE("a link asks for one datagram again after a call that found fewer than
   CHECK(link->receive(batch) == 1);
 }
 
-BACKENDS_TEST_CASE("no call hands out more datagrams than the batch has room for, and none is lost") {
+BACKENDS_TEST_CASE(
+    "no call hands out more datagrams than the batch has room for, and none is lost") {
   const auto link = TestType::open(kLoopback4, plain());
   RawUdp peer;
   for (size_t i = 0; i < 20; ++i) REQUIRE(peer.send(link->local_address(), pattern(20, i)));

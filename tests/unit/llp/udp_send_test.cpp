@@ -110,7 +110,8 @@ BACKENDS_TEST_CASE("a burst of equal datagrams reaches a plain receiver one by o
   CHECK_FALSE(peer.readable());
 }
 
-BACKENDS_TEST_CASE("equal datagrams to one destination leave as one message, the last may be shorter") {
+BACKENDS_TEST_CASE(
+    "equal datagrams to one destination leave as one message, the last may be shorter") {
   const auto link = TestType::open(kLoopback4);
   auto watcher = train_watcher(*link);
   if (!watcher) return;
@@ -238,7 +239,8 @@ BACKENDS_TEST_CASE("without offload a burst arrives all the same") {
   CHECK(shapes(watcher) == Shapes(40, {100, 0}));
 }
 
-BACKENDS_TEST_CASE("the kernel's refusal of segmentation turns it off, and the burst arrives singly") {
+BACKENDS_TEST_CASE(
+    "the kernel's refusal of segmentation turns it off, and the burst arrives singly") {
   const auto link = TestType::open(kLoopback4);
   auto watcher = train_watcher(*link);
   if (!watcher) return;

@@ -37,6 +37,19 @@ rdmap::DatagramSegment send_segment(uint32_t msn) {
   return segment;
 }
 
+/// A segment of a Write-Record.
+rdmap::DatagramSegment record_segment(uint32_t msn, uint32_t offset, size_t bytes,
+                                      bool last = false) {
+  static constexpr std::array<std::byte, 64> kBytes{};
+  rdmap::DatagramSegment segment;
+  segment.opcode = rdmap::Opcode::write_record;
+  segment.last = last;
+  segment.msn = msn;
+  segment.message_offset = offset;
+  segment.payload = ConstBytes(kBytes).first(bytes);
+  return segment;
+}
+
 }  // namespace
 
 TEST_CASE("a forward list keeps its order whatever is removed") {
@@ -61,7 +74,8 @@ TEST_CASE("a forward list keeps its order whatever is removed") {
   }
 }
 
-TEST_CASE("rd state. a Send that is given up for want of progress has a name until the next begins") {
+TEST_CASE(
+    "rd state. a Send that is given up for want of progress has a name until the next begins") {
   RdInbound inbound;
   ReceiveEntry receive{};
   inbound.begin_message(receive, send_segment(7), kNow);
@@ -109,6 +123,40 @@ TEST_CASE("rd state. another incarnation repeats nothing") {
   CHECK_FALSE(inbound.repeats_send(100));
 }
 
+TEST_CASE("rd state. of a record's segments that are cut otherwise, only the rest is news") {
+  RdInbound inbound;
+  CHECK(inbound.reported_of(record_segment(7, 0, 20)) == size_t{0});
+  inbound.reported_segment(record_segment(7, 0, 20));
+  CHECK_FALSE(inbound.reported_of(record_segment(7, 0, 20)));
+  CHECK_FALSE(inbound.reported_of(record_segment(7, 10, 10)));
+  CHECK(inbound.reported_of(record_segment(7, 10, 30)) == size_t{10});
+  CHECK(inbound.reported_of(record_segment(7, 20, 10)) == size_t{0});
+  CHECK(inbound.reported_of(record_segment(8, 0, 20)) == size_t{0});
+  inbound.incarnation_replaced();
+  CHECK(inbound.reported_of(record_segment(7, 0, 20)) == size_t{0});
+}
+
+TEST_CASE("rd state. an empty segment that ends a record is reported once") {
+  RdInbound inbound;
+  inbound.reported_segment(record_segment(7, 0, 20));
+  const auto end = record_segment(7, 20, 0, true);
+  CHECK(inbound.reported_of(end) == size_t{0});
+  inbound.reported_segment(end);
+  CHECK_FALSE(inbound.reported_of(end));
+}
+
+TEST_CASE("rd state. records before the last reported one are repeated in another association") {
+  RdInbound inbound;
+  inbound.reported_segment(record_segment(1, 0, 20, true));
+  CHECK(inbound.reported_of(record_segment(0xffffffff, 0, 20)) == size_t{0});
+  inbound.association_ended();
+  CHECK_FALSE(inbound.reported_of(record_segment(0xffffffff, 0, 20)));
+  CHECK(inbound.reported_of(record_segment(2, 0, 20)) == size_t{0});
+  CHECK(inbound.reported_of(record_segment(1 - RdInbound::kMostRepeated, 0, 20)) == size_t{0});
+  inbound.new_message();
+  CHECK(inbound.reported_of(record_segment(0xffffffff, 0, 20)) == size_t{0});
+}
+
 TEST_CASE("rd state. the rest of one message is ignored at a time, until the association ends") {
   RdInbound inbound;
   inbound.ignore_rest({MessageKind::send, 5});
@@ -137,15 +185,54 @@ TEST_CASE("rd state. a peer that is held or being refused is not delivered to") 
 
 TEST_CASE("rd state. work is begun anew a few times in a row, unless some of it gets through") {
   RdRewinds rewinds;
-  for (int i = 0; i < RdRewinds::kMost; ++i) CHECK(rewinds.begin_anew());
+  for (int i = 0; i < RdRewinds::kMost; ++i) CHECK(rewinds.begin_anew(false));
   CHECK(rewinds.rewound());
-  CHECK_FALSE(rewinds.begin_anew());
+  CHECK_FALSE(rewinds.begin_anew(false));
   for (int i = 0; i < 3 * RdRewinds::kMost; ++i) {
-    CHECK(rewinds.begin_anew());
+    CHECK(rewinds.begin_anew(false));
     rewinds.progress();
   }
   rewinds.established();
   CHECK_FALSE(rewinds.rewound());
+}
+
+TEST_CASE("rd state. what may have been delivered in part stays uncertain until it is done") {
+  RdRewinds rewinds;
+  CHECK(rewinds.begin_anew(false));
+  CHECK_FALSE(rewinds.uncertain());
+  CHECK(rewinds.begin_anew(true));
+  CHECK(rewinds.begin_anew(false));
+  rewinds.established();
+  CHECK(rewinds.uncertain());
+  rewinds.nothing_left();
+  CHECK_FALSE(rewinds.uncertain());
+}
+
+TEST_CASE("rd state. a peer that is in doubt is asked until it is heard") {
+  RdSigns signs;
+  signs.doubt();
+  CHECK(signs.probe_wanted());
+  signs.probe_done();
+  CHECK(signs.doubted());
+  signs.heard();
+  CHECK_FALSE(signs.doubted());
+}
+
+TEST_CASE(
+    "rd state. a Read Request is repeated only if it, or a later one, came in an earlier "
+    "association") {
+  RdInbound inbound;
+  inbound.delivered_request(7);
+  CHECK_FALSE(inbound.repeats_request(7));
+  inbound.association_ended();
+  CHECK(inbound.repeats_request(6));
+  CHECK(inbound.repeats_request(7));
+  CHECK_FALSE(inbound.repeats_request(8));
+  inbound.delivered_request(6);
+  CHECK(inbound.repeats_request(7));
+  CHECK_FALSE(inbound.repeats_request(8));
+  inbound.incarnation_replaced();
+  CHECK_FALSE(inbound.repeats_request(7));
 }
 
 TEST_CASE("rd state. silence counts from when something is awaited") {

@@ -43,6 +43,30 @@ TEST_CASE("while too many guess, those pass who are proven and have not missed l
   CHECK(limit.check(mistaken, true, kStart + 61s) == Verdict::pass);
 }
 
+TEST_CASE("over RD, while too many guess, those pass who named memory rightly and never in vain") {
+  StagMissLimit limit(100, 3, 60s);
+  BriefMissCount guesser;
+  StagRecord guessers, unknown, honest, mistaken;
+  limit.hit(honest, kStart);
+  limit.hit(mistaken, kStart);
+  BriefMissCount once;
+  limit.missed(once, mistaken, kStart);
+  const Time now = kStart + 2s;
+  for (int i = 0; i < 3; ++i) limit.missed(guesser, guessers, now);
+  CHECK(limit.passes_at(BriefMissCount(), honest, now) == now);
+  CHECK(limit.passes_at(BriefMissCount(), unknown, now) == now + 1s);
+  CHECK(limit.passes_at(BriefMissCount(), guessers, now) == now + 1s);
+  limit.hit(mistaken, now);
+  CHECK(limit.passes_at(BriefMissCount(), mistaken, now) == now + 1s);
+  CHECK(limit.passes_at(BriefMissCount(), unknown, now + 1s) == now + 1s);
+  // After so long without a miss it is trusted again.
+  const Time later = kStart + 60s;
+  for (int i = 0; i < 3; ++i) limit.missed(guesser, guessers, later);
+  CHECK(limit.passes_at(BriefMissCount(), mistaken, later) == later + 1s);
+  limit.hit(mistaken, later);
+  CHECK(limit.passes_at(BriefMissCount(), mistaken, later) == later);
+}
+
 TEST_CASE("guesses hit as often as the limit and the number of regions say") {
   // With STags of 12 bits instead of 32, and 16 regions: one guess in 256.
   constexpr uint32_t kPerSecond = 64;

@@ -21,7 +21,8 @@ template <class T>
 class Handle {
  public:
   Handle() = default;
-  explicit Handle(std::shared_ptr<T> object) : object_(std::move(object)), born_(fork_generation()) {}
+  explicit Handle(std::shared_ptr<T> object)
+      : object_(std::move(object)), born_(fork_generation()) {}
   Handle(Handle&& other) noexcept = default;
   Handle& operator=(Handle&& other) noexcept {
     release();

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What most tests of this folder include, precompiled, as tests/headers.h is.
+#include "headers.h"
+#include "llp/tcp.h"
+#include "rnic/rc_queue_pair.h"
+#include "stack/support.h"
