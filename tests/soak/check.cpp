@@ -18,7 +18,9 @@ namespace {
 constexpr diwarp::Duration kWait = std::chrono::milliseconds(1);
 constexpr size_t kMostFailed = 4096;
 
-bool is_atomic(Operation operation) { return operation >= Operation::fetch_add; }
+bool is_atomic(Operation operation) {
+  return operation >= Operation::fetch_add && operation <= Operation::swap;
+}
 bool names_memory(Operation operation) {
   return operation == Operation::write_record || operation == Operation::read ||
          is_atomic(operation);
@@ -36,13 +38,26 @@ void Peer::wrong_byte(const std::string& where, std::span<const std::byte> memor
 }
 
 void Peer::take_completions() {
+  take_from(cq_, kWait);
+  take_from(shared_cq_, diwarp::Duration(0));
+}
+
+void Peer::take_from(diwarp::CompletionQueue& cq, diwarp::Duration wait) {
   std::array<WorkCompletion, 32> batch;
-  size_t count = cq_.poll(batch, kWait);
+  size_t count = cq.poll(batch, wait);
   for (int more = 0; count != 0 && more < 8; ++more) {
     for (size_t i = 0; i < count; ++i) take(batch[i]);
-    count = cq_.poll(batch);
+    count = cq.poll(batch);
   }
   for (size_t i = 0; i < count; ++i) take(batch[i]);
+}
+
+/// Of a shared receive: the line that took it, or the shared receives' own if that is gone.
+Line& Peer::line_of_receive(const Request& request, const WorkCompletion& wc) {
+  for (Line& line : lines_) {
+    if (request.line == kSharedPlace && line.qp && line.qp->number() == wc.qp_number) return line;
+  }
+  return lines_[request.line];
 }
 
 void Peer::take(const WorkCompletion& wc) {
@@ -50,8 +65,8 @@ void Peer::take(const WorkCompletion& wc) {
   Request* request = requests_.find(wc.wr_id);
   if (request == nullptr) {
     if (!requests_.was_dropped(wc.wr_id))
-      ledger_.finding("twice", "a completion came for no request: wr_id " +
-                                   std::to_string(wc.wr_id));
+      ledger_.finding("twice",
+                      "a completion came for no request: wr_id " + std::to_string(wc.wr_id));
     return;
   }
   Line& line = lines_[request->line];
@@ -61,8 +76,10 @@ void Peer::take(const WorkCompletion& wc) {
     return;
   }
   --(receive ? line.receives : line.sends);
-  check_status(line, *request, wc);
-  receive ? receive_done(line, *request, wc) : send_done(line, *request, wc);
+  if (line.place == kSharedPlace) ledger_.count("shared");
+  Line& taker = line_of_receive(*request, wc);
+  check_status(taker, *request, wc);
+  receive ? receive_done(taker, *request, wc) : send_done(line, *request, wc);
   check_withdrawn(*request);
   requests_.release(*request);
 }
@@ -74,13 +91,11 @@ void Peer::check_status(Line& line, const Request& request, const WorkCompletion
   if (wc.status != WcStatus::success)
     ledger_.count("failed." + name + "." + std::string(to_string(wc.status)));
   if (status_allowed(line, request, wc.status)) return;
-  ledger_.finding("status",
-                  name + " of " + std::to_string(request.buffer.bytes().size()) +
-                      " bytes ended with '" + std::string(to_string(wc.status)) +
-                      "' (vendor_error " + std::to_string(wc.vendor_error) + ", wrong " +
-                      std::to_string(static_cast<int>(request.wrong)) + ", withdrawn " +
-                      std::to_string(request.withdrawn) + ", state " +
-                      std::string(to_string(line.qp->state())) + ")");
+  ledger_.finding("status", name + " of " + std::to_string(request.buffer.bytes().size()) +
+                                " bytes ended with '" + std::string(to_string(wc.status)) +
+                                "' (vendor_error " + std::to_string(wc.vendor_error) + ", wrong " +
+                                std::to_string(static_cast<int>(request.wrong)) + ", withdrawn " +
+                                std::to_string(request.withdrawn) + "; " + describe(line) + ")");
 }
 
 /// docs/rc.md and docs/datagrams.md, "Errors".
@@ -88,17 +103,19 @@ bool Peer::status_allowed(const Line& line, const Request& request, WcStatus sta
   const bool receive = request.operation == Operation::receive;
   const bool reads = request.operation == Operation::read || is_atomic(request.operation);
   const bool stream = line.type == QpType::rc, reliable = line.type == QpType::rd;
-  const bool limited = settings_.address_space != 0 || settings_.descriptors != 0;
   const bool refused_aloud = request.wrong != Wrong::nothing && (reliable || reads);
   switch (status) {
     case WcStatus::success:
       return !refused_aloud;
     case WcStatus::wr_flush_error:
-      return line.qp->state() == QpState::error || line.qp->state() == QpState::closing;
+      return !line.qp || line.qp->state() == QpState::error ||  // gone: it had begun a shared one
+             line.qp->state() == QpState::closing;
+    case WcStatus::window_bind_error:  // its region has gone
+      return std::ranges::find(offers_, request.offer, &Offer::id) == offers_.end();
     case WcStatus::local_protection_error:
       return request.withdrawn;
     case WcStatus::local_qp_operation_error:
-      return !stream && (limited || !receive);
+      return !stream && (limited() || !receive);
     case WcStatus::local_length_error:
     case WcStatus::general_error:
       return stream;
@@ -144,8 +161,19 @@ void Peer::note_written(const Request& request) {
 void Peer::receive_done(Line& line, Request& request, const WorkCompletion& wc) {
   if (wc.status != WcStatus::success) return;
   if (wc.opcode == WcOpcode::recv_immediate) return immediate_came(line, wc);
-  if (request.withdrawn) return;
+  if (request.withdrawn) return unread_came(line, wc);
   message_came(line, wc, request.buffer.bytes().first(wc.byte_count));
+}
+
+/// The memory of a message went, and was scribbled on, between its end and its completion.
+void Peer::unread_came(Line& line, const WorkCompletion& wc) {
+  if (wc.byte_count < sizeof(Head)) return;
+  if (line.type == QpType::rc) {
+    ++line.heard;
+    return;
+  }
+  // Its sender and number stood in its bytes: any remote may seem to leave a number out next.
+  forget_heard(line.type);
 }
 
 void Peer::message_came(Line& line, const WorkCompletion& wc, std::span<std::byte> bytes) {
@@ -164,12 +192,16 @@ void Peer::message_came(Line& line, const WorkCompletion& wc, std::span<std::byt
   if (head.magic != Head::kMagic || head.length != bytes.size() ||
       head.type != static_cast<uint8_t>(line.type))
     return wrong_byte(name + " (its head)", bytes, 0);
-  const auto wrong = first_wrong(bytes.subspan(sizeof head),
-                                 message_key(head.life, head, settings_.index));
+  const auto wrong =
+      first_wrong(bytes.subspan(sizeof head), message_key(head.life, head, settings_.index));
   if (wrong) return wrong_byte(name, bytes, sizeof head + *wrong);
   if (wc.has_immediate && wc.immediate != key(head.life, Kind::immediate, head.number))
     wrong_byte(name + " (its immediate data)", bytes, 0);
   ledger_.verified(bytes.size());
+  if (planted("shared-lost") && line.shares && rounds_ >= 2 && !planted_once_) {
+    planted_once_ = true;
+    return;
+  }
   if (planted("lost") && line.type == QpType::rd && rounds_ >= 2 && !planted_once_) {
     planted_once_ = true;
     return;
@@ -182,26 +214,31 @@ void Peer::message_came(Line& line, const WorkCompletion& wc, std::span<std::byt
 void Peer::immediate_came(Line& line, const WorkCompletion& wc) {
   const uint64_t number = ++line.immediates_heard;
   if (wc.immediate != key(line.remote_life, Kind::immediate, number))
-    ledger_.finding("wrong-byte", "RC: immediate data " + std::to_string(number) +
-                                      " of a connection are wrong");
+    ledger_.finding("wrong-byte",
+                    "RC: immediate data " + std::to_string(number) + " of a connection are wrong");
   ledger_.verified(sizeof wc.immediate);
 }
 
 /// Over a connection each message comes, in the order of posting.
 void Peer::numbered(Line& line, const Head& head) {
+  if (line.place == kSharedPlace) return;  // its connection is gone
   if (head.number != line.heard + 1)
     ledger_.finding("order", "RC: message " + std::to_string(head.number) + " came after " +
                                  std::to_string(line.heard));
   line.heard = head.number;
 }
 
-/// RD: in order, and what is left out was not reported as delivered. UD: none twice.
+/// RD: in order, and what is left out was not reported as delivered. UD: none twice. What waits for
+/// a receive may come after messages of the source that its sender has become since.
 void Peer::numbered_datagram(Line& line, const Head& head) {
   if (head.from >= kMostPeers) return;
   Heard& heard = remotes_[head.from].heard[index_of(line.type)];
   if (remotes_[head.from].life != head.life) return;  // of one that is gone, or not known yet
   const bool reliable = line.type == QpType::rd;
-  if (heard.life != head.life) heard = {.life = head.life, .newest = head.number - 1, .seen = {}};
+  const bool known = heard.life == head.life;
+  if (known && head.opened < heard.opened) return;
+  if (!known || head.opened > heard.opened)
+    heard = {.life = head.life, .opened = head.opened, .newest = head.number - 1, .seen = {}};
   if (reliable && head.number <= heard.newest)
     ledger_.finding("order", "RD: message " + std::to_string(head.number) + " came after " +
                                  std::to_string(heard.newest));
@@ -236,7 +273,7 @@ void Peer::told(Line& line, const Head& head) {
 void Peer::invalidated(const Head& head, const WorkCompletion& wc) {
   Offer* offer = find_offer(head.offer);
   if (offer == nullptr || !offer->buffer.registered()) return;
-  if (!wc.invalidated || wc.invalidated_stag != offer->stag || offer->buffer.region().valid())
+  if (!wc.invalidated || wc.invalidated_stag != offer->stag || offer->valid())
     ledger_.finding("status", "RC: a Send with Invalidate left its STag valid");
   offer->asked_back = true;
   offer->until = 0;
@@ -248,7 +285,7 @@ void Peer::record_came(const WorkCompletion& wc) {
   if (found == offers_.end() || found->use != Use::write || !found->buffer.registered()) return;
   Offer& offer = *found;
   const std::span<const std::byte> bytes = offer.buffer.bytes();
-  const uint64_t at = wc.tagged_offset - offer.buffer.region().base();
+  const uint64_t at = wc.tagged_offset - offer.base;
   const std::string name = "a Write-Record over " + std::string(to_string(offer.type));
   ledger_.count("written." + std::string(to_string(offer.type)));
   if (at > bytes.size() || wc.byte_count > bytes.size() - at)
@@ -282,13 +319,14 @@ void Peer::record_came(const WorkCompletion& wc) {
 
 void Peer::send_done(Line& line, Request& request, const WorkCompletion& wc) {
   const bool success = wc.status == WcStatus::success;
+  if (request.operation == Operation::bind_window) return window_bound(request.offer, success);
   if (request.operation == Operation::read && !request.withdrawn) read_done(request, wc);
   if (is_atomic(request.operation) && success && !request.withdrawn) {
     uint64_t before = 0;
     std::memcpy(&before, request.buffer.bytes().data(), sizeof before);
     if (before != request.value)
-      ledger_.finding("wrong-byte", "RC: " + std::string(to_string(request.operation)) +
-                                        " found " + std::to_string(before) + " instead of " +
+      ledger_.finding("wrong-byte", "RC: " + std::string(to_string(request.operation)) + " found " +
+                                        std::to_string(before) + " instead of " +
                                         std::to_string(request.value));
     ledger_.verified(sizeof before);
   }
@@ -309,8 +347,9 @@ void Peer::read_done(Request& request, const WorkCompletion& wc) {
   const bool success = wc.status == WcStatus::success;
   const auto check = [&](uint64_t at, uint64_t length) {
     const auto wrong = first_wrong(bytes.subspan(at, length), theirs, request.at + at);
-    if (wrong) wrong_byte("a Read over " + std::string(to_string(lines_[request.line].type)),
-                          bytes, at + *wrong);
+    if (wrong)
+      wrong_byte("a Read over " + std::string(to_string(lines_[request.line].type)), bytes,
+                 at + *wrong);
     ledger_.verified(length);
   };
   if (success) return check(0, bytes.size());

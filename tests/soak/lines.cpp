@@ -43,16 +43,17 @@ void Peer::open_datagrams(Line& line) {
   init.datagram.max_source_memory = size_t{4} << 20;
   init.datagram.connect_after = random_.chance(0.5) ? 16 : 1024;
   init.datagram.record_completion = random_.chance(0.5) ? diwarp::RecordCompletion::complete
-                                                         : diwarp::RecordCompletion::last_segment;
+                                                        : diwarp::RecordCompletion::last_segment;
   init.datagram.read.retries = static_cast<uint32_t>(random_.below(4));
   init.reliable.max_buffer = size_t{8} << 20;
   init.reliable.peer_timeout = random_.chance(0.5) ? 10s : 3s;
   init.reliable.idle_timeout = random_.chance(0.5) ? 60s : 2s;
   init.reliable.receive_window = random_.chance(0.5) ? 1024 : 64;
-  init.reliable.completion_order = random_.chance(0.5) ? diwarp::CompletionOrder::posting
-                                                        : diwarp::CompletionOrder::peer;
+  init.reliable.completion_order =
+      random_.chance(0.5) ? diwarp::CompletionOrder::posting : diwarp::CompletionOrder::peer;
   try {
     line.qp.emplace(pd_, init);
+    ++line.opened;
     enter(line, Line::State::up);
     post_receives(line);
   } catch (const std::exception&) {
@@ -72,11 +73,18 @@ void Peer::keep_datagrams(Line& line) {
   if (line.qp->state() == QpState::rts) return post_receives(line);
   if (line.state != Line::State::ending) enter(line, Line::State::ending);
   if (line.sends + line.receives != 0) return;
+  ledger_.count("recovered." + std::string(to_string(line.type)));
+  renew(line);
+}
+
+/// A queue pair that was reset is another source to its peers.
+void Peer::renew(Line& line) {
   line.qp->modify(QpState::reset);
+  drop_all(line);
   line.qp->modify(QpState::init);
   line.qp->modify(QpState::rts);
-  for (Remote& remote : remotes_) remote.heard[index_of(line.type)] = {};
-  ledger_.count("recovered." + std::string(to_string(line.type)));
+  ++line.opened;
+  forget_heard(line.type);
   enter(line, Line::State::up);
   post_receives(line);
 }
@@ -95,8 +103,7 @@ void Peer::keep_stream(Line& line) {
       }
       return post_receives(line);
     case Line::State::ending:
-      if (line.qp->state() == QpState::error && line.sends + line.receives == 0)
-        end_connection(line);
+      if (line.qp->state() == QpState::error && line.sends + line.receives == 0) close_stream(line);
   }
 }
 
@@ -118,27 +125,19 @@ void Peer::disturb() {
         return enter(line, Line::State::ending);
       }
       ledger_.count("disturbed.reset." + type);
-      line.qp->modify(QpState::reset);
-      drop_all(line);
-      line.qp->modify(QpState::init);
-      line.qp->modify(QpState::rts);
-      for (Remote& remote : remotes_) remote.heard[index_of(line.type)] = {};
-      return post_receives(line);
+      return renew(line);
     case 2:
       if (line.id) return;
       ledger_.count("disturbed.anew." + type);
       line.qp.reset();
       drop_all(line);
-      for (Remote& remote : remotes_) remote.heard[index_of(line.type)] = {};
+      forget_heard(line.type);
       open_datagrams(line);
       return announce();
     default:
       if (!line.id) return;
       ledger_.count("disturbed.destroyed.RC");
-      line.id.reset();
-      line.qp.reset();
-      drop_all(line);
-      return end_connection(line);
+      return close_stream(line);
   }
 }
 
@@ -149,19 +148,28 @@ void Peer::drop_all(Line& line) {
     check_withdrawn(request);
     release_reader(request);
     note_failed(request);
+    if (request.operation == Operation::bind_window) window_bound(request.offer, false);
     requests_.drop(request);
   }
   line.sends = line.receives = 0;
 }
 
+/// Numbers of messages begin anew: nothing is known of those before.
+void Peer::forget_heard(QpType type) {
+  for (Remote& remote : remotes_) remote.heard[index_of(type)] = {};
+}
+
 void Peer::post_receives(Line& line) {
-  const uint32_t most = line.type == QpType::rc ? kStreamReceives : kDatagramReceives;
-  while (line.receives < most) {
+  const bool shared = line.place == kSharedPlace;
+  if (line.shares) return;
+  const uint32_t of_own = line.type == QpType::rc ? kStreamReceives : kDatagramReceives;
+  while (line.receives < (shared ? kSharedReceives : of_own)) {
     Request* request =
         prepare(line, line.remote, Operation::receive, kReceiveSize, diwarp::Access::local_write);
     if (request == nullptr) return;
     const diwarp::Sge sge = request->buffer.region().sge();
-    if (line.qp->post_recv({.wr_id = request->id, .sges = sge})) return requests_.release(*request);
+    const diwarp::ReceiveWorkRequest wr{.wr_id = request->id, .sges = sge};
+    if (shared ? shared_.post_recv(wr) : line.qp->post_recv(wr)) return requests_.release(*request);
     ++line.receives;
   }
 }
@@ -218,28 +226,38 @@ void Peer::open_stream(Line& line, uint32_t remote) {
   init.capacity.max_send_wr = kStreamSends;
   init.capacity.max_recv_wr = kStreamReceives;
   init.stream.max_fpdu = random_.chance(0.5) ? 0 : 1024;
+  line.shares = random_.chance(0.5);
+  if (line.shares) {
+    init.recv_cq = shared_cq_;
+    init.srq = shared_;
+  }
   line.qp.emplace(pd_, init);
   line.remote = remote;
   line.remote_life = remotes_[remote].life;
   line.sent = line.heard = line.immediates_sent = line.immediates_heard = 0;
-  // A connection begins with no atomic under way.
-  std::erase_if(remotes_[remote].lent, [](const Lent& lent) { return lent.use == Use::atomic; });
+  // A connection begins with no atomic under way, and no window of another is good for it.
+  std::erase_if(remotes_[remote].lent,
+                [](const Lent& lent) { return lent.use == Use::atomic || lent.windowed; });
   post_receives(line);
 }
 
-void Peer::begin_connection(Line& line) {
-  enter(line, Line::State::down);
+/// Where the system has no descriptor or memory, it is tried again later.
+void Peer::connect_stream(Line& line, uint32_t remote, const std::function<void()>& begin) {
   try {
-    open_stream(line, line.remote);
-    line.id.emplace(device_, channel_);
-    line.id->resolve_addr(remotes_[line.remote].addresses[index_of(QpType::rc)]);
+    open_stream(line, remote);
+    begin();
     enter(line, Line::State::connecting);
   } catch (const std::exception&) {
     ledger_.count("limited.connection");
-    line.id.reset();
-    line.qp.reset();
-    drop_all(line);
+    close_stream(line);
   }
+}
+
+void Peer::begin_connection(Line& line) {
+  connect_stream(line, line.remote, [&] {
+    line.id.emplace(device_, channel_);
+    line.id->resolve_addr(remotes_[line.remote].addresses[index_of(QpType::rc)]);
+  });
 }
 
 /// A peer that asks while its last connection still ends is refused, and asks again.
@@ -257,24 +275,23 @@ void Peer::answer(diwarp::CmEvent& event) {
     enter(line, Line::State::ending);
   }
   if (line.state != Line::State::down) return event.request->reject();
-  try {
-    open_stream(line, greeting.index);
+  connect_stream(line, greeting.index, [&] {
     line.id = std::move(event.request);
     diwarp::AcceptOptions options;
     options.crc = random_.chance(0.7);
     line.id->accept(*line.qp, options);
-    enter(line, Line::State::connecting);
-  } catch (const std::exception&) {
-    ledger_.count("limited.connection");
-    line.id.reset();
-    line.qp.reset();
-    drop_all(line);
-  }
+  });
 }
 
-void Peer::end_connection(Line& line) {
+/// Its connection, queue pair and all that is posted to it go. Another queue pair may have its
+/// number next, so the shared receives that it has taken are looked at before.
+void Peer::close_stream(Line& line) {
   line.id.reset();
   line.qp.reset();
+  line.shares = false;
+  take_from(shared_cq_, diwarp::Duration(0));
+  drop_all(line);
+  end_windows(line.remote);
   enter(line, Line::State::down);
 }
 

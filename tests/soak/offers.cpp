@@ -15,6 +15,9 @@ namespace {
 
 constexpr size_t kMostOffers = 128;
 constexpr double kPatience = 10;  // seconds that a peer has to give an offer back
+constexpr double kNever = 1e18;   // seconds
+/// Of memory that peers reach through windows alone.
+constexpr Access kBindable = Access::local_write | Access::window_bind;
 
 Access access_for(Use use) {
   switch (use) {
@@ -49,6 +52,11 @@ void Peer::keep_offers() {
   for (int i = 0; i < 40; ++i) make_offer();
 }
 
+bool Peer::has_stream(uint32_t remote) const {
+  const Line& line = lines_[2 + remote];
+  return line.state == Line::State::up && line.remote_life == remotes_[remote].life;
+}
+
 void Peer::make_offer() {
   const auto index = static_cast<uint32_t>(random_.below(kMostPeers));
   if (remotes_[index].life == 0 || offers_.size() >= kMostOffers) return;
@@ -58,27 +66,75 @@ void Peer::make_offer() {
   offer.remote_life = remotes_[index].life;
   offer.type = static_cast<QpType>(random_.below(3));
   const bool stream = offer.type == QpType::rc;
-  offer.use = random_.chance(0.6) ? Use::write
-                                  : static_cast<Use>(1 + random_.below(stream ? 3 : 1));
+  offer.use =
+      random_.chance(0.6) ? Use::write : static_cast<Use>(1 + random_.below(stream ? 3 : 1));
   offer.until = wall_ + 0.2 + random_.unit() * 4;
   offer.buffer = arena_.take(offer.use == Use::atomic ? 64 : pick_size(Arena::kLargest));
   if (!offer.buffer) return;
   const Kind contents = offer.use == Use::read ? Kind::readable : Kind::untouched;
   fill(offer.buffer.bytes(), own_key(contents, offer.id));
-  if (offer.use == Use::atomic)
-    std::ranges::fill(offer.buffer.bytes(), std::byte{0});
+  if (offer.use == Use::atomic) std::ranges::fill(offer.buffer.bytes(), std::byte{0});
+  // Bound through a connection: bytes, and none that only this peer's atomics may use.
+  const bool windowed = stream && offer.use != Use::atomic && !offer.buffer.bytes().empty() &&
+                        has_stream(index) && random_.chance(0.3);
   try {
-    offer.buffer.register_at(pd_, access_for(offer.use));
+    offer.buffer.register_at(pd_, windowed ? kBindable : access_for(offer.use));
+    if (windowed) offer.window.emplace(pd_);
   } catch (const std::exception&) {
     return ledger_.count("limited.region");
   }
-  offer.stag = offer.buffer.region().rkey();
+  ledger_.count("regions");
+  Offer& made = offers_.emplace_back(std::move(offer));
+  if (windowed) return bind_window(made);
+  made.stag = made.buffer.region().rkey();
+  made.base = made.buffer.region().base();
+  announce_offer(made);
+}
+
+void Peer::announce_offer(Offer& offer) {
   std::ostringstream text;
   text << "offer " << offer.id << ' ' << int(offer.type) << ' ' << int(offer.use) << ' '
-       << offer.stag << ' ' << offer.buffer.region().base() << ' ' << offer.buffer.bytes().size();
-  offers_.push_back(std::move(offer));
-  ledger_.count("regions");
-  tell(index, text.str());
+       << offer.stag << ' ' << offer.base << ' ' << offer.buffer.bytes().size() << ' '
+       << offer.window.has_value();
+  tell(offer.remote, text.str());
+}
+
+/// The offer is told when it is bound.
+void Peer::bind_window(Offer& offer) {
+  Line& line = lines_[2 + offer.remote];
+  offer.stag = offer.window->stag();
+  offer.base = random_.below(uint64_t{1} << 40);
+  offer.until = kNever;
+  const std::span<std::byte> bytes = offer.buffer.bytes();
+  const size_t shift = planted("window") && bytes.size() > 100 ? 1 : 0;
+  Request* request = prepare(line, offer.remote, Operation::bind_window, 0, Access::none);
+  if (request == nullptr) return window_bound(offer.id, false);
+  request->offer = offer.id;
+  const diwarp::SendWorkRequest wr{.opcode = diwarp::WrOpcode::bind_window,
+                                   .binding = {.stag = offer.stag,
+                                               .region = offer.buffer.region().lkey(),
+                                               .address = bytes.data() + shift,
+                                               .length = bytes.size() - shift,
+                                               .access = access_for(offer.use),
+                                               .base = offer.base}};
+  if (!post(line, *request, wr)) window_bound(offer.id, false);
+}
+
+void Peer::window_bound(uint64_t id, bool success) {
+  Offer* const offer = find_offer(id);
+  if (offer == nullptr || offer->asked_back) return;
+  offer->until = success ? wall_ + random_.unit() * 4 : 0;
+  offer->asked_back = !success;
+  if (!success) return;
+  ledger_.count("windows");
+  announce_offer(*offer);
+}
+
+/// A window is good for the connection that it was bound over alone.
+void Peer::end_windows(uint32_t remote) {
+  for (Offer& offer : offers_) {
+    if (offer.window && offer.remote == remote && !offer.asked_back) ask_back(offer);
+  }
 }
 
 /// Most offers end when the peer has given them back. The others end in use.
@@ -91,7 +147,9 @@ void Peer::ask_back(Offer& offer) {
 }
 
 void Peer::end_offer(Offer& offer) {
+  if (random_.chance(0.5)) offer.window.reset();  // else it goes with its region
   offer.buffer.deregister();
+  offer.window.reset();
   const std::span<std::byte> bytes = offer.buffer.bytes();
   if (offer.use == Use::read) {
     const auto wrong = first_wrong(bytes, own_key(Kind::readable, offer.id));
@@ -142,7 +200,7 @@ Offer* Peer::find_offer(uint64_t id) {
 void Peer::take_offer(uint32_t index, std::istream& words) {
   Lent lent;
   int type = 0, use = 0;
-  words >> lent.id >> type >> use >> lent.stag >> lent.base >> lent.length;
+  words >> lent.id >> type >> use >> lent.stag >> lent.base >> lent.length >> lent.windowed;
   lent.type = static_cast<QpType>(type);
   lent.use = static_cast<Use>(use);
   std::vector<Lent>& all = remotes_[index].lent;

@@ -37,11 +37,13 @@ Peer::Peer(const Settings& settings)
       device_(open_device(settings_, random_, zerocopy_)),
       pd_(device_),
       cq_(device_, random_.chance(0.7) ? 8192 : 64),
+      shared_cq_(device_, kSharedReceives),
+      shared_(pd_, {.max_wr = kSharedReceives}),
       listener_(open_listener(device_, channel_)) {
   ledger_.abort_at_finding(settings_.core);
   for (uint32_t place = 0; place < lines_.size(); ++place) {
     lines_[place].place = place;
-    if (place >= 2) lines_[place].remote = place - 2;
+    if (place >= 2 && place < kSharedPlace) lines_[place].remote = place - 2;
   }
   lines_[0].type = diwarp::QpType::ud;
   lines_[1].type = diwarp::QpType::rd;
@@ -62,6 +64,7 @@ int Peer::run() {
     if (wall_ < next_keep_) continue;
     next_keep_ = wall_ + kKeepEvery;
     for (Line& line : lines_) line.place < 2 ? keep_datagrams(line) : keep_stream(line);
+    post_receives(lines_[kSharedPlace]);
     keep_offers();
     if (!ending_) disturb();
     find_stuck();

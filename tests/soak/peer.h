@@ -4,6 +4,7 @@
 #include <array>
 #include <bitset>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <optional>
 #include <set>
@@ -22,12 +23,12 @@ namespace soak {
 
 struct Settings {
   std::string address;
-  uint64_t seed = 1;     ///< of the run: contents follow from it
-  uint32_t index = 0;    ///< of the process
-  uint32_t life = 1;     ///< the number of this start of a process, unique in the run
-  double stuck = 60;     ///< seconds that an operation may take
-  double round = 1;      ///< seconds between two lines
-  bool impaired = true;  ///< datagrams get lost, doubled, reordered, damaged and cut
+  uint64_t seed = 1;           ///< of the run: contents follow from it
+  uint32_t index = 0;          ///< of the process
+  uint32_t life = 1;           ///< the number of this start of a process, unique in the run
+  double stuck = 60;           ///< seconds that an operation may take
+  double round = 1;            ///< seconds between two lines
+  bool impaired = true;        ///< datagrams get lost, doubled, reordered, damaged and cut
   uint64_t descriptors = 0;    ///< RLIMIT_NOFILE; 0: as it is
   uint64_t address_space = 0;  ///< RLIMIT_AS, bytes; 0: as it is
   bool core = false;           ///< a finding ends the process with a core dump
@@ -38,6 +39,9 @@ struct Settings {
 inline constexpr uint32_t kMostPeers = 16;
 /// Length of a posted receive; what is longer must be refused.
 inline constexpr uint32_t kReceiveSize = 64 << 10;
+/// The place of the line whose receives are in the shared receive queue. It has no queue pair.
+inline constexpr uint32_t kSharedPlace = 2 + kMostPeers;
+inline constexpr uint32_t kSharedReceives = 48;
 
 /// What a Send begins with, if it is so long.
 struct Head {
@@ -51,9 +55,10 @@ struct Head {
   uint64_t offer = 0;   ///< send_invalidate, tell
   uint32_t at = 0;      ///< tell: the bytes that were written
   uint32_t written = 0;
+  uint64_t opened = 0;  ///< datagrams: which of its queue pairs' sources sent it, from 1
   static constexpr uint32_t kMagic = 0x50a15eed;
 };
-static_assert(sizeof(Head) == 40);
+static_assert(sizeof(Head) == 48);
 
 enum class Use : uint8_t { write, read, atomic, invalidate };
 
@@ -71,7 +76,11 @@ struct Offer {
   uint64_t begin = 0;
   uint64_t end = 0;
   diwarp::STag stag = 0;
+  uint64_t base = 0;  ///< tagged offset of the first byte
   Buffer buffer;
+  std::optional<diwarp::MemoryWindow> window = {};  ///< the peer has the memory through it alone
+
+  bool valid() const { return window ? window->query().valid : buffer.region().valid(); }
 };
 
 /// An offer of a peer.
@@ -82,7 +91,8 @@ struct Lent {
   diwarp::STag stag = 0;
   uint64_t base = 0;
   uint64_t length = 0;
-  uint32_t readers = 0;  ///< requests that name it
+  bool windowed = false;  ///< good for one connection
+  uint32_t readers = 0;   ///< requests that name it
   bool asked_back = false;
   std::array<uint64_t, 8> values{};  ///< atomic: of its words, when all that is posted is done
 };
@@ -90,6 +100,7 @@ struct Lent {
 /// Messages that came from a peer over one kind of datagrams.
 struct Heard {
   uint32_t life = 0;
+  uint64_t opened = 0;
   uint64_t newest = 0;
   std::bitset<512> seen;  ///< UD: number modulo 512, of the newest so many
 };
@@ -124,6 +135,8 @@ struct Line {
   uint64_t heard = 0;
   uint64_t immediates_sent = 0;
   uint64_t immediates_heard = 0;
+  bool shares = false;  ///< its receives are the shared ones
+  uint64_t opened = 0;  ///< how often peers saw another source
 };
 
 /// One process of a soak: does random operations with its peers until it is told to end, and checks
@@ -149,27 +162,36 @@ class Peer {
   void find_stuck();
   std::string describe(const Line& line) const;
   void plant_fault();
+  bool limited() const { return settings_.address_space != 0 || settings_.descriptors != 0; }
   bool planted(const char* fault) const { return settings_.plant == fault; }
 
   // lines.cpp: queue pairs.
   void open_datagrams(Line& line);
   void keep_datagrams(Line& line);
+  void renew(Line& line);
   void keep_stream(Line& line);
   void disturb();
   void drop_all(Line& line);
   void post_receives(Line& line);
+  void forget_heard(diwarp::QpType type);
   void take_events();
   void take_event(diwarp::CmEvent event);
   void answer(diwarp::CmEvent& event);
   void open_stream(Line& line, uint32_t remote);
   void begin_connection(Line& line);
-  void end_connection(Line& line);
+  void connect_stream(Line& line, uint32_t remote, const std::function<void()>& begin);
+  void close_stream(Line& line);
   Line* line_of(uint64_t id_number);
   void enter(Line& line, Line::State state);
 
   // offers.cpp: memory that is lent.
   void keep_offers();
   void make_offer();
+  bool has_stream(uint32_t remote) const;
+  void bind_window(Offer& offer);
+  void window_bound(uint64_t id, bool success);
+  void announce_offer(Offer& offer);
+  void end_windows(uint32_t remote);
   void ask_back(Offer& offer);
   void end_offer(Offer& offer);
   void check_untold(const Offer& offer);
@@ -186,6 +208,7 @@ class Peer {
   void post_one(Line& line, uint32_t remote);
   Request* prepare(Line& line, uint32_t remote, Operation operation, size_t length,
                    diwarp::Access access);
+  bool refusal_allowed(const std::error_code& error) const;
   bool post(Line& line, Request& request, diwarp::SendWorkRequest wr);
   void post_message(Line& line, uint32_t remote, Operation operation, const Lent* about = nullptr,
                     uint64_t at = 0, uint64_t written = 0);
@@ -201,8 +224,11 @@ class Peer {
 
   // check.cpp: what completes.
   void take_completions();
+  void take_from(diwarp::CompletionQueue& cq, diwarp::Duration wait);
   void take(const diwarp::WorkCompletion& wc);
+  Line& line_of_receive(const Request& request, const diwarp::WorkCompletion& wc);
   void receive_done(Line& line, Request& request, const diwarp::WorkCompletion& wc);
+  void unread_came(Line& line, const diwarp::WorkCompletion& wc);
   void message_came(Line& line, const diwarp::WorkCompletion& wc, std::span<std::byte> bytes);
   void immediate_came(Line& line, const diwarp::WorkCompletion& wc);
   void numbered(Line& line, const Head& head);
@@ -232,18 +258,20 @@ class Peer {
   diwarp::Device device_;
   diwarp::ProtectionDomain pd_;
   diwarp::CompletionQueue cq_;
+  diwarp::CompletionQueue shared_cq_;  // of the shared receives, with room for all
+  diwarp::SharedReceiveQueue shared_;
   diwarp::CmEventChannel channel_;
   diwarp::CmId listener_;
   Requests requests_;
   std::list<Offer> offers_;
   std::array<Remote, kMostPeers> remotes_;
-  std::array<Line, 2 + kMostPeers> lines_;  // UD, RD, RC of each remote
+  std::array<Line, kSharedPlace + 1> lines_;  // UD, RD, RC of each remote, shared receives
   uint64_t next_number_ = 1;
   uint64_t overruns_ = 0;
   uint64_t rounds_ = 0;
-  double now_ = 0;    // seconds in which this process and all its peers ran
-  double wall_ = 0;   // seconds in which this process ran
-  double last_ = 0;   // of the steady clock, at the last tick
+  double now_ = 0;   // seconds in which this process and all its peers ran
+  double wall_ = 0;  // seconds in which this process ran
+  double last_ = 0;  // of the steady clock, at the last tick
   double next_round_ = 0;
   double next_keep_ = 0;
   bool ending_ = false;
@@ -252,7 +280,7 @@ class Peer {
   bool planted_once_ = false;
   std::string input_;
   std::array<std::byte, 128> refused_{};  // that requests name which are refused
-  std::vector<std::byte> leaked_;  // planted
+  std::vector<std::byte> leaked_;         // planted
 };
 
 /// A device whose datagrams are impaired, with options that the process's seed chose.

@@ -22,6 +22,7 @@ enum class Operation : uint8_t {
   fetch_add,
   compare_swap,
   swap,
+  bind_window,  ///< local: the offer's window is for the peer from its completion on
 };
 std::string_view to_string(Operation operation);
 

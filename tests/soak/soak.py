@@ -369,6 +369,7 @@ class Soak:
             failed = sum(value for key, value in counts.items()
                          if key.startswith(f"failed.{name}."))
             print(f"  {name:26} {count:10} {failed:8}")
+        print(f"receives that were shared: {counts['shared']}; windows: {counts['windows']}")
         print(f"verified: {self.totals.verified} bytes; connections: {counts['connections']}; "
               f"regions: {counts['regions']}, ended in use: "
               f"{counts['regions-ended-in-use'] + counts['buffers-ended-in-use']}")
@@ -406,6 +407,7 @@ def parse():
 
 def main():
     arguments = parse()
+    sys.stdout.reconfigure(line_buffering=True)  # what it found stands there if it is killed
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # kills the processes
     folder = arguments.logs or tempfile.mkdtemp(prefix="diwarp-soak-")
     os.makedirs(folder, exist_ok=True)

@@ -13,6 +13,8 @@ PATIENCE = 300  # seconds for one run
 # What is planted, and the sentence that tells of it.
 FAULTS = {
     "wrong-byte": r"wrong-byte: byte 99 of \d+ is wrong: a message over",
+    "shared-lost": r"order: RC: message \d+ came after \d+",
+    "window": r"wrong-byte: byte \d+ of \d+ is wrong: (memory that a peer|a Read over rc)",
     "lost": r"lost: RD: Send \d+ to process \d was reported as delivered, and was not",
     "stuck": r"stuck: (rc|ud|rd): .* is not done after",
     "leak": r"growth: \d+ bytes of memory",
@@ -47,6 +49,8 @@ def check_clean(arguments, folder):
     for operation in ("rc.write", "rc.read", "rc.fetch-add", "ud.write-record", "rd.send"):
         found = re.search(rf" {re.escape(operation)} +(\d+)", done.stdout)
         assert found and int(found.group(1)) > 0, operation
+    for what in ("receives that were shared", "windows"):
+        assert re.search(rf"{what}: [1-9]", done.stdout), what
     assert "nothing found" in done.stdout
 
 

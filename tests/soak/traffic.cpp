@@ -19,7 +19,7 @@ namespace {
 constexpr uint32_t kInline = 64;
 constexpr diwarp::STag kWrongStag = 0x00000100;  // its upper 24 bits name nothing but by chance
 /// Around the ends of segments, pages, and of what a counter of 16 bits holds.
-constexpr std::array<size_t, 24> kEdges{0,    1,    2,    7,    8,     39,    40,    41,
+constexpr std::array<size_t, 24> kEdges{0,    1,    2,    7,    8,     47,    48,    49,
                                         63,   64,   65,   512,  1400,  1425,  1426,  1472,
                                         1500, 4096, 8192, 9000, 16383, 32768, 65535, 65536};
 
@@ -39,9 +39,8 @@ void Peer::post_some() {
   for (int i = 0; i < 6; ++i) {
     Line& line = lines_[random_.below(lines_.size())];
     if (line.state != Line::State::up || !line.qp) continue;
-    const auto remote = line.type == QpType::rc
-                            ? line.remote
-                            : static_cast<uint32_t>(random_.below(kMostPeers));
+    const auto remote =
+        line.type == QpType::rc ? line.remote : static_cast<uint32_t>(random_.below(kMostPeers));
     const diwarp::Address& address = remotes_[remote].addresses[index_of(line.type)];
     if (remotes_[remote].life == 0 || address.port() == 0) continue;  // it has no such queue pair
     const uint64_t burst = 1 + random_.below(4);
@@ -96,6 +95,12 @@ Request* Peer::prepare(Line& line, uint32_t remote, Operation operation, size_t 
   return nullptr;
 }
 
+/// Whether a request that is right may be refused so.
+bool Peer::refusal_allowed(const std::error_code& error) const {
+  return error == Errc::queue_full || error == Errc::invalid_state ||
+         (limited() && error == Errc::no_resources);
+}
+
 /// False where it was not posted; it is released then.
 bool Peer::post(Line& line, Request& request, SendWorkRequest wr) {
   wr.wr_id = request.id;
@@ -106,7 +111,7 @@ bool Peer::post(Line& line, Request& request, SendWorkRequest wr) {
     ++line.sends;
     return true;
   }
-  if (error != Errc::queue_full && error != Errc::invalid_state)
+  if (!refusal_allowed(error))
     ledger_.finding("status", std::string(to_string(line.type)) + ": posting " +
                                   std::string(to_string(request.operation)) + " gave " +
                                   error.message());
@@ -139,7 +144,8 @@ void Peer::post_message(Line& line, uint32_t remote, Operation operation, const 
             .number = sent + 1,
             .offer = plain ? 0 : about->id,
             .at = static_cast<uint32_t>(at),
-            .written = static_cast<uint32_t>(written)};
+            .written = static_cast<uint32_t>(written),
+            .opened = line.opened};
   const std::span<std::byte> bytes = request->buffer.bytes();
   if (has_head) {
     std::memcpy(bytes.data(), &head, sizeof head);
@@ -297,7 +303,7 @@ void Peer::post_refused(Line& line, uint32_t remote) {
   }
   const std::error_code error = line.qp->post_send(wr);
   ledger_.count("refused.posting");
-  if (error == expected || error == Errc::queue_full || error == Errc::invalid_state) return;
+  if (error == expected || refusal_allowed(error)) return;
   ledger_.finding("refusal", std::string(to_string(line.type)) + ": posting gave " +
                                  error.message() + " instead of " +
                                  make_error_code(expected).message());
