@@ -47,7 +47,7 @@ TEST_CASE("rd: a peer that vanishes while its message waits for a receive is for
 }
 
 TEST_CASE("rd: a Send that waited for a receive of which the memory has gone does not succeed") {
-  const size_t length = GENERATE(64, 4000);
+  const size_t length = GENERATE(size_t{64}, size_t{4000});
   RdScene scene({}, {.reliable = {.peer_timeout = 2s}});
   auto gone = std::make_unique<MemoryRegion>(scene.b.pd, std::span(scene.b.memory));
   const Sge sge = gone->sge(0, 4000);
