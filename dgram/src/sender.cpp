@@ -10,10 +10,9 @@
 namespace diwarp::dgram {
 namespace {
 
-constexpr uint32_t kFirstCapacity = 16;
 constexpr uint32_t kCapacity = 4096;
 static_assert(Congestion::kMaxWindow <= kCapacity);
-constexpr uint16_t kMostReordering = 64;
+constexpr uint8_t kMostReordering = 64;
 // Timeouts in a row, after which the path is taken for congested to the utmost.
 constexpr uint16_t kTimeoutsToCollapse = 3;
 constexpr Duration kIdle = std::chrono::seconds(1);
@@ -37,17 +36,36 @@ uint64_t Sender::next_lost(uint64_t from, uint32_t ahead) const {
   return kNone;
 }
 
-bool Sender::prepare(uint32_t count) {
+Sender::Ring::~Ring() {
+  if (budget_ != nullptr) budget_->give_back(counted(capacity_));
+}
+
+void Sender::Ring::swap(Ring& other) noexcept {
+  std::swap(slots_, other.slots_);
+  std::swap(capacity_, other.capacity_);
+  std::swap(budget_, other.budget_);
+}
+
+std::optional<Sender::Ring> Sender::Ring::make(uint32_t capacity, MemoryBudget* budget) {
+  if (budget != nullptr && !budget->take(counted(capacity))) return std::nullopt;
+  Ring made;
+  made.budget_ = budget;
+  made.capacity_ = capacity;
+  made.slots_.reset(new (std::nothrow) Slot[capacity]);
+  if (!made.slots_) return std::nullopt;
+  return made;
+}
+
+bool Sender::prepare(uint32_t count, MemoryBudget* budget) {
   const uint64_t needed = next_ - released_ + count;
-  if (needed <= capacity_) return true;
+  if (needed <= ring_.capacity()) return true;
   if (needed > kCapacity) return false;
   const auto wanted =
-      static_cast<uint32_t>(std::bit_ceil(std::max<uint64_t>(needed, kFirstCapacity)));
-  std::unique_ptr<Slot[]> slots(new (std::nothrow) Slot[wanted]);
-  if (!slots) return false;
-  for (uint64_t at = released_; at != next_; ++at) slots[at & (wanted - 1)] = slot(at);
-  slots_ = std::move(slots);
-  capacity_ = wanted;
+      static_cast<uint32_t>(std::bit_ceil(std::max<uint64_t>(needed, kUncounted)));
+  std::optional<Ring> larger = Ring::make(wanted, budget);
+  if (!larger) return false;
+  for (uint64_t at = released_; at != next_; ++at) larger->at(at) = slot(at);
+  ring_ = std::move(*larger);
   return true;
 }
 
@@ -162,7 +180,7 @@ void Sender::arrived(Slot& slot, Time now, Arrivals& arrivals) {
     --in_flight_;
   const bool was_lost = (slot.state & (lost | urgent)) == lost;
   if (was_lost || is_of_first_transmission(slot, now)) {
-    reordering_ = std::min<uint16_t>(static_cast<uint16_t>(reordering_ * 2), kMostReordering);
+    reordering_ = std::min<uint8_t>(static_cast<uint8_t>(reordering_ * 2), kMostReordering);
   } else {
     if (!any_came_ || rd_before(latest_order_, slot.order)) latest_order_ = slot.order;
     any_came_ = true;
@@ -245,8 +263,7 @@ void Sender::give_up(const MessageName& message) {
 
 void Sender::release_memory() {
   if (released_ != next_) return;
-  slots_.reset();
-  capacity_ = 0;
+  ring_ = Ring();
 }
 
 // --- Time.

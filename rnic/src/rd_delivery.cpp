@@ -81,6 +81,7 @@ RdDelivery::Outcome RdDelivery::deliver_request(RdPeer& peer, const Segment& seg
 
 /// Memory was named, rightly or in vain.
 void RdDelivery::note_stag(RdPeer& peer, bool rightly, Time now) {
+  peer.turn.set_first_in_line(false);
   if (rightly)
     stag_misses_.hit(peer.host.stags, now);
   else

@@ -23,7 +23,8 @@ RdPeerLimits RdPeerLimits::of(const QueuePairInit& init) {
 }
 
 RdPeers::RdPeers(RdPeerOwner& owner, ReceiveShares& shares, const QueuePairInit& init)
-    : context_{owner, without_share, shares},
+    : without_share(shares),
+      context_{owner, without_share, shares},
       limits_(RdPeerLimits::of(init)),
       record_memory_(limits_.record_memory),
       hosts_(0, KeyedHash<Address>(random_sip_key())),
@@ -52,10 +53,11 @@ RdPeer* RdPeers::find_incarnation(const Address& address, uint32_t incarnation) 
 
 /// Null where there is no room. Throws std::bad_alloc; its host may be there without a peer then.
 std::unique_ptr<RdPeer> RdPeers::make(const Address& address, Opener opener, Time now) {
+  const auto present = hosts_.find(address.with_port(0));
+  if (present != hosts_.end() && present->second.peers >= limits_.per_address) return nullptr;
   const uint32_t reserve = opener == Opener::there ? limits_.peers / kReserve : 0;
   if (size_ + reserve >= limits_.peers && !context_.owner.forget_for(address, now)) return nullptr;
   RdHost& host = host_at(address.with_port(0));
-  if (host.peers >= limits_.per_address) return nullptr;
   return std::make_unique<RdPeer>(host, address, limits_, record_memory_, now);
 }
 

@@ -24,6 +24,8 @@ constexpr Duration kAcknowledgeWithin = std::chrono::microseconds(500);
 /// A peer with which nothing was exchanged for so long needs no memory but its own, and not even
 /// that where others want it.
 constexpr Duration kQuiet = std::chrono::seconds(1);
+/// Peers that wait for the limit of STag misses and go on within one step, so that it stays short.
+constexpr int kResumedAtOnce = 64;
 
 const ReliableOptions& checked(const ReliableOptions& options) {
   const auto refuse = [](const std::string& sentence) {
@@ -53,13 +55,15 @@ RdQueuePair::RdQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePa
       message_timeout_(reliable_.message_timeout == Duration::zero() ? reliable_.peer_timeout
                                                                      : reliable_.message_timeout),
       buffer_(reliable_.max_buffer),
+      sent_memory_(reliable_.max_sent_memory),
       peers_(*this, receive_shares(), init),
       requests_(*this, sends_, reliable_.error_scope),
       responder_(*this, counters()),
-      delivery_(*this, records(), requests_, responder_, errors(), counters(), options()),
+      delivery_(*this, peers_, records(), requests_, responder_, errors(), counters(), options()),
       associations_(peers_, identity(), requests_, responder_, delivery_, buffer_, counters(),
                     reliable_),
-      transmit_(*this, sends_, peers_, requests_, responder_, associations_, buffer_, counters()) {
+      transmit_(*this, sends_, peers_, requests_, responder_, associations_, buffer_, sent_memory_,
+                counters()) {
   sender().add(transmit_);
   begin();
 }
@@ -90,7 +94,7 @@ void RdQueuePair::forget(RdPeer& peer) {
   engine().timers().cancel(peer.timer);
   peers_.erase(peer);
   counters().add(Counter::rd_forgotten);
-  if (!peers_.without_receive.empty()) wake();  // it may have held a receive
+  if (peers_.await_receives()) wake();  // it may have held a receive
 }
 
 bool RdQueuePair::forget_for(const Address& newcomer, Time now) {
@@ -170,7 +174,7 @@ void RdQueuePair::take_reliable(const dgram::OpenedEnvelope& envelope,
     case Association::Verdict::ended:
       if (!peer->sender.was_sent(header.sequence)) return drop(Counter::drop_rd_association);
       associations_.ended(*peer, header, envelope.labels.incarnation, now);
-      if (!peers_.without_receive.empty()) wake();  // it may have held a receive
+      if (peers_.await_receives()) wake();  // it may have held a receive
       return;
     case Association::Verdict::unknown:
       take_unknown(header, envelope.labels.incarnation, datagram.sender(), now);
@@ -358,10 +362,7 @@ void RdQueuePair::hold(RdPeer& peer, RdDelivery::Outcome outcome, Time now) {
     return peers_.touch(peer);
   }
   counters().add(Counter::rd_held);
-  if (outcome == RdDelivery::Outcome::stag_limit) {
-    peer.turn.wait_for_stag_limit(delivery_.may_name_memory_at(peer, now), now);
-    return peers_.touch(peer);
-  }
+  if (outcome == RdDelivery::Outcome::stag_limit) return await_stag_limit(peer, now);
   peers_.without_receive.push_back(peer);
   if (await_receive()) wake();
 }
@@ -391,13 +392,37 @@ void RdQueuePair::await_share() {
   if (peers_.without_share.next(available_receives()) != nullptr) wake();
 }
 
+/// For the limit of all peers they stand in line, and those whose addresses are trusted do not.
+void RdQueuePair::await_stag_limit(RdPeer& peer, Time now) {
+  const bool in_line = static_cast<ListNode<RdHeldTag>&>(peer).linked();
+  if (!in_line && !delivery_.has_guessed_too_often(peer, now)) peers_.guessing.push_back(peer);
+  peer.turn.wait_for_stag_limit(delivery_.may_name_memory_at(peer, now), now);
+  peers_.touch(peer);
+}
+
 /// One that may not name memory yet is not resumed: it would be sent an acknowledgement each
-/// second.
+/// second. Whose timer fires first does not matter to those that stand in line.
 void RdQueuePair::retry(RdPeer& peer, Time now) {
-  const bool limited = peer.turn.waits_for_stag_limit();
-  const Time at = limited ? delivery_.may_name_memory_at(peer, now) : now;
-  if (at > now) return peer.turn.wait_for_stag_limit(at, now);
+  if (peer.turn.waits_for_stag_limit()) {
+    resume_line(now);
+    if (state() != QpState::rts || !peer.turn.waits_for_stag_limit()) return;
+    if (delivery_.may_name_memory_at(peer, now) > now) return await_stag_limit(peer, now);
+  }
   resume(peer, now);
+}
+
+/// Lets those that have waited longest name memory, once each, as far as the limit of all allows.
+/// The timers of others go on with it where there are many.
+void RdQueuePair::resume_line(Time now) {
+  for (int i = 0; i < kResumedAtOnce && state() == QpState::rts; ++i) {
+    RdPeer* const first = peers_.guessing.front();
+    if (first == nullptr) return;
+    first->turn.set_first_in_line(true);
+    const bool may_name = delivery_.may_name_memory_at(*first, now) <= now;
+    if (may_name) resume(*first, now);
+    first->turn.set_first_in_line(false);
+    if (!may_name) return;
+  }
 }
 
 /// False if what came of that ends all.
@@ -405,6 +430,7 @@ bool RdQueuePair::resume(RdPeer& peer, Time now) {
   static_cast<ListNode<RdHeldTag>&>(peer).unlink();
   peer.turn.resume();
   peer.times.lacks_next(now);
+  if (peer.inbound.has_message()) peer.inbound.waited(now);
   deliver_kept(peer, now);
   peer.receiver.ask_now();  // the window has moved
   peers_.make_ready(peer);
@@ -470,16 +496,16 @@ Time RdQueuePair::give_up_early_at(const RdPeer& peer) const {
 }
 
 Time RdQueuePair::deadline(const RdPeer& peer) const {
-  Time due = after(peer.times.quiet_since(),
-                   peer.has_spare_memory() ? kQuiet : forgotten_after(peer));
+  Time due = after(peer.times.quiet_since(), forgotten_after(peer));
   if (peer.awaited()) {
     due = give_up_at(peer);
     if (peer.association.state() == Association::State::opening)
       due = std::min(due, peer.association.open_deadline(reliable_.keep_alive));
   }
-  if (peer.inbound.has_message())
+  if (peer.lacks_segments())
     due = std::min(due, after(peer.inbound.message().last_progress, message_timeout_));
-  due = std::min({due, peer.turn.retry_at(), give_up_early_at(peer)});
+  due = std::min({due, peer.turn.retry_at(), give_up_early_at(peer),
+                  after(peer.spare_memory_since(), kQuiet)});
   if (!peer.association.established()) return due;
   if (const auto send = peer.sender.deadline(peer.more_awaited(), reliable_.keep_alive))
     due = std::min(due, *send);
@@ -506,6 +532,7 @@ void RdQueuePair::on_peer_timer(RdPeer& peer, Time now) {
 
 void RdQueuePair::run_timers(RdPeer& peer, Time now) {
   peers_.touch(peer);
+  give_back_memory(peer, now);
   if (now >= give_up_at(peer)) {
     associations_.give_up(peer, now);
     peer.local = 0;  // it may be one that this host had
@@ -515,8 +542,7 @@ void RdQueuePair::run_timers(RdPeer& peer, Time now) {
     associations_.give_up_early(peer, now);
     return wake();
   }
-  if (peer.inbound.has_message() &&
-      now - peer.inbound.message().last_progress >= message_timeout_) {
+  if (peer.lacks_segments() && now - peer.inbound.message().last_progress >= message_timeout_) {
     delivery_.expire(peer);
     wake();
   }
@@ -535,11 +561,14 @@ void RdQueuePair::run_timers(RdPeer& peer, Time now) {
   const bool probes = peer.sender.on_deadline(now, peer.more_awaited(), reliable_.keep_alive);
   if (probes || peer.signs.blocked()) peer.signs.want_probe();
   peers_.make_ready(peer);
-  const bool quiet = now - peer.times.quiet_since() >= kQuiet;
-  if (!quiet || peer.awaited() || !peer.has_spare_memory()) return;
-  peer.sender.release_memory();
-  peer.receiver.release_memory(buffer_, peer.host.buffered);
+}
+
+void RdQueuePair::give_back_memory(RdPeer& peer, Time now) {
+  if (now < after(peer.spare_memory_since(), kQuiet)) return;
+  if (peer.sender.idle()) peer.sender.release_memory();
+  if (peer.receiver.kept() == 0) peer.receiver.release_memory(buffer_, peer.host.buffered);
   buffer_.shrink();
+  responder_.trim();
 }
 
 // --- What applications ask.

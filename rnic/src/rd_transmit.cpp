@@ -205,11 +205,12 @@ bool RdTransmit::fill_fresh(Lane& lane) {
   return false;
 }
 
-/// Memory for whatever one more datagram may be. Without it the peer waits for a while.
+/// Memory for whatever one more datagram may be. Without it the peer waits for an acknowledgement,
+/// or for a while.
 bool RdTransmit::prepare(Lane& lane) {
-  const bool ready = lane.peer.sender.prepare(lane.fresh + 1) &&
-                     requests_.reserve_reads(DatagramBurst::kMaxDatagrams);
-  if (ready) return true;
+  const bool ready = lane.peer.sender.prepare(lane.fresh + 1, &sent_memory_);
+  if (ready && requests_.reserve_reads(DatagramBurst::kMaxDatagrams)) return true;
+  if (!ready && (lane.fresh != 0 || !lane.peer.sender.idle())) return false;
   lane.peer.turn.wait_for_memory(lane.now);
   peers_.touch(lane.peer);
   return false;

@@ -41,7 +41,7 @@ bool RdTransmit::add_open(RdPeer& peer, DatagramRoom& room, Time now) {
   return false;
 }
 
-/// False if there is no room for its pieces in this burst.
+/// False, and the burst is closed, if there is no room for its pieces in it.
 bool RdTransmit::add_sequenced(Lane& lane, const Planned& planned) {
   lane.names.sequence = static_cast<uint32_t>(planned.sequence);
   if (planned.part.skip) return add_skip(lane, planned);
@@ -78,6 +78,7 @@ bool RdTransmit::add_segment(Lane& lane, const Planned& planned) {
   const size_t count = pieces.empty() ? 0 : cursor_.take(length, pieces);
   if (pieces.empty() || (count == 0 && length != 0)) {
     cutting_ = nullptr;
+    lane.room.close();
     return false;
   }
   cut_ = offset + length;
@@ -94,7 +95,10 @@ bool RdTransmit::add_response(Lane& lane, const Planned& planned) {
   const uint32_t length = tag.length;
   // It may have gone since it was judged, which the next look at it finds.
   const ddp::Region* const region = queue_pair_.regions().find(request.source_stag);
-  if (pieces.empty() || (region == nullptr && length != 0)) return false;
+  if (pieces.empty() || (region == nullptr && length != 0)) {
+    lane.room.close();
+    return false;
+  }
   if (length != 0) pieces[0] = {region->at(request.source_offset + offset), length};
   add_cut(lane, planned, rdmap::response_segment(request, offset, length), length == 0 ? 0 : 1);
   return true;

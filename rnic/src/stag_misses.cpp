@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rnic/stag_misses.h"
 
+#include <algorithm>
 #include <chrono>
 
 namespace diwarp::rnic {
@@ -41,10 +42,11 @@ void StagMissLimit::missed(StagMissCount& of_source, Time now) {
 }
 
 Time StagMissLimit::passes_at(const BriefMissCount& of_peer, const StagRecord& of_address,
-                              Time now) const {
-  if (of_peer.within_second(now) >= per_source_) return of_peer.second_end(now);
-  const bool all_may = all_.within_second(now) < in_all_;
-  return all_may || of_address.trusted() ? now : all_.second_end();
+                              bool others_first, Time now) const {
+  if (exhausted(of_peer, now)) return of_peer.second_end(now);
+  const bool all_may = !others_first && all_.within_second(now) < in_all_;
+  if (all_may || of_address.trusted()) return now;
+  return std::max(all_.second_end(), now + Duration(1));
 }
 
 void StagMissLimit::missed(BriefMissCount& of_peer, StagRecord& of_address, Time now) {

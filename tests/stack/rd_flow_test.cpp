@@ -128,3 +128,29 @@ TEST_CASE(
   CHECK(scene.collect(scene.a.recv_cq, 1, 5s).size() == 1);
   CHECK(scene.collect(scene.a.send_cq, 1, 5s).size() == 1);
 }
+
+TEST_CASE("rd: messages gathered from 64 pieces each go to many peers at once") {
+  constexpr size_t kPeers = 16;  // their pieces do not fit into one burst
+  RdScene scene({}, {.capacity = {.max_send_sge = 64}});
+  std::deque<Party> targets;
+  for (size_t i = 0; i < kPeers; ++i) {
+    Party& target = targets.emplace_back(scene.world.add_device(), rd_options());
+    target.post_receives(2, 64);
+    REQUIRE_FALSE(scene.a.send(target.address(), 0, 1, i));  // opens the association
+  }
+  REQUIRE(scene.collect(scene.a.send_cq, kPeers, 5s).size() == kPeers);
+  const auto contents = pattern(64, 1);
+  scene.a.fill(contents);
+  std::vector<Sge> sges;
+  for (size_t i = 0; i < 64; ++i) sges.push_back(scene.a.mr.sge(i, 1));
+  std::vector<SendWorkRequest> requests;
+  for (const Party& target : targets)
+    requests.push_back({.sges = sges, .destination = target.address()});
+  size_t posted = 0;
+  REQUIRE_FALSE(scene.a.qp.post_sends(requests, posted));
+  CHECK(scene.collect(scene.a.send_cq, kPeers, 5s).size() == kPeers);
+  for (Party& target : targets) {
+    CHECK(drain(target.recv_cq).size() == 2);
+    CHECK(same(target.bytes(64, 64), contents));
+  }
+}

@@ -821,6 +821,106 @@ TEST_CASE("rd: Sends with Invalidate that name no memory are limited as guesses"
   CHECK_FALSE(region.valid());
 }
 
+TEST_CASE("rd: those that wait for the limit of wrong STags stand in line") {
+  Guessing scene({.stag_misses = 12});
+  std::vector<uint32_t> guesses;
+  const auto guess_again = [&](size_t i) {
+    Puppet& guesser = scene.others[i];
+    bool refused = false;
+    for (const ReliableHeader& one : guesser.take_reliable()) refused |= one.kind == kRdRefusal;
+    if (!refused) return;
+    const uint32_t n = guesses[i]++;
+    guesser.send(guesser.skip(n, scene.reads ? kRdReadRequest : kRdWriteRecord, n));
+    guesser.send(guesser.header(kRdData, n + 1),
+                 scene.naming(n + 1, scene.region.rkey() ^ 0x100));
+  };
+  for (size_t i = 0; i < 40; ++i) {
+    const std::string address = "10.0.5." + std::to_string(i + 1);
+    Puppet& guesser = scene.add(8000, address.c_str());
+    guesses.push_back(1);
+    guesser.send(guesser.header(kRdData, 1), scene.naming(1, scene.region.rkey() ^ 0x100));
+  }
+  CHECK(scene.count("drop_stag") == 12);
+  Puppet& newcomer = scene.add(7004, "10.0.4.1");  // 28 wait before it
+  scene.name_rightly(newcomer, 1);
+  for (size_t i = 0; i < 40; ++i) guess_again(i);
+  CHECK(scene.done(newcomer) == 0);
+  size_t done = 0;
+  for (int second = 1; second <= 3; ++second) {
+    scene.world.advance(1s);
+    for (size_t i = 0; i < 40; ++i) guess_again(i);
+    done += scene.done(newcomer);
+  }
+  CHECK(done >= 1);  // a response is repeated until it is acknowledged
+  CHECK(scene.count("drop_stag") <= 4 * 12);
+}
+
+TEST_CASE("rd: a Send whose rest waits for the limit of wrong STags is not given up") {
+  Hostile scene({.datagram = {.stag_misses_per_source = 3}, .reliable = {.message_timeout = 500ms}});
+  const MemoryRegion region(scene.target.pd, std::span(scene.target.memory),
+                            Access::local_write | Access::remote_invalidate);
+  scene.target.post_receives(20, 64);
+  scene.puppet.associate();
+  const auto invalidate = [&](uint32_t n, const Segment& part) {
+    Segment segment = part;
+    segment.opcode = kSendInvalidate;
+    segment.payload = pattern(10, n);
+    scene.puppet.send(scene.puppet.header(kRdData, n), segment);
+  };
+  for (uint32_t n = 1; n <= 3; ++n) invalidate(n, {.msn = n, .q_key = region.rkey() ^ 0x100});
+  CHECK(scene.count("drop_stag") == 3);
+  CHECK(scene.received() == 3);
+  invalidate(4, {.msn = 4, .last = false, .q_key = region.rkey()});
+  invalidate(5, {.msn = 4, .offset = 10, .q_key = region.rkey()});
+  scene.world.advance(900ms);
+  CHECK(scene.received() == 0);
+  scene.world.advance(100ms);
+  CHECK(scene.received() == 1);
+  CHECK(scene.count("message_timeouts") == 0);
+  CHECK_FALSE(region.valid());
+}
+
+TEST_CASE("rd: peers that only ask for signs of life keep no memory of what came early") {
+  Hostile scene({.reliable = {.max_buffer = 128 << 10}});  // eight lists of 8 KiB for an address
+  scene.target.post_receives(20, 100);
+  std::deque<Puppet> peers;
+  const auto send = [&](Puppet& peer, uint32_t n) {
+    peer.send(peer.header(kRdData, n), {.msn = n, .payload = pattern(10, n)});
+  };
+  for (uint16_t port = 8000; port < 8008; ++port) {
+    Puppet& peer = peers.emplace_back(scene.world, scene.target.address(), port, "10.0.2.1");
+    peer.associate();
+    send(peer, 2);
+    send(peer, 1);
+  }
+  const uint64_t dropped = scene.count("drop_no_context");
+  for (int i = 0; i < 4; ++i) {
+    scene.world.advance(300ms);
+    for (Puppet& peer : peers) peer.send(peer.header(kRdProbe, 2));
+  }
+  Puppet& last = peers.emplace_back(scene.world, scene.target.address(), uint16_t{8008}, "10.0.2.1");
+  last.associate();
+  send(last, 2);
+  CHECK(scene.count("drop_no_context") == dropped);
+}
+
+TEST_CASE("rd: an association that ends has a Send go on that waits for its share of the receives") {
+  Hostile scene;
+  scene.target.post_receives(2, 100);
+  Puppet other(scene.world, scene.target.address(), 7001, "10.0.2.1");
+  for (Puppet* peer : {&scene.puppet, &other}) {
+    peer->associate();
+    peer->send(peer->header(kRdData, 1), {.msn = 1, .last = false, .payload = pattern(10, 1)});
+  }
+  scene.puppet.take();
+  other.take();
+  scene.puppet.send(scene.puppet.header(kRdReset, 0));
+  scene.world.settle();  // no time passes: no probe brings it
+  const auto answers = other.take_reliable();
+  REQUIRE_FALSE(answers.empty());
+  CHECK(answers.back().acknowledged == other.number(1));
+}
+
 TEST_CASE("rd: in a full table the address with most peers gives way, however much it chatters") {
   Hostile scene({.reliable = {.max_peers = 16, .max_peers_per_address = 4}});
   std::deque<Puppet> crowd;

@@ -1,12 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <memory>
 
+#include "llp/forwarding.h"
 #include "stack/rd_scene.h"
 
 /// RD messages that wait at their target, for a receive or for a share of the receives.
 
 using namespace diwarp;
 using namespace diwarp::test;
+
+namespace {
+
+/// Loses long datagrams, but for the first `passing` ones.
+class LosesLongOnes final : public llp::ForwardingDatagramLink {
+ public:
+  LosesLongOnes(World::Link inner, size_t& passing)
+      : ForwardingDatagramLink(std::move(inner)), passing_(passing) {}
+
+  llp::SendResult send(std::span<const llp::OutgoingDatagram> burst) override {
+    for (const llp::OutgoingDatagram& datagram : burst) {
+      if (datagram.size() > 500 && passing_ == 0) continue;
+      if (datagram.size() > 500) --passing_;
+      inner().send({&datagram, 1});
+    }
+    return {burst.size()};
+  }
+
+ private:
+  size_t& passing_;
+};
+
+}  // namespace
 
 TEST_CASE("rd: of several peers that wait for a receive each gets the next one that is posted") {
   RdScene scene;
@@ -62,4 +86,40 @@ TEST_CASE("rd: a Send that waited for a receive of which the memory has gone doe
   const auto sent = scene.collect(scene.a.send_cq, 1, 20s);
   REQUIRE(sent.size() == 1);
   CHECK(sent[0].status == WcStatus::retry_exceeded);
+}
+
+TEST_CASE("rd: a Send that makes no progress fails at both ends, and its receive is used next") {
+  const bool by_default = GENERATE(true, false);  // message_timeout is then the peer_timeout
+  World world;
+  size_t passing = 1;
+  Device& source_device = world.add_device([&passing](World::Link link) -> World::Link {
+    return std::make_unique<LosesLongOnes>(std::move(link), passing);
+  });
+  Device& target_device = world.add_device();
+  Party source(source_device, rd_options({.memory = 1 << 16}));
+  const ReliableOptions options =
+      by_default ? ReliableOptions{.peer_timeout = 2s} : ReliableOptions{.message_timeout = 2s};
+  Party target(target_device, rd_options({.memory = 1 << 16, .reliable = options}));
+  const auto pass = [&world](Duration time) {
+    world.settle();
+    for (Duration passed{}; passed < time; passed += 10ms) world.advance(10ms);
+  };
+  for (uint64_t id = 1; id <= 2; ++id) REQUIRE_FALSE(target.post_recv(id, id * 4096, 4096));
+  REQUIRE_FALSE(source.send(target.address(), 0, 4000, 1));
+  pass(1900ms);
+  CHECK(target_device.counter("message_timeouts") == 0);
+  pass(200ms);
+  CHECK(target_device.counter("message_timeouts") == 1);
+  CHECK(drain(source.send_cq).empty());
+  passing = SIZE_MAX;
+  pass(2s);
+  const auto failed = drain(source.send_cq);
+  REQUIRE(failed.size() == 1);
+  CHECK(failed[0].status == WcStatus::remote_operation_error);
+  REQUIRE_FALSE(source.send(target.address(), 0, 64, 2));
+  pass(100ms);
+  const auto received = drain(target.recv_cq);
+  REQUIRE(received.size() == 1);
+  CHECK(received[0].wr_id == 1);
+  CHECK(drain(source.send_cq).at(0).status == WcStatus::success);
 }

@@ -45,9 +45,9 @@ def check(condition, what):
         raise AssertionError(what)
 
 
-def run(name, *options, status=0):
+def run(name, *options, status=0, patience=PATIENCE):
     done = subprocess.run([tool(name), *map(str, options)], stdin=subprocess.DEVNULL,
-                          capture_output=True, text=True, timeout=PATIENCE)
+                          capture_output=True, text=True, timeout=patience)
     check(done.returncode == status,
           f"{name} {options}: status {done.returncode}, not {status}\n{done.stdout}{done.stderr}")
     return done

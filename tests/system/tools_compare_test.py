@@ -9,7 +9,7 @@ import shutil
 import sys
 from xml.etree import ElementTree
 
-from harness import Skipped, case, check, check_sentence, main, need_ipv6, path, run
+from harness import PATIENCE, Skipped, case, check, check_sentence, main, need_ipv6, path, run
 
 SHORT = ("--rounds", 2, "--time", 5)
 
@@ -50,7 +50,8 @@ def check_unmeasured(row):
 @case()
 def all_rows():
     """Every row is in the table and in the JSON, with what it was measured on and how."""
-    done = run("compare", "--rounds", 1, "--time", 5, "--json", path("all.json"))
+    done = run("compare", "--rounds", 1, "--time", 5, "--json", path("all.json"),
+               patience=5 * PATIENCE)
     with open(path("all.json")) as file:
         result = json.load(file)
     for name in ("kernel", "processor", "processors", "udp_gso_gro", "crc_backend",

@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "base/clock.h"
+#include "base/memory_budget.h"
 #include "dgram/congestion.h"
 #include "dgram/rd_header.h"
 
@@ -30,6 +32,8 @@ struct TxTag {
 /// release_memory().
 class Sender {
  public:
+  /// Datagrams under way that need no memory of the budget: so many each sender may have.
+  static constexpr uint32_t kUncounted = 16;
   /// A sequence number that none has.
   static constexpr uint64_t kNone = UINT64_MAX;
 
@@ -60,8 +64,9 @@ class Sender {
   /// Whether a skip stands for it now.
   bool is_skip(uint64_t sequence) const { return (slot(sequence).state & given_up) != 0; }
 
-  /// Takes memory for `count` more datagrams. False where it cannot be had.
-  bool prepare(uint32_t count = 1);
+  /// Takes memory for `count` more datagrams. False where it cannot be had. What is beyond
+  /// kUncounted datagrams counts to `budget`, if there is one, which must outlive this.
+  bool prepare(uint32_t count = 1, MemoryBudget* budget = nullptr);
   /// next() was sent; prepared for.
   void sent(const TxTag& tag, Time now);
   /// The same, but it was a skip: the message was given up before it was cut to its end.
@@ -134,7 +139,9 @@ class Sender {
   const RoundTrip& round_trip() const { return round_trip_; }
   /// Where nothing is outstanding or unreleased.
   void release_memory();
-  bool has_memory() const { return capacity_ != 0; }
+  bool has_memory() const { return ring_.capacity() != 0; }
+  /// When something sequenced, or a probe, was sent last.
+  Time last_sent() const { return last_sent_; }
 
  private:
   enum State : uint8_t {
@@ -156,7 +163,35 @@ class Sender {
     std::optional<Duration> sample;  // of that, where it was the only one of its datagram
   };
 
-  Slot& slot(uint64_t sequence) const { return slots_[sequence & (capacity_ - 1)]; }
+  /// Memory for what is under way, counted to a budget beyond the first kUncounted datagrams.
+  class Ring {
+   public:
+    Ring() = default;
+    Ring(Ring&& other) noexcept { swap(other); }
+    Ring& operator=(Ring&& other) noexcept {
+      Ring taken(std::move(other));
+      swap(taken);
+      return *this;
+    }
+    ~Ring();
+
+    /// Null where neither the budget nor the system has memory for `capacity`, a power of two.
+    static std::optional<Ring> make(uint32_t capacity, MemoryBudget* budget);
+    uint32_t capacity() const { return capacity_; }
+    Slot& at(uint64_t sequence) const { return slots_[sequence & (capacity_ - 1)]; }
+
+   private:
+    static size_t counted(uint32_t capacity) {
+      return capacity > kUncounted ? capacity * sizeof(Slot) : 0;
+    }
+    void swap(Ring& other) noexcept;
+
+    std::unique_ptr<Slot[]> slots_;
+    uint32_t capacity_ = 0;
+    MemoryBudget* budget_ = nullptr;
+  };
+
+  Slot& slot(uint64_t sequence) const { return ring_.at(sequence); }
   bool is_lie(uint64_t cumulative, const RdMap* map) const;
   void arrived(Slot& slot, Time now, Arrivals& arrivals);
   bool is_of_first_transmission(const Slot& slot, Time now) const;
@@ -169,9 +204,7 @@ class Sender {
   void transmit(Slot& slot, Time now);
   Duration backed_off(Duration longest) const;
 
-  std::unique_ptr<Slot[]> slots_;
-  uint32_t capacity_ = 0;
-  bool any_came_ = false;
+  Ring ring_;
   uint64_t first_;
   uint64_t next_;
   uint64_t una_;       // the first that is not acknowledged for good
@@ -185,7 +218,8 @@ class Sender {
   uint32_t order_ = 0;
   uint32_t latest_order_ = 0;  // the latest transmission that is known to have come
   uint16_t backoff_ = 0;
-  uint16_t reordering_ = 3;  // transmissions by which a datagram may be overtaken
+  uint8_t reordering_ = 3;  // transmissions by which a datagram may be overtaken
+  bool any_came_ = false;
   Time last_sent_{};
   Time last_news_{};
   Time waiting_since_{};

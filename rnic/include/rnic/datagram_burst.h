@@ -49,7 +49,10 @@ class DatagramBurst {
   };
 
   void clear() { datagrams_ = pieces_ = used_ = bytes_ = 0; }
-  bool full() const { return datagrams_ == kMaxDatagrams || bytes_ >= kMaxBytes; }
+  /// No other datagram fits, not even one without payload.
+  bool full() const {
+    return datagrams_ == kMaxDatagrams || bytes_ >= kMaxBytes || pieces_ + 2 > kMaxPieces;
+  }
   size_t size() const { return datagrams_; }
   std::span<const llp::OutgoingDatagram> datagrams() const {
     return {outgoing_.data(), datagrams_};
@@ -71,7 +74,7 @@ class DatagramBurst {
                                   : std::span(gathered_).subspan(used, kMaxPieces - used - 1);
   }
 
-  /// Adds the datagram of `bytes` whose parts have been put into the rooms above.
+  /// Adds the datagram of `bytes` whose parts have been put into the rooms above. Not when full().
   void add(const llp::Destination& to, size_t header_bytes, size_t payload_pieces, size_t bytes,
            const DatagramMark& mark) {
     const size_t count = payload_pieces + 2;

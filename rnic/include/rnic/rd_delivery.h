@@ -25,10 +25,11 @@ class RecordTable;
 /// With the baton.
 class RdDelivery {
  public:
-  RdDelivery(QueuePair& queue_pair, RecordTable& records, RdRequests& requests,
-             RdResponder& responder, ErrorReports& errors, Counters& counters,
+  RdDelivery(QueuePair& queue_pair, const RdPeers& peers, RecordTable& records,
+             RdRequests& requests, RdResponder& responder, ErrorReports& errors, Counters& counters,
              const DatagramOptions& options)
       : queue_pair_(queue_pair),
+        peers_(peers),
         records_(records),
         requests_(requests),
         responder_(responder),
@@ -55,7 +56,12 @@ class RdDelivery {
   void expire(RdPeer& peer);
   /// When the peer, which may have named memory in vain too often, may name some; `now`: at once.
   Time may_name_memory_at(const RdPeer& peer, Time now) const {
-    return stag_misses_.passes_at(peer.stag_misses, peer.host.stags, now);
+    const bool others_first = !peers_.guessing.empty() && !peer.turn.is_first_in_line();
+    return stag_misses_.passes_at(peer.stag_misses, peer.host.stags, others_first, now);
+  }
+  /// Whether it waits for a limit of its own, and not for that of all peers.
+  bool has_guessed_too_often(const RdPeer& peer, Time now) const {
+    return stag_misses_.exhausted(peer.stag_misses, now);
   }
   /// What the peer had begun will not be finished.
   void abandon(RdPeer& peer);
@@ -91,6 +97,7 @@ class RdDelivery {
   Outcome refuse(RdPeer& peer, TerminateCode code, const Segment& segment, Time now);
 
   QueuePair& queue_pair_;
+  const RdPeers& peers_;
   RecordTable& records_;
   RdRequests& requests_;
   RdResponder& responder_;

@@ -76,10 +76,12 @@ class RdHost : public ListNode<RdWaitingTag> {
 
 /// The peers whose Sends wait for a share of the receives. The next one is of an address that holds
 /// none, if there is one; otherwise the addresses take turns. The cost of finding it does not grow
-/// with the number of peers that wait: the addresses that may not hold another receive are few,
-/// since each of them holds a quarter of the receives. With the baton.
+/// with the number of peers that wait: while one more receive may be held at all, the addresses that
+/// may not hold it are few, since each of them holds a quarter of the receives. With the baton.
 class RdShareQueue {
  public:
+  explicit RdShareQueue(const ReceiveShares& shares) : shares_(shares) {}
+
   void add(RdPeer& peer);
   bool empty() const { return without_.empty() && with_.empty(); }
   /// The next one that may hold a receive, `available` being posted; null where there is none.
@@ -93,6 +95,7 @@ class RdShareQueue {
   void move_to_back(RdHost& host);
   static RdPeer* next_of(Hosts& hosts, size_t available);
 
+  const ReceiveShares& shares_;
   // Those of whose peers some wait, and some whose peers do not wait any more.
   Hosts without_;  // that hold no receive
   Hosts with_;

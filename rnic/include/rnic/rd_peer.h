@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -94,11 +95,17 @@ class RdPeer : public ListNode<RdReadyTag>,
   /// What came early waits for a datagram that the peer has to send: the one that is missing, or a
   /// skip in the place of one that was refused.
   bool lacks_next() const { return receiver.kept() != 0 && !turn.held(); }
+  /// The rest of a Send has to come. While what came of it waits here, that is not the peer's fault.
+  bool lacks_segments() const { return inbound.has_message() && !turn.held(); }
   /// Something is to be sent to the peer, or requests are not done.
   bool has_work() const { return !requests.empty() || cursor.has_work(); }
-  /// Whether it holds memory beyond what an idle peer has, and could give it back.
-  bool has_spare_memory() const {
-    return receiver.kept() == 0 && (sender.has_memory() || receiver.has_memory());
+  /// Since when memory of it, beyond what an idle peer has, has not been needed; Time::max(): it has
+  /// none. What the peer says otherwise, a probe for example, does not keep it.
+  Time spare_memory_since() const {
+    const bool received = receiver.has_memory() && receiver.kept() == 0;
+    const bool sent = sender.has_memory() && sender.idle();
+    return std::min(received ? times.lacking_since() : Time::max(),
+                    sent ? sender.last_sent() : Time::max());
   }
   /// Nothing of it is under way, in either direction: it may be forgotten.
   bool unused() const {
@@ -199,6 +206,9 @@ class RdPeers {
   IntrusiveList<RdPeer, RdHeldTag> without_receive;  ///< held; longest first
   RdShareQueue without_share;                        ///< the same, of receives for unfinished Sends
   IntrusiveList<RdPeer, RdHeldTag> without_room;     ///< the same, to report a record
+  IntrusiveList<RdPeer, RdHeldTag> guessing;  ///< the same, until the limit of STag misses lets them
+  /// Whether somebody waits for a receive that is posted, or given back.
+  bool await_receives() const { return !without_receive.empty() || !without_share.empty(); }
 
   template <class Visit>
   void for_each(Visit&& visit) const {

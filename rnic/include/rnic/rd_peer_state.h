@@ -58,6 +58,8 @@ class RdInbound {
     message_.placed += static_cast<uint32_t>(bytes);
     if (bytes != 0) message_.last_progress = now;
   }
+  /// What comes next of it was here, and had to wait.
+  void waited(Time now) { message_.last_progress = now; }
   /// There is none any more. Returns its receive; null where there was none.
   ReceiveEntry* end_message() { return std::exchange(message_.receive, nullptr); }
   /// The Send is given up for want of progress, and refused when more of it comes.
@@ -178,6 +180,9 @@ class RdTurn {
     retry_at_ = retry_at_ > now ? std::min(retry_at_, time) : time;
   }
   bool waits_for_stag_limit() const { return limited_; }
+  /// Whether it is the peer's turn, of those that stand in line for that limit, to name memory once.
+  bool is_first_in_line() const { return first_in_line_; }
+  void set_first_in_line(bool is) { first_in_line_ = is; }
   /// Time::max() where nothing waits for memory, or for that limit.
   Time retry_at() const { return retry_at_; }
 
@@ -185,6 +190,7 @@ class RdTurn {
   bool refusing_ = false;
   bool held_ = false;
   bool limited_ = false;
+  bool first_in_line_ = false;
   Time retry_at_ = Time::max();
 };
 

@@ -64,7 +64,9 @@ class RdQueuePair final : public DatagramQueuePair, private RdPeerOwner {
   void resume_held(Time now);
   void resume_without_share(Time now);
   void await_share();
+  void await_stag_limit(RdPeer& peer, Time now);
   void retry(RdPeer& peer, Time now);
+  void resume_line(Time now);
   bool resume(RdPeer& peer, Time now);
   void look_at_touched(Time now);
   void arm(RdPeer& peer);
@@ -74,6 +76,7 @@ class RdQueuePair final : public DatagramQueuePair, private RdPeerOwner {
   void remove_timer_place() override { engine().timers().remove_places(1); }
   bool forget_for(const Address& newcomer, Time now) override;
   void run_timers(RdPeer& peer, Time now);
+  void give_back_memory(RdPeer& peer, Time now);
   Time give_up_at(const RdPeer& peer) const;
   Time give_up_early_at(const RdPeer& peer) const;
   Time deadline(const RdPeer& peer) const;
@@ -85,6 +88,7 @@ class RdQueuePair final : public DatagramQueuePair, private RdPeerOwner {
   const ReliableOptions reliable_;
   const Duration message_timeout_;
   dgram::ReorderBuffer buffer_;
+  MemoryBudget sent_memory_;  // of all peers together
   RdPeers peers_;
   RdRequests requests_;
   RdResponder responder_;

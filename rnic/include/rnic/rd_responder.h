@@ -39,6 +39,8 @@ class RdResponder {
   void refused(RdPeer& peer, const dgram::TxTag& tag, TerminateCode code);
   /// The association has ended.
   void drop(RdPeer& peer);
+  /// Gives memory of Reads that are over back to the system.
+  void trim() { reads_.trim(); }
 
  private:
   void finish(RdPeer& peer, InboundRead& read);

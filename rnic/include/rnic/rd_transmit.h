@@ -26,8 +26,8 @@ class RdResponder;
 class RdTransmit final : public DatagramOrigin {
  public:
   RdTransmit(QueuePair& queue_pair, SendQueue& sends, RdPeers& peers, RdRequests& requests,
-             RdResponder& responder,
-             RdAssociations& associations, const dgram::ReorderBuffer& buffer, Counters& counters)
+             RdResponder& responder, RdAssociations& associations,
+             const dgram::ReorderBuffer& buffer, MemoryBudget& sent_memory, Counters& counters)
       : queue_pair_(queue_pair),
         sends_(sends),
         peers_(peers),
@@ -35,6 +35,7 @@ class RdTransmit final : public DatagramOrigin {
         responder_(responder),
         associations_(associations),
         buffer_(buffer),
+        sent_memory_(sent_memory),
         counters_(counters) {}
 
   /// Begins anew.
@@ -113,6 +114,7 @@ class RdTransmit final : public DatagramOrigin {
   RdResponder& responder_;
   RdAssociations& associations_;
   const dgram::ReorderBuffer& buffer_;
+  MemoryBudget& sent_memory_;  // for what was sent and is not acknowledged
   Counters& counters_;
   Time now_{};  // of the burst under way
   DatagramBurst::Note* notes_ = nullptr;  // of the same: Planned

@@ -84,8 +84,14 @@ class StagMissLimit {
   void missed(StagMissCount& of_source, Time now);
 
   /// The same over RD, where nothing is dropped but waits: when to look at a segment that names
-  /// memory; `now`: at once. While too many guess, addresses that are trusted do not wait.
-  Time passes_at(const BriefMissCount& of_peer, const StagRecord& of_address, Time now) const;
+  /// memory; `now`: at once. While too many guess, addresses that are trusted do not wait; the
+  /// others stand in line. `others_first`: there is a line, and this one has to join it.
+  Time passes_at(const BriefMissCount& of_peer, const StagRecord& of_address, bool others_first,
+                 Time now) const;
+  /// Whether the peer has had its misses of this second.
+  bool exhausted(const BriefMissCount& of_peer, Time now) const {
+    return of_peer.within_second(now) >= per_source_;
+  }
   void missed(BriefMissCount& of_peer, StagRecord& of_address, Time now);
   void hit(StagRecord& of_address, Time now) const { of_address.hit(memory_, now); }
 

@@ -359,3 +359,22 @@ TEST_CASE("rd sender: of all numbers a reset can repeat 4,096 are right, and tho
   scene.send(kOutstanding);
   CHECK(right() == 4096 + kOutstanding);
 }
+
+TEST_CASE("rd sender: what is beyond the first datagrams counts to a budget, and is given back") {
+  MemoryBudget budget(size_t{40} * 128);
+  Sender first, second;
+  REQUIRE(first.prepare(Sender::kUncounted, &budget));
+  CHECK(budget.used() == 0);
+  REQUIRE(first.prepare(100, &budget));
+  CHECK(budget.used() > 0);
+  CHECK_FALSE(second.prepare(100, &budget));
+  CHECK(second.prepare(Sender::kUncounted, &budget));
+  SECTION("when it is released") { first.release_memory(); }
+  SECTION("when another sender takes its place") { first = Sender(); }
+  SECTION("when what it was moved to goes") {
+    const Sender moved = std::move(first);
+    CHECK(budget.used() > 0);
+  }
+  CHECK(budget.used() == 0);
+  CHECK(second.prepare(100, &budget));
+}

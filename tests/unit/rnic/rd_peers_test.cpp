@@ -176,3 +176,34 @@ TEST_CASE("rd peers: queue pairs with one receive queue have one half of its rec
   CHECK_FALSE(shares.may_hold(available));
   CHECK(&shares.join(at("10.0.0.1", 9)) == &here);  // whatever the port
 }
+
+TEST_CASE("rd peers: an address that has its share of the table takes no place from another") {
+  QueuePairInit init = with_peers(8);  // one place is kept from strangers
+  init.reliable.max_peers_per_address = 1;
+  Table table(init);
+  for (const char* host : {"10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4", "10.0.0.5", "10.0.0.6",
+                           "10.0.0.7"})
+    REQUIRE(table.add(at(host)) != nullptr);
+  table.now += 10s;
+  CHECK(table.add(at("10.0.0.1", 7001)) == nullptr);
+  CHECK(table.peers.size() == 7);
+  CHECK(table.add(at("10.0.0.8")) != nullptr);
+  CHECK(table.peers.size() == 7);
+}
+
+TEST_CASE("rd peers: while no receive may be held nobody is looked for who may") {
+  Table table;
+  RdPeer* const peer = table.add(at("10.0.0.1"));
+  REQUIRE(peer != nullptr);
+  RdShareQueue& waiting = table.peers.without_share;
+  waiting.add(*peer);
+  CHECK(waiting.next(0) == nullptr);  // none is posted
+  CHECK(waiting.next(2) == peer);
+  static_cast<ListNode<RdHeldTag>&>(*peer).unlink();
+  for (int i = 0; i < 2; ++i) table.shares.hold();  // half of four
+  CHECK(waiting.next(2) == nullptr);
+  CHECK(peer->host.linked());  // nobody looked at the address
+  table.shares.give_back();
+  CHECK(waiting.next(3) == nullptr);
+  CHECK_FALSE(peer->host.linked());
+}

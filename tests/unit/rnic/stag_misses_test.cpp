@@ -53,18 +53,18 @@ TEST_CASE("over RD, while too many guess, those pass who named memory rightly an
   limit.missed(once, mistaken, kStart);
   const Time now = kStart + 2s;
   for (int i = 0; i < 3; ++i) limit.missed(guesser, guessers, now);
-  CHECK(limit.passes_at(BriefMissCount(), honest, now) == now);
-  CHECK(limit.passes_at(BriefMissCount(), unknown, now) == now + 1s);
-  CHECK(limit.passes_at(BriefMissCount(), guessers, now) == now + 1s);
+  CHECK(limit.passes_at(BriefMissCount(), honest, false, now) == now);
+  CHECK(limit.passes_at(BriefMissCount(), unknown, false, now) == now + 1s);
+  CHECK(limit.passes_at(BriefMissCount(), guessers, false, now) == now + 1s);
   limit.hit(mistaken, now);
-  CHECK(limit.passes_at(BriefMissCount(), mistaken, now) == now + 1s);
-  CHECK(limit.passes_at(BriefMissCount(), unknown, now + 1s) == now + 1s);
+  CHECK(limit.passes_at(BriefMissCount(), mistaken, false, now) == now + 1s);
+  CHECK(limit.passes_at(BriefMissCount(), unknown, false, now + 1s) == now + 1s);
   // After so long without a miss it is trusted again.
   const Time later = kStart + 60s;
   for (int i = 0; i < 3; ++i) limit.missed(guesser, guessers, later);
-  CHECK(limit.passes_at(BriefMissCount(), mistaken, later) == later + 1s);
+  CHECK(limit.passes_at(BriefMissCount(), mistaken, false, later) == later + 1s);
   limit.hit(mistaken, later);
-  CHECK(limit.passes_at(BriefMissCount(), mistaken, later) == later);
+  CHECK(limit.passes_at(BriefMissCount(), mistaken, false, later) == later);
 }
 
 TEST_CASE("guesses hit as often as the limit and the number of regions say") {
@@ -92,4 +92,14 @@ TEST_CASE("guesses hit as often as the limit and the number of regions say") {
   CHECK(looked >= kSeconds * kPerSecond / 2);
   CHECK(hits > 10);
   CHECK(hits < 90);
+}
+
+TEST_CASE("over RD those whose addresses are not trusted join the line, where there is one") {
+  const Time now = Time{} + 100s;
+  const StagMissLimit limit(3, 12, 60s);
+  StagRecord honest, unknown;
+  limit.hit(honest, now);
+  CHECK(limit.passes_at(BriefMissCount(), unknown, false, now) == now);
+  CHECK(limit.passes_at(BriefMissCount(), unknown, true, now) > now);
+  CHECK(limit.passes_at(BriefMissCount(), honest, true, now) == now);
 }
