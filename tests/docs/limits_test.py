@@ -54,7 +54,14 @@ ROWS = {
     "all": "| Things of all kinds | 12 | `kMaxAll`, `rnic/include/rnic/thing.h` | the next waits |",
     "inside": "| Inner ones | 13 | `Thing::kMaxInside`, `rnic/include/rnic/thing.h` | these wait |",
     "source": "| In a function | 8 KiB | `kSmall`, `rnic/src/thing.cpp` | the next waits |",
+    "longest": "| The longest wait | 2 s | `kLongestWait`, `rnic/src/thing.cpp` | it waits again |",
 }
+SOURCE = """\
+constexpr Duration kLongestWait = std::chrono::seconds(2);
+void f(int x) {
+  constexpr size_t kSmall = 8'192U;
+}
+"""
 HEAD = "# Limits\n\n| bound | default | set by | exhaustion |\n|---|---|---|---|\n"
 
 
@@ -67,7 +74,7 @@ class LimitsTest(unittest.TestCase):
         self.write(limits.COUNTERS, COUNTERS)
         self.write("rnic/include/rnic/thing.h", HEADER)
         self.write("dgram/include/dgram/thing.h", "inline constexpr uint32_t kPieces = 6;\n")
-        self.write("rnic/src/thing.cpp", "void f(int x) {\n constexpr size_t kSmall = 8'192U;\n}\n")
+        self.write("rnic/src/thing.cpp", SOURCE)
         self.write(limits.DOCUMENT, HEAD + "\n".join(ROWS.values()) + "\n")
 
     def write(self, name, text):
@@ -75,8 +82,8 @@ class LimitsTest(unittest.TestCase):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
 
-    def faults(self):
-        return limits.check(self.root)[0]
+    def faults(self, exceptions=()):
+        return limits.check(self.root, exceptions)[0]
 
     def faults_with(self, row, before, after):
         """Of the document with one of its rows changed."""
@@ -88,7 +95,7 @@ class LimitsTest(unittest.TestCase):
     def test_a_good_document_has_no_faults(self):
         self.assertEqual(self.faults(), [])
 
-    def test_each_missing_row_is_found_if_it_is_an_option_or_a_constant_that_says_max(self):
+    def test_each_missing_row_is_found_if_it_is_an_option_or_a_constant_named_as_a_bound(self):
         for row in ROWS:
             self.write(limits.DOCUMENT, HEAD + "\n".join(ROWS[one] for one in ROWS if one != row))
             self.assertEqual(len(self.faults()), 0 if row == "source" else 1, row)
@@ -98,11 +105,39 @@ class LimitsTest(unittest.TestCase):
         self.write("llp/include/llp/thing.h", "inline constexpr int kMaxMore = 3;\n")
         self.assertEqual(len(self.faults()), 2)
 
+    def test_a_new_constant_is_found_in_each_kind_of_file_if_its_name_is_that_of_a_bound(self):
+        for path in ("ddp/include/ddp/other.h", "ddp/src/other.h", "ddp/src/other.cpp"):
+            for name, found in (("kMaxMore", 1), ("kMostMore", 1), ("kLeastMore", 1), ("kMost", 1),
+                                ("kLongestMore", 1), ("kMaximal", 0), ("kMostly", 0), ("kMore", 0)):
+                self.write(path, f"constexpr size_t {name} = 3;\n")
+                self.assertEqual(len(self.faults()), found, f"{path} {name}")
+            self.write(path, "")
+
+    def test_a_constant_of_a_layer_of_standards_is_not_asked_for(self):
+        self.write("mpa/src/thing.cpp", "constexpr size_t kMaxMore = 3;\n")
+        self.assertEqual(self.faults(), [])
+
+    def test_an_exception_is_one_constant_of_one_file(self):
+        self.write("ddp/src/one.cpp", "class Thing { static constexpr int kMostMore = 3; };\n")
+        self.write("ddp/src/other.cpp", "constexpr int kMostMore = 3;\n")
+        self.assertEqual(len(self.faults()), 2)
+        self.assertEqual(len(self.faults([("ddp/src/other.cpp", "kMostMore")])), 1)
+        self.assertEqual(self.faults([("ddp/src/one.cpp", "Thing::kMostMore"),
+                                      ("ddp/src/other.cpp", "kMostMore")]), [])
+
+    def test_an_exception_that_is_none_is_found(self):
+        for name in ("kLongestWait", "kSmall", "kNothing"):  # in a table, no bound, not there
+            self.assertEqual(len(self.faults([("rnic/src/thing.cpp", name)])), 1, name)
+
+    def test_a_constant_of_a_source_is_not_what_another_file_means(self):
+        self.write("dgram/src/thing.cpp", "constexpr uint32_t kPieces = 7;\n")
+        self.assertEqual(self.faults(), [])
+
     def test_a_default_that_differs_is_found(self):
         for row, before, after in (("wait", "100 ms", "100 us"), ("most", "1,024", "1,023"),
                                    ("memory", "32 MiB", "32 KiB"), ("deadline", "0: none", "1 s"),
                                    ("all", "| 12", "| 13"), ("inside", "| 13", "| 12"),
-                                   ("source", "8 KiB", "9 KiB")):
+                                   ("source", "8 KiB", "9 KiB"), ("longest", "2 s", "2 ms")):
             self.assertEqual(len(self.faults_with(row, before, after)), 1, row)
 
     def test_a_default_of_the_code_that_changed_is_found(self):
@@ -142,7 +177,7 @@ class LimitsTest(unittest.TestCase):
             self.assertEqual(len(self.faults_with("source", before, after)), 1, after)
 
     def test_a_value_that_cannot_be_told_is_found(self):
-        self.write("rnic/src/thing.cpp", "constexpr size_t kSmall = sizeof(Thing);\n")
+        self.write("rnic/src/thing.cpp", SOURCE.replace("8'192U", "sizeof(Thing)"))
         self.assertEqual(len(self.faults()), 1)
 
     def test_other_tables_are_left_alone(self):

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // DeviceOptions::spin, takeover and cpu: whatever they are, everything arrives.
-#include <cstdio>
-
 #include "stack/support.h"
+#include "support/captured_stderr.h"
 
 using namespace diwarp;
 using namespace diwarp::test;
@@ -25,30 +24,6 @@ void check_ping_pong(const DeviceOptions& options) {
   }
 }
 
-/// What goes to stderr while this lives.
-class Stderr {
- public:
-  Stderr() : file_(std::tmpfile()), before_(::dup(STDERR_FILENO)) {
-    REQUIRE(file_ != nullptr);
-    REQUIRE(::dup2(::fileno(file_), STDERR_FILENO) >= 0);
-  }
-  ~Stderr() {
-    ::dup2(before_, STDERR_FILENO);
-    ::close(before_);
-    std::fclose(file_);
-  }
-  std::string text() const {
-    std::string result(4096, '\0');
-    const ssize_t bytes = ::pread(::fileno(file_), result.data(), result.size(), 0);
-    result.resize(bytes > 0 ? static_cast<size_t>(bytes) : 0);
-    return result;
-  }
-
- private:
-  std::FILE* file_;
-  int before_;
-};
-
 }  // namespace
 
 TEST_CASE("an RNIC thread that never spins, and one that spins for long, bring everything") {
@@ -70,7 +45,7 @@ TEST_CASE("manual devices wait and are woken with any spin") {
 }
 
 TEST_CASE("a processor that does not exist is warned of, and the RNIC thread runs elsewhere") {
-  const Stderr errors;
+  const CapturedStderr errors;
   const DeviceOptions options{.cpu = GENERATE(1023, 1'000'000)};
   Device device = Device::open("127.0.0.1", options);
   CHECK(eventually([&] { return errors.text().find("processor") != std::string::npos; }));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <diwarp/verbs.h>
 
+#include "stack/cm_support.h"
 #include "stack/rc_support.h"
 #include "stack/read_scene.h"
 #include "stack/record_scene.h"
@@ -354,6 +355,113 @@ struct RcLastWords {
   bool good = false;
 };
 
+// --- The connection manager.
+
+/// A device with a listening id.
+struct Managed {
+  explicit Managed(const ListenOptions& options = {})
+      : server({.progress = Progress::manual}, options) {}
+  void step() {
+    for (int i = 0; i < 20; ++i) {
+      std::this_thread::sleep_for(30us);
+      server.device.progress();
+    }
+  }
+  void run() { step(); }
+  /// Whether the next event is this one, unless one was lost for want of memory, which is counted.
+  bool told(CmEventChannel& channel, CmEventType expected) const {
+    const Device& device = server.device;
+    if (device.counter("drop_no_memory") + device.counter("events_dropped") != 0) return true;
+    const std::optional<CmEvent> event = channel.get_event(kPatience);
+    return event && event->type == expected;
+  }
+  /// An id that comes now is connected; or one that comes later, where the listener was full.
+  bool works() {
+    const Time deadline = std::chrono::steady_clock::now() + kPatience;
+    while (std::chrono::steady_clock::now() < deadline) {
+      while (server.channel.get_event(0ns)) continue;
+      if (connects()) return true;
+    }
+    return false;
+  }
+  bool connects() {
+    RcParty party(server.device);
+    CmClient last(server.device);
+    const Octets name = text("last");
+    last.connect(server.listener.local_address(), {.private_data = name});
+    std::optional<CmId> accepted;
+    std::optional<CmEvent> told;  // it comes: connecting has a time-out
+    while (!told) {
+      std::optional<CmEvent> event = server.channel.get_event(0ns);
+      if (event && event->request && event->private_data == name) {
+        accepted.emplace(std::move(*event->request));
+        accepted->accept(party.qp);
+      }
+      told = last.channel.get_event(0ns);
+    }
+    return told->type == CmEventType::established;
+  }
+
+  CmServer server;
+};
+
+/// Plain sockets ask for more connections than the listener keeps requests, so that one request
+/// gives way to another address.
+struct CmRequests : Managed {
+  CmRequests() : Managed({.max_requests = 2}) {
+    for (const int host : {2, 2, 2, 3}) {
+      peers.push_back(connect_from(host, server.listener.local_address()));
+      good = peers.back().send(to_bytes(MpaFrame{.private_data = Octets(100)})) && good;
+    }
+  }
+  bool works() { return good && Managed::works(); }
+
+  std::vector<RawTcp> peers;
+  bool good = true;
+};
+
+/// An id connects, and the listening one is told.
+struct CmConnects : Managed {
+  CmConnects() { client.connect(server.listener.local_address()); }
+  bool works() { return told(server.channel, CmEventType::connect_request) && Managed::works(); }
+
+  CmClient client{server.device};
+};
+
+/// An id that connects is accepted. The call may throw for want of memory, which is no matter here.
+struct CmAccepts : CmConnects {
+  CmAccepts() : accepted(std::move(*server.request().request)) {}
+  void run() {
+    try {
+      accepted.accept(server.party.qp);
+    } catch (const std::bad_alloc&) {
+      refused = true;
+    }
+    step();
+  }
+  bool works() { return (refused || both_told(CmEventType::established)) && Managed::works(); }
+  bool both_told(CmEventType expected) {
+    return told(server.channel, expected) && told(client.channel, expected);
+  }
+
+  CmId accepted;
+  bool refused = false;
+};
+
+/// A connection ends in order.
+struct CmEnds : CmAccepts {
+  CmEnds() {
+    accepted.accept(server.party.qp);
+    next_event(client.channel, CmEventType::established);
+    next_event(server.channel, CmEventType::established);
+    client.id->disconnect();
+  }
+  void run() { step(); }
+  bool works() { return both_told(CmEventType::disconnected) && Managed::works(); }
+};
+
+// --- RD.
+
 /// Two RD queue pairs that talk to each other, and lose what there is no memory for.
 struct Reliable {
   Reliable()
@@ -421,17 +529,70 @@ struct ReliableOperations : Reliable {
   MemoryRegion region_of_b{b.pd, std::span(memory_of_b), Access::remote_read | kWritable};
 };
 
+/// Both send to two others with one shared receive queue. A Send of several segments holds one of
+/// its receives, and each address may hold one.
+struct ReliableShares : Reliable {
+  static constexpr size_t kReceives = 4;
+
+  ReliableShares() { post_receives(kReceives); }
+  QueuePairInit init() const {
+    return {.type = QpType::rd,
+            .send_cq = cq,
+            .recv_cq = cq,
+            .datagram = options().datagram,
+            .srq = srq};
+  }
+  void post_receives(size_t count) {
+    const Sge sge = mr.sge(0, memory.size());
+    for (size_t i = 0; i < count; ++i) REQUIRE_FALSE(srq.post_recv({.sges = {&sge, 1}}));
+  }
+  void run() {
+    for (QueuePair* const to : {&one, &other}) {
+      static_cast<void>(a.send(to->address(), 0, 400));
+      static_cast<void>(b.send(to->address(), 0, 400));
+      world.settle();
+    }
+    for (int i = 0; i < 20; ++i) world.advance(10ms);
+  }
+  /// Every share has been given back.
+  bool works() {
+    if (!Reliable::works()) return false;
+    post_receives(drain(cq).size());
+    for (QueuePair* const to : {&one, &other}) {
+      if (a.send(to->address(), 0, 400, 77) || b.send(to->address(), 0, 400, 77)) return false;
+      for (int i = 0; i < 300; ++i) world.advance(10ms);
+      if (!sent(a) || !sent(b)) return false;
+    }
+    return true;
+  }
+
+  Device& device = world.add_device();
+  ProtectionDomain pd{device};
+  CompletionQueue cq{device, 64};
+  SharedReceiveQueue srq{pd};
+  std::vector<std::byte> memory = std::vector<std::byte>(500);
+  MemoryRegion mr{pd, std::span(memory)};
+  QueuePair one{pd, init()};
+  QueuePair other{pd, init()};
+};
+
 }  // namespace
 
 TEMPLATE_TEST_CASE("no allocation that datagrams cause throws out of the engine when it fails", "",
                    Sends, Records, SegmentsOfRecords, ControlMessages, Groups, FullQueues, Reads,
-                   Reliable, ReliableOperations) {
+                   Reliable, ReliableOperations, ReliableShares) {
   const bool lasting = GENERATE(false, true);
   fail_each_allocation<TestType>(lasting);
 }
 
 TEMPLATE_TEST_CASE("no allocation that RC peers cause throws out of the engine when it fails", "",
                    RcSends, RcSendsWithMarkers, RcOperations, RcFaults, RcStartup, RcLastWords) {
+  const bool lasting = GENERATE(false, true);
+  fail_each_allocation<TestType>(lasting);
+}
+
+TEMPLATE_TEST_CASE("no allocation of the connection manager throws out of the engine when it fails",
+                   "", CmRequests, CmConnects, CmAccepts, CmEnds) {
   const bool lasting = GENERATE(false, true);
   fail_each_allocation<TestType>(lasting);
 }

@@ -6,6 +6,7 @@
 
 #include "stack/full_listener.h"
 #include "stack/rc_support.h"
+#include "support/captured_stderr.h"
 #include "support/descriptors.h"
 #include "support/sanitizers.h"
 
@@ -258,6 +259,7 @@ TEST_CASE("A listener without descriptors refuses connections at once, and says 
   std::vector<RawTcp> peers;
   for (int i = 0; i < 20; ++i)
     peers.emplace_back(UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)));
+  const CapturedStderr errors;
   std::optional<Hoard> hoard(std::in_place);
   // Nothing is asserted while there are no descriptors: UBSan needs some to look at memory.
   sockaddr_storage name;
@@ -281,6 +283,14 @@ TEST_CASE("A listener without descriptors refuses connections at once, and says 
   CHECK(told->type == AsyncEventType::accept_refused);
   CHECK(told->address == server.listener->address());
   CHECK_FALSE(events.get_event(Duration::zero()));
+  const std::string logged = errors.text();
+  CAPTURE(logged);
+  const std::string notice =
+      "[warning] The listener on " + server.listener->address().to_string() +
+      " refuses connections: no descriptor is left; raise the limit (ulimit -n, fs.file-max) or "
+      "close some\n";
+  CHECK(logged.find(notice) != std::string::npos);
+  CHECK(logged.find(notice) == logged.rfind(notice));  // told once
   server.check_alive();
 }
 
