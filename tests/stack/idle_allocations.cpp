@@ -17,7 +17,7 @@ constexpr size_t kPairs = 100;
 
 // What one queue pair of kSmall may hold, in bytes, allocations' own headers not counted.
 constexpr size_t kMostOverDatagrams = 4096 - 100;
-constexpr size_t kMostOfRd = 4096 + 100;
+constexpr size_t kMostOfRd = 4096 + 160;
 constexpr size_t kMostOfRc = 8192 - 100;
 
 /// Many queue pairs of one device over real sockets.
