@@ -14,6 +14,8 @@ packages_for() {
       network) printf '%s\n' iproute2 nftables ethtool ;;
       # diwarp-compare: whom it compares diwarp with, and what makes its plots. It runs without them.
       compare) printf '%s\n' libfabric-bin gnuplot-nox ;;
+      # dev/instructions: what counts them.
+      instructions) printf '%s\n' valgrind ;;
       # Clang with the sanitizers' libraries and libFuzzer, and what shows coverage.
       clang) printf '%s\n' clang-14 clang libclang-rt-14-dev llvm-14 ;;
       # tests/interop: the peers, the capture check, the virtual machine and what goes into it.
