@@ -395,7 +395,8 @@ void RdQueuePair::await_share() {
 /// For the limit of all peers they stand in line, and those whose addresses are trusted do not.
 void RdQueuePair::await_stag_limit(RdPeer& peer, Time now) {
   const bool in_line = static_cast<ListNode<RdHeldTag>&>(peer).linked();
-  if (!in_line && !delivery_.has_guessed_too_often(peer, now)) peers_.guessing.push_back(peer);
+  if (!in_line && !delivery_.has_guessed_too_often(peer, now))
+    peers_.without_stag_pass.push_back(peer);
   peer.turn.wait_for_stag_limit(delivery_.may_name_memory_at(peer, now), now);
   peers_.touch(peer);
 }
@@ -415,7 +416,7 @@ void RdQueuePair::retry(RdPeer& peer, Time now) {
 /// The timers of others go on with it where there are many.
 void RdQueuePair::resume_line(Time now) {
   for (int i = 0; i < kResumedAtOnce && state() == QpState::rts; ++i) {
-    RdPeer* const first = peers_.guessing.front();
+    RdPeer* const first = peers_.without_stag_pass.front();
     if (first == nullptr) return;
     first->turn.set_first_in_line(true);
     const bool may_name = delivery_.may_name_memory_at(*first, now) <= now;
@@ -505,7 +506,8 @@ Time RdQueuePair::deadline(const RdPeer& peer) const {
   if (peer.lacks_segments())
     due = std::min(due, after(peer.inbound.message().last_progress, message_timeout_));
   due = std::min({due, peer.turn.retry_at(), give_up_early_at(peer),
-                  after(peer.spare_memory_since(), kQuiet)});
+                  after(peer.sent_memory_unused_since(), kQuiet),
+                  after(peer.early_memory_unused_since(), kQuiet)});
   if (!peer.association.established()) return due;
   if (const auto send = peer.sender.deadline(peer.more_awaited(), reliable_.keep_alive))
     due = std::min(due, *send);
@@ -564,11 +566,14 @@ void RdQueuePair::run_timers(RdPeer& peer, Time now) {
 }
 
 void RdQueuePair::give_back_memory(RdPeer& peer, Time now) {
-  if (now < after(peer.spare_memory_since(), kQuiet)) return;
-  if (peer.sender.idle()) peer.sender.release_memory();
-  if (peer.receiver.kept() == 0) peer.receiver.release_memory(buffer_, peer.host.buffered);
-  buffer_.shrink();
-  responder_.trim();
+  if (now >= after(peer.sent_memory_unused_since(), kQuiet)) {
+    peer.sender.release_memory();
+    responder_.trim();
+  }
+  if (now >= after(peer.early_memory_unused_since(), kQuiet)) {
+    peer.receiver.release_memory(buffer_, peer.host.buffered);
+    buffer_.shrink();
+  }
 }
 
 // --- What applications ask.

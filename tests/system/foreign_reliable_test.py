@@ -20,6 +20,15 @@ def meet():
     return partner, foreign, f"127.0.0.1:{foreign.port}"
 
 
+def meet_with_a_send():
+    """The same, and the library has sent something, so that there is an association."""
+    partner, foreign, to = meet()
+    partner.must("send", to, 0, 10)
+    foreign.step_until(lambda: foreign.delivered)
+    partner.wait("send", "success")
+    return partner, foreign, to
+
+
 def send(payload, msn=1, **fields):
     return wire.Segment(wire.SEND, msn=msn, payload=payload, **fields)
 
@@ -173,10 +182,7 @@ def reads_by_the_library():
 
 @case()
 def a_restarted_peer_is_a_new_one():
-    partner, foreign, to = meet()
-    partner.must("send", to, 0, 10)
-    foreign.step_until(lambda: foreign.delivered)
-    partner.wait("send", "success")
+    partner, foreign, to = meet_with_a_send()
     foreign.restart()
     partner.must("send", to, 0, 20)
     foreign.step_until(lambda: foreign.resets_sent)
@@ -373,10 +379,7 @@ def associate_anew(foreign):
 
 @case()
 def a_reset_without_the_right_number_is_ignored():
-    partner, foreign, to = meet()
-    partner.must("send", to, 0, 10)
-    foreign.step_until(lambda: foreign.delivered)
-    partner.wait("send", "success")
+    partner, foreign, to = meet_with_a_send()
     _, last = send_without_acknowledgement(partner, foreign, to, 20)
     before = dropped(partner)
     for distance in (1, 2, 1000, 2 ** 31, 2 ** 32 - 2 ** 20):
@@ -392,10 +395,7 @@ def a_reset_without_the_right_number_is_ignored():
 @case()
 def a_send_is_repeated_to_a_peer_that_remembers():
     """With the MSN that it had, by which the peer knows that it was delivered."""
-    partner, foreign, to = meet()
-    partner.must("send", to, 0, 10)
-    foreign.step_until(lambda: foreign.delivered)
-    partner.wait("send", "success")
+    partner, foreign, to = meet_with_a_send()
     first, number = send_without_acknowledgement(partner, foreign, to, 20)
     reset(foreign, number)
     associate_anew(foreign)

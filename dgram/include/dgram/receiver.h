@@ -74,7 +74,8 @@ class Receiver {
 
   /// Gives the list's memory back to the buffer that it counts to. Nothing may be kept.
   void release_memory(ReorderBuffer& buffer, BufferShare& share);
-  bool has_memory() const { return capacity_ != 0; }
+  /// Whether release_memory() would give some back, and may be called.
+  bool has_spare_memory() const { return capacity_ != 0 && kept_ == 0; }
 
  private:
   bool make_ring(ReorderBuffer& buffer, BufferShare& share);

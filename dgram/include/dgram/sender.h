@@ -139,7 +139,8 @@ class Sender {
   const RoundTrip& round_trip() const { return round_trip_; }
   /// Where nothing is outstanding or unreleased.
   void release_memory();
-  bool has_memory() const { return ring_.capacity() != 0; }
+  /// Whether release_memory() would give some back.
+  bool has_spare_memory() const { return ring_.capacity() != 0 && released_ == next_; }
   /// When something sequenced, or a probe, was sent last.
   Time last_sent() const { return last_sent_; }
 
@@ -175,7 +176,7 @@ class Sender {
     }
     ~Ring();
 
-    /// Null where neither the budget nor the system has memory for `capacity`, a power of two.
+    /// Nothing where the budget or the system has no memory for `capacity`, a power of two.
     static std::optional<Ring> make(uint32_t capacity, MemoryBudget* budget);
     uint32_t capacity() const { return capacity_; }
     Slot& at(uint64_t sequence) const { return slots_[sequence & (capacity_ - 1)]; }

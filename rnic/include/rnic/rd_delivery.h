@@ -56,7 +56,7 @@ class RdDelivery {
   void expire(RdPeer& peer);
   /// When the peer, which may have named memory in vain too often, may name some; `now`: at once.
   Time may_name_memory_at(const RdPeer& peer, Time now) const {
-    const bool others_first = !peers_.guessing.empty() && !peer.turn.is_first_in_line();
+    const bool others_first = !peers_.without_stag_pass.empty() && !peer.turn.is_first_in_line();
     return stag_misses_.passes_at(peer.stag_misses, peer.host.stags, others_first, now);
   }
   /// Whether it waits for a limit of its own, and not for that of all peers.

@@ -99,13 +99,13 @@ class RdPeer : public ListNode<RdReadyTag>,
   bool lacks_segments() const { return inbound.has_message() && !turn.held(); }
   /// Something is to be sent to the peer, or requests are not done.
   bool has_work() const { return !requests.empty() || cursor.has_work(); }
-  /// Since when memory of it, beyond what an idle peer has, has not been needed; Time::max(): it has
-  /// none. What the peer says otherwise, a probe for example, does not keep it.
-  Time spare_memory_since() const {
-    const bool received = receiver.has_memory() && receiver.kept() == 0;
-    const bool sent = sender.has_memory() && sender.idle();
-    return std::min(received ? times.lacking_since() : Time::max(),
-                    sent ? sender.last_sent() : Time::max());
+  /// Since when memory for what was sent, or came early, has not been needed; Time::max(): there is
+  /// none, or it is needed. What the peer says otherwise, a probe for example, does not keep it.
+  Time sent_memory_unused_since() const {
+    return sender.has_spare_memory() ? sender.last_sent() : Time::max();
+  }
+  Time early_memory_unused_since() const {
+    return receiver.has_spare_memory() ? times.lacking_since() : Time::max();
   }
   /// Nothing of it is under way, in either direction: it may be forgotten.
   bool unused() const {
@@ -206,7 +206,7 @@ class RdPeers {
   IntrusiveList<RdPeer, RdHeldTag> without_receive;  ///< held; longest first
   RdShareQueue without_share;                        ///< the same, of receives for unfinished Sends
   IntrusiveList<RdPeer, RdHeldTag> without_room;     ///< the same, to report a record
-  IntrusiveList<RdPeer, RdHeldTag> guessing;  ///< the same, until the limit of STag misses lets them
+  IntrusiveList<RdPeer, RdHeldTag> without_stag_pass;  ///< the same, for the limit of STag misses
   /// Whether somebody waits for a receive that is posted, or given back.
   bool await_receives() const { return !without_receive.empty() || !without_share.empty(); }
 
