@@ -212,6 +212,7 @@ void Peer::message_came(Line& line, const WorkCompletion& wc, std::span<std::byt
 }
 
 void Peer::immediate_came(Line& line, const WorkCompletion& wc) {
+  if (line.place == kSharedPlace) return;  // its connection is gone
   const uint64_t number = ++line.immediates_heard;
   if (wc.immediate != key(line.remote_life, Kind::immediate, number))
     ledger_.finding("wrong-byte",
