@@ -7,7 +7,7 @@ set(objects)
 foreach(layer IN LISTS DIWARP_LAYERS)
   list(APPEND objects $<TARGET_OBJECTS:diwarp_${layer}>)
 endforeach()
-set(header_folders "${PROJECT_SOURCE_DIR}/base/include" "${PROJECT_SOURCE_DIR}/verbs/include")
+set(header_folder "${PROJECT_SOURCE_DIR}/include")
 set(package_folder "${CMAKE_INSTALL_LIBDIR}/cmake/diwarp")
 
 # The layers stand in no interface: who links the library sees its public headers alone.
@@ -17,7 +17,7 @@ function(diwarp_library target type exported_as)
   set_target_properties(${target} PROPERTIES OUTPUT_NAME diwarp EXPORT_NAME ${exported_as})
   target_compile_features(${target} INTERFACE cxx_std_20)
   target_include_directories(${target} INTERFACE
-    "$<BUILD_INTERFACE:${header_folders}>" $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+    "$<BUILD_INTERFACE:${header_folder}>" $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   install(TARGETS ${target} EXPORT ${exported_as})
   install(EXPORT ${exported_as} NAMESPACE diwarp:: DESTINATION "${package_folder}"
     FILE ${exported_as}-targets.cmake)
@@ -48,8 +48,11 @@ if(CMAKE_INTERPROCEDURAL_OPTIMIZATION AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   install(SCRIPT "${PROJECT_SOURCE_DIR}/cmake/MachineCodeOnly.cmake")
 endif()
 
-foreach(folder IN LISTS header_folders)
-  install(DIRECTORY "${folder}/diwarp" TYPE INCLUDE FILES_MATCHING PATTERN "*.h")
+include("${header_folder}/headers.cmake")
+foreach(header IN LISTS DIWARP_DATA_HEADERS DIWARP_HANDLE_HEADERS)
+  get_filename_component(folder "${header}" DIRECTORY)
+  install(FILES "${header_folder}/diwarp/${header}"
+    DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/diwarp/${folder}")
 endforeach()
 
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/diwarp-config.cmake.in"

@@ -19,11 +19,11 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOCUMENT = "docs/limits.md"
-PUBLIC = "base/include/diwarp"
+PUBLIC = "include/diwarp"
 ATTRIBUTES = f"{PUBLIC}/attributes.h"
 COUNTERS = "base/include/base/counters.h"
-LAYERS = ("base", "ddp", "dgram", "llp", "mpa", "rdmap", "rnic")
-BOUNDED = ("base", "ddp", "dgram", "llp", "rnic")  # their bounds stand in the document
+LAYERS = ("include", "base", "ddp", "dgram", "llp", "mpa", "rdmap", "rnic")
+BOUNDED = ("include", "base", "ddp", "dgram", "llp", "rnic")  # their bounds stand in the document
 BOUND = re.compile(r"k(?:Max|Most|Least|Longest)(?![a-z])")
 HEADING = ["bound", "default", "set by", "exhaustion"]
 

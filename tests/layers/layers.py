@@ -19,9 +19,16 @@ USES = {
     "rnic": ["llp", "mpa", "dgram", "rdmap"],
     "verbs": ["rnic"],
 }
+# The rooms of a layer, which are folders of it, and what each stands on; "" is the layer's own
+# folder. A layer that is missing here has no rooms.
+ROOMS = {}
 # These see the installed headers, and of the layers no more than this: tools share base's small
 # utilities, examples show what a user can do.
 PROGRAMS = {"tools": ["base"], "examples": []}
+# The public headers, and the lists that say which of them are data and which are handles.
+PUBLIC = "include"
+LISTS = "include/headers.cmake"
+HANDLES_SEEN_BY = ("verbs", *PROGRAMS)
 # These do no I/O, own no thread, and are told the time and what is random.
 PROTOCOL = ["mpa", "dgram", "ddp", "rdmap"]
 SIDE_EFFECT_HEADER = re.compile(
@@ -39,55 +46,95 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULT
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
-def below(layer):
-    """Every layer that stands below this one."""
-    found = set(USES[layer])
-    for lower in USES[layer]:
-        found |= below(lower)
+def below(table, one):
+    """Everything that stands below `one` in a table like USES."""
+    found = set(table[one])
+    for lower in table[one]:
+        found |= below(table, lower)
     return found
 
 
-def owner(root, file, quote, name):
-    """The folder an included header belongs to; None for a header from outside, "" for none."""
-    if quote == '"' and (file.parent / name).exists():
-        return file.relative_to(root).parts[0]
-    for layer in USES:
-        if (root / layer / "include" / name).exists():
-            return layer
-    own = file.relative_to(root).parts[0]
-    if (root / own / name).exists() or (root / own / "src" / name).exists():
-        return own
-    return "" if quote == '"' or name.split("/")[0] in [*USES, "diwarp"] else None
+def listed(root):
+    """The public headers of the lists: {name: "data" or "handle"}."""
+    text = re.sub(r"#[^\n]*", "", (root / LISTS).read_text(encoding="utf-8"))
+    return {name: kind.lower()
+            for kind, names in re.findall(r"set\(DIWARP_(DATA|HANDLE)_HEADERS\s+([^)]*)\)", text)
+            for name in names.split()}
 
 
-def include_problem(root, file, quote, name):
-    """What is wrong with one #include; None if nothing is."""
+def find(root, file, quote, name):
+    """The file in the project that an #include means; None where it means none."""
+    if quote == '"' and (file.parent / name).is_file():
+        return (file.parent / name).resolve()
     folder = file.relative_to(root).parts[0]
-    target = owner(root, file, quote, name)
-    installed = "/include/diwarp/" in file.as_posix()
-    if target is None:
+    for place in (root / PUBLIC, *(root / layer / "include" for layer in USES), root, root / folder,
+                  root / folder / "src"):
+        if (place / name).is_file():
+            return place / name
+    return None
+
+
+def room(layer, parts):
+    """The deepest room of the layer in which a file of these path components lies."""
+    inside = "/".join(parts[1:-1])
+    return max((one for one in ROOMS[layer] if one == "" or f"{inside}/".startswith(f"{one}/")),
+               key=len)
+
+
+def room_problem(folder, place, target):
+    """What is wrong where one file of a layer with rooms includes another."""
+    own, other = room(folder, place.parts), room(folder, target.parts)
+    if own == other or other in below(ROOMS[folder], own):
+        return None
+    names = [f"{folder}/{one}".rstrip("/") for one in (own, other)]
+    return f"{names[0]} does not stand on {names[1]}"
+
+
+def public_problem(place, target, kinds):
+    """What is wrong where a file includes a public header."""
+    folder = place.parts[0]
+    kind = kinds.get("/".join(target.parts[2:]), "unlisted")
+    if kind == "unlisted":
+        return f"{target} stands in neither list of {LISTS}"
+    own = kinds.get("/".join(place.parts[2:])) if folder == PUBLIC else None
+    if kind == "handle" and (own == "data" or own is None and folder not in HANDLES_SEEN_BY):
+        return f"{target} is a handle's header"
+    return None
+
+
+def include_problem(root, file, quote, name, kinds):
+    """What is wrong with one #include; None if nothing is."""
+    place = file.relative_to(root)
+    folder = place.parts[0]
+    found = find(root, file, quote, name)
+    if found is None:
+        if quote == '"' or name.split("/")[0] in [*USES, "diwarp"]:
+            return "no header of the project has this name"
         if folder in PROTOCOL and SIDE_EFFECT_HEADER.match(name):
             return "a protocol layer does no I/O and owns no thread"
-        if installed and OUTSIDE_HEADER.match(name):
+        if folder == PUBLIC and OUTSIDE_HEADER.match(name):
             return "an installed header includes what is not installed with it"
         return None
-    if target == "":
-        return "no header of the project has this name"
-    if installed and not name.startswith("diwarp/"):
+    target = found.relative_to(root)
+    if target.parts[0] == PUBLIC:
+        return public_problem(place, target, kinds)
+    if folder == PUBLIC:
         return "an installed header includes what is not installed"
-    if target == folder:
-        return None
+    if target.parts[0] == folder:
+        return room_problem(folder, place, target) if folder in ROOMS else None
     if folder in PROGRAMS:
-        allowed = name.startswith("diwarp/") or target in PROGRAMS[folder]
+        allowed = target.parts[0] in PROGRAMS[folder]
         return None if allowed else "only installed headers may be used here"
-    return None if target in below(folder) else f"{folder} does not stand on {target}"
+    if target.parts[0] not in below(USES, folder):
+        return f"{folder} does not stand on {target.parts[0]}"
+    return None
 
 
-def check_file(root, file):
+def check_file(root, file, kinds):
     text = file.read_text(encoding="utf-8")
     place = file.relative_to(root)
     for quote, name in INCLUDE.findall(text):
-        problem = include_problem(root, file, quote, name)
+        problem = include_problem(root, file, quote, name, kinds)
         if problem:
             yield f"{place} includes {name}: {problem}"
     if place.parts[0] in PROTOCOL:
@@ -108,21 +155,45 @@ def check_cmake(root, layer):
     if sorted(named) != sorted(USES[layer]):
         yield f"{layer}/CMakeLists.txt: USES is {named}, not {USES[layer]}"
     for target in re.findall(r"\bdiwarp_([a-z]+)\b", text):
-        if target in USES and target != layer and target not in below(layer):
+        if target in USES and target != layer and target not in below(USES, layer):
             yield f"{layer}/CMakeLists.txt names diwarp_{target}: {layer} does not stand on it"
+
+
+def check_lists(root, kinds):
+    """Each public header must stand in one of the lists, and what they name must exist."""
+    folder = root / PUBLIC / "diwarp"
+    present = {str(file.relative_to(folder)) for file in folder.rglob("*.h")}
+    for name in sorted(present - set(kinds)):
+        yield f"{PUBLIC}/diwarp/{name} stands in neither list of {LISTS}"
+    for name in sorted(set(kinds) - present):
+        yield f"{LISTS} names {name}, which does not exist"
+
+
+def check_rooms(root, layer):
+    """Each folder of a layer with rooms is a room, and each room has sources."""
+    folders = {"/".join(file.relative_to(root / layer).parts[:-1])
+               for file in (root / layer).rglob("*") if file.suffix in (".h", ".cpp")}
+    for folder in sorted(folders - set(ROOMS[layer])):
+        yield f"{layer}/{folder} is no room of the table in tests/layers/layers.py"
+    for folder in sorted(set(ROOMS[layer]) - folders):
+        yield f"{layer}/{folder} has no sources"
 
 
 def check(root):
     """Every violation in the project at `root`, a sentence each."""
     problems = []
+    kinds = listed(root)
+    problems += check_lists(root, kinds)
     for layer in USES:
         problems += check_cmake(root, layer)
-    for folder in [*USES, *PROGRAMS]:
+    for layer in ROOMS:
+        problems += check_rooms(root, layer)
+    for folder in [PUBLIC, *USES, *PROGRAMS]:
         files = sorted(p for p in (root / folder).rglob("*") if p.suffix in (".h", ".cpp"))
         if not files and folder in USES:
             problems.append(f"{folder} has no sources")
         for file in files:
-            problems += check_file(root, file)
+            problems += check_file(root, file, kinds)
     return problems
 
 

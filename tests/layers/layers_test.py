@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Plants one violation at a time in a clean tree: layers.py must find each, and nothing else."""
+import shutil
 import tempfile
 import unittest
 from pathlib import Path
@@ -14,12 +15,15 @@ VIOLATIONS = [
     ("mpa/src/a.cpp", '#include "ddp/a.h"', "mpa does not stand on ddp"),
     ("ddp/include/ddp/a.h", '#include "rdmap/a.h"', "ddp does not stand on rdmap"),
     ("rdmap/src/a.cpp", '#include "llp/a.h"', "rdmap does not stand on llp"),
-    ("rnic/src/a.cpp", '#include "diwarp/verbs.h"', "rnic does not stand on verbs"),
+    ("rnic/src/a.cpp", "#include <diwarp/verbs.h>", "diwarp/verbs.h is a handle's"),
     ("rnic/src/a.cpp", '#include "rnic/no_such.h"', "no header of the project"),
     ("tools/a.cpp", '#include "rnic/a.h"', "only installed headers"),
     ("examples/a.cpp", '#include "base/a.h"', "only installed headers"),
-    ("verbs/include/diwarp/verbs.h", '#include "rnic/a.h"', "includes what is not installed"),
-    ("base/include/diwarp/types.h", "#include <spdlog/spdlog.h>", "not installed with it"),
+    ("include/diwarp/verbs.h", '#include "rnic/a.h"', "includes what is not installed"),
+    ("include/diwarp/types.h", "#include <spdlog/spdlog.h>", "not installed with it"),
+    ("include/diwarp/types.h", '#include "diwarp/verbs.h"', "diwarp/verbs.h is a handle's"),
+    ("include/diwarp/new.h", "", "stands in neither list"),
+    ("ddp/src/a.cpp", '#include "diwarp/verbs.h"', "diwarp/verbs.h is a handle's"),
     ("mpa/src/a.cpp", "#include <sys/socket.h>", "does no I/O"),
     ("ddp/src/a.cpp", "  #  include <thread>", "does no I/O"),
     ("rdmap/src/a.cpp", "#include <boost/asio/ip/tcp.hpp>", "does no I/O"),
@@ -54,14 +58,17 @@ def plant(root, file, line):
 
 
 def clean_tree(root):
+    shutil.rmtree(root, ignore_errors=True)
     for layer, uses in layers.USES.items():
         call = f"diwarp_layer({layer} SOURCES a.cpp USES {' '.join(uses)})\n"
         write(root / layer / "CMakeLists.txt", call if uses else call.replace(" USES ", ""))
         write(root / layer / "src/a.cpp", f'#include "{layer}/a.h"\n')
         write(root / layer / f"include/{layer}/a.h", "#include <cstddef>\n")
     write(root / "rnic/src/local.h", "")
-    write(root / "base/include/diwarp/types.h", "#include <cstdint>\n")
-    write(root / "verbs/include/diwarp/verbs.h", '#include "diwarp/types.h"\n')
+    write(root / "include/diwarp/types.h", "#include <cstdint>\n")
+    write(root / "include/diwarp/verbs.h", '#include "diwarp/types.h"\n')
+    write(root / layers.LISTS, "set(DIWARP_DATA_HEADERS\n  types.h)  # data\n\n"
+                               "set(DIWARP_HANDLE_HEADERS\n  verbs.h)\n")
     write(root / "tools/common/c.h", "")
     write(root / "tools/a.cpp", "")
     write(root / "examples/a.cpp", "")
@@ -70,7 +77,7 @@ def clean_tree(root):
 class Layers(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
-        self.root = Path(self.folder.name)
+        self.root = Path(self.folder.name) / "project"
         clean_tree(self.root)
 
     def tearDown(self):
@@ -94,6 +101,11 @@ class Layers(unittest.TestCase):
                 for problem in problems:
                     self.assertIn(complaint, problem)
                     self.assertIn(file, problem)
+
+    def test_a_header_that_a_list_names_and_that_is_gone_is_a_violation(self):
+        (self.root / "include/diwarp/types.h").unlink()
+        self.assertIn(f"{layers.LISTS} names types.h, which does not exist",
+                      layers.check(self.root))
 
     def test_a_layer_that_is_gone_is_a_violation(self):
         (self.root / "mpa/CMakeLists.txt").unlink()

@@ -1,0 +1,26 @@
+# The public headers, all in include/diwarp. What stands here is installed; `tests/layers` reads both
+# lists, which hold nothing but names.
+
+# Data: addresses, types, errors, options, requests, completions. Every layer may include these.
+set(DIWARP_DATA_HEADERS
+  address.h
+  attributes.h
+  connection_event.h
+  error.h
+  export.h
+  sge.h
+  types.h
+  validity_map.h)
+
+# Handles: verbs, programs and tests may include these, and no layer below verbs.
+set(DIWARP_HANDLE_HEADERS
+  completion_queue.h
+  connection.h
+  connection_manager.h
+  detail/handle.h
+  device.h
+  event_queue.h
+  memory.h
+  queue_pair.h
+  shared_receive_queue.h
+  verbs.h)
