@@ -2,13 +2,21 @@ include_guard()
 
 # diwarp_layer(NAME SOURCES ... [USES layer ...] [PRIVATE target ...])
 #
-# One static target per layer, diwarp_<name>. Its headers lie in <name>/include and are seen only by
-# the targets that list it, so an include or a link that points upward fails to build.
+# One static target per layer, diwarp_<name>. Only the targets that list it see its headers, as
+# <name>/header.h, so an include or a link that points upward fails to build. Where headers stand
+# beside the sources, a folder of the build that holds nothing but a link to the layer's folder keeps
+# that so.
 # USES names the layers below; PRIVATE names outside libraries that only the sources need.
 function(diwarp_layer name)
   cmake_parse_arguments(LAYER "" "" "SOURCES;USES;PRIVATE" ${ARGN})
   add_library(diwarp_${name} STATIC ${LAYER_SOURCES})
-  target_include_directories(diwarp_${name} PUBLIC "${CMAKE_CURRENT_SOURCE_DIR}/include")
+  set(headers "${CMAKE_CURRENT_SOURCE_DIR}/include")
+  if(NOT EXISTS "${headers}")
+    set(headers "${CMAKE_CURRENT_BINARY_DIR}/include")
+    file(MAKE_DIRECTORY "${headers}")
+    file(CREATE_LINK "${CMAKE_CURRENT_SOURCE_DIR}" "${headers}/${name}" SYMBOLIC)
+  endif()
+  target_include_directories(diwarp_${name} PUBLIC "${headers}")
   list(TRANSFORM LAYER_USES PREPEND diwarp_)
   target_link_libraries(diwarp_${name} PUBLIC ${LAYER_USES} PRIVATE diwarp_settings ${LAYER_PRIVATE})
 endfunction()

@@ -47,7 +47,7 @@ Definition = collections.namedtuple("Definition", "path scope kind name text")
 # them, or they are no numbers of this library's.
 EXCEPTIONS = {
     ("base/src/crc32c_isal.cpp", "kMost"): "a CRC of more is computed piece by piece",
-    ("ddp/src/stag_table.cpp", "kLeastSlots"): "what a table begins with; it grows",
+    ("ddp/stag_table.cpp", "kLeastSlots"): "what a table begins with; it grows",
     ("llp/src/tcp.cpp", "kMaxPieces"): "IOV_MAX, the system's",
     ("llp/src/udp_send.cpp", "kMaxPieces"): "IOV_MAX, the system's",
     ("rnic/include/rnic/carry_buffer.h", "CarryBuffer::kLongestFpdu"): "follows from the format",

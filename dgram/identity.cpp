@@ -2,7 +2,7 @@
 #include "dgram/identity.h"
 
 #include "base/byte_order.h"
-#include "hashed_address.h"
+#include "dgram/hashed_address.h"
 
 namespace diwarp::dgram {
 namespace {

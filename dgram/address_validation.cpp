@@ -4,7 +4,7 @@
 #include <chrono>
 
 #include "base/byte_order.h"
-#include "hashed_address.h"
+#include "dgram/hashed_address.h"
 
 namespace diwarp::dgram {
 
