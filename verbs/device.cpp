@@ -10,7 +10,7 @@
 #include "base/counters.h"
 #include "base/unique_fd.h"
 #include "diwarp/error.h"
-#include "llp/uring.h"
+#include "llp/uring/uring.h"
 #include "rnic/control.h"
 #include "rnic/device.h"
 #include "rnic/open_device.h"

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "diwarp/error.h"
-#include "llp/tcp.h"
+#include "llp/tcp/tcp.h"
 #include "rdmap/terminate.h"
 #include "rnic/control.h"
 #include "rnic/rc_queue_pair.h"

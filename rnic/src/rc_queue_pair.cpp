@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "diwarp/error.h"
-#include "llp/busy_poll.h"
-#include "llp/tcp.h"
+#include "llp/socket/busy_poll.h"
+#include "llp/tcp/tcp.h"
 #include "rnic/control.h"
 #include "rnic/waiting.h"
 

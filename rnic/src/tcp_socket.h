@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/unique_fd.h"
 #include "diwarp/address.h"
-#include "llp/tcp.h"
+#include "llp/tcp/tcp.h"
 
 /// TCP sockets of the control path. They are made here and not by Asio, so that each is closed on
 /// exec from its first moment.

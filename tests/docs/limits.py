@@ -48,8 +48,8 @@ Definition = collections.namedtuple("Definition", "path scope kind name text")
 EXCEPTIONS = {
     ("base/src/crc32c_isal.cpp", "kMost"): "a CRC of more is computed piece by piece",
     ("ddp/stag_table.cpp", "kLeastSlots"): "what a table begins with; it grows",
-    ("llp/src/tcp.cpp", "kMaxPieces"): "IOV_MAX, the system's",
-    ("llp/src/udp_send.cpp", "kMaxPieces"): "IOV_MAX, the system's",
+    ("llp/tcp/tcp.cpp", "kMaxPieces"): "IOV_MAX, the system's",
+    ("llp/udp/udp_send.cpp", "kMaxPieces"): "IOV_MAX, the system's",
     ("rnic/include/rnic/carry_buffer.h", "CarryBuffer::kLongestFpdu"): "follows from the format",
     ("rnic/include/rnic/carry_buffer.h", "CarryBuffer::kMostMarkers"): "follows from the format",
     ("rnic/include/rnic/control_sender.h", "ControlSender::kLongest"): "follows from the formats",

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "llp/memory.h"
+#include "llp/memory/memory.h"
 
 using namespace diwarp;
 using namespace diwarp::explore;

@@ -11,7 +11,7 @@
 #include "fuzz/datagram_end.h"
 #include "fuzz/datagram_stranger.h"
 #include "fuzz/input.h"
-#include "llp/memory.h"
+#include "llp/memory/memory.h"
 
 namespace diwarp::fuzz {
 

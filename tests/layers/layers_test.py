@@ -11,35 +11,39 @@ import layers
 # file, line added to it, what the complaint must say
 VIOLATIONS = [
     ("base/src/a.cpp", '#include "llp/a.h"', "base does not stand on llp"),
-    ("llp/src/a.cpp", "#include <rnic/a.h>", "llp does not stand on rnic"),
-    ("mpa/src/a.cpp", '#include "ddp/a.h"', "mpa does not stand on ddp"),
-    ("ddp/include/ddp/a.h", '#include "rdmap/a.h"', "ddp does not stand on rdmap"),
-    ("rdmap/src/a.cpp", '#include "llp/a.h"', "rdmap does not stand on llp"),
-    ("rnic/src/a.cpp", "#include <diwarp/verbs.h>", "diwarp/verbs.h is a handle's"),
-    ("rnic/src/a.cpp", '#include "rnic/no_such.h"', "no header of the project"),
+    ("llp/a.cpp", "#include <rnic/a.h>", "llp does not stand on rnic"),
+    ("mpa/a.cpp", '#include "ddp/a.h"', "mpa does not stand on ddp"),
+    ("ddp/a.h", '#include "rdmap/a.h"', "ddp does not stand on rdmap"),
+    ("rdmap/a.cpp", '#include "llp/a.h"', "rdmap does not stand on llp"),
+    ("rnic/a.cpp", "#include <diwarp/verbs.h>", "diwarp/verbs.h is a handle's"),
+    ("rnic/a.cpp", '#include "rnic/no_such.h"', "no header of the project"),
     ("tools/a.cpp", '#include "rnic/a.h"', "only installed headers"),
     ("examples/a.cpp", '#include "base/a.h"', "only installed headers"),
     ("include/diwarp/verbs.h", '#include "rnic/a.h"', "includes what is not installed"),
     ("include/diwarp/types.h", "#include <spdlog/spdlog.h>", "not installed with it"),
     ("include/diwarp/types.h", '#include "diwarp/verbs.h"', "diwarp/verbs.h is a handle's"),
     ("include/diwarp/new.h", "", "stands in neither list"),
-    ("ddp/src/a.cpp", '#include "diwarp/verbs.h"', "diwarp/verbs.h is a handle's"),
-    ("mpa/src/a.cpp", "#include <sys/socket.h>", "does no I/O"),
-    ("ddp/src/a.cpp", "  #  include <thread>", "does no I/O"),
-    ("rdmap/src/a.cpp", "#include <boost/asio/ip/tcp.hpp>", "does no I/O"),
-    ("ddp/src/a.cpp", "auto t = std::chrono::steady_clock::now();", "is told the time"),
-    ("rdmap/src/a.cpp", "auto t = clock.now();", "is told the time"),
+    ("ddp/a.cpp", '#include "diwarp/verbs.h"', "diwarp/verbs.h is a handle's"),
+    ("mpa/a.cpp", "#include <sys/socket.h>", "does no I/O"),
+    ("ddp/a.cpp", "  #  include <thread>", "does no I/O"),
+    ("rdmap/a.cpp", "#include <boost/asio/ip/tcp.hpp>", "does no I/O"),
+    ("ddp/a.cpp", "auto t = std::chrono::steady_clock::now();", "is told the time"),
+    ("rdmap/a.cpp", "auto t = clock.now();", "is told the time"),
     ("mpa/CMakeLists.txt", "target_link_libraries(diwarp_mpa PUBLIC diwarp_ddp)", "stand on it"),
+    ("llp/a.h", '#include "llp/udp/a.h"', "llp does not stand on llp/udp"),
+    ("llp/udp/a.cpp", '#include "llp/tcp/a.h"', "llp/udp does not stand on llp/tcp"),
+    ("llp/attic/a.cpp", "", "lies in no room of llp"),
     ("llp/CMakeLists.txt", "diwarp_layer(llp SOURCES a.cpp USES base mpa)", "USES is"),
 ]
 # file, line added to it: all allowed
 ALLOWED = [
-    ("rdmap/src/a.cpp", '#include "base/a.h"'),
-    ("llp/src/a.cpp", "#include <sys/socket.h>"),
-    ("mpa/src/a.cpp", "#include <vector>  // steady_clock::now() in a comment"),
-    ("rnic/src/a.cpp", '#include "diwarp/types.h"'),
-    ("rnic/src/b.cpp", '#include "local.h"'),
-    ("verbs/src/a.cpp", '#include "diwarp/verbs.h"'),
+    ("rdmap/a.cpp", '#include "base/a.h"'),
+    ("llp/a.cpp", "#include <sys/socket.h>"),
+    ("mpa/a.cpp", "#include <vector>  // steady_clock::now() in a comment"),
+    ("rnic/a.cpp", '#include "diwarp/types.h"'),
+    ("base/src/b.cpp", '#include "local.h"'),
+    ("verbs/a.cpp", '#include "diwarp/verbs.h"'),
+    ("llp/uring/a.cpp", '#include "llp/socket/a.h"'),
     ("tools/a.cpp", "#include <diwarp/verbs.h>"),
     ("tools/sub/b.cpp", '#include "common/c.h"'),
 ]
@@ -62,9 +66,13 @@ def clean_tree(root):
     for layer, uses in layers.USES.items():
         call = f"diwarp_layer({layer} SOURCES a.cpp USES {' '.join(uses)})\n"
         write(root / layer / "CMakeLists.txt", call if uses else call.replace(" USES ", ""))
-        write(root / layer / "src/a.cpp", f'#include "{layer}/a.h"\n')
-        write(root / layer / f"include/{layer}/a.h", "#include <cstddef>\n")
-    write(root / "rnic/src/local.h", "")
+        for room in layers.ROOMS.get(layer, [""]):
+            folder = Path(layer, room)
+            write(root / folder / "a.cpp", f'#include "{folder}/a.h"\n')
+            write(root / folder / "a.h", "#include <cstddef>\n")
+    (root / "base/a.h").unlink()
+    write(root / "base/include/base/a.h", "#include <cstddef>\n")
+    write(root / "base/src/local.h", "")
     write(root / "include/diwarp/types.h", "#include <cstdint>\n")
     write(root / "include/diwarp/verbs.h", '#include "diwarp/types.h"\n')
     write(root / layers.LISTS, "set(DIWARP_DATA_HEADERS\n  types.h)  # data\n\n"

@@ -3,8 +3,8 @@
 #include <memory>
 #include <utility>
 
-#include "llp/focused_udp.h"
-#include "llp/impairment.h"
+#include "llp/impairment/impairment.h"
+#include "llp/udp/focused_udp.h"
 #include "rnic/device.h"
 #include "soak/peer.h"
 

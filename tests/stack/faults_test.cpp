@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Links and streams that block, take parts, refuse and narrow: everything arrives, and the counters
 // tell why it took longer.
-#include "llp/faults.h"
+#include "llp/impairment/faults.h"
 #include "stack/exchange.h"
 
 using namespace diwarp;

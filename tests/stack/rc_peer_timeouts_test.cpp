@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "llp/forwarding.h"
+#include "llp/impairment/forwarding.h"
 #include "stack/cm_support.h"
 
 /// How connections get their keep-alive and user timeout. What these do between hosts is tested in

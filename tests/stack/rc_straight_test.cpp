@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <thread>
 
-#include "llp/impairment.h"
+#include "llp/impairment/impairment.h"
 #include "stack/rc_hostile.h"
 
 /// Long FPDUs, which go from the stream into memory without a stop between, or with one where a CRC

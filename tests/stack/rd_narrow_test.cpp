@@ -3,7 +3,7 @@
 // become too narrow for it: the association is opened anew, and what was under way is repeated.
 #include <optional>
 
-#include "llp/faults.h"
+#include "llp/impairment/faults.h"
 #include "stack/exchange.h"
 
 using namespace diwarp;

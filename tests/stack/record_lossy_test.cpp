@@ -2,7 +2,7 @@
 #include <map>
 
 #include "base/interval_set.h"
-#include "llp/impairment.h"
+#include "llp/impairment/impairment.h"
 #include "stack/record_scene.h"
 
 /// Write-Records over links that lose, repeat, reorder and spoil datagrams: what the target says is

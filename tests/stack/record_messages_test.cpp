@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sys/mman.h>
 
-#include "llp/impairment.h"
+#include "llp/impairment/impairment.h"
 #include "stack/record_scene.h"
 
 /// Write-Records from a queue pair to another that arrive.

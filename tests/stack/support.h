@@ -29,8 +29,8 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "base/unique_fd.h"
-#include "llp/impairment.h"
-#include "llp/memory.h"
+#include "llp/impairment/impairment.h"
+#include "llp/memory/memory.h"
 #include "rnic/device.h"
 #include "stack/datagram.h"
 

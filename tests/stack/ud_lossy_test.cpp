@@ -2,7 +2,7 @@
 #include <map>
 #include <optional>
 
-#include "llp/impairment.h"
+#include "llp/impairment/impairment.h"
 #include "stack/support.h"
 
 using namespace diwarp;

@@ -3,7 +3,7 @@
 
 #include <iostream>
 
-#include "llp/uring.h"
+#include "llp/uring/uring.h"
 
 namespace diwarp::test {
 

@@ -17,7 +17,7 @@
 #include "diwarp/types.h"
 #include "llp/datagram.h"
 #include "llp/stream.h"
-#include "llp/uring.h"
+#include "llp/uring/uring.h"
 #include "rnic/engine.h"
 
 namespace diwarp::rnic {

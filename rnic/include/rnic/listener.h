@@ -8,7 +8,7 @@
 
 #include "diwarp/address.h"
 #include "diwarp/attributes.h"
-#include "llp/tcp.h"
+#include "llp/tcp/tcp.h"
 #include "mpa/agreement.h"
 
 namespace diwarp::rnic {

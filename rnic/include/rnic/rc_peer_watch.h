@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "base/clock.h"
-#include "llp/tcp_peer.h"
+#include "llp/tcp/tcp_peer.h"
 
 namespace diwarp::rnic {
 

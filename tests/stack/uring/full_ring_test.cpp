@@ -3,7 +3,7 @@
 // wrong, never stuck.
 #include <iostream>
 
-#include "llp/uring.h"
+#include "llp/uring/uring.h"
 #include "stack/socket_exchange.h"
 #include "support/child.h"
 #include "support/confined.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "llp/faults.h"
+#include "llp/impairment/faults.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -8,7 +8,7 @@
 
 #include "bytes.h"
 #include "datagrams.h"
-#include "llp/memory.h"
+#include "llp/memory/memory.h"
 
 namespace diwarp::llp {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "bytes.h"
 #include "datagrams.h"
-#include "llp/focused_udp.h"
+#include "llp/udp/focused_udp.h"
 #include "raw_socket.h"
 
 namespace diwarp::llp {

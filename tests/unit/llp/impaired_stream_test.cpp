@@ -4,8 +4,8 @@
 #include <cerrno>
 
 #include "bytes.h"
-#include "llp/impairment.h"
-#include "llp/memory.h"
+#include "llp/impairment/impairment.h"
+#include "llp/memory/memory.h"
 
 namespace diwarp::llp {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "llp/impairment.h"
+#include "llp/impairment/impairment.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sends that the kernel does not copy: what its notices say, and which calls they end.
-#include "llp/in_place.h"
+#include "llp/tcp/in_place.h"
 
 #include <linux/errqueue.h>
 #include <netinet/in.h>

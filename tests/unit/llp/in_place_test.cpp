@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sends that the kernel does not copy: what that means for a stream's memory.
-#include "llp/in_place.h"
+#include "llp/tcp/in_place.h"
 
 #include <sys/socket.h>
 
@@ -14,8 +14,8 @@
 #include "bytes.h"
 #include "in_place_memory.h"
 #include "llp/poller.h"
-#include "llp/tcp.h"
-#include "llp/uring_stream.h"
+#include "llp/tcp/tcp.h"
+#include "llp/uring/uring_stream.h"
 #include "raw_socket.h"
 #include "support/child.h"
 #include "support/confined.h"

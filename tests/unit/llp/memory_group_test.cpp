@@ -5,8 +5,8 @@
 #include "bytes.h"
 #include "datagrams.h"
 #include "diwarp/error.h"
-#include "llp/impairment.h"
-#include "llp/memory.h"
+#include "llp/impairment/impairment.h"
+#include "llp/memory/memory.h"
 
 namespace diwarp::llp {
 namespace {

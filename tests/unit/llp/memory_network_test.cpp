@@ -6,7 +6,7 @@
 #include "bytes.h"
 #include "datagrams.h"
 #include "diwarp/error.h"
-#include "llp/memory.h"
+#include "llp/memory/memory.h"
 #include "unit/base/allocations.h"
 
 namespace diwarp::llp {

@@ -4,7 +4,7 @@
 #include <cerrno>
 
 #include "bytes.h"
-#include "llp/memory.h"
+#include "llp/memory/memory.h"
 
 namespace diwarp::llp {
 namespace {

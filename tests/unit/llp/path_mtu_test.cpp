@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "llp/path_mtu.h"
+#include "llp/udp/path_mtu.h"
 
 #include <catch2/catch.hpp>
 

@@ -3,10 +3,10 @@
 
 #include <memory>
 
-#include "base/counters.h"
 #include "backends.h"
+#include "base/counters.h"
 #include "llp/datagram.h"
-#include "llp/uring.h"
+#include "llp/uring/uring.h"
 
 namespace diwarp::test {
 

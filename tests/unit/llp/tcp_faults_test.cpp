@@ -4,8 +4,8 @@
 #include <cerrno>
 
 #include "bytes.h"
-#include "llp/in_place.h"
-#include "llp/tcp.h"
+#include "llp/tcp/in_place.h"
+#include "llp/tcp/tcp.h"
 #include "raw_socket.h"
 #include "syscalls.h"
 

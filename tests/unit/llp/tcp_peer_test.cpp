@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "llp/tcp_peer.h"
+#include "llp/tcp/tcp_peer.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>

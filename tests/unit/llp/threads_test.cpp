@@ -7,7 +7,7 @@
 
 #include "bytes.h"
 #include "datagrams.h"
-#include "llp/memory.h"
+#include "llp/memory/memory.h"
 #include "llp/poller.h"
 
 namespace diwarp::llp {

@@ -5,7 +5,7 @@
 #include "backends.h"
 #include "bytes.h"
 #include "datagrams.h"
-#include "llp/focused_udp.h"
+#include "llp/udp/focused_udp.h"
 #include "raw_socket.h"
 
 namespace diwarp::llp {

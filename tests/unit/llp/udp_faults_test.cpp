@@ -9,7 +9,7 @@
 
 #include "bytes.h"
 #include "datagrams.h"
-#include "llp/udp.h"
+#include "llp/udp/udp.h"
 #include "raw_socket.h"
 #include "syscalls.h"
 

@@ -14,7 +14,7 @@
 #include "bytes.h"
 #include "datagrams.h"
 #include "diwarp/error.h"
-#include "llp/udp.h"
+#include "llp/udp/udp.h"
 #include "raw_socket.h"
 
 namespace diwarp::llp {

@@ -11,7 +11,7 @@
 #include "backends.h"
 #include "bytes.h"
 #include "datagrams.h"
-#include "llp/udp.h"
+#include "llp/udp/udp.h"
 #include "raw_socket.h"
 #include "unit/base/allocations.h"
 

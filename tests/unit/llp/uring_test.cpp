@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "llp/uring.h"
+#include "llp/uring/uring.h"
 
 #include <catch2/catch.hpp>
 #include <thread>

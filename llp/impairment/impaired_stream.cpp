@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cerrno>
+
+#include "llp/impairment/impairment.h"
+
+namespace diwarp::llp {
+namespace {
+
+constexpr size_t kHeldBytes = size_t{64} << 10;
+
+}  // namespace
+
+ImpairedStream::ImpairedStream(std::unique_ptr<Stream> inner, const StreamImpairment& impairment,
+                               Clock& clock)
+    : ForwardingStream(std::move(inner)),
+      impairment_(impairment),
+      clock_(clock),
+      chunks_(impairment.seed),
+      corruption_(~impairment.seed),
+      held_(impairment.delay > Duration{0} ? kHeldBytes : 0) {}
+
+IoResult ImpairedStream::receive(Bytes buffer) {
+  if (impairment_.cut_after && offset_ >= *impairment_.cut_after) {
+    inner().abort();
+    return {IoStatus::failed, 0, ECONNRESET};
+  }
+  const Bytes allowed = buffer.first(allowance(buffer.size()));
+  const IoResult result = held_.empty() ? inner().receive(allowed) : receive_held(allowed);
+  if (result.status == IoStatus::ok) {
+    corrupt(allowed.first(result.bytes));
+    offset_ += result.bytes;
+  }
+  return result;
+}
+
+/// How many of the bytes wanted this call may give.
+size_t ImpairedStream::allowance(size_t wanted) {
+  size_t result = wanted;
+  if (impairment_.max_chunk > 0) {
+    result = std::min<size_t>(result, 1 + chunks_.below(impairment_.max_chunk));
+  }
+  if (impairment_.cut_after) {
+    result = std::min<uint64_t>(result, *impairment_.cut_after - offset_);
+  }
+  return result;
+}
+
+IoResult ImpairedStream::receive_held(Bytes buffer) {
+  if (held_begin_ == held_end_) {
+    const IoResult result = inner().receive(held_);
+    if (result.status != IoStatus::ok) return result;
+    held_begin_ = 0;
+    held_end_ = result.bytes;
+    due_ = clock_.now() + impairment_.delay;
+  }
+  if (clock_.now() < due_) return {IoStatus::would_block, 0, 0};
+  const size_t bytes = std::min(buffer.size(), held_end_ - held_begin_);
+  if (bytes == 0) return {IoStatus::would_block, 0, 0};
+  std::copy_n(held_.begin() + static_cast<std::ptrdiff_t>(held_begin_), bytes, buffer.begin());
+  held_begin_ += bytes;
+  return {IoStatus::ok, bytes, 0};
+}
+
+void ImpairedStream::corrupt(Bytes received) {
+  if (const auto at = impairment_.corrupt_at;
+      at && *at >= offset_ && *at - offset_ < received.size()) {
+    received[*at - offset_] ^= std::byte{1};
+  }
+  if (impairment_.corrupt <= 0) return;
+  for (std::byte& byte : received) {
+    // Two numbers a byte, whatever the outcome: what changes depends on the offset alone.
+    const bool strikes = corruption_.chance(impairment_.corrupt);
+    const auto change = static_cast<uint8_t>(1 + corruption_.next() % 255);
+    if (strikes) byte ^= std::byte{change};
+  }
+}
+
+}  // namespace diwarp::llp

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "llp/tcp/tcp_peer.h"
+
+namespace diwarp::llp {
+
+namespace {
+
+/// How far the time of one answer may differ between two looks: the kernel tells it in ticks.
+constexpr Duration kTick = std::chrono::milliseconds(20);
+
+}  // namespace
+
+void AckWatch::start(Time now) {
+  since_ = now;
+  silence_ = Duration::zero();
+  answer_.reset();
+}
+
+bool AckWatch::is_silent(const AckState& state, Time now, Duration limit) {
+  note_answer(state, now);
+  if (!state.outstanding) since_ = now;
+  silence_ = std::min(now - since_, state.since_ack);
+  // Of what finds no way out of this host TCP counts the timeouts only.
+  const uint32_t timeouts = std::max(state.timeouts, timeouts_) - timeouts_;
+  const uint32_t tries = state.probes + std::max(timeouts, state.retransmitted - retransmitted_);
+  return silence_ >= limit && tries >= kUnansweredTries;
+}
+
+/// What was tried before the last answer is answered. The first look does not know when that was,
+/// and takes what the timer has tried in a row for unanswered.
+void AckWatch::note_answer(const AckState& state, Time now) {
+  const Time answer = now - state.since_ack;
+  if (answer_ && answer <= *answer_ + kTick) return;
+  timeouts_ = answer_ ? state.timeouts : 0;
+  retransmitted_ = state.retransmitted;
+  answer_ = answer;
+}
+
+}  // namespace diwarp::llp

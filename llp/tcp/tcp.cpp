@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "llp/tcp/tcp.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <string>
+
+#include "diwarp/error.h"
+#include "llp/socket/send_list.h"
+#include "llp/socket/socket_address.h"
+#include "llp/tcp/in_place.h"
+
+namespace diwarp::llp {
+namespace {
+
+constexpr size_t kMaxPieces = IOV_MAX;
+constexpr size_t kDefaultSegment = 536;  // RFC 9293 section 3.7.1
+
+/// Why the descriptor cannot serve as a stream; nullptr when it can.
+const char* unfit(int fd) {
+  const int type = socket_option(fd, SOL_SOCKET, SO_TYPE);
+  if (type < 0) return "is no socket";
+  if (type != SOCK_STREAM || socket_option(fd, SOL_SOCKET, SO_PROTOCOL) != IPPROTO_TCP) {
+    return "does not speak TCP";
+  }
+  if (peer_address_of(fd).port() == 0) return "is not connected";
+  return nullptr;
+}
+
+IoResult failure(int error) {
+  const bool full = error == EAGAIN || error == EWOULDBLOCK || error == ENOBUFS || error == ENOMEM;
+  if (full) return {IoStatus::would_block, 0, 0};
+  return {IoStatus::failed, 0, error};
+}
+
+/// What one call gathers, with short pieces copied into `room`. The array is not set before it is
+/// used.
+class Gathering {
+ public:
+  explicit Gathering(Bytes room) : room_(room) {}
+
+  // A piece costs the kernel more than a few bytes cost a copy (64 bytes in three pieces: 7 % of a
+  // polled round trip), so short pieces are put together first: kShortBytes in one call.
+  static bool is_short(ConstBytes piece) { return piece.size() <= kCopiedPiece; }
+  bool has_room(ConstBytes piece) const { return piece.size() <= room_.size() - copied_; }
+
+  void add(ConstBytes piece) {
+    if (is_short(piece) && has_room(piece)) piece = copy(piece);
+    const bool follows = count_ != 0 && piece.data() == end_;
+    if (follows)
+      pieces_[count_ - 1].iov_len += piece.size();
+    else
+      pieces_[count_++] = {const_cast<std::byte*>(piece.data()), piece.size()};
+    end_ = piece.data() + piece.size();
+    bytes_ += piece.size();
+  }
+  /// Adds pieces up to a short one that finds no room: short ones are the caller's again at once.
+  /// Returns how many.
+  size_t add_in_place(std::span<const ConstBytes> pieces) {
+    const size_t most = std::min(pieces.size(), kMaxPieces);
+    for (size_t i = 0; i < most; ++i) {
+      if (is_short(pieces[i]) && !has_room(pieces[i])) return i;
+      if (!pieces[i].empty()) add(pieces[i]);
+    }
+    return most;
+  }
+
+  std::span<iovec> pieces() { return std::span(pieces_).first(count_); }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  ConstBytes copy(ConstBytes piece) {
+    std::byte* const target = room_.data() + copied_;
+    std::memcpy(target, piece.data(), piece.size());
+    copied_ += piece.size();
+    return {target, piece.size()};
+  }
+
+  std::array<iovec, kMaxPieces> pieces_;
+  const Bytes room_;
+  size_t count_ = 0;
+  size_t copied_ = 0;
+  size_t bytes_ = 0;
+  const std::byte* end_ = nullptr;  // of the last piece
+};
+
+IoResult handed_over(ssize_t bytes) {
+  if (bytes < 0) return failure(errno);
+  return {IoStatus::ok, static_cast<size_t>(bytes), 0};
+}
+
+/// What a call took behind those that took `before` bytes, all that they were given.
+IoResult behind(size_t before, const IoResult& last) {
+  return before == 0 ? last : IoResult{IoStatus::ok, before + last.bytes, 0};
+}
+
+IoResult received(ssize_t bytes) {
+  if (bytes < 0) return failure(errno);
+  if (bytes == 0) return {IoStatus::closed, 0, 0};
+  return {IoStatus::ok, static_cast<size_t>(bytes), 0};
+}
+
+}  // namespace
+
+std::unique_ptr<TcpStream> TcpStream::adopt(int connected_descriptor) {
+  if (const char* reason = unfit(connected_descriptor)) {
+    throw Error(Errc::invalid_argument, "Descriptor " + std::to_string(connected_descriptor) + " " +
+                                            reason + ": give a connected TCP socket");
+  }
+  return std::unique_ptr<TcpStream>(new TcpStream(UniqueFd(connected_descriptor)));
+}
+
+TcpStream::TcpStream(UniqueFd fd)
+    : fd_(std::move(fd)), local_(local_address_of(fd_.get())), peer_(peer_address_of(fd_.get())) {
+  ::fcntl(fd_.get(), F_SETFL, ::fcntl(fd_.get(), F_GETFL) | O_NONBLOCK);
+  ::fcntl(fd_.get(), F_SETFD, FD_CLOEXEC);
+  set_socket_option(fd_.get(), IPPROTO_TCP, TCP_NODELAY, 1);
+}
+
+TcpStream::~TcpStream() = default;
+TcpStream::TcpStream(TcpStream&&) noexcept = default;
+
+IoResult TcpStream::send(std::span<const ConstBytes> pieces) {
+  if (!fd_) return {IoStatus::failed, 0, ECONNABORTED};
+  std::array<std::byte, kShortBytes> room;
+  Gathering gathered(room);
+  for (const ConstBytes piece : pieces.first(std::min(pieces.size(), kMaxPieces)))
+    if (!piece.empty()) gathered.add(piece);
+  const std::span<iovec> list = gathered.pieces();
+  if (list.empty()) return {IoStatus::would_block, 0, 0};
+  return handed_over(send_list(fd_.get(), list));
+}
+
+bool TcpStream::allow_in_place(size_t from, Counters& counters) {
+  // Who used it before has made the kernel count, and may still wait for its notices.
+  const bool untouched = socket_option(fd_.get(), SOL_SOCKET, SO_ZEROCOPY) == 0;
+  if (!untouched || !set_socket_option(fd_.get(), SOL_SOCKET, SO_ZEROCOPY, 1)) return false;
+  in_place_ = std::make_unique<InPlaceSender>(from, counters);
+  return true;
+}
+
+IoResult TcpStream::send_in_place(std::span<const ConstBytes> pieces) {
+  size_t before = 0;
+  while (in_place_ && fd_ && in_place_->wants(pieces)) {
+    const Bytes room = in_place_->room();
+    if (room.empty()) break;
+    Gathering gathered(room);
+    pieces = pieces.subspan(gathered.add_in_place(pieces));
+    const IoResult sent = handed_over(in_place_->send(fd_.get(), gathered.pieces()));
+    if (pieces.empty() || sent.bytes < gathered.bytes()) return behind(before, sent);
+    before += sent.bytes;
+  }
+  return behind(before, send(pieces));
+}
+
+uint64_t TcpStream::borrowed() const { return in_place_ ? in_place_->calls().begun() : 0; }
+
+uint64_t TcpStream::released() {
+  if (!in_place_) return 0;
+  in_place_->take_notices(fd_.get());
+  return in_place_->calls().released();
+}
+
+bool TcpStream::trim() { return in_place_ && in_place_->calls().trim(); }
+
+IoResult TcpStream::receive(Bytes buffer) {
+  if (!fd_) return {IoStatus::failed, 0, ECONNABORTED};
+  if (buffer.empty()) return {IoStatus::would_block, 0, 0};
+  return received(
+      uninterrupted([&] { return ::recv(fd_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT); }));
+}
+
+IoResult TcpStream::receive_into(std::span<const Bytes> buffers) {
+  if (!fd_) return {IoStatus::failed, 0, ECONNABORTED};
+  std::array<iovec, kMaxPieces> list;
+  const size_t count = std::min(buffers.size(), list.size());
+  for (size_t i = 0; i < count; ++i) list[i] = {buffers[i].data(), buffers[i].size()};
+  if (count == 0) return {IoStatus::would_block, 0, 0};
+  msghdr header{};
+  header.msg_iov = list.data();
+  header.msg_iovlen = count;
+  return received(uninterrupted([&] { return ::recvmsg(fd_.get(), &header, MSG_DONTWAIT); }));
+}
+
+void TcpStream::shutdown_send() {
+  if (fd_) ::shutdown(fd_.get(), SHUT_WR);
+}
+
+int TcpStream::error() {
+  return fd_ ? socket_option(fd_.get(), SOL_SOCKET, SO_ERROR) : ECONNABORTED;
+}
+
+void TcpStream::abort() {
+  if (!fd_) return;
+  const linger at_once{1, 0};
+  ::setsockopt(fd_.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  fd_.reset();
+  if (in_place_) in_place_->calls().release_all();
+}
+
+size_t TcpStream::maximum_segment() const {
+  const int segment = fd_ ? socket_option(fd_.get(), IPPROTO_TCP, TCP_MAXSEG) : 0;
+  return segment > 0 ? static_cast<size_t>(segment) : kDefaultSegment;
+}
+
+}  // namespace diwarp::llp

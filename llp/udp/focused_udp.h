@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "llp/udp/udp.h"
+
+namespace diwarp::llp {
+
+/// A UDP socket that, while it is asked in every step (set_watched()), earns its most frequent
+/// destination a second one, connected to it: the kernel then needs no route for what goes there,
+/// and finds the socket for what comes from there sooner. All else is as with UdpLink.
+class FocusedUdpLink final : public UdpLink {
+ public:
+  /// So many bursts in a row to one destination make it the connected one; as many that do not all
+  /// go there end that. 0: never. Throws as UdpLink::open() does.
+  static std::unique_ptr<FocusedUdpLink> open(const Address& local, const UdpOptions& options,
+                                              uint32_t connect_after);
+
+  SendResult send(std::span<const OutgoingDatagram> burst) override;
+  size_t receive(ReceiveBatch& batch) override;
+  bool set_watched(bool watched) override;
+  uint64_t overflowed() const override;
+
+  /// Whether there is a second socket now.
+  bool focused() const { return companion_ != nullptr; }
+
+  /// While there is one, the first that stays silent is asked in one receive of so many.
+  static constexpr uint32_t kReceivesPerLook = 16;
+
+ private:
+  FocusedUdpLink(UniqueFd fd, const UdpOptions& options, uint32_t connect_after);
+
+  SendResult send_connected(std::span<const OutgoingDatagram> burst);
+  void seek(const Destination& destination, bool again);
+  void doubt(bool favoured);
+  void leave();
+  void close_if_done();
+  void plan_look(bool came);
+
+  const uint32_t connect_after_;
+  bool watched_ = true;
+  std::unique_ptr<UdpLink> companion_;  // on the second socket, connected to the favourite
+  bool leaving_ = false;                // that is read empty, and then closed
+  Destination favourite_;               // without a companion: where the last burst went
+  uint32_t streak_ = 0;  // of bursts that all went there, or with a companion: elsewhere
+  uint32_t until_look_ = 1;     // receives until the first socket's turn
+  uint32_t between_looks_ = 1;
+  uint32_t looks_ahead_ = 0;    // that the first socket is to have before the second
+  uint64_t overflowed_before_ = 0;  // at companions that are closed
+};
+
+}  // namespace diwarp::llp

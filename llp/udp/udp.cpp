@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "llp/udp/udp.h"
+
+#include <fcntl.h>
+#include <linux/sock_diag.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <string>
+
+#include "diwarp/error.h"
+#include "llp/socket/busy_poll.h"
+#include "llp/socket/interfaces.h"
+#include "llp/socket/socket_address.h"
+#include "llp/udp/local_addresses.h"
+#include "llp/udp/udp_socket.h"
+
+namespace diwarp::llp {
+namespace {
+
+sa_family_t domain_of(const Address& address) {
+  return address.family() == AddressFamily::ipv4 ? AF_INET : AF_INET6;
+}
+
+[[noreturn]] void throw_bind_error(const Address& local, int error) {
+  const std::string where = "UDP address " + local.to_string();
+  if (error == EADDRINUSE) {
+    throw Error(Errc::address_in_use, where + " cannot be bound, another socket holds it");
+  }
+  const std::error_code code(error, std::generic_category());
+  if (error == EADDRNOTAVAIL) {
+    throw Error(code, where + " cannot be bound: give an address of one of this host's interfaces");
+  }
+  if (error == EACCES) {
+    throw Error(code, where + " cannot be bound: choose a port above 1023, or run with privilege");
+  }
+  throw Error(code, where + " cannot be bound");
+}
+
+[[noreturn]] void throw_socket_error(const Address& local, int error) {
+  std::string sentence = "No socket could be made for UDP address " + local.to_string();
+  if (error == EMFILE) {
+    sentence += ": raise the limit of descriptors (ulimit -n, RLIMIT_NOFILE), for each queue pair "
+                "over datagrams takes one";
+  }
+  throw Error({error, std::generic_category()}, sentence);
+}
+
+/// Why the descriptor cannot serve as a link; nullptr when it can.
+const char* unfit(int fd) {
+  const int type = socket_option(fd, SOL_SOCKET, SO_TYPE);
+  if (type < 0) return "is no socket";
+  const int domain = socket_option(fd, SOL_SOCKET, SO_DOMAIN);
+  if (domain != AF_INET && domain != AF_INET6) return "is neither an IPv4 nor an IPv6 socket";
+  if (type != SOCK_DGRAM) return "is no datagram socket";
+  if (socket_option(fd, SOL_SOCKET, SO_PROTOCOL) != IPPROTO_UDP) return "does not speak UDP";
+  if (local_address_of(fd).port() == 0) return "is not bound to a port";
+  return nullptr;
+}
+
+/// How many datagrams the socket has had no room for.
+uint32_t drops_so_far(int fd) {
+  std::array<uint32_t, SK_MEMINFO_VARS> values{};
+  socklen_t length = sizeof values;
+  if (::getsockopt(fd, SOL_SOCKET, SO_MEMINFO, values.data(), &length) != 0) return 0;
+  return values[SK_MEMINFO_DROPS];
+}
+
+}  // namespace
+
+bool set_buffer(int fd, int forced, int plain, size_t bytes) {
+  if (bytes == 0) return true;
+  const int value = static_cast<int>(std::min<size_t>(bytes, INT_MAX / 2));
+  if (!set_socket_option(fd, SOL_SOCKET, forced, value)) {
+    set_socket_option(fd, SOL_SOCKET, plain, value);
+  }
+  return socket_option(fd, SOL_SOCKET, plain) / 2 >= value;  // it tells twice what one may fill
+}
+
+UniqueFd open_udp_socket(const Address& local) {
+  const int type = SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
+  UniqueFd fd(::socket(domain_of(local), type, IPPROTO_UDP));
+  if (!fd) throw_socket_error(local, errno);
+  if (local.family() == AddressFamily::ipv6) {
+    set_socket_option(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, local.is_any() ? 0 : 1);
+  }
+  return fd;
+}
+
+void bind_udp_socket(int fd, const Address& local) {
+  sockaddr_storage name;
+  const socklen_t length = local.to_sockaddr(name);
+  if (::bind(fd, reinterpret_cast<const sockaddr*>(&name), length) != 0) {
+    throw_bind_error(local, errno);
+  }
+}
+
+UniqueFd bound_udp_socket(const Address& local) {
+  UniqueFd fd = open_udp_socket(local);
+  bind_udp_socket(fd.get(), local);
+  return fd;
+}
+
+std::unique_ptr<UdpLink> UdpLink::open(const Address& local, const UdpOptions& options) {
+  return std::unique_ptr<UdpLink>(new UdpLink(bound_udp_socket(local), options));
+}
+
+UniqueFd adoptable_udp_socket(int bound_descriptor, const UdpOptions& options) {
+  if (const char* reason = unfit(bound_descriptor)) {
+    throw Error(Errc::invalid_argument, "Descriptor " + std::to_string(bound_descriptor) + " " +
+                                            reason + ": give a bound UDP socket");
+  }
+  // Asked before the descriptor is taken over, as it throws.
+  if (!options.multicast_interface.empty()) interface_named(options.multicast_interface);
+  return UniqueFd(bound_descriptor);
+}
+
+std::unique_ptr<UdpLink> UdpLink::adopt(int bound_descriptor, const UdpOptions& options) {
+  return std::unique_ptr<UdpLink>(
+      new UdpLink(adoptable_udp_socket(bound_descriptor, options), options));
+}
+
+UdpLink::UdpLink(UniqueFd fd, const UdpOptions& options, bool group)
+    : fd_(std::move(fd)),
+      options_(options),
+      local_(local_address_of(fd_.get())),
+      group_(group || local_.is_multicast() || local_.is_broadcast()),
+      reads_destinations_(group_ || local_.is_any()),
+      family_(static_cast<sa_family_t>(socket_option(fd_.get(), SOL_SOCKET, SO_DOMAIN))),
+      interface_(options.multicast_interface.empty()
+                     ? interface_of(local_)
+                     : interface_named(options.multicast_interface)),
+      locals_(local_.is_any() ? std::make_unique<LocalAddresses>() : nullptr),
+      drops_seen_(drops_so_far(fd_.get())),
+      path_mtu_(local_, interface_) {
+  configure();
+  configure_groups();
+  configure_buffers();
+  configure_offload();
+  if (!set_busy_poll(fd_.get(), options_.busy_poll)) fall_back(Fallback::busy_poll_refused);
+}
+
+UdpLink::~UdpLink() = default;
+
+// None of these is worth failing for: what the kernel does not have, it does not have.
+void UdpLink::configure() {
+  const int fd = fd_.get();
+  const UdpOptions& options = options_;
+  ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
+  ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+  set_socket_option(fd, SOL_SOCKET, SO_RXQ_OVFL, 1);
+  set_socket_option(fd, IPPROTO_IP, IP_MTU_DISCOVER,
+                    options.fragment ? IP_PMTUDISC_WANT : IP_PMTUDISC_DO);
+  if (family_ == AF_INET6) {
+    set_socket_option(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER,
+                      options.fragment ? IPV6_PMTUDISC_WANT : IPV6_PMTUDISC_DO);
+  }
+}
+
+void UdpLink::learn_overflow() { count_overflow(drops_so_far(fd_.get())); }
+
+void UdpLink::configure_buffers() {
+  const int fd = fd_.get();
+  if (!set_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, options_.receive_buffer))
+    fall_back(Fallback::rx_buffer_cut);
+  if (!set_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, options_.send_buffer))
+    fall_back(Fallback::tx_buffer_cut);
+}
+
+void UdpLink::configure_offload() {
+  if (!options_.offload) return;
+  // A segment size of 0 changes nothing: the call only asks whether the kernel knows the option.
+  gso_ = set_socket_option(fd_.get(), IPPROTO_UDP, UDP_SEGMENT, 0);
+  gro_ = set_socket_option(fd_.get(), IPPROTO_UDP, UDP_GRO, 1);
+  if (!gso_) fall_back(Fallback::gso_missing);
+  if (!gro_) fall_back(Fallback::gro_missing);
+}
+
+void UdpLink::fall_back(Fallback fallback) {
+  if (has_fallen_back(fallback)) return;
+  fallbacks_ |= 1U << static_cast<unsigned>(fallback);
+  if (on_fallback_) on_fallback_(fallback);
+}
+
+bool UdpLink::has_fallen_back(Fallback fallback) const {
+  return (fallbacks_ >> static_cast<unsigned>(fallback) & 1U) != 0;
+}
+
+void UdpLink::on_fallback(std::function<void(Fallback)> callback) {
+  on_fallback_ = std::move(callback);
+  if (!on_fallback_) return;
+  for (unsigned i = 0; i < kFallbacks; ++i) {
+    const auto fallback = static_cast<Fallback>(i);
+    if (has_fallen_back(fallback)) on_fallback_(fallback);
+  }
+}
+
+size_t UdpLink::max_datagram(const Address& to) {
+  const bool fragments = options_.fragment && !has_fallen_back(Fallback::jumbo_refused);
+  if (!fragments) return path_mtu_.max_datagram(to);
+  return unmapped(to).family() == AddressFamily::ipv4 ? kMaxDatagram : kMaxDatagramIpv6;
+}
+
+}  // namespace diwarp::llp

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/socket.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/unique_fd.h"
+#include "llp/datagram.h"
+#include "llp/udp/coalescing.h"
+#include "llp/udp/path_mtu.h"
+
+namespace diwarp::llp {
+
+class LocalAddresses;
+
+struct UdpOptions {
+  /// Bytes of socket buffer, 0 to leave the system's default. Beyond net.core.rmem_max and
+  /// wmem_max only with CAP_NET_ADMIN; without it the kernel gives what it may. The receive buffer
+  /// is large because a burst that finds no room is lost.
+  size_t receive_buffer = size_t{8} << 20;
+  size_t send_buffer = size_t{4} << 20;
+  /// Let the kernel segment and coalesce (UDP_SEGMENT, UDP_GRO) where it can.
+  bool offload = true;
+  /// Let IP fragment datagrams that exceed the path MTU. Without it they are refused (EMSGSIZE).
+  bool fragment = false;
+  /// As set_busy_poll() has it.
+  Duration busy_poll = Duration::zero();
+  /// Allow broadcast destinations (SO_BROADCAST).
+  bool broadcast = true;
+  /// What is sent to multicast groups: its time to live (IPv6: hop limit), whether members on this
+  /// host hear it, and the name of the interface where it leaves (empty: that of the link's
+  /// address, or the system's choice).
+  uint8_t multicast_hops = 1;
+  bool multicast_loopback = true;
+  std::string multicast_interface = {};
+};
+
+/// Datagrams over a UDP socket. Bursts to one destination leave in one system call each 64
+/// datagrams; what is ready is received in as few as the batch has room for. What is sent to a
+/// group comes only to the links that open_group() made, never to the link itself.
+class UdpLink : public DatagramLink {
+ public:
+  /// Binds a new socket; port 0 lets the system choose. "::" serves IPv4 as well, other IPv6
+  /// addresses do not. Throws Error: Errc::address_in_use, Errc::invalid_argument (no such
+  /// multicast interface), or the system's errno.
+  static std::unique_ptr<UdpLink> open(const Address& local, const UdpOptions& options = {});
+
+  /// Takes a bound UDP descriptor, which it closes at the end. Throws Error
+  /// (Errc::invalid_argument), and leaves it as it is, when it is not one.
+  static std::unique_ptr<UdpLink> adopt(int bound_descriptor, const UdpOptions& options = {});
+
+  ~UdpLink() override;
+
+  /// Datagrams of more than 1,024 pieces are refused (EMSGSIZE), as are those that the route or
+  /// the system does not let pass. An IPv4 destination works on an IPv6 socket that serves both.
+  SendResult send(std::span<const OutgoingDatagram> burst) override;
+
+  /// With gro(), `batch` should have slots of at least kMaxDatagram bytes (else coalescing ends)
+  /// and room for kMaxTrain datagrams (else a longer train loses its tail, counted as overflow).
+  /// A datagram longer than its slot is cut.
+  size_t receive(ReceiveBatch& batch) override;
+
+  size_t max_datagram(const Address& to) override;
+  Address local_address() const override { return local_; }
+
+  /// The group's address is bound with SO_REUSEADDR: all links of this host that open the group on
+  /// this port receive. Broadcasts are taken from the one interface only where the system lets the
+  /// process bind a socket to it (since Linux 5.7 it does).
+  std::unique_ptr<DatagramLink> open_group(const Address& group,
+                                           std::string_view interface) override;
+  int descriptor() const override { return fd_.get(); }
+  void on_fallback(std::function<void(Fallback)> callback) override;
+  /// Learned from the datagrams that come in, so the last overflow shows with the next datagram, or
+  /// where they come one by one for long, with one of the next Coalescing::kCountEach.
+  uint64_t overflowed() const override { return overflowed_; }
+
+  /// A link at the same address, or of a link at all addresses at that of the destination, on a
+  /// socket that is connected to `peer`, a host's: all that it is given to send goes there, and
+  /// what comes from there comes to it, not to this link. Null where the system does not let that
+  /// be.
+  std::unique_ptr<UdpLink> beside(const Destination& peer) const;
+  /// Of such a link: what arrives from the peer from now on goes to the other one.
+  void turn_away();
+  /// Whether receive() would find something.
+  bool something_waits() const;
+  /// Makes overflowed() tell all, also what no datagram has told yet.
+  void learn_overflow();
+
+  /// Whether the kernel segments (UDP_SEGMENT) and coalesces (UDP_GRO) for this link. The latter it
+  /// does while there is something to coalesce.
+  bool gso() const { return gso_; }
+  bool gro() const { return gro_; }
+
+  /// The most datagrams that the kernel coalesces: 64 from the wire, 128 from this host.
+  static constexpr size_t kMaxTrain = 128;
+
+ protected:
+  UdpLink(UniqueFd fd, const UdpOptions& options, bool group = false);
+
+  /// The same kind of link on a socket that receives what is sent to a group.
+  virtual std::unique_ptr<DatagramLink> on_group(UniqueFd fd);
+
+  /// Hands messages to the kernel, without blocking; how many it took, or -1 and errno.
+  virtual ssize_t pass(std::span<mmsghdr> messages);
+
+  /// What one receive takes from the kernel at most.
+  static constexpr size_t kMessagesPerReceive = 64;
+
+  /// The slots to fill next; 0: there is no room.
+  size_t slots_wanted(const ReceiveBatch& batch) const;
+  void fall_back(Fallback fallback);
+  void fit_offload(const ReceiveBatch& batch);
+  /// What waits in the socket. Coalescing stays as it is.
+  size_t receive_waiting(ReceiveBatch& batch);
+  /// Adds the datagram, or each one of the train, that lies in `received`, as `header` describes
+  /// it.
+  void hand_up(ReceiveBatch& batch, ConstBytes received, msghdr& header);
+
+  const UdpOptions& options() const { return options_; }
+
+ private:
+  struct Submitted {
+    size_t datagrams = 0;
+    int error = 0;
+    bool refused_train = false;  // perhaps for being one
+  };
+
+  void configure();
+  void configure_groups();
+  void configure_buffers();
+  void configure_offload();
+  bool has_fallen_back(Fallback fallback) const;
+
+  size_t train_length(std::span<const OutgoingDatagram> burst);
+  Submitted submit(std::span<const OutgoingDatagram> burst);
+  ssize_t send_lone(const OutgoingDatagram& datagram);
+  Submitted submitted(const OutgoingDatagram& first, size_t train, ssize_t sent);
+  void stop_trains();
+  bool cannot_fragment(const OutgoingDatagram& datagram, int error);
+
+  void fit_coalescing(Coalescing::Change change);
+  size_t receive_one(ReceiveBatch& batch);
+  size_t receive_plain(ReceiveBatch& batch);
+  size_t receive_many(ReceiveBatch& batch, size_t wanted);
+  void count_overflow(uint32_t drops);
+
+  UniqueFd fd_;
+  const UdpOptions options_;
+  Address local_;
+  const bool group_;  // receives what is sent to a group, and nothing else
+  const bool reads_destinations_;  // or control messages tell what was sent to one
+  sa_family_t family_;
+  uint32_t interface_;  // index, for multicast; 0: the system's choice
+  bool connected_ = false;  // to a peer: messages leave without an address
+  bool gso_ = false;
+  bool gro_ = false;
+  Coalescing coalescing_;    // of a link with gro_
+  uint32_t fallbacks_ = 0;   // a bit for each that happened
+  uint32_t appetite_ = 1;    // slots to ask the kernel for next
+  std::function<void(Fallback)> on_fallback_;
+  const std::unique_ptr<LocalAddresses> locals_;  // of a link at all addresses of the host
+  uint32_t local_number_ = 0;  // of a link beside such a one: that of its own address
+  uint32_t drops_seen_ = 0;    // the socket's own counter, which wraps
+  uint64_t overflowed_ = 0;
+  PathMtu path_mtu_;
+};
+
+}  // namespace diwarp::llp

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <net/if.h>
+#include <netinet/in.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "diwarp/error.h"
+#include "llp/socket/interfaces.h"
+#include "llp/socket/socket_address.h"
+#include "llp/udp/udp.h"
+#include "llp/udp/udp_socket.h"
+
+namespace diwarp::llp {
+namespace {
+
+[[noreturn]] void throw_join_error(const Address& group, int error) {
+  const std::error_code code(error, std::generic_category());
+  const std::string what = "Group " + group.host() + " cannot be joined";
+  if (error == ENODEV) throw Error(code, what + ": no interface leads to it, name one");
+  if (error == ENOBUFS)
+    throw Error(code, what + ": the process is in as many groups as net.ipv4.igmp_max_memberships");
+  throw Error(code, what);
+}
+
+/// With the interface as its scope where the address alone is ambiguous (RFC 4007 section 6).
+Address scoped(const Address& group, uint32_t interface) {
+  if (group.family() == AddressFamily::ipv4 || group.scope_id() != 0) return group;
+  const bool local = (group.bytes()[1] & 0xF) <= 2;  // interface-local and link-local
+  if (!local) return group;
+  sockaddr_storage name{};
+  group.to_sockaddr(name);
+  sockaddr_in6 filled;
+  std::memcpy(&filled, &name, sizeof filled);
+  filled.sin6_scope_id = interface;
+  return Address::from_sockaddr(reinterpret_cast<const sockaddr*>(&filled));
+}
+
+bool join_multicast(int fd, const Address& group, uint32_t interface) {
+  if (group.family() == AddressFamily::ipv6) {
+    ipv6_mreq request{};
+    std::memcpy(&request.ipv6mr_multiaddr, group.bytes().data(), sizeof request.ipv6mr_multiaddr);
+    request.ipv6mr_interface = interface;
+    return ::setsockopt(fd, IPPROTO_IPV6, IPV6_ADD_MEMBERSHIP, &request, sizeof request) == 0;
+  }
+  ip_mreqn request{};
+  std::memcpy(&request.imr_multiaddr, group.bytes().data(), sizeof request.imr_multiaddr);
+  request.imr_ifindex = static_cast<int>(interface);
+  return ::setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &request, sizeof request) == 0;
+}
+
+bool bind_to_interface(int fd, uint32_t interface) {
+  std::array<char, IF_NAMESIZE> name{};
+  if (::if_indextoname(interface, name.data()) == nullptr) return false;
+  const auto length = static_cast<socklen_t>(std::strlen(name.data()));
+  return ::setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, name.data(), length) == 0;
+}
+
+bool serves(const Address& local, AddressFamily family) {
+  return local.family() == family || (local.family() == AddressFamily::ipv6 && local.is_any());
+}
+
+void demand_group(const Address& group, const Address& local) {
+  const bool is_group =
+      group.is_multicast() || group.is_broadcast() || interface_of_broadcast(group) != 0;
+  if (!is_group) {
+    throw Error(Errc::invalid_argument,
+                group.host() +
+                    " is no group: give a multicast address, 255.255.255.255, or the "
+                    "broadcast address of a subnet that this host is in");
+  }
+  if (!serves(local, group.family())) {
+    throw Error(Errc::invalid_argument,
+                "Group " + group.host() + " is of the other address family than " + local.host());
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<DatagramLink> UdpLink::open_group(const Address& group,
+                                                  std::string_view interface) {
+  demand_group(group, local_);
+  const bool same_family = local_.family() == group.family();
+  uint32_t index = same_family ? interface_of(local_) : 0;
+  if (!interface.empty()) index = interface_named(interface);
+  if (group.scope_id() != 0 && interface.empty()) index = group.scope_id();
+  const Address bound = scoped(group, index).with_port(local_.port());
+
+  UniqueFd fd = open_udp_socket(bound);
+  set_socket_option(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+  const bool pinned = group.is_multicast() || index == 0 || bind_to_interface(fd.get(), index);
+  if (!pinned && !interface.empty()) throw_join_error(group, errno);
+  {
+    const SharedPort sharing(fd_.get(), SO_REUSEADDR);
+    bind_udp_socket(fd.get(), bound);
+  }
+  if (group.is_multicast() && !join_multicast(fd.get(), group, index)) {
+    throw_join_error(group, errno);
+  }
+  return on_group(std::move(fd));
+}
+
+std::unique_ptr<DatagramLink> UdpLink::on_group(UniqueFd fd) {
+  return std::unique_ptr<DatagramLink>(new UdpLink(std::move(fd), options_, true));
+}
+
+// As with the other options: what the kernel does not have, it does not have.
+void UdpLink::configure_groups() {
+  const int fd = fd_.get();
+  const int hops = options_.multicast_hops;
+  const int loopback = options_.multicast_loopback ? 1 : 0;
+  if (options_.broadcast) set_socket_option(fd, SOL_SOCKET, SO_BROADCAST, 1);
+  // An IPv6 socket on all addresses serves IPv4 as well, so these are for both families. Without
+  // the first a socket hears what any other socket of the host has joined (ip(7)).
+  set_socket_option(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0);
+  set_socket_option(fd, IPPROTO_IP, IP_MULTICAST_TTL, hops);
+  set_socket_option(fd, IPPROTO_IP, IP_MULTICAST_LOOP, loopback);
+  if (interface_ != 0) set_multicast_interface(fd, AddressFamily::ipv4, interface_);
+  if (local_.is_any()) set_socket_option(fd, IPPROTO_IP, IP_PKTINFO, 1);
+  if (family_ != AF_INET6) return;
+  set_socket_option(fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);
+  set_socket_option(fd, IPPROTO_IPV6, IPV6_MULTICAST_HOPS, hops);
+  set_socket_option(fd, IPPROTO_IPV6, IPV6_MULTICAST_LOOP, loopback);
+  if (local_.is_any()) set_socket_option(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
+  if (interface_ != 0) set_multicast_interface(fd, AddressFamily::ipv6, interface_);
+}
+
+}  // namespace diwarp::llp

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <linux/sockios.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <sys/ioctl.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+#include "llp/socket/send_list.h"
+#include "llp/socket/socket_address.h"
+#include "llp/udp/local_addresses.h"
+#include "llp/udp/udp.h"
+
+namespace diwarp::llp {
+namespace {
+
+constexpr size_t kMessagesPerSend = 16;
+constexpr size_t kMaxPieces = IOV_MAX;
+constexpr size_t kMaxSegments = 64;       // what every kernel with UDP_SEGMENT takes
+constexpr size_t kMaxTrainBytes = kMaxDatagramIpv6;
+constexpr size_t kCopied = 2048;          // a lone datagram up to this is copied
+constexpr size_t kCopiedInTrain = 256;    // and one of a train up to this
+constexpr int kFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
+
+/// A burst as the system call wants it: one message for each train of datagrams.
+class Messages {
+ public:
+  // Leaves the arrays as they come: only what add() fills is read.
+  /// `locals`: the addresses that datagrams may leave from; null where there is one only.
+  Messages(sa_family_t family, bool connected, const LocalAddresses* locals)
+      : family_(family), connected_(connected), locals_(locals) {}
+
+  /// Appends one message that carries all of `train`, whose datagrams have one size but for the
+  /// last. False when there is no room for it.
+  bool add(std::span<const OutgoingDatagram> train) {
+    const size_t first_piece = pieces_used_;
+    if (count_ == kMessagesPerSend || !gather(train)) {
+      pieces_used_ = first_piece;
+      return false;
+    }
+    msghdr& header = headers_[count_].msg_hdr;
+    header = {};
+    if (!connected_) {
+      header.msg_name = &names_[count_];
+      header.msg_namelen = to_socket_address(train.front().to, family_, names_[count_]);
+    }
+    header.msg_iov = &pieces_[first_piece];
+    header.msg_iovlen = pieces_used_ - first_piece;
+    const OutgoingDatagram& first = train.front();
+    if (train.size() > 1) controls_[count_].add_segment_size(header, first.size());
+    if (locals_ != nullptr && first.local != 0)
+      controls_[count_].add_source(header, locals_->at(first.local));
+    trains_[count_++] = train.size();
+    datagrams_ += train.size();
+    return true;
+  }
+
+  size_t datagrams() const { return datagrams_; }
+  size_t first_train() const { return trains_[0]; }
+
+  std::span<mmsghdr> headers() { return {headers_.data(), count_}; }
+
+  /// How many datagrams are in the first `sent` messages; -1 stays what it is.
+  ssize_t datagrams_in(ssize_t sent) const {
+    if (sent <= 0) return sent;
+    const auto end = trains_.begin() + sent;
+    return static_cast<ssize_t>(std::accumulate(trains_.begin(), end, size_t{0}));
+  }
+
+ private:
+  bool gather(std::span<const OutgoingDatagram> train) {
+    const size_t first = pieces_used_;
+    for (const OutgoingDatagram& datagram : train) {
+      if (copy(datagram, first)) continue;
+      if (datagram.pieces.size() > kMaxPieces - pieces_used_) return false;
+      for (ConstBytes piece : datagram.pieces) add(piece, first);
+    }
+    return true;
+  }
+
+  /// Puts a small datagram together behind the one before it: gathering three short pieces costs
+  /// the kernel more than copying them. False when it is not small, or there is no room.
+  bool copy(const OutgoingDatagram& datagram, size_t first) {
+    const size_t size = datagram.size();
+    if (size > kCopiedInTrain || size > copies_.size() - copied_) return false;
+    if (pieces_used_ == kMaxPieces) return false;
+    std::byte* const start = copies_.data() + copied_;
+    std::byte* end = start;
+    for (ConstBytes piece : datagram.pieces) end = std::copy(piece.begin(), piece.end(), end);
+    copied_ += size;
+    add({start, size}, first);
+    return true;
+  }
+
+  /// Pieces of one message (from `first` on) that lie one behind the other are one to the kernel.
+  void add(ConstBytes piece, size_t first) {
+    auto* const begin = const_cast<std::byte*>(piece.data());
+    if (pieces_used_ != first) {
+      iovec& last = pieces_[pieces_used_ - 1];
+      if (static_cast<std::byte*>(last.iov_base) + last.iov_len == begin) {
+        last.iov_len += piece.size();
+        return;
+      }
+    }
+    pieces_[pieces_used_++] = {begin, piece.size()};
+  }
+
+  const sa_family_t family_;
+  const bool connected_;
+  const LocalAddresses* const locals_;
+  size_t count_ = 0;
+  size_t datagrams_ = 0;
+  size_t pieces_used_ = 0;
+  size_t copied_ = 0;
+  std::array<mmsghdr, kMessagesPerSend> headers_;
+  std::array<sockaddr_storage, kMessagesPerSend> names_;
+  std::array<SendControl, kMessagesPerSend> controls_;
+  std::array<size_t, kMessagesPerSend> trains_;  // datagrams in each message
+  std::array<iovec, kMaxPieces> pieces_;
+  std::array<std::byte, kMaxSegments * kCopiedInTrain> copies_;
+};
+
+/// Whether one message can carry both.
+bool leave_together(const OutgoingDatagram& one, const OutgoingDatagram& other) {
+  return one.to == other.to && one.local == other.local;
+}
+
+bool means_full(int error) {
+  return error == EAGAIN || error == EWOULDBLOCK || error == ENOBUFS || error == ENOMEM;
+}
+
+/// Errors by which systems refuse to segment (udp(7), sandboxes); what is too long for the path,
+/// and some destinations, earn them as well.
+bool may_mean_no_train(int error) {
+  return error == EIO || error == EINVAL || error == EMSGSIZE || error == EOPNOTSUPP ||
+         error == ENOPROTOOPT;
+}
+
+/// Whether nothing that was sent before waits in the socket.
+bool is_drained(int fd) {
+  int waiting = 0;
+  return ::ioctl(fd, SIOCOUTQ, &waiting) == 0 && waiting == 0;
+}
+
+}  // namespace
+
+SendResult UdpLink::send(std::span<const OutgoingDatagram> burst) {
+  SendResult result;
+  bool retried = false;
+  bool suspected = false;  // a train was refused: is it so for its first datagram alone?
+  while (result.sent < burst.size()) {
+    const auto rest = burst.subspan(result.sent);
+    const Submitted step = submit(suspected ? rest.first(1) : rest);
+    result.sent += step.datagrams;
+    if (step.error == 0) {
+      if (suspected) stop_trains();
+      retried = suspected = false;
+    } else if (means_full(step.error)) {
+      if (cannot_fragment(rest.front(), step.error))
+        return {result.sent, SendStatus::refused, EMSGSIZE};
+      return {result.sent, SendStatus::would_block, step.error};
+    } else if (connected_ && !std::exchange(retried, true)) {
+      // An ICMP error that an earlier datagram earned, perhaps of those that a train could mean.
+    } else if (step.refused_train) {
+      suspected = true;
+    } else if (std::exchange(retried, true)) {
+      // The first failure may be an ICMP error that an earlier datagram earned; the second is this
+      // datagram's own.
+      return {result.sent, SendStatus::refused, step.error};
+    }
+  }
+  return result;
+}
+
+void UdpLink::stop_trains() {
+  gso_ = false;
+  fall_back(Fallback::gso_refused);
+}
+
+/// Whether the send buffer is too small for the fragments of a datagram, however long it waits.
+bool UdpLink::cannot_fragment(const OutgoingDatagram& datagram, int error) {
+  const bool fragmented = options_.fragment && error != EAGAIN && error != EWOULDBLOCK &&
+                          datagram.size() > path_mtu_.max_datagram(datagram.to);
+  if (!fragmented || !is_drained(fd_.get())) return false;
+  fall_back(Fallback::jumbo_refused);
+  return true;
+}
+
+UdpLink::Submitted UdpLink::submit(std::span<const OutgoingDatagram> burst) {
+  const OutgoingDatagram& first = burst.front();
+  const bool few_pieces = first.pieces.size() <= kMaxPieces;
+  if (burst.size() == 1 && few_pieces && first.size() <= kCopied) {
+    return submitted(first, 1, uninterrupted([&] { return send_lone(first); }));
+  }
+  Messages messages(family_, connected_, connected_ ? nullptr : locals_.get());
+  while (messages.datagrams() < burst.size()) {
+    const auto rest = burst.subspan(messages.datagrams());
+    if (!messages.add(rest.first(train_length(rest)))) break;
+  }
+  if (messages.datagrams() == 0) return {0, EMSGSIZE, false};
+  const ssize_t sent = uninterrupted([&] { return pass(messages.headers()); });
+  return submitted(first, messages.first_train(), messages.datagrams_in(sent));
+}
+
+/// Sends one datagram of at most kCopied bytes: copying it together costs less than having the
+/// kernel gather it.
+ssize_t UdpLink::send_lone(const OutgoingDatagram& datagram) {
+  std::array<std::byte, kCopied> copy;
+  std::byte* end = copy.data();
+  for (ConstBytes piece : datagram.pieces) end = std::copy(piece.begin(), piece.end(), end);
+  const auto size = static_cast<size_t>(end - copy.data());
+  if (connected_) return ::send(fd_.get(), copy.data(), size, kFlags) < 0 ? -1 : 1;
+  sockaddr_storage name;
+  const socklen_t length = to_socket_address(datagram.to, family_, name);
+  if (datagram.local == 0 || locals_ == nullptr) {
+    const ssize_t bytes = ::sendto(fd_.get(), copy.data(), size, kFlags,
+                                   reinterpret_cast<const sockaddr*>(&name), length);
+    return bytes < 0 ? -1 : 1;
+  }
+  iovec piece = {copy.data(), size};
+  SendControl control;
+  msghdr header{};
+  header.msg_name = &name;
+  header.msg_namelen = length;
+  header.msg_iov = &piece;
+  header.msg_iovlen = 1;
+  control.add_source(header, locals_->at(datagram.local));
+  return ::sendmsg(fd_.get(), &header, kFlags) < 0 ? -1 : 1;
+}
+
+ssize_t UdpLink::pass(std::span<mmsghdr> messages) {
+  if (messages.size() == 1) {
+    const ssize_t bytes = ::sendmsg(fd_.get(), &messages.front().msg_hdr, kFlags);
+    return bytes < 0 ? -1 : 1;
+  }
+  return ::sendmmsg(fd_.get(), messages.data(), static_cast<unsigned>(messages.size()), kFlags);
+}
+
+/// The outcome of a system call that sent so many datagrams, or -1 and errno.
+UdpLink::Submitted UdpLink::submitted(const OutgoingDatagram& first, size_t train, ssize_t sent) {
+  if (sent >= 0) return {static_cast<size_t>(sent), 0, false};
+  const int error = errno;
+  const bool too_long = may_mean_no_train(error);  // perhaps
+  if (too_long) path_mtu_.forget(first.to);
+  return {0, error, too_long && train > 1};
+}
+
+/// How many datagrams at the front of the burst can leave as one message: to one destination, of
+/// one size that the path carries; only the last may be shorter, and none may be empty.
+size_t UdpLink::train_length(std::span<const OutgoingDatagram> burst) {
+  if (!gso_ || burst.size() < 2 || !leave_together(burst[0], burst[1])) return 1;
+  const Address& to = burst[0].to;
+  const size_t segment = burst[0].size();
+  if (segment == 0 || segment > path_mtu_.max_datagram(to)) return 1;
+  size_t bytes = segment;
+  size_t pieces = burst[0].pieces.size();
+  size_t length = 1;
+  size_t last = segment;
+  while (length < std::min(burst.size(), kMaxSegments) && last == segment) {
+    const OutgoingDatagram& next = burst[length];
+    last = next.size();
+    bytes += last;
+    pieces += next.pieces.size();
+    if (last == 0 || last > segment || bytes > kMaxTrainBytes) break;
+    if (pieces > kMaxPieces || !leave_together(burst[0], next)) break;
+    ++length;
+  }
+  return length;
+}
+
+}  // namespace diwarp::llp

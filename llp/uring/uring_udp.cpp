@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "llp/uring/uring_udp.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "llp/udp/udp_socket.h"
+#include "llp/uring/uring_input.h"
+
+namespace diwarp::llp {
+
+std::unique_ptr<UringUdpLink> UringUdpLink::open(std::shared_ptr<UringQueue> queue,
+                                                 const Address& local, const UdpOptions& options) {
+  return std::unique_ptr<UringUdpLink>(
+      new UringUdpLink(std::move(queue), bound_udp_socket(local), options, false));
+}
+
+std::unique_ptr<UringUdpLink> UringUdpLink::adopt(std::shared_ptr<UringQueue> queue,
+                                                  int bound_descriptor, const UdpOptions& options) {
+  return std::unique_ptr<UringUdpLink>(new UringUdpLink(
+      std::move(queue), adoptable_udp_socket(bound_descriptor, options), options, false));
+}
+
+UringUdpLink::UringUdpLink(std::shared_ptr<UringQueue> queue, UniqueFd fd,
+                           const UdpOptions& options, bool group)
+    : UdpLink(std::move(fd), options, group),
+      input_(std::make_unique<UringInput>(std::move(queue), descriptor(),
+                                          UringInput::Kind::datagrams)) {}
+
+UringUdpLink::~UringUdpLink() = default;
+
+std::unique_ptr<DatagramLink> UringUdpLink::on_group(UniqueFd fd) {
+  return std::unique_ptr<DatagramLink>(
+      new UringUdpLink(input_->queue(), std::move(fd), options(), true));
+}
+
+InputQueue* UringUdpLink::input_queue() const { return input_->queue().get(); }
+
+void UringUdpLink::set_key(void* key) { input_->set_key(key); }
+
+ssize_t UringUdpLink::pass(std::span<mmsghdr> messages) {
+  const ssize_t sent = input_->send(messages);
+  return sent != 0 ? sent : UdpLink::pass(messages);
+}
+
+/// What the ring brought, and when it brings nothing more, what is left in the socket.
+size_t UringUdpLink::receive(ReceiveBatch& batch) {
+  batch.clear();
+  fit_offload(batch);
+  if (slots_wanted(batch) == 0) return 0;
+  const size_t got = receive_pieces(batch);
+  if (got != 0 || input_->brings_next()) return got;
+  const size_t direct = receive_waiting(batch);
+  if (direct == 0)
+    input_->arm();
+  else
+    input_->announce_rest();
+  return direct;
+}
+
+size_t UringUdpLink::receive_pieces(ReceiveBatch& batch) {
+  std::array<UringInput::Piece, kMessagesPerReceive> pieces;
+  const size_t count = input_->take(std::span(pieces).first(slots_wanted(batch)));
+  for (const UringInput::Piece& piece : std::span(pieces).first(count)) {
+    msghdr header;
+    const Bytes received = UringInput::unpack(piece, header);
+    if (header.msg_name != nullptr) hand_up(batch, received, header);
+    batch.lend(input_->queue(), piece.buffer);
+  }
+  return batch.datagrams().size();
+}
+
+}  // namespace diwarp::llp
