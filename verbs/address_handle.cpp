@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "diwarp/error.h"
 #include "diwarp/queue_pair.h"
+#include "rnic/datagram/reach.h"
 #include "rnic/device.h"
-#include "rnic/reach.h"
 
 namespace diwarp {
 

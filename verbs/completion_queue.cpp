@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "diwarp/completion_queue.h"
 
-#include "rnic/completion_queue.h"
 #include "rnic/device.h"
+#include "rnic/queues/completion_queue.h"
 
 namespace diwarp {
 

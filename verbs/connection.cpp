@@ -3,8 +3,8 @@
 
 #include <utility>
 
-#include "rnic/listener.h"
-#include "rnic/queue_pair.h"
+#include "rnic/cm/listener.h"
+#include "rnic/queues/queue_pair.h"
 
 namespace diwarp {
 

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "rnic/cm.h"
+#include "rnic/cm/cm.h"
 
 namespace diwarp {
 

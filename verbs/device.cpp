@@ -11,7 +11,7 @@
 #include "base/unique_fd.h"
 #include "diwarp/error.h"
 #include "llp/uring/uring.h"
-#include "rnic/control.h"
+#include "rnic/cm/control.h"
 #include "rnic/device.h"
 #include "rnic/open_device.h"
 

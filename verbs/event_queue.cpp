@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "diwarp/event_queue.h"
 
+#include "rnic/context/event_queue.h"
 #include "rnic/device.h"
-#include "rnic/event_queue.h"
 
 namespace diwarp {
 

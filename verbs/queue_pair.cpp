@@ -4,9 +4,9 @@
 #include <string>
 
 #include "diwarp/error.h"
-#include "rnic/datagram_queue_pair.h"
-#include "rnic/queue_pair.h"
-#include "rnic/rc_queue_pair.h"
+#include "rnic/datagram/datagram_queue_pair.h"
+#include "rnic/queues/queue_pair.h"
+#include "rnic/rc/rc_queue_pair.h"
 
 namespace diwarp {
 

@@ -2,7 +2,7 @@
 #include "diwarp/shared_receive_queue.h"
 
 #include "diwarp/error.h"
-#include "rnic/shared_receive_queue.h"
+#include "rnic/queues/shared_receive_queue.h"
 
 namespace diwarp {
 

@@ -50,11 +50,11 @@ EXCEPTIONS = {
     ("ddp/stag_table.cpp", "kLeastSlots"): "what a table begins with; it grows",
     ("llp/tcp/tcp.cpp", "kMaxPieces"): "IOV_MAX, the system's",
     ("llp/udp/udp_send.cpp", "kMaxPieces"): "IOV_MAX, the system's",
-    ("rnic/include/rnic/carry_buffer.h", "CarryBuffer::kLongestFpdu"): "follows from the format",
-    ("rnic/include/rnic/carry_buffer.h", "CarryBuffer::kMostMarkers"): "follows from the format",
-    ("rnic/include/rnic/control_sender.h", "ControlSender::kLongest"): "follows from the formats",
-    ("rnic/include/rnic/waiting.h", "kLongestRest"): "a longer wait is done piece by piece",
-    ("rnic/src/completion_queue.cpp", "kLongestSleep"): "a longer wait is done piece by piece",
+    ("rnic/rc/carry_buffer.h", "CarryBuffer::kLongestFpdu"): "follows from the format",
+    ("rnic/rc/carry_buffer.h", "CarryBuffer::kMostMarkers"): "follows from the format",
+    ("rnic/datagram/control_sender.h", "ControlSender::kLongest"): "follows from the formats",
+    ("rnic/engine/waiting.h", "kLongestRest"): "a longer wait is done piece by piece",
+    ("rnic/queues/completion_queue.cpp", "kLongestSleep"): "a longer wait is done piece by piece",
 }
 
 

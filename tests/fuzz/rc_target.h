@@ -15,7 +15,7 @@
 #include "fuzz/rc_startup.h"
 #include "fuzz/request_ledger.h"
 #include "llp/stream.h"
-#include "rnic/rc_queue_pair.h"
+#include "rnic/rc/rc_queue_pair.h"
 
 namespace diwarp::fuzz {
 

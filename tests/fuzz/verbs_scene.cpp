@@ -7,7 +7,7 @@
 
 #include "fuzz/verbs_calls.h"
 #include "rnic/device.h"
-#include "rnic/rc_queue_pair.h"
+#include "rnic/rc/rc_queue_pair.h"
 
 namespace diwarp::fuzz {
 namespace {

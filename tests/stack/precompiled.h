@@ -4,5 +4,5 @@
 // What most tests of this folder include, precompiled, as tests/headers.h is.
 #include "headers.h"
 #include "llp/tcp/tcp.h"
-#include "rnic/rc_queue_pair.h"
+#include "rnic/rc/rc_queue_pair.h"
 #include "stack/support.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rnic/rc_queue_pair.h"
+#include "rnic/rc/rc_queue_pair.h"
 #include "stack/rc_support.h"
 #include "unit/base/allocations.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rnic/event_queue.h"
-#include "rnic/qp_state.h"
+#include "rnic/context/event_queue.h"
+#include "rnic/queues/qp_state.h"
 #include "stack/rc_support.h"
 
 /// The states of RC queue pairs, and the events that tell of them.

@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "llp/tcp/tcp.h"
-#include "rnic/rc_queue_pair.h"
+#include "rnic/rc/rc_queue_pair.h"
 #include "stack/support.h"
 
 /// What the tests of RC queue pairs share: parties, ways to join them, and peers that speak with

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rnic/control_sender.h"
+#include "rnic/datagram/control_sender.h"
 
 #include <catch2/catch.hpp>
 

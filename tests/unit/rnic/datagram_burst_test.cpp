@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rnic/datagram_burst.h"
+#include "rnic/engine/datagram_burst.h"
 
 #include <catch2/catch.hpp>
 #include <memory>

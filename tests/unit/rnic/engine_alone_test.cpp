@@ -8,7 +8,7 @@
 #include <deque>
 
 #include "base/unique_fd.h"
-#include "rnic/engine.h"
+#include "rnic/engine/engine.h"
 
 namespace diwarp::rnic {
 namespace {

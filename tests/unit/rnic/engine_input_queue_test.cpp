@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "base/unique_fd.h"
-#include "rnic/engine.h"
+#include "rnic/engine/engine.h"
 
 namespace diwarp::rnic {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rnic/indexed_pool.h"
+#include "rnic/datagram/rd/indexed_pool.h"
 
 #include <catch2/catch.hpp>
 #include <set>

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
-#include "rnic/control.h"
+#include "rnic/cm/control.h"
 #include "rnic/device.h"
 
 using namespace diwarp;

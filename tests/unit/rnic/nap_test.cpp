@@ -11,8 +11,8 @@
 #include <thread>
 
 #include "diwarp/error.h"
-#include "rnic/engine.h"
-#include "rnic/nap.h"
+#include "rnic/engine/engine.h"
+#include "rnic/engine/nap.h"
 
 namespace diwarp::rnic {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rnic/peer_order.h"
+#include "rnic/queues/peer_order.h"
 
 #include <catch2/catch.hpp>
 #include <deque>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rnic/rd_cursor.h"
+#include "rnic/datagram/rd/rd_cursor.h"
 
 #include <array>
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <optional>
 
-#include "rnic/forward_list.h"
+#include "rnic/datagram/rd/forward_list.h"
 
 using namespace diwarp;
 using namespace diwarp::rnic;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rnic/rd_peer_state.h"
+#include "rnic/datagram/rd/rd_peer_state.h"
 
 #include <array>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <vector>
 
-#include "rnic/forward_list.h"
+#include "rnic/datagram/rd/forward_list.h"
 
 using namespace diwarp;
 using namespace diwarp::rnic;

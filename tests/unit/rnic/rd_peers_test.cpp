@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "rnic/rd_peer.h"
+#include "rnic/datagram/rd/rd_peer.h"
 
 using namespace diwarp;
 using namespace diwarp::rnic;

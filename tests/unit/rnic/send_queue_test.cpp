@@ -7,9 +7,9 @@
 
 #include "base/random.h"
 #include "diwarp/error.h"
-#include "rnic/completion_queue.h"
 #include "rnic/device.h"
-#include "rnic/work_queue.h"
+#include "rnic/queues/completion_queue.h"
+#include "rnic/queues/work_queue.h"
 
 using namespace diwarp;
 using rnic::SendEntry;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rnic/sink_stags.h"
+#include "rnic/datagram/sink_stags.h"
 
 #include <bit>
 #include <catch2/catch.hpp>

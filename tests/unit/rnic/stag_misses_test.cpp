@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rnic/stag_misses.h"
+#include "rnic/datagram/stag_misses.h"
 
 #include <catch2/catch.hpp>
 #include <chrono>

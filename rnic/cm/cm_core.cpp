@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rnic/cm/cm_core.h"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "diwarp/error.h"
+#include "rnic/cm/negotiation.h"
+#include "rnic/rc/rc_queue_pair.h"
+
+namespace diwarp::rnic {
+
+namespace {
+
+uint64_t next_number() {
+  static std::atomic<uint64_t> last{0};
+  return ++last;
+}
+
+/// As the kernel's connection manager sorts them.
+CmEventType sort(std::error_code error) {
+  if (error == make_error_code(Errc::rejected) || error == make_error_code(Errc::connection_lost) ||
+      error == std::errc::connection_refused || error == std::errc::connection_reset)
+    return CmEventType::rejected;
+  return error == std::errc::timed_out ? CmEventType::unreachable : CmEventType::connect_error;
+}
+
+}  // namespace
+
+CmCore::CmCore(std::weak_ptr<Device> owner, Control& control, std::shared_ptr<CmChannel> channel,
+               uint64_t context)
+    : number(next_number()),
+      device(std::move(owner)),
+      control_(control),
+      channel_(std::move(channel)),
+      context_(context),
+      pending_(std::make_shared<std::atomic<size_t>>(0)) {}
+
+// --- State.
+
+Address CmCore::local() const {
+  const std::lock_guard lock(mutex_);
+  return local_;
+}
+
+Address CmCore::peer() const {
+  const std::lock_guard lock(mutex_);
+  return peer_;
+}
+
+void CmCore::set_addresses(const Address& local, const Address& peer) {
+  const std::lock_guard lock(mutex_);
+  local_ = local;
+  peer_ = peer;
+}
+
+CmState CmCore::state() const {
+  const std::lock_guard lock(mutex_);
+  return state_;
+}
+
+bool CmCore::move(std::initializer_list<CmState> from, CmState to) {
+  const std::lock_guard lock(mutex_);
+  if (std::find(from.begin(), from.end(), state_) == from.end()) return false;
+  state_ = to;
+  return true;
+}
+
+// --- Telling.
+
+void CmCore::push(CmEventInfo info) {
+  if (info.id == 0) info.id = number;
+  info.context = context_;
+  // An id that is closed tells nothing: under the lock, so that purge() finds all that came before.
+  const std::lock_guard lock(mutex_);
+  if (state_ != CmState::closed) channel_->push({.info = std::move(info)});
+}
+
+void CmCore::fail(CmEventType type, std::error_code status, std::string sentence,
+                  std::vector<std::byte> private_data) {
+  push({.type = type,
+        .status = status,
+        .sentence = std::move(sentence),
+        .private_data = std::move(private_data)});
+}
+
+void CmCore::tell_established(const mpa::Agreement& agreement,
+                              std::vector<std::byte> private_data) {
+  push({.type = CmEventType::established,
+        .private_data = std::move(private_data),
+        .ord = agreement.ord,
+        .ird = agreement.ird});
+}
+
+/// Where there is no memory for the event the id is over all the same.
+void CmCore::tell_ended(std::error_code status) {
+  try {
+    push_ended(status);
+  } catch (const std::bad_alloc&) {
+    control_.counters().add_shared(Counter::events_dropped);
+  }
+}
+
+void CmCore::push_ended(std::error_code status) {
+  if (move({CmState::established}, CmState::over))
+    push({.type = CmEventType::disconnected, .status = status});
+  else if (move({CmState::accepting}, CmState::over))
+    fail(CmEventType::connect_error, make_error_code(Errc::connection_lost),
+         peer().to_string() + " was accepted and ended the connection before its first message");
+}
+
+void CmCore::on_removal() { push({.type = CmEventType::device_removal}); }
+
+// --- Listening.
+
+void CmCore::on_request(IncomingRequest& incoming, size_t most, const RequestShares& shares) {
+  CmChannel::Record record = request_record(incoming);
+  if (*pending_ < most) return push_request(std::move(record));
+  const CmChannel::Record refused = channel_->exchange(std::move(record), shares);
+  incoming = std::move(refused.request->request);
+}
+
+/// Moves the request to an id of its own.
+CmChannel::Record CmCore::request_record(IncomingRequest& incoming) {
+  const auto core = std::make_shared<CmCore>(device, control_, channel_, context_);
+  core->pending_ = pending_;
+  core->state_ = CmState::requested;
+  core->local_ = incoming.stream->local_address();
+  core->peer_ = incoming.stream->peer_address();
+  const RequestedDepths depths = depths_of(incoming.frame);
+  CmEventInfo info{.type = CmEventType::connect_request,
+                   .id = core->number,
+                   .listener = number,
+                   .context = context_,
+                   .private_data = std::move(incoming.private_data),
+                   .ord = depths.ord,
+                   .ird = depths.ird};
+  core->request = std::move(incoming);
+  return {.info = std::move(info), .request = core};
+}
+
+void CmCore::push_request(CmChannel::Record record) {
+  ++*pending_;
+  try {
+    channel_->push(std::move(record));
+  } catch (const std::bad_alloc&) {
+    --*pending_;
+    throw;
+  }
+}
+
+void CmCore::forget_pending() { --*pending_; }
+
+void CmCore::reject_request(std::span<const std::byte> private_data) {
+  if (request.stream) reject_connection(control_, std::move(request), private_data);
+}
+
+// --- Connections.
+
+void CmCore::attach(RcQueuePair& queue_pair) {
+  queue_pair.require_init();
+  queue_pair.observe(shared_from_this());
+  queue_pair_ = &queue_pair;
+}
+
+void CmCore::detach() {
+  connected_ = false;
+  if (RcQueuePair* queue_pair = std::exchange(queue_pair_, nullptr)) queue_pair->observe(nullptr);
+}
+
+void CmCore::on_outcome(ConnectOutcome outcome) {
+  connecting.reset();
+  Established connection;
+  if (!outcome.error) connection.stream = adopt_stream(std::move(outcome.socket));
+  if (!connection.stream) {
+    control_.with_baton([this] { detach(); });
+    if (!outcome.error) outcome.error = make_error_code(Errc::connection_lost);
+    if (move({CmState::connecting}, CmState::over))
+      fail(sort(outcome.error), outcome.error, std::move(outcome.sentence),
+           std::move(outcome.private_data));
+    return;
+  }
+  connection.agreement = outcome.agreement;
+  connection.timeouts = outcome.timeouts;
+  connection.leftover = std::move(outcome.leftover);
+  connection.private_data = std::move(outcome.private_data);
+  control_.with_baton([&] { start(std::move(connection)); });
+}
+
+void CmCore::start(Established connection) {
+  if (state() == CmState::closed) return;
+  const bool waits = !connection.initiator && connection.agreement.ready != ReadyToReceive::none;
+  std::vector<std::byte> private_data;
+  if (connection.initiator) private_data = std::move(connection.private_data);
+  agreement_ = connection.agreement;
+  ready_ = ended_ = false;
+  if (!hand_over(std::move(connection))) return;
+  if ((!waits || ready_) && move({CmState::connecting, CmState::accepting}, CmState::established))
+    tell_established(agreement_, std::move(private_data));
+  if (ended_) tell_ended(end_status_);
+}
+
+bool CmCore::hand_over(Established connection) {
+  starting_ = true;
+  try {
+    if (queue_pair_ == nullptr)
+      throw Error(make_error_code(Errc::invalid_state),
+                  "The queue pair went, or was given to another id, while it was being connected");
+    set_addresses(connection.stream->local_address(), connection.stream->peer_address());
+    connected_ = true;
+    queue_pair_->take(std::move(connection));
+    starting_ = false;
+    return true;
+  } catch (const std::bad_alloc&) {
+    starting_ = false;
+    detach();
+    throw;
+  } catch (const Error& error) {
+    starting_ = false;
+    if (move({CmState::connecting, CmState::accepting}, CmState::over))
+      fail(CmEventType::connect_error, error.code(), error.what());
+    detach();
+    return false;
+  }
+}
+
+void CmCore::on_ready() {
+  ready_ = true;
+  if (starting_) return;
+  if (!move({CmState::accepting}, CmState::established)) return;
+  try {
+    tell_established(agreement_, {});
+  } catch (const std::bad_alloc&) {
+    control_.counters().add_shared(Counter::events_dropped);
+  }
+}
+
+void CmCore::on_end(std::error_code status) {
+  connected_ = false;
+  ended_ = true;
+  end_status_ = status;
+  if (!starting_) tell_ended(status);
+}
+
+void CmCore::queue_pair_gone() {
+  queue_pair_ = nullptr;
+  connected_ = false;
+  if (!starting_) tell_ended();
+}
+
+void CmCore::give_up_closing() {
+  control_.with_baton([this] {
+    if (RcQueuePair* queue_pair = connected()) queue_pair->give_up_closing();
+  });
+}
+
+}  // namespace diwarp::rnic

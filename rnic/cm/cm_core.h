@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "rnic/cm/acceptor.h"
+#include "rnic/cm/cm.h"
+#include "rnic/cm/connecting.h"
+#include "rnic/cm/control.h"
+#include "rnic/cm/request_shares.h"
+#include "rnic/context/connection_observer.h"
+#include "rnic/context/established.h"
+
+namespace diwarp::rnic {
+
+class RcQueuePair;
+
+enum class CmState : uint8_t {
+  idle,
+  bound,
+  address_resolved,
+  route_resolved,
+  listening,
+  connecting,  ///< the initiator's request is on its way
+  requested,   ///< the responder has not answered
+  accepting,   ///< it has, and waits for the initiator's first FPDU
+  established,
+  over,    ///< failed, rejected, disconnected
+  closed,  ///< nobody has the id any more
+};
+
+/// What an id is made of, but for its device: handlers of the control path and of queue pairs keep
+/// it alive, and they must not keep the device alive, since the end of the device waits for them.
+///
+/// Lock order: the engine's baton, then mutex_, then the channel's.
+class CmCore final : public ConnectionObserver,
+                     public Removable,
+                     public std::enable_shared_from_this<CmCore> {
+ public:
+  CmCore(std::weak_ptr<Device> device, Control& control, std::shared_ptr<CmChannel> channel,
+         uint64_t context);
+
+  const uint64_t number;
+  const std::weak_ptr<Device> device;
+
+  // --- Any thread.
+
+  uint64_t context() const { return context_; }
+  void set_context(uint64_t context) { context_ = context; }
+  Address local() const;
+  Address peer() const;
+  void set_addresses(const Address& local, const Address& peer);
+  CmState state() const;
+  /// False, and nothing changes, unless the state is one of `from`.
+  bool move(std::initializer_list<CmState> from, CmState to);
+  void push(CmEventInfo info);
+  /// A listener's request was fetched, or rejected.
+  void forget_pending();
+  void reject_request(std::span<const std::byte> private_data);
+  const std::shared_ptr<CmChannel>& channel() const { return channel_; }
+  void on_removal() override;
+
+  // --- On the control path.
+
+  /// Leaves in `request` what is to be rejected: itself, or what gives way to it.
+  void on_request(IncomingRequest& request, size_t most, const RequestShares& shares);
+  void on_outcome(ConnectOutcome outcome);
+  void give_up_closing();
+
+  // --- With the baton.
+
+  void attach(RcQueuePair& queue_pair);
+  void detach();
+  /// Hands the connection to the queue pair, and tells what came of it.
+  void start(Established connection);
+  /// The queue pair, while it has this id's connection; else null.
+  RcQueuePair* connected() { return connected_ ? queue_pair_ : nullptr; }
+  void on_ready() override;
+  void on_end(std::error_code status) override;
+  void on_detached() override { queue_pair_gone(); }
+
+  // The id's own; set before handlers know of them.
+  IncomingRequest request;                 ///< requested
+  std::shared_ptr<Acceptor> acceptor;      ///< listening
+  std::shared_ptr<Connecting> connecting;  ///< connecting
+
+ private:
+  void fail(CmEventType type, std::error_code status, std::string sentence,
+            std::vector<std::byte> private_data = {});
+  void tell_established(const mpa::Agreement& agreement, std::vector<std::byte> private_data);
+  bool hand_over(Established connection);
+  void tell_ended(std::error_code status = {});
+  void push_ended(std::error_code status);
+  CmChannel::Record request_record(IncomingRequest& incoming);
+  void push_request(CmChannel::Record record);
+  void queue_pair_gone();
+
+  Control& control_;
+  const std::shared_ptr<CmChannel> channel_;
+  std::atomic<uint64_t> context_;
+  std::shared_ptr<std::atomic<size_t>> pending_;  // requests that nobody fetched: of the listener
+
+  mutable std::mutex mutex_;  // guards state_, local_, peer_
+  CmState state_ = CmState::idle;
+  Address local_;
+  Address peer_;
+
+  // Guarded by the baton.
+  RcQueuePair* queue_pair_ = nullptr;
+  mpa::Agreement agreement_;
+  bool connected_ = false;  // the queue pair has this id's connection; later it may have another
+  bool starting_ = false;   // start() runs: what happens meanwhile is told at its end
+  bool ready_ = false;
+  bool ended_ = false;
+  std::error_code end_status_;
+};
+
+}  // namespace diwarp::rnic

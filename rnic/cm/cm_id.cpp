@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sys/socket.h>
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <cerrno>
+#include <string>
+#include <utility>
+
+#include "diwarp/error.h"
+#include "rnic/cm/cm.h"
+#include "rnic/cm/cm_core.h"
+#include "rnic/cm/connector.h"
+#include "rnic/cm/negotiation.h"
+#include "rnic/device.h"
+#include "rnic/rc/rc_queue_pair.h"
+
+namespace diwarp::rnic {
+
+namespace {
+
+void require(bool right, const char* what) {
+  if (right) return;
+  throw Error(make_error_code(Errc::invalid_state),
+              std::string(what) + " is not for a connection manager id in this state");
+}
+
+RcQueuePair& to_rc(QueuePair& queue_pair, const std::shared_ptr<Device>& device) {
+  if (queue_pair.type() != QpType::rc)
+    throw Error(make_error_code(Errc::unsupported_operation),
+                "Only a queue pair of type rc can have a connection");
+  if (queue_pair.device() != device)
+    throw Error(make_error_code(Errc::invalid_argument),
+                "The queue pair belongs to another device than the connection manager id");
+  return static_cast<RcQueuePair&>(queue_pair);
+}
+
+/// From where the kernel would send to `peer`, without sending; or an error.
+std::error_code find_source(const Address& own, const Address& peer, Address& source) {
+  const int domain = peer.family() == AddressFamily::ipv4 ? AF_INET : AF_INET6;
+  const UniqueFd probe(::socket(domain, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_storage storage;
+  socklen_t length = own.with_port(0).to_sockaddr(storage);
+  const auto* name = reinterpret_cast<const sockaddr*>(&storage);
+  if (!probe || (!own.is_any() && ::bind(probe.get(), name, length) != 0))
+    return system_error(errno);
+  length = peer.to_sockaddr(storage);
+  if (::connect(probe.get(), name, length) != 0) return system_error(errno);
+  source = bound_address(probe.get()).with_port(0);
+  return {};
+}
+
+}  // namespace
+
+CmId::CmId(std::shared_ptr<Device> device, std::shared_ptr<CmChannel> channel, uint64_t context)
+    : CmId(device, std::make_shared<CmCore>(device, device->control(), channel, context)) {}
+
+CmId::CmId(std::shared_ptr<Device> device, std::shared_ptr<CmCore> core)
+    : device_(std::move(device)), core_(std::move(core)) {
+  device_->control().add_removable(core_);
+  core_->channel()->add_device(device_);
+}
+
+std::shared_ptr<CmId> CmId::of_request(std::shared_ptr<CmCore> core) {
+  std::shared_ptr<Device> device = core->device.lock();
+  if (!device) return nullptr;
+  return std::shared_ptr<CmId>(new CmId(std::move(device), std::move(core)));
+}
+
+CmId::~CmId() {
+  core_->move({CmState::idle, CmState::bound, CmState::address_resolved, CmState::route_resolved,
+               CmState::listening, CmState::connecting, CmState::requested, CmState::accepting,
+               CmState::established, CmState::over},
+              CmState::closed);
+  Control& control = device_->control();
+  if (core_->acceptor) control.exclusively([this] { core_->acceptor->close(); });
+  control.exclusively([this] {
+    if (const auto connecting = std::exchange(core_->connecting, nullptr)) connecting->cancel();
+  });
+  for (CmChannel::Record& record : core_->channel()->purge(core_->number))
+    if (record.request) record.request->reject_request({});
+  core_->reject_request({});
+  device_->engine().exclusively([this] {
+    RcQueuePair* const queue_pair = core_->connected();
+    core_->detach();
+    if (queue_pair != nullptr) queue_pair->abandon();
+  });
+}
+
+void CmId::resolve_addr(const Address& peer) {
+  const CmState before = core_->state();
+  require(before == CmState::idle || before == CmState::bound, "resolve_addr()");
+  check_peer(device_->address(), peer);
+  Address source;
+  if (const std::error_code error = find_source(device_->address(), peer, source)) {
+    core_->push({.type = CmEventType::addr_error,
+                 .status = error,
+                 .sentence = peer.to_string() + " cannot be reached from " +
+                             device_->address().host() + ": " + error.message()});
+    return;
+  }
+  core_->set_addresses(source, peer);
+  require(core_->move({before}, CmState::address_resolved), "resolve_addr()");
+  core_->push({.type = CmEventType::addr_resolved});
+}
+
+void CmId::resolve_route() {
+  require(core_->move({CmState::address_resolved}, CmState::route_resolved), "resolve_route()");
+  core_->push({.type = CmEventType::route_resolved});
+}
+
+void CmId::bind(const Address& local) {
+  const Address own = device_->address();
+  const bool fits = local.family() == own.family() &&
+                    (local.is_any() || own.is_any() || local.with_port(0) == own);
+  if (!fits)
+    throw Error(make_error_code(Errc::invalid_argument),
+                "A device on " + own.host() + " cannot be bound to " + local.to_string());
+  require(core_->move({CmState::idle}, CmState::bound), "bind()");
+  core_->set_addresses(local.is_any() ? own.with_port(local.port()) : local, {});
+}
+
+void CmId::listen(const ListenOptions& options) {
+  const CmState before = core_->state();
+  require(before == CmState::idle || before == CmState::bound, "listen()");
+  const Address local = before == CmState::bound ? core_->local() : device_->address();
+  UniqueFd fd = open_listening(local, options);
+  core_->set_addresses(bound_address(fd.get()), {});
+  require(core_->move({before}, CmState::listening), "listen()");
+  Control& control = device_->control();
+  core_->acceptor = std::make_shared<Acceptor>(
+      control, std::move(fd), options,
+      [core = std::weak_ptr(core_), most = options.max_requests,
+       shares = RequestShares()](IncomingRequest& request) {
+        if (const auto listener = core.lock()) listener->on_request(request, most, shares);
+      });
+  boost::asio::post(control.context(), [acceptor = core_->acceptor] { acceptor->begin(); });
+}
+
+void CmId::connect(QueuePair& queue_pair, const ConnectOptions& options) {
+  RcQueuePair& taker = to_rc(queue_pair, device_);
+  Control& control = device_->control();
+  const auto connecting =
+      std::make_shared<Connecting>(control, device_->address(), core_->peer(), options);
+  const CmState before = core_->state();
+  require(before == CmState::address_resolved || before == CmState::route_resolved, "connect()");
+  device_->engine().exclusively([&] { core_->attach(taker); });
+  require(core_->move({before}, CmState::connecting), "connect()");
+  boost::asio::post(control.context(), [connecting, core = std::weak_ptr(core_)] {
+    const auto id = core.lock();
+    if (!id || id->state() != CmState::connecting) return;
+    id->connecting = connecting;
+    connecting->begin([core](ConnectOutcome outcome) {
+      if (const auto waiting = core.lock()) waiting->on_outcome(std::move(outcome));
+    });
+  });
+}
+
+void CmId::accept(QueuePair& queue_pair, const AcceptOptions& options) {
+  RcQueuePair& taker = to_rc(queue_pair, device_);
+  require(core_->state() == CmState::requested, "accept()");
+  check_options(options, core_->request.frame);
+  device_->engine().exclusively([&] { core_->attach(taker); });
+  require(core_->move({CmState::requested}, CmState::accepting), "accept()");
+  try {
+    Established connection = accept_connection(std::move(core_->request), options);
+    device_->engine().exclusively([&] { core_->start(std::move(connection)); });
+  } catch (const Error&) {
+    core_->move({CmState::accepting}, CmState::over);
+    device_->engine().exclusively([this] { core_->detach(); });
+    throw;
+  }
+}
+
+void CmId::reject(std::span<const std::byte> private_data) {
+  require(core_->state() == CmState::requested, "reject()");
+  check_private_data(private_data, core_->request.frame.enhanced.has_value());
+  require(core_->move({CmState::requested}, CmState::over), "reject()");
+  core_->reject_request(private_data);
+}
+
+void CmId::disconnect(const DisconnectOptions& options) {
+  const CmState now = core_->state();
+  require(now == CmState::established || now == CmState::accepting || now == CmState::over,
+          "disconnect()");
+  if (now == CmState::over) return;
+  device_->engine().exclusively([this] {
+    if (RcQueuePair* queue_pair = core_->connected()) queue_pair->begin_disconnect();
+  });
+  boost::asio::io_context& context = device_->control().context();
+  boost::asio::post(
+      context, [&context, core = std::weak_ptr(core_), timeout = bounded_timeout(options.timeout)] {
+        const auto timer = std::make_shared<boost::asio::steady_timer>(context, timeout);
+        timer->async_wait([timer, core](const AsioError&) {
+          if (const auto id = core.lock()) id->give_up_closing();
+        });
+      });
+}
+
+uint64_t CmId::number() const { return core_->number; }
+uint64_t CmId::context() const { return core_->context(); }
+void CmId::set_context(uint64_t context) { core_->set_context(context); }
+Address CmId::local_address() const { return core_->local(); }
+Address CmId::peer_address() const { return core_->peer(); }
+
+}  // namespace diwarp::rnic

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rnic/cm/connecting.h"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/write.hpp>
+#include <cerrno>
+#include <utility>
+
+#include "diwarp/error.h"
+#include "rdmap/terminate.h"
+#include "rnic/cm/negotiation.h"
+
+namespace diwarp::rnic {
+
+namespace {
+
+mpa::Wishes wishes_of(const ConnectOptions& options) {
+  if (options.revision < 1 || options.revision > mpa::kHighestRevision)
+    throw Error(make_error_code(Errc::invalid_argument),
+                "MPA has the revisions 1 and 2, not " + std::to_string(options.revision));
+  check_private_data(options.private_data, options.revision == 2);
+  check_depths(options.ord, options.ird);
+  check_timeouts({options.keep_alive, options.user_timeout});
+  return {.crc = options.crc,
+          .markers = options.markers,
+          .ord = options.ord,
+          .ird = options.ird,
+          .revision = options.revision,
+          .peer_to_peer = options.peer_to_peer};
+}
+
+}  // namespace
+
+Connecting::Connecting(Control& control, const Address& local, const Address& peer,
+                       const ConnectOptions& options)
+    : control_(control),
+      local_(local),
+      peer_(peer),
+      timeout_(bounded_timeout(options.timeout)),
+      timeouts_{options.keep_alive, options.user_timeout},
+      wishes_(wishes_of(options)),
+      may_retry_(options.fallback && options.revision == 2),
+      private_data_(options.private_data.begin(), options.private_data.end()),
+      socket_(control.context()),
+      timer_(control.context()) {}
+
+void Connecting::begin(Done done) {
+  arm(std::move(done));
+  open();
+}
+
+void Connecting::begin_on(UniqueFd socket, Done done) {
+  arm(std::move(done));
+  may_retry_ = false;
+  socket_ = to_asio(control_.context(), std::move(socket));
+  request();
+}
+
+void Connecting::cancel() {
+  done_ = {};
+  timer_.cancel();
+  AsioError ignored;
+  socket_.close(ignored);
+}
+
+void Connecting::arm(Done done) {
+  done_ = std::move(done);
+  timer_.expires_after(timeout_);
+  timer_.async_wait(
+      [self = shared_from_this()](const AsioError& error) { self->on_timeout(error); });
+}
+
+void Connecting::open() {
+  UniqueFd fd = open_socket();
+  if (!fd)
+    return fail(system_error(errno), "No socket could be bound to " + local_.host() +
+                                         ": is it still an address of this host, and are there "
+                                         "descriptors left (ulimit -n)?");
+  socket_ = to_asio(control_.context(), std::move(fd));
+  socket_.async_connect(to_endpoint(peer_),
+                        [self = shared_from_this(), attempt = attempt_](const AsioError& error) {
+                          if (attempt == self->attempt_) self->on_connected(error);
+                        });
+}
+
+/// Bound to the device's address. Empty, and errno tells, where that fails.
+UniqueFd Connecting::open_socket() const {
+  UniqueFd fd = open_tcp(peer_.family());
+  if (!fd || local_.is_any()) return fd;
+  // The kernel then chooses the port in connect(): one port serves many peers.
+  const int on = 1;
+  ::setsockopt(fd.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
+  sockaddr_storage storage;
+  const socklen_t length = local_.with_port(0).to_sockaddr(storage);
+  if (::bind(fd.get(), reinterpret_cast<sockaddr*>(&storage), length) == 0) return fd;
+  const int error = errno;
+  fd.reset();
+  errno = error;
+  return fd;
+}
+
+void Connecting::on_timeout(const AsioError& error) {
+  if (error || !done_) return;
+  if (requested_) control_.counters().add_shared(Counter::mpa_timeouts);
+  fail(make_error_code(Errc::timed_out),
+       peer_.to_string() + (requested_ ? " took the connection but sent no MPA reply in time: does "
+                                         "an iWARP listener serve that port, and does it answer?"
+                                       : " did not answer in time: check the address, and that no "
+                                         "firewall swallows the packets"));
+}
+
+void Connecting::on_connected(const AsioError& error) {
+  if (!done_) return;
+  if (error == boost::asio::error::connection_reset) return lose();
+  if (error)
+    return fail(system_error(error.value()),
+                "No connection to " + peer_.to_string() +
+                    ": check the address and the port, and that a listener is running there");
+  request();
+}
+
+void Connecting::request() {
+  requested_ = true;
+  received_ = 0;
+  const mpa::StartupFrame frame = mpa::make_request(wishes_, private_data_);
+  request_.resize(mpa::startup_bytes(frame));
+  mpa::encode(frame, request_);
+  boost::asio::async_write(
+      socket_, boost::asio::buffer(request_.data(), request_.size()),
+      [self = shared_from_this(), attempt = attempt_](const AsioError& failed, size_t) {
+        if (attempt == self->attempt_) self->on_written(failed);
+      });
+}
+
+void Connecting::on_written(const AsioError& error) {
+  if (!done_) return;
+  error ? lose() : read();
+}
+
+void Connecting::read() {
+  const auto room = std::span(reply_).subspan(received_);
+  socket_.async_read_some(
+      boost::asio::buffer(room.data(), room.size()),
+      [self = shared_from_this(), attempt = attempt_](const AsioError& error, size_t bytes) {
+        if (attempt == self->attempt_) self->on_read(error, bytes);
+      });
+}
+
+void Connecting::on_read(const AsioError& error, size_t bytes) {
+  if (!done_) return;
+  if (error) return lose();
+  received_ += bytes;
+  const mpa::ParsedStartup reply =
+      mpa::parse_startup(std::span(reply_).first(received_), mpa::FrameKind::reply);
+  switch (reply.status) {
+    case mpa::StartupStatus::incomplete:
+      return read();
+    case mpa::StartupStatus::bad_key:
+      return refuse("does not speak MPA: check the port");
+    case mpa::StartupStatus::bad_length:
+      return refuse("announces more than 512 bytes of private data, which MPA does not allow");
+    case mpa::StartupStatus::bad_enhanced:
+      return refuse("announces MPA's enhanced data and does not send it");
+    case mpa::StartupStatus::ok:
+      return judge(reply);
+  }
+}
+
+void Connecting::judge(const mpa::ParsedStartup& reply) {
+  const mpa::AgreementResult result = mpa::judge_reply(reply.frame, wishes_);
+  const bool older = reply.frame.revision < wishes_.revision;
+  if (older && retry()) return;
+  switch (result.fault) {
+    case mpa::AgreementFault::none:
+      return accept(reply, result.agreement);
+    case mpa::AgreementFault::revision:
+      return refuse("speaks another revision of MPA than " + std::to_string(wishes_.revision));
+    case mpa::AgreementFault::not_enhanced:
+      return refuse("left the enhanced data out of its MPA reply");
+    case mpa::AgreementFault::insufficient_ird:
+    case mpa::AgreementFault::no_matching_ready:
+      return end_with_terminate(result.fault, result.agreement);
+    case mpa::AgreementFault::rejected:
+      break;
+  }
+  control_.counters().add_shared(Counter::mpa_rejects);
+  const ConstBytes data = reply.frame.private_data;
+  finish({.error = make_error_code(Errc::rejected),
+          .sentence = peer_.to_string() + " rejected the connection; its private data may say why",
+          .private_data = {data.begin(), data.end()}});
+}
+
+void Connecting::accept(const mpa::ParsedStartup& reply, const mpa::Agreement& agreement) {
+  const ConstBytes data = reply.frame.private_data;
+  const auto rest = std::span(reply_).first(received_).subspan(reply.consumed);
+  finish({.socket = release(socket_),
+          .agreement = agreement,
+          .private_data = {data.begin(), data.end()},
+          .leftover = {rest.begin(), rest.end()},
+          .timeouts = timeouts_});
+}
+
+/// RFC 6581 section 8: the peer is told why nothing comes of it.
+void Connecting::end_with_terminate(mpa::AgreementFault fault, const mpa::Agreement& agreement) {
+  const bool depth = fault == mpa::AgreementFault::insufficient_ird;
+  const TerminateCode code =
+      depth ? rdmap::fault::kInsufficientIrd : rdmap::fault::kNoMatchingReady;
+  control_.counters().add_shared(Counter::rc_terminates_sent);
+  control_.linger(release(socket_), terminate_fpdu(code, agreement));
+  refuse(depth
+             ? "wants more outstanding Reads than were offered: raise ird here, or lower ord there"
+             : "takes none of the messages that were offered to make it ready: switch "
+               "peer_to_peer off");
+}
+
+/// Asks once more, as peers that know revision 1 alone need it. False if that was done already, or
+/// may not be.
+bool Connecting::retry() {
+  if (!std::exchange(may_retry_, false)) return false;
+  wishes_.revision = 1;
+  ++attempt_;
+  requested_ = false;
+  AsioError ignored;
+  socket_.close(ignored);
+  open();
+  return true;
+}
+
+void Connecting::lose() {
+  if (requested_ && received_ == 0 && retry()) return;
+  fail(make_error_code(Errc::connection_lost),
+       peer_.to_string() +
+           " closed the connection before it sent an MPA reply: does an iWARP "
+           "listener serve that port, and is it still running?");
+}
+
+/// The peer is not what this side can talk to.
+void Connecting::refuse(const std::string& reason) {
+  control_.counters().add_shared(Counter::mpa_bad_requests);
+  fail(make_error_code(Errc::protocol_error), peer_.to_string() + " " + reason);
+}
+
+void Connecting::fail(std::error_code error, const std::string& sentence) {
+  finish({.error = error, .sentence = sentence});
+}
+
+void Connecting::finish(ConnectOutcome outcome) {
+  const Done done = std::exchange(done_, {});
+  cancel();
+  done(std::move(outcome));
+}
+
+}  // namespace diwarp::rnic

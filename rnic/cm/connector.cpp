@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rnic/cm/connector.h"
+
+#include <boost/asio/post.hpp>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "diwarp/error.h"
+#include "rnic/cm/connecting.h"
+#include "rnic/cm/control.h"
+#include "rnic/cm/negotiation.h"
+#include "rnic/device.h"
+#include "rnic/engine/waiting.h"
+
+namespace diwarp::rnic {
+
+namespace {
+
+/// What a thread waits for that comes from the control path.
+template <class T>
+class Awaited {
+ public:
+  void set(T value) {
+    {
+      const std::lock_guard lock(mutex_);
+      value_ = std::move(value);
+    }
+    sleeper_.wake();
+  }
+
+  T wait(Engine& engine) {
+    for (;;) {
+      {
+        const std::lock_guard lock(mutex_);
+        if (value_) return std::move(*value_);
+      }
+      rest(engine, sleeper_, kLongestRest);
+    }
+  }
+
+ private:
+  std::mutex mutex_;  // guards value_
+  std::optional<T> value_;
+  Sleeper sleeper_;
+};
+
+Established to_connection(ConnectOutcome outcome, const Address& peer) {
+  if (outcome.error == make_error_code(Errc::rejected))
+    throw RejectedError(outcome.sentence, std::move(outcome.private_data));
+  if (outcome.error) throw Error(outcome.error, outcome.sentence);
+  Established connection;
+  connection.stream = adopt_stream(std::move(outcome.socket));
+  if (!connection.stream)
+    throw Error(make_error_code(Errc::connection_lost),
+                peer.to_string() + " accepted the connection and broke it at once");
+  connection.agreement = outcome.agreement;
+  connection.timeouts = outcome.timeouts;
+  connection.leftover = std::move(outcome.leftover);
+  connection.private_data = std::move(outcome.private_data);
+  return connection;
+}
+
+}  // namespace
+
+void check_peer(const Address& local, const Address& peer) {
+  const bool dual_stack = local.is_any() && local.family() == AddressFamily::ipv6;
+  const bool reachable = local.family() == peer.family() || dual_stack;
+  if (peer.port() != 0 && !peer.is_any() && reachable) return;
+  throw Error(make_error_code(Errc::invalid_destination),
+              "A device on " + local.host() + " cannot connect to " + peer.to_string() +
+                  ": give an address of the same family, and a port");
+}
+
+Established open_connection(Device& device, const Address& peer, const ConnectOptions& options) {
+  Control& control = device.control();
+  const auto connecting = std::make_shared<Connecting>(control, device.address(), peer, options);
+  check_peer(device.address(), peer);
+  const auto outcome = std::make_shared<Awaited<ConnectOutcome>>();
+  boost::asio::post(control.context(), [connecting, outcome] {
+    connecting->begin([outcome](ConnectOutcome result) { outcome->set(std::move(result)); });
+  });
+  return to_connection(outcome->wait(device.engine()), peer);
+}
+
+Established initiate_on(Device& device, int descriptor, const ConnectOptions& options) {
+  Control& control = device.control();
+  const std::unique_ptr<llp::TcpStream> stream = llp::TcpStream::adopt(descriptor);
+  const Address peer = stream->peer_address();
+  const auto connecting =
+      std::make_shared<Connecting>(control, stream->local_address(), peer, options);
+  const auto outcome = std::make_shared<Awaited<ConnectOutcome>>();
+  boost::asio::post(
+      control.context(), [connecting, outcome, fd = UniqueFd(stream->release())]() mutable {
+        connecting->begin_on(std::move(fd),
+                             [outcome](ConnectOutcome result) { outcome->set(std::move(result)); });
+      });
+  return to_connection(outcome->wait(device.engine()), peer);
+}
+
+Established respond_on(Device& device, int descriptor, const AcceptOptions& options,
+                       Duration timeout) {
+  check_options(options, {});
+  Control& control = device.control();
+  const std::unique_ptr<llp::TcpStream> stream = llp::TcpStream::adopt(descriptor);
+  const auto came = std::make_shared<Awaited<Negotiated>>();
+  boost::asio::post(
+      control.context(), [&control, came, timeout, fd = UniqueFd(stream->release())]() mutable {
+        std::make_shared<Negotiation>(control, to_asio(control.context(), std::move(fd)), timeout)
+            ->begin([came](const std::shared_ptr<Negotiation>& negotiation) {
+              came->set(std::move(negotiation->outcome()));
+            });
+      });
+  Negotiated negotiated = came->wait(device.engine());
+  if (!negotiated.request)
+    throw Error(negotiated.error, "On the connection to " + stream->peer_address().to_string() +
+                                      ", " + negotiated.sentence);
+  try {
+    check_options(options, negotiated.request->frame);
+  } catch (const Error&) {
+    reject_connection(control, std::move(*negotiated.request), {});
+    throw;
+  }
+  return accept_connection(std::move(*negotiated.request), options);
+}
+
+}  // namespace diwarp::rnic

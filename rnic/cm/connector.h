@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "diwarp/attributes.h"
+#include "rnic/context/established.h"
+
+/// Start-ups that the caller waits for. They run on the device's control path, and throw as
+/// QueuePair's calls have it.
+namespace diwarp::rnic {
+
+class Device;
+
+/// Throws Error(invalid_destination) where a device on `local` cannot connect to `peer`.
+void check_peer(const Address& local, const Address& peer);
+
+/// Connects to a listener: TCP, then MPA's request and reply (RFC 5044 section 7.1).
+Established open_connection(Device& device, const Address& peer, const ConnectOptions& options);
+
+/// MPA's start-up over a connected TCP descriptor, which is taken over unless it is not one.
+Established initiate_on(Device& device, int descriptor, const ConnectOptions& options);
+Established respond_on(Device& device, int descriptor, const AcceptOptions& options,
+                       Duration timeout);
+
+}  // namespace diwarp::rnic

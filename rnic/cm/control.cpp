@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rnic/cm/control.h"
+
+#include <pthread.h>
+#include <sys/socket.h>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/execution.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/require.hpp>
+#include <chrono>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <thread>
+#include <utility>
+
+#include "rnic/cm/farewell.h"
+#include "rnic/device.h"
+#include "rnic/engine/signals_blocked.h"
+
+namespace diwarp::rnic {
+
+namespace {
+
+/// In manual mode a look at the control path costs a system call, so not every step takes one.
+constexpr Duration kStepInterval = std::chrono::microseconds(20);
+
+}  // namespace
+
+struct Control::Parts {
+  size_t lingering = 0;  // on the control path; outlives those that it counts
+  boost::asio::io_context context{1};
+  // Keeps run() going while there is nothing to do.
+  boost::asio::any_io_executor busy = boost::asio::require(
+      context.get_executor(), boost::asio::execution::outstanding_work.tracked);
+  std::thread thread;
+  std::chrono::steady_clock::time_point last_step;  // guarded by the baton
+  std::mutex mutex;                                 // guards removables
+  std::vector<std::weak_ptr<Removable>> removables;
+};
+
+Control::Control(Device& device) : device_(device), parts_(std::make_unique<Parts>()) {
+  // Has the context take its descriptors now, where set-up reports that there are none.
+  const boost::asio::ip::tcp::socket first(parts_->context);
+  Engine& engine = device.engine();
+  if (engine.has_thread()) {
+    const SignalsBlocked blocked;
+    parts_->thread = std::thread([this] { run_thread(); });
+  } else {
+    engine.exclusively([&] { engine.set_control_step([this] { return step(); }); });
+  }
+}
+
+Control::~Control() {
+  Engine& engine = device_.engine();
+  engine.exclusively([&] { engine.set_control_step({}); });
+  parts_->context.stop();
+  if (parts_->thread.joinable()) parts_->thread.join();
+}
+
+boost::asio::io_context& Control::context() { return parts_->context; }
+
+Counters& Control::counters() { return device_.counters(); }
+
+void Control::raise(const AsyncEvent& event) { device_.raise(event); }
+
+void Control::run_thread() {
+  ::pthread_setname_np(::pthread_self(), "diwarp-control");
+  while (!parts_->context.stopped()) within_memory([this] { return parts_->context.run(); });
+}
+
+/// What a handler had in hand when it found no memory goes with it: a connection that was being
+/// made, for example. The others go on.
+size_t Control::within_memory(const std::function<size_t()>& handlers) {
+  try {
+    return handlers();
+  } catch (const std::bad_alloc&) {
+    counters().add_shared(Counter::drop_no_memory);
+    return 1;
+  }
+}
+
+size_t Control::step() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now - parts_->last_step < kStepInterval) return 0;
+  const size_t handlers = within_memory([this] { return parts_->context.poll(); });
+  if (handlers == 0) parts_->last_step = now;
+  return handlers;
+}
+
+void Control::linger(UniqueFd connection, std::vector<std::byte> last_words) {
+  // At once what the socket takes: the device may be gone before the control path gets to it.
+  const ssize_t sent = ::send(connection.get(), last_words.data(), last_words.size(),
+                              MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (sent > 0) last_words.erase(last_words.begin(), last_words.begin() + sent);
+  try {
+    post_farewell(std::move(connection), std::move(last_words));
+  } catch (const std::bad_alloc&) {
+    counters().add_shared(Counter::drop_no_memory);  // the connection is closed at once
+  }
+}
+
+void Control::post_farewell(UniqueFd connection, std::vector<std::byte> last_words) {
+  boost::asio::post(parts_->context, [this, fd = std::move(connection),
+                                      words = std::move(last_words)]() mutable {
+    if (parts_->lingering >= kMaxLingering)
+      return counters().add_shared(Counter::rc_lingers_limited);  // fd closes its connection
+    std::make_shared<Farewell>(parts_->context, std::move(fd), std::move(words), parts_->lingering)
+        ->begin();
+  });
+}
+
+void Control::add_removable(std::weak_ptr<Removable> removable) {
+  const std::lock_guard lock(parts_->mutex);
+  std::erase_if(parts_->removables, [](const auto& known) { return known.expired(); });
+  parts_->removables.push_back(std::move(removable));
+}
+
+void Control::announce_removal() {
+  std::vector<std::weak_ptr<Removable>> all;
+  {
+    const std::lock_guard lock(parts_->mutex);
+    all = parts_->removables;
+  }
+  for (const std::weak_ptr<Removable>& known : all)
+    if (const std::shared_ptr<Removable> removable = known.lock()) removable->on_removal();
+}
+
+bool Control::has_thread() const { return parts_->thread.joinable(); }
+
+Engine& Control::engine() { return device_.engine(); }
+
+void Control::exclusively(const std::function<void()>& work) {
+  if (!parts_->thread.joinable()) return device_.engine().exclusively(work);
+  // Shared, for the waiting thread may be gone before set_value() returns.
+  const auto done = std::make_shared<std::promise<void>>();
+  std::future<void> over = done->get_future();
+  boost::asio::post(parts_->context, [done, &work] {
+    work();
+    done->set_value();
+  });
+  over.wait();
+}
+
+}  // namespace diwarp::rnic

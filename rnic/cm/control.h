@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/counters.h"
+#include "base/unique_fd.h"
+#include "rnic/engine/engine.h"
+
+namespace boost::asio {
+class io_context;
+}
+
+namespace diwarp::rnic {
+
+class Device;
+
+/// Something that belongs to a device and outlives it.
+class Removable {
+ public:
+  virtual ~Removable() = default;
+  virtual void on_removal() = 0;
+};
+
+inline constexpr size_t kMaxLingering = 256;
+inline constexpr Duration kLingerTime = std::chrono::seconds(1);
+/// A peer that is still sending more than this, in bytes, does not listen.
+inline constexpr size_t kLingerBytes = size_t{64} << 10;
+
+/// The control path of a device: connects, accepts and negotiates, with Boost.Asio. It runs on a
+/// thread of its own or, in manual mode, inside the engine's steps, and so with the baton held: its
+/// handlers get the baton with with_baton() alone. It knows descriptors and bytes, and queue pairs
+/// only where an id of the connection manager has one; nothing in it keeps the device alive.
+class Control {
+ public:
+  explicit Control(Device& device);
+  ~Control();
+  Control(const Control&) = delete;
+  Control& operator=(const Control&) = delete;
+
+  /// Where operations begin: hand them over with boost::asio::post().
+  boost::asio::io_context& context();
+
+  /// Runs `work` while no handler runs, and returns when it is done. Not from a handler.
+  void exclusively(const std::function<void()>& work);
+
+  /// Writes what is left to say on a connection (the rest of an FPDU, a Terminate), ends its
+  /// sending side and keeps it until the peer has closed its own, so that nothing unread resets it;
+  /// at most a second, and at most kMaxLingering of them. Any thread, with the baton or without.
+  void linger(UniqueFd connection, std::vector<std::byte> last_words = {});
+
+  /// For handlers: runs `work` with the engine's baton held, whether the handler has it or not.
+  template <class Work>
+  void with_baton(Work&& work) {
+    if (!has_thread()) return work();
+    engine().exclusively(std::forward<Work>(work));
+  }
+
+  // --- Those that want to know when the device goes. Any thread.
+
+  void add_removable(std::weak_ptr<Removable> removable);
+  void announce_removal();
+
+  /// For add_shared().
+  Counters& counters();
+  /// Tells the device's event queues.
+  void raise(const AsyncEvent& event);
+
+ private:
+  size_t within_memory(const std::function<size_t()>& handlers);
+  void post_farewell(UniqueFd connection, std::vector<std::byte> last_words);
+
+  struct Parts;
+
+  bool has_thread() const;
+  Engine& engine();
+  void run_thread();
+  size_t step();
+
+  Device& device_;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace diwarp::rnic

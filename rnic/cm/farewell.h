@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <boost/asio/steady_timer.hpp>
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "rnic/cm/tcp_socket.h"
+
+namespace diwarp::rnic {
+
+/// Says the last words on a connection, ends its sending side, then reads and forgets what the peer
+/// still sends until it closes its own, so that nothing unread resets the connection and takes the
+/// words with it. Within bounds of time and bytes. On the control path; its handlers keep it alive.
+class Farewell : public std::enable_shared_from_this<Farewell> {
+ public:
+  /// `alive` counts those that live.
+  Farewell(boost::asio::io_context& context, UniqueFd connection, std::vector<std::byte> last_words,
+           size_t& alive);
+  ~Farewell() { --alive_; }
+  Farewell(const Farewell&) = delete;
+  Farewell& operator=(const Farewell&) = delete;
+
+  void begin();
+
+ private:
+  void write();
+  void on_written(const AsioError& error);
+  void read();
+  void close();
+
+  size_t& alive_;
+  Tcp::socket socket_;
+  boost::asio::steady_timer timer_;
+  const std::vector<std::byte> last_words_;
+  size_t received_ = 0;
+  std::array<std::byte, 4096> sink_;
+};
+
+}  // namespace diwarp::rnic

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rnic/cm/negotiation.h"
+
+#include <algorithm>
+#include <boost/asio/buffer.hpp>
+#include <utility>
+
+#include "mpa/fpdu.h"
+#include "rdmap/terminate.h"
+
+namespace diwarp::rnic {
+
+namespace {
+
+/// Sends a reply on a connection that little was sent on before, so that the socket takes it at
+/// once. False if the connection is gone.
+bool send_reply(llp::Stream& stream, const mpa::StartupFrame& reply) {
+  std::array<std::byte, mpa::kMaxStartupBytes> buffer;
+  const ConstBytes frame = std::span(buffer).first(mpa::encode(reply, buffer));
+  const llp::IoResult sent = stream.send({&frame, 1});
+  return sent.status == llp::IoStatus::ok && sent.bytes == frame.size();
+}
+
+}  // namespace
+
+Negotiation::Negotiation(Control& control, Tcp::socket socket, Duration timeout)
+    : control_(control),
+      socket_(std::move(socket)),
+      timeout_(bounded_timeout(timeout)),
+      timer_(control.context()) {}
+
+void Negotiation::begin(Done done) {
+  done_ = std::move(done);
+  timer_.expires_after(timeout_);
+  timer_.async_wait(
+      [self = shared_from_this()](const AsioError& error) { self->on_timeout(error); });
+  read();
+}
+
+void Negotiation::cancel() {
+  done_ = {};
+  timer_.cancel();
+  AsioError ignored;
+  socket_.close(ignored);
+}
+
+void Negotiation::read() {
+  const auto room = std::span(input_).subspan(received_);
+  socket_.async_read_some(boost::asio::buffer(room.data(), room.size()),
+                          [self = shared_from_this()](const AsioError& error, size_t bytes) {
+                            self->on_read(error, bytes);
+                          });
+}
+
+void Negotiation::on_read(const AsioError& error, size_t bytes) {
+  if (!done_) return;
+  if (error)
+    return fail(Counter::mpa_bad_requests, Errc::connection_lost,
+                "the peer closed the connection before it sent a whole MPA request");
+  received_ += bytes;
+  const mpa::ParsedStartup parsed =
+      mpa::parse_startup(std::span(input_).first(received_), mpa::FrameKind::request);
+  if (parsed.status == mpa::StartupStatus::incomplete) return read();
+  if (parsed.status != mpa::StartupStatus::ok)
+    return fail(Counter::mpa_bad_requests, Errc::protocol_error,
+                "what the peer sent is no MPA request");
+  judge(parsed);
+}
+
+void Negotiation::on_timeout(const AsioError& error) {
+  if (!error && done_)
+    fail(Counter::mpa_timeouts, Errc::timed_out, "the peer sent no MPA request in time");
+}
+
+void Negotiation::judge(const mpa::ParsedStartup& parsed) {
+  std::unique_ptr<llp::TcpStream> stream = adopt_stream(release(socket_));
+  if (!stream)
+    return fail(Counter::mpa_bad_requests, Errc::connection_lost,
+                "the peer broke the connection behind its MPA request");
+  const ConstBytes data = parsed.frame.private_data;
+  const auto rest = std::span(input_).first(received_).subspan(parsed.consumed);
+  IncomingRequest request{.stream = std::move(stream),
+                          .frame = parsed.frame,
+                          .private_data = {data.begin(), data.end()},
+                          .leftover = {rest.begin(), rest.end()}};
+  request.frame.private_data = {};
+  if (mpa::check_request(parsed.frame) == mpa::AgreementFault::none) {
+    outcome_.request = std::move(request);
+  } else {
+    outcome_.error = make_error_code(Errc::protocol_error);
+    outcome_.sentence = "the peer speaks another revision of MPA than 1 and 2";
+    reject_connection(control_, std::move(request), {});
+  }
+  finish();
+}
+
+void Negotiation::fail(Counter counter, Errc error, const char* sentence) {
+  control_.counters().add_shared(counter);
+  outcome_.error = make_error_code(error);
+  outcome_.sentence = sentence;
+  finish();
+}
+
+void Negotiation::finish() {
+  const Done done = std::exchange(done_, {});
+  cancel();
+  done(shared_from_this());
+}
+
+// --- Answers.
+
+mpa::Wishes wishes_of(const AcceptOptions& options) {
+  return {.crc = options.crc, .markers = options.markers, .ord = options.ord, .ird = options.ird};
+}
+
+void check_options(const AcceptOptions& options, const mpa::StartupFrame& request) {
+  check_private_data(options.private_data, request.enhanced.has_value());
+  check_depths(options.ord, options.ird);
+  check_timeouts({options.keep_alive, options.user_timeout});
+}
+
+Established accept_connection(IncomingRequest request, const AcceptOptions& options) {
+  mpa::Answer answer = mpa::answer_request(request.frame, wishes_of(options));
+  answer.reply.private_data = options.private_data;
+  if (!send_reply(*request.stream, answer.reply))
+    throw Error(make_error_code(Errc::connection_lost),
+                request.stream->peer_address().to_string() + " gave up before it was accepted");
+  Established connection;
+  connection.stream = std::move(request.stream);
+  connection.initiator = false;
+  connection.agreement = answer.agreement;
+  connection.leftover = std::move(request.leftover);
+  connection.private_data = std::move(request.private_data);
+  connection.timeouts = {options.keep_alive, options.user_timeout};
+  return connection;
+}
+
+void reject_connection(Control& control, IncomingRequest request,
+                       std::span<const std::byte> private_data) {
+  control.counters().add_shared(Counter::mpa_rejects);
+  if (!send_reply(*request.stream, mpa::make_reject(request.frame, private_data))) return;
+  control.linger(UniqueFd(request.stream->release()));
+}
+
+std::vector<std::byte> terminate_fpdu(const TerminateCode& code, const mpa::Agreement& agreement) {
+  std::array<std::byte, rdmap::kMaxTerminateUlpdu> buffer;
+  const ConstBytes ulpdu = std::span(buffer).first(rdmap::encode_terminate(code, {}, buffer));
+  std::vector<std::byte> fpdu(mpa::marked_fpdu_bytes(ulpdu.size()));
+  // Without markers: as in the middle of a marked stream, between two of them.
+  const uint64_t position = agreement.send_markers ? 0 : mpa::kMarkerBytes;
+  fpdu.resize(mpa::encode_marked_fpdu({&ulpdu, 1}, position, agreement.crc, fpdu));
+  return fpdu;
+}
+
+}  // namespace diwarp::rnic

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <boost/asio/steady_timer.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "diwarp/error.h"
+#include "rnic/cm/control.h"
+#include "rnic/cm/listener.h"
+#include "rnic/cm/tcp_socket.h"
+#include "rnic/context/established.h"
+
+namespace diwarp::rnic {
+
+/// What came of a negotiation: a request that can be answered, or an error.
+struct Negotiated {
+  std::optional<IncomingRequest> request = {};
+  std::error_code error = {};
+  std::string sentence = {};
+};
+
+/// Reads one MPA request from a connection, on the control path. A peer that sends something else,
+/// breaks off, or takes too long is counted, and its connection closed; one that wants what there
+/// is not is rejected.
+class Negotiation : public std::enable_shared_from_this<Negotiation> {
+ public:
+  using Done = std::function<void(const std::shared_ptr<Negotiation>&)>;
+
+  Negotiation(Control& control, Tcp::socket socket, Duration timeout);
+
+  /// `done` is called once, unless cancel() comes before.
+  void begin(Done done);
+  void cancel();
+
+  /// Once done.
+  Negotiated& outcome() { return outcome_; }
+
+ private:
+  void read();
+  void on_read(const AsioError& error, size_t bytes);
+  void on_timeout(const AsioError& error);
+  void judge(const mpa::ParsedStartup& parsed);
+  void fail(Counter counter, Errc error, const char* sentence);
+  void finish();
+
+  Control& control_;
+  Tcp::socket socket_;
+  const Duration timeout_;
+  boost::asio::steady_timer timer_;
+  Done done_;                          // empty once over
+  std::array<std::byte, 1024> input_;  // has room for the longest request
+  size_t received_ = 0;
+  Negotiated outcome_;
+};
+
+mpa::Wishes wishes_of(const AcceptOptions& options);
+
+/// Throws Error(invalid_argument) where the options cannot be told to such a peer.
+void check_options(const AcceptOptions& options, const mpa::StartupFrame& request);
+
+/// Answers yes. Throws Error(connection_lost) where the peer is gone.
+Established accept_connection(IncomingRequest request, const AcceptOptions& options);
+
+/// Answers no and ends the connection, such that the answer is not lost.
+void reject_connection(Control& control, IncomingRequest request,
+                       std::span<const std::byte> private_data);
+
+/// The FPDU that says why a start-up ended (RFC 6581 section 8), as the first of its stream.
+std::vector<std::byte> terminate_fpdu(const TerminateCode& code, const mpa::Agreement& agreement);
+
+}  // namespace diwarp::rnic

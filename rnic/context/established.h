@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "llp/stream.h"
+#include "mpa/agreement.h"
+#include "rnic/rc/rc_peer_watch.h"
+
+namespace diwarp::rnic {
+
+/// A connection after MPA's start-up frames: what a queue pair takes over.
+struct Established {
+  std::unique_ptr<llp::Stream> stream;
+  bool initiator = true;  ///< of the connection; only the initiator may send first
+  mpa::Agreement agreement = {};
+  std::vector<std::byte> leftover = {};      ///< what came behind the peer's frame
+  std::vector<std::byte> private_data = {};  ///< of the peer's frame
+  PeerTimeoutWishes timeouts = {};
+};
+
+}  // namespace diwarp::rnic

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rnic/context/event_queue.h"
+
+#include <new>
+#include <utility>
+
+#include "rnic/device.h"
+#include "rnic/engine/waiting.h"
+
+namespace diwarp::rnic {
+
+EventQueue::EventQueue(std::shared_ptr<Device> device) : device_(std::move(device)) {
+  device_->add_event_queue(*this);
+}
+
+EventQueue::~EventQueue() { device_->remove_event_queue(*this); }
+
+void EventQueue::raise(const AsyncEvent& event) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!add(event)) return device_->counters().add_shared(Counter::events_dropped);
+  }
+  sleeper_.wake();
+}
+
+/// False where there are as many as before: it took the place of the oldest, or found no memory.
+bool EventQueue::add(const AsyncEvent& event) {
+  try {
+    events_.push_back(event);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  if (events_.size() <= kMaxEvents) return true;
+  events_.pop_front();
+  return false;
+}
+
+AsyncEvent EventQueue::take() {
+  const std::lock_guard lock(mutex_);
+  AsyncEvent event = std::move(events_.front());
+  events_.pop_front();
+  return event;
+}
+
+std::optional<AsyncEvent> EventQueue::get_event(Duration timeout) {
+  Engine& engine = device_->engine();
+  const Time deadline = deadline_after(engine.clock().now(), timeout);
+  for (;;) {
+    const Time now = engine.clock().now();
+    // An event and its wake belong together: whoever used the wake up takes the event.
+    if (rest(engine, sleeper_, deadline - now)) return take();
+    if (now >= deadline) return std::nullopt;
+  }
+}
+
+}  // namespace diwarp::rnic

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rnic/datagram/control_sender.h"
+
+#include <algorithm>
+
+#include "rnic/engine/datagram_burst.h"
+
+namespace diwarp::rnic {
+
+bool ControlSender::has_room() {
+  if (!ring_) ring_ = try_make_ring<Message>(kPlaces);
+  return ring_ && !ring_->full();
+}
+
+bool ControlSender::post_challenge(const llp::Destination& to, const dgram::Challenge& challenge,
+                                   size_t limit) {
+  if (limit < dgram::kChallengeDatagramBytes || !has_room()) return false;
+  Message made{.to = to};
+  made.bytes = dgram::encode_challenge(dgram::ControlType::challenge, challenge, made.body);
+  return put(made);
+}
+
+bool ControlSender::post_error(const llp::Destination& to, const rdmap::ErrorReport& error,
+                               size_t limit) {
+  constexpr size_t kAround = dgram::Envelope::kOverhead + dgram::kControlHeaderBytes;
+  if (limit < kAround || !has_room()) return false;
+  Message made{.to = to};
+  const size_t header = dgram::encode_control_header(dgram::ControlType::error, made.body);
+  const Bytes rest = Bytes(made.body).subspan(header);
+  const size_t bytes = rdmap::encode_error(error, std::min(limit - kAround, rest.size()), rest);
+  if (bytes == 0) return false;
+  made.bytes = header + bytes;
+  return put(made);
+}
+
+bool ControlSender::put(const Message& message) {
+  ring_->push_back(message);
+  wake_();
+  return true;
+}
+
+void ControlSender::reset() {
+  if (ring_) ring_->clear();
+}
+
+void ControlSender::fill(DatagramRoom& room, Time) {
+  const size_t count = ring_ ? ring_->size() : 0;
+  for (size_t i = 0; i < count && room.open(); ++i) {
+    const Message& message = (*ring_)[i];
+    std::copy_n(message.body.begin(), message.bytes, room.header().begin());
+    room.add(message.to, {.datagram_class = dgram::DatagramClass::control}, message.bytes, 0,
+             {.origin = this});
+  }
+}
+
+void ControlSender::sent(const DatagramMark&) { ring_->pop_front(); }
+
+void ControlSender::refused(const DatagramMark&, int) { ring_->pop_front(); }
+
+}  // namespace diwarp::rnic

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rnic/datagram/datagram_queue_pair.h"
+
+#include <new>
+#include <string>
+#include <utility>
+
+#include "base/offsets.h"
+#include "ddp/scatter.h"
+#include "diwarp/error.h"
+#include "rnic/datagram/reach.h"
+
+namespace diwarp::rnic {
+
+namespace {
+
+/// Headers, CRC and some payload.
+constexpr uint32_t min_segment(QpType type) { return type == QpType::rd ? 128 : 64; }
+
+[[noreturn]] void refuse(const std::string& sentence) {
+  throw Error(make_error_code(Errc::invalid_argument), sentence);
+}
+
+Counter counter_of(llp::Fallback what) {
+  switch (what) {
+    case llp::Fallback::gso_missing: return Counter::gso_missing;
+    case llp::Fallback::gso_refused: return Counter::gso_refused;
+    case llp::Fallback::gro_missing: return Counter::gro_missing;
+    case llp::Fallback::rx_buffer_cut: return Counter::rx_buffer_cut;
+    case llp::Fallback::tx_buffer_cut: return Counter::tx_buffer_cut;
+    case llp::Fallback::jumbo_refused: return Counter::jumbo_refused;
+    case llp::Fallback::busy_poll_refused: return Counter::busy_poll_refused;
+    case llp::Fallback::connect_refused: break;
+  }
+  return Counter::connect_refused;
+}
+
+void check_reads(const ReadOptions& options) {
+  if (options.timeout <= Duration::zero() || options.deadline < Duration::zero())
+    refuse("A Read's timeout must be above zero, and its deadline not below");
+  check_range("read.max_outstanding", options.max_outstanding, 1, 1024);
+  check_range("read.window", options.window, 1, 256);
+  check_range("read.max_responses", options.max_responses, 0, 1U << 16);
+}
+
+void check_sources(const DatagramOptions& options) {
+  constexpr size_t kLeastSourceMemory = size_t{64} << 10;
+  if (options.max_sources == 0) refuse("max_sources must be at least 1");
+  if (options.max_sources_per_address == 0 || options.max_unproven_sources == 0)
+    refuse("max_sources_per_address and max_unproven_sources must be at least 1");
+  if (options.max_source_memory < kLeastSourceMemory)
+    refuse("max_source_memory must be at least 65536 bytes");
+  if (options.source_timeout <= Duration::zero()) refuse("source_timeout must be above zero");
+  if (options.stag_misses == 0 || options.stag_misses_per_source == 0)
+    refuse("stag_misses and stag_misses_per_source must be at least 1");
+  if (options.closed_per_source == 0 || options.refused_per_source == 0)
+    refuse("closed_per_source and refused_per_source must be at least 1");
+}
+
+const DatagramOptions& checked(const DatagramOptions& options, QpType type) {
+  const uint32_t least = min_segment(type);
+  if (options.segment != 0 && (options.segment < least || options.segment > llp::kMaxDatagram))
+    refuse("A segment is from " + std::to_string(least) +
+           " to 65507 bytes, or 0 for what the path MTU carries");
+  if (options.max_open_messages == 0 || options.max_open_per_source == 0)
+    refuse("At least one message must be allowed to be open: see max_open_messages");
+  if (options.max_open_records == 0 || options.max_open_records_per_source == 0)
+    refuse("At least one record must be allowed to be open: see max_open_records");
+  if (options.max_record_ranges == 0) refuse("max_record_ranges must be at least 1");
+  check_sources(options);
+  if (options.message_timeout <= Duration::zero()) refuse("message_timeout must be above zero");
+  if (options.record_timeout <= Duration::zero()) refuse("record_timeout must be above zero");
+  check_reads(options.read);
+  return options;
+}
+
+}  // namespace
+
+DatagramQueuePair::DatagramQueuePair(std::shared_ptr<ProtectionDomain> domain,
+                                     const QueuePairInit& init)
+    : QueuePair(std::move(domain), init),
+      options_(checked(init.datagram, init.type)),
+      link_(device()->open_datagram_link(options_)),
+      address_(link_->local_address()),
+      max_rate_(options_.max_rate),
+      sources_(options_.sources),
+      validation_(random_sip_key()),
+      sender_(identity_, options_.segment, options_.max_rate),
+      control_([this] { wake(); }),
+      errors_(control_, counters(), options_.error_queue, options_.error_rate),
+      records_(*this, counters(), options_, init.type == QpType::ud) {
+  sender_.add(control_);
+}
+
+DatagramQueuePair::~DatagramQueuePair() = default;
+
+void DatagramQueuePair::begin() {
+  engine().exclusively([this] {
+    link_->on_fallback([this](llp::Fallback what) { count_fallback(what); });
+    set_state(QpState::rts);
+    on_state(QpState::rts);
+    engine().attach_link(*this, *link_);
+  });
+  if (link_->descriptor() < 0) link_->on_ready([engine = &engine()] { engine->wake(); });
+}
+
+void DatagramQueuePair::count_fallback(llp::Fallback what) { counters().add(counter_of(what)); }
+
+void DatagramQueuePair::end() {
+  if (link_->descriptor() < 0) link_->on_ready({});
+  engine().exclusively([this] {
+    for (const auto& group : groups_) group->detach();
+    link_->set_key(nullptr);
+    engine().timers().cancel(expiry_);
+    engine().timers().cancel(paced_);
+    stop();
+    records_.reset();
+    retire();
+  });
+}
+
+// --- Posting.
+
+std::error_code DatagramQueuePair::check_send(const SendWorkRequest& request) const noexcept {
+  const WrFacts& facts = facts_of(request.opcode);
+  if (!facts.on_datagrams) return Errc::unsupported_operation;
+  if (facts.local) return request.sges.empty() ? std::error_code() : Errc::invalid_argument;
+  const bool tagged = request.opcode == WrOpcode::write_record || facts.responded;
+  const bool inlined = has_flag(request.flags, SendFlags::inline_data);
+  const bool immediate = has_flag(request.flags, SendFlags::immediate);
+  if (!facts.gathers && (inlined || immediate)) return Errc::invalid_argument;
+  if (tagged && wraps(request.remote.offset, ddp::total_length(request.sges)))
+    return Errc::invalid_argument;
+  const Address& to = request.destination;
+  const bool group = to.is_multicast() || to.is_broadcast();
+  const bool one_peer = facts.responded || type() == QpType::rd;
+  const bool fits = can_reach(address_, to) && !(group && one_peer);
+  return fits ? std::error_code() : Errc::invalid_destination;
+}
+
+WcStatus DatagramQueuePair::do_local(const SendEntry& entry) {
+  const WcStatus status = QueuePair::do_local(entry);
+  if (entry.opcode == WrOpcode::local_invalidate && status == WcStatus::success)
+    records_.close_on(entry.invalidate_stag);
+  return status;
+}
+
+// --- State.
+
+void DatagramQueuePair::on_state(QpState now) {
+  if (now == QpState::rts) {
+    identity_ = dgram::Identity(random_sip_key());
+    start();
+  }
+  if (now != QpState::reset && now != QpState::error) return;
+  stop();
+  control_.reset();
+  records_.reset();
+  engine().timers().cancel(expiry_);
+  engine().timers().cancel(paced_);
+}
+
+/// Receives and records in the order in which they were done: over RD that is the order of posting.
+bool DatagramQueuePair::report() {
+  const bool sends_reported = report_sends();
+  while (const std::optional<uint64_t> first = records_.receives_first())
+    if (!report_receives(*first) || !records_.report(recv_cq())) return false;
+  return report_receives(completed_receives()) && sends_reported;
+}
+
+// --- Receiving.
+
+size_t DatagramQueuePair::receive(Time now) {
+  llp::ReceiveBatch& batch = engine().receive_batch();
+  const size_t count = link_->receive(batch);
+  if (count == 0) return 0;
+  for (const llp::IncomingDatagram& datagram : batch.datagrams()) handle(datagram, now);
+  count_overflow();
+  after_receive(now);
+  return count;
+}
+
+void DatagramQueuePair::handle(const llp::IncomingDatagram& datagram, Time now) {
+  counters().add(Counter::rx_datagrams);
+  counters().add(Counter::rx_bytes, datagram.bytes.size());
+  if (!sources_.admit(datagram.from)) return drop(Counter::drop_filtered);
+  const dgram::OpenedEnvelope envelope = dgram::Envelope::open(datagram.bytes);
+  if (!envelope.valid) return drop(envelope.drop_reason);
+  if (state() != QpState::rts) return drop(Counter::drop_state);
+  // Whatever takes memory for what came does so before it changes anything else.
+  try {
+    take(envelope, datagram, now);
+  } catch (const std::bad_alloc&) {
+    drop(Counter::drop_no_memory);
+  }
+}
+
+void DatagramQueuePair::after_receive(Time now) {
+  batch_taken(now);
+  if (!report()) engine().stall(*this);
+  arm_expiry();
+}
+
+void DatagramQueuePair::settle(const Judgement& judgement, const rdmap::DatagramSegment& segment,
+                               const llp::IncomingDatagram& datagram, Time now) {
+  if (judgement.drop) drop(*judgement.drop);
+  if (judgement.fault)
+    errors_.found(datagram.sender(), segment, *judgement.fault, datagram.bytes.size(),
+                  !datagram.group, now, judgement.told);
+}
+
+void DatagramQueuePair::count_overflow() {
+  const uint64_t overflowed = link_->overflowed();
+  if (overflowed == overflowed_) return;
+  counters().add(Counter::rx_overflow, overflowed - overflowed_);
+  overflowed_ = overflowed;
+}
+
+// --- Timers.
+
+/// One timer for everything that ends by itself: it is never later than the first of these, and
+/// looks again when it fires.
+void DatagramQueuePair::arm_expiry() {
+  const std::optional<Time> due = next_expiry();
+  if (!due || (expiry_.armed() && expiry_.deadline() <= *due)) return;
+  engine().timers().arm(expiry_, *due);
+}
+
+void DatagramQueuePair::on_expiry(Time now) {
+  expire(now);
+  if (!report()) engine().stall(*this);
+  arm_expiry();
+}
+
+// --- Sending.
+
+Served DatagramQueuePair::transmit(Time now) {
+  Served served;
+  const bool ready = state() == QpState::rts;
+  if (link_is_full())
+    served.pending = Pending::writable;
+  else if (ready)
+    served = sender_.run(engine().burst(), *link_, counters(), now);
+  if (ready) arm_expiry();
+  if (ready && sender_.paced() && served.pending == Pending::nothing)
+    engine().timers().arm(paced_, sender_.ready_at());
+  if (report()) return served;
+  if (served.pending == Pending::nothing) served.pending = Pending::stalled;
+  if (served.pending == Pending::writable) engine().stall(*this);  // whichever comes first
+  return served;
+}
+
+void DatagramQueuePair::on_paced(Time) { engine().activate(*this); }
+
+void DatagramQueuePair::set_max_rate(uint64_t bytes_per_second) {
+  engine().exclusively([&] {
+    max_rate_ = bytes_per_second;
+    sender_.set_max_rate(bytes_per_second, engine().clock().now());
+    engine().activate(*this);
+  });
+}
+
+// --- What applications ask.
+
+void DatagramQueuePair::set_sources(std::span<const SourceFilter> sources) {
+  SourceFilters filters(sources);
+  engine().exclusively([&] { sources_ = std::move(filters); });
+}
+
+std::optional<DatagramError> DatagramQueuePair::poll_error() {
+  return engine().exclusively([&] { return errors_.poll(); });
+}
+
+std::vector<OpenRecord> DatagramQueuePair::open_records() {
+  return engine().exclusively([&] { return records_.open(); });
+}
+
+QueuePairAttributes DatagramQueuePair::query() {
+  QueuePairAttributes attributes = QueuePair::query();
+  attributes.local_address = address_;
+  attributes.q_key = options_.q_key;
+  engine().exclusively([&] { attributes.max_rate = max_rate_; });
+  return attributes;
+}
+
+}  // namespace diwarp::rnic

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/timer_queue.h"
+#include "dgram/address_validation.h"
+#include "dgram/envelope.h"
+#include "dgram/identity.h"
+#include "llp/datagram.h"
+#include "rdmap/datagram.h"
+#include "rnic/datagram/control_sender.h"
+#include "rnic/datagram/datagram_sender.h"
+#include "rnic/datagram/error_reports.h"
+#include "rnic/datagram/group_endpoint.h"
+#include "rnic/datagram/judgement.h"
+#include "rnic/datagram/record_table.h"
+#include "rnic/datagram/source_filter.h"
+#include "rnic/queues/queue_pair.h"
+
+namespace diwarp::rnic {
+
+/// What UD and RD queue pairs share: a UDP port (the queue pair's number), whom it listens to,
+/// groups, Write-Records, errors, and how datagrams go out.
+class DatagramQueuePair : public QueuePair {
+ public:
+  /// Throws Error. A derived class calls begin() when it is made, and end() before any of it is
+  /// gone.
+  DatagramQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePairInit& init);
+  ~DatagramQueuePair() override;
+
+  // --- Any thread, without the baton.
+
+  uint32_t number() const override { return address_.port(); }
+  const Address& address() const { return address_; }
+  QueuePairAttributes query() override;
+  void set_max_rate(uint64_t bytes_per_second);
+  /// As the public ones.
+  void join(const Address& group, std::string_view interface);
+  void leave(const Address& group, std::string_view interface);
+  void set_sources(std::span<const SourceFilter> sources);
+  std::optional<DatagramError> poll_error();
+  std::vector<OpenRecord> open_records();
+  virtual std::vector<ReliablePeer> peers() { return {}; }
+
+  // --- With the baton.
+
+  size_t receive(Time now) override;
+  Served transmit(Time now) override;
+  bool set_watched(bool watched) override { return link_->set_watched(watched); }
+  WcStatus do_local(const SendEntry& entry) override;
+
+  /// A datagram that came, to the queue pair's own address or to a group.
+  void handle(const llp::IncomingDatagram& datagram, Time now);
+  /// At the end of a batch of them.
+  void after_receive(Time now);
+  /// Of its own link, or one of a group's.
+  void count_fallback(llp::Fallback what);
+
+ protected:
+  void begin();
+  void end();
+
+  std::error_code check_send(const SendWorkRequest& request) const noexcept override;
+  void on_state(QpState now) override;
+  bool report() override;
+
+  // What the type does itself.
+
+  /// A datagram with a good envelope, on a queue pair that receives.
+  virtual void take(const dgram::OpenedEnvelope& envelope, const llp::IncomingDatagram& datagram,
+                    Time now) = 0;
+  /// At the end of a batch of datagrams, before what is done is reported.
+  virtual void batch_taken(Time /*now*/) {}
+  /// Begins anew, with a new identity().
+  virtual void start() = 0;
+  /// Forgets everything of peers, and gives receives back.
+  virtual void stop() = 0;
+  /// Does what is due. Called at least when next_expiry() says.
+  virtual void expire(Time now) = 0;
+  virtual std::optional<Time> next_expiry() = 0;
+
+  /// Counts, and tells those who are to know.
+  void settle(const Judgement& judgement, const rdmap::DatagramSegment& segment,
+              const llp::IncomingDatagram& datagram, Time now);
+  /// There is something to send.
+  void wake() { engine().activate(*this); }
+
+  dgram::Identity& identity() { return identity_; }
+  const DatagramOptions& options() const { return options_; }
+  llp::DatagramLink& link() { return *link_; }
+  DatagramSender& sender() { return sender_; }
+  ControlSender& control() { return control_; }
+  ErrorReports& errors() { return errors_; }
+  RecordTable& records() { return records_; }
+  const dgram::AddressValidation& validation() const { return validation_; }
+
+ private:
+  void on_expiry(Time now);
+  void on_paced(Time now);
+  void arm_expiry();
+  void count_overflow();
+  using Groups = std::vector<std::unique_ptr<GroupEndpoint>>;
+  Groups::iterator find_group(const Address& group, std::string_view interface);
+
+  const DatagramOptions options_;
+  std::unique_ptr<llp::DatagramLink> link_;
+  const Address address_;
+  uint64_t max_rate_;
+  uint64_t overflowed_ = 0;
+  dgram::Identity identity_;
+  SourceFilters sources_;
+  const dgram::AddressValidation validation_;
+  DatagramSender sender_;
+  ControlSender control_;
+  ErrorReports errors_;
+  RecordTable records_;
+  Groups groups_;
+  std::atomic<uint32_t> groups_joined_{0};  // ever
+  MemberTimer<DatagramQueuePair, &DatagramQueuePair::on_expiry> expiry_{*this};
+  MemberTimer<DatagramQueuePair, &DatagramQueuePair::on_paced> paced_{*this};
+};
+
+/// The earlier of two moments, where there are any.
+inline std::optional<Time> earlier(std::optional<Time> a, std::optional<Time> b) {
+  if (!a || !b) return a ? a : b;
+  return std::min(*a, *b);
+}
+
+}  // namespace diwarp::rnic

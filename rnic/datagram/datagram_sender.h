@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/clock.h"
+#include "base/counters.h"
+#include "llp/datagram.h"
+#include "rnic/datagram/datagram_origin.h"
+#include "rnic/datagram/pacer.h"
+#include "rnic/engine/endpoint.h"
+
+namespace diwarp::rnic {
+
+/// Sends for a queue pair over datagrams: fills a burst from all its origins, in turn, at the pace
+/// that the application set. With the baton.
+class DatagramSender {
+ public:
+  /// `identity` names the queue pair. `segment`: the largest datagram by the application's choice,
+  /// in bytes; 0: what the path carries.
+  DatagramSender(dgram::Identity& identity, uint32_t segment, uint64_t max_rate)
+      : identity_(identity), segment_(segment) {
+    pacer_.set_rate(max_rate, Time{});
+  }
+
+  /// Before the first run(). At most kMaxOrigins.
+  void add(DatagramOrigin& origin);
+
+  /// Sends one burst. Pending::more where the burst, not what there is to send, set the end.
+  Served run(DatagramBurst& burst, llp::DatagramLink& link, Counters& counters, Time now);
+
+  void set_max_rate(uint64_t rate, Time now) { pacer_.set_rate(rate, now); }
+  /// Whether pacing, and nothing else, ended the last run(); ready_at() tells when it goes on.
+  bool paced() const { return paced_; }
+  Time ready_at() const { return pacer_.ready_at(); }
+
+ private:
+  static constexpr size_t kMaxOrigins = 4;
+
+  /// Whether another burst is needed.
+  bool fill(DatagramBurst& burst, llp::DatagramLink& link, Time now);
+  void book(const DatagramBurst& burst, size_t sent, Counters& counters);
+
+  dgram::Identity& identity_;
+  const uint32_t segment_;
+  Pacer pacer_;
+  bool paced_ = false;
+  std::array<DatagramOrigin*, kMaxOrigins> origins_{};
+  size_t count_ = 0;
+  size_t first_ = 0;  // whose turn it is to fill first
+};
+
+}  // namespace diwarp::rnic

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rnic/datagram/error_reports.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "rnic/datagram/control_sender.h"
+
+namespace diwarp::rnic {
+
+namespace {
+
+/// What an entry of the error queue tells of a segment.
+DatagramError describe(const Address& peer, const rdmap::DatagramSegment& segment,
+                       TerminateCode code) {
+  const bool read = segment.opcode == rdmap::Opcode::read_request;
+  return {.peer = peer,
+          .code = code,
+          .opcode = static_cast<uint8_t>(segment.opcode),
+          .msn = segment.msn,
+          .stag = read ? segment.request.source_stag : segment.stag,
+          .tagged_offset = read ? segment.request.source_offset : segment.tagged_offset};
+}
+
+}  // namespace
+
+RateLimit::RateLimit(uint32_t rate)
+    : rate_(rate), most_(rate == 0 ? 0 : std::max(1.0, rate_ / 10)), tokens_(most_) {}
+
+bool RateLimit::take(Time now) {
+  const double elapsed = std::chrono::duration<double>(now - refilled_).count();
+  tokens_ = std::min(most_, tokens_ + elapsed * rate_);
+  refilled_ = now;
+  if (tokens_ < 1) return false;
+  tokens_ -= 1;
+  return true;
+}
+
+ErrorReports::ErrorReports(ControlSender& control, Counters& counters, uint32_t entries,
+                           uint32_t rate)
+    : control_(control), counters_(counters), entries_(entries), limit_(rate) {}
+
+void ErrorReports::found(const llp::Destination& from, const rdmap::DatagramSegment& segment,
+                         TerminateCode code, size_t datagram_bytes, bool reply, Time now,
+                         const std::optional<TerminateCode>& told) {
+  add(describe(from.address, segment, code));
+  const bool sent = reply && limit_.take(now) &&
+                      control_.post_error(from, rdmap::report_of(told.value_or(code), segment),
+                                          datagram_bytes);
+  counters_.add(sent ? Counter::errors_sent : Counter::errors_suppressed);
+}
+
+void ErrorReports::received(const Address& from, const rdmap::ErrorReport& report) {
+  const auto segment = rdmap::parse_error_headers(report.headers);
+  DatagramError error{.peer = from, .code = report.code};
+  if (segment) error = describe(from, *segment, report.code);
+  error.reported = true;
+  add(error);
+}
+
+void ErrorReports::add(const DatagramError& error) {
+  if (!queue_) queue_ = try_make_ring<DatagramError>(entries_);
+  if (!queue_ || !queue_->push_back(error)) counters_.add(Counter::error_queue_dropped);
+}
+
+std::optional<DatagramError> ErrorReports::poll() {
+  if (!queue_ || queue_->empty()) return std::nullopt;
+  const DatagramError oldest = queue_->front();
+  queue_->pop_front();
+  return oldest;
+}
+
+}  // namespace diwarp::rnic

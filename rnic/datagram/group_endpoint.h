@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "llp/datagram.h"
+#include "rnic/engine/endpoint.h"
+
+namespace diwarp::rnic {
+
+class DatagramQueuePair;
+class Engine;
+
+/// The receiving of what is sent to one group that a queue pair has joined. Sends nothing: what
+/// goes to a group leaves over the queue pair's own link. Lives shorter than its queue pair.
+class GroupEndpoint final : public Endpoint {
+ public:
+  /// `group` is the address without a port; `number` is the queue pair's own, above 0.
+  GroupEndpoint(DatagramQueuePair& queue_pair, Engine& engine, uint32_t number,
+                const Address& group, std::string_view interface,
+                std::unique_ptr<llp::DatagramLink> link)
+      : queue_pair_(queue_pair),
+        engine_(engine),
+        number_(number),
+        group_(group),
+        interface_(interface),
+        link_(std::move(link)) {}
+
+  bool is(const Address& group, std::string_view interface) const {
+    return group_ == group && interface_ == interface;
+  }
+
+  // --- With the baton.
+
+  void attach();
+  /// Before it is destroyed.
+  void detach();
+  size_t receive(Time now) override;
+  Served transmit(Time /*now*/) override { return {}; }
+
+ private:
+  DatagramQueuePair& queue_pair_;
+  Engine& engine_;
+  const uint32_t number_;
+  const Address group_;
+  const std::string interface_;
+  const std::unique_ptr<llp::DatagramLink> link_;
+  uint64_t overflowed_ = 0;
+};
+
+}  // namespace diwarp::rnic

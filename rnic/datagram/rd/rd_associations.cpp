@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rnic/datagram/rd/rd_associations.h"
+
+#include <utility>
+
+namespace diwarp::rnic {
+
+namespace {
+
+using dgram::Association;
+
+/// For so long after the last delivery the end of an association counts as broken.
+constexpr Duration kBrokenFor = std::chrono::seconds(1);
+
+}  // namespace
+
+uint8_t RdAssociations::flags(const RdPeer* peer, Time now) {
+  const bool broken = peer != nullptr && peer->times.has_delivered_within(kBrokenFor, now);
+  return broken ? dgram::kRdBrokenFlag : uint8_t{0};
+}
+
+void RdAssociations::open(RdPeer& peer, Time now) {
+  peer.association.open(identity_.next_epoch(peer.address()), identity_.next_nonce(), now);
+  peer.signs.want_open();
+  peer.times.waits(now);
+  peers_.make_ready(peer);
+  peers_.touch(peer);
+}
+
+void RdAssociations::take_open(RdPeer& present, const dgram::RdHeader& header,
+                               uint32_t incarnation, Time now) {
+  const auto verdict = present.association.check_open(header, incarnation);
+  if (verdict == Association::OpenVerdict::stale)
+    return counters_.add(Counter::drop_rd_association);
+  const bool other_incarnation = verdict == Association::OpenVerdict::replaces &&
+                                 incarnation != present.association.peer_incarnation();
+  RdPeer* const beside = other_incarnation ? add_incarnation(present, now) : nullptr;
+  RdPeer& peer = beside != nullptr ? *beside : present;
+  peer.times.heard(now);
+  if (verdict == Association::OpenVerdict::replaces && beside == nullptr)
+    end_or_repeat(peer, incarnation == peer.association.peer_incarnation(), header.broken(), now);
+  if (verdict != Association::OpenVerdict::again) {
+    peer.association.establish(identity_.next_epoch(peer.address()), incarnation, header);
+    establish(peer, incarnation, header.window, now);
+  }
+  peer.receiver.ask_now();
+  peers_.make_ready(peer);
+  peers_.touch(peer);
+}
+
+/// Another incarnation at an address that has an association: the peer has restarted, or it reaches
+/// this queue pair by another of its addresses. A probe tells, for only a peer that has restarted
+/// answers it with a reset. It is repeated until there is an answer.
+/// Null where there is no room: then the new one replaces what was there.
+RdPeer* RdAssociations::add_incarnation(RdPeer& present, Time now) {
+  RdPeer* const beside = peers_.add_beside(present, now);
+  if (beside == nullptr) return nullptr;
+  present.signs.doubt();
+  present.times.waits(now);
+  peers_.make_ready(present);
+  peers_.touch(present);
+  return beside;
+}
+
+void RdAssociations::accepted(RdPeer& peer, Time now) {
+  establish(peer, peer.association.peer_incarnation(), 0, now);
+  if (const auto time = peer.association.acceptance_time(now)) peer.sender.round_trip().add(*time);
+}
+
+void RdAssociations::establish(RdPeer& peer, uint32_t incarnation, uint16_t window, Time now) {
+  const bool other = peer.source.key.incarnation != incarnation;
+  // The one that may have delivered what was begun is not there any more, or has forgotten it.
+  const bool forgotten = peer.rewinds.uncertain() && !peer.association.peer_remembers();
+  if (peer.rewinds.rewound() && (other || forgotten) && !RdRequests::only_reads(peer))
+    fail_restarted(peer);
+  if (other) peer.replace_incarnation(incarnation, peers_.no_records());
+  const dgram::EndNames here = peer.association.here(identity_.incarnation(peer.address()));
+  const dgram::EndNames there = peer.association.there();
+  // 64 bits wide they never wrap, and there is one before the first.
+  constexpr uint64_t kBase = uint64_t{1} << 32;
+  peer.sender = dgram::Sender(kBase + dgram::first_sequence(here, there));
+  peer.receiver = dgram::Receiver(window_, kBase + dgram::first_sequence(there, here));
+  peer.rewinds.established();
+  peer.signs.open_done();
+  peer.times.heard(now);
+  peer.sender.open_window(window);
+  counters_.add(Counter::rd_associations);
+  peers_.make_ready(peer);
+  peers_.touch(peer);
+}
+
+void RdAssociations::ended(RdPeer& peer, const dgram::RdHeader& header, uint32_t incarnation,
+                           Time now) {
+  const bool same = incarnation == peer.association.peer_incarnation();
+  peer.times.heard(now);
+  if (same) fail_stalled(peer, now);
+  end_or_repeat(peer, same, header.broken(), now);
+  if (!peer.requests.empty()) open(peer, now);
+}
+
+void RdAssociations::end_or_repeat(RdPeer& peer, bool same, bool broken, Time now) {
+  if (same) {
+    rewind(peer, broken || !requests_.can_repeat(peer, now));
+  } else {
+    delivery_.abandon(peer);
+    fail_restarted(peer);
+  }
+  end(peer);
+}
+
+void RdAssociations::fail_restarted(RdPeer& peer) {
+  if (peer.requests.empty()) return;
+  counters_.add(Counter::rd_restarts);
+  requests_.fail_all(peer, WcStatus::peer_restarted);
+}
+
+/// An association ends because something does not get through, one way or the other. What has not
+/// advanced for as long as a peer is waited for is not begun anew.
+void RdAssociations::fail_stalled(RdPeer& peer, Time now) {
+  if (peer.requests.empty() || peer.times.has_advanced_within(peer_timeout_, now)) return;
+  counters_.add(Counter::rd_silent);
+  requests_.fail_all(peer, WcStatus::retry_exceeded);
+}
+
+void RdAssociations::give_up(RdPeer& peer, Time now) {
+  counters_.add(Counter::rd_silent);
+  delivery_.abandon(peer);
+  peer.association.forget();
+  requests_.fail_all(peer, WcStatus::retry_exceeded);
+  end(peer);
+  peer.times.delivered(now);  // what the peer has under way may have come until now
+}
+
+void RdAssociations::reopen(RdPeer& peer, Time now) {
+  rewind(peer, true);
+  end(peer);
+  if (!peer.requests.empty()) open(peer, now);
+}
+
+/// The peer learns it from the answer to what it sends next. An honest one has kept what is dropped
+/// here, for none of it was acknowledged, and begins it anew.
+void RdAssociations::give_up_early(RdPeer& peer, Time now) {
+  counters_.add(Counter::rd_early_dropped);
+  fail_stalled(peer, now);
+  reopen(peer, now);
+}
+
+/// What is not done is done anew in the next association, with the same incarnation of the peer;
+/// but not again and again where nothing of it ever gets through, nor, where it is uncertain what
+/// of it was delivered, if the peer does not remember.
+void RdAssociations::rewind(RdPeer& peer, bool uncertain) {
+  if (peer.requests.empty()) return;
+  if (!peer.rewinds.begin_anew(uncertain && !RdRequests::only_reads(peer)))
+    return requests_.fail_all(peer, WcStatus::retry_exceeded);
+  requests_.rewind(peer);
+}
+
+/// Both sequences are over. Requests that are not done stay, and so do the peer's Write-Records.
+void RdAssociations::end(RdPeer& peer) {
+  delivery_.interrupt(peer);
+  release(peer);
+  peer.association.close();
+  peer.sender = dgram::Sender();
+  peer.receiver = dgram::Receiver(window_);
+  peer.signs.clear();
+  peer.turn.end_refusal();
+  peer.cursor.close_nothing();
+  peer.inbound.association_ended();
+  peers_.touch(peer);
+}
+
+void RdAssociations::drop(RdPeer& peer) {
+  delivery_.abandon(peer);
+  release(peer);
+}
+
+void RdAssociations::release(RdPeer& peer) {
+  while (dgram::BufferedDatagram* kept = peer.receiver.take_any())
+    buffer_.release(kept, peer.host.buffered);
+  requests_.drop_reads(peer);
+  responder_.drop(peer);
+  peer.receiver.release_memory(buffer_, peer.host.buffered);
+  if (buffer_.used() == 0) buffer_.shrink();  // no peer is left whose quiet would do it
+  static_cast<ListNode<RdHeldTag>&>(peer).unlink();
+  static_cast<ListNode<RdSoonTag>&>(peer).unlink();
+  peer.turn.resume();
+}
+
+}  // namespace diwarp::rnic

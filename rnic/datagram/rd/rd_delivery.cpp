@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rnic/datagram/rd/rd_delivery.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/byte_order.h"
+#include "ddp/scatter.h"
+#include "rdmap/terminate.h"
+#include "rnic/datagram/error_reports.h"
+#include "rnic/datagram/rd/rd_requests.h"
+#include "rnic/datagram/rd/rd_responder.h"
+#include "rnic/datagram/record_table.h"
+#include "rnic/datagram/send_completion.h"
+#include "rnic/queues/queue_pair.h"
+
+namespace diwarp::rnic {
+
+namespace {
+
+namespace fault = rdmap::fault;
+
+dgram::MessageName message_of(const rdmap::DatagramSegment& segment) {
+  using dgram::MessageKind;
+  switch (segment.opcode) {
+    case rdmap::Opcode::write_record: return {MessageKind::write_record, segment.msn};
+    case rdmap::Opcode::read_request: return {MessageKind::read_request, segment.msn};
+    case rdmap::Opcode::read_response: return {MessageKind::read_response, segment.stag};
+    default: return {MessageKind::send, segment.msn};
+  }
+}
+
+}  // namespace
+
+RdDelivery::Outcome RdDelivery::deliver(RdPeer& peer, dgram::RdKind kind, uint8_t flags,
+                                        ConstBytes bytes, Time now) {
+  if (kind == dgram::RdKind::skip) {
+    skip(peer, dgram::decode_rd_skip(bytes));
+    return Outcome::delivered;
+  }
+  if (kind == dgram::RdKind::failure) {
+    const dgram::RdFailure failure = dgram::decode_rd_failure(bytes);
+    requests_.take_failure(peer, failure.sink_stag, rdmap::terminate_code(failure.code));
+    return Outcome::delivered;
+  }
+  const rdmap::ParsedSegment parsed = rdmap::parse_segment(flags, bytes);
+  if (parsed.valid) return deliver_segment(peer, parsed.segment, now);
+  counters_.add(parsed.drop_reason);
+  return refuse(peer, fault::kUnspecified, parsed.segment, now);
+}
+
+RdDelivery::Outcome RdDelivery::deliver_segment(RdPeer& peer, const Segment& segment, Time now) {
+  switch (segment.opcode) {
+    case rdmap::Opcode::read_request:
+      return deliver_request(peer, segment, now);
+    case rdmap::Opcode::read_response:
+      return conclude(peer, requests_.take_response(peer, segment), segment, now);
+    case rdmap::Opcode::write_record:
+      return deliver_record(peer, segment, now);
+    default:
+      return deliver_send(peer, segment, now);
+  }
+}
+
+RdDelivery::Outcome RdDelivery::deliver_request(RdPeer& peer, const Segment& segment, Time now) {
+  // A request of no bytes names no memory (RFC 5040 section 5.2).
+  if (segment.request.length != 0 && may_name_memory_at(peer, now) > now)
+    return Outcome::stag_limit;
+  if (!peer.inbound.repeats_request(segment.msn)) close_abandoned(peer);
+  const Judgement judgement = responder_.take_request(peer, segment.request);
+  if (segment.request.length != 0 && judgement.drop != Counter::drop_share)
+    note_judged(peer, judgement, now);
+  const bool no_memory = judgement.drop && !judgement.fault;
+  if (!no_memory) {
+    peer.inbound.delivered_request(segment.msn);
+    return conclude(peer, judgement, segment, now);
+  }
+  counters_.add(*judgement.drop);
+  return Outcome::no_memory;
+}
+
+/// Memory was named, rightly or in vain.
+void RdDelivery::note_stag(RdPeer& peer, bool rightly, Time now) {
+  peer.turn.set_first_in_line(false);
+  if (rightly)
+    stag_misses_.hit(peer.host.stags, now);
+  else
+    stag_misses_.missed(peer.stag_misses, peer.host.stags, now);
+}
+
+/// What was dropped without a fault says nothing of the peer.
+void RdDelivery::note_judged(RdPeer& peer, const Judgement& judgement, Time now) {
+  if (judgement.fault || !judgement.drop) note_stag(peer, !judgement.fault, now);
+}
+
+/// The rest of one message, and of no other, will not come.
+void RdDelivery::skip(RdPeer& peer, const dgram::MessageName& message) {
+  switch (message.kind) {
+    case dgram::MessageKind::send:
+      if (peer.inbound.is_message(message)) give_back(peer);
+      peer.inbound.ignore_rest(message);
+      return;
+    case dgram::MessageKind::write_record:
+      records_.close(peer.source, message.number);
+      peer.inbound.ignore_rest(message);
+      return;
+    case dgram::MessageKind::read_response: return requests_.take_skip(peer, message.number);
+    case dgram::MessageKind::read_request: return;
+  }
+}
+
+/// Whether the segment is of a message whose rest is ignored. A message that begins voids no more.
+bool RdDelivery::is_voided(RdPeer& peer, const Segment& segment) {
+  if (segment.message_offset == 0) peer.inbound.ignore_nothing();
+  return peer.inbound.ignores(message_of(segment));
+}
+
+/// A drop without a fault is the end of it: the datagram has had its turn.
+RdDelivery::Outcome RdDelivery::conclude(RdPeer& peer, const Judgement& judgement,
+                                         const Segment& segment, Time now) {
+  if (judgement.drop) counters_.add(*judgement.drop);
+  if (!judgement.fault) return Outcome::delivered;
+  const dgram::MessageName message = message_of(segment);
+  peer.inbound.refuse_message(message);
+  skip(peer, message);
+  return refuse(peer, *judgement.fault, segment, now);
+}
+
+/// The peer learns it from the refusal; an Error would tell it twice. What cannot be parsed is of
+/// no message that is known here, and ends none.
+RdDelivery::Outcome RdDelivery::refuse(RdPeer& peer, TerminateCode code, const Segment& segment,
+                                       Time now) {
+  errors_.found(peer.address(), segment, code, 0, false, now);
+  counters_.add(Counter::rd_refused);
+  peer.inbound.refuse(code);
+  return Outcome::refused;
+}
+
+void RdDelivery::abandon(RdPeer& peer) {
+  interrupt(peer);
+  records_.close_of(peer.source);
+}
+
+void RdDelivery::interrupt(RdPeer& peer) {
+  give_back(peer);
+  peer.inbound.forget_expired();
+  records_.restart_of(peer.source);
+}
+
+void RdDelivery::expire(RdPeer& peer) {
+  counters_.add(Counter::message_timeouts);
+  peer.inbound.expire_message();
+  give_back(peer);
+}
+
+// --- Receives that Sends hold while they are not whole.
+
+void RdDelivery::take_receive(RdPeer& peer, const Segment& segment, Time now) {
+  peer.inbound.begin_message(*queue_pair_.take_receive(), segment, now);
+  if (!segment.last) peer.host.hold_receive();
+}
+
+/// Null where there is none.
+ReceiveEntry* RdDelivery::release_receive(RdPeer& peer) {
+  if (!peer.inbound.has_message()) return nullptr;
+  if (peer.inbound.has_share()) {
+    peer.host.give_back_receive();
+    queue_pair_.receive_share_given_back();
+  }
+  return peer.inbound.end_message();
+}
+
+void RdDelivery::give_back(RdPeer& peer) {
+  if (ReceiveEntry* const receive = release_receive(peer)) queue_pair_.give_back_receive(*receive);
+}
+
+// --- Write-Records.
+
+RdDelivery::Outcome RdDelivery::deliver_record(RdPeer& peer, const Segment& segment, Time now) {
+  if (is_voided(peer, segment)) return Outcome::delivered;
+  if (may_name_memory_at(peer, now) > now) return Outcome::stag_limit;
+  return record_per_segment_ ? report_segment(peer, segment, now)
+                             : place_in_record(peer, segment, now);
+}
+
+/// What was reported in an earlier association has been delivered. The bytes behind that are news.
+RdDelivery::Outcome RdDelivery::report_segment(RdPeer& peer, const Segment& segment, Time now) {
+  const std::optional<size_t> before = peer.inbound.reported_of(segment);
+  if (!before) return conclude(peer, Judgement::dropped(Counter::drop_late), segment, now);
+  if (!records_.has_room()) return Outcome::no_room;
+  Segment fresh = segment;
+  fresh.payload = segment.payload.subspan(*before);
+  fresh.message_offset += static_cast<uint32_t>(*before);
+  fresh.tagged_offset += *before;
+  const Judgement judgement = records_.handle(fresh, peer.source, now);
+  note_judged(peer, judgement, now);
+  if (!judgement.drop) peer.inbound.reported_segment(fresh);
+  return conclude_record(peer, judgement, segment, now);
+}
+
+RdDelivery::Outcome RdDelivery::place_in_record(RdPeer& peer, const Segment& segment, Time now) {
+  if (segment.message_offset == 0 && !records_.has_room()) return Outcome::no_room;
+  const Judgement judgement = records_.handle(segment, peer.source, now);
+  note_judged(peer, judgement, now);
+  if (judgement.drop == Counter::drop_late) return conclude_late_record(peer, segment, now);
+  return conclude_record(peer, judgement, segment, now);
+}
+
+RdDelivery::Outcome RdDelivery::conclude_record(RdPeer& peer, const Judgement& judgement,
+                                                const Segment& segment, Time now) {
+  peer.inbound.new_message();
+  if (judgement.drop == Counter::drop_no_memory) {
+    counters_.add(*judgement.drop);
+    return Outcome::no_memory;
+  }
+  // What UD drops in silence, for it may be old, is wrong here.
+  if (judgement.drop && !judgement.fault)
+    return conclude(peer, {.drop = judgement.drop, .fault = fault::kUnspecified}, segment, now);
+  return conclude(peer, judgement, segment, now);
+}
+
+/// A segment of a record that is closed. Repeated in a new association, it was delivered before, or
+/// refused. Else its memory has gone, or it was given up, before it was complete.
+RdDelivery::Outcome RdDelivery::conclude_late_record(RdPeer& peer, const Segment& segment,
+                                                     Time now) {
+  const Judgement late = Judgement::dropped(Counter::drop_late);
+  const bool repeats = peer.inbound.may_repeat();
+  const dgram::MessageName message = message_of(segment);
+  if (repeats && peer.inbound.was_refused(message))
+    return conclude(peer, {.drop = late.drop, .fault = peer.inbound.refusal()}, segment, now);
+  if (!repeats || !peer.source.closed_records.is_accepted(segment.msn))
+    return conclude(peer, {.drop = late.drop, .fault = fault::kTaggedInvalidStag}, segment, now);
+  peer.inbound.ignore_rest(message);
+  return conclude(peer, late, segment, now);
+}
+
+/// No other message begins while a record is open, unless its source has given it up: the
+/// association in which it would have told so has ended.
+void RdDelivery::close_abandoned(RdPeer& peer) {
+  if (peer.source.open_records != 0) records_.close_of(peer.source);
+}
+
+// --- Sends.
+
+RdDelivery::Outcome RdDelivery::deliver_send(RdPeer& peer, const Segment& segment, Time now) {
+  if (is_voided(peer, segment)) return Outcome::delivered;
+  const bool begins = segment.message_offset == 0;
+  if (begins && peer.inbound.repeats_send(segment.msn)) {
+    peer.inbound.ignore_rest(message_of(segment));
+    return conclude(peer, Judgement::dropped(Counter::drop_late), segment, now);
+  }
+  // A Send with Invalidate names memory, as a Write-Record does.
+  if (segment.last && invalidates(segment) && may_name_memory_at(peer, now) > now)
+    return Outcome::stag_limit;
+  if (!begins && peer.inbound.has_expired(message_of(segment)))
+    return conclude(peer, {.fault = fault::kStreamCatastrophic}, segment, now);
+  if (begins == peer.inbound.has_message() ||
+      (!begins && !continues(peer.inbound.message(), segment)))
+    return conclude(peer, {.drop = Counter::drop_contradiction, .fault = fault::kInvalidOffset},
+                    segment, now);
+  return begins ? begin_send(peer, segment, now) : place(peer, segment, now);
+}
+
+RdDelivery::Outcome RdDelivery::begin_send(RdPeer& peer, const Segment& segment, Time now) {
+  peer.inbound.forget_expired();
+  close_abandoned(peer);
+  if (segment.q_key != q_key_)
+    return conclude(peer, {.drop = Counter::drop_q_key, .fault = fault::kUnspecified}, segment,
+                    now);
+  if (queue_pair_.peek_receive() == nullptr) return Outcome::no_receive;
+  if (!segment.last && !peer.host.may_hold(queue_pair_.available_receives()))
+    return Outcome::no_share;
+  take_receive(peer, segment, now);
+  return place(peer, segment, now);
+}
+
+bool RdDelivery::continues(const RdMessage& message, const Segment& segment) const {
+  return segment.msn == message.msn && segment.message_offset == message.placed &&
+         segment.q_key == q_key_ && MessageFacts::of(segment) == message.facts;
+}
+
+RdDelivery::Outcome RdDelivery::place(RdPeer& peer, const Segment& segment, Time now) {
+  const RdMessage& message = peer.inbound.message();
+  if (message.placed + segment.payload.size() > message.receive->capacity)
+    return conclude(peer,
+                    {.drop = Counter::drop_receive_too_small, .fault = fault::kMessageTooLong},
+                    segment, now);
+  if (!queue_pair_.may_receive(*message.receive)) {
+    fail_receive(peer);
+    return Outcome::delivered;
+  }
+  ddp::scatter(message.receive->sges(), message.placed, segment.payload);
+  peer.inbound.placed(segment.payload.size(), now);
+  if (segment.last) complete(peer, segment, now);
+  return Outcome::delivered;
+}
+
+void RdDelivery::complete(RdPeer& peer, const Segment& segment, Time now) {
+  ReceiveEntry& receive = *release_receive(peer);
+  peer.inbound.delivered_send(segment.msn);
+  WorkCompletion completion = delivered_send(queue_pair_, records_, counters_, segment,
+                                             peer.address(), peer.inbound.message().placed);
+  if (invalidates(segment)) note_stag(peer, completion.invalidated, now);
+  queue_pair_.complete_receive(receive, std::move(completion));
+}
+
+/// The receive names memory that may not be written (any more): that is an error of this side, and
+/// ends all of the queue pair's work.
+void RdDelivery::fail_receive(RdPeer& peer) {
+  WorkCompletion completion;
+  completion.status = WcStatus::local_protection_error;
+  completion.opcode = WcOpcode::recv;
+  completion.source = peer.address();
+  queue_pair_.complete_receive(*release_receive(peer), std::move(completion));
+  requests_.make_fatal();
+}
+
+}  // namespace diwarp::rnic

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "base/counters.h"
+#include "dgram/rd_header.h"
+#include "diwarp/attributes.h"
+#include "rdmap/datagram.h"
+#include "rnic/datagram/judgement.h"
+#include "rnic/datagram/rd/rd_peer.h"
+#include "rnic/datagram/stag_misses.h"
+
+namespace diwarp::rnic {
+
+class ErrorReports;
+class QueuePair;
+class RdRequests;
+class RdResponder;
+class RecordTable;
+
+/// What reliable datagrams carry, once it is their turn: finds its place and tells the application.
+/// With the baton.
+class RdDelivery {
+ public:
+  RdDelivery(QueuePair& queue_pair, const RdPeers& peers, RecordTable& records,
+             RdRequests& requests, RdResponder& responder, ErrorReports& errors, Counters& counters,
+             const DatagramOptions& options)
+      : queue_pair_(queue_pair),
+        peers_(peers),
+        records_(records),
+        requests_(requests),
+        responder_(responder),
+        errors_(errors),
+        counters_(counters),
+        stag_misses_(options.stag_misses_per_source, options.stag_misses, options.source_timeout),
+        q_key_(options.q_key),
+        record_per_segment_(options.record_completion == RecordCompletion::per_segment) {}
+
+  enum class Outcome : uint8_t {
+    delivered,
+    no_receive,  ///< it waits for a receive; nothing was done
+    no_share,    ///< a Send of several segments waits for the end of another; nothing was done
+    no_room,     ///< it waits for room to report a record; nothing was done
+    stag_limit,  ///< it waits until it may name memory; nothing was done
+    no_memory,   ///< it was dropped, and has to come again; nothing was done
+    refused,     ///< for an error: peer.inbound.refusal() says which
+  };
+
+  /// Takes what follows the RD header of the peer's next datagram.
+  Outcome deliver(RdPeer& peer, dgram::RdKind kind, uint8_t flags, ConstBytes bytes, Time now);
+  /// The Send that the peer has begun made no progress for long: it gives its receive back, and
+  /// is refused when more of it comes.
+  void expire(RdPeer& peer);
+  /// When the peer, which may have named memory in vain too often, may name some; `now`: at once.
+  Time may_name_memory_at(const RdPeer& peer, Time now) const {
+    const bool others_first = !peers_.without_stag_pass.empty() && !peer.turn.is_first_in_line();
+    return stag_misses_.passes_at(peer.stag_misses, peer.host.stags, others_first, now);
+  }
+  /// Whether it waits for a limit of its own, and not for that of all peers.
+  bool has_guessed_too_often(const RdPeer& peer, Time now) const {
+    return stag_misses_.exhausted(peer.stag_misses, now);
+  }
+  /// What the peer had begun will not be finished.
+  void abandon(RdPeer& peer);
+  /// It may begin that once more, from the start.
+  void interrupt(RdPeer& peer);
+
+ private:
+  using Segment = rdmap::DatagramSegment;
+
+  Outcome deliver_segment(RdPeer& peer, const Segment& segment, Time now);
+  void skip(RdPeer& peer, const dgram::MessageName& message);
+  void note_stag(RdPeer& peer, bool rightly, Time now);
+  void note_judged(RdPeer& peer, const Judgement& judgement, Time now);
+  Outcome deliver_request(RdPeer& peer, const Segment& segment, Time now);
+  void take_receive(RdPeer& peer, const Segment& segment, Time now);
+  ReceiveEntry* release_receive(RdPeer& peer);
+  void give_back(RdPeer& peer);
+  static bool is_voided(RdPeer& peer, const Segment& segment);
+  Outcome deliver_record(RdPeer& peer, const Segment& segment, Time now);
+  Outcome report_segment(RdPeer& peer, const Segment& segment, Time now);
+  Outcome place_in_record(RdPeer& peer, const Segment& segment, Time now);
+  Outcome conclude_record(RdPeer& peer, const Judgement& judgement, const Segment& segment,
+                          Time now);
+  Outcome conclude_late_record(RdPeer& peer, const Segment& segment, Time now);
+  void close_abandoned(RdPeer& peer);
+  Outcome deliver_send(RdPeer& peer, const Segment& segment, Time now);
+  Outcome place(RdPeer& peer, const Segment& segment, Time now);
+  Outcome begin_send(RdPeer& peer, const Segment& segment, Time now);
+  bool continues(const RdMessage& message, const Segment& segment) const;
+  void complete(RdPeer& peer, const Segment& segment, Time now);
+  void fail_receive(RdPeer& peer);
+  Outcome conclude(RdPeer& peer, const Judgement& judgement, const Segment& segment, Time now);
+  Outcome refuse(RdPeer& peer, TerminateCode code, const Segment& segment, Time now);
+
+  QueuePair& queue_pair_;
+  const RdPeers& peers_;
+  RecordTable& records_;
+  RdRequests& requests_;
+  RdResponder& responder_;
+  ErrorReports& errors_;
+  Counters& counters_;
+  StagMissLimit stag_misses_;
+  const uint32_t q_key_;
+  const bool record_per_segment_;
+};
+
+}  // namespace diwarp::rnic

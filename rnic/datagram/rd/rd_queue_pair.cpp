@@ -1,0 +1,597 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rnic/datagram/rd/rd_queue_pair.h"
+
+#include <algorithm>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "base/random.h"
+#include "diwarp/error.h"
+#include "rdmap/terminate.h"
+
+namespace diwarp::rnic {
+
+namespace {
+
+using dgram::Association;
+using dgram::RdKind;
+using dgram::Receiver;
+
+/// How long an acknowledgement waits for data to travel with, where the engine takes so long to
+/// come back.
+constexpr Duration kAcknowledgeWithin = std::chrono::microseconds(500);
+/// A peer with which nothing was exchanged for so long needs no memory but its own, and not even
+/// that where others want it.
+constexpr Duration kQuiet = std::chrono::seconds(1);
+/// Peers that wait for the limit of STag misses and go on within one step, so that it stays short.
+constexpr int kResumedAtOnce = 64;
+
+const ReliableOptions& checked(const ReliableOptions& options) {
+  const auto refuse = [](const std::string& sentence) {
+    throw Error(make_error_code(Errc::invalid_argument), sentence);
+  };
+  if (options.peer_timeout <= Duration::zero() || options.keep_alive <= Duration::zero())
+    refuse("peer_timeout and keep_alive must be above zero");
+  if (options.idle_timeout < std::chrono::seconds(1))
+    refuse("An RD queue pair forgets a peer after a second at the earliest: see idle_timeout");
+  if (options.max_peers == 0 || options.max_peers_per_address == 0)
+    refuse("max_peers and max_peers_per_address must be at least 1");
+  if (options.message_timeout < Duration::zero())
+    refuse("message_timeout must be above zero, or zero for the peer_timeout");
+  check_range("receive_window", options.receive_window, 1, Receiver::kMaxWindow);
+  return options;
+}
+
+Time after(Time time, Duration duration) {
+  return duration > Time::max() - time ? Time::max() : time + duration;
+}
+
+}  // namespace
+
+RdQueuePair::RdQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePairInit& init)
+    : DatagramQueuePair(std::move(domain), init),
+      reliable_(checked(init.reliable)),
+      message_timeout_(reliable_.message_timeout == Duration::zero() ? reliable_.peer_timeout
+                                                                     : reliable_.message_timeout),
+      buffer_(reliable_.max_buffer),
+      sent_memory_(reliable_.max_sent_memory),
+      peers_(*this, receive_shares(), init),
+      requests_(*this, sends_, reliable_.error_scope),
+      responder_(*this, counters()),
+      delivery_(*this, peers_, records(), requests_, responder_, errors(), counters(), options()),
+      associations_(peers_, identity(), requests_, responder_, delivery_, buffer_, counters(),
+                    reliable_),
+      transmit_(*this, sends_, peers_, requests_, responder_, associations_, buffer_, sent_memory_,
+                counters()) {
+  sender().add(transmit_);
+  begin();
+}
+
+RdQueuePair::~RdQueuePair() { end(); }
+
+void RdQueuePair::start() {
+  transmit_.reset();
+  requests_.start(system_random_u32());
+}
+
+void RdQueuePair::stop() {
+  forget_all();
+  transmit_.reset();
+}
+
+void RdQueuePair::forget_all() {
+  peers_.for_each([this](RdPeer& peer) {
+    associations_.drop(peer);
+    engine().timers().cancel(peer.timer);
+  });
+  peers_.clear();
+  buffer_.shrink();
+}
+
+void RdQueuePair::forget(RdPeer& peer) {
+  associations_.drop(peer);
+  engine().timers().cancel(peer.timer);
+  peers_.erase(peer);
+  counters().add(Counter::rd_forgotten);
+  if (peers_.await_receives()) wake();  // it may have held a receive
+}
+
+bool RdQueuePair::forget_for(const Address& newcomer, Time now) {
+  RdPeer* const unused = peers_.find_unused(kQuiet, newcomer, now);
+  if (unused != nullptr) forget(*unused);
+  return unused != nullptr;
+}
+
+/// After anything that may have failed: the engine's burst must not be under way.
+bool RdQueuePair::end_if_fatal() {
+  if (!requests_.take_fatal() || state() != QpState::rts) return false;
+  enter_error();
+  return true;
+}
+
+// --- Receiving.
+
+size_t RdQueuePair::receive(Time now) {
+  // The application has had its turn since the last step, and nothing took these along.
+  while (RdPeer* peer = peers_.soon.pop_front()) {
+    if (peer->receiver.due() == Receiver::Due::nothing) continue;
+    peer->receiver.ask_now();
+    peers_.make_ready(*peer);
+  }
+  if (!peers_.ready.empty()) wake();
+  return DatagramQueuePair::receive(now);
+}
+
+void RdQueuePair::take(const dgram::OpenedEnvelope& envelope, const llp::IncomingDatagram& datagram,
+                       Time now) {
+  if (datagram.group) return drop(Counter::drop_group);
+  switch (envelope.labels.datagram_class) {
+    case dgram::DatagramClass::reliable:
+      return take_reliable(envelope, datagram, now);
+    case dgram::DatagramClass::control:
+      return take_control(envelope, datagram, now);
+    case dgram::DatagramClass::unreliable:
+      return drop(Counter::drop_class);
+  }
+}
+
+void RdQueuePair::take_control(const dgram::OpenedEnvelope& envelope,
+                               const llp::IncomingDatagram& datagram, Time now) {
+  const dgram::ParsedControl parsed = dgram::parse_control(envelope.body);
+  if (!parsed.valid) return drop(parsed.drop_reason);
+  if (parsed.type != dgram::ControlType::challenge) return drop(Counter::drop_control);
+  RdPeer* peer = peers_.find(datagram.from);
+  while (peer != nullptr &&
+         !peer->association.challenged(envelope.labels.incarnation, parsed.challenge, now))
+    peer = RdPeers::next_incarnation(*peer);
+  if (peer == nullptr) return drop(Counter::drop_control);
+  peer->local = datagram.local;
+  peer->signs.want_open();
+  peers_.make_ready(*peer);
+  peers_.touch(*peer);
+}
+
+void RdQueuePair::take_reliable(const dgram::OpenedEnvelope& envelope,
+                                const llp::IncomingDatagram& datagram, Time now) {
+  const dgram::ParsedRdHeader parsed = dgram::parse_rd_header(envelope.body);
+  if (parsed.fault != dgram::RdHeaderFault::none) return drop(Counter::drop_rd_header);
+  const dgram::RdHeader& header = parsed.header;
+  if (envelope.labels.flags != 0 && header.kind != RdKind::data) return drop(Counter::drop_flags);
+  if (header.kind == RdKind::open) return take_open(parsed, envelope, datagram, now);
+
+  RdPeer* const peer = peers_.find_by_epoch(datagram.from, header.peer_epoch);
+  Association none;
+  Association& association = peer == nullptr ? none : peer->association;
+  switch (association.check(header, envelope.labels.incarnation,
+                            identity().incarnation(datagram.from))) {
+    case Association::Verdict::accepted:
+      associations_.accepted(*peer, now);
+      [[fallthrough]];
+    case Association::Verdict::ours:
+      peer->local = datagram.local;
+      return take_ours(*peer, parsed, envelope.labels.flags, now);
+    case Association::Verdict::ended:
+      if (!peer->sender.was_sent(header.sequence)) return drop(Counter::drop_rd_association);
+      associations_.ended(*peer, header, envelope.labels.incarnation, now);
+      if (peers_.await_receives()) wake();  // it may have held a receive
+      return;
+    case Association::Verdict::unknown:
+      take_unknown(header, envelope.labels.incarnation, datagram.sender(), now);
+      [[fallthrough]];
+    case Association::Verdict::stale:
+      return drop(Counter::drop_rd_association);
+  }
+}
+
+void RdQueuePair::take_open(const dgram::ParsedRdHeader& parsed,
+                            const dgram::OpenedEnvelope& envelope,
+                            const llp::IncomingDatagram& datagram, Time now) {
+  const dgram::Challenge proof = dgram::decode_rd_proof(parsed.rest);
+  const uint32_t incarnation = envelope.labels.incarnation;
+  const bool valid =
+      parsed.header.peer_incarnation == identity().incarnation(datagram.from) &&
+      incarnation != 0 && validation().valid(proof.cookie, datagram.from, incarnation, now);
+  if (!valid) return challenge(proof.nonce, incarnation, datagram, now);
+  counters().add(Counter::echoes_received);
+  RdPeer* const peer = peers_.find_incarnation(datagram.from, incarnation);
+  RdPeer* const present =
+      peer != nullptr ? peer : peers_.find_or_add(datagram.from, RdPeers::Opener::there, now);
+  if (present == nullptr) return drop(Counter::drop_sources_full);
+  associations_.take_open(*present, parsed.header, incarnation, now);
+  RdPeer* const opened = peers_.find_incarnation(datagram.from, incarnation);
+  if (opened != nullptr) opened->local = datagram.local;
+}
+
+void RdQueuePair::challenge(uint64_t nonce, uint32_t incarnation,
+                            const llp::IncomingDatagram& datagram, Time now) {
+  const bool posted = control().post_challenge(
+      datagram.sender(),
+      {.nonce = nonce, .cookie = validation().make(datagram.from, incarnation, now)},
+      datagram.bytes.size());
+  if (!posted) return drop(Counter::drop_no_context);
+  counters().add(Counter::challenges_sent);
+}
+
+void RdQueuePair::take_unknown(const dgram::RdHeader& header, uint32_t incarnation,
+                               const llp::Destination& from, Time now) {
+  dgram::RdHeader reset = dgram::rd_reset_for(header, incarnation);
+  reset.flags = RdAssociations::flags(peers_.find_incarnation(from.address, incarnation), now);
+  transmit_.post_reset(from, reset);
+  wake();
+}
+
+void RdQueuePair::take_ours(RdPeer& peer, const dgram::ParsedRdHeader& parsed, uint8_t flags,
+                            Time now) {
+  const dgram::RdHeader& header = parsed.header;
+  dgram::RdMap map;
+  const bool has_map = header.kind == RdKind::acknowledgement;
+  if (has_map) map = dgram::decode_rd_map(parsed.rest);
+  const auto news =
+      peer.sender.acknowledged(header.acknowledged, header.window, has_map ? &map : nullptr, now);
+  if (news == dgram::Sender::News::lie) return drop(Counter::drop_rd_lie);
+  peer.times.heard(now);
+  peer.signs.heard();
+  peer.sender.heard(now);
+  while (const auto released = peer.sender.release())
+    if (!released->given_up) acknowledged(peer, released->tag);
+  const bool of_first = !peer.sender.idle() && header.acknowledged + 1 ==
+                            static_cast<uint32_t>(peer.sender.first_unacknowledged());
+  if (header.waits() && of_first) peer.sender.first_waits(now);
+  const bool refuses = header.kind == RdKind::refusal && of_first &&
+                       header.sequence == header.acknowledged + 1;
+  if (refuses) refused(peer, rdmap::terminate_code(dgram::decode_rd_code(parsed.rest)));
+  if (header.kind == RdKind::probe) peer.receiver.ask_now();
+  if (header.sequenced()) take_sequenced(peer, parsed, flags, now);
+  if (peer.rewinds.take_progress()) peer.times.advanced(now);
+  const bool may_go_on = news == dgram::Sender::News::progress || refuses ||
+                         peer.receiver.due() == Receiver::Due::now || peer.cursor.has_work();
+  if (may_go_on) peers_.make_ready(peer);
+  peers_.touch(peer);
+}
+
+void RdQueuePair::acknowledged(RdPeer& peer, const dgram::TxTag& tag) {
+  switch (tag.message.kind) {
+    case dgram::MessageKind::send:
+    case dgram::MessageKind::write_record: return requests_.acknowledged(peer, tag);
+    case dgram::MessageKind::read_response: return responder_.acknowledged(peer, tag);
+    case dgram::MessageKind::read_request: return;
+  }
+}
+
+/// The peer refuses the first datagram that it has not acknowledged: its message is given up, and a
+/// skip follows at once.
+void RdQueuePair::refused(RdPeer& peer, TerminateCode code) {
+  const uint64_t first = peer.sender.first_unacknowledged();
+  const dgram::TxTag tag = peer.sender.tag(first);
+  if (!peer.sender.is_skip(first)) {
+    if (tag.message.kind == dgram::MessageKind::read_response)
+      responder_.refused(peer, tag, code);
+    else
+      requests_.refused(peer, tag, code);
+  }
+  peer.sender.recall_first();
+}
+
+// --- Order.
+
+void RdQueuePair::take_sequenced(RdPeer& peer, const dgram::ParsedRdHeader& parsed, uint8_t flags,
+                                 Time now) {
+  const dgram::RdHeader& header = parsed.header;
+  switch (peer.receiver.arrived(header.sequence)) {
+    case Receiver::Arrival::duplicate:
+      return drop(Counter::drop_duplicate);
+    case Receiver::Arrival::outside:
+      return drop(Counter::drop_rd_window);
+    case Receiver::Arrival::early:
+      peer.sender.peer_advanced();
+      return keep(peer, header.sequence, header.kind, flags, parsed.rest, now);
+    case Receiver::Arrival::next:
+      peer.sender.peer_advanced();
+      break;
+  }
+  if (peer.turn.refusing() && header.kind != RdKind::skip) return peer.receiver.ask_now();
+  if (peer.turn.held()) return keep(peer, header.sequence, header.kind, flags, parsed.rest, now);
+  if (deliver(peer, header.kind, flags, parsed.rest, now))
+    deliver_kept(peer, now);
+  else if (peer.turn.held())
+    keep(peer, header.sequence, header.kind, flags, parsed.rest, now);
+}
+
+void RdQueuePair::keep(RdPeer& peer, uint32_t sequence, RdKind kind, uint8_t flags,
+                       ConstBytes bytes, Time now) {
+  dgram::BufferShare& share = peer.host.buffered;
+  dgram::BufferedDatagram* const kept = buffer_.keep(kind, flags, bytes, share);
+  if (kept == nullptr) return drop(Counter::drop_no_context);
+  if (peer.receiver.kept() == 0) peer.times.lacks_next(now);
+  if (peer.receiver.keep(peer.receiver.number(sequence), kept, buffer_, share)) return;
+  buffer_.release(kept, share);
+  drop(Counter::drop_no_context);
+}
+
+/// Whatever takes memory for what came does so before it changes anything else.
+RdDelivery::Outcome RdQueuePair::try_deliver(RdPeer& peer, RdKind kind, uint8_t flags,
+                                             ConstBytes bytes, Time now) try {
+  return delivery_.deliver(peer, kind, flags, bytes, now);
+} catch (const std::bad_alloc&) {
+  counters().add(Counter::drop_no_memory);
+  return RdDelivery::Outcome::no_memory;
+}
+
+/// True where the next one may be delivered as well.
+bool RdQueuePair::deliver(RdPeer& peer, RdKind kind, uint8_t flags, ConstBytes bytes, Time now) {
+  if (kind == RdKind::skip) peer.turn.end_refusal();
+  const RdDelivery::Outcome outcome = try_deliver(peer, kind, flags, bytes, now);
+  if (outcome == RdDelivery::Outcome::delivered) {
+    peer.receiver.delivered();
+    peer.times.delivered(now);
+    return true;
+  }
+  if (outcome != RdDelivery::Outcome::refused) {
+    hold(peer, outcome, now);
+    return false;
+  }
+  peer.turn.begin_refusal();
+  peer.times.lacks_next(now);
+  peer.receiver.ask_now();
+  return false;
+}
+
+void RdQueuePair::deliver_kept(RdPeer& peer, Time now) {
+  while (peer.turn.may_deliver() && !requests_.fatal()) {
+    dgram::BufferedDatagram* const kept = peer.receiver.take_next();
+    if (kept == nullptr) return;
+    const bool delivered = deliver(peer, kept->kind, kept->flags, kept->bytes(), now);
+    if (!delivered && peer.turn.held()) {
+      peer.receiver.keep(peer.receiver.next(), kept, buffer_, peer.host.buffered);
+      return;
+    }
+    buffer_.release(kept, peer.host.buffered);
+  }
+}
+
+void RdQueuePair::hold(RdPeer& peer, RdDelivery::Outcome outcome, Time now) {
+  peer.turn.hold();
+  if (outcome == RdDelivery::Outcome::no_room) return peers_.without_room.push_back(peer);
+  if (outcome == RdDelivery::Outcome::no_share) {
+    peers_.without_share.add(peer);
+    return await_share();
+  }
+  if (outcome == RdDelivery::Outcome::no_memory) {
+    peer.turn.wait_for_memory(now);
+    return peers_.touch(peer);
+  }
+  counters().add(Counter::rd_held);
+  if (outcome == RdDelivery::Outcome::stag_limit) return await_stag_limit(peer, now);
+  peers_.without_receive.push_back(peer);
+  if (await_receive()) wake();
+}
+
+void RdQueuePair::resume_held(Time now) {
+  while (!peers_.without_receive.empty() && peek_receive() != nullptr)
+    if (!resume(*peers_.without_receive.front(), now)) return;
+  if (!peers_.without_receive.empty() && await_receive()) wake();
+  while (!peers_.without_room.empty() && records().has_room())
+    if (!resume(*peers_.without_room.front(), now)) return;
+  resume_without_share(now);
+}
+
+/// When a Send of several segments has ended, or more receives are there. Those that may not hold one
+/// yet are not resumed: each would be sent an acknowledgement, and there may be many.
+void RdQueuePair::resume_without_share(Time now) {
+  if (peers_.without_share.empty()) return;
+  while (RdPeer* const peer = peers_.without_share.next(available_receives()))
+    if (!resume(*peer, now)) return;
+  await_share();
+}
+
+/// The next receive that is posted, or given back, is news for those that wait for a share.
+void RdQueuePair::await_share() {
+  if (peers_.without_share.empty()) return;
+  await_receive();
+  if (peers_.without_share.next(available_receives()) != nullptr) wake();
+}
+
+/// For the limit of all peers they stand in line, and those whose addresses are trusted do not.
+void RdQueuePair::await_stag_limit(RdPeer& peer, Time now) {
+  const bool in_line = static_cast<ListNode<RdHeldTag>&>(peer).linked();
+  if (!in_line && !delivery_.has_guessed_too_often(peer, now))
+    peers_.without_stag_pass.push_back(peer);
+  peer.turn.wait_for_stag_limit(delivery_.may_name_memory_at(peer, now), now);
+  peers_.touch(peer);
+}
+
+/// One that may not name memory yet is not resumed: it would be sent an acknowledgement each
+/// second. Whose timer fires first does not matter to those that stand in line.
+void RdQueuePair::retry(RdPeer& peer, Time now) {
+  if (peer.turn.waits_for_stag_limit()) {
+    resume_line(now);
+    if (state() != QpState::rts || !peer.turn.waits_for_stag_limit()) return;
+    if (delivery_.may_name_memory_at(peer, now) > now) return await_stag_limit(peer, now);
+  }
+  resume(peer, now);
+}
+
+/// Lets those that have waited longest name memory, once each, as far as the limit of all allows.
+/// The timers of others go on with it where there are many.
+void RdQueuePair::resume_line(Time now) {
+  for (int i = 0; i < kResumedAtOnce && state() == QpState::rts; ++i) {
+    RdPeer* const first = peers_.without_stag_pass.front();
+    if (first == nullptr) return;
+    first->turn.set_first_in_line(true);
+    const bool may_name = delivery_.may_name_memory_at(*first, now) <= now;
+    if (may_name) resume(*first, now);
+    first->turn.set_first_in_line(false);
+    if (!may_name) return;
+  }
+}
+
+/// False if what came of that ends all.
+bool RdQueuePair::resume(RdPeer& peer, Time now) {
+  static_cast<ListNode<RdHeldTag>&>(peer).unlink();
+  peer.turn.resume();
+  peer.times.lacks_next(now);
+  if (peer.inbound.has_message()) peer.inbound.waited(now);
+  deliver_kept(peer, now);
+  peer.receiver.ask_now();  // the window has moved
+  peers_.make_ready(peer);
+  peers_.touch(peer);
+  return state() == QpState::rts && !requests_.fatal();
+}
+
+void RdQueuePair::batch_taken(Time now) {
+  look_at_touched(now);
+  end_if_fatal();
+}
+
+/// Decides when what was received is acknowledged, and when to look at the peers, and at the send
+/// queue, again.
+void RdQueuePair::look_at_touched(Time now) {
+  while (RdPeer* peer = peers_.touched.pop_front()) {
+    const Receiver::Due due = peer->receiver.due();
+    if (due == Receiver::Due::now) {
+      peers_.make_ready(*peer);
+    } else if (due == Receiver::Due::soon && !peer->signs.acknowledges()) {
+      peer->signs.acknowledge_at(now + kAcknowledgeWithin);
+      if (!static_cast<ListNode<RdSoonTag>&>(*peer).linked()) peers_.soon.push_back(*peer);
+    }
+    arm(*peer);
+  }
+  const bool head_may_go_on = requests_.take_ended() && sends_.pending() != nullptr;
+  if (head_may_go_on || !peers_.ready.empty()) wake();
+}
+
+// --- Sending.
+
+Served RdQueuePair::transmit(Time now) {
+  if (state() == QpState::rts) resume_held(now);
+  if (end_if_fatal()) return {.pending = Pending::nothing};  // nothing of it is acknowledged
+  Served served = DatagramQueuePair::transmit(now);
+  look_at_touched(now);
+  if (end_if_fatal()) served.pending = Pending::nothing;
+  return served;
+}
+
+// --- Time.
+
+/// A peer's timer is never later than what is due next; often it is earlier, and looks again.
+void RdQueuePair::arm(RdPeer& peer) {
+  const Time due = deadline(peer);
+  if (peer.timer.armed() && peer.timer.deadline() <= due) return;
+  engine().timers().arm(peer.timer, due);
+}
+
+/// A peer of which something is awaited is given up when it is silent for long, or a datagram does
+/// not get through to it for as long although others do.
+Time RdQueuePair::give_up_at(const RdPeer& peer) const {
+  if (!peer.awaited()) return Time::max();
+  Time since = peer.times.silent_since();
+  if (const auto stuck = peer.sender.stuck_since(); stuck && peer.association.established())
+    since = std::min(since, *stuck);
+  return after(since, reliable_.peer_timeout);
+}
+
+/// Memory for what came early is shared by all peers: none keeps it by leaving a datagram out.
+Time RdQueuePair::give_up_early_at(const RdPeer& peer) const {
+  return peer.lacks_next() ? after(peer.times.lacking_since(), message_timeout_) : Time::max();
+}
+
+Time RdQueuePair::deadline(const RdPeer& peer) const {
+  Time due = after(peer.times.quiet_since(), forgotten_after(peer));
+  if (peer.awaited()) {
+    due = give_up_at(peer);
+    if (peer.association.state() == Association::State::opening)
+      due = std::min(due, peer.association.open_deadline(reliable_.keep_alive));
+  }
+  if (peer.lacks_segments())
+    due = std::min(due, after(peer.inbound.message().last_progress, message_timeout_));
+  due = std::min({due, peer.turn.retry_at(), give_up_early_at(peer),
+                  after(peer.sent_memory_unused_since(), kQuiet),
+                  after(peer.early_memory_unused_since(), kQuiet)});
+  if (!peer.association.established()) return due;
+  if (const auto send = peer.sender.deadline(peer.more_awaited(), reliable_.keep_alive))
+    due = std::min(due, *send);
+  return std::min(due, peer.signs.acknowledge_at());
+}
+
+/// How long a silent peer is remembered. One of which something waits here sends probes while it is
+/// there, so that it outlives a few lost ones.
+Duration RdQueuePair::forgotten_after(const RdPeer& peer) const {
+  if (peer.unused()) return reliable_.idle_timeout;
+  const Duration left = Duration::max() - reliable_.keep_alive;
+  return std::max(reliable_.idle_timeout,
+                  std::min(reliable_.peer_timeout, left) + reliable_.keep_alive);
+}
+
+void RdQueuePair::on_peer_timer(RdPeer& peer, Time now) {
+  const bool idle = now - peer.times.quiet_since() >= forgotten_after(peer);
+  if (idle && !peer.awaited() && !peer.has_work()) return forget(peer);
+  if (idle && !peer.awaited()) peer.times.used(now);  // what is to be sent waits, e.g. for its rate
+  run_timers(peer, now);
+  look_at_touched(now);
+  end_if_fatal();
+}
+
+void RdQueuePair::run_timers(RdPeer& peer, Time now) {
+  peers_.touch(peer);
+  give_back_memory(peer, now);
+  if (now >= give_up_at(peer)) {
+    associations_.give_up(peer, now);
+    peer.local = 0;  // it may be one that this host had
+    return wake();
+  }
+  if (now >= give_up_early_at(peer)) {
+    associations_.give_up_early(peer, now);
+    return wake();
+  }
+  if (peer.lacks_segments() && now - peer.inbound.message().last_progress >= message_timeout_) {
+    delivery_.expire(peer);
+    wake();
+  }
+  if (peer.association.state() == Association::State::opening) {
+    if (now < peer.association.open_deadline(reliable_.keep_alive)) return;
+    peer.association.on_open_deadline(now);
+    peer.signs.want_open();
+    return peers_.make_ready(peer);
+  }
+  if (!peer.association.established()) return;
+  if (peer.turn.retry_at() <= now) retry(peer, now);
+  if (peer.signs.acknowledge_at() <= now) {
+    peer.signs.acknowledged();
+    if (peer.receiver.due() != Receiver::Due::nothing) peer.receiver.ask_now();
+  }
+  const bool probes = peer.sender.on_deadline(now, peer.more_awaited(), reliable_.keep_alive);
+  if (probes || peer.signs.blocked()) peer.signs.want_probe();
+  peers_.make_ready(peer);
+}
+
+void RdQueuePair::give_back_memory(RdPeer& peer, Time now) {
+  if (now >= after(peer.sent_memory_unused_since(), kQuiet)) {
+    peer.sender.release_memory();
+    responder_.trim();
+  }
+  if (now >= after(peer.early_memory_unused_since(), kQuiet)) {
+    peer.receiver.release_memory(buffer_, peer.host.buffered);
+    buffer_.shrink();
+  }
+}
+
+// --- What applications ask.
+
+std::vector<ReliablePeer> RdQueuePair::peers() {
+  return engine().exclusively([this] {
+    std::vector<ReliablePeer> all;
+    all.reserve(peers_.size());
+    peers_.for_each([&](const RdPeer& peer) {
+      all.push_back({.address = peer.address(),
+                     .incarnation = peer.association.peer_incarnation(),
+                     .round_trip = peer.sender.round_trip().smoothed(),
+                     .congestion_window = peer.sender.congestion_window(),
+                     .in_flight = peer.sender.in_flight(),
+                     .retransmitted = peer.sender.retransmitted()});
+    });
+    return all;
+  });
+}
+
+}  // namespace diwarp::rnic

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rnic/datagram/rd/rd_transmit.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "dgram/reorder_buffer.h"
+#include "rnic/datagram/rd/rd_associations.h"
+#include "rnic/datagram/rd/rd_requests.h"
+#include "rnic/datagram/rd/rd_responder.h"
+#include "rnic/queues/queue_pair.h"
+
+namespace diwarp::rnic {
+
+namespace {
+
+using dgram::RdKind;
+using dgram::MessageKind;
+using dgram::Sender;
+
+rdmap::Opcode opcode_of(const SendEntry& entry) {
+  return entry.opcode == WrOpcode::write_record ? rdmap::Opcode::write_record : rdmap::Opcode::send;
+}
+
+}  // namespace
+
+void RdTransmit::reset() {
+  if (resets_) resets_->clear();
+  cutting_ = nullptr;
+}
+
+void RdTransmit::post_reset(const llp::Destination& to, const dgram::RdHeader& header) {
+  if (!resets_) resets_ = try_make_ring<Reset>(kResets);
+  const bool posted = resets_ && resets_->push_back({to, header});
+  counters_.add(posted ? Counter::rd_resets_sent : Counter::rd_resets_limited);
+}
+
+// --- What is to be sent.
+
+void RdTransmit::fill(DatagramRoom& room, Time now) {
+  now_ = now;
+  notes_ = room.notes();
+  cutting_ = nullptr;
+  hand_over(now);
+  if (resets_ && !resets_->empty()) fill_resets(room);
+  // Those that have nothing more leave the list; who was cut short is the last to be asked again.
+  while (RdPeer* peer = room.open() ? peers_.ready.pop_front() : nullptr) {
+    if (!serve(*peer, room, now)) continue;
+    peers_.make_ready(*peer);
+    break;
+  }
+  if (!peers_.ready.empty()) room.close();
+}
+
+/// True where there is more than went into the burst.
+bool RdTransmit::serve(RdPeer& peer, DatagramRoom& room, Time now) {
+  for (;;) {
+    const size_t before = room.size();
+    if (!fill_peer(peer, room, now)) return false;
+    // Nothing was added since something was found that cannot be sent, and dealt with.
+    if (room.size() != before || !room.open()) return true;
+  }
+}
+
+/// The send queue's requests become their peers'.
+void RdTransmit::hand_over(Time now) {
+  while (SendEntry* entry = sends_.pending()) {
+    if (facts_of(entry->opcode).local) {
+      // Memory that earlier requests use must not go under their feet.
+      if (entry->opcode == WrOpcode::local_invalidate && !sends_.all_done()) return;
+      sends_.complete(queue_pair_.do_local(*entry));
+      continue;
+    }
+    RdPeer* const peer = peers_.find_or_add(entry->destination, RdPeers::Opener::here, now);
+    if (peer == nullptr) {
+      sends_.complete(WcStatus::retry_exceeded);
+      continue;
+    }
+    if (!peer->awaited()) peer->times.waits(now);
+    peer->times.used(now);
+    if (peer->requests.empty()) peer->times.advanced(now);
+    requests_.add(*peer, sends_.hand_over());
+    peers_.make_ready(*peer);
+    peers_.touch(*peer);
+    if (peer->association.state() == dgram::Association::State::closed)
+      associations_.open(*peer, now);
+  }
+}
+
+void RdTransmit::fill_resets(DatagramRoom& room) {
+  for (size_t i = 0; i < resets_->size() && room.open(); ++i) {
+    const Reset& reset = (*resets_)[i];
+    const size_t header = dgram::encode_rd_header(reset.header, room.header());
+    plan(room.size(), {.act = Act::reset});
+    room.add(reset.to, {.datagram_class = dgram::DatagramClass::reliable}, header, 0,
+             {.origin = this, .value = room.size()});
+  }
+}
+
+/// True if there is, or may be, more than there was room for.
+bool RdTransmit::fill_peer(RdPeer& peer, DatagramRoom& room, Time now) {
+  if (peer.signs.open_wanted()) return add_open(peer, room, now);
+  if (!peer.association.established()) return false;
+  dgram::RdHeader names = peer.association.header(RdKind::data);
+  names.acknowledged = peer.receiver.acknowledged();
+  names.window = peer.receiver.window(buffer_.room(peer.host.buffered));
+  Lane lane{.peer = peer,
+            .room = room,
+            .now = now,
+            .names = names,
+            .body = room.max_body(peer.address())};
+  return fill_established(lane);
+}
+
+bool RdTransmit::fill_established(Lane& lane) {
+  const bool cut_short = fill_again(lane) || fill_fresh(lane);
+  // What was reopened meanwhile has another thing to say.
+  if (lane.peer.signs.open_wanted()) return true;
+  return fill_signs(lane) || cut_short;
+}
+
+bool RdTransmit::fill_again(Lane& lane) {
+  Sender& sender = lane.peer.sender;
+  bool waits = false;
+  for (uint64_t at = sender.next_lost(0, 0); at != Sender::kNone;
+       at = sender.next_lost(at + 1, lane.again)) {
+    if (!lane.room.open() || !may_send_again(lane, at)) return true;
+    const RdPart part{.tag = sender.tag(at), .skip = sender.is_skip(at)};
+    if (too_long(lane, part)) {
+      // What is too long for the path cannot have been delivered: if all before it was, everything
+      // can be cut anew. Until then it waits.
+      if (at != sender.first_unacknowledged()) {
+        waits = true;
+        continue;
+      }
+      associations_.reopen(lane.peer, lane.now);
+      return true;
+    }
+    if (!add_sequenced(lane, {.act = Act::again, .sequence = at, .part = part})) return true;
+    ++lane.again;
+  }
+  lane.peer.signs.set_blocked(waits && lane.again == 0);
+  return false;
+}
+
+/// The path carries less than it did when this was cut.
+bool RdTransmit::too_long(const Lane& lane, const RdPart& part) const {
+  if (part.skip) return false;
+  switch (part.tag.message.kind) {
+    case MessageKind::send:
+    case MessageKind::write_record:
+      return part.tag.length > payload(lane, &sends_.at(part.tag.object));
+    case MessageKind::read_response: return part.tag.length > payload(lane, nullptr);
+    case MessageKind::read_request: return false;
+  }
+  return false;
+}
+
+/// Whether what stands for this number now can be sent. Where its memory is gone, its message ends
+/// as soon as nothing of the peer is in the burst, and a skip stands for it.
+bool RdTransmit::may_send_again(Lane& lane, uint64_t sequence) {
+  const dgram::TxTag& tag = lane.peer.sender.tag(sequence);
+  // A Read Request names no memory that its datagram needs, and is answered whatever became of it.
+  const bool needs_none = tag.message.kind == MessageKind::read_request;
+  if (needs_none || lane.peer.sender.is_skip(sequence)) return true;
+  return may_use(lane, tag);
+}
+
+/// Whether the memory of a part may be used. Where not, its message ends, as soon as nothing of the
+/// peer is in the burst.
+bool RdTransmit::may_use(Lane& lane, const dgram::TxTag& tag) {
+  if (tag.failure) return true;
+  if (tag.message.kind == MessageKind::read_response) {
+    const Judgement judgement = responder_.check(responder_.read(tag.object).request);
+    if (!judgement.fault) return true;
+    if (lane.planned == 0) responder_.fail(lane.peer, tag.object, *judgement.fault);
+    return false;
+  }
+  SendEntry& entry = sends_.at(tag.object);
+  if (&entry == cutting_ || requests_.has_memory(entry)) return true;
+  if (lane.planned == 0) requests_.fail(lane.peer, entry, WcStatus::local_protection_error);
+  return false;
+}
+
+bool RdTransmit::fill_fresh(Lane& lane) {
+  Sender& sender = lane.peer.sender;
+  RdCursor cursor = lane.peer.cursor;
+  const SendEntry* sized = nullptr;
+  size_t segment = 0;
+  const size_t response = payload(lane, nullptr);
+  while (sender.may_send(lane.fresh, lane.again)) {
+    if (cursor.entry() != sized) {
+      sized = cursor.entry();
+      segment = payload(lane, sized);
+    }
+    const std::optional<RdPart> part = cursor.next(sends_, segment, response);
+    if (!part || !prepare(lane)) return false;
+    if (!lane.room.open() || !(part->skip || may_use(lane, part->tag))) return true;
+    Planned planned{.act = Act::fresh, .sequence = sender.next() + lane.fresh, .part = *part};
+    if (part->tag.message.kind == MessageKind::read_request) planned.sink = requests_.next_sink();
+    if (!add_sequenced(lane, planned)) return true;
+    ++lane.fresh;
+    cursor.advance(*part);
+  }
+  return false;
+}
+
+/// Memory for whatever one more datagram may be. Without it the peer waits for an acknowledgement,
+/// or for a while.
+bool RdTransmit::prepare(Lane& lane) {
+  const bool ready = lane.peer.sender.prepare(lane.fresh + 1, &sent_memory_);
+  if (ready && requests_.reserve_reads(DatagramBurst::kMaxDatagrams)) return true;
+  if (!ready && (lane.fresh != 0 || !lane.peer.sender.idle())) return false;
+  lane.peer.turn.wait_for_memory(lane.now);
+  peers_.touch(lane.peer);
+  return false;
+}
+
+size_t RdTransmit::payload(const Lane& lane, const SendEntry* entry) const {
+  const bool is_response = entry == nullptr;
+  const size_t segment =
+      is_response ? rdmap::segment_header_bytes(rdmap::Opcode::read_response, false)
+                  : rdmap::segment_header_bytes(opcode_of(*entry), entry->immediate() != nullptr);
+  return lane.body - std::min(lane.body - 1, dgram::kRdHeaderBytes + segment);
+}
+
+/// Acknowledges what no datagram of this burst does, and probes where nothing else will be
+/// answered.
+bool RdTransmit::fill_signs(Lane& lane) {
+  RdPeer& peer = lane.peer;
+  const bool carried = lane.planned != 0 && peer.receiver.kept() == 0 && peer.turn.may_deliver();
+  if (peer.receiver.due() == dgram::Receiver::Due::now && !carried) {
+    if (!lane.room.open()) return true;
+    add_acknowledgement(lane);
+  }
+  if (!peer.signs.probe_wanted()) return false;
+  if (!lane.room.open()) return true;
+  add_probe(lane);
+  return false;
+}
+
+// --- What became of them.
+
+void RdTransmit::sent(const DatagramMark& mark) { book(planned(mark.value)); }
+
+void RdTransmit::book(const Planned& planned) {
+  if (planned.act == Act::reset) return resets_->pop_front();
+  RdPeer& peer = *planned.peer;
+  switch (planned.act) {
+    case Act::fresh:
+      book_fresh(planned);
+      break;
+    case Act::again:
+      peer.sender.resent(planned.sequence, now_);
+      peer.receiver.told(false);
+      counters_.add(Counter::rd_retransmitted);
+      break;
+    case Act::acknowledgement:
+      peer.receiver.told(true);
+      counters_.add(Counter::rd_acknowledgements);
+      break;
+    case Act::probe:
+      peer.signs.probe_done();
+      break;
+    case Act::open:
+      peer.signs.open_done();
+      break;
+    case Act::reset:
+      break;
+  }
+  peer.times.used(now_);
+  if (peer.receiver.due() == dgram::Receiver::Due::nothing) peer.signs.acknowledged();
+  peers_.touch(peer);
+}
+
+void RdTransmit::book_fresh(const Planned& planned) {
+  RdPeer& peer = *planned.peer;
+  if (!peer.awaited()) peer.times.waits(now_);  // it may have been posted long ago
+  dgram::TxTag tag = planned.part.tag;
+  if (planned.part.skip) {
+    peer.sender.sent_skip(tag, now_);
+  } else {
+    if (tag.message.kind == MessageKind::read_request)
+      tag.object = requests_.add_read(peer, tag, planned.sink, peer.sender.next());
+    peer.sender.sent(tag, now_);
+  }
+  peer.cursor.advance(planned.part);
+  if (tag.message.kind == MessageKind::read_response) responder_.cut_up_to(tag);
+  peer.receiver.told(false);
+  peer.size_refusals.clear();
+}
+
+/// Its peer left the list of those that have something to send.
+void RdTransmit::unsent(const DatagramMark& mark) {
+  if (RdPeer* const peer = planned(mark.value).peer) peers_.make_ready(*peer);
+}
+
+/// What the network refuses is as good as lost: it is sent again in time. But what is too long is
+/// cut anew, by what the link knows of the path by now.
+void RdTransmit::refused(const DatagramMark& mark, int error) {
+  const Planned& planned = this->planned(mark.value);
+  if (planned.act != Act::fresh || error != EMSGSIZE) return book(planned);
+  RdPeer& peer = *planned.peer;
+  if (peer.size_refusals.may_cut_anew()) return;
+  peer.size_refusals.clear();
+  const MessageKind kind = planned.part.tag.message.kind;
+  const bool cut = kind == MessageKind::send || kind == MessageKind::write_record;
+  if (!cut || planned.part.skip) return book(planned);
+  requests_.fail(peer, sends_.at(planned.part.tag.object), WcStatus::local_qp_operation_error,
+                 static_cast<uint32_t>(error));
+}
+
+}  // namespace diwarp::rnic

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rnic/datagram/record_table.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "rdmap/terminate.h"
+#include "rnic/queues/queue_pair.h"
+
+namespace diwarp::rnic {
+
+namespace {
+
+constexpr size_t kNoLimit = std::numeric_limits<size_t>::max();
+
+Counter counter_of(ddp::SegmentFault fault) {
+  switch (fault) {
+    case ddp::SegmentFault::contradiction:
+      return Counter::drop_contradiction;
+    case ddp::SegmentFault::range_limit:
+      return Counter::drop_range_limit;
+    default:
+      return Counter::drop_duplicate;
+  }
+}
+
+/// Parsing has seen to it that no difference and no sum of these wraps.
+ddp::RecordFacts facts_of(const rdmap::DatagramSegment& segment) {
+  return {.stag = segment.stag,
+          .base = segment.tagged_offset - segment.message_offset,
+          .length = segment.message_length,
+          .solicited = segment.solicited(),
+          .has_immediate = segment.has_immediate,
+          .immediate = segment.has_immediate ? segment.immediate : 0};
+}
+
+/// Into a region that was checked for the whole message.
+void write(const ddp::Region& region, const rdmap::DatagramSegment& segment) {
+  if (segment.payload.empty()) return;
+  std::memcpy(region.at(segment.tagged_offset), segment.payload.data(), segment.payload.size());
+}
+
+uint32_t payload_bytes(const rdmap::DatagramSegment& segment) {
+  return static_cast<uint32_t>(segment.payload.size());
+}
+
+}  // namespace
+
+RecordTable::RecordTable(QueuePair& queue_pair, Counters& counters, const DatagramOptions& options,
+                         bool timed)
+    : queue_pair_(queue_pair),
+      counters_(counters),
+      policy_(options.record_completion),
+      timed_(timed),
+      timeout_(options.record_timeout),
+      max_open_(timed ? options.max_open_records : kNoLimit),
+      max_open_per_source_(timed ? options.max_open_records_per_source : 1),
+      max_done_(options.max_open_records),
+      maps_(ValidityPool::create(options.max_validity_maps, options.max_record_ranges)) {}
+
+Judgement RecordTable::handle(const Segment& segment, RecordSource& source, Time now) {
+  const ddp::RecordFacts facts = facts_of(segment);
+  Record* record = find(source, segment.msn);
+  // Open ones first: an open record may lie at or below the floor of what is remembered.
+  if (record == nullptr && source.closed_records.contains(segment.msn))
+    return Judgement::dropped(Counter::drop_late);
+  if (record != nullptr && record->bytes.contradicts(facts))
+    return Judgement::dropped(Counter::drop_contradiction);
+
+  const ddp::Region* region = queue_pair_.regions().find(facts.stag);
+  const ddp::RegionFault fault =
+      ddp::check_tagged(region, queue_pair_.domain_number(), queue_pair_.number(),
+                        Access::remote_write, facts.base, facts.length);
+  if (fault != ddp::RegionFault::none) return judge_tagged(fault);
+  if (timed_ && grants(region->access, Access::validated_source) && !source.is_validated(now))
+    return {.drop = Counter::drop_unvalidated, .fault = rdmap::fault::kAccessRights};
+
+  if (policy_ == RecordCompletion::per_segment)
+    return report_segment(segment, facts, *region, source);
+  if (record == nullptr) record = open_record(segment, facts, source, now);
+  if (record == nullptr) return Judgement::dropped(Counter::drop_no_context);
+  return place(segment, *region, *record, now);
+}
+
+Record* RecordTable::find(RecordSource& source, uint32_t msn) {
+  for (Record* record = source.records.front(); record != nullptr;
+       record = source.records.next(*record))
+    if (record->msn == msn) return record;
+  return nullptr;
+}
+
+bool RecordTable::has_room() {
+  if (done_count_ < max_done_) return true;
+  report(queue_pair_.recv_cq());
+  return done_count_ < max_done_;
+}
+
+/// Room for one more open record of `source`, if need be in the place of another.
+bool RecordTable::make_room(RecordSource& source) {
+  if (!has_room()) return false;
+  if (source.open_records >= max_open_per_source_)
+    evict(*source.records.back());
+  else if (open_count_ >= max_open_)
+    evict(to_give_way(source));
+  return true;
+}
+
+/// For a record of `source`, in a full table: one of sources that have finished none, or of the
+/// address that has most. Where that has no more than a place above the part of the source's own
+/// address, one of that: a place of another would only change hands.
+Record& RecordTable::to_give_way(const RecordSource& source) {
+  if (Record* const unproven = oldest_unproven()) return *unproven;
+  Record& of_fullest = oldest_of_fullest_address();
+  const uint32_t own = *source.records_of_address;
+  if (*of_fullest.source->records_of_address > own + 1) return of_fullest;
+  return own != 0 ? *oldest_of_address(source.records_of_address) : of_fullest;
+}
+
+Record* RecordTable::oldest_unproven() {
+  Record* record = by_age_.front();
+  while (record != nullptr && record->source->is_proven()) record = by_age_.next(*record);
+  return record;
+}
+
+/// Some record is open.
+Record& RecordTable::oldest_of_fullest_address() {
+  Record* oldest = by_age_.front();
+  for (Record* record = oldest; record != nullptr; record = by_age_.next(*record))
+    if (*record->source->records_of_address > *oldest->source->records_of_address) oldest = record;
+  return *oldest;
+}
+
+Record* RecordTable::oldest_of_address(const uint32_t* open_there) {
+  Record* record = by_age_.front();
+  while (record->source->records_of_address != open_there) record = by_age_.next(*record);
+  return record;
+}
+
+Record* RecordTable::take_idle(const Segment& segment, const ddp::RecordFacts& facts,
+                               const RecordSource& source) {
+  Record* record = idle_.pop_front();
+  if (record == nullptr) {
+    records_.push_back(std::make_unique<Record>());
+    record = records_.back().get();
+  }
+  record->from = source.key.address;
+  record->msn = segment.msn;
+  record->tagged_offset = facts.base;
+  record->byte_count = facts.length;
+  record->bytes.open(facts);
+  return record;
+}
+
+Record* RecordTable::open_record(const Segment& segment, const ddp::RecordFacts& facts,
+                                 RecordSource& source, Time now) {
+  if (!make_room(source)) return nullptr;
+  Record* record = take_idle(segment, facts, source);
+  record->source = &source;
+  record->restarts = false;
+  record->last_progress = now;
+  source.records.push_front(*record);
+  ++source.open_records;
+  if (source.records_of_address != nullptr) ++*source.records_of_address;
+  by_age_.push_back(*record);
+  ++open_count_;
+  return record;
+}
+
+Judgement RecordTable::place(const Segment& segment, const ddp::Region& region, Record& record,
+                             Time now) {
+  if (record.restarts && segment.message_offset == 0) {
+    record.restarts = false;
+    record.bytes.open(record.bytes.facts());
+  }
+  const ddp::SegmentFault fault =
+      record.bytes.add(segment.message_offset, payload_bytes(segment), segment.last, *maps_);
+  if (fault != ddp::SegmentFault::none) return Judgement::dropped(counter_of(fault));
+  write(region, segment);
+  if (!segment.payload.empty()) progressed(record, now);
+  const bool ended = policy_ == RecordCompletion::last_segment && record.bytes.ended();
+  if (ended || record.bytes.complete()) finish(record);
+  return Judgement::taken();
+}
+
+void RecordTable::progressed(Record& record, Time now) {
+  record.last_progress = now;
+  if (by_age_.back() != &record) {
+    by_age_.remove(record);
+    by_age_.push_back(record);
+  }
+  IntrusiveList<Record, RecordOfSourceTag>& of_source = record.source->records;
+  if (of_source.front() != &record) {
+    of_source.remove(record);
+    of_source.push_front(record);
+  }
+}
+
+/// Nothing is remembered of the message: each segment is told of by itself.
+Judgement RecordTable::report_segment(const Segment& segment, const ddp::RecordFacts& facts,
+                                      const ddp::Region& region, RecordSource& source) {
+  if (!has_room()) return Judgement::dropped(Counter::drop_no_context);
+  source.finished = true;
+  Record* record = take_idle(segment, facts, source);
+  record->tagged_offset = segment.tagged_offset;
+  record->byte_count = payload_bytes(segment);
+  record->bytes.add(segment.message_offset, record->byte_count, segment.last, *maps_);
+  write(region, segment);
+  wait(*record);
+  return Judgement::taken();
+}
+
+/// Nothing of the message is taken any more; what of it is valid will be reported. Only a complete
+/// one was accepted, and makes those that came long before it count as over. Of the others as many
+/// are remembered of any source: what was reported must not be written again, and who gets so far
+/// has named memory rightly.
+void RecordTable::finish(Record& record) {
+  RecordSource& source = *record.source;
+  const bool complete = record.bytes.complete();
+  counters_.add(complete ? Counter::records_completed : Counter::records_partial);
+  if (complete)
+    source.accept(source.closed_records, record.msn);
+  else
+    source.closed_records.refuse(record.msn, false);
+  source.records.remove(record);
+  --source.open_records;
+  if (source.records_of_address != nullptr) --*source.records_of_address;
+  by_age_.remove(record);
+  --open_count_;
+  record.source = nullptr;
+  wait(record);
+}
+
+void RecordTable::wait(Record& record) {
+  record.receives_first = queue_pair_.completed_receives();
+  done_.push_back(record);
+  ++done_count_;
+}
+
+void RecordTable::evict(Record& record) {
+  counters_.add(Counter::records_evicted);
+  finish(record);
+}
+
+void RecordTable::expire(Time now) {
+  if (!timed_) return;
+  while (Record* record = by_age_.front()) {
+    if (now - record->last_progress < timeout_) return;
+    counters_.add(Counter::message_timeouts);
+    finish(*record);
+  }
+}
+
+std::optional<Time> RecordTable::next_expiry() {
+  const Record* oldest = by_age_.front();
+  if (!timed_ || oldest == nullptr) return std::nullopt;
+  const bool never = timeout_ > Time::max() - oldest->last_progress;
+  return never ? Time::max() : oldest->last_progress + timeout_;
+}
+
+void RecordTable::close(RecordSource& source, uint32_t msn) {
+  if (Record* record = find(source, msn)) finish(*record);
+}
+
+void RecordTable::close_of(RecordSource& source) {
+  while (Record* record = source.records.front()) finish(*record);
+}
+
+void RecordTable::restart_of(RecordSource& source) {
+  for (Record* record = source.records.front(); record != nullptr;
+       record = source.records.next(*record))
+    record->restarts = true;
+}
+
+void RecordTable::close_on(STag stag) {
+  for (Record* record = by_age_.front(); record != nullptr;) {
+    Record* next = by_age_.next(*record);
+    if (record->bytes.facts().stag == stag) finish(*record);
+    record = next;
+  }
+}
+
+void RecordTable::reset() {
+  for (const std::unique_ptr<Record>& record : records_) {
+    auto& of_source = static_cast<ListNode<RecordOfSourceTag>&>(*record);
+    if (of_source.linked()) forget_open_of(*record->source);  // else the source has gone
+    of_source.unlink();
+    static_cast<ListNode<RecordAgeTag>&>(*record).unlink();
+    record->source = nullptr;
+    record->bytes.clear();
+    idle_.push_front(*record);
+  }
+  open_count_ = done_count_ = 0;
+}
+
+void RecordTable::forget_open_of(RecordSource& source) {
+  source.open_records = 0;
+  if (source.records_of_address != nullptr) *source.records_of_address = 0;
+}
+
+std::optional<uint64_t> RecordTable::receives_first() {
+  const Record* record = done_.front();
+  if (record == nullptr) return std::nullopt;
+  return record->receives_first;
+}
+
+bool RecordTable::report(CompletionQueue& cq) {
+  while (Record* record = done_.front()) {
+    if (record->receives_first > queue_pair_.reported_receives()) return true;
+    if (!cq.has_room()) return false;
+    cq.push(completion_of(*record));
+    done_.remove(*record);
+    --done_count_;
+    idle_.push_front(*record);
+  }
+  return true;
+}
+
+WorkCompletion RecordTable::completion_of(Record& record) const {
+  const ddp::RecordFacts& facts = record.bytes.facts();
+  WorkCompletion completion;
+  completion.opcode = WcOpcode::recv_write_record;
+  completion.solicited = facts.solicited;
+  completion.byte_count = record.byte_count;
+  completion.qp_number = queue_pair_.number();
+  completion.has_immediate = facts.has_immediate;
+  completion.immediate = facts.immediate;
+  completion.source = record.from;
+  completion.stag = facts.stag;
+  completion.tagged_offset = record.tagged_offset;
+  completion.valid_bytes = record.bytes.valid_bytes();
+  completion.validity = record.bytes.take_map();
+  return completion;
+}
+
+std::vector<OpenRecord> RecordTable::open() {
+  std::vector<OpenRecord> all;
+  all.reserve(open_count_);
+  for (Record* record = by_age_.front(); record != nullptr; record = by_age_.next(*record))
+    all.push_back({.source = record->from,
+                   .msn = record->msn,
+                   .stag = record->bytes.facts().stag,
+                   .tagged_offset = record->tagged_offset,
+                   .validity = record->bytes.copy_map()});
+  return all;
+}
+
+}  // namespace diwarp::rnic

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/counters.h"
+#include "base/intrusive_list.h"
+#include "base/validity_pool.h"
+#include "ddp/record.h"
+#include "diwarp/attributes.h"
+#include "rdmap/datagram.h"
+#include "rnic/datagram/judgement.h"
+#include "rnic/datagram/record_source.h"
+
+namespace diwarp::rnic {
+
+class CompletionQueue;
+class QueuePair;
+
+struct RecordAgeTag;
+
+/// A Write-Record that is open, or over and waiting to be reported.
+struct Record : ListNode<RecordOfSourceTag>, ListNode<RecordAgeTag> {
+  RecordSource* source = nullptr;  // while it is open
+  Address from;
+  uint32_t msn = 0;
+  uint64_t tagged_offset = 0;  // as it is reported
+  uint32_t byte_count = 0;     // the same
+  uint64_t receives_first = 0;  // as many of the queue pair's are to be reported before it
+  Time last_progress{};
+  bool restarts = false;  // its source will send it once more, from the start
+  ddp::Record bytes;
+};
+
+/// The target's half of Write-Record: places segments straight into the memory they name, and tells
+/// the application what of each message is valid there. What was told of is closed: late segments
+/// touch nothing. All with the baton.
+///
+/// Bounded: in open records, in all and from one source (one more ends the one that was longest
+/// without progress, of that source, or of unproven ones, or of the address that has most, which is
+/// reported as it is), in records that wait for room in the completion queue (while as many wait as
+/// may be open, none opens), and in maps of several ranges.
+class RecordTable {
+ public:
+  /// `timed`: UD. Otherwise RD: what a peer sends comes complete and in order, so that no record
+  /// times out, a peer has one at a time, and all peers may have one.
+  RecordTable(QueuePair& queue_pair, Counters& counters, const DatagramOptions& options,
+              bool timed);
+
+  /// Judges a segment of a Write-Record, and places it. Nothing is written before all is judged.
+  Judgement handle(const rdmap::DatagramSegment& segment, RecordSource& source, Time now);
+
+  /// Whether a segment that opens a record would find room for it. (RD asks first, and waits.)
+  bool has_room();
+
+  /// Ends the records of which nothing new came for the record timeout.
+  void expire(Time now);
+  /// When expire() has something to do next; nothing: no record is open that can time out.
+  std::optional<Time> next_expiry();
+
+  /// Ends a source's records: it is about to be forgotten.
+  void close_of(RecordSource& source);
+  /// The same of this record of the source, if it is open.
+  void close(RecordSource& source, uint32_t msn);
+  /// A source's open records begin anew with their first segment, if it sends that once more. (RD.)
+  void restart_of(RecordSource& source);
+  /// Ends the records on an STag that is not valid any more.
+  void close_on(STag stag);
+  /// Forgets all, and reports nothing. Sources may have gone before.
+  void reset();
+
+  /// Moves completions of records that are over to `cq`, up to one for which it is not yet time.
+  /// False if it is full and some have to wait.
+  bool report(CompletionQueue& cq);
+  /// How many of the queue pair's receives, counted from the first ever, are to be reported before
+  /// the next record; nothing where none waits.
+  std::optional<uint64_t> receives_first();
+
+  std::vector<OpenRecord> open();
+  size_t open_count() const { return open_count_; }
+  /// Where its maps of several ranges come from.
+  const std::shared_ptr<ValidityPool>& maps() const { return maps_; }
+
+ private:
+  using Segment = rdmap::DatagramSegment;
+
+  Record* find(RecordSource& source, uint32_t msn);
+  bool make_room(RecordSource& source);
+  Record* take_idle(const Segment& segment, const ddp::RecordFacts& facts,
+                    const RecordSource& source);
+  Record* open_record(const Segment& segment, const ddp::RecordFacts& facts, RecordSource& source,
+                      Time now);
+  Judgement place(const Segment& segment, const ddp::Region& region, Record& record, Time now);
+  Judgement report_segment(const Segment& segment, const ddp::RecordFacts& facts,
+                           const ddp::Region& region, RecordSource& source);
+  void progressed(Record& record, Time now);
+  void finish(Record& record);
+  void wait(Record& record);
+  Record& to_give_way(const RecordSource& source);
+  Record* oldest_unproven();
+  Record& oldest_of_fullest_address();
+  Record* oldest_of_address(const uint32_t* open_there);
+  void evict(Record& record);
+  static void forget_open_of(RecordSource& source);
+  WorkCompletion completion_of(Record& record) const;
+
+  QueuePair& queue_pair_;
+  Counters& counters_;
+  const RecordCompletion policy_;
+  const bool timed_;
+  const Duration timeout_;
+  const size_t max_open_;
+  const size_t max_open_per_source_;
+  const size_t max_done_;
+  const std::shared_ptr<ValidityPool> maps_;
+
+  // Made when first needed and then used again. Declared before the lists that name them.
+  std::vector<std::unique_ptr<Record>> records_;
+  IntrusiveList<Record, RecordAgeTag> idle_;    // last used first
+  IntrusiveList<Record, RecordAgeTag> by_age_;  // open; longest without progress first
+  IntrusiveList<Record, RecordAgeTag> done_;    // to be reported, in order
+  size_t open_count_ = 0;
+  size_t done_count_ = 0;
+};
+
+}  // namespace diwarp::rnic

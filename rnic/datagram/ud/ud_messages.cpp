@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rnic/datagram/ud/ud_messages.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "ddp/scatter.h"
+#include "rdmap/terminate.h"
+#include "rnic/datagram/send_completion.h"
+#include "rnic/queues/queue_pair.h"
+
+namespace diwarp::rnic {
+
+namespace {
+
+Judgement judge(ddp::SegmentFault found) {
+  switch (found) {
+    case ddp::SegmentFault::none:
+      return Judgement::taken();
+    case ddp::SegmentFault::duplicate:
+      return Judgement::dropped(Counter::drop_duplicate);
+    case ddp::SegmentFault::contradiction:
+      return Judgement::dropped(Counter::drop_contradiction);
+    case ddp::SegmentFault::range_limit:
+      return Judgement::dropped(Counter::drop_range_limit);
+    case ddp::SegmentFault::too_long:
+      break;
+  }
+  return {.drop = Counter::drop_receive_too_small, .fault = rdmap::fault::kMessageTooLong};
+}
+
+constexpr Judgement no_receive() {
+  return {.drop = Counter::drop_no_receive, .fault = rdmap::fault::kNoBuffer};
+}
+
+}  // namespace
+
+UdMessages::UdMessages(QueuePair& queue_pair, RecordTable& records, StagMissLimit& stag_misses,
+                       Counters& counters, const DatagramOptions& options)
+    : queue_pair_(queue_pair),
+      records_(records),
+      stag_misses_(stag_misses),
+      counters_(counters),
+      timeout_(options.message_timeout),
+      max_open_(options.max_open_messages),
+      max_open_per_source_(options.max_open_per_source) {}
+
+Judgement UdMessages::handle(const Segment& segment, Source& source, Time now) {
+  if (invalidates(segment) && !may_name_memory(source, now))
+    return Judgement::dropped(Counter::drop_stag_limit);
+  // Before what is closed: an open message may lie at or below the floor of what is remembered.
+  if (OpenMessage* message = find_open(source, segment.msn)) return place(segment, *message, now);
+  if (source.closed.contains(segment.msn)) return Judgement::dropped(Counter::drop_late);
+  if (segment.last && segment.message_offset == 0) return deliver_single(segment, source, now);
+  if (const Judgement refused = make_room(source); refused.drop) return refused;
+  return place(segment, open(segment, source, now), now);
+}
+
+/// The common case: a message in one datagram. It takes a receive only once it is known to fit.
+Judgement UdMessages::deliver_single(const Segment& segment, Source& source, Time now) {
+  ReceiveEntry* entry = queue_pair_.peek_receive();
+  if (entry == nullptr) return no_receive();
+  if (segment.payload.size() > entry->capacity) {
+    source.refuse_send(segment.msn);
+    return judge(ddp::SegmentFault::too_long);
+  }
+  queue_pair_.take_receive();
+  if (!queue_pair_.may_receive(*entry)) {
+    fail_receive(*entry, source);
+    return Judgement::taken();
+  }
+  ddp::scatter(entry->sges(), 0, segment.payload);
+  source.accept(source.closed, segment.msn);
+  complete(*entry, segment, source, segment.payload.size(), now);
+  return Judgement::taken();
+}
+
+OpenMessage* UdMessages::find_open(Source& source, uint32_t msn) {
+  for (OpenMessage* message = source.open.front(); message != nullptr;
+       message = source.open.next(*message))
+    if (message->msn == msn) return message;
+  return nullptr;
+}
+
+/// Room for one more open message of `source`, if need be in the place of another one. A source,
+/// and all sources together, have to stay within their shares of the receives.
+Judgement UdMessages::make_room(const Source& source) {
+  const size_t available = queue_pair_.available_receives();
+  if (available == 0) return no_receive();
+  if (source.open_count >= max_open_per_source_) return Judgement::dropped(Counter::drop_share);
+  const bool has_share = queue_pair_.receive_shares().may_hold(available);
+  if (open_count_ < max_open_ && has_share) return Judgement::taken();
+  OpenMessage* const oldest = to_give_way(source);
+  if (oldest == nullptr)
+    return Judgement::dropped(open_count_ >= max_open_ ? Counter::drop_no_context
+                                                       : Counter::drop_share);
+  counters_.add(Counter::messages_evicted);
+  abandon(*oldest);
+  return Judgement::taken();
+}
+
+/// For a message of `source`, in a full table; null where none is to. Unproven sources may be
+/// forged, and get no place of a proven one. One place more than the source's own address has is no
+/// reason: it would only change hands. So of n places and m addresses each has n / m at least.
+OpenMessage* UdMessages::to_give_way(const Source& source) {
+  if (OpenMessage* const unproven = oldest_unproven()) return unproven;
+  if (!source.is_proven()) return nullptr;
+  OpenMessage* const message = oldest_of_fullest_address();
+  if (message == nullptr) return nullptr;
+  const uint32_t most = message->source->share->open_messages;
+  return most > source.share->open_messages + 1 ? message : nullptr;
+}
+
+OpenMessage* UdMessages::oldest_unproven() {
+  OpenMessage* message = by_age_.front();
+  while (message != nullptr && message->source->is_proven()) message = by_age_.next(*message);
+  return message;
+}
+
+/// Null where none is open: other queue pairs may hold the share of the receives.
+OpenMessage* UdMessages::oldest_of_fullest_address() {
+  OpenMessage* oldest = by_age_.front();
+  for (OpenMessage* message = oldest; message != nullptr; message = by_age_.next(*message))
+    if (message->source->share->open_messages > oldest->source->share->open_messages)
+      oldest = message;
+  return oldest;
+}
+
+OpenMessage& UdMessages::open(const Segment& segment, Source& source, Time now) {
+  if (idle_.empty()) {
+    messages_.push_back(std::make_unique<OpenMessage>());
+    idle_.push_back(*messages_.back());
+  }
+  OpenMessage& message = *idle_.pop_front();
+  message.source = &source;
+  message.facts = MessageFacts::of(segment);
+  message.msn = segment.msn;
+  message.last_progress = now;
+  message.receive = queue_pair_.take_receive();
+  message.reassembly.open(message.receive->capacity);
+  source.open.push_back(message);
+  ++source.open_count;
+  ++source.share->open_messages;
+  by_age_.push_back(message);
+  ++open_count_;
+  queue_pair_.receive_shares().hold();
+  return message;
+}
+
+Judgement UdMessages::place(const Segment& segment, OpenMessage& message, Time now) {
+  if (!(MessageFacts::of(segment) == message.facts))
+    return Judgement::dropped(Counter::drop_contradiction);
+  if (!queue_pair_.may_receive(*message.receive)) {
+    ReceiveEntry& entry = *message.receive;
+    Source& source = *message.source;
+    source.refuse_send(message.msn);
+    release(message);
+    fail_receive(entry, source);
+    return Judgement::taken();
+  }
+  const ddp::SegmentFault found =
+      message.reassembly.add(segment.message_offset, segment.payload.size(), segment.last);
+  if (found != ddp::SegmentFault::none) {
+    if (found == ddp::SegmentFault::too_long) abandon(message);
+    return judge(found);
+  }
+  ddp::scatter(message.receive->sges(), segment.message_offset, segment.payload);
+  if (!segment.payload.empty()) progressed(message, now);
+  if (message.reassembly.complete()) deliver(message, segment, now);
+  return Judgement::taken();
+}
+
+void UdMessages::progressed(OpenMessage& message, Time now) {
+  message.last_progress = now;
+  by_age_.remove(message);
+  by_age_.push_back(message);
+}
+
+void UdMessages::deliver(OpenMessage& message, const Segment& last, Time now) {
+  ReceiveEntry& entry = *message.receive;
+  Source& source = *message.source;
+  source.accept(source.closed, message.msn);
+  release(message);
+  complete(entry, last, source, message.reassembly.placed(), now);
+}
+
+/// The message will never be whole: its receive is the next one again.
+void UdMessages::abandon(OpenMessage& message) {
+  queue_pair_.give_back_receive(*message.receive);
+  message.source->refuse_send(message.msn);
+  release(message);
+}
+
+/// Of a message that is over.
+void UdMessages::release(OpenMessage& message) {
+  Source& source = *message.source;
+  source.open.remove(message);
+  --source.open_count;
+  --source.share->open_messages;
+  by_age_.remove(message);
+  --open_count_;
+  queue_pair_.receive_shares().give_back();
+  queue_pair_.receive_share_given_back();
+  message.receive = nullptr;
+  idle_.push_front(message);
+}
+
+void UdMessages::complete(ReceiveEntry& entry, const Segment& last, Source& source,
+                          uint64_t bytes, Time now) {
+  WorkCompletion completion =
+      delivered_send(queue_pair_, records_, counters_, last, source.key.address, bytes);
+  if (invalidates(last) && !completion.invalidated) stag_misses_.missed(source.stag_misses, now);
+  queue_pair_.complete_receive(entry, std::move(completion));
+}
+
+/// A Send with Invalidate names memory, as a Write-Record does.
+bool UdMessages::may_name_memory(const Source& source, Time now) const {
+  return stag_misses_.check(source.stag_misses, source.is_proven(), now) ==
+         StagMissLimit::Verdict::pass;
+}
+
+/// The receive names memory that may not be written (any more): its owner has to know.
+void UdMessages::fail_receive(ReceiveEntry& entry, const Source& source) {
+  WorkCompletion completion;
+  completion.status = WcStatus::local_protection_error;
+  completion.opcode = WcOpcode::recv;
+  completion.source = source.key.address;
+  queue_pair_.complete_receive(entry, std::move(completion));
+}
+
+void UdMessages::expire(Time now) {
+  while (OpenMessage* message = by_age_.front()) {
+    if (now - message->last_progress < timeout_) return;
+    counters_.add(Counter::message_timeouts);
+    abandon(*message);
+  }
+}
+
+std::optional<Time> UdMessages::next_expiry() {
+  const OpenMessage* oldest = by_age_.front();
+  if (oldest == nullptr) return std::nullopt;
+  const bool never = timeout_ > Time::max() - oldest->last_progress;
+  return never ? Time::max() : oldest->last_progress + timeout_;
+}
+
+void UdMessages::reset() {
+  while (OpenMessage* message = by_age_.front()) abandon(*message);
+}
+
+}  // namespace diwarp::rnic

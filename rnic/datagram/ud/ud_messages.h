@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/counters.h"
+#include "base/intrusive_list.h"
+#include "diwarp/attributes.h"
+#include "rdmap/datagram.h"
+#include "rnic/datagram/judgement.h"
+#include "rnic/datagram/stag_misses.h"
+#include "rnic/datagram/ud_sources.h"
+#include "rnic/queues/work_queue.h"
+
+namespace diwarp::rnic {
+
+class QueuePair;
+class RecordTable;
+
+/// The Sends that come to a UD queue pair: places their segments into receives and delivers
+/// messages that are whole. Messages that are not whole yet stay within shares of the table and of
+/// the receives; where these are used up, the oldest one of an unproven source gives way, or, for a
+/// proven source, one of the address that has most: nobody can shut others out with the beginnings
+/// of messages. With the baton.
+class UdMessages {
+ public:
+  UdMessages(QueuePair& queue_pair, RecordTable& records, StagMissLimit& stag_misses,
+             Counters& counters, const DatagramOptions& options);
+
+  Judgement handle(const rdmap::DatagramSegment& segment, Source& source, Time now);
+
+  /// Closes messages of which nothing came for the message timeout; their receives are used again.
+  void expire(Time now);
+  /// When expire() has something to do next, if no datagram comes; nothing: no message is open.
+  std::optional<Time> next_expiry();
+  /// Gives every receive back.
+  void reset();
+
+ private:
+  using Segment = rdmap::DatagramSegment;
+
+  bool may_name_memory(const Source& source, Time now) const;
+  Judgement deliver_single(const Segment& segment, Source& source, Time now);
+  OpenMessage* find_open(Source& source, uint32_t msn);
+  Judgement make_room(const Source& source);
+  OpenMessage* to_give_way(const Source& source);
+  OpenMessage* oldest_unproven();
+  OpenMessage* oldest_of_fullest_address();
+  OpenMessage& open(const Segment& segment, Source& source, Time now);
+  Judgement place(const Segment& segment, OpenMessage& message, Time now);
+  void progressed(OpenMessage& message, Time now);
+  void deliver(OpenMessage& message, const Segment& last, Time now);
+  void abandon(OpenMessage& message);
+  void release(OpenMessage& message);
+  void complete(ReceiveEntry& entry, const Segment& last, Source& source, uint64_t bytes,
+                Time now);
+  void fail_receive(ReceiveEntry& entry, const Source& source);
+
+  QueuePair& queue_pair_;
+  RecordTable& records_;
+  StagMissLimit& stag_misses_;
+  Counters& counters_;
+  const Duration timeout_;
+  const uint32_t max_open_;
+  const uint32_t max_open_per_source_;
+
+  // Messages are made when first needed and then used again; at most max_open_.
+  std::vector<std::unique_ptr<OpenMessage>> messages_;
+  IntrusiveList<OpenMessage, OpenAgeTag> idle_;
+  IntrusiveList<OpenMessage, OpenAgeTag> by_age_;  // longest without progress first
+  size_t open_count_ = 0;
+};
+
+}  // namespace diwarp::rnic

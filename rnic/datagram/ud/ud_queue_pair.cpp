@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rnic/datagram/ud/ud_queue_pair.h"
+
+#include <utility>
+
+#include "base/random.h"
+
+namespace diwarp::rnic {
+
+namespace {
+
+SourceKey key_of(const llp::IncomingDatagram& datagram, uint32_t incarnation) {
+  // What came to a group by the queue pair's own link has a number that no joined group has.
+  const uint32_t unnumbered = datagram.group ? UINT32_MAX : 0;
+  return {datagram.from, incarnation, datagram.via != 0 ? datagram.via : unnumbered};
+}
+
+}  // namespace
+
+UdQueuePair::UdQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePairInit& init)
+    : DatagramQueuePair(std::move(domain), init),
+      sources_(SourceLimits::of(options()), random_sip_key()),
+      stag_misses_(options().stag_misses_per_source, options().stag_misses,
+                   options().source_timeout),
+      messages_(*this, records(), stag_misses_, counters(), options()),
+      reader_(*this, sends_, identity(), counters(), options().read, options().max_record_ranges,
+              [this] { wake(); }),
+      responder_(*this, validation(), control(), errors(), counters(), options().read,
+                 [this] { wake(); }),
+      transmit_(*this, sends_, reader_) {
+  sender().add(transmit_);
+  sender().add(reader_);
+  sender().add(responder_);
+  begin();
+}
+
+UdQueuePair::~UdQueuePair() { end(); }
+
+void UdQueuePair::start() {
+  transmit_.start(system_random_u32());
+  reader_.start(system_random_u32());
+}
+
+void UdQueuePair::stop() {
+  messages_.reset();
+  reader_.reset();
+  responder_.reset();
+  sources_.clear();
+}
+
+void UdQueuePair::expire(Time now) {
+  messages_.expire(now);
+  records().expire(now);
+  reader_.expire(now);
+  sources_.expire(now);
+}
+
+std::optional<Time> UdQueuePair::next_expiry() {
+  return earlier(earlier(messages_.next_expiry(), records().next_expiry()),
+                 earlier(reader_.next_expiry(), sources_.next_expiry()));
+}
+
+// --- Receiving.
+
+void UdQueuePair::take(const dgram::OpenedEnvelope& envelope, const llp::IncomingDatagram& datagram,
+                       Time now) {
+  switch (envelope.labels.datagram_class) {
+    case dgram::DatagramClass::unreliable: return take_segment(envelope, datagram, now);
+    case dgram::DatagramClass::control:
+      if (const Judgement judgement = take_control(envelope, datagram, now); judgement.drop)
+        drop(*judgement.drop);
+      return;
+    case dgram::DatagramClass::reliable: return drop(Counter::drop_class);
+  }
+}
+
+void UdQueuePair::take_segment(const dgram::OpenedEnvelope& envelope,
+                               const llp::IncomingDatagram& datagram, Time now) {
+  const rdmap::ParsedSegment parsed = rdmap::parse_segment(envelope.labels.flags, envelope.body);
+  if (!parsed.valid) return drop(parsed.drop_reason);
+  settle(judge(parsed.segment, envelope, datagram, now), parsed.segment, datagram, now);
+}
+
+Judgement UdQueuePair::judge(const rdmap::DatagramSegment& segment,
+                             const dgram::OpenedEnvelope& envelope,
+                             const llp::IncomingDatagram& datagram, Time now) {
+  const rdmap::OpcodeFacts& facts = rdmap::facts_of(segment.opcode);
+  const bool is_read = segment.opcode == rdmap::Opcode::read_request ||
+                       segment.opcode == rdmap::Opcode::read_response;
+  // A Send with Invalidate has no room for a Q_Key: it counts as having 0.
+  const bool is_send = !facts.tagged && !is_read;
+  if (is_send && segment.q_key != options().q_key) return Judgement::dropped(Counter::drop_q_key);
+  // Nobody reads from a group, and nothing that came by way of one is answered.
+  if (is_read && datagram.group) return Judgement::dropped(Counter::drop_group);
+  // A response makes no source: what it may do, the request has said.
+  if (segment.opcode == rdmap::Opcode::read_response)
+    return reader_.handle_response(segment, datagram.from, now);
+  Counter reason{};
+  Source* source = sources_.find_or_add(key_of(datagram, envelope.labels.incarnation), now, reason);
+  if (source == nullptr) return Judgement::dropped(reason);
+  source->local = datagram.local;
+  return dispatch(segment, *source, datagram, now);
+}
+
+Judgement UdQueuePair::dispatch(const rdmap::DatagramSegment& segment, Source& source,
+                                const llp::IncomingDatagram& datagram, Time now) {
+  switch (segment.opcode) {
+    case rdmap::Opcode::write_record:
+    case rdmap::Opcode::read_request: return take_tagged(segment, source, datagram, now);
+    default: return messages_.handle(segment, source, now);
+  }
+}
+
+/// What names memory here. While too many guess STags, newcomers' Reads may go on once they have
+/// shown that they are at their address.
+Judgement UdQueuePair::take_tagged(const rdmap::DatagramSegment& segment, Source& source,
+                                   const llp::IncomingDatagram& datagram, Time now) {
+  using Verdict = StagMissLimit::Verdict;
+  const bool is_read = segment.opcode == rdmap::Opcode::read_request;
+  const bool validated = source.is_validated(now);
+  const size_t bytes = datagram.bytes.size();
+  const Verdict verdict = stag_misses_.check(source.stag_misses, source.is_proven(), now);
+  if (verdict == Verdict::all_exhausted && is_read && !validated)
+    return responder_.challenge(source, segment.request, bytes, now);
+  if (verdict != Verdict::pass) return Judgement::dropped(Counter::drop_stag_limit);
+  Judgement judgement = is_read ? responder_.handle(segment, source, bytes, now)
+                                : records().handle(segment, source, now);
+  if (!judgement.fault) return judgement;
+  stag_misses_.missed(source.stag_misses, now);
+  if (!validated) judgement.told = concealed_fault(segment.opcode);
+  return judgement;
+}
+
+Judgement UdQueuePair::take_control(const dgram::OpenedEnvelope& envelope,
+                                    const llp::IncomingDatagram& datagram, Time now) {
+  const dgram::ParsedControl parsed = dgram::parse_control(envelope.body);
+  if (!parsed.valid) return Judgement::dropped(parsed.drop_reason);
+  if (datagram.group) return Judgement::dropped(Counter::drop_group);
+  switch (parsed.type) {
+    case dgram::ControlType::echo:
+      return take_echo(parsed.challenge, datagram.from, envelope.labels.incarnation, now);
+    case dgram::ControlType::challenge:
+      return reader_.handle_challenge(parsed.challenge, datagram.from)
+                 ? Judgement::taken()
+                 : Judgement::dropped(Counter::drop_control);
+    case dgram::ControlType::error: return take_error(parsed.rest, datagram.from);
+  }
+  return Judgement::dropped(Counter::drop_control);
+}
+
+Judgement UdQueuePair::take_echo(const dgram::Challenge& echo, const Address& from,
+                                 uint32_t incarnation, Time now) {
+  // Only a good one makes a source.
+  if (!validation().valid(echo.cookie, from, incarnation, now))
+    return Judgement::dropped(Counter::drop_control);
+  Counter reason{};
+  Source* source = sources_.find_or_add({from, incarnation}, now, reason);
+  if (source == nullptr) return Judgement::dropped(reason);
+  source->validated_until = now + dgram::AddressValidation::kValidFor;
+  counters().add(Counter::echoes_received);
+  return Judgement::taken();
+}
+
+Judgement UdQueuePair::take_error(ConstBytes bytes, const Address& from) {
+  const rdmap::ParsedError parsed = rdmap::parse_error(bytes);
+  if (!parsed.valid) return Judgement::dropped(parsed.drop_reason);
+  counters().add(Counter::errors_received);
+  if (!reader_.handle_error(parsed.error, from)) errors().received(from, parsed.error);
+  return Judgement::taken();
+}
+
+}  // namespace diwarp::rnic

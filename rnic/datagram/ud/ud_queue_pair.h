@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "rnic/datagram/datagram_queue_pair.h"
+#include "rnic/datagram/stag_misses.h"
+#include "rnic/datagram/ud/ud_messages.h"
+#include "rnic/datagram/ud/ud_reader.h"
+#include "rnic/datagram/ud/ud_responder.h"
+#include "rnic/datagram/ud/ud_transmit.h"
+#include "rnic/datagram/ud_sources.h"
+
+namespace diwarp::rnic {
+
+/// An unreliable datagram queue pair: what comes is judged, and goes to the part that knows its
+/// opcode.
+class UdQueuePair final : public DatagramQueuePair {
+ public:
+  UdQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePairInit& init);
+  ~UdQueuePair() override;
+
+ protected:
+  void take(const dgram::OpenedEnvelope& envelope, const llp::IncomingDatagram& datagram,
+            Time now) override;
+  void start() override;
+  void stop() override;
+  void expire(Time now) override;
+  std::optional<Time> next_expiry() override;
+
+ private:
+  void take_segment(const dgram::OpenedEnvelope& envelope, const llp::IncomingDatagram& datagram,
+                    Time now);
+  Judgement judge(const rdmap::DatagramSegment& segment, const dgram::OpenedEnvelope& envelope,
+                  const llp::IncomingDatagram& datagram, Time now);
+  Judgement dispatch(const rdmap::DatagramSegment& segment, Source& source,
+                     const llp::IncomingDatagram& datagram, Time now);
+  Judgement take_tagged(const rdmap::DatagramSegment& segment, Source& source,
+                        const llp::IncomingDatagram& datagram, Time now);
+  Judgement take_control(const dgram::OpenedEnvelope& envelope,
+                         const llp::IncomingDatagram& datagram, Time now);
+  Judgement take_echo(const dgram::Challenge& echo, const Address& from, uint32_t incarnation,
+                      Time now);
+  Judgement take_error(ConstBytes bytes, const Address& from);
+
+  // Declared before those that refer to its members.
+  SourceTable sources_;
+  StagMissLimit stag_misses_;
+  UdMessages messages_;
+  UdReader reader_;
+  UdResponder responder_;
+  UdTransmit transmit_;
+};
+
+}  // namespace diwarp::rnic

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a UD queue pair's Reads receive and send.
+#include <algorithm>
+
+#include "ddp/scatter.h"
+#include "rnic/datagram/ud/ud_read.h"
+#include "rnic/queues/queue_pair.h"
+
+namespace diwarp::rnic {
+
+namespace {
+
+/// What a datagram's mark says of it.
+constexpr uint64_t kEcho = 1;
+constexpr uint64_t kRequest = 2;
+
+}  // namespace
+
+// --- What comes.
+
+Judgement UdReader::handle_response(const rdmap::DatagramSegment& segment, const Address& from,
+                                    Time now) {
+  Part* part = find(segment.stag);
+  if (part == nullptr || from != part->read->entry->destination)
+    return Judgement::dropped(Counter::drop_response);
+  const uint64_t bytes = segment.payload.size();
+  const uint64_t offset = segment.tagged_offset - part->sink_offset;
+  if (offset > part->length) return Judgement::dropped(Counter::drop_response);
+  if (bytes > part->length - offset) return Judgement::dropped(Counter::drop_oversized);
+  if (segment.last != (offset + bytes == part->length))
+    return Judgement::dropped(Counter::drop_contradiction);
+  if (!queue_pair_.may_write(part->read->entry->sges)) {
+    finish(*part->read, WcStatus::local_protection_error);
+    return Judgement::dropped(Counter::drop_response);
+  }
+  return place(segment, *part, now);
+}
+
+Judgement UdReader::place(const rdmap::DatagramSegment& segment, Part& part, Time now) {
+  Read& read = *part.read;
+  const uint64_t begin = part.begin + (segment.tagged_offset - part.sink_offset);
+  const uint64_t before = read.valid.covered();
+  part.answerable = false;
+  switch (read.valid.insert(begin, begin + segment.payload.size())) {
+    case InsertResult::full: return Judgement::dropped(Counter::drop_range_limit);
+    case InsertResult::duplicate:
+      if (part.length != 0) return Judgement::dropped(Counter::drop_duplicate);
+      break;
+    case InsertResult::added:
+    case InsertResult::partial:
+      ddp::scatter(read.entry->sges, begin, segment.payload);
+      read.last_sign = now;
+      break;
+  }
+  part.missing -= static_cast<uint32_t>(read.valid.covered() - before);
+  if (read.valid.covered() == read.entry->length)
+    finish(read, WcStatus::success);
+  else
+    pass(part, segment.last);
+  return Judgement::taken();
+}
+
+/// Something of `part` came, its last segment perhaps: those that were asked for before are behind.
+void UdReader::pass(Part& part, bool last) {
+  Read& read = *part.read;
+  for (Part* earlier = read.parts.front(); earlier != &part; earlier = read.parts.next(*earlier))
+    leave_behind(*earlier);
+  if (part.missing == 0)
+    revoke(part);
+  else if (last)
+    leave_behind(part);
+  ask(read);
+}
+
+/// A part that was asked of `from`, fits, and was asked for first; null: there is none.
+template <class Fits>
+UdReader::Part* UdReader::find_asked(const Address& from, Fits&& fits) {
+  Part* first = nullptr;
+  for (Read* read = active_.front(); read != nullptr; read = active_.next(*read)) {
+    if (read->entry->destination != from) continue;
+    for (Part* part = read->parts.front(); part != nullptr; part = read->parts.next(*part)) {
+      const bool earlier = first == nullptr || part->asked_as < first->asked_as;
+      if (part->asked && earlier && fits(*part)) first = part;
+    }
+  }
+  return first;
+}
+
+bool UdReader::handle_error(const rdmap::ErrorReport& report, const Address& from) {
+  const auto request = rdmap::parse_error_headers(report.headers);
+  if (!request || request->opcode != rdmap::Opcode::read_request) return false;
+  Part* part = find_asked(from, [&](const Part& one) {
+    return one.msn == request->msn && one.nonce == request->nonce;
+  });
+  if (part == nullptr) return false;
+  constexpr uint8_t kRdmapLayer = 0;
+  constexpr uint8_t kRemoteProtection = 1;
+  const bool access = report.code.layer == kRdmapLayer && report.code.type == kRemoteProtection;
+  finish(*part->read, access ? WcStatus::remote_access_error : WcStatus::remote_operation_error);
+  return true;
+}
+
+bool UdReader::handle_challenge(const dgram::Challenge& challenge, const Address& from) {
+  Part* part = find_asked(from, [&](const Part& one) {
+    return one.answerable && one.challenges < kMaxChallenges &&
+           one.sink_offset == challenge.nonce;
+  });
+  if (part == nullptr) return false;
+  ++part->challenges;
+  part->answerable = false;
+  part->echo = challenge;
+  Read& read = *part->read;
+  read.parts.remove(*part);
+  read.parts.push_back(*part);
+  unsent_.push_back(*part);
+  wake_();
+  return true;
+}
+
+// --- Sending.
+
+void UdReader::fill(DatagramRoom& room, Time) {
+  end_unwritable();
+  for (Part* part = unsent_.front(); part != nullptr && room.open(); part = unsent_.next(*part)) {
+    if (part->echo) add_echo(*part, room);
+    if (room.open()) add_request(*part, room);
+  }
+}
+
+/// Nothing is asked for that could not be placed. Before the burst names any part.
+void UdReader::end_unwritable() {
+  Part* part = unsent_.front();
+  while (part != nullptr) {
+    const bool writable = queue_pair_.may_write(part->read->entry->sges);
+    if (!writable) finish(*part->read, WcStatus::local_protection_error);
+    part = writable ? unsent_.next(*part) : unsent_.front();
+  }
+}
+
+void UdReader::add_echo(Part& part, DatagramRoom& room) {
+  const size_t bytes =
+      dgram::encode_challenge(dgram::ControlType::echo, *part.echo, room.header());
+  room.add(part.read->entry->destination, {.datagram_class = dgram::DatagramClass::control}, bytes,
+           0, {.origin = this, .value = kEcho, .object = &part});
+}
+
+void UdReader::add_request(Part& part, DatagramRoom& room) {
+  const SendEntry& entry = *part.read->entry;
+  rdmap::DatagramSegment segment =
+      rdmap::request_segment(part.msn, {.sink_stag = part.sink,
+                                        .sink_offset = part.sink_offset,
+                                        .length = part.length,
+                                        .source_stag = entry.remote.stag,
+                                        .source_offset = entry.remote.offset + part.begin});
+  segment.nonce = part.nonce;
+  const size_t header = rdmap::encode_segment_headers(segment, room.header());
+  room.add(entry.destination, {.flags = rdmap::flags_of(segment)}, header, 0,
+           {.origin = this, .value = kRequest, .object = &part});
+}
+
+void UdReader::sent(const DatagramMark& mark) {
+  auto& part = *static_cast<Part*>(mark.object);
+  if (mark.value == kEcho) {
+    part.echo.reset();
+    return;
+  }
+  unsent_.remove(part);
+  part.asked = true;
+  part.answerable = true;
+  part.asked_as = ++requests_;
+}
+
+void UdReader::refused(const DatagramMark& mark, int error) {
+  finish(*static_cast<Part*>(mark.object)->read, WcStatus::local_qp_operation_error,
+         static_cast<uint32_t>(error));
+}
+
+}  // namespace diwarp::rnic

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rnic/datagram/ud/ud_responder.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "dgram/address_validation.h"
+#include "rnic/datagram/control_sender.h"
+#include "rnic/datagram/error_reports.h"
+#include "rnic/datagram/ud_sources.h"
+#include "rnic/queues/queue_pair.h"
+
+namespace diwarp::rnic {
+
+namespace {
+
+/// Datagrams of a burst that are shared by the sources that read, where there are several: so few
+/// that none waits long for its turn.
+constexpr size_t kSharedDatagrams = 64;
+
+/// Bytes of a response's body besides its payload.
+const size_t kHeader = rdmap::segment_header_bytes(rdmap::Opcode::read_response, false);
+
+}  // namespace
+
+UdResponder::UdResponder(QueuePair& queue_pair, const dgram::AddressValidation& validation,
+                         ControlSender& control, ErrorReports& errors, Counters& counters,
+                         const ReadOptions& options, std::function<void()> wake)
+    : queue_pair_(queue_pair),
+      validation_(validation),
+      control_(control),
+      errors_(errors),
+      counters_(counters),
+      max_responses_(options.max_responses),
+      max_per_source_(options.max_responses_per_source),
+      wake_(std::move(wake)) {}
+
+UdResponder::~UdResponder() = default;
+
+// --- Taking requests.
+
+Judgement UdResponder::handle(const rdmap::DatagramSegment& segment, Source& source,
+                              size_t datagram_bytes, Time now) {
+  const bool validated = source.is_validated(now);
+  const size_t response = dgram::Envelope::kOverhead + kHeader + segment.request.length;
+  const bool amplifies = response > datagram_bytes;
+  if (amplifies && !validated) return challenge(source, segment.request, datagram_bytes, now);
+  const ddp::RegionFault fault = judge(segment.request);
+  if (fault != ddp::RegionFault::none) return judge_read(fault);
+  if (!validated && wants_validation(segment.request))
+    return challenge(source, segment.request, datagram_bytes, now);
+  return add(segment, source, datagram_bytes);
+}
+
+/// After judge().
+bool UdResponder::wants_validation(const rdmap::ReadRequest& request) const {
+  if (request.length == 0) return false;
+  const ddp::Region* const region = queue_pair_.regions().find(request.source_stag);
+  return grants(region->access, Access::validated_source);
+}
+
+/// A Read of no length reads nothing: its STag and offset are not looked at (RFC 5040 section 5.2).
+ddp::RegionFault UdResponder::judge(const rdmap::ReadRequest& request) const {
+  if (request.length == 0) return ddp::RegionFault::none;
+  return ddp::check_tagged(queue_pair_.regions().find(request.source_stag),
+                           queue_pair_.domain_number(), queue_pair_.number(), Access::remote_read,
+                           request.source_offset, request.length);
+}
+
+Judgement UdResponder::challenge(const Source& source, const rdmap::ReadRequest& request,
+                                 size_t datagram_bytes, Time now) {
+  const Address& address = source.key.address;
+  const bool posted =
+      control_.post_challenge({address, source.local},
+                              {.nonce = request.sink_offset,
+                               .cookie = validation_.make(address, source.key.incarnation, now)},
+                              datagram_bytes);
+  if (!posted) return Judgement::dropped(Counter::drop_no_context);
+  counters_.add(Counter::challenges_sent);
+  return Judgement::taken();
+}
+
+Judgement UdResponder::add(const rdmap::DatagramSegment& segment, Source& source,
+                           size_t datagram_bytes) {
+  if (source.responses >= max_per_source_) return Judgement::dropped(Counter::drop_share);
+  if (!lanes_) {
+    auto responses = std::make_unique<Pool<Response>>(max_responses_);
+    lanes_ = std::make_unique<Pool<ResponseLane>>(max_responses_);
+    responses_ = std::move(responses);
+  }
+  Response* response = responses_->acquire();
+  if (response == nullptr) return Judgement::dropped(Counter::drop_no_context);
+  response->lane = &lane_of(source);
+  response->msn = segment.msn;
+  response->nonce = segment.nonce;
+  response->request = segment.request;
+  response->datagram_bytes = datagram_bytes;
+  response->offset = 0;
+  response->size_refusals.clear();
+  response->lane->responses.push_back(*response);
+  ++source.responses;
+  wake_();
+  return Judgement::taken();
+}
+
+/// There are as many lanes as responses, so one is free.
+ResponseLane& UdResponder::lane_of(Source& source) {
+  if (source.lane == nullptr) {
+    source.lane = lanes_->acquire();
+    source.lane->source = &source;
+    turns_.push_back(*source.lane);
+    ++lane_count_;
+  }
+  return *source.lane;
+}
+
+void UdResponder::finish(Response& response) {
+  ResponseLane& lane = *response.lane;
+  lane.responses.remove(response);
+  responses_->release(&response);
+  if (--lane.source->responses != 0) return;
+  lane.source->lane = nullptr;
+  turns_.remove(lane);
+  lanes_->release(&lane);
+  --lane_count_;
+}
+
+void UdResponder::reset() {
+  while (ResponseLane* lane = turns_.front())
+    while (!lane->responses.empty()) finish(*lane->responses.front());
+}
+
+// --- Answering them.
+
+/// Each lane gets its share of a burst, and each is the first to be asked in turn.
+void UdResponder::fill(DatagramRoom& room, Time now) {
+  if (turns_.empty()) return;
+  turns_.push_back(*turns_.pop_front());
+  const bool shared = lane_count_ != 1;
+  const size_t all = DatagramBurst::kMaxDatagrams;
+  const size_t most = shared ? std::max<size_t>(kSharedDatagrams / lane_count_, 1) : all;
+  bool complete = true;
+  ResponseLane* lane = turns_.front();
+  while (lane != nullptr && room.open()) {
+    ResponseLane* const next = turns_.next(*lane);
+    if (!fill_lane(*lane, most, room, now)) complete = false;
+    lane = next;
+  }
+  if (!complete || lane != nullptr) room.close();
+}
+
+bool UdResponder::fill_lane(ResponseLane& lane, size_t most, DatagramRoom& room, Time now) {
+  Response* response = lane.responses.front();
+  while (response != nullptr) {
+    if (most == 0 || !room.open()) return false;
+    Response* const next = lane.responses.next(*response);
+    // Asked again for each burst: the region may have gone meanwhile.
+    const Judgement judgement = judge_read(judge(response->request));
+    if (judgement.fault) {
+      report(*response, *judgement.fault, now);
+      finish(*response);
+    } else if (!add_segments(*response, most, room)) {
+      return false;
+    }
+    response = next;
+  }
+  return true;
+}
+
+bool UdResponder::add_segments(Response& response, size_t& most, DatagramRoom& room) {
+  const uint32_t whole = response.request.length;
+  const size_t body = room.max_body(response.lane->source->key.address);
+  const auto payload = static_cast<uint32_t>(body - std::min(body - 1, kHeader));
+  uint32_t offset = response.offset;
+  do {
+    if (most == 0 || !room.open()) return false;
+    const uint32_t length = std::min(payload, whole - offset);
+    if (!add_segment(response, offset, length, room)) return false;
+    offset += length;
+    --most;
+  } while (offset < whole);
+  return true;
+}
+
+bool UdResponder::add_segment(Response& response, uint32_t offset, uint32_t length,
+                              DatagramRoom& room) {
+  const std::span<ConstBytes> pieces = room.payload_pieces();
+  const rdmap::ReadRequest& request = response.request;
+  const ddp::Region* const region = queue_pair_.regions().find(request.source_stag);
+  // Since it was judged: the next burst tells.
+  const bool is_gone = region == nullptr && length != 0;
+  if (is_gone) room.close();
+  if (pieces.empty() || is_gone) return false;
+  const rdmap::DatagramSegment segment = rdmap::response_segment(request, offset, length);
+  const size_t header = rdmap::encode_segment_headers(segment, room.header());
+  if (length != 0) pieces[0] = {region->at(request.source_offset + offset), length};
+  const Source& source = *response.lane->source;
+  room.add({source.key.address, source.local}, {.flags = rdmap::flags_of(segment)}, header,
+           length == 0 ? 0 : 1,
+           {.origin = this, .value = offset + length, .last = segment.last, .object = &response});
+  return true;
+}
+
+/// Tells of a fault that was found when the request itself was gone.
+void UdResponder::report(const Response& response, TerminateCode code, Time now) {
+  rdmap::DatagramSegment segment = rdmap::request_segment(response.msn, response.request);
+  segment.nonce = response.nonce;
+  std::array<std::byte, DatagramBurst::kHeaderBytes> headers;
+  segment.headers = ConstBytes(headers).first(rdmap::encode_segment_headers(segment, headers));
+  const Source& source = *response.lane->source;
+  std::optional<TerminateCode> told;
+  if (!source.is_validated(now)) told = concealed_fault(segment.opcode);
+  errors_.found({source.key.address, source.local}, segment, code, response.datagram_bytes, true,
+                now, told);
+}
+
+void UdResponder::sent(const DatagramMark& mark) {
+  auto& response = *static_cast<Response*>(mark.object);
+  response.offset = static_cast<uint32_t>(mark.value);
+  response.size_refusals.clear();
+  if (!mark.last) return;
+  counters_.add(Counter::reads_served);
+  finish(response);
+}
+
+/// The path may carry less than it did, which the link knows by now: the rest is cut anew.
+void UdResponder::refused(const DatagramMark& mark, int error) {
+  auto& response = *static_cast<Response*>(mark.object);
+  if (error != EMSGSIZE || !response.size_refusals.may_cut_anew()) finish(response);
+}
+
+}  // namespace diwarp::rnic

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rnic/datagram/ud/ud_transmit.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "rnic/datagram/ud/ud_reader.h"
+#include "rnic/queues/queue_pair.h"
+
+namespace diwarp::rnic {
+
+namespace {
+
+rdmap::Opcode opcode_of(const SendEntry& entry) {
+  const bool solicited = has_flag(entry.flags, SendFlags::solicited);
+  if (entry.opcode == WrOpcode::write_record) return rdmap::Opcode::write_record;
+  if (entry.opcode == WrOpcode::send_with_invalidate)
+    return solicited ? rdmap::Opcode::send_solicited_invalidate : rdmap::Opcode::send_invalidate;
+  return solicited ? rdmap::Opcode::send_solicited : rdmap::Opcode::send;
+}
+
+}  // namespace
+
+rdmap::DatagramSegment segment_of(const SendEntry& entry, uint32_t msn) {
+  rdmap::DatagramSegment segment;
+  segment.opcode = opcode_of(entry);
+  segment.record_solicited =
+      entry.opcode == WrOpcode::write_record && has_flag(entry.flags, SendFlags::solicited);
+  if (const uint64_t* immediate = entry.immediate()) {
+    segment.has_immediate = true;
+    segment.immediate = *immediate;
+  }
+  segment.q_key = entry.q_key;
+  segment.invalidate_stag = entry.invalidate_stag;
+  segment.msn = msn;
+  segment.stag = entry.remote.stag;
+  segment.message_length = static_cast<uint32_t>(entry.length);
+  return segment;
+}
+
+void cut_segment(rdmap::DatagramSegment& segment, const SendEntry& entry, uint64_t offset,
+                 uint64_t length) {
+  segment.last = offset + length == entry.length;
+  segment.message_offset = static_cast<uint32_t>(offset);
+  segment.tagged_offset = entry.remote.offset + offset;
+}
+
+void UdTransmit::start(uint32_t first_msn) {
+  next_ = {first_msn, first_msn};
+  offset_ = 0;
+  size_refusals_.clear();
+}
+
+void UdTransmit::fill(DatagramRoom& room, Time now) {
+  if (!settle_oldest(now)) return;
+  uint64_t offset = offset_;
+  Msns msns = next_;
+  for (uint64_t ahead = 0; room.open(); ++ahead, offset = 0) {
+    const SendEntry* entry = sends_.pending(ahead);
+    if (entry == nullptr) return;
+    // What is no message that can be sent has its turn when those before it are out.
+    if (ahead != 0 && !can_send(*entry)) return room.close();
+    if (!add_message(room, *entry, msns.of(entry->opcode)++, offset)) return;
+  }
+}
+
+/// Until the oldest request is a message that can be sent; false if there is none.
+bool UdTransmit::settle_oldest(Time now) {
+  while (SendEntry* entry = sends_.pending()) {
+    if (can_send(*entry)) return true;
+    if (!settle(*entry, now)) return false;
+  }
+  return false;
+}
+
+/// Does the oldest request, which is no message that can be sent. False: it has to wait.
+bool UdTransmit::settle(SendEntry& entry, Time now) {
+  const WrFacts& facts = facts_of(entry.opcode);
+  if (facts.local) {
+    sends_.complete(queue_pair_.do_local(entry));
+    return true;
+  }
+  if (facts.responded && queue_pair_.may_write(entry.sges)) return begin_read(entry, now);
+  end_oldest(WcStatus::local_protection_error, 0);
+  return true;
+}
+
+bool UdTransmit::begin_read(SendEntry& entry, Time now) {
+  const UdReader::Begun begun = reader_.begin(entry, now);
+  if (begun == UdReader::Begun::no_memory) end_oldest(WcStatus::local_qp_operation_error, ENOMEM);
+  return begun != UdReader::Begun::full;
+}
+
+/// Whether the request is a message, and its memory may be used.
+bool UdTransmit::can_send(const SendEntry& entry) const {
+  return facts_of(entry.opcode).gathers && queue_pair_.may_send(entry);
+}
+
+/// False when the burst has no room for all of it.
+bool UdTransmit::add_message(DatagramRoom& room, const SendEntry& entry, uint32_t msn,
+                             uint64_t offset) {
+  rdmap::DatagramSegment segment = segment_of(entry, msn);
+  const size_t header = rdmap::segment_header_bytes(segment.opcode, segment.has_immediate);
+  const size_t body = room.max_body(entry.destination);
+  const uint64_t payload = body - std::min(body - 1, header);
+  cursor_ = ddp::SgeCursor(entry.sges);
+  if (offset != 0) cursor_.seek(offset);
+  do {
+    const uint64_t length = std::min(payload, entry.length - offset);
+    if (!add_segment(room, entry, segment, offset, length)) {
+      room.close();
+      return false;
+    }
+    offset += length;
+  } while (offset < entry.length && room.open());
+  return offset == entry.length;
+}
+
+bool UdTransmit::add_segment(DatagramRoom& room, const SendEntry& entry,
+                             rdmap::DatagramSegment& segment, uint64_t offset, uint64_t length) {
+  const std::span<ConstBytes> pieces = room.payload_pieces();
+  const size_t count = pieces.empty() ? 0 : cursor_.take(length, pieces);
+  if (pieces.empty() || (count == 0 && length != 0)) return false;
+  cut_segment(segment, entry, offset, length);
+  const size_t bytes = rdmap::encode_segment_headers(segment, room.header());
+  room.add(entry.destination, {.flags = rdmap::flags_of(segment)}, bytes, count,
+           {.origin = this, .value = offset + length, .last = segment.last});
+  return true;
+}
+
+void UdTransmit::sent(const DatagramMark& mark) {
+  size_refusals_.clear();
+  if (!mark.last) {
+    offset_ = mark.value;
+    return;
+  }
+  end_oldest(WcStatus::success, 0);
+}
+
+/// Its path MTU may have shrunk, which the link knows by now, so it is cut anew. Any other refusal
+/// ends the message.
+void UdTransmit::refused(const DatagramMark&, int error) {
+  if (error == EMSGSIZE && size_refusals_.may_cut_anew()) return;
+  end_oldest(WcStatus::local_qp_operation_error, static_cast<uint32_t>(error));
+}
+
+void UdTransmit::end_oldest(WcStatus status, uint32_t vendor_error) {
+  ++next_.of(sends_.pending()->opcode);
+  sends_.complete(status, vendor_error);
+  offset_ = 0;
+  size_refusals_.clear();
+}
+
+}  // namespace diwarp::rnic

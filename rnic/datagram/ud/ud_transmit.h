@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "base/clock.h"
+#include "ddp/scatter.h"
+#include "rdmap/datagram.h"
+#include "rnic/datagram/datagram_origin.h"
+#include "rnic/datagram/size_refusals.h"
+#include "rnic/queues/work_queue.h"
+
+namespace diwarp::rnic {
+
+class QueuePair;
+class UdReader;
+
+/// The send queue of a UD queue pair: cuts Sends and Write-Records into datagrams, hands Reads to
+/// the reader, and does what needs nothing sent.
+class UdTransmit final : public DatagramOrigin {
+ public:
+  UdTransmit(QueuePair& queue_pair, SendQueue& sends, UdReader& reader)
+      : queue_pair_(queue_pair), sends_(sends), reader_(reader) {}
+
+  /// Begins anew, with this MSN.
+  void start(uint32_t first_msn);
+
+  void fill(DatagramRoom& room, Time now) override;
+  void sent(const DatagramMark& mark) override;
+  void refused(const DatagramMark& mark, int error) override;
+
+ private:
+  /// One counter for each space of MSNs that messages are told apart by.
+  struct Msns {
+    uint32_t send = 0;
+    uint32_t record = 0;
+    uint32_t& of(WrOpcode opcode) { return opcode == WrOpcode::write_record ? record : send; }
+  };
+
+  bool settle_oldest(Time now);
+  bool settle(SendEntry& entry, Time now);
+  bool begin_read(SendEntry& entry, Time now);
+  bool can_send(const SendEntry& entry) const;
+  bool add_message(DatagramRoom& room, const SendEntry& entry, uint32_t msn, uint64_t offset);
+  bool add_segment(DatagramRoom& room, const SendEntry& entry, rdmap::DatagramSegment& segment,
+                   uint64_t offset, uint64_t length);
+  void end_oldest(WcStatus status, uint32_t vendor_error);
+
+  QueuePair& queue_pair_;
+  SendQueue& sends_;
+  UdReader& reader_;
+  Msns next_;              // of the oldest message that is not done
+  uint64_t offset_ = 0;    // how much of it has been sent
+  SizeRefusals size_refusals_;  // since something of it was sent
+  ddp::SgeCursor cursor_;
+};
+
+/// The parts of a message's segments that are the same in all of them.
+rdmap::DatagramSegment segment_of(const SendEntry& entry, uint32_t msn);
+/// Makes `segment` the one that carries bytes [offset, offset + length) of the message.
+void cut_segment(rdmap::DatagramSegment& segment, const SendEntry& entry, uint64_t offset,
+                 uint64_t length);
+
+}  // namespace diwarp::rnic

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rnic/queues/completion_queue.h"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "diwarp/error.h"
+#include "rnic/device.h"
+#include "rnic/engine/waiting.h"
+
+namespace diwarp::rnic {
+
+namespace {
+
+constexpr uint32_t kMaxEntries = 1U << 20;
+
+uint32_t checked_entries(uint32_t entries) {
+  if (entries == 0 || entries > kMaxEntries)
+    throw Error(make_error_code(Errc::invalid_argument),
+                "A completion queue has 1 to 1048576 entries, not " + std::to_string(entries));
+  return entries;
+}
+
+/// A wait without limit is cut into pieces of this length.
+constexpr Duration kLongestSleep = std::chrono::hours(1);
+/// In manual mode another thread may have stepped the engine and left nothing to see in the poller.
+constexpr Duration kManualSleep = std::chrono::milliseconds(10);
+
+}  // namespace
+
+// --- The channel.
+
+CompletionChannel::CompletionChannel(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+
+void CompletionChannel::raise(CompletionQueue& cq) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (cq.raised_events_++ == 0) raised_.push_back(cq);
+  }
+  sleeper_.wake();
+}
+
+void CompletionChannel::forget(CompletionQueue& cq) {
+  const std::lock_guard lock(mutex_);
+  raised_.remove(cq);
+}
+
+/// Nothing if the queue whose event woke us was destroyed meanwhile.
+std::optional<CompletionEvent> CompletionChannel::take() {
+  const std::lock_guard lock(mutex_);
+  CompletionQueue* cq = raised_.pop_front();
+  if (cq == nullptr) return std::nullopt;
+  if (--cq->raised_events_ != 0) raised_.push_back(*cq);
+  return CompletionEvent{cq->context_};
+}
+
+std::optional<CompletionEvent> CompletionChannel::get_event(Duration timeout) {
+  Engine& engine = device_->engine();
+  const Time deadline = deadline_after(engine.clock().now(), timeout);
+  for (;;) {
+    const Time now = engine.clock().now();
+    const Duration left = std::clamp<Duration>(deadline - now, Duration::zero(), kLongestSleep);
+    // An event and its wake belong together: whoever used the wake up takes the event.
+    if (sleep(engine, left))
+      if (const std::optional<CompletionEvent> event = take()) return event;
+    if (now >= deadline) return std::nullopt;
+  }
+}
+
+bool CompletionChannel::sleep(Engine& engine, Duration limit) {
+  if (engine.has_thread()) {
+    engine.hand_over();
+    return sleeper_.sleep(limit);
+  }
+  const bool worked = engine.poll_step() != 0;
+  if (sleeper_.sleep(Duration::zero())) return true;
+  if (!worked) engine.sleep_until_work(std::min(limit, kManualSleep));
+  return false;
+}
+
+// --- The queue.
+
+CompletionQueue::CompletionQueue(std::shared_ptr<Device> device, uint32_t entries,
+                                 std::shared_ptr<CompletionChannel> channel, uint64_t context)
+    : device_(std::move(device)),
+      engine_(device_->engine()),
+      channel_(std::move(channel)),
+      context_(context),
+      entries_(checked_entries(entries)),
+      ring_(entries_) {}
+
+CompletionQueue::~CompletionQueue() {
+  if (channel_) channel_->forget(*this);
+}
+
+bool CompletionQueue::has_room() {
+  if (ring_.size() < entries_) return true;
+  if (!stalled_.exchange(true))
+    device_->raise({.type = AsyncEventType::cq_overflow, .context = context_});
+  return ring_.size() < entries_;  // polled just now, by someone who did not see the mark
+}
+
+void CompletionQueue::push(WorkCompletion&& completion) {
+  const bool solicited = completion.solicited || completion.status != WcStatus::success;
+  ring_.try_push(std::move(completion));
+  // This and the consumer's own exchange on sleepers_ have an order: who comes second sees what the
+  // other wrote before. A plain load could overtake the push, and a sleeper would not be woken.
+  const uint32_t sleepers = sleepers_.fetch_add(0);
+  if (armed_.load() != Armed::no) raise_event(solicited);
+  if (sleepers != 0) sleeper_.wake(sleepers);
+}
+
+void CompletionQueue::raise_event(bool solicited) {
+  if (armed_.load() == Armed::solicited && !solicited) return;
+  if (armed_.exchange(Armed::no) == Armed::no) return;
+  if (channel_) channel_->raise(*this);
+}
+
+size_t CompletionQueue::take(std::span<WorkCompletion> completions) {
+  if (ring_.size() == 0) return 0;
+  const std::lock_guard lock(consumer_);
+  size_t count = 0;
+  while (count < completions.size() && ring_.try_pop(completions[count])) ++count;
+  return count;
+}
+
+size_t CompletionQueue::poll(std::span<WorkCompletion> completions) {
+  const size_t count = take(completions);
+  const bool resumed = resume_stalled();
+  if (count != 0 && !resumed) return count;
+  engine_.poll_step();
+  return count != 0 ? count : take(completions);
+}
+
+/// If queue pairs found this queue full, they may go on now. Asked in every poll, and once more
+/// before sleeping: a mark that one poll was too early to see is seen by the next.
+bool CompletionQueue::resume_stalled() {
+  if (!stalled_.load(std::memory_order_relaxed) || ring_.size() == entries_) return false;
+  stalled_.store(false);
+  engine_.unstall();
+  return true;
+}
+
+size_t CompletionQueue::poll(std::span<WorkCompletion> completions, Duration timeout) {
+  if (size_t count = poll(completions)) return count;
+  const Time start = engine_.clock().now();
+  const Time deadline = deadline_after(start, timeout);
+  const Time spin_end = std::min(deadline, start + engine_.options().spin);
+  while (engine_.clock().now() < spin_end)
+    if (size_t count = poll(completions)) return count;
+  return sleep_and_poll(completions, deadline);
+}
+
+size_t CompletionQueue::sleep_and_poll(std::span<WorkCompletion> completions, Time deadline) {
+  for (;;) {
+    const Time now = engine_.clock().now();
+    if (now >= deadline) return take(completions);
+    const Duration left = std::min<Duration>(deadline - now, kLongestSleep);
+    if (!engine_.has_thread()) {
+      engine_.sleep_until_work(std::min(left, kManualSleep));
+      if (size_t count = poll(completions)) return count;
+      continue;
+    }
+    // Counted first, then looked: a push that comes after the look sees the sleeper.
+    sleepers_.fetch_add(1);
+    resume_stalled();
+    engine_.hand_over();
+    size_t count = take(completions);
+    if (count == 0) sleeper_.sleep(left);
+    sleepers_.fetch_sub(1);
+    if (count == 0) count = take(completions);
+    if (count != 0) return count;
+  }
+}
+
+void CompletionQueue::arm(bool solicited_only) {
+  armed_.store(solicited_only ? Armed::solicited : Armed::any);
+  sleepers_.fetch_add(0);  // meets push(): it sees the arming, or the next poll sees the completion
+  resume_stalled();
+  // From now on nobody may poll: the RNIC thread has to watch the sockets.
+  engine_.hand_over();
+}
+
+}  // namespace diwarp::rnic

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+
+#include "base/intrusive_list.h"
+#include "base/spin_flag.h"
+#include "base/spsc_ring.h"
+#include "diwarp/attributes.h"
+#include "diwarp/types.h"
+#include "rnic/engine/engine.h"
+#include "rnic/engine/sleeper.h"
+
+namespace diwarp::rnic {
+
+class Device;
+
+class CompletionQueue;
+
+/// Tells which completion queues have an event, and has a descriptor that is readable while there
+/// are any. Nothing is allocated: the queues themselves are linked.
+class CompletionChannel {
+ public:
+  explicit CompletionChannel(std::shared_ptr<Device> device);
+
+  std::optional<CompletionEvent> get_event(Duration timeout);
+  int descriptor() const { return sleeper_.descriptor(); }
+
+  // For completion queues.
+  void raise(CompletionQueue& cq);
+  void forget(CompletionQueue& cq);
+
+ private:
+  std::optional<CompletionEvent> take();
+  bool sleep(Engine& engine, Duration limit);
+
+  std::shared_ptr<Device> device_;
+  std::mutex mutex_;
+  IntrusiveList<CompletionQueue> raised_;
+  Sleeper sleeper_;  // one wake per event
+};
+
+/// The ring of completions. The engine's baton holder pushes, any thread polls.
+class CompletionQueue : public ListNode<> {
+ public:
+  CompletionQueue(std::shared_ptr<Device> device, uint32_t entries,
+                  std::shared_ptr<CompletionChannel> channel, uint64_t context);
+  ~CompletionQueue();
+  CompletionQueue(const CompletionQueue&) = delete;
+  CompletionQueue& operator=(const CompletionQueue&) = delete;
+
+  size_t poll(std::span<WorkCompletion> completions);
+  size_t poll(std::span<WorkCompletion> completions, Duration timeout);
+  void arm(bool solicited_only);
+  uint32_t entries() const { return entries_; }
+
+  // --- With the baton.
+
+  /// Whether there is room for one more. If not, the completion stays where it is, and its queue
+  /// pair tries again when this queue has been polled.
+  bool has_room();
+  /// After has_room() said so.
+  void push(WorkCompletion&& completion);
+
+  const std::shared_ptr<Device>& device() const { return device_; }
+
+ private:
+  friend class CompletionChannel;
+  enum class Armed : uint8_t { no, solicited, any };
+
+  size_t take(std::span<WorkCompletion> completions);
+  bool resume_stalled();
+  size_t sleep_and_poll(std::span<WorkCompletion> completions, Time deadline);
+  void raise_event(bool solicited);
+
+  std::shared_ptr<Device> device_;
+  Engine& engine_;
+  std::shared_ptr<CompletionChannel> channel_;
+  const uint64_t context_;
+  const uint32_t entries_;
+  SpscRing<WorkCompletion> ring_;
+  SpinFlag consumer_;
+  std::atomic<bool> stalled_{false};  // a push found it full since the last step from here
+  std::atomic<Armed> armed_{Armed::no};
+  uint32_t raised_events_ = 0;  // waiting in the channel, under its mutex
+  std::atomic<uint32_t> sleepers_{0};
+  Sleeper sleeper_;
+};
+
+}  // namespace diwarp::rnic

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rnic/queues/queue_pair.h"
+
+#include <algorithm>
+#include <bit>
+#include <mutex>
+#include <string>
+
+#include "diwarp/error.h"
+#include "rnic/datagram/rd/rd_queue_pair.h"
+#include "rnic/datagram/ud/ud_queue_pair.h"
+#include "rnic/queues/qp_state.h"
+#include "rnic/rc/rc_queue_pair.h"
+
+namespace diwarp::rnic {
+
+void check_range(const char* what, uint32_t value, uint32_t lowest, uint32_t highest) {
+  if (value >= lowest && value <= highest) return;
+  throw Error(make_error_code(Errc::invalid_argument),
+              std::string(what) + " must be from " + std::to_string(lowest) + " to " +
+                  std::to_string(highest) + ", not " + std::to_string(value));
+}
+
+namespace {
+
+/// Timers of one queue pair, of any type, that may be armed at once. (RD peers have their own.)
+constexpr size_t kTimers = 2;
+
+const QueuePairCapacity& checked(const QueuePairCapacity& capacity) {
+  check_range("max_send_wr", capacity.max_send_wr, 1, kMaxQueueDepth);
+  check_range("max_recv_wr", capacity.max_recv_wr, 1, kMaxQueueDepth);
+  check_range("max_send_sge", capacity.max_send_sge, 1, kMaxSge);
+  check_range("max_recv_sge", capacity.max_recv_sge, 1, kMaxSge);
+  check_range("max_inline_data", capacity.max_inline_data, 0, kMaxInlineData);
+  return capacity;
+}
+
+CompletionOrder order_of_sends(const QueuePairInit& init) {
+  return init.type == QpType::rd ? init.reliable.completion_order : CompletionOrder::posting;
+}
+
+const std::shared_ptr<CompletionQueue>& checked(const std::shared_ptr<CompletionQueue>& cq,
+                                                const Device& device) {
+  if (!cq)
+    throw Error(make_error_code(Errc::invalid_argument),
+                "A queue pair needs a send and a receive completion queue (they may be the same)");
+  if (cq->device().get() != &device)
+    throw Error(make_error_code(Errc::invalid_argument),
+                "The completion queue belongs to another device than the protection domain");
+  return cq;
+}
+
+const std::shared_ptr<SharedReceiveQueue>& checked(const std::shared_ptr<SharedReceiveQueue>& srq,
+                                                   const ProtectionDomain& domain) {
+  if (srq && srq->domain().get() != &domain)
+    throw Error(make_error_code(Errc::invalid_argument),
+                "The shared receive queue belongs to another protection domain");
+  return srq;
+}
+
+}  // namespace
+
+QueuePair::QueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePairInit& init)
+    : sends_(checked(init.capacity), init.signal_all, order_of_sends(init)),
+      type_(init.type),
+      domain_(std::move(domain)),
+      send_cq_(checked(init.send_cq.impl(), *domain_->device())),
+      recv_cq_(checked(init.recv_cq.impl(), *domain_->device())),
+      capacity_(init.capacity),
+      srq_(checked(init.srq.impl(), *domain_)),
+      own_receives_(srq_ ? nullptr
+                         : std::make_unique<ReceiveQueue>(init.capacity.max_recv_wr,
+                                                          init.capacity.max_recv_sge, false)),
+      receives_(srq_ ? srq_->queue() : *own_receives_),
+      engine_(domain_->device()->engine()) {
+  engine_.exclusively([this] { engine_.timers().add_places(kTimers); });
+  device()->count_queue_pair(1);
+}
+
+QueuePair::~QueuePair() {
+  engine_.exclusively([this] { engine_.timers().remove_places(kTimers); });
+  device()->count_queue_pair(-1);
+}
+
+/// The engine is told once, when all are there: what it then finds goes out together.
+std::error_code QueuePair::post_sends(std::span<const SendWorkRequest> requests,
+                                      size_t& posted) noexcept {
+  std::error_code error;
+  posted = 0;
+  {
+    const std::lock_guard lock(sends_.lock());
+    while (posted < requests.size() && !(error = add_send(requests[posted]))) ++posted;
+  }
+  if (posted != 0) engine_.notify(*this);
+  return error;
+}
+
+/// Under the post lock.
+std::error_code QueuePair::add_send(const SendWorkRequest& request) noexcept {
+  if (const std::error_code error = check_send(request)) return error;
+  if (!may_post_sends(state())) return Errc::invalid_state;
+  return sends_.post(request);
+}
+
+std::error_code QueuePair::post_recv(const ReceiveWorkRequest& request) noexcept {
+  if (srq_) return Errc::unsupported_operation;
+  {
+    const std::lock_guard lock(receives_.lock());
+    const QpState now = state();
+    if (now == QpState::reset || now == QpState::closing || now == QpState::error)
+      return Errc::invalid_state;
+    if (const std::error_code error = receives_.post(request)) return error;
+  }
+  // Exchanges on both sides: either this one sees the wish, or await_receive() sees the receive.
+  if (awaits_receive_.exchange(false)) engine_.notify(*this);
+  return {};
+}
+
+bool QueuePair::await_receive() {
+  if (srq_)
+    srq_->await(*this);
+  else
+    awaits_receive_.exchange(true);
+  return receives_.peek() != nullptr;
+}
+
+void QueuePair::receive_share_given_back() {
+  if (srq_) srq_->given_back();
+}
+
+WcStatus QueuePair::do_local(const SendEntry& entry) {
+  const auto* binding = std::get_if<MemoryBinding>(&entry.operands);
+  ddp::RegionFault found = ddp::RegionFault::none;
+  if (entry.opcode == WrOpcode::local_invalidate)
+    found = regions().invalidate(entry.invalidate_stag, domain_->number(), number(), false);
+  else if (entry.opcode == WrOpcode::bind_window)
+    found = regions().bind(*binding, domain_->number(), number());
+  else
+    found = regions().register_memory(*binding, domain_->number());
+  return found == ddp::RegionFault::none ? WcStatus::success : WcStatus::window_bind_error;
+}
+
+ReceiveEntry* QueuePair::take_receive() {
+  ReceiveEntry* entry = receives_.take();
+  if (entry != nullptr && srq_) srq_->taken();
+  return entry;
+}
+
+void QueuePair::give_back_receive(ReceiveEntry& entry) {
+  receives_.give_back(entry);
+  if (srq_) srq_->given_back();
+}
+
+void QueuePair::raise(AsyncEventType type, std::optional<TerminateInfo> terminate,
+                      std::error_code status) {
+  device()->raise({.type = type,
+                   .qp_number = number(),
+                   .terminate = std::move(terminate),
+                   .status = status});
+}
+
+void QueuePair::modify(QpState to) {
+  engine_.exclusively([&] {
+    const QpState from = state();
+    if (from == to && to == QpState::error) return;
+    if (!transitions::allowed(type_, from, to))
+      throw Error(make_error_code(Errc::invalid_state),
+                  "A queue pair of type " + std::string(to_string(type_)) +
+                      " cannot be moved by hand from " + std::string(to_string(from)) + " to " +
+                      std::string(to_string(to)));
+    if (to == QpState::error) return enter_error();
+    set_state(to);
+    on_state(to);
+    if (to != QpState::reset) return;
+    const std::scoped_lock locks(sends_.lock(), receives_.lock());
+    sends_.clear();
+    done_receives_.clear(receives_);
+    if (own_receives_) own_receives_->clear();
+  });
+}
+
+void QueuePair::set_state(QpState to) {
+  // Under the post locks: whoever posts has seen the old state and is done, or will see the new.
+  const std::scoped_lock locks(sends_.lock(), receives_.lock());
+  state_.store(to, std::memory_order_release);
+}
+
+void QueuePair::enter_error() {
+  set_state(QpState::error);
+  on_state(QpState::error);
+  sends_.flush();
+  if (own_receives_) flush_receives();
+  if (!report()) engine_.stall(*this);
+  if (srq_) raise(AsyncEventType::last_wqe_reached);
+}
+
+void QueuePair::retire() {
+  engine_.detach(*this);
+  static_cast<ListNode<SrqWaitTag>&>(*this).unlink();
+  done_receives_.clear(receives_);
+}
+
+void QueuePair::flush_receives() {
+  WorkCompletion flushed;
+  flushed.status = WcStatus::wr_flush_error;
+  flushed.opcode = WcOpcode::recv;
+  while (ReceiveEntry* entry = own_receives_->take()) complete_receive(*entry, flushed);
+}
+
+bool QueuePair::report() {
+  const bool sends_reported = report_sends();
+  return report_receives(completed_receives()) && sends_reported;
+}
+
+bool QueuePair::may_send(const SendEntry& entry) const {
+  return has_flag(entry.flags, SendFlags::inline_data) || check_sges(entry.sges, Access::none);
+}
+
+bool QueuePair::check_sges(std::span<const Sge> sges, Access want) const {
+  return std::all_of(sges.begin(), sges.end(), [&](const Sge& sge) {
+    if (sge.length == 0) return true;
+    const ddp::Region* region = regions().find(sge.lkey);
+    return ddp::check_local(region, domain_->number(), want, sge) == ddp::RegionFault::none;
+  });
+}
+
+QueuePairAttributes QueuePair::query() {
+  QueuePairAttributes attributes;
+  attributes.type = type_;
+  attributes.state = state();
+  attributes.number = number();
+  attributes.capacity = capacity_;
+  // Posters go on while this is read: it may be old, but never more than the queue holds.
+  const size_t depth = std::bit_ceil(capacity_.max_send_wr);
+  attributes.posted_sends = static_cast<uint32_t>(std::min(sends_.outstanding(), depth));
+  attributes.posted_receives = static_cast<uint32_t>(receives_.outstanding());
+  return attributes;
+}
+
+std::shared_ptr<QueuePair> make_queue_pair(std::shared_ptr<ProtectionDomain> domain,
+                                           const QueuePairInit& init) {
+  if (init.type == QpType::ud) return std::make_shared<UdQueuePair>(std::move(domain), init);
+  if (init.type == QpType::rd) return std::make_shared<RdQueuePair>(std::move(domain), init);
+  return std::make_shared<RcQueuePair>(std::move(domain), init);
+}
+
+}  // namespace diwarp::rnic

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rnic/queues/shared_receive_queue.h"
+
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "diwarp/error.h"
+#include "rnic/queues/queue_pair.h"
+
+namespace diwarp::rnic {
+
+namespace {
+
+const SharedReceiveQueueOptions& checked(const SharedReceiveQueueOptions& options) {
+  check_range("max_wr", options.max_wr, 1, kMaxQueueDepth);
+  check_range("max_sge", options.max_sge, 1, kMaxSge);
+  check_range("limit", options.limit, 0, options.max_wr);
+  return options;
+}
+
+}  // namespace
+
+SharedReceiveQueue::SharedReceiveQueue(std::shared_ptr<ProtectionDomain> domain,
+                                       const SharedReceiveQueueOptions& options)
+    : domain_(std::move(domain)),
+      options_(checked(options)),
+      engine_(domain_->device()->engine()),
+      queue_(options.max_wr, options.max_sge, true),
+      limit_(options.limit) {
+  engine_.exclusively([this] {
+    engine_.attach(*this, -1);
+    engine_.set_reading(*this, false);
+  });
+}
+
+SharedReceiveQueue::~SharedReceiveQueue() {
+  engine_.exclusively([this] { engine_.detach(*this); });
+}
+
+std::error_code SharedReceiveQueue::post_recv(const ReceiveWorkRequest& request) noexcept {
+  {
+    const std::lock_guard lock(queue_.lock());
+    if (const std::error_code error = queue_.post(request)) return error;
+  }
+  // Exchanges on both sides: either this one sees the wish, or await() sees the receive.
+  if (awaited_.exchange(false)) engine_.notify(*this);
+  return {};
+}
+
+void SharedReceiveQueue::set_limit(uint32_t limit) {
+  check_range("limit", limit, 0, options_.max_wr);
+  engine_.exclusively([&] {
+    limit_ = limit;
+    taken();  // there may be fewer already
+  });
+}
+
+SharedReceiveQueueAttributes SharedReceiveQueue::query() {
+  SharedReceiveQueueAttributes attributes;
+  attributes.max_wr = options_.max_wr;
+  attributes.max_sge = options_.max_sge;
+  engine_.exclusively([&] {
+    attributes.limit = limit_;
+    attributes.posted = static_cast<uint32_t>(queue_.available());
+  });
+  return attributes;
+}
+
+void SharedReceiveQueue::taken() {
+  if (limit_ == 0 || queue_.available() >= limit_) return;
+  limit_ = 0;
+  domain_->device()->raise(
+      {.type = AsyncEventType::srq_limit_reached, .context = options_.context});
+}
+
+void SharedReceiveQueue::given_back() {
+  if (awaited_.exchange(false)) engine_.activate(*this);
+}
+
+void SharedReceiveQueue::await(QueuePair& waiter) {
+  if (!static_cast<ListNode<SrqWaitTag>&>(waiter).linked()) waiters_.push_back(waiter);
+  awaited_.exchange(true);
+}
+
+Served SharedReceiveQueue::transmit(Time) {
+  while (QueuePair* waiter = waiters_.pop_front()) engine_.activate(*waiter);
+  return {};
+}
+
+}  // namespace diwarp::rnic

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <system_error>
+
+#include "base/intrusive_list.h"
+#include "diwarp/attributes.h"
+#include "rnic/device.h"
+#include "rnic/engine/endpoint.h"
+#include "rnic/queues/work_queue.h"
+
+namespace diwarp::rnic {
+
+class QueuePair;
+struct SrqWaitTag;
+
+/// A receive queue that several queue pairs of one protection domain take from.
+class SharedReceiveQueue final : public Endpoint {
+ public:
+  SharedReceiveQueue(std::shared_ptr<ProtectionDomain> domain,
+                     const SharedReceiveQueueOptions& options);
+  ~SharedReceiveQueue() override;
+
+  // --- Any thread, without the baton.
+
+  std::error_code post_recv(const ReceiveWorkRequest& request) noexcept;
+  /// Arms the event anew; 0 disarms it.
+  void set_limit(uint32_t limit);
+  SharedReceiveQueueAttributes query();
+  const std::shared_ptr<ProtectionDomain>& domain() const { return domain_; }
+
+  // --- With the baton.
+
+  ReceiveQueue& queue() { return queue_; }
+  /// A receive was taken: the limit may have been passed.
+  void taken();
+  /// A taken receive was given back: who waits for one may have it.
+  void given_back();
+  /// `waiter` is activated when a receive is posted, or given back.
+  void await(QueuePair& waiter);
+
+  size_t receive(Time) override { return 0; }
+  Served transmit(Time now) override;
+
+ private:
+  std::shared_ptr<ProtectionDomain> domain_;
+  const SharedReceiveQueueOptions options_;
+  Engine& engine_;
+  ReceiveQueue queue_;
+  std::atomic<bool> awaited_{false};
+
+  // Guarded by the baton.
+  uint32_t limit_ = 0;  // 0: disarmed
+  IntrusiveList<QueuePair, SrqWaitTag> waiters_;
+};
+
+}  // namespace diwarp::rnic

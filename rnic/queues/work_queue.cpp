@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rnic/queues/work_queue.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <new>
+#include <numeric>
+#include <type_traits>
+#include <utility>
+
+#include "ddp/scatter.h"
+#include "diwarp/error.h"
+#include "rnic/queues/completion_queue.h"
+
+namespace diwarp::rnic {
+
+namespace {
+
+// clang-format off
+constexpr std::array kFacts{
+    //      opcode                               completion                 responded local gathers stream datagram
+    WrFacts{WrOpcode::send,                      WcOpcode::send,             false, false, true,  true,  true},
+    WrFacts{WrOpcode::send_with_invalidate,      WcOpcode::send,             false, false, true,  true,  true},
+    WrFacts{WrOpcode::rdma_write,                WcOpcode::rdma_write,       false, false, true,  true,  false},
+    WrFacts{WrOpcode::rdma_read,                 WcOpcode::rdma_read,        true,  false, false, true,  true},
+    WrFacts{WrOpcode::rdma_read_with_invalidate, WcOpcode::rdma_read,        true,  false, false, true,  false},
+    WrFacts{WrOpcode::immediate,                 WcOpcode::immediate,        false, false, false, true,  false},
+    WrFacts{WrOpcode::fetch_add,                 WcOpcode::fetch_add,        true,  false, false, true,  false},
+    WrFacts{WrOpcode::compare_swap,              WcOpcode::compare_swap,     true,  false, false, true,  false},
+    WrFacts{WrOpcode::swap,                      WcOpcode::swap,             true,  false, false, true,  false},
+    WrFacts{WrOpcode::local_invalidate,          WcOpcode::local_invalidate, false, true,  false, true,  true},
+    WrFacts{WrOpcode::bind_window,               WcOpcode::bind_window,      false, true,  false, true,  true},
+    WrFacts{WrOpcode::register_memory,           WcOpcode::register_memory,  false, true,  false, true,  true},
+    WrFacts{WrOpcode::write_record,              WcOpcode::write_record,     false, false, true,  false, true},
+};
+// clang-format on
+
+constexpr uint64_t kImmediateData = 8;  // bytes
+
+/// What the completion of a receive says, beyond its wr_id and its queue pair.
+struct ReceiveOutcome {
+  Address source;
+  uint64_t immediate = 0;
+  uint32_t byte_count = 0;
+  STag invalidated_stag = 0;
+  WcStatus status = WcStatus::success;
+  WcOpcode opcode = WcOpcode::recv;
+  bool solicited = false;
+  bool invalidated = false;
+  bool has_immediate = false;
+};
+static_assert(std::is_trivially_copyable_v<ReceiveOutcome>);
+static_assert(sizeof(ReceiveEntry) % alignof(ReceiveOutcome) == 0);
+static_assert(sizeof(ReceiveEntry) % alignof(Sge) == 0);
+
+/// Bytes of a receive with its list, which are enough for its outcome as well.
+constexpr uint32_t receive_bytes(uint32_t max_sge) {
+  const size_t behind = std::max(max_sge * sizeof(Sge), sizeof(ReceiveOutcome));
+  return static_cast<uint32_t>(sizeof(ReceiveEntry) + behind);
+}
+
+constexpr bool in_order() {
+  for (size_t i = 0; i < kFacts.size(); ++i)
+    if (static_cast<size_t>(kFacts[i].opcode) != i) return false;
+  return true;
+}
+static_assert(in_order());
+
+void copy_operands(const SendWorkRequest& request, SendEntry& entry) {
+  switch (request.opcode) {
+    case WrOpcode::send:
+    case WrOpcode::send_with_invalidate:
+    case WrOpcode::write_record:
+    case WrOpcode::immediate: entry.operands = request.immediate; break;
+    case WrOpcode::rdma_read: entry.operands = request.limits; break;
+    case WrOpcode::fetch_add:
+    case WrOpcode::compare_swap:
+    case WrOpcode::swap: entry.operands = request.atomic; break;
+    case WrOpcode::bind_window:
+    case WrOpcode::register_memory: entry.operands = request.binding; break;
+    default: break;
+  }
+}
+
+}  // namespace
+
+const WrFacts& facts_of(WrOpcode opcode) { return kFacts[static_cast<size_t>(opcode)]; }
+
+// --- Sends.
+
+SendQueue::SendQueue(const QueuePairCapacity& capacity, bool signal_all, CompletionOrder order)
+    : depth_(std::bit_ceil(capacity.max_send_wr)),
+      max_sge_(capacity.max_send_sge),
+      max_inline_(capacity.max_inline_data),
+      room_(std::max(max_sge_, static_cast<uint32_t>(1 + (max_inline_ + sizeof(Sge) - 1) /
+                                                             sizeof(Sge)))),
+      signal_all_(signal_all),
+      mask_(depth_ - 1) {
+  if (order == CompletionOrder::peer) by_peer_.emplace();
+}
+
+bool SendQueue::take_memory() noexcept {
+  std::unique_ptr<SendEntry[]> entries(new (std::nothrow) SendEntry[depth_]);
+  std::unique_ptr<Sge[]> sges(new (std::nothrow) Sge[size_t{depth_} * room_]);
+  if (!entries || !sges) return false;
+  if (by_peer_) {
+    std::unique_ptr<uint32_t[]> slots(new (std::nothrow) uint32_t[depth_]);
+    if (!slots || !by_peer_->take_memory(depth_)) return false;
+    std::iota(slots.get(), slots.get() + depth_, 0U);
+    slots_ = std::move(slots);
+  }
+  entries_ = std::move(entries);
+  sges_ = std::move(sges);
+  return true;
+}
+
+std::error_code SendQueue::post(const SendWorkRequest& request) {
+  const uint64_t posted = posted_.load(std::memory_order_relaxed);
+  if (posted - reported_.load(std::memory_order_acquire) >= depth_) return Errc::queue_full;
+  const uint64_t length = ddp::total_length(request.sges);
+  if (length > kMaxMessage) return Errc::message_too_large;
+  const bool inlined = has_flag(request.flags, SendFlags::inline_data);
+  if (inlined && length > max_inline_) return Errc::inline_too_large;
+  if (!inlined && request.sges.size() > max_sge_) return Errc::too_many_sges;
+  if (!entries_ && !take_memory()) return Errc::no_resources;
+
+  const uint32_t number = slot_at(posted);
+  SendEntry& slot = entries_[number];
+  slot.wr_id = request.wr_id;
+  slot.destination = request.destination;
+  slot.q_key = request.q_key;
+  slot.opcode = request.opcode;
+  slot.flags = request.flags;
+  slot.status = WcStatus::success;
+  slot.done = false;
+  slot.invalidate_stag = request.invalidate_stag;
+  slot.remote = request.remote;
+  copy_operands(request, slot);
+  slot.vendor_error = 0;
+  slot.length = request.opcode == WrOpcode::immediate ? kImmediateData : length;
+  Sge* const room = sges_.get() + size_t{number} * room_;
+  if (inlined) {
+    copy_inline(request, slot, room);
+  } else {
+    std::copy(request.sges.begin(), request.sges.end(), room);
+    slot.sges = {room, request.sges.size()};
+  }
+  posted_.store(posted + 1, std::memory_order_release);
+  return {};
+}
+
+/// The data lie behind the one SGE that names them.
+void SendQueue::copy_inline(const SendWorkRequest& request, SendEntry& slot, Sge* room) {
+  auto* const copy = reinterpret_cast<std::byte*>(room + 1);
+  size_t at = 0;
+  for (const Sge& sge : request.sges) {
+    if (sge.length != 0) std::memcpy(copy + at, sge.address, sge.length);
+    at += sge.length;
+  }
+  *room = Sge{copy, static_cast<uint32_t>(at), 0};
+  slot.sges = {room, 1};
+}
+
+SendEntry* SendQueue::pending(uint64_t ahead) {
+  const uint64_t index = sent_ + ahead;
+  return index < posted_.load(std::memory_order_acquire) ? &entry(index) : nullptr;
+}
+
+SendEntry& SendQueue::hand_over() {
+  SendEntry& oldest = entry(sent_++);
+  if (by_peer_) [[unlikely]] by_peer_->add(slot_of(oldest), oldest.destination);
+  return oldest;
+}
+
+void SendQueue::sent() {
+  SendEntry& oldest = hand_over();
+  if (!facts_of(oldest.opcode).responded) finish(oldest, WcStatus::success, 0);
+}
+
+SendEntry* SendQueue::awaiting() {
+  for (awaiting_ = std::max(awaiting_, done_); awaiting_ != sent_; ++awaiting_) {
+    SendEntry& oldest = entry(awaiting_);
+    if (facts_of(oldest.opcode).responded && !oldest.done) return &oldest;
+  }
+  return nullptr;
+}
+
+void SendQueue::complete(WcStatus status, uint32_t vendor_error) {
+  finish(hand_over(), status, vendor_error);
+}
+
+void SendQueue::finish(SendEntry& finished, WcStatus status, uint32_t vendor_error) {
+  finished.status = status;
+  finished.vendor_error = vendor_error;
+  finished.done = true;
+  if (by_peer_) [[unlikely]] return finish_of_peer(finished);
+  while (done_ != sent_ && entries_[done_ & mask_].done) ++done_;
+}
+
+namespace {
+
+/// Takes the validity map out of the entry.
+WorkCompletion completion_of(SendEntry& entry, uint32_t qp_number) {
+  WorkCompletion completion;
+  completion.wr_id = entry.wr_id;
+  completion.status = entry.status;
+  completion.opcode = facts_of(entry.opcode).completion;
+  completion.vendor_error = entry.vendor_error;
+  completion.byte_count = static_cast<uint32_t>(entry.length);
+  completion.qp_number = qp_number;
+  if (auto* const validity = std::get_if<ValidityMap>(&entry.operands)) {
+    completion.valid_bytes = validity->valid_bytes();
+    completion.validity = std::exchange(*validity, {});
+  }
+  return completion;
+}
+
+}  // namespace
+
+void SendQueue::finish_of_peer(const SendEntry& finished) {
+  ++done_;
+  by_peer_->set_done(slot_of(finished));
+}
+
+void SendQueue::flush() {
+  for (uint32_t slot = 0; by_peer_ && !all_done(); ++slot)
+    if (by_peer_->is_waiting(slot)) finish(entries_[slot], WcStatus::wr_flush_error, 0);
+  while (!all_done()) finish(entry(done_), WcStatus::wr_flush_error, 0);
+  while (pending() != nullptr) complete(WcStatus::wr_flush_error);
+}
+
+bool SendQueue::report(CompletionQueue& cq, uint32_t qp_number) {
+  if (by_peer_) [[unlikely]] return report_by_peer(cq, qp_number);
+  uint64_t reported = reported_.load(std::memory_order_relaxed);
+  for (; reported != done_; reported_.store(++reported, std::memory_order_release)) {
+    SendEntry& oldest = entries_[reported & mask_];
+    if (!is_wanted(oldest)) continue;
+    if (!cq.has_room()) return false;
+    WorkCompletion completion = completion_of(oldest, qp_number);
+    // Free first: the thread that polls the completion may post again at once.
+    reported_.store(reported + 1, std::memory_order_release);
+    cq.push(std::move(completion));
+  }
+  return true;
+}
+
+bool SendQueue::report_by_peer(CompletionQueue& cq, uint32_t qp_number) {
+  while (const std::optional<uint32_t> slot = by_peer_->front()) {
+    SendEntry& entry = entries_[*slot];
+    if (!is_wanted(entry)) {
+      release(*slot);
+      continue;
+    }
+    if (!cq.has_room()) return false;
+    WorkCompletion completion = completion_of(entry, qp_number);
+    release(*slot);  // first, as above
+    cq.push(std::move(completion));
+  }
+  return true;
+}
+
+/// What is first in the order of peers is reported; its entry may be posted to.
+void SendQueue::release(uint32_t slot) {
+  const uint64_t reported = reported_.load(std::memory_order_relaxed);
+  slots_[reported & mask_] = slot;
+  by_peer_->pop_front();
+  reported_.store(reported + 1, std::memory_order_release);
+}
+
+/// Reset: all places are free.
+void SendQueue::clear() {
+  const uint64_t posted = posted_.load(std::memory_order_relaxed);
+  if (entries_)
+    for (uint32_t slot = 0; slot < depth_; ++slot) entries_[slot].operands = {};
+  if (slots_) {
+    by_peer_->clear();
+    std::iota(slots_.get(), slots_.get() + depth_, 0U);
+  }
+  done_ = sent_ = posted;
+  reported_.store(done_, std::memory_order_release);
+}
+
+// --- Receives.
+
+ReceiveQueue::ReceiveQueue(uint32_t max_wr, uint32_t max_sge, bool shared)
+    : max_sge_(max_sge),
+      entry_bytes_(receive_bytes(max_sge)),
+      mask_(std::bit_ceil(max_wr) - 1),
+      entries_(new std::byte[(mask_ + 1) * entry_bytes_]),
+      ring_(new uint16_t[mask_ + 1]),
+      shares_(shared) {
+  static_assert(kMaxQueueDepth - 1 <= UINT16_MAX);
+  for (uint64_t i = 0; i <= mask_; ++i) {
+    const auto slot = static_cast<uint16_t>(i);
+    new (entries_.get() + i * entry_bytes_) ReceiveEntry{.slot = slot};
+    ring_[i] = slot;
+  }
+}
+
+ReceiveEntry& ReceiveQueue::entry(uint16_t slot) {
+  return *std::launder(
+      reinterpret_cast<ReceiveEntry*>(entries_.get() + size_t{slot} * entry_bytes_));
+}
+
+std::error_code ReceiveQueue::post(const ReceiveWorkRequest& request) {
+  if (request.sges.size() > max_sge_) return Errc::too_many_sges;
+  const uint64_t capacity = ddp::total_length(request.sges);
+  if (capacity > UINT32_MAX) return Errc::message_too_large;
+  const uint64_t posted = posted_.load(std::memory_order_relaxed);
+  if (posted - released_.load(std::memory_order_acquire) > mask_) return Errc::queue_full;
+  ReceiveEntry& slot = entry(ring_[posted & mask_]);
+  slot.wr_id = request.wr_id;
+  slot.capacity = static_cast<uint32_t>(capacity);
+  slot.sge_count = static_cast<uint16_t>(request.sges.size());
+  std::uninitialized_copy(request.sges.begin(), request.sges.end(), slot.sges().data());
+  posted_.store(posted + 1, std::memory_order_release);
+  return {};
+}
+
+ReceiveEntry* ReceiveQueue::peek() {
+  return available() == 0 ? nullptr : &entry(ring_[taken_ & mask_]);
+}
+
+ReceiveEntry* ReceiveQueue::take() {
+  ReceiveEntry* const next = peek();
+  if (next != nullptr) ++taken_;
+  return next;
+}
+
+void ReceiveQueue::release(ReceiveEntry& entry) {
+  const uint64_t released = released_.load(std::memory_order_relaxed);
+  ring_[released & mask_] = entry.slot;
+  released_.store(released + 1, std::memory_order_release);
+}
+
+void ReceiveQueue::clear() {
+  while (ReceiveEntry* entry = take()) release(*entry);
+}
+
+// --- Done receives.
+
+namespace {
+
+ReceiveOutcome& outcome(ReceiveEntry& entry) {
+  return *std::launder(reinterpret_cast<ReceiveOutcome*>(&entry + 1));
+}
+
+WorkCompletion completion_of(ReceiveEntry& entry, uint32_t qp_number) {
+  const ReceiveOutcome& done = outcome(entry);
+  WorkCompletion completion;
+  completion.wr_id = entry.wr_id;
+  completion.status = done.status;
+  completion.opcode = done.opcode;
+  completion.solicited = done.solicited;
+  completion.invalidated = done.invalidated;
+  completion.invalidated_stag = done.invalidated_stag;
+  completion.byte_count = done.byte_count;
+  completion.qp_number = qp_number;
+  completion.has_immediate = done.has_immediate;
+  completion.immediate = done.immediate;
+  completion.source = done.source;
+  return completion;
+}
+
+}  // namespace
+
+void DoneReceives::add(ReceiveEntry& entry, const WorkCompletion& completion) {
+  new (&entry + 1) ReceiveOutcome{.source = completion.source,
+                                  .immediate = completion.immediate,
+                                  .byte_count = completion.byte_count,
+                                  .invalidated_stag = completion.invalidated_stag,
+                                  .status = completion.status,
+                                  .opcode = completion.opcode,
+                                  .solicited = completion.solicited,
+                                  .invalidated = completion.invalidated,
+                                  .has_immediate = completion.has_immediate};
+  entry.next = nullptr;
+  (last_ == nullptr ? first_ : last_->next) = &entry;
+  last_ = &entry;
+  ++added_;
+}
+
+ReceiveEntry& DoneReceives::pop_front() {
+  ReceiveEntry& entry = *first_;
+  first_ = entry.next;
+  if (first_ == nullptr) last_ = nullptr;
+  ++reported_;
+  return entry;
+}
+
+bool DoneReceives::report(CompletionQueue& cq, ReceiveQueue& queue, uint64_t up_to,
+                          uint32_t qp_number) {
+  while (first_ != nullptr && reported_ < up_to) {
+    if (!cq.has_room()) return false;
+    ReceiveEntry& entry = pop_front();
+    WorkCompletion completion = completion_of(entry, qp_number);
+    queue.release(entry);  // first: who polls the completion may post again at once
+    cq.push(std::move(completion));
+  }
+  return true;
+}
+
+void DoneReceives::clear(ReceiveQueue& queue) {
+  while (first_ != nullptr) queue.release(pop_front());
+}
+
+}  // namespace diwarp::rnic

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <system_error>
+#include <variant>
+
+#include "base/cache_line.h"
+#include "base/spin_flag.h"
+#include "diwarp/attributes.h"
+#include "diwarp/types.h"
+#include "rnic/queues/peer_order.h"
+#include "rnic/queues/receive_shares.h"
+
+namespace diwarp::rnic {
+
+class CompletionQueue;
+
+inline constexpr uint32_t kMaxQueueDepth = 1U << 16;
+inline constexpr uint32_t kMaxSge = 64;
+inline constexpr uint32_t kMaxInlineData = 1024;
+
+/// A posted request of the send queue, in the ring of its queue.
+struct SendEntry {
+  uint64_t wr_id = 0;
+  Address destination;
+  uint32_t q_key = 0;
+  WrOpcode opcode = WrOpcode::send;
+  SendFlags flags = SendFlags::none;
+  WcStatus status = WcStatus::success;  // once done
+  bool done = false;
+  uint32_t vendor_error = 0;
+  STag invalidate_stag = 0;
+  RemoteMemory remote;
+  uint64_t length = 0;     // bytes that travel
+  std::span<Sge> sges;     // in the queue's own storage
+  /// What the opcode takes besides; once a Read over datagrams is done, what of it is valid.
+  std::variant<std::monostate, uint64_t, AtomicOperands, MemoryBinding, ReadLimits, ValidityMap>
+      operands;
+  SendEntry* next = nullptr;     // while handed over: its keeper's own list
+  uint32_t msn = 0;              // the same: RD's; its MSN
+  uint32_t lent_to = 0;          // the same: RC's; calls that the stream must have released
+  uint64_t missing = 0;          // the same: RD's; bytes of a Read that have not come
+
+  /// Immediate data that travel with the message; null: none.
+  const uint64_t* immediate() const {
+    return has_flag(flags, SendFlags::immediate) ? std::get_if<uint64_t>(&operands) : nullptr;
+  }
+};
+
+/// What is known of each opcode.
+struct WrFacts {
+  WrOpcode opcode;
+  WcOpcode completion;
+  bool responded;   ///< done when the peer's response has come (Reads and atomics)
+  bool local;       ///< nothing is sent
+  bool gathers;     ///< its SGEs are read, else they are written (or there are none)
+  bool on_streams;
+  bool on_datagrams;
+};
+const WrFacts& facts_of(WrOpcode opcode);
+
+/// The send queue: a ring whose entries are posted by any thread, sent in order by the engine, and
+/// free again once their completion lies in the completion queue (so a full completion queue holds
+/// up the sender and loses nothing).
+///
+/// Indices count up for ever: reported_ <= done_ <= sent_ <= posted_. Between done_ and sent_ are
+/// requests that await a response or were handed over, and what was sent after them. posted_ is
+/// written under the post lock, the others with the baton; posted_ and reported_ are published with
+/// release and read with acquire.
+///
+/// Where each peer has an order of its own, entries are reported, and so become free, in another
+/// order than that of posting. Then slots_ names the entries, as ReceiveQueue has it: places
+/// [sent_, posted_) those that are not sent, in order, and [posted_, reported_ + depth) the free
+/// ones; by_peer_ has those between; done_ and reported_ are numbers of requests, and no places.
+///
+/// The entries' memory is taken with the first request, so that a queue pair that never sent has
+/// none; where it cannot be had, that request is refused.
+class SendQueue {
+ public:
+  SendQueue(const QueuePairCapacity& capacity, bool signal_all,
+            CompletionOrder order = CompletionOrder::posting);
+
+  /// Any thread, under lock(). Errors as QueuePair::post_send has them.
+  std::error_code post(const SendWorkRequest& request);
+  SpinFlag& lock() { return lock_; }
+
+  // With the baton.
+
+  /// The entry `ahead` places behind the oldest that is not sent; null where none is posted.
+  SendEntry* pending(uint64_t ahead = 0);
+  /// The oldest pending entry is sent, and done unless it awaits a response.
+  void sent();
+  /// The oldest pending entry is under way; answered() tells when it is done.
+  SendEntry& hand_over();
+  /// An entry's place in the ring, by which it can be named, and the entry there.
+  uint32_t place_of(const SendEntry& entry) const {
+    return static_cast<uint32_t>(&entry - entries_.get());
+  }
+  SendEntry& at(uint32_t place) { return entries_[place]; }
+  /// The oldest pending entry is done.
+  void complete(WcStatus status, uint32_t vendor_error = 0);
+  /// Nothing is under way.
+  bool all_done() const { return done_ == sent_; }
+  /// The oldest entry that awaits a response; null where none does. Not where each peer has an
+  /// order of its own.
+  SendEntry* awaiting();
+  /// It has got it.
+  void answered(WcStatus status) { answered(*awaiting(), status); }
+  /// The same of any entry that is under way. Completions keep their order.
+  void answered(SendEntry& entry, WcStatus status, uint32_t vendor_error = 0) {
+    finish(entry, status, vendor_error);
+  }
+  void flush();
+  /// Moves completions of done entries to `cq`. False if it is full and some have to wait.
+  bool report(CompletionQueue& cq, uint32_t qp_number);
+  /// Forgets everything. Under lock().
+  void clear();
+
+  size_t outstanding() const {
+    const uint64_t reported = reported_.load(std::memory_order_acquire);  // first: it is the lower
+    return posted_.load(std::memory_order_acquire) - reported;
+  }
+
+ private:
+  SendEntry& entry(uint64_t index) { return entries_[slot_at(index)]; }
+  uint32_t slot_at(uint64_t index) const {
+    const auto place = static_cast<uint32_t>(index & mask_);
+    return slots_ ? slots_[place] : place;
+  }
+  uint32_t slot_of(const SendEntry& entry) const {
+    return static_cast<uint32_t>(&entry - entries_.get());
+  }
+  bool take_memory() noexcept;
+  /// Whether it has a completion.
+  bool is_wanted(const SendEntry& entry) const {
+    return signal_all_ || has_flag(entry.flags, SendFlags::signaled) ||
+           entry.status != WcStatus::success;
+  }
+  void finish_of_peer(const SendEntry& finished);
+  bool report_by_peer(CompletionQueue& cq, uint32_t qp_number);
+  void release(uint32_t slot);
+  void finish(SendEntry& entry, WcStatus status, uint32_t vendor_error);
+  static void copy_inline(const SendWorkRequest& request, SendEntry& entry, Sge* room);
+
+  const uint32_t depth_;
+  const uint32_t max_sge_;
+  const uint32_t max_inline_;
+  const uint32_t room_;  // of an entry in sges_: its list, or one SGE and inline data behind it
+  const bool signal_all_;
+  const uint64_t mask_;
+  std::optional<PeerOrder> by_peer_;      // where each peer has an order of its own
+  std::unique_ptr<uint32_t[]> slots_;     // the same
+  std::unique_ptr<SendEntry[]> entries_;  // written by the first post, then only read
+  std::unique_ptr<Sge[]> sges_;           // room_ per entry; the same
+  SpinFlag lock_;
+  std::atomic<uint64_t> posted_{0};
+  uint64_t sent_ = 0;
+  uint64_t done_ = 0;
+  uint64_t awaiting_ = 0;  // none awaits a response before it
+  std::atomic<uint64_t> reported_{0};
+};
+
+/// A posted receive. Its list of SGEs lies behind it; once it is done, what its completion says
+/// lies there instead.
+struct ReceiveEntry {
+  uint64_t wr_id = 0;
+  ReceiveEntry* next = nullptr;  ///< once done: in its queue pair's list
+  uint32_t capacity = 0;         ///< bytes
+  uint16_t slot = 0;             ///< its queue's own
+  uint16_t sge_count = 0;
+
+  /// Until it is done.
+  std::span<Sge> sges() { return {reinterpret_cast<Sge*>(this + 1), sge_count}; }
+  std::span<const Sge> sges() const {
+    return {reinterpret_cast<const Sge*>(this + 1), sge_count};
+  }
+};
+
+/// The receive queue, of one queue pair or shared by several. Receives are taken in order, but over
+/// datagrams one may come back, to the head, when its message never became whole.
+///
+/// A slot is free (the posters'), then posted (the engine's), then taken (a queue pair's), then
+/// free. One ring names them all. Indices count up for ever, released_ <= taken_ <= posted_: places
+/// [taken_, posted_) name the posted slots, in order, and [posted_, released_ + depth) the free
+/// ones; what the places between released_ and taken_ name does not matter. posted_ is written
+/// under the post lock, the others with the baton; posted_ and released_ are published with release
+/// and read with acquire.
+class ReceiveQueue {
+ public:
+  ReceiveQueue(uint32_t max_wr, uint32_t max_sge, bool shared);
+
+  /// Any thread, under lock().
+  std::error_code post(const ReceiveWorkRequest& request);
+  SpinFlag& lock() { return lock_; }
+
+  // With the baton.
+
+  /// The next receive, which is then the caller's; null where none is posted.
+  ReceiveEntry* take();
+  /// The next receive, which stays where it is.
+  ReceiveEntry* peek();
+  /// Undoes take(): the entry is the next one again.
+  void give_back(ReceiveEntry& entry) { ring_[--taken_ & mask_] = entry.slot; }
+  /// A taken entry's slot may be posted anew.
+  void release(ReceiveEntry& entry);
+  /// Forgets what is not taken.
+  void clear();
+
+  size_t available() const { return posted_.load(std::memory_order_acquire) - taken_; }
+  /// Of all queue pairs that take from this queue.
+  ReceiveShares& shares() { return shares_; }
+  size_t outstanding() const {
+    const uint64_t released = released_.load(std::memory_order_acquire);  // first: it is the lower
+    return posted_.load(std::memory_order_acquire) - released;
+  }
+
+ private:
+  ReceiveEntry& entry(uint16_t slot);
+
+  const uint32_t max_sge_;
+  const uint32_t entry_bytes_;  // with what lies behind
+  const uint64_t mask_;
+  std::unique_ptr<std::byte[]> entries_;
+  std::unique_ptr<uint16_t[]> ring_;  // slots
+  // The posters'.
+  SpinFlag lock_;
+  std::atomic<uint64_t> posted_{0};
+  // The engine's, apart by a cache line's length.
+  [[maybe_unused]] std::byte apart_[kCacheLine - sizeof(uint64_t)];
+  uint64_t taken_ = 0;
+  std::atomic<uint64_t> released_{0};
+  ReceiveShares shares_;
+};
+
+/// The done receives of one queue pair, in order, whose completions wait to be reported. With the
+/// baton.
+class DoneReceives {
+ public:
+  /// Of `completion` what a receive's can say.
+  void add(ReceiveEntry& entry, const WorkCompletion& completion);
+  /// How many were added, and of these reported or dropped, ever.
+  uint64_t added() const { return added_; }
+  uint64_t reported() const { return reported_; }
+  /// Moves completions of the first `up_to` that were ever added to `cq` and frees their slots in
+  /// `queue`. False if some of these have to wait.
+  bool report(CompletionQueue& cq, ReceiveQueue& queue, uint64_t up_to, uint32_t qp_number);
+  /// Frees the slots, without a completion.
+  void clear(ReceiveQueue& queue);
+
+ private:
+  ReceiveEntry& pop_front();
+
+  ReceiveEntry* first_ = nullptr;
+  ReceiveEntry* last_ = nullptr;
+  uint64_t added_ = 0;
+  uint64_t reported_ = 0;
+};
+
+}  // namespace diwarp::rnic

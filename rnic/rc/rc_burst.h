@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "ddp/scatter.h"
+#include "rnic/queues/queue_pair.h"
+#include "rnic/rc/rc_transmit.h"
+
+namespace diwarp::rnic {
+
+/// The pieces of one call to the stream.
+class RcTransmit::Burst {
+ public:
+  explicit Burst(Context& context) : context_(context) {}
+
+  Context& context() { return context_; }
+
+  /// Whether the message's memory may be read. Judged once in a burst; false for all that come
+  /// behind one that may not.
+  bool admit(const Message& message);
+  /// The message that was not admitted.
+  const Message* refused() const { return refused_; }
+
+  /// Adds an FPDU of the message without its first `skip` bytes. False if there is no room; else
+  /// `payload` holds the pieces of its payload.
+  bool add(const Fpdu& fpdu, size_t skip, const Message& message,
+           std::span<const ConstBytes>& payload);
+  /// Adds bytes as they are.
+  bool add_bytes(ConstBytes bytes);
+  void clear() { count_ = bytes_ = 0; }
+
+  std::span<const ConstBytes> pieces() const { return {room_.pieces.data(), count_}; }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  // An FPDU out of the longest list has to fit, and a burst of FPDUs of the usual three pieces.
+  static constexpr size_t kMaxPieces = 128;
+  static_assert(kMaxPieces >= kMaxSge + 2 && kMaxPieces >= 3 * kBurstFpdus);
+
+  bool readable(const Message& message) const;
+  size_t gather(const Fpdu& fpdu, size_t skip, const Message& message,
+                std::span<ConstBytes> room);
+
+  // Pieces that are not set until they are used: a burst is made for every message.
+  union Room {
+    Room() {}
+    std::array<ConstBytes, kMaxPieces> pieces;
+  };
+
+  Context& context_;
+  Room room_;
+  size_t count_ = 0;
+  size_t bytes_ = 0;
+  const Message* admitted_ = nullptr;  // the latest
+  const Message* refused_ = nullptr;
+  const Message* walked_ = nullptr;  // cursor_ is in its SGEs
+  ddp::SgeCursor cursor_;
+};
+
+inline bool RcTransmit::Burst::admit(const Message& message) {
+  if (refused_ != nullptr) return false;
+  if (admitted_ == &message) return true;
+  if (!readable(message)) {
+    refused_ = &message;
+    return false;
+  }
+  admitted_ = &message;
+  return true;
+}
+
+inline bool RcTransmit::Burst::readable(const Message& message) const {
+  if (message.entry != nullptr) return context_.queue_pair.may_send(*message.entry);
+  if (message.origin != Origin::response || message.body_bytes != 0) return true;
+  return context_.responder.source(message.read).has_value();
+}
+
+inline bool RcTransmit::Burst::add(const Fpdu& fpdu, size_t skip, const Message& message,
+                                   std::span<const ConstBytes>& payload) {
+  const std::span<ConstBytes> room = std::span(room_.pieces).subspan(count_);
+  if (room.size() < 2) return false;
+  const ConstBytes head = fpdu.head_view();
+  const size_t skip_head = std::min(skip, head.size());
+  const size_t skip_payload = std::min<size_t>(skip - skip_head, fpdu.length);
+  const size_t skip_trailer = skip - skip_head - skip_payload;
+  const size_t length = fpdu.length - skip_payload;
+  size_t taken = 0;
+  if (length != 0) {
+    taken = gather(fpdu, skip_payload, message, room.subspan(1, room.size() - 2));
+    if (taken == 0) return false;
+  }
+  room[0] = head.subspan(skip_head);
+  payload = room.subspan(1, taken);
+  room[taken + 1] = ConstBytes(fpdu.trailer).first(fpdu.trailer_bytes).subspan(skip_trailer);
+  count_ += taken + 2;
+  bytes_ += fpdu.whole - skip;
+  return true;
+}
+
+/// The pieces of an FPDU's payload behind `skip`. Returns their number, 0 if `room` is too small.
+inline size_t RcTransmit::Burst::gather(const Fpdu& fpdu, size_t skip, const Message& message,
+                                        std::span<ConstBytes> room) {
+  const size_t length = fpdu.length - skip;
+  if (fpdu.staged != nullptr) {
+    if (room.empty()) return 0;
+    room[0] = ConstBytes(fpdu.staged + skip, length);
+    return 1;
+  }
+  if (walked_ != &message) cursor_ = ddp::SgeCursor(message.sges);
+  walked_ = &message;
+  cursor_.seek(fpdu.offset + skip);
+  return cursor_.take(length, room);
+}
+
+inline bool RcTransmit::Burst::add_bytes(ConstBytes bytes) {
+  if (count_ == kMaxPieces) return false;
+  room_.pieces[count_++] = bytes;
+  bytes_ += bytes.size();
+  return true;
+}
+
+}  // namespace diwarp::rnic

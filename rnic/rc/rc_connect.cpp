@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
+#include "rnic/cm/connector.h"
+#include "rnic/rc/rc_queue_pair.h"
+
+/// How an RC queue pair gets and observes its connections.
+namespace diwarp::rnic {
+
+namespace {
+
+/// What the peer said stays behind.
+std::vector<std::byte> take_over(RcQueuePair& queue_pair, Established connection) {
+  std::vector<std::byte> private_data = std::move(connection.private_data);
+  queue_pair.start(std::move(connection));
+  return private_data;
+}
+
+}  // namespace
+
+std::vector<std::byte> RcQueuePair::connect(const Address& peer, const ConnectOptions& options) {
+  require_init();
+  return take_over(*this, open_connection(*device(), peer, options));
+}
+
+std::vector<std::byte> RcQueuePair::connect_on(int descriptor, const ConnectOptions& options) {
+  require_init();
+  return take_over(*this, initiate_on(*device(), descriptor, options));
+}
+
+std::vector<std::byte> RcQueuePair::accept_on(int descriptor, const AcceptOptions& options,
+                                              Duration timeout) {
+  require_init();
+  return take_over(*this, respond_on(*device(), descriptor, options, timeout));
+}
+
+void RcQueuePair::observe(std::shared_ptr<ConnectionObserver> observer) {
+  const auto before = std::exchange(observer_, std::move(observer));
+  if (before) before->on_detached();
+}
+
+void RcQueuePair::give_up_closing() {
+  if (state() == QpState::closing) end(RcEnd::lost);
+}
+
+void RcQueuePair::abandon() {
+  if (connected()) enter_error();
+}
+
+}  // namespace diwarp::rnic

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the connections of RcQueuePair end: when, with which last words, and who is told.
+#include <array>
+#include <new>
+#include <utility>
+
+#include "diwarp/error.h"
+#include "llp/tcp/tcp.h"
+#include "rdmap/terminate.h"
+#include "rnic/cm/control.h"
+#include "rnic/rc/rc_queue_pair.h"
+
+namespace diwarp::rnic {
+
+namespace {
+
+/// Of an end that no Terminate explains.
+std::error_code status_of(RcEnd reason) {
+  switch (reason) {
+    case RcEnd::lost: return make_error_code(Errc::connection_lost);
+    case RcEnd::timed_out: return make_error_code(Errc::timed_out);
+    default: return {};
+  }
+}
+
+}  // namespace
+
+/// What waits for this side's last byte, or for the memory that was lent.
+void RcQueuePair::go_on_ending() {
+  if (state() == QpState::closing) {
+    if (all_sent()) finish_closing();
+  } else if (peer_closed_ && !transmit_.borrows()) {
+    end_behind_peer();
+  } else if (state() == QpState::sqd) {
+    watch_drain();
+  }
+}
+
+/// And nothing is awaited, owed, or lent.
+bool RcQueuePair::all_sent() {
+  return sends_.pending() == nullptr && requester_.idle() && responder_.next() == nullptr &&
+         transmit_.drained() && !transmit_.borrows();
+}
+
+void RcQueuePair::watch_drain() {
+  if (drain_told_ || !transmit_.at_boundary() || !transmit_.drained()) return;
+  if (!requester_.idle() || transmit_.borrows()) return;
+  drain_told_ = true;
+  raise(AsyncEventType::sq_drained);
+}
+
+/// Closing, and everything is out.
+void RcQueuePair::finish_closing() {
+  if (!fin_sent_) stream_->shutdown_send();
+  fin_sent_ = true;
+  if (peer_closed_) end_behind_peer();
+}
+
+/// The peer's side ended in order, and nothing was read since: a reset may have come behind it,
+/// which lets go of memory as an acknowledgement does.
+void RcQueuePair::end_behind_peer() {
+  end(stream_->error() == 0 ? RcEnd::closed : RcEnd::lost);
+}
+
+/// The stream takes nothing any more. What it brought before is still delivered.
+void RcQueuePair::lose(RcEnd reason) {
+  stream_->settle();
+  RcEnd result = RcEnd::none;
+  do {
+    if (!receive_.held()) result = receive_.read(*stream_, engine().stream_buffer());
+  } while (!receive_.held() && result == RcEnd::none && receive_.came() != 0);
+  const bool says_more = result != RcEnd::none && result != RcEnd::closed && result != RcEnd::lost;
+  end(says_more ? result : reason);
+}
+
+void RcQueuePair::end(RcEnd reason) {
+  count_end(reason);
+  terminate_ = terminate_of(reason);
+  const bool received = terminate_ && terminate_->received;
+  if (received) requester_.refuse(terminate_->code);
+  receive_.abandon(WcStatus::general_error);
+  const bool in_order = reason == RcEnd::closed && transmit_.at_boundary();
+  if (terminate_ && !received && receive_.heard())
+    close_stream(false, last_words(*terminate_));
+  else
+    close_stream(in_order || received);
+  const bool asked_for = state() == QpState::closing && reason == RcEnd::closed;
+  enter_error();
+  if (reason == RcEnd::closed) {
+    if (!asked_for) raise(AsyncEventType::peer_closed);
+  } else {
+    raise_fatal(status_of(reason));
+  }
+  const bool silent = reason == RcEnd::timed_out;
+  if (observer_) observer_->on_end(silent ? status_of(reason) : std::error_code());
+}
+
+/// An event without the headers, where there is no memory for these, is better than none.
+void RcQueuePair::raise_fatal(std::error_code status) {
+  std::optional<TerminateInfo> told;
+  try {
+    told = terminate_;
+  } catch (const std::bad_alloc&) {
+    told = TerminateInfo{.code = terminate_->code, .received = terminate_->received};
+  }
+  raise(AsyncEventType::qp_fatal, std::move(told), status);
+}
+
+/// What ends the connection, if that is a Terminate.
+std::optional<TerminateInfo> RcQueuePair::terminate_of(RcEnd reason) const {
+  switch (reason) {
+    case RcEnd::none:
+    case RcEnd::closed:
+    case RcEnd::lost:
+    case RcEnd::timed_out: return std::nullopt;
+    case RcEnd::bad_send: return TerminateInfo{.code = rdmap::fault::kLocalCatastrophic};
+    case RcEnd::bad_response: return TerminateInfo{.code = rdmap::fault::kInvalidStag};
+    default: break;
+  }
+  TerminateInfo info;
+  info.code = receive_.fault().value_or(rdmap::fault::kLocalCatastrophic);
+  info.received = reason == RcEnd::terminated;
+  try {
+    info.headers.assign(receive_.offending().begin(), receive_.offending().end());
+  } catch (const std::bad_alloc&) {
+    info.headers.clear();  // the code is what matters
+  }
+  return info;
+}
+
+/// None, and the stream is reset, where there is no memory for them.
+std::vector<std::byte> RcQueuePair::last_words(const TerminateInfo& terminate) {
+  std::array<std::byte, rdmap::kMaxTerminateUlpdu> ulpdu;
+  const size_t bytes = rdmap::encode_terminate(terminate.code, terminate.headers, ulpdu,
+                                                receive_.offending_length());
+  try {
+    return transmit_.last_words(transmit_context(), ConstBytes(ulpdu).first(bytes));
+  } catch (const std::bad_alloc&) {
+    counters().add(Counter::rc_tx_no_memory);
+    return {};
+  }
+}
+
+void RcQueuePair::count_end(RcEnd reason) {
+  switch (reason) {
+    case RcEnd::closed: return counters().add(Counter::rc_disconnects);
+    case RcEnd::bad_crc: return counters().add(Counter::rc_crc_errors);
+    case RcEnd::protocol_error: return counters().add(Counter::rc_protocol_errors);
+    case RcEnd::terminated: counters().add(Counter::rc_terminates_received); break;
+    case RcEnd::timed_out: counters().add(Counter::rc_peer_timeouts); break;
+    default: break;
+  }
+  counters().add(Counter::rc_resets);
+}
+
+/// Whoever waits for the peer's side to end does so on the control path. A stream that has borrowed
+/// memory is reset, without last words: the application may use the memory again when its requests
+/// are flushed, and what it writes there must not reach the peer.
+void RcQueuePair::close_stream(bool in_order, std::vector<std::byte> last_words) {
+  if (transmit_.borrows()) transmit_.take_back(*stream_, sends_);
+  if (transmit_.borrows()) in_order = false, last_words.clear();
+  engine().timers().cancel(receive_wait_);
+  engine().timers().cancel(peer_watch_timer_);
+  peer_watch_.stop();
+  if (stream_->descriptor() < 0) stream_->on_ready({});
+  park();  // the poller has to forget the descriptor before it is closed
+  const std::unique_ptr<llp::Stream> stream = std::move(stream_);
+  transmit_.forget();
+  if (last_words.empty()) {
+    if (!in_order) stream->abort();
+    return;
+  }
+  counters().add(Counter::rc_terminates_sent);
+  if (auto* tcp = dynamic_cast<llp::TcpStream*>(stream.get()))
+    return device()->control().linger(UniqueFd(tcp->release()), std::move(last_words));
+  const ConstBytes words(last_words);
+  stream->send({&words, 1});
+  stream->shutdown_send();
+}
+
+}  // namespace diwarp::rnic

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rnic/rc/rc_peer_watch.h"
+
+#include <algorithm>
+#include <string>
+
+#include "diwarp/error.h"
+
+namespace diwarp::rnic {
+
+namespace {
+
+// The kernel's probes are whole seconds apart, and kUnansweredTries of them have to fit.
+constexpr Duration kLeastTimeout = std::chrono::seconds(5);
+constexpr Duration kMostTimeout = std::chrono::hours(18);
+
+/// Looks in a user timeout: so many that retransmissions between an answer and the next look, which
+/// no look counts, are few.
+constexpr int kLooks = 20;
+constexpr Duration kLongestInterval = std::chrono::seconds(1);
+/// Probes of a closed window in a user timeout: kUnansweredTries, with one to spare.
+constexpr int kProbes = 5;
+
+void check_timeout(const char* what, const std::optional<Duration>& value) {
+  if (!value || *value == Duration::zero()) return;
+  if (*value >= kLeastTimeout && *value <= kMostTimeout) return;
+  throw Error(
+      make_error_code(Errc::invalid_argument),
+      std::string(what) + " must be from 5 seconds to 18 hours, or zero, which switches it off");
+}
+
+}  // namespace
+
+void check_timeouts(const PeerTimeoutWishes& wishes) {
+  check_timeout("keep_alive", wishes.keep_alive);
+  check_timeout("user_timeout", wishes.user_timeout);
+}
+
+void RcPeerWatch::start(int descriptor, const PeerTimeouts& timeouts) {
+  descriptor_ = descriptor;
+  timeouts_ = timeouts;
+  backoff_.reset();
+  probing_ = timeouts.keep_alive;
+  if (descriptor < 0) return;
+  llp::clear_user_timeout(descriptor);
+  llp::keep_alive(descriptor, probing_);
+}
+
+/// No later than when the time is over.
+Duration RcPeerWatch::next_look() const {
+  const Duration interval = std::min(timeouts_.user_timeout / kLooks, kLongestInterval);
+  const Duration left = timeouts_.user_timeout - acks_.silence();
+  return left > Duration::zero() ? std::min(interval, left) : interval;
+}
+
+RcPeerWatch::Verdict RcPeerWatch::look(bool response_owed, Time now) {
+  const auto state = llp::ack_state(descriptor_);
+  if (!state) return Verdict::idle;
+  if (acks_.is_silent(*state, now, timeouts_.user_timeout)) return Verdict::gone;
+  const bool sooner =
+      timeouts_.keep_alive == Duration::zero() || timeouts_.user_timeout < timeouts_.keep_alive;
+  probe_within(response_owed && sooner ? timeouts_.user_timeout : timeouts_.keep_alive);
+  probe_closed_window(state->window_closed);
+  return state->outstanding || response_owed ? Verdict::again : Verdict::idle;
+}
+
+void RcPeerWatch::probe_within(Duration within) {
+  if (probing_ != within) llp::keep_alive(descriptor_, within);
+  probing_ = within;
+}
+
+/// TCP asks a peer that keeps its window closed ever more rarely, down to once in two minutes: too
+/// rarely to know within the user timeout.
+void RcPeerWatch::probe_closed_window(bool closed) {
+  if (closed && !backoff_) {
+    backoff_ = llp::backoff_limit(descriptor_);
+    const Duration most = timeouts_.user_timeout / kProbes;
+    if (backoff_ && *backoff_ > most) llp::limit_backoff(descriptor_, most);
+  } else if (!closed && backoff_) {
+    llp::limit_backoff(descriptor_, *backoff_);
+    backoff_.reset();
+  }
+}
+
+}  // namespace diwarp::rnic

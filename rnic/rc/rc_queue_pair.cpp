@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rnic/rc/rc_queue_pair.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "diwarp/error.h"
+#include "llp/socket/busy_poll.h"
+#include "llp/tcp/tcp.h"
+#include "rnic/cm/control.h"
+#include "rnic/engine/waiting.h"
+
+namespace diwarp::rnic {
+
+namespace {
+
+constexpr uint32_t kMinFpdu = 128;
+constexpr uint32_t kMaxFpdu = 65536;
+constexpr size_t kAtomicBytes = 8;
+
+const StreamOptions& checked(const StreamOptions& options) {
+  if (options.max_fpdu != 0) check_range("max_fpdu", options.max_fpdu, kMinFpdu, kMaxFpdu);
+  if (options.receive_wait <= Duration::zero())
+    throw Error(make_error_code(Errc::invalid_argument),
+                "receive_wait must be above zero; ReceiveNotReady::terminate does not wait");
+  check_timeouts({options.keep_alive, options.user_timeout});
+  return options;
+}
+
+}  // namespace
+
+RcQueuePair::RcQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePairInit& init)
+    : QueuePair(std::move(domain), init),
+      number_(device()->take_number()),
+      options_(checked(init.stream)),
+      requester_(*this, sends_),
+      responder_(*this),
+      receive_({*this, requester_, responder_, device()->engine().counters()},
+               init.stream.receive_not_ready) {
+  engine().exclusively([this] {
+    local_ = device()->address();
+    park();
+    set_state(QpState::init);
+  });
+}
+
+RcQueuePair::~RcQueuePair() {
+  engine().exclusively([this] {
+    observe(nullptr);
+    if (stream_) close_stream(transmit_.at_boundary());
+    receive_.give_back();
+    engine().timers().cancel(trim_);
+    retire();
+  });
+  device()->return_number(number_);
+}
+
+// --- Connecting.
+
+void RcQueuePair::require_init() const {
+  if (state() == QpState::init) return;
+  throw Error(make_error_code(Errc::invalid_state),
+              "Only a queue pair in init can be connected, and this one is in " +
+                  std::string(to_string(state())) +
+                  "; after a connection has ended, modify() it to reset and then to init");
+}
+
+void RcQueuePair::start(Established connection, QpState to) {
+  engine().exclusively([&] { take(std::move(connection), to); });
+}
+
+void RcQueuePair::take(Established connection, QpState to) {
+  require_init();
+  attach_stream(std::move(connection.stream));
+  local_ = stream_->local_address();
+  peer_ = stream_->peer_address();
+  peer_closed_ = fin_sent_ = drain_told_ = false;
+  terminate_.reset();
+  agreement_ = connection.agreement;
+  allow_in_place();
+  peer_watch_.start(stream_->descriptor(), connection.timeouts.over(
+                                               {options_.keep_alive, options_.user_timeout}));
+  requester_.start(agreement_.ord);
+  responder_.start(agreement_.ird);
+  transmit_.start(agreement_, connection.initiator, options_.max_fpdu);
+  if (connection.initiator && agreement_.ready == ReadyToReceive::read) requester_.begin_ready();
+  receive_.start(agreement_, connection.initiator, connection.leftover);
+  set_state(to);
+  counters().add(Counter::rc_connections);
+  engine().activate(*this);
+  settle(receive_.resume(), engine().clock().now());
+}
+
+void RcQueuePair::start(const StreamAttributes& stream) {
+  require_init();
+  device()->control();  // may not be begun with the baton held
+  Established connection;
+  connection.timeouts = {stream.keep_alive, stream.user_timeout};
+  check_timeouts(connection.timeouts);
+  connection.stream = llp::TcpStream::adopt(stream.descriptor);
+  connection.initiator = stream.initiator;
+  connection.agreement = {.crc = stream.crc,
+                          .send_markers = stream.send_markers,
+                          .receive_markers = stream.receive_markers,
+                          .ord = stream.ord,
+                          .ird = stream.ird,
+                          .ready = stream.ready};
+  start(std::move(connection), QpState::rtr);
+}
+
+/// The stream's descriptor is watched instead of nothing.
+void RcQueuePair::attach_stream(std::unique_ptr<llp::Stream> stream) {
+  engine().detach(*this);
+  stream = device()->served(std::move(stream));
+  try {
+    engine().attach_link(*this, *stream);
+  } catch (...) {
+    park();
+    throw;
+  }
+  stream_ = std::move(stream);
+  const int descriptor = stream_->descriptor();
+  if (descriptor >= 0 && !llp::set_busy_poll(descriptor, engine().options().busy_poll))
+    counters().add(Counter::busy_poll_refused);
+  if (descriptor < 0) stream_->on_ready([engine = &engine()] { engine->wake(); });
+}
+
+/// Where the device asks for it. FPDUs with markers are copied whatever the stream can.
+void RcQueuePair::allow_in_place() {
+  const size_t from = engine().options().zerocopy_from;
+  in_place_ = from != 0 && !agreement_.send_markers && stream_->allow_in_place(from, counters());
+  if (from != 0 && !in_place_) counters().add(Counter::rc_zerocopy_refused);
+}
+
+/// In service without a stream: there may be completions to report.
+void RcQueuePair::park() {
+  engine().detach(*this);
+  engine().attach(*this, -1);
+  engine().set_reading(*this, false);
+}
+
+// --- Disconnecting.
+
+bool RcQueuePair::connected() const {
+  const QpState now = state();
+  return now == QpState::rtr || now == QpState::rts || now == QpState::sqd ||
+         now == QpState::closing;
+}
+
+void RcQueuePair::disconnect(const DisconnectOptions& options) {
+  const Time deadline = deadline_after(engine().clock().now(), options.timeout);
+  engine().exclusively([this] { begin_disconnect(); });
+  if (wait_ended(deadline)) return;
+  engine().exclusively([this] { give_up_closing(); });
+}
+
+void RcQueuePair::begin_disconnect() {
+  if (state() == QpState::error || state() == QpState::closing) return;
+  if (!connected())
+    throw Error(
+        make_error_code(Errc::invalid_state),
+        "This queue pair has no connection to end: it is in " + std::string(to_string(state())));
+  set_state(QpState::closing);
+  receive_.discard_unwanted();
+  engine().activate(*this);
+}
+
+bool RcQueuePair::wait_disconnected(Duration timeout) {
+  return wait_ended(deadline_after(engine().clock().now(), timeout));
+}
+
+bool RcQueuePair::wait_ended(Time deadline) {
+  if (!connected()) return true;
+  Waiter waiter;
+  engine().exclusively([&] { waiters_.push_back(waiter); });
+  for (Time now = engine().clock().now(); connected() && now < deadline;
+       now = engine().clock().now())
+    rest(engine(), waiter.sleeper, deadline - now);
+  engine().exclusively([&] { waiter.unlink(); });
+  return !connected();
+}
+
+// --- In the engine.
+
+size_t RcQueuePair::receive(Time now) {
+  if (!stream_) return 0;
+  const bool borrows = transmit_.borrows();
+  if (borrows) take_back();
+  if (receive_.held() || peer_closed_) {
+    // Nothing is read, so it is a broken stream that asks, again if need be, or one that let go.
+    if (!borrows) end(end_of_stream(stream_->error()));
+    return 1;
+  }
+  const RcEnd result = receive_.read(*stream_, engine().stream_buffer());
+  if (result == RcEnd::none && receive_.came() == 0) return 0;
+  settle(result, now);
+  return 1;
+}
+
+/// The stream may have let go of memory: what waits for that goes on.
+void RcQueuePair::take_back() {
+  if (transmit_.take_back(*stream_, sends_)) engine().activate(*this);
+}
+
+/// The peer has ended its side, and this one has something to finish. Not where something is
+/// awaited from the peer.
+bool RcQueuePair::ends_later() const {
+  const bool still_sending = state() == QpState::closing && !fin_sent_ && transmit_.allowed();
+  return (still_sending || transmit_.borrows()) && requester_.idle();
+}
+
+/// After the receiving half took bytes, or none.
+void RcQueuePair::settle(RcEnd result, Time now) {
+  if (result == RcEnd::closed && ends_later()) {
+    peer_closed_ = true;
+    engine().set_reading(*this, false);
+    if (state() != QpState::closing) arm_receive_wait(now);
+  } else if (result != RcEnd::none) {
+    return end(result);
+  }
+  if (receive_.held()) {
+    engine().set_reading(*this, false);
+    counters().add(Counter::rc_receive_not_ready);
+    arm_receive_wait(now);
+  }
+  if (receive_.heard() && !transmit_.allowed()) {
+    transmit_.allow();
+    if (observer_) observer_->on_ready();
+  }
+  // What came may be a request, or the response that others wait for.
+  if (transmit_.allowed() && (responder_.next() != nullptr || sends_.pending() != nullptr ||
+                              state() == QpState::closing || state() == QpState::sqd))
+    engine().activate(*this);
+  arm_trim(now);
+  if (!report()) engine().stall(*this);
+}
+
+Served RcQueuePair::transmit(Time now) {
+  if (stream_ && receive_.held()) resume_held(now);
+  Served served;
+  if (stream_) served = send(now);
+  if (report()) return served;
+  if (served.pending == Pending::nothing) served.pending = Pending::stalled;
+  if (served.pending == Pending::writable) engine().stall(*this);  // whichever comes first
+  return served;
+}
+
+void RcQueuePair::resume_held(Time now) {
+  // Another queue pair may have taken what was posted.
+  if (peek_receive() == nullptr && state() != QpState::closing && !await_receive()) return;
+  engine().timers().cancel(receive_wait_);
+  const RcEnd result = receive_.resume();
+  if (!receive_.held()) {
+    engine().set_reading(*this, true);
+    if (stream_->descriptor() < 0) engine().wake();  // what waits there tells nobody again
+  }
+  settle(result, now);
+}
+
+RcTransmit::Context RcQueuePair::transmit_context() {
+  const QpState now = state();
+  return {.sends = sends_,
+          .requester = requester_,
+          .responder = responder_,
+          .stream = *stream_,
+          .counters = counters(),
+          .queue_pair = *this,
+          .serves_sends = (now == QpState::rts && !peer_closed_) || now == QpState::closing,
+          .burst_bytes = engine().is_alone(*this) ? kLoneBurstBytes : kBurstBytes,
+          .in_place = in_place_};
+}
+
+Served RcQueuePair::send(Time now) {
+  if (link_is_full()) return {0, Pending::writable};
+  const RcTransmit::Result result = transmit_.run(transmit_context(), now);
+  switch (result.fault) {
+    case RcTransmit::Fault::none:
+      go_on_ending();
+      break;
+    case RcTransmit::Fault::stream_failed: lose(end_of_stream(result.error)); break;
+    case RcTransmit::Fault::bad_response: end(RcEnd::bad_response); break;
+    case RcTransmit::Fault::bad_send:
+      sends_.complete(result.status);
+      end(RcEnd::bad_send);
+      break;
+  }
+  arm_trim(now);
+  arm_peer_watch(now);
+  return {result.fpdus, result.pending};
+}
+
+// --- States and timers.
+
+void RcQueuePair::on_state(QpState now) {
+  if (now == QpState::rts || now == QpState::sqd) {
+    drain_told_ = false;
+    engine().activate(*this);
+  }
+  if (now != QpState::error && now != QpState::reset) return;
+  const bool ended = stream_ != nullptr;  // else the end is told by who came here
+  if (stream_) close_stream(transmit_.at_boundary());
+  if (now == QpState::reset)
+    receive_.give_back();
+  else
+    receive_.abandon(WcStatus::wr_flush_error);
+  for (Waiter* waiter = waiters_.front(); waiter != nullptr; waiter = waiters_.next(*waiter))
+    waiter->sleeper.wake();
+  if (ended && observer_) observer_->on_end({});
+}
+
+void RcQueuePair::arm_receive_wait(Time now) {
+  const bool never = options_.receive_wait > Time::max() - now;
+  if (!never) engine().timers().arm(receive_wait_, now + options_.receive_wait);
+}
+
+void RcQueuePair::on_receive_wait(Time now) {
+  if (receive_.held()) return settle(receive_.give_up_waiting(), now);
+  if (peer_closed_ && state() != QpState::closing) end(RcEnd::lost);  // it takes nothing, either
+}
+
+/// What was sent may be outstanding from now on.
+void RcQueuePair::arm_peer_watch(Time now) {
+  if (peer_watch_timer_.armed() || !peer_watch_.watches()) return;
+  peer_watch_.begin(now);
+  engine().timers().arm(peer_watch_timer_, now + peer_watch_.next_look());
+}
+
+void RcQueuePair::on_peer_watch(Time now) {
+  switch (peer_watch_.look(!requester_.idle(), now)) {
+    case RcPeerWatch::Verdict::idle: return;
+    case RcPeerWatch::Verdict::gone: return lose(RcEnd::timed_out);
+    case RcPeerWatch::Verdict::again:
+      return engine().timers().arm(peer_watch_timer_, now + peer_watch_.next_look());
+  }
+}
+
+void RcQueuePair::arm_trim(Time now) {
+  if (trim_.armed()) return;
+  if (receive_.keeps_memory() || transmit_.keeps_memory())
+    engine().timers().arm(trim_, now + kTrimAfter);
+}
+
+void RcQueuePair::on_trim(Time now) {
+  bool more = receive_.trim();
+  more = transmit_.trim() || more;
+  more = (stream_ && stream_->trim()) || more;
+  if (more) engine().timers().arm(trim_, now + kTrimAfter);
+}
+
+std::error_code RcQueuePair::check_send(const SendWorkRequest& request) const noexcept {
+  const auto valid_if = [](bool fits) {
+    return fits ? std::error_code() : make_error_code(Errc::invalid_argument);
+  };
+  const std::span<const Sge> sges = request.sges;
+  const WrFacts& facts = facts_of(request.opcode);
+  if (!facts.on_streams) return Errc::unsupported_operation;
+  if (!facts.gathers && has_flag(request.flags, SendFlags::inline_data))
+    return Errc::invalid_argument;
+  switch (request.opcode) {
+    case WrOpcode::send:
+    case WrOpcode::send_with_invalidate:
+    case WrOpcode::rdma_write: return {};
+    case WrOpcode::rdma_read:
+      return sges.size() <= 1 ? std::error_code() : make_error_code(Errc::too_many_sges);
+    case WrOpcode::rdma_read_with_invalidate: return valid_if(sges.size() == 1);
+    case WrOpcode::fetch_add:
+    case WrOpcode::compare_swap:
+    case WrOpcode::swap: return valid_if(sges.size() == 1 && sges[0].length == kAtomicBytes);
+    default: return valid_if(sges.empty());
+  }
+}
+
+QueuePairAttributes RcQueuePair::query() {
+  QueuePairAttributes attributes = QueuePair::query();
+  engine().exclusively([&] {
+    attributes.local_address = local_;
+    attributes.peer_address = peer_;
+    attributes.terminate = terminate_;
+    attributes.ord = agreement_.ord;
+    attributes.ird = agreement_.ird;
+    attributes.crc = agreement_.crc;
+    attributes.send_markers = agreement_.send_markers;
+    attributes.receive_markers = agreement_.receive_markers;
+    attributes.mpa_revision = agreement_.revision;
+    attributes.keep_alive = peer_watch_.timeouts().keep_alive;
+    attributes.user_timeout = peer_watch_.timeouts().user_timeout;
+  });
+  attributes.stream = options_;
+  return attributes;
+}
+
+}  // namespace diwarp::rnic

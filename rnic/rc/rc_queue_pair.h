@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/intrusive_list.h"
+#include "base/timer_queue.h"
+#include "llp/stream.h"
+#include "rnic/context/connection_observer.h"
+#include "rnic/context/established.h"
+#include "rnic/engine/sleeper.h"
+#include "rnic/queues/queue_pair.h"
+#include "rnic/rc/rc_peer_watch.h"
+#include "rnic/rc/rc_receive.h"
+#include "rnic/rc/rc_requester.h"
+#include "rnic/rc/rc_responder.h"
+#include "rnic/rc/rc_transmit.h"
+
+namespace diwarp::rnic {
+
+/// After so long without use a queue pair frees what it kept to send and receive.
+inline constexpr Duration kTrimAfter = std::chrono::seconds(1);
+
+/// An RC queue pair: one connection at a time, over a byte stream. A connection that ends takes the
+/// queue pair to the error state, from which it can be reset and connected again.
+class RcQueuePair final : public QueuePair {
+ public:
+  RcQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePairInit& init);
+  ~RcQueuePair() override;
+
+  uint32_t number() const override { return number_; }
+  QueuePairAttributes query() override;
+
+  /// As the public calls have them.
+  std::vector<std::byte> connect(const Address& peer, const ConnectOptions& options);
+  std::vector<std::byte> connect_on(int descriptor, const ConnectOptions& options);
+  std::vector<std::byte> accept_on(int descriptor, const AcceptOptions& options, Duration timeout);
+  void disconnect(const DisconnectOptions& options);
+  bool wait_disconnected(Duration timeout);
+
+  /// Throws Error(invalid_state) in any other state than init.
+  void require_init() const;
+  /// Takes a connection over: from init to rts, or to rtr. Throws Error(invalid_state), and the
+  /// stream is closed, where the state is another.
+  void start(Established connection, QpState to = QpState::rts);
+  /// The same, from init to rtr, for a connection whose MPA start-up somebody else has done. Throws
+  /// Error.
+  void start(const StreamAttributes& stream);
+  // --- With the baton.
+
+  /// start() for those that have the baton.
+  void take(Established connection, QpState to = QpState::rts);
+  /// The first half of disconnect(): on_end() follows once everything is out and the peer has
+  /// closed its side. Throws Error(invalid_state) where there never was a connection.
+  void begin_disconnect();
+  /// Its second half, when the peer has taken too long.
+  void give_up_closing();
+  /// Ends a connection at once, if there is one.
+  void abandon();
+  /// Who is told about connections from now on; null: nobody.
+  void observe(std::shared_ptr<ConnectionObserver> observer);
+
+  size_t receive(Time now) override;
+  Served transmit(Time now) override;
+  using QueuePair::await_receive;  // for RcReceive
+
+ protected:
+  std::error_code check_send(const SendWorkRequest& request) const noexcept override;
+  bool may_post_sends(QpState state) const override {
+    return state == QpState::rts || state == QpState::sqd;
+  }
+  void on_state(QpState now) override;
+
+ private:
+  /// A thread that waits for the connection's end.
+  struct Waiter : ListNode<> {
+    Sleeper sleeper;
+  };
+
+  bool connected() const;
+  bool wait_ended(Time deadline);
+  RcTransmit::Context transmit_context();
+
+  void attach_stream(std::unique_ptr<llp::Stream> stream);
+  void allow_in_place();
+  void park();
+  void take_back();
+  bool ends_later() const;
+  void settle(RcEnd result, Time now);
+  void resume_held(Time now);
+  Served send(Time now);
+  void go_on_ending();
+  bool all_sent();
+  void watch_drain();
+  void finish_closing();
+  void end_behind_peer();
+  void lose(RcEnd reason);
+  void end(RcEnd reason);
+  void count_end(RcEnd reason);
+  std::optional<TerminateInfo> terminate_of(RcEnd reason) const;
+  void raise_fatal(std::error_code status);
+  std::vector<std::byte> last_words(const TerminateInfo& terminate);
+  void close_stream(bool in_order, std::vector<std::byte> last_words = {});
+  void arm_receive_wait(Time now);
+  void on_receive_wait(Time now);
+  void arm_peer_watch(Time now);
+  void on_peer_watch(Time now);
+  void arm_trim(Time now);
+  void on_trim(Time now);
+
+  const uint32_t number_;
+
+  // Guarded by the baton.
+  std::unique_ptr<llp::Stream> stream_;  // while connected
+  Address local_;
+  Address peer_;
+  bool in_place_ = false;     // it may borrow memory of requests
+  bool peer_closed_ = false;  // the peer's side has ended, this one has something to finish
+  bool fin_sent_ = false;
+  bool drain_told_ = false;   // sqd: the event was raised
+  std::optional<TerminateInfo> terminate_;  // of the last connection
+  mpa::Agreement agreement_;                // of the connection
+  std::shared_ptr<ConnectionObserver> observer_;  // may be null
+  const StreamOptions options_;
+  RcRequester requester_;
+  RcResponder responder_;
+  RcTransmit transmit_;
+  RcReceive receive_;
+  RcPeerWatch peer_watch_;
+  IntrusiveList<Waiter> waiters_;
+  MemberTimer<RcQueuePair, &RcQueuePair::on_receive_wait> receive_wait_{*this};
+  MemberTimer<RcQueuePair, &RcQueuePair::on_peer_watch> peer_watch_timer_{*this};
+  MemberTimer<RcQueuePair, &RcQueuePair::on_trim> trim_{*this};
+};
+
+}  // namespace diwarp::rnic

@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rnic/rc/rc_receive.h"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "ddp/scatter.h"
+#include "mpa/fpdu.h"
+#include "rdmap/terminate.h"
+#include "rnic/engine/engine.h"
+#include "rnic/rc/rc_queue_pair.h"
+
+namespace diwarp::rnic {
+
+namespace {
+
+namespace fault = rdmap::fault;
+
+/// What is read at once leaves room in the engine's buffer to complete the FPDU that it cuts.
+constexpr size_t kReadMost = kStreamBufferBytes - CarryBuffer::kWholeFpdu;
+
+/// Of the next FPDU: what tells how to go on.
+constexpr size_t kHeaderBytes = mpa::kLengthBytes + ddp::kUntaggedHeaderBytes;
+
+}  // namespace
+
+bool RcReceive::goes_to_receive(rdmap::Opcode opcode) {
+  const rdmap::OpcodeFacts& facts = rdmap::facts_of(opcode);
+  return !facts.tagged && facts.queue_number == rdmap::kSendQueue;
+}
+
+/// When TCP gives a peer up, the kernel reports the last ICMP error instead, if there was one.
+RcEnd end_of_stream(int error) {
+  const bool silent = error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH;
+  return silent ? RcEnd::timed_out : RcEnd::lost;
+}
+
+void RcReceive::start(const mpa::Agreement& agreement, bool initiator, ConstBytes leftover) {
+  deframer_ = mpa::Deframer(agreement.crc, agreement.receive_markers);
+  ready_ = initiator ? ReadyToReceive::none : agreement.ready;
+  discards_ = discarded_ = held_ = false;
+  heard_ = initiator;
+  holds_ = policy_ == ReceiveNotReady::hold;
+  end_ = RcEnd::none;
+  fault_.reset();
+  offending_held_ = offending_length_ = 0;
+  receiver_ = {};
+  straight_.reset();
+  expects_long_ = 0;
+  parts_.counters.add(Counter::rc_rx_bytes, leftover.size());
+  within_memory([&] {
+    carry_.assign(leftover);
+    return end_;
+  });
+}
+
+/// What comes may take memory: for unfinished FPDUs, and for the peer's requests. Where there is
+/// none the connection ends, for nothing of a stream can be left out.
+template <class Work>
+RcEnd RcReceive::within_memory(Work&& work) {
+  try {
+    return work();
+  } catch (const std::bad_alloc&) {
+    parts_.counters.add(Counter::drop_no_memory);
+    end(RcEnd::no_memory, fault::kLocalCatastrophic, {});
+    return end_;
+  }
+}
+
+RcEnd RcReceive::read(llp::Stream& stream, Bytes buffer) {
+  entry_judged_ = false;
+  came_ = 0;
+  const bool long_is_cut = !carry_.empty() && needed_ >= kLongFpdu;
+  return within_memory([&] {
+    if (straight_) return read_straight(stream, buffer);
+    return long_is_cut ? read_cut(stream, buffer) : read_ahead(stream, buffer);
+  });
+}
+
+/// The rest of a long FPDU comes where its beginning is, and what follows into the buffer.
+RcEnd RcReceive::read_cut(llp::Stream& stream, Bytes buffer) {
+  assert(needed_ > carry_.size());
+  const size_t rest = needed_ - carry_.size();
+  const size_t behind = deframer_.uses_beginnings() ? kHeaderBytes : kReadMost;
+  const std::array<Bytes, 2> room{carry_.room(rest), buffer.first(behind)};
+  if (!book(stream.receive_into(room))) return conclude();
+  carry_.add(std::min(came_, rest));
+  carry_.drop(consume(carry_.bytes()));
+  if (came_ <= rest) {
+    if (begin_straight(carry_.bytes())) carry_.assign({});
+    return conclude();
+  }
+  if (carry_.empty()) return take_read(stream, buffer, came_ - rest);
+  assert(held_ || end_ != RcEnd::none);
+  carry_.append(buffer.first(came_ - rest));
+  return conclude();
+}
+
+RcEnd RcReceive::read_ahead(llp::Stream& stream, Bytes buffer) {
+  const ConstBytes front = carry_.bytes();
+  assert(front.size() < kLongFpdu);
+  const size_t wanted = expects_long_ != 0 ? kReadBeforeLong : kReadMost - front.size();
+  if (!pull(stream, buffer.subspan(front.size(), wanted))) return conclude();
+  std::copy(front.begin(), front.end(), buffer.begin());
+  return take_read(stream, buffer, front.size() + came_);
+}
+
+/// Takes what fills the front of the buffer, and of the FPDU that it cuts the rest, if that is
+/// there.
+RcEnd RcReceive::take_read(llp::Stream& stream, Bytes buffer, size_t filled) {
+  size_t taken = consume(buffer.first(filled));
+  const bool cut = end_ == RcEnd::none && !held_ && taken != filled;
+  const size_t before = came_;
+  if (cut && begin_straight(buffer.subspan(taken, filled - taken)))
+    taken = filled;
+  else if (cut && pull(stream, buffer.subspan(filled, needed_ - (filled - taken)))) {
+    filled += came_ - before;
+    taken += consume(buffer.first(filled).subspan(taken));
+  }
+  carry_.assign(buffer.subspan(taken, filled - taken));
+  return conclude();
+}
+
+RcEnd RcReceive::give_up_waiting() {
+  holds_ = false;
+  return resume();
+}
+
+RcEnd RcReceive::resume() {
+  held_ = false;
+  entry_judged_ = false;
+  if (end_ != RcEnd::none) return end_;
+  return within_memory([this] { return resume_carried(); });
+}
+
+RcEnd RcReceive::resume_carried() {
+  carry_.drop(consume(carry_.bytes()));
+  return end_;
+}
+
+/// An end of the stream is in order only between two messages.
+RcEnd RcReceive::conclude() {
+  const bool between_messages = carry_.empty() && !straight_ && receiver_.at_boundary();
+  if (end_ == RcEnd::closed && !between_messages) end_ = RcEnd::lost;
+  return end_;
+}
+
+/// True if bytes came.
+bool RcReceive::pull(llp::Stream& stream, Bytes room) {
+  return book(stream.receive(room));
+}
+
+bool RcReceive::book(const llp::IoResult& result) {
+  if (result.status == llp::IoStatus::closed) end_ = RcEnd::closed;
+  if (result.status == llp::IoStatus::failed) end_ = end_of_stream(result.error);
+  if (result.status != llp::IoStatus::ok) return false;
+  came_ += result.bytes;
+  parts_.counters.add(Counter::rc_rx_bytes, result.bytes);
+  return true;
+}
+
+/// Takes whole FPDUs from the front while it may. Returns how many bytes they had.
+size_t RcReceive::consume(ConstBytes bytes) {
+  size_t done = 0;
+  for (;;) {
+    const mpa::Deframed framed = deframer_.next(bytes.subspan(done));
+    needed_ = framed.needed;
+    if (framed.status == mpa::DeframeStatus::bad_crc) end(RcEnd::bad_crc, fault::kBadCrc, {});
+    if (framed.status == mpa::DeframeStatus::bad_marker)
+      end(RcEnd::protocol_error, fault::kBadMarker, {});
+    if (framed.status != mpa::DeframeStatus::fpdu) return done;
+    heard_ = true;
+    if (!take(framed.ulpdu)) return done;
+    deframer_.step(framed.consumed);
+    if (expects_long_ != 0) --expects_long_;
+    if (framed.consumed >= kLongFpdu && deframer_.uses_beginnings()) expects_long_ = kExpectLong;
+    done += framed.consumed;
+    parts_.counters.add(Counter::rc_rx_fpdus);
+  }
+}
+
+/// False if it stays where it is: held, or the connection ends.
+bool RcReceive::take(ConstBytes ulpdu) {
+  rdmap::StreamReceiver next = receiver_;
+  const rdmap::StreamReceiver::Result judged = next.accept(ulpdu);
+  if (!check(judged.fault, ulpdu)) return false;
+  if (ready_ != ReadyToReceive::none) {
+    receiver_ = next;
+    return take_ready(judged.segment, ulpdu);
+  }
+  const bool starts = receiver_.at_send_start() && goes_to_receive(judged.segment.opcode);
+  if (starts && !begin_message(ulpdu)) return false;
+  receiver_ = next;
+  return handle(judged.segment, ulpdu);
+}
+
+/// Whether the segment is the ready-to-receive message of this kind, which has no length (RFC 6581
+/// section 9.2).
+bool RcReceive::makes_ready(ReadyToReceive kind, const rdmap::StreamSegment& segment) {
+  const bool empty = segment.last && segment.payload.empty();
+  switch (kind) {
+    case ReadyToReceive::none: break;
+    case ReadyToReceive::send: return segment.opcode == rdmap::Opcode::send && empty;
+    case ReadyToReceive::write: return segment.opcode == rdmap::Opcode::rdma_write && empty;
+    case ReadyToReceive::read:
+      return segment.opcode == rdmap::Opcode::read_request &&
+             rdmap::decode_read_request(segment.payload).length == 0;
+  }
+  return false;
+}
+
+/// The initiator's first message, which no application sees (RFC 6581 section 4.3). A Read is
+/// answered like any other of no length.
+bool RcReceive::take_ready(const rdmap::StreamSegment& segment, ConstBytes ulpdu) {
+  if (!makes_ready(ready_, segment))
+    return end(RcEnd::protocol_error, fault::kNoMatchingReady, ulpdu);
+  ready_ = ReadyToReceive::none;
+  return segment.opcode != rdmap::Opcode::read_request || handle(segment, ulpdu);
+}
+
+bool RcReceive::handle(const rdmap::StreamSegment& segment, ConstBytes ulpdu) {
+  switch (segment.opcode) {
+    case rdmap::Opcode::send:
+    case rdmap::Opcode::send_invalidate:
+    case rdmap::Opcode::send_solicited:
+    case rdmap::Opcode::send_solicited_invalidate: return place_send(segment, ulpdu);
+    case rdmap::Opcode::immediate:
+    case rdmap::Opcode::immediate_solicited: return take_immediate(segment);
+    case rdmap::Opcode::rdma_write: return check(place_write(segment), ulpdu);
+    case rdmap::Opcode::read_request:
+      return check(parts_.responder.take(rdmap::decode_read_request(segment.payload)), ulpdu);
+    case rdmap::Opcode::atomic_request:
+      return check(parts_.responder.take(rdmap::decode_atomic_request(segment.payload)), ulpdu);
+    case rdmap::Opcode::read_response:
+      return check(parts_.requester.take_read_response(segment), ulpdu);
+    case rdmap::Opcode::atomic_response:
+      return check(
+          parts_.requester.take_atomic_response(rdmap::decode_atomic_response(segment.payload)),
+          ulpdu);
+    case rdmap::Opcode::terminate: return end_terminated(segment);
+    case rdmap::Opcode::write_record: break;  // no stream has it
+  }
+  return true;
+}
+
+/// False, and the connection ends, if there is a fault.
+bool RcReceive::check(const std::optional<TerminateCode>& found, ConstBytes ulpdu) {
+  return !found || end(RcEnd::protocol_error, *found, ulpdu);
+}
+
+/// Always false.
+bool RcReceive::end(RcEnd reason, TerminateCode code, ConstBytes ulpdu) {
+  end_ = reason;
+  fault_ = code;
+  offending_held_ = 0;
+  keep_offending(ulpdu);
+  offending_length_ = ulpdu.size();
+  return false;
+}
+
+/// Behind what is kept, as far as there is room.
+void RcReceive::keep_offending(ConstBytes headers) {
+  const size_t count = std::min(headers.size(), offending_.size() - offending_held_);
+  std::copy_n(headers.begin(), count, offending_.begin() + offending_held_);
+  offending_held_ += count;
+}
+
+/// Always false. What the Terminate says is kept as the fault.
+bool RcReceive::end_terminated(const rdmap::StreamSegment& segment) {
+  const std::optional<rdmap::Terminate> terminate = rdmap::parse_terminate(segment.payload);
+  if (!terminate) return end(RcEnd::terminated, fault::kUnspecified, {});
+  end(RcEnd::terminated, terminate->code, terminate->ddp_header);
+  keep_offending(terminate->rdmap_header);
+  return false;
+}
+
+// --- Writes.
+
+/// Everything is checked before a byte is written. A Write of no length writes nothing, and what it
+/// names is not looked at (RFC 5041 section 5.1).
+std::optional<TerminateCode> RcReceive::place_write(const rdmap::StreamSegment& segment) const {
+  if (segment.length() == 0) return std::nullopt;
+  std::byte* target = nullptr;
+  if (const auto fault = judge_write(segment, target)) return fault;
+  std::memcpy(target, segment.payload.data(), segment.payload.size());
+  return std::nullopt;
+}
+
+std::optional<TerminateCode> RcReceive::judge_write(const rdmap::StreamSegment& segment,
+                                                    std::byte*& target) const {
+  const RcQueuePair& queue_pair = parts_.queue_pair;
+  const ddp::Region* region = queue_pair.regions().find(segment.stag);
+  const ddp::RegionFault found =
+      ddp::check_tagged(region, queue_pair.domain_number(), queue_pair.number(),
+                        Access::remote_write, segment.tagged_offset, segment.length());
+  if (found != ddp::RegionFault::none) return tagged_fault(found);
+  target = region->memory + (segment.tagged_offset - region->base);
+  return std::nullopt;
+}
+
+// --- Messages for posted receives.
+
+bool RcReceive::begin_message(ConstBytes ulpdu) {
+  RcQueuePair& queue_pair = parts_.queue_pair;
+  entry_ = discarded_ ? nullptr : queue_pair.take_receive();
+  discarded_ = entry_ == nullptr && discards_;
+  if (entry_ == nullptr && !discards_) {
+    held_ = holds_ && !queue_pair.await_receive();
+    if (held_) return false;
+    entry_ = queue_pair.take_receive();
+    if (entry_ == nullptr) return end(RcEnd::bad_receive, fault::kNoBuffer, ulpdu);
+  }
+  entry_judged_ = false;
+  return true;
+}
+
+bool RcReceive::place_send(const rdmap::StreamSegment& segment, ConstBytes ulpdu) {
+  if (entry_ == nullptr) return true;
+  if (uint64_t{segment.message_offset} + segment.length() > entry_->capacity) {
+    finish(WcStatus::local_length_error);
+    return end(RcEnd::protocol_error, fault::kMessageTooLong, ulpdu);
+  }
+  if (!entry_judged_ && !parts_.queue_pair.may_receive(*entry_)) {
+    finish(WcStatus::local_protection_error);
+    return end(RcEnd::bad_receive, fault::kLocalCatastrophic, {});
+  }
+  entry_judged_ = true;
+  ddp::scatter(entry_->sges(), segment.message_offset, segment.payload);
+  return !segment.last || deliver(segment, ulpdu);
+}
+
+bool RcReceive::deliver(const rdmap::StreamSegment& segment, ConstBytes ulpdu) {
+  const rdmap::OpcodeFacts& facts = rdmap::facts_of(segment.opcode);
+  const RcQueuePair& queue_pair = parts_.queue_pair;
+  if (facts.invalidates &&
+      queue_pair.regions().invalidate(segment.invalidate_stag, queue_pair.domain_number(),
+                                      queue_pair.number(), true) != ddp::RegionFault::none) {
+    finish(WcStatus::general_error);
+    return end(RcEnd::protocol_error, fault::kStagNotInvalidated, ulpdu);
+  }
+  WorkCompletion completion;
+  completion.opcode = WcOpcode::recv;
+  completion.solicited = facts.solicited;
+  completion.invalidated = facts.invalidates;
+  completion.invalidated_stag = segment.invalidate_stag;
+  completion.byte_count = static_cast<uint32_t>(segment.message_offset + segment.length());
+  complete(completion);
+  return true;
+}
+
+/// Immediate data take a receive and write nothing into it (RFC 7306 section 6).
+bool RcReceive::take_immediate(const rdmap::StreamSegment& segment) {
+  if (entry_ == nullptr) return true;
+  WorkCompletion completion;
+  completion.opcode = WcOpcode::recv_immediate;
+  completion.solicited = rdmap::facts_of(segment.opcode).solicited;
+  completion.immediate = rdmap::decode_immediate(segment.payload);
+  completion.byte_count = static_cast<uint32_t>(segment.payload.size());
+  complete(completion);
+  return true;
+}
+
+void RcReceive::abandon(WcStatus status) {
+  const bool only_begun = straight_ && straight_->took_receive;
+  if (only_begun) return give_back();
+  forget();
+  finish(status);
+}
+
+/// What came of an unfinished FPDU, and the memory that was needed for it.
+void RcReceive::forget() {
+  straight_.reset();
+  carry_.release();
+  deframer_ = {};
+}
+
+void RcReceive::finish(WcStatus status) {
+  WorkCompletion completion;
+  completion.opcode = WcOpcode::recv;
+  completion.status = status;
+  if (entry_ != nullptr) complete(completion);
+}
+
+void RcReceive::complete(const WorkCompletion& completion) {
+  parts_.queue_pair.complete_receive(*entry_, completion);
+  entry_ = nullptr;
+}
+
+void RcReceive::give_back() {
+  forget();
+  if (entry_ != nullptr) parts_.queue_pair.give_back_receive(*entry_);
+  entry_ = nullptr;
+}
+
+}  // namespace diwarp::rnic

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rnic/rc/rc_requester.h"
+
+#include <cstring>
+
+#include "ddp/scatter.h"
+#include "rdmap/terminate.h"
+#include "rnic/queues/queue_pair.h"
+
+namespace diwarp::rnic {
+
+namespace {
+
+namespace fault = rdmap::fault;
+
+bool is_read(WrOpcode opcode) {
+  return opcode == WrOpcode::rdma_read || opcode == WrOpcode::rdma_read_with_invalidate;
+}
+
+constexpr uint8_t kProtectionError = 1;  // of layer RDMAP, RFC 5040 section 4.8
+
+}  // namespace
+
+void RcRequester::start(uint16_t ord) {
+  ord_ = ord;
+  outstanding_ = 0;
+  ready_ = false;
+  placed_ = 0;
+  next_id_ = answered_id_ = 0;
+}
+
+std::optional<RemoteMemory> RcRequester::sink(const SendEntry& entry) const {
+  if (entry.sges.empty() || entry.length == 0) return RemoteMemory{};
+  const Sge& sge = entry.sges[0];
+  if (!queue_pair_.may_write(entry.sges)) return std::nullopt;
+  const ddp::Region* const region = queue_pair_.regions().find(sge.lkey);
+  if (region == nullptr) return std::nullopt;  // it goes away this very moment
+  const auto within = static_cast<uint64_t>(static_cast<std::byte*>(sge.address) - region->memory);
+  return RemoteMemory{sge.lkey, region->base + within};
+}
+
+std::optional<TerminateCode> RcRequester::take_read_response(const rdmap::StreamSegment& segment) {
+  if (ready_) return take_ready(segment);
+  const SendEntry* entry = sends_.awaiting();
+  if (entry == nullptr || !is_read(entry->opcode)) return fault::kTaggedInvalidStag;
+  const std::optional<RemoteMemory> target = sink(*entry);
+  if (!target) return fail(WcStatus::local_protection_error, fault::kTaggedInvalidStag);
+  if (const auto found = judge(*entry, segment, *target))
+    return fail(WcStatus::bad_response_error, *found);
+  ddp::scatter(entry->sges, placed_, segment.payload);
+  landed(segment);
+  return std::nullopt;
+}
+
+std::optional<Landing> RcRequester::landing(const rdmap::StreamSegment& segment) const {
+  const SendEntry* entry = sends_.awaiting();
+  if (ready_ || entry == nullptr || !is_read(entry->opcode)) return std::nullopt;
+  const std::optional<RemoteMemory> target = sink(*entry);
+  if (!target || judge(*entry, segment, *target)) return std::nullopt;
+  return Landing{.sges = entry->sges, .offset = placed_};
+}
+
+void RcRequester::landed(const rdmap::StreamSegment& segment) {
+  placed_ += segment.length();
+  if (segment.last) finish();
+}
+
+std::optional<TerminateCode> RcRequester::take_ready(const rdmap::StreamSegment& segment) {
+  if (!segment.last || !segment.payload.empty()) return fault::kTaggedBaseOrBounds;
+  ready_ = false;
+  return std::nullopt;
+}
+
+/// Nothing is written before all of this holds. What the peer names is the request's sink, wherever
+/// else it may write. A segment of no bytes may stand anywhere, also at the end, and what it names
+/// is not looked at (RFC 5041 sections 5.2 and 7.1).
+std::optional<TerminateCode> RcRequester::judge(const SendEntry& entry,
+                                                const rdmap::StreamSegment& segment,
+                                                const RemoteMemory& sink) const {
+  const uint64_t end = placed_ + segment.length();
+  if (end > entry.length || (segment.last && end != entry.length))
+    return fault::kTaggedBaseOrBounds;
+  if (segment.length() == 0) return std::nullopt;
+  if (segment.stag != sink.stag) return fault::kTaggedInvalidStag;
+  if (segment.tagged_offset != sink.offset + placed_) return fault::kTaggedBaseOrBounds;
+  return std::nullopt;
+}
+
+std::optional<TerminateCode> RcRequester::take_atomic_response(
+    const rdmap::AtomicResponse& response) {
+  const SendEntry* entry = sends_.awaiting();
+  if (entry == nullptr || is_read(entry->opcode)) return fault::kNoBuffer;
+  if (response.request_id != answered_id_)
+    return fail(WcStatus::bad_response_error, fault::kUnspecified);
+  if (!queue_pair_.may_write(entry->sges))
+    return fail(WcStatus::local_protection_error, fault::kLocalCatastrophic);
+  ddp::scatter(entry->sges, 0, std::as_bytes(std::span(&response.value, 1)));
+  finish();
+  return std::nullopt;
+}
+
+void RcRequester::finish() {
+  const SendEntry& entry = *sends_.awaiting();
+  WcStatus status = WcStatus::success;
+  if (entry.opcode == WrOpcode::rdma_read_with_invalidate && entry.length != 0) {
+    const ddp::RegionFault refused =
+        queue_pair_.regions().invalidate(entry.sges[0].lkey, queue_pair_.domain_number(),
+                                         queue_pair_.number(), false);
+    if (refused != ddp::RegionFault::none) status = WcStatus::window_bind_error;
+  }
+  placed_ = 0;
+  --outstanding_;
+  ++answered_id_;
+  sends_.answered(status);
+}
+
+TerminateCode RcRequester::fail(WcStatus status, TerminateCode code) {
+  sends_.answered(status);
+  return code;
+}
+
+void RcRequester::refuse(const TerminateCode& code) {
+  if (sends_.awaiting() == nullptr || code.layer != fault::kInvalidStag.layer) return;
+  sends_.answered(code.type == kProtectionError ? WcStatus::remote_access_error
+                                                : WcStatus::remote_operation_error);
+}
+
+}  // namespace diwarp::rnic

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rnic/rc/rc_responder.h"
+
+#include <atomic>
+
+#include "rdmap/terminate.h"
+#include "rnic/queues/queue_pair.h"
+
+namespace diwarp::rnic {
+
+namespace {
+
+namespace fault = rdmap::fault;
+
+constexpr uint64_t kAtomicBytes = 8;
+
+}  // namespace
+
+TerminateCode remote_protection_fault(ddp::RegionFault found) {
+  switch (found) {
+    case ddp::RegionFault::wrong_domain:
+    case ddp::RegionFault::wrong_queue_pair: return fault::kStagNotAssociated;
+    case ddp::RegionFault::access: return fault::kAccessRights;
+    case ddp::RegionFault::bounds: return fault::kBaseOrBounds;
+    case ddp::RegionFault::wrap: return fault::kOffsetWrap;
+    default: return fault::kInvalidStag;
+  }
+}
+
+TerminateCode tagged_fault(ddp::RegionFault found) {
+  switch (found) {
+    case ddp::RegionFault::wrong_domain:
+    case ddp::RegionFault::wrong_queue_pair: return fault::kTaggedNotAssociated;
+    case ddp::RegionFault::access: return fault::kAccessRights;
+    case ddp::RegionFault::bounds: return fault::kTaggedBaseOrBounds;
+    case ddp::RegionFault::wrap: return fault::kTaggedOffsetWrap;
+    default: return fault::kTaggedInvalidStag;
+  }
+}
+
+void RcResponder::start(uint16_t ird) {
+  ird_ = ird;
+  ring_.clear();
+  first_ = count_ = begun_ = 0;
+}
+
+std::optional<TerminateCode> RcResponder::take(const Request& request) {
+  if (count_ == ird_) return fault::kNoBuffer;
+  if (const auto found = std::visit([this](const auto& one) { return judge(one); }, request))
+    return found;
+  if (ring_.empty()) ring_.resize(ird_);
+  ring_[(first_ + count_++) % ring_.size()] = request;
+  return std::nullopt;
+}
+
+void RcResponder::finish() {
+  first_ = (first_ + 1) % ring_.size();
+  --count_;
+  --begun_;
+}
+
+/// A Read of no length reads nothing: its STag and offset are not looked at (RFC 5040 section 5.2).
+std::optional<TerminateCode> RcResponder::judge(const rdmap::ReadRequest& request) const {
+  if (request.length == 0) return std::nullopt;
+  const ddp::RegionFault found =
+      check(request.source_stag, Access::remote_read, request.source_offset, request.length);
+  if (found != ddp::RegionFault::none) return remote_protection_fault(found);
+  return std::nullopt;
+}
+
+std::optional<TerminateCode> RcResponder::judge(const rdmap::AtomicRequest& request) const {
+  if (!rdmap::apply(request, 0)) return fault::kUnexpectedOpcode;
+  const ddp::RegionFault found =
+      check(request.stag, Access::remote_atomic, request.offset, kAtomicBytes);
+  if (found != ddp::RegionFault::none) return remote_protection_fault(found);
+  const auto place = reinterpret_cast<uintptr_t>(address(request.stag, request.offset));
+  if (place % kAtomicBytes != 0) return fault::kStreamCatastrophic;
+  return std::nullopt;
+}
+
+ddp::RegionFault RcResponder::check(uint32_t stag, Access want, uint64_t offset,
+                                    uint64_t length) const {
+  return ddp::check_tagged(queue_pair_.regions().find(stag), queue_pair_.domain_number(),
+                           queue_pair_.number(), want, offset, length);
+}
+
+/// Of what was judged; null if the region goes away this very moment.
+std::byte* RcResponder::address(uint32_t stag, uint64_t offset) const {
+  const ddp::Region* const region = queue_pair_.regions().find(stag);
+  return region == nullptr ? nullptr : region->memory + (offset - region->base);
+}
+
+std::optional<Sge> RcResponder::source(const rdmap::ReadRequest& request) const {
+  if (request.length == 0) return Sge{};
+  if (judge(request)) return std::nullopt;
+  std::byte* const memory = address(request.source_stag, request.source_offset);
+  if (memory == nullptr) return std::nullopt;
+  return Sge{memory, request.length, request.source_stag};
+}
+
+std::optional<uint64_t> RcResponder::perform(const rdmap::AtomicRequest& request) const {
+  if (judge(request)) return std::nullopt;
+  auto* const word = reinterpret_cast<uint64_t*>(address(request.stag, request.offset));
+  if (word == nullptr) return std::nullopt;
+  const std::atomic_ref<uint64_t> target(*word);
+  uint64_t before = target.load();
+  while (!target.compare_exchange_weak(before, *rdmap::apply(request, before))) {
+  }
+  return before;
+}
+
+}  // namespace diwarp::rnic

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// How RcReceive reads long FPDUs straight into the application's memory, where no CRC has to be
+// right first.
+#include <algorithm>
+#include <array>
+#include <cassert>
+
+#include "ddp/scatter.h"
+#include "rnic/rc/rc_queue_pair.h"
+#include "rnic/rc/rc_receive.h"
+
+namespace diwarp::rnic {
+
+/// Takes what is there of an FPDU at the front, if it is a long one that is in order in all
+/// respects. Any other is left until it is whole: then it is judged as all are.
+bool RcReceive::begin_straight(ConstBytes rest) {
+  if (end_ != RcEnd::none || held_ || ready_ != ReadyToReceive::none) return false;
+  const std::optional<mpa::Beginning> begun = deframer_.beginning(rest);
+  if (!begun || begun->missing < kLongFpdu) return false;
+  rdmap::StreamReceiver next = receiver_;
+  rdmap::StreamReceiver::Result judged = next.accept(begun->ulpdu, begun->missing);
+  if (judged.fault) return false;
+  rdmap::StreamSegment& segment = judged.segment;
+  const bool starts = receiver_.at_send_start() && goes_to_receive(segment.opcode);
+  if (starts && discarded_) return false;
+  const auto target = landing(segment, starts ? parts_.queue_pair.peek_receive() : entry_);
+  if (!target) return false;
+
+  if (starts) entry_ = parts_.queue_pair.take_receive();
+  receiver_ = next;
+  const ConstBytes payload = segment.payload;
+  ddp::scatter(target->list(), target->offset, payload);
+  segment.missing = segment.length();
+  segment.payload = {};
+  const ConstBytes header = begun->ulpdu.first(begun->ulpdu.size() - payload.size());
+  straight_.emplace(Straight{.segment = segment,
+                             .header = {},
+                             .header_bytes = header.size(),
+                             .ulpdu_bytes = header.size() + segment.missing,
+                             .placed = payload.size(),
+                             .trailer = begun->trailer,
+                             .took_receive = starts});
+  std::copy(header.begin(), header.end(), straight_->header.begin());
+  return true;
+}
+
+/// Where a segment's payload goes that may be placed now, a Send's into this receive.
+std::optional<Landing> RcReceive::landing(const rdmap::StreamSegment& segment,
+                                          const ReceiveEntry* entry) const {
+  if (goes_to_receive(segment.opcode)) {
+    const uint64_t end = uint64_t{segment.message_offset} + segment.length();
+    const bool fits = entry != nullptr && end <= entry->capacity;
+    if (!fits || !parts_.queue_pair.may_receive(*entry)) return std::nullopt;
+    return Landing{.sges = entry->sges(), .offset = segment.message_offset};
+  }
+  if (segment.opcode == rdmap::Opcode::read_response) return parts_.requester.landing(segment);
+  std::byte* target = nullptr;
+  if (segment.opcode != rdmap::Opcode::rdma_write || judge_write(segment, target))
+    return std::nullopt;
+  return Landing{.memory = {target, static_cast<uint32_t>(segment.length()), 0}};
+}
+
+RcEnd RcReceive::read_straight(llp::Stream& stream, Bytes buffer) {
+  Straight& straight = *straight_;
+  const std::optional<Landing> target = landing(straight.segment, entry_);
+  if (!target) return refuse_straight();
+  // Behind the payload: the trailer, and the next header, which is probably of the same kind.
+  const Bytes tail = buffer.first(straight.trailer + mpa::kLengthBytes + straight.header_bytes);
+  if (!pull_straight(stream, *target, tail)) return conclude();
+  const size_t placed = std::min(came_, straight.segment.missing - straight.placed);
+  const size_t behind = came_ - placed;
+  straight.placed += placed;
+  if (behind < straight.trailer) {
+    straight.trailer -= behind;
+    return end_;
+  }
+  ConstBytes rest = tail.first(behind).subspan(straight.trailer);
+  finish_straight();
+  if (end_ == RcEnd::none) rest = rest.subspan(consume(rest));
+  if (!begin_straight(rest)) carry_.assign(rest);
+  return conclude();
+}
+
+/// Reads the rest of the payload, and what comes behind it into `tail`.
+bool RcReceive::pull_straight(llp::Stream& stream, const Landing& target, Bytes tail) {
+  const Straight& straight = *straight_;
+  std::array<Bytes, kMaxSge + 1> pieces;
+  const size_t count = ddp::pieces_of(target.list(), target.offset + straight.placed,
+                                      straight.segment.missing - straight.placed, pieces);
+  pieces[count] = tail;
+  return book(stream.receive_into(std::span(pieces).first(count + 1)));
+}
+
+void RcReceive::finish_straight() {
+  const Straight whole = *straight_;
+  straight_.reset();
+  deframer_.step(mpa::fpdu_bytes(whole.ulpdu_bytes));
+  heard_ = true;
+  expects_long_ = kExpectLong;
+  parts_.counters.add(Counter::rc_rx_fpdus);
+  const rdmap::StreamSegment& segment = whole.segment;
+  if (segment.opcode == rdmap::Opcode::read_response) parts_.requester.landed(segment);
+  if (!goes_to_receive(segment.opcode) || !segment.last) return;
+  if (!deliver(segment, whole.header_view())) offending_length_ = whole.ulpdu_bytes;
+}
+
+/// The memory has gone, or may not be written any more: handle() finds what is wrong and says it.
+RcEnd RcReceive::refuse_straight() {
+  handle(straight_->segment, straight_->header_view());
+  assert(end_ != RcEnd::none);
+  if (offending_held_ != 0) offending_length_ = straight_->ulpdu_bytes;
+  straight_.reset();
+  return end_;
+}
+
+}  // namespace diwarp::rnic
