@@ -5,6 +5,7 @@
 
 #include "diwarp/error.h"
 #include "rnic/datagram/datagram_queue_pair.h"
+#include "rnic/queue_pair_factory.h"
 #include "rnic/queues/queue_pair.h"
 #include "rnic/rc/rc_queue_pair.h"
 

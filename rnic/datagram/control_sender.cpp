@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "rnic/engine/datagram_burst.h"
+#include "rnic/datagram/datagram_room.h"
 
 namespace diwarp::rnic {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/clock.h"
-#include "rnic/engine/datagram_burst.h"
+#include "rnic/datagram/datagram_room.h"
 
 namespace diwarp::rnic {
 

@@ -1,34 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rnic/datagram/datagram_sender.h"
 
-#include <algorithm>
 #include <cassert>
 
-#include "dgram/identity.h"
+#include "rnic/datagram/datagram_room.h"
 
 namespace diwarp::rnic {
-
-// --- What an origin sees of the burst.
-
-bool DatagramRoom::open() const { return !closed_ && !burst_.full() && pacer_.may_send(); }
-
-size_t DatagramRoom::max_body(const Address& to) {
-  const size_t path = link_.max_datagram(to);
-  return dgram::Envelope::max_body(segment_ == 0 ? path : std::min<size_t>(segment_, path));
-}
-
-void DatagramRoom::add(const llp::Destination& to, const Kind& kind, size_t header_bytes,
-                       size_t payload_pieces, const DatagramMark& mark) {
-  const size_t front = dgram::Envelope::kPrefixBytes + header_bytes;
-  const size_t bytes =
-      dgram::Envelope::seal({kind.datagram_class, kind.flags, identity_.incarnation(to.address)},
-                            burst_.header().first(front),
-                            burst_.payload_pieces().first(payload_pieces), burst_.trailer(front));
-  burst_.add(to, front, payload_pieces, bytes, mark);
-  pacer_.spend(bytes);
-}
-
-// --- The sender.
 
 void DatagramSender::add(DatagramOrigin& origin) {
   assert(count_ < kMaxOrigins);

@@ -10,14 +10,9 @@
 #include "dgram/envelope.h"
 #include "llp/datagram.h"
 
-namespace diwarp::dgram {
-class Identity;
-}
-
 namespace diwarp::rnic {
 
 class DatagramOrigin;
-class Pacer;
 
 /// What a datagram means to who added it.
 struct DatagramMark {
@@ -98,45 +93,6 @@ class DatagramBurst {
   std::array<llp::OutgoingDatagram, kMaxDatagrams> outgoing_;
   std::array<DatagramMark, kMaxDatagrams> marks_;
   std::array<Note, kMaxDatagrams> notes_;
-};
-
-/// What an origin of datagrams sees of a burst that is being filled.
-class DatagramRoom {
- public:
-  DatagramRoom(DatagramBurst& burst, llp::DatagramLink& link, Pacer& pacer,
-               dgram::Identity& identity, uint32_t segment)
-      : burst_(burst), link_(link), pacer_(pacer), identity_(identity), segment_(segment) {}
-
-  /// Whether another datagram may be added: the burst has a place, and the pacer lets it.
-  bool open() const;
-  /// Ends this burst, and asks for another: what is next does not fit, or has to wait until what is
-  /// in this one is sent.
-  void close() { closed_ = true; }
-  bool closed() const { return closed_; }
-  /// The longest body of a datagram to `to`: what the path, and the application's choice, allow.
-  size_t max_body(const Address& to);
-  size_t size() const { return burst_.size(); }
-  DatagramBurst::Note* notes() { return burst_.notes(); }
-
-  /// Room for the beginning of the next datagram's body: headers, or all of it.
-  Bytes header() { return burst_.header().subspan(dgram::Envelope::kPrefixBytes); }
-  std::span<ConstBytes> payload_pieces() { return burst_.payload_pieces(); }
-  /// What a datagram says in its prefix, besides the incarnation that its destination is shown.
-  struct Kind {
-    dgram::DatagramClass datagram_class = dgram::DatagramClass::unreliable;
-    uint8_t flags = 0;
-  };
-  /// Adds the datagram with `header_bytes` in header() and so many payload_pieces(), and seals it.
-  void add(const llp::Destination& to, const Kind& kind, size_t header_bytes, size_t payload_pieces,
-           const DatagramMark& mark);
-
- private:
-  DatagramBurst& burst_;
-  llp::DatagramLink& link_;
-  Pacer& pacer_;
-  dgram::Identity& identity_;
-  const uint32_t segment_;
-  bool closed_ = false;
 };
 
 }  // namespace diwarp::rnic

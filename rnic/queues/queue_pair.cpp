@@ -7,10 +7,7 @@
 #include <string>
 
 #include "diwarp/error.h"
-#include "rnic/datagram/rd/rd_queue_pair.h"
-#include "rnic/datagram/ud/ud_queue_pair.h"
 #include "rnic/queues/qp_state.h"
-#include "rnic/rc/rc_queue_pair.h"
 
 namespace diwarp::rnic {
 
@@ -235,13 +232,6 @@ QueuePairAttributes QueuePair::query() {
   attributes.posted_sends = static_cast<uint32_t>(std::min(sends_.outstanding(), depth));
   attributes.posted_receives = static_cast<uint32_t>(receives_.outstanding());
   return attributes;
-}
-
-std::shared_ptr<QueuePair> make_queue_pair(std::shared_ptr<ProtectionDomain> domain,
-                                           const QueuePairInit& init) {
-  if (init.type == QpType::ud) return std::make_shared<UdQueuePair>(std::move(domain), init);
-  if (init.type == QpType::rd) return std::make_shared<RdQueuePair>(std::move(domain), init);
-  return std::make_shared<RcQueuePair>(std::move(domain), init);
 }
 
 }  // namespace diwarp::rnic

@@ -134,8 +134,4 @@ class QueuePair : public Endpoint, public ListNode<SrqWaitTag> {
   std::atomic<bool> awaits_receive_{false};
 };
 
-/// Makes a queue pair of the type that `init` asks for, in its first usable state.
-std::shared_ptr<QueuePair> make_queue_pair(std::shared_ptr<ProtectionDomain> domain,
-                                           const QueuePairInit& init);
-
 }  // namespace diwarp::rnic

@@ -23,9 +23,9 @@
 #include "rnic/datagram/rd/rd_cursor.h"
 #include "rnic/datagram/rd/rd_host.h"
 #include "rnic/datagram/rd/rd_peer_state.h"
+#include "rnic/datagram/record_source.h"
 #include "rnic/datagram/size_refusals.h"
 #include "rnic/datagram/stag_misses.h"
-#include "rnic/datagram/ud_sources.h"
 #include "rnic/queues/work_queue.h"
 
 namespace diwarp::rnic {

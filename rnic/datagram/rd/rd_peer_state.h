@@ -11,7 +11,7 @@
 #include "dgram/association.h"
 #include "rdmap/datagram.h"
 #include "rdmap/terminate.h"
-#include "rnic/datagram/ud_sources.h"
+#include "rnic/datagram/message_segments.h"
 #include "rnic/queues/work_queue.h"
 
 /// The parts of what an RD queue pair knows of one peer. Each owns its fields, and does no more

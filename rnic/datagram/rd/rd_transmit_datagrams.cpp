@@ -7,11 +7,11 @@
 #include "ddp/stag_table.h"
 #include "dgram/reorder_buffer.h"
 #include "rdmap/terminate.h"
+#include "rnic/datagram/message_segments.h"
 #include "rnic/datagram/rd/rd_associations.h"
 #include "rnic/datagram/rd/rd_requests.h"
 #include "rnic/datagram/rd/rd_responder.h"
 #include "rnic/datagram/rd/rd_transmit.h"
-#include "rnic/datagram/ud/ud_transmit.h"
 #include "rnic/queues/queue_pair.h"
 
 namespace diwarp::rnic {

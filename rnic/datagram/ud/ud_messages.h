@@ -13,7 +13,7 @@
 #include "rdmap/datagram.h"
 #include "rnic/datagram/judgement.h"
 #include "rnic/datagram/stag_misses.h"
-#include "rnic/datagram/ud_sources.h"
+#include "rnic/datagram/ud/ud_sources.h"
 #include "rnic/queues/work_queue.h"
 
 namespace diwarp::rnic {

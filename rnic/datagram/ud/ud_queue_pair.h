@@ -8,8 +8,8 @@
 #include "rnic/datagram/ud/ud_messages.h"
 #include "rnic/datagram/ud/ud_reader.h"
 #include "rnic/datagram/ud/ud_responder.h"
+#include "rnic/datagram/ud/ud_sources.h"
 #include "rnic/datagram/ud/ud_transmit.h"
-#include "rnic/datagram/ud_sources.h"
 
 namespace diwarp::rnic {
 

@@ -55,10 +55,4 @@ class UdTransmit final : public DatagramOrigin {
   ddp::SgeCursor cursor_;
 };
 
-/// The parts of a message's segments that are the same in all of them.
-rdmap::DatagramSegment segment_of(const SendEntry& entry, uint32_t msn);
-/// Makes `segment` the one that carries bytes [offset, offset + length) of the message.
-void cut_segment(rdmap::DatagramSegment& segment, const SendEntry& entry, uint64_t offset,
-                 uint64_t length);
-
 }  // namespace diwarp::rnic

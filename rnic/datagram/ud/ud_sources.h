@@ -15,7 +15,7 @@
 #include "ddp/reassembly.h"
 #include "diwarp/address.h"
 #include "diwarp/attributes.h"
-#include "rdmap/datagram.h"
+#include "rnic/datagram/message_segments.h"
 #include "rnic/datagram/record_source.h"
 #include "rnic/datagram/stag_misses.h"
 #include "rnic/queues/work_queue.h"
@@ -30,19 +30,6 @@ struct OpenAgeTag;
 
 struct ResponseLane;
 struct Source;
-
-/// What the segments of a Send have in common.
-struct MessageFacts {
-  rdmap::Opcode opcode = rdmap::Opcode::send;
-  bool has_immediate = false;
-  STag invalidate_stag = 0;
-  uint64_t immediate = 0;
-  friend bool operator==(const MessageFacts&, const MessageFacts&) = default;
-
-  static MessageFacts of(const rdmap::DatagramSegment& segment) {
-    return {segment.opcode, segment.has_immediate, segment.invalidate_stag, segment.immediate};
-  }
-};
 
 /// A message of several segments that is not whole yet.
 struct OpenMessage : ListNode<OpenOfSourceTag>, ListNode<OpenAgeTag> {

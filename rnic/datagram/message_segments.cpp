@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rnic/datagram/message_segments.h"
+
+namespace diwarp::rnic {
+
+namespace {
+
+rdmap::Opcode opcode_of(const SendEntry& entry) {
+  const bool solicited = has_flag(entry.flags, SendFlags::solicited);
+  if (entry.opcode == WrOpcode::write_record) return rdmap::Opcode::write_record;
+  if (entry.opcode == WrOpcode::send_with_invalidate)
+    return solicited ? rdmap::Opcode::send_solicited_invalidate : rdmap::Opcode::send_invalidate;
+  return solicited ? rdmap::Opcode::send_solicited : rdmap::Opcode::send;
+}
+
+}  // namespace
+
+rdmap::DatagramSegment segment_of(const SendEntry& entry, uint32_t msn) {
+  rdmap::DatagramSegment segment;
+  segment.opcode = opcode_of(entry);
+  segment.record_solicited =
+      entry.opcode == WrOpcode::write_record && has_flag(entry.flags, SendFlags::solicited);
+  if (const uint64_t* immediate = entry.immediate()) {
+    segment.has_immediate = true;
+    segment.immediate = *immediate;
+  }
+  segment.q_key = entry.q_key;
+  segment.invalidate_stag = entry.invalidate_stag;
+  segment.msn = msn;
+  segment.stag = entry.remote.stag;
+  segment.message_length = static_cast<uint32_t>(entry.length);
+  return segment;
+}
+
+void cut_segment(rdmap::DatagramSegment& segment, const SendEntry& entry, uint64_t offset,
+                 uint64_t length) {
+  segment.last = offset + length == entry.length;
+  segment.message_offset = static_cast<uint32_t>(offset);
+  segment.tagged_offset = entry.remote.offset + offset;
+}
+
+}  // namespace diwarp::rnic
