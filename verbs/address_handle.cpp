@@ -2,7 +2,7 @@
 #include "diwarp/error.h"
 #include "diwarp/queue_pair.h"
 #include "rnic/datagram/reach.h"
-#include "rnic/device.h"
+#include "rnic/memory/protection_domain.h"
 
 namespace diwarp {
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "rnic/cm/listener.h"
+#include "rnic/device.h"
 #include "rnic/queues/queue_pair.h"
 
 namespace diwarp {
@@ -28,7 +29,7 @@ void ConnectionRequest::reject(std::span<const std::byte> private_data) {
 }
 
 Listener::Listener(const Device& device, uint16_t port, const ListenOptions& options)
-    : impl_(std::make_shared<rnic::Listener>(device.impl(), port, options)) {}
+    : impl_(std::make_shared<rnic::Listener>(rnic::control_of(device.impl()), port, options)) {}
 
 std::optional<ConnectionRequest> Listener::get_request(Duration timeout) {
   std::shared_ptr<rnic::ConnectionRequest> request = impl_->get_request(timeout);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "rnic/cm/cm.h"
+#include "rnic/device.h"
 
 namespace diwarp {
 
@@ -23,7 +24,8 @@ std::optional<CmEvent> CmEventChannel::get_event(Duration timeout) {
 int CmEventChannel::descriptor() const { return impl_->channel()->descriptor(); }
 
 CmId::CmId(const Device& device, const CmEventChannel& channel, uint64_t context)
-    : impl_(std::make_shared<rnic::CmId>(device.impl(), channel.impl()->channel(), context)) {}
+    : impl_(std::make_shared<rnic::CmId>(rnic::control_of(device.impl()), channel.impl()->channel(),
+                                         context)) {}
 
 CmId::CmId(std::shared_ptr<rnic::CmId> impl) : impl_(std::move(impl)) {}
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "rnic/device.h"
+#include "rnic/memory/memory_region.h"
 
 namespace diwarp {
 

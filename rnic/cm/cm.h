@@ -21,7 +21,8 @@
 namespace diwarp::rnic {
 
 class CmCore;
-class Device;
+class Control;
+class Engine;
 class QueuePair;
 class RequestShares;
 
@@ -39,7 +40,7 @@ class CmChannel {
 
   // --- For ids. Any thread, with the baton or without.
 
-  void add_device(const std::shared_ptr<Device>& device);
+  void add_engine(const std::shared_ptr<Engine>& engine);
   void push(Record record);
   /// Takes a request in the place of one to the same listener that gives way to it. Returns that
   /// one, or the request itself where none gives way.
@@ -56,7 +57,7 @@ class CmChannel {
   std::mutex mutex_;  // guards what follows
   bool closed_ = false;
   std::deque<Record> records_;
-  std::vector<std::weak_ptr<Device>> devices_;
+  std::vector<std::weak_ptr<Engine>> engines_;  // of the ids' devices
   Sleeper sleeper_;  // one wake per record, or more
 };
 
@@ -79,7 +80,7 @@ class CmEventChannel {
 /// public calls have them.
 class CmId {
  public:
-  CmId(std::shared_ptr<Device> device, std::shared_ptr<CmChannel> channel, uint64_t context);
+  CmId(std::shared_ptr<Control> control, std::shared_ptr<CmChannel> channel, uint64_t context);
   /// For a request; null where its device is gone.
   static std::shared_ptr<CmId> of_request(std::shared_ptr<CmCore> core);
   /// Rejects what waits for an answer and ends a connection. No event comes any more.
@@ -103,9 +104,9 @@ class CmId {
   Address peer_address() const;
 
  private:
-  CmId(std::shared_ptr<Device> device, std::shared_ptr<CmCore> core);
+  CmId(std::shared_ptr<Control> control, std::shared_ptr<CmCore> core);
 
-  std::shared_ptr<Device> device_;
+  std::shared_ptr<Control> control_;  // keeps the device
   std::shared_ptr<CmCore> core_;
 };
 

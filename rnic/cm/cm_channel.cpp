@@ -5,7 +5,6 @@
 #include "rnic/cm/cm.h"
 #include "rnic/cm/cm_core.h"
 #include "rnic/cm/request_shares.h"
-#include "rnic/device.h"
 #include "rnic/engine/waiting.h"
 
 namespace diwarp::rnic {
@@ -26,18 +25,18 @@ std::optional<CmChannel::Record> CmChannel::get_event(Duration timeout) {
 
 /// True if it used up a wake.
 bool CmChannel::wait(Duration limit) {
-  std::vector<std::weak_ptr<Device>> devices;
+  std::vector<std::weak_ptr<Engine>> engines;
   {
     const std::lock_guard lock(mutex_);
-    devices = devices_;
+    engines = engines_;
   }
-  for (const std::weak_ptr<Device>& known : devices) {
-    const std::shared_ptr<Device> device = known.lock();
-    if (!device) continue;
-    if (device->engine().has_thread()) {
-      device->engine().hand_over();
+  for (const std::weak_ptr<Engine>& known : engines) {
+    const std::shared_ptr<Engine> engine = known.lock();
+    if (!engine) continue;
+    if (engine->has_thread()) {
+      engine->hand_over();
     } else {
-      device->engine().poll_step();
+      engine->poll_step();
       limit = std::min(limit, kManualRest);
     }
   }
@@ -56,12 +55,12 @@ std::optional<CmChannel::Record> CmChannel::pop() {
   return record;
 }
 
-void CmChannel::add_device(const std::shared_ptr<Device>& device) {
+void CmChannel::add_engine(const std::shared_ptr<Engine>& engine) {
   const std::lock_guard lock(mutex_);
-  std::erase_if(devices_, [](const auto& known) { return known.expired(); });
-  const bool known = std::any_of(devices_.begin(), devices_.end(),
-                                 [&](const auto& other) { return other.lock() == device; });
-  if (!known) devices_.push_back(device);
+  std::erase_if(engines_, [](const auto& known) { return known.expired(); });
+  const bool known = std::any_of(engines_.begin(), engines_.end(),
+                                 [&](const auto& other) { return other.lock() == engine; });
+  if (!known) engines_.push_back(engine);
 }
 
 void CmChannel::push(Record record) {

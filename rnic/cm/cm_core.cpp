@@ -28,10 +28,10 @@ CmEventType sort(std::error_code error) {
 
 }  // namespace
 
-CmCore::CmCore(std::weak_ptr<Device> owner, Control& control, std::shared_ptr<CmChannel> channel,
-               uint64_t context)
+CmCore::CmCore(std::weak_ptr<Control> its_owner, Control& control,
+               std::shared_ptr<CmChannel> channel, uint64_t context)
     : number(next_number()),
-      device(std::move(owner)),
+      owner(std::move(its_owner)),
       control_(control),
       channel_(std::move(channel)),
       context_(context),
@@ -123,7 +123,7 @@ void CmCore::on_request(IncomingRequest& incoming, size_t most, const RequestSha
 
 /// Moves the request to an id of its own.
 CmChannel::Record CmCore::request_record(IncomingRequest& incoming) {
-  const auto core = std::make_shared<CmCore>(device, control_, channel_, context_);
+  const auto core = std::make_shared<CmCore>(owner, control_, channel_, context_);
   core->pending_ = pending_;
   core->state_ = CmState::requested;
   core->local_ = incoming.stream->local_address();

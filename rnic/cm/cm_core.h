@@ -43,11 +43,11 @@ class CmCore final : public ConnectionObserver,
                      public Removable,
                      public std::enable_shared_from_this<CmCore> {
  public:
-  CmCore(std::weak_ptr<Device> device, Control& control, std::shared_ptr<CmChannel> channel,
+  CmCore(std::weak_ptr<Control> owner, Control& control, std::shared_ptr<CmChannel> channel,
          uint64_t context);
 
   const uint64_t number;
-  const std::weak_ptr<Device> device;
+  const std::weak_ptr<Control> owner;  ///< of control_; gone once the device is going
 
   // --- Any thread.
 

@@ -12,7 +12,6 @@
 #include "rnic/cm/cm_core.h"
 #include "rnic/cm/connector.h"
 #include "rnic/cm/negotiation.h"
-#include "rnic/device.h"
 #include "rnic/rc/rc_queue_pair.h"
 
 namespace diwarp::rnic {
@@ -25,11 +24,11 @@ void require(bool right, const char* what) {
               std::string(what) + " is not for a connection manager id in this state");
 }
 
-RcQueuePair& to_rc(QueuePair& queue_pair, const std::shared_ptr<Device>& device) {
+RcQueuePair& to_rc(QueuePair& queue_pair, const Control& control) {
   if (queue_pair.type() != QpType::rc)
     throw Error(make_error_code(Errc::unsupported_operation),
                 "Only a queue pair of type rc can have a connection");
-  if (queue_pair.device() != device)
+  if (queue_pair.device().get() != &control.device())
     throw Error(make_error_code(Errc::invalid_argument),
                 "The queue pair belongs to another device than the connection manager id");
   return static_cast<RcQueuePair&>(queue_pair);
@@ -52,19 +51,19 @@ std::error_code find_source(const Address& own, const Address& peer, Address& so
 
 }  // namespace
 
-CmId::CmId(std::shared_ptr<Device> device, std::shared_ptr<CmChannel> channel, uint64_t context)
-    : CmId(device, std::make_shared<CmCore>(device, device->control(), channel, context)) {}
+CmId::CmId(std::shared_ptr<Control> control, std::shared_ptr<CmChannel> channel, uint64_t context)
+    : CmId(control, std::make_shared<CmCore>(control, *control, std::move(channel), context)) {}
 
-CmId::CmId(std::shared_ptr<Device> device, std::shared_ptr<CmCore> core)
-    : device_(std::move(device)), core_(std::move(core)) {
-  device_->control().add_removable(core_);
-  core_->channel()->add_device(device_);
+CmId::CmId(std::shared_ptr<Control> control, std::shared_ptr<CmCore> core)
+    : control_(std::move(control)), core_(std::move(core)) {
+  control_->add_removable(core_);
+  core_->channel()->add_engine({control_, &control_->device().engine()});
 }
 
 std::shared_ptr<CmId> CmId::of_request(std::shared_ptr<CmCore> core) {
-  std::shared_ptr<Device> device = core->device.lock();
-  if (!device) return nullptr;
-  return std::shared_ptr<CmId>(new CmId(std::move(device), std::move(core)));
+  std::shared_ptr<Control> control = core->owner.lock();
+  if (!control) return nullptr;
+  return std::shared_ptr<CmId>(new CmId(std::move(control), std::move(core)));
 }
 
 CmId::~CmId() {
@@ -72,15 +71,14 @@ CmId::~CmId() {
                CmState::listening, CmState::connecting, CmState::requested, CmState::accepting,
                CmState::established, CmState::over},
               CmState::closed);
-  Control& control = device_->control();
-  if (core_->acceptor) control.exclusively([this] { core_->acceptor->close(); });
-  control.exclusively([this] {
+  if (core_->acceptor) control_->exclusively([this] { core_->acceptor->close(); });
+  control_->exclusively([this] {
     if (const auto connecting = std::exchange(core_->connecting, nullptr)) connecting->cancel();
   });
   for (CmChannel::Record& record : core_->channel()->purge(core_->number))
     if (record.request) record.request->reject_request({});
   core_->reject_request({});
-  device_->engine().exclusively([this] {
+  control_->device().engine().exclusively([this] {
     RcQueuePair* const queue_pair = core_->connected();
     core_->detach();
     if (queue_pair != nullptr) queue_pair->abandon();
@@ -90,13 +88,13 @@ CmId::~CmId() {
 void CmId::resolve_addr(const Address& peer) {
   const CmState before = core_->state();
   require(before == CmState::idle || before == CmState::bound, "resolve_addr()");
-  check_peer(device_->address(), peer);
+  check_peer(control_->device().address(), peer);
   Address source;
-  if (const std::error_code error = find_source(device_->address(), peer, source)) {
+  if (const std::error_code error = find_source(control_->device().address(), peer, source)) {
     core_->push({.type = CmEventType::addr_error,
                  .status = error,
                  .sentence = peer.to_string() + " cannot be reached from " +
-                             device_->address().host() + ": " + error.message()});
+                             control_->device().address().host() + ": " + error.message()});
     return;
   }
   core_->set_addresses(source, peer);
@@ -110,7 +108,7 @@ void CmId::resolve_route() {
 }
 
 void CmId::bind(const Address& local) {
-  const Address own = device_->address();
+  const Address own = control_->device().address();
   const bool fits = local.family() == own.family() &&
                     (local.is_any() || own.is_any() || local.with_port(0) == own);
   if (!fits)
@@ -123,30 +121,28 @@ void CmId::bind(const Address& local) {
 void CmId::listen(const ListenOptions& options) {
   const CmState before = core_->state();
   require(before == CmState::idle || before == CmState::bound, "listen()");
-  const Address local = before == CmState::bound ? core_->local() : device_->address();
+  const Address local = before == CmState::bound ? core_->local() : control_->device().address();
   UniqueFd fd = open_listening(local, options);
   core_->set_addresses(bound_address(fd.get()), {});
   require(core_->move({before}, CmState::listening), "listen()");
-  Control& control = device_->control();
   core_->acceptor = std::make_shared<Acceptor>(
-      control, std::move(fd), options,
+      *control_, std::move(fd), options,
       [core = std::weak_ptr(core_), most = options.max_requests,
        shares = RequestShares()](IncomingRequest& request) {
         if (const auto listener = core.lock()) listener->on_request(request, most, shares);
       });
-  boost::asio::post(control.context(), [acceptor = core_->acceptor] { acceptor->begin(); });
+  boost::asio::post(control_->context(), [acceptor = core_->acceptor] { acceptor->begin(); });
 }
 
 void CmId::connect(QueuePair& queue_pair, const ConnectOptions& options) {
-  RcQueuePair& taker = to_rc(queue_pair, device_);
-  Control& control = device_->control();
+  RcQueuePair& taker = to_rc(queue_pair, *control_);
   const auto connecting =
-      std::make_shared<Connecting>(control, device_->address(), core_->peer(), options);
+      std::make_shared<Connecting>(*control_, control_->device().address(), core_->peer(), options);
   const CmState before = core_->state();
   require(before == CmState::address_resolved || before == CmState::route_resolved, "connect()");
-  device_->engine().exclusively([&] { core_->attach(taker); });
+  control_->device().engine().exclusively([&] { core_->attach(taker); });
   require(core_->move({before}, CmState::connecting), "connect()");
-  boost::asio::post(control.context(), [connecting, core = std::weak_ptr(core_)] {
+  boost::asio::post(control_->context(), [connecting, core = std::weak_ptr(core_)] {
     const auto id = core.lock();
     if (!id || id->state() != CmState::connecting) return;
     id->connecting = connecting;
@@ -157,17 +153,17 @@ void CmId::connect(QueuePair& queue_pair, const ConnectOptions& options) {
 }
 
 void CmId::accept(QueuePair& queue_pair, const AcceptOptions& options) {
-  RcQueuePair& taker = to_rc(queue_pair, device_);
+  RcQueuePair& taker = to_rc(queue_pair, *control_);
   require(core_->state() == CmState::requested, "accept()");
   check_options(options, core_->request.frame);
-  device_->engine().exclusively([&] { core_->attach(taker); });
+  control_->device().engine().exclusively([&] { core_->attach(taker); });
   require(core_->move({CmState::requested}, CmState::accepting), "accept()");
   try {
     Established connection = accept_connection(std::move(core_->request), options);
-    device_->engine().exclusively([&] { core_->start(std::move(connection)); });
+    control_->device().engine().exclusively([&] { core_->start(std::move(connection)); });
   } catch (const Error&) {
     core_->move({CmState::accepting}, CmState::over);
-    device_->engine().exclusively([this] { core_->detach(); });
+    control_->device().engine().exclusively([this] { core_->detach(); });
     throw;
   }
 }
@@ -184,10 +180,10 @@ void CmId::disconnect(const DisconnectOptions& options) {
   require(now == CmState::established || now == CmState::accepting || now == CmState::over,
           "disconnect()");
   if (now == CmState::over) return;
-  device_->engine().exclusively([this] {
+  control_->device().engine().exclusively([this] {
     if (RcQueuePair* queue_pair = core_->connected()) queue_pair->begin_disconnect();
   });
-  boost::asio::io_context& context = device_->control().context();
+  boost::asio::io_context& context = control_->context();
   boost::asio::post(
       context, [&context, core = std::weak_ptr(core_), timeout = bounded_timeout(options.timeout)] {
         const auto timer = std::make_shared<boost::asio::steady_timer>(context, timeout);

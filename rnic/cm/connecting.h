@@ -14,7 +14,7 @@
 #include "mpa/agreement.h"
 #include "rnic/cm/control.h"
 #include "rnic/cm/tcp_socket.h"
-#include "rnic/rc/rc_peer_watch.h"
+#include "rnic/context/peer_timeouts.h"
 
 namespace diwarp::rnic {
 

@@ -10,7 +10,6 @@
 #include "rnic/cm/connecting.h"
 #include "rnic/cm/control.h"
 #include "rnic/cm/negotiation.h"
-#include "rnic/device.h"
 #include "rnic/engine/waiting.h"
 
 namespace diwarp::rnic {
@@ -72,19 +71,17 @@ void check_peer(const Address& local, const Address& peer) {
                   ": give an address of the same family, and a port");
 }
 
-Established open_connection(Device& device, const Address& peer, const ConnectOptions& options) {
-  Control& control = device.control();
-  const auto connecting = std::make_shared<Connecting>(control, device.address(), peer, options);
-  check_peer(device.address(), peer);
+Established open_connection(Control& control, const Address& peer, const ConnectOptions& options) {
+  const auto connecting = std::make_shared<Connecting>(control, control.device().address(), peer, options);
+  check_peer(control.device().address(), peer);
   const auto outcome = std::make_shared<Awaited<ConnectOutcome>>();
   boost::asio::post(control.context(), [connecting, outcome] {
     connecting->begin([outcome](ConnectOutcome result) { outcome->set(std::move(result)); });
   });
-  return to_connection(outcome->wait(device.engine()), peer);
+  return to_connection(outcome->wait(control.device().engine()), peer);
 }
 
-Established initiate_on(Device& device, int descriptor, const ConnectOptions& options) {
-  Control& control = device.control();
+Established initiate_on(Control& control, int descriptor, const ConnectOptions& options) {
   const std::unique_ptr<llp::TcpStream> stream = llp::TcpStream::adopt(descriptor);
   const Address peer = stream->peer_address();
   const auto connecting =
@@ -95,13 +92,12 @@ Established initiate_on(Device& device, int descriptor, const ConnectOptions& op
         connecting->begin_on(std::move(fd),
                              [outcome](ConnectOutcome result) { outcome->set(std::move(result)); });
       });
-  return to_connection(outcome->wait(device.engine()), peer);
+  return to_connection(outcome->wait(control.device().engine()), peer);
 }
 
-Established respond_on(Device& device, int descriptor, const AcceptOptions& options,
+Established respond_on(Control& control, int descriptor, const AcceptOptions& options,
                        Duration timeout) {
   check_options(options, {});
-  Control& control = device.control();
   const std::unique_ptr<llp::TcpStream> stream = llp::TcpStream::adopt(descriptor);
   const auto came = std::make_shared<Awaited<Negotiated>>();
   boost::asio::post(
@@ -111,7 +107,7 @@ Established respond_on(Device& device, int descriptor, const AcceptOptions& opti
               came->set(std::move(negotiation->outcome()));
             });
       });
-  Negotiated negotiated = came->wait(device.engine());
+  Negotiated negotiated = came->wait(control.device().engine());
   if (!negotiated.request)
     throw Error(negotiated.error, "On the connection to " + stream->peer_address().to_string() +
                                       ", " + negotiated.sentence);

@@ -8,17 +8,17 @@
 /// QueuePair's calls have it.
 namespace diwarp::rnic {
 
-class Device;
+class Control;
 
 /// Throws Error(invalid_destination) where a device on `local` cannot connect to `peer`.
 void check_peer(const Address& local, const Address& peer);
 
 /// Connects to a listener: TCP, then MPA's request and reply (RFC 5044 section 7.1).
-Established open_connection(Device& device, const Address& peer, const ConnectOptions& options);
+Established open_connection(Control& control, const Address& peer, const ConnectOptions& options);
 
 /// MPA's start-up over a connected TCP descriptor, which is taken over unless it is not one.
-Established initiate_on(Device& device, int descriptor, const ConnectOptions& options);
-Established respond_on(Device& device, int descriptor, const AcceptOptions& options,
+Established initiate_on(Control& control, int descriptor, const ConnectOptions& options);
+Established respond_on(Control& control, int descriptor, const AcceptOptions& options,
                        Duration timeout);
 
 }  // namespace diwarp::rnic

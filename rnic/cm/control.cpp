@@ -18,8 +18,8 @@
 #include <thread>
 #include <utility>
 
+#include "rnic/cm/connector.h"
 #include "rnic/cm/farewell.h"
-#include "rnic/device.h"
 #include "rnic/engine/signals_blocked.h"
 
 namespace diwarp::rnic {
@@ -43,7 +43,7 @@ struct Control::Parts {
   std::vector<std::weak_ptr<Removable>> removables;
 };
 
-Control::Control(Device& device) : device_(device), parts_(std::make_unique<Parts>()) {
+Control::Control(DeviceContext& device) : device_(device), parts_(std::make_unique<Parts>()) {
   // Has the context take its descriptors now, where set-up reports that there are none.
   const boost::asio::ip::tcp::socket first(parts_->context);
   Engine& engine = device.engine();
@@ -90,6 +90,18 @@ size_t Control::step() {
   const size_t handlers = within_memory([this] { return parts_->context.poll(); });
   if (handlers == 0) parts_->last_step = now;
   return handlers;
+}
+
+Established Control::connect(const Address& peer, const ConnectOptions& options) {
+  return open_connection(*this, peer, options);
+}
+
+Established Control::connect_on(int descriptor, const ConnectOptions& options) {
+  return initiate_on(*this, descriptor, options);
+}
+
+Established Control::accept_on(int descriptor, const AcceptOptions& options, Duration timeout) {
+  return respond_on(*this, descriptor, options, timeout);
 }
 
 void Control::linger(UniqueFd connection, std::vector<std::byte> last_words) {

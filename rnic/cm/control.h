@@ -10,15 +10,14 @@
 #include "base/clock.h"
 #include "base/counters.h"
 #include "base/unique_fd.h"
-#include "rnic/engine/engine.h"
+#include "rnic/context/connection_control.h"
+#include "rnic/context/device_context.h"
 
 namespace boost::asio {
 class io_context;
 }
 
 namespace diwarp::rnic {
-
-class Device;
 
 /// Something that belongs to a device and outlives it.
 class Removable {
@@ -36,10 +35,10 @@ inline constexpr size_t kLingerBytes = size_t{64} << 10;
 /// thread of its own or, in manual mode, inside the engine's steps, and so with the baton held: its
 /// handlers get the baton with with_baton() alone. It knows descriptors and bytes, and queue pairs
 /// only where an id of the connection manager has one; nothing in it keeps the device alive.
-class Control {
+class Control final : public ConnectionControl {
  public:
-  explicit Control(Device& device);
-  ~Control();
+  explicit Control(DeviceContext& device);
+  ~Control() override;
   Control(const Control&) = delete;
   Control& operator=(const Control&) = delete;
 
@@ -49,10 +48,14 @@ class Control {
   /// Runs `work` while no handler runs, and returns when it is done. Not from a handler.
   void exclusively(const std::function<void()>& work);
 
-  /// Writes what is left to say on a connection (the rest of an FPDU, a Terminate), ends its
-  /// sending side and keeps it until the peer has closed its own, so that nothing unread resets it;
-  /// at most a second, and at most kMaxLingering of them. Any thread, with the baton or without.
-  void linger(UniqueFd connection, std::vector<std::byte> last_words = {});
+  // --- For callers that wait, and so not from a handler.
+
+  Established connect(const Address& peer, const ConnectOptions& options) override;
+  Established connect_on(int descriptor, const ConnectOptions& options) override;
+  Established accept_on(int descriptor, const AcceptOptions& options, Duration timeout) override;
+
+  /// At most for kLingerTime, and at most kMaxLingering connections.
+  void linger(UniqueFd connection, std::vector<std::byte> last_words) override;
 
   /// For handlers: runs `work` with the engine's baton held, whether the handler has it or not.
   template <class Work>
@@ -66,6 +69,8 @@ class Control {
   void add_removable(std::weak_ptr<Removable> removable);
   void announce_removal();
 
+  DeviceContext& device() { return device_; }
+  const DeviceContext& device() const { return device_; }
   /// For add_shared().
   Counters& counters();
   /// Tells the device's event queues.
@@ -82,7 +87,7 @@ class Control {
   void run_thread();
   size_t step();
 
-  Device& device_;
+  DeviceContext& device_;
   std::unique_ptr<Parts> parts_;
 };
 

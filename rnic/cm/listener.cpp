@@ -10,7 +10,6 @@
 #include "rnic/cm/acceptor.h"
 #include "rnic/cm/negotiation.h"
 #include "rnic/cm/request_shares.h"
-#include "rnic/device.h"
 #include "rnic/engine/waiting.h"
 #include "rnic/rc/rc_queue_pair.h"
 
@@ -52,31 +51,30 @@ struct Listener::Requests {
   Sleeper sleeper;  // woken once for each that take() then has
 };
 
-Listener::Listener(std::shared_ptr<Device> device, uint16_t port, const ListenOptions& options)
-    : device_(std::move(device)), requests_(std::make_unique<Requests>(options.max_requests)) {
-  UniqueFd fd = open_listening(device_->address().with_port(port), options);
+Listener::Listener(std::shared_ptr<Control> control, uint16_t port, const ListenOptions& options)
+    : control_(std::move(control)), requests_(std::make_unique<Requests>(options.max_requests)) {
+  UniqueFd fd = open_listening(control_->device().address().with_port(port), options);
   address_ = bound_address(fd.get());
-  Control& control = device_->control();
   acceptor_ = std::make_shared<Acceptor>(
-      control, std::move(fd), options,
+      *control_, std::move(fd), options,
       [requests = requests_.get()](IncomingRequest& request) { requests->push(request); });
-  boost::asio::post(control.context(), [acceptor = acceptor_] { acceptor->begin(); });
+  boost::asio::post(control_->context(), [acceptor = acceptor_] { acceptor->begin(); });
 }
 
 Listener::~Listener() {
-  device_->control().exclusively([this] { acceptor_->close(); });
+  control_->exclusively([this] { acceptor_->close(); });
   for (IncomingRequest& request : requests_->waiting)
-    reject_connection(device_->control(), std::move(request), {});
+    reject_connection(*control_, std::move(request), {});
 }
 
 std::shared_ptr<ConnectionRequest> Listener::get_request(Duration timeout) {
-  Engine& engine = device_->engine();
+  Engine& engine = control_->device().engine();
   const Time deadline = deadline_after(engine.clock().now(), timeout);
   for (;;) {
     const Time now = engine.clock().now();
     // A request and its wake belong together: whoever used the wake up takes the request.
     if (rest(engine, requests_->sleeper, deadline - now))
-      return std::make_shared<ConnectionRequest>(device_, requests_->take());
+      return std::make_shared<ConnectionRequest>(control_, requests_->take());
     if (now >= deadline) return nullptr;
   }
 }
@@ -91,14 +89,14 @@ RequestedDepths depths_of(const mpa::StartupFrame& request) {
   return depths;
 }
 
-ConnectionRequest::ConnectionRequest(std::shared_ptr<Device> device, IncomingRequest request)
-    : device_(std::move(device)),
+ConnectionRequest::ConnectionRequest(std::shared_ptr<Control> control, IncomingRequest request)
+    : control_(std::move(control)),
       peer_(request.stream->peer_address()),
       depths_(depths_of(request.frame)),
       request_(std::move(request)) {}
 
 ConnectionRequest::~ConnectionRequest() {
-  if (request_.stream) reject_connection(device_->control(), std::move(request_), {});
+  if (request_.stream) reject_connection(*control_, std::move(request_), {});
 }
 
 void ConnectionRequest::require_unanswered() const {
@@ -113,7 +111,7 @@ void ConnectionRequest::accept(QueuePair& queue_pair, const AcceptOptions& optio
   if (queue_pair.type() != QpType::rc)
     throw Error(make_error_code(Errc::unsupported_operation),
                 "Only a queue pair of type rc can take a connection");
-  if (queue_pair.device() != device_)
+  if (queue_pair.device().get() != &control_->device())
     throw Error(make_error_code(Errc::invalid_argument),
                 "The queue pair belongs to another device than the listener");
   auto& taker = static_cast<RcQueuePair&>(queue_pair);
@@ -124,7 +122,7 @@ void ConnectionRequest::accept(QueuePair& queue_pair, const AcceptOptions& optio
 void ConnectionRequest::reject(std::span<const std::byte> private_data) {
   require_unanswered();
   check_private_data(private_data, request_.frame.enhanced.has_value());
-  reject_connection(device_->control(), take_request(), private_data);
+  reject_connection(*control_, take_request(), private_data);
 }
 
 /// Leaves what the peer asked for to be read.

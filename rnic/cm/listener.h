@@ -14,7 +14,7 @@
 namespace diwarp::rnic {
 
 class Acceptor;
-class Device;
+class Control;
 class QueuePair;
 
 /// A connection whose MPA request came and can be answered.
@@ -31,7 +31,7 @@ RequestedDepths depths_of(const mpa::StartupFrame& request);
 /// A peer that waits for an answer. Answers with a reject at the latest when it is destroyed.
 class ConnectionRequest {
  public:
-  ConnectionRequest(std::shared_ptr<Device> device, IncomingRequest request);
+  ConnectionRequest(std::shared_ptr<Control> control, IncomingRequest request);
   ~ConnectionRequest();
   ConnectionRequest(const ConnectionRequest&) = delete;
   ConnectionRequest& operator=(const ConnectionRequest&) = delete;
@@ -49,7 +49,7 @@ class ConnectionRequest {
   void require_unanswered() const;
   IncomingRequest take_request();
 
-  std::shared_ptr<Device> device_;
+  std::shared_ptr<Control> control_;  // keeps the device
   const Address peer_;
   const RequestedDepths depths_;
   IncomingRequest request_;  // without a stream once it is answered
@@ -58,7 +58,7 @@ class ConnectionRequest {
 /// A listening TCP socket, with its accept loop on the device's control path.
 class Listener {
  public:
-  Listener(std::shared_ptr<Device> device, uint16_t port, const ListenOptions& options);
+  Listener(std::shared_ptr<Control> control, uint16_t port, const ListenOptions& options);
   /// Requests that nobody fetched are rejected.
   ~Listener();
   Listener(const Listener&) = delete;
@@ -71,7 +71,7 @@ class Listener {
  private:
   struct Requests;
 
-  std::shared_ptr<Device> device_;
+  std::shared_ptr<Control> control_;  // keeps the device
   Address address_;
   std::unique_ptr<Requests> requests_;
   std::shared_ptr<Acceptor> acceptor_;

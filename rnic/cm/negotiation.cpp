@@ -139,7 +139,7 @@ void reject_connection(Control& control, IncomingRequest request,
                        std::span<const std::byte> private_data) {
   control.counters().add_shared(Counter::mpa_rejects);
   if (!send_reply(*request.stream, mpa::make_reject(request.frame, private_data))) return;
-  control.linger(UniqueFd(request.stream->release()));
+  control.linger(UniqueFd(request.stream->release()), {});
 }
 
 std::vector<std::byte> terminate_fpdu(const TerminateCode& code, const mpa::Agreement& agreement) {

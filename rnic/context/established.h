@@ -7,7 +7,7 @@
 
 #include "llp/stream.h"
 #include "mpa/agreement.h"
-#include "rnic/rc/rc_peer_watch.h"
+#include "rnic/context/peer_timeouts.h"
 
 namespace diwarp::rnic {
 

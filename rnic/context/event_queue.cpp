@@ -4,12 +4,12 @@
 #include <new>
 #include <utility>
 
-#include "rnic/device.h"
+#include "rnic/context/device_context.h"
 #include "rnic/engine/waiting.h"
 
 namespace diwarp::rnic {
 
-EventQueue::EventQueue(std::shared_ptr<Device> device) : device_(std::move(device)) {
+EventQueue::EventQueue(std::shared_ptr<DeviceContext> device) : device_(std::move(device)) {
   device_->add_event_queue(*this);
 }
 

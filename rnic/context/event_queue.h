@@ -12,7 +12,7 @@
 
 namespace diwarp::rnic {
 
-class Device;
+class DeviceContext;
 
 /// Events that nobody fetched; the oldest go first. Each takes about 100 bytes.
 inline constexpr size_t kMaxEvents = 4096;
@@ -20,7 +20,7 @@ inline constexpr size_t kMaxEvents = 4096;
 /// Where a device's asynchronous events are fetched. Each of a device's queues gets all of them.
 class EventQueue {
  public:
-  explicit EventQueue(std::shared_ptr<Device> device);
+  explicit EventQueue(std::shared_ptr<DeviceContext> device);
   ~EventQueue();
   EventQueue(const EventQueue&) = delete;
   EventQueue& operator=(const EventQueue&) = delete;
@@ -36,7 +36,7 @@ class EventQueue {
   bool add(const AsyncEvent& event);
   AsyncEvent take();
 
-  std::shared_ptr<Device> device_;
+  std::shared_ptr<DeviceContext> device_;
   std::mutex mutex_;  // guards events_
   std::deque<AsyncEvent> events_;
   Sleeper sleeper_;  // one wake per event

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "diwarp/error.h"
-#include "rnic/device.h"
+#include "rnic/context/device_context.h"
 #include "rnic/engine/waiting.h"
 
 namespace diwarp::rnic {
@@ -31,7 +31,7 @@ constexpr Duration kManualSleep = std::chrono::milliseconds(10);
 
 // --- The channel.
 
-CompletionChannel::CompletionChannel(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+CompletionChannel::CompletionChannel(std::shared_ptr<DeviceContext> device) : device_(std::move(device)) {}
 
 void CompletionChannel::raise(CompletionQueue& cq) {
   {
@@ -81,7 +81,7 @@ bool CompletionChannel::sleep(Engine& engine, Duration limit) {
 
 // --- The queue.
 
-CompletionQueue::CompletionQueue(std::shared_ptr<Device> device, uint32_t entries,
+CompletionQueue::CompletionQueue(std::shared_ptr<DeviceContext> device, uint32_t entries,
                                  std::shared_ptr<CompletionChannel> channel, uint64_t context)
     : device_(std::move(device)),
       engine_(device_->engine()),

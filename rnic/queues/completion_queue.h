@@ -18,7 +18,7 @@
 
 namespace diwarp::rnic {
 
-class Device;
+class DeviceContext;
 
 class CompletionQueue;
 
@@ -26,7 +26,7 @@ class CompletionQueue;
 /// are any. Nothing is allocated: the queues themselves are linked.
 class CompletionChannel {
  public:
-  explicit CompletionChannel(std::shared_ptr<Device> device);
+  explicit CompletionChannel(std::shared_ptr<DeviceContext> device);
 
   std::optional<CompletionEvent> get_event(Duration timeout);
   int descriptor() const { return sleeper_.descriptor(); }
@@ -39,7 +39,7 @@ class CompletionChannel {
   std::optional<CompletionEvent> take();
   bool sleep(Engine& engine, Duration limit);
 
-  std::shared_ptr<Device> device_;
+  std::shared_ptr<DeviceContext> device_;
   std::mutex mutex_;
   IntrusiveList<CompletionQueue> raised_;
   Sleeper sleeper_;  // one wake per event
@@ -48,7 +48,7 @@ class CompletionChannel {
 /// The ring of completions. The engine's baton holder pushes, any thread polls.
 class CompletionQueue : public ListNode<> {
  public:
-  CompletionQueue(std::shared_ptr<Device> device, uint32_t entries,
+  CompletionQueue(std::shared_ptr<DeviceContext> device, uint32_t entries,
                   std::shared_ptr<CompletionChannel> channel, uint64_t context);
   ~CompletionQueue();
   CompletionQueue(const CompletionQueue&) = delete;
@@ -67,7 +67,7 @@ class CompletionQueue : public ListNode<> {
   /// After has_room() said so.
   void push(WorkCompletion&& completion);
 
-  const std::shared_ptr<Device>& device() const { return device_; }
+  const std::shared_ptr<DeviceContext>& device() const { return device_; }
 
  private:
   friend class CompletionChannel;
@@ -78,7 +78,7 @@ class CompletionQueue : public ListNode<> {
   size_t sleep_and_poll(std::span<WorkCompletion> completions, Time deadline);
   void raise_event(bool solicited);
 
-  std::shared_ptr<Device> device_;
+  std::shared_ptr<DeviceContext> device_;
   Engine& engine_;
   std::shared_ptr<CompletionChannel> channel_;
   const uint64_t context_;

@@ -37,7 +37,7 @@ CompletionOrder order_of_sends(const QueuePairInit& init) {
 }
 
 const std::shared_ptr<CompletionQueue>& checked(const std::shared_ptr<CompletionQueue>& cq,
-                                                const Device& device) {
+                                                const DeviceContext& device) {
   if (!cq)
     throw Error(make_error_code(Errc::invalid_argument),
                 "A queue pair needs a send and a receive completion queue (they may be the same)");

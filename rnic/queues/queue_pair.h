@@ -11,9 +11,9 @@
 #include "ddp/stag_table.h"
 #include "diwarp/attributes.h"
 #include "diwarp/types.h"
-#include "rnic/device.h"
 #include "rnic/engine/endpoint.h"
 #include "rnic/engine/engine.h"
+#include "rnic/memory/protection_domain.h"
 #include "rnic/queues/completion_queue.h"
 #include "rnic/queues/shared_receive_queue.h"
 #include "rnic/queues/work_queue.h"
@@ -47,7 +47,7 @@ class QueuePair : public Endpoint, public ListNode<SrqWaitTag> {
   virtual uint32_t number() const = 0;
   virtual QueuePairAttributes query();
 
-  const std::shared_ptr<Device>& device() const { return domain_->device(); }
+  const std::shared_ptr<DeviceContext>& device() const { return domain_->device(); }
 
   // --- With the baton.
 

@@ -8,8 +8,8 @@
 
 #include "base/intrusive_list.h"
 #include "diwarp/attributes.h"
-#include "rnic/device.h"
 #include "rnic/engine/endpoint.h"
+#include "rnic/memory/protection_domain.h"
 #include "rnic/queues/work_queue.h"
 
 namespace diwarp::rnic {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
-#include "rnic/cm/connector.h"
+#include "rnic/context/connection_control.h"
 #include "rnic/rc/rc_queue_pair.h"
 
 /// How an RC queue pair gets and observes its connections.
@@ -20,18 +20,18 @@ std::vector<std::byte> take_over(RcQueuePair& queue_pair, Established connection
 
 std::vector<std::byte> RcQueuePair::connect(const Address& peer, const ConnectOptions& options) {
   require_init();
-  return take_over(*this, open_connection(*device(), peer, options));
+  return take_over(*this, device()->connections().connect(peer, options));
 }
 
 std::vector<std::byte> RcQueuePair::connect_on(int descriptor, const ConnectOptions& options) {
   require_init();
-  return take_over(*this, initiate_on(*device(), descriptor, options));
+  return take_over(*this, device()->connections().connect_on(descriptor, options));
 }
 
 std::vector<std::byte> RcQueuePair::accept_on(int descriptor, const AcceptOptions& options,
                                               Duration timeout) {
   require_init();
-  return take_over(*this, respond_on(*device(), descriptor, options, timeout));
+  return take_over(*this, device()->connections().accept_on(descriptor, options, timeout));
 }
 
 void RcQueuePair::observe(std::shared_ptr<ConnectionObserver> observer) {

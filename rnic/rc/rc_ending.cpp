@@ -7,7 +7,7 @@
 #include "diwarp/error.h"
 #include "llp/tcp/tcp.h"
 #include "rdmap/terminate.h"
-#include "rnic/cm/control.h"
+#include "rnic/context/connection_control.h"
 #include "rnic/rc/rc_queue_pair.h"
 
 namespace diwarp::rnic {
@@ -172,7 +172,7 @@ void RcQueuePair::close_stream(bool in_order, std::vector<std::byte> last_words)
   }
   counters().add(Counter::rc_terminates_sent);
   if (auto* tcp = dynamic_cast<llp::TcpStream*>(stream.get()))
-    return device()->control().linger(UniqueFd(tcp->release()), std::move(last_words));
+    return device()->connections().linger(UniqueFd(tcp->release()), std::move(last_words));
   const ConstBytes words(last_words);
   stream->send({&words, 1});
   stream->shutdown_send();

@@ -2,17 +2,10 @@
 #include "rnic/rc/rc_peer_watch.h"
 
 #include <algorithm>
-#include <string>
-
-#include "diwarp/error.h"
 
 namespace diwarp::rnic {
 
 namespace {
-
-// The kernel's probes are whole seconds apart, and kUnansweredTries of them have to fit.
-constexpr Duration kLeastTimeout = std::chrono::seconds(5);
-constexpr Duration kMostTimeout = std::chrono::hours(18);
 
 /// Looks in a user timeout: so many that retransmissions between an answer and the next look, which
 /// no look counts, are few.
@@ -21,20 +14,7 @@ constexpr Duration kLongestInterval = std::chrono::seconds(1);
 /// Probes of a closed window in a user timeout: kUnansweredTries, with one to spare.
 constexpr int kProbes = 5;
 
-void check_timeout(const char* what, const std::optional<Duration>& value) {
-  if (!value || *value == Duration::zero()) return;
-  if (*value >= kLeastTimeout && *value <= kMostTimeout) return;
-  throw Error(
-      make_error_code(Errc::invalid_argument),
-      std::string(what) + " must be from 5 seconds to 18 hours, or zero, which switches it off");
-}
-
 }  // namespace
-
-void check_timeouts(const PeerTimeoutWishes& wishes) {
-  check_timeout("keep_alive", wishes.keep_alive);
-  check_timeout("user_timeout", wishes.user_timeout);
-}
 
 void RcPeerWatch::start(int descriptor, const PeerTimeouts& timeouts) {
   descriptor_ = descriptor;

@@ -6,27 +6,9 @@
 
 #include "base/clock.h"
 #include "llp/tcp/tcp_peer.h"
+#include "rnic/context/peer_timeouts.h"
 
 namespace diwarp::rnic {
-
-/// After how long a connection's peer that answers no more counts as gone; zero: never.
-struct PeerTimeouts {
-  Duration keep_alive{0};    ///< while nothing is outstanding
-  Duration user_timeout{0};  ///< while something is
-};
-
-/// What a connection wants otherwise than its queue pair.
-struct PeerTimeoutWishes {
-  std::optional<Duration> keep_alive = {};
-  std::optional<Duration> user_timeout = {};
-
-  PeerTimeouts over(const PeerTimeouts& defaults) const {
-    return {keep_alive.value_or(defaults.keep_alive), user_timeout.value_or(defaults.user_timeout)};
-  }
-};
-
-/// Throws Error(invalid_argument) for times that cannot be kept.
-void check_timeouts(const PeerTimeoutWishes& wishes);
 
 /// Notices that the peer of a TCP connection is gone. The kernel's keep-alives find that out while
 /// TCP has nothing to send, also while the peer owes the response to a Read; they cost no thread

@@ -8,7 +8,6 @@
 #include "diwarp/error.h"
 #include "llp/socket/busy_poll.h"
 #include "llp/tcp/tcp.h"
-#include "rnic/cm/control.h"
 #include "rnic/engine/waiting.h"
 
 namespace diwarp::rnic {
@@ -94,7 +93,7 @@ void RcQueuePair::take(Established connection, QpState to) {
 
 void RcQueuePair::start(const StreamAttributes& stream) {
   require_init();
-  device()->control();  // may not be begun with the baton held
+  device()->connections();  // may not be begun with the baton held
   Established connection;
   connection.timeouts = {stream.keep_alive, stream.user_timeout};
   check_timeouts(connection.timeouts);

@@ -31,6 +31,18 @@ ROOMS = {
         "memory": [""],
         "impairment": [""],
     },
+    "rnic": {
+        "engine": [],
+        "context": ["engine"],
+        "memory": ["context"],
+        "queues": ["memory"],
+        "datagram": ["queues"],
+        "datagram/ud": ["datagram"],
+        "datagram/rd": ["datagram"],
+        "rc": ["queues"],
+        "cm": ["rc"],
+        "": ["datagram/ud", "datagram/rd", "cm"],  # the device, which composes them
+    },
 }
 # These see the installed headers, and of the layers no more than this: tools share base's small
 # utilities, examples show what a user can do.

@@ -32,6 +32,10 @@ VIOLATIONS = [
     ("mpa/CMakeLists.txt", "target_link_libraries(diwarp_mpa PUBLIC diwarp_ddp)", "stand on it"),
     ("llp/a.h", '#include "llp/udp/a.h"', "llp does not stand on llp/udp"),
     ("llp/udp/a.cpp", '#include "llp/tcp/a.h"', "llp/udp does not stand on llp/tcp"),
+    ("rnic/queues/a.h", '#include "rnic/a.h"', "rnic/queues does not stand on rnic"),
+    ("rnic/engine/a.h", '#include "rnic/datagram/a.h"', "does not stand on rnic/datagram"),
+    ("rnic/rc/a.cpp", '#include "rnic/cm/a.h"', "rnic/rc does not stand on rnic/cm"),
+    ("rnic/datagram/rd/a.cpp", '#include "rnic/datagram/ud/a.h"', "stand on rnic/datagram/ud"),
     ("llp/attic/a.cpp", "", "lies in no room of llp"),
     ("llp/CMakeLists.txt", "diwarp_layer(llp SOURCES a.cpp USES base mpa)", "USES is"),
 ]
@@ -44,6 +48,8 @@ ALLOWED = [
     ("base/src/b.cpp", '#include "local.h"'),
     ("verbs/a.cpp", '#include "diwarp/verbs.h"'),
     ("llp/uring/a.cpp", '#include "llp/socket/a.h"'),
+    ("rnic/a.cpp", '#include "rnic/engine/a.h"'),
+    ("rnic/datagram/rd/a.cpp", '#include "rnic/datagram/a.h"'),
     ("tools/a.cpp", "#include <diwarp/verbs.h>"),
     ("tools/sub/b.cpp", '#include "common/c.h"'),
 ]

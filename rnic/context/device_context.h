@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "base/counters.h"
+#include "ddp/stag_table.h"
+#include "diwarp/attributes.h"
+#include "diwarp/types.h"
+#include "llp/datagram.h"
+#include "llp/stream.h"
+#include "rnic/engine/engine.h"
+
+namespace diwarp::rnic {
+
+class ConnectionControl;
+class EventQueue;
+
+/// Opens the link under a queue pair over datagrams: at `local`, or on the options' descriptor, and
+/// as they want it (jumbo, group). Replaced in tests.
+using DatagramLinkFactory = std::function<std::unique_ptr<llp::DatagramLink>(
+    const Address& local, const DatagramOptions& options)>;
+/// Takes a connection's stream over, for the way in which the device moves bytes.
+using StreamAdapter =
+    std::function<std::unique_ptr<llp::Stream>(std::unique_ptr<llp::Stream> stream)>;
+
+/// What every object of a device reaches: its engine, its STag table, its counters, the numbers it
+/// gives out, its links, its events. Device, at the top, is the one kind of it.
+class DeviceContext {
+ public:
+  DeviceContext(const Address& address, const DeviceOptions& options, const Clock& clock);
+  virtual ~DeviceContext() = default;
+  DeviceContext(const DeviceContext&) = delete;
+  DeviceContext& operator=(const DeviceContext&) = delete;
+
+  Engine& engine() { return engine_; }
+  ddp::STagTable& regions() { return regions_; }
+  const ddp::STagTable& regions() const { return regions_; }
+  const Address& address() const { return address_; }
+  const DeviceOptions& options() const { return options_; }
+  const Counters& counters() const { return counters_; }
+  Counters& counters() { return counters_; }
+
+  /// The control path of RC queue pairs. It is started at first use, which must not be with the
+  /// baton held; throws Error where the system has no descriptor or thread for it.
+  virtual ConnectionControl& connections() = 0;
+
+  /// The link of a queue pair with these options.
+  std::unique_ptr<llp::DatagramLink> open_datagram_link(const DatagramOptions& options) {
+    return open_link_(address_.with_port(options.port), options);
+  }
+  /// The stream of a queue pair.
+  std::unique_ptr<llp::Stream> served(std::unique_ptr<llp::Stream> stream) {
+    return adapt_stream_(std::move(stream));
+  }
+
+  /// A queue pair number of 24 bits for RC: outside the range of UDP ports, so that it never equals
+  /// a UD queue pair's.
+  uint32_t take_number();
+  void return_number(uint32_t number);
+
+  uint32_t next_domain() { return next_domain_.fetch_add(1); }
+  void count_queue_pair(int change) { queue_pairs_.fetch_add(static_cast<uint32_t>(change)); }
+  uint32_t queue_pairs() const { return queue_pairs_.load(); }
+
+  /// Tells every event queue of the device. Any thread, with the baton or without.
+  void raise(const AsyncEvent& event);
+  void add_event_queue(EventQueue& queue);
+  void remove_event_queue(EventQueue& queue);
+
+ protected:
+  /// Before the first queue pair. What the functions own outlives the engine.
+  void set_links(DatagramLinkFactory open_link, StreamAdapter adapt_stream) {
+    open_link_ = std::move(open_link);
+    adapt_stream_ = std::move(adapt_stream);
+  }
+
+ private:
+  const Address address_;
+  const DeviceOptions options_;
+  Counters counters_;
+  DatagramLinkFactory open_link_;
+  StreamAdapter adapt_stream_;
+  Engine engine_;
+  ddp::STagTable regions_;
+  std::atomic<uint32_t> next_domain_{1};
+  std::atomic<uint32_t> queue_pairs_{0};
+
+  std::mutex numbers_mutex_;    // guards what follows
+  std::set<uint32_t> numbers_;  // in use by RC queue pairs
+  uint32_t next_number_;
+
+  std::mutex events_mutex_;  // guards event_queues_
+  std::vector<EventQueue*> event_queues_;
+};
+
+}  // namespace diwarp::rnic
