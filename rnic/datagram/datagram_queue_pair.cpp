@@ -88,7 +88,9 @@ DatagramQueuePair::DatagramQueuePair(std::shared_ptr<ProtectionDomain> domain,
       sender_(identity_, options_.segment, options_.max_rate),
       control_([this] { wake(); }),
       errors_(control_, counters(), options_.error_queue, options_.error_rate),
-      records_(*this, counters(), options_, init.type == QpType::ud) {
+      records_({protection(), receives(), recv_cq(), counters()}, options_,
+               init.type == QpType::ud) {
+  protection().set_queue_pair(number());
   sender_.add(control_);
 }
 
@@ -138,13 +140,6 @@ std::error_code DatagramQueuePair::check_send(const SendWorkRequest& request) co
   return fits ? std::error_code() : Errc::invalid_destination;
 }
 
-WcStatus DatagramQueuePair::do_local(const SendEntry& entry) {
-  const WcStatus status = QueuePair::do_local(entry);
-  if (entry.opcode == WrOpcode::local_invalidate && status == WcStatus::success)
-    records_.close_on(entry.invalidate_stag);
-  return status;
-}
-
 // --- State.
 
 void DatagramQueuePair::on_state(QpState now) {
@@ -165,7 +160,7 @@ bool DatagramQueuePair::report() {
   const bool sends_reported = report_sends();
   while (const std::optional<uint64_t> first = records_.receives_first())
     if (!report_receives(*first) || !records_.report(recv_cq())) return false;
-  return report_receives(completed_receives()) && sends_reported;
+  return report_receives(receives().completed()) && sends_reported;
 }
 
 // --- Receiving.

@@ -53,7 +53,6 @@ class DatagramQueuePair : public QueuePair {
   size_t receive(Time now) override;
   Served transmit(Time now) override;
   bool set_watched(bool watched) override { return link_->set_watched(watched); }
-  WcStatus do_local(const SendEntry& entry) override;
 
   /// A datagram that came, to the queue pair's own address or to a group.
   void handle(const llp::IncomingDatagram& datagram, Time now);

@@ -6,7 +6,8 @@
 #include <limits>
 
 #include "rdmap/terminate.h"
-#include "rnic/queues/queue_pair.h"
+#include "rnic/queues/completion_queue.h"
+#include "rnic/queues/receive_buffers.h"
 
 namespace diwarp::rnic {
 
@@ -47,10 +48,8 @@ uint32_t payload_bytes(const rdmap::DatagramSegment& segment) {
 
 }  // namespace
 
-RecordTable::RecordTable(QueuePair& queue_pair, Counters& counters, const DatagramOptions& options,
-                         bool timed)
-    : queue_pair_(queue_pair),
-      counters_(counters),
+RecordTable::RecordTable(const Parts& parts, const DatagramOptions& options, bool timed)
+    : parts_(parts),
       policy_(options.record_completion),
       timed_(timed),
       timeout_(options.record_timeout),
@@ -68,10 +67,8 @@ Judgement RecordTable::handle(const Segment& segment, RecordSource& source, Time
   if (record != nullptr && record->bytes.contradicts(facts))
     return Judgement::dropped(Counter::drop_contradiction);
 
-  const ddp::Region* region = queue_pair_.regions().find(facts.stag);
-  const ddp::RegionFault fault =
-      ddp::check_tagged(region, queue_pair_.domain_number(), queue_pair_.number(),
-                        Access::remote_write, facts.base, facts.length);
+  const auto [fault, region] =
+      parts_.protection.check_tagged(facts.stag, Access::remote_write, facts.base, facts.length);
   if (fault != ddp::RegionFault::none) return judge_tagged(fault);
   if (timed_ && grants(region->access, Access::validated_source) && !source.is_validated(now))
     return {.drop = Counter::drop_unvalidated, .fault = rdmap::fault::kAccessRights};
@@ -92,7 +89,7 @@ Record* RecordTable::find(RecordSource& source, uint32_t msn) {
 
 bool RecordTable::has_room() {
   if (done_count_ < max_done_) return true;
-  report(queue_pair_.recv_cq());
+  report(parts_.cq);
   return done_count_ < max_done_;
 }
 
@@ -217,7 +214,7 @@ Judgement RecordTable::report_segment(const Segment& segment, const ddp::RecordF
 void RecordTable::finish(Record& record) {
   RecordSource& source = *record.source;
   const bool complete = record.bytes.complete();
-  counters_.add(complete ? Counter::records_completed : Counter::records_partial);
+  parts_.counters.add(complete ? Counter::records_completed : Counter::records_partial);
   if (complete)
     source.accept(source.closed_records, record.msn);
   else
@@ -232,13 +229,13 @@ void RecordTable::finish(Record& record) {
 }
 
 void RecordTable::wait(Record& record) {
-  record.receives_first = queue_pair_.completed_receives();
+  record.receives_first = parts_.receives.completed();
   done_.push_back(record);
   ++done_count_;
 }
 
 void RecordTable::evict(Record& record) {
-  counters_.add(Counter::records_evicted);
+  parts_.counters.add(Counter::records_evicted);
   finish(record);
 }
 
@@ -246,7 +243,7 @@ void RecordTable::expire(Time now) {
   if (!timed_) return;
   while (Record* record = by_age_.front()) {
     if (now - record->last_progress < timeout_) return;
-    counters_.add(Counter::message_timeouts);
+    parts_.counters.add(Counter::message_timeouts);
     finish(*record);
   }
 }
@@ -306,7 +303,7 @@ std::optional<uint64_t> RecordTable::receives_first() {
 
 bool RecordTable::report(CompletionQueue& cq) {
   while (Record* record = done_.front()) {
-    if (record->receives_first > queue_pair_.reported_receives()) return true;
+    if (record->receives_first > parts_.receives.reported()) return true;
     if (!cq.has_room()) return false;
     cq.push(completion_of(*record));
     done_.remove(*record);
@@ -322,7 +319,7 @@ WorkCompletion RecordTable::completion_of(Record& record) const {
   completion.opcode = WcOpcode::recv_write_record;
   completion.solicited = facts.solicited;
   completion.byte_count = record.byte_count;
-  completion.qp_number = queue_pair_.number();
+  completion.qp_number = parts_.protection.queue_pair();
   completion.has_immediate = facts.has_immediate;
   completion.immediate = facts.immediate;
   completion.source = record.from;

@@ -11,6 +11,7 @@
 #include "base/counters.h"
 #include "base/intrusive_list.h"
 #include "base/validity_pool.h"
+#include "ddp/protection.h"
 #include "ddp/record.h"
 #include "diwarp/attributes.h"
 #include "rdmap/datagram.h"
@@ -20,7 +21,7 @@
 namespace diwarp::rnic {
 
 class CompletionQueue;
-class QueuePair;
+class ReceiveBuffers;
 
 struct RecordAgeTag;
 
@@ -47,10 +48,16 @@ struct Record : ListNode<RecordOfSourceTag>, ListNode<RecordAgeTag> {
 /// may be open, none opens), and in maps of several ranges.
 class RecordTable {
  public:
+  struct Parts {
+    const ddp::ProtectionContext& protection;
+    ReceiveBuffers& receives;  ///< with whose completions those of records are in order
+    CompletionQueue& cq;
+    Counters& counters;
+  };
+
   /// `timed`: UD. Otherwise RD: what a peer sends comes complete and in order, so that no record
   /// times out, a peer has one at a time, and all peers may have one.
-  RecordTable(QueuePair& queue_pair, Counters& counters, const DatagramOptions& options,
-              bool timed);
+  RecordTable(const Parts& parts, const DatagramOptions& options, bool timed);
 
   /// Judges a segment of a Write-Record, and places it. Nothing is written before all is judged.
   Judgement handle(const rdmap::DatagramSegment& segment, RecordSource& source, Time now);
@@ -109,8 +116,7 @@ class RecordTable {
   static void forget_open_of(RecordSource& source);
   WorkCompletion completion_of(Record& record) const;
 
-  QueuePair& queue_pair_;
-  Counters& counters_;
+  const Parts parts_;
   const RecordCompletion policy_;
   const bool timed_;
   const Duration timeout_;

@@ -2,25 +2,23 @@
 #include "rnic/datagram/send_completion.h"
 
 #include "rnic/datagram/record_table.h"
-#include "rnic/queues/queue_pair.h"
+#include "rnic/queues/request_memory.h"
 
 namespace diwarp::rnic {
 
 namespace {
 
-bool invalidate(QueuePair& queue_pair, RecordTable& records, STag stag) {
-  const ddp::RegionFault found =
-      queue_pair.regions().invalidate(stag, queue_pair.domain_number(), queue_pair.number(), true);
-  if (found != ddp::RegionFault::none) return false;
+bool invalidate(const ddp::ProtectionContext& protection, RecordTable& records, STag stag) {
+  if (protection.invalidate_for_peer(stag) != ddp::RegionFault::none) return false;
   records.close_on(stag);
   return true;
 }
 
 }  // namespace
 
-WorkCompletion delivered_send(QueuePair& queue_pair, RecordTable& records, Counters& counters,
-                              const rdmap::DatagramSegment& last, const Address& source,
-                              uint64_t bytes) {
+WorkCompletion delivered_send(const ddp::ProtectionContext& protection, RecordTable& records,
+                              Counters& counters, const rdmap::DatagramSegment& last,
+                              const Address& source, uint64_t bytes) {
   WorkCompletion completion;
   completion.opcode = WcOpcode::recv;
   completion.solicited = last.solicited();
@@ -29,12 +27,20 @@ WorkCompletion delivered_send(QueuePair& queue_pair, RecordTable& records, Count
   completion.immediate = last.immediate;
   completion.source = source;
   if (!invalidates(last)) return completion;
-  completion.invalidated = invalidate(queue_pair, records, last.invalidate_stag);
+  completion.invalidated = invalidate(protection, records, last.invalidate_stag);
   if (completion.invalidated)
     completion.invalidated_stag = last.invalidate_stag;
   else
     counters.add(Counter::drop_stag);
   return completion;
+}
+
+WcStatus do_local(const ddp::ProtectionContext& protection, RecordTable& records,
+                  const SendEntry& entry) {
+  const WcStatus status = do_local(protection, entry);
+  if (entry.opcode == WrOpcode::local_invalidate && status == WcStatus::success)
+    records.close_on(entry.invalidate_stag);
+  return status;
 }
 
 }  // namespace diwarp::rnic

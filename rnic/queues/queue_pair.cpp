@@ -64,11 +64,8 @@ QueuePair::QueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePairIn
       send_cq_(checked(init.send_cq.impl(), *domain_->device())),
       recv_cq_(checked(init.recv_cq.impl(), *domain_->device())),
       capacity_(init.capacity),
-      srq_(checked(init.srq.impl(), *domain_)),
-      own_receives_(srq_ ? nullptr
-                         : std::make_unique<ReceiveQueue>(init.capacity.max_recv_wr,
-                                                          init.capacity.max_recv_sge, false)),
-      receives_(srq_ ? srq_->queue() : *own_receives_),
+      receives_(*this, init.capacity, checked(init.srq.impl(), *domain_)),
+      protection_(domain_->device()->regions(), domain_->number()),
       engine_(domain_->device()->engine()) {
   engine_.exclusively([this] { engine_.timers().add_places(kTimers); });
   device()->count_queue_pair(1);
@@ -100,52 +97,16 @@ std::error_code QueuePair::add_send(const SendWorkRequest& request) noexcept {
 }
 
 std::error_code QueuePair::post_recv(const ReceiveWorkRequest& request) noexcept {
-  if (srq_) return Errc::unsupported_operation;
+  if (receives_.is_shared()) return Errc::unsupported_operation;
   {
-    const std::lock_guard lock(receives_.lock());
+    const std::lock_guard lock(receives_.queue().lock());
     const QpState now = state();
     if (now == QpState::reset || now == QpState::closing || now == QpState::error)
       return Errc::invalid_state;
-    if (const std::error_code error = receives_.post(request)) return error;
+    if (const std::error_code error = receives_.queue().post(request)) return error;
   }
-  // Exchanges on both sides: either this one sees the wish, or await_receive() sees the receive.
-  if (awaits_receive_.exchange(false)) engine_.notify(*this);
+  if (receives_.take_wish()) engine_.notify(*this);
   return {};
-}
-
-bool QueuePair::await_receive() {
-  if (srq_)
-    srq_->await(*this);
-  else
-    awaits_receive_.exchange(true);
-  return receives_.peek() != nullptr;
-}
-
-void QueuePair::receive_share_given_back() {
-  if (srq_) srq_->given_back();
-}
-
-WcStatus QueuePair::do_local(const SendEntry& entry) {
-  const auto* binding = std::get_if<MemoryBinding>(&entry.operands);
-  ddp::RegionFault found = ddp::RegionFault::none;
-  if (entry.opcode == WrOpcode::local_invalidate)
-    found = regions().invalidate(entry.invalidate_stag, domain_->number(), number(), false);
-  else if (entry.opcode == WrOpcode::bind_window)
-    found = regions().bind(*binding, domain_->number(), number());
-  else
-    found = regions().register_memory(*binding, domain_->number());
-  return found == ddp::RegionFault::none ? WcStatus::success : WcStatus::window_bind_error;
-}
-
-ReceiveEntry* QueuePair::take_receive() {
-  ReceiveEntry* entry = receives_.take();
-  if (entry != nullptr && srq_) srq_->taken();
-  return entry;
-}
-
-void QueuePair::give_back_receive(ReceiveEntry& entry) {
-  receives_.give_back(entry);
-  if (srq_) srq_->given_back();
 }
 
 void QueuePair::raise(AsyncEventType type, std::optional<TerminateInfo> terminate,
@@ -169,16 +130,15 @@ void QueuePair::modify(QpState to) {
     set_state(to);
     on_state(to);
     if (to != QpState::reset) return;
-    const std::scoped_lock locks(sends_.lock(), receives_.lock());
+    const std::scoped_lock locks(sends_.lock(), receives_.queue().lock());
     sends_.clear();
-    done_receives_.clear(receives_);
-    if (own_receives_) own_receives_->clear();
+    receives_.clear();
   });
 }
 
 void QueuePair::set_state(QpState to) {
   // Under the post locks: whoever posts has seen the old state and is done, or will see the new.
-  const std::scoped_lock locks(sends_.lock(), receives_.lock());
+  const std::scoped_lock locks(sends_.lock(), receives_.queue().lock());
   state_.store(to, std::memory_order_release);
 }
 
@@ -186,39 +146,19 @@ void QueuePair::enter_error() {
   set_state(QpState::error);
   on_state(QpState::error);
   sends_.flush();
-  if (own_receives_) flush_receives();
+  receives_.flush();
   if (!report()) engine_.stall(*this);
-  if (srq_) raise(AsyncEventType::last_wqe_reached);
+  if (receives_.is_shared()) raise(AsyncEventType::last_wqe_reached);
 }
 
 void QueuePair::retire() {
   engine_.detach(*this);
-  static_cast<ListNode<SrqWaitTag>&>(*this).unlink();
-  done_receives_.clear(receives_);
-}
-
-void QueuePair::flush_receives() {
-  WorkCompletion flushed;
-  flushed.status = WcStatus::wr_flush_error;
-  flushed.opcode = WcOpcode::recv;
-  while (ReceiveEntry* entry = own_receives_->take()) complete_receive(*entry, flushed);
+  receives_.retire();
 }
 
 bool QueuePair::report() {
   const bool sends_reported = report_sends();
-  return report_receives(completed_receives()) && sends_reported;
-}
-
-bool QueuePair::may_send(const SendEntry& entry) const {
-  return has_flag(entry.flags, SendFlags::inline_data) || check_sges(entry.sges, Access::none);
-}
-
-bool QueuePair::check_sges(std::span<const Sge> sges, Access want) const {
-  return std::all_of(sges.begin(), sges.end(), [&](const Sge& sge) {
-    if (sge.length == 0) return true;
-    const ddp::Region* region = regions().find(sge.lkey);
-    return ddp::check_local(region, domain_->number(), want, sge) == ddp::RegionFault::none;
-  });
+  return report_receives(receives_.completed()) && sends_reported;
 }
 
 QueuePairAttributes QueuePair::query() {
@@ -230,7 +170,7 @@ QueuePairAttributes QueuePair::query() {
   // Posters go on while this is read: it may be old, but never more than the queue holds.
   const size_t depth = std::bit_ceil(capacity_.max_send_wr);
   attributes.posted_sends = static_cast<uint32_t>(std::min(sends_.outstanding(), depth));
-  attributes.posted_receives = static_cast<uint32_t>(receives_.outstanding());
+  attributes.posted_receives = static_cast<uint32_t>(receives_.queue().outstanding());
   return attributes;
 }
 

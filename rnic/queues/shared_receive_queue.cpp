@@ -7,6 +7,7 @@
 
 #include "diwarp/error.h"
 #include "rnic/queues/queue_pair.h"
+#include "rnic/queues/receive_buffers.h"
 
 namespace diwarp::rnic {
 
@@ -78,13 +79,13 @@ void SharedReceiveQueue::given_back() {
   if (awaited_.exchange(false)) engine_.activate(*this);
 }
 
-void SharedReceiveQueue::await(QueuePair& waiter) {
-  if (!static_cast<ListNode<SrqWaitTag>&>(waiter).linked()) waiters_.push_back(waiter);
+void SharedReceiveQueue::await(ReceiveBuffers& waiter) {
+  if (!waiter.linked()) waiters_.push_back(waiter);
   awaited_.exchange(true);
 }
 
 Served SharedReceiveQueue::transmit(Time) {
-  while (QueuePair* waiter = waiters_.pop_front()) engine_.activate(*waiter);
+  while (ReceiveBuffers* waiter = waiters_.pop_front()) engine_.activate(waiter->owner());
   return {};
 }
 

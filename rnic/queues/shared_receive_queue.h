@@ -14,7 +14,7 @@
 
 namespace diwarp::rnic {
 
-class QueuePair;
+class ReceiveBuffers;
 struct SrqWaitTag;
 
 /// A receive queue that several queue pairs of one protection domain take from.
@@ -39,8 +39,8 @@ class SharedReceiveQueue final : public Endpoint {
   void taken();
   /// A taken receive was given back: who waits for one may have it.
   void given_back();
-  /// `waiter` is activated when a receive is posted, or given back.
-  void await(QueuePair& waiter);
+  /// The owner of `waiter` is activated when a receive is posted, or given back.
+  void await(ReceiveBuffers& waiter);
 
   size_t receive(Time) override { return 0; }
   Served transmit(Time now) override;
@@ -54,7 +54,7 @@ class SharedReceiveQueue final : public Endpoint {
 
   // Guarded by the baton.
   uint32_t limit_ = 0;  // 0: disarmed
-  IntrusiveList<QueuePair, SrqWaitTag> waiters_;
+  IntrusiveList<ReceiveBuffers, SrqWaitTag> waiters_;
 };
 
 }  // namespace diwarp::rnic

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "ddp/scatter.h"
-#include "rnic/queues/queue_pair.h"
+#include "rnic/queues/request_memory.h"
 #include "rnic/rc/rc_transmit.h"
 
 namespace diwarp::rnic {
@@ -72,7 +72,7 @@ inline bool RcTransmit::Burst::admit(const Message& message) {
 }
 
 inline bool RcTransmit::Burst::readable(const Message& message) const {
-  if (message.entry != nullptr) return context_.queue_pair.may_send(*message.entry);
+  if (message.entry != nullptr) return may_send(context_.protection, *message.entry);
   if (message.origin != Origin::response || message.body_bytes != 0) return true;
   return context_.responder.source(message.read).has_value();
 }

@@ -2,7 +2,7 @@
 // How RcTransmit begins messages: which one comes next, and what its headers say.
 #include <utility>
 
-#include "rnic/queues/queue_pair.h"
+#include "rnic/queues/request_memory.h"
 #include "rnic/rc/rc_transmit.h"
 
 namespace diwarp::rnic {
@@ -111,7 +111,7 @@ RcTransmit::Begun RcTransmit::begin_send(Context& context, Result& result) {
     if (facts.local) {
       if (!alone) return Begun::later;
       if (borrows()) return Begun::nothing;
-      const WcStatus status = context.queue_pair.do_local(*entry);
+      const WcStatus status = do_local(context.protection, *entry);
       if (status != WcStatus::success) return fail(result, Fault::bad_send, status);
       context.sends.complete(status);
       continue;
@@ -129,7 +129,8 @@ RcTransmit::Begun RcTransmit::begin_send(Context& context, Result& result) {
 
 std::optional<WcStatus> RcTransmit::why_not(const Context& context, const SendEntry& entry) const {
   const WrFacts& facts = facts_of(entry.opcode);
-  if (facts.gathers && !context.queue_pair.may_send(entry)) return WcStatus::local_protection_error;
+  if (facts.gathers && !may_send(context.protection, entry))
+    return WcStatus::local_protection_error;
   if (facts.responded && !context.requester.sink(entry)) return WcStatus::local_protection_error;
   // The connection does not allow any.
   if (facts.responded && context.requester.ord() == 0) return WcStatus::local_qp_operation_error;

@@ -33,10 +33,11 @@ RcQueuePair::RcQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePa
     : QueuePair(std::move(domain), init),
       number_(device()->take_number()),
       options_(checked(init.stream)),
-      requester_(*this, sends_),
-      responder_(*this),
-      receive_({*this, requester_, responder_, device()->engine().counters()},
+      requester_(protection(), sends_),
+      responder_(protection()),
+      receive_({receives(), protection(), requester_, responder_, counters()},
                init.stream.receive_not_ready) {
+  protection().set_queue_pair(number_);
   engine().exclusively([this] {
     local_ = device()->address();
     park();
@@ -247,7 +248,7 @@ Served RcQueuePair::transmit(Time now) {
 
 void RcQueuePair::resume_held(Time now) {
   // Another queue pair may have taken what was posted.
-  if (peek_receive() == nullptr && state() != QpState::closing && !await_receive()) return;
+  if (receives().peek() == nullptr && state() != QpState::closing && !receives().await()) return;
   engine().timers().cancel(receive_wait_);
   const RcEnd result = receive_.resume();
   if (!receive_.held()) {
@@ -264,7 +265,7 @@ RcTransmit::Context RcQueuePair::transmit_context() {
           .responder = responder_,
           .stream = *stream_,
           .counters = counters(),
-          .queue_pair = *this,
+          .protection = protection(),
           .serves_sends = (now == QpState::rts && !peer_closed_) || now == QpState::closing,
           .burst_bytes = engine().is_alone(*this) ? kLoneBurstBytes : kBurstBytes,
           .in_place = in_place_};

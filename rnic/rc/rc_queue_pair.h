@@ -65,7 +65,6 @@ class RcQueuePair final : public QueuePair {
 
   size_t receive(Time now) override;
   Served transmit(Time now) override;
-  using QueuePair::await_receive;  // for RcReceive
 
  protected:
   std::error_code check_send(const SendWorkRequest& request) const noexcept override;

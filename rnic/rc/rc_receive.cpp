@@ -13,7 +13,8 @@
 #include "mpa/fpdu.h"
 #include "rdmap/terminate.h"
 #include "rnic/engine/engine.h"
-#include "rnic/rc/rc_queue_pair.h"
+#include "rnic/queues/receive_buffers.h"
+#include "rnic/queues/request_memory.h"
 
 namespace diwarp::rnic {
 
@@ -293,11 +294,8 @@ std::optional<TerminateCode> RcReceive::place_write(const rdmap::StreamSegment& 
 
 std::optional<TerminateCode> RcReceive::judge_write(const rdmap::StreamSegment& segment,
                                                     std::byte*& target) const {
-  const RcQueuePair& queue_pair = parts_.queue_pair;
-  const ddp::Region* region = queue_pair.regions().find(segment.stag);
-  const ddp::RegionFault found =
-      ddp::check_tagged(region, queue_pair.domain_number(), queue_pair.number(),
-                        Access::remote_write, segment.tagged_offset, segment.length());
+  const auto [found, region] = parts_.protection.check_tagged(
+      segment.stag, Access::remote_write, segment.tagged_offset, segment.length());
   if (found != ddp::RegionFault::none) return tagged_fault(found);
   target = region->memory + (segment.tagged_offset - region->base);
   return std::nullopt;
@@ -306,13 +304,12 @@ std::optional<TerminateCode> RcReceive::judge_write(const rdmap::StreamSegment& 
 // --- Messages for posted receives.
 
 bool RcReceive::begin_message(ConstBytes ulpdu) {
-  RcQueuePair& queue_pair = parts_.queue_pair;
-  entry_ = discarded_ ? nullptr : queue_pair.take_receive();
+  entry_ = discarded_ ? nullptr : parts_.receives.take();
   discarded_ = entry_ == nullptr && discards_;
   if (entry_ == nullptr && !discards_) {
-    held_ = holds_ && !queue_pair.await_receive();
+    held_ = holds_ && !parts_.receives.await();
     if (held_) return false;
-    entry_ = queue_pair.take_receive();
+    entry_ = parts_.receives.take();
     if (entry_ == nullptr) return end(RcEnd::bad_receive, fault::kNoBuffer, ulpdu);
   }
   entry_judged_ = false;
@@ -325,7 +322,7 @@ bool RcReceive::place_send(const rdmap::StreamSegment& segment, ConstBytes ulpdu
     finish(WcStatus::local_length_error);
     return end(RcEnd::protocol_error, fault::kMessageTooLong, ulpdu);
   }
-  if (!entry_judged_ && !parts_.queue_pair.may_receive(*entry_)) {
+  if (!entry_judged_ && !may_receive(parts_.protection, *entry_)) {
     finish(WcStatus::local_protection_error);
     return end(RcEnd::bad_receive, fault::kLocalCatastrophic, {});
   }
@@ -336,10 +333,8 @@ bool RcReceive::place_send(const rdmap::StreamSegment& segment, ConstBytes ulpdu
 
 bool RcReceive::deliver(const rdmap::StreamSegment& segment, ConstBytes ulpdu) {
   const rdmap::OpcodeFacts& facts = rdmap::facts_of(segment.opcode);
-  const RcQueuePair& queue_pair = parts_.queue_pair;
   if (facts.invalidates &&
-      queue_pair.regions().invalidate(segment.invalidate_stag, queue_pair.domain_number(),
-                                      queue_pair.number(), true) != ddp::RegionFault::none) {
+      parts_.protection.invalidate_for_peer(segment.invalidate_stag) != ddp::RegionFault::none) {
     finish(WcStatus::general_error);
     return end(RcEnd::protocol_error, fault::kStagNotInvalidated, ulpdu);
   }
@@ -387,13 +382,13 @@ void RcReceive::finish(WcStatus status) {
 }
 
 void RcReceive::complete(const WorkCompletion& completion) {
-  parts_.queue_pair.complete_receive(*entry_, completion);
+  parts_.receives.complete(*entry_, completion);
   entry_ = nullptr;
 }
 
 void RcReceive::give_back() {
   forget();
-  if (entry_ != nullptr) parts_.queue_pair.give_back_receive(*entry_);
+  if (entry_ != nullptr) parts_.receives.give_back(*entry_);
   entry_ = nullptr;
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/counters.h"
+#include "ddp/protection.h"
 #include "diwarp/attributes.h"
 #include "llp/stream.h"
 #include "mpa/agreement.h"
@@ -22,7 +23,7 @@
 
 namespace diwarp::rnic {
 
-class RcQueuePair;
+class ReceiveBuffers;
 
 /// Why a connection ends.
 enum class RcEnd : uint8_t {
@@ -70,7 +71,8 @@ class RcReceive {
  public:
   /// Where segments go that are not for a posted receive.
   struct Parts {
-    RcQueuePair& queue_pair;
+    ReceiveBuffers& receives;
+    const ddp::ProtectionContext& protection;
     RcRequester& requester;
     RcResponder& responder;
     Counters& counters;

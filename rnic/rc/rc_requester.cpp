@@ -5,7 +5,6 @@
 
 #include "ddp/scatter.h"
 #include "rdmap/terminate.h"
-#include "rnic/queues/queue_pair.h"
 
 namespace diwarp::rnic {
 
@@ -32,8 +31,8 @@ void RcRequester::start(uint16_t ord) {
 std::optional<RemoteMemory> RcRequester::sink(const SendEntry& entry) const {
   if (entry.sges.empty() || entry.length == 0) return RemoteMemory{};
   const Sge& sge = entry.sges[0];
-  if (!queue_pair_.may_write(entry.sges)) return std::nullopt;
-  const ddp::Region* const region = queue_pair_.regions().find(sge.lkey);
+  if (!protection_.may_write(entry.sges)) return std::nullopt;
+  const ddp::Region* const region = protection_.find(sge.lkey);
   if (region == nullptr) return std::nullopt;  // it goes away this very moment
   const auto within = static_cast<uint64_t>(static_cast<std::byte*>(sge.address) - region->memory);
   return RemoteMemory{sge.lkey, region->base + within};
@@ -92,7 +91,7 @@ std::optional<TerminateCode> RcRequester::take_atomic_response(
   if (entry == nullptr || is_read(entry->opcode)) return fault::kNoBuffer;
   if (response.request_id != answered_id_)
     return fail(WcStatus::bad_response_error, fault::kUnspecified);
-  if (!queue_pair_.may_write(entry->sges))
+  if (!protection_.may_write(entry->sges))
     return fail(WcStatus::local_protection_error, fault::kLocalCatastrophic);
   ddp::scatter(entry->sges, 0, std::as_bytes(std::span(&response.value, 1)));
   finish();
@@ -103,9 +102,7 @@ void RcRequester::finish() {
   const SendEntry& entry = *sends_.awaiting();
   WcStatus status = WcStatus::success;
   if (entry.opcode == WrOpcode::rdma_read_with_invalidate && entry.length != 0) {
-    const ddp::RegionFault refused =
-        queue_pair_.regions().invalidate(entry.sges[0].lkey, queue_pair_.domain_number(),
-                                         queue_pair_.number(), false);
+    const ddp::RegionFault refused = protection_.invalidate(entry.sges[0].lkey);
     if (refused != ddp::RegionFault::none) status = WcStatus::window_bind_error;
   }
   placed_ = 0;

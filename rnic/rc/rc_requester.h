@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "ddp/protection.h"
 #include "diwarp/attributes.h"
 #include "diwarp/types.h"
 #include "rdmap/stream.h"
@@ -12,14 +13,13 @@
 
 namespace diwarp::rnic {
 
-class QueuePair;
-
 /// The Reads and atomics of an RC queue pair that await a response. Responses come in the order of
 /// the requests (RFC 5040 section 5.5), so the send queue's oldest waiting entry is the one that is
 /// answered. With the baton.
 class RcRequester {
  public:
-  RcRequester(QueuePair& queue_pair, SendQueue& sends) : queue_pair_(queue_pair), sends_(sends) {}
+  RcRequester(const ddp::ProtectionContext& protection, SendQueue& sends)
+      : protection_(protection), sends_(sends) {}
 
   /// For a new stream that lets so many requests be outstanding.
   void start(uint16_t ord);
@@ -54,7 +54,7 @@ class RcRequester {
   TerminateCode fail(WcStatus status, TerminateCode code);
   void finish();
 
-  QueuePair& queue_pair_;
+  const ddp::ProtectionContext& protection_;
   SendQueue& sends_;
   uint16_t ord_ = 0;
   uint16_t outstanding_ = 0;

@@ -4,7 +4,6 @@
 #include <atomic>
 
 #include "rdmap/terminate.h"
-#include "rnic/queues/queue_pair.h"
 
 namespace diwarp::rnic {
 
@@ -80,13 +79,12 @@ std::optional<TerminateCode> RcResponder::judge(const rdmap::AtomicRequest& requ
 
 ddp::RegionFault RcResponder::check(uint32_t stag, Access want, uint64_t offset,
                                     uint64_t length) const {
-  return ddp::check_tagged(queue_pair_.regions().find(stag), queue_pair_.domain_number(),
-                           queue_pair_.number(), want, offset, length);
+  return protection_.check_tagged(stag, want, offset, length).fault;
 }
 
 /// Of what was judged; null if the region goes away this very moment.
 std::byte* RcResponder::address(uint32_t stag, uint64_t offset) const {
-  const ddp::Region* const region = queue_pair_.regions().find(stag);
+  const ddp::Region* const region = protection_.find(stag);
   return region == nullptr ? nullptr : region->memory + (offset - region->base);
 }
 

@@ -6,14 +6,12 @@
 #include <variant>
 #include <vector>
 
-#include "ddp/stag_table.h"
+#include "ddp/protection.h"
 #include "diwarp/attributes.h"
 #include "diwarp/types.h"
 #include "rdmap/stream.h"
 
 namespace diwarp::rnic {
-
-class QueuePair;
 
 /// The code that a fault of a peer's Read or atomic is told with (RFC 5040 section 4.8, RDMAP).
 TerminateCode remote_protection_fault(ddp::RegionFault fault);
@@ -27,7 +25,7 @@ class RcResponder {
  public:
   using Request = std::variant<rdmap::ReadRequest, rdmap::AtomicRequest>;
 
-  explicit RcResponder(QueuePair& queue_pair) : queue_pair_(queue_pair) {}
+  explicit RcResponder(const ddp::ProtectionContext& protection) : protection_(protection) {}
 
   /// For a new stream whose peer may have so many requests outstanding.
   void start(uint16_t ird);
@@ -53,7 +51,7 @@ class RcResponder {
   std::byte* address(uint32_t stag, uint64_t offset) const;
   const Request& at(size_t index) const { return ring_[(first_ + index) % ring_.size()]; }
 
-  QueuePair& queue_pair_;
+  const ddp::ProtectionContext& protection_;
   uint16_t ird_ = 0;
   std::vector<Request> ring_;  // of ird_, from the first request on
   size_t first_ = 0;

@@ -6,7 +6,8 @@
 #include <cassert>
 
 #include "ddp/scatter.h"
-#include "rnic/rc/rc_queue_pair.h"
+#include "rnic/queues/receive_buffers.h"
+#include "rnic/queues/request_memory.h"
 #include "rnic/rc/rc_receive.h"
 
 namespace diwarp::rnic {
@@ -23,10 +24,10 @@ bool RcReceive::begin_straight(ConstBytes rest) {
   rdmap::StreamSegment& segment = judged.segment;
   const bool starts = receiver_.at_send_start() && goes_to_receive(segment.opcode);
   if (starts && discarded_) return false;
-  const auto target = landing(segment, starts ? parts_.queue_pair.peek_receive() : entry_);
+  const auto target = landing(segment, starts ? parts_.receives.peek() : entry_);
   if (!target) return false;
 
-  if (starts) entry_ = parts_.queue_pair.take_receive();
+  if (starts) entry_ = parts_.receives.take();
   receiver_ = next;
   const ConstBytes payload = segment.payload;
   ddp::scatter(target->list(), target->offset, payload);
@@ -50,7 +51,7 @@ std::optional<Landing> RcReceive::landing(const rdmap::StreamSegment& segment,
   if (goes_to_receive(segment.opcode)) {
     const uint64_t end = uint64_t{segment.message_offset} + segment.length();
     const bool fits = entry != nullptr && end <= entry->capacity;
-    if (!fits || !parts_.queue_pair.may_receive(*entry)) return std::nullopt;
+    if (!fits || !may_receive(parts_.protection, *entry)) return std::nullopt;
     return Landing{.sges = entry->sges(), .offset = segment.message_offset};
   }
   if (segment.opcode == rdmap::Opcode::read_response) return parts_.requester.landing(segment);

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/crc32c.h"
-#include "rnic/queues/queue_pair.h"
 #include "rnic/rc/rc_burst.h"
 
 namespace diwarp::rnic {

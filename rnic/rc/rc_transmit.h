@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/counters.h"
 #include "ddp/header.h"
+#include "ddp/protection.h"
 #include "llp/stream.h"
 #include "mpa/agreement.h"
 #include "mpa/fpdu.h"
@@ -24,8 +25,6 @@
 #include "rnic/rc/scratch.h"
 
 namespace diwarp::rnic {
-
-class QueuePair;
 
 // Tunables of RC transmission.
 
@@ -63,7 +62,7 @@ class RcTransmit {
     RcResponder& responder;
     llp::Stream& stream;
     Counters& counters;
-    QueuePair& queue_pair;  ///< judges the memory of requests, and does the local ones
+    const ddp::ProtectionContext& protection;
     bool serves_sends;      ///< the state lets the send queue begin messages
     size_t burst_bytes;     ///< kBurstBytes or kLoneBurstBytes
     bool in_place;          ///< the stream may borrow what Sends and Writes carry

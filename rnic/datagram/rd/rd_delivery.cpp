@@ -12,7 +12,8 @@
 #include "rnic/datagram/rd/rd_responder.h"
 #include "rnic/datagram/record_table.h"
 #include "rnic/datagram/send_completion.h"
-#include "rnic/queues/queue_pair.h"
+#include "rnic/queues/receive_buffers.h"
+#include "rnic/queues/request_memory.h"
 
 namespace diwarp::rnic {
 
@@ -156,7 +157,7 @@ void RdDelivery::expire(RdPeer& peer) {
 // --- Receives that Sends hold while they are not whole.
 
 void RdDelivery::take_receive(RdPeer& peer, const Segment& segment, Time now) {
-  peer.inbound.begin_message(*queue_pair_.take_receive(), segment, now);
+  peer.inbound.begin_message(*receives_.take(), segment, now);
   if (!segment.last) peer.host.hold_receive();
 }
 
@@ -165,13 +166,13 @@ ReceiveEntry* RdDelivery::release_receive(RdPeer& peer) {
   if (!peer.inbound.has_message()) return nullptr;
   if (peer.inbound.has_share()) {
     peer.host.give_back_receive();
-    queue_pair_.receive_share_given_back();
+    receives_.share_given_back();
   }
   return peer.inbound.end_message();
 }
 
 void RdDelivery::give_back(RdPeer& peer) {
-  if (ReceiveEntry* const receive = release_receive(peer)) queue_pair_.give_back_receive(*receive);
+  if (ReceiveEntry* const receive = release_receive(peer)) receives_.give_back(*receive);
 }
 
 // --- Write-Records.
@@ -267,9 +268,8 @@ RdDelivery::Outcome RdDelivery::begin_send(RdPeer& peer, const Segment& segment,
   if (segment.q_key != q_key_)
     return conclude(peer, {.drop = Counter::drop_q_key, .fault = fault::kUnspecified}, segment,
                     now);
-  if (queue_pair_.peek_receive() == nullptr) return Outcome::no_receive;
-  if (!segment.last && !peer.host.may_hold(queue_pair_.available_receives()))
-    return Outcome::no_share;
+  if (receives_.peek() == nullptr) return Outcome::no_receive;
+  if (!segment.last && !peer.host.may_hold(receives_.available())) return Outcome::no_share;
   take_receive(peer, segment, now);
   return place(peer, segment, now);
 }
@@ -285,7 +285,7 @@ RdDelivery::Outcome RdDelivery::place(RdPeer& peer, const Segment& segment, Time
     return conclude(peer,
                     {.drop = Counter::drop_receive_too_small, .fault = fault::kMessageTooLong},
                     segment, now);
-  if (!queue_pair_.may_receive(*message.receive)) {
+  if (!may_receive(protection_, *message.receive)) {
     fail_receive(peer);
     return Outcome::delivered;
   }
@@ -298,10 +298,10 @@ RdDelivery::Outcome RdDelivery::place(RdPeer& peer, const Segment& segment, Time
 void RdDelivery::complete(RdPeer& peer, const Segment& segment, Time now) {
   ReceiveEntry& receive = *release_receive(peer);
   peer.inbound.delivered_send(segment.msn);
-  WorkCompletion completion = delivered_send(queue_pair_, records_, counters_, segment,
+  WorkCompletion completion = delivered_send(protection_, records_, counters_, segment,
                                              peer.address(), peer.inbound.message().placed);
   if (invalidates(segment)) note_stag(peer, completion.invalidated, now);
-  queue_pair_.complete_receive(receive, std::move(completion));
+  receives_.complete(receive, std::move(completion));
 }
 
 /// The receive names memory that may not be written (any more): that is an error of this side, and
@@ -311,7 +311,7 @@ void RdDelivery::fail_receive(RdPeer& peer) {
   completion.status = WcStatus::local_protection_error;
   completion.opcode = WcOpcode::recv;
   completion.source = peer.address();
-  queue_pair_.complete_receive(*release_receive(peer), std::move(completion));
+  receives_.complete(*release_receive(peer), std::move(completion));
   requests_.make_fatal();
 }
 

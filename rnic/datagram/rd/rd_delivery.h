@@ -6,6 +6,7 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/counters.h"
+#include "ddp/protection.h"
 #include "dgram/rd_header.h"
 #include "diwarp/attributes.h"
 #include "rdmap/datagram.h"
@@ -16,7 +17,7 @@
 namespace diwarp::rnic {
 
 class ErrorReports;
-class QueuePair;
+class ReceiveBuffers;
 class RdRequests;
 class RdResponder;
 class RecordTable;
@@ -25,10 +26,12 @@ class RecordTable;
 /// With the baton.
 class RdDelivery {
  public:
-  RdDelivery(QueuePair& queue_pair, const RdPeers& peers, RecordTable& records,
-             RdRequests& requests, RdResponder& responder, ErrorReports& errors, Counters& counters,
+  RdDelivery(ReceiveBuffers& receives, const ddp::ProtectionContext& protection,
+             const RdPeers& peers, RecordTable& records, RdRequests& requests,
+             RdResponder& responder, ErrorReports& errors, Counters& counters,
              const DatagramOptions& options)
-      : queue_pair_(queue_pair),
+      : receives_(receives),
+        protection_(protection),
         peers_(peers),
         records_(records),
         requests_(requests),
@@ -96,7 +99,8 @@ class RdDelivery {
   Outcome conclude(RdPeer& peer, const Judgement& judgement, const Segment& segment, Time now);
   Outcome refuse(RdPeer& peer, TerminateCode code, const Segment& segment, Time now);
 
-  QueuePair& queue_pair_;
+  ReceiveBuffers& receives_;
+  const ddp::ProtectionContext& protection_;
   const RdPeers& peers_;
   RecordTable& records_;
   RdRequests& requests_;

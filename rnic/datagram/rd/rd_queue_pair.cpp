@@ -56,14 +56,15 @@ RdQueuePair::RdQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePa
                                                                      : reliable_.message_timeout),
       buffer_(reliable_.max_buffer),
       sent_memory_(reliable_.max_sent_memory),
-      peers_(*this, receive_shares(), init),
-      requests_(*this, sends_, reliable_.error_scope),
-      responder_(*this, counters()),
-      delivery_(*this, peers_, records(), requests_, responder_, errors(), counters(), options()),
+      peers_(*this, receives().shares(), init),
+      requests_(protection(), sends_, reliable_.error_scope),
+      responder_(protection(), counters()),
+      delivery_(receives(), protection(), peers_, records(), requests_, responder_, errors(),
+                counters(), options()),
       associations_(peers_, identity(), requests_, responder_, delivery_, buffer_, counters(),
                     reliable_),
-      transmit_(*this, sends_, peers_, requests_, responder_, associations_, buffer_, sent_memory_,
-                counters()) {
+      transmit_(protection(), records(), sends_, peers_, requests_, responder_, associations_,
+                buffer_, sent_memory_, counters()) {
   sender().add(transmit_);
   begin();
 }
@@ -364,13 +365,13 @@ void RdQueuePair::hold(RdPeer& peer, RdDelivery::Outcome outcome, Time now) {
   counters().add(Counter::rd_held);
   if (outcome == RdDelivery::Outcome::stag_limit) return await_stag_limit(peer, now);
   peers_.without_receive.push_back(peer);
-  if (await_receive()) wake();
+  if (receives().await()) wake();
 }
 
 void RdQueuePair::resume_held(Time now) {
-  while (!peers_.without_receive.empty() && peek_receive() != nullptr)
+  while (!peers_.without_receive.empty() && receives().peek() != nullptr)
     if (!resume(*peers_.without_receive.front(), now)) return;
-  if (!peers_.without_receive.empty() && await_receive()) wake();
+  if (!peers_.without_receive.empty() && receives().await()) wake();
   while (!peers_.without_room.empty() && records().has_room())
     if (!resume(*peers_.without_room.front(), now)) return;
   resume_without_share(now);
@@ -380,7 +381,7 @@ void RdQueuePair::resume_held(Time now) {
 /// yet are not resumed: each would be sent an acknowledgement, and there may be many.
 void RdQueuePair::resume_without_share(Time now) {
   if (peers_.without_share.empty()) return;
-  while (RdPeer* const peer = peers_.without_share.next(available_receives()))
+  while (RdPeer* const peer = peers_.without_share.next(receives().available()))
     if (!resume(*peer, now)) return;
   await_share();
 }
@@ -388,8 +389,8 @@ void RdQueuePair::resume_without_share(Time now) {
 /// The next receive that is posted, or given back, is news for those that wait for a share.
 void RdQueuePair::await_share() {
   if (peers_.without_share.empty()) return;
-  await_receive();
-  if (peers_.without_share.next(available_receives()) != nullptr) wake();
+  receives().await();
+  if (peers_.without_share.next(receives().available()) != nullptr) wake();
 }
 
 /// For the limit of all peers they stand in line, and those whose addresses are trusted do not.

@@ -5,7 +5,7 @@
 
 #include "ddp/scatter.h"
 #include "rdmap/terminate.h"
-#include "rnic/queues/queue_pair.h"
+#include "rnic/queues/request_memory.h"
 
 namespace diwarp::rnic {
 
@@ -52,8 +52,8 @@ rdmap::ReadRequest read_request(const SendEntry& entry, const TxTag& tag, STag s
           .source_offset = entry.remote.offset + tag.offset};
 }
 
-RdRequests::RdRequests(QueuePair& queue_pair, SendQueue& sends, ErrorScope scope)
-    : queue_pair_(queue_pair), sends_(sends), scope_(scope), sinks_(random_sip_key()) {}
+RdRequests::RdRequests(const ddp::ProtectionContext& protection, SendQueue& sends, ErrorScope scope)
+    : protection_(protection), sends_(sends), scope_(scope), sinks_(random_sip_key()) {}
 
 void RdRequests::start(uint32_t first_msn) {
   send_msn_ = record_msn_ = request_msn_ = first_msn;
@@ -79,8 +79,8 @@ void RdRequests::add(RdPeer& peer, SendEntry& entry) {
 }
 
 bool RdRequests::has_memory(const SendEntry& entry) const {
-  return facts_of(entry.opcode).gathers ? queue_pair_.may_send(entry)
-                                        : queue_pair_.may_write(entry.sges);
+  return facts_of(entry.opcode).gathers ? may_send(protection_, entry)
+                                        : protection_.may_write(entry.sges);
 }
 
 /// The entry's place in the send queue is free afterwards.
@@ -215,7 +215,7 @@ void RdRequests::place(RdPeer& peer, OutboundRead& read, const rdmap::DatagramSe
   peer.rewinds.progress();
   const uint64_t at = read.begin + read.received;
   read.received += static_cast<uint32_t>(segment.payload.size());
-  const bool writable = queue_pair_.may_write(entry.sges);
+  const bool writable = protection_.may_write(entry.sges);
   if (!writable)
     fail(peer, entry, WcStatus::local_protection_error);
   else

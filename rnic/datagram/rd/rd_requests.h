@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "ddp/protection.h"
 #include "diwarp/attributes.h"
 #include "rdmap/datagram.h"
 #include "rnic/datagram/judgement.h"
@@ -15,13 +16,11 @@
 
 namespace diwarp::rnic {
 
-class QueuePair;
-
 /// The requests of an RD queue pair's send queue, once they are handed over: which message each is,
 /// and how it ends. With the baton.
 class RdRequests {
  public:
-  RdRequests(QueuePair& queue_pair, SendQueue& sends, ErrorScope scope);
+  RdRequests(const ddp::ProtectionContext& protection, SendQueue& sends, ErrorScope scope);
 
   /// Begins anew; MSNs start there.
   void start(uint32_t first_msn);
@@ -78,7 +77,7 @@ class RdRequests {
   void forget(RdPeer& peer, OutboundRead& read);
   void place(RdPeer& peer, OutboundRead& read, const rdmap::DatagramSegment& segment);
 
-  QueuePair& queue_pair_;
+  const ddp::ProtectionContext& protection_;
   SendQueue& sends_;
   const ErrorScope scope_;
   SinkStags sinks_;

@@ -2,7 +2,6 @@
 #include "rnic/datagram/rd/rd_responder.h"
 
 #include "rdmap/terminate.h"
-#include "rnic/queues/queue_pair.h"
 
 namespace diwarp::rnic {
 
@@ -30,9 +29,10 @@ bool is_full(const RdPeer& peer) {
 /// A Read of no length reads nothing: its STag and offset are not looked at (RFC 5040 section 5.2).
 Judgement RdResponder::check(const rdmap::ReadRequest& request) const {
   if (request.length == 0) return Judgement::taken();
-  return judge_read(ddp::check_tagged(queue_pair_.regions().find(request.source_stag),
-                                      queue_pair_.domain_number(), queue_pair_.number(),
-                                      Access::remote_read, request.source_offset, request.length));
+  return judge_read(protection_
+                        .check_tagged(request.source_stag, Access::remote_read,
+                                      request.source_offset, request.length)
+                        .fault);
 }
 
 Judgement RdResponder::take_request(RdPeer& peer, const rdmap::ReadRequest& request) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "base/counters.h"
+#include "ddp/protection.h"
 #include "diwarp/attributes.h"
 #include "rdmap/datagram.h"
 #include "rnic/datagram/judgement.h"
@@ -12,13 +13,11 @@
 
 namespace diwarp::rnic {
 
-class QueuePair;
-
 /// The Reads of an RD queue pair's peers, at their target. With the baton.
 class RdResponder {
  public:
-  RdResponder(QueuePair& queue_pair, Counters& counters)
-      : queue_pair_(queue_pair), counters_(counters) {}
+  RdResponder(const ddp::ProtectionContext& protection, Counters& counters)
+      : protection_(protection), counters_(counters) {}
 
   /// A Read Request came, in order.
   Judgement take_request(RdPeer& peer, const rdmap::ReadRequest& request);
@@ -45,7 +44,7 @@ class RdResponder {
  private:
   void finish(RdPeer& peer, InboundRead& read);
 
-  QueuePair& queue_pair_;
+  const ddp::ProtectionContext& protection_;
   Counters& counters_;
   IndexedPool<InboundRead> reads_;
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rnic/datagram/rd/rd_transmit.h"
+#include "rnic/datagram/send_completion.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -8,7 +9,7 @@
 #include "rnic/datagram/rd/rd_associations.h"
 #include "rnic/datagram/rd/rd_requests.h"
 #include "rnic/datagram/rd/rd_responder.h"
-#include "rnic/queues/queue_pair.h"
+#include "rnic/queues/request_memory.h"
 
 namespace diwarp::rnic {
 
@@ -68,7 +69,7 @@ void RdTransmit::hand_over(Time now) {
     if (facts_of(entry->opcode).local) {
       // Memory that earlier requests use must not go under their feet.
       if (entry->opcode == WrOpcode::local_invalidate && !sends_.all_done()) return;
-      sends_.complete(queue_pair_.do_local(*entry));
+      sends_.complete(do_local(protection_, records_, *entry));
       continue;
     }
     RdPeer* const peer = peers_.find_or_add(entry->destination, RdPeers::Opener::here, now);

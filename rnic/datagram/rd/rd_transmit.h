@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/counters.h"
 #include "base/ring.h"
+#include "ddp/protection.h"
 #include "ddp/scatter.h"
 #include "dgram/rd_header.h"
 #include "rdmap/datagram.h"
@@ -16,19 +17,21 @@
 
 namespace diwarp::rnic {
 
-class QueuePair;
 class RdAssociations;
 class RdRequests;
 class RdResponder;
+class RecordTable;
 
 /// All that an RD queue pair sends: data, new and again, acknowledgements, opens, probes, resets.
 /// Peers with something to send take turns. With the baton.
 class RdTransmit final : public DatagramOrigin {
  public:
-  RdTransmit(QueuePair& queue_pair, SendQueue& sends, RdPeers& peers, RdRequests& requests,
-             RdResponder& responder, RdAssociations& associations,
-             const dgram::ReorderBuffer& buffer, MemoryBudget& sent_memory, Counters& counters)
-      : queue_pair_(queue_pair),
+  RdTransmit(const ddp::ProtectionContext& protection, RecordTable& records, SendQueue& sends,
+             RdPeers& peers, RdRequests& requests, RdResponder& responder,
+             RdAssociations& associations, const dgram::ReorderBuffer& buffer,
+             MemoryBudget& sent_memory, Counters& counters)
+      : protection_(protection),
+        records_(records),
         sends_(sends),
         peers_(peers),
         requests_(requests),
@@ -107,7 +110,8 @@ class RdTransmit final : public DatagramOrigin {
   void plan(size_t index, const Planned& planned);
   const Planned& planned(size_t index) const;
 
-  QueuePair& queue_pair_;
+  const ddp::ProtectionContext& protection_;
+  RecordTable& records_;
   SendQueue& sends_;
   RdPeers& peers_;
   RdRequests& requests_;

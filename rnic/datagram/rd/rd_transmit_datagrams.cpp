@@ -12,7 +12,6 @@
 #include "rnic/datagram/rd/rd_requests.h"
 #include "rnic/datagram/rd/rd_responder.h"
 #include "rnic/datagram/rd/rd_transmit.h"
-#include "rnic/queues/queue_pair.h"
 
 namespace diwarp::rnic {
 
@@ -94,7 +93,7 @@ bool RdTransmit::add_response(Lane& lane, const Planned& planned) {
   const uint32_t offset = tag.offset;
   const uint32_t length = tag.length;
   // It may have gone since it was judged, which the next look at it finds.
-  const ddp::Region* const region = queue_pair_.regions().find(request.source_stag);
+  const ddp::Region* const region = protection_.find(request.source_stag);
   if (pieces.empty() || (region == nullptr && length != 0)) {
     lane.room.close();
     return false;

@@ -7,7 +7,8 @@
 #include "ddp/scatter.h"
 #include "rdmap/terminate.h"
 #include "rnic/datagram/send_completion.h"
-#include "rnic/queues/queue_pair.h"
+#include "rnic/queues/receive_buffers.h"
+#include "rnic/queues/request_memory.h"
 
 namespace diwarp::rnic {
 
@@ -35,9 +36,11 @@ constexpr Judgement no_receive() {
 
 }  // namespace
 
-UdMessages::UdMessages(QueuePair& queue_pair, RecordTable& records, StagMissLimit& stag_misses,
-                       Counters& counters, const DatagramOptions& options)
-    : queue_pair_(queue_pair),
+UdMessages::UdMessages(ReceiveBuffers& receives, const ddp::ProtectionContext& protection,
+                       RecordTable& records, StagMissLimit& stag_misses, Counters& counters,
+                       const DatagramOptions& options)
+    : receives_(receives),
+      protection_(protection),
       records_(records),
       stag_misses_(stag_misses),
       counters_(counters),
@@ -58,14 +61,14 @@ Judgement UdMessages::handle(const Segment& segment, Source& source, Time now) {
 
 /// The common case: a message in one datagram. It takes a receive only once it is known to fit.
 Judgement UdMessages::deliver_single(const Segment& segment, Source& source, Time now) {
-  ReceiveEntry* entry = queue_pair_.peek_receive();
+  ReceiveEntry* entry = receives_.peek();
   if (entry == nullptr) return no_receive();
   if (segment.payload.size() > entry->capacity) {
     source.refuse_send(segment.msn);
     return judge(ddp::SegmentFault::too_long);
   }
-  queue_pair_.take_receive();
-  if (!queue_pair_.may_receive(*entry)) {
+  receives_.take();
+  if (!may_receive(protection_, *entry)) {
     fail_receive(*entry, source);
     return Judgement::taken();
   }
@@ -85,10 +88,10 @@ OpenMessage* UdMessages::find_open(Source& source, uint32_t msn) {
 /// Room for one more open message of `source`, if need be in the place of another one. A source,
 /// and all sources together, have to stay within their shares of the receives.
 Judgement UdMessages::make_room(const Source& source) {
-  const size_t available = queue_pair_.available_receives();
+  const size_t available = receives_.available();
   if (available == 0) return no_receive();
   if (source.open_count >= max_open_per_source_) return Judgement::dropped(Counter::drop_share);
-  const bool has_share = queue_pair_.receive_shares().may_hold(available);
+  const bool has_share = receives_.shares().may_hold(available);
   if (open_count_ < max_open_ && has_share) return Judgement::taken();
   OpenMessage* const oldest = to_give_way(source);
   if (oldest == nullptr)
@@ -136,21 +139,21 @@ OpenMessage& UdMessages::open(const Segment& segment, Source& source, Time now) 
   message.facts = MessageFacts::of(segment);
   message.msn = segment.msn;
   message.last_progress = now;
-  message.receive = queue_pair_.take_receive();
+  message.receive = receives_.take();
   message.reassembly.open(message.receive->capacity);
   source.open.push_back(message);
   ++source.open_count;
   ++source.share->open_messages;
   by_age_.push_back(message);
   ++open_count_;
-  queue_pair_.receive_shares().hold();
+  receives_.shares().hold();
   return message;
 }
 
 Judgement UdMessages::place(const Segment& segment, OpenMessage& message, Time now) {
   if (!(MessageFacts::of(segment) == message.facts))
     return Judgement::dropped(Counter::drop_contradiction);
-  if (!queue_pair_.may_receive(*message.receive)) {
+  if (!may_receive(protection_, *message.receive)) {
     ReceiveEntry& entry = *message.receive;
     Source& source = *message.source;
     source.refuse_send(message.msn);
@@ -186,7 +189,7 @@ void UdMessages::deliver(OpenMessage& message, const Segment& last, Time now) {
 
 /// The message will never be whole: its receive is the next one again.
 void UdMessages::abandon(OpenMessage& message) {
-  queue_pair_.give_back_receive(*message.receive);
+  receives_.give_back(*message.receive);
   message.source->refuse_send(message.msn);
   release(message);
 }
@@ -199,8 +202,8 @@ void UdMessages::release(OpenMessage& message) {
   --source.share->open_messages;
   by_age_.remove(message);
   --open_count_;
-  queue_pair_.receive_shares().give_back();
-  queue_pair_.receive_share_given_back();
+  receives_.shares().give_back();
+  receives_.share_given_back();
   message.receive = nullptr;
   idle_.push_front(message);
 }
@@ -208,9 +211,9 @@ void UdMessages::release(OpenMessage& message) {
 void UdMessages::complete(ReceiveEntry& entry, const Segment& last, Source& source,
                           uint64_t bytes, Time now) {
   WorkCompletion completion =
-      delivered_send(queue_pair_, records_, counters_, last, source.key.address, bytes);
+      delivered_send(protection_, records_, counters_, last, source.key.address, bytes);
   if (invalidates(last) && !completion.invalidated) stag_misses_.missed(source.stag_misses, now);
-  queue_pair_.complete_receive(entry, std::move(completion));
+  receives_.complete(entry, std::move(completion));
 }
 
 /// A Send with Invalidate names memory, as a Write-Record does.
@@ -225,7 +228,7 @@ void UdMessages::fail_receive(ReceiveEntry& entry, const Source& source) {
   completion.status = WcStatus::local_protection_error;
   completion.opcode = WcOpcode::recv;
   completion.source = source.key.address;
-  queue_pair_.complete_receive(entry, std::move(completion));
+  receives_.complete(entry, std::move(completion));
 }
 
 void UdMessages::expire(Time now) {

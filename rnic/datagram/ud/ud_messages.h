@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/counters.h"
 #include "base/intrusive_list.h"
+#include "ddp/protection.h"
 #include "diwarp/attributes.h"
 #include "rdmap/datagram.h"
 #include "rnic/datagram/judgement.h"
@@ -18,7 +19,7 @@
 
 namespace diwarp::rnic {
 
-class QueuePair;
+class ReceiveBuffers;
 class RecordTable;
 
 /// The Sends that come to a UD queue pair: places their segments into receives and delivers
@@ -28,8 +29,9 @@ class RecordTable;
 /// of messages. With the baton.
 class UdMessages {
  public:
-  UdMessages(QueuePair& queue_pair, RecordTable& records, StagMissLimit& stag_misses,
-             Counters& counters, const DatagramOptions& options);
+  UdMessages(ReceiveBuffers& receives, const ddp::ProtectionContext& protection,
+             RecordTable& records, StagMissLimit& stag_misses, Counters& counters,
+             const DatagramOptions& options);
 
   Judgement handle(const rdmap::DatagramSegment& segment, Source& source, Time now);
 
@@ -60,7 +62,8 @@ class UdMessages {
                 Time now);
   void fail_receive(ReceiveEntry& entry, const Source& source);
 
-  QueuePair& queue_pair_;
+  ReceiveBuffers& receives_;
+  const ddp::ProtectionContext& protection_;
   RecordTable& records_;
   StagMissLimit& stag_misses_;
   Counters& counters_;

@@ -22,12 +22,12 @@ UdQueuePair::UdQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePa
       sources_(SourceLimits::of(options()), random_sip_key()),
       stag_misses_(options().stag_misses_per_source, options().stag_misses,
                    options().source_timeout),
-      messages_(*this, records(), stag_misses_, counters(), options()),
-      reader_(*this, sends_, identity(), counters(), options().read, options().max_record_ranges,
-              [this] { wake(); }),
-      responder_(*this, validation(), control(), errors(), counters(), options().read,
+      messages_(receives(), protection(), records(), stag_misses_, counters(), options()),
+      reader_(protection(), sends_, identity(), counters(), options().read,
+              options().max_record_ranges, [this] { wake(); }),
+      responder_(protection(), validation(), control(), errors(), counters(), options().read,
                  [this] { wake(); }),
-      transmit_(*this, sends_, reader_) {
+      transmit_(protection(), records(), sends_, reader_) {
   sender().add(transmit_);
   sender().add(reader_);
   sender().add(responder_);

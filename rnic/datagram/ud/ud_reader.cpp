@@ -7,7 +7,6 @@
 
 #include "base/validity_pool.h"
 #include "rnic/datagram/ud/ud_read.h"
-#include "rnic/queues/queue_pair.h"
 
 namespace diwarp::rnic {
 
@@ -22,10 +21,10 @@ Duration chosen(Duration of_request, Duration of_queue_pair) {
 
 }  // namespace
 
-UdReader::UdReader(QueuePair& queue_pair, SendQueue& sends, dgram::Identity& identity,
-                   Counters& counters, const ReadOptions& options, size_t max_ranges,
-                   std::function<void()> wake)
-    : queue_pair_(queue_pair),
+UdReader::UdReader(const ddp::ProtectionContext& protection, SendQueue& sends,
+                   dgram::Identity& identity, Counters& counters, const ReadOptions& options,
+                   size_t max_ranges, std::function<void()> wake)
+    : protection_(protection),
       sends_(sends),
       identity_(identity),
       counters_(counters),

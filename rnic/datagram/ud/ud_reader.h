@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/counters.h"
 #include "base/intrusive_list.h"
+#include "ddp/protection.h"
 #include "dgram/control.h"
 #include "dgram/identity.h"
 #include "diwarp/attributes.h"
@@ -21,8 +22,6 @@
 #include "rnic/queues/work_queue.h"
 
 namespace diwarp::rnic {
-
-class QueuePair;
 
 /// The Reads of a UD queue pair: asks for each in parts of at most 256 KiB, places what comes, and
 /// ends it when all came, the target refused, or time is up. With the baton.
@@ -45,8 +44,9 @@ class UdReader final : public DatagramOrigin {
 
   /// `max_ranges`: of what came of a Read. `wake` is called when there is something to send, and
   /// when begin() has room again.
-  UdReader(QueuePair& queue_pair, SendQueue& sends, dgram::Identity& identity, Counters& counters,
-           const ReadOptions& options, size_t max_ranges, std::function<void()> wake);
+  UdReader(const ddp::ProtectionContext& protection, SendQueue& sends, dgram::Identity& identity,
+           Counters& counters, const ReadOptions& options, size_t max_ranges,
+           std::function<void()> wake);
   ~UdReader() override;
 
   /// Begins anew, with this MSN.
@@ -129,7 +129,7 @@ class UdReader final : public DatagramOrigin {
   void add_echo(Part& part, DatagramRoom& room);
   void add_request(Part& part, DatagramRoom& room);
 
-  QueuePair& queue_pair_;
+  const ddp::ProtectionContext& protection_;
   SendQueue& sends_;
   dgram::Identity& identity_;
   Counters& counters_;

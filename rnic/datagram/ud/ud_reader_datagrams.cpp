@@ -4,7 +4,6 @@
 
 #include "ddp/scatter.h"
 #include "rnic/datagram/ud/ud_read.h"
-#include "rnic/queues/queue_pair.h"
 
 namespace diwarp::rnic {
 
@@ -29,7 +28,7 @@ Judgement UdReader::handle_response(const rdmap::DatagramSegment& segment, const
   if (bytes > part->length - offset) return Judgement::dropped(Counter::drop_oversized);
   if (segment.last != (offset + bytes == part->length))
     return Judgement::dropped(Counter::drop_contradiction);
-  if (!queue_pair_.may_write(part->read->entry->sges)) {
+  if (!protection_.may_write(part->read->entry->sges)) {
     finish(*part->read, WcStatus::local_protection_error);
     return Judgement::dropped(Counter::drop_response);
   }
@@ -131,7 +130,7 @@ void UdReader::fill(DatagramRoom& room, Time) {
 void UdReader::end_unwritable() {
   Part* part = unsent_.front();
   while (part != nullptr) {
-    const bool writable = queue_pair_.may_write(part->read->entry->sges);
+    const bool writable = protection_.may_write(part->read->entry->sges);
     if (!writable) finish(*part->read, WcStatus::local_protection_error);
     part = writable ? unsent_.next(*part) : unsent_.front();
   }

@@ -9,7 +9,6 @@
 #include "rnic/datagram/control_sender.h"
 #include "rnic/datagram/error_reports.h"
 #include "rnic/datagram/ud/ud_sources.h"
-#include "rnic/queues/queue_pair.h"
 
 namespace diwarp::rnic {
 
@@ -24,10 +23,11 @@ const size_t kHeader = rdmap::segment_header_bytes(rdmap::Opcode::read_response,
 
 }  // namespace
 
-UdResponder::UdResponder(QueuePair& queue_pair, const dgram::AddressValidation& validation,
-                         ControlSender& control, ErrorReports& errors, Counters& counters,
-                         const ReadOptions& options, std::function<void()> wake)
-    : queue_pair_(queue_pair),
+UdResponder::UdResponder(const ddp::ProtectionContext& protection,
+                         const dgram::AddressValidation& validation, ControlSender& control,
+                         ErrorReports& errors, Counters& counters, const ReadOptions& options,
+                         std::function<void()> wake)
+    : protection_(protection),
       validation_(validation),
       control_(control),
       errors_(errors),
@@ -56,16 +56,16 @@ Judgement UdResponder::handle(const rdmap::DatagramSegment& segment, Source& sou
 /// After judge().
 bool UdResponder::wants_validation(const rdmap::ReadRequest& request) const {
   if (request.length == 0) return false;
-  const ddp::Region* const region = queue_pair_.regions().find(request.source_stag);
+  const ddp::Region* const region = protection_.find(request.source_stag);
   return grants(region->access, Access::validated_source);
 }
 
 /// A Read of no length reads nothing: its STag and offset are not looked at (RFC 5040 section 5.2).
 ddp::RegionFault UdResponder::judge(const rdmap::ReadRequest& request) const {
   if (request.length == 0) return ddp::RegionFault::none;
-  return ddp::check_tagged(queue_pair_.regions().find(request.source_stag),
-                           queue_pair_.domain_number(), queue_pair_.number(), Access::remote_read,
-                           request.source_offset, request.length);
+  return protection_
+      .check_tagged(request.source_stag, Access::remote_read, request.source_offset, request.length)
+      .fault;
 }
 
 Judgement UdResponder::challenge(const Source& source, const rdmap::ReadRequest& request,
@@ -187,7 +187,7 @@ bool UdResponder::add_segment(Response& response, uint32_t offset, uint32_t leng
                               DatagramRoom& room) {
   const std::span<ConstBytes> pieces = room.payload_pieces();
   const rdmap::ReadRequest& request = response.request;
-  const ddp::Region* const region = queue_pair_.regions().find(request.source_stag);
+  const ddp::Region* const region = protection_.find(request.source_stag);
   // Since it was judged: the next burst tells.
   const bool is_gone = region == nullptr && length != 0;
   if (is_gone) room.close();

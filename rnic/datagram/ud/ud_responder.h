@@ -11,6 +11,7 @@
 #include "base/counters.h"
 #include "base/intrusive_list.h"
 #include "base/pool.h"
+#include "ddp/protection.h"
 #include "ddp/stag_table.h"
 #include "dgram/control.h"
 #include "diwarp/attributes.h"
@@ -27,7 +28,6 @@ namespace diwarp::rnic {
 
 class ControlSender;
 class ErrorReports;
-class QueuePair;
 struct ResponseLane;
 struct Source;
 
@@ -58,7 +58,7 @@ struct ResponseLane : ListNode<ResponseTurnTag> {
 class UdResponder final : public DatagramOrigin {
  public:
   /// `wake` is called when there is something to send.
-  UdResponder(QueuePair& queue_pair, const dgram::AddressValidation& validation,
+  UdResponder(const ddp::ProtectionContext& protection, const dgram::AddressValidation& validation,
               ControlSender& control, ErrorReports& errors, Counters& counters,
               const ReadOptions& options, std::function<void()> wake);
   ~UdResponder() override;
@@ -91,7 +91,7 @@ class UdResponder final : public DatagramOrigin {
   void report(const Response& response, TerminateCode code, Time now);
   void finish(Response& response);
 
-  QueuePair& queue_pair_;
+  const ddp::ProtectionContext& protection_;
   const dgram::AddressValidation& validation_;
   ControlSender& control_;
   ErrorReports& errors_;

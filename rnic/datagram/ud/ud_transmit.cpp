@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rnic/datagram/ud/ud_transmit.h"
+#include "rnic/datagram/send_completion.h"
 
 #include <algorithm>
 #include <cerrno>
 
 #include "rnic/datagram/message_segments.h"
 #include "rnic/datagram/ud/ud_reader.h"
-#include "rnic/queues/queue_pair.h"
+#include "rnic/queues/request_memory.h"
 
 namespace diwarp::rnic {
 
@@ -42,10 +43,10 @@ bool UdTransmit::settle_oldest(Time now) {
 bool UdTransmit::settle(SendEntry& entry, Time now) {
   const WrFacts& facts = facts_of(entry.opcode);
   if (facts.local) {
-    sends_.complete(queue_pair_.do_local(entry));
+    sends_.complete(do_local(protection_, records_, entry));
     return true;
   }
-  if (facts.responded && queue_pair_.may_write(entry.sges)) return begin_read(entry, now);
+  if (facts.responded && protection_.may_write(entry.sges)) return begin_read(entry, now);
   end_oldest(WcStatus::local_protection_error, 0);
   return true;
 }
@@ -58,7 +59,7 @@ bool UdTransmit::begin_read(SendEntry& entry, Time now) {
 
 /// Whether the request is a message, and its memory may be used.
 bool UdTransmit::can_send(const SendEntry& entry) const {
-  return facts_of(entry.opcode).gathers && queue_pair_.may_send(entry);
+  return facts_of(entry.opcode).gathers && may_send(protection_, entry);
 }
 
 /// False when the burst has no room for all of it.

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "base/clock.h"
+#include "ddp/protection.h"
 #include "ddp/scatter.h"
 #include "rdmap/datagram.h"
 #include "rnic/datagram/datagram_origin.h"
@@ -12,15 +13,16 @@
 
 namespace diwarp::rnic {
 
-class QueuePair;
+class RecordTable;
 class UdReader;
 
 /// The send queue of a UD queue pair: cuts Sends and Write-Records into datagrams, hands Reads to
 /// the reader, and does what needs nothing sent.
 class UdTransmit final : public DatagramOrigin {
  public:
-  UdTransmit(QueuePair& queue_pair, SendQueue& sends, UdReader& reader)
-      : queue_pair_(queue_pair), sends_(sends), reader_(reader) {}
+  UdTransmit(const ddp::ProtectionContext& protection, RecordTable& records, SendQueue& sends,
+             UdReader& reader)
+      : protection_(protection), records_(records), sends_(sends), reader_(reader) {}
 
   /// Begins anew, with this MSN.
   void start(uint32_t first_msn);
@@ -46,7 +48,8 @@ class UdTransmit final : public DatagramOrigin {
                    uint64_t offset, uint64_t length);
   void end_oldest(WcStatus status, uint32_t vendor_error);
 
-  QueuePair& queue_pair_;
+  const ddp::ProtectionContext& protection_;
+  RecordTable& records_;
   SendQueue& sends_;
   UdReader& reader_;
   Msns next_;              // of the oldest message that is not done

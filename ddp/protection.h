@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "ddp/stag_table.h"
+#include "diwarp/types.h"
+
+namespace diwarp::ddp {
+
+/// The protection check of one queue pair (RFC 5041 section 7.2.3, RFC 5042 section 8.1.1): whether
+/// the memory that a request or a peer's segment names is valid, belongs to the queue pair's
+/// protection domain, allows what is wanted, and reaches so far. A window is good for the queue
+/// pair that it was bound to, and for no other.
+///
+/// With the baton. Asked again whenever work is resumed: memory may have gone meanwhile.
+class ProtectionContext {
+ public:
+  ProtectionContext(STagTable& stags, uint32_t protection_domain)
+      : stags_(stags), protection_domain_(protection_domain) {}
+
+  /// The number that windows are bound to. Before the first check.
+  void set_queue_pair(uint32_t number) { queue_pair_ = number; }
+  uint32_t queue_pair() const { return queue_pair_; }
+
+  // --- Memory of requests: whether every SGE may be used so.
+
+  bool may_read(std::span<const Sge> sges) const { return check_sges(sges, Access::none); }
+  bool may_write(std::span<const Sge> sges) const { return check_sges(sges, Access::local_write); }
+
+  // --- Memory that a peer names.
+
+  struct Checked {
+    RegionFault fault = RegionFault::none;
+    const Region* region =
+        nullptr;  ///< not null where there is no fault; until the baton goes back
+  };
+  Checked check_tagged(STag stag, Access want, uint64_t offset, uint64_t length) const {
+    const Region* const region = stags_.find(stag);
+    return {ddp::check_tagged(region, protection_domain_, queue_pair_, want, offset, length),
+            region};
+  }
+  /// Of what was checked before; null where it has gone since.
+  const Region* find(STag stag) const { return stags_.find(stag); }
+
+  // --- Changes, as STagTable has them.
+
+  RegionFault bind(const MemoryBinding& binding) const {
+    return stags_.bind(binding, protection_domain_, queue_pair_);
+  }
+  RegionFault register_memory(const MemoryBinding& binding) const {
+    return stags_.register_memory(binding, protection_domain_);
+  }
+  RegionFault invalidate(STag stag) const {
+    return stags_.invalidate(stag, protection_domain_, queue_pair_, false);
+  }
+  RegionFault invalidate_for_peer(STag stag) const {
+    return stags_.invalidate(stag, protection_domain_, queue_pair_, true);
+  }
+
+ private:
+  bool check_sges(std::span<const Sge> sges, Access want) const;
+
+  STagTable& stags_;
+  const uint32_t protection_domain_;
+  uint32_t queue_pair_ = 0;
+};
+
+}  // namespace diwarp::ddp

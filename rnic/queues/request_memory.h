@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ddp/protection.h"
+#include "rnic/queues/work_queue.h"
+
+namespace diwarp::rnic {
+
+/// Whether the memory of a request may be used for what it is for. Inline data are the queue's own.
+inline bool may_send(const ddp::ProtectionContext& protection, const SendEntry& entry) {
+  return has_flag(entry.flags, SendFlags::inline_data) || protection.may_read(entry.sges);
+}
+inline bool may_receive(const ddp::ProtectionContext& protection, const ReceiveEntry& entry) {
+  return protection.may_write(entry.sges());
+}
+
+/// Does a request that needs nothing sent: invalidates, binds, registers.
+WcStatus do_local(const ddp::ProtectionContext& protection, const SendEntry& entry);
+
+}  // namespace diwarp::rnic
