@@ -17,7 +17,7 @@
 #include "rnic/datagram/control_sender.h"
 #include "rnic/datagram/datagram_sender.h"
 #include "rnic/datagram/error_reports.h"
-#include "rnic/datagram/group_endpoint.h"
+#include "rnic/datagram/group_input.h"
 #include "rnic/datagram/judgement.h"
 #include "rnic/datagram/record_table.h"
 #include "rnic/datagram/source_filter.h"
@@ -104,7 +104,7 @@ class DatagramQueuePair : public QueuePair {
   void on_paced(Time now);
   void arm_expiry();
   void count_overflow();
-  using Groups = std::vector<std::unique_ptr<GroupEndpoint>>;
+  using Groups = std::vector<std::unique_ptr<GroupInput>>;
   Groups::iterator find_group(const Address& group, std::string_view interface);
 
   const DatagramOptions options_;

@@ -10,7 +10,7 @@
 #include "llp/datagram.h"
 #include "rnic/datagram/datagram_origin.h"
 #include "rnic/datagram/pacer.h"
-#include "rnic/engine/endpoint.h"
+#include "rnic/engine/transmit_source.h"
 
 namespace diwarp::rnic {
 

@@ -5,7 +5,7 @@
 
 namespace diwarp::rnic {
 
-ReceiveBuffers::ReceiveBuffers(Endpoint& owner, const QueuePairCapacity& capacity,
+ReceiveBuffers::ReceiveBuffers(TransmitSource& owner, const QueuePairCapacity& capacity,
                                std::shared_ptr<SharedReceiveQueue> shared)
     : owner_(owner),
       shared_(std::move(shared)),

@@ -20,7 +20,7 @@ namespace diwarp::rnic {
 class ReceiveBuffers : public ListNode<SrqWaitTag> {
  public:
   /// `owner` is activated when it waits for a receive and there is one. `shared` may be null.
-  ReceiveBuffers(Endpoint& owner, const QueuePairCapacity& capacity,
+  ReceiveBuffers(TransmitSource& owner, const QueuePairCapacity& capacity,
                  std::shared_ptr<SharedReceiveQueue> shared);
 
   bool is_shared() const { return shared_ != nullptr; }
@@ -46,7 +46,7 @@ class ReceiveBuffers : public ListNode<SrqWaitTag> {
   size_t available() const { return queue_.available(); }
   /// Tells posters that a receive is wanted, and looks for one once more: true where there is one.
   bool await();
-  Endpoint& owner() { return owner_; }
+  TransmitSource& owner() { return owner_; }
 
   /// Those that Sends of several segments hold, of all queue pairs that take from the queue.
   ReceiveShares& shares() { return queue_.shares(); }
@@ -71,7 +71,7 @@ class ReceiveBuffers : public ListNode<SrqWaitTag> {
   void retire();
 
  private:
-  Endpoint& owner_;
+  TransmitSource& owner_;
   const std::shared_ptr<SharedReceiveQueue> shared_;
   const std::unique_ptr<ReceiveQueue> own_;  // where there is no shared one
   ReceiveQueue& queue_;

@@ -29,10 +29,7 @@ SharedReceiveQueue::SharedReceiveQueue(std::shared_ptr<ProtectionDomain> domain,
       engine_(domain_->device()->engine()),
       queue_(options.max_wr, options.max_sge, true),
       limit_(options.limit) {
-  engine_.exclusively([this] {
-    engine_.attach(*this, -1);
-    engine_.set_reading(*this, false);
-  });
+  engine_.exclusively([this] { engine_.attach(*this); });
 }
 
 SharedReceiveQueue::~SharedReceiveQueue() {

@@ -8,7 +8,7 @@
 
 #include "base/intrusive_list.h"
 #include "diwarp/attributes.h"
-#include "rnic/engine/endpoint.h"
+#include "rnic/engine/transmit_source.h"
 #include "rnic/memory/protection_domain.h"
 #include "rnic/queues/work_queue.h"
 
@@ -18,7 +18,7 @@ class ReceiveBuffers;
 struct SrqWaitTag;
 
 /// A receive queue that several queue pairs of one protection domain take from.
-class SharedReceiveQueue final : public Endpoint {
+class SharedReceiveQueue final : public TransmitSource {
  public:
   SharedReceiveQueue(std::shared_ptr<ProtectionDomain> domain,
                      const SharedReceiveQueueOptions& options);
@@ -42,7 +42,6 @@ class SharedReceiveQueue final : public Endpoint {
   /// The owner of `waiter` is activated when a receive is posted, or given back.
   void await(ReceiveBuffers& waiter);
 
-  size_t receive(Time) override { return 0; }
   Served transmit(Time now) override;
 
  private:

@@ -17,7 +17,7 @@
 #include "mpa/agreement.h"
 #include "mpa/fpdu.h"
 #include "rdmap/stream.h"
-#include "rnic/engine/endpoint.h"
+#include "rnic/engine/transmit_source.h"
 #include "rnic/queues/work_queue.h"
 #include "rnic/rc/rc_holding.h"
 #include "rnic/rc/rc_requester.h"

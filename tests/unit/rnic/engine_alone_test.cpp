@@ -44,7 +44,7 @@ class Announcer final : public llp::InputQueue {
   void gather() override { next_ = 0; }
   void* next_ready() override {
     while (next_ < talkers_.size() && !talkers_[next_].talks) ++next_;
-    return next_ < talkers_.size() ? &talkers_[next_++] : nullptr;
+    return next_ < talkers_.size() ? static_cast<InputSource*>(&talkers_[next_++]) : nullptr;
   }
   Duration silence() override { return Duration::max(); }
 

@@ -57,7 +57,7 @@ struct Listener final : Endpoint {
 /// An engine with its thread, asleep.
 struct Scene {
   Scene() : engine({.spin = Duration::zero()}, SteadyClock::instance(), counters) {
-    queue.key = &endpoint;
+    queue.key = static_cast<InputSource*>(&endpoint);
     engine.exclusively([this] { engine.attach(endpoint, fd.get(), &queue); });
     settle();
   }
@@ -101,13 +101,35 @@ TEST_CASE("a sleeping engine looks again when its queue says after how long") {
   CHECK(scene.received_since(before));
 }
 
+TEST_CASE("an engine takes the input that several queues gather") {
+  Counters counters;
+  QuietQueue queues[2];
+  Listener endpoints[2];
+  const UniqueFd fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  Engine engine({.progress = Progress::manual}, SteadyClock::instance(), counters);
+  for (int i = 0; i < 2; ++i) {
+    queues[i].key = static_cast<InputSource*>(&endpoints[i]);
+    engine.exclusively([&] { engine.attach(endpoints[i], fd.get(), &queues[i]); });
+  }
+  engine.poll_step();
+  for (int i = 0; i < 2; ++i) {
+    const uint64_t before[] = {endpoints[0].received, endpoints[1].received};
+    queues[i].announce();
+    engine.sleep_until_work(Duration::zero());
+    engine.poll_step();
+    CHECK(endpoints[i].received == before[i] + 1);
+    CHECK(endpoints[1 - i].received == before[1 - i]);
+  }
+  for (Listener& endpoint : endpoints) engine.exclusively([&] { engine.detach(endpoint); });
+}
+
 TEST_CASE("who sleeps by hand is not kept from input that was announced") {
   Counters counters;
   QuietQueue queue;
   Listener endpoint;
   UniqueFd fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   Engine engine({.progress = Progress::manual}, SteadyClock::instance(), counters);
-  queue.key = &endpoint;
+  queue.key = static_cast<InputSource*>(&endpoint);
   engine.exclusively([&] { engine.attach(endpoint, fd.get(), &queue); });
   engine.poll_step();
   engine.sleep_until_work(Duration::zero());  // takes the wake that came with attach()
@@ -125,7 +147,7 @@ TEST_CASE("who sleeps by hand sleeps on while its queue has something to do late
   Listener endpoint;
   UniqueFd fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   Engine engine({.progress = Progress::manual}, SteadyClock::instance(), counters);
-  queue.key = &endpoint;
+  queue.key = static_cast<InputSource*>(&endpoint);
   queue.until_gather = 1h;
   engine.exclusively([&] { engine.attach(endpoint, fd.get(), &queue); });
   engine.poll_step();

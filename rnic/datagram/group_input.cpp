@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rnic/datagram/group_endpoint.h"
+#include "rnic/datagram/group_input.h"
 
 #include <algorithm>
 #include <string>
@@ -20,7 +20,7 @@ bool concerns_receiving(llp::Fallback what) {
 
 }  // namespace
 
-void GroupEndpoint::attach() {
+void GroupInput::attach() {
   link_->on_fallback([this](llp::Fallback what) {
     if (concerns_receiving(what)) queue_pair_.count_fallback(what);
   });
@@ -28,12 +28,12 @@ void GroupEndpoint::attach() {
   if (link_->descriptor() < 0) link_->on_ready([engine = &engine_] { engine->wake(); });
 }
 
-void GroupEndpoint::detach() {
+void GroupInput::detach() {
   link_->set_key(nullptr);
   engine_.detach(*this);
 }
 
-size_t GroupEndpoint::receive(Time now) {
+size_t GroupInput::receive(Time now) {
   llp::ReceiveBatch& batch = engine_.receive_batch();
   const size_t count = link_->receive(batch);
   if (count == 0) return 0;
@@ -71,9 +71,8 @@ void DatagramQueuePair::join(const Address& group, std::string_view interface) {
            "A queue pair of type rd cannot join groups: what is sent to a group is not reliable");
   const Address address = group.with_port(0);
   auto link = link_->open_group(address, interface);
-  auto endpoint =
-      std::make_unique<GroupEndpoint>(*this, engine(), ++groups_joined_, address, interface,
-                                      std::move(link));
+  auto endpoint = std::make_unique<GroupInput>(*this, engine(), ++groups_joined_, address,
+                                               interface, std::move(link));
   const bool added = engine().exclusively([&] {
     if (find_group(address, interface) != groups_.end()) return false;
     endpoint->attach();
@@ -84,7 +83,7 @@ void DatagramQueuePair::join(const Address& group, std::string_view interface) {
 }
 
 void DatagramQueuePair::leave(const Address& group, std::string_view interface) {
-  std::unique_ptr<GroupEndpoint> left;  // outlives the hold: it closes a descriptor
+  std::unique_ptr<GroupInput> left;  // outlives the hold: it closes a descriptor
   engine().exclusively([&] {
     const auto found = find_group(group.with_port(0), interface);
     if (found == groups_.end()) return;

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "llp/datagram.h"
-#include "rnic/engine/endpoint.h"
+#include "rnic/engine/input_source.h"
 
 namespace diwarp::rnic {
 
@@ -17,12 +17,11 @@ class Engine;
 
 /// The receiving of what is sent to one group that a queue pair has joined. Sends nothing: what
 /// goes to a group leaves over the queue pair's own link. Lives shorter than its queue pair.
-class GroupEndpoint final : public Endpoint {
+class GroupInput final : public InputSource {
  public:
   /// `group` is the address without a port; `number` is the queue pair's own, above 0.
-  GroupEndpoint(DatagramQueuePair& queue_pair, Engine& engine, uint32_t number,
-                const Address& group, std::string_view interface,
-                std::unique_ptr<llp::DatagramLink> link)
+  GroupInput(DatagramQueuePair& queue_pair, Engine& engine, uint32_t number, const Address& group,
+             std::string_view interface, std::unique_ptr<llp::DatagramLink> link)
       : queue_pair_(queue_pair),
         engine_(engine),
         number_(number),
@@ -40,7 +39,6 @@ class GroupEndpoint final : public Endpoint {
   /// Before it is destroyed.
   void detach();
   size_t receive(Time now) override;
-  Served transmit(Time /*now*/) override { return {}; }
 
  private:
   DatagramQueuePair& queue_pair_;

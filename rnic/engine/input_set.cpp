@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rnic/engine/input_set.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+namespace diwarp::rnic {
+
+namespace {
+
+constexpr size_t kEventsPerLook = 64;
+
+}  // namespace
+
+InputSet::InputSet(EngineSleep& sleep, OnWritable on_writable)
+    : sleep_(sleep),
+      on_writable_(std::move(on_writable)),
+      poller_(sleep.poller()),
+      events_(kEventsPerLook) {}
+
+// --- One step.
+
+size_t InputSet::receive(Time now) {
+  for (llp::InputQueue* queue : queues_) gather(*queue);
+  size_t work = 0;
+  for (InputSource* source = hot_.front(); source != nullptr;) {
+    InputSource* next = hot_.next(*source);
+    const size_t came = source->receive(now);
+    work += came;
+    if (source->gathered_)
+      cool(*source);  // it announces itself again
+    else
+      after_direct_poll(*source, came != 0);
+    source = next;
+  }
+  const bool all_hot = hot_with_descriptor_ == with_descriptor_ && awaiting_writable_ == 0 &&
+                       gathered_watched_count_ == 0;
+  if (all_hot) return work;
+  const bool often = hot_count_ == 0 || awaiting_writable_ != 0 || crowded_;
+  if (often || ++steps_since_look_ >= kStepsPerLook) work += look_at_poller(now);
+  return work;
+}
+
+void InputSet::after_direct_poll(InputSource& source, bool came) {
+  if (source.watched_ && ++source.watched_polls_ > kPollsUntilUnwatched) unwatch(source);
+  if (came)
+    source.empty_polls_ = 0;
+  else if (++source.empty_polls_ > kEmptyPollsUntilCold / hot_count_ && watch(source))
+    cool(source);
+}
+
+size_t InputSet::look_at_poller(Time now) {
+  steps_since_look_ = 0;
+  if (crowded_ && looks_in_round_ == kLooksPerRound) end_round();  // so that this look heats again
+  size_t work = 0;
+  const size_t count = poller_.wait(events_, Duration::zero());
+  for (const llp::PollEvent& event : std::span(events_).first(count)) {
+    if (is_queue(event.key)) continue;  // it only ends sleep
+    auto& source = *static_cast<InputSource*>(event.key);
+    if (event.writable || event.failed) {
+      set_awaits_writable(source, false);
+      if (source.transmits_ != nullptr) on_writable_(*source.transmits_);
+    }
+    const bool is_hot = source.linked();
+    if (is_hot || !(event.readable || event.failed)) continue;
+    if (!crowded_ && hot_with_descriptor_ >= kHotEndpoints) begin_crowd();
+    heat(source);
+    count_in_round(source);
+    work += source.receive(now);
+  }
+  if (crowded_) ++looks_in_round_;
+  return work;
+}
+
+bool InputSet::is_queue(const void* key) const {
+  return std::find(queues_.begin(), queues_.end(), key) != queues_.end();
+}
+
+// --- Input that is gathered.
+
+void InputSet::gather(llp::InputQueue& queue) {
+  queue.gather();
+  ++gathers_;
+  while (void* key = queue.next_ready()) {
+    auto& source = *static_cast<InputSource*>(key);
+    remember_announced(source);
+    heat(source);
+  }
+}
+
+void InputSet::remember_announced(const InputSource& source) {
+  if (announced_[0].source != &source) announced_[1] = announced_[0];
+  announced_[0] = {&source, gathers_};
+}
+
+bool InputSet::announced_lately(const InputSource& by_another_than) const {
+  const Announced& last = announced_[announced_[0].source == &by_another_than ? 1 : 0];
+  return last.source != nullptr && gathers_ - last.gather <= kEmptyPollsUntilCold;
+}
+
+Duration InputSet::silence() const {
+  Duration shortest = Duration::max();
+  for (llp::InputQueue* queue : queues_) shortest = std::min(shortest, queue->silence());
+  return shortest;
+}
+
+// --- Hot and cold.
+
+void InputSet::heat(InputSource& source) {
+  const bool is_hot = source.linked();
+  if (is_hot || !source.attached_ || !source.reading_) return;
+  const bool counts = !source.always_hot_ && !source.gathered_;
+  const bool room = !crowded_ && hot_with_descriptor_ < kHotEndpoints;
+  if (!room && counts && source.watched_) return;
+  source.empty_polls_ = 0;
+  hot_.push_back(source);
+  ++hot_count_;
+  if (counts) ++hot_with_descriptor_;
+}
+
+void InputSet::cool(InputSource& source) {
+  const bool stays = source.always_hot_ && source.attached_ && source.reading_;
+  if (!source.linked() || stays) return;
+  hot_.remove(source);
+  --hot_count_;
+  if (!source.always_hot_ && !source.gathered_) --hot_with_descriptor_;
+}
+
+void InputSet::begin_crowd() {
+  crowded_ = true;
+  sources_in_round_ = looks_in_round_ = 0;
+  ++round_;
+  for (InputSource* source = hot_.front(); source != nullptr;) {
+    InputSource* const next = hot_.next(*source);
+    if (!source->gathered_ && watch(*source)) cool(*source);
+    source = next;
+  }
+}
+
+void InputSet::count_in_round(InputSource& source) {
+  if (source.round_ == round_) return;
+  source.round_ = round_;
+  ++sources_in_round_;
+}
+
+void InputSet::end_round() {
+  crowded_ = sources_in_round_ > kHotEndpoints;
+  sources_in_round_ = looks_in_round_ = 0;
+  ++round_;
+}
+
+bool InputSet::is_alone(const InputSource& source) const {
+  const bool only_hot = !crowded_ && hot_count_ == (source.linked() ? 1 : 0);
+  return only_hot && !announced_lately(source);
+}
+
+// --- The poller.
+
+bool InputSet::await_writable(InputSource& source) {
+  if (!watch(source)) return false;
+  set_awaits_writable(source, true);
+  return true;
+}
+
+void InputSet::set_awaits_writable(InputSource& source, bool wanted) {
+  if (source.awaits_writable_ == wanted) return;
+  source.awaits_writable_ = wanted;
+  awaiting_writable_ += wanted ? 1 : size_t(-1);
+  update_watch(source);
+}
+
+/// Those whose input is gathered are in the poller while they wait for something else: to be
+/// writable, or, when they do not read, for the end of their connection. Where the poller has no
+/// room, the engine tries again to write, and the next call to the socket finds the end.
+void InputSet::update_watch(InputSource& source) {
+  const bool wanted = !source.gathered_ || source.awaits_writable_ || !source.reading_;
+  if (!wanted) return unwatch_gathered(source);
+  const bool reads = source.reading_ && !source.gathered_;
+  if (watch(source)) poller_.modify(source.descriptor_, &source, reads, source.awaits_writable_);
+}
+
+void InputSet::unwatch_gathered(InputSource& source) {
+  if (!source.watched_) return;
+  poller_.remove(source.descriptor_);
+  source.watched_ = false;
+  --gathered_watched_count_;
+}
+
+/// What is asked in every step need not be in the poller while nobody sleeps there.
+void InputSet::unwatch(InputSource& source) {
+  source.watched_polls_ = 0;
+  if (sleep_.anybody() || source.awaits_writable_) return;
+  poller_.remove(source.descriptor_);
+  source.watched_ = false;
+  source.set_watched(false);
+}
+
+/// False where the system has no room for it, or it has input that its descriptor does not show:
+/// then it has to stay hot.
+bool InputSet::watch(InputSource& source) {
+  source.watched_polls_ = 0;
+  if (source.watched_ || source.descriptor_ < 0) return source.watched_;
+  if (!source.set_watched(true)) {
+    sleep_.keep_awake();
+    return false;
+  }
+  const bool reads = source.reading_ && !source.gathered_;
+  source.watched_ = poller_.try_add(source.descriptor_, &source, reads, false);
+  if (source.watched_ && source.gathered_) ++gathered_watched_count_;
+  return source.watched_;
+}
+
+bool InputSet::watch_all() {
+  bool all_watched = true;
+  for (InputSource* source = hot_.front(); source != nullptr; source = hot_.next(*source))
+    if (!source->always_hot_ && !source->gathered_ && !watch(*source)) all_watched = false;
+  return all_watched;
+}
+
+// --- Sources come and go.
+
+void InputSet::attach(InputSource& source, TransmitSource* transmits, int descriptor,
+                      llp::InputQueue* queue) {
+  if (queue != nullptr && !is_queue(queue)) {
+    queues_.reserve(queues_.size() + 1);
+    poller_.add(queue->descriptor(), queue);
+    queues_.push_back(queue);
+  }
+  const bool watched = queue == nullptr && descriptor >= 0;
+  if (watched) poller_.add(descriptor, &source);
+  source.transmits_ = transmits;
+  source.gathered_ = queue != nullptr;
+  source.always_hot_ = descriptor < 0;
+  source.watched_ = watched;
+  source.attached_ = true;
+  source.reading_ = true;
+  source.descriptor_ = descriptor;
+  if (source.watched_) ++with_descriptor_;
+  if (!source.watched_) heat(source);
+  if (source.gathered_) sleep_.wake();
+}
+
+void InputSet::detach(InputSource& source) {
+  if (!source.attached_) return;
+  source.attached_ = false;
+  for (Announced& announced : announced_)
+    if (announced.source == &source) announced = {};
+  cool(source);
+  if (source.descriptor_ < 0) return;
+  if (source.awaits_writable_) --awaiting_writable_;
+  source.awaits_writable_ = false;
+  if (source.watched_) poller_.remove(source.descriptor_);
+  if (!source.gathered_)
+    --with_descriptor_;
+  else if (source.watched_)
+    --gathered_watched_count_;
+  source.watched_ = false;
+}
+
+void InputSet::set_reading(InputSource& source, bool reading) {
+  if (!source.attached_ || source.reading_ == reading) return;
+  source.reading_ = reading;
+  if (reading)
+    heat(source);
+  else
+    cool(source);
+  if (reading && source.gathered_) sleep_.wake();  // what was announced meanwhile is not again
+  update_watch(source);
+}
+
+}  // namespace diwarp::rnic

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/intrusive_list.h"
+#include "llp/input_queue.h"
+#include "llp/poller.h"
+#include "rnic/engine/engine_sleep.h"
+#include "rnic/engine/input_source.h"
+
+namespace diwarp::rnic {
+
+/// Sources that are asked for input in every step, without a look at the poller.
+inline constexpr size_t kHotEndpoints = 16;
+/// More of them make a crowd: then none is hot, and the poller tells in every step who has input.
+/// That lasts until in so many looks no more than kHotEndpoints had any.
+inline constexpr uint32_t kLooksPerRound = 256;
+/// A source that gave nothing so many times in a row cools down.
+inline constexpr uint32_t kEmptyPollsUntilCold = 4096;
+/// One that was asked directly so many times leaves the poller until somebody sleeps there: a
+/// socket in epoll costs each sender to it a few percent. So many that an application that sleeps
+/// between messages hardly ever comes here.
+inline constexpr uint32_t kPollsUntilUnwatched = 512;
+/// With all traffic on hot sources, the poller is asked once in so many steps: a look costs about
+/// as much as two empty receives, so this keeps it to a few percent.
+inline constexpr uint32_t kStepsPerLook = 16;
+
+/// What an engine may get input from, and how it finds out where there is some: it asks the sources
+/// that had input lately ("hot" ones) directly, and learns of all others from the poller, or from
+/// the input queues that gather for many. With the baton.
+class InputSet {
+ public:
+  /// A source's link may be written again, or has failed.
+  using OnWritable = std::function<void(TransmitSource&)>;
+
+  InputSet(EngineSleep& sleep, OnWritable on_writable);
+
+  /// Takes the source into service. `descriptor` is watched for input, if no `queue` gathers that;
+  /// -1: there is none, and the source is asked in every step. `transmits` sends over the same
+  /// link; null: nothing does. Throws Error where the system cannot watch it.
+  void attach(InputSource& source, TransmitSource* transmits, int descriptor,
+              llp::InputQueue* queue);
+  void detach(InputSource& source);
+  /// Whether the source wants to be told about input; off while it cannot take any.
+  void set_reading(InputSource& source, bool reading);
+
+  /// One step: asks all that may have input. Returns how much came.
+  size_t receive(Time now);
+  /// The next step asks the poller.
+  void look_soon() { steps_since_look_ = kStepsPerLook; }
+  /// Something went out over the source's link: an answer may come.
+  void expect_input(InputSource& source) {
+    if (!source.gathered_) heat(source);
+  }
+  /// Tells once the source's link can be written. False where it cannot be watched.
+  bool await_writable(InputSource& source);
+  /// Whether no other source had input lately.
+  bool is_alone(const InputSource& source) const;
+
+  /// Before somebody sleeps: all sources have to be in the poller. False where some cannot be.
+  bool watch_all();
+  /// How long all is well without a step while all descriptors stay silent.
+  Duration silence() const;
+
+ private:
+  size_t look_at_poller(Time now);
+  bool is_queue(const void* key) const;
+  void after_direct_poll(InputSource& source, bool came);
+
+  void heat(InputSource& source);
+  void cool(InputSource& source);
+  void begin_crowd();
+  void count_in_round(InputSource& source);
+  void end_round();
+
+  void set_awaits_writable(InputSource& source, bool wanted);
+  bool watch(InputSource& source);
+  void unwatch(InputSource& source);
+  void update_watch(InputSource& source);
+  void unwatch_gathered(InputSource& source);
+
+  void gather(llp::InputQueue& queue);
+  void remember_announced(const InputSource& source);
+  bool announced_lately(const InputSource& by_another_than) const;
+
+  EngineSleep& sleep_;
+  const OnWritable on_writable_;
+  llp::Poller& poller_;
+  std::vector<llp::PollEvent> events_;
+  std::vector<llp::InputQueue*> queues_;
+
+  IntrusiveList<InputSource, HotTag> hot_;
+  size_t hot_count_ = 0;
+  size_t with_descriptor_ = 0;      // sources whose descriptor tells of their input
+  size_t hot_with_descriptor_ = 0;  // of those, the hot ones
+  size_t awaiting_writable_ = 0;
+  size_t gathered_watched_count_ = 0;  // whose input is gathered, and which the poller has as well
+  // Sources whose input is gathered are hot no longer than a step, so the last two that announced
+  // any stand here, the later one first: one of them is not the one that asks whether it is alone.
+  struct Announced {
+    const InputSource* source = nullptr;
+    uint64_t gather = 0;
+  };
+  std::array<Announced, 2> announced_;
+  uint64_t gathers_ = 0;
+  uint32_t steps_since_look_ = 0;
+  bool crowded_ = false;
+  uint32_t round_ = 1;  // of looks while it is crowded
+  uint32_t looks_in_round_ = 0;
+  size_t sources_in_round_ = 0;  // that had input
+};
+
+}  // namespace diwarp::rnic
