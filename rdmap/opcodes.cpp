@@ -45,4 +45,24 @@ const OpcodeFacts* find_opcode(uint8_t value) {
   return value < kByValue.size() ? kByValue[value] : nullptr;
 }
 
+Opcode opcode_of(WrOpcode request, bool solicited) {
+  switch (request) {
+    case WrOpcode::send:
+      return solicited ? send_solicited : send;
+    case WrOpcode::send_with_invalidate:
+      return solicited ? send_solicited_invalidate : send_invalidate;
+    case WrOpcode::immediate:
+      return solicited ? immediate_solicited : immediate;
+    case WrOpcode::rdma_write:
+      return rdma_write;
+    case WrOpcode::write_record:
+      return write_record;
+    case WrOpcode::rdma_read:
+    case WrOpcode::rdma_read_with_invalidate:
+      return read_request;
+    default:
+      return atomic_request;
+  }
+}
+
 }  // namespace diwarp::rdmap

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "diwarp/types.h"
+
 namespace diwarp::rdmap {
 
 inline constexpr uint8_t kVersion = 1;  // RV, RFC 5040 section 4.1
@@ -52,6 +54,9 @@ const OpcodeFacts* find_opcode(uint8_t value);
 inline const OpcodeFacts& facts_of(Opcode opcode) {
   return *find_opcode(static_cast<uint8_t>(opcode));
 }
+
+/// The opcode of the message that a work request sends. Not of requests that send nothing.
+Opcode opcode_of(WrOpcode request, bool solicited);
 
 /// RDMAP's control octet: version in the top two bits, opcode in the low four.
 constexpr uint8_t control_octet(Opcode opcode) {

@@ -24,15 +24,12 @@ DatagramError describe(const Address& peer, const rdmap::DatagramSegment& segmen
 
 }  // namespace
 
-RateLimit::RateLimit(uint32_t rate)
-    : rate_(rate), most_(rate == 0 ? 0 : std::max(1.0, rate_ / 10)), tokens_(most_) {}
+RateLimit::RateLimit(uint32_t rate) : bucket_(rate, rate == 0 ? 0 : std::max(1.0, rate / 10.0)) {}
 
 bool RateLimit::take(Time now) {
-  const double elapsed = std::chrono::duration<double>(now - refilled_).count();
-  tokens_ = std::min(most_, tokens_ + elapsed * rate_);
-  refilled_ = now;
-  if (tokens_ < 1) return false;
-  tokens_ -= 1;
+  bucket_.refill(now);
+  if (bucket_.tokens() < 1) return false;
+  bucket_.spend(1);
   return true;
 }
 

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/counters.h"
 #include "base/ring.h"
+#include "base/token_bucket.h"
 #include "diwarp/attributes.h"
 #include "llp/datagram.h"
 #include "rdmap/datagram.h"
@@ -26,10 +27,7 @@ class RateLimit {
   bool take(Time now);
 
  private:
-  const double rate_;
-  const double most_;
-  double tokens_;
-  Time refilled_{};
+  TokenBucket bucket_;  // a tenth of a second's worth
 };
 
 /// What is told of faults over datagrams: to the application, by the error queue, and to the source

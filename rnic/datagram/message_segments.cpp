@@ -1,19 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rnic/datagram/message_segments.h"
 
+#include "rnic/queues/request_memory.h"
+
 namespace diwarp::rnic {
-
-namespace {
-
-rdmap::Opcode opcode_of(const SendEntry& entry) {
-  const bool solicited = has_flag(entry.flags, SendFlags::solicited);
-  if (entry.opcode == WrOpcode::write_record) return rdmap::Opcode::write_record;
-  if (entry.opcode == WrOpcode::send_with_invalidate)
-    return solicited ? rdmap::Opcode::send_solicited_invalidate : rdmap::Opcode::send_invalidate;
-  return solicited ? rdmap::Opcode::send_solicited : rdmap::Opcode::send;
-}
-
-}  // namespace
 
 rdmap::DatagramSegment segment_of(const SendEntry& entry, uint32_t msn) {
   rdmap::DatagramSegment segment;

@@ -251,8 +251,7 @@ void RecordTable::expire(Time now) {
 std::optional<Time> RecordTable::next_expiry() {
   const Record* oldest = by_age_.front();
   if (!timed_ || oldest == nullptr) return std::nullopt;
-  const bool never = timeout_ > Time::max() - oldest->last_progress;
-  return never ? Time::max() : oldest->last_progress + timeout_;
+  return saturating_add(oldest->last_progress, timeout_);
 }
 
 void RecordTable::close(RecordSource& source, uint32_t msn) {

@@ -12,7 +12,7 @@ namespace diwarp::rnic {
 
 /// When a call with this timeout gives up. Negative: never.
 inline Time deadline_after(Time now, Duration timeout) {
-  return timeout < Duration::zero() || timeout > Time::max() - now ? Time::max() : now + timeout;
+  return timeout < Duration::zero() ? Time::max() : saturating_add(now, timeout);
 }
 
 /// A wait without limit is cut into pieces of this length.

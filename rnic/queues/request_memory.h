@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ddp/protection.h"
+#include "rdmap/opcodes.h"
 #include "rnic/queues/work_queue.h"
 
 namespace diwarp::rnic {
@@ -12,6 +13,11 @@ inline bool may_send(const ddp::ProtectionContext& protection, const SendEntry& 
 }
 inline bool may_receive(const ddp::ProtectionContext& protection, const ReceiveEntry& entry) {
   return protection.may_write(entry.sges());
+}
+
+/// Of the message that the request sends.
+inline rdmap::Opcode opcode_of(const SendEntry& entry) {
+  return rdmap::opcode_of(entry.opcode, has_flag(entry.flags, SendFlags::solicited));
 }
 
 /// Does a request that needs nothing sent: invalidates, binds, registers.

@@ -9,22 +9,6 @@ namespace diwarp::rnic {
 
 namespace {
 
-rdmap::Opcode opcode_of(const SendEntry& entry) {
-  const bool solicited = has_flag(entry.flags, SendFlags::solicited);
-  switch (entry.opcode) {
-    case WrOpcode::send:
-      return solicited ? rdmap::Opcode::send_solicited : rdmap::Opcode::send;
-    case WrOpcode::send_with_invalidate:
-      return solicited ? rdmap::Opcode::send_solicited_invalidate : rdmap::Opcode::send_invalidate;
-    case WrOpcode::rdma_write: return rdmap::Opcode::rdma_write;
-    case WrOpcode::rdma_read:
-    case WrOpcode::rdma_read_with_invalidate: return rdmap::Opcode::read_request;
-    case WrOpcode::immediate:
-      return solicited ? rdmap::Opcode::immediate_solicited : rdmap::Opcode::immediate;
-    default: return rdmap::Opcode::atomic_request;
-  }
-}
-
 rdmap::AtomicOperation operation_of(WrOpcode opcode) {
   if (opcode == WrOpcode::fetch_add) return rdmap::AtomicOperation::fetch_add;
   return opcode == WrOpcode::swap ? rdmap::AtomicOperation::swap

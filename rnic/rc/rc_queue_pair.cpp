@@ -310,8 +310,7 @@ void RcQueuePair::on_state(QpState now) {
 }
 
 void RcQueuePair::arm_receive_wait(Time now) {
-  const bool never = options_.receive_wait > Time::max() - now;
-  if (!never) engine().timers().arm(receive_wait_, now + options_.receive_wait);
+  engine().timers().arm(receive_wait_, saturating_add(now, options_.receive_wait));
 }
 
 void RcQueuePair::on_receive_wait(Time now) {

@@ -8,6 +8,12 @@ namespace diwarp {
 using Time = std::chrono::steady_clock::time_point;
 using Duration = std::chrono::nanoseconds;
 
+/// So much later; Time::max(), which is never, where there is no such time. `duration` is not
+/// negative.
+constexpr Time saturating_add(Time time, Duration duration) {
+  return duration > Time::max() - time ? Time::max() : time + duration;
+}
+
 /// Where the engine learns the time; everything below it is told.
 class Clock {
  public:

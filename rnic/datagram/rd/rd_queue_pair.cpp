@@ -43,10 +43,6 @@ const ReliableOptions& checked(const ReliableOptions& options) {
   return options;
 }
 
-Time after(Time time, Duration duration) {
-  return duration > Time::max() - time ? Time::max() : time + duration;
-}
-
 }  // namespace
 
 RdQueuePair::RdQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePairInit& init)
@@ -489,26 +485,27 @@ Time RdQueuePair::give_up_at(const RdPeer& peer) const {
   Time since = peer.times.silent_since();
   if (const auto stuck = peer.sender.stuck_since(); stuck && peer.association.established())
     since = std::min(since, *stuck);
-  return after(since, reliable_.peer_timeout);
+  return saturating_add(since, reliable_.peer_timeout);
 }
 
 /// Memory for what came early is shared by all peers: none keeps it by leaving a datagram out.
 Time RdQueuePair::give_up_early_at(const RdPeer& peer) const {
-  return peer.lacks_next() ? after(peer.times.lacking_since(), message_timeout_) : Time::max();
+  return peer.lacks_next() ? saturating_add(peer.times.lacking_since(), message_timeout_)
+                           : Time::max();
 }
 
 Time RdQueuePair::deadline(const RdPeer& peer) const {
-  Time due = after(peer.times.quiet_since(), forgotten_after(peer));
+  Time due = saturating_add(peer.times.quiet_since(), forgotten_after(peer));
   if (peer.awaited()) {
     due = give_up_at(peer);
     if (peer.association.state() == Association::State::opening)
       due = std::min(due, peer.association.open_deadline(reliable_.keep_alive));
   }
   if (peer.lacks_segments())
-    due = std::min(due, after(peer.inbound.message().last_progress, message_timeout_));
+    due = std::min(due, saturating_add(peer.inbound.message().last_progress, message_timeout_));
   due = std::min({due, peer.turn.retry_at(), give_up_early_at(peer),
-                  after(peer.sent_memory_unused_since(), kQuiet),
-                  after(peer.early_memory_unused_since(), kQuiet)});
+                  saturating_add(peer.sent_memory_unused_since(), kQuiet),
+                  saturating_add(peer.early_memory_unused_since(), kQuiet)});
   if (!peer.association.established()) return due;
   if (const auto send = peer.sender.deadline(peer.more_awaited(), reliable_.keep_alive))
     due = std::min(due, *send);
@@ -567,11 +564,11 @@ void RdQueuePair::run_timers(RdPeer& peer, Time now) {
 }
 
 void RdQueuePair::give_back_memory(RdPeer& peer, Time now) {
-  if (now >= after(peer.sent_memory_unused_since(), kQuiet)) {
+  if (now >= saturating_add(peer.sent_memory_unused_since(), kQuiet)) {
     peer.sender.release_memory();
     responder_.trim();
   }
-  if (now >= after(peer.early_memory_unused_since(), kQuiet)) {
+  if (now >= saturating_add(peer.early_memory_unused_since(), kQuiet)) {
     peer.receiver.release_memory(buffer_, peer.host.buffered);
     buffer_.shrink();
   }

@@ -19,10 +19,6 @@ using dgram::RdKind;
 using dgram::MessageKind;
 using dgram::Sender;
 
-rdmap::Opcode opcode_of(const SendEntry& entry) {
-  return entry.opcode == WrOpcode::write_record ? rdmap::Opcode::write_record : rdmap::Opcode::send;
-}
-
 }  // namespace
 
 void RdTransmit::reset() {

@@ -242,8 +242,7 @@ void UdMessages::expire(Time now) {
 std::optional<Time> UdMessages::next_expiry() {
   const OpenMessage* oldest = by_age_.front();
   if (oldest == nullptr) return std::nullopt;
-  const bool never = timeout_ > Time::max() - oldest->last_progress;
-  return never ? Time::max() : oldest->last_progress + timeout_;
+  return saturating_add(oldest->last_progress, timeout_);
 }
 
 void UdMessages::reset() {

@@ -156,8 +156,7 @@ void SourceTable::expire(Time now) {
 std::optional<Time> SourceTable::next_expiry() {
   const Source* const oldest = by_age_.front();
   if (oldest == nullptr) return std::nullopt;
-  const bool never = limits_.timeout > Time::max() - oldest->last_heard;
-  return never ? Time::max() : oldest->last_heard + limits_.timeout;
+  return saturating_add(oldest->last_heard, limits_.timeout);
 }
 
 void SourceTable::forget(Source& source) {
