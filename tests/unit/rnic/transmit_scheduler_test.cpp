@@ -112,7 +112,7 @@ TEST_CASE("round robin: a source that another one activates has its turn in the 
   Scene scene(2);
   scene.sources[0].on_transmit = [&] {
     scene.order.push_back(0);
-    if (scene.order.size() == 1) scene.engine.activate(scene.sources[1]);
+    if (scene.sources[1].bursts != 0) scene.engine.activate(scene.sources[1]);
   };
   scene.activate(0, 2);
   scene.sources[1].bursts = 1;
