@@ -27,7 +27,7 @@ RegionFault check_tagged(const Region* region, uint32_t protection_domain, uint3
   if (region->qp_number != 0 && region->qp_number != qp_number) {
     return RegionFault::wrong_queue_pair;
   }
-  if (!grants(region->access, want)) return RegionFault::access;
+  if (!has(region->access, want)) return RegionFault::access;
   if (wraps(offset, length)) return RegionFault::wrap;
   if (offset < region->base || !fits(offset - region->base, length, region->length)) {
     return RegionFault::bounds;
@@ -40,7 +40,7 @@ RegionFault check_local(const Region* region, uint32_t protection_domain, Access
   if (sge.length == 0) return RegionFault::none;
   const RegionFault fault = check_owner(region, protection_domain);
   if (fault != RegionFault::none) return fault;
-  if (region->kind == EntryKind::window || !grants(region->access, want)) {
+  if (region->kind == EntryKind::window || !has(region->access, want)) {
     return RegionFault::access;
   }
   const auto begin = reinterpret_cast<uintptr_t>(region->memory);

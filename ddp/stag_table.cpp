@@ -19,7 +19,7 @@ constexpr STag kKeyMask = (STag{1} << kStagKeyBits) - 1;
 /// Peers write and do atomics only where this side may write, too.
 bool consistent(Access remote, Access local) {
   const bool writes = (remote & (Access::remote_write | Access::remote_atomic)) != Access::none;
-  return !writes || grants(local, Access::local_write);
+  return !writes || has(local, Access::local_write);
 }
 
 uint64_t address_of(const MemoryBinding& binding) {
@@ -271,7 +271,7 @@ RegionFault STagTable::invalidate(STag stag, uint32_t protection_domain, uint32_
     return fault;
   }
   const bool open_to_peers = region.kind == EntryKind::fast_registration ||
-                             grants(region.access, Access::remote_invalidate);
+                             has(region.access, Access::remote_invalidate);
   if (by_peer && !open_to_peers) return RegionFault::access;
   if (found->windows.load() != 0) return RegionFault::in_use;
   region.valid = false;

@@ -8,6 +8,7 @@ set(DIWARP_DATA_HEADERS
   connection_event.h
   error.h
   export.h
+  flags.h
   sge.h
   types.h
   validity_map.h)

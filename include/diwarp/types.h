@@ -8,6 +8,7 @@
 
 #include "diwarp/address.h"
 #include "diwarp/export.h"
+#include "diwarp/flags.h"
 #include "diwarp/sge.h"  // IWYU pragma: export
 #include "diwarp/validity_map.h"
 
@@ -37,14 +38,8 @@ enum class Access : uint32_t {
                            ///< have
 };
 
-constexpr Access operator|(Access a, Access b) {
-  return static_cast<Access>(static_cast<uint32_t>(a) | static_cast<uint32_t>(b));
-}
-constexpr Access operator&(Access a, Access b) {
-  return static_cast<Access>(static_cast<uint32_t>(a) & static_cast<uint32_t>(b));
-}
-/// True if `have` grants everything in `want`.
-constexpr bool grants(Access have, Access want) { return (have & want) == want; }
+template <>
+inline constexpr bool kIsFlags<Access> = true;
 
 enum class QpType : uint8_t {
   rc,  ///< reliable connection: iWARP over MPA/TCP
@@ -155,12 +150,8 @@ enum class SendFlags : uint8_t {
   immediate = 16,   ///< UD and RD, send and write_record: `immediate` travels with the message
 };
 
-constexpr SendFlags operator|(SendFlags a, SendFlags b) {
-  return static_cast<SendFlags>(static_cast<uint8_t>(a) | static_cast<uint8_t>(b));
-}
-constexpr bool has_flag(SendFlags flags, SendFlags flag) {
-  return (static_cast<uint8_t>(flags) & static_cast<uint8_t>(flag)) != 0;
-}
+template <>
+inline constexpr bool kIsFlags<SendFlags> = true;
 
 /// The peer's memory: so many bytes (the work request says) from `offset` on in the region or
 /// window named by `stag`.

@@ -9,7 +9,7 @@ rdmap::DatagramSegment segment_of(const SendEntry& entry, uint32_t msn) {
   rdmap::DatagramSegment segment;
   segment.opcode = opcode_of(entry);
   segment.record_solicited =
-      entry.opcode == WrOpcode::write_record && has_flag(entry.flags, SendFlags::solicited);
+      entry.opcode == WrOpcode::write_record && has(entry.flags, SendFlags::solicited);
   if (const uint64_t* immediate = entry.immediate()) {
     segment.has_immediate = true;
     segment.immediate = *immediate;

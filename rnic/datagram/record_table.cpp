@@ -70,7 +70,7 @@ Judgement RecordTable::handle(const Segment& segment, RecordSource& source, Time
   const auto [fault, region] =
       parts_.protection.check_tagged(facts.stag, Access::remote_write, facts.base, facts.length);
   if (fault != ddp::RegionFault::none) return judge_tagged(fault);
-  if (timed_ && grants(region->access, Access::validated_source) && !source.is_validated(now))
+  if (timed_ && has(region->access, Access::validated_source) && !source.is_validated(now))
     return {.drop = Counter::drop_unvalidated, .fault = rdmap::fault::kAccessRights};
 
   if (policy_ == RecordCompletion::per_segment)

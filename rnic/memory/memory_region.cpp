@@ -43,7 +43,7 @@ ddp::Region checked_region(std::span<std::byte> memory, Access access,
                 "A memory region needs memory: the address is null and the length is not 0");
   const bool peers_write =
       (access & (Access::remote_write | Access::remote_atomic)) != Access::none;
-  if (peers_write && !grants(access, Access::local_write))
+  if (peers_write && !has(access, Access::local_write))
     throw Error(make_error_code(Errc::invalid_argument),
                 "A region that peers may write must be writable locally too: add local_write");
   ddp::Region region;

@@ -9,7 +9,7 @@ namespace diwarp::rnic {
 
 /// Whether the memory of a request may be used for what it is for. Inline data are the queue's own.
 inline bool may_send(const ddp::ProtectionContext& protection, const SendEntry& entry) {
-  return has_flag(entry.flags, SendFlags::inline_data) || protection.may_read(entry.sges);
+  return has(entry.flags, SendFlags::inline_data) || protection.may_read(entry.sges);
 }
 inline bool may_receive(const ddp::ProtectionContext& protection, const ReceiveEntry& entry) {
   return protection.may_write(entry.sges());
@@ -17,7 +17,7 @@ inline bool may_receive(const ddp::ProtectionContext& protection, const ReceiveE
 
 /// Of the message that the request sends.
 inline rdmap::Opcode opcode_of(const SendEntry& entry) {
-  return rdmap::opcode_of(entry.opcode, has_flag(entry.flags, SendFlags::solicited));
+  return rdmap::opcode_of(entry.opcode, has(entry.flags, SendFlags::solicited));
 }
 
 /// Does a request that needs nothing sent: invalidates, binds, registers.

@@ -121,7 +121,7 @@ std::error_code SendQueue::post(const SendWorkRequest& request) {
   if (posted - reported_.load(std::memory_order_acquire) >= depth_) return Errc::queue_full;
   const uint64_t length = ddp::total_length(request.sges);
   if (length > kMaxMessage) return Errc::message_too_large;
-  const bool inlined = has_flag(request.flags, SendFlags::inline_data);
+  const bool inlined = has(request.flags, SendFlags::inline_data);
   if (inlined && length > max_inline_) return Errc::inline_too_large;
   if (!inlined && request.sges.size() > max_sge_) return Errc::too_many_sges;
   if (!entries_ && !take_memory()) return Errc::no_resources;

@@ -49,7 +49,7 @@ struct SendEntry {
 
   /// Immediate data that travel with the message; null: none.
   const uint64_t* immediate() const {
-    return has_flag(flags, SendFlags::immediate) ? std::get_if<uint64_t>(&operands) : nullptr;
+    return has(flags, SendFlags::immediate) ? std::get_if<uint64_t>(&operands) : nullptr;
   }
 };
 
@@ -139,7 +139,7 @@ class SendQueue {
   bool take_memory() noexcept;
   /// Whether it has a completion.
   bool is_wanted(const SendEntry& entry) const {
-    return signal_all_ || has_flag(entry.flags, SendFlags::signaled) ||
+    return signal_all_ || has(entry.flags, SendFlags::signaled) ||
            entry.status != WcStatus::success;
   }
   void finish_of_peer(const SendEntry& finished);

@@ -86,7 +86,7 @@ RcTransmit::Begun RcTransmit::begin_send(Context& context, Result& result) {
     const SendEntry* entry = context.serves_sends ? context.sends.pending(next_entry_) : nullptr;
     if (entry == nullptr) return Begun::nothing;
     const WrFacts& facts = facts_of(entry->opcode);
-    const bool fenced = has_flag(entry->flags, SendFlags::fence) && !context.requester.idle();
+    const bool fenced = has(entry->flags, SendFlags::fence) && !context.requester.idle();
     if (fenced) return Begun::nothing;  // a response lets it go on
     // What fails, and what changes memory, waits for those before it. Also for memory that they
     // have lent, whose return lets it go on: until then the connection could not end with a

@@ -354,7 +354,7 @@ std::error_code RcQueuePair::check_send(const SendWorkRequest& request) const no
   const std::span<const Sge> sges = request.sges;
   const WrFacts& facts = facts_of(request.opcode);
   if (!facts.on_streams) return Errc::unsupported_operation;
-  if (!facts.gathers && has_flag(request.flags, SendFlags::inline_data))
+  if (!facts.gathers && has(request.flags, SendFlags::inline_data))
     return Errc::invalid_argument;
   switch (request.opcode) {
     case WrOpcode::send:

@@ -232,7 +232,7 @@ void RcTarget::post(SendWorkRequest request) {
     output_.expect_send(static_cast<size_t>(static_cast<std::byte*>(request.sges[0].address) -
                                             memory_.outbox.bytes().data()),
                         length);
-  const bool silent = !signal_all_ && !has_flag(request.flags, SendFlags::signaled);
+  const bool silent = !signal_all_ && !has(request.flags, SendFlags::signaled);
   sends_.posted({.wr_id = next_id_++,
                  .opcode = completes_as(request.opcode),
                  .silent = silent,

@@ -35,7 +35,7 @@ struct VerbsRegion {
   VerbsRegion(const VerbsRegion&) = delete;
   VerbsRegion& operator=(const VerbsRegion&) = delete;
 
-  bool writable() const { return grants(rights, Access::local_write); }
+  bool writable() const { return has(rights, Access::local_write); }
   /// Guards, and where nothing may write all of it.
   void check() const {
     memory.check_guards();

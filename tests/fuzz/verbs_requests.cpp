@@ -244,7 +244,7 @@ bool VerbsScene::post(VerbsQp& from, const SendWorkRequest& request,
 void VerbsScene::note_send(VerbsQp& from, const SendWorkRequest& request,
                            std::optional<VerbsSink> sink) {
   VerbsLedger& ledger = *ledgers_[from.ledgers];
-  const bool silent = !from.signal_all && !has_flag(request.flags, SendFlags::signaled);
+  const bool silent = !from.signal_all && !has(request.flags, SendFlags::signaled);
   ledger.open.posted(
       {.wr_id = request.wr_id, .opcode = completes_as(request.opcode), .silent = silent});
   if (sink) ledger.sinks[request.wr_id] = std::move(*sink);

@@ -57,7 +57,7 @@ Judgement UdResponder::handle(const rdmap::DatagramSegment& segment, Source& sou
 bool UdResponder::wants_validation(const rdmap::ReadRequest& request) const {
   if (request.length == 0) return false;
   const ddp::Region* const region = protection_.find(request.source_stag);
-  return grants(region->access, Access::validated_source);
+  return has(region->access, Access::validated_source);
 }
 
 /// A Read of no length reads nothing: its STag and offset are not looked at (RFC 5040 section 5.2).
