@@ -24,7 +24,7 @@ int main() {
 
   // A real program tells its peer the STag and the base in a message of its own.
   if (camera.post_write_record({.wr_id = 7,
-                                .local = {source.sge()},
+                                .sges = {source.sge()},
                                 .destination = viewer.address(),
                                 .remote = {target.rkey(), target.base()},
                                 .immediate = 42}))

@@ -50,20 +50,18 @@ std::error_code QueuePair::post_sends(std::span<const SendWorkRequest> requests,
 }
 
 std::error_code QueuePair::post_write_record(const WriteRecordWorkRequest& request) noexcept {
-  SendFlags flags = request.flags;
-  if (request.immediate) flags = flags | SendFlags::immediate;
   return post_send({.wr_id = request.wr_id,
-                    .sges = request.local,
-                    .flags = flags,
+                    .sges = request.sges,
+                    .flags = request.flags,
                     .destination = request.destination,
                     .opcode = WrOpcode::write_record,
                     .remote = request.remote,
-                    .immediate = request.immediate.value_or(0)});
+                    .immediate = request.immediate});
 }
 
 std::error_code QueuePair::post_read(const ReadWorkRequest& request) noexcept {
   return post_send({.wr_id = request.wr_id,
-                    .sges = request.local,
+                    .sges = request.sges,
                     .flags = request.flags,
                     .destination = request.destination,
                     .opcode = WrOpcode::rdma_read,
@@ -72,7 +70,14 @@ std::error_code QueuePair::post_read(const ReadWorkRequest& request) noexcept {
 }
 
 std::error_code QueuePair::post_recv(const ReceiveWorkRequest& request) noexcept {
-  return impl_.alive() ? impl_->post_recv(request) : make_error_code(Errc::device_gone);
+  size_t posted = 0;
+  return post_recvs({&request, 1}, posted);
+}
+
+std::error_code QueuePair::post_recvs(std::span<const ReceiveWorkRequest> requests,
+                                      size_t& posted) noexcept {
+  posted = 0;
+  return impl_.alive() ? impl_->post_recvs(requests, posted) : make_error_code(Errc::device_gone);
 }
 
 void QueuePair::modify(QpState state) { impl_->modify(state); }

@@ -11,7 +11,14 @@ SharedReceiveQueue::SharedReceiveQueue(const ProtectionDomain& pd,
     : impl_(std::make_shared<rnic::SharedReceiveQueue>(pd.impl(), options)) {}
 
 std::error_code SharedReceiveQueue::post_recv(const ReceiveWorkRequest& request) noexcept {
-  return impl_.alive() ? impl_->post_recv(request) : make_error_code(Errc::device_gone);
+  size_t posted = 0;
+  return post_recvs({&request, 1}, posted);
+}
+
+std::error_code SharedReceiveQueue::post_recvs(std::span<const ReceiveWorkRequest> requests,
+                                               size_t& posted) noexcept {
+  posted = 0;
+  return impl_.alive() ? impl_->post_recvs(requests, posted) : make_error_code(Errc::device_gone);
 }
 
 void SharedReceiveQueue::set_limit(uint32_t limit) { impl_->set_limit(limit); }

@@ -22,26 +22,6 @@ namespace rnic {
 class QueuePair;
 }
 
-/// A Write-Record to post.
-struct WriteRecordWorkRequest {
-  uint64_t wr_id = 0;
-  SgeList local = {};
-  Address destination = {};  ///< of the peer's queue pair, or of a group; an AddressHandle fits
-  RemoteMemory remote = {};
-  SendFlags flags = SendFlags::signaled;
-  std::optional<uint64_t> immediate = {};
-};
-
-/// A Read over datagrams to post.
-struct ReadWorkRequest {
-  uint64_t wr_id = 0;
-  SgeList local = {};  ///< where the bytes go
-  Address destination = {};
-  RemoteMemory remote = {};
-  SendFlags flags = SendFlags::signaled;
-  ReadLimits limits = {};
-};
-
 /// A destination that was judged once: an address and port that queue pairs of a protection domain
 /// can reach. Stands for its Address in requests.
 class DIWARP_EXPORT AddressHandle {
@@ -66,8 +46,8 @@ class DIWARP_EXPORT QueuePair {
 
   /// Posts a request of 0 bytes to 1 GiB. Never throws. Errors: queue_full (poll the send
   /// completion queue, then retry), invalid_state (not in rts or sqd), too_many_sges,
-  /// inline_too_large, message_too_large, invalid_argument (SGEs or flags that the operation does
-  /// not take, or tagged offsets beyond 2^64), unsupported_operation (not for this type of queue
+  /// inline_too_large, message_too_large, invalid_argument (SGEs, flags or immediate data that the
+  /// operation does not take, or tagged offsets beyond 2^64), unsupported_operation (not for this type of queue
   /// pair; atomics over datagrams: docs/datagrams.md), invalid_destination (UD, RD: no port, the
   /// other address family, or a group where there must be one peer), device_gone (a forked child).
   std::error_code post_send(const SendWorkRequest& request) noexcept;
@@ -88,6 +68,12 @@ class DIWARP_EXPORT QueuePair {
   /// Posts a receive. Errors: queue_full, invalid_state (reset, closing, error), too_many_sges,
   /// message_too_large, unsupported_operation (it has a shared receive queue), device_gone.
   std::error_code post_recv(const ReceiveWorkRequest& request) noexcept;
+
+  /// Posts several receives in order; the engine is told of them once. Stops at the first that
+  /// cannot be posted and returns its error, as post_recv() has them; `posted` says how many went
+  /// before it.
+  std::error_code post_recvs(std::span<const ReceiveWorkRequest> requests,
+                             size_t& posted) noexcept;
 
   /// Moves the queue pair by hand: to reset (from any state but closing; drops what is posted and
   /// reports nothing), init (from reset), rts (UD: from init; RC: from rtr and sqd), sqd (RC, from

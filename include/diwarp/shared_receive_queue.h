@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <system_error>
 
 #include "diwarp/attributes.h"
@@ -22,6 +24,9 @@ class DIWARP_EXPORT SharedReceiveQueue {
 
   /// Posts a receive. Errors: queue_full, too_many_sges, message_too_large, device_gone.
   std::error_code post_recv(const ReceiveWorkRequest& request) noexcept;
+  /// Posts several in order, as QueuePair::post_recvs() does.
+  std::error_code post_recvs(std::span<const ReceiveWorkRequest> requests,
+                             size_t& posted) noexcept;
 
   /// From now on one srq_limit_reached event when fewer than `limit` receives are posted (at once,
   /// if that is so); 0: none. The event disarms it.

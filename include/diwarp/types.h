@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "diwarp/address.h"
@@ -147,7 +148,6 @@ enum class SendFlags : uint8_t {
   solicited = 2,    ///< raise a solicited event at the peer (RFC 5040 section 4.3)
   inline_data = 4,  ///< copy the data at post time; the SGEs need no lkey and may be reused at once
   fence = 8,        ///< RC: begin only when all earlier Reads and atomics are done
-  immediate = 16,   ///< UD and RD, send and write_record: `immediate` travels with the message
 };
 
 template <>
@@ -199,10 +199,32 @@ struct SendWorkRequest {
   WrOpcode opcode = WrOpcode::send;
   RemoteMemory remote = {};      ///< Writes, Write-Records, Reads, atomics
   STag invalidate_stag = 0;      ///< send_with_invalidate: the peer's; local_invalidate: one's own
-  uint64_t immediate = 0;        ///< opcode immediate, and SendFlags::immediate
+  /// 8 bytes that travel with the message. UD, RD: a Send or a Write-Record may have them; RC: what
+  /// opcode immediate sends, and no other does.
+  std::optional<uint64_t> immediate = {};
   AtomicOperands atomic = {};    ///< atomics
   MemoryBinding binding = {};    ///< bind_window, register_memory
   ReadLimits limits = {};        ///< UD: rdma_read
+};
+
+/// A Write-Record to post: what SendWorkRequest has for WrOpcode::write_record.
+struct WriteRecordWorkRequest {
+  uint64_t wr_id = 0;
+  SgeList sges = {};
+  SendFlags flags = SendFlags::signaled;
+  Address destination = {};  ///< of the peer's queue pair, or of a group; an AddressHandle fits
+  RemoteMemory remote = {};
+  std::optional<uint64_t> immediate = {};
+};
+
+/// A Read over datagrams to post: what SendWorkRequest has for WrOpcode::rdma_read.
+struct ReadWorkRequest {
+  uint64_t wr_id = 0;
+  SgeList sges = {};  ///< where the bytes go
+  SendFlags flags = SendFlags::signaled;
+  Address destination = {};
+  RemoteMemory remote = {};
+  ReadLimits limits = {};
 };
 
 /// A receive: where the next message goes.

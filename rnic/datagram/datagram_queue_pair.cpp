@@ -126,10 +126,11 @@ void DatagramQueuePair::end() {
 std::error_code DatagramQueuePair::check_send(const SendWorkRequest& request) const noexcept {
   const WrFacts& facts = facts_of(request.opcode);
   if (!facts.on_datagrams) return Errc::unsupported_operation;
-  if (facts.local) return request.sges.empty() ? std::error_code() : Errc::invalid_argument;
+  const bool immediate = request.immediate.has_value();
+  if (facts.local)
+    return request.sges.empty() && !immediate ? std::error_code() : Errc::invalid_argument;
   const bool tagged = request.opcode == WrOpcode::write_record || facts.responded;
   const bool inlined = has(request.flags, SendFlags::inline_data);
-  const bool immediate = has(request.flags, SendFlags::immediate);
   if (!facts.gathers && (inlined || immediate)) return Errc::invalid_argument;
   if (tagged && wraps(request.remote.offset, ddp::total_length(request.sges)))
     return Errc::invalid_argument;

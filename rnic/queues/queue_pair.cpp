@@ -96,17 +96,20 @@ std::error_code QueuePair::add_send(const SendWorkRequest& request) noexcept {
   return sends_.post(request);
 }
 
-std::error_code QueuePair::post_recv(const ReceiveWorkRequest& request) noexcept {
+std::error_code QueuePair::post_recvs(std::span<const ReceiveWorkRequest> requests,
+                                      size_t& posted) noexcept {
+  posted = 0;
   if (receives_.is_shared()) return Errc::unsupported_operation;
+  std::error_code error;
   {
     const std::lock_guard lock(receives_.queue().lock());
     const QpState now = state();
     if (now == QpState::reset || now == QpState::closing || now == QpState::error)
       return Errc::invalid_state;
-    if (const std::error_code error = receives_.queue().post(request)) return error;
+    error = receives_.queue().post(requests, posted);
   }
-  if (receives_.take_wish()) engine_.notify(*this);
-  return {};
+  if (posted != 0 && receives_.take_wish()) engine_.notify(*this);
+  return error;
 }
 
 void QueuePair::raise(AsyncEventType type, std::optional<TerminateInfo> terminate,

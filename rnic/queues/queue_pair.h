@@ -39,7 +39,8 @@ class QueuePair : public Endpoint {
   }
   /// In order, up to the first that fails; `posted` says how many.
   std::error_code post_sends(std::span<const SendWorkRequest> requests, size_t& posted) noexcept;
-  std::error_code post_recv(const ReceiveWorkRequest& request) noexcept;
+  /// The same of receives.
+  std::error_code post_recvs(std::span<const ReceiveWorkRequest> requests, size_t& posted) noexcept;
   /// Moves the state by hand. Throws Error(invalid_state) where the table has no such move.
   void modify(QpState to);
   QpState state() const { return state_.load(std::memory_order_acquire); }

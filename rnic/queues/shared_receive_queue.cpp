@@ -36,14 +36,16 @@ SharedReceiveQueue::~SharedReceiveQueue() {
   engine_.exclusively([this] { engine_.detach(*this); });
 }
 
-std::error_code SharedReceiveQueue::post_recv(const ReceiveWorkRequest& request) noexcept {
+std::error_code SharedReceiveQueue::post_recvs(std::span<const ReceiveWorkRequest> requests,
+                                               size_t& posted) noexcept {
+  std::error_code error;
   {
     const std::lock_guard lock(queue_.lock());
-    if (const std::error_code error = queue_.post(request)) return error;
+    error = queue_.post(requests, posted);
   }
   // Exchanges on both sides: either this one sees the wish, or await() sees the receive.
-  if (awaited_.exchange(false)) engine_.notify(*this);
-  return {};
+  if (posted != 0 && awaited_.exchange(false)) engine_.notify(*this);
+  return error;
 }
 
 void SharedReceiveQueue::set_limit(uint32_t limit) {

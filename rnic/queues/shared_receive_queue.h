@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <system_error>
 
 #include "base/intrusive_list.h"
@@ -26,7 +27,7 @@ class SharedReceiveQueue final : public TransmitSource {
 
   // --- Any thread, without the baton.
 
-  std::error_code post_recv(const ReceiveWorkRequest& request) noexcept;
+  std::error_code post_recvs(std::span<const ReceiveWorkRequest> requests, size_t& posted) noexcept;
   /// Arms the event anew; 0 disarms it.
   void set_limit(uint32_t limit);
   SharedReceiveQueueAttributes query();

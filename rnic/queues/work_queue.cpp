@@ -73,7 +73,12 @@ void copy_operands(const SendWorkRequest& request, SendEntry& entry) {
     case WrOpcode::send:
     case WrOpcode::send_with_invalidate:
     case WrOpcode::write_record:
-    case WrOpcode::immediate: entry.operands = request.immediate; break;
+    case WrOpcode::immediate:
+      if (request.immediate)
+        entry.operands = *request.immediate;
+      else
+        entry.operands = std::monostate();
+      break;
     case WrOpcode::rdma_read: entry.operands = request.limits; break;
     case WrOpcode::fetch_add:
     case WrOpcode::compare_swap:
@@ -304,7 +309,13 @@ ReceiveEntry& ReceiveQueue::entry(uint16_t slot) {
       reinterpret_cast<ReceiveEntry*>(entries_.get() + size_t{slot} * entry_bytes_));
 }
 
-std::error_code ReceiveQueue::post(const ReceiveWorkRequest& request) {
+std::error_code ReceiveQueue::post(std::span<const ReceiveWorkRequest> requests, size_t& posted) {
+  for (posted = 0; posted < requests.size(); ++posted)
+    if (const std::error_code error = add(requests[posted])) return error;
+  return {};
+}
+
+std::error_code ReceiveQueue::add(const ReceiveWorkRequest& request) {
   if (request.sges.size() > max_sge_) return Errc::too_many_sges;
   const uint64_t capacity = ddp::total_length(request.sges);
   if (capacity > UINT32_MAX) return Errc::message_too_large;

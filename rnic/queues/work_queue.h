@@ -47,9 +47,9 @@ struct SendEntry {
   uint32_t lent_to = 0;          // the same: RC's; calls that the stream must have released
   uint64_t missing = 0;          // the same: RD's; bytes of a Read that have not come
 
-  /// Immediate data that travel with the message; null: none.
+  /// Immediate data that travel with a message that is gathered; null: none.
   const uint64_t* immediate() const {
-    return has(flags, SendFlags::immediate) ? std::get_if<uint64_t>(&operands) : nullptr;
+    return std::get_if<uint64_t>(&operands);
   }
 };
 
@@ -195,8 +195,8 @@ class ReceiveQueue {
  public:
   ReceiveQueue(uint32_t max_wr, uint32_t max_sge, bool shared);
 
-  /// Any thread, under lock().
-  std::error_code post(const ReceiveWorkRequest& request);
+  /// Any thread, under lock(). In order, up to the first that fails; `posted` says how many.
+  std::error_code post(std::span<const ReceiveWorkRequest> requests, size_t& posted);
   SpinFlag& lock() { return lock_; }
 
   // With the baton.
@@ -221,6 +221,7 @@ class ReceiveQueue {
   }
 
  private:
+  std::error_code add(const ReceiveWorkRequest& request);
   ReceiveEntry& entry(uint16_t slot);
 
   const uint32_t max_sge_;

@@ -356,6 +356,8 @@ std::error_code RcQueuePair::check_send(const SendWorkRequest& request) const no
   if (!facts.on_streams) return Errc::unsupported_operation;
   if (!facts.gathers && has(request.flags, SendFlags::inline_data))
     return Errc::invalid_argument;
+  if (request.immediate.has_value() != (request.opcode == WrOpcode::immediate))
+    return Errc::invalid_argument;
   switch (request.opcode) {
     case WrOpcode::send:
     case WrOpcode::send_with_invalidate:

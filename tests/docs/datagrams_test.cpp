@@ -53,7 +53,7 @@ TEST_CASE("docs: a Write-Record's gaps are those of the datagram that got lost")
   Party viewer(world.add_device());
   const MemoryRegion screen(viewer.pd, std::span(viewer.memory),
                             Access::local_write | Access::remote_write);
-  REQUIRE_FALSE(camera.qp.post_write_record({.local = camera.mr.sge(0, 5000),
+  REQUIRE_FALSE(camera.qp.post_write_record({.sges = camera.mr.sge(0, 5000),
                                              .destination = viewer.address(),
                                              .remote = {screen.rkey(), screen.base()}}));
   world.settle();
@@ -85,7 +85,7 @@ TEST_CASE("docs: a Write-Record to a group lands in each member's region of the 
   join_groups(member.qp);
   const MemoryRegion region = group_region(member.pd, member.memory);
   sender.fill(pattern(100, 1));
-  REQUIRE_FALSE(sender.qp.post_write_record({.local = sender.mr.sge(0, 100),
+  REQUIRE_FALSE(sender.qp.post_write_record({.sges = sender.mr.sge(0, 100),
                                              .destination = Address::parse("239.1.2.3:4000"),
                                              .remote = {.stag = 0x5eed1200, .offset = 50}}));
   world.settle();

@@ -217,7 +217,7 @@ SendWorkRequest RcTarget::request_from(Input& in, WrOpcode opcode) {
                                          ((how & 0xC0U) == 0x40U ? 4U : 0U) | (how >> 7U) * 2U);
   request.remote = {77, opcode == WrOpcode::rdma_write ? kRemoteBase + at : kBase};
   request.invalidate_stag = 77;
-  request.immediate = how;
+  if (opcode == WrOpcode::immediate) request.immediate = how;
   return request;
 }
 

@@ -145,7 +145,7 @@ void VerbsScene::post_message(VerbsQp& from, WrOpcode opcode) {
     request.sges = from.domain->sge(*at, bytes);
   }
   if (opcode == WrOpcode::send_with_invalidate) request.invalidate_stag = any_stag();
-  request.immediate = last_id_;
+  if (opcode == WrOpcode::immediate) request.immediate = last_id_;
   if (!post(from, request) || opcode == WrOpcode::immediate) return;
   messages_.confirm({from.serial, to == nullptr ? 0 : key_of(*to), from.type != QpType::ud});
 }

@@ -162,10 +162,8 @@ void Peer::post_message(Line& line, uint32_t remote, Operation operation, const 
     wr.invalidate_stag = about->stag;
   }
   if (random_.chance(0.3)) wr.flags = wr.flags | SendFlags::solicited;
-  if (line.type != QpType::rc && has_head && random_.chance(0.5)) {
-    wr.flags = wr.flags | SendFlags::immediate;
+  if (line.type != QpType::rc && has_head && random_.chance(0.5))
     wr.immediate = own_key(Kind::immediate, head.number);
-  }
   const bool copied = length <= kInline && random_.chance(0.5);
   if (copied) wr.flags = wr.flags | SendFlags::inline_data;
   const uint64_t id = request->id;
@@ -205,10 +203,7 @@ void Peer::post_write(Line& line, uint32_t remote) {
   if (request->wrong == Wrong::stag) wr.remote.stag = kWrongStag;
   if (length != 0) wr.sges = request->buffer.region().sge();
   const bool refused = request->wrong != Wrong::nothing;
-  if (!stream) {
-    wr.flags = wr.flags | SendFlags::immediate;
-    wr.immediate = key(remotes_[remote].life, Kind::immediate, lent.id);
-  }
+  if (!stream) wr.immediate = key(remotes_[remote].life, Kind::immediate, lent.id);
   if (!post(line, *request, wr)) return;
   forget(remote, lent.id);
   if (stream && !refused) post_message(line, remote, Operation::tell, &lent, at, length);

@@ -128,7 +128,7 @@ TEST_CASE("Write-Records that arrive allocate nothing once warm") {
   const auto run = [&](int messages) {
     const Sge sge = source.mr.sge(0, size);
     for (int i = 0; i < messages; ++i) {
-      static_cast<void>(source.qp.post_write_record({.local = std::span<const Sge>(&sge, 1),
+      static_cast<void>(source.qp.post_write_record({.sges = std::span<const Sge>(&sge, 1),
                                                      .destination = target.address(),
                                                      .remote = {region.rkey(), region.base()}}));
       world.advance(10us);
@@ -234,7 +234,7 @@ TEST_CASE(
     std::array<WorkCompletion, 8> batch;
     for (int i = 0; i < count; ++i) {
       const Sge sge = reader.mr.sge(0, size);
-      if (reader.qp.post_read({.local = {sge},
+      if (reader.qp.post_read({.sges = {sge},
                                .destination = target.address(),
                                .remote = {source.rkey(), source.base()}}))
         return false;

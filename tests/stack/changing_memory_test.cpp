@@ -46,7 +46,7 @@ struct Scene {
   }
 
   WorkCompletion read() {
-    REQUIRE_FALSE(reader.qp.post_read({.local = reader.mr.sge(0, kLength),
+    REQUIRE_FALSE(reader.qp.post_read({.sges = reader.mr.sge(0, kLength),
                                        .destination = owner.address(),
                                        .remote = {region.rkey(), region.base()}}));
     for (int i = 0; i < 10000; ++i) {

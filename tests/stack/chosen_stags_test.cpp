@@ -20,7 +20,7 @@ TEST_CASE("a region has the STag and the base that were chosen for it") {
   CHECK(region.valid());
   const Sge sge = b.mr.sge(0, 5000);
   REQUIRE_FALSE(b.qp.post_write_record(
-      {.local = {sge}, .destination = a.address(), .remote = {0xC0FFEE42, (1 << 20) + 100}}));
+      {.sges = {sge}, .destination = a.address(), .remote = {0xC0FFEE42, (1 << 20) + 100}}));
   world.settle();
   REQUIRE(drain(a.recv_cq).size() == 1);
   CHECK(same(a.bytes(100, 5000), b.bytes(0, 5000)));
@@ -89,7 +89,7 @@ TEST_CASE("a region may end at the last offset of 64 bits, and not beyond") {
   b.fill(pattern(10, 1));
   const Sge sge = b.mr.sge(0, 10);
   REQUIRE_FALSE(b.qp.post_write_record(
-      {.local = {sge}, .destination = a.address(), .remote = {0x12345600, UINT64_MAX - 9}}));
+      {.sges = {sge}, .destination = a.address(), .remote = {0x12345600, UINT64_MAX - 9}}));
   world.settle();
   REQUIRE(drain(a.recv_cq).size() == 1);
   CHECK(same(a.bytes(a.memory.size() - 10, 10), b.bytes(0, 10)));

@@ -19,14 +19,14 @@ void post_mixed(Party& from, Party& to, const MemoryRegion& target) {
     if (i % 3 != 2) {
       const Sge sge = from.mr.sge(0, 10);
       REQUIRE_FALSE(from.qp.post_send({.sges = {&sge, 1},
-                                       .flags = SendFlags::immediate,
+                                       .flags = SendFlags::none,
                                        .destination = to.address(),
                                        .immediate = i}));
     } else {
-      REQUIRE_FALSE(from.qp.post_write_record({.local = {from.mr.sge(0, 10)},
+      REQUIRE_FALSE(from.qp.post_write_record({.sges = {from.mr.sge(0, 10)},
+                                               .flags = SendFlags::none,
                                                .destination = to.address(),
                                                .remote = {target.rkey(), target.base()},
-                                               .flags = SendFlags::none,
                                                .immediate = i}));
     }
   }
@@ -133,7 +133,7 @@ TEST_CASE("rd: in order per peer a Send is reported after the Read that was post
     scene.b.post_receives(8, 64);
     for (uint64_t i = 0; i < 8; ++i) {
       REQUIRE_FALSE(scene.a.qp.post_read({.wr_id = 2 * i,
-                                          .local = {scene.a.mr.sge(0, 30000)},
+                                          .sges = {scene.a.mr.sge(0, 30000)},
                                           .destination = scene.b.address(),
                                           .remote = {source.rkey(), source.base()}}));
       REQUIRE_FALSE(scene.a.send(scene.b.address(), 0, 64, 2 * i + 1));

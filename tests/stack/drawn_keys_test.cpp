@@ -60,7 +60,7 @@ struct Twin {
   std::vector<uint32_t> sinks() {
     const Sge sge = target.mr.sge(0, 1 << 20);
     REQUIRE_FALSE(target.qp.post_read(
-        {.local = {sge}, .destination = peer.address(), .remote = {0xABCDEF01, 5000}}));
+        {.sges = {sge}, .destination = peer.address(), .remote = {0xABCDEF01, 5000}}));
     world.settle();
     std::vector<uint32_t> named;
     for (const Datagram& one : peer.receive()) {

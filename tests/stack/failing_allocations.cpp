@@ -186,7 +186,7 @@ struct Reads {
         source(target.pd, target.memory, Access::remote_read) {}
   bool post(size_t length) {
     const Sge sge = reader.mr.sge(0, length);
-    return !reader.qp.post_read({.local = {sge},
+    return !reader.qp.post_read({.sges = {sge},
                                  .destination = target.address(),
                                  .remote = {source.rkey(), source.base()}});
   }

@@ -95,7 +95,7 @@ TEST_CASE(
     hosts.sender.fill(pattern(50'000, 9));
     const Sge sge = hosts.sender.mr.sge(0, 50'000);
     REQUIRE_FALSE(
-        hosts.sender.qp.post_write_record({.local = {sge},
+        hosts.sender.qp.post_write_record({.sges = {sge},
                                            .destination = hosts.on_port(kGroup),
                                            .remote = {.stag = kAgreed, .offset = 10'000}}));
     for (size_t i = 0; i < 3; ++i) {

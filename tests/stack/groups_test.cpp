@@ -151,7 +151,7 @@ TEST_CASE("a Read from a group, and anything over RD to one, is an invalid desti
   Party& sender = club.sender;
   const Sge sge = sender.mr.sge(0, 100);
   for (const Address& group : {kGroup, kEveryone}) {
-    CHECK(sender.qp.post_read({.local = {sge}, .destination = group.with_port(kPort)}) ==
+    CHECK(sender.qp.post_read({.sges = {sge}, .destination = group.with_port(kPort)}) ==
           Errc::invalid_destination);
     CompletionQueue cq(club.world.devices[0], 4);
     QueuePair rd(sender.pd, {.type = QpType::rd, .send_cq = cq, .recv_cq = cq});
@@ -167,7 +167,7 @@ TEST_CASE("a fault in what came to a group is counted and kept, and nothing is a
   // A Write-Record to an STag that nobody has.
   const Sge sge = club.sender.mr.sge(0, 100);
   REQUIRE_FALSE(club.sender.qp.post_write_record(
-      {.local = {sge}, .destination = kGroup.with_port(kPort), .remote = {.stag = 0x1234500}}));
+      {.sges = {sge}, .destination = kGroup.with_port(kPort), .remote = {.stag = 0x1234500}}));
   club.world.settle();
   CHECK(club.count(0, "drop_stag") == 1);
   CHECK(club.count(0, "tx_datagrams") == 0);
@@ -177,7 +177,7 @@ TEST_CASE("a fault in what came to a group is counted and kept, and nothing is a
   CHECK(noted->peer == club.sender.address());
   // To the member alone the same is answered.
   REQUIRE_FALSE(club.sender.qp.post_write_record(
-      {.local = {sge}, .destination = member.address(), .remote = {.stag = 0x1234500}}));
+      {.sges = {sge}, .destination = member.address(), .remote = {.stag = 0x1234500}}));
   club.world.settle();
   CHECK(club.count(0, "tx_datagrams") == 1);
   CHECK(club.sender.qp.poll_error());
@@ -213,7 +213,7 @@ TEST_CASE("one Write-Record to a group lands in the memory of each, under a chos
   club.sender.fill(pattern(40'000, 3));
   const Sge sge = club.sender.mr.sge(0, 40'000);
   REQUIRE_FALSE(club.sender.qp.post_write_record(
-      {.local = {sge},
+      {.sges = {sge},
        .destination = AddressHandle(club.sender.pd, kGroup.with_port(kPort)),
        .remote = {.stag = kAgreed, .offset = (1 << 20) + 500},
        .immediate = 77}));

@@ -54,7 +54,7 @@ TEST_CASE("rd: a full completion queue holds Write-Records up as well") {
   MemoryRegion target(scene.b.pd, std::span(scene.b.memory), kAllAccess);
   for (uint64_t i = 0; i < 40; ++i)
     REQUIRE_FALSE(scene.a.qp.post_write_record({.wr_id = i,
-                                                .local = {scene.a.mr.sge(0, 2000)},
+                                                .sges = {scene.a.mr.sge(0, 2000)},
                                                 .destination = scene.b.address(),
                                                 .remote = {target.rkey(), target.base() + i}}));
   scene.run([] { return false; }, 3s, 10ms);
@@ -111,7 +111,7 @@ TEST_CASE(
   REQUIRE_FALSE(scene.b.send(scene.a.address(), 0, 100, 2));
   scene.run([] { return false; }, 10ms);
   REQUIRE_FALSE(scene.a.qp.post_read({.wr_id = 3,
-                                      .local = {scene.a.mr.sge(0, 100)},
+                                      .sges = {scene.a.mr.sge(0, 100)},
                                       .destination = scene.b.address(),
                                       .remote = {region.rkey(), region.base()}}));
   scene.run([] { return false; }, 3s);

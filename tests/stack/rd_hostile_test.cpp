@@ -954,7 +954,7 @@ TEST_CASE("rd: Read Responses and failures that nobody asked for are harmless") 
   failure.content.resize(8);
   scene.puppet.send(failure);
   REQUIRE_FALSE(scene.target.qp.post_read({.wr_id = 4,
-                                           .local = {scene.target.mr.sge(0, 100)},
+                                           .sges = {scene.target.mr.sge(0, 100)},
                                            .destination = scene.puppet.address(),
                                            .remote = {5, 0}}));
   scene.world.settle();
@@ -1132,7 +1132,7 @@ TEST_CASE("rd: a probe names the last datagram, and the reset that answers it re
   SECTION("a Read waits for its response") {
     Hostile scene;
     scene.puppet.associate();
-    REQUIRE_FALSE(scene.target.qp.post_read({.local = {scene.target.mr.sge(0, 100)},
+    REQUIRE_FALSE(scene.target.qp.post_read({.sges = {scene.target.mr.sge(0, 100)},
                                              .destination = scene.puppet.address(),
                                              .remote = {5, 0}}));
     scene.world.settle();
@@ -1301,7 +1301,7 @@ TEST_CASE("rd: a failure comes behind what was sent of its response, for which s
 TEST_CASE("rd: each Read Request has a sink of its own, and names it in what it asks for") {
   Hostile scene({.memory = 1 << 20});
   scene.puppet.associate();
-  REQUIRE_FALSE(scene.target.qp.post_read({.local = {scene.target.mr.sge(0, 1 << 20)},
+  REQUIRE_FALSE(scene.target.qp.post_read({.sges = {scene.target.mr.sge(0, 1 << 20)},
                                            .destination = scene.puppet.address(),
                                            .remote = {5, 1000}}));
   scene.world.settle();
@@ -1365,7 +1365,7 @@ TEST_CASE("rd: random reliable datagrams of the association break nothing") {
     if (random.below(8) == 0) static_cast<void>(scene.target.post_recv(0, 0, 3000));
     if (random.below(20) == 0)
       static_cast<void>(
-          scene.target.qp.post_read({.local = {scene.target.mr.sge(0, random.below(600))},
+          scene.target.qp.post_read({.sges = {scene.target.mr.sge(0, random.below(600))},
                                      .destination = scene.puppet.address()}));
     if (header.kind == kRdData) {
       const std::array<uint8_t, 5> opcodes{0, kReadRequest, kReadResponse, kWriteRecord,

@@ -135,7 +135,7 @@ TEST_CASE("rd: immediate data, the solicited flag and the Q_Key travel") {
   REQUIRE_FALSE(scene.a.qp.post_send(
       {.wr_id = 1,
        .sges = {&sge, 1},
-       .flags = SendFlags::signaled | SendFlags::solicited | SendFlags::immediate,
+       .flags = SendFlags::signaled | SendFlags::solicited,
        .destination = scene.b.address(),
        .q_key = 77,
        .immediate = 0x1122334455667788}));

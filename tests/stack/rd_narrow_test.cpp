@@ -148,7 +148,7 @@ TEST_CASE("rd: each byte of a Write-Record that is cut anew is reported once, se
   scene.a.fill(contents);
   REQUIRE_FALSE(scene.a.qp.post_write_record(
       {.wr_id = 1,
-       .local = {scene.a.mr.sge(0, kLargeMessage)},
+       .sges = {scene.a.mr.sge(0, kLargeMessage)},
        .destination = scene.b.address(),
        .remote = {scene.region.rkey(), scene.region.base()}}));
   uint64_t expected = scene.region.base();
@@ -338,7 +338,7 @@ TEST_CASE("rd: a Write-Record of which memory went before it is repeated is not 
   const MemoryRegion region(b.pd, std::span(b.memory), kAllAccess);
   scene.back.silent = true;
   REQUIRE_FALSE(a.qp.post_write_record({.wr_id = 2,
-                                        .local = {a.mr.sge(0, 6000)},
+                                        .sges = {a.mr.sge(0, 6000)},
                                         .destination = b.address(),
                                         .remote = {region.rkey(), region.base()}}));
   scene.a_device.progress();

@@ -13,7 +13,7 @@ struct Memories : RdScene {
   }
   std::error_code read(size_t offset, size_t length, uint64_t wr_id, STag stag) {
     return a.qp.post_read({.wr_id = wr_id,
-                           .local = {a.mr.sge(offset, length)},
+                           .sges = {a.mr.sge(offset, length)},
                            .destination = b.address(),
                            .remote = {stag, target.base() + offset}});
   }
@@ -22,7 +22,7 @@ struct Memories : RdScene {
   }
   std::error_code write(size_t offset, size_t length, uint64_t wr_id = 0, uint64_t beyond = 0) {
     return a.qp.post_write_record({.wr_id = wr_id,
-                                   .local = {a.mr.sge(offset, length)},
+                                   .sges = {a.mr.sge(offset, length)},
                                    .destination = b.address(),
                                    .remote = {target.rkey(), target.base() + offset + beyond}});
   }
@@ -90,7 +90,7 @@ TEST_CASE("rd: many Reads, in both directions, with Sends between them") {
     REQUIRE_FALSE(scene.read(i * 10000, 5000, i));
     REQUIRE_FALSE(scene.a.send(scene.b.address(), 0, 100, 100 + i));
     REQUIRE_FALSE(scene.b.qp.post_read({.wr_id = i,
-                                        .local = {scene.b.mr.sge(1 << 20, 3000)},
+                                        .sges = {scene.b.mr.sge(1 << 20, 3000)},
                                         .destination = scene.a.address(),
                                         .remote = {back.rkey(), back.base()}}));
   }
@@ -142,7 +142,7 @@ TEST_CASE("rd: a region that goes while it is read fails the Read, not the queue
   Memories scene;
   auto region = std::make_unique<MemoryRegion>(scene.b.pd, std::span(scene.b.memory), kAllAccess);
   REQUIRE_FALSE(scene.a.qp.post_read({.wr_id = 1,
-                                      .local = {scene.a.mr.sge(0, 2 << 20)},
+                                      .sges = {scene.a.mr.sge(0, 2 << 20)},
                                       .destination = scene.b.address(),
                                       .remote = {region->rkey(), region->base()}}));
   REQUIRE_FALSE(scene.read(0, 50, 2));

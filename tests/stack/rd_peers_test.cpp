@@ -121,7 +121,7 @@ TEST_CASE("rd: a Read of which the response never comes is given up as well") {
   scene.exchange();
   scene.b.qp.modify(QpState::error);
   REQUIRE_FALSE(scene.a.qp.post_read({.wr_id = 3,
-                                      .local = {scene.a.mr.sge(0, 100)},
+                                      .sges = {scene.a.mr.sge(0, 100)},
                                       .destination = scene.b.address(),
                                       .remote = {target.rkey(), target.base()}}));
   const auto done = scene.collect(scene.a.send_cq, 1, 11s);

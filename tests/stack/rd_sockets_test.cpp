@@ -27,7 +27,7 @@ TEST_CASE("rd: messages, records and Reads over sockets, with RNIC threads") {
   CHECK(await(source.send_cq, 20).size() == 20);
 
   REQUIRE_FALSE(source.qp.post_write_record({.wr_id = 1,
-                                             .local = {source.mr.sge(0, 1 << 20)},
+                                             .sges = {source.mr.sge(0, 1 << 20)},
                                              .destination = target.address(),
                                              .remote = {region.rkey(), region.base() + (2 << 20)},
                                              .immediate = 99}));
@@ -36,7 +36,7 @@ TEST_CASE("rd: messages, records and Reads over sockets, with RNIC threads") {
   CHECK(record[0].immediate == 99);
   CHECK(record[0].validity.complete());
   REQUIRE_FALSE(source.qp.post_read({.wr_id = 2,
-                                     .local = {source.mr.sge(2 << 20, 1 << 20)},
+                                     .sges = {source.mr.sge(2 << 20, 1 << 20)},
                                      .destination = target.address(),
                                      .remote = {region.rkey(), region.base() + (2 << 20)}}));
   const auto done = await(source.send_cq, 2);
@@ -106,7 +106,7 @@ TEST_CASE("a queue pair on all addresses answers from the one that it was asked 
   target.fill(pattern(1 << 20, 5));
   const Address to = Address::parse(at.asked, target.address().port());
   REQUIRE_FALSE(source.qp.post_read({.wr_id = 1,
-                                     .local = {source.mr.sge(0, 100000)},
+                                     .sges = {source.mr.sge(0, 100000)},
                                      .destination = to,
                                      .remote = {region.rkey(), region.base()}}));
   const auto done = await(source.send_cq, 1);

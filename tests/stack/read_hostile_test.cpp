@@ -232,7 +232,7 @@ TEST_CASE("a queue pair may be destroyed with Reads under way, at either end") {
   MemoryRegion source(target->pd, target->memory, Access::remote_read);
   for (int i = 0; i < 4; ++i) {
     const Sge sge = reader->mr.sge();
-    REQUIRE_FALSE(reader->qp.post_read({.local = {sge},
+    REQUIRE_FALSE(reader->qp.post_read({.sges = {sge},
                                         .destination = target->address(),
                                         .remote = {source.rkey(), source.base()}}));
   }
@@ -257,7 +257,7 @@ TEST_CASE("memory that is deregistered under a Read is not written any more") {
   std::optional<MemoryRegion> region(std::in_place, scene.reader.pd, sink);
   const Sge sge = region->sge(0, 1000);
   REQUIRE_FALSE(scene.reader.qp.post_read(
-      {.local = {sge}, .destination = scene.target.address(), .remote = {1, 5000}}));
+      {.sges = {sge}, .destination = scene.target.address(), .remote = {1, 5000}}));
   scene.world.settle();
   const Segment request = scene.requests().at(0);
   scene.answer(request, 0, 100);
@@ -278,7 +278,7 @@ TEST_CASE("memory that is deregistered before all of a Read is asked for ends it
   std::optional<MemoryRegion> region(std::in_place, scene.reader.pd, sink);
   const Sge sge = region->sge();
   REQUIRE_FALSE(scene.reader.qp.post_read(
-      {.local = {sge}, .destination = scene.target.address(), .remote = {1, 5000}}));
+      {.sges = {sge}, .destination = scene.target.address(), .remote = {1, 5000}}));
   scene.world.settle();
   CHECK(scene.requests().size() == 2);  // the rate lets no more through
   region.reset();
@@ -296,7 +296,7 @@ TEST_CASE("memory that is deregistered at a Read's target is not sent any more")
   std::optional<MemoryRegion> region(std::in_place, scene.target.pd, scene.target.memory,
                                      Access::remote_read);
   const Sge sge = scene.reader.mr.sge();
-  REQUIRE_FALSE(scene.reader.qp.post_read({.local = {sge},
+  REQUIRE_FALSE(scene.reader.qp.post_read({.sges = {sge},
                                            .destination = scene.target.address(),
                                            .remote = {region->rkey(), region->base()}}));
   for (int i = 0; i < 10; ++i) scene.world.advance(1ms);

@@ -115,7 +115,7 @@ struct ReadScene {
                        size_t offset = 0) {
     const Sge sge = reader.mr.sge(offset, length);
     return reader.qp.post_read({.wr_id = wr_id,
-                                .local = {sge},
+                                .sges = {sge},
                                 .destination = target.address(),
                                 .remote = remote(offset),
                                 .limits = limits});
@@ -162,7 +162,7 @@ struct ScriptedScene {
                        size_t offset = 0) {
     const Sge sge = reader.mr.sge(offset, length);
     const std::error_code error = reader.qp.post_read({.wr_id = wr_id,
-                                                       .local = {sge},
+                                                       .sges = {sge},
                                                        .destination = target.address(),
                                                        .remote = {0xABCDEF01, 5000 + offset},
                                                        .limits = limits});

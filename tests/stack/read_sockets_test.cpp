@@ -31,7 +31,7 @@ TEST_CASE("Reads over sockets bring what stands in the target's memory") {
   for (size_t i = 0; i < kReads; ++i) {
     const Sge sge = ends.reader.mr.sge(i * kLength, kLength);
     REQUIRE_FALSE(ends.reader.qp.post_read({.wr_id = i,
-                                            .local = {sge},
+                                            .sges = {sge},
                                             .destination = ends.target.address(),
                                             .remote = {ends.source.rkey(),
                                                        ends.source.base() + i * kLength}}));
@@ -52,7 +52,7 @@ TEST_CASE("a reader on all addresses of both families knows its target's respons
   MemoryRegion source(target.pd, target.memory, Access::remote_read);
   target.fill(pattern(target.memory.size(), 8));
   const Sge sge = reader.mr.sge();
-  REQUIRE_FALSE(reader.qp.post_read({.local = {sge},
+  REQUIRE_FALSE(reader.qp.post_read({.sges = {sge},
                                      .destination = target.address(),
                                      .remote = {source.rkey(), source.base()},
                                      .limits = {.timeout = 2s, .retries = 5}}));
@@ -70,7 +70,7 @@ TEST_CASE("a Read over sockets from a port that nobody has ends by its timeout")
     port = gone.address().port();
   }
   const Sge sge = ends.reader.mr.sge(0, 1000);
-  REQUIRE_FALSE(ends.reader.qp.post_read({.local = {sge},
+  REQUIRE_FALSE(ends.reader.qp.post_read({.sges = {sge},
                                           .destination = Address::parse("127.0.0.1", port),
                                           .remote = {1, 2},
                                           .limits = {.timeout = 10ms, .retries = 2}}));
@@ -84,7 +84,7 @@ TEST_CASE("queue pairs that read from each other over sockets may go at any time
     Ends ends("127.0.0.1");
     for (size_t i = 0; i < 4; ++i) {
       const Sge sge = ends.reader.mr.sge();
-      REQUIRE_FALSE(ends.reader.qp.post_read({.local = {sge},
+      REQUIRE_FALSE(ends.reader.qp.post_read({.sges = {sge},
                                               .destination = ends.target.address(),
                                               .remote = {ends.source.rkey(), ends.source.base()}}));
     }

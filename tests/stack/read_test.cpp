@@ -53,7 +53,7 @@ TEST_CASE("a Read may scatter what it brings, and be of the queue pair's own mem
   party.fill(pattern(200'000, 5));
   const std::array<Sge, 3> sges{party.mr.sge(390'000, 1000), party.mr.sge(200'000, 0),
                                 party.mr.sge(200'000, 150'000)};
-  REQUIRE_FALSE(party.qp.post_read({.local = std::span<const Sge>(sges),
+  REQUIRE_FALSE(party.qp.post_read({.sges = std::span<const Sge>(sges),
                                     .destination = party.address(),
                                     .remote = {source.rkey(), source.base() + 1}}));
   world.settle();
@@ -114,7 +114,8 @@ TEST_CASE("a Read is refused that a queue pair over datagrams cannot do") {
   SendWorkRequest changed = request;
   changed.flags = SendFlags::inline_data;
   CHECK(refused(changed) == Errc::invalid_argument);
-  changed.flags = SendFlags::immediate;
+  changed = request;
+  changed.immediate = 1;
   CHECK(refused(changed) == Errc::invalid_argument);
   changed = request;
   changed.remote.offset = ~uint64_t{0} - 6;

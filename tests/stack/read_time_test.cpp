@@ -246,7 +246,7 @@ TEST_CASE("a Read from another target times out however busy the first one is") 
   REQUIRE_FALSE(scene.post(1000, 1));
   const Sge sge = scene.reader.mr.sge(2000, 100);
   REQUIRE_FALSE(scene.reader.qp.post_read(
-      {.wr_id = 2, .local = {sge}, .destination = other.address(), .remote = {1, 2}}));
+      {.wr_id = 2, .sges = {sge}, .destination = other.address(), .remote = {1, 2}}));
   scene.world.settle();
   const Segment request = scene.requests().at(0);
   const bool completes = GENERATE(true, false);

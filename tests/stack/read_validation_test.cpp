@@ -391,7 +391,7 @@ TEST_CASE("a Read of what may not be read ends with a remote access error") {
   ReadScene scene;
   const Sge sge = scene.reader.mr.sge(0, 1000);
   REQUIRE_FALSE(scene.reader.qp.post_read({.wr_id = 1,
-                                           .local = {sge},
+                                           .sges = {sge},
                                            .destination = scene.target.address(),
                                            .remote = {scene.source.rkey() ^ 1U, 0}}));
   REQUIRE_FALSE(scene.post(1000, 2));

@@ -68,10 +68,10 @@ struct Lossy {
   /// Sends a message of `size` bytes to 100 in the region, and tells what the target says of it.
   std::vector<WorkCompletion> exchange(size_t size) {
     const Sge sge = source.mr.sge(0, size);
-    REQUIRE_FALSE(source.qp.post_write_record({.local = {sge},
+    REQUIRE_FALSE(source.qp.post_write_record({.sges = {sge},
+                                               .flags = SendFlags::none,
                                                .destination = target.address(),
-                                               .remote = {region.rkey(), kBase + 100},
-                                               .flags = SendFlags::none}));
+                                               .remote = {region.rkey(), kBase + 100}}));
     world.settle();
     REQUIRE(impaired->flush() == 0);
     world.settle();
@@ -220,10 +220,10 @@ TEST_CASE("several messages under way over a lossy link are told apart") {
   for (uint32_t i = 0; i < kMessages; ++i) {
     const Sge sge = lossy.source.mr.sge(i * 7, kSize);
     REQUIRE_FALSE(
-        lossy.source.qp.post_write_record({.local = {sge},
+        lossy.source.qp.post_write_record({.sges = {sge},
+                                           .flags = SendFlags::none,
                                            .destination = lossy.target.address(),
-                                           .remote = {lossy.region.rkey(), kBase + i * kSize},
-                                           .flags = SendFlags::none}));
+                                           .remote = {lossy.region.rkey(), kBase + i * kSize}}));
   }
   lossy.world.settle();
   REQUIRE(lossy.impaired->flush() == 0);

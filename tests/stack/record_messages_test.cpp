@@ -19,7 +19,7 @@ struct Pair {
   WriteRecordWorkRequest request(size_t length, RemoteMemory remote) {
     sge = source.mr.sge(0, length);
     return {.wr_id = 5,
-            .local = std::span<const Sge>(&sge, 1),
+            .sges = std::span<const Sge>(&sge, 1),
             .destination = target.address(),
             .remote = remote};
   }
@@ -111,7 +111,7 @@ TEST_CASE("a Write-Record is gathered from several SGEs, and leaves receives alo
   pair.source.fill(pattern(20'000, 1));
   const std::array<Sge, 3> sges = {pair.source.mr.sge(7000, 3000), pair.source.mr.sge(0, 0),
                                    pair.source.mr.sge(100, 2500)};
-  REQUIRE_FALSE(pair.source.qp.post_write_record({.local = std::span<const Sge>(sges),
+  REQUIRE_FALSE(pair.source.qp.post_write_record({.sges = std::span<const Sge>(sges),
                                                   .destination = pair.target.address(),
                                                   .remote = {region.rkey(), kBase}}));
   pair.world.settle();
@@ -159,7 +159,7 @@ TEST_CASE("many sources write into one region at once, each with a record of its
     Party& source = sources.emplace_back(world.add_device(), PartyOptions{.memory = kSize});
     source.fill(pattern(kSize, i));
     const Sge sge = source.mr.sge();
-    REQUIRE_FALSE(source.qp.post_write_record({.local = {sge},
+    REQUIRE_FALSE(source.qp.post_write_record({.sges = {sge},
                                                .destination = target.address(),
                                                .remote = {region.rkey(), kBase + i * kSize}}));
   }
@@ -237,7 +237,7 @@ TEST_CASE("of a Write-Record of 1 GiB what arrives is placed, the first byte and
   from.bytes().back() = std::byte{2};
   const Sge sge = local.sge();
   REQUIRE_FALSE(source.qp.post_write_record(
-      {.local = {sge}, .destination = target.address(), .remote = {region.rkey(), kBase}}));
+      {.sges = {sge}, .destination = target.address(), .remote = {region.rkey(), kBase}}));
   world.settle();
   world.advance(100ms);
   const auto records = drain(target.recv_cq);

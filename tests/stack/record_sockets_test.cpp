@@ -19,7 +19,7 @@ TEST_CASE("Write-Records arrive over sockets while the application does nothing"
   source.fill(pattern(source.memory.size(), 1));
   for (size_t i = 0; i < kMessages; ++i) {
     const Sge sge = source.mr.sge(i * kSize, kSize);
-    REQUIRE_FALSE(source.qp.post_write_record({.local = std::span<const Sge>(&sge, 1),
+    REQUIRE_FALSE(source.qp.post_write_record({.sges = std::span<const Sge>(&sge, 1),
                                                .destination = target.address(),
                                                .remote = {region.rkey(), kBase + i * kSize}}));
   }

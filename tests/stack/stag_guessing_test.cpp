@@ -194,7 +194,7 @@ TEST_CASE("a region for validated sources takes Write-Records and Reads of these
   const RemoteMemory remote{guarded.rkey(), guarded.base()};
   const auto write = [&] {
     return scene.reader.qp.post_write_record(
-        {.local = {sge}, .destination = scene.target.address(), .remote = remote});
+        {.sges = {sge}, .destination = scene.target.address(), .remote = remote});
   };
   REQUIRE_FALSE(write());
   scene.world.settle();
@@ -208,7 +208,7 @@ TEST_CASE("a region for validated sources takes Write-Records and Reads of these
 
   // Even a Read that is no longer than its request is challenged.
   REQUIRE_FALSE(scene.reader.qp.post_read(
-      {.local = {sge}, .destination = scene.target.address(), .remote = remote}));
+      {.sges = {sge}, .destination = scene.target.address(), .remote = remote}));
   scene.world.settle();
   CHECK(drain(scene.reader.send_cq).at(0).status == WcStatus::success);
   CHECK(scene.target_count("challenges_sent") == 1);

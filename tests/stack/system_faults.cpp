@@ -211,7 +211,7 @@ TEST_CASE("faults: with the smallest buffers ud loses datagrams, reports it and 
   scene.b.fill(pattern(kLargeMessage, 4));
   const std::vector<std::byte> before = scene.b.memory;
   REQUIRE_FALSE(scene.a.qp.post_write_record({.wr_id = 1,
-                                              .local = {scene.a.mr.sge(0, kLargeMessage)},
+                                              .sges = {scene.a.mr.sge(0, kLargeMessage)},
                                               .destination = scene.b.address(),
                                               .remote = {scene.region.rkey(),
                                                          scene.region.base()}}));

@@ -12,7 +12,7 @@ struct Pair {
   explicit Pair(const PartyOptions& options = {}) : a(one, options), b(two, options) {}
 
   std::error_code post(WrOpcode opcode, size_t length, SendFlags flags = SendFlags::signaled,
-                       STag invalidate = 0, uint64_t immediate = 0) {
+                       STag invalidate = 0, std::optional<uint64_t> immediate = {}) {
     const Sge sge = a.mr.sge(0, length);
     return a.qp.post_send({.sges = {&sge, 1},
                            .flags = flags | SendFlags::signaled,
@@ -37,7 +37,7 @@ TEST_CASE("immediate data come with a Send, whatever its length") {
   CAPTURE(size);
   pair.a.fill(pattern(size, 3));
   REQUIRE_FALSE(pair.b.post_recv(7, 0, size));
-  REQUIRE_FALSE(pair.post(WrOpcode::send, size, SendFlags::immediate, 0, kData));
+  REQUIRE_FALSE(pair.post(WrOpcode::send, size, SendFlags::signaled, 0, kData));
   pair.world.settle();
   const auto completions = drain(pair.b.recv_cq);
   REQUIRE(completions.size() == 1);
@@ -180,7 +180,7 @@ TEST_CASE("requests over datagrams that cannot be meant so are refused when they
     return pair.a.qp.post_send(request);
   };
   CHECK(posting([](auto& r) { r.flags = SendFlags::inline_data; }) == Errc::invalid_argument);
-  CHECK(posting([](auto& r) { r.flags = SendFlags::immediate; }) == Errc::invalid_argument);
+  CHECK(posting([](auto& r) { r.immediate = 1; }) == Errc::invalid_argument);
   CHECK(posting([](auto& r) { r.remote.offset = ~uint64_t{0} - 98; }) == Errc::invalid_argument);
   CHECK(posting([](auto& r) { r.destination = Address::parse("224.0.0.9", 5); }) ==
         Errc::invalid_destination);

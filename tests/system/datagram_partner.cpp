@@ -142,7 +142,8 @@ std::string send(Partner& partner, std::istringstream& words) {
   SendWorkRequest request{.destination = peer(words)};
   const Sge sge = memory(partner, words);
   request.sges = {&sge, 1};
-  if (words >> request.immediate) request.flags = request.flags | SendFlags::immediate;
+  uint64_t immediate = 0;
+  if (words >> immediate) request.immediate = immediate;
   return outcome(partner.qp.post_send(request));
 }
 
@@ -150,7 +151,7 @@ std::string write_record(Partner& partner, std::istringstream& words) {
   WriteRecordWorkRequest request{.destination = peer(words)};
   request.remote = remote(words);
   const Sge sge = memory(partner, words);
-  request.local = SgeList(std::span(&sge, 1));
+  request.sges = SgeList(std::span(&sge, 1));
   uint64_t immediate = 0;
   if (words >> immediate) {
     request.immediate = immediate;
@@ -163,7 +164,7 @@ std::string read(Partner& partner, std::istringstream& words) {
   ReadWorkRequest request{.destination = peer(words)};
   request.remote = remote(words);
   const Sge sge = memory(partner, words);
-  request.local = SgeList(std::span(&sge, 1));
+  request.sges = SgeList(std::span(&sge, 1));
   int milliseconds = 0;
   words >> milliseconds >> request.limits.retries;
   request.limits.timeout = std::chrono::milliseconds(milliseconds);

@@ -170,15 +170,14 @@ void Endpoint::prepare_send(uint32_t slot, bool signaled, uint64_t number) {
                           .opcode = facts_of(shape_.operation).request};
   if (shape_.operation == Operation::send_imm) {
     request.sges = {};
-    std::memcpy(&request.immediate, sge.address, sizeof request.immediate);
+    uint64_t data = 0;
+    std::memcpy(&data, sge.address, sizeof data);
+    request.immediate = data;
   } else if (needs_peer_memory()) {
     request.remote = remote_slot(slot);
     request.atomic.operand = 1;
   }
-  if (shape_.operation == Operation::write_record) {
-    request.flags = request.flags | SendFlags::immediate;
-    request.immediate = number;
-  }
+  if (shape_.operation == Operation::write_record) request.immediate = number;
   prepared_.push_back(request);
 }
 

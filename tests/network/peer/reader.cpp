@@ -41,7 +41,7 @@ void Reader::post(uint64_t number) {
   const std::vector<diwarp::Sge> sges = sges_of(end_.region, part);
   const std::error_code error = end_.qp.post_read(
       {.wr_id = number,
-       .local = sges,
+       .sges = sges,
        .destination = diwarp::Address::parse(settings_.remote.address),
        .remote = {.stag = settings_.remote.stag, .offset = settings_.remote.base + part.offset},
        .limits = {.timeout = std::chrono::milliseconds(settings_.timeout_ms),

@@ -59,22 +59,18 @@ bool Source::is_record(uint64_t number) const {
 
 /// The immediate is where the message's bytes lie, at both ends.
 std::error_code Source::post(uint64_t number) {
-  using diwarp::SendFlags;
   const Range part = settings_.layout.message(number, end_.memory.size());
   const std::vector<diwarp::Sge> sges = sges_of(end_.region, part);
-  const SendFlags flags = SendFlags::signaled | SendFlags::immediate;
   if (is_record(number)) {
     return end_.qp.post_write_record(
         {.wr_id = number,
-         .local = sges,
+         .sges = sges,
          .destination = destination_,
          .remote = {.stag = settings_.remote.stag, .offset = settings_.remote.base + part.offset},
-         .flags = SendFlags::signaled,
          .immediate = part.offset});
   }
   return end_.qp.post_send({.wr_id = number,
                             .sges = sges,
-                            .flags = flags,
                             .destination = destination_,
                             .immediate = part.offset});
 }

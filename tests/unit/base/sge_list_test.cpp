@@ -54,6 +54,9 @@ constexpr bool takes_what_is_safe() {
 static_assert(refuses_what_dangles<SendWorkRequest>() && takes_what_is_safe<SendWorkRequest>());
 static_assert(refuses_what_dangles<ReceiveWorkRequest>() &&
               takes_what_is_safe<ReceiveWorkRequest>());
+static_assert(refuses_what_dangles<WriteRecordWorkRequest>() &&
+              takes_what_is_safe<WriteRecordWorkRequest>());
+static_assert(refuses_what_dangles<ReadWorkRequest>() && takes_what_is_safe<ReadWorkRequest>());
 static_assert(!std::is_constructible_v<SgeList, std::list<Sge>&>);
 static_assert(!std::is_constructible_v<SgeList, std::vector<int>&>);
 
