@@ -5,6 +5,7 @@
 
 #include "diwarp/error.h"
 #include "rnic/datagram/datagram_queue_pair.h"
+#include "rnic/datagram/reach.h"
 #include "rnic/queue_pair_factory.h"
 #include "rnic/queues/queue_pair.h"
 #include "rnic/rc/rc_queue_pair.h"
@@ -112,6 +113,19 @@ uint32_t QueuePair::number() const { return impl_->number(); }
 QpState QueuePair::state() const { return impl_->state(); }
 Address QueuePair::address() const { return impl_->query().local_address; }
 QueuePairAttributes QueuePair::query() const { return impl_->query(); }
+
+QueuePairAttributes QueuePair::query(const Address& destination) const {
+  QueuePairAttributes attributes = impl_->query();
+  if (attributes.type == QpType::rc) return attributes;
+  const Address& local = attributes.local_address;
+  if (!rnic::can_reach(local, destination.with_port(1)))
+    throw Error(make_error_code(Errc::invalid_destination),
+                "Nothing can be sent from " + local.host() + " to " + destination.host() +
+                    ": give an address of the same family");
+  attributes.max_datagram_payload =
+      as_datagram(impl_, "query()").max_datagram_payload(destination);
+  return attributes;
+}
 
 void QueuePair::set_max_rate(uint64_t bytes_per_second) {
   as_datagram(impl_, "set_max_rate()").set_max_rate(bytes_per_second);

@@ -474,6 +474,12 @@ struct QueuePairAttributes {
   Address peer_address;      ///< RC, once connected
   uint32_t q_key = 0;        ///< UD
   uint64_t max_rate = 0;     ///< UD
+  /// UD, RD: bytes of the longest Send without immediate data that travels in one datagram, to the
+  /// destination that query() is given; without one, to hosts of the network that the device's
+  /// address is in (a device on all addresses: of the one where multicasts leave). Follows from
+  /// DatagramOptions::segment, `jumbo` and the path MTU, which may change. Immediate data take
+  /// 8 bytes of it, the longer header of a Write-Record another 8. RC: 0.
+  uint32_t max_datagram_payload = 0;
   uint32_t posted_sends = 0;
   uint32_t posted_receives = 0;
   StreamOptions stream;                    ///< RC

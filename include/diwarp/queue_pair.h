@@ -114,6 +114,9 @@ class DIWARP_EXPORT QueuePair {
   /// UD: where peers send to. RC: the local end of the connection.
   Address address() const;
   QueuePairAttributes query() const;
+  /// The same, with the `max_datagram_payload` that goes to `destination`, whose port does not matter.
+  /// Throws Error(invalid_destination) if it is of another address family than the device.
+  QueuePairAttributes query(const Address& destination) const;
   /// UD, RD: from now on also takes what is sent to a group: a multicast address, or the limited or
   /// a subnet's broadcast address, on the queue pair's port. The address's own port does not
   /// matter. `interface` is a name; empty: that of the device's address, or the system's choice.

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rnic/datagram/datagram_queue_pair.h"
 
+#include <algorithm>
 #include <new>
 #include <string>
 #include <utility>
 
 #include "base/offsets.h"
 #include "ddp/scatter.h"
+#include "dgram/rd_header.h"
 #include "diwarp/error.h"
 #include "rnic/datagram/reach.h"
 
@@ -55,6 +57,11 @@ void check_sources(const DatagramOptions& options) {
     refuse("stag_misses and stag_misses_per_source must be at least 1");
   if (options.closed_per_source == 0 || options.refused_per_source == 0)
     refuse("closed_per_source and refused_per_source must be at least 1");
+}
+
+/// The group of all hosts of the network: the path to it is that to any of them.
+Address neighbours(const Address& local) {
+  return Address::parse(local.family() == AddressFamily::ipv4 ? "224.0.0.1" : "ff02::1");
 }
 
 const DatagramOptions& checked(const DatagramOptions& options, QpType type) {
@@ -271,10 +278,20 @@ std::vector<OpenRecord> DatagramQueuePair::open_records() {
   return engine().exclusively([&] { return records_.open(); });
 }
 
+uint32_t DatagramQueuePair::max_datagram_payload(const Address& to) {
+  const size_t path = engine().exclusively([&] { return link_->max_datagram(to); });
+  const size_t body = dgram::Envelope::max_body(
+      options_.segment == 0 ? path : std::min<size_t>(options_.segment, path));
+  const size_t headers = rdmap::segment_header_bytes(rdmap::Opcode::send, false) +
+                         (type() == QpType::rd ? dgram::kRdHeaderBytes : 0);
+  return static_cast<uint32_t>(body - std::min(body, headers));
+}
+
 QueuePairAttributes DatagramQueuePair::query() {
   QueuePairAttributes attributes = QueuePair::query();
   attributes.local_address = address_;
   attributes.q_key = options_.q_key;
+  attributes.max_datagram_payload = max_datagram_payload(neighbours(address_));
   engine().exclusively([&] { attributes.max_rate = max_rate_; });
   return attributes;
 }

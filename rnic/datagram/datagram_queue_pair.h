@@ -39,6 +39,8 @@ class DatagramQueuePair : public QueuePair {
   uint32_t number() const override { return address_.port(); }
   const Address& address() const { return address_; }
   QueuePairAttributes query() override;
+  /// As QueuePairAttributes has it. Any thread, without the baton.
+  uint32_t max_datagram_payload(const Address& to);
   void set_max_rate(uint64_t bytes_per_second);
   /// As the public ones.
   void join(const Address& group, std::string_view interface);

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stack/rc_support.h"
+
+/// What QueuePair::query() says of the longest payload of one datagram, against what is sent.
+namespace diwarp::test {
+
+namespace {
+
+/// How many datagrams leave the sender's device for a Send of so many bytes.
+uint64_t datagrams_of(Device& device, Party& from, Party& to, size_t bytes) {
+  REQUIRE_FALSE(to.post_recv(0, 0, to.memory.size()));
+  const uint64_t before = device.counter("tx_datagrams");
+  REQUIRE_FALSE(from.send(to.address(), 0, bytes));
+  const auto received = await(to.recv_cq, 1);
+  REQUIRE(received.size() == 1);
+  REQUIRE(received[0].byte_count == bytes);
+  REQUIRE(await(from.send_cq, 1).size() == 1);
+  return device.counter("tx_datagrams") - before;
+}
+
+}  // namespace
+
+TEST_CASE("a Send of the payload that query() tells is one datagram, and a byte more makes two") {
+  const QpType type = GENERATE(QpType::ud, QpType::rd);
+  const uint32_t segment = GENERATE(0U, 128U, 1000U);
+  CAPTURE(to_string(type), segment);
+  const PartyOptions options{.datagram = {.segment = segment}, .type = type};
+  Device one = Device::open("127.0.0.1", {.progress = Progress::thread});
+  Device two = Device::open("127.0.0.1", {.progress = Progress::thread});
+  Party a(one, options);
+  Party b(two, options);
+  const uint32_t most = a.qp.query().max_datagram_payload;
+  REQUIRE(most > 0);
+  CHECK(a.qp.query(b.address()).max_datagram_payload == most);
+  datagrams_of(one, a, b, 1);  // over RD the two agree before
+  CHECK(datagrams_of(one, a, b, most) == 1);
+  CHECK(datagrams_of(one, a, b, most + 1) == 2);
+}
+
+TEST_CASE("the payload of one datagram follows the path, the segment and the kind of queue pair") {
+  World world({.max_datagram = 1472, .queue_datagrams = 64});
+  Device& device = world.add_device();
+  const auto payload = [&](const PartyOptions& options) {
+    return Party(device, options).qp.query().max_datagram_payload;
+  };
+  // Prefix and CRC are 12 bytes, the DDP header of a Send 18, the RD header 24.
+  CHECK(payload({}) == 1472 - 30);
+  CHECK(payload({.type = QpType::rd}) == 1472 - 54);
+  CHECK(payload({.datagram = {.segment = 1000}}) == 1000 - 30);
+  CHECK(payload({.datagram = {.segment = 9000}}) == 1472 - 30);
+  Party party(device);
+  CHECK(party.qp.query(Address::parse("10.0.0.9")).max_datagram_payload == 1472 - 30);
+  CHECK(refusal([&] { party.qp.query(Address::parse("::1")); }) == Errc::invalid_destination);
+  CHECK(RcParty(device).qp.query().max_datagram_payload == 0);
+}
+
+}  // namespace diwarp::test
