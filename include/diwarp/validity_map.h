@@ -58,7 +58,7 @@ class DIWARP_EXPORT ValidityMap {
   bool complete() const { return valid_bytes() == length_; }
 
   /// Whether all of [offset, offset + length) is valid; true for no bytes inside the message.
-  bool covers(uint64_t offset, uint64_t length) const;
+  bool contains(uint64_t offset, uint64_t length) const;
   /// The first part that is missing; length 0 (at the message's end) if nothing is.
   Range first_gap() const;
 
@@ -67,6 +67,23 @@ class DIWARP_EXPORT ValidityMap {
   /// What is missing, in order; for use in a loop while the map lives.
   GapView gaps() const;
   size_t range_count() const;
+
+  /// Ranges that merge() and intersect() give room to at most: 1 MiB. They take memory of the heap,
+  /// and give back a place of the pool that this map held.
+  static constexpr size_t kMaxRanges = size_t{1} << 16;
+
+  /// Adds what is valid in `part`, the map of bytes [offset, offset + part.length()) of this message:
+  /// another map of the same message, or that of a Read which asked for a gap. False where the result
+  /// would have more than kMaxRanges ranges, or memory cannot be had: then this map keeps what it had,
+  /// and ranges of `part` that found no room are left out, so they count as missing. Throws
+  /// Error(invalid_argument) if the part does not lie within the message.
+  bool merge(const ValidityMap& part, uint64_t offset = 0);
+
+  /// Keeps what is valid in `other`, too, which is a map of the same message. False where the result
+  /// would have more than kMaxRanges ranges, or memory cannot be had: then only its first ranges, or
+  /// the first one, are left, and the rest counts as missing. Throws Error(invalid_argument) if the
+  /// lengths of the messages differ.
+  bool intersect(const ValidityMap& other);
 
   /// For the library: takes over a reference to `node`.
   ValidityMap(uint64_t length, detail::ValidityNode* node) : length_(length), node_(node) {}

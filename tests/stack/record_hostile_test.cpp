@@ -393,7 +393,7 @@ TEST_CASE("whatever segments come, memory and reports are what the rules make of
       REQUIRE(record.tagged_offset == found->second.base);
       REQUIRE(record.byte_count == found->second.length);
       for (uint32_t at = 0; at < record.byte_count; ++at)
-        REQUIRE(record.validity.covers(at, 1) == found->second.valid[at]);
+        REQUIRE(record.validity.contains(at, 1) == found->second.valid[at]);
       model.close(found->first.first, found->first.second);
     }
     REQUIRE(scene.target.qp.open_records().size() == model.open.size());

@@ -244,8 +244,8 @@ TEST_CASE("of a Write-Record of 1 GiB what arrives is placed, the first byte and
   REQUIRE(records.size() == 1);
   CHECK(records[0].byte_count == kSize);
   CHECK(records[0].validity.length() == kSize);
-  CHECK(records[0].validity.covers(0, 60'000));
-  CHECK(records[0].validity.covers(kSize - 1, 1));
+  CHECK(records[0].validity.contains(0, 60'000));
+  CHECK(records[0].validity.contains(kSize - 1, 1));
   CHECK(records[0].validity.range_count() > 10);
   CHECK_FALSE(records[0].validity.complete());
   CHECK(to.bytes().front() == std::byte{1});

@@ -86,7 +86,7 @@ TEST_CASE("maps are taken, copied and dropped by one thread while another makes 
       if (held.size() > 3) held.pop_front();
     }
     for (const OpenRecord& open : target.qp.open_records())
-      wrong += open.validity.covers(500, 1) ? 1 : 0;
+      wrong += open.validity.contains(500, 1) ? 1 : 0;
     return sent == kMessages && reported != 0 && count == 0 && target.qp.open_records().empty();
   });
   stop = true;

@@ -204,7 +204,7 @@ TEST_CASE("validity maps are dropped by other threads while their pool lends new
       const ValidityMap copy = *front;
       handed.pop();
       ++taken;
-      if (copy.range_count() != 2 || copy.valid_bytes() != 20 || !copy.covers(20, 10)) ++wrong;
+      if (copy.range_count() != 2 || copy.valid_bytes() != 20 || !copy.contains(20, 10)) ++wrong;
     }
   };
   std::thread dropper(drop);

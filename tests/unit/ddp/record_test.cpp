@@ -135,7 +135,7 @@ TEST_CASE("a record with a full map claims no byte of a segment that did not fit
   CHECK(scene.add(60, 10) == SegmentFault::none);
   const ValidityMap map = scene.record.take_map();
   CHECK(ranges_of(map) == std::vector{Range{0, 30}, Range{40, 10}, Range{60, 10}});
-  CHECK_FALSE(map.covers(99, 1));
+  CHECK_FALSE(map.contains(99, 1));
 }
 
 TEST_CASE("a record of 1 GiB is counted to its last byte") {
@@ -184,7 +184,7 @@ TEST_CASE("whatever segments come, a record claims exactly the bytes of those th
       }
     }
     const ValidityMap map = scene.record.take_map();
-    for (uint32_t at = 0; at < length; ++at) REQUIRE(map.covers(at, 1) == taken[at]);
+    for (uint32_t at = 0; at < length; ++at) REQUIRE(map.contains(at, 1) == taken[at]);
   }
 }
 
