@@ -10,9 +10,11 @@ unsigned long fork_generation() { return diwarp::fork_generation(); }
 
 bool forked_since(unsigned long born) { return diwarp::fork_generation() != born; }
 
-void throw_dead_handle() {
-  throw Error(make_error_code(Errc::device_gone),
-              "This handle was moved from, or made before fork(): open a device of this process");
+void throw_dead_handle(Errc why) {
+  throw Error(make_error_code(why),
+              why == Errc::moved_from
+                  ? "This handle was moved from: use the one that it was moved to"
+                  : "This handle was made before fork(): open a device of this process");
 }
 
 }  // namespace diwarp::detail

@@ -41,13 +41,15 @@ QueuePair::QueuePair(const ProtectionDomain& pd, const QueuePairInit& init)
     : impl_(rnic::make_queue_pair(pd.impl(), init)) {}
 
 std::error_code QueuePair::post_send(const SendWorkRequest& request) noexcept {
-  return impl_.alive() ? impl_->post_send(request) : make_error_code(Errc::device_gone);
+  const std::error_code dead = impl_.fault();
+  return dead ? dead : impl_->post_send(request);
 }
 
 std::error_code QueuePair::post_sends(std::span<const SendWorkRequest> requests,
                                       size_t& posted) noexcept {
   posted = 0;
-  return impl_.alive() ? impl_->post_sends(requests, posted) : make_error_code(Errc::device_gone);
+  const std::error_code dead = impl_.fault();
+  return dead ? dead : impl_->post_sends(requests, posted);
 }
 
 std::error_code QueuePair::post_write_record(const WriteRecordWorkRequest& request) noexcept {
@@ -78,7 +80,8 @@ std::error_code QueuePair::post_recv(const ReceiveWorkRequest& request) noexcept
 std::error_code QueuePair::post_recvs(std::span<const ReceiveWorkRequest> requests,
                                       size_t& posted) noexcept {
   posted = 0;
-  return impl_.alive() ? impl_->post_recvs(requests, posted) : make_error_code(Errc::device_gone);
+  const std::error_code dead = impl_.fault();
+  return dead ? dead : impl_->post_recvs(requests, posted);
 }
 
 void QueuePair::modify(QpState state) { impl_->modify(state); }

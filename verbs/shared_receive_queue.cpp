@@ -18,7 +18,8 @@ std::error_code SharedReceiveQueue::post_recv(const ReceiveWorkRequest& request)
 std::error_code SharedReceiveQueue::post_recvs(std::span<const ReceiveWorkRequest> requests,
                                                size_t& posted) noexcept {
   posted = 0;
-  return impl_.alive() ? impl_->post_recvs(requests, posted) : make_error_code(Errc::device_gone);
+  const std::error_code dead = impl_.fault();
+  return dead ? dead : impl_->post_recvs(requests, posted);
 }
 
 void SharedReceiveQueue::set_limit(uint32_t limit) { impl_->set_limit(limit); }

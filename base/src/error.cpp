@@ -44,6 +44,8 @@ constexpr Row kRows[] = {
      "The address is in use: choose another port, or end the program that holds it."},
     {Errc::no_resources, ENOMEM,
      "A limit of the device or the system is reached: release objects, or raise the limit."},
+    {Errc::moved_from, EBADF,
+     "The handle was moved from and names nothing: use the one that it was moved to."},
 };
 
 constexpr bool rows_are_in_order() {
@@ -51,7 +53,7 @@ constexpr bool rows_are_in_order() {
   for (const Row& row : kRows) {
     if (static_cast<int>(row.code) != expected++) return false;
   }
-  return static_cast<Errc>(expected - 1) == Errc::no_resources;
+  return static_cast<Errc>(expected - 1) == Errc::moved_from;
 }
 static_assert(rows_are_in_order());
 

@@ -29,6 +29,7 @@ enum class Errc {
   protocol_error,
   address_in_use,
   no_resources,
+  moved_from,
 };
 
 /// The category "diwarp" of Errc.

@@ -47,9 +47,10 @@ class DIWARP_EXPORT QueuePair {
   /// Posts a request of 0 bytes to 1 GiB. Never throws. Errors: queue_full (poll the send
   /// completion queue, then retry), invalid_state (not in rts or sqd), too_many_sges,
   /// inline_too_large, message_too_large, invalid_argument (SGEs, flags or immediate data that the
-  /// operation does not take, or tagged offsets beyond 2^64), unsupported_operation (not for this type of queue
-  /// pair; atomics over datagrams: docs/datagrams.md), invalid_destination (UD, RD: no port, the
-  /// other address family, or a group where there must be one peer), device_gone (a forked child).
+  /// operation does not take, or tagged offsets beyond 2^64), unsupported_operation (not for this
+  /// type of queue pair; atomics over datagrams: docs/datagrams.md), invalid_destination (UD, RD: no
+  /// port, the other address family, or a group where there must be one peer), device_gone (a forked
+  /// child), moved_from (this handle was moved to another).
   std::error_code post_send(const SendWorkRequest& request) noexcept;
 
   /// Posts several requests in order, as one: they are begun when all are posted, so that small
@@ -66,7 +67,8 @@ class DIWARP_EXPORT QueuePair {
   std::error_code post_read(const ReadWorkRequest& request) noexcept;
 
   /// Posts a receive. Errors: queue_full, invalid_state (reset, closing, error), too_many_sges,
-  /// message_too_large, unsupported_operation (it has a shared receive queue), device_gone.
+  /// message_too_large, unsupported_operation (it has a shared receive queue), device_gone,
+  /// moved_from.
   std::error_code post_recv(const ReceiveWorkRequest& request) noexcept;
 
   /// Posts several receives in order; the engine is told of them once. Stops at the first that

@@ -22,7 +22,8 @@ class DIWARP_EXPORT SharedReceiveQueue {
   explicit SharedReceiveQueue(const ProtectionDomain& pd,
                               const SharedReceiveQueueOptions& options = {});
 
-  /// Posts a receive. Errors: queue_full, too_many_sges, message_too_large, device_gone.
+  /// Posts a receive. Errors: queue_full, too_many_sges, message_too_large, device_gone,
+  /// moved_from.
   std::error_code post_recv(const ReceiveWorkRequest& request) noexcept;
   /// Posts several in order, as QueuePair::post_recvs() does.
   std::error_code post_recvs(std::span<const ReceiveWorkRequest> requests,

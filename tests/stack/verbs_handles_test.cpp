@@ -161,9 +161,15 @@ TEST_CASE("a moved handle works, and the one it was moved from is dead") {
   CHECK(mr2.length() == 100);
 
   // NOLINTBEGIN(bugprone-use-after-move): that is what is tested.
-  const Errc dead = Errc::device_gone;
+  const Errc dead = Errc::moved_from;
   CHECK(qp.post_send({.destination = qp2.address()}) == dead);
   CHECK(qp.post_recv({}) == dead);
+  size_t posted = 1;
+  CHECK(qp.post_sends({}, posted) == dead);
+  CHECK(qp.post_recvs({}, posted) == dead);
+  CHECK(posted == 0);
+  CHECK(qp.post_write_record({}) == dead);
+  CHECK(qp.post_read({}) == dead);
   CHECK(refusal([&] { qp.modify(QpState::error); }) == dead);
   CHECK(refusal([&] { qp.state(); }) == dead);
   CHECK(refusal([&] { qp.number(); }) == dead);

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <memory>
+#include <system_error>
 #include <utility>
 
+#include "diwarp/error.h"
 #include "diwarp/export.h"
 
 namespace diwarp::detail {
@@ -12,8 +14,8 @@ namespace diwarp::detail {
 /// dead: its object belongs to the parent.
 DIWARP_EXPORT bool forked_since(unsigned long born);
 DIWARP_EXPORT unsigned long fork_generation();
-/// Throws Error(device_gone).
-[[noreturn]] DIWARP_EXPORT void throw_dead_handle();
+/// Throws Error with this code: device_gone or moved_from.
+[[noreturn]] DIWARP_EXPORT void throw_dead_handle(Errc why);
 
 /// Owner of an object behind a public handle: move-only, and inert in a forked child, where the
 /// object is leaked on purpose, since its destructor would touch what the parent uses.
@@ -32,11 +34,14 @@ class Handle {
   }
   ~Handle() { release(); }
 
-  /// False where the handle was moved from, or is used in a forked child.
-  bool alive() const { return object_ && !forked_since(born_); }
-  /// The object; throws Error(device_gone) where the handle is not alive.
+  /// Why the handle is dead: moved_from, or device_gone in a forked child; no code where it is not.
+  std::error_code fault() const noexcept {
+    if (object_ && !forked_since(born_)) return {};
+    return make_error_code(why_dead());
+  }
+  /// The object; throws Error with the code of fault() where the handle is dead.
   const std::shared_ptr<T>& shared() const {
-    if (!alive()) throw_dead_handle();
+    if (!object_ || forked_since(born_)) throw_dead_handle(why_dead());
     return object_;
   }
   T& operator*() const { return *shared(); }
@@ -51,6 +56,8 @@ class Handle {
   }
 
  private:
+  Errc why_dead() const noexcept { return object_ ? Errc::device_gone : Errc::moved_from; }
+
   std::shared_ptr<T> object_;
   unsigned long born_ = 0;
 };
