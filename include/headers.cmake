@@ -11,7 +11,8 @@ set(DIWARP_DATA_HEADERS
   flags.h
   sge.h
   types.h
-  validity_map.h)
+  validity_map.h
+  version.h)
 
 # Handles: verbs, programs and tests may include these, and no layer below verbs.
 set(DIWARP_HANDLE_HEADERS

@@ -198,7 +198,8 @@ Json to_json(const Entry& entry) {
 Json to_json(const std::vector<Entry>& entries) {
   const Entry& usable = first_usable(entries);
   const DeviceAttributes& attributes = *usable.attributes;
-  Json json = {{"devices", Json::array()},
+  Json json = {{"version", to_string(version())},
+               {"devices", Json::array()},
                {"limits",
                 {{"message", attributes.max_message},
                  {"queue_depth", attributes.max_queue_depth},
@@ -236,6 +237,7 @@ void run(int argc, char** argv) {
     std::printf("%s\n", to_json(entries).dump(2).c_str());
     return;
   }
+  std::printf("diwarp %s\n", to_string(version()).c_str());
   print_devices(entries);
   print_attributes(*first_usable(entries).attributes);
   const SystemFacts facts = system_facts();

@@ -20,3 +20,4 @@
 #include "diwarp/shared_receive_queue.h"   // IWYU pragma: export
 #include "diwarp/types.h"                  // IWYU pragma: export
 #include "diwarp/validity_map.h"           // IWYU pragma: export
+#include "diwarp/version.h"                // IWYU pragma: export
