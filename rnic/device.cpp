@@ -49,6 +49,7 @@ DatagramLinkFactory udp_links(const DeviceOptions& options,
              const DatagramOptions& datagram) -> std::unique_ptr<llp::DatagramLink> {
     llp::UdpOptions udp = of_device;
     udp.fragment = datagram.jumbo;
+    udp.share_port = datagram.share_port;
     udp.multicast_hops = datagram.group.hops;
     udp.multicast_loopback = datagram.group.loopback;
     udp.multicast_interface = datagram.group.interface;
@@ -56,7 +57,7 @@ DatagramLinkFactory udp_links(const DeviceOptions& options,
       return datagram.descriptor >= 0 ? llp::UringUdpLink::adopt(ring, datagram.descriptor, udp)
                                       : llp::UringUdpLink::open(ring, local, udp);
     if (datagram.descriptor >= 0) return llp::UdpLink::adopt(datagram.descriptor, udp);
-    return llp::FocusedUdpLink::open(local, udp, datagram.connect_after);
+    return llp::FocusedUdpLink::open(local, udp, datagram.share_port ? 0 : datagram.connect_after);
   };
 }
 

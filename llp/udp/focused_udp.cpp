@@ -25,7 +25,7 @@ std::unique_ptr<FocusedUdpLink> FocusedUdpLink::open(const Address& local,
                                                      const UdpOptions& options,
                                                      uint32_t connect_after) {
   return std::unique_ptr<FocusedUdpLink>(
-      new FocusedUdpLink(bound_udp_socket(local), options, connect_after));
+      new FocusedUdpLink(bound_udp_socket(local, options.share_port), options, connect_after));
 }
 
 FocusedUdpLink::FocusedUdpLink(UniqueFd fd, const UdpOptions& options, uint32_t connect_after)

@@ -99,14 +99,16 @@ void bind_udp_socket(int fd, const Address& local) {
   }
 }
 
-UniqueFd bound_udp_socket(const Address& local) {
+UniqueFd bound_udp_socket(const Address& local, bool share) {
   UniqueFd fd = open_udp_socket(local);
+  // Not with port 0: the system might choose a port that others share.
+  if (share && local.port() != 0) set_socket_option(fd.get(), SOL_SOCKET, SO_REUSEPORT, 1);
   bind_udp_socket(fd.get(), local);
   return fd;
 }
 
 std::unique_ptr<UdpLink> UdpLink::open(const Address& local, const UdpOptions& options) {
-  return std::unique_ptr<UdpLink>(new UdpLink(bound_udp_socket(local), options));
+  return std::unique_ptr<UdpLink>(new UdpLink(bound_udp_socket(local, options.share_port), options));
 }
 
 UniqueFd adoptable_udp_socket(int bound_descriptor, const UdpOptions& options) {
@@ -152,6 +154,7 @@ void UdpLink::configure() {
   const UdpOptions& options = options_;
   ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
   ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+  if (options.share_port) set_socket_option(fd, SOL_SOCKET, SO_REUSEPORT, 1);
   set_socket_option(fd, SOL_SOCKET, SO_RXQ_OVFL, 1);
   set_socket_option(fd, IPPROTO_IP, IP_MTU_DISCOVER,
                     options.fragment ? IP_PMTUDISC_WANT : IP_PMTUDISC_DO);

@@ -33,6 +33,10 @@ struct UdpOptions {
   bool fragment = false;
   /// As set_busy_poll() has it.
   Duration busy_poll = Duration::zero();
+  /// Other links of this user that have this, too, may be bound to the same address and port
+  /// (SO_REUSEPORT), each with groups of its own. What comes to the address itself goes to one of
+  /// them, of the kernel's choice.
+  bool share_port = false;
   /// Allow broadcast destinations (SO_BROADCAST).
   bool broadcast = true;
   /// What is sent to multicast groups: its time to live (IPv6: hop limit), whether members on this

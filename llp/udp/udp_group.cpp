@@ -90,6 +90,7 @@ std::unique_ptr<DatagramLink> UdpLink::open_group(const Address& group,
 
   UniqueFd fd = open_udp_socket(bound);
   set_socket_option(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+  if (options_.share_port) set_socket_option(fd.get(), SOL_SOCKET, SO_REUSEPORT, 1);
   const bool pinned = group.is_multicast() || index == 0 || bind_to_interface(fd.get(), index);
   if (!pinned && !interface.empty()) throw_join_error(group, errno);
   {

@@ -12,8 +12,8 @@ namespace diwarp::llp {
 
 std::unique_ptr<UringUdpLink> UringUdpLink::open(std::shared_ptr<UringQueue> queue,
                                                  const Address& local, const UdpOptions& options) {
-  return std::unique_ptr<UringUdpLink>(
-      new UringUdpLink(std::move(queue), bound_udp_socket(local), options, false));
+  return std::unique_ptr<UringUdpLink>(new UringUdpLink(
+      std::move(queue), bound_udp_socket(local, options.share_port), options, false));
 }
 
 std::unique_ptr<UringUdpLink> UringUdpLink::adopt(std::shared_ptr<UringQueue> queue,

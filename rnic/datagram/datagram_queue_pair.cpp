@@ -69,6 +69,8 @@ const DatagramOptions& checked(const DatagramOptions& options, QpType type) {
   if (options.segment != 0 && (options.segment < least || options.segment > llp::kMaxDatagram))
     refuse("A segment is from " + std::to_string(least) +
            " to 65507 bytes, or 0 for what the path MTU carries");
+  if (options.share_port && type == QpType::rd)
+    refuse("share_port is for members of groups, which queue pairs of type rd cannot be");
   if (options.max_open_messages == 0 || options.max_open_per_source == 0)
     refuse("At least one message must be allowed to be open: see max_open_messages");
   if (options.max_open_records == 0 || options.max_open_records_per_source == 0)

@@ -161,3 +161,75 @@ TEST_CASE("jumbo datagrams carry a message in few, where the default cuts it to 
     CHECK(device.counter("tx_datagrams") - before == 2);
   }
 }
+
+namespace {
+
+/// Whether the next thing that comes to the member is `size` bytes from `source`.
+bool came_from(Party& member, const Address& source, size_t size) {
+  const auto came = await(member.recv_cq, 1);
+  return came.size() == 1 && came[0].source == source && came[0].byte_count == size &&
+         !member.post_recv(came[0].wr_id, came[0].wr_id * 1000, 1000);
+}
+
+}  // namespace
+
+TEST_CASE("members that share an address and port each get what is sent to the group, once") {
+  const Address group = GENERATE(kGroup, kSubnet);
+  const char* host = GENERATE("127.0.0.2", "0.0.0.0");
+  CAPTURE(group.to_string(), host);
+  Device from = Device::open("127.0.0.1");
+  Device one = Device::open(host);
+  Device other = Device::open(host);  // as another process would have
+  Party sender(from);
+  Party a(one, {.datagram = {.share_port = true}});
+  const PartyOptions options{.datagram = {.port = a.address().port(), .share_port = true}};
+  Party b(one, options);
+  Party c(other, options);
+  Party* const members[] = {&a, &b, &c};
+  for (Party* member : members) {
+    CHECK(member->address() == a.address());
+    member->post_receives(4, 1000);
+    member->qp.join(group, "lo");
+  }
+  const Address to = group.with_port(a.address().port());
+  for (size_t size : {10U, 20U, 30U}) {
+    REQUIRE_FALSE(sender.send(to, 0, size));
+    for (Party* member : members) CHECK(came_from(*member, sender.address(), size));
+  }
+  b.qp.leave(group, "lo");
+  for (size_t size : {40U, 50U}) {
+    REQUIRE_FALSE(sender.send(to, 0, size));
+    for (Party* member : {&a, &c}) CHECK(came_from(*member, sender.address(), size));
+  }
+  for (Party* member : members) CHECK(drain(member->recv_cq).empty());
+}
+
+TEST_CASE("what is sent to a shared address comes to one of those that share it") {
+  Device from = Device::open("127.0.0.1");
+  Device device = Device::open("127.0.0.2");
+  Party sender(from);
+  Party a(device, {.datagram = {.share_port = true}});
+  Party b(device, {.datagram = {.port = a.address().port(), .share_port = true}});
+  a.post_receives(4, 1000);
+  b.post_receives(4, 1000);
+  REQUIRE_FALSE(sender.send(a.address(), 0, 10));
+  size_t came = 0;
+  REQUIRE(eventually([&] { return (came += drain(a.recv_cq).size() + drain(b.recv_cq).size()) != 0; }));
+  REQUIRE_FALSE(sender.send(a.address(), 0, 10));  // from the same port to the same one
+  REQUIRE(eventually([&] { return (came += drain(a.recv_cq).size() + drain(b.recv_cq).size()) > 1; }));
+  CHECK(came == 2);
+}
+
+TEST_CASE("an address and port are shared only where all that have them want it") {
+  Device device = Device::open("127.0.0.2");
+  Party shared(device, {.datagram = {.share_port = true}});
+  Party alone(device);
+  const auto refused = [&](DatagramOptions datagram) {
+    return refusal([&] { Party(device, {.datagram = std::move(datagram)}); });
+  };
+  CHECK(refused({.port = shared.address().port()}) == Errc::address_in_use);
+  CHECK(refused({.port = alone.address().port(), .share_port = true}) == Errc::address_in_use);
+  CHECK_FALSE(refused({.port = shared.address().port(), .share_port = true}));
+  CHECK(refusal([&] { Party(device, {.datagram = {.share_port = true}, .type = QpType::rd}); }) ==
+        Errc::invalid_argument);
+}
