@@ -3,11 +3,12 @@
 
 #include "rnic/device.h"
 #include "rnic/queues/completion_queue.h"
+#include "verbs/handle_access.h"
 
 namespace diwarp {
 
 CompletionChannel::CompletionChannel(const Device& device)
-    : impl_(std::make_shared<rnic::CompletionChannel>(device.impl())) {}
+    : impl_(std::make_shared<rnic::CompletionChannel>(impl_of(device))) {}
 
 std::optional<CompletionEvent> CompletionChannel::get_event(Duration timeout) {
   return impl_->get_event(timeout);
@@ -16,11 +17,11 @@ std::optional<CompletionEvent> CompletionChannel::get_event(Duration timeout) {
 int CompletionChannel::descriptor() const { return impl_->descriptor(); }
 
 CompletionQueue::CompletionQueue(const Device& device, uint32_t entries)
-    : impl_(std::make_shared<rnic::CompletionQueue>(device.impl(), entries, nullptr, 0)) {}
+    : impl_(std::make_shared<rnic::CompletionQueue>(impl_of(device), entries, nullptr, 0)) {}
 
 CompletionQueue::CompletionQueue(const Device& device, uint32_t entries,
                                  const CompletionChannel& channel, uint64_t context)
-    : impl_(std::make_shared<rnic::CompletionQueue>(device.impl(), entries, channel.impl(),
+    : impl_(std::make_shared<rnic::CompletionQueue>(impl_of(device), entries, impl_of(channel),
                                                     context)) {}
 
 size_t CompletionQueue::poll(std::span<WorkCompletion> completions) {

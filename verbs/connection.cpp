@@ -6,6 +6,7 @@
 #include "rnic/cm/listener.h"
 #include "rnic/device.h"
 #include "rnic/queues/queue_pair.h"
+#include "verbs/handle_access.h"
 
 namespace diwarp {
 
@@ -21,7 +22,7 @@ uint8_t ConnectionRequest::revision() const { return impl_->revision(); }
 RequestedDepths ConnectionRequest::depths() const { return impl_->depths(); }
 
 void ConnectionRequest::accept(QueuePair& qp, const AcceptOptions& options) {
-  impl_->accept(*qp.impl(), options);
+  impl_->accept(*impl_of(qp), options);
 }
 
 void ConnectionRequest::reject(std::span<const std::byte> private_data) {
@@ -29,12 +30,12 @@ void ConnectionRequest::reject(std::span<const std::byte> private_data) {
 }
 
 Listener::Listener(const Device& device, uint16_t port, const ListenOptions& options)
-    : impl_(std::make_shared<rnic::Listener>(rnic::control_of(device.impl()), port, options)) {}
+    : impl_(std::make_shared<rnic::Listener>(rnic::control_of(impl_of(device)), port, options)) {}
 
 std::optional<ConnectionRequest> Listener::get_request(Duration timeout) {
   std::shared_ptr<rnic::ConnectionRequest> request = impl_->get_request(timeout);
   if (!request) return std::nullopt;
-  return ConnectionRequest(std::move(request));
+  return handle_of<ConnectionRequest>(std::move(request));
 }
 
 Address Listener::address() const { return impl_->address(); }

@@ -5,6 +5,7 @@
 
 #include "rnic/cm/cm.h"
 #include "rnic/device.h"
+#include "verbs/handle_access.h"
 
 namespace diwarp {
 
@@ -17,14 +18,14 @@ std::optional<CmEvent> CmEventChannel::get_event(Duration timeout) {
   static_cast<CmEventInfo&>(event) = std::move(record->info);
   if (record->request)
     if (std::shared_ptr<rnic::CmId> id = rnic::CmId::of_request(std::move(record->request)))
-      event.request.emplace(std::move(id));
+      event.request = handle_of<CmId>(std::move(id));
   return event;
 }
 
 int CmEventChannel::descriptor() const { return impl_->channel()->descriptor(); }
 
 CmId::CmId(const Device& device, const CmEventChannel& channel, uint64_t context)
-    : impl_(std::make_shared<rnic::CmId>(rnic::control_of(device.impl()), channel.impl()->channel(),
+    : impl_(std::make_shared<rnic::CmId>(rnic::control_of(impl_of(device)), impl_of(channel)->channel(),
                                          context)) {}
 
 CmId::CmId(std::shared_ptr<rnic::CmId> impl) : impl_(std::move(impl)) {}
@@ -35,11 +36,11 @@ void CmId::bind(const Address& local) { impl_->bind(local); }
 void CmId::listen(const ListenOptions& options) { impl_->listen(options); }
 
 void CmId::connect(QueuePair& qp, const ConnectOptions& options) {
-  impl_->connect(*qp.impl(), options);
+  impl_->connect(*impl_of(qp), options);
 }
 
 void CmId::accept(QueuePair& qp, const AcceptOptions& options) {
-  impl_->accept(*qp.impl(), options);
+  impl_->accept(*impl_of(qp), options);
 }
 
 void CmId::reject(std::span<const std::byte> private_data) { impl_->reject(private_data); }

@@ -3,11 +3,12 @@
 
 #include "rnic/context/event_queue.h"
 #include "rnic/device.h"
+#include "verbs/handle_access.h"
 
 namespace diwarp {
 
 EventQueue::EventQueue(const Device& device)
-    : impl_(std::make_shared<rnic::EventQueue>(device.impl())) {}
+    : impl_(std::make_shared<rnic::EventQueue>(impl_of(device))) {}
 
 std::optional<AsyncEvent> EventQueue::get_event(Duration timeout) {
   return impl_->get_event(timeout);

@@ -6,15 +6,16 @@
 
 #include "rnic/device.h"
 #include "rnic/memory/memory_region.h"
+#include "verbs/handle_access.h"
 
 namespace diwarp {
 
 ProtectionDomain::ProtectionDomain(const Device& device)
-    : impl_(std::make_shared<rnic::ProtectionDomain>(device.impl())) {}
+    : impl_(std::make_shared<rnic::ProtectionDomain>(impl_of(device))) {}
 
 MemoryRegion::MemoryRegion(const ProtectionDomain& pd, std::span<std::byte> memory, Access access,
                            std::optional<uint64_t> base)
-    : impl_(std::make_shared<rnic::MemoryRegion>(pd.impl(), memory, access, base)) {}
+    : impl_(std::make_shared<rnic::MemoryRegion>(impl_of(pd), memory, access, base)) {}
 
 MemoryRegion::MemoryRegion(const ProtectionDomain& pd, void* address, size_t length, Access access,
                            std::optional<uint64_t> base)
@@ -24,19 +25,19 @@ MemoryRegion::MemoryRegion(std::shared_ptr<rnic::MemoryRegion> impl) : impl_(std
 
 MemoryRegion MemoryRegion::with_stag(const ProtectionDomain& pd, std::span<std::byte> memory,
                                      STag stag, uint64_t base, Access access) {
-  return MemoryRegion(std::make_shared<rnic::MemoryRegion>(pd.impl(), memory, access, base, stag));
+  return MemoryRegion(std::make_shared<rnic::MemoryRegion>(impl_of(pd), memory, access, base, stag));
 }
 
 MemoryWindow::MemoryWindow(const ProtectionDomain& pd)
     : impl_(std::make_shared<rnic::SteeringTag>(
-          pd.impl(), ddp::Region{.kind = ddp::EntryKind::window, .valid = false})) {}
+          impl_of(pd), ddp::Region{.kind = ddp::EntryKind::window, .valid = false})) {}
 
 STag MemoryWindow::stag() const { return impl_->stag(); }
 SteeringTagAttributes MemoryWindow::query() const { return impl_->query(); }
 
 FastRegistration::FastRegistration(const ProtectionDomain& pd, uint64_t max_length)
     : impl_(std::make_shared<rnic::SteeringTag>(
-          pd.impl(), ddp::Region{.kind = ddp::EntryKind::fast_registration,
+          impl_of(pd), ddp::Region{.kind = ddp::EntryKind::fast_registration,
                                  .valid = false,
                                  .max_length = max_length})) {}
 

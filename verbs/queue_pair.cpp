@@ -9,6 +9,7 @@
 #include "rnic/queue_pair_factory.h"
 #include "rnic/queues/queue_pair.h"
 #include "rnic/rc/rc_queue_pair.h"
+#include "verbs/handle_access.h"
 
 namespace diwarp {
 
@@ -38,7 +39,7 @@ rnic::DatagramQueuePair& as_datagram(const detail::Handle<rnic::QueuePair>& hand
 }  // namespace
 
 QueuePair::QueuePair(const ProtectionDomain& pd, const QueuePairInit& init)
-    : impl_(rnic::make_queue_pair(pd.impl(), init)) {}
+    : impl_(rnic::make_queue_pair(impl_of(pd), init)) {}
 
 std::error_code QueuePair::post_send(const SendWorkRequest& request) noexcept {
   const std::error_code dead = impl_.fault();

@@ -3,12 +3,13 @@
 
 #include "diwarp/error.h"
 #include "rnic/queues/shared_receive_queue.h"
+#include "verbs/handle_access.h"
 
 namespace diwarp {
 
 SharedReceiveQueue::SharedReceiveQueue(const ProtectionDomain& pd,
                                        const SharedReceiveQueueOptions& options)
-    : impl_(std::make_shared<rnic::SharedReceiveQueue>(pd.impl(), options)) {}
+    : impl_(std::make_shared<rnic::SharedReceiveQueue>(impl_of(pd), options)) {}
 
 std::error_code SharedReceiveQueue::post_recv(const ReceiveWorkRequest& request) noexcept {
   size_t posted = 0;

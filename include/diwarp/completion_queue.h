@@ -31,9 +31,8 @@ class DIWARP_EXPORT CompletionChannel {
   /// A descriptor that polls readable while events wait. Do not read from it.
   int descriptor() const;
 
-  const std::shared_ptr<rnic::CompletionChannel>& impl() const { return impl_.shared(); }
-
  private:
+  friend class detail::HandleAccess;
   detail::Handle<rnic::CompletionChannel> impl_;
 };
 
@@ -67,12 +66,12 @@ class DIWARP_EXPORT CompletionQueue {
 
   uint32_t entries() const;
 
-  const std::shared_ptr<rnic::CompletionQueue>& impl() const { return impl_.shared(); }
-
  private:
+  friend class CompletionQueueRef;
+  friend class detail::HandleAccess;
   detail::Handle<rnic::CompletionQueue> impl_;
 };
 
-inline CompletionQueueRef::CompletionQueueRef(const CompletionQueue& cq) : impl_(cq.impl()) {}
+inline CompletionQueueRef::CompletionQueueRef(const CompletionQueue& cq) : impl_(cq.impl_.shared()) {}
 
 }  // namespace diwarp

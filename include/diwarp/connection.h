@@ -37,9 +37,9 @@ class DIWARP_EXPORT ConnectionRequest {
   /// Answers no, with up to 508 bytes of private data (512 where the peer speaks revision 1).
   void reject(std::span<const std::byte> private_data = {});
 
-  explicit ConnectionRequest(std::shared_ptr<rnic::ConnectionRequest> impl);
-
  private:
+  friend class detail::HandleAccess;
+  explicit ConnectionRequest(std::shared_ptr<rnic::ConnectionRequest> impl);
   detail::Handle<rnic::ConnectionRequest> impl_;
 };
 
@@ -55,6 +55,7 @@ class DIWARP_EXPORT Listener {
   Address address() const;
 
  private:
+  friend class detail::HandleAccess;
   detail::Handle<rnic::Listener> impl_;
 };
 

@@ -37,9 +37,8 @@ class DIWARP_EXPORT CmEventChannel {
   /// Polls readable while events wait; at times when none does: use get_event(0) then.
   int descriptor() const;
 
-  const std::shared_ptr<rnic::CmEventChannel>& impl() const { return impl_.shared(); }
-
  private:
+  friend class detail::HandleAccess;
   detail::Handle<rnic::CmEventChannel> impl_;
 };
 
@@ -91,9 +90,9 @@ class DIWARP_EXPORT CmId {
   Address local_address() const;
   Address peer_address() const;
 
-  explicit CmId(std::shared_ptr<rnic::CmId> impl);
-
  private:
+  friend class detail::HandleAccess;
+  explicit CmId(std::shared_ptr<rnic::CmId> impl);
   detail::Handle<rnic::CmId> impl_;
 };
 

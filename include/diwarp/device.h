@@ -52,10 +52,9 @@ class DIWARP_EXPORT Device {
   /// The value of one counter by its name, 0 for an unknown name.
   uint64_t counter(std::string_view name) const;
 
-  explicit Device(std::shared_ptr<rnic::Device> impl);
-  const std::shared_ptr<rnic::Device>& impl() const { return impl_.shared(); }
-
  private:
+  friend class detail::HandleAccess;
+  explicit Device(std::shared_ptr<rnic::Device> impl);
   detail::Handle<rnic::Device> impl_;
 };
 

@@ -29,6 +29,7 @@ class DIWARP_EXPORT EventQueue {
   int descriptor() const;
 
  private:
+  friend class detail::HandleAccess;
   detail::Handle<rnic::EventQueue> impl_;
 };
 

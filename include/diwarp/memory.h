@@ -24,9 +24,9 @@ class SteeringTag;
 class DIWARP_EXPORT ProtectionDomain {
  public:
   explicit ProtectionDomain(const Device& device);
-  const std::shared_ptr<rnic::ProtectionDomain>& impl() const { return impl_.shared(); }
 
  private:
+  friend class detail::HandleAccess;
   detail::Handle<rnic::ProtectionDomain> impl_;
 };
 
@@ -63,6 +63,7 @@ class DIWARP_EXPORT MemoryRegion {
   Sge sge() const;
 
  private:
+  friend class detail::HandleAccess;
   explicit MemoryRegion(std::shared_ptr<rnic::MemoryRegion> impl);
   detail::Handle<rnic::MemoryRegion> impl_;
 };
@@ -80,6 +81,7 @@ class DIWARP_EXPORT MemoryWindow {
   SteeringTagAttributes query() const;
 
  private:
+  friend class detail::HandleAccess;
   detail::Handle<rnic::SteeringTag> impl_;
 };
 
@@ -94,6 +96,7 @@ class DIWARP_EXPORT FastRegistration {
   SteeringTagAttributes query() const;
 
  private:
+  friend class detail::HandleAccess;
   detail::Handle<rnic::SteeringTag> impl_;
 };
 

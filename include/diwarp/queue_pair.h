@@ -142,9 +142,8 @@ class DIWARP_EXPORT QueuePair {
   /// UD, RD: changes the pacing of what is sent from now on, in bytes a second; 0: no limit.
   void set_max_rate(uint64_t bytes_per_second);
 
-  const std::shared_ptr<rnic::QueuePair>& impl() const { return impl_.shared(); }
-
  private:
+  friend class detail::HandleAccess;
   detail::Handle<rnic::QueuePair> impl_;
 };
 

@@ -35,13 +35,13 @@ class DIWARP_EXPORT SharedReceiveQueue {
 
   SharedReceiveQueueAttributes query() const;
 
-  const std::shared_ptr<rnic::SharedReceiveQueue>& impl() const { return impl_.shared(); }
-
  private:
+  friend class SharedReceiveQueueRef;
+  friend class detail::HandleAccess;
   detail::Handle<rnic::SharedReceiveQueue> impl_;
 };
 
 inline SharedReceiveQueueRef::SharedReceiveQueueRef(const SharedReceiveQueue& srq)
-    : impl_(srq.impl()) {}
+    : impl_(srq.impl_.shared()) {}
 
 }  // namespace diwarp

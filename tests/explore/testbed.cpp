@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "rnic/device.h"
+#include "verbs/handle_access.h"
 
 namespace diwarp::explore {
 
@@ -17,7 +18,8 @@ Testbed::Testbed() {
     };
     const Address host = Address::parse(side == 0 ? "10.0.0.1" : "10.0.0.2");
     const DeviceOptions options{.progress = Progress::manual, .io = IoBackend::syscall};
-    devices.emplace_back(std::make_shared<rnic::Device>(host, options, std::move(parts)));
+    devices.push_back(handle_of<Device>(
+        std::make_shared<rnic::Device>(host, options, std::move(parts))));
   }
 }
 

@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "rnic/device.h"
+#include "verbs/handle_access.h"
 
 namespace diwarp::fuzz {
 
@@ -77,8 +78,8 @@ Device& DatagramScene::add_device(const char* host) {
     return network->open(local);
   };
   const DeviceOptions options{.progress = Progress::manual, .io = IoBackend::syscall};
-  devices_.emplace_back(
-      std::make_shared<rnic::Device>(Address::parse(host), options, std::move(parts)));
+  devices_.push_back(handle_of<Device>(
+      std::make_shared<rnic::Device>(Address::parse(host), options, std::move(parts))));
   return devices_.back();
 }
 

@@ -7,6 +7,7 @@
 
 #include "fuzz/verbs_calls.h"
 #include "rnic/device.h"
+#include "verbs/handle_access.h"
 
 namespace diwarp::fuzz {
 namespace {
@@ -24,7 +25,8 @@ Device open_device(const Clock& clock) {
   rnic::DeviceParts parts;
   parts.clock = &clock;
   const DeviceOptions options{.progress = Progress::manual, .io = IoBackend::syscall};
-  return Device(std::make_shared<rnic::Device>(Address::parse("127.0.0.1"), options, parts));
+  return handle_of<Device>(
+      std::make_shared<rnic::Device>(Address::parse("127.0.0.1"), options, parts));
 }
 
 bool is_send(WrOpcode opcode) {
@@ -92,7 +94,7 @@ QueuePairInit RcTarget::init_from(Input& in) {
 
 template <class Call>
 void RcTarget::exclusively(Call&& call) {
-  accepted([&] { device_.impl()->engine().exclusively(call); });
+  accepted([&] { impl_of(device_)->engine().exclusively(call); });
 }
 
 /// 0 to 7. A region that was deregistered is named by what is no STag.

@@ -16,6 +16,7 @@
 #include "fuzz/request_ledger.h"
 #include "llp/stream.h"
 #include "rnic/rc/rc_queue_pair.h"
+#include "verbs/handle_access.h"
 
 namespace diwarp::fuzz {
 
@@ -50,7 +51,7 @@ class RcTarget {
   using Region = std::optional<MemoryRegion>;
 
   QueuePairInit init_from(Input& in);
-  rnic::RcQueuePair& impl() { return static_cast<rnic::RcQueuePair&>(*qp_->impl()); }
+  rnic::RcQueuePair& impl() { return static_cast<rnic::RcQueuePair&>(*impl_of(*qp_)); }
   template <class Call>
   void exclusively(Call&& call);
 

@@ -8,6 +8,7 @@
 #include "fuzz/verbs_calls.h"
 #include "rnic/device.h"
 #include "rnic/rc/rc_queue_pair.h"
+#include "verbs/handle_access.h"
 
 namespace diwarp::fuzz {
 namespace {
@@ -25,11 +26,11 @@ Device open_device(size_t index, const Clock& clock,
   };
   const DeviceOptions options{.progress = Progress::manual, .io = IoBackend::syscall};
   const Address host = Address::parse("10.0.0." + std::to_string(index + 1));
-  return Device(std::make_shared<rnic::Device>(host, options, std::move(parts)));
+  return handle_of<Device>(std::make_shared<rnic::Device>(host, options, std::move(parts)));
 }
 
 rnic::RcQueuePair& rc_of(VerbsQp& which) {
-  return static_cast<rnic::RcQueuePair&>(*which.qp->impl());
+  return static_cast<rnic::RcQueuePair&>(*impl_of(*which.qp));
 }
 
 /// A place for a new object: the first that is empty.
@@ -229,13 +230,13 @@ void VerbsScene::change_state(VerbsQp& which) {
   switch (how) {
     case 7:
       return void(accepted([&] {
-        devices_[which.domain->device].impl()->engine().exclusively([&] {
+        impl_of(devices_[which.domain->device])->engine().exclusively([&] {
           if (which.type == QpType::rc) rc_of(which).begin_disconnect();
         });
       }));
     case 8:
       if (which.type == QpType::rc)
-        devices_[which.domain->device].impl()->engine().exclusively(
+        impl_of(devices_[which.domain->device])->engine().exclusively(
             [&] { rc_of(which).give_up_closing(); });
       return;
     case 0:

@@ -7,6 +7,7 @@
 #include "llp/udp/focused_udp.h"
 #include "rnic/device.h"
 #include "soak/peer.h"
+#include "verbs/handle_access.h"
 
 namespace soak {
 
@@ -57,7 +58,7 @@ diwarp::Device open_device(const Settings& settings, Random& random, bool& zeroc
     return diwarp::Device::open(settings.address, options);
   diwarp::rnic::DeviceParts parts;
   parts.datagram_links = impaired_links(draw_impairment(random));
-  return diwarp::Device(std::make_shared<diwarp::rnic::Device>(
+  return diwarp::handle_of<diwarp::Device>(std::make_shared<diwarp::rnic::Device>(
       diwarp::Address::parse(settings.address), options, std::move(parts)));
 }
 

@@ -22,7 +22,7 @@ struct Shared {
     for (auto [party, qp] : {std::pair(&a, &first), std::pair(&b, &second)}) {
       auto ends = llp::memory_stream_pair(1 << 20, 256);
       party->impl().start(established(std::move(ends.first), true));
-      auto& impl = static_cast<rnic::RcQueuePair&>(*qp->impl());
+      auto& impl = static_cast<rnic::RcQueuePair&>(*impl_of(*qp));
       impl.start(established(std::move(ends.second), false));
     }
   }
@@ -117,7 +117,7 @@ TEST_CASE("A queue pair that fails leaves the shared receives to the others, and
 TEST_CASE("A message that breaks off gives its shared receive back to the completion queue") {
   Shared scene;
   REQUIRE_FALSE(scene.post(7));
-  auto& first = static_cast<rnic::RcQueuePair&>(*scene.first.impl());
+  auto& first = static_cast<rnic::RcQueuePair&>(*impl_of(scene.first));
   scene.first.modify(QpState::error);
   scene.first.modify(QpState::reset);
   scene.first.modify(QpState::init);
@@ -140,7 +140,7 @@ TEST_CASE("A shared receive that comes back from a broken stream goes to a queue
                                  QueuePairInit{.send_cq = scene.cq, .recv_cq = scene.cq,
                                                .srq = scene.srq});
   auto ends = llp::memory_stream_pair(1 << 20, 65480);
-  static_cast<rnic::RcQueuePair&>(*third->impl())
+  static_cast<rnic::RcQueuePair&>(*impl_of(*third))
       .start(established(std::move(ends.second), false, {.crc = false}));
   const std::vector<std::byte> fpdu =
       to_bytes(Fpdu{.payload = std::vector<std::byte>(30'000, std::byte{0xEE})});
@@ -166,10 +166,10 @@ TEST_CASE("A shared receive that comes back from a broken stream goes to a queue
 TEST_CASE("Behind a message that an ending connection discards no other is delivered") {
   Shared scene;
   QueuePair third(scene.pd, {.send_cq = scene.cq, .recv_cq = scene.cq, .srq = scene.srq});
-  auto& impl = static_cast<rnic::RcQueuePair&>(*third.impl());
+  auto& impl = static_cast<rnic::RcQueuePair&>(*impl_of(third));
   auto ends = llp::memory_stream_pair(1 << 20, 65480);
   impl.start(established(std::move(ends.second), false, {.crc = false}));
-  scene.device.impl()->engine().exclusively([&] { impl.begin_disconnect(); });
+  impl_of(scene.device)->engine().exclusively([&] { impl.begin_disconnect(); });
   write(*ends.first, to_bytes(Fpdu{.msn = 1, .payload = text("finds no receive")}));
   scene.world.settle();
   REQUIRE_FALSE(scene.post(0, 40'000));
@@ -199,7 +199,7 @@ TEST_CASE("A destroyed queue pair leaves the shared queue whole") {
   {
     const QueuePair third(scene.pd, {.send_cq = scene.cq, .recv_cq = scene.cq, .srq = scene.srq});
     auto ends = llp::memory_stream_pair(1 << 20, 256);
-    static_cast<rnic::RcQueuePair&>(*third.impl())
+    static_cast<rnic::RcQueuePair&>(*impl_of(third))
         .start(established(std::move(ends.second), false));
     write(*ends.first, to_bytes(Fpdu{.payload = text("wait")}));
     scene.world.settle();  // it waits for a receive

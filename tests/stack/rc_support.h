@@ -73,7 +73,7 @@ class RcParty {
   void fill(std::span<const std::byte> contents, size_t offset = 0) {
     std::copy(contents.begin(), contents.end(), memory.begin() + static_cast<ptrdiff_t>(offset));
   }
-  rnic::RcQueuePair& impl() { return static_cast<rnic::RcQueuePair&>(*qp.impl()); }
+  rnic::RcQueuePair& impl() { return static_cast<rnic::RcQueuePair&>(*impl_of(qp)); }
 
   ProtectionDomain pd;
   CompletionQueue send_cq;

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "stack/exchange.h"
+#include "verbs/handle_access.h"
 
 /// Two devices over real sockets of the host, whose parties exchange messages of all kinds.
 namespace diwarp::test {
@@ -23,7 +24,7 @@ struct Sockets {
         stepped(options.progress == Progress::manual) {}
 
   static Device open(const DeviceOptions& options, const rnic::DeviceParts& parts) {
-    return Device(
+    return handle_of<Device>(
         std::make_shared<rnic::Device>(Address::parse("127.0.0.1"), options, parts));
   }
 

@@ -33,6 +33,7 @@
 #include "llp/memory/memory.h"
 #include "rnic/device.h"
 #include "stack/datagram.h"
+#include "verbs/handle_access.h"
 
 /// What the tests of the whole stack share: parties that talk, and the worlds they live in.
 namespace diwarp::test {
@@ -214,7 +215,8 @@ class World {
       return wrap ? wrap(std::move(link)) : std::move(link);
     };
     device_options.progress = progress;
-    devices.emplace_back(std::make_shared<rnic::Device>(host, device_options, parts));
+    devices.push_back(
+        handle_of<Device>(std::make_shared<rnic::Device>(host, device_options, parts)));
     return devices.back();
   }
 };

@@ -85,7 +85,7 @@ TEST_CASE("handles can be destroyed in any order, with work in flight") {
   std::iota(order.begin(), order.end(), size_t{0});
   size_t orders = 0;
   do {
-    Everything everything(Device(world.devices[0].impl()));
+    Everything everything(handle_of<Device>(impl_of(world.devices[0])));
     for (size_t object : order) {
       everything.destroy(object);
       world.devices[0].progress();
@@ -143,7 +143,7 @@ TEST_CASE("a queue pair that was destroyed leaves its completions in the queue")
 
 TEST_CASE("a moved handle works, and the one it was moved from is dead") {
   World world;
-  Device device(world.add_device().impl());
+  auto device = handle_of<Device>(impl_of(world.add_device()));
   ProtectionDomain pd(device);
   CompletionChannel channel(device);
   CompletionQueue cq(device, 8, channel);
