@@ -5,11 +5,17 @@
 set(DIWARP_DATA_HEADERS
   address.h
   attributes.h
+  connect_options.h
   connection_event.h
+  datagram_options.h
+  device_options.h
   error.h
   export.h
   flags.h
+  queue_options.h
+  reliable_options.h
   sge.h
+  stream_options.h
   types.h
   validity_map.h
   version.h)

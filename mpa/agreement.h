@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "diwarp/attributes.h"
+#include "diwarp/connect_options.h"
 #include "mpa/startup.h"
 
 /// What two sides agree to with their start-up frames (RFC 5044 section 7.1, RFC 6581).

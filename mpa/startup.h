@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "base/bytes.h"
-#include "diwarp/attributes.h"
 #include "diwarp/types.h"
 
 /// MPA's start-up frames (RFC 5044 section 7.1): key (16), flags (1), revision (1), private data

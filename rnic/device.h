@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "diwarp/attributes.h"
+#include "diwarp/device_options.h"
 #include "diwarp/types.h"
 #include "llp/uring/uring.h"
 #include "rnic/context/device_context.h"

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "diwarp/attributes.h"
+#include "diwarp/device_options.h"
 #include "diwarp/types.h"
 
 namespace diwarp::rnic {

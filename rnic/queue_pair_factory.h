@@ -3,7 +3,6 @@
 
 #include <memory>
 
-#include "diwarp/attributes.h"
 #include "rnic/queues/queue_pair.h"
 
 namespace diwarp::rnic {

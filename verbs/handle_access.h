@@ -17,6 +17,10 @@ class HandleAccess {
   static const auto& object(const Handle& handle) {
     return handle.impl_.shared();
   }
+  template <class Ref>
+  static const auto& named(const Ref& ref) {
+    return ref.impl_;
+  }
   template <class Handle, class Object>
   static Handle make(std::shared_ptr<Object> object) {
     return Handle(std::move(object));
@@ -29,6 +33,12 @@ class HandleAccess {
 template <class Handle>
 const auto& impl_of(const Handle& handle) {
   return detail::HandleAccess::object(handle);
+}
+
+/// The object that a reference in QueuePairInit names; null where it names none.
+template <class Ref>
+const auto& named_by(const Ref& ref) {
+  return detail::HandleAccess::named(ref);
 }
 
 /// A handle of an object.

@@ -36,10 +36,22 @@ rnic::DatagramQueuePair& as_datagram(const detail::Handle<rnic::QueuePair>& hand
   return static_cast<rnic::DatagramQueuePair&>(queue_pair);
 }
 
+rnic::QueuePairInit with_objects(const QueuePairInit& init) {
+  return {.type = init.type,
+          .send_cq = named_by(init.send_cq),
+          .recv_cq = named_by(init.recv_cq),
+          .capacity = init.capacity,
+          .datagram = init.datagram,
+          .signal_all = init.signal_all,
+          .srq = named_by(init.srq),
+          .stream = init.stream,
+          .reliable = init.reliable};
+}
+
 }  // namespace
 
 QueuePair::QueuePair(const ProtectionDomain& pd, const QueuePairInit& init)
-    : impl_(rnic::make_queue_pair(impl_of(pd), init)) {}
+    : impl_(rnic::make_queue_pair(impl_of(pd), with_objects(init))) {}
 
 std::error_code QueuePair::post_send(const SendWorkRequest& request) noexcept {
   const std::error_code dead = impl_.fault();

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 
@@ -72,6 +73,15 @@ class DIWARP_EXPORT CompletionQueue {
   detail::Handle<rnic::CompletionQueue> impl_;
 };
 
-inline CompletionQueueRef::CompletionQueueRef(const CompletionQueue& cq) : impl_(cq.impl_.shared()) {}
+/// Names a completion queue in QueuePairInit; made from a CompletionQueue. Throws Error where the handle is dead.
+class CompletionQueueRef {
+ public:
+  CompletionQueueRef() = default;
+  CompletionQueueRef(const CompletionQueue& cq) : impl_(cq.impl_.shared()) {}  // NOLINT: meant to convert
+
+ private:
+  friend class detail::HandleAccess;
+  std::shared_ptr<rnic::CompletionQueue> impl_;
+};
 
 }  // namespace diwarp

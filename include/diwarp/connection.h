@@ -5,7 +5,7 @@
 #include <optional>
 #include <span>
 
-#include "diwarp/attributes.h"
+#include "diwarp/connect_options.h"
 #include "diwarp/detail/handle.h"
 #include "diwarp/device.h"
 #include "diwarp/error.h"

@@ -7,7 +7,7 @@
 #include <optional>
 #include <span>
 
-#include "diwarp/attributes.h"
+#include "diwarp/connect_options.h"
 #include "diwarp/connection_event.h"
 #include "diwarp/detail/handle.h"
 #include "diwarp/device.h"

@@ -9,6 +9,7 @@
 #include "diwarp/address.h"
 #include "diwarp/attributes.h"
 #include "diwarp/detail/handle.h"
+#include "diwarp/device_options.h"
 #include "diwarp/export.h"
 
 namespace diwarp {

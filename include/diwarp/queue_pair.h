@@ -12,8 +12,14 @@
 
 #include "diwarp/attributes.h"
 #include "diwarp/completion_queue.h"
+#include "diwarp/connect_options.h"
+#include "diwarp/datagram_options.h"
 #include "diwarp/detail/handle.h"
 #include "diwarp/memory.h"
+#include "diwarp/queue_options.h"
+#include "diwarp/reliable_options.h"
+#include "diwarp/shared_receive_queue.h"
+#include "diwarp/stream_options.h"
 #include "diwarp/types.h"
 
 namespace diwarp {
@@ -21,6 +27,21 @@ namespace diwarp {
 namespace rnic {
 class QueuePair;
 }
+
+/// What a queue pair is made with.
+struct QueuePairInit {
+  QpType type = QpType::rc;
+  CompletionQueueRef send_cq;
+  CompletionQueueRef recv_cq;
+  QueuePairCapacity capacity = {};
+  DatagramOptions datagram = {};
+  /// Every send gets a completion, whatever its flags.
+  bool signal_all = false;
+  /// RC: takes receives from here instead of from a queue of its own.
+  SharedReceiveQueueRef srq = {};
+  StreamOptions stream = {};
+  ReliableOptions reliable = {};
+};
 
 /// A destination that was judged once: an address and port that queue pairs of a protection domain
 /// can reach. Stands for its Address in requests.

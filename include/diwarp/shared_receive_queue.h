@@ -10,9 +10,14 @@
 #include "diwarp/attributes.h"
 #include "diwarp/detail/handle.h"
 #include "diwarp/memory.h"
+#include "diwarp/queue_options.h"
 #include "diwarp/types.h"
 
 namespace diwarp {
+
+namespace rnic {
+class SharedReceiveQueue;
+}
 
 /// Receives that several queue pairs of a protection domain take from, in the order in which
 /// messages come. Name it in QueuePairInit::srq.
@@ -41,7 +46,15 @@ class DIWARP_EXPORT SharedReceiveQueue {
   detail::Handle<rnic::SharedReceiveQueue> impl_;
 };
 
-inline SharedReceiveQueueRef::SharedReceiveQueueRef(const SharedReceiveQueue& srq)
-    : impl_(srq.impl_.shared()) {}
+/// Names a shared receive queue in QueuePairInit; made from a SharedReceiveQueue. Throws Error where the handle is dead.
+class SharedReceiveQueueRef {
+ public:
+  SharedReceiveQueueRef() = default;
+  SharedReceiveQueueRef(const SharedReceiveQueue& srq) : impl_(srq.impl_.shared()) {}  // NOLINT: meant to convert
+
+ private:
+  friend class detail::HandleAccess;
+  std::shared_ptr<rnic::SharedReceiveQueue> impl_;
+};
 
 }  // namespace diwarp

@@ -6,7 +6,7 @@
 #include <functional>
 #include <memory>
 
-#include "diwarp/attributes.h"
+#include "diwarp/connect_options.h"
 #include "rnic/cm/control.h"
 #include "rnic/cm/descriptor_reserve.h"
 #include "rnic/cm/handler_memory.h"

@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "diwarp/address.h"
-#include "diwarp/attributes.h"
+#include "diwarp/connect_options.h"
 #include "diwarp/connection_event.h"
 #include "rnic/engine/sleeper.h"
 

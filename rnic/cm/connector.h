@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "diwarp/attributes.h"
+#include "diwarp/connect_options.h"
 #include "rnic/context/established.h"
 
 /// Start-ups that the caller waits for. They run on the device's control path, and throw as

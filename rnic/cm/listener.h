@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "diwarp/address.h"
-#include "diwarp/attributes.h"
+#include "diwarp/connect_options.h"
 #include "llp/tcp/tcp.h"
 #include "mpa/agreement.h"
 

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/unique_fd.h"
 #include "diwarp/address.h"
-#include "diwarp/attributes.h"
+#include "diwarp/connect_options.h"
 #include "rnic/context/established.h"
 
 namespace diwarp::rnic {

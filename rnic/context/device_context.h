@@ -13,6 +13,8 @@
 #include "base/counters.h"
 #include "ddp/stag_table.h"
 #include "diwarp/attributes.h"
+#include "diwarp/datagram_options.h"
+#include "diwarp/device_options.h"
 #include "diwarp/types.h"
 #include "llp/datagram.h"
 #include "llp/stream.h"

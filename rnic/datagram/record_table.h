@@ -14,6 +14,7 @@
 #include "ddp/protection.h"
 #include "ddp/record.h"
 #include "diwarp/attributes.h"
+#include "diwarp/datagram_options.h"
 #include "rdmap/datagram.h"
 #include "rnic/datagram/judgement.h"
 #include "rnic/datagram/record_source.h"

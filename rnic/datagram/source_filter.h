@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "diwarp/address.h"
-#include "diwarp/attributes.h"
+#include "diwarp/datagram_options.h"
 
 namespace diwarp::rnic {
 

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/counters.h"
 #include "base/timer_queue.h"
-#include "diwarp/attributes.h"
+#include "diwarp/device_options.h"
 #include "llp/datagram.h"
 #include "llp/input_queue.h"
 #include "rnic/engine/baton.h"

@@ -61,10 +61,10 @@ QueuePair::QueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePairIn
     : sends_(checked(init.capacity), init.signal_all, order_of_sends(init)),
       type_(init.type),
       domain_(std::move(domain)),
-      send_cq_(checked(init.send_cq.impl(), *domain_->device())),
-      recv_cq_(checked(init.recv_cq.impl(), *domain_->device())),
+      send_cq_(checked(init.send_cq, *domain_->device())),
+      recv_cq_(checked(init.recv_cq, *domain_->device())),
       capacity_(init.capacity),
-      receives_(*this, init.capacity, checked(init.srq.impl(), *domain_)),
+      receives_(*this, init.capacity, checked(init.srq, *domain_)),
       protection_(domain_->device()->regions(), domain_->number()),
       engine_(domain_->device()->engine()) {
   engine_.exclusively([this] { engine_.timers().add_places(kTimers); });

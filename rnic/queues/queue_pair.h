@@ -10,11 +10,13 @@
 
 #include "ddp/protection.h"
 #include "diwarp/attributes.h"
+#include "diwarp/queue_options.h"
 #include "diwarp/types.h"
 #include "rnic/engine/endpoint.h"
 #include "rnic/engine/engine.h"
 #include "rnic/memory/protection_domain.h"
 #include "rnic/queues/completion_queue.h"
+#include "rnic/queues/queue_pair_init.h"
 #include "rnic/queues/receive_buffers.h"
 #include "rnic/queues/work_queue.h"
 

@@ -8,7 +8,7 @@
 #include <system_error>
 
 #include "base/intrusive_list.h"
-#include "diwarp/attributes.h"
+#include "diwarp/queue_options.h"
 #include "diwarp/types.h"
 #include "rnic/queues/shared_receive_queue.h"
 #include "rnic/queues/work_queue.h"

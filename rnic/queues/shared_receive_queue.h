@@ -9,6 +9,7 @@
 
 #include "base/intrusive_list.h"
 #include "diwarp/attributes.h"
+#include "diwarp/queue_options.h"
 #include "rnic/engine/transmit_source.h"
 #include "rnic/memory/protection_domain.h"
 #include "rnic/queues/work_queue.h"

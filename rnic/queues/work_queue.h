@@ -12,7 +12,8 @@
 
 #include "base/cache_line.h"
 #include "base/spin_flag.h"
-#include "diwarp/attributes.h"
+#include "diwarp/queue_options.h"
+#include "diwarp/reliable_options.h"
 #include "diwarp/types.h"
 #include "rnic/queues/peer_order.h"
 #include "rnic/queues/receive_shares.h"

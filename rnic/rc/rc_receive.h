@@ -11,6 +11,8 @@
 #include "base/counters.h"
 #include "ddp/protection.h"
 #include "diwarp/attributes.h"
+#include "diwarp/connect_options.h"
+#include "diwarp/stream_options.h"
 #include "llp/stream.h"
 #include "mpa/agreement.h"
 #include "mpa/fpdu.h"

@@ -3,8 +3,7 @@
 """Compares docs/limits.md with the code.
 
 Each row of its tables names a bound, its default, what sets it, and what its exhaustion gives.
-What sets it is an option, `Options::member` (of attributes.h where no other header is named), or a
-constant, `Class::kName` or `kName`, with its file. The check finds
+What sets it is an option, `Options::member` (of a header `*_options.h`), or a constant, `Class::kName` or `kName`, with its file. The check finds
   - options, constants, counters, statuses and errors that do not exist, and defaults that differ;
   - numbers among the options, and constants that say by their name that they are bounds (kMax...,
     kMost..., kLeast..., kLongest...), that stand in no table and are no exceptions;
@@ -20,7 +19,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOCUMENT = "docs/limits.md"
 PUBLIC = "include/diwarp"
-ATTRIBUTES = f"{PUBLIC}/attributes.h"
+OPTIONS = "*_options.h"  # the public headers that have them
 COUNTERS = "base/include/base/counters.h"
 LAYERS = ("include", "base", "ddp", "dgram", "llp", "mpa", "rdmap", "rnic")
 BOUNDED = ("include", "base", "ddp", "dgram", "llp", "rnic")  # their bounds stand in the document
@@ -118,6 +117,8 @@ class Code:
     def __init__(self, root):
         self.root = root
         self.files = {}
+        self.option_headers = [str(path.relative_to(root))
+                               for path in sorted((root / PUBLIC).glob(OPTIONS))]
         for layer in LAYERS:
             for path in sorted((root / layer).rglob("*")):
                 if path.suffix in (".h", ".cpp"):
@@ -134,14 +135,17 @@ class Code:
         return [one for found in self.files.values() for one in found]
 
     def find(self, path, name):
-        """What `name`, with its class in front or without, is in a file; or None."""
+        """What `name`, with its class in front or without, is in a file, or without one in the
+        headers of options; or None."""
         *scope, name = name.split("::")
-        return next((one for one in self.read(path)
+        return next((one for header in ([path] if path else self.option_headers)
+                     for one in self.read(header)
                      if one.name == name and (not scope or one.scope == scope[-1])), None)
 
     def options(self):
         """The numbers that an application sets."""
-        return [one for one in self.read(ATTRIBUTES) if one.text is not None and
+        return [one for path in self.option_headers for one in self.read(path)
+                if one.text is not None and
                 re.fullmatch(r"\w+(Options|Capacity)|StreamAttributes", one.scope)]
 
     def bounds(self):
@@ -156,7 +160,7 @@ class Code:
                  for body in re.findall(r"enum class \w+[^{;]*\{([^}]*)\}",
                                         without_comments(path.read_text()))]
         enumerators = [name for body in enums for name in re.findall(r"\b[a-z]\w*", body)]
-        options = [one.name for one in self.read(ATTRIBUTES) if one.scope]
+        options = [one.name for path in self.option_headers for one in self.read(path) if one.scope]
         return {*counters, *enumerators, *options}
 
     def value(self, definition):
@@ -221,7 +225,7 @@ def read_row(number, cells):
         return [f"line {number}: {setter!r} is neither an `option` nor a `constant`, `file`"], None
     faults = [f"line {number}: the {what} is not told"
               for what, cell in (("bound", bound), ("exhaustion", exhaustion)) if len(cell) < 10]
-    return faults, Row(number, default, named[1], named[2] or ATTRIBUTES, exhaustion)
+    return faults, Row(number, default, named[1], named[2], exhaustion)
 
 
 def told(default):
@@ -256,10 +260,10 @@ def faults_of_row(code, words, row):
               for word in re.findall(r"`([a-z][a-z0-9_]*)`", row.exhaustion) if word not in words]
     faults += [f"line {row.line}: there is no {name}"
                for name in re.findall(r"`(\w+::\w+)`", row.exhaustion)
-               if code.find(ATTRIBUTES, name) is None]
+               if code.find(None, name) is None]
     definition = code.find(row.path, row.name)
     if definition is None or definition.text is None:
-        return faults + [f"line {row.line}: {row.path} has no {row.name} with a number"]
+        return faults + [f"line {row.line}: {row.path or OPTIONS} has no {row.name} with a number"]
     return faults + faults_of_default(code, row, definition)
 
 

@@ -7,7 +7,7 @@ import unittest
 
 import limits
 
-ATTRIBUTES = """\
+OPTIONS = """\
 #pragma once
 enum class AsyncEventType : uint8_t {
   qp_fatal,  ///< the end
@@ -26,6 +26,7 @@ struct ThingAttributes {
   uint32_t things = 7;
 };
 """
+HEADER_OF_OPTIONS = f"{limits.PUBLIC}/thing_options.h"
 COUNTERS = """\
 #define DIWARP_COUNTERS(X)        \\
   X(drop_things, "things dropped")
@@ -70,7 +71,7 @@ class LimitsTest(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.root = pathlib.Path(folder.name)
-        self.write(limits.ATTRIBUTES, ATTRIBUTES)
+        self.write(HEADER_OF_OPTIONS, OPTIONS)
         self.write(limits.COUNTERS, COUNTERS)
         self.write("rnic/include/rnic/thing.h", HEADER)
         self.write("dgram/include/dgram/thing.h", "inline constexpr uint32_t kPieces = 6;\n")
@@ -101,7 +102,7 @@ class LimitsTest(unittest.TestCase):
             self.assertEqual(len(self.faults()), 0 if row == "source" else 1, row)
 
     def test_a_new_option_and_a_new_constant_are_found(self):
-        self.write(limits.ATTRIBUTES, ATTRIBUTES.replace("  bool", "  int more = 3;\n  bool"))
+        self.write(HEADER_OF_OPTIONS, OPTIONS.replace("  bool", "  int more = 3;\n  bool"))
         self.write("llp/include/llp/thing.h", "inline constexpr int kMaxMore = 3;\n")
         self.assertEqual(len(self.faults()), 2)
 
@@ -143,7 +144,7 @@ class LimitsTest(unittest.TestCase):
     def test_a_default_of_the_code_that_changed_is_found(self):
         for before, after in (("milliseconds(100)", "seconds(100)"), ("1024", "1025"),
                               ("<< 20", "<< 21"), ("deadline{0}", "deadline{1}")):
-            self.write(limits.ATTRIBUTES, ATTRIBUTES.replace(before, after))
+            self.write(HEADER_OF_OPTIONS, OPTIONS.replace(before, after))
             self.assertEqual(len(self.faults()), 1, before)
 
     def test_a_time_without_its_unit_and_a_number_with_one_are_found(self):

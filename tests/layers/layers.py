@@ -64,6 +64,11 @@ SIDE_EFFECT_CALL = re.compile(
 # An installed header shows nothing of what the library is built with.
 OUTSIDE_HEADER = re.compile(r"boost/|spdlog/|fmt/|liburing|isa-l")
 
+# What a header of handles defines, and what names a layer's own things. No data header has either.
+DEFINED = re.compile(r"^(?:class|struct)\s+(?:[A-Z_]+\s+)?(\w+)[^;{]*\{", re.MULTILINE)
+INTERNAL = re.compile(rf"\b(?:{'|'.join(layer for layer in USES if layer != 'base')})(?=::)"
+                      rf"|(?<=namespace )(?:diwarp::)?(?:{'|'.join(USES)})\b")
+
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
@@ -191,6 +196,20 @@ def check_lists(root, kinds):
         yield f"{LISTS} names {name}, which does not exist"
 
 
+def check_data(root, kinds):
+    """A data header must name neither what a handle's header defines nor what is inside a layer."""
+    texts = {name: COMMENT.sub("", (root / PUBLIC / "diwarp" / name).read_text(encoding="utf-8"))
+             for name in kinds if (root / PUBLIC / "diwarp" / name).is_file()}
+    handles = {found for name, text in texts.items() if kinds[name] == "handle"
+               for found in DEFINED.findall(text)}
+    for name in sorted(name for name in texts if kinds[name] == "data"):
+        words = set(re.findall(r"\w+", texts[name]))
+        for found in sorted(words & handles):
+            yield f"{PUBLIC}/diwarp/{name} names {found}: a data header names no handle"
+        for found in sorted(set(INTERNAL.findall(texts[name]))):
+            yield f"{PUBLIC}/diwarp/{name} names {found}: a data header names nothing of a layer"
+
+
 def check_rooms(root, layer):
     """Each source of a layer with rooms lies in a room, and each room has sources."""
     folders = set()
@@ -208,6 +227,7 @@ def check(root):
     problems = []
     kinds = listed(root)
     problems += check_lists(root, kinds)
+    problems += check_data(root, kinds)
     for layer in USES:
         problems += check_cmake(root, layer)
     for layer in ROOMS:

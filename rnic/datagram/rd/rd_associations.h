@@ -7,7 +7,7 @@
 #include "base/counters.h"
 #include "dgram/identity.h"
 #include "dgram/reorder_buffer.h"
-#include "diwarp/attributes.h"
+#include "diwarp/reliable_options.h"
 #include "rnic/datagram/rd/rd_delivery.h"
 #include "rnic/datagram/rd/rd_peer.h"
 #include "rnic/datagram/rd/rd_requests.h"

@@ -9,6 +9,7 @@
 #include "ddp/protection.h"
 #include "dgram/rd_header.h"
 #include "diwarp/attributes.h"
+#include "diwarp/datagram_options.h"
 #include "rdmap/datagram.h"
 #include "rnic/datagram/judgement.h"
 #include "rnic/datagram/rd/rd_peer.h"

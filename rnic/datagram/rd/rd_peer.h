@@ -17,7 +17,6 @@
 #include "dgram/association.h"
 #include "dgram/receiver.h"
 #include "dgram/sender.h"
-#include "diwarp/attributes.h"
 #include "rdmap/datagram.h"
 #include "rnic/datagram/rd/forward_list.h"
 #include "rnic/datagram/rd/rd_cursor.h"
@@ -26,6 +25,7 @@
 #include "rnic/datagram/record_source.h"
 #include "rnic/datagram/size_refusals.h"
 #include "rnic/datagram/stag_misses.h"
+#include "rnic/queues/queue_pair_init.h"
 #include "rnic/queues/work_queue.h"
 
 namespace diwarp::rnic {

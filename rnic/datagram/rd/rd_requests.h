@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "ddp/protection.h"
 #include "diwarp/attributes.h"
+#include "diwarp/reliable_options.h"
 #include "rdmap/datagram.h"
 #include "rnic/datagram/judgement.h"
 #include "rnic/datagram/rd/indexed_pool.h"

@@ -10,7 +10,7 @@
 #include "base/counters.h"
 #include "base/intrusive_list.h"
 #include "ddp/protection.h"
-#include "diwarp/attributes.h"
+#include "diwarp/datagram_options.h"
 #include "rdmap/datagram.h"
 #include "rnic/datagram/judgement.h"
 #include "rnic/datagram/stag_misses.h"

@@ -14,7 +14,7 @@
 #include "ddp/protection.h"
 #include "dgram/control.h"
 #include "dgram/identity.h"
-#include "diwarp/attributes.h"
+#include "diwarp/datagram_options.h"
 #include "rdmap/datagram.h"
 #include "rnic/datagram/datagram_origin.h"
 #include "rnic/datagram/judgement.h"

@@ -15,6 +15,7 @@
 #include "ddp/stag_table.h"
 #include "dgram/control.h"
 #include "diwarp/attributes.h"
+#include "diwarp/datagram_options.h"
 #include "rdmap/datagram.h"
 #include "rnic/datagram/datagram_origin.h"
 #include "rnic/datagram/judgement.h"

@@ -14,7 +14,7 @@
 #include "base/memory_budget.h"
 #include "ddp/reassembly.h"
 #include "diwarp/address.h"
-#include "diwarp/attributes.h"
+#include "diwarp/datagram_options.h"
 #include "rnic/datagram/message_segments.h"
 #include "rnic/datagram/record_source.h"
 #include "rnic/datagram/stag_misses.h"

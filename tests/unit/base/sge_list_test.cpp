@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "diwarp/attributes.h"
+#include "diwarp/connect_options.h"
 #include "diwarp/types.h"
 
 using namespace diwarp;

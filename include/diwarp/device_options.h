@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+#include "diwarp/types.h"
+
+namespace diwarp {
+
+/// Who runs the RNIC's engine (docs/threading.md).
+enum class Progress : uint8_t {
+  thread,  ///< an RNIC thread, which steps aside while an application thread polls
+  manual,  ///< the application alone: polling a completion queue and Device::progress()
+};
+
+/// What moves bytes between the engine and the kernel's sockets.
+enum class IoBackend : uint8_t {
+  automatic,  ///< what measured best (docs/performance.md)
+  syscall,    ///< system calls
+  uring,      ///< io_uring; system calls, and a line in the log, where it cannot be had
+};
+
+struct DeviceOptions {
+  Progress progress = Progress::thread;
+  /// How long the RNIC thread looks for more work before it sleeps. Longer saves wake-ups (about
+  /// 10 us each) and costs processor time.
+  Duration spin = std::chrono::microseconds(50);
+  /// How soon the RNIC thread takes the engine over after the application, which polled, has
+  /// stopped. While it polls without a pause this doubles each time, up to `takeover_limit`: the
+  /// longer, the less it is disturbed.
+  Duration takeover = std::chrono::microseconds(100);
+  Duration takeover_limit = std::chrono::milliseconds(2);
+  /// Processor the RNIC thread is bound to; -1: the scheduler's choice.
+  int cpu = -1;
+  /// Socket buffers of UD queue pairs, in bytes. Where the process may not exceed the system's
+  /// limits (net.core.rmem_max, wmem_max), they are cut to these.
+  size_t udp_receive_buffer = size_t{8} << 20;
+  size_t udp_send_buffer = size_t{4} << 20;
+  /// Let the kernel split and join trains of datagrams (UDP_SEGMENT, UDP_GRO) where it can.
+  bool offload = true;
+  /// Above zero: a receive that finds nothing looks once into the network device's queue itself
+  /// (SO_BUSY_POLL), for datagrams and streams; zero: what the system has (net.core.busy_read). It
+  /// saves the interrupt where the device's driver supports it, and only costs where not (loopback,
+  /// veth). More than the system's own value needs CAP_NET_ADMIN; where that is refused the
+  /// system's stays, and busy_poll_refused counts.
+  Duration busy_poll = Duration::zero();
+  /// RC: Sends and Writes leave without being copied (MSG_ZEROCOPY) where a call to the kernel has
+  /// so many bytes of payload, in pieces longer than 512 bytes; 0: never. Worth it only on a
+  /// network device, from about 10 KB on; on loopback and veth the kernel copies all the same, and
+  /// it costs. Completions then come when the peer's TCP has acknowledged the bytes (docs/rc.md).
+  /// Not with io_uring.
+  size_t zerocopy_from = 0;
+  IoBackend io = IoBackend::automatic;
+};
+
+}  // namespace diwarp
