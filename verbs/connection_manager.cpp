@@ -25,8 +25,8 @@ std::optional<CmEvent> CmEventChannel::get_event(Duration timeout) {
 int CmEventChannel::descriptor() const { return impl_->channel()->descriptor(); }
 
 CmId::CmId(const Device& device, const CmEventChannel& channel, uint64_t context)
-    : impl_(std::make_shared<rnic::CmId>(rnic::control_of(impl_of(device)), impl_of(channel)->channel(),
-                                         context)) {}
+    : impl_(std::make_shared<rnic::CmId>(rnic::control_of(impl_of(device)),
+                                         impl_of(channel)->channel(), context)) {}
 
 CmId::CmId(std::shared_ptr<rnic::CmId> impl) : impl_(std::move(impl)) {}
 

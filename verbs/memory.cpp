@@ -25,7 +25,8 @@ MemoryRegion::MemoryRegion(std::shared_ptr<rnic::MemoryRegion> impl) : impl_(std
 
 MemoryRegion MemoryRegion::with_stag(const ProtectionDomain& pd, std::span<std::byte> memory,
                                      STag stag, uint64_t base, Access access) {
-  return MemoryRegion(std::make_shared<rnic::MemoryRegion>(impl_of(pd), memory, access, base, stag));
+  return MemoryRegion(
+      std::make_shared<rnic::MemoryRegion>(impl_of(pd), memory, access, base, stag));
 }
 
 MemoryWindow::MemoryWindow(const ProtectionDomain& pd)
@@ -38,8 +39,8 @@ SteeringTagAttributes MemoryWindow::query() const { return impl_->query(); }
 FastRegistration::FastRegistration(const ProtectionDomain& pd, uint64_t max_length)
     : impl_(std::make_shared<rnic::SteeringTag>(
           impl_of(pd), ddp::Region{.kind = ddp::EntryKind::fast_registration,
-                                 .valid = false,
-                                 .max_length = max_length})) {}
+                                   .valid = false,
+                                   .max_length = max_length})) {}
 
 STag FastRegistration::stag() const { return impl_->stag(); }
 SteeringTagAttributes FastRegistration::query() const { return impl_->query(); }

@@ -73,11 +73,13 @@ class DIWARP_EXPORT CompletionQueue {
   detail::Handle<rnic::CompletionQueue> impl_;
 };
 
-/// Names a completion queue in QueuePairInit; made from a CompletionQueue. Throws Error where the handle is dead.
+/// Names a completion queue in QueuePairInit; made from a CompletionQueue, which must not
+/// be dead (else it throws Error).
 class CompletionQueueRef {
  public:
   CompletionQueueRef() = default;
-  CompletionQueueRef(const CompletionQueue& cq) : impl_(cq.impl_.shared()) {}  // NOLINT: meant to convert
+  CompletionQueueRef(const CompletionQueue& cq)  // NOLINT: meant to convert
+      : impl_(cq.impl_.shared()) {}
 
  private:
   friend class detail::HandleAccess;

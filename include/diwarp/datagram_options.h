@@ -62,9 +62,9 @@ struct DatagramOptions {
   /// UDP port, which is also the queue pair's number; 0: a free one.
   uint16_t port = 0;
   /// UD: other queue pairs of this user with this option, of any process, may have the same address
-  /// and port, and so the same number. What is sent to a group comes to each of them that joined it;
-  /// what is sent to the address itself, answers included, comes to one of them, of the system's
-  /// choice. For members that only receive. `connect_after` counts as 0.
+  /// and port, and so the same number. What is sent to a group comes to each of them that joined
+  /// it; what is sent to the address itself, answers included, comes to one of them, of the
+  /// system's choice. For members that only receive. `connect_after` counts as 0.
   bool share_port = false;
   /// A bound UDP descriptor to use instead of opening one; the queue pair owns it afterwards.
   int descriptor = -1;

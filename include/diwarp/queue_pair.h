@@ -69,9 +69,9 @@ class DIWARP_EXPORT QueuePair {
   /// completion queue, then retry), invalid_state (not in rts or sqd), too_many_sges,
   /// inline_too_large, message_too_large, invalid_argument (SGEs, flags or immediate data that the
   /// operation does not take, or tagged offsets beyond 2^64), unsupported_operation (not for this
-  /// type of queue pair; atomics over datagrams: docs/datagrams.md), invalid_destination (UD, RD: no
-  /// port, the other address family, or a group where there must be one peer), device_gone (a forked
-  /// child), moved_from (this handle was moved to another).
+  /// type of queue pair; atomics over datagrams: docs/datagrams.md), invalid_destination (UD, RD:
+  /// no port, the other address family, or a group where there must be one peer), device_gone (a
+  /// forked child), moved_from (this handle was moved to another).
   std::error_code post_send(const SendWorkRequest& request) noexcept;
 
   /// Posts several requests in order, as one: they are begun when all are posted, so that small
@@ -137,8 +137,8 @@ class DIWARP_EXPORT QueuePair {
   /// UD: where peers send to. RC: the local end of the connection.
   Address address() const;
   QueuePairAttributes query() const;
-  /// The same, with the `max_datagram_payload` that goes to `destination`, whose port does not matter.
-  /// Throws Error(invalid_destination) if it is of another address family than the device.
+  /// The same, with the `max_datagram_payload` that goes to `destination`, whose port does not
+  /// matter. Throws Error(invalid_destination) if it is of another address family than the device.
   QueuePairAttributes query(const Address& destination) const;
   /// UD, RD: from now on also takes what is sent to a group: a multicast address, or the limited or
   /// a subnet's broadcast address, on the queue pair's port. The address's own port does not

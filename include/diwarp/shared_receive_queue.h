@@ -46,11 +46,13 @@ class DIWARP_EXPORT SharedReceiveQueue {
   detail::Handle<rnic::SharedReceiveQueue> impl_;
 };
 
-/// Names a shared receive queue in QueuePairInit; made from a SharedReceiveQueue. Throws Error where the handle is dead.
+/// Names a shared receive queue in QueuePairInit; made from a SharedReceiveQueue, which must not
+/// be dead (else it throws Error).
 class SharedReceiveQueueRef {
  public:
   SharedReceiveQueueRef() = default;
-  SharedReceiveQueueRef(const SharedReceiveQueue& srq) : impl_(srq.impl_.shared()) {}  // NOLINT: meant to convert
+  SharedReceiveQueueRef(const SharedReceiveQueue& srq)  // NOLINT: meant to convert
+      : impl_(srq.impl_.shared()) {}
 
  private:
   friend class detail::HandleAccess;

@@ -72,17 +72,17 @@ class DIWARP_EXPORT ValidityMap {
   /// and give back a place of the pool that this map held.
   static constexpr size_t kMaxRanges = size_t{1} << 16;
 
-  /// Adds what is valid in `part`, the map of bytes [offset, offset + part.length()) of this message:
-  /// another map of the same message, or that of a Read which asked for a gap. False where the result
-  /// would have more than kMaxRanges ranges, or memory cannot be had: then this map keeps what it had,
-  /// and ranges of `part` that found no room are left out, so they count as missing. Throws
-  /// Error(invalid_argument) if the part does not lie within the message.
+  /// Adds what is valid in `part`, the map of bytes [offset, offset + part.length()) of this
+  /// message: another map of the same message, or that of a Read which asked for a gap. False where
+  /// the result would have more than kMaxRanges ranges, or memory cannot be had: then this map keeps
+  /// what it had, and ranges of `part` that found no room are left out, so they count as missing.
+  /// Throws Error(invalid_argument) if the part does not lie within the message.
   bool merge(const ValidityMap& part, uint64_t offset = 0);
 
-  /// Keeps what is valid in `other`, too, which is a map of the same message. False where the result
-  /// would have more than kMaxRanges ranges, or memory cannot be had: then only its first ranges, or
-  /// the first one, are left, and the rest counts as missing. Throws Error(invalid_argument) if the
-  /// lengths of the messages differ.
+  /// Keeps only what is valid in `other`, too, which is a map of the same message. False where the
+  /// result would have more than kMaxRanges ranges, or memory cannot be had: then only its first
+  /// ranges, or the first one, are left, and the rest counts as missing. Throws
+  /// Error(invalid_argument) if the lengths of the messages differ.
   bool intersect(const ValidityMap& other);
 
   /// For the library: takes over a reference to `node`.

@@ -108,7 +108,8 @@ UniqueFd bound_udp_socket(const Address& local, bool share) {
 }
 
 std::unique_ptr<UdpLink> UdpLink::open(const Address& local, const UdpOptions& options) {
-  return std::unique_ptr<UdpLink>(new UdpLink(bound_udp_socket(local, options.share_port), options));
+  UniqueFd fd = bound_udp_socket(local, options.share_port);
+  return std::unique_ptr<UdpLink>(new UdpLink(std::move(fd), options));
 }
 
 UniqueFd adoptable_udp_socket(int bound_descriptor, const UdpOptions& options) {
