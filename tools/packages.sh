@@ -61,7 +61,7 @@ apt_install() {
 configures() {
   local folder status=0
   folder=$(mktemp -d)
-  cmake -S "$(dirname "${BASH_SOURCE[0]}")/.." -B "$folder" -G Ninja >/dev/null 2>&1 || status=1
+  cmake -S "$(dirname "${BASH_SOURCE[0]}")/.." -B "$folder" -G Ninja -DDIWARP_TESTS=ON >/dev/null 2>&1 || status=1
   rm -rf "$folder"
   return $status
 }
