@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
@@ -25,3 +24,5 @@
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "support/catch.h"

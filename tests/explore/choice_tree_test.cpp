@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "choice_tree.h"
 
-#include <catch2/catch.hpp>
 #include <functional>
 #include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include "support/catch.h"
 
 using diwarp::explore::ChoiceTree;
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <regex>
 #include <string>
 #include <string_view>
 
 #include "explorer.h"
+#include "support/catch.h"
 
 using namespace diwarp::explore;
 

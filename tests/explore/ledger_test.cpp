@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ledger.h"
 
-#include <catch2/catch.hpp>
 #include <string>
+
+#include "support/catch.h"
 
 using namespace diwarp;
 using namespace diwarp::explore;

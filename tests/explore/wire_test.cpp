@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "wire.h"
 
-#include <catch2/catch.hpp>
 #include <cerrno>
 #include <memory>
 #include <string>
 
 #include "llp/memory/memory.h"
+#include "support/catch.h"
 
 using namespace diwarp;
 using namespace diwarp::explore;

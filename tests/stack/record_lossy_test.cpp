@@ -140,7 +140,7 @@ TEST_CASE("whatever the link drops, valid is exactly what arrived, and nothing e
   }
   const auto all = static_cast<double>(lossy.witness.all());
   const double lost = all - static_cast<double>(lossy.witness.through());
-  CHECK(lost / all == Approx(impairment.drop).margin(0.01));
+  CHECK(lost / all == Catch::Approx(impairment.drop).margin(0.01));
   CHECK((impairment.drop > 0) == (lost > 0));
   CHECK(lossy.two.counter("rx_datagrams") == lossy.witness.through());
   CHECK(drops(lossy.two) == 0);

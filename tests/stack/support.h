@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <catch2/catch.hpp>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
@@ -33,6 +32,7 @@
 #include "llp/memory/memory.h"
 #include "rnic/device.h"
 #include "stack/datagram.h"
+#include "support/catch.h"
 #include "verbs/handle_access.h"
 
 /// What the tests of the whole stack share: parties that talk, and the worlds they live in.

@@ -156,7 +156,8 @@ TEST_CASE("a UDP port that another socket holds is refused with a sentence that 
   } catch (const Error& error) {
     CHECK(error.code() == Errc::address_in_use);
     CHECK(error.code() == std::errc::address_in_use);
-    CHECK_THAT(error.what(), Catch::Contains("127.0.0.1:" + std::to_string(port)));
+    CHECK_THAT(error.what(),
+               Catch::Matchers::ContainsSubstring("127.0.0.1:" + std::to_string(port)));
   }
 }
 
@@ -183,7 +184,7 @@ TEST_CASE("a device cannot be opened on what is no address of this host") {
       FAIL("it was opened");
     } catch (const Error& error) {
       CHECK(error.code());
-      CHECK_THAT(error.what(), Catch::Contains(address));
+      CHECK_THAT(error.what(), Catch::Matchers::ContainsSubstring(address));
     }
   }
   for (const char* text : {"", "localhost", "127.0.0.1.1", "1.2.3.4:99999", "::g"}) {

@@ -3,10 +3,11 @@
 
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <cstddef>
 #include <cstdio>
 #include <string>
+
+#include "support/catch.h"
 
 namespace diwarp::test {
 

@@ -4,7 +4,8 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <catch2/catch.hpp>
+
+#include "support/catch.h"
 
 namespace diwarp::test {
 

@@ -11,11 +11,12 @@
 
 #include <array>
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <csignal>
 #include <ctime>
 #include <thread>
 #include <utility>
+
+#include "support/catch.h"
 
 namespace diwarp::test {
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "common/operation.h"
 #include "common/pattern.h"
 #include "common/summary.h"
+#include "support/catch.h"
 
 namespace diwarp::tools {
 namespace {
@@ -76,7 +76,8 @@ TEST_CASE("segments are those of the path, jumbo, or of a number of bytes") {
   CHECK(parse_segment("9000").jumbo);
   for (const char* text : {"", "MTU", "127", "65508", "-1", "1472 ", "1.5", "0x200", "4K"}) {
     CAPTURE(text);
-    CHECK_THROWS_WITH(parse_segment(text), Catch::Contains("--segment needs mtu, jumbo"));
+    CHECK_THROWS_WITH(parse_segment(text),
+                      Catch::Matchers::ContainsSubstring("--segment needs mtu, jumbo"));
   }
 }
 

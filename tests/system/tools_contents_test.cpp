@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // That --verify notices wrong contents, whichever operation brings them. Both ends of a run live in
 // this process; their RNIC threads do the work of the end that is not called.
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <cstring>
 #include <future>
@@ -14,11 +13,12 @@
 #include "common/pattern.h"
 #include "common/requests.h"
 #include "common/writes.h"
+#include "support/catch.h"
 
 namespace diwarp::tools {
 namespace {
 
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 
 constexpr Duration kTimeout = std::chrono::seconds(20);
 constexpr uint64_t kToken = 7;
@@ -67,7 +67,7 @@ TEST_CASE("a Read that brings another byte is noticed, and only then") {
   ends.pair();
   CHECK_NOTHROW(pinger.ping());
   ends.far.send_slot(0)[42] ^= std::byte{1};
-  CHECK_THROWS_WITH(pinger.ping(), Contains("wrong contents from byte 42 on"));
+  CHECK_THROWS_WITH(pinger.ping(), ContainsSubstring("wrong contents from byte 42 on"));
 }
 
 TEST_CASE("an atomic that finds another value than was added up is noticed") {
@@ -77,7 +77,7 @@ TEST_CASE("an atomic that finds another value than was added up is noticed") {
   for (int i = 0; i < 4; ++i) CHECK_NOTHROW(pinger.ping());
   const uint64_t meddled = 1;
   std::memcpy(ends.far.send_slot(0).data(), &meddled, sizeof meddled);
-  CHECK_THROWS_WITH(pinger.ping(), Contains("wrong contents"));
+  CHECK_THROWS_WITH(pinger.ping(), ContainsSubstring("wrong contents"));
 }
 
 TEST_CASE("a written answer with other contents is noticed") {
@@ -88,7 +88,7 @@ TEST_CASE("a written answer with other contents is noticed") {
   ends.pair();
   answers.prepare(0);
   answers.post(0);
-  CHECK_THROWS_WITH(pinger.ping(), Contains("wrong contents from byte 4 on"));
+  CHECK_THROWS_WITH(pinger.ping(), ContainsSubstring("wrong contents from byte 4 on"));
 }
 
 TEST_CASE("a written flow with other contents is noticed") {
@@ -108,7 +108,8 @@ TEST_CASE("a written flow with other contents is noticed") {
   CHECK(count.received == 10);
   CHECK(count.wrong == 10);
   CHECK(count.valid_bytes == 0);
-  CHECK_THAT(count.first_wrong, Contains("Message 0 of 100 bytes arrived with wrong contents"));
+  CHECK_THAT(count.first_wrong,
+             ContainsSubstring("Message 0 of 100 bytes arrived with wrong contents"));
 }
 
 /// Write-Records over UD, whose slots at the receiver are written again.
@@ -216,7 +217,8 @@ TEST_CASE("atomics whose sum is wrong in the end are noticed") {
   CHECK(told.get() == 10);
   CHECK(result["received"] == 10);
   CHECK(result["wrong"] == 1);
-  CHECK_THAT(result["first_wrong"].get<std::string>(), Contains("at 11 after 10 additions"));
+  CHECK_THAT(result["first_wrong"].get<std::string>(),
+             ContainsSubstring("at 11 after 10 additions"));
 }
 
 }  // namespace

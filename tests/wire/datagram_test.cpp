@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rdmap/datagram.h"
 
-#include <catch2/catch.hpp>
-
 #include "rdmap/terminate.h"
+#include "support/catch.h"
 #include "wire/datagrams.h"
 #include "wire/golden_datagram.h"
 

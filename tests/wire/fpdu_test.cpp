@@ -2,9 +2,9 @@
 #include "mpa/fpdu.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 
 #include "rdmap/stream.h"
+#include "support/catch.h"
 #include "wire/golden.h"
 
 using namespace diwarp;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
-#include <catch2/catch.hpp>
 
 #include "rdmap/stream.h"
 #include "rdmap/terminate.h"
+#include "support/catch.h"
 #include "wire/golden_rdmap.h"
 
 using namespace diwarp;

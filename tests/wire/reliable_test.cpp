@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 
 #include "dgram/rd_header.h"
+#include "support/catch.h"
 #include "wire/datagrams.h"
 #include "wire/golden_datagram.h"
 

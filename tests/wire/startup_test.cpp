@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpa/startup.h"
 
-#include <catch2/catch.hpp>
-
+#include "support/catch.h"
 #include "wire/golden.h"
 
 using namespace diwarp;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <string>
 
 #include "base/unique_fd.h"
 #include "stack/support.h"
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/confined.h"
 #include "support/uring.h"

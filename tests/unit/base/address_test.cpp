@@ -4,12 +4,12 @@
 #include <net/if.h>
 #include <netinet/in.h>
 
-#include <catch2/catch.hpp>
 #include <cstring>
 #include <unordered_set>
 #include <vector>
 
 #include "diwarp/error.h"
+#include "support/catch.h"
 
 using diwarp::Address;
 using diwarp::AddressFamily;

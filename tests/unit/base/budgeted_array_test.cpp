@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/budgeted_array.h"
 
-#include <catch2/catch.hpp>
 #include <utility>
 #include <vector>
 
+#include "support/catch.h"
 #include "unit/base/allocations.h"
 
 using namespace diwarp;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
-#include <catch2/catch.hpp>
 #include <vector>
 
 #include "base/byte_order.h"
 #include "base/bytes.h"
 #include "base/cursor.h"
+#include "support/catch.h"
 
 using namespace diwarp;
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <deque>
 #include <memory>
 #include <set>
@@ -9,6 +8,7 @@
 #include "base/pool.h"
 #include "base/random.h"
 #include "base/ring.h"
+#include "support/catch.h"
 #include "unit/base/allocations.h"
 
 using namespace diwarp;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/counters.h"
 
-#include <catch2/catch.hpp>
 #include <set>
+
+#include "support/catch.h"
 
 using namespace diwarp;
 

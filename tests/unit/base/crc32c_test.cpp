@@ -2,11 +2,11 @@
 #include "base/crc32c.h"
 
 #include <array>
-#include <catch2/catch.hpp>
 #include <string_view>
 #include <vector>
 
 #include "base/random.h"
+#include "support/catch.h"
 
 using namespace diwarp;
 

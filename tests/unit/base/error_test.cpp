@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "diwarp/error.h"
 
-#include <catch2/catch.hpp>
 #include <cerrno>
 #include <set>
 #include <string>
+
+#include "support/catch.h"
 
 using diwarp::Errc;
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/keyed_hash.h"
 
-#include <catch2/catch.hpp>
 #include <set>
 #include <vector>
 
 #include "diwarp/address.h"
+#include "support/catch.h"
 
 using namespace diwarp;
 

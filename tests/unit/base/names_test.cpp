@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <set>
 #include <string>
 
 #include "diwarp/attributes.h"
 #include "diwarp/types.h"
+#include "support/catch.h"
 
 using namespace diwarp;
 

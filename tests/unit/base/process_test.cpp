@@ -3,13 +3,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <cstdlib>
 #include <string>
 
 #include "base/fork_guard.h"
 #include "base/log.h"
 #include "base/unique_fd.h"
+#include "support/catch.h"
 
 using namespace diwarp;
 

@@ -2,9 +2,10 @@
 #include "base/random.h"
 
 #include <array>
-#include <catch2/catch.hpp>
 #include <set>
 #include <vector>
+
+#include "support/catch.h"
 
 using namespace diwarp;
 

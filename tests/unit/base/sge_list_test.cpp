@@ -2,7 +2,6 @@
 #include "diwarp/sge.h"
 
 #include <array>
-#include <catch2/catch.hpp>
 #include <initializer_list>
 #include <list>
 #include <span>
@@ -11,6 +10,7 @@
 
 #include "diwarp/connect_options.h"
 #include "diwarp/types.h"
+#include "support/catch.h"
 
 using namespace diwarp;
 

@@ -2,7 +2,8 @@
 #include "base/siphash.h"
 
 #include <array>
-#include <catch2/catch.hpp>
+
+#include "support/catch.h"
 
 using namespace diwarp;
 

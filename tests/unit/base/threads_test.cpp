@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -13,6 +12,7 @@
 #include "base/spin_flag.h"
 #include "base/spsc_ring.h"
 #include "base/validity_pool.h"
+#include "support/catch.h"
 
 using namespace diwarp;
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/timer_queue.h"
 
-#include <catch2/catch.hpp>
 #include <map>
 #include <memory>
 #include <vector>
 
 #include "base/random.h"
+#include "support/catch.h"
 #include "unit/base/allocations.h"
 
 using namespace diwarp;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -9,6 +8,7 @@
 #include "base/validity_pool.h"
 #include "diwarp/error.h"
 #include "diwarp/validity_map.h"
+#include "support/catch.h"
 
 using namespace diwarp;
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -8,6 +7,7 @@
 
 #include "base/random.h"
 #include "base/validity_pool.h"
+#include "support/catch.h"
 #include "unit/base/allocations.h"
 
 using namespace diwarp;

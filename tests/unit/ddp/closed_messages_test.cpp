@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ddp/closed_messages.h"
 
-#include <catch2/catch.hpp>
 #include <set>
 
 #include "base/random.h"
+#include "support/catch.h"
 #include "unit/base/allocations.h"
 
 using namespace diwarp;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ddp/header.h"
 
-#include <catch2/catch.hpp>
-
+#include "support/catch.h"
 #include "wire/hex.h"
 
 using namespace diwarp;

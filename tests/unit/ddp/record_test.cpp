@@ -2,10 +2,10 @@
 #include "ddp/record.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <vector>
 
 #include "base/random.h"
+#include "support/catch.h"
 #include "unit/base/allocations.h"
 
 using namespace diwarp;

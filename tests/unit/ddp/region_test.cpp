@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
-#include <catch2/catch.hpp>
 
 #include "ddp/stag_table.h"
+#include "support/catch.h"
 
 using namespace diwarp;
 using namespace diwarp::ddp;

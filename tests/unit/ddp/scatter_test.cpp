@@ -2,9 +2,9 @@
 #include "ddp/scatter.h"
 
 #include <array>
-#include <catch2/catch.hpp>
 
 #include "base/random.h"
+#include "support/catch.h"
 #include "wire/hex.h"
 
 using namespace diwarp;

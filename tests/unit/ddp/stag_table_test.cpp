@@ -2,11 +2,11 @@
 #include "ddp/stag_table.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <map>
 
 #include "base/random.h"
 #include "diwarp/error.h"
+#include "support/catch.h"
 #include "unit/base/allocations.h"
 
 using namespace diwarp;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <thread>
 #include <vector>
 
 #include "base/random.h"
 #include "ddp/stag_table.h"
+#include "support/catch.h"
 
 using namespace diwarp;
 using namespace diwarp::ddp;

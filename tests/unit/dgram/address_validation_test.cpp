@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dgram/address_validation.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 using namespace diwarp;
 using namespace std::chrono_literals;

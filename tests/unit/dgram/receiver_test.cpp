@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 
 #include "dgram/receiver.h"
+#include "support/catch.h"
 
 using namespace diwarp::dgram;
 using Arrival = Receiver::Arrival;

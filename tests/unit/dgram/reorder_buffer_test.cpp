@@ -2,9 +2,10 @@
 #include "dgram/reorder_buffer.h"
 
 #include <array>
-#include <catch2/catch.hpp>
 #include <span>
 #include <vector>
+
+#include "support/catch.h"
 
 using namespace diwarp;
 using namespace diwarp::dgram;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 
-#include "base/random.h"
 #include "dgram/sender.h"
+#include "base/random.h"
+#include "support/catch.h"
 
 using namespace diwarp;
 using namespace diwarp::dgram;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <numeric>
 
+#include "support/catch.h"
 #include "unit/dgram/simulation.h"
 
 using namespace diwarp;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 
 #include "llp/tcp/tcp_peer.h"
+#include "support/catch.h"
 
 using namespace diwarp;
 using namespace diwarp::llp;

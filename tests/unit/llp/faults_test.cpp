@@ -2,13 +2,13 @@
 #include "llp/impairment/faults.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cerrno>
 #include <functional>
 
 #include "bytes.h"
 #include "datagrams.h"
 #include "llp/memory/memory.h"
+#include "support/catch.h"
 
 namespace diwarp::llp {
 namespace {

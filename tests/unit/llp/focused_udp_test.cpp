@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <array>
-#include <catch2/catch.hpp>
 
 #include "bytes.h"
 #include "datagrams.h"
 #include "llp/udp/focused_udp.h"
 #include "raw_socket.h"
+#include "support/catch.h"
 
 namespace diwarp::llp {
 namespace {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
-#include <catch2/catch.hpp>
 #include <cerrno>
 
 #include "bytes.h"
 #include "llp/impairment/impairment.h"
 #include "llp/memory/memory.h"
+#include "support/catch.h"
 
 namespace diwarp::llp {
 namespace {

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <catch2/catch.hpp>
 #include <map>
 
 #include "bytes.h"
 #include "datagrams.h"
+#include "support/catch.h"
 
 namespace diwarp::llp {
 namespace {

@@ -8,11 +8,11 @@
 
 #include <algorithm>
 #include <array>
-#include <catch2/catch.hpp>
 #include <cstring>
 #include <set>
 
 #include "bytes.h"
+#include "support/catch.h"
 
 namespace diwarp::llp {
 namespace {

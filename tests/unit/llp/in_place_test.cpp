@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <catch2/catch.hpp>
 #include <thread>
 #include <vector>
 
@@ -17,6 +16,7 @@
 #include "llp/tcp/tcp.h"
 #include "llp/uring/uring_stream.h"
 #include "raw_socket.h"
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/confined.h"
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <cerrno>
 
 #include "bytes.h"
@@ -7,6 +6,7 @@
 #include "diwarp/error.h"
 #include "llp/impairment/impairment.h"
 #include "llp/memory/memory.h"
+#include "support/catch.h"
 
 namespace diwarp::llp {
 namespace {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
-#include <catch2/catch.hpp>
 #include <cerrno>
 
 #include "bytes.h"
 #include "datagrams.h"
 #include "diwarp/error.h"
 #include "llp/memory/memory.h"
+#include "support/catch.h"
 #include "unit/base/allocations.h"
 
 namespace diwarp::llp {
@@ -69,7 +69,7 @@ TEST_CASE("an open memory address cannot be opened again until it is closed") {
     FAIL("open() did not throw");
   } catch (const Error& error) {
     CHECK(error.code() == Errc::address_in_use);
-    CHECK_THAT(error.what(), Catch::Contains("10.0.0.1:1000"));
+    CHECK_THAT(error.what(), Catch::Matchers::ContainsSubstring("10.0.0.1:1000"));
   }
   net.a.reset();
   CHECK(net.network->open(kA)->local_address() == kA);

@@ -6,13 +6,13 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-#include <catch2/catch.hpp>
 #include <cstring>
 #include <exception>
 #include <iostream>
 #include <thread>
 
 #include "base/unique_fd.h"
+#include "support/catch.h"
 
 namespace diwarp::test {
 namespace {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "llp/udp/path_mtu.h"
 
-#include <catch2/catch.hpp>
-
 #include "raw_socket.h"
+#include "support/catch.h"
 
 namespace diwarp::llp {
 namespace {

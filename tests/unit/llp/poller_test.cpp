@@ -9,11 +9,11 @@
 #include <unistd.h>
 
 #include <array>
-#include <catch2/catch.hpp>
 #include <chrono>
 
 #include "diwarp/error.h"
 #include "raw_socket.h"
+#include "support/catch.h"
 
 namespace diwarp::llp {
 namespace {

@@ -9,13 +9,13 @@
 #include <sys/socket.h>
 
 #include <array>
-#include <catch2/catch.hpp>
 #include <cstring>
 #include <exception>
 #include <iostream>
 #include <thread>
 
 #include "bytes.h"
+#include "support/catch.h"
 
 namespace diwarp::test {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 
 #include "bytes.h"
 #include "datagrams.h"
+#include "support/catch.h"
 
 namespace diwarp::llp {
 namespace {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // TCP sockets whose system calls fail now and then, or move a few bytes only.
-#include <catch2/catch.hpp>
 #include <cerrno>
 
 #include "bytes.h"
 #include "llp/tcp/in_place.h"
 #include "llp/tcp/tcp.h"
 #include "raw_socket.h"
+#include "support/catch.h"
 #include "syscalls.h"
 
 namespace diwarp::llp {

@@ -6,11 +6,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <iostream>
 #include <vector>
 
 #include "raw_socket.h"
+#include "support/catch.h"
 
 using namespace diwarp;
 using namespace diwarp::llp;

@@ -8,7 +8,6 @@
 #include <sys/socket.h>
 
 #include <array>
-#include <catch2/catch.hpp>
 #include <cerrno>
 #include <thread>
 #include <vector>
@@ -17,6 +16,7 @@
 #include "bytes.h"
 #include "diwarp/error.h"
 #include "raw_socket.h"
+#include "support/catch.h"
 
 namespace diwarp::llp {
 namespace {
@@ -320,7 +320,8 @@ BACKENDS_TEST_CASE("descriptors that are no connected TCP sockets are not adopte
       FAIL("adopt() did not throw");
     } catch (const Error& error) {
       CHECK(error.code() == Errc::invalid_argument);
-      CHECK_THAT(error.what(), Catch::Contains("Descriptor " + std::to_string(fd) + " "));
+      CHECK_THAT(error.what(),
+                 Catch::Matchers::ContainsSubstring("Descriptor " + std::to_string(fd) + " "));
     }
     if (fd >= 0) CHECK(test::is_open(fd));
   }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <thread>
 
@@ -9,6 +8,7 @@
 #include "datagrams.h"
 #include "llp/memory/memory.h"
 #include "llp/poller.h"
+#include "support/catch.h"
 
 namespace diwarp::llp {
 namespace {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Links at all addresses of the host: they tell which one a datagram came to, and send from there.
-#include <catch2/catch.hpp>
 
 #include "backends.h"
 #include "bytes.h"
 #include "datagrams.h"
 #include "llp/udp/focused_udp.h"
 #include "raw_socket.h"
+#include "support/catch.h"
 
 namespace diwarp::llp {
 namespace {

@@ -4,13 +4,13 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cerrno>
 
 #include "bytes.h"
 #include "datagrams.h"
 #include "llp/udp/udp.h"
 #include "raw_socket.h"
+#include "support/catch.h"
 #include "syscalls.h"
 
 namespace diwarp::llp {

@@ -4,14 +4,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
-
 #include "backends.h"
 #include "bytes.h"
 #include "datagrams.h"
 #include "diwarp/error.h"
 #include "llp/udp/udp.h"
 #include "raw_socket.h"
+#include "support/catch.h"
 #include "support/descriptors.h"
 #include "support/sanitizers.h"
 
@@ -91,13 +90,13 @@ BACKENDS_TEST_CASE("opening a UDP address that is in use says which one") {
   const RawUdp holder;
   const Error error = open_error<TestType>(holder.address());
   CHECK(error.code() == Errc::address_in_use);
-  CHECK_THAT(error.what(), Catch::Contains(holder.address().to_string()));
+  CHECK_THAT(error.what(), Catch::Matchers::ContainsSubstring(holder.address().to_string()));
 }
 
 BACKENDS_TEST_CASE("opening a UDP address that is not this host's says which one") {
   const Error error = open_error<TestType>(Address::parse("192.0.2.77:4000"));
   CHECK(error.code() == std::errc::address_not_available);
-  CHECK_THAT(error.what(), Catch::Contains("192.0.2.77:4000"));
+  CHECK_THAT(error.what(), Catch::Matchers::ContainsSubstring("192.0.2.77:4000"));
 }
 
 BACKENDS_TEST_CASE("an IPv6 UDP link exchanges datagrams over IPv6 alone") {
@@ -188,7 +187,8 @@ void check_refused(int fd) {
     FAIL("adopt() did not throw");
   } catch (const Error& error) {
     CHECK(error.code() == Errc::invalid_argument);
-    CHECK_THAT(error.what(), Catch::Contains("Descriptor " + std::to_string(fd) + " "));
+    CHECK_THAT(error.what(),
+               Catch::Matchers::ContainsSubstring("Descriptor " + std::to_string(fd) + " "));
   }
   if (fd >= 0) CHECK(test::is_open(fd));
 }

@@ -2,13 +2,12 @@
 #include <netinet/in.h>
 #include <netinet/udp.h>
 
-#include <catch2/catch.hpp>
-
 #include "backends.h"
 #include "bytes.h"
 #include "datagrams.h"
 #include "llp/udp/udp.h"
 #include "raw_socket.h"
+#include "support/catch.h"
 
 namespace diwarp::llp {
 namespace {

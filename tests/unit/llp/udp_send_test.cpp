@@ -3,7 +3,6 @@
 #include <sys/socket.h>
 
 #include <array>
-#include <catch2/catch.hpp>
 #include <cerrno>
 #include <cstdlib>
 #include <iostream>
@@ -13,6 +12,7 @@
 #include "datagrams.h"
 #include "llp/udp/udp.h"
 #include "raw_socket.h"
+#include "support/catch.h"
 #include "unit/base/allocations.h"
 
 namespace diwarp::llp {

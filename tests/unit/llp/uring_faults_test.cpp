@@ -4,12 +4,12 @@
 #include <sys/socket.h>
 
 #include <array>
-#include <catch2/catch.hpp>
 
 #include "bytes.h"
 #include "datagrams.h"
 #include "raw_socket.h"
 #include "ring_scene.h"
+#include "support/catch.h"
 #include "syscalls.h"
 
 namespace diwarp::llp {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "llp/uring/uring.h"
 
-#include <catch2/catch.hpp>
 #include <thread>
 
 #include "bytes.h"
 #include "datagrams.h"
 #include "raw_socket.h"
 #include "ring_scene.h"
+#include "support/catch.h"
 #include "support/child.h"
 #include "support/confined.h"
 #include "support/held_thread.h"

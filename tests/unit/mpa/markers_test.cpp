@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <catch2/catch.hpp>
 
 #include "base/random.h"
 #include "mpa/fpdu.h"
+#include "support/catch.h"
 #include "wire/hex.h"
 
 using namespace diwarp;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpa/startup.h"
 
-#include <catch2/catch.hpp>
-
 #include "base/random.h"
+#include "support/catch.h"
 #include "wire/golden.h"
 
 using namespace diwarp;

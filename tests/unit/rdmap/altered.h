@@ -2,12 +2,12 @@
 #pragma once
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/counters.h"
+#include "support/catch.h"
 #include "wire/datagrams.h"
 #include "wire/hex.h"
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <initializer_list>
 
 #include "rdmap/datagram.h"
 #include "rdmap/terminate.h"
 #include "stack/datagram.h"
+#include "support/catch.h"
 #include "unit/rdmap/altered.h"
 #include "unit/rdmap/faults.h"
 

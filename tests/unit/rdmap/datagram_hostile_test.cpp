@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
-#include <catch2/catch.hpp>
 
 #include "base/random.h"
 #include "diwarp/types.h"
 #include "rdmap/datagram.h"
+#include "support/catch.h"
 #include "unit/rdmap/altered.h"
 #include "wire/golden_datagram.h"
 

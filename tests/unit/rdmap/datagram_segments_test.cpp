@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <limits>
 
 #include "rdmap/datagram.h"
 #include "stack/datagram.h"
+#include "support/catch.h"
 #include "unit/rdmap/altered.h"
 
 using namespace diwarp;

@@ -2,9 +2,9 @@
 #include "rdmap/datagram.h"
 
 #include <array>
-#include <catch2/catch.hpp>
 
 #include "diwarp/types.h"
+#include "support/catch.h"
 #include "unit/base/allocations.h"
 #include "unit/rdmap/altered.h"
 #include "wire/golden_datagram.h"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <catch2/catch.hpp>
 #include <optional>
 #include <string>
 
 #include "diwarp/attributes.h"
 #include "rdmap/terminate.h"
+#include "support/catch.h"
 
 namespace diwarp {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
-#include <catch2/catch.hpp>
 
 #include "base/random.h"
 #include "diwarp/types.h"
 #include "rdmap/stream.h"
+#include "support/catch.h"
 #include "unit/rdmap/faults.h"
 
 using namespace diwarp;

@@ -2,9 +2,9 @@
 #include "rdmap/stream.h"
 
 #include <array>
-#include <catch2/catch.hpp>
 
 #include "diwarp/types.h"
+#include "support/catch.h"
 #include "unit/base/allocations.h"
 #include "unit/rdmap/faults.h"
 #include "wire/hex.h"

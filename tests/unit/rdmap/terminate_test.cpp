@@ -2,10 +2,10 @@
 #include "rdmap/terminate.h"
 
 #include <array>
-#include <catch2/catch.hpp>
 #include <set>
 
 #include "rdmap/stream.h"
+#include "support/catch.h"
 #include "unit/rdmap/faults.h"
 #include "wire/hex.h"
 

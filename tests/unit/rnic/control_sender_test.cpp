@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rnic/datagram/control_sender.h"
-
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 using namespace diwarp;
 using namespace diwarp::rnic;

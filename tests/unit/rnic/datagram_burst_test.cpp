@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rnic/engine/datagram_burst.h"
 
-#include <catch2/catch.hpp>
 #include <memory>
+
+#include "support/catch.h"
 
 using namespace diwarp;
 using namespace diwarp::rnic;

@@ -4,11 +4,11 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <deque>
 
 #include "base/unique_fd.h"
 #include "rnic/engine/engine.h"
+#include "support/catch.h"
 
 namespace diwarp::rnic {
 namespace {

@@ -3,13 +3,13 @@
 #include <sys/eventfd.h>
 
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <functional>
 #include <thread>
 
 #include "base/unique_fd.h"
 #include "rnic/engine/engine.h"
+#include "support/catch.h"
 
 namespace diwarp::rnic {
 namespace {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rnic/datagram/rd/indexed_pool.h"
 
-#include <catch2/catch.hpp>
 #include <set>
 #include <vector>
+
+#include "support/catch.h"
 
 using namespace diwarp::rnic;
 

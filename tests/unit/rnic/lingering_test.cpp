@@ -2,7 +2,6 @@
 #include <sys/socket.h>
 
 #include <array>
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <cstddef>
 #include <memory>
@@ -12,6 +11,7 @@
 #include "base/unique_fd.h"
 #include "rnic/cm/control.h"
 #include "rnic/device.h"
+#include "support/catch.h"
 
 using namespace diwarp;
 

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <fstream>
 #include <string>
 #include <thread>
@@ -13,6 +12,7 @@
 #include "diwarp/error.h"
 #include "rnic/engine/engine.h"
 #include "rnic/engine/nap.h"
+#include "support/catch.h"
 
 namespace diwarp::rnic {
 namespace {

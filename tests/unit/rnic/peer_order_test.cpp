@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rnic/queues/peer_order.h"
 
-#include <catch2/catch.hpp>
 #include <deque>
 #include <map>
 #include <optional>
 #include <vector>
 
 #include "base/random.h"
+#include "support/catch.h"
 
 using namespace diwarp;
 using rnic::PeerOrder;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 
 #include "rnic/datagram/error_reports.h"
+#include "support/catch.h"
 
 using namespace diwarp;
 using namespace std::chrono_literals;

@@ -2,11 +2,11 @@
 #include "rnic/datagram/rd/rd_cursor.h"
 
 #include <array>
-#include <catch2/catch.hpp>
 #include <cstdint>
 #include <optional>
 
 #include "rnic/datagram/rd/forward_list.h"
+#include "support/catch.h"
 
 using namespace diwarp;
 using namespace diwarp::rnic;

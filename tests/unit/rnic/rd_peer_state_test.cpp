@@ -2,11 +2,11 @@
 #include "rnic/datagram/rd/rd_peer_state.h"
 
 #include <array>
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <vector>
 
 #include "rnic/datagram/rd/forward_list.h"
+#include "support/catch.h"
 
 using namespace diwarp;
 using namespace diwarp::rnic;

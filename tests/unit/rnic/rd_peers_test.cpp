@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <new>
 #include <string>
 #include <vector>
 
 #include "rnic/datagram/rd/rd_peer.h"
+#include "support/catch.h"
 
 using namespace diwarp;
 using namespace diwarp::rnic;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "rnic/device.h"
 #include "rnic/queues/completion_queue.h"
 #include "rnic/queues/work_queue.h"
+#include "support/catch.h"
 
 using namespace diwarp;
 using rnic::SendEntry;

@@ -2,8 +2,9 @@
 #include "rnic/datagram/sink_stags.h"
 
 #include <bit>
-#include <catch2/catch.hpp>
 #include <vector>
+
+#include "support/catch.h"
 
 using namespace diwarp;
 using rnic::SinkStags;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rnic/datagram/ud/ud_sources.h"
 
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <string>
+
+#include "support/catch.h"
 
 using namespace diwarp;
 using namespace diwarp::rnic;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rnic/datagram/stag_misses.h"
 
-#include <catch2/catch.hpp>
 #include <chrono>
+
+#include "support/catch.h"
 
 using namespace diwarp;
 using namespace diwarp::rnic;
