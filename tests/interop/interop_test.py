@@ -430,7 +430,7 @@ def missing():
     """Why nothing can run here, or nothing."""
     for program in ("qemu-system-x86_64", "tshark"):
         if shutil.which(program) is None:
-            return f"there is no {program} here (tools/packages.sh, purpose interop)"
+            return f"there is no {program} here (dev/packages.sh, purpose interop)"
     for program in ("siw_peer", "guest_agent", "diwarp_peer"):
         if not os.path.exists(os.path.join(where.peers, program)):
             return f"{program} was not built (libibverbs-dev, librdmacm-dev)"

@@ -62,7 +62,7 @@ def need_program(*names):
     os.environ["PATH"] += ":/usr/sbin:/sbin"
     for name in names:
         if not shutil.which(name):
-            raise Skipped(f"there is no {name} here (tools/packages.sh, purpose network)")
+            raise Skipped(f"there is no {name} here (dev/packages.sh, purpose network)")
 
 
 class Space:

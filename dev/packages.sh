@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Sourced by the scripts beside it: which Debian packages the project needs, and how to get them.
+# Sourced by the scripts of dev and tools: which Debian packages the project needs, and how to get them.
 
 # packages_for PURPOSE...: their names, a line each.
 packages_for() {

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Sourced by the scripts beside it, in the top folder of the project.
+# Sourced by the scripts of dev and tools, in the top folder of the project.
 
 # without_aslr: prints a command prefix. The sanitizers of GCC 12 and Clang 14 cannot place their
 # shadow memory where the kernel randomises addresses as widely as newer ones do.
