@@ -35,12 +35,16 @@ endif()
 target_link_libraries(diwarp_shared PRIVATE diwarp_verbs)
 
 diwarp_library(diwarp_static STATIC diwarp_static)
-target_link_libraries(diwarp_static PRIVATE Threads::Threads spdlog::spdlog PkgConfig::liburing)
-set(private_modules "spdlog liburing")
-if(isal_FOUND)
-  target_link_libraries(diwarp_static PRIVATE PkgConfig::isal)
-  string(APPEND private_modules " libisal")
-endif()
+# What a program needs that links the static library. These are names of libraries and not targets, so
+# that neither the CMake package nor the pkg-config file looks for anything else.
+set(folders ${liburing_STATIC_LIBRARY_DIRS} ${isal_STATIC_LIBRARY_DIRS})
+list(REMOVE_ITEM folders ${CMAKE_CXX_IMPLICIT_LINK_DIRECTORIES})
+list(TRANSFORM folders PREPEND -L)
+set(private_libraries ${liburing_STATIC_LIBRARIES} ${isal_STATIC_LIBRARIES})
+list(TRANSFORM private_libraries PREPEND -l)
+list(PREPEND private_libraries ${folders})
+target_link_libraries(diwarp_static PRIVATE Threads::Threads ${private_libraries})
+list(JOIN private_libraries " " private_libraries)
 
 if(CMAKE_INTERPROCEDURAL_OPTIMIZATION AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   install(CODE "set(DIWARP_OBJCOPY [[${CMAKE_OBJCOPY}]])
