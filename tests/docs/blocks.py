@@ -6,7 +6,8 @@
                                that compiles and runs it, and prints the documents' names
   blocks.py check [--tools FOLDER]
                                each C++ block is in a test, or is a program that examples/ has; each
-                               command is one that there is, with options that it knows
+                               block of CMake is in a project of tests/install; each command is one
+                               that there is, with options that it knows
 """
 import argparse
 import collections
@@ -18,6 +19,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TESTS = "tests/docs"
+# Commands of the system, which nothing here checks.
+SYSTEM = {"sudo", "export", "git", "ctest", "ninja", "gdb", "tshark", "pre-commit", "nice"}
 Block = collections.namedtuple("Block", "document heading language line text")
 
 
@@ -92,6 +95,13 @@ def faults_of_cpp(root, blocks):
                      if block.language == "cpp" and is_program(block) and block.text not in programs]
 
 
+def faults_of_cmake(root, blocks):
+    projects = "".join(path.read_text()
+                       for path in sorted((root / "tests/install").glob("*/CMakeLists.txt")))
+    return [f"{block.document}:{block.line}: no project of tests/install has these lines"
+            for block in blocks if block.language == "cmake" and block.text not in projects]
+
+
 def help_of(program):
     done = subprocess.run([program, "--help"], capture_output=True, text=True, timeout=60)
     return done.stdout if done.returncode == 0 else ""
@@ -100,6 +110,12 @@ def help_of(program):
 def fault_of_command(root, tools, command):
     """What is wrong with a command, or "". Those that install and compile are run by tests/install."""
     words = shlex.split(command, comments=True)
+    while words and re.match(r"[A-Z_]+=", words[0]):
+        words = words[1:]  # what is set for this command alone
+    if words[:2] == ["python3", "-B"]:
+        words = words[2:]
+    if not words or words[0] in SYSTEM or words[0] == "./hello":
+        return ""
     options = [word.split("=")[0] for word in words[1:] if word.startswith("--")]
     if words[0] in ("g++", "cmake"):
         installed = (root / "tests/install/check").read_text()
@@ -120,7 +136,7 @@ def fault_of_command(root, tools, command):
 def faults_of_commands(root, tools, blocks):
     faults = []
     for block in blocks:
-        if block.language not in ("", "cpp", "sh"):
+        if block.language not in ("", "cmake", "cpp", "sh"):
             faults.append(f"{block.document}:{block.line}: nothing checks blocks of {block.language}")
         if block.language != "sh":
             continue
@@ -132,7 +148,7 @@ def faults_of_commands(root, tools, blocks):
 
 def check(root, tools):
     blocks = all_blocks(root)
-    return faults_of_cpp(root, blocks) + faults_of_commands(root, tools, blocks)
+    return faults_of_cpp(root, blocks) + faults_of_cmake(root, blocks) + faults_of_commands(root, tools, blocks)
 
 
 def main():

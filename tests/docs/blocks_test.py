@@ -64,6 +64,17 @@ class BlocksTest(unittest.TestCase):
         self.write("tests/install/check", "step_other() {\n")
         self.assertEqual(len(self.faults()), 1)
 
+    def test_a_block_of_cmake_that_no_project_has_is_found(self):
+        self.write("docs/other.md", "# Other\n\n```cmake\nfind_package(name)\n```\n")
+        self.assertEqual(len(self.faults()), 1)
+        self.write("tests/install/consumer/CMakeLists.txt", "# one\nfind_package(name)\n")
+        self.assertEqual(self.faults(), [])
+
+    def test_commands_of_the_system_and_variables_are_no_faults(self):
+        self.write("README.md", README.replace("./tools/run", "NAME=value ./tools/run")
+                   + "\nFirst:\n\n    sudo install it\n")
+        self.assertEqual(self.faults(), [])
+
     def test_a_block_of_another_language_is_found(self):
         self.write("docs/other.md", "# Other\n\n```python\nprint()\n```\n")
         self.assertEqual(len(self.faults()), 1)
