@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whose turn it is to send: the policy that engines have, and an engine with another one.
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 #include <deque>
 #include <functional>
 #include <memory>
