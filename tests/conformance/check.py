@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks docs/conformance.md and the threats in docs/security.md.
 
-Each row is well-formed, each test named there exists, and each row about an RFC names a guard of
-tools/mutation/guards.txt, or says why it has none.
+Each row is well-formed, each test named there exists, and each row about an RFC names a guard, marked
+in the sources as tools/mutation/guards.py tells, or says why it has none.
 """
 import argparse
 import json
@@ -14,9 +14,11 @@ import sys
 from dataclasses import dataclass
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools" / "mutation"))
+from guards import labels_of, read_tree  # noqa: E402
+
 RECORD = ROOT / "docs" / "conformance.md"
 THREATS = ROOT / "docs" / "security.md"
-GUARDS = ROOT / "tools" / "mutation" / "guards.txt"
 RFCS = ("5040", "5041", "5044", "6581", "7306")
 THREAT_RFCS = ("5042",)
 CLAUSE = re.compile(r"\d+(\.\d+)*(, \d+(\.\d+)*)*")
@@ -24,7 +26,6 @@ TESTS = re.compile(r"`[^`]+`(, `[^`]+`)*")
 REASON = re.compile(r"n/a: \S.{9,}")
 LABELS = re.compile(r"`[a-z0-9-]+`(, `[a-z0-9-]+`)*")
 NO_GUARD = re.compile(r"none: \S.{9,}")
-LABELLED = re.compile(r"\| rows:([a-z0-9-]+)$", re.MULTILINE)
 
 
 def sections(text):
@@ -87,11 +88,6 @@ def read_rows(text, rfcs, least=10):
     return faults, rows
 
 
-def labels_of(guards):
-    """The labels of the guards in a listing that rows have to notice."""
-    return set(LABELLED.findall(guards))
-
-
 def check(text, known, labels, rfcs=RFCS):
     """What is wrong with a record, given the names of the tests and of the guards there are."""
     faults, rows = read_rows(text, rfcs)
@@ -121,7 +117,7 @@ def check_shown(text, known):
 
 def unnamed(rows, labels):
     """Labels of guards that no row names."""
-    return [f"{GUARDS.name}: no row names the guard {label!r}"
+    return [f"no row names the guard {label!r}"
             for label in sorted(labels - {label for row in rows for label in row.labels})]
 
 
@@ -144,7 +140,7 @@ def main():
     if missing := sorted(name for name in known if "_NOT_BUILT" in name):
         print(f"the build is not complete: {', '.join(missing)}")
         return 1
-    labels = labels_of(GUARDS.read_text())
+    labels = labels_of(read_tree(ROOT)[0])
     faults = check(RECORD.read_text(), known, labels)
     faults += [f"{THREATS.name}: {fault}"
                for fault in check(THREATS.read_text(), known, labels, THREAT_RFCS)]

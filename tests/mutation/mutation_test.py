@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tools/mutation/run reads its listing and finds guards that are not where they should be."""
+"""tools/mutation reads guards out of sources and finds what is wrong with their marks."""
 import importlib.machinery
 import importlib.util
 import pathlib
 import re
+import sys
 import tempfile
 import unittest
 from collections import namedtuple
@@ -17,43 +18,186 @@ Row = namedtuple("Row", "tests labels")
 def load():
     loader = importlib.machinery.SourceFileLoader("mutation_run", str(SCRIPT))
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
-    import sys
     sys.modules[loader.name] = module
     loader.exec_module(module)
     return module
 
 
 run = load()
+import guards  # noqa: E402  (its folder is known to the script)
 
 
-class Listing(unittest.TestCase):
-    def test_fields_keep_their_own_bars(self):
-        guards, faults = run.parse("# remark\n\na.cpp | if (x || y) |  | ^stack\\.(a|b)\n")
+FUNCTION = """\
+bool Table::admit(const Entry& entry) {{
+  // What is admitted is kept.
+{}
+  entries_.push_back(entry);
+  return true;
+}}
+"""
+
+
+class Marks(unittest.TestCase):
+    def switched_off(self, source):
+        """The words of a source without its only guard."""
+        found, faults = guards.read_source("a.cpp", source)
         self.assertEqual(faults, [])
-        self.assertEqual(guards, [run.Guard("a.cpp", "if (x || y)", "", "^stack\\.(a|b)")])
+        self.assertEqual(len(found), 1, source)
+        return guards.words(found[0].switch_off(source))
 
-    def test_line_ends_and_groups(self):
-        guards, faults = run.parse("@some = ^x\\.\na.cpp | one\\ntwo | three | @some\n")
-        self.assertEqual(faults, [])
-        self.assertEqual(guards, [run.Guard("a.cpp", "one\ntwo", "three", "^x\\.")])
+    def assert_becomes(self, lines, expected):
+        self.assertEqual(self.switched_off(FUNCTION.format(lines)),
+                         guards.words(FUNCTION.format(expected)))
 
-    def test_a_bar_between_spaces_is_written_with_a_backslash(self):
-        guards, faults = run.parse("a.cpp | x \\| y | x | ^t\\.\n")
+    def test_a_mark_behind_a_statement_takes_it_away(self):
+        self.assert_becomes("  if (full()) return false;  // guard(some)", "")
+        self.assert_becomes("  if (full())\n    return false;  // guard(some)", "")
+
+    def test_a_mark_of_its_own_is_about_what_is_below(self):
+        self.assert_becomes("  // guard(some)\n  if (full()) return false;", "")
+        self.assert_becomes("  // guard(some)\n  if (full()) {\n    a();\n    b();\n  }", "")
+        self.assert_becomes("  // guard(some)\n  if (full())\n    a();\n  else\n    b();\n  c();",
+                            "c();")
+
+    def test_a_text_in_the_statement_goes_or_is_replaced(self):
+        line = "  if (full() || entry.size() > 5) return false;"
+        self.assert_becomes(f"{line}  // guard(some): without full() ||",
+                            "if (entry.size() > 5) return false;")
+        self.assert_becomes(f"{line}  // guard(some): entry.size() > 5 => x->y()",
+                            "if (full() || x->y()) return false;")
+
+    def test_white_space_and_comments_do_not_count(self):
+        self.assert_becomes(
+            "  // guard(some): without a || b  (  )  ||\n  if (a ||\n      b() || c) d();",
+            "if (c) d();")
+        self.assert_becomes("  // guard(some): without && b\n  if (a  // here\n      && b) c();",
+                            "if (a) c();")
+
+    def test_conditions(self):
+        self.assert_becomes("  if (full(a[0])) {  // guard(some): condition => false\n    a();\n  }",
+                            "if (false) { a(); }")
+        self.assert_becomes("  while (full()) drop();  // guard(some): condition => !full()",
+                            "while (!full()) drop();")
+
+    def test_a_whole_statement_is_replaced(self):
+        self.assert_becomes("  return full() ? a : b;  // guard(some): => return b;", "return b;")
+        self.assert_becomes("  a();\n  // guard(some): first if (x) return b;\n  c();",
+                            "a(); if (x) return b; c();")
+
+    def test_a_text_may_run_on_into_the_next_statement(self):
+        self.assert_becomes("  // guard(some): without a(); b();\n  a();\n  b();\n  c();", "c();")
+        self.assert_becomes("  // guard(some): after the next statement\n  a();\n  b();\n  c();",
+                            "b(); a(); c();")
+
+    def test_a_long_mark_goes_on_below(self):
+        self.assert_becomes("  // guard(some): a() =>\n  //     b()\n  a();", "b();")
+
+    def test_labels_stay(self):
+        switch = "switch (x) {{ case A: {} default: break; }}"
+        self.assert_becomes(switch.format("return false;  // guard(some)\n"), switch.format(""))
+        self.assert_becomes("switch (x) {\n  // guard(some)\n  case A: return false;\n}",
+                            "switch (x) { case A: }")
+
+    def test_statements_in_lambdas_and_one_line_functions(self):
+        self.assert_becomes("  each([&](int x) {\n    a(x);  // guard(some)\n    b(x);\n  });",
+                            "each([&](int x) { b(x); });")
+        self.assertEqual(
+            self.switched_off("class A {\n  bool has() const { return b_ && c_; }"
+                              "  // guard(some): without && c_\n  int b_{1};\n};"),
+            guards.words("class A { bool has() const { return b_; } int b_{1}; };"))
+
+    def test_members_that_a_constructor_initializes(self):
+        self.assertEqual(
+            self.switched_off("A::A()\n    : b_(draw()),  // guard(some): draw() => 0\n"
+                              "      c_{b_} {\n  d();  // of the body\n}"),
+            guards.words("A::A() : b_(0), c_{b_} { d(); }"))
+
+    def test_rows_of_tables(self):
+        self.assertEqual(
+            self.switched_off('constexpr Row kRows[] = {\n    {"a", 1},\n'
+                              '    {"b", 2},  // guard(some): "b", 2 => "b", 3\n};'),
+            guards.words('constexpr Row kRows[] = { {"a", 1}, {"b", 3}, };'))
+
+    def test_several_marks_on_one_statement(self):
+        source = FUNCTION.format("  // guard(one): without a ||\n  // guard(rows:two): without || b\n"
+                                 "  if (a || b) c();  // guard(one)")
+        found, faults = guards.read_source("a.cpp", source)
         self.assertEqual(faults, [])
-        self.assertEqual(guards, [run.Guard("a.cpp", "x | y", "x", "^t\\.")])
+        self.assertEqual([(guard.line, guard.group) for guard in found],
+                         [(3, "one"), (4, "rows:two"), (5, "one")])
+        self.assertEqual(guards.labels_of(found), {"two"})
+        self.assertEqual(str(found[0]), "a.cpp:3: guard(one): without a ||")
+
+    def test_other_comments_are_none(self):
+        for line in ("  std::mutex mutex_;  // guards state_", "  a();  // a std::lock_guard(x)",
+                     '  a("// guard(some)");', "#define GUARD(x)  // of a header"):
+            self.assertEqual(guards.read_source("a.cpp", FUNCTION.format(line)), ([], []), line)
+
+
+class Faults(unittest.TestCase):
+    def assert_fault(self, line):
+        found, faults = guards.read_source("a.cpp", FUNCTION.format(line))
+        self.assertEqual(found, [], line)
+        self.assertEqual(len(faults), 1, line)
+        self.assertRegex(faults[0], "^a.cpp:[0-9]+: ")
+
+    def test_a_malformed_mark(self):
+        for mark in ("guard (some)", "guard()", "guard(Some)", "guard(some).", "guard(some):",
+                     "guard: some", "guards: some", "guard[some]", "guard some",
+                     "guard(some) without a", "a remark, guard(some)",
+                     "guard(rows:)", "guard(some,other)"):
+            self.assert_fault(f"  a();  // {mark}")
+        self.assert_fault("  a();  //guard(some)")
+        self.assert_fault("  a();  /* guard(some) */")
+
+    def test_a_malformed_change(self):
+        for change in ("a", "without", "a =>", "=>", "a => b => c", "a=>b"):
+            self.assert_fault(f"  a();  // guard(some): {change}")
+
+    def test_a_text_that_is_not_there_once(self):
+        for text in ("a", "b", "c || c", "d(b)"):
+            self.assert_fault("  if (a) d();\n"
+                              f"  if (b || c || b) d();  // guard(some): without {text}")
+
+    def test_a_change_that_is_none(self):
+        for change in ("=> if (a) b();", "a => a", "condition => a", "b ( ) => b()"):
+            self.assert_fault(f"  if (a) b();  // guard(some): {change}")
+        self.assert_fault("  a();  // guard(some): after the next statement\n  a();")
+
+    def test_no_condition(self):
+        self.assert_fault("  a();  // guard(some): condition => false")
+
+    def test_no_statement(self):
+        self.assert_fault("  a();\n  return true;\n}\n// guard(some)\n} {")
+        for source in ("int a;\n// guard(some)\n", "// guard(some)\n#if A\n#endif\n",
+                       "int a;\n#define A 1  // guard(some)\nint b;\n"):
+            self.assertEqual(len(guards.read_source("a.cpp", source)[1]), 1, source)
+
+
+class Groups(unittest.TestCase):
+    def test_names_and_their_tests(self):
+        self.assertEqual(guards.read_groups("# remark\n\nsome = ^x\\.|^y\\.a = b\nrd-2 = z\n"),
+                         ({"some": "^x\\.|^y\\.a = b", "rd-2": "z"}, []))
 
     def test_a_line_of_another_form_is_a_fault(self):
-        for line in ("a.cpp | text | tests", "a.cpp |  | replacement | tests", " | t | r | tests",
-                     "a.cpp | text | replacement | ", "a.cpp | text | replacement | @unknown"):
-            self.assertTrue(run.parse(line + "\n")[1], line)
+        for line in ("some", "some =", "= x", "Some = x", "rows:some = x", "some = x\nsome = x"):
+            self.assertEqual(len(guards.read_groups(line)[1]), 1, line)
+
+    def faults(self, *names):
+        marks = [guards.Guard("a.cpp", 1, name, "", 0, 1, "") for name in names]
+        return run.check(marks, {"one": "x", "two": "y"}, [Row(("a.b",), ("label",))])
+
+    def test_each_group_has_guards_and_each_guard_has_a_group(self):
+        self.assertEqual(self.faults("one", "two", "two", "rows:label"), [])
+        for names in (("one", "two", "three"), ("one",), ("one", "two", "rows:other")):
+            self.assertEqual(len(self.faults(*names)), 1, names)
 
 
 class Rows(unittest.TestCase):
-    def resolve(self, tests):
+    def resolve(self, group):
         rows = [Row(("a.one (1)", "b.two"), ("some",)), Row(("a.three",), ("some", "other")),
                 Row(("a.four",), ())]
-        (_, regexes), = run.with_rows([run.Guard("a.cpp", "x", "y", tests)], rows)
-        return regexes
+        return run.tests_of(group, {"some": "^a\\."}, rows)
 
     def test_each_row_with_the_label_has_to_notice(self):
         one, three = self.resolve("rows:some")
@@ -66,35 +210,33 @@ class Rows(unittest.TestCase):
     def test_a_label_without_rows_has_no_tests(self):
         self.assertEqual(self.resolve("rows:unknown"), ())
 
-    def test_other_tests_stay_as_they_are(self):
-        self.assertEqual(self.resolve("^a\\."), ("^a\\.",))
+    def test_a_group_has_its_own(self):
+        self.assertEqual(self.resolve("some"), ("^a\\.",))
 
 
-class Check(unittest.TestCase):
+class Tree(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
         self.root = pathlib.Path(self.folder.name)
-        (self.root / "a.cpp").write_text("one two two three")
+        (self.root / "a.cpp").write_text("int a = 1;  // guard(some): 1 => 2\n")
+        (self.root / "build").mkdir()
+        (self.root / "build" / "b.cpp").write_text("int b;  // guard(some)\n")
 
     def tearDown(self):
         self.folder.cleanup()
 
-    def faults(self, file, text, replacement=""):
-        return run.check([run.Guard(file, text, replacement, "x")], self.root)
-
-    def test_a_text_must_stand_there_once(self):
-        self.assertEqual(self.faults("a.cpp", "one"), [])
-        self.assertTrue(self.faults("a.cpp", "two"))
-        self.assertTrue(self.faults("a.cpp", "four"))
-        self.assertTrue(self.faults("b.cpp", "one"))
-        self.assertTrue(self.faults("a.cpp", "one", "one"))
+    def test_marks_are_found_in_every_source(self):
+        (self.root / "b").mkdir()
+        (self.root / "b" / "c.h").write_text("int c;  // guard(some)\n")
+        (self.root / "b" / "d.txt").write_text("// guard(some)\n")
+        found, faults = guards.read_tree(self.root)
+        self.assertEqual(faults, [])
+        self.assertEqual([guard.file for guard in found], ["a.cpp", "b/c.h"])
 
     def test_a_copy_follows_its_source(self):
         with tempfile.TemporaryDirectory() as target:
             target = pathlib.Path(target)
             (target / "gone.cpp").write_text("x")
-            (self.root / "build").mkdir()
-            (self.root / "build" / "b.cpp").write_text("x")
             run.copy_tree(self.root, target)
             self.assertEqual([path.name for path in target.iterdir()], ["a.cpp"])
             before = (target / "a.cpp").stat().st_mtime_ns
