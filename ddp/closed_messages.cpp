@@ -24,8 +24,9 @@ size_t ClosedMessages::run_reaching(uint32_t msn) const {
 }
 
 bool ClosedMessages::is_accepted(uint32_t msn) const {
-  if (at_or_below_floor(msn)) return true;
+  if (at_or_below_floor(msn)) return true;  // guard(closed)
   const size_t at = run_reaching(msn);
+  // guard(closed): => return false;
   return at != runs_.size() && place(runs_[at].first) <= place(msn);
 }
 
@@ -42,7 +43,7 @@ bool ClosedMessages::close(uint32_t msn) noexcept {
     forget_oldest_run();
     if (at_or_below_floor(msn)) return true;
   }
-  if (++remembered_ > limit_) forget_oldest();
+  if (++remembered_ > limit_) forget_oldest();  // guard(closed): => ++remembered_;
   return true;
 }
 
@@ -85,10 +86,10 @@ void ClosedMessages::raise_floor(uint32_t msn) {
   floor_ = anchor_ = msn;
   // What lies half the number circle or more ahead is now at or below the floor. That can only come
   // from before there was a floor, and from a source whose MSNs leap.
-  while (!runs_.empty() && at_or_below_floor(runs_.back().last)) forget_newest();
+  while (!runs_.empty() && at_or_below_floor(runs_.back().last)) forget_newest();  // guard(closed)
   // A refused run must not be met again when the numbers have gone round.
   for (size_t i = refused_.size(); i-- != 0;)
-    if (at_or_below_floor(refused_[i].last)) refused_.erase(i);
+    if (at_or_below_floor(refused_[i].last)) refused_.erase(i);  // guard(closed)
 }
 
 void ClosedMessages::forget_newest() {
@@ -100,7 +101,7 @@ void ClosedMessages::forget_newest() {
 void ClosedMessages::refuse(uint32_t msn, bool frugal) noexcept {
   if (is_accepted(msn) || join_refused(msn)) return;
   const size_t most = frugal ? std::min<size_t>(refused_limit_, kFreeRuns) : refused_limit_;
-  while (refused_.size() >= most) refused_.erase(0);
+  while (refused_.size() >= most) refused_.erase(0);  // guard(closed)
   while (!refused_.push_back({msn, msn})) refused_.erase(0);
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 // The control octet: T, L, four reserved bits, DV (RFC 5041 section 4.1).
 constexpr uint8_t kTaggedBit = 0x80;
-constexpr uint8_t kLastBit = 0x40;
+constexpr uint8_t kLastBit = 0x40;  // guard(rows:ddp-control): 0x40 => 0x20
 constexpr uint8_t kReservedMask = 0x0F;
 constexpr int kReservedShift = 2;
 constexpr uint8_t kVersionMask = 0x03;
@@ -38,12 +38,15 @@ size_t encode(const Header& header, Bytes out) {
   assert(out.size() >= header_bytes(header.tagged));
   std::byte* at = out.data();
   at[0] = std::byte{control_octet(header)};
-  at[kUlpControlAt] = std::byte{header.ulp_control};
+  at[kUlpControlAt] = std::byte{header.ulp_control};  // guard(rows:control-octet)
   if (header.tagged) {
     store_be(at + kStagAt, header.stag);
     store_be(at + kTaggedOffsetAt, header.tagged_offset);
   } else {
     store_be(at + kUlpWordAt, header.ulp_word);
+    // guard(rows:untagged-layout): store_be(at + kQueueNumberAt, header.queue_number); store_be(at
+    //     + kMsnAt, header.msn) => store_be(at + kMsnAt, header.queue_number); store_be(at +
+    //     kQueueNumberAt, header.msn)
     store_be(at + kQueueNumberAt, header.queue_number);
     store_be(at + kMsnAt, header.msn);
     store_be(at + kMessageOffsetAt, header.message_offset);
@@ -65,7 +68,7 @@ std::optional<Header> decode(ConstBytes in) {
   const std::byte* at = in.data();
   const auto control = std::to_integer<uint8_t>(at[0]);
   const bool tagged = (control & kTaggedBit) != 0;
-  if (in.size() < header_bytes(tagged)) return std::nullopt;
+  if (in.size() < header_bytes(tagged)) return std::nullopt;  // guard(rows:short-ulpdu)
 
   Header header{.tagged = tagged,
                 .last = (control & kLastBit) != 0,
@@ -76,7 +79,7 @@ std::optional<Header> decode(ConstBytes in) {
     header.stag = load_be<uint32_t>(at + kStagAt);
     header.tagged_offset = load_be<uint64_t>(at + kTaggedOffsetAt);
   } else {
-    header.ulp_word = load_be<uint32_t>(at + kUlpWordAt);
+    header.ulp_word = load_be<uint32_t>(at + kUlpWordAt);  // guard(rows:ulp-fields)
     header.queue_number = load_be<uint32_t>(at + kQueueNumberAt);
     header.msn = load_be<uint32_t>(at + kMsnAt);
     header.message_offset = load_be<uint32_t>(at + kMessageOffsetAt);

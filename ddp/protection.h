@@ -27,6 +27,7 @@ class ProtectionContext {
   // --- Memory of requests: whether every SGE may be used so.
 
   bool may_read(std::span<const Sge> sges) const { return check_sges(sges, Access::none); }
+  // guard(region): Access::local_write => Access::none
   bool may_write(std::span<const Sge> sges) const { return check_sges(sges, Access::local_write); }
 
   // --- Memory that a peer names.

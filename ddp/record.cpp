@@ -7,7 +7,7 @@ namespace diwarp::ddp {
 
 void Record::open(const RecordFacts& facts) {
   facts_ = facts;
-  ended_ = false;
+  ended_ = false;  // guard(records)
   bytes_.clear();
 }
 
@@ -15,24 +15,27 @@ SegmentFault Record::add(uint32_t offset, uint32_t length, bool last, ValidityPo
   const SegmentFault fault = judge(offset, length, last);
   if (fault != SegmentFault::none) return fault;
   const uint64_t end = uint64_t{offset} + length;
+  // guard(records): condition => length != 0 && (bytes_.insert(offset, end, pool), false)
   if (length != 0 && bytes_.insert(offset, end, pool) == InsertResult::full) {
     return SegmentFault::range_limit;
   }
-  if (last) ended_ = true;
+  if (last) ended_ = true;  // guard(records)
   return SegmentFault::none;
 }
 
 SegmentFault Record::judge(uint32_t offset, uint32_t length, bool last) const {
   const uint64_t end = uint64_t{offset} + length;
   assert(end <= facts_.length);
+  // guard(records): => if (length == 0) return SegmentFault::none;
+  // guard(records): without last && !ended_ ? SegmentFault::none :
   if (length == 0) return last && !ended_ ? SegmentFault::none : SegmentFault::duplicate;
   switch (bytes_.presence(offset, end)) {
     case Presence::none:
       return SegmentFault::none;
     case Presence::part:
-      return SegmentFault::contradiction;
+      return SegmentFault::contradiction;  // guard(records): => return SegmentFault::none;
     case Presence::all:
-      break;
+      break;  // guard(records): break => return SegmentFault::none
   }
   return SegmentFault::duplicate;
 }

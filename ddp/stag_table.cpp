@@ -19,7 +19,7 @@ constexpr STag kKeyMask = (STag{1} << kStagKeyBits) - 1;
 /// Peers write and do atomics only where this side may write, too.
 bool consistent(Access remote, Access local) {
   const bool writes = (remote & (Access::remote_write | Access::remote_atomic)) != Access::none;
-  return !writes || has(local, Access::local_write);
+  return !writes || has(local, Access::local_write);  // guard(ddp): => return true;
 }
 
 uint64_t address_of(const MemoryBinding& binding) {
@@ -30,18 +30,23 @@ uint64_t address_of(const MemoryBinding& binding) {
 RegionFault judge_parent(const Region* parent, const MemoryBinding& binding,
                          uint32_t protection_domain) {
   const Sge first{binding.address, 1, binding.region};
+  // guard(ddp): Access::window_bind => Access::none
+  // guard(ddp): => const RegionFault fault = RegionFault::none;
   const RegionFault fault = check_local(parent, protection_domain, Access::window_bind, first);
   if (fault != RegionFault::none) return fault;
-  if (!consistent(binding.access, parent->access)) return RegionFault::access;
+  if (!consistent(binding.access, parent->access)) return RegionFault::access;  // guard(ddp)
   const uint64_t within = address_of(binding) - reinterpret_cast<uintptr_t>(parent->memory);
-  if (binding.length > parent->length - within) return RegionFault::bounds;
+  if (binding.length > parent->length - within) return RegionFault::bounds;  // guard(ddp)
+  // guard(ddp): => return RegionFault::none;
   return wraps(binding.base, binding.length) ? RegionFault::wrap : RegionFault::none;
 }
 
 void name_memory(Region& region, const MemoryBinding& binding) {
+  // guard(rows:region-association)
   region.stag = (region.stag & ~kKeyMask) | (binding.stag & kKeyMask);
   region.memory = static_cast<std::byte*>(binding.address);
   region.base = binding.base;
+  // guard(rows:window-bounds): binding.length => binding.length + 8
   region.length = binding.length;
   region.valid = true;
 }
@@ -85,6 +90,9 @@ struct STagTable::Slots {
   }
 
   bool may_take(STag stag) {
+    // guard(records): without stag_index(stag) != 0 &&
+    // guard(records): => return stag_index(stag) != 0;
+    // guard(ddp): without stag_index(stag) != 0 &&
     return stag_index(stag) != 0 && locate(stag_index(stag)).entry == nullptr;
   }
 
@@ -129,18 +137,18 @@ bool STagTable::insert_chosen(const Region& region) { return add(region, true) !
 /// the chosen one cannot be had.
 STag STagTable::add(Region region, bool chosen) {
   auto owned = std::make_unique<Entry>();
-  if (region.kind != EntryKind::region) region.valid = false;
+  if (region.kind != EntryKind::region) region.valid = false;  // guard(ddp)
   Slots* retired = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    if (used_ >= max_entries_) {
+    if (used_ >= max_entries_) {  // guard(rows:regions-bounded): condition => false
       throw Error(make_error_code(Errc::no_resources),
                   "The device has as many memory regions and windows as it can: deregister some");
     }
     if (slots_.load(std::memory_order_relaxed)->crowded()) retired = replace_slots();
     Slots& slots = *slots_.load(std::memory_order_relaxed);
-    if (!chosen) region.stag = draw_stag(slots);
-    if (slots.may_take(region.stag)) {
+    if (!chosen) region.stag = draw_stag(slots);  // guard(records): without if (!chosen)
+    if (slots.may_take(region.stag)) {            // guard(records): condition => true
       owned->region = region;
       owned->index = stag_index(region.stag);
       owned->serial = next_serial_++;
@@ -180,6 +188,7 @@ bool STagTable::erase(STag stag) {
 // later. So its users keep the pointer, or look whether there still is one.
 const Region* STagTable::find(STag stag) const {
   const Entry* found = live_entry(stag);
+  // guard(ddp): without && found->region.stag == stag
   return found != nullptr && found->region.stag == stag ? &found->region : nullptr;
 }
 
@@ -198,6 +207,8 @@ STagTable::Entry* STagTable::live_entry(STag stag) const {
   Entry* found = entry(stag);
   if (found == nullptr || found->parent_serial == 0) return found;
   const Entry* parent = entry(found->region.parent);
+  // guard(ddp): condition => parent == nullptr
+  // guard(ddp): condition => false
   if (parent == nullptr || parent->serial != found->parent_serial) {
     found->region.valid = false;
     found->parent_serial = 0;
@@ -207,10 +218,13 @@ STagTable::Entry* STagTable::live_entry(STag stag) const {
 
 RegionFault STagTable::judge_window(const Entry* window, uint32_t protection_domain,
                                     uint32_t qp_number) const {
+  // guard(ddp): condition => window == nullptr
   if (window == nullptr || window->region.kind != EntryKind::window) {
     return RegionFault::unknown_stag;
   }
+  // guard(ddp)
   if (window->region.protection_domain != protection_domain) return RegionFault::wrong_domain;
+  // guard(rows:invalidate-own-stream): condition => false
   if (window->region.valid && window->region.qp_number != qp_number) {
     return RegionFault::wrong_queue_pair;
   }
@@ -226,31 +240,36 @@ RegionFault STagTable::bind(const MemoryBinding& binding, uint32_t protection_do
     unbind(*window);
     return RegionFault::none;
   }
-  if (window->region.valid) return RegionFault::in_use;
+  if (window->region.valid) return RegionFault::in_use;  // guard(ddp)
   Entry* parent = live_entry(binding.region);
+  // guard(ddp): without && parent->region.stag == binding.region
   const bool known = parent != nullptr && parent->region.stag == binding.region;
   fault = judge_parent(known ? &parent->region : nullptr, binding, protection_domain);
   if (fault != RegionFault::none) return fault;
 
   name_memory(window->region, binding);
-  window->region.access = binding.access & kRemoteRights;
+  window->region.access = binding.access & kRemoteRights;  // guard(ddp): without & kRemoteRights
   window->region.qp_number = qp_number;
   window->region.parent = binding.region;
   window->parent_serial = parent->serial;
-  parent->windows.fetch_add(1);
+  parent->windows.fetch_add(1);  // guard(ddp)
   return RegionFault::none;
 }
 
 RegionFault STagTable::register_memory(const MemoryBinding& binding, uint32_t protection_domain) {
   Entry* found = entry(binding.stag);
+  // guard(ddp): condition => found == nullptr
   if (found == nullptr || found->region.kind != EntryKind::fast_registration) {
     return RegionFault::unknown_stag;
   }
   Region& region = found->region;
+  // guard(ddp)
   if (region.protection_domain != protection_domain) return RegionFault::wrong_domain;
-  if (region.valid) return RegionFault::in_use;
-  if (!consistent(binding.access, binding.access)) return RegionFault::access;
-  if (binding.length > region.max_length) return RegionFault::bounds;
+  if (region.valid) return RegionFault::in_use;                                 // guard(ddp)
+  if (!consistent(binding.access, binding.access)) return RegionFault::access;  // guard(ddp)
+  if (binding.length > region.max_length) return RegionFault::bounds;           // guard(ddp)
+  // guard(ddp): without wraps(binding.base, binding.length) ||
+  // guard(ddp): condition => wraps(binding.base, binding.length)
   if (wraps(binding.base, binding.length) || wraps(address_of(binding), binding.length)) {
     return RegionFault::wrap;
   }
@@ -262,8 +281,10 @@ RegionFault STagTable::register_memory(const MemoryBinding& binding, uint32_t pr
 RegionFault STagTable::invalidate(STag stag, uint32_t protection_domain, uint32_t qp_number,
                                   bool by_peer) {
   Entry* found = live_entry(stag);
+  // guard(ddp): condition => found == nullptr
   if (found == nullptr || found->region.stag != stag) return RegionFault::unknown_stag;
   Region& region = found->region;
+  // guard(rows:invalidate-own-domain)
   if (region.protection_domain != protection_domain) return RegionFault::wrong_domain;
   if (region.kind == EntryKind::window) {
     const RegionFault fault = judge_window(found, protection_domain, qp_number);
@@ -272,8 +293,8 @@ RegionFault STagTable::invalidate(STag stag, uint32_t protection_domain, uint32_
   }
   const bool open_to_peers = region.kind == EntryKind::fast_registration ||
                              has(region.access, Access::remote_invalidate);
-  if (by_peer && !open_to_peers) return RegionFault::access;
-  if (found->windows.load() != 0) return RegionFault::in_use;
+  if (by_peer && !open_to_peers) return RegionFault::access;   // guard(rows:invalidate-refused)
+  if (found->windows.load() != 0) return RegionFault::in_use;  // guard(ddp)
   region.valid = false;
   return RegionFault::none;
 }
@@ -290,6 +311,7 @@ void STagTable::unbind(Entry& window) {
 void STagTable::release_parent(const Entry& window) {
   if (window.parent_serial == 0) return;
   Entry* parent = entry(window.region.parent);
+  // guard(ddp): condition => parent != nullptr
   if (parent != nullptr && parent->serial == window.parent_serial) parent->windows.fetch_sub(1);
 }
 

@@ -25,8 +25,8 @@ Cookie AddressValidation::make_in_slot(const Address& source, uint32_t incarnati
   Cookie cookie;
   for (uint8_t half = 0; half < 2; ++half) {
     HashedAddress<kHashed> hashed(source, half);
-    store_be(hashed.further(), incarnation);
-    store_be(hashed.further() + kSlotAt, slot);
+    store_be(hashed.further(), incarnation);     // guard(reads)
+    store_be(hashed.further() + kSlotAt, slot);  // guard(reads)
     store_be(cookie.data() + half * sizeof(uint64_t), siphash(key_, hashed.bytes()));
   }
   return cookie;
@@ -40,6 +40,7 @@ Cookie AddressValidation::make(const Address& source, uint32_t incarnation,
 bool AddressValidation::valid(const Cookie& cookie, const Address& source,
                               uint32_t incarnation, Time now) const {
   const uint64_t slot = slot_of(now);
+  // guard(read-progress): cookie == make_in_slot(source, incarnation, slot - 1) => false
   return cookie == make_in_slot(source, incarnation, slot) ||
          cookie == make_in_slot(source, incarnation, slot - 1);
 }

@@ -23,6 +23,7 @@ void Association::open(uint32_t epoch, uint64_t nonce, Time now) {
 }
 
 bool Association::challenged(uint32_t incarnation, const Challenge& challenge, Time now) {
+  // guard(rd-challenge): condition => state_ != State::opening
   if (state_ != State::opening || challenge.nonce != proof_.nonce) return false;
   if (incarnation == 0 || answers_ >= kMostAnswers) return false;
   ++answers_;
@@ -52,17 +53,26 @@ Association::Verdict Association::check(const RdHeader& header, uint32_t incarna
                                             uint32_t own) {
   const bool to_this = header.peer_incarnation == own;
   if (header.kind == RdKind::reset) {
+    // guard(dgram): without && header.peer_epoch == epoch_
+    // guard(dgram): without && header.epoch == peer_epoch_
+    // guard(rd-reset-names): without to_this &&
     const bool of_this =
         established() && to_this && header.epoch == peer_epoch_ && header.peer_epoch == epoch_;
     return of_this ? Verdict::ended : Verdict::stale;
   }
+  // guard(dgram): without && header.peer_epoch == epoch_
   const bool of_this = to_this && state_ != State::closed && header.peer_epoch == epoch_;
+  // guard(rd-incarnation-told): without peer_incarnation_ != 0 &&
+  // guard(rd-incarnation-told): without && peer_incarnation_ == incarnation
   if (established()) {
     const bool from_peer = incarnation == peer_incarnation_;
+    // guard(dgram): condition => of_this && from_peer
+    // guard(dgram): without from_peer &&
     if (of_this && from_peer && header.epoch == peer_epoch_) {
       known_incarnation_ = incarnation;
       return Verdict::ours;
     }
+    // guard(dgram): without to_this &&
     if (to_this && from_peer && rd_before(header.epoch, peer_epoch_)) return Verdict::stale;
   } else if (of_this && peer_incarnation_ != 0 && peer_incarnation_ == incarnation) {
     establish(epoch_, incarnation, header);
@@ -83,7 +93,7 @@ Association::OpenVerdict Association::check_open(const RdHeader& header,
 }
 
 void Association::establish(uint32_t epoch, uint32_t incarnation, const RdHeader& header) {
-  remembers_ = known_incarnation_ == incarnation;
+  remembers_ = known_incarnation_ == incarnation;  // guard(dgram-explore): => remembers_ = true;
   if (last_incarnation_ != 0 && last_incarnation_ != incarnation)
     former_incarnation_ = last_incarnation_;
   last_incarnation_ = incarnation;
@@ -112,7 +122,7 @@ RdHeader rd_reset_for(const RdHeader& offending, uint32_t incarnation) {
           .epoch = offending.peer_epoch,
           .peer_epoch = offending.epoch,
           .peer_incarnation = incarnation,
-          .sequence = offending.sequence};
+          .sequence = offending.sequence};  // guard(rd-reset-answer): offending.sequence => 1
 }
 
 }  // namespace diwarp::dgram

@@ -16,8 +16,8 @@ static_assert(kCookieAt + sizeof(Cookie) == kChallengeBytes);
 ParsedControl dropped(Counter reason) { return {.drop_reason = reason}; }
 
 ParsedControl parse_challenge(ControlType type, ConstBytes body) {
-  if (body.size() < kChallengeBytes) return dropped(Counter::drop_truncated);
-  if (body.size() > kChallengeBytes) return dropped(Counter::drop_control);
+  if (body.size() < kChallengeBytes) return dropped(Counter::drop_truncated);  // guard(datagram)
+  if (body.size() > kChallengeBytes) return dropped(Counter::drop_control);    // guard(datagram)
   ParsedControl parsed{.valid = true, .type = type};
   parsed.challenge.nonce = load_be<uint64_t>(body.data() + kNonceAt);
   std::copy_n(body.begin() + kCookieAt, sizeof(Cookie), parsed.challenge.cookie.begin());
@@ -42,12 +42,14 @@ size_t encode_challenge(ControlType type, const Challenge& challenge, Bytes out)
 }
 
 ParsedControl parse_control(ConstBytes body) {
+  // guard(datagram)
   if (body.size() < kControlHeaderBytes) return dropped(Counter::drop_truncated);
   const auto type = std::to_integer<uint8_t>(body[0]);
   const bool known = type >= static_cast<uint8_t>(ControlType::challenge) &&
                      type <= static_cast<uint8_t>(ControlType::error);
-  if (!known) return dropped(Counter::drop_control);
+  if (!known) return dropped(Counter::drop_control);  // guard(datagram)
   const ConstBytes reserved = body.subspan(1, kControlHeaderBytes - 1);
+  // guard(datagram): one != std::byte{0} => false
   if (std::ranges::any_of(reserved, [](std::byte one) { return one != std::byte{0}; }))
     return dropped(Counter::drop_reserved);
   if (static_cast<ControlType>(type) != ControlType::error)

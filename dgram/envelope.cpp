@@ -24,14 +24,16 @@ constexpr uint32_t kLastClass = static_cast<uint32_t>(DatagramClass::control);
 constexpr uint32_t class_of(uint32_t word) { return word >> kClassShift & kClassMask; }
 constexpr uint32_t flags_of(uint32_t word) { return word >> kFlagsShift & kFlagsMask; }
 constexpr uint32_t known_flags(uint32_t datagram_class) {
+  // guard(datagram): datagram_class == kLastClass => false
   return datagram_class == kLastClass ? 0 : Envelope::kFlags;
 }
 
 std::optional<Counter> check_prefix(uint32_t word) {
-  if (word >> kVersionShift != Envelope::kVersion) return Counter::drop_version;
-  if (class_of(word) > kLastClass) return Counter::drop_class;
+  if (word >> kVersionShift != Envelope::kVersion) return Counter::drop_version;  // guard(datagram)
+  if (class_of(word) > kLastClass) return Counter::drop_class;                    // guard(datagram)
+  // guard(datagram)
   if ((flags_of(word) & ~known_flags(class_of(word))) != 0) return Counter::drop_flags;
-  if ((word & kReservedMask) != 0) return Counter::drop_reserved;
+  if ((word & kReservedMask) != 0) return Counter::drop_reserved;  // guard(datagram)
   return {};
 }
 
@@ -56,10 +58,12 @@ size_t Envelope::seal(const Labels& labels, Bytes front, std::span<const ConstBy
 }
 
 OpenedEnvelope Envelope::open(ConstBytes datagram) {
+  // guard(datagram)
   if (datagram.size() < kOverhead) return {.drop_reason = Counter::drop_truncated};
   const auto word = load_be<uint32_t>(datagram.data());
-  if (const auto fault = check_prefix(word)) return {.drop_reason = *fault};
+  if (const auto fault = check_prefix(word)) return {.drop_reason = *fault};  // guard(datagram)
   const ConstBytes covered = datagram.first(datagram.size() - kCrcBytes);
+  // guard(datagram): condition => false
   if (crc32c(covered) != load_crc32c(covered.data() + covered.size()))
     return {.drop_reason = Counter::drop_crc};
   return {.valid = true,

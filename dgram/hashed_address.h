@@ -20,10 +20,10 @@ class HashedAddress {
   HashedAddress(const Address& address, uint8_t purpose) {
     const auto bytes = std::as_bytes(address.bytes());
     std::copy(bytes.begin(), bytes.end(), bytes_.begin());
-    bytes_[kFamilyAt] = static_cast<std::byte>(address.family());
-    bytes_[kPurposeAt] = std::byte{purpose};
-    store_be(&bytes_[kPortAt], address.port());
-    store_be(&bytes_[kScopeAt], address.scope_id());
+    bytes_[kFamilyAt] = static_cast<std::byte>(address.family());  // guard(read-progress)
+    bytes_[kPurposeAt] = std::byte{purpose};                       // guard(dgram)
+    store_be(&bytes_[kPortAt], address.port());                    // guard(reads)
+    store_be(&bytes_[kScopeAt], address.scope_id());               // guard(read-progress)
   }
 
   /// The bytes after it, zeros at first.

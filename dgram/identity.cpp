@@ -21,6 +21,7 @@ uint64_t Identity::derive(uint8_t purpose, const Address& address, uint64_t coun
 }
 
 uint32_t Identity::incarnation(const Address& destination) {
+  // guard(incarnations): without && latest_ == destination
   if (latest_incarnation_ != 0 && latest_ == destination) return latest_incarnation_;
   const auto drawn = static_cast<uint32_t>(derive(kIncarnation, destination, 0));
   latest_ = destination;

@@ -72,9 +72,11 @@ bool fields_fit(const RdHeader& header, const KindFacts& facts) {
 bool is_skip(ConstBytes rest) {
   const auto word = load_be<uint32_t>(rest.data());
   const uint32_t kind = word >> kSkipKindShift;
+  // guard(dgram): without kind >= static_cast<uint32_t>(MessageKind::send) &&
+  // guard(dgram): without kind <= static_cast<uint32_t>(MessageKind::read_response) &&
   return kind >= static_cast<uint32_t>(MessageKind::send) &&
          kind <= static_cast<uint32_t>(MessageKind::read_response) &&
-         word == kind << kSkipKindShift;
+         word == kind << kSkipKindShift;  // guard(dgram): word == kind << kSkipKindShift => true
 }
 
 RdHeaderFault check(const RdHeader& header, ConstBytes rest) {

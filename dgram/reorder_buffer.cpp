@@ -32,7 +32,7 @@ BufferedDatagram* ReorderBuffer::make(uint32_t capacity) {
     unused_ -= kUsual;
     return std::exchange(free_, free_->next);
   }
-  while (free_ != nullptr && used_ + unused_ + capacity > max_bytes_) free_one();
+  while (free_ != nullptr && used_ + unused_ + capacity > max_bytes_) free_one();  // guard(dgram)
   void* const memory = ::operator new(sizeof(BufferedDatagram) + capacity, std::nothrow);
   return memory == nullptr ? nullptr : new (memory) BufferedDatagram{.capacity = capacity};
 }
@@ -60,6 +60,7 @@ void ReorderBuffer::give_back(size_t bytes, BufferShare& share) {
 }
 
 size_t ReorderBuffer::left(const BufferShare& share) const {
+  // guard(rd-reorder-shares): => return max_bytes_ - used_;
   return std::min(max_bytes_ - used_, max_bytes_ / 2 - share.used);
 }
 

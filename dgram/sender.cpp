@@ -76,6 +76,7 @@ void Sender::sent(const TxTag& tag, Time now) {
   if (idle()) {
     outstanding_since_ = now;
     advanced_ = now;
+    // guard(dgram)
     backoff_ = 0;  // what probes made of it says nothing of this
     if (now - std::max(last_sent_, last_news_) > kIdle) congestion_.idled();
   }
@@ -253,10 +254,13 @@ std::optional<Sender::Released> Sender::release() {
 
 bool Sender::was_sent(uint32_t sequence) const {
   const uint64_t number = rd_extend(sequence, next_);
+  // guard(dgram): without && number + kCapacity >= una_
+  // guard(rd-reset-names): without number < next_ &&
   return number < next_ && number + kCapacity >= una_ && number + 1 >= first_;
 }
 
 void Sender::give_up(const MessageName& message) {
+  // guard(dgram): without slot(at).tag.message == message &&
   for (uint64_t at = released_; at != next_; ++at)
     if (slot(at).tag.message == message && !slot(at).tag.failure) slot(at).state |= given_up;
 }

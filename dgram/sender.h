@@ -115,6 +115,7 @@ class Sender {
   /// The deadline has come. True: a probe is to be sent, for there is nothing to send again.
   bool on_deadline(Time now, bool wanted, Duration longest);
   /// The peer gave a sign of life, or something is awaited of it from now on.
+  // guard(rd-read-behind-send): now; => now; if (idle()) backoff_ = 0;
   void heard(Time now) { waiting_since_ = now; }
   /// Something new came from the peer. Probes of a sender that is idle are frequent again; answers
   /// to them alone leave them as rare as they have become.

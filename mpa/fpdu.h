@@ -23,6 +23,7 @@ inline constexpr size_t kMinMulpdu = 128;  // RFC 5044 sections 3 and 4.5
 inline constexpr size_t kMaxMulpdu = 64768;  // RFC 5044 section 3
 
 /// Padding after a ULPDU: length field, ULPDU and padding together are a multiple of four.
+// guard(rows:padding): 4 - (kLengthBytes + ulpdu) % 4 => kLengthBytes + ulpdu
 constexpr size_t pad_bytes(size_t ulpdu) { return (4 - (kLengthBytes + ulpdu) % 4) % 4; }
 
 /// Bytes of the whole FPDU.
@@ -93,6 +94,7 @@ class Deframer {
 
   /// Whether the beginning of an FPDU may be used before the rest is there: neither a CRC nor
   /// markers have to be right first.
+  // guard(direct-placement): without !check_crc_ &&
   bool uses_beginnings() const { return !check_crc_ && !markers_; }
   /// Of an FPDU at the front that is incomplete: what may be used. Nothing unless
   /// uses_beginnings().

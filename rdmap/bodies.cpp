@@ -39,6 +39,7 @@ constexpr uint8_t kCompareSwap = 2;
 
 /// Adds field by field: a set bit in `mask` is the top of one, whose carry is lost.
 uint64_t masked_sum(uint64_t a, uint64_t b, uint64_t mask) {
+  // guard(rows:fetch-add): => return a + b + (mask & 0);
   return ((a & ~mask) + (b & ~mask)) ^ ((a ^ b) & mask);
 }
 
@@ -49,6 +50,7 @@ size_t encode_body(const ReadRequest& request, Bytes out) {
   std::byte* at = out.data();
   store_be(at + kSinkStagAt, request.sink_stag);
   store_be(at + kSinkOffsetAt, request.sink_offset);
+  // guard(rows:read-request-layout): request.length => request.length + 1
   store_be(at + kReadLengthAt, request.length);
   store_be(at + kSourceStagAt, request.source_stag);
   store_be(at + kSourceOffsetAt, request.source_offset);
@@ -67,7 +69,7 @@ ReadRequest decode_read_request(ConstBytes body) {
 
 size_t encode_immediate(uint64_t value, Bytes out) {
   assert(out.size() >= kImmediateBytes);
-  store_be(out.data(), value);
+  store_be(out.data(), value);  // guard(rows:immediate-layout): value => value + 1
   return kImmediateBytes;
 }
 
@@ -83,6 +85,9 @@ size_t encode_body(const AtomicRequest& request, Bytes out) {
   store_be(at + kRequestIdAt, request.request_id);
   store_be(at + kAtomicStagAt, request.stag);
   store_be(at + kAtomicOffsetAt, request.offset);
+  // guard(rows:atomic-layout): store_be(at + kOperandAt, request.operand); store_be(at + kMaskAt,
+  //     request.mask) => store_be(at + kMaskAt, request.operand); store_be(at + kOperandAt,
+  //     request.mask)
   store_be(at + kOperandAt, request.operand);
   store_be(at + kMaskAt, request.mask);
   store_be(at + kCompareAt, request.compare);
@@ -93,6 +98,7 @@ size_t encode_body(const AtomicRequest& request, Bytes out) {
 AtomicRequest decode_atomic_request(ConstBytes body) {
   assert(body.size() == kAtomicRequestBytes);
   const std::byte* at = body.data();
+  // guard(rows:atomic-reserved): kOperationMask => 0xFF
   const uint32_t operation = load_be<uint32_t>(at + kOperationAt) & kOperationMask;
   return {.operation_code = static_cast<uint8_t>(operation),
           .request_id = load_be<uint32_t>(at + kRequestIdAt),
@@ -108,6 +114,7 @@ AtomicRequest make_atomic_request(AtomicOperation operation, const AtomicOperand
   switch (operation) {
     case AtomicOperation::fetch_add:
       return {.operation_code = kFetchAdd, .operand = operands.operand, .mask = operands.add_mask};
+    // guard(rows:swap): kCompareSwap => kFetchAdd
     case AtomicOperation::swap:
       return {
           .operation_code = kCompareSwap, .operand = operands.operand, .mask = operands.swap_mask};
@@ -125,11 +132,12 @@ std::optional<uint64_t> apply(const AtomicRequest& request, uint64_t current) {
   switch (request.operation_code) {
     case kFetchAdd:
       return masked_sum(current, request.operand, request.mask);
+    // guard(rows:compare-swap)
     case kCompareSwap:
       if (((current ^ request.compare) & request.compare_mask) != 0) return current;
       return (current & ~request.mask) | (request.operand & request.mask);
     default:
-      return std::nullopt;
+      return std::nullopt;  // guard(rdmap): std::nullopt => current
   }
 }
 

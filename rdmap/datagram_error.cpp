@@ -42,7 +42,9 @@ Extract extract(ConstBytes headers, size_t room) {
   assert(headers.size() >= ddp_bytes);
   const Extract ddp_alone{.bits = kLengthValid | kDdpIncluded, .bytes = ddp_bytes};
   const Extract all{.bits = kIncludedMask, .bytes = headers.size()};
+  // guard(datagram): without && all.error_bytes() <= room
   if (headers.size() > ddp_bytes && all.error_bytes() <= room) return all;
+  // guard(datagram): => return ddp_alone;
   return ddp_alone.error_bytes() <= room ? ddp_alone : Extract{};
 }
 
@@ -56,16 +58,20 @@ size_t all_header_bytes(ConstBytes headers) {
 
 /// The bits must tell exactly what is there: nothing, the DDP header, or what follows it as well.
 Fault judge_included(uint16_t bits, ConstBytes rest) {
+  // guard(datagram): rest.empty() ? Fault{} : Counter::drop_control => Fault{}
   if (bits == kNothingIncluded) return rest.empty() ? Fault{} : Counter::drop_control;
+  // guard(datagram): bits != kIncludedMask => false
   if (bits != (kLengthValid | kDdpIncluded) && bits != kIncludedMask) return Counter::drop_control;
-  if (rest.size() < kLengthBytes) return Counter::drop_truncated;
+  if (rest.size() < kLengthBytes) return Counter::drop_truncated;  // guard(datagram)
   const ConstBytes headers = rest.subspan(kLengthBytes);
   const size_t ddp_bytes = ddp::header_bytes(ddp::peek_tagged(headers));
-  if (headers.size() < ddp_bytes) return Counter::drop_truncated;
+  if (headers.size() < ddp_bytes) return Counter::drop_truncated;  // guard(datagram)
   const bool all = (bits & kRdmapIncluded) != 0;
-  if (all != (headers.size() > ddp_bytes)) return Counter::drop_control;
+  if (all != (headers.size() > ddp_bytes)) return Counter::drop_control;  // guard(datagram)
+  // guard(datagram)
   if (all && headers.size() != all_header_bytes(headers)) return Counter::drop_control;
   const bool fits = headers.size() <= load_be<uint16_t>(rest.data());
+  // guard(datagram): fits ? Fault{} : Counter::drop_control => {}
   return fits ? Fault{} : Counter::drop_control;
 }
 
@@ -73,7 +79,7 @@ Fault judge_included(uint16_t bits, ConstBytes rest) {
 
 size_t encode_error(const ErrorReport& error, size_t room, Bytes out) {
   const Extract included = extract(error.headers, room);
-  if (included.error_bytes() > room) return 0;
+  if (included.error_bytes() > room) return 0;  // guard(datagram)
   assert(out.size() >= included.error_bytes());
   out[0] = static_cast<std::byte>((error.code.layer & 0x0F) << 4 | (error.code.type & 0x0F));
   out[kCodeAt] = std::byte{error.code.code};
@@ -89,10 +95,11 @@ size_t encode_error(const ErrorReport& error, size_t room, Bytes out) {
 
 ParsedError parse_error(ConstBytes rest) {
   const auto dropped = [](Counter reason) { return ParsedError{.drop_reason = reason}; };
-  if (rest.size() < kErrorWordBytes) return dropped(Counter::drop_truncated);
+  if (rest.size() < kErrorWordBytes) return dropped(Counter::drop_truncated);  // guard(datagram)
   const auto bits = load_be<uint16_t>(rest.data() + kHeadersAt);
-  if ((bits & ~kIncludedMask) != 0) return dropped(Counter::drop_reserved);
+  if ((bits & ~kIncludedMask) != 0) return dropped(Counter::drop_reserved);  // guard(datagram)
   const ConstBytes included = rest.subspan(kErrorWordBytes);
+  // guard(datagram)
   if (const Fault fault = judge_included(bits, included)) return dropped(*fault);
   const auto origin = std::to_integer<uint8_t>(rest[0]);
   ParsedError parsed{.valid = true};

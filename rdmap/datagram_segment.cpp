@@ -38,20 +38,27 @@ size_t extension_bytes(Opcode opcode) {
 }
 
 Fault judge_header(const ddp::Header& header) {
-  if (header.version != ddp::kVersion) return Counter::drop_ddp_version;
+  if (header.version != ddp::kVersion) return Counter::drop_ddp_version;  // guard(datagram)
+  // guard(datagram): without header.reserved != 0 ||
+  // guard(datagram): condition => header.reserved != 0
   if (header.reserved != 0 || reserved_of(header.ulp_control) != 0) return Counter::drop_reserved;
+  // guard(datagram)
   if (version_of(header.ulp_control) != kVersion) return Counter::drop_rdmap_version;
   const OpcodeFacts* facts = find_opcode(opcode_of(header.ulp_control));
+  // guard(datagram): condition => facts == nullptr
   if (facts == nullptr || !facts->on_datagrams) return Counter::drop_opcode;
-  if (header.tagged != facts->tagged) return Counter::drop_opcode;
+  if (header.tagged != facts->tagged) return Counter::drop_opcode;  // guard(datagram)
+  // guard(datagram)
   if (header.queue_number != facts->queue_number) return Counter::drop_queue_number;
   return {};
 }
 
 Fault judge_flags(const OpcodeFacts& facts, uint8_t flags) {
+  // guard(datagram)
   if ((flags & kImmediateFlag) != 0 && !takes_immediate(facts)) return Counter::drop_flags;
   if (facts.opcode == Opcode::write_record) return {};
   const bool solicited = (flags & kSolicitedFlag) != 0;
+  // guard(datagram): => return {};
   return solicited == facts.solicited ? Fault{} : Counter::drop_flags;
 }
 
@@ -85,30 +92,37 @@ void read_extension(ConstBytes bytes, DatagramSegment& segment) {
 
 Fault judge_send(const DatagramSegment& segment) {
   const uint64_t end = uint64_t{segment.message_offset} + segment.payload.size();
-  return end > kMaxMessage ? Counter::drop_oversized : Fault{};
+  return end > kMaxMessage ? Counter::drop_oversized : Fault{};  // guard(datagram): => return {};
 }
 
 /// Every segment describes the whole message, so each is judged against all of it.
 Fault judge_record(const DatagramSegment& segment) {
   const uint64_t length = segment.message_length;
   const uint64_t end = uint64_t{segment.message_offset} + segment.payload.size();
+  // guard(datagram): condition => end > length
+  // guard(datagram): without || end > length
   if (length > kMaxMessage || end > length) return Counter::drop_oversized;
-  if (segment.last != (end == length)) return Counter::drop_contradiction;
+  if (segment.last != (end == length)) return Counter::drop_contradiction;  // guard(datagram)
+  // guard(datagram)
   if (segment.tagged_offset < segment.message_offset) return Counter::drop_bounds;
   const uint64_t base = segment.tagged_offset - segment.message_offset;
-  return wraps(base, length) ? Counter::drop_bounds : Fault{};
+  return wraps(base, length) ? Counter::drop_bounds : Fault{};  // guard(datagram): => return {};
 }
 
 Fault judge_request(const DatagramSegment& segment) {
+  // guard(datagram)
+  // guard(datagram): condition => !segment.payload.empty()
   if (!segment.payload.empty() || segment.message_offset != 0) return Counter::drop_oversized;
-  if (!segment.last) return Counter::drop_contradiction;
+  if (!segment.last) return Counter::drop_contradiction;  // guard(datagram)
   const ReadRequest& request = segment.request;
-  if (request.length > kMaxReadRequest) return Counter::drop_oversized;
+  if (request.length > kMaxReadRequest) return Counter::drop_oversized;  // guard(datagram)
+  // guard(datagram): => return {};
   return wraps(request.sink_offset, request.length) ? Counter::drop_bounds : Fault{};
 }
 
 Fault judge_response(const DatagramSegment& segment) {
   const bool beyond = wraps(segment.tagged_offset, segment.payload.size());
+  // guard(datagram): without beyond ? Counter::drop_bounds : Fault
   return beyond ? Counter::drop_bounds : Fault{};
 }
 
@@ -191,19 +205,20 @@ size_t encode_segment_headers(const DatagramSegment& segment, Bytes out) {
 ParsedSegment parse_segment(uint8_t flags, ConstBytes body) {
   const bool has_immediate = (flags & kImmediateFlag) != 0;
   const size_t start = has_immediate ? kImmediateBytes : 0;
-  if (body.size() < start) return dropped(Counter::drop_truncated);
+  if (body.size() < start) return dropped(Counter::drop_truncated);  // guard(datagram)
   const ConstBytes rest = body.subspan(start);
   const std::optional<ddp::Header> header = ddp::decode(rest);
-  if (!header) return dropped(Counter::drop_truncated);
-  if (const Fault fault = judge_header(*header)) return dropped(*fault);
+  if (!header) return dropped(Counter::drop_truncated);                   // guard(datagram)
+  if (const Fault fault = judge_header(*header)) return dropped(*fault);  // guard(datagram)
 
   ParsedSegment result;
   DatagramSegment& segment = result.segment;
   take_header(*header, segment);
+  // guard(datagram)
   if (const Fault fault = judge_flags(facts_of(segment.opcode), flags)) return dropped(*fault);
 
   const size_t header_end = segment_header_bytes(segment.opcode, false);
-  if (rest.size() < header_end) return dropped(Counter::drop_truncated);
+  if (rest.size() < header_end) return dropped(Counter::drop_truncated);  // guard(datagram)
   segment.headers = rest.first(header_end);
   segment.payload = rest.subspan(header_end);
   read_extension(segment.headers.subspan(ddp::header_bytes(header->tagged)), segment);
@@ -211,19 +226,20 @@ ParsedSegment parse_segment(uint8_t flags, ConstBytes body) {
   if (has_immediate) segment.immediate = decode_immediate(body.first(kImmediateBytes));
   segment.record_solicited =
       segment.opcode == Opcode::write_record && (flags & kSolicitedFlag) != 0;
-  if (const Fault fault = judge_message(segment)) return dropped(*fault);
+  if (const Fault fault = judge_message(segment)) return dropped(*fault);  // guard(datagram)
   result.valid = true;
   return result;
 }
 
 std::optional<DatagramSegment> parse_error_headers(ConstBytes headers) {
   const std::optional<ddp::Header> header = ddp::decode(headers);
+  // guard(datagram): condition => !header
   if (!header || judge_header(*header)) return std::nullopt;
   DatagramSegment segment;
   take_header(*header, segment);
   segment.headers = headers;
   const size_t whole = segment_header_bytes(segment.opcode, false);
-  if (headers.size() >= whole) {
+  if (headers.size() >= whole) {  // guard(datagram): condition => headers.size() >= 18
     const size_t ddp_bytes = ddp::header_bytes(header->tagged);
     read_extension(headers.subspan(ddp_bytes, whole - ddp_bytes), segment);
   }

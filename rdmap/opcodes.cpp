@@ -15,9 +15,11 @@ constexpr bool no = false;
 constexpr OpcodeFacts kFacts[] = {
     // what, name, tagged, queue, solicited, invalidates, one segment, its bytes, on streams, on datagrams
     {rdma_write,                "RDMA Write",                               yes, 0, no,  no,  no,  0,  yes, no},
+    // guard(rows:read-request-queue): 1, no, no, yes, 28 => 0, no, no, yes, 28
     {read_request,              "RDMA Read Request",                        no,  1, no,  no,  yes, 28, yes, yes},
     {read_response,             "RDMA Read Response",                       yes, 0, no,  no,  no,  0,  yes, yes},
     {send,                      "Send",                                     no,  0, no,  no,  no,  0,  yes, yes},
+    // guard(rows:opcode-table): 0, no, yes, no => 1, no, yes, no
     {send_invalidate,           "Send with Invalidate",                     no,  0, no,  yes, no,  0,  yes, yes},
     {send_solicited,            "Send with Solicited Event",                no,  0, yes, no,  no,  0,  yes, yes},
     {send_solicited_invalidate, "Send with Solicited Event and Invalidate", no,  0, yes, yes, no,  0,  yes, yes},
@@ -25,6 +27,7 @@ constexpr OpcodeFacts kFacts[] = {
     {immediate,                 "Immediate Data",                           no,  0, no,  no,  yes, 8,  yes, no},
     {immediate_solicited,       "Immediate Data with Solicited Event",      no,  0, yes, no,  yes, 8,  yes, no},
     {atomic_request,            "Atomic Request",                           no,  1, no,  no,  yes, 52, yes, no},
+    // guard(rows:opcodes-7306): 3 => 0
     {atomic_response,           "Atomic Response",                          no,  3, no,  no,  yes, 12, yes, no},
     {write_record,              "Write-Record",                             yes, 0, no,  no,  no,  0,  no,  yes},
 };
@@ -48,7 +51,8 @@ const OpcodeFacts* find_opcode(uint8_t value) {
 Opcode opcode_of(WrOpcode request, bool solicited) {
   switch (request) {
     case WrOpcode::send:
-      return solicited ? send_solicited : send;
+      return solicited ? send_solicited : send;  // guard(rows:send-opcodes): => return send;
+    // guard(rows:send-opcodes): => return send_invalidate;
     case WrOpcode::send_with_invalidate:
       return solicited ? send_solicited_invalidate : send_invalidate;
     case WrOpcode::immediate:

@@ -12,17 +12,28 @@ using Fault = std::optional<TerminateCode>;
 /// What DDP finds without knowing what came before (RFC 5041 section 7.1). Reserved bits are not
 /// looked at (RFC 5041 section 4, RFC 5040 section 4.1).
 Fault judge_ddp(const ddp::Header& header) {
+  // guard(rdmap): condition => false
+  // guard(rows:ddp-reserved): first if (header.reserved != 0) return fault::kUnspecified;
   if (!header.tagged && header.queue_number >= kQueues) return fault::kInvalidQueueNumber;
   return {};
 }
 
 /// What RDMAP finds (RFC 5040 section 7).
 Fault judge_rdmap(const ddp::Header& header) {
+  // guard(rows:rdmap-version)
+  // guard(rows:rdmap-reserved): condition => header.ulp_control >> 4 != kVersion << 2
   if (version_of(header.ulp_control) != kVersion) return fault::kInvalidVersion;
   const OpcodeFacts* facts = find_opcode(opcode_of(header.ulp_control));
+  // guard(datagram): without !facts->on_streams ||
+  // guard(rdmap): condition => facts == nullptr
+  // guard(rdmap): condition => facts->tagged != header.tagged
+  // guard(rows:unknown-opcode): condition => facts != nullptr && (!facts->on_streams ||
+  //     facts->tagged != header.tagged)
+  // guard(rows:model-checked): without || facts->tagged != header.tagged
   if (facts == nullptr || !facts->on_streams || facts->tagged != header.tagged) {
     return fault::kUnexpectedOpcode;
   }
+  // guard(rows:queue-checked): condition => false
   if (!header.tagged && facts->queue_number != header.queue_number) {
     return fault::kInvalidQueueNumber;
   }
@@ -33,13 +44,17 @@ Fault judge_rdmap(const ddp::Header& header) {
 /// is shorter, or not the end, the RFCs have no code of their own.
 Fault judge_body(const OpcodeFacts& facts, const StreamSegment& segment) {
   if (!facts.one_segment || facts.body_bytes == 0) return {};
-  if (segment.length() > facts.body_bytes) return fault::kMessageTooLong;
+  if (segment.length() > facts.body_bytes) return fault::kMessageTooLong;  // guard(rdmap)
+  // guard(rdmap): without segment.last &&
   const bool whole = segment.last && segment.length() == facts.body_bytes;
+  // guard(rdmap): whole ? Fault{} : fault::kUnspecified => {}
   return whole ? Fault{} : fault::kUnspecified;
 }
 
 StreamSegment to_segment(const ddp::Header& header, ConstBytes payload) {
   const auto opcode = static_cast<Opcode>(opcode_of(header.ulp_control));
+  // guard(rows:invalidate-word): facts_of(opcode).invalidates ? header.ulp_word : 0 =>
+  //     header.ulp_word
   return {.opcode = opcode,
           .last = header.last,
           .invalidate_stag = facts_of(opcode).invalidates ? header.ulp_word : 0,
@@ -53,12 +68,13 @@ StreamSegment to_segment(const ddp::Header& header, ConstBytes payload) {
 /// The header of the next ULPDU. The version comes first: it tells what the rest looks like.
 Fault read_header(ConstBytes ulpdu, ddp::Header& header) {
   const std::optional<uint8_t> version = ddp::peek_version(ulpdu);
-  if (!version) return fault::kUnspecified;
-  if (*version != ddp::kVersion) {
+  if (!version) return fault::kUnspecified;  // guard(rdmap)
+  if (*version != ddp::kVersion) {           // guard(rows:ddp-version): condition => false
+    // guard(rdmap): => return fault::kUntaggedInvalidVersion;
     return ddp::peek_tagged(ulpdu) ? fault::kTaggedInvalidVersion : fault::kUntaggedInvalidVersion;
   }
   const std::optional<ddp::Header> decoded = ddp::decode(ulpdu);
-  if (!decoded) return fault::kUnspecified;
+  if (!decoded) return fault::kUnspecified;  // guard(rdmap)
   header = *decoded;
   return {};
 }
@@ -67,11 +83,17 @@ Fault read_header(ConstBytes ulpdu, ddp::Header& header) {
 
 size_t encode_header(const StreamSegment& segment, Bytes out) {
   const OpcodeFacts& facts = facts_of(segment.opcode);
+  // guard(rows:rdmap-version-sent): control_octet => static_cast<uint8_t>
+  // guard(rows:rdmap-reserved): control_octet(segment.opcode) =>
+  //     static_cast<uint8_t>(control_octet(segment.opcode) | 0x10)
+  // guard(rows:ddp-reserved): .last = segment.last => .last = segment.last, .reserved = 1
   return ddp::encode({.tagged = facts.tagged,
                       .last = segment.last,
                       .ulp_control = control_octet(segment.opcode),
                       .stag = segment.stag,
                       .tagged_offset = segment.tagged_offset,
+                      // guard(rows:invalidate-word): without facts.invalidates ?
+                      //     segment.invalidate_stag :
                       .ulp_word = facts.invalidates ? segment.invalidate_stag : 0,
                       .queue_number = facts.queue_number,
                       .msn = segment.msn,
@@ -97,13 +119,22 @@ Fault StreamReceiver::follow(const StreamSegment& segment) {
   const OpcodeFacts& facts = facts_of(segment.opcode);
   const bool on_send_queue = facts.queue_number == kSendQueue;
   const bool inside = on_send_queue && inside_send_;
+  // guard(rows:msn-code): fault::kInvalidMsn => fault::kNoBuffer
+  // guard(rows:msn-checked): segment.msn => segment.msn + 1
+  // guard(rows:msn-repeated)
   if (segment.msn != next_msn_[facts.queue_number]) return fault::kInvalidMsn;
+  // guard(rows:mo-checked)
+  // guard(rows:ddp-untagged-codes): fault::kInvalidOffset => fault::kInvalidMsn
   if (segment.message_offset != (inside ? next_offset_ : 0)) return fault::kInvalidOffset;
+  // guard(rows:opcode-continues)
   if (inside && segment.opcode != send_opcode_) return fault::kUnexpectedOpcode;
-  if (const Fault fault = judge_body(facts, segment)) return fault;
+  if (const Fault fault = judge_body(facts, segment)) return fault;  // guard(rows:fixed-length)
+  // guard(rows:any-segment-size): first if (!segment.last && segment.length() < 100) return
+  //     fault::kUnspecified;
   const uint64_t end = uint64_t{segment.message_offset} + segment.length();
-  if (end > kMaxMessage) return fault::kMessageTooLong;
+  if (end > kMaxMessage) return fault::kMessageTooLong;  // guard(rows:max-message)
 
+  // guard(rows:msn-per-message): without if (segment.last)
   if (segment.last) ++next_msn_[facts.queue_number];
   if (on_send_queue) {
     inside_send_ = !segment.last;
@@ -116,6 +147,7 @@ Fault StreamReceiver::follow(const StreamSegment& segment) {
 /// A tagged message is not cut by another one. An untagged one may come in between: DDP's two
 /// models are independent of each other, and a Terminate must get through.
 Fault StreamReceiver::follow_tagged(const StreamSegment& segment) {
+  // guard(rows:opcode-continues)
   if (inside_tagged_ && segment.opcode != tagged_opcode_) return fault::kUnexpectedOpcode;
   inside_tagged_ = !segment.last;
   tagged_opcode_ = segment.opcode;

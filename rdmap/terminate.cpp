@@ -28,6 +28,8 @@ constexpr uint8_t kLayerDdp = 1;
 /// Whether a Terminate with this code names the segment (RFC 5040 section 4.8, figure 10). It does
 /// not where no segment is to blame, nor where the layout of its header is not known.
 bool names_segment(const TerminateCode& code) {
+  // guard(rows:terminate-names-segment): != fault::kLocalCatastrophic.type => ==
+  //     fault::kInvalidStag.type
   if (code.layer == kLayerRdmap) return code.type != fault::kLocalCatastrophic.type;
   return code.layer == kLayerDdp && code.type != fault::kDdpCatastrophic.type &&
          code != fault::kTaggedInvalidVersion && code != fault::kUntaggedInvalidVersion;
@@ -40,7 +42,7 @@ size_t rdmap_header_bytes(const ddp::Header& header) {
     case Opcode::read_request:
       return kReadRequestBytes;
     case Opcode::atomic_request:
-      return kAtomicRequestBytes;
+      return kAtomicRequestBytes;  // guard(rows:terminate-atomic-header): => return 0;
     default:
       return 0;
   }
@@ -53,12 +55,16 @@ struct Extract {
 };
 
 Extract extract(const TerminateCode& code, ConstBytes offending) {
-  if (!names_segment(code)) return {};
+  if (!names_segment(code)) return {};  // guard(rdmap)
   const std::optional<ddp::Header> header = ddp::decode(offending);
-  if (!header) return {};
+  if (!header) return {};  // guard(rdmap)
   const size_t ddp_bytes = ddp::header_bytes(header->tagged);
+  // guard(rows:terminate-rdmap-header): => const size_t rdmap_bytes = rdmap_header_bytes(*header);
+  // guard(rows:terminate-rdmap-header): => const size_t rdmap_bytes = 0;
   const size_t rdmap_bytes = code.layer == kLayerRdmap ? rdmap_header_bytes(*header) : 0;
+  // guard(rdmap): condition => rdmap_bytes == 0
   if (rdmap_bytes == 0 || offending.size() < ddp_bytes + rdmap_bytes) {
+    // guard(rows:terminate-ddp-header): without | kDdpIncluded
     return {.flags = kLengthValid | kDdpIncluded, .bytes = ddp_bytes};
   }
   return {.flags = kLengthValid | kDdpIncluded | kRdmapIncluded, .bytes = ddp_bytes + rdmap_bytes};
@@ -69,8 +75,11 @@ Extract extract(const TerminateCode& code, ConstBytes offending) {
 size_t encode_terminate(TerminateCode code, ConstBytes offending, Bytes out, size_t segment_bytes) {
   assert(out.size() >= kMaxTerminateUlpdu);
   assert(segment_bytes == 0 || segment_bytes >= offending.size());
+  // guard(rows:terminate-msn): 1 => 2
   size_t at = encode_header({.opcode = Opcode::terminate, .msn = 1}, out);
   const Extract headers = extract(code, offending);
+  // guard(rows:terminate-control): => out[at] = static_cast<std::byte>((code.type & 0x0F) << 4 |
+  //     (code.layer & 0x0F));
   out[at] = static_cast<std::byte>((code.layer & 0x0F) << 4 | (code.type & 0x0F));
   out[at + kCodeAt] = std::byte{code.code};
   out[at + kHeadersAt] = std::byte{headers.flags};
@@ -80,6 +89,7 @@ size_t encode_terminate(TerminateCode code, ConstBytes offending, Bytes out, siz
 
   const size_t length = segment_bytes != 0 ? segment_bytes : offending.size();
   assert(length <= std::numeric_limits<uint16_t>::max());
+  // guard(rows:terminate-length): length => length - headers.bytes
   store_be(out.data() + at, static_cast<uint16_t>(length));
   at += kSegmentLengthBytes;
   std::memcpy(out.data() + at, offending.data(), headers.bytes);
@@ -87,7 +97,7 @@ size_t encode_terminate(TerminateCode code, ConstBytes offending, Bytes out, siz
 }
 
 std::optional<Terminate> parse_terminate(ConstBytes payload) {
-  if (payload.size() < kControlBytes) return std::nullopt;
+  if (payload.size() < kControlBytes) return std::nullopt;  // guard(rdmap)
   const auto origin = std::to_integer<uint8_t>(payload[0]);
   const auto flags = std::to_integer<uint8_t>(payload[kHeadersAt]);
   Terminate terminate{.code = {.layer = static_cast<uint8_t>(origin >> 4),
@@ -97,17 +107,17 @@ std::optional<Terminate> parse_terminate(ConstBytes payload) {
                       .rdmap_header = {}};
   if ((flags & kDdpIncluded) == 0) return terminate;
 
-  if (payload.size() < kControlBytes + kSegmentLengthBytes) return std::nullopt;
+  if (payload.size() < kControlBytes + kSegmentLengthBytes) return std::nullopt;  // guard(rdmap)
   const ConstBytes rest = payload.subspan(kControlBytes + kSegmentLengthBytes);
   const std::optional<ddp::Header> header = ddp::decode(rest);
-  if (!header) return std::nullopt;
+  if (!header) return std::nullopt;  // guard(rdmap)
   const size_t ddp_bytes = ddp::header_bytes(header->tagged);
   terminate.ddp_header = rest.first(ddp_bytes);
   if ((flags & kRdmapIncluded) == 0) return terminate;
 
   // Some peers set R for segments that have no RDMAP header.
   const size_t rdmap_bytes = rdmap_header_bytes(*header);
-  if (rest.size() < ddp_bytes + rdmap_bytes) return std::nullopt;
+  if (rest.size() < ddp_bytes + rdmap_bytes) return std::nullopt;  // guard(rdmap)
   terminate.rdmap_header = rest.subspan(ddp_bytes, rdmap_bytes);
   return terminate;
 }

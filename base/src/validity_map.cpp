@@ -28,9 +28,12 @@ uint64_t ValidityMap::valid_bytes() const {
 }
 
 bool ValidityMap::contains(uint64_t offset, uint64_t length) const {
-  if (offset > length_ || length > length_ - offset) return false;
+  // guard(records): condition => offset + length > length_
+  if (offset > length_ || length > length_ - offset) return false;  // guard(records)
   if (length == 0) return true;
   if (node_ != nullptr) return node_->ranges.contains(offset, offset + length);
+  // guard(records): without only_.offset <= offset &&
+  // guard(records): => return only_.offset <= offset;
   return only_.offset <= offset && offset + length <= only_.offset + only_.length;
 }
 

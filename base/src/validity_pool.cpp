@@ -11,6 +11,7 @@ namespace detail {
 
 void ValidityNode::release() noexcept {
   // What other copies read happened before the last one gives the node back.
+  // guard(records): => references_.fetch_sub(1);
   if (references_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   if (home_ == nullptr) {
     delete this;
@@ -47,7 +48,7 @@ ValidityNode* ValidityPool::lend() noexcept {
 }
 
 ValidityNode* ValidityPool::make() noexcept {
-  if (nodes_.size() >= max_maps_) return nullptr;
+  if (nodes_.size() >= max_maps_) return nullptr;  // guard(records)
   try {
     nodes_.push_back(std::make_unique<ValidityNode>(max_ranges_));
     return nodes_.back().get();
@@ -57,7 +58,7 @@ ValidityNode* ValidityPool::make() noexcept {
 }
 
 void ValidityPool::take_back(ValidityNode& node) noexcept {
-  node.ranges.clear();
+  node.ranges.clear();  // guard(records)
   node.next_ = returned_.load(std::memory_order_relaxed);
   while (!returned_.compare_exchange_weak(node.next_, &node, std::memory_order_release,
                                           std::memory_order_relaxed)) {
@@ -67,13 +68,16 @@ void ValidityPool::take_back(ValidityNode& node) noexcept {
 Presence ValidityBuilder::presence(uint64_t begin, uint64_t end) const {
   assert(begin < end);
   if (node_ == nullptr) {
-    if (end <= only_.begin || only_.end <= begin) return Presence::none;
+    if (end <= only_.begin || only_.end <= begin) return Presence::none;  // guard(records)
+    // guard(records): without only_.begin <= begin &&
+    // guard(records): without && end <= only_.end
     return only_.begin <= begin && end <= only_.end ? Presence::all : Presence::part;
   }
   const IntervalSet& ranges = node_->ranges;
   if (ranges.empty() || ranges.end()[-1].end <= begin) return Presence::none;
   const auto gap = ranges.first_gap(begin, end);
-  if (gap == std::pair(begin, end)) return Presence::none;
+  if (gap == std::pair(begin, end)) return Presence::none;  // guard(records)
+  // guard(records): => return Presence::all;
   return gap.first == end ? Presence::all : Presence::part;
 }
 
@@ -81,6 +85,8 @@ InsertResult ValidityBuilder::insert(uint64_t begin, uint64_t end, ValidityPool&
   assert(begin < end);
   if (node_ != nullptr) return node_->ranges.insert(begin, end);
   const bool first = only_.begin == only_.end;
+  // guard(records): condition => first || begin <= only_.end
+  // guard(records): condition => first || only_.begin <= end
   if (first || (begin <= only_.end && only_.begin <= end)) {
     const uint64_t before = covered();
     only_ = first ? IntervalSet::Range{begin, end}
@@ -96,6 +102,7 @@ InsertResult ValidityBuilder::insert(uint64_t begin, uint64_t end, ValidityPool&
 }
 
 ValidityMap ValidityBuilder::take(uint64_t length) noexcept {
+  // guard(records): condition => node_ != nullptr
   if (node_ != nullptr && node_->ranges.size() > 1) return {length, std::exchange(node_, nullptr)};
   const IntervalSet::Range only = node_ == nullptr ? only_ : *node_->ranges.begin();
   clear();

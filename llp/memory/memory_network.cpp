@@ -256,8 +256,10 @@ void MemoryNetwork::send(const Address& from, bool loopback,
   const std::lock_guard lock(mutex_);
   const auto found = groups_.find(datagram.to);
   if (found == groups_.end()) return;
+  // guard(multicast-loopback): without || !datagram.to.is_multicast()
   const bool everyone = loopback || !datagram.to.is_multicast();
   for (const Member& member : found->second) {
+    // guard(multicast-loopback): => member.endpoint->deliver(from, datagram);
     if (everyone || member.host != from.with_port(0)) member.endpoint->deliver(from, datagram);
   }
 }

@@ -20,11 +20,13 @@ void AckWatch::start(Time now) {
 
 bool AckWatch::is_silent(const AckState& state, Time now, Duration limit) {
   note_answer(state, now);
-  if (!state.outstanding) since_ = now;
+  if (!state.outstanding) since_ = now;  // guard(silent-peers)
+  // guard(silent-peers): => silence_ = now - since_;
   silence_ = std::min(now - since_, state.since_ack);
   // Of what finds no way out of this host TCP counts the timeouts only.
   const uint32_t timeouts = std::max(state.timeouts, timeouts_) - timeouts_;
   const uint32_t tries = state.probes + std::max(timeouts, state.retransmitted - retransmitted_);
+  // guard(silent-peers): tries >= kUnansweredTries => tries + 1 != 0
   return silence_ >= limit && tries >= kUnansweredTries;
 }
 
@@ -32,9 +34,9 @@ bool AckWatch::is_silent(const AckState& state, Time now, Duration limit) {
 /// and takes what the timer has tried in a row for unanswered.
 void AckWatch::note_answer(const AckState& state, Time now) {
   const Time answer = now - state.since_ack;
-  if (answer_ && answer <= *answer_ + kTick) return;
+  if (answer_ && answer <= *answer_ + kTick) return;  // guard(silent-peers)
   timeouts_ = answer_ ? state.timeouts : 0;
-  retransmitted_ = state.retransmitted;
+  retransmitted_ = state.retransmitted;  // guard(silent-peers)
   answer_ = answer;
 }
 

@@ -29,6 +29,7 @@ constexpr size_t kDefaultSegment = 536;  // RFC 9293 section 3.7.1
 const char* unfit(int fd) {
   const int type = socket_option(fd, SOL_SOCKET, SO_TYPE);
   if (type < 0) return "is no socket";
+  // guard(rows:rc-over-tcp): condition => false
   if (type != SOCK_STREAM || socket_option(fd, SOL_SOCKET, SO_PROTOCOL) != IPPROTO_TCP) {
     return "does not speak TCP";
   }
@@ -37,6 +38,7 @@ const char* unfit(int fd) {
 }
 
 IoResult failure(int error) {
+  // guard(stream-fault): error == ENOBUFS || error == ENOMEM => false
   const bool full = error == EAGAIN || error == EWOULDBLOCK || error == ENOBUFS || error == ENOMEM;
   if (full) return {IoStatus::would_block, 0, 0};
   return {IoStatus::failed, 0, error};

@@ -49,6 +49,7 @@ SendResult FocusedUdpLink::send(std::span<const OutgoingDatagram> burst) {
 /// no use any more.
 SendResult FocusedUdpLink::send_connected(std::span<const OutgoingDatagram> burst) {
   const SendResult result = companion_->send(burst);
+  // guard(peer-port-closed): => return result;
   if (result.status != SendStatus::refused) return result;
   SendResult rest = UdpLink::send(burst.subspan(result.sent));
   if (rest.sent != 0) leave();
@@ -83,6 +84,7 @@ void FocusedUdpLink::leave() {
 
 /// Closes the second socket, if it has been left and read empty.
 void FocusedUdpLink::close_if_done() {
+  // guard(second-socket-drained): condition => !leaving_
   if (!leaving_ || companion_->something_waits()) return;
   companion_->learn_overflow();
   overflowed_before_ += companion_->overflowed();

@@ -62,7 +62,7 @@ uint32_t LocalAddresses::number_of(const Address& address) try {
   const auto found = std::find(addresses_.begin(), addresses_.end(), address);
   const auto number = static_cast<uint32_t>(found - addresses_.begin()) + 1;
   if (found == addresses_.end()) {
-    if (addresses_.size() == kMost) return 0;
+    if (addresses_.size() == kMost) return 0;  // guard(many-local-addresses)
     addresses_.push_back(address);
   }
   return latest_ = number;

@@ -124,6 +124,7 @@ void PathMtu::measure(const Address& to, Entry& entry) const {
   const Address target = unmapped(to);
   const Family& family = target.family() == AddressFamily::ipv4 ? kIpv4 : kIpv6;
   const int mtu = ask_kernel(family, source_, interface_, target);
+  // guard(path-mtu): mtu > 0 ? mtu : family.safe => std::max(mtu, family.safe)
   const int carried = mtu > 0 ? mtu : family.safe;
   const int payload = std::clamp(carried - family.headers, 0, family.largest);
   entry.payload = static_cast<size_t>(payload);

@@ -131,6 +131,7 @@ UdpLink::UdpLink(UniqueFd fd, const UdpOptions& options, bool group)
     : fd_(std::move(fd)),
       options_(options),
       local_(local_address_of(fd_.get())),
+      // guard(adopted-socket): without || local_.is_multicast() || local_.is_broadcast()
       group_(group || local_.is_multicast() || local_.is_broadcast()),
       reads_destinations_(group_ || local_.is_any()),
       family_(static_cast<sa_family_t>(socket_option(fd_.get(), SOL_SOCKET, SO_DOMAIN))),

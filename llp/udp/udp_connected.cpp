@@ -32,9 +32,10 @@ std::optional<uint64_t> network_of(int fd) {
 /// Error.
 UniqueFd bound_beside(int first, const Address& local, size_t receive_buffer) {
   UniqueFd fd = open_udp_socket(local);
-  if (network_of(fd.get()) != network_of(first))
+  if (network_of(fd.get()) != network_of(first))  // guard(second-socket-network): fd.get() => first
     throw Error(Errc::unsupported_operation, "The thread has gone to another network namespace");
   set_buffer(fd.get(), SO_RCVBUFFORCE, SO_RCVBUF, receive_buffer);
+  // guard(second-socket)
   set_socket_option(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);  // sockets of groups come to the port
   const SharedPort sharing(first, SO_REUSEPORT);
   const SharedPort joining(fd.get(), SO_REUSEPORT);
@@ -47,6 +48,7 @@ UniqueFd bound_beside(int first, const Address& local, size_t receive_buffer) {
 std::unique_ptr<UdpLink> UdpLink::beside(const Destination& peer) const {
   try {
     const bool at_one = locals_ != nullptr && peer.local != 0;
+    // guard(second-socket-address): => const Address local = local_;
     const Address local = at_one ? locals_->at(peer.local).with_port(local_.port()) : local_;
     UniqueFd fd = bound_beside(fd_.get(), local, options_.receive_buffer);
     const auto family = static_cast<sa_family_t>(socket_option(fd.get(), SOL_SOCKET, SO_DOMAIN));
@@ -64,6 +66,8 @@ std::unique_ptr<UdpLink> UdpLink::beside(const Destination& peer) const {
 
 /// Connected to itself it hears nobody else. What a processor was about to put into the socket at
 /// this moment may still come.
+// guard(second-socket-drained): without connect_to(fd_.get(), local_address_of(fd_.get()),
+//     family_);
 void UdpLink::turn_away() { connect_to(fd_.get(), local_address_of(fd_.get()), family_); }
 
 }  // namespace diwarp::llp

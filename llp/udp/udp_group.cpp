@@ -65,13 +65,13 @@ bool serves(const Address& local, AddressFamily family) {
 void demand_group(const Address& group, const Address& local) {
   const bool is_group =
       group.is_multicast() || group.is_broadcast() || interface_of_broadcast(group) != 0;
-  if (!is_group) {
+  if (!is_group) {  // guard(not-a-group): condition => false
     throw Error(Errc::invalid_argument,
                 group.host() +
                     " is no group: give a multicast address, 255.255.255.255, or the "
                     "broadcast address of a subnet that this host is in");
   }
-  if (!serves(local, group.family())) {
+  if (!serves(local, group.family())) {  // guard(not-a-group): condition => false
     throw Error(Errc::invalid_argument,
                 "Group " + group.host() + " is of the other address family than " + local.host());
   }
@@ -91,6 +91,7 @@ std::unique_ptr<DatagramLink> UdpLink::open_group(const Address& group,
   UniqueFd fd = open_udp_socket(bound);
   set_socket_option(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
   if (options_.share_port) set_socket_option(fd.get(), SOL_SOCKET, SO_REUSEPORT, 1);
+  // guard(broadcast): => const bool pinned = true;
   const bool pinned = group.is_multicast() || index == 0 || bind_to_interface(fd.get(), index);
   if (!pinned && !interface.empty()) throw_join_error(group, errno);
   {
@@ -115,7 +116,7 @@ void UdpLink::configure_groups() {
   if (options_.broadcast) set_socket_option(fd, SOL_SOCKET, SO_BROADCAST, 1);
   // An IPv6 socket on all addresses serves IPv4 as well, so these are for both families. Without
   // the first a socket hears what any other socket of the host has joined (ip(7)).
-  set_socket_option(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0);
+  set_socket_option(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0);  // guard(other-groups)
   set_socket_option(fd, IPPROTO_IP, IP_MULTICAST_TTL, hops);
   set_socket_option(fd, IPPROTO_IP, IP_MULTICAST_LOOP, loopback);
   if (interface_ != 0) set_multicast_interface(fd, AddressFamily::ipv4, interface_);

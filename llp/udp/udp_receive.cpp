@@ -52,6 +52,7 @@ struct Remarks {
 bool is_group_address(const in_pktinfo& info) {
   return info.ipi_addr.s_addr != info.ipi_spec_dst.s_addr;
 }
+// guard(adopted-socket): IN6_IS_ADDR_MULTICAST(&info.ipi6_addr) => false
 bool is_group_address(const in6_pktinfo& info) { return IN6_IS_ADDR_MULTICAST(&info.ipi6_addr); }
 
 template <class Info>
@@ -196,15 +197,18 @@ size_t UdpLink::receive_many(ReceiveBatch& batch, size_t wanted) {
 void UdpLink::hand_up(ReceiveBatch& batch, ConstBytes received, msghdr& header) {
   const Remarks remarks = read_remarks(header);
   if (remarks.has_drops) count_overflow(remarks.drops);
+  // guard(group-on-all-addresses)
   if (remarks.to_group && !group_) return;  // the group's own link has it as well, if there is one
   sockaddr_storage& name = *static_cast<sockaddr_storage*>(header.msg_name);
   const Address from = from_socket_address(name, header.msg_namelen);
   uint32_t local = local_number_;
+  // guard(local-addresses): locals_->number_of(*remarks.local) => 0
   if (locals_ != nullptr && remarks.local) local = locals_->number_of(*remarks.local);
   const size_t segment = remarks.segment == 0 ? received.size() : remarks.segment;
   do {  // an empty datagram is one, too
     const size_t size = std::min(segment, received.size());
     const ConstBytes datagram = received.first(std::min(size, batch.slot_bytes()));
+    // guard(link-groups): group_ => false
     if (!batch.add(from, datagram, group_, local)) ++overflowed_;
     received = received.subspan(size);
   } while (!received.empty());

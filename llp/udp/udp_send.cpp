@@ -129,10 +129,12 @@ class Messages {
 
 /// Whether one message can carry both.
 bool leave_together(const OutgoingDatagram& one, const OutgoingDatagram& other) {
+  // guard(trains-by-address): without && one.local == other.local
   return one.to == other.to && one.local == other.local;
 }
 
 bool means_full(int error) {
+  // guard(send-fault): error == ENOBUFS || error == ENOMEM => false
   return error == EAGAIN || error == EWOULDBLOCK || error == ENOBUFS || error == ENOMEM;
 }
 
@@ -157,12 +159,14 @@ SendResult UdpLink::send(std::span<const OutgoingDatagram> burst) {
   bool suspected = false;  // a train was refused: is it so for its first datagram alone?
   while (result.sent < burst.size()) {
     const auto rest = burst.subspan(result.sent);
+    // guard(segmentation-fault): without suspected ? rest.first(1) :
     const Submitted step = submit(suspected ? rest.first(1) : rest);
     result.sent += step.datagrams;
     if (step.error == 0) {
-      if (suspected) stop_trains();
+      if (suspected) stop_trains();  // guard(segmentation-fault)
       retried = suspected = false;
     } else if (means_full(step.error)) {
+      // guard(send-buffer-fault): condition => false
       if (cannot_fragment(rest.front(), step.error))
         return {result.sent, SendStatus::refused, EMSGSIZE};
       return {result.sent, SendStatus::would_block, step.error};
@@ -258,6 +262,7 @@ size_t UdpLink::train_length(std::span<const OutgoingDatagram> burst) {
   if (!gso_ || burst.size() < 2 || !leave_together(burst[0], burst[1])) return 1;
   const Address& to = burst[0].to;
   const size_t segment = burst[0].size();
+  // guard(fragmentation): without path_mtu_.
   if (segment == 0 || segment > path_mtu_.max_datagram(to)) return 1;
   size_t bytes = segment;
   size_t pieces = burst[0].pieces.size();

@@ -23,7 +23,7 @@ class SharedPort {
       : fd_(fd), option_(option), before_(socket_option(fd, SOL_SOCKET, option)) {
     set_socket_option(fd_, SOL_SOCKET, option_, 1);
   }
-  ~SharedPort() { set_socket_option(fd_, SOL_SOCKET, option_, before_); }
+  ~SharedPort() { set_socket_option(fd_, SOL_SOCKET, option_, before_); }  // guard(shared-port)
   SharedPort(const SharedPort&) = delete;
   SharedPort& operator=(const SharedPort&) = delete;
 

@@ -107,6 +107,7 @@ void Acceptor::accept_burst() {
 /// Whether the next connection can be asked for at once, after the kernel has given none.
 bool Acceptor::goes_on_after(int error) {
   if (error == EAGAIN) return false;
+  // guard(connect): => static_cast<void>(lacks_descriptors);
   if (lacks_descriptors(error)) return make_room();
   if (!concerns_peer_only(error)) retry_later();
   return concerns_peer_only(error);
@@ -123,8 +124,9 @@ bool Acceptor::evict(const std::shared_ptr<Negotiation>& negotiation) {
 /// There is no descriptor for the next connection: the oldest that has sent no request gives up its
 /// own, and the next is taken in the next turn, when other requests were read; or it is refused.
 bool Acceptor::make_room() {
+  // guard(connect): => static_cast<void>(connection_waits);
   if (!connection_waits(socket_.native_handle())) return false;
-  if (evict(negotiations_.take_oldest())) return false;
+  if (evict(negotiations_.take_oldest())) return false;  // guard(connect)
   switch (reserve_.refuse_next(socket_.native_handle())) {
     case DescriptorReserve::Refusal::refused:
       break;
@@ -141,12 +143,12 @@ bool Acceptor::make_room() {
 
 void Acceptor::tell_refusal() {
   const auto now = std::chrono::steady_clock::now();
-  if (now < next_notice_) return;
+  if (now < next_notice_) return;  // guard(connect)
   next_notice_ = now + kRefusalNotice;
   const Address local = bound_address(socket_.native_handle());
   log::warn("The listener on " + local.to_string() +
             " refuses connections: no descriptor is left; raise the limit (ulimit -n, fs.file-max) "
-            "or close some");
+            "or close some");  // guard(no-descriptors)
   control_.raise({.type = AsyncEventType::accept_refused, .address = local});
 }
 
@@ -177,7 +179,7 @@ void Acceptor::negotiate(UniqueFd fd, const Address& peer) {
 }
 
 void Acceptor::on_negotiated(const std::shared_ptr<Negotiation>& negotiation) {
-  negotiations_.remove(negotiation);
+  negotiations_.remove(negotiation);  // guard(connect)
   if (negotiation->outcome().request)
     within_memory([&] { admit(std::move(*negotiation->outcome().request)); });
   await();
@@ -185,7 +187,7 @@ void Acceptor::on_negotiated(const std::shared_ptr<Negotiation>& negotiation) {
 
 void Acceptor::admit(IncomingRequest request) {
   if (sink_) sink_(request);
-  if (request.stream) reject_connection(control_, std::move(request), {});
+  if (request.stream) reject_connection(control_, std::move(request), {});  // guard(connect)
 }
 
 UniqueFd open_listening(const Address& address, const ListenOptions& options) {

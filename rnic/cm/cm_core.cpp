@@ -74,6 +74,7 @@ void CmCore::push(CmEventInfo info) {
   info.context = context_;
   // An id that is closed tells nothing: under the lock, so that purge() finds all that came before.
   const std::lock_guard lock(mutex_);
+  // guard(connection-manager): without if (state_ != CmState::closed)
   if (state_ != CmState::closed) channel_->push({.info = std::move(info)});
 }
 
@@ -116,6 +117,7 @@ void CmCore::on_removal() { push({.type = CmEventType::device_removal}); }
 
 void CmCore::on_request(IncomingRequest& incoming, size_t most, const RequestShares& shares) {
   CmChannel::Record record = request_record(incoming);
+  // guard(connection-manager): without if (*pending_ < most)
   if (*pending_ < most) return push_request(std::move(record));
   const CmChannel::Record refused = channel_->exchange(std::move(record), shares);
   incoming = std::move(refused.request->request);
@@ -196,6 +198,7 @@ void CmCore::start(Established connection) {
   agreement_ = connection.agreement;
   ready_ = ended_ = false;
   if (!hand_over(std::move(connection))) return;
+  // guard(connection-manager): without (!waits || ready_) &&
   if ((!waits || ready_) && move({CmState::connecting, CmState::accepting}, CmState::established))
     tell_established(agreement_, std::move(private_data));
   if (ended_) tell_ended(end_status_);

@@ -80,6 +80,7 @@ class CmCore final : public ConnectionObserver,
   /// Hands the connection to the queue pair, and tells what came of it.
   void start(Established connection);
   /// The queue pair, while it has this id's connection; else null.
+  // guard(connection-manager): connected_ ? queue_pair_ : nullptr => queue_pair_
   RcQueuePair* connected() { return connected_ ? queue_pair_ : nullptr; }
   void on_ready() override;
   void on_end(std::error_code status) override;

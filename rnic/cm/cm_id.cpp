@@ -25,9 +25,10 @@ void require(bool right, const char* what) {
 }
 
 RcQueuePair& to_rc(QueuePair& queue_pair, const Control& control) {
-  if (queue_pair.type() != QpType::rc)
+  if (queue_pair.type() != QpType::rc)  // guard(connection-manager): condition => false
     throw Error(make_error_code(Errc::unsupported_operation),
                 "Only a queue pair of type rc can have a connection");
+  // guard(connection-manager): condition => false
   if (queue_pair.device().get() != &control.device())
     throw Error(make_error_code(Errc::invalid_argument),
                 "The queue pair belongs to another device than the connection manager id");
@@ -111,7 +112,7 @@ void CmId::bind(const Address& local) {
   const Address own = control_->device().address();
   const bool fits = local.family() == own.family() &&
                     (local.is_any() || own.is_any() || local.with_port(0) == own);
-  if (!fits)
+  if (!fits)  // guard(connection-manager): !fits => false
     throw Error(make_error_code(Errc::invalid_argument),
                 "A device on " + own.host() + " cannot be bound to " + local.to_string());
   require(core_->move({CmState::idle}, CmState::bound), "bind()");

@@ -18,11 +18,12 @@ namespace diwarp::rnic {
 namespace {
 
 mpa::Wishes wishes_of(const ConnectOptions& options) {
+  // guard(connect): condition => false
   if (options.revision < 1 || options.revision > mpa::kHighestRevision)
     throw Error(make_error_code(Errc::invalid_argument),
                 "MPA has the revisions 1 and 2, not " + std::to_string(options.revision));
-  check_private_data(options.private_data, options.revision == 2);
-  check_depths(options.ord, options.ird);
+  check_private_data(options.private_data, options.revision == 2);  // guard(connect)
+  check_depths(options.ord, options.ird);                           // guard(connect)
   check_timeouts({options.keep_alive, options.user_timeout});
   return {.crc = options.crc,
           .markers = options.markers,
@@ -42,6 +43,7 @@ Connecting::Connecting(Control& control, const Address& local, const Address& pe
       timeout_(bounded_timeout(options.timeout)),
       timeouts_{options.keep_alive, options.user_timeout},
       wishes_(wishes_of(options)),
+      // guard(connect): without options.fallback &&
       may_retry_(options.fallback && options.revision == 2),
       private_data_(options.private_data.begin(), options.private_data.end()),
       socket_(control.context()),
@@ -54,7 +56,7 @@ void Connecting::begin(Done done) {
 
 void Connecting::begin_on(UniqueFd socket, Done done) {
   arm(std::move(done));
-  may_retry_ = false;
+  may_retry_ = false;  // guard(connect)
   socket_ = to_asio(control_.context(), std::move(socket));
   request();
 }
@@ -68,7 +70,7 @@ void Connecting::cancel() {
 
 void Connecting::arm(Done done) {
   done_ = std::move(done);
-  timer_.expires_after(timeout_);
+  timer_.expires_after(timeout_);  // guard(rows:reply-timeout): timeout_ => std::chrono::hours(1)
   timer_.async_wait(
       [self = shared_from_this()](const AsioError& error) { self->on_timeout(error); });
 }
@@ -104,7 +106,7 @@ UniqueFd Connecting::open_socket() const {
 
 void Connecting::on_timeout(const AsioError& error) {
   if (error || !done_) return;
-  if (requested_) control_.counters().add_shared(Counter::mpa_timeouts);
+  if (requested_) control_.counters().add_shared(Counter::mpa_timeouts);  // guard(connect)
   fail(make_error_code(Errc::timed_out),
        peer_.to_string() + (requested_ ? " took the connection but sent no MPA reply in time: does "
                                          "an iWARP listener serve that port, and does it answer?"
@@ -158,6 +160,7 @@ void Connecting::on_read(const AsioError& error, size_t bytes) {
   switch (reply.status) {
     case mpa::StartupStatus::incomplete:
       return read();
+    // guard(rows:bad-reply-refused): => return read();
     case mpa::StartupStatus::bad_key:
       return refuse("does not speak MPA: check the port");
     case mpa::StartupStatus::bad_length:
@@ -172,7 +175,7 @@ void Connecting::on_read(const AsioError& error, size_t bytes) {
 void Connecting::judge(const mpa::ParsedStartup& reply) {
   const mpa::AgreementResult result = mpa::judge_reply(reply.frame, wishes_);
   const bool older = reply.frame.revision < wishes_.revision;
-  if (older && retry()) return;
+  if (older && retry()) return;  // guard(connect): => static_cast<void>(older);
   switch (result.fault) {
     case mpa::AgreementFault::none:
       return accept(reply, result.agreement);
@@ -196,9 +199,11 @@ void Connecting::judge(const mpa::ParsedStartup& reply) {
 void Connecting::accept(const mpa::ParsedStartup& reply, const mpa::Agreement& agreement) {
   const ConstBytes data = reply.frame.private_data;
   const auto rest = std::span(reply_).first(received_).subspan(reply.consumed);
+  // guard(rows:private-data): without data.begin(), data.end()
   finish({.socket = release(socket_),
           .agreement = agreement,
           .private_data = {data.begin(), data.end()},
+          // guard(rows:reply-leftover): without rest.begin(), rest.end()
           .leftover = {rest.begin(), rest.end()},
           .timeouts = timeouts_});
 }
@@ -206,9 +211,12 @@ void Connecting::accept(const mpa::ParsedStartup& reply, const mpa::Agreement& a
 /// RFC 6581 section 8: the peer is told why nothing comes of it.
 void Connecting::end_with_terminate(mpa::AgreementFault fault, const mpa::Agreement& agreement) {
   const bool depth = fault == mpa::AgreementFault::insufficient_ird;
+  // guard(rows:startup-codes): => const TerminateCode code = depth ? rdmap::fault::kNoMatchingReady
+  //     : rdmap::fault::kInsufficientIrd;
   const TerminateCode code =
       depth ? rdmap::fault::kInsufficientIrd : rdmap::fault::kNoMatchingReady;
   control_.counters().add_shared(Counter::rc_terminates_sent);
+  // guard(connect): => static_cast<void>(terminate_fpdu(code, agreement));
   control_.linger(release(socket_), terminate_fpdu(code, agreement));
   refuse(depth
              ? "wants more outstanding Reads than were offered: raise ird here, or lower ord there"
@@ -230,7 +238,7 @@ bool Connecting::retry() {
 }
 
 void Connecting::lose() {
-  if (requested_ && received_ == 0 && retry()) return;
+  if (requested_ && received_ == 0 && retry()) return;  // guard(connect)
   fail(make_error_code(Errc::connection_lost),
        peer_.to_string() +
            " closed the connection before it sent an MPA reply: does an iWARP "

@@ -25,6 +25,8 @@ struct Listener::Requests {
   void push(IncomingRequest& request) {
     {
       const std::lock_guard lock(mutex);
+      // guard(connect)
+      // guard(rows:requests-bounded)
       if (waiting.size() >= most) return exchange_for(request);
       waiting.push_back(std::move(request));
     }
@@ -84,6 +86,7 @@ std::shared_ptr<ConnectionRequest> Listener::get_request(Duration timeout) {
 RequestedDepths depths_of(const mpa::StartupFrame& request) {
   if (!request.enhanced) return {};
   RequestedDepths depths;
+  // guard(rows:depths-told): without depths.ord = request.enhanced->ird;
   if (request.enhanced->ird != mpa::kNotNegotiated) depths.ord = request.enhanced->ird;
   if (request.enhanced->ord != mpa::kNotNegotiated) depths.ird = request.enhanced->ord;
   return depths;
@@ -100,7 +103,7 @@ ConnectionRequest::~ConnectionRequest() {
 }
 
 void ConnectionRequest::require_unanswered() const {
-  if (request_.stream) return;
+  if (request_.stream) return;  // guard(connect): => return;
   throw Error(make_error_code(Errc::invalid_state),
               "This connection request was answered already; each takes one answer");
 }
@@ -108,10 +111,10 @@ void ConnectionRequest::require_unanswered() const {
 void ConnectionRequest::accept(QueuePair& queue_pair, const AcceptOptions& options) {
   require_unanswered();
   check_options(options, request_.frame);
-  if (queue_pair.type() != QpType::rc)
+  if (queue_pair.type() != QpType::rc)  // guard(connect): condition => false
     throw Error(make_error_code(Errc::unsupported_operation),
                 "Only a queue pair of type rc can take a connection");
-  if (queue_pair.device().get() != &control_->device())
+  if (queue_pair.device().get() != &control_->device())  // guard(connect): condition => false
     throw Error(make_error_code(Errc::invalid_argument),
                 "The queue pair belongs to another device than the listener");
   auto& taker = static_cast<RcQueuePair&>(queue_pair);

@@ -31,7 +31,7 @@ Negotiation::Negotiation(Control& control, Tcp::socket socket, Duration timeout)
 
 void Negotiation::begin(Done done) {
   done_ = std::move(done);
-  timer_.expires_after(timeout_);
+  timer_.expires_after(timeout_);  // guard(rows:request-timeout): timeout_ => std::chrono::hours(1)
   timer_.async_wait(
       [self = shared_from_this()](const AsioError& error) { self->on_timeout(error); });
   read();
@@ -61,6 +61,7 @@ void Negotiation::on_read(const AsioError& error, size_t bytes) {
   const mpa::ParsedStartup parsed =
       mpa::parse_startup(std::span(input_).first(received_), mpa::FrameKind::request);
   if (parsed.status == mpa::StartupStatus::incomplete) return read();
+  // guard(rows:bad-request-closed): condition => false
   if (parsed.status != mpa::StartupStatus::ok)
     return fail(Counter::mpa_bad_requests, Errc::protocol_error,
                 "what the peer sent is no MPA request");
@@ -68,7 +69,7 @@ void Negotiation::on_read(const AsioError& error, size_t bytes) {
 }
 
 void Negotiation::on_timeout(const AsioError& error) {
-  if (!error && done_)
+  if (!error && done_)  // guard(connect): condition => false
     fail(Counter::mpa_timeouts, Errc::timed_out, "the peer sent no MPA request in time");
 }
 
@@ -82,8 +83,10 @@ void Negotiation::judge(const mpa::ParsedStartup& parsed) {
   IncomingRequest request{.stream = std::move(stream),
                           .frame = parsed.frame,
                           .private_data = {data.begin(), data.end()},
+                          // guard(rows:start-on-used): without rest.begin(), rest.end()
                           .leftover = {rest.begin(), rest.end()}};
   request.frame.private_data = {};
+  // guard(connect): condition => true
   if (mpa::check_request(parsed.frame) == mpa::AgreementFault::none) {
     outcome_.request = std::move(request);
   } else {
@@ -114,8 +117,9 @@ mpa::Wishes wishes_of(const AcceptOptions& options) {
 }
 
 void check_options(const AcceptOptions& options, const mpa::StartupFrame& request) {
+  // guard(connect): => static_cast<void>(request);
   check_private_data(options.private_data, request.enhanced.has_value());
-  check_depths(options.ord, options.ird);
+  check_depths(options.ord, options.ird);  // guard(connect)
   check_timeouts({options.keep_alive, options.user_timeout});
 }
 

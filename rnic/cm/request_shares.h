@@ -29,6 +29,8 @@ class RequestShares {
     const size_t of_newcomer = counts[host_of(newcomer)];
     const auto fullest = std::ranges::max_element(
         counts, {}, [](const auto& of_address) { return of_address.second; });
+    // guard(request-shares): => return nullptr;
+    // guard(cm-request-shares): => return nullptr;
     if (of_newcomer + 1 >= fullest->second) return nullptr;
     const auto newest = std::find_if(waiting.rbegin(), waiting.rend(), [&](auto& one) {
       const IncomingRequest* const request = request_of(one);
@@ -42,7 +44,7 @@ class RequestShares {
     return request.stream->peer_address().with_port(0);
   }
 
-  KeyedHash<Address> hash_{random_sip_key()};
+  KeyedHash<Address> hash_{random_sip_key()};  // guard(counted-keys): random_sip_key() => SipKey{}
 };
 
 }  // namespace diwarp::rnic

@@ -55,7 +55,8 @@ class Startups {
       if (entry->address != address) continue;
       if (of_address++ == 0) oldest = entry;
     }
-    if (of_address >= most_per_address_) return take(oldest);
+    if (of_address >= most_per_address_) return take(oldest);  // guard(connect)
+    // guard(connect): => return nullptr;
     return entries_.size() >= most_ ? take_oldest() : nullptr;
   }
 

@@ -19,6 +19,8 @@ DeviceContext::DeviceContext(const Address& address, const DeviceOptions& option
     : address_(address.with_port(0)),
       options_(options),
       engine_(options_, clock, counters_),
+      // guard(rows:stags-random): , system_random_u32 => , [drawn = STag{0}]() mutable { return
+      //     drawn += 256; }
       regions_([this] { engine_.exclusively([] {}); }, system_random_u32),
       next_number_(kFirstNumber + system_random_u32() % (kLastNumber - kFirstNumber)) {}
 

@@ -15,7 +15,7 @@ constexpr Duration kMostTimeout = std::chrono::hours(18);
 
 void check_timeout(const char* what, const std::optional<Duration>& value) {
   if (!value || *value == Duration::zero()) return;
-  if (*value >= kLeastTimeout && *value <= kMostTimeout) return;
+  if (*value >= kLeastTimeout && *value <= kMostTimeout) return;  // guard(silent-peers): => return;
   throw Error(
       make_error_code(Errc::invalid_argument),
       std::string(what) + " must be from 5 seconds to 18 hours, or zero, which switches it off");

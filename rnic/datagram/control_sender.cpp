@@ -9,11 +9,12 @@ namespace diwarp::rnic {
 
 bool ControlSender::has_room() {
   if (!ring_) ring_ = try_make_ring<Message>(kPlaces);
-  return ring_ && !ring_->full();
+  return ring_ && !ring_->full();  // guard(control-ring-full): !ring_->full() => !false
 }
 
 bool ControlSender::post_challenge(const llp::Destination& to, const dgram::Challenge& challenge,
                                    size_t limit) {
+  // guard(rnic): condition => !has_room()
   if (limit < dgram::kChallengeDatagramBytes || !has_room()) return false;
   Message made{.to = to};
   made.bytes = dgram::encode_challenge(dgram::ControlType::challenge, challenge, made.body);
@@ -27,6 +28,7 @@ bool ControlSender::post_error(const llp::Destination& to, const rdmap::ErrorRep
   Message made{.to = to};
   const size_t header = dgram::encode_control_header(dgram::ControlType::error, made.body);
   const Bytes rest = Bytes(made.body).subspan(header);
+  // guard(errors): std::min(limit - kAround, rest.size()) => rest.size()
   const size_t bytes = rdmap::encode_error(error, std::min(limit - kAround, rest.size()), rest);
   if (bytes == 0) return false;
   made.bytes = header + bytes;

@@ -93,7 +93,7 @@ DatagramQueuePair::DatagramQueuePair(std::shared_ptr<ProtectionDomain> domain,
       address_(link_->local_address()),
       max_rate_(options_.max_rate),
       sources_(options_.sources),
-      validation_(random_sip_key()),
+      validation_(random_sip_key()),  // guard(drawn-keys): random_sip_key() => SipKey{}
       sender_(identity_, options_.segment, options_.max_rate),
       control_([this] { wake(); }),
       errors_(control_, counters(), options_.error_queue, options_.error_rate),
@@ -154,7 +154,7 @@ std::error_code DatagramQueuePair::check_send(const SendWorkRequest& request) co
 
 void DatagramQueuePair::on_state(QpState now) {
   if (now == QpState::rts) {
-    identity_ = dgram::Identity(random_sip_key());
+    identity_ = dgram::Identity(random_sip_key());  // guard(new-identity)
     start();
   }
   if (now != QpState::reset && now != QpState::error) return;
@@ -168,6 +168,7 @@ void DatagramQueuePair::on_state(QpState now) {
 /// Receives and records in the order in which they were done: over RD that is the order of posting.
 bool DatagramQueuePair::report() {
   const bool sends_reported = report_sends();
+  // guard(completion-order-ud): *first => completed_receives()
   while (const std::optional<uint64_t> first = records_.receives_first())
     if (!report_receives(*first) || !records_.report(recv_cq())) return false;
   return report_receives(receives().completed()) && sends_reported;
@@ -188,10 +189,10 @@ size_t DatagramQueuePair::receive(Time now) {
 void DatagramQueuePair::handle(const llp::IncomingDatagram& datagram, Time now) {
   counters().add(Counter::rx_datagrams);
   counters().add(Counter::rx_bytes, datagram.bytes.size());
-  if (!sources_.admit(datagram.from)) return drop(Counter::drop_filtered);
+  if (!sources_.admit(datagram.from)) return drop(Counter::drop_filtered);  // guard(groups)
   const dgram::OpenedEnvelope envelope = dgram::Envelope::open(datagram.bytes);
-  if (!envelope.valid) return drop(envelope.drop_reason);
-  if (state() != QpState::rts) return drop(Counter::drop_state);
+  if (!envelope.valid) return drop(envelope.drop_reason);         // guard(datagram)
+  if (state() != QpState::rts) return drop(Counter::drop_state);  // guard(state)
   // Whatever takes memory for what came does so before it changes anything else.
   try {
     take(envelope, datagram, now);
@@ -202,16 +203,17 @@ void DatagramQueuePair::handle(const llp::IncomingDatagram& datagram, Time now) 
 
 void DatagramQueuePair::after_receive(Time now) {
   batch_taken(now);
-  if (!report()) engine().stall(*this);
+  if (!report()) engine().stall(*this);  // guard(completion): => report();
   arm_expiry();
 }
 
 void DatagramQueuePair::settle(const Judgement& judgement, const rdmap::DatagramSegment& segment,
                                const llp::IncomingDatagram& datagram, Time now) {
   if (judgement.drop) drop(*judgement.drop);
+  // guard(errors): datagram.bytes.size() => 65507
   if (judgement.fault)
     errors_.found(datagram.sender(), segment, *judgement.fault, datagram.bytes.size(),
-                  !datagram.group, now, judgement.told);
+                  !datagram.group, now, judgement.told);  // guard(errors): !datagram.group => true
 }
 
 void DatagramQueuePair::count_overflow() {

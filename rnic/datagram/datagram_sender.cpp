@@ -49,7 +49,7 @@ void DatagramSender::book(const DatagramBurst& burst, size_t sent, Counters& cou
   const std::span<const llp::OutgoingDatagram> datagrams = burst.datagrams();
   for (size_t index = sent; index < datagrams.size(); ++index) {
     pacer_.refund(datagrams[index].size());
-    burst.mark(index).origin->unsent(burst.mark(index));
+    burst.mark(index).origin->unsent(burst.mark(index));  // guard(full-link)
   }
   if (sent == 0) return;
   uint64_t bytes = 0;

@@ -28,7 +28,7 @@ RateLimit::RateLimit(uint32_t rate) : bucket_(rate, rate == 0 ? 0 : std::max(1.0
 
 bool RateLimit::take(Time now) {
   bucket_.refill(now);
-  if (bucket_.tokens() < 1) return false;
+  if (bucket_.tokens() < 1) return false;  // guard(errors)
   bucket_.spend(1);
   return true;
 }
@@ -41,6 +41,8 @@ void ErrorReports::found(const llp::Destination& from, const rdmap::DatagramSegm
                          TerminateCode code, size_t datagram_bytes, bool reply, Time now,
                          const std::optional<TerminateCode>& told) {
   add(describe(from.address, segment, code));
+  // guard(errors): without reply &&
+  // guard(errors): without limit_.take(now) &&
   const bool sent = reply && limit_.take(now) &&
                       control_.post_error(from, rdmap::report_of(told.value_or(code), segment),
                                           datagram_bytes);
@@ -51,7 +53,7 @@ void ErrorReports::received(const Address& from, const rdmap::ErrorReport& repor
   const auto segment = rdmap::parse_error_headers(report.headers);
   DatagramError error{.peer = from, .code = report.code};
   if (segment) error = describe(from, *segment, report.code);
-  error.reported = true;
+  error.reported = true;  // guard(errors)
   add(error);
 }
 

@@ -42,7 +42,7 @@ size_t GroupInput::receive(Time now) {
     queue_pair_.handle(datagram, now);
   }
   const uint64_t overflowed = link_->overflowed();
-  if (overflowed != overflowed_) {
+  if (overflowed != overflowed_) {  // guard(overflow): condition => false
     engine_.counters().add(Counter::rx_overflow, overflowed - overflowed_);
     overflowed_ = overflowed;
   }
@@ -66,7 +66,7 @@ std::string named(const Address& group, std::string_view interface) {
 // The queue pair's groups.
 
 void DatagramQueuePair::join(const Address& group, std::string_view interface) {
-  if (type() == QpType::rd)
+  if (type() == QpType::rd)  // guard(no-groups-over-rd): condition => false
     refuse(Errc::unsupported_operation,
            "A queue pair of type rd cannot join groups: what is sent to a group is not reliable");
   const Address address = group.with_port(0);
@@ -74,7 +74,7 @@ void DatagramQueuePair::join(const Address& group, std::string_view interface) {
   auto endpoint = std::make_unique<GroupInput>(*this, engine(), ++groups_joined_, address,
                                                interface, std::move(link));
   const bool added = engine().exclusively([&] {
-    if (find_group(address, interface) != groups_.end()) return false;
+    if (find_group(address, interface) != groups_.end()) return false;  // guard(groups)
     endpoint->attach();
     groups_.push_back(std::move(endpoint));
     return true;
@@ -86,7 +86,7 @@ void DatagramQueuePair::leave(const Address& group, std::string_view interface) 
   std::unique_ptr<GroupInput> left;  // outlives the hold: it closes a descriptor
   engine().exclusively([&] {
     const auto found = find_group(group.with_port(0), interface);
-    if (found == groups_.end()) return;
+    if (found == groups_.end()) return;  // guard(groups)
     left = std::move(*found);
     groups_.erase(found);
     left->detach();

@@ -9,6 +9,9 @@ namespace diwarp::rnic {
 /// socket there speaks.
 inline bool can_reach(const Address& local, const Address& to) {
   const bool both_families = local.family() == AddressFamily::ipv6 && local.is_any();
+  // guard(posting): without to.port() != 0 &&
+  // guard(posting): without && !to.is_any()
+  // guard(posting): => return to.port() != 0 && !to.is_any() && true;
   return to.port() != 0 && !to.is_any() && (to.family() == local.family() || both_families);
 }
 

@@ -38,6 +38,7 @@ struct RecordSource {
   uint32_t* records_of_address = nullptr;  // open ones, of all sources there; null over RD
   Time validated_until{};                  // it has shown that it is where it says
 
+  // guard(reads): now < validated_until => validated_until != Time{}
   bool is_validated(Time now) const { return now < validated_until; }
   /// An attacker who forges sources has to spend more on a proven one: it has finished a message,
   /// or hears what is sent to its address. The others give way to these, and get little memory.

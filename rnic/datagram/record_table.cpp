@@ -62,20 +62,28 @@ Judgement RecordTable::handle(const Segment& segment, RecordSource& source, Time
   const ddp::RecordFacts facts = facts_of(segment);
   Record* record = find(source, segment.msn);
   // Open ones first: an open record may lie at or below the floor of what is remembered.
+  // guard(records): condition => false
+  // guard(records): without record == nullptr &&
   if (record == nullptr && source.closed_records.contains(segment.msn))
     return Judgement::dropped(Counter::drop_late);
-  if (record != nullptr && record->bytes.contradicts(facts))
+  if (record != nullptr && record->bytes.contradicts(facts))  // guard(records): condition => false
     return Judgement::dropped(Counter::drop_contradiction);
 
+  // guard(records): Access::remote_write => Access::none
+  // guard(records): Access::remote_write => Access::local_write
+  // guard(records): facts.base, facts.length => segment.tagged_offset, segment.payload.size()
   const auto [fault, region] =
       parts_.protection.check_tagged(facts.stag, Access::remote_write, facts.base, facts.length);
+  // guard(records): condition => region == nullptr
   if (fault != ddp::RegionFault::none) return judge_tagged(fault);
+  // guard(guesses): condition => false
   if (timed_ && has(region->access, Access::validated_source) && !source.is_validated(now))
     return {.drop = Counter::drop_unvalidated, .fault = rdmap::fault::kAccessRights};
 
   if (policy_ == RecordCompletion::per_segment)
     return report_segment(segment, facts, *region, source);
   if (record == nullptr) record = open_record(segment, facts, source, now);
+  // guard(records): => if (record == nullptr) return Judgement::taken();
   if (record == nullptr) return Judgement::dropped(Counter::drop_no_context);
   return place(segment, *region, *record, now);
 }
@@ -83,22 +91,22 @@ Judgement RecordTable::handle(const Segment& segment, RecordSource& source, Time
 Record* RecordTable::find(RecordSource& source, uint32_t msn) {
   for (Record* record = source.records.front(); record != nullptr;
        record = source.records.next(*record))
-    if (record->msn == msn) return record;
+    if (record->msn == msn) return record;  // guard(records): without if (record->msn == msn)
   return nullptr;
 }
 
 bool RecordTable::has_room() {
   if (done_count_ < max_done_) return true;
-  report(parts_.cq);
-  return done_count_ < max_done_;
+  report(parts_.cq);               // guard(records)
+  return done_count_ < max_done_;  // guard(records): => return true;
 }
 
 /// Room for one more open record of `source`, if need be in the place of another.
 bool RecordTable::make_room(RecordSource& source) {
-  if (!has_room()) return false;
-  if (source.open_records >= max_open_per_source_)
-    evict(*source.records.back());
-  else if (open_count_ >= max_open_)
+  if (!has_room()) return false;  // guard(records)
+  if (source.open_records >= max_open_per_source_)  // guard(records): condition => false
+    evict(*source.records.back());  // guard(records): back() => front()
+  else if (open_count_ >= max_open_)  // guard(records): open_count_ >= max_open_ => false
     evict(to_give_way(source));
   return true;
 }
@@ -110,12 +118,14 @@ Record& RecordTable::to_give_way(const RecordSource& source) {
   if (Record* const unproven = oldest_unproven()) return *unproven;
   Record& of_fullest = oldest_of_fullest_address();
   const uint32_t own = *source.records_of_address;
+  // guard(many-proven-sources): condition => false
   if (*of_fullest.source->records_of_address > own + 1) return of_fullest;
   return own != 0 ? *oldest_of_address(source.records_of_address) : of_fullest;
 }
 
 Record* RecordTable::oldest_unproven() {
   Record* record = by_age_.front();
+  // guard(floods)
   while (record != nullptr && record->source->is_proven()) record = by_age_.next(*record);
   return record;
 }
@@ -166,15 +176,20 @@ Record* RecordTable::open_record(const Segment& segment, const ddp::RecordFacts&
 
 Judgement RecordTable::place(const Segment& segment, const ddp::Region& region, Record& record,
                              Time now) {
+  // guard(rd-record-cut-anew): condition => false
   if (record.restarts && segment.message_offset == 0) {
     record.restarts = false;
     record.bytes.open(record.bytes.facts());
   }
   const ddp::SegmentFault fault =
       record.bytes.add(segment.message_offset, payload_bytes(segment), segment.last, *maps_);
+  // guard(records)
   if (fault != ddp::SegmentFault::none) return Judgement::dropped(counter_of(fault));
   write(region, segment);
-  if (!segment.payload.empty()) progressed(record, now);
+  // guard(records): without if (!segment.payload.empty())
+  if (!segment.payload.empty()) progressed(record, now);  // guard(records)
+  // guard(records): without policy_ == RecordCompletion::last_segment &&
+  // guard(records): => const bool ended = false;
   const bool ended = policy_ == RecordCompletion::last_segment && record.bytes.ended();
   if (ended || record.bytes.complete()) finish(record);
   return Judgement::taken();
@@ -182,12 +197,12 @@ Judgement RecordTable::place(const Segment& segment, const ddp::Region& region, 
 
 void RecordTable::progressed(Record& record, Time now) {
   record.last_progress = now;
-  if (by_age_.back() != &record) {
+  if (by_age_.back() != &record) {  // guard(records): condition => false
     by_age_.remove(record);
     by_age_.push_back(record);
   }
   IntrusiveList<Record, RecordOfSourceTag>& of_source = record.source->records;
-  if (of_source.front() != &record) {
+  if (of_source.front() != &record) {  // guard(records): condition => false
     of_source.remove(record);
     of_source.push_front(record);
   }
@@ -196,7 +211,7 @@ void RecordTable::progressed(Record& record, Time now) {
 /// Nothing is remembered of the message: each segment is told of by itself.
 Judgement RecordTable::report_segment(const Segment& segment, const ddp::RecordFacts& facts,
                                       const ddp::Region& region, RecordSource& source) {
-  if (!has_room()) return Judgement::dropped(Counter::drop_no_context);
+  if (!has_room()) return Judgement::dropped(Counter::drop_no_context);  // guard(records)
   source.finished = true;
   Record* record = take_idle(segment, facts, source);
   record->tagged_offset = segment.tagged_offset;
@@ -215,9 +230,13 @@ void RecordTable::finish(Record& record) {
   RecordSource& source = *record.source;
   const bool complete = record.bytes.complete();
   parts_.counters.add(complete ? Counter::records_completed : Counter::records_partial);
+  // guard(records): without source.accept(source.closed_records, record.msn);
   if (complete)
     source.accept(source.closed_records, record.msn);
   else
+    // guard(records): without source.closed_records.refuse(record.msn, false);
+    // guard(floods): source.closed_records.refuse(record.msn, false) =>
+    //     source.accept(source.closed_records, record.msn)
     source.closed_records.refuse(record.msn, false);
   source.records.remove(record);
   --source.open_records;
@@ -242,6 +261,8 @@ void RecordTable::evict(Record& record) {
 void RecordTable::expire(Time now) {
   if (!timed_) return;
   while (Record* record = by_age_.front()) {
+    // guard(records): => return;
+    // guard(records)
     if (now - record->last_progress < timeout_) return;
     parts_.counters.add(Counter::message_timeouts);
     finish(*record);
@@ -271,6 +292,8 @@ void RecordTable::restart_of(RecordSource& source) {
 void RecordTable::close_on(STag stag) {
   for (Record* record = by_age_.front(); record != nullptr;) {
     Record* next = by_age_.next(*record);
+    // guard(records): => finish(*record);
+    // guard(records)
     if (record->bytes.facts().stag == stag) finish(*record);
     record = next;
   }
@@ -302,8 +325,9 @@ std::optional<uint64_t> RecordTable::receives_first() {
 
 bool RecordTable::report(CompletionQueue& cq) {
   while (Record* record = done_.front()) {
+    // guard(completion-order-ud)
     if (record->receives_first > parts_.receives.reported()) return true;
-    if (!cq.has_room()) return false;
+    if (!cq.has_room()) return false;  // guard(records)
     cq.push(completion_of(*record));
     done_.remove(*record);
     --done_count_;

@@ -9,6 +9,7 @@ namespace diwarp::rnic {
 namespace {
 
 bool invalidate(const ddp::ProtectionContext& protection, RecordTable& records, STag stag) {
+  // guard(send-invalidate)
   if (protection.invalidate_for_peer(stag) != ddp::RegionFault::none) return false;
   records.close_on(stag);
   return true;

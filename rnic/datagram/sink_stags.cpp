@@ -15,7 +15,7 @@ constexpr uint8_t kRounds = 8;
 
 STag SinkStags::next() {
   STag drawn = 0;
-  while (drawn == 0) drawn = permuted(count_++);
+  while (drawn == 0) drawn = permuted(count_++);  // guard(rnic): => drawn = count_++;
   return drawn;
 }
 

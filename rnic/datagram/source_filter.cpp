@@ -38,17 +38,18 @@ SourceFilters::SourceFilters(std::span<const SourceFilter> sources) {
 
 SourceFilters::Rule SourceFilters::rule_of(const SourceFilter& source) {
   const std::span<const uint8_t> bytes = source.network.bytes();
-  if (source.prefix_length > bytes.size() * 8)
+  if (source.prefix_length > bytes.size() * 8)  // guard(groups): condition => false
     throw Error(make_error_code(Errc::invalid_argument),
                 "A filter's prefix of " + std::to_string(source.prefix_length) +
                     " bits is longer than its address, " + source.network.host());
-  if (source.first_port > source.last_port)
+  if (source.first_port > source.last_port)  // guard(groups): condition => false
     throw Error(make_error_code(Errc::invalid_argument),
                 "A filter's ports end before they begin: first_port is " +
                     std::to_string(source.first_port) + " and last_port " +
                     std::to_string(source.last_port));
   const Words mask = mask_of(source.prefix_length);
   const Words network = words_of(bytes);
+  // guard(groups): without & mask[0]
   return {.network = {network[0] & mask[0], network[1] & mask[1]},
           .mask = {mask[0], mask[1]},
           .scope = source.network.scope_id(),
@@ -60,9 +61,11 @@ SourceFilters::Rule SourceFilters::rule_of(const SourceFilter& source) {
 bool SourceFilters::meets_rule(const Address& from) const {
   const Words words = words_of(from.bytes());
   return std::ranges::any_of(rules_, [&](const Rule& rule) {
-    if (rule.family != from.family()) return false;
-    if (rule.scope != 0 && rule.scope != from.scope_id()) return false;
+    if (rule.family != from.family()) return false;                      // guard(groups)
+    if (rule.scope != 0 && rule.scope != from.scope_id()) return false;  // guard(groups)
+    // guard(groups)
     if (from.port() < rule.first_port || from.port() > rule.last_port) return false;
+    // guard(groups): (words[1] & rule.mask[1]) == rule.network[1] => true
     return (words[0] & rule.mask[0]) == rule.network[0] &&
            (words[1] & rule.mask[1]) == rule.network[1];
   });

@@ -30,8 +30,12 @@ Time StagMissCount::second_end() const { return second_ + kSecond; }
 
 StagMissLimit::Verdict StagMissLimit::check(const StagMissCount& of_source, bool proven,
                                             Time now) const {
+  // guard(guesses)
   if (of_source.within_second(now) >= per_source_) return Verdict::source_exhausted;
+  // guard(guesses): => return Verdict::pass;
   if (all_.within_second(now) < in_all_) return Verdict::pass;
+  // guard(stag-misses-memory): without && !of_source.within(memory_, now)
+  // guard(guesses): => const bool trusted = true;
   const bool trusted = proven && !of_source.within(memory_, now);
   return trusted ? Verdict::pass : Verdict::all_exhausted;
 }
@@ -43,8 +47,11 @@ void StagMissLimit::missed(StagMissCount& of_source, Time now) {
 
 Time StagMissLimit::passes_at(const BriefMissCount& of_peer, const StagRecord& of_address,
                               bool others_first, Time now) const {
-  if (exhausted(of_peer, now)) return of_peer.second_end(now);
+  if (exhausted(of_peer, now)) return of_peer.second_end(now);  // guard(rd-guesses)
+  // guard(rd-stag-misses-trusted): without !others_first &&
   const bool all_may = !others_first && all_.within_second(now) < in_all_;
+  // guard(rd-guesses): condition => all_may
+  // guard(rd-guesses): condition => true
   if (all_may || of_address.trusted()) return now;
   return std::max(all_.second_end(), now + Duration(1));
 }

@@ -52,6 +52,8 @@ class StagRecord {
  public:
   void missed(Time now) { last_miss_ = now; }
   void hit(Duration memory, Time now) {
+    // guard(rd-stag-misses): condition => last_miss_ == kUnknown || !trusted()
+    // guard(rd-stag-misses): condition => last_miss_ == kUnknown
     if (last_miss_ == kUnknown || (!trusted() && now - last_miss_ >= memory)) last_miss_ = kTrusted;
   }
   /// It named memory rightly, and for so long never in vain.

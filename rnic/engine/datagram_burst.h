@@ -46,6 +46,7 @@ class DatagramBurst {
   void clear() { datagrams_ = pieces_ = used_ = bytes_ = 0; }
   /// No other datagram fits, not even one without payload.
   bool full() const {
+    // guard(burst-pieces): without || pieces_ + 2 > kMaxPieces
     return datagrams_ == kMaxDatagrams || bytes_ >= kMaxBytes || pieces_ + 2 > kMaxPieces;
   }
   size_t size() const { return datagrams_; }

@@ -31,6 +31,7 @@ Engine::~Engine() {
 
 size_t Engine::do_work(Time now) {
   size_t work = take_inbox();
+  // guard(rows:cq-overflow-apart): first if (stalled_.front() != nullptr) return work;
   work += inputs_.receive(now);
   work += transmit(now);
   work += timers_.run(now, kTimersPerStep);
@@ -39,6 +40,7 @@ size_t Engine::do_work(Time now) {
 }
 
 size_t Engine::take_inbox() {
+  // guard(completion): without while (TransmitSource* source = stalled_.front()) activate(*source);
   if (unstall_.load(std::memory_order_relaxed) && unstall_.exchange(false))
     while (TransmitSource* source = stalled_.front()) activate(*source);
   return inbox_.drain([this](MpscNode& node) {

@@ -12,6 +12,7 @@ SteeringTag::SteeringTag(std::shared_ptr<ProtectionDomain> domain, ddp::Region r
     : domain_(std::move(domain)), stag_(region.stag) {
   region.protection_domain = domain_->number();
   ddp::STagTable& regions = domain_->device()->regions();
+  // guard(chosen-stag): !regions.insert_chosen(region) => (regions.insert_chosen(region), false)
   if (!chosen)
     stag_ = regions.insert(region);
   else if (!regions.insert_chosen(region))
@@ -52,7 +53,7 @@ ddp::Region checked_region(std::span<std::byte> memory, Access access,
   region.memory = memory.data();
   region.length = memory.size();
   region.base = base.value_or(reinterpret_cast<uintptr_t>(memory.data()));
-  if (wraps(region.base, region.length))
+  if (wraps(region.base, region.length))  // guard(region-wrap): condition => false
     throw Error(make_error_code(Errc::invalid_argument),
                 "The region's tagged offsets would pass 2^64; choose a lower base");
   return region;

@@ -95,8 +95,8 @@ CompletionQueue::~CompletionQueue() {
 }
 
 bool CompletionQueue::has_room() {
-  if (ring_.size() < entries_) return true;
-  if (!stalled_.exchange(true))
+  if (ring_.size() < entries_) return true;  // guard(rows:cq-bounded): => return true;
+  if (!stalled_.exchange(true))              // guard(completion): condition => false
     device_->raise({.type = AsyncEventType::cq_overflow, .context = context_});
   return ring_.size() < entries_;  // polled just now, by someone who did not see the mark
 }
@@ -108,12 +108,12 @@ void CompletionQueue::push(WorkCompletion&& completion) {
   // other wrote before. A plain load could overtake the push, and a sleeper would not be woken.
   const uint32_t sleepers = sleepers_.fetch_add(0);
   if (armed_.load() != Armed::no) raise_event(solicited);
-  if (sleepers != 0) sleeper_.wake(sleepers);
+  if (sleepers != 0) sleeper_.wake(sleepers);  // guard(stack)
 }
 
 void CompletionQueue::raise_event(bool solicited) {
-  if (armed_.load() == Armed::solicited && !solicited) return;
-  if (armed_.exchange(Armed::no) == Armed::no) return;
+  if (armed_.load() == Armed::solicited && !solicited) return;  // guard(completion)
+  if (armed_.exchange(Armed::no) == Armed::no) return;          // guard(completion)
   if (channel_) channel_->raise(*this);
 }
 

@@ -19,7 +19,7 @@ namespace diwarp::rnic {
 /// chains stand in a hash table, whose key is secret as peers may have chosen their addresses.
 class PeerOrder {
  public:
-  PeerOrder() : key_(random_sip_key()) {}
+  PeerOrder() : key_(random_sip_key()) {}  // guard(counted-keys): random_sip_key() => SipKey{}
 
   /// For so many slots, a power of two. False where the memory cannot be had.
   bool take_memory(uint32_t depth) noexcept;

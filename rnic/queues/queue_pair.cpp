@@ -49,7 +49,7 @@ const std::shared_ptr<CompletionQueue>& checked(const std::shared_ptr<Completion
 
 const std::shared_ptr<SharedReceiveQueue>& checked(const std::shared_ptr<SharedReceiveQueue>& srq,
                                                    const ProtectionDomain& domain) {
-  if (srq && srq->domain().get() != &domain)
+  if (srq && srq->domain().get() != &domain)  // guard(rows:srq-domain): condition => false
     throw Error(make_error_code(Errc::invalid_argument),
                 "The shared receive queue belongs to another protection domain");
   return srq;
@@ -92,20 +92,20 @@ std::error_code QueuePair::post_sends(std::span<const SendWorkRequest> requests,
 /// Under the post lock.
 std::error_code QueuePair::add_send(const SendWorkRequest& request) noexcept {
   if (const std::error_code error = check_send(request)) return error;
-  if (!may_post_sends(state())) return Errc::invalid_state;
+  if (!may_post_sends(state())) return Errc::invalid_state;  // guard(posting)
   return sends_.post(request);
 }
 
 std::error_code QueuePair::post_recvs(std::span<const ReceiveWorkRequest> requests,
                                       size_t& posted) noexcept {
   posted = 0;
-  if (receives_.is_shared()) return Errc::unsupported_operation;
+  if (receives_.is_shared()) return Errc::unsupported_operation;  // guard(srq)
   std::error_code error;
   {
     const std::lock_guard lock(receives_.queue().lock());
     const QpState now = state();
     if (now == QpState::reset || now == QpState::closing || now == QpState::error)
-      return Errc::invalid_state;
+      return Errc::invalid_state;  // guard(posting)
     error = receives_.queue().post(requests, posted);
   }
   if (posted != 0 && receives_.take_wish()) engine_.notify(*this);
@@ -124,7 +124,7 @@ void QueuePair::modify(QpState to) {
   engine_.exclusively([&] {
     const QpState from = state();
     if (from == to && to == QpState::error) return;
-    if (!transitions::allowed(type_, from, to))
+    if (!transitions::allowed(type_, from, to))  // guard(posting): condition => false
       throw Error(make_error_code(Errc::invalid_state),
                   "A queue pair of type " + std::string(to_string(type_)) +
                       " cannot be moved by hand from " + std::string(to_string(from)) + " to " +
@@ -148,6 +148,7 @@ void QueuePair::set_state(QpState to) {
 void QueuePair::enter_error() {
   set_state(QpState::error);
   on_state(QpState::error);
+  // guard(rows:flush-on-end): without sends_.flush(); receives_.flush();
   sends_.flush();
   receives_.flush();
   if (!report()) engine_.stall(*this);

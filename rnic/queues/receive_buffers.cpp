@@ -22,7 +22,7 @@ ReceiveEntry* ReceiveBuffers::take() {
 
 void ReceiveBuffers::give_back(ReceiveEntry& entry) {
   queue_.give_back(entry);
-  if (shared_) shared_->given_back();
+  if (shared_) shared_->given_back();  // guard(rows:srq-given-back)
 }
 
 // Exchanges on both sides: either this one sees the receive, or take_wish() sees the wish.

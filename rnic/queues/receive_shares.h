@@ -31,6 +31,7 @@ class ReceiveShares {
   /// Of a shared queue, the share of an address, whatever its port. It stays in its place until as
   /// many calls of leave(). Throws std::bad_alloc, and has changed nothing then.
   Share& join(const Address& address) {
+    // guard(counted-keys): random_sip_key() => SipKey{}
     if (!shares_) shares_ = std::make_unique<Shares>(0, KeyedHash<Address>(random_sip_key()));
     SharedShare& share = (*shares_)[address.with_port(0)];
     ++share.users;
@@ -56,6 +57,8 @@ class ReceiveShares {
   /// Whether one more may be held, `available` being posted.
   bool may_hold(size_t available) const { return held_ < half(available); }
   bool may_hold(const Share& share, size_t available) const {
+    // guard(rd-shares): without may_hold(available) &&
+    // guard(rd-shares): => return may_hold(available) && true;
     return may_hold(available) && share.held < std::max<size_t>(half(available) / 2, 1);
   }
 
@@ -65,6 +68,8 @@ class ReceiveShares {
   };
   using Shares = std::unordered_map<Address, SharedShare, KeyedHash<Address>>;
 
+  // guard(receive): return std::max<size_t>((held_ + available) / 2, 1) => return (held_ +
+  //     available) / 2
   size_t half(size_t available) const { return std::max<size_t>((held_ + available) / 2, 1); }
 
   const bool shared_;

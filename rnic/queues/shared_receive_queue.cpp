@@ -69,7 +69,7 @@ SharedReceiveQueueAttributes SharedReceiveQueue::query() {
 
 void SharedReceiveQueue::taken() {
   if (limit_ == 0 || queue_.available() >= limit_) return;
-  limit_ = 0;
+  limit_ = 0;  // guard(rows:srq-limit-told)
   domain_->device()->raise(
       {.type = AsyncEventType::srq_limit_reached, .context = options_.context});
 }
@@ -84,6 +84,7 @@ void SharedReceiveQueue::await(ReceiveBuffers& waiter) {
 }
 
 Served SharedReceiveQueue::transmit(Time) {
+  // guard(rows:srq-waiters): while => if
   while (ReceiveBuffers* waiter = waiters_.pop_front()) engine_.activate(waiter->owner());
   return {};
 }

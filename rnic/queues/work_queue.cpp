@@ -123,12 +123,13 @@ bool SendQueue::take_memory() noexcept {
 
 std::error_code SendQueue::post(const SendWorkRequest& request) {
   const uint64_t posted = posted_.load(std::memory_order_relaxed);
+  // guard(posting)
   if (posted - reported_.load(std::memory_order_acquire) >= depth_) return Errc::queue_full;
   const uint64_t length = ddp::total_length(request.sges);
-  if (length > kMaxMessage) return Errc::message_too_large;
+  if (length > kMaxMessage) return Errc::message_too_large;  // guard(rows:max-message-posted)
   const bool inlined = has(request.flags, SendFlags::inline_data);
-  if (inlined && length > max_inline_) return Errc::inline_too_large;
-  if (!inlined && request.sges.size() > max_sge_) return Errc::too_many_sges;
+  if (inlined && length > max_inline_) return Errc::inline_too_large;          // guard(posting)
+  if (!inlined && request.sges.size() > max_sge_) return Errc::too_many_sges;  // guard(posting)
   if (!entries_ && !take_memory()) return Errc::no_resources;
 
   const uint32_t number = slot_at(posted);
@@ -201,6 +202,7 @@ void SendQueue::finish(SendEntry& finished, WcStatus status, uint32_t vendor_err
   finished.vendor_error = vendor_error;
   finished.done = true;
   if (by_peer_) [[unlikely]] return finish_of_peer(finished);
+  // guard(rows:completion-order): => done_ = sent_;
   while (done_ != sent_ && entries_[done_ & mask_].done) ++done_;
 }
 
@@ -316,10 +318,11 @@ std::error_code ReceiveQueue::post(std::span<const ReceiveWorkRequest> requests,
 }
 
 std::error_code ReceiveQueue::add(const ReceiveWorkRequest& request) {
-  if (request.sges.size() > max_sge_) return Errc::too_many_sges;
+  if (request.sges.size() > max_sge_) return Errc::too_many_sges;  // guard(posting)
   const uint64_t capacity = ddp::total_length(request.sges);
-  if (capacity > UINT32_MAX) return Errc::message_too_large;
+  if (capacity > UINT32_MAX) return Errc::message_too_large;  // guard(posting)
   const uint64_t posted = posted_.load(std::memory_order_relaxed);
+  // guard(posting)
   if (posted - released_.load(std::memory_order_acquire) > mask_) return Errc::queue_full;
   ReceiveEntry& slot = entry(ring_[posted & mask_]);
   slot.wr_id = request.wr_id;
@@ -331,6 +334,7 @@ std::error_code ReceiveQueue::add(const ReceiveWorkRequest& request) {
 }
 
 ReceiveEntry* ReceiveQueue::peek() {
+  // guard(rows:receives-in-order): taken_ => (available() > 1 ? taken_ ^ 1 : taken_)
   return available() == 0 ? nullptr : &entry(ring_[taken_ & mask_]);
 }
 

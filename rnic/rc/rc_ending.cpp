@@ -28,7 +28,7 @@ std::error_code status_of(RcEnd reason) {
 /// What waits for this side's last byte, or for the memory that was lent.
 void RcQueuePair::go_on_ending() {
   if (state() == QpState::closing) {
-    if (all_sent()) finish_closing();
+    if (all_sent()) finish_closing();  // guard(rows:drain-before-fin): without if (all_sent())
   } else if (peer_closed_ && !transmit_.borrows()) {
     end_behind_peer();
   } else if (state() == QpState::sqd) {
@@ -59,6 +59,7 @@ void RcQueuePair::finish_closing() {
 /// The peer's side ended in order, and nothing was read since: a reset may have come behind it,
 /// which lets go of memory as an acknowledgement does.
 void RcQueuePair::end_behind_peer() {
+  // guard(reset-after-end): => end(RcEnd::closed);
   end(stream_->error() == 0 ? RcEnd::closed : RcEnd::lost);
 }
 
@@ -75,11 +76,15 @@ void RcQueuePair::lose(RcEnd reason) {
 
 void RcQueuePair::end(RcEnd reason) {
   count_end(reason);
-  terminate_ = terminate_of(reason);
+  terminate_ = terminate_of(reason);  // guard(rows:terminate-told)
   const bool received = terminate_ && terminate_->received;
   if (received) requester_.refuse(terminate_->code);
-  receive_.abandon(WcStatus::general_error);
+  // guard(rows:unfinished-not-delivered): WcStatus::general_error => WcStatus::success
+  receive_.abandon(WcStatus::general_error);  // guard(rc)
   const bool in_order = reason == RcEnd::closed && transmit_.at_boundary();
+  // guard(rows:terminate-not-answered): without !received &&
+  // guard(rows:terminate-sent): without , last_words(*terminate_)
+  // guard(rows:responder-silent): without && receive_.heard()
   if (terminate_ && !received && receive_.heard())
     close_stream(false, last_words(*terminate_));
   else
@@ -87,7 +92,7 @@ void RcQueuePair::end(RcEnd reason) {
   const bool asked_for = state() == QpState::closing && reason == RcEnd::closed;
   enter_error();
   if (reason == RcEnd::closed) {
-    if (!asked_for) raise(AsyncEventType::peer_closed);
+    if (!asked_for) raise(AsyncEventType::peer_closed);  // guard(rows:close-told)
   } else {
     raise_fatal(status_of(reason));
   }
@@ -103,7 +108,7 @@ void RcQueuePair::raise_fatal(std::error_code status) {
   } catch (const std::bad_alloc&) {
     told = TerminateInfo{.code = terminate_->code, .received = terminate_->received};
   }
-  raise(AsyncEventType::qp_fatal, std::move(told), status);
+  raise(AsyncEventType::qp_fatal, std::move(told), status);  // guard(rows:fatal-told)
 }
 
 /// What ends the connection, if that is a Terminate.
@@ -113,6 +118,7 @@ std::optional<TerminateInfo> RcQueuePair::terminate_of(RcEnd reason) const {
     case RcEnd::closed:
     case RcEnd::lost:
     case RcEnd::timed_out: return std::nullopt;
+    // guard(rows:local-error-told): => return std::nullopt;
     case RcEnd::bad_send: return TerminateInfo{.code = rdmap::fault::kLocalCatastrophic};
     case RcEnd::bad_response: return TerminateInfo{.code = rdmap::fault::kInvalidStag};
     default: break;
@@ -145,6 +151,7 @@ void RcQueuePair::count_end(RcEnd reason) {
   switch (reason) {
     case RcEnd::closed: return counters().add(Counter::rc_disconnects);
     case RcEnd::bad_crc: return counters().add(Counter::rc_crc_errors);
+    // guard(rows:errors-counted): => return;
     case RcEnd::protocol_error: return counters().add(Counter::rc_protocol_errors);
     case RcEnd::terminated: counters().add(Counter::rc_terminates_received); break;
     case RcEnd::timed_out: counters().add(Counter::rc_peer_timeouts); break;

@@ -60,11 +60,13 @@ bool RcTransmit::describe_response(const rdmap::ReadRequest& request,
   if (!source) return false;
   Message& added = add_message(Origin::response);
   set_header(added, rdmap::Opcode::read_response);
+  // guard(rows:response-sink): request.sink_stag => request.source_stag
   added.header.stag = request.sink_stag;
   added.header.tagged_offset = request.sink_offset;
   added.read = request;
   added.source = *source;
   added.sges = {&added.source, 1};
+  // guard(rows:response-without-header): => added.length = request.length, added.body_bytes = 4;
   added.length = request.length;
   return true;
 }
@@ -75,6 +77,7 @@ bool RcTransmit::describe_response(const rdmap::AtomicRequest& request,
   if (!before) return false;
   Message& added = add_message(Origin::response);
   set_header(added, rdmap::Opcode::atomic_response);
+  // guard(rows:atomic-response): , *before => + 1, *before
   added.body_bytes = static_cast<uint8_t>(
       rdmap::encode_body(rdmap::AtomicResponse{request.request_id, *before}, added.body));
   return true;
@@ -83,27 +86,31 @@ bool RcTransmit::describe_response(const rdmap::AtomicRequest& request,
 /// The next request of the send queue; those that need nothing sent are done here.
 RcTransmit::Begun RcTransmit::begin_send(Context& context, Result& result) {
   for (;;) {
+    // guard(rows:post-order): next_entry_ => next_entry_ == 1 && context.sends.pending(2) !=
+    //     nullptr ? 2 : next_entry_
     const SendEntry* entry = context.serves_sends ? context.sends.pending(next_entry_) : nullptr;
     if (entry == nullptr) return Begun::nothing;
     const WrFacts& facts = facts_of(entry->opcode);
     const bool fenced = has(entry->flags, SendFlags::fence) && !context.requester.idle();
+    // guard(rows:fence)
     if (fenced) return Begun::nothing;  // a response lets it go on
     // What fails, and what changes memory, waits for those before it. Also for memory that they
     // have lent, whose return lets it go on: until then the connection could not end with a
     // Terminate.
     const bool alone = count_ == 0 && next_entry_ == 0;
     if (facts.local) {
-      if (!alone) return Begun::later;
+      if (!alone) return Begun::later;  // guard(bind-order)
       if (borrows()) return Begun::nothing;
       const WcStatus status = do_local(context.protection, *entry);
       if (status != WcStatus::success) return fail(result, Fault::bad_send, status);
       context.sends.complete(status);
       continue;
     }
-    if (!allowed_) return Begun::nothing;
+    if (!allowed_) return Begun::nothing;  // guard(not-ready)
     const std::optional<WcStatus> trouble = why_not(context, *entry);
     if (trouble && borrows()) return Begun::nothing;
     if (trouble) return alone ? fail(result, Fault::bad_send, *trouble) : Begun::later;
+    // guard(rows:ord-kept)
     if (facts.responded && !context.requester.has_room()) return Begun::nothing;
     describe(*entry, context);
     ++next_entry_;
@@ -117,6 +124,7 @@ std::optional<WcStatus> RcTransmit::why_not(const Context& context, const SendEn
     return WcStatus::local_protection_error;
   if (facts.responded && !context.requester.sink(entry)) return WcStatus::local_protection_error;
   // The connection does not allow any.
+  // guard(no-reads): condition => false
   if (facts.responded && context.requester.ord() == 0) return WcStatus::local_qp_operation_error;
   return std::nullopt;
 }
@@ -136,6 +144,7 @@ void RcTransmit::describe(const SendEntry& entry, Context& context) {
     added.header.tagged_offset = entry.remote.offset;
     added.entry = &entry;
     added.sges = entry.sges;
+    // guard(rows:write-without-header): => added.length = entry.length, added.body_bytes = 4;
     added.length = entry.length;
   } else {
     added.body_bytes = static_cast<uint8_t>(encode_request(entry, context, added.body));

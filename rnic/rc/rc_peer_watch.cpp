@@ -22,7 +22,7 @@ void RcPeerWatch::start(int descriptor, const PeerTimeouts& timeouts) {
   backoff_.reset();
   probing_ = timeouts.keep_alive;
   if (descriptor < 0) return;
-  llp::clear_user_timeout(descriptor);
+  llp::clear_user_timeout(descriptor);  // guard(silent-peers)
   llp::keep_alive(descriptor, probing_);
 }
 

@@ -162,6 +162,8 @@ void RcQueuePair::begin_disconnect() {
         make_error_code(Errc::invalid_state),
         "This queue pair has no connection to end: it is in " + std::string(to_string(state())));
   set_state(QpState::closing);
+  // guard(rows:reads-while-closing): => receive_.discard_unwanted(), engine().set_reading(*this,
+  //     false);
   receive_.discard_unwanted();
   engine().activate(*this);
 }
@@ -267,6 +269,8 @@ RcTransmit::Context RcQueuePair::transmit_context() {
           .counters = counters(),
           .protection = protection(),
           .serves_sends = (now == QpState::rts && !peer_closed_) || now == QpState::closing,
+          // guard(rows:burst-shared): engine().is_alone(*this) ? kLoneBurstBytes : kBurstBytes =>
+          //     kLoneBurstBytes
           .burst_bytes = engine().is_alone(*this) ? kLoneBurstBytes : kBurstBytes,
           .in_place = in_place_};
 }

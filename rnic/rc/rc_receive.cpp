@@ -38,6 +38,7 @@ bool RcReceive::goes_to_receive(rdmap::Opcode opcode) {
 /// When TCP gives a peer up, the kernel reports the last ICMP error instead, if there was one.
 RcEnd end_of_stream(int error) {
   const bool silent = error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH;
+  // guard(silent-peers): => static_cast<void>(silent); return RcEnd::lost;
   return silent ? RcEnd::timed_out : RcEnd::lost;
 }
 
@@ -46,16 +47,16 @@ void RcReceive::start(const mpa::Agreement& agreement, bool initiator, ConstByte
   ready_ = initiator ? ReadyToReceive::none : agreement.ready;
   discards_ = discarded_ = held_ = false;
   heard_ = initiator;
-  holds_ = policy_ == ReceiveNotReady::hold;
+  holds_ = policy_ == ReceiveNotReady::hold;  // guard(policy-terminate): => holds_ = true;
   end_ = RcEnd::none;
   fault_.reset();
   offending_held_ = offending_length_ = 0;
-  receiver_ = {};
+  receiver_ = {};  // guard(rows:msn-per-stream)
   straight_.reset();
   expects_long_ = 0;
   parts_.counters.add(Counter::rc_rx_bytes, leftover.size());
   within_memory([&] {
-    carry_.assign(leftover);
+    carry_.assign(leftover);  // guard(rows:leftover-first): leftover => {}
     return end_;
   });
 }
@@ -146,7 +147,11 @@ RcEnd RcReceive::resume_carried() {
 
 /// An end of the stream is in order only between two messages.
 RcEnd RcReceive::conclude() {
+  // guard(rc): without && receiver_.at_boundary()
+  // guard(rc): without carry_.empty() &&
+  // guard(direct-placement): without !straight_ &&
   const bool between_messages = carry_.empty() && !straight_ && receiver_.at_boundary();
+  // guard(rows:end-inside-message)
   if (end_ == RcEnd::closed && !between_messages) end_ = RcEnd::lost;
   return end_;
 }
@@ -171,11 +176,18 @@ size_t RcReceive::consume(ConstBytes bytes) {
   for (;;) {
     const mpa::Deframed framed = deframer_.next(bytes.subspan(done));
     needed_ = framed.needed;
+    // guard(rc)
+    // guard(rows:crc-error-code): fault::kBadCrc => fault::kUnspecified
+    // guard(rows:nothing-after-error): end(RcEnd::bad_crc, fault::kBadCrc, {}); => {
+    //     end(RcEnd::bad_crc, fault::kBadCrc, {}); done +=
+    //     mpa::fpdu_bytes(std::to_integer<size_t>(bytes[done + 1])); continue; }
     if (framed.status == mpa::DeframeStatus::bad_crc) end(RcEnd::bad_crc, fault::kBadCrc, {});
+    // guard(rows:marker-error-code): fault::kBadMarker => fault::kUnspecified
     if (framed.status == mpa::DeframeStatus::bad_marker)
-      end(RcEnd::protocol_error, fault::kBadMarker, {});
+      end(RcEnd::protocol_error, fault::kBadMarker, {});  // guard(marker-pointer)
     if (framed.status != mpa::DeframeStatus::fpdu) return done;
     heard_ = true;
+    // guard(rows:nothing-after-error): => take(framed.ulpdu);
     if (!take(framed.ulpdu)) return done;
     deframer_.step(framed.consumed);
     if (expects_long_ != 0) --expects_long_;
@@ -189,11 +201,13 @@ size_t RcReceive::consume(ConstBytes bytes) {
 bool RcReceive::take(ConstBytes ulpdu) {
   rdmap::StreamReceiver next = receiver_;
   const rdmap::StreamReceiver::Result judged = next.accept(ulpdu);
-  if (!check(judged.fault, ulpdu)) return false;
+  if (!check(judged.fault, ulpdu)) return false;  // guard(rc)
   if (ready_ != ReadyToReceive::none) {
     receiver_ = next;
     return take_ready(judged.segment, ulpdu);
   }
+  // guard(rows:immediate-takes-receive): ; if => && judged.segment.opcode !=
+  //     rdmap::Opcode::immediate; if
   const bool starts = receiver_.at_send_start() && goes_to_receive(judged.segment.opcode);
   if (starts && !begin_message(ulpdu)) return false;
   receiver_ = next;
@@ -207,7 +221,11 @@ bool RcReceive::makes_ready(ReadyToReceive kind, const rdmap::StreamSegment& seg
   switch (kind) {
     case ReadyToReceive::none: break;
     case ReadyToReceive::send: return segment.opcode == rdmap::Opcode::send && empty;
+    // guard(rows:ready-write-empty): without && empty
+    // guard(rows:ready-stag): empty => empty && segment.stag == 1
     case ReadyToReceive::write: return segment.opcode == rdmap::Opcode::rdma_write && empty;
+    // guard(rows:ready-read-empty): without && rdmap::decode_read_request(segment.payload).length
+    //     == 0
     case ReadyToReceive::read:
       return segment.opcode == rdmap::Opcode::read_request &&
              rdmap::decode_read_request(segment.payload).length == 0;
@@ -218,9 +236,11 @@ bool RcReceive::makes_ready(ReadyToReceive kind, const rdmap::StreamSegment& seg
 /// The initiator's first message, which no application sees (RFC 6581 section 4.3). A Read is
 /// answered like any other of no length.
 bool RcReceive::take_ready(const rdmap::StreamSegment& segment, ConstBytes ulpdu) {
-  if (!makes_ready(ready_, segment))
+  if (!makes_ready(ready_, segment))  // guard(rows:ready-checked): condition => false
     return end(RcEnd::protocol_error, fault::kNoMatchingReady, ulpdu);
   ready_ = ReadyToReceive::none;
+  // guard(rows:ready-untold): => return (!goes_to_receive(segment.opcode) || begin_message(ulpdu))
+  //     && handle(segment, ulpdu);
   return segment.opcode != rdmap::Opcode::read_request || handle(segment, ulpdu);
 }
 
@@ -232,6 +252,7 @@ bool RcReceive::handle(const rdmap::StreamSegment& segment, ConstBytes ulpdu) {
     case rdmap::Opcode::send_solicited_invalidate: return place_send(segment, ulpdu);
     case rdmap::Opcode::immediate:
     case rdmap::Opcode::immediate_solicited: return take_immediate(segment);
+    // guard(rows:write-untold): first if (begin_message(ulpdu)) finish(WcStatus::success);
     case rdmap::Opcode::rdma_write: return check(place_write(segment), ulpdu);
     case rdmap::Opcode::read_request:
       return check(parts_.responder.take(rdmap::decode_read_request(segment.payload)), ulpdu);
@@ -274,6 +295,7 @@ void RcReceive::keep_offending(ConstBytes headers) {
 /// Always false. What the Terminate says is kept as the fault.
 bool RcReceive::end_terminated(const rdmap::StreamSegment& segment) {
   const std::optional<rdmap::Terminate> terminate = rdmap::parse_terminate(segment.payload);
+  // guard(rows:terminate-malformed): end(RcEnd::terminated, fault::kUnspecified, {}) => true
   if (!terminate) return end(RcEnd::terminated, fault::kUnspecified, {});
   end(RcEnd::terminated, terminate->code, terminate->ddp_header);
   keep_offending(terminate->rdmap_header);
@@ -285,18 +307,25 @@ bool RcReceive::end_terminated(const rdmap::StreamSegment& segment) {
 /// Everything is checked before a byte is written. A Write of no length writes nothing, and what it
 /// names is not looked at (RFC 5041 section 5.1).
 std::optional<TerminateCode> RcReceive::place_write(const rdmap::StreamSegment& segment) const {
-  if (segment.length() == 0) return std::nullopt;
+  if (segment.length() == 0) return std::nullopt;  // guard(rows:zero-length-write)
   std::byte* target = nullptr;
+  // guard(rc): => judge_write(segment, target);
   if (const auto fault = judge_write(segment, target)) return fault;
-  std::memcpy(target, segment.payload.data(), segment.payload.size());
+  std::memcpy(target, segment.payload.data(), segment.payload.size());  // guard(rows:write-placed)
   return std::nullopt;
 }
 
 std::optional<TerminateCode> RcReceive::judge_write(const rdmap::StreamSegment& segment,
                                                     std::byte*& target) const {
+  // guard(rows:write-right-checked): Access::remote_write => Access::none
   const auto [found, region] = parts_.protection.check_tagged(
       segment.stag, Access::remote_write, segment.tagged_offset, segment.length());
+  // guard(rows:write-checks): condition => region == nullptr
+  // guard(rows:check-write-before-placing): first if (region != nullptr)
+  //     std::memcpy(region->memory, segment.payload.data(), segment.payload.size());
   if (found != ddp::RegionFault::none) return tagged_fault(found);
+  // guard(rows:write-place): => target = region->memory;
+  // guard(rows:region-base): => target = region->memory;
   target = region->memory + (segment.tagged_offset - region->base);
   return std::nullopt;
 }
@@ -307,9 +336,10 @@ bool RcReceive::begin_message(ConstBytes ulpdu) {
   entry_ = discarded_ ? nullptr : parts_.receives.take();
   discarded_ = entry_ == nullptr && discards_;
   if (entry_ == nullptr && !discards_) {
-    held_ = holds_ && !parts_.receives.await();
-    if (held_) return false;
+    held_ = holds_ && !parts_.receives.await();  // guard(rc): => held_ = false;
+    if (held_) return false;                     // guard(rows:held-before-answers)
     entry_ = parts_.receives.take();
+    // guard(rows:send-without-receive)
     if (entry_ == nullptr) return end(RcEnd::bad_receive, fault::kNoBuffer, ulpdu);
   }
   entry_judged_ = false;
@@ -318,31 +348,40 @@ bool RcReceive::begin_message(ConstBytes ulpdu) {
 
 bool RcReceive::place_send(const rdmap::StreamSegment& segment, ConstBytes ulpdu) {
   if (entry_ == nullptr) return true;
+  // guard(rows:send-too-long): condition => false
   if (uint64_t{segment.message_offset} + segment.length() > entry_->capacity) {
+    // guard(rows:check-send-before-placing): first ddp::scatter(entry_->sges(),
+    //     segment.message_offset, segment.payload.first(entry_->capacity -
+    //     segment.message_offset));
     finish(WcStatus::local_length_error);
     return end(RcEnd::protocol_error, fault::kMessageTooLong, ulpdu);
   }
+  // guard(rc): condition => false
   if (!entry_judged_ && !may_receive(parts_.protection, *entry_)) {
     finish(WcStatus::local_protection_error);
     return end(RcEnd::bad_receive, fault::kLocalCatastrophic, {});
   }
   entry_judged_ = true;
   ddp::scatter(entry_->sges(), segment.message_offset, segment.payload);
+  // guard(rows:deliver-when-whole): without !segment.last ||
   return !segment.last || deliver(segment, ulpdu);
 }
 
 bool RcReceive::deliver(const rdmap::StreamSegment& segment, ConstBytes ulpdu) {
   const rdmap::OpcodeFacts& facts = rdmap::facts_of(segment.opcode);
-  if (facts.invalidates &&
+  // guard(peer-invalidates): invalidate_for_peer => invalidate
+  if (facts.invalidates &&  // guard(rows:invalidated-before-delivery): facts.invalidates => false
       parts_.protection.invalidate_for_peer(segment.invalidate_stag) != ddp::RegionFault::none) {
     finish(WcStatus::general_error);
     return end(RcEnd::protocol_error, fault::kStagNotInvalidated, ulpdu);
   }
   WorkCompletion completion;
   completion.opcode = WcOpcode::recv;
-  completion.solicited = facts.solicited;
+  completion.solicited = facts.solicited;  // guard(rows:send-tells)
   completion.invalidated = facts.invalidates;
-  completion.invalidated_stag = segment.invalidate_stag;
+  completion.invalidated_stag = segment.invalidate_stag;  // guard(rows:send-tells)
+  // guard(rows:send-tells)
+  // guard(rows:length-told): without segment.message_offset +
   completion.byte_count = static_cast<uint32_t>(segment.message_offset + segment.length());
   complete(completion);
   return true;
@@ -354,13 +393,15 @@ bool RcReceive::take_immediate(const rdmap::StreamSegment& segment) {
   WorkCompletion completion;
   completion.opcode = WcOpcode::recv_immediate;
   completion.solicited = rdmap::facts_of(segment.opcode).solicited;
-  completion.immediate = rdmap::decode_immediate(segment.payload);
+  completion.immediate = rdmap::decode_immediate(segment.payload);  // guard(rows:immediate-told)
   completion.byte_count = static_cast<uint32_t>(segment.payload.size());
   complete(completion);
   return true;
 }
 
 void RcReceive::abandon(WcStatus status) {
+  // guard(direct-placement): => const bool only_begun = false;
+  // guard(direct-placement): => const bool only_begun = straight_.has_value();
   const bool only_begun = straight_ && straight_->took_receive;
   if (only_begun) return give_back();
   forget();

@@ -41,12 +41,15 @@ std::optional<RemoteMemory> RcRequester::sink(const SendEntry& entry) const {
 std::optional<TerminateCode> RcRequester::take_read_response(const rdmap::StreamSegment& segment) {
   if (ready_) return take_ready(segment);
   const SendEntry* entry = sends_.awaiting();
+  // guard(requests): condition => entry == nullptr
+  // guard(rows:response-asked): => if (entry == nullptr) return fault::kTaggedBaseOrBounds;
   if (entry == nullptr || !is_read(entry->opcode)) return fault::kTaggedInvalidStag;
   const std::optional<RemoteMemory> target = sink(*entry);
+  // guard(reader-memory)
   if (!target) return fail(WcStatus::local_protection_error, fault::kTaggedInvalidStag);
   if (const auto found = judge(*entry, segment, *target))
     return fail(WcStatus::bad_response_error, *found);
-  ddp::scatter(entry->sges, placed_, segment.payload);
+  ddp::scatter(entry->sges, placed_, segment.payload);  // guard(rows:read-place): placed_ => 0
   landed(segment);
   return std::nullopt;
 }
@@ -55,6 +58,7 @@ std::optional<Landing> RcRequester::landing(const rdmap::StreamSegment& segment)
   const SendEntry* entry = sends_.awaiting();
   if (ready_ || entry == nullptr || !is_read(entry->opcode)) return std::nullopt;
   const std::optional<RemoteMemory> target = sink(*entry);
+  // guard(direct-placement): condition => !target
   if (!target || judge(*entry, segment, *target)) return std::nullopt;
   return Landing{.sges = entry->sges, .offset = placed_};
 }
@@ -65,6 +69,7 @@ void RcRequester::landed(const rdmap::StreamSegment& segment) {
 }
 
 std::optional<TerminateCode> RcRequester::take_ready(const rdmap::StreamSegment& segment) {
+  // guard(requests)
   if (!segment.last || !segment.payload.empty()) return fault::kTaggedBaseOrBounds;
   ready_ = false;
   return std::nullopt;
@@ -77,10 +82,15 @@ std::optional<TerminateCode> RcRequester::judge(const SendEntry& entry,
                                                 const rdmap::StreamSegment& segment,
                                                 const RemoteMemory& sink) const {
   const uint64_t end = placed_ + segment.length();
+  // guard(requests): condition => end > entry.length
+  // guard(response-segments): && end != entry.length => != (end == entry.length)
+  // guard(requests): without end > entry.length ||
   if (end > entry.length || (segment.last && end != entry.length))
     return fault::kTaggedBaseOrBounds;
-  if (segment.length() == 0) return std::nullopt;
+  if (segment.length() == 0) return std::nullopt;  // guard(rows:zero-length-response)
+  // guard(rows:response-sink-checked)
   if (segment.stag != sink.stag) return fault::kTaggedInvalidStag;
+  // guard(rows:response-sink-checked)
   if (segment.tagged_offset != sink.offset + placed_) return fault::kTaggedBaseOrBounds;
   return std::nullopt;
 }
@@ -88,8 +98,10 @@ std::optional<TerminateCode> RcRequester::judge(const SendEntry& entry,
 std::optional<TerminateCode> RcRequester::take_atomic_response(
     const rdmap::AtomicResponse& response) {
   const SendEntry* entry = sends_.awaiting();
+  // guard(requests): condition => entry == nullptr
+  // guard(rows:atomic-unasked): condition => entry != nullptr && is_read(entry->opcode)
   if (entry == nullptr || is_read(entry->opcode)) return fault::kNoBuffer;
-  if (response.request_id != answered_id_)
+  if (response.request_id != answered_id_)  // guard(rows:atomic-identifier): condition => false
     return fail(WcStatus::bad_response_error, fault::kUnspecified);
   if (!protection_.may_write(entry->sges))
     return fail(WcStatus::local_protection_error, fault::kLocalCatastrophic);

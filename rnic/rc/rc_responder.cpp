@@ -20,6 +20,7 @@ TerminateCode remote_protection_fault(ddp::RegionFault found) {
     case ddp::RegionFault::wrong_domain:
     case ddp::RegionFault::wrong_queue_pair: return fault::kStagNotAssociated;
     case ddp::RegionFault::access: return fault::kAccessRights;
+    // guard(rows:read-codes): => return fault::kAccessRights;
     case ddp::RegionFault::bounds: return fault::kBaseOrBounds;
     case ddp::RegionFault::wrap: return fault::kOffsetWrap;
     default: return fault::kInvalidStag;
@@ -31,6 +32,7 @@ TerminateCode tagged_fault(ddp::RegionFault found) {
     case ddp::RegionFault::wrong_domain:
     case ddp::RegionFault::wrong_queue_pair: return fault::kTaggedNotAssociated;
     case ddp::RegionFault::access: return fault::kAccessRights;
+    // guard(rows:ddp-tagged-codes): => return fault::kTaggedNotAssociated;
     case ddp::RegionFault::bounds: return fault::kTaggedBaseOrBounds;
     case ddp::RegionFault::wrap: return fault::kTaggedOffsetWrap;
     default: return fault::kTaggedInvalidStag;
@@ -44,10 +46,11 @@ void RcResponder::start(uint16_t ird) {
 }
 
 std::optional<TerminateCode> RcResponder::take(const Request& request) {
-  if (count_ == ird_) return fault::kNoBuffer;
+  if (count_ == ird_) return fault::kNoBuffer;  // guard(rows:ird-enforced)
   if (const auto found = std::visit([this](const auto& one) { return judge(one); }, request))
     return found;
   if (ring_.empty()) ring_.resize(ird_);
+  // guard(rows:response-order): count_++ => (count_++ ^ 1U)
   ring_[(first_ + count_++) % ring_.size()] = request;
   return std::nullopt;
 }
@@ -60,20 +63,25 @@ void RcResponder::finish() {
 
 /// A Read of no length reads nothing: its STag and offset are not looked at (RFC 5040 section 5.2).
 std::optional<TerminateCode> RcResponder::judge(const rdmap::ReadRequest& request) const {
-  if (request.length == 0) return std::nullopt;
+  if (request.length == 0) return std::nullopt;  // guard(rows:read-of-none)
+  // guard(rows:read-checks): Access::remote_read => Access::none
   const ddp::RegionFault found =
       check(request.source_stag, Access::remote_read, request.source_offset, request.length);
+  // guard(rows:read-checks)
   if (found != ddp::RegionFault::none) return remote_protection_fault(found);
   return std::nullopt;
 }
 
 std::optional<TerminateCode> RcResponder::judge(const rdmap::AtomicRequest& request) const {
+  // guard(rows:atomic-unknown): fault::kUnexpectedOpcode => fault::kUnspecified
   if (!rdmap::apply(request, 0)) return fault::kUnexpectedOpcode;
+  // guard(rows:atomic-right): Access::remote_atomic => Access::none
   const ddp::RegionFault found =
       check(request.stag, Access::remote_atomic, request.offset, kAtomicBytes);
+  // guard(rows:atomic-checks)
   if (found != ddp::RegionFault::none) return remote_protection_fault(found);
   const auto place = reinterpret_cast<uintptr_t>(address(request.stag, request.offset));
-  if (place % kAtomicBytes != 0) return fault::kStreamCatastrophic;
+  if (place % kAtomicBytes != 0) return fault::kStreamCatastrophic;  // guard(rows:atomic-aligned)
   return std::nullopt;
 }
 

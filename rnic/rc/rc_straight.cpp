@@ -20,12 +20,12 @@ bool RcReceive::begin_straight(ConstBytes rest) {
   if (!begun || begun->missing < kLongFpdu) return false;
   rdmap::StreamReceiver next = receiver_;
   rdmap::StreamReceiver::Result judged = next.accept(begun->ulpdu, begun->missing);
-  if (judged.fault) return false;
+  if (judged.fault) return false;  // guard(direct-placement)
   rdmap::StreamSegment& segment = judged.segment;
   const bool starts = receiver_.at_send_start() && goes_to_receive(segment.opcode);
   if (starts && discarded_) return false;
   const auto target = landing(segment, starts ? parts_.receives.peek() : entry_);
-  if (!target) return false;
+  if (!target) return false;  // guard(direct-placement): condition => false
 
   if (starts) entry_ = parts_.receives.take();
   receiver_ = next;
@@ -50,12 +50,15 @@ std::optional<Landing> RcReceive::landing(const rdmap::StreamSegment& segment,
                                           const ReceiveEntry* entry) const {
   if (goes_to_receive(segment.opcode)) {
     const uint64_t end = uint64_t{segment.message_offset} + segment.length();
+    // guard(direct-placement): without && end <= entry->capacity
     const bool fits = entry != nullptr && end <= entry->capacity;
+    // guard(direct-placement): condition => !fits
     if (!fits || !may_receive(parts_.protection, *entry)) return std::nullopt;
     return Landing{.sges = entry->sges(), .offset = segment.message_offset};
   }
   if (segment.opcode == rdmap::Opcode::read_response) return parts_.requester.landing(segment);
   std::byte* target = nullptr;
+  // guard(direct-placement): without || judge_write(segment, target)
   if (segment.opcode != rdmap::Opcode::rdma_write || judge_write(segment, target))
     return std::nullopt;
   return Landing{.memory = {target, static_cast<uint32_t>(segment.length()), 0}};
@@ -64,14 +67,14 @@ std::optional<Landing> RcReceive::landing(const rdmap::StreamSegment& segment,
 RcEnd RcReceive::read_straight(llp::Stream& stream, Bytes buffer) {
   Straight& straight = *straight_;
   const std::optional<Landing> target = landing(straight.segment, entry_);
-  if (!target) return refuse_straight();
+  if (!target) return refuse_straight();  // guard(rows:revoked-under-way)
   // Behind the payload: the trailer, and the next header, which is probably of the same kind.
   const Bytes tail = buffer.first(straight.trailer + mpa::kLengthBytes + straight.header_bytes);
   if (!pull_straight(stream, *target, tail)) return conclude();
   const size_t placed = std::min(came_, straight.segment.missing - straight.placed);
   const size_t behind = came_ - placed;
   straight.placed += placed;
-  if (behind < straight.trailer) {
+  if (behind < straight.trailer) {  // guard(direct-placement): condition => came_ == 0
     straight.trailer -= behind;
     return end_;
   }

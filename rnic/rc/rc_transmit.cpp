@@ -11,15 +11,17 @@
 namespace diwarp::rnic {
 
 void RcTransmit::start(const mpa::Agreement& agreement, bool initiator, uint32_t max_fpdu) {
-  allowed_ = initiator;
+  allowed_ = initiator;  // guard(rows:responder-waits): initiator => true
   crc_ = agreement.crc;
+  // guard(rows:markers-if-asked): agreement.send_markers => false
   send_markers_ = agreement.send_markers;
   max_fpdu_ = max_fpdu;
   mulpdu_ = 0;
   position_ = 0;
   responded_last_ = false;
-  next_msn_ = {1, 1, 1, 1};
+  next_msn_ = {1, 1, 1, 1};  // guard(rows:msn-sent): 1, 1, 1, 1 => 0, 0, 0, 0
   forget();
+  // guard(rows:ready-sent): without initiator ? agreement.ready :
   ready_ = initiator ? agreement.ready : ReadyToReceive::none;
 }
 
@@ -48,6 +50,7 @@ void RcTransmit::add_ready_message(ReadyToReceive kind) {
       break;
     case ReadyToReceive::read:
       set_header(message, rdmap::Opcode::read_request);
+      // guard(rows:ready-sent-empty): .source_stag => .length = 1,.source_stag
       message.body_bytes = static_cast<uint8_t>(rdmap::encode_body(
           rdmap::ReadRequest{.sink_stag = kReadyStag, .source_stag = kReadyStag}, message.body));
       break;
@@ -93,7 +96,7 @@ RcTransmit::Result RcTransmit::run(Context context, Time now) {
     return {.fault = Fault::stream_failed, .error = sent.error};
   result.fpdus = advance(context, sent.bytes);
   if (sent.bytes < burst.bytes()) {
-    context.counters.add(Counter::tx_would_block);
+    context.counters.add(Counter::tx_would_block);  // guard(full-stream)
     result.pending = Pending::writable;
   } else if (!all_gathered || stopped) {
     result.pending = Pending::more;
@@ -124,7 +127,9 @@ RcTransmit::Result RcTransmit::refusal(Origin origin) {
 }
 
 void RcTransmit::refresh_segment(const llp::Stream& stream, Time now) {
+  // guard(rows:emss-followed): condition => mulpdu_ != 0
   if (mulpdu_ != 0 && now - measured_ < kSegmentRefresh) return;
+  // guard(rows:max-fpdu): without max_fpdu_ != 0 ? max_fpdu_ :
   const size_t fpdu = max_fpdu_ != 0 ? max_fpdu_ : stream.maximum_segment();
   mulpdu_ = send_markers_ ? mpa::mulpdu_with_markers(fpdu) : mpa::mulpdu(fpdu);
   measured_ = now;
@@ -156,7 +161,7 @@ bool RcTransmit::frame(Burst& burst, Result& result) {
     }
     if (!burst.admit(last_message())) return true;
     const Framed framed = frame_next(burst);
-    if (framed == Framed::no_memory) result.pending = Pending::more;
+    if (framed == Framed::no_memory) result.pending = Pending::more;  // guard(rc-allocation)
     if (framed != Framed::fpdu) return true;
   }
   return true;
@@ -166,7 +171,9 @@ RcTransmit::Framed RcTransmit::frame_next(Burst& burst) {
   Message& message = last_message();
   Fpdu& fpdu = framed(count_);
   const size_t header = ddp::header_bytes(rdmap::facts_of(message.header.opcode).tagged);
+  // guard(rows:mulpdu-kept): without - header
   const uint64_t length = std::min<uint64_t>(mulpdu_ - header, message.length - next_offset_);
+  // guard(rows:segments-without-gaps): next_offset_ => next_offset_ / 2
   fpdu.offset = next_offset_;
   fpdu.length = static_cast<uint32_t>(length);
   fpdu.last = next_offset_ + length == message.length;
@@ -192,6 +199,7 @@ RcTransmit::Framed RcTransmit::frame_next(Burst& burst) {
   waiting_bytes_ += fpdu.whole;
   position_ += fpdu.whole;
   next_offset_ += length;
+  // guard(rows:empty-message-sent): !fpdu.last => !fpdu.last || message.length == 0
   framing_ = !fpdu.last;
   return Framed::fpdu;
 }
@@ -209,6 +217,7 @@ bool RcTransmit::take(Context& context, Scratch& copies, size_t bytes) {
 RcTransmit::Framed RcTransmit::stage(Fpdu& fpdu, const Message& message, Context& context) {
   fpdu.staged = nullptr;
   if (count_ == 0) staged_ = 0;  // also before what is not copied: the memory may be gone
+  // guard(response-copied): condition => true
   if (message.origin != Origin::response || !crc_ || fpdu.length == 0) return Framed::fpdu;
   // A burst, and the FPDU that reaches beyond it.
   const size_t wanted = std::min(context.burst_bytes, kStagedBurstBytes) + mpa::kMaxUlpdu;
@@ -228,15 +237,15 @@ bool RcTransmit::trim() {
   const bool copies_used = std::exchange(copies_used_, false) || framed;
   const bool rings_used = std::exchange(rings_used_, false) || framed;
   if (!copies_used) staging_.release(), marked_.release();
-  if (!rings_used) rings_.reset();
+  if (!rings_used) rings_.reset();  // guard(rows:idle-memory)
   return copies_used || rings_used;
 }
 
 void RcTransmit::encode_head(Fpdu& fpdu, const Message& message) const {
   rdmap::StreamSegment segment = message.header;
-  segment.last = fpdu.last;
-  segment.message_offset = static_cast<uint32_t>(fpdu.offset);
-  segment.tagged_offset += fpdu.offset;
+  segment.last = fpdu.last;  // guard(rows:last-flag): fpdu.last => true
+  segment.message_offset = static_cast<uint32_t>(fpdu.offset);  // guard(rows:mo-sent)
+  segment.tagged_offset += fpdu.offset;  // guard(rows:tagged-offset-sent)
   const size_t ulpdu = fpdu.head_bytes - mpa::kLengthBytes + fpdu.length;
   mpa::encode_length(ulpdu, fpdu.head);
   const Bytes behind = Bytes(fpdu.head).subspan(mpa::kLengthBytes);
@@ -312,6 +321,7 @@ std::vector<std::byte> RcTransmit::last_words(Context context, ConstBytes termin
     for (ConstBytes piece : burst.pieces()) words.insert(words.end(), piece.begin(), piece.end());
     position += framed(0).whole;
   }
+  // guard(rows:terminate-last): append_fpdu => append_fpdu(words, terminate, position), append_fpdu
   append_fpdu(words, terminate, position);
   return words;
 }

@@ -11,6 +11,7 @@ using Duration = std::chrono::nanoseconds;
 /// So much later; Time::max(), which is never, where there is no such time. `duration` is not
 /// negative.
 constexpr Time saturating_add(Time time, Duration duration) {
+  // guard(receive): duration > Time::max() - time => false
   return duration > Time::max() - time ? Time::max() : time + duration;
 }
 

@@ -17,6 +17,7 @@ class TokenBucket {
   /// Adds what has come since the last time.
   void refill(Time now) {
     const double elapsed = std::chrono::duration<double>(now - refilled_).count();
+    // guard(errors): => tokens_ = tokens_ + elapsed * rate_;
     tokens_ = std::min(most_, tokens_ + elapsed * rate_);
     refilled_ = now;
   }

@@ -15,6 +15,7 @@ constexpr Duration kBrokenFor = std::chrono::seconds(1);
 }  // namespace
 
 uint8_t RdAssociations::flags(const RdPeer* peer, Time now) {
+  // guard(rd-incarnations): => const bool broken = false;
   const bool broken = peer != nullptr && peer->times.has_delivered_within(kBrokenFor, now);
   return broken ? dgram::kRdBrokenFlag : uint8_t{0};
 }
@@ -34,6 +35,7 @@ void RdAssociations::take_open(RdPeer& present, const dgram::RdHeader& header,
     return counters_.add(Counter::drop_rd_association);
   const bool other_incarnation = verdict == Association::OpenVerdict::replaces &&
                                  incarnation != present.association.peer_incarnation();
+  // guard(rd-second-address): => RdPeer* const beside = nullptr;
   RdPeer* const beside = other_incarnation ? add_incarnation(present, now) : nullptr;
   RdPeer& peer = beside != nullptr ? *beside : present;
   peer.times.heard(now);
@@ -55,7 +57,7 @@ void RdAssociations::take_open(RdPeer& present, const dgram::RdHeader& header,
 RdPeer* RdAssociations::add_incarnation(RdPeer& present, Time now) {
   RdPeer* const beside = peers_.add_beside(present, now);
   if (beside == nullptr) return nullptr;
-  present.signs.doubt();
+  present.signs.doubt();  // guard(explore): => present.signs.want_probe();
   present.times.waits(now);
   peers_.make_ready(present);
   peers_.touch(present);
@@ -70,6 +72,7 @@ void RdAssociations::accepted(RdPeer& peer, Time now) {
 void RdAssociations::establish(RdPeer& peer, uint32_t incarnation, uint16_t window, Time now) {
   const bool other = peer.source.key.incarnation != incarnation;
   // The one that may have delivered what was begun is not there any more, or has forgotten it.
+  // guard(explore): => const bool forgotten = false;
   const bool forgotten = peer.rewinds.uncertain() && !peer.association.peer_remembers();
   if (peer.rewinds.rewound() && (other || forgotten) && !RdRequests::only_reads(peer))
     fail_restarted(peer);
@@ -93,13 +96,14 @@ void RdAssociations::ended(RdPeer& peer, const dgram::RdHeader& header, uint32_t
                            Time now) {
   const bool same = incarnation == peer.association.peer_incarnation();
   peer.times.heard(now);
-  if (same) fail_stalled(peer, now);
+  if (same) fail_stalled(peer, now);  // guard(rd-read-stalled)
   end_or_repeat(peer, same, header.broken(), now);
   if (!peer.requests.empty()) open(peer, now);
 }
 
 void RdAssociations::end_or_repeat(RdPeer& peer, bool same, bool broken, Time now) {
   if (same) {
+    // guard(rd-reset-broken): without broken ||
     rewind(peer, broken || !requests_.can_repeat(peer, now));
   } else {
     delivery_.abandon(peer);
@@ -180,6 +184,7 @@ void RdAssociations::release(RdPeer& peer) {
   requests_.drop_reads(peer);
   responder_.drop(peer);
   peer.receiver.release_memory(buffer_, peer.host.buffered);
+  // guard(rd-waited-allocation)
   if (buffer_.used() == 0) buffer_.shrink();  // no peer is left whose quiet would do it
   static_cast<ListNode<RdHeldTag>&>(peer).unlink();
   static_cast<ListNode<RdSoonTag>&>(peer).unlink();

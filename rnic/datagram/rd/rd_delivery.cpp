@@ -65,8 +65,10 @@ RdDelivery::Outcome RdDelivery::deliver_segment(RdPeer& peer, const Segment& seg
 
 RdDelivery::Outcome RdDelivery::deliver_request(RdPeer& peer, const Segment& segment, Time now) {
   // A request of no bytes names no memory (RFC 5040 section 5.2).
+  // guard(rd-guesses): without segment.request.length != 0 &&
   if (segment.request.length != 0 && may_name_memory_at(peer, now) > now)
-    return Outcome::stag_limit;
+    return Outcome::stag_limit;  // guard(rd-guesses)
+  // guard(explore): => close_abandoned(peer);
   if (!peer.inbound.repeats_request(segment.msn)) close_abandoned(peer);
   const Judgement judgement = responder_.take_request(peer, segment.request);
   if (segment.request.length != 0 && judgement.drop != Counter::drop_share)
@@ -91,6 +93,7 @@ void RdDelivery::note_stag(RdPeer& peer, bool rightly, Time now) {
 
 /// What was dropped without a fault says nothing of the peer.
 void RdDelivery::note_judged(RdPeer& peer, const Judgement& judgement, Time now) {
+  // guard(rd-guesses): without || !judgement.drop
   if (judgement.fault || !judgement.drop) note_stag(peer, !judgement.fault, now);
 }
 
@@ -98,7 +101,7 @@ void RdDelivery::note_judged(RdPeer& peer, const Judgement& judgement, Time now)
 void RdDelivery::skip(RdPeer& peer, const dgram::MessageName& message) {
   switch (message.kind) {
     case dgram::MessageKind::send:
-      if (peer.inbound.is_message(message)) give_back(peer);
+      if (peer.inbound.is_message(message)) give_back(peer);  // guard(rd-skip): => give_back(peer);
       peer.inbound.ignore_rest(message);
       return;
     case dgram::MessageKind::write_record:
@@ -179,7 +182,7 @@ void RdDelivery::give_back(RdPeer& peer) {
 
 RdDelivery::Outcome RdDelivery::deliver_record(RdPeer& peer, const Segment& segment, Time now) {
   if (is_voided(peer, segment)) return Outcome::delivered;
-  if (may_name_memory_at(peer, now) > now) return Outcome::stag_limit;
+  if (may_name_memory_at(peer, now) > now) return Outcome::stag_limit;  // guard(rd-guesses)
   return record_per_segment_ ? report_segment(peer, segment, now)
                              : place_in_record(peer, segment, now);
 }
@@ -187,9 +190,11 @@ RdDelivery::Outcome RdDelivery::deliver_record(RdPeer& peer, const Segment& segm
 /// What was reported in an earlier association has been delivered. The bytes behind that are news.
 RdDelivery::Outcome RdDelivery::report_segment(RdPeer& peer, const Segment& segment, Time now) {
   const std::optional<size_t> before = peer.inbound.reported_of(segment);
+  // guard(rd-delivered-once): => if (!before) return Outcome::delivered;
   if (!before) return conclude(peer, Judgement::dropped(Counter::drop_late), segment, now);
   if (!records_.has_room()) return Outcome::no_room;
   Segment fresh = segment;
+  // guard(rd-record-repeated): => fresh.payload = segment.payload;
   fresh.payload = segment.payload.subspan(*before);
   fresh.message_offset += static_cast<uint32_t>(*before);
   fresh.tagged_offset += *before;
@@ -229,6 +234,7 @@ RdDelivery::Outcome RdDelivery::conclude_late_record(RdPeer& peer, const Segment
   const dgram::MessageName message = message_of(segment);
   if (repeats && peer.inbound.was_refused(message))
     return conclude(peer, {.drop = late.drop, .fault = peer.inbound.refusal()}, segment, now);
+  // guard(rd-record-memory-gone): condition => !repeats
   if (!repeats || !peer.source.closed_records.is_accepted(segment.msn))
     return conclude(peer, {.drop = late.drop, .fault = fault::kTaggedInvalidStag}, segment, now);
   peer.inbound.ignore_rest(message);
@@ -246,13 +252,14 @@ void RdDelivery::close_abandoned(RdPeer& peer) {
 RdDelivery::Outcome RdDelivery::deliver_send(RdPeer& peer, const Segment& segment, Time now) {
   if (is_voided(peer, segment)) return Outcome::delivered;
   const bool begins = segment.message_offset == 0;
+  // guard(rd-delivered-once): condition => false
   if (begins && peer.inbound.repeats_send(segment.msn)) {
     peer.inbound.ignore_rest(message_of(segment));
     return conclude(peer, Judgement::dropped(Counter::drop_late), segment, now);
   }
   // A Send with Invalidate names memory, as a Write-Record does.
   if (segment.last && invalidates(segment) && may_name_memory_at(peer, now) > now)
-    return Outcome::stag_limit;
+    return Outcome::stag_limit;  // guard(rd-send-invalidate-guesses)
   if (!begins && peer.inbound.has_expired(message_of(segment)))
     return conclude(peer, {.fault = fault::kStreamCatastrophic}, segment, now);
   if (begins == peer.inbound.has_message() ||
@@ -300,6 +307,7 @@ void RdDelivery::complete(RdPeer& peer, const Segment& segment, Time now) {
   peer.inbound.delivered_send(segment.msn);
   WorkCompletion completion = delivered_send(protection_, records_, counters_, segment,
                                              peer.address(), peer.inbound.message().placed);
+  // guard(rd-send-invalidate-guesses)
   if (invalidates(segment)) note_stag(peer, completion.invalidated, now);
   receives_.complete(receive, std::move(completion));
 }

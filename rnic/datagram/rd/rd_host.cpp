@@ -24,7 +24,7 @@ void RdShareQueue::add(RdPeer& peer) {
 }
 
 RdPeer* RdShareQueue::next(size_t available) {
-  if (available == 0 || !shares_.may_hold(available)) return nullptr;
+  if (available == 0 || !shares_.may_hold(available)) return nullptr;  // guard(rd-receive-shares)
   RdPeer* const first = next_of(without_, available);
   return first != nullptr ? first : next_of(with_, available);
 }

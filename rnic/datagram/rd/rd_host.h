@@ -91,6 +91,7 @@ class RdShareQueue {
   friend class RdHost;
   using Hosts = IntrusiveList<RdHost, RdWaitingTag>;
 
+  // guard(rd-shares): without host.holds_none() ? without_ :
   Hosts& place_of(const RdHost& host) { return host.holds_none() ? without_ : with_; }
   void move_to_back(RdHost& host);
   static RdPeer* next_of(Hosts& hosts, size_t available);

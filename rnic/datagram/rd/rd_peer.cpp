@@ -27,7 +27,11 @@ RdPeers::RdPeers(RdPeerOwner& owner, ReceiveShares& shares, const QueuePairInit&
       context_{owner, without_share, shares},
       limits_(RdPeerLimits::of(init)),
       record_memory_(limits_.record_memory),
+      // guard(counted-keys): hosts_(0, KeyedHash<Address>(random_sip_key())) => hosts_(0,
+      //     KeyedHash<Address>(SipKey{}))
       hosts_(0, KeyedHash<Address>(random_sip_key())),
+      // guard(drawn-keys): peers_(0, KeyedHash<Address>(random_sip_key())) => peers_(0,
+      //     KeyedHash<Address>(SipKey{}))
       peers_(0, KeyedHash<Address>(random_sip_key())) {}
 
 RdPeer* RdPeers::find(const Address& address) {
@@ -47,6 +51,7 @@ RdPeer* RdPeers::find_by_epoch(const Address& address, uint32_t epoch) {
 
 RdPeer* RdPeers::find_incarnation(const Address& address, uint32_t incarnation) {
   RdPeer* peer = find(address);
+  // guard(rd-incarnations): condition => peer != nullptr && false
   while (peer != nullptr && peer->source.key.incarnation != incarnation) peer = peer->older_.get();
   return peer;
 }
@@ -54,6 +59,7 @@ RdPeer* RdPeers::find_incarnation(const Address& address, uint32_t incarnation) 
 /// Null where there is no room. Throws std::bad_alloc; its host may be there without a peer then.
 std::unique_ptr<RdPeer> RdPeers::make(const Address& address, Opener opener, Time now) {
   const auto present = hosts_.find(address.with_port(0));
+  // guard(rd-peers-per-address): condition => present == hosts_.end() && limits_.per_address == 0
   if (present != hosts_.end() && present->second.peers >= limits_.per_address) return nullptr;
   const uint32_t reserve = opener == Opener::there ? limits_.peers / kReserve : 0;
   if (size_ + reserve >= limits_.peers && !context_.owner.forget_for(address, now)) return nullptr;
@@ -117,10 +123,13 @@ RdPeer* RdPeers::find_unused(Duration silence, const Address& newcomer, Time now
   const auto host = hosts_.find(newcomer.with_port(0));
   const uint32_t of_newcomer = host == hosts_.end() ? 0 : host->second.peers;
   const auto look_at = [&](RdPeer& peer) {
+    // guard(rd-full-table): => const bool crowded = false;
     const bool crowded = peer.host.peers > of_newcomer + 1;
+    // guard(rnic): !peer.times.has_delivered_within(silence, now) => true
+    // guard(rnic): now - peer.times.quiet_since() >= silence => true
     const bool quiet = crowded ? !peer.times.has_delivered_within(silence, now)
                                : now - peer.times.quiet_since() >= silence;
-    if (!peer.unused() || !quiet) return;
+    if (!peer.unused() || !quiet) return;  // guard(rnic)
     if (best == nullptr || best->host.peers < peer.host.peers) best = &peer;
   };
   for (int i = 0; i < kPlacesSearched; ++i) {

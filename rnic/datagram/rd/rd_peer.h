@@ -76,7 +76,7 @@ class RdPeer : public ListNode<RdReadyTag>,
         source({.address = address}, limits.no_records(record_memory)),
         host(its_host),
         times(now) {
-    host.owner().add_timer_place();
+    host.owner().add_timer_place();  // guard(rnic)
     ++host.peers;
   }
   ~RdPeer() {
@@ -94,8 +94,11 @@ class RdPeer : public ListNode<RdReadyTag>,
   }
   /// What came early waits for a datagram that the peer has to send: the one that is missing, or a
   /// skip in the place of one that was refused.
+  // guard(rd-early-memory): receiver.kept() != 0 && !turn.held() => false
+  // guard(rd-waits-for-receive): without && !turn.held()
   bool lacks_next() const { return receiver.kept() != 0 && !turn.held(); }
   /// The rest of a Send has to come. While what came of it waits here, that is not the peer's fault.
+  // guard(rd-send-rest): without && !turn.held()
   bool lacks_segments() const { return inbound.has_message() && !turn.held(); }
   /// Something is to be sent to the peer, or requests are not done.
   bool has_work() const { return !requests.empty() || cursor.has_work(); }
@@ -105,6 +108,7 @@ class RdPeer : public ListNode<RdReadyTag>,
     return sender.has_spare_memory() ? sender.last_sent() : Time::max();
   }
   Time early_memory_unused_since() const {
+    // guard(rd-only-ask): times.lacking_since() => times.quiet_since()
     return receiver.has_spare_memory() ? times.lacking_since() : Time::max();
   }
   /// Nothing of it is under way, in either direction: it may be forgotten.
@@ -208,6 +212,7 @@ class RdPeers {
   IntrusiveList<RdPeer, RdHeldTag> without_room;     ///< the same, to report a record
   IntrusiveList<RdPeer, RdHeldTag> without_stag_pass;  ///< the same, for the limit of STag misses
   /// Whether somebody waits for a receive that is posted, or given back.
+  // guard(rd-association-end): without || !without_share.empty()
   bool await_receives() const { return !without_receive.empty() || !without_share.empty(); }
 
   template <class Visit>

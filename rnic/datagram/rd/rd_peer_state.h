@@ -56,7 +56,8 @@ class RdInbound {
   /// Only new bytes are progress: segments may have none.
   void placed(size_t bytes, Time now) {
     message_.placed += static_cast<uint32_t>(bytes);
-    if (bytes != 0) message_.last_progress = now;
+    // guard(rd-empty-segments): without if (bytes != 0)
+    if (bytes != 0) message_.last_progress = now;  // guard(rd-empty-segments)
   }
   /// What comes next of it was here, and had to wait.
   void waited(Time now) { message_.last_progress = now; }
@@ -70,6 +71,8 @@ class RdInbound {
   // --- Messages whose rest is ignored: one at a time.
 
   void ignore_rest(const dgram::MessageName& name) { ignored_ = name; }
+  // guard(rd-skip): => bool ignores(const dgram::MessageName&) const { return ignored_.has_value();
+  //     }
   bool ignores(const dgram::MessageName& name) const { return ignored_ == name; }
   void ignore_nothing() { ignored_ = kNone; }
 
@@ -89,7 +92,7 @@ class RdInbound {
   }
   /// A Read Request had its turn. One that is repeated is not the last that came.
   void delivered_request(uint32_t msn) {
-    if (repeats_request(msn)) return;
+    if (repeats_request(msn)) return;  // guard(rnic)
     request_msn_ = msn;
     has_request_ = true;
   }
@@ -103,7 +106,7 @@ class RdInbound {
   /// How many bytes of this segment, from its beginning, were reported before; nothing where all of
   /// it was. It may be cut otherwise this time.
   std::optional<size_t> reported_of(const rdmap::DatagramSegment& segment) const {
-    if (!has_reported_) return 0;
+    if (!has_reported_) return 0;  // guard(rd-record-repeated): => return 0;
     const bool earlier = repeats_ && reported_msn_ - segment.msn < kMostRepeated;
     if (segment.msn != reported_msn_) return earlier ? std::nullopt : std::optional<size_t>(0);
     const uint64_t begin = std::min<uint64_t>(segment.message_offset, reported_bytes_);

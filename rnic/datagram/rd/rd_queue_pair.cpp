@@ -166,8 +166,9 @@ void RdQueuePair::take_reliable(const dgram::OpenedEnvelope& envelope,
       associations_.accepted(*peer, now);
       [[fallthrough]];
     case Association::Verdict::ours:
-      peer->local = datagram.local;
+      peer->local = datagram.local;  // guard(rd-local-address)
       return take_ours(*peer, parsed, envelope.labels.flags, now);
+    // guard(rd-reset)
     case Association::Verdict::ended:
       if (!peer->sender.was_sent(header.sequence)) return drop(Counter::drop_rd_association);
       associations_.ended(*peer, header, envelope.labels.incarnation, now);
@@ -234,6 +235,7 @@ void RdQueuePair::take_ours(RdPeer& peer, const dgram::ParsedRdHeader& parsed, u
     if (!released->given_up) acknowledged(peer, released->tag);
   const bool of_first = !peer.sender.idle() && header.acknowledged + 1 ==
                             static_cast<uint32_t>(peer.sender.first_unacknowledged());
+  // guard(rd-send-waits): condition => false
   if (header.waits() && of_first) peer.sender.first_waits(now);
   const bool refuses = header.kind == RdKind::refusal && of_first &&
                        header.sequence == header.acknowledged + 1;
@@ -367,7 +369,7 @@ void RdQueuePair::hold(RdPeer& peer, RdDelivery::Outcome outcome, Time now) {
 void RdQueuePair::resume_held(Time now) {
   while (!peers_.without_receive.empty() && receives().peek() != nullptr)
     if (!resume(*peers_.without_receive.front(), now)) return;
-  if (!peers_.without_receive.empty() && receives().await()) wake();
+  if (!peers_.without_receive.empty() && receives().await()) wake();  // guard(rd-waiting-order)
   while (!peers_.without_room.empty() && records().has_room())
     if (!resume(*peers_.without_room.front(), now)) return;
   resume_without_share(now);
@@ -385,13 +387,14 @@ void RdQueuePair::resume_without_share(Time now) {
 /// The next receive that is posted, or given back, is news for those that wait for a share.
 void RdQueuePair::await_share() {
   if (peers_.without_share.empty()) return;
-  receives().await();
+  receives().await();  // guard(rd-receive-posted)
   if (peers_.without_share.next(receives().available()) != nullptr) wake();
 }
 
 /// For the limit of all peers they stand in line, and those whose addresses are trusted do not.
 void RdQueuePair::await_stag_limit(RdPeer& peer, Time now) {
   const bool in_line = static_cast<ListNode<RdHeldTag>&>(peer).linked();
+  // guard(rd-wait-guesses): !in_line => in_line
   if (!in_line && !delivery_.has_guessed_too_often(peer, now))
     peers_.without_stag_pass.push_back(peer);
   peer.turn.wait_for_stag_limit(delivery_.may_name_memory_at(peer, now), now);
@@ -462,6 +465,7 @@ void RdQueuePair::look_at_touched(Time now) {
 
 Served RdQueuePair::transmit(Time now) {
   if (state() == QpState::rts) resume_held(now);
+  // guard(rd-send-waited)
   if (end_if_fatal()) return {.pending = Pending::nothing};  // nothing of it is acknowledged
   Served served = DatagramQueuePair::transmit(now);
   look_at_touched(now);
@@ -515,6 +519,7 @@ Time RdQueuePair::deadline(const RdPeer& peer) const {
 /// How long a silent peer is remembered. One of which something waits here sends probes while it is
 /// there, so that it outlives a few lost ones.
 Duration RdQueuePair::forgotten_after(const RdPeer& peer) const {
+  // guard(rd-waits-long): without if (peer.unused())
   if (peer.unused()) return reliable_.idle_timeout;
   const Duration left = Duration::max() - reliable_.keep_alive;
   return std::max(reliable_.idle_timeout,

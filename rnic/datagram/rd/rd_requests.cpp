@@ -52,6 +52,7 @@ rdmap::ReadRequest read_request(const SendEntry& entry, const TxTag& tag, STag s
           .source_offset = entry.remote.offset + tag.offset};
 }
 
+// guard(drawn-keys): random_sip_key() => SipKey{}
 RdRequests::RdRequests(const ddp::ProtectionContext& protection, SendQueue& sends, ErrorScope scope)
     : protection_(protection), sends_(sends), scope_(scope), sinks_(random_sip_key()) {}
 

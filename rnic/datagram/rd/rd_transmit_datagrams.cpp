@@ -77,7 +77,7 @@ bool RdTransmit::add_segment(Lane& lane, const Planned& planned) {
   const size_t count = pieces.empty() ? 0 : cursor_.take(length, pieces);
   if (pieces.empty() || (count == 0 && length != 0)) {
     cutting_ = nullptr;
-    lane.room.close();
+    lane.room.close();  // guard(rd-gathered)
     return false;
   }
   cut_ = offset + length;
@@ -148,6 +148,7 @@ void RdTransmit::add_acknowledgement(Lane& lane) {
   dgram::RdHeader header = lane.names;
   const bool waits = peer.turn.held() && !peer.receiver.keeps_next();
   header.kind = peer.turn.refusing() ? RdKind::refusal : RdKind::acknowledgement;
+  // guard(rd-send-waits): condition => false
   if (waits && !peer.turn.refusing()) header.flags |= dgram::kRdWaitsFlag;
   header.sequence = peer.turn.refusing() ? header.acknowledged + 1 : 0;
   size_t bytes = dgram::encode_rd_header(header, lane.room.header());

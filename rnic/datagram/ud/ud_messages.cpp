@@ -50,10 +50,13 @@ UdMessages::UdMessages(ReceiveBuffers& receives, const ddp::ProtectionContext& p
 
 Judgement UdMessages::handle(const Segment& segment, Source& source, Time now) {
   if (invalidates(segment) && !may_name_memory(source, now))
-    return Judgement::dropped(Counter::drop_stag_limit);
+    return Judgement::dropped(Counter::drop_stag_limit);  // guard(send-invalidate-guesses)
   // Before what is closed: an open message may lie at or below the floor of what is remembered.
+  // guard(receive): after the next statement
   if (OpenMessage* message = find_open(source, segment.msn)) return place(segment, *message, now);
+  // guard(receive)
   if (source.closed.contains(segment.msn)) return Judgement::dropped(Counter::drop_late);
+  // guard(receive): condition => segment.last
   if (segment.last && segment.message_offset == 0) return deliver_single(segment, source, now);
   if (const Judgement refused = make_room(source); refused.drop) return refused;
   return place(segment, open(segment, source, now), now);
@@ -62,18 +65,19 @@ Judgement UdMessages::handle(const Segment& segment, Source& source, Time now) {
 /// The common case: a message in one datagram. It takes a receive only once it is known to fit.
 Judgement UdMessages::deliver_single(const Segment& segment, Source& source, Time now) {
   ReceiveEntry* entry = receives_.peek();
-  if (entry == nullptr) return no_receive();
-  if (segment.payload.size() > entry->capacity) {
+  if (entry == nullptr) return no_receive();  // guard(receive): no_receive() => Judgement::taken()
+  if (segment.payload.size() > entry->capacity) {  // guard(receive): condition => false
+    // guard(floods): => source.accept(source.closed, segment.msn);
     source.refuse_send(segment.msn);
     return judge(ddp::SegmentFault::too_long);
   }
   receives_.take();
-  if (!may_receive(protection_, *entry)) {
+  if (!may_receive(protection_, *entry)) {  // guard(receive): condition => false
     fail_receive(*entry, source);
     return Judgement::taken();
   }
   ddp::scatter(entry->sges(), 0, segment.payload);
-  source.accept(source.closed, segment.msn);
+  source.accept(source.closed, segment.msn);  // guard(receive)
   complete(*entry, segment, source, segment.payload.size(), now);
   return Judgement::taken();
 }
@@ -81,7 +85,7 @@ Judgement UdMessages::deliver_single(const Segment& segment, Source& source, Tim
 OpenMessage* UdMessages::find_open(Source& source, uint32_t msn) {
   for (OpenMessage* message = source.open.front(); message != nullptr;
        message = source.open.next(*message))
-    if (message->msn == msn) return message;
+    if (message->msn == msn) return message;  // guard(receive): without if (message->msn == msn)
   return nullptr;
 }
 
@@ -89,9 +93,12 @@ OpenMessage* UdMessages::find_open(Source& source, uint32_t msn) {
 /// and all sources together, have to stay within their shares of the receives.
 Judgement UdMessages::make_room(const Source& source) {
   const size_t available = receives_.available();
-  if (available == 0) return no_receive();
+  if (available == 0) return no_receive();  // guard(receive)
+  // guard(receive)
   if (source.open_count >= max_open_per_source_) return Judgement::dropped(Counter::drop_share);
   const bool has_share = receives_.shares().may_hold(available);
+  // guard(receive): condition => has_share
+  // guard(receive): without && has_share
   if (open_count_ < max_open_ && has_share) return Judgement::taken();
   OpenMessage* const oldest = to_give_way(source);
   if (oldest == nullptr)
@@ -107,15 +114,19 @@ Judgement UdMessages::make_room(const Source& source) {
 /// reason: it would only change hands. So of n places and m addresses each has n / m at least.
 OpenMessage* UdMessages::to_give_way(const Source& source) {
   if (OpenMessage* const unproven = oldest_unproven()) return unproven;
-  if (!source.is_proven()) return nullptr;
+  if (!source.is_proven()) return nullptr;  // guard(floods)
   OpenMessage* const message = oldest_of_fullest_address();
-  if (message == nullptr) return nullptr;
+  if (message == nullptr) return nullptr;  // guard(receives-held-elsewhere)
   const uint32_t most = message->source->share->open_messages;
+  // guard(many-proven-sources): => return nullptr;
+  // guard(proven-sources): without + 1
   return most > source.share->open_messages + 1 ? message : nullptr;
 }
 
 OpenMessage* UdMessages::oldest_unproven() {
   OpenMessage* message = by_age_.front();
+  // guard(floods)
+  // guard(floods): => message = nullptr;
   while (message != nullptr && message->source->is_proven()) message = by_age_.next(*message);
   return message;
 }
@@ -123,6 +134,9 @@ OpenMessage* UdMessages::oldest_unproven() {
 /// Null where none is open: other queue pairs may hold the share of the receives.
 OpenMessage* UdMessages::oldest_of_fullest_address() {
   OpenMessage* oldest = by_age_.front();
+  // guard(fullest-address): message->source->share->open_messages >
+  //     oldest->source->share->open_messages => false
+  // guard(fullest-address-oldest): > oldest => >= oldest
   for (OpenMessage* message = oldest; message != nullptr; message = by_age_.next(*message))
     if (message->source->share->open_messages > oldest->source->share->open_messages)
       oldest = message;
@@ -152,8 +166,8 @@ OpenMessage& UdMessages::open(const Segment& segment, Source& source, Time now) 
 
 Judgement UdMessages::place(const Segment& segment, OpenMessage& message, Time now) {
   if (!(MessageFacts::of(segment) == message.facts))
-    return Judgement::dropped(Counter::drop_contradiction);
-  if (!may_receive(protection_, *message.receive)) {
+    return Judgement::dropped(Counter::drop_contradiction);  // guard(receive)
+  if (!may_receive(protection_, *message.receive)) {         // guard(receive): condition => false
     ReceiveEntry& entry = *message.receive;
     Source& source = *message.source;
     source.refuse_send(message.msn);
@@ -163,18 +177,21 @@ Judgement UdMessages::place(const Segment& segment, OpenMessage& message, Time n
   }
   const ddp::SegmentFault found =
       message.reassembly.add(segment.message_offset, segment.payload.size(), segment.last);
+  // guard(receive): condition => found == ddp::SegmentFault::too_long
   if (found != ddp::SegmentFault::none) {
-    if (found == ddp::SegmentFault::too_long) abandon(message);
+    if (found == ddp::SegmentFault::too_long) abandon(message);  // guard(receive)
     return judge(found);
   }
   ddp::scatter(message.receive->sges(), segment.message_offset, segment.payload);
-  if (!segment.payload.empty()) progressed(message, now);
+  // guard(receive): without if (!segment.payload.empty())
+  if (!segment.payload.empty()) progressed(message, now);  // guard(receive)
   if (message.reassembly.complete()) deliver(message, segment, now);
   return Judgement::taken();
 }
 
 void UdMessages::progressed(OpenMessage& message, Time now) {
   message.last_progress = now;
+  // guard(receive): without by_age_.remove(message); by_age_.push_back(message);
   by_age_.remove(message);
   by_age_.push_back(message);
 }
@@ -182,15 +199,16 @@ void UdMessages::progressed(OpenMessage& message, Time now) {
 void UdMessages::deliver(OpenMessage& message, const Segment& last, Time now) {
   ReceiveEntry& entry = *message.receive;
   Source& source = *message.source;
-  source.accept(source.closed, message.msn);
+  source.accept(source.closed, message.msn);  // guard(receive)
   release(message);
   complete(entry, last, source, message.reassembly.placed(), now);
 }
 
 /// The message will never be whole: its receive is the next one again.
 void UdMessages::abandon(OpenMessage& message) {
-  receives_.give_back(*message.receive);
-  message.source->refuse_send(message.msn);
+  receives_.give_back(*message.receive);  // guard(receive)
+  // guard(floods): => message.source->accept(message.source->closed, message.msn);
+  message.source->refuse_send(message.msn);  // guard(receive)
   release(message);
 }
 
@@ -199,7 +217,7 @@ void UdMessages::release(OpenMessage& message) {
   Source& source = *message.source;
   source.open.remove(message);
   --source.open_count;
-  --source.share->open_messages;
+  --source.share->open_messages;  // guard(proven-sources)
   by_age_.remove(message);
   --open_count_;
   receives_.shares().give_back();
@@ -212,6 +230,7 @@ void UdMessages::complete(ReceiveEntry& entry, const Segment& last, Source& sour
                           uint64_t bytes, Time now) {
   WorkCompletion completion =
       delivered_send(protection_, records_, counters_, last, source.key.address, bytes);
+  // guard(send-invalidate-guesses)
   if (invalidates(last) && !completion.invalidated) stag_misses_.missed(source.stag_misses, now);
   receives_.complete(entry, std::move(completion));
 }
@@ -233,6 +252,8 @@ void UdMessages::fail_receive(ReceiveEntry& entry, const Source& source) {
 
 void UdMessages::expire(Time now) {
   while (OpenMessage* message = by_age_.front()) {
+    // guard(receive): => return;
+    // guard(receive)
     if (now - message->last_progress < timeout_) return;
     counters_.add(Counter::message_timeouts);
     abandon(*message);

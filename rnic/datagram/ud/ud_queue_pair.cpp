@@ -12,11 +12,15 @@ namespace {
 SourceKey key_of(const llp::IncomingDatagram& datagram, uint32_t incarnation) {
   // What came to a group by the queue pair's own link has a number that no joined group has.
   const uint32_t unnumbered = datagram.group ? UINT32_MAX : 0;
+  // guard(receive): incarnation => 0
+  // guard(receive): datagram.from => datagram.from.with_port(1)
+  // guard(group-incarnation): datagram.via != 0 ? datagram.via : unnumbered => 0
   return {datagram.from, incarnation, datagram.via != 0 ? datagram.via : unnumbered};
 }
 
 }  // namespace
 
+// guard(counted-keys): random_sip_key() => SipKey{}
 UdQueuePair::UdQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePairInit& init)
     : DatagramQueuePair(std::move(domain), init),
       sources_(SourceLimits::of(options()), random_sip_key()),
@@ -45,14 +49,14 @@ void UdQueuePair::stop() {
   messages_.reset();
   reader_.reset();
   responder_.reset();
-  sources_.clear();
+  sources_.clear();  // guard(receive)
 }
 
 void UdQueuePair::expire(Time now) {
   messages_.expire(now);
   records().expire(now);
   reader_.expire(now);
-  sources_.expire(now);
+  sources_.expire(now);  // guard(sources)
 }
 
 std::optional<Time> UdQueuePair::next_expiry() {
@@ -77,7 +81,7 @@ void UdQueuePair::take(const dgram::OpenedEnvelope& envelope, const llp::Incomin
 void UdQueuePair::take_segment(const dgram::OpenedEnvelope& envelope,
                                const llp::IncomingDatagram& datagram, Time now) {
   const rdmap::ParsedSegment parsed = rdmap::parse_segment(envelope.labels.flags, envelope.body);
-  if (!parsed.valid) return drop(parsed.drop_reason);
+  if (!parsed.valid) return drop(parsed.drop_reason);  // guard(datagram)
   settle(judge(parsed.segment, envelope, datagram, now), parsed.segment, datagram, now);
 }
 
@@ -89,16 +93,18 @@ Judgement UdQueuePair::judge(const rdmap::DatagramSegment& segment,
                        segment.opcode == rdmap::Opcode::read_response;
   // A Send with Invalidate has no room for a Q_Key: it counts as having 0.
   const bool is_send = !facts.tagged && !is_read;
+  // guard(q-key)
+  // guard(reads): without is_send &&
   if (is_send && segment.q_key != options().q_key) return Judgement::dropped(Counter::drop_q_key);
   // Nobody reads from a group, and nothing that came by way of one is answered.
-  if (is_read && datagram.group) return Judgement::dropped(Counter::drop_group);
+  if (is_read && datagram.group) return Judgement::dropped(Counter::drop_group);  // guard(groups)
   // A response makes no source: what it may do, the request has said.
   if (segment.opcode == rdmap::Opcode::read_response)
     return reader_.handle_response(segment, datagram.from, now);
   Counter reason{};
   Source* source = sources_.find_or_add(key_of(datagram, envelope.labels.incarnation), now, reason);
   if (source == nullptr) return Judgement::dropped(reason);
-  source->local = datagram.local;
+  source->local = datagram.local;  // guard(ud-local-address)
   return dispatch(segment, *source, datagram, now);
 }
 
@@ -121,21 +127,23 @@ Judgement UdQueuePair::take_tagged(const rdmap::DatagramSegment& segment, Source
   const size_t bytes = datagram.bytes.size();
   const Verdict verdict = stag_misses_.check(source.stag_misses, source.is_proven(), now);
   if (verdict == Verdict::all_exhausted && is_read && !validated)
-    return responder_.challenge(source, segment.request, bytes, now);
+    return responder_.challenge(source, segment.request, bytes, now);  // guard(guesses)
+  // guard(guesses)
   if (verdict != Verdict::pass) return Judgement::dropped(Counter::drop_stag_limit);
   Judgement judgement = is_read ? responder_.handle(segment, source, bytes, now)
                                 : records().handle(segment, source, now);
   if (!judgement.fault) return judgement;
-  stag_misses_.missed(source.stag_misses, now);
-  if (!validated) judgement.told = concealed_fault(segment.opcode);
+  stag_misses_.missed(source.stag_misses, now);  // guard(guesses)
+  // guard(errors): without if (!validated)
+  if (!validated) judgement.told = concealed_fault(segment.opcode);  // guard(errors)
   return judgement;
 }
 
 Judgement UdQueuePair::take_control(const dgram::OpenedEnvelope& envelope,
                                     const llp::IncomingDatagram& datagram, Time now) {
   const dgram::ParsedControl parsed = dgram::parse_control(envelope.body);
-  if (!parsed.valid) return Judgement::dropped(parsed.drop_reason);
-  if (datagram.group) return Judgement::dropped(Counter::drop_group);
+  if (!parsed.valid) return Judgement::dropped(parsed.drop_reason);    // guard(reads)
+  if (datagram.group) return Judgement::dropped(Counter::drop_group);  // guard(groups)
   switch (parsed.type) {
     case dgram::ControlType::echo:
       return take_echo(parsed.challenge, datagram.from, envelope.labels.incarnation, now);
@@ -152,10 +160,11 @@ Judgement UdQueuePair::take_echo(const dgram::Challenge& echo, const Address& fr
                                  uint32_t incarnation, Time now) {
   // Only a good one makes a source.
   if (!validation().valid(echo.cookie, from, incarnation, now))
-    return Judgement::dropped(Counter::drop_control);
+    return Judgement::dropped(Counter::drop_control);  // guard(reads)
   Counter reason{};
   Source* source = sources_.find_or_add({from, incarnation}, now, reason);
   if (source == nullptr) return Judgement::dropped(reason);
+  // guard(read-progress): => source->validated_until = Time::max();
   source->validated_until = now + dgram::AddressValidation::kValidFor;
   counters().add(Counter::echoes_received);
   return Judgement::taken();
@@ -163,7 +172,7 @@ Judgement UdQueuePair::take_echo(const dgram::Challenge& echo, const Address& fr
 
 Judgement UdQueuePair::take_error(ConstBytes bytes, const Address& from) {
   const rdmap::ParsedError parsed = rdmap::parse_error(bytes);
-  if (!parsed.valid) return Judgement::dropped(parsed.drop_reason);
+  if (!parsed.valid) return Judgement::dropped(parsed.drop_reason);  // guard(reads)
   counters().add(Counter::errors_received);
   if (!reader_.handle_error(parsed.error, from)) errors().received(from, parsed.error);
   return Judgement::taken();

@@ -31,7 +31,7 @@ UdReader::UdReader(const ddp::ProtectionContext& protection, SendQueue& sends,
       options_(options),
       max_ranges_(max_ranges),
       wake_(std::move(wake)),
-      sink_stags_(random_sip_key()) {}
+      sink_stags_(random_sip_key()) {}  // guard(drawn-keys): random_sip_key() => SipKey{}
 
 UdReader::~UdReader() = default;
 
@@ -45,7 +45,7 @@ uint64_t UdReader::next_sink_offset() {
 // --- The life of a Read.
 
 UdReader::Begun UdReader::begin(SendEntry& entry, Time now) {
-  if (under_way_ == options_.max_outstanding) {
+  if (under_way_ == options_.max_outstanding) {  // guard(read-progress): condition => false
     begin_refused_ = true;
     return Begun::full;
   }
@@ -61,6 +61,7 @@ UdReader::Begun UdReader::begin(SendEntry& entry, Time now) {
   read.entry = &entry;
   read.timeout = chosen(limits.timeout, options_.timeout);
   read.deadline = now + (deadline == Duration::zero() ? kLongest : deadline);
+  // guard(read-progress): => read.retries_left = options_.retries;
   read.retries_left = limits.retries < 0 ? options_.retries : static_cast<uint32_t>(limits.retries);
   read.retrying = false;
   read.last_sign = now;
@@ -96,10 +97,10 @@ void UdReader::finish(Read& read, WcStatus status, uint32_t vendor_error) {
   SendEntry& entry = *read.entry;
   entry.operands = make_validity_map(entry.length, read.valid);
   if (status == WcStatus::timeout) counters_.add(Counter::read_timeouts);
-  hand_on_sign(read);
+  hand_on_sign(read);  // guard(read-progress)
   leave(read);
   sends_.answered(entry, status, vendor_error);
-  if (!begin_refused_) return;
+  if (!begin_refused_) return;  // guard(read-progress): => return;
   begin_refused_ = false;
   wake_();
 }
@@ -117,7 +118,7 @@ void UdReader::revoke(Part& part) {
   Part** link = &chain_of(part.sink);
   while (*link != &part) link = &(*link)->next_in_chain;
   *link = part.next_in_chain;
-  if (!part.behind) --part.read->open_parts;
+  if (!part.behind) --part.read->open_parts;  // guard(read-progress): without if (!part.behind)
   unsent_.remove(part);
   part.read->parts.remove(part);
   part.read->spare.push_back(part);
@@ -136,8 +137,8 @@ UdReader::Part& UdReader::spare_part(Read& read) {
 void UdReader::add_part(Read& read, uint64_t begin, uint64_t length) {
   Part& part = spare_part(read);
   part.sink = sink_stags_.next();
-  part.sink_offset = next_sink_offset();
-  part.nonce = static_cast<uint32_t>(identity_.next_nonce());
+  part.sink_offset = next_sink_offset();  // guard(reads): next_sink_offset() => 0
+  part.nonce = static_cast<uint32_t>(identity_.next_nonce());  // guard(reads): => part.nonce = 0;
   part.msn = next_msn_++;
   part.begin = begin;
   part.length = static_cast<uint32_t>(length);
@@ -153,7 +154,7 @@ void UdReader::add_part(Read& read, uint64_t begin, uint64_t length) {
   read.parts.push_back(part);
   ++read.open_parts;
   unsent_.push_back(part);
-  if (read.retrying) counters_.add(Counter::read_retries);
+  if (read.retrying) counters_.add(Counter::read_retries);  // guard(read-progress)
 }
 
 /// The chain that the part with this STag is in, if there is one.
@@ -162,6 +163,7 @@ UdReader::Part*& UdReader::chain_of(STag sink) { return by_sink_[sink & (by_sink
 UdReader::Part* UdReader::find(STag sink) {
   if (by_sink_.empty()) return nullptr;
   Part* part = chain_of(sink);
+  // guard(reads): condition => false
   while (part != nullptr && part->sink != sink) part = part->next_in_chain;
   return part;
 }
@@ -169,8 +171,10 @@ UdReader::Part* UdReader::find(STag sink) {
 /// Asks for what is missing behind what was asked for, as far as the window goes.
 void UdReader::ask(Read& read) {
   bool asked = false;
+  // guard(read-progress): without read.open_parts < options_.window &&
   for (; read.open_parts < options_.window && has_more(read); asked = true) {
     const auto [begin, end] = read.valid.first_gap(read.scanned, read.entry->length);
+    // guard(read-progress): => read.scanned = end;
     read.scanned = std::min<uint64_t>(end, begin + rdmap::kMaxReadRequest);
     add_part(read, begin, read.scanned - begin);
   }
@@ -186,7 +190,7 @@ void UdReader::ask_from_the_start(Read& read, Time now) {
   read.scanned = 0;
   read.last_try = now;
   read.last_nudge = now;
-  if (read.entry->length != 0) return ask(read);
+  if (read.entry->length != 0) return ask(read);  // guard(read-progress): => return ask(read);
   add_part(read, 0, 0);
   wake_();
 }
@@ -196,6 +200,8 @@ void UdReader::ask_from_the_start(Read& read, Time now) {
 /// A target answers requests in their order, so that it is at work for a Read while it answers an
 /// earlier one.
 Time UdReader::last_sign(Read& read) {
+  // guard(read-progress): earlier->entry->destination == read.entry->destination => true
+  // guard(read-progress): earlier->entry->destination == read.entry->destination => false
   for (Read* earlier = active_.front(); earlier != &read; earlier = active_.next(*earlier))
     if (earlier->entry->destination == read.entry->destination)
       read.last_sign = std::max(read.last_sign, earlier->last_sign);
@@ -204,6 +210,7 @@ Time UdReader::last_sign(Read& read) {
 
 /// Before `read` is over, which later ones may have waited for.
 void UdReader::hand_on_sign(Read& read) {
+  // guard(read-progress): later->entry->destination == read.entry->destination => true
   for (Read* later = active_.next(read); later != nullptr; later = active_.next(*later))
     if (later->entry->destination == read.entry->destination)
       later->last_sign = std::max(later->last_sign, read.last_sign);
@@ -239,10 +246,13 @@ void UdReader::expire(Time now) {
 /// Does what is due. True: the Read has ended.
 bool UdReader::is_over(Read& read, Time now) {
   const bool silent = now >= silent_at(read);
+  // guard(read-progress): condition => silent && read.retries_left == 0
+  // guard(read-progress): condition => now >= read.deadline || silent
   if (now >= read.deadline || (silent && read.retries_left == 0)) {
     finish(read, WcStatus::timeout);
     return true;
   }
+  // guard(read-progress): now >= nudge_due(read) && has_more(read) => false
   if (silent)
     retry(read, now);
   else if (now >= nudge_due(read) && has_more(read))
@@ -251,9 +261,9 @@ bool UdReader::is_over(Read& read, Time now) {
 }
 
 void UdReader::retry(Read& read, Time now) {
-  --read.retries_left;
+  --read.retries_left;  // guard(read-progress)
   read.retrying = true;
-  while (Part* part = read.parts.front()) revoke(*part);
+  while (Part* part = read.parts.front()) revoke(*part);  // guard(read-progress)
   ask_from_the_start(read, now);
 }
 

@@ -20,15 +20,19 @@ constexpr uint64_t kRequest = 2;
 Judgement UdReader::handle_response(const rdmap::DatagramSegment& segment, const Address& from,
                                     Time now) {
   Part* part = find(segment.stag);
+  // guard(reads): condition => part == nullptr
   if (part == nullptr || from != part->read->entry->destination)
     return Judgement::dropped(Counter::drop_response);
   const uint64_t bytes = segment.payload.size();
+  // guard(reads): without - part->sink_offset
   const uint64_t offset = segment.tagged_offset - part->sink_offset;
+  // guard(reads): Judgement::dropped(Counter::drop_response) => Judgement::taken()
   if (offset > part->length) return Judgement::dropped(Counter::drop_response);
+  // guard(reads)
   if (bytes > part->length - offset) return Judgement::dropped(Counter::drop_oversized);
   if (segment.last != (offset + bytes == part->length))
-    return Judgement::dropped(Counter::drop_contradiction);
-  if (!protection_.may_write(part->read->entry->sges)) {
+    return Judgement::dropped(Counter::drop_contradiction);  // guard(reads)
+  if (!protection_.may_write(part->read->entry->sges)) {     // guard(reads): condition => false
     finish(*part->read, WcStatus::local_protection_error);
     return Judgement::dropped(Counter::drop_response);
   }
@@ -41,14 +45,17 @@ Judgement UdReader::place(const rdmap::DatagramSegment& segment, Part& part, Tim
   const uint64_t before = read.valid.covered();
   part.answerable = false;
   switch (read.valid.insert(begin, begin + segment.payload.size())) {
+    // guard(read-progress)
     case InsertResult::full: return Judgement::dropped(Counter::drop_range_limit);
+    // guard(read-progress): => if (part.length != 0) ddp::scatter(read.entry->sges, begin,
+    //     segment.payload);
     case InsertResult::duplicate:
       if (part.length != 0) return Judgement::dropped(Counter::drop_duplicate);
       break;
     case InsertResult::added:
     case InsertResult::partial:
       ddp::scatter(read.entry->sges, begin, segment.payload);
-      read.last_sign = now;
+      read.last_sign = now;  // guard(read-progress)
       break;
   }
   part.missing -= static_cast<uint32_t>(read.valid.covered() - before);
@@ -64,6 +71,7 @@ void UdReader::pass(Part& part, bool last) {
   Read& read = *part.read;
   for (Part* earlier = read.parts.front(); earlier != &part; earlier = read.parts.next(*earlier))
     leave_behind(*earlier);
+  // guard(read-progress): => if (last) leave_behind(part);
   if (part.missing == 0)
     revoke(part);
   else if (last)
@@ -76,8 +84,9 @@ template <class Fits>
 UdReader::Part* UdReader::find_asked(const Address& from, Fits&& fits) {
   Part* first = nullptr;
   for (Read* read = active_.front(); read != nullptr; read = active_.next(*read)) {
-    if (read->entry->destination != from) continue;
+    if (read->entry->destination != from) continue;  // guard(reads)
     for (Part* part = read->parts.front(); part != nullptr; part = read->parts.next(*part)) {
+      // guard(read-progress): part->asked_as < first->asked_as => true
       const bool earlier = first == nullptr || part->asked_as < first->asked_as;
       if (part->asked && earlier && fits(*part)) first = part;
     }
@@ -87,8 +96,11 @@ UdReader::Part* UdReader::find_asked(const Address& from, Fits&& fits) {
 
 bool UdReader::handle_error(const rdmap::ErrorReport& report, const Address& from) {
   const auto request = rdmap::parse_error_headers(report.headers);
+  // guard(reads): condition => !request
   if (!request || request->opcode != rdmap::Opcode::read_request) return false;
   Part* part = find_asked(from, [&](const Part& one) {
+    // guard(reads): without one.msn == request->msn &&
+    // guard(reads): without && one.nonce == request->nonce
     return one.msn == request->msn && one.nonce == request->nonce;
   });
   if (part == nullptr) return false;
@@ -101,6 +113,9 @@ bool UdReader::handle_error(const rdmap::ErrorReport& report, const Address& fro
 
 bool UdReader::handle_challenge(const dgram::Challenge& challenge, const Address& from) {
   Part* part = find_asked(from, [&](const Part& one) {
+    // guard(reads): without && one.challenges < kMaxChallenges
+    // guard(reads): without one.answerable &&
+    // guard(reads): one.sink_offset == challenge.nonce => true
     return one.answerable && one.challenges < kMaxChallenges &&
            one.sink_offset == challenge.nonce;
   });
@@ -131,6 +146,7 @@ void UdReader::end_unwritable() {
   Part* part = unsent_.front();
   while (part != nullptr) {
     const bool writable = protection_.may_write(part->read->entry->sges);
+    // guard(read-progress): => if (!writable) unsent_.remove(*part);
     if (!writable) finish(*part->read, WcStatus::local_protection_error);
     part = writable ? unsent_.next(*part) : unsent_.front();
   }
@@ -166,7 +182,7 @@ void UdReader::sent(const DatagramMark& mark) {
   unsent_.remove(part);
   part.asked = true;
   part.answerable = true;
-  part.asked_as = ++requests_;
+  part.asked_as = ++requests_;  // guard(read-progress)
 }
 
 void UdReader::refused(const DatagramMark& mark, int error) {

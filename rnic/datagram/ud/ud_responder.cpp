@@ -43,13 +43,16 @@ UdResponder::~UdResponder() = default;
 Judgement UdResponder::handle(const rdmap::DatagramSegment& segment, Source& source,
                               size_t datagram_bytes, Time now) {
   const bool validated = source.is_validated(now);
+  // guard(read-progress): without dgram::Envelope::kOverhead + kHeader +
   const size_t response = dgram::Envelope::kOverhead + kHeader + segment.request.length;
   const bool amplifies = response > datagram_bytes;
+  // guard(reads)
+  // guard(reads): without amplifies &&
   if (amplifies && !validated) return challenge(source, segment.request, datagram_bytes, now);
   const ddp::RegionFault fault = judge(segment.request);
-  if (fault != ddp::RegionFault::none) return judge_read(fault);
+  if (fault != ddp::RegionFault::none) return judge_read(fault);  // guard(reads)
   if (!validated && wants_validation(segment.request))
-    return challenge(source, segment.request, datagram_bytes, now);
+    return challenge(source, segment.request, datagram_bytes, now);  // guard(guesses)
   return add(segment, source, datagram_bytes);
 }
 
@@ -62,7 +65,8 @@ bool UdResponder::wants_validation(const rdmap::ReadRequest& request) const {
 
 /// A Read of no length reads nothing: its STag and offset are not looked at (RFC 5040 section 5.2).
 ddp::RegionFault UdResponder::judge(const rdmap::ReadRequest& request) const {
-  if (request.length == 0) return ddp::RegionFault::none;
+  if (request.length == 0) return ddp::RegionFault::none;  // guard(read-progress)
+  // guard(reads): Access::remote_read => Access::none
   return protection_
       .check_tagged(request.source_stag, Access::remote_read, request.source_offset, request.length)
       .fault;
@@ -71,6 +75,7 @@ ddp::RegionFault UdResponder::judge(const rdmap::ReadRequest& request) const {
 Judgement UdResponder::challenge(const Source& source, const rdmap::ReadRequest& request,
                                  size_t datagram_bytes, Time now) {
   const Address& address = source.key.address;
+  // guard(reads): request.sink_offset => 0
   const bool posted =
       control_.post_challenge({address, source.local},
                               {.nonce = request.sink_offset,
@@ -83,6 +88,7 @@ Judgement UdResponder::challenge(const Source& source, const rdmap::ReadRequest&
 
 Judgement UdResponder::add(const rdmap::DatagramSegment& segment, Source& source,
                            size_t datagram_bytes) {
+  // guard(reads)
   if (source.responses >= max_per_source_) return Judgement::dropped(Counter::drop_share);
   if (!lanes_) {
     auto responses = std::make_unique<Pool<Response>>(max_responses_);
@@ -90,6 +96,7 @@ Judgement UdResponder::add(const rdmap::DatagramSegment& segment, Source& source
     responses_ = std::move(responses);
   }
   Response* response = responses_->acquire();
+  // guard(reads): => if (response == nullptr) return Judgement::taken();
   if (response == nullptr) return Judgement::dropped(Counter::drop_no_context);
   response->lane = &lane_of(source);
   response->msn = segment.msn;
@@ -136,9 +143,10 @@ void UdResponder::reset() {
 /// Each lane gets its share of a burst, and each is the first to be asked in turn.
 void UdResponder::fill(DatagramRoom& room, Time now) {
   if (turns_.empty()) return;
-  turns_.push_back(*turns_.pop_front());
+  turns_.push_back(*turns_.pop_front());  // guard(read-progress)
   const bool shared = lane_count_ != 1;
   const size_t all = DatagramBurst::kMaxDatagrams;
+  // guard(read-progress): => const size_t most = shared ? DatagramBurst::kMaxDatagrams : all;
   const size_t most = shared ? std::max<size_t>(kSharedDatagrams / lane_count_, 1) : all;
   bool complete = true;
   ResponseLane* lane = turns_.front();
@@ -147,7 +155,7 @@ void UdResponder::fill(DatagramRoom& room, Time now) {
     if (!fill_lane(*lane, most, room, now)) complete = false;
     lane = next;
   }
-  if (!complete || lane != nullptr) room.close();
+  if (!complete || lane != nullptr) room.close();  // guard(read-progress)
 }
 
 bool UdResponder::fill_lane(ResponseLane& lane, size_t most, DatagramRoom& room, Time now) {
@@ -157,8 +165,8 @@ bool UdResponder::fill_lane(ResponseLane& lane, size_t most, DatagramRoom& room,
     Response* const next = lane.responses.next(*response);
     // Asked again for each burst: the region may have gone meanwhile.
     const Judgement judgement = judge_read(judge(response->request));
-    if (judgement.fault) {
-      report(*response, *judgement.fault, now);
+    if (judgement.fault) {                       // guard(reads): condition => false
+      report(*response, *judgement.fault, now);  // guard(read-progress)
       finish(*response);
     } else if (!add_segments(*response, most, room)) {
       return false;
@@ -205,7 +213,7 @@ bool UdResponder::add_segment(Response& response, uint32_t offset, uint32_t leng
 /// Tells of a fault that was found when the request itself was gone.
 void UdResponder::report(const Response& response, TerminateCode code, Time now) {
   rdmap::DatagramSegment segment = rdmap::request_segment(response.msn, response.request);
-  segment.nonce = response.nonce;
+  segment.nonce = response.nonce;  // guard(reads)
   std::array<std::byte, DatagramBurst::kHeaderBytes> headers;
   segment.headers = ConstBytes(headers).first(rdmap::encode_segment_headers(segment, headers));
   const Source& source = *response.lane->source;

@@ -27,6 +27,7 @@ Source* SourceTable::find_or_add(const SourceKey& key, Time now, Counter& reason
     const auto found = sources_.find(key);
     latest_ = found != sources_.end() ? found->second.get() : add(key, reason);
     if (latest_ == nullptr) return nullptr;
+    // guard(sources): touch => if (!static_cast<ListNode<SourceAgeTag>&>(*latest_).linked()) touch
     touch(*latest_, now);
   }
   latest_->last_heard = now;
@@ -57,7 +58,7 @@ Source* SourceTable::add(const SourceKey& key, Counter& reason) {
   reason = Counter::drop_sources_full;
   if (!make_room(key.address)) return nullptr;
   while (!budget_.take(kSourceBytes))
-    if (!forget_oldest_unproven() && !forget_oldest()) return nullptr;
+    if (!forget_oldest_unproven() && !forget_oldest()) return nullptr;  // guard(sources)
   reason = Counter::drop_no_memory;
   Source* const source = make(key);
   if (source == nullptr) budget_.give_back(kSourceBytes);
@@ -86,10 +87,11 @@ Source* SourceTable::make(const SourceKey& key) noexcept {
 bool SourceTable::make_room(const Address& address) {
   const auto share = shares_.find(address.with_port(0));
   const size_t of_address = share == shares_.end() ? 0 : share->second.count;
-  if (of_address >= limits_.per_address) return forget_oldest_of(share->second);
-  if (unproven_count_ >= limits_.unproven) forget_oldest_unproven();
-  if (unproven_count_ >= limits_.unproven) return false;
-  if (sources_.size() < limits_.sources) return true;
+  if (of_address >= limits_.per_address) return forget_oldest_of(share->second);  // guard(sources)
+  if (unproven_count_ >= limits_.unproven) forget_oldest_unproven();  // guard(sources)
+  if (unproven_count_ >= limits_.unproven) return false;  // guard(sources)
+  if (sources_.size() < limits_.sources) return true;  // guard(sources): => return true;
+  // guard(sources): => return forget_oldest() || forget_oldest_unproven();
   return forget_oldest_unproven() || forget_oldest();
 }
 
@@ -102,7 +104,7 @@ bool SourceTable::forget_oldest_of(AddressShare& share) {
     if (source->is_proven()) {
       share.unproven.remove(*source);
       share.proven.push_back(*source);
-    } else if (!source->in_use()) {
+    } else if (!source->in_use()) {  // guard(sources): without if (!source->in_use())
       forget(*source);
       return true;
     }
@@ -122,7 +124,7 @@ bool SourceTable::forget_oldest_unproven() {
     Source* const next = unproven_.next(*source);
     if (source->is_proven()) {
       leave_unproven(*source);
-    } else if (!source->in_use()) {
+    } else if (!source->in_use()) {  // guard(sources): without if (!source->in_use())
       forget(*source);
       return true;
     }
@@ -145,7 +147,8 @@ bool SourceTable::forget_oldest() {
 /// One that something refers to is looked at again after the time-out.
 void SourceTable::expire(Time now) {
   while (Source* oldest = by_age_.front()) {
-    if (now - oldest->last_heard < limits_.timeout) return;
+    if (now - oldest->last_heard < limits_.timeout) return;  // guard(sources): => return;
+    // guard(sources): => forget(*oldest);
     if (oldest->in_use())
       touch(*oldest, now);
     else

@@ -46,6 +46,7 @@ bool UdTransmit::settle(SendEntry& entry, Time now) {
     sends_.complete(do_local(protection_, records_, entry));
     return true;
   }
+  // guard(reads): condition => facts.responded
   if (facts.responded && protection_.may_write(entry.sges)) return begin_read(entry, now);
   end_oldest(WcStatus::local_protection_error, 0);
   return true;
@@ -59,6 +60,7 @@ bool UdTransmit::begin_read(SendEntry& entry, Time now) {
 
 /// Whether the request is a message, and its memory may be used.
 bool UdTransmit::can_send(const SendEntry& entry) const {
+  // guard(region): without && may_send(protection_, entry)
   return facts_of(entry.opcode).gathers && may_send(protection_, entry);
 }
 
