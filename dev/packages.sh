@@ -14,6 +14,8 @@ packages_for() {
       network) printf '%s\n' iproute2 nftables ethtool ;;
       # diwarp-compare: whom it compares diwarp with, and what makes its plots. It runs without them.
       compare) printf '%s\n' libfabric-bin gnuplot-nox ;;
+      # tests/format and dev/format: this version, as each formats differently.
+      format) printf '%s\n' clang-format-14 ;;
       # dev/instructions: what counts them.
       instructions) printf '%s\n' valgrind ;;
       # Clang with the sanitizers' libraries and libFuzzer, and what shows coverage.
