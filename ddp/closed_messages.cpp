@@ -31,9 +31,8 @@ bool ClosedMessages::is_accepted(uint32_t msn) const {
 }
 
 bool ClosedMessages::is_refused(uint32_t msn) const {
-  return std::any_of(refused_.begin(), refused_.end(), [msn](const Run& run) {
-    return msn - run.first <= run.last - run.first;
-  });
+  return std::any_of(refused_.begin(), refused_.end(),
+                     [msn](const Run& run) { return msn - run.first <= run.last - run.first; });
 }
 
 bool ClosedMessages::close(uint32_t msn) noexcept {

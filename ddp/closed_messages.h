@@ -30,8 +30,7 @@ class ClosedMessages {
 
   /// `limit`: of accepted MSNs. `refused_limit`: of refused runs, at least 1. `budget`: where
   /// memory comes from, if it is bounded; it must outlive this.
-  explicit ClosedMessages(size_t limit = kDefaultLimit,
-                          size_t refused_limit = kDefaultRefusedLimit,
+  explicit ClosedMessages(size_t limit = kDefaultLimit, size_t refused_limit = kDefaultRefusedLimit,
                           MemoryBudget* budget = nullptr)
       : runs_(budget),
         refused_(budget),

@@ -19,8 +19,7 @@ void scatter(std::span<const Sge> sges, uint64_t offset, ConstBytes bytes);
 
 /// Writes the pieces of memory that hold `length` bytes from `offset` on, none of them empty, to
 /// the front of `out`, which has room for as many as the list has entries. Returns their number.
-size_t pieces_of(std::span<const Sge> sges, uint64_t offset, uint64_t length,
-                 std::span<Bytes> out);
+size_t pieces_of(std::span<const Sge> sges, uint64_t offset, uint64_t length, std::span<Bytes> out);
 
 /// Walks a scatter/gather list forward and hands out pieces of it. Remembers where it is, so that
 /// slicing a message into segments in order costs no search.

@@ -291,8 +291,8 @@ RegionFault STagTable::invalidate(STag stag, uint32_t protection_domain, uint32_
     if (fault == RegionFault::none) unbind(*found);
     return fault;
   }
-  const bool open_to_peers = region.kind == EntryKind::fast_registration ||
-                             has(region.access, Access::remote_invalidate);
+  const bool open_to_peers =
+      region.kind == EntryKind::fast_registration || has(region.access, Access::remote_invalidate);
   if (by_peer && !open_to_peers) return RegionFault::access;   // guard(rows:invalidate-refused)
   if (found->windows.load() != 0) return RegionFault::in_use;  // guard(ddp)
   region.valid = false;

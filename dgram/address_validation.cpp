@@ -21,7 +21,7 @@ uint64_t slot_of(Time now) {
 }  // namespace
 
 Cookie AddressValidation::make_in_slot(const Address& source, uint32_t incarnation,
-                                              uint64_t slot) const {
+                                       uint64_t slot) const {
   Cookie cookie;
   for (uint8_t half = 0; half < 2; ++half) {
     HashedAddress<kHashed> hashed(source, half);
@@ -32,13 +32,12 @@ Cookie AddressValidation::make_in_slot(const Address& source, uint32_t incarnati
   return cookie;
 }
 
-Cookie AddressValidation::make(const Address& source, uint32_t incarnation,
-                                      Time now) const {
+Cookie AddressValidation::make(const Address& source, uint32_t incarnation, Time now) const {
   return make_in_slot(source, incarnation, slot_of(now));
 }
 
-bool AddressValidation::valid(const Cookie& cookie, const Address& source,
-                              uint32_t incarnation, Time now) const {
+bool AddressValidation::valid(const Cookie& cookie, const Address& source, uint32_t incarnation,
+                              Time now) const {
   const uint64_t slot = slot_of(now);
   // guard(read-progress): cookie == make_in_slot(source, incarnation, slot - 1) => false
   return cookie == make_in_slot(source, incarnation, slot) ||

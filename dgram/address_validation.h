@@ -5,8 +5,8 @@
 
 #include "base/clock.h"
 #include "base/siphash.h"
-#include "diwarp/address.h"
 #include "dgram/control.h"
+#include "diwarp/address.h"
 
 namespace diwarp::dgram {
 
@@ -25,8 +25,7 @@ class AddressValidation {
   /// The cookie to challenge a source with.
   Cookie make(const Address& source, uint32_t incarnation, Time now) const;
   /// Whether this is one that it was challenged with not long ago.
-  bool valid(const Cookie& cookie, const Address& source, uint32_t incarnation,
-             Time now) const;
+  bool valid(const Cookie& cookie, const Address& source, uint32_t incarnation, Time now) const;
 
  private:
   Cookie make_in_slot(const Address& source, uint32_t incarnation, uint64_t slot) const;

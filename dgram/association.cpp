@@ -50,7 +50,7 @@ std::optional<Duration> Association::acceptance_time(Time now) const {
 }
 
 Association::Verdict Association::check(const RdHeader& header, uint32_t incarnation,
-                                            uint32_t own) {
+                                        uint32_t own) {
   const bool to_this = header.peer_incarnation == own;
   if (header.kind == RdKind::reset) {
     // guard(dgram): without && header.peer_epoch == epoch_
@@ -84,7 +84,7 @@ Association::Verdict Association::check(const RdHeader& header, uint32_t incarna
 }
 
 Association::OpenVerdict Association::check_open(const RdHeader& header,
-                                                     uint32_t incarnation) const {
+                                                 uint32_t incarnation) const {
   if (incarnation == former_incarnation_) return OpenVerdict::stale;
   if (!established()) return OpenVerdict::joins;
   if (incarnation != peer_incarnation_) return OpenVerdict::replaces;

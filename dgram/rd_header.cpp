@@ -86,8 +86,7 @@ RdHeaderFault check(const RdHeader& header, ConstBytes rest) {
       header.kind != RdKind::acknowledgement || rest.size() % sizeof(uint64_t) == 0;
   if (rest.size() > facts.longest || !whole_words) return RdHeaderFault::excess;
   if ((header.flags & ~facts.flags) != 0) return RdHeaderFault::flags;
-  const bool fits =
-      fields_fit(header, facts) && (header.kind != RdKind::skip || is_skip(rest));
+  const bool fits = fields_fit(header, facts) && (header.kind != RdKind::skip || is_skip(rest));
   return fits ? RdHeaderFault::none : RdHeaderFault::fields;
 }
 

@@ -31,8 +31,8 @@
 ///   8 reset              the answered one nothing
 ///
 /// Only data may have the prefix's flags (immediate, solicited). Flags: bit 0 "broken", of open and
-/// reset alone; bit 1 "remembers", of all but reset; bit 2 "waits", of acknowledgement alone. Codes are plain numbers here; rdmap says what
-/// they mean.
+/// reset alone; bit 1 "remembers", of all but reset; bit 2 "waits", of acknowledgement alone. Codes
+/// are plain numbers here; rdmap says what they mean.
 namespace diwarp::dgram {
 
 inline constexpr size_t kRdHeaderBytes = 24;

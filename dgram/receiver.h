@@ -86,8 +86,8 @@ class Receiver {
   uint32_t unacknowledged_ = 0;
   bool urgent_ = false;
   uint64_t next_;
-  uint64_t highest_;               // above all that are kept; not below next_
-  uint64_t edge_;                  // the first that no window was told for
+  uint64_t highest_;                           // above all that are kept; not below next_
+  uint64_t edge_;                              // the first that no window was told for
   std::unique_ptr<BufferedDatagram*[]> ring_;  // at their number, modulo capacity_
 };
 

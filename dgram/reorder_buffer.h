@@ -29,8 +29,8 @@ struct BufferShare {
 };
 
 /// Memory for these, of all peers of a queue pair together, bounded. One address gets half of it at
-/// most, so that it cannot leave others without. Places of the usual size are used again without the
-/// system's help, and count to the bound until shrink().
+/// most, so that it cannot leave others without. Places of the usual size are used again without
+/// the system's help, and count to the bound until shrink().
 class ReorderBuffer {
  public:
   explicit ReorderBuffer(size_t max_bytes) : max_bytes_(max_bytes) {}

@@ -60,8 +60,7 @@ bool Sender::prepare(uint32_t count, MemoryBudget* budget) {
   const uint64_t needed = next_ - released_ + count;
   if (needed <= ring_.capacity()) return true;
   if (needed > kCapacity) return false;
-  const auto wanted =
-      static_cast<uint32_t>(std::bit_ceil(std::max<uint64_t>(needed, kUncounted)));
+  const auto wanted = static_cast<uint32_t>(std::bit_ceil(std::max<uint64_t>(needed, kUncounted)));
   std::optional<Ring> larger = Ring::make(wanted, budget);
   if (!larger) return false;
   for (uint64_t at = released_; at != next_; ++at) larger->at(at) = slot(at);

@@ -147,10 +147,10 @@ class Sender {
 
  private:
   enum State : uint8_t {
-    came = 1,      // acknowledged, by the map or for good
-    lost = 2,      // to be sent again
-    repeated = 4,  // sent more than once
-    urgent = 8,    // whatever the congestion window says
+    came = 1,       // acknowledged, by the map or for good
+    lost = 2,       // to be sent again
+    repeated = 4,   // sent more than once
+    urgent = 8,     // whatever the congestion window says
     given_up = 16,  // a skip stands for it
   };
   struct Slot {

@@ -134,9 +134,7 @@ bool crc_is_right(ConstBytes fpdu) {
 
 }  // namespace
 
-size_t mulpdu(size_t emss) {
-  return mulpdu_of(usable_bytes(emss), kFraming);
-}
+size_t mulpdu(size_t emss) { return mulpdu_of(usable_bytes(emss), kFraming); }
 
 size_t mulpdu_with_markers(size_t emss) {
   const size_t usable = usable_bytes(emss);

@@ -19,7 +19,7 @@ inline constexpr size_t kCrcBytes = 4;
 inline constexpr size_t kMaxPad = 3;
 inline constexpr size_t kMaxTrailer = kMaxPad + kCrcBytes;
 inline constexpr size_t kMaxUlpdu = 65535;
-inline constexpr size_t kMinMulpdu = 128;  // RFC 5044 sections 3 and 4.5
+inline constexpr size_t kMinMulpdu = 128;    // RFC 5044 sections 3 and 4.5
 inline constexpr size_t kMaxMulpdu = 64768;  // RFC 5044 section 3
 
 /// Padding after a ULPDU: length field, ULPDU and padding together are a multiple of four.

@@ -46,9 +46,9 @@ struct DatagramSegment {
   uint64_t tagged_offset = 0;
   uint32_t message_length = 0;
   bool record_solicited = false;  ///< Write-Records
-  ReadRequest request = {};  ///< as RFC 5040 section 4.4 has it
+  ReadRequest request = {};       ///< as RFC 5040 section 4.4 has it
   ConstBytes payload = {};
-  ConstBytes headers = {};   ///< parsed: DDP header and all up to the payload, for Errors
+  ConstBytes headers = {};  ///< parsed: DDP header and all up to the payload, for Errors
 
   /// Sends have opcodes for it; for a Write-Record the flag alone tells.
   bool solicited() const { return record_solicited || facts_of(opcode).solicited; }

@@ -42,8 +42,7 @@ llp::UdpOptions udp_options(const DeviceOptions& options) {
           .busy_poll = options.busy_poll};
 }
 
-DatagramLinkFactory udp_links(const DeviceOptions& options,
-                              std::shared_ptr<llp::UringQueue> ring) {
+DatagramLinkFactory udp_links(const DeviceOptions& options, std::shared_ptr<llp::UringQueue> ring) {
   return [of_device = udp_options(options), ring = std::move(ring)](
              const Address& local,
              const DatagramOptions& datagram) -> std::unique_ptr<llp::DatagramLink> {
@@ -91,13 +90,12 @@ Device::Device(const Address& address, const DeviceOptions& options, DeviceParts
     : DeviceContext(address, options,
                     parts.clock != nullptr ? *parts.clock : SteadyClock::instance()),
       io_(choose_io(options.io, parts.ring, counters())) {
-  set_links(
-      parts.datagram_links ? std::move(parts.datagram_links) : udp_links(options, io_.ring),
-      [ring = io_.ring](std::unique_ptr<llp::Stream> stream) -> std::unique_ptr<llp::Stream> {
-        auto* tcp = dynamic_cast<llp::TcpStream*>(stream.get());
-        if (ring == nullptr || tcp == nullptr) return stream;
-        return llp::UringStream::over(ring, std::move(*tcp));
-      });
+  set_links(parts.datagram_links ? std::move(parts.datagram_links) : udp_links(options, io_.ring),
+            [ring = io_.ring](std::unique_ptr<llp::Stream> stream) -> std::unique_ptr<llp::Stream> {
+              auto* tcp = dynamic_cast<llp::TcpStream*>(stream.get());
+              if (ring == nullptr || tcp == nullptr) return stream;
+              return llp::UringStream::over(ring, std::move(*tcp));
+            });
   if (io_.ring) io_.ring->on_ready([this] { engine().wake(); });
 }
 

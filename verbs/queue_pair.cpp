@@ -138,8 +138,7 @@ QueuePairAttributes QueuePair::query(const Address& destination) const {
     throw Error(make_error_code(Errc::invalid_destination),
                 "Nothing can be sent from " + local.host() + " to " + destination.host() +
                     ": give an address of the same family");
-  attributes.max_datagram_payload =
-      as_datagram(impl_, "query()").max_datagram_payload(destination);
+  attributes.max_datagram_payload = as_datagram(impl_, "query()").max_datagram_payload(destination);
   return attributes;
 }
 
@@ -167,8 +166,6 @@ std::vector<OpenRecord> QueuePair::open_records() const {
   return as_datagram(impl_, "open_records()").open_records();
 }
 
-std::vector<ReliablePeer> QueuePair::peers() const {
-  return as_datagram(impl_, "peers()").peers();
-}
+std::vector<ReliablePeer> QueuePair::peers() const { return as_datagram(impl_, "peers()").peers(); }
 
 }  // namespace diwarp

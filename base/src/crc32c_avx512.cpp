@@ -12,7 +12,7 @@ namespace {
 #define DIWARP_WIDE __attribute__((target("avx512f,avx512vl,vpclmulqdq,pclmul,sse4.2")))
 #define DIWARP_WIDE_INLINE inline __attribute__((always_inline)) DIWARP_WIDE
 
-constexpr size_t kVector = 64;          // bytes
+constexpr size_t kVector = 64;           // bytes
 constexpr size_t kStride = 4 * kVector;  // four chains hide the multiplications' latency
 
 template <size_t kBits>
@@ -40,8 +40,8 @@ DIWARP_WIDE_INLINE __m512i fold(__m512i vector, __m512i distance, __m512i next) 
 DIWARP_WIDE_INLINE uint32_t reduce(__m512i vector) {
   // The first three parts move to where the last one is; that one stays.
   const __m512i distances =
-      _mm512_set_epi64(0, 0, kMultiplier<128>, kMultiplier<192>, kMultiplier<256>,
-                       kMultiplier<320>, kMultiplier<384>, kMultiplier<448>);
+      _mm512_set_epi64(0, 0, kMultiplier<128>, kMultiplier<192>, kMultiplier<256>, kMultiplier<320>,
+                       kMultiplier<384>, kMultiplier<448>);
   constexpr __mmask8 kLastPart = 0xC0;
   const __m512i parts = fold(vector, distances, _mm512_maskz_mov_epi64(kLastPart, vector));
   // The intrinsics for halves read what GCC 12 takes for uninitialised.

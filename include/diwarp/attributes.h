@@ -97,8 +97,8 @@ DIWARP_EXPORT std::string_view to_string(AsyncEventType type);
 /// Something that no work request asked for.
 struct AsyncEvent {
   AsyncEventType type = AsyncEventType::qp_fatal;
-  uint32_t qp_number = 0;                   ///< of what happened to a queue pair
-  uint64_t context = 0;                     ///< of the completion queue or shared receive queue
+  uint32_t qp_number = 0;                       ///< of what happened to a queue pair
+  uint64_t context = 0;                         ///< of the completion queue or shared receive queue
   std::optional<TerminateInfo> terminate = {};  ///< qp_fatal
   /// qp_fatal without a Terminate: timed_out where the peer answers no more, else connection_lost.
   std::error_code status = {};
@@ -107,26 +107,26 @@ struct AsyncEvent {
 
 /// What a window or a fast registration names now.
 struct SteeringTagAttributes {
-  STag stag = 0;       ///< with the key it has now
+  STag stag = 0;  ///< with the key it has now
   bool valid = false;
-  uint64_t base = 0;   ///< tagged offset of the first byte
-  uint64_t length = 0; ///< bytes; 0 where it is not valid
+  uint64_t base = 0;    ///< tagged offset of the first byte
+  uint64_t length = 0;  ///< bytes; 0 where it is not valid
   Access access = Access::none;
 };
 
 struct SharedReceiveQueueAttributes {
   uint32_t max_wr = 0;
   uint32_t max_sge = 0;
-  uint32_t limit = 0;   ///< 0: disarmed, since it was reached or never set
+  uint32_t limit = 0;  ///< 0: disarmed, since it was reached or never set
   uint32_t posted = 0;
 };
 
 /// Something that went wrong on a queue pair over datagrams without a work request that could tell.
 struct DatagramError {
-  Address peer;            ///< where the offending datagram came from, or who reports
-  bool reported = false;   ///< by the peer, about a datagram from here; else found here
-  TerminateCode code;      ///< as a Terminate has them
-  uint8_t opcode = 0;      ///< RDMAP opcode of the offending datagram
+  Address peer;           ///< where the offending datagram came from, or who reports
+  bool reported = false;  ///< by the peer, about a datagram from here; else found here
+  TerminateCode code;     ///< as a Terminate has them
+  uint8_t opcode = 0;     ///< RDMAP opcode of the offending datagram
   uint32_t msn = 0;
   STag stag = 0;               ///< where it named memory
   uint64_t tagged_offset = 0;  ///< the same
@@ -145,7 +145,7 @@ struct OpenRecord {
 struct ReliablePeer {
   Address address;
   uint32_t incarnation = 0;
-  Duration round_trip{0};       ///< smoothed; 0: not measured yet
+  Duration round_trip{0};          ///< smoothed; 0: not measured yet
   uint32_t congestion_window = 0;  ///< datagrams
   uint32_t in_flight = 0;          ///< datagrams
   uint64_t retransmitted = 0;      ///< datagrams
@@ -157,9 +157,9 @@ struct QueuePairAttributes {
   uint32_t number = 0;  ///< 24 bits
   QueuePairCapacity capacity;
   Address local_address;
-  Address peer_address;      ///< RC, once connected
-  uint32_t q_key = 0;        ///< UD
-  uint64_t max_rate = 0;     ///< UD
+  Address peer_address;   ///< RC, once connected
+  uint32_t q_key = 0;     ///< UD
+  uint64_t max_rate = 0;  ///< UD
   /// UD, RD: bytes of the longest Send without immediate data that travels in one datagram, to the
   /// destination that query() is given; without one, to hosts of the network that the device's
   /// address is in (a device on all addresses: of the one where multicasts leave). Follows from
@@ -177,7 +177,7 @@ struct QueuePairAttributes {
   bool send_markers = false;
   bool receive_markers = false;
   uint8_t mpa_revision = 0;
-  Duration keep_alive{0};    ///< as for StreamOptions
+  Duration keep_alive{0};  ///< as for StreamOptions
   Duration user_timeout{0};
 };
 

@@ -52,12 +52,12 @@ constexpr std::string_view to_string(CmEventType type) {
 
 struct CmEventInfo {
   CmEventType type = CmEventType::disconnected;
-  uint64_t id = 0;              ///< number of the id it is about; connect_request: of the new one
-  uint64_t listener = 0;        ///< connect_request: number of the listening id
-  uint64_t context = 0;         ///< of the id; connect_request: of the listening one
+  uint64_t id = 0;        ///< number of the id it is about; connect_request: of the new one
+  uint64_t listener = 0;  ///< connect_request: number of the listening id
+  uint64_t context = 0;   ///< of the id; connect_request: of the listening one
   /// What went wrong, if anything did; disconnected: timed_out where the peer answers no more.
   std::error_code status = {};
-  std::string sentence = {};    ///< the same in words
+  std::string sentence = {};  ///< the same in words
   /// Of the peer's request (connect_request), its reply (established, at the initiator) or its
   /// reject.
   std::vector<std::byte> private_data = {};

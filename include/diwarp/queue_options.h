@@ -18,8 +18,8 @@ struct QueuePairCapacity {
 struct SharedReceiveQueueOptions {
   uint32_t max_wr = 256;  ///< rounded up to a power of two
   uint32_t max_sge = 4;
-  uint32_t limit = 0;     ///< when fewer are posted, one srq_limit_reached event; 0: none
-  uint64_t context = 0;   ///< comes back in its events
+  uint32_t limit = 0;    ///< when fewer are posted, one srq_limit_reached event; 0: none
+  uint64_t context = 0;  ///< comes back in its events
 };
 
 }  // namespace diwarp

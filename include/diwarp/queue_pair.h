@@ -95,8 +95,7 @@ class DIWARP_EXPORT QueuePair {
   /// Posts several receives in order; the engine is told of them once. Stops at the first that
   /// cannot be posted and returns its error, as post_recv() has them; `posted` says how many went
   /// before it.
-  std::error_code post_recvs(std::span<const ReceiveWorkRequest> requests,
-                             size_t& posted) noexcept;
+  std::error_code post_recvs(std::span<const ReceiveWorkRequest> requests, size_t& posted) noexcept;
 
   /// Moves the queue pair by hand: to reset (from any state but closing; drops what is posted and
   /// reports nothing), init (from reset), rts (UD: from init; RC: from rtr and sqd), sqd (RC, from

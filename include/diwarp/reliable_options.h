@@ -47,8 +47,9 @@ struct ReliableOptions {
   /// Memory for datagrams that came out of order or found no receive, and for the lists of them, of
   /// all peers, in bytes.
   size_t max_buffer = size_t{64} << 20;
-  /// Memory of all peers, in bytes, for what was sent and is not acknowledged, beyond 16 datagrams to
-  /// each; 40 bytes for each datagram. While it is used up, no more than these 16 are on the way.
+  /// Memory of all peers, in bytes, for what was sent and is not acknowledged, beyond 16 datagrams
+  /// to each; 40 bytes for each datagram. While it is used up, no more than these 16 are on the
+  /// way.
   size_t max_sent_memory = size_t{64} << 20;
   ErrorScope error_scope = ErrorScope::peer;
   CompletionOrder completion_order = CompletionOrder::posting;

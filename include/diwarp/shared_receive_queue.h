@@ -31,8 +31,7 @@ class DIWARP_EXPORT SharedReceiveQueue {
   /// moved_from.
   std::error_code post_recv(const ReceiveWorkRequest& request) noexcept;
   /// Posts several in order, as QueuePair::post_recvs() does.
-  std::error_code post_recvs(std::span<const ReceiveWorkRequest> requests,
-                             size_t& posted) noexcept;
+  std::error_code post_recvs(std::span<const ReceiveWorkRequest> requests, size_t& posted) noexcept;
 
   /// From now on one srq_limit_reached event when fewer than `limit` receives are posted (at once,
   /// if that is so); 0: none. The event disarms it.

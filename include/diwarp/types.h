@@ -61,8 +61,8 @@ enum class QpState : uint8_t {
 
 enum class WcStatus : uint8_t {
   success,
-  local_length_error,      ///< a message was longer than the receive it found (RC)
-  local_qp_operation_error,///< the network refused the message; `vendor_error` is an errno
+  local_length_error,        ///< a message was longer than the receive it found (RC)
+  local_qp_operation_error,  ///< the network refused the message; `vendor_error` is an errno
   local_protection_error,  ///< an SGE lies outside its region, or the region is unknown, of another
                            ///< protection domain, or not writable (receive)
   wr_flush_error,          ///< the queue pair left the state in which the request could be done
@@ -72,9 +72,9 @@ enum class WcStatus : uint8_t {
   bad_response_error,      ///< the peer's response was not what was asked for
   window_bind_error,       ///< a window or a fast registration could not be bound, or an STag not
                            ///< be invalidated
-  timeout,          ///< UD Read: not all bytes came in time; `validity` tells which did
-  retry_exceeded,   ///< RD: the peer did not answer for longer than `peer_timeout`
-  peer_restarted,   ///< RD: who answers at the peer's address is not the one this was begun with
+  timeout,                 ///< UD Read: not all bytes came in time; `validity` tells which did
+  retry_exceeded,          ///< RD: the peer did not answer for longer than `peer_timeout`
+  peer_restarted,  ///< RD: who answers at the peer's address is not the one this was begun with
 };
 
 /// What a work request of the send queue does.
@@ -107,8 +107,8 @@ enum class WcOpcode : uint8_t {
   local_invalidate,
   bind_window,
   register_memory,
-  immediate,       ///< immediate data were sent
-  recv_immediate,  ///< immediate data came; they took a posted receive and wrote nothing into it
+  immediate,          ///< immediate data were sent
+  recv_immediate,     ///< immediate data came; they took a posted receive and wrote nothing into it
   write_record,       ///< one was sent
   recv_write_record,  ///< one came; it took no receive, and wr_id is 0
 };
@@ -126,8 +126,8 @@ struct WorkCompletion {
   uint64_t wr_id = 0;
   WcStatus status = WcStatus::success;
   WcOpcode opcode = WcOpcode::send;
-  bool solicited = false;      ///< recv: the sender asked for a solicited event
-  bool invalidated = false;    ///< recv: the sender had `invalidated_stag` invalidated
+  bool solicited = false;    ///< recv: the sender asked for a solicited event
+  bool invalidated = false;  ///< recv: the sender had `invalidated_stag` invalidated
   STag invalidated_stag = 0;
   uint32_t vendor_error = 0;   ///< an errno where the network refused, else 0
   uint32_t byte_count = 0;     ///< recv: bytes of the message; send: bytes sent
@@ -172,12 +172,12 @@ struct AtomicOperands {
 
 /// What a bind_window or register_memory request makes valid.
 struct MemoryBinding {
-  STag stag = 0;         ///< the window's or fast registration's; its low 8 bits are the new key
-  STag region = 0;       ///< bind_window: the region that holds the memory
+  STag stag = 0;    ///< the window's or fast registration's; its low 8 bits are the new key
+  STag region = 0;  ///< bind_window: the region that holds the memory
   void* address = nullptr;
-  uint64_t length = 0;   ///< bytes; 0 for bind_window: the window is unbound
+  uint64_t length = 0;  ///< bytes; 0 for bind_window: the window is unbound
   Access access = Access::none;
-  uint64_t base = 0;     ///< the tagged offset of the first byte
+  uint64_t base = 0;  ///< the tagged offset of the first byte
 };
 
 /// How long a Read over datagrams may take. Zero: as the queue pair has it.
@@ -197,14 +197,14 @@ struct SendWorkRequest {
                              ///< an AddressHandle fits; RC: ignored
   uint32_t q_key = 0;        ///< UD, RD: a Send's must equal the peer's Q_Key
   WrOpcode opcode = WrOpcode::send;
-  RemoteMemory remote = {};      ///< Writes, Write-Records, Reads, atomics
-  STag invalidate_stag = 0;      ///< send_with_invalidate: the peer's; local_invalidate: one's own
+  RemoteMemory remote = {};  ///< Writes, Write-Records, Reads, atomics
+  STag invalidate_stag = 0;  ///< send_with_invalidate: the peer's; local_invalidate: one's own
   /// 8 bytes that travel with the message. UD, RD: a Send or a Write-Record may have them; RC: what
   /// opcode immediate sends, and no other does.
   std::optional<uint64_t> immediate = {};
-  AtomicOperands atomic = {};    ///< atomics
-  MemoryBinding binding = {};    ///< bind_window, register_memory
-  ReadLimits limits = {};        ///< UD: rdma_read
+  AtomicOperands atomic = {};  ///< atomics
+  MemoryBinding binding = {};  ///< bind_window, register_memory
+  ReadLimits limits = {};      ///< UD: rdma_read
 };
 
 /// A Write-Record to post: what SendWorkRequest has for WrOpcode::write_record.

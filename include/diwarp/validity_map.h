@@ -74,9 +74,9 @@ class DIWARP_EXPORT ValidityMap {
 
   /// Adds what is valid in `part`, the map of bytes [offset, offset + part.length()) of this
   /// message: another map of the same message, or that of a Read which asked for a gap. False where
-  /// the result would have more than kMaxRanges ranges, or memory cannot be had: then this map keeps
-  /// what it had, and ranges of `part` that found no room are left out, so they count as missing.
-  /// Throws Error(invalid_argument) if the part does not lie within the message.
+  /// the result would have more than kMaxRanges ranges, or memory cannot be had: then this map
+  /// keeps what it had, and ranges of `part` that found no room are left out, so they count as
+  /// missing. Throws Error(invalid_argument) if the part does not lie within the message.
   bool merge(const ValidityMap& part, uint64_t offset = 0);
 
   /// Keeps only what is valid in `other`, too, which is a map of the same message. False where the

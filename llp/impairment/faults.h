@@ -10,8 +10,8 @@
 #include "llp/impairment/forwarding.h"
 
 /// Links and streams that fail as the system below them may: they take less than they are given,
-/// nothing, or refuse. What becomes of datagrams on the way is llp/impairment/impairment.h's. Seeded: the same
-/// calls meet the same faults.
+/// nothing, or refuse. What becomes of datagrams on the way is llp/impairment/impairment.h's.
+/// Seeded: the same calls meet the same faults.
 namespace diwarp::llp {
 
 /// From the datagram `after` on (counted from 0, of those taken) the path carries only this much.
@@ -22,12 +22,12 @@ struct NarrowPath {
 
 struct LinkFaults {
   uint64_t seed = 1;
-  uint32_t block_every = 0;   ///< each so many-th send() takes nothing; 0: none
-  size_t take_at_most = 0;    ///< send() takes 1 to so many datagrams, then is full; 0: no limit
-  uint32_t refuse_every = 0;  ///< each so many-th datagram is refused; 0: none
-  int refuse_error = 0;       ///< with this errno
+  uint32_t block_every = 0;      ///< each so many-th send() takes nothing; 0: none
+  size_t take_at_most = 0;       ///< send() takes 1 to so many datagrams, then is full; 0: no limit
+  uint32_t refuse_every = 0;     ///< each so many-th datagram is refused; 0: none
+  int refuse_error = 0;          ///< with this errno
   uint32_t refuse_in_a_row = 1;  ///< so often, before it passes
-  uint32_t idle_every = 0;    ///< each so many-th receive() brings nothing; 0: none
+  uint32_t idle_every = 0;       ///< each so many-th receive() brings nothing; 0: none
   /// In ascending order. What is too long is refused with EMSGSIZE, which is when max_datagram()
   /// learns of it, as with an ICMP message.
   std::vector<NarrowPath> paths = {};

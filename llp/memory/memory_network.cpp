@@ -202,8 +202,7 @@ std::shared_ptr<MemoryNetwork> MemoryNetwork::create(const MemoryOptions& option
   return std::shared_ptr<MemoryNetwork>(new MemoryNetwork(options));
 }
 
-std::unique_ptr<DatagramLink> MemoryNetwork::open(const Address& address,
-                                                  bool multicast_loopback) {
+std::unique_ptr<DatagramLink> MemoryNetwork::open(const Address& address, bool multicast_loopback) {
   auto endpoint = std::make_shared<Endpoint>(options_, false);
   const std::lock_guard lock(mutex_);
   const Address chosen = address.port() == 0 ? choose_port(address) : address;

@@ -57,7 +57,7 @@ class AckWatch {
  private:
   void note_answer(const AckState& state, Time now);
 
-  Time since_{};                // of what is outstanding
+  Time since_{};  // of what is outstanding
   Duration silence_{0};
   std::optional<Time> answer_;  // the last one that a look has shown
   uint32_t timeouts_ = 0;       // when it came, or later

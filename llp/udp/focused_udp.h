@@ -45,10 +45,10 @@ class FocusedUdpLink final : public UdpLink {
   std::unique_ptr<UdpLink> companion_;  // on the second socket, connected to the favourite
   bool leaving_ = false;                // that is read empty, and then closed
   Destination favourite_;               // without a companion: where the last burst went
-  uint32_t streak_ = 0;  // of bursts that all went there, or with a companion: elsewhere
-  uint32_t until_look_ = 1;     // receives until the first socket's turn
+  uint32_t streak_ = 0;      // of bursts that all went there, or with a companion: elsewhere
+  uint32_t until_look_ = 1;  // receives until the first socket's turn
   uint32_t between_looks_ = 1;
-  uint32_t looks_ahead_ = 0;    // that the first socket is to have before the second
+  uint32_t looks_ahead_ = 0;        // that the first socket is to have before the second
   uint64_t overflowed_before_ = 0;  // at companions that are closed
 };
 

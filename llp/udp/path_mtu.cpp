@@ -36,8 +36,7 @@ struct Family {
 };
 
 constexpr Family kIpv4 = {AF_INET, IPPROTO_IP, IP_MTU, 20 + kUdpHeader, 576, kMaxDatagram};
-constexpr Family kIpv6 = {AF_INET6, IPPROTO_IPV6,
-                          IPV6_MTU, kIpv6Header + kUdpHeader,
+constexpr Family kIpv6 = {AF_INET6, IPPROTO_IPV6,    IPV6_MTU, kIpv6Header + kUdpHeader,
                           1280,     kMaxDatagramIpv6};
 
 /// The coarse clock is a few times cheaper than the steady one, and milliseconds do here.

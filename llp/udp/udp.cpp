@@ -44,8 +44,9 @@ sa_family_t domain_of(const Address& address) {
 [[noreturn]] void throw_socket_error(const Address& local, int error) {
   std::string sentence = "No socket could be made for UDP address " + local.to_string();
   if (error == EMFILE) {
-    sentence += ": raise the limit of descriptors (ulimit -n, RLIMIT_NOFILE), for each queue pair "
-                "over datagrams takes one";
+    sentence +=
+        ": raise the limit of descriptors (ulimit -n, RLIMIT_NOFILE), for each queue pair "
+        "over datagrams takes one";
   }
   throw Error({error, std::generic_category()}, sentence);
 }

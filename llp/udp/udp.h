@@ -159,16 +159,16 @@ class UdpLink : public DatagramLink {
   UniqueFd fd_;
   const UdpOptions options_;
   Address local_;
-  const bool group_;  // receives what is sent to a group, and nothing else
+  const bool group_;               // receives what is sent to a group, and nothing else
   const bool reads_destinations_;  // or control messages tell what was sent to one
   sa_family_t family_;
-  uint32_t interface_;  // index, for multicast; 0: the system's choice
+  uint32_t interface_;      // index, for multicast; 0: the system's choice
   bool connected_ = false;  // to a peer: messages leave without an address
   bool gso_ = false;
   bool gro_ = false;
-  Coalescing coalescing_;    // of a link with gro_
-  uint32_t fallbacks_ = 0;   // a bit for each that happened
-  uint32_t appetite_ = 1;    // slots to ask the kernel for next
+  Coalescing coalescing_;   // of a link with gro_
+  uint32_t fallbacks_ = 0;  // a bit for each that happened
+  uint32_t appetite_ = 1;   // slots to ask the kernel for next
   std::function<void(Fallback)> on_fallback_;
   const std::unique_ptr<LocalAddresses> locals_;  // of a link at all addresses of the host
   uint32_t local_number_ = 0;  // of a link beside such a one: that of its own address

@@ -23,10 +23,10 @@ namespace {
 
 constexpr size_t kMessagesPerSend = 16;
 constexpr size_t kMaxPieces = IOV_MAX;
-constexpr size_t kMaxSegments = 64;       // what every kernel with UDP_SEGMENT takes
+constexpr size_t kMaxSegments = 64;  // what every kernel with UDP_SEGMENT takes
 constexpr size_t kMaxTrainBytes = kMaxDatagramIpv6;
-constexpr size_t kCopied = 2048;          // a lone datagram up to this is copied
-constexpr size_t kCopiedInTrain = 256;    // and one of a train up to this
+constexpr size_t kCopied = 2048;        // a lone datagram up to this is copied
+constexpr size_t kCopiedInTrain = 256;  // and one of a train up to this
 constexpr int kFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
 
 /// A burst as the system call wants it: one message for each train of datagrams.

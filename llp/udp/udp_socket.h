@@ -43,8 +43,8 @@ UniqueFd open_udp_socket(const Address& local);
 /// Throws Error: Errc::address_in_use, or the system's errno, with a sentence.
 void bind_udp_socket(int fd, const Address& local);
 
-/// Both at once. With `share`, where the port is not 0, it may be one to which other sockets of this
-/// user are bound that have SO_REUSEPORT.
+/// Both at once. With `share`, where the port is not 0, it may be one to which other sockets of
+/// this user are bound that have SO_REUSEPORT.
 UniqueFd bound_udp_socket(const Address& local, bool share = false);
 
 /// The descriptor, taken over; throws as UdpLink::adopt() does.

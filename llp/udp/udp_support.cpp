@@ -32,8 +32,8 @@ OffloadAttributes try_segmentation(UdpLink& link) {
   const std::array pieces = {ConstBytes(bytes).first(1), ConstBytes(bytes).last(1)};
   Address to = link.local_address();
   if (to.is_any()) to = Address::loopback(to.family(), to.port());
-  const std::array<OutgoingDatagram, 2> train = {
-      OutgoingDatagram{to, {&pieces[0], 1}}, OutgoingDatagram{to, {&pieces[1], 1}}};
+  const std::array<OutgoingDatagram, 2> train = {OutgoingDatagram{to, {&pieces[0], 1}},
+                                                 OutgoingDatagram{to, {&pieces[1], 1}}};
   static_cast<void>(link.send(train));
   if (link.gso()) return {.available = true};
   return {.available = false, .refusal = "the system refuses to segment when it is asked to"};

@@ -126,8 +126,8 @@ Bytes UringInput::unpack(const Piece& piece, msghdr& header) {
   header.msg_control = static_cast<std::byte*>(header.msg_name) + kNameBytes;
   header.msg_controllen = std::min<size_t>(out->controllen, kControlBytes);
   auto* payload = static_cast<std::byte*>(io_uring_recvmsg_payload(out, &layout()));
-  const auto length = io_uring_recvmsg_payload_length(
-      out, static_cast<int>(piece.bytes.size()), &layout());
+  const auto length =
+      io_uring_recvmsg_payload_length(out, static_cast<int>(piece.bytes.size()), &layout());
   return {payload, length};
 }
 

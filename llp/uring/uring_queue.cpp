@@ -24,12 +24,15 @@ constexpr size_t datagram_buffer_bytes() {
 
 std::string refusal(int error) {
   switch (error) {
-    case ENOSYS: return "this kernel has no io_uring";
+    case ENOSYS:
+      return "this kernel has no io_uring";
     case EPERM:
     case EACCES:
       return "the system forbids it (a container's seccomp filter, or kernel.io_uring_disabled)";
-    case ENOMEM: return "the memory lock limit is too small (ulimit -l)";
-    default: return std::system_category().message(error);
+    case ENOMEM:
+      return "the memory lock limit is too small (ulimit -l)";
+    default:
+      return std::system_category().message(error);
   }
 }
 
@@ -43,9 +46,8 @@ bool receives_multishot(io_uring& ring) {
 
 std::string probe() {
   std::string why_not;
-  UringQueue::create({.submissions = 2, .completions = 4, .datagram_buffers = 1,
-                      .stream_buffers = 1},
-                     why_not);
+  UringQueue::create(
+      {.submissions = 2, .completions = 4, .datagram_buffers = 1, .stream_buffers = 1}, why_not);
   return why_not;
 }
 
@@ -197,8 +199,7 @@ void UringQueue::reap_one_or_wait() {
 void UringQueue::dispatch(const io_uring_cqe& completion) {
   const uint64_t owner = completion.user_data;
   if (owner == 0) return;  // a cancellation
-  if ((owner & kSend) == 0)
-    return reinterpret_cast<UringInput*>(owner)->completed(completion);
+  if ((owner & kSend) == 0) return reinterpret_cast<UringInput*>(owner)->completed(completion);
   sends_[owner >> 1] = completion.res;
   --sends_awaited_;
 }

@@ -21,8 +21,8 @@ std::unique_ptr<UringStream> UringStream::over(std::shared_ptr<UringQueue> queue
 
 UringStream::UringStream(std::shared_ptr<UringQueue> queue, TcpStream&& stream)
     : TcpStream(std::move(stream)),
-      input_(std::make_unique<UringInput>(std::move(queue), descriptor(),
-                                          UringInput::Kind::stream)) {}
+      input_(
+          std::make_unique<UringInput>(std::move(queue), descriptor(), UringInput::Kind::stream)) {}
 
 UringStream::~UringStream() {
   if (!input_) return;

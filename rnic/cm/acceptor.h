@@ -65,7 +65,7 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   Startups<Negotiation> negotiations_;
   DescriptorReserve reserve_;
   std::chrono::steady_clock::time_point next_notice_{};  // of refusals
-  bool awaiting_ = false;  // a connection, or the time to try again
+  bool awaiting_ = false;                                // a connection, or the time to try again
   bool closed_ = false;
 };
 

@@ -58,7 +58,7 @@ class CmChannel {
   bool closed_ = false;
   std::deque<Record> records_;
   std::vector<std::weak_ptr<Engine>> engines_;  // of the ids' devices
-  Sleeper sleeper_;  // one wake per record, or more
+  Sleeper sleeper_;                             // one wake per record, or more
 };
 
 /// A channel's owner.

@@ -126,12 +126,13 @@ void CmId::listen(const ListenOptions& options) {
   UniqueFd fd = open_listening(local, options);
   core_->set_addresses(bound_address(fd.get()), {});
   require(core_->move({before}, CmState::listening), "listen()");
-  core_->acceptor = std::make_shared<Acceptor>(
-      *control_, std::move(fd), options,
-      [core = std::weak_ptr(core_), most = options.max_requests,
-       shares = RequestShares()](IncomingRequest& request) {
-        if (const auto listener = core.lock()) listener->on_request(request, most, shares);
-      });
+  core_->acceptor =
+      std::make_shared<Acceptor>(*control_, std::move(fd), options,
+                                 [core = std::weak_ptr(core_), most = options.max_requests,
+                                  shares = RequestShares()](IncomingRequest& request) {
+                                   if (const auto listener = core.lock())
+                                     listener->on_request(request, most, shares);
+                                 });
   boost::asio::post(control_->context(), [acceptor = core_->acceptor] { acceptor->begin(); });
 }
 

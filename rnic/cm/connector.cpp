@@ -72,7 +72,8 @@ void check_peer(const Address& local, const Address& peer) {
 }
 
 Established open_connection(Control& control, const Address& peer, const ConnectOptions& options) {
-  const auto connecting = std::make_shared<Connecting>(control, control.device().address(), peer, options);
+  const auto connecting =
+      std::make_shared<Connecting>(control, control.device().address(), peer, options);
   check_peer(control.device().address(), peer);
   const auto outcome = std::make_shared<Awaited<ConnectOutcome>>();
   boost::asio::post(control.context(), [connecting, outcome] {

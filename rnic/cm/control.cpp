@@ -106,8 +106,8 @@ Established Control::accept_on(int descriptor, const AcceptOptions& options, Dur
 
 void Control::linger(UniqueFd connection, std::vector<std::byte> last_words) {
   // At once what the socket takes: the device may be gone before the control path gets to it.
-  const ssize_t sent = ::send(connection.get(), last_words.data(), last_words.size(),
-                              MSG_DONTWAIT | MSG_NOSIGNAL);
+  const ssize_t sent =
+      ::send(connection.get(), last_words.data(), last_words.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   if (sent > 0) last_words.erase(last_words.begin(), last_words.begin() + sent);
   try {
     post_farewell(std::move(connection), std::move(last_words));

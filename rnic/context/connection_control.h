@@ -12,8 +12,8 @@
 
 namespace diwarp::rnic {
 
-/// What an RC queue pair asks of its device's control path. Start-ups block the caller, and throw as
-/// the public calls of QueuePair have it.
+/// What an RC queue pair asks of its device's control path. Start-ups block the caller, and throw
+/// as the public calls of QueuePair have it.
 class ConnectionControl {
  public:
   virtual ~ConnectionControl() = default;

@@ -9,8 +9,8 @@ namespace diwarp::rnic {
 
 namespace {
 
-constexpr uint32_t kFirstNumber = 0x10000;   // above every UDP port
-constexpr uint32_t kLastNumber = 0xffffff;   // 24 bits
+constexpr uint32_t kFirstNumber = 0x10000;  // above every UDP port
+constexpr uint32_t kLastNumber = 0xffffff;  // 24 bits
 
 }  // namespace
 

@@ -25,14 +25,22 @@ constexpr uint32_t min_segment(QpType type) { return type == QpType::rd ? 128 : 
 
 Counter counter_of(llp::Fallback what) {
   switch (what) {
-    case llp::Fallback::gso_missing: return Counter::gso_missing;
-    case llp::Fallback::gso_refused: return Counter::gso_refused;
-    case llp::Fallback::gro_missing: return Counter::gro_missing;
-    case llp::Fallback::rx_buffer_cut: return Counter::rx_buffer_cut;
-    case llp::Fallback::tx_buffer_cut: return Counter::tx_buffer_cut;
-    case llp::Fallback::jumbo_refused: return Counter::jumbo_refused;
-    case llp::Fallback::busy_poll_refused: return Counter::busy_poll_refused;
-    case llp::Fallback::connect_refused: break;
+    case llp::Fallback::gso_missing:
+      return Counter::gso_missing;
+    case llp::Fallback::gso_refused:
+      return Counter::gso_refused;
+    case llp::Fallback::gro_missing:
+      return Counter::gro_missing;
+    case llp::Fallback::rx_buffer_cut:
+      return Counter::rx_buffer_cut;
+    case llp::Fallback::tx_buffer_cut:
+      return Counter::tx_buffer_cut;
+    case llp::Fallback::jumbo_refused:
+      return Counter::jumbo_refused;
+    case llp::Fallback::busy_poll_refused:
+      return Counter::busy_poll_refused;
+    case llp::Fallback::connect_refused:
+      break;
   }
   return Counter::connect_refused;
 }

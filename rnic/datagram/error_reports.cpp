@@ -43,9 +43,9 @@ void ErrorReports::found(const llp::Destination& from, const rdmap::DatagramSegm
   add(describe(from.address, segment, code));
   // guard(errors): without reply &&
   // guard(errors): without limit_.take(now) &&
-  const bool sent = reply && limit_.take(now) &&
-                      control_.post_error(from, rdmap::report_of(told.value_or(code), segment),
-                                          datagram_bytes);
+  const bool sent =
+      reply && limit_.take(now) &&
+      control_.post_error(from, rdmap::report_of(told.value_or(code), segment), datagram_bytes);
   counters_.add(sent ? Counter::errors_sent : Counter::errors_suppressed);
 }
 

@@ -11,32 +11,45 @@ namespace fault = rdmap::fault;
 
 Counter counter_of(ddp::RegionFault found) {
   switch (found) {
-    case ddp::RegionFault::access: return Counter::drop_access;
+    case ddp::RegionFault::access:
+      return Counter::drop_access;
     case ddp::RegionFault::wrap:
-    case ddp::RegionFault::bounds: return Counter::drop_bounds;
-    default: return Counter::drop_stag;
+    case ddp::RegionFault::bounds:
+      return Counter::drop_bounds;
+    default:
+      return Counter::drop_stag;
   }
 }
 
 TerminateCode tagged_code(ddp::RegionFault found) {
   switch (found) {
     case ddp::RegionFault::wrong_domain:
-    case ddp::RegionFault::wrong_queue_pair: return fault::kTaggedNotAssociated;
-    case ddp::RegionFault::access: return fault::kAccessRights;  // DDP has no code for it
-    case ddp::RegionFault::wrap: return fault::kTaggedOffsetWrap;
-    case ddp::RegionFault::bounds: return fault::kTaggedBaseOrBounds;
-    default: return fault::kTaggedInvalidStag;
+    case ddp::RegionFault::wrong_queue_pair:
+      return fault::kTaggedNotAssociated;
+    case ddp::RegionFault::access:
+      return fault::kAccessRights;  // DDP has no code for it
+    case ddp::RegionFault::wrap:
+      return fault::kTaggedOffsetWrap;
+    case ddp::RegionFault::bounds:
+      return fault::kTaggedBaseOrBounds;
+    default:
+      return fault::kTaggedInvalidStag;
   }
 }
 
 TerminateCode read_code(ddp::RegionFault found) {
   switch (found) {
     case ddp::RegionFault::wrong_domain:
-    case ddp::RegionFault::wrong_queue_pair: return fault::kStagNotAssociated;
-    case ddp::RegionFault::access: return fault::kAccessRights;
-    case ddp::RegionFault::wrap: return fault::kOffsetWrap;
-    case ddp::RegionFault::bounds: return fault::kBaseOrBounds;
-    default: return fault::kInvalidStag;
+    case ddp::RegionFault::wrong_queue_pair:
+      return fault::kStagNotAssociated;
+    case ddp::RegionFault::access:
+      return fault::kAccessRights;
+    case ddp::RegionFault::wrap:
+      return fault::kOffsetWrap;
+    case ddp::RegionFault::bounds:
+      return fault::kBaseOrBounds;
+    default:
+      return fault::kInvalidStag;
   }
 }
 

@@ -103,9 +103,9 @@ bool RecordTable::has_room() {
 
 /// Room for one more open record of `source`, if need be in the place of another.
 bool RecordTable::make_room(RecordSource& source) {
-  if (!has_room()) return false;  // guard(records)
+  if (!has_room()) return false;                    // guard(records)
   if (source.open_records >= max_open_per_source_)  // guard(records): condition => false
-    evict(*source.records.back());  // guard(records): back() => front()
+    evict(*source.records.back());                  // guard(records): back() => front()
   else if (open_count_ >= max_open_)  // guard(records): open_count_ >= max_open_ => false
     evict(to_give_way(source));
   return true;

@@ -31,8 +31,8 @@ struct Record : ListNode<RecordOfSourceTag>, ListNode<RecordAgeTag> {
   RecordSource* source = nullptr;  // while it is open
   Address from;
   uint32_t msn = 0;
-  uint64_t tagged_offset = 0;  // as it is reported
-  uint32_t byte_count = 0;     // the same
+  uint64_t tagged_offset = 0;   // as it is reported
+  uint32_t byte_count = 0;      // the same
   uint64_t receives_first = 0;  // as many of the queue pair's are to be reported before it
   Time last_progress{};
   bool restarts = false;  // its source will send it once more, from the start

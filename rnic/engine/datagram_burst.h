@@ -17,8 +17,8 @@ class DatagramOrigin;
 /// What a datagram means to who added it.
 struct DatagramMark {
   DatagramOrigin* origin = nullptr;
-  uint64_t value = 0;   ///< the origin's own, for example the offset behind the payload
-  bool last = false;    ///< the origin's own, for example the end of a message
+  uint64_t value = 0;      ///< the origin's own, for example the offset behind the payload
+  bool last = false;       ///< the origin's own, for example the end of a message
   void* object = nullptr;  ///< the origin's own
 };
 
@@ -87,9 +87,9 @@ class DatagramBurst {
  private:
   size_t datagrams_ = 0;
   size_t pieces_ = 0;
-  size_t used_ = 0;   // of ends_
-  size_t bytes_ = 0;  // of all datagrams
-  std::array<std::byte, kMaxDatagrams * (kHeaderBytes + kTrailerBytes)> ends_;  // as they go
+  size_t used_ = 0;                                                           // of ends_
+  size_t bytes_ = 0;                                                          // of all datagrams
+  std::array<std::byte, kMaxDatagrams*(kHeaderBytes + kTrailerBytes)> ends_;  // as they go
   std::array<ConstBytes, kMaxPieces> gathered_;
   std::array<llp::OutgoingDatagram, kMaxDatagrams> outgoing_;
   std::array<DatagramMark, kMaxDatagrams> marks_;

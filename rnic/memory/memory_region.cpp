@@ -37,8 +37,8 @@ SteeringTagAttributes SteeringTag::query() const {
 
 namespace {
 
-ddp::Region checked_region(std::span<std::byte> memory, Access access,
-                           std::optional<uint64_t> base, std::optional<STag> chosen) {
+ddp::Region checked_region(std::span<std::byte> memory, Access access, std::optional<uint64_t> base,
+                           std::optional<STag> chosen) {
   if (memory.data() == nullptr && !memory.empty())
     throw Error(make_error_code(Errc::invalid_argument),
                 "A memory region needs memory: the address is null and the length is not 0");

@@ -31,7 +31,8 @@ constexpr Duration kManualSleep = std::chrono::milliseconds(10);
 
 // --- The channel.
 
-CompletionChannel::CompletionChannel(std::shared_ptr<DeviceContext> device) : device_(std::move(device)) {}
+CompletionChannel::CompletionChannel(std::shared_ptr<DeviceContext> device)
+    : device_(std::move(device)) {}
 
 void CompletionChannel::raise(CompletionQueue& cq) {
   {

@@ -114,10 +114,8 @@ std::error_code QueuePair::post_recvs(std::span<const ReceiveWorkRequest> reques
 
 void QueuePair::raise(AsyncEventType type, std::optional<TerminateInfo> terminate,
                       std::error_code status) {
-  device()->raise({.type = type,
-                   .qp_number = number(),
-                   .terminate = std::move(terminate),
-                   .status = status});
+  device()->raise(
+      {.type = type, .qp_number = number(), .terminate = std::move(terminate), .status = status});
 }
 
 void QueuePair::modify(QpState to) {

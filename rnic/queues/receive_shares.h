@@ -14,8 +14,8 @@ namespace diwarp::rnic {
 
 /// The receives of one queue that Sends of several segments hold while they are not whole, in all
 /// and of the sources at one IP address. In all they may be half of the receives that are posted or
-/// held so, of one address half of that; one each at least. Several queue pairs may share the queue.
-/// With the baton.
+/// held so, of one address half of that; one each at least. Several queue pairs may share the
+/// queue. With the baton.
 class ReceiveShares {
  public:
   /// The receives that the sources at one address hold.
@@ -23,8 +23,8 @@ class ReceiveShares {
     uint32_t held = 0;
   };
 
-  /// `shared`: several queue pairs take from the queue, so that the shares of addresses are here. The
-  /// one queue pair of another queue keeps them itself.
+  /// `shared`: several queue pairs take from the queue, so that the shares of addresses are here.
+  /// The one queue pair of another queue keeps them itself.
   explicit ReceiveShares(bool shared) : shared_(shared) {}
   bool shared() const { return shared_; }
 

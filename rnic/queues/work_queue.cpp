@@ -79,13 +79,20 @@ void copy_operands(const SendWorkRequest& request, SendEntry& entry) {
       else
         entry.operands = std::monostate();
       break;
-    case WrOpcode::rdma_read: entry.operands = request.limits; break;
+    case WrOpcode::rdma_read:
+      entry.operands = request.limits;
+      break;
     case WrOpcode::fetch_add:
     case WrOpcode::compare_swap:
-    case WrOpcode::swap: entry.operands = request.atomic; break;
+    case WrOpcode::swap:
+      entry.operands = request.atomic;
+      break;
     case WrOpcode::bind_window:
-    case WrOpcode::register_memory: entry.operands = request.binding; break;
-    default: break;
+    case WrOpcode::register_memory:
+      entry.operands = request.binding;
+      break;
+    default:
+      break;
   }
 }
 
@@ -99,8 +106,8 @@ SendQueue::SendQueue(const QueuePairCapacity& capacity, bool signal_all, Complet
     : depth_(std::bit_ceil(capacity.max_send_wr)),
       max_sge_(capacity.max_send_sge),
       max_inline_(capacity.max_inline_data),
-      room_(std::max(max_sge_, static_cast<uint32_t>(1 + (max_inline_ + sizeof(Sge) - 1) /
-                                                             sizeof(Sge)))),
+      room_(std::max(max_sge_,
+                     static_cast<uint32_t>(1 + (max_inline_ + sizeof(Sge) - 1) / sizeof(Sge)))),
       signal_all_(signal_all),
       mask_(depth_ - 1) {
   if (order == CompletionOrder::peer) by_peer_.emplace();
@@ -176,7 +183,8 @@ SendEntry* SendQueue::pending(uint64_t ahead) {
 
 SendEntry& SendQueue::hand_over() {
   SendEntry& oldest = entry(sent_++);
-  if (by_peer_) [[unlikely]] by_peer_->add(slot_of(oldest), oldest.destination);
+  if (by_peer_) [[unlikely]]
+    by_peer_->add(slot_of(oldest), oldest.destination);
   return oldest;
 }
 
@@ -201,7 +209,8 @@ void SendQueue::finish(SendEntry& finished, WcStatus status, uint32_t vendor_err
   finished.status = status;
   finished.vendor_error = vendor_error;
   finished.done = true;
-  if (by_peer_) [[unlikely]] return finish_of_peer(finished);
+  if (by_peer_) [[unlikely]]
+    return finish_of_peer(finished);
   // guard(rows:completion-order): => done_ = sent_;
   while (done_ != sent_ && entries_[done_ & mask_].done) ++done_;
 }
@@ -239,7 +248,8 @@ void SendQueue::flush() {
 }
 
 bool SendQueue::report(CompletionQueue& cq, uint32_t qp_number) {
-  if (by_peer_) [[unlikely]] return report_by_peer(cq, qp_number);
+  if (by_peer_) [[unlikely]]
+    return report_by_peer(cq, qp_number);
   uint64_t reported = reported_.load(std::memory_order_relaxed);
   for (; reported != done_; reported_.store(++reported, std::memory_order_release)) {
     SendEntry& oldest = entries_[reported & mask_];

@@ -38,29 +38,27 @@ struct SendEntry {
   uint32_t vendor_error = 0;
   STag invalidate_stag = 0;
   RemoteMemory remote;
-  uint64_t length = 0;     // bytes that travel
-  std::span<Sge> sges;     // in the queue's own storage
+  uint64_t length = 0;  // bytes that travel
+  std::span<Sge> sges;  // in the queue's own storage
   /// What the opcode takes besides; once a Read over datagrams is done, what of it is valid.
   std::variant<std::monostate, uint64_t, AtomicOperands, MemoryBinding, ReadLimits, ValidityMap>
       operands;
-  SendEntry* next = nullptr;     // while handed over: its keeper's own list
-  uint32_t msn = 0;              // the same: RD's; its MSN
-  uint32_t lent_to = 0;          // the same: RC's; calls that the stream must have released
-  uint64_t missing = 0;          // the same: RD's; bytes of a Read that have not come
+  SendEntry* next = nullptr;  // while handed over: its keeper's own list
+  uint32_t msn = 0;           // the same: RD's; its MSN
+  uint32_t lent_to = 0;       // the same: RC's; calls that the stream must have released
+  uint64_t missing = 0;       // the same: RD's; bytes of a Read that have not come
 
   /// Immediate data that travel with a message that is gathered; null: none.
-  const uint64_t* immediate() const {
-    return std::get_if<uint64_t>(&operands);
-  }
+  const uint64_t* immediate() const { return std::get_if<uint64_t>(&operands); }
 };
 
 /// What is known of each opcode.
 struct WrFacts {
   WrOpcode opcode;
   WcOpcode completion;
-  bool responded;   ///< done when the peer's response has come (Reads and atomics)
-  bool local;       ///< nothing is sent
-  bool gathers;     ///< its SGEs are read, else they are written (or there are none)
+  bool responded;  ///< done when the peer's response has come (Reads and atomics)
+  bool local;      ///< nothing is sent
+  bool gathers;    ///< its SGEs are read, else they are written (or there are none)
   bool on_streams;
   bool on_datagrams;
 };
@@ -178,9 +176,7 @@ struct ReceiveEntry {
 
   /// Until it is done.
   std::span<Sge> sges() { return {reinterpret_cast<Sge*>(this + 1), sge_count}; }
-  std::span<const Sge> sges() const {
-    return {reinterpret_cast<const Sge*>(this + 1), sge_count};
-  }
+  std::span<const Sge> sges() const { return {reinterpret_cast<const Sge*>(this + 1), sge_count}; }
 };
 
 /// The receive queue, of one queue pair or shared by several. Receives are taken in order, but over

@@ -41,8 +41,7 @@ class RcTransmit::Burst {
   static_assert(kMaxPieces >= kMaxSge + 2 && kMaxPieces >= 3 * kBurstFpdus);
 
   bool readable(const Message& message) const;
-  size_t gather(const Fpdu& fpdu, size_t skip, const Message& message,
-                std::span<ConstBytes> room);
+  size_t gather(const Fpdu& fpdu, size_t skip, const Message& message, std::span<ConstBytes> room);
 
   // Pieces that are not set until they are used: a burst is made for every message.
   union Room {

@@ -17,9 +17,12 @@ namespace {
 /// Of an end that no Terminate explains.
 std::error_code status_of(RcEnd reason) {
   switch (reason) {
-    case RcEnd::lost: return make_error_code(Errc::connection_lost);
-    case RcEnd::timed_out: return make_error_code(Errc::timed_out);
-    default: return {};
+    case RcEnd::lost:
+      return make_error_code(Errc::connection_lost);
+    case RcEnd::timed_out:
+      return make_error_code(Errc::timed_out);
+    default:
+      return {};
   }
 }
 
@@ -117,11 +120,15 @@ std::optional<TerminateInfo> RcQueuePair::terminate_of(RcEnd reason) const {
     case RcEnd::none:
     case RcEnd::closed:
     case RcEnd::lost:
-    case RcEnd::timed_out: return std::nullopt;
+    case RcEnd::timed_out:
+      return std::nullopt;
     // guard(rows:local-error-told): => return std::nullopt;
-    case RcEnd::bad_send: return TerminateInfo{.code = rdmap::fault::kLocalCatastrophic};
-    case RcEnd::bad_response: return TerminateInfo{.code = rdmap::fault::kInvalidStag};
-    default: break;
+    case RcEnd::bad_send:
+      return TerminateInfo{.code = rdmap::fault::kLocalCatastrophic};
+    case RcEnd::bad_response:
+      return TerminateInfo{.code = rdmap::fault::kInvalidStag};
+    default:
+      break;
   }
   TerminateInfo info;
   info.code = receive_.fault().value_or(rdmap::fault::kLocalCatastrophic);
@@ -138,7 +145,7 @@ std::optional<TerminateInfo> RcQueuePair::terminate_of(RcEnd reason) const {
 std::vector<std::byte> RcQueuePair::last_words(const TerminateInfo& terminate) {
   std::array<std::byte, rdmap::kMaxTerminateUlpdu> ulpdu;
   const size_t bytes = rdmap::encode_terminate(terminate.code, terminate.headers, ulpdu,
-                                                receive_.offending_length());
+                                               receive_.offending_length());
   try {
     return transmit_.last_words(transmit_context(), ConstBytes(ulpdu).first(bytes));
   } catch (const std::bad_alloc&) {
@@ -149,13 +156,21 @@ std::vector<std::byte> RcQueuePair::last_words(const TerminateInfo& terminate) {
 
 void RcQueuePair::count_end(RcEnd reason) {
   switch (reason) {
-    case RcEnd::closed: return counters().add(Counter::rc_disconnects);
-    case RcEnd::bad_crc: return counters().add(Counter::rc_crc_errors);
+    case RcEnd::closed:
+      return counters().add(Counter::rc_disconnects);
+    case RcEnd::bad_crc:
+      return counters().add(Counter::rc_crc_errors);
     // guard(rows:errors-counted): => return;
-    case RcEnd::protocol_error: return counters().add(Counter::rc_protocol_errors);
-    case RcEnd::terminated: counters().add(Counter::rc_terminates_received); break;
-    case RcEnd::timed_out: counters().add(Counter::rc_peer_timeouts); break;
-    default: break;
+    case RcEnd::protocol_error:
+      return counters().add(Counter::rc_protocol_errors);
+    case RcEnd::terminated:
+      counters().add(Counter::rc_terminates_received);
+      break;
+    case RcEnd::timed_out:
+      counters().add(Counter::rc_peer_timeouts);
+      break;
+    default:
+      break;
   }
   counters().add(Counter::rc_resets);
 }

@@ -79,8 +79,8 @@ void RcQueuePair::take(Established connection, QpState to) {
   terminate_.reset();
   agreement_ = connection.agreement;
   allow_in_place();
-  peer_watch_.start(stream_->descriptor(), connection.timeouts.over(
-                                               {options_.keep_alive, options_.user_timeout}));
+  peer_watch_.start(stream_->descriptor(),
+                    connection.timeouts.over({options_.keep_alive, options_.user_timeout}));
   requester_.start(agreement_.ord);
   responder_.start(agreement_.ird);
   transmit_.start(agreement_, connection.initiator, options_.max_fpdu);
@@ -282,8 +282,12 @@ Served RcQueuePair::send(Time now) {
     case RcTransmit::Fault::none:
       go_on_ending();
       break;
-    case RcTransmit::Fault::stream_failed: lose(end_of_stream(result.error)); break;
-    case RcTransmit::Fault::bad_response: end(RcEnd::bad_response); break;
+    case RcTransmit::Fault::stream_failed:
+      lose(end_of_stream(result.error));
+      break;
+    case RcTransmit::Fault::bad_response:
+      end(RcEnd::bad_response);
+      break;
     case RcTransmit::Fault::bad_send:
       sends_.complete(result.status);
       end(RcEnd::bad_send);
@@ -331,8 +335,10 @@ void RcQueuePair::arm_peer_watch(Time now) {
 
 void RcQueuePair::on_peer_watch(Time now) {
   switch (peer_watch_.look(!requester_.idle(), now)) {
-    case RcPeerWatch::Verdict::idle: return;
-    case RcPeerWatch::Verdict::gone: return lose(RcEnd::timed_out);
+    case RcPeerWatch::Verdict::idle:
+      return;
+    case RcPeerWatch::Verdict::gone:
+      return lose(RcEnd::timed_out);
     case RcPeerWatch::Verdict::again:
       return engine().timers().arm(peer_watch_timer_, now + peer_watch_.next_look());
   }
@@ -358,21 +364,24 @@ std::error_code RcQueuePair::check_send(const SendWorkRequest& request) const no
   const std::span<const Sge> sges = request.sges;
   const WrFacts& facts = facts_of(request.opcode);
   if (!facts.on_streams) return Errc::unsupported_operation;
-  if (!facts.gathers && has(request.flags, SendFlags::inline_data))
-    return Errc::invalid_argument;
+  if (!facts.gathers && has(request.flags, SendFlags::inline_data)) return Errc::invalid_argument;
   if (request.immediate.has_value() != (request.opcode == WrOpcode::immediate))
     return Errc::invalid_argument;
   switch (request.opcode) {
     case WrOpcode::send:
     case WrOpcode::send_with_invalidate:
-    case WrOpcode::rdma_write: return {};
+    case WrOpcode::rdma_write:
+      return {};
     case WrOpcode::rdma_read:
       return sges.size() <= 1 ? std::error_code() : make_error_code(Errc::too_many_sges);
-    case WrOpcode::rdma_read_with_invalidate: return valid_if(sges.size() == 1);
+    case WrOpcode::rdma_read_with_invalidate:
+      return valid_if(sges.size() == 1);
     case WrOpcode::fetch_add:
     case WrOpcode::compare_swap:
-    case WrOpcode::swap: return valid_if(sges.size() == 1 && sges[0].length == kAtomicBytes);
-    default: return valid_if(sges.empty());
+    case WrOpcode::swap:
+      return valid_if(sges.size() == 1 && sges[0].length == kAtomicBytes);
+    default:
+      return valid_if(sges.empty());
   }
 }
 

@@ -119,9 +119,9 @@ class RcQueuePair final : public QueuePair {
   bool in_place_ = false;     // it may borrow memory of requests
   bool peer_closed_ = false;  // the peer's side has ended, this one has something to finish
   bool fin_sent_ = false;
-  bool drain_told_ = false;   // sqd: the event was raised
-  std::optional<TerminateInfo> terminate_;  // of the last connection
-  mpa::Agreement agreement_;                // of the connection
+  bool drain_told_ = false;                       // sqd: the event was raised
+  std::optional<TerminateInfo> terminate_;        // of the last connection
+  mpa::Agreement agreement_;                      // of the connection
   std::shared_ptr<ConnectionObserver> observer_;  // may be null
   const StreamOptions options_;
   RcRequester requester_;

@@ -157,9 +157,7 @@ RcEnd RcReceive::conclude() {
 }
 
 /// True if bytes came.
-bool RcReceive::pull(llp::Stream& stream, Bytes room) {
-  return book(stream.receive(room));
-}
+bool RcReceive::pull(llp::Stream& stream, Bytes room) { return book(stream.receive(room)); }
 
 bool RcReceive::book(const llp::IoResult& result) {
   if (result.status == llp::IoStatus::closed) end_ = RcEnd::closed;
@@ -219,11 +217,14 @@ bool RcReceive::take(ConstBytes ulpdu) {
 bool RcReceive::makes_ready(ReadyToReceive kind, const rdmap::StreamSegment& segment) {
   const bool empty = segment.last && segment.payload.empty();
   switch (kind) {
-    case ReadyToReceive::none: break;
-    case ReadyToReceive::send: return segment.opcode == rdmap::Opcode::send && empty;
+    case ReadyToReceive::none:
+      break;
+    case ReadyToReceive::send:
+      return segment.opcode == rdmap::Opcode::send && empty;
     // guard(rows:ready-write-empty): without && empty
     // guard(rows:ready-stag): empty => empty && segment.stag == 1
-    case ReadyToReceive::write: return segment.opcode == rdmap::Opcode::rdma_write && empty;
+    case ReadyToReceive::write:
+      return segment.opcode == rdmap::Opcode::rdma_write && empty;
     // guard(rows:ready-read-empty): without && rdmap::decode_read_request(segment.payload).length
     //     == 0
     case ReadyToReceive::read:
@@ -249,11 +250,14 @@ bool RcReceive::handle(const rdmap::StreamSegment& segment, ConstBytes ulpdu) {
     case rdmap::Opcode::send:
     case rdmap::Opcode::send_invalidate:
     case rdmap::Opcode::send_solicited:
-    case rdmap::Opcode::send_solicited_invalidate: return place_send(segment, ulpdu);
+    case rdmap::Opcode::send_solicited_invalidate:
+      return place_send(segment, ulpdu);
     case rdmap::Opcode::immediate:
-    case rdmap::Opcode::immediate_solicited: return take_immediate(segment);
+    case rdmap::Opcode::immediate_solicited:
+      return take_immediate(segment);
     // guard(rows:write-untold): first if (begin_message(ulpdu)) finish(WcStatus::success);
-    case rdmap::Opcode::rdma_write: return check(place_write(segment), ulpdu);
+    case rdmap::Opcode::rdma_write:
+      return check(place_write(segment), ulpdu);
     case rdmap::Opcode::read_request:
       return check(parts_.responder.take(rdmap::decode_read_request(segment.payload)), ulpdu);
     case rdmap::Opcode::atomic_request:
@@ -264,8 +268,10 @@ bool RcReceive::handle(const rdmap::StreamSegment& segment, ConstBytes ulpdu) {
       return check(
           parts_.requester.take_atomic_response(rdmap::decode_atomic_response(segment.payload)),
           ulpdu);
-    case rdmap::Opcode::terminate: return end_terminated(segment);
-    case rdmap::Opcode::write_record: break;  // no stream has it
+    case rdmap::Opcode::terminate:
+      return end_terminated(segment);
+    case rdmap::Opcode::write_record:
+      break;  // no stream has it
   }
   return true;
 }

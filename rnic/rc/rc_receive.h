@@ -134,8 +134,7 @@ class RcReceive {
   };
 
   /// What a Terminate tells of a segment, at most.
-  static constexpr size_t kOffendingBytes =
-      ddp::kUntaggedHeaderBytes + rdmap::kAtomicRequestBytes;
+  static constexpr size_t kOffendingBytes = ddp::kUntaggedHeaderBytes + rdmap::kAtomicRequestBytes;
 
   static bool goes_to_receive(rdmap::Opcode opcode);
   template <class Work>
@@ -181,7 +180,7 @@ class RcReceive {
 
   bool discards_ = false;
   bool discarded_ = false;  // a message was
-  bool holds_ = true;  // where no receive is posted
+  bool holds_ = true;       // where no receive is posted
   bool held_ = false;
   bool heard_ = false;
   RcEnd end_ = RcEnd::none;

@@ -32,7 +32,10 @@ class RcRequester {
   /// be written.
   std::optional<RemoteMemory> sink(const SendEntry& entry) const;
   /// A request was framed. Returns its identifier (RFC 7306 section 5).
-  uint32_t begin() { ++outstanding_; return next_id_++; }
+  uint32_t begin() {
+    ++outstanding_;
+    return next_id_++;
+  }
   /// The same for a Read of no length that makes the peer ready (RFC 6581 section 4).
   void begin_ready() { ready_ = true; }
 
@@ -58,10 +61,10 @@ class RcRequester {
   SendQueue& sends_;
   uint16_t ord_ = 0;
   uint16_t outstanding_ = 0;
-  bool ready_ = false;       // a Read of no length, before all others
-  uint64_t placed_ = 0;      // bytes of the oldest request's response
-  uint32_t next_id_ = 0;     // of requests
-  uint32_t answered_id_ = 0; // of the oldest one
+  bool ready_ = false;        // a Read of no length, before all others
+  uint64_t placed_ = 0;       // bytes of the oldest request's response
+  uint32_t next_id_ = 0;      // of requests
+  uint32_t answered_id_ = 0;  // of the oldest one
 };
 
 }  // namespace diwarp::rnic

@@ -18,24 +18,34 @@ constexpr uint64_t kAtomicBytes = 8;
 TerminateCode remote_protection_fault(ddp::RegionFault found) {
   switch (found) {
     case ddp::RegionFault::wrong_domain:
-    case ddp::RegionFault::wrong_queue_pair: return fault::kStagNotAssociated;
-    case ddp::RegionFault::access: return fault::kAccessRights;
+    case ddp::RegionFault::wrong_queue_pair:
+      return fault::kStagNotAssociated;
+    case ddp::RegionFault::access:
+      return fault::kAccessRights;
     // guard(rows:read-codes): => return fault::kAccessRights;
-    case ddp::RegionFault::bounds: return fault::kBaseOrBounds;
-    case ddp::RegionFault::wrap: return fault::kOffsetWrap;
-    default: return fault::kInvalidStag;
+    case ddp::RegionFault::bounds:
+      return fault::kBaseOrBounds;
+    case ddp::RegionFault::wrap:
+      return fault::kOffsetWrap;
+    default:
+      return fault::kInvalidStag;
   }
 }
 
 TerminateCode tagged_fault(ddp::RegionFault found) {
   switch (found) {
     case ddp::RegionFault::wrong_domain:
-    case ddp::RegionFault::wrong_queue_pair: return fault::kTaggedNotAssociated;
-    case ddp::RegionFault::access: return fault::kAccessRights;
+    case ddp::RegionFault::wrong_queue_pair:
+      return fault::kTaggedNotAssociated;
+    case ddp::RegionFault::access:
+      return fault::kAccessRights;
     // guard(rows:ddp-tagged-codes): => return fault::kTaggedNotAssociated;
-    case ddp::RegionFault::bounds: return fault::kTaggedBaseOrBounds;
-    case ddp::RegionFault::wrap: return fault::kTaggedOffsetWrap;
-    default: return fault::kTaggedInvalidStag;
+    case ddp::RegionFault::bounds:
+      return fault::kTaggedBaseOrBounds;
+    case ddp::RegionFault::wrap:
+      return fault::kTaggedOffsetWrap;
+    default:
+      return fault::kTaggedInvalidStag;
   }
 }
 

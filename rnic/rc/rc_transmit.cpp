@@ -42,8 +42,11 @@ void RcTransmit::add_ready_message(ReadyToReceive kind) {
   if (kind == ReadyToReceive::none) return;
   Message& message = add_message(Origin::ready);
   switch (kind) {
-    case ReadyToReceive::none: break;
-    case ReadyToReceive::send: set_header(message, rdmap::Opcode::send); break;
+    case ReadyToReceive::none:
+      break;
+    case ReadyToReceive::send:
+      set_header(message, rdmap::Opcode::send);
+      break;
     case ReadyToReceive::write:
       set_header(message, rdmap::Opcode::rdma_write);
       message.header.stag = kReadyStag;
@@ -92,7 +95,7 @@ RcTransmit::Result RcTransmit::run(Context context, Time now) {
   if (result.fault != Fault::none) return result;
   if (burst.bytes() == 0) return result;
   const llp::IoResult sent = give(context, burst);
-  if (sent.status == llp::IoStatus::failed) 
+  if (sent.status == llp::IoStatus::failed)
     return {.fault = Fault::stream_failed, .error = sent.error};
   result.fpdus = advance(context, sent.bytes);
   if (sent.bytes < burst.bytes()) {
@@ -245,7 +248,7 @@ void RcTransmit::encode_head(Fpdu& fpdu, const Message& message) const {
   rdmap::StreamSegment segment = message.header;
   segment.last = fpdu.last;  // guard(rows:last-flag): fpdu.last => true
   segment.message_offset = static_cast<uint32_t>(fpdu.offset);  // guard(rows:mo-sent)
-  segment.tagged_offset += fpdu.offset;  // guard(rows:tagged-offset-sent)
+  segment.tagged_offset += fpdu.offset;                         // guard(rows:tagged-offset-sent)
   const size_t ulpdu = fpdu.head_bytes - mpa::kLengthBytes + fpdu.length;
   mpa::encode_length(ulpdu, fpdu.head);
   const Bytes behind = Bytes(fpdu.head).subspan(mpa::kLengthBytes);
@@ -296,8 +299,11 @@ size_t RcTransmit::advance(Context& context, size_t bytes) {
 /// The oldest message is on the stream.
 void RcTransmit::finish_message(Context& context) {
   switch (message(0).origin) {
-    case Origin::ready: break;
-    case Origin::response: context.responder.finish(); break;
+    case Origin::ready:
+      break;
+    case Origin::response:
+      context.responder.finish();
+      break;
     case Origin::send_queue:
       holding_.sent(context.sends);
       --next_entry_;

@@ -63,9 +63,9 @@ class RcTransmit {
     llp::Stream& stream;
     Counters& counters;
     const ddp::ProtectionContext& protection;
-    bool serves_sends;      ///< the state lets the send queue begin messages
-    size_t burst_bytes;     ///< kBurstBytes or kLoneBurstBytes
-    bool in_place;          ///< the stream may borrow what Sends and Writes carry
+    bool serves_sends;   ///< the state lets the send queue begin messages
+    size_t burst_bytes;  ///< kBurstBytes or kLoneBurstBytes
+    bool in_place;       ///< the stream may borrow what Sends and Writes carry
   };
 
   enum class Fault : uint8_t {
@@ -144,10 +144,10 @@ class RcTransmit {
     std::array<std::byte, mpa::kMaxTrailer> trailer;
     uint8_t head_bytes = 0;
     uint8_t trailer_bytes = 0;
-    bool last = false;    // of its message
-    uint64_t offset = 0;  // of its payload, in its message
-    uint32_t length = 0;  // of its payload
-    uint32_t whole = 0;   // bytes on the stream, markers included
+    bool last = false;                  // of its message
+    uint64_t offset = 0;                // of its payload, in its message
+    uint32_t length = 0;                // of its payload
+    uint32_t whole = 0;                 // bytes on the stream, markers included
     const std::byte* staged = nullptr;  // the payload, where it was copied
 
     ConstBytes head_view() const { return ConstBytes(head).first(head_bytes); }
@@ -209,9 +209,7 @@ class RcTransmit {
   size_t encode_request(const SendEntry& entry, Context& context, Bytes out);
 
   Fpdu& framed(size_t index) { return rings_->fpdus[(first_ + index) % kBurstFpdus]; }
-  const Fpdu& framed(size_t index) const {
-    return rings_->fpdus[(first_ + index) % kBurstFpdus];
-  }
+  const Fpdu& framed(size_t index) const { return rings_->fpdus[(first_ + index) % kBurstFpdus]; }
   Message& message(size_t index) {
     return rings_->messages[(first_message_ + index) % kBurstFpdus];
   }
@@ -242,9 +240,9 @@ class RcTransmit {
   // Copies of what peers read, from the first FPDU that is framed to the last: a peer may read what
   // changes meanwhile, and the bytes that are sent have to be those of the CRC.
   Scratch staging_;
-  size_t staged_ = 0;          // bytes of it in use
-  bool copies_used_ = false;   // either of them, since the last trim()
-  uint64_t position_ = 0;  // bytes of FPDUs framed so far
+  size_t staged_ = 0;         // bytes of it in use
+  bool copies_used_ = false;  // either of them, since the last trim()
+  uint64_t position_ = 0;     // bytes of FPDUs framed so far
 
   RcHolding holding_;
 

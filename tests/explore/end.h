@@ -97,7 +97,7 @@ class End {
   std::vector<std::byte> probe_memory_;
   MemoryRegion probe_region_;
   std::optional<QueuePair> qp_;
-  size_t posted_receives_ = 0;  // counted from the first on: also their wr_ids
+  size_t posted_receives_ = 0;   // counted from the first on: also their wr_ids
   std::deque<size_t> receives_;  // that are not used, in the order of posting
   size_t pending_ = 0;
   bool restarted_ = false;

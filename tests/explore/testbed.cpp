@@ -18,8 +18,8 @@ Testbed::Testbed() {
     };
     const Address host = Address::parse(side == 0 ? "10.0.0.1" : "10.0.0.2");
     const DeviceOptions options{.progress = Progress::manual, .io = IoBackend::syscall};
-    devices.push_back(handle_of<Device>(
-        std::make_shared<rnic::Device>(host, options, std::move(parts))));
+    devices.push_back(
+        handle_of<Device>(std::make_shared<rnic::Device>(host, options, std::move(parts))));
   }
 }
 

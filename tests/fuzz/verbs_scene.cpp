@@ -236,8 +236,9 @@ void VerbsScene::change_state(VerbsQp& which) {
       }));
     case 8:
       if (which.type == QpType::rc)
-        impl_of(devices_[which.domain->device])->engine().exclusively(
-            [&] { rc_of(which).give_up_closing(); });
+        impl_of(devices_[which.domain->device])->engine().exclusively([&] {
+          rc_of(which).give_up_closing();
+        });
       return;
     case 0:
     case 9:

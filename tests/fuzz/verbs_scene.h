@@ -97,7 +97,7 @@ class VerbsScene {
   std::deque<CompletionChannel> channels_;             // one of each device
   std::deque<EventQueue> events_;                      // the same
   std::vector<std::shared_ptr<VerbsLedger>> ledgers_;  // by number
-  std::set<uint64_t> keys_;  // of all queue pairs so far
+  std::set<uint64_t> keys_;                            // of all queue pairs so far
   VerbsMessages messages_;
   uint64_t last_id_ = 0;
   uint64_t last_serial_ = 0;

@@ -82,8 +82,8 @@ extern "C" [[gnu::noipa]] void sender_turn(Exchange& exchange) {
   if (exchange.posted == done) {
     const uint64_t burst = std::min<uint64_t>(exchange.depth, exchange.messages - exchange.posted);
     for (uint64_t i = 0; i < burst; ++i)
-      if (end.qp.post_send({.sges = end.memory.sge(0, exchange.length),
-                            .destination = exchange.destination}))
+      if (end.qp.post_send(
+              {.sges = end.memory.sge(0, exchange.length), .destination = exchange.destination}))
         fail("a send was refused");
     exchange.posted += burst;
   }
@@ -144,11 +144,12 @@ int main(int count, char** words) {
   const diwarp::QpType type = type_named(words[1]);
   End sender(type), receiver(type);
   if (type == diwarp::QpType::rc) connect(sender, receiver);
-  Exchange exchange{.sender = sender,
-                    .receiver = receiver,
-                    .destination = type == diwarp::QpType::rc ? diwarp::Address{} : receiver.qp.address(),
-                    .messages = number(words[2], 1, 1'000'000'000),
-                    .depth = static_cast<uint32_t>(number(words[3], 1, max_depth)),
-                    .length = count == 5 ? static_cast<uint32_t>(number(words[4], 0, 4096)) : 64};
+  Exchange exchange{
+      .sender = sender,
+      .receiver = receiver,
+      .destination = type == diwarp::QpType::rc ? diwarp::Address{} : receiver.qp.address(),
+      .messages = number(words[2], 1, 1'000'000'000),
+      .depth = static_cast<uint32_t>(number(words[3], 1, max_depth)),
+      .length = count == 5 ? static_cast<uint32_t>(number(words[4], 0, 4096)) : 64};
   run(exchange);
 }

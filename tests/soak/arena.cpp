@@ -71,8 +71,7 @@ void Arena::give_back(uint32_t slot, size_t used) {
   Slot& entry = slots_[slot];
   entry.used = false;
   const std::byte* guard = entry.begin + used;
-  if (!std::all_of(guard, guard + kGuard, [](std::byte b) { return b == kUnwritten; }))
-    ++overruns_;
+  if (!std::all_of(guard, guard + kGuard, [](std::byte b) { return b == kUnwritten; })) ++overruns_;
 }
 
 }  // namespace soak

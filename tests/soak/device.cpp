@@ -32,8 +32,9 @@ diwarp::llp::Impairment draw_impairment(Random& random) {
 }
 
 diwarp::rnic::DatagramLinkFactory impaired_links(diwarp::llp::Impairment impairment) {
-  return [impairment](const diwarp::Address& local, const diwarp::DatagramOptions& options)
-             -> std::unique_ptr<diwarp::llp::DatagramLink> {
+  return [impairment](
+             const diwarp::Address& local,
+             const diwarp::DatagramOptions& options) -> std::unique_ptr<diwarp::llp::DatagramLink> {
     return std::make_unique<diwarp::llp::ImpairedDatagramLink>(
         diwarp::llp::FocusedUdpLink::open(local, {}, options.connect_after), impairment);
   };

@@ -223,7 +223,7 @@ void Peer::close_round() {
     oldest = std::min(oldest, request.posted);
     ++posted;
   }
-  nlohmann::json line{{"round", ++rounds_}, {"seconds", wall_},       {"ran", now_},
+  nlohmann::json line{{"round", ++rounds_}, {"seconds", wall_},        {"ran", now_},
                       {"posted", posted},   {"oldest", now_ - oldest}, {"ending", ending_}};
   if (done_ || rounds_ % 10 == 0) {
     auto& counters = line["counters"];
@@ -261,8 +261,8 @@ void Peer::find_stuck() {
                                  std::string(to_string(request.operation)) + " of " +
                                  std::to_string(request.buffer.bytes().size()) +
                                  " bytes to process " + std::to_string(request.remote) +
-                                 " is not done after " + std::to_string(now_ - since) +
-                                 " s; " + describe(line));
+                                 " is not done after " + std::to_string(now_ - since) + " s; " +
+                                 describe(line));
     request.posted = line.since = now_ + 1e9;
   }
   for (Line& line : lines_) {

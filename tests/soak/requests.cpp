@@ -8,8 +8,8 @@ namespace soak {
 
 std::string_view to_string(Operation operation) {
   static constexpr std::array<std::string_view, 12> kNames{
-      "receive", "send",         "send with invalidate", "tell", "immediate", "write",
-      "write-record", "read", "fetch-add", "compare-swap", "swap", "bind-window"};
+      "receive", "send",      "send with invalidate", "tell", "immediate",  "write", "write-record",
+      "read",    "fetch-add", "compare-swap",         "swap", "bind-window"};
   return kNames[static_cast<size_t>(operation)];
 }
 

@@ -38,14 +38,14 @@ struct Request {
   uint32_t line = 0;         ///< the queue pair's place
   uint32_t remote = 0;       ///< the peer's index
   uint32_t remote_life = 0;
-  uint64_t number = 0;       ///< of a Send to that peer; of the operation
-  uint64_t offer = 0;        ///< whose memory it names
+  uint64_t number = 0;  ///< of a Send to that peer; of the operation
+  uint64_t offer = 0;   ///< whose memory it names
   uint32_t offer_life = 0;
-  uint64_t at = 0;           ///< in the offer
-  uint64_t value = 0;        ///< atomics: what stood there before
-  double posted = 0;         ///< of the peer's clock, seconds
+  uint64_t at = 0;     ///< in the offer
+  uint64_t value = 0;  ///< atomics: what stood there before
+  double posted = 0;   ///< of the peer's clock, seconds
   Buffer buffer = {};
-  uint64_t id = 0;           ///< wr_id; 0: the place is free
+  uint64_t id = 0;  ///< wr_id; 0: the place is free
 };
 
 /// The requests that are posted, in places of which there is a fixed number.

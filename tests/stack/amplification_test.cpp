@@ -11,9 +11,8 @@ namespace {
 
 struct Victim {
   explicit Victim(QpType type = QpType::ud)
-      : party(device, {.memory = 1 << 20,
-                       .datagram = {.error_rate = 1'000'000'000},
-                       .type = type}) {
+      : party(device,
+              {.memory = 1 << 20, .datagram = {.error_rate = 1'000'000'000}, .type = type}) {
     party.post_receives(4, 1000);
     party.fill(pattern(party.memory.size(), 1));
   }

@@ -192,11 +192,10 @@ TEST_CASE("an Error about a Read ends it, if it comes from the Read's target") {
     uint8_t layer, type, code;
     WcStatus status;
   };
-  const auto [layer, type, code, status] =
-      GENERATE(Case{0, 1, 0, WcStatus::remote_access_error},
-               Case{0, 1, 2, WcStatus::remote_access_error},
-               Case{0, 0, 0, WcStatus::remote_operation_error},
-               Case{1, 2, 2, WcStatus::remote_operation_error});
+  const auto [layer, type, code, status] = GENERATE(
+      Case{0, 1, 0, WcStatus::remote_access_error}, Case{0, 1, 2, WcStatus::remote_access_error},
+      Case{0, 0, 0, WcStatus::remote_operation_error},
+      Case{1, 2, 2, WcStatus::remote_operation_error});
   ScriptedScene scene;
   REQUIRE_FALSE(scene.post(1000));
   const Segment request = scene.requests().at(0);

@@ -280,9 +280,8 @@ TEST_CASE("a Send with Invalidate has no Q_Key, and finds no queue pair that wan
 
 TEST_CASE("control messages that find no room are left out, and counted as that") {
   // So slow that hardly any of them goes out.
-  Target target({.datagram = {.max_rate = 1,
-                              .stag_misses_per_source = 1000,
-                              .error_rate = 1'000'000}});
+  Target target(
+      {.datagram = {.max_rate = 1, .stag_misses_per_source = 1000, .error_rate = 1'000'000}});
   Segment wrong = record(target);
   wrong.stag ^= 1U << 20;
   for (uint32_t msn = 0; msn < 1000; ++msn) {

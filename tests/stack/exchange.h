@@ -50,10 +50,8 @@ struct Exchange {
     std::fill(b.memory.begin(), b.memory.end(), std::byte{0});
     REQUIRE_FALSE(b.post_recv(seed, 0, kLargeMessage));
     const Sge sge = sge_of(a, size);
-    REQUIRE_FALSE(a.qp.post_send({.wr_id = seed,
-                                  .sges = {&sge, 1},
-                                  .flags = SendFlags::signaled,
-                                  .destination = to}));
+    REQUIRE_FALSE(a.qp.post_send(
+        {.wr_id = seed, .sges = {&sge, 1}, .flags = SendFlags::signaled, .destination = to}));
     demand_success(a.send_cq);
     const auto received = completion_of(b.recv_cq, step);
     REQUIRE(received);
@@ -70,13 +68,13 @@ struct Exchange {
     std::fill(b.memory.begin(), b.memory.end(), std::byte{0});
     exclude_target_thread();
     const Sge sge = sge_of(a, size);
-    REQUIRE_FALSE(a.qp.post_send(
-        {.wr_id = seed,
-         .sges = {&sge, 1},
-         .flags = SendFlags::signaled,
-         .destination = to,
-         .opcode = connected() ? WrOpcode::rdma_write : WrOpcode::write_record,
-         .remote = {region.rkey(), region.base()}}));
+    REQUIRE_FALSE(
+        a.qp.post_send({.wr_id = seed,
+                        .sges = {&sge, 1},
+                        .flags = SendFlags::signaled,
+                        .destination = to,
+                        .opcode = connected() ? WrOpcode::rdma_write : WrOpcode::write_record,
+                        .remote = {region.rkey(), region.base()}}));
     demand_success(a.send_cq);
     if (connected()) {
       // A Write tells its target nothing; what is sent behind it does.

@@ -138,14 +138,10 @@ struct ControlMessages : Incoming {
   ControlMessages() {
     for (uint8_t type : {kChallenge, kEcho}) prepare(Control{.type = type, .content = Octets(16)});
     prepare(error_about(record(1, 0, 10, 10), 1, 1, 0));
-    prepare(Segment{.opcode = kReadRequest,
-                    .sink_stag = 1,
-                    .read_length = 1 << 16,
-                    .source_stag = 0x12345600});
-    prepare(Segment{.opcode = kReadRequest,
-                    .sink_stag = 1,
-                    .read_length = 1,
-                    .source_stag = 0x12345600});
+    prepare(Segment{
+        .opcode = kReadRequest, .sink_stag = 1, .read_length = 1 << 16, .source_stag = 0x12345600});
+    prepare(Segment{
+        .opcode = kReadRequest, .sink_stag = 1, .read_length = 1, .source_stag = 0x12345600});
   }
 };
 
@@ -186,9 +182,8 @@ struct Reads {
         source(target.pd, target.memory, Access::remote_read) {}
   bool post(size_t length) {
     const Sge sge = reader.mr.sge(0, length);
-    return !reader.qp.post_read({.sges = {sge},
-                                 .destination = target.address(),
-                                 .remote = {source.rkey(), source.base()}});
+    return !reader.qp.post_read(
+        {.sges = {sge}, .destination = target.address(), .remote = {source.rkey(), source.base()}});
   }
   void run() {
     for (size_t length : {size_t{10}, size_t{300'000}, size_t{0}}) {
@@ -226,9 +221,8 @@ struct Streams {
   /// A request of any kind that names b's memory where it has to.
   void post(WrOpcode opcode, size_t length) {
     const Sge sge = a.mr->sge(0, length);
-    static_cast<void>(a.qp.post_send({.sges = {&sge, 1},
-                                      .opcode = opcode,
-                                      .remote = {b.mr->rkey(), b.mr->base()}}));
+    static_cast<void>(a.qp.post_send(
+        {.sges = {&sge, 1}, .opcode = opcode, .remote = {b.mr->rkey(), b.mr->base()}}));
     world.settle();
   }
   bool works() {

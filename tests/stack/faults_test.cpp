@@ -97,8 +97,8 @@ TEST_CASE("faults: a path that narrows in the middle of messages costs nothing b
 TEST_CASE("faults: datagrams refused for a size that fits the path by now are sent again") {
   const QpType type = datagram_types();
   const uint32_t in_a_row = GENERATE(1U, 2U, 5U);  // it may have narrowed again meanwhile
-  FaultyScene scene(
-      type, {.refuse_every = 50, .refuse_error = EMSGSIZE, .refuse_in_a_row = in_a_row});
+  FaultyScene scene(type,
+                    {.refuse_every = 50, .refuse_error = EMSGSIZE, .refuse_in_a_row = in_a_row});
   scene.exchange().all(scene.region);
   CHECK(scene.injected() > 0);
 }

@@ -377,10 +377,8 @@ TEST_CASE("what a group is shown is good for nothing at a member's own address")
   Stranger sender(world, kPort);
   // Another member knows the incarnation, and forges the sender's address.
   const auto segment = [](uint32_t offset) {
-    return Segment{.msn = 5,
-                   .offset = offset,
-                   .last = offset != 0,
-                   .payload = pattern(1000, offset)};
+    return Segment{
+        .msn = 5, .offset = offset, .last = offset != 0, .payload = pattern(1000, offset)};
   };
   sender.send(kGroup.with_port(kPort), segment(0));
   sender.send(member.address(), segment(1000));

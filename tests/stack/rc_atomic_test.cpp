@@ -143,8 +143,7 @@ TEST_CASE("An atomic operation beyond the region is refused") {
 TEST_CASE("An atomic operation on an address that is not aligned is refused") {
   Couple couple({}, {.access = kOpen});
   EventQueue events(couple.device_of_a());
-  REQUIRE_FALSE(
-      post_atomic(couple.a, WrOpcode::fetch_add, couple.b.remote(4), {.operand = 1}));
+  REQUIRE_FALSE(post_atomic(couple.a, WrOpcode::fetch_add, couple.b.remote(4), {.operand = 1}));
   couple.world.settle();
   CHECK(statuses(couple.a.send_cq) == Statuses{WcStatus::remote_operation_error});
   CHECK(word(couple.b, 4) == 0);
@@ -168,8 +167,8 @@ TEST_CASE("Immediate data take a receive, write nothing, and keep their place am
   const std::vector<std::byte> before = b.memory;
   b.post_receives(3, 100);
   REQUIRE_FALSE(a.send(0, 0, 1));
-  REQUIRE_FALSE(a.qp.post_send(
-      {.wr_id = 2, .opcode = WrOpcode::immediate, .immediate = 0x0123456789abcdef}));
+  REQUIRE_FALSE(
+      a.qp.post_send({.wr_id = 2, .opcode = WrOpcode::immediate, .immediate = 0x0123456789abcdef}));
   REQUIRE_FALSE(a.qp.post_send({.wr_id = 3,
                                 .flags = SendFlags::signaled | SendFlags::solicited,
                                 .opcode = WrOpcode::immediate,

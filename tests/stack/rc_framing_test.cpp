@@ -234,8 +234,7 @@ TEST_CASE("A bad CRC ends the connection with the Terminate for it") {
   responder.feed(to_bytes(Fpdu{.payload = text("good")}));
   responder.feed(to_bytes(Fpdu{.msn = 2, .payload = text("hello"), .crc_error = 1}));
   CHECK(responder.party.qp.query().terminate->code == TerminateCode{2, 0, 2});
-  CHECK(statuses(responder.party.recv_cq) ==
-        Statuses{WcStatus::success, WcStatus::wr_flush_error});
+  CHECK(statuses(responder.party.recv_cq) == Statuses{WcStatus::success, WcStatus::wr_flush_error});
   CHECK(farewell_in(read(*responder.peer)).code == "2/0/2");
   CHECK(ending_of(*responder.peer) == Ending::in_order);
 }

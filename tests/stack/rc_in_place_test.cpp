@@ -329,8 +329,8 @@ TEST_CASE("A request that fails waits for what is borrowed before the connection
   REQUIRE_FALSE(scene.write(0, kLong, 1));
   scene.world.settle();
   const Sge unknown{scene.a->memory.data(), kLong, 0x12345600};
-  REQUIRE_FALSE(scene.a->qp.post_send(
-      {.wr_id = 2, .sges = {&unknown, 1}, .flags = SendFlags::signaled}));
+  REQUIRE_FALSE(
+      scene.a->qp.post_send({.wr_id = 2, .sges = {&unknown, 1}, .flags = SendFlags::signaled}));
   scene.world.settle();
   CHECK(scene.a->qp.state() == QpState::rts);
   scene.let_go(1);

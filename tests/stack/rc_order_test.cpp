@@ -69,9 +69,7 @@ struct Bare {
     wire.msn = msn;
     return wire;
   }
-  Wire read_word(uint32_t msn) const {
-    return read_of(party.mr->rkey(), party.mr->base(), 8, msn);
-  }
+  Wire read_word(uint32_t msn) const { return read_of(party.mr->rkey(), party.mr->base(), 8, msn); }
   uint64_t word() const {
     uint64_t word = 0;
     std::memcpy(&word, party.memory.data(), sizeof word);

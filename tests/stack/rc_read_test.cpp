@@ -97,8 +97,8 @@ TEST_CASE("A fenced request begins only when earlier Reads are done, another one
   const bool fenced = GENERATE(true, false);
   REQUIRE_FALSE(couple.b.post_recv(0, 0, 100));
   REQUIRE_FALSE(a.post(WrOpcode::rdma_read, 0, 100, couple.b.remote(), 1));
-  REQUIRE_FALSE(a.send(200, 50, 2,
-                       fenced ? SendFlags::signaled | SendFlags::fence : SendFlags::signaled));
+  REQUIRE_FALSE(
+      a.send(200, 50, 2, fenced ? SendFlags::signaled | SendFlags::fence : SendFlags::signaled));
   couple.device_of_a().progress();
   CHECK(couple.device_of_a().counter("rc_tx_fpdus") == (fenced ? 1 : 2));
   couple.world.settle();
@@ -174,8 +174,8 @@ TEST_CASE("A Read from another protection domain is refused to the reader") {
 
 TEST_CASE("A Read of no length is not looked at") {
   Couple couple;
-  REQUIRE_FALSE(couple.a.qp.post_send(
-      {.wr_id = 5, .opcode = WrOpcode::rdma_read, .remote = {12345, 6789}}));
+  REQUIRE_FALSE(
+      couple.a.qp.post_send({.wr_id = 5, .opcode = WrOpcode::rdma_read, .remote = {12345, 6789}}));
   couple.world.settle();
   CHECK(statuses(couple.a.send_cq) == Statuses{WcStatus::success});
   CHECK(couple.b.qp.state() == QpState::rts);

@@ -136,9 +136,9 @@ TEST_CASE("A message that breaks off gives its shared receive back to the comple
 TEST_CASE("A shared receive that comes back from a broken stream goes to a queue pair that waits") {
   Shared scene;
   REQUIRE_FALSE(scene.post(0, 40'000));
-  std::optional<QueuePair> third(std::in_place, scene.pd,
-                                 QueuePairInit{.send_cq = scene.cq, .recv_cq = scene.cq,
-                                               .srq = scene.srq});
+  std::optional<QueuePair> third(
+      std::in_place, scene.pd,
+      QueuePairInit{.send_cq = scene.cq, .recv_cq = scene.cq, .srq = scene.srq});
   auto ends = llp::memory_stream_pair(1 << 20, 65480);
   static_cast<rnic::RcQueuePair&>(*impl_of(*third))
       .start(established(std::move(ends.second), false, {.crc = false}));

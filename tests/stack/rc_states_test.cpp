@@ -91,7 +91,7 @@ TEST_CASE("A queue pair in sqd still receives and answers Reads") {
 }
 
 TEST_CASE("The table of moves is what modify() obeys") {
-  const std::array all{QpState::reset, QpState::init, QpState::rtr,    QpState::rts,
+  const std::array all{QpState::reset, QpState::init,    QpState::rtr,  QpState::rts,
                        QpState::sqd,   QpState::closing, QpState::error};
   for (QpState from : {QpState::init, QpState::rtr, QpState::rts, QpState::sqd, QpState::error}) {
     for (QpState to : all) {

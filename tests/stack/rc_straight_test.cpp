@@ -303,8 +303,7 @@ TEST_CASE("A receive for which not one FPDU came whole is flushed like those beh
   target.send(half_of(fpdu));
   target.send(std::span(fpdu).first(cut).subspan(kHalf));
   target.end_stream();
-  CHECK(statuses(target.b.recv_cq) ==
-        Statuses{WcStatus::wr_flush_error, WcStatus::wr_flush_error});
+  CHECK(statuses(target.b.recv_cq) == Statuses{WcStatus::wr_flush_error, WcStatus::wr_flush_error});
   CHECK(target.b.qp.state() == QpState::error);
   CHECK(target.world.devices[0].counter("rc_resets") == 1);
 }
@@ -318,8 +317,7 @@ TEST_CASE("A receive that is partly filled when the stream ends inside a long FP
       to_bytes(Fpdu{.offset = kPayload, .payload = std::vector<std::byte>(kPayload, kWritten)});
   target.send(half_of(second));
   target.end_stream();
-  CHECK(statuses(target.b.recv_cq) ==
-        Statuses{WcStatus::general_error, WcStatus::wr_flush_error});
+  CHECK(statuses(target.b.recv_cq) == Statuses{WcStatus::general_error, WcStatus::wr_flush_error});
 }
 
 TEST_CASE("A long Send with invalidate that may not be done fails at its very end") {
@@ -369,8 +367,7 @@ TEST_CASE("Long FPDUs among short ones arrive whole whatever parts the stream br
   parts.max_chunk = chunk;
   for (StreamEnd* end : {&ends.first, &ends.second})
     *end = std::make_unique<llp::ImpairedStream>(std::move(*end), parts, world.clock);
-  join(a, b, std::move(ends),
-       {.crc = crc, .send_markers = markers, .receive_markers = markers});
+  join(a, b, std::move(ends), {.crc = crc, .send_markers = markers, .receive_markers = markers});
   a.fill(pattern(kSize, 1));
   b.fill(pattern(kSize, 2), 2 * kSize);
   for (size_t length : {kSize, size_t{10}, size_t{9000}})

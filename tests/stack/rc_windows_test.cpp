@@ -165,8 +165,8 @@ TEST_CASE("A peer invalidates a region only where its owner allows it") {
   const MemoryRegion landing(couple.b.pd, memory);
   const Sge sge = landing.sge();
   REQUIRE_FALSE(couple.b.qp.post_recv({.sges = {&sge, 1}}));
-  REQUIRE_FALSE(couple.a.qp.post_send({.opcode = WrOpcode::send_with_invalidate,
-                                       .invalidate_stag = couple.b.mr->rkey()}));
+  REQUIRE_FALSE(couple.a.qp.post_send(
+      {.opcode = WrOpcode::send_with_invalidate, .invalidate_stag = couple.b.mr->rkey()}));
   couple.world.settle();
   CHECK(couple.b.mr->valid() == !allowed);
   CHECK((couple.b.qp.state() == QpState::rts) == allowed);
@@ -196,8 +196,7 @@ TEST_CASE("A fast registration names memory once it is registered, also for the 
                               .length = memory.size(),
                               .access = Access::local_write | Access::remote_write,
                               .base = 0x2000};
-  REQUIRE_FALSE(
-      couple.b.qp.post_send({.opcode = WrOpcode::register_memory, .binding = binding}));
+  REQUIRE_FALSE(couple.b.qp.post_send({.opcode = WrOpcode::register_memory, .binding = binding}));
   couple.world.settle();
   CHECK(statuses(couple.b.send_cq) == Statuses{WcStatus::success});
   couple.a.fill(text("fast"));

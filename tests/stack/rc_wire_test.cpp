@@ -225,24 +225,23 @@ TEST_CASE("What breaks the protocol ends its RC connection and no other") {
     Fpdu fpdu;
     const char* counter = "rc_protocol_errors";
   };
-  const Case broken =
-      GENERATE(Case{"a wrong CRC", {.payload = text("x"), .crc_error = 1}, "rc_crc_errors"},
-               Case{"an MSN of a message before", {.msn = 1}},
-               Case{"an MSN of a message to come", {.msn = 3}},
-               Case{"a message that does not begin at its beginning", {.msn = 2, .offset = 1}},
-               Case{"another queue", {.msn = 2, .queue_number = 1}},
-               Case{"a queue that nobody knows", {.msn = 2, .queue_number = 3}},
-               Case{"an RDMA Write", {.msn = 2, .opcode = 0}},
-               Case{"an opcode that nobody knows", {.msn = 2, .opcode = 12}},
-               Case{"DDP version 0", {.msn = 2, .ddp_version = 0}},
-               Case{"DDP version 2", {.msn = 2, .ddp_version = 2}},
-               Case{"RDMAP version 0", {.msn = 2, .rdmap_version = 0}},
-               Case{"RDMAP version 2", {.msn = 2, .rdmap_version = 2}},
-               Case{"a Send in a tagged segment", {.msn = 2, .tagged = true}},
-               Case{"a segment shorter than its header", {.msn = 2, .header_bytes = 17}},
-               Case{"an empty ULPDU", {.header_bytes = 0}},
-               Case{"a Terminate", {.msn = 1, .opcode = 7, .queue_number = 2},
-                    "rc_terminates_received"});
+  const Case broken = GENERATE(
+      Case{"a wrong CRC", {.payload = text("x"), .crc_error = 1}, "rc_crc_errors"},
+      Case{"an MSN of a message before", {.msn = 1}},
+      Case{"an MSN of a message to come", {.msn = 3}},
+      Case{"a message that does not begin at its beginning", {.msn = 2, .offset = 1}},
+      Case{"another queue", {.msn = 2, .queue_number = 1}},
+      Case{"a queue that nobody knows", {.msn = 2, .queue_number = 3}},
+      Case{"an RDMA Write", {.msn = 2, .opcode = 0}},
+      Case{"an opcode that nobody knows", {.msn = 2, .opcode = 12}},
+      Case{"DDP version 0", {.msn = 2, .ddp_version = 0}},
+      Case{"DDP version 2", {.msn = 2, .ddp_version = 2}},
+      Case{"RDMAP version 0", {.msn = 2, .rdmap_version = 0}},
+      Case{"RDMAP version 2", {.msn = 2, .rdmap_version = 2}},
+      Case{"a Send in a tagged segment", {.msn = 2, .tagged = true}},
+      Case{"a segment shorter than its header", {.msn = 2, .header_bytes = 17}},
+      Case{"an empty ULPDU", {.header_bytes = 0}},
+      Case{"a Terminate", {.msn = 1, .opcode = 7, .queue_number = 2}, "rc_terminates_received"});
   INFO(broken.what);
   Victim victim;
   RcParty bystander(victim.device);

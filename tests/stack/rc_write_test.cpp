@@ -45,8 +45,8 @@ TEST_CASE("An RDMA Write gathers several pieces, and inline data") {
   RcParty& a = couple.a;
   a.fill(pattern(4096, 2));
   const std::array sges{a.mr->sge(100, 10), a.mr->sge(0, 0), a.mr->sge(1000, 600)};
-  REQUIRE_FALSE(a.qp.post_send(
-      {.sges = sges, .opcode = WrOpcode::rdma_write, .remote = couple.b.remote(7)}));
+  REQUIRE_FALSE(
+      a.qp.post_send({.sges = sges, .opcode = WrOpcode::rdma_write, .remote = couple.b.remote(7)}));
   REQUIRE_FALSE(a.post(WrOpcode::rdma_write, 50, 16, couple.b.remote(2000), 1,
                        SendFlags::inline_data | SendFlags::signaled));
   std::fill_n(a.memory.begin() + 50, 16, std::byte{0});

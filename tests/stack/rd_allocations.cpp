@@ -73,10 +73,9 @@ constexpr uint32_t kCrowd = 77;  // the incarnation of all of them
 TEST_CASE("rd: ten thousand idle peers cost at most 1,216 bytes each") {
   World world({.queue_datagrams = 512});
   Device& device = world.add_device();
-  Party target(device,
-               rd_options({.reliable = {.idle_timeout = 1h,
-                                        .max_peers_per_address = 10000,
-                                        .max_buffer = size_t{128} << 20}}));
+  Party target(device, rd_options({.reliable = {.idle_timeout = 1h,
+                                                .max_peers_per_address = 10000,
+                                                .max_buffer = size_t{128} << 20}}));
   Crowd crowd(world, target.address(), 10000);
   struct Known {
     std::vector<std::byte> cookie = std::vector<std::byte>(16);

@@ -777,7 +777,8 @@ TEST_CASE("rd: guesses of all peers together are limited, and addresses that nev
   CHECK(scene.count("rd_refused") <= 2 * 12);
 }
 
-TEST_CASE("rd: guesses from ever new addresses are limited together, and newcomers get their turn") {
+TEST_CASE(
+    "rd: guesses from ever new addresses are limited together, and newcomers get their turn") {
   Guessing scene({.stag_misses = 12});
   for (int host = 1; host <= 40; ++host) {
     const std::string address = "10.0.5." + std::to_string(host);
@@ -805,10 +806,9 @@ TEST_CASE("rd: Sends with Invalidate that name no memory are limited as guesses"
   scene.target.post_receives(200, 64);
   scene.puppet.associate();
   const auto invalidate = [&](uint32_t n, uint32_t stag) {
-    scene.puppet.send(scene.puppet.header(kRdData, n), {.msn = n,
-                                                        .q_key = stag,
-                                                        .payload = pattern(10, n),
-                                                        .opcode = kSendInvalidate});
+    scene.puppet.send(
+        scene.puppet.header(kRdData, n),
+        {.msn = n, .q_key = stag, .payload = pattern(10, n), .opcode = kSendInvalidate});
   };
   for (uint32_t n = 1; n <= 150; ++n) invalidate(n, region.rkey() ^ 0x100);
   invalidate(151, region.rkey());
@@ -831,8 +831,7 @@ TEST_CASE("rd: those that wait for the limit of wrong STags stand in line") {
     if (!refused) return;
     const uint32_t n = guesses[i]++;
     guesser.send(guesser.skip(n, scene.reads ? kRdReadRequest : kRdWriteRecord, n));
-    guesser.send(guesser.header(kRdData, n + 1),
-                 scene.naming(n + 1, scene.region.rkey() ^ 0x100));
+    guesser.send(guesser.header(kRdData, n + 1), scene.naming(n + 1, scene.region.rkey() ^ 0x100));
   };
   const auto add_guessers = [&](size_t count) {
     for (size_t i = 0; i < count; ++i) {
@@ -859,7 +858,8 @@ TEST_CASE("rd: those that wait for the limit of wrong STags stand in line") {
 }
 
 TEST_CASE("rd: a Send whose rest waits for the limit of wrong STags is not given up") {
-  Hostile scene({.datagram = {.stag_misses_per_source = 3}, .reliable = {.message_timeout = 500ms}});
+  Hostile scene(
+      {.datagram = {.stag_misses_per_source = 3}, .reliable = {.message_timeout = 500ms}});
   const MemoryRegion region(scene.target.pd, std::span(scene.target.memory),
                             Access::local_write | Access::remote_invalidate);
   scene.target.post_receives(20, 64);
@@ -901,13 +901,15 @@ TEST_CASE("rd: peers that only ask for signs of life keep no memory of what came
     scene.world.advance(300ms);
     for (Puppet& peer : peers) peer.send(peer.header(kRdProbe, 2));
   }
-  Puppet& last = peers.emplace_back(scene.world, scene.target.address(), uint16_t{8008}, "10.0.2.1");
+  Puppet& last =
+      peers.emplace_back(scene.world, scene.target.address(), uint16_t{8008}, "10.0.2.1");
   last.associate();
   send(last, 2);
   CHECK(scene.count("drop_no_context") == dropped);
 }
 
-TEST_CASE("rd: an association that ends has a Send go on that waits for its share of the receives") {
+TEST_CASE(
+    "rd: an association that ends has a Send go on that waits for its share of the receives") {
   Hostile scene;
   scene.target.post_receives(2, 100);
   Puppet other(scene.world, scene.target.address(), 7001, "10.0.2.1");
@@ -1013,8 +1015,7 @@ TEST_CASE("rd: a reset must know the association, and what was sent in it") {
   ignored([](auto& h) { h.sequence += 1; });  // was not sent yet
   ignored([](auto& h) { h.sequence += 0x7FFFFFFF; });
   ignored([](auto& h) { h.sequence += 0x80000000; });
-  ignored(
-      [](auto& h) { h.sequence = h.sequence == 1 ? 2 : 1; });  // a guess
+  ignored([](auto& h) { h.sequence = h.sequence == 1 ? 2 : 1; });  // a guess
   scene.puppet.send(scene.puppet.header(kRdData, 1), {.msn = 1, .payload = pattern(10, 1)});
   CHECK(scene.received() == 1);
   CHECK(drain(scene.target.send_cq).empty());
@@ -1262,8 +1263,8 @@ TEST_CASE("rd: a failure comes behind what was sent of its response, for which s
   Hostile scene;
   scene.puppet.window = 2;
   scene.puppet.associate();
-  std::optional<MemoryRegion> region(std::in_place, scene.target.pd,
-                                     std::span(scene.target.memory), kAllAccess);
+  std::optional<MemoryRegion> region(std::in_place, scene.target.pd, std::span(scene.target.memory),
+                                     kAllAccess);
   scene.puppet.send(scene.puppet.header(kRdData, 1), {.msn = 1,
                                                       .opcode = kReadRequest,
                                                       .sink_stag = 0x5151,
@@ -1292,8 +1293,8 @@ TEST_CASE("rd: a failure comes behind what was sent of its response, for which s
       CHECK(one.content == skip_content(kRdReadResponse, 0x5151));
       skipped.insert(one.sequence);
     }
-    scene.puppet.send(scene.puppet.header(kRdAcknowledgement, 0,
-                                          static_cast<uint32_t>(skipped.size())));
+    scene.puppet.send(
+        scene.puppet.header(kRdAcknowledgement, 0, static_cast<uint32_t>(skipped.size())));
   }
   CHECK(skipped == std::set{scene.puppet.peer_number(1), scene.puppet.peer_number(2)});
 }

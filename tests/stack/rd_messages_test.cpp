@@ -132,13 +132,12 @@ TEST_CASE("rd: immediate data, the solicited flag and the Q_Key travel") {
   RdScene scene({}, {.datagram = {.q_key = 77}});
   scene.b.post_receives(2, 3000);
   const Sge sge = scene.a.mr.sge(0, 3000);
-  REQUIRE_FALSE(scene.a.qp.post_send(
-      {.wr_id = 1,
-       .sges = {&sge, 1},
-       .flags = SendFlags::signaled | SendFlags::solicited,
-       .destination = scene.b.address(),
-       .q_key = 77,
-       .immediate = 0x1122334455667788}));
+  REQUIRE_FALSE(scene.a.qp.post_send({.wr_id = 1,
+                                      .sges = {&sge, 1},
+                                      .flags = SendFlags::signaled | SendFlags::solicited,
+                                      .destination = scene.b.address(),
+                                      .q_key = 77,
+                                      .immediate = 0x1122334455667788}));
   const auto received = scene.collect(scene.b.recv_cq, 1, 5s);
   REQUIRE(received.size() == 1);
   CHECK(received[0].has_immediate);

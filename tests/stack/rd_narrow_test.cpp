@@ -146,11 +146,11 @@ TEST_CASE("rd: each byte of a Write-Record that is cut anew is reported once, se
   Narrowing scene(RecordCompletion::per_segment);
   const auto contents = pattern(kLargeMessage, 1);
   scene.a.fill(contents);
-  REQUIRE_FALSE(scene.a.qp.post_write_record(
-      {.wr_id = 1,
-       .sges = {scene.a.mr.sge(0, kLargeMessage)},
-       .destination = scene.b.address(),
-       .remote = {scene.region.rkey(), scene.region.base()}}));
+  REQUIRE_FALSE(
+      scene.a.qp.post_write_record({.wr_id = 1,
+                                    .sges = {scene.a.mr.sge(0, kLargeMessage)},
+                                    .destination = scene.b.address(),
+                                    .remote = {scene.region.rkey(), scene.region.base()}}));
   uint64_t expected = scene.region.base();
   const Exchange<Party> exchange = scene.exchange();
   while (expected != scene.region.base() + kLargeMessage) {

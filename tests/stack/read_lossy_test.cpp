@@ -16,8 +16,7 @@ namespace {
 Ranges let_through(const ReadScene& scene) {
   std::map<uint32_t, uint64_t> begins;  // of parts, by sink; less the offset that they repeat
   for (const Segment& request : scene.from_reader.requests())
-    begins[request.sink_stag] =
-        request.source_offset - scene.source.base() - request.sink_offset;
+    begins[request.sink_stag] = request.source_offset - scene.source.base() - request.sink_offset;
   IntervalSet came(100000);
   for (const Datagram& datagram : scene.from_target.passed) {
     if (!is_response(datagram)) continue;

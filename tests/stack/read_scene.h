@@ -107,9 +107,7 @@ struct ReadScene {
     target.fill(pattern(target.memory.size(), 7));
   }
 
-  RemoteMemory remote(size_t offset = 0) const {
-    return {source.rkey(), source.base() + offset};
-  }
+  RemoteMemory remote(size_t offset = 0) const { return {source.rkey(), source.base() + offset}; }
   /// Posts a Read of the target's memory into the same place of the reader's.
   std::error_code post(size_t length, uint64_t wr_id = 0, const ReadLimits& limits = {},
                        size_t offset = 0) {

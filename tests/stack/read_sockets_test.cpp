@@ -30,11 +30,11 @@ TEST_CASE("Reads over sockets bring what stands in the target's memory") {
   constexpr size_t kLength = 1 << 20;
   for (size_t i = 0; i < kReads; ++i) {
     const Sge sge = ends.reader.mr.sge(i * kLength, kLength);
-    REQUIRE_FALSE(ends.reader.qp.post_read({.wr_id = i,
-                                            .sges = {sge},
-                                            .destination = ends.target.address(),
-                                            .remote = {ends.source.rkey(),
-                                                       ends.source.base() + i * kLength}}));
+    REQUIRE_FALSE(ends.reader.qp.post_read(
+        {.wr_id = i,
+         .sges = {sge},
+         .destination = ends.target.address(),
+         .remote = {ends.source.rkey(), ends.source.base() + i * kLength}}));
   }
   const auto completions = await(ends.reader.send_cq, kReads);
   REQUIRE(completions.size() == kReads);

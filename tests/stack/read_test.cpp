@@ -5,8 +5,8 @@ using namespace diwarp;
 using namespace diwarp::test;
 
 TEST_CASE("a Read over datagrams brings what stands in the target's memory") {
-  const size_t length = GENERATE(as<size_t>{}, 0, 1, 31, 32, 33, 1446, 1447, 65536, 262143, 262144,
-                                 262145, 700001);
+  const size_t length =
+      GENERATE(as<size_t>{}, 0, 1, 31, 32, 33, 1446, 1447, 65536, 262143, 262144, 262145, 700001);
   CAPTURE(length);
   ReadScene scene;
   const auto before = scene.reader.memory;

@@ -185,7 +185,7 @@ TEST_CASE("a Challenge that does not repeat its request's nonce is not echoed") 
   const Segment request = scene.requests().at(0);
   Segment guess = request;
   for (int bit = 0; bit < 64; ++bit) {
-    guess.sink_offset = request.sink_offset ^ uint64_t{1} << bit;
+    guess.sink_offset = request.sink_offset ^ uint64_t { 1 } << bit;
     scene.target.send(scene.reader.address(), challenge_of(guess));
   }
   scene.world.settle();

@@ -9,8 +9,8 @@ TEST_CASE("an SGE may be written into any request where it is posted") {
   World world;
   Party a(world.add_device());
   Party b(world.add_device());
-  const MemoryRegion open(b.pd, std::span(b.memory), Access::local_write | Access::remote_write |
-                                                         Access::remote_read);
+  const MemoryRegion open(b.pd, std::span(b.memory),
+                          Access::local_write | Access::remote_write | Access::remote_read);
   size_t posted = 0;
   REQUIRE_FALSE(b.qp.post_recv({.wr_id = 1, .sges = {b.mr.sge()}}));
   const ReceiveWorkRequest receives[] = {{.wr_id = 2, .sges = {b.mr.sge(0, 10), b.mr.sge(20, 10)}},
@@ -130,9 +130,9 @@ TEST_CASE("immediate data are refused where the operation over datagrams has non
   World world;
   Party a(world.add_device());
   const auto refused = [&](WrOpcode opcode) {
-    return a.qp.post_send({.destination = Address::parse("10.0.0.2:5"),
-                           .opcode = opcode,
-                           .immediate = 1}) == Errc::invalid_argument;
+    return a.qp.post_send(
+               {.destination = Address::parse("10.0.0.2:5"), .opcode = opcode, .immediate = 1}) ==
+           Errc::invalid_argument;
   };
   CHECK(refused(WrOpcode::rdma_read));
   CHECK(refused(WrOpcode::local_invalidate));

@@ -49,7 +49,8 @@ class Guess {
 }  // namespace
 
 TEST_CASE("2^20 guesses at a region's STag find nothing, are counted, and disturb no honest peer") {
-  ReadScene scene({.reader = {.memory = 1 << 16}, .target = {.memory = 1 << 16,
+  ReadScene scene({.reader = {.memory = 1 << 16},
+                   .target = {.memory = 1 << 16,
                               .receive_entries = 512,
                               .capacity = {.max_recv_wr = kGuesses / kBatch}}});
   MemoryRegion writable(scene.target.pd, scene.target.memory,
@@ -167,7 +168,8 @@ TEST_CASE("Sends with Invalidate that name no memory are limited as guesses") {
   Stranger stranger(world);
   const bool in_one = GENERATE(true, false);
   const auto invalidate = [&](uint32_t msn, uint32_t stag) {
-    Segment segment{.msn = msn, .q_key = stag, .payload = pattern(10, 1), .opcode = kSendInvalidate};
+    Segment segment{
+        .msn = msn, .q_key = stag, .payload = pattern(10, 1), .opcode = kSendInvalidate};
     segment.last = in_one;
     stranger.send(target.address(), segment);
     segment.last = true;

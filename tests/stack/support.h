@@ -209,8 +209,8 @@ class World {
     const Address host = Address::parse("10.0.0." + std::to_string(devices.size() + 1));
     rnic::DeviceParts parts;
     parts.clock = time;
-    parts.datagram_links = [net = network, wrap = std::move(wrap)](
-                               const Address& local, const DatagramOptions& options) {
+    parts.datagram_links = [net = network, wrap = std::move(wrap)](const Address& local,
+                                                                   const DatagramOptions& options) {
       Link link = net->open(local, options.group.loopback);
       return wrap ? wrap(std::move(link)) : std::move(link);
     };

@@ -203,18 +203,17 @@ TEST_CASE("faults: with the smallest buffers ud loses datagrams, reports it and 
   options.datagram.read.timeout = 50ms;
   options.datagram.message_timeout = 50ms;
   const bool offload = GENERATE(true, false);
-  Datagrams scene(options, by_hand({.udp_receive_buffer = 1,
-                                    .udp_send_buffer = 1,
-                                    .offload = offload}));
+  Datagrams scene(options,
+                  by_hand({.udp_receive_buffer = 1, .udp_send_buffer = 1, .offload = offload}));
   const auto contents = pattern(kLargeMessage, 3);
   scene.a.fill(contents);
   scene.b.fill(pattern(kLargeMessage, 4));
   const std::vector<std::byte> before = scene.b.memory;
-  REQUIRE_FALSE(scene.a.qp.post_write_record({.wr_id = 1,
-                                              .sges = {scene.a.mr.sge(0, kLargeMessage)},
-                                              .destination = scene.b.address(),
-                                              .remote = {scene.region.rkey(),
-                                                         scene.region.base()}}));
+  REQUIRE_FALSE(
+      scene.a.qp.post_write_record({.wr_id = 1,
+                                    .sges = {scene.a.mr.sge(0, kLargeMessage)},
+                                    .destination = scene.b.address(),
+                                    .remote = {scene.region.rkey(), scene.region.base()}}));
   const auto exchange = scene.exchange();
   exchange.demand_success(scene.a.send_cq);
   const auto record = completion_of(scene.b.recv_cq, exchange.step);
@@ -239,8 +238,8 @@ TEST_CASE("faults: with the smallest buffers ud loses datagrams, reports it and 
   REQUIRE(read);
   for (auto [offset, length] : read->validity.ranges())
     CHECK(same(scene.a.bytes(offset, length), scene.b.bytes(offset, length)));
-  if (read->status == WcStatus::success) CHECK(same(scene.a.bytes(0, kLargeMessage),
-                                                    scene.b.bytes(0, kLargeMessage)));
+  if (read->status == WcStatus::success)
+    CHECK(same(scene.a.bytes(0, kLargeMessage), scene.b.bytes(0, kLargeMessage)));
   exchange.send(64, 9);
   CHECK(scene.count("rx_overflow") > 0);
 }
@@ -332,9 +331,8 @@ TEST_CASE("faults: an interface whose MTU shrinks in the middle of messages, ove
 TEST_CASE("faults: buffers cut to the system's limits are counted, and rd works with them") {
   FaultsForNow faults;
   faults->forced_buffer_error = EPERM;
-  Datagrams scene(QpType::rd,
-                  by_hand({.udp_receive_buffer = size_t{1} << 30,
-                           .udp_send_buffer = size_t{1} << 30}));
+  Datagrams scene(QpType::rd, by_hand({.udp_receive_buffer = size_t{1} << 30,
+                                       .udp_send_buffer = size_t{1} << 30}));
   CHECK(scene.count("rx_buffer_cut") == 2);
   CHECK(scene.count("tx_buffer_cut") == 2);
   scene.run();

@@ -14,8 +14,8 @@ class Beginner {
  public:
   explicit Beginner(Scene& scene) : scene_(scene) {}
   void begin() {
-    const std::string host = "10.7." + std::to_string(count_ / 250) + "." +
-                             std::to_string(count_ % 250 + 1);
+    const std::string host =
+        "10.7." + std::to_string(count_ / 250) + "." + std::to_string(count_ % 250 + 1);
     ++count_;
     link_ = scene_.world.network->open(Address::parse(host, 4000));
     const auto datagram = to_bytes(scene_.half(1, false));

@@ -154,7 +154,8 @@ TEST_CASE("one source cannot hold more than its share, another gets through") {
   CHECK(scene.received() == Ids{3});
 }
 
-TEST_CASE("where other queue pairs hold the share of a shared receive queue, a message is dropped") {
+TEST_CASE(
+    "where other queue pairs hold the share of a shared receive queue, a message is dropped") {
   World world;
   Device& device = world.add_device();
   const ProtectionDomain pd(device);

@@ -96,8 +96,7 @@ TEST_CASE("a Send with Invalidate of what the peer may not is delivered, and inv
   MemoryRegion closed(pair.b.pd, std::span(pair.b.memory).first(100),
                       Access::local_write | Access::remote_write);
   REQUIRE_FALSE(pair.b.post_recv(7, 200, 100));
-  REQUIRE_FALSE(
-      pair.post(WrOpcode::send_with_invalidate, 100, SendFlags::none, closed.rkey()));
+  REQUIRE_FALSE(pair.post(WrOpcode::send_with_invalidate, 100, SendFlags::none, closed.rkey()));
   pair.world.settle();
   const auto completions = drain(pair.b.recv_cq);
   REQUIRE(completions.size() == 1);

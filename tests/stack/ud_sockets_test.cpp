@@ -175,9 +175,8 @@ TEST_CASE("a queue pair takes the port it is given, and frees it at its end") {
 }
 
 TEST_CASE("a device cannot be opened on what is no address of this host") {
-  for (const char* address :
-       {"192.0.2.1", "2001:db8::1", "224.0.0.1", "ff02::1", "255.255.255.255",
-        "::ffff:127.0.0.1"}) {
+  for (const char* address : {"192.0.2.1", "2001:db8::1", "224.0.0.1", "ff02::1", "255.255.255.255",
+                              "::ffff:127.0.0.1"}) {
     CAPTURE(address);
     try {
       Device::open(address);

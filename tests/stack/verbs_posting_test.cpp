@@ -98,9 +98,8 @@ struct Requests {
 TEST_CASE("what is posted together leaves together") {
   World world;
   std::vector<size_t> bursts;
-  Party party(world.add_device([&](World::Link link) {
-    return std::make_unique<BurstWatcher>(std::move(link), bursts);
-  }));
+  Party party(world.add_device(
+      [&](World::Link link) { return std::make_unique<BurstWatcher>(std::move(link), bursts); }));
   Party other(world.add_device());
   other.post_receives(16, 10);
   Requests requests(party, other.address(), 16);

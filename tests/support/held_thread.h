@@ -82,7 +82,8 @@ class HeldThread {
       ::syscall(SYS_exit_group, 0);
     }
     if (child > 0) ::waitpid(static_cast<pid_t>(child), nullptr, 0);
-    if (child < 0) [[maybe_unused]] const auto told = ::write(held_[1], &kNoChild, 1);
+    if (child < 0) [[maybe_unused]]
+      const auto told = ::write(held_[1], &kNoChild, 1);
   }
 
   std::array<int, 2> held_{-1, -1};

@@ -122,7 +122,10 @@ TEST_CASE("a plot has the rows that are ratios") {
   measurements.samples["udp-ping"] = {{.value = 3}, {.value = 5}};
   measurements.samples["ud-idle-memory"] = {{.value = 2048}};
   const std::vector<Figure> figures = {
-      figure_of({.name = "r", .title = "a ratio", .lane = "ud-send-ping", .baseline = "udp-ping",
+      figure_of({.name = "r",
+                 .title = "a ratio",
+                 .lane = "ud-send-ping",
+                 .baseline = "udp-ping",
                  .target = 1.15},
                 measurements),
       figure_of({.name = "m", .title = "a size", .lane = "ud-idle-memory", .baseline = ""},

@@ -37,8 +37,7 @@ uint32_t default_window(QpType transport, Operation operation, uint64_t size,
     // A Read has no more than that under way, in its parts.
     const uint64_t at_once = std::clamp(size, uint64_t{1}, uint64_t{512} << 10);
     const uint64_t together = std::min(receive_buffer / 2, kDatagramReadBytes);
-    return static_cast<uint32_t>(
-        std::clamp<uint64_t>(together / at_once, 1, kOutstandingRequests));
+    return static_cast<uint32_t>(std::clamp<uint64_t>(together / at_once, 1, kOutstandingRequests));
   }
   // Messages that do not fit even one by one would only push each other out.
   if (size > receive_buffer) return 1;

@@ -95,8 +95,7 @@ void FlowReceiver::end_skipped(uint64_t to) {
 void FlowReceiver::end_open_records() {
   const Time deadline = steady_clock::now() + limit_;
   for (int quiet = 0; quiet < kQuietPolls && steady_clock::now() < deadline; ++quiet)
-    if (take_completions(steady_clock::now()) ||
-        !endpoint_.queue_pair().open_records().empty())
+    if (take_completions(steady_clock::now()) || !endpoint_.queue_pair().open_records().empty())
       quiet = -1;
 }
 

@@ -22,8 +22,9 @@ namespace diwarp::tools {
 
 /// What moves the bytes of a device; throws Failure with a sentence on anything else.
 IoBackend parse_io(const std::string& text);
-inline constexpr const char* kIoHelp = "Move bytes by system calls or by io_uring (auto: what "
-                                       "measured best)";
+inline constexpr const char* kIoHelp =
+    "Move bytes by system calls or by io_uring (auto: what "
+    "measured best)";
 inline constexpr const char* kIoNames = "auto|syscall|uring";
 
 /// Where a server listens if nothing else is said.

@@ -80,10 +80,9 @@ void pair_as_client(Endpoint& endpoint, Control& control, Json row, uint64_t tok
   take_memory(endpoint, ready);
   if (datagrams) return;
   const Token data = token_bytes(token);
-  endpoint.queue_pair().connect(endpoint.peer(),
-                                {.private_data = data,
-                                 .timeout = control.timeout(),
-                                 .crc = endpoint.shape().crc});
+  endpoint.queue_pair().connect(
+      endpoint.peer(),
+      {.private_data = data, .timeout = control.timeout(), .crc = endpoint.shape().crc});
 }
 
 void pair_with_group(Endpoint& endpoint, const Peers& peers, Json row, const Group& group) {

@@ -125,10 +125,10 @@ void run(int argc, char** argv) {
   Terms terms;
   Comparison result;
   raise_descriptor_limit();
-  run_session(kName, ends, terms,
-              {.client = [&](Control& control) { result = compare(*options, rows, control); },
-               .server = [&](Control& control,
-                             const Terms&) { play_far(options->settings, control); }});
+  run_session(
+      kName, ends, terms,
+      {.client = [&](Control& control) { result = compare(*options, rows, control); },
+       .server = [&](Control& control, const Terms&) { play_far(options->settings, control); }});
   if (json.is_open()) json << result.json.dump(2) << std::endl;
   if (!options->plot_file.empty())
     write_plot(options->plot_file, plot_title(result.json["machine"]), result.figures);

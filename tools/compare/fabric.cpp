@@ -90,10 +90,14 @@ class FabricLane final : public Lane {
 
   std::vector<std::string> command(uint64_t iterations, const std::vector<std::string>& role) {
     std::vector<std::string> words = {"fi_pingpong",
-                                      "-p", way_.provider,
-                                      "-e", way_.endpoint,
-                                      "-S", std::to_string(way_.size),
-                                      "-I", std::to_string(iterations)};
+                                      "-p",
+                                      way_.provider,
+                                      "-e",
+                                      way_.endpoint,
+                                      "-S",
+                                      std::to_string(way_.size),
+                                      "-I",
+                                      std::to_string(iterations)};
     if (place_.control.local_address().family() == AddressFamily::ipv6) words.emplace_back("-6");
     words.insert(words.end(), role.begin(), role.end());
     return words;

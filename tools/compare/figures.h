@@ -32,12 +32,12 @@ Spread spread_of(std::vector<double> values);
 struct Figure {
   Row row;
   Kind kind = Kind::latency;
-  std::string obstacle;            ///< why there is no figure; "" if there is one
-  std::vector<double> values;      ///< of each round: the ratio, or the lane's own figure
-  Spread spread;                   ///< of them
-  std::vector<double> lane;        ///< of each round, in unit_of(kind)
-  std::vector<double> baseline;    ///< likewise; none where the row has no baseline
-  double loss_percent = 0;         ///< of the lane, over all rounds
+  std::string obstacle;          ///< why there is no figure; "" if there is one
+  std::vector<double> values;    ///< of each round: the ratio, or the lane's own figure
+  Spread spread;                 ///< of them
+  std::vector<double> lane;      ///< of each round, in unit_of(kind)
+  std::vector<double> baseline;  ///< likewise; none where the row has no baseline
+  double loss_percent = 0;       ///< of the lane, over all rounds
   double baseline_loss_percent = 0;
 };
 

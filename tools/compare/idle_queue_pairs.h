@@ -22,10 +22,9 @@ class IdleQueuePairs {
   IdleQueuePairs(Device& device, QpType type, uint32_t count) : pd_(device), cq_(device, 64) {
     all_.reserve(count);
     for (uint32_t i = 0; i < count; ++i) {
-      all_.emplace_back(pd_, QueuePairInit{.type = type,
-                                           .send_cq = cq_,
-                                           .recv_cq = cq_,
-                                           .capacity = kIdleCapacity});
+      all_.emplace_back(
+          pd_,
+          QueuePairInit{.type = type, .send_cq = cq_, .recv_cq = cq_, .capacity = kIdleCapacity});
     }
   }
 

@@ -29,8 +29,8 @@ enum class Kind : uint8_t {
 /// One measurement.
 struct Sample {
   double value = 0;
-  double mean = 0;     ///< latencies
-  uint64_t sent = 0;   ///< messages, datagrams or bytes, where some may get lost
+  double mean = 0;    ///< latencies
+  uint64_t sent = 0;  ///< messages, datagrams or bytes, where some may get lost
   uint64_t lost = 0;
 };
 

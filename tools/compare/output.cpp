@@ -58,8 +58,7 @@ void print_figure(const Figure& figure) {
     return;
   }
   const bool ratio = !figure.baseline.empty();
-  std::printf("%8s%9s %-4s%9s%7s to %-6s%8s%8s %s\n",
-              number(median(figure.lane), 2).c_str(),
+  std::printf("%8s%9s %-4s%9s%7s to %-6s%8s%8s %s\n", number(median(figure.lane), 2).c_str(),
               ratio ? number(median(figure.baseline), 2).c_str() : "-",
               std::string(unit_of(figure.kind)).c_str(),
               ratio ? number(figure.spread.median, 2).c_str() : "-",
@@ -93,8 +92,8 @@ void print_entries(const char* title, const Json& entries) {
 }
 
 void print_table(std::span<const Figure> figures) {
-  std::printf("%-36s%8s%9s %-4s%9s%17s%8s%8s %s\n", "", "it", "baseline", "", "ratio",
-              "quartiles", "target", "reached", "loss %: it / baseline");
+  std::printf("%-36s%8s%9s %-4s%9s%17s%8s%8s %s\n", "", "it", "baseline", "", "ratio", "quartiles",
+              "target", "reached", "loss %: it / baseline");
   for (const Figure& figure : figures) print_figure(figure);
 }
 

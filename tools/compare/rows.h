@@ -18,8 +18,8 @@ struct Row {
   std::string_view name;
   std::string_view title;
   std::string_view lane;
-  std::string_view baseline;             ///< "" for a figure that is no ratio
-  std::optional<double> target = {};     ///< of the ratio; else in the lane's unit
+  std::string_view baseline;          ///< "" for a figure that is no ratio
+  std::optional<double> target = {};  ///< of the ratio; else in the lane's unit
   Direction direction = Direction::at_most;
 };
 

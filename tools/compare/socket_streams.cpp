@@ -31,9 +31,7 @@ constexpr size_t kBatch = 64;
 class UdpBatches final : public StreamLane {
  public:
   UdpBatches(const Place& place, size_t size)
-      : StreamLane(place.control),
-        pair_(make_udp_pair(place, true)),
-        memory_(kBatch * size) {
+      : StreamLane(place.control), pair_(make_udp_pair(place, true)), memory_(kBatch * size) {
     for (size_t i = 0; i < kBatch; ++i) {
       pieces_[i] = {.iov_base = memory_.data() + i * size, .iov_len = size};
       messages_[i].msg_hdr.msg_iov = &pieces_[i];
@@ -102,14 +100,13 @@ class TcpStream final : public StreamLane {
 
  private:
   uint64_t send() override {
-    const ssize_t done = ::send(fd_.get(), memory_.data() + at_, memory_.size() - at_,
-                                MSG_DONTWAIT | MSG_NOSIGNAL);
+    const ssize_t done =
+        ::send(fd_.get(), memory_.data() + at_, memory_.size() - at_, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (done < 0 && !would_block(done)) fail_socket("send");
     return moved(done);
   }
   uint64_t receive() override {
-    const ssize_t got =
-        ::recv(fd_.get(), memory_.data() + at_, memory_.size() - at_, MSG_DONTWAIT);
+    const ssize_t got = ::recv(fd_.get(), memory_.data() + at_, memory_.size() - at_, MSG_DONTWAIT);
     if (got == 0 || (got < 0 && !would_block(got))) fail_socket("receive");
     return moved(got);
   }

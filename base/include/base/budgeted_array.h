@@ -97,7 +97,7 @@ class BudgetedArray {
   }
 
   MemoryBudget* budget_ = nullptr;
-  std::unique_ptr<T[]> heap_;      // null: the elements are in inline_
+  std::unique_ptr<T[]> heap_;        // null: the elements are in inline_
   std::array<T, kInline> inline_{};  // the first size_ are in use
   uint32_t size_ = 0;
   uint32_t capacity_ = kInline;

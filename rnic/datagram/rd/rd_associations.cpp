@@ -28,8 +28,8 @@ void RdAssociations::open(RdPeer& peer, Time now) {
   peers_.touch(peer);
 }
 
-void RdAssociations::take_open(RdPeer& present, const dgram::RdHeader& header,
-                               uint32_t incarnation, Time now) {
+void RdAssociations::take_open(RdPeer& present, const dgram::RdHeader& header, uint32_t incarnation,
+                               Time now) {
   const auto verdict = present.association.check_open(header, incarnation);
   if (verdict == Association::OpenVerdict::stale)
     return counters_.add(Counter::drop_rd_association);

@@ -24,10 +24,14 @@ namespace fault = rdmap::fault;
 dgram::MessageName message_of(const rdmap::DatagramSegment& segment) {
   using dgram::MessageKind;
   switch (segment.opcode) {
-    case rdmap::Opcode::write_record: return {MessageKind::write_record, segment.msn};
-    case rdmap::Opcode::read_request: return {MessageKind::read_request, segment.msn};
-    case rdmap::Opcode::read_response: return {MessageKind::read_response, segment.stag};
-    default: return {MessageKind::send, segment.msn};
+    case rdmap::Opcode::write_record:
+      return {MessageKind::write_record, segment.msn};
+    case rdmap::Opcode::read_request:
+      return {MessageKind::read_request, segment.msn};
+    case rdmap::Opcode::read_response:
+      return {MessageKind::read_response, segment.stag};
+    default:
+      return {MessageKind::send, segment.msn};
   }
 }
 
@@ -108,8 +112,10 @@ void RdDelivery::skip(RdPeer& peer, const dgram::MessageName& message) {
       records_.close(peer.source, message.number);
       peer.inbound.ignore_rest(message);
       return;
-    case dgram::MessageKind::read_response: return requests_.take_skip(peer, message.number);
-    case dgram::MessageKind::read_request: return;
+    case dgram::MessageKind::read_response:
+      return requests_.take_skip(peer, message.number);
+    case dgram::MessageKind::read_request:
+      return;
   }
 }
 

@@ -41,8 +41,8 @@ struct RdHostContext {
   ReceiveShares& shares;
 };
 
-/// What all peers of an RD queue pair at one IP address, with whatever port, have together. With the
-/// baton.
+/// What all peers of an RD queue pair at one IP address, with whatever port, have together. With
+/// the baton.
 class RdHost : public ListNode<RdWaitingTag> {
  public:
   /// `shared`: the share of the address in context.shares; null where it keeps none.
@@ -76,8 +76,9 @@ class RdHost : public ListNode<RdWaitingTag> {
 
 /// The peers whose Sends wait for a share of the receives. The next one is of an address that holds
 /// none, if there is one; otherwise the addresses take turns. The cost of finding it does not grow
-/// with the number of peers that wait: while one more receive may be held at all, the addresses that
-/// may not hold it are few, since each of them holds a quarter of the receives. With the baton.
+/// with the number of peers that wait: while one more receive may be held at all, the addresses
+/// that may not hold it are few, since each of them holds a quarter of the receives. With the
+/// baton.
 class RdShareQueue {
  public:
   explicit RdShareQueue(const ReceiveShares& shares) : shares_(shares) {}

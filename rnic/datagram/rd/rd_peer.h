@@ -97,7 +97,8 @@ class RdPeer : public ListNode<RdReadyTag>,
   // guard(rd-early-memory): receiver.kept() != 0 && !turn.held() => false
   // guard(rd-waits-for-receive): without && !turn.held()
   bool lacks_next() const { return receiver.kept() != 0 && !turn.held(); }
-  /// The rest of a Send has to come. While what came of it waits here, that is not the peer's fault.
+  /// The rest of a Send has to come. While what came of it waits here, that is not the peer's
+  /// fault.
   // guard(rd-send-rest): without && !turn.held()
   bool lacks_segments() const { return inbound.has_message() && !turn.held(); }
   /// Something is to be sent to the peer, or requests are not done.
@@ -238,7 +239,7 @@ class RdPeers {
   std::unordered_map<Address, RdHost, KeyedHash<Address>> hosts_;  // with port 0
   std::unordered_map<Address, std::unique_ptr<RdPeer>, KeyedHash<Address>> peers_;
   size_t size_ = 0;
-  size_t searched_ = 0;  // the place of peers_ that find_unused() searched last
+  size_t searched_ = 0;       // the place of peers_ that find_unused() searched last
   RdPeer* latest_ = nullptr;  // most datagrams come in trains
 };
 

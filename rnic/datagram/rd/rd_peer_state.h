@@ -25,7 +25,7 @@ inline constexpr Duration kRdMemoryRetry = std::chrono::milliseconds(10);
 struct RdMessage {
   ReceiveEntry* receive = nullptr;  ///< null: there is none
   uint32_t msn = 0;                 ///< of the last one, where there is none
-  uint32_t placed = 0;  ///< bytes; parsed segments do not reach beyond kMaxMessage
+  uint32_t placed = 0;              ///< bytes; parsed segments do not reach beyond kMaxMessage
   Time last_progress{};
   MessageFacts facts;
 };
@@ -183,7 +183,8 @@ class RdTurn {
     retry_at_ = retry_at_ > now ? std::min(retry_at_, time) : time;
   }
   bool waits_for_stag_limit() const { return limited_; }
-  /// Whether it is the peer's turn, of those that stand in line for that limit, to name memory once.
+  /// Whether it is the peer's turn, of those that stand in line for that limit, to name memory
+  /// once.
   bool is_first_in_line() const { return first_in_line_; }
   void set_first_in_line(bool is) { first_in_line_ = is; }
   /// Time::max() where nothing waits for memory, or for that limit.
@@ -254,9 +255,7 @@ class RdTimes {
   Time silent_since() const { return std::max(heard_, waiting_since_); }
   /// Since when nothing was delivered of what the peer has to send, where something waits for it.
   Time lacking_since() const { return std::max(delivered_, lacking_since_); }
-  bool has_advanced_within(Duration duration, Time now) const {
-    return now - advanced_ < duration;
-  }
+  bool has_advanced_within(Duration duration, Time now) const { return now - advanced_ < duration; }
   bool has_delivered_within(Duration duration, Time now) const {
     return delivered_ != Time{} && now - delivered_ < duration;
   }

@@ -187,9 +187,9 @@ void RdQueuePair::take_open(const dgram::ParsedRdHeader& parsed,
                             const llp::IncomingDatagram& datagram, Time now) {
   const dgram::Challenge proof = dgram::decode_rd_proof(parsed.rest);
   const uint32_t incarnation = envelope.labels.incarnation;
-  const bool valid =
-      parsed.header.peer_incarnation == identity().incarnation(datagram.from) &&
-      incarnation != 0 && validation().valid(proof.cookie, datagram.from, incarnation, now);
+  const bool valid = parsed.header.peer_incarnation == identity().incarnation(datagram.from) &&
+                     incarnation != 0 &&
+                     validation().valid(proof.cookie, datagram.from, incarnation, now);
   if (!valid) return challenge(proof.nonce, incarnation, datagram, now);
   counters().add(Counter::echoes_received);
   RdPeer* const peer = peers_.find_incarnation(datagram.from, incarnation);
@@ -233,12 +233,13 @@ void RdQueuePair::take_ours(RdPeer& peer, const dgram::ParsedRdHeader& parsed, u
   peer.sender.heard(now);
   while (const auto released = peer.sender.release())
     if (!released->given_up) acknowledged(peer, released->tag);
-  const bool of_first = !peer.sender.idle() && header.acknowledged + 1 ==
-                            static_cast<uint32_t>(peer.sender.first_unacknowledged());
+  const bool of_first =
+      !peer.sender.idle() &&
+      header.acknowledged + 1 == static_cast<uint32_t>(peer.sender.first_unacknowledged());
   // guard(rd-send-waits): condition => false
   if (header.waits() && of_first) peer.sender.first_waits(now);
-  const bool refuses = header.kind == RdKind::refusal && of_first &&
-                       header.sequence == header.acknowledged + 1;
+  const bool refuses =
+      header.kind == RdKind::refusal && of_first && header.sequence == header.acknowledged + 1;
   if (refuses) refused(peer, rdmap::terminate_code(dgram::decode_rd_code(parsed.rest)));
   if (header.kind == RdKind::probe) peer.receiver.ask_now();
   if (header.sequenced()) take_sequenced(peer, parsed, flags, now);
@@ -252,9 +253,12 @@ void RdQueuePair::take_ours(RdPeer& peer, const dgram::ParsedRdHeader& parsed, u
 void RdQueuePair::acknowledged(RdPeer& peer, const dgram::TxTag& tag) {
   switch (tag.message.kind) {
     case dgram::MessageKind::send:
-    case dgram::MessageKind::write_record: return requests_.acknowledged(peer, tag);
-    case dgram::MessageKind::read_response: return responder_.acknowledged(peer, tag);
-    case dgram::MessageKind::read_request: return;
+    case dgram::MessageKind::write_record:
+      return requests_.acknowledged(peer, tag);
+    case dgram::MessageKind::read_response:
+      return responder_.acknowledged(peer, tag);
+    case dgram::MessageKind::read_request:
+      return;
   }
 }
 
@@ -375,8 +379,8 @@ void RdQueuePair::resume_held(Time now) {
   resume_without_share(now);
 }
 
-/// When a Send of several segments has ended, or more receives are there. Those that may not hold one
-/// yet are not resumed: each would be sent an acknowledgement, and there may be many.
+/// When a Send of several segments has ended, or more receives are there. Those that may not hold
+/// one yet are not resumed: each would be sent an acknowledgement, and there may be many.
 void RdQueuePair::resume_without_share(Time now) {
   if (peers_.without_share.empty()) return;
   while (RdPeer* const peer = peers_.without_share.next(receives().available()))

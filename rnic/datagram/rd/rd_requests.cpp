@@ -130,11 +130,9 @@ bool RdRequests::can_repeat(const RdPeer& peer, Time now) const {
   if (peer.sender.idle()) return peer.cursor.at_beginning(first);
   if (first == nullptr) return false;
   const TxTag& oldest = peer.sender.tag(peer.sender.first_unacknowledged());
-  const bool of_first =
-      is_read(*first)
-          ? oldest.message.kind == MessageKind::read_request &&
-                reads_.at(oldest.object).entry == first
-          : oldest.message == message_of(*first);
+  const bool of_first = is_read(*first) ? oldest.message.kind == MessageKind::read_request &&
+                                              reads_.at(oldest.object).entry == first
+                                        : oldest.message == message_of(*first);
   return of_first && oldest.offset == 0 &&
          now - peer.sender.outstanding_since() < kSurelyUndelivered;
 }

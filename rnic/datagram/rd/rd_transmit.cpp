@@ -15,8 +15,8 @@ namespace diwarp::rnic {
 
 namespace {
 
-using dgram::RdKind;
 using dgram::MessageKind;
+using dgram::RdKind;
 using dgram::Sender;
 
 }  // namespace
@@ -147,8 +147,10 @@ bool RdTransmit::too_long(const Lane& lane, const RdPart& part) const {
     case MessageKind::send:
     case MessageKind::write_record:
       return part.tag.length > payload(lane, &sends_.at(part.tag.object));
-    case MessageKind::read_response: return part.tag.length > payload(lane, nullptr);
-    case MessageKind::read_request: return false;
+    case MessageKind::read_response:
+      return part.tag.length > payload(lane, nullptr);
+    case MessageKind::read_request:
+      return false;
   }
   return false;
 }

@@ -73,10 +73,10 @@ class RdTransmit final : public DatagramOrigin {
     DatagramRoom& room;
     Time now;
     dgram::RdHeader names;
-    size_t body = 0;      // bytes, of the longest datagram
-    size_t planned = 0;   // datagrams of this peer in this burst
-    uint32_t again = 0;   // of these
-    uint32_t fresh = 0;   // the same
+    size_t body = 0;     // bytes, of the longest datagram
+    size_t planned = 0;  // datagrams of this peer in this burst
+    uint32_t again = 0;  // of these
+    uint32_t fresh = 0;  // the same
   };
 
   void hand_over(Time now);
@@ -120,9 +120,9 @@ class RdTransmit final : public DatagramOrigin {
   const dgram::ReorderBuffer& buffer_;
   MemoryBudget& sent_memory_;  // for what was sent and is not acknowledged
   Counters& counters_;
-  Time now_{};  // of the burst under way
+  Time now_{};                            // of the burst under way
   DatagramBurst::Note* notes_ = nullptr;  // of the same: Planned
-  std::unique_ptr<Ring<Reset>> resets_;  // made when first needed
+  std::unique_ptr<Ring<Reset>> resets_;   // made when first needed
 
   // Where in its message the last segment ended, so that the next one costs no search.
   const SendEntry* cutting_ = nullptr;

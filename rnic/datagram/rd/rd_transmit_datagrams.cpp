@@ -15,8 +15,8 @@
 
 namespace diwarp::rnic {
 
-using dgram::RdKind;
 using dgram::MessageKind;
+using dgram::RdKind;
 
 void RdTransmit::add(Lane& lane, const Planned& planned, uint8_t flags, size_t header,
                      size_t pieces) {
@@ -47,9 +47,12 @@ bool RdTransmit::add_sequenced(Lane& lane, const Planned& planned) {
   if (planned.part.tag.failure) return add_failure(lane, planned);
   switch (planned.part.tag.message.kind) {
     case MessageKind::send:
-    case MessageKind::write_record: return add_segment(lane, planned);
-    case MessageKind::read_request: return add_request(lane, planned);
-    case MessageKind::read_response: return add_response(lane, planned);
+    case MessageKind::write_record:
+      return add_segment(lane, planned);
+    case MessageKind::read_request:
+      return add_request(lane, planned);
+    case MessageKind::read_response:
+      return add_response(lane, planned);
   }
   return false;
 }

@@ -226,8 +226,8 @@ void UdMessages::release(OpenMessage& message) {
   idle_.push_front(message);
 }
 
-void UdMessages::complete(ReceiveEntry& entry, const Segment& last, Source& source,
-                          uint64_t bytes, Time now) {
+void UdMessages::complete(ReceiveEntry& entry, const Segment& last, Source& source, uint64_t bytes,
+                          Time now) {
   WorkCompletion completion =
       delivered_send(protection_, records_, counters_, last, source.key.address, bytes);
   // guard(send-invalidate-guesses)

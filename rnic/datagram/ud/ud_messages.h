@@ -58,8 +58,7 @@ class UdMessages {
   void deliver(OpenMessage& message, const Segment& last, Time now);
   void abandon(OpenMessage& message);
   void release(OpenMessage& message);
-  void complete(ReceiveEntry& entry, const Segment& last, Source& source, uint64_t bytes,
-                Time now);
+  void complete(ReceiveEntry& entry, const Segment& last, Source& source, uint64_t bytes, Time now);
   void fail_receive(ReceiveEntry& entry, const Source& source);
 
   ReceiveBuffers& receives_;

@@ -69,12 +69,14 @@ std::optional<Time> UdQueuePair::next_expiry() {
 void UdQueuePair::take(const dgram::OpenedEnvelope& envelope, const llp::IncomingDatagram& datagram,
                        Time now) {
   switch (envelope.labels.datagram_class) {
-    case dgram::DatagramClass::unreliable: return take_segment(envelope, datagram, now);
+    case dgram::DatagramClass::unreliable:
+      return take_segment(envelope, datagram, now);
     case dgram::DatagramClass::control:
       if (const Judgement judgement = take_control(envelope, datagram, now); judgement.drop)
         drop(*judgement.drop);
       return;
-    case dgram::DatagramClass::reliable: return drop(Counter::drop_class);
+    case dgram::DatagramClass::reliable:
+      return drop(Counter::drop_class);
   }
 }
 
@@ -112,8 +114,10 @@ Judgement UdQueuePair::dispatch(const rdmap::DatagramSegment& segment, Source& s
                                 const llp::IncomingDatagram& datagram, Time now) {
   switch (segment.opcode) {
     case rdmap::Opcode::write_record:
-    case rdmap::Opcode::read_request: return take_tagged(segment, source, datagram, now);
-    default: return messages_.handle(segment, source, now);
+    case rdmap::Opcode::read_request:
+      return take_tagged(segment, source, datagram, now);
+    default:
+      return messages_.handle(segment, source, now);
   }
 }
 
@@ -151,7 +155,8 @@ Judgement UdQueuePair::take_control(const dgram::OpenedEnvelope& envelope,
       return reader_.handle_challenge(parsed.challenge, datagram.from)
                  ? Judgement::taken()
                  : Judgement::dropped(Counter::drop_control);
-    case dgram::ControlType::error: return take_error(parsed.rest, datagram.from);
+    case dgram::ControlType::error:
+      return take_error(parsed.rest, datagram.from);
   }
   return Judgement::dropped(Counter::drop_control);
 }

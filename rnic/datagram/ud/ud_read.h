@@ -20,13 +20,13 @@ struct UdReader::Part : ListNode<PartTag>, ListNode<UnsentTag> {
   uint64_t sink_offset = 0;  // of the part's first byte in its sink
   uint32_t nonce = 0;        // that an Error must repeat
   uint32_t msn = 0;
-  uint64_t begin = 0;      // of the Read's bytes
+  uint64_t begin = 0;  // of the Read's bytes
   uint32_t length = 0;
-  uint32_t missing = 0;    // bytes of these
-  bool behind = false;     // nothing more is expected
-  bool asked = false;      // the request was sent
-  bool answerable = false; // since then nothing came, not even a Challenge
-  uint64_t asked_as = 0;   // counts requests
+  uint32_t missing = 0;     // bytes of these
+  bool behind = false;      // nothing more is expected
+  bool asked = false;       // the request was sent
+  bool answerable = false;  // since then nothing came, not even a Challenge
+  uint64_t asked_as = 0;    // counts requests
   uint32_t challenges = 0;
   std::optional<dgram::Challenge> echo;  // to be sent before the request
 };
@@ -45,10 +45,10 @@ struct UdReader::Read : ListNode<ReadTag> {
   Time deadline{};
   uint32_t retries_left = 0;
   bool retrying = false;
-  Time last_sign{};   // that the target is at work for it: new bytes, or those of an earlier Read
-  Time last_try{};    // when it was asked for from the start
+  Time last_sign{};  // that the target is at work for it: new bytes, or those of an earlier Read
+  Time last_try{};   // when it was asked for from the start
   Time last_nudge{};
-  uint64_t scanned = 0;  // up to there was asked for, this time round
+  uint64_t scanned = 0;     // up to there was asked for, this time round
   uint32_t open_parts = 0;  // that are not behind
   // As many may be behind as the window has.
   std::unique_ptr<Part[]> storage;

@@ -54,7 +54,7 @@ class UdReader final : public DatagramOrigin {
 
   enum class Begun : uint8_t {
     begun,
-    full,       ///< as many as may be are under way
+    full,  ///< as many as may be are under way
     no_memory,
   };
   /// Takes over the oldest pending entry of the send queue, which is a Read: has the queue hand it
@@ -143,10 +143,10 @@ class UdReader final : public DatagramOrigin {
   // Made when first needed, and then used again; at most max_outstanding. Declared before the lists
   // that name them and their parts, so that they outlive these.
   std::vector<std::unique_ptr<Read>> reads_;
-  std::vector<Part*> by_sink_;              // chains, by the STag's low bits
-  IntrusiveList<Read, ReadTag> active_;     // in the order of their beginning
+  std::vector<Part*> by_sink_;           // chains, by the STag's low bits
+  IntrusiveList<Read, ReadTag> active_;  // in the order of their beginning
   IntrusiveList<Read, ReadTag> idle_;
-  IntrusiveList<Part, UnsentTag> unsent_;   // their request is to be sent
+  IntrusiveList<Part, UnsentTag> unsent_;  // their request is to be sent
   size_t under_way_ = 0;
   bool begin_refused_ = false;
   std::optional<Time> next_expiry_;

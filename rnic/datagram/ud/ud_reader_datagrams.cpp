@@ -46,7 +46,8 @@ Judgement UdReader::place(const rdmap::DatagramSegment& segment, Part& part, Tim
   part.answerable = false;
   switch (read.valid.insert(begin, begin + segment.payload.size())) {
     // guard(read-progress)
-    case InsertResult::full: return Judgement::dropped(Counter::drop_range_limit);
+    case InsertResult::full:
+      return Judgement::dropped(Counter::drop_range_limit);
     // guard(read-progress): => if (part.length != 0) ddp::scatter(read.entry->sges, begin,
     //     segment.payload);
     case InsertResult::duplicate:
@@ -116,8 +117,7 @@ bool UdReader::handle_challenge(const dgram::Challenge& challenge, const Address
     // guard(reads): without && one.challenges < kMaxChallenges
     // guard(reads): without one.answerable &&
     // guard(reads): one.sink_offset == challenge.nonce => true
-    return one.answerable && one.challenges < kMaxChallenges &&
-           one.sink_offset == challenge.nonce;
+    return one.answerable && one.challenges < kMaxChallenges && one.sink_offset == challenge.nonce;
   });
   if (part == nullptr) return false;
   ++part->challenges;
@@ -153,8 +153,7 @@ void UdReader::end_unwritable() {
 }
 
 void UdReader::add_echo(Part& part, DatagramRoom& room) {
-  const size_t bytes =
-      dgram::encode_challenge(dgram::ControlType::echo, *part.echo, room.header());
+  const size_t bytes = dgram::encode_challenge(dgram::ControlType::echo, *part.echo, room.header());
   room.add(part.read->entry->destination, {.datagram_class = dgram::DatagramClass::control}, bytes,
            0, {.origin = this, .value = kEcho, .object = &part});
 }

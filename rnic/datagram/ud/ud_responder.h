@@ -41,9 +41,9 @@ struct Response : ListNode<ResponseTag> {
   uint32_t msn = 0;
   uint32_t nonce = 0;
   rdmap::ReadRequest request;
-  size_t datagram_bytes = 0;  ///< of the request
-  uint32_t offset = 0;        ///< how much was sent
-  SizeRefusals size_refusals; ///< since something of it was sent
+  size_t datagram_bytes = 0;   ///< of the request
+  uint32_t offset = 0;         ///< how much was sent
+  SizeRefusals size_refusals;  ///< since something of it was sent
 };
 
 /// The responses to one source, in the order of its requests.

@@ -88,8 +88,8 @@ bool SourceTable::make_room(const Address& address) {
   const auto share = shares_.find(address.with_port(0));
   const size_t of_address = share == shares_.end() ? 0 : share->second.count;
   if (of_address >= limits_.per_address) return forget_oldest_of(share->second);  // guard(sources)
-  if (unproven_count_ >= limits_.unproven) forget_oldest_unproven();  // guard(sources)
-  if (unproven_count_ >= limits_.unproven) return false;  // guard(sources)
+  if (unproven_count_ >= limits_.unproven) forget_oldest_unproven();              // guard(sources)
+  if (unproven_count_ >= limits_.unproven) return false;                          // guard(sources)
   if (sources_.size() < limits_.sources) return true;  // guard(sources): => return true;
   // guard(sources): => return forget_oldest() || forget_oldest_unproven();
   return forget_oldest_unproven() || forget_oldest();

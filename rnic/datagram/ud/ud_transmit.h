@@ -52,8 +52,8 @@ class UdTransmit final : public DatagramOrigin {
   RecordTable& records_;
   SendQueue& sends_;
   UdReader& reader_;
-  Msns next_;              // of the oldest message that is not done
-  uint64_t offset_ = 0;    // how much of it has been sent
+  Msns next_;                   // of the oldest message that is not done
+  uint64_t offset_ = 0;         // how much of it has been sent
   SizeRefusals size_refusals_;  // since something of it was sent
   ddp::SgeCursor cursor_;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program that has spdlog as headers alone, where diwarp was built with it as it is installed. That is
-// with an fmt outside of spdlog in Debian.
+// A program that has spdlog as headers alone, where diwarp was built with it as it is installed.
+// That is with an fmt outside of spdlog in Debian.
 #if !__has_include(<spdlog/fmt/bundled/core.h>)
 #define SPDLOG_FMT_EXTERNAL
 #define FMT_HEADER_ONLY

@@ -69,10 +69,8 @@ std::error_code Source::post(uint64_t number) {
          .remote = {.stag = settings_.remote.stag, .offset = settings_.remote.base + part.offset},
          .immediate = part.offset});
   }
-  return end_.qp.post_send({.wr_id = number,
-                            .sges = sges,
-                            .destination = destination_,
-                            .immediate = part.offset});
+  return end_.qp.post_send(
+      {.wr_id = number, .sges = sges, .destination = destination_, .immediate = part.offset});
 }
 
 void Source::take_one() {

@@ -215,8 +215,7 @@ TEST_CASE("merged and intersected maps have the bytes that a bitmap has") {
     }
     REQUIRE(bytes_of(both) == either);
     REQUIRE(bytes_of(common) == each);
-    REQUIRE(both.valid_bytes() + common.valid_bytes() ==
-            a.map.valid_bytes() + b.map.valid_bytes());
+    REQUIRE(both.valid_bytes() + common.valid_bytes() == a.map.valid_bytes() + b.map.valid_bytes());
     for (size_t i = 1; i < both.range_count(); ++i) {  // they never touch
       const auto ranges = ranges_of(both);
       REQUIRE(ranges[i - 1].offset + ranges[i - 1].length < ranges[i].offset);

@@ -229,8 +229,8 @@ uint64_t accepted_guesses(RdKind kind, int epoch_bits, int peer_epoch_bits, int 
           Association association;
           association.establish(0x7007, kThere, {.epoch = 0x9009});
           const RdHeader guess =
-              names(kind, with_low(0x9009, a, epoch_bits),
-                    with_low(0x7007, b, peer_epoch_bits), with_low(kHere, d, own_bits));
+              names(kind, with_low(0x9009, a, epoch_bits), with_low(0x7007, b, peer_epoch_bits),
+                    with_low(kHere, d, own_bits));
           const uint32_t incarnation = with_low(kThere, c, incarnation_bits);
           accepted += association.check(guess, incarnation, kHere) == accepting ? 1 : 0;
         }

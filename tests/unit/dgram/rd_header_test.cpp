@@ -172,8 +172,7 @@ TEST_CASE("rd header: codes, failures and proofs stand in network order") {
   CHECK(decode_rd_code(code) == 0x12050000);
   std::array<std::byte, kRdFailureBytes> failure;
   encode_rd_failure({0xB1B2B3B4, 0x01000000}, failure);
-  CHECK(std::vector(failure.begin(), failure.end()) ==
-        bytes({0xB1, 0xB2, 0xB3, 0xB4, 1, 0, 0, 0}));
+  CHECK(std::vector(failure.begin(), failure.end()) == bytes({0xB1, 0xB2, 0xB3, 0xB4, 1, 0, 0, 0}));
   CHECK(decode_rd_failure(failure).sink_stag == 0xB1B2B3B4);
   CHECK(decode_rd_failure(failure).code == 0x01000000);
   std::array<std::byte, kRdProofBytes> proof;

@@ -2,12 +2,12 @@
 #pragma once
 
 #include <algorithm>
-#include <cstring>
-#include <span>
 #include <cstdint>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 

@@ -122,16 +122,16 @@ TEST_CASE("a notice of calls that are not under way changes nothing") {
   for (int i = 0; i < 8; ++i) calls.begin();
   REQUIRE(calls.release({0, 1}));
   REQUIRE(calls.release({4, 5}));
-  const auto [first, last] = GENERATE(table<uint32_t, uint32_t>({{3, 2},             // backwards
-                                                                 {7, 6},             //
-                                                                 {1, 2},             // told before
-                                                                 {0, 7},             //
-                                                                 {4, 4},             //
-                                                                 {3, 6},             //
-                                                                 {7, 8},             // not begun
-                                                                 {8, 8},             //
-                                                                 {2, UINT32_MAX},    //
-                                                                 {UINT32_MAX, 3},    //
+  const auto [first, last] = GENERATE(table<uint32_t, uint32_t>({{3, 2},           // backwards
+                                                                 {7, 6},           //
+                                                                 {1, 2},           // told before
+                                                                 {0, 7},           //
+                                                                 {4, 4},           //
+                                                                 {3, 6},           //
+                                                                 {7, 8},           // not begun
+                                                                 {8, 8},           //
+                                                                 {2, UINT32_MAX},  //
+                                                                 {UINT32_MAX, 3},  //
                                                                  {2, 2 + (1U << 31)}}));
   CAPTURE(first, last);
   CHECK_FALSE(calls.release({first, last}));

@@ -159,8 +159,7 @@ ssize_t recvmsg(int fd, msghdr* header, int flags) {
 
 int recvmmsg(int fd, mmsghdr* headers, unsigned count, int flags, timespec* timeout) {
   if (receive_fails()) return -1;
-  return static_cast<int>(
-      ::syscall(SYS_recvmmsg, fd, headers, messages(count), flags, timeout));
+  return static_cast<int>(::syscall(SYS_recvmmsg, fd, headers, messages(count), flags, timeout));
 }
 
 ssize_t recvfrom(int fd, void* bytes, size_t size, int flags, sockaddr* from,

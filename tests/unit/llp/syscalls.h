@@ -23,8 +23,8 @@ struct SyscallFaults {
   std::atomic<int> busy_poll_error{0};    ///< what SO_BUSY_POLL fails with
   std::atomic<int> zerocopy_error{0};     ///< what every send with MSG_ZEROCOPY fails with
   std::atomic<int> zerocopy_option_error{0};  ///< what SO_ZEROCOPY fails with
-  std::atomic<uint32_t> hide_notices{0};  ///< 1: error queues look empty
-  std::atomic<int> forced_buffer_error{0};  ///< what SO_RCVBUFFORCE and SO_SNDBUFFORCE fail with
+  std::atomic<uint32_t> hide_notices{0};      ///< 1: error queues look empty
+  std::atomic<int> forced_buffer_error{0};    ///< what SO_RCVBUFFORCE and SO_SNDBUFFORCE fail with
 
   std::atomic<uint32_t> uring_every{0};  ///< each so many-th submission to io_uring fails
 

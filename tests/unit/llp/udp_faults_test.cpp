@@ -163,8 +163,7 @@ TEST_CASE("a destination that takes no datagrams at all does not end segmentatio
   Ends ends;
   if (!test::has_trains(ends.sender->gso())) return;
   const auto payloads = numbered(4, 100);
-  const SendResult result =
-      ends.sender->send(burst_of(ends.to().with_port(0), payloads).get());
+  const SendResult result = ends.sender->send(burst_of(ends.to().with_port(0), payloads).get());
   CHECK(result.status == SendStatus::refused);
   CHECK(result.error == EINVAL);
   CHECK(ends.sender->gso());
@@ -190,8 +189,8 @@ TEST_CASE("a kernel without UDP_SEGMENT and UDP_GRO is told of, and served with 
 TEST_CASE("a link that was told to do without offloads has nothing to tell about them") {
   FaultsForNow faults;
   faults->udp_option_error = ENOPROTOOPT;
-  const auto link = UdpLink::open(kLoopback4, {.receive_buffer = 0, .send_buffer = 0,
-                                               .offload = false});
+  const auto link =
+      UdpLink::open(kLoopback4, {.receive_buffer = 0, .send_buffer = 0, .offload = false});
   Fallbacks told;
   link->on_fallback([&](Fallback what) { told.push_back(what); });
   CHECK(told.empty());
@@ -202,9 +201,8 @@ TEST_CASE("buffers that the system cuts to its limits are told of") {
   faults->forced_buffer_error = EPERM;
   const size_t beyond = size_t{1} << 30;
   Fallbacks told;
-  const auto link =
-      UdpLink::open(kLoopback4, {.receive_buffer = beyond, .send_buffer = beyond,
-                                 .offload = false});
+  const auto link = UdpLink::open(
+      kLoopback4, {.receive_buffer = beyond, .send_buffer = beyond, .offload = false});
   link->on_fallback([&](Fallback what) { told.push_back(what); });
   CHECK(told == Fallbacks{Fallback::rx_buffer_cut, Fallback::tx_buffer_cut});
   const auto content =
@@ -225,8 +223,8 @@ TEST_CASE("busy polling is asked of the socket in microseconds, and told of wher
   const bool refused = GENERATE(false, true);
   if (refused) faults->busy_poll_error = EPERM;
   const auto plain = UdpLink::open(kLoopback4, {.offload = false});
-  const auto link = UdpLink::open(
-      kLoopback4, {.offload = false, .busy_poll = std::chrono::nanoseconds(24'001)});
+  const auto link =
+      UdpLink::open(kLoopback4, {.offload = false, .busy_poll = std::chrono::nanoseconds(24'001)});
   const int before = asked(plain->descriptor());
   const bool allowed = asked(link->descriptor()) == 25;
   if (refused) CHECK(asked(link->descriptor()) == before);

@@ -94,7 +94,8 @@ TEST_CASE("a stream loses nothing while requests are refused now and then") {
     const ssize_t part = ::send(writer.get(), rest.data(), rest.size(), MSG_DONTWAIT);
     if (part > 0) sent += static_cast<size_t>(part);
     scene.queue->gather();
-    while (scene.queue->next_ready() != nullptr) {}
+    while (scene.queue->next_ready() != nullptr) {
+    }
     const IoResult got = stream->receive(buffer);
     if (got.status == IoStatus::ok) received += test::text_of(Bytes(buffer).first(got.bytes));
   }

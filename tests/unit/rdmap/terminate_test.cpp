@@ -53,11 +53,11 @@ std::string digits(ConstBytes bytes) {
   return out;
 }
 
-constexpr TerminateCode kWithRdmapHeader[] = {fault::kInvalidStag,    fault::kBaseOrBounds,
-                                              fault::kAccessRights,   fault::kStagNotAssociated,
-                                              fault::kOffsetWrap,     fault::kStagNotInvalidated,
-                                              fault::kInvalidVersion, fault::kUnexpectedOpcode,
-                                              fault::kStreamCatastrophic, fault::kUnspecified};
+constexpr TerminateCode kWithRdmapHeader[] = {
+    fault::kInvalidStag,       fault::kBaseOrBounds,     fault::kAccessRights,
+    fault::kStagNotAssociated, fault::kOffsetWrap,       fault::kStagNotInvalidated,
+    fault::kInvalidVersion,    fault::kUnexpectedOpcode, fault::kStreamCatastrophic,
+    fault::kUnspecified};
 constexpr TerminateCode kWithDdpHeader[] = {
     fault::kTaggedInvalidStag, fault::kTaggedBaseOrBounds, fault::kTaggedNotAssociated,
     fault::kTaggedOffsetWrap,  fault::kInvalidQueueNumber, fault::kNoBuffer,

@@ -31,7 +31,7 @@ class QuietQueue final : public llp::InputQueue {
   }
   void announce() { ready_ = true; }
 
-  void* key = nullptr;  // of the endpoint; set before it is attached
+  void* key = nullptr;                     // of the endpoint; set before it is attached
   std::atomic<bool> due_at_gather{false};  // something that the next gather() announces
   Duration until_gather = 1ms;             // and how long that may wait
   std::atomic<uint64_t> gathered{0};

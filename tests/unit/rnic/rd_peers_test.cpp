@@ -181,8 +181,8 @@ TEST_CASE("rd peers: an address that has its share of the table takes no place f
   QueuePairInit init = with_peers(8);  // one place is kept from strangers
   init.reliable.max_peers_per_address = 1;
   Table table(init);
-  for (const char* host : {"10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4", "10.0.0.5", "10.0.0.6",
-                           "10.0.0.7"})
+  for (const char* host :
+       {"10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4", "10.0.0.5", "10.0.0.6", "10.0.0.7"})
     REQUIRE(table.add(at(host)) != nullptr);
   table.now += 10s;
   CHECK(table.add(at("10.0.0.1", 7001)) == nullptr);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whose turn it is to send: the policy that engines have, and an engine with another one.
-#include "support/catch.h"
 #include <deque>
 #include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
+#include "support/catch.h"
 
 #include "rnic/engine/engine.h"
 
