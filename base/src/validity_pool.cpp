@@ -103,7 +103,10 @@ InsertResult ValidityBuilder::insert(uint64_t begin, uint64_t end, ValidityPool&
 
 ValidityMap ValidityBuilder::take(uint64_t length) noexcept {
   // guard(records): condition => node_ != nullptr
-  if (node_ != nullptr && node_->ranges.size() > 1) return {length, std::exchange(node_, nullptr)};
+  if (node_ != nullptr && node_->ranges.size() > 1) {
+    only_ = {0, 0};  // the one that the node was begun with
+    return {length, std::exchange(node_, nullptr)};
+  }
   const IntervalSet::Range only = node_ == nullptr ? only_ : *node_->ranges.begin();
   clear();
   return one_range(length, only);
