@@ -2,9 +2,9 @@
 #include "ddp/protection.h"
 
 #include <array>
-#include <catch2/catch.hpp>
 #include <cstdint>
 #include <vector>
+#include "support/catch.h"
 
 #include "base/random.h"
 
@@ -16,8 +16,8 @@ namespace {
 constexpr uint32_t kDomain = 5;
 constexpr uint32_t kQueuePair = 77;
 constexpr uint64_t kTop = UINT64_MAX;
-constexpr Access kWritable = Access::local_write | Access::remote_write | Access::remote_read |
-                             Access::window_bind;
+constexpr Access kWritable =
+    Access::local_write | Access::remote_write | Access::remote_read | Access::window_bind;
 
 /// A table, and the context of one queue pair.
 struct Fixture {

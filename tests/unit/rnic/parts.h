@@ -140,7 +140,9 @@ struct Receives : Completions {
       : Completions(entries), buffers(endpoint, {.max_recv_wr = depth}, nullptr) {}
 
   std::error_code post(uint64_t wr_id, const SgeList& sges = {}) {
-    return buffers.queue().post({.wr_id = wr_id, .sges = sges});
+    const ReceiveWorkRequest request{.wr_id = wr_id, .sges = sges};
+    size_t posted = 0;
+    return buffers.queue().post({&request, 1}, posted);
   }
   /// Completions of receives, as far as there are any now.
   std::vector<WorkCompletion> reported() {

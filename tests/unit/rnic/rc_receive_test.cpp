@@ -2,11 +2,11 @@
 #include "rnic/rc/rc_receive.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cerrno>
 #include <deque>
 #include <string>
 #include <vector>
+#include "support/catch.h"
 
 #include "base/byte_order.h"
 #include "base/crc32c.h"
@@ -174,7 +174,8 @@ Octets send(uint32_t msn, std::string_view text) {
 
 // --- Sends.
 
-TEST_CASE("rc receive: the segments of a Send are placed by their offset, and complete one receive") {
+TEST_CASE(
+    "rc receive: the segments of a Send are placed by their offset, and complete one receive") {
   Fixture f;
   f.post(7, 10, 20);
   CHECK(f.come(fpdu(Untagged{.last = false, .payload = "abcd"}.ulpdu())) == RcEnd::none);
@@ -247,7 +248,8 @@ TEST_CASE("rc receive: memory of a receive that goes between two segments ends t
   REQUIRE(f.receives.reported().at(0).status == WcStatus::local_protection_error);
 }
 
-TEST_CASE("rc receive: a receive that may not be written ends the connection with its first bytes") {
+TEST_CASE(
+    "rc receive: a receive that may not be written ends the connection with its first bytes") {
   Fixture f;
   const STag closed = f.add(0, 100, Access::remote_write);
   REQUIRE_FALSE(f.receives.post(7, f.sge(closed, 0, 10)));
@@ -460,7 +462,8 @@ TEST_CASE("rc receive: a Terminate's code and headers are kept") {
   CHECK(std::ranges::equal(f.receive.offending(), header));
 }
 
-TEST_CASE("rc receive: a Terminate that is too short for what it says ends the connection as well") {
+TEST_CASE(
+    "rc receive: a Terminate that is too short for what it says ends the connection as well") {
   Fixture f;
   const std::string_view body("\x11\x01\xC0\x00\x00\x20", 6);
   CHECK(f.come(fpdu(Untagged{.opcode = kTerminate, .queue = 2, .payload = body}.ulpdu())) ==
@@ -676,7 +679,8 @@ TEST_CASE("rc receive: memory that goes within a long segment gets no more of it
   CHECK(f.memory[f.text.size() - 1] == std::byte{0});
 }
 
-TEST_CASE("rc receive: a long Write that does not fit writes nothing, and is judged when it is whole") {
+TEST_CASE(
+    "rc receive: a long Write that does not fit writes nothing, and is judged when it is whole") {
   Long f;
   CHECK(f.begin(write_ulpdu(f.stag, f.memory.size() - 100, f.text)) == RcEnd::none);
   CHECK_FALSE(f.receive.fault());

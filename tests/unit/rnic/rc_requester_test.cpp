@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rnic/rc/rc_requester.h"
 
-#include <catch2/catch.hpp>
 #include <cstring>
 #include <optional>
+#include "support/catch.h"
 
 #include "parts.h"
 #include "rdmap/terminate.h"
@@ -160,7 +160,8 @@ TEST_CASE("rc requester: a response is neither longer nor shorter than its reque
   CHECK(shorter.canvas.untouched());
 }
 
-TEST_CASE("rc requester: segments of no bytes may name anything and end nothing but a whole response") {
+TEST_CASE(
+    "rc requester: segments of no bytes may name anything and end nothing but a whole response") {
   Fixture f;
   f.read(10, 3);
   StreamSegment empty = f.segment(UINT64_MAX, "", false);
@@ -247,7 +248,8 @@ TEST_CASE("rc requester: an atomic whose memory has gone places nothing") {
   CHECK(f.statuses() == Statuses{WcStatus::local_protection_error});
 }
 
-TEST_CASE("rc requester: a Read with Invalidate closes its memory when it is done, and not before") {
+TEST_CASE(
+    "rc requester: a Read with Invalidate closes its memory when it is done, and not before") {
   Fixture f;
   f.read(10, 6, WrOpcode::rdma_read_with_invalidate);
   REQUIRE_FALSE(f.take(1010, "abc", false));
@@ -257,7 +259,8 @@ TEST_CASE("rc requester: a Read with Invalidate closes its memory when it is don
   CHECK(f.statuses() == Statuses{WcStatus::success});
 }
 
-TEST_CASE("rc requester: a Read whose memory cannot be invalidated says so, with its bytes placed") {
+TEST_CASE(
+    "rc requester: a Read whose memory cannot be invalidated says so, with its bytes placed") {
   Fixture f;
   const STag region = f.add(0, 100, Access::local_write | Access::window_bind, 0);
   const STag window = f.add_window();
@@ -275,7 +278,8 @@ TEST_CASE("rc requester: a Read whose memory cannot be invalidated says so, with
   CHECK(f.statuses() == Statuses{WcStatus::window_bind_error});
 }
 
-TEST_CASE("rc requester: a Terminate of RDMAP's goes to the oldest request, DDP's and MPA's to none") {
+TEST_CASE(
+    "rc requester: a Terminate of RDMAP's goes to the oldest request, DDP's and MPA's to none") {
   const auto refused = [](const TerminateCode& code) {
     Fixture f;
     f.read(0, 3);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rnic/rc/rc_responder.h"
 
-#include <catch2/catch.hpp>
 #include <cstring>
 #include <optional>
+#include "support/catch.h"
 
 #include "parts.h"
 #include "rdmap/terminate.h"
@@ -103,12 +103,11 @@ TEST_CASE("rc responder: with an IRD of 0 no request is taken") {
   CHECK(f.responder.next() == nullptr);
 }
 
-TEST_CASE("rc responder: requests are answered in the order they came in, however often it goes round") {
+TEST_CASE(
+    "rc responder: requests are answered in the order they came in, however often it goes round") {
   Fixture f(3);
   uint32_t came = 0, answered = 0;
-  const auto come = [&] {
-    REQUIRE_FALSE(f.responder.take(ReadRequest{.sink_stag = ++came}));
-  };
+  const auto come = [&] { REQUIRE_FALSE(f.responder.take(ReadRequest{.sink_stag = ++came})); };
   come();
   for (int round = 0; round < 20; ++round) {
     come();
@@ -124,8 +123,7 @@ TEST_CASE("rc responder: requests are answered in the order they came in, howeve
 
 TEST_CASE("rc responder: several answers may be begun before the first is wholly sent") {
   Fixture f(3);
-  for (uint32_t i = 1; i <= 3; ++i)
-    REQUIRE_FALSE(f.responder.take(ReadRequest{.sink_stag = i}));
+  for (uint32_t i = 1; i <= 3; ++i) REQUIRE_FALSE(f.responder.take(ReadRequest{.sink_stag = i}));
   f.responder.begin();
   f.responder.begin();
   CHECK(f.next() == 3);
@@ -150,7 +148,8 @@ TEST_CASE("rc responder: a new stream begins without requests, and with an IRD o
   CHECK(f.responder.take(ReadRequest{}) == rdmap::fault::kNoBuffer);
 }
 
-TEST_CASE("rc responder: of several faults of a Read the first in the order of the checks is told") {
+TEST_CASE(
+    "rc responder: of several faults of a Read the first in the order of the checks is told") {
   Fixture f;
   const STag foreign = f.add(0, 100, Access::none, 1000, kDomain + 1);
   const STag closed = f.add(0, 100, Access::remote_write | Access::local_write, 1000);
@@ -216,7 +215,8 @@ TEST_CASE("rc responder: a window serves the Reads of its queue pair, and no oth
         rdmap::fault::kStagNotAssociated);
 }
 
-TEST_CASE("rc responder: of several faults of an atomic the first in the order of the checks is told") {
+TEST_CASE(
+    "rc responder: of several faults of an atomic the first in the order of the checks is told") {
   Fixture f;
   const STag foreign = f.add(0, 100, kAllRights, 1000, kDomain + 1);
   const STag closed = f.add(0, 100, Access::remote_read | Access::remote_write, 1000);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rnic/datagram/rd/rd_delivery.h"
 
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <string>
 #include <vector>
+#include "support/catch.h"
 
 #include "rd_parts.h"
 #include "rdmap/terminate.h"
@@ -137,7 +137,8 @@ TEST_CASE("rd delivery: a Send of several segments is placed in order, and deliv
   CHECK(f.peer.host.holds_none());
 }
 
-TEST_CASE("rd delivery: a Send waits for a receive, and one of several segments for a share of them") {
+TEST_CASE(
+    "rd delivery: a Send waits for a receive, and one of several segments for a share of them") {
   Fixture f;
   CHECK(f.take(whole(5, "abc")) == Outcome::no_receive);
   CHECK(f.take(send(5, 0, "abc", false)) == Outcome::no_receive);
@@ -162,7 +163,8 @@ TEST_CASE("rd delivery: a Send with another Q_Key is refused, and takes no recei
   CHECK(f.canvas.untouched());
 }
 
-TEST_CASE("rd delivery: a Send that does not fit is refused, its receive is the next, its rest ignored") {
+TEST_CASE(
+    "rd delivery: a Send that does not fit is refused, its receive is the next, its rest ignored") {
   Fixture f;
   f.post(1, 10, 5);
   f.post(2, 30, 10);
@@ -241,7 +243,8 @@ TEST_CASE("rd delivery: a Send that is given up for want of progress is refused 
   CHECK(f.canvas.has_only(10, "abc"));
 }
 
-TEST_CASE("rd delivery: a Send that was delivered is not delivered once more in a new association") {
+TEST_CASE(
+    "rd delivery: a Send that was delivered is not delivered once more in a new association") {
   Fixture f;
   for (uint64_t id = 1; id <= 3; ++id) f.post(id, id * 10, 10);
   REQUIRE(f.take(whole(0, "abc")) == Outcome::delivered);
@@ -460,7 +463,8 @@ TEST_CASE("rd delivery: what cannot be parsed is refused, and ends no message") 
   CHECK(f.reported().size() == 1);
 }
 
-TEST_CASE("rd delivery: what a peer that goes has begun is ended, its records reported as they are") {
+TEST_CASE(
+    "rd delivery: what a peer that goes has begun is ended, its records reported as they are") {
   Fixture f;
   f.post(1, 10, 20);
   REQUIRE(f.take(f.record(1, 6, 0, "abc")) == Outcome::delivered);

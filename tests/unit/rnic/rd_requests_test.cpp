@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rnic/datagram/rd/rd_requests.h"
 
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <string>
 #include <vector>
+#include "support/catch.h"
 
 #include "rd_parts.h"
 #include "rdmap/terminate.h"
@@ -21,8 +21,7 @@ using dgram::MessageKind;
 using dgram::MessageName;
 
 struct Fixture : Memory {
-  explicit Fixture(ErrorScope scope = ErrorScope::peer)
-      : requests(protection, sends.queue, scope) {
+  explicit Fixture(ErrorScope scope = ErrorScope::peer) : requests(protection, sends.queue, scope) {
     requests.start(1);
   }
 
@@ -73,7 +72,8 @@ struct Fixture : Memory {
 
 }  // namespace
 
-TEST_CASE("rd requests: Sends, Write-Records and Reads count their MSNs apart, beyond 32 bits as well") {
+TEST_CASE(
+    "rd requests: Sends, Write-Records and Reads count their MSNs apart, beyond 32 bits as well") {
   Fixture f;
   f.requests.start(UINT32_MAX);
   CHECK(f.send(1).msn == UINT32_MAX);
@@ -193,7 +193,9 @@ TEST_CASE("rd requests: a response is placed in order, and its last byte ends th
   CHECK(f.respond(sink, 0, "xyz", false) == Counter::drop_response);
 }
 
-TEST_CASE("rd requests: a response that leaves its order, or its end, fails the Read and writes nothing") {
+TEST_CASE(
+    "rd requests: a response that leaves its order, or its end, fails the Read and writes "
+    "nothing") {
   struct Wrong {
     uint64_t offset;
     const char* text;
@@ -237,7 +239,8 @@ TEST_CASE("rd requests: memory that goes between two segments of a response fail
   CHECK(f.peer.reads.empty());
 }
 
-TEST_CASE("rd requests: a response of which a part was skipped ends with a failure, which says why") {
+TEST_CASE(
+    "rd requests: a response of which a part was skipped ends with a failure, which says why") {
   Fixture f;
   f.read(10, 6);
   const STag sink = f.ask().request.sink_stag;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rnic/datagram/rd/rd_responder.h"
 
-#include <catch2/catch.hpp>
 #include <vector>
+#include "support/catch.h"
 
 #include "rd_parts.h"
 #include "rdmap/terminate.h"
@@ -20,14 +20,12 @@ constexpr uint64_t kBase = 1000;
 
 struct Fixture : Memory {
   Judgement read(uint32_t sink, uint32_t length = 10) {
-    return responder.take_request(peer, {.sink_stag = sink,
-                                         .length = length,
-                                         .source_stag = region,
-                                         .source_offset = kBase});
+    return responder.take_request(
+        peer, {.sink_stag = sink, .length = length, .source_stag = region, .source_offset = kBase});
   }
   Judgement read_from(STag stag, uint64_t offset) {
-    return responder.take_request(
-        peer, {.length = 2, .source_stag = stag, .source_offset = offset});
+    return responder.take_request(peer,
+                                  {.length = 2, .source_stag = stag, .source_offset = offset});
   }
   /// What is sent of responses now, so much of each at most.
   Cut send(size_t segment = 100) {
@@ -52,7 +50,8 @@ struct Fixture : Memory {
 
 }  // namespace
 
-TEST_CASE("rd responder: of several faults of a Read the first in the order of the checks is told") {
+TEST_CASE(
+    "rd responder: of several faults of a Read the first in the order of the checks is told") {
   Fixture f;
   const STag foreign = f.add(0, 10, Access::none, kBase, kDomain + 1);
   const STag closed = f.add(0, 10, Access::remote_write | Access::local_write, kBase);
@@ -72,11 +71,11 @@ TEST_CASE("rd responder: of several faults of a Read the first in the order of t
 
 TEST_CASE("rd responder: what a Read of no bytes names is not looked at, and it is answered") {
   Fixture f;
-  CHECK_FALSE(f.responder
-                  .take_request(f.peer, {.sink_stag = 5,
-                                         .source_stag = 0xDEADBEEF,
-                                         .source_offset = UINT64_MAX})
-                  .drop);
+  CHECK_FALSE(
+      f.responder
+          .take_request(f.peer,
+                        {.sink_stag = 5, .source_stag = 0xDEADBEEF, .source_offset = UINT64_MAX})
+          .drop);
   const Cut sent = f.send();
   CHECK(sent.part.tag.message == dgram::MessageName{MessageKind::read_response, 5});
   CHECK(sent.part.tag.length == 0);
@@ -98,7 +97,8 @@ TEST_CASE("rd responder: a peer has no more Reads here than an association allow
   CHECK_FALSE(f.read(99).drop);
 }
 
-TEST_CASE("rd responder: Reads that failed keep no place of a new one, but their number is limited") {
+TEST_CASE(
+    "rd responder: Reads that failed keep no place of a new one, but their number is limited") {
   Fixture f;
   uint32_t sink = 0;
   for (int round = 0; round < 2; ++round) {
@@ -131,7 +131,8 @@ TEST_CASE("rd responder: a Read is over when the end of its response is acknowle
   CHECK(f.counters.get(Counter::reads_served) == 1);
 }
 
-TEST_CASE("rd responder: whether memory may be read is asked anew, and a failure is all that is left") {
+TEST_CASE(
+    "rd responder: whether memory may be read is asked anew, and a failure is all that is left") {
   Fixture f;
   REQUIRE_FALSE(f.read(5, 10).drop);
   const Cut first = f.send(6);

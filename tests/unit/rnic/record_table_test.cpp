@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rnic/datagram/record_table.h"
 
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <string>
 #include <vector>
+#include "support/catch.h"
 
 #include "parts.h"
 #include "rdmap/terminate.h"
@@ -93,7 +93,8 @@ using Msns = std::vector<uint32_t>;
 
 }  // namespace
 
-TEST_CASE("records: segments in any order are placed where they say, and reported when all are there") {
+TEST_CASE(
+    "records: segments in any order are placed where they say, and reported when all are there") {
   Fixture f;
   CHECK_FALSE(f.take(1, 9, 6, "ghi", 10).drop);
   CHECK_FALSE(f.take(1, 9, 0, "abc", 10).drop);
@@ -116,7 +117,8 @@ TEST_CASE("records: segments in any order are placed where they say, and reporte
   CHECK(f.counters.get(Counter::records_completed) == 1);
 }
 
-TEST_CASE("records: nothing is written twice, neither of an open record nor of one that was reported") {
+TEST_CASE(
+    "records: nothing is written twice, neither of an open record nor of one that was reported") {
   Fixture f;
   REQUIRE_FALSE(f.take(1, 6, 0, "abc").drop);
   CHECK(f.take(1, 6, 0, "xyz").drop == Counter::drop_duplicate);
@@ -125,7 +127,8 @@ TEST_CASE("records: nothing is written twice, neither of an open record nor of o
   CHECK(f.canvas.has_only(0, "abcdef"));
 }
 
-TEST_CASE("records: segments that overlap in part, or tell of another message, are contradictions") {
+TEST_CASE(
+    "records: segments that overlap in part, or tell of another message, are contradictions") {
   Fixture f;
   REQUIRE_FALSE(f.take(1, 9, 0, "abc").drop);
   CHECK(f.take(1, 9, 2, "xyz").drop == Counter::drop_contradiction);
@@ -180,7 +183,8 @@ TEST_CASE("records: of several faults the first in the order of RFC 5041 is told
   CHECK(f.table.open_count() == 0);
 }
 
-TEST_CASE("records: memory that goes between two segments is not written, and what was valid is told") {
+TEST_CASE(
+    "records: memory that goes between two segments is not written, and what was valid is told") {
   Fixture f;
   REQUIRE_FALSE(f.take(1, 6, 0, "abc").drop);
   REQUIRE(f.stags.erase(f.region));
@@ -195,8 +199,8 @@ TEST_CASE("records: memory that goes between two segments is not written, and wh
 
 TEST_CASE("records: a region may want its sources to show their address first, over UD") {
   Fixture f;
-  f.region = f.add(0, 100, Access::local_write | Access::remote_write | Access::validated_source,
-                   kBase);
+  f.region =
+      f.add(0, 100, Access::local_write | Access::remote_write | Access::validated_source, kBase);
   const Judgement judgement = f.take(1, 3, 0, "abc");
   CHECK(judgement.drop == Counter::drop_unvalidated);
   CHECK(judgement.fault == fault::kAccessRights);
@@ -206,8 +210,8 @@ TEST_CASE("records: a region may want its sources to show their address first, o
   f.peer.source.validated_until = f.now + 1ns;
   CHECK_FALSE(f.take(1, 3, 0, "abc").drop);
   Fixture rd(options(), false);
-  rd.region = rd.add(0, 100, Access::local_write | Access::remote_write | Access::validated_source,
-                     kBase);
+  rd.region =
+      rd.add(0, 100, Access::local_write | Access::remote_write | Access::validated_source, kBase);
   CHECK_FALSE(rd.take(1, 3, 0, "abc").drop);
 }
 
@@ -312,7 +316,8 @@ TEST_CASE("records: a timeout that never comes does not wrap, and over RD there 
   CHECK(rd.table.open_count() == 1);
 }
 
-TEST_CASE("records: a source's own record that is longest without progress makes room for its next") {
+TEST_CASE(
+    "records: a source's own record that is longest without progress makes room for its next") {
   Fixture f;
   for (uint32_t msn = 1; msn <= 3; ++msn) REQUIRE_FALSE(f.take(msn, 9, 0, "abc", 20 * msn).drop);
   REQUIRE_FALSE(f.take(1, 9, 3, "def", 20).drop);  // progress: now 2 is the oldest
@@ -337,7 +342,9 @@ TEST_CASE("records: in a full table one of an unproven source gives way first") 
   CHECK(f.open_msns() == Msns{1, 2, 3, 5});
 }
 
-TEST_CASE("records: of proven sources the address with most gives one up, unless that would trade places") {
+TEST_CASE(
+    "records: of proven sources the address with most gives one up, unless that would trade "
+    "places") {
   Fixture f;
   uint32_t crowded = 0;
   Peer first("10.0.0.2", &crowded), second("10.0.0.2", &crowded), other("10.0.0.3");

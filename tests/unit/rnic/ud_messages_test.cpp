@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rnic/datagram/ud/ud_messages.h"
 
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <string>
 #include <vector>
+#include "support/catch.h"
 
 #include "parts.h"
 #include "rdmap/terminate.h"
@@ -215,7 +215,8 @@ TEST_CASE("ud messages: MSNs go on beyond 32 bits, and old ones stay over") {
   CHECK(f.receives.reported().size() == 8);
 }
 
-TEST_CASE("ud messages: an open message is finished though newer ones have pushed it out of memory") {
+TEST_CASE(
+    "ud messages: an open message is finished though newer ones have pushed it out of memory") {
   Fixture f;
   SourceTable brief({.closed = 2}, SipKey{3, 4});
   Counter reason{};

@@ -2,12 +2,12 @@
 #include "rnic/datagram/ud/ud_reader.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cerrno>
 #include <chrono>
 #include <set>
 #include <string>
 #include <vector>
+#include "support/catch.h"
 
 #include "parts.h"
 #include "rdmap/terminate.h"
@@ -108,7 +108,8 @@ TEST_CASE("ud reader: a request names what is asked for, and a sink that only it
   CHECK(next[0].request.sink_stag != sent[0].request.sink_stag);
 }
 
-TEST_CASE("ud reader: responses in any order are placed, and the Read ends when all bytes are there") {
+TEST_CASE(
+    "ud reader: responses in any order are placed, and the Read ends when all bytes are there") {
   Fixture f;
   f.read(10, 6);
   const Segment request = f.requests().at(0);
@@ -205,7 +206,8 @@ TEST_CASE("ud reader: a Read of no bytes ends with an empty response") {
   CHECK(f.sends.statuses() == Statuses{WcStatus::success});
 }
 
-TEST_CASE("ud reader: nothing is asked for that could not be placed, nor placed where memory has gone") {
+TEST_CASE(
+    "ud reader: nothing is asked for that could not be placed, nor placed where memory has gone") {
   Fixture f;
   f.read(10, 6);
   f.read(30, 6);
@@ -257,7 +259,8 @@ TEST_CASE("ud reader: an Error ends the Read whose request it repeats, from the 
   CHECK_FALSE(f.reader.handle_error(error, kTarget));
 }
 
-TEST_CASE("ud reader: an Error that is not about the memory that was named is one of the operation") {
+TEST_CASE(
+    "ud reader: an Error that is not about the memory that was named is one of the operation") {
   Fixture f;
   f.read(10, 3);
   std::vector<std::byte> headers;
@@ -327,7 +330,7 @@ TEST_CASE("ud reader: a Read without news for its timeout ends, and tells what i
   CHECK(done[0].status == WcStatus::timeout);
   CHECK(done[0].valid_bytes == 3);
   CHECK(done[0].validity.first_gap() == ValidityMap::Range{0, 3});
-  CHECK(done[0].validity.covers(3, 3));
+  CHECK(done[0].validity.contains(3, 3));
   CHECK(f.counters.get(Counter::read_timeouts) == 1);
   CHECK(f.answer(request, 0, "abc") == Counter::drop_response);
 }
@@ -377,7 +380,8 @@ TEST_CASE("ud reader: the limits of a request go before those of the queue pair"
   CHECK(f.sends.statuses() == Statuses{WcStatus::timeout});
 }
 
-TEST_CASE("ud reader: a later Read of the same target is not silent while an earlier one is answered") {
+TEST_CASE(
+    "ud reader: a later Read of the same target is not silent while an earlier one is answered") {
   Fixture f({.timeout = kTimeout});
   f.read(0, 6);
   f.read(10, 3);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rnic/datagram/ud/ud_responder.h"
 
-#include <catch2/catch.hpp>
 #include <cerrno>
 #include <chrono>
 #include <string>
 #include <vector>
+#include "support/catch.h"
 
 #include "dgram/address_validation.h"
 #include "parts.h"
@@ -105,7 +105,8 @@ TEST_CASE("ud responder: a response is cut into datagrams, and names the request
   CHECK(f.counters.get(Counter::reads_served) == 1);
 }
 
-TEST_CASE("ud responder: a response to the last byte of a region is served, and one beyond it not") {
+TEST_CASE(
+    "ud responder: a response to the last byte of a region is served, and one beyond it not") {
   Fixture f;
   CHECK_FALSE(f.read(f.peer, Canvas::kSize - 4, 4).drop);
   CHECK(f.send().size() == 1);
@@ -122,8 +123,7 @@ TEST_CASE("ud responder: of several faults the first in the order of the checks 
   CHECK(refused(f, closed, UINT64_MAX) == std::pair(Counter::drop_access, TerminateCode{0, 1, 2}));
   CHECK(refused(f, f.region, UINT64_MAX) ==
         std::pair(Counter::drop_bounds, TerminateCode{0, 1, 4}));
-  CHECK(refused(f, f.region, kBase - 1) ==
-        std::pair(Counter::drop_bounds, TerminateCode{0, 1, 1}));
+  CHECK(refused(f, f.region, kBase - 1) == std::pair(Counter::drop_bounds, TerminateCode{0, 1, 1}));
 }
 
 TEST_CASE("ud responder: what a Read of no bytes names is not looked at") {
