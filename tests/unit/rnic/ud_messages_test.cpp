@@ -297,6 +297,18 @@ TEST_CASE("ud messages: an unproven source displaces no proven one") {
   CHECK(other.open_count == 1);
 }
 
+TEST_CASE("ud messages: a place that would only change hands is not taken") {
+  Fixture f(options(3, 3));
+  f.post_many(16);
+  Source& one = f.proven("10.0.0.2");
+  Source& other = f.proven("10.0.0.3");
+  REQUIRE_FALSE(f.messages.handle(first(1), one, f.now).drop);
+  REQUIRE_FALSE(f.messages.handle(first(2), one, f.now).drop);
+  REQUIRE_FALSE(f.messages.handle(first(1), other, f.now).drop);
+  CHECK(f.messages.handle(first(2), other, f.now).drop == Counter::drop_no_context);
+  CHECK(one.open_count == 2);
+}
+
 TEST_CASE("ud messages: a place is not taken from the own address, whatever the port") {
   Fixture f(options(2, 2));
   f.post_many(16);
