@@ -72,7 +72,7 @@ std::vector<Framed> deframe(const Octets& stream) {
     one.tagged = (ulpdu[0] & std::byte{0x80}) != std::byte{0};
     one.last = (ulpdu[0] & std::byte{0x40}) != std::byte{0};
     CHECK((ulpdu[0] & std::byte{3}) == std::byte{1});
-    CHECK(ulpdu[1] >> 6 == std::byte{1});
+    CHECK((ulpdu[1] & std::byte{0xC0}) == std::byte{0x40});
     one.opcode = static_cast<Opcode>(ulpdu[1] & std::byte{15});
     const size_t header = one.tagged ? 14 : 18;
     if (one.tagged) {
