@@ -71,11 +71,13 @@ Judgement UdMessages::deliver_single(const Segment& segment, Source& source, Tim
     source.refuse_send(segment.msn);
     return judge(ddp::SegmentFault::too_long);
   }
-  receives_.take();
   if (!may_receive(protection_, *entry)) {  // guard(receive): condition => false
+    source.refuse_send(segment.msn);        // guard(receive)
+    receives_.take();
     fail_receive(*entry, source);
     return Judgement::taken();
   }
+  receives_.take();
   ddp::scatter(entry->sges(), 0, segment.payload);
   source.accept(source.closed, segment.msn);  // guard(receive)
   complete(*entry, segment, source, segment.payload.size(), now);

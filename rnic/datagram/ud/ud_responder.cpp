@@ -49,27 +49,20 @@ Judgement UdResponder::handle(const rdmap::DatagramSegment& segment, Source& sou
   // guard(reads)
   // guard(reads): without amplifies &&
   if (amplifies && !validated) return challenge(source, segment.request, datagram_bytes, now);
-  const ddp::RegionFault fault = judge(segment.request);
+  const auto [fault, region] = judge(segment.request);
   if (fault != ddp::RegionFault::none) return judge_read(fault);  // guard(reads)
-  if (!validated && wants_validation(segment.request))
+  const bool wants_validation = region != nullptr && has(region->access, Access::validated_source);
+  if (!validated && wants_validation)
     return challenge(source, segment.request, datagram_bytes, now);  // guard(guesses)
   return add(segment, source, datagram_bytes);
 }
 
-/// After judge().
-bool UdResponder::wants_validation(const rdmap::ReadRequest& request) const {
-  if (request.length == 0) return false;
-  const ddp::Region* const region = protection_.find(request.source_stag);
-  return has(region->access, Access::validated_source);
-}
-
 /// A Read of no length reads nothing: its STag and offset are not looked at (RFC 5040 section 5.2).
-ddp::RegionFault UdResponder::judge(const rdmap::ReadRequest& request) const {
-  if (request.length == 0) return ddp::RegionFault::none;  // guard(read-progress)
+ddp::ProtectionContext::Checked UdResponder::judge(const rdmap::ReadRequest& request) const {
+  if (request.length == 0) return {};  // guard(read-progress)
   // guard(reads): Access::remote_read => Access::none
-  return protection_
-      .check_tagged(request.source_stag, Access::remote_read, request.source_offset, request.length)
-      .fault;
+  return protection_.check_tagged(request.source_stag, Access::remote_read, request.source_offset,
+                                  request.length);
 }
 
 Judgement UdResponder::challenge(const Source& source, const rdmap::ReadRequest& request,
@@ -164,7 +157,7 @@ bool UdResponder::fill_lane(ResponseLane& lane, size_t most, DatagramRoom& room,
     if (most == 0 || !room.open()) return false;
     Response* const next = lane.responses.next(*response);
     // Asked again for each burst: the region may have gone meanwhile.
-    const Judgement judgement = judge_read(judge(response->request));
+    const Judgement judgement = judge_read(judge(response->request).fault);
     if (judgement.fault) {                       // guard(reads): condition => false
       report(*response, *judgement.fault, now);  // guard(read-progress)
       finish(*response);

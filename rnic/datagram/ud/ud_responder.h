@@ -81,8 +81,7 @@ class UdResponder final : public DatagramOrigin {
   void refused(const DatagramMark& mark, int error) override;
 
  private:
-  ddp::RegionFault judge(const rdmap::ReadRequest& request) const;
-  bool wants_validation(const rdmap::ReadRequest& request) const;
+  ddp::ProtectionContext::Checked judge(const rdmap::ReadRequest& request) const;
   Judgement add(const rdmap::DatagramSegment& segment, Source& source, size_t datagram_bytes);
   ResponseLane& lane_of(Source& source);
   // Both add at most `most` datagrams, which they count down, and tell whether nothing is left.

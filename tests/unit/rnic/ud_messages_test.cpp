@@ -432,3 +432,18 @@ TEST_CASE("ud messages: a reset gives every receive back, to be taken again") {
   CHECK(f.receives.buffers.shares().may_hold(0));
   CHECK_FALSE(f.messages.next_expiry());
 }
+
+TEST_CASE(
+    "ud messages: a message of one segment that found memory gone is over, as longer ones are") {
+  Fixture f;
+  f.post(1, 10, 10);
+  const STag gone = f.region;
+  f.region = f.add(0, Canvas::kSize);
+  f.post(2, 30, 10);
+  REQUIRE(f.stags.erase(gone));
+  CHECK_FALSE(f.take(whole(5, "abc")).fault);
+  CHECK(f.receives.reported().at(0).status == WcStatus::local_protection_error);
+  // The network has brought the same datagram twice.
+  CHECK(f.take(whole(5, "abc")).drop == Counter::drop_late);
+  CHECK(f.receives.next() == 2);
+}
