@@ -2,8 +2,8 @@
 #include "rnic/datagram/error_reports.h"
 
 #include <array>
-#include <catch2/catch.hpp>
 #include <chrono>
+#include "support/catch.h"
 
 #include "parts.h"
 #include "rdmap/terminate.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests that need nothing sent, and what becomes of memory when a Send is delivered.
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 #include "parts.h"
 #include "rnic/datagram/record_table.h"

@@ -2,11 +2,11 @@
 #include "rnic/rc/rc_transmit.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cerrno>
 #include <limits>
 #include <string>
 #include <vector>
+#include "support/catch.h"
 
 #include "base/byte_order.h"
 #include "base/crc32c.h"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rnic/datagram/ud/ud_transmit.h"
 
-#include <catch2/catch.hpp>
 #include <cerrno>
 #include <string>
 #include <vector>
+#include "support/catch.h"
 
 #include "parts.h"
 #include "rnic/datagram/record_table.h"
@@ -108,7 +108,7 @@ TEST_CASE("ud transmit: each segment of a Write-Record tells of the whole messag
   Fixture f;
   f.outlet.set_datagram(8 + 14 + 12 + 8 + 4 + 4);  // with immediate data
   f.post({.sges = f.sge(f.region, 0, 6),
-          .flags = SendFlags::signaled | SendFlags::solicited | SendFlags::immediate,
+          .flags = SendFlags::signaled | SendFlags::solicited,
           .opcode = WrOpcode::write_record,
           .remote = {.stag = 0xABCD, .offset = UINT64_MAX - 6},
           .immediate = 99});
