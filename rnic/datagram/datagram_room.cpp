@@ -4,11 +4,8 @@
 #include <algorithm>
 
 #include "dgram/identity.h"
-#include "rnic/datagram/pacer.h"
 
 namespace diwarp::rnic {
-
-bool DatagramRoom::open() const { return !closed_ && !burst_.full() && pacer_.may_send(); }
 
 size_t DatagramRoom::max_body(const Address& to) {
   const size_t path = link_.max_datagram(to);

@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 #include "dgram/envelope.h"
 #include "llp/datagram.h"
+#include "rnic/datagram/pacer.h"
 #include "rnic/engine/datagram_burst.h"
 
 namespace diwarp::dgram {
@@ -15,8 +16,6 @@ class Identity;
 }
 
 namespace diwarp::rnic {
-
-class Pacer;
 
 /// What an origin of datagrams sees of a burst that is being filled.
 class DatagramRoom {
@@ -26,7 +25,7 @@ class DatagramRoom {
       : burst_(burst), link_(link), pacer_(pacer), identity_(identity), segment_(segment) {}
 
   /// Whether another datagram may be added: the burst has a place, and the pacer lets it.
-  bool open() const;
+  bool open() const { return !closed_ && !burst_.full() && pacer_.may_send(); }
   /// Ends this burst, and asks for another: what is next does not fit, or has to wait until what is
   /// in this one is sent.
   void close() { closed_ = true; }

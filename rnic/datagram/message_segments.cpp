@@ -22,11 +22,4 @@ rdmap::DatagramSegment segment_of(const SendEntry& entry, uint32_t msn) {
   return segment;
 }
 
-void cut_segment(rdmap::DatagramSegment& segment, const SendEntry& entry, uint64_t offset,
-                 uint64_t length) {
-  segment.last = offset + length == entry.length;
-  segment.message_offset = static_cast<uint32_t>(offset);
-  segment.tagged_offset = entry.remote.offset + offset;
-}
-
 }  // namespace diwarp::rnic
