@@ -22,8 +22,8 @@ enum class RecordCompletion : uint8_t {
                  ///< show twice; over RD each byte is reported once
 };
 
-/// Whom a queue pair listens to: addresses that agree with `network` in the first `prefix_length`
-/// bits, with source ports from `first_port` to `last_port`.
+/// Sources that a queue pair listens to: addresses that agree with `network` in the first
+/// `prefix_length` bits, with source ports from `first_port` to `last_port`.
 struct SourceFilter {
   Address network;  ///< its port does not matter
   uint8_t prefix_length = 0;
@@ -147,7 +147,7 @@ struct DatagramOptions {
   uint32_t error_queue = 64;
   /// Error messages sent to sources, a second.
   uint32_t error_rate = 1000;
-  /// Whom to listen to; empty: everyone.
+  /// Sources to listen to; empty: all.
   std::vector<SourceFilter> sources = {};
   GroupOptions group = {};
 };

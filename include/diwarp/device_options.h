@@ -9,7 +9,7 @@
 
 namespace diwarp {
 
-/// Who runs the RNIC's engine (docs/threading.md).
+/// Which threads run the RNIC's engine (docs/threading.md).
 enum class Progress : uint8_t {
   thread,  ///< an RNIC thread, which steps aside while an application thread polls
   manual,  ///< the application alone: polling a completion queue and Device::progress()

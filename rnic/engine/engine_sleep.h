@@ -23,13 +23,13 @@ class EngineSleep {
   // --- Any thread.
 
   bool anybody() const { return sleepers_.load(std::memory_order_relaxed) != 0; }
-  /// Somebody sleeps no longer, and the next one does not begin to.
+  /// A thread that sleeps returns; where none does, the next one does not begin to.
   void wake();
-  /// Who sleeps now looks at what the caller has left.
+  /// A thread that sleeps now looks at what the caller has left.
   void interrupt() {
     if (sleepers_.load() != 0) poller_.wake();
   }
-  /// The next one does not begin to sleep.
+  /// The next thread does not begin to sleep.
   void keep_awake() { poked_.store(true); }
 
   // --- With the baton.

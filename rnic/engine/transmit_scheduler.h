@@ -43,7 +43,7 @@ class RoundRobin final : public TransmitScheduler {
 
  private:
   IntrusiveList<TransmitSource, ScheduledTag> line_;
-  TransmitSource* first_again_ = nullptr;  // who was served in this round and is in line once more
+  TransmitSource* first_again_ = nullptr;  // served in this round, in line once more
 };
 
 }  // namespace diwarp::rnic

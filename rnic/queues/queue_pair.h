@@ -83,7 +83,7 @@ class QueuePair : public Endpoint {
 
   CompletionQueue& recv_cq() { return *recv_cq_; }
   ReceiveBuffers& receives() { return receives_; }
-  /// Whoever makes the queue pair tells it its number.
+  /// The constructor of the queue pair's type tells it the number.
   ddp::ProtectionContext& protection() { return protection_; }
 
   SendQueue sends_;

@@ -28,8 +28,8 @@ class ReceiveBuffers : public ListNode<SrqWaitTag> {
   // --- Any thread.
 
   ReceiveQueue& queue() { return queue_; }
-  /// Whether await() was called since the last time: who posts a receive asks, and tells the
-  /// engine.
+  /// Whether await() was called since the last time: the thread that posts a receive asks, and
+  /// tells the engine.
   bool take_wish() { return awaited_.exchange(false); }
 
   // --- With the baton.

@@ -80,7 +80,7 @@ struct Scene {
       engine.activate(sources[index]);
     });
   }
-  /// Who is served in the next step.
+  /// The sources that are served in the next step, in order.
   std::vector<size_t> step() {
     order.clear();
     engine.poll_step();
