@@ -2,7 +2,6 @@
 #include "rnic/datagram/rd/rd_queue_pair.h"
 
 #include <algorithm>
-#include <new>
 #include <string>
 #include <utility>
 

@@ -2,16 +2,13 @@
 // How RdQueuePair delivers what came in order, and what waits: for a receive, for a share of them,
 // for the limit of STag misses, for memory.
 #include <new>
-#include <utility>
 
-#include "rdmap/terminate.h"
 #include "rnic/datagram/rd/rd_queue_pair.h"
 
 namespace diwarp::rnic {
 
 namespace {
 
-using dgram::Association;
 using dgram::RdKind;
 using dgram::Receiver;
 
