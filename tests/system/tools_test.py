@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 
-from harness import (PATIENCE, PROGRAMS, Process, Skipped, case, check, check_sentence, children_of,
+from harness import (ENDLESS, PATIENCE, PROGRAMS, Process, Skipped, case, check, check_sentence, children_of,
                      main, need_ipv6, path, rows_of, run, start_endless, start_server, wait_until,
                      where)
 from rows import check_bandwidth, check_rows
@@ -242,7 +242,7 @@ def peer_killed_amid_a_large_message(transport):
 
 def start_endless_loopback(program, transport):
     process = Process(program, "--loopback", "--transport", transport, "--iterations",
-                      1_000_000_000, "--max-loss", 100)
+                      ENDLESS[program], "--max-loss", 100)
     pid = process.process.pid
     wait_until(lambda: children_of(pid), "no second process")
     child = children_of(pid)[0]
