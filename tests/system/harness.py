@@ -73,6 +73,25 @@ def need_ipv6():
         raise Skipped(f"no ::1 on this host ({error})")
 
 
+def family_options(family):
+    if family == "ipv4":
+        return []
+    need_ipv6()
+    return ["--ipv6"]
+
+
+def sweep(family, least=1):
+    """Options for a family and sizes up to 1 MiB, and the sizes. IPv6 differs by its addresses alone:
+    there a message of some bytes, one of a datagram and one of many stand for all."""
+    if family == "ipv4":
+        text, sizes = "1:1M", [1 << i for i in range(21)]
+        if least == 0:
+            text, sizes = "0," + text, [0] + sizes
+    else:
+        text, sizes = f"{least},1K,1M", [least, 1 << 10, 1 << 20]
+    return [*family_options(family), "--size", text], sizes
+
+
 class Process:
     """A tool in the background; killed at the end of the case if it still runs."""
     started = []
@@ -136,7 +155,7 @@ def start_endless(program, *options):
     client = Process(program, "--connect", address, *options, "--iterations", ENDLESS[program],
                      "--max-loss", 100, "--timeout", 5)
     server.wait_for("serving")
-    time.sleep(0.5)  # into the run; an earlier end is told in the same words
+    time.sleep(0.2)  # into the run; an earlier end is told in the same words
     return server, client
 
 

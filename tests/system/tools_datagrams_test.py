@@ -5,8 +5,8 @@ name of one case; --list names all."""
 import socket
 import sys
 
-from harness import (PROGRAMS, Process, answers_to, case, check, check_sentence, main, need_ipv6, path,
-                     rows_of, run, start_endless, start_server)
+from harness import (PROGRAMS, Process, answers_to, case, check, check_sentence, main, path, rows_of,
+                     run, start_endless, start_server, sweep)
 from rows import check_rows
 
 OVER = [("ud", "write-record"), ("ud", "read"), ("rd", "send"), ("rd", "write-record"), ("rd", "read")]
@@ -16,13 +16,9 @@ OVER = [("ud", "write-record"), ("ud", "read"), ("rd", "send"), ("rd", "write-re
         for program in PROGRAMS for family in ("ipv4", "ipv6")])
 def loopback(transport, operation, program, family):
     """Sizes 0 B to 1 MiB, every byte checked."""
-    options = ["--loopback", "--transport", transport, "--op", operation, "--size", "0,1:1M",
-               "--iterations", 30, "--verify", "--max-loss", 100, "--json", path("rows.json")]
-    if family == "ipv6":
-        need_ipv6()
-        options.append("--ipv6")
-    done = run(program, *options)
-    sizes = [0] + [1 << i for i in range(21)]
+    options, sizes = sweep(family, least=0)
+    done = run(program, "--loopback", "--transport", transport, "--op", operation, *options,
+               "--iterations", 30, "--verify", "--max-loss", 100, "--json", path("rows.json"))
     check_rows(rows_of("rows.json"), program, transport, sizes, 30, operation)
     lines = done.stdout.splitlines()
     check(len(lines) == len(sizes) + 1 and f" {operation} " in lines[1], done.stdout)

@@ -4,8 +4,8 @@
 case; --list names all."""
 import sys
 
-from harness import (PROGRAMS, answers_to, case, check, check_sentence, main, need_ipv6, path, rows_of,
-                     run, start_endless, start_server)
+from harness import (PROGRAMS, answers_to, case, check, check_sentence, family_options, main, path,
+                     rows_of, run, start_endless, start_server, sweep)
 from rows import check_rows
 
 SIZED = ("write", "read")
@@ -21,13 +21,9 @@ def size_options(operation, sizes):
         for family in ("ipv4", "ipv6")])
 def loopback(operation, program, family):
     """Sizes 1 B to 1 MiB where there is a choice, every byte checked."""
-    options = ["--loopback", "--transport", "rc", "--op", operation, "--iterations", 40, "--verify",
-               "--json", path("rows.json"), *size_options(operation, "1:1M")]
-    if family == "ipv6":
-        need_ipv6()
-        options.append("--ipv6")
-    done = run(program, *options)
-    sizes = [1 << i for i in range(21)] if operation in SIZED else [8]
+    options, sizes = sweep(family) if operation in SIZED else (family_options(family), [8])
+    done = run(program, "--loopback", "--transport", "rc", "--op", operation, *options,
+               "--iterations", 40, "--verify", "--json", path("rows.json"))
     check_rows(rows_of("rows.json"), program, "rc", sizes, 40, operation)
     lines = done.stdout.splitlines()
     check(len(lines) == len(sizes) + 1 and operation in lines[1], done.stdout)

@@ -12,9 +12,9 @@ import sys
 import threading
 import time
 
-from harness import (ENDLESS, PATIENCE, PROGRAMS, Process, Skipped, case, check, check_sentence, children_of,
-                     main, need_ipv6, path, rows_of, run, start_endless, start_server, wait_until,
-                     where)
+from harness import (ENDLESS, PATIENCE, PROGRAMS, Process, Skipped, case, check, check_sentence,
+                     children_of, main, path, rows_of, run, start_endless, start_server, sweep,
+                     wait_until, where)
 from rows import check_bandwidth, check_rows
 
 TRANSPORTS = ("ud", "rc")
@@ -24,14 +24,11 @@ TRANSPORTS = ("ud", "rc")
         for family in ("ipv4", "ipv6")])
 def loopback(program, transport, family):
     """Sizes 1 B to 1 MiB, every byte checked on arrival. Over UD a busy host may lose messages."""
-    options = ["--loopback", "--transport", transport, "--size", "1:1M", "--iterations", 30,
-               "--verify", "--max-loss", 100, "--json", path("rows.json")]
-    if family == "ipv6":
-        need_ipv6()
-        options.append("--ipv6")
-    done = run(program, *options)
-    check_rows(rows_of("rows.json"), program, transport, [1 << i for i in range(21)], 30)
-    check(len(done.stdout.splitlines()) == 22, done.stdout)
+    options, sizes = sweep(family)
+    done = run(program, "--loopback", "--transport", transport, *options, "--iterations", 30,
+               "--verify", "--max-loss", 100, "--json", path("rows.json"))
+    check_rows(rows_of("rows.json"), program, transport, sizes, 30)
+    check(len(done.stdout.splitlines()) == len(sizes) + 1, done.stdout)
 
 
 @case(*[(program, transport) for program in PROGRAMS for transport in TRANSPORTS])
@@ -248,7 +245,7 @@ def start_endless_loopback(program, transport):
     child = children_of(pid)[0]
     # Both ends have their device once more than one thread runs, and the run begins.
     wait_until(lambda: len(os.listdir(f"/proc/{pid}/task")) > 1, "no RNIC thread")
-    time.sleep(0.5)
+    time.sleep(0.2)
     return process, child
 
 
