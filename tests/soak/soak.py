@@ -24,6 +24,7 @@ LEAST_LIFE = 30  # seconds of a life that growth looks at
 MEMORY_MARGIN = 24 << 20  # bytes that the second half of a life may have more than the first
 DESCRIPTOR_MARGIN = 16
 END = 90  # seconds in which all that is posted comes to an end
+LONGEST_WAIT = 180  # seconds for what --until names; the run then ends without it
 
 
 class Finding(Exception):
@@ -135,6 +136,7 @@ class Soak:
     def __init__(self, arguments, folder):
         self.seed, self.folder = arguments.seed, folder
         self.seconds = arguments.minutes * 60
+        self.awaited = arguments.until.split(",") if arguments.until else []
         self.program = os.path.abspath(os.path.join(arguments.programs, "soak_peer"))
         self.random = random.Random(arguments.seed)
         self.net = 1 + self.random.randrange(250), self.random.randrange(250)
@@ -316,7 +318,7 @@ class Soak:
                 process.start()
                 self.watch(process)
             try:
-                while time.monotonic() - begun < self.seconds:
+                while self.goes_on(time.monotonic() - begun):
                     self.turn()
                     now = time.monotonic()
                     self.disturb(now)
@@ -328,6 +330,17 @@ class Soak:
                         self.wait_for_core(process)
                         self.totals.add(process.last)
                         process.kill()
+
+    def happened(self, name):
+        """How often something that is counted was done by a process or to one."""
+        return self.totals.counts[name] + self.events[name] + sum(
+            process.last.get("counts", {}).get(name, 0) for process in self.processes
+            if process.alive())
+
+    def goes_on(self, seconds):
+        if seconds < self.seconds:
+            return True
+        return seconds < self.seconds + LONGEST_WAIT and not all(map(self.happened, self.awaited))
 
     def wait_for_core(self, process):
         deadline = time.monotonic() + 30
@@ -383,6 +396,9 @@ class Soak:
 def parse():
     parser = argparse.ArgumentParser(prog="soak", description=__doc__)
     parser.add_argument("--minutes", type=float, default=3, help="how long (default: 3)")
+    parser.add_argument("--until", metavar="NAME,...",
+                        help="goes on after that, for some minutes at most, until all of this has "
+                             "happened: kills, stops, or a count of the logs (done.rc.write)")
     parser.add_argument("--seed", type=int, help="of everything random (default: a new one)")
     parser.add_argument("--programs", metavar="DIR", required=True, help="where soak_peer is")
     parser.add_argument("--processes", type=int, default=4, help="2 to 8 (default: 4)")
