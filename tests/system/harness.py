@@ -12,11 +12,13 @@ import tempfile
 import time
 import types
 
-PATIENCE = 60  # seconds for anything that should come to an end by itself
+PATIENCE = 100  # seconds for anything that should come to an end by itself; CTest has 120
 PROGRAMS = ("pingpong", "bandwidth")  # those that measure between two ends
 # Messages of a run that is over long after its case. A ping-pong keeps the time that each took, and
 # LeakSanitizer looks through all of that memory at the end.
 ENDLESS = {"pingpong": 10_000_000, "bandwidth": 1_000_000_000}
+# Messages of a size. A ping-pong takes turns, and on a busy machine each may wait for a processor.
+FEW = {"pingpong": 12, "bandwidth": 30}
 cases = {}
 where = types.SimpleNamespace(tools=None, hello=None, partner=None, folder=None)  # set by main()
 

@@ -5,8 +5,8 @@ name of one case; --list names all."""
 import socket
 import sys
 
-from harness import (PROGRAMS, Process, answers_to, case, check, check_sentence, main, path, rows_of,
-                     run, start_endless, start_server, sweep)
+from harness import (FEW, PROGRAMS, Process, answers_to, case, check, check_sentence, main, path,
+                     rows_of, run, start_endless, start_server, sweep)
 from rows import check_rows
 
 OVER = [("ud", "write-record"), ("ud", "read"), ("rd", "send"), ("rd", "write-record"), ("rd", "read")]
@@ -18,8 +18,9 @@ def loopback(transport, operation, program, family):
     """Sizes 0 B to 1 MiB, every byte checked."""
     options, sizes = sweep(family, least=0)
     done = run(program, "--loopback", "--transport", transport, "--op", operation, *options,
-               "--iterations", 30, "--verify", "--max-loss", 100, "--json", path("rows.json"))
-    check_rows(rows_of("rows.json"), program, transport, sizes, 30, operation)
+               "--iterations", FEW[program], "--verify", "--max-loss", 100, "--json",
+               path("rows.json"))
+    check_rows(rows_of("rows.json"), program, transport, sizes, FEW[program], operation)
     lines = done.stdout.splitlines()
     check(len(lines) == len(sizes) + 1 and f" {operation} " in lines[1], done.stdout)
 
@@ -29,9 +30,9 @@ def server_and_client(transport, operation, program):
     """Without --verify; the server reports the same figures as the client."""
     server, address = start_server(program, "127.0.0.1:0", "--json", path("server.json"))
     run(program, "--connect", address, "--transport", transport, "--op", operation, "--iterations",
-        300, "--size", "64,4K,100K", "--max-loss", 100, "--json", path("client.json"))
+        50, "--size", "64,4K,100K", "--max-loss", 100, "--json", path("client.json"))
     server.end(0)
-    check_rows(rows_of("client.json"), program, transport, [64, 4096, 102400], 300, operation)
+    check_rows(rows_of("client.json"), program, transport, [64, 4096, 102400], 50, operation)
     check(rows_of("client.json") == rows_of("server.json"), "the ends report different figures")
 
 

@@ -4,8 +4,8 @@
 case; --list names all."""
 import sys
 
-from harness import (PROGRAMS, answers_to, case, check, check_sentence, family_options, main, path,
-                     rows_of, run, start_endless, start_server, sweep)
+from harness import (FEW, PROGRAMS, answers_to, case, check, check_sentence, family_options, main,
+                     path, rows_of, run, start_endless, start_server, sweep)
 from rows import check_rows
 
 SIZED = ("write", "read")
@@ -23,8 +23,8 @@ def loopback(operation, program, family):
     """Sizes 1 B to 1 MiB where there is a choice, every byte checked."""
     options, sizes = sweep(family) if operation in SIZED else (family_options(family), [8])
     done = run(program, "--loopback", "--transport", "rc", "--op", operation, *options,
-               "--iterations", 40, "--verify", "--json", path("rows.json"))
-    check_rows(rows_of("rows.json"), program, "rc", sizes, 40, operation)
+               "--iterations", FEW[program], "--verify", "--json", path("rows.json"))
+    check_rows(rows_of("rows.json"), program, "rc", sizes, FEW[program], operation)
     lines = done.stdout.splitlines()
     check(len(lines) == len(sizes) + 1 and operation in lines[1], done.stdout)
 
@@ -33,11 +33,11 @@ def loopback(operation, program, family):
 def server_and_client(operation, program):
     """Without --verify; the server reports the same figures as the client."""
     server, address = start_server(program, "127.0.0.1:0", "--json", path("server.json"))
-    run(program, "--connect", address, "--transport", "rc", "--op", operation, "--iterations", 300,
+    run(program, "--connect", address, "--transport", "rc", "--op", operation, "--iterations", 50,
         "--json", path("client.json"), *size_options(operation, "1,64,4K"))
     server.end(0)
     sizes = [1, 64, 4096] if operation in SIZED else [8]
-    check_rows(rows_of("client.json"), program, "rc", sizes, 300, operation)
+    check_rows(rows_of("client.json"), program, "rc", sizes, 50, operation)
     check(rows_of("client.json") == rows_of("server.json"), "the ends report different figures")
 
 
@@ -60,10 +60,10 @@ def window(operation, window):
 
 @case()
 def writes_go_on_when_marks_repeat():
-    """A slot's mark has 255 values; with a window of 2 each comes round several times."""
+    """A slot's mark has 255 values; with a window of 2 each comes round twice."""
     run("bandwidth", "--loopback", "--transport", "rc", "--op", "write", "--size", "1,9",
-        "--iterations", 3000, "--window", 2, "--verify", "--json", path("rows.json"))
-    check_rows(rows_of("rows.json"), "bandwidth", "rc", [1, 9], 3000, "write")
+        "--iterations", 1200, "--window", 2, "--verify", "--json", path("rows.json"))
+    check_rows(rows_of("rows.json"), "bandwidth", "rc", [1, 9], 1200, "write")
 
 
 @case(*[(program,) for program in PROGRAMS])

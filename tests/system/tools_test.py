@@ -12,9 +12,9 @@ import sys
 import threading
 import time
 
-from harness import (ENDLESS, PATIENCE, PROGRAMS, Process, Skipped, case, check, check_sentence,
-                     children_of, main, path, rows_of, run, start_endless, start_server, sweep,
-                     wait_until, where)
+from harness import (ENDLESS, FEW, PATIENCE, PROGRAMS, Process, Skipped, case, check,
+                     check_sentence, children_of, main, path, rows_of, run, start_endless,
+                     start_server, sweep, wait_until, where)
 from rows import check_bandwidth, check_rows
 
 TRANSPORTS = ("ud", "rc")
@@ -25,17 +25,17 @@ TRANSPORTS = ("ud", "rc")
 def loopback(program, transport, family):
     """Sizes 1 B to 1 MiB, every byte checked on arrival. Over UD a busy host may lose messages."""
     options, sizes = sweep(family)
-    done = run(program, "--loopback", "--transport", transport, *options, "--iterations", 30,
-               "--verify", "--max-loss", 100, "--json", path("rows.json"))
-    check_rows(rows_of("rows.json"), program, transport, sizes, 30)
+    done = run(program, "--loopback", "--transport", transport, *options, "--iterations",
+               FEW[program], "--verify", "--max-loss", 100, "--json", path("rows.json"))
+    check_rows(rows_of("rows.json"), program, transport, sizes, FEW[program])
     check(len(done.stdout.splitlines()) == len(sizes) + 1, done.stdout)
 
 
 @case(*[(program, transport) for program in PROGRAMS for transport in TRANSPORTS])
 def empty_messages(program, transport):
-    run(program, "--loopback", "--transport", transport, "--size", 0, "--iterations", 200,
+    run(program, "--loopback", "--transport", transport, "--size", 0, "--iterations", 50,
         "--max-loss", 100, "--verify", "--json", path("rows.json"))
-    check_rows(rows_of("rows.json"), program, transport, [0], 200)
+    check_rows(rows_of("rows.json"), program, transport, [0], 50)
 
 
 @case(*[(program, transport) for program in PROGRAMS for transport in TRANSPORTS])
@@ -43,9 +43,9 @@ def server_and_client(program, transport):
     """Two processes; the server reports the same figures as the client."""
     server, address = start_server(program, "127.0.0.1:0", "--json", path("server.json"))
     run(program, "--connect", address, "--transport", transport, "--size", "64,4K", "--iterations",
-        100, "--max-loss", 100, "--json", path("client.json"))
+        50, "--max-loss", 100, "--json", path("client.json"))
     server.end(0)
-    check_rows(rows_of("client.json"), program, transport, [64, 4096], 100)
+    check_rows(rows_of("client.json"), program, transport, [64, 4096], 50)
     check(rows_of("client.json") == rows_of("server.json"), "the ends report different figures")
 
 
