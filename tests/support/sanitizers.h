@@ -12,8 +12,8 @@
 
 namespace diwarp::test {
 
-/// How many of `rounds` random inputs are tried: the first tenth of them with AddressSanitizer, which
-/// takes ten times as long. There the fuzzers go further.
+/// How many of `rounds` random inputs are tried: the first tenth of them with AddressSanitizer,
+/// which takes ten times as long. There the fuzzers go further.
 constexpr int random_rounds(int rounds) {
 #ifdef DIWARP_ADDRESS_SANITIZER
   return rounds / 10;
