@@ -160,38 +160,40 @@ def siw_connects():
     run_configurations(siw_serves=False)
 
 
-@case
-def private_data():
-    with Guest() as guest:
-        for siw_is_server in (True, False):
-            for size in (1, 64, 240):
-                exchange(guest, siw_is_server, f"--private-data {size}")
-            exchange(guest, siw_is_server, "--private-data 1", diwarp="--revision 1")
-    captured(guest, 8)
+def exchange_private_data(guest):
+    for siw_is_server in (True, False):
+        for size in (1, 64, 240):
+            exchange(guest, siw_is_server, f"--private-data {size}")
+        exchange(guest, siw_is_server, "--private-data 1", diwarp="--revision 1")
 
 
-@case
-def rejects():
+def reject(guest):
     """Both ways, with private data; the listener then accepts the next."""
+    common = "--private-data 20"
+    served = guest.start(f"/host/siw_peer --server --address {GUEST} --port 7174 --rejects 2 "
+                         + common)
+    guest.wait_port(7174)
+    at = ["--address", "127.0.0.1", "--port", str(guest.siw_ports[7174])]
+    peer = [os.path.join(where.peers, "diwarp_peer"), *common.split()]
+    for expect in (["--expect-reject"], ["--expect-reject", "--revision", "1"], []):
+        reports_of(run_here(peer + at + expect))
+    reports_of(served)
+    port = free_port()
+    here = run_here(peer + ["--server", "--address", "127.0.0.1", "--port", str(port),
+                            "--rejects", "1"])
+    wait_listening(port)
+    for expect in ("--expect-reject", ""):
+        reports_of(guest.start(f"/host/siw_peer --address {HOST} --port {port} "
+                               f"{common} {expect}"))
+    reports_of(here)
+
+
+@case
+def private_data_and_rejects():
     with Guest() as guest:
-        common = "--private-data 20"
-        served = guest.start(f"/host/siw_peer --server --address {GUEST} --port 7174 --rejects 2 "
-                             + common)
-        guest.wait_port(7174)
-        at = ["--address", "127.0.0.1", "--port", str(guest.siw_ports[7174])]
-        peer = [os.path.join(where.peers, "diwarp_peer"), *common.split()]
-        for expect in (["--expect-reject"], ["--expect-reject", "--revision", "1"], []):
-            reports_of(run_here(peer + at + expect))
-        reports_of(served)
-        port = free_port()
-        here = run_here(peer + ["--server", "--address", "127.0.0.1", "--port", str(port),
-                                "--rejects", "1"])
-        wait_listening(port)
-        for expect in ("--expect-reject", ""):
-            reports_of(guest.start(f"/host/siw_peer --address {HOST} --port {port} "
-                                   f"{common} {expect}"))
-        reports_of(here)
-    captured(guest, 5)
+        exchange_private_data(guest)
+        reject(guest)
+    captured(guest, 8 + 5)
 
 
 @case
@@ -373,32 +375,33 @@ def netem():
     captured(guest, 4)
 
 
-@case
-def rping_serves():
-    """diwarp-rping against the real rping in the guest."""
-    with Guest() as guest:
-        for size in (64, 4096):
-            served = guest.start(f"timeout 60 rping -s -a {GUEST} -p 7174 -C 100 -S {size} -V")
-            guest.wait_port(7174)
-            done = run_here([os.path.join(where.tools, "diwarp-rping"), "--client", "--address",
-                             "127.0.0.1", "--port", str(guest.siw_ports[7174]), "--count", "100",
-                             "--size", str(size), "--verify"])
-            verify_rping(done, served)
-    captured(guest, 2)
+def rping_serves(guest, size):
+    served = guest.start(f"timeout 60 rping -s -a {GUEST} -p 7174 -C 100 -S {size} -V")
+    guest.wait_port(7174)
+    done = run_here([os.path.join(where.tools, "diwarp-rping"), "--client", "--address",
+                     "127.0.0.1", "--port", str(guest.siw_ports[7174]), "--count", "100",
+                     "--size", str(size), "--verify"])
+    verify_rping(done, served)
+
+
+def rping_connects(guest, size):
+    port = free_port()
+    done = run_here([os.path.join(where.tools, "diwarp-rping"), "--server", "--address",
+                     "127.0.0.1", "--port", str(port), "--count", "100", "--size", str(size),
+                     "--verify"])
+    wait_listening(port)
+    client = guest.start(f"timeout 60 rping -c -a {HOST} -p {port} -C 100 -S {size} -V")
+    verify_rping(done, client)
 
 
 @case
-def rping_connects():
+def rping():
+    """diwarp-rping against the real rping in the guest, in both roles."""
     with Guest() as guest:
         for size in (64, 4096):
-            port = free_port()
-            done = run_here([os.path.join(where.tools, "diwarp-rping"), "--server", "--address",
-                             "127.0.0.1", "--port", str(port), "--count", "100", "--size",
-                             str(size), "--verify"])
-            wait_listening(port)
-            client = guest.start(f"timeout 60 rping -c -a {HOST} -p {port} -C 100 -S {size} -V")
-            verify_rping(done, client)
-    captured(guest, 2)
+            rping_serves(guest, size)
+            rping_connects(guest, size)
+    captured(guest, 4)
 
 
 def verify_rping(diwarp, siw):
