@@ -5,7 +5,7 @@ name of one case; --list names all."""
 import socket
 import sys
 
-from harness import (FEW, PROGRAMS, Process, answers_to, case, check, check_sentence, main, path,
+from harness import (PROGRAMS, Process, answers_to, case, check, check_sentence, few, main, path,
                      rows_of, run, start_endless, start_server, sweep)
 from rows import check_rows
 
@@ -18,9 +18,9 @@ def loopback(transport, operation, program, family):
     """Sizes 0 B to 1 MiB, every byte checked."""
     options, sizes = sweep(family, least=0)
     done = run(program, "--loopback", "--transport", transport, "--op", operation, *options,
-               "--iterations", FEW[program], "--verify", "--max-loss", 100, "--json",
+               "--iterations", few(program, transport), "--verify", "--max-loss", 100, "--json",
                path("rows.json"))
-    check_rows(rows_of("rows.json"), program, transport, sizes, FEW[program], operation)
+    check_rows(rows_of("rows.json"), program, transport, sizes, few(program, transport), operation)
     lines = done.stdout.splitlines()
     check(len(lines) == len(sizes) + 1 and f" {operation} " in lines[1], done.stdout)
 

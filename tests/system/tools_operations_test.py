@@ -4,8 +4,8 @@
 case; --list names all."""
 import sys
 
-from harness import (FEW, PROGRAMS, answers_to, case, check, check_sentence, family_options, main,
-                     path, rows_of, run, start_endless, start_server, sweep)
+from harness import (PROGRAMS, answers_to, case, check, check_sentence, family_options, few,
+                     main, path, rows_of, run, start_endless, start_server, sweep)
 from rows import check_rows
 
 SIZED = ("write", "read")
@@ -23,8 +23,8 @@ def loopback(operation, program, family):
     """Sizes 1 B to 1 MiB where there is a choice, every byte checked."""
     options, sizes = sweep(family) if operation in SIZED else (family_options(family), [8])
     done = run(program, "--loopback", "--transport", "rc", "--op", operation, *options,
-               "--iterations", FEW[program], "--verify", "--json", path("rows.json"))
-    check_rows(rows_of("rows.json"), program, "rc", sizes, FEW[program], operation)
+               "--iterations", few(program, "rc"), "--verify", "--json", path("rows.json"))
+    check_rows(rows_of("rows.json"), program, "rc", sizes, few(program, "rc"), operation)
     lines = done.stdout.splitlines()
     check(len(lines) == len(sizes) + 1 and operation in lines[1], done.stdout)
 

@@ -12,8 +12,8 @@ import sys
 import threading
 import time
 
-from harness import (ENDLESS, FEW, PATIENCE, PROGRAMS, Process, Skipped, case, check,
-                     check_sentence, children_of, main, path, rows_of, run, start_endless,
+from harness import (ENDLESS, PATIENCE, PROGRAMS, Process, Skipped, case, check,
+                     check_sentence, children_of, few, main, path, rows_of, run, start_endless,
                      start_server, sweep, wait_until, where)
 from rows import check_bandwidth, check_rows
 
@@ -26,8 +26,8 @@ def loopback(program, transport, family):
     """Sizes 1 B to 1 MiB, every byte checked on arrival. Over UD a busy host may lose messages."""
     options, sizes = sweep(family)
     done = run(program, "--loopback", "--transport", transport, *options, "--iterations",
-               FEW[program], "--verify", "--max-loss", 100, "--json", path("rows.json"))
-    check_rows(rows_of("rows.json"), program, transport, sizes, FEW[program])
+               few(program, transport), "--verify", "--max-loss", 100, "--json", path("rows.json"))
+    check_rows(rows_of("rows.json"), program, transport, sizes, few(program, transport))
     check(len(done.stdout.splitlines()) == len(sizes) + 1, done.stdout)
 
 
