@@ -55,7 +55,9 @@ def grouped(sources, taken):
             groups.append((directives, [], set()))
         groups[number][1].append(source)
         groups[number][2].update(names)
-        yield source, number
+    for number, (_, members, _) in enumerate(groups):
+        if len(members) > 1:
+            yield from ((source, number) for source in members)
 
 
 def main():
