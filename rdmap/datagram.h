@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 #include "base/counters.h"
 #include "ddp/header.h"
+#include "ddp/segmentation.h"
 #include "diwarp/attributes.h"
 #include "diwarp/types.h"
 #include "rdmap/bodies.h"
@@ -57,8 +58,8 @@ struct DatagramSegment {
 /// A Read Request, which is one segment.
 DatagramSegment request_segment(uint32_t msn, const ReadRequest& request);
 
-/// The segment that answers bytes [offset, offset + length) of a request; without its payload.
-DatagramSegment response_segment(const ReadRequest& request, uint32_t offset, uint32_t length);
+/// The header of a segment of the response to a request; without its payload.
+DatagramSegment response_segment(const ReadRequest& request, const ddp::Segment& segment);
 
 /// The flags that a segment's envelope has.
 uint8_t flags_of(const DatagramSegment& segment);

@@ -175,13 +175,12 @@ DatagramSegment request_segment(uint32_t msn, const ReadRequest& request) {
   return segment;
 }
 
-DatagramSegment response_segment(const ReadRequest& request, uint32_t offset, uint32_t length) {
-  DatagramSegment segment;
-  segment.opcode = Opcode::read_response;
-  segment.last = offset + length == request.length;
-  segment.stag = request.sink_stag;
-  segment.tagged_offset = request.sink_offset + offset;
-  return segment;
+DatagramSegment response_segment(const ReadRequest& request, const ddp::Segment& segment) {
+  DatagramSegment header;
+  header.opcode = Opcode::read_response;
+  header.stag = request.sink_stag;
+  segment.set_place(header, request.sink_offset);
+  return header;
 }
 
 uint8_t flags_of(const DatagramSegment& segment) {

@@ -5,7 +5,7 @@
 
 namespace diwarp::rnic {
 
-rdmap::DatagramSegment segment_of(const SendEntry& entry, uint32_t msn) {
+rdmap::DatagramSegment header_of(const SendEntry& entry, uint32_t msn) {
   rdmap::DatagramSegment segment;
   segment.opcode = opcode_of(entry);
   segment.record_solicited =

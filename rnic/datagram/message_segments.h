@@ -23,13 +23,6 @@ struct MessageFacts {
 };
 
 /// The parts of a message's segments that are the same in all of them.
-rdmap::DatagramSegment segment_of(const SendEntry& entry, uint32_t msn);
-/// Makes `segment` the one that carries bytes [offset, offset + length) of the message.
-inline void cut_segment(rdmap::DatagramSegment& segment, const SendEntry& entry, uint64_t offset,
-                        uint64_t length) {
-  segment.last = offset + length == entry.length;
-  segment.message_offset = static_cast<uint32_t>(offset);
-  segment.tagged_offset = entry.remote.offset + offset;
-}
+rdmap::DatagramSegment header_of(const SendEntry& entry, uint32_t msn);
 
 }  // namespace diwarp::rnic

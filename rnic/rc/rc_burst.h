@@ -83,9 +83,9 @@ inline bool RcTransmit::Burst::add(const Fpdu& fpdu, size_t skip, const Message&
   if (room.size() < 2) return false;
   const ConstBytes head = fpdu.head_view();
   const size_t skip_head = std::min(skip, head.size());
-  const size_t skip_payload = std::min<size_t>(skip - skip_head, fpdu.length);
+  const size_t skip_payload = std::min<size_t>(skip - skip_head, fpdu.segment.length);
   const size_t skip_trailer = skip - skip_head - skip_payload;
-  const size_t length = fpdu.length - skip_payload;
+  const size_t length = fpdu.segment.length - skip_payload;
   size_t taken = 0;
   if (length != 0) {
     taken = gather(fpdu, skip_payload, message, room.subspan(1, room.size() - 2));
@@ -102,7 +102,7 @@ inline bool RcTransmit::Burst::add(const Fpdu& fpdu, size_t skip, const Message&
 /// The pieces of an FPDU's payload behind `skip`. Returns their number, 0 if `room` is too small.
 inline size_t RcTransmit::Burst::gather(const Fpdu& fpdu, size_t skip, const Message& message,
                                         std::span<ConstBytes> room) {
-  const size_t length = fpdu.length - skip;
+  const size_t length = fpdu.segment.length - skip;
   if (fpdu.staged != nullptr) {
     if (room.empty()) return 0;
     room[0] = ConstBytes(fpdu.staged + skip, length);
@@ -110,7 +110,7 @@ inline size_t RcTransmit::Burst::gather(const Fpdu& fpdu, size_t skip, const Mes
   }
   if (walked_ != &message) cursor_ = ddp::SgeCursor(message.sges);
   walked_ = &message;
-  cursor_.seek(fpdu.offset + skip);
+  cursor_.seek(fpdu.segment.offset + skip);
   return cursor_.take(length, room);
 }
 

@@ -62,7 +62,7 @@ void RcTransmit::add_ready_message(ReadyToReceive kind) {
 
 bool RcTransmit::at_boundary() const {
   if (count_ == 0) return !framing_ || next_offset_ == 0;
-  return sent_ == 0 && framed(0).offset == 0;
+  return sent_ == 0 && framed(0).segment.offset == 0;
 }
 
 bool RcTransmit::has_work(const Context& context) const {
@@ -149,7 +149,7 @@ bool RcTransmit::gather(Burst& burst) const {
     const bool added = send_markers_ ? burst.add_bytes(marked().subspan(skip))
                                      : burst.add(fpdu, skip, message(of), payload);
     if (!added) return false;
-    if (fpdu.last) ++of;
+    if (fpdu.segment.last) ++of;
   }
   return true;
 }
@@ -174,14 +174,11 @@ RcTransmit::Framed RcTransmit::frame_next(Burst& burst) {
   Message& message = last_message();
   Fpdu& fpdu = framed(count_);
   const size_t header = ddp::header_bytes(rdmap::facts_of(message.header.opcode).tagged);
-  // guard(rows:mulpdu-kept): without - header
-  const uint64_t length = std::min<uint64_t>(mulpdu_ - header, message.length - next_offset_);
+  const size_t most = ddp::max_payload(mulpdu_, header);
   // guard(rows:segments-without-gaps): next_offset_ => next_offset_ / 2
-  fpdu.offset = next_offset_;
-  fpdu.length = static_cast<uint32_t>(length);
-  fpdu.last = next_offset_ + length == message.length;
+  fpdu.segment = ddp::next_segment(message.length, next_offset_, most);
   fpdu.head_bytes = static_cast<uint8_t>(mpa::kLengthBytes + header + message.body_bytes);
-  const size_t ulpdu = header + message.body_bytes + length;
+  const size_t ulpdu = header + message.body_bytes + fpdu.segment.length;
   fpdu.trailer_bytes = static_cast<uint8_t>(mpa::pad_bytes(ulpdu) + mpa::kCrcBytes);
   fpdu.whole = static_cast<uint32_t>(mpa::fpdu_bytes(ulpdu));
   std::span<const ConstBytes> payload;
@@ -201,9 +198,9 @@ RcTransmit::Framed RcTransmit::frame_next(Burst& burst) {
   ++count_;
   waiting_bytes_ += fpdu.whole;
   position_ += fpdu.whole;
-  next_offset_ += length;
-  // guard(rows:empty-message-sent): !fpdu.last => !fpdu.last || message.length == 0
-  framing_ = !fpdu.last;
+  next_offset_ += fpdu.segment.length;
+  // guard(rows:empty-message-sent): !fpdu.segment.last => !fpdu.segment.last || message.length == 0
+  framing_ = !fpdu.segment.last;
   return Framed::fpdu;
 }
 
@@ -221,17 +218,18 @@ RcTransmit::Framed RcTransmit::stage(Fpdu& fpdu, const Message& message, Context
   fpdu.staged = nullptr;
   if (count_ == 0) staged_ = 0;  // also before what is not copied: the memory may be gone
   // guard(response-copied): condition => true
-  if (message.origin != Origin::response || !crc_ || fpdu.length == 0) return Framed::fpdu;
+  if (message.origin != Origin::response || !crc_ || fpdu.segment.length == 0) return Framed::fpdu;
   // A burst, and the FPDU that reaches beyond it.
   const size_t wanted = std::min(context.burst_bytes, kStagedBurstBytes) + mpa::kMaxUlpdu;
-  if (staged_ == 0 && !take(context, staging_, wanted) && !staging_.reserve(fpdu.length))
+  const uint32_t length = fpdu.segment.length;
+  if (staged_ == 0 && !take(context, staging_, wanted) && !staging_.reserve(length))
     return Framed::no_memory;
   const Bytes room = staging_.bytes().subspan(staged_);
-  if (fpdu.length > room.size()) return Framed::no_room;
-  const auto* source = static_cast<const std::byte*>(message.source.address) + fpdu.offset;
-  std::copy_n(source, fpdu.length, room.begin());
+  if (length > room.size()) return Framed::no_room;
+  const auto* source = static_cast<const std::byte*>(message.source.address) + fpdu.segment.offset;
+  std::copy_n(source, length, room.begin());
   fpdu.staged = room.data();
-  staged_ += fpdu.length;
+  staged_ += length;
   return Framed::fpdu;
 }
 
@@ -246,10 +244,8 @@ bool RcTransmit::trim() {
 
 void RcTransmit::encode_head(Fpdu& fpdu, const Message& message) const {
   rdmap::StreamSegment segment = message.header;
-  segment.last = fpdu.last;  // guard(rows:last-flag): fpdu.last => true
-  segment.message_offset = static_cast<uint32_t>(fpdu.offset);  // guard(rows:mo-sent)
-  segment.tagged_offset += fpdu.offset;                         // guard(rows:tagged-offset-sent)
-  const size_t ulpdu = fpdu.head_bytes - mpa::kLengthBytes + fpdu.length;
+  fpdu.segment.set_place(segment, segment.tagged_offset);
+  const size_t ulpdu = fpdu.head_bytes - mpa::kLengthBytes + fpdu.segment.length;
   mpa::encode_length(ulpdu, fpdu.head);
   const Bytes behind = Bytes(fpdu.head).subspan(mpa::kLengthBytes);
   const size_t header = rdmap::encode_header(segment, behind);
@@ -262,7 +258,7 @@ void RcTransmit::encode_trailer(Fpdu& fpdu, std::span<const ConstBytes> payload)
     crc.update(fpdu.head_view());
     for (ConstBytes piece : payload) crc.update(piece);
   }
-  const size_t ulpdu = fpdu.head_bytes - mpa::kLengthBytes + fpdu.length;
+  const size_t ulpdu = fpdu.head_bytes - mpa::kLengthBytes + fpdu.segment.length;
   mpa::encode_trailer(ulpdu, crc_ ? &crc : nullptr, fpdu.trailer);
 }
 
@@ -287,7 +283,7 @@ size_t RcTransmit::advance(Context& context, size_t bytes) {
     if (sent_ < fpdu.whole) break;
     sent_ = 0;
     waiting_bytes_ -= fpdu.whole;
-    if (fpdu.last) finish_message(context);
+    if (fpdu.segment.last) finish_message(context);
     first_ = (first_ + 1) % kBurstFpdus;
     --count_;
     ++done;

@@ -13,6 +13,7 @@
 #include "base/counters.h"
 #include "ddp/header.h"
 #include "ddp/protection.h"
+#include "ddp/segmentation.h"
 #include "llp/stream.h"
 #include "mpa/agreement.h"
 #include "mpa/fpdu.h"
@@ -144,9 +145,7 @@ class RcTransmit {
     std::array<std::byte, mpa::kMaxTrailer> trailer;
     uint8_t head_bytes = 0;
     uint8_t trailer_bytes = 0;
-    bool last = false;                  // of its message
-    uint64_t offset = 0;                // of its payload, in its message
-    uint32_t length = 0;                // of its payload
+    ddp::Segment segment = {};          // where its payload lies in its message
     uint32_t whole = 0;                 // bytes on the stream, markers included
     const std::byte* staged = nullptr;  // the payload, where it was copied
 

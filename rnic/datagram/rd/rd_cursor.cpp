@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rnic/datagram/rd/rd_cursor.h"
 
-#include <algorithm>
-
+#include "ddp/segmentation.h"
 #include "rnic/datagram/rd/rd_requests.h"
 
 namespace diwarp::rnic {
@@ -20,23 +19,24 @@ std::optional<RdPart> RdCursor::next(const SendQueue& sends, size_t segment,
 }
 
 RdPart RdCursor::next_response(size_t response) const {
-  const uint32_t left = inbound_->request.length - inbound_offset_;
-  const auto length = static_cast<uint32_t>(std::min<size_t>(left, response));
+  const ddp::Segment segment =
+      ddp::next_segment(inbound_->request.length, inbound_offset_, response);
   return {.tag = {.message = {MessageKind::read_response, inbound_->request.sink_stag},
                   .object = inbound_->index,
                   .offset = inbound_offset_,
-                  .length = inbound_->failed ? 0 : length,
+                  .length = inbound_->failed ? 0 : segment.length,
                   .failure = inbound_->failed}};
 }
 
+/// A Read is cut into requests as a message is into segments.
 RdPart RdCursor::next_of_entry(const SendQueue& sends, size_t segment) const {
-  const uint64_t left = entry_->length - offset_;
   const bool asks = is_read(*entry_);
-  const uint64_t most = asks ? rdmap::kMaxReadRequest : segment;
+  const size_t most = asks ? rdmap::kMaxReadRequest : segment;
+  const ddp::Segment next = ddp::next_segment(entry_->length, offset_, most);
   return {.tag = {.message = asks ? request_of(*entry_, offset_) : message_of(*entry_),
                   .object = sends.place_of(*entry_),
                   .offset = static_cast<uint32_t>(offset_),
-                  .length = static_cast<uint32_t>(std::min(left, most))}};
+                  .length = next.length}};
 }
 
 void RdCursor::advance(const RdPart& part) {

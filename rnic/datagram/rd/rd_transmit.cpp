@@ -217,10 +217,10 @@ bool RdTransmit::prepare(Lane& lane) {
 
 size_t RdTransmit::payload(const Lane& lane, const SendEntry* entry) const {
   const bool is_response = entry == nullptr;
-  const size_t segment =
+  const size_t header =
       is_response ? rdmap::segment_header_bytes(rdmap::Opcode::read_response, false)
                   : rdmap::segment_header_bytes(opcode_of(*entry), entry->immediate() != nullptr);
-  return lane.body - std::min(lane.body - 1, dgram::kRdHeaderBytes + segment);
+  return ddp::max_payload(lane.body, dgram::kRdHeaderBytes + header);
 }
 
 /// Acknowledges what no datagram of this burst does, and probes where nothing else will be

@@ -10,6 +10,7 @@
 #include "base/ring.h"
 #include "ddp/protection.h"
 #include "ddp/scatter.h"
+#include "ddp/segmentation.h"
 #include "dgram/rd_header.h"
 #include "rdmap/datagram.h"
 #include "rnic/datagram/datagram_origin.h"
@@ -128,7 +129,7 @@ class RdTransmit final : public DatagramOrigin {
   const SendEntry* cutting_ = nullptr;
   uint64_t cut_ = 0;
   ddp::SgeCursor cursor_;
-  rdmap::DatagramSegment segment_;
+  rdmap::DatagramSegment header_;
 };
 
 }  // namespace diwarp::rnic

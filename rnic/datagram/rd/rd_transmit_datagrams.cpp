@@ -67,25 +67,24 @@ void RdTransmit::add_cut(Lane& lane, const Planned& planned, const rdmap::Datagr
 bool RdTransmit::add_segment(Lane& lane, const Planned& planned) {
   const dgram::TxTag& tag = planned.part.tag;
   const SendEntry& entry = sends_.at(tag.object);
-  const uint64_t offset = tag.offset;
-  const uint64_t length = tag.length;
+  const ddp::Segment segment = ddp::segment_of(entry.length, tag.offset, tag.length);
   if (cutting_ != &entry) {
-    segment_ = segment_of(entry, entry.msn);
+    header_ = header_of(entry, entry.msn);
     cursor_ = ddp::SgeCursor(entry.sges);
     cut_ = 0;
     cutting_ = &entry;
   }
-  if (cut_ != offset) cursor_.seek(offset);
+  if (cut_ != segment.offset) cursor_.seek(segment.offset);
   const std::span<ConstBytes> pieces = lane.room.payload_pieces();
-  const size_t count = pieces.empty() ? 0 : cursor_.take(length, pieces);
-  if (pieces.empty() || (count == 0 && length != 0)) {
+  const size_t count = pieces.empty() ? 0 : cursor_.take(segment.length, pieces);
+  if (pieces.empty() || (count == 0 && segment.length != 0)) {
     cutting_ = nullptr;
     lane.room.close();  // guard(rd-gathered)
     return false;
   }
-  cut_ = offset + length;
-  cut_segment(segment_, entry, offset, length);
-  add_cut(lane, planned, segment_, count);
+  cut_ = segment.end();
+  segment.set_place(header_, entry.remote.offset);
+  add_cut(lane, planned, header_, count);
   return true;
 }
 
@@ -93,16 +92,16 @@ bool RdTransmit::add_response(Lane& lane, const Planned& planned) {
   const std::span<ConstBytes> pieces = lane.room.payload_pieces();
   const dgram::TxTag& tag = planned.part.tag;
   const rdmap::ReadRequest& request = responder_.read(tag.object).request;
-  const uint32_t offset = tag.offset;
-  const uint32_t length = tag.length;
+  const ddp::Segment segment = ddp::segment_of(request.length, tag.offset, tag.length);
   // It may have gone since it was judged, which the next look at it finds.
   const ddp::Region* const region = protection_.find(request.source_stag);
-  if (pieces.empty() || (region == nullptr && length != 0)) {
+  if (pieces.empty() || (region == nullptr && segment.length != 0)) {
     lane.room.close();
     return false;
   }
-  if (length != 0) pieces[0] = {region->at(request.source_offset + offset), length};
-  add_cut(lane, planned, rdmap::response_segment(request, offset, length), length == 0 ? 0 : 1);
+  const bool empty = segment.length == 0;
+  if (!empty) pieces[0] = {region->at(request.source_offset + segment.offset), segment.length};
+  add_cut(lane, planned, rdmap::response_segment(request, segment), empty ? 0 : 1);
   return true;
 }
 

@@ -171,35 +171,36 @@ bool UdResponder::fill_lane(ResponseLane& lane, size_t most, DatagramRoom& room,
 
 bool UdResponder::add_segments(Response& response, size_t& most, DatagramRoom& room) {
   const uint32_t whole = response.request.length;
-  const size_t body = room.max_body(response.lane->source->key.address);
-  const auto payload = static_cast<uint32_t>(body - std::min(body - 1, kHeader));
-  uint32_t offset = response.offset;
+  const size_t payload =
+      ddp::max_payload(room.max_body(response.lane->source->key.address), kHeader);
+  ddp::Segment segment;
+  uint64_t offset = response.offset;
   do {
     if (most == 0 || !room.open()) return false;
-    const uint32_t length = std::min(payload, whole - offset);
-    if (!add_segment(response, offset, length, room)) return false;
-    offset += length;
+    segment = ddp::next_segment(whole, offset, payload);
+    if (!add_segment(response, segment, room)) return false;
+    offset = segment.end();
     --most;
-  } while (offset < whole);
+  } while (!segment.last);
   return true;
 }
 
-bool UdResponder::add_segment(Response& response, uint32_t offset, uint32_t length,
-                              DatagramRoom& room) {
+bool UdResponder::add_segment(Response& response, const ddp::Segment& segment, DatagramRoom& room) {
   const std::span<ConstBytes> pieces = room.payload_pieces();
   const rdmap::ReadRequest& request = response.request;
   const ddp::Region* const region = protection_.find(request.source_stag);
   // Since it was judged: the next burst tells.
-  const bool is_gone = region == nullptr && length != 0;
+  const bool empty = segment.length == 0;
+  const bool is_gone = region == nullptr && !empty;
   if (is_gone) room.close();
   if (pieces.empty() || is_gone) return false;
-  const rdmap::DatagramSegment segment = rdmap::response_segment(request, offset, length);
-  const size_t header = rdmap::encode_segment_headers(segment, room.header());
-  if (length != 0) pieces[0] = {region->at(request.source_offset + offset), length};
+  const rdmap::DatagramSegment header = rdmap::response_segment(request, segment);
+  const size_t bytes = rdmap::encode_segment_headers(header, room.header());
+  if (!empty) pieces[0] = {region->at(request.source_offset + segment.offset), segment.length};
   const Source& source = *response.lane->source;
-  room.add({source.key.address, source.local}, {.flags = rdmap::flags_of(segment)}, header,
-           length == 0 ? 0 : 1,
-           {.origin = this, .value = offset + length, .last = segment.last, .object = &response});
+  room.add({source.key.address, source.local}, {.flags = rdmap::flags_of(header)}, bytes,
+           empty ? 0 : 1,
+           {.origin = this, .value = segment.end(), .last = segment.last, .object = &response});
   return true;
 }
 

@@ -12,6 +12,7 @@
 #include "base/intrusive_list.h"
 #include "base/pool.h"
 #include "ddp/protection.h"
+#include "ddp/segmentation.h"
 #include "ddp/stag_table.h"
 #include "dgram/control.h"
 #include "diwarp/attributes.h"
@@ -87,7 +88,7 @@ class UdResponder final : public DatagramOrigin {
   // Both add at most `most` datagrams, which they count down, and tell whether nothing is left.
   bool fill_lane(ResponseLane& lane, size_t most, DatagramRoom& room, Time now);
   bool add_segments(Response& response, size_t& most, DatagramRoom& room);
-  bool add_segment(Response& response, uint32_t offset, uint32_t length, DatagramRoom& room);
+  bool add_segment(Response& response, const ddp::Segment& segment, DatagramRoom& room);
   void report(const Response& response, TerminateCode code, Time now);
   void finish(Response& response);
 

@@ -67,32 +67,33 @@ bool UdTransmit::can_send(const SendEntry& entry) const {
 /// False when the burst has no room for all of it.
 bool UdTransmit::add_message(DatagramRoom& room, const SendEntry& entry, uint32_t msn,
                              uint64_t offset) {
-  rdmap::DatagramSegment segment = segment_of(entry, msn);
-  const size_t header = rdmap::segment_header_bytes(segment.opcode, segment.has_immediate);
-  const size_t body = room.max_body(entry.destination);
-  const uint64_t payload = body - std::min(body - 1, header);
+  rdmap::DatagramSegment header = header_of(entry, msn);
+  const size_t most =
+      ddp::max_payload(room.max_body(entry.destination),
+                       rdmap::segment_header_bytes(header.opcode, header.has_immediate));
   cursor_ = ddp::SgeCursor(entry.sges);
   if (offset != 0) cursor_.seek(offset);
+  ddp::Segment segment;
   do {
-    const uint64_t length = std::min(payload, entry.length - offset);
-    if (!add_segment(room, entry, segment, offset, length)) {
+    segment = ddp::next_segment(entry.length, offset, most);
+    if (!add_segment(room, entry, header, segment)) {
       room.close();
       return false;
     }
-    offset += length;
-  } while (offset < entry.length && room.open());
-  return offset == entry.length;
+    offset = segment.end();
+  } while (!segment.last && room.open());
+  return segment.last;
 }
 
 bool UdTransmit::add_segment(DatagramRoom& room, const SendEntry& entry,
-                             rdmap::DatagramSegment& segment, uint64_t offset, uint64_t length) {
+                             rdmap::DatagramSegment& header, const ddp::Segment& segment) {
   const std::span<ConstBytes> pieces = room.payload_pieces();
-  const size_t count = pieces.empty() ? 0 : cursor_.take(length, pieces);
-  if (pieces.empty() || (count == 0 && length != 0)) return false;
-  cut_segment(segment, entry, offset, length);
-  const size_t bytes = rdmap::encode_segment_headers(segment, room.header());
-  room.add(entry.destination, {.flags = rdmap::flags_of(segment)}, bytes, count,
-           {.origin = this, .value = offset + length, .last = segment.last});
+  const size_t count = pieces.empty() ? 0 : cursor_.take(segment.length, pieces);
+  if (pieces.empty() || (count == 0 && segment.length != 0)) return false;
+  segment.set_place(header, entry.remote.offset);
+  const size_t bytes = rdmap::encode_segment_headers(header, room.header());
+  room.add(entry.destination, {.flags = rdmap::flags_of(header)}, bytes, count,
+           {.origin = this, .value = segment.end(), .last = segment.last});
   return true;
 }
 

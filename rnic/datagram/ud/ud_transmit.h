@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "ddp/protection.h"
 #include "ddp/scatter.h"
+#include "ddp/segmentation.h"
 #include "rdmap/datagram.h"
 #include "rnic/datagram/datagram_origin.h"
 #include "rnic/datagram/size_refusals.h"
@@ -44,8 +45,8 @@ class UdTransmit final : public DatagramOrigin {
   bool begin_read(SendEntry& entry, Time now);
   bool can_send(const SendEntry& entry) const;
   bool add_message(DatagramRoom& room, const SendEntry& entry, uint32_t msn, uint64_t offset);
-  bool add_segment(DatagramRoom& room, const SendEntry& entry, rdmap::DatagramSegment& segment,
-                   uint64_t offset, uint64_t length);
+  bool add_segment(DatagramRoom& room, const SendEntry& entry, rdmap::DatagramSegment& header,
+                   const ddp::Segment& segment);
   void end_oldest(WcStatus status, uint32_t vendor_error);
 
   const ddp::ProtectionContext& protection_;
