@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
+#include "ddp/placement.h"
 #include "ddp/stag_table.h"
 #include "diwarp/types.h"
 
@@ -30,6 +32,27 @@ class ProtectionContext {
   // guard(region): Access::local_write => Access::none
   bool may_write(std::span<const Sge> sges) const { return check_sges(sges, Access::local_write); }
 
+  /// A list as a target; nothing where some of it may not be written.
+  std::optional<PlacementTarget> target(std::span<const Sge> sges) const {
+    if (!may_write(sges)) return std::nullopt;
+    return checked_target(sges);
+  }
+  /// The same of a list that was checked with the baton held as it is now.
+  PlacementTarget checked_target(std::span<const Sge> sges) const { return PlacementTarget(sges); }
+
+  /// Where a segment of `length` bytes goes that stands at `offset` of an untagged message: the
+  /// target is the whole buffer.
+  struct CheckedBuffer {
+    BufferFault fault = BufferFault::none;
+    PlacementTarget target = {};
+  };
+  CheckedBuffer check_untagged(const UntaggedBuffer& buffer, uint64_t offset,
+                               uint64_t length) const {
+    if (!buffer.holds(offset, length)) return {.fault = BufferFault::too_long};
+    if (!may_write(buffer.sges)) return {.fault = BufferFault::protection};
+    return {.target = checked_target(buffer.sges)};
+  }
+
   // --- Memory that a peer names.
 
   struct Checked {
@@ -41,6 +64,19 @@ class ProtectionContext {
     const Region* const region = stags_.find(stag);
     return {ddp::check_tagged(region, protection_domain_, queue_pair_, want, offset, length),
             region};
+  }
+  /// The same for a placement: the target is what was checked, from `offset` on.
+  struct CheckedTarget {
+    RegionFault fault = RegionFault::none;
+    const Region* region = nullptr;  ///< as Checked has it
+    PlacementTarget target = {};
+  };
+  CheckedTarget check_placement(STag stag, Access want, uint64_t offset, uint64_t length) const {
+    const auto [fault, region] = check_tagged(stag, want, offset, length);
+    if (fault != RegionFault::none) return {.fault = fault, .region = region};
+    // guard(rows:write-place): region->at(offset) => region->memory
+    // guard(rows:region-base): region->at(offset) => region->memory
+    return {.region = region, .target = PlacementTarget(Bytes(region->at(offset), length))};
   }
   /// Of what was checked before; null where it has gone since.
   const Region* find(STag stag) const { return stags_.find(stag); }

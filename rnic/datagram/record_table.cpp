@@ -2,7 +2,6 @@
 #include "rnic/datagram/record_table.h"
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 
 #include "rdmap/terminate.h"
@@ -36,12 +35,6 @@ ddp::RecordFacts facts_of(const rdmap::DatagramSegment& segment) {
           .immediate = segment.has_immediate ? segment.immediate : 0};
 }
 
-/// Into a region that was checked for the whole message.
-void write(const ddp::Region& region, const rdmap::DatagramSegment& segment) {
-  if (segment.payload.empty()) return;
-  std::memcpy(region.at(segment.tagged_offset), segment.payload.data(), segment.payload.size());
-}
-
 uint32_t payload_bytes(const rdmap::DatagramSegment& segment) {
   return static_cast<uint32_t>(segment.payload.size());
 }
@@ -72,8 +65,8 @@ Judgement RecordTable::handle(const Segment& segment, RecordSource& source, Time
   // guard(records): Access::remote_write => Access::none
   // guard(records): Access::remote_write => Access::local_write
   // guard(records): facts.base, facts.length => segment.tagged_offset, segment.payload.size()
-  const auto [fault, region] =
-      parts_.protection.check_tagged(facts.stag, Access::remote_write, facts.base, facts.length);
+  const auto [fault, region, target] =
+      parts_.protection.check_placement(facts.stag, Access::remote_write, facts.base, facts.length);
   // guard(records): condition => region == nullptr
   if (fault != ddp::RegionFault::none) return judge_tagged(fault);
   // guard(guesses): condition => false
@@ -81,11 +74,11 @@ Judgement RecordTable::handle(const Segment& segment, RecordSource& source, Time
     return {.drop = Counter::drop_unvalidated, .fault = rdmap::fault::kAccessRights};
 
   if (policy_ == RecordCompletion::per_segment)
-    return report_segment(segment, facts, *region, source);
+    return report_segment(segment, facts, target, source);
   if (record == nullptr) record = open_record(segment, facts, source, now);
   // guard(records): => if (record == nullptr) return Judgement::taken();
   if (record == nullptr) return Judgement::dropped(Counter::drop_no_context);
-  return place(segment, *region, *record, now);
+  return place(segment, target, *record, now);
 }
 
 Record* RecordTable::find(RecordSource& source, uint32_t msn) {
@@ -174,8 +167,9 @@ Record* RecordTable::open_record(const Segment& segment, const ddp::RecordFacts&
   return record;
 }
 
-Judgement RecordTable::place(const Segment& segment, const ddp::Region& region, Record& record,
-                             Time now) {
+/// The target is the whole message's.
+Judgement RecordTable::place(const Segment& segment, const ddp::PlacementTarget& target,
+                             Record& record, Time now) {
   // guard(rd-record-cut-anew): condition => false
   if (record.restarts && segment.message_offset == 0) {
     record.restarts = false;
@@ -185,7 +179,7 @@ Judgement RecordTable::place(const Segment& segment, const ddp::Region& region, 
       record.bytes.add(segment.message_offset, payload_bytes(segment), segment.last, *maps_);
   // guard(records)
   if (fault != ddp::SegmentFault::none) return Judgement::dropped(counter_of(fault));
-  write(region, segment);
+  target.place(segment.message_offset, segment.payload);
   // guard(records): without if (!segment.payload.empty())
   if (!segment.payload.empty()) progressed(record, now);  // guard(records)
   // guard(records): without policy_ == RecordCompletion::last_segment &&
@@ -210,14 +204,14 @@ void RecordTable::progressed(Record& record, Time now) {
 
 /// Nothing is remembered of the message: each segment is told of by itself.
 Judgement RecordTable::report_segment(const Segment& segment, const ddp::RecordFacts& facts,
-                                      const ddp::Region& region, RecordSource& source) {
+                                      const ddp::PlacementTarget& target, RecordSource& source) {
   if (!has_room()) return Judgement::dropped(Counter::drop_no_context);  // guard(records)
   source.finished = true;
   Record* record = take_idle(segment, facts, source);
   record->tagged_offset = segment.tagged_offset;
   record->byte_count = payload_bytes(segment);
   record->bytes.add(segment.message_offset, record->byte_count, segment.last, *maps_);
-  write(region, segment);
+  target.place(segment.message_offset, segment.payload);
   wait(*record);
   return Judgement::taken();
 }

@@ -103,9 +103,10 @@ class RecordTable {
                     const RecordSource& source);
   Record* open_record(const Segment& segment, const ddp::RecordFacts& facts, RecordSource& source,
                       Time now);
-  Judgement place(const Segment& segment, const ddp::Region& region, Record& record, Time now);
+  Judgement place(const Segment& segment, const ddp::PlacementTarget& target, Record& record,
+                  Time now);
   Judgement report_segment(const Segment& segment, const ddp::RecordFacts& facts,
-                           const ddp::Region& region, RecordSource& source);
+                           const ddp::PlacementTarget& target, RecordSource& source);
   void progressed(Record& record, Time now);
   void finish(Record& record);
   void wait(Record& record);

@@ -11,9 +11,6 @@ namespace diwarp::rnic {
 inline bool may_send(const ddp::ProtectionContext& protection, const SendEntry& entry) {
   return has(entry.flags, SendFlags::inline_data) || protection.may_read(entry.sges);
 }
-inline bool may_receive(const ddp::ProtectionContext& protection, const ReceiveEntry& entry) {
-  return protection.may_write(entry.sges());
-}
 
 /// Of the message that the request sends.
 inline rdmap::Opcode opcode_of(const SendEntry& entry) {

@@ -12,6 +12,7 @@
 
 #include "base/cache_line.h"
 #include "base/spin_flag.h"
+#include "ddp/placement.h"
 #include "diwarp/queue_options.h"
 #include "diwarp/reliable_options.h"
 #include "diwarp/types.h"
@@ -177,6 +178,7 @@ struct ReceiveEntry {
   /// Until it is done.
   std::span<Sge> sges() { return {reinterpret_cast<Sge*>(this + 1), sge_count}; }
   std::span<const Sge> sges() const { return {reinterpret_cast<const Sge*>(this + 1), sge_count}; }
+  ddp::UntaggedBuffer buffer() const { return {sges(), capacity}; }
 };
 
 /// The receive queue, of one queue pair or shared by several. Receives are taken in order, but over

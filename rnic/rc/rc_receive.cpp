@@ -5,16 +5,14 @@
 #include <array>
 #include <cassert>
 #include <cerrno>
-#include <cstring>
 #include <new>
 #include <utility>
 
-#include "ddp/scatter.h"
+#include "ddp/placement.h"
 #include "mpa/fpdu.h"
 #include "rdmap/terminate.h"
 #include "rnic/engine/engine.h"
 #include "rnic/queues/receive_buffers.h"
-#include "rnic/queues/request_memory.h"
 
 namespace diwarp::rnic {
 
@@ -314,25 +312,23 @@ bool RcReceive::end_terminated(const rdmap::StreamSegment& segment) {
 /// names is not looked at (RFC 5041 section 5.1).
 std::optional<TerminateCode> RcReceive::place_write(const rdmap::StreamSegment& segment) const {
   if (segment.length() == 0) return std::nullopt;  // guard(rows:zero-length-write)
-  std::byte* target = nullptr;
+  ddp::PlacementTarget target;
   // guard(rc): => judge_write(segment, target);
   if (const auto fault = judge_write(segment, target)) return fault;
-  std::memcpy(target, segment.payload.data(), segment.payload.size());  // guard(rows:write-placed)
+  target.place(0, segment.payload);  // guard(rows:write-placed)
   return std::nullopt;
 }
 
 std::optional<TerminateCode> RcReceive::judge_write(const rdmap::StreamSegment& segment,
-                                                    std::byte*& target) const {
+                                                    ddp::PlacementTarget& target) const {
   // guard(rows:write-right-checked): Access::remote_write => Access::none
-  const auto [found, region] = parts_.protection.check_tagged(
-      segment.stag, Access::remote_write, segment.tagged_offset, segment.length());
-  // guard(rows:write-checks): condition => region == nullptr
-  // guard(rows:check-write-before-placing): first if (region != nullptr)
-  //     std::memcpy(region->memory, segment.payload.data(), segment.payload.size());
-  if (found != ddp::RegionFault::none) return tagged_fault(found);
-  // guard(rows:write-place): => target = region->memory;
-  // guard(rows:region-base): => target = region->memory;
-  target = region->memory + (segment.tagged_offset - region->base);
+  const auto checked = parts_.protection.check_placement(segment.stag, Access::remote_write,
+                                                         segment.tagged_offset, segment.length());
+  // guard(rows:write-checks): condition => checked.region == nullptr
+  // guard(rows:check-write-before-placing): first if (checked.region != nullptr)
+  //     std::ranges::copy(segment.payload, checked.region->memory);
+  if (checked.fault != ddp::RegionFault::none) return tagged_fault(checked.fault);
+  target = checked.target;
   return std::nullopt;
 }
 
@@ -355,7 +351,7 @@ bool RcReceive::begin_message(ConstBytes ulpdu) {
 bool RcReceive::place_send(const rdmap::StreamSegment& segment, ConstBytes ulpdu) {
   if (entry_ == nullptr) return true;
   // guard(rows:send-too-long): condition => false
-  if (uint64_t{segment.message_offset} + segment.length() > entry_->capacity) {
+  if (!entry_->buffer().holds(segment.message_offset, segment.length())) {
     // guard(rows:check-send-before-placing): first ddp::scatter(entry_->sges(),
     //     segment.message_offset, segment.payload.first(entry_->capacity -
     //     segment.message_offset));
@@ -363,12 +359,12 @@ bool RcReceive::place_send(const rdmap::StreamSegment& segment, ConstBytes ulpdu
     return end(RcEnd::protocol_error, fault::kMessageTooLong, ulpdu);
   }
   // guard(rc): condition => false
-  if (!entry_judged_ && !may_receive(parts_.protection, *entry_)) {
+  if (!entry_judged_ && !parts_.protection.may_write(entry_->sges())) {
     finish(WcStatus::local_protection_error);
     return end(RcEnd::bad_receive, fault::kLocalCatastrophic, {});
   }
   entry_judged_ = true;
-  ddp::scatter(entry_->sges(), segment.message_offset, segment.payload);
+  parts_.protection.checked_target(entry_->sges()).place(segment.message_offset, segment.payload);
   // guard(rows:deliver-when-whole): without !segment.last ||
   return !segment.last || deliver(segment, ulpdu);
 }

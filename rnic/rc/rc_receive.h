@@ -19,7 +19,6 @@
 #include "rdmap/stream.h"
 #include "rnic/queues/work_queue.h"
 #include "rnic/rc/carry_buffer.h"
-#include "rnic/rc/landing.h"
 #include "rnic/rc/rc_requester.h"
 #include "rnic/rc/rc_responder.h"
 
@@ -159,7 +158,7 @@ class RcReceive {
   bool deliver(const rdmap::StreamSegment& segment, ConstBytes ulpdu);
   bool take_immediate(const rdmap::StreamSegment& segment);
   std::optional<TerminateCode> judge_write(const rdmap::StreamSegment& segment,
-                                           std::byte*& target) const;
+                                           ddp::PlacementTarget& target) const;
   std::optional<TerminateCode> place_write(const rdmap::StreamSegment& segment) const;
   bool end_terminated(const rdmap::StreamSegment& segment);
   bool end(RcEnd reason, TerminateCode code, ConstBytes ulpdu);
@@ -168,10 +167,10 @@ class RcReceive {
   void complete(const WorkCompletion& completion);
 
   bool begin_straight(ConstBytes rest);
-  std::optional<Landing> landing(const rdmap::StreamSegment& segment,
-                                 const ReceiveEntry* entry) const;
+  std::optional<ddp::PlacementTarget> target_of(const rdmap::StreamSegment& segment,
+                                                const ReceiveEntry* entry) const;
   RcEnd read_straight(llp::Stream& stream, Bytes buffer);
-  bool pull_straight(llp::Stream& stream, const Landing& target, Bytes tail);
+  bool pull_straight(llp::Stream& stream, const ddp::PlacementTarget& target, Bytes tail);
   void finish_straight();
   RcEnd refuse_straight();
 

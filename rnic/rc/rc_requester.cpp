@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rnic/rc/rc_requester.h"
 
-#include <cstring>
-
-#include "ddp/scatter.h"
 #include "rdmap/terminate.h"
 
 namespace diwarp::rnic {
@@ -29,13 +26,20 @@ void RcRequester::start(uint16_t ord) {
 }
 
 std::optional<RemoteMemory> RcRequester::sink(const SendEntry& entry) const {
-  if (entry.sges.empty() || entry.length == 0) return RemoteMemory{};
+  const std::optional<Sink> sink = check_sink(entry);
+  if (!sink) return std::nullopt;
+  return sink->name;
+}
+
+std::optional<RcRequester::Sink> RcRequester::check_sink(const SendEntry& entry) const {
+  if (entry.sges.empty() || entry.length == 0) return Sink{};
   const Sge& sge = entry.sges[0];
-  if (!protection_.may_write(entry.sges)) return std::nullopt;
+  const std::optional<ddp::PlacementTarget> target = protection_.target(entry.sges);
+  if (!target) return std::nullopt;
   const ddp::Region* const region = protection_.find(sge.lkey);
   if (region == nullptr) return std::nullopt;  // it goes away this very moment
   const auto within = static_cast<uint64_t>(static_cast<std::byte*>(sge.address) - region->memory);
-  return RemoteMemory{sge.lkey, region->base + within};
+  return Sink{{sge.lkey, region->base + within}, *target};
 }
 
 std::optional<TerminateCode> RcRequester::take_read_response(const rdmap::StreamSegment& segment) {
@@ -44,26 +48,27 @@ std::optional<TerminateCode> RcRequester::take_read_response(const rdmap::Stream
   // guard(requests): condition => entry == nullptr
   // guard(rows:response-asked): => if (entry == nullptr) return fault::kTaggedBaseOrBounds;
   if (entry == nullptr || !is_read(entry->opcode)) return fault::kTaggedInvalidStag;
-  const std::optional<RemoteMemory> target = sink(*entry);
+  const std::optional<Sink> sink = check_sink(*entry);
   // guard(reader-memory)
-  if (!target) return fail(WcStatus::local_protection_error, fault::kTaggedInvalidStag);
-  if (const auto found = judge(*entry, segment, *target))
+  if (!sink) return fail(WcStatus::local_protection_error, fault::kTaggedInvalidStag);
+  if (const auto found = judge(*entry, segment, sink->name))
     return fail(WcStatus::bad_response_error, *found);
-  ddp::scatter(entry->sges, placed_, segment.payload);  // guard(rows:read-place): placed_ => 0
-  landed(segment);
+  sink->target.place(placed_, segment.payload);  // guard(rows:read-place): placed_ => 0
+  placed(segment);
   return std::nullopt;
 }
 
-std::optional<Landing> RcRequester::landing(const rdmap::StreamSegment& segment) const {
+std::optional<ddp::PlacementTarget> RcRequester::target_of(
+    const rdmap::StreamSegment& segment) const {
   const SendEntry* entry = sends_.awaiting();
   if (ready_ || entry == nullptr || !is_read(entry->opcode)) return std::nullopt;
-  const std::optional<RemoteMemory> target = sink(*entry);
-  // guard(direct-placement): condition => !target
-  if (!target || judge(*entry, segment, *target)) return std::nullopt;
-  return Landing{.sges = entry->sges, .offset = placed_};
+  const std::optional<Sink> sink = check_sink(*entry);
+  // guard(direct-placement): condition => !sink
+  if (!sink || judge(*entry, segment, sink->name)) return std::nullopt;
+  return sink->target.from(placed_);
 }
 
-void RcRequester::landed(const rdmap::StreamSegment& segment) {
+void RcRequester::placed(const rdmap::StreamSegment& segment) {
   placed_ += segment.length();
   if (segment.last) finish();
 }
@@ -103,9 +108,9 @@ std::optional<TerminateCode> RcRequester::take_atomic_response(
   if (entry == nullptr || is_read(entry->opcode)) return fault::kNoBuffer;
   if (response.request_id != answered_id_)  // guard(rows:atomic-identifier): condition => false
     return fail(WcStatus::bad_response_error, fault::kUnspecified);
-  if (!protection_.may_write(entry->sges))
-    return fail(WcStatus::local_protection_error, fault::kLocalCatastrophic);
-  ddp::scatter(entry->sges, 0, std::as_bytes(std::span(&response.value, 1)));
+  const std::optional<ddp::PlacementTarget> target = protection_.target(entry->sges);
+  if (!target) return fail(WcStatus::local_protection_error, fault::kLocalCatastrophic);
+  target->place(0, std::as_bytes(std::span(&response.value, 1)));
   finish();
   return std::nullopt;
 }

@@ -9,7 +9,6 @@
 #include "diwarp/types.h"
 #include "rdmap/stream.h"
 #include "rnic/queues/work_queue.h"
-#include "rnic/rc/landing.h"
 
 namespace diwarp::rnic {
 
@@ -42,15 +41,21 @@ class RcRequester {
   /// A response came. A fault ends the connection; the request then has its status.
   std::optional<TerminateCode> take_read_response(const rdmap::StreamSegment& segment);
   /// Where the payload of a Read Response goes that is in order; nothing for any other.
-  std::optional<Landing> landing(const rdmap::StreamSegment& segment) const;
-  /// It is there.
-  void landed(const rdmap::StreamSegment& segment);
+  std::optional<ddp::PlacementTarget> target_of(const rdmap::StreamSegment& segment) const;
+  /// It was placed.
+  void placed(const rdmap::StreamSegment& segment);
   std::optional<TerminateCode> take_atomic_response(const rdmap::AtomicResponse& response);
 
   /// The peer ends the connection for this reason: it goes to the oldest request if that is meant.
   void refuse(const TerminateCode& code);
 
  private:
+  /// Where a response goes: as the peer knows it, and here.
+  struct Sink {
+    RemoteMemory name;
+    ddp::PlacementTarget target;
+  };
+  std::optional<Sink> check_sink(const SendEntry& entry) const;
   std::optional<TerminateCode> take_ready(const rdmap::StreamSegment& segment);
   std::optional<TerminateCode> judge(const SendEntry& entry, const rdmap::StreamSegment& segment,
                                      const RemoteMemory& sink) const;

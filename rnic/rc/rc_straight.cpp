@@ -5,9 +5,8 @@
 #include <array>
 #include <cassert>
 
-#include "ddp/scatter.h"
+#include "ddp/placement.h"
 #include "rnic/queues/receive_buffers.h"
-#include "rnic/queues/request_memory.h"
 #include "rnic/rc/rc_receive.h"
 
 namespace diwarp::rnic {
@@ -24,13 +23,13 @@ bool RcReceive::begin_straight(ConstBytes rest) {
   rdmap::StreamSegment& segment = judged.segment;
   const bool starts = receiver_.at_send_start() && goes_to_receive(segment.opcode);
   if (starts && discarded_) return false;
-  const auto target = landing(segment, starts ? parts_.receives.peek() : entry_);
+  const auto target = target_of(segment, starts ? parts_.receives.peek() : entry_);
   if (!target) return false;  // guard(direct-placement): condition => false
 
   if (starts) entry_ = parts_.receives.take();
   receiver_ = next;
   const ConstBytes payload = segment.payload;
-  ddp::scatter(target->list(), target->offset, payload);
+  target->place(0, payload);
   segment.missing = segment.length();
   segment.payload = {};
   const ConstBytes header = begun->ulpdu.first(begun->ulpdu.size() - payload.size());
@@ -46,27 +45,28 @@ bool RcReceive::begin_straight(ConstBytes rest) {
 }
 
 /// Where a segment's payload goes that may be placed now, a Send's into this receive.
-std::optional<Landing> RcReceive::landing(const rdmap::StreamSegment& segment,
-                                          const ReceiveEntry* entry) const {
+std::optional<ddp::PlacementTarget> RcReceive::target_of(const rdmap::StreamSegment& segment,
+                                                         const ReceiveEntry* entry) const {
   if (goes_to_receive(segment.opcode)) {
-    const uint64_t end = uint64_t{segment.message_offset} + segment.length();
-    // guard(direct-placement): without && end <= entry->capacity
-    const bool fits = entry != nullptr && end <= entry->capacity;
-    // guard(direct-placement): condition => !fits
-    if (!fits || !may_receive(parts_.protection, *entry)) return std::nullopt;
-    return Landing{.sges = entry->sges(), .offset = segment.message_offset};
+    if (entry == nullptr) return std::nullopt;
+    const auto [found, buffer] =
+        parts_.protection.check_untagged(entry->buffer(), segment.message_offset, segment.length());
+    // guard(direct-placement): condition => found == ddp::BufferFault::protection
+    // guard(direct-placement): condition => found == ddp::BufferFault::too_long
+    if (found != ddp::BufferFault::none) return std::nullopt;
+    return buffer.from(segment.message_offset);
   }
-  if (segment.opcode == rdmap::Opcode::read_response) return parts_.requester.landing(segment);
-  std::byte* target = nullptr;
+  if (segment.opcode == rdmap::Opcode::read_response) return parts_.requester.target_of(segment);
+  ddp::PlacementTarget target;
   // guard(direct-placement): without || judge_write(segment, target)
   if (segment.opcode != rdmap::Opcode::rdma_write || judge_write(segment, target))
     return std::nullopt;
-  return Landing{.memory = {target, static_cast<uint32_t>(segment.length()), 0}};
+  return target;
 }
 
 RcEnd RcReceive::read_straight(llp::Stream& stream, Bytes buffer) {
   Straight& straight = *straight_;
-  const std::optional<Landing> target = landing(straight.segment, entry_);
+  const std::optional<ddp::PlacementTarget> target = target_of(straight.segment, entry_);
   if (!target) return refuse_straight();  // guard(rows:revoked-under-way)
   // Behind the payload: the trailer, and the next header, which is probably of the same kind.
   const Bytes tail = buffer.first(straight.trailer + mpa::kLengthBytes + straight.header_bytes);
@@ -86,11 +86,11 @@ RcEnd RcReceive::read_straight(llp::Stream& stream, Bytes buffer) {
 }
 
 /// Reads the rest of the payload, and what comes behind it into `tail`.
-bool RcReceive::pull_straight(llp::Stream& stream, const Landing& target, Bytes tail) {
+bool RcReceive::pull_straight(llp::Stream& stream, const ddp::PlacementTarget& target, Bytes tail) {
   const Straight& straight = *straight_;
   std::array<Bytes, kMaxSge + 1> pieces;
-  const size_t count = ddp::pieces_of(target.list(), target.offset + straight.placed,
-                                      straight.segment.missing - straight.placed, pieces);
+  const size_t count =
+      target.pieces(straight.placed, straight.segment.missing - straight.placed, pieces);
   pieces[count] = tail;
   return book(stream.receive_into(std::span(pieces).first(count + 1)));
 }
@@ -103,7 +103,7 @@ void RcReceive::finish_straight() {
   expects_long_ = kExpectLong;
   parts_.counters.add(Counter::rc_rx_fpdus);
   const rdmap::StreamSegment& segment = whole.segment;
-  if (segment.opcode == rdmap::Opcode::read_response) parts_.requester.landed(segment);
+  if (segment.opcode == rdmap::Opcode::read_response) parts_.requester.placed(segment);
   if (!goes_to_receive(segment.opcode) || !segment.last) return;
   if (!deliver(segment, whole.header_view())) offending_length_ = whole.ulpdu_bytes;
 }

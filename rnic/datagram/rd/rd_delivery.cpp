@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/byte_order.h"
-#include "ddp/scatter.h"
+#include "ddp/placement.h"
 #include "rdmap/terminate.h"
 #include "rnic/datagram/error_reports.h"
 #include "rnic/datagram/rd/rd_requests.h"
@@ -13,7 +13,6 @@
 #include "rnic/datagram/record_table.h"
 #include "rnic/datagram/send_completion.h"
 #include "rnic/queues/receive_buffers.h"
-#include "rnic/queues/request_memory.h"
 
 namespace diwarp::rnic {
 
@@ -294,15 +293,17 @@ bool RdDelivery::continues(const RdMessage& message, const Segment& segment) con
 
 RdDelivery::Outcome RdDelivery::place(RdPeer& peer, const Segment& segment, Time now) {
   const RdMessage& message = peer.inbound.message();
-  if (message.placed + segment.payload.size() > message.receive->capacity)
+  const auto [fault, buffer] =
+      protection_.check_untagged(message.receive->buffer(), message.placed, segment.payload.size());
+  if (fault == ddp::BufferFault::too_long)
     return conclude(peer,
                     {.drop = Counter::drop_receive_too_small, .fault = fault::kMessageTooLong},
                     segment, now);
-  if (!may_receive(protection_, *message.receive)) {
+  if (fault == ddp::BufferFault::protection) {
     fail_receive(peer);
     return Outcome::delivered;
   }
-  ddp::scatter(message.receive->sges(), message.placed, segment.payload);
+  buffer.place(message.placed, segment.payload);
   peer.inbound.placed(segment.payload.size(), now);
   if (segment.last) complete(peer, segment, now);
   return Outcome::delivered;

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "ddp/scatter.h"
+#include "ddp/placement.h"
 #include "rdmap/terminate.h"
 #include "rnic/queues/request_memory.h"
 
@@ -214,13 +214,13 @@ void RdRequests::place(RdPeer& peer, OutboundRead& read, const rdmap::DatagramSe
   peer.rewinds.progress();
   const uint64_t at = read.begin + read.received;
   read.received += static_cast<uint32_t>(segment.payload.size());
-  const bool writable = protection_.may_write(entry.sges);
-  if (!writable)
-    fail(peer, entry, WcStatus::local_protection_error);
+  const std::optional<ddp::PlacementTarget> target = protection_.target(entry.sges);
+  if (target)
+    target->place(at, segment.payload);
   else
-    ddp::scatter(entry.sges, at, segment.payload);
+    fail(peer, entry, WcStatus::local_protection_error);
   if (segment.last) forget(peer, read);
-  if (!writable) return;
+  if (!target) return;
   entry.missing -= segment.payload.size();
   if (entry.missing != 0 || !segment.last) return;
   entry.operands = ValidityMap(entry.length, {0, entry.length});

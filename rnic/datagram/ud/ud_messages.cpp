@@ -4,11 +4,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "ddp/scatter.h"
+#include "ddp/placement.h"
 #include "rdmap/terminate.h"
 #include "rnic/datagram/send_completion.h"
 #include "rnic/queues/receive_buffers.h"
-#include "rnic/queues/request_memory.h"
 
 namespace diwarp::rnic {
 
@@ -66,19 +65,21 @@ Judgement UdMessages::handle(const Segment& segment, Source& source, Time now) {
 Judgement UdMessages::deliver_single(const Segment& segment, Source& source, Time now) {
   ReceiveEntry* entry = receives_.peek();
   if (entry == nullptr) return no_receive();  // guard(receive): no_receive() => Judgement::taken()
-  if (segment.payload.size() > entry->capacity) {  // guard(receive): condition => false
+  const auto [fault, buffer] =
+      protection_.check_untagged(entry->buffer(), 0, segment.payload.size());
+  if (fault == ddp::BufferFault::too_long) {  // guard(receive): condition => false
     // guard(floods): => source.accept(source.closed, segment.msn);
     source.refuse_send(segment.msn);
     return judge(ddp::SegmentFault::too_long);
   }
-  if (!may_receive(protection_, *entry)) {  // guard(receive): condition => false
-    source.refuse_send(segment.msn);        // guard(receive)
+  if (fault == ddp::BufferFault::protection) {  // guard(receive): condition => false
+    source.refuse_send(segment.msn);            // guard(receive)
     receives_.take();
     fail_receive(*entry, source);
     return Judgement::taken();
   }
   receives_.take();
-  ddp::scatter(entry->sges(), 0, segment.payload);
+  buffer.place(0, segment.payload);
   source.accept(source.closed, segment.msn);  // guard(receive)
   complete(*entry, segment, source, segment.payload.size(), now);
   return Judgement::taken();
@@ -169,7 +170,8 @@ OpenMessage& UdMessages::open(const Segment& segment, Source& source, Time now) 
 Judgement UdMessages::place(const Segment& segment, OpenMessage& message, Time now) {
   if (!(MessageFacts::of(segment) == message.facts))
     return Judgement::dropped(Counter::drop_contradiction);  // guard(receive)
-  if (!may_receive(protection_, *message.receive)) {         // guard(receive): condition => false
+  const std::optional<ddp::PlacementTarget> target = protection_.target(message.receive->sges());
+  if (!target) {  // guard(receive): condition => false
     ReceiveEntry& entry = *message.receive;
     Source& source = *message.source;
     source.refuse_send(message.msn);
@@ -184,7 +186,7 @@ Judgement UdMessages::place(const Segment& segment, OpenMessage& message, Time n
     if (found == ddp::SegmentFault::too_long) abandon(message);  // guard(receive)
     return judge(found);
   }
-  ddp::scatter(message.receive->sges(), segment.message_offset, segment.payload);
+  target->place(segment.message_offset, segment.payload);
   // guard(receive): without if (!segment.payload.empty())
   if (!segment.payload.empty()) progressed(message, now);  // guard(receive)
   if (message.reassembly.complete()) deliver(message, segment, now);

@@ -119,7 +119,8 @@ class UdReader final : public DatagramOrigin {
   void leave_behind(Part& part);
 
   // What comes.
-  Judgement place(const rdmap::DatagramSegment& segment, Part& part, Time now);
+  Judgement place(const rdmap::DatagramSegment& segment, const ddp::PlacementTarget& target,
+                  Part& part, Time now);
   void pass(Part& part, bool last);
   template <class Fits>
   Part* find_asked(const Address& from, Fits&& fits);

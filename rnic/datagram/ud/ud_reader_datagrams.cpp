@@ -2,7 +2,7 @@
 // What a UD queue pair's Reads receive and send.
 #include <algorithm>
 
-#include "ddp/scatter.h"
+#include "ddp/placement.h"
 #include "rnic/datagram/ud/ud_read.h"
 
 namespace diwarp::rnic {
@@ -32,14 +32,16 @@ Judgement UdReader::handle_response(const rdmap::DatagramSegment& segment, const
   if (bytes > part->length - offset) return Judgement::dropped(Counter::drop_oversized);
   if (segment.last != (offset + bytes == part->length))
     return Judgement::dropped(Counter::drop_contradiction);  // guard(reads)
-  if (!protection_.may_write(part->read->entry->sges)) {     // guard(reads): condition => false
+  const std::optional<ddp::PlacementTarget> target = protection_.target(part->read->entry->sges);
+  if (!target) {  // guard(reads): condition => false
     finish(*part->read, WcStatus::local_protection_error);
     return Judgement::dropped(Counter::drop_response);
   }
-  return place(segment, *part, now);
+  return place(segment, *target, *part, now);
 }
 
-Judgement UdReader::place(const rdmap::DatagramSegment& segment, Part& part, Time now) {
+Judgement UdReader::place(const rdmap::DatagramSegment& segment, const ddp::PlacementTarget& target,
+                          Part& part, Time now) {
   Read& read = *part.read;
   const uint64_t begin = part.begin + (segment.tagged_offset - part.sink_offset);
   const uint64_t before = read.valid.covered();
@@ -48,14 +50,13 @@ Judgement UdReader::place(const rdmap::DatagramSegment& segment, Part& part, Tim
     // guard(read-progress)
     case InsertResult::full:
       return Judgement::dropped(Counter::drop_range_limit);
-    // guard(read-progress): => if (part.length != 0) ddp::scatter(read.entry->sges, begin,
-    //     segment.payload);
+    // guard(read-progress): => if (part.length != 0) target.place(begin, segment.payload);
     case InsertResult::duplicate:
       if (part.length != 0) return Judgement::dropped(Counter::drop_duplicate);
       break;
     case InsertResult::added:
     case InsertResult::partial:
-      ddp::scatter(read.entry->sges, begin, segment.payload);
+      target.place(begin, segment.payload);
       read.last_sign = now;  // guard(read-progress)
       break;
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rnic/rc/rc_requester.h"
 
+#include <array>
 #include <cstring>
 #include <optional>
 #include "support/catch.h"
@@ -303,7 +304,7 @@ TEST_CASE("rc requester: the answer to the Read that makes the peer ready is no 
   f.requester.begin_ready();
   f.read(10, 3);
   CHECK(f.requester.idle() == false);
-  CHECK_FALSE(f.requester.landing(f.segment(1010, "abc")));
+  CHECK_FALSE(f.requester.target_of(f.segment(1010, "abc")));
   CHECK_FALSE(f.take(1010, ""));  // it names whatever it likes
   CHECK(f.statuses().empty());
   CHECK_FALSE(f.take(1010, "abc"));
@@ -325,16 +326,17 @@ TEST_CASE("rc requester: what of a segment is still to come counts for where it 
   REQUIRE_FALSE(f.take(1010, "ab", false));
   StreamSegment segment = f.segment(1012, "c", false);
   segment.missing = 3;  // so that it ends with the request
-  const auto landing = f.requester.landing(segment);
-  REQUIRE(landing);
-  CHECK(landing->offset == 2);
-  CHECK(landing->list()[0].address == f.canvas.at(10));
+  const auto target = f.requester.target_of(segment);
+  REQUIRE(target);
+  std::array<diwarp::Bytes, 1> pieces;
+  CHECK(target->pieces(0, 4, pieces) == 1);
+  CHECK(pieces[0].data() == static_cast<std::byte*>(f.canvas.at(10)) + 2);
   segment.missing = 4;
-  CHECK_FALSE(f.requester.landing(segment));
+  CHECK_FALSE(f.requester.target_of(segment));
   segment.missing = 2;
   segment.last = true;
-  CHECK_FALSE(f.requester.landing(segment));
+  CHECK_FALSE(f.requester.target_of(segment));
   segment.missing = 3;
-  f.requester.landed(segment);
+  f.requester.placed(segment);
   CHECK(f.statuses() == Statuses{WcStatus::success});
 }
