@@ -16,8 +16,10 @@ namespace diwarp::rnic {
 
 namespace {
 
-/// Headers, CRC and some payload.
-constexpr uint32_t min_segment(QpType type) { return type == QpType::rd ? 128 : 64; }
+/// The envelope, headers and some payload.
+constexpr uint32_t min_segment(QpType type) {
+  return static_cast<uint32_t>(dgram::Envelope::kOverhead) + (type == QpType::rd ? 116 : 52);
+}
 
 [[noreturn]] void refuse(const std::string& sentence) {
   throw Error(make_error_code(Errc::invalid_argument), sentence);

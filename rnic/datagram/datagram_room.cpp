@@ -16,9 +16,9 @@ void DatagramRoom::add(const llp::Destination& to, const Kind& kind, size_t head
                        size_t payload_pieces, const DatagramMark& mark) {
   const size_t front = dgram::Envelope::kPrefixBytes + header_bytes;
   const size_t bytes =
-      dgram::Envelope::seal({kind.datagram_class, kind.flags, identity_.incarnation(to.address)},
-                            burst_.header().first(front),
-                            burst_.payload_pieces().first(payload_pieces), burst_.trailer(front));
+      burst_.sealer().seal({kind.datagram_class, kind.flags, identity_.incarnation(to.address)},
+                           burst_.header().first(front),
+                           burst_.payload_pieces().first(payload_pieces), burst_.trailer(front));
   burst_.add(to, front, payload_pieces, bytes, mark);
   pacer_.spend(bytes);
 }

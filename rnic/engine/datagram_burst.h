@@ -33,9 +33,10 @@ class DatagramBurst {
   static constexpr size_t kMaxDatagrams = 88;
   // What is longer ends a burst, so that what comes is looked at in between.
   static constexpr size_t kMaxBytes = kMaxDatagrams * 1472;
-  static constexpr size_t kMaxPieces = 1024;   // UIO_MAXIOV
-  static constexpr size_t kHeaderBytes = 160;  // the longest: an Error, or an acknowledgement
-  static constexpr size_t kTrailerBytes = dgram::Envelope::kCrcBytes;
+  static constexpr size_t kMaxPieces = 1024;  // UIO_MAXIOV
+  // The prefix, and the longest that follows it besides payload: an Error, or an acknowledgement.
+  static constexpr size_t kHeaderBytes = dgram::Envelope::kPrefixBytes + 152;
+  static constexpr size_t kTrailerBytes = dgram::Envelope::kTrailerBytes;
   static constexpr size_t kNoteBytes = 64;
 
   /// What an origin remembers of a datagram until it is told what became of it.
@@ -43,7 +44,10 @@ class DatagramBurst {
     std::array<std::byte, kNoteBytes> bytes;
   };
 
-  void clear() { datagrams_ = pieces_ = used_ = bytes_ = 0; }
+  void clear() {
+    datagrams_ = pieces_ = used_ = bytes_ = 0;
+    sealer_.clear();
+  }
   /// No other datagram fits, not even one without payload.
   bool full() const {
     // guard(burst-pieces): without || pieces_ + 2 > kMaxPieces
@@ -70,6 +74,8 @@ class DatagramBurst {
                                   : std::span(gathered_).subspan(used, kMaxPieces - used - 1);
   }
 
+  /// Seals what is about to be added.
+  dgram::Envelope::Sealer& sealer() { return sealer_; }
   /// Adds the datagram of `bytes` whose parts have been put into the rooms above. Not when full().
   void add(const llp::Destination& to, size_t header_bytes, size_t payload_pieces, size_t bytes,
            const DatagramMark& mark) {
@@ -94,6 +100,8 @@ class DatagramBurst {
   std::array<llp::OutgoingDatagram, kMaxDatagrams> outgoing_;
   std::array<DatagramMark, kMaxDatagrams> marks_;
   std::array<Note, kMaxDatagrams> notes_;
+  // The last datagram may go beyond kMaxBytes.
+  [[no_unique_address]] dgram::Envelope::Sealer sealer_{kMaxBytes + llp::kMaxDatagram};
 };
 
 }  // namespace diwarp::rnic

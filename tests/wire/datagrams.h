@@ -48,7 +48,7 @@ inline Verdict judge(ConstBytes datagram) {
 
 /// The datagram with the CRC that goes with its other bytes.
 inline std::vector<std::byte> sealed(std::vector<std::byte> datagram) {
-  const size_t covered = datagram.size() - dgram::Envelope::kCrcBytes;
+  const size_t covered = datagram.size() - dgram::Envelope::kTrailerBytes;
   store_crc32c(datagram.data() + covered, crc32c(ConstBytes(datagram).first(covered)));
   return datagram;
 }
@@ -58,7 +58,7 @@ inline std::vector<std::byte> sealed(const dgram::Labels& labels, ConstBytes bod
                                      ConstBytes payload = {}) {
   std::vector<std::byte> front(dgram::Envelope::kPrefixBytes);
   front.insert(front.end(), body.begin(), body.end());
-  std::array<std::byte, dgram::Envelope::kCrcBytes> trailer;
+  std::array<std::byte, dgram::Envelope::kTrailerBytes> trailer;
   dgram::Envelope::seal(labels, front, {&payload, 1}, trailer);
   front.insert(front.end(), payload.begin(), payload.end());
   front.insert(front.end(), trailer.begin(), trailer.end());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dgram/envelope.h"
+#include "dgram/crc32c_envelope.h"
 
 #include <cassert>
 #include <optional>
@@ -25,12 +25,13 @@ constexpr uint32_t class_of(uint32_t word) { return word >> kClassShift & kClass
 constexpr uint32_t flags_of(uint32_t word) { return word >> kFlagsShift & kFlagsMask; }
 constexpr uint32_t known_flags(uint32_t datagram_class) {
   // guard(datagram): datagram_class == kLastClass => false
-  return datagram_class == kLastClass ? 0 : Envelope::kFlags;
+  return datagram_class == kLastClass ? 0 : kSegmentFlags;
 }
 
 std::optional<Counter> check_prefix(uint32_t word) {
-  if (word >> kVersionShift != Envelope::kVersion) return Counter::drop_version;  // guard(datagram)
-  if (class_of(word) > kLastClass) return Counter::drop_class;                    // guard(datagram)
+  // guard(datagram)
+  if (word >> kVersionShift != Crc32cEnvelope::kVersion) return Counter::drop_version;
+  if (class_of(word) > kLastClass) return Counter::drop_class;  // guard(datagram)
   // guard(datagram)
   if ((flags_of(word) & ~known_flags(class_of(word))) != 0) return Counter::drop_flags;
   if ((word & kReservedMask) != 0) return Counter::drop_reserved;  // guard(datagram)
@@ -39,16 +40,16 @@ std::optional<Counter> check_prefix(uint32_t word) {
 
 }  // namespace
 
-size_t Envelope::seal(const Labels& labels, Bytes front, std::span<const ConstBytes> rest,
-                      Bytes trailer) {
-  assert(front.size() >= kPrefixBytes && trailer.size() >= kCrcBytes);
+size_t Crc32cEnvelope::seal(const Labels& labels, Bytes front, std::span<const ConstBytes> rest,
+                            Bytes trailer) {
+  assert(front.size() >= kPrefixBytes && trailer.size() >= kTrailerBytes);
   store_be(front.data(), uint32_t{kVersion} << kVersionShift |
                              static_cast<uint32_t>(labels.datagram_class) << kClassShift |
                              uint32_t{labels.flags} << kFlagsShift);
   store_be(front.data() + kIncarnationAt, labels.incarnation);
   Crc32c crc;
   crc.update(front);
-  size_t bytes = front.size() + kCrcBytes;
+  size_t bytes = front.size() + kTrailerBytes;
   for (const ConstBytes piece : rest) {
     crc.update(piece);
     bytes += piece.size();
@@ -57,12 +58,12 @@ size_t Envelope::seal(const Labels& labels, Bytes front, std::span<const ConstBy
   return bytes;
 }
 
-OpenedEnvelope Envelope::open(ConstBytes datagram) {
+OpenedEnvelope Crc32cEnvelope::open(ConstBytes datagram) {
   // guard(datagram)
   if (datagram.size() < kOverhead) return {.drop_reason = Counter::drop_truncated};
   const auto word = load_be<uint32_t>(datagram.data());
   if (const auto fault = check_prefix(word)) return {.drop_reason = *fault};  // guard(datagram)
-  const ConstBytes covered = datagram.first(datagram.size() - kCrcBytes);
+  const ConstBytes covered = datagram.first(datagram.size() - kTrailerBytes);
   // guard(datagram): condition => false
   if (crc32c(covered) != load_crc32c(covered.data() + covered.size()))
     return {.drop_reason = Counter::drop_crc};
