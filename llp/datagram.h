@@ -48,10 +48,12 @@ struct OutgoingDatagram {
 };
 
 /// One datagram that came in; `bytes` lie in the batch that receive() filled, or in buffers lent to
-/// it, and live until the next receive() into that batch.
+/// it, and live until the next receive() into that batch. Until then they are the receiver's, to
+/// change as well: a datagram that several links receive, as members of a group do, is in bytes of
+/// its own in each.
 struct IncomingDatagram {
   Address from;
-  ConstBytes bytes;
+  Bytes bytes;
   bool group = false;  ///< came to a group's address: nothing is answered
   uint32_t via = 0;    ///< the receiver's number of that group; 0: none, or it is not known
   /// The link's number of the local address that it came to, on a link at all addresses of the
@@ -91,7 +93,7 @@ class ReceiveBatch {
   /// between two clear() have one owner, and there are at most slots() of them.
   void lend(const std::shared_ptr<BufferOwner>& owner, uint16_t buffer);
   /// False when the batch holds max_datagrams already.
-  bool add(const Address& from, ConstBytes bytes, bool group = false, uint32_t local = 0);
+  bool add(const Address& from, Bytes bytes, bool group = false, uint32_t local = 0);
   size_t room() const { return datagrams_.size() - count_; }
 
  private:

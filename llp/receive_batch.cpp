@@ -26,7 +26,7 @@ void ReceiveBatch::lend(const std::shared_ptr<BufferOwner>& owner, uint16_t buff
   lent_.push_back(buffer);
 }
 
-bool ReceiveBatch::add(const Address& from, ConstBytes bytes, bool group, uint32_t local) {
+bool ReceiveBatch::add(const Address& from, Bytes bytes, bool group, uint32_t local) {
   if (count_ == datagrams_.size()) return false;
   IncomingDatagram& datagram = datagrams_[count_++];
   datagram.from = from;

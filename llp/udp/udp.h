@@ -126,7 +126,7 @@ class UdpLink : public DatagramLink {
   size_t receive_waiting(ReceiveBatch& batch);
   /// Adds the datagram, or each one of the train, that lies in `received`, as `header` describes
   /// it.
-  void hand_up(ReceiveBatch& batch, ConstBytes received, msghdr& header);
+  void hand_up(ReceiveBatch& batch, Bytes received, msghdr& header);
 
   const UdpOptions& options() const { return options_; }
 

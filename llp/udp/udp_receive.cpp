@@ -173,7 +173,7 @@ size_t UdpLink::receive_plain(ReceiveBatch& batch) {
   });
   if (bytes < 0) return 0;
   const Address from = from_socket_address(name, name_length);
-  const ConstBytes datagram = slot.first(static_cast<size_t>(bytes));
+  const Bytes datagram = slot.first(static_cast<size_t>(bytes));
   if (!batch.add(from, datagram, group_, local_number_)) ++overflowed_;
   return 1;
 }
@@ -194,7 +194,7 @@ size_t UdpLink::receive_many(ReceiveBatch& batch, size_t wanted) {
   return got;
 }
 
-void UdpLink::hand_up(ReceiveBatch& batch, ConstBytes received, msghdr& header) {
+void UdpLink::hand_up(ReceiveBatch& batch, Bytes received, msghdr& header) {
   const Remarks remarks = read_remarks(header);
   if (remarks.has_drops) count_overflow(remarks.drops);
   // guard(group-on-all-addresses)
@@ -207,7 +207,7 @@ void UdpLink::hand_up(ReceiveBatch& batch, ConstBytes received, msghdr& header) 
   const size_t segment = remarks.segment == 0 ? received.size() : remarks.segment;
   do {  // an empty datagram is one, too
     const size_t size = std::min(segment, received.size());
-    const ConstBytes datagram = received.first(std::min(size, batch.slot_bytes()));
+    const Bytes datagram = received.first(std::min(size, batch.slot_bytes()));
     // guard(link-groups): group_ => false
     if (!batch.add(from, datagram, group_, local)) ++overflowed_;
     received = received.subspan(size);
