@@ -8,6 +8,7 @@ namespace {
 
 constexpr Duration kFirstPatience = std::chrono::milliseconds(50);
 constexpr uint8_t kMostDoublings = 3;
+constexpr uint64_t kBase = uint64_t{1} << 32;  // of sequence numbers
 
 }  // namespace
 
@@ -107,6 +108,14 @@ void Association::establish(uint32_t epoch, uint32_t incarnation, const RdHeader
 bool Association::remembers() const {
   return established() ? remembers_
                        : peer_incarnation_ != 0 && peer_incarnation_ == known_incarnation_;
+}
+
+uint64_t Association::first_sent(uint32_t own) const {
+  return kBase + first_sequence(here(own), there());
+}
+
+uint64_t Association::first_received(uint32_t own) const {
+  return kBase + first_sequence(there(), here(own));
 }
 
 RdHeader Association::header(RdKind kind) const {

@@ -65,9 +65,10 @@ class Association {
   /// Checks an open whose cookie is valid.
   OpenVerdict check_open(const RdHeader& header, uint32_t incarnation) const;
 
-  /// The names of the two ends. `own`: the incarnation that this side shows the peer.
-  EndNames here(uint32_t own) const { return {own, epoch_}; }
-  EndNames there() const { return {peer_incarnation_, peer_epoch_}; }
+  /// The numbers of the first datagrams that this side sends and gets, 64 bits wide: they never
+  /// wrap, and there is one before the first. `own`: the incarnation that this side shows the peer.
+  uint64_t first_sent(uint32_t own) const;
+  uint64_t first_received(uint32_t own) const;
 
   /// Whether the peer took part in an association of the same two incarnations before this one, one
   /// that was established here, and has forgotten nothing since: then it knows what it delivered.
@@ -87,6 +88,9 @@ class Association {
   static constexpr uint8_t kMostAnswers = 4;
 
   bool remembers() const;
+  /// The names of the two ends.
+  EndNames here(uint32_t own) const { return {own, epoch_}; }
+  EndNames there() const { return {peer_incarnation_, peer_epoch_}; }
 
   State state_ = State::closed;
   uint8_t attempts_ = 0;

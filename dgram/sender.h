@@ -123,6 +123,9 @@ class Sender {
     if (idle()) backoff_ = 0;
   }
 
+  /// So long a round trip took that was none of a sequenced datagram's: that of an open.
+  void measured(Duration round_trip) { round_trip_.add(round_trip); }
+
   // --- What there is.
 
   bool idle() const { return una_ == next_; }
@@ -136,7 +139,6 @@ class Sender {
   Time outstanding_since() const { return outstanding_since_; }
   uint64_t retransmitted() const { return retransmitted_; }
   uint32_t congestion_window() const { return congestion_.window(); }
-  RoundTrip& round_trip() { return round_trip_; }
   const RoundTrip& round_trip() const { return round_trip_; }
   /// Where nothing is outstanding or unreleased.
   void release_memory();

@@ -66,7 +66,7 @@ RdPeer* RdAssociations::add_incarnation(RdPeer& present, Time now) {
 
 void RdAssociations::accepted(RdPeer& peer, Time now) {
   establish(peer, peer.association.peer_incarnation(), 0, now);
-  if (const auto time = peer.association.acceptance_time(now)) peer.sender.round_trip().add(*time);
+  if (const auto time = peer.association.acceptance_time(now)) peer.sender.measured(*time);
 }
 
 void RdAssociations::establish(RdPeer& peer, uint32_t incarnation, uint16_t window, Time now) {
@@ -77,12 +77,9 @@ void RdAssociations::establish(RdPeer& peer, uint32_t incarnation, uint16_t wind
   if (peer.rewinds.rewound() && (other || forgotten) && !RdRequests::only_reads(peer))
     fail_restarted(peer);
   if (other) peer.replace_incarnation(incarnation, peers_.no_records());
-  const dgram::EndNames here = peer.association.here(identity_.incarnation(peer.address()));
-  const dgram::EndNames there = peer.association.there();
-  // 64 bits wide they never wrap, and there is one before the first.
-  constexpr uint64_t kBase = uint64_t{1} << 32;
-  peer.sender = dgram::Sender(kBase + dgram::first_sequence(here, there));
-  peer.receiver = dgram::Receiver(window_, kBase + dgram::first_sequence(there, here));
+  const uint32_t own = identity_.incarnation(peer.address());
+  peer.sender = dgram::Sender(peer.association.first_sent(own));
+  peer.receiver = dgram::Receiver(window_, peer.association.first_received(own));
   peer.rewinds.established();
   peer.signs.open_done();
   peer.times.heard(now);

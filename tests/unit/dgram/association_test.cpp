@@ -72,6 +72,16 @@ TEST_CASE("rd association: two that open at once keep the epochs they drew") {
   CHECK(b.check(a.header(RdKind::data), kHere, kThere) == Verdict::ours);
 }
 
+TEST_CASE("rd association: each side begins with the number that the other one expects") {
+  const Association here = established();
+  Association there;
+  there.establish(9, kHere, {.epoch = 7});
+  CHECK(here.first_sent(kHere) == there.first_received(kThere));
+  CHECK(here.first_received(kHere) == there.first_sent(kThere));
+  CHECK(here.first_sent(kHere) != here.first_received(kHere));
+  CHECK(here.first_sent(kHere) == (uint64_t{1} << 32) + first_sequence({kHere, 7}, {kThere, 9}));
+}
+
 TEST_CASE("rd association: any wrong name makes a datagram unknown") {
   Association association = established();
   CHECK(association.check(names(RdKind::data, 9, 7, kHere), kThere, kHere) == Verdict::ours);
