@@ -44,42 +44,51 @@ class PlacementTarget {
   /// Copies a segment's payload to `offset` bytes from the beginning. There must be room for it.
   void place(uint64_t offset, ConstBytes payload) const {
     if (payload.empty()) return;
-    if (!sges_.empty()) return scatter(sges_, begin_ + offset, payload);
-    assert(begin_ + offset + payload.size() <= range_.size());
-    std::memcpy(range_.data() + begin_ + offset, payload.data(), payload.size());
+    if (sges_ != nullptr) return scatter({sges_, size_}, begin_ + offset, payload);
+    assert(offset + payload.size() <= size_);
+    std::memcpy(memory_ + offset, payload.data(), payload.size());
   }
 
   /// Writes the pieces of memory that hold `length` bytes from `offset` on, none of them empty, to
   /// the front of `out`, which has room for kMaxSge. Returns their number.
   size_t pieces(uint64_t offset, uint64_t length, std::span<Bytes> out) const {
-    if (!sges_.empty()) return pieces_of(sges_, begin_ + offset, length, out);
-    assert(begin_ + offset + length <= range_.size());
-    if (length != 0) out[0] = range_.subspan(begin_ + offset, length);
+    if (sges_ != nullptr) return pieces_of({sges_, size_}, begin_ + offset, length, out);
+    assert(offset + length <= size_);
+    if (length != 0) out[0] = {memory_ + offset, length};
     return length != 0 ? 1 : 0;
   }
 
   /// The same memory from `offset` on.
   PlacementTarget from(uint64_t offset) const {
     PlacementTarget rest = *this;
-    rest.begin_ += offset;
+    if (sges_ != nullptr) {
+      rest.begin_ += offset;
+    } else {
+      rest.memory_ += offset;
+      rest.size_ -= offset;
+    }
     return rest;
   }
 
  private:
   friend class ProtectionContext;
 
-  explicit PlacementTarget(Bytes range) : range_(range) {}
+  PlacementTarget(std::byte* memory, uint64_t length) : memory_(memory), size_(length) {}
   /// Most lists have one entry, which is a range.
   explicit PlacementTarget(std::span<const Sge> sges) {
-    if (sges.size() == 1)
-      range_ = {static_cast<std::byte*>(sges[0].address), sges[0].length};
-    else
-      sges_ = sges;
+    if (sges.size() == 1) {
+      memory_ = static_cast<std::byte*>(sges[0].address);
+      size_ = sges[0].length;
+    } else if (!sges.empty()) {
+      sges_ = sges.data();
+      size_ = sges.size();
+    }
   }
 
-  std::span<const Sge> sges_;
-  Bytes range_;  // where there are no SGEs
-  uint64_t begin_ = 0;
+  const Sge* sges_ = nullptr;    // null: it is a range
+  std::byte* memory_ = nullptr;  // the range's
+  size_t size_ = 0;              // bytes of the range, or entries of the list
+  uint64_t begin_ = 0;           // where in the list it begins
 };
 
 }  // namespace diwarp::ddp

@@ -76,7 +76,7 @@ class ProtectionContext {
     if (fault != RegionFault::none) return {.fault = fault, .region = region};
     // guard(rows:write-place): region->at(offset) => region->memory
     // guard(rows:region-base): region->at(offset) => region->memory
-    return {.region = region, .target = PlacementTarget(Bytes(region->at(offset), length))};
+    return {.region = region, .target = PlacementTarget(region->at(offset), length)};
   }
   /// Of what was checked before; null where it has gone since.
   const Region* find(STag stag) const { return stags_.find(stag); }

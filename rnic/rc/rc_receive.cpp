@@ -312,23 +312,13 @@ bool RcReceive::end_terminated(const rdmap::StreamSegment& segment) {
 /// names is not looked at (RFC 5041 section 5.1).
 std::optional<TerminateCode> RcReceive::place_write(const rdmap::StreamSegment& segment) const {
   if (segment.length() == 0) return std::nullopt;  // guard(rows:zero-length-write)
-  ddp::PlacementTarget target;
-  // guard(rc): => judge_write(segment, target);
-  if (const auto fault = judge_write(segment, target)) return fault;
-  target.place(0, segment.payload);  // guard(rows:write-placed)
-  return std::nullopt;
-}
-
-std::optional<TerminateCode> RcReceive::judge_write(const rdmap::StreamSegment& segment,
-                                                    ddp::PlacementTarget& target) const {
-  // guard(rows:write-right-checked): Access::remote_write => Access::none
-  const auto checked = parts_.protection.check_placement(segment.stag, Access::remote_write,
-                                                         segment.tagged_offset, segment.length());
+  const auto checked = check_write(segment);
+  // guard(rc): condition => false
   // guard(rows:write-checks): condition => checked.region == nullptr
   // guard(rows:check-write-before-placing): first if (checked.region != nullptr)
   //     std::ranges::copy(segment.payload, checked.region->memory);
   if (checked.fault != ddp::RegionFault::none) return tagged_fault(checked.fault);
-  target = checked.target;
+  checked.target.place(0, segment.payload);  // guard(rows:write-placed)
   return std::nullopt;
 }
 

@@ -157,8 +157,11 @@ class RcReceive {
   bool place_send(const rdmap::StreamSegment& segment, ConstBytes ulpdu);
   bool deliver(const rdmap::StreamSegment& segment, ConstBytes ulpdu);
   bool take_immediate(const rdmap::StreamSegment& segment);
-  std::optional<TerminateCode> judge_write(const rdmap::StreamSegment& segment,
-                                           ddp::PlacementTarget& target) const;
+  ddp::ProtectionContext::CheckedTarget check_write(const rdmap::StreamSegment& segment) const {
+    // guard(rows:write-right-checked): Access::remote_write => Access::none
+    return parts_.protection.check_placement(segment.stag, Access::remote_write,
+                                             segment.tagged_offset, segment.length());
+  }
   std::optional<TerminateCode> place_write(const rdmap::StreamSegment& segment) const;
   bool end_terminated(const rdmap::StreamSegment& segment);
   bool end(RcEnd reason, TerminateCode code, ConstBytes ulpdu);

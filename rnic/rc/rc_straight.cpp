@@ -57,11 +57,11 @@ std::optional<ddp::PlacementTarget> RcReceive::target_of(const rdmap::StreamSegm
     return buffer.from(segment.message_offset);
   }
   if (segment.opcode == rdmap::Opcode::read_response) return parts_.requester.target_of(segment);
-  ddp::PlacementTarget target;
-  // guard(direct-placement): without || judge_write(segment, target)
-  if (segment.opcode != rdmap::Opcode::rdma_write || judge_write(segment, target))
-    return std::nullopt;
-  return target;
+  if (segment.opcode != rdmap::Opcode::rdma_write) return std::nullopt;
+  const auto checked = check_write(segment);
+  // guard(direct-placement): condition => false
+  if (checked.fault != ddp::RegionFault::none) return std::nullopt;
+  return checked.target;
 }
 
 RcEnd RcReceive::read_straight(llp::Stream& stream, Bytes buffer) {
