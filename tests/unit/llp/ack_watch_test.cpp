@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "llp/tcp/tcp_peer.h"
+#include "llp/ack_watch.h"
 #include "support/catch.h"
 
 using namespace diwarp;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
+#include "llp/ack_watch.h"
 
-#include "llp/tcp/tcp_peer.h"
+#include <algorithm>
 
 namespace diwarp::llp {
 
