@@ -4,10 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 
 #include "base/bytes.h"
+#include "base/clock.h"
 #include "diwarp/address.h"
+#include "llp/ack_watch.h"
 
 namespace diwarp {
 class Counters;
@@ -33,7 +36,7 @@ struct IoResult {
   int error = 0;
 };
 
-/// A reliable, ordered byte stream (TCP). All calls are non-blocking and made by one thread at a
+/// A reliable, ordered byte stream, as TCP is one. All calls are non-blocking and made by one thread at a
 /// time (the engine that owns the stream). Destruction closes it: in order if all was received and
 /// sent, else with a reset.
 class Stream {
@@ -73,6 +76,11 @@ class Stream {
   /// ring): before the last calls on a stream that has failed. Waits until that has stopped.
   virtual void settle() {}
 
+  /// Leaves the engine: nothing reads ahead of receive() any more, what was read ahead is forgotten,
+  /// and descriptor() polls readable and writable. False where the stream has no descriptor of which
+  /// that can be said.
+  virtual bool leave_engine() { return false; }
+
   /// Ends the sending direction in order (FIN) after everything sent so far.
   virtual void shutdown_send() = 0;
 
@@ -92,6 +100,26 @@ class Stream {
   /// A descriptor that polls writable like the stream, and, without an input_queue(), readable; -1
   /// where there is none.
   virtual int descriptor() const { return -1; }
+
+  // --- Whether the peer still answers. A stream that cannot tell does as these here.
+
+  /// Nothing where it is not known.
+  virtual std::optional<AckState> ack_state() const { return std::nullopt; }
+  /// Has the peer probed while nothing is outstanding, such that the stream fails (ETIMEDOUT) when
+  /// nothing came from it for so long; at least 2 s, in whole seconds. Zero: no probes.
+  virtual void keep_alive(Duration /*within*/) {}
+  /// The most time between two probes of a closed window (and between two retransmissions), as far
+  /// as it can be set.
+  virtual void limit_backoff(Duration /*most*/) {}
+  /// What it is now; nothing where it cannot be set.
+  virtual std::optional<Duration> backoff_limit() const { return std::nullopt; }
+  /// A limit that an earlier owner of the descriptor set to the time without an acknowledgement
+  /// holds no more: it would also end connections whose peer keeps its window closed.
+  virtual void clear_user_timeout() {}
+
+  /// Lets a receive that finds nothing look into the network device's queue itself before it gives
+  /// up, for `time`. Zero leaves the system's choice. False where the system refuses.
+  virtual bool set_busy_poll(Duration /*time*/) { return true; }
 
   /// As for DatagramLink: where the stream announces that it may be read.
   virtual InputQueue* input_queue() const { return nullptr; }

@@ -15,9 +15,11 @@
 #include <string>
 
 #include "diwarp/error.h"
+#include "llp/socket/busy_poll.h"
 #include "llp/socket/send_list.h"
 #include "llp/socket/socket_address.h"
 #include "llp/tcp/in_place.h"
+#include "llp/tcp/tcp_peer.h"
 
 namespace diwarp::llp {
 namespace {
@@ -213,5 +215,12 @@ size_t TcpStream::maximum_segment() const {
   const int segment = fd_ ? socket_option(fd_.get(), IPPROTO_TCP, TCP_MAXSEG) : 0;
   return segment > 0 ? static_cast<size_t>(segment) : kDefaultSegment;
 }
+
+std::optional<AckState> TcpStream::ack_state() const { return llp::ack_state(fd_.get()); }
+void TcpStream::keep_alive(Duration within) { llp::keep_alive(fd_.get(), within); }
+void TcpStream::limit_backoff(Duration most) { llp::limit_backoff(fd_.get(), most); }
+std::optional<Duration> TcpStream::backoff_limit() const { return llp::backoff_limit(fd_.get()); }
+void TcpStream::clear_user_timeout() { llp::clear_user_timeout(fd_.get()); }
+bool TcpStream::set_busy_poll(Duration time) { return llp::set_busy_poll(fd_.get(), time); }
 
 }  // namespace diwarp::llp

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 
+#include "base/clock.h"
 #include "base/unique_fd.h"
 #include "llp/stream.h"
 
@@ -33,6 +35,7 @@ class TcpStream : public Stream {
   IoResult receive(Bytes buffer) override;
   /// At most 1,024 buffers a call.
   IoResult receive_into(std::span<const Bytes> buffers) override;
+  bool leave_engine() override { return true; }
   void shutdown_send() override;
   /// SO_ERROR; ECONNABORTED once the stream is gone.
   int error() override;
@@ -46,6 +49,13 @@ class TcpStream : public Stream {
   Address local_address() const override { return local_; }
   Address peer_address() const override { return peer_; }
   int descriptor() const override { return fd_.get(); }
+
+  std::optional<AckState> ack_state() const override;
+  void keep_alive(Duration within) override;
+  void limit_backoff(Duration most) override;
+  std::optional<Duration> backoff_limit() const override;
+  void clear_user_timeout() override;
+  bool set_busy_poll(Duration time) override;
 
   /// Gives the descriptor back, still non-blocking; later calls fail as after abort(). Only while
   /// nothing is borrowed.

@@ -7,7 +7,7 @@
 #include "llp/ack_watch.h"
 
 /// Whether the peer of a TCP connection still answers: how it is asked, and what TCP knows of its
-/// answers.
+/// answers. By descriptor; TcpStream has the same of a stream.
 namespace diwarp::llp {
 
 /// Nothing where the kernel does not tell (TCP_INFO).

@@ -48,6 +48,11 @@ void UringStream::abort() {
   TcpStream::abort();
 }
 
+bool UringStream::leave_engine() {
+  let_go();
+  return true;
+}
+
 int UringStream::release() {
   let_go();
   return TcpStream::release();

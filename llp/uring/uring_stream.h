@@ -30,6 +30,7 @@ class UringStream final : public TcpStream {
   IoResult receive(Bytes buffer) override;
   IoResult receive_into(std::span<const Bytes> buffers) override;
   void settle() override;
+  bool leave_engine() override;
   int error() override;
   void abort() override;
   int release() override;

@@ -16,14 +16,14 @@ constexpr int kProbes = 5;
 
 }  // namespace
 
-void RcPeerWatch::start(int descriptor, const PeerTimeouts& timeouts) {
-  descriptor_ = descriptor;
+void RcPeerWatch::start(llp::Stream& stream, const PeerTimeouts& timeouts) {
+  stream_ = stream.descriptor() < 0 ? nullptr : &stream;
   timeouts_ = timeouts;
   backoff_.reset();
   probing_ = timeouts.keep_alive;
-  if (descriptor < 0) return;
-  llp::clear_user_timeout(descriptor);  // guard(silent-peers)
-  llp::keep_alive(descriptor, probing_);
+  if (stream_ == nullptr) return;
+  stream_->clear_user_timeout();  // guard(silent-peers)
+  stream_->keep_alive(probing_);
 }
 
 /// No later than when the time is over.
@@ -34,7 +34,7 @@ Duration RcPeerWatch::next_look() const {
 }
 
 RcPeerWatch::Verdict RcPeerWatch::look(bool response_owed, Time now) {
-  const auto state = llp::ack_state(descriptor_);
+  const auto state = stream_->ack_state();
   if (!state) return Verdict::idle;
   if (acks_.is_silent(*state, now, timeouts_.user_timeout)) return Verdict::gone;
   const bool sooner =
@@ -45,7 +45,7 @@ RcPeerWatch::Verdict RcPeerWatch::look(bool response_owed, Time now) {
 }
 
 void RcPeerWatch::probe_within(Duration within) {
-  if (probing_ != within) llp::keep_alive(descriptor_, within);
+  if (probing_ != within) stream_->keep_alive(within);
   probing_ = within;
 }
 
@@ -53,11 +53,11 @@ void RcPeerWatch::probe_within(Duration within) {
 /// rarely to know within the user timeout.
 void RcPeerWatch::probe_closed_window(bool closed) {
   if (closed && !backoff_) {
-    backoff_ = llp::backoff_limit(descriptor_);
+    backoff_ = stream_->backoff_limit();
     const Duration most = timeouts_.user_timeout / kProbes;
-    if (backoff_ && *backoff_ > most) llp::limit_backoff(descriptor_, most);
+    if (backoff_ && *backoff_ > most) stream_->limit_backoff(most);
   } else if (!closed && backoff_) {
-    llp::limit_backoff(descriptor_, *backoff_);
+    stream_->limit_backoff(*backoff_);
     backoff_.reset();
   }
 }

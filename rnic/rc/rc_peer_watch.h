@@ -5,12 +5,13 @@
 #include <optional>
 
 #include "base/clock.h"
-#include "llp/tcp/tcp_peer.h"
+#include "llp/ack_watch.h"
+#include "llp/stream.h"
 #include "rnic/context/peer_timeouts.h"
 
 namespace diwarp::rnic {
 
-/// Notices that the peer of a TCP connection is gone. The kernel's keep-alives find that out while
+/// Notices that the peer of a connection is gone. The kernel's keep-alives find that out while
 /// TCP has nothing to send, also while the peer owes the response to a Read; they cost no thread
 /// anything. What TCP has sent, or may not send for the peer's closed window, is looked after here,
 /// by a timer of the engine: the kernel's own limit (TCP_USER_TIMEOUT) would also end connections
@@ -23,12 +24,12 @@ class RcPeerWatch {
     gone,   ///< the peer answers no more
   };
 
-  /// For a connection over this descriptor; -1: it has none, and is not watched.
-  void start(int descriptor, const PeerTimeouts& timeouts);
-  void stop() { descriptor_ = -1; }
+  /// Until stop(). A stream without a descriptor is not watched.
+  void start(llp::Stream& stream, const PeerTimeouts& timeouts);
+  void stop() { stream_ = nullptr; }
 
   /// Whether look() has to be called from now on, if something is sent.
-  bool watches() const { return descriptor_ >= 0 && timeouts_.user_timeout != Duration::zero(); }
+  bool watches() const { return stream_ != nullptr && timeouts_.user_timeout != Duration::zero(); }
   /// Something is sent, and was not looked after until now.
   void begin(Time now) { acks_.start(now); }
   Duration next_look() const;
@@ -40,7 +41,7 @@ class RcPeerWatch {
   void probe_within(Duration within);
   void probe_closed_window(bool closed);
 
-  int descriptor_ = -1;
+  llp::Stream* stream_ = nullptr;  // null: nothing is watched
   PeerTimeouts timeouts_;
   Duration probing_{0};              // within which keep-alives find the end
   std::optional<Duration> backoff_;  // the system's, while another is set

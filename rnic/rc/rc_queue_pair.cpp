@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "diwarp/error.h"
-#include "llp/socket/busy_poll.h"
 #include "llp/tcp/tcp.h"
 #include "rnic/engine/waiting.h"
 
@@ -79,7 +78,7 @@ void RcQueuePair::take(Established connection, QpState to) {
   terminate_.reset();
   agreement_ = connection.agreement;
   allow_in_place();
-  peer_watch_.start(stream_->descriptor(),
+  peer_watch_.start(*stream_,
                     connection.timeouts.over({options_.keep_alive, options_.user_timeout}));
   requester_.start(agreement_.ord);
   responder_.start(agreement_.ird);
@@ -120,10 +119,9 @@ void RcQueuePair::attach_stream(std::unique_ptr<llp::Stream> stream) {
     throw;
   }
   stream_ = std::move(stream);
-  const int descriptor = stream_->descriptor();
-  if (descriptor >= 0 && !llp::set_busy_poll(descriptor, engine().options().busy_poll))
+  if (!stream_->set_busy_poll(engine().options().busy_poll))
     counters().add(Counter::busy_poll_refused);
-  if (descriptor < 0) stream_->on_ready([engine = &engine()] { engine->wake(); });
+  if (stream_->descriptor() < 0) stream_->on_ready([engine = &engine()] { engine->wake(); });
 }
 
 /// Where the device asks for it. FPDUs with markers are copied whatever the stream can.
