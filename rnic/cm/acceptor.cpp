@@ -128,11 +128,11 @@ bool Acceptor::make_room() {
   if (!connection_waits(socket_.native_handle())) return false;
   if (evict(negotiations_.take_oldest())) return false;  // guard(connect)
   switch (reserve_.refuse_next(socket_.native_handle())) {
-    case DescriptorReserve::Refusal::refused:
+    case llp::DescriptorReserve::Refusal::refused:
       break;
-    case DescriptorReserve::Refusal::nobody:
+    case llp::DescriptorReserve::Refusal::nobody:
       return false;
-    case DescriptorReserve::Refusal::no_descriptor:
+    case llp::DescriptorReserve::Refusal::no_descriptor:
       retry_later();
       return false;
   }

@@ -7,8 +7,8 @@
 #include <memory>
 
 #include "diwarp/connect_options.h"
+#include "llp/socket/descriptor_reserve.h"
 #include "rnic/cm/control.h"
-#include "rnic/cm/descriptor_reserve.h"
 #include "rnic/cm/handler_memory.h"
 #include "rnic/cm/listener.h"
 #include "rnic/cm/startups.h"
@@ -63,7 +63,7 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   HandlerMemory memory_;  // of the wait, for connections or to try again
   boost::asio::steady_timer retry_;
   Startups<Negotiation> negotiations_;
-  DescriptorReserve reserve_;
+  llp::DescriptorReserve reserve_;
   std::chrono::steady_clock::time_point next_notice_{};  // of refusals
   bool awaiting_ = false;                                // a connection, or the time to try again
   bool closed_ = false;

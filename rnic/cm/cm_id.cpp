@@ -10,8 +10,8 @@
 #include "diwarp/error.h"
 #include "rnic/cm/cm.h"
 #include "rnic/cm/cm_core.h"
-#include "rnic/cm/connector.h"
 #include "rnic/cm/negotiation.h"
+#include "rnic/cm/waited_startup.h"
 #include "rnic/rc/rc_queue_pair.h"
 
 namespace diwarp::rnic {

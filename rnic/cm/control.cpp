@@ -18,8 +18,8 @@
 #include <thread>
 #include <utility>
 
-#include "rnic/cm/connector.h"
 #include "rnic/cm/farewell.h"
+#include "rnic/cm/waited_startup.h"
 #include "rnic/engine/signals_blocked.h"
 
 namespace diwarp::rnic {

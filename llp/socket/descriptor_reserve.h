@@ -5,7 +5,7 @@
 
 #include "base/unique_fd.h"
 
-namespace diwarp::rnic {
+namespace diwarp::llp {
 
 /// A descriptor that is kept for the time when there is no other: in its place a connection can be
 /// taken from the kernel, so that its peer is refused at once.
@@ -27,4 +27,4 @@ class DescriptorReserve {
   UniqueFd fd_;
 };
 
-}  // namespace diwarp::rnic
+}  // namespace diwarp::llp

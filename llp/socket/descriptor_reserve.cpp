@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rnic/cm/descriptor_reserve.h"
+#include "llp/socket/descriptor_reserve.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>
 
 #include <cerrno>
 
-namespace diwarp::rnic {
+namespace diwarp::llp {
 
 DescriptorReserve::Refusal DescriptorReserve::refuse_next(int listening) {
   if (!refill()) return Refusal::no_descriptor;
@@ -27,4 +27,4 @@ bool DescriptorReserve::refill() {
   return static_cast<bool>(fd_);
 }
 
-}  // namespace diwarp::rnic
+}  // namespace diwarp::llp
