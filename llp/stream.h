@@ -36,9 +36,9 @@ struct IoResult {
   int error = 0;
 };
 
-/// A reliable, ordered byte stream, as TCP is one. All calls are non-blocking and made by one thread at a
-/// time (the engine that owns the stream). Destruction closes it: in order if all was received and
-/// sent, else with a reset.
+/// A reliable, ordered byte stream, as TCP is one. All calls are non-blocking and made by one
+/// thread at a time (the engine that owns the stream). Destruction closes it: in order if all was
+/// received and sent, else with a reset.
 class Stream {
  public:
   virtual ~Stream() = default;
@@ -76,9 +76,9 @@ class Stream {
   /// ring): before the last calls on a stream that has failed. Waits until that has stopped.
   virtual void settle() {}
 
-  /// Leaves the engine: nothing reads ahead of receive() any more, what was read ahead is forgotten,
-  /// and descriptor() polls readable and writable. False where the stream has no descriptor of which
-  /// that can be said.
+  /// Leaves the engine: nothing reads ahead of receive() any more, what was read ahead is
+  /// forgotten, and descriptor() polls readable and writable. False where the stream has no
+  /// descriptor of which that can be said.
   virtual bool leave_engine() { return false; }
 
   /// Ends the sending direction in order (FIN) after everything sent so far.

@@ -7,9 +7,10 @@
 #include "base/crc32c.h"
 #include "base/log.h"
 #include "diwarp/error.h"
+#include "llp/tcp/tcp_connector.h"
 #include "llp/udp/focused_udp.h"
 #include "llp/udp/udp_support.h"
-#include "llp/uring/uring_stream.h"
+#include "llp/uring/uring_connector.h"
 #include "llp/uring/uring_udp.h"
 #include "rnic/cm/control.h"
 #include "rnic/open_device.h"
@@ -91,11 +92,8 @@ Device::Device(const Address& address, const DeviceOptions& options, DeviceParts
                     parts.clock != nullptr ? *parts.clock : SteadyClock::instance()),
       io_(choose_io(options.io, parts.ring, counters())) {
   set_links(parts.datagram_links ? std::move(parts.datagram_links) : udp_links(options, io_.ring),
-            [ring = io_.ring](std::unique_ptr<llp::Stream> stream) -> std::unique_ptr<llp::Stream> {
-              auto* tcp = dynamic_cast<llp::TcpStream*>(stream.get());
-              if (ring == nullptr || tcp == nullptr) return stream;
-              return llp::UringStream::over(ring, std::move(*tcp));
-            });
+            io_.ring ? std::make_unique<llp::UringConnector>(io_.ring)
+                     : std::make_unique<llp::TcpConnector>());
   if (io_.ring) io_.ring->on_ready([this] { engine().wake(); });
 }
 

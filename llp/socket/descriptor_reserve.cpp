@@ -8,7 +8,7 @@
 
 namespace diwarp::llp {
 
-DescriptorReserve::Refusal DescriptorReserve::refuse_next(int listening) {
+Refusal DescriptorReserve::refuse_next(int listening) {
   if (!refill()) return Refusal::no_descriptor;
   fd_.reset();
   UniqueFd connection(::accept4(listening, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));

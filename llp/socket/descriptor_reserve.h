@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-
 #include "base/unique_fd.h"
+#include "llp/connector.h"
 
 namespace diwarp::llp {
 
@@ -13,12 +12,8 @@ class DescriptorReserve {
  public:
   DescriptorReserve() { refill(); }
 
-  enum class Refusal : uint8_t {
-    refused,        ///< the connection was reset
-    nobody,         ///< none is waiting
-    no_descriptor,  ///< another thread was faster and has it; it is had again when one is free
-  };
-  /// Takes the next connection of a listening socket and resets it.
+  /// Takes the next connection of a listening socket and resets it. Without a descriptor another
+  /// thread was faster and has it; it is had again when one is free.
   Refusal refuse_next(int listening);
 
  private:

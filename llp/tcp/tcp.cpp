@@ -120,13 +120,22 @@ std::unique_ptr<TcpStream> TcpStream::adopt(int connected_descriptor) {
     throw Error(Errc::invalid_argument, "Descriptor " + std::to_string(connected_descriptor) + " " +
                                             reason + ": give a connected TCP socket");
   }
-  return std::unique_ptr<TcpStream>(new TcpStream(UniqueFd(connected_descriptor)));
+  ::fcntl(connected_descriptor, F_SETFL, ::fcntl(connected_descriptor, F_GETFL) | O_NONBLOCK);
+  ::fcntl(connected_descriptor, F_SETFD, FD_CLOEXEC);
+  return over(UniqueFd(connected_descriptor));
 }
 
-TcpStream::TcpStream(UniqueFd fd)
-    : fd_(std::move(fd)), local_(local_address_of(fd_.get())), peer_(peer_address_of(fd_.get())) {
-  ::fcntl(fd_.get(), F_SETFL, ::fcntl(fd_.get(), F_GETFL) | O_NONBLOCK);
-  ::fcntl(fd_.get(), F_SETFD, FD_CLOEXEC);
+std::unique_ptr<TcpStream> TcpStream::over(UniqueFd connected) {
+  const Address peer = peer_address_of(connected.get());
+  return over(std::move(connected), peer);
+}
+
+std::unique_ptr<TcpStream> TcpStream::over(UniqueFd connected, const Address& peer) {
+  return std::unique_ptr<TcpStream>(new TcpStream(std::move(connected), peer));
+}
+
+TcpStream::TcpStream(UniqueFd fd, const Address& peer)
+    : fd_(std::move(fd)), local_(local_address_of(fd_.get())), peer_(peer) {
   set_socket_option(fd_.get(), IPPROTO_TCP, TCP_NODELAY, 1);
 }
 
@@ -193,6 +202,11 @@ IoResult TcpStream::receive_into(std::span<const Bytes> buffers) {
   header.msg_iov = list.data();
   header.msg_iovlen = count;
   return received(uninterrupted([&] { return ::recvmsg(fd_.get(), &header, MSG_DONTWAIT); }));
+}
+
+bool TcpStream::leave_engine() {
+  in_place_.reset();
+  return static_cast<bool>(fd_);
 }
 
 void TcpStream::shutdown_send() {

@@ -23,6 +23,11 @@ class TcpStream : public Stream {
   /// Throws Error (Errc::invalid_argument), and leaves it as it is, when it is not one.
   static std::unique_ptr<TcpStream> adopt(int connected_descriptor);
 
+  /// Of a connected TCP socket that is non-blocking and closed on exec. `peer`: as accept(2) told
+  /// it, for a socket whose peer is gone tells nothing any more.
+  static std::unique_ptr<TcpStream> over(UniqueFd connected);
+  static std::unique_ptr<TcpStream> over(UniqueFd connected, const Address& peer);
+
   /// Takes at most 1,024 pieces a call. Nothing to send: would_block.
   IoResult send(std::span<const ConstBytes> pieces) override;
   /// By MSG_ZEROCOPY. False as well where somebody else used that on the socket before.
@@ -35,7 +40,7 @@ class TcpStream : public Stream {
   IoResult receive(Bytes buffer) override;
   /// At most 1,024 buffers a call.
   IoResult receive_into(std::span<const Bytes> buffers) override;
-  bool leave_engine() override { return true; }
+  bool leave_engine() override;
   void shutdown_send() override;
   /// SO_ERROR; ECONNABORTED once the stream is gone.
   int error() override;
@@ -62,7 +67,7 @@ class TcpStream : public Stream {
   virtual int release() { return fd_.release(); }
 
  protected:
-  explicit TcpStream(UniqueFd fd);
+  TcpStream(UniqueFd fd, const Address& peer);
   TcpStream(TcpStream&&) noexcept;
 
  private:

@@ -50,7 +50,7 @@ void UringStream::abort() {
 
 bool UringStream::leave_engine() {
   let_go();
-  return true;
+  return TcpStream::leave_engine();
 }
 
 int UringStream::release() {

@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rnic/cm/acceptor.h"
 
-#include <netinet/in.h>
-#include <poll.h>
-#include <sys/socket.h>
-
-#include <algorithm>
-#include <cerrno>
 #include <new>
 #include <utility>
 
@@ -21,47 +15,30 @@ namespace {
 
 constexpr uint32_t kMostStartups = 4096;
 
-/// Without descriptors accept() fails, whether a connection waits or not.
-bool connection_waits(int listening) {
-  pollfd watched{listening, POLLIN, 0};
-  return ::poll(&watched, 1, 0) == 1;
-}
-
-bool lacks_descriptors(int error) { return error == EMFILE || error == ENFILE; }
-
-/// The connection that was to be accepted is the trouble, not this side.
-bool concerns_peer_only(int error) { return error != ENOBUFS && error != ENOMEM; }
-
 void check(const ListenOptions& options) {
   check_range("max_startups", options.max_startups, 1, kMostStartups);
   check_range("max_startups_per_address", options.max_startups_per_address, 1, kMostStartups);
 }
 
-[[noreturn]] void throw_listen_error(int error, const Address& address) {
-  if (error == EADDRINUSE)
-    throw Error(make_error_code(Errc::address_in_use),
-                "Another socket listens on " + address.to_string() +
-                    ": stop it, or choose another port (0 takes a free one)");
-  throw Error(system_error(error), "Cannot listen on " + address.to_string() +
-                                       ": ports below 1024 may need privileges; else see whether "
-                                       "descriptors are left (ulimit -n)");
-}
-
 }  // namespace
 
-Acceptor::Acceptor(Control& control, UniqueFd listening, const ListenOptions& options, Sink sink)
+Acceptor::Acceptor(Control& control, std::unique_ptr<llp::StreamListener> listener,
+                   const ListenOptions& options, Sink sink)
     : control_(control),
       request_timeout_(options.request_timeout),
       sink_(std::move(sink)),
-      socket_(to_asio<Tcp::acceptor>(control.context(), std::move(listening))),
+      listener_(std::move(listener)),
+      readiness_(control.context()),
       retry_(control.context()),
-      negotiations_(options.max_startups, options.max_startups_per_address) {}
+      negotiations_(options.max_startups, options.max_startups_per_address) {
+  readiness_.watch(listener_->descriptor());
+}
 
 void Acceptor::close() {
   closed_ = true;
   sink_ = {};
-  AsioError ignored;
-  socket_.close(ignored);
+  readiness_.reset();
+  listener_.reset();
   retry_.cancel();
   negotiations_.for_each([](Negotiation& negotiation) { negotiation.cancel(); });
   negotiations_.clear();
@@ -70,8 +47,8 @@ void Acceptor::close() {
 void Acceptor::await() {
   if (closed_ || awaiting_) return;
   awaiting_ = true;
-  socket_.async_wait(Tcp::acceptor::wait_read,
-                     MemberHandler<Acceptor, &Acceptor::on_readable>(shared_from_this(), memory_));
+  readiness_.until_readable(
+      MemberHandler<Acceptor, &Acceptor::on_readable>(shared_from_this(), memory_));
 }
 
 void Acceptor::on_readable(const AsioError& error) {
@@ -93,24 +70,21 @@ void Acceptor::within_memory(const std::function<void()>& work) {
 
 void Acceptor::accept_burst() {
   for (size_t count = 0; count < kAcceptBurst; ++count) {
-    sockaddr_storage peer{};
-    socklen_t length = sizeof peer;
-    UniqueFd fd(::accept4(socket_.native_handle(), reinterpret_cast<sockaddr*>(&peer), &length,
-                          SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (fd)
-      negotiate(std::move(fd), Address::from_sockaddr(reinterpret_cast<sockaddr*>(&peer)));
-    else if (!goes_on_after(errno))
+    llp::AcceptResult accepted = listener_->accept();
+    if (accepted.stream)
+      negotiate(std::move(accepted.stream));
+    else if (!goes_on_after(accepted.status))
       return;
   }
 }
 
-/// Whether the next connection can be asked for at once, after the kernel has given none.
-bool Acceptor::goes_on_after(int error) {
-  if (error == EAGAIN) return false;
-  // guard(connect): => static_cast<void>(lacks_descriptors);
-  if (lacks_descriptors(error)) return make_room();
-  if (!concerns_peer_only(error)) retry_later();
-  return concerns_peer_only(error);
+/// Whether the next connection can be asked for at once, after there was none to be had.
+bool Acceptor::goes_on_after(llp::AcceptStatus status) {
+  if (status == llp::AcceptStatus::none) return false;
+  if (status == llp::AcceptStatus::no_descriptor) return make_room();  // guard(connect)
+  if (status == llp::AcceptStatus::broken) return true;
+  retry_later();
+  return false;
 }
 
 /// False where there is none to be evicted.
@@ -124,15 +98,13 @@ bool Acceptor::evict(const std::shared_ptr<Negotiation>& negotiation) {
 /// There is no descriptor for the next connection: the oldest that has sent no request gives up its
 /// own, and the next is taken in the next turn, when other requests were read; or it is refused.
 bool Acceptor::make_room() {
-  // guard(connect): => static_cast<void>(connection_waits);
-  if (!connection_waits(socket_.native_handle())) return false;
   if (evict(negotiations_.take_oldest())) return false;  // guard(connect)
-  switch (reserve_.refuse_next(socket_.native_handle())) {
-    case llp::DescriptorReserve::Refusal::refused:
+  switch (listener_->refuse_next()) {
+    case llp::Refusal::refused:
       break;
-    case llp::DescriptorReserve::Refusal::nobody:
+    case llp::Refusal::nobody:
       return false;
-    case llp::DescriptorReserve::Refusal::no_descriptor:
+    case llp::Refusal::no_descriptor:
       retry_later();
       return false;
   }
@@ -145,7 +117,7 @@ void Acceptor::tell_refusal() {
   const auto now = std::chrono::steady_clock::now();
   if (now < next_notice_) return;  // guard(connect)
   next_notice_ = now + kRefusalNotice;
-  const Address local = bound_address(socket_.native_handle());
+  const Address local = listener_->local_address();
   log::warn("The listener on " + local.to_string() +
             " refuses connections: no descriptor is left; raise the limit (ulimit -n, fs.file-max) "
             "or close some");  // guard(no-descriptors)
@@ -163,9 +135,10 @@ void Acceptor::on_retry(const AsioError&) {
   await();
 }
 
-void Acceptor::negotiate(UniqueFd fd, const Address& peer) {
-  const auto negotiation = std::make_shared<Negotiation>(
-      control_, to_asio(control_.context(), std::move(fd)), request_timeout_);
+void Acceptor::negotiate(std::unique_ptr<llp::Stream> stream) {
+  const Address peer = stream->peer_address();
+  const auto negotiation =
+      std::make_shared<Negotiation>(control_, std::move(stream), request_timeout_);
   evict(negotiations_.add(peer, negotiation));
   try {
     negotiation->begin([self = shared_from_this()](const std::shared_ptr<Negotiation>& done) {
@@ -190,30 +163,10 @@ void Acceptor::admit(IncomingRequest request) {
   if (request.stream) reject_connection(control_, std::move(request), {});  // guard(connect)
 }
 
-UniqueFd open_listening(const Address& address, const ListenOptions& options) {
+std::unique_ptr<llp::StreamListener> open_listener(Control& control, const Address& address,
+                                                   const ListenOptions& options) {
   check(options);
-  UniqueFd fd = open_tcp(address.family());
-  if (!fd) throw_listen_error(errno, address);  // before another call sets errno
-  const int on = 1;
-  const int only_ipv6 = address.is_any() ? 0 : 1;
-  sockaddr_storage storage;
-  const socklen_t length = address.to_sockaddr(storage);
-  // Connections of an earlier listener that linger in TIME_WAIT are no hindrance.
-  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (address.family() == AddressFamily::ipv6)
-    ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &only_ipv6, sizeof only_ipv6);
-  const bool listens = ::bind(fd.get(), reinterpret_cast<sockaddr*>(&storage), length) == 0 &&
-                       ::listen(fd.get(), std::max(options.backlog, 1)) == 0;
-  if (!listens) throw_listen_error(errno, address);
-  return fd;
-}
-
-Address bound_address(int fd) {
-  sockaddr_storage storage{};
-  socklen_t length = sizeof storage;
-  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&storage), &length) != 0)
-    throw Error(system_error(errno), "The listening socket's address cannot be read");
-  return Address::from_sockaddr(reinterpret_cast<sockaddr*>(&storage));
+  return control.connector().listen(address, options.backlog);
 }
 
 }  // namespace diwarp::rnic

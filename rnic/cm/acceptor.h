@@ -7,18 +7,18 @@
 #include <memory>
 
 #include "diwarp/connect_options.h"
-#include "llp/socket/descriptor_reserve.h"
+#include "llp/connector.h"
 #include "rnic/cm/control.h"
 #include "rnic/cm/handler_memory.h"
 #include "rnic/cm/listener.h"
+#include "rnic/cm/readiness.h"
 #include "rnic/cm/startups.h"
-#include "rnic/cm/tcp_socket.h"
 
 namespace diwarp::rnic {
 
 class Negotiation;
 
-/// Connections taken from the kernel in a row.
+/// Connections accepted in a row.
 inline constexpr size_t kAcceptBurst = 16;
 /// When descriptors have run out, the reserve too, accepting is tried again so much later.
 inline constexpr Duration kAcceptRetry = std::chrono::milliseconds(100);
@@ -33,7 +33,8 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   /// Takes a request over; or leaves it as it is, and it is rejected.
   using Sink = std::function<void(IncomingRequest& request)>;
 
-  Acceptor(Control& control, UniqueFd listening, const ListenOptions& options, Sink sink);
+  Acceptor(Control& control, std::unique_ptr<llp::StreamListener> listener,
+           const ListenOptions& options, Sink sink);
 
   // --- On the control path.
 
@@ -47,32 +48,31 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   void accept_burst();
   void within_memory(const std::function<void()>& work);
   void retry_later();
-  bool goes_on_after(int error);
+  bool goes_on_after(llp::AcceptStatus status);
   bool evict(const std::shared_ptr<Negotiation>& negotiation);
   bool make_room();
   void tell_refusal();
   void on_retry(const AsioError&);
-  void negotiate(UniqueFd fd, const Address& peer);
+  void negotiate(std::unique_ptr<llp::Stream> stream);
   void on_negotiated(const std::shared_ptr<Negotiation>& negotiation);
   void admit(IncomingRequest request);
 
   Control& control_;
   const Duration request_timeout_;
   Sink sink_;
-  Tcp::acceptor socket_;
+  std::unique_ptr<llp::StreamListener> listener_;  // null once closed
+  Readiness readiness_;
   HandlerMemory memory_;  // of the wait, for connections or to try again
   boost::asio::steady_timer retry_;
   Startups<Negotiation> negotiations_;
-  llp::DescriptorReserve reserve_;
   std::chrono::steady_clock::time_point next_notice_{};  // of refusals
   bool awaiting_ = false;                                // a connection, or the time to try again
   bool closed_ = false;
 };
 
-/// A listening descriptor on `address`, whose port may be 0. Throws Error(address_in_use) and the
-/// like, and Error(invalid_argument) for options that no listener can have.
-UniqueFd open_listening(const Address& address, const ListenOptions& options);
-/// The address with its port.
-Address bound_address(int fd);
+/// Where the device's peers connect to `address`, whose port may be 0. Throws Error(address_in_use)
+/// and the like, and Error(invalid_argument) for options that no listener can have.
+std::unique_ptr<llp::StreamListener> open_listener(Control& control, const Address& address,
+                                                   const ListenOptions& options);
 
 }  // namespace diwarp::rnic

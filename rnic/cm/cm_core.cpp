@@ -7,6 +7,7 @@
 
 #include "diwarp/error.h"
 #include "rnic/cm/negotiation.h"
+#include "rnic/cm/startup_checks.h"
 #include "rnic/rc/rc_queue_pair.h"
 
 namespace diwarp::rnic {
@@ -174,7 +175,7 @@ void CmCore::detach() {
 void CmCore::on_outcome(ConnectOutcome outcome) {
   connecting.reset();
   Established connection;
-  if (!outcome.error) connection.stream = adopt_stream(std::move(outcome.socket));
+  if (!outcome.error) connection.stream = unbroken(std::move(outcome.stream));
   if (!connection.stream) {
     control_.with_baton([this] { detach(); });
     if (!outcome.error) outcome.error = make_error_code(Errc::connection_lost);

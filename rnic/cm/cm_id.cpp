@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sys/socket.h>
-
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <cerrno>
 #include <string>
 #include <utility>
 
@@ -11,6 +8,7 @@
 #include "rnic/cm/cm.h"
 #include "rnic/cm/cm_core.h"
 #include "rnic/cm/negotiation.h"
+#include "rnic/cm/startup_checks.h"
 #include "rnic/cm/waited_startup.h"
 #include "rnic/rc/rc_queue_pair.h"
 
@@ -33,21 +31,6 @@ RcQueuePair& to_rc(QueuePair& queue_pair, const Control& control) {
     throw Error(make_error_code(Errc::invalid_argument),
                 "The queue pair belongs to another device than the connection manager id");
   return static_cast<RcQueuePair&>(queue_pair);
-}
-
-/// From where the kernel would send to `peer`, without sending; or an error.
-std::error_code find_source(const Address& own, const Address& peer, Address& source) {
-  const int domain = peer.family() == AddressFamily::ipv4 ? AF_INET : AF_INET6;
-  const UniqueFd probe(::socket(domain, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  sockaddr_storage storage;
-  socklen_t length = own.with_port(0).to_sockaddr(storage);
-  const auto* name = reinterpret_cast<const sockaddr*>(&storage);
-  if (!probe || (!own.is_any() && ::bind(probe.get(), name, length) != 0))
-    return system_error(errno);
-  length = peer.to_sockaddr(storage);
-  if (::connect(probe.get(), name, length) != 0) return system_error(errno);
-  source = bound_address(probe.get()).with_port(0);
-  return {};
 }
 
 }  // namespace
@@ -91,7 +74,8 @@ void CmId::resolve_addr(const Address& peer) {
   require(before == CmState::idle || before == CmState::bound, "resolve_addr()");
   check_peer(control_->device().address(), peer);
   Address source;
-  if (const std::error_code error = find_source(control_->device().address(), peer, source)) {
+  if (const std::error_code error =
+          control_->connector().find_source(control_->device().address(), peer, source)) {
     core_->push({.type = CmEventType::addr_error,
                  .status = error,
                  .sentence = peer.to_string() + " cannot be reached from " +
@@ -123,11 +107,11 @@ void CmId::listen(const ListenOptions& options) {
   const CmState before = core_->state();
   require(before == CmState::idle || before == CmState::bound, "listen()");
   const Address local = before == CmState::bound ? core_->local() : control_->device().address();
-  UniqueFd fd = open_listening(local, options);
-  core_->set_addresses(bound_address(fd.get()), {});
+  auto opened = open_listener(*control_, local, options);
+  core_->set_addresses(opened->local_address(), {});
   require(core_->move({before}, CmState::listening), "listen()");
   core_->acceptor =
-      std::make_shared<Acceptor>(*control_, std::move(fd), options,
+      std::make_shared<Acceptor>(*control_, std::move(opened), options,
                                  [core = std::weak_ptr(core_), most = options.max_requests,
                                   shares = RequestShares()](IncomingRequest& request) {
                                    if (const auto listener = core.lock())

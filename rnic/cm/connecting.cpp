@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rnic/cm/connecting.h"
 
-#include <netinet/in.h>
-#include <sys/socket.h>
-
-#include <boost/asio/buffer.hpp>
-#include <boost/asio/write.hpp>
-#include <cerrno>
+#include <span>
 #include <utility>
 
 #include "diwarp/error.h"
@@ -46,7 +41,7 @@ Connecting::Connecting(Control& control, const Address& local, const Address& pe
       // guard(connect): without options.fallback &&
       may_retry_(options.fallback && options.revision == 2),
       private_data_(options.private_data.begin(), options.private_data.end()),
-      socket_(control.context()),
+      readiness_(control.context()),
       timer_(control.context()) {}
 
 void Connecting::begin(Done done) {
@@ -54,18 +49,29 @@ void Connecting::begin(Done done) {
   open();
 }
 
-void Connecting::begin_on(UniqueFd socket, Done done) {
+void Connecting::begin_on(std::unique_ptr<llp::Stream> stream, Done done) {
   arm(std::move(done));
   may_retry_ = false;  // guard(connect)
-  socket_ = to_asio(control_.context(), std::move(socket));
+  use(std::move(stream));
   request();
 }
 
 void Connecting::cancel() {
   done_ = {};
   timer_.cancel();
-  AsioError ignored;
-  socket_.close(ignored);
+  hang_up();
+}
+
+void Connecting::hang_up() {
+  readiness_.reset();
+  pending_.reset();
+  stream_.reset();
+}
+
+void Connecting::use(std::unique_ptr<llp::Stream> stream) {
+  hang_up();
+  stream_ = std::move(stream);
+  readiness_.watch(stream_->descriptor());
 }
 
 void Connecting::arm(Done done) {
@@ -75,33 +81,23 @@ void Connecting::arm(Done done) {
       [self = shared_from_this()](const AsioError& error) { self->on_timeout(error); });
 }
 
+/// From the device's address.
 void Connecting::open() {
-  UniqueFd fd = open_socket();
-  if (!fd)
-    return fail(system_error(errno), "No socket could be bound to " + local_.host() +
-                                         ": is it still an address of this host, and are there "
-                                         "descriptors left (ulimit -n)?");
-  socket_ = to_asio(control_.context(), std::move(fd));
-  socket_.async_connect(to_endpoint(peer_),
-                        [self = shared_from_this(), attempt = attempt_](const AsioError& error) {
-                          if (attempt == self->attempt_) self->on_connected(error);
-                        });
+  std::error_code error;
+  pending_ = control_.connector().connect(local_, peer_, error);
+  if (!pending_)
+    return fail(error, "No socket could be bound to " + local_.host() +
+                           ": is it still an address of this host, and are there descriptors left "
+                           "(ulimit -n)?");
+  readiness_.watch(pending_->descriptor());
+  await_connected();
 }
 
-/// Bound to the device's address. Empty, and errno tells, where that fails.
-UniqueFd Connecting::open_socket() const {
-  UniqueFd fd = open_tcp(peer_.family());
-  if (!fd || local_.is_any()) return fd;
-  // The kernel then chooses the port in connect(): one port serves many peers.
-  const int on = 1;
-  ::setsockopt(fd.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
-  sockaddr_storage storage;
-  const socklen_t length = local_.with_port(0).to_sockaddr(storage);
-  if (::bind(fd.get(), reinterpret_cast<sockaddr*>(&storage), length) == 0) return fd;
-  const int error = errno;
-  fd.reset();
-  errno = error;
-  return fd;
+void Connecting::await_connected() {
+  readiness_.until_writable(
+      [self = shared_from_this(), attempt = attempt_](const AsioError& error) {
+        if (attempt == self->attempt_) self->on_progress(error);
+      });
 }
 
 void Connecting::on_timeout(const AsioError& error) {
@@ -114,46 +110,67 @@ void Connecting::on_timeout(const AsioError& error) {
                                          "firewall swallows the packets"));
 }
 
-void Connecting::on_connected(const AsioError& error) {
+void Connecting::on_progress(const AsioError& error) {
   if (!done_) return;
-  if (error == boost::asio::error::connection_reset) return lose();
-  if (error)
-    return fail(system_error(error.value()),
+  if (error) return on_connected({.error = to_std(error)});
+  llp::ConnectResult result = pending_->finish();
+  if (!result.stream && !result.error) return await_connected();
+  on_connected(std::move(result));
+}
+
+void Connecting::on_connected(llp::ConnectResult result) {
+  if (result.error == std::errc::connection_reset) return lose();
+  if (result.error)
+    return fail(result.error,
                 "No connection to " + peer_.to_string() +
                     ": check the address and the port, and that a listener is running there");
+  use(std::move(result.stream));
   request();
 }
 
 void Connecting::request() {
   requested_ = true;
-  received_ = 0;
+  sent_ = received_ = 0;
   const mpa::StartupFrame frame = mpa::make_request(wishes_, private_data_);
   request_.resize(mpa::startup_bytes(frame));
   mpa::encode(frame, request_);
-  boost::asio::async_write(
-      socket_, boost::asio::buffer(request_.data(), request_.size()),
-      [self = shared_from_this(), attempt = attempt_](const AsioError& failed, size_t) {
-        if (attempt == self->attempt_) self->on_written(failed);
+  write();
+}
+
+void Connecting::write() {
+  const ConstBytes left = std::span(request_).subspan(sent_);
+  const llp::IoResult result = stream_->send({&left, 1});
+  if (result.status == llp::IoStatus::failed) return lose();
+  sent_ += result.bytes;
+  if (sent_ == request_.size()) return read();
+  readiness_.until_writable(
+      [self = shared_from_this(), attempt = attempt_](const AsioError& error) {
+        if (attempt == self->attempt_) self->on_writable(error);
       });
 }
 
-void Connecting::on_written(const AsioError& error) {
+void Connecting::on_writable(const AsioError& error) {
   if (!done_) return;
-  error ? lose() : read();
+  error ? lose() : write();
 }
 
 void Connecting::read() {
-  const auto room = std::span(reply_).subspan(received_);
-  socket_.async_read_some(
-      boost::asio::buffer(room.data(), room.size()),
-      [self = shared_from_this(), attempt = attempt_](const AsioError& error, size_t bytes) {
-        if (attempt == self->attempt_) self->on_read(error, bytes);
+  readiness_.until_readable(
+      [self = shared_from_this(), attempt = attempt_](const AsioError& error) {
+        if (attempt == self->attempt_) self->on_readable(error);
       });
 }
 
-void Connecting::on_read(const AsioError& error, size_t bytes) {
+void Connecting::on_readable(const AsioError& error) {
   if (!done_) return;
   if (error) return lose();
+  const llp::IoResult came = stream_->receive(std::span(reply_).subspan(received_));
+  if (came.status == llp::IoStatus::would_block) return read();
+  if (came.status != llp::IoStatus::ok) return lose();
+  on_bytes(came.bytes);
+}
+
+void Connecting::on_bytes(size_t bytes) {
   received_ += bytes;
   const mpa::ParsedStartup reply =
       mpa::parse_startup(std::span(reply_).first(received_), mpa::FrameKind::reply);
@@ -199,8 +216,9 @@ void Connecting::judge(const mpa::ParsedStartup& reply) {
 void Connecting::accept(const mpa::ParsedStartup& reply, const mpa::Agreement& agreement) {
   const ConstBytes data = reply.frame.private_data;
   const auto rest = std::span(reply_).first(received_).subspan(reply.consumed);
+  readiness_.reset();
   // guard(rows:private-data): without data.begin(), data.end()
-  finish({.socket = release(socket_),
+  finish({.stream = std::move(stream_),
           .agreement = agreement,
           .private_data = {data.begin(), data.end()},
           // guard(rows:reply-leftover): without rest.begin(), rest.end()
@@ -216,8 +234,9 @@ void Connecting::end_with_terminate(mpa::AgreementFault fault, const mpa::Agreem
   const TerminateCode code =
       depth ? rdmap::fault::kInsufficientIrd : rdmap::fault::kNoMatchingReady;
   control_.counters().add_shared(Counter::rc_terminates_sent);
+  readiness_.reset();
   // guard(connect): => static_cast<void>(terminate_fpdu(code, agreement));
-  control_.linger(release(socket_), terminate_fpdu(code, agreement));
+  control_.linger(std::move(stream_), terminate_fpdu(code, agreement));
   refuse(depth
              ? "wants more outstanding Reads than were offered: raise ird here, or lower ord there"
              : "takes none of the messages that were offered to make it ready: switch "
@@ -231,8 +250,7 @@ bool Connecting::retry() {
   wishes_.revision = 1;
   ++attempt_;
   requested_ = false;
-  AsioError ignored;
-  socket_.close(ignored);
+  hang_up();
   open();
   return true;
 }

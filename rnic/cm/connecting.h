@@ -11,26 +11,28 @@
 #include <system_error>
 #include <vector>
 
+#include "llp/connector.h"
 #include "mpa/agreement.h"
 #include "rnic/cm/control.h"
-#include "rnic/cm/tcp_socket.h"
+#include "rnic/cm/readiness.h"
+#include "rnic/cm/startup_checks.h"
 #include "rnic/context/peer_timeouts.h"
 
 namespace diwarp::rnic {
 
-/// How a connect ended: with a connected socket and the peer's reply, or with an error.
+/// How a connect ended: with a stream and the peer's reply, or with an error.
 struct ConnectOutcome {
   std::error_code error = {};
   std::string sentence = {};
-  UniqueFd socket = {};
+  std::unique_ptr<llp::Stream> stream = {};
   mpa::Agreement agreement = {};
   std::vector<std::byte> private_data = {};  ///< of the reply, or of the reject
   std::vector<std::byte> leftover = {};
   PeerTimeoutWishes timeouts = {};
 };
 
-/// One connect on the control path: TCP, then MPA's request and reply (RFC 5044 section 7.1). A
-/// peer that does not take revision 2 is asked once more, in revision 1, over a new connection.
+/// One connect on the control path: a stream, then MPA's request and reply (RFC 5044 section 7.1).
+/// A peer that does not take revision 2 is asked once more, in revision 1, over a new connection.
 /// Each handler keeps it alive.
 class Connecting : public std::enable_shared_from_this<Connecting> {
  public:
@@ -45,20 +47,25 @@ class Connecting : public std::enable_shared_from_this<Connecting> {
 
   /// `done` is called once, unless cancel() comes before.
   void begin(Done done);
-  /// The same, over this connected socket; it is not asked twice.
-  void begin_on(UniqueFd socket, Done done);
+  /// The same, over this stream; it is not asked twice.
+  void begin_on(std::unique_ptr<llp::Stream> stream, Done done);
   void cancel();
 
  private:
   void arm(Done done);
   void open();
-  UniqueFd open_socket() const;
   void request();
   void on_timeout(const AsioError& error);
-  void on_connected(const AsioError& error);
-  void on_written(const AsioError& error);
+  void await_connected();
+  void on_progress(const AsioError& error);
+  void on_connected(llp::ConnectResult result);
+  void use(std::unique_ptr<llp::Stream> stream);
+  void write();
+  void on_writable(const AsioError& error);
   void read();
-  void on_read(const AsioError& error, size_t bytes);
+  void on_readable(const AsioError& error);
+  void on_bytes(size_t bytes);
+  void hang_up();
   void judge(const mpa::ParsedStartup& reply);
   void accept(const mpa::ParsedStartup& reply, const mpa::Agreement& agreement);
   void end_with_terminate(mpa::AgreementFault fault, const mpa::Agreement& agreement);
@@ -78,10 +85,13 @@ class Connecting : public std::enable_shared_from_this<Connecting> {
   const std::vector<std::byte> private_data_;
   std::vector<std::byte> request_;
   std::array<std::byte, 1024> reply_;  // has room for the longest frame
+  size_t sent_ = 0;
   size_t received_ = 0;
-  Tcp::socket socket_;
+  std::unique_ptr<llp::PendingConnection> pending_;  // until there is a stream
+  std::unique_ptr<llp::Stream> stream_;
+  Readiness readiness_;  // of either
   boost::asio::steady_timer timer_;
-  bool requested_ = false;  // the MPA request is out
+  bool requested_ = false;  // the MPA request is out, or on its way
   Done done_;               // empty once over
   unsigned attempt_ = 0;    // handlers of an earlier one mean nothing
 };

@@ -2,12 +2,11 @@
 #include "rnic/cm/control.h"
 
 #include <pthread.h>
-#include <sys/socket.h>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/execution.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/require.hpp>
 #include <chrono>
@@ -45,7 +44,7 @@ struct Control::Parts {
 
 Control::Control(DeviceContext& device) : device_(device), parts_(std::make_unique<Parts>()) {
   // Has the context take its descriptors now, where set-up reports that there are none.
-  const boost::asio::ip::tcp::socket first(parts_->context);
+  const boost::asio::posix::stream_descriptor first(parts_->context);
   Engine& engine = device.engine();
   if (engine.has_thread()) {
     const SignalsBlocked blocked;
@@ -104,24 +103,26 @@ Established Control::accept_on(int descriptor, const AcceptOptions& options, Dur
   return respond_on(*this, descriptor, options, timeout);
 }
 
-void Control::linger(UniqueFd connection, std::vector<std::byte> last_words) {
-  // At once what the socket takes: the device may be gone before the control path gets to it.
-  const ssize_t sent =
-      ::send(connection.get(), last_words.data(), last_words.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-  if (sent > 0) last_words.erase(last_words.begin(), last_words.begin() + sent);
+void Control::linger(std::unique_ptr<llp::Stream> stream, std::vector<std::byte> last_words) {
+  // At once what the stream takes: the device may be gone before the control path gets to it.
+  const ConstBytes words(last_words);
+  const size_t sent = words.empty() ? 0 : stream->send({&words, 1}).bytes;
+  last_words.erase(last_words.begin(), last_words.begin() + static_cast<ptrdiff_t>(sent));
   try {
-    post_farewell(std::move(connection), std::move(last_words));
+    post_farewell(std::move(stream), std::move(last_words));
   } catch (const std::bad_alloc&) {
     counters().add_shared(Counter::drop_no_memory);  // the connection is closed at once
   }
 }
 
-void Control::post_farewell(UniqueFd connection, std::vector<std::byte> last_words) {
-  boost::asio::post(parts_->context, [this, fd = std::move(connection),
+void Control::post_farewell(std::unique_ptr<llp::Stream> stream,
+                            std::vector<std::byte> last_words) {
+  boost::asio::post(parts_->context, [this, connection = std::move(stream),
                                       words = std::move(last_words)]() mutable {
     if (parts_->lingering >= kMaxLingering)
-      return counters().add_shared(Counter::rc_lingers_limited);  // fd closes its connection
-    std::make_shared<Farewell>(parts_->context, std::move(fd), std::move(words), parts_->lingering)
+      return counters().add_shared(Counter::rc_lingers_limited);  // the connection is closed
+    std::make_shared<Farewell>(parts_->context, std::move(connection), std::move(words),
+                               parts_->lingering)
         ->begin();
   });
 }

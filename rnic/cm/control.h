@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/counters.h"
-#include "base/unique_fd.h"
+#include "llp/connector.h"
 #include "rnic/context/connection_control.h"
 #include "rnic/context/device_context.h"
 
@@ -33,8 +33,8 @@ inline constexpr size_t kLingerBytes = size_t{64} << 10;
 
 /// The control path of a device: connects, accepts and negotiates, with Boost.Asio. It runs on a
 /// thread of its own or, in manual mode, inside the engine's steps, and so with the baton held: its
-/// handlers get the baton with with_baton() alone. It knows descriptors and bytes, and queue pairs
-/// only where an id of the connection manager has one; nothing in it keeps the device alive.
+/// handlers get the baton with with_baton() alone. It knows streams and bytes, and queue pairs only
+/// where an id of the connection manager has one; nothing in it keeps the device alive.
 class Control final : public ConnectionControl {
  public:
   explicit Control(DeviceContext& device);
@@ -55,7 +55,7 @@ class Control final : public ConnectionControl {
   Established accept_on(int descriptor, const AcceptOptions& options, Duration timeout) override;
 
   /// At most for kLingerTime, and at most kMaxLingering connections.
-  void linger(UniqueFd connection, std::vector<std::byte> last_words) override;
+  void linger(std::unique_ptr<llp::Stream> stream, std::vector<std::byte> last_words) override;
 
   /// For handlers: runs `work` with the engine's baton held, whether the handler has it or not.
   template <class Work>
@@ -71,6 +71,7 @@ class Control final : public ConnectionControl {
 
   DeviceContext& device() { return device_; }
   const DeviceContext& device() const { return device_; }
+  llp::Connector& connector() { return device_.connector(); }
   /// For add_shared().
   Counters& counters();
   /// Tells the device's event queues.
@@ -78,7 +79,7 @@ class Control final : public ConnectionControl {
 
  private:
   size_t within_memory(const std::function<size_t()>& handlers);
-  void post_farewell(UniqueFd connection, std::vector<std::byte> last_words);
+  void post_farewell(std::unique_ptr<llp::Stream> stream, std::vector<std::byte> last_words);
 
   struct Parts;
 

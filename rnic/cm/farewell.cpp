@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rnic/cm/farewell.h"
 
-#include <boost/asio/buffer.hpp>
-#include <boost/asio/write.hpp>
+#include <span>
 #include <utility>
 
 #include "rnic/cm/control.h"
 
 namespace diwarp::rnic {
 
-Farewell::Farewell(boost::asio::io_context& context, UniqueFd connection,
+Farewell::Farewell(boost::asio::io_context& context, std::unique_ptr<llp::Stream> stream,
                    std::vector<std::byte> last_words, size_t& alive)
     : alive_(alive),
-      socket_(to_asio(context, std::move(connection))),
+      stream_(std::move(stream)),
+      readiness_(context),
       timer_(context),
       last_words_(std::move(last_words)) {
   ++alive_;
 }
 
 void Farewell::begin() {
+  readiness_.watch(stream_->descriptor());
   timer_.expires_after(kLingerTime);
   timer_.async_wait([self = shared_from_this()](const AsioError& error) {
     if (!error) self->close();
@@ -29,30 +30,38 @@ void Farewell::begin() {
 }
 
 void Farewell::write() {
-  boost::asio::async_write(
-      socket_, boost::asio::buffer(last_words_.data(), last_words_.size()),
-      [self = shared_from_this()](const AsioError& error, size_t) { self->on_written(error); });
-}
-
-void Farewell::on_written(const AsioError& error) {
-  if (error) return close();
-  AsioError ignored;
-  socket_.shutdown(Tcp::socket::shutdown_send, ignored);
+  if (!stream_) return;
+  const ConstBytes left = std::span(last_words_).subspan(sent_);
+  if (left.empty()) return stream_->shutdown_send();
+  const llp::IoResult result = stream_->send({&left, 1});
+  if (result.status == llp::IoStatus::failed) return close();
+  sent_ += result.bytes;
+  if (sent_ == last_words_.size()) return stream_->shutdown_send();
+  readiness_.until_writable([self = shared_from_this()](const AsioError& error) {
+    error ? self->close() : self->write();
+  });
 }
 
 void Farewell::read() {
-  socket_.async_read_some(boost::asio::buffer(sink_.data(), sink_.size()),
-                          [self = shared_from_this()](const AsioError& error, size_t bytes) {
-                            self->received_ += bytes;
-                            if (error || self->received_ > kLingerBytes) return self->close();
-                            self->read();
-                          });
+  if (!stream_) return;
+  readiness_.until_readable([self = shared_from_this()](const AsioError& error) {
+    error ? self->close() : self->on_readable();
+  });
+}
+
+void Farewell::on_readable() {
+  if (!stream_) return;
+  const llp::IoResult came = stream_->receive(sink_);
+  received_ += came.bytes;
+  const bool over = came.status == llp::IoStatus::closed || came.status == llp::IoStatus::failed;
+  if (over || received_ > kLingerBytes) return close();
+  read();
 }
 
 void Farewell::close() {
   timer_.cancel();
-  AsioError ignored;
-  socket_.close(ignored);
+  readiness_.reset();
+  stream_.reset();
 }
 
 }  // namespace diwarp::rnic

@@ -7,7 +7,8 @@
 #include <memory>
 #include <vector>
 
-#include "rnic/cm/tcp_socket.h"
+#include "llp/stream.h"
+#include "rnic/cm/readiness.h"
 
 namespace diwarp::rnic {
 
@@ -17,8 +18,8 @@ namespace diwarp::rnic {
 class Farewell : public std::enable_shared_from_this<Farewell> {
  public:
   /// `alive` counts those that live.
-  Farewell(boost::asio::io_context& context, UniqueFd connection, std::vector<std::byte> last_words,
-           size_t& alive);
+  Farewell(boost::asio::io_context& context, std::unique_ptr<llp::Stream> stream,
+           std::vector<std::byte> last_words, size_t& alive);
   ~Farewell() { --alive_; }
   Farewell(const Farewell&) = delete;
   Farewell& operator=(const Farewell&) = delete;
@@ -27,14 +28,16 @@ class Farewell : public std::enable_shared_from_this<Farewell> {
 
  private:
   void write();
-  void on_written(const AsioError& error);
   void read();
+  void on_readable();
   void close();
 
   size_t& alive_;
-  Tcp::socket socket_;
+  std::unique_ptr<llp::Stream> stream_;  // null: closed
+  Readiness readiness_;
   boost::asio::steady_timer timer_;
   const std::vector<std::byte> last_words_;
+  size_t sent_ = 0;
   size_t received_ = 0;
   std::array<std::byte, 4096> sink_;
 };

@@ -10,6 +10,7 @@
 #include "rnic/cm/acceptor.h"
 #include "rnic/cm/negotiation.h"
 #include "rnic/cm/request_shares.h"
+#include "rnic/cm/startup_checks.h"
 #include "rnic/engine/waiting.h"
 #include "rnic/rc/rc_queue_pair.h"
 
@@ -55,10 +56,10 @@ struct Listener::Requests {
 
 Listener::Listener(std::shared_ptr<Control> control, uint16_t port, const ListenOptions& options)
     : control_(std::move(control)), requests_(std::make_unique<Requests>(options.max_requests)) {
-  UniqueFd fd = open_listening(control_->device().address().with_port(port), options);
-  address_ = bound_address(fd.get());
+  auto listener = open_listener(*control_, control_->device().address().with_port(port), options);
+  address_ = listener->local_address();
   acceptor_ = std::make_shared<Acceptor>(
-      *control_, std::move(fd), options,
+      *control_, std::move(listener), options,
       [requests = requests_.get()](IncomingRequest& request) { requests->push(request); });
   boost::asio::post(control_->context(), [acceptor = acceptor_] { acceptor->begin(); });
 }

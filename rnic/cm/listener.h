@@ -8,7 +8,7 @@
 
 #include "diwarp/address.h"
 #include "diwarp/connect_options.h"
-#include "llp/tcp/tcp.h"
+#include "llp/stream.h"
 #include "mpa/agreement.h"
 
 namespace diwarp::rnic {
@@ -19,7 +19,7 @@ class QueuePair;
 
 /// A connection whose MPA request came and can be answered.
 struct IncomingRequest {
-  std::unique_ptr<llp::TcpStream> stream;
+  std::unique_ptr<llp::Stream> stream;
   mpa::StartupFrame frame;  ///< without its private data
   std::vector<std::byte> private_data;
   std::vector<std::byte> leftover;  ///< what came behind the request
@@ -55,7 +55,7 @@ class ConnectionRequest {
   IncomingRequest request_;  // without a stream once it is answered
 };
 
-/// A listening TCP socket, with its accept loop on the device's control path.
+/// A place where peers connect, with its accept loop on the device's control path.
 class Listener {
  public:
   Listener(std::shared_ptr<Control> control, uint16_t port, const ListenOptions& options);

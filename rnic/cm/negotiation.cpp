@@ -2,7 +2,6 @@
 #include "rnic/cm/negotiation.h"
 
 #include <algorithm>
-#include <boost/asio/buffer.hpp>
 #include <utility>
 
 #include "mpa/fpdu.h"
@@ -23,14 +22,16 @@ bool send_reply(llp::Stream& stream, const mpa::StartupFrame& reply) {
 
 }  // namespace
 
-Negotiation::Negotiation(Control& control, Tcp::socket socket, Duration timeout)
+Negotiation::Negotiation(Control& control, std::unique_ptr<llp::Stream> stream, Duration timeout)
     : control_(control),
-      socket_(std::move(socket)),
+      stream_(std::move(stream)),
+      readiness_(control.context()),
       timeout_(bounded_timeout(timeout)),
       timer_(control.context()) {}
 
 void Negotiation::begin(Done done) {
   done_ = std::move(done);
+  readiness_.watch(stream_->descriptor());
   timer_.expires_after(timeout_);  // guard(rows:request-timeout): timeout_ => std::chrono::hours(1)
   timer_.async_wait(
       [self = shared_from_this()](const AsioError& error) { self->on_timeout(error); });
@@ -40,23 +41,27 @@ void Negotiation::begin(Done done) {
 void Negotiation::cancel() {
   done_ = {};
   timer_.cancel();
-  AsioError ignored;
-  socket_.close(ignored);
+  readiness_.reset();
+  stream_.reset();
 }
 
 void Negotiation::read() {
-  const auto room = std::span(input_).subspan(received_);
-  socket_.async_read_some(boost::asio::buffer(room.data(), room.size()),
-                          [self = shared_from_this()](const AsioError& error, size_t bytes) {
-                            self->on_read(error, bytes);
-                          });
+  readiness_.until_readable(
+      [self = shared_from_this()](const AsioError& error) { self->on_readable(error); });
 }
 
-void Negotiation::on_read(const AsioError& error, size_t bytes) {
+void Negotiation::on_readable(const AsioError& error) {
   if (!done_) return;
-  if (error)
+  llp::IoResult came{.status = llp::IoStatus::failed};
+  if (!error) came = stream_->receive(std::span(input_).subspan(received_));
+  if (came.status == llp::IoStatus::would_block) return read();
+  if (came.status != llp::IoStatus::ok)
     return fail(Counter::mpa_bad_requests, Errc::connection_lost,
                 "the peer closed the connection before it sent a whole MPA request");
+  on_bytes(came.bytes);
+}
+
+void Negotiation::on_bytes(size_t bytes) {
   received_ += bytes;
   const mpa::ParsedStartup parsed =
       mpa::parse_startup(std::span(input_).first(received_), mpa::FrameKind::request);
@@ -74,7 +79,8 @@ void Negotiation::on_timeout(const AsioError& error) {
 }
 
 void Negotiation::judge(const mpa::ParsedStartup& parsed) {
-  std::unique_ptr<llp::TcpStream> stream = adopt_stream(release(socket_));
+  readiness_.reset();
+  std::unique_ptr<llp::Stream> stream = unbroken(std::move(stream_));
   if (!stream)
     return fail(Counter::mpa_bad_requests, Errc::connection_lost,
                 "the peer broke the connection behind its MPA request");
@@ -143,7 +149,7 @@ void reject_connection(Control& control, IncomingRequest request,
                        std::span<const std::byte> private_data) {
   control.counters().add_shared(Counter::mpa_rejects);
   if (!send_reply(*request.stream, mpa::make_reject(request.frame, private_data))) return;
-  control.linger(UniqueFd(request.stream->release()), {});
+  if (request.stream->leave_engine()) control.linger(std::move(request.stream), {});
 }
 
 std::vector<std::byte> terminate_fpdu(const TerminateCode& code, const mpa::Agreement& agreement) {

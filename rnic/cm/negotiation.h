@@ -13,7 +13,8 @@
 #include "diwarp/error.h"
 #include "rnic/cm/control.h"
 #include "rnic/cm/listener.h"
-#include "rnic/cm/tcp_socket.h"
+#include "rnic/cm/readiness.h"
+#include "rnic/cm/startup_checks.h"
 #include "rnic/context/established.h"
 
 namespace diwarp::rnic {
@@ -32,7 +33,7 @@ class Negotiation : public std::enable_shared_from_this<Negotiation> {
  public:
   using Done = std::function<void(const std::shared_ptr<Negotiation>&)>;
 
-  Negotiation(Control& control, Tcp::socket socket, Duration timeout);
+  Negotiation(Control& control, std::unique_ptr<llp::Stream> stream, Duration timeout);
 
   /// `done` is called once, unless cancel() comes before.
   void begin(Done done);
@@ -43,14 +44,16 @@ class Negotiation : public std::enable_shared_from_this<Negotiation> {
 
  private:
   void read();
-  void on_read(const AsioError& error, size_t bytes);
+  void on_readable(const AsioError& error);
+  void on_bytes(size_t bytes);
   void on_timeout(const AsioError& error);
   void judge(const mpa::ParsedStartup& parsed);
   void fail(Counter counter, Errc error, const char* sentence);
   void finish();
 
   Control& control_;
-  Tcp::socket socket_;
+  std::unique_ptr<llp::Stream> stream_;  // null once over
+  Readiness readiness_;
   const Duration timeout_;
   boost::asio::steady_timer timer_;
   Done done_;                          // empty once over

@@ -10,6 +10,7 @@
 #include "rnic/cm/connecting.h"
 #include "rnic/cm/control.h"
 #include "rnic/cm/negotiation.h"
+#include "rnic/cm/startup_checks.h"
 #include "rnic/engine/waiting.h"
 
 namespace diwarp::rnic {
@@ -49,7 +50,7 @@ Established to_connection(ConnectOutcome outcome, const Address& peer) {
     throw RejectedError(outcome.sentence, std::move(outcome.private_data));
   if (outcome.error) throw Error(outcome.error, outcome.sentence);
   Established connection;
-  connection.stream = adopt_stream(std::move(outcome.socket));
+  connection.stream = unbroken(std::move(outcome.stream));
   if (!connection.stream)
     throw Error(make_error_code(Errc::connection_lost),
                 peer.to_string() + " accepted the connection and broke it at once");
@@ -83,35 +84,35 @@ Established open_connection(Control& control, const Address& peer, const Connect
 }
 
 Established initiate_on(Control& control, int descriptor, const ConnectOptions& options) {
-  const std::unique_ptr<llp::TcpStream> stream = llp::TcpStream::adopt(descriptor);
+  std::unique_ptr<llp::Stream> stream = control.connector().adopt(descriptor);
   const Address peer = stream->peer_address();
   const auto connecting =
       std::make_shared<Connecting>(control, stream->local_address(), peer, options);
   const auto outcome = std::make_shared<Awaited<ConnectOutcome>>();
-  boost::asio::post(
-      control.context(), [connecting, outcome, fd = UniqueFd(stream->release())]() mutable {
-        connecting->begin_on(std::move(fd),
-                             [outcome](ConnectOutcome result) { outcome->set(std::move(result)); });
-      });
+  boost::asio::post(control.context(), [connecting, outcome, own = std::move(stream)]() mutable {
+    connecting->begin_on(std::move(own),
+                         [outcome](ConnectOutcome result) { outcome->set(std::move(result)); });
+  });
   return to_connection(outcome->wait(control.device().engine()), peer);
 }
 
 Established respond_on(Control& control, int descriptor, const AcceptOptions& options,
                        Duration timeout) {
   check_options(options, {});
-  const std::unique_ptr<llp::TcpStream> stream = llp::TcpStream::adopt(descriptor);
+  std::unique_ptr<llp::Stream> stream = control.connector().adopt(descriptor);
+  const Address peer = stream->peer_address();
   const auto came = std::make_shared<Awaited<Negotiated>>();
-  boost::asio::post(
-      control.context(), [&control, came, timeout, fd = UniqueFd(stream->release())]() mutable {
-        std::make_shared<Negotiation>(control, to_asio(control.context(), std::move(fd)), timeout)
-            ->begin([came](const std::shared_ptr<Negotiation>& negotiation) {
-              came->set(std::move(negotiation->outcome()));
-            });
-      });
+  boost::asio::post(control.context(),
+                    [&control, came, timeout, own = std::move(stream)]() mutable {
+                      std::make_shared<Negotiation>(control, std::move(own), timeout)
+                          ->begin([came](const std::shared_ptr<Negotiation>& negotiation) {
+                            came->set(std::move(negotiation->outcome()));
+                          });
+                    });
   Negotiated negotiated = came->wait(control.device().engine());
   if (!negotiated.request)
-    throw Error(negotiated.error, "On the connection to " + stream->peer_address().to_string() +
-                                      ", " + negotiated.sentence);
+    throw Error(negotiated.error,
+                "On the connection to " + peer.to_string() + ", " + negotiated.sentence);
   try {
     check_options(options, negotiated.request->frame);
   } catch (const Error&) {

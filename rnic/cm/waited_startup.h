@@ -13,10 +13,11 @@ class Control;
 /// Throws Error(invalid_destination) where a device on `local` cannot connect to `peer`.
 void check_peer(const Address& local, const Address& peer);
 
-/// Connects to a listener: TCP, then MPA's request and reply (RFC 5044 section 7.1).
+/// Connects to a listener: a stream, then MPA's request and reply (RFC 5044 section 7.1).
 Established open_connection(Control& control, const Address& peer, const ConnectOptions& options);
 
-/// MPA's start-up over a connected TCP descriptor, which is taken over unless it is not one.
+/// MPA's start-up over a connected descriptor, which is taken over unless the device's connector
+/// does not adopt it.
 Established initiate_on(Control& control, int descriptor, const ConnectOptions& options);
 Established respond_on(Control& control, int descriptor, const AcceptOptions& options,
                        Duration timeout);

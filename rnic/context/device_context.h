@@ -16,6 +16,7 @@
 #include "diwarp/datagram_options.h"
 #include "diwarp/device_options.h"
 #include "diwarp/types.h"
+#include "llp/connector.h"
 #include "llp/datagram.h"
 #include "llp/stream.h"
 #include "rnic/engine/engine.h"
@@ -29,9 +30,6 @@ class EventQueue;
 /// as they want it (jumbo, group). Replaced in tests.
 using DatagramLinkFactory = std::function<std::unique_ptr<llp::DatagramLink>(
     const Address& local, const DatagramOptions& options)>;
-/// Takes a connection's stream over, for the way in which the device moves bytes.
-using StreamAdapter =
-    std::function<std::unique_ptr<llp::Stream>(std::unique_ptr<llp::Stream> stream)>;
 
 /// What every object of a device reaches: its engine, its STag table, its counters, the numbers it
 /// gives out, its links, its events. Device, at the top, is the one kind of it.
@@ -58,10 +56,8 @@ class DeviceContext {
   std::unique_ptr<llp::DatagramLink> open_datagram_link(const DatagramOptions& options) {
     return open_link_(address_.with_port(options.port), options);
   }
-  /// The stream of a queue pair.
-  std::unique_ptr<llp::Stream> served(std::unique_ptr<llp::Stream> stream) {
-    return adapt_stream_(std::move(stream));
-  }
+  /// What makes the streams of queue pairs.
+  llp::Connector& connector() { return *connector_; }
 
   /// A queue pair number of 24 bits for RC: outside the range of UDP ports, so that it never equals
   /// a UD queue pair's.
@@ -78,10 +74,10 @@ class DeviceContext {
   void remove_event_queue(EventQueue& queue);
 
  protected:
-  /// Before the first queue pair. What the functions own outlives the engine.
-  void set_links(DatagramLinkFactory open_link, StreamAdapter adapt_stream) {
+  /// Before the first queue pair. Both outlive the engine.
+  void set_links(DatagramLinkFactory open_link, std::unique_ptr<llp::Connector> connector) {
     open_link_ = std::move(open_link);
-    adapt_stream_ = std::move(adapt_stream);
+    connector_ = std::move(connector);
   }
 
  private:
@@ -89,7 +85,7 @@ class DeviceContext {
   const DeviceOptions options_;
   Counters counters_;
   DatagramLinkFactory open_link_;
-  StreamAdapter adapt_stream_;
+  std::unique_ptr<llp::Connector> connector_;
   Engine engine_;
   ddp::STagTable regions_;
   std::atomic<uint32_t> next_domain_{1};

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "diwarp/error.h"
-#include "llp/tcp/tcp.h"
 #include "rdmap/terminate.h"
 #include "rnic/context/connection_control.h"
 #include "rnic/rc/rc_queue_pair.h"
@@ -186,15 +185,15 @@ void RcQueuePair::close_stream(bool in_order, std::vector<std::byte> last_words)
   peer_watch_.stop();
   if (stream_->descriptor() < 0) stream_->on_ready({});
   park();  // the poller has to forget the descriptor before it is closed
-  const std::unique_ptr<llp::Stream> stream = std::move(stream_);
+  std::unique_ptr<llp::Stream> stream = std::move(stream_);
   transmit_.forget();
   if (last_words.empty()) {
     if (!in_order) stream->abort();
     return;
   }
   counters().add(Counter::rc_terminates_sent);
-  if (auto* tcp = dynamic_cast<llp::TcpStream*>(stream.get()))
-    return device()->connections().linger(UniqueFd(tcp->release()), std::move(last_words));
+  if (stream->leave_engine())
+    return device()->connections().linger(std::move(stream), std::move(last_words));
   const ConstBytes words(last_words);
   stream->send({&words, 1});
   stream->shutdown_send();

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "diwarp/error.h"
-#include "llp/tcp/tcp.h"
 #include "rnic/engine/waiting.h"
 
 namespace diwarp::rnic {
@@ -97,7 +96,7 @@ void RcQueuePair::start(const StreamAttributes& stream) {
   Established connection;
   connection.timeouts = {stream.keep_alive, stream.user_timeout};
   check_timeouts(connection.timeouts);
-  connection.stream = llp::TcpStream::adopt(stream.descriptor);
+  connection.stream = device()->connector().adopt(stream.descriptor);
   connection.initiator = stream.initiator;
   connection.agreement = {.crc = stream.crc,
                           .send_markers = stream.send_markers,
@@ -111,7 +110,7 @@ void RcQueuePair::start(const StreamAttributes& stream) {
 /// The stream's descriptor is watched instead of nothing.
 void RcQueuePair::attach_stream(std::unique_ptr<llp::Stream> stream) {
   engine().detach(*this);
-  stream = device()->served(std::move(stream));
+  stream = device()->connector().serve(std::move(stream));
   try {
     engine().attach_link(*this, *stream);
   } catch (...) {

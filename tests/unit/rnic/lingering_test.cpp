@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sys/socket.h>
 
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <memory>
@@ -20,10 +19,15 @@ using namespace diwarp;
 namespace {
 
 /// Two ends of a connection; nothing reads the second.
-std::pair<UniqueFd, UniqueFd> ends() {
-  std::array<int, 2> fds{};
-  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds.data()) == 0);
-  return {UniqueFd(fds[0]), UniqueFd(fds[1])};
+std::pair<std::unique_ptr<llp::Stream>, UniqueFd> ends(llp::Connector& connector,
+                                                       const Address& listening, int listener) {
+  sockaddr_storage name;
+  const socklen_t length = listening.to_sockaddr(name);
+  UniqueFd ours(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  REQUIRE(::connect(ours.get(), reinterpret_cast<sockaddr*>(&name), length) == 0);
+  UniqueFd theirs(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
+  REQUIRE(theirs);
+  return {connector.adopt(ours.release()), std::move(theirs)};
 }
 
 }  // namespace
@@ -33,9 +37,11 @@ TEST_CASE("connections beyond those that may linger are closed at once and count
   const auto device = std::make_shared<rnic::Device>(Address::parse("127.0.0.1"),
                                                      DeviceOptions{.progress = Progress::manual});
   rnic::Control& control = device->control();
+  llp::Connector& connector = device->connector();
+  const auto listener = connector.listen(Address::parse("127.0.0.1"), 16);
   std::vector<UniqueFd> peers;
   for (size_t i = 0; i < rnic::kMaxLingering + kMore; ++i) {
-    auto [ours, theirs] = ends();
+    auto [ours, theirs] = ends(connector, listener->local_address(), listener->descriptor());
     control.linger(std::move(ours), std::vector<std::byte>(1));
     peers.push_back(std::move(theirs));
   }
@@ -47,6 +53,6 @@ TEST_CASE("connections beyond those that may linger are closed at once and count
   // What they had to say was said.
   for (const UniqueFd& peer : peers) {
     std::byte last{1};
-    CHECK(::recv(peer.get(), &last, 1, MSG_DONTWAIT) == 1);
+    CHECK(::recv(peer.get(), &last, 1, 0) == 1);
   }
 }
