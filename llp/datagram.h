@@ -10,16 +10,15 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/counters.h"
 #include "diwarp/address.h"
 
 namespace diwarp::llp {
 
 class InputQueue;
 
-/// The largest payload of a UDP datagram over IPv4 (65,535 - 20 - 8 bytes).
+/// The largest datagram of any link, in bytes; a link's own limit may be lower.
 inline constexpr size_t kMaxDatagram = 65507;
-/// And over IPv6 (65,535 - 40 - 8 bytes).
-inline constexpr size_t kMaxDatagramIpv6 = 65487;
 
 /// Where a datagram goes, and the local address that it leaves from, by the link's number of that;
 /// 0: the system chooses, or the link has one address only.
@@ -76,7 +75,7 @@ class BufferOwner {
 class ReceiveBatch {
  public:
   /// `slots` buffers of `slot_bytes` each; a slot holds one datagram, or a train of equal datagrams
-  /// that the kernel coalesced (UDP_GRO). At most `max_datagrams` are handed out per receive().
+  /// that the system coalesced. At most `max_datagrams` are handed out per receive().
   ReceiveBatch(size_t slots, size_t slot_bytes, size_t max_datagrams);
   ReceiveBatch(ReceiveBatch&&) = default;
   ReceiveBatch& operator=(ReceiveBatch&&) = default;
@@ -118,18 +117,13 @@ struct SendResult {
   int error = 0;
 };
 
-/// What a link has to do in a slower way than it was meant to, since the system refuses.
-enum class Fallback : uint8_t {
-  gso_missing,    ///< no UDP_SEGMENT: datagrams leave singly
-  gso_refused,    ///< the system knows it but refused to segment; datagrams leave singly since
-  gro_missing,    ///< no UDP_GRO, or slots too small for it: datagrams come in singly
-  rx_buffer_cut,  ///< less receive buffer than was asked for: bursts are lost earlier
-  tx_buffer_cut,  ///< less send buffer than was asked for: sends wait earlier
-  jumbo_refused,  ///< the send buffer cannot hold the fragments of one datagram; none is fragmented
-  busy_poll_refused,  ///< the system's choice of busy polling stays
-  connect_refused,    ///< no second socket for a frequent destination: all goes by the first
+/// What a link does in a slower way than it was meant to, since the system refuses. Each backend
+/// has its own; one for each counter.
+struct Degradation {
+  Counter counter;
+  std::string_view message;  ///< a sentence without its end, that lives as long as the program
+  bool sending = false;      ///< it concerns sending alone
 };
-inline constexpr size_t kFallbacks = 8;
 
 /// A link that carries datagrams: unreliable, unordered, bounded in size. A handful of calls, all
 /// non-blocking, made by one thread at a time (the engine that owns the link).
@@ -144,7 +138,7 @@ class DatagramLink {
   virtual size_t receive(ReceiveBatch& batch) = 0;
 
   /// The largest datagram payload, in bytes, to send to `to`: what reaches it as one wire packet,
-  /// or, of a link that lets IP fragment, all that a datagram can hold.
+  /// or, of a link that lets the network fragment, all that a datagram can hold.
   virtual size_t max_datagram(const Address& to) = 0;
 
   virtual Address local_address() const = 0;
@@ -174,11 +168,11 @@ class DatagramLink {
   /// For links without a descriptor: called, from any thread, when something becomes readable.
   virtual void on_ready(std::function<void()> /*callback*/) {}
 
-  /// `callback` is told of each Fallback once: of those that happened already in this call, of
+  /// `callback` is told of each Degradation once: of those that happened already in this call, of
   /// others from within send() and receive().
-  virtual void on_fallback(std::function<void(Fallback)> /*callback*/) {}
+  virtual void on_degradation(std::function<void(const Degradation&)> /*callback*/) {}
 
-  /// Datagrams that the receive buffer had no room for (SO_RXQ_OVFL), since the link was opened.
+  /// Datagrams that the receive buffer had no room for, since the link was opened.
   virtual uint64_t overflowed() const { return 0; }
 };
 

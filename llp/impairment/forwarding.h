@@ -30,8 +30,8 @@ class ForwardingDatagramLink : public DatagramLink {
   int descriptor() const override { return inner_->descriptor(); }
   bool set_watched(bool watched) override { return inner_->set_watched(watched); }
   void on_ready(std::function<void()> callback) override { inner_->on_ready(std::move(callback)); }
-  void on_fallback(std::function<void(Fallback)> callback) override {
-    inner_->on_fallback(std::move(callback));
+  void on_degradation(std::function<void(const Degradation&)> callback) override {
+    inner_->on_degradation(std::move(callback));
   }
   uint64_t overflowed() const override { return inner_->overflowed(); }
 

@@ -9,6 +9,10 @@
 
 namespace diwarp::llp {
 
+/// The largest payload of a UDP datagram over IPv6 (65,535 - 40 - 8 bytes); over IPv4 it is
+/// kMaxDatagram (65,535 - 20 - 8).
+inline constexpr size_t kMaxDatagramIpv6 = 65487;
+
 /// The largest UDP payload that reaches a host as one wire packet, remembered for the hosts used
 /// last. The kernel is asked over a connected socket of a moment, so that what it learned from
 /// ICMP, for whatever socket, counts. One host needs no heap; more take a table that grows to its

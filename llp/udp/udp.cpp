@@ -17,6 +17,7 @@
 #include "llp/socket/interfaces.h"
 #include "llp/socket/socket_address.h"
 #include "llp/udp/local_addresses.h"
+#include "llp/udp/udp_degradations.h"
 #include "llp/udp/udp_socket.h"
 
 namespace diwarp::llp {
@@ -146,7 +147,7 @@ UdpLink::UdpLink(UniqueFd fd, const UdpOptions& options, bool group)
   configure_groups();
   configure_buffers();
   configure_offload();
-  if (!set_busy_poll(fd_.get(), options_.busy_poll)) fall_back(Fallback::busy_poll_refused);
+  if (!set_busy_poll(fd_.get(), options_.busy_poll)) fall_back(Counter::busy_poll_refused);
 }
 
 UdpLink::~UdpLink() = default;
@@ -172,9 +173,9 @@ void UdpLink::learn_overflow() { count_overflow(drops_so_far(fd_.get())); }
 void UdpLink::configure_buffers() {
   const int fd = fd_.get();
   if (!set_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, options_.receive_buffer))
-    fall_back(Fallback::rx_buffer_cut);
+    fall_back(Counter::rx_buffer_cut);
   if (!set_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, options_.send_buffer))
-    fall_back(Fallback::tx_buffer_cut);
+    fall_back(Counter::tx_buffer_cut);
 }
 
 void UdpLink::configure_offload() {
@@ -182,31 +183,30 @@ void UdpLink::configure_offload() {
   // A segment size of 0 changes nothing: the call only asks whether the kernel knows the option.
   gso_ = set_socket_option(fd_.get(), IPPROTO_UDP, UDP_SEGMENT, 0);
   gro_ = set_socket_option(fd_.get(), IPPROTO_UDP, UDP_GRO, 1);
-  if (!gso_) fall_back(Fallback::gso_missing);
-  if (!gro_) fall_back(Fallback::gro_missing);
+  if (!gso_) fall_back(Counter::gso_missing);
+  if (!gro_) fall_back(Counter::gro_missing);
 }
 
-void UdpLink::fall_back(Fallback fallback) {
-  if (has_fallen_back(fallback)) return;
-  fallbacks_ |= 1U << static_cast<unsigned>(fallback);
-  if (on_fallback_) on_fallback_(fallback);
+void UdpLink::fall_back(Counter counter) {
+  if (has_fallen_back(counter)) return;
+  const size_t index = udp_degradation(counter);
+  degradations_ |= 1U << index;
+  if (on_degradation_) on_degradation_(kUdpDegradations[index]);
 }
 
-bool UdpLink::has_fallen_back(Fallback fallback) const {
-  return (fallbacks_ >> static_cast<unsigned>(fallback) & 1U) != 0;
+bool UdpLink::has_fallen_back(Counter counter) const {
+  return (degradations_ >> udp_degradation(counter) & 1U) != 0;
 }
 
-void UdpLink::on_fallback(std::function<void(Fallback)> callback) {
-  on_fallback_ = std::move(callback);
-  if (!on_fallback_) return;
-  for (unsigned i = 0; i < kFallbacks; ++i) {
-    const auto fallback = static_cast<Fallback>(i);
-    if (has_fallen_back(fallback)) on_fallback_(fallback);
-  }
+void UdpLink::on_degradation(std::function<void(const Degradation&)> callback) {
+  on_degradation_ = std::move(callback);
+  if (!on_degradation_) return;
+  for (const Degradation& degradation : kUdpDegradations)
+    if (has_fallen_back(degradation.counter)) on_degradation_(degradation);
 }
 
 size_t UdpLink::max_datagram(const Address& to) {
-  const bool fragments = options_.fragment && !has_fallen_back(Fallback::jumbo_refused);
+  const bool fragments = options_.fragment && !has_fallen_back(Counter::jumbo_refused);
   if (!fragments) return path_mtu_.max_datagram(to);
   return unmapped(to).family() == AddressFamily::ipv4 ? kMaxDatagram : kMaxDatagramIpv6;
 }

@@ -81,7 +81,7 @@ class UdpLink : public DatagramLink {
   std::unique_ptr<DatagramLink> open_group(const Address& group,
                                            std::string_view interface) override;
   int descriptor() const override { return fd_.get(); }
-  void on_fallback(std::function<void(Fallback)> callback) override;
+  void on_degradation(std::function<void(const Degradation&)> callback) override;
   /// Learned from the datagrams that come in, so the last overflow shows with the next datagram, or
   /// where they come one by one for long, with one of the next Coalescing::kCountEach.
   uint64_t overflowed() const override { return overflowed_; }
@@ -120,7 +120,8 @@ class UdpLink : public DatagramLink {
 
   /// The slots to fill next; 0: there is no room.
   size_t slots_wanted(const ReceiveBatch& batch) const;
-  void fall_back(Fallback fallback);
+  /// The counter is that of one of kUdpDegradations.
+  void fall_back(Counter counter);
   void fit_offload(const ReceiveBatch& batch);
   /// What waits in the socket. Coalescing stays as it is.
   size_t receive_waiting(ReceiveBatch& batch);
@@ -141,7 +142,7 @@ class UdpLink : public DatagramLink {
   void configure_groups();
   void configure_buffers();
   void configure_offload();
-  bool has_fallen_back(Fallback fallback) const;
+  bool has_fallen_back(Counter counter) const;
 
   size_t train_length(std::span<const OutgoingDatagram> burst);
   Submitted submit(std::span<const OutgoingDatagram> burst);
@@ -166,10 +167,10 @@ class UdpLink : public DatagramLink {
   bool connected_ = false;  // to a peer: messages leave without an address
   bool gso_ = false;
   bool gro_ = false;
-  Coalescing coalescing_;   // of a link with gro_
-  uint32_t fallbacks_ = 0;  // a bit for each that happened
-  uint32_t appetite_ = 1;   // slots to ask the kernel for next
-  std::function<void(Fallback)> on_fallback_;
+  Coalescing coalescing_;      // of a link with gro_
+  uint32_t degradations_ = 0;  // a bit for each that happened
+  uint32_t appetite_ = 1;      // slots to ask the kernel for next
+  std::function<void(const Degradation&)> on_degradation_;
   const std::unique_ptr<LocalAddresses> locals_;  // of a link at all addresses of the host
   uint32_t local_number_ = 0;  // of a link beside such a one: that of its own address
   uint32_t drops_seen_ = 0;    // the socket's own counter, which wraps

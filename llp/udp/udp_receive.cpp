@@ -145,7 +145,7 @@ void UdpLink::fit_offload(const ReceiveBatch& batch) {
   if (!gro_ || batch.slot_bytes() >= kMaxDatagram) return;
   set_socket_option(fd_.get(), IPPROTO_UDP, UDP_GRO, 0);
   gro_ = false;
-  fall_back(Fallback::gro_missing);
+  fall_back(Counter::gro_missing);
 }
 
 size_t UdpLink::receive_one(ReceiveBatch& batch) {

@@ -185,7 +185,7 @@ SendResult UdpLink::send(std::span<const OutgoingDatagram> burst) {
 
 void UdpLink::stop_trains() {
   gso_ = false;
-  fall_back(Fallback::gso_refused);
+  fall_back(Counter::gso_refused);
 }
 
 /// Whether the send buffer is too small for the fragments of a datagram, however long it waits.
@@ -193,7 +193,7 @@ bool UdpLink::cannot_fragment(const OutgoingDatagram& datagram, int error) {
   const bool fragmented = options_.fragment && error != EAGAIN && error != EWOULDBLOCK &&
                           datagram.size() > path_mtu_.max_datagram(datagram.to);
   if (!fragmented || !is_drained(fd_.get())) return false;
-  fall_back(Fallback::jumbo_refused);
+  fall_back(Counter::jumbo_refused);
   return true;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "base/log.h"
 #include "base/offsets.h"
 #include "ddp/scatter.h"
 #include "dgram/rd_header.h"
@@ -23,28 +24,6 @@ constexpr uint32_t min_segment(QpType type) {
 
 [[noreturn]] void refuse(const std::string& sentence) {
   throw Error(make_error_code(Errc::invalid_argument), sentence);
-}
-
-Counter counter_of(llp::Fallback what) {
-  switch (what) {
-    case llp::Fallback::gso_missing:
-      return Counter::gso_missing;
-    case llp::Fallback::gso_refused:
-      return Counter::gso_refused;
-    case llp::Fallback::gro_missing:
-      return Counter::gro_missing;
-    case llp::Fallback::rx_buffer_cut:
-      return Counter::rx_buffer_cut;
-    case llp::Fallback::tx_buffer_cut:
-      return Counter::tx_buffer_cut;
-    case llp::Fallback::jumbo_refused:
-      return Counter::jumbo_refused;
-    case llp::Fallback::busy_poll_refused:
-      return Counter::busy_poll_refused;
-    case llp::Fallback::connect_refused:
-      break;
-  }
-  return Counter::connect_refused;
 }
 
 void check_reads(const ReadOptions& options) {
@@ -117,7 +96,7 @@ DatagramQueuePair::~DatagramQueuePair() = default;
 
 void DatagramQueuePair::begin() {
   engine().exclusively([this] {
-    link_->on_fallback([this](llp::Fallback what) { count_fallback(what); });
+    link_->on_degradation([this](const llp::Degradation& what) { count_degradation(what); });
     set_state(QpState::rts);
     on_state(QpState::rts);
     engine().attach_link(*this, *link_);
@@ -125,7 +104,11 @@ void DatagramQueuePair::begin() {
   if (link_->descriptor() < 0) link_->on_ready([engine = &engine()] { engine->wake(); });
 }
 
-void DatagramQueuePair::count_fallback(llp::Fallback what) { counters().add(counter_of(what)); }
+void DatagramQueuePair::count_degradation(const llp::Degradation& what) {
+  counters().add(what.counter);
+  log::debug("A link of queue pair " + std::to_string(number()) +
+             " is degraded: " + std::string(what.message));
+}
 
 void DatagramQueuePair::end() {
   if (link_->descriptor() < 0) link_->on_ready({});

@@ -61,7 +61,7 @@ class DatagramQueuePair : public QueuePair {
   /// At the end of a batch of them.
   void after_receive(Time now);
   /// Of its own link, or one of a group's.
-  void count_fallback(llp::Fallback what);
+  void count_degradation(const llp::Degradation& what);
 
  protected:
   void begin();

@@ -10,19 +10,9 @@
 
 namespace diwarp::rnic {
 
-namespace {
-
-/// The others are of sending, which a group's link does not do.
-bool concerns_receiving(llp::Fallback what) {
-  return what == llp::Fallback::gro_missing || what == llp::Fallback::rx_buffer_cut ||
-         what == llp::Fallback::busy_poll_refused;
-}
-
-}  // namespace
-
 void GroupInput::attach() {
-  link_->on_fallback([this](llp::Fallback what) {
-    if (concerns_receiving(what)) queue_pair_.count_fallback(what);
+  link_->on_degradation([this](const llp::Degradation& what) {
+    if (!what.sending) queue_pair_.count_degradation(what);  // a group's link sends nothing
   });
   engine_.attach_link(*this, *link_);
   if (link_->descriptor() < 0) link_->on_ready([engine = &engine_] { engine->wake(); });

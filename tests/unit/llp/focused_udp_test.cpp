@@ -345,8 +345,8 @@ TEST_CASE("what the second socket had no room for is counted after it is closed 
 
 TEST_CASE("a thread that has gone to another network namespace keeps to the link's first socket") {
   const auto link = open_link();
-  std::vector<Fallback> told;
-  link->on_fallback([&](Fallback what) { told.push_back(what); });
+  std::vector<Counter> told;
+  link->on_degradation([&](const Degradation& what) { told.push_back(what.counter); });
   told.clear();
   RawUdp peer;
   REQUIRE(link->set_watched(false));
@@ -355,7 +355,7 @@ TEST_CASE("a thread that has gone to another network namespace keeps to the link
     CHECK_FALSE(link->focused());
   });
   if (!ran) return;
-  CHECK(told == std::vector<Fallback>{Fallback::connect_refused});
+  CHECK(told == std::vector<Counter>{Counter::connect_refused});
   focus(*link, peer);
 }
 

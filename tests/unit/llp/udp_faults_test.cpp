@@ -22,19 +22,19 @@ using test::pattern;
 using test::RawUdp;
 
 const Address kLoopback4 = Address::loopback(AddressFamily::ipv4);
-using Fallbacks = std::vector<Fallback>;
+using Degradations = std::vector<Counter>;
 
 struct Ends {
   explicit Ends(const UdpOptions& options = {})
       : sender(UdpLink::open(kLoopback4, options)), receiver(UdpLink::open(kLoopback4, options)) {
-    sender->on_fallback([this](Fallback what) { told.push_back(what); });
+    sender->on_degradation([this](const Degradation& what) { told.push_back(what.counter); });
     told.clear();  // what else this system lacks
   }
   Address to() const { return receiver->local_address(); }
 
   std::unique_ptr<UdpLink> sender;
   std::unique_ptr<UdpLink> receiver;
-  Fallbacks told;
+  Degradations told;
 };
 
 /// Sends all of it however often the link is full; the number of calls, 0 if it never ends.
@@ -133,7 +133,7 @@ TEST_CASE("segmentation that is refused at run time, with whatever error, ends a
     CHECK(receive_all(*ends.receiver, 100) == payloads);
   }
   CHECK_FALSE(ends.sender->gso());
-  CHECK(ends.told == Fallbacks{Fallback::gso_refused});
+  CHECK(ends.told == Degradations{Counter::gso_refused});
   CHECK(faults->injected == 1);
 }
 
@@ -175,10 +175,10 @@ TEST_CASE("a kernel without UDP_SEGMENT and UDP_GRO is told of, and served with 
   faults->udp_option_error = ENOPROTOOPT;
   const auto sender = UdpLink::open(kLoopback4);
   const auto receiver = UdpLink::open(kLoopback4);
-  Fallbacks told;
-  sender->on_fallback([&](Fallback what) { told.push_back(what); });
-  CHECK(std::count(told.begin(), told.end(), Fallback::gso_missing) == 1);
-  CHECK(std::count(told.begin(), told.end(), Fallback::gro_missing) == 1);
+  Degradations told;
+  sender->on_degradation([&](const Degradation& what) { told.push_back(what.counter); });
+  CHECK(std::count(told.begin(), told.end(), Counter::gso_missing) == 1);
+  CHECK(std::count(told.begin(), told.end(), Counter::gro_missing) == 1);
   CHECK_FALSE(sender->gso());
   CHECK_FALSE(receiver->gro());
   const auto payloads = numbered(64, 1200);
@@ -191,8 +191,8 @@ TEST_CASE("a link that was told to do without offloads has nothing to tell about
   faults->udp_option_error = ENOPROTOOPT;
   const auto link =
       UdpLink::open(kLoopback4, {.receive_buffer = 0, .send_buffer = 0, .offload = false});
-  Fallbacks told;
-  link->on_fallback([&](Fallback what) { told.push_back(what); });
+  Degradations told;
+  link->on_degradation([&](const Degradation& what) { told.push_back(what.counter); });
   CHECK(told.empty());
 }
 
@@ -200,15 +200,15 @@ TEST_CASE("buffers that the system cuts to its limits are told of") {
   FaultsForNow faults;
   faults->forced_buffer_error = EPERM;
   const size_t beyond = size_t{1} << 30;
-  Fallbacks told;
+  Degradations told;
   const auto link = UdpLink::open(
       kLoopback4, {.receive_buffer = beyond, .send_buffer = beyond, .offload = false});
-  link->on_fallback([&](Fallback what) { told.push_back(what); });
-  CHECK(told == Fallbacks{Fallback::rx_buffer_cut, Fallback::tx_buffer_cut});
+  link->on_degradation([&](const Degradation& what) { told.push_back(what.counter); });
+  CHECK(told == Degradations{Counter::rx_buffer_cut, Counter::tx_buffer_cut});
   const auto content =
       UdpLink::open(kLoopback4, {.receive_buffer = 65536, .send_buffer = 65536, .offload = false});
   told.clear();
-  content->on_fallback([&](Fallback what) { told.push_back(what); });
+  content->on_degradation([&](const Degradation& what) { told.push_back(what.counter); });
   CHECK(told.empty());
 }
 
@@ -228,11 +228,11 @@ TEST_CASE("busy polling is asked of the socket in microseconds, and told of wher
   const int before = asked(plain->descriptor());
   const bool allowed = asked(link->descriptor()) == 25;
   if (refused) CHECK(asked(link->descriptor()) == before);
-  Fallbacks told;
-  plain->on_fallback([&](Fallback what) { told.push_back(what); });
-  CHECK(std::count(told.begin(), told.end(), Fallback::busy_poll_refused) == 0);
-  link->on_fallback([&](Fallback what) { told.push_back(what); });
-  CHECK(std::count(told.begin(), told.end(), Fallback::busy_poll_refused) == (allowed ? 0 : 1));
+  Degradations told;
+  plain->on_degradation([&](const Degradation& what) { told.push_back(what.counter); });
+  CHECK(std::count(told.begin(), told.end(), Counter::busy_poll_refused) == 0);
+  link->on_degradation([&](const Degradation& what) { told.push_back(what.counter); });
+  CHECK(std::count(told.begin(), told.end(), Counter::busy_poll_refused) == (allowed ? 0 : 1));
 }
 
 TEST_CASE("with the smallest receive buffer a datagram of any size comes in, one at a time") {
@@ -251,7 +251,7 @@ TEST_CASE("a send buffer too small for the fragments of a datagram ends fragment
     const SendResult result = test::send_one(*ends.sender, ends.to(), pattern(60000));
     CHECK(result.status == SendStatus::refused);
     CHECK(result.error == EMSGSIZE);
-    CHECK(ends.told == Fallbacks{Fallback::jumbo_refused});
+    CHECK(ends.told == Degradations{Counter::jumbo_refused});
     CHECK(ends.sender->max_datagram(ends.to()) == 1472);
     CHECK(test::send_one(*ends.sender, ends.to(), pattern(1472)).status == SendStatus::ok);
     CHECK(receive_all(*ends.receiver, 1) == std::vector{pattern(1472)});
