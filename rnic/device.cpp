@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rnic/device.h"
 
+#include <algorithm>
 #include <boost/system/system_error.hpp>
+#include <span>
 #include <utility>
 
 #include "base/crc32c.h"
 #include "base/log.h"
 #include "diwarp/error.h"
-#include "llp/tcp/tcp_connector.h"
-#include "llp/udp/focused_udp.h"
-#include "llp/udp/udp_support.h"
-#include "llp/uring/uring_connector.h"
-#include "llp/uring/uring_udp.h"
 #include "rnic/cm/control.h"
 #include "rnic/open_device.h"
 #include "rnic/queues/work_queue.h"
@@ -20,45 +17,19 @@ namespace diwarp::rnic {
 
 namespace {
 
-/// One line tells of a ring that was wanted and cannot be had.
-Io choose_io(IoBackend wanted, llp::UringOptions ring, Counters& counters) {
-  const bool asked = wanted != IoBackend::automatic;
-  if (!asked && automatic_io() == IoBackend::syscall)
-    return {nullptr, "automatic: they were measured faster in every mode"};
-  if (wanted == IoBackend::syscall) return {nullptr, "asked for"};
-  Io io{nullptr, asked ? "asked for" : "chosen automatically"};
-  std::string why_not;
-  ring.counters = &counters;
-  io.ring = llp::UringQueue::create(ring, why_not);
-  if (io.ring) return io;
-  io.reason = "io_uring was " + io.reason + ", but " + why_not;
-  log::warn(io.reason + "; bytes are moved by system calls");
-  return io;
+const llp::BackendRow& row_of(IoBackend wanted) {
+  const std::span<const llp::BackendRow> table = llp::backend_table();
+  const auto found = std::ranges::find(table, wanted, &llp::BackendRow::io);
+  return found == table.end() ? table.front() : *found;  // no row is the automatic one's
 }
 
-llp::UdpOptions udp_options(const DeviceOptions& options) {
-  return {.receive_buffer = options.udp_receive_buffer,
-          .send_buffer = options.udp_send_buffer,
-          .offload = options.offload,
-          .busy_poll = options.busy_poll};
-}
-
-DatagramLinkFactory udp_links(const DeviceOptions& options, std::shared_ptr<llp::UringQueue> ring) {
-  return [of_device = udp_options(options), ring = std::move(ring)](
-             const Address& local,
-             const DatagramOptions& datagram) -> std::unique_ptr<llp::DatagramLink> {
-    llp::UdpOptions udp = of_device;
-    udp.fragment = datagram.jumbo;
-    udp.share_port = datagram.share_port;
-    udp.multicast_hops = datagram.group.hops;
-    udp.multicast_loopback = datagram.group.loopback;
-    udp.multicast_interface = datagram.group.interface;
-    if (ring != nullptr)
-      return datagram.descriptor >= 0 ? llp::UringUdpLink::adopt(ring, datagram.descriptor, udp)
-                                      : llp::UringUdpLink::open(ring, local, udp);
-    if (datagram.descriptor >= 0) return llp::UdpLink::adopt(datagram.descriptor, udp);
-    return llp::FocusedUdpLink::open(local, udp, datagram.share_port ? 0 : datagram.connect_after);
-  };
+/// A device's address must be one of this host's.
+void check_local(const llp::BackendRow& backend, const Address& address) {
+  const int error = backend.check_local(address);
+  if (error == 0) return;
+  throw Error(std::error_code(error, std::system_category()),
+              "No device can be opened on " + address.host() +
+                  ": give an address of this host (see `ip address`), or 0.0.0.0 or :: for all");
 }
 
 [[noreturn]] void refuse_resources(std::error_code code) {
@@ -84,17 +55,31 @@ auto with_resources(Make&& make) {
 }  // namespace
 
 std::shared_ptr<Device> open_device(const Address& address, const DeviceOptions& options) {
+  check_local(row_of(options.io), address);
   return with_resources([&] { return std::make_shared<Device>(address, options); });
 }
 
+std::string why_none(IoBackend backend) { return row_of(backend).why_none(); }
+
 Device::Device(const Address& address, const DeviceOptions& options, DeviceParts parts)
     : DeviceContext(address, options,
-                    parts.clock != nullptr ? *parts.clock : SteadyClock::instance()),
-      io_(choose_io(options.io, parts.ring, counters())) {
-  set_links(parts.datagram_links ? std::move(parts.datagram_links) : udp_links(options, io_.ring),
-            io_.ring ? std::make_unique<llp::UringConnector>(io_.ring)
-                     : std::make_unique<llp::TcpConnector>());
-  if (io_.ring) io_.ring->on_ready([this] { engine().wake(); });
+                    parts.clock != nullptr ? *parts.clock : SteadyClock::instance()) {
+  set_links(std::move(parts.datagram_links), open_backend(parts.backend));
+  backend().on_ready([this] { engine().wake(); });
+}
+
+/// One line tells of a backend that was wanted and cannot be had.
+std::unique_ptr<llp::Backend> Device::open_backend(const llp::BackendRow* wanted) {
+  const bool asked = options().io != IoBackend::automatic;
+  const llp::BackendRow& row = wanted != nullptr ? *wanted : row_of(options().io);
+  io_ = row.io;
+  io_reason_ = asked ? "asked for" : row.why_automatic;
+  std::string why_not;
+  if (auto opened = row.open({options(), counters()}, why_not)) return opened;
+  io_ = IoBackend::syscall;
+  io_reason_ = std::string(row.name) + " was " + io_reason_ + ", but " + why_not;
+  log::warn(io_reason_ + "; bytes are moved by system calls");
+  return row_of(io_).open({options(), counters()}, why_not);
 }
 
 Device::~Device() = default;
@@ -121,19 +106,16 @@ DeviceAttributes Device::query() const {
   attributes.queue_pairs = queue_pairs();
   attributes.memory_regions = static_cast<uint32_t>(regions().size());
   attributes.crc_backend = crc32c_backend();
-  const std::string by = io_.ring ? "io_uring" : "system calls";
-  attributes.datagram_backend =
-      "UDP " + by +
-      (options().offload ? ", with UDP_SEGMENT and UDP_GRO where the kernel has them" : "");
-  const bool in_place = !io_.ring && options().zerocopy_from != 0;
-  attributes.stream_backend = "TCP " + by + (in_place ? ", with MSG_ZEROCOPY" : "");
-  attributes.io = io_.ring ? IoBackend::uring : IoBackend::syscall;
-  attributes.io_reason = io_.reason;
+  const llp::BackendDescription description = backend().describe();
+  attributes.datagram_backend = description.datagrams;
+  attributes.stream_backend = description.streams;
+  attributes.io = io_;
+  attributes.io_reason = io_reason_;
   return attributes;
 }
 
 DatagramSocketAttributes Device::query_datagram_sockets() const {
-  return llp::ask_udp_support(address(), udp_options(options()));
+  return backend().query_datagrams(address());
 }
 
 }  // namespace diwarp::rnic

@@ -9,27 +9,18 @@
 #include "diwarp/attributes.h"
 #include "diwarp/device_options.h"
 #include "diwarp/types.h"
-#include "llp/uring/uring.h"
+#include "llp/backend.h"
 #include "rnic/context/device_context.h"
 
 namespace diwarp::rnic {
 
 class Control;
 
-/// How a device moves bytes: through the ring, or where that is null by system calls.
-struct Io {
-  std::shared_ptr<llp::UringQueue> ring;
-  std::string reason;  ///< why so: a sentence without its end
-};
-
-/// What IoBackend::automatic stands for. Alone in its file: a test program may have its own.
-IoBackend automatic_io();
-
 /// What a device is made from besides its public options.
 struct DeviceParts {
-  const Clock* clock = nullptr;        ///< null: the steady clock
-  DatagramLinkFactory datagram_links;  ///< empty: UDP
-  llp::UringOptions ring;              ///< of the ring, where there is one; counts for the device
+  const Clock* clock = nullptr;              ///< null: the steady clock
+  DatagramLinkFactory datagram_links;        ///< empty: the backend's
+  const llp::BackendRow* backend = nullptr;  ///< null: of the table, as the options say
 };
 
 /// The software RNIC: chooses how bytes are moved, and starts the control path.
@@ -47,8 +38,11 @@ class Device final : public DeviceContext {
   DatagramSocketAttributes query_datagram_sockets() const;
 
  private:
-  const Io io_;
-  std::mutex mutex_;  // guards control_
+  std::unique_ptr<llp::Backend> open_backend(const llp::BackendRow* wanted);
+
+  IoBackend io_ = IoBackend::automatic;
+  std::string io_reason_;  // why so: a sentence without its end
+  std::mutex mutex_;       // guards control_
   std::unique_ptr<Control> control_;
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "diwarp/device_options.h"
 #include "diwarp/types.h"
@@ -10,8 +11,11 @@ namespace diwarp::rnic {
 
 class Device;
 
-/// A device of a real address. Throws Error, also where the system has no descriptor or thread for
-/// it.
+/// A device of a real address. Throws Error: where the address is none of this host's, and where
+/// the system has no descriptor or thread for the device.
 std::shared_ptr<Device> open_device(const Address& address, const DeviceOptions& options);
+
+/// Why this system has no such backend: a sentence; empty: it has.
+std::string why_none(IoBackend backend);
 
 }  // namespace diwarp::rnic

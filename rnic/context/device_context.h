@@ -16,6 +16,7 @@
 #include "diwarp/datagram_options.h"
 #include "diwarp/device_options.h"
 #include "diwarp/types.h"
+#include "llp/backend.h"
 #include "llp/connector.h"
 #include "llp/datagram.h"
 #include "llp/stream.h"
@@ -26,8 +27,7 @@ namespace diwarp::rnic {
 class ConnectionControl;
 class EventQueue;
 
-/// Opens the link under a queue pair over datagrams: at `local`, or on the options' descriptor, and
-/// as they want it (jumbo, group). Replaced in tests.
+/// Opens the link under a queue pair over datagrams in a backend's place, as Backend has it.
 using DatagramLinkFactory = std::function<std::unique_ptr<llp::DatagramLink>(
     const Address& local, const DatagramOptions& options)>;
 
@@ -54,10 +54,11 @@ class DeviceContext {
 
   /// The link of a queue pair with these options.
   std::unique_ptr<llp::DatagramLink> open_datagram_link(const DatagramOptions& options) {
-    return open_link_(address_.with_port(options.port), options);
+    const Address local = address_.with_port(options.port);
+    return open_link_ ? open_link_(local, options) : backend_->open_datagrams(local, options);
   }
   /// What makes the streams of queue pairs.
-  llp::Connector& connector() { return *connector_; }
+  llp::Connector& connector() { return backend_->connector(); }
 
   /// A queue pair number of 24 bits for RC: outside the range of UDP ports, so that it never equals
   /// a UD queue pair's.
@@ -74,18 +75,20 @@ class DeviceContext {
   void remove_event_queue(EventQueue& queue);
 
  protected:
-  /// Before the first queue pair. Both outlive the engine.
-  void set_links(DatagramLinkFactory open_link, std::unique_ptr<llp::Connector> connector) {
+  /// Before the first queue pair. Both outlive the engine. No factory: the backend opens links.
+  void set_links(DatagramLinkFactory open_link, std::unique_ptr<llp::Backend> backend) {
     open_link_ = std::move(open_link);
-    connector_ = std::move(connector);
+    backend_ = std::move(backend);
   }
+  llp::Backend& backend() { return *backend_; }
+  const llp::Backend& backend() const { return *backend_; }
 
  private:
   const Address address_;
   const DeviceOptions options_;
   Counters counters_;
   DatagramLinkFactory open_link_;
-  std::unique_ptr<llp::Connector> connector_;
+  std::unique_ptr<llp::Backend> backend_;
   Engine engine_;
   ddp::STagTable regions_;
   std::atomic<uint32_t> next_domain_{1};

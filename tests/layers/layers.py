@@ -27,7 +27,9 @@ ROOMS = {
         "socket": [""],
         "udp": ["socket"],
         "tcp": ["socket"],
+        "syscall": ["udp", "tcp"],
         "uring": ["udp", "tcp"],
+        "backends": ["syscall", "uring"],  # the table of them
         "memory": [""],
         "impairment": [""],
     },

@@ -3,7 +3,7 @@
 // wrong, never stuck.
 #include <iostream>
 
-#include "llp/uring/uring.h"
+#include "llp/uring/uring_backend.h"
 #include "stack/socket_exchange.h"
 #include "support/child.h"
 #include "support/confined.h"
@@ -15,15 +15,25 @@ using namespace diwarp::test;
 
 namespace {
 
-/// Nothing fits twice.
-const rnic::DeviceParts kSmallest{.clock = nullptr,
-                                  .datagram_links = {},
-                                  .ring = {.submissions = 1,
-                                           .completions = 2,
-                                           .datagram_buffers = 1,
-                                           .stream_buffers = 1,
-                                           .stream_buffer_bytes = 4096,
-                                           .files = 1}};
+/// A ring in which nothing fits twice.
+llp::BackendRow smallest_ring() {
+  llp::BackendRow row = llp::uring_row();
+  row.open = [](const llp::BackendSetup& setup, std::string& why_not) {
+    return llp::open_uring(setup,
+                           {.submissions = 1,
+                            .completions = 2,
+                            .datagram_buffers = 1,
+                            .stream_buffers = 1,
+                            .stream_buffer_bytes = 4096,
+                            .files = 1},
+                           why_not);
+  };
+  return row;
+}
+
+const llp::BackendRow kSmallestRing = smallest_ring();
+const rnic::DeviceParts kSmallest{
+    .clock = nullptr, .datagram_links = {}, .backend = &kSmallestRing};
 
 DeviceOptions over_ring(DeviceOptions options) {
   options.io = IoBackend::uring;

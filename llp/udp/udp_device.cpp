@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "llp/udp/udp_support.h"
+#include "llp/udp/udp_device.h"
 
 #include <netinet/in.h>
 #include <netinet/udp.h>
@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <system_error>
 
+#include "base/unique_fd.h"
 #include "llp/socket/socket_address.h"
 
 namespace diwarp::llp {
@@ -40,6 +41,40 @@ OffloadAttributes try_segmentation(UdpLink& link) {
 }
 
 }  // namespace
+
+UdpOptions udp_options(const DeviceOptions& device) {
+  return {.receive_buffer = device.udp_receive_buffer,
+          .send_buffer = device.udp_send_buffer,
+          .offload = device.offload,
+          .busy_poll = device.busy_poll};
+}
+
+UdpOptions udp_options(const DeviceOptions& device, const DatagramOptions& datagram) {
+  UdpOptions udp = udp_options(device);
+  udp.fragment = datagram.jumbo;
+  udp.share_port = datagram.share_port;
+  udp.multicast_hops = datagram.group.hops;
+  udp.multicast_loopback = datagram.group.loopback;
+  udp.multicast_interface = datagram.group.interface;
+  return udp;
+}
+
+std::string describe_udp(std::string_view mover, const DeviceOptions& device) {
+  return "UDP " + std::string(mover) +
+         (device.offload ? ", with UDP_SEGMENT and UDP_GRO where the kernel has them" : "");
+}
+
+int check_udp_address(const Address& address) {
+  if (address.is_multicast() || address.is_broadcast()) return EADDRNOTAVAIL;
+  sockaddr_storage storage;
+  const socklen_t length = address.with_port(0).to_sockaddr(storage);
+  const UniqueFd probe(::socket(storage.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (probe.get() < 0) return errno;
+  // As queue pairs do: an address that is none of IPv6's own is not served over IPv6.
+  if (storage.ss_family == AF_INET6 && !address.is_any())
+    set_socket_option(probe.get(), IPPROTO_IPV6, IPV6_V6ONLY, 1);
+  return ::bind(probe.get(), reinterpret_cast<sockaddr*>(&storage), length) == 0 ? 0 : errno;
+}
 
 DatagramSocketAttributes ask_udp_support(const Address& local, const UdpOptions& options) {
   DatagramSocketAttributes result;
