@@ -5,7 +5,7 @@
 
 namespace diwarp::llp {
 
-/// Takes what comes to many links off the kernel (a ring of io_uring), so that one look finds all
+/// Takes what comes to many links off the kernel (a ring that it fills), so that one look finds all
 /// that have input. Its links announce themselves here, by the key that set_key() gave them, when
 /// input has come that receive() has not handed out. Any thread.
 class InputQueue {

@@ -63,6 +63,19 @@ SIDE_EFFECT_CALL = re.compile(
     r"\bnow\s*\(|\b\w*(?:_clock|SteadyClock)\b|\bclock_gettime\b|\bgettimeofday\b|\bsystem_random\w*"
     r"|\bgetrandom\b|\bstd::j?thread\b|\bsocket\s*\("
 )
+# These reach other hosts through llp's contracts alone, the headers of its own folder: sockets and
+# what a backend is called are the backends' business.
+ABOVE_CONTRACTS = ["rnic", "verbs"]
+SOCKET_HEADER = re.compile(r"sys/(?:socket|un|uio)\.h|netinet/|arpa/|netdb\.h|net/|ifaddrs\.h"
+                           r"|boost/asio/(?:ip|local|generic)/|boost/asio/basic_\w*socket")
+SOCKET_CALL = re.compile(
+    r"(?<![\w>])::\s*(socket|socketpair|connect|bind|listen|accept4?|shutdown|send|sendto|sendmsg"
+    r"|sendmmsg|recv|recvfrom|recvmsg|recvmmsg|getsockname|getpeername|getsockopt|setsockopt)\s*\(")
+# What only one backend has. The contracts have no word for it.
+CONTRACTS = "llp"
+BACKEND_WORD = re.compile(r"\b(?:UDP\w*|Udp\w*|TcpStream|Uring\w*|io_uring|GSO|GRO|gso_\w+|gro_\w+"
+                          r"|SO_\w+|MSG_\w+|TCP_\w+|IPPROTO_\w+|sockaddr\w*|setsockopt)\b")
+
 # An installed header shows nothing of what the library is built with.
 OUTSIDE_HEADER = re.compile(r"boost/|spdlog/|fmt/|liburing|isa-l")
 
@@ -141,6 +154,8 @@ def include_problem(root, file, quote, name, kinds):
             return "no header of the project has this name"
         if folder in PROTOCOL and SIDE_EFFECT_HEADER.match(name):
             return "a protocol layer does no I/O and owns no thread"
+        if folder in ABOVE_CONTRACTS and SOCKET_HEADER.match(name):
+            return f"{folder} makes no socket calls: llp's connector does"
         if folder == PUBLIC and OUTSIDE_HEADER.match(name):
             return "an installed header includes what is not installed with it"
         return None
@@ -156,6 +171,8 @@ def include_problem(root, file, quote, name, kinds):
         return None if allowed else "only installed headers may be used here"
     if target.parts[0] not in below(USES, folder):
         return f"{folder} does not stand on {target.parts[0]}"
+    if folder in ABOVE_CONTRACTS and target.parts[0] == CONTRACTS and len(target.parts) > 2:
+        return f"{folder} knows llp's contracts, and none of its backends"
     return None
 
 
@@ -169,6 +186,20 @@ def check_file(root, file, kinds):
     if place.parts[0] in PROTOCOL:
         for call in SIDE_EFFECT_CALL.findall(COMMENT.sub("", text)):
             yield f"{place} uses {call}: a protocol layer is told the time and what is random"
+
+
+def check_sockets(root, file):
+    """What is above the contracts makes no socket call, and the contracts name no backend's things."""
+    place = file.relative_to(root)
+    text = COMMENT.sub("", file.read_text(encoding="utf-8"))
+    if place.parts[0] in ABOVE_CONTRACTS:
+        for call in SOCKET_CALL.findall(text):
+            yield f"{place} calls {call}(): {place.parts[0]} makes no socket calls"
+        for cast in re.findall(r"dynamic_cast<\s*(?:const\s+)?llp::\w+", text):
+            yield f"{place} has {cast}>: a contract says what may be asked"
+    if place.parts[0] == CONTRACTS and len(place.parts) == 2 and file.suffix == ".h":
+        for word in sorted(set(BACKEND_WORD.findall(file.read_text(encoding="utf-8")))):
+            yield f"{place} says {word}: a contract has no words of a backend's"
 
 
 def check_cmake(root, layer):
@@ -240,6 +271,7 @@ def check(root):
             problems.append(f"{folder} has no sources")
         for file in files:
             problems += check_file(root, file, kinds)
+            problems += check_sockets(root, file)
     return problems
 
 
