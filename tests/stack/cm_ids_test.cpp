@@ -8,7 +8,7 @@
 /// The connection manager: its ids and channels, many of them, in every state.
 namespace diwarp::test {
 
-TEST_CASE("CM keeps only so many requests and rejects the others") {
+TEST_CASE("CM keeps only so many requests and rejects the others", "[plain]") {
   CmServer server({}, {.max_requests = 2});
   std::vector<RawTcp> peers;
   for (int i = 0; i < 3; ++i) {
@@ -158,7 +158,7 @@ TEST_CASE("CM works in manual mode, stepped by whoever waits for events") {
   next_event(server.channel, CmEventType::disconnected);
 }
 
-TEST_CASE("CM channels poll readable while events wait") {
+TEST_CASE("CM channels poll readable while events wait", "[plain]") {
   CmServer server;
   pollfd watched{server.channel.descriptor(), POLLIN, 0};
   CHECK(::poll(&watched, 1, 0) == 0);

@@ -119,7 +119,7 @@ TEST_CASE("CM leaves a queue pair's next connection alone when the id of the las
   check_one_way(other, reused);
 }
 
-TEST_CASE("CM tells rejects apart from failures") {
+TEST_CASE("CM tells rejects apart from failures", "[plain]") {
   const Device device = Device::open("127.0.0.1");
   CmClient client(device);
   SECTION("a reject with private data") {
@@ -172,7 +172,7 @@ TEST_CASE("CM tells rejects apart from failures") {
   server.request().request->accept(server.party.qp);
 }
 
-TEST_CASE("CM tells that an address cannot be reached") {
+TEST_CASE("CM tells that an address cannot be reached", "[kernel]") {
   const Device device = Device::open("127.0.0.1");
   CmEventChannel channel;
   CmId id(device, channel, 3);
@@ -189,7 +189,7 @@ TEST_CASE("CM tells that an address cannot be reached") {
   CHECK(id.local_address().host() == "127.0.0.1");
 }
 
-TEST_CASE("CM accepts from a peer that vanished, and tells") {
+TEST_CASE("CM accepts from a peer that vanished, and tells", "[plain]") {
   CmServer server;
   RawTcp peer = RawTcp::connect(server.listener.local_address());
   const auto request = from_hex(
@@ -213,7 +213,8 @@ TEST_CASE("CM accepts from a peer that vanished, and tells") {
   CHECK(next_event(server.channel, CmEventType::connect_error).status == Errc::connection_lost);
 }
 
-TEST_CASE("CM tells of established connections at once where nobody makes this side ready") {
+TEST_CASE("CM tells of established connections at once where nobody makes this side ready",
+          "[plain]") {
   CmServer server;
   RawTcp peer = RawTcp::connect(server.listener.local_address());
   REQUIRE(peer.send(to_bytes(MpaFrame{})));
@@ -222,7 +223,7 @@ TEST_CASE("CM tells of established connections at once where nobody makes this s
   next_event(server.channel, CmEventType::established);
 }
 
-TEST_CASE("CM drops what is not MPA, in silence, and goes on") {
+TEST_CASE("CM drops what is not MPA, in silence, and goes on", "[plain]") {
   CmServer server({}, {.request_timeout = 100ms});
   RawTcp garbage = RawTcp::connect(server.listener.local_address());
   REQUIRE(garbage.send(text("GET /")));
@@ -235,7 +236,7 @@ TEST_CASE("CM drops what is not MPA, in silence, and goes on") {
   server.request();
 }
 
-TEST_CASE("CM ends a connection whose peer never closes after the timeout") {
+TEST_CASE("CM ends a connection whose peer never closes after the timeout", "[plain]") {
   CmServer server;
   RawTcp peer = RawTcp::connect(server.listener.local_address());
   REQUIRE(peer.send(to_bytes(MpaFrame{})));

@@ -67,7 +67,7 @@ TEST_CASE("an idle device with a thousand queue pairs uses next to no processor 
   CHECK(await(many.cq, 2).size() == 2);
 }
 
-TEST_CASE("an open message on an otherwise idle device costs no processor time either") {
+TEST_CASE("an open message on an otherwise idle device costs no processor time either", "[plain]") {
   Device device = Device::open("127.0.0.1");
   Party target(device, {.datagram = {.message_timeout = 300ms}});
   target.post_receives(2, 100);
@@ -79,7 +79,7 @@ TEST_CASE("an open message on an otherwise idle device costs no processor time e
   CHECK(processor_time() - before < 100ms);
 }
 
-TEST_CASE("a message is received while the application computes without a verbs call") {
+TEST_CASE("a message is received while the application computes without a verbs call", "[plain]") {
   Device device = Device::open("127.0.0.1");
   Party target(device);
   target.post_receives(64, 100);
@@ -179,7 +179,7 @@ TEST_CASE("queue pairs with much to send take turns, a bounded burst each") {
   }
 }
 
-TEST_CASE("queue pairs that were quiet for long still receive, however many there are") {
+TEST_CASE("queue pairs that were quiet for long still receive, however many there are", "[plain]") {
   // More than the engine asks in every step; those that stay empty leave that list.
   const auto progress = GENERATE(Progress::manual, Progress::thread);
   Device device = Device::open("127.0.0.1", {.progress = progress});
@@ -196,7 +196,7 @@ TEST_CASE("queue pairs that were quiet for long still receive, however many ther
   }
 }
 
-TEST_CASE("in manual mode nothing moves but by the application's steps") {
+TEST_CASE("in manual mode nothing moves but by the application's steps", "[plain]") {
   Device device = Device::open("127.0.0.1", {.progress = Progress::manual});
   Party target(device);
   target.post_receives(2, 100);

@@ -46,7 +46,8 @@ struct Hosts {
 
 }  // namespace
 
-TEST_CASE("a Send to a multicast group reaches its members over sockets, until they leave") {
+TEST_CASE("a Send to a multicast group reaches its members over sockets, until they leave",
+          "[groups]") {
   Hosts hosts;
   hosts.members[0]->qp.join(kGroup);
   hosts.members[1]->qp.join(kGroup, "lo");
@@ -68,7 +69,8 @@ TEST_CASE("a Send to a multicast group reaches its members over sockets, until t
   CHECK(hosts.gets(0, 30));
 }
 
-TEST_CASE("a Send to a subnet's broadcast address reaches those that joined it over sockets") {
+TEST_CASE("a Send to a subnet's broadcast address reaches those that joined it over sockets",
+          "[groups]") {
   Hosts hosts;
   hosts.members[0]->qp.join(kSubnet);
   hosts.members[2]->qp.join(kSubnet);
@@ -79,8 +81,8 @@ TEST_CASE("a Send to a subnet's broadcast address reaches those that joined it o
   CHECK(hosts.gets(1, 40));
 }
 
-TEST_CASE(
-    "a Write-Record to a group lands in three memories over sockets, in segments of any size") {
+TEST_CASE("a Write-Record to a group lands in three memories over sockets, in segments of any size",
+          "[groups]") {
   constexpr STag kAgreed = 0x77777700;
   for (const bool jumbo : {false, true}) {
     CAPTURE(jumbo);
@@ -108,7 +110,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("joining a group that the system does not let one join says why") {
+TEST_CASE("joining a group that the system does not let one join says why", "[groups]") {
   Hosts hosts;
   QueuePair& qp = hosts.members[0]->qp;
   CHECK(refusal([&] { qp.join(kGroup, "no-such-if"); }) == Errc::invalid_argument);
@@ -118,14 +120,14 @@ TEST_CASE("joining a group that the system does not let one join says why") {
   CHECK(refusal([&] { qp.join(kGroup); }) == Errc::address_in_use);
 }
 
-TEST_CASE("a queue pair whose multicast interface does not exist is not made") {
+TEST_CASE("a queue pair whose multicast interface does not exist is not made", "[groups]") {
   Device device = Device::open("127.0.0.1");
   CHECK(refusal([&] { Party(device, {.datagram = {.group = {.interface = "no-such-if"}}}); }) ==
         Errc::invalid_argument);
 }
 
-TEST_CASE(
-    "a device on all addresses is in groups, and does not hear broadcasts it has not joined") {
+TEST_CASE("a device on all addresses is in groups, and does not hear broadcasts it has not joined",
+          "[groups]") {
   Device everywhere = Device::open("0.0.0.0");
   Device here = Device::open("127.0.0.1");
   Party sender(here);
@@ -146,7 +148,8 @@ TEST_CASE(
   CHECK(broadcast[0].byte_count == 40);
 }
 
-TEST_CASE("jumbo datagrams carry a message in few, where the default cuts it to the path MTU") {
+TEST_CASE("jumbo datagrams carry a message in few, where the default cuts it to the path MTU",
+          "[groups]") {
   Device device = Device::open("127.0.0.1");
   for (const bool jumbo : {false, true}) {
     CAPTURE(jumbo);
@@ -173,7 +176,8 @@ bool came_from(Party& member, const Address& source, size_t size) {
 
 }  // namespace
 
-TEST_CASE("members that share an address and port each get what is sent to the group, once") {
+TEST_CASE("members that share an address and port each get what is sent to the group, once",
+          "[groups]") {
   const Address group = GENERATE(kGroup, kSubnet);
   const char* host = GENERATE("127.0.0.2", "0.0.0.0");
   CAPTURE(group.to_string(), host);
@@ -204,7 +208,7 @@ TEST_CASE("members that share an address and port each get what is sent to the g
   for (Party* member : members) CHECK(drain(member->recv_cq).empty());
 }
 
-TEST_CASE("what is sent to a shared address comes to one of those that share it") {
+TEST_CASE("what is sent to a shared address comes to one of those that share it", "[groups]") {
   Device from = Device::open("127.0.0.1");
   Device device = Device::open("127.0.0.2");
   Party sender(from);
@@ -226,7 +230,7 @@ TEST_CASE("what is sent to a shared address comes to one of those that share it"
   CHECK(came == 2);
 }
 
-TEST_CASE("an address and port are shared only where all that have them want it") {
+TEST_CASE("an address and port are shared only where all that have them want it", "[groups]") {
   Device device = Device::open("127.0.0.2");
   Party shared(device, {.datagram = {.share_port = true}});
   Party alone(device);

@@ -23,7 +23,7 @@ void check_exchange(RcParty& a, RcParty& b) {
 
 }  // namespace
 
-TEST_CASE("RC connects over IPv4, over IPv6, and to listeners on all addresses") {
+TEST_CASE("RC connects over IPv4, over IPv6, and to listeners on all addresses", "[any]") {
   struct Case {
     const char* listens;
     const char* connects;
@@ -248,7 +248,7 @@ TEST_CASE("RC connects and talks in manual mode, each side stepped by its own th
   CHECK(serving.get());
 }
 
-TEST_CASE("RC handles may go in any order") {
+TEST_CASE("RC handles may go in any order", "[plain]") {
   const Progress progress = GENERATE(Progress::thread, Progress::manual);
   std::optional<Device> device(Device::open("127.0.0.1", {.progress = progress}));
   std::optional<RcParty> a(std::in_place, *device);

@@ -65,7 +65,7 @@ TEST_CASE("A listener that nobody calls gives nothing after the timeout") {
   CHECK_FALSE(server.listener->get_request(5ms));
 }
 
-TEST_CASE("A listener closes what is not MPA and serves the next") {
+TEST_CASE("A listener closes what is not MPA and serves the next", "[plain]") {
   Server server;
   RawTcp peer = RawTcp::connect(server.listener->address());
   std::vector<std::byte> garbage;
@@ -95,7 +95,7 @@ TEST_CASE("A listener closes what is not MPA and serves the next") {
   server.check_alive();
 }
 
-TEST_CASE("A listener drops peers that take too long and serves the next meanwhile") {
+TEST_CASE("A listener drops peers that take too long and serves the next meanwhile", "[plain]") {
   Server server({.request_timeout = 100ms});
   RawTcp silent = RawTcp::connect(server.listener->address());
   RawTcp slow = RawTcp::connect(server.listener->address());
@@ -106,7 +106,7 @@ TEST_CASE("A listener drops peers that take too long and serves the next meanwhi
   server.check_alive();
 }
 
-TEST_CASE("Silent connections of many addresses keep nobody out") {
+TEST_CASE("Silent connections of many addresses keep nobody out", "[plain]") {
   Server server({.request_timeout = 2 * kPatience});
   std::vector<RawTcp> silent;
   for (int i = 0; i < 300; ++i)
@@ -116,7 +116,8 @@ TEST_CASE("Silent connections of many addresses keep nobody out") {
   CHECK(server.device.counter("mpa_timeouts") == 0);
 }
 
-TEST_CASE("Of an address with too many silent connections the oldest gives way, and no other's") {
+TEST_CASE("Of an address with too many silent connections the oldest gives way, and no other's",
+          "[plain]") {
   Server server({.max_startups_per_address = 2, .request_timeout = 2 * kPatience});
   const Address to = server.listener->address();
   RawTcp other = connect_from(9, to);
@@ -133,7 +134,8 @@ TEST_CASE("Of an address with too many silent connections the oldest gives way, 
   CHECK(same(server.request().private_data(), text("other")));
 }
 
-TEST_CASE("In a full table of start-ups the oldest gives way, even if it has begun its request") {
+TEST_CASE("In a full table of start-ups the oldest gives way, even if it has begun its request",
+          "[plain]") {
   Server server({.max_startups = 3, .request_timeout = 2 * kPatience});
   const Address to = server.listener->address();
   RawTcp begun = connect_from(2, to);
@@ -149,7 +151,7 @@ TEST_CASE("In a full table of start-ups the oldest gives way, even if it has beg
   CHECK(is_open(fourth));
 }
 
-TEST_CASE("A start-up that is over leaves its place") {
+TEST_CASE("A start-up that is over leaves its place", "[plain]") {
   Server server({.max_startups = 1, .request_timeout = 2 * kPatience});
   for (int i = 0; i < 5; ++i) {
     server.check_alive();
@@ -169,7 +171,7 @@ TEST_CASE("Listeners that could have no start-up, or no bound, are refused") {
   CHECK(with({.max_startups_per_address = 4097}) == Errc::invalid_argument);
 }
 
-TEST_CASE("A listener takes a request that comes byte by byte") {
+TEST_CASE("A listener takes a request that comes byte by byte", "[plain]") {
   Server server({.request_timeout = kPatience});
   RawTcp peer = RawTcp::connect(server.listener->address());
   const int on = 1;
@@ -179,7 +181,7 @@ TEST_CASE("A listener takes a request that comes byte by byte") {
   CHECK(same(server.request().private_data(), text("piecemeal")));
 }
 
-TEST_CASE("A listener rejects other revisions of MPA in the nearest that it speaks") {
+TEST_CASE("A listener rejects other revisions of MPA in the nearest that it speaks", "[plain]") {
   Server server;
   RawTcp peer = RawTcp::connect(server.listener->address());
   uint8_t answered = 2;
@@ -196,7 +198,7 @@ TEST_CASE("A listener rejects other revisions of MPA in the nearest that it spea
   server.check_alive();
 }
 
-TEST_CASE("A listener sends markers to a peer that asks, and asks for some if told to") {
+TEST_CASE("A listener sends markers to a peer that asks, and asks for some if told to", "[plain]") {
   const bool peer_asks = GENERATE(true, false);
   const bool own = GENERATE(true, false);
   Server server;
@@ -209,7 +211,7 @@ TEST_CASE("A listener sends markers to a peer that asks, and asks for some if to
   CHECK(server.party.qp.query().receive_markers == own);
 }
 
-TEST_CASE("A listener uses CRCs if either side asks for them") {
+TEST_CASE("A listener uses CRCs if either side asks for them", "[plain]") {
   const bool peer_asks = GENERATE(true, false);
   const bool own = GENERATE(true, false);
   Server server;
@@ -220,7 +222,7 @@ TEST_CASE("A listener uses CRCs if either side asks for them") {
   CHECK(peer.receive(20) == to_bytes(MpaFrame{.reply = true, .flags = flags}));
 }
 
-TEST_CASE("A listener keeps only so many requests and rejects the others") {
+TEST_CASE("A listener keeps only so many requests and rejects the others", "[plain]") {
   Server server({.max_requests = 2});
   std::vector<RawTcp> peers;
   for (int i = 0; i < 3; ++i) {
@@ -240,7 +242,8 @@ TEST_CASE("A listener keeps only so many requests and rejects the others") {
   server.request();
 }
 
-TEST_CASE("Requests of one address that nobody fetches do not keep out another address") {
+TEST_CASE("Requests of one address that nobody fetches do not keep out another address",
+          "[plain]") {
   Server server({.max_requests = FullListener::kRequests});
   const FullListener full(server.listener->address());
   size_t found = 0;
@@ -252,7 +255,7 @@ TEST_CASE("Requests of one address that nobody fetches do not keep out another a
 // Not under UBSan: its check of virtual tables probes memory through a pipe, for which this test
 // leaves no descriptor.
 #if !defined(DIWARP_ADDRESS_SANITIZER)
-TEST_CASE("A listener without descriptors refuses connections at once, and says so") {
+TEST_CASE("A listener without descriptors refuses connections at once, and says so", "[plain]") {
   Server server;
   warm_up(server);
   EventQueue events(server.device);
@@ -294,7 +297,7 @@ TEST_CASE("A listener without descriptors refuses connections at once, and says 
   server.check_alive();
 }
 
-TEST_CASE("Silent connections that hold all descriptors keep nobody out") {
+TEST_CASE("Silent connections that hold all descriptors keep nobody out", "[plain]") {
   Server server({.request_timeout = 2 * kPatience});
   warm_up(server);
   std::vector<RawTcp> peers;
@@ -320,7 +323,7 @@ TEST_CASE("Silent connections that hold all descriptors keep nobody out") {
   CHECK(server.device.counter("accept_refused") == 0);
 }
 
-TEST_CASE("A start-up that has taken the last descriptor keeps it") {
+TEST_CASE("A start-up that has taken the last descriptor keeps it", "[plain]") {
   Server server({.request_timeout = 2 * kPatience});
   warm_up(server);
   RawTcp peer{UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0))};
@@ -386,7 +389,7 @@ TEST_CASE("A listener that finds no descriptor tells so") {
 }
 #endif
 
-TEST_CASE("RC accept of a peer that has gone is refused, or ends soon") {
+TEST_CASE("RC accept of a peer that has gone is refused, or ends soon", "[plain]") {
   Server server;
   {
     RawTcp peer = RawTcp::connect(server.listener->address());

@@ -59,7 +59,7 @@ void check_terminate(RawTcp& peer, uint8_t code) {
 
 }  // namespace
 
-TEST_CASE("RC connect asks in revision 2, offering all that makes the peer ready") {
+TEST_CASE("RC connect asks in revision 2, offering all that makes the peer ready", "[plain]") {
   const auto hello = text("hello");
   Client client({.private_data = hello, .ord = 3, .ird = 5});
   RawTcp peer = client.listener.accept();
@@ -78,7 +78,7 @@ TEST_CASE("RC connect asks in revision 2, offering all that makes the peer ready
   CHECK(std::vector(ready.begin(), ready.begin() + 4) == from_hex("000ec140"));
 }
 
-TEST_CASE("RC connect without peer-to-peer offers nothing and sends nothing by itself") {
+TEST_CASE("RC connect without peer-to-peer offers nothing and sends nothing by itself", "[plain]") {
   Client client({.crc = false, .peer_to_peer = false, .markers = true});
   RawTcp peer = client.listener.accept();
   CHECK(peer.receive(24) == enhanced(false, 16, 16, "", 0x90));
@@ -92,7 +92,7 @@ TEST_CASE("RC connect without peer-to-peer offers nothing and sends nothing by i
   CHECK(::poll(&watched, 1, 20) == 0);
 }
 
-TEST_CASE("RC connect in revision 1 says nothing of enhanced data") {
+TEST_CASE("RC connect in revision 1 says nothing of enhanced data", "[plain]") {
   Client client({.revision = 1});
   RawTcp peer = client.listener.accept();
   CHECK(peer.receive(20) == to_bytes(MpaFrame{}));
@@ -101,7 +101,8 @@ TEST_CASE("RC connect in revision 1 says nothing of enhanced data") {
   CHECK(client.party.qp.query().mpa_revision == 1);
 }
 
-TEST_CASE("A listener answers revision 2 with the lower depths and the Write that makes it ready") {
+TEST_CASE("A listener answers revision 2 with the lower depths and the Write that makes it ready",
+          "[plain]") {
   Server server;
   RawTcp peer = RawTcp::connect(server.listener->address());
   REQUIRE(peer.send(enhanced(false, 0xc003, 0xc032, "hi")));
@@ -126,7 +127,7 @@ TEST_CASE("A listener answers revision 2 with the lower depths and the Write tha
   CHECK(drain(server.party.recv_cq).empty());
 }
 
-TEST_CASE("A request without depths asks for none, and one of revision 1 for any") {
+TEST_CASE("A request without depths asks for none, and one of revision 1 for any", "[plain]") {
   Server server;
   RawTcp first = RawTcp::connect(server.listener->address());
   REQUIRE(first.send(to_bytes(MpaFrame{})));
@@ -144,7 +145,8 @@ TEST_CASE("A request without depths asks for none, and one of revision 1 for any
   CHECK(server.party.qp.query().ord == 4);
 }
 
-TEST_CASE("A listener rejects a request of revision 2 in revision 2, with private data") {
+TEST_CASE("A listener rejects a request of revision 2 in revision 2, with private data",
+          "[plain]") {
   Server server;
   RawTcp peer = RawTcp::connect(server.listener->address());
   REQUIRE(peer.send(enhanced(false, 0x8001, 0x8001)));
@@ -153,7 +155,8 @@ TEST_CASE("A listener rejects a request of revision 2 in revision 2, with privat
   CHECK(peer.ending() == Ending::in_order);
 }
 
-TEST_CASE("RC connect asks a peer that closes without an answer once more in revision 1") {
+TEST_CASE("RC connect asks a peer that closes without an answer once more in revision 1",
+          "[plain]") {
   Client client;
   {
     RawTcp first = client.listener.accept();
@@ -168,7 +171,7 @@ TEST_CASE("RC connect asks a peer that closes without an answer once more in rev
   CHECK(client.party.qp.query().mpa_revision == 1);
 }
 
-TEST_CASE("RC connect asks a peer that answers in revision 1 once more in that") {
+TEST_CASE("RC connect asks a peer that answers in revision 1 once more in that", "[plain]") {
   const uint8_t flags = GENERATE(uint8_t{0x60}, uint8_t{0x40});  // with a reject, or without
   Client client;
   {
@@ -193,7 +196,7 @@ TEST_CASE("RC connect asks a peer that answers in revision 1 once more in that")
   }
 }
 
-TEST_CASE("RC connect that may not fall back asks once") {
+TEST_CASE("RC connect that may not fall back asks once", "[plain]") {
   Client client({.fallback = false});
   RawTcp peer = client.listener.accept();
   peer.receive(24);
@@ -213,7 +216,7 @@ TEST_CASE("RC connect that may not fall back asks once") {
   CHECK(client.outcome.get() == expected);
 }
 
-TEST_CASE("RC connect that is rejected in revision 2 does not ask again") {
+TEST_CASE("RC connect that is rejected in revision 2 does not ask again", "[plain]") {
   Client client;
   RawTcp peer = client.listener.accept();
   peer.receive(24);
@@ -225,7 +228,8 @@ TEST_CASE("RC connect that is rejected in revision 2 does not ask again") {
   CHECK(client.device.counter("mpa_rejects") == 1);
 }
 
-TEST_CASE("RC connect times out on a peer that answers neither revision, once for both") {
+TEST_CASE("RC connect times out on a peer that answers neither revision, once for both",
+          "[plain]") {
   Client client({.timeout = 100ms});
   { client.listener.accept().receive(24); }
   RawTcp second = client.listener.accept();
@@ -233,7 +237,8 @@ TEST_CASE("RC connect times out on a peer that answers neither revision, once fo
   CHECK(client.device.counter("mpa_timeouts") == 1);
 }
 
-TEST_CASE("RC connect tells a peer that wants more Reads than it may have so, with a Terminate") {
+TEST_CASE("RC connect tells a peer that wants more Reads than it may have so, with a Terminate",
+          "[plain]") {
   Client client({.ird = 4});
   RawTcp peer = client.listener.accept();
   peer.receive(24);
@@ -243,7 +248,7 @@ TEST_CASE("RC connect tells a peer that wants more Reads than it may have so, wi
   CHECK(client.device.counter("rc_terminates_sent") == 1);
 }
 
-TEST_CASE("RC connect tells a peer that cannot be made ready so, with a Terminate") {
+TEST_CASE("RC connect tells a peer that cannot be made ready so, with a Terminate", "[plain]") {
   Client client;
   RawTcp peer = client.listener.accept();
   peer.receive(24);
@@ -252,7 +257,7 @@ TEST_CASE("RC connect tells a peer that cannot be made ready so, with a Terminat
   check_terminate(peer, 7);
 }
 
-TEST_CASE("RC connect refuses replies of revision 2 that say too little") {
+TEST_CASE("RC connect refuses replies of revision 2 that say too little", "[plain]") {
   Client client;
   RawTcp peer = client.listener.accept();
   peer.receive(24);
@@ -302,7 +307,7 @@ TEST_CASE("RC connections have the depths that both sides can have") {
 
 // --- On connections that carried other bytes before.
 
-TEST_CASE("MPA starts on a connection that carried other bytes before") {
+TEST_CASE("MPA starts on a connection that carried other bytes before", "[plain]") {
   const Progress progress = GENERATE(Progress::thread, Progress::manual);
   const uint8_t revision = GENERATE(uint8_t{1}, uint8_t{2});
   auto [a, b] = tcp_pair();
@@ -334,7 +339,8 @@ TEST_CASE("MPA starts on a connection that carried other bytes before") {
   CHECK(responder.qp.query().mpa_revision == revision);
 }
 
-TEST_CASE("What follows the peer's frame on such a connection is the first of the stream") {
+TEST_CASE("What follows the peer's frame on such a connection is the first of the stream",
+          "[plain]") {
   auto [raw, own] = tcp_pair();
   const Device device = Device::open("127.0.0.1");
   RcParty party(device);
@@ -348,7 +354,7 @@ TEST_CASE("What follows the peer's frame on such a connection is the first of th
   CHECK(raw.receive(20) == to_bytes(MpaFrame{.reply = true}));
 }
 
-TEST_CASE("MPA's start-up on a connection says what is wrong with the peer") {
+TEST_CASE("MPA's start-up on a connection says what is wrong with the peer", "[plain]") {
   auto [raw, own] = tcp_pair();
   const Device device = Device::open("127.0.0.1");
   RcParty party(device);
@@ -393,7 +399,8 @@ TEST_CASE("MPA's start-up on a connection says what is wrong with the peer") {
   CHECK(party.qp.state() == QpState::init);
 }
 
-TEST_CASE("A descriptor that is no TCP connection is refused for a start-up and left alone") {
+TEST_CASE("A descriptor that is no TCP connection is refused for a start-up and left alone",
+          "[plain]") {
   const Device device = Device::open("127.0.0.1");
   RcParty party(device);
   const UniqueFd datagrams(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));

@@ -24,7 +24,7 @@ std::error_code connect_to(Serve&& serve, const ConnectOptions& options = {.revi
 
 }  // namespace
 
-TEST_CASE("RC connect to a port where nobody listens says so") {
+TEST_CASE("RC connect to a port where nobody listens says so", "[plain]") {
   const Device device = Device::open("127.0.0.1");
   RcParty party(device);
   RawListener gone;
@@ -38,7 +38,7 @@ TEST_CASE("RC connect to a port where nobody listens says so") {
         Errc::invalid_destination);
 }
 
-TEST_CASE("RC connect to a server of another kind tells what is wrong") {
+TEST_CASE("RC connect to a server of another kind tells what is wrong", "[plain]") {
   const auto answer = [](std::vector<std::byte> bytes) {
     return [bytes](RawTcp& peer) {
       peer.receive(20);
@@ -58,7 +58,7 @@ TEST_CASE("RC connect to a server of another kind tells what is wrong") {
   CHECK(connect_to(answer(to_bytes(MpaFrame{.reply = true, .flags = 0x60}))) == Errc::rejected);
 }
 
-TEST_CASE("RC connect to a server that breaks off says so") {
+TEST_CASE("RC connect to a server that breaks off says so", "[plain]") {
   CHECK(connect_to([](RawTcp& peer) { peer.receive(20); }) == Errc::connection_lost);
   CHECK(connect_to([](RawTcp& peer) {
           peer.receive(20);
@@ -67,7 +67,7 @@ TEST_CASE("RC connect to a server that breaks off says so") {
   CHECK(connect_to([](RawTcp& peer) { peer.reset(); }) == Errc::connection_lost);
 }
 
-TEST_CASE("RC connect to a server that keeps silent times out") {
+TEST_CASE("RC connect to a server that keeps silent times out", "[plain]") {
   const ConnectOptions soon{.timeout = 50ms, .revision = 1};
   CHECK(connect_to([](RawTcp& peer) { peer.ending(); }, soon) == Errc::timed_out);
   CHECK(connect_to(
@@ -78,7 +78,7 @@ TEST_CASE("RC connect to a server that keeps silent times out") {
             soon) == Errc::timed_out);
 }
 
-TEST_CASE("RC connect takes a reply that comes in pieces, with FPDUs right behind it") {
+TEST_CASE("RC connect takes a reply that comes in pieces, with FPDUs right behind it", "[plain]") {
   const Device device = Device::open("127.0.0.1");
   RcParty party(device);
   party.post_receives(1, 100);

@@ -14,7 +14,7 @@ StreamAttributes over(RawTcp socket, bool initiator) {
 
 }  // namespace
 
-TEST_CASE("Queue pairs are moved by hand to rtr, with a connection, and to rts") {
+TEST_CASE("Queue pairs are moved by hand to rtr, with a connection, and to rts", "[plain]") {
   World world;
   RcParty a(world.add_device());
   RcParty b(world.add_device());
@@ -33,7 +33,8 @@ TEST_CASE("Queue pairs are moved by hand to rtr, with a connection, and to rts")
   CHECK(step_until_completed(world, a.recv_cq));
 }
 
-TEST_CASE("A descriptor that is no TCP connection is refused, and the queue pair stays in init") {
+TEST_CASE("A descriptor that is no TCP connection is refused, and the queue pair stays in init",
+          "[plain]") {
   World world;
   RcParty a(world.add_device());
   const UniqueFd udp(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));

@@ -65,7 +65,7 @@ TEST_CASE("The bytes of these tests' own FPDUs are those worked out by hand") {
   CHECK(to_bytes(Fpdu{.payload = text("answer")}) == from_hex(kAnswer));
 }
 
-TEST_CASE("An RC initiator speaks MPA, DDP and RDMAP with a plain socket") {
+TEST_CASE("An RC initiator speaks MPA, DDP and RDMAP with a plain socket", "[plain]") {
   const Device device = Device::open("127.0.0.1");
   RcParty party(device);
   RawListener listener;
@@ -105,7 +105,7 @@ TEST_CASE("An RC initiator speaks MPA, DDP and RDMAP with a plain socket") {
   CHECK(device.counter("rc_disconnects") == 1);
 }
 
-TEST_CASE("An RC responder speaks MPA, DDP and RDMAP with a plain socket") {
+TEST_CASE("An RC responder speaks MPA, DDP and RDMAP with a plain socket", "[plain]") {
   const Device device = Device::open("127.0.0.1");
   RcParty party(device);
   Listener listener(device, 0);

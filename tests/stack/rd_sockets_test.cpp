@@ -87,7 +87,7 @@ TEST_CASE("rd: several threads send to one queue pair, and to each other") {
   }
 }
 
-TEST_CASE("a queue pair on all addresses answers from the one that it was asked at") {
+TEST_CASE("a queue pair on all addresses answers from the one that it was asked at", "[any]") {
   struct Case {
     const char* all;
     const char* asked;
@@ -115,7 +115,8 @@ TEST_CASE("a queue pair on all addresses answers from the one that it was asked 
   CHECK(same(source.bytes(0, 100000), target.bytes(0, 100000)));
 }
 
-TEST_CASE("rd: a queue pair on all addresses is a peer at each of them, at the same time") {
+TEST_CASE("rd: a queue pair on all addresses is a peer at each of them, at the same time",
+          "[any]") {
   Device one = Device::open("127.0.0.1");
   Device two = Device::open("0.0.0.0");
   Party source(one, rd_options());

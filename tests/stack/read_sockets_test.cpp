@@ -43,7 +43,7 @@ TEST_CASE("Reads over sockets bring what stands in the target's memory") {
   CHECK(same(ends.reader.memory, ends.target.memory));
 }
 
-TEST_CASE("a reader on all addresses of both families knows its target's responses") {
+TEST_CASE("a reader on all addresses of both families knows its target's responses", "[any]") {
   const char* host = GENERATE("127.0.0.1", "::1");
   Device reader_device = Device::open("::");
   Device target_device = Device::open(host);
@@ -62,7 +62,7 @@ TEST_CASE("a reader on all addresses of both families knows its target's respons
   CHECK(same(reader.memory, target.memory));
 }
 
-TEST_CASE("a Read over sockets from a port that nobody has ends by its timeout") {
+TEST_CASE("a Read over sockets from a port that nobody has ends by its timeout", "[plain]") {
   Ends ends("127.0.0.1");
   uint16_t port = 0;
   {

@@ -83,7 +83,7 @@ TEST_CASE("queue pairs talk over IPv6") {
   check_talk(a, a.address(), b, b.address());
 }
 
-TEST_CASE("a device on all addresses receives on any of them") {
+TEST_CASE("a device on all addresses receives on any of them", "[any]") {
   Device everywhere = Device::open("0.0.0.0");
   Device here = Device::open("127.0.0.1");
   Party a(here, kRoomy);
@@ -92,7 +92,7 @@ TEST_CASE("a device on all addresses receives on any of them") {
   check_talk(a, a.address(), b, loopback4(b.address().port()));
 }
 
-TEST_CASE("a device on all IPv6 addresses speaks IPv4 as well, and tells true sources") {
+TEST_CASE("a device on all IPv6 addresses speaks IPv4 as well, and tells true sources", "[any]") {
   SKIP_WITHOUT_IPV6();
   Device everywhere = Device::open("::");
   Party b(everywhere, kRoomy);
@@ -111,7 +111,7 @@ TEST_CASE("a device on one IPv6 address refuses IPv4 destinations") {
   CHECK(party.send(loopback4(5), 0, 10) == Errc::invalid_destination);
 }
 
-TEST_CASE("a queue pair can live on a bound descriptor that is handed in") {
+TEST_CASE("a queue pair can live on a bound descriptor that is handed in", "[plain]") {
   Device device = Device::open("127.0.0.1");
   RawSocket socket(loopback4(0));
   const Address address = socket.address();
@@ -129,7 +129,8 @@ TEST_CASE("a queue pair can live on a bound descriptor that is handed in") {
   CHECK(::fcntl(descriptor, F_GETFD) == -1);  // it belonged to the queue pair
 }
 
-TEST_CASE("a descriptor that is no bound UDP socket is refused, and stays the caller's") {
+TEST_CASE("a descriptor that is no bound UDP socket is refused, and stays the caller's",
+          "[plain]") {
   Device device = Device::open("127.0.0.1");
   const auto adopt = [&](int descriptor) {
     return refusal([&] { Party(device, {.datagram = {.descriptor = descriptor}}); });
@@ -146,7 +147,8 @@ TEST_CASE("a descriptor that is no bound UDP socket is refused, and stays the ca
   CHECK(device.query().queue_pairs == 0);
 }
 
-TEST_CASE("a UDP port that another socket holds is refused with a sentence that names it") {
+TEST_CASE("a UDP port that another socket holds is refused with a sentence that names it",
+          "[plain]") {
   Device device = Device::open("127.0.0.1");
   RawSocket holder(loopback4(0));
   const uint16_t port = holder.address().port();
@@ -161,7 +163,7 @@ TEST_CASE("a UDP port that another socket holds is refused with a sentence that 
   }
 }
 
-TEST_CASE("a queue pair takes the port it is given, and frees it at its end") {
+TEST_CASE("a queue pair takes the port it is given, and frees it at its end", "[plain]") {
   Device device = Device::open("127.0.0.1");
   uint16_t port = 0;
   {
@@ -192,7 +194,7 @@ TEST_CASE("a device cannot be opened on what is no address of this host") {
   }
 }
 
-TEST_CASE("a raw socket's nonsense is counted, and the queue pair goes on") {
+TEST_CASE("a raw socket's nonsense is counted, and the queue pair goes on", "[plain]") {
   Device device = Device::open("127.0.0.1");
   Party target(device);
   target.post_receives(8, 2000);
@@ -229,7 +231,8 @@ TEST_CASE("a raw socket's nonsense is counted, and the queue pair goes on") {
   CHECK(drops(device) == std::size(wrong));
 }
 
-TEST_CASE("sending to a port where nobody listens neither fails nor harms what follows") {
+TEST_CASE("sending to a port where nobody listens neither fails nor harms what follows",
+          "[plain]") {
   Device device = Device::open("127.0.0.1");
   Party a(device, kRoomy);
   Party b(device, kRoomy);
@@ -245,7 +248,8 @@ TEST_CASE("sending to a port where nobody listens neither fails nor harms what f
   check_talk(a, a.address(), b, b.address());
 }
 
-TEST_CASE("a destination that the network refuses fails with its errno, and others are reached") {
+TEST_CASE("a destination that the network refuses fails with its errno, and others are reached",
+          "[kernel]") {
   Device device = Device::open("127.0.0.1");
   Party a(device, kRoomy);
   Party b(device, kRoomy);

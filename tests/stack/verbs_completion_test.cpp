@@ -152,7 +152,7 @@ TEST_CASE("polling with a timeout returns empty-handed when nothing comes") {
   }
 }
 
-TEST_CASE("polling with a timeout returns as soon as something comes") {
+TEST_CASE("polling with a timeout returns as soon as something comes", "[plain]") {
   for (Progress progress : kModes) {
     Device device = Device::open("127.0.0.1", {.progress = progress});
     Party target(device);
@@ -169,7 +169,7 @@ TEST_CASE("polling with a timeout returns as soon as something comes") {
   }
 }
 
-TEST_CASE("a wait without limit sleeps until something comes") {
+TEST_CASE("a wait without limit sleeps until something comes", "[plain]") {
   Device device = Device::open("127.0.0.1");
   Party target(device);
   target.post_receives(4, 100);
