@@ -15,7 +15,8 @@ endfunction()
 
 # diwarp_unity_sources(OUT TARGET)
 #
-# Sets OUT to a line "target;source" for each source file of TARGET that it may compile with others.
+# Sets OUT to a line "folder;target;source" for each source file of TARGET that it may compile with
+# others.
 function(diwarp_unity_sources out target)
   set(lines)
   get_target_property(sources ${target} SOURCES)
@@ -24,7 +25,7 @@ function(diwarp_unity_sources out target)
     get_filename_component(path "${source}" ABSOLUTE BASE_DIR "${folder}")
     get_source_file_property(alone "${path}" TARGET_DIRECTORY ${target} SKIP_UNITY_BUILD_INCLUSION)
     if(path MATCHES "\\.cpp$" AND EXISTS "${path}" AND NOT alone)
-      string(APPEND lines "${target};${path}\n")
+      string(APPEND lines "${folder};${target};${path}\n")
     endif()
   endforeach()
   set(${out} "${lines}" PARENT_SCOPE)

@@ -4,10 +4,10 @@
 
 usage: unity_groups.py PROJECT_FOLDER < TARGETS > CMAKE_FILE
 
-TARGETS has a line for each source: `target;source`. The sources of a group have the same using
+TARGETS has a line for each source: `folder;target;source`, the folder being the target's. The sources of a group have the same using
 directives. No two of them have the same name in their unnamed namespaces, and none has a name there
 that a header of the project has, too: another source of the group may include it. A source of several
-targets compiles alone: CMake has one group for each source, not for each source of a target.
+targets of one folder compiles alone: CMake has one group for each source of a folder.
 """
 import collections
 import pathlib
@@ -63,10 +63,10 @@ def grouped(sources, taken):
 def main():
     project = pathlib.Path(sys.argv[1])
     lines = [line.split(";") for line in sys.stdin.read().splitlines()]
-    uses = collections.Counter(source for _, source in lines)
+    uses = collections.Counter((folder, source) for folder, _, source in lines)
     targets = collections.defaultdict(list)
-    for target, source in lines:
-        if uses[source] == 1:
+    for folder, target, source in lines:
+        if uses[folder, source] == 1:
             targets[target].append(source)
     in_headers = names_in_headers(project)
     for target, sources in targets.items():

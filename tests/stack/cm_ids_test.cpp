@@ -26,7 +26,8 @@ TEST_CASE("CM keeps only so many requests and rejects the others", "[plain]") {
   server.request();
 }
 
-TEST_CASE("CM: requests of one address that nobody fetches do not keep out another address") {
+TEST_CASE("CM: requests of one address that nobody fetches do not keep out another address",
+          "[plain]") {
   CmServer server({}, {.max_requests = FullListener::kRequests});
   const FullListener full(server.listener.local_address());
   size_t found = 0;
