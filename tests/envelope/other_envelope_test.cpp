@@ -58,7 +58,8 @@ TEST_CASE("another envelope masks what is sent in bytes of its own, and opens it
   const std::vector<std::byte> body = pattern(20, 2);
   std::vector<std::byte> datagram = sealed(sealer, body, payload);
   CHECK(payload == pattern(300, 1));
-  CHECK(std::ranges::search(datagram, payload).empty());
+  CHECK(std::search(datagram.begin(), datagram.end(), payload.begin(), payload.end()) ==
+        datagram.end());
 
   const dgram::OpenedEnvelope opened = SealedEnvelope::open(datagram);
   REQUIRE(opened.valid);
@@ -114,6 +115,23 @@ TEST_CASE("a Write-Record with immediate data arrives in another envelope") {
   CHECK(received[0].valid_bytes == 5000);
   CHECK(received[0].immediate == 0x1122334455667788);
   CHECK(same(scene.b.bytes(100, 5000), pattern(5000, 4)));
+}
+
+TEST_CASE("a UD Read, after a Challenge and its Echo, is answered in another envelope") {
+  UdScene scene;
+  scene.b.fill(pattern(20'000, 7));
+  const MemoryRegion source(scene.b.pd, std::span(scene.b.memory), kAllAccess);
+  const Sge sge = scene.a.mr.sge(0, 20'000);
+  SendWorkRequest request{.wr_id = 1, .sges = {&sge, 1}, .destination = scene.b.address()};
+  request.opcode = WrOpcode::rdma_read;
+  request.remote = {source.rkey(), source.base()};
+  REQUIRE_FALSE(scene.a.qp.post_send(request));
+  scene.world.settle();
+  const auto done = drain(scene.a.send_cq);
+  REQUIRE(done.size() == 1);
+  CHECK(done[0].status == WcStatus::success);
+  CHECK(same(scene.a.bytes(0, 20'000), pattern(20'000, 7)));
+  CHECK(scene.two.counter("challenges_sent") == 1);
 }
 
 TEST_CASE("each member of a group opens a datagram of its own in another envelope") {
