@@ -91,7 +91,8 @@ struct LongSpeaker : Speaker {
 
 }  // namespace
 
-TEST_CASE("A long Send goes out in segments of one MSN, without gaps, the last one marked") {
+TEST_CASE("A long Send goes out in segments of one MSN, without gaps, the last one marked",
+          "[plain]") {
   LongSpeaker speaker;
   const Sge sge = speaker.all();
   for (uint64_t msn = 1; msn <= 2; ++msn) {
@@ -113,7 +114,7 @@ TEST_CASE("A long Send goes out in segments of one MSN, without gaps, the last o
   }
 }
 
-TEST_CASE("A long Write goes out in segments with the STag and each its own offset") {
+TEST_CASE("A long Write goes out in segments with the STag and each its own offset", "[plain]") {
   LongSpeaker speaker;
   const Sge sge = speaker.all();
   REQUIRE_FALSE(speaker.victim->qp.post_send({.sges = {&sge, 1},
@@ -133,7 +134,8 @@ TEST_CASE("A long Write goes out in segments with the STag and each its own offs
   CHECK(came == speaker.contents);
 }
 
-TEST_CASE("Read Requests go out on queue 1 with MSNs of their own, naming sink and source") {
+TEST_CASE("Read Requests go out on queue 1 with MSNs of their own, naming sink and source",
+          "[plain]") {
   Speaker speaker;
   RcParty& party = *speaker.victim;
   for (uint64_t msn = 1; msn <= 3; ++msn) {
@@ -163,7 +165,8 @@ TEST_CASE("Read Requests go out on queue 1 with MSNs of their own, naming sink a
   }
 }
 
-TEST_CASE("A Read Response of another sink, place or length is refused and not written") {
+TEST_CASE("A Read Response of another sink, place or length is refused and not written",
+          "[plain]") {
   struct Lie {
     const char* what;
     uint32_t stag;
@@ -196,7 +199,7 @@ TEST_CASE("A Read Response of another sink, place or length is refused and not w
   }
 }
 
-TEST_CASE("Segments of a Read Response may be empty, the last one, too") {
+TEST_CASE("Segments of a Read Response may be empty, the last one, too", "[plain]") {
   struct Split {
     const char* what;
     std::vector<size_t> lengths;
@@ -228,7 +231,8 @@ TEST_CASE("Segments of a Read Response may be empty, the last one, too") {
   }
 }
 
-TEST_CASE("A Read Response of all bytes but no end takes none more, and completes no Read") {
+TEST_CASE("A Read Response of all bytes but no end takes none more, and completes no Read",
+          "[plain]") {
   Speaker speaker;
   RcParty& party = *speaker.victim;
   REQUIRE_FALSE(party.post(WrOpcode::rdma_read, 1000, 50, speaker.place(0)));
@@ -247,7 +251,7 @@ TEST_CASE("A Read Response of all bytes but no end takes none more, and complete
   speaker.check_bystanders();
 }
 
-TEST_CASE("A Read Response is no answer to an atomic operation") {
+TEST_CASE("A Read Response is no answer to an atomic operation", "[plain]") {
   Speaker speaker;
   RcParty& party = *speaker.victim;
   REQUIRE_FALSE(party.post(WrOpcode::fetch_add, 1000, 8, speaker.place(0)));
@@ -261,7 +265,8 @@ TEST_CASE("A Read Response is no answer to an atomic operation") {
   speaker.check_unharmed();
 }
 
-TEST_CASE("An Atomic Response for another request, or for a Read, is refused and not written") {
+TEST_CASE("An Atomic Response for another request, or for a Read, is refused and not written",
+          "[plain]") {
   const bool reading = GENERATE(false, true);
   Speaker speaker;
   RcParty& party = *speaker.victim;
@@ -278,7 +283,7 @@ TEST_CASE("An Atomic Response for another request, or for a Read, is refused and
   speaker.check_unharmed();
 }
 
-TEST_CASE("No more Reads and atomic operations go out than the peer answers at a time") {
+TEST_CASE("No more Reads and atomic operations go out than the peer answers at a time", "[plain]") {
   Speaker speaker;
   RcParty& party = *speaker.victim;
   const uint16_t limit = party.qp.query().ord;
@@ -309,7 +314,8 @@ TEST_CASE("No more Reads and atomic operations go out than the peer answers at a
   CHECK(next_segment(*speaker.peer).opcode == 3);
 }
 
-TEST_CASE("Read Responses go out in the order of their Requests, to the sinks that these named") {
+TEST_CASE("Read Responses go out in the order of their Requests, to the sinks that these named",
+          "[plain]") {
   Fortress fortress;
   fortress.face();
   const RcParty& party = *fortress.victim;
@@ -337,7 +343,7 @@ TEST_CASE("Read Responses go out in the order of their Requests, to the sinks th
   }
 }
 
-TEST_CASE("An Atomic Response goes out on queue 3 with the Request's identifier") {
+TEST_CASE("An Atomic Response goes out on queue 3 with the Request's identifier", "[plain]") {
   Fortress fortress;
   fortress.face();
   for (uint32_t msn = 1; msn <= 3; ++msn) {
@@ -362,7 +368,7 @@ TEST_CASE("An Atomic Response goes out on queue 3 with the Request's identifier"
   }
 }
 
-TEST_CASE("Immediate Data go out on queue 0 with the next MSN and eight octets") {
+TEST_CASE("Immediate Data go out on queue 0 with the next MSN and eight octets", "[plain]") {
   Speaker speaker;
   RcParty& party = *speaker.victim;
   REQUIRE_FALSE(party.send(0, 4));
@@ -385,7 +391,7 @@ TEST_CASE("Immediate Data go out on queue 0 with the next MSN and eight octets")
   CHECK(solicited.body == from_hex("0000000000000001"));
 }
 
-TEST_CASE("Sends go out with the opcode of their kind and the STag to invalidate") {
+TEST_CASE("Sends go out with the opcode of their kind and the STag to invalidate", "[plain]") {
   Speaker speaker;
   RcParty& party = *speaker.victim;
   struct Kind {

@@ -85,7 +85,7 @@ class Crowd {
 
 }  // namespace
 
-TEST_CASE("four threads post and poll on the same queue pairs, and all arrives once") {
+TEST_CASE("four threads post and poll on the same queue pairs, and all arrives once", "[window]") {
   const auto progress = GENERATE(Progress::thread, Progress::manual);
   const bool same_device = GENERATE(true, false);
   CAPTURE(static_cast<int>(progress), same_device);
@@ -99,7 +99,7 @@ TEST_CASE("four threads post and poll on the same queue pairs, and all arrives o
   CHECK(drops(one) + drops(two) == 0);
 }
 
-TEST_CASE("regions come and go while others work") {
+TEST_CASE("regions come and go while others work", "[window]") {
   Device device = Device::open("127.0.0.1");
   Party source(device, {.capacity = {.max_send_wr = 16}});
   Party target(device, {.capacity = {.max_recv_wr = 256}});

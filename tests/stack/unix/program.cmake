@@ -3,9 +3,10 @@
 #   [plain]   a peer has plain sockets of TCP or UDP, or a descriptor of one is handed in
 #   [groups]  groups, and what else is IP's alone: ports that are shared, datagrams beyond the path MTU
 #   [any]     a device is on all addresses of the host, which these sockets do not know
+#   [window]  a hundred datagrams are on the way, where these sockets hold ten
 #   [kernel]  what is observed is the kernel's TCP or UDP: its routes, its errors, its options
 diwarp_test(stack_unix "stack;threaded"
   SOURCES unix/choice_test.cpp unix/table.cpp unix/unix_backend.cpp unix/unix_connector.cpp
     unix/unix_datagrams.cpp unix/unix_name.cpp unix/unix_stream.cpp
   LINKS stack_over_sockets stack_cases
-  CASES "~[plain]~[groups]~[any]~[kernel]")
+  CASES "~[plain]~[groups]~[any]~[kernel]~[window]")
