@@ -27,3 +27,15 @@ function(diwarp_add_folder folder)
     add_subdirectory(${folder})
   endif()
 endfunction()
+
+# diwarp_link_as_is(TARGET...)
+#
+# Programs that take the machine code of the library as it is: optimising it anew for each takes long.
+function(diwarp_link_as_is)
+  if(CMAKE_INTERPROCEDURAL_OPTIMIZATION AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    set_target_properties(${ARGN} PROPERTIES INTERPROCEDURAL_OPTIMIZATION OFF)
+    foreach(target IN LISTS ARGN)
+      target_link_options(${target} PRIVATE -fno-lto)
+    endforeach()
+  endif()
+endfunction()
