@@ -30,8 +30,8 @@ using Cookie = std::array<std::byte, 16>;
 
 /// Of a Challenge or an Echo.
 struct Challenge {
-  /// Repeats the nonce of the datagram that caused the Challenge, so that none can forge it who did
-  /// not see that datagram.
+  /// Repeats the nonce of the datagram that caused the Challenge, so that nobody can forge it
+  /// without having seen that datagram.
   uint64_t nonce = 0;
   Cookie cookie = {};
 };

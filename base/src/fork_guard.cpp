@@ -14,7 +14,7 @@ namespace {
 
 void count_fork() { detail::fork_count.fetch_add(1, std::memory_order_relaxed); }
 
-// Whoever reads fork_count links this file, so the handler is there before main().
+// Code that reads fork_count links this file, so the handler is there before main().
 [[maybe_unused]] const int installed = pthread_atfork(nullptr, nullptr, &count_fork);
 
 }  // namespace

@@ -123,7 +123,7 @@ struct SharedReceiveQueueAttributes {
 
 /// Something that went wrong on a queue pair over datagrams without a work request that could tell.
 struct DatagramError {
-  Address peer;           ///< where the offending datagram came from, or who reports
+  Address peer;           ///< where the offending datagram, or the report, came from
   bool reported = false;  ///< by the peer, about a datagram from here; else found here
   TerminateCode code;     ///< as a Terminate has them
   uint8_t opcode = 0;     ///< RDMAP opcode of the offending datagram

@@ -43,9 +43,9 @@ class DIWARP_EXPORT MemoryRegion {
 
   /// Registers `memory` under an STag that the application chose, its tagged offsets starting at
   /// `base`: what the members of a group agree on, so that one Write-Record to the group lands in
-  /// the memory of each. Who learns or guesses a chosen STag can use the region as `access` allows
-  /// (other STags are random): see docs/datagrams.md. Throws Error(invalid_argument) if the STag's
-  /// upper 24 bits are zero, or those of an STag in use.
+  /// the memory of each. A peer that learns or guesses a chosen STag can use the region as `access`
+  /// allows (other STags are random): see docs/datagrams.md. Throws Error(invalid_argument) if the
+  /// STag's upper 24 bits are zero, or those of an STag in use.
   static MemoryRegion with_stag(const ProtectionDomain& pd, std::span<std::byte> memory, STag stag,
                                 uint64_t base, Access access);
 

@@ -74,7 +74,7 @@ enum class WcStatus : uint8_t {
                            ///< be invalidated
   timeout,                 ///< UD Read: not all bytes came in time; `validity` tells which did
   retry_exceeded,          ///< RD: the peer did not answer for longer than `peer_timeout`
-  peer_restarted,  ///< RD: who answers at the peer's address is not the one this was begun with
+  peer_restarted,  ///< RD: the peer that answers at the address is not the one this was begun with
 };
 
 /// What a work request of the send queue does.

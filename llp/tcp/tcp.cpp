@@ -154,7 +154,7 @@ IoResult TcpStream::send(std::span<const ConstBytes> pieces) {
 }
 
 bool TcpStream::allow_in_place(size_t from, Counters& counters) {
-  // Who used it before has made the kernel count, and may still wait for its notices.
+  // An earlier user has made the kernel count, and may still wait for its notices.
   const bool untouched = socket_option(fd_.get(), SOL_SOCKET, SO_ZEROCOPY) == 0;
   if (!untouched || !set_socket_option(fd_.get(), SOL_SOCKET, SO_ZEROCOPY, 1)) return false;
   in_place_ = std::make_unique<InPlaceSender>(from, counters);

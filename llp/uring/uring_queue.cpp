@@ -82,7 +82,7 @@ UringQueue::~UringQueue() = default;
 /// A sentence why it cannot be; empty: it can.
 std::string UringQueue::set_up() {
   io_uring_params parameters{};
-  // Nothing that ties the ring to one thread: who holds the engine changes.
+  // Nothing that ties the ring to one thread: the thread that holds the engine changes.
   parameters.flags = IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP;
   parameters.cq_entries = options_.completions;
   const int made = io_uring_queue_init_params(options_.submissions, ring_.get(), &parameters);

@@ -13,8 +13,8 @@ namespace diwarp::llp {
 /// by system calls, which write where they are wanted. All else is as with TcpStream. May be made
 /// and destroyed by any thread.
 ///
-/// release() forgets what the ring has brought and receive() has not: who takes the descriptor
-/// reads on behind it.
+/// release() forgets what the ring has brought and receive() has not: the new owner of the
+/// descriptor reads on behind it.
 class UringStream final : public TcpStream {
  public:
   static std::unique_ptr<UringStream> adopt(std::shared_ptr<UringQueue> queue,

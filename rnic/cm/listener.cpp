@@ -75,7 +75,7 @@ std::shared_ptr<ConnectionRequest> Listener::get_request(Duration timeout) {
   const Time deadline = deadline_after(engine.clock().now(), timeout);
   for (;;) {
     const Time now = engine.clock().now();
-    // A request and its wake belong together: whoever used the wake up takes the request.
+    // A request and its wake belong together: the thread that used the wake up takes the request.
     if (rest(engine, requests_->sleeper, deadline - now))
       return std::make_shared<ConnectionRequest>(control_, requests_->take());
     if (now >= deadline) return nullptr;

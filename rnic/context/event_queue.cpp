@@ -47,7 +47,7 @@ std::optional<AsyncEvent> EventQueue::get_event(Duration timeout) {
   const Time deadline = deadline_after(engine.clock().now(), timeout);
   for (;;) {
     const Time now = engine.clock().now();
-    // An event and its wake belong together: whoever used the wake up takes the event.
+    // An event and its wake belong together: the thread that used the wake up takes the event.
     if (rest(engine, sleeper_, deadline - now)) return take();
     if (now >= deadline) return std::nullopt;
   }

@@ -86,7 +86,7 @@ class DatagramQueuePair : public QueuePair {
   virtual void expire(Time now) = 0;
   virtual std::optional<Time> next_expiry() = 0;
 
-  /// Counts, and tells those who are to know.
+  /// Counts, and tells the application and the peer.
   void settle(const Judgement& judgement, const rdmap::DatagramSegment& segment,
               const llp::IncomingDatagram& datagram, Time now);
   /// There is something to send.

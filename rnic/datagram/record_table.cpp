@@ -218,8 +218,8 @@ Judgement RecordTable::report_segment(const Segment& segment, const ddp::RecordF
 
 /// Nothing of the message is taken any more; what of it is valid will be reported. Only a complete
 /// one was accepted, and makes those that came long before it count as over. Of the others as many
-/// are remembered of any source: what was reported must not be written again, and who gets so far
-/// has named memory rightly.
+/// are remembered of any source: what was reported must not be written again, and a source that
+/// gets so far has named memory rightly.
 void RecordTable::finish(Record& record) {
   RecordSource& source = *record.source;
   const bool complete = record.bytes.complete();

@@ -66,15 +66,15 @@ class StagRecord {
   Time last_miss_ = kUnknown;
 };
 
-/// Slows down those who guess STags (RFC 5042 section 6.2.2): who named memory in vain too often is
-/// not listened to for a while. Others are: while too many guess, those who neither guessed nor
-/// could be anybody.
+/// Slows down sources that guess STags (RFC 5042 section 6.2.2): one that named memory in vain too
+/// often is not listened to for a while. Others are: while too many guess, the sources that are
+/// proven and have not guessed.
 class StagMissLimit {
  public:
   enum class Verdict : uint8_t {
     pass,
     source_exhausted,  ///< it had its misses of this second
-    all_exhausted,     ///< all had theirs, and this is one of those who may be guessing
+    all_exhausted,     ///< all had theirs, and this is one of those that may be guessing
   };
 
   /// The limits hold for a second. `memory`: how long a source is taken for one that guesses.

@@ -14,7 +14,7 @@ namespace diwarp::rnic {
 
 class DatagramOrigin;
 
-/// What a datagram means to who added it.
+/// What a datagram means to the source that added it.
 struct DatagramMark {
   DatagramOrigin* origin = nullptr;
   uint64_t value = 0;      ///< the origin's own, for example the offset behind the payload

@@ -14,8 +14,8 @@ inline constexpr Duration kUnwatchedSleep = std::chrono::milliseconds(1);
 
 /// Where threads sleep until an engine may have something to do: in its poller.
 ///
-/// A thread begins to sleep with the baton held. Whoever holds the baton next knows then that it
-/// may have to wake somebody, and leaves all input sources in the poller.
+/// A thread begins to sleep with the baton held. The next holder of the baton then knows that it
+/// may have to wake a thread, and leaves all input sources in the poller.
 class EngineSleep {
  public:
   llp::Poller& poller() { return poller_; }

@@ -18,8 +18,8 @@ namespace diwarp::rnic {
 
 /// Sources that are asked for input in every step, without a look at the poller.
 inline constexpr size_t kHotEndpoints = 16;
-/// More of them make a crowd: then none is hot, and the poller tells in every step who has input.
-/// That lasts until in so many looks no more than kHotEndpoints had any.
+/// More of them make a crowd: then none is hot, and the poller tells in every step which have
+/// input. That lasts until in so many looks no more than kHotEndpoints had any.
 inline constexpr uint32_t kLooksPerRound = 256;
 /// A source that gave nothing so many times in a row cools down.
 inline constexpr uint32_t kEmptyPollsUntilCold = 4096;

@@ -9,8 +9,9 @@
 
 namespace diwarp::rnic {
 
-/// Decides who steps an engine: the application while it polls, the RNIC thread otherwise, which
-/// naps meanwhile (docs/threading.md). The nap's end is put off while the application goes on.
+/// Decides which thread steps an engine: the application's while it polls, the RNIC thread
+/// otherwise, which naps meanwhile (docs/threading.md). The nap's end is put off while the
+/// application goes on.
 class Takeover {
  public:
   Takeover(const DeviceOptions& options, const Clock& clock)

@@ -62,7 +62,7 @@ std::optional<CompletionEvent> CompletionChannel::get_event(Duration timeout) {
   for (;;) {
     const Time now = engine.clock().now();
     const Duration left = std::clamp<Duration>(deadline - now, Duration::zero(), kLongestSleep);
-    // An event and its wake belong together: whoever used the wake up takes the event.
+    // An event and its wake belong together: the thread that used the wake up takes the event.
     if (sleep(engine, left))
       if (const std::optional<CompletionEvent> event = take()) return event;
     if (now >= deadline) return std::nullopt;
@@ -99,14 +99,14 @@ bool CompletionQueue::has_room() {
   if (ring_.size() < entries_) return true;  // guard(rows:cq-bounded): => return true;
   if (!stalled_.exchange(true))              // guard(completion): condition => false
     device_->raise({.type = AsyncEventType::cq_overflow, .context = context_});
-  return ring_.size() < entries_;  // polled just now, by someone who did not see the mark
+  return ring_.size() < entries_;  // polled just now, by a thread that did not see the mark
 }
 
 void CompletionQueue::push(WorkCompletion&& completion) {
   const bool solicited = completion.solicited || completion.status != WcStatus::success;
   ring_.try_push(std::move(completion));
-  // This and the consumer's own exchange on sleepers_ have an order: who comes second sees what the
-  // other wrote before. A plain load could overtake the push, and a sleeper would not be woken.
+  // This and the consumer's own exchange on sleepers_ have an order: the second sees what the
+  // first wrote before. A plain load could overtake the push, and a sleeper would not be woken.
   const uint32_t sleepers = sleepers_.fetch_add(0);
   if (armed_.load() != Armed::no) raise_event(solicited);
   if (sleepers != 0) sleeper_.wake(sleepers);  // guard(stack)

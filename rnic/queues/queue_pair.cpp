@@ -138,7 +138,7 @@ void QueuePair::modify(QpState to) {
 }
 
 void QueuePair::set_state(QpState to) {
-  // Under the post locks: whoever posts has seen the old state and is done, or will see the new.
+  // Under the post locks: a post has seen the old state and is done, or will see the new.
   const std::scoped_lock locks(sends_.lock(), receives_.queue().lock());
   state_.store(to, std::memory_order_release);
 }

@@ -39,7 +39,7 @@ class SharedReceiveQueue final : public TransmitSource {
   ReceiveQueue& queue() { return queue_; }
   /// A receive was taken: the limit may have been passed.
   void taken();
-  /// A taken receive was given back: who waits for one may have it.
+  /// A taken receive was given back: a queue pair that waits for one may have it.
   void given_back();
   /// The owner of `waiter` is activated when a receive is posted, or given back.
   void await(ReceiveBuffers& waiter);

@@ -421,7 +421,7 @@ bool DoneReceives::report(CompletionQueue& cq, ReceiveQueue& queue, uint64_t up_
     if (!cq.has_room()) return false;
     ReceiveEntry& entry = pop_front();
     WorkCompletion completion = completion_of(entry, qp_number);
-    queue.release(entry);  // first: who polls the completion may post again at once
+    queue.release(entry);  // first: after the completion the application may post at once
     cq.push(std::move(completion));
   }
   return true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the connections of RcQueuePair end: when, with which last words, and who is told.
+// How the connections of RcQueuePair end: when, with which last words, and which observer is told.
 #include <array>
 #include <new>
 #include <utility>
@@ -174,7 +174,7 @@ void RcQueuePair::count_end(RcEnd reason) {
   counters().add(Counter::rc_resets);
 }
 
-/// Whoever waits for the peer's side to end does so on the control path. A stream that has borrowed
+/// The wait for the end of the peer's side is the control path's. A stream that has borrowed
 /// memory is reset, without last words: the application may use the memory again when its requests
 /// are flushed, and what it writes there must not reach the peer.
 void RcQueuePair::close_stream(bool in_order, std::vector<std::byte> last_words) {

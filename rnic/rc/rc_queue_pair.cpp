@@ -303,7 +303,7 @@ void RcQueuePair::on_state(QpState now) {
     engine().activate(*this);
   }
   if (now != QpState::error && now != QpState::reset) return;
-  const bool ended = stream_ != nullptr;  // else the end is told by who came here
+  const bool ended = stream_ != nullptr;  // else the caller tells the end
   if (stream_) close_stream(transmit_.at_boundary());
   if (now == QpState::reset)
     receive_.give_back();

@@ -60,7 +60,7 @@ class RcQueuePair final : public QueuePair {
   void give_up_closing();
   /// Ends a connection at once, if there is one.
   void abandon();
-  /// Who is told about connections from now on; null: nobody.
+  /// The observer that is told about connections from now on; null: none.
   void observe(std::shared_ptr<ConnectionObserver> observer);
 
   size_t receive(Time now) override;

@@ -275,7 +275,7 @@ TEST_CASE("a queue pair without an error queue goes without") {
   CHECK(scene.errors().empty());
 }
 
-TEST_CASE("no more Errors are sent than their rate allows, whoever causes them") {
+TEST_CASE("no more Errors are sent than their rate allows, no matter which peer causes them") {
   ErrorScene scene({.stag_misses_per_source = 1000, .error_rate = 100});
   size_t answers = 0;
   for (int i = 0; i < 500; ++i) {  // in one second

@@ -58,7 +58,9 @@ Control challenge_of(const Segment& request, uint64_t cookie = 0) {
 
 }  // namespace
 
-TEST_CASE("who asks for more than it sends is challenged, and answered once it echoed the cookie") {
+TEST_CASE(
+    "a requester that asks for more than it sends is challenged, and answered once it echoed the "
+    "cookie") {
   ReadTarget target;
   const auto challenge = target.ask(target.peer, target.request(1000));
   REQUIRE(challenge.size() == 1);

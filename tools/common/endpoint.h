@@ -55,7 +55,7 @@ class Endpoint {
 
   /// Where sends go; for messages to the user, too.
   void set_peer(const Address& peer) { set_group(peer, {peer}); }
-  /// The same where it is a group, and who answers.
+  /// The same where it is a group, and its members that answer.
   void set_group(const Address& group, std::vector<Address> members);
   const Address& peer() const { return peer_; }
   const std::vector<Address>& members() const { return members_; }

@@ -18,8 +18,8 @@ class PeerGone : public Failure {
   using Failure::Failure;
 };
 
-/// The RC connection broke. Often it is the first sign that the peer's process died, so whoever
-/// catches it asks the control channel before blaming the connection.
+/// The RC connection broke. Often it is the first sign that the peer's process died, so the
+/// code that catches it asks the control channel before blaming the connection.
 class LinkDown : public Failure {
  public:
   using Failure::Failure;

@@ -17,8 +17,8 @@ class ValidityPool;
 
 namespace detail {
 
-/// The ranges of a map that has several. Written by who makes it, and from then on shared by copies
-/// of the map and never changed; the last copy to go gives it back.
+/// The ranges of a map that has several. Its maker writes it; from then on copies of the map share
+/// it, and nothing changes it. The last copy to go gives it back.
 class ValidityNode {
  public:
   explicit ValidityNode(size_t max_ranges) : ranges(max_ranges) {}

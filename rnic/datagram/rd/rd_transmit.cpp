@@ -40,7 +40,7 @@ void RdTransmit::fill(DatagramRoom& room, Time now) {
   cutting_ = nullptr;
   hand_over(now);
   if (resets_ && !resets_->empty()) fill_resets(room);
-  // Those that have nothing more leave the list; who was cut short is the last to be asked again.
+  // Peers that have nothing more leave the list; one that was cut short is asked again last.
   while (RdPeer* peer = room.open() ? peers_.ready.pop_front() : nullptr) {
     if (!serve(*peer, room, now)) continue;
     peers_.make_ready(*peer);

@@ -185,7 +185,8 @@ TEST_CASE("rd association: nothing is accepted before a Challenge told the peer'
   CHECK_FALSE(association.established());
 }
 
-TEST_CASE("rd association: who took part in one of the same two incarnations before says so") {
+TEST_CASE(
+    "rd association: a peer that took part in one of the same two incarnations before says so") {
   Association association = established();
   const auto opened = [&association](uint32_t epoch) {
     association.close();

@@ -181,7 +181,7 @@ TEST_CASE("rd header: codes, failures and proofs stand in network order") {
   CHECK(decode_rd_proof(proof).nonce == 0x0102030405060708);
 }
 
-TEST_CASE("rd header: first sequence numbers depend on all four names, and on who sends") {
+TEST_CASE("rd header: first sequence numbers depend on all four names, and on the direction") {
   const EndNames here{0xA1A2A3A4, 7};
   const EndNames there{0xB1B2B3B4, 9};
   const uint32_t first = first_sequence(here, there);

@@ -140,7 +140,7 @@ TEST_CASE("a notice of calls that are not under way changes nothing") {
   CHECK(calls.released() == 6);
 }
 
-TEST_CASE("calls under way have rooms of their own, and who has one at a time needs one") {
+TEST_CASE("calls under way have rooms of their own, and a stream with one at a time needs one") {
   InPlaceCalls calls;
   const std::byte* const first = calls.room().data();
   REQUIRE(calls.room().size() == kShortBytes);

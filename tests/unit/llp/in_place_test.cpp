@@ -231,7 +231,7 @@ TEST_CASE(
   CHECK_FALSE(c.stream->trim());
 }
 
-TEST_CASE("who may lock 64 KiB is told that 1 MiB is not sent in place") {
+TEST_CASE("a process that may lock 64 KiB is told that 1 MiB is not sent in place") {
   const int refusal = test::in_child(
       [] { return test::limit_locked_memory() ? test::in_place_refusal(size_t{1} << 20) : 1; });
   CHECK(refusal == ENOBUFS);

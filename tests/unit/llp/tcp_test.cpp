@@ -236,7 +236,7 @@ BACKENDS_TEST_CASE("a reset by the peer is a failure with its errno") {
   CHECK(result.error == ECONNRESET);
 }
 
-BACKENDS_TEST_CASE("a reset behind the peer's orderly end is told to who asks for it") {
+BACKENDS_TEST_CASE("a reset behind the peer's orderly end is told to a caller that asks for it") {
   Connected<TestType> c;
   std::array<std::byte, 8> buffer;
   ::shutdown(c.peer.get(), SHUT_WR);

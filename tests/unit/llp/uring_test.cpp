@@ -208,7 +208,8 @@ TEST_CASE("links and streams made by a thread that has ended receive") {
   CHECK(received == 5);
 }
 
-TEST_CASE("what came before a reset is there once a stream has settled whoever asked for it") {
+TEST_CASE(
+    "what came before a reset is there once a stream has settled, no matter which asked for it") {
   const auto queue = test::Ring::make({});
   if (!queue) return;
   auto [first, writer] = test::tcp_pair();
@@ -247,7 +248,7 @@ TEST_CASE("a failure behind what several buffers took is told each time") {
   }
 }
 
-TEST_CASE("who takes the descriptor of a stream reads on behind what its ring has brought") {
+TEST_CASE("the new owner of a stream's descriptor reads on behind what its ring has brought") {
   const auto queue = test::Ring::make({});
   if (!queue) return;
   auto [first, writer] = test::tcp_pair();

@@ -123,7 +123,7 @@ TEST_CASE("an engine takes the input that several queues gather") {
   for (Listener& endpoint : endpoints) engine.exclusively([&] { engine.detach(endpoint); });
 }
 
-TEST_CASE("who sleeps by hand is not kept from input that was announced") {
+TEST_CASE("a thread that sleeps by hand is not kept from input that was announced") {
   Counters counters;
   QuietQueue queue;
   Listener endpoint;
@@ -141,7 +141,7 @@ TEST_CASE("who sleeps by hand is not kept from input that was announced") {
   engine.exclusively([&] { engine.detach(endpoint); });
 }
 
-TEST_CASE("who sleeps by hand sleeps on while its queue has something to do later") {
+TEST_CASE("a thread that sleeps by hand sleeps on while its queue has something to do later") {
   Counters counters;
   QuietQueue queue;
   Listener endpoint;

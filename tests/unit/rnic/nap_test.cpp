@@ -85,7 +85,8 @@ TEST_CASE("nap: another thread brings the end forward") {
   other.join();
 }
 
-TEST_CASE("nap: who polls without a pause puts it off, each time for longer, up to the limit") {
+TEST_CASE(
+    "nap: a thread that polls without a pause puts it off, each time for longer, up to the limit") {
   Napping napping;
   CHECK(seconds_to_end() <= 3600);
   const auto poll_for = [&](Duration time) {
@@ -104,7 +105,7 @@ TEST_CASE("nap: who polls without a pause puts it off, each time for longer, up 
   CHECK(seconds_to_end() <= 3 * 3600);
 }
 
-TEST_CASE("nap: who polls with pauses of less than half of `takeover` puts it off") {
+TEST_CASE("nap: a thread that polls with pauses of less than half of `takeover` puts it off") {
   Napping napping;
   for (int i = 0; i < 4; ++i) {
     napping.clock.advance(29min);
@@ -122,7 +123,7 @@ TEST_CASE("nap: is not put off before half of it has passed") {
   CHECK(seconds_to_end() <= 3600);
 }
 
-TEST_CASE("nap: who polls now and then does not put it off") {
+TEST_CASE("nap: a thread that polls now and then does not put it off") {
   Napping napping;
   napping.clock.advance(55min);
   napping.engine.poll_step();

@@ -191,7 +191,7 @@ TEST_CASE("rd peers: an address that has its share of the table takes no place f
   CHECK(table.peers.size() == 7);
 }
 
-TEST_CASE("rd peers: while no receive may be held nobody is looked for who may") {
+TEST_CASE("rd peers: while no receive may be held, no peer is looked for that may") {
   Table table;
   RdPeer* const peer = table.add(at("10.0.0.1"));
   REQUIRE(peer != nullptr);

@@ -223,7 +223,7 @@ TEST_CASE("receive buffers: no two receives share a place, whatever order they e
   CHECK(id > 100);
 }
 
-TEST_CASE("receive buffers: whoever waits is told of once, and finds what was posted meanwhile") {
+TEST_CASE("receive buffers: a waiting peer is told of once, and finds what was posted meanwhile") {
   Receives receives;
   CHECK_FALSE(receives.buffers.take_wish());
   CHECK_FALSE(receives.buffers.await());

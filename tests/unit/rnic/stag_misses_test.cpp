@@ -28,7 +28,7 @@ TEST_CASE("a source that named memory in vain too often waits for the second to 
   CHECK(limit.check(source, true, kStart + 1s) == Verdict::pass);
 }
 
-TEST_CASE("while too many guess, those pass who are proven and have not missed lately") {
+TEST_CASE("while too many guess, sources pass that are proven and have not missed lately") {
   StagMissLimit limit(100, 3, 60s);
   StagMissCount guesser;
   StagMissCount mistaken;
@@ -44,7 +44,8 @@ TEST_CASE("while too many guess, those pass who are proven and have not missed l
   CHECK(limit.check(mistaken, true, kStart + 61s) == Verdict::pass);
 }
 
-TEST_CASE("over RD, while too many guess, those pass who named memory rightly and never in vain") {
+TEST_CASE(
+    "over RD, while too many guess, sources pass that named memory rightly and never in vain") {
   StagMissLimit limit(100, 3, 60s);
   BriefMissCount guesser;
   StagRecord guessers, unknown, honest, mistaken;
