@@ -163,6 +163,7 @@ class Peer {
   std::string describe(const Line& line) const;
   void plant_fault();
   bool limited() const { return settings_.address_space != 0 || settings_.descriptors != 0; }
+  bool loses(const Line& line);
   bool planted(const char* fault) const { return settings_.plant == fault; }
 
   // lines.cpp: queue pairs.
@@ -278,6 +279,7 @@ class Peer {
   bool done_ = false;
   bool input_ended_ = false;
   bool planted_once_ = false;
+  uint64_t planted_losses_ = 0;  // that came where losses are planted
   std::string input_;
   std::array<std::byte, 128> refused_{};  // that requests name which are refused
   std::vector<std::byte> leaked_;         // planted
