@@ -19,8 +19,9 @@ class TcpStream : public Stream {
  public:
   ~TcpStream() override;
 
-  /// Takes a connected TCP descriptor. Who connected it, and what passed over it before, is all
-  /// one. Throws Error (Errc::invalid_argument), and leaves it as it is, when it is not one.
+  /// Takes a connected TCP descriptor. Which side connected it, and what passed over it before,
+  /// does not matter. Throws Error (Errc::invalid_argument), and leaves it as it is, when it is
+  /// none.
   static std::unique_ptr<TcpStream> adopt(int connected_descriptor);
 
   /// Of a connected TCP socket that is non-blocking and closed on exec. `peer`: as accept(2) told

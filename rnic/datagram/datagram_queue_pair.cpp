@@ -8,7 +8,6 @@
 
 #include "base/log.h"
 #include "base/offsets.h"
-#include "ddp/scatter.h"
 #include "dgram/rd_header.h"
 #include "diwarp/error.h"
 #include "rnic/datagram/reach.h"
@@ -106,8 +105,7 @@ void DatagramQueuePair::begin() {
 
 void DatagramQueuePair::count_degradation(const llp::Degradation& what) {
   counters().add(what.counter);
-  log::debug("A link of queue pair " + std::to_string(number()) +
-             " is degraded: " + std::string(what.message));
+  log::debug(what.message);  // composes nothing: it may be told amid a burst, without memory
 }
 
 void DatagramQueuePair::end() {

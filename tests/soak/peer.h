@@ -279,7 +279,7 @@ class Peer {
   bool done_ = false;
   bool input_ended_ = false;
   bool planted_once_ = false;
-  uint64_t planted_losses_ = 0;  // that came where losses are planted
+  uint64_t planted_losses_ = 0;  // messages of which every twentieth is lost
   std::string input_;
   std::array<std::byte, 128> refused_{};  // that requests name which are refused
   std::vector<std::byte> leaked_;         // planted
