@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <ctime>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -169,6 +170,46 @@ bool eventually(Condition&& done, Duration patience = kPatience) {
   }
   return true;
 }
+
+/// The part of the time since its making for which this process had a processor: 0 where its
+/// threads slept, 1 where one of them never did. It is a ratio, so a loaded machine lowers it.
+class ProcessorShare {
+ public:
+  ProcessorShare() : start_(now()) {}
+
+  /// Of all threads.
+  double of_process() const {
+    const Times times = now();
+    return ratio(times.process - start_.process, times.wall - start_.wall);
+  }
+  /// Of all threads but the calling one, which is the one that made this.
+  double of_others() const {
+    const Times times = now();
+    const Duration mine = times.thread - start_.thread;
+    return ratio(times.process - start_.process - mine, times.wall - start_.wall);
+  }
+
+ private:
+  struct Times {
+    Duration process;
+    Duration thread;
+    Duration wall;
+  };
+
+  static Duration read(clockid_t clock) {
+    timespec time;
+    ::clock_gettime(clock, &time);
+    return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+  }
+  static Times now() {
+    return {read(CLOCK_PROCESS_CPUTIME_ID), read(CLOCK_THREAD_CPUTIME_ID), read(CLOCK_MONOTONIC)};
+  }
+  static double ratio(Duration used, Duration passed) {
+    return static_cast<double>(used.count()) / static_cast<double>(passed.count());
+  }
+
+  Times start_;
+};
 
 /// Devices on a network inside the process, stepped by hand, in a time that stands still.
 class World {
