@@ -51,10 +51,13 @@ size_t Engine::take_inbox() {
 }
 
 size_t Engine::transmit(Time now) {
-  if (scheduler_->empty()) return 0;
   size_t work = 0;
-  scheduler_->begin_round();
-  while (TransmitSource* source = scheduler_->next()) work += serve(*source, now);
+  TransmitSource* source = scheduler_->begin_round();
+  while (source != nullptr) {
+    const size_t moved = serve(*source, now);
+    work += moved;
+    source = scheduler_->next(*source, moved);
+  }
   return work;
 }
 
@@ -68,7 +71,6 @@ size_t Engine::serve(TransmitSource& source, Time now) {
     stall(source);
   else if (served.pending != Pending::nothing && !waits_for_link)
     activate(source);
-  scheduler_->served(source, served.work);
   return served.work;
 }
 

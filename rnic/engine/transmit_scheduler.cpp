@@ -8,15 +8,14 @@ void RoundRobin::remove(TransmitSource& source) {
   line_.remove(source);
 }
 
-TransmitSource* RoundRobin::next() {
-  TransmitSource* const source = line_.front();
-  if (source == nullptr || source == first_again_) return nullptr;
-  line_.remove(*source);
-  return source;
+TransmitSource* RoundRobin::begin_round() {
+  first_again_ = nullptr;
+  return line_.pop_front();
 }
 
-void RoundRobin::served(TransmitSource& source, size_t) {
-  if (first_again_ == nullptr && source.is_scheduled()) first_again_ = &source;
+TransmitSource* RoundRobin::next(TransmitSource& served, size_t) {
+  if (first_again_ == nullptr && served.is_scheduled()) first_again_ = &served;
+  return line_.front() == first_again_ ? nullptr : line_.pop_front();
 }
 
 }  // namespace diwarp::rnic

@@ -10,10 +10,10 @@ namespace diwarp::rnic {
 
 /// Whose turn it is to send: the policy of an engine. With its baton.
 ///
-/// The engine serves sources in rounds. A source stands in line from add() until next() returns it;
-/// it then sends one bounded burst, and served() tells how much that was. Where it has more to send
-/// it is added again before served(). A round ends when next() returns null; what is in line then
-/// has its turn in the next round, so a round must be bounded.
+/// The engine serves sources in rounds. A source stands in line from add() until begin_round() or
+/// next() returns it; it then sends one bounded burst. Where it has more to send it is added again
+/// before next() is called. What is in line when next() returns null has its turn in a later round,
+/// so a round must be bounded.
 class TransmitScheduler {
  public:
   virtual ~TransmitScheduler() = default;
@@ -22,13 +22,14 @@ class TransmitScheduler {
   virtual void add(TransmitSource& source) = 0;
   /// Takes a source out of the line; one that does not stand there, and is about to go, as well.
   virtual void remove(TransmitSource& source) = 0;
-  /// Whether nobody stands in line.
+  /// Whether no source stands in line.
   virtual bool empty() const = 0;
 
-  virtual void begin_round() = 0;
-  virtual TransmitSource* next() = 0;
-  /// `work`: messages or segments that the source has moved in its turn.
-  virtual void served(TransmitSource& source, size_t work) = 0;
+  /// Takes the first source of a new round out of the line; null where there is none.
+  virtual TransmitSource* begin_round() = 0;
+  /// The same for the next source of the round; null where the round is over. `work`: messages or
+  /// segments that `served` has moved in its turn.
+  virtual TransmitSource* next(TransmitSource& served, size_t work) = 0;
 };
 
 /// One burst each, in turn.
@@ -37,9 +38,8 @@ class RoundRobin final : public TransmitScheduler {
   void add(TransmitSource& source) override { line_.push_back(source); }
   void remove(TransmitSource& source) override;
   bool empty() const override { return line_.empty(); }
-  void begin_round() override { first_again_ = nullptr; }
-  TransmitSource* next() override;
-  void served(TransmitSource& source, size_t work) override;
+  TransmitSource* begin_round() override;
+  TransmitSource* next(TransmitSource& served, size_t work) override;
 
  private:
   IntrusiveList<TransmitSource, ScheduledTag> line_;

@@ -30,16 +30,17 @@ class LeastFirst final : public TransmitScheduler {
   void add(TransmitSource& source) override { line_.push_back(source); }
   void remove(TransmitSource& source) override { line_.remove(source); }
   bool empty() const override { return line_.empty(); }
-  void begin_round() override { over_ = false; }
-  TransmitSource* next() override {
-    TransmitSource* least = over_ ? nullptr : line_.front();
+  TransmitSource* begin_round() override {
+    TransmitSource* least = line_.front();
     for (TransmitSource* one = least; one != nullptr; one = line_.next(*one))
       if (sent(*one) < sent(*least)) least = one;
     if (least != nullptr) line_.remove(*least);
-    over_ = true;
     return least;
   }
-  void served(TransmitSource& source, size_t work) override { sent(source) += work; }
+  TransmitSource* next(TransmitSource& served, size_t work) override {
+    sent(served) += work;
+    return nullptr;
+  }
 
  private:
   size_t& sent(TransmitSource& source) {
@@ -50,7 +51,6 @@ class LeastFirst final : public TransmitScheduler {
 
   IntrusiveList<TransmitSource, ScheduledTag> line_;
   std::deque<std::pair<TransmitSource*, size_t>> sent_;
-  bool over_ = false;
 };
 
 /// An engine that is stepped by hand, and sources that note when they are served.
