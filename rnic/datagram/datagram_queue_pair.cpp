@@ -219,9 +219,9 @@ void DatagramQueuePair::count_overflow() {
 /// One timer for everything that ends by itself: it is never later than the first of these, and
 /// looks again when it fires.
 void DatagramQueuePair::arm_expiry() {
-  const std::optional<Time> due = next_expiry();
-  if (!due || (expiry_.armed() && expiry_.deadline() <= *due)) return;
-  engine().timers().arm(expiry_, *due);
+  const Time due = next_expiry();
+  if (due == Time::max() || (expiry_.armed() && expiry_.deadline() <= due)) return;
+  engine().timers().arm(expiry_, due);
 }
 
 void DatagramQueuePair::on_expiry(Time now) {

@@ -84,7 +84,8 @@ class DatagramQueuePair : public QueuePair {
   virtual void stop() = 0;
   /// Does what is due. Called at least when next_expiry() says.
   virtual void expire(Time now) = 0;
-  virtual std::optional<Time> next_expiry() = 0;
+  /// Time::max(): nothing is due.
+  virtual Time next_expiry() = 0;
 
   /// Counts, and tells the application and the peer.
   void settle(const Judgement& judgement, const rdmap::DatagramSegment& segment,
@@ -126,11 +127,5 @@ class DatagramQueuePair : public QueuePair {
   MemberTimer<DatagramQueuePair, &DatagramQueuePair::on_expiry> expiry_{*this};
   MemberTimer<DatagramQueuePair, &DatagramQueuePair::on_paced> paced_{*this};
 };
-
-/// The earlier of two moments, where there are any.
-inline std::optional<Time> earlier(std::optional<Time> a, std::optional<Time> b) {
-  if (!a || !b) return a ? a : b;
-  return std::min(*a, *b);
-}
 
 }  // namespace diwarp::rnic

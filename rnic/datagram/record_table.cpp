@@ -263,12 +263,6 @@ void RecordTable::expire(Time now) {
   }
 }
 
-std::optional<Time> RecordTable::next_expiry() {
-  const Record* oldest = by_age_.front();
-  if (!timed_ || oldest == nullptr) return std::nullopt;
-  return saturating_add(oldest->last_progress, timeout_);
-}
-
 void RecordTable::close(RecordSource& source, uint32_t msn) {
   if (Record* record = find(source, msn)) finish(*record);
 }

@@ -69,7 +69,11 @@ class RecordTable {
   /// Ends the records of which nothing new came for the record timeout.
   void expire(Time now);
   /// When expire() has something to do next; nothing: no record is open that can time out.
-  std::optional<Time> next_expiry();
+  Time next_expiry() {
+    const Record* const oldest = by_age_.front();
+    const bool waits = timed_ && oldest != nullptr;
+    return waits ? saturating_add(oldest->last_progress, timeout_) : Time::max();
+  }
 
   /// Ends a source's records: it is about to be forgotten.
   void close_of(RecordSource& source);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "dgram/reorder_buffer.h"
@@ -37,7 +36,7 @@ class RdQueuePair final : public DatagramQueuePair, private RdPeerOwner {
   void start() override;
   void stop() override;
   void expire(Time) override {}
-  std::optional<Time> next_expiry() override { return std::nullopt; }
+  Time next_expiry() override { return Time::max(); }
 
  private:
   void take_control(const dgram::OpenedEnvelope& envelope, const llp::IncomingDatagram& datagram,

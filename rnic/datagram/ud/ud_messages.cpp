@@ -264,12 +264,6 @@ void UdMessages::expire(Time now) {
   }
 }
 
-std::optional<Time> UdMessages::next_expiry() {
-  const OpenMessage* oldest = by_age_.front();
-  if (oldest == nullptr) return std::nullopt;
-  return saturating_add(oldest->last_progress, timeout_);
-}
-
 void UdMessages::reset() {
   while (OpenMessage* message = by_age_.front()) abandon(*message);
 }

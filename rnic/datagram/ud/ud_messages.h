@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "base/clock.h"
@@ -38,7 +37,10 @@ class UdMessages {
   /// Closes messages of which nothing came for the message timeout; their receives are used again.
   void expire(Time now);
   /// When expire() has something to do next, if no datagram comes; nothing: no message is open.
-  std::optional<Time> next_expiry();
+  Time next_expiry() {
+    const OpenMessage* const oldest = by_age_.front();
+    return oldest == nullptr ? Time::max() : saturating_add(oldest->last_progress, timeout_);
+  }
   /// Gives every receive back.
   void reset();
 

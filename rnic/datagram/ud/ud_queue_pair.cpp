@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rnic/datagram/ud/ud_queue_pair.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/random.h"
@@ -59,9 +60,9 @@ void UdQueuePair::expire(Time now) {
   sources_.expire(now);  // guard(sources)
 }
 
-std::optional<Time> UdQueuePair::next_expiry() {
-  return earlier(earlier(messages_.next_expiry(), records().next_expiry()),
-                 earlier(reader_.next_expiry(), sources_.next_expiry()));
+Time UdQueuePair::next_expiry() {
+  return std::min({messages_.next_expiry(), records().next_expiry(), reader_.next_expiry(),
+                   sources_.next_expiry()});
 }
 
 // --- Receiving.

@@ -26,7 +26,7 @@ class UdQueuePair final : public DatagramQueuePair {
   void start() override;
   void stop() override;
   void expire(Time now) override;
-  std::optional<Time> next_expiry() override;
+  Time next_expiry() override;
 
  private:
   void take_segment(const dgram::OpenedEnvelope& envelope, const llp::IncomingDatagram& datagram,

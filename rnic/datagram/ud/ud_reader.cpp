@@ -66,7 +66,7 @@ UdReader::Begun UdReader::begin(SendEntry& entry, Time now) {
   read.retrying = false;
   read.last_sign = now;
   ask_from_the_start(read, now);
-  next_expiry_ = std::min(next_expiry_.value_or(Time::max()), due(read));
+  next_expiry_ = std::min(next_expiry_, due(read));
   return Begun::begun;
 }
 
@@ -108,7 +108,7 @@ void UdReader::finish(Read& read, WcStatus status, uint32_t vendor_error) {
 void UdReader::reset() {
   while (Read* read = active_.front()) leave(*read);
   begin_refused_ = false;
-  next_expiry_.reset();
+  next_expiry_ = Time::max();
 }
 
 // --- Parts: what is asked for at a time.
@@ -231,7 +231,7 @@ Time UdReader::nudge_due(const Read& read) const {
 }
 
 void UdReader::expire(Time now) {
-  if (!next_expiry_ || now < *next_expiry_) return;
+  if (now < next_expiry_) return;
   Time next = Time::max();
   Read* read = active_.front();
   while (read != nullptr) {
@@ -239,8 +239,7 @@ void UdReader::expire(Time now) {
     if (!is_over(*read, now)) next = std::min(next, due(*read));
     read = following;
   }
-  next_expiry_.reset();
-  if (next != Time::max()) next_expiry_ = next;
+  next_expiry_ = next;
 }
 
 /// Does what is due. True: the Read has ended.

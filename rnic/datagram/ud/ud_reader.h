@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "base/clock.h"
@@ -71,7 +70,7 @@ class UdReader final : public DatagramOrigin {
   void expire(Time now);
   /// When expire() has to be called again at the latest; it may be too early, for it is not moved
   /// with each byte that comes. Nothing: no Read is under way.
-  std::optional<Time> next_expiry() const { return next_expiry_; }
+  Time next_expiry() const { return next_expiry_; }
 
   /// Whether requests wait to be sent.
   bool waiting() const { return !unsent_.empty(); }
@@ -150,7 +149,7 @@ class UdReader final : public DatagramOrigin {
   IntrusiveList<Part, UnsentTag> unsent_;  // their request is to be sent
   size_t under_way_ = 0;
   bool begin_refused_ = false;
-  std::optional<Time> next_expiry_;
+  Time next_expiry_ = Time::max();
 };
 
 }  // namespace diwarp::rnic

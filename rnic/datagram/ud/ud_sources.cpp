@@ -156,12 +156,6 @@ void SourceTable::expire(Time now) {
   }
 }
 
-std::optional<Time> SourceTable::next_expiry() {
-  const Source* const oldest = by_age_.front();
-  if (oldest == nullptr) return std::nullopt;
-  return saturating_add(oldest->last_heard, limits_.timeout);
-}
-
 void SourceTable::forget(Source& source) {
   if (latest_ == &source) latest_ = nullptr;
   leave_unproven(source);

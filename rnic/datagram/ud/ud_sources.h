@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <unordered_map>
 
 #include "base/clock.h"
@@ -109,7 +108,10 @@ class SourceTable {
   /// Forgets the sources that were silent for the time-out.
   void expire(Time now);
   /// When expire() has something to do next; nothing: there are no sources.
-  std::optional<Time> next_expiry();
+  Time next_expiry() {
+    const Source* const oldest = by_age_.front();
+    return oldest == nullptr ? Time::max() : saturating_add(oldest->last_heard, limits_.timeout);
+  }
 
   void clear();
   size_t size() const { return sources_.size(); }
