@@ -35,11 +35,17 @@ size_t Engine::do_work(Time now) {
   work += inputs_.receive(now);
   work += transmit(now);
   work += timers_.run(now, kTimersPerStep);
-  if (control_step_) work += control_step_();
-  return work;
+  return work + step_control(work != 0);
 }
 
-size_t Engine::take_inbox() {
+/// The control path's turn: in each step that found nothing else to do, and in one of so many.
+size_t Engine::step_control(bool busy) {
+  if (!control_step_ || (busy && ++steps_since_control_ < kStepsPerControl)) return 0;
+  steps_since_control_ = 0;
+  return control_step_();
+}
+
+size_t Engine::drain_inbox() {
   // guard(completion): without while (TransmitSource* source = stalled_.front()) activate(*source);
   if (unstall_.load(std::memory_order_relaxed) && unstall_.exchange(false))
     while (TransmitSource* source = stalled_.front()) activate(*source);
@@ -129,13 +135,11 @@ void Engine::notify(TransmitSource& source) {
   release_baton();
 }
 
-void Engine::release_baton() {
-  for (;;) {
-    wake_sleeper();
-    baton_.release();
-    if (inbox_.empty() || !baton_.try_take()) return;
-    take_inbox();
+void Engine::run_inbox() {
+  while (!inbox_.empty() && baton_.try_take()) {
+    drain_inbox();
     transmit(clock_.now());
+    let_go();
   }
 }
 
@@ -153,7 +157,6 @@ void Engine::unstall() {
 
 /// With the baton: what this holder leaves to be done must not sleep with the thread that sleeps.
 void Engine::wake_sleeper() {
-  if (!sleep_.anybody()) return;
   sleep_.wake_for(scheduler_->empty() ? next_turn(clock_.now()) : Time::min());
 }
 

@@ -35,6 +35,8 @@ inline constexpr size_t kReceiveDatagrams = 1024;
 inline constexpr size_t kStreamBufferBytes = size_t{256} << 10;
 /// Timers fired per step, so that one step stays short.
 inline constexpr size_t kTimersPerStep = 64;
+/// The control path's poller is asked once in so many steps while there is traffic.
+inline constexpr uint32_t kStepsPerControl = 16;
 
 /// Runs queue pairs: receive, transmit, timers. One thread at a time does, the holder of the baton:
 /// the RNIC thread, or an application thread that polls or posts (docs/threading.md).
@@ -79,7 +81,8 @@ class Engine {
   /// Wakes a thread that sleeps for the engine. For links without a descriptor.
   void wake() { sleep_.wake(); }
 
-  /// In manual mode called in each step: the control path's turn.
+  /// In manual mode called in each step that finds nothing else to do, and in one of
+  /// kStepsPerControl at least: the control path's turn.
   void set_control_step(std::function<size_t()> step) { control_step_ = std::move(step); }
 
   // --- With the baton.
@@ -128,10 +131,25 @@ class Engine {
   };
 
   size_t do_work(Time now);
-  size_t take_inbox();
+  /// Sources that other threads have notified, or that may go on, get in line.
+  size_t take_inbox() {
+    const bool nothing = !unstall_.load(std::memory_order_relaxed) && inbox_.empty();
+    return nothing ? 0 : drain_inbox();
+  }
+  size_t drain_inbox();
+  size_t step_control(bool busy);
   size_t transmit(Time now);
   size_t serve(TransmitSource& source, Time now);
-  void release_baton();
+  /// After it, what other threads have left meanwhile is done, by this thread or by a later holder.
+  void release_baton() {
+    let_go();
+    if (!inbox_.empty()) run_inbox();
+  }
+  void let_go() {
+    if (sleep_.anybody()) wake_sleeper();
+    baton_.release();
+  }
+  void run_inbox();
   void wake_sleeper();
   Time next_turn(Time now);
   Duration begin_sleep(Time now);
@@ -145,6 +163,7 @@ class Engine {
   const Clock& clock_;
   Counters& counters_;
   std::function<size_t()> control_step_;
+  uint32_t steps_since_control_ = 0;
 
   // What any thread writes stands on cache lines of its own, apart from what the holder works with.
   // A thread pushes to the inbox, then tries the baton; a holder releases it, then looks into the
