@@ -40,7 +40,7 @@ bool DatagramSender::fill(DatagramBurst& burst, llp::DatagramLink& link, Time no
   DatagramRoom room(burst, link, pacer_, identity_, segment_);
   for (size_t i = 0; i < count_ && room.open(); ++i)
     origins_[(first_ + i) % count_]->fill(room, now);
-  first_ = (first_ + 1) % count_;
+  first_ = static_cast<uint8_t>((first_ + 1) % count_);
   return burst.full() || room.closed();
 }
 

@@ -45,11 +45,11 @@ class DatagramSender {
 
   dgram::Identity& identity_;
   const uint32_t segment_;
-  Pacer pacer_;
   bool paced_ = false;
+  uint8_t count_ = 0;
+  uint8_t first_ = 0;  // whose turn it is to fill first
+  Pacer pacer_;
   std::array<DatagramOrigin*, kMaxOrigins> origins_{};
-  size_t count_ = 0;
-  size_t first_ = 0;  // whose turn it is to fill first
 };
 
 }  // namespace diwarp::rnic

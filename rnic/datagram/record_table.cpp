@@ -12,7 +12,7 @@ namespace diwarp::rnic {
 
 namespace {
 
-constexpr size_t kNoLimit = std::numeric_limits<size_t>::max();
+constexpr uint32_t kNoLimit = std::numeric_limits<uint32_t>::max();
 
 Counter counter_of(ddp::SegmentFault fault) {
   switch (fault) {

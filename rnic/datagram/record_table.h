@@ -126,9 +126,9 @@ class RecordTable {
   const RecordCompletion policy_;
   const bool timed_;
   const Duration timeout_;
-  const size_t max_open_;
-  const size_t max_open_per_source_;
-  const size_t max_done_;
+  const uint32_t max_open_;
+  const uint32_t max_open_per_source_;
+  const uint32_t max_done_;
   const std::shared_ptr<ValidityPool> maps_;
 
   // Made when first needed and then used again. Declared before the lists that name them.
@@ -136,8 +136,8 @@ class RecordTable {
   IntrusiveList<Record, RecordAgeTag> idle_;    // last used first
   IntrusiveList<Record, RecordAgeTag> by_age_;  // open; longest without progress first
   IntrusiveList<Record, RecordAgeTag> done_;    // to be reported, in order
-  size_t open_count_ = 0;
-  size_t done_count_ = 0;
+  uint32_t open_count_ = 0;
+  uint32_t done_count_ = 0;
 };
 
 }  // namespace diwarp::rnic

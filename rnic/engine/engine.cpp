@@ -82,13 +82,20 @@ size_t Engine::serve(TransmitSource& source, Time now) {
 
 void Engine::activate(TransmitSource& source) {
   if (!source.attached_) return;
-  stalled_.remove(source);
+  end_stall(source);
   if (!source.is_scheduled()) scheduler_->add(source);
 }
 
 void Engine::stall(TransmitSource& source) {
-  const bool is_stalled = static_cast<ListNode<StalledTag>&>(source).linked();
-  if (source.attached_ && !is_stalled && !source.is_scheduled()) stalled_.push_back(source);
+  if (!source.attached_ || source.linked()) return;
+  source.stalled_ = true;
+  stalled_.push_back(source);
+}
+
+void Engine::end_stall(TransmitSource& source) {
+  if (!source.stalled_) return;
+  source.stalled_ = false;
+  stalled_.remove(source);
 }
 
 // --- Endpoints come and go.
@@ -108,8 +115,8 @@ void Engine::detach(TransmitSource& source) {
   if (!source.attached_) return;
   take_inbox();  // it may be in there
   source.attached_ = false;
+  end_stall(source);
   scheduler_->remove(source);
-  stalled_.remove(source);
 }
 
 // --- The baton.

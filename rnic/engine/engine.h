@@ -140,6 +140,7 @@ class Engine {
   size_t step_control(bool busy);
   size_t transmit(Time now);
   size_t serve(TransmitSource& source, Time now);
+  void end_stall(TransmitSource& source);
   /// After it, what other threads have left meanwhile is done, by this thread or by a later holder.
   void release_baton() {
     let_go();
@@ -176,7 +177,7 @@ class Engine {
   // Guarded by the baton.
   alignas(kCacheLine) InputSet inputs_;
   std::unique_ptr<TransmitScheduler> scheduler_;
-  IntrusiveList<TransmitSource, StalledTag> stalled_;  // wait for room in a completion queue
+  IntrusiveList<TransmitSource, TransmitTag> stalled_;  // wait for room in a completion queue
   TimerQueue timers_;
   llp::ReceiveBatch batch_;
   DatagramBurst burst_;

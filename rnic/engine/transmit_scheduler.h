@@ -42,7 +42,7 @@ class RoundRobin final : public TransmitScheduler {
   TransmitSource* next(TransmitSource& served, size_t work) override;
 
  private:
-  IntrusiveList<TransmitSource, ScheduledTag> line_;
+  IntrusiveList<TransmitSource, TransmitTag> line_;
   TransmitSource* first_again_ = nullptr;  // served in this round, in line once more
 };
 

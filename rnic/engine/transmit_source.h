@@ -11,8 +11,7 @@
 
 namespace diwarp::rnic {
 
-struct ScheduledTag;
-struct StalledTag;
+struct TransmitTag;
 class InputSource;
 
 /// What a transmit call left behind.
@@ -30,7 +29,7 @@ struct Served {
 
 /// Something that an engine lets send: work queues with a link below them. All virtual calls are
 /// made with the engine's baton held.
-class TransmitSource : public MpscNode, public ListNode<ScheduledTag>, public ListNode<StalledTag> {
+class TransmitSource : public MpscNode, public ListNode<TransmitTag> {
  public:
   TransmitSource() = default;
   virtual ~TransmitSource() = default;
@@ -41,13 +40,14 @@ class TransmitSource : public MpscNode, public ListNode<ScheduledTag>, public Li
   virtual Served transmit(Time now) = 0;
 
   /// Whether it stands in line to send.
-  bool is_scheduled() const { return static_cast<const ListNode<ScheduledTag>&>(*this).linked(); }
+  bool is_scheduled() const { return linked() && !stalled_; }
 
  private:
   friend class Engine;
 
   std::atomic<bool> notified_{false};  // in the engine's inbox
   bool attached_ = false;
+  bool stalled_ = false;          // in the engine's list of those, not in the scheduler's line
   InputSource* input_ = nullptr;  // of the same link; null: there is none
 };
 

@@ -92,6 +92,7 @@ class QueuePair : public Endpoint {
   std::error_code add_send(const SendWorkRequest& request) noexcept;
 
   const QpType type_;
+  std::atomic<QpState> state_{QpState::reset};
   std::shared_ptr<ProtectionDomain> domain_;
   std::shared_ptr<CompletionQueue> send_cq_;
   std::shared_ptr<CompletionQueue> recv_cq_;
@@ -99,7 +100,6 @@ class QueuePair : public Endpoint {
   ReceiveBuffers receives_;
   ddp::ProtectionContext protection_;
   Engine& engine_;
-  std::atomic<QpState> state_{QpState::reset};
 };
 
 }  // namespace diwarp::rnic

@@ -21,6 +21,7 @@ class TokenBucket {
     tokens_ = std::min(most_, tokens_ + elapsed * rate_);
     refilled_ = now;
   }
+  double rate() const { return rate_; }
   double tokens() const { return tokens_; }
   /// May leave less than none. What is put back is negative.
   void spend(double count) { tokens_ -= count; }

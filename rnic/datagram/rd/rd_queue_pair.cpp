@@ -39,20 +39,26 @@ const ReliableOptions& checked(const ReliableOptions& options) {
 
 }  // namespace
 
+RdTimeouts RdTimeouts::of(const ReliableOptions& options) {
+  const bool follows_peer = options.message_timeout == Duration::zero();
+  return {.peer_timeout = options.peer_timeout,
+          .keep_alive = options.keep_alive,
+          .idle_timeout = options.idle_timeout,
+          .message_timeout = follows_peer ? options.peer_timeout : options.message_timeout};
+}
+
 RdQueuePair::RdQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePairInit& init)
     : DatagramQueuePair(std::move(domain), init),
-      reliable_(checked(init.reliable)),
-      message_timeout_(reliable_.message_timeout == Duration::zero() ? reliable_.peer_timeout
-                                                                     : reliable_.message_timeout),
-      buffer_(reliable_.max_buffer),
-      sent_memory_(reliable_.max_sent_memory),
+      timeouts_(RdTimeouts::of(checked(init.reliable))),
+      buffer_(init.reliable.max_buffer),
+      sent_memory_(init.reliable.max_sent_memory),
       peers_(*this, receives().shares(), init),
-      requests_(protection(), sends_, reliable_.error_scope),
+      requests_(protection(), sends_, init.reliable.error_scope),
       responder_(protection(), counters()),
       delivery_(receives(), protection(), peers_, records(), requests_, responder_, errors(),
                 counters(), options()),
       associations_(peers_, identity(), requests_, responder_, delivery_, buffer_, counters(),
-                    reliable_),
+                    init.reliable),
       transmit_(protection(), records(), sends_, peers_, requests_, responder_, associations_,
                 buffer_, sent_memory_, counters()) {
   sender().add(transmit_);
@@ -298,12 +304,12 @@ Time RdQueuePair::give_up_at(const RdPeer& peer) const {
   Time since = peer.times.silent_since();
   if (const auto stuck = peer.sender.stuck_since(); stuck && peer.association.established())
     since = std::min(since, *stuck);
-  return saturating_add(since, reliable_.peer_timeout);
+  return saturating_add(since, timeouts_.peer_timeout);
 }
 
 /// Memory for what came early is shared by all peers: none keeps it by leaving a datagram out.
 Time RdQueuePair::give_up_early_at(const RdPeer& peer) const {
-  return peer.lacks_next() ? saturating_add(peer.times.lacking_since(), message_timeout_)
+  return peer.lacks_next() ? saturating_add(peer.times.lacking_since(), timeouts_.message_timeout)
                            : Time::max();
 }
 
@@ -312,15 +318,16 @@ Time RdQueuePair::deadline(const RdPeer& peer) const {
   if (peer.awaited()) {
     due = give_up_at(peer);
     if (peer.association.state() == Association::State::opening)
-      due = std::min(due, peer.association.open_deadline(reliable_.keep_alive));
+      due = std::min(due, peer.association.open_deadline(timeouts_.keep_alive));
   }
   if (peer.lacks_segments())
-    due = std::min(due, saturating_add(peer.inbound.message().last_progress, message_timeout_));
+    due = std::min(due,
+                   saturating_add(peer.inbound.message().last_progress, timeouts_.message_timeout));
   due = std::min({due, peer.turn.retry_at(), give_up_early_at(peer),
                   saturating_add(peer.sent_memory_unused_since(), kQuiet),
                   saturating_add(peer.early_memory_unused_since(), kQuiet)});
   if (!peer.association.established()) return due;
-  if (const auto send = peer.sender.deadline(peer.more_awaited(), reliable_.keep_alive))
+  if (const auto send = peer.sender.deadline(peer.more_awaited(), timeouts_.keep_alive))
     due = std::min(due, *send);
   return std::min(due, peer.signs.acknowledge_at());
 }
@@ -329,10 +336,10 @@ Time RdQueuePair::deadline(const RdPeer& peer) const {
 /// there, so that it outlives a few lost ones.
 Duration RdQueuePair::forgotten_after(const RdPeer& peer) const {
   // guard(rd-waits-long): without if (peer.unused())
-  if (peer.unused()) return reliable_.idle_timeout;
-  const Duration left = Duration::max() - reliable_.keep_alive;
-  return std::max(reliable_.idle_timeout,
-                  std::min(reliable_.peer_timeout, left) + reliable_.keep_alive);
+  if (peer.unused()) return timeouts_.idle_timeout;
+  const Duration left = Duration::max() - timeouts_.keep_alive;
+  return std::max(timeouts_.idle_timeout,
+                  std::min(timeouts_.peer_timeout, left) + timeouts_.keep_alive);
 }
 
 void RdQueuePair::on_peer_timer(RdPeer& peer, Time now) {
@@ -356,12 +363,13 @@ void RdQueuePair::run_timers(RdPeer& peer, Time now) {
     associations_.give_up_early(peer, now);
     return wake();
   }
-  if (peer.lacks_segments() && now - peer.inbound.message().last_progress >= message_timeout_) {
+  if (peer.lacks_segments() &&
+      now - peer.inbound.message().last_progress >= timeouts_.message_timeout) {
     delivery_.expire(peer);
     wake();
   }
   if (peer.association.state() == Association::State::opening) {
-    if (now < peer.association.open_deadline(reliable_.keep_alive)) return;
+    if (now < peer.association.open_deadline(timeouts_.keep_alive)) return;
     peer.association.on_open_deadline(now);
     peer.signs.want_open();
     return peers_.make_ready(peer);
@@ -372,7 +380,7 @@ void RdQueuePair::run_timers(RdPeer& peer, Time now) {
     peer.signs.acknowledged();
     if (peer.receiver.due() != Receiver::Due::nothing) peer.receiver.ask_now();
   }
-  const bool probes = peer.sender.on_deadline(now, peer.more_awaited(), reliable_.keep_alive);
+  const bool probes = peer.sender.on_deadline(now, peer.more_awaited(), timeouts_.keep_alive);
   if (probes || peer.signs.blocked()) peer.signs.want_probe();
   peers_.make_ready(peer);
 }

@@ -15,6 +15,16 @@
 
 namespace diwarp::rnic {
 
+/// Of an RD queue pair's options, as ReliableOptions has them.
+struct RdTimeouts {
+  Duration peer_timeout;
+  Duration keep_alive;
+  Duration idle_timeout;
+  Duration message_timeout;  ///< never zero
+
+  static RdTimeouts of(const ReliableOptions& options);
+};
+
 /// A reliable datagram queue pair: what it sends is delivered once, and in order to each peer. The
 /// protocol is described in dgram/rd_header.h.
 class RdQueuePair final : public DatagramQueuePair, private RdPeerOwner {
@@ -84,8 +94,7 @@ class RdQueuePair final : public DatagramQueuePair, private RdPeerOwner {
   void forget_all();
   bool end_if_fatal();
 
-  const ReliableOptions reliable_;
-  const Duration message_timeout_;
+  const RdTimeouts timeouts_;
   dgram::ReorderBuffer buffer_;
   MemoryBudget sent_memory_;  // of all peers together
   RdPeers peers_;

@@ -80,11 +80,11 @@ class RdRequests {
 
   const ddp::ProtectionContext& protection_;
   SendQueue& sends_;
-  const ErrorScope scope_;
   SinkStags sinks_;
   uint32_t send_msn_ = 0;
   uint32_t record_msn_ = 0;
   uint32_t request_msn_ = 0;
+  const ErrorScope scope_;
   bool fatal_ = false;
   bool ended_ = false;
   IndexedPool<OutboundRead> reads_;

@@ -23,15 +23,15 @@ Duration chosen(Duration of_request, Duration of_queue_pair) {
 
 UdReader::UdReader(const ddp::ProtectionContext& protection, SendQueue& sends,
                    dgram::Identity& identity, Counters& counters, const ReadOptions& options,
-                   size_t max_ranges, std::function<void()> wake)
+                   uint32_t max_ranges, std::function<void()> wake)
     : protection_(protection),
       sends_(sends),
       identity_(identity),
       counters_(counters),
       options_(options),
-      max_ranges_(max_ranges),
       wake_(std::move(wake)),
-      sink_stags_(random_sip_key()) {}  // guard(drawn-keys): random_sip_key() => SipKey{}
+      sink_stags_(random_sip_key()),
+      max_ranges_(max_ranges) {}  // guard(drawn-keys): random_sip_key() => SipKey{}
 
 UdReader::~UdReader() = default;
 

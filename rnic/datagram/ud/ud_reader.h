@@ -41,10 +41,10 @@ class UdReader final : public DatagramOrigin {
   /// Parts are behind when nothing came for the timeout divided by this.
   static constexpr int kNudgesPerTimeout = 4;
 
-  /// `max_ranges`: of what came of a Read. `wake` is called when there is something to send, and
-  /// when begin() has room again.
+  /// `options` live as long as this. `max_ranges`: of what came of a Read. `wake` is called when
+  /// there is something to send, and when begin() has room again.
   UdReader(const ddp::ProtectionContext& protection, SendQueue& sends, dgram::Identity& identity,
-           Counters& counters, const ReadOptions& options, size_t max_ranges,
+           Counters& counters, const ReadOptions& options, uint32_t max_ranges,
            std::function<void()> wake);
   ~UdReader() override;
 
@@ -133,10 +133,10 @@ class UdReader final : public DatagramOrigin {
   SendQueue& sends_;
   dgram::Identity& identity_;
   Counters& counters_;
-  const ReadOptions options_;
-  const size_t max_ranges_;
+  const ReadOptions& options_;
   const std::function<void()> wake_;
   SinkStags sink_stags_;
+  const uint32_t max_ranges_;
   uint32_t next_msn_ = 0;
   uint64_t requests_ = 0;  // sent
 
@@ -147,7 +147,7 @@ class UdReader final : public DatagramOrigin {
   IntrusiveList<Read, ReadTag> active_;  // in the order of their beginning
   IntrusiveList<Read, ReadTag> idle_;
   IntrusiveList<Part, UnsentTag> unsent_;  // their request is to be sent
-  size_t under_way_ = 0;
+  uint32_t under_way_ = 0;
   bool begin_refused_ = false;
   Time next_expiry_ = Time::max();
 };

@@ -49,7 +49,7 @@ class LeastFirst final : public TransmitScheduler {
     return sent_.emplace_back(&source, 0).second;
   }
 
-  IntrusiveList<TransmitSource, ScheduledTag> line_;
+  IntrusiveList<TransmitSource, TransmitTag> line_;
   std::deque<std::pair<TransmitSource*, size_t>> sent_;
 };
 

@@ -28,8 +28,9 @@ const Address kOther = Address::parse("10.0.0.1:8");
 constexpr Duration kTimeout = 100ms;
 
 struct Fixture : Memory {
-  explicit Fixture(const ReadOptions& options = {}, size_t ranges = 8)
-      : reader(protection, sends.queue, identity, counters, options, ranges, [this] { ++woken; }) {}
+  explicit Fixture(const ReadOptions& chosen = {}, uint32_t ranges = 8)
+      : options(chosen),
+        reader(protection, sends.queue, identity, counters, options, ranges, [this] { ++woken; }) {}
 
   Begun begin(const SendWorkRequest& request) {
     REQUIRE_FALSE(sends.queue.post(request));
@@ -80,6 +81,7 @@ struct Fixture : Memory {
   STag region = add(0, Canvas::kSize, Access::local_write);
   dgram::Identity identity{SipKey{3, 4}};
   int woken = 0;
+  ReadOptions options;
   UdReader reader;
   Outlet outlet;
 };

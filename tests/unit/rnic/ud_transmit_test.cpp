@@ -23,8 +23,7 @@ const Address kOther = Address::parse("10.0.0.2:7");
 constexpr size_t datagram_of(size_t payload) { return 30 + payload; }
 
 struct Fixture : Memory {
-  explicit Fixture(uint32_t reads = 16)
-      : reader(protection, sends.queue, identity, counters, {.max_outstanding = reads}, 8, [] {}) {
+  explicit Fixture(uint32_t reads = 16) : read_options{.max_outstanding = reads} {
     transmit.start(100);
     const std::string_view text = "0123456789";
     std::copy_n(bytes_of(text).begin(), text.size(), canvas.at(0));
@@ -44,7 +43,8 @@ struct Fixture : Memory {
   STag region = add(0, Canvas::kSize);
   dgram::Identity identity{SipKey{3, 4}};
   RecordTable records{{protection, receives.buffers, receives.cq, counters}, {}, true};
-  UdReader reader;
+  ReadOptions read_options;
+  UdReader reader{protection, sends.queue, identity, counters, read_options, 8, [] {}};
   UdTransmit transmit{protection, records, sends.queue, reader};
   Outlet outlet;
 };
