@@ -329,7 +329,7 @@ struct RcLastWords {
     peer.emplace(std::move(theirs));
     party.impl().start(established(stream_of(std::move(ours)), false));
     Fpdu unwanted{.opcode = 15};
-    good = peer->send(to_bytes(unwanted));
+    good = peer->send(fpdu_bytes(unwanted));
   }
   void run() {
     for (int i = 0; i < 20; ++i) {

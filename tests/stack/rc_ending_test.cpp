@@ -63,9 +63,9 @@ TEST_CASE("RC messages that arrive while disconnecting are delivered to posted r
   REQUIRE(eventually([&] { return party.qp.state() == QpState::closing; }));
   CHECK(party.post_recv(9, 0, 1) == Errc::invalid_state);
   CHECK(party.send(0, 1) == Errc::invalid_state);
-  write(*ends.first, to_bytes(Fpdu{.payload = text("taken")}));
-  write(*ends.first, to_bytes(Fpdu{.msn = 2, .last = false, .payload = text("nobody")}));
-  write(*ends.first, to_bytes(Fpdu{.msn = 2, .offset = 6, .payload = text("wants this")}));
+  write(*ends.first, fpdu_bytes(Fpdu{.payload = text("taken")}));
+  write(*ends.first, fpdu_bytes(Fpdu{.msn = 2, .last = false, .payload = text("nobody")}));
+  write(*ends.first, fpdu_bytes(Fpdu{.msn = 2, .offset = 6, .payload = text("wants this")}));
   ends.first->shutdown_send();
   leaving.get();
   CHECK(statuses(party.recv_cq) == Statuses{WcStatus::success});

@@ -112,10 +112,10 @@ TEST_CASE("A region that goes while an RC message is being received ends the con
   auto ends = llp::memory_stream_pair();
   party.impl().start(established(std::move(ends.second), false));
   party.post_receives(2, 100);
-  write(*ends.first, to_bytes(Fpdu{.last = false, .payload = text("half")}));
+  write(*ends.first, fpdu_bytes(Fpdu{.last = false, .payload = text("half")}));
   world.settle();
   party.mr.reset();
-  write(*ends.first, to_bytes(Fpdu{.offset = 4, .payload = text("more")}));
+  write(*ends.first, fpdu_bytes(Fpdu{.offset = 4, .payload = text("more")}));
   world.settle();
   CHECK(statuses(party.recv_cq) ==
         Statuses{WcStatus::local_protection_error, WcStatus::wr_flush_error});
@@ -138,13 +138,13 @@ TEST_CASE("An RC send whose region has gone fails, after those before it went ou
   REQUIRE_FALSE(party.send(0, 6, 3, SendFlags::none));
   region.reset();
   party.post_receives(1, 100);
-  write(*ends.first, to_bytes(Fpdu{}));  // lets the responder send
+  write(*ends.first, fpdu_bytes(Fpdu{}));  // lets the responder send
   world.settle();
   CHECK(statuses(party.send_cq) ==
         Statuses{WcStatus::success, WcStatus::local_protection_error, WcStatus::wr_flush_error});
   // And behind it a Terminate: a local catastrophic error.
   const std::vector<std::byte> sent = read(*ends.first);
-  const std::vector<std::byte> whole = to_bytes(Fpdu{.payload = text("diwarp")});
+  const std::vector<std::byte> whole = fpdu_bytes(Fpdu{.payload = text("diwarp")});
   REQUIRE(sent.size() == whole.size() + 28);
   CHECK(same(std::span(sent).first(whole.size()), whole));
   CHECK(ending_of(*ends.first) == Ending::in_order);
@@ -176,12 +176,12 @@ TEST_CASE("A peer that vanishes inside an RC message fails its receive and flush
   auto [peer, mine] = tcp_pair();
   party.post_receives(3, 100);
   party.impl().start(established(stream_of(std::move(mine)), false));
-  REQUIRE(peer.send(to_bytes(Fpdu{.payload = text("whole")})));
+  REQUIRE(peer.send(fpdu_bytes(Fpdu{.payload = text("whole")})));
   CHECK(next(party.recv_cq).status == WcStatus::success);
   const std::vector<std::byte> half =
-      to_bytes(Fpdu{.msn = 2, .last = false, .payload = text("half")});
+      fpdu_bytes(Fpdu{.msn = 2, .last = false, .payload = text("half")});
   const std::vector<std::byte> rest =
-      to_bytes(Fpdu{.msn = 2, .offset = 4, .payload = text("rest")});
+      fpdu_bytes(Fpdu{.msn = 2, .offset = 4, .payload = text("rest")});
   REQUIRE(peer.send(half));
   bool may_overtake = false;
   SECTION("closing between two FPDUs") { peer.shutdown(); }
@@ -222,7 +222,7 @@ TEST_CASE("What an RC peer sent before it vanished is delivered even if sending 
   auto [peer, mine] = tcp_pair();
   party.impl().start(established(stream_of(std::move(mine)), true));
   party.post_receives(2, 100);
-  REQUIRE(peer.send(to_bytes(Fpdu{.payload = text("last words")})));
+  REQUIRE(peer.send(fpdu_bytes(Fpdu{.payload = text("last words")})));
   peer.reset();
   // The first send may find the stream broken before anything was read.
   REQUIRE_FALSE(party.send(0, 100));
@@ -242,7 +242,7 @@ TEST_CASE("A reset reaches an RC queue pair that holds its stream") {
   RcParty party(device);
   auto [peer, mine] = tcp_pair();
   party.impl().start(established(stream_of(std::move(mine)), false));
-  REQUIRE(peer.send(to_bytes(Fpdu{.payload = text("unwanted")})));
+  REQUIRE(peer.send(fpdu_bytes(Fpdu{.payload = text("unwanted")})));
   REQUIRE(eventually([&] { return device.counter("rc_rx_bytes") != 0; }));
   peer.reset();
   CHECK(party.qp.wait_disconnected(kPatience));

@@ -220,7 +220,7 @@ struct Responder {
 std::vector<std::byte> marked(uint32_t pointer, const Fpdu& fpdu = {}) {
   std::vector<std::byte> bytes;
   append(bytes, pointer, 4);
-  const std::vector<std::byte> rest = to_bytes(fpdu);
+  const std::vector<std::byte> rest = fpdu_bytes(fpdu);
   bytes.insert(bytes.end(), rest.begin(), rest.end() - 4);
   const uint32_t crc = castagnoli(bytes);
   for (int shift = 0; shift < 32; shift += 8) bytes.push_back(static_cast<std::byte>(crc >> shift));
@@ -231,8 +231,8 @@ std::vector<std::byte> marked(uint32_t pointer, const Fpdu& fpdu = {}) {
 
 TEST_CASE("A bad CRC ends the connection with the Terminate for it") {
   Responder responder({});
-  responder.feed(to_bytes(Fpdu{.payload = text("good")}));
-  responder.feed(to_bytes(Fpdu{.msn = 2, .payload = text("hello"), .crc_error = 1}));
+  responder.feed(fpdu_bytes(Fpdu{.payload = text("good")}));
+  responder.feed(fpdu_bytes(Fpdu{.msn = 2, .payload = text("hello"), .crc_error = 1}));
   CHECK(responder.party.qp.query().terminate->code == TerminateCode{2, 0, 2});
   CHECK(statuses(responder.party.recv_cq) == Statuses{WcStatus::success, WcStatus::wr_flush_error});
   CHECK(farewell_in(read(*responder.peer)).code == "2/0/2");
@@ -261,7 +261,7 @@ TEST_CASE("A marker's two low pointer bits are not looked at") {
 TEST_CASE("A responder to whom no valid FPDU came ends the connection without a Terminate") {
   SECTION("at a wrong CRC") {
     Responder responder({});
-    responder.feed(to_bytes(Fpdu{.payload = text("hello"), .crc_error = 1}));
+    responder.feed(fpdu_bytes(Fpdu{.payload = text("hello"), .crc_error = 1}));
     responder.check_ended_silently({2, 0, 2});
   }
   SECTION("at a marker that points nowhere") {
@@ -271,7 +271,7 @@ TEST_CASE("A responder to whom no valid FPDU came ends the connection without a 
   }
   SECTION("but answers an FPDU that MPA finds valid, whatever DDP finds") {
     Responder responder({});
-    responder.feed(to_bytes(Fpdu{.msn = 2}));
+    responder.feed(fpdu_bytes(Fpdu{.msn = 2}));
     CHECK(farewell_in(read(*responder.peer)).code == "1/2/3");
   }
 }
@@ -281,7 +281,7 @@ TEST_CASE("An initiator answers a bad first FPDU with a Terminate") {
   RcParty a(world.add_device());
   auto ends = llp::memory_stream_pair(1 << 16, 256);
   a.impl().start(established(std::move(ends.second), true));
-  write(*ends.first, to_bytes(Fpdu{.crc_error = 1}));
+  write(*ends.first, fpdu_bytes(Fpdu{.crc_error = 1}));
   world.settle();
   CHECK(farewell_in(read(*ends.first)).code == "2/0/2");
 }

@@ -184,7 +184,7 @@ TEST_CASE("A queue pair that holds its peer lives on when memory is free again")
   Deaf scene;
   scene.write();
   // A Send for which there is no receive: nothing more is read.
-  REQUIRE(scene.peer->send(to_bytes(Fpdu{.payload = text("held")})));
+  REQUIRE(scene.peer->send(fpdu_bytes(Fpdu{.payload = text("held")})));
   REQUIRE(eventually([&] {
     scene.step();
     return scene.devices[0].counter("rc_receive_not_ready") == 1;

@@ -123,7 +123,7 @@ TEST_CASE("A listener answers revision 2 with the lower depths and the Write tha
   pollfd watched{peer.descriptor(), POLLIN, 0};
   CHECK(::poll(&watched, 1, 20) == 0);
   REQUIRE(peer.send(ready_write()));
-  CHECK(peer.receive(32) == to_bytes(Fpdu{.payload = text("answer")}));
+  CHECK(peer.receive(32) == fpdu_bytes(Fpdu{.payload = text("answer")}));
   CHECK(drain(server.party.recv_cq).empty());
 }
 
@@ -346,7 +346,7 @@ TEST_CASE("What follows the peer's frame on such a connection is the first of th
   RcParty party(device);
   party.post_receives(1, 100);
   auto bytes = to_bytes(MpaFrame{.private_data = text("pd")});
-  const auto first = to_bytes(Fpdu{.payload = text("early")});
+  const auto first = fpdu_bytes(Fpdu{.payload = text("early")});
   bytes.insert(bytes.end(), first.begin(), first.end());
   REQUIRE(raw.send(bytes));
   CHECK(party.qp.accept_on(own.take().release()) == text("pd"));

@@ -87,7 +87,7 @@ TEST_CASE("RC connect takes a reply that comes in pieces, with FPDUs right behin
     RawTcp peer = listener.accept();
     peer.receive(20);
     auto bytes = to_bytes(MpaFrame{.reply = true, .private_data = text("pd")});
-    const auto first = to_bytes(Fpdu{.payload = text("early")});
+    const auto first = fpdu_bytes(Fpdu{.payload = text("early")});
     bytes.insert(bytes.end(), first.begin(), first.end());
     peer.send(std::span(bytes).first(10));
     peer.send(std::span(bytes).subspan(10, 30));

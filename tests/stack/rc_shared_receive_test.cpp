@@ -123,7 +123,7 @@ TEST_CASE("A message that breaks off gives its shared receive back to the comple
   scene.first.modify(QpState::init);
   auto ends = llp::memory_stream_pair(1 << 20, 256);
   first.start(established(std::move(ends.second), false));
-  write(*ends.first, to_bytes(Fpdu{.last = false, .payload = text("half")}));
+  write(*ends.first, fpdu_bytes(Fpdu{.last = false, .payload = text("half")}));
   scene.world.settle();
   ends.first->abort();
   scene.world.settle();
@@ -143,7 +143,7 @@ TEST_CASE("A shared receive that comes back from a broken stream goes to a queue
   static_cast<rnic::RcQueuePair&>(*impl_of(*third))
       .start(established(std::move(ends.second), false, {.crc = false}));
   const std::vector<std::byte> fpdu =
-      to_bytes(Fpdu{.payload = std::vector<std::byte>(30'000, std::byte{0xEE})});
+      fpdu_bytes(Fpdu{.payload = std::vector<std::byte>(30'000, std::byte{0xEE})});
   const auto half = std::span(fpdu).first(15'000);
   write(*ends.first, half);
   scene.world.settle();
@@ -170,15 +170,15 @@ TEST_CASE("Behind a message that an ending connection discards no other is deliv
   auto ends = llp::memory_stream_pair(1 << 20, 65480);
   impl.start(established(std::move(ends.second), false, {.crc = false}));
   impl_of(scene.device)->engine().exclusively([&] { impl.begin_disconnect(); });
-  write(*ends.first, to_bytes(Fpdu{.msn = 1, .payload = text("finds no receive")}));
+  write(*ends.first, fpdu_bytes(Fpdu{.msn = 1, .payload = text("finds no receive")}));
   scene.world.settle();
   REQUIRE_FALSE(scene.post(0, 40'000));
   SECTION("a short one") {
-    write(*ends.first, to_bytes(Fpdu{.msn = 2, .payload = text("finds one")}));
+    write(*ends.first, fpdu_bytes(Fpdu{.msn = 2, .payload = text("finds one")}));
   }
   SECTION("a long one, in two parts") {
     const std::vector<std::byte> fpdu =
-        to_bytes(Fpdu{.msn = 2, .payload = std::vector<std::byte>(30'000, std::byte{0xEE})});
+        fpdu_bytes(Fpdu{.msn = 2, .payload = std::vector<std::byte>(30'000, std::byte{0xEE})});
     write(*ends.first, std::span(fpdu).first(15'000));
     scene.world.settle();
     write(*ends.first, std::span(fpdu).subspan(15'000));
@@ -201,7 +201,7 @@ TEST_CASE("A destroyed queue pair leaves the shared queue whole") {
     auto ends = llp::memory_stream_pair(1 << 20, 256);
     static_cast<rnic::RcQueuePair&>(*impl_of(third))
         .start(established(std::move(ends.second), false));
-    write(*ends.first, to_bytes(Fpdu{.payload = text("wait")}));
+    write(*ends.first, fpdu_bytes(Fpdu{.payload = text("wait")}));
     scene.world.settle();  // it waits for a receive
   }
   REQUIRE_FALSE(scene.post(0));

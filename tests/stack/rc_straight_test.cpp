@@ -57,7 +57,7 @@ struct Target {
 
 std::vector<std::byte> long_body() { return std::vector<std::byte>(kPayload, kWritten); }
 
-std::vector<std::byte> long_send() { return to_bytes(Fpdu{.payload = long_body()}); }
+std::vector<std::byte> long_send() { return fpdu_bytes(Fpdu{.payload = long_body()}); }
 
 std::span<const std::byte> from(const std::vector<std::byte>& bytes, size_t offset) {
   return std::span(bytes).subspan(offset);
@@ -152,7 +152,7 @@ TEST_CASE("A long Send that finds no receive is held, with all that came behind 
   CAPTURE(crc);
   Target target(crc);
   const std::vector<std::byte> fpdu = long_send();
-  const std::vector<std::byte> behind = to_bytes(Fpdu{.msn = 2, .payload = text("behind")});
+  const std::vector<std::byte> behind = fpdu_bytes(Fpdu{.msn = 2, .payload = text("behind")});
   target.send(half_of(fpdu));
   std::vector<std::byte> rest(from(fpdu, kHalf).begin(), from(fpdu, kHalf).end());
   rest.insert(rest.end(), behind.begin(), behind.end());
@@ -312,9 +312,9 @@ TEST_CASE("A receive that is partly filled when the stream ends inside a long FP
   Target target;
   REQUIRE_FALSE(target.b.post_recv(0, 0, 2 * kPayload));
   REQUIRE_FALSE(target.b.post_recv(1, 0, kPayload));
-  target.send(to_bytes(Fpdu{.last = false, .payload = std::vector<std::byte>(kPayload)}));
+  target.send(fpdu_bytes(Fpdu{.last = false, .payload = std::vector<std::byte>(kPayload)}));
   const std::vector<std::byte> second =
-      to_bytes(Fpdu{.offset = kPayload, .payload = std::vector<std::byte>(kPayload, kWritten)});
+      fpdu_bytes(Fpdu{.offset = kPayload, .payload = std::vector<std::byte>(kPayload, kWritten)});
   target.send(half_of(second));
   target.end_stream();
   CHECK(statuses(target.b.recv_cq) == Statuses{WcStatus::general_error, WcStatus::wr_flush_error});

@@ -163,7 +163,7 @@ struct Fpdu {
   bool crc = true;           // else zeros
 };
 
-inline std::vector<std::byte> to_bytes(const Fpdu& fpdu) {
+inline std::vector<std::byte> fpdu_bytes(const Fpdu& fpdu) {
   std::vector<std::byte> out;
   append(out, fpdu.header_bytes + fpdu.payload.size(), 2);
   append(out, (fpdu.tagged ? 0x80U : 0U) | (fpdu.last ? 0x40U : 0U) | fpdu.ddp_version, 1);

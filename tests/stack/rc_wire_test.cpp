@@ -60,9 +60,9 @@ struct Victim {
 }  // namespace
 
 TEST_CASE("The bytes of these tests' own FPDUs are those worked out by hand") {
-  CHECK(to_bytes(Fpdu{.payload = text("diwarp")}) == from_hex(kFirstSend));
-  CHECK(to_bytes(Fpdu{.msn = 2, .opcode = 5}) == from_hex(kSecondSend));
-  CHECK(to_bytes(Fpdu{.payload = text("answer")}) == from_hex(kAnswer));
+  CHECK(fpdu_bytes(Fpdu{.payload = text("diwarp")}) == from_hex(kFirstSend));
+  CHECK(fpdu_bytes(Fpdu{.msn = 2, .opcode = 5}) == from_hex(kSecondSend));
+  CHECK(fpdu_bytes(Fpdu{.payload = text("answer")}) == from_hex(kAnswer));
 }
 
 TEST_CASE("An RC initiator speaks MPA, DDP and RDMAP with a plain socket", "[plain]") {
@@ -171,7 +171,7 @@ TEST_CASE("RC messages are cut into FPDUs that fit TCP's segments") {
         Fpdu{.offset = 232, .last = false, .payload = part(232, 464), .opcode = 5},
         Fpdu{.offset = 464, .payload = part(464, 500), .opcode = 5},
         Fpdu{.msn = 2, .payload = part(0, 1)}}) {
-    const std::vector<std::byte> bytes = to_bytes(fpdu);
+    const std::vector<std::byte> bytes = fpdu_bytes(fpdu);
     CHECK(bytes.size() <= 256);
     expected.insert(expected.end(), bytes.begin(), bytes.end());
   }
@@ -181,11 +181,11 @@ TEST_CASE("RC messages are cut into FPDUs that fit TCP's segments") {
 TEST_CASE("RC messages of several FPDUs are put together in their receive") {
   Victim victim;
   victim.party.post_receives(1, 100);
-  victim.feed(to_bytes(Fpdu{.last = false, .payload = text("one ")}));
-  victim.feed(to_bytes(Fpdu{.offset = 4, .last = false, .payload = text("message")}));
-  victim.feed(to_bytes(Fpdu{.offset = 11, .last = false}));
+  victim.feed(fpdu_bytes(Fpdu{.last = false, .payload = text("one ")}));
+  victim.feed(fpdu_bytes(Fpdu{.offset = 4, .last = false, .payload = text("message")}));
+  victim.feed(fpdu_bytes(Fpdu{.offset = 11, .last = false}));
   CHECK(drain(victim.party.recv_cq).empty());
-  victim.feed(to_bytes(Fpdu{.offset = 11}));
+  victim.feed(fpdu_bytes(Fpdu{.offset = 11}));
   const auto received = drain(victim.party.recv_cq);
   REQUIRE(received.size() == 1);
   CHECK(received[0].byte_count == 11);
@@ -197,8 +197,8 @@ TEST_CASE("RC without CRCs sends zeros in their place and looks at none") {
   victim.party.fill(text("diwarp"));
   victim.party.post_receives(1, 100);
   REQUIRE_FALSE(victim.party.send(0, 6));
-  victim.feed(to_bytes(Fpdu{.payload = text("answer"), .crc_error = 1}));
-  CHECK(read(*victim.wire) == to_bytes(Fpdu{.payload = text("diwarp"), .crc = false}));
+  victim.feed(fpdu_bytes(Fpdu{.payload = text("answer"), .crc_error = 1}));
+  CHECK(read(*victim.wire) == fpdu_bytes(Fpdu{.payload = text("diwarp"), .crc = false}));
   CHECK(drain(victim.party.recv_cq).size() == 1);
 }
 
@@ -248,10 +248,10 @@ TEST_CASE("What breaks the protocol ends its RC connection and no other") {
   RcParty partner(victim.device);
   join(bystander, partner, llp::memory_stream_pair());
   victim.party.post_receives(3, 100);
-  victim.feed(to_bytes(Fpdu{.payload = text("good")}));
+  victim.feed(fpdu_bytes(Fpdu{.payload = text("good")}));
   CHECK(drain(victim.party.recv_cq).size() == 1);
 
-  victim.feed(to_bytes(broken.fpdu));
+  victim.feed(fpdu_bytes(broken.fpdu));
   CHECK(victim.party.qp.state() == QpState::error);
   const auto flushed = drain(victim.party.recv_cq);
   REQUIRE(flushed.size() == 2);
@@ -281,9 +281,9 @@ TEST_CASE("A fault inside an RC message completes its receive with an error") {
   INFO(broken.what);
   Victim victim;
   victim.party.post_receives(2, 100);
-  victim.feed(to_bytes(Fpdu{.last = false, .payload = text("half")}));
+  victim.feed(fpdu_bytes(Fpdu{.last = false, .payload = text("half")}));
   CHECK(drain(victim.party.recv_cq).empty());
-  victim.feed(to_bytes(broken.fpdu));
+  victim.feed(fpdu_bytes(broken.fpdu));
   const auto ended = drain(victim.party.recv_cq);
   REQUIRE(ended.size() == 2);
   CHECK(ended[0].wr_id == 0);
@@ -298,9 +298,9 @@ TEST_CASE("A wrong CRC over TCP ends that RC connection with a Terminate") {
   auto [peer, mine] = tcp_pair();
   party.post_receives(2, 100);
   party.impl().start(established(stream_of(std::move(mine)), false));
-  REQUIRE(peer.send(to_bytes(Fpdu{.payload = text("good")})));
+  REQUIRE(peer.send(fpdu_bytes(Fpdu{.payload = text("good")})));
   CHECK(next(party.recv_cq).status == WcStatus::success);
-  REQUIRE(peer.send(to_bytes(Fpdu{.msn = 2, .payload = text("bad"), .crc_error = 0x80})));
+  REQUIRE(peer.send(fpdu_bytes(Fpdu{.msn = 2, .payload = text("bad"), .crc_error = 0x80})));
   CHECK(next(party.recv_cq).status == WcStatus::wr_flush_error);
   CHECK(peer.receive(28).size() == 28);  // 22 bytes of ULPDU, a length, a CRC
   CHECK(peer.ending() == Ending::in_order);

@@ -23,7 +23,7 @@ TEST_CASE("what came before a reset is delivered though it is a send that meets 
   StreamEnd stream = stream_of(std::move(end));
   // A ring's completions wait for the thread that made the request.
   HeldThread reader([&] { party.impl().start(established(std::move(stream), true)); });
-  REQUIRE(peer.send(to_bytes(Fpdu{.payload = text("before")})));
+  REQUIRE(peer.send(fpdu_bytes(Fpdu{.payload = text("before")})));
   peer.reset();
   reader.release();
   REQUIRE(eventually([&] {
