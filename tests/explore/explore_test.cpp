@@ -5,6 +5,7 @@
 
 #include "explorer.h"
 #include "support/catch.h"
+#include "support/sanitizers.h"
 
 using namespace diwarp::explore;
 
@@ -13,7 +14,9 @@ namespace {
 /// Plays a scenario to a depth that CI has time for; a violation fails the test with its trace.
 void check(std::string_view text, uint32_t datagrams, uint32_t faults) {
   const Scenario scenario = Scenario::parse(text);
-  const Limits limits{.depth = {.datagrams = datagrams}, .faults = faults, .stop_at_first = true};
+  const Limits limits{.depth = {.datagrams = diwarp::test::exhaustive_depth(datagrams)},
+                      .faults = faults,
+                      .stop_at_first = true};
   const Report report = explore(scenario, limits);
   for (const Counterexample& one : report.counterexamples)
     FAIL_CHECK("--scenario '" << text << "' --depth " << datagrams << " --replay " << one.script
