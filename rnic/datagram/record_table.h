@@ -68,7 +68,7 @@ class RecordTable {
 
   /// Ends the records of which nothing new came for the record timeout.
   void expire(Time now);
-  /// When expire() has something to do next; nothing: no record is open that can time out.
+  /// When expire() has something to do next; Time::max(): no record is open that can time out.
   Time next_expiry() {
     const Record* const oldest = by_age_.front();
     const bool waits = timed_ && oldest != nullptr;

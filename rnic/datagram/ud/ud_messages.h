@@ -36,7 +36,8 @@ class UdMessages {
 
   /// Closes messages of which nothing came for the message timeout; their receives are used again.
   void expire(Time now);
-  /// When expire() has something to do next, if no datagram comes; nothing: no message is open.
+  /// When expire() has something to do next, if no datagram comes; Time::max(): no message is
+  /// open.
   Time next_expiry() {
     const OpenMessage* const oldest = by_age_.front();
     return oldest == nullptr ? Time::max() : saturating_add(oldest->last_progress, timeout_);

@@ -30,8 +30,8 @@ UdReader::UdReader(const ddp::ProtectionContext& protection, SendQueue& sends,
       counters_(counters),
       options_(options),
       wake_(std::move(wake)),
-      sink_stags_(random_sip_key()),
-      max_ranges_(max_ranges) {}  // guard(drawn-keys): random_sip_key() => SipKey{}
+      sink_stags_(random_sip_key()),  // guard(drawn-keys): random_sip_key() => SipKey{}
+      max_ranges_(max_ranges) {}
 
 UdReader::~UdReader() = default;
 

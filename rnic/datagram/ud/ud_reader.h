@@ -69,7 +69,7 @@ class UdReader final : public DatagramOrigin {
   /// Ends Reads whose time is up, or asks again.
   void expire(Time now);
   /// When expire() has to be called again at the latest; it may be too early, for it is not moved
-  /// with each byte that comes. Nothing: no Read is under way.
+  /// with each byte that comes. Time::max(): no Read is under way.
   Time next_expiry() const { return next_expiry_; }
 
   /// Whether requests wait to be sent.

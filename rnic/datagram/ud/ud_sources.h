@@ -107,7 +107,7 @@ class SourceTable {
 
   /// Forgets the sources that were silent for the time-out.
   void expire(Time now);
-  /// When expire() has something to do next; nothing: there are no sources.
+  /// When expire() has something to do next; Time::max(): there are no sources.
   Time next_expiry() {
     const Source* const oldest = by_age_.front();
     return oldest == nullptr ? Time::max() : saturating_add(oldest->last_heard, limits_.timeout);
