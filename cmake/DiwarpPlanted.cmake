@@ -1,5 +1,9 @@
 include_guard()
 
+set(DIWARP_PLANTED_FROM "${PROJECT_SOURCE_DIR}" CACHE PATH
+  "The checkout whose sources get the planted faults, where those of this one are changed already")
+mark_as_advanced(DIWARP_PLANTED_FROM)
+
 # diwarp_planted_source(OUT NAME FILE TEXT REPLACEMENT)
 #
 # Sets OUT to the path of a copy of one source file of a layer (FILE, from the project's folder) in
@@ -8,8 +12,9 @@ include_guard()
 # layer's archive that defines the same. The copy is made anew when the source changes.
 function(diwarp_planted_source out name file text replacement)
   set(source "${PROJECT_SOURCE_DIR}/${file}")
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${source}")
-  file(READ "${source}" contents)
+  set(original "${DIWARP_PLANTED_FROM}/${file}")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${original}")
+  file(READ "${original}" contents)
   string(FIND "${contents}" "${text}" first)
   string(FIND "${contents}" "${text}" last REVERSE)
   if(first EQUAL -1 OR NOT first EQUAL last)

@@ -159,7 +159,7 @@ void DatagramQueuePair::on_state(QpState now) {
 /// Receives and records in the order in which they were done: over RD that is the order of posting.
 bool DatagramQueuePair::report() {
   const bool sends_reported = report_sends();
-  // guard(completion-order-ud): *first => completed_receives()
+  // guard(completion-order-ud): *first => receives().completed()
   while (const std::optional<uint64_t> first = records_.receives_first())
     if (!report_receives(*first) || !records_.report(recv_cq())) return false;
   return report_receives(receives().completed()) && sends_reported;

@@ -224,11 +224,11 @@ void RecordTable::finish(Record& record) {
   RecordSource& source = *record.source;
   const bool complete = record.bytes.complete();
   parts_.counters.add(complete ? Counter::records_completed : Counter::records_partial);
-  // guard(records): without source.accept(source.closed_records, record.msn);
+  // guard(records): source.accept(source.closed_records, record.msn) => void()
   if (complete)
     source.accept(source.closed_records, record.msn);
   else
-    // guard(records): without source.closed_records.refuse(record.msn, false);
+    // guard(records): source.closed_records.refuse(record.msn, false) => void()
     // guard(floods): source.closed_records.refuse(record.msn, false) =>
     //     source.accept(source.closed_records, record.msn)
     source.closed_records.refuse(record.msn, false);

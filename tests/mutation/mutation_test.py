@@ -4,6 +4,7 @@ import importlib.machinery
 import importlib.util
 import pathlib
 import re
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -25,6 +26,7 @@ def load():
 
 run = load()
 import guards  # noqa: E402  (its folder is known to the script)
+import switches  # noqa: E402
 
 
 FUNCTION = """\
@@ -184,7 +186,7 @@ class Groups(unittest.TestCase):
             self.assertEqual(len(guards.read_groups(line)[1]), 1, line)
 
     def faults(self, *names):
-        marks = [guards.Guard("a.cpp", 1, name, "", 0, 1, "") for name in names]
+        marks = [guards.Guard("a.cpp", 1, name, "", 0, 1, "", None) for name in names]
         return run.check(marks, {"one": "x", "two": "y"}, [Row(("a.b",), ("label",))])
 
     def test_each_group_has_guards_and_each_guard_has_a_group(self):
@@ -214,6 +216,76 @@ class Rows(unittest.TestCase):
         self.assertEqual(self.resolve("some"), ("^a\\.",))
 
 
+class Switches(unittest.TestCase):
+    PROGRAM = """\
+#pragma once
+#include <cstdio>
+
+struct Limits {
+  template <typename T>
+  constexpr bool admits(T a) const {
+    if (a > 5) return false;  // guard(some)
+    if (a < 2) return false;  // guard(some)
+    return true;
+  }
+  int first_ = 2;
+};
+
+enum class Kind { one };
+
+namespace inner {
+Limits* make() {
+  const auto twice = [](int a) { return a * 2; };  // guard(some): * 2 => * 3
+  std::printf("%d ", twice(1));
+  return nullptr;
+}
+}  // namespace inner
+
+static_assert(!Limits{}.admits(6));
+
+constexpr int kLimit = 7;  // guard(some): 7 => 8
+
+int main() {
+  inner::make();
+  std::printf("%d %d %d", Limits{}.admits(6), Limits{}.admits(1), kLimit);
+}
+"""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.root = pathlib.Path(self.folder.name)
+        self.guards, faults = guards.read_source("a.cpp", self.PROGRAM)
+        self.assertEqual(faults, [])
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def build(self, text):
+        (self.root / "switches.h").write_text(switches.HEADER)
+        (self.root / "a.cpp").write_text(text)
+        subprocess.run(["c++", "-std=c++20", "-w", "-o", self.root / "a", self.root / "a.cpp"],
+                       check=True)
+
+    def says(self, off):
+        return subprocess.run([self.root / "a"], capture_output=True, text=True, check=True,
+                              env={switches.VARIABLE: str(off)}).stdout
+
+    def test_one_build_serves_every_guard_in_a_function(self):
+        self.build(switches.switched(self.PROGRAM, list(enumerate(self.guards, 1)),
+                                     self.root / "switches.h"))
+        self.assertEqual([self.says(off) for off in range(5)],
+                         ["2 0 0 7", "2 1 0 7", "2 0 1 7", "3 0 0 7", "2 0 0 7"])
+
+    def test_a_guard_in_no_function_is_built_anew(self):
+        self.assertEqual([guard.function is None for guard in self.guards],
+                         [False, False, False, True])
+        self.build(self.guards[3].switch_off(self.PROGRAM))
+        self.assertEqual(self.says(0), "2 0 0 8")
+
+    def test_a_file_without_switches_stays_as_it_is(self):
+        self.assertEqual(switches.switched(self.PROGRAM, [(4, self.guards[3])], "x"), self.PROGRAM)
+
+
 class Tree(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
@@ -237,14 +309,16 @@ class Tree(unittest.TestCase):
         with tempfile.TemporaryDirectory() as target:
             target = pathlib.Path(target)
             (target / "gone.cpp").write_text("x")
-            run.copy_tree(self.root, target)
+            run.copy_tree(self.root, target, {})
             self.assertEqual([path.name for path in target.iterdir()], ["a.cpp"])
             before = (target / "a.cpp").stat().st_mtime_ns
-            run.copy_tree(self.root, target)
+            run.copy_tree(self.root, target, {})
             self.assertEqual((target / "a.cpp").stat().st_mtime_ns, before)
             (self.root / "a.cpp").write_text("new")
-            run.copy_tree(self.root, target)
+            run.copy_tree(self.root, target, {})
             self.assertEqual((target / "a.cpp").read_text(), "new")
+            run.copy_tree(self.root, target, {"a.cpp": "with switches"})
+            self.assertEqual((target / "a.cpp").read_text(), "with switches")
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ MARK = re.compile(rf"// guard\(((?:{ROWS})?{NAME})\)(?:: (.+))?")
 LIKE_A_MARK = re.compile(r"\bguard\s*\(|^/[/*]\W*(?:guard\b|guards:)")
 CONTINUED = re.compile(r"// {3,}(\S.*)")
 CONDITIONAL = ("if", "while")
+SCOPES = ("namespace", "class", "struct", "union", "enum")
 
 TOKEN = re.compile(r"""
     (?P<space>\s+)
@@ -61,6 +62,14 @@ class Statement:
 
 
 @dataclass(frozen=True)
+class Block:
+    """The tokens from `{` to `}`, and from where on a statement leads up to them."""
+    head: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
 class Fault:
     text: str
 
@@ -74,13 +83,18 @@ class Guard:
     begin: int  # what is replaced, as a part of the file's text
     end: int
     replacement: str
+    function: tuple | None  # where the body that all this stands in begins and ends, braces left out
 
     def __str__(self):
         return f"{self.file}:{self.line}: guard({self.group}){self.change and ': '}{self.change}"
 
     def switch_off(self, text):
         """The file's text without what is guarded."""
-        return f"{text[:self.begin]} {self.replacement} {text[self.end:]}"
+        return self.without(text, 0, len(text))
+
+    def without(self, text, begin, end):
+        """A part of the file's text without what is guarded in it."""
+        return f"{text[begin:self.begin]} {self.replacement} {text[self.end:end]}"
 
 
 def scan(text):
@@ -122,10 +136,10 @@ def opens_block(texts, start, at):
         word in head for word in ("namespace", "class", "struct", "union", "extern"))
 
 
-def statements(tokens):
-    """All statements of a source, those inside others first."""
+def structure(tokens):
+    """All statements of a source and all blocks of statements, those inside others first."""
     texts = [token.text for token in tokens]
-    found, open_blocks, depth, first, own = [], [], 0, 0, 0
+    found, blocks, open_blocks, depth, first, own = [], [], [], 0, 0, 0
     for at, text in enumerate(texts):
         following = texts[at + 1] if at + 1 < len(texts) else ""
         if text in ("(", "["):
@@ -134,14 +148,15 @@ def statements(tokens):
             depth -= 1
         elif text == "{":
             block = opens_block(texts, own, at)
-            open_blocks.append((block, depth, first, own))
+            open_blocks.append((block, depth, first, own, at))
             if block:
                 depth, first, own = 0, at + 1, at + 1
             else:
                 depth += 1
         elif text == "}" and open_blocks:
-            block, depth, before, own_before = open_blocks.pop()
+            block, depth, before, own_before, begin = open_blocks.pop()
             if block:
+                blocks.append(Block(own_before, begin, at))
                 first, own = before, own_before
                 goes_on = following in ("else", "catch", ";", ",", ")", "(", ".") or (
                     texts[own] == "do" and following == "while")
@@ -155,7 +170,19 @@ def statements(tokens):
         elif depth == 0 and text == ":" and (
                 texts[own] in ("case", "default", "public", "protected", "private")):
             own = at + 1
-    return found
+    return found, blocks
+
+
+def is_function(texts, block):
+    """Whether a block that stands in no function is one's body."""
+    head = texts[block.head:block.first]
+    if head[:1] == ["template"]:
+        depth, at = 1, 2
+        while depth > 0:
+            depth += {"<": 1, ">": -1, ">>": -2}.get(head[at], 0)
+            at += 1
+        head = head[at:]
+    return "(" in head and not any(word in head for word in SCOPES)
 
 
 def statement_at(found, at):
@@ -215,7 +242,20 @@ class Source:
         self.text = text
         self.tokens, self.comments = scan(text)
         self.texts = [token.text for token in self.tokens]
-        self.statements = statements(self.tokens)
+        self.statements, blocks = structure(self.tokens)
+        self.functions = self.outermost_functions(blocks)
+
+    def outermost_functions(self, blocks):
+        """Where the bodies of functions begin and end, braces left out."""
+        found, last = [], -1
+        for block in sorted(blocks, key=lambda block: block.first):
+            if block.first > last and is_function(self.texts, block):
+                last = block.last
+                found.append((self.tokens[block.first].end, self.tokens[block.last].begin))
+        return found
+
+    def function_around(self, begin, end):
+        return next((one for one in self.functions if one[0] <= begin and end <= one[1]), None)
 
     def line(self, at):
         return self.text.count("\n", 0, at) + 1
@@ -271,7 +311,8 @@ class Source:
         begin, end, replacement = place
         if words(self.text[begin:end]) == words(replacement):
             return Fault("changes nothing")
-        return Guard(self.file, self.line(comment.begin), group, change, begin, end, replacement)
+        return Guard(self.file, self.line(comment.begin), group, change, begin, end, replacement,
+                     self.function_around(begin, end))
 
     def find_change(self, statement, change):
         """Where the text begins and ends that is replaced, and by what; or a fault."""
