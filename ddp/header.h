@@ -46,7 +46,7 @@ std::optional<uint8_t> peek_version(ConstBytes in);
 bool peek_tagged(ConstBytes in);
 
 /// Reads a header from the front of `in`; nothing if `in` is too short for the form that its first
-/// bit announces. Versions and reserved bits are reported, not judged.
+/// bit announces. Versions and reserved bits are reported, not checked.
 std::optional<Header> decode(ConstBytes in);
 
 }  // namespace diwarp::ddp

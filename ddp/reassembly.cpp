@@ -22,7 +22,7 @@ void Reassembly::open(uint64_t capacity) {
 }
 
 SegmentFault Reassembly::add(uint64_t offset, uint64_t length, bool last) {
-  const SegmentFault fault = judge(offset, length, last);
+  const SegmentFault fault = check_segment(offset, length, last);
   if (fault != SegmentFault::none) return fault;
 
   const uint64_t end = offset + length;
@@ -35,7 +35,7 @@ SegmentFault Reassembly::add(uint64_t offset, uint64_t length, bool last) {
   return SegmentFault::none;
 }
 
-SegmentFault Reassembly::judge(uint64_t offset, uint64_t length, bool last) const {
+SegmentFault Reassembly::check_segment(uint64_t offset, uint64_t length, bool last) const {
   // A segment behind the known end is the odd one out; the message itself need not be too long.
   // guard(reassembly)
   if (length_ && !fits(offset, length, *length_)) return SegmentFault::contradiction;
@@ -46,10 +46,10 @@ SegmentFault Reassembly::judge(uint64_t offset, uint64_t length, bool last) cons
   if (last && end < highest_) return SegmentFault::contradiction;  // guard(reassembly)
   // guard(reassembly): => if (length == 0) return SegmentFault::none;
   if (length == 0) return last && !length_ ? SegmentFault::none : SegmentFault::duplicate;
-  return judge_overlap(offset, end, last);
+  return check_overlap(offset, end, last);
 }
 
-SegmentFault Reassembly::judge_overlap(uint64_t begin, uint64_t end, bool last) const {
+SegmentFault Reassembly::check_overlap(uint64_t begin, uint64_t end, bool last) const {
   if (begin >= highest_) return SegmentFault::none;
   const auto [gap_begin, gap_end] = ranges_.first_gap(begin, end);
   if (gap_begin == begin && gap_end == end) return SegmentFault::none;

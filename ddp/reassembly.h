@@ -31,7 +31,7 @@ class Reassembly {
   /// Starts a message that may hold `capacity` bytes. Keeps the storage of the last one.
   void open(uint64_t capacity);
 
-  /// Judges a segment of `length` bytes at `offset` and, if there is no fault, records it; the
+  /// Checks a segment of `length` bytes at `offset` and, if there is no fault, records it; the
   /// caller then places its bytes. A segment with a fault changes nothing. Zero-length segments
   /// carry only the L bit; one that tells nothing new is a duplicate.
   SegmentFault add(uint64_t offset, uint64_t length, bool last);
@@ -43,8 +43,8 @@ class Reassembly {
   uint64_t placed() const { return ranges_.covered(); }
 
  private:
-  SegmentFault judge(uint64_t offset, uint64_t length, bool last) const;
-  SegmentFault judge_overlap(uint64_t begin, uint64_t end, bool last) const;
+  SegmentFault check_segment(uint64_t offset, uint64_t length, bool last) const;
+  SegmentFault check_overlap(uint64_t begin, uint64_t end, bool last) const;
 
   IntervalSet ranges_{kMaxRanges};
   uint64_t capacity_ = 0;

@@ -12,7 +12,7 @@ void Record::open(const RecordFacts& facts) {
 }
 
 SegmentFault Record::add(uint32_t offset, uint32_t length, bool last, ValidityPool& pool) noexcept {
-  const SegmentFault fault = judge(offset, length, last);
+  const SegmentFault fault = check_segment(offset, length, last);
   if (fault != SegmentFault::none) return fault;
   const uint64_t end = uint64_t{offset} + length;
   // guard(records): condition => length != 0 && (bytes_.insert(offset, end, pool), false)
@@ -23,7 +23,7 @@ SegmentFault Record::add(uint32_t offset, uint32_t length, bool last, ValidityPo
   return SegmentFault::none;
 }
 
-SegmentFault Record::judge(uint32_t offset, uint32_t length, bool last) const {
+SegmentFault Record::check_segment(uint32_t offset, uint32_t length, bool last) const {
   const uint64_t end = uint64_t{offset} + length;
   assert(end <= facts_.length);
   // guard(records): => if (length == 0) return SegmentFault::none;

@@ -30,7 +30,7 @@ class Record {
   /// Whether a segment that says this is of another message, or of none.
   bool contradicts(const RecordFacts& said) const { return said != facts_; }
 
-  /// Judges a segment of `length` bytes at `offset` that does not contradict, lies inside the
+  /// Checks a segment of `length` bytes at `offset` that does not contradict, lies inside the
   /// message, and ends it if it is the `last`; if there is no fault records it, and the caller then
   /// places its bytes. A segment with a fault changes nothing; one without bytes that tells nothing
   /// new is a duplicate, one that overlaps others in part a contradiction.
@@ -52,7 +52,7 @@ class Record {
   void clear() noexcept { bytes_.clear(); }
 
  private:
-  SegmentFault judge(uint32_t offset, uint32_t length, bool last) const;
+  SegmentFault check_segment(uint32_t offset, uint32_t length, bool last) const;
 
   RecordFacts facts_;
   bool ended_ = false;

@@ -27,7 +27,7 @@ uint64_t address_of(const MemoryBinding& binding) {
 }
 
 /// May the bytes of a window be those of `parent`?
-RegionFault judge_parent(const Region* parent, const MemoryBinding& binding,
+RegionFault check_parent(const Region* parent, const MemoryBinding& binding,
                          uint32_t protection_domain) {
   const Sge first{binding.address, 1, binding.region};
   // guard(ddp): Access::window_bind => Access::none
@@ -216,7 +216,7 @@ STagTable::Entry* STagTable::live_entry(STag stag) const {
   return found;
 }
 
-RegionFault STagTable::judge_window(const Entry* window, uint32_t protection_domain,
+RegionFault STagTable::check_window(const Entry* window, uint32_t protection_domain,
                                     uint32_t qp_number) const {
   // guard(ddp): condition => window == nullptr
   if (window == nullptr || window->region.kind != EntryKind::window) {
@@ -234,7 +234,7 @@ RegionFault STagTable::judge_window(const Entry* window, uint32_t protection_dom
 RegionFault STagTable::bind(const MemoryBinding& binding, uint32_t protection_domain,
                             uint32_t qp_number) {
   Entry* window = live_entry(binding.stag);
-  RegionFault fault = judge_window(window, protection_domain, qp_number);
+  RegionFault fault = check_window(window, protection_domain, qp_number);
   if (fault != RegionFault::none) return fault;
   if (binding.length == 0) {
     unbind(*window);
@@ -244,7 +244,7 @@ RegionFault STagTable::bind(const MemoryBinding& binding, uint32_t protection_do
   Entry* parent = live_entry(binding.region);
   // guard(ddp): without && parent->region.stag == binding.region
   const bool known = parent != nullptr && parent->region.stag == binding.region;
-  fault = judge_parent(known ? &parent->region : nullptr, binding, protection_domain);
+  fault = check_parent(known ? &parent->region : nullptr, binding, protection_domain);
   if (fault != RegionFault::none) return fault;
 
   name_memory(window->region, binding);
@@ -287,7 +287,7 @@ RegionFault STagTable::invalidate(STag stag, uint32_t protection_domain, uint32_
   // guard(rows:invalidate-own-domain)
   if (region.protection_domain != protection_domain) return RegionFault::wrong_domain;
   if (region.kind == EntryKind::window) {
-    const RegionFault fault = judge_window(found, protection_domain, qp_number);
+    const RegionFault fault = check_window(found, protection_domain, qp_number);
     if (fault == RegionFault::none) unbind(*found);
     return fault;
   }

@@ -133,7 +133,7 @@ class STagTable {
   struct Slots;
   Entry* entry(STag stag) const;
   Entry* live_entry(STag stag) const;
-  RegionFault judge_window(const Entry* window, uint32_t protection_domain,
+  RegionFault check_window(const Entry* window, uint32_t protection_domain,
                            uint32_t qp_number) const;
   void unbind(Entry& window);
   void release_parent(const Entry& window);

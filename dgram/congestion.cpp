@@ -25,7 +25,7 @@ constexpr double kFriendlyGain = 3 * (1 - kBeta) / (1 + kBeta);  // section 4.3
 // RFC 9406 section 4.3.
 constexpr Duration kShortestRise = milliseconds(4);
 constexpr Duration kLongestRise = milliseconds(16);
-constexpr uint16_t kSamplesToJudge = 8;
+constexpr uint16_t kMinSamples = 8;
 
 double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
@@ -92,9 +92,8 @@ void Congestion::grow_cubic(uint32_t count, Duration round_trip, Time now) {
 
 void Congestion::sampled(Duration round_trip) {
   round_shortest_ = std::min(round_shortest_, round_trip);
-  if (samples_ < kSamplesToJudge) ++samples_;
-  if (!slow_start() || samples_ < kSamplesToJudge || last_round_shortest_ == Duration::max())
-    return;
+  if (samples_ < kMinSamples) ++samples_;
+  if (!slow_start() || samples_ < kMinSamples || last_round_shortest_ == Duration::max()) return;
   const Duration rise = std::clamp(last_round_shortest_ / 8, kShortestRise, kLongestRise);
   if (round_shortest_ >= last_round_shortest_ + rise) threshold_ = window_;
 }

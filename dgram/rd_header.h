@@ -92,7 +92,7 @@ struct ParsedRdHeader {
   ConstBytes rest = {};  ///< what follows
 };
 
-/// Judges in the order of RdHeaderFault's names, but the kind after `truncated` for the header's
+/// Checks in the order of RdHeaderFault's names, but the kind after `truncated` for the header's
 /// own 24 bytes.
 ParsedRdHeader parse_rd_header(ConstBytes body);
 

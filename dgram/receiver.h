@@ -28,7 +28,7 @@ class Receiver {
     duplicate,  ///< was delivered, or is kept
     outside,    ///< of the window
   };
-  /// Judges a sequenced datagram, and asks for an acknowledgement where it is due.
+  /// Checks a sequenced datagram, and asks for an acknowledgement where it is due.
   Arrival arrived(uint32_t sequence);
 
   uint64_t next() const { return next_; }

@@ -218,13 +218,13 @@ void Sender::detect_losses(Time now) {
   if (in_order) return;
   for (uint64_t at = una_; at < next_; ++at) {
     Slot& candidate = slot(at);
-    if ((candidate.state & (came | lost)) != 0 || !judge_lost(candidate, now)) continue;
+    if ((candidate.state & (came | lost)) != 0 || !check_lost(candidate, now)) continue;
     lose(candidate);
     enter_recovery(at, now);
   }
 }
 
-bool Sender::judge_lost(const Slot& candidate, Time now) {
+bool Sender::check_lost(const Slot& candidate, Time now) {
   if (!rd_before(candidate.order, latest_order_)) return false;
   if (latest_order_ - candidate.order >= reordering_) return true;
   const Time patience = candidate.sent + round_trip_.reordering();

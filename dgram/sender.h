@@ -202,7 +202,7 @@ class Sender {
   void take_map(uint64_t cumulative, const RdMap& map, Time now, Arrivals& arrivals);
   void account(const Arrivals& arrivals, bool limited, Time now);
   void detect_losses(Time now);
-  bool judge_lost(const Slot& slot, Time now);
+  bool check_lost(const Slot& slot, Time now);
   void lose(Slot& slot);
   void enter_recovery(uint64_t sequence, Time now);
   void transmit(Slot& slot, Time now);

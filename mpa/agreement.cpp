@@ -45,7 +45,7 @@ ReadyToReceive choose(const Enhanced& request, uint16_t ird) {
 }
 
 /// Depths and the ready-to-receive message, of a reply with enhanced data.
-AgreementFault judge_enhanced(const Enhanced& reply, const Wishes& wishes, Agreement& agreement) {
+AgreementFault check_enhanced(const Enhanced& reply, const Wishes& wishes, Agreement& agreement) {
   // guard(rows:not-negotiated-reply): condition => reply.ord > wishes.ird
   // guard(rows:insufficient-ird): condition => false
   if (reply.ord != kNotNegotiated && reply.ord > wishes.ird)
@@ -59,7 +59,7 @@ AgreementFault judge_enhanced(const Enhanced& reply, const Wishes& wishes, Agree
                                                  : AgreementFault::none;
 }
 
-AgreementFault judge_basics(const StartupFrame& reply, const Wishes& wishes) {
+AgreementFault check_basics(const StartupFrame& reply, const Wishes& wishes) {
   // guard(startup)
   if (reply.revision == 0 || reply.revision > wishes.revision) return AgreementFault::revision;
   // guard(rows:reject-told)
@@ -139,10 +139,10 @@ Answer answer_request(const StartupFrame& request, const Wishes& wishes) {
   return answer;
 }
 
-AgreementResult judge_reply(const StartupFrame& reply, const Wishes& wishes) {
+AgreementResult check_reply(const StartupFrame& reply, const Wishes& wishes) {
   assert(reply.kind == FrameKind::reply);
   AgreementResult result;
-  result.fault = judge_basics(reply, wishes);
+  result.fault = check_basics(reply, wishes);
   if (result.fault != AgreementFault::none) return result;
   // guard(rows:crc-if-either): without || wishes.crc
   result.agreement = {.crc = reply.crc || wishes.crc,
@@ -151,7 +151,7 @@ AgreementResult judge_reply(const StartupFrame& reply, const Wishes& wishes) {
                       .revision = reply.revision,
                       .ord = wishes.ord,
                       .ird = wishes.ird};
-  if (reply.enhanced) result.fault = judge_enhanced(*reply.enhanced, wishes, result.agreement);
+  if (reply.enhanced) result.fault = check_enhanced(*reply.enhanced, wishes, result.agreement);
   return result;
 }
 

@@ -67,6 +67,6 @@ struct AgreementResult {
 
 /// The initiator's view of the reply to make_request(wishes). The first fault in AgreementFault's
 /// order counts. A responder that does not speak of peer-to-peer gets no ready-to-receive message.
-AgreementResult judge_reply(const StartupFrame& reply, const Wishes& wishes);
+AgreementResult check_reply(const StartupFrame& reply, const Wishes& wishes);
 
 }  // namespace diwarp::mpa

@@ -77,7 +77,7 @@ struct ParsedSegment {
   DatagramSegment segment = {};
 };
 
-/// Judges the segment inside an envelope of class UD, or what follows the RD header, in this order:
+/// Checks the segment inside an envelope of class UD, or what follows the RD header, in this order:
 /// length for the headers, DDP version and reserved bits, RDMAP version, opcode, tagged bit, queue
 /// number, the flags against the opcode, then the opcode's own rules. Sends: MO + payload within
 /// the longest message (1 GiB). Write-Records: length for the extension, the message at most 1 GiB,

@@ -57,7 +57,7 @@ size_t all_header_bytes(ConstBytes headers) {
 }
 
 /// The bits must tell exactly what is there: nothing, the DDP header, or what follows it as well.
-Fault judge_included(uint16_t bits, ConstBytes rest) {
+Fault check_included(uint16_t bits, ConstBytes rest) {
   // guard(datagram): rest.empty() ? Fault{} : Counter::drop_control => Fault{}
   if (bits == kNothingIncluded) return rest.empty() ? Fault{} : Counter::drop_control;
   // guard(datagram): bits != kIncludedMask => false
@@ -100,7 +100,7 @@ ParsedError parse_error(ConstBytes rest) {
   if ((bits & ~kIncludedMask) != 0) return dropped(Counter::drop_reserved);  // guard(datagram)
   const ConstBytes included = rest.subspan(kErrorWordBytes);
   // guard(datagram)
-  if (const Fault fault = judge_included(bits, included)) return dropped(*fault);
+  if (const Fault fault = check_included(bits, included)) return dropped(*fault);
   const auto origin = std::to_integer<uint8_t>(rest[0]);
   ParsedError parsed{.valid = true};
   parsed.error.code = {.layer = static_cast<uint8_t>(origin >> 4),

@@ -37,7 +37,7 @@ size_t extension_bytes(Opcode opcode) {
   }
 }
 
-Fault judge_header(const ddp::Header& header) {
+Fault check_header(const ddp::Header& header) {
   if (header.version != ddp::kVersion) return Counter::drop_ddp_version;  // guard(datagram)
   // guard(datagram): without header.reserved != 0 ||
   // guard(datagram): condition => header.reserved != 0
@@ -53,7 +53,7 @@ Fault judge_header(const ddp::Header& header) {
   return {};
 }
 
-Fault judge_flags(const OpcodeFacts& facts, uint8_t flags) {
+Fault check_flags(const OpcodeFacts& facts, uint8_t flags) {
   // guard(datagram)
   if ((flags & kImmediateFlag) != 0 && !takes_immediate(facts)) return Counter::drop_flags;
   if (facts.opcode == Opcode::write_record) return {};
@@ -68,7 +68,7 @@ uint32_t& word_of(DatagramSegment& segment) {
   return facts_of(segment.opcode).invalidates ? segment.invalidate_stag : segment.q_key;
 }
 
-/// The fields of a DDP header that has been judged.
+/// The fields of a DDP header that has been checked.
 void take_header(const ddp::Header& header, DatagramSegment& segment) {
   segment.opcode = static_cast<Opcode>(opcode_of(header.ulp_control));
   segment.last = header.last;
@@ -90,13 +90,13 @@ void read_extension(ConstBytes bytes, DatagramSegment& segment) {
   segment.message_length = load_be<uint32_t>(bytes.data() + kRecordLengthAt);
 }
 
-Fault judge_send(const DatagramSegment& segment) {
+Fault check_send(const DatagramSegment& segment) {
   const uint64_t end = uint64_t{segment.message_offset} + segment.payload.size();
   return end > kMaxMessage ? Counter::drop_oversized : Fault{};  // guard(datagram): => return {};
 }
 
-/// Every segment describes the whole message, so each is judged against all of it.
-Fault judge_record(const DatagramSegment& segment) {
+/// Every segment describes the whole message, so each is checked against all of it.
+Fault check_record(const DatagramSegment& segment) {
   const uint64_t length = segment.message_length;
   const uint64_t end = uint64_t{segment.message_offset} + segment.payload.size();
   // guard(datagram): condition => end > length
@@ -109,7 +109,7 @@ Fault judge_record(const DatagramSegment& segment) {
   return wraps(base, length) ? Counter::drop_bounds : Fault{};  // guard(datagram): => return {};
 }
 
-Fault judge_request(const DatagramSegment& segment) {
+Fault check_request(const DatagramSegment& segment) {
   // guard(datagram)
   // guard(datagram): condition => !segment.payload.empty()
   if (!segment.payload.empty() || segment.message_offset != 0) return Counter::drop_oversized;
@@ -120,22 +120,22 @@ Fault judge_request(const DatagramSegment& segment) {
   return wraps(request.sink_offset, request.length) ? Counter::drop_bounds : Fault{};
 }
 
-Fault judge_response(const DatagramSegment& segment) {
+Fault check_response(const DatagramSegment& segment) {
   const bool beyond = wraps(segment.tagged_offset, segment.payload.size());
   // guard(datagram): without beyond ? Counter::drop_bounds : Fault
   return beyond ? Counter::drop_bounds : Fault{};
 }
 
-Fault judge_message(const DatagramSegment& segment) {
+Fault check_message(const DatagramSegment& segment) {
   switch (segment.opcode) {
     case Opcode::write_record:
-      return judge_record(segment);
+      return check_record(segment);
     case Opcode::read_request:
-      return judge_request(segment);
+      return check_request(segment);
     case Opcode::read_response:
-      return judge_response(segment);
+      return check_response(segment);
     default:
-      return judge_send(segment);
+      return check_send(segment);
   }
 }
 
@@ -208,13 +208,13 @@ ParsedSegment parse_segment(uint8_t flags, ConstBytes body) {
   const ConstBytes rest = body.subspan(start);
   const std::optional<ddp::Header> header = ddp::decode(rest);
   if (!header) return dropped(Counter::drop_truncated);                   // guard(datagram)
-  if (const Fault fault = judge_header(*header)) return dropped(*fault);  // guard(datagram)
+  if (const Fault fault = check_header(*header)) return dropped(*fault);  // guard(datagram)
 
   ParsedSegment result;
   DatagramSegment& segment = result.segment;
   take_header(*header, segment);
   // guard(datagram)
-  if (const Fault fault = judge_flags(facts_of(segment.opcode), flags)) return dropped(*fault);
+  if (const Fault fault = check_flags(facts_of(segment.opcode), flags)) return dropped(*fault);
 
   const size_t header_end = segment_header_bytes(segment.opcode, false);
   if (rest.size() < header_end) return dropped(Counter::drop_truncated);  // guard(datagram)
@@ -225,7 +225,7 @@ ParsedSegment parse_segment(uint8_t flags, ConstBytes body) {
   if (has_immediate) segment.immediate = decode_immediate(body.first(kImmediateBytes));
   segment.record_solicited =
       segment.opcode == Opcode::write_record && (flags & kSolicitedFlag) != 0;
-  if (const Fault fault = judge_message(segment)) return dropped(*fault);  // guard(datagram)
+  if (const Fault fault = check_message(segment)) return dropped(*fault);  // guard(datagram)
   result.valid = true;
   return result;
 }
@@ -233,7 +233,7 @@ ParsedSegment parse_segment(uint8_t flags, ConstBytes body) {
 std::optional<DatagramSegment> parse_error_headers(ConstBytes headers) {
   const std::optional<ddp::Header> header = ddp::decode(headers);
   // guard(datagram): condition => !header
-  if (!header || judge_header(*header)) return std::nullopt;
+  if (!header || check_header(*header)) return std::nullopt;
   DatagramSegment segment;
   take_header(*header, segment);
   segment.headers = headers;

@@ -11,7 +11,7 @@ using Fault = std::optional<TerminateCode>;
 
 /// What DDP finds without knowing what came before (RFC 5041 section 7.1). Reserved bits are not
 /// looked at (RFC 5041 section 4, RFC 5040 section 4.1).
-Fault judge_ddp(const ddp::Header& header) {
+Fault check_ddp(const ddp::Header& header) {
   // guard(rdmap): condition => false
   // guard(rows:ddp-reserved): first if (header.reserved != 0) return fault::kUnspecified;
   if (!header.tagged && header.queue_number >= kQueues) return fault::kInvalidQueueNumber;
@@ -19,7 +19,7 @@ Fault judge_ddp(const ddp::Header& header) {
 }
 
 /// What RDMAP finds (RFC 5040 section 7).
-Fault judge_rdmap(const ddp::Header& header) {
+Fault check_rdmap(const ddp::Header& header) {
   // guard(rows:rdmap-version)
   // guard(rows:rdmap-reserved): condition => header.ulp_control >> 4 != kVersion << 2
   if (version_of(header.ulp_control) != kVersion) return fault::kInvalidVersion;
@@ -42,7 +42,7 @@ Fault judge_rdmap(const ddp::Header& header) {
 
 /// A message whose length the opcode tells. What is longer does not fit into DDP's buffer; for what
 /// is shorter, or not the end, the RFCs have no code of their own.
-Fault judge_body(const OpcodeFacts& facts, const StreamSegment& segment) {
+Fault check_body(const OpcodeFacts& facts, const StreamSegment& segment) {
   if (!facts.one_segment || facts.body_bytes == 0) return {};
   if (segment.length() > facts.body_bytes) return fault::kMessageTooLong;  // guard(rdmap)
   // guard(rdmap): without segment.last &&
@@ -104,8 +104,8 @@ size_t encode_header(const StreamSegment& segment, Bytes out) {
 StreamReceiver::Result StreamReceiver::accept(ConstBytes ulpdu, size_t missing) {
   ddp::Header header;
   if (const Fault fault = read_header(ulpdu, header)) return {.fault = fault};
-  if (const Fault fault = judge_ddp(header)) return {.fault = fault};
-  if (const Fault fault = judge_rdmap(header)) return {.fault = fault};
+  if (const Fault fault = check_ddp(header)) return {.fault = fault};
+  if (const Fault fault = check_rdmap(header)) return {.fault = fault};
   const ConstBytes payload = ulpdu.subspan(ddp::header_bytes(header.tagged));
   Result result{.fault = {}, .segment = to_segment(header, payload)};
   result.segment.missing = missing;
@@ -128,7 +128,7 @@ Fault StreamReceiver::follow(const StreamSegment& segment) {
   if (segment.message_offset != (inside ? next_offset_ : 0)) return fault::kInvalidOffset;
   // guard(rows:opcode-continues)
   if (inside && segment.opcode != send_opcode_) return fault::kUnexpectedOpcode;
-  if (const Fault fault = judge_body(facts, segment)) return fault;  // guard(rows:fixed-length)
+  if (const Fault fault = check_body(facts, segment)) return fault;  // guard(rows:fixed-length)
   // guard(rows:any-segment-size): first if (!segment.last && segment.length() < 100) return
   //     fault::kUnspecified;
   const uint64_t end = uint64_t{segment.message_offset} + segment.length();

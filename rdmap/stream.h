@@ -36,7 +36,7 @@ struct StreamSegment {
 size_t encode_header(const StreamSegment& segment, Bytes out);
 
 /// The receiving half of one RDMAP stream: headers, MSN and MO rules (RFC 5041 section 5.3: on a
-/// stream segments arrive in order, so MO must continue exactly). It judges what can be judged
+/// stream segments arrive in order, so MO must continue exactly). It checks what can be checked
 /// without knowing buffers: these are its user's.
 class StreamReceiver {
  public:
@@ -46,7 +46,7 @@ class StreamReceiver {
     StreamSegment segment = {};
   };
 
-  /// Judges the next ULPDU, in this order: DDP version, length of the header, queue number, RDMAP
+  /// Checks the next ULPDU, in this order: DDP version, length of the header, queue number, RDMAP
   /// version, opcode and its queue, MSN, MO, the opcode inside a message, the length of messages of
   /// one segment, the longest message. With a fault the stream is over. Of the ULPDU, `missing`
   /// bytes at its end may still be to come: they count, and a header that is not whole is a fault.

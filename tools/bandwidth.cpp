@@ -157,7 +157,7 @@ class Client {
       done["zerocopy_sends"] = device.counter("rc_zerocopy_sends") - in_place;
       if (measure_.group) done["receiver"] = peers[i].peer_address().host();
       peers[i].send({{"type", "done"}, {"row", done}});
-      judge(row, results[i], done);
+      check(row, results[i], done);
       rows.push_back(std::move(done));
     }
     part(endpoint);
@@ -176,7 +176,7 @@ class Client {
     return results;
   }
 
-  void judge(const Row& row, const Json& result, const Json& done) {
+  void check(const Row& row, const Json& result, const Json& done) {
     if (done["wrong"] != 0) verdict_.fail(text_in(result, "first_wrong"));
     verdict_.check_loss(done["lost"], row.iterations, row.flow.size, measure_.max_loss);
   }

@@ -43,7 +43,7 @@ struct QueuePairInit {
   ReliableOptions reliable = {};
 };
 
-/// A destination that was judged once: an address and port that queue pairs of a protection domain
+/// A destination that was checked once: an address and port that queue pairs of a protection domain
 /// can reach. Stands for its Address in requests.
 class DIWARP_EXPORT AddressHandle {
  public:

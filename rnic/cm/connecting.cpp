@@ -185,12 +185,12 @@ void Connecting::on_bytes(size_t bytes) {
     case mpa::StartupStatus::bad_enhanced:
       return refuse("announces MPA's enhanced data and does not send it");
     case mpa::StartupStatus::ok:
-      return judge(reply);
+      return handle_reply(reply);
   }
 }
 
-void Connecting::judge(const mpa::ParsedStartup& reply) {
-  const mpa::AgreementResult result = mpa::judge_reply(reply.frame, wishes_);
+void Connecting::handle_reply(const mpa::ParsedStartup& reply) {
+  const mpa::AgreementResult result = mpa::check_reply(reply.frame, wishes_);
   const bool older = reply.frame.revision < wishes_.revision;
   if (older && retry()) return;  // guard(connect): => static_cast<void>(older);
   switch (result.fault) {

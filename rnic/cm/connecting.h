@@ -66,7 +66,7 @@ class Connecting : public std::enable_shared_from_this<Connecting> {
   void on_readable(const AsioError& error);
   void on_bytes(size_t bytes);
   void hang_up();
-  void judge(const mpa::ParsedStartup& reply);
+  void handle_reply(const mpa::ParsedStartup& reply);
   void accept(const mpa::ParsedStartup& reply, const mpa::Agreement& agreement);
   void end_with_terminate(mpa::AgreementFault fault, const mpa::Agreement& agreement);
   bool retry();

@@ -70,7 +70,7 @@ void Negotiation::on_bytes(size_t bytes) {
   if (parsed.status != mpa::StartupStatus::ok)
     return fail(Counter::mpa_bad_requests, Errc::protocol_error,
                 "what the peer sent is no MPA request");
-  judge(parsed);
+  handle_request(parsed);
 }
 
 void Negotiation::on_timeout(const AsioError& error) {
@@ -78,7 +78,7 @@ void Negotiation::on_timeout(const AsioError& error) {
     fail(Counter::mpa_timeouts, Errc::timed_out, "the peer sent no MPA request in time");
 }
 
-void Negotiation::judge(const mpa::ParsedStartup& parsed) {
+void Negotiation::handle_request(const mpa::ParsedStartup& parsed) {
   readiness_.reset();
   std::unique_ptr<llp::Stream> stream = unbroken(std::move(stream_));
   if (!stream)

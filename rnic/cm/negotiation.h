@@ -47,7 +47,7 @@ class Negotiation : public std::enable_shared_from_this<Negotiation> {
   void on_readable(const AsioError& error);
   void on_bytes(size_t bytes);
   void on_timeout(const AsioError& error);
-  void judge(const mpa::ParsedStartup& parsed);
+  void handle_request(const mpa::ParsedStartup& parsed);
   void fail(Counter counter, Errc error, const char* sentence);
   void finish();
 

@@ -198,13 +198,13 @@ void DatagramQueuePair::after_receive(Time now) {
   arm_expiry();
 }
 
-void DatagramQueuePair::settle(const Judgement& judgement, const rdmap::DatagramSegment& segment,
+void DatagramQueuePair::settle(const Verdict& verdict, const rdmap::DatagramSegment& segment,
                                const llp::IncomingDatagram& datagram, Time now) {
-  if (judgement.drop) drop(*judgement.drop);
+  if (verdict.drop) drop(*verdict.drop);
   // guard(errors): datagram.bytes.size() => 65507
-  if (judgement.fault)
-    errors_.found(datagram.sender(), segment, *judgement.fault, datagram.bytes.size(),
-                  !datagram.group, now, judgement.told);  // guard(errors): !datagram.group => true
+  if (verdict.fault)
+    errors_.found(datagram.sender(), segment, *verdict.fault, datagram.bytes.size(),
+                  !datagram.group, now, verdict.told);  // guard(errors): !datagram.group => true
 }
 
 void DatagramQueuePair::count_overflow() {

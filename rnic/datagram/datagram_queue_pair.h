@@ -88,7 +88,7 @@ class DatagramQueuePair : public QueuePair {
   virtual Time next_expiry() = 0;
 
   /// Counts, and tells the application and the peer.
-  void settle(const Judgement& judgement, const rdmap::DatagramSegment& segment,
+  void settle(const Verdict& verdict, const rdmap::DatagramSegment& segment,
               const llp::IncomingDatagram& datagram, Time now);
   /// There is something to send.
   void wake() { engine().activate(*this); }

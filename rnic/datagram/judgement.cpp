@@ -55,13 +55,13 @@ TerminateCode read_code(ddp::RegionFault found) {
 
 }  // namespace
 
-Judgement judge_tagged(ddp::RegionFault found) {
-  if (found == ddp::RegionFault::none) return Judgement::taken();
+Verdict tagged_verdict(ddp::RegionFault found) {
+  if (found == ddp::RegionFault::none) return Verdict::accepted();
   return {.drop = counter_of(found), .fault = tagged_code(found)};
 }
 
-Judgement judge_read(ddp::RegionFault found) {
-  if (found == ddp::RegionFault::none) return Judgement::taken();
+Verdict read_verdict(ddp::RegionFault found) {
+  if (found == ddp::RegionFault::none) return Verdict::accepted();
   return {.drop = counter_of(found), .fault = read_code(found)};
 }
 

@@ -11,19 +11,19 @@
 namespace diwarp::rnic {
 
 /// What a segment over datagrams came to.
-struct Judgement {
+struct Verdict {
   std::optional<Counter> drop = {};         ///< it was dropped, for this reason
   std::optional<TerminateCode> fault = {};  ///< and its source, and the application, are to be told
   std::optional<TerminateCode> told = {};   ///< this to the source, where it may not know the fault
 
-  static Judgement taken() { return {}; }
-  static Judgement dropped(Counter reason) { return {.drop = reason}; }
+  static Verdict accepted() { return {}; }
+  static Verdict dropped(Counter reason) { return {.drop = reason}; }
 };
 
 /// What a fault in naming memory is over datagrams (the codes of RFC 5041 section 7.2 and RFC 5040
 /// section 4.8): of a Write-Record, which DDP places, or of a Read Request, which RDMAP answers.
-Judgement judge_tagged(ddp::RegionFault fault);
-Judgement judge_read(ddp::RegionFault fault);
+Verdict tagged_verdict(ddp::RegionFault fault);
+Verdict read_verdict(ddp::RegionFault fault);
 
 /// What a source that was not validated is told of any fault in naming memory: that of an unknown
 /// STag, so that it cannot tell a wrong offset, or a right that is missing, from that.

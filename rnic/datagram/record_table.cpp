@@ -51,16 +51,16 @@ RecordTable::RecordTable(const Parts& parts, const DatagramOptions& options, boo
       max_done_(options.max_open_records),
       maps_(ValidityPool::create(options.max_validity_maps, options.max_record_ranges)) {}
 
-Judgement RecordTable::handle(const Segment& segment, RecordSource& source, Time now) {
+Verdict RecordTable::handle(const Segment& segment, RecordSource& source, Time now) {
   const ddp::RecordFacts facts = facts_of(segment);
   Record* record = find(source, segment.msn);
   // Open ones first: an open record may lie at or below the floor of what is remembered.
   // guard(records): condition => false
   // guard(records): without record == nullptr &&
   if (record == nullptr && source.closed_records.contains(segment.msn))
-    return Judgement::dropped(Counter::drop_late);
+    return Verdict::dropped(Counter::drop_late);
   if (record != nullptr && record->bytes.contradicts(facts))  // guard(records): condition => false
-    return Judgement::dropped(Counter::drop_contradiction);
+    return Verdict::dropped(Counter::drop_contradiction);
 
   // guard(records): Access::remote_write => Access::none
   // guard(records): Access::remote_write => Access::local_write
@@ -68,7 +68,7 @@ Judgement RecordTable::handle(const Segment& segment, RecordSource& source, Time
   const auto [fault, region, target] =
       parts_.protection.check_placement(facts.stag, Access::remote_write, facts.base, facts.length);
   // guard(records): condition => region == nullptr
-  if (fault != ddp::RegionFault::none) return judge_tagged(fault);
+  if (fault != ddp::RegionFault::none) return tagged_verdict(fault);
   // guard(guesses): condition => false
   if (timed_ && has(region->access, Access::validated_source) && !source.is_validated(now))
     return {.drop = Counter::drop_unvalidated, .fault = rdmap::fault::kAccessRights};
@@ -76,8 +76,8 @@ Judgement RecordTable::handle(const Segment& segment, RecordSource& source, Time
   if (policy_ == RecordCompletion::per_segment)
     return report_segment(segment, facts, target, source);
   if (record == nullptr) record = open_record(segment, facts, source, now);
-  // guard(records): => if (record == nullptr) return Judgement::taken();
-  if (record == nullptr) return Judgement::dropped(Counter::drop_no_context);
+  // guard(records): => if (record == nullptr) return Verdict::accepted();
+  if (record == nullptr) return Verdict::dropped(Counter::drop_no_context);
   return place(segment, target, *record, now);
 }
 
@@ -168,8 +168,8 @@ Record* RecordTable::open_record(const Segment& segment, const ddp::RecordFacts&
 }
 
 /// The target is the whole message's.
-Judgement RecordTable::place(const Segment& segment, const ddp::PlacementTarget& target,
-                             Record& record, Time now) {
+Verdict RecordTable::place(const Segment& segment, const ddp::PlacementTarget& target,
+                           Record& record, Time now) {
   // guard(rd-record-cut-anew): condition => false
   if (record.restarts && segment.message_offset == 0) {
     record.restarts = false;
@@ -178,7 +178,7 @@ Judgement RecordTable::place(const Segment& segment, const ddp::PlacementTarget&
   const ddp::SegmentFault fault =
       record.bytes.add(segment.message_offset, payload_bytes(segment), segment.last, *maps_);
   // guard(records)
-  if (fault != ddp::SegmentFault::none) return Judgement::dropped(counter_of(fault));
+  if (fault != ddp::SegmentFault::none) return Verdict::dropped(counter_of(fault));
   target.place(segment.message_offset, segment.payload);
   // guard(records): without if (!segment.payload.empty())
   if (!segment.payload.empty()) progressed(record, now);  // guard(records)
@@ -186,7 +186,7 @@ Judgement RecordTable::place(const Segment& segment, const ddp::PlacementTarget&
   // guard(records): => const bool ended = false;
   const bool ended = policy_ == RecordCompletion::last_segment && record.bytes.ended();
   if (ended || record.bytes.complete()) finish(record);
-  return Judgement::taken();
+  return Verdict::accepted();
 }
 
 void RecordTable::progressed(Record& record, Time now) {
@@ -203,9 +203,9 @@ void RecordTable::progressed(Record& record, Time now) {
 }
 
 /// Nothing is remembered of the message: each segment is told of by itself.
-Judgement RecordTable::report_segment(const Segment& segment, const ddp::RecordFacts& facts,
-                                      const ddp::PlacementTarget& target, RecordSource& source) {
-  if (!has_room()) return Judgement::dropped(Counter::drop_no_context);  // guard(records)
+Verdict RecordTable::report_segment(const Segment& segment, const ddp::RecordFacts& facts,
+                                    const ddp::PlacementTarget& target, RecordSource& source) {
+  if (!has_room()) return Verdict::dropped(Counter::drop_no_context);  // guard(records)
   source.finished = true;
   Record* record = take_idle(segment, facts, source);
   record->tagged_offset = segment.tagged_offset;
@@ -213,7 +213,7 @@ Judgement RecordTable::report_segment(const Segment& segment, const ddp::RecordF
   record->bytes.add(segment.message_offset, record->byte_count, segment.last, *maps_);
   target.place(segment.message_offset, segment.payload);
   wait(*record);
-  return Judgement::taken();
+  return Verdict::accepted();
 }
 
 /// Nothing of the message is taken any more; what of it is valid will be reported. Only a complete

@@ -60,8 +60,8 @@ class RecordTable {
   /// times out, a peer has one at a time, and all peers may have one.
   RecordTable(const Parts& parts, const DatagramOptions& options, bool timed);
 
-  /// Judges a segment of a Write-Record, and places it. Nothing is written before all is judged.
-  Judgement handle(const rdmap::DatagramSegment& segment, RecordSource& source, Time now);
+  /// Checks a segment of a Write-Record, and places it. Nothing is written before all is checked.
+  Verdict handle(const rdmap::DatagramSegment& segment, RecordSource& source, Time now);
 
   /// Whether a segment that opens a record would find room for it. (RD asks first, and waits.)
   bool has_room();
@@ -107,10 +107,10 @@ class RecordTable {
                     const RecordSource& source);
   Record* open_record(const Segment& segment, const ddp::RecordFacts& facts, RecordSource& source,
                       Time now);
-  Judgement place(const Segment& segment, const ddp::PlacementTarget& target, Record& record,
-                  Time now);
-  Judgement report_segment(const Segment& segment, const ddp::RecordFacts& facts,
-                           const ddp::PlacementTarget& target, RecordSource& source);
+  Verdict place(const Segment& segment, const ddp::PlacementTarget& target, Record& record,
+                Time now);
+  Verdict report_segment(const Segment& segment, const ddp::RecordFacts& facts,
+                         const ddp::PlacementTarget& target, RecordSource& source);
   void progressed(Record& record, Time now);
   void finish(Record& record);
   void wait(Record& record);

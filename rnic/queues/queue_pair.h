@@ -29,7 +29,7 @@ void check_range(const char* what, uint32_t value, uint32_t lowest, uint32_t hig
 /// and receive is theirs alone.
 class QueuePair : public Endpoint {
  public:
-  /// Judges the arguments that both types share. Throws Error.
+  /// Checks the arguments that both types share. Throws Error.
   QueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePairInit& init);
   ~QueuePair() override;
 

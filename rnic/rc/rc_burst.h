@@ -18,7 +18,7 @@ class RcTransmit::Burst {
 
   Context& context() { return context_; }
 
-  /// Whether the message's memory may be read. Judged once in a burst; false for all that come
+  /// Whether the message's memory may be read. Checked once in a burst; false for all that come
   /// behind one that may not.
   bool admit(const Message& message);
   /// The message that was not admitted.

@@ -73,7 +73,7 @@ RcEnd RcReceive::within_memory(Work&& work) {
 }
 
 RcEnd RcReceive::read(llp::Stream& stream, Bytes buffer) {
-  entry_judged_ = false;
+  entry_checked_ = false;
   came_ = 0;
   const bool long_is_cut = !carry_.empty() && needed_ >= kLongFpdu;
   return within_memory([&] {
@@ -133,7 +133,7 @@ RcEnd RcReceive::give_up_waiting() {
 
 RcEnd RcReceive::resume() {
   held_ = false;
-  entry_judged_ = false;
+  entry_checked_ = false;
   if (end_ != RcEnd::none) return end_;
   return within_memory([this] { return resume_carried(); });
 }
@@ -196,18 +196,18 @@ size_t RcReceive::consume(ConstBytes bytes) {
 /// False if it stays where it is: held, or the connection ends.
 bool RcReceive::take(ConstBytes ulpdu) {
   rdmap::StreamReceiver next = receiver_;
-  const rdmap::StreamReceiver::Result judged = next.accept(ulpdu);
-  if (!check(judged.fault, ulpdu)) return false;  // guard(rc)
+  const rdmap::StreamReceiver::Result checked = next.accept(ulpdu);
+  if (!check(checked.fault, ulpdu)) return false;  // guard(rc)
   if (ready_ != ReadyToReceive::none) {
     receiver_ = next;
-    return take_ready(judged.segment, ulpdu);
+    return take_ready(checked.segment, ulpdu);
   }
-  // guard(rows:immediate-takes-receive): ; if => && judged.segment.opcode !=
+  // guard(rows:immediate-takes-receive): ; if => && checked.segment.opcode !=
   //     rdmap::Opcode::immediate; if
-  const bool starts = receiver_.at_send_start() && goes_to_receive(judged.segment.opcode);
+  const bool starts = receiver_.at_send_start() && goes_to_receive(checked.segment.opcode);
   if (starts && !begin_message(ulpdu)) return false;
   receiver_ = next;
-  return handle(judged.segment, ulpdu);
+  return handle(checked.segment, ulpdu);
 }
 
 /// Whether the segment is the ready-to-receive message of this kind, which has no length (RFC 6581
@@ -334,7 +334,7 @@ bool RcReceive::begin_message(ConstBytes ulpdu) {
     // guard(rows:send-without-receive)
     if (entry_ == nullptr) return end(RcEnd::bad_receive, fault::kNoBuffer, ulpdu);
   }
-  entry_judged_ = false;
+  entry_checked_ = false;
   return true;
 }
 
@@ -349,11 +349,11 @@ bool RcReceive::place_send(const rdmap::StreamSegment& segment, ConstBytes ulpdu
     return end(RcEnd::protocol_error, fault::kMessageTooLong, ulpdu);
   }
   // guard(rc): condition => false
-  if (!entry_judged_ && !parts_.protection.may_write(entry_->sges())) {
+  if (!entry_checked_ && !parts_.protection.may_write(entry_->sges())) {
     finish(WcStatus::local_protection_error);
     return end(RcEnd::bad_receive, fault::kLocalCatastrophic, {});
   }
-  entry_judged_ = true;
+  entry_checked_ = true;
   parts_.protection.checked_target(entry_->sges()).place(segment.message_offset, segment.payload);
   // guard(rows:deliver-when-whole): without !segment.last ||
   return !segment.last || deliver(segment, ulpdu);

@@ -58,7 +58,7 @@ inline constexpr size_t kReadBeforeLong = 4096;
 /// message may end with a short one.
 inline constexpr uint32_t kExpectLong = 4;
 
-/// The receiving half of an RC queue pair: takes FPDUs off the stream, judges, places and delivers.
+/// The receiving half of an RC queue pair: takes FPDUs off the stream, checks, places and delivers.
 ///
 /// A message that finds no receive holds the stream: what was read behind it is carried, nothing
 /// more is read, and TCP makes the peer wait. Or, if the queue pair wants that, it ends the
@@ -66,8 +66,8 @@ inline constexpr uint32_t kExpectLong = 4;
 ///
 /// FPDUs are read together, as many as there are, into the engine's buffer. With CRCs (or markers)
 /// nothing may be placed before an FPDU is whole: a long one that is cut waits in the queue pair's
-/// own memory, and its rest is read there. Without, all that is to be judged is in the header: once
-/// that is there, the payload of a long FPDU is read straight into the application's memory.
+/// own memory, and its rest is read there. Without, all that is to be checked is in the header:
+/// once that is there, the payload of a long FPDU is read straight into the application's memory.
 class RcReceive {
  public:
   /// Where segments go that are not for a posted receive.
@@ -197,7 +197,7 @@ class RcReceive {
   rdmap::StreamReceiver receiver_;
   ReadyToReceive ready_ = ReadyToReceive::none;  // the first FPDU has to be this
   ReceiveEntry* entry_ = nullptr;  // of the message that is under way; null: it is discarded
-  bool entry_judged_ = false;      // its memory was checked in this call
+  bool entry_checked_ = false;     // its memory was checked in this call
 
   CarryBuffer carry_;
   uint32_t expects_long_ = 0;  // of kExpectLong

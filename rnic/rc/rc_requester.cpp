@@ -51,7 +51,7 @@ std::optional<TerminateCode> RcRequester::take_read_response(const rdmap::Stream
   const std::optional<Sink> sink = check_sink(*entry);
   // guard(reader-memory)
   if (!sink) return fail(WcStatus::local_protection_error, fault::kTaggedInvalidStag);
-  if (const auto found = judge(*entry, segment, sink->name))
+  if (const auto found = check_response(*entry, segment, sink->name))
     return fail(WcStatus::bad_response_error, *found);
   sink->target.place(placed_, segment.payload);  // guard(rows:read-place): placed_ => 0
   placed(segment);
@@ -64,7 +64,7 @@ std::optional<ddp::PlacementTarget> RcRequester::target_of(
   if (ready_ || entry == nullptr || !is_read(entry->opcode)) return std::nullopt;
   const std::optional<Sink> sink = check_sink(*entry);
   // guard(direct-placement): condition => !sink
-  if (!sink || judge(*entry, segment, sink->name)) return std::nullopt;
+  if (!sink || check_response(*entry, segment, sink->name)) return std::nullopt;
   return sink->target.from(placed_);
 }
 
@@ -83,9 +83,9 @@ std::optional<TerminateCode> RcRequester::take_ready(const rdmap::StreamSegment&
 /// Nothing is written before all of this holds. What the peer names is the request's sink, wherever
 /// else it may write. A segment of no bytes may stand anywhere, also at the end, and what it names
 /// is not looked at (RFC 5041 sections 5.2 and 7.1).
-std::optional<TerminateCode> RcRequester::judge(const SendEntry& entry,
-                                                const rdmap::StreamSegment& segment,
-                                                const RemoteMemory& sink) const {
+std::optional<TerminateCode> RcRequester::check_response(const SendEntry& entry,
+                                                         const rdmap::StreamSegment& segment,
+                                                         const RemoteMemory& sink) const {
   const uint64_t end = placed_ + segment.length();
   // guard(requests): condition => end > entry.length
   // guard(response-segments): && end != entry.length => != (end == entry.length)

@@ -57,8 +57,9 @@ class RcRequester {
   };
   std::optional<Sink> check_sink(const SendEntry& entry) const;
   std::optional<TerminateCode> take_ready(const rdmap::StreamSegment& segment);
-  std::optional<TerminateCode> judge(const SendEntry& entry, const rdmap::StreamSegment& segment,
-                                     const RemoteMemory& sink) const;
+  std::optional<TerminateCode> check_response(const SendEntry& entry,
+                                              const rdmap::StreamSegment& segment,
+                                              const RemoteMemory& sink) const;
   TerminateCode fail(WcStatus status, TerminateCode code);
   void finish();
 

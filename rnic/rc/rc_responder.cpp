@@ -57,7 +57,8 @@ void RcResponder::start(uint16_t ird) {
 
 std::optional<TerminateCode> RcResponder::take(const Request& request) {
   if (count_ == ird_) return fault::kNoBuffer;  // guard(rows:ird-enforced)
-  if (const auto found = std::visit([this](const auto& one) { return judge(one); }, request))
+  if (const auto found =
+          std::visit([this](const auto& one) { return check_request(one); }, request))
     return found;
   if (ring_.empty()) ring_.resize(ird_);
   // guard(rows:response-order): count_++ => (count_++ ^ 1U)
@@ -72,7 +73,7 @@ void RcResponder::finish() {
 }
 
 /// A Read of no length reads nothing: its STag and offset are not looked at (RFC 5040 section 5.2).
-std::optional<TerminateCode> RcResponder::judge(const rdmap::ReadRequest& request) const {
+std::optional<TerminateCode> RcResponder::check_request(const rdmap::ReadRequest& request) const {
   if (request.length == 0) return std::nullopt;  // guard(rows:read-of-none)
   // guard(rows:read-checks): Access::remote_read => Access::none
   const ddp::RegionFault found =
@@ -82,7 +83,7 @@ std::optional<TerminateCode> RcResponder::judge(const rdmap::ReadRequest& reques
   return std::nullopt;
 }
 
-std::optional<TerminateCode> RcResponder::judge(const rdmap::AtomicRequest& request) const {
+std::optional<TerminateCode> RcResponder::check_request(const rdmap::AtomicRequest& request) const {
   // guard(rows:atomic-unknown): fault::kUnexpectedOpcode => fault::kUnspecified
   if (!rdmap::apply(request, 0)) return fault::kUnexpectedOpcode;
   // guard(rows:atomic-right): Access::remote_atomic => Access::none
@@ -100,7 +101,7 @@ ddp::RegionFault RcResponder::check(uint32_t stag, Access want, uint64_t offset,
   return protection_.check_tagged(stag, want, offset, length).fault;
 }
 
-/// Of what was judged; null if the region goes away this very moment.
+/// Of what was checked; null if the region goes away this very moment.
 std::byte* RcResponder::address(uint32_t stag, uint64_t offset) const {
   const ddp::Region* const region = protection_.find(stag);
   return region == nullptr ? nullptr : region->memory + (offset - region->base);
@@ -108,14 +109,14 @@ std::byte* RcResponder::address(uint32_t stag, uint64_t offset) const {
 
 std::optional<Sge> RcResponder::source(const rdmap::ReadRequest& request) const {
   if (request.length == 0) return Sge{};
-  if (judge(request)) return std::nullopt;
+  if (check_request(request)) return std::nullopt;
   std::byte* const memory = address(request.source_stag, request.source_offset);
   if (memory == nullptr) return std::nullopt;
   return Sge{memory, request.length, request.source_stag};
 }
 
 std::optional<uint64_t> RcResponder::perform(const rdmap::AtomicRequest& request) const {
-  if (judge(request)) return std::nullopt;
+  if (check_request(request)) return std::nullopt;
   auto* const word = reinterpret_cast<uint64_t*>(address(request.stag, request.offset));
   if (word == nullptr) return std::nullopt;
   const std::atomic_ref<uint64_t> target(*word);

@@ -45,8 +45,8 @@ class RcResponder {
   std::optional<uint64_t> perform(const rdmap::AtomicRequest& request) const;
 
  private:
-  std::optional<TerminateCode> judge(const rdmap::ReadRequest& request) const;
-  std::optional<TerminateCode> judge(const rdmap::AtomicRequest& request) const;
+  std::optional<TerminateCode> check_request(const rdmap::ReadRequest& request) const;
+  std::optional<TerminateCode> check_request(const rdmap::AtomicRequest& request) const;
   ddp::RegionFault check(uint32_t stag, Access want, uint64_t offset, uint64_t length) const;
   std::byte* address(uint32_t stag, uint64_t offset) const;
   const Request& at(size_t index) const { return ring_[(first_ + index) % ring_.size()]; }

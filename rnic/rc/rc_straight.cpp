@@ -12,15 +12,15 @@
 namespace diwarp::rnic {
 
 /// Takes what is there of an FPDU at the front, if it is a long one that is in order in all
-/// respects. Any other is left until it is whole: then it is judged as all are.
+/// respects. Any other is left until it is whole: then it is checked as all are.
 bool RcReceive::begin_straight(ConstBytes rest) {
   if (end_ != RcEnd::none || held_ || ready_ != ReadyToReceive::none) return false;
   const std::optional<mpa::Beginning> begun = deframer_.beginning(rest);
   if (!begun || begun->missing < kLongFpdu) return false;
   rdmap::StreamReceiver next = receiver_;
-  rdmap::StreamReceiver::Result judged = next.accept(begun->ulpdu, begun->missing);
-  if (judged.fault) return false;  // guard(direct-placement)
-  rdmap::StreamSegment& segment = judged.segment;
+  rdmap::StreamReceiver::Result checked = next.accept(begun->ulpdu, begun->missing);
+  if (checked.fault) return false;  // guard(direct-placement)
+  rdmap::StreamSegment& segment = checked.segment;
   const bool starts = receiver_.at_send_start() && goes_to_receive(segment.opcode);
   if (starts && discarded_) return false;
   const auto target = target_of(segment, starts ? parts_.receives.peek() : entry_);

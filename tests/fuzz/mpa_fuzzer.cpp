@@ -80,7 +80,7 @@ void check_agreement(const mpa::StartupFrame& request, const mpa::Wishes& asked,
                      const mpa::Wishes& wishes) {
   const mpa::Answer answer = mpa::answer_request(request, wishes);
   check_own(answer.reply);
-  const mpa::AgreementResult seen = mpa::judge_reply(answer.reply, asked);
+  const mpa::AgreementResult seen = mpa::check_reply(answer.reply, asked);
   if (seen.fault != mpa::AgreementFault::none) fail("An own reply is refused by who asked for it");
   const mpa::Agreement& a = seen.agreement;
   const mpa::Agreement& b = answer.agreement;
@@ -96,7 +96,7 @@ void check_agreement(const mpa::StartupFrame& request, const mpa::Wishes& asked,
 void check_answers(const mpa::StartupFrame& frame, const mpa::Wishes& wishes) {
   check_own(frame);
   if (frame.kind == mpa::FrameKind::reply) {
-    (void)mpa::judge_reply(frame, wishes);
+    (void)mpa::check_reply(frame, wishes);
     return;
   }
   check_own(mpa::make_reject(frame, {}));

@@ -20,7 +20,7 @@ struct RcAsked {
   uint32_t identifier = 0;  ///< of an atomic
 };
 
-/// Judges each segment that diwarp sends on one connection after another: its numbers, and its
+/// Checks each segment that diwarp sends on one connection after another: its numbers, and its
 /// bytes.
 class RcOutput {
  public:

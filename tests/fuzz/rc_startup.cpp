@@ -42,7 +42,7 @@ std::optional<mpa::Agreement> connect(const mpa::Wishes& mine, const mpa::Wishes
   if (spoils) spoil(reply, in);
   const mpa::ParsedStartup parsed = mpa::parse_startup(reply, mpa::FrameKind::reply);
   if (parsed.status != mpa::StartupStatus::ok) return std::nullopt;
-  const mpa::AgreementResult result = mpa::judge_reply(parsed.frame, mine);
+  const mpa::AgreementResult result = mpa::check_reply(parsed.frame, mine);
   if (result.fault != mpa::AgreementFault::none) return std::nullopt;
   return result.agreement;
 }

@@ -3,7 +3,7 @@
 
 tshark loses its place in an iWARP connection whose FPDUs do not end where TCP segments end, and
 where a pair of ports is used again. So each stream is put together here (what was sent twice or out
-of order included) and cut after each FPDU, by its length field alone; tshark then judges every one.
+of order included) and cut after each FPDU, by its length field alone; tshark then checks every one.
 Only what Ethernet, IPv4 and pcap need is here.
 """
 import dataclasses

@@ -151,7 +151,7 @@ def guessed_stags():
                             for segment in segments], victim)
 
         wait_until(lambda: attack() or victim.counter("drop_stag_limit") > 0, "nothing limits it")
-        check(victim.counter("drop_stag") > 0, "no guess was judged")
+        check(victim.counter("drop_stag") > 0, "no guess was checked")
         check(victim.contents(0, 65536) == bytes(65536), "something was written")
         honest.must("write_record", victim.name, victim.stag, 100, 0, 5000)
         victim.wait("recv_write_record", "success", 5000)

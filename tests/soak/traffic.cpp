@@ -195,7 +195,7 @@ void Peer::post_write(Line& line, uint32_t remote) {
   request->wrong = pick_wrong(line);
   request->offer = lent.id;
   if (length == 0 || request->wrong == Wrong::length) request->wrong = Wrong::nothing;
-  // Over a connection each segment is judged by itself: those before the end are placed.
+  // Over a connection each segment is checked by itself: those before the end are placed.
   const uint64_t place = request->wrong == Wrong::bounds ? lent.length - length + 1 : at;
   fill(request->buffer.bytes(), key(remotes_[remote].life, Kind::written, lent.id), place);
   SendWorkRequest wr{.opcode = stream ? WrOpcode::rdma_write : WrOpcode::write_record,

@@ -99,7 +99,7 @@ inline size_t read_extension(std::span<const std::byte> bytes, size_t at, Segmen
 }
 
 /// Reads a segment of class 0, or of class 1 with `rd_bytes` of header behind the prefix. Throws
-/// where it is too short for what it says, or its CRC is wrong; judges nothing else.
+/// where it is too short for what it says, or its CRC is wrong; checks nothing else.
 inline Segment read_segment(std::span<const std::byte> datagram, size_t rd_bytes = 0) {
   if (!has_right_crc(datagram)) throw std::runtime_error("the CRC is wrong");
   const std::span<const std::byte> bytes = datagram.first(datagram.size() - 4);

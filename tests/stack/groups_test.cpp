@@ -285,7 +285,7 @@ TEST_CASE("what overflows at a group is counted with the rest") {
   CHECK(world.devices[0].counter("rx_overflow") == 2);
 }
 
-TEST_CASE("filters and Q_Keys judge what comes to a group as well") {
+TEST_CASE("filters and Q_Keys check what comes to a group as well") {
   Club club;
   const SourceFilter elsewhere{.network = Address::parse("10.9.0.0"), .prefix_length = 16};
   Party& member = club.members[0];
@@ -352,7 +352,7 @@ TEST_CASE("groups are joined and left while messages come") {
   CHECK(device.counter("rx_datagrams") == sent);
 }
 
-TEST_CASE("an address handle stands for its address, and is judged when it is made") {
+TEST_CASE("an address handle stands for its address, and is checked when it is made") {
   World world;
   Device& device = world.add_device();
   Party party(device);

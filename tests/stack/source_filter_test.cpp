@@ -28,7 +28,7 @@ TEST_CASE("without filters every source is heard") {
     CHECK(everyone.admit(Address::parse(from)));
 }
 
-TEST_CASE("a filter's prefix is judged bit by bit") {
+TEST_CASE("a filter's prefix is checked bit by bit") {
   CHECK(admits(filter("10.1.2.3", 32), "10.1.2.3:7"));
   CHECK_FALSE(admits(filter("10.1.2.3", 32), "10.1.2.2:7"));
   CHECK(admits(filter("10.1.2.3", 31), "10.1.2.2:7"));
@@ -96,7 +96,7 @@ TEST_CASE("a queue pair hears only the sources that its filters admit") {
   CHECK(scene.received().size() == 1);
 }
 
-TEST_CASE("what is filtered is judged by nothing else") {
+TEST_CASE("what is filtered is checked by nothing else") {
   Scene scene({.datagram = {.sources = {filter("10.0.0.0", 24)}}});
   scene.target.post_receives(4, 100);
   Segment broken = scene.whole(1);

@@ -36,7 +36,7 @@ size_t random_size(Random& random) {
 }
 
 /// What the bytes on the wire, and what became of them, say about the messages.
-class Judge {
+class WireObserver {
  public:
   void observe(ConstBytes datagram, llp::Verdict verdict) {
     Fate& fate = fates_[msn_of(datagram)];
@@ -79,7 +79,7 @@ struct Run {
 
 Run run(uint64_t seed) {
   World world;
-  Judge judge;
+  WireObserver wire;
   llp::ImpairedDatagramLink* impaired = nullptr;
   llp::Impairment impairment;
   impairment.seed = seed;
@@ -90,7 +90,7 @@ Run run(uint64_t seed) {
   const auto wear = [&](World::Link link) -> World::Link {
     auto worn = std::make_unique<llp::ImpairedDatagramLink>(
         std::move(link), impairment, world.clock,
-        [&](ConstBytes datagram, llp::Verdict verdict) { judge.observe(datagram, verdict); });
+        [&](ConstBytes datagram, llp::Verdict verdict) { wire.observe(datagram, verdict); });
     impaired = worn.get();
     return worn;
   };
@@ -132,12 +132,12 @@ Run run(uint64_t seed) {
   collect();
 
   // MSNs count up from the first; the map is ordered, but they may have wrapped.
-  REQUIRE(judge.fates().size() == kMessages);
-  auto first = judge.fates().begin();
-  while (judge.fates().contains(first->first - 1)) first = judge.fates().find(first->first - 1);
+  REQUIRE(wire.fates().size() == kMessages);
+  auto first = wire.fates().begin();
+  while (wire.fates().contains(first->first - 1)) first = wire.fates().find(first->first - 1);
   uint64_t partial = 0;
   for (uint32_t index = 0; index < kMessages; ++index) {
-    const Judge::Fate& fate = judge.fates().at(first->first + index);
+    const WireObserver::Fate& fate = wire.fates().at(first->first + index);
     REQUIRE(fate.length == result.sent[index].size());
     REQUIRE(fate.bytes == *fate.length);
     result.whole.push_back(fate.lost == 0);
@@ -146,13 +146,13 @@ Run run(uint64_t seed) {
     result.multi_whole += multi && fate.lost == 0 ? 1 : 0;
     partial += fate.lost != 0 && fate.passed != 0 ? 1 : 0;
   }
-  CHECK(judge.seen(llp::Verdict::corrupted) ==
+  CHECK(wire.seen(llp::Verdict::corrupted) ==
         target_device.counter("drop_crc") + target_device.counter("drop_version") +
             target_device.counter("drop_class") + target_device.counter("drop_flags") +
             target_device.counter("drop_reserved"));
-  CHECK(judge.seen(llp::Verdict::duplicated) ==
+  CHECK(wire.seen(llp::Verdict::duplicated) ==
         target_device.counter("drop_late") + target_device.counter("drop_duplicate"));
-  CHECK(judge.seen(llp::Verdict::reordered) > 1000);
+  CHECK(wire.seen(llp::Verdict::reordered) > 1000);
   CHECK(target_device.counter("message_timeouts") == partial);
   for (const char* name : {"drop_share", "drop_no_receive", "drop_no_context", "drop_sources_full",
                            "drop_contradiction", "drop_range_limit", "drop_receive_too_small"}) {

@@ -15,14 +15,14 @@ namespace {
 constexpr uint32_t kIncarnation = 0xA1B2C3D4;
 
 DatagramSegment segment_in(const std::vector<std::byte>& datagram) {
-  const Verdict verdict = judge(datagram);
+  const Verdict verdict = verdict_of(datagram);
   REQUIRE_FALSE(verdict.drop);
   REQUIRE(verdict.envelope.labels.datagram_class == dgram::DatagramClass::unreliable);
   return verdict.segment;
 }
 
 Verdict control_in(const std::vector<std::byte>& datagram, dgram::ControlType type) {
-  const Verdict verdict = judge(datagram);
+  const Verdict verdict = verdict_of(datagram);
   REQUIRE_FALSE(verdict.drop);
   REQUIRE(verdict.envelope.labels.datagram_class == dgram::DatagramClass::control);
   REQUIRE(verdict.control.type == type);
@@ -175,7 +175,7 @@ TEST_CASE("an Error leaves out all headers where it would outgrow its cause") {
 
 TEST_CASE("parsing a datagram Send gives its fields") {
   const auto datagram = golden::datagram_send();
-  const Verdict verdict = judge(datagram);
+  const Verdict verdict = verdict_of(datagram);
   REQUIRE_FALSE(verdict.drop);
   CHECK(verdict.envelope.labels.datagram_class == dgram::DatagramClass::unreliable);
   CHECK(verdict.envelope.labels.flags == 0);
@@ -208,7 +208,7 @@ TEST_CASE("parsing a middle segment of a solicited datagram Send gives its field
 
 TEST_CASE("parsing an empty datagram Send gives its fields") {
   const auto datagram = golden::datagram_empty();
-  CHECK(judge(datagram).envelope.labels.incarnation == 1);
+  CHECK(verdict_of(datagram).envelope.labels.incarnation == 1);
   const DatagramSegment segment = segment_in(datagram);
   CHECK(segment.last);
   CHECK(segment.msn == 7);

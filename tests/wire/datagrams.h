@@ -22,7 +22,7 @@ struct Verdict {
   rdmap::ErrorReport error = {};  ///< of a control message of that type
 };
 
-inline Verdict judge_control(Verdict verdict) {
+inline Verdict control_verdict(Verdict verdict) {
   verdict.control = dgram::parse_control(verdict.envelope.body);
   if (!verdict.control.valid) verdict.drop = verdict.control.drop_reason;
   if (verdict.drop || verdict.control.type != dgram::ControlType::error) return verdict;
@@ -32,14 +32,14 @@ inline Verdict judge_control(Verdict verdict) {
   return verdict;
 }
 
-inline Verdict judge(ConstBytes datagram) {
+inline Verdict verdict_of(ConstBytes datagram) {
   Verdict verdict{.envelope = dgram::Envelope::open(datagram)};
   if (!verdict.envelope.valid) {
     verdict.drop = verdict.envelope.drop_reason;
     return verdict;
   }
   const dgram::Labels& labels = verdict.envelope.labels;
-  if (labels.datagram_class == dgram::DatagramClass::control) return judge_control(verdict);
+  if (labels.datagram_class == dgram::DatagramClass::control) return control_verdict(verdict);
   const rdmap::ParsedSegment inner = rdmap::parse_segment(labels.flags, verdict.envelope.body);
   if (!inner.valid) verdict.drop = inner.drop_reason;
   verdict.segment = inner.segment;

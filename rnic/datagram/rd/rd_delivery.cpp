@@ -73,15 +73,15 @@ RdDelivery::Outcome RdDelivery::deliver_request(RdPeer& peer, const Segment& seg
     return Outcome::stag_limit;  // guard(rd-guesses)
   // guard(explore): => close_abandoned(peer);
   if (!peer.inbound.repeats_request(segment.msn)) close_abandoned(peer);
-  const Judgement judgement = responder_.take_request(peer, segment.request);
-  if (segment.request.length != 0 && judgement.drop != Counter::drop_share)
-    note_judged(peer, judgement, now);
-  const bool no_memory = judgement.drop && !judgement.fault;
+  const Verdict verdict = responder_.take_request(peer, segment.request);
+  if (segment.request.length != 0 && verdict.drop != Counter::drop_share)
+    note_verdict(peer, verdict, now);
+  const bool no_memory = verdict.drop && !verdict.fault;
   if (!no_memory) {
     peer.inbound.delivered_request(segment.msn);
-    return conclude(peer, judgement, segment, now);
+    return conclude(peer, verdict, segment, now);
   }
-  counters_.add(*judgement.drop);
+  counters_.add(*verdict.drop);
   return Outcome::no_memory;
 }
 
@@ -95,9 +95,9 @@ void RdDelivery::note_stag(RdPeer& peer, bool rightly, Time now) {
 }
 
 /// What was dropped without a fault says nothing of the peer.
-void RdDelivery::note_judged(RdPeer& peer, const Judgement& judgement, Time now) {
-  // guard(rd-guesses): without || !judgement.drop
-  if (judgement.fault || !judgement.drop) note_stag(peer, !judgement.fault, now);
+void RdDelivery::note_verdict(RdPeer& peer, const Verdict& verdict, Time now) {
+  // guard(rd-guesses): without || !verdict.drop
+  if (verdict.fault || !verdict.drop) note_stag(peer, !verdict.fault, now);
 }
 
 /// The rest of one message, and of no other, will not come.
@@ -125,14 +125,14 @@ bool RdDelivery::is_voided(RdPeer& peer, const Segment& segment) {
 }
 
 /// A drop without a fault is the end of it: the datagram has had its turn.
-RdDelivery::Outcome RdDelivery::conclude(RdPeer& peer, const Judgement& judgement,
+RdDelivery::Outcome RdDelivery::conclude(RdPeer& peer, const Verdict& verdict,
                                          const Segment& segment, Time now) {
-  if (judgement.drop) counters_.add(*judgement.drop);
-  if (!judgement.fault) return Outcome::delivered;
+  if (verdict.drop) counters_.add(*verdict.drop);
+  if (!verdict.fault) return Outcome::delivered;
   const dgram::MessageName message = message_of(segment);
   peer.inbound.refuse_message(message);
   skip(peer, message);
-  return refuse(peer, *judgement.fault, segment, now);
+  return refuse(peer, *verdict.fault, segment, now);
 }
 
 /// The peer learns it from the refusal; an Error would tell it twice. What cannot be parsed is of
@@ -196,45 +196,45 @@ RdDelivery::Outcome RdDelivery::deliver_record(RdPeer& peer, const Segment& segm
 RdDelivery::Outcome RdDelivery::report_segment(RdPeer& peer, const Segment& segment, Time now) {
   const std::optional<size_t> before = peer.inbound.reported_of(segment);
   // guard(rd-delivered-once): => if (!before) return Outcome::delivered;
-  if (!before) return conclude(peer, Judgement::dropped(Counter::drop_late), segment, now);
+  if (!before) return conclude(peer, Verdict::dropped(Counter::drop_late), segment, now);
   if (!records_.has_room()) return Outcome::no_room;
   Segment fresh = segment;
   // guard(rd-record-repeated): => fresh.payload = segment.payload;
   fresh.payload = segment.payload.subspan(*before);
   fresh.message_offset += static_cast<uint32_t>(*before);
   fresh.tagged_offset += *before;
-  const Judgement judgement = records_.handle(fresh, peer.source, now);
-  note_judged(peer, judgement, now);
-  if (!judgement.drop) peer.inbound.reported_segment(fresh);
-  return conclude_record(peer, judgement, segment, now);
+  const Verdict verdict = records_.handle(fresh, peer.source, now);
+  note_verdict(peer, verdict, now);
+  if (!verdict.drop) peer.inbound.reported_segment(fresh);
+  return conclude_record(peer, verdict, segment, now);
 }
 
 RdDelivery::Outcome RdDelivery::place_in_record(RdPeer& peer, const Segment& segment, Time now) {
   if (segment.message_offset == 0 && !records_.has_room()) return Outcome::no_room;
-  const Judgement judgement = records_.handle(segment, peer.source, now);
-  note_judged(peer, judgement, now);
-  if (judgement.drop == Counter::drop_late) return conclude_late_record(peer, segment, now);
-  return conclude_record(peer, judgement, segment, now);
+  const Verdict verdict = records_.handle(segment, peer.source, now);
+  note_verdict(peer, verdict, now);
+  if (verdict.drop == Counter::drop_late) return conclude_late_record(peer, segment, now);
+  return conclude_record(peer, verdict, segment, now);
 }
 
-RdDelivery::Outcome RdDelivery::conclude_record(RdPeer& peer, const Judgement& judgement,
+RdDelivery::Outcome RdDelivery::conclude_record(RdPeer& peer, const Verdict& verdict,
                                                 const Segment& segment, Time now) {
   peer.inbound.new_message();
-  if (judgement.drop == Counter::drop_no_memory) {
-    counters_.add(*judgement.drop);
+  if (verdict.drop == Counter::drop_no_memory) {
+    counters_.add(*verdict.drop);
     return Outcome::no_memory;
   }
   // What UD drops in silence, for it may be old, is wrong here.
-  if (judgement.drop && !judgement.fault)
-    return conclude(peer, {.drop = judgement.drop, .fault = fault::kUnspecified}, segment, now);
-  return conclude(peer, judgement, segment, now);
+  if (verdict.drop && !verdict.fault)
+    return conclude(peer, {.drop = verdict.drop, .fault = fault::kUnspecified}, segment, now);
+  return conclude(peer, verdict, segment, now);
 }
 
 /// A segment of a record that is closed. Repeated in a new association, it was delivered before, or
 /// refused. Else its memory has gone, or it was given up, before it was complete.
 RdDelivery::Outcome RdDelivery::conclude_late_record(RdPeer& peer, const Segment& segment,
                                                      Time now) {
-  const Judgement late = Judgement::dropped(Counter::drop_late);
+  const Verdict late = Verdict::dropped(Counter::drop_late);
   const bool repeats = peer.inbound.may_repeat();
   const dgram::MessageName message = message_of(segment);
   if (repeats && peer.inbound.was_refused(message))
@@ -260,7 +260,7 @@ RdDelivery::Outcome RdDelivery::deliver_send(RdPeer& peer, const Segment& segmen
   // guard(rd-delivered-once): condition => false
   if (begins && peer.inbound.repeats_send(segment.msn)) {
     peer.inbound.ignore_rest(message_of(segment));
-    return conclude(peer, Judgement::dropped(Counter::drop_late), segment, now);
+    return conclude(peer, Verdict::dropped(Counter::drop_late), segment, now);
   }
   // A Send with Invalidate names memory, as a Write-Record does.
   if (segment.last && invalidates(segment) && may_name_memory_at(peer, now) > now)

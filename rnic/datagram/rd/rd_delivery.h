@@ -78,7 +78,7 @@ class RdDelivery {
   Outcome deliver_segment(RdPeer& peer, const Segment& segment, Time now);
   void skip(RdPeer& peer, const dgram::MessageName& message);
   void note_stag(RdPeer& peer, bool rightly, Time now);
-  void note_judged(RdPeer& peer, const Judgement& judgement, Time now);
+  void note_verdict(RdPeer& peer, const Verdict& verdict, Time now);
   Outcome deliver_request(RdPeer& peer, const Segment& segment, Time now);
   void take_receive(RdPeer& peer, const Segment& segment, Time now);
   ReceiveEntry* release_receive(RdPeer& peer);
@@ -87,8 +87,7 @@ class RdDelivery {
   Outcome deliver_record(RdPeer& peer, const Segment& segment, Time now);
   Outcome report_segment(RdPeer& peer, const Segment& segment, Time now);
   Outcome place_in_record(RdPeer& peer, const Segment& segment, Time now);
-  Outcome conclude_record(RdPeer& peer, const Judgement& judgement, const Segment& segment,
-                          Time now);
+  Outcome conclude_record(RdPeer& peer, const Verdict& verdict, const Segment& segment, Time now);
   Outcome conclude_late_record(RdPeer& peer, const Segment& segment, Time now);
   void close_abandoned(RdPeer& peer);
   Outcome deliver_send(RdPeer& peer, const Segment& segment, Time now);
@@ -97,7 +96,7 @@ class RdDelivery {
   bool continues(const RdMessage& message, const Segment& segment) const;
   void complete(RdPeer& peer, const Segment& segment, Time now);
   void fail_receive(RdPeer& peer);
-  Outcome conclude(RdPeer& peer, const Judgement& judgement, const Segment& segment, Time now);
+  Outcome conclude(RdPeer& peer, const Verdict& verdict, const Segment& segment, Time now);
   Outcome refuse(RdPeer& peer, TerminateCode code, const Segment& segment, Time now);
 
   ReceiveBuffers& receives_;

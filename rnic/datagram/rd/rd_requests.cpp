@@ -191,9 +191,9 @@ void RdRequests::forget(RdPeer& peer, OutboundRead& read) {
   reads_.give(read);
 }
 
-Judgement RdRequests::take_response(RdPeer& peer, const rdmap::DatagramSegment& segment) {
+Verdict RdRequests::take_response(RdPeer& peer, const rdmap::DatagramSegment& segment) {
   OutboundRead* const read = find(peer, segment.stag);
-  if (read == nullptr) return Judgement::dropped(Counter::drop_response);
+  if (read == nullptr) return Verdict::dropped(Counter::drop_response);
   const uint64_t end = read->received + segment.payload.size();
   const bool fits = segment.tagged_offset == read->received && end <= read->request.length &&
                     segment.last == (end == read->request.length);
@@ -201,12 +201,12 @@ Judgement RdRequests::take_response(RdPeer& peer, const rdmap::DatagramSegment& 
     fail_remotely(peer, *read->entry, WcStatus::bad_response_error);
   if (fits && !read->skipped && read->entry != nullptr) {
     place(peer, *read, segment);
-    return Judgement::taken();
+    return Verdict::accepted();
   }
   // What is left of a response that is not wanted any more, or that a failure will end.
   read->received = static_cast<uint32_t>(end);
   if (read->entry == nullptr && segment.last) forget(peer, *read);
-  return Judgement::dropped(Counter::drop_response);
+  return Verdict::dropped(Counter::drop_response);
 }
 
 void RdRequests::place(RdPeer& peer, OutboundRead& read, const rdmap::DatagramSegment& segment) {

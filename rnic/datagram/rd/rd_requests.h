@@ -59,7 +59,7 @@ class RdRequests {
   // --- Reads.
 
   /// A Read Response came, in order.
-  Judgement take_response(RdPeer& peer, const rdmap::DatagramSegment& segment);
+  Verdict take_response(RdPeer& peer, const rdmap::DatagramSegment& segment);
   /// A part of a response will not come; a failure will.
   void take_skip(RdPeer& peer, STag sink);
   void take_failure(RdPeer& peer, STag sink, TerminateCode code);

@@ -27,24 +27,24 @@ bool is_full(const RdPeer& peer) {
 }  // namespace
 
 /// A Read of no length reads nothing: its STag and offset are not looked at (RFC 5040 section 5.2).
-Judgement RdResponder::check(const rdmap::ReadRequest& request) const {
-  if (request.length == 0) return Judgement::taken();
-  return judge_read(protection_
-                        .check_tagged(request.source_stag, Access::remote_read,
-                                      request.source_offset, request.length)
-                        .fault);
+Verdict RdResponder::check(const rdmap::ReadRequest& request) const {
+  if (request.length == 0) return Verdict::accepted();
+  return read_verdict(protection_
+                          .check_tagged(request.source_stag, Access::remote_read,
+                                        request.source_offset, request.length)
+                          .fault);
 }
 
-Judgement RdResponder::take_request(RdPeer& peer, const rdmap::ReadRequest& request) {
-  if (const Judgement judgement = check(request); judgement.fault) return judgement;
+Verdict RdResponder::take_request(RdPeer& peer, const rdmap::ReadRequest& request) {
+  if (const Verdict verdict = check(request); verdict.fault) return verdict;
   if (is_full(peer))
     return {.drop = Counter::drop_share, .fault = rdmap::fault::kStreamCatastrophic};
-  if (!reads_.reserve(1)) return Judgement::dropped(Counter::drop_no_memory);
+  if (!reads_.reserve(1)) return Verdict::dropped(Counter::drop_no_memory);
   InboundRead& read = reads_.take();
   read.request = request;
   peer.inbound_reads.push_back(read);
   peer.cursor.added(read);
-  return Judgement::taken();
+  return Verdict::accepted();
 }
 
 void RdResponder::fail(RdPeer& peer, uint32_t index, TerminateCode code) {

@@ -20,10 +20,10 @@ class RdResponder {
       : protection_(protection), counters_(counters) {}
 
   /// A Read Request came, in order.
-  Judgement take_request(RdPeer& peer, const rdmap::ReadRequest& request);
+  Verdict take_request(RdPeer& peer, const rdmap::ReadRequest& request);
   const InboundRead& read(uint32_t index) const { return reads_.at(index); }
   /// Whether the memory that it names may be read now.
-  Judgement check(const rdmap::ReadRequest& request) const;
+  Verdict check(const rdmap::ReadRequest& request) const;
   /// It may not any more: the rest of the response is a failure, which is a datagram of its own,
   /// so that the peer learns it whatever of the response came.
   void fail(RdPeer& peer, uint32_t index, TerminateCode code);

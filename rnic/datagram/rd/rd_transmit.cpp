@@ -170,9 +170,9 @@ bool RdTransmit::may_send_again(Lane& lane, uint64_t sequence) {
 bool RdTransmit::may_use(Lane& lane, const dgram::TxTag& tag) {
   if (tag.failure) return true;
   if (tag.message.kind == MessageKind::read_response) {
-    const Judgement judgement = responder_.check(responder_.read(tag.object).request);
-    if (!judgement.fault) return true;
-    if (lane.planned == 0) responder_.fail(lane.peer, tag.object, *judgement.fault);
+    const Verdict verdict = responder_.check(responder_.read(tag.object).request);
+    if (!verdict.fault) return true;
+    if (lane.planned == 0) responder_.fail(lane.peer, tag.object, *verdict.fault);
     return false;
   }
   SendEntry& entry = sends_.at(tag.object);

@@ -93,7 +93,7 @@ bool RdTransmit::add_response(Lane& lane, const Planned& planned) {
   const dgram::TxTag& tag = planned.part.tag;
   const rdmap::ReadRequest& request = responder_.read(tag.object).request;
   const ddp::Segment segment = ddp::segment_of(request.length, tag.offset, tag.length);
-  // It may have gone since it was judged, which the next look at it finds.
+  // It may have gone since it was checked, which the next look at it finds.
   const ddp::Region* const region = protection_.find(request.source_stag);
   if (pieces.empty() || (region == nullptr && segment.length != 0)) {
     lane.room.close();

@@ -13,23 +13,23 @@ namespace diwarp::rnic {
 
 namespace {
 
-Judgement judge(ddp::SegmentFault found) {
+Verdict verdict_of(ddp::SegmentFault found) {
   switch (found) {
     case ddp::SegmentFault::none:
-      return Judgement::taken();
+      return Verdict::accepted();
     case ddp::SegmentFault::duplicate:
-      return Judgement::dropped(Counter::drop_duplicate);
+      return Verdict::dropped(Counter::drop_duplicate);
     case ddp::SegmentFault::contradiction:
-      return Judgement::dropped(Counter::drop_contradiction);
+      return Verdict::dropped(Counter::drop_contradiction);
     case ddp::SegmentFault::range_limit:
-      return Judgement::dropped(Counter::drop_range_limit);
+      return Verdict::dropped(Counter::drop_range_limit);
     case ddp::SegmentFault::too_long:
       break;
   }
   return {.drop = Counter::drop_receive_too_small, .fault = rdmap::fault::kMessageTooLong};
 }
 
-constexpr Judgement no_receive() {
+constexpr Verdict no_receive() {
   return {.drop = Counter::drop_no_receive, .fault = rdmap::fault::kNoBuffer};
 }
 
@@ -47,42 +47,42 @@ UdMessages::UdMessages(ReceiveBuffers& receives, const ddp::ProtectionContext& p
       max_open_(options.max_open_messages),
       max_open_per_source_(options.max_open_per_source) {}
 
-Judgement UdMessages::handle(const Segment& segment, Source& source, Time now) {
+Verdict UdMessages::handle(const Segment& segment, Source& source, Time now) {
   if (invalidates(segment) && !may_name_memory(source, now))
-    return Judgement::dropped(Counter::drop_stag_limit);  // guard(send-invalidate-guesses)
+    return Verdict::dropped(Counter::drop_stag_limit);  // guard(send-invalidate-guesses)
   // Before what is closed: an open message may lie at or below the floor of what is remembered.
   // guard(receive): after the next statement
   if (OpenMessage* message = find_open(source, segment.msn)) return place(segment, *message, now);
   // guard(receive)
-  if (source.closed.contains(segment.msn)) return Judgement::dropped(Counter::drop_late);
+  if (source.closed.contains(segment.msn)) return Verdict::dropped(Counter::drop_late);
   // guard(receive): condition => segment.last
   if (segment.last && segment.message_offset == 0) return deliver_single(segment, source, now);
-  if (const Judgement refused = make_room(source); refused.drop) return refused;
+  if (const Verdict refused = make_room(source); refused.drop) return refused;
   return place(segment, open(segment, source, now), now);
 }
 
 /// The common case: a message in one datagram. It takes a receive only once it is known to fit.
-Judgement UdMessages::deliver_single(const Segment& segment, Source& source, Time now) {
+Verdict UdMessages::deliver_single(const Segment& segment, Source& source, Time now) {
   ReceiveEntry* entry = receives_.peek();
-  if (entry == nullptr) return no_receive();  // guard(receive): no_receive() => Judgement::taken()
+  if (entry == nullptr) return no_receive();  // guard(receive): no_receive() => Verdict::accepted()
   const auto [fault, buffer] =
       protection_.check_untagged(entry->buffer(), 0, segment.payload.size());
   if (fault == ddp::BufferFault::too_long) {  // guard(receive): condition => false
     // guard(floods): => source.accept(source.closed, segment.msn);
     source.refuse_send(segment.msn);
-    return judge(ddp::SegmentFault::too_long);
+    return verdict_of(ddp::SegmentFault::too_long);
   }
   if (fault == ddp::BufferFault::protection) {  // guard(receive): condition => false
     source.refuse_send(segment.msn);            // guard(receive)
     receives_.take();
     fail_receive(*entry, source);
-    return Judgement::taken();
+    return Verdict::accepted();
   }
   receives_.take();
   buffer.place(0, segment.payload);
   source.accept(source.closed, segment.msn);  // guard(receive)
   complete(*entry, segment, source, segment.payload.size(), now);
-  return Judgement::taken();
+  return Verdict::accepted();
 }
 
 OpenMessage* UdMessages::find_open(Source& source, uint32_t msn) {
@@ -94,22 +94,22 @@ OpenMessage* UdMessages::find_open(Source& source, uint32_t msn) {
 
 /// Room for one more open message of `source`, if need be in the place of another one. A source,
 /// and all sources together, have to stay within their shares of the receives.
-Judgement UdMessages::make_room(const Source& source) {
+Verdict UdMessages::make_room(const Source& source) {
   const size_t available = receives_.available();
   if (available == 0) return no_receive();  // guard(receive)
   // guard(receive)
-  if (source.open_count >= max_open_per_source_) return Judgement::dropped(Counter::drop_share);
+  if (source.open_count >= max_open_per_source_) return Verdict::dropped(Counter::drop_share);
   const bool has_share = receives_.shares().may_hold(available);
   // guard(receive): condition => has_share
   // guard(receive): without && has_share
-  if (open_count_ < max_open_ && has_share) return Judgement::taken();
+  if (open_count_ < max_open_ && has_share) return Verdict::accepted();
   OpenMessage* const oldest = to_give_way(source);
   if (oldest == nullptr)
-    return Judgement::dropped(open_count_ >= max_open_ ? Counter::drop_no_context
-                                                       : Counter::drop_share);
+    return Verdict::dropped(open_count_ >= max_open_ ? Counter::drop_no_context
+                                                     : Counter::drop_share);
   counters_.add(Counter::messages_evicted);
   abandon(*oldest);
-  return Judgement::taken();
+  return Verdict::accepted();
 }
 
 /// For a message of `source`, in a full table; null where none is to. Unproven sources may be
@@ -167,9 +167,9 @@ OpenMessage& UdMessages::open(const Segment& segment, Source& source, Time now) 
   return message;
 }
 
-Judgement UdMessages::place(const Segment& segment, OpenMessage& message, Time now) {
+Verdict UdMessages::place(const Segment& segment, OpenMessage& message, Time now) {
   if (!(MessageFacts::of(segment) == message.facts))
-    return Judgement::dropped(Counter::drop_contradiction);  // guard(receive)
+    return Verdict::dropped(Counter::drop_contradiction);  // guard(receive)
   const std::optional<ddp::PlacementTarget> target = protection_.target(message.receive->sges());
   if (!target) {  // guard(receive): condition => false
     ReceiveEntry& entry = *message.receive;
@@ -177,20 +177,20 @@ Judgement UdMessages::place(const Segment& segment, OpenMessage& message, Time n
     source.refuse_send(message.msn);
     release(message);
     fail_receive(entry, source);
-    return Judgement::taken();
+    return Verdict::accepted();
   }
   const ddp::SegmentFault found =
       message.reassembly.add(segment.message_offset, segment.payload.size(), segment.last);
   // guard(receive): condition => found == ddp::SegmentFault::too_long
   if (found != ddp::SegmentFault::none) {
     if (found == ddp::SegmentFault::too_long) abandon(message);  // guard(receive)
-    return judge(found);
+    return verdict_of(found);
   }
   target->place(segment.message_offset, segment.payload);
   // guard(receive): without if (!segment.payload.empty())
   if (!segment.payload.empty()) progressed(message, now);  // guard(receive)
   if (message.reassembly.complete()) deliver(message, segment, now);
-  return Judgement::taken();
+  return Verdict::accepted();
 }
 
 void UdMessages::progressed(OpenMessage& message, Time now) {

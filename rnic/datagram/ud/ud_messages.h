@@ -32,7 +32,7 @@ class UdMessages {
              RecordTable& records, StagMissLimit& stag_misses, Counters& counters,
              const DatagramOptions& options);
 
-  Judgement handle(const rdmap::DatagramSegment& segment, Source& source, Time now);
+  Verdict handle(const rdmap::DatagramSegment& segment, Source& source, Time now);
 
   /// Closes messages of which nothing came for the message timeout; their receives are used again.
   void expire(Time now);
@@ -49,14 +49,14 @@ class UdMessages {
   using Segment = rdmap::DatagramSegment;
 
   bool may_name_memory(const Source& source, Time now) const;
-  Judgement deliver_single(const Segment& segment, Source& source, Time now);
+  Verdict deliver_single(const Segment& segment, Source& source, Time now);
   OpenMessage* find_open(Source& source, uint32_t msn);
-  Judgement make_room(const Source& source);
+  Verdict make_room(const Source& source);
   OpenMessage* to_give_way(const Source& source);
   OpenMessage* oldest_unproven();
   OpenMessage* oldest_of_fullest_address();
   OpenMessage& open(const Segment& segment, Source& source, Time now);
-  Judgement place(const Segment& segment, OpenMessage& message, Time now);
+  Verdict place(const Segment& segment, OpenMessage& message, Time now);
   void progressed(OpenMessage& message, Time now);
   void deliver(OpenMessage& message, const Segment& last, Time now);
   void abandon(OpenMessage& message);

@@ -73,8 +73,8 @@ void UdQueuePair::take(const dgram::OpenedEnvelope& envelope, const llp::Incomin
     case dgram::DatagramClass::unreliable:
       return take_segment(envelope, datagram, now);
     case dgram::DatagramClass::control:
-      if (const Judgement judgement = take_control(envelope, datagram, now); judgement.drop)
-        drop(*judgement.drop);
+      if (const Verdict verdict = take_control(envelope, datagram, now); verdict.drop)
+        drop(*verdict.drop);
       return;
     case dgram::DatagramClass::reliable:
       return drop(Counter::drop_class);
@@ -85,12 +85,12 @@ void UdQueuePair::take_segment(const dgram::OpenedEnvelope& envelope,
                                const llp::IncomingDatagram& datagram, Time now) {
   const rdmap::ParsedSegment parsed = rdmap::parse_segment(envelope.labels.flags, envelope.body);
   if (!parsed.valid) return drop(parsed.drop_reason);  // guard(datagram)
-  settle(judge(parsed.segment, envelope, datagram, now), parsed.segment, datagram, now);
+  settle(handle_segment(parsed.segment, envelope, datagram, now), parsed.segment, datagram, now);
 }
 
-Judgement UdQueuePair::judge(const rdmap::DatagramSegment& segment,
-                             const dgram::OpenedEnvelope& envelope,
-                             const llp::IncomingDatagram& datagram, Time now) {
+Verdict UdQueuePair::handle_segment(const rdmap::DatagramSegment& segment,
+                                    const dgram::OpenedEnvelope& envelope,
+                                    const llp::IncomingDatagram& datagram, Time now) {
   const rdmap::OpcodeFacts& facts = rdmap::facts_of(segment.opcode);
   const bool is_read = segment.opcode == rdmap::Opcode::read_request ||
                        segment.opcode == rdmap::Opcode::read_response;
@@ -98,21 +98,21 @@ Judgement UdQueuePair::judge(const rdmap::DatagramSegment& segment,
   const bool is_send = !facts.tagged && !is_read;
   // guard(q-key)
   // guard(reads): without is_send &&
-  if (is_send && segment.q_key != options().q_key) return Judgement::dropped(Counter::drop_q_key);
+  if (is_send && segment.q_key != options().q_key) return Verdict::dropped(Counter::drop_q_key);
   // Nobody reads from a group, and nothing that came by way of one is answered.
-  if (is_read && datagram.group) return Judgement::dropped(Counter::drop_group);  // guard(groups)
+  if (is_read && datagram.group) return Verdict::dropped(Counter::drop_group);  // guard(groups)
   // A response makes no source: what it may do, the request has said.
   if (segment.opcode == rdmap::Opcode::read_response)
     return reader_.handle_response(segment, datagram.from, now);
   Counter reason{};
   Source* source = sources_.find_or_add(key_of(datagram, envelope.labels.incarnation), now, reason);
-  if (source == nullptr) return Judgement::dropped(reason);
+  if (source == nullptr) return Verdict::dropped(reason);
   source->local = datagram.local;  // guard(ud-local-address)
   return dispatch(segment, *source, datagram, now);
 }
 
-Judgement UdQueuePair::dispatch(const rdmap::DatagramSegment& segment, Source& source,
-                                const llp::IncomingDatagram& datagram, Time now) {
+Verdict UdQueuePair::dispatch(const rdmap::DatagramSegment& segment, Source& source,
+                              const llp::IncomingDatagram& datagram, Time now) {
   switch (segment.opcode) {
     case rdmap::Opcode::write_record:
     case rdmap::Opcode::read_request:
@@ -124,64 +124,64 @@ Judgement UdQueuePair::dispatch(const rdmap::DatagramSegment& segment, Source& s
 
 /// What names memory here. While too many guess STags, newcomers' Reads may go on once they have
 /// shown that they are at their address.
-Judgement UdQueuePair::take_tagged(const rdmap::DatagramSegment& segment, Source& source,
-                                   const llp::IncomingDatagram& datagram, Time now) {
-  using Verdict = StagMissLimit::Verdict;
+Verdict UdQueuePair::take_tagged(const rdmap::DatagramSegment& segment, Source& source,
+                                 const llp::IncomingDatagram& datagram, Time now) {
+  using Limit = StagMissLimit::Verdict;
   const bool is_read = segment.opcode == rdmap::Opcode::read_request;
   const bool validated = source.is_validated(now);
   const size_t bytes = datagram.bytes.size();
-  const Verdict verdict = stag_misses_.check(source.stag_misses, source.is_proven(), now);
-  if (verdict == Verdict::all_exhausted && is_read && !validated)
+  const Limit limit = stag_misses_.check(source.stag_misses, source.is_proven(), now);
+  if (limit == Limit::all_exhausted && is_read && !validated)
     return responder_.challenge(source, segment.request, bytes, now);  // guard(guesses)
   // guard(guesses)
-  if (verdict != Verdict::pass) return Judgement::dropped(Counter::drop_stag_limit);
-  Judgement judgement = is_read ? responder_.handle(segment, source, bytes, now)
-                                : records().handle(segment, source, now);
-  if (!judgement.fault) return judgement;
+  if (limit != Limit::pass) return Verdict::dropped(Counter::drop_stag_limit);
+  Verdict verdict = is_read ? responder_.handle(segment, source, bytes, now)
+                            : records().handle(segment, source, now);
+  if (!verdict.fault) return verdict;
   stag_misses_.missed(source.stag_misses, now);  // guard(guesses)
   // guard(errors): without if (!validated)
-  if (!validated) judgement.told = concealed_fault(segment.opcode);  // guard(errors)
-  return judgement;
+  if (!validated) verdict.told = concealed_fault(segment.opcode);  // guard(errors)
+  return verdict;
 }
 
-Judgement UdQueuePair::take_control(const dgram::OpenedEnvelope& envelope,
-                                    const llp::IncomingDatagram& datagram, Time now) {
+Verdict UdQueuePair::take_control(const dgram::OpenedEnvelope& envelope,
+                                  const llp::IncomingDatagram& datagram, Time now) {
   const dgram::ParsedControl parsed = dgram::parse_control(envelope.body);
-  if (!parsed.valid) return Judgement::dropped(parsed.drop_reason);    // guard(reads)
-  if (datagram.group) return Judgement::dropped(Counter::drop_group);  // guard(groups)
+  if (!parsed.valid) return Verdict::dropped(parsed.drop_reason);    // guard(reads)
+  if (datagram.group) return Verdict::dropped(Counter::drop_group);  // guard(groups)
   switch (parsed.type) {
     case dgram::ControlType::echo:
       return take_echo(parsed.challenge, datagram.from, envelope.labels.incarnation, now);
     case dgram::ControlType::challenge:
       return reader_.handle_challenge(parsed.challenge, datagram.from)
-                 ? Judgement::taken()
-                 : Judgement::dropped(Counter::drop_control);
+                 ? Verdict::accepted()
+                 : Verdict::dropped(Counter::drop_control);
     case dgram::ControlType::error:
       return take_error(parsed.rest, datagram.from);
   }
-  return Judgement::dropped(Counter::drop_control);
+  return Verdict::dropped(Counter::drop_control);
 }
 
-Judgement UdQueuePair::take_echo(const dgram::Challenge& echo, const Address& from,
-                                 uint32_t incarnation, Time now) {
+Verdict UdQueuePair::take_echo(const dgram::Challenge& echo, const Address& from,
+                               uint32_t incarnation, Time now) {
   // Only a good one makes a source.
   if (!validation().valid(echo.cookie, from, incarnation, now))
-    return Judgement::dropped(Counter::drop_control);  // guard(reads)
+    return Verdict::dropped(Counter::drop_control);  // guard(reads)
   Counter reason{};
   Source* source = sources_.find_or_add({from, incarnation}, now, reason);
-  if (source == nullptr) return Judgement::dropped(reason);
+  if (source == nullptr) return Verdict::dropped(reason);
   // guard(read-progress): => source->validated_until = Time::max();
   source->validated_until = now + dgram::AddressValidation::kValidFor;
   counters().add(Counter::echoes_received);
-  return Judgement::taken();
+  return Verdict::accepted();
 }
 
-Judgement UdQueuePair::take_error(ConstBytes bytes, const Address& from) {
+Verdict UdQueuePair::take_error(ConstBytes bytes, const Address& from) {
   const rdmap::ParsedError parsed = rdmap::parse_error(bytes);
-  if (!parsed.valid) return Judgement::dropped(parsed.drop_reason);  // guard(reads)
+  if (!parsed.valid) return Verdict::dropped(parsed.drop_reason);  // guard(reads)
   counters().add(Counter::errors_received);
   if (!reader_.handle_error(parsed.error, from)) errors().received(from, parsed.error);
-  return Judgement::taken();
+  return Verdict::accepted();
 }
 
 }  // namespace diwarp::rnic

@@ -13,7 +13,7 @@
 
 namespace diwarp::rnic {
 
-/// An unreliable datagram queue pair: what comes is judged, and goes to the part that knows its
+/// An unreliable datagram queue pair: what comes is checked, and goes to the part that knows its
 /// opcode.
 class UdQueuePair final : public DatagramQueuePair {
  public:
@@ -31,17 +31,18 @@ class UdQueuePair final : public DatagramQueuePair {
  private:
   void take_segment(const dgram::OpenedEnvelope& envelope, const llp::IncomingDatagram& datagram,
                     Time now);
-  Judgement judge(const rdmap::DatagramSegment& segment, const dgram::OpenedEnvelope& envelope,
-                  const llp::IncomingDatagram& datagram, Time now);
-  Judgement dispatch(const rdmap::DatagramSegment& segment, Source& source,
-                     const llp::IncomingDatagram& datagram, Time now);
-  Judgement take_tagged(const rdmap::DatagramSegment& segment, Source& source,
-                        const llp::IncomingDatagram& datagram, Time now);
-  Judgement take_control(const dgram::OpenedEnvelope& envelope,
+  Verdict handle_segment(const rdmap::DatagramSegment& segment,
+                         const dgram::OpenedEnvelope& envelope,
                          const llp::IncomingDatagram& datagram, Time now);
-  Judgement take_echo(const dgram::Challenge& echo, const Address& from, uint32_t incarnation,
-                      Time now);
-  Judgement take_error(ConstBytes bytes, const Address& from);
+  Verdict dispatch(const rdmap::DatagramSegment& segment, Source& source,
+                   const llp::IncomingDatagram& datagram, Time now);
+  Verdict take_tagged(const rdmap::DatagramSegment& segment, Source& source,
+                      const llp::IncomingDatagram& datagram, Time now);
+  Verdict take_control(const dgram::OpenedEnvelope& envelope, const llp::IncomingDatagram& datagram,
+                       Time now);
+  Verdict take_echo(const dgram::Challenge& echo, const Address& from, uint32_t incarnation,
+                    Time now);
+  Verdict take_error(ConstBytes bytes, const Address& from);
 
   // Declared before those that refer to its members.
   SourceTable sources_;

@@ -60,7 +60,7 @@ class UdReader final : public DatagramOrigin {
   /// over, and answers it when it is done. Unless it was begun, nothing was done.
   Begun begin(SendEntry& entry, Time now);
 
-  Judgement handle_response(const rdmap::DatagramSegment& segment, const Address& from, Time now);
+  Verdict handle_response(const rdmap::DatagramSegment& segment, const Address& from, Time now);
   /// Takes an Error. False: it concerns no Read from here.
   bool handle_error(const rdmap::ErrorReport& report, const Address& from);
   /// Takes a Challenge: echoes it and asks again. False: it answers no request from here.
@@ -118,8 +118,8 @@ class UdReader final : public DatagramOrigin {
   void leave_behind(Part& part);
 
   // What comes.
-  Judgement place(const rdmap::DatagramSegment& segment, const ddp::PlacementTarget& target,
-                  Part& part, Time now);
+  Verdict place(const rdmap::DatagramSegment& segment, const ddp::PlacementTarget& target,
+                Part& part, Time now);
   void pass(Part& part, bool last);
   template <class Fits>
   Part* find_asked(const Address& from, Fits&& fits);

@@ -17,31 +17,31 @@ constexpr uint64_t kRequest = 2;
 
 // --- What comes.
 
-Judgement UdReader::handle_response(const rdmap::DatagramSegment& segment, const Address& from,
-                                    Time now) {
+Verdict UdReader::handle_response(const rdmap::DatagramSegment& segment, const Address& from,
+                                  Time now) {
   Part* part = find(segment.stag);
   // guard(reads): condition => part == nullptr
   if (part == nullptr || from != part->read->entry->destination)
-    return Judgement::dropped(Counter::drop_response);
+    return Verdict::dropped(Counter::drop_response);
   const uint64_t bytes = segment.payload.size();
   // guard(reads): without - part->sink_offset
   const uint64_t offset = segment.tagged_offset - part->sink_offset;
-  // guard(reads): Judgement::dropped(Counter::drop_response) => Judgement::taken()
-  if (offset > part->length) return Judgement::dropped(Counter::drop_response);
+  // guard(reads): Verdict::dropped(Counter::drop_response) => Verdict::accepted()
+  if (offset > part->length) return Verdict::dropped(Counter::drop_response);
   // guard(reads)
-  if (bytes > part->length - offset) return Judgement::dropped(Counter::drop_oversized);
+  if (bytes > part->length - offset) return Verdict::dropped(Counter::drop_oversized);
   if (segment.last != (offset + bytes == part->length))
-    return Judgement::dropped(Counter::drop_contradiction);  // guard(reads)
+    return Verdict::dropped(Counter::drop_contradiction);  // guard(reads)
   const std::optional<ddp::PlacementTarget> target = protection_.target(part->read->entry->sges);
   if (!target) {  // guard(reads): condition => false
     finish(*part->read, WcStatus::local_protection_error);
-    return Judgement::dropped(Counter::drop_response);
+    return Verdict::dropped(Counter::drop_response);
   }
   return place(segment, *target, *part, now);
 }
 
-Judgement UdReader::place(const rdmap::DatagramSegment& segment, const ddp::PlacementTarget& target,
-                          Part& part, Time now) {
+Verdict UdReader::place(const rdmap::DatagramSegment& segment, const ddp::PlacementTarget& target,
+                        Part& part, Time now) {
   Read& read = *part.read;
   const uint64_t begin = part.begin + (segment.tagged_offset - part.sink_offset);
   const uint64_t before = read.valid.covered();
@@ -49,10 +49,10 @@ Judgement UdReader::place(const rdmap::DatagramSegment& segment, const ddp::Plac
   switch (read.valid.insert(begin, begin + segment.payload.size())) {
     // guard(read-progress)
     case InsertResult::full:
-      return Judgement::dropped(Counter::drop_range_limit);
+      return Verdict::dropped(Counter::drop_range_limit);
     // guard(read-progress): => if (part.length != 0) target.place(begin, segment.payload);
     case InsertResult::duplicate:
-      if (part.length != 0) return Judgement::dropped(Counter::drop_duplicate);
+      if (part.length != 0) return Verdict::dropped(Counter::drop_duplicate);
       break;
     case InsertResult::added:
     case InsertResult::partial:
@@ -65,7 +65,7 @@ Judgement UdReader::place(const rdmap::DatagramSegment& segment, const ddp::Plac
     finish(read, WcStatus::success);
   else
     pass(part, segment.last);
-  return Judgement::taken();
+  return Verdict::accepted();
 }
 
 /// Something of `part` came, its last segment perhaps: those that were asked for before are behind.

@@ -40,8 +40,8 @@ UdResponder::~UdResponder() = default;
 
 // --- Taking requests.
 
-Judgement UdResponder::handle(const rdmap::DatagramSegment& segment, Source& source,
-                              size_t datagram_bytes, Time now) {
+Verdict UdResponder::handle(const rdmap::DatagramSegment& segment, Source& source,
+                            size_t datagram_bytes, Time now) {
   const bool validated = source.is_validated(now);
   // guard(read-progress): without dgram::Envelope::kOverhead + kHeader +
   const size_t response = dgram::Envelope::kOverhead + kHeader + segment.request.length;
@@ -49,8 +49,8 @@ Judgement UdResponder::handle(const rdmap::DatagramSegment& segment, Source& sou
   // guard(reads)
   // guard(reads): without amplifies &&
   if (amplifies && !validated) return challenge(source, segment.request, datagram_bytes, now);
-  const auto [fault, region] = judge(segment.request);
-  if (fault != ddp::RegionFault::none) return judge_read(fault);  // guard(reads)
+  const auto [fault, region] = check_request(segment.request);
+  if (fault != ddp::RegionFault::none) return read_verdict(fault);  // guard(reads)
   const bool wants_validation = region != nullptr && has(region->access, Access::validated_source);
   if (!validated && wants_validation)
     return challenge(source, segment.request, datagram_bytes, now);  // guard(guesses)
@@ -58,15 +58,16 @@ Judgement UdResponder::handle(const rdmap::DatagramSegment& segment, Source& sou
 }
 
 /// A Read of no length reads nothing: its STag and offset are not looked at (RFC 5040 section 5.2).
-ddp::ProtectionContext::Checked UdResponder::judge(const rdmap::ReadRequest& request) const {
+ddp::ProtectionContext::Checked UdResponder::check_request(
+    const rdmap::ReadRequest& request) const {
   if (request.length == 0) return {};  // guard(read-progress)
   // guard(reads): Access::remote_read => Access::none
   return protection_.check_tagged(request.source_stag, Access::remote_read, request.source_offset,
                                   request.length);
 }
 
-Judgement UdResponder::challenge(const Source& source, const rdmap::ReadRequest& request,
-                                 size_t datagram_bytes, Time now) {
+Verdict UdResponder::challenge(const Source& source, const rdmap::ReadRequest& request,
+                               size_t datagram_bytes, Time now) {
   const Address& address = source.key.address;
   // guard(reads): request.sink_offset => 0
   const bool posted =
@@ -74,23 +75,23 @@ Judgement UdResponder::challenge(const Source& source, const rdmap::ReadRequest&
                               {.nonce = request.sink_offset,
                                .cookie = validation_.make(address, source.key.incarnation, now)},
                               datagram_bytes);
-  if (!posted) return Judgement::dropped(Counter::drop_no_context);
+  if (!posted) return Verdict::dropped(Counter::drop_no_context);
   counters_.add(Counter::challenges_sent);
-  return Judgement::taken();
+  return Verdict::accepted();
 }
 
-Judgement UdResponder::add(const rdmap::DatagramSegment& segment, Source& source,
-                           size_t datagram_bytes) {
+Verdict UdResponder::add(const rdmap::DatagramSegment& segment, Source& source,
+                         size_t datagram_bytes) {
   // guard(reads)
-  if (source.responses >= max_per_source_) return Judgement::dropped(Counter::drop_share);
+  if (source.responses >= max_per_source_) return Verdict::dropped(Counter::drop_share);
   if (!lanes_) {
     auto responses = std::make_unique<Pool<Response>>(max_responses_);
     lanes_ = std::make_unique<Pool<ResponseLane>>(max_responses_);
     responses_ = std::move(responses);
   }
   Response* response = responses_->acquire();
-  // guard(reads): => if (response == nullptr) return Judgement::taken();
-  if (response == nullptr) return Judgement::dropped(Counter::drop_no_context);
+  // guard(reads): => if (response == nullptr) return Verdict::accepted();
+  if (response == nullptr) return Verdict::dropped(Counter::drop_no_context);
   response->lane = &lane_of(source);
   response->msn = segment.msn;
   response->nonce = segment.nonce;
@@ -101,7 +102,7 @@ Judgement UdResponder::add(const rdmap::DatagramSegment& segment, Source& source
   response->lane->responses.push_back(*response);
   ++source.responses;
   wake_();
-  return Judgement::taken();
+  return Verdict::accepted();
 }
 
 /// There are as many lanes as responses, so one is free.
@@ -157,9 +158,9 @@ bool UdResponder::fill_lane(ResponseLane& lane, size_t most, DatagramRoom& room,
     if (most == 0 || !room.open()) return false;
     Response* const next = lane.responses.next(*response);
     // Asked again for each burst: the region may have gone meanwhile.
-    const Judgement judgement = judge_read(judge(response->request).fault);
-    if (judgement.fault) {                       // guard(reads): condition => false
-      report(*response, *judgement.fault, now);  // guard(read-progress)
+    const Verdict verdict = read_verdict(check_request(response->request).fault);
+    if (verdict.fault) {                       // guard(reads): condition => false
+      report(*response, *verdict.fault, now);  // guard(read-progress)
       finish(*response);
     } else if (!add_segments(*response, most, room)) {
       return false;
@@ -189,7 +190,7 @@ bool UdResponder::add_segment(Response& response, const ddp::Segment& segment, D
   const std::span<ConstBytes> pieces = room.payload_pieces();
   const rdmap::ReadRequest& request = response.request;
   const ddp::Region* const region = protection_.find(request.source_stag);
-  // Since it was judged: the next burst tells.
+  // Since it was checked: the next burst tells.
   const bool empty = segment.length == 0;
   const bool is_gone = region == nullptr && !empty;
   if (is_gone) room.close();

@@ -66,12 +66,12 @@ class UdResponder final : public DatagramOrigin {
   ~UdResponder() override;
 
   /// Takes a Read Request that came in a datagram of `datagram_bytes`, not by way of a group.
-  Judgement handle(const rdmap::DatagramSegment& segment, Source& source, size_t datagram_bytes,
-                   Time now);
+  Verdict handle(const rdmap::DatagramSegment& segment, Source& source, size_t datagram_bytes,
+                 Time now);
   /// Has the source show that it hears what is sent to its address, if a datagram of so many bytes
   /// from it may be answered with that.
-  Judgement challenge(const Source& source, const rdmap::ReadRequest& request,
-                      size_t datagram_bytes, Time now);
+  Verdict challenge(const Source& source, const rdmap::ReadRequest& request, size_t datagram_bytes,
+                    Time now);
 
   bool waiting() const { return !turns_.empty(); }
   /// Forgets all requests. Before the sources go.
@@ -82,8 +82,8 @@ class UdResponder final : public DatagramOrigin {
   void refused(const DatagramMark& mark, int error) override;
 
  private:
-  ddp::ProtectionContext::Checked judge(const rdmap::ReadRequest& request) const;
-  Judgement add(const rdmap::DatagramSegment& segment, Source& source, size_t datagram_bytes);
+  ddp::ProtectionContext::Checked check_request(const rdmap::ReadRequest& request) const;
+  Verdict add(const rdmap::DatagramSegment& segment, Source& source, size_t datagram_bytes);
   ResponseLane& lane_of(Source& source);
   // Both add at most `most` datagrams, which they count down, and tell whether nothing is left.
   bool fill_lane(ResponseLane& lane, size_t most, DatagramRoom& room, Time now);

@@ -30,8 +30,8 @@ ReadyToReceive chosen(ReadyKinds offered, uint16_t ord = 1) {
       .agreement.ready;
 }
 
-AgreementResult judged(ReadyKinds wanted, uint16_t responder_ird = 1) {
-  return judge_reply(reply_2({.peer_to_peer = true, .ready = wanted, .ird = responder_ird}), {});
+AgreementResult checked(ReadyKinds wanted, uint16_t responder_ird = 1) {
+  return check_reply(reply_2({.peer_to_peer = true, .ready = wanted, .ird = responder_ird}), {});
 }
 
 }  // namespace
@@ -105,7 +105,7 @@ TEST_CASE("CRCs are used if either side asks") {
       CHECK(answer.reply.crc == (peer || local));
       StartupFrame reply = reply_1();
       reply.crc = peer;
-      const AgreementResult result = judge_reply(reply, {.crc = local, .revision = 1});
+      const AgreementResult result = check_reply(reply, {.crc = local, .revision = 1});
       CHECK(result.agreement.crc == (peer || local));
     }
   }
@@ -122,7 +122,7 @@ TEST_CASE("each side gets markers if it asks, whatever the other does") {
       CHECK(answer.reply.markers == local);
       StartupFrame reply = reply_1();
       reply.markers = peer;
-      const AgreementResult result = judge_reply(reply, {.markers = local, .revision = 1});
+      const AgreementResult result = check_reply(reply, {.markers = local, .revision = 1});
       CHECK(result.fault == AgreementFault::none);
       CHECK(result.agreement.send_markers == peer);
       CHECK(result.agreement.receive_markers == local);
@@ -206,8 +206,8 @@ TEST_CASE("a reply of another revision than asked for is a fault") {
   StartupFrame reply = reply_1();
   for (unsigned revision = 0; revision < 256; ++revision) {
     reply.revision = static_cast<uint8_t>(revision);
-    CHECK((judge_reply(reply, first_revision()).fault == AgreementFault::none) == (revision == 1));
-    const AgreementFault second = judge_reply(reply, {}).fault;
+    CHECK((check_reply(reply, first_revision()).fault == AgreementFault::none) == (revision == 1));
+    const AgreementFault second = check_reply(reply, {}).fault;
     CHECK((second == AgreementFault::revision) == (revision != 2));
   }
 }
@@ -215,39 +215,39 @@ TEST_CASE("a reply of another revision than asked for is a fault") {
 TEST_CASE("a reject is a rejection in any revision up to the one asked for") {
   StartupFrame reply = reply_1();
   reply.reject = true;
-  CHECK(judge_reply(reply, first_revision()).fault == AgreementFault::rejected);
-  CHECK(judge_reply(reply, {}).fault == AgreementFault::rejected);
+  CHECK(check_reply(reply, first_revision()).fault == AgreementFault::rejected);
+  CHECK(check_reply(reply, {}).fault == AgreementFault::rejected);
   reply.markers = true;
-  CHECK(judge_reply(reply, {}).fault == AgreementFault::rejected);
+  CHECK(check_reply(reply, {}).fault == AgreementFault::rejected);
   reply.revision = 2;
-  CHECK(judge_reply(reply, {}).fault == AgreementFault::rejected);
-  CHECK(judge_reply(reply, first_revision()).fault == AgreementFault::revision);
+  CHECK(check_reply(reply, {}).fault == AgreementFault::rejected);
+  CHECK(check_reply(reply, first_revision()).fault == AgreementFault::revision);
   reply.revision = 3;
-  CHECK(judge_reply(reply, {}).fault == AgreementFault::revision);
+  CHECK(check_reply(reply, {}).fault == AgreementFault::revision);
 }
 
 TEST_CASE("a reply to an enhanced request must be enhanced") {
   const StartupFrame reply{.kind = FrameKind::reply, .revision = 2};
-  CHECK(judge_reply(reply, {}).fault == AgreementFault::not_enhanced);
+  CHECK(check_reply(reply, {}).fault == AgreementFault::not_enhanced);
 }
 
 TEST_CASE("the initiator lowers its ORD to the responder's IRD") {
   const AgreementResult result =
-      judge_reply(reply_2({.ird = 2, .ord = 3}), {.ord = 16, .ird = 16, .peer_to_peer = false});
+      check_reply(reply_2({.ird = 2, .ord = 3}), {.ord = 16, .ird = 16, .peer_to_peer = false});
   REQUIRE(result.fault == AgreementFault::none);
   CHECK(result.agreement.ord == 2);
   CHECK(result.agreement.ird == 3);
-  CHECK(judge_reply(reply_2({.ird = 99}), {.ord = 4, .peer_to_peer = false}).agreement.ord == 4);
+  CHECK(check_reply(reply_2({.ird = 99}), {.ord = 4, .peer_to_peer = false}).agreement.ord == 4);
 }
 
 TEST_CASE("a responder that wants more Reads than the initiator's IRD is told so") {
-  CHECK(judge_reply(reply_2({.ord = 17}), {.ird = 16}).fault == AgreementFault::insufficient_ird);
-  CHECK(judge_reply(reply_2({.ord = 16}), {.ird = 16, .peer_to_peer = false}).fault ==
+  CHECK(check_reply(reply_2({.ord = 17}), {.ird = 16}).fault == AgreementFault::insufficient_ird);
+  CHECK(check_reply(reply_2({.ord = 16}), {.ird = 16, .peer_to_peer = false}).fault ==
         AgreementFault::none);
 }
 
 TEST_CASE("a depth that the responder does not negotiate stays what the initiator wishes") {
-  const AgreementResult result = judge_reply(reply_2({.ird = 0x3fff, .ord = 0x3fff}),
+  const AgreementResult result = check_reply(reply_2({.ird = 0x3fff, .ord = 0x3fff}),
                                              {.ord = 7, .ird = 9, .peer_to_peer = false});
   REQUIRE(result.fault == AgreementFault::none);
   CHECK(result.agreement.ord == 7);
@@ -255,24 +255,24 @@ TEST_CASE("a depth that the responder does not negotiate stays what the initiato
 }
 
 TEST_CASE("the initiator sends a ready-to-receive message that the reply names") {
-  CHECK(judged({.write = true}).agreement.ready == ReadyToReceive::write);
-  CHECK(judged({.read = true}).agreement.ready == ReadyToReceive::read);
-  CHECK(judged({.send = true}).agreement.ready == ReadyToReceive::send);
-  CHECK(judged({.send = true, .write = true, .read = true}).agreement.ready ==
+  CHECK(checked({.write = true}).agreement.ready == ReadyToReceive::write);
+  CHECK(checked({.read = true}).agreement.ready == ReadyToReceive::read);
+  CHECK(checked({.send = true}).agreement.ready == ReadyToReceive::send);
+  CHECK(checked({.send = true, .write = true, .read = true}).agreement.ready ==
         ReadyToReceive::write);
-  CHECK(judged({.send = true, .read = true}).agreement.ready == ReadyToReceive::read);
-  CHECK(judged({.send = true, .read = true}, 0).agreement.ready == ReadyToReceive::send);
+  CHECK(checked({.send = true, .read = true}).agreement.ready == ReadyToReceive::read);
+  CHECK(checked({.send = true, .read = true}, 0).agreement.ready == ReadyToReceive::send);
 }
 
 TEST_CASE("a peer-to-peer reply without a ready-to-receive message that can be sent is a fault") {
-  CHECK(judged({}).fault == AgreementFault::no_matching_ready);
-  CHECK(judged({.read = true}, 0).fault == AgreementFault::no_matching_ready);
+  CHECK(checked({}).fault == AgreementFault::no_matching_ready);
+  CHECK(checked({.read = true}, 0).fault == AgreementFault::no_matching_ready);
 }
 
 TEST_CASE("no ready-to-receive message is sent unless both sides want peer-to-peer") {
   const StartupFrame willing = reply_2({.peer_to_peer = true, .ready = {.write = true}, .ird = 1});
-  CHECK(judge_reply(willing, {.peer_to_peer = false}).agreement.ready == ReadyToReceive::none);
-  const AgreementResult plain = judge_reply(reply_2({.ready = {.write = true}, .ird = 1}), {});
+  CHECK(check_reply(willing, {.peer_to_peer = false}).agreement.ready == ReadyToReceive::none);
+  const AgreementResult plain = check_reply(reply_2({.ready = {.write = true}, .ird = 1}), {});
   CHECK(plain.fault == AgreementFault::none);
   CHECK(plain.agreement.ready == ReadyToReceive::none);
 }
@@ -290,7 +290,7 @@ TEST_CASE("what both sides agree to is the same, seen from either") {
                               .revision = revision,
                               .peer_to_peer = peer_to_peer};
             const Answer answer = answer_request(make_request(asks, {}), {.crc = false, .ord = 8});
-            const AgreementResult result = judge_reply(answer.reply, asks);
+            const AgreementResult result = check_reply(answer.reply, asks);
             REQUIRE(result.fault == AgreementFault::none);
             CHECK(result.agreement.crc == answer.agreement.crc);
             CHECK(result.agreement.send_markers == answer.agreement.receive_markers);

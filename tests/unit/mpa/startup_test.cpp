@@ -197,7 +197,7 @@ TEST_CASE("a reject may announce enhanced data and have none") {
   CHECK(parse_startup(request, FrameKind::request).status == StartupStatus::bad_enhanced);
 }
 
-TEST_CASE("frames with random tails are judged within their bytes") {
+TEST_CASE("frames with random tails are checked within their bytes") {
   Random random(7);
   for (int round = 0; round < 100000; ++round) {
     auto frame = golden::mpa_request();

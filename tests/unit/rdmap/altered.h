@@ -46,10 +46,10 @@ inline std::vector<std::byte> extended(std::vector<std::byte> datagram) {
   return sealed(std::move(datagram));
 }
 
-inline bool accepted(ConstBytes datagram) { return !judge(datagram).drop; }
+inline bool accepted(ConstBytes datagram) { return !verdict_of(datagram).drop; }
 
 inline Counter reason_of(ConstBytes datagram) {
-  const Verdict verdict = judge(datagram);
+  const Verdict verdict = verdict_of(datagram);
   REQUIRE(verdict.drop);
   return *verdict.drop;
 }

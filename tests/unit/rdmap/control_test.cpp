@@ -37,7 +37,7 @@ Counter reason_of_control(const Control& control) { return reason_of(to_bytes(co
 
 /// The Error about a datagram, in at most `limit` bytes.
 std::vector<std::byte> error_for(const std::vector<std::byte>& cause, size_t limit) {
-  return encoded(report_of(fault::kTaggedInvalidStag, judge(cause).segment), 1, limit);
+  return encoded(report_of(fault::kTaggedInvalidStag, verdict_of(cause).segment), 1, limit);
 }
 
 }  // namespace
@@ -164,7 +164,7 @@ TEST_CASE("an Error is never longer than its limit, and says as much as fits") {
       REQUIRE(error.size() <= limit);
       REQUIRE(error.empty() == (limit < 20));
       if (error.empty()) continue;
-      const Verdict verdict = judge(error);
+      const Verdict verdict = verdict_of(error);
       REQUIRE_FALSE(verdict.drop);
       CHECK(verdict.error.code == fault::kTaggedInvalidStag);
       const size_t shown = limit >= 22 + headers.size() ? headers.size()

@@ -61,10 +61,10 @@ void check_segment(const DatagramSegment& segment, const dgram::OpenedEnvelope& 
   }
 }
 
-/// Judges the datagram, and holds what was accepted against its promises and its own bytes: written
+/// Checks the datagram, and holds what was accepted against its promises and its own bytes: written
 /// again, it is the same.
 bool check_verdict(const std::vector<std::byte>& datagram) {
-  const Verdict verdict = judge(datagram);
+  const Verdict verdict = verdict_of(datagram);
   if (verdict.drop) return false;
   const uint32_t incarnation = verdict.envelope.labels.incarnation;
   if (verdict.envelope.labels.datagram_class == dgram::DatagramClass::control) {
@@ -112,7 +112,7 @@ TEST_CASE("every pair of flipped bits drops a datagram") {
 
 TEST_CASE("every cut drops a datagram, whether its CRC fits again or not") {
   for (const auto& whole : every_kind()) {
-    const Verdict verdict = judge(whole);
+    const Verdict verdict = verdict_of(whole);
     const size_t least = whole.size() - verdict.segment.payload.size();
     for (size_t bytes = 0; bytes < whole.size(); ++bytes) {
       CAPTURE(bytes);

@@ -80,12 +80,12 @@ TEST_CASE("a Write-Record may come with immediate data and with a solicited even
   Segment segment = record();
   REQUIRE(accepted_segment(segment));
   segment.immediate = 99;
-  CHECK(judge(to_bytes(segment)).segment.immediate == 99);
+  CHECK(verdict_of(to_bytes(segment)).segment.immediate == 99);
   segment.solicited = true;
-  CHECK(judge(to_bytes(segment)).segment.solicited());
+  CHECK(verdict_of(to_bytes(segment)).segment.solicited());
   segment.immediate.reset();
-  CHECK(judge(to_bytes(segment)).segment.solicited());
-  CHECK_FALSE(judge(to_bytes(segment)).segment.has_immediate);
+  CHECK(verdict_of(to_bytes(segment)).segment.solicited());
+  CHECK_FALSE(verdict_of(to_bytes(segment)).segment.has_immediate);
 }
 
 TEST_CASE("no segment of a Write-Record reaches beyond its message") {
@@ -173,7 +173,7 @@ TEST_CASE("a Read Request has any nonce") {
   Segment segment = request();
   for (const uint32_t nonce : {0U, 1U, 0x80000000U, 0xFFFFFFFFU}) {
     segment.q_key = nonce;
-    CHECK(judge(to_bytes(segment)).segment.nonce == nonce);
+    CHECK(verdict_of(to_bytes(segment)).segment.nonce == nonce);
     CHECK(accepted_segment(segment));
   }
 }
@@ -201,7 +201,7 @@ TEST_CASE("a Read Request's sink ends at the last offset or before") {
   CHECK(accepted_segment(segment));
 }
 
-TEST_CASE("where a Read Request's source ends is for its region to judge") {
+TEST_CASE("where a Read Request's source ends is for its region to check") {
   Segment segment = request();
   segment.source_offset = kTop;
   CHECK(accepted_segment(segment));

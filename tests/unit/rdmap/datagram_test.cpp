@@ -205,12 +205,12 @@ TEST_CASE("a segment of a reliable datagram is read without its prefix") {
   CHECK(parsed.segment.message_length == 16);
 }
 
-TEST_CASE("datagrams are written and judged without the heap") {
+TEST_CASE("datagrams are written and checked without the heap") {
   std::array<std::byte, 128> buffer{};
   const auto good = golden::datagram_record();
   const auto bad = altered_send(9, "47");
   const auto control = golden::control_error_record();
-  const Verdict cause = judge(good);
+  const Verdict cause = verdict_of(good);
   const size_t before = allocations();
   const DatagramSegment segment{.opcode = Opcode::read_request, .last = true};
   constexpr size_t kPrefix = dgram::Envelope::kPrefixBytes;

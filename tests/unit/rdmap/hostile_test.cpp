@@ -95,7 +95,7 @@ TEST_CASE("any sequence of right messages is accepted") {
   }
 }
 
-TEST_CASE("random ULPDUs are judged with a code each") {
+TEST_CASE("random ULPDUs are checked with a code each") {
   Random random(5041);
   std::array<std::byte, 96> buffer;
   int accepted = 0;
@@ -114,7 +114,7 @@ TEST_CASE("random ULPDUs are judged with a code each") {
   CHECK(accepted > random_rounds(1000));
 }
 
-TEST_CASE("right messages with flipped bits are judged with a code each") {
+TEST_CASE("right messages with flipped bits are checked with a code each") {
   Random random(5040);
   int faults = 0;
   for (uint64_t seed = 0; seed < 300; ++seed) {

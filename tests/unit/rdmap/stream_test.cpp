@@ -93,12 +93,12 @@ TEST_CASE("another DDP version is a fault of the tagged or the untagged model") 
   }
 }
 
-TEST_CASE("the DDP version is judged before the length, which another one may change") {
+TEST_CASE("the DDP version is checked before the length, which another one may change") {
   CHECK(first_fault("42") == fault::kUntaggedInvalidVersion);
   CHECK(first_fault("c240") == fault::kTaggedInvalidVersion);
 }
 
-TEST_CASE("each field of an untagged header is judged") {
+TEST_CASE("each field of an untagged header is checked") {
   CHECK(first_fault("4143 00000000 00000000 00000001 00000000") == kNoFault);
   CHECK(first_fault("4103 00000000 00000000 00000001 00000000") == fault::kInvalidVersion);
   CHECK(first_fault("4183 00000000 00000000 00000001 00000000") == fault::kInvalidVersion);
@@ -113,7 +113,7 @@ TEST_CASE("each field of an untagged header is judged") {
   CHECK(first_fault("4143 00000000 00000000 00000001 80000000") == fault::kInvalidOffset);
 }
 
-TEST_CASE("the RDMAP version of a tagged segment is judged") {
+TEST_CASE("the RDMAP version of a tagged segment is checked") {
   CHECK(first_fault("c140 00000000 0000000000000000") == kNoFault);
   CHECK(first_fault("c100 00000000 0000000000000000") == fault::kInvalidVersion);
   CHECK(first_fault("c180 00000000 0000000000000000") == fault::kInvalidVersion);
@@ -351,7 +351,7 @@ TEST_CASE("streams do not share their MSNs") {
   CHECK(fault_of(first, whole(Opcode::send, 2)) == kNoFault);
 }
 
-TEST_CASE("segments are judged without the heap") {
+TEST_CASE("segments are checked without the heap") {
   const auto good = hex("4143 00000000 00000000 00000001 00000000 aabb");
   const auto bad = hex("4143 00000000 00000000 00000007 00000000");
   StreamReceiver receiver;

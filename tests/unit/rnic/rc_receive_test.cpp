@@ -683,7 +683,7 @@ TEST_CASE("rc receive: memory that goes within a long segment gets no more of it
 }
 
 TEST_CASE(
-    "rc receive: a long Write that does not fit writes nothing, and is judged when it is whole") {
+    "rc receive: a long Write that does not fit writes nothing, and is checked when it is whole") {
   Long f;
   CHECK(f.begin(write_ulpdu(f.stag, f.memory.size() - 100, f.text)) == RcEnd::none);
   CHECK_FALSE(f.receive.fault());

@@ -89,7 +89,7 @@ TEST_CASE("rc responder: as many requests wait as IRD allows, and one more ends 
   CHECK_FALSE(f.read(stag, 0, 10));
   CHECK_FALSE(f.take_atomic(stag, 0));
   CHECK(f.read(stag, 0, 10) == rdmap::fault::kNoBuffer);
-  CHECK(f.read(stag ^ 1, 0, 10) == rdmap::fault::kNoBuffer);  // the queue is judged first
+  CHECK(f.read(stag ^ 1, 0, 10) == rdmap::fault::kNoBuffer);  // the queue is checked first
   CHECK(f.read(0, 0, 0) == rdmap::fault::kNoBuffer);          // a Read of no bytes takes a place
   f.responder.begin();
   CHECK(f.read(stag, 0, 10) == rdmap::fault::kNoBuffer);

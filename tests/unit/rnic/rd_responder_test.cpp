@@ -19,11 +19,11 @@ using dgram::MessageKind;
 constexpr uint64_t kBase = 1000;
 
 struct Fixture : Memory {
-  Judgement read(uint32_t sink, uint32_t length = 10) {
+  Verdict read(uint32_t sink, uint32_t length = 10) {
     return responder.take_request(
         peer, {.sink_stag = sink, .length = length, .source_stag = region, .source_offset = kBase});
   }
-  Judgement read_from(STag stag, uint64_t offset) {
+  Verdict read_from(STag stag, uint64_t offset) {
     return responder.take_request(peer,
                                   {.length = 2, .source_stag = stag, .source_offset = offset});
   }
@@ -56,10 +56,10 @@ TEST_CASE(
   const STag foreign = f.add(0, 10, Access::none, kBase, kDomain + 1);
   const STag closed = f.add(0, 10, Access::remote_write | Access::local_write, kBase);
   const auto found = [&](STag stag, uint64_t offset) {
-    const Judgement judgement = f.read_from(stag, offset);
-    REQUIRE(judgement.drop);
-    REQUIRE(judgement.fault);
-    return std::pair(*judgement.drop, *judgement.fault);
+    const Verdict verdict = f.read_from(stag, offset);
+    REQUIRE(verdict.drop);
+    REQUIRE(verdict.fault);
+    return std::pair(*verdict.drop, *verdict.fault);
   };
   CHECK(found(f.region ^ 1, UINT64_MAX) == std::pair(Counter::drop_stag, TerminateCode{0, 1, 0}));
   CHECK(found(foreign, UINT64_MAX) == std::pair(Counter::drop_stag, TerminateCode{0, 1, 3}));
@@ -86,9 +86,9 @@ TEST_CASE("rd responder: what a Read of no bytes names is not looked at, and it 
 TEST_CASE("rd responder: a peer has no more Reads here than an association allows") {
   Fixture f;
   for (uint32_t i = 0; i < dgram::kMaxReadRequests; ++i) REQUIRE_FALSE(f.read(i).drop);
-  const Judgement judgement = f.read(99);
-  CHECK(judgement.drop == Counter::drop_share);
-  CHECK(judgement.fault == fault::kStreamCatastrophic);
+  const Verdict verdict = f.read(99);
+  CHECK(verdict.drop == Counter::drop_share);
+  CHECK(verdict.fault == fault::kStreamCatastrophic);
   // What is wrong with the memory is told first.
   CHECK(f.read_from(f.region ^ 1, kBase).fault == fault::kInvalidStag);
   RdPeer& other = f.peers.add("10.0.0.2");
@@ -138,9 +138,9 @@ TEST_CASE(
   const Cut first = f.send(6);
   const InboundRead& read = f.responder.read(first.part.tag.object);
   REQUIRE(f.stags.erase(f.region));
-  const Judgement judgement = f.responder.check(read.request);
-  CHECK(judgement.fault == fault::kInvalidStag);
-  f.responder.fail(f.peer, read.index, *judgement.fault);
+  const Verdict verdict = f.responder.check(read.request);
+  CHECK(verdict.fault == fault::kInvalidStag);
+  f.responder.fail(f.peer, read.index, *verdict.fault);
   CHECK(f.peer.sender.is_skip(first.sequence));
   const Cut failure = f.send(6);
   CHECK(failure.part.tag.failure);

@@ -62,9 +62,9 @@ struct Fixture : Memory {
     made.last = offset + text.size() == length;
     return made;
   }
-  Judgement take(const Segment& segment) { return table.handle(segment, peer.source, now); }
-  Judgement take(uint32_t msn, uint32_t length, uint32_t offset, std::string_view text,
-                 uint64_t at = 0) {
+  Verdict take(const Segment& segment) { return table.handle(segment, peer.source, now); }
+  Verdict take(uint32_t msn, uint32_t length, uint32_t offset, std::string_view text,
+               uint64_t at = 0) {
     return take(segment(msn, length, offset, text, at));
   }
   /// Opens a record of two bytes of which the first has come.
@@ -149,7 +149,7 @@ TEST_CASE(
 TEST_CASE("records: each segment is checked against the memory of the whole message") {
   Fixture f;
   // The segment's own bytes lie inside the region, and the message's end does not.
-  const Judgement beyond = f.take(1, 10, 0, "abc", Canvas::kSize - 9);
+  const Verdict beyond = f.take(1, 10, 0, "abc", Canvas::kSize - 9);
   CHECK(beyond.drop == Counter::drop_bounds);
   CHECK(beyond.fault == TerminateCode{1, 1, 1});
   Segment before = f.segment(2, 10, 6, "abc");
@@ -166,10 +166,10 @@ TEST_CASE("records: of several faults the first in the order of RFC 5041 is told
     Segment segment = f.segment(1, length, 0, "ab");
     segment.stag = stag;
     segment.tagged_offset = offset;
-    const Judgement judgement = f.take(segment);
-    REQUIRE(judgement.drop);
-    REQUIRE(judgement.fault);
-    return std::pair(*judgement.drop, *judgement.fault);
+    const Verdict verdict = f.take(segment);
+    REQUIRE(verdict.drop);
+    REQUIRE(verdict.fault);
+    return std::pair(*verdict.drop, *verdict.fault);
   };
   const STag foreign = f.add(0, 10, Access::none, 0, kDomain + 1);
   const STag closed = f.add(0, 10, Access::remote_read);
@@ -201,9 +201,9 @@ TEST_CASE("records: a region may want its sources to show their address first, o
   Fixture f;
   f.region =
       f.add(0, 100, Access::local_write | Access::remote_write | Access::validated_source, kBase);
-  const Judgement judgement = f.take(1, 3, 0, "abc");
-  CHECK(judgement.drop == Counter::drop_unvalidated);
-  CHECK(judgement.fault == fault::kAccessRights);
+  const Verdict verdict = f.take(1, 3, 0, "abc");
+  CHECK(verdict.drop == Counter::drop_unvalidated);
+  CHECK(verdict.fault == fault::kAccessRights);
   CHECK(f.canvas.untouched());
   f.peer.source.validated_until = f.now;
   CHECK(f.take(1, 3, 0, "abc").drop);  // until then, and not at that time any more

@@ -60,7 +60,7 @@ struct Fixture : Memory {
     made.finished = true;
     return made;
   }
-  Judgement take(const Segment& segment) { return messages.handle(segment, peer, now); }
+  Verdict take(const Segment& segment) { return messages.handle(segment, peer, now); }
   void post(uint64_t wr_id, size_t offset, size_t length) {
     REQUIRE_FALSE(receives.post(wr_id, sge(region, offset, length)));
   }
@@ -100,9 +100,9 @@ TEST_CASE("ud messages: a message of one segment takes the next receive, and tha
 TEST_CASE("ud messages: without a receive a message is dropped, and may come again") {
   Fixture f;
   for (const Segment& segment : {whole(5, "abc"), first(5)}) {
-    const Judgement judgement = f.take(segment);
-    CHECK(judgement.drop == Counter::drop_no_receive);
-    CHECK(judgement.fault == TerminateCode{1, 2, 2});
+    const Verdict verdict = f.take(segment);
+    CHECK(verdict.drop == Counter::drop_no_receive);
+    CHECK(verdict.fault == TerminateCode{1, 2, 2});
   }
   f.post(1, 0, 10);
   CHECK_FALSE(f.take(whole(5, "abc")).drop);
@@ -111,9 +111,9 @@ TEST_CASE("ud messages: without a receive a message is dropped, and may come aga
 TEST_CASE("ud messages: a message that is longer than the receive is over, and the receive stays") {
   Fixture f;
   f.post(1, 0, 3);
-  const Judgement judgement = f.take(whole(5, "abcd"));
-  CHECK(judgement.drop == Counter::drop_receive_too_small);
-  CHECK(judgement.fault == TerminateCode{1, 2, 5});
+  const Verdict verdict = f.take(whole(5, "abcd"));
+  CHECK(verdict.drop == Counter::drop_receive_too_small);
+  CHECK(verdict.fault == TerminateCode{1, 2, 5});
   CHECK(f.canvas.untouched());
   CHECK(f.receives.next() == 1);
   CHECK(f.take(whole(5, "abc")).drop == Counter::drop_late);
@@ -186,9 +186,9 @@ TEST_CASE("ud messages: a message that turns out too long gives its receive back
   f.post(2, 30, 10);
   REQUIRE_FALSE(f.take(first(5, "abc")).drop);
   CHECK(f.receives.next() == 2);
-  const Judgement judgement = f.take(send(5, 3, "def", true));
-  CHECK(judgement.drop == Counter::drop_receive_too_small);
-  CHECK(judgement.fault == fault::kMessageTooLong);
+  const Verdict verdict = f.take(send(5, 3, "def", true));
+  CHECK(verdict.drop == Counter::drop_receive_too_small);
+  CHECK(verdict.fault == fault::kMessageTooLong);
   CHECK(f.canvas.has_only(10, "abc"));
   CHECK(f.receives.next() == 1);
   CHECK(f.take(send(5, 3, "de", true)).drop == Counter::drop_late);

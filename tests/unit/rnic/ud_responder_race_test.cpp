@@ -17,7 +17,7 @@ using namespace diwarp;
 using namespace diwarp::rnic;
 using namespace diwarp::rnic::parts;
 
-TEST_CASE("ud responder: a region may be deregistered while a Read Request for it is judged") {
+TEST_CASE("ud responder: a region may be deregistered while a Read Request for it is checked") {
   std::mutex baton;
   ddp::STagTable stags([&] { const std::lock_guard hold(baton); }, [] { return 1u; });
   ddp::ProtectionContext protection(stags, kDomain);

@@ -43,12 +43,12 @@ struct Fixture : Memory {
     made.validated_until = kNow + 60s;
     return made;
   }
-  Judgement take(Source& from, const ReadRequest& request, size_t bytes = kRequestBytes) {
+  Verdict take(Source& from, const ReadRequest& request, size_t bytes = kRequestBytes) {
     rdmap::DatagramSegment segment = rdmap::request_segment(3, request);
     segment.nonce = 0x4E;
     return responder.handle(segment, from, bytes, kNow);
   }
-  Judgement read(Source& from, uint64_t offset, uint32_t length) {
+  Verdict read(Source& from, uint64_t offset, uint32_t length) {
     return take(from, {.sink_stag = 0x51,
                        .sink_offset = 900,
                        .length = length,
@@ -71,12 +71,12 @@ struct Fixture : Memory {
 
 /// The fault that a request of a source which is validated is refused with.
 std::pair<Counter, TerminateCode> refused(Fixture& f, STag stag, uint64_t offset) {
-  const Judgement judgement =
+  const Verdict verdict =
       f.take(f.peer, {.length = 2, .source_stag = stag, .source_offset = offset});
-  REQUIRE(judgement.drop);
-  REQUIRE(judgement.fault);
+  REQUIRE(verdict.drop);
+  REQUIRE(verdict.fault);
   CHECK_FALSE(f.responder.waiting());
-  return {*judgement.drop, *judgement.fault};
+  return {*verdict.drop, *verdict.fault};
 }
 
 }  // namespace
@@ -144,9 +144,9 @@ TEST_CASE("ud responder: a stranger is challenged before anything is said of the
                             .length = kHarmless + 1,
                             .source_stag = f.region ^ 1,  // there is no such STag
                             .source_offset = kBase};
-  const Judgement judgement = f.take(stranger, request);
-  CHECK_FALSE(judgement.drop);
-  CHECK_FALSE(judgement.fault);
+  const Verdict verdict = f.take(stranger, request);
+  CHECK_FALSE(verdict.drop);
+  CHECK_FALSE(verdict.fault);
   CHECK_FALSE(f.responder.waiting());
   CHECK(f.counters.get(Counter::challenges_sent) == 1);
   const auto sent = f.outlet.send(f.control, kNow);
