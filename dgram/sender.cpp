@@ -126,7 +126,7 @@ void Sender::recall_first() {
 
 // --- What the peer says.
 
-bool Sender::is_lie(uint64_t cumulative, const RdMap* map) const {
+bool Sender::acknowledges_unsent(uint64_t cumulative, const RdMap* map) const {
   if (cumulative >= next_) return true;
   return map != nullptr && map->size() != 0 && cumulative + map->size() >= next_;
 }
@@ -136,7 +136,7 @@ Sender::News Sender::acknowledged(uint32_t wire, uint16_t window, const RdMap* m
   // Behind the one that is acknowledged already it may be anything: an old datagram.
   const bool old = static_cast<int64_t>(cumulative - (una_ - 1)) < 0;
   if (old) return News::stale;
-  if (is_lie(cumulative, map)) return News::lie;
+  if (acknowledges_unsent(cumulative, map)) return News::invalid_ack;
   edge_ = std::max(edge_, cumulative + 1 + window);
 
   const bool limited = in_flight_ * (congestion_.slow_start() ? 2 : 1) + 1 >= congestion_.window();

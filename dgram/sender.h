@@ -77,9 +77,9 @@ class Sender {
   // --- What the peer says.
 
   enum class News : uint8_t {
-    lie,       ///< of what was never sent: the datagram is to be dropped
-    stale,     ///< nothing new
-    progress,  ///< something came
+    invalid_ack,  ///< of what was never sent: the datagram is to be dropped
+    stale,        ///< nothing new
+    progress,     ///< something came
   };
   /// `map` null: none was sent.
   News acknowledged(uint32_t acknowledged, uint16_t window, const RdMap* map, Time now);
@@ -196,7 +196,7 @@ class Sender {
   };
 
   Slot& slot(uint64_t sequence) const { return ring_.at(sequence); }
-  bool is_lie(uint64_t cumulative, const RdMap* map) const;
+  bool acknowledges_unsent(uint64_t cumulative, const RdMap* map) const;
   void arrived(Slot& slot, Time now, Arrivals& arrivals);
   bool is_of_first_transmission(const Slot& slot, Time now) const;
   void take_map(uint64_t cumulative, const RdMap& map, Time now, Arrivals& arrivals);

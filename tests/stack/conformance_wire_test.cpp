@@ -167,7 +167,7 @@ TEST_CASE("Read Requests go out on queue 1 with MSNs of their own, naming sink a
 
 TEST_CASE("A Read Response of another sink, place or length is refused and not written",
           "[plain]") {
-  struct Lie {
+  struct WrongResponse {
     const char* what;
     uint32_t stag;
     uint64_t offset;
@@ -175,25 +175,25 @@ TEST_CASE("A Read Response of another sink, place or length is refused and not w
     bool last;
     const char* code;
   };
-  const Lie lies[] = {{"STag", 1, 0, 50, true, "1/1/0"},
-                      {"offset before", 0, UINT64_MAX, 50, true, "1/1/1"},
-                      {"offset behind", 0, 1, 50, true, "1/1/1"},
-                      {"too long", 0, 0, 51, true, "1/1/1"},
-                      {"too short", 0, 0, 49, true, "1/1/1"},
-                      {"too long and without end", 0, 0, 51, false, "1/1/1"}};
-  for (const Lie& lie : lies) {
-    CAPTURE(lie.what);
+  const WrongResponse responses[] = {{"STag", 1, 0, 50, true, "1/1/0"},
+                                     {"offset before", 0, UINT64_MAX, 50, true, "1/1/1"},
+                                     {"offset behind", 0, 1, 50, true, "1/1/1"},
+                                     {"too long", 0, 0, 51, true, "1/1/1"},
+                                     {"too short", 0, 0, 49, true, "1/1/1"},
+                                     {"too long and without end", 0, 0, 51, false, "1/1/1"}};
+  for (const WrongResponse& wrong : responses) {
+    CAPTURE(wrong.what);
     Speaker speaker;
     RcParty& party = *speaker.victim;
     REQUIRE_FALSE(party.post(WrOpcode::rdma_read, 1000, 50, speaker.place(0)));
     const Seen seen = next_segment(*speaker.peer);
     const std::span<const std::byte> body(seen.body);
-    Wire response = write_of(static_cast<uint32_t>(number(body.first(4))) ^ lie.stag,
-                             number(body.subspan(4, 8)) + lie.offset, lie.length);
+    Wire response = write_of(static_cast<uint32_t>(number(body.first(4))) ^ wrong.stag,
+                             number(body.subspan(4, 8)) + wrong.offset, wrong.length);
     response.opcode = 2;
-    response.last = lie.last;
+    response.last = wrong.last;
     speaker.answer(response);
-    CHECK(speaker.farewell().code == lie.code);
+    CHECK(speaker.farewell().code == wrong.code);
     CHECK(next(party.send_cq).status != WcStatus::success);
     speaker.check_unharmed();
   }

@@ -378,7 +378,7 @@ TEST_CASE("rd: each wrong field of the header has the datagram dropped") {
   refused(with([](auto& h) { h.epoch = 6; }), "drop_rd_association");
   refused(with([](auto& h) { h.peer_epoch += 1; }), "drop_rd_association");
   refused(with([](auto& h) { h.peer_incarnation += 1; }), "drop_rd_association");
-  refused(with([](auto& h) { h.acknowledged += 1; }), "drop_rd_lie");
+  refused(with([](auto& h) { h.acknowledged += 1; }), "drop_rd_invalid_ack");
   refused(with([](auto& h) { h.sequence -= 1; }), "drop_duplicate");
   refused(with([](auto& h) { h.sequence -= 2; }), "drop_duplicate");
   refused(with([](auto& h) { h.sequence += 1024; }), "drop_rd_window");
@@ -398,7 +398,7 @@ TEST_CASE("rd: data twice, or again with other content, is delivered once") {
   CHECK(scene.count("drop_duplicate") == 2);
 }
 
-TEST_CASE("rd: lies about what was received change nothing") {
+TEST_CASE("rd: invalid acknowledgements change nothing") {
   Hostile scene;
   scene.puppet.associate();
   for (uint64_t i = 0; i < 3; ++i)
@@ -410,7 +410,7 @@ TEST_CASE("rd: lies about what was received change nothing") {
   ReliableHeader map = scene.puppet.header(kRdAcknowledgement, 0, 0);
   map.content.assign(128, std::byte{0xFF});
   for (int i = 0; i < 50; ++i) scene.puppet.send(map);
-  CHECK(scene.count("drop_rd_lie") == 52);
+  CHECK(scene.count("drop_rd_invalid_ack") == 52);
   CHECK(drain(scene.target.send_cq).empty());
   ReliableHeader shrunk = scene.puppet.header(kRdAcknowledgement, 0, 1);
   shrunk.window = 0;

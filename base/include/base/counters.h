@@ -62,7 +62,7 @@ namespace diwarp {
   X(read_timeouts,          "Reads over datagrams that ended with bytes missing")             \
   X(drop_rd_header,         "reliable datagrams whose RD header is malformed")                \
   X(drop_rd_association,    "reliable datagrams of an association that is not there")         \
-  X(drop_rd_lie,            "reliable datagrams that acknowledge what was never sent")        \
+  X(drop_rd_invalid_ack,    "reliable datagrams that acknowledge what was never sent")        \
   X(drop_rd_window,         "reliable datagrams outside the window that was given")           \
   X(rd_associations,        "times queue pairs agreed on reliable delivery")                  \
   X(rd_retransmitted,       "reliable datagrams sent again")                                  \

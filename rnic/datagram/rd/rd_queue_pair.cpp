@@ -227,7 +227,7 @@ void RdQueuePair::take_ours(RdPeer& peer, const dgram::ParsedRdHeader& parsed, u
   if (has_map) map = dgram::decode_rd_map(parsed.rest);
   const auto news =
       peer.sender.acknowledged(header.acknowledged, header.window, has_map ? &map : nullptr, now);
-  if (news == dgram::Sender::News::lie) return drop(Counter::drop_rd_lie);
+  if (news == dgram::Sender::News::invalid_ack) return drop(Counter::drop_rd_invalid_ack);
   peer.times.heard(now);
   peer.signs.heard();
   peer.sender.heard(now);

@@ -68,16 +68,16 @@ TEST_CASE("rd sender: ten datagrams go at first, and two more for each that came
   CHECK(scene.released() == 4);
 }
 
-TEST_CASE("rd sender: an acknowledgement of what was never sent is a lie") {
+TEST_CASE("rd sender: an acknowledgement of what was never sent is invalid") {
   Scene scene;
   scene.send(5);
-  CHECK(scene.ack(6) == News::lie);
-  CHECK(scene.ack(1000000) == News::lie);
-  CHECK(scene.ack_map(0, {6}) == News::lie);
-  CHECK(scene.ack_map(5, {6}) == News::lie);
+  CHECK(scene.ack(6) == News::invalid_ack);
+  CHECK(scene.ack(1000000) == News::invalid_ack);
+  CHECK(scene.ack_map(0, {6}) == News::invalid_ack);
+  CHECK(scene.ack_map(5, {6}) == News::invalid_ack);
   CHECK(scene.released() == 0);
   CHECK(scene.ack(5) == News::progress);
-  CHECK(scene.ack(6) == News::lie);
+  CHECK(scene.ack(6) == News::invalid_ack);
   CHECK(scene.sender.idle());
 }
 
