@@ -55,13 +55,13 @@ struct BackendSetup {
 
 /// One kind of backend.
 struct BackendRow {
-  std::string_view name;           ///< as sentences have it
+  std::string_view name;           ///< as messages have it
   IoBackend io;                    ///< which DeviceOptions::io asks for it
   std::string_view why_automatic;  ///< of devices with IoBackend::automatic, if it is their choice
 
-  /// Null where the system does not allow it or lacks something: then `why_not` is a sentence.
+  /// Null where the system does not allow it or lacks something: then `why_not` is a message.
   std::unique_ptr<Backend> (*open)(const BackendSetup& setup, std::string& why_not);
-  /// Why this system has none of it: a sentence; empty: it has.
+  /// Why this system has none of it; empty: it has.
   std::string (*why_none)();
   /// 0, or the errno that tells why no device can have this address.
   int (*check_local)(const Address& address);

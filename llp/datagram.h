@@ -121,7 +121,7 @@ struct SendResult {
 /// has its own; one for each counter.
 struct Degradation {
   Counter counter;
-  std::string_view message;  ///< a sentence without its end, that lives as long as the program
+  std::string_view message;  ///< a message without its end, that lives as long as the program
   bool sending = false;      ///< it concerns sending alone
 };
 

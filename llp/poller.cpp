@@ -19,8 +19,8 @@ namespace {
 
 constexpr size_t kMaxEvents = 64;  // per system call
 
-[[noreturn]] void throw_errno(const std::string& sentence) {
-  throw Error({errno, std::generic_category()}, sentence);
+[[noreturn]] void throw_errno(const std::string& message) {
+  throw Error({errno, std::generic_category()}, message);
 }
 
 [[noreturn]] void refuse(int fd) {

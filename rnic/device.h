@@ -41,7 +41,7 @@ class Device final : public DeviceContext {
   std::unique_ptr<llp::Backend> open_backend(const llp::BackendRow* wanted);
 
   IoBackend io_ = IoBackend::automatic;
-  std::string io_reason_;  // why so: a sentence without its end
+  std::string io_reason_;  // why so: a message without its end
   std::mutex mutex_;       // guards control_
   std::unique_ptr<Control> control_;
 };

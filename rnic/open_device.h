@@ -15,7 +15,7 @@ class Device;
 /// the system has no descriptor or thread for the device.
 std::shared_ptr<Device> open_device(const Address& address, const DeviceOptions& options);
 
-/// Why this system has no such backend: a sentence; empty: it has.
+/// Why this system has no such backend; empty: it has.
 std::string why_none(IoBackend backend);
 
 }  // namespace diwarp::rnic

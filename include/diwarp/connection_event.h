@@ -57,7 +57,7 @@ struct CmEventInfo {
   uint64_t context = 0;   ///< of the id; connect_request: of the listening one
   /// What went wrong, if anything did; disconnected: timed_out where the peer answers no more.
   std::error_code status = {};
-  std::string sentence = {};  ///< the same in words
+  std::string message = {};  ///< what went wrong, in words; empty: nothing did
   /// Of the peer's request (connect_request), its reply (established, at the initiator) or its
   /// reject.
   std::vector<std::byte> private_data = {};

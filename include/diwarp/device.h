@@ -45,7 +45,7 @@ class DIWARP_EXPORT Device {
   /// What the system gives to the sockets of UD and RD queue pairs, and what it refuses. Opens a
   /// socket to ask it, for a moment. Throws Error where none can be opened.
   DatagramSocketAttributes query_datagram_sockets() const;
-  /// Why the system does not let this process use io_uring: a sentence; an empty one where it does.
+  /// Why the system does not let this process use io_uring; empty where it does.
   /// Makes a small ring to ask it, once in a process.
   static std::string why_no_io_uring();
   /// Every counter of the device, drop reasons included, summed over its queue pairs.

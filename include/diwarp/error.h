@@ -40,17 +40,17 @@ inline std::error_code make_error_code(Errc code) noexcept {
   return {static_cast<int>(code), error_category()};
 }
 
-/// What set-up calls throw: a code (Errc or an errno of the system) and a sentence about the case.
+/// What set-up calls throw: a code (Errc or an errno of the system) and a message about the case.
 class DIWARP_EXPORT Error : public std::system_error {
  public:
-  Error(std::error_code code, const std::string& sentence) : std::system_error(code, sentence) {}
+  Error(std::error_code code, const std::string& message) : std::system_error(code, message) {}
 };
 
 /// The peer answered a connection request with a reject.
 class DIWARP_EXPORT RejectedError : public Error {
  public:
-  RejectedError(const std::string& sentence, std::vector<std::byte> private_data)
-      : Error(make_error_code(Errc::rejected), sentence), private_data_(std::move(private_data)) {}
+  RejectedError(const std::string& message, std::vector<std::byte> private_data)
+      : Error(make_error_code(Errc::rejected), message), private_data_(std::move(private_data)) {}
   const std::vector<std::byte>& private_data() const { return private_data_; }
 
  private:

@@ -43,13 +43,13 @@ sa_family_t domain_of(const Address& address) {
 }
 
 [[noreturn]] void throw_socket_error(const Address& local, int error) {
-  std::string sentence = "No socket could be made for UDP address " + local.to_string();
+  std::string message = "No socket could be made for UDP address " + local.to_string();
   if (error == EMFILE) {
-    sentence +=
+    message +=
         ": raise the limit of descriptors (ulimit -n, RLIMIT_NOFILE), for each queue pair "
         "over datagrams takes one";
   }
-  throw Error({error, std::generic_category()}, sentence);
+  throw Error({error, std::generic_category()}, message);
 }
 
 /// Why the descriptor cannot serve as a link; nullptr when it can.

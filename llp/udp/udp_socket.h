@@ -40,7 +40,7 @@ bool set_buffer(int fd, int forced, int plain, size_t bytes);
 /// A UDP socket for links at `local`, not bound yet. "::" will serve IPv4 as well. Throws Error.
 UniqueFd open_udp_socket(const Address& local);
 
-/// Throws Error: Errc::address_in_use, or the system's errno, with a sentence.
+/// Throws Error: Errc::address_in_use, or the system's errno, with a message.
 void bind_udp_socket(int fd, const Address& local);
 
 /// Both at once. With `share`, where the port is not 0, it may be one to which other sockets of

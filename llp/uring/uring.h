@@ -102,7 +102,7 @@ class UringQueue final : public InputQueue,
                          public BufferOwner,
                          public std::enable_shared_from_this<UringQueue> {
  public:
-  /// Null where the system does not allow it or lacks something: then `why_not` is a sentence.
+  /// Null where the system does not allow it or lacks something: then `why_not` is a message.
   static std::shared_ptr<UringQueue> create(const UringOptions& options, std::string& why_not);
   ~UringQueue() override;
 
@@ -162,7 +162,7 @@ class UringQueue final : public InputQueue,
   std::vector<int> sends_;  // how each ended; room for those of one submission
 };
 
-/// Whether the kernel lets this process use io_uring; a sentence why not, or an empty one. Asked
+/// Whether the kernel lets this process use io_uring; why not; empty: it does. Asked
 /// once.
 const std::string& why_no_uring();
 

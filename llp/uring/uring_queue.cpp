@@ -79,7 +79,7 @@ UringQueue::UringQueue(const UringOptions& options)
 
 UringQueue::~UringQueue() = default;
 
-/// A sentence why it cannot be; empty: it can.
+/// Why it cannot be; empty: it can.
 std::string UringQueue::set_up() {
   io_uring_params parameters{};
   // Nothing that ties the ring to one thread: the thread that holds the engine changes.

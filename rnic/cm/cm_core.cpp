@@ -79,11 +79,11 @@ void CmCore::push(CmEventInfo info) {
   if (state_ != CmState::closed) channel_->push({.info = std::move(info)});
 }
 
-void CmCore::fail(CmEventType type, std::error_code status, std::string sentence,
+void CmCore::fail(CmEventType type, std::error_code status, std::string message,
                   std::vector<std::byte> private_data) {
   push({.type = type,
         .status = status,
-        .sentence = std::move(sentence),
+        .message = std::move(message),
         .private_data = std::move(private_data)});
 }
 
@@ -180,7 +180,7 @@ void CmCore::on_outcome(ConnectOutcome outcome) {
     control_.with_baton([this] { detach(); });
     if (!outcome.error) outcome.error = make_error_code(Errc::connection_lost);
     if (move({CmState::connecting}, CmState::over))
-      fail(sort(outcome.error), outcome.error, std::move(outcome.sentence),
+      fail(sort(outcome.error), outcome.error, std::move(outcome.message),
            std::move(outcome.private_data));
     return;
   }

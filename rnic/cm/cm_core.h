@@ -92,7 +92,7 @@ class CmCore final : public ConnectionObserver,
   std::shared_ptr<Connecting> connecting;  ///< connecting
 
  private:
-  void fail(CmEventType type, std::error_code status, std::string sentence,
+  void fail(CmEventType type, std::error_code status, std::string message,
             std::vector<std::byte> private_data = {});
   void tell_established(const mpa::Agreement& agreement, std::vector<std::byte> private_data);
   bool hand_over(Established connection);

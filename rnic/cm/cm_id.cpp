@@ -78,8 +78,8 @@ void CmId::resolve_addr(const Address& peer) {
           control_->connector().find_source(control_->device().address(), peer, source)) {
     core_->push({.type = CmEventType::addr_error,
                  .status = error,
-                 .sentence = peer.to_string() + " cannot be reached from " +
-                             control_->device().address().host() + ": " + error.message()});
+                 .message = peer.to_string() + " cannot be reached from " +
+                            control_->device().address().host() + ": " + error.message()});
     return;
   }
   core_->set_addresses(source, peer);

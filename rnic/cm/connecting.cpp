@@ -209,7 +209,7 @@ void Connecting::handle_reply(const mpa::ParsedStartup& reply) {
   control_.counters().add_shared(Counter::mpa_rejects);
   const ConstBytes data = reply.frame.private_data;
   finish({.error = make_error_code(Errc::rejected),
-          .sentence = peer_.to_string() + " rejected the connection; its private data may say why",
+          .message = peer_.to_string() + " rejected the connection; its private data may say why",
           .private_data = {data.begin(), data.end()}});
 }
 
@@ -269,8 +269,8 @@ void Connecting::refuse(const std::string& reason) {
   fail(make_error_code(Errc::protocol_error), peer_.to_string() + " " + reason);
 }
 
-void Connecting::fail(std::error_code error, const std::string& sentence) {
-  finish({.error = error, .sentence = sentence});
+void Connecting::fail(std::error_code error, const std::string& message) {
+  finish({.error = error, .message = message});
 }
 
 void Connecting::finish(ConnectOutcome outcome) {

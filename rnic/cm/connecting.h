@@ -23,7 +23,7 @@ namespace diwarp::rnic {
 /// How a connect ended: with a stream and the peer's reply, or with an error.
 struct ConnectOutcome {
   std::error_code error = {};
-  std::string sentence = {};
+  std::string message = {};
   std::unique_ptr<llp::Stream> stream = {};
   mpa::Agreement agreement = {};
   std::vector<std::byte> private_data = {};  ///< of the reply, or of the reject
@@ -72,7 +72,7 @@ class Connecting : public std::enable_shared_from_this<Connecting> {
   bool retry();
   void lose();
   void refuse(const std::string& reason);
-  void fail(std::error_code error, const std::string& sentence);
+  void fail(std::error_code error, const std::string& message);
   void finish(ConnectOutcome outcome);
 
   Control& control_;

@@ -97,16 +97,16 @@ void Negotiation::handle_request(const mpa::ParsedStartup& parsed) {
     outcome_.request = std::move(request);
   } else {
     outcome_.error = make_error_code(Errc::protocol_error);
-    outcome_.sentence = "the peer speaks another revision of MPA than 1 and 2";
+    outcome_.message = "the peer speaks another revision of MPA than 1 and 2";
     reject_connection(control_, std::move(request), {});
   }
   finish();
 }
 
-void Negotiation::fail(Counter counter, Errc error, const char* sentence) {
+void Negotiation::fail(Counter counter, Errc error, const char* message) {
   control_.counters().add_shared(counter);
   outcome_.error = make_error_code(error);
-  outcome_.sentence = sentence;
+  outcome_.message = message;
   finish();
 }
 

@@ -23,7 +23,7 @@ namespace diwarp::rnic {
 struct Negotiated {
   std::optional<IncomingRequest> request = {};
   std::error_code error = {};
-  std::string sentence = {};
+  std::string message = {};
 };
 
 /// Reads one MPA request from a connection, on the control path. A peer that sends something else,
@@ -48,7 +48,7 @@ class Negotiation : public std::enable_shared_from_this<Negotiation> {
   void on_bytes(size_t bytes);
   void on_timeout(const AsioError& error);
   void handle_request(const mpa::ParsedStartup& parsed);
-  void fail(Counter counter, Errc error, const char* sentence);
+  void fail(Counter counter, Errc error, const char* message);
   void finish();
 
   Control& control_;

@@ -47,8 +47,8 @@ class Awaited {
 
 Established to_connection(ConnectOutcome outcome, const Address& peer) {
   if (outcome.error == make_error_code(Errc::rejected))
-    throw RejectedError(outcome.sentence, std::move(outcome.private_data));
-  if (outcome.error) throw Error(outcome.error, outcome.sentence);
+    throw RejectedError(outcome.message, std::move(outcome.private_data));
+  if (outcome.error) throw Error(outcome.error, outcome.message);
   Established connection;
   connection.stream = unbroken(std::move(outcome.stream));
   if (!connection.stream)
@@ -112,7 +112,7 @@ Established respond_on(Control& control, int descriptor, const AcceptOptions& op
   Negotiated negotiated = came->wait(control.device().engine());
   if (!negotiated.request)
     throw Error(negotiated.error,
-                "On the connection to " + peer.to_string() + ", " + negotiated.sentence);
+                "On the connection to " + peer.to_string() + ", " + negotiated.message);
   try {
     check_options(options, negotiated.request->frame);
   } catch (const Error&) {

@@ -21,8 +21,8 @@ constexpr uint32_t min_segment(QpType type) {
   return static_cast<uint32_t>(dgram::Envelope::kOverhead) + (type == QpType::rd ? 116 : 52);
 }
 
-[[noreturn]] void refuse(const std::string& sentence) {
-  throw Error(make_error_code(Errc::invalid_argument), sentence);
+[[noreturn]] void refuse(const std::string& message) {
+  throw Error(make_error_code(Errc::invalid_argument), message);
 }
 
 void check_reads(const ReadOptions& options) {

@@ -47,8 +47,8 @@ std::string named(const Address& group, std::string_view interface) {
   return "Group " + group.host() + where;
 }
 
-[[noreturn]] void refuse(Errc code, const std::string& sentence) {
-  throw Error(make_error_code(code), sentence);
+[[noreturn]] void refuse(Errc code, const std::string& message) {
+  throw Error(make_error_code(code), message);
 }
 
 }  // namespace

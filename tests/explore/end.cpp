@@ -74,8 +74,8 @@ void End::make_queue_pair(uint16_t port) {
                                               .max_buffer = scenario_.buffer}});
 }
 
-void End::violation(const std::string& sentence) {
-  ledger_.violation(std::string(1, name_of_side(side_)) + ": " + sentence);
+void End::violation(const std::string& message) {
+  ledger_.violation(std::string(1, name_of_side(side_)) + ": " + message);
 }
 
 // --- Requests.

@@ -83,7 +83,7 @@ class End {
   void check_order(const WorkCompletion& wc);
   void take_record(const WorkCompletion& wc);
   void check_untouched(std::span<const std::byte> memory, const char* what);
-  void violation(const std::string& sentence);
+  void violation(const std::string& message);
 
   const Scenario& scenario_;
   Ledger& ledger_;

@@ -66,7 +66,7 @@ class Ledger {
   bool expects_error(size_t side) const { return buffer_gone_[side]; }
   /// It is, and has reported all that it will.
   void flushed(size_t side);
-  void violation(std::string sentence) { violations_.push_back(std::move(sentence)); }
+  void violation(std::string message) { violations_.push_back(std::move(message)); }
   const std::vector<std::string>& violations() const { return violations_; }
 
  private:

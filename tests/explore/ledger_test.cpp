@@ -169,7 +169,7 @@ TEST_CASE("ledger: what is wrong does not succeed") {
   CHECK(ledger.violations().front() == "A1 was delivered although it is wrong");
 }
 
-TEST_CASE("scenario: what is no scenario is refused with a sentence") {
+TEST_CASE("scenario: what is no scenario is refused with a message") {
   for (const char* text : {"s1", "s5/", "x1/", "s/", "s1x/", "r1k/", "s1/ never", "s1/ window=x"}) {
     INFO(text);
     CHECK_THROWS_AS(Scenario::parse(text), std::invalid_argument);

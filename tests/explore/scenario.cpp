@@ -27,8 +27,8 @@ std::string_view take_until(std::string_view& text, char end) {
   return part;
 }
 
-[[noreturn]] void refuse(std::string_view part, const char* sentence) {
-  throw std::invalid_argument("'" + std::string(part) + "': " + sentence);
+[[noreturn]] void refuse(std::string_view part, const char* message) {
+  throw std::invalid_argument("'" + std::string(part) + "': " + message);
 }
 
 OperationKind kind_of(std::string_view text) {

@@ -80,7 +80,7 @@ struct Scenario {
   uint32_t window = 8;
   uint32_t buffer = 1 << 20;
 
-  /// Throws std::invalid_argument with a sentence.
+  /// Throws std::invalid_argument with a message.
   static Scenario parse(std::string_view text);
 
   size_t receive_bytes() const;

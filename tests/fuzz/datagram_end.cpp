@@ -221,11 +221,11 @@ void DatagramEnd::take_completions() {
 
 // --- Memory.
 
-void DatagramEnd::check_slots(Registered& registered, const Slots& slots, const char* sentence) {
+void DatagramEnd::check_slots(Registered& registered, const Slots& slots, const char* message) {
   registered.memory.check_guards();
   for (size_t i = 0; i < kSlots; ++i)
     if (!slots[i] || !registered.region)
-      registered.memory.check(i * kSlotBytes, kSlotBytes, sentence);
+      registered.memory.check(i * kSlotBytes, kSlotBytes, message);
 }
 
 /// Open memory may change while its STag is valid.

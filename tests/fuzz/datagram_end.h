@@ -90,7 +90,7 @@ class DatagramEnd {
   void take_receive(const WorkCompletion& wc, DatagramEnd& peer);
   void check_message(std::span<const std::byte> bytes, const DatagramEnd& peer);
   void check_record(const WorkCompletion& wc) const;
-  void check_slots(Registered& registered, const Slots& slots, const char* sentence);
+  void check_slots(Registered& registered, const Slots& slots, const char* message);
   void check_open();
 
   const uint8_t seed_;

@@ -33,9 +33,9 @@ class GuardedMemory {
     require(is_pattern(std::span(all_).last(kGuard), seed_, all_.size() - kGuard),
             "memory behind a region was written");
   }
-  void check_unchanged(const char* sentence) const {
+  void check_unchanged(const char* message) const {
     check_guards();
-    require(unchanged(0, size()), sentence);
+    require(unchanged(0, size()), message);
   }
 
  private:

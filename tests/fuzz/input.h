@@ -56,13 +56,13 @@ class Input {
 };
 
 /// Ends the program: what must hold does not.
-[[noreturn]] inline void fail(const std::string& sentence) {
-  std::fprintf(stderr, "VIOLATION: %s\n", sentence.c_str());
+[[noreturn]] inline void fail(const std::string& message) {
+  std::fprintf(stderr, "VIOLATION: %s\n", message.c_str());
   std::abort();
 }
 
-inline void require(bool holds, const char* sentence) {
-  if (!holds) fail(sentence);
+inline void require(bool holds, const char* message) {
+  if (!holds) fail(message);
 }
 
 }  // namespace diwarp::fuzz

@@ -107,9 +107,9 @@ explore::Outcome play(const Scenario& scenario, const Input& input, std::ostream
 /// Once more, told of step by step.
 [[noreturn]] void report(const Scenario& scenario, const Input& input) {
   const explore::Outcome outcome = play(scenario, input, &std::cerr);
-  std::string sentences;
-  for (const std::string& one : outcome.violations) sentences += one + "; ";
-  fail(sentences);
+  std::string messages;
+  for (const std::string& one : outcome.violations) messages += one + "; ";
+  fail(messages);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace diwarp::fuzz {
 /// program where a completion comes twice, for nothing, out of order, or says what cannot be.
 class RequestLedger {
  public:
-  /// `name` stands in the sentences about violations.
+  /// `name` stands in the messages about violations.
   explicit RequestLedger(const char* name) : name_(name) {}
 
   struct Request {

@@ -29,12 +29,12 @@ class WatchedMemory {
     std::copy_n(all_.begin() + index(at), count, known_.begin() + index(at));
   }
   void accept() { accept(0, size()); }
-  void check(size_t at, size_t count, const char* sentence) const {
+  void check(size_t at, size_t count, const char* message) const {
     require(std::equal(all_.begin() + index(at), all_.begin() + index(at + count),
                        known_.begin() + index(at)),
-            sentence);
+            message);
   }
-  void check(const char* sentence) const { check(0, size(), sentence); }
+  void check(const char* message) const { check(0, size(), message); }
   void check_guards() const {
     require(std::equal(all_.begin(), all_.begin() + index(0), known_.begin()),
             "Memory before a region was written");

@@ -256,7 +256,7 @@ def check_rooms(root, layer):
 
 
 def check(root):
-    """Every violation in the project at `root`, a sentence each."""
+    """Every violation in the project at `root`, a message each."""
     problems = []
     kinds = listed(root)
     problems += check_lists(root, kinds)

@@ -39,9 +39,9 @@ uint64_t open_descriptors() {
 
 }  // namespace
 
-void Ledger::finding(const std::string& what, const std::string& sentence) {
+void Ledger::finding(const std::string& what, const std::string& message) {
   if (++findings_ > kMostFindings) return;
-  print(nlohmann::json{{"finding", what}, {"sentence", sentence}}.dump());
+  print(nlohmann::json{{"finding", what}, {"message", message}}.dump());
   if (abort_) std::abort();
 }
 

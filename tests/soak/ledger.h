@@ -21,7 +21,7 @@ class Ledger {
 
   /// Something that must not be. `what` is one of wrong-byte, stuck, status, order, lost, twice,
   /// refusal.
-  void finding(const std::string& what, const std::string& sentence);
+  void finding(const std::string& what, const std::string& message);
 
   void abort_at_finding(bool abort) { abort_ = abort; }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Runs processes that do random RDMA operations with each other, kills, stops and limits them, and
-fails with a sentence where a byte is wrong, something is stuck, a process ends by itself, or memory
+fails with a message where a byte is wrong, something is stuck, a process ends by itself, or memory
 or descriptors grow. See README.md."""
 import argparse
 import collections
@@ -180,7 +180,7 @@ class Soak:
         word = json.loads(line)
         if "finding" in word:
             process.found = True
-            raise Finding(f"{process.name}: {word['finding']}: {word['sentence']}")
+            raise Finding(f"{process.name}: {word['finding']}: {word['message']}")
         process.last = word
         # Where no descriptor is left to ask with, it tells 0.
         if word["resident"] and word["descriptors"]:

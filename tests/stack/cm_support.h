@@ -12,7 +12,7 @@ namespace diwarp::test {
 inline CmEvent next_event(CmEventChannel& channel, CmEventType expected) {
   std::optional<CmEvent> event = channel.get_event(kPatience);
   REQUIRE(event);
-  INFO(event->sentence);
+  INFO(event->message);
   REQUIRE(to_string(event->type) == to_string(expected));
   return std::move(*event);
 }

@@ -129,7 +129,7 @@ TEST_CASE("CM tells rejects apart from failures", "[plain]") {
     const CmEvent event = next_event(client.channel, CmEventType::rejected);
     CHECK(event.status == Errc::rejected);
     CHECK(event.private_data == text("full"));
-    CHECK_FALSE(event.sentence.empty());
+    CHECK_FALSE(event.message.empty());
   }
   SECTION("a request that is dropped") {
     CmServer server;

@@ -345,12 +345,12 @@ TEST_CASE("A start-up that has taken the last descriptor keeps it", "[plain]") {
   CHECK(server.device.counter("mpa_evicted") == 0);
 }
 
-TEST_CASE("Set-up that finds no descriptor throws an error with a sentence") {
+TEST_CASE("Set-up that finds no descriptor throws an error with a message") {
   constexpr size_t kMost = 32;
   Server first;  // what a process takes once is taken
   size_t spare = 0;
   size_t refused = 0;
-  size_t without_sentence = 0;
+  size_t without_message = 0;
   bool works = false;
   for (; spare < kMost && !works; ++spare) {
     Hoard hoard;
@@ -361,14 +361,14 @@ TEST_CASE("Set-up that finds no descriptor throws an error with a sentence") {
       works = true;
     } catch (const Error& error) {
       ++refused;
-      without_sentence += error.what() == error.code().message();
+      without_message += error.what() == error.code().message();
     } catch (const std::exception&) {
-      ++without_sentence;
+      ++without_message;
     }
   }
   CHECK(works);
   CHECK(refused > 0);  // a ring that ends gives its descriptors back later
-  CHECK(without_sentence == 0);
+  CHECK(without_message == 0);
 }
 
 TEST_CASE("A listener that finds no descriptor tells so") {

@@ -71,7 +71,7 @@ TEST_CASE("of several filters one is enough") {
   CHECK_FALSE(filters.admit(Address::parse("10.0.0.2:1")));
 }
 
-TEST_CASE("a filter that makes no sense is refused with a sentence") {
+TEST_CASE("a filter that makes no sense is refused with a message") {
   const auto refused = [](const SourceFilter& wrong) {
     return refusal([&] { rnic::SourceFilters(std::span(&wrong, 1)); });
   };

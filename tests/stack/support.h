@@ -67,7 +67,7 @@ std::error_code refusal(Call&& call) {
     call();
   } catch (const Error& error) {
     INFO(error.what());
-    // A sentence about the case, besides the code's own message.
+    // A message about the case, besides the one of the code.
     CHECK(std::string_view(error.what()).size() > error.code().message().size() + 10);
     return error.code();
   }

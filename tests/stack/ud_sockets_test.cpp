@@ -147,7 +147,7 @@ TEST_CASE("a descriptor that is no bound UDP socket is refused, and stays the ca
   CHECK(device.query().queue_pairs == 0);
 }
 
-TEST_CASE("a UDP port that another socket holds is refused with a sentence that names it",
+TEST_CASE("a UDP port that another socket holds is refused with a message that names it",
           "[plain]") {
   Device device = Device::open("127.0.0.1");
   RawSocket holder(loopback4(0));

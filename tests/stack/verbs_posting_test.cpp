@@ -344,7 +344,7 @@ TEST_CASE("a completion queue of another device is refused") {
         Errc::invalid_argument);
 }
 
-TEST_CASE("a port that is in use is refused with a sentence that names it") {
+TEST_CASE("a port that is in use is refused with a message that names it") {
   World world;
   Device& device = world.add_device();
   Party first(device);

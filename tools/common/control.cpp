@@ -197,9 +197,9 @@ std::string Control::fate_of_peer() {
   }
 }
 
-void Control::send_error(std::string_view sentence) noexcept {
+void Control::send_error(std::string_view message) noexcept {
   try {
-    send({{"type", "error"}, {"sentence", sentence}});
+    send({{"type", "error"}, {"sentence", message}});
   } catch (...) {
     // The peer is gone as well: no one is left to tell.
   }

@@ -47,11 +47,11 @@ class Control {
   /// True if a message waits for expect().
   bool pending() const { return !messages_.empty(); }
 
-  /// Waits shortly for the sentence that tells why the peer is gone: "" if it seems alive.
+  /// Waits shortly for the message that tells why the peer is gone: "" if it seems alive.
   std::string fate_of_peer();
 
   /// Tells the peer why this end stops; never throws.
-  void send_error(std::string_view sentence) noexcept;
+  void send_error(std::string_view message) noexcept;
 
  private:
   bool read_some(Time deadline);

@@ -40,8 +40,8 @@ uint64_t least_buffer(const Peers& peers) {
 
 }  // namespace
 
-void Verdict::fail(const std::string& sentence) {
-  if (sentence_.empty()) sentence_ = sentence;
+void Verdict::fail(const std::string& message) {
+  if (message_.empty()) message_ = message;
 }
 
 void Verdict::check_loss(uint64_t lost, uint64_t sent, uint64_t size, double max_percent) {
@@ -51,7 +51,7 @@ void Verdict::check_loss(uint64_t lost, uint64_t sent, uint64_t size, double max
 }
 
 void Verdict::pronounce() const {
-  if (!sentence_.empty()) throw Failure(sentence_);
+  if (!message_.empty()) throw Failure(message_);
 }
 
 void run_measurement(const std::string& tool, const Ends& ends, const Measure& measure,

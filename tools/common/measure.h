@@ -18,14 +18,14 @@ namespace diwarp::tools {
 /// Collects what makes a run fail, so that the remaining rows still run.
 class Verdict {
  public:
-  void fail(const std::string& sentence);
+  void fail(const std::string& message);
   void check_loss(uint64_t lost, uint64_t sent, uint64_t size, double max_percent);
 
-  /// Throws Failure with the first sentence, if there is one.
+  /// Throws Failure with the first message, if there is one.
   void pronounce() const;
 
  private:
-  std::string sentence_;
+  std::string message_;
 };
 
 /// One row at either end: measures and returns the row's figures, at the client those of each

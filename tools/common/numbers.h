@@ -8,7 +8,7 @@
 
 namespace diwarp::tools {
 
-// Numbers as users write them. Each throws Failure with a sentence on anything else.
+// Numbers as users write them. Each throws Failure with a message on anything else.
 
 /// Message sizes in bytes: "64", "4K", "1M", "1G" (powers of 1024), lists ("64,4K") and powers of
 /// two from one to another ("1:1M"). In the order given; at most 1 GiB each.

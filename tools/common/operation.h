@@ -41,7 +41,7 @@ constexpr bool is_datagram(QpType transport) { return transport != QpType::rc; }
 /// Whether what is sent arrives, once and in order.
 constexpr bool is_reliable(QpType transport) { return transport != QpType::ud; }
 
-/// Throw Failure with a sentence if there is no such transport or operation, or not over the
+/// Throw Failure with a message if there is no such transport or operation, or not over the
 /// transport, or not of the size.
 QpType parse_transport(std::string_view name);
 Operation parse_operation(std::string_view name);
@@ -54,7 +54,7 @@ struct SegmentChoice {
   uint32_t size = 0;   ///< bytes of UDP payload; 0: what the path, or (jumbo) IP carries
 };
 
-/// "mtu", "jumbo" or a number of bytes. Throws Failure with a sentence on anything else.
+/// "mtu", "jumbo" or a number of bytes. Throws Failure with a message on anything else.
 SegmentChoice parse_segment(const std::string& text);
 
 /// "send, write, read, atomic, send-imm or write-record".

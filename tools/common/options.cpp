@@ -14,7 +14,7 @@ namespace {
 constexpr const char* kSizeHelp =
     "Message sizes in bytes: 64, 4K, 1M, a list (64,4K) or powers of two (1:1M)";
 
-/// Errors of Address::parse, without the library's general sentence behind it.
+/// Errors of Address::parse, without the library's general message behind it.
 Address parse_address(const std::string& text, uint16_t default_port) {
   try {
     return Address::parse(text, default_port);

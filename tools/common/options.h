@@ -20,7 +20,7 @@ class Option;
 
 namespace diwarp::tools {
 
-/// What moves the bytes of a device; throws Failure with a sentence on anything else.
+/// What moves the bytes of a device; throws Failure with a message on anything else.
 IoBackend parse_io(const std::string& text);
 inline constexpr const char* kIoHelp =
     "Move bytes by system calls or by io_uring (auto: what "
@@ -77,7 +77,7 @@ class MeasureOptions {
   /// --window and --rate, which only the bandwidth has.
   void add_flow_options(CLI::App& app);
 
-  /// Throw Failure with a sentence if the options contradict each other or make no sense.
+  /// Throw Failure with a message if the options contradict each other or make no sense.
   Ends ends() const;
   Measure measure() const;
 

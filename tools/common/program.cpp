@@ -10,9 +10,9 @@
 namespace diwarp::tools {
 namespace {
 
-void complain(const std::string& name, const char* sentence) {
+void complain(const std::string& name, const char* message) {
   std::fflush(stdout);
-  std::fprintf(stderr, "%s: %s\n", name.c_str(), sentence);
+  std::fprintf(stderr, "%s: %s\n", name.c_str(), message);
 }
 
 /// The exit status for what ended the program. Where the user interrupted both ends, the other

@@ -114,8 +114,8 @@ std::optional<size_t> Requester::fault_in_read(const WorkCompletion& completion)
   return first_difference(memory, slot, Way::there);
 }
 
-void Requester::note_wrong(const std::string& sentence) {
-  if (++counts_.wrong == 1) first_wrong_ = sentence;
+void Requester::note_wrong(const std::string& message) {
+  if (++counts_.wrong == 1) first_wrong_ = message;
 }
 
 void Requester::fail_silence() const {

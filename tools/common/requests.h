@@ -46,9 +46,9 @@ class Requester {
   uint64_t done() const { return done_; }
   /// Of those that are done.
   const Counts& counts() const { return counts_; }
-  /// A sentence about the first that is wrong.
+  /// A message about the first that is wrong.
   const std::string& first_wrong() const { return first_wrong_; }
-  void note_wrong(const std::string& sentence);
+  void note_wrong(const std::string& message);
 
   /// For an answer. A deadline of its own keeps a connection that hangs from hanging the run.
   Time deadline() const;

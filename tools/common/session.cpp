@@ -53,8 +53,8 @@ uint64_t draw_token() {
   return (uint64_t{device()} << 32) | device();
 }
 
-void send_error(const Peers& peers, std::string_view sentence) {
-  for (Control& control : peers) control.send_error(sentence);
+void send_error(const Peers& peers, std::string_view message) {
+  for (Control& control : peers) control.send_error(message);
 }
 
 /// The reason why a connection broke is that the peer died, if it did.

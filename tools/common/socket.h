@@ -7,7 +7,7 @@
 
 namespace diwarp::tools {
 
-// Plain sockets, close-on-exec. Each call throws Failure with a sentence.
+// Plain sockets, close-on-exec. Each call throws Failure with a message.
 
 /// A socket of `type` (SOCK_STREAM, SOCK_DGRAM) bound to `address`; port 0: a free one.
 UniqueFd bound_socket(const Address& address, int type);

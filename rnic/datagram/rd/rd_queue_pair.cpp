@@ -22,8 +22,8 @@ using dgram::Receiver;
 constexpr Duration kQuiet = std::chrono::seconds(1);
 
 const ReliableOptions& checked(const ReliableOptions& options) {
-  const auto refuse = [](const std::string& sentence) {
-    throw Error(make_error_code(Errc::invalid_argument), sentence);
+  const auto refuse = [](const std::string& message) {
+    throw Error(make_error_code(Errc::invalid_argument), message);
   };
   if (options.peer_timeout <= Duration::zero() || options.keep_alive <= Duration::zero())
     refuse("peer_timeout and keep_alive must be above zero");

@@ -20,7 +20,7 @@ namespace interop {
 
 using Duration = std::chrono::milliseconds;
 
-/// Something is not as it must be: the test fails with this sentence.
+/// Something is not as it must be: the test fails with this message.
 struct Failure : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

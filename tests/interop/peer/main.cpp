@@ -31,9 +31,9 @@ class Report {
     last_ = outcome;
     negotiated_ = negotiated;
   }
-  void add_failure(const std::string& sentence) {
+  void add_failure(const std::string& message) {
     const std::lock_guard lock(mutex_);
-    if (failure_.empty()) failure_ = sentence;
+    if (failure_.empty()) failure_ = message;
   }
   bool print() const;
 

@@ -9,7 +9,7 @@
 
 using diwarp::Errc;
 
-TEST_CASE("every error code has its own sentence and an errno condition") {
+TEST_CASE("every error code has its own message and an errno condition") {
   std::set<std::string> messages;
   for (int value = 1; value <= static_cast<int>(Errc::moved_from); ++value) {
     const std::error_code code = static_cast<Errc>(value);
@@ -48,7 +48,7 @@ TEST_CASE("an unknown value of the category is named, not misread") {
   }
 }
 
-TEST_CASE("an error carries its code and its sentence") {
+TEST_CASE("an error carries its code and its message") {
   const diwarp::Error error(Errc::device_gone, "No device 192.0.2.1");
   CHECK(error.code() == Errc::device_gone);
   CHECK(std::string(error.what()).starts_with("No device 192.0.2.1"));

@@ -189,7 +189,7 @@ BACKENDS_TEST_CASE("the options of multicast reach the socket") {
   CHECK(option_of(usual->descriptor(), IPPROTO_IP, IP_MULTICAST_TTL) == 1);
 }
 
-BACKENDS_TEST_CASE("what is no group of this host is refused with a sentence, whatever its port") {
+BACKENDS_TEST_CASE("what is no group of this host is refused with a message, whatever its port") {
   const auto link = TestType::open(loop(1));
   for (const char* text : {"127.0.0.1", "0.0.0.0", "198.51.100.255", "223.1.2.3", "127.0.0.255"}) {
     CAPTURE(text);

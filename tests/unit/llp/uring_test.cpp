@@ -265,7 +265,7 @@ TEST_CASE("the new owner of a stream's descriptor reads on behind what its ring 
   CHECK(stream->receive(none).error == ECONNABORTED);
 }
 
-TEST_CASE("where io_uring is forbidden a sentence tells why there is no ring") {
+TEST_CASE("where io_uring is forbidden a message tells why there is no ring") {
   const int status = test::in_child([] {
     if (!test::forbid_io_uring()) return 2;
     std::string why_not;
@@ -276,7 +276,7 @@ TEST_CASE("where io_uring is forbidden a sentence tells why there is no ring") {
   CHECK(status == 0);
 }
 
-TEST_CASE("where a ring is more than may be locked a sentence tells which limit it is") {
+TEST_CASE("where a ring is more than may be locked a message tells which limit it is") {
   const int status = test::in_child([] {
     if (!test::forbid_io_uring(ENOMEM)) return 2;
     std::string why_not;
