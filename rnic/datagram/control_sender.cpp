@@ -45,18 +45,18 @@ void ControlSender::reset() {
   if (ring_) ring_->clear();
 }
 
-void ControlSender::fill(DatagramRoom& room, Time) {
+void ControlSender::fill(DatagramBuilder& builder, Time) {
   const size_t count = ring_ ? ring_->size() : 0;
-  for (size_t i = 0; i < count && room.open(); ++i) {
+  for (size_t i = 0; i < count && builder.open(); ++i) {
     const Message& message = (*ring_)[i];
-    std::copy_n(message.body.begin(), message.bytes, room.header().begin());
-    room.add(message.to, {.datagram_class = dgram::DatagramClass::control}, message.bytes, 0,
-             {.origin = this});
+    std::copy_n(message.body.begin(), message.bytes, builder.header().begin());
+    builder.add(message.to, {.datagram_class = dgram::DatagramClass::control}, message.bytes, 0,
+                {.source = this});
   }
 }
 
-void ControlSender::sent(const DatagramMark&) { ring_->pop_front(); }
+void ControlSender::sent(const DatagramTag&) { ring_->pop_front(); }
 
-void ControlSender::refused(const DatagramMark&, int) { ring_->pop_front(); }
+void ControlSender::refused(const DatagramTag&, int) { ring_->pop_front(); }
 
 }  // namespace diwarp::rnic

@@ -17,7 +17,7 @@ namespace diwarp::rnic {
 
 /// The control messages that a queue pair is about to send: few, for when there is no room for more
 /// they are left out, which every receiver must be able to live with. With the baton.
-class ControlSender final : public DatagramOrigin {
+class ControlSender final : public DatagramSource {
  public:
   /// Messages that wait at most.
   static constexpr size_t kPlaces = 128;
@@ -37,9 +37,9 @@ class ControlSender final : public DatagramOrigin {
   /// Forgets all.
   void reset();
 
-  void fill(DatagramRoom& room, Time now) override;
-  void sent(const DatagramMark& mark) override;
-  void refused(const DatagramMark& mark, int error) override;
+  void fill(DatagramBuilder& builder, Time now) override;
+  void sent(const DatagramTag& tag) override;
+  void refused(const DatagramTag& tag, int error) override;
 
  private:
   struct Message {

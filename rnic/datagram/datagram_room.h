@@ -17,11 +17,11 @@ class Identity;
 
 namespace diwarp::rnic {
 
-/// What an origin of datagrams sees of a burst that is being filled.
-class DatagramRoom {
+/// What a source of datagrams sees of a burst that is being filled.
+class DatagramBuilder {
  public:
-  DatagramRoom(DatagramBurst& burst, llp::DatagramLink& link, Pacer& pacer,
-               dgram::Identity& identity, uint32_t segment)
+  DatagramBuilder(DatagramBurst& burst, llp::DatagramLink& link, Pacer& pacer,
+                  dgram::Identity& identity, uint32_t segment)
       : burst_(burst), link_(link), pacer_(pacer), identity_(identity), segment_(segment) {}
 
   /// Whether another datagram may be added: the burst has a place, and the pacer lets it.
@@ -33,7 +33,7 @@ class DatagramRoom {
   /// The longest body of a datagram to `to`: what the path, and the application's choice, allow.
   size_t max_body(const Address& to);
   size_t size() const { return burst_.size(); }
-  DatagramBurst::Note* notes() { return burst_.notes(); }
+  DatagramBurst::SourceData* source_data() { return burst_.source_data(); }
 
   /// Room for the beginning of the next datagram's body: headers, or all of it.
   Bytes header() { return burst_.header().subspan(dgram::Envelope::kPrefixBytes); }
@@ -45,7 +45,7 @@ class DatagramRoom {
   };
   /// Adds the datagram with `header_bytes` in header() and so many payload_pieces(), and seals it.
   void add(const llp::Destination& to, const Kind& kind, size_t header_bytes, size_t payload_pieces,
-           const DatagramMark& mark);
+           const DatagramTag& tag);
 
  private:
   DatagramBurst& burst_;

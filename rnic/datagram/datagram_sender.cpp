@@ -7,9 +7,9 @@
 
 namespace diwarp::rnic {
 
-void DatagramSender::add(DatagramOrigin& origin) {
-  assert(count_ < kMaxOrigins);
-  origins_[count_++] = &origin;
+void DatagramSender::add(DatagramSource& source) {
+  assert(count_ < kMaxSources);
+  sources_[count_++] = &source;
 }
 
 Served DatagramSender::run(DatagramBurst& burst, llp::DatagramLink& link, Counters& counters,
@@ -17,7 +17,7 @@ Served DatagramSender::run(DatagramBurst& burst, llp::DatagramLink& link, Counte
   if (pacer_.limited()) pacer_.refill(now);
   burst.clear();
   bool more = fill(burst, link, now);
-  // An origin may have put something in line for one that was asked before.
+  // A source may have put something in line for one that was asked before.
   if (burst.size() == 0) more = fill(burst, link, now);
   paced_ = !pacer_.may_send();
   if (burst.size() == 0) return {};
@@ -25,9 +25,9 @@ Served DatagramSender::run(DatagramBurst& burst, llp::DatagramLink& link, Counte
   book(burst, result.sent, counters);
   Served served{result.sent, more && !paced_ ? Pending::more : Pending::nothing};
   if (result.status == llp::SendStatus::refused) {
-    const DatagramMark mark = burst.mark(result.sent);
+    const DatagramTag tag = burst.tag(result.sent);
     counters.add(Counter::tx_errors);
-    mark.origin->refused(mark, result.error);
+    tag.source->refused(tag, result.error);
     served.pending = Pending::more;
   } else if (result.status == llp::SendStatus::would_block) {
     counters.add(Counter::tx_would_block);
@@ -37,26 +37,26 @@ Served DatagramSender::run(DatagramBurst& burst, llp::DatagramLink& link, Counte
 }
 
 bool DatagramSender::fill(DatagramBurst& burst, llp::DatagramLink& link, Time now) {
-  DatagramRoom room(burst, link, pacer_, identity_, segment_);
-  for (size_t i = 0; i < count_ && room.open(); ++i)
-    origins_[(first_ + i) % count_]->fill(room, now);
+  DatagramBuilder builder(burst, link, pacer_, identity_, segment_);
+  for (size_t i = 0; i < count_ && builder.open(); ++i)
+    sources_[(first_ + i) % count_]->fill(builder, now);
   first_ = static_cast<uint8_t>((first_ + 1) % count_);
-  return burst.full() || room.closed();
+  return burst.full() || builder.closed();
 }
 
-/// Tells the origins what was sent. What was not comes again.
+/// Tells the sources what was sent. What was not comes again.
 void DatagramSender::book(const DatagramBurst& burst, size_t sent, Counters& counters) {
   const std::span<const llp::OutgoingDatagram> datagrams = burst.datagrams();
   for (size_t index = sent; index < datagrams.size(); ++index) {
     pacer_.refund(datagrams[index].size());
-    burst.mark(index).origin->unsent(burst.mark(index));  // guard(full-link)
+    burst.tag(index).source->unsent(burst.tag(index));  // guard(full-link)
   }
   if (sent == 0) return;
   uint64_t bytes = 0;
   for (size_t index = 0; index < sent; ++index) {
     bytes += datagrams[index].size();
-    const DatagramMark mark = burst.mark(index);
-    mark.origin->sent(mark);
+    const DatagramTag tag = burst.tag(index);
+    tag.source->sent(tag);
   }
   counters.add(Counter::tx_datagrams, sent);
   counters.add(Counter::tx_bytes, bytes);

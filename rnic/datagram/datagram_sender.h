@@ -14,7 +14,7 @@
 
 namespace diwarp::rnic {
 
-/// Sends for a queue pair over datagrams: fills a burst from all its origins, in turn, at the pace
+/// Sends for a queue pair over datagrams: fills a burst from all its sources, in turn, at the pace
 /// that the application set. With the baton.
 class DatagramSender {
  public:
@@ -25,8 +25,8 @@ class DatagramSender {
     pacer_.set_rate(max_rate, Time{});
   }
 
-  /// Before the first run(). At most kMaxOrigins.
-  void add(DatagramOrigin& origin);
+  /// Before the first run(). At most kMaxSources.
+  void add(DatagramSource& source);
 
   /// Sends one burst. Pending::more where the burst, not what there is to send, set the end.
   Served run(DatagramBurst& burst, llp::DatagramLink& link, Counters& counters, Time now);
@@ -37,7 +37,7 @@ class DatagramSender {
   Time ready_at() const { return pacer_.ready_at(); }
 
  private:
-  static constexpr size_t kMaxOrigins = 4;
+  static constexpr size_t kMaxSources = 4;
 
   /// Whether another burst is needed.
   bool fill(DatagramBurst& burst, llp::DatagramLink& link, Time now);
@@ -49,7 +49,7 @@ class DatagramSender {
   uint8_t count_ = 0;
   uint8_t first_ = 0;  // whose turn it is to fill first
   Pacer pacer_;
-  std::array<DatagramOrigin*, kMaxOrigins> origins_{};
+  std::array<DatagramSource*, kMaxSources> sources_{};
 };
 
 }  // namespace diwarp::rnic

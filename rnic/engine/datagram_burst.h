@@ -12,14 +12,14 @@
 
 namespace diwarp::rnic {
 
-class DatagramOrigin;
+class DatagramSource;
 
 /// What a datagram means to the source that added it.
-struct DatagramMark {
-  DatagramOrigin* origin = nullptr;
-  uint64_t value = 0;      ///< the origin's own, for example the offset behind the payload
-  bool last = false;       ///< the origin's own, for example the end of a message
-  void* object = nullptr;  ///< the origin's own
+struct DatagramTag {
+  DatagramSource* source = nullptr;
+  uint64_t value = 0;      ///< the source's own, for example the offset behind the payload
+  bool last = false;       ///< the source's own, for example the end of a message
+  void* object = nullptr;  ///< the source's own
 };
 
 /// Room for one burst of outgoing datagrams: headers, trailers and the pieces that point to them
@@ -37,11 +37,11 @@ class DatagramBurst {
   // The prefix, and the longest that follows it besides payload: an Error, or an acknowledgement.
   static constexpr size_t kHeaderBytes = dgram::Envelope::kPrefixBytes + 152;
   static constexpr size_t kTrailerBytes = dgram::Envelope::kTrailerBytes;
-  static constexpr size_t kNoteBytes = 64;
+  static constexpr size_t kSourceDataBytes = 64;
 
-  /// What an origin remembers of a datagram until it is told what became of it.
-  struct alignas(uint64_t) Note {
-    std::array<std::byte, kNoteBytes> bytes;
+  /// What a source remembers of a datagram until it is told what became of it.
+  struct alignas(uint64_t) SourceData {
+    std::array<std::byte, kSourceDataBytes> bytes;
   };
 
   void clear() {
@@ -57,10 +57,10 @@ class DatagramBurst {
   std::span<const llp::OutgoingDatagram> datagrams() const {
     return {outgoing_.data(), datagrams_};
   }
-  const DatagramMark& mark(size_t index) const { return marks_[index]; }
+  const DatagramTag& tag(size_t index) const { return tags_[index]; }
 
   /// One for each datagram that the burst may hold.
-  Note* notes() { return notes_.data(); }
+  SourceData* source_data() { return source_data_.data(); }
 
   /// Room for the next datagram's header, and for the trailer of one with so long a header.
   Bytes header() { return Bytes(ends_).subspan(used_, kHeaderBytes); }
@@ -78,14 +78,14 @@ class DatagramBurst {
   dgram::Envelope::Sealer& sealer() { return sealer_; }
   /// Adds the datagram of `bytes` whose parts have been put into the rooms above. Not when full().
   void add(const llp::Destination& to, size_t header_bytes, size_t payload_pieces, size_t bytes,
-           const DatagramMark& mark) {
+           const DatagramTag& tag) {
     const size_t count = payload_pieces + 2;
     gathered_[pieces_] = header().first(header_bytes);
     gathered_[pieces_ + count - 1] = trailer(header_bytes);
     used_ += header_bytes + kTrailerBytes;
     bytes_ += bytes;
     outgoing_[datagrams_] = {to.address, std::span(gathered_).subspan(pieces_, count), to.local};
-    marks_[datagrams_] = mark;
+    tags_[datagrams_] = tag;
     pieces_ += count;
     ++datagrams_;
   }
@@ -98,8 +98,8 @@ class DatagramBurst {
   std::array<std::byte, kMaxDatagrams*(kHeaderBytes + kTrailerBytes)> ends_;  // as they go
   std::array<ConstBytes, kMaxPieces> gathered_;
   std::array<llp::OutgoingDatagram, kMaxDatagrams> outgoing_;
-  std::array<DatagramMark, kMaxDatagrams> marks_;
-  std::array<Note, kMaxDatagrams> notes_;
+  std::array<DatagramTag, kMaxDatagrams> tags_;
+  std::array<SourceData, kMaxDatagrams> source_data_;
   // The last datagram may go beyond kMaxBytes.
   [[no_unique_address]] dgram::Envelope::Sealer sealer_{kMaxBytes + llp::kMaxDatagram};
 };

@@ -34,28 +34,28 @@ void RdTransmit::post_reset(const llp::Destination& to, const dgram::RdHeader& h
 
 // --- What is to be sent.
 
-void RdTransmit::fill(DatagramRoom& room, Time now) {
+void RdTransmit::fill(DatagramBuilder& builder, Time now) {
   now_ = now;
-  notes_ = room.notes();
+  plans_ = builder.source_data();
   cutting_ = nullptr;
   hand_over(now);
-  if (resets_ && !resets_->empty()) fill_resets(room);
+  if (resets_ && !resets_->empty()) fill_resets(builder);
   // Peers that have nothing more leave the list; one that was cut short is asked again last.
-  while (RdPeer* peer = room.open() ? peers_.ready.pop_front() : nullptr) {
-    if (!serve(*peer, room, now)) continue;
+  while (RdPeer* peer = builder.open() ? peers_.ready.pop_front() : nullptr) {
+    if (!serve(*peer, builder, now)) continue;
     peers_.make_ready(*peer);
     break;
   }
-  if (!peers_.ready.empty()) room.close();
+  if (!peers_.ready.empty()) builder.close();
 }
 
 /// True where there is more than went into the burst.
-bool RdTransmit::serve(RdPeer& peer, DatagramRoom& room, Time now) {
+bool RdTransmit::serve(RdPeer& peer, DatagramBuilder& builder, Time now) {
   for (;;) {
-    const size_t before = room.size();
-    if (!fill_peer(peer, room, now)) return false;
+    const size_t before = builder.size();
+    if (!fill_peer(peer, builder, now)) return false;
     // Nothing was added since something was found that cannot be sent, and dealt with.
-    if (room.size() != before || !room.open()) return true;
+    if (builder.size() != before || !builder.open()) return true;
   }
 }
 
@@ -84,28 +84,28 @@ void RdTransmit::hand_over(Time now) {
   }
 }
 
-void RdTransmit::fill_resets(DatagramRoom& room) {
-  for (size_t i = 0; i < resets_->size() && room.open(); ++i) {
+void RdTransmit::fill_resets(DatagramBuilder& builder) {
+  for (size_t i = 0; i < resets_->size() && builder.open(); ++i) {
     const Reset& reset = (*resets_)[i];
-    const size_t header = dgram::encode_rd_header(reset.header, room.header());
-    plan(room.size(), {.act = Act::reset});
-    room.add(reset.to, {.datagram_class = dgram::DatagramClass::reliable}, header, 0,
-             {.origin = this, .value = room.size()});
+    const size_t header = dgram::encode_rd_header(reset.header, builder.header());
+    plan(builder.size(), {.act = Act::reset});
+    builder.add(reset.to, {.datagram_class = dgram::DatagramClass::reliable}, header, 0,
+                {.source = this, .value = builder.size()});
   }
 }
 
 /// True if there is, or may be, more than there was room for.
-bool RdTransmit::fill_peer(RdPeer& peer, DatagramRoom& room, Time now) {
-  if (peer.signs.open_wanted()) return add_open(peer, room, now);
+bool RdTransmit::fill_peer(RdPeer& peer, DatagramBuilder& builder, Time now) {
+  if (peer.signs.open_wanted()) return add_open(peer, builder, now);
   if (!peer.association.established()) return false;
   dgram::RdHeader names = peer.association.header(RdKind::data);
   names.acknowledged = peer.receiver.acknowledged();
   names.window = peer.receiver.window(buffer_.room(peer.host.buffered));
   Lane lane{.peer = peer,
-            .room = room,
+            .builder = builder,
             .now = now,
             .names = names,
-            .body = room.max_body(peer.address())};
+            .body = builder.max_body(peer.address())};
   return fill_established(lane);
 }
 
@@ -121,7 +121,7 @@ bool RdTransmit::fill_again(Lane& lane) {
   bool waits = false;
   for (uint64_t at = sender.next_lost(0, 0); at != Sender::kNone;
        at = sender.next_lost(at + 1, lane.again)) {
-    if (!lane.room.open() || !may_send_again(lane, at)) return true;
+    if (!lane.builder.open() || !may_send_again(lane, at)) return true;
     const RdPart part{.tag = sender.tag(at), .skip = sender.is_skip(at)};
     if (too_long(lane, part)) {
       // What is too long for the path cannot have been delivered: if all before it was, everything
@@ -194,7 +194,7 @@ bool RdTransmit::fill_fresh(Lane& lane) {
     }
     const std::optional<RdPart> part = cursor.next(sends_, segment, response);
     if (!part || !prepare(lane)) return false;
-    if (!lane.room.open() || !(part->skip || may_use(lane, part->tag))) return true;
+    if (!lane.builder.open() || !(part->skip || may_use(lane, part->tag))) return true;
     Planned planned{.act = Act::fresh, .sequence = sender.next() + lane.fresh, .part = *part};
     if (part->tag.message.kind == MessageKind::read_request) planned.sink = requests_.next_sink();
     if (!add_sequenced(lane, planned)) return true;
@@ -229,18 +229,18 @@ bool RdTransmit::fill_signs(Lane& lane) {
   RdPeer& peer = lane.peer;
   const bool carried = lane.planned != 0 && peer.receiver.kept() == 0 && peer.turn.may_deliver();
   if (peer.receiver.due() == dgram::Receiver::Due::now && !carried) {
-    if (!lane.room.open()) return true;
+    if (!lane.builder.open()) return true;
     add_acknowledgement(lane);
   }
   if (!peer.signs.probe_wanted()) return false;
-  if (!lane.room.open()) return true;
+  if (!lane.builder.open()) return true;
   add_probe(lane);
   return false;
 }
 
 // --- What became of them.
 
-void RdTransmit::sent(const DatagramMark& mark) { book(planned(mark.value)); }
+void RdTransmit::sent(const DatagramTag& tag) { book(planned(tag.value)); }
 
 void RdTransmit::book(const Planned& planned) {
   if (planned.act == Act::reset) return resets_->pop_front();
@@ -290,14 +290,14 @@ void RdTransmit::book_fresh(const Planned& planned) {
 }
 
 /// Its peer left the list of those that have something to send.
-void RdTransmit::unsent(const DatagramMark& mark) {
-  if (RdPeer* const peer = planned(mark.value).peer) peers_.make_ready(*peer);
+void RdTransmit::unsent(const DatagramTag& tag) {
+  if (RdPeer* const peer = planned(tag.value).peer) peers_.make_ready(*peer);
 }
 
 /// What the network refuses is as good as lost: it is sent again in time. But what is too long is
 /// cut anew, by what the link knows of the path by now.
-void RdTransmit::refused(const DatagramMark& mark, int error) {
-  const Planned& planned = this->planned(mark.value);
+void RdTransmit::refused(const DatagramTag& tag, int error) {
+  const Planned& planned = this->planned(tag.value);
   if (planned.act != Act::fresh || error != EMSGSIZE) return book(planned);
   RdPeer& peer = *planned.peer;
   if (peer.size_refusals.may_cut_anew()) return;

@@ -25,7 +25,7 @@ class RecordTable;
 
 /// All that an RD queue pair sends: data, new and again, acknowledgements, opens, probes, resets.
 /// Peers with something to send take turns. With the baton.
-class RdTransmit final : public DatagramOrigin {
+class RdTransmit final : public DatagramSource {
  public:
   RdTransmit(const ddp::ProtectionContext& protection, RecordTable& records, SendQueue& sends,
              RdPeers& peers, RdRequests& requests, RdResponder& responder,
@@ -48,10 +48,10 @@ class RdTransmit final : public DatagramOrigin {
   /// Answers a datagram of an association that is not there. Left out when too many wait.
   void post_reset(const llp::Destination& to, const dgram::RdHeader& header);
 
-  void fill(DatagramRoom& room, Time now) override;
-  void sent(const DatagramMark& mark) override;
-  void unsent(const DatagramMark& mark) override;
-  void refused(const DatagramMark& mark, int error) override;
+  void fill(DatagramBuilder& builder, Time now) override;
+  void sent(const DatagramTag& tag) override;
+  void unsent(const DatagramTag& tag) override;
+  void refused(const DatagramTag& tag, int error) override;
 
  private:
   static constexpr size_t kResets = 64;
@@ -71,7 +71,7 @@ class RdTransmit final : public DatagramOrigin {
   /// What is the same in all datagrams of one burst to one peer.
   struct Lane {
     RdPeer& peer;
-    DatagramRoom& room;
+    DatagramBuilder& builder;
     Time now;
     dgram::RdHeader names;
     size_t body = 0;     // bytes, of the longest datagram
@@ -81,9 +81,9 @@ class RdTransmit final : public DatagramOrigin {
   };
 
   void hand_over(Time now);
-  void fill_resets(DatagramRoom& room);
-  bool serve(RdPeer& peer, DatagramRoom& room, Time now);
-  bool fill_peer(RdPeer& peer, DatagramRoom& room, Time now);
+  void fill_resets(DatagramBuilder& builder);
+  bool serve(RdPeer& peer, DatagramBuilder& builder, Time now);
+  bool fill_peer(RdPeer& peer, DatagramBuilder& builder, Time now);
   bool fill_established(Lane& lane);
   bool fill_again(Lane& lane);
   bool fill_fresh(Lane& lane);
@@ -94,7 +94,7 @@ class RdTransmit final : public DatagramOrigin {
   bool prepare(Lane& lane);
   size_t payload(const Lane& lane, const SendEntry* entry) const;
 
-  bool add_open(RdPeer& peer, DatagramRoom& room, Time now);
+  bool add_open(RdPeer& peer, DatagramBuilder& builder, Time now);
   bool add_sequenced(Lane& lane, const Planned& planned);
   bool add_segment(Lane& lane, const Planned& planned);
   bool add_response(Lane& lane, const Planned& planned);
@@ -121,9 +121,9 @@ class RdTransmit final : public DatagramOrigin {
   const dgram::ReorderBuffer& buffer_;
   MemoryBudget& sent_memory_;  // for what was sent and is not acknowledged
   Counters& counters_;
-  Time now_{};                            // of the burst under way
-  DatagramBurst::Note* notes_ = nullptr;  // of the same: Planned
-  std::unique_ptr<Ring<Reset>> resets_;   // made when first needed
+  Time now_{};                                  // of the burst under way
+  DatagramBurst::SourceData* plans_ = nullptr;  // of the same: Planned
+  std::unique_ptr<Ring<Reset>> resets_;         // made when first needed
 
   // Where in its message the last segment ended, so that the next one costs no search.
   const SendEntry* cutting_ = nullptr;

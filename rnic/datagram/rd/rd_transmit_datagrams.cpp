@@ -20,22 +20,23 @@ using dgram::RdKind;
 
 void RdTransmit::add(Lane& lane, const Planned& planned, uint8_t flags, size_t header,
                      size_t pieces) {
-  const size_t index = lane.room.size();
+  const size_t index = lane.builder.size();
   Planned complete = planned;
   complete.peer = &lane.peer;
   plan(index, complete);
-  lane.room.add({lane.peer.address(), lane.peer.local},
-                {.datagram_class = dgram::DatagramClass::reliable, .flags = flags}, header, pieces,
-                {.origin = this, .value = index});
+  lane.builder.add({lane.peer.address(), lane.peer.local},
+                   {.datagram_class = dgram::DatagramClass::reliable, .flags = flags}, header,
+                   pieces, {.source = this, .value = index});
   ++lane.planned;
 }
 
-bool RdTransmit::add_open(RdPeer& peer, DatagramRoom& room, Time now) {
-  Lane lane{.peer = peer, .room = room, .now = now, .names = peer.association.header(RdKind::open)};
+bool RdTransmit::add_open(RdPeer& peer, DatagramBuilder& builder, Time now) {
+  Lane lane{
+      .peer = peer, .builder = builder, .now = now, .names = peer.association.header(RdKind::open)};
   lane.names.window = peer.receiver.window(buffer_.room(peer.host.buffered));
   lane.names.flags |= RdAssociations::flags(&peer, now);
-  size_t bytes = dgram::encode_rd_header(lane.names, room.header());
-  bytes += dgram::encode_rd_proof(peer.association.proof(), room.header().subspan(bytes));
+  size_t bytes = dgram::encode_rd_header(lane.names, builder.header());
+  bytes += dgram::encode_rd_proof(peer.association.proof(), builder.header().subspan(bytes));
   add(lane, {.act = Act::open}, 0, bytes, 0);
   return false;
 }
@@ -59,8 +60,8 @@ bool RdTransmit::add_sequenced(Lane& lane, const Planned& planned) {
 
 void RdTransmit::add_cut(Lane& lane, const Planned& planned, const rdmap::DatagramSegment& segment,
                          size_t pieces) {
-  size_t bytes = dgram::encode_rd_header(lane.names, lane.room.header());
-  bytes += rdmap::encode_segment_headers(segment, lane.room.header().subspan(bytes));
+  size_t bytes = dgram::encode_rd_header(lane.names, lane.builder.header());
+  bytes += rdmap::encode_segment_headers(segment, lane.builder.header().subspan(bytes));
   add(lane, planned, rdmap::flags_of(segment), bytes, pieces);
 }
 
@@ -75,11 +76,11 @@ bool RdTransmit::add_segment(Lane& lane, const Planned& planned) {
     cutting_ = &entry;
   }
   if (cut_ != segment.offset) cursor_.seek(segment.offset);
-  const std::span<ConstBytes> pieces = lane.room.payload_pieces();
+  const std::span<ConstBytes> pieces = lane.builder.payload_pieces();
   const size_t count = pieces.empty() ? 0 : cursor_.take(segment.length, pieces);
   if (pieces.empty() || (count == 0 && segment.length != 0)) {
     cutting_ = nullptr;
-    lane.room.close();  // guard(rd-gathered)
+    lane.builder.close();  // guard(rd-gathered)
     return false;
   }
   cut_ = segment.end();
@@ -89,14 +90,14 @@ bool RdTransmit::add_segment(Lane& lane, const Planned& planned) {
 }
 
 bool RdTransmit::add_response(Lane& lane, const Planned& planned) {
-  const std::span<ConstBytes> pieces = lane.room.payload_pieces();
+  const std::span<ConstBytes> pieces = lane.builder.payload_pieces();
   const dgram::TxTag& tag = planned.part.tag;
   const rdmap::ReadRequest& request = responder_.read(tag.object).request;
   const ddp::Segment segment = ddp::segment_of(request.length, tag.offset, tag.length);
   // It may have gone since it was checked, which the next look at it finds.
   const ddp::Region* const region = protection_.find(request.source_stag);
   if (pieces.empty() || (region == nullptr && segment.length != 0)) {
-    lane.room.close();
+    lane.builder.close();
     return false;
   }
   const bool empty = segment.length == 0;
@@ -122,9 +123,9 @@ bool RdTransmit::add_failure(Lane& lane, const Planned& planned) {
   const InboundRead& read = responder_.read(planned.part.tag.object);
   dgram::RdHeader header = lane.names;
   header.kind = RdKind::failure;
-  size_t bytes = dgram::encode_rd_header(header, lane.room.header());
+  size_t bytes = dgram::encode_rd_header(header, lane.builder.header());
   bytes += dgram::encode_rd_failure({read.request.sink_stag, rdmap::to_word(read.code)},
-                                    lane.room.header().subspan(bytes));
+                                    lane.builder.header().subspan(bytes));
   add(lane, planned, 0, bytes, 0);
   return true;
 }
@@ -132,8 +133,8 @@ bool RdTransmit::add_failure(Lane& lane, const Planned& planned) {
 bool RdTransmit::add_skip(Lane& lane, const Planned& planned) {
   dgram::RdHeader header = lane.names;
   header.kind = RdKind::skip;
-  size_t bytes = dgram::encode_rd_header(header, lane.room.header());
-  bytes += dgram::encode_rd_skip(planned.part.tag.message, lane.room.header().subspan(bytes));
+  size_t bytes = dgram::encode_rd_header(header, lane.builder.header());
+  bytes += dgram::encode_rd_skip(planned.part.tag.message, lane.builder.header().subspan(bytes));
   add(lane, planned, 0, bytes, 0);
   return true;
 }
@@ -142,7 +143,7 @@ void RdTransmit::add_probe(Lane& lane) {
   dgram::RdHeader header = lane.names;
   header.kind = RdKind::probe;
   header.sequence = static_cast<uint32_t>(lane.peer.sender.next() + lane.fresh - 1);
-  add(lane, {.act = Act::probe}, 0, dgram::encode_rd_header(header, lane.room.header()), 0);
+  add(lane, {.act = Act::probe}, 0, dgram::encode_rd_header(header, lane.builder.header()), 0);
 }
 
 void RdTransmit::add_acknowledgement(Lane& lane) {
@@ -153,8 +154,8 @@ void RdTransmit::add_acknowledgement(Lane& lane) {
   // guard(rd-send-waits): condition => false
   if (waits && !peer.turn.refusing()) header.flags |= dgram::kRdWaitsFlag;
   header.sequence = peer.turn.refusing() ? header.acknowledged + 1 : 0;
-  size_t bytes = dgram::encode_rd_header(header, lane.room.header());
-  const Bytes rest = lane.room.header().subspan(bytes);
+  size_t bytes = dgram::encode_rd_header(header, lane.builder.header());
+  const Bytes rest = lane.builder.header().subspan(bytes);
   bytes += peer.turn.refusing()
                ? dgram::encode_rd_code(rdmap::to_word(peer.inbound.refusal()), rest)
                : dgram::encode_rd_map(peer.receiver.map(), rest);
@@ -162,13 +163,13 @@ void RdTransmit::add_acknowledgement(Lane& lane) {
 }
 
 void RdTransmit::plan(size_t index, const Planned& planned) {
-  static_assert(sizeof(Planned) <= DatagramBurst::kNoteBytes);
+  static_assert(sizeof(Planned) <= DatagramBurst::kSourceDataBytes);
   static_assert(std::is_trivially_copyable_v<Planned>);
-  new (notes_[index].bytes.data()) Planned(planned);
+  new (plans_[index].bytes.data()) Planned(planned);
 }
 
 const RdTransmit::Planned& RdTransmit::planned(size_t index) const {
-  return *std::launder(reinterpret_cast<const Planned*>(notes_[index].bytes.data()));
+  return *std::launder(reinterpret_cast<const Planned*>(plans_[index].bytes.data()));
 }
 
 }  // namespace diwarp::rnic

@@ -33,7 +33,7 @@ namespace diwarp::rnic {
 /// part that was asked for later, or nothing came for a while. What is missing of it may still
 /// come, but it holds up the others no longer. So Reads go on where a request, or the end of a
 /// response, was lost.
-class UdReader final : public DatagramOrigin {
+class UdReader final : public DatagramSource {
  public:
   /// How often one part is asked for again because of a Challenge: nobody can make a Read send
   /// more.
@@ -79,9 +79,9 @@ class UdReader final : public DatagramOrigin {
   /// Forgets all Reads, and answers none: their entries are the send queue's to flush.
   void reset();
 
-  void fill(DatagramRoom& room, Time now) override;
-  void sent(const DatagramMark& mark) override;
-  void refused(const DatagramMark& mark, int error) override;
+  void fill(DatagramBuilder& builder, Time now) override;
+  void sent(const DatagramTag& tag) override;
+  void refused(const DatagramTag& tag, int error) override;
 
  private:
   struct ReadTag;
@@ -126,8 +126,8 @@ class UdReader final : public DatagramOrigin {
 
   // Sending.
   void end_unwritable();
-  void add_echo(Part& part, DatagramRoom& room);
-  void add_request(Part& part, DatagramRoom& room);
+  void add_echo(Part& part, DatagramBuilder& builder);
+  void add_request(Part& part, DatagramBuilder& builder);
 
   const ddp::ProtectionContext& protection_;
   SendQueue& sends_;

@@ -9,7 +9,7 @@ namespace diwarp::rnic {
 
 namespace {
 
-/// What a datagram's mark says of it.
+/// What a datagram's tag says of it.
 constexpr uint64_t kEcho = 1;
 constexpr uint64_t kRequest = 2;
 
@@ -134,11 +134,12 @@ bool UdReader::handle_challenge(const dgram::Challenge& challenge, const Address
 
 // --- Sending.
 
-void UdReader::fill(DatagramRoom& room, Time) {
+void UdReader::fill(DatagramBuilder& builder, Time) {
   end_unwritable();
-  for (Part* part = unsent_.front(); part != nullptr && room.open(); part = unsent_.next(*part)) {
-    if (part->echo) add_echo(*part, room);
-    if (room.open()) add_request(*part, room);
+  for (Part* part = unsent_.front(); part != nullptr && builder.open();
+       part = unsent_.next(*part)) {
+    if (part->echo) add_echo(*part, builder);
+    if (builder.open()) add_request(*part, builder);
   }
 }
 
@@ -153,13 +154,14 @@ void UdReader::end_unwritable() {
   }
 }
 
-void UdReader::add_echo(Part& part, DatagramRoom& room) {
-  const size_t bytes = dgram::encode_challenge(dgram::ControlType::echo, *part.echo, room.header());
-  room.add(part.read->entry->destination, {.datagram_class = dgram::DatagramClass::control}, bytes,
-           0, {.origin = this, .value = kEcho, .object = &part});
+void UdReader::add_echo(Part& part, DatagramBuilder& builder) {
+  const size_t bytes =
+      dgram::encode_challenge(dgram::ControlType::echo, *part.echo, builder.header());
+  builder.add(part.read->entry->destination, {.datagram_class = dgram::DatagramClass::control},
+              bytes, 0, {.source = this, .value = kEcho, .object = &part});
 }
 
-void UdReader::add_request(Part& part, DatagramRoom& room) {
+void UdReader::add_request(Part& part, DatagramBuilder& builder) {
   const SendEntry& entry = *part.read->entry;
   rdmap::DatagramSegment segment =
       rdmap::request_segment(part.msn, {.sink_stag = part.sink,
@@ -168,14 +170,14 @@ void UdReader::add_request(Part& part, DatagramRoom& room) {
                                         .source_stag = entry.remote.stag,
                                         .source_offset = entry.remote.offset + part.begin});
   segment.nonce = part.nonce;
-  const size_t header = rdmap::encode_segment_headers(segment, room.header());
-  room.add(entry.destination, {.flags = rdmap::flags_of(segment)}, header, 0,
-           {.origin = this, .value = kRequest, .object = &part});
+  const size_t header = rdmap::encode_segment_headers(segment, builder.header());
+  builder.add(entry.destination, {.flags = rdmap::flags_of(segment)}, header, 0,
+              {.source = this, .value = kRequest, .object = &part});
 }
 
-void UdReader::sent(const DatagramMark& mark) {
-  auto& part = *static_cast<Part*>(mark.object);
-  if (mark.value == kEcho) {
+void UdReader::sent(const DatagramTag& tag) {
+  auto& part = *static_cast<Part*>(tag.object);
+  if (tag.value == kEcho) {
     part.echo.reset();
     return;
   }
@@ -185,8 +187,8 @@ void UdReader::sent(const DatagramMark& mark) {
   part.asked_as = ++requests_;  // guard(read-progress)
 }
 
-void UdReader::refused(const DatagramMark& mark, int error) {
-  finish(*static_cast<Part*>(mark.object)->read, WcStatus::local_qp_operation_error,
+void UdReader::refused(const DatagramTag& tag, int error) {
+  finish(*static_cast<Part*>(tag.object)->read, WcStatus::local_qp_operation_error,
          static_cast<uint32_t>(error));
 }
 

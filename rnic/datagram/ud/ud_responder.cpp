@@ -135,7 +135,7 @@ void UdResponder::reset() {
 // --- Answering them.
 
 /// Each lane gets its share of a burst, and each is the first to be asked in turn.
-void UdResponder::fill(DatagramRoom& room, Time now) {
+void UdResponder::fill(DatagramBuilder& builder, Time now) {
   if (turns_.empty()) return;
   turns_.push_back(*turns_.pop_front());  // guard(read-progress)
   const bool shared = lane_count_ != 1;
@@ -144,25 +144,25 @@ void UdResponder::fill(DatagramRoom& room, Time now) {
   const size_t most = shared ? std::max<size_t>(kSharedDatagrams / lane_count_, 1) : all;
   bool complete = true;
   ResponseLane* lane = turns_.front();
-  while (lane != nullptr && room.open()) {
+  while (lane != nullptr && builder.open()) {
     ResponseLane* const next = turns_.next(*lane);
-    if (!fill_lane(*lane, most, room, now)) complete = false;
+    if (!fill_lane(*lane, most, builder, now)) complete = false;
     lane = next;
   }
-  if (!complete || lane != nullptr) room.close();  // guard(read-progress)
+  if (!complete || lane != nullptr) builder.close();  // guard(read-progress)
 }
 
-bool UdResponder::fill_lane(ResponseLane& lane, size_t most, DatagramRoom& room, Time now) {
+bool UdResponder::fill_lane(ResponseLane& lane, size_t most, DatagramBuilder& builder, Time now) {
   Response* response = lane.responses.front();
   while (response != nullptr) {
-    if (most == 0 || !room.open()) return false;
+    if (most == 0 || !builder.open()) return false;
     Response* const next = lane.responses.next(*response);
     // Asked again for each burst: the region may have gone meanwhile.
     const Verdict verdict = read_verdict(check_request(response->request).fault);
     if (verdict.fault) {                       // guard(reads): condition => false
       report(*response, *verdict.fault, now);  // guard(read-progress)
       finish(*response);
-    } else if (!add_segments(*response, most, room)) {
+    } else if (!add_segments(*response, most, builder)) {
       return false;
     }
     response = next;
@@ -170,38 +170,39 @@ bool UdResponder::fill_lane(ResponseLane& lane, size_t most, DatagramRoom& room,
   return true;
 }
 
-bool UdResponder::add_segments(Response& response, size_t& most, DatagramRoom& room) {
+bool UdResponder::add_segments(Response& response, size_t& most, DatagramBuilder& builder) {
   const uint32_t whole = response.request.length;
   const size_t payload =
-      ddp::max_payload(room.max_body(response.lane->source->key.address), kHeader);
+      ddp::max_payload(builder.max_body(response.lane->source->key.address), kHeader);
   ddp::Segment segment;
   uint64_t offset = response.offset;
   do {
-    if (most == 0 || !room.open()) return false;
+    if (most == 0 || !builder.open()) return false;
     segment = ddp::next_segment(whole, offset, payload);
-    if (!add_segment(response, segment, room)) return false;
+    if (!add_segment(response, segment, builder)) return false;
     offset = segment.end();
     --most;
   } while (!segment.last);
   return true;
 }
 
-bool UdResponder::add_segment(Response& response, const ddp::Segment& segment, DatagramRoom& room) {
-  const std::span<ConstBytes> pieces = room.payload_pieces();
+bool UdResponder::add_segment(Response& response, const ddp::Segment& segment,
+                              DatagramBuilder& builder) {
+  const std::span<ConstBytes> pieces = builder.payload_pieces();
   const rdmap::ReadRequest& request = response.request;
   const ddp::Region* const region = protection_.find(request.source_stag);
   // Since it was checked: the next burst tells.
   const bool empty = segment.length == 0;
   const bool is_gone = region == nullptr && !empty;
-  if (is_gone) room.close();
+  if (is_gone) builder.close();
   if (pieces.empty() || is_gone) return false;
   const rdmap::DatagramSegment header = rdmap::response_segment(request, segment);
-  const size_t bytes = rdmap::encode_segment_headers(header, room.header());
+  const size_t bytes = rdmap::encode_segment_headers(header, builder.header());
   if (!empty) pieces[0] = {region->at(request.source_offset + segment.offset), segment.length};
   const Source& source = *response.lane->source;
-  room.add({source.key.address, source.local}, {.flags = rdmap::flags_of(header)}, bytes,
-           empty ? 0 : 1,
-           {.origin = this, .value = segment.end(), .last = segment.last, .object = &response});
+  builder.add({source.key.address, source.local}, {.flags = rdmap::flags_of(header)}, bytes,
+              empty ? 0 : 1,
+              {.source = this, .value = segment.end(), .last = segment.last, .object = &response});
   return true;
 }
 
@@ -218,18 +219,18 @@ void UdResponder::report(const Response& response, TerminateCode code, Time now)
                 now, told);
 }
 
-void UdResponder::sent(const DatagramMark& mark) {
-  auto& response = *static_cast<Response*>(mark.object);
-  response.offset = static_cast<uint32_t>(mark.value);
+void UdResponder::sent(const DatagramTag& tag) {
+  auto& response = *static_cast<Response*>(tag.object);
+  response.offset = static_cast<uint32_t>(tag.value);
   response.size_refusals.clear();
-  if (!mark.last) return;
+  if (!tag.last) return;
   counters_.add(Counter::reads_served);
   finish(response);
 }
 
 /// The path may carry less than it did, which the link knows by now: the rest is cut anew.
-void UdResponder::refused(const DatagramMark& mark, int error) {
-  auto& response = *static_cast<Response*>(mark.object);
+void UdResponder::refused(const DatagramTag& tag, int error) {
+  auto& response = *static_cast<Response*>(tag.object);
   if (error != EMSGSIZE || !response.size_refusals.may_cut_anew()) finish(response);
 }
 

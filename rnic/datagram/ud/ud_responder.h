@@ -57,7 +57,7 @@ struct ResponseLane : ListNode<ResponseTurnTag> {
 /// nothing said of the memory that it names, unless the response is no longer than the request (and
 /// the region has not `Access::validated_source`). Sources are served in turn, within their bounds.
 /// With the baton.
-class UdResponder final : public DatagramOrigin {
+class UdResponder final : public DatagramSource {
  public:
   /// `wake` is called when there is something to send.
   UdResponder(const ddp::ProtectionContext& protection, const dgram::AddressValidation& validation,
@@ -77,18 +77,18 @@ class UdResponder final : public DatagramOrigin {
   /// Forgets all requests. Before the sources go.
   void reset();
 
-  void fill(DatagramRoom& room, Time now) override;
-  void sent(const DatagramMark& mark) override;
-  void refused(const DatagramMark& mark, int error) override;
+  void fill(DatagramBuilder& builder, Time now) override;
+  void sent(const DatagramTag& tag) override;
+  void refused(const DatagramTag& tag, int error) override;
 
  private:
   ddp::ProtectionContext::Checked check_request(const rdmap::ReadRequest& request) const;
   Verdict add(const rdmap::DatagramSegment& segment, Source& source, size_t datagram_bytes);
   ResponseLane& lane_of(Source& source);
   // Both add at most `most` datagrams, which they count down, and tell whether nothing is left.
-  bool fill_lane(ResponseLane& lane, size_t most, DatagramRoom& room, Time now);
-  bool add_segments(Response& response, size_t& most, DatagramRoom& room);
-  bool add_segment(Response& response, const ddp::Segment& segment, DatagramRoom& room);
+  bool fill_lane(ResponseLane& lane, size_t most, DatagramBuilder& builder, Time now);
+  bool add_segments(Response& response, size_t& most, DatagramBuilder& builder);
+  bool add_segment(Response& response, const ddp::Segment& segment, DatagramBuilder& builder);
   void report(const Response& response, TerminateCode code, Time now);
   void finish(Response& response);
 

@@ -17,16 +17,16 @@ void UdTransmit::start(uint32_t first_msn) {
   size_refusals_.clear();
 }
 
-void UdTransmit::fill(DatagramRoom& room, Time now) {
+void UdTransmit::fill(DatagramBuilder& builder, Time now) {
   if (!settle_oldest(now)) return;
   uint64_t offset = offset_;
   Msns msns = next_;
-  for (uint64_t ahead = 0; room.open(); ++ahead, offset = 0) {
+  for (uint64_t ahead = 0; builder.open(); ++ahead, offset = 0) {
     const SendEntry* entry = sends_.pending(ahead);
     if (entry == nullptr) return;
     // What is no message that can be sent has its turn when those before it are out.
-    if (ahead != 0 && !can_send(*entry)) return room.close();
-    if (!add_message(room, *entry, msns.of(entry->opcode)++, offset)) return;
+    if (ahead != 0 && !can_send(*entry)) return builder.close();
+    if (!add_message(builder, *entry, msns.of(entry->opcode)++, offset)) return;
   }
 }
 
@@ -65,42 +65,42 @@ bool UdTransmit::can_send(const SendEntry& entry) const {
 }
 
 /// False when the burst has no room for all of it.
-bool UdTransmit::add_message(DatagramRoom& room, const SendEntry& entry, uint32_t msn,
+bool UdTransmit::add_message(DatagramBuilder& builder, const SendEntry& entry, uint32_t msn,
                              uint64_t offset) {
   rdmap::DatagramSegment header = header_of(entry, msn);
   const size_t most =
-      ddp::max_payload(room.max_body(entry.destination),
+      ddp::max_payload(builder.max_body(entry.destination),
                        rdmap::segment_header_bytes(header.opcode, header.has_immediate));
   cursor_ = ddp::SgeCursor(entry.sges);
   if (offset != 0) cursor_.seek(offset);
   ddp::Segment segment;
   do {
     segment = ddp::next_segment(entry.length, offset, most);
-    if (!add_segment(room, entry, header, segment)) {
-      room.close();
+    if (!add_segment(builder, entry, header, segment)) {
+      builder.close();
       return false;
     }
     offset = segment.end();
-  } while (!segment.last && room.open());
+  } while (!segment.last && builder.open());
   return segment.last;
 }
 
-bool UdTransmit::add_segment(DatagramRoom& room, const SendEntry& entry,
+bool UdTransmit::add_segment(DatagramBuilder& builder, const SendEntry& entry,
                              rdmap::DatagramSegment& header, const ddp::Segment& segment) {
-  const std::span<ConstBytes> pieces = room.payload_pieces();
+  const std::span<ConstBytes> pieces = builder.payload_pieces();
   const size_t count = pieces.empty() ? 0 : cursor_.take(segment.length, pieces);
   if (pieces.empty() || (count == 0 && segment.length != 0)) return false;
   segment.set_place(header, entry.remote.offset);
-  const size_t bytes = rdmap::encode_segment_headers(header, room.header());
-  room.add(entry.destination, {.flags = rdmap::flags_of(header)}, bytes, count,
-           {.origin = this, .value = segment.end(), .last = segment.last});
+  const size_t bytes = rdmap::encode_segment_headers(header, builder.header());
+  builder.add(entry.destination, {.flags = rdmap::flags_of(header)}, bytes, count,
+              {.source = this, .value = segment.end(), .last = segment.last});
   return true;
 }
 
-void UdTransmit::sent(const DatagramMark& mark) {
+void UdTransmit::sent(const DatagramTag& tag) {
   size_refusals_.clear();
-  if (!mark.last) {
-    offset_ = mark.value;
+  if (!tag.last) {
+    offset_ = tag.value;
     return;
   }
   end_oldest(WcStatus::success, 0);
@@ -108,7 +108,7 @@ void UdTransmit::sent(const DatagramMark& mark) {
 
 /// Its path MTU may have shrunk, which the link knows by now, so it is cut anew. Any other refusal
 /// ends the message.
-void UdTransmit::refused(const DatagramMark&, int error) {
+void UdTransmit::refused(const DatagramTag&, int error) {
   if (error == EMSGSIZE && size_refusals_.may_cut_anew()) return;
   end_oldest(WcStatus::local_qp_operation_error, static_cast<uint32_t>(error));
 }

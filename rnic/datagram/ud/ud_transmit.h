@@ -19,7 +19,7 @@ class UdReader;
 
 /// The send queue of a UD queue pair: cuts Sends and Write-Records into datagrams, hands Reads to
 /// the reader, and does what needs nothing sent.
-class UdTransmit final : public DatagramOrigin {
+class UdTransmit final : public DatagramSource {
  public:
   UdTransmit(const ddp::ProtectionContext& protection, RecordTable& records, SendQueue& sends,
              UdReader& reader)
@@ -28,9 +28,9 @@ class UdTransmit final : public DatagramOrigin {
   /// Begins anew, with this MSN.
   void start(uint32_t first_msn);
 
-  void fill(DatagramRoom& room, Time now) override;
-  void sent(const DatagramMark& mark) override;
-  void refused(const DatagramMark& mark, int error) override;
+  void fill(DatagramBuilder& builder, Time now) override;
+  void sent(const DatagramTag& tag) override;
+  void refused(const DatagramTag& tag, int error) override;
 
  private:
   /// One counter for each space of MSNs that messages are told apart by.
@@ -44,8 +44,8 @@ class UdTransmit final : public DatagramOrigin {
   bool settle(SendEntry& entry, Time now);
   bool begin_read(SendEntry& entry, Time now);
   bool can_send(const SendEntry& entry) const;
-  bool add_message(DatagramRoom& room, const SendEntry& entry, uint32_t msn, uint64_t offset);
-  bool add_segment(DatagramRoom& room, const SendEntry& entry, rdmap::DatagramSegment& header,
+  bool add_message(DatagramBuilder& builder, const SendEntry& entry, uint32_t msn, uint64_t offset);
+  bool add_segment(DatagramBuilder& builder, const SendEntry& entry, rdmap::DatagramSegment& header,
                    const ddp::Segment& segment);
   void end_oldest(WcStatus status, uint32_t vendor_error);
 

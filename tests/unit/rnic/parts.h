@@ -180,11 +180,11 @@ struct Sends : Completions {
 
 using Statuses = std::vector<WcStatus>;
 
-/// A datagram that an origin has added to a burst.
+/// A datagram that a source has added to a burst.
 struct Sent {
   Address to;
   std::vector<std::byte> bytes;
-  DatagramMark mark;
+  DatagramTag tag;
 
   dgram::OpenedEnvelope opened() const { return dgram::Envelope::open(bytes); }
   bool is_control() const {
@@ -204,7 +204,7 @@ struct Sent {
   }
 };
 
-/// Where an origin's datagrams go instead of a link.
+/// Where a source's datagrams go instead of a link.
 class Outlet {
  public:
   /// `datagram`: bytes of the longest.
@@ -212,14 +212,14 @@ class Outlet {
 
   void set_datagram(size_t bytes) { link_.most = bytes; }
 
-  /// One burst of what the origin has; it is not told what becomes of it.
-  std::vector<Sent> fill(DatagramOrigin& origin, Time now) {
+  /// One burst of what the source has; it is not told what becomes of it.
+  std::vector<Sent> fill(DatagramSource& source, Time now) {
     burst_.clear();
-    DatagramRoom room(burst_, link_, pacer_, identity_, 0);
-    origin.fill(room, now);
+    DatagramBuilder builder(burst_, link_, pacer_, identity_, 0);
+    source.fill(builder, now);
     std::vector<Sent> all;
     for (const llp::OutgoingDatagram& datagram : burst_.datagrams()) {
-      Sent sent{.to = datagram.to, .bytes = {}, .mark = burst_.mark(all.size())};
+      Sent sent{.to = datagram.to, .bytes = {}, .tag = burst_.tag(all.size())};
       for (ConstBytes piece : datagram.pieces)
         sent.bytes.insert(sent.bytes.end(), piece.begin(), piece.end());
       all.push_back(std::move(sent));
@@ -227,9 +227,9 @@ class Outlet {
     return all;
   }
   /// The same, and the link takes it all.
-  std::vector<Sent> send(DatagramOrigin& origin, Time now) {
-    std::vector<Sent> all = fill(origin, now);
-    for (const Sent& sent : all) sent.mark.origin->sent(sent.mark);
+  std::vector<Sent> send(DatagramSource& source, Time now) {
+    std::vector<Sent> all = fill(source, now);
+    for (const Sent& sent : all) sent.tag.source->sent(sent.tag);
     return all;
   }
 

@@ -402,7 +402,7 @@ TEST_CASE(
 TEST_CASE("ud reader: a refusal of the link ends the Read with its errno") {
   Fixture f;
   f.read(10, 3);
-  f.reader.refused(f.outlet.fill(f.reader, f.now).at(0).mark, ENETUNREACH);
+  f.reader.refused(f.outlet.fill(f.reader, f.now).at(0).tag, ENETUNREACH);
   const auto done = f.sends.reported();
   REQUIRE(done.size() == 1);
   CHECK(done[0].status == WcStatus::local_qp_operation_error);

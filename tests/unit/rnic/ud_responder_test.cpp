@@ -211,7 +211,7 @@ TEST_CASE("ud responder: what was not sent is added anew, from where the link st
   REQUIRE_FALSE(f.read(f.peer, 0, 12).drop);
   const auto sent = f.outlet.fill(f.responder, kNow);
   REQUIRE(sent.size() == 3);
-  f.responder.sent(sent[0].mark);
+  f.responder.sent(sent[0].tag);
   const auto again = f.send();
   REQUIRE(again.size() == 2);
   CHECK(again[0].segment().tagged_offset == 904);
@@ -222,7 +222,7 @@ TEST_CASE("ud responder: memory that goes between two bursts ends the response w
   Fixture f;
   f.outlet.set_datagram(26 + 4);
   REQUIRE_FALSE(f.read(f.peer, 0, 12).drop);
-  f.responder.sent(f.outlet.fill(f.responder, kNow)[0].mark);
+  f.responder.sent(f.outlet.fill(f.responder, kNow)[0].tag);
   REQUIRE(f.stags.erase(f.region));
   CHECK(f.send().empty());
   CHECK_FALSE(f.responder.waiting());
@@ -272,16 +272,16 @@ TEST_CASE("ud responder: the rest is cut anew where the path carries less, but n
   for (int i = 0; i < SizeRefusals::kMost; ++i) {
     const auto sent = f.outlet.fill(f.responder, kNow);
     REQUIRE(sent.size() == 1);
-    f.responder.refused(sent[0].mark, EMSGSIZE);
+    f.responder.refused(sent[0].tag, EMSGSIZE);
     REQUIRE(f.responder.waiting());
   }
   f.outlet.set_datagram(26 + 6);
   const auto halves = f.outlet.fill(f.responder, kNow);
   REQUIRE(halves.size() == 2);
-  f.responder.sent(halves[0].mark);
+  f.responder.sent(halves[0].tag);
   for (int i = 0; i <= SizeRefusals::kMost; ++i) {
     CHECK(f.responder.waiting());
-    f.responder.refused(f.outlet.fill(f.responder, kNow).at(0).mark, EMSGSIZE);
+    f.responder.refused(f.outlet.fill(f.responder, kNow).at(0).tag, EMSGSIZE);
   }
   CHECK_FALSE(f.responder.waiting());
   CHECK(f.peer.responses == 0);
@@ -291,7 +291,7 @@ TEST_CASE("ud responder: another refusal ends the response, and those behind it 
   Fixture f;
   REQUIRE_FALSE(f.read(f.peer, 0, 4).drop);
   REQUIRE_FALSE(f.read(f.peer, 8, 2).drop);
-  f.responder.refused(f.outlet.fill(f.responder, kNow)[0].mark, EPERM);
+  f.responder.refused(f.outlet.fill(f.responder, kNow)[0].tag, EPERM);
   const auto sent = f.send();
   REQUIRE(sent.size() == 1);
   CHECK(sent[0].text().size() == 2);

@@ -132,7 +132,7 @@ TEST_CASE("ud transmit: what the link did not take is added anew, from there on"
   f.send(0, 1);
   const auto planned = f.filled();
   REQUIRE(planned.size() == 4);
-  f.transmit.sent(planned[0].mark);
+  f.transmit.sent(planned[0].tag);
   const auto rest = f.sent();
   REQUIRE(rest.size() == 3);
   CHECK(rest[0].segment().message_offset == 4);
@@ -158,7 +158,7 @@ TEST_CASE("ud transmit: memory that goes between two bursts ends the message the
   Fixture f;
   f.outlet.set_datagram(datagram_of(4));
   f.send(0, 10);
-  f.transmit.sent(f.filled()[0].mark);
+  f.transmit.sent(f.filled()[0].tag);
   REQUIRE(f.stags.erase(f.region));
   CHECK(f.sent().empty());
   CHECK(f.sends.statuses() == Statuses{WcStatus::local_protection_error});
@@ -208,7 +208,7 @@ TEST_CASE("ud transmit: a local operation is done after the messages before it a
   const auto planned = f.filled();
   REQUIRE(planned.size() == 1);
   CHECK(f.protection.find(other)->valid);
-  f.transmit.sent(planned[0].mark);
+  f.transmit.sent(planned[0].tag);
   CHECK(f.sent().empty());
   CHECK_FALSE(f.protection.find(other)->valid);
   CHECK(f.sends.statuses() ==
@@ -219,7 +219,7 @@ TEST_CASE("ud transmit: a refusal of the link fails the message with its errno, 
   Fixture f;
   f.send(0, 1);
   f.send(1, 1);
-  f.transmit.refused(f.filled()[0].mark, EHOSTUNREACH);
+  f.transmit.refused(f.filled()[0].tag, EHOSTUNREACH);
   const auto done = f.sends.reported();
   REQUIRE(done.size() == 1);
   CHECK(done[0].status == WcStatus::local_qp_operation_error);
@@ -232,13 +232,13 @@ TEST_CASE("ud transmit: a refusal of the link fails the message with its errno, 
 TEST_CASE("ud transmit: a message is cut anew where the path carries less, but not for ever") {
   Fixture f;
   f.send(0, 10);
-  for (int i = 0; i < SizeRefusals::kMost; ++i) f.transmit.refused(f.filled()[0].mark, EMSGSIZE);
+  for (int i = 0; i < SizeRefusals::kMost; ++i) f.transmit.refused(f.filled()[0].tag, EMSGSIZE);
   CHECK(f.sends.statuses().empty());
   f.outlet.set_datagram(datagram_of(4));
-  f.transmit.sent(f.filled()[0].mark);  // so that the count begins anew
-  for (int i = 0; i < SizeRefusals::kMost; ++i) f.transmit.refused(f.filled()[0].mark, EMSGSIZE);
+  f.transmit.sent(f.filled()[0].tag);  // so that the count begins anew
+  for (int i = 0; i < SizeRefusals::kMost; ++i) f.transmit.refused(f.filled()[0].tag, EMSGSIZE);
   CHECK(f.sends.statuses().empty());
-  f.transmit.refused(f.filled()[0].mark, EMSGSIZE);
+  f.transmit.refused(f.filled()[0].tag, EMSGSIZE);
   CHECK(f.sends.statuses() == Statuses{WcStatus::local_qp_operation_error});
 }
 
