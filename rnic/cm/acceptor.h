@@ -26,8 +26,8 @@ inline constexpr Duration kAcceptRetry = std::chrono::milliseconds(100);
 /// often.
 inline constexpr Duration kRefusalNotice = std::chrono::seconds(10);
 
-/// The accept loop of a listener, on the control path. Its handlers keep it alive; it ends with
-/// close(), which the listener owes it.
+/// The accept loop of a listener, on the control path. Its handlers keep it alive; it ends when
+/// the listener calls close().
 class Acceptor : public std::enable_shared_from_this<Acceptor> {
  public:
   /// Takes a request over; or leaves it as it is, and it is rejected.

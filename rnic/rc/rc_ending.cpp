@@ -38,7 +38,7 @@ void RcQueuePair::go_on_ending() {
   }
 }
 
-/// And nothing is awaited, owed, or lent.
+/// And no response is awaited or pending, and no memory is lent.
 bool RcQueuePair::all_sent() {
   return sends_.pending() == nullptr && requester_.idle() && responder_.next() == nullptr &&
          transmit_.drained() && !transmit_.borrows();

@@ -33,15 +33,15 @@ Duration RcPeerWatch::next_look() const {
   return left > Duration::zero() ? std::min(interval, left) : interval;
 }
 
-RcPeerWatch::Verdict RcPeerWatch::look(bool response_owed, Time now) {
+RcPeerWatch::Verdict RcPeerWatch::look(bool response_pending, Time now) {
   const auto state = stream_->ack_state();
   if (!state) return Verdict::idle;
   if (acks_.is_silent(*state, now, timeouts_.user_timeout)) return Verdict::gone;
   const bool sooner =
       timeouts_.keep_alive == Duration::zero() || timeouts_.user_timeout < timeouts_.keep_alive;
-  probe_within(response_owed && sooner ? timeouts_.user_timeout : timeouts_.keep_alive);
+  probe_within(response_pending && sooner ? timeouts_.user_timeout : timeouts_.keep_alive);
   probe_closed_window(state->window_closed);
-  return state->outstanding || response_owed ? Verdict::again : Verdict::idle;
+  return state->outstanding || response_pending ? Verdict::again : Verdict::idle;
 }
 
 void RcPeerWatch::probe_within(Duration within) {

@@ -12,7 +12,7 @@
 namespace diwarp::rnic {
 
 /// Notices that the peer of a connection is gone. The kernel's keep-alives find that out while
-/// TCP has nothing to send, also while the peer owes the response to a Read; they cost no thread
+/// TCP has nothing to send, also while the response to a Read is pending; they cost no thread
 /// anything. What TCP has sent, or may not send for the peer's closed window, is looked after here,
 /// by a timer of the engine: the kernel's own limit (TCP_USER_TIMEOUT) would also end connections
 /// whose peer answers and does not read. With the baton.
@@ -33,8 +33,8 @@ class RcPeerWatch {
   /// Something is sent, and was not looked after until now.
   void begin(Time now) { acks_.start(now); }
   Duration next_look() const;
-  /// `response_owed`: the peer owes the response to a Read or an atomic.
-  Verdict look(bool response_owed, Time now);
+  /// `response_pending`: the response to a Read or an atomic is pending.
+  Verdict look(bool response_pending, Time now);
   const PeerTimeouts& timeouts() const { return timeouts_; }
 
  private:
