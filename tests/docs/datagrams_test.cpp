@@ -77,7 +77,7 @@ TEST_CASE("docs: a queue pair that joined hears its groups") {
   CHECK(drain(member.recv_cq).size() == 3);
 }
 
-TEST_CASE("docs: a Write-Record to a group lands in each member's region of the chosen STag") {
+TEST_CASE("docs: a Write-Record to a group is placed in each member's region of the chosen STag") {
   World world;
   const DatagramOptions port{.port = 4000};
   Party sender(world.add_device(), {.datagram = port});

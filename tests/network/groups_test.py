@@ -98,7 +98,7 @@ def write_to_group(attempt, kind):
 
 
 @case(("limited",), ("multicast",), ("multicast6",))
-def write_records_land_in_three_memories_by(kind):
+def write_records_are_placed_in_three_memories_by(kind):
     attempts(3, lambda number: write_to_group(number, kind))
 
 

@@ -8,8 +8,8 @@
 
 namespace soak {
 
-/// What bytes belong to. Each has contents of its own, so that a message which lands in the memory
-/// of another operation shows.
+/// What bytes belong to. Each has contents of its own, so that a message which is placed in the
+/// memory of another operation shows.
 enum class Kind : uint8_t {
   message,
   short_message,

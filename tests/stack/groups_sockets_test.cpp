@@ -81,8 +81,9 @@ TEST_CASE("a Send to a subnet's broadcast address reaches those that joined it o
   CHECK(hosts.gets(1, 40));
 }
 
-TEST_CASE("a Write-Record to a group lands in three memories over sockets, in segments of any size",
-          "[groups]") {
+TEST_CASE(
+    "a Write-Record to a group is placed in three memories over sockets, in segments of any size",
+    "[groups]") {
   constexpr STag kAgreed = 0x77777700;
   for (const bool jumbo : {false, true}) {
     CAPTURE(jumbo);

@@ -200,7 +200,7 @@ TEST_CASE("a Read Request that came to a group is neither answered nor challenge
   CHECK(club.count(0, "reads_served") == 0);
 }
 
-TEST_CASE("one Write-Record to a group lands in the memory of each, under a chosen STag") {
+TEST_CASE("one Write-Record to a group is placed in the memory of each, under a chosen STag") {
   constexpr STag kAgreed = 0xABCDEF01;
   Club club;
   std::vector<std::vector<std::byte>> memories(3, std::vector<std::byte>(50'000));

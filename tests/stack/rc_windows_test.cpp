@@ -162,8 +162,8 @@ TEST_CASE("A peer invalidates a region only where its owner allows it") {
   const bool allowed = GENERATE(true, false);
   Couple couple({}, {.access = allowed ? kOpen | Access::remote_invalidate : kOpen});
   std::vector<std::byte> memory(10);
-  const MemoryRegion landing(couple.b.pd, memory);
-  const Sge sge = landing.sge();
+  const MemoryRegion sink(couple.b.pd, memory);
+  const Sge sge = sink.sge();
   REQUIRE_FALSE(couple.b.qp.post_recv({.sges = {&sge, 1}}));
   REQUIRE_FALSE(couple.a.qp.post_send(
       {.opcode = WrOpcode::send_with_invalidate, .invalidate_stag = couple.b.mr->rkey()}));

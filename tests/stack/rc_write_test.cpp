@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stack/rc_support.h"
 
-/// RDMA Writes land in the peer's memory, where and only where that is allowed.
+/// RDMA Writes are placed in the peer's memory, where and only where that is allowed.
 namespace diwarp::test {
 
-TEST_CASE("RDMA Writes of 0 bytes to 8 MiB land whole over TCP, both ways") {
+TEST_CASE("RDMA Writes of 0 bytes to 8 MiB are placed whole over TCP, both ways") {
   const Device one = Device::open("127.0.0.1");
   const Device other = Device::open("127.0.0.1");
   const size_t largest = (8 << 20) + 1;

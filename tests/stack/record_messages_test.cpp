@@ -44,7 +44,8 @@ struct Pair {
 
 }  // namespace
 
-TEST_CASE("a Write-Record of any length lands whole, and its target is told without a receive") {
+TEST_CASE(
+    "a Write-Record of any length is placed whole, and its target is told without a receive") {
   Pair pair({.memory = 5 << 20});
   const size_t size =
       GENERATE(size_t{0}, size_t{1}, size_t{7}, size_t{1433}, size_t{1434}, size_t{1435},

@@ -13,7 +13,7 @@ namespace network {
 
 using Range = diwarp::ValidityMap::Range;
 
-/// What memory holds: each of its places has bytes of its own, so that what landed in a wrong place
+/// What memory holds: each of its places has bytes of its own, so that what was placed wrongly
 /// shows. Source and target begin with different ones.
 enum class Contents : uint64_t { of_source = 1, of_target = 2 };
 
