@@ -87,12 +87,12 @@ void CmCore::fail(CmEventType type, std::error_code status, std::string message,
         .private_data = std::move(private_data)});
 }
 
-void CmCore::tell_established(const mpa::Agreement& agreement,
+void CmCore::tell_established(const mpa::NegotiatedParameters& parameters,
                               std::vector<std::byte> private_data) {
   push({.type = CmEventType::established,
         .private_data = std::move(private_data),
-        .ord = agreement.ord,
-        .ird = agreement.ird});
+        .ord = parameters.ord,
+        .ird = parameters.ird});
 }
 
 /// Where there is no memory for the event the id is over all the same.
@@ -184,7 +184,7 @@ void CmCore::on_outcome(ConnectOutcome outcome) {
            std::move(outcome.private_data));
     return;
   }
-  connection.agreement = outcome.agreement;
+  connection.parameters = outcome.parameters;
   connection.timeouts = outcome.timeouts;
   connection.leftover = std::move(outcome.leftover);
   connection.private_data = std::move(outcome.private_data);
@@ -193,15 +193,15 @@ void CmCore::on_outcome(ConnectOutcome outcome) {
 
 void CmCore::start(Established connection) {
   if (state() == CmState::closed) return;
-  const bool waits = !connection.initiator && connection.agreement.ready != ReadyToReceive::none;
+  const bool waits = !connection.initiator && connection.parameters.ready != ReadyToReceive::none;
   std::vector<std::byte> private_data;
   if (connection.initiator) private_data = std::move(connection.private_data);
-  agreement_ = connection.agreement;
+  parameters_ = connection.parameters;
   ready_ = ended_ = false;
   if (!hand_over(std::move(connection))) return;
   // guard(connection-manager): without (!waits || ready_) &&
   if ((!waits || ready_) && move({CmState::connecting, CmState::accepting}, CmState::established))
-    tell_established(agreement_, std::move(private_data));
+    tell_established(parameters_, std::move(private_data));
   if (ended_) tell_ended(end_status_);
 }
 
@@ -234,7 +234,7 @@ void CmCore::on_ready() {
   if (starting_) return;
   if (!move({CmState::accepting}, CmState::established)) return;
   try {
-    tell_established(agreement_, {});
+    tell_established(parameters_, {});
   } catch (const std::bad_alloc&) {
     control_.counters().add_shared(Counter::events_dropped);
   }

@@ -94,7 +94,8 @@ class CmCore final : public ConnectionObserver,
  private:
   void fail(CmEventType type, std::error_code status, std::string message,
             std::vector<std::byte> private_data = {});
-  void tell_established(const mpa::Agreement& agreement, std::vector<std::byte> private_data);
+  void tell_established(const mpa::NegotiatedParameters& parameters,
+                        std::vector<std::byte> private_data);
   bool hand_over(Established connection);
   void tell_ended(std::error_code status = {});
   void push_ended(std::error_code status);
@@ -114,7 +115,7 @@ class CmCore final : public ConnectionObserver,
 
   // Guarded by the baton.
   RcQueuePair* queue_pair_ = nullptr;
-  mpa::Agreement agreement_;
+  mpa::NegotiatedParameters parameters_;
   bool connected_ = false;  // the queue pair has this id's connection; later it may have another
   bool starting_ = false;   // start() runs: what happens meanwhile is told at its end
   bool ready_ = false;

@@ -12,7 +12,7 @@ namespace diwarp::rnic {
 
 namespace {
 
-mpa::Wishes wishes_of(const ConnectOptions& options) {
+mpa::MpaProposal proposal_of(const ConnectOptions& options) {
   // guard(connect): condition => false
   if (options.revision < 1 || options.revision > mpa::kHighestRevision)
     throw Error(make_error_code(Errc::invalid_argument),
@@ -37,7 +37,7 @@ Connecting::Connecting(Control& control, const Address& local, const Address& pe
       peer_(peer),
       timeout_(bounded_timeout(options.timeout)),
       timeouts_{options.keep_alive, options.user_timeout},
-      wishes_(wishes_of(options)),
+      proposal_(proposal_of(options)),
       // guard(connect): without options.fallback &&
       may_retry_(options.fallback && options.revision == 2),
       private_data_(options.private_data.begin(), options.private_data.end()),
@@ -131,7 +131,7 @@ void Connecting::on_connected(llp::ConnectResult result) {
 void Connecting::request() {
   requested_ = true;
   sent_ = received_ = 0;
-  const mpa::StartupFrame frame = mpa::make_request(wishes_, private_data_);
+  const mpa::StartupFrame frame = mpa::make_request(proposal_, private_data_);
   request_.resize(mpa::startup_bytes(frame));
   mpa::encode(frame, request_);
   write();
@@ -190,20 +190,20 @@ void Connecting::on_bytes(size_t bytes) {
 }
 
 void Connecting::handle_reply(const mpa::ParsedStartup& reply) {
-  const mpa::AgreementResult result = mpa::check_reply(reply.frame, wishes_);
-  const bool older = reply.frame.revision < wishes_.revision;
+  const mpa::NegotiationResult result = mpa::check_reply(reply.frame, proposal_);
+  const bool older = reply.frame.revision < proposal_.revision;
   if (older && retry()) return;  // guard(connect): => static_cast<void>(older);
   switch (result.fault) {
-    case mpa::AgreementFault::none:
-      return accept(reply, result.agreement);
-    case mpa::AgreementFault::revision:
-      return refuse("speaks another revision of MPA than " + std::to_string(wishes_.revision));
-    case mpa::AgreementFault::not_enhanced:
+    case mpa::NegotiationFault::none:
+      return accept(reply, result.parameters);
+    case mpa::NegotiationFault::revision:
+      return refuse("speaks another revision of MPA than " + std::to_string(proposal_.revision));
+    case mpa::NegotiationFault::not_enhanced:
       return refuse("left the enhanced data out of its MPA reply");
-    case mpa::AgreementFault::insufficient_ird:
-    case mpa::AgreementFault::no_matching_ready:
-      return end_with_terminate(result.fault, result.agreement);
-    case mpa::AgreementFault::rejected:
+    case mpa::NegotiationFault::insufficient_ird:
+    case mpa::NegotiationFault::no_matching_ready:
+      return end_with_terminate(result.fault, result.parameters);
+    case mpa::NegotiationFault::rejected:
       break;
   }
   control_.counters().add_shared(Counter::mpa_rejects);
@@ -213,13 +213,14 @@ void Connecting::handle_reply(const mpa::ParsedStartup& reply) {
           .private_data = {data.begin(), data.end()}});
 }
 
-void Connecting::accept(const mpa::ParsedStartup& reply, const mpa::Agreement& agreement) {
+void Connecting::accept(const mpa::ParsedStartup& reply,
+                        const mpa::NegotiatedParameters& parameters) {
   const ConstBytes data = reply.frame.private_data;
   const auto rest = std::span(reply_).first(received_).subspan(reply.consumed);
   readiness_.reset();
   // guard(rows:private-data): without data.begin(), data.end()
   finish({.stream = std::move(stream_),
-          .agreement = agreement,
+          .parameters = parameters,
           .private_data = {data.begin(), data.end()},
           // guard(rows:reply-leftover): without rest.begin(), rest.end()
           .leftover = {rest.begin(), rest.end()},
@@ -227,16 +228,17 @@ void Connecting::accept(const mpa::ParsedStartup& reply, const mpa::Agreement& a
 }
 
 /// RFC 6581 section 8: the peer is told why nothing comes of it.
-void Connecting::end_with_terminate(mpa::AgreementFault fault, const mpa::Agreement& agreement) {
-  const bool depth = fault == mpa::AgreementFault::insufficient_ird;
+void Connecting::end_with_terminate(mpa::NegotiationFault fault,
+                                    const mpa::NegotiatedParameters& parameters) {
+  const bool depth = fault == mpa::NegotiationFault::insufficient_ird;
   // guard(rows:startup-codes): => const TerminateCode code = depth ? rdmap::fault::kNoMatchingReady
   //     : rdmap::fault::kInsufficientIrd;
   const TerminateCode code =
       depth ? rdmap::fault::kInsufficientIrd : rdmap::fault::kNoMatchingReady;
   control_.counters().add_shared(Counter::rc_terminates_sent);
   readiness_.reset();
-  // guard(connect): => static_cast<void>(terminate_fpdu(code, agreement));
-  control_.linger(std::move(stream_), terminate_fpdu(code, agreement));
+  // guard(connect): => static_cast<void>(terminate_fpdu(code, parameters));
+  control_.linger(std::move(stream_), terminate_fpdu(code, parameters));
   refuse(depth
              ? "wants more outstanding Reads than were offered: raise ird here, or lower ord there"
              : "takes none of the messages that were offered to make it ready: switch "
@@ -247,7 +249,7 @@ void Connecting::end_with_terminate(mpa::AgreementFault fault, const mpa::Agreem
 /// may not be.
 bool Connecting::retry() {
   if (!std::exchange(may_retry_, false)) return false;
-  wishes_.revision = 1;
+  proposal_.revision = 1;
   ++attempt_;
   requested_ = false;
   hang_up();

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "llp/connector.h"
-#include "mpa/agreement.h"
+#include "mpa/negotiated_parameters.h"
 #include "rnic/cm/control.h"
 #include "rnic/cm/readiness.h"
 #include "rnic/cm/startup_checks.h"
@@ -25,10 +25,10 @@ struct ConnectOutcome {
   std::error_code error = {};
   std::string message = {};
   std::unique_ptr<llp::Stream> stream = {};
-  mpa::Agreement agreement = {};
+  mpa::NegotiatedParameters parameters = {};
   std::vector<std::byte> private_data = {};  ///< of the reply, or of the reject
   std::vector<std::byte> leftover = {};
-  PeerTimeoutWishes timeouts = {};
+  PeerTimeoutChoice timeouts = {};
 };
 
 /// One connect on the control path: a stream, then MPA's request and reply (RFC 5044 section 7.1).
@@ -67,8 +67,8 @@ class Connecting : public std::enable_shared_from_this<Connecting> {
   void on_bytes(size_t bytes);
   void hang_up();
   void handle_reply(const mpa::ParsedStartup& reply);
-  void accept(const mpa::ParsedStartup& reply, const mpa::Agreement& agreement);
-  void end_with_terminate(mpa::AgreementFault fault, const mpa::Agreement& agreement);
+  void accept(const mpa::ParsedStartup& reply, const mpa::NegotiatedParameters& parameters);
+  void end_with_terminate(mpa::NegotiationFault fault, const mpa::NegotiatedParameters& parameters);
   bool retry();
   void lose();
   void refuse(const std::string& reason);
@@ -79,8 +79,8 @@ class Connecting : public std::enable_shared_from_this<Connecting> {
   const Address local_;
   const Address peer_;
   const Duration timeout_;
-  const PeerTimeoutWishes timeouts_;  // of the connection that comes of it
-  mpa::Wishes wishes_;
+  const PeerTimeoutChoice timeouts_;  // of the connection that comes of it
+  mpa::MpaProposal proposal_;
   bool may_retry_;
   const std::vector<std::byte> private_data_;
   std::vector<std::byte> request_;

@@ -9,7 +9,7 @@
 #include "diwarp/address.h"
 #include "diwarp/connect_options.h"
 #include "llp/stream.h"
-#include "mpa/agreement.h"
+#include "mpa/negotiated_parameters.h"
 
 namespace diwarp::rnic {
 
@@ -25,7 +25,7 @@ struct IncomingRequest {
   std::vector<std::byte> leftover;  ///< what came behind the request
 };
 
-/// What this side may have: the lower of this and its own wish is agreed to.
+/// What this side may have: the lower of this and its own proposal is negotiated.
 RequestedDepths depths_of(const mpa::StartupFrame& request);
 
 /// A peer that waits for an answer. Answers with a reject at the latest when it is destroyed.

@@ -93,7 +93,7 @@ void Negotiation::handle_request(const mpa::ParsedStartup& parsed) {
                           .leftover = {rest.begin(), rest.end()}};
   request.frame.private_data = {};
   // guard(connect): condition => true
-  if (mpa::check_request(parsed.frame) == mpa::AgreementFault::none) {
+  if (mpa::check_request(parsed.frame) == mpa::NegotiationFault::none) {
     outcome_.request = std::move(request);
   } else {
     outcome_.error = make_error_code(Errc::protocol_error);
@@ -118,7 +118,7 @@ void Negotiation::finish() {
 
 // --- Answers.
 
-mpa::Wishes wishes_of(const AcceptOptions& options) {
+mpa::MpaProposal proposal_of(const AcceptOptions& options) {
   return {.crc = options.crc, .markers = options.markers, .ord = options.ord, .ird = options.ird};
 }
 
@@ -130,7 +130,7 @@ void check_options(const AcceptOptions& options, const mpa::StartupFrame& reques
 }
 
 Established accept_connection(IncomingRequest request, const AcceptOptions& options) {
-  mpa::Answer answer = mpa::answer_request(request.frame, wishes_of(options));
+  mpa::Answer answer = mpa::answer_request(request.frame, proposal_of(options));
   answer.reply.private_data = options.private_data;
   if (!send_reply(*request.stream, answer.reply))
     throw Error(make_error_code(Errc::connection_lost),
@@ -138,7 +138,7 @@ Established accept_connection(IncomingRequest request, const AcceptOptions& opti
   Established connection;
   connection.stream = std::move(request.stream);
   connection.initiator = false;
-  connection.agreement = answer.agreement;
+  connection.parameters = answer.parameters;
   connection.leftover = std::move(request.leftover);
   connection.private_data = std::move(request.private_data);
   connection.timeouts = {options.keep_alive, options.user_timeout};
@@ -152,13 +152,14 @@ void reject_connection(Control& control, IncomingRequest request,
   if (request.stream->leave_engine()) control.linger(std::move(request.stream), {});
 }
 
-std::vector<std::byte> terminate_fpdu(const TerminateCode& code, const mpa::Agreement& agreement) {
+std::vector<std::byte> terminate_fpdu(const TerminateCode& code,
+                                      const mpa::NegotiatedParameters& parameters) {
   std::array<std::byte, rdmap::kMaxTerminateUlpdu> buffer;
   const ConstBytes ulpdu = std::span(buffer).first(rdmap::encode_terminate(code, {}, buffer));
   std::vector<std::byte> fpdu(mpa::marked_fpdu_bytes(ulpdu.size()));
   // Without markers: as in the middle of a marked stream, between two of them.
-  const uint64_t position = agreement.send_markers ? 0 : mpa::kMarkerBytes;
-  fpdu.resize(mpa::encode_marked_fpdu({&ulpdu, 1}, position, agreement.crc, fpdu));
+  const uint64_t position = parameters.send_markers ? 0 : mpa::kMarkerBytes;
+  fpdu.resize(mpa::encode_marked_fpdu({&ulpdu, 1}, position, parameters.crc, fpdu));
   return fpdu;
 }
 

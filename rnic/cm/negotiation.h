@@ -62,7 +62,7 @@ class Negotiation : public std::enable_shared_from_this<Negotiation> {
   Negotiated outcome_;
 };
 
-mpa::Wishes wishes_of(const AcceptOptions& options);
+mpa::MpaProposal proposal_of(const AcceptOptions& options);
 
 /// Throws Error(invalid_argument) where the options cannot be told to such a peer.
 void check_options(const AcceptOptions& options, const mpa::StartupFrame& request);
@@ -75,6 +75,7 @@ void reject_connection(Control& control, IncomingRequest request,
                        std::span<const std::byte> private_data);
 
 /// The FPDU that says why a start-up ended (RFC 6581 section 8), as the first of its stream.
-std::vector<std::byte> terminate_fpdu(const TerminateCode& code, const mpa::Agreement& agreement);
+std::vector<std::byte> terminate_fpdu(const TerminateCode& code,
+                                      const mpa::NegotiatedParameters& parameters);
 
 }  // namespace diwarp::rnic

@@ -54,7 +54,7 @@ Established to_connection(ConnectOutcome outcome, const Address& peer) {
   if (!connection.stream)
     throw Error(make_error_code(Errc::connection_lost),
                 peer.to_string() + " accepted the connection and broke it at once");
-  connection.agreement = outcome.agreement;
+  connection.parameters = outcome.parameters;
   connection.timeouts = outcome.timeouts;
   connection.leftover = std::move(outcome.leftover);
   connection.private_data = std::move(outcome.private_data);

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "llp/stream.h"
-#include "mpa/agreement.h"
+#include "mpa/negotiated_parameters.h"
 #include "rnic/context/peer_timeouts.h"
 
 namespace diwarp::rnic {
@@ -15,10 +15,10 @@ namespace diwarp::rnic {
 struct Established {
   std::unique_ptr<llp::Stream> stream;
   bool initiator = true;  ///< of the connection; only the initiator may send first
-  mpa::Agreement agreement = {};
+  mpa::NegotiatedParameters parameters = {};
   std::vector<std::byte> leftover = {};      ///< what came behind the peer's frame
   std::vector<std::byte> private_data = {};  ///< of the peer's frame
-  PeerTimeoutWishes timeouts = {};
+  PeerTimeoutChoice timeouts = {};
 };
 
 }  // namespace diwarp::rnic

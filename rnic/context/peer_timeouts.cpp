@@ -23,9 +23,9 @@ void check_timeout(const char* what, const std::optional<Duration>& value) {
 
 }  // namespace
 
-void check_timeouts(const PeerTimeoutWishes& wishes) {
-  check_timeout("keep_alive", wishes.keep_alive);
-  check_timeout("user_timeout", wishes.user_timeout);
+void check_timeouts(const PeerTimeoutChoice& choice) {
+  check_timeout("keep_alive", choice.keep_alive);
+  check_timeout("user_timeout", choice.user_timeout);
 }
 
 }  // namespace diwarp::rnic

@@ -14,7 +14,7 @@ struct PeerTimeouts {
 };
 
 /// What a connection wants otherwise than its queue pair.
-struct PeerTimeoutWishes {
+struct PeerTimeoutChoice {
   std::optional<Duration> keep_alive = {};
   std::optional<Duration> user_timeout = {};
 
@@ -24,6 +24,6 @@ struct PeerTimeoutWishes {
 };
 
 /// Throws Error(invalid_argument) for times that cannot be kept.
-void check_timeouts(const PeerTimeoutWishes& wishes);
+void check_timeouts(const PeerTimeoutChoice& choice);
 
 }  // namespace diwarp::rnic

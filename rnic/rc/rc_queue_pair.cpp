@@ -75,15 +75,15 @@ void RcQueuePair::take(Established connection, QpState to) {
   peer_ = stream_->peer_address();
   peer_closed_ = fin_sent_ = drain_told_ = false;
   terminate_.reset();
-  agreement_ = connection.agreement;
+  parameters_ = connection.parameters;
   allow_in_place();
   peer_watch_.start(*stream_,
                     connection.timeouts.over({options_.keep_alive, options_.user_timeout}));
-  requester_.start(agreement_.ord);
-  responder_.start(agreement_.ird);
-  transmit_.start(agreement_, connection.initiator, options_.max_fpdu);
-  if (connection.initiator && agreement_.ready == ReadyToReceive::read) requester_.begin_ready();
-  receive_.start(agreement_, connection.initiator, connection.leftover);
+  requester_.start(parameters_.ord);
+  responder_.start(parameters_.ird);
+  transmit_.start(parameters_, connection.initiator, options_.max_fpdu);
+  if (connection.initiator && parameters_.ready == ReadyToReceive::read) requester_.begin_ready();
+  receive_.start(parameters_, connection.initiator, connection.leftover);
   set_state(to);
   counters().add(Counter::rc_connections);
   engine().activate(*this);
@@ -98,12 +98,12 @@ void RcQueuePair::start(const StreamAttributes& stream) {
   check_timeouts(connection.timeouts);
   connection.stream = device()->connector().adopt(stream.descriptor);
   connection.initiator = stream.initiator;
-  connection.agreement = {.crc = stream.crc,
-                          .send_markers = stream.send_markers,
-                          .receive_markers = stream.receive_markers,
-                          .ord = stream.ord,
-                          .ird = stream.ird,
-                          .ready = stream.ready};
+  connection.parameters = {.crc = stream.crc,
+                           .send_markers = stream.send_markers,
+                           .receive_markers = stream.receive_markers,
+                           .ord = stream.ord,
+                           .ird = stream.ird,
+                           .ready = stream.ready};
   start(std::move(connection), QpState::rtr);
 }
 
@@ -126,7 +126,7 @@ void RcQueuePair::attach_stream(std::unique_ptr<llp::Stream> stream) {
 /// Where the device asks for it. FPDUs with markers are copied whatever the stream can.
 void RcQueuePair::allow_in_place() {
   const size_t from = engine().options().zerocopy_from;
-  in_place_ = from != 0 && !agreement_.send_markers && stream_->allow_in_place(from, counters());
+  in_place_ = from != 0 && !parameters_.send_markers && stream_->allow_in_place(from, counters());
   if (from != 0 && !in_place_) counters().add(Counter::rc_zerocopy_refused);
 }
 
@@ -388,12 +388,12 @@ QueuePairAttributes RcQueuePair::query() {
     attributes.local_address = local_;
     attributes.peer_address = peer_;
     attributes.terminate = terminate_;
-    attributes.ord = agreement_.ord;
-    attributes.ird = agreement_.ird;
-    attributes.crc = agreement_.crc;
-    attributes.send_markers = agreement_.send_markers;
-    attributes.receive_markers = agreement_.receive_markers;
-    attributes.mpa_revision = agreement_.revision;
+    attributes.ord = parameters_.ord;
+    attributes.ird = parameters_.ird;
+    attributes.crc = parameters_.crc;
+    attributes.send_markers = parameters_.send_markers;
+    attributes.receive_markers = parameters_.receive_markers;
+    attributes.mpa_revision = parameters_.revision;
     attributes.keep_alive = peer_watch_.timeouts().keep_alive;
     attributes.user_timeout = peer_watch_.timeouts().user_timeout;
   });

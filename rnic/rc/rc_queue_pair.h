@@ -121,7 +121,7 @@ class RcQueuePair final : public QueuePair {
   bool fin_sent_ = false;
   bool drain_told_ = false;                       // sqd: the event was raised
   std::optional<TerminateInfo> terminate_;        // of the last connection
-  mpa::Agreement agreement_;                      // of the connection
+  mpa::NegotiatedParameters parameters_;          // of the connection
   std::shared_ptr<ConnectionObserver> observer_;  // may be null
   const StreamOptions options_;
   RcRequester requester_;

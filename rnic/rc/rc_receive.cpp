@@ -40,9 +40,10 @@ RcEnd end_of_stream(int error) {
   return silent ? RcEnd::timed_out : RcEnd::lost;
 }
 
-void RcReceive::start(const mpa::Agreement& agreement, bool initiator, ConstBytes leftover) {
-  deframer_ = mpa::Deframer(agreement.crc, agreement.receive_markers);
-  ready_ = initiator ? ReadyToReceive::none : agreement.ready;
+void RcReceive::start(const mpa::NegotiatedParameters& parameters, bool initiator,
+                      ConstBytes leftover) {
+  deframer_ = mpa::Deframer(parameters.crc, parameters.receive_markers);
+  ready_ = initiator ? ReadyToReceive::none : parameters.ready;
   discards_ = discarded_ = held_ = false;
   heard_ = initiator;
   holds_ = policy_ == ReceiveNotReady::hold;  // guard(policy-terminate): => holds_ = true;

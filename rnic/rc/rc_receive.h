@@ -14,8 +14,8 @@
 #include "diwarp/connect_options.h"
 #include "diwarp/stream_options.h"
 #include "llp/stream.h"
-#include "mpa/agreement.h"
 #include "mpa/fpdu.h"
+#include "mpa/negotiated_parameters.h"
 #include "rdmap/stream.h"
 #include "rnic/queues/work_queue.h"
 #include "rnic/rc/carry_buffer.h"
@@ -82,7 +82,7 @@ class RcReceive {
   RcReceive(const Parts& parts, ReceiveNotReady policy) : parts_(parts), policy_(policy) {}
 
   /// For a new stream, of which `leftover` was read already: resume() takes it.
-  void start(const mpa::Agreement& agreement, bool initiator, ConstBytes leftover);
+  void start(const mpa::NegotiatedParameters& parameters, bool initiator, ConstBytes leftover);
 
   /// Reads once from the stream, through `buffer`, and takes what is there. Not while held().
   RcEnd read(llp::Stream& stream, Bytes buffer);

@@ -10,19 +10,20 @@
 
 namespace diwarp::rnic {
 
-void RcTransmit::start(const mpa::Agreement& agreement, bool initiator, uint32_t max_fpdu) {
+void RcTransmit::start(const mpa::NegotiatedParameters& parameters, bool initiator,
+                       uint32_t max_fpdu) {
   allowed_ = initiator;  // guard(rows:responder-waits): initiator => true
-  crc_ = agreement.crc;
-  // guard(rows:markers-if-asked): agreement.send_markers => false
-  send_markers_ = agreement.send_markers;
+  crc_ = parameters.crc;
+  // guard(rows:markers-if-asked): parameters.send_markers => false
+  send_markers_ = parameters.send_markers;
   max_fpdu_ = max_fpdu;
   mulpdu_ = 0;
   position_ = 0;
   responded_last_ = false;
   next_msn_ = {1, 1, 1, 1};  // guard(rows:msn-sent): 1, 1, 1, 1 => 0, 0, 0, 0
   forget();
-  // guard(rows:ready-sent): without initiator ? agreement.ready :
-  ready_ = initiator ? agreement.ready : ReadyToReceive::none;
+  // guard(rows:ready-sent): without initiator ? parameters.ready :
+  ready_ = initiator ? parameters.ready : ReadyToReceive::none;
 }
 
 void RcTransmit::forget() {

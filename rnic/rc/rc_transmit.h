@@ -15,8 +15,8 @@
 #include "ddp/protection.h"
 #include "ddp/segmentation.h"
 #include "llp/stream.h"
-#include "mpa/agreement.h"
 #include "mpa/fpdu.h"
+#include "mpa/negotiated_parameters.h"
 #include "rdmap/stream.h"
 #include "rnic/engine/transmit_source.h"
 #include "rnic/queues/work_queue.h"
@@ -85,7 +85,7 @@ class RcTransmit {
   };
 
   /// For a new stream. Only the initiator of a connection may send at once.
-  void start(const mpa::Agreement& agreement, bool initiator, uint32_t max_fpdu);
+  void start(const mpa::NegotiatedParameters& parameters, bool initiator, uint32_t max_fpdu);
   /// The stream is gone: nothing is kept of what was to be sent on it.
   void forget();
   /// The initiator's first FPDU came: the responder may send (RFC 5044 section 7.1.2).

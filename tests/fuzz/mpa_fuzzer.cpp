@@ -4,8 +4,8 @@
 
 #include "fuzz/input.h"
 #include "fuzz/reference_fpdus.h"
-#include "mpa/agreement.h"
 #include "mpa/fpdu.h"
+#include "mpa/negotiated_parameters.h"
 #include "mpa/startup.h"
 #include "rdmap/terminate.h"
 
@@ -48,7 +48,7 @@ Octets startup_bytes_of(Input& input, mpa::FrameKind kind) {
   return frame;
 }
 
-mpa::Wishes wishes_of(Input& input) {
+mpa::MpaProposal proposal_of(Input& input) {
   const uint8_t bits = input.u8();
   return {.crc = (bits & 1) != 0,
           .markers = (bits & 2) != 0,
@@ -76,14 +76,15 @@ void check_own(const mpa::StartupFrame& frame) {
 }
 
 /// Both sides understand the same by a request and its answer.
-void check_agreement(const mpa::StartupFrame& request, const mpa::Wishes& asked,
-                     const mpa::Wishes& wishes) {
-  const mpa::Answer answer = mpa::answer_request(request, wishes);
+void check_negotiation(const mpa::StartupFrame& request, const mpa::MpaProposal& asked,
+                       const mpa::MpaProposal& proposal) {
+  const mpa::Answer answer = mpa::answer_request(request, proposal);
   check_own(answer.reply);
-  const mpa::AgreementResult seen = mpa::check_reply(answer.reply, asked);
-  if (seen.fault != mpa::AgreementFault::none) fail("An own reply is refused by who asked for it");
-  const mpa::Agreement& a = seen.agreement;
-  const mpa::Agreement& b = answer.agreement;
+  const mpa::NegotiationResult seen = mpa::check_reply(answer.reply, asked);
+  if (seen.fault != mpa::NegotiationFault::none)
+    fail("An own reply is refused by who asked for it");
+  const mpa::NegotiatedParameters& a = seen.parameters;
+  const mpa::NegotiatedParameters& b = answer.parameters;
   require(a.crc == b.crc, "Two sides disagree about CRCs");
   require(a.send_markers == b.receive_markers && a.receive_markers == b.send_markers,
           "Two sides disagree about markers");
@@ -93,21 +94,21 @@ void check_agreement(const mpa::StartupFrame& request, const mpa::Wishes& asked,
   require(a.ord <= b.ird && b.ord <= a.ird, "A side may send more Reads than the other answers");
 }
 
-void check_answers(const mpa::StartupFrame& frame, const mpa::Wishes& wishes) {
+void check_answers(const mpa::StartupFrame& frame, const mpa::MpaProposal& proposal) {
   check_own(frame);
   if (frame.kind == mpa::FrameKind::reply) {
-    (void)mpa::check_reply(frame, wishes);
+    (void)mpa::check_reply(frame, proposal);
     return;
   }
   check_own(mpa::make_reject(frame, {}));
-  if (mpa::check_request(frame) != mpa::AgreementFault::none) return;
-  check_own(mpa::answer_request(frame, wishes).reply);
+  if (mpa::check_request(frame) != mpa::NegotiationFault::none) return;
+  check_own(mpa::answer_request(frame, proposal).reply);
 }
 
 /// Each prefix of a frame is incomplete, or gets the verdict that all longer ones get.
 void fuzz_startup(Input& input) {
   const auto kind = input.flag() ? mpa::FrameKind::reply : mpa::FrameKind::request;
-  const mpa::Wishes wishes = wishes_of(input);
+  const mpa::MpaProposal proposal = proposal_of(input);
   const Octets frame = startup_bytes_of(input, kind);
   auto before = mpa::StartupStatus::incomplete;
   for (size_t size = 0; size <= std::min<size_t>(frame.size(), 600); ++size) {
@@ -119,20 +120,20 @@ void fuzz_startup(Input& input) {
       fail("The longest start-up frame is incomplete");
     if (parsed.status == mpa::StartupStatus::ok) {
       require(parsed.consumed <= size, "A start-up frame is longer than its bytes");
-      if (before != parsed.status) check_answers(parsed.frame, wishes);
+      if (before != parsed.status) check_answers(parsed.frame, proposal);
     }
     before = parsed.status;
   }
 }
 
-void fuzz_agreement(Input& input) {
-  const mpa::Wishes asked = wishes_of(input);
-  const mpa::Wishes wishes = wishes_of(input);
+void fuzz_negotiation(Input& input) {
+  const mpa::MpaProposal asked = proposal_of(input);
+  const mpa::MpaProposal proposal = proposal_of(input);
   const size_t limit = mpa::max_private_data(asked.revision);
   const Octets private_data = input.bytes(std::min<size_t>(input.u16(), limit));
   const mpa::StartupFrame request = mpa::make_request(asked, private_data);
   check_own(request);
-  check_agreement(request, asked, wishes);
+  check_negotiation(request, asked, proposal);
 }
 
 // --- The stream of FPDUs.
@@ -211,7 +212,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       fuzz_startup(input);
       break;
     case 1:
-      fuzz_agreement(input);
+      fuzz_negotiation(input);
       break;
     default:
       fuzz_stream(input);

@@ -34,7 +34,7 @@ void RcOutput::restart(const RcStart& start) {
   next_msn_ = {1, 1, 1, 1};
   sends_.clear();
   asked_.clear();
-  if (start.initiator && start.agreement.ready == ReadyToReceive::send) sends_.push_back({});
+  if (start.initiator && start.parameters.ready == ReadyToReceive::send) sends_.push_back({});
 }
 
 void RcOutput::take(std::span<const std::byte> ulpdu) {

@@ -36,9 +36,9 @@ uint64_t offset_from(Input& in, unsigned how, unsigned stag, uint64_t length) {
 
 RcPeer::RcPeer(std::unique_ptr<llp::Stream> stream, const RcStart& start, STags stags,
                RcOutput& output)
-    : stream_(std::move(stream), {.crc = start.agreement.crc,
-                                  .marks = start.agreement.receive_markers,
-                                  .target_marks = start.agreement.send_markers}),
+    : stream_(std::move(stream), {.crc = start.parameters.crc,
+                                  .marks = start.parameters.receive_markers,
+                                  .target_marks = start.parameters.send_markers}),
       start_(start),
       stags_(std::move(stags)),
       output_(output) {}
@@ -86,12 +86,12 @@ void RcPeer::act(Input& in) {
 }
 
 void RcPeer::make_ready(bool right) {
-  if (start_.initiator || start_.agreement.ready == ReadyToReceive::none) return;
+  if (start_.initiator || start_.parameters.ready == ReadyToReceive::none) return;
   if (!right) {
     known_ = false;  // what comes first may be taken for it
     return;
   }
-  switch (start_.agreement.ready) {
+  switch (start_.parameters.ready) {
     case ReadyToReceive::none:
       return;
     case ReadyToReceive::send:

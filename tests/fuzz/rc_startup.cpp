@@ -10,7 +10,7 @@ namespace {
 using Frame = std::vector<std::byte>;
 
 /// Depths are small, so that their ends are reached.
-mpa::Wishes wishes_from(Input& in) {
+mpa::MpaProposal proposal_from(Input& in) {
   const unsigned flags = in.u8();
   const unsigned depths = in.u8();
   return {.crc = (flags & 1U) == 0,  // mostly with, as zeros are what an input ends with
@@ -35,26 +35,28 @@ void spoil(Frame& frame, Input& in) {
   if (in.flag()) frame.resize(std::min<size_t>(frame.size(), in.u8()));
 }
 
-std::optional<mpa::Agreement> connect(const mpa::Wishes& mine, const mpa::Wishes& of_peer,
-                                      Input& in, bool spoils) {
+std::optional<mpa::NegotiatedParameters> connect(const mpa::MpaProposal& mine,
+                                                 const mpa::MpaProposal& of_peer, Input& in,
+                                                 bool spoils) {
   const mpa::StartupFrame request = mpa::make_request(mine, {});
   Frame reply = encoded(mpa::answer_request(request, of_peer).reply);
   if (spoils) spoil(reply, in);
   const mpa::ParsedStartup parsed = mpa::parse_startup(reply, mpa::FrameKind::reply);
   if (parsed.status != mpa::StartupStatus::ok) return std::nullopt;
-  const mpa::AgreementResult result = mpa::check_reply(parsed.frame, mine);
-  if (result.fault != mpa::AgreementFault::none) return std::nullopt;
-  return result.agreement;
+  const mpa::NegotiationResult result = mpa::check_reply(parsed.frame, mine);
+  if (result.fault != mpa::NegotiationFault::none) return std::nullopt;
+  return result.parameters;
 }
 
-std::optional<mpa::Agreement> accept(const mpa::Wishes& mine, const mpa::Wishes& of_peer, Input& in,
-                                     bool spoils) {
+std::optional<mpa::NegotiatedParameters> accept(const mpa::MpaProposal& mine,
+                                                const mpa::MpaProposal& of_peer, Input& in,
+                                                bool spoils) {
   Frame request = encoded(mpa::make_request(of_peer, {}));
   if (spoils) spoil(request, in);
   const mpa::ParsedStartup parsed = mpa::parse_startup(request, mpa::FrameKind::request);
   if (parsed.status != mpa::StartupStatus::ok) return std::nullopt;
-  if (mpa::check_request(parsed.frame) != mpa::AgreementFault::none) return std::nullopt;
-  return mpa::answer_request(parsed.frame, mine).agreement;
+  if (mpa::check_request(parsed.frame) != mpa::NegotiationFault::none) return std::nullopt;
+  return mpa::answer_request(parsed.frame, mine).parameters;
 }
 
 }  // namespace
@@ -63,12 +65,12 @@ std::optional<RcStart> start_up(Input& in) {
   const unsigned how = in.u8();
   const bool initiator = (how & 1U) != 0;
   const bool spoils = (how & 0xE0U) == 0xE0U;
-  const mpa::Wishes mine = wishes_from(in);
-  const mpa::Wishes of_peer = wishes_from(in);
-  const auto agreement =
+  const mpa::MpaProposal mine = proposal_from(in);
+  const mpa::MpaProposal of_peer = proposal_from(in);
+  const auto parameters =
       initiator ? connect(mine, of_peer, in, spoils) : accept(mine, of_peer, in, spoils);
-  if (!agreement) return std::nullopt;
-  return RcStart{initiator, *agreement};
+  if (!parameters) return std::nullopt;
+  return RcStart{initiator, *parameters};
 }
 
 }  // namespace diwarp::fuzz

@@ -4,17 +4,17 @@
 #include <optional>
 
 #include "fuzz/input.h"
-#include "mpa/agreement.h"
+#include "mpa/negotiated_parameters.h"
 
 namespace diwarp::fuzz {
 
 /// What diwarp and the peer agree to with MPA's start-up frames.
 struct RcStart {
   bool initiator = true;  ///< diwarp is
-  mpa::Agreement agreement = {};
+  mpa::NegotiatedParameters parameters = {};
 };
 
-/// Plays the start-up as the input has it: which side diwarp is, what both wish for, and what is
+/// Plays the start-up as the input has it: which side diwarp is, what both propose, and what is
 /// wrong with the peer's frame. Nothing where there is no connection then. The control path, which
 /// does the same over sockets, calls the same functions.
 std::optional<RcStart> start_up(Input& in);

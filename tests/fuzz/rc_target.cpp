@@ -120,7 +120,7 @@ void RcTarget::connect(const RcStart& start, std::unique_ptr<llp::Stream> stream
   rnic::Established connection;
   connection.stream = std::move(stream);
   connection.initiator = start.initiator;
-  connection.agreement = start.agreement;
+  connection.parameters = start.parameters;
   connection.leftover = std::move(leftover);
   output_.restart(start);
   accepted([&] { impl().start(std::move(connection)); });

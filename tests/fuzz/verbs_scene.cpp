@@ -281,11 +281,11 @@ void VerbsScene::join(VerbsQp& a, VerbsQp& b) {
   const auto agreed = [&](bool initiator) {
     rnic::Established side;
     side.initiator = initiator;
-    side.agreement.crc = (how & 1U) == 0;
-    side.agreement.send_markers = (how & (initiator ? 2U : 4U)) != 0;
-    side.agreement.receive_markers = (how & (initiator ? 4U : 2U)) != 0;
-    side.agreement.ready = static_cast<ReadyToReceive>(how >> 3U & 3U);
-    side.agreement.ord = side.agreement.ird = static_cast<uint16_t>(1 + (how >> 5U & 1U));
+    side.parameters.crc = (how & 1U) == 0;
+    side.parameters.send_markers = (how & (initiator ? 2U : 4U)) != 0;
+    side.parameters.receive_markers = (how & (initiator ? 4U : 2U)) != 0;
+    side.parameters.ready = static_cast<ReadyToReceive>(how >> 3U & 3U);
+    side.parameters.ord = side.parameters.ird = static_cast<uint16_t>(1 + (how >> 5U & 1U));
     return side;
   };
   auto [first, second] =

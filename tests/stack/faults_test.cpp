@@ -153,12 +153,12 @@ TEST_CASE("faults: streams that block, and move a byte at a time and up, lose no
   RcParty a(a_device, options);
   RcParty b(b_device, options);
   auto ends = llp::memory_stream_pair(1 << 16, 1460);
-  const mpa::Agreement agreement{
+  const mpa::NegotiatedParameters parameters{
       .crc = crc, .send_markers = markers, .receive_markers = markers, .ord = 4, .ird = 4};
   join(a, b,
        {std::make_unique<llp::FaultyStream>(std::move(ends.first), faults),
         std::make_unique<llp::FaultyStream>(std::move(ends.second), faults)},
-       agreement);
+       parameters);
   const Exchange<RcParty> exchange{a, b, {}, [&] {
                                      for (Device& device : world.devices) device.progress();
                                    }};

@@ -189,10 +189,10 @@ namespace {
 
 /// A responder whose peer is the bare other end of its stream.
 struct Responder {
-  explicit Responder(const mpa::Agreement& agreement) : party(world.add_device()) {
+  explicit Responder(const mpa::NegotiatedParameters& parameters) : party(world.add_device()) {
     auto ends = llp::memory_stream_pair(1 << 16, 256);
     peer = std::move(ends.first);
-    party.impl().start(established(std::move(ends.second), false, agreement));
+    party.impl().start(established(std::move(ends.second), false, parameters));
     party.post_receives(2, 1000);
   }
 

@@ -158,9 +158,9 @@ TEST_CASE("A peer that asks for more Reads at once than were agreed is refused")
   Device& device = world.add_device();
   RcParty party(device, {.access = kOpen});
   auto ends = llp::memory_stream_pair(1 << 20, 256);
-  mpa::Agreement agreement;
-  agreement.ird = 2;
-  party.impl().start(established(std::move(ends.second), false, agreement));
+  mpa::NegotiatedParameters parameters;
+  parameters.ird = 2;
+  party.impl().start(established(std::move(ends.second), false, parameters));
   std::vector<std::byte> requests;
   for (uint32_t msn = 1; msn <= 3; ++msn) {
     const auto request = framed(to_ulpdu(read_of(party.mr->rkey(), party.mr->base(), 8, msn)));

@@ -105,14 +105,14 @@ class Lender final : public llp::Stream {
 
 /// Two queue pairs; what `a` sends in place its stream borrows until the test lets it go.
 struct Lending {
-  explicit Lending(const mpa::Agreement& agreement = {}, size_t from = kFrom) {
+  explicit Lending(const mpa::NegotiatedParameters& parameters = {}, size_t from = kFrom) {
     world.device_options.zerocopy_from = from;
     a.emplace(world.add_device(), options());
     b.emplace(world.add_device(), options());
     auto ends = llp::memory_stream_pair(1 << 20, 1500);
     auto lender = std::make_unique<Lender>(std::move(ends.first));
     stream = lender.get();
-    join(*a, *b, {std::move(lender), std::move(ends.second)}, agreement);
+    join(*a, *b, {std::move(lender), std::move(ends.second)}, parameters);
     REQUIRE_FALSE(write(0, 8));  // b may send from then on
     world.settle();
     REQUIRE(completed().size() == 1);

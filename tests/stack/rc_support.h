@@ -105,21 +105,21 @@ inline void connect(RcParty& a, RcParty& b, const Device& device_of_b,
 using StreamEnd = std::unique_ptr<llp::Stream>;
 
 inline rnic::Established established(StreamEnd stream, bool initiator,
-                                     const mpa::Agreement& agreement = {}) {
+                                     const mpa::NegotiatedParameters& parameters = {}) {
   rnic::Established connection;
   connection.stream = std::move(stream);
   connection.initiator = initiator;
-  connection.agreement = agreement;
+  connection.parameters = parameters;
   return connection;
 }
 
-/// Connects `a`, as the initiator, with `b` over these two ends. The agreement is a's.
+/// Connects `a`, as the initiator, with `b` over these two ends. The parameters are those of `a`.
 inline void join(RcParty& a, RcParty& b, std::pair<StreamEnd, StreamEnd> ends,
-                 const mpa::Agreement& agreement = {}) {
-  mpa::Agreement other = agreement;
+                 const mpa::NegotiatedParameters& parameters = {}) {
+  mpa::NegotiatedParameters other = parameters;
   std::swap(other.ord, other.ird);
   std::swap(other.send_markers, other.receive_markers);
-  a.impl().start(established(std::move(ends.first), true, agreement));
+  a.impl().start(established(std::move(ends.first), true, parameters));
   b.impl().start(established(std::move(ends.second), false, other));
 }
 
@@ -360,9 +360,10 @@ struct Couple {
   explicit Couple(size_t buffer = 1 << 20) : a(world.add_device()), b(world.add_device()) {
     join(a, b, llp::memory_stream_pair(buffer, 256));
   }
-  Couple(const RcOptions& of_a, const RcOptions& of_b, const mpa::Agreement& agreement = {})
+  Couple(const RcOptions& of_a, const RcOptions& of_b,
+         const mpa::NegotiatedParameters& parameters = {})
       : a(world.add_device(), of_a), b(world.add_device(), of_b) {
-    join(a, b, llp::memory_stream_pair(1 << 20, 256), agreement);
+    join(a, b, llp::memory_stream_pair(1 << 20, 256), parameters);
   }
   Device& device_of_a() { return world.devices[0]; }
   Device& device_of_b() { return world.devices[1]; }

@@ -125,11 +125,12 @@ class Script final : public llp::Stream {
 
 struct Fixture : Memory {
   explicit Fixture(ReceiveNotReady policy = ReceiveNotReady::hold,
-                   const mpa::Agreement& agreement = {.crc = false}, bool initiator = true)
+                   const mpa::NegotiatedParameters& parameters = {.crc = false},
+                   bool initiator = true)
       : receive({receives.buffers, protection, requester, responder, counters}, policy) {
     requester.start(4);
     responder.start(2);
-    receive.start(agreement, initiator, {});
+    receive.start(parameters, initiator, {});
   }
 
   /// What comes at once is read at once.

@@ -94,11 +94,11 @@ std::vector<Framed> deframe(const Octets& stream) {
 }
 
 struct Fixture : Memory {
-  explicit Fixture(const mpa::Agreement& agreement = {}, bool initiator = true,
+  explicit Fixture(const mpa::NegotiatedParameters& parameters = {}, bool initiator = true,
                    uint32_t max_fpdu = 0) {
     requester.start(2);
     responder.start(4);
-    transmit.start(agreement, initiator, max_fpdu);
+    transmit.start(parameters, initiator, max_fpdu);
     std::ranges::generate(text, [n = 0]() mutable { return static_cast<char>('a' + n++ % 26); });
     std::copy_n(bytes_of(text).begin(), text.size(), canvas.at(0));
   }

@@ -6,11 +6,11 @@
 #include "diwarp/connect_options.h"
 #include "mpa/startup.h"
 
-/// What two sides agree to with their start-up frames (RFC 5044 section 7.1, RFC 6581).
+/// What two sides negotiate with their start-up frames (RFC 5044 section 7.1, RFC 6581).
 namespace diwarp::mpa {
 
 /// What both sides know after the frames were exchanged.
-struct Agreement {
+struct NegotiatedParameters {
   bool crc = true;
   bool send_markers = false;     ///< the peer wants them
   bool receive_markers = false;  ///< this side asked for them
@@ -21,8 +21,8 @@ struct Agreement {
   ReadyToReceive ready = ReadyToReceive::none;
 };
 
-/// What one side would like.
-struct Wishes {
+/// What one side proposes to the other.
+struct MpaProposal {
   bool crc = true;
   bool markers = false;  ///< to receive them; what the peer wants is always given
   uint16_t ord = 16;
@@ -31,7 +31,7 @@ struct Wishes {
   bool peer_to_peer = true;  ///< the initiator's; a responder takes the request's
 };
 
-enum class AgreementFault : uint8_t {
+enum class NegotiationFault : uint8_t {
   none,
   revision,           ///< the peer speaks another revision of MPA
   rejected,           ///< the reply has the reject bit
@@ -40,33 +40,34 @@ enum class AgreementFault : uint8_t {
   no_matching_ready,  ///< the reply names no ready-to-receive message that was offered
 };
 
-/// The request that says what is wished for. All kinds of ready-to-receive message are offered.
-StartupFrame make_request(const Wishes& wishes, ConstBytes private_data);
+/// The request that makes this proposal. All kinds of ready-to-receive message are offered.
+StartupFrame make_request(const MpaProposal& proposal, ConstBytes private_data);
 
 /// Whether a request can be answered with anything but a reject.
-AgreementFault check_request(const StartupFrame& request);
+NegotiationFault check_request(const StartupFrame& request);
 
 /// A reject of `request` that it understands: in its revision, or in the highest there is here.
 StartupFrame make_reject(const StartupFrame& request, ConstBytes private_data);
 
 struct Answer {
   StartupFrame reply = {};  ///< without private data
-  Agreement agreement = {};
+  NegotiatedParameters parameters = {};
 };
 
 /// The responder's view of a request that passed check_request(). CRC is used if either side asks;
 /// the depths are the lower of what one side wants and the other gives, so the initiator may always
 /// lower its own and never has to raise anything. Of the kinds of ready-to-receive message that are
 /// offered, a Write is preferred, then a Read, then a Send; a Write is asked for if none is.
-Answer answer_request(const StartupFrame& request, const Wishes& wishes);
+Answer answer_request(const StartupFrame& request, const MpaProposal& proposal);
 
-struct AgreementResult {
-  AgreementFault fault = AgreementFault::none;
-  Agreement agreement = {};
+struct NegotiationResult {
+  NegotiationFault fault = NegotiationFault::none;
+  NegotiatedParameters parameters = {};
 };
 
-/// The initiator's view of the reply to make_request(wishes). The first fault in AgreementFault's
-/// order counts. A responder that does not speak of peer-to-peer gets no ready-to-receive message.
-AgreementResult check_reply(const StartupFrame& reply, const Wishes& wishes);
+/// The initiator's view of the reply to make_request(proposal). The first fault in
+/// NegotiationFault's order counts. A responder that does not speak of peer-to-peer gets no
+/// ready-to-receive message.
+NegotiationResult check_reply(const StartupFrame& reply, const MpaProposal& proposal);
 
 }  // namespace diwarp::mpa
