@@ -174,7 +174,7 @@ void CmCore::detach() {
 
 void CmCore::on_outcome(ConnectOutcome outcome) {
   connecting.reset();
-  Established connection;
+  NegotiatedConnection connection;
   if (!outcome.error) connection.stream = unbroken(std::move(outcome.stream));
   if (!connection.stream) {
     control_.with_baton([this] { detach(); });
@@ -191,7 +191,7 @@ void CmCore::on_outcome(ConnectOutcome outcome) {
   control_.with_baton([&] { start(std::move(connection)); });
 }
 
-void CmCore::start(Established connection) {
+void CmCore::start(NegotiatedConnection connection) {
   if (state() == CmState::closed) return;
   const bool waits = !connection.initiator && connection.parameters.ready != ReadyToReceive::none;
   std::vector<std::byte> private_data;
@@ -205,7 +205,7 @@ void CmCore::start(Established connection) {
   if (ended_) tell_ended(end_status_);
 }
 
-bool CmCore::hand_over(Established connection) {
+bool CmCore::hand_over(NegotiatedConnection connection) {
   starting_ = true;
   try {
     if (queue_pair_ == nullptr)

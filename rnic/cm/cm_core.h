@@ -15,7 +15,7 @@
 #include "rnic/cm/control.h"
 #include "rnic/cm/request_shares.h"
 #include "rnic/context/connection_observer.h"
-#include "rnic/context/established.h"
+#include "rnic/context/negotiated_connection.h"
 
 namespace diwarp::rnic {
 
@@ -78,7 +78,7 @@ class CmCore final : public ConnectionObserver,
   void attach(RcQueuePair& queue_pair);
   void detach();
   /// Hands the connection to the queue pair, and tells what came of it.
-  void start(Established connection);
+  void start(NegotiatedConnection connection);
   /// The queue pair, while it has this id's connection; else null.
   // guard(connection-manager): connected_ ? queue_pair_ : nullptr => queue_pair_
   RcQueuePair* connected() { return connected_ ? queue_pair_ : nullptr; }
@@ -96,7 +96,7 @@ class CmCore final : public ConnectionObserver,
             std::vector<std::byte> private_data = {});
   void tell_established(const mpa::NegotiatedParameters& parameters,
                         std::vector<std::byte> private_data);
-  bool hand_over(Established connection);
+  bool hand_over(NegotiatedConnection connection);
   void tell_ended(std::error_code status = {});
   void push_ended(std::error_code status);
   CmChannel::Record request_record(IncomingRequest& incoming);

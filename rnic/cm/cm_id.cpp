@@ -145,7 +145,7 @@ void CmId::accept(QueuePair& queue_pair, const AcceptOptions& options) {
   control_->device().engine().exclusively([&] { core_->attach(taker); });
   require(core_->move({CmState::requested}, CmState::accepting), "accept()");
   try {
-    Established connection = accept_connection(std::move(core_->request), options);
+    NegotiatedConnection connection = accept_connection(std::move(core_->request), options);
     control_->device().engine().exclusively([&] { core_->start(std::move(connection)); });
   } catch (const Error&) {
     core_->move({CmState::accepting}, CmState::over);

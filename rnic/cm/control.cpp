@@ -91,15 +91,16 @@ size_t Control::step() {
   return handlers;
 }
 
-Established Control::connect(const Address& peer, const ConnectOptions& options) {
+NegotiatedConnection Control::connect(const Address& peer, const ConnectOptions& options) {
   return open_connection(*this, peer, options);
 }
 
-Established Control::connect_on(int descriptor, const ConnectOptions& options) {
+NegotiatedConnection Control::connect_on(int descriptor, const ConnectOptions& options) {
   return initiate_on(*this, descriptor, options);
 }
 
-Established Control::accept_on(int descriptor, const AcceptOptions& options, Duration timeout) {
+NegotiatedConnection Control::accept_on(int descriptor, const AcceptOptions& options,
+                                        Duration timeout) {
   return respond_on(*this, descriptor, options, timeout);
 }
 

@@ -50,9 +50,10 @@ class Control final : public ConnectionControl {
 
   // --- For callers that wait, and so not from a handler.
 
-  Established connect(const Address& peer, const ConnectOptions& options) override;
-  Established connect_on(int descriptor, const ConnectOptions& options) override;
-  Established accept_on(int descriptor, const AcceptOptions& options, Duration timeout) override;
+  NegotiatedConnection connect(const Address& peer, const ConnectOptions& options) override;
+  NegotiatedConnection connect_on(int descriptor, const ConnectOptions& options) override;
+  NegotiatedConnection accept_on(int descriptor, const AcceptOptions& options,
+                                 Duration timeout) override;
 
   /// At most for kLingerTime, and at most kMaxLingering connections.
   void linger(std::unique_ptr<llp::Stream> stream, std::vector<std::byte> last_words) override;

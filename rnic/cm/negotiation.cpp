@@ -129,13 +129,13 @@ void check_options(const AcceptOptions& options, const mpa::StartupFrame& reques
   check_timeouts({options.keep_alive, options.user_timeout});
 }
 
-Established accept_connection(IncomingRequest request, const AcceptOptions& options) {
+NegotiatedConnection accept_connection(IncomingRequest request, const AcceptOptions& options) {
   mpa::Answer answer = mpa::answer_request(request.frame, proposal_of(options));
   answer.reply.private_data = options.private_data;
   if (!send_reply(*request.stream, answer.reply))
     throw Error(make_error_code(Errc::connection_lost),
                 request.stream->peer_address().to_string() + " gave up before it was accepted");
-  Established connection;
+  NegotiatedConnection connection;
   connection.stream = std::move(request.stream);
   connection.initiator = false;
   connection.parameters = answer.parameters;

@@ -15,7 +15,7 @@
 #include "rnic/cm/listener.h"
 #include "rnic/cm/readiness.h"
 #include "rnic/cm/startup_checks.h"
-#include "rnic/context/established.h"
+#include "rnic/context/negotiated_connection.h"
 
 namespace diwarp::rnic {
 
@@ -68,7 +68,7 @@ mpa::MpaProposal proposal_of(const AcceptOptions& options);
 void check_options(const AcceptOptions& options, const mpa::StartupFrame& request);
 
 /// Answers yes. Throws Error(connection_lost) where the peer is gone.
-Established accept_connection(IncomingRequest request, const AcceptOptions& options);
+NegotiatedConnection accept_connection(IncomingRequest request, const AcceptOptions& options);
 
 /// Answers no and ends the connection, such that the answer is not lost.
 void reject_connection(Control& control, IncomingRequest request,

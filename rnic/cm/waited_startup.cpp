@@ -45,11 +45,11 @@ class Awaited {
   Sleeper sleeper_;
 };
 
-Established to_connection(ConnectOutcome outcome, const Address& peer) {
+NegotiatedConnection to_connection(ConnectOutcome outcome, const Address& peer) {
   if (outcome.error == make_error_code(Errc::rejected))
     throw RejectedError(outcome.message, std::move(outcome.private_data));
   if (outcome.error) throw Error(outcome.error, outcome.message);
-  Established connection;
+  NegotiatedConnection connection;
   connection.stream = unbroken(std::move(outcome.stream));
   if (!connection.stream)
     throw Error(make_error_code(Errc::connection_lost),
@@ -72,7 +72,8 @@ void check_peer(const Address& local, const Address& peer) {
                   ": give an address of the same family, and a port");
 }
 
-Established open_connection(Control& control, const Address& peer, const ConnectOptions& options) {
+NegotiatedConnection open_connection(Control& control, const Address& peer,
+                                     const ConnectOptions& options) {
   const auto connecting =
       std::make_shared<Connecting>(control, control.device().address(), peer, options);
   check_peer(control.device().address(), peer);
@@ -83,7 +84,7 @@ Established open_connection(Control& control, const Address& peer, const Connect
   return to_connection(outcome->wait(control.device().engine()), peer);
 }
 
-Established initiate_on(Control& control, int descriptor, const ConnectOptions& options) {
+NegotiatedConnection initiate_on(Control& control, int descriptor, const ConnectOptions& options) {
   std::unique_ptr<llp::Stream> stream = control.connector().adopt(descriptor);
   const Address peer = stream->peer_address();
   const auto connecting =
@@ -96,8 +97,8 @@ Established initiate_on(Control& control, int descriptor, const ConnectOptions& 
   return to_connection(outcome->wait(control.device().engine()), peer);
 }
 
-Established respond_on(Control& control, int descriptor, const AcceptOptions& options,
-                       Duration timeout) {
+NegotiatedConnection respond_on(Control& control, int descriptor, const AcceptOptions& options,
+                                Duration timeout) {
   check_options(options, {});
   std::unique_ptr<llp::Stream> stream = control.connector().adopt(descriptor);
   const Address peer = stream->peer_address();

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "diwarp/connect_options.h"
-#include "rnic/context/established.h"
+#include "rnic/context/negotiated_connection.h"
 
 /// Start-ups that the caller waits for. They run on the device's control path, and throw as
 /// QueuePair's calls have it.
@@ -14,12 +14,13 @@ class Control;
 void check_peer(const Address& local, const Address& peer);
 
 /// Connects to a listener: a stream, then MPA's request and reply (RFC 5044 section 7.1).
-Established open_connection(Control& control, const Address& peer, const ConnectOptions& options);
+NegotiatedConnection open_connection(Control& control, const Address& peer,
+                                     const ConnectOptions& options);
 
 /// MPA's start-up over a connected descriptor, which is taken over unless the device's connector
 /// does not adopt it.
-Established initiate_on(Control& control, int descriptor, const ConnectOptions& options);
-Established respond_on(Control& control, int descriptor, const AcceptOptions& options,
-                       Duration timeout);
+NegotiatedConnection initiate_on(Control& control, int descriptor, const ConnectOptions& options);
+NegotiatedConnection respond_on(Control& control, int descriptor, const AcceptOptions& options,
+                                Duration timeout);
 
 }  // namespace diwarp::rnic

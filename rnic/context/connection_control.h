@@ -9,7 +9,7 @@
 #include "diwarp/address.h"
 #include "diwarp/connect_options.h"
 #include "llp/stream.h"
-#include "rnic/context/established.h"
+#include "rnic/context/negotiated_connection.h"
 
 namespace diwarp::rnic {
 
@@ -20,11 +20,12 @@ class ConnectionControl {
   virtual ~ConnectionControl() = default;
 
   /// Connects to a listener: a stream, then MPA's request and reply (RFC 5044 section 7.1).
-  virtual Established connect(const Address& peer, const ConnectOptions& options) = 0;
+  virtual NegotiatedConnection connect(const Address& peer, const ConnectOptions& options) = 0;
   /// MPA's start-up over a connected descriptor, which is taken over unless the device's connector
   /// does not adopt it.
-  virtual Established connect_on(int descriptor, const ConnectOptions& options) = 0;
-  virtual Established accept_on(int descriptor, const AcceptOptions& options, Duration timeout) = 0;
+  virtual NegotiatedConnection connect_on(int descriptor, const ConnectOptions& options) = 0;
+  virtual NegotiatedConnection accept_on(int descriptor, const AcceptOptions& options,
+                                         Duration timeout) = 0;
 
   /// Writes what is left to say on a connection (the rest of an FPDU, a Terminate), ends its
   /// sending side and keeps it until the peer has closed its own, so that nothing unread resets it;

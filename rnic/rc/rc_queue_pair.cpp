@@ -64,11 +64,11 @@ void RcQueuePair::require_init() const {
                   "; after a connection has ended, modify() it to reset and then to init");
 }
 
-void RcQueuePair::start(Established connection, QpState to) {
+void RcQueuePair::start(NegotiatedConnection connection, QpState to) {
   engine().exclusively([&] { take(std::move(connection), to); });
 }
 
-void RcQueuePair::take(Established connection, QpState to) {
+void RcQueuePair::take(NegotiatedConnection connection, QpState to) {
   require_init();
   attach_stream(std::move(connection.stream));
   local_ = stream_->local_address();
@@ -93,7 +93,7 @@ void RcQueuePair::take(Established connection, QpState to) {
 void RcQueuePair::start(const StreamAttributes& stream) {
   require_init();
   device()->connections();  // may not be begun with the baton held
-  Established connection;
+  NegotiatedConnection connection;
   connection.timeouts = {stream.keep_alive, stream.user_timeout};
   check_timeouts(connection.timeouts);
   connection.stream = device()->connector().adopt(stream.descriptor);

@@ -10,7 +10,7 @@
 #include "base/timer_queue.h"
 #include "llp/stream.h"
 #include "rnic/context/connection_observer.h"
-#include "rnic/context/established.h"
+#include "rnic/context/negotiated_connection.h"
 #include "rnic/engine/sleeper.h"
 #include "rnic/queues/queue_pair.h"
 #include "rnic/rc/rc_peer_watch.h"
@@ -45,14 +45,14 @@ class RcQueuePair final : public QueuePair {
   void require_init() const;
   /// Takes a connection over: from init to rts, or to rtr. Throws Error(invalid_state), and the
   /// stream is closed, where the state is another.
-  void start(Established connection, QpState to = QpState::rts);
+  void start(NegotiatedConnection connection, QpState to = QpState::rts);
   /// The same, from init to rtr, for a connection whose MPA start-up somebody else has done. Throws
   /// Error.
   void start(const StreamAttributes& stream);
   // --- With the baton.
 
   /// start() for those that have the baton.
-  void take(Established connection, QpState to = QpState::rts);
+  void take(NegotiatedConnection connection, QpState to = QpState::rts);
   /// The first half of disconnect(): on_end() follows once everything is out and the peer has
   /// closed its side. Throws Error(invalid_state) where there never was a connection.
   void begin_disconnect();

@@ -117,7 +117,7 @@ STag RcTarget::stag(unsigned which) const {
 
 void RcTarget::connect(const RcStart& start, std::unique_ptr<llp::Stream> stream,
                        std::vector<std::byte> leftover) {
-  rnic::Established connection;
+  rnic::NegotiatedConnection connection;
   connection.stream = std::move(stream);
   connection.initiator = start.initiator;
   connection.parameters = start.parameters;

@@ -273,13 +273,13 @@ void VerbsScene::check_flushed(const VerbsQp& which) {
   if (has_cq(which.recv_cq)) ledgers_[which.ledgers + 1]->open.check_all_completed();
 }
 
-/// Over a stream in memory, as two sides do whose start-up agreed to this.
+/// Over a stream in memory, as two sides do whose start-up negotiated this.
 void VerbsScene::join(VerbsQp& a, VerbsQp& b) {
   if (a.type != QpType::rc || b.type != QpType::rc) return;
   if (a.qp->state() != QpState::init || b.qp->state() != QpState::init) return;
   const unsigned how = in_.u8();
-  const auto agreed = [&](bool initiator) {
-    rnic::Established side;
+  const auto negotiated = [&](bool initiator) {
+    rnic::NegotiatedConnection side;
     side.initiator = initiator;
     side.parameters.crc = (how & 1U) == 0;
     side.parameters.send_markers = (how & (initiator ? 2U : 4U)) != 0;
@@ -290,7 +290,7 @@ void VerbsScene::join(VerbsQp& a, VerbsQp& b) {
   };
   auto [first, second] =
       llp::memory_stream_pair((how & 64U) != 0 ? 2048 : 65536, (how & 128U) != 0 ? 256 : 1460);
-  rnic::Established of_a = agreed(true), of_b = agreed(false);
+  rnic::NegotiatedConnection of_a = negotiated(true), of_b = negotiated(false);
   of_a.stream = std::move(first);
   of_b.stream = std::move(second);
   a.peer = b.serial;

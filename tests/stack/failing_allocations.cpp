@@ -327,7 +327,7 @@ struct RcLastWords {
         party(device) {
     auto [ours, theirs] = tcp_pair();
     peer.emplace(std::move(theirs));
-    party.impl().start(established(stream_of(std::move(ours)), false));
+    party.impl().start(negotiated(stream_of(std::move(ours)), false));
     Fpdu unwanted{.opcode = 15};
     good = peer->send(fpdu_bytes(unwanted));
   }

@@ -126,7 +126,7 @@ TEST_CASE("an RC queue pair that ends in the middle of an FPDU gives back what i
   World world;
   RcParty party(world.add_device());
   auto ends = llp::memory_stream_pair(1 << 20, 65480);
-  party.impl().start(established(std::move(ends.second), false));
+  party.impl().start(negotiated(std::move(ends.second), false));
   const std::vector<std::byte> fpdu =
       fpdu_bytes(Fpdu{.payload = std::vector<std::byte>(2 * kHalf)});
   write(*ends.first, std::span(fpdu).first(kHalf));

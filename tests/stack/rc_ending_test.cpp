@@ -56,7 +56,7 @@ TEST_CASE("RC messages that arrive while disconnecting are delivered to posted r
   World world;
   RcParty party(world.add_device());
   auto ends = llp::memory_stream_pair();
-  party.impl().start(established(std::move(ends.second), true));
+  party.impl().start(negotiated(std::move(ends.second), true));
   party.post_receives(1, 100);
   auto leaving =
       std::async(std::launch::async, [&] { party.qp.disconnect({.timeout = kPatience}); });
@@ -90,7 +90,7 @@ TEST_CASE("RC disconnect from a peer that never closes ends after its timeout") 
   const Device device = Device::open("127.0.0.1");
   RcParty party(device);
   auto [peer, mine] = tcp_pair();
-  party.impl().start(established(stream_of(std::move(mine)), true));
+  party.impl().start(negotiated(stream_of(std::move(mine)), true));
   party.post_receives(1, 100);
   party.qp.disconnect({.timeout = 50ms});
   CHECK(party.qp.state() == QpState::error);
@@ -115,7 +115,7 @@ TEST_CASE("RC disconnect is for connected queue pairs, waiting for the end is fo
   CHECK(refusal([&] { party.qp.disconnect(); }) == Errc::invalid_state);
   CHECK(party.qp.wait_disconnected(0s));
   auto ends = llp::memory_stream_pair();
-  party.impl().start(established(std::move(ends.second), true));
+  party.impl().start(negotiated(std::move(ends.second), true));
   party.qp.modify(QpState::error);
   CHECK(party.qp.wait_disconnected(kPatience));
   party.qp.disconnect();
@@ -125,7 +125,7 @@ TEST_CASE("RC wait_disconnected gives up after its timeout") {
   const Device device = Device::open("127.0.0.1");
   RcParty party(device);
   auto ends = tcp_streams();
-  party.impl().start(established(std::move(ends.first), true));
+  party.impl().start(negotiated(std::move(ends.first), true));
   CHECK_FALSE(party.qp.wait_disconnected(10ms));
   auto waiting = std::async(std::launch::async, [&] { return party.qp.wait_disconnected(-1s); });
   ends.second.reset();

@@ -110,7 +110,7 @@ TEST_CASE("A region that goes while an RC message is being received ends the con
   World world;
   RcParty party(world.add_device());
   auto ends = llp::memory_stream_pair();
-  party.impl().start(established(std::move(ends.second), false));
+  party.impl().start(negotiated(std::move(ends.second), false));
   party.post_receives(2, 100);
   write(*ends.first, fpdu_bytes(Fpdu{.last = false, .payload = text("half")}));
   world.settle();
@@ -128,7 +128,7 @@ TEST_CASE("An RC send whose region has gone fails, after those before it went ou
   World world;
   RcParty party(world.add_device());
   auto ends = llp::memory_stream_pair();
-  party.impl().start(established(std::move(ends.second), false));
+  party.impl().start(negotiated(std::move(ends.second), false));
   std::vector<std::byte> other(100);
   std::optional<MemoryRegion> region(std::in_place, party.pd, std::span(other));
   const Sge sge = region->sge();
@@ -155,7 +155,7 @@ TEST_CASE("An RC send whose region goes while it is half out ends the connection
   World world;
   RcParty party(world.add_device());
   auto ends = llp::memory_stream_pair(50);
-  party.impl().start(established(std::move(ends.second), true));
+  party.impl().start(negotiated(std::move(ends.second), true));
   REQUIRE_FALSE(party.send(0, 1000, 1));
   REQUIRE_FALSE(party.send(0, 1000, 2));
   world.settle();
@@ -175,7 +175,7 @@ TEST_CASE("A peer that vanishes inside an RC message fails its receive and flush
   RcParty party(device);
   auto [peer, mine] = tcp_pair();
   party.post_receives(3, 100);
-  party.impl().start(established(stream_of(std::move(mine)), false));
+  party.impl().start(negotiated(stream_of(std::move(mine)), false));
   REQUIRE(peer.send(fpdu_bytes(Fpdu{.payload = text("whole")})));
   CHECK(next(party.recv_cq).status == WcStatus::success);
   const std::vector<std::byte> half =
@@ -220,7 +220,7 @@ TEST_CASE("What an RC peer sent before it vanished is delivered even if sending 
   World world;
   RcParty party(world.add_device());
   auto [peer, mine] = tcp_pair();
-  party.impl().start(established(stream_of(std::move(mine)), true));
+  party.impl().start(negotiated(stream_of(std::move(mine)), true));
   party.post_receives(2, 100);
   REQUIRE(peer.send(fpdu_bytes(Fpdu{.payload = text("last words")})));
   peer.reset();
@@ -241,7 +241,7 @@ TEST_CASE("A reset reaches an RC queue pair that holds its stream") {
   const Device device = Device::open("127.0.0.1");
   RcParty party(device);
   auto [peer, mine] = tcp_pair();
-  party.impl().start(established(stream_of(std::move(mine)), false));
+  party.impl().start(negotiated(stream_of(std::move(mine)), false));
   REQUIRE(peer.send(fpdu_bytes(Fpdu{.payload = text("unwanted")})));
   REQUIRE(eventually([&] { return device.counter("rc_rx_bytes") != 0; }));
   peer.reset();

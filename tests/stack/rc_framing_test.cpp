@@ -101,7 +101,7 @@ TEST_CASE("An initiator whose first message is not the agreed one is cut off") {
     World world;
     RcParty b(world.add_device(), {.access = kOpen});
     auto ends = llp::memory_stream_pair(1 << 16, 256);
-    b.impl().start(established(std::move(ends.second), false, {.ready = one.agreed}));
+    b.impl().start(negotiated(std::move(ends.second), false, {.ready = one.agreed}));
     write(*ends.first, framed(to_ulpdu(one.first)));
     world.settle();
     CHECK(b.qp.state() == QpState::error);
@@ -123,7 +123,7 @@ TEST_CASE("A ready-to-receive message takes no receive, and what it names is not
     RcParty b(world.add_device());
     b.post_receives(1, 100);
     auto ends = llp::memory_stream_pair(1 << 16, 256);
-    b.impl().start(established(std::move(ends.second), false, {.ready = one.agreed}));
+    b.impl().start(negotiated(std::move(ends.second), false, {.ready = one.agreed}));
     write(*ends.first, framed(to_ulpdu(one.first)));
     world.settle();
     CHECK(b.qp.state() == QpState::rts);
@@ -141,7 +141,7 @@ TEST_CASE("A ready-to-receive Read of some length is refused and not served") {
   World world;
   RcParty b(world.add_device(), {.access = kOpen});
   auto ends = llp::memory_stream_pair(1 << 16, 256);
-  b.impl().start(established(std::move(ends.second), false, {.ready = ReadyToReceive::read}));
+  b.impl().start(negotiated(std::move(ends.second), false, {.ready = ReadyToReceive::read}));
   SECTION("of no length it is served") {
     write(*ends.first, framed(to_ulpdu(read_of(1, 0, 0))));
     world.settle();
@@ -163,7 +163,7 @@ TEST_CASE("The response to a ready-to-receive Read has no bytes") {
   RcParty a(world.add_device(), {.access = kOpen});
   auto ends = llp::memory_stream_pair(1 << 16, 256);
   a.impl().start(
-      established(std::move(ends.first), true, {.crc = false, .ready = ReadyToReceive::read}));
+      negotiated(std::move(ends.first), true, {.crc = false, .ready = ReadyToReceive::read}));
   world.settle();
   // Length 15; tagged, last, version 1; Read Response; STag 1; TO 0; one byte of payload.
   write(*ends.second, from_hex("000fc142000000010000000000000000ee00000000000000"));
@@ -192,7 +192,7 @@ struct Responder {
   explicit Responder(const mpa::NegotiatedParameters& parameters) : party(world.add_device()) {
     auto ends = llp::memory_stream_pair(1 << 16, 256);
     peer = std::move(ends.first);
-    party.impl().start(established(std::move(ends.second), false, parameters));
+    party.impl().start(negotiated(std::move(ends.second), false, parameters));
     party.post_receives(2, 1000);
   }
 
@@ -280,7 +280,7 @@ TEST_CASE("An initiator answers a bad first FPDU with a Terminate") {
   World world;
   RcParty a(world.add_device());
   auto ends = llp::memory_stream_pair(1 << 16, 256);
-  a.impl().start(established(std::move(ends.second), true));
+  a.impl().start(negotiated(std::move(ends.second), true));
   write(*ends.first, fpdu_bytes(Fpdu{.crc_error = 1}));
   world.settle();
   CHECK(farewell_in(read(*ends.first)).code == "2/0/2");

@@ -160,7 +160,7 @@ TEST_CASE("A peer that asks for more Reads at once than were agreed is refused")
   auto ends = llp::memory_stream_pair(1 << 20, 256);
   mpa::NegotiatedParameters parameters;
   parameters.ird = 2;
-  party.impl().start(established(std::move(ends.second), false, parameters));
+  party.impl().start(negotiated(std::move(ends.second), false, parameters));
   std::vector<std::byte> requests;
   for (uint32_t msn = 1; msn <= 3; ++msn) {
     const auto request = framed(to_ulpdu(read_of(party.mr->rkey(), party.mr->base(), 8, msn)));
@@ -184,7 +184,7 @@ TEST_CASE("Random segments under a right CRC are right or end in a Terminate, an
                   {.memory = 4096, .stream = {.receive_not_ready = ReceiveNotReady::terminate}});
     party.fill(pattern(4096, 5));
     auto ends = llp::memory_stream_pair(1 << 20, 256);
-    party.impl().start(established(std::move(ends.second), false));
+    party.impl().start(negotiated(std::move(ends.second), false));
     Wire wire;
     for (int segment = 0; segment < 20 && party.qp.state() == QpState::rts; ++segment) {
       wire = {.tagged = random.chance(0.4),

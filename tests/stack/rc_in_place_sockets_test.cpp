@@ -23,7 +23,7 @@ struct Deaf : Sockets {
     REQUIRE(::setsockopt(second.descriptor(), SOL_SOCKET, SO_RCVBUF, &little, sizeof little) == 0);
     peer.emplace(std::move(second));
     party.emplace(devices[0], RcOptions{.memory = kBytes, .stream = stream});
-    party->impl().start(established(stream_of(std::move(first)), true, {}));
+    party->impl().start(negotiated(stream_of(std::move(first)), true, {}));
   }
   /// A Write that has left, as far as the queue pair can tell.
   void write() {

@@ -139,8 +139,8 @@ TEST_CASE("RC inline data may be overwritten at once, and needs no region") {
   auto ends = llp::memory_stream_pair();
   b.post_receives(1, 100);
   // The responder may not send before it was spoken to, so the data waits in the queue.
-  b.impl().start(established(std::move(ends.second), true));
-  a.impl().start(established(std::move(ends.first), false));
+  b.impl().start(negotiated(std::move(ends.second), true));
+  a.impl().start(negotiated(std::move(ends.first), false));
   std::vector<std::byte> words = text("inline");
   const std::array sges{Sge{words.data(), 2, 0}, Sge{words.data() + 2, 4, 0}};
   REQUIRE_FALSE(a.qp.post_send({.sges = sges, .flags = SendFlags::inline_data}));

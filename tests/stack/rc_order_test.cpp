@@ -46,7 +46,7 @@ struct Bare {
       : party(world.add_device(), {.access = kOpen, .stream = options}) {
     auto ends = llp::memory_stream_pair(1 << 20, 1460);
     peer = std::move(ends.first);
-    party.impl().start(established(std::move(ends.second), initiator, {.crc = crc}));
+    party.impl().start(negotiated(std::move(ends.second), initiator, {.crc = crc}));
   }
 
   void feed(const std::vector<Wire>& wires) {
@@ -224,7 +224,7 @@ TEST_CASE("FPDUs follow TCP's segment size when it changes") {
   RcParty party(world.add_device());
   auto ends = llp::memory_stream_pair(1 << 20, 1460);
   auto stream = std::make_unique<ChangingPath>(std::move(ends.second), segment);
-  party.impl().start(established(std::move(stream), true));
+  party.impl().start(negotiated(std::move(stream), true));
   // The length of a long Send's first ULPDU, which fills its segment.
   const auto first_ulpdu = [&] {
     REQUIRE_FALSE(party.send(0, 8000));

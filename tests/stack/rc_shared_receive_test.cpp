@@ -21,9 +21,9 @@ struct Shared {
         b(world.add_device()) {
     for (auto [party, qp] : {std::pair(&a, &first), std::pair(&b, &second)}) {
       auto ends = llp::memory_stream_pair(1 << 20, 256);
-      party->impl().start(established(std::move(ends.first), true));
+      party->impl().start(negotiated(std::move(ends.first), true));
       auto& impl = static_cast<rnic::RcQueuePair&>(*impl_of(*qp));
-      impl.start(established(std::move(ends.second), false));
+      impl.start(negotiated(std::move(ends.second), false));
     }
   }
   std::error_code post(uint64_t wr_id, size_t length = 100) {
@@ -122,7 +122,7 @@ TEST_CASE("A message that breaks off gives its shared receive back to the comple
   scene.first.modify(QpState::reset);
   scene.first.modify(QpState::init);
   auto ends = llp::memory_stream_pair(1 << 20, 256);
-  first.start(established(std::move(ends.second), false));
+  first.start(negotiated(std::move(ends.second), false));
   write(*ends.first, fpdu_bytes(Fpdu{.last = false, .payload = text("half")}));
   scene.world.settle();
   ends.first->abort();
@@ -141,7 +141,7 @@ TEST_CASE("A shared receive that comes back from a broken stream goes to a queue
       QueuePairInit{.send_cq = scene.cq, .recv_cq = scene.cq, .srq = scene.srq});
   auto ends = llp::memory_stream_pair(1 << 20, 65480);
   static_cast<rnic::RcQueuePair&>(*impl_of(*third))
-      .start(established(std::move(ends.second), false, {.crc = false}));
+      .start(negotiated(std::move(ends.second), false, {.crc = false}));
   const std::vector<std::byte> fpdu =
       fpdu_bytes(Fpdu{.payload = std::vector<std::byte>(30'000, std::byte{0xEE})});
   const auto half = std::span(fpdu).first(15'000);
@@ -168,7 +168,7 @@ TEST_CASE("Behind a message that an ending connection discards no other is deliv
   QueuePair third(scene.pd, {.send_cq = scene.cq, .recv_cq = scene.cq, .srq = scene.srq});
   auto& impl = static_cast<rnic::RcQueuePair&>(*impl_of(third));
   auto ends = llp::memory_stream_pair(1 << 20, 65480);
-  impl.start(established(std::move(ends.second), false, {.crc = false}));
+  impl.start(negotiated(std::move(ends.second), false, {.crc = false}));
   impl_of(scene.device)->engine().exclusively([&] { impl.begin_disconnect(); });
   write(*ends.first, fpdu_bytes(Fpdu{.msn = 1, .payload = text("finds no receive")}));
   scene.world.settle();
@@ -200,7 +200,7 @@ TEST_CASE("A destroyed queue pair leaves the shared queue whole") {
     const QueuePair third(scene.pd, {.send_cq = scene.cq, .recv_cq = scene.cq, .srq = scene.srq});
     auto ends = llp::memory_stream_pair(1 << 20, 256);
     static_cast<rnic::RcQueuePair&>(*impl_of(third))
-        .start(established(std::move(ends.second), false));
+        .start(negotiated(std::move(ends.second), false));
     write(*ends.first, fpdu_bytes(Fpdu{.payload = text("wait")}));
     scene.world.settle();  // it waits for a receive
   }

@@ -108,7 +108,7 @@ TEST_CASE("The table of moves is what modify() obeys") {
         qp.modify(QpState::error);
         qp.modify(QpState::reset);
         qp.modify(QpState::init);
-        couple.a.impl().start(established(llp::memory_stream_pair(1 << 16, 256).first, true),
+        couple.a.impl().start(negotiated(llp::memory_stream_pair(1 << 16, 256).first, true),
                               QpState::rtr);
       }
       REQUIRE(qp.state() == from);
@@ -151,7 +151,7 @@ TEST_CASE("A lost connection is told as fatal") {
   couple.b.qp.modify(QpState::reset);
   couple.b.qp.modify(QpState::init);
   auto fresh = llp::memory_stream_pair(1 << 16, 256);
-  couple.b.impl().start(established(std::move(fresh.second), false));
+  couple.b.impl().start(negotiated(std::move(fresh.second), false));
   fresh.first->abort();
   couple.world.settle();
   const std::optional<AsyncEvent> told = events.get_event(Duration::zero());

@@ -19,7 +19,7 @@ struct Target {
   explicit Target(bool crc = false) : b(world.add_device(), {.memory = 1 << 17, .access = kOpen}) {
     auto ends = llp::memory_stream_pair(1 << 20, 65480);
     peer = std::move(ends.first);
-    b.impl().start(established(std::move(ends.second), false, {.crc = crc}));
+    b.impl().start(negotiated(std::move(ends.second), false, {.crc = crc}));
   }
 
   void send(std::span<const std::byte> bytes) {
@@ -343,7 +343,7 @@ TEST_CASE("A queue pair may be destroyed, or reset and used anew, in the middle 
   b.qp.modify(QpState::reset);
   b.qp.modify(QpState::init);
   auto ends = llp::memory_stream_pair(1 << 20, 65480);
-  b.impl().start(established(std::move(ends.second), false, {.crc = false}));
+  b.impl().start(negotiated(std::move(ends.second), false, {.crc = false}));
   REQUIRE_FALSE(b.post_recv(1, 0, kPayload));
   write(*ends.first, long_send());
   target.world.settle();

@@ -104,9 +104,9 @@ inline void connect(RcParty& a, RcParty& b, const Device& device_of_b,
 
 using StreamEnd = std::unique_ptr<llp::Stream>;
 
-inline rnic::Established established(StreamEnd stream, bool initiator,
-                                     const mpa::NegotiatedParameters& parameters = {}) {
-  rnic::Established connection;
+inline rnic::NegotiatedConnection negotiated(StreamEnd stream, bool initiator,
+                                             const mpa::NegotiatedParameters& parameters = {}) {
+  rnic::NegotiatedConnection connection;
   connection.stream = std::move(stream);
   connection.initiator = initiator;
   connection.parameters = parameters;
@@ -119,8 +119,8 @@ inline void join(RcParty& a, RcParty& b, std::pair<StreamEnd, StreamEnd> ends,
   mpa::NegotiatedParameters other = parameters;
   std::swap(other.ord, other.ird);
   std::swap(other.send_markers, other.receive_markers);
-  a.impl().start(established(std::move(ends.first), true, parameters));
-  b.impl().start(established(std::move(ends.second), false, other));
+  a.impl().start(negotiated(std::move(ends.first), true, parameters));
+  b.impl().start(negotiated(std::move(ends.second), false, other));
 }
 
 // --- Bytes.

@@ -76,8 +76,8 @@ TEST_CASE("A window is for the peer of the queue pair that bound it") {
   const QueuePair other(scene.b.pd, {.send_cq = d.send_cq, .recv_cq = d.recv_cq});
   auto& impl = static_cast<rnic::RcQueuePair&>(*impl_of(other));
   auto ends = llp::memory_stream_pair(1 << 20, 256);
-  c.impl().start(established(std::move(ends.first), true));
-  impl.start(established(std::move(ends.second), false));
+  c.impl().start(negotiated(std::move(ends.first), true));
+  impl.start(negotiated(std::move(ends.second), false));
   REQUIRE_FALSE(bind(scene.b, scene.window.stag(), 0, 100, Access::remote_write));
   scene.world.settle();
   REQUIRE_FALSE(c.post(WrOpcode::rdma_write, 0, 1, {scene.window.stag(), 0}));

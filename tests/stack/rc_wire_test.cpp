@@ -43,7 +43,7 @@ struct Victim {
       : device(world.add_device()), party(device) {
     auto ends = llp::memory_stream_pair(1 << 20, 256);
     wire = std::move(ends.first);
-    party.impl().start(established(std::move(ends.second), initiator, {.crc = crc}));
+    party.impl().start(negotiated(std::move(ends.second), initiator, {.crc = crc}));
   }
 
   void feed(std::span<const std::byte> bytes) {
@@ -210,7 +210,7 @@ TEST_CASE("Bytes that came behind the MPA frame are the first of the stream") {
   auto bytes = from_hex(std::string(kFirstSend) + kSecondSend);
   const bool all = GENERATE(true, false);
   const size_t cut = all ? bytes.size() : 41;
-  auto connection = established(std::move(ends.second), false);
+  auto connection = negotiated(std::move(ends.second), false);
   connection.leftover.assign(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(cut));
   party.impl().start(std::move(connection));
   if (!all) write(*ends.first, std::span(bytes).subspan(cut));
@@ -297,7 +297,7 @@ TEST_CASE("A wrong CRC over TCP ends that RC connection with a Terminate") {
   RcParty party(device);
   auto [peer, mine] = tcp_pair();
   party.post_receives(2, 100);
-  party.impl().start(established(stream_of(std::move(mine)), false));
+  party.impl().start(negotiated(stream_of(std::move(mine)), false));
   REQUIRE(peer.send(fpdu_bytes(Fpdu{.payload = text("good")})));
   CHECK(next(party.recv_cq).status == WcStatus::success);
   REQUIRE(peer.send(fpdu_bytes(Fpdu{.msn = 2, .payload = text("bad"), .crc_error = 0x80})));

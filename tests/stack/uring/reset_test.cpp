@@ -22,7 +22,7 @@ TEST_CASE("what came before a reset is delivered though it is a send that meets 
   party.post_receives(2, 100);
   StreamEnd stream = stream_of(std::move(end));
   // A ring's completions wait for the thread that made the request.
-  HeldThread reader([&] { party.impl().start(established(std::move(stream), true)); });
+  HeldThread reader([&] { party.impl().start(negotiated(std::move(stream), true)); });
   REQUIRE(peer.send(fpdu_bytes(Fpdu{.payload = text("before")})));
   peer.reset();
   reader.release();

@@ -12,7 +12,7 @@
 namespace diwarp::rnic {
 
 /// A connection after MPA's start-up frames: what a queue pair takes over.
-struct Established {
+struct NegotiatedConnection {
   std::unique_ptr<llp::Stream> stream;
   bool initiator = true;  ///< of the connection; only the initiator may send first
   mpa::NegotiatedParameters parameters = {};
