@@ -238,7 +238,7 @@ void Connecting::end_with_terminate(mpa::NegotiationFault fault,
   control_.counters().add_shared(Counter::rc_terminates_sent);
   readiness_.reset();
   // guard(connect): => static_cast<void>(terminate_fpdu(code, parameters));
-  control_.linger(std::move(stream_), terminate_fpdu(code, parameters));
+  control_.start_lingering_close(std::move(stream_), terminate_fpdu(code, parameters));
   refuse(depth
              ? "wants more outstanding Reads than were offered: raise ird here, or lower ord there"
              : "takes none of the messages that were offered to make it ready: switch "

@@ -17,7 +17,7 @@
 #include <thread>
 #include <utility>
 
-#include "rnic/cm/farewell.h"
+#include "rnic/cm/lingering_close.h"
 #include "rnic/cm/waited_startup.h"
 #include "rnic/engine/signals_blocked.h"
 
@@ -31,7 +31,7 @@ constexpr Duration kStepInterval = std::chrono::microseconds(20);
 }  // namespace
 
 struct Control::Parts {
-  size_t lingering = 0;  // on the control path; outlives those that it counts
+  size_t lingering_closes = 0;  // on the control path; outlives those that it counts
   boost::asio::io_context context{1};
   // Keeps run() going while there is nothing to do.
   boost::asio::any_io_executor busy = boost::asio::require(
@@ -104,26 +104,27 @@ NegotiatedConnection Control::accept_on(int descriptor, const AcceptOptions& opt
   return respond_on(*this, descriptor, options, timeout);
 }
 
-void Control::linger(std::unique_ptr<llp::Stream> stream, std::vector<std::byte> last_words) {
+void Control::start_lingering_close(std::unique_ptr<llp::Stream> stream,
+                                    std::vector<std::byte> final_bytes) {
   // At once what the stream takes: the device may be gone before the control path gets to it.
-  const ConstBytes words(last_words);
-  const size_t sent = words.empty() ? 0 : stream->send({&words, 1}).bytes;
-  last_words.erase(last_words.begin(), last_words.begin() + static_cast<ptrdiff_t>(sent));
+  const ConstBytes all(final_bytes);
+  const size_t sent = all.empty() ? 0 : stream->send({&all, 1}).bytes;
+  final_bytes.erase(final_bytes.begin(), final_bytes.begin() + static_cast<ptrdiff_t>(sent));
   try {
-    post_farewell(std::move(stream), std::move(last_words));
+    post_lingering_close(std::move(stream), std::move(final_bytes));
   } catch (const std::bad_alloc&) {
     counters().add_shared(Counter::drop_no_memory);  // the connection is closed at once
   }
 }
 
-void Control::post_farewell(std::unique_ptr<llp::Stream> stream,
-                            std::vector<std::byte> last_words) {
+void Control::post_lingering_close(std::unique_ptr<llp::Stream> stream,
+                                   std::vector<std::byte> final_bytes) {
   boost::asio::post(parts_->context, [this, connection = std::move(stream),
-                                      words = std::move(last_words)]() mutable {
-    if (parts_->lingering >= kMaxLingering)
+                                      bytes = std::move(final_bytes)]() mutable {
+    if (parts_->lingering_closes >= kMaxLingeringCloses)
       return counters().add_shared(Counter::rc_lingers_limited);  // the connection is closed
-    std::make_shared<Farewell>(parts_->context, std::move(connection), std::move(words),
-                               parts_->lingering)
+    std::make_shared<LingeringClose>(parts_->context, std::move(connection), std::move(bytes),
+                                     parts_->lingering_closes)
         ->begin();
   });
 }

@@ -26,10 +26,10 @@ class Removable {
   virtual void on_removal() = 0;
 };
 
-inline constexpr size_t kMaxLingering = 256;
-inline constexpr Duration kLingerTime = std::chrono::seconds(1);
+inline constexpr size_t kMaxLingeringCloses = 256;
+inline constexpr Duration kLingeringCloseTime = std::chrono::seconds(1);
 /// A peer that is still sending more than this, in bytes, does not listen.
-inline constexpr size_t kLingerBytes = size_t{64} << 10;
+inline constexpr size_t kLingeringCloseBytes = size_t{64} << 10;
 
 /// The control path of a device: connects, accepts and negotiates, with Boost.Asio. It runs on a
 /// thread of its own or, in manual mode, inside the engine's steps, and so with the baton held: its
@@ -55,8 +55,9 @@ class Control final : public ConnectionControl {
   NegotiatedConnection accept_on(int descriptor, const AcceptOptions& options,
                                  Duration timeout) override;
 
-  /// At most for kLingerTime, and at most kMaxLingering connections.
-  void linger(std::unique_ptr<llp::Stream> stream, std::vector<std::byte> last_words) override;
+  /// At most for kLingeringCloseTime, and at most kMaxLingeringCloses connections.
+  void start_lingering_close(std::unique_ptr<llp::Stream> stream,
+                             std::vector<std::byte> final_bytes) override;
 
   /// For handlers: runs `work` with the engine's baton held, whether the handler has it or not.
   template <class Work>
@@ -80,7 +81,8 @@ class Control final : public ConnectionControl {
 
  private:
   size_t within_memory(const std::function<size_t()>& handlers);
-  void post_farewell(std::unique_ptr<llp::Stream> stream, std::vector<std::byte> last_words);
+  void post_lingering_close(std::unique_ptr<llp::Stream> stream,
+                            std::vector<std::byte> final_bytes);
 
   struct Parts;
 

@@ -149,7 +149,7 @@ void reject_connection(Control& control, IncomingRequest request,
                        std::span<const std::byte> private_data) {
   control.counters().add_shared(Counter::mpa_rejects);
   if (!send_reply(*request.stream, mpa::make_reject(request.frame, private_data))) return;
-  if (request.stream->leave_engine()) control.linger(std::move(request.stream), {});
+  if (request.stream->leave_engine()) control.start_lingering_close(std::move(request.stream), {});
 }
 
 std::vector<std::byte> terminate_fpdu(const TerminateCode& code,

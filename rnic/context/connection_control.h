@@ -27,11 +27,12 @@ class ConnectionControl {
   virtual NegotiatedConnection accept_on(int descriptor, const AcceptOptions& options,
                                          Duration timeout) = 0;
 
-  /// Writes what is left to say on a connection (the rest of an FPDU, a Terminate), ends its
+  /// Writes the final bytes of a connection (the rest of an FPDU, a Terminate), ends its
   /// sending side and keeps it until the peer has closed its own, so that nothing unread resets it;
   /// for a bounded time, as one of a bounded number. The stream has left the engine. Any thread,
   /// with the baton or without.
-  virtual void linger(std::unique_ptr<llp::Stream> stream, std::vector<std::byte> last_words) = 0;
+  virtual void start_lingering_close(std::unique_ptr<llp::Stream> stream,
+                                     std::vector<std::byte> final_bytes) = 0;
 };
 
 }  // namespace diwarp::rnic

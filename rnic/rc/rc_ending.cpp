@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the connections of RcQueuePair end: when, with which last words, and which observer is told.
+// How the connections of RcQueuePair end: when, with which final bytes, and which observer is told.
 #include <array>
 #include <new>
 #include <utility>
@@ -85,10 +85,10 @@ void RcQueuePair::end(RcEnd reason) {
   receive_.abandon(WcStatus::general_error);  // guard(rc)
   const bool in_order = reason == RcEnd::closed && transmit_.at_boundary();
   // guard(rows:terminate-not-answered): without !received &&
-  // guard(rows:terminate-sent): without , last_words(*terminate_)
+  // guard(rows:terminate-sent): without , final_bytes(*terminate_)
   // guard(rows:responder-silent): without && receive_.heard()
   if (terminate_ && !received && receive_.heard())
-    close_stream(false, last_words(*terminate_));
+    close_stream(false, final_bytes(*terminate_));
   else
     close_stream(in_order || received);
   const bool asked_for = state() == QpState::closing && reason == RcEnd::closed;
@@ -141,12 +141,12 @@ std::optional<TerminateInfo> RcQueuePair::terminate_of(RcEnd reason) const {
 }
 
 /// None, and the stream is reset, where there is no memory for them.
-std::vector<std::byte> RcQueuePair::last_words(const TerminateInfo& terminate) {
+std::vector<std::byte> RcQueuePair::final_bytes(const TerminateInfo& terminate) {
   std::array<std::byte, rdmap::kMaxTerminateUlpdu> ulpdu;
   const size_t bytes = rdmap::encode_terminate(terminate.code, terminate.headers, ulpdu,
                                                receive_.offending_length());
   try {
-    return transmit_.last_words(transmit_context(), ConstBytes(ulpdu).first(bytes));
+    return transmit_.final_bytes(transmit_context(), ConstBytes(ulpdu).first(bytes));
   } catch (const std::bad_alloc&) {
     counters().add(Counter::rc_tx_no_memory);
     return {};
@@ -175,11 +175,11 @@ void RcQueuePair::count_end(RcEnd reason) {
 }
 
 /// The wait for the end of the peer's side is the control path's. A stream that has borrowed
-/// memory is reset, without last words: the application may use the memory again when its requests
+/// memory is reset, without final bytes: the application may use the memory again when its requests
 /// are flushed, and what it writes there must not reach the peer.
-void RcQueuePair::close_stream(bool in_order, std::vector<std::byte> last_words) {
+void RcQueuePair::close_stream(bool in_order, std::vector<std::byte> final_bytes) {
   if (transmit_.borrows()) transmit_.take_back(*stream_, sends_);
-  if (transmit_.borrows()) in_order = false, last_words.clear();
+  if (transmit_.borrows()) in_order = false, final_bytes.clear();
   engine().timers().cancel(receive_wait_);
   engine().timers().cancel(peer_watch_timer_);
   peer_watch_.stop();
@@ -187,15 +187,15 @@ void RcQueuePair::close_stream(bool in_order, std::vector<std::byte> last_words)
   park();  // the poller has to forget the descriptor before it is closed
   std::unique_ptr<llp::Stream> stream = std::move(stream_);
   transmit_.forget();
-  if (last_words.empty()) {
+  if (final_bytes.empty()) {
     if (!in_order) stream->abort();
     return;
   }
   counters().add(Counter::rc_terminates_sent);
   if (stream->leave_engine())
-    return device()->connections().linger(std::move(stream), std::move(last_words));
-  const ConstBytes words(last_words);
-  stream->send({&words, 1});
+    return device()->connections().start_lingering_close(std::move(stream), std::move(final_bytes));
+  const ConstBytes all(final_bytes);
+  stream->send({&all, 1});
   stream->shutdown_send();
 }
 

@@ -101,8 +101,8 @@ class RcQueuePair final : public QueuePair {
   void count_end(RcEnd reason);
   std::optional<TerminateInfo> terminate_of(RcEnd reason) const;
   void raise_fatal(std::error_code status);
-  std::vector<std::byte> last_words(const TerminateInfo& terminate);
-  void close_stream(bool in_order, std::vector<std::byte> last_words = {});
+  std::vector<std::byte> final_bytes(const TerminateInfo& terminate);
+  void close_stream(bool in_order, std::vector<std::byte> final_bytes = {});
   void arm_receive_wait(Time now);
   void on_receive_wait(Time now);
   void arm_peer_watch(Time now);

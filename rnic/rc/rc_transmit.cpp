@@ -310,8 +310,8 @@ void RcTransmit::finish_message(Context& context) {
   --message_count_;
 }
 
-std::vector<std::byte> RcTransmit::last_words(Context context, ConstBytes terminate) const {
-  std::vector<std::byte> words;
+std::vector<std::byte> RcTransmit::final_bytes(Context context, ConstBytes terminate) const {
+  std::vector<std::byte> bytes;
   uint64_t position = position_ - waiting_bytes_;
   if (sent_ != 0) {
     Burst burst(context);
@@ -321,25 +321,25 @@ std::vector<std::byte> RcTransmit::last_words(Context context, ConstBytes termin
       burst.add_bytes(marked().subspan(sent_));
     else
       burst.add(framed(0), sent_, message(0), payload);
-    for (ConstBytes piece : burst.pieces()) words.insert(words.end(), piece.begin(), piece.end());
+    for (ConstBytes piece : burst.pieces()) bytes.insert(bytes.end(), piece.begin(), piece.end());
     position += framed(0).whole;
   }
-  // guard(rows:terminate-last): append_fpdu => append_fpdu(words, terminate, position), append_fpdu
-  append_fpdu(words, terminate, position);
-  return words;
+  // guard(rows:terminate-last): append_fpdu => append_fpdu(bytes, terminate, position), append_fpdu
+  append_fpdu(bytes, terminate, position);
+  return bytes;
 }
 
-void RcTransmit::append_fpdu(std::vector<std::byte>& words, ConstBytes ulpdu,
+void RcTransmit::append_fpdu(std::vector<std::byte>& bytes, ConstBytes ulpdu,
                              uint64_t position) const {
-  const size_t before = words.size();
+  const size_t before = bytes.size();
   if (send_markers_) {
-    words.resize(before + mpa::marked_fpdu_bytes(ulpdu.size()));
-    words.resize(before + mpa::encode_marked_fpdu({&ulpdu, 1}, position, crc_,
-                                                  Bytes(words).subspan(before)));
+    bytes.resize(before + mpa::marked_fpdu_bytes(ulpdu.size()));
+    bytes.resize(before + mpa::encode_marked_fpdu({&ulpdu, 1}, position, crc_,
+                                                  Bytes(bytes).subspan(before)));
     return;
   }
-  words.resize(before + mpa::fpdu_bytes(ulpdu.size()));
-  const Bytes out = Bytes(words).subspan(before);
+  bytes.resize(before + mpa::fpdu_bytes(ulpdu.size()));
+  const Bytes out = Bytes(bytes).subspan(before);
   mpa::encode_length(ulpdu.size(), out);
   std::copy(ulpdu.begin(), ulpdu.end(), out.subspan(mpa::kLengthBytes).begin());
   const size_t covered = mpa::kLengthBytes + ulpdu.size();

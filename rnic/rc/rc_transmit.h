@@ -114,7 +114,7 @@ class RcTransmit {
 
   /// What has to go out when the stream is ended with this Terminate (a ULPDU): the rest of an FPDU
   /// that was begun, and the Terminate. Empty where the rest may not be read any more.
-  std::vector<std::byte> last_words(Context context, ConstBytes terminate) const;
+  std::vector<std::byte> final_bytes(Context context, ConstBytes terminate) const;
 
  private:
   enum class Origin : uint8_t { send_queue, response, ready };

@@ -193,7 +193,7 @@ TEST_CASE("A Read Response of another sink, place or length is refused and not w
     response.opcode = 2;
     response.last = wrong.last;
     speaker.answer(response);
-    CHECK(speaker.farewell().code == wrong.code);
+    CHECK(speaker.seen_terminate().code == wrong.code);
     CHECK(next(party.send_cq).status != WcStatus::success);
     speaker.check_unharmed();
   }
@@ -244,7 +244,7 @@ TEST_CASE("A Read Response of all bytes but no end takes none more, and complete
   Wire more = write_of(sink.stag, sink.offset + 50, 1);
   more.opcode = 2;
   speaker.answer(more);
-  CHECK(speaker.farewell().code == "1/1/1");
+  CHECK(speaker.seen_terminate().code == "1/1/1");
   CHECK(next(party.send_cq).status == WcStatus::bad_response_error);
   const std::vector<std::byte> before = Fortress::before();
   CHECK(same(party.bytes(1050, 50), std::span(before).subspan(1050, 50)));
@@ -260,7 +260,7 @@ TEST_CASE("A Read Response is no answer to an atomic operation", "[plain]") {
   Wire response = write_of(sink.stag, sink.offset, 8);
   response.opcode = 2;
   speaker.answer(response);
-  CHECK(speaker.farewell().code == "1/1/0");
+  CHECK(speaker.seen_terminate().code == "1/1/0");
   CHECK(next(party.send_cq).status != WcStatus::success);
   speaker.check_unharmed();
 }
@@ -278,7 +278,7 @@ TEST_CASE("An Atomic Response for another request, or for a Read, is refused and
   append(body, id & 0xffffffff, 4);
   append(body, 0x1122334455667788, 8);
   speaker.answer({.opcode = 11, .queue = 3, .body = body});
-  CHECK(speaker.farewell().code == (reading ? "1/2/2" : "0/2/255"));
+  CHECK(speaker.seen_terminate().code == (reading ? "1/2/2" : "0/2/255"));
   CHECK(next(party.send_cq).status != WcStatus::success);
   speaker.check_unharmed();
 }

@@ -319,7 +319,7 @@ struct RcStartup {
   bool good = false;
 };
 
-/// A fault over TCP: the last words are said on the control path.
+/// A fault over TCP: the control path sends the final bytes.
 struct RcLastWords {
   RcLastWords()
       : device(Device::open("127.0.0.1", {.progress = Progress::manual})),

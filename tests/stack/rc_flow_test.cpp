@@ -222,7 +222,7 @@ TEST_CASE("What an RC peer sent before it vanished is delivered even if sending 
   auto [peer, mine] = tcp_pair();
   party.impl().start(negotiated(stream_of(std::move(mine)), true));
   party.post_receives(2, 100);
-  REQUIRE(peer.send(fpdu_bytes(Fpdu{.payload = text("last words")})));
+  REQUIRE(peer.send(fpdu_bytes(Fpdu{.payload = text("last bytes")})));
   peer.reset();
   // The first send may find the stream broken before anything was read.
   REQUIRE_FALSE(party.send(0, 100));
@@ -233,7 +233,7 @@ TEST_CASE("What an RC peer sent before it vanished is delivered even if sending 
   const auto received = drain(party.recv_cq);
   REQUIRE(received.size() == 2);
   CHECK(received[0].status == WcStatus::success);
-  CHECK(same(party.bytes(0, 10), text("last words")));
+  CHECK(same(party.bytes(0, 10), text("last bytes")));
   CHECK(received[1].status == WcStatus::wr_flush_error);
 }
 

@@ -105,7 +105,7 @@ TEST_CASE("An initiator whose first message is not the agreed one is cut off") {
     write(*ends.first, framed(to_ulpdu(one.first)));
     world.settle();
     CHECK(b.qp.state() == QpState::error);
-    CHECK(farewell_in(read(*ends.first)).code == "2/0/7");
+    CHECK(terminate_in(read(*ends.first)).code == "2/0/7");
   }
 }
 
@@ -154,7 +154,7 @@ TEST_CASE("A ready-to-receive Read of some length is refused and not served") {
     write(*ends.first, framed(to_ulpdu(read_of(b.mr->rkey(), b.mr->base(), length))));
     world.settle();
     CHECK(b.qp.state() == QpState::error);
-    CHECK(farewell_in(read(*ends.first)).code == "2/0/7");
+    CHECK(terminate_in(read(*ends.first)).code == "2/0/7");
   }
 }
 
@@ -235,7 +235,7 @@ TEST_CASE("A bad CRC ends the connection with the Terminate for it") {
   responder.feed(fpdu_bytes(Fpdu{.msn = 2, .payload = text("hello"), .crc_error = 1}));
   CHECK(responder.party.qp.query().terminate->code == TerminateCode{2, 0, 2});
   CHECK(statuses(responder.party.recv_cq) == Statuses{WcStatus::success, WcStatus::wr_flush_error});
-  CHECK(farewell_in(read(*responder.peer)).code == "2/0/2");
+  CHECK(terminate_in(read(*responder.peer)).code == "2/0/2");
   CHECK(ending_of(*responder.peer) == Ending::in_order);
 }
 
@@ -247,7 +247,7 @@ TEST_CASE("A marker that points nowhere ends the connection with the Terminate f
   responder.feed(marked(4, {.offset = 484}));  // there it has to be zero
   REQUIRE(responder.party.qp.query().terminate);
   CHECK(responder.party.qp.query().terminate->code == TerminateCode{2, 0, 3});
-  CHECK(farewell_in(read(*responder.peer)).code == "2/0/3");
+  CHECK(terminate_in(read(*responder.peer)).code == "2/0/3");
 }
 
 TEST_CASE("A marker's two low pointer bits are not looked at") {
@@ -272,7 +272,7 @@ TEST_CASE("A responder to whom no valid FPDU came ends the connection without a 
   SECTION("but answers an FPDU that MPA finds valid, whatever DDP finds") {
     Responder responder({});
     responder.feed(fpdu_bytes(Fpdu{.msn = 2}));
-    CHECK(farewell_in(read(*responder.peer)).code == "1/2/3");
+    CHECK(terminate_in(read(*responder.peer)).code == "1/2/3");
   }
 }
 
@@ -283,7 +283,7 @@ TEST_CASE("An initiator answers a bad first FPDU with a Terminate") {
   a.impl().start(negotiated(std::move(ends.second), true));
   write(*ends.first, fpdu_bytes(Fpdu{.crc_error = 1}));
   world.settle();
-  CHECK(farewell_in(read(*ends.first)).code == "2/0/2");
+  CHECK(terminate_in(read(*ends.first)).code == "2/0/2");
 }
 
 }  // namespace diwarp::test

@@ -97,7 +97,7 @@ inline uint64_t number(std::span<const std::byte> bytes) {
 }
 
 /// A Terminate as it stands on the wire (RFC 5040 section 4.8).
-struct Farewell {
+struct SeenTerminate {
   std::string code;                  // layer/type/code, in decimal; empty: there was none
   unsigned flags = 0;                // M 4, D 2, R 1
   uint64_t segment_length = 0;       // with M
@@ -105,7 +105,7 @@ struct Farewell {
 };
 
 /// Looks for a Terminate among the FPDUs that came.
-inline Farewell farewell_in(std::span<const std::byte> stream) {
+inline SeenTerminate terminate_in(std::span<const std::byte> stream) {
   while (stream.size() >= 2) {
     const size_t ulpdu = number(stream.first(2));
     const size_t whole = (2 + ulpdu + 3) / 4 * 4 + 4;
@@ -118,7 +118,7 @@ inline Farewell farewell_in(std::span<const std::byte> stream) {
     }
     CHECK(same(body.first(18), from_hex("414700000000000000020000000100000000")));
     CHECK(stream.size() == whole);  // nothing follows it
-    Farewell found;
+    SeenTerminate found;
     const uint64_t control = number(body.subspan(18, 4));
     found.code = std::to_string(control >> 28) + '/' + std::to_string(control >> 24 & 15) + '/' +
                  std::to_string(control >> 16 & 255);
@@ -168,11 +168,11 @@ class Fortress {
   void send(const Wire& wire) { peer->send(framed(to_ulpdu(wire))); }
 
   /// What came until the stream ended, which it must.
-  Farewell farewell() {
+  SeenTerminate seen_terminate() {
     const auto came = peer->receive(1 << 16);
     CHECK(victim->qp.wait_disconnected(kPatience));
     CHECK(victim->qp.state() == QpState::error);
-    return farewell_in(came);
+    return terminate_in(came);
   }
 
   /// Nothing was written anywhere, and the others still work.
@@ -217,20 +217,20 @@ inline void check_refused(Fortress& fortress, const std::string& what,
                           Shown shown) {
   CAPTURE(what);
   fortress.peer->send(framed(ulpdu));
-  const Farewell farewell = fortress.farewell();
-  CHECK(farewell.code == code);
+  const SeenTerminate terminate = fortress.seen_terminate();
+  CHECK(terminate.code == code);
   fortress.check_unharmed();
   if (shown == Shown::nothing) {
-    CHECK(farewell.flags == 0);
-    CHECK(farewell.headers.empty());
+    CHECK(terminate.flags == 0);
+    CHECK(terminate.headers.empty());
     return;
   }
   const size_t header = (ulpdu[0] & std::byte{0x80}) != std::byte{0} ? 14 : 18;
   const size_t length = shown == Shown::request ? ulpdu.size() : header;
-  CHECK(farewell.flags == (shown == Shown::request ? 7 : 6));
-  CHECK(farewell.segment_length == ulpdu.size());
-  CHECK(same(farewell.headers, std::span(ulpdu).first(length)));
-  CHECK(farewell.headers.size() == length);
+  CHECK(terminate.flags == (shown == Shown::request ? 7 : 6));
+  CHECK(terminate.segment_length == ulpdu.size());
+  CHECK(same(terminate.headers, std::span(ulpdu).first(length)));
+  CHECK(terminate.headers.size() == length);
 }
 
 inline void check_refused(Fortress& fortress, const std::string& what, const Wire& wire,

@@ -173,9 +173,9 @@ TEST_CASE("A peer's wrong CRC is told without headers, and nothing of its segmen
     fortress.peer->send(framed(to_ulpdu(write_of(fortress.stag(), fortress.base(), 64)), 1));
   else
     fortress.peer->send(framed(to_ulpdu(Wire{.msn = 2, .body = kPayload}), 0x80000000));
-  const Farewell farewell = fortress.farewell();
-  CHECK(farewell.code == "2/0/2");
-  CHECK(farewell.flags == 0);
+  const SeenTerminate terminate = fortress.seen_terminate();
+  CHECK(terminate.code == "2/0/2");
+  CHECK(terminate.flags == 0);
   CHECK(next(fortress.victim->recv_cq).status != WcStatus::success);
   fortress.check_unharmed();
 }
@@ -190,7 +190,7 @@ TEST_CASE("A peer's FPDU that announces more than ever comes is no message", "[p
     bytes[1] = static_cast<std::byte>(length);
     fortress.peer->send(bytes);
     fortress.peer->shutdown();
-    fortress.farewell();
+    fortress.seen_terminate();
     CHECK(next(fortress.victim->recv_cq).status == WcStatus::wr_flush_error);
     fortress.check_unharmed();
   }

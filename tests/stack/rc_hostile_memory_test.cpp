@@ -102,9 +102,9 @@ TEST_CASE("A peer's later segments are checked like the first, which alone is wr
   fortress.send(first);
   const Wire second = write_of(fortress.stag(), fortress.base() + kMost, 1);
   fortress.send(second);
-  const Farewell farewell = fortress.farewell();
-  CHECK(farewell.code == "1/1/1");
-  CHECK(same(farewell.headers, first_of(to_ulpdu(second), 14)));
+  const SeenTerminate terminate = fortress.seen_terminate();
+  CHECK(terminate.code == "1/1/1");
+  CHECK(same(terminate.headers, first_of(to_ulpdu(second), 14)));
   CHECK(same(fortress.victim->bytes(0, kMost - 16), first_of(Fortress::before(), kMost - 16)));
   CHECK(same(fortress.victim->bytes(kMost - 16, 16), std::vector<std::byte>(16, std::byte{0xEE})));
   fortress.check_bystanders();

@@ -22,11 +22,11 @@ void check_second_refused(const Wire& first, const Wire& second, const std::stri
   fortress.face();
   fortress.send(first);
   fortress.send(second);
-  const Farewell farewell = fortress.farewell();
-  CHECK(farewell.code == code);
+  const SeenTerminate terminate = fortress.seen_terminate();
+  CHECK(terminate.code == code);
   const auto cause = to_ulpdu(second);
-  CHECK(same(farewell.headers, std::span(cause).first(farewell.headers.size())));
-  CHECK(farewell.headers.size() >= 14);
+  CHECK(same(terminate.headers, std::span(cause).first(terminate.headers.size())));
+  CHECK(terminate.headers.size() >= 14);
   CHECK(next(fortress.victim->recv_cq).status != WcStatus::success);
   fortress.check_bystanders();
 }
@@ -89,7 +89,7 @@ TEST_CASE("A peer's message sequence number that comes twice is refused", "[plai
   fortress.face(3, 100);
   fortress.send(Wire{});
   fortress.send(Wire{});
-  CHECK(fortress.farewell().code == "1/2/3");
+  CHECK(fortress.seen_terminate().code == "1/2/3");
   CHECK(next(fortress.victim->recv_cq).status == WcStatus::success);
   CHECK(next(fortress.victim->recv_cq).status == WcStatus::wr_flush_error);
   fortress.check_unharmed();
@@ -99,7 +99,7 @@ TEST_CASE("A peer's Terminate is believed, told to the application and not answe
   Fortress fortress;
   fortress.face();
   fortress.send(Wire{.opcode = 7, .queue = 2, .body = from_hex("01010000")});
-  CHECK(fortress.farewell().code.empty());
+  CHECK(fortress.seen_terminate().code.empty());
   const auto terminate = fortress.victim->qp.query().terminate;
   REQUIRE(terminate);
   CHECK(terminate->received);
@@ -114,7 +114,7 @@ TEST_CASE("A peer's Terminate that is cut short or empty ends the connection all
     CAPTURE(body);
     fortress.face();
     fortress.send(Wire{.opcode = 7, .queue = 2, .body = from_hex(body)});
-    CHECK(fortress.farewell().code.empty());
+    CHECK(fortress.seen_terminate().code.empty());
     const auto terminate = fortress.victim->qp.query().terminate;
     REQUIRE(terminate);
     CHECK(terminate->received);
@@ -131,8 +131,8 @@ TEST_CASE("A peer's tagged message that another one cuts is refused", "[plain]")
   Wire response = write_of(fortress.stag(), fortress.base(), 8);
   response.opcode = 2;
   fortress.send(response);
-  const Farewell farewell = fortress.farewell();
-  CHECK(farewell.code == "0/2/6");
+  const SeenTerminate terminate = fortress.seen_terminate();
+  CHECK(terminate.code == "0/2/6");
   CHECK(same(fortress.victim->bytes(0, 8), first_of(Fortress::before(), 8)));
   fortress.check_bystanders();
 }
@@ -148,7 +148,7 @@ TEST_CASE("A peer's Send may be interleaved with its Write", "[plain]") {
   fortress.send(write_of(fortress.stag(), fortress.base() + 2008, 8));
   fortress.send(Wire{.opcode = 7, .queue = 2, .body = from_hex("00000000")});
   CHECK(next(fortress.victim->recv_cq).byte_count == 7);
-  fortress.farewell();
+  fortress.seen_terminate();
   CHECK(same(fortress.victim->bytes(2000, 16), std::vector<std::byte>(16, std::byte{0xEE})));
   fortress.check_bystanders();
 }
@@ -168,9 +168,9 @@ TEST_CASE("A peer that asks for more Reads at once than were agreed is refused")
   }
   write(*ends.first, requests);
   world.settle();
-  const Farewell farewell = farewell_in(read(*ends.first));
-  CHECK(farewell.code == "1/2/2");
-  CHECK(farewell.flags == 6);
+  const SeenTerminate terminate = terminate_in(read(*ends.first));
+  CHECK(terminate.code == "1/2/2");
+  CHECK(terminate.flags == 6);
   CHECK(party.qp.state() == QpState::error);
 }
 
@@ -205,12 +205,12 @@ TEST_CASE("Random segments under a right CRC are right or end in a Terminate, an
     // No right was granted and no receive posted: whatever came, not a byte has changed.
     if (!same(party.memory, pattern(4096, 5))) FAIL("round " << round);
     if (party.qp.state() != QpState::error) continue;
-    const Farewell farewell = farewell_in(read(*ends.first));
+    const SeenTerminate terminate = terminate_in(read(*ends.first));
     const auto told = party.qp.query().terminate;
     REQUIRE(told);
-    CHECK((told->received || !farewell.code.empty()));
+    CHECK((told->received || !terminate.code.empty()));
     if (!told->received) CHECK(to_string(told->code).find("unknown") == std::string::npos);
-    terminated += farewell.code.empty() ? 0 : 1;
+    terminated += terminate.code.empty() ? 0 : 1;
   }
   CHECK(terminated > 200);
 }

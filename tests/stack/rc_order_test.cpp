@@ -215,7 +215,7 @@ TEST_CASE("Of what follows an FPDU in error nothing is placed or delivered") {
   CHECK(statuses(bare.party.recv_cq) ==
         Statuses{WcStatus::success, WcStatus::wr_flush_error, WcStatus::wr_flush_error});
   CHECK(bare.word() == 0);
-  CHECK(farewell_in(read(*bare.peer)).code == (wrong_crc ? "2/0/2" : "1/2/3"));
+  CHECK(terminate_in(read(*bare.peer)).code == (wrong_crc ? "2/0/2" : "1/2/3"));
 }
 
 TEST_CASE("FPDUs follow TCP's segment size when it changes") {

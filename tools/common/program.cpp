@@ -16,7 +16,7 @@ void complain(const std::string& name, const char* message) {
 }
 
 /// The exit status for what ended the program. Where the user interrupted both ends, the other
-/// end's farewell may be what this one saw first.
+/// end's orderly close may be what this one saw first.
 int explain_failure(const std::string& name, const std::exception& failure) {
   try {
     check_interrupted();

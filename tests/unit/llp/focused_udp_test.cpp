@@ -221,18 +221,19 @@ TEST_CASE("a peer that closes its socket and comes back is sent to all the time"
   CHECK(receive(*link, 2, 1) == Texts{"here again"});
 }
 
-TEST_CASE("the last words of a peer that has gone are read though an error stands before them") {
+TEST_CASE(
+    "the last datagrams of a peer that has gone are read though an error stands before them") {
   const auto link = open_link();
   Address at;
   {
     RawUdp peer;
     at = peer.address();
     focus(*link, peer);
-    REQUIRE(peer.send(link->local_address(), "last words"));
+    REQUIRE(peer.send(link->local_address(), "last bytes"));
   }
   REQUIRE(send_one(*link, at, "into the void").sent == 1);  // ICMP answers that nobody is there
   CHECK_FALSE(link->set_watched(true));
-  CHECK(receive(*link, 2, 1) == Texts{"last words"});
+  CHECK(receive(*link, 2, 1) == Texts{"last bytes"});
   CHECK(link->set_watched(true));
 }
 

@@ -330,7 +330,7 @@ TEST_CASE("rc transmit: memory that goes while a message is sent ends the connec
   CHECK(result.status == WcStatus::local_protection_error);
   CHECK(f.stream.bytes.size() == 50);
   // Nobody can finish the FPDU, so no Terminate can follow it.
-  CHECK(f.transmit.last_words(f.context(), bytes_of("terminate")).empty());
+  CHECK(f.transmit.final_bytes(f.context(), bytes_of("terminate")).empty());
 }
 
 TEST_CASE("rc transmit: before a Terminate the FPDU that was begun is finished, and no other") {
@@ -343,9 +343,9 @@ TEST_CASE("rc transmit: before a Terminate the FPDU that was begun is finished, 
     out.resize(rdmap::encode_terminate(rdmap::fault::kBadCrc, {}, out));
     return out;
   }();
-  const auto words = f.transmit.last_words(f.context(), ulpdu);
+  const auto bytes = f.transmit.final_bytes(f.context(), ulpdu);
   Octets all = f.stream.bytes;
-  all.insert(all.end(), words.begin(), words.end());
+  all.insert(all.end(), bytes.begin(), bytes.end());
   const auto framed = deframe(all);
   REQUIRE(framed.size() == 2);
   CHECK(framed[0].payload == f.text.substr(0, kUntaggedPayload));

@@ -32,7 +32,7 @@ std::pair<std::unique_ptr<llp::Stream>, UniqueFd> ends(llp::Connector& connector
 
 }  // namespace
 
-TEST_CASE("connections beyond those that may linger are closed at once and counted") {
+TEST_CASE("lingering closes beyond the limit close their connections at once and are counted") {
   constexpr size_t kMore = 3;
   const auto device = std::make_shared<rnic::Device>(Address::parse("127.0.0.1"),
                                                      DeviceOptions{.progress = Progress::manual});
@@ -40,9 +40,9 @@ TEST_CASE("connections beyond those that may linger are closed at once and count
   llp::Connector& connector = device->connector();
   const auto listener = connector.listen(Address::parse("127.0.0.1"), 16);
   std::vector<UniqueFd> peers;
-  for (size_t i = 0; i < rnic::kMaxLingering + kMore; ++i) {
+  for (size_t i = 0; i < rnic::kMaxLingeringCloses + kMore; ++i) {
     auto [ours, theirs] = ends(connector, listener->local_address(), listener->descriptor());
-    control.linger(std::move(ours), std::vector<std::byte>(1));
+    control.start_lingering_close(std::move(ours), std::vector<std::byte>(1));
     peers.push_back(std::move(theirs));
   }
   const auto limited = [&] { return device->counters().get(Counter::rc_lingers_limited); };
@@ -50,7 +50,7 @@ TEST_CASE("connections beyond those that may linger are closed at once and count
   while (limited() < kMore && std::chrono::steady_clock::now() < deadline)
     device->engine().poll_step();
   CHECK(limited() == kMore);
-  // What they had to say was said.
+  // Their final bytes were sent.
   for (const UniqueFd& peer : peers) {
     std::byte last{1};
     CHECK(::recv(peer.get(), &last, 1, 0) == 1);
