@@ -46,8 +46,8 @@ struct OutgoingDatagram {
   }
 };
 
-/// One datagram that came in; `bytes` lie in the batch that receive() filled, or in buffers lent to
-/// it, and live until the next receive() into that batch. Until then they are the receiver's, to
+/// One datagram that came in; `bytes` lie in the batch that receive() filled, or in buffers added
+/// to it, and live until the next receive() into that batch. Until then they are the receiver's, to
 /// change as well: a datagram that several links receive, as members of a group do, is in bytes of
 /// its own in each.
 struct IncomingDatagram {
@@ -63,11 +63,11 @@ struct IncomingDatagram {
   Destination sender() const { return {from, local}; }
 };
 
-/// Whose buffers a batch may borrow. Any thread.
+/// The owner of buffers that a batch may use for a while. Any thread.
 class BufferOwner {
  public:
   virtual ~BufferOwner() = default;
-  virtual void take_back(std::span<const uint16_t> buffers) = 0;
+  virtual void return_buffers(std::span<const uint16_t> buffers) = 0;
 };
 
 /// Memory for one burst of received datagrams. It belongs to the engine, not to a link, so that an
@@ -88,9 +88,9 @@ class ReceiveBatch {
   // For links: fill a slot's bytes, then add() a view of each datagram in it.
   Bytes slot(size_t index) { return {memory_.get() + index * slot_bytes_, slot_bytes_}; }
   void clear();
-  /// The batch has datagrams in a buffer of `owner` that goes back with clear(). All buffers lent
+  /// The batch has datagrams in a buffer of `owner` that goes back with clear(). All buffers added
   /// between two clear() have one owner, and there are at most slots() of them.
-  void lend(const std::shared_ptr<BufferOwner>& owner, uint16_t buffer);
+  void add_buffer(const std::shared_ptr<BufferOwner>& owner, uint16_t buffer);
   /// False when the batch holds max_datagrams already.
   bool add(const Address& from, Bytes bytes, bool group = false, uint32_t local = 0);
   size_t room() const { return datagrams_.size() - count_; }
@@ -101,8 +101,8 @@ class ReceiveBatch {
   std::unique_ptr<std::byte[]> memory_;
   std::vector<IncomingDatagram> datagrams_;
   size_t count_ = 0;
-  std::shared_ptr<BufferOwner> owner_;  // of what was lent; null: nothing was
-  std::vector<uint16_t> lent_;
+  std::shared_ptr<BufferOwner> owner_;  // of added_; null: there are none
+  std::vector<uint16_t> added_;
 };
 
 enum class SendStatus : uint8_t {

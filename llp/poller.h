@@ -16,8 +16,8 @@ struct PollEvent {
   void* key = nullptr;  ///< as given to add()
   bool readable = false;
   bool writable = false;
-  bool failed = false;  ///< an error, the peer is gone (reading tells which), or a stream has let
-                        ///< go of memory it borrowed
+  bool failed = false;  ///< an error, the peer is gone (reading tells which), or a stream has
+                        ///< released memory
 };
 
 /// Waits for descriptors, level-triggered (epoll), and for a wake() from another thread.

@@ -10,20 +10,20 @@ ReceiveBatch::ReceiveBatch(size_t slots, size_t slot_bytes, size_t max_datagrams
       // Left as it comes: pages that no datagram reaches are never touched.
       memory_(std::make_unique_for_overwrite<std::byte[]>(slots * slot_bytes)),
       datagrams_(max_datagrams) {
-  lent_.reserve(slots);
+  added_.reserve(slots);
 }
 
 void ReceiveBatch::clear() {
   count_ = 0;
   if (owner_ == nullptr) return;
-  owner_->take_back(lent_);
+  owner_->return_buffers(added_);
   owner_.reset();
-  lent_.clear();
+  added_.clear();
 }
 
-void ReceiveBatch::lend(const std::shared_ptr<BufferOwner>& owner, uint16_t buffer) {
+void ReceiveBatch::add_buffer(const std::shared_ptr<BufferOwner>& owner, uint16_t buffer) {
   if (owner_ == nullptr) owner_ = owner;
-  lent_.push_back(buffer);
+  added_.push_back(buffer);
 }
 
 bool ReceiveBatch::add(const Address& from, Bytes bytes, bool group, uint32_t local) {

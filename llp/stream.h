@@ -20,7 +20,7 @@ namespace diwarp::llp {
 
 class InputQueue;
 
-/// Pieces of at most so many bytes are never borrowed.
+/// Pieces of at most so many bytes are always copied.
 inline constexpr size_t kCopiedPiece = 512;
 
 enum class IoStatus : uint8_t {
@@ -46,22 +46,22 @@ class Stream {
   /// Gathers `pieces` in order; may take only a part.
   virtual IoResult send(std::span<const ConstBytes> pieces) = 0;
 
-  // --- Sending in place: a stream that can reads memory of the sender's after the call instead of
-  // copying it. Others copy, and send_in_place() is send().
+  // --- Zero copy: a stream that can reads memory of the sender's after the call instead of
+  // copying it. Others copy, and send_zero_copy() is send().
 
-  /// Lets calls of send_in_place() borrow that have at least `from` bytes (not 0) in pieces longer
-  /// than kCopiedPiece, and counts what comes of them. False: this stream always copies.
-  virtual bool allow_in_place(size_t /*from*/, Counters& /*counters*/) { return false; }
+  /// Has calls of send_zero_copy() not copy that have at least `from` bytes (not 0) in pieces
+  /// longer than kCopiedPiece, and counts what comes of them. False: this stream always copies.
+  virtual bool allow_zero_copy(size_t /*from*/, Counters& /*counters*/) { return false; }
 
-  /// As send(), but pieces longer than kCopiedPiece may be borrowed: the stream reads their memory
-  /// until released() has reached what borrowed() is after the call. abort() ends all borrowing,
-  /// other ends do not.
-  virtual IoResult send_in_place(std::span<const ConstBytes> pieces) { return send(pieces); }
-  /// Calls that have borrowed memory so far.
-  virtual uint64_t borrowed() const { return 0; }
-  /// How many of these, from the first on, have let go of it all. The stream's descriptor polls as
-  /// failed while there is news.
-  virtual uint64_t released() { return 0; }
+  /// As send(), but pieces longer than kCopiedPiece may stay in flight: the stream reads their
+  /// memory until zero_copy_released() has reached what zero_copy_calls() is after the call.
+  /// abort() releases all memory, other ends do not.
+  virtual IoResult send_zero_copy(std::span<const ConstBytes> pieces) { return send(pieces); }
+  /// Calls without copying so far.
+  virtual uint64_t zero_copy_calls() const { return 0; }
+  /// How many of these, from the first on, have released all of their memory. The stream's
+  /// descriptor polls as failed while there is news.
+  virtual uint64_t zero_copy_released() { return 0; }
   /// Frees memory of the stream's own that was not needed since the last call. True if there may be
   /// some to free later.
   virtual bool trim() { return false; }

@@ -149,12 +149,12 @@ class Client {
     const auto source = make_flow_source(endpoint, peers, row.flow);
     endpoint.post_receives();
     pair_with_servers(endpoint, peers, announcement(row), measure_.group, terms_.token);
-    const uint64_t in_place = device.counter("rc_zerocopy_sends");
+    const uint64_t zero_copy = device.counter("rc_zerocopy_sends");
     const std::vector<Json> results = send(*source, row, device);
     std::vector<Json> rows;
     for (size_t i = 0; i < results.size(); ++i) {
       Json done = figures(row, results[i], *source, measure_.segment);
-      done["zerocopy_sends"] = device.counter("rc_zerocopy_sends") - in_place;
+      done["zerocopy_sends"] = device.counter("rc_zerocopy_sends") - zero_copy;
       if (measure_.group) done["receiver"] = peers[i].peer_address().host();
       peers[i].send({{"type", "done"}, {"row", done}});
       check(row, results[i], done);

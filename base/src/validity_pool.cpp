@@ -19,7 +19,7 @@ void ValidityNode::release() noexcept {
   }
   // The pool, and with it this node, may end with this reference.
   const std::shared_ptr<ValidityPool> home = std::move(home_);
-  home->take_back(*this);
+  home->release(*this);
 }
 
 }  // namespace detail
@@ -34,7 +34,7 @@ ValidityMap one_range(uint64_t length, IntervalSet::Range range) {
 
 }  // namespace
 
-ValidityNode* ValidityPool::lend() noexcept {
+ValidityNode* ValidityPool::acquire() noexcept {
   if (free_ == nullptr) free_ = returned_.exchange(nullptr, std::memory_order_acquire);
   ValidityNode* node = free_;
   if (node != nullptr)
@@ -57,7 +57,7 @@ ValidityNode* ValidityPool::make() noexcept {
   }
 }
 
-void ValidityPool::take_back(ValidityNode& node) noexcept {
+void ValidityPool::release(ValidityNode& node) noexcept {
   node.ranges.clear();  // guard(records)
   node.next_ = returned_.load(std::memory_order_relaxed);
   while (!returned_.compare_exchange_weak(node.next_, &node, std::memory_order_release,
@@ -95,7 +95,7 @@ InsertResult ValidityBuilder::insert(uint64_t begin, uint64_t end, ValidityPool&
     if (added == 0) return InsertResult::duplicate;
     return added == end - begin ? InsertResult::added : InsertResult::partial;
   }
-  node_ = pool.lend();
+  node_ = pool.acquire();
   if (node_ == nullptr) return InsertResult::full;
   node_->ranges.insert(only_.begin, only_.end);
   return node_->ranges.insert(begin, end);

@@ -13,7 +13,7 @@
 
 /// What a decorator of a link or a stream has to do with calls that do not concern it: it passes
 /// them on to the one inside, which it owns. Not passed on is what would bring bytes past the
-/// decorator: input queues, sending in place, receives into several buffers.
+/// decorator: input queues, sending without copying, receives into several buffers.
 namespace diwarp::llp {
 
 class ForwardingDatagramLink : public DatagramLink {

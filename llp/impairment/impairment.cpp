@@ -153,7 +153,7 @@ SendResult ImpairedDatagramLink::impair(const OutgoingDatagram& datagram) {
   if (fate.verdict == Verdict::passed) return inner().send({&datagram, 1});
   ConstBytes bytes = gather(datagram);
   if (fate.verdict == Verdict::corrupted) {
-    // In place: gather() always copies.
+    // Without another copy: gather() always makes one.
     scratch_[fate.place / 8 % bytes.size()] ^= std::byte{1} << (fate.place % 8);
   } else if (fate.verdict == Verdict::truncated) {
     bytes = bytes.first(fate.place % bytes.size());

@@ -22,9 +22,9 @@ class SyscallBackend final : public Backend {
   Connector& connector() override { return connector_; }
 
   BackendDescription describe() const override {
-    const bool in_place = options_.zerocopy_from != 0;
+    const bool zero_copy = options_.zerocopy_from != 0;
     return {.datagrams = describe_udp("system calls", options_),
-            .streams = in_place ? "TCP system calls, with MSG_ZEROCOPY" : "TCP system calls"};
+            .streams = zero_copy ? "TCP system calls, with MSG_ZEROCOPY" : "TCP system calls"};
   }
   DatagramSocketAttributes query_datagrams(const Address& local) const override {
     return ask_udp_support(local, udp_options(options_));

@@ -18,8 +18,8 @@
 #include "llp/socket/busy_poll.h"
 #include "llp/socket/send_list.h"
 #include "llp/socket/socket_address.h"
-#include "llp/tcp/in_place.h"
 #include "llp/tcp/tcp_peer.h"
+#include "llp/tcp/zero_copy_sender.h"
 
 namespace diwarp::llp {
 namespace {
@@ -69,7 +69,7 @@ class Gathering {
   }
   /// Adds pieces up to a short one that finds no room: short ones are the caller's again at once.
   /// Returns how many.
-  size_t add_in_place(std::span<const ConstBytes> pieces) {
+  size_t add_zero_copy(std::span<const ConstBytes> pieces) {
     const size_t most = std::min(pieces.size(), kMaxPieces);
     for (size_t i = 0; i < most; ++i) {
       if (is_short(pieces[i]) && !has_room(pieces[i])) return i;
@@ -153,37 +153,37 @@ IoResult TcpStream::send(std::span<const ConstBytes> pieces) {
   return handed_over(send_list(fd_.get(), list));
 }
 
-bool TcpStream::allow_in_place(size_t from, Counters& counters) {
+bool TcpStream::allow_zero_copy(size_t from, Counters& counters) {
   // An earlier user has made the kernel count, and may still wait for its notices.
   const bool untouched = socket_option(fd_.get(), SOL_SOCKET, SO_ZEROCOPY) == 0;
   if (!untouched || !set_socket_option(fd_.get(), SOL_SOCKET, SO_ZEROCOPY, 1)) return false;
-  in_place_ = std::make_unique<InPlaceSender>(from, counters);
+  zero_copy_ = std::make_unique<ZeroCopySender>(from, counters);
   return true;
 }
 
-IoResult TcpStream::send_in_place(std::span<const ConstBytes> pieces) {
+IoResult TcpStream::send_zero_copy(std::span<const ConstBytes> pieces) {
   size_t before = 0;
-  while (in_place_ && fd_ && in_place_->wants(pieces)) {
-    const Bytes room = in_place_->room();
+  while (zero_copy_ && fd_ && zero_copy_->wants(pieces)) {
+    const Bytes room = zero_copy_->room();
     if (room.empty()) break;
     Gathering gathered(room);
-    pieces = pieces.subspan(gathered.add_in_place(pieces));
-    const IoResult sent = handed_over(in_place_->send(fd_.get(), gathered.pieces()));
+    pieces = pieces.subspan(gathered.add_zero_copy(pieces));
+    const IoResult sent = handed_over(zero_copy_->send(fd_.get(), gathered.pieces()));
     if (pieces.empty() || sent.bytes < gathered.bytes()) return behind(before, sent);
     before += sent.bytes;
   }
   return behind(before, send(pieces));
 }
 
-uint64_t TcpStream::borrowed() const { return in_place_ ? in_place_->calls().begun() : 0; }
+uint64_t TcpStream::zero_copy_calls() const { return zero_copy_ ? zero_copy_->calls().begun() : 0; }
 
-uint64_t TcpStream::released() {
-  if (!in_place_) return 0;
-  in_place_->take_notices(fd_.get());
-  return in_place_->calls().released();
+uint64_t TcpStream::zero_copy_released() {
+  if (!zero_copy_) return 0;
+  zero_copy_->take_notices(fd_.get());
+  return zero_copy_->calls().released();
 }
 
-bool TcpStream::trim() { return in_place_ && in_place_->calls().trim(); }
+bool TcpStream::trim() { return zero_copy_ && zero_copy_->calls().trim(); }
 
 IoResult TcpStream::receive(Bytes buffer) {
   if (!fd_) return {IoStatus::failed, 0, ECONNABORTED};
@@ -205,7 +205,7 @@ IoResult TcpStream::receive_into(std::span<const Bytes> buffers) {
 }
 
 bool TcpStream::leave_engine() {
-  in_place_.reset();
+  zero_copy_.reset();
   return static_cast<bool>(fd_);
 }
 
@@ -222,7 +222,7 @@ void TcpStream::abort() {
   const linger at_once{1, 0};
   ::setsockopt(fd_.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
   fd_.reset();
-  if (in_place_) in_place_->calls().release_all();
+  if (zero_copy_) zero_copy_->calls().release_all();
 }
 
 size_t TcpStream::maximum_segment() const {

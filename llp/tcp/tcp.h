@@ -11,7 +11,7 @@
 
 namespace diwarp::llp {
 
-class InPlaceSender;
+class ZeroCopySender;
 
 /// A connected TCP socket. Delays nothing (TCP_NODELAY): the layer above gathers what belongs
 /// together.
@@ -32,10 +32,10 @@ class TcpStream : public Stream {
   /// Takes at most 1,024 pieces a call. Nothing to send: would_block.
   IoResult send(std::span<const ConstBytes> pieces) override;
   /// By MSG_ZEROCOPY. False as well where somebody else used that on the socket before.
-  bool allow_in_place(size_t from, Counters& counters) override;
-  IoResult send_in_place(std::span<const ConstBytes> pieces) override;
-  uint64_t borrowed() const override;
-  uint64_t released() override;
+  bool allow_zero_copy(size_t from, Counters& counters) override;
+  IoResult send_zero_copy(std::span<const ConstBytes> pieces) override;
+  uint64_t zero_copy_calls() const override;
+  uint64_t zero_copy_released() override;
   bool trim() override;
   /// An empty buffer: would_block.
   IoResult receive(Bytes buffer) override;
@@ -64,7 +64,7 @@ class TcpStream : public Stream {
   bool set_busy_poll(Duration time) override;
 
   /// Gives the descriptor back, still non-blocking; later calls fail as after abort(). Only while
-  /// nothing is borrowed.
+  /// no call without copying is in flight.
   virtual int release() { return fd_.release(); }
 
  protected:
@@ -73,7 +73,7 @@ class TcpStream : public Stream {
 
  private:
   UniqueFd fd_;
-  std::unique_ptr<InPlaceSender> in_place_;  // null: all is copied
+  std::unique_ptr<ZeroCopySender> zero_copy_;  // null: all is copied
   Address local_;
   Address peer_;
 };

@@ -110,7 +110,7 @@ class UringQueue final : public InputQueue,
   void gather() override;
   void* next_ready() override;
   Duration silence() override;
-  void take_back(std::span<const uint16_t> datagram_buffers) override;
+  void return_buffers(std::span<const uint16_t> datagram_buffers) override;
 
   /// Called, by any thread, when a link or stream that goes away has taken off the ring what others
   /// announce now: the descriptor does not tell of that.

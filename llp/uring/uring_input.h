@@ -28,7 +28,7 @@ class UringInput : public ListNode<> {
 
   /// Arms at once. The socket must outlive it.
   UringInput(std::shared_ptr<UringQueue> queue, int fd, Kind kind);
-  /// Cancels the request and waits until the kernel has let go of it.
+  /// Cancels the request and waits until the kernel has released it.
   ~UringInput();
   UringInput(const UringInput&) = delete;
   UringInput& operator=(const UringInput&) = delete;

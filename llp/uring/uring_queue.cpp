@@ -121,7 +121,7 @@ void* UringQueue::next_ready() {
   return input == nullptr ? nullptr : input->key_;
 }
 
-void UringQueue::take_back(std::span<const uint16_t> datagram_buffers) {
+void UringQueue::return_buffers(std::span<const uint16_t> datagram_buffers) {
   const std::lock_guard lock(mutex_);
   datagrams_.give(datagram_buffers);
 }

@@ -37,28 +37,28 @@ void UringStream::set_key(void* key) {
   if (input_) input_->set_key(key);
 }
 
-void UringStream::let_go() {
+void UringStream::stop_ring_input() {
   if (!front_.empty()) input_->give_back(front_buffer_);
   front_ = {};
   input_.reset();
 }
 
 void UringStream::abort() {
-  let_go();
+  stop_ring_input();
   TcpStream::abort();
 }
 
 bool UringStream::leave_engine() {
-  let_go();
+  stop_ring_input();
   return TcpStream::leave_engine();
 }
 
 int UringStream::release() {
-  let_go();
+  stop_ring_input();
   return TcpStream::release();
 }
 
-bool UringStream::allow_in_place(size_t /*from*/, Counters& /*counters*/) { return false; }
+bool UringStream::allow_zero_copy(size_t /*from*/, Counters& /*counters*/) { return false; }
 
 IoResult UringStream::receive(Bytes buffer) {
   if (!input_ || buffer.empty()) return TcpStream::receive(buffer);

@@ -26,7 +26,7 @@ class UringStream final : public TcpStream {
   UringStream& operator=(const UringStream&) = delete;
 
   /// Never: a socket that the ring reads is not watched for what tells that memory is free again.
-  bool allow_in_place(size_t from, Counters& counters) override;
+  bool allow_zero_copy(size_t from, Counters& counters) override;
   IoResult receive(Bytes buffer) override;
   IoResult receive_into(std::span<const Bytes> buffers) override;
   void settle() override;
@@ -39,7 +39,7 @@ class UringStream final : public TcpStream {
 
  private:
   UringStream(std::shared_ptr<UringQueue> queue, TcpStream&& stream);
-  void let_go();
+  void stop_ring_input();
   size_t receive_pieces(Bytes buffer);
   size_t receive_front(Bytes buffer);
   IoResult receive_directly(Bytes buffer);

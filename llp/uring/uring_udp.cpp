@@ -66,7 +66,7 @@ size_t UringUdpLink::receive_pieces(ReceiveBatch& batch) {
     msghdr header;
     const Bytes received = UringInput::unpack(piece, header);
     if (header.msg_name != nullptr) hand_up(batch, received, header);
-    batch.lend(input_->queue(), piece.buffer);
+    batch.add_buffer(input_->queue(), piece.buffer);
   }
   return batch.datagrams().size();
 }

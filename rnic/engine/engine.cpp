@@ -135,7 +135,7 @@ void Engine::notify(TransmitSource& source) {
     activate(source);
   } else {
     if (!source.notified_.exchange(true)) inbox_.push(source);
-    if (!baton_.try_take()) return;  // the holder looks into the inbox after it lets go
+    if (!baton_.try_take()) return;  // the holder looks into the inbox after it releases the baton
     take_inbox();
   }
   transmit(clock_.now());
@@ -146,7 +146,7 @@ void Engine::run_inbox() {
   while (!inbox_.empty() && baton_.try_take()) {
     drain_inbox();
     transmit(clock_.now());
-    let_go();
+    pass_baton();
   }
 }
 

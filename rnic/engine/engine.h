@@ -143,10 +143,10 @@ class Engine {
   void end_stall(TransmitSource& source);
   /// After it, what other threads have left meanwhile is done, by this thread or by a later holder.
   void release_baton() {
-    let_go();
+    pass_baton();
     if (!inbox_.empty()) run_inbox();
   }
-  void let_go() {
+  void pass_baton() {
     if (sleep_.anybody()) wake_sleeper();
     baton_.release();
   }

@@ -46,7 +46,7 @@ struct SendEntry {
       operands;
   SendEntry* next = nullptr;  // while handed over: its keeper's own list
   uint32_t msn = 0;           // the same: RD's; its MSN
-  uint32_t lent_to = 0;       // the same: RC's; calls that the stream must have released
+  uint32_t release_at = 0;    // the same: RC's; calls that the stream must have released
   uint64_t missing = 0;       // the same: RD's; bytes of a Read that have not come
 
   /// Immediate data that travel with a message that is gathered; null: none.

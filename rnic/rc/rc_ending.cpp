@@ -27,26 +27,26 @@ std::error_code status_of(RcEnd reason) {
 
 }  // namespace
 
-/// What waits for this side's last byte, or for the memory that was lent.
+/// What waits for this side's last byte, or for the memory that is in flight.
 void RcQueuePair::go_on_ending() {
   if (state() == QpState::closing) {
     if (all_sent()) finish_closing();  // guard(rows:drain-before-fin): without if (all_sent())
-  } else if (peer_closed_ && !transmit_.borrows()) {
+  } else if (peer_closed_ && !transmit_.zero_copy_in_flight()) {
     end_behind_peer();
   } else if (state() == QpState::sqd) {
     watch_drain();
   }
 }
 
-/// And no response is awaited or pending, and no memory is lent.
+/// And no response is awaited or pending, and no memory is in flight.
 bool RcQueuePair::all_sent() {
   return sends_.pending() == nullptr && requester_.idle() && responder_.next() == nullptr &&
-         transmit_.drained() && !transmit_.borrows();
+         transmit_.drained() && !transmit_.zero_copy_in_flight();
 }
 
 void RcQueuePair::watch_drain() {
   if (drain_told_ || !transmit_.at_boundary() || !transmit_.drained()) return;
-  if (!requester_.idle() || transmit_.borrows()) return;
+  if (!requester_.idle() || transmit_.zero_copy_in_flight()) return;
   drain_told_ = true;
   raise(AsyncEventType::sq_drained);
 }
@@ -59,7 +59,7 @@ void RcQueuePair::finish_closing() {
 }
 
 /// The peer's side ended in order, and nothing was read since: a reset may have come behind it,
-/// which lets go of memory as an acknowledgement does.
+/// which releases memory as an acknowledgement does.
 void RcQueuePair::end_behind_peer() {
   // guard(reset-after-end): => end(RcEnd::closed);
   end(stream_->error() == 0 ? RcEnd::closed : RcEnd::lost);
@@ -174,12 +174,12 @@ void RcQueuePair::count_end(RcEnd reason) {
   counters().add(Counter::rc_resets);
 }
 
-/// The wait for the end of the peer's side is the control path's. A stream that has borrowed
-/// memory is reset, without final bytes: the application may use the memory again when its requests
-/// are flushed, and what it writes there must not reach the peer.
+/// The wait for the end of the peer's side is the control path's. A stream with memory
+/// in flight is reset, without final bytes: the application may use the memory again when its
+/// requests are flushed, and what it writes there must not reach the peer.
 void RcQueuePair::close_stream(bool in_order, std::vector<std::byte> final_bytes) {
-  if (transmit_.borrows()) transmit_.take_back(*stream_, sends_);
-  if (transmit_.borrows()) in_order = false, final_bytes.clear();
+  if (transmit_.zero_copy_in_flight()) transmit_.complete_released(*stream_, sends_);
+  if (transmit_.zero_copy_in_flight()) in_order = false, final_bytes.clear();
   engine().timers().cancel(receive_wait_);
   engine().timers().cancel(peer_watch_timer_);
   peer_watch_.stop();

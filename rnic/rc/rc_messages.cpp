@@ -94,13 +94,13 @@ RcTransmit::Begun RcTransmit::begin_send(Context& context, Result& result) {
     const bool fenced = has(entry->flags, SendFlags::fence) && !context.requester.idle();
     // guard(rows:fence)
     if (fenced) return Begun::nothing;  // a response lets it go on
-    // What fails, and what changes memory, waits for those before it. Also for memory that they
-    // have lent, whose return lets it go on: until then the connection could not end with a
-    // Terminate.
+    // What fails, and what changes memory, waits for those before it. Also for memory of
+    // theirs that is in flight, whose release lets it go on: until then the connection could not
+    // end with a Terminate.
     const bool alone = count_ == 0 && next_entry_ == 0;
     if (facts.local) {
       if (!alone) return Begun::later;  // guard(bind-order)
-      if (borrows()) return Begun::nothing;
+      if (zero_copy_in_flight()) return Begun::nothing;
       const WcStatus status = do_local(context.protection, *entry);
       if (status != WcStatus::success) return fail(result, Fault::bad_send, status);
       context.sends.complete(status);
@@ -108,7 +108,7 @@ RcTransmit::Begun RcTransmit::begin_send(Context& context, Result& result) {
     }
     if (!allowed_) return Begun::nothing;  // guard(not-ready)
     const std::optional<WcStatus> trouble = why_not(context, *entry);
-    if (trouble && borrows()) return Begun::nothing;
+    if (trouble && zero_copy_in_flight()) return Begun::nothing;
     if (trouble) return alone ? fail(result, Fault::bad_send, *trouble) : Begun::later;
     // guard(rows:ord-kept)
     if (facts.responded && !context.requester.has_room()) return Begun::nothing;

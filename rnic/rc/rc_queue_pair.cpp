@@ -76,7 +76,7 @@ void RcQueuePair::take(NegotiatedConnection connection, QpState to) {
   peer_closed_ = fin_sent_ = drain_told_ = false;
   terminate_.reset();
   parameters_ = connection.parameters;
-  allow_in_place();
+  allow_zero_copy();
   peer_watch_.start(*stream_,
                     connection.timeouts.over({options_.keep_alive, options_.user_timeout}));
   requester_.start(parameters_.ord);
@@ -124,10 +124,10 @@ void RcQueuePair::attach_stream(std::unique_ptr<llp::Stream> stream) {
 }
 
 /// Where the device asks for it. FPDUs with markers are copied whatever the stream can.
-void RcQueuePair::allow_in_place() {
+void RcQueuePair::allow_zero_copy() {
   const size_t from = engine().options().zerocopy_from;
-  in_place_ = from != 0 && !parameters_.send_markers && stream_->allow_in_place(from, counters());
-  if (from != 0 && !in_place_) counters().add(Counter::rc_zerocopy_refused);
+  zero_copy_ = from != 0 && !parameters_.send_markers && stream_->allow_zero_copy(from, counters());
+  if (from != 0 && !zero_copy_) counters().add(Counter::rc_zerocopy_refused);
 }
 
 /// In service without a stream: there may be completions to report.
@@ -184,11 +184,12 @@ bool RcQueuePair::wait_ended(Time deadline) {
 
 size_t RcQueuePair::receive(Time now) {
   if (!stream_) return 0;
-  const bool borrows = transmit_.borrows();
-  if (borrows) take_back();
+  const bool in_flight = transmit_.zero_copy_in_flight();
+  if (in_flight) complete_released();
   if (receive_.held() || peer_closed_) {
-    // Nothing is read, so it is a broken stream that asks, again if need be, or one that let go.
-    if (!borrows) end(end_of_stream(stream_->error()));
+    // Nothing is read, so it is a broken stream that asks, again if need be, or one that has
+    // released memory.
+    if (!in_flight) end(end_of_stream(stream_->error()));
     return 1;
   }
   const RcEnd result = receive_.read(*stream_, engine().stream_buffer());
@@ -197,16 +198,16 @@ size_t RcQueuePair::receive(Time now) {
   return 1;
 }
 
-/// The stream may have let go of memory: what waits for that goes on.
-void RcQueuePair::take_back() {
-  if (transmit_.take_back(*stream_, sends_)) engine().activate(*this);
+/// The stream may have released memory: what waits for that goes on.
+void RcQueuePair::complete_released() {
+  if (transmit_.complete_released(*stream_, sends_)) engine().activate(*this);
 }
 
 /// The peer has ended its side, and this one has something to finish. Not where something is
 /// awaited from the peer.
 bool RcQueuePair::ends_later() const {
   const bool still_sending = state() == QpState::closing && !fin_sent_ && transmit_.allowed();
-  return (still_sending || transmit_.borrows()) && requester_.idle();
+  return (still_sending || transmit_.zero_copy_in_flight()) && requester_.idle();
 }
 
 /// After the receiving half took bytes, or none.
@@ -269,7 +270,7 @@ RcTransmit::Context RcQueuePair::transmit_context() {
           // guard(rows:burst-shared): engine().is_alone(*this) ? kLoneBurstBytes : kBurstBytes =>
           //     kLoneBurstBytes
           .burst_bytes = engine().is_alone(*this) ? kLoneBurstBytes : kBurstBytes,
-          .in_place = in_place_};
+          .zero_copy = zero_copy_};
 }
 
 Served RcQueuePair::send(Time now) {

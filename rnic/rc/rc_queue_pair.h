@@ -84,9 +84,9 @@ class RcQueuePair final : public QueuePair {
   RcTransmit::Context transmit_context();
 
   void attach_stream(std::unique_ptr<llp::Stream> stream);
-  void allow_in_place();
+  void allow_zero_copy();
   void park();
-  void take_back();
+  void complete_released();
   bool ends_later() const;
   void settle(RcEnd result, Time now);
   void resume_held(Time now);
@@ -116,7 +116,7 @@ class RcQueuePair final : public QueuePair {
   std::unique_ptr<llp::Stream> stream_;  // while connected
   Address local_;
   Address peer_;
-  bool in_place_ = false;     // it may borrow memory of requests
+  bool zero_copy_ = false;    // it need not copy memory of requests
   bool peer_closed_ = false;  // the peer's side has ended, this one has something to finish
   bool fin_sent_ = false;
   bool drain_told_ = false;                       // sqd: the event was raised

@@ -31,7 +31,7 @@ void RcTransmit::forget() {
   first_message_ = message_count_ = 0;
   framing_ = false;
   next_entry_ = next_offset_ = 0;
-  holding_.forget();
+  zero_copy_.forget();
   ready_ = ReadyToReceive::none;
   rings_.reset();
   staging_.release();
@@ -92,7 +92,7 @@ RcTransmit::Result RcTransmit::run(Context context, Time now) {
   const bool all_gathered = gather(burst);
   const bool stopped = all_gathered && frame(burst, result);
   if (burst.bytes() == 0 && burst.refused())
-    return borrows() ? result : refusal(burst.refused()->origin);
+    return zero_copy_in_flight() ? result : refusal(burst.refused()->origin);
   if (result.fault != Fault::none) return result;
   if (burst.bytes() == 0) return result;
   const llp::IoResult sent = give(context, burst);
@@ -109,15 +109,15 @@ RcTransmit::Result RcTransmit::run(Context context, Time now) {
 }
 
 llp::IoResult RcTransmit::give(Context& context, const Burst& burst) {
-  if (!context.in_place || !may_lend()) return context.stream.send(burst.pieces());
-  const llp::IoResult sent = context.stream.send_in_place(burst.pieces());
-  holding_.note(context.stream);
+  if (!context.zero_copy || !may_zero_copy()) return context.stream.send(burst.pieces());
+  const llp::IoResult sent = context.stream.send_zero_copy(burst.pieces());
+  zero_copy_.count_calls(context.stream);
   return sent;
 }
 
 /// Not what peers read: nobody waits for the end of that before the memory is used otherwise, and
 /// copies of it lie in memory that is used again.
-bool RcTransmit::may_lend() const {
+bool RcTransmit::may_zero_copy() const {
   bool all_sends = true;
   for (size_t i = 0; i < message_count_; ++i)
     all_sends = all_sends && message(i).origin != Origin::response;
@@ -302,7 +302,7 @@ void RcTransmit::finish_message(Context& context) {
       context.responder.finish();
       break;
     case Origin::send_queue:
-      holding_.sent(context.sends);
+      zero_copy_.sent(context.sends);
       --next_entry_;
       break;
   }

@@ -20,10 +20,10 @@
 #include "rdmap/stream.h"
 #include "rnic/engine/transmit_source.h"
 #include "rnic/queues/work_queue.h"
-#include "rnic/rc/rc_holding.h"
 #include "rnic/rc/rc_requester.h"
 #include "rnic/rc/rc_responder.h"
 #include "rnic/rc/scratch.h"
+#include "rnic/rc/zero_copy_tracker.h"
 
 namespace diwarp::rnic {
 
@@ -53,7 +53,7 @@ inline constexpr STag kReadyStag = 1;
 /// The sending half of an RC queue pair: cuts messages into FPDUs and gives these to the stream, a
 /// burst at a time. Messages are the send queue's and the answers to the peer's requests; they take
 /// turns, and one is finished before the next begins. Payload stays where the application has it
-/// until the stream takes it, or, where that sends in place, until it lets go of it.
+/// until the stream takes it, or, where that sends without copying, until it has released it.
 class RcTransmit {
  public:
   /// What a burst needs from the queue pair.
@@ -66,7 +66,7 @@ class RcTransmit {
     const ddp::ProtectionContext& protection;
     bool serves_sends;   ///< the state lets the send queue begin messages
     size_t burst_bytes;  ///< kBurstBytes or kLoneBurstBytes
-    bool in_place;       ///< the stream may borrow what Sends and Writes carry
+    bool zero_copy;      ///< the stream need not copy what Sends and Writes carry
   };
 
   enum class Fault : uint8_t {
@@ -96,10 +96,10 @@ class RcTransmit {
   Result run(Context context, Time now);
 
   /// The stream reads memory of requests that it has taken.
-  bool borrows() const { return holding_.borrows(); }
-  /// Takes back what it has let go of. True if there was some: requests may be done.
-  bool take_back(llp::Stream& stream, SendQueue& sends) {
-    return holding_.take_back(stream, sends);
+  bool zero_copy_in_flight() const { return zero_copy_.in_flight(); }
+  /// Completes the requests whose memory it has released. True if there was some.
+  bool complete_released(llp::Stream& stream, SendQueue& sends) {
+    return zero_copy_.complete_released(stream, sends);
   }
 
   /// Nothing of an unfinished message is on the stream, so that it may be ended in order here.
@@ -184,7 +184,7 @@ class RcTransmit {
   bool frame(Burst& burst, Result& result);
   Framed frame_next(Burst& burst);
   llp::IoResult give(Context& context, const Burst& burst);
-  bool may_lend() const;
+  bool may_zero_copy() const;
   bool take(Context& context, Scratch& copies, size_t bytes);
   Framed stage(Fpdu& fpdu, const Message& message, Context& context);
   void encode_head(Fpdu& fpdu, const Message& message) const;
@@ -243,7 +243,7 @@ class RcTransmit {
   bool copies_used_ = false;  // either of them, since the last trim()
   uint64_t position_ = 0;     // bytes of FPDUs framed so far
 
-  RcHolding holding_;
+  ZeroCopyTracker zero_copy_;
 
   // Their messages, in order. The last one may have more to frame.
   size_t first_message_ = 0;

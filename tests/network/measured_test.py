@@ -86,7 +86,7 @@ def bandwidth_tells_the_valid_share_of_each_receiver():
 
 @case()
 def bandwidth_over_rc_without_copying_is_whole():
-    """Ethernet's segments: a call has many short pieces between what is left in place."""
+    """Ethernet's segments: a call has many short pieces between what is not copied."""
     with Scene() as scene:
         network = Router(scene)
         path = os.path.join(scene.folder.name, "rows.json")

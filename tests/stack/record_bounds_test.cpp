@@ -110,7 +110,7 @@ TEST_CASE("a full map that the last segment meets does not end the record by its
   CHECK(scene.records().size() == 1);
 }
 
-TEST_CASE("maps that the application holds are counted against the pool until it lets go") {
+TEST_CASE("maps that the application holds are counted against the pool until it drops them") {
   PartyOptions options;
   options.datagram.max_validity_maps = 2;
   RecordScene scene(options);

@@ -6,9 +6,9 @@
 #include "stack/socket_exchange.h"
 #include "support/child.h"
 #include "support/confined.h"
-#include "unit/llp/in_place_memory.h"
 #include "unit/llp/network_namespace.h"
 #include "unit/llp/syscalls.h"
+#include "unit/llp/zero_copy_support.h"
 
 using namespace diwarp;
 using namespace diwarp::test;
@@ -355,7 +355,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("faults: sends in place that the system refuses are copied, counted, and all works") {
+TEST_CASE("faults: zero-copy sends that the system refuses are copied, counted, and all works") {
   FaultsForNow faults;
   const DeviceOptions options = by_hand({.zerocopy_from = 4096});
   SECTION("for want of memory") {
@@ -374,8 +374,8 @@ TEST_CASE("faults: sends in place that the system refuses are copied, counted, a
   CHECK(faults->injected > 0);
 }
 
-TEST_CASE("faults: sends in place of few bytes, and without room, over TCP sockets") {
-  if (!may_send_in_place()) return;
+TEST_CASE("faults: zero-copy sends of few bytes, and without room, over TCP sockets") {
+  if (!may_send_zero_copy()) return;
   const uint32_t bytes = GENERATE(0U, 3000U);
   CAPTURE(bytes);
   Streams scene(0, by_hand({.zerocopy_from = 2000}));
@@ -388,8 +388,8 @@ TEST_CASE("faults: sends in place of few bytes, and without room, over TCP socke
   CHECK(scene.count("rc_zerocopy_odd") == 0);
 }
 
-TEST_CASE("faults: no Send or Write in place completes before the kernel has let go of it") {
-  if (!may_send_in_place()) return;
+TEST_CASE("faults: no zero-copy Send or Write completes before the kernel has released it") {
+  if (!may_send_zero_copy()) return;
   Streams scene(0, by_hand({.zerocopy_from = 4096}));
   FaultsForNow faults;
   faults->hide_notices = 1;

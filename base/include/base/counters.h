@@ -109,10 +109,10 @@ namespace diwarp {
   X(rc_rx_bytes,            "TCP payload bytes received on RC connections")                 \
   X(rc_tx_no_memory,        "times that an RC queue pair found too little memory to send: it waited, or sent less") \
   X(rc_tx_bytes,            "TCP payload bytes sent on RC connections")                     \
-  X(rc_zerocopy_sends,      "calls that gave bytes of RC connections to the kernel in place (MSG_ZEROCOPY)") \
+  X(rc_zerocopy_sends,      "calls that gave bytes of RC connections to the kernel without copying (MSG_ZEROCOPY)") \
   X(rc_zerocopy_copied,     "of these, those whose bytes the kernel copied all the same (loopback, veth)") \
   X(rc_zerocopy_no_memory,  "calls that copied for want of memory for MSG_ZEROCOPY (net.core.optmem_max, locked memory)") \
-  X(rc_zerocopy_full,       "calls that copied since too many in place were under way on the connection") \
+  X(rc_zerocopy_full,       "calls that copied since too many without copying were in flight on the connection") \
   X(rc_zerocopy_refused,    "RC connections that copy although DeviceOptions::zerocopy_from asks for less") \
   X(rc_zerocopy_odd,        "entries of TCP error queues that told nothing of calls under way") \
   X(mpa_rejects,            "MPA connection requests that either side rejected")            \

@@ -8,7 +8,7 @@
 
 namespace diwarp {
 
-/// A fixed number of objects, made once and lent again and again: acquire() gives an object as its
+/// A fixed number of objects, made once and used again and again: acquire() gives an object as its
 /// last user left it. For one thread.
 template <class T>
 class Pool {
@@ -18,11 +18,11 @@ class Pool {
         free_(std::make_unique<T*[]>(count)),
         count_(count),
         available_(count) {
-    // The lowest address is lent first; after that the most recently released, still in cache.
+    // The lowest address is given out first; after that the most recently released, still in cache.
     for (size_t i = 0; i < count; ++i) free_[i] = &items_[count - 1 - i];
   }
 
-  /// nullptr when all are lent.
+  /// nullptr when all are in use.
   T* acquire() { return available_ == 0 ? nullptr : free_[--available_]; }
 
   /// `item` must have come from acquire() and not been released since.

@@ -32,15 +32,15 @@ class ValidityNode {
   friend class diwarp::ValidityPool;
 
   std::atomic<uint32_t> references_{1};
-  std::shared_ptr<ValidityPool> home_;  // while lent; null: it is of no pool
+  std::shared_ptr<ValidityPool> home_;  // while in use; null: it is of no pool
   ValidityNode* next_ = nullptr;        // in one of the pool's lists
 };
 
 }  // namespace detail
 
 /// At most so many maps of several ranges at once, each of at most so many ranges. Nodes are made
-/// when they are first needed, and used again with the memory they have got. lend() is for one
-/// thread at a time; what is lent comes back from any thread, and keeps the pool alive until then.
+/// when they are first needed, and used again with the memory they have got. acquire() is for one
+/// thread at a time; a map in use comes back from any thread, and keeps the pool alive until then.
 class ValidityPool : public std::enable_shared_from_this<ValidityPool> {
   struct Key {};
 
@@ -53,19 +53,19 @@ class ValidityPool : public std::enable_shared_from_this<ValidityPool> {
   ValidityPool(const ValidityPool&) = delete;
   ValidityPool& operator=(const ValidityPool&) = delete;
 
-  /// An empty node with one reference; null when all are lent, or memory cannot be had.
-  detail::ValidityNode* lend() noexcept;
+  /// An empty node with one reference; null when all are in use, or memory cannot be had.
+  detail::ValidityNode* acquire() noexcept;
 
  private:
   friend class detail::ValidityNode;
-  void take_back(detail::ValidityNode& node) noexcept;
+  void release(detail::ValidityNode& node) noexcept;
   detail::ValidityNode* make() noexcept;
 
   const size_t max_maps_;
   const size_t max_ranges_;
   std::vector<std::unique_ptr<detail::ValidityNode>> nodes_;
-  detail::ValidityNode* free_ = nullptr;  // the lender's own
-  // Any thread pushes; the lender takes all at once, so that no node can come back in between.
+  detail::ValidityNode* free_ = nullptr;  // of the thread that acquires
+  // Any thread pushes; that thread takes all at once, so that no node can come back in between.
   std::atomic<detail::ValidityNode*> returned_{nullptr};
 };
 

@@ -59,7 +59,7 @@ TEST_CASE("a ring behaves as a double-ended queue under random operations") {
   CHECK(test::allocations() - before == model_allocations);
 }
 
-TEST_CASE("a ring lets go of what was popped or cleared") {
+TEST_CASE("a ring releases what was popped or cleared") {
   const auto shared = std::make_shared<int>(7);
   Ring<std::shared_ptr<int>> ring(4);
   for (int i = 0; i < 4; ++i) ring.push_back(shared);

@@ -62,7 +62,7 @@ std::string words_of(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("a unique descriptor closes at its end, moves and lets go") {
+TEST_CASE("a unique descriptor closes at its end, moves and releases") {
   const int raw = open("/dev/null", O_RDONLY | O_CLOEXEC);
   REQUIRE(raw >= 0);
   {

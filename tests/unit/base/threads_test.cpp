@@ -61,7 +61,7 @@ TEST_CASE("a single-producer ring holds exactly its capacity") {
   CHECK(ring.size() == 0);
 }
 
-TEST_CASE("a single-producer ring lets go of what was popped") {
+TEST_CASE("a single-producer ring releases what was popped") {
   const auto shared = std::make_shared<int>(1);
   SpscRing<std::shared_ptr<int>> ring(2);
   CHECK(ring.try_push(shared));

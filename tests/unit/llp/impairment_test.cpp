@@ -382,7 +382,7 @@ TEST_CASE("a datagram that finds no room meets the same fate when it comes again
     const SendResult result = test::send_one(tight.link, kTo, pattern(50, i));
     i += result.sent;
     if (result.status == SendStatus::would_block) ++blocked;
-    // Room for the datagram and for all that it may let go.
+    // Room for the datagram and for all that it may release.
     tight.recorder->room = tight.recorder->room == 0 ? 5 : 0;
   }
   CHECK(blocked > 100);

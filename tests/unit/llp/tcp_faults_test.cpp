@@ -3,8 +3,8 @@
 #include <cerrno>
 
 #include "bytes.h"
-#include "llp/tcp/in_place.h"
 #include "llp/tcp/tcp.h"
+#include "llp/tcp/zero_copy_sender.h"
 #include "raw_socket.h"
 #include "support/catch.h"
 #include "syscalls.h"
@@ -62,11 +62,11 @@ TEST_CASE("a stream that moves few bytes a call moves all of them in order") {
   CHECK(faults->injected > 0);
 }
 
-// --- Sends in place.
+// --- Zero-copy sends.
 
-/// A stream that sends in place, and one that takes what it sends.
-struct InPlacePair {
-  InPlacePair() {
+/// A stream that sends without copying, and one that takes what it sends.
+struct ZeroCopyPair {
+  ZeroCopyPair() {
     auto [first, second] = test::tcp_pair();
     sender = TcpStream::adopt(first.release());
     receiver = TcpStream::adopt(second.release());
@@ -74,7 +74,7 @@ struct InPlacePair {
   /// Sends `text` at once, and takes it.
   void move(const std::string& text) {
     const ConstBytes piece = bytes_of(text);
-    REQUIRE(sender->send_in_place({&piece, 1}).bytes == text.size());
+    REQUIRE(sender->send_zero_copy({&piece, 1}).bytes == text.size());
     std::string came;
     std::vector<std::byte> buffer(text.size());
     for (int calls = 0; calls < 1000000 && came.size() < text.size(); ++calls)
@@ -87,43 +87,43 @@ struct InPlacePair {
   std::unique_ptr<TcpStream> receiver;
 };
 
-TEST_CASE("a send that finds no memory to stay in place is copied at once") {
+TEST_CASE("a send that finds no memory to leave without a copy is copied at once") {
   const int error = GENERATE(ENOBUFS, EFAULT);
   CAPTURE(error);
-  InPlacePair pair;
-  REQUIRE(pair.sender->allow_in_place(10'000, pair.counters));
+  ZeroCopyPair pair;
+  REQUIRE(pair.sender->allow_zero_copy(10'000, pair.counters));
   FaultsForNow faults;
   faults->zerocopy_error = error;
   pair.move(pattern(20'000));
-  CHECK(pair.sender->borrowed() == 0);
+  CHECK(pair.sender->zero_copy_calls() == 0);
   CHECK(pair.counters.get(Counter::rc_zerocopy_no_memory) == 1);
   CHECK(pair.counters.get(Counter::rc_zerocopy_sends) == 0);
 }
 
-TEST_CASE("a stream whose system refuses sends in place copies") {
-  InPlacePair pair;
+TEST_CASE("a stream whose system refuses zero-copy sends copies") {
+  ZeroCopyPair pair;
   FaultsForNow faults;
   faults->zerocopy_option_error = ENOTSUP;
-  CHECK_FALSE(pair.sender->allow_in_place(10'000, pair.counters));
+  CHECK_FALSE(pair.sender->allow_zero_copy(10'000, pair.counters));
   pair.move(pattern(20'000));
-  CHECK(pair.sender->borrowed() == 0);
+  CHECK(pair.sender->zero_copy_calls() == 0);
 }
 
-TEST_CASE("a stream of whose sends in place nothing is told copies from a number of them on") {
-  InPlacePair pair;
-  REQUIRE(pair.sender->allow_in_place(10'000, pair.counters));
+TEST_CASE("a stream of whose zero-copy sends nothing is reported copies from a number of them on") {
+  ZeroCopyPair pair;
+  REQUIRE(pair.sender->allow_zero_copy(10'000, pair.counters));
   FaultsForNow faults;
   faults->hide_notices = 1;
-  for (uint32_t i = 0; i < 2 * kMaxInPlace; ++i) pair.move(pattern(20'000, i));
-  CHECK(pair.sender->released() == 0);
+  for (uint32_t i = 0; i < 2 * kMaxZeroCopyCalls; ++i) pair.move(pattern(20'000, i));
+  CHECK(pair.sender->zero_copy_released() == 0);
   // The kernel's own bound may come first.
-  const uint64_t in_place = pair.counters.get(Counter::rc_zerocopy_sends);
-  CHECK(in_place <= kMaxInPlace);
+  const uint64_t zero_copy = pair.counters.get(Counter::rc_zerocopy_sends);
+  CHECK(zero_copy <= kMaxZeroCopyCalls);
   CHECK(pair.counters.get(Counter::rc_zerocopy_full) +
-            pair.counters.get(Counter::rc_zerocopy_no_memory) + in_place ==
-        2 * kMaxInPlace);
+            pair.counters.get(Counter::rc_zerocopy_no_memory) + zero_copy ==
+        2 * kMaxZeroCopyCalls);
   faults->hide_notices = 0;
-  CHECK(pair.sender->released() == in_place);
+  CHECK(pair.sender->zero_copy_released() == zero_copy);
 }
 
 }  // namespace

@@ -14,9 +14,9 @@
 
 namespace diwarp::test {
 
-/// Whether TCP sends so many bytes in place (MSG_ZEROCOPY) for this process. ENOBUFS where it may
-/// not lock so much memory; 0: it does.
-inline int in_place_refusal(size_t bytes) {
+/// Whether TCP sends so many bytes without copying (MSG_ZEROCOPY) for this process. ENOBUFS where
+/// it may not lock so much memory; 0: it does.
+inline int zero_copy_refusal(size_t bytes) {
   const auto tcp = [] { return UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)); };
   const UniqueFd listener = tcp();
   const UniqueFd sender = tcp();
@@ -37,12 +37,12 @@ inline int in_place_refusal(size_t bytes) {
   return ::send(sender.get(), memory.data(), memory.size(), kFlags) < 0 ? errno : 0;
 }
 
-/// Enough for each case that sends in place, else prints that the case is skipped.
-inline bool may_send_in_place() {
+/// Enough for each case of zero-copy sends, else prints that the case is skipped.
+inline bool may_send_zero_copy() {
   constexpr size_t kEnough = size_t{1} << 20;
-  const int refusal = in_place_refusal(kEnough);
+  const int refusal = zero_copy_refusal(kEnough);
   if (refusal == 0) return true;
-  std::cout << "SKIPPED: no sends in place (MSG_ZEROCOPY) of 1 MiB: "
+  std::cout << "SKIPPED: no zero-copy sends (MSG_ZEROCOPY) of 1 MiB: "
             << (refusal == ENOBUFS ? "raise the limit of locked memory (ulimit -l)"
                                    : "errno " + std::to_string(refusal))
             << "\n";

@@ -19,13 +19,13 @@ namespace diwarp::llp {
 
 /// Calls of one socket that may be under way at once; more copy. The kernel's own bound is memory
 /// for notices (net.core.optmem_max: about a hundred), the socket's the send buffer.
-inline constexpr uint32_t kMaxInPlace = 64;
+inline constexpr uint32_t kMaxZeroCopyCalls = 64;
 /// Short pieces of a call are copied to a room of so many bytes, so each call under way costs as
-/// much, kMaxInPlace of them 256 KiB. A page, since the kernel counts its memory in pages.
+/// much, kMaxZeroCopyCalls of them 256 KiB. A page, since the kernel counts its memory in pages.
 inline constexpr size_t kShortBytes = 4096;
 
-/// What the kernel has let go of: calls, numbered for each socket from 0 in 32 bits that wrap.
-struct InPlaceNotice {
+/// What the kernel has released: calls, numbered for each socket from 0 in 32 bits that wrap.
+struct ZeroCopyNotice {
   uint32_t first = 0;
   uint32_t last = 0;
   bool copied = false;  ///< and had copied all the same
@@ -33,17 +33,17 @@ struct InPlaceNotice {
 
 /// The notice in an entry of an error queue, as recvmsg(MSG_ERRQUEUE) left it; none where it is
 /// something else.
-std::optional<InPlaceNotice> parse_notice(const msghdr& entry);
+std::optional<ZeroCopyNotice> parse_notice(const msghdr& entry);
 
 /// The calls of one socket that are under way, each with a room for its short pieces. Rooms that
 /// are free again are used anew, the last one first, and freed by trim(). Notices may come in any
 /// order, and lie.
-class InPlaceCalls {
+class ZeroCopyCalls {
  public:
   /// `before`: calls that the kernel has counted.
-  explicit InPlaceCalls(uint64_t before = 0) : begun_(before), released_(before) {}
+  explicit ZeroCopyCalls(uint64_t before = 0) : begun_(before), released_(before) {}
 
-  bool full() const { return begun_ - released_ == kMaxInPlace; }
+  bool full() const { return begun_ - released_ == kMaxZeroCopyCalls; }
   /// For the short pieces of the next call, not full(); empty where there is no memory. What lies
   /// there stays until the call is released.
   Bytes room();
@@ -51,7 +51,7 @@ class InPlaceCalls {
   void begin();
 
   /// False, and nothing changes, where these calls are not all under way.
-  bool release(const InPlaceNotice& notice);
+  bool release(const ZeroCopyNotice& notice);
   void release_all();
 
   /// Frees rooms that no call had since the last time. True if some are left.
@@ -67,45 +67,45 @@ class InPlaceCalls {
     std::array<std::byte, kShortBytes> bytes;
   };
 
-  using Pages = std::array<std::unique_ptr<Page>, kMaxInPlace>;
+  using Pages = std::array<std::unique_ptr<Page>, kMaxZeroCopyCalls>;
 
-  std::unique_ptr<Page>& page_of(uint64_t call) { return lent_[call % kMaxInPlace]; }
+  std::unique_ptr<Page>& page_of(uint64_t call) { return used_[call % kMaxZeroCopyCalls]; }
   void free_page_of(uint64_t call);
 
   uint64_t begun_;
   uint64_t released_;
   uint64_t done_ = 0;  // bit n: so is the call released_ + n
-  Pages lent_;         // to calls under way
+  Pages used_;         // by calls in flight
   Pages free_;         // a stack of free_count_
   size_t free_count_ = 0;
   size_t untouched_ = 0;  // so many at its bottom, since the last trim()
   size_t rooms_ = 0;
 };
 
-/// What a TCP socket sends in place, and what came of it.
-class InPlaceSender {
+/// What a TCP socket sends without copying, and what came of it.
+class ZeroCopySender {
  public:
-  InPlaceSender(size_t from, Counters& counters) : from_(from), counters_(counters) {}
+  ZeroCopySender(size_t from, Counters& counters) : from_(from), counters_(counters) {}
 
   /// Whether these pieces are worth it.
   bool wants(std::span<const ConstBytes> pieces) const;
-  /// As InPlaceCalls::room(); empty, and counted, as well where too many calls are under way.
+  /// As ZeroCopyCalls::room(); empty, and counted, as well where too many calls are under way.
   Bytes room();
-  /// Sends `list` in place, or copied where the kernel has no memory for that: as sendmsg()
+  /// Sends `list` without copying, or copied where the kernel has no memory for that: as sendmsg()
   /// answers.
   ssize_t send(int fd, std::span<iovec> list);
   /// Takes over what the kernel has told.
   void take_notices(int fd);
 
-  InPlaceCalls& calls() { return calls_; }
-  const InPlaceCalls& calls() const { return calls_; }
+  ZeroCopyCalls& calls() { return calls_; }
+  const ZeroCopyCalls& calls() const { return calls_; }
 
  private:
   void take(const msghdr& entry);
 
   const size_t from_;
   Counters& counters_;
-  InPlaceCalls calls_;
+  ZeroCopyCalls calls_;
 };
 
 }  // namespace diwarp::llp

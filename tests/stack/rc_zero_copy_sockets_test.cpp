@@ -3,20 +3,20 @@
 
 #include "stack/rc_support.h"
 #include "stack/socket_exchange.h"
-#include "unit/llp/in_place_memory.h"
+#include "unit/llp/zero_copy_support.h"
 
 /// Sends and Writes that TCP does not copy, and peers that take them late or never.
 namespace diwarp::test {
 
 namespace {
 
-DeviceOptions in_place(size_t from = 4096) {
+DeviceOptions zero_copy(size_t from = 4096) {
   return by_hand({.zerocopy_from = from, .io = IoBackend::syscall});
 }
 
 /// A queue pair whose peer is a plain socket that takes nothing by itself.
 struct Deaf : Sockets {
-  explicit Deaf(const DeviceOptions& options = in_place(), const StreamOptions& stream = {})
+  explicit Deaf(const DeviceOptions& options = zero_copy(), const StreamOptions& stream = {})
       : Sockets(options) {
     auto [first, second] = tcp_pair();
     const int little = 16 << 10;
@@ -42,14 +42,14 @@ struct Deaf : Sockets {
 
 }  // namespace
 
-TEST_CASE("Messages of all kinds and sizes arrive over sockets that send in place") {
-  if (!may_send_in_place()) return;
+TEST_CASE("Messages of all kinds and sizes arrive over sockets that send without copying") {
+  if (!may_send_zero_copy()) return;
   const bool crc = GENERATE(true, false);
   const bool markers = GENERATE(false, true);
   const size_t from = GENERATE(1U, 4096U);
   const bool by_threads = GENERATE(false, true);
   CAPTURE(crc, markers, from, by_threads);
-  DeviceOptions options = in_place(from);
+  DeviceOptions options = zero_copy(from);
   if (by_threads) options.progress = Progress::thread;
   Sockets sockets(options);
   RcParty a(sockets.devices[0], Streams::options());
@@ -67,7 +67,7 @@ TEST_CASE("Messages of all kinds and sizes arrive over sockets that send in plac
 }
 
 TEST_CASE("A Write to a peer that does not take it completes when TCP has acknowledged it") {
-  if (!may_send_in_place()) return;
+  if (!may_send_zero_copy()) return;
   Deaf scene;
   const auto contents = pattern(Deaf::kBytes, 1);
   scene.party->fill(contents);
@@ -89,10 +89,10 @@ TEST_CASE("A Write to a peer that does not take it completes when TCP has acknow
 }
 
 TEST_CASE("Who sleeps is woken when memory is free again") {
-  if (!may_send_in_place()) return;
+  if (!may_send_zero_copy()) return;
   const Progress progress = GENERATE(Progress::manual, Progress::thread);
   CAPTURE(progress);
-  DeviceOptions options = in_place();
+  DeviceOptions options = zero_copy();
   options.progress = progress;
   options.spin = 0us;
   Deaf scene(options);
@@ -104,8 +104,8 @@ TEST_CASE("Who sleeps is woken when memory is free again") {
   CHECK(done->status == WcStatus::success);
 }
 
-TEST_CASE("A queue pair is destroyed at once though its peer never takes what is borrowed") {
-  if (!may_send_in_place()) return;
+TEST_CASE("A queue pair is destroyed at once though its peer never takes what is in flight") {
+  if (!may_send_zero_copy()) return;
   Deaf scene;
   scene.write();
   SECTION("destroyed") { scene.party.reset(); }
@@ -116,8 +116,8 @@ TEST_CASE("A queue pair is destroyed at once though its peer never takes what is
   CHECK(scene.peer->ending() == Ending::reset);
 }
 
-TEST_CASE("An orderly end waits for the peer to take what is borrowed") {
-  if (!may_send_in_place()) return;
+TEST_CASE("An orderly end waits for the peer to take what is in flight") {
+  if (!may_send_zero_copy()) return;
   const bool takes = GENERATE(true, false);
   CAPTURE(takes);
   Deaf scene(DeviceOptions{.zerocopy_from = 4096, .io = IoBackend::syscall});
@@ -136,8 +136,8 @@ TEST_CASE("An orderly end waits for the peer to take what is borrowed") {
   if (!takes) CHECK(scene.peer->ending() == Ending::reset);
 }
 
-TEST_CASE("A peer that resets the connection ends it, and what is borrowed with it") {
-  if (!may_send_in_place()) return;
+TEST_CASE("A peer that resets the connection ends it, and releases what is in flight") {
+  if (!may_send_zero_copy()) return;
   Deaf scene;
   scene.write();
   scene.peer->reset();
@@ -146,8 +146,8 @@ TEST_CASE("A peer that resets the connection ends it, and what is borrowed with 
   CHECK(scene.party->qp.state() == QpState::error);
 }
 
-TEST_CASE("A peer that ends its side while memory is borrowed is served first") {
-  if (!may_send_in_place()) return;
+TEST_CASE("A peer that ends its side while memory is in flight is served first") {
+  if (!may_send_zero_copy()) return;
   Deaf scene;
   scene.write();
   scene.peer->shutdown();
@@ -166,9 +166,9 @@ TEST_CASE("A peer that ends its side while memory is borrowed is served first") 
   CHECK(scene.devices[0].counter("rc_disconnects") == 1);
 }
 
-TEST_CASE("A peer that ends its side and never takes what is borrowed is given up") {
-  if (!may_send_in_place()) return;
-  Deaf scene(in_place(), {.receive_wait = 50ms});
+TEST_CASE("A peer that ends its side and never takes what is in flight is given up") {
+  if (!may_send_zero_copy()) return;
+  Deaf scene(zero_copy(), {.receive_wait = 50ms});
   scene.write();
   scene.peer->shutdown();
   const auto done = completion_of(scene.party->send_cq, [&] { scene.step(); });
@@ -180,7 +180,7 @@ TEST_CASE("A peer that ends its side and never takes what is borrowed is given u
 }
 
 TEST_CASE("A queue pair that holds its peer lives on when memory is free again") {
-  if (!may_send_in_place()) return;
+  if (!may_send_zero_copy()) return;
   Deaf scene;
   scene.write();
   // A Send for which there is no receive: nothing more is read.
@@ -197,8 +197,8 @@ TEST_CASE("A queue pair that holds its peer lives on when memory is free again")
   CHECK(scene.party->qp.state() == QpState::rts);
 }
 
-TEST_CASE("A peer that ends its side and resets while memory is borrowed has not ended in order") {
-  if (!may_send_in_place()) return;
+TEST_CASE("A peer that ends its side and resets while memory is in flight has not ended in order") {
+  if (!may_send_zero_copy()) return;
   Deaf scene;
   EventQueue events(scene.devices[0]);
   scene.write();
@@ -222,9 +222,9 @@ TEST_CASE("A peer that ends its side and resets while memory is borrowed has not
   CHECK(event->type == AsyncEventType::qp_fatal);
 }
 
-TEST_CASE("A message in place of many short pieces is not held up") {
-  if (!may_send_in_place()) return;
-  Sockets sockets(in_place());
+TEST_CASE("A zero-copy message of many short pieces is not held up") {
+  if (!may_send_zero_copy()) return;
+  Sockets sockets(zero_copy());
   RcOptions options{.memory = 64 << 10, .capacity = {.max_send_sge = 32}, .access = kOpen};
   RcParty a(sockets.devices[0], options);
   RcParty b(sockets.devices[1], options);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "llp/tcp/in_place.h"
+#include "llp/tcp/zero_copy_sender.h"
 
 #include <linux/errqueue.h>
 #include <netinet/in.h>
@@ -18,7 +18,7 @@ namespace diwarp::llp {
 namespace {
 
 /// Entries that one look takes out of an error queue: more than there can be notices.
-constexpr size_t kEntriesPerLook = 2 * kMaxInPlace;
+constexpr size_t kEntriesPerLook = 2 * kMaxZeroCopyCalls;
 /// Room for what else a socket's options may put beside a notice, such as timestamps.
 constexpr size_t kNoticeControlBytes = 512;
 
@@ -30,27 +30,27 @@ bool is_error(const cmsghdr& message) {
 
 }  // namespace
 
-static_assert(kMaxInPlace == 64, "a word has a bit for each call");
+static_assert(kMaxZeroCopyCalls == 64, "a word has a bit for each call");
 
 // --- Notices.
 
-std::optional<InPlaceNotice> parse_notice(const msghdr& entry) {
+std::optional<ZeroCopyNotice> parse_notice(const msghdr& entry) {
   for (cmsghdr* message = CMSG_FIRSTHDR(&entry); message != nullptr;
        message = CMSG_NXTHDR(const_cast<msghdr*>(&entry), message)) {
     if (!is_error(*message)) continue;
     sock_extended_err error;
     std::memcpy(&error, CMSG_DATA(message), sizeof error);
     if (error.ee_origin != SO_EE_ORIGIN_ZEROCOPY || error.ee_errno != 0) continue;
-    return InPlaceNotice{.first = error.ee_info,
-                         .last = error.ee_data,
-                         .copied = (error.ee_code & SO_EE_CODE_ZEROCOPY_COPIED) != 0};
+    return ZeroCopyNotice{.first = error.ee_info,
+                          .last = error.ee_data,
+                          .copied = (error.ee_code & SO_EE_CODE_ZEROCOPY_COPIED) != 0};
   }
   return std::nullopt;
 }
 
 // --- Calls.
 
-Bytes InPlaceCalls::room() {
+Bytes ZeroCopyCalls::room() {
   if (free_count_ == 0) {
     free_[0].reset(new (std::nothrow) Page);
     if (!free_[0]) return {};
@@ -60,37 +60,37 @@ Bytes InPlaceCalls::room() {
   return free_[free_count_ - 1]->bytes;
 }
 
-void InPlaceCalls::begin() {
+void ZeroCopyCalls::begin() {
   if (free_count_ != 0) page_of(begun_) = std::move(free_[--free_count_]);
   untouched_ = std::min(untouched_, free_count_);
   ++begun_;
 }
 
-void InPlaceCalls::free_page_of(uint64_t call) {
+void ZeroCopyCalls::free_page_of(uint64_t call) {
   if (page_of(call)) free_[free_count_++] = std::move(page_of(call));
 }
 
-bool InPlaceCalls::release(const InPlaceNotice& notice) {
+bool ZeroCopyCalls::release(const ZeroCopyNotice& notice) {
   const uint32_t ahead = notice.first - static_cast<uint32_t>(released_);
   const uint32_t behind_first = notice.last - notice.first;
-  const uint64_t under_way = begun_ - released_;
-  if (ahead >= under_way || behind_first >= under_way - ahead) return false;
-  const uint64_t these = ~uint64_t{0} >> (kMaxInPlace - 1 - behind_first) << ahead;
+  const uint64_t in_flight = begun_ - released_;
+  if (ahead >= in_flight || behind_first >= in_flight - ahead) return false;
+  const uint64_t these = ~uint64_t{0} >> (kMaxZeroCopyCalls - 1 - behind_first) << ahead;
   if ((done_ & these) != 0) return false;
   done_ |= these;
   for (uint32_t n = ahead; n <= ahead + behind_first; ++n) free_page_of(released_ + n);
   const int more = std::countr_one(done_);
   released_ += static_cast<uint64_t>(more);
-  done_ = more == int{kMaxInPlace} ? 0 : done_ >> more;
+  done_ = more == int{kMaxZeroCopyCalls} ? 0 : done_ >> more;
   return true;
 }
 
-void InPlaceCalls::release_all() {
+void ZeroCopyCalls::release_all() {
   for (; released_ != begun_; ++released_) free_page_of(released_);
   done_ = 0;
 }
 
-bool InPlaceCalls::trim() {
+bool ZeroCopyCalls::trim() {
   const std::span<std::unique_ptr<Page>> free = std::span(free_).first(free_count_);
   std::rotate(free.begin(), free.begin() + static_cast<ptrdiff_t>(untouched_), free.end());
   free_count_ -= untouched_;
@@ -102,14 +102,14 @@ bool InPlaceCalls::trim() {
 
 // --- Sending.
 
-bool InPlaceSender::wants(std::span<const ConstBytes> pieces) const {
+bool ZeroCopySender::wants(std::span<const ConstBytes> pieces) const {
   size_t bytes = 0;
   for (const ConstBytes piece : pieces)
     if (piece.size() > kCopiedPiece) bytes += piece.size();
   return bytes >= from_;
 }
 
-Bytes InPlaceSender::room() {
+Bytes ZeroCopySender::room() {
   const bool full = calls_.full();
   const Bytes room = full ? Bytes() : calls_.room();
   if (room.empty())
@@ -117,7 +117,7 @@ Bytes InPlaceSender::room() {
   return room;
 }
 
-ssize_t InPlaceSender::send(int fd, std::span<iovec> list) {
+ssize_t ZeroCopySender::send(int fd, std::span<iovec> list) {
   const ssize_t sent = send_list(fd, list, MSG_ZEROCOPY);
   if (sent > 0) {
     calls_.begin();
@@ -129,7 +129,7 @@ ssize_t InPlaceSender::send(int fd, std::span<iovec> list) {
   return send_list(fd, list);
 }
 
-void InPlaceSender::take_notices(int fd) {
+void ZeroCopySender::take_notices(int fd) {
   for (size_t i = 0; i < kEntriesPerLook && calls_.begun() != calls_.released(); ++i) {
     alignas(cmsghdr) std::array<std::byte, kNoticeControlBytes> control;
     msghdr entry{};
@@ -141,8 +141,8 @@ void InPlaceSender::take_notices(int fd) {
   }
 }
 
-void InPlaceSender::take(const msghdr& entry) {
-  const std::optional<InPlaceNotice> notice = parse_notice(entry);
+void ZeroCopySender::take(const msghdr& entry) {
+  const std::optional<ZeroCopyNotice> notice = parse_notice(entry);
   if (!notice || !calls_.release(*notice)) return counters_.add(Counter::rc_zerocopy_odd);
   if (notice->copied)
     counters_.add(Counter::rc_zerocopy_copied, uint64_t{notice->last - notice->first} + 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sends that the kernel does not copy: what that means for a stream's memory.
-#include "llp/tcp/in_place.h"
+#include "llp/tcp/zero_copy_sender.h"
 
 #include <sys/socket.h>
 
@@ -11,7 +11,6 @@
 
 #include "backends.h"
 #include "bytes.h"
-#include "in_place_memory.h"
 #include "llp/poller.h"
 #include "llp/tcp/tcp.h"
 #include "llp/uring/uring_stream.h"
@@ -19,38 +18,39 @@
 #include "support/catch.h"
 #include "support/child.h"
 #include "support/confined.h"
+#include "zero_copy_support.h"
 
 namespace diwarp::llp {
 namespace {
 
 using test::bytes_of;
-using test::may_send_in_place;
+using test::may_send_zero_copy;
 using test::pattern;
 using test::read_bytes;
 using test::tcp_pair;
 
 constexpr size_t kFrom = 10'000;
 
-/// A stream that sends in place over one end of a connection, and the other end raw.
-struct InPlace {
-  InPlace() {
+/// A stream that sends without copying over one end of a connection, and the other end raw.
+struct ZeroCopyScene {
+  ZeroCopyScene() {
     auto [first, second] = tcp_pair();
     stream = TcpStream::adopt(first.release());
     peer = std::move(second);
-    REQUIRE(stream->allow_in_place(kFrom, counters));
+    REQUIRE(stream->allow_zero_copy(kFrom, counters));
   }
-  /// So that the kernel keeps most of a long message at the sender, and in place.
+  /// So that the kernel keeps most of a long message at the sender, and does not copy it.
   void receive_little() {
     const int bytes = 16 << 10;
     REQUIRE(::setsockopt(peer.get(), SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes) == 0);
   }
   IoResult send(std::string_view text) {
     const ConstBytes piece = bytes_of(text);
-    return stream->send_in_place({&piece, 1});
+    return stream->send_zero_copy({&piece, 1});
   }
   bool all_released() {
     for (int tries = 0; tries < 5000; ++tries) {
-      if (stream->released() == stream->borrowed()) return true;
+      if (stream->zero_copy_released() == stream->zero_copy_calls()) return true;
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     return false;
@@ -64,34 +64,34 @@ struct InPlace {
 
 }  // namespace
 
-TEST_CASE("a stream that sends in place borrows long pieces until the peer has them") {
-  if (!may_send_in_place()) return;
-  InPlace c;
+TEST_CASE("a zero-copy stream keeps long pieces in flight until the peer has them") {
+  if (!may_send_zero_copy()) return;
+  ZeroCopyScene c;
   c.receive_little();
   const std::string text = pattern(400'000);
   const IoResult sent = c.send(text);
   REQUIRE(sent.status == IoStatus::ok);
   REQUIRE(sent.bytes > 100'000);
-  CHECK(c.stream->borrowed() == 1);
-  CHECK(c.stream->released() == 0);
+  CHECK(c.stream->zero_copy_calls() == 1);
+  CHECK(c.stream->zero_copy_released() == 0);
   CHECK(read_bytes(c.peer.get(), sent.bytes) == text.substr(0, sent.bytes));
   CHECK(c.all_released());
-  CHECK(c.stream->released() == 1);
+  CHECK(c.stream->zero_copy_released() == 1);
   CHECK(c.count(Counter::rc_zerocopy_sends) == 1);
   CHECK(c.count(Counter::rc_zerocopy_copied) == 1);  // loopback
   CHECK(c.count(Counter::rc_zerocopy_odd) == 0);
 }
 
 TEST_CASE("memory of a long piece is read after the call, that of short ones is not") {
-  if (!may_send_in_place()) return;
-  InPlace c;
+  if (!may_send_zero_copy()) return;
+  ZeroCopyScene c;
   c.receive_little();
   std::string head = pattern(kCopiedPiece, 1);
   std::string body = pattern(300'000, 2);
   std::string tail = pattern(7, 3);
   const std::string was = head + body + tail;
   const std::array pieces = {bytes_of(head), bytes_of(body), bytes_of(tail)};
-  const IoResult sent = c.stream->send_in_place(pieces);
+  const IoResult sent = c.stream->send_zero_copy(pieces);
   REQUIRE(sent.bytes == was.size());
   std::fill(head.begin(), head.end(), '!');
   std::fill(tail.begin(), tail.end(), '!');
@@ -105,9 +105,9 @@ TEST_CASE("memory of a long piece is read after the call, that of short ones is 
   CHECK(came.substr(changed, 1000) == std::string(1000, '?'));
 }
 
-TEST_CASE("what is sent in place and copied in turn arrives in order, whatever its pieces") {
-  if (!may_send_in_place()) return;
-  InPlace c;
+TEST_CASE("what is sent without copying and copied in turn arrives in order, whatever its pieces") {
+  if (!may_send_zero_copy()) return;
+  ZeroCopyScene c;
   std::vector<std::string> messages;
   std::string all;
   for (size_t i = 0; i < 300; ++i) {
@@ -127,11 +127,11 @@ TEST_CASE("what is sent in place and copied in turn arrives in order, whatever i
         pieces.push_back(bytes_of(part.substr(0, 20)));
         if (part.size() > 20) pieces.push_back(bytes_of(part.substr(20)));
       }
-      const IoResult sent = c.stream->send_in_place(pieces);
+      const IoResult sent = c.stream->send_zero_copy(pieces);
       REQUIRE(sent.status != IoStatus::failed);
       rest.remove_prefix(sent.bytes);
     }
-    c.stream->released();
+    c.stream->zero_copy_released();
   }
   reader.join();
   CHECK(came == all);
@@ -140,8 +140,8 @@ TEST_CASE("what is sent in place and copied in turn arrives in order, whatever i
 }
 
 TEST_CASE("one call takes all, though its short pieces are more than have room beside it") {
-  if (!may_send_in_place()) return;
-  InPlace c;
+  if (!may_send_zero_copy()) return;
+  ZeroCopyScene c;
   const size_t short_pieces = GENERATE(8U, 9U, 20U, 40U);
   const bool behind = GENERATE(false, true);
   CAPTURE(short_pieces, behind);
@@ -156,16 +156,16 @@ TEST_CASE("one call takes all, though its short pieces are more than have room b
   for (size_t i = 0; i < short_pieces; ++i) add(kCopiedPiece);
   if (behind) add(kFrom);
   const size_t given = text.size() - rest.size();
-  const IoResult sent = c.stream->send_in_place(pieces);
+  const IoResult sent = c.stream->send_zero_copy(pieces);
   CHECK(sent.status == IoStatus::ok);
   CHECK(sent.bytes == given);
-  CHECK(c.stream->borrowed() >= 1);
+  CHECK(c.stream->zero_copy_calls() >= 1);
   CHECK(read_bytes(c.peer.get(), given) == text.substr(0, given));
   CHECK(c.all_released());
 }
 
 TEST_CASE("calls with little payload are copied, as are all of a stream that was not asked") {
-  InPlace c;
+  ZeroCopyScene c;
   std::vector<ConstBytes> pieces;
   const std::string text = pattern(100'000);
   SECTION("little") { pieces.push_back(bytes_of(std::string_view(text).substr(0, kFrom - 1))); }
@@ -179,15 +179,15 @@ TEST_CASE("calls with little payload are copied, as are all of a stream that was
     c.peer = std::move(second);
     pieces.push_back(bytes_of(text));
   }
-  CHECK(c.stream->send_in_place(pieces).status == IoStatus::ok);
-  CHECK(c.stream->borrowed() == 0);
-  CHECK(c.stream->released() == 0);
+  CHECK(c.stream->send_zero_copy(pieces).status == IoStatus::ok);
+  CHECK(c.stream->zero_copy_calls() == 0);
+  CHECK(c.stream->zero_copy_released() == 0);
   CHECK(c.count(Counter::rc_zerocopy_sends) == 0);
 }
 
 TEST_CASE("a notice makes the descriptor poll as failed, and breaks nothing") {
-  if (!may_send_in_place()) return;
-  InPlace c;
+  if (!may_send_zero_copy()) return;
+  ZeroCopyScene c;
   Poller poller;
   int key = 0;
   REQUIRE(poller.try_add(c.stream->descriptor(), &key, false, false));
@@ -204,13 +204,13 @@ TEST_CASE("a notice makes the descriptor poll as failed, and breaks nothing") {
   CHECK(c.send(text).status == IoStatus::ok);
 }
 
-TEST_CASE("a stream that is reset has let go of everything, and so has one whose peer resets it") {
-  if (!may_send_in_place()) return;
-  InPlace c;
+TEST_CASE("a stream that is reset has released everything, and so has one whose peer resets it") {
+  if (!may_send_zero_copy()) return;
+  ZeroCopyScene c;
   c.receive_little();
   const std::string text = pattern(400'000);
   REQUIRE(c.send(text).status == IoStatus::ok);
-  REQUIRE(c.stream->released() == 0);
+  REQUIRE(c.stream->zero_copy_released() == 0);
   SECTION("here") { c.stream->abort(); }
   SECTION("there") { test::reset_connection(std::move(c.peer)); }
   CHECK(c.all_released());
@@ -218,9 +218,9 @@ TEST_CASE("a stream that is reset has let go of everything, and so has one whose
 }
 
 TEST_CASE(
-    "a stream that sent in place gives back what it needed for that, once it does so no more") {
-  if (!may_send_in_place()) return;
-  InPlace c;
+    "a stream that sent without copying frees what it needed for that, once it does so no more") {
+  if (!may_send_zero_copy()) return;
+  ZeroCopyScene c;
   CHECK_FALSE(c.stream->trim());
   const std::string text = pattern(20'000);
   REQUIRE(c.send(text).bytes == text.size());
@@ -231,21 +231,21 @@ TEST_CASE(
   CHECK_FALSE(c.stream->trim());
 }
 
-TEST_CASE("a process that may lock 64 KiB is told that 1 MiB is not sent in place") {
+TEST_CASE("a process that may lock 64 KiB is told that 1 MiB is not sent without copying") {
   const int refusal = test::in_child(
-      [] { return test::limit_locked_memory() ? test::in_place_refusal(size_t{1} << 20) : 1; });
+      [] { return test::limit_locked_memory() ? test::zero_copy_refusal(size_t{1} << 20) : 1; });
   CHECK(refusal == ENOBUFS);
 }
 
-TEST_CASE("a socket that was used for sends in place before is refused, and io_uring's are") {
+TEST_CASE("a socket that was used for zero-copy sends before is refused, and io_uring's are") {
   Counters counters;
   auto [first, second] = tcp_pair();
   const int one = 1;
   REQUIRE(::setsockopt(first.get(), SOL_SOCKET, SO_ZEROCOPY, &one, sizeof one) == 0);
-  CHECK_FALSE(TcpStream::adopt(first.release())->allow_in_place(kFrom, counters));
+  CHECK_FALSE(TcpStream::adopt(first.release())->allow_zero_copy(kFrom, counters));
   if (!test::Ring::queue()) return;
   const auto stream = UringStream::adopt(test::Ring::queue(), second.release());
-  CHECK_FALSE(stream->allow_in_place(kFrom, counters));
+  CHECK_FALSE(stream->allow_zero_copy(kFrom, counters));
 }
 
 }  // namespace diwarp::llp

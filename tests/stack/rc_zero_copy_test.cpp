@@ -11,36 +11,37 @@ namespace {
 constexpr size_t kFrom = 1000;
 constexpr size_t kLong = 4000;
 
-/// A stream that really borrows: what it is given in place it reads, and hands on, when it lets go.
-class Lender final : public llp::Stream {
+/// A stream that really does not copy: it reads and hands on the bytes of a zero-copy call when it
+/// releases them.
+class ZeroCopyStream final : public llp::Stream {
  public:
-  explicit Lender(StreamEnd inner) : inner_(std::move(inner)) {}
+  explicit ZeroCopyStream(StreamEnd inner) : inner_(std::move(inner)) {}
 
-  bool allow_in_place(size_t from, Counters& /*counters*/) override {
+  bool allow_zero_copy(size_t from, Counters& /*counters*/) override {
     from_ = from;
     return true;
   }
   llp::IoResult send(std::span<const ConstBytes> pieces) override { return take(pieces, false); }
-  llp::IoResult send_in_place(std::span<const ConstBytes> pieces) override {
+  llp::IoResult send_zero_copy(std::span<const ConstBytes> pieces) override {
     size_t bytes = 0;
     for (const ConstBytes piece : pieces)
       if (piece.size() > llp::kCopiedPiece) bytes += piece.size();
     return take(pieces, bytes >= from_);
   }
-  uint64_t borrowed() const override { return borrowed_; }
-  uint64_t released() override { return released_; }
+  uint64_t zero_copy_calls() const override { return calls_; }
+  uint64_t zero_copy_released() override { return released_; }
 
-  /// Lets go of the oldest `calls`.
-  void let_go(uint64_t calls) {
+  /// Releases the oldest `calls`.
+  void release_calls(uint64_t calls) {
     released_ += calls;
     uint64_t left = calls;
-    while (!waiting_.empty() && (left != 0 || !waiting_.front().borrows)) {
-      if (waiting_.front().borrows) --left;
+    while (!waiting_.empty() && (left != 0 || !waiting_.front().zero_copy)) {
+      if (waiting_.front().zero_copy) --left;
       hand_on(waiting_.front());
       waiting_.pop_front();
     }
   }
-  void let_all_go() { let_go(borrowed_ - released_); }
+  void release_all() { release_calls(calls_ - released_); }
 
   llp::IoResult receive(Bytes buffer) override { return inner_->receive(buffer); }
   void shutdown_send() override {
@@ -68,24 +69,24 @@ class Lender final : public llp::Stream {
 
  private:
   struct Call {
-    bool borrows = false;
+    bool zero_copy = false;
     std::deque<std::vector<std::byte>> copies = {};
     std::vector<ConstBytes> pieces = {};
   };
 
-  llp::IoResult take(std::span<const ConstBytes> pieces, bool borrows) {
-    Call call{.borrows = borrows};
+  llp::IoResult take(std::span<const ConstBytes> pieces, bool zero_copy) {
+    Call call{.zero_copy = zero_copy};
     size_t bytes = 0;
     for (ConstBytes piece : pieces) {
       bytes += piece.size();
-      if (!borrows || piece.size() <= llp::kCopiedPiece) {
+      if (!zero_copy || piece.size() <= llp::kCopiedPiece) {
         call.copies.emplace_back(piece.begin(), piece.end());
         piece = call.copies.back();
       }
       call.pieces.push_back(piece);
     }
-    if (borrows) ++borrowed_;
-    if (borrows || !waiting_.empty())
+    if (zero_copy) ++calls_;
+    if (zero_copy || !waiting_.empty())
       waiting_.push_back(std::move(call));
     else
       hand_on(call);
@@ -99,20 +100,21 @@ class Lender final : public llp::Stream {
   const StreamEnd inner_;
   size_t from_ = SIZE_MAX;
   std::deque<Call> waiting_;
-  uint64_t borrowed_ = 0;
+  uint64_t calls_ = 0;
   uint64_t released_ = 0;
 };
 
-/// Two queue pairs; what `a` sends in place its stream borrows until the test lets it go.
-struct Lending {
-  explicit Lending(const mpa::NegotiatedParameters& parameters = {}, size_t from = kFrom) {
+/// Two queue pairs; what `a` sends without copying its stream keeps in flight until the test
+/// releases it.
+struct ZeroCopyScene {
+  explicit ZeroCopyScene(const mpa::NegotiatedParameters& parameters = {}, size_t from = kFrom) {
     world.device_options.zerocopy_from = from;
     a.emplace(world.add_device(), options());
     b.emplace(world.add_device(), options());
     auto ends = llp::memory_stream_pair(1 << 20, 1500);
-    auto lender = std::make_unique<Lender>(std::move(ends.first));
-    stream = lender.get();
-    join(*a, *b, {std::move(lender), std::move(ends.second)}, parameters);
+    auto sender = std::make_unique<ZeroCopyStream>(std::move(ends.first));
+    stream = sender.get();
+    join(*a, *b, {std::move(sender), std::move(ends.second)}, parameters);
     REQUIRE_FALSE(write(0, 8));  // b may send from then on
     world.settle();
     REQUIRE(completed().size() == 1);
@@ -125,8 +127,8 @@ struct Lending {
   std::error_code write(size_t offset, size_t length, uint64_t wr_id = 0) {
     return a->post(WrOpcode::rdma_write, offset, length, b->remote(offset), wr_id);
   }
-  void let_go(uint64_t calls) {
-    stream->let_go(calls);
+  void release_calls(uint64_t calls) {
+    stream->release_calls(calls);
     world.settle();
   }
   std::vector<uint64_t> completed() {
@@ -142,27 +144,27 @@ struct Lending {
   World world;
   std::optional<RcParty> a;
   std::optional<RcParty> b;
-  Lender* stream = nullptr;  // until the connection ends
+  ZeroCopyStream* stream = nullptr;  // until the connection ends
 };
 
 using Ids = std::vector<uint64_t>;
 
 }  // namespace
 
-TEST_CASE("A Send or Write that is borrowed completes when the stream has let go of it") {
+TEST_CASE("A zero-copy Send or Write completes when the stream has released it") {
   const bool crc = GENERATE(true, false);
   const WrOpcode opcode = GENERATE(WrOpcode::send, WrOpcode::rdma_write);
   CAPTURE(crc, opcode);
-  Lending scene({.crc = crc});
+  ZeroCopyScene scene({.crc = crc});
   const auto contents = pattern(kLong, 1);
   scene.a->fill(contents);
   REQUIRE_FALSE(scene.b->post_recv(1, 0, kLong));
   REQUIRE_FALSE(scene.a->post(opcode, 0, kLong, scene.b->remote(), 7));
   scene.world.settle();
-  REQUIRE(scene.stream->borrowed() == 1);
+  REQUIRE(scene.stream->zero_copy_calls() == 1);
   CHECK(scene.completed().empty());
   CHECK(scene.a->qp.query().posted_sends == 1);
-  scene.let_go(1);
+  scene.release_calls(1);
   CHECK(scene.completed() == Ids{7});
   scene.a->fill(pattern(kLong, 2));
   scene.world.settle();
@@ -170,8 +172,8 @@ TEST_CASE("A Send or Write that is borrowed completes when the stream has let go
   CHECK(scene.b->qp.state() == QpState::rts);
 }
 
-TEST_CASE("What is posted behind a borrowed message leaves, and completes behind it") {
-  Lending scene;
+TEST_CASE("What is posted after a zero-copy message leaves, and completes after it") {
+  ZeroCopyScene scene;
   REQUIRE_FALSE(scene.write(0, kLong, 1));
   scene.world.settle();
   REQUIRE_FALSE(scene.write(0, 100, 2));
@@ -182,95 +184,95 @@ TEST_CASE("What is posted behind a borrowed message leaves, and completes behind
                                        .opcode = WrOpcode::local_invalidate,
                                        .invalidate_stag = scene.a->mr->rkey()}));
   scene.world.settle();
-  CHECK(scene.stream->borrowed() == 2);
+  CHECK(scene.stream->zero_copy_calls() == 2);
   CHECK(scene.completed().empty());
-  scene.let_go(1);
+  scene.release_calls(1);
   CHECK(scene.completed() == Ids{1, 2});
-  scene.let_go(1);
+  scene.release_calls(1);
   CHECK(scene.completed() == Ids{3, 4});
 }
 
-TEST_CASE("Each message completes when its last call has been let go of") {
-  Lending scene;
+TEST_CASE("Each message completes when its last call has been released") {
+  ZeroCopyScene scene;
   const size_t three_bursts = 60'000;
   // In a burst there is room for 32 FPDUs of 1,500 bytes.
   REQUIRE_FALSE(scene.write(0, three_bursts, 1));
   REQUIRE_FALSE(scene.write(0, kLong, 2));
   scene.world.settle();
-  const uint64_t calls = scene.stream->borrowed();
+  const uint64_t calls = scene.stream->zero_copy_calls();
   REQUIRE(calls >= 2);
   for (uint64_t i = 0; i + 1 < calls; ++i) {
-    scene.let_go(1);
+    scene.release_calls(1);
     CHECK(scene.completed().size() <= 1);
   }
-  scene.let_go(1);
+  scene.release_calls(1);
   CHECK(scene.completed().back() == 2);
 }
 
-TEST_CASE("The response to a Read behind a borrowed Write is taken, and completes behind it") {
-  Lending scene;
+TEST_CASE("The response to a Read after a zero-copy Write is taken, and completes after it") {
+  ZeroCopyScene scene;
   scene.a->fill(pattern(kLong, 1));
   scene.b->fill(pattern(100, 2), 10'000);
   REQUIRE_FALSE(scene.write(0, kLong, 1));
   REQUIRE_FALSE(scene.a->post(WrOpcode::rdma_read, 20'000, 100, scene.b->remote(10'000), 2));
   scene.world.settle();
   // The bytes have left, but what was told of them is late.
-  scene.stream->let_go(0);
+  scene.stream->release_calls(0);
   CHECK(scene.completed().empty());
-  scene.let_go(1);
+  scene.release_calls(1);
   CHECK(scene.completed() == Ids{1, 2});
   CHECK(same(scene.a->bytes(20'000, 100), scene.b->bytes(10'000, 100)));
 }
 
-TEST_CASE("The send queue is full while what is in it is borrowed") {
-  Lending scene;
+TEST_CASE("The send queue is full while what is in it is in flight") {
+  ZeroCopyScene scene;
   const uint32_t depth = scene.a->qp.query().capacity.max_send_wr;
   for (uint32_t i = 0; i < depth; ++i) {
     REQUIRE_FALSE(scene.write(0, kLong, i));
     scene.world.settle();
   }
   CHECK(scene.write(0, kLong) == Errc::queue_full);
-  scene.let_go(1);
+  scene.release_calls(1);
   CHECK(scene.completed() == Ids{0});
   CHECK_FALSE(scene.write(0, kLong, depth));
   scene.world.settle();
-  scene.stream->let_all_go();
+  scene.stream->release_all();
   scene.world.settle();
   CHECK(scene.completed().size() == depth);
 }
 
-TEST_CASE("What a peer reads and FPDUs with markers are not borrowed") {
+TEST_CASE("What a peer reads and FPDUs with markers are copied") {
   const bool crc = GENERATE(true, false);
   CAPTURE(crc);
   SECTION("read") {
-    Lending scene({.crc = crc, .ord = 4, .ird = 4});
+    ZeroCopyScene scene({.crc = crc, .ord = 4, .ird = 4});
     REQUIRE_FALSE(scene.b->post(WrOpcode::rdma_read, 0, kLong, scene.a->remote()));
     scene.world.settle();
     CHECK(statuses(scene.b->send_cq) == Statuses{WcStatus::success});
-    CHECK(scene.stream->borrowed() == 0);
+    CHECK(scene.stream->zero_copy_calls() == 0);
   }
   SECTION("markers") {
-    Lending scene({.crc = crc, .send_markers = true});
+    ZeroCopyScene scene({.crc = crc, .send_markers = true});
     CHECK(scene.device_of_a().counter("rc_zerocopy_refused") == 1);
     scene.a->fill(pattern(kLong, 1));
     REQUIRE_FALSE(scene.write(0, kLong, 1));
     scene.world.settle();
     CHECK(scene.completed() == Ids{1});
-    CHECK(scene.stream->borrowed() == 0);
+    CHECK(scene.stream->zero_copy_calls() == 0);
     CHECK(scene.b->memory == scene.a->memory);
   }
 }
 
-TEST_CASE("Nothing is borrowed where the device does not ask for it") {
-  Lending scene({}, 0);
+TEST_CASE("Everything is copied where the device does not ask for it") {
+  ZeroCopyScene scene({}, 0);
   REQUIRE_FALSE(scene.write(0, kLong, 1));
   scene.world.settle();
-  CHECK(scene.stream->borrowed() == 0);
+  CHECK(scene.stream->zero_copy_calls() == 0);
   CHECK(scene.completed() == Ids{1});
   CHECK(scene.device_of_a().counter("rc_zerocopy_refused") == 0);
 }
 
-TEST_CASE("A connection over a stream that cannot borrow is counted where the device asks for it") {
+TEST_CASE("A connection over a stream that always copies is counted where the device asks for it") {
   World world;
   world.device_options.zerocopy_from = kFrom;
   RcParty a(world.add_device());
@@ -284,21 +286,22 @@ TEST_CASE("A connection over a stream that cannot borrow is counted where the de
 
 TEST_CASE(
     "A stream that lends is asked to free what it does not need for as long as it keeps some") {
-  Lending scene;
+  ZeroCopyScene scene;
   REQUIRE_FALSE(scene.write(0, kLong, 1));
   scene.world.settle();
-  scene.let_go(1);
+  scene.release_calls(1);
   for (int i = 0; i < 10; ++i) scene.world.advance(1500ms);
   CHECK(scene.stream->trims == 3);
 }
 
 // --- Ends.
 
-TEST_CASE("A connection that ends by hand while memory is borrowed is reset and its work flushed") {
-  Lending scene;
+TEST_CASE(
+    "A connection that ends by hand while memory is in flight is reset and its work flushed") {
+  ZeroCopyScene scene;
   REQUIRE_FALSE(scene.write(0, kLong, 1));
   scene.world.settle();
-  REQUIRE(scene.stream->borrowed() == 1);
+  REQUIRE(scene.stream->zero_copy_calls() == 1);
   SECTION("moved to error") {
     scene.a->qp.modify(QpState::error);
     CHECK(statuses(scene.a->send_cq) == Statuses{WcStatus::wr_flush_error});
@@ -310,8 +313,8 @@ TEST_CASE("A connection that ends by hand while memory is borrowed is reset and 
   CHECK(scene.world.devices[1].counter("rc_resets") == 1);
 }
 
-TEST_CASE("A connection whose peer breaks the rules while memory is borrowed is reset") {
-  Lending scene;
+TEST_CASE("A connection whose peer breaks the rules while memory is in flight is reset") {
+  ZeroCopyScene scene;
   REQUIRE_FALSE(scene.write(0, kLong, 1));
   scene.world.settle();
   // Memory that it may not write: the answer would be a Terminate.
@@ -324,8 +327,8 @@ TEST_CASE("A connection whose peer breaks the rules while memory is borrowed is 
   CHECK(scene.world.devices[1].counter("rc_resets") == 1);
 }
 
-TEST_CASE("A request that fails waits for what is borrowed before the connection ends with it") {
-  Lending scene;
+TEST_CASE("A request that fails waits for what is in flight before the connection ends with it") {
+  ZeroCopyScene scene;
   REQUIRE_FALSE(scene.write(0, kLong, 1));
   scene.world.settle();
   const Sge unknown{scene.a->memory.data(), kLong, 0x12345600};
@@ -333,22 +336,22 @@ TEST_CASE("A request that fails waits for what is borrowed before the connection
       scene.a->qp.post_send({.wr_id = 2, .sges = {&unknown, 1}, .flags = SendFlags::signaled}));
   scene.world.settle();
   CHECK(scene.a->qp.state() == QpState::rts);
-  scene.let_go(1);
+  scene.release_calls(1);
   CHECK(statuses(scene.a->send_cq) ==
         Statuses{WcStatus::success, WcStatus::local_protection_error});
   CHECK(scene.device_of_a().counter("rc_terminates_sent") == 1);
   CHECK(scene.world.devices[1].counter("rc_terminates_received") == 1);
 }
 
-TEST_CASE("A queue pair in sqd has drained when nothing is borrowed any more") {
-  Lending scene;
+TEST_CASE("A queue pair in sqd has drained when nothing is in flight any more") {
+  ZeroCopyScene scene;
   EventQueue events(scene.device_of_a());
   REQUIRE_FALSE(scene.write(0, kLong, 1));
   scene.world.settle();
   scene.a->qp.modify(QpState::sqd);
   scene.world.settle();
   CHECK_FALSE(events.get_event(Duration::zero()));
-  scene.let_go(1);
+  scene.release_calls(1);
   const auto drained = events.get_event(Duration::zero());
   REQUIRE(drained);
   CHECK(drained->type == AsyncEventType::sq_drained);

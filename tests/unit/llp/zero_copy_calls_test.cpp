@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sends that the kernel does not copy: what its notices say, and which calls they end.
-#include "llp/tcp/in_place.h"
+#include "llp/tcp/zero_copy_sender.h"
 
 #include <linux/errqueue.h>
 #include <netinet/in.h>
@@ -36,7 +36,7 @@ class Entry {
   Entry& add(int level, int type, const sock_extended_err& error) {
     return add(level, type, std::as_bytes(std::span(&error, 1)));
   }
-  std::optional<InPlaceNotice> notice() {
+  std::optional<ZeroCopyNotice> notice() {
     msghdr header{};
     header.msg_control = control_.data();
     header.msg_controllen = used_;
@@ -60,7 +60,7 @@ constexpr sock_extended_err kGood{.ee_errno = 0,
 
 }  // namespace
 
-TEST_CASE("a notice says which calls the kernel has let go of, over IPv4 and IPv6") {
+TEST_CASE("a notice says which calls the kernel has released, over IPv4 and IPv6") {
   const bool ipv4 = GENERATE(true, false);
   const auto notice = Entry()
                           .add(SOL_SOCKET, SO_TIMESTAMP, bytes_of("sixteen bytes ..."))
@@ -90,7 +90,7 @@ TEST_CASE("what else stands in an error queue is no notice") {
 TEST_CASE("calls are released in order, in whatever order notices come") {
   const uint64_t before = GENERATE(uint64_t{0}, uint64_t{UINT32_MAX} - 2, uint64_t{UINT32_MAX});
   CAPTURE(before);
-  InPlaceCalls calls(before);
+  ZeroCopyCalls calls(before);
   for (int i = 0; i < 6; ++i) calls.begin();
   const auto number = [&](uint32_t n) { return static_cast<uint32_t>(before) + n; };
   CHECK(calls.begun() == before + 6);
@@ -104,13 +104,13 @@ TEST_CASE("calls are released in order, in whatever order notices come") {
 }
 
 TEST_CASE("as many calls as may be under way are released by one notice") {
-  InPlaceCalls calls(UINT32_MAX - 10);
-  for (uint32_t i = 0; i < kMaxInPlace; ++i) {
+  ZeroCopyCalls calls(UINT32_MAX - 10);
+  for (uint32_t i = 0; i < kMaxZeroCopyCalls; ++i) {
     CHECK_FALSE(calls.full());
     calls.begin();
   }
   CHECK(calls.full());
-  CHECK(calls.release({UINT32_MAX - 10, UINT32_MAX - 10 + kMaxInPlace - 1}));
+  CHECK(calls.release({UINT32_MAX - 10, UINT32_MAX - 10 + kMaxZeroCopyCalls - 1}));
   CHECK(calls.released() == calls.begun());
   CHECK_FALSE(calls.full());
   calls.begin();
@@ -118,7 +118,7 @@ TEST_CASE("as many calls as may be under way are released by one notice") {
 }
 
 TEST_CASE("a notice of calls that are not under way changes nothing") {
-  InPlaceCalls calls;
+  ZeroCopyCalls calls;
   for (int i = 0; i < 8; ++i) calls.begin();
   REQUIRE(calls.release({0, 1}));
   REQUIRE(calls.release({4, 5}));
@@ -141,7 +141,7 @@ TEST_CASE("a notice of calls that are not under way changes nothing") {
 }
 
 TEST_CASE("calls under way have rooms of their own, and a stream with one at a time needs one") {
-  InPlaceCalls calls;
+  ZeroCopyCalls calls;
   const std::byte* const first = calls.room().data();
   REQUIRE(calls.room().size() == kShortBytes);
   for (uint32_t i = 0; i < 200; ++i) {
@@ -150,17 +150,17 @@ TEST_CASE("calls under way have rooms of their own, and a stream with one at a t
     REQUIRE(calls.release({i, i}));
   }
   std::set<const std::byte*> rooms;
-  for (uint32_t i = 0; i < kMaxInPlace; ++i) {
+  for (uint32_t i = 0; i < kMaxZeroCopyCalls; ++i) {
     rooms.insert(calls.room().data());
     calls.begin();
   }
-  CHECK(rooms.size() == kMaxInPlace);
+  CHECK(rooms.size() == kMaxZeroCopyCalls);
   REQUIRE(calls.release({200, 200}));
   CHECK(calls.room().data() == first);
 }
 
 TEST_CASE("the room that was needed last is the next one to be used") {
-  InPlaceCalls calls;
+  ZeroCopyCalls calls;
   std::array<const std::byte*, 3> rooms;
   for (const std::byte*& room : rooms) {
     room = calls.room().data();
@@ -177,7 +177,7 @@ TEST_CASE("the room that was needed last is the next one to be used") {
 }
 
 TEST_CASE("rooms that no call had between two looks are freed, and those of calls under way stay") {
-  InPlaceCalls calls;
+  ZeroCopyCalls calls;
   const auto begin = [&](size_t count) {
     for (size_t i = 0; i < count; ++i) {
       REQUIRE(calls.room().size() == kShortBytes);
@@ -188,10 +188,10 @@ TEST_CASE("rooms that no call had between two looks are freed, and those of call
     REQUIRE(calls.release({static_cast<uint32_t>(first), static_cast<uint32_t>(last)}));
   };
   CHECK_FALSE(calls.trim());
-  begin(kMaxInPlace);
-  release(0, kMaxInPlace - 1);
+  begin(kMaxZeroCopyCalls);
+  release(0, kMaxZeroCopyCalls - 1);
   CHECK(calls.trim());  // they were all used
-  CHECK(calls.rooms() == kMaxInPlace);
+  CHECK(calls.rooms() == kMaxZeroCopyCalls);
   begin(3);
   release(calls.begun() - 2, calls.begun() - 1);
   CHECK(calls.trim());
