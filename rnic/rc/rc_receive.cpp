@@ -21,7 +21,7 @@ namespace {
 namespace fault = rdmap::fault;
 
 /// What is read at once leaves room in the engine's buffer to complete the FPDU that it cuts.
-constexpr size_t kReadMost = kStreamBufferBytes - CarryBuffer::kWholeFpdu;
+constexpr size_t kReadMost = kStreamBufferBytes - PartialFpduBuffer::kWholeFpdu;
 
 /// Of the next FPDU: what tells how to go on.
 constexpr size_t kHeaderBytes = mpa::kLengthBytes + ddp::kUntaggedHeaderBytes;
@@ -55,7 +55,7 @@ void RcReceive::start(const mpa::NegotiatedParameters& parameters, bool initiato
   expects_long_ = 0;
   parts_.counters.add(Counter::rc_rx_bytes, leftover.size());
   within_memory([&] {
-    carry_.assign(leftover);  // guard(rows:leftover-first): leftover => {}
+    partial_fpdus_.assign(leftover);  // guard(rows:leftover-first): leftover => {}
     return end_;
   });
 }
@@ -76,7 +76,7 @@ RcEnd RcReceive::within_memory(Work&& work) {
 RcEnd RcReceive::read(llp::Stream& stream, Bytes buffer) {
   entry_checked_ = false;
   came_ = 0;
-  const bool long_is_cut = !carry_.empty() && needed_ >= kLongFpdu;
+  const bool long_is_cut = !partial_fpdus_.empty() && needed_ >= kLongFpdu;
   return within_memory([&] {
     if (straight_) return read_straight(stream, buffer);
     return long_is_cut ? read_cut(stream, buffer) : read_ahead(stream, buffer);
@@ -85,25 +85,25 @@ RcEnd RcReceive::read(llp::Stream& stream, Bytes buffer) {
 
 /// The rest of a long FPDU comes where its beginning is, and what follows into the buffer.
 RcEnd RcReceive::read_cut(llp::Stream& stream, Bytes buffer) {
-  assert(needed_ > carry_.size());
-  const size_t rest = needed_ - carry_.size();
+  assert(needed_ > partial_fpdus_.size());
+  const size_t rest = needed_ - partial_fpdus_.size();
   const size_t behind = deframer_.uses_beginnings() ? kHeaderBytes : kReadMost;
-  const std::array<Bytes, 2> room{carry_.room(rest), buffer.first(behind)};
+  const std::array<Bytes, 2> room{partial_fpdus_.room(rest), buffer.first(behind)};
   if (!book(stream.receive_into(room))) return conclude();
-  carry_.add(std::min(came_, rest));
-  carry_.drop(consume(carry_.bytes()));
+  partial_fpdus_.add(std::min(came_, rest));
+  partial_fpdus_.drop(consume(partial_fpdus_.bytes()));
   if (came_ <= rest) {
-    if (begin_straight(carry_.bytes())) carry_.assign({});
+    if (begin_straight(partial_fpdus_.bytes())) partial_fpdus_.assign({});
     return conclude();
   }
-  if (carry_.empty()) return take_read(stream, buffer, came_ - rest);
+  if (partial_fpdus_.empty()) return take_read(stream, buffer, came_ - rest);
   assert(held_ || end_ != RcEnd::none);
-  carry_.append(buffer.first(came_ - rest));
+  partial_fpdus_.append(buffer.first(came_ - rest));
   return conclude();
 }
 
 RcEnd RcReceive::read_ahead(llp::Stream& stream, Bytes buffer) {
-  const ConstBytes front = carry_.bytes();
+  const ConstBytes front = partial_fpdus_.bytes();
   assert(front.size() < kLongFpdu);
   const size_t wanted = expects_long_ != 0 ? kReadBeforeLong : kReadMost - front.size();
   if (!pull(stream, buffer.subspan(front.size(), wanted))) return conclude();
@@ -123,7 +123,7 @@ RcEnd RcReceive::take_read(llp::Stream& stream, Bytes buffer, size_t filled) {
     filled += came_ - before;
     taken += consume(buffer.first(filled).subspan(taken));
   }
-  carry_.assign(buffer.subspan(taken, filled - taken));
+  partial_fpdus_.assign(buffer.subspan(taken, filled - taken));
   return conclude();
 }
 
@@ -136,20 +136,20 @@ RcEnd RcReceive::resume() {
   held_ = false;
   entry_checked_ = false;
   if (end_ != RcEnd::none) return end_;
-  return within_memory([this] { return resume_carried(); });
+  return within_memory([this] { return resume_partial_fpdus(); });
 }
 
-RcEnd RcReceive::resume_carried() {
-  carry_.drop(consume(carry_.bytes()));
+RcEnd RcReceive::resume_partial_fpdus() {
+  partial_fpdus_.drop(consume(partial_fpdus_.bytes()));
   return end_;
 }
 
 /// An end of the stream is in order only between two messages.
 RcEnd RcReceive::conclude() {
   // guard(rc): without && receiver_.at_boundary()
-  // guard(rc): without carry_.empty() &&
+  // guard(rc): without partial_fpdus_.empty() &&
   // guard(direct-placement): without !straight_ &&
-  const bool between_messages = carry_.empty() && !straight_ && receiver_.at_boundary();
+  const bool between_messages = partial_fpdus_.empty() && !straight_ && receiver_.at_boundary();
   // guard(rows:end-inside-message)
   if (end_ == RcEnd::closed && !between_messages) end_ = RcEnd::lost;
   return end_;
@@ -404,7 +404,7 @@ void RcReceive::abandon(WcStatus status) {
 /// What came of an unfinished FPDU, and the memory that was needed for it.
 void RcReceive::forget() {
   straight_.reset();
-  carry_.release();
+  partial_fpdus_.release();
   deframer_ = {};
 }
 

@@ -18,7 +18,7 @@
 #include "mpa/negotiated_parameters.h"
 #include "rdmap/stream.h"
 #include "rnic/queues/work_queue.h"
-#include "rnic/rc/carry_buffer.h"
+#include "rnic/rc/partial_fpdu_buffer.h"
 #include "rnic/rc/rc_requester.h"
 #include "rnic/rc/rc_responder.h"
 
@@ -60,7 +60,7 @@ inline constexpr uint32_t kExpectLong = 4;
 
 /// The receiving half of an RC queue pair: takes FPDUs off the stream, checks, places and delivers.
 ///
-/// A message that finds no receive holds the stream: what was read behind it is carried, nothing
+/// A message that finds no receive holds the stream: what was read after it is kept, nothing
 /// more is read, and TCP makes the peer wait. Or, if the queue pair wants that, it ends the
 /// connection.
 ///
@@ -89,7 +89,7 @@ class RcReceive {
   /// Bytes that came with the last read().
   size_t came() const { return came_; }
 
-  /// Takes what is carried: after start(), or when there may be a receive for what is held.
+  /// Takes what is kept: after start(), or when there may be a receive for what is held.
   RcEnd resume();
   bool held() const { return held_; }
   /// The same, but a message that finds no receive now ends the connection.
@@ -114,9 +114,9 @@ class RcReceive {
   /// The same, but what was taken for a message is the next receive again in any case.
   void give_back();
 
-  bool keeps_memory() const { return carry_.keeps_memory(); }
+  bool keeps_memory() const { return partial_fpdus_.keeps_memory(); }
   /// Frees memory that was not used since the last call. True if there may be some to free later.
-  bool trim() { return carry_.trim(); }
+  bool trim() { return partial_fpdus_.trim(); }
 
  private:
   /// A long FPDU whose payload goes straight into memory.
@@ -138,7 +138,7 @@ class RcReceive {
   static bool goes_to_receive(rdmap::Opcode opcode);
   template <class Work>
   RcEnd within_memory(Work&& work);
-  RcEnd resume_carried();
+  RcEnd resume_partial_fpdus();
   void keep_offending(ConstBytes headers);
   static bool makes_ready(ReadyToReceive kind, const rdmap::StreamSegment& segment);
   RcEnd read_cut(llp::Stream& stream, Bytes buffer);
@@ -199,7 +199,7 @@ class RcReceive {
   ReceiveEntry* entry_ = nullptr;  // of the message that is under way; null: it is discarded
   bool entry_checked_ = false;     // its memory was checked in this call
 
-  CarryBuffer carry_;
+  PartialFpduBuffer partial_fpdus_;
   uint32_t expects_long_ = 0;  // of kExpectLong
   std::optional<Straight> straight_;
 };

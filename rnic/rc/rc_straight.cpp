@@ -81,7 +81,7 @@ RcEnd RcReceive::read_straight(llp::Stream& stream, Bytes buffer) {
   ConstBytes rest = tail.first(behind).subspan(straight.trailer);
   finish_straight();
   if (end_ == RcEnd::none) rest = rest.subspan(consume(rest));
-  if (!begin_straight(rest)) carry_.assign(rest);
+  if (!begin_straight(rest)) partial_fpdus_.assign(rest);
   return conclude();
 }
 

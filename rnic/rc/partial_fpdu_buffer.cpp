@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rnic/rc/carry_buffer.h"
+#include "rnic/rc/partial_fpdu_buffer.h"
 
 #include <cassert>
 
@@ -10,13 +10,14 @@ namespace diwarp::rnic {
 namespace {
 
 size_t capacity_for(size_t bytes) {
-  if (bytes <= kIdleCarry) return kIdleCarry;
-  return bytes <= CarryBuffer::kWholeFpdu ? CarryBuffer::kWholeFpdu : kStreamBufferBytes;
+  if (bytes <= kIdlePartialFpdu) return kIdlePartialFpdu;
+  return bytes <= PartialFpduBuffer::kWholeFpdu ? PartialFpduBuffer::kWholeFpdu
+                                                : kStreamBufferBytes;
 }
 
 }  // namespace
 
-void CarryBuffer::make_room(size_t bytes) {
+void PartialFpduBuffer::make_room(size_t bytes) {
   const size_t held = size();
   assert(held + bytes <= kStreamBufferBytes);
   if (held + bytes <= capacity_) {

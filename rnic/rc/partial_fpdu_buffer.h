@@ -12,11 +12,11 @@
 namespace diwarp::rnic {
 
 /// What stays allocated for unfinished FPDUs of an idle queue pair, in bytes.
-inline constexpr size_t kIdleCarry = 4096;
+inline constexpr size_t kIdlePartialFpdu = 4096;
 
 /// Bytes that were read from a stream and could not be taken yet. Memory grows in steps, so that it
 /// soon stops growing: to what small segments need, the largest FPDU, a held stream.
-class CarryBuffer {
+class PartialFpduBuffer {
   static constexpr size_t kLongestFpdu = mpa::fpdu_bytes(mpa::kMaxUlpdu);
   static constexpr size_t kMostMarkers =
       kLongestFpdu / (mpa::kMarkerSpacing - mpa::kMarkerBytes) + 2;
@@ -58,7 +58,7 @@ class CarryBuffer {
     if (empty()) begin_ = end_ = 0;
   }
 
-  bool keeps_memory() const { return capacity_ > kIdleCarry; }
+  bool keeps_memory() const { return capacity_ > kIdlePartialFpdu; }
   /// Frees memory that was not used since the last call. True if there may be some to free later.
   bool trim() {
     if (std::exchange(used_, false) || !empty()) return true;
