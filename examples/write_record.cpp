@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A frame goes straight into a viewer's memory, over datagrams: the viewer posts no receive, and is
+// A frame goes directly into a viewer's memory, over datagrams: the viewer posts no receive, and is
 // told what arrived. What did not is blacked out.
 #include <diwarp/verbs.h>
 

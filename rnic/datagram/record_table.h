@@ -39,7 +39,7 @@ struct Record : ListNode<RecordOfSourceTag>, ListNode<RecordAgeTag> {
   ddp::Record bytes;
 };
 
-/// The target's half of Write-Record: places segments straight into the memory they name, and tells
+/// The target's half of Write-Record: places segments directly into the memory they name, and tells
 /// the application what of each message is valid there. What was told of is closed: late segments
 /// touch nothing. All with the baton.
 ///

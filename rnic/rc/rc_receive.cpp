@@ -51,7 +51,7 @@ void RcReceive::start(const mpa::NegotiatedParameters& parameters, bool initiato
   fault_.reset();
   offending_held_ = offending_length_ = 0;
   receiver_ = {};  // guard(rows:msn-per-stream)
-  straight_.reset();
+  direct_placement_.reset();
   expects_long_ = 0;
   parts_.counters.add(Counter::rc_rx_bytes, leftover.size());
   within_memory([&] {
@@ -78,7 +78,7 @@ RcEnd RcReceive::read(llp::Stream& stream, Bytes buffer) {
   came_ = 0;
   const bool long_is_cut = !partial_fpdus_.empty() && needed_ >= kLongFpdu;
   return within_memory([&] {
-    if (straight_) return read_straight(stream, buffer);
+    if (direct_placement_) return read_direct_placement(stream, buffer);
     return long_is_cut ? read_cut(stream, buffer) : read_ahead(stream, buffer);
   });
 }
@@ -93,7 +93,7 @@ RcEnd RcReceive::read_cut(llp::Stream& stream, Bytes buffer) {
   partial_fpdus_.add(std::min(came_, rest));
   partial_fpdus_.drop(consume(partial_fpdus_.bytes()));
   if (came_ <= rest) {
-    if (begin_straight(partial_fpdus_.bytes())) partial_fpdus_.assign({});
+    if (begin_direct_placement(partial_fpdus_.bytes())) partial_fpdus_.assign({});
     return conclude();
   }
   if (partial_fpdus_.empty()) return take_read(stream, buffer, came_ - rest);
@@ -117,7 +117,7 @@ RcEnd RcReceive::take_read(llp::Stream& stream, Bytes buffer, size_t filled) {
   size_t taken = consume(buffer.first(filled));
   const bool cut = end_ == RcEnd::none && !held_ && taken != filled;
   const size_t before = came_;
-  if (cut && begin_straight(buffer.subspan(taken, filled - taken)))
+  if (cut && begin_direct_placement(buffer.subspan(taken, filled - taken)))
     taken = filled;
   else if (cut && pull(stream, buffer.subspan(filled, needed_ - (filled - taken)))) {
     filled += came_ - before;
@@ -148,8 +148,9 @@ RcEnd RcReceive::resume_partial_fpdus() {
 RcEnd RcReceive::conclude() {
   // guard(rc): without && receiver_.at_boundary()
   // guard(rc): without partial_fpdus_.empty() &&
-  // guard(direct-placement): without !straight_ &&
-  const bool between_messages = partial_fpdus_.empty() && !straight_ && receiver_.at_boundary();
+  // guard(direct-placement): without !direct_placement_ &&
+  const bool between_messages =
+      partial_fpdus_.empty() && !direct_placement_ && receiver_.at_boundary();
   // guard(rows:end-inside-message)
   if (end_ == RcEnd::closed && !between_messages) end_ = RcEnd::lost;
   return end_;
@@ -394,8 +395,8 @@ bool RcReceive::take_immediate(const rdmap::StreamSegment& segment) {
 
 void RcReceive::abandon(WcStatus status) {
   // guard(direct-placement): => const bool only_begun = false;
-  // guard(direct-placement): => const bool only_begun = straight_.has_value();
-  const bool only_begun = straight_ && straight_->took_receive;
+  // guard(direct-placement): => const bool only_begun = direct_placement_.has_value();
+  const bool only_begun = direct_placement_ && direct_placement_->took_receive;
   if (only_begun) return give_back();
   forget();
   finish(status);
@@ -403,7 +404,7 @@ void RcReceive::abandon(WcStatus status) {
 
 /// What came of an unfinished FPDU, and the memory that was needed for it.
 void RcReceive::forget() {
-  straight_.reset();
+  direct_placement_.reset();
   partial_fpdus_.release();
   deframer_ = {};
 }

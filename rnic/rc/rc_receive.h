@@ -47,11 +47,11 @@ RcEnd end_of_stream(int error);
 // Tunables of RC reception.
 
 /// FPDUs of so many bytes and more are long: what was cut of them is completed where its beginning
-/// lies. Of a ULPDU of which so many bytes are still to come, these are read straight into the
+/// lies. Of a ULPDU of which so many bytes are still to come, these are read directly into the
 /// application's memory, where that may be. For less, a copy costs less than the additional system
 /// call.
 inline constexpr size_t kLongFpdu = 8192;
-/// What is read at once while FPDUs are expected that go straight into memory: enough for a
+/// What is read at once while FPDUs are expected that go directly into memory: enough for a
 /// header, and little to copy.
 inline constexpr size_t kReadBeforeLong = 4096;
 /// After a long FPDU the next ones are expected to be long as well, until so many were not: a
@@ -67,7 +67,7 @@ inline constexpr uint32_t kExpectLong = 4;
 /// FPDUs are read together, as many as there are, into the engine's buffer. With CRCs (or markers)
 /// nothing may be placed before an FPDU is whole: a long one that is cut waits in the queue pair's
 /// own memory, and its rest is read there. Without, all that is to be checked is in the header:
-/// once that is there, the payload of a long FPDU is read straight into the application's memory.
+/// once that is there, the payload of a long FPDU is read directly into the application's memory.
 class RcReceive {
  public:
   /// Where segments go that are not for a posted receive.
@@ -119,8 +119,8 @@ class RcReceive {
   bool trim() { return partial_fpdus_.trim(); }
 
  private:
-  /// A long FPDU whose payload goes straight into memory.
-  struct Straight {
+  /// A long FPDU whose payload is placed directly in memory while it comes.
+  struct DirectPlacement {
     rdmap::StreamSegment segment;  // of its payload all is missing
     std::array<std::byte, ddp::kUntaggedHeaderBytes> header;
     size_t header_bytes = 0;
@@ -169,13 +169,13 @@ class RcReceive {
   void finish(WcStatus status);
   void complete(const WorkCompletion& completion);
 
-  bool begin_straight(ConstBytes rest);
+  bool begin_direct_placement(ConstBytes rest);
   std::optional<ddp::PlacementTarget> target_of(const rdmap::StreamSegment& segment,
                                                 const ReceiveEntry* entry) const;
-  RcEnd read_straight(llp::Stream& stream, Bytes buffer);
-  bool pull_straight(llp::Stream& stream, const ddp::PlacementTarget& target, Bytes tail);
-  void finish_straight();
-  RcEnd refuse_straight();
+  RcEnd read_direct_placement(llp::Stream& stream, Bytes buffer);
+  bool pull_direct_placement(llp::Stream& stream, const ddp::PlacementTarget& target, Bytes tail);
+  void finish_direct_placement();
+  RcEnd refuse_direct_placement();
 
   const Parts parts_;
   const ReceiveNotReady policy_;
@@ -201,7 +201,7 @@ class RcReceive {
 
   PartialFpduBuffer partial_fpdus_;
   uint32_t expects_long_ = 0;  // of kExpectLong
-  std::optional<Straight> straight_;
+  std::optional<DirectPlacement> direct_placement_;
 };
 
 }  // namespace diwarp::rnic

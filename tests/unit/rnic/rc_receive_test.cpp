@@ -607,13 +607,13 @@ TEST_CASE("rc receive: a receive that is given back is the next one on the next 
   CHECK(f.receives.reported().at(0).wr_id == 7);
 }
 
-// --- Long FPDUs, which are read straight into memory.
+// --- Long FPDUs, which are read directly into memory.
 
 namespace {
 
 /// Memory for a message whose first half comes alone.
 struct Long : Fixture {
-  // Long enough to be read straight into memory.
+  // Long enough to be read directly into memory.
   static constexpr ptrdiff_t kRest = kLongFpdu + 100;
 
   Long() {
@@ -639,7 +639,7 @@ struct Long : Fixture {
 
 }  // namespace
 
-TEST_CASE("rc receive: the rest of a long Send goes straight into its receive") {
+TEST_CASE("rc receive: the rest of a long Send goes directly into its receive") {
   Long f;
   REQUIRE_FALSE(f.receives.post(1, f.whole()));
   REQUIRE(f.begin(Untagged{.payload = f.text}.ulpdu()) == RcEnd::none);

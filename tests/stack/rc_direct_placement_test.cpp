@@ -269,7 +269,7 @@ TEST_CASE("A long Read Response may end with an empty segment") {
   CHECK(target.written() == kPayload);
 }
 
-TEST_CASE("Of an FPDU 8192 bytes that are missing go straight into memory and 8191 wait") {
+TEST_CASE("Of an FPDU 8192 bytes that are missing go directly into memory and 8191 wait") {
   const size_t missing = GENERATE(size_t{8192}, size_t{8191});
   const size_t came = GENERATE(size_t{0}, size_t{3000});  // of its payload
   Target target;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How RcReceive reads long FPDUs straight into the application's memory, where no CRC has to be
+// How RcReceive reads long FPDUs directly into the application's memory, where no CRC has to be
 // right first.
 #include <algorithm>
 #include <array>
@@ -13,7 +13,7 @@ namespace diwarp::rnic {
 
 /// Takes what is there of an FPDU at the front, if it is a long one that is in order in all
 /// respects. Any other is left until it is whole: then it is checked as all are.
-bool RcReceive::begin_straight(ConstBytes rest) {
+bool RcReceive::begin_direct_placement(ConstBytes rest) {
   if (end_ != RcEnd::none || held_ || ready_ != ReadyToReceive::none) return false;
   const std::optional<mpa::Beginning> begun = deframer_.beginning(rest);
   if (!begun || begun->missing < kLongFpdu) return false;
@@ -33,14 +33,14 @@ bool RcReceive::begin_straight(ConstBytes rest) {
   segment.missing = segment.length();
   segment.payload = {};
   const ConstBytes header = begun->ulpdu.first(begun->ulpdu.size() - payload.size());
-  straight_.emplace(Straight{.segment = segment,
-                             .header = {},
-                             .header_bytes = header.size(),
-                             .ulpdu_bytes = header.size() + segment.missing,
-                             .placed = payload.size(),
-                             .trailer = begun->trailer,
-                             .took_receive = starts});
-  std::copy(header.begin(), header.end(), straight_->header.begin());
+  direct_placement_.emplace(DirectPlacement{.segment = segment,
+                                            .header = {},
+                                            .header_bytes = header.size(),
+                                            .ulpdu_bytes = header.size() + segment.missing,
+                                            .placed = payload.size(),
+                                            .trailer = begun->trailer,
+                                            .took_receive = starts});
+  std::copy(header.begin(), header.end(), direct_placement_->header.begin());
   return true;
 }
 
@@ -64,40 +64,40 @@ std::optional<ddp::PlacementTarget> RcReceive::target_of(const rdmap::StreamSegm
   return checked.target;
 }
 
-RcEnd RcReceive::read_straight(llp::Stream& stream, Bytes buffer) {
-  Straight& straight = *straight_;
-  const std::optional<ddp::PlacementTarget> target = target_of(straight.segment, entry_);
-  if (!target) return refuse_straight();  // guard(rows:revoked-under-way)
+RcEnd RcReceive::read_direct_placement(llp::Stream& stream, Bytes buffer) {
+  DirectPlacement& direct = *direct_placement_;
+  const std::optional<ddp::PlacementTarget> target = target_of(direct.segment, entry_);
+  if (!target) return refuse_direct_placement();  // guard(rows:revoked-under-way)
   // Behind the payload: the trailer, and the next header, which is probably of the same kind.
-  const Bytes tail = buffer.first(straight.trailer + mpa::kLengthBytes + straight.header_bytes);
-  if (!pull_straight(stream, *target, tail)) return conclude();
-  const size_t placed = std::min(came_, straight.segment.missing - straight.placed);
+  const Bytes tail = buffer.first(direct.trailer + mpa::kLengthBytes + direct.header_bytes);
+  if (!pull_direct_placement(stream, *target, tail)) return conclude();
+  const size_t placed = std::min(came_, direct.segment.missing - direct.placed);
   const size_t behind = came_ - placed;
-  straight.placed += placed;
-  if (behind < straight.trailer) {  // guard(direct-placement): condition => came_ == 0
-    straight.trailer -= behind;
+  direct.placed += placed;
+  if (behind < direct.trailer) {  // guard(direct-placement): condition => came_ == 0
+    direct.trailer -= behind;
     return end_;
   }
-  ConstBytes rest = tail.first(behind).subspan(straight.trailer);
-  finish_straight();
+  ConstBytes rest = tail.first(behind).subspan(direct.trailer);
+  finish_direct_placement();
   if (end_ == RcEnd::none) rest = rest.subspan(consume(rest));
-  if (!begin_straight(rest)) partial_fpdus_.assign(rest);
+  if (!begin_direct_placement(rest)) partial_fpdus_.assign(rest);
   return conclude();
 }
 
 /// Reads the rest of the payload, and what comes behind it into `tail`.
-bool RcReceive::pull_straight(llp::Stream& stream, const ddp::PlacementTarget& target, Bytes tail) {
-  const Straight& straight = *straight_;
+bool RcReceive::pull_direct_placement(llp::Stream& stream, const ddp::PlacementTarget& target,
+                                      Bytes tail) {
+  const DirectPlacement& direct = *direct_placement_;
   std::array<Bytes, kMaxSge + 1> pieces;
-  const size_t count =
-      target.pieces(straight.placed, straight.segment.missing - straight.placed, pieces);
+  const size_t count = target.pieces(direct.placed, direct.segment.missing - direct.placed, pieces);
   pieces[count] = tail;
   return book(stream.receive_into(std::span(pieces).first(count + 1)));
 }
 
-void RcReceive::finish_straight() {
-  const Straight whole = *straight_;
-  straight_.reset();
+void RcReceive::finish_direct_placement() {
+  const DirectPlacement whole = *direct_placement_;
+  direct_placement_.reset();
   deframer_.step(mpa::fpdu_bytes(whole.ulpdu_bytes));
   heard_ = true;
   expects_long_ = kExpectLong;
@@ -109,11 +109,11 @@ void RcReceive::finish_straight() {
 }
 
 /// The memory has gone, or may not be written any more: handle() finds what is wrong and says it.
-RcEnd RcReceive::refuse_straight() {
-  handle(straight_->segment, straight_->header_view());
+RcEnd RcReceive::refuse_direct_placement() {
+  handle(direct_placement_->segment, direct_placement_->header_view());
   assert(end_ != RcEnd::none);
-  if (offending_held_ != 0) offending_length_ = straight_->ulpdu_bytes;
-  straight_.reset();
+  if (offending_held_ != 0) offending_length_ = direct_placement_->ulpdu_bytes;
+  direct_placement_.reset();
   return end_;
 }
 
