@@ -37,7 +37,7 @@ class Poller {
   /// Fills `events` from the front and returns how many; 0 after `timeout` or a wake(). A negative
   /// timeout waits for ever; a positive one is kept to the kernel's timer precision, well below a
   /// millisecond where the kernel has epoll_pwait2. Several threads may wait at the same time; a
-  /// look without waiting (timeout 0) leaves a wake() to the threads that sleep.
+  /// look without waiting (timeout 0) leaves a wake() to the threads that wait.
   size_t wait(std::span<PollEvent> events, Duration timeout);
 
   /// Makes the wait() that runs, or else the next one, return. From any thread.

@@ -7,7 +7,7 @@
 namespace diwarp::llp {
 namespace {
 
-constexpr size_t kHeldBytes = size_t{64} << 10;
+constexpr size_t kDelayedBytes = size_t{64} << 10;
 
 }  // namespace
 
@@ -18,7 +18,7 @@ ImpairedStream::ImpairedStream(std::unique_ptr<Stream> inner, const StreamImpair
       clock_(clock),
       chunks_(impairment.seed),
       corruption_(~impairment.seed),
-      held_(impairment.delay > Duration{0} ? kHeldBytes : 0) {}
+      delayed_(impairment.delay > Duration{0} ? kDelayedBytes : 0) {}
 
 IoResult ImpairedStream::receive(Bytes buffer) {
   if (impairment_.cut_after && offset_ >= *impairment_.cut_after) {
@@ -26,7 +26,7 @@ IoResult ImpairedStream::receive(Bytes buffer) {
     return {IoStatus::failed, 0, ECONNRESET};
   }
   const Bytes allowed = buffer.first(allowance(buffer.size()));
-  const IoResult result = held_.empty() ? inner().receive(allowed) : receive_held(allowed);
+  const IoResult result = delayed_.empty() ? inner().receive(allowed) : receive_delayed(allowed);
   if (result.status == IoStatus::ok) {
     corrupt(allowed.first(result.bytes));
     offset_ += result.bytes;
@@ -46,19 +46,20 @@ size_t ImpairedStream::allowance(size_t wanted) {
   return result;
 }
 
-IoResult ImpairedStream::receive_held(Bytes buffer) {
-  if (held_begin_ == held_end_) {
-    const IoResult result = inner().receive(held_);
+IoResult ImpairedStream::receive_delayed(Bytes buffer) {
+  if (delayed_begin_ == delayed_end_) {
+    const IoResult result = inner().receive(delayed_);
     if (result.status != IoStatus::ok) return result;
-    held_begin_ = 0;
-    held_end_ = result.bytes;
+    delayed_begin_ = 0;
+    delayed_end_ = result.bytes;
     due_ = clock_.now() + impairment_.delay;
   }
   if (clock_.now() < due_) return {IoStatus::would_block, 0, 0};
-  const size_t bytes = std::min(buffer.size(), held_end_ - held_begin_);
+  const size_t bytes = std::min(buffer.size(), delayed_end_ - delayed_begin_);
   if (bytes == 0) return {IoStatus::would_block, 0, 0};
-  std::copy_n(held_.begin() + static_cast<std::ptrdiff_t>(held_begin_), bytes, buffer.begin());
-  held_begin_ += bytes;
+  std::copy_n(delayed_.begin() + static_cast<std::ptrdiff_t>(delayed_begin_), bytes,
+              buffer.begin());
+  delayed_begin_ += bytes;
   return {IoStatus::ok, bytes, 0};
 }
 

@@ -83,7 +83,7 @@ size_t ImpairedDatagramLink::receive(ReceiveBatch& batch) {
 size_t ImpairedDatagramLink::flush() {
   release_overtaken(true);
   release_until(Time::max());
-  return held();
+  return queued();
 }
 
 /// How many datagrams at the front of the burst pass unharmed and may go together: no more than
@@ -161,11 +161,11 @@ SendResult ImpairedDatagramLink::impair(const OutgoingDatagram& datagram) {
   const size_t copies = fate.verdict == Verdict::duplicated ? 2 : 1;
   if (fate.verdict != Verdict::reordered && !delays_)
     return emit(datagram.destination(), bytes, copies);
-  if (held() + copies > impairment_.hold_limit) {
+  if (queued() + copies > impairment_.queue_limit) {
     fate.verdict = Verdict::dropped;
     return {1, SendStatus::ok, 0};
   }
-  for (size_t i = 0; i < copies; ++i) hold(fate, datagram.destination(), bytes);
+  for (size_t i = 0; i < copies; ++i) queue(fate, datagram.destination(), bytes);
   return {1, SendStatus::ok, 0};
 }
 
@@ -197,22 +197,22 @@ ConstBytes ImpairedDatagramLink::gather(const OutgoingDatagram& datagram) {
   return ConstBytes(scratch_).first(size);
 }
 
-void ImpairedDatagramLink::hold(const Decision& fate, const Destination& to, ConstBytes bytes) {
-  if (free_.empty()) free_.push_back(pool_.emplace_back(std::make_unique<Held>()).get());
-  Held* held = free_.back();
+void ImpairedDatagramLink::queue(const Decision& fate, const Destination& to, ConstBytes bytes) {
+  if (free_.empty()) free_.push_back(pool_.emplace_back(std::make_unique<QueuedDatagram>()).get());
+  QueuedDatagram* datagram = free_.back();
   free_.pop_back();
-  held->bytes.assign(bytes.begin(), bytes.end());
-  held->to = to;
-  held->delay = fate.delay;
-  if (fate.verdict != Verdict::reordered) return schedule(held);
-  held->overtaken_at = index_ + 1 + impairment_.reorder_depth;
-  overtaken_.push_back(held);
+  datagram->bytes.assign(bytes.begin(), bytes.end());
+  datagram->to = to;
+  datagram->delay = fate.delay;
+  if (fate.verdict != Verdict::reordered) return schedule(datagram);
+  datagram->overtaken_at = index_ + 1 + impairment_.reorder_depth;
+  overtaken_.push_back(datagram);
 }
 
-void ImpairedDatagramLink::schedule(Held* held) {
-  held->due = delays_ ? clock_.now() + held->delay : Time::min();
-  held->order = next_order_++;
-  due_.push_back(held);
+void ImpairedDatagramLink::schedule(QueuedDatagram* datagram) {
+  datagram->due = delays_ ? clock_.now() + datagram->delay : Time::min();
+  datagram->order = next_order_++;
+  due_.push_back(datagram);
   std::push_heap(due_.begin(), due_.end(), later);
 }
 
@@ -228,15 +228,15 @@ void ImpairedDatagramLink::release_due() {
 
 void ImpairedDatagramLink::release_until(Time now) {
   while (!due_.empty() && due_.front()->due <= now) {
-    Held* held = due_.front();
-    if (emit(held->to, held->bytes, 1).status == SendStatus::would_block) return;
+    QueuedDatagram* datagram = due_.front();
+    if (emit(datagram->to, datagram->bytes, 1).status == SendStatus::would_block) return;
     std::pop_heap(due_.begin(), due_.end(), later);
     due_.pop_back();
-    free_.push_back(held);
+    free_.push_back(datagram);
   }
 }
 
-bool ImpairedDatagramLink::later(const Held* a, const Held* b) {
+bool ImpairedDatagramLink::later(const QueuedDatagram* a, const QueuedDatagram* b) {
   return a->due != b->due ? a->due > b->due : a->order > b->order;
 }
 

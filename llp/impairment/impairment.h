@@ -44,8 +44,8 @@ struct Impairment {
   /// Everything that is not dropped arrives later by `delay` and a random part of `jitter`.
   Duration delay{0};
   Duration jitter{0};
-  /// How many datagrams can be held back at a time; those beyond are dropped.
-  size_t hold_limit = 4096;
+  /// How many datagrams can be queued at a time; those beyond are dropped.
+  size_t queue_limit = 4096;
   DropRule drop_if;
 };
 
@@ -65,9 +65,9 @@ using DatagramObserver = std::function<void(ConstBytes datagram, Verdict what)>;
 /// Impairs what is sent over another link: the same seed and the same datagrams give the same run.
 /// With nothing to impair, nothing to ask and no one to tell, it only passes calls on.
 ///
-/// What is held back goes out in a later send() or receive(), once it is due or overtaken, or by
-/// flush(). Dropped datagrams count as overtaking. Held datagrams are copied, into memory that is
-/// kept and used again.
+/// What is queued goes out in a later send() or receive(), once it is due or overtaken, or by
+/// flush(). Dropped datagrams count as overtaking. Queued datagrams are copied, into memory
+/// that is kept and used again.
 class ImpairedDatagramLink final : public ForwardingDatagramLink {
  public:
   ImpairedDatagramLink(std::unique_ptr<DatagramLink> inner, Impairment impairment,
@@ -76,9 +76,9 @@ class ImpairedDatagramLink final : public ForwardingDatagramLink {
   SendResult send(std::span<const OutgoingDatagram> burst) override;
   size_t receive(ReceiveBatch& batch) override;
 
-  /// Sends all that is held back, due or not; returns how many the inner link had no room for.
+  /// Sends all that is queued, due or not; returns how many the inner link had no room for.
   size_t flush();
-  size_t held() const { return due_.size() + overtaken_.size(); }
+  size_t queued() const { return due_.size() + overtaken_.size(); }
 
  private:
   struct Decision {
@@ -86,7 +86,7 @@ class ImpairedDatagramLink final : public ForwardingDatagramLink {
     uint64_t place = 0;  // random: which bit to flip, where to cut
     Duration delay{0};
   };
-  struct Held {
+  struct QueuedDatagram {
     std::vector<std::byte> bytes;
     Destination to;
     Duration delay{0};
@@ -107,12 +107,12 @@ class ImpairedDatagramLink final : public ForwardingDatagramLink {
   void accept(const OutgoingDatagram& datagram);
   void next_datagram();
   ConstBytes gather(const OutgoingDatagram& datagram);
-  void hold(const Decision& fate, const Destination& to, ConstBytes bytes);
-  void schedule(Held* held);
+  void queue(const Decision& fate, const Destination& to, ConstBytes bytes);
+  void schedule(QueuedDatagram* datagram);
   void release_overtaken(bool all);
   void release_due();
   void release_until(Time now);
-  static bool later(const Held* a, const Held* b);
+  static bool later(const QueuedDatagram* a, const QueuedDatagram* b);
 
   const Impairment impairment_;
   Clock& clock_;
@@ -125,10 +125,11 @@ class ImpairedDatagramLink final : public ForwardingDatagramLink {
   std::array<Decision, kLookAhead> decisions_{};  // at their index, modulo the size
   std::vector<std::byte> scratch_;                // one datagram, gathered
   uint64_t next_order_ = 0;
-  std::vector<std::unique_ptr<Held>> pool_;  // owns all; each is in one of the three below
-  std::vector<Held*> free_;
-  std::vector<Held*> overtaken_;  // reordered ones, by overtaken_at
-  std::vector<Held*> due_;        // heap, the earliest due in front
+  std::vector<std::unique_ptr<QueuedDatagram>>
+      pool_;  // owns all; each is in one of the three below
+  std::vector<QueuedDatagram*> free_;
+  std::vector<QueuedDatagram*> overtaken_;  // reordered ones, by overtaken_at
+  std::vector<QueuedDatagram*> due_;        // heap, the earliest due in front
 };
 
 /// What happens to the bytes that a stream receives. Offsets count from its first byte.
@@ -139,7 +140,7 @@ struct StreamImpairment {
   std::optional<uint64_t> cut_after;   ///< after this many bytes the stream breaks
   size_t max_chunk = 0;                ///< receive() gives 1 to this many bytes; 0: no limit
   /// Bytes arrive later by this much, at most 64 KiB at a time. Such a stream must be polled: its
-  /// descriptor does not tell when held bytes are due.
+  /// descriptor does not tell when delayed bytes are due.
   Duration delay{0};
 };
 
@@ -154,7 +155,7 @@ class ImpairedStream final : public ForwardingStream {
 
  private:
   size_t allowance(size_t wanted);
-  IoResult receive_held(Bytes buffer);
+  IoResult receive_delayed(Bytes buffer);
   void corrupt(Bytes received);
 
   const StreamImpairment impairment_;
@@ -162,9 +163,9 @@ class ImpairedStream final : public ForwardingStream {
   Random chunks_;
   Random corruption_;
   uint64_t offset_ = 0;  // bytes handed out
-  std::vector<std::byte> held_;
-  size_t held_begin_ = 0;
-  size_t held_end_ = 0;
+  std::vector<std::byte> delayed_;
+  size_t delayed_begin_ = 0;
+  size_t delayed_end_ = 0;
   Time due_{};
 };
 

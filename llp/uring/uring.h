@@ -158,7 +158,7 @@ class UringQueue final : public InputQueue,
   IntrusiveList<UringInput> refused_;  // announce themselves with the next gather()
   std::vector<int> free_files_;
   std::function<void()> on_ready_;
-  size_t sends_awaited_ = 0;
+  size_t sends_outstanding_ = 0;
   std::vector<int> sends_;  // how each ended; room for those of one submission
 };
 

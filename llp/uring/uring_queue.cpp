@@ -201,7 +201,7 @@ void UringQueue::dispatch(const io_uring_cqe& completion) {
   if (owner == 0) return;  // a cancellation
   if ((owner & kSend) == 0) return reinterpret_cast<UringInput*>(owner)->completed(completion);
   sends_[owner >> 1] = completion.res;
-  --sends_awaited_;
+  --sends_outstanding_;
 }
 
 // --- Sending.
@@ -233,8 +233,8 @@ size_t UringQueue::send_part(const UringFile& file, std::span<mmsghdr> part) {
     if (i + 1 < part.size()) entry.flags |= IOSQE_IO_LINK;
     sends_[i] = -ECANCELED;
   }
-  sends_awaited_ = submit();
-  for (reap(); sends_awaited_ > 0;) reap_one_or_wait();
+  sends_outstanding_ = submit();
+  for (reap(); sends_outstanding_ > 0;) reap_one_or_wait();
   const auto results = std::span(sends_).first(part.size());
   const auto failed = std::ranges::find_if(results, [](int result) { return result < 0; });
   return static_cast<size_t>(failed - results.begin());

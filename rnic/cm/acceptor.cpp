@@ -44,19 +44,19 @@ void Acceptor::close() {
   negotiations_.clear();
 }
 
-void Acceptor::await() {
-  if (closed_ || awaiting_) return;
-  awaiting_ = true;
+void Acceptor::wait_for_connection() {
+  if (closed_ || waiting_) return;
+  waiting_ = true;
   readiness_.until_readable(
       MemberHandler<Acceptor, &Acceptor::on_readable>(shared_from_this(), memory_));
 }
 
 void Acceptor::on_readable(const AsioError& error) {
-  awaiting_ = false;
+  waiting_ = false;
   if (closed_) return;
   if (error) return retry_later();
   within_memory([this] { accept_burst(); });
-  await();
+  wait_for_connection();
 }
 
 /// Whatever becomes of one connection, the next ones are awaited.
@@ -125,14 +125,14 @@ void Acceptor::tell_refusal() {
 }
 
 void Acceptor::retry_later() {
-  awaiting_ = true;
+  waiting_ = true;
   retry_.expires_after(kAcceptRetry);
   retry_.async_wait(MemberHandler<Acceptor, &Acceptor::on_retry>(shared_from_this(), memory_));
 }
 
 void Acceptor::on_retry(const AsioError&) {
-  awaiting_ = false;
-  await();
+  waiting_ = false;
+  wait_for_connection();
 }
 
 void Acceptor::negotiate(std::unique_ptr<llp::Stream> stream) {
@@ -155,7 +155,7 @@ void Acceptor::on_negotiated(const std::shared_ptr<Negotiation>& negotiation) {
   negotiations_.remove(negotiation);  // guard(connect)
   if (negotiation->outcome().request)
     within_memory([&] { admit(std::move(*negotiation->outcome().request)); });
-  await();
+  wait_for_connection();
 }
 
 void Acceptor::admit(IncomingRequest request) {

@@ -38,12 +38,12 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
 
   // --- On the control path.
 
-  void begin() { await(); }
+  void begin() { wait_for_connection(); }
   /// Nothing is accepted any more, and the sink is not used again.
   void close();
 
  private:
-  void await();
+  void wait_for_connection();
   void on_readable(const AsioError& error);
   void accept_burst();
   void within_memory(const std::function<void()>& work);
@@ -66,7 +66,7 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   boost::asio::steady_timer retry_;
   Startups<Negotiation> negotiations_;
   std::chrono::steady_clock::time_point next_notice_{};  // of refusals
-  bool awaiting_ = false;                                // a connection, or the time to try again
+  bool waiting_ = false;                                 // a connection, or the time to try again
   bool closed_ = false;
 };
 

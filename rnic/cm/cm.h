@@ -15,7 +15,7 @@
 #include "diwarp/address.h"
 #include "diwarp/connect_options.h"
 #include "diwarp/connection_event.h"
-#include "rnic/engine/sleeper.h"
+#include "rnic/engine/blocking_wait.h"
 
 /// The connection manager: ids, which do things, and channels, which tell what came of them.
 namespace diwarp::rnic {
@@ -36,7 +36,7 @@ class CmChannel {
 
   /// Nothing after `timeout` (negative: waits for ever). In manual mode steps the ids' devices.
   std::optional<Record> get_event(Duration timeout);
-  int descriptor() const { return sleeper_.descriptor(); }
+  int descriptor() const { return blocking_wait_.descriptor(); }
 
   // --- For ids. Any thread, with the baton or without.
 
@@ -58,7 +58,7 @@ class CmChannel {
   bool closed_ = false;
   std::deque<Record> records_;
   std::vector<std::weak_ptr<Engine>> engines_;  // of the ids' devices
-  Sleeper sleeper_;                             // one wake per record, or more
+  BlockingWait blocking_wait_;                  // one wake per record, or more
 };
 
 /// A channel's owner.

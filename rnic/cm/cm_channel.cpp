@@ -5,7 +5,7 @@
 #include "rnic/cm/cm.h"
 #include "rnic/cm/cm_core.h"
 #include "rnic/cm/request_shares.h"
-#include "rnic/engine/waiting.h"
+#include "rnic/engine/blocking_call.h"
 
 namespace diwarp::rnic {
 
@@ -14,7 +14,7 @@ std::optional<CmChannel::Record> CmChannel::get_event(Duration timeout) {
   const Time deadline = deadline_after(clock.now(), timeout);
   for (;;) {
     const Time now = clock.now();
-    if (wait(std::clamp(deadline - now, Duration::zero(), kLongestRest))) {
+    if (wait(std::clamp(deadline - now, Duration::zero(), kLongestWait))) {
       // What was purged has left its wake behind.
       if (std::optional<Record> record = pop()) return record;
     } else if (now >= deadline) {
@@ -37,10 +37,10 @@ bool CmChannel::wait(Duration limit) {
       engine->hand_over();
     } else {
       engine->poll_step();
-      limit = std::min(limit, kManualRest);
+      limit = std::min(limit, kManualWait);
     }
   }
-  return sleeper_.sleep(limit);
+  return blocking_wait_.wait(limit);
 }
 
 std::optional<CmChannel::Record> CmChannel::pop() {
@@ -69,7 +69,7 @@ void CmChannel::push(Record record) {
     if (closed_) return;
     records_.push_back(std::move(record));
   }
-  sleeper_.wake();
+  blocking_wait_.wake();
 }
 
 CmChannel::Record CmChannel::exchange(Record request, const RequestShares& shares) {

@@ -90,10 +90,10 @@ void Connecting::open() {
                            ": is it still an address of this host, and are there descriptors left "
                            "(ulimit -n)?");
   readiness_.watch(pending_->descriptor());
-  await_connected();
+  wait_until_connected();
 }
 
-void Connecting::await_connected() {
+void Connecting::wait_until_connected() {
   readiness_.until_writable(
       [self = shared_from_this(), attempt = attempt_](const AsioError& error) {
         if (attempt == self->attempt_) self->on_progress(error);
@@ -114,7 +114,7 @@ void Connecting::on_progress(const AsioError& error) {
   if (!done_) return;
   if (error) return on_connected({.error = to_std(error)});
   llp::ConnectResult result = pending_->finish();
-  if (!result.stream && !result.error) return await_connected();
+  if (!result.stream && !result.error) return wait_until_connected();
   on_connected(std::move(result));
 }
 

@@ -56,7 +56,7 @@ class Connecting : public std::enable_shared_from_this<Connecting> {
   void open();
   void request();
   void on_timeout(const AsioError& error);
-  void await_connected();
+  void wait_until_connected();
   void on_progress(const AsioError& error);
   void on_connected(llp::ConnectResult result);
   void use(std::unique_ptr<llp::Stream> stream);

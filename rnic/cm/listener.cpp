@@ -11,7 +11,7 @@
 #include "rnic/cm/negotiation.h"
 #include "rnic/cm/request_shares.h"
 #include "rnic/cm/startup_checks.h"
-#include "rnic/engine/waiting.h"
+#include "rnic/engine/blocking_call.h"
 #include "rnic/rc/rc_queue_pair.h"
 
 namespace diwarp::rnic {
@@ -31,7 +31,7 @@ struct Listener::Requests {
       if (waiting.size() >= most) return exchange_for(request);
       waiting.push_back(std::move(request));
     }
-    sleeper.wake();
+    blocking_wait.wake();
   }
 
   IncomingRequest take() {
@@ -51,7 +51,7 @@ struct Listener::Requests {
   const RequestShares shares;
   std::mutex mutex;  // guards waiting
   std::deque<IncomingRequest> waiting;
-  Sleeper sleeper;  // woken once for each that take() then has
+  BlockingWait blocking_wait;  // woken once for each that take() then has
 };
 
 Listener::Listener(std::shared_ptr<Control> control, uint16_t port, const ListenOptions& options)
@@ -76,7 +76,7 @@ std::shared_ptr<ConnectionRequest> Listener::get_request(Duration timeout) {
   for (;;) {
     const Time now = engine.clock().now();
     // A request and its wake belong together: the thread that used the wake up takes the request.
-    if (rest(engine, requests_->sleeper, deadline - now))
+    if (block(engine, requests_->blocking_wait, deadline - now))
       return std::make_shared<ConnectionRequest>(control_, requests_->take());
     if (now >= deadline) return nullptr;
   }

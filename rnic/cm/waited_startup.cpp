@@ -11,7 +11,7 @@
 #include "rnic/cm/control.h"
 #include "rnic/cm/negotiation.h"
 #include "rnic/cm/startup_checks.h"
-#include "rnic/engine/waiting.h"
+#include "rnic/engine/blocking_call.h"
 
 namespace diwarp::rnic {
 
@@ -19,14 +19,14 @@ namespace {
 
 /// What a thread waits for that comes from the control path.
 template <class T>
-class Awaited {
+class ControlResult {
  public:
   void set(T value) {
     {
       const std::lock_guard lock(mutex_);
       value_ = std::move(value);
     }
-    sleeper_.wake();
+    blocking_wait_.wake();
   }
 
   T wait(Engine& engine) {
@@ -35,14 +35,14 @@ class Awaited {
         const std::lock_guard lock(mutex_);
         if (value_) return std::move(*value_);
       }
-      rest(engine, sleeper_, kLongestRest);
+      block(engine, blocking_wait_, kLongestWait);
     }
   }
 
  private:
   std::mutex mutex_;  // guards value_
   std::optional<T> value_;
-  Sleeper sleeper_;
+  BlockingWait blocking_wait_;
 };
 
 NegotiatedConnection to_connection(ConnectOutcome outcome, const Address& peer) {
@@ -77,7 +77,7 @@ NegotiatedConnection open_connection(Control& control, const Address& peer,
   const auto connecting =
       std::make_shared<Connecting>(control, control.device().address(), peer, options);
   check_peer(control.device().address(), peer);
-  const auto outcome = std::make_shared<Awaited<ConnectOutcome>>();
+  const auto outcome = std::make_shared<ControlResult<ConnectOutcome>>();
   boost::asio::post(control.context(), [connecting, outcome] {
     connecting->begin([outcome](ConnectOutcome result) { outcome->set(std::move(result)); });
   });
@@ -89,7 +89,7 @@ NegotiatedConnection initiate_on(Control& control, int descriptor, const Connect
   const Address peer = stream->peer_address();
   const auto connecting =
       std::make_shared<Connecting>(control, stream->local_address(), peer, options);
-  const auto outcome = std::make_shared<Awaited<ConnectOutcome>>();
+  const auto outcome = std::make_shared<ControlResult<ConnectOutcome>>();
   boost::asio::post(control.context(), [connecting, outcome, own = std::move(stream)]() mutable {
     connecting->begin_on(std::move(own),
                          [outcome](ConnectOutcome result) { outcome->set(std::move(result)); });
@@ -102,7 +102,7 @@ NegotiatedConnection respond_on(Control& control, int descriptor, const AcceptOp
   check_options(options, {});
   std::unique_ptr<llp::Stream> stream = control.connector().adopt(descriptor);
   const Address peer = stream->peer_address();
-  const auto came = std::make_shared<Awaited<Negotiated>>();
+  const auto came = std::make_shared<ControlResult<Negotiated>>();
   boost::asio::post(control.context(),
                     [&control, came, timeout, own = std::move(stream)]() mutable {
                       std::make_shared<Negotiation>(control, std::move(own), timeout)

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "rnic/context/device_context.h"
-#include "rnic/engine/waiting.h"
+#include "rnic/engine/blocking_call.h"
 
 namespace diwarp::rnic {
 
@@ -20,7 +20,7 @@ void EventQueue::raise(const AsyncEvent& event) {
     const std::lock_guard lock(mutex_);
     if (!add(event)) return device_->counters().add_shared(Counter::events_dropped);
   }
-  sleeper_.wake();
+  blocking_wait_.wake();
 }
 
 /// False where there are as many as before: it took the place of the oldest, or found no memory.
@@ -48,7 +48,7 @@ std::optional<AsyncEvent> EventQueue::get_event(Duration timeout) {
   for (;;) {
     const Time now = engine.clock().now();
     // An event and its wake belong together: the thread that used the wake up takes the event.
-    if (rest(engine, sleeper_, deadline - now)) return take();
+    if (block(engine, blocking_wait_, deadline - now)) return take();
     if (now >= deadline) return std::nullopt;
   }
 }

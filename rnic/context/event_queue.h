@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "diwarp/attributes.h"
-#include "rnic/engine/sleeper.h"
+#include "rnic/engine/blocking_wait.h"
 
 namespace diwarp::rnic {
 
@@ -27,7 +27,7 @@ class EventQueue {
 
   /// Nothing after `timeout`.
   std::optional<AsyncEvent> get_event(Duration timeout);
-  int descriptor() const { return sleeper_.descriptor(); }
+  int descriptor() const { return blocking_wait_.descriptor(); }
 
   /// Any thread.
   void raise(const AsyncEvent& event);
@@ -39,7 +39,7 @@ class EventQueue {
   std::shared_ptr<DeviceContext> device_;
   std::mutex mutex_;  // guards events_
   std::deque<AsyncEvent> events_;
-  Sleeper sleeper_;  // one wake per event
+  BlockingWait blocking_wait_;  // one wake per event
 };
 
 }  // namespace diwarp::rnic

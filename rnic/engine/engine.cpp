@@ -11,7 +11,7 @@ Engine::Engine(const DeviceOptions& options, const Clock& clock, Counters& count
     : options_(options),
       clock_(clock),
       counters_(counters),
-      inputs_(sleep_, [this](TransmitSource& source) { activate(source); }),
+      inputs_(wait_, [this](TransmitSource& source) { activate(source); }),
       scheduler_(scheduler ? std::move(scheduler) : std::make_unique<RoundRobin>()),
       batch_(kReceiveSlots, kReceiveSlotBytes, kReceiveDatagrams),
       stream_buffer_(std::make_unique<std::byte[]>(kStreamBufferBytes)),
@@ -22,8 +22,8 @@ Engine::Engine(const DeviceOptions& options, const Clock& clock, Counters& count
 
 Engine::~Engine() {
   thread_.stop([this] {
-    takeover_.end_nap();
-    sleep_.poller().wake();
+    takeover_.end_park();
+    wait_.poller().wake();
   });
 }
 
@@ -72,7 +72,7 @@ size_t Engine::serve(TransmitSource& source, Time now) {
   if (!source.attached_) return served.work;
   if (served.work != 0 && source.input_ != nullptr) inputs_.expect_input(*source.input_);
   const bool waits_for_link = served.pending == Pending::writable && source.input_ != nullptr &&
-                              inputs_.await_writable(*source.input_);
+                              inputs_.watch_until_writable(*source.input_);
   if (served.pending == Pending::stalled)
     stall(source);
   else if (served.pending != Pending::nothing && !waits_for_link)
@@ -150,21 +150,21 @@ void Engine::run_inbox() {
   }
 }
 
-Engine::Hold::~Hold() {
+Engine::BatonGuard::~BatonGuard() {
   engine_.take_inbox();
   engine_.release_baton();
 }
 
 void Engine::unstall() {
   unstall_.store(true);
-  sleep_.interrupt();
+  wait_.interrupt();
 }
 
-// --- Sleeping.
+// --- Waiting.
 
-/// With the baton: what this holder leaves to be done must not sleep with the thread that sleeps.
-void Engine::wake_sleeper() {
-  sleep_.wake_for(scheduler_->empty() ? next_turn(clock_.now()) : Time::min());
+/// With the baton: what this holder leaves to be done must not wait with the thread that waits.
+void Engine::wake_waiting_thread() {
+  wait_.wake_for(scheduler_->empty() ? next_turn(clock_.now()) : Time::min());
 }
 
 /// When the engine has to run again though nothing comes: for a timer, or for an input queue.
@@ -174,31 +174,31 @@ Time Engine::next_turn(Time now) {
   return silence < turn - now ? now + silence : turn;
 }
 
-/// With the baton held until all is told. Returns how long the sleep may last.
-Duration Engine::begin_sleep(Time now) {
+/// With the baton held until all is told. Returns how long the wait may last.
+Duration Engine::begin_wait(Time now) {
   const bool all_watched = inputs_.watch_all();
-  return sleep_.begin(now, next_turn(now), all_watched);
+  return wait_.begin_wait(now, next_turn(now), all_watched);
 }
 
-void Engine::sleep(Duration limit) {
-  sleep_.sleep(limit, !inbox_.empty() || unstall_.load() || thread_.stopping().load());
+void Engine::wait(Duration limit) {
+  wait_.wait(limit, !inbox_.empty() || unstall_.load() || thread_.stopping().load());
 }
 
-void Engine::sleep_until_work(Duration limit) {
-  limit = exclusively([&] { return std::min(limit, begin_sleep(clock_.now())); });
-  sleep(limit);
+void Engine::wait_for_work(Duration limit) {
+  limit = exclusively([&] { return std::min(limit, begin_wait(clock_.now())); });
+  wait(limit);
 }
 
 // --- The RNIC thread.
 
 void Engine::take_turn() {
   if (takeover_.application_drives(clock_.now()))
-    takeover_.nap(thread_.stopping());
+    takeover_.park(thread_.stopping());
   else
     drive();
 }
 
-/// Steps until somebody else wants to; with nothing to do for a while, sleeps until a descriptor, a
+/// Steps until somebody else wants to; with nothing to do for a while, waits until a descriptor, a
 /// timer or another thread has something.
 void Engine::drive() {
   if (!baton_.try_take()) return std::this_thread::yield();
@@ -210,9 +210,9 @@ void Engine::drive() {
     const bool stops = thread_.stopping().load(std::memory_order_relaxed);
     if (baton_.is_wanted() || stops || takeover_.application_drives(now)) return release_baton();
     if (!scheduler_->empty() || now - last_work < options_.spin) continue;
-    const Duration limit = begin_sleep(now);
+    const Duration limit = begin_wait(now);
     baton_.release();
-    return sleep(limit);
+    return wait(limit);
   }
 }
 

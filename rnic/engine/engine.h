@@ -18,7 +18,7 @@
 #include "rnic/engine/baton.h"
 #include "rnic/engine/datagram_burst.h"
 #include "rnic/engine/endpoint.h"
-#include "rnic/engine/engine_sleep.h"
+#include "rnic/engine/engine_wait.h"
 #include "rnic/engine/input_set.h"
 #include "rnic/engine/rnic_thread.h"
 #include "rnic/engine/takeover.h"
@@ -61,15 +61,15 @@ class Engine {
   /// Runs `work` with the baton held: nothing else of the engine runs meanwhile.
   template <class Work>
   decltype(auto) exclusively(Work&& work) {
-    Hold hold(*this);
+    const BatonGuard guard(*this);
     return std::forward<Work>(work)();
   }
 
   /// The application stops driving the engine: the RNIC thread takes over at once.
   void hand_over() { takeover_.hand_over(); }
 
-  /// Sleeps until there may be work, at most `limit`. For manual mode.
-  void sleep_until_work(Duration limit);
+  /// Waits until there may be work, at most `limit`. For manual mode.
+  void wait_for_work(Duration limit);
 
   bool has_thread() const { return thread_.running(); }
   const Clock& clock() const { return clock_; }
@@ -78,8 +78,8 @@ class Engine {
   /// Sources that stalled on a full completion queue may go on.
   void unstall();
 
-  /// Wakes a thread that sleeps for the engine. For links without a descriptor.
-  void wake() { sleep_.wake(); }
+  /// Wakes a thread that waits for the engine. For links without a descriptor.
+  void wake() { wait_.wake(); }
 
   /// In manual mode called in each step that finds nothing else to do, and in one of
   /// kStepsPerControl at least: the control path's turn.
@@ -121,10 +121,10 @@ class Engine {
 
  private:
   /// Holds the baton for its lifetime, ahead of those that only try.
-  class Hold {
+  class BatonGuard {
    public:
-    explicit Hold(Engine& engine) : engine_(engine) { engine_.baton_.take(); }
-    ~Hold();
+    explicit BatonGuard(Engine& engine) : engine_(engine) { engine_.baton_.take(); }
+    ~BatonGuard();
 
    private:
     Engine& engine_;
@@ -147,14 +147,14 @@ class Engine {
     if (!inbox_.empty()) run_inbox();
   }
   void pass_baton() {
-    if (sleep_.anybody()) wake_sleeper();
+    if (wait_.any_thread()) wake_waiting_thread();
     baton_.release();
   }
   void run_inbox();
-  void wake_sleeper();
+  void wake_waiting_thread();
   Time next_turn(Time now);
-  Duration begin_sleep(Time now);
-  void sleep(Duration limit);
+  Duration begin_wait(Time now);
+  void wait(Duration limit);
 
   // The RNIC thread's.
   void take_turn();
@@ -172,7 +172,7 @@ class Engine {
   alignas(kCacheLine) Baton baton_;
   MpscList inbox_;  // sources notified by any thread
   std::atomic<bool> unstall_{false};
-  EngineSleep sleep_;
+  EngineWait wait_;
 
   // Guarded by the baton.
   alignas(kCacheLine) InputSet inputs_;

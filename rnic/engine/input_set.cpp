@@ -13,10 +13,10 @@ constexpr size_t kEventsPerLook = 64;
 
 }  // namespace
 
-InputSet::InputSet(EngineSleep& sleep, OnWritable on_writable)
-    : sleep_(sleep),
+InputSet::InputSet(EngineWait& wait, OnWritable on_writable)
+    : wait_(wait),
       on_writable_(std::move(on_writable)),
-      poller_(sleep.poller()),
+      poller_(wait.poller()),
       events_(kEventsPerLook) {}
 
 // --- One step.
@@ -34,10 +34,10 @@ size_t InputSet::receive(Time now) {
       after_direct_poll(*source, came != 0);
     source = next;
   }
-  const bool all_hot = hot_with_descriptor_ == with_descriptor_ && awaiting_writable_ == 0 &&
+  const bool all_hot = hot_with_descriptor_ == with_descriptor_ && wanting_writable_ == 0 &&
                        gathered_watched_count_ == 0;
   if (all_hot) return work;
-  const bool often = hot_count_ == 0 || awaiting_writable_ != 0 || crowded_;
+  const bool often = hot_count_ == 0 || wanting_writable_ != 0 || crowded_;
   if (often || ++steps_since_look_ >= kStepsPerLook) work += look_at_poller(now);
   return work;
 }
@@ -56,10 +56,10 @@ size_t InputSet::look_at_poller(Time now) {
   size_t work = 0;
   const size_t count = poller_.wait(events_, Duration::zero());
   for (const llp::PollEvent& event : std::span(events_).first(count)) {
-    if (is_queue(event.key)) continue;  // it only ends sleep
+    if (is_queue(event.key)) continue;  // it only ends a wait
     auto& source = *static_cast<InputSource*>(event.key);
     if (event.writable || event.failed) {
-      set_awaits_writable(source, false);
+      set_wants_writable(source, false);
       if (source.transmits_ != nullptr) on_writable_(*source.transmits_);
     }
     const bool is_hot = source.linked();
@@ -157,16 +157,16 @@ bool InputSet::is_alone(const InputSource& source) const {
 
 // --- The poller.
 
-bool InputSet::await_writable(InputSource& source) {
+bool InputSet::watch_until_writable(InputSource& source) {
   if (!watch(source)) return false;
-  set_awaits_writable(source, true);
+  set_wants_writable(source, true);
   return true;
 }
 
-void InputSet::set_awaits_writable(InputSource& source, bool wanted) {
-  if (source.awaits_writable_ == wanted) return;
-  source.awaits_writable_ = wanted;
-  awaiting_writable_ += wanted ? 1 : size_t(-1);
+void InputSet::set_wants_writable(InputSource& source, bool wanted) {
+  if (source.wants_writable_ == wanted) return;
+  source.wants_writable_ = wanted;
+  wanting_writable_ += wanted ? 1 : size_t(-1);
   update_watch(source);
 }
 
@@ -174,10 +174,10 @@ void InputSet::set_awaits_writable(InputSource& source, bool wanted) {
 /// writable, or, when they do not read, for the end of their connection. Where the poller has no
 /// room, the engine tries again to write, and the next call to the socket finds the end.
 void InputSet::update_watch(InputSource& source) {
-  const bool wanted = !source.gathered_ || source.awaits_writable_ || !source.reading_;
+  const bool wanted = !source.gathered_ || source.wants_writable_ || !source.reading_;
   if (!wanted) return unwatch_gathered(source);
   const bool reads = source.reading_ && !source.gathered_;
-  if (watch(source)) poller_.modify(source.descriptor_, &source, reads, source.awaits_writable_);
+  if (watch(source)) poller_.modify(source.descriptor_, &source, reads, source.wants_writable_);
 }
 
 void InputSet::unwatch_gathered(InputSource& source) {
@@ -187,10 +187,10 @@ void InputSet::unwatch_gathered(InputSource& source) {
   --gathered_watched_count_;
 }
 
-/// What is asked in every step need not be in the poller while nobody sleeps there.
+/// What is asked in every step need not be in the poller while no thread waits there.
 void InputSet::unwatch(InputSource& source) {
   source.watched_polls_ = 0;
-  if (sleep_.anybody() || source.awaits_writable_) return;
+  if (wait_.any_thread() || source.wants_writable_) return;
   poller_.remove(source.descriptor_);
   source.watched_ = false;
   source.set_watched(false);
@@ -202,7 +202,7 @@ bool InputSet::watch(InputSource& source) {
   source.watched_polls_ = 0;
   if (source.watched_ || source.descriptor_ < 0) return source.watched_;
   if (!source.set_watched(true)) {
-    sleep_.keep_awake();
+    wait_.skip_next_wait();
     return false;
   }
   const bool reads = source.reading_ && !source.gathered_;
@@ -238,7 +238,7 @@ void InputSet::attach(InputSource& source, TransmitSource* transmits, int descri
   source.descriptor_ = descriptor;
   if (source.watched_) ++with_descriptor_;
   if (!source.watched_) heat(source);
-  if (source.gathered_) sleep_.wake();
+  if (source.gathered_) wait_.wake();
 }
 
 void InputSet::detach(InputSource& source) {
@@ -248,8 +248,8 @@ void InputSet::detach(InputSource& source) {
     if (announced.source == &source) announced = {};
   cool(source);
   if (source.descriptor_ < 0) return;
-  if (source.awaits_writable_) --awaiting_writable_;
-  source.awaits_writable_ = false;
+  if (source.wants_writable_) --wanting_writable_;
+  source.wants_writable_ = false;
   if (source.watched_) poller_.remove(source.descriptor_);
   if (!source.gathered_)
     --with_descriptor_;
@@ -265,7 +265,7 @@ void InputSet::set_reading(InputSource& source, bool reading) {
     heat(source);
   else
     cool(source);
-  if (reading && source.gathered_) sleep_.wake();  // what was announced meanwhile is not again
+  if (reading && source.gathered_) wait_.wake();  // what was announced meanwhile is not again
   update_watch(source);
 }
 

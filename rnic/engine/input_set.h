@@ -11,7 +11,7 @@
 #include "base/intrusive_list.h"
 #include "llp/input_queue.h"
 #include "llp/poller.h"
-#include "rnic/engine/engine_sleep.h"
+#include "rnic/engine/engine_wait.h"
 #include "rnic/engine/input_source.h"
 
 namespace diwarp::rnic {
@@ -23,8 +23,8 @@ inline constexpr size_t kHotEndpoints = 16;
 inline constexpr uint32_t kLooksPerRound = 256;
 /// A source that gave nothing so many times in a row cools down.
 inline constexpr uint32_t kEmptyPollsUntilCold = 4096;
-/// One that was asked directly so many times leaves the poller until somebody sleeps there: a
-/// socket in epoll costs each sender to it a few percent. So many that an application that sleeps
+/// One that was asked directly so many times leaves the poller until a thread waits there: a
+/// socket in epoll costs each sender to it a few percent. So many that an application that waits
 /// between messages hardly ever comes here.
 inline constexpr uint32_t kPollsUntilUnwatched = 512;
 /// With all traffic on hot sources, the poller is asked once in so many steps: a look costs about
@@ -39,7 +39,7 @@ class InputSet {
   /// A source's link may be written again, or has failed.
   using OnWritable = std::function<void(TransmitSource&)>;
 
-  InputSet(EngineSleep& sleep, OnWritable on_writable);
+  InputSet(EngineWait& wait, OnWritable on_writable);
 
   /// Takes the source into service. `descriptor` is watched for input, if no `queue` gathers that;
   /// -1: there is none, and the source is asked in every step. `transmits` sends over the same
@@ -59,11 +59,11 @@ class InputSet {
     if (!source.gathered_) heat(source);
   }
   /// Tells once the source's link can be written. False where it cannot be watched.
-  bool await_writable(InputSource& source);
+  bool watch_until_writable(InputSource& source);
   /// Whether no other source had input lately.
   bool is_alone(const InputSource& source) const;
 
-  /// Before somebody sleeps: all sources have to be in the poller. False where some cannot be.
+  /// Before a thread waits: all sources have to be in the poller. False where some cannot be.
   bool watch_all();
   /// How long all is well without a step while all descriptors stay silent.
   Duration silence() const;
@@ -79,7 +79,7 @@ class InputSet {
   void count_in_round(InputSource& source);
   void end_round();
 
-  void set_awaits_writable(InputSource& source, bool wanted);
+  void set_wants_writable(InputSource& source, bool wanted);
   bool watch(InputSource& source);
   void unwatch(InputSource& source);
   void update_watch(InputSource& source);
@@ -89,7 +89,7 @@ class InputSet {
   void remember_announced(const InputSource& source);
   bool announced_lately(const InputSource& by_another_than) const;
 
-  EngineSleep& sleep_;
+  EngineWait& wait_;
   const OnWritable on_writable_;
   llp::Poller& poller_;
   std::vector<llp::PollEvent> events_;
@@ -99,7 +99,7 @@ class InputSet {
   size_t hot_count_ = 0;
   size_t with_descriptor_ = 0;      // sources whose descriptor tells of their input
   size_t hot_with_descriptor_ = 0;  // of those, the hot ones
-  size_t awaiting_writable_ = 0;
+  size_t wanting_writable_ = 0;
   size_t gathered_watched_count_ = 0;  // whose input is gathered, and which the poller has as well
   // Sources whose input is gathered are hot no longer than a step, so the last two that announced
   // any stand here, the later one first: one of them is not the one that asks whether it is alone.

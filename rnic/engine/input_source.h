@@ -29,14 +29,14 @@ class InputSource : public ListNode<HotTag> {
 
  protected:
   /// A send found the link full, and it has not been writable since.
-  bool link_is_full() const { return awaits_writable_; }
+  bool link_is_full() const { return wants_writable_; }
 
  private:
   friend class InputSet;
 
   TransmitSource* transmits_ = nullptr;  // what sends over the same link; null: nothing does
   bool attached_ = false;
-  bool awaits_writable_ = false;
+  bool wants_writable_ = false;
   bool always_hot_ = false;  // has no descriptor to watch
   bool gathered_ = false;    // an input queue tells of its input, not the poller
   bool watched_ = false;     // in the poller

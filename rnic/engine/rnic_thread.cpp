@@ -29,7 +29,7 @@ void RnicThread::start(std::function<void()> turn, int cpu) {
   const SignalsBlocked blocked;
   thread_ = std::thread([this, turn = std::move(turn), cpu] {
     ::pthread_setname_np(::pthread_self(), "diwarp-rnic");
-    ::prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);  // ns: naps are to be short
+    ::prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);  // ns: timed parks are to be short
     if (cpu >= 0) bind_to_processor(cpu);
     while (!stop_.load()) turn();
   });

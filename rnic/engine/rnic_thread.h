@@ -17,7 +17,7 @@ class RnicThread {
   /// Calls `turn` again and again, on processor `cpu` (-1: anywhere), until stop(). Throws
   /// std::system_error where the system has no thread.
   void start(std::function<void()> turn, int cpu);
-  /// `wake` makes a turn end that sleeps.
+  /// `wake` makes a turn end that waits.
   void stop(const std::function<void()>& wake);
 
   bool running() const { return thread_.joinable(); }

@@ -7,7 +7,7 @@
 
 #include "diwarp/error.h"
 #include "rnic/context/device_context.h"
-#include "rnic/engine/waiting.h"
+#include "rnic/engine/blocking_call.h"
 
 namespace diwarp::rnic {
 
@@ -39,7 +39,7 @@ void CompletionChannel::raise(CompletionQueue& cq) {
     const std::lock_guard lock(mutex_);
     if (cq.raised_events_++ == 0) raised_.push_back(cq);
   }
-  sleeper_.wake();
+  blocking_wait_.wake();
 }
 
 void CompletionChannel::forget(CompletionQueue& cq) {
@@ -63,20 +63,20 @@ std::optional<CompletionEvent> CompletionChannel::get_event(Duration timeout) {
     const Time now = engine.clock().now();
     const Duration left = std::clamp<Duration>(deadline - now, Duration::zero(), kLongestSleep);
     // An event and its wake belong together: the thread that used the wake up takes the event.
-    if (sleep(engine, left))
+    if (block(engine, left))
       if (const std::optional<CompletionEvent> event = take()) return event;
     if (now >= deadline) return std::nullopt;
   }
 }
 
-bool CompletionChannel::sleep(Engine& engine, Duration limit) {
+bool CompletionChannel::block(Engine& engine, Duration limit) {
   if (engine.has_thread()) {
     engine.hand_over();
-    return sleeper_.sleep(limit);
+    return blocking_wait_.wait(limit);
   }
   const bool worked = engine.poll_step() != 0;
-  if (sleeper_.sleep(Duration::zero())) return true;
-  if (!worked) engine.sleep_until_work(std::min(limit, kManualSleep));
+  if (blocking_wait_.wait(Duration::zero())) return true;
+  if (!worked) engine.wait_for_work(std::min(limit, kManualSleep));
   return false;
 }
 
@@ -106,10 +106,11 @@ void CompletionQueue::push(WorkCompletion&& completion) {
   const bool solicited = completion.solicited || completion.status != WcStatus::success;
   ring_.try_push(std::move(completion));
   // This and the consumer's own exchange on sleepers_ have an order: the second sees what the
-  // first wrote before. A plain load could overtake the push, and a sleeper would not be woken.
+  // first wrote before. A plain load could overtake the push, and a waiting thread would not be
+  // woken.
   const uint32_t sleepers = sleepers_.fetch_add(0);
   if (armed_.load() != Armed::no) raise_event(solicited);
-  if (sleepers != 0) sleeper_.wake(sleepers);  // guard(stack)
+  if (sleepers != 0) blocking_wait_.wake(sleepers);  // guard(stack)
 }
 
 void CompletionQueue::raise_event(bool solicited) {
@@ -159,16 +160,16 @@ size_t CompletionQueue::sleep_and_poll(std::span<WorkCompletion> completions, Ti
     if (now >= deadline) return take(completions);
     const Duration left = std::min<Duration>(deadline - now, kLongestSleep);
     if (!engine_.has_thread()) {
-      engine_.sleep_until_work(std::min(left, kManualSleep));
+      engine_.wait_for_work(std::min(left, kManualSleep));
       if (size_t count = poll(completions)) return count;
       continue;
     }
-    // Counted first, then looked: a push that comes after the look sees the sleeper.
+    // Counted first, then looked: a push that comes after the look sees the waiting thread.
     sleepers_.fetch_add(1);
     resume_stalled();
     engine_.hand_over();
     size_t count = take(completions);
-    if (count == 0) sleeper_.sleep(left);
+    if (count == 0) blocking_wait_.wait(left);
     sleepers_.fetch_sub(1);
     if (count == 0) count = take(completions);
     if (count != 0) return count;

@@ -13,8 +13,8 @@
 #include "base/spsc_ring.h"
 #include "diwarp/attributes.h"
 #include "diwarp/types.h"
+#include "rnic/engine/blocking_wait.h"
 #include "rnic/engine/engine.h"
-#include "rnic/engine/sleeper.h"
 
 namespace diwarp::rnic {
 
@@ -29,7 +29,7 @@ class CompletionChannel {
   explicit CompletionChannel(std::shared_ptr<DeviceContext> device);
 
   std::optional<CompletionEvent> get_event(Duration timeout);
-  int descriptor() const { return sleeper_.descriptor(); }
+  int descriptor() const { return blocking_wait_.descriptor(); }
 
   // For completion queues.
   void raise(CompletionQueue& cq);
@@ -37,12 +37,12 @@ class CompletionChannel {
 
  private:
   std::optional<CompletionEvent> take();
-  bool sleep(Engine& engine, Duration limit);
+  bool block(Engine& engine, Duration limit);
 
   std::shared_ptr<DeviceContext> device_;
   std::mutex mutex_;
   IntrusiveList<CompletionQueue> raised_;
-  Sleeper sleeper_;  // one wake per event
+  BlockingWait blocking_wait_;  // one wake per event
 };
 
 /// The ring of completions. The engine's baton holder pushes, any thread polls.
@@ -89,7 +89,7 @@ class CompletionQueue : public ListNode<> {
   std::atomic<Armed> armed_{Armed::no};
   uint32_t raised_events_ = 0;  // waiting in the channel, under its mutex
   std::atomic<uint32_t> sleepers_{0};
-  Sleeper sleeper_;
+  BlockingWait blocking_wait_;
 };
 
 }  // namespace diwarp::rnic

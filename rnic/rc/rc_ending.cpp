@@ -184,7 +184,7 @@ void RcQueuePair::close_stream(bool in_order, std::vector<std::byte> final_bytes
   engine().timers().cancel(peer_watch_timer_);
   peer_watch_.stop();
   if (stream_->descriptor() < 0) stream_->on_ready({});
-  park();  // the poller has to forget the descriptor before it is closed
+  attach_without_stream();  // the poller has to forget the descriptor before it is closed
   std::unique_ptr<llp::Stream> stream = std::move(stream_);
   transmit_.forget();
   if (final_bytes.empty()) {

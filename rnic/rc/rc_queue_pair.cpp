@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "diwarp/error.h"
-#include "rnic/engine/waiting.h"
+#include "rnic/engine/blocking_call.h"
 
 namespace diwarp::rnic {
 
@@ -38,7 +38,7 @@ RcQueuePair::RcQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePa
   protection().set_queue_pair(number_);
   engine().exclusively([this] {
     local_ = device()->address();
-    park();
+    attach_without_stream();
     set_state(QpState::init);
   });
 }
@@ -114,7 +114,7 @@ void RcQueuePair::attach_stream(std::unique_ptr<llp::Stream> stream) {
   try {
     engine().attach_link(*this, *stream);
   } catch (...) {
-    park();
+    attach_without_stream();
     throw;
   }
   stream_ = std::move(stream);
@@ -131,7 +131,7 @@ void RcQueuePair::allow_zero_copy() {
 }
 
 /// In service without a stream: there may be completions to report.
-void RcQueuePair::park() {
+void RcQueuePair::attach_without_stream() {
   engine().detach(*this);
   engine().attach(*this, -1);
   engine().set_reading(*this, false);
@@ -175,7 +175,7 @@ bool RcQueuePair::wait_ended(Time deadline) {
   engine().exclusively([&] { waiters_.push_back(waiter); });
   for (Time now = engine().clock().now(); connected() && now < deadline;
        now = engine().clock().now())
-    rest(engine(), waiter.sleeper, deadline - now);
+    block(engine(), waiter.blocking_wait, deadline - now);
   engine().exclusively([&] { waiter.unlink(); });
   return !connected();
 }
@@ -311,7 +311,7 @@ void RcQueuePair::on_state(QpState now) {
   else
     receive_.abandon(WcStatus::wr_flush_error);
   for (Waiter* waiter = waiters_.front(); waiter != nullptr; waiter = waiters_.next(*waiter))
-    waiter->sleeper.wake();
+    waiter->blocking_wait.wake();
   if (ended && observer_) observer_->on_end({});
 }
 

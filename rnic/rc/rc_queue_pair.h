@@ -11,7 +11,7 @@
 #include "llp/stream.h"
 #include "rnic/context/connection_observer.h"
 #include "rnic/context/negotiated_connection.h"
-#include "rnic/engine/sleeper.h"
+#include "rnic/engine/blocking_wait.h"
 #include "rnic/queues/queue_pair.h"
 #include "rnic/rc/rc_peer_watch.h"
 #include "rnic/rc/rc_receive.h"
@@ -76,7 +76,7 @@ class RcQueuePair final : public QueuePair {
  private:
   /// A thread that waits for the connection's end.
   struct Waiter : ListNode<> {
-    Sleeper sleeper;
+    BlockingWait blocking_wait;
   };
 
   bool connected() const;
@@ -85,7 +85,7 @@ class RcQueuePair final : public QueuePair {
 
   void attach_stream(std::unique_ptr<llp::Stream> stream);
   void allow_zero_copy();
-  void park();
+  void attach_without_stream();
   void complete_released();
   bool ends_later() const;
   void settle(RcEnd result, Time now);

@@ -176,7 +176,7 @@ TEST_CASE("a wait without limit sleeps until something comes", "[plain]") {
   CHECK(completion.byte_count == 10);
 }
 
-TEST_CASE("a sleeper gets everything out of a completion queue that was full") {
+TEST_CASE("a blocking wait gets everything out of a completion queue that was full") {
   // The RNIC thread finds the queue full while the only consumer sleeps or has just woken.
   const uint32_t entries = GENERATE(1U, 2U);
   Device device = Device::open("127.0.0.1", {.spin = 0ns});

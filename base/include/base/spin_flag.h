@@ -19,8 +19,8 @@ inline void cpu_relax() {
 class SpinFlag {
  public:
   bool try_lock() {
-    return !held_.load(std::memory_order_relaxed) &&
-           !held_.exchange(true, std::memory_order_acquire);
+    return !locked_.load(std::memory_order_relaxed) &&
+           !locked_.exchange(true, std::memory_order_acquire);
   }
 
   void lock() {
@@ -34,11 +34,11 @@ class SpinFlag {
     }
   }
 
-  void unlock() { held_.store(false, std::memory_order_release); }
+  void unlock() { locked_.store(false, std::memory_order_release); }
 
  private:
   static constexpr int kSpinsBeforeYield = 64;
-  std::atomic<bool> held_{false};
+  std::atomic<bool> locked_{false};
 };
 
 }  // namespace diwarp

@@ -217,7 +217,7 @@ TEST_CASE("what comes out follows from the verdicts alone") {
     held.erase(i);
   }
   CHECK(rig.recorder->sent == expected);
-  CHECK(rig.link.held() == held.size());
+  CHECK(rig.link.queued() == held.size());
 }
 
 TEST_CASE("a corrupted datagram differs in one bit, a truncated one is a shorter beginning") {
@@ -285,7 +285,7 @@ TEST_CASE("overtaken datagrams wait for later ones, and flush lets them go") {
   for (const std::string& letter : all) test::send_one(rig.link, kTo, letter);
   rig.link.receive(batch);
   CHECK(rig.recorder->sent == std::vector<std::string>{"a", "b", "c"});
-  CHECK(rig.link.held() == 2);
+  CHECK(rig.link.queued() == 2);
   CHECK(rig.link.flush() == 0);
   CHECK(rig.recorder->sent == all);
 }
@@ -363,7 +363,7 @@ TEST_CASE("an overtaken datagram is not ahead of those that are delayed") {
 TEST_CASE("what cannot be held back any more is dropped, and said to be") {
   Impairment impairment;
   impairment.delay = 1s;
-  impairment.hold_limit = 3;
+  impairment.queue_limit = 3;
   Rig rig(impairment);
   rig.send_numbered(5);
   CHECK(rig.count(Verdict::delayed) == 3);

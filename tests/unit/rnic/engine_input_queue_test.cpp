@@ -115,7 +115,7 @@ TEST_CASE("an engine takes the input that several queues gather") {
   for (int i = 0; i < 2; ++i) {
     const uint64_t before[] = {endpoints[0].received, endpoints[1].received};
     queues[i].announce();
-    engine.sleep_until_work(Duration::zero());
+    engine.wait_for_work(Duration::zero());
     engine.poll_step();
     CHECK(endpoints[i].received == before[i] + 1);
     CHECK(endpoints[1 - i].received == before[1 - i]);
@@ -132,9 +132,9 @@ TEST_CASE("a thread that sleeps by hand is not kept from input that was announce
   queue.key = static_cast<InputSource*>(&endpoint);
   engine.exclusively([&] { engine.attach(endpoint, fd.get(), &queue); });
   engine.poll_step();
-  engine.sleep_until_work(Duration::zero());  // takes the wake that came with attach()
+  engine.wait_for_work(Duration::zero());  // takes the wake that came with attach()
   queue.announce();
-  engine.sleep_until_work(Duration(1h));
+  engine.wait_for_work(Duration(1h));
   const uint64_t before = endpoint.received;
   engine.poll_step();
   CHECK(endpoint.received == before + 1);
@@ -151,7 +151,7 @@ TEST_CASE("a thread that sleeps by hand sleeps on while its queue has something 
   queue.until_gather = 1h;
   engine.exclusively([&] { engine.attach(endpoint, fd.get(), &queue); });
   engine.poll_step();
-  engine.sleep_until_work(Duration::zero());  // takes the wake that came with attach()
+  engine.wait_for_work(Duration::zero());  // takes the wake that came with attach()
   queue.due_at_gather = true;
   std::atomic<bool> told{false};
   std::thread waker([&] {
@@ -159,7 +159,7 @@ TEST_CASE("a thread that sleeps by hand sleeps on while its queue has something 
     told = true;
     engine.wake();
   });
-  engine.sleep_until_work(Duration(1h));
+  engine.wait_for_work(Duration(1h));
   CHECK(told);
   waker.join();
   engine.exclusively([&] { engine.detach(endpoint); });

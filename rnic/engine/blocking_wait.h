@@ -6,15 +6,15 @@
 
 namespace diwarp::rnic {
 
-/// Where threads sleep until they are woken or a time has passed. A wake that comes first is kept:
-/// the next sleep returns at once. Each wake ends one sleep.
-class Sleeper {
+/// A wait of threads until they are woken or a time has passed. A wake that comes first is kept:
+/// the next wait returns at once. Each wake ends one wait.
+class BlockingWait {
  public:
-  Sleeper();
+  BlockingWait();
 
   /// Negative: without limit. True if a wake ended it (and is used up); false after the limit or,
   /// at any time, for no reason: look again at what was waited for.
-  bool sleep(Duration limit);
+  bool wait(Duration limit);
   void wake(unsigned count = 1);
 
   /// Polls readable while wakes are waiting.

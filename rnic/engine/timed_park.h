@@ -6,15 +6,15 @@
 
 namespace diwarp::rnic {
 
-/// A sleep of one thread whose end the others can put off, or bring forward, without waking it.
-class Nap {
+/// A wait of one thread whose end the others can put off, or bring forward, without waking it.
+class TimedPark {
  public:
-  Nap();
+  TimedPark();
 
-  /// The nap under way, or the next one, ends so long from now. Any thread; one system call.
+  /// The wait under way, or the next one, ends so long from now. Any thread; one system call.
   void end_in(Duration time);
   /// Returns once that has passed.
-  void sleep();
+  void wait();
 
  private:
   UniqueFd timer_;

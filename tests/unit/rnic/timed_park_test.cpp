@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The RNIC thread naps while the application drives, and the application puts the end of the nap
-// off. What the kernel says of the nap's timer tells when it would end: no test waits for that.
+// The RNIC thread is parked while the application drives, and the application puts off the end of
+// that. What the kernel says of the park's timer tells when it would end: no test waits for that.
 #include <dirent.h>
 #include <unistd.h>
 
@@ -11,7 +11,7 @@
 
 #include "diwarp/error.h"
 #include "rnic/engine/engine.h"
-#include "rnic/engine/nap.h"
+#include "rnic/engine/timed_park.h"
 #include "support/catch.h"
 
 namespace diwarp::rnic {
@@ -19,7 +19,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Duration kLongestWait = 20s;
+constexpr Duration kPatience = 20s;
 
 /// Seconds until a timer of this process ends; 0: there is none, or it is not set.
 int64_t seconds_to_end() {
@@ -37,7 +37,7 @@ int64_t seconds_to_end() {
 }
 
 bool soon(const auto& condition) {
-  const auto end = std::chrono::steady_clock::now() + kLongestWait;
+  const auto end = std::chrono::steady_clock::now() + kPatience;
   while (!condition()) {
     if (std::chrono::steady_clock::now() > end) return false;
     std::this_thread::sleep_for(1ms);
@@ -55,11 +55,11 @@ class SharedClock final : public Clock {
   std::atomic<Time> now_{Time(1h)};
 };
 
-/// An engine whose RNIC thread has begun a nap of an hour.
-struct Napping {
-  Napping() {
+/// An engine whose RNIC thread has begun a timed park of an hour.
+struct Parked {
+  Parked() {
     engine.poll_step();
-    engine.wake();  // from where it may be parked
+    engine.wake();  // from where it may wait
     REQUIRE(soon([&] { return engine.poll_step(), seconds_to_end() > 0; }));
   }
 
@@ -69,30 +69,31 @@ struct Napping {
   Engine engine{options, clock, counters};
 };
 
-TEST_CASE("nap: ends when its time has passed, though that was set before it began") {
-  Nap nap;
-  nap.end_in(0s);
-  nap.sleep();
-  nap.end_in(1ms);
-  nap.sleep();
+TEST_CASE("timed park: ends when its time has passed, though that was set before it began") {
+  TimedPark park;
+  park.end_in(0s);
+  park.wait();
+  park.end_in(1ms);
+  park.wait();
 }
 
-TEST_CASE("nap: another thread brings the end forward") {
-  Nap nap;
-  nap.end_in(24h);
-  std::thread other([&] { nap.end_in(0s); });
-  nap.sleep();
+TEST_CASE("timed park: another thread brings the end forward") {
+  TimedPark park;
+  park.end_in(24h);
+  std::thread other([&] { park.end_in(0s); });
+  park.wait();
   other.join();
 }
 
 TEST_CASE(
-    "nap: a thread that polls without a pause puts it off, each time for longer, up to the limit") {
-  Napping napping;
+    "timed park: a thread that polls without a pause puts it off, each time for longer, up to the "
+    "limit") {
+  Parked parked;
   CHECK(seconds_to_end() <= 3600);
   const auto poll_for = [&](Duration time) {
     for (Duration passed{}; passed < time; passed += 10min) {
-      napping.clock.advance(10min);
-      napping.engine.poll_step();
+      parked.clock.advance(10min);
+      parked.engine.poll_step();
     }
   };
   poll_for(30min);
@@ -105,36 +106,37 @@ TEST_CASE(
   CHECK(seconds_to_end() <= 3 * 3600);
 }
 
-TEST_CASE("nap: a thread that polls with pauses of less than half of `takeover` puts it off") {
-  Napping napping;
+TEST_CASE(
+    "timed park: a thread that polls with pauses of less than half of `takeover` puts it off") {
+  Parked parked;
   for (int i = 0; i < 4; ++i) {
-    napping.clock.advance(29min);
-    napping.engine.poll_step();
+    parked.clock.advance(29min);
+    parked.engine.poll_step();
   }
   CHECK(seconds_to_end() > 3600);
 }
 
-TEST_CASE("nap: is not put off before half of it has passed") {
-  Napping napping;
+TEST_CASE("timed park: is not put off before half of it has passed") {
+  Parked parked;
   for (int i = 0; i < 2; ++i) {
-    napping.clock.advance(10min);
-    napping.engine.poll_step();
+    parked.clock.advance(10min);
+    parked.engine.poll_step();
   }
   CHECK(seconds_to_end() <= 3600);
 }
 
-TEST_CASE("nap: a thread that polls now and then does not put it off") {
-  Napping napping;
-  napping.clock.advance(55min);
-  napping.engine.poll_step();
-  napping.engine.poll_step();
+TEST_CASE("timed park: a thread that polls now and then does not put it off") {
+  Parked parked;
+  parked.clock.advance(55min);
+  parked.engine.poll_step();
+  parked.engine.poll_step();
   CHECK(seconds_to_end() <= 3600);
 }
 
-TEST_CASE("nap: handing over ends it, and so does the end of the engine") {
-  Napping napping;
+TEST_CASE("timed park: handing over ends it, and so does the end of the engine") {
+  Parked parked;
   if (GENERATE(true, false)) {
-    napping.engine.hand_over();
+    parked.engine.hand_over();
     CHECK(soon([] { return seconds_to_end() == 0; }));
   }
 }

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rnic/engine/engine_sleep.h"
+#include "rnic/engine/engine_wait.h"
 
 #include <algorithm>
 #include <array>
 
 namespace diwarp::rnic {
 
-void EngineSleep::wake() {
+void EngineWait::wake() {
   poked_.store(true);
   interrupt();
 }
 
-Duration EngineSleep::begin(Time now, Time until, bool all_watched) {
-  parked_until_.store(until);
-  sleepers_.fetch_add(1);
-  const Duration most = all_watched ? Duration::max() : kUnwatchedSleep;
+Duration EngineWait::begin_wait(Time now, Time until, bool all_watched) {
+  wait_until_.store(until);
+  waiting_threads_.fetch_add(1);
+  const Duration most = all_watched ? Duration::max() : kUnwatchedWait;
   return std::clamp(until - now, Duration::zero(), most);
 }
 
-void EngineSleep::sleep(Duration limit, bool news) {
+void EngineWait::wait(Duration limit, bool news) {
   std::array<llp::PollEvent, 1> ignored;
   news = poked_.exchange(false) || news;
   if (!news) poller_.wait(ignored, limit);
-  sleepers_.fetch_sub(1);
+  waiting_threads_.fetch_sub(1);
 }
 
 }  // namespace diwarp::rnic

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "rnic/engine/blocking_wait.h"
 #include "rnic/engine/engine.h"
-#include "rnic/engine/sleeper.h"
 
 /// How a call that blocks (connect, disconnect, get_request) waits.
 namespace diwarp::rnic {
@@ -16,21 +16,21 @@ inline Time deadline_after(Time now, Duration timeout) {
 }
 
 /// A wait without limit is cut into pieces of this length.
-inline constexpr Duration kLongestRest = std::chrono::hours(1);
+inline constexpr Duration kLongestWait = std::chrono::hours(1);
 /// In manual mode nothing tells the caller that the control path has something to do.
-inline constexpr Duration kManualRest = std::chrono::milliseconds(1);
+inline constexpr Duration kManualWait = std::chrono::milliseconds(1);
 
-/// One rest of at most `limit`. True if it used up a wake of `sleeper`; in any case look again at
-/// what is waited for. In manual mode the caller steps the engine instead of sleeping.
-inline bool rest(Engine& engine, Sleeper& sleeper, Duration limit) {
-  limit = std::clamp(limit, Duration::zero(), kLongestRest);
+/// One wait of at most `limit`. True if it used up a wake of `wait`; in any case look again at
+/// what is waited for. In manual mode the caller steps the engine instead of waiting.
+inline bool block(Engine& engine, BlockingWait& wait, Duration limit) {
+  limit = std::clamp(limit, Duration::zero(), kLongestWait);
   if (engine.has_thread()) {
     engine.hand_over();
-    return sleeper.sleep(limit);
+    return wait.wait(limit);
   }
   const bool worked = engine.poll_step() != 0;
-  if (sleeper.sleep(Duration::zero())) return true;
-  if (!worked) engine.sleep_until_work(std::min(limit, kManualRest));
+  if (wait.wait(Duration::zero())) return true;
+  if (!worked) engine.wait_for_work(std::min(limit, kManualWait));
   return false;
 }
 
