@@ -24,20 +24,20 @@ InputSet::InputSet(EngineWait& wait, OnWritable on_writable)
 size_t InputSet::receive(Time now) {
   for (llp::InputQueue* queue : queues_) gather(*queue);
   size_t work = 0;
-  for (InputSource* source = hot_.front(); source != nullptr;) {
-    InputSource* next = hot_.next(*source);
+  for (InputSource* source = busy_polled_.front(); source != nullptr;) {
+    InputSource* next = busy_polled_.next(*source);
     const size_t came = source->receive(now);
     work += came;
     if (source->gathered_)
-      cool(*source);  // it announces itself again
+      stop_busy_polling(*source);  // it announces itself again
     else
       after_direct_poll(*source, came != 0);
     source = next;
   }
-  const bool all_hot = hot_with_descriptor_ == with_descriptor_ && wanting_writable_ == 0 &&
-                       gathered_watched_count_ == 0;
-  if (all_hot) return work;
-  const bool often = hot_count_ == 0 || wanting_writable_ != 0 || crowded_;
+  const bool all_busy_polled = busy_polled_with_descriptor_ == with_descriptor_ &&
+                               wanting_writable_ == 0 && gathered_watched_count_ == 0;
+  if (all_busy_polled) return work;
+  const bool often = busy_polled_count_ == 0 || wanting_writable_ != 0 || overloaded_;
   if (often || ++steps_since_look_ >= kStepsPerLook) work += look_at_poller(now);
   return work;
 }
@@ -46,13 +46,14 @@ void InputSet::after_direct_poll(InputSource& source, bool came) {
   if (source.watched_ && ++source.watched_polls_ > kPollsUntilUnwatched) unwatch(source);
   if (came)
     source.empty_polls_ = 0;
-  else if (++source.empty_polls_ > kEmptyPollsUntilCold / hot_count_ && watch(source))
-    cool(source);
+  else if (++source.empty_polls_ > kEmptyPollsUntilPoller / busy_polled_count_ && watch(source))
+    stop_busy_polling(source);
 }
 
 size_t InputSet::look_at_poller(Time now) {
   steps_since_look_ = 0;
-  if (crowded_ && looks_in_round_ == kLooksPerRound) end_round();  // so that this look heats again
+  if (overloaded_ && looks_in_epoch_ == kLooksPerEpoch)
+    end_epoch();  // so that this look may start busy polling
   size_t work = 0;
   const size_t count = poller_.wait(events_, Duration::zero());
   for (const llp::PollEvent& event : std::span(events_).first(count)) {
@@ -62,14 +63,14 @@ size_t InputSet::look_at_poller(Time now) {
       set_wants_writable(source, false);
       if (source.transmits_ != nullptr) on_writable_(*source.transmits_);
     }
-    const bool is_hot = source.linked();
-    if (is_hot || !(event.readable || event.failed)) continue;
-    if (!crowded_ && hot_with_descriptor_ >= kHotEndpoints) begin_crowd();
-    heat(source);
-    count_in_round(source);
+    const bool is_busy_polled = source.linked();
+    if (is_busy_polled || !(event.readable || event.failed)) continue;
+    if (!overloaded_ && busy_polled_with_descriptor_ >= kBusyPolledSources) begin_overload();
+    start_busy_polling(source);
+    count_in_epoch(source);
     work += source.receive(now);
   }
-  if (crowded_) ++looks_in_round_;
+  if (overloaded_) ++looks_in_epoch_;
   return work;
 }
 
@@ -85,7 +86,7 @@ void InputSet::gather(llp::InputQueue& queue) {
   while (void* key = queue.next_ready()) {
     auto& source = *static_cast<InputSource*>(key);
     remember_announced(source);
-    heat(source);
+    start_busy_polling(source);
   }
 }
 
@@ -96,7 +97,7 @@ void InputSet::remember_announced(const InputSource& source) {
 
 bool InputSet::announced_lately(const InputSource& by_another_than) const {
   const Announced& last = announced_[announced_[0].source == &by_another_than ? 1 : 0];
-  return last.source != nullptr && gathers_ - last.gather <= kEmptyPollsUntilCold;
+  return last.source != nullptr && gathers_ - last.gather <= kEmptyPollsUntilPoller;
 }
 
 Duration InputSet::silence() const {
@@ -105,54 +106,54 @@ Duration InputSet::silence() const {
   return shortest;
 }
 
-// --- Hot and cold.
+// --- The busy-polled set.
 
-void InputSet::heat(InputSource& source) {
-  const bool is_hot = source.linked();
-  if (is_hot || !source.attached_ || !source.reading_) return;
-  const bool counts = !source.always_hot_ && !source.gathered_;
-  const bool room = !crowded_ && hot_with_descriptor_ < kHotEndpoints;
+void InputSet::start_busy_polling(InputSource& source) {
+  const bool is_busy_polled = source.linked();
+  if (is_busy_polled || !source.attached_ || !source.reading_) return;
+  const bool counts = !source.always_busy_polled_ && !source.gathered_;
+  const bool room = !overloaded_ && busy_polled_with_descriptor_ < kBusyPolledSources;
   if (!room && counts && source.watched_) return;
   source.empty_polls_ = 0;
-  hot_.push_back(source);
-  ++hot_count_;
-  if (counts) ++hot_with_descriptor_;
+  busy_polled_.push_back(source);
+  ++busy_polled_count_;
+  if (counts) ++busy_polled_with_descriptor_;
 }
 
-void InputSet::cool(InputSource& source) {
-  const bool stays = source.always_hot_ && source.attached_ && source.reading_;
+void InputSet::stop_busy_polling(InputSource& source) {
+  const bool stays = source.always_busy_polled_ && source.attached_ && source.reading_;
   if (!source.linked() || stays) return;
-  hot_.remove(source);
-  --hot_count_;
-  if (!source.always_hot_ && !source.gathered_) --hot_with_descriptor_;
+  busy_polled_.remove(source);
+  --busy_polled_count_;
+  if (!source.always_busy_polled_ && !source.gathered_) --busy_polled_with_descriptor_;
 }
 
-void InputSet::begin_crowd() {
-  crowded_ = true;
-  sources_in_round_ = looks_in_round_ = 0;
-  ++round_;
-  for (InputSource* source = hot_.front(); source != nullptr;) {
-    InputSource* const next = hot_.next(*source);
-    if (!source->gathered_ && watch(*source)) cool(*source);
+void InputSet::begin_overload() {
+  overloaded_ = true;
+  sources_in_epoch_ = looks_in_epoch_ = 0;
+  ++epoch_;
+  for (InputSource* source = busy_polled_.front(); source != nullptr;) {
+    InputSource* const next = busy_polled_.next(*source);
+    if (!source->gathered_ && watch(*source)) stop_busy_polling(*source);
     source = next;
   }
 }
 
-void InputSet::count_in_round(InputSource& source) {
-  if (source.round_ == round_) return;
-  source.round_ = round_;
-  ++sources_in_round_;
+void InputSet::count_in_epoch(InputSource& source) {
+  if (source.epoch_ == epoch_) return;
+  source.epoch_ = epoch_;
+  ++sources_in_epoch_;
 }
 
-void InputSet::end_round() {
-  crowded_ = sources_in_round_ > kHotEndpoints;
-  sources_in_round_ = looks_in_round_ = 0;
-  ++round_;
+void InputSet::end_epoch() {
+  overloaded_ = sources_in_epoch_ > kBusyPolledSources;
+  sources_in_epoch_ = looks_in_epoch_ = 0;
+  ++epoch_;
 }
 
 bool InputSet::is_alone(const InputSource& source) const {
-  const bool only_hot = !crowded_ && hot_count_ == (source.linked() ? 1 : 0);
-  return only_hot && !announced_lately(source);
+  const bool only_busy_polled = !overloaded_ && busy_polled_count_ == (source.linked() ? 1 : 0);
+  return only_busy_polled && !announced_lately(source);
 }
 
 // --- The poller.
@@ -197,7 +198,7 @@ void InputSet::unwatch(InputSource& source) {
 }
 
 /// False where the system has no room for it, or it has input that its descriptor does not show:
-/// then it has to stay hot.
+/// then it has to stay busy-polled.
 bool InputSet::watch(InputSource& source) {
   source.watched_polls_ = 0;
   if (source.watched_ || source.descriptor_ < 0) return source.watched_;
@@ -213,8 +214,9 @@ bool InputSet::watch(InputSource& source) {
 
 bool InputSet::watch_all() {
   bool all_watched = true;
-  for (InputSource* source = hot_.front(); source != nullptr; source = hot_.next(*source))
-    if (!source->always_hot_ && !source->gathered_ && !watch(*source)) all_watched = false;
+  for (InputSource* source = busy_polled_.front(); source != nullptr;
+       source = busy_polled_.next(*source))
+    if (!source->always_busy_polled_ && !source->gathered_ && !watch(*source)) all_watched = false;
   return all_watched;
 }
 
@@ -231,13 +233,13 @@ void InputSet::attach(InputSource& source, TransmitSource* transmits, int descri
   if (watched) poller_.add(descriptor, &source);
   source.transmits_ = transmits;
   source.gathered_ = queue != nullptr;
-  source.always_hot_ = descriptor < 0;
+  source.always_busy_polled_ = descriptor < 0;
   source.watched_ = watched;
   source.attached_ = true;
   source.reading_ = true;
   source.descriptor_ = descriptor;
   if (source.watched_) ++with_descriptor_;
-  if (!source.watched_) heat(source);
+  if (!source.watched_) start_busy_polling(source);
   if (source.gathered_) wait_.wake();
 }
 
@@ -246,7 +248,7 @@ void InputSet::detach(InputSource& source) {
   source.attached_ = false;
   for (Announced& announced : announced_)
     if (announced.source == &source) announced = {};
-  cool(source);
+  stop_busy_polling(source);
   if (source.descriptor_ < 0) return;
   if (source.wants_writable_) --wanting_writable_;
   source.wants_writable_ = false;
@@ -262,9 +264,9 @@ void InputSet::set_reading(InputSource& source, bool reading) {
   if (!source.attached_ || source.reading_ == reading) return;
   source.reading_ = reading;
   if (reading)
-    heat(source);
+    start_busy_polling(source);
   else
-    cool(source);
+    stop_busy_polling(source);
   if (reading && source.gathered_) wait_.wake();  // what was announced meanwhile is not again
   update_watch(source);
 }

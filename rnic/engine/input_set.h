@@ -16,24 +16,25 @@
 
 namespace diwarp::rnic {
 
-/// Sources that are asked for input in every step, without a look at the poller.
-inline constexpr size_t kHotEndpoints = 16;
-/// More of them make a crowd: then none is hot, and the poller tells in every step which have
-/// input. That lasts until in so many looks no more than kHotEndpoints had any.
-inline constexpr uint32_t kLooksPerRound = 256;
-/// A source that gave nothing so many times in a row cools down.
-inline constexpr uint32_t kEmptyPollsUntilCold = 4096;
+/// Sources that may be busy-polled: asked for input in every step, without a look at the poller.
+inline constexpr size_t kBusyPolledSources = 16;
+/// More of them are an overload: then none is busy-polled, and the poller tells in every step which
+/// have input. That lasts until in an epoch, so many looks, no more than kBusyPolledSources had
+/// any.
+inline constexpr uint32_t kLooksPerEpoch = 256;
+/// A source that gave nothing so many times in a row is not busy-polled any more.
+inline constexpr uint32_t kEmptyPollsUntilPoller = 4096;
 /// One that was asked directly so many times leaves the poller until a thread waits there: a
 /// socket in epoll costs each sender to it a few percent. So many that an application that waits
 /// between messages hardly ever comes here.
 inline constexpr uint32_t kPollsUntilUnwatched = 512;
-/// With all traffic on hot sources, the poller is asked once in so many steps: a look costs about
-/// as much as two empty receives, so this keeps it to a few percent.
+/// With all traffic on busy-polled sources, the poller is asked once in so many steps: a look costs
+/// about as much as two empty receives, so this keeps it to a few percent.
 inline constexpr uint32_t kStepsPerLook = 16;
 
 /// What an engine may get input from, and how it finds out where there is some: it asks the sources
-/// that had input lately ("hot" ones) directly, and learns of all others from the poller, or from
-/// the input queues that gather for many. With the baton.
+/// that had input lately directly (the busy-polled set), and learns of all others from the poller,
+/// or from the input queues that gather for many. With the baton.
 class InputSet {
  public:
   /// A source's link may be written again, or has failed.
@@ -56,7 +57,7 @@ class InputSet {
   void look_soon() { steps_since_look_ = kStepsPerLook; }
   /// Something went out over the source's link: an answer may come.
   void expect_input(InputSource& source) {
-    if (!source.gathered_) heat(source);
+    if (!source.gathered_) start_busy_polling(source);
   }
   /// Tells once the source's link can be written. False where it cannot be watched.
   bool watch_until_writable(InputSource& source);
@@ -73,11 +74,11 @@ class InputSet {
   bool is_queue(const void* key) const;
   void after_direct_poll(InputSource& source, bool came);
 
-  void heat(InputSource& source);
-  void cool(InputSource& source);
-  void begin_crowd();
-  void count_in_round(InputSource& source);
-  void end_round();
+  void start_busy_polling(InputSource& source);
+  void stop_busy_polling(InputSource& source);
+  void begin_overload();
+  void count_in_epoch(InputSource& source);
+  void end_epoch();
 
   void set_wants_writable(InputSource& source, bool wanted);
   bool watch(InputSource& source);
@@ -95,14 +96,15 @@ class InputSet {
   std::vector<llp::PollEvent> events_;
   std::vector<llp::InputQueue*> queues_;
 
-  IntrusiveList<InputSource, HotTag> hot_;
-  size_t hot_count_ = 0;
-  size_t with_descriptor_ = 0;      // sources whose descriptor tells of their input
-  size_t hot_with_descriptor_ = 0;  // of those, the hot ones
+  IntrusiveList<InputSource, BusyPolledTag> busy_polled_;
+  size_t busy_polled_count_ = 0;
+  size_t with_descriptor_ = 0;              // sources whose descriptor tells of their input
+  size_t busy_polled_with_descriptor_ = 0;  // of those, the busy-polled ones
   size_t wanting_writable_ = 0;
   size_t gathered_watched_count_ = 0;  // whose input is gathered, and which the poller has as well
-  // Sources whose input is gathered are hot no longer than a step, so the last two that announced
-  // any stand here, the later one first: one of them is not the one that asks whether it is alone.
+  // Sources whose input is gathered are busy-polled no longer than a step, so the last two that
+  // announced any stand here, the later one first: one of them is not the one that asks whether it
+  // is alone.
   struct Announced {
     const InputSource* source = nullptr;
     uint64_t gather = 0;
@@ -110,10 +112,10 @@ class InputSet {
   std::array<Announced, 2> announced_;
   uint64_t gathers_ = 0;
   uint32_t steps_since_look_ = 0;
-  bool crowded_ = false;
-  uint32_t round_ = 1;  // of looks while it is crowded
-  uint32_t looks_in_round_ = 0;
-  size_t sources_in_round_ = 0;  // that had input
+  bool overloaded_ = false;
+  uint32_t epoch_ = 1;  // of looks while it is overloaded
+  uint32_t looks_in_epoch_ = 0;
+  size_t sources_in_epoch_ = 0;  // that had input
 };
 
 }  // namespace diwarp::rnic

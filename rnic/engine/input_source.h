@@ -9,12 +9,12 @@
 
 namespace diwarp::rnic {
 
-struct HotTag;
+struct BusyPolledTag;
 class TransmitSource;
 
 /// Something that an engine asks for input: one side of a link. All virtual calls are made with the
 /// engine's baton held.
-class InputSource : public ListNode<HotTag> {
+class InputSource : public ListNode<BusyPolledTag> {
  public:
   InputSource() = default;
   virtual ~InputSource() = default;
@@ -37,13 +37,13 @@ class InputSource : public ListNode<HotTag> {
   TransmitSource* transmits_ = nullptr;  // what sends over the same link; null: nothing does
   bool attached_ = false;
   bool wants_writable_ = false;
-  bool always_hot_ = false;  // has no descriptor to watch
-  bool gathered_ = false;    // an input queue tells of its input, not the poller
-  bool watched_ = false;     // in the poller
-  bool reading_ = true;      // wants to know when its descriptor is readable
+  bool always_busy_polled_ = false;  // has no descriptor to watch
+  bool gathered_ = false;            // an input queue tells of its input, not the poller
+  bool watched_ = false;             // in the poller
+  bool reading_ = true;              // wants to know when its descriptor is readable
   uint32_t empty_polls_ = 0;
   uint32_t watched_polls_ = 0;  // asked directly though it is in the poller
-  uint32_t round_ = 0;          // of the set's, in which the poller last told of input
+  uint32_t epoch_ = 0;          // of the set's, in which the poller last told of input
   int descriptor_ = -1;
 };
 

@@ -47,7 +47,7 @@ TEST_CASE("an idle device with a thousand queue pairs uses next to no processor 
   }
   Device device = Device::open("127.0.0.1");
   Many many(device, 1000);
-  // Some of them have had traffic, so that they were hot once.
+  // Some of them have had traffic, so that they were busy-polled once.
   for (size_t i = 0; i < 40; ++i)
     REQUIRE_FALSE(many.qps[i].post_send({.destination = many.qps[i + 40].address()}));
   CHECK(await(many.cq, 80).size() == 80);
@@ -250,7 +250,7 @@ TEST_CASE("the RNIC thread can be bound to a processor, and does without where t
   CHECK(await(party.recv_cq, 1).size() == 1);
 }
 
-TEST_CASE("of a crowd of queue pairs with input each is served in every step") {
+TEST_CASE("of more queue pairs with input than are busy-polled each is served in every step") {
   Device device = Device::open("127.0.0.1", {.progress = Progress::manual});
   Device other = Device::open("127.0.0.1", {.progress = Progress::manual});
   Many many(device, 50);

@@ -10,9 +10,9 @@ namespace {
 
 /// Threads that all do the same on shared objects: post messages with running numbers, poll both
 /// completion queues, and use received buffers again.
-class Crowd {
+class Posters {
  public:
-  Crowd(Party& source, Party& target, uint64_t messages)
+  Posters(Party& source, Party& target, uint64_t messages)
       : source_(source), target_(target), seen_(messages) {
     for (uint64_t slot = 0; slot < kSlots; ++slot)
       REQUIRE_FALSE(target.post_recv(slot, slot * 8, 8));
@@ -20,9 +20,9 @@ class Crowd {
 
   /// True if everything was delivered in time.
   bool run(size_t threads) {
-    std::vector<std::thread> crowd;
-    for (size_t i = 0; i < threads; ++i) crowd.emplace_back([this] { work(); });
-    for (std::thread& member : crowd) member.join();
+    std::vector<std::thread> posters;
+    for (size_t i = 0; i < threads; ++i) posters.emplace_back([this] { work(); });
+    for (std::thread& member : posters) member.join();
     return received_.load() == seen_.size() && failures_.load() == 0;
   }
   bool each_once() const {
@@ -93,9 +93,9 @@ TEST_CASE("four threads post and poll on the same queue pairs, and all arrives o
   Device two = Device::open("127.0.0.1", {.progress = progress});
   Party source(one, {.send_entries = 8, .capacity = {.max_send_wr = 16}});
   Party target(same_device ? one : two, {.receive_entries = 8, .capacity = {.max_recv_wr = 256}});
-  Crowd crowd(source, target, 4000);
-  CHECK(crowd.run(4));
-  CHECK(crowd.each_once());
+  Posters posters(source, target, 4000);
+  CHECK(posters.run(4));
+  CHECK(posters.each_once());
   CHECK(drops(one) + drops(two) == 0);
 }
 
@@ -103,7 +103,7 @@ TEST_CASE("regions come and go while others work", "[window]") {
   Device device = Device::open("127.0.0.1");
   Party source(device, {.capacity = {.max_send_wr = 16}});
   Party target(device, {.capacity = {.max_recv_wr = 256}});
-  Crowd crowd(source, target, 2000);
+  Posters posters(source, target, 2000);
   std::atomic<bool> stop{false};
   std::thread registrar([&] {
     std::vector<std::byte> memory(4096);
@@ -112,10 +112,10 @@ TEST_CASE("regions come and go while others work", "[window]") {
       for (int i = 0; i < 100; ++i) regions.emplace_back(target.pd, std::span(memory));
     }
   });
-  CHECK(crowd.run(2));
+  CHECK(posters.run(2));
   stop = true;
   registrar.join();
-  CHECK(crowd.each_once());
+  CHECK(posters.each_once());
   CHECK(device.query().memory_regions == 2);
 }
 
@@ -123,7 +123,7 @@ TEST_CASE("queue pairs come and go while others work") {
   Device device = Device::open("127.0.0.1");
   Party source(device, {.capacity = {.max_send_wr = 16}});
   Party target(device, {.capacity = {.max_recv_wr = 256}});
-  Crowd crowd(source, target, 2000);
+  Posters posters(source, target, 2000);
   std::atomic<bool> stop{false};
   std::thread founder([&] {
     while (!stop.load()) {
@@ -132,10 +132,10 @@ TEST_CASE("queue pairs come and go while others work") {
       static_cast<void>(visitor.send(visitor.address(), 500, 100));
     }
   });
-  CHECK(crowd.run(2));
+  CHECK(posters.run(2));
   stop = true;
   founder.join();
-  CHECK(crowd.each_once());
+  CHECK(posters.each_once());
   CHECK(device.query().queue_pairs == 2);
 }
 

@@ -99,7 +99,7 @@ TEST_CASE("an endpoint is alone until another has input and again when that was 
   CHECK_FALSE(scene.is_alone(0));
   scene.talkers[1].talk(false);
   CHECK_FALSE(scene.is_alone(0));
-  scene.steps(kEmptyPollsUntilCold + 1);
+  scene.steps(kEmptyPollsUntilPoller + 1);
   CHECK(scene.is_alone(0));
   CHECK_FALSE(scene.is_alone(1));
 }
@@ -114,32 +114,32 @@ TEST_CASE("an endpoint is not alone while another has something to send") {
   CHECK_FALSE(scene.talkers[0].was_alone);
 }
 
-TEST_CASE("of a crowd with input none is alone until all but one are silent") {
+TEST_CASE("of an overload of sources with input none is alone until all but one are silent") {
   const bool gathered = GENERATE(false, true);
   CAPTURE(gathered);
-  const size_t crowd = kHotEndpoints + 1;
-  Scene scene(crowd, gathered);
+  const size_t sources = kBusyPolledSources + 1;
+  Scene scene(sources, gathered);
   for (Talker& talker : scene.talkers) talker.talk(true);
   size_t alone = 0;
-  for (size_t step = 0; step < 3 * kLooksPerRound; ++step)
-    alone += scene.is_alone(step % crowd) ? 1 : 0;
+  for (size_t step = 0; step < 3 * kLooksPerEpoch; ++step)
+    alone += scene.is_alone(step % sources) ? 1 : 0;
   CHECK(alone == 0);
-  for (size_t i = 1; i < crowd; ++i) scene.talkers[i].talk(false);
-  scene.steps(2 * kLooksPerRound + kEmptyPollsUntilCold);
+  for (size_t i = 1; i < sources; ++i) scene.talkers[i].talk(false);
+  scene.steps(2 * kLooksPerEpoch + kEmptyPollsUntilPoller);
   CHECK(scene.is_alone(0));
   CHECK_FALSE(scene.is_alone(1));
 }
 
-TEST_CASE("of those that a crowd leaves behind none is alone when its round is over") {
+TEST_CASE("of the sources that are left after an overload none is alone when its epoch is over") {
   const bool gathered = GENERATE(false, true);
   CAPTURE(gathered);
-  const size_t crowd = kHotEndpoints + 1;
-  Scene scene(crowd, gathered);
+  const size_t sources = kBusyPolledSources + 1;
+  Scene scene(sources, gathered);
   for (Talker& talker : scene.talkers) talker.talk(true);
   scene.steps(2);
-  for (size_t i = 2; i < crowd; ++i) scene.talkers[i].talk(false);
+  for (size_t i = 2; i < sources; ++i) scene.talkers[i].talk(false);
   size_t alone = 0;
-  for (size_t step = 0; step < 3 * kLooksPerRound; ++step) alone += scene.is_alone(0) ? 1 : 0;
+  for (size_t step = 0; step < 3 * kLooksPerEpoch; ++step) alone += scene.is_alone(0) ? 1 : 0;
   CHECK(alone == 0);
 }
 
