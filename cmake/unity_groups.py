@@ -28,7 +28,7 @@ def names_in(text):
     return {one or other for one, other in DEFINITION.findall(text)} - NOT_NAMES
 
 
-def facts_of(source):
+def info_of(source):
     """(the using directives of a source, the names in its unnamed namespaces)"""
     text = pathlib.Path(source).read_text(encoding="utf-8")
     names = set().union(*map(names_in, UNNAMED_NAMESPACE.findall(text)))
@@ -45,7 +45,7 @@ def grouped(sources, taken):
     """Yields (source, number of its group)."""
     groups = []  # (using directives, sources, names) of each
     for source in sources:
-        directives, names = facts_of(source)
+        directives, names = info_of(source)
         if names & taken:
             continue
         fitting = (number for number, (common, members, others) in enumerate(groups)

@@ -5,8 +5,8 @@
 
 namespace diwarp::ddp {
 
-void Record::open(const RecordFacts& facts) {
-  facts_ = facts;
+void Record::open(const RecordInfo& info) {
+  info_ = info;
   ended_ = false;  // guard(records)
   bytes_.clear();
 }
@@ -25,7 +25,7 @@ SegmentFault Record::add(uint32_t offset, uint32_t length, bool last, ValidityPo
 
 SegmentFault Record::check_segment(uint32_t offset, uint32_t length, bool last) const {
   const uint64_t end = uint64_t{offset} + length;
-  assert(end <= facts_.length);
+  assert(end <= info_.length);
   // guard(records): => if (length == 0) return SegmentFault::none;
   // guard(records): without last && !ended_ ? SegmentFault::none :
   if (length == 0) return last && !ended_ ? SegmentFault::none : SegmentFault::duplicate;

@@ -10,14 +10,14 @@
 namespace diwarp::ddp {
 
 /// What every segment of a Write-Record says of the whole message, and says alike.
-struct RecordFacts {
+struct RecordInfo {
   STag stag = 0;
   uint64_t base = 0;    ///< tagged offset of the message's first byte
   uint32_t length = 0;  ///< of the message
   bool solicited = false;
   bool has_immediate = false;
   uint64_t immediate = 0;
-  friend bool operator==(const RecordFacts&, const RecordFacts&) = default;
+  friend bool operator==(const RecordInfo&, const RecordInfo&) = default;
 };
 
 /// A Write-Record at its target: the bytes that have arrived, in any order. Any segment opens it,
@@ -25,10 +25,10 @@ struct RecordFacts {
 class Record {
  public:
   /// Starts a message of which nothing has come yet.
-  void open(const RecordFacts& facts);
+  void open(const RecordInfo& info);
 
   /// Whether a segment that says this is of another message, or of none.
-  bool contradicts(const RecordFacts& said) const { return said != facts_; }
+  bool contradicts(const RecordInfo& said) const { return said != info_; }
 
   /// Checks a segment of `length` bytes at `offset` that does not contradict, lies inside the
   /// message, and ends it if it is the `last`; if there is no fault records it, and the caller then
@@ -37,24 +37,24 @@ class Record {
   SegmentFault add(uint32_t offset, uint32_t length, bool last, ValidityPool& pool) noexcept;
 
   /// Every byte has arrived.
-  bool complete() const { return bytes_.covered() == facts_.length; }
+  bool complete() const { return bytes_.covered() == info_.length; }
   /// The segment that ends the message has arrived.
   bool ended() const { return ended_; }
 
-  const RecordFacts& facts() const { return facts_; }
+  const RecordInfo& info() const { return info_; }
   uint64_t valid_bytes() const { return bytes_.covered(); }
 
   /// The map of what has arrived; the record is used up then.
-  ValidityMap take_map() noexcept { return bytes_.take(facts_.length); }
+  ValidityMap take_map() noexcept { return bytes_.take(info_.length); }
   /// The same of a record that goes on.
-  ValidityMap copy_map() const noexcept { return bytes_.copy(facts_.length); }
+  ValidityMap copy_map() const noexcept { return bytes_.copy(info_.length); }
   /// Forgets what has arrived.
   void clear() noexcept { bytes_.clear(); }
 
  private:
   SegmentFault check_segment(uint32_t offset, uint32_t length, bool last) const;
 
-  RecordFacts facts_;
+  RecordInfo info_;
   bool ended_ = false;
   ValidityBuilder bytes_;
 };

@@ -28,7 +28,7 @@ constexpr std::array kSequenceLabel{std::byte{'s'}, std::byte{'e'}, std::byte{'q
                                     std::byte{'e'}, std::byte{'n'}, std::byte{'c'}, std::byte{'e'}};
 
 /// What stands behind the header of each kind, by its number.
-struct KindFacts {
+struct KindInfo {
   size_t shortest;
   size_t longest;
   uint8_t flags;      // that it may have
@@ -36,7 +36,7 @@ struct KindFacts {
   bool acknowledges;  // has `acknowledged`
 };
 constexpr size_t kAny = SIZE_MAX;
-constexpr std::array<KindFacts, 9> kKinds{{
+constexpr std::array<KindInfo, 9> kKinds{{
     {0, 0, 0, false, false},  // no kind
     {1, kAny, kRdRemembersFlag, true, true},
     {kRdSkipBytes, kRdSkipBytes, kRdRemembersFlag, true, true},
@@ -59,9 +59,9 @@ RdHeader read(const std::byte* at) {
           .acknowledged = load_be<uint32_t>(at + kAcknowledgedAt)};
 }
 
-bool fields_fit(const RdHeader& header, const KindFacts& facts) {
-  if (!facts.numbered && header.sequence != 0) return false;
-  if (!facts.acknowledges && header.acknowledged != 0) return false;
+bool fields_fit(const RdHeader& header, const KindInfo& info) {
+  if (!info.numbered && header.sequence != 0) return false;
+  if (!info.acknowledges && header.acknowledged != 0) return false;
   if (header.epoch == 0) return false;
   // An open does not know the other's epoch; all others do.
   if ((header.kind == RdKind::open) != (header.peer_epoch == 0)) return false;
@@ -80,13 +80,13 @@ bool is_skip(ConstBytes rest) {
 }
 
 RdHeaderFault check(const RdHeader& header, ConstBytes rest) {
-  const KindFacts& facts = kKinds[static_cast<size_t>(header.kind)];
-  if (rest.size() < facts.shortest) return RdHeaderFault::truncated;
+  const KindInfo& info = kKinds[static_cast<size_t>(header.kind)];
+  if (rest.size() < info.shortest) return RdHeaderFault::truncated;
   const bool whole_words =
       header.kind != RdKind::acknowledgement || rest.size() % sizeof(uint64_t) == 0;
-  if (rest.size() > facts.longest || !whole_words) return RdHeaderFault::excess;
-  if ((header.flags & ~facts.flags) != 0) return RdHeaderFault::flags;
-  const bool fits = fields_fit(header, facts) && (header.kind != RdKind::skip || is_skip(rest));
+  if (rest.size() > info.longest || !whole_words) return RdHeaderFault::excess;
+  if ((header.flags & ~info.flags) != 0) return RdHeaderFault::flags;
+  const bool fits = fields_fit(header, info) && (header.kind != RdKind::skip || is_skip(rest));
   return fits ? RdHeaderFault::none : RdHeaderFault::fields;
 }
 

@@ -52,7 +52,7 @@ struct DatagramSegment {
   ConstBytes headers = {};  ///< parsed: DDP header and all up to the payload, for Errors
 
   /// Sends have opcodes for it; for a Write-Record the flag alone tells.
-  bool solicited() const { return record_solicited || facts_of(opcode).solicited; }
+  bool solicited() const { return record_solicited || info_of(opcode).solicited; }
 };
 
 /// A Read Request, which is one segment.

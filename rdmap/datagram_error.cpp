@@ -51,9 +51,9 @@ Extract extract(ConstBytes headers, size_t room) {
 /// Bytes of all headers of a segment that begins like this: so many, once its opcode is known.
 size_t all_header_bytes(ConstBytes headers) {
   const ddp::Header header = *ddp::decode(headers);
-  const OpcodeFacts* facts = find_opcode(opcode_of(header.ulp_control));
-  const bool known = facts != nullptr && facts->tagged == header.tagged;
-  return known ? segment_header_bytes(facts->opcode, false) : ddp::header_bytes(header.tagged);
+  const OpcodeInfo* info = find_opcode(opcode_of(header.ulp_control));
+  const bool known = info != nullptr && info->tagged == header.tagged;
+  return known ? segment_header_bytes(info->opcode, false) : ddp::header_bytes(header.tagged);
 }
 
 /// The bits must tell exactly what is there: nothing, the DDP header, or what follows it as well.

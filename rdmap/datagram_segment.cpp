@@ -18,11 +18,11 @@ static_assert(kRecordLengthAt + sizeof(uint32_t) == kRecordExtensionBytes);
 /// Why a segment is dropped, or nothing.
 using Fault = std::optional<Counter>;
 
-bool is_send(const OpcodeFacts& facts) { return !facts.tagged && facts.queue_number == kSendQueue; }
+bool is_send(const OpcodeInfo& info) { return !info.tagged && info.queue_number == kSendQueue; }
 
 /// Whether messages of this opcode may come with immediate data.
-bool takes_immediate(const OpcodeFacts& facts) {
-  return is_send(facts) || facts.opcode == Opcode::write_record;
+bool takes_immediate(const OpcodeInfo& info) {
+  return is_send(info) || info.opcode == Opcode::write_record;
 }
 
 /// Bytes between the DDP header and the payload.
@@ -44,28 +44,28 @@ Fault check_header(const ddp::Header& header) {
   if (header.reserved != 0 || reserved_of(header.ulp_control) != 0) return Counter::drop_reserved;
   // guard(datagram)
   if (version_of(header.ulp_control) != kVersion) return Counter::drop_rdmap_version;
-  const OpcodeFacts* facts = find_opcode(opcode_of(header.ulp_control));
-  // guard(datagram): condition => facts == nullptr
-  if (facts == nullptr || !facts->on_datagrams) return Counter::drop_opcode;
-  if (header.tagged != facts->tagged) return Counter::drop_opcode;  // guard(datagram)
+  const OpcodeInfo* info = find_opcode(opcode_of(header.ulp_control));
+  // guard(datagram): condition => info == nullptr
+  if (info == nullptr || !info->on_datagrams) return Counter::drop_opcode;
+  if (header.tagged != info->tagged) return Counter::drop_opcode;  // guard(datagram)
   // guard(datagram)
-  if (header.queue_number != facts->queue_number) return Counter::drop_queue_number;
+  if (header.queue_number != info->queue_number) return Counter::drop_queue_number;
   return {};
 }
 
-Fault check_flags(const OpcodeFacts& facts, uint8_t flags) {
+Fault check_flags(const OpcodeInfo& info, uint8_t flags) {
   // guard(datagram)
-  if ((flags & kImmediateFlag) != 0 && !takes_immediate(facts)) return Counter::drop_flags;
-  if (facts.opcode == Opcode::write_record) return {};
+  if ((flags & kImmediateFlag) != 0 && !takes_immediate(info)) return Counter::drop_flags;
+  if (info.opcode == Opcode::write_record) return {};
   const bool solicited = (flags & kSolicitedFlag) != 0;
   // guard(datagram): => return {};
-  return solicited == facts.solicited ? Fault{} : Counter::drop_flags;
+  return solicited == info.solicited ? Fault{} : Counter::drop_flags;
 }
 
 /// What the word of an untagged header means.
 uint32_t& word_of(DatagramSegment& segment) {
   if (segment.opcode == Opcode::read_request) return segment.nonce;
-  return facts_of(segment.opcode).invalidates ? segment.invalidate_stag : segment.q_key;
+  return info_of(segment.opcode).invalidates ? segment.invalidate_stag : segment.q_key;
 }
 
 /// The fields of a DDP header that has been checked.
@@ -140,14 +140,14 @@ Fault check_message(const DatagramSegment& segment) {
 }
 
 ddp::Header to_header(DatagramSegment segment) {
-  const OpcodeFacts& facts = facts_of(segment.opcode);
-  return {.tagged = facts.tagged,
+  const OpcodeInfo& info = info_of(segment.opcode);
+  return {.tagged = info.tagged,
           .last = segment.last,
           .ulp_control = control_octet(segment.opcode),
           .stag = segment.stag,
           .tagged_offset = segment.tagged_offset,
           .ulp_word = word_of(segment),
-          .queue_number = facts.queue_number,
+          .queue_number = info.queue_number,
           .msn = segment.msn,
           .message_offset = segment.message_offset};
 }
@@ -189,13 +189,13 @@ uint8_t flags_of(const DatagramSegment& segment) {
 }
 
 size_t segment_header_bytes(Opcode opcode, bool has_immediate) {
-  return (has_immediate ? kImmediateBytes : 0) + ddp::header_bytes(facts_of(opcode).tagged) +
+  return (has_immediate ? kImmediateBytes : 0) + ddp::header_bytes(info_of(opcode).tagged) +
          extension_bytes(opcode);
 }
 
 size_t encode_segment_headers(const DatagramSegment& segment, Bytes out) {
   assert(out.size() >= segment_header_bytes(segment.opcode, segment.has_immediate));
-  assert(!segment.has_immediate || takes_immediate(facts_of(segment.opcode)));
+  assert(!segment.has_immediate || takes_immediate(info_of(segment.opcode)));
   size_t at = segment.has_immediate ? encode_immediate(segment.immediate, out) : 0;
   at += ddp::encode(to_header(segment), out.subspan(at));
   return at + write_extension(segment, out.subspan(at));
@@ -214,7 +214,7 @@ ParsedSegment parse_segment(uint8_t flags, ConstBytes body) {
   DatagramSegment& segment = result.segment;
   take_header(*header, segment);
   // guard(datagram)
-  if (const Fault fault = check_flags(facts_of(segment.opcode), flags)) return dropped(*fault);
+  if (const Fault fault = check_flags(info_of(segment.opcode), flags)) return dropped(*fault);
 
   const size_t header_end = segment_header_bytes(segment.opcode, false);
   if (rest.size() < header_end) return dropped(Counter::drop_truncated);  // guard(datagram)

@@ -36,7 +36,7 @@ inline constexpr uint32_t kTerminateQueue = 2;
 inline constexpr uint32_t kAtomicResponseQueue = 3;
 inline constexpr uint32_t kQueues = 4;
 
-struct OpcodeFacts {
+struct OpcodeInfo {
   Opcode opcode;
   std::string_view name;
   bool tagged;
@@ -57,7 +57,7 @@ inline constexpr bool yes = true;
 inline constexpr bool no = false;
 
 // clang-format off
-inline constexpr OpcodeFacts kFacts[] = {
+inline constexpr OpcodeInfo kInfo[] = {
     // what, name, tagged, queue, solicited, invalidates, one segment, its bytes, on streams, on datagrams
     {rdma_write,                "RDMA Write",                               yes, 0, no,  no,  no,  0,  yes, no},
     // guard(rows:read-request-queue): 1, no, no, yes, 28 => 0, no, no, yes, 28
@@ -79,9 +79,9 @@ inline constexpr OpcodeFacts kFacts[] = {
 // clang-format on
 
 // The opcode field has four bits.
-constexpr std::array<const OpcodeFacts*, 16> by_value() {
-  std::array<const OpcodeFacts*, 16> table{};
-  for (const OpcodeFacts& facts : kFacts) table[static_cast<size_t>(facts.opcode)] = &facts;
+constexpr std::array<const OpcodeInfo*, 16> by_value() {
+  std::array<const OpcodeInfo*, 16> table{};
+  for (const OpcodeInfo& info : kInfo) table[static_cast<size_t>(info.opcode)] = &info;
   return table;
 }
 
@@ -90,10 +90,10 @@ inline constexpr auto kByValue = by_value();
 }  // namespace table
 
 /// The facts of an opcode value as it stands on the wire; null for those not spoken here.
-constexpr const OpcodeFacts* find_opcode(uint8_t value) {
+constexpr const OpcodeInfo* find_opcode(uint8_t value) {
   return value < table::kByValue.size() ? table::kByValue[value] : nullptr;
 }
-constexpr const OpcodeFacts& facts_of(Opcode opcode) {
+constexpr const OpcodeInfo& info_of(Opcode opcode) {
   return *table::kByValue[static_cast<uint8_t>(opcode)];
 }
 

@@ -23,18 +23,18 @@ Fault check_rdmap(const ddp::Header& header) {
   // guard(rows:rdmap-version)
   // guard(rows:rdmap-reserved): condition => header.ulp_control >> 4 != kVersion << 2
   if (version_of(header.ulp_control) != kVersion) return fault::kInvalidVersion;
-  const OpcodeFacts* facts = find_opcode(opcode_of(header.ulp_control));
-  // guard(datagram): without !facts->on_streams ||
-  // guard(rdmap): condition => facts == nullptr
-  // guard(rdmap): condition => facts->tagged != header.tagged
-  // guard(rows:unknown-opcode): condition => facts != nullptr && (!facts->on_streams ||
-  //     facts->tagged != header.tagged)
-  // guard(rows:model-checked): without || facts->tagged != header.tagged
-  if (facts == nullptr || !facts->on_streams || facts->tagged != header.tagged) {
+  const OpcodeInfo* info = find_opcode(opcode_of(header.ulp_control));
+  // guard(datagram): without !info->on_streams ||
+  // guard(rdmap): condition => info == nullptr
+  // guard(rdmap): condition => info->tagged != header.tagged
+  // guard(rows:unknown-opcode): condition => info != nullptr && (!info->on_streams ||
+  //     info->tagged != header.tagged)
+  // guard(rows:model-checked): without || info->tagged != header.tagged
+  if (info == nullptr || !info->on_streams || info->tagged != header.tagged) {
     return fault::kUnexpectedOpcode;
   }
   // guard(rows:queue-checked): condition => false
-  if (!header.tagged && facts->queue_number != header.queue_number) {
+  if (!header.tagged && info->queue_number != header.queue_number) {
     return fault::kInvalidQueueNumber;
   }
   return {};
@@ -42,22 +42,22 @@ Fault check_rdmap(const ddp::Header& header) {
 
 /// A message whose length the opcode tells. What is longer does not fit into DDP's buffer; for what
 /// is shorter, or not the end, the RFCs have no code of their own.
-Fault check_body(const OpcodeFacts& facts, const StreamSegment& segment) {
-  if (!facts.one_segment || facts.body_bytes == 0) return {};
-  if (segment.length() > facts.body_bytes) return fault::kMessageTooLong;  // guard(rdmap)
+Fault check_body(const OpcodeInfo& info, const StreamSegment& segment) {
+  if (!info.one_segment || info.body_bytes == 0) return {};
+  if (segment.length() > info.body_bytes) return fault::kMessageTooLong;  // guard(rdmap)
   // guard(rdmap): without segment.last &&
-  const bool whole = segment.last && segment.length() == facts.body_bytes;
+  const bool whole = segment.last && segment.length() == info.body_bytes;
   // guard(rdmap): whole ? Fault{} : fault::kUnspecified => {}
   return whole ? Fault{} : fault::kUnspecified;
 }
 
 StreamSegment to_segment(const ddp::Header& header, ConstBytes payload) {
   const auto opcode = static_cast<Opcode>(opcode_of(header.ulp_control));
-  // guard(rows:invalidate-word): facts_of(opcode).invalidates ? header.ulp_word : 0 =>
+  // guard(rows:invalidate-word): info_of(opcode).invalidates ? header.ulp_word : 0 =>
   //     header.ulp_word
   return {.opcode = opcode,
           .last = header.last,
-          .invalidate_stag = facts_of(opcode).invalidates ? header.ulp_word : 0,
+          .invalidate_stag = info_of(opcode).invalidates ? header.ulp_word : 0,
           .msn = header.msn,
           .message_offset = header.message_offset,
           .stag = header.stag,
@@ -82,20 +82,20 @@ Fault read_header(ConstBytes ulpdu, ddp::Header& header) {
 }  // namespace
 
 size_t encode_header(const StreamSegment& segment, Bytes out) {
-  const OpcodeFacts& facts = facts_of(segment.opcode);
+  const OpcodeInfo& info = info_of(segment.opcode);
   // guard(rows:rdmap-version-sent): control_octet => static_cast<uint8_t>
   // guard(rows:rdmap-reserved): control_octet(segment.opcode) =>
   //     static_cast<uint8_t>(control_octet(segment.opcode) | 0x10)
   // guard(rows:ddp-reserved): .last = segment.last => .last = segment.last, .reserved = 1
-  return ddp::encode({.tagged = facts.tagged,
+  return ddp::encode({.tagged = info.tagged,
                       .last = segment.last,
                       .ulp_control = control_octet(segment.opcode),
                       .stag = segment.stag,
                       .tagged_offset = segment.tagged_offset,
-                      // guard(rows:invalidate-word): without facts.invalidates ?
+                      // guard(rows:invalidate-word): without info.invalidates ?
                       //     segment.invalidate_stag :
-                      .ulp_word = facts.invalidates ? segment.invalidate_stag : 0,
-                      .queue_number = facts.queue_number,
+                      .ulp_word = info.invalidates ? segment.invalidate_stag : 0,
+                      .queue_number = info.queue_number,
                       .msn = segment.msn,
                       .message_offset = segment.message_offset},
                      out);
@@ -116,26 +116,26 @@ StreamReceiver::Result StreamReceiver::accept(ConstBytes ulpdu, size_t missing) 
 /// The rules of a queue: MSNs count up by one, and MO goes on where the last segment ended (RFC
 /// 5041 section 5.3; a stream keeps the order).
 Fault StreamReceiver::follow(const StreamSegment& segment) {
-  const OpcodeFacts& facts = facts_of(segment.opcode);
-  const bool on_send_queue = facts.queue_number == kSendQueue;
+  const OpcodeInfo& info = info_of(segment.opcode);
+  const bool on_send_queue = info.queue_number == kSendQueue;
   const bool inside = on_send_queue && inside_send_;
   // guard(rows:msn-code): fault::kInvalidMsn => fault::kNoBuffer
   // guard(rows:msn-checked): segment.msn => segment.msn + 1
   // guard(rows:msn-repeated)
-  if (segment.msn != next_msn_[facts.queue_number]) return fault::kInvalidMsn;
+  if (segment.msn != next_msn_[info.queue_number]) return fault::kInvalidMsn;
   // guard(rows:mo-checked)
   // guard(rows:ddp-untagged-codes): fault::kInvalidOffset => fault::kInvalidMsn
   if (segment.message_offset != (inside ? next_offset_ : 0)) return fault::kInvalidOffset;
   // guard(rows:opcode-continues)
   if (inside && segment.opcode != send_opcode_) return fault::kUnexpectedOpcode;
-  if (const Fault fault = check_body(facts, segment)) return fault;  // guard(rows:fixed-length)
+  if (const Fault fault = check_body(info, segment)) return fault;  // guard(rows:fixed-length)
   // guard(rows:any-segment-size): first if (!segment.last && segment.length() < 100) return
   //     fault::kUnspecified;
   const uint64_t end = uint64_t{segment.message_offset} + segment.length();
   if (end > kMaxMessage) return fault::kMessageTooLong;  // guard(rows:max-message)
 
   // guard(rows:msn-per-message): without if (segment.last)
-  if (segment.last) ++next_msn_[facts.queue_number];
+  if (segment.last) ++next_msn_[info.queue_number];
   if (on_send_queue) {
     inside_send_ = !segment.last;
     send_opcode_ = segment.opcode;

@@ -114,7 +114,7 @@ Json figures(const Row& row, const Json& result, const FlowSource& source,
   const double per_second = seconds > 0 ? 1 / seconds : 0;
   return {{"transport", to_string(row.flow.transport)},
           {"segment", segment},
-          {"op", facts_of(row.flow.operation).name},
+          {"op", info_of(row.flow.operation).name},
           {"size", row.flow.size},
           {"iterations", row.iterations},
           {"warmup", row.warmup},
@@ -171,7 +171,7 @@ class Client {
     const uint64_t overflowed = device.counter("rx_overflow");
     auto results = source.send(row.iterations, [&](uint64_t posted) { progress.update(posted); });
     // What is asked for arrives at this end.
-    if (facts_of(row.flow.operation).manner == Manner::requests)
+    if (info_of(row.flow.operation).manner == Manner::requests)
       results.front()["overflowed"] = device.counter("rx_overflow") - overflowed;
     return results;
   }

@@ -16,7 +16,7 @@
 #include "common/failure.h"
 #include "common/options.h"
 #include "common/program.h"
-#include "system_facts.h"
+#include "system_info.h"
 
 namespace diwarp::tools {
 namespace {
@@ -127,24 +127,24 @@ void print_row(const char* what, const std::string& value) {
   std::printf("  %-28s %s\n", what, value.c_str());
 }
 
-void print_sockets(const DatagramSocketAttributes& sockets, const SystemFacts& facts) {
+void print_sockets(const DatagramSocketAttributes& sockets, const SystemInfo& info) {
   std::printf("Datagram sockets\n");
   print_row("GSO (UDP_SEGMENT)", to_text(sockets.segmentation));
   print_row("GRO (UDP_GRO)", to_text(sockets.coalescing));
   print_row("lost ones are told", sockets.tells_overflow ? "yes" : "no: there is no SO_RXQ_OVFL");
-  print_row("receive buffer", to_text(sockets.receive_buffer, facts.receive_buffer_limit));
-  print_row("send buffer", to_text(sockets.send_buffer, facts.send_buffer_limit));
+  print_row("receive buffer", to_text(sockets.receive_buffer, info.receive_buffer_limit));
+  print_row("send buffer", to_text(sockets.send_buffer, info.send_buffer_limit));
   print_row("busy polling (SO_BUSY_POLL)", to_text(sockets.busy_poll));
 }
 
-void print_system(const SystemFacts& facts) {
+void print_system(const SystemInfo& info) {
   std::printf("System\n");
-  print_row("kernel", facts.kernel);
-  print_row("processors", std::to_string(facts.usable_processors) + " of " +
-                              std::to_string(facts.processors) + " for this process");
-  for (const SystemLimit& limit : {facts.receive_buffer_limit, facts.send_buffer_limit})
+  print_row("kernel", info.kernel);
+  print_row("processors", std::to_string(info.usable_processors) + " of " +
+                              std::to_string(info.processors) + " for this process");
+  for (const SystemLimit& limit : {info.receive_buffer_limit, info.send_buffer_limit})
     print_row(limit.name.c_str(), limit.value ? std::to_string(*limit.value) : "unknown here");
-  const auto& locked = facts.locked_memory;
+  const auto& locked = info.locked_memory;
   print_row("memory that may be locked", locked ? std::to_string(*locked) + " bytes" : "any");
 }
 
@@ -177,13 +177,13 @@ Json to_json(const DatagramSocketAttributes& sockets) {
 
 Json to_json(const std::optional<uint64_t>& number) { return number ? Json(*number) : Json(); }
 
-Json to_json(const SystemFacts& facts) {
-  return {{"kernel", facts.kernel},
-          {"processors", facts.processors},
-          {"usable_processors", facts.usable_processors},
-          {"rmem_max", to_json(facts.receive_buffer_limit.value)},
-          {"wmem_max", to_json(facts.send_buffer_limit.value)},
-          {"locked_memory", to_json(facts.locked_memory)}};
+Json to_json(const SystemInfo& info) {
+  return {{"kernel", info.kernel},
+          {"processors", info.processors},
+          {"usable_processors", info.usable_processors},
+          {"rmem_max", to_json(info.receive_buffer_limit.value)},
+          {"wmem_max", to_json(info.send_buffer_limit.value)},
+          {"locked_memory", to_json(info.locked_memory)}};
 }
 
 Json to_json(const Entry& entry) {
@@ -214,7 +214,7 @@ Json to_json(const std::vector<Entry>& entries) {
                  {"io_reason", attributes.io_reason},
                  {"io_uring_allowed", Device::why_no_io_uring().empty()}}},
                {"datagram_sockets", to_json(usable.sockets)},
-               {"system", to_json(system_facts())},
+               {"system", to_json(system_info())},
                {"counters", Json::object()}};
   for (const Entry& entry : entries) json["devices"].push_back(to_json(entry));
   for (const CounterValue& counter : usable.counters) {
@@ -240,9 +240,9 @@ void run(int argc, char** argv) {
   std::printf("diwarp %s\n", to_string(version()).c_str());
   print_devices(entries);
   print_attributes(*first_usable(entries).attributes);
-  const SystemFacts facts = system_facts();
-  print_sockets(first_usable(entries).sockets, facts);
-  print_system(facts);
+  const SystemInfo info = system_info();
+  print_sockets(first_usable(entries).sockets, info);
+  print_system(info);
   if (counters) print_counters(first_usable(entries).counters);
 }
 

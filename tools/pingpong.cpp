@@ -87,7 +87,7 @@ Json result(const Measure& measure, const Row& row, const NearEnd::Counts& count
             const Summary& summary, size_t receivers) {
   return {{"transport", to_string(measure.transport)},
           {"segment", measure.segment},
-          {"op", facts_of(measure.operation).name},
+          {"op", info_of(measure.operation).name},
           {"size", row.size},
           {"iterations", row.iterations},
           {"warmup", row.warmup},

@@ -124,19 +124,19 @@ void DatagramQueuePair::end() {
 // --- Posting.
 
 std::error_code DatagramQueuePair::check_send(const SendWorkRequest& request) const noexcept {
-  const WrFacts& facts = facts_of(request.opcode);
-  if (!facts.on_datagrams) return Errc::unsupported_operation;
+  const WrInfo& info = info_of(request.opcode);
+  if (!info.on_datagrams) return Errc::unsupported_operation;
   const bool immediate = request.immediate.has_value();
-  if (facts.local)
+  if (info.local)
     return request.sges.empty() && !immediate ? std::error_code() : Errc::invalid_argument;
-  const bool tagged = request.opcode == WrOpcode::write_record || facts.responded;
+  const bool tagged = request.opcode == WrOpcode::write_record || info.responded;
   const bool inlined = has(request.flags, SendFlags::inline_data);
-  if (!facts.gathers && (inlined || immediate)) return Errc::invalid_argument;
+  if (!info.gathers && (inlined || immediate)) return Errc::invalid_argument;
   if (tagged && wraps(request.remote.offset, ddp::total_length(request.sges)))
     return Errc::invalid_argument;
   const Address& to = request.destination;
   const bool group = to.is_multicast() || to.is_broadcast();
-  const bool one_peer = facts.responded || type() == QpType::rd;
+  const bool one_peer = info.responded || type() == QpType::rd;
   const bool fits = can_reach(address_, to) && !(group && one_peer);
   return fits ? std::error_code() : Errc::invalid_destination;
 }

@@ -66,7 +66,7 @@ Verdict read_verdict(ddp::RegionFault found) {
 }
 
 TerminateCode concealed_fault(rdmap::Opcode opcode) {
-  const bool tagged = rdmap::facts_of(opcode).tagged;
+  const bool tagged = rdmap::info_of(opcode).tagged;
   return tagged ? tagged_code(ddp::RegionFault::unknown_stag)
                 : read_code(ddp::RegionFault::unknown_stag);
 }

@@ -11,14 +11,14 @@
 namespace diwarp::rnic {
 
 /// What the segments of a Send have in common.
-struct MessageFacts {
+struct MessageInfo {
   rdmap::Opcode opcode = rdmap::Opcode::send;
   bool has_immediate = false;
   STag invalidate_stag = 0;
   uint64_t immediate = 0;
-  friend bool operator==(const MessageFacts&, const MessageFacts&) = default;
+  friend bool operator==(const MessageInfo&, const MessageInfo&) = default;
 
-  static MessageFacts of(const rdmap::DatagramSegment& segment) {
+  static MessageInfo of(const rdmap::DatagramSegment& segment) {
     return {segment.opcode, segment.has_immediate, segment.invalidate_stag, segment.immediate};
   }
 };

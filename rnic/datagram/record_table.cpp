@@ -26,7 +26,7 @@ Counter counter_of(ddp::SegmentFault fault) {
 }
 
 /// Parsing has seen to it that no difference and no sum of these wraps.
-ddp::RecordFacts facts_of(const rdmap::DatagramSegment& segment) {
+ddp::RecordInfo info_of(const rdmap::DatagramSegment& segment) {
   return {.stag = segment.stag,
           .base = segment.tagged_offset - segment.message_offset,
           .length = segment.message_length,
@@ -52,21 +52,21 @@ RecordTable::RecordTable(const Parts& parts, const DatagramOptions& options, boo
       maps_(ValidityPool::create(options.max_validity_maps, options.max_record_ranges)) {}
 
 Verdict RecordTable::handle(const Segment& segment, RecordSource& source, Time now) {
-  const ddp::RecordFacts facts = facts_of(segment);
+  const ddp::RecordInfo info = info_of(segment);
   Record* record = find(source, segment.msn);
   // Open ones first: an open record may lie at or below the floor of what is remembered.
   // guard(records): condition => false
   // guard(records): without record == nullptr &&
   if (record == nullptr && source.closed_records.contains(segment.msn))
     return Verdict::dropped(Counter::drop_late);
-  if (record != nullptr && record->bytes.contradicts(facts))  // guard(records): condition => false
+  if (record != nullptr && record->bytes.contradicts(info))  // guard(records): condition => false
     return Verdict::dropped(Counter::drop_contradiction);
 
   // guard(records): Access::remote_write => Access::none
   // guard(records): Access::remote_write => Access::local_write
-  // guard(records): facts.base, facts.length => segment.tagged_offset, segment.payload.size()
+  // guard(records): info.base, info.length => segment.tagged_offset, segment.payload.size()
   const auto [fault, region, target] =
-      parts_.protection.check_placement(facts.stag, Access::remote_write, facts.base, facts.length);
+      parts_.protection.check_placement(info.stag, Access::remote_write, info.base, info.length);
   // guard(records): condition => region == nullptr
   if (fault != ddp::RegionFault::none) return tagged_verdict(fault);
   // guard(guesses): condition => false
@@ -74,8 +74,8 @@ Verdict RecordTable::handle(const Segment& segment, RecordSource& source, Time n
     return {.drop = Counter::drop_unvalidated, .fault = rdmap::fault::kAccessRights};
 
   if (policy_ == RecordCompletion::per_segment)
-    return report_segment(segment, facts, target, source);
-  if (record == nullptr) record = open_record(segment, facts, source, now);
+    return report_segment(segment, info, target, source);
+  if (record == nullptr) record = open_record(segment, info, source, now);
   // guard(records): => if (record == nullptr) return Verdict::accepted();
   if (record == nullptr) return Verdict::dropped(Counter::drop_no_context);
   return place(segment, target, *record, now);
@@ -137,7 +137,7 @@ Record* RecordTable::oldest_of_address(const uint32_t* open_there) {
   return record;
 }
 
-Record* RecordTable::take_idle(const Segment& segment, const ddp::RecordFacts& facts,
+Record* RecordTable::take_idle(const Segment& segment, const ddp::RecordInfo& info,
                                const RecordSource& source) {
   Record* record = idle_.pop_front();
   if (record == nullptr) {
@@ -146,16 +146,16 @@ Record* RecordTable::take_idle(const Segment& segment, const ddp::RecordFacts& f
   }
   record->from = source.key.address;
   record->msn = segment.msn;
-  record->tagged_offset = facts.base;
-  record->byte_count = facts.length;
-  record->bytes.open(facts);
+  record->tagged_offset = info.base;
+  record->byte_count = info.length;
+  record->bytes.open(info);
   return record;
 }
 
-Record* RecordTable::open_record(const Segment& segment, const ddp::RecordFacts& facts,
+Record* RecordTable::open_record(const Segment& segment, const ddp::RecordInfo& info,
                                  RecordSource& source, Time now) {
   if (!make_room(source)) return nullptr;
-  Record* record = take_idle(segment, facts, source);
+  Record* record = take_idle(segment, info, source);
   record->source = &source;
   record->restarts = false;
   record->last_progress = now;
@@ -173,7 +173,7 @@ Verdict RecordTable::place(const Segment& segment, const ddp::PlacementTarget& t
   // guard(rd-record-cut-anew): condition => false
   if (record.restarts && segment.message_offset == 0) {
     record.restarts = false;
-    record.bytes.open(record.bytes.facts());
+    record.bytes.open(record.bytes.info());
   }
   const ddp::SegmentFault fault =
       record.bytes.add(segment.message_offset, payload_bytes(segment), segment.last, *maps_);
@@ -203,11 +203,11 @@ void RecordTable::progressed(Record& record, Time now) {
 }
 
 /// Nothing is remembered of the message: each segment is told of by itself.
-Verdict RecordTable::report_segment(const Segment& segment, const ddp::RecordFacts& facts,
+Verdict RecordTable::report_segment(const Segment& segment, const ddp::RecordInfo& info,
                                     const ddp::PlacementTarget& target, RecordSource& source) {
   if (!has_room()) return Verdict::dropped(Counter::drop_no_context);  // guard(records)
   source.finished = true;
-  Record* record = take_idle(segment, facts, source);
+  Record* record = take_idle(segment, info, source);
   record->tagged_offset = segment.tagged_offset;
   record->byte_count = payload_bytes(segment);
   record->bytes.add(segment.message_offset, record->byte_count, segment.last, *maps_);
@@ -282,7 +282,7 @@ void RecordTable::close_on(STag stag) {
     Record* next = by_age_.next(*record);
     // guard(records): => finish(*record);
     // guard(records)
-    if (record->bytes.facts().stag == stag) finish(*record);
+    if (record->bytes.info().stag == stag) finish(*record);
     record = next;
   }
 }
@@ -325,16 +325,16 @@ bool RecordTable::report(CompletionQueue& cq) {
 }
 
 WorkCompletion RecordTable::completion_of(Record& record) const {
-  const ddp::RecordFacts& facts = record.bytes.facts();
+  const ddp::RecordInfo& info = record.bytes.info();
   WorkCompletion completion;
   completion.opcode = WcOpcode::recv_write_record;
-  completion.solicited = facts.solicited;
+  completion.solicited = info.solicited;
   completion.byte_count = record.byte_count;
   completion.qp_number = parts_.protection.queue_pair();
-  completion.has_immediate = facts.has_immediate;
-  completion.immediate = facts.immediate;
+  completion.has_immediate = info.has_immediate;
+  completion.immediate = info.immediate;
   completion.source = record.from;
-  completion.stag = facts.stag;
+  completion.stag = info.stag;
   completion.tagged_offset = record.tagged_offset;
   completion.valid_bytes = record.bytes.valid_bytes();
   completion.validity = record.bytes.take_map();
@@ -347,7 +347,7 @@ std::vector<OpenRecord> RecordTable::open() {
   for (Record* record = by_age_.front(); record != nullptr; record = by_age_.next(*record))
     all.push_back({.source = record->from,
                    .msn = record->msn,
-                   .stag = record->bytes.facts().stag,
+                   .stag = record->bytes.info().stag,
                    .tagged_offset = record->tagged_offset,
                    .validity = record->bytes.copy_map()});
   return all;

@@ -103,13 +103,13 @@ class RecordTable {
 
   Record* find(RecordSource& source, uint32_t msn);
   bool make_room(RecordSource& source);
-  Record* take_idle(const Segment& segment, const ddp::RecordFacts& facts,
+  Record* take_idle(const Segment& segment, const ddp::RecordInfo& info,
                     const RecordSource& source);
-  Record* open_record(const Segment& segment, const ddp::RecordFacts& facts, RecordSource& source,
+  Record* open_record(const Segment& segment, const ddp::RecordInfo& info, RecordSource& source,
                       Time now);
   Verdict place(const Segment& segment, const ddp::PlacementTarget& target, Record& record,
                 Time now);
-  Verdict report_segment(const Segment& segment, const ddp::RecordFacts& facts,
+  Verdict report_segment(const Segment& segment, const ddp::RecordInfo& info,
                          const ddp::PlacementTarget& target, RecordSource& source);
   void progressed(Record& record, Time now);
   void finish(Record& record);

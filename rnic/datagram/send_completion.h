@@ -13,7 +13,7 @@ class RecordTable;
 
 /// Whether it is of a Send with Invalidate, which names an STag of this side.
 inline bool invalidates(const rdmap::DatagramSegment& segment) {
-  return rdmap::facts_of(segment.opcode).invalidates;
+  return rdmap::info_of(segment.opcode).invalidates;
 }
 
 /// The completion of a Send over datagrams that is delivered now: `bytes` from `source`, as its

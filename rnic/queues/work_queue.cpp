@@ -19,21 +19,21 @@ namespace diwarp::rnic {
 namespace {
 
 // clang-format off
-constexpr std::array kFacts{
+constexpr std::array kInfo{
     //      opcode                               completion                 responded local gathers stream datagram
-    WrFacts{WrOpcode::send,                      WcOpcode::send,             false, false, true,  true,  true},
-    WrFacts{WrOpcode::send_with_invalidate,      WcOpcode::send,             false, false, true,  true,  true},
-    WrFacts{WrOpcode::rdma_write,                WcOpcode::rdma_write,       false, false, true,  true,  false},
-    WrFacts{WrOpcode::rdma_read,                 WcOpcode::rdma_read,        true,  false, false, true,  true},
-    WrFacts{WrOpcode::rdma_read_with_invalidate, WcOpcode::rdma_read,        true,  false, false, true,  false},
-    WrFacts{WrOpcode::immediate,                 WcOpcode::immediate,        false, false, false, true,  false},
-    WrFacts{WrOpcode::fetch_add,                 WcOpcode::fetch_add,        true,  false, false, true,  false},
-    WrFacts{WrOpcode::compare_swap,              WcOpcode::compare_swap,     true,  false, false, true,  false},
-    WrFacts{WrOpcode::swap,                      WcOpcode::swap,             true,  false, false, true,  false},
-    WrFacts{WrOpcode::local_invalidate,          WcOpcode::local_invalidate, false, true,  false, true,  true},
-    WrFacts{WrOpcode::bind_window,               WcOpcode::bind_window,      false, true,  false, true,  true},
-    WrFacts{WrOpcode::register_memory,           WcOpcode::register_memory,  false, true,  false, true,  true},
-    WrFacts{WrOpcode::write_record,              WcOpcode::write_record,     false, false, true,  false, true},
+    WrInfo{WrOpcode::send,                      WcOpcode::send,             false, false, true,  true,  true},
+    WrInfo{WrOpcode::send_with_invalidate,      WcOpcode::send,             false, false, true,  true,  true},
+    WrInfo{WrOpcode::rdma_write,                WcOpcode::rdma_write,       false, false, true,  true,  false},
+    WrInfo{WrOpcode::rdma_read,                 WcOpcode::rdma_read,        true,  false, false, true,  true},
+    WrInfo{WrOpcode::rdma_read_with_invalidate, WcOpcode::rdma_read,        true,  false, false, true,  false},
+    WrInfo{WrOpcode::immediate,                 WcOpcode::immediate,        false, false, false, true,  false},
+    WrInfo{WrOpcode::fetch_add,                 WcOpcode::fetch_add,        true,  false, false, true,  false},
+    WrInfo{WrOpcode::compare_swap,              WcOpcode::compare_swap,     true,  false, false, true,  false},
+    WrInfo{WrOpcode::swap,                      WcOpcode::swap,             true,  false, false, true,  false},
+    WrInfo{WrOpcode::local_invalidate,          WcOpcode::local_invalidate, false, true,  false, true,  true},
+    WrInfo{WrOpcode::bind_window,               WcOpcode::bind_window,      false, true,  false, true,  true},
+    WrInfo{WrOpcode::register_memory,           WcOpcode::register_memory,  false, true,  false, true,  true},
+    WrInfo{WrOpcode::write_record,              WcOpcode::write_record,     false, false, true,  false, true},
 };
 // clang-format on
 
@@ -62,8 +62,8 @@ constexpr uint32_t receive_bytes(uint32_t max_sge) {
 }
 
 constexpr bool in_order() {
-  for (size_t i = 0; i < kFacts.size(); ++i)
-    if (static_cast<size_t>(kFacts[i].opcode) != i) return false;
+  for (size_t i = 0; i < kInfo.size(); ++i)
+    if (static_cast<size_t>(kInfo[i].opcode) != i) return false;
   return true;
 }
 static_assert(in_order());
@@ -98,7 +98,7 @@ void copy_operands(const SendWorkRequest& request, SendEntry& entry) {
 
 }  // namespace
 
-const WrFacts& facts_of(WrOpcode opcode) { return kFacts[static_cast<size_t>(opcode)]; }
+const WrInfo& info_of(WrOpcode opcode) { return kInfo[static_cast<size_t>(opcode)]; }
 
 // --- Sends.
 
@@ -190,13 +190,13 @@ SendEntry& SendQueue::hand_over() {
 
 void SendQueue::sent() {
   SendEntry& oldest = hand_over();
-  if (!facts_of(oldest.opcode).responded) finish(oldest, WcStatus::success, 0);
+  if (!info_of(oldest.opcode).responded) finish(oldest, WcStatus::success, 0);
 }
 
 SendEntry* SendQueue::awaiting() {
   for (awaiting_ = std::max(awaiting_, done_); awaiting_ != sent_; ++awaiting_) {
     SendEntry& oldest = entry(awaiting_);
-    if (facts_of(oldest.opcode).responded && !oldest.done) return &oldest;
+    if (info_of(oldest.opcode).responded && !oldest.done) return &oldest;
   }
   return nullptr;
 }
@@ -222,7 +222,7 @@ WorkCompletion completion_of(SendEntry& entry, uint32_t qp_number) {
   WorkCompletion completion;
   completion.wr_id = entry.wr_id;
   completion.status = entry.status;
-  completion.opcode = facts_of(entry.opcode).completion;
+  completion.opcode = info_of(entry.opcode).completion;
   completion.vendor_error = entry.vendor_error;
   completion.byte_count = static_cast<uint32_t>(entry.length);
   completion.qp_number = qp_number;

@@ -54,7 +54,7 @@ struct SendEntry {
 };
 
 /// What is known of each opcode.
-struct WrFacts {
+struct WrInfo {
   WrOpcode opcode;
   WcOpcode completion;
   bool responded;  ///< done when the peer's response has come (Reads and atomics)
@@ -63,7 +63,7 @@ struct WrFacts {
   bool on_streams;
   bool on_datagrams;
 };
-const WrFacts& facts_of(WrOpcode opcode);
+const WrInfo& info_of(WrOpcode opcode);
 
 /// The send queue: a ring whose entries are posted by any thread, sent in order by the engine, and
 /// free again once their completion lies in the completion queue (so a full completion queue holds

@@ -27,9 +27,9 @@ RcTransmit::Message& RcTransmit::add_message(Origin origin) {
 }
 
 void RcTransmit::set_header(Message& message, rdmap::Opcode opcode) {
-  const rdmap::OpcodeFacts& facts = rdmap::facts_of(opcode);
+  const rdmap::OpcodeInfo& info = rdmap::info_of(opcode);
   message.header.opcode = opcode;
-  if (!facts.tagged) message.header.msn = next_msn_[facts.queue_number]++;
+  if (!info.tagged) message.header.msn = next_msn_[info.queue_number]++;
 }
 
 /// Responses and the send queue take turns.
@@ -90,7 +90,7 @@ RcTransmit::Begun RcTransmit::begin_send(Context& context, Result& result) {
     //     nullptr ? 2 : next_entry_
     const SendEntry* entry = context.serves_sends ? context.sends.pending(next_entry_) : nullptr;
     if (entry == nullptr) return Begun::nothing;
-    const WrFacts& facts = facts_of(entry->opcode);
+    const WrInfo& info = info_of(entry->opcode);
     const bool fenced = has(entry->flags, SendFlags::fence) && !context.requester.idle();
     // guard(rows:fence)
     if (fenced) return Begun::nothing;  // a response lets it go on
@@ -98,7 +98,7 @@ RcTransmit::Begun RcTransmit::begin_send(Context& context, Result& result) {
     // theirs that is in flight, whose release lets it go on: until then the connection could not
     // end with a Terminate.
     const bool alone = count_ == 0 && next_entry_ == 0;
-    if (facts.local) {
+    if (info.local) {
       if (!alone) return Begun::later;  // guard(bind-order)
       if (zero_copy_in_flight()) return Begun::nothing;
       const WcStatus status = do_local(context.protection, *entry);
@@ -111,7 +111,7 @@ RcTransmit::Begun RcTransmit::begin_send(Context& context, Result& result) {
     if (trouble && zero_copy_in_flight()) return Begun::nothing;
     if (trouble) return alone ? fail(result, Fault::bad_send, *trouble) : Begun::later;
     // guard(rows:ord-kept)
-    if (facts.responded && !context.requester.has_room()) return Begun::nothing;
+    if (info.responded && !context.requester.has_room()) return Begun::nothing;
     describe(*entry, context);
     ++next_entry_;
     return Begun::message;
@@ -119,13 +119,12 @@ RcTransmit::Begun RcTransmit::begin_send(Context& context, Result& result) {
 }
 
 std::optional<WcStatus> RcTransmit::why_not(const Context& context, const SendEntry& entry) const {
-  const WrFacts& facts = facts_of(entry.opcode);
-  if (facts.gathers && !may_send(context.protection, entry))
-    return WcStatus::local_protection_error;
-  if (facts.responded && !context.requester.sink(entry)) return WcStatus::local_protection_error;
+  const WrInfo& info = info_of(entry.opcode);
+  if (info.gathers && !may_send(context.protection, entry)) return WcStatus::local_protection_error;
+  if (info.responded && !context.requester.sink(entry)) return WcStatus::local_protection_error;
   // The connection does not allow any.
   // guard(no-reads): condition => false
-  if (facts.responded && context.requester.ord() == 0) return WcStatus::local_qp_operation_error;
+  if (info.responded && context.requester.ord() == 0) return WcStatus::local_qp_operation_error;
   return std::nullopt;
 }
 
@@ -139,7 +138,7 @@ void RcTransmit::describe(const SendEntry& entry, Context& context) {
   Message& added = add_message(Origin::send_queue);
   set_header(added, opcode_of(entry));
   added.header.invalidate_stag = entry.invalidate_stag;
-  if (facts_of(entry.opcode).gathers) {
+  if (info_of(entry.opcode).gathers) {
     added.header.stag = entry.remote.stag;
     added.header.tagged_offset = entry.remote.offset;
     added.entry = &entry;

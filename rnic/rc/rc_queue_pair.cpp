@@ -360,9 +360,9 @@ std::error_code RcQueuePair::check_send(const SendWorkRequest& request) const no
     return fits ? std::error_code() : make_error_code(Errc::invalid_argument);
   };
   const std::span<const Sge> sges = request.sges;
-  const WrFacts& facts = facts_of(request.opcode);
-  if (!facts.on_streams) return Errc::unsupported_operation;
-  if (!facts.gathers && has(request.flags, SendFlags::inline_data)) return Errc::invalid_argument;
+  const WrInfo& info = info_of(request.opcode);
+  if (!info.on_streams) return Errc::unsupported_operation;
+  if (!info.gathers && has(request.flags, SendFlags::inline_data)) return Errc::invalid_argument;
   if (request.immediate.has_value() != (request.opcode == WrOpcode::immediate))
     return Errc::invalid_argument;
   switch (request.opcode) {

@@ -29,8 +29,8 @@ constexpr size_t kHeaderBytes = mpa::kLengthBytes + ddp::kUntaggedHeaderBytes;
 }  // namespace
 
 bool RcReceive::goes_to_receive(rdmap::Opcode opcode) {
-  const rdmap::OpcodeFacts& facts = rdmap::facts_of(opcode);
-  return !facts.tagged && facts.queue_number == rdmap::kSendQueue;
+  const rdmap::OpcodeInfo& info = rdmap::info_of(opcode);
+  return !info.tagged && info.queue_number == rdmap::kSendQueue;
 }
 
 /// When TCP gives a peer up, the kernel reports the last ICMP error instead, if there was one.
@@ -362,17 +362,17 @@ bool RcReceive::place_send(const rdmap::StreamSegment& segment, ConstBytes ulpdu
 }
 
 bool RcReceive::deliver(const rdmap::StreamSegment& segment, ConstBytes ulpdu) {
-  const rdmap::OpcodeFacts& facts = rdmap::facts_of(segment.opcode);
+  const rdmap::OpcodeInfo& info = rdmap::info_of(segment.opcode);
   // guard(peer-invalidates): invalidate_for_peer => invalidate
-  if (facts.invalidates &&  // guard(rows:invalidated-before-delivery): facts.invalidates => false
+  if (info.invalidates &&  // guard(rows:invalidated-before-delivery): info.invalidates => false
       parts_.protection.invalidate_for_peer(segment.invalidate_stag) != ddp::RegionFault::none) {
     finish(WcStatus::general_error);
     return end(RcEnd::protocol_error, fault::kStagNotInvalidated, ulpdu);
   }
   WorkCompletion completion;
   completion.opcode = WcOpcode::recv;
-  completion.solicited = facts.solicited;  // guard(rows:send-tells)
-  completion.invalidated = facts.invalidates;
+  completion.solicited = info.solicited;  // guard(rows:send-tells)
+  completion.invalidated = info.invalidates;
   completion.invalidated_stag = segment.invalidate_stag;  // guard(rows:send-tells)
   // guard(rows:send-tells)
   // guard(rows:length-told): without segment.message_offset +
@@ -386,7 +386,7 @@ bool RcReceive::take_immediate(const rdmap::StreamSegment& segment) {
   if (entry_ == nullptr) return true;
   WorkCompletion completion;
   completion.opcode = WcOpcode::recv_immediate;
-  completion.solicited = rdmap::facts_of(segment.opcode).solicited;
+  completion.solicited = rdmap::info_of(segment.opcode).solicited;
   completion.immediate = rdmap::decode_immediate(segment.payload);  // guard(rows:immediate-told)
   completion.byte_count = static_cast<uint32_t>(segment.payload.size());
   complete(completion);

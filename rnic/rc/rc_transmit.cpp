@@ -174,7 +174,7 @@ bool RcTransmit::frame(Burst& burst, Result& result) {
 RcTransmit::Framed RcTransmit::frame_next(Burst& burst) {
   Message& message = last_message();
   Fpdu& fpdu = framed(count_);
-  const size_t header = ddp::header_bytes(rdmap::facts_of(message.header.opcode).tagged);
+  const size_t header = ddp::header_bytes(rdmap::info_of(message.header.opcode).tagged);
   const size_t most = ddp::max_payload(mulpdu_, header);
   // guard(rows:segments-without-gaps): next_offset_ => next_offset_ / 2
   fpdu.segment = ddp::next_segment(message.length, next_offset_, most);

@@ -5,7 +5,7 @@ namespace diwarp::rnic {
 
 void ZeroCopyTracker::keep(SendQueue& sends) {
   SendEntry& entry = sends.hand_over();
-  if (facts_of(entry.opcode).responded) return;
+  if (info_of(entry.opcode).responded) return;
   entry.next = nullptr;
   entry.release_at = static_cast<uint32_t>(calls_);
   (first_ == nullptr ? first_ : last_->next) = &entry;

@@ -47,8 +47,8 @@ TEST_CASE("every row is of lanes that there are, and both of one kind") {
   for (const Row& row : row_table()) {
     CAPTURE(row.name);
     CHECK(names.insert(row.name).second);
-    const Kind kind = facts_of_lane(row.lane).kind;
-    if (!row.baseline.empty()) CHECK(facts_of_lane(row.baseline).kind == kind);
+    const Kind kind = info_of_lane(row.lane).kind;
+    if (!row.baseline.empty()) CHECK(info_of_lane(row.baseline).kind == kind);
   }
   CHECK(lanes_of(row_table()).size() == lane_table().size());
 }

@@ -37,7 +37,7 @@ StreamSegment received(ConstBytes ulpdu) {
     const Opcode filler = queue == kSendQueue ? Opcode::send : Opcode::read_request;
     std::array<std::byte, kReadRequestBytes> body{};
     const StreamSegment before{
-        .opcode = filler, .msn = msn, .payload = Bytes(body).first(facts_of(filler).body_bytes)};
+        .opcode = filler, .msn = msn, .payload = Bytes(body).first(info_of(filler).body_bytes)};
     REQUIRE_FALSE(receiver.accept(encoded(before)).fault);
   }
   const auto result = receiver.accept(ulpdu);

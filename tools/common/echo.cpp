@@ -32,7 +32,7 @@ EndpointShape echo_shape(QpType transport, Operation operation, size_t size) {
   const bool small = size <= kSmall;
   return {.transport = transport,
           .operation = operation,
-          .grants = facts_of(operation).access,
+          .grants = info_of(operation).access,
           .send_size = size,
           .send_slots = small ? 16u : 1u,
           .receive_size = size,

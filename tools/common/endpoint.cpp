@@ -95,7 +95,7 @@ std::optional<RemoteMemory> Endpoint::granted_memory() const {
 }
 
 bool Endpoint::needs_peer_memory() const {
-  return facts_of(shape_.operation).access != Access::none;
+  return info_of(shape_.operation).access != Access::none;
 }
 
 std::span<std::byte> Endpoint::send_slot(uint32_t slot) {
@@ -167,7 +167,7 @@ void Endpoint::prepare_send(uint32_t slot, bool signaled, uint64_t number) {
                           .sges = {&sge, sge.length == 0 ? 0u : 1u},
                           .flags = signaled ? send_flags_ | SendFlags::signaled : send_flags_,
                           .destination = peer_,
-                          .opcode = facts_of(shape_.operation).request};
+                          .opcode = info_of(shape_.operation).request};
   if (shape_.operation == Operation::send_imm) {
     request.sges = {};
     uint64_t data = 0;

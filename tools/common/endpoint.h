@@ -102,7 +102,7 @@ class Endpoint {
   std::span<std::byte> recorded(const WorkCompletion& record);
   std::span<std::byte> granted_slots();
   Sge sge_of(std::span<std::byte> slot) const;
-  bool asks() const { return facts_of(shape_.operation).manner == Manner::requests; }
+  bool asks() const { return info_of(shape_.operation).manner == Manner::requests; }
   Sge local_sge(uint32_t slot);
   RemoteMemory remote_slot(uint32_t slot) const;
   void require(std::error_code code) const;

@@ -28,7 +28,7 @@ uint32_t default_window(QpType transport, Operation operation, uint64_t size,
   constexpr uint64_t kReliableBytes = uint64_t{4} << 20;
   constexpr uint64_t kDatagramReadBytes = uint64_t{1} << 20;
   const bool lossy = !is_reliable(transport);
-  const bool requests = facts_of(operation).manner == Manner::requests;
+  const bool requests = info_of(operation).manner == Manner::requests;
   const auto within = [&](uint64_t bytes, uint64_t least, uint64_t most) {
     return static_cast<uint32_t>(std::clamp(bytes / std::max<uint64_t>(size, 1), least, most));
   };
@@ -51,7 +51,7 @@ void check_plan(const FlowPlan& plan) {
 }
 
 EndpointShape sender_shape(const FlowPlan& plan) {
-  if (facts_of(plan.operation).manner == Manner::requests) {
+  if (info_of(plan.operation).manner == Manner::requests) {
     EndpointShape shape = requester_shape(plan.operation, plan.size, plan.window, plan.transport);
     shape.segment = plan.segment;
     shape.crc = plan.crc;
@@ -69,17 +69,17 @@ EndpointShape sender_shape(const FlowPlan& plan) {
 }
 
 EndpointShape receiver_shape(const FlowPlan& plan) {
-  const OperationFacts& facts = facts_of(plan.operation);
-  if (facts.manner == Manner::requests) {
+  const OperationInfo& info = info_of(plan.operation);
+  if (info.manner == Manner::requests) {
     EndpointShape shape = responder_shape(plan.operation, plan.size, plan.window, plan.transport);
     shape.max_rate = plan.rate;
     shape.segment = plan.segment;
     shape.crc = plan.crc;
     return shape;
   }
-  const bool slots_written = facts.access == Access::remote_write;
+  const bool slots_written = info.access == Access::remote_write;
   return {.transport = plan.transport,
-          .grants = facts.access,
+          .grants = info.access,
           .send_size = sizeof(uint64_t),
           .send_slots = kCreditSlots,
           .receive_size = plan.size,
@@ -97,7 +97,7 @@ Json to_json(const FlowCount& count, uint64_t overflowed) {
 
 std::unique_ptr<FlowSource> make_flow_source(Endpoint& endpoint, const Peers& peers,
                                              const FlowPlan& plan) {
-  if (facts_of(plan.operation).manner == Manner::requests) {
+  if (info_of(plan.operation).manner == Manner::requests) {
     return std::make_unique<RequestFlow>(endpoint, peers, plan);
   }
   return std::make_unique<FlowSender>(endpoint, peers, plan);
@@ -105,7 +105,7 @@ std::unique_ptr<FlowSource> make_flow_source(Endpoint& endpoint, const Peers& pe
 
 std::unique_ptr<FlowSink> make_flow_sink(Endpoint& endpoint, Control& control,
                                          const FlowPlan& plan) {
-  if (facts_of(plan.operation).manner == Manner::requests) {
+  if (info_of(plan.operation).manner == Manner::requests) {
     return std::make_unique<Responder>(endpoint, control);
   }
   return std::make_unique<FlowReceiver>(endpoint, control, plan);

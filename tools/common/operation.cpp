@@ -12,7 +12,7 @@ namespace {
 constexpr uint64_t kWord = sizeof(uint64_t);
 
 /// In the order of the enumeration.
-constexpr std::array<OperationFacts, 6> kOperations = {{
+constexpr std::array<OperationInfo, 6> kOperations = {{
     {.operation = Operation::send,
      .name = "send",
      .explanation = "Sends, each taken by a posted receive",
@@ -78,16 +78,16 @@ constexpr std::array<OperationFacts, 6> kOperations = {{
      .fixed_size = 0},
 }};
 
-std::string option(Operation operation) { return "--op " + std::string(facts_of(operation).name); }
+std::string option(Operation operation) { return "--op " + std::string(info_of(operation).name); }
 
 }  // namespace
 
-const OperationFacts& facts_of(Operation operation) {
+const OperationInfo& info_of(Operation operation) {
   return kOperations[static_cast<size_t>(operation)];
 }
 
 Operation parse_operation(std::string_view name) {
-  const auto found = std::ranges::find(kOperations, name, &OperationFacts::name);
+  const auto found = std::ranges::find(kOperations, name, &OperationInfo::name);
   if (found != kOperations.end()) return found->operation;
   throw Failure("There is no operation \"" + std::string(name) + "\": choose " + operation_names() +
                 ".");
@@ -117,22 +117,22 @@ SegmentChoice parse_segment(const std::string& text) {
 }
 
 void check_transport(Operation operation, QpType transport) {
-  const OperationFacts& facts = facts_of(operation);
-  if (is_datagram(transport) ? facts.over_datagrams : facts.over_connections) return;
+  const OperationInfo& info = info_of(operation);
+  if (is_datagram(transport) ? info.over_datagrams : info.over_connections) return;
   throw Failure(option(operation) +
-                (facts.over_connections
+                (info.over_connections
                      ? " needs a reliable connection: give --transport rc, too (datagrams have "
                        "send, read and write-record)."
                      : " needs datagrams: give --transport ud or rd (over rc there is write)."));
 }
 
 void check_size(Operation operation, uint64_t size) {
-  const OperationFacts& facts = facts_of(operation);
-  if (facts.fixed_size != 0 && size != facts.fixed_size) {
-    throw Failure(option(operation) + " is always of " + std::to_string(facts.fixed_size) +
+  const OperationInfo& info = info_of(operation);
+  if (info.fixed_size != 0 && size != info.fixed_size) {
+    throw Failure(option(operation) + " is always of " + std::to_string(info.fixed_size) +
                   " bytes: leave --size out.");
   }
-  if (size < facts.min_size) {
+  if (size < info.min_size) {
     throw Failure(option(operation) +
                   " needs a --size of 1 byte or more: the last byte tells that "
                   "the message came.");
@@ -141,24 +141,24 @@ void check_size(Operation operation, uint64_t size) {
 
 std::string operation_names() {
   std::string names;
-  for (const OperationFacts& facts : kOperations) {
-    if (facts.operation == kOperations.back().operation) {
+  for (const OperationInfo& info : kOperations) {
+    if (info.operation == kOperations.back().operation) {
       names += " or ";
     } else if (!names.empty()) {
       names += ", ";
     }
-    names += facts.name;
+    names += info.name;
   }
   return names;
 }
 
 std::string operations_help() {
   std::string help = "Operations, over any transport where it does not say:\n";
-  for (const OperationFacts& facts : kOperations) {
-    const bool both = facts.over_connections && facts.over_datagrams;
-    const char* where = both ? "" : facts.over_connections ? " (rc)" : " (ud, rd)";
-    help += "  " + std::string(facts.name) + std::string(14 - facts.name.size(), ' ') +
-            std::string(facts.explanation) + where + "\n";
+  for (const OperationInfo& info : kOperations) {
+    const bool both = info.over_connections && info.over_datagrams;
+    const char* where = both ? "" : info.over_connections ? " (rc)" : " (ud, rd)";
+    help += "  " + std::string(info.name) + std::string(14 - info.name.size(), ' ') +
+            std::string(info.explanation) + where + "\n";
   }
   return help;
 }

@@ -21,7 +21,7 @@ enum class Manner : uint8_t {
 };
 
 /// What the tools must know of an operation; there is one table of them.
-struct OperationFacts {
+struct OperationInfo {
   Operation operation;
   std::string_view name;
   std::string_view explanation;
@@ -34,7 +34,7 @@ struct OperationFacts {
   uint64_t fixed_size;    ///< the only size there is; 0: any
 };
 
-const OperationFacts& facts_of(Operation operation);
+const OperationInfo& info_of(Operation operation);
 
 /// Whether messages go as datagrams, without a connection.
 constexpr bool is_datagram(QpType transport) { return transport != QpType::rc; }

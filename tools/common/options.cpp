@@ -189,7 +189,7 @@ void MeasureOptions::check_group(QpType transport, Operation operation) const {
   }
   const bool records = operation == Operation::write_record;
   if (operation != Operation::send && !(records && flows_)) {
-    throw Failure("--op " + std::string(facts_of(operation).name) +
+    throw Failure("--op " + std::string(info_of(operation).name) +
                   " cannot go to a group: choose send" + (flows_ ? " or write-record." : "."));
   }
 }
@@ -265,7 +265,7 @@ Ends MeasureOptions::ends() const {
 }
 
 std::vector<uint64_t> MeasureOptions::sizes(Operation operation) const {
-  const uint64_t fixed_size = facts_of(operation).fixed_size;
+  const uint64_t fixed_size = info_of(operation).fixed_size;
   if (fixed_size != 0 && size_option_->count() == 0) return {fixed_size};
   std::vector<uint64_t> sizes = parse_sizes(sizes_);
   for (uint64_t size : sizes) check_size(operation, size);

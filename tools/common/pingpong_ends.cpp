@@ -16,10 +16,10 @@ void fail_contents(uint64_t number, size_t size, const Address& peer, size_t at)
                 std::to_string(at) + " on.");
 }
 
-bool is_one_sided(Operation operation) { return facts_of(operation).manner == Manner::requests; }
+bool is_one_sided(Operation operation) { return info_of(operation).manner == Manner::requests; }
 
 EndpointShape near_shape(QpType transport, Operation operation, size_t size) {
-  switch (facts_of(operation).manner) {
+  switch (info_of(operation).manner) {
     case Manner::messages:
       return echo_shape(transport, operation, size);
     case Manner::writes:
@@ -37,7 +37,7 @@ EndpointShape far_shape(QpType transport, Operation operation, size_t size) {
 
 std::unique_ptr<NearEnd> make_near_end(Endpoint& endpoint, const Peers& peers, bool verify,
                                        Waiting waiting) {
-  switch (facts_of(endpoint.shape().operation).manner) {
+  switch (info_of(endpoint.shape().operation).manner) {
     case Manner::messages:
       return std::make_unique<Pinger>(endpoint, peers, verify);
     case Manner::writes:
@@ -50,7 +50,7 @@ std::unique_ptr<NearEnd> make_near_end(Endpoint& endpoint, const Peers& peers, b
 
 std::unique_ptr<FarEnd> make_far_end(Endpoint& endpoint, Control& control, Operation operation,
                                      bool verify, Waiting waiting) {
-  switch (facts_of(operation).manner) {
+  switch (info_of(operation).manner) {
     case Manner::messages:
       return std::make_unique<Echoer>(endpoint, control, verify);
     case Manner::writes:

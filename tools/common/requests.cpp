@@ -32,7 +32,7 @@ EndpointShape requester_shape(Operation operation, size_t size, uint32_t slots, 
 
 EndpointShape responder_shape(Operation operation, size_t size, uint32_t slots, QpType transport) {
   return {.transport = transport,
-          .grants = facts_of(operation).access,
+          .grants = info_of(operation).access,
           .send_size = size,
           .send_slots = slots};
 }

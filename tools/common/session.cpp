@@ -23,7 +23,7 @@ Json greeting(const std::string& tool, const Terms& terms) {
           {"tool", tool},
           {"version", kProtocolVersion},
           {"transport", to_string(terms.transport)},
-          {"op", facts_of(terms.operation).name},
+          {"op", info_of(terms.operation).name},
           {"verify", terms.verify},
           {"segment", terms.segment},
           {"rows", terms.rows},

@@ -51,7 +51,7 @@ Spread spread_of(std::vector<double> values) {
 Figure figure_of(const Row& row, const Measurements& measurements) {
   Figure figure;
   figure.row = row;
-  figure.kind = facts_of_lane(row.lane).kind;
+  figure.kind = info_of_lane(row.lane).kind;
   figure.obstacle = obstacle_of(row, measurements);
   if (!figure.obstacle.empty()) return figure;
   const std::vector<Sample>& lane = measurements.samples.find(row.lane)->second;

@@ -60,7 +60,7 @@ struct Place {
 
 /// What there is to know of a lane; there is one table of them, in the order in which the lanes of
 /// a round are measured.
-struct LaneFacts {
+struct LaneInfo {
   std::string_view name;
   Kind kind;
   std::function<std::unique_ptr<Lane>(const Place&)> make;
@@ -68,9 +68,9 @@ struct LaneFacts {
   std::function<std::string()> obstacle = {};
 };
 
-const std::vector<LaneFacts>& lane_table();
+const std::vector<LaneInfo>& lane_table();
 
 /// There must be such a lane.
-const LaneFacts& facts_of_lane(std::string_view name);
+const LaneInfo& info_of_lane(std::string_view name);
 
 }  // namespace diwarp::tools

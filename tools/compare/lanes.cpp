@@ -36,11 +36,11 @@ Make held(QpType type, bool used) {
   return [=](const Place& place) { return make_memory_lane(place, type, used); };
 }
 
-LaneFacts fabric(std::string_view name, const FabricWay& way) {
+LaneInfo fabric(std::string_view name, const FabricWay& way) {
   return {name, Kind::ping_pong, fabric_lane(way), fabric_obstacle};
 }
 
-std::vector<LaneFacts> make_table() {
+std::vector<LaneInfo> make_table() {
   using enum Kind;
   using enum Operation;
   constexpr QpType ud = QpType::ud;
@@ -115,13 +115,13 @@ std::vector<LaneFacts> make_table() {
 
 }  // namespace
 
-const std::vector<LaneFacts>& lane_table() {
-  static const std::vector<LaneFacts> table = make_table();
+const std::vector<LaneInfo>& lane_table() {
+  static const std::vector<LaneInfo> table = make_table();
   return table;
 }
 
-const LaneFacts& facts_of_lane(std::string_view name) {
-  const auto found = std::ranges::find(lane_table(), name, &LaneFacts::name);
+const LaneInfo& info_of_lane(std::string_view name) {
+  const auto found = std::ranges::find(lane_table(), name, &LaneInfo::name);
   if (found == lane_table().end()) throw std::logic_error("no lane " + std::string(name));
   return *found;
 }

@@ -32,10 +32,10 @@ class Binding {
 };
 
 /// Nothing, and why, of what is not ours and fails.
-std::optional<Sample> measure(const Settings& settings, const LaneFacts& facts, Control& control,
+std::optional<Sample> measure(const Settings& settings, const LaneInfo& info, Control& control,
                               std::string& obstacle) {
-  control.send({{"type", "lane"}, {"name", facts.name}});
-  const auto lane = facts.make({.side = Side::near, .control = control, .cpus = settings.cpus});
+  control.send({{"type", "lane"}, {"name", info.name}});
+  const auto lane = info.make({.side = Side::near, .control = control, .cpus = settings.cpus});
   const Binding binding(settings.cpus[0]);
   std::optional<Sample> sample;
   try {
@@ -78,15 +78,15 @@ void check_processors(const Settings& settings) {
   for (const int cpu : settings.cpus) const Binding probe(cpu);
 }
 
-Measurements play_near(const Settings& settings, std::span<const LaneFacts> lanes,
+Measurements play_near(const Settings& settings, std::span<const LaneInfo> lanes,
                        Control& control) {
   Measurements all;
-  for (const LaneFacts& lane : lanes) {
+  for (const LaneInfo& lane : lanes) {
     const std::string obstacle = lane.obstacle ? lane.obstacle() : "";
     if (!obstacle.empty()) all.obstacles.emplace(lane.name, obstacle);
   }
   for (uint64_t round = 0; round < settings.rounds; ++round) {
-    for (const LaneFacts& lane : lanes) {
+    for (const LaneInfo& lane : lanes) {
       check_interrupted();
       show_progress(round + 1, settings.rounds, lane.name);
       if (all.obstacles.contains(lane.name)) continue;
@@ -108,7 +108,7 @@ void play_far(const Settings& settings, Control& control) {
     const std::string name = text_in(control.expect("lane"), "name");
     if (name.empty()) return;
     const auto lane =
-        facts_of_lane(name).make({.side = Side::far, .control = control, .cpus = settings.cpus});
+        info_of_lane(name).make({.side = Side::far, .control = control, .cpus = settings.cpus});
     const Binding binding(settings.cpus[1]);
     lane->serve();
     control.send({{"type", "done"}});

@@ -22,8 +22,7 @@ std::array<int, 2> default_processors();
 void check_processors(const Settings& settings);
 
 /// Near end: measures each lane once a round, in their order.
-Measurements play_near(const Settings& settings, std::span<const LaneFacts> lanes,
-                       Control& control);
+Measurements play_near(const Settings& settings, std::span<const LaneInfo> lanes, Control& control);
 /// Far end: its part of that.
 void play_far(const Settings& settings, Control& control);
 

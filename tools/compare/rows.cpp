@@ -111,9 +111,9 @@ std::vector<Row> choose_rows(const std::string& regex) {
   return chosen;
 }
 
-std::vector<LaneFacts> lanes_of(std::span<const Row> rows) {
-  std::vector<LaneFacts> lanes;
-  std::ranges::copy_if(lane_table(), std::back_inserter(lanes), [&](const LaneFacts& lane) {
+std::vector<LaneInfo> lanes_of(std::span<const Row> rows) {
+  std::vector<LaneInfo> lanes;
+  std::ranges::copy_if(lane_table(), std::back_inserter(lanes), [&](const LaneInfo& lane) {
     return std::ranges::any_of(
         rows, [&](const Row& row) { return row.lane == lane.name || row.baseline == lane.name; });
   });

@@ -30,7 +30,7 @@ const std::vector<Row>& row_table();
 std::vector<Row> choose_rows(const std::string& regex);
 
 /// The lanes that the rows need, in the order of lane_table().
-std::vector<LaneFacts> lanes_of(std::span<const Row> rows);
+std::vector<LaneInfo> lanes_of(std::span<const Row> rows);
 
 /// "us", "GB/s" ...
 std::string_view unit_of(Kind kind);

@@ -288,7 +288,7 @@ RdDelivery::Outcome RdDelivery::begin_send(RdPeer& peer, const Segment& segment,
 
 bool RdDelivery::continues(const RdMessage& message, const Segment& segment) const {
   return segment.msn == message.msn && segment.message_offset == message.placed &&
-         segment.q_key == q_key_ && MessageFacts::of(segment) == message.facts;
+         segment.q_key == q_key_ && MessageInfo::of(segment) == message.info;
 }
 
 RdDelivery::Outcome RdDelivery::place(RdPeer& peer, const Segment& segment, Time now) {

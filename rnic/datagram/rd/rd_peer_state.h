@@ -27,7 +27,7 @@ struct RdMessage {
   uint32_t msn = 0;                 ///< of the last one, where there is none
   uint32_t placed = 0;              ///< bytes; parsed segments do not reach beyond kMaxMessage
   Time last_progress{};
-  MessageFacts facts;
+  MessageInfo info;
 };
 
 /// What has come of the peer's messages, and which of them are over although more of them may come.
@@ -47,7 +47,7 @@ class RdInbound {
     message_ = {.receive = &receive,
                 .msn = segment.msn,
                 .last_progress = now,
-                .facts = MessageFacts::of(segment)};
+                .info = MessageInfo::of(segment)};
     shares_ = !segment.last;
     expired_ = kNone;
   }

@@ -80,8 +80,8 @@ void RdRequests::add(RdPeer& peer, SendEntry& entry) {
 }
 
 bool RdRequests::has_memory(const SendEntry& entry) const {
-  return facts_of(entry.opcode).gathers ? may_send(protection_, entry)
-                                        : protection_.may_write(entry.sges);
+  return info_of(entry.opcode).gathers ? may_send(protection_, entry)
+                                       : protection_.may_write(entry.sges);
 }
 
 /// The entry's place in the send queue is free afterwards.

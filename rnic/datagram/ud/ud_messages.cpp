@@ -153,7 +153,7 @@ OpenMessage& UdMessages::open(const Segment& segment, Source& source, Time now) 
   }
   OpenMessage& message = *idle_.pop_front();
   message.source = &source;
-  message.facts = MessageFacts::of(segment);
+  message.info = MessageInfo::of(segment);
   message.msn = segment.msn;
   message.last_progress = now;
   message.receive = receives_.take();
@@ -168,7 +168,7 @@ OpenMessage& UdMessages::open(const Segment& segment, Source& source, Time now) 
 }
 
 Verdict UdMessages::place(const Segment& segment, OpenMessage& message, Time now) {
-  if (!(MessageFacts::of(segment) == message.facts))
+  if (!(MessageInfo::of(segment) == message.info))
     return Verdict::dropped(Counter::drop_contradiction);  // guard(receive)
   const std::optional<ddp::PlacementTarget> target = protection_.target(message.receive->sges());
   if (!target) {  // guard(receive): condition => false

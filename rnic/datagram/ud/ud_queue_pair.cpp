@@ -91,11 +91,11 @@ void UdQueuePair::take_segment(const dgram::OpenedEnvelope& envelope,
 Verdict UdQueuePair::handle_segment(const rdmap::DatagramSegment& segment,
                                     const dgram::OpenedEnvelope& envelope,
                                     const llp::IncomingDatagram& datagram, Time now) {
-  const rdmap::OpcodeFacts& facts = rdmap::facts_of(segment.opcode);
+  const rdmap::OpcodeInfo& info = rdmap::info_of(segment.opcode);
   const bool is_read = segment.opcode == rdmap::Opcode::read_request ||
                        segment.opcode == rdmap::Opcode::read_response;
   // A Send with Invalidate has no room for a Q_Key: it counts as having 0.
-  const bool is_send = !facts.tagged && !is_read;
+  const bool is_send = !info.tagged && !is_read;
   // guard(q-key)
   // guard(reads): without is_send &&
   if (is_send && segment.q_key != options().q_key) return Verdict::dropped(Counter::drop_q_key);

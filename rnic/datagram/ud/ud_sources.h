@@ -34,7 +34,7 @@ struct Source;
 struct OpenMessage : ListNode<OpenOfSourceTag>, ListNode<OpenAgeTag> {
   Source* source = nullptr;
   uint32_t msn = 0;
-  MessageFacts facts;
+  MessageInfo info;
   ReceiveEntry* receive = nullptr;
   ddp::Reassembly reassembly;
   Time last_progress{};

@@ -41,13 +41,13 @@ bool UdTransmit::settle_oldest(Time now) {
 
 /// Does the oldest request, which is no message that can be sent. False: it has to wait.
 bool UdTransmit::settle(SendEntry& entry, Time now) {
-  const WrFacts& facts = facts_of(entry.opcode);
-  if (facts.local) {
+  const WrInfo& info = info_of(entry.opcode);
+  if (info.local) {
     sends_.complete(do_local(protection_, records_, entry));
     return true;
   }
-  // guard(reads): condition => facts.responded
-  if (facts.responded && protection_.may_write(entry.sges)) return begin_read(entry, now);
+  // guard(reads): condition => info.responded
+  if (info.responded && protection_.may_write(entry.sges)) return begin_read(entry, now);
   end_oldest(WcStatus::local_protection_error, 0);
   return true;
 }
@@ -61,7 +61,7 @@ bool UdTransmit::begin_read(SendEntry& entry, Time now) {
 /// Whether the request is a message, and its memory may be used.
 bool UdTransmit::can_send(const SendEntry& entry) const {
   // guard(region): without && may_send(protection_, entry)
-  return facts_of(entry.opcode).gathers && may_send(protection_, entry);
+  return info_of(entry.opcode).gathers && may_send(protection_, entry);
 }
 
 /// False when the burst has no room for all of it.

@@ -18,14 +18,14 @@ using Range = ValidityMap::Range;
 /// A record of `length` bytes, and what its honest segments say.
 struct Scene {
   explicit Scene(uint32_t length, size_t maps = 4, size_t ranges = 64)
-      : facts{.stag = 0x1234, .base = 1000, .length = length},
+      : info{.stag = 0x1234, .base = 1000, .length = length},
         pool(ValidityPool::create(maps, ranges)) {
-    record.open(facts);
+    record.open(info);
   }
   SegmentFault add(uint32_t offset, uint32_t length) {
-    return record.add(offset, length, offset + length == facts.length, *pool);
+    return record.add(offset, length, offset + length == info.length, *pool);
   }
-  RecordFacts facts;
+  RecordInfo info;
   std::shared_ptr<ValidityPool> pool;
   Record record;
 };
@@ -72,11 +72,11 @@ TEST_CASE("a record is complete when its segments are there, in whatever order t
 
 TEST_CASE("a segment that says anything else of the message contradicts its record") {
   Scene scene(30);
-  scene.facts.has_immediate = true;
-  scene.facts.immediate = 5;
-  scene.record.open(scene.facts);
-  CHECK_FALSE(scene.record.contradicts(scene.facts));
-  RecordFacts other = scene.facts;
+  scene.info.has_immediate = true;
+  scene.info.immediate = 5;
+  scene.record.open(scene.info);
+  CHECK_FALSE(scene.record.contradicts(scene.info));
+  RecordInfo other = scene.info;
   SECTION("another STag") { other.stag = 0x1235; }
   SECTION("another base") { other.base = 1001; }
   SECTION("another length") { other.length = 31; }
@@ -153,8 +153,8 @@ TEST_CASE("a record opened anew knows nothing of the one before") {
   Scene scene(30);
   REQUIRE(scene.add(0, 10) == SegmentFault::none);
   REQUIRE(scene.add(20, 10) == SegmentFault::none);
-  scene.facts.length = 40;
-  scene.record.open(scene.facts);
+  scene.info.length = 40;
+  scene.record.open(scene.info);
   CHECK(scene.record.valid_bytes() == 0);
   CHECK_FALSE(scene.record.ended());
   CHECK(scene.add(0, 10) == SegmentFault::none);
@@ -192,11 +192,11 @@ TEST_CASE("a record whose segments come in order allocates nothing") {
   Scene scene(1'000'000);
   const size_t before = test::allocations();
   for (int i = 0; i < 3; ++i) {
-    scene.record.open(scene.facts);
+    scene.record.open(scene.info);
     for (uint32_t offset = 0; offset < 1'000'000; offset += 1000) scene.add(offset, 1000);
     const ValidityMap map = scene.record.take_map();
     if (!map.complete()) break;
   }
   CHECK(test::allocations() == before);
-  CHECK(scene.record.facts().length == 1'000'000);
+  CHECK(scene.record.info().length == 1'000'000);
 }

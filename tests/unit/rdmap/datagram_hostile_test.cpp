@@ -41,7 +41,7 @@ bool inside(ConstBytes inner, ConstBytes outer) {
 
 /// The promises of a segment that was accepted, whoever made it.
 void check_segment(const DatagramSegment& segment, const dgram::OpenedEnvelope& envelope) {
-  REQUIRE(facts_of(segment.opcode).on_datagrams);
+  REQUIRE(info_of(segment.opcode).on_datagrams);
   REQUIRE(inside(segment.payload, envelope.body));
   REQUIRE(inside(segment.headers, envelope.body));
   REQUIRE((segment.has_immediate ? 8 : 0) + segment.headers.size() + segment.payload.size() ==

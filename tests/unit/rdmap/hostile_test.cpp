@@ -32,10 +32,10 @@ void check_result(const StreamReceiver::Result& result, ConstBytes ulpdu) {
     return;
   }
   const StreamSegment& segment = result.segment;
-  const OpcodeFacts& facts = facts_of(segment.opcode);
-  REQUIRE(segment.payload.size() + ddp::header_bytes(facts.tagged) == ulpdu.size());
-  if (facts.body_bytes != 0) REQUIRE(segment.payload.size() == facts.body_bytes);
-  if (!facts.tagged) {
+  const OpcodeInfo& info = info_of(segment.opcode);
+  REQUIRE(segment.payload.size() + ddp::header_bytes(info.tagged) == ulpdu.size());
+  if (info.body_bytes != 0) REQUIRE(segment.payload.size() == info.body_bytes);
+  if (!info.tagged) {
     REQUIRE(uint64_t{segment.message_offset} + segment.payload.size() <= kMaxMessage);
   }
   if (segment.opcode == Opcode::terminate) parse_terminate(segment.payload);
@@ -51,8 +51,8 @@ class Sender {
 
   std::vector<std::byte> next() {
     if (left_ == 0) begin();
-    const OpcodeFacts& facts = facts_of(segment_.opcode);
-    const size_t piece = facts.body_bytes != 0 ? left_ : std::min(left_, random_.below(200) + 1);
+    const OpcodeInfo& info = info_of(segment_.opcode);
+    const size_t piece = info.body_bytes != 0 ? left_ : std::min(left_, random_.below(200) + 1);
     left_ -= piece;
     segment_.last = left_ == 0;
     std::vector<std::byte> out(18 + piece);
@@ -60,7 +60,7 @@ class Sender {
     out.resize(header + piece);
     segment_.message_offset += static_cast<uint32_t>(piece);
     segment_.tagged_offset += piece;
-    if (segment_.last && !facts.tagged) ++msn_[facts.queue_number];
+    if (segment_.last && !info.tagged) ++msn_[info.queue_number];
     return out;
   }
 
@@ -69,9 +69,9 @@ class Sender {
     do {
       segment_.opcode = static_cast<Opcode>(random_.below(12));
     } while (segment_.opcode == Opcode::terminate);
-    const OpcodeFacts& facts = facts_of(segment_.opcode);
-    left_ = facts.body_bytes != 0 ? facts.body_bytes : random_.below(1000) + 1;
-    segment_.msn = facts.tagged ? 0 : msn_[facts.queue_number];
+    const OpcodeInfo& info = info_of(segment_.opcode);
+    left_ = info.body_bytes != 0 ? info.body_bytes : random_.below(1000) + 1;
+    segment_.msn = info.tagged ? 0 : msn_[info.queue_number];
     segment_.message_offset = 0;
     segment_.tagged_offset = random_.next();
   }

@@ -42,18 +42,18 @@ constexpr Expected kExpected[] = {
 TEST_CASE("the opcodes have the facts of RFC 5040 and RFC 7306") {
   for (const Expected& expected : kExpected) {
     CAPTURE(+expected.value);
-    const OpcodeFacts* facts = find_opcode(expected.value);
-    REQUIRE(facts != nullptr);
-    CHECK(static_cast<uint8_t>(facts->opcode) == expected.value);
-    CHECK(facts->tagged == expected.tagged);
-    CHECK(facts->queue_number == expected.queue_number);
-    CHECK(facts->solicited == expected.solicited);
-    CHECK(facts->invalidates == expected.invalidates);
-    CHECK(facts->body_bytes == expected.body_bytes);
-    CHECK(facts->one_segment == (expected.body_bytes != 0 || expected.value == 7));
-    CHECK(facts->on_streams == expected.on_streams);
-    CHECK(facts->on_datagrams == expected.on_datagrams);
-    CHECK_FALSE(facts->name.empty());
+    const OpcodeInfo* info = find_opcode(expected.value);
+    REQUIRE(info != nullptr);
+    CHECK(static_cast<uint8_t>(info->opcode) == expected.value);
+    CHECK(info->tagged == expected.tagged);
+    CHECK(info->queue_number == expected.queue_number);
+    CHECK(info->solicited == expected.solicited);
+    CHECK(info->invalidates == expected.invalidates);
+    CHECK(info->body_bytes == expected.body_bytes);
+    CHECK(info->one_segment == (expected.body_bytes != 0 || expected.value == 7));
+    CHECK(info->on_streams == expected.on_streams);
+    CHECK(info->on_datagrams == expected.on_datagrams);
+    CHECK_FALSE(info->name.empty());
   }
 }
 

@@ -40,8 +40,8 @@ StreamSegment whole(Opcode opcode, uint32_t msn = 1) {
 }
 
 size_t right_length(Opcode opcode) {
-  const OpcodeFacts& facts = facts_of(opcode);
-  return facts.body_bytes != 0 ? facts.body_bytes : 20;
+  const OpcodeInfo& info = info_of(opcode);
+  return info.body_bytes != 0 ? info.body_bytes : 20;
 }
 
 }  // namespace
@@ -145,19 +145,19 @@ TEST_CASE("an opcode in the other model is unexpected") {
 
 TEST_CASE("each untagged opcode has its own queue and no other") {
   for (uint8_t value = 0; value < 12; ++value) {
-    const OpcodeFacts& facts = *find_opcode(value);
-    if (facts.tagged) continue;
+    const OpcodeInfo& info = *find_opcode(value);
+    if (info.tagged) continue;
     for (uint32_t queue = 0; queue < 6; ++queue) {
       CAPTURE(+value, queue);
       StreamReceiver receiver;
-      std::vector<std::byte> bytes(18 + right_length(facts.opcode));
+      std::vector<std::byte> bytes(18 + right_length(info.opcode));
       ddp::encode({.last = true,
-                   .ulp_control = control_octet(facts.opcode),
+                   .ulp_control = control_octet(info.opcode),
                    .queue_number = queue,
                    .msn = 1},
                   bytes);
       CHECK(receiver.accept(bytes).fault ==
-            (queue == facts.queue_number ? kNoFault : Fault(fault::kInvalidQueueNumber)));
+            (queue == info.queue_number ? kNoFault : Fault(fault::kInvalidQueueNumber)));
     }
   }
 }
@@ -279,9 +279,9 @@ TEST_CASE("a message may end with a segment of no bytes") {
 TEST_CASE("messages of one segment have their length and nothing else") {
   for (const Opcode opcode : {Opcode::read_request, Opcode::immediate, Opcode::immediate_solicited,
                               Opcode::atomic_request, Opcode::atomic_response}) {
-    const size_t right = facts_of(opcode).body_bytes;
+    const size_t right = info_of(opcode).body_bytes;
     for (size_t length = 0; length < right + 10; ++length) {
-      CAPTURE(facts_of(opcode).name, length);
+      CAPTURE(info_of(opcode).name, length);
       StreamReceiver receiver;
       const Fault expected = length < right   ? Fault(fault::kUnspecified)
                              : length > right ? Fault(fault::kMessageTooLong)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "system_facts.h"
+#include "system_info.h"
 
 #include <sched.h>
 #include <sys/resource.h>
@@ -37,16 +37,16 @@ unsigned usable_processors(unsigned all) {
 
 }  // namespace
 
-SystemFacts system_facts() {
-  SystemFacts facts;
+SystemInfo system_info() {
+  SystemInfo info;
   utsname names{};
-  if (::uname(&names) == 0) facts.kernel = std::string(names.sysname) + " " + names.release;
-  facts.processors = static_cast<unsigned>(std::max(::sysconf(_SC_NPROCESSORS_ONLN), 1L));
-  facts.usable_processors = usable_processors(facts.processors);
-  facts.receive_buffer_limit = limit("net.core.rmem_max");
-  facts.send_buffer_limit = limit("net.core.wmem_max");
-  facts.locked_memory = locked_memory();
-  return facts;
+  if (::uname(&names) == 0) info.kernel = std::string(names.sysname) + " " + names.release;
+  info.processors = static_cast<unsigned>(std::max(::sysconf(_SC_NPROCESSORS_ONLN), 1L));
+  info.usable_processors = usable_processors(info.processors);
+  info.receive_buffer_limit = limit("net.core.rmem_max");
+  info.send_buffer_limit = limit("net.core.wmem_max");
+  info.locked_memory = locked_memory();
+  return info;
 }
 
 }  // namespace diwarp::tools

@@ -14,7 +14,7 @@ struct SystemLimit {
 };
 
 /// What a system is, as far as it makes a software RNIC fast or slow.
-struct SystemFacts {
+struct SystemInfo {
   std::string kernel;
   unsigned processors = 0;
   unsigned usable_processors = 0;  ///< by this process
@@ -23,6 +23,6 @@ struct SystemFacts {
   std::optional<uint64_t> locked_memory;  ///< bytes that this process may lock; none: no limit
 };
 
-SystemFacts system_facts();
+SystemInfo system_info();
 
 }  // namespace diwarp::tools
