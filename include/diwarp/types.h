@@ -96,6 +96,38 @@ enum class WrOpcode : uint8_t {
   write_record,      ///< UD, RD: a Write that the target is told of, with a validity map
 };
 
+constexpr std::string_view to_string(WrOpcode opcode) {
+  switch (opcode) {
+    case WrOpcode::send:
+      return "send";
+    case WrOpcode::send_with_invalidate:
+      return "send_with_invalidate";
+    case WrOpcode::rdma_write:
+      return "rdma_write";
+    case WrOpcode::rdma_read:
+      return "rdma_read";
+    case WrOpcode::rdma_read_with_invalidate:
+      return "rdma_read_with_invalidate";
+    case WrOpcode::immediate:
+      return "immediate";
+    case WrOpcode::fetch_add:
+      return "fetch_add";
+    case WrOpcode::compare_swap:
+      return "compare_swap";
+    case WrOpcode::swap:
+      return "swap";
+    case WrOpcode::local_invalidate:
+      return "local_invalidate";
+    case WrOpcode::bind_window:
+      return "bind_window";
+    case WrOpcode::register_memory:
+      return "register_memory";
+    case WrOpcode::write_record:
+      return "write_record";
+  }
+  return "unknown";
+}
+
 enum class WcOpcode : uint8_t {
   send,
   recv,
@@ -113,11 +145,43 @@ enum class WcOpcode : uint8_t {
   recv_write_record,  ///< one came; it took no receive, and wr_id is 0
 };
 
+constexpr std::string_view to_string(WcOpcode opcode) {
+  switch (opcode) {
+    case WcOpcode::send:
+      return "send";
+    case WcOpcode::recv:
+      return "recv";
+    case WcOpcode::rdma_write:
+      return "rdma_write";
+    case WcOpcode::rdma_read:
+      return "rdma_read";
+    case WcOpcode::fetch_add:
+      return "fetch_add";
+    case WcOpcode::compare_swap:
+      return "compare_swap";
+    case WcOpcode::swap:
+      return "swap";
+    case WcOpcode::local_invalidate:
+      return "local_invalidate";
+    case WcOpcode::bind_window:
+      return "bind_window";
+    case WcOpcode::register_memory:
+      return "register_memory";
+    case WcOpcode::immediate:
+      return "immediate";
+    case WcOpcode::recv_immediate:
+      return "recv_immediate";
+    case WcOpcode::write_record:
+      return "write_record";
+    case WcOpcode::recv_write_record:
+      return "recv_write_record";
+  }
+  return "unknown";
+}
+
 DIWARP_EXPORT std::string_view to_string(QpType type);
 DIWARP_EXPORT std::string_view to_string(QpState state);
 DIWARP_EXPORT std::string_view to_string(WcStatus status);
-DIWARP_EXPORT std::string_view to_string(WcOpcode opcode);
-DIWARP_EXPORT std::string_view to_string(WrOpcode opcode);
 
 /// One entry of a completion queue. With a status other than success only `wr_id`, `status`,
 /// `vendor_error`, `opcode` and `qp_number` are meaningful, and `validity` and `valid_bytes` of a
