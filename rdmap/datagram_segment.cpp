@@ -18,19 +18,17 @@ static_assert(kRecordLengthAt + sizeof(uint32_t) == kRecordExtensionBytes);
 /// Why a segment is dropped, or nothing.
 using Fault = std::optional<Counter>;
 
-bool is_send(const OpcodeInfo& info) { return !info.tagged && info.queue_number == kSendQueue; }
-
 /// Whether messages of this opcode may come with immediate data.
 bool takes_immediate(const OpcodeInfo& info) {
-  return is_send(info) || info.opcode == Opcode::write_record;
+  return info.type == MessageType::send || info.type == MessageType::write_record;
 }
 
 /// Bytes between the DDP header and the payload.
 size_t extension_bytes(Opcode opcode) {
-  switch (opcode) {
-    case Opcode::write_record:
+  switch (info_of(opcode).type) {
+    case MessageType::write_record:
       return kRecordExtensionBytes;
-    case Opcode::read_request:
+    case MessageType::read_request:
       return kReadRequestBytes;
     default:
       return 0;
@@ -56,7 +54,7 @@ Fault check_header(const ddp::Header& header) {
 Fault check_flags(const OpcodeInfo& info, uint8_t flags) {
   // guard(datagram)
   if ((flags & kImmediateFlag) != 0 && !takes_immediate(info)) return Counter::drop_flags;
-  if (info.opcode == Opcode::write_record) return {};
+  if (info.type == MessageType::write_record) return {};
   const bool solicited = (flags & kSolicitedFlag) != 0;
   // guard(datagram): => return {};
   return solicited == info.solicited ? Fault{} : Counter::drop_flags;
@@ -64,8 +62,9 @@ Fault check_flags(const OpcodeInfo& info, uint8_t flags) {
 
 /// What the word of an untagged header means.
 uint32_t& word_of(DatagramSegment& segment) {
-  if (segment.opcode == Opcode::read_request) return segment.nonce;
-  return info_of(segment.opcode).invalidates ? segment.invalidate_stag : segment.q_key;
+  const OpcodeInfo& info = info_of(segment.opcode);
+  if (info.type == MessageType::read_request) return segment.nonce;
+  return info.invalidates ? segment.invalidate_stag : segment.q_key;
 }
 
 /// The fields of a DDP header that has been checked.
@@ -83,8 +82,9 @@ void take_header(const ddp::Header& header, DatagramSegment& segment) {
 }
 
 void read_extension(ConstBytes bytes, DatagramSegment& segment) {
-  if (segment.opcode == Opcode::read_request) segment.request = decode_read_request(bytes);
-  if (segment.opcode != Opcode::write_record) return;
+  const MessageType type = info_of(segment.opcode).type;
+  if (type == MessageType::read_request) segment.request = decode_read_request(bytes);
+  if (type != MessageType::write_record) return;
   segment.msn = load_be<uint32_t>(bytes.data() + kRecordMsnAt);
   segment.message_offset = load_be<uint32_t>(bytes.data() + kRecordOffsetAt);
   segment.message_length = load_be<uint32_t>(bytes.data() + kRecordLengthAt);
@@ -127,12 +127,12 @@ Fault check_response(const DatagramSegment& segment) {
 }
 
 Fault check_message(const DatagramSegment& segment) {
-  switch (segment.opcode) {
-    case Opcode::write_record:
+  switch (info_of(segment.opcode).type) {
+    case MessageType::write_record:
       return check_record(segment);
-    case Opcode::read_request:
+    case MessageType::read_request:
       return check_request(segment);
-    case Opcode::read_response:
+    case MessageType::read_response:
       return check_response(segment);
     default:
       return check_send(segment);
@@ -153,8 +153,9 @@ ddp::Header to_header(DatagramSegment segment) {
 }
 
 size_t write_extension(const DatagramSegment& segment, Bytes out) {
-  if (segment.opcode == Opcode::read_request) return encode_body(segment.request, out);
-  if (segment.opcode != Opcode::write_record) return 0;
+  const MessageType type = info_of(segment.opcode).type;
+  if (type == MessageType::read_request) return encode_body(segment.request, out);
+  if (type != MessageType::write_record) return 0;
   assert(out.size() >= kRecordExtensionBytes);
   store_be(out.data() + kRecordMsnAt, segment.msn);
   store_be(out.data() + kRecordOffsetAt, segment.message_offset);
@@ -223,8 +224,8 @@ ParsedSegment parse_segment(uint8_t flags, ConstBytes body) {
   read_extension(segment.headers.subspan(ddp::header_bytes(header->tagged)), segment);
   segment.has_immediate = has_immediate;
   if (has_immediate) segment.immediate = decode_immediate(body.first(kImmediateBytes));
-  segment.record_solicited =
-      segment.opcode == Opcode::write_record && (flags & kSolicitedFlag) != 0;
+  const bool record = info_of(segment.opcode).type == MessageType::write_record;
+  segment.record_solicited = record && (flags & kSolicitedFlag) != 0;
   if (const Fault fault = check_message(segment)) return dropped(*fault);  // guard(datagram)
   result.valid = true;
   return result;

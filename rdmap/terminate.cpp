@@ -37,15 +37,11 @@ bool names_segment(const TerminateCode& code) {
 
 /// Bytes of the RDMAP header behind a DDP header: only requests have one.
 size_t rdmap_header_bytes(const ddp::Header& header) {
-  if (header.tagged) return 0;
-  switch (static_cast<Opcode>(opcode_of(header.ulp_control))) {
-    case Opcode::read_request:
-      return kReadRequestBytes;
-    case Opcode::atomic_request:
-      return kAtomicRequestBytes;  // guard(rows:terminate-atomic-header): => return 0;
-    default:
-      return 0;
-  }
+  const OpcodeInfo* info = find_opcode(opcode_of(header.ulp_control));
+  if (header.tagged || info == nullptr || info->queue_number != kRequestQueue) return 0;
+  // guard(rows:terminate-atomic-header): => return info->opcode == Opcode::atomic_request ? 0 :
+  //     info->body_bytes;
+  return info->body_bytes;
 }
 
 /// How much of the offending segment goes into the Terminate.

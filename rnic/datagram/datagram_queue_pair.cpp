@@ -124,15 +124,15 @@ void DatagramQueuePair::end() {
 // --- Posting.
 
 std::error_code DatagramQueuePair::check_send(const SendWorkRequest& request) const noexcept {
-  const WrInfo& info = info_of(request.opcode);
+  const rdmap::WrInfo& info = rdmap::info_of(request.opcode);
   if (!info.on_datagrams) return Errc::unsupported_operation;
   const bool immediate = request.immediate.has_value();
   if (info.local)
     return request.sges.empty() && !immediate ? std::error_code() : Errc::invalid_argument;
-  const bool tagged = request.opcode == WrOpcode::write_record || info.responded;
   const bool inlined = has(request.flags, SendFlags::inline_data);
   if (!info.gathers && (inlined || immediate)) return Errc::invalid_argument;
-  if (tagged && wraps(request.remote.offset, ddp::total_length(request.sges)))
+  if (info.takes(rdmap::Operands::remote_memory) &&
+      wraps(request.remote.offset, ddp::total_length(request.sges)))
     return Errc::invalid_argument;
   const Address& to = request.destination;
   const bool group = to.is_multicast() || to.is_broadcast();

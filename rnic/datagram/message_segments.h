@@ -28,7 +28,7 @@ inline rdmap::DatagramSegment header_of(const SendEntry& entry, uint32_t msn) {
   rdmap::DatagramSegment segment;
   segment.opcode = opcode_of(entry);
   segment.record_solicited =
-      entry.opcode == WrOpcode::write_record && has(entry.flags, SendFlags::solicited);
+      rdmap::is_record(entry.opcode) && has(entry.flags, SendFlags::solicited);
   if (const uint64_t* immediate = entry.immediate()) {
     segment.has_immediate = true;
     segment.immediate = *immediate;

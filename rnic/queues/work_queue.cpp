@@ -2,7 +2,6 @@
 #include "rnic/queues/work_queue.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstring>
 #include <new>
@@ -12,32 +11,13 @@
 
 #include "ddp/scatter.h"
 #include "diwarp/error.h"
+#include "rdmap/bodies.h"
+#include "rdmap/opcodes.h"
 #include "rnic/queues/completion_queue.h"
 
 namespace diwarp::rnic {
 
 namespace {
-
-// clang-format off
-constexpr std::array kInfo{
-    //      opcode                               completion                 responded local gathers stream datagram
-    WrInfo{WrOpcode::send,                      WcOpcode::send,             false, false, true,  true,  true},
-    WrInfo{WrOpcode::send_with_invalidate,      WcOpcode::send,             false, false, true,  true,  true},
-    WrInfo{WrOpcode::rdma_write,                WcOpcode::rdma_write,       false, false, true,  true,  false},
-    WrInfo{WrOpcode::rdma_read,                 WcOpcode::rdma_read,        true,  false, false, true,  true},
-    WrInfo{WrOpcode::rdma_read_with_invalidate, WcOpcode::rdma_read,        true,  false, false, true,  false},
-    WrInfo{WrOpcode::immediate,                 WcOpcode::immediate,        false, false, false, true,  false},
-    WrInfo{WrOpcode::fetch_add,                 WcOpcode::fetch_add,        true,  false, false, true,  false},
-    WrInfo{WrOpcode::compare_swap,              WcOpcode::compare_swap,     true,  false, false, true,  false},
-    WrInfo{WrOpcode::swap,                      WcOpcode::swap,             true,  false, false, true,  false},
-    WrInfo{WrOpcode::local_invalidate,          WcOpcode::local_invalidate, false, true,  false, true,  true},
-    WrInfo{WrOpcode::bind_window,               WcOpcode::bind_window,      false, true,  false, true,  true},
-    WrInfo{WrOpcode::register_memory,           WcOpcode::register_memory,  false, true,  false, true,  true},
-    WrInfo{WrOpcode::write_record,              WcOpcode::write_record,     false, false, true,  false, true},
-};
-// clang-format on
-
-constexpr uint64_t kImmediateData = 8;  // bytes
 
 /// What the completion of a receive says, beyond its wr_id and its queue pair.
 struct ReceiveOutcome {
@@ -61,44 +41,30 @@ constexpr uint32_t receive_bytes(uint32_t max_sge) {
   return static_cast<uint32_t>(sizeof(ReceiveEntry) + behind);
 }
 
-constexpr bool in_order() {
-  for (size_t i = 0; i < kInfo.size(); ++i)
-    if (static_cast<size_t>(kInfo[i].opcode) != i) return false;
-  return true;
-}
-static_assert(in_order());
-
 void copy_operands(const SendWorkRequest& request, SendEntry& entry) {
-  switch (request.opcode) {
-    case WrOpcode::send:
-    case WrOpcode::send_with_invalidate:
-    case WrOpcode::write_record:
-    case WrOpcode::immediate:
-      if (request.immediate)
-        entry.operands = *request.immediate;
-      else
-        entry.operands = std::monostate();
-      break;
-    case WrOpcode::rdma_read:
-      entry.operands = request.limits;
-      break;
-    case WrOpcode::fetch_add:
-    case WrOpcode::compare_swap:
-    case WrOpcode::swap:
-      entry.operands = request.atomic;
-      break;
-    case WrOpcode::bind_window:
-    case WrOpcode::register_memory:
-      entry.operands = request.binding;
-      break;
-    default:
-      break;
+  using rdmap::Operands;
+  const rdmap::WrInfo& info = rdmap::info_of(request.opcode);
+  if (info.takes_immediate()) {
+    if (request.immediate)
+      entry.operands = *request.immediate;
+    else
+      entry.operands = std::monostate();
+  } else if (info.takes(Operands::read_limits)) {
+    entry.operands = request.limits;
+  } else if (info.takes(Operands::atomic)) {
+    entry.operands = request.atomic;
+  } else if (info.takes(Operands::binding)) {
+    entry.operands = request.binding;
   }
 }
 
-}  // namespace
+/// Bytes that travel of a request with so many in its list.
+uint64_t length_of(const SendWorkRequest& request, uint64_t listed) {
+  const bool immediate = rdmap::info_of(request.opcode).takes(rdmap::Operands::immediate);
+  return immediate ? rdmap::kImmediateBytes : listed;
+}
 
-const WrInfo& info_of(WrOpcode opcode) { return kInfo[static_cast<size_t>(opcode)]; }
+}  // namespace
 
 // --- Sends.
 
@@ -152,7 +118,7 @@ std::error_code SendQueue::post(const SendWorkRequest& request) {
   slot.remote = request.remote;
   copy_operands(request, slot);
   slot.vendor_error = 0;
-  slot.length = request.opcode == WrOpcode::immediate ? kImmediateData : length;
+  slot.length = length_of(request, length);
   Sge* const room = sges_.get() + size_t{number} * room_;
   if (inlined) {
     copy_inline(request, slot, room);
@@ -190,13 +156,13 @@ SendEntry& SendQueue::hand_over() {
 
 void SendQueue::sent() {
   SendEntry& oldest = hand_over();
-  if (!info_of(oldest.opcode).responded) finish(oldest, WcStatus::success, 0);
+  if (!rdmap::info_of(oldest.opcode).responded) finish(oldest, WcStatus::success, 0);
 }
 
 SendEntry* SendQueue::awaiting() {
   for (awaiting_ = std::max(awaiting_, done_); awaiting_ != sent_; ++awaiting_) {
     SendEntry& oldest = entry(awaiting_);
-    if (info_of(oldest.opcode).responded && !oldest.done) return &oldest;
+    if (rdmap::info_of(oldest.opcode).responded && !oldest.done) return &oldest;
   }
   return nullptr;
 }
@@ -222,7 +188,7 @@ WorkCompletion completion_of(SendEntry& entry, uint32_t qp_number) {
   WorkCompletion completion;
   completion.wr_id = entry.wr_id;
   completion.status = entry.status;
-  completion.opcode = info_of(entry.opcode).completion;
+  completion.opcode = rdmap::info_of(entry.opcode).completion;
   completion.vendor_error = entry.vendor_error;
   completion.byte_count = static_cast<uint32_t>(entry.length);
   completion.qp_number = qp_number;

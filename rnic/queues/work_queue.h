@@ -53,18 +53,6 @@ struct SendEntry {
   const uint64_t* immediate() const { return std::get_if<uint64_t>(&operands); }
 };
 
-/// What is known of each opcode.
-struct WrInfo {
-  WrOpcode opcode;
-  WcOpcode completion;
-  bool responded;  ///< done when the peer's response has come (Reads and atomics)
-  bool local;      ///< nothing is sent
-  bool gathers;    ///< its SGEs are read, else they are written (or there are none)
-  bool on_streams;
-  bool on_datagrams;
-};
-const WrInfo& info_of(WrOpcode opcode);
-
 /// The send queue: a ring whose entries are posted by any thread, sent in order by the engine, and
 /// free again once their completion lies in the completion queue (so a full completion queue holds
 /// up the sender and loses nothing).

@@ -90,7 +90,7 @@ RcTransmit::Begun RcTransmit::begin_send(Context& context, Result& result) {
     //     nullptr ? 2 : next_entry_
     const SendEntry* entry = context.serves_sends ? context.sends.pending(next_entry_) : nullptr;
     if (entry == nullptr) return Begun::nothing;
-    const WrInfo& info = info_of(entry->opcode);
+    const rdmap::WrInfo& info = rdmap::info_of(entry->opcode);
     const bool fenced = has(entry->flags, SendFlags::fence) && !context.requester.idle();
     // guard(rows:fence)
     if (fenced) return Begun::nothing;  // a response lets it go on
@@ -119,7 +119,7 @@ RcTransmit::Begun RcTransmit::begin_send(Context& context, Result& result) {
 }
 
 std::optional<WcStatus> RcTransmit::why_not(const Context& context, const SendEntry& entry) const {
-  const WrInfo& info = info_of(entry.opcode);
+  const rdmap::WrInfo& info = rdmap::info_of(entry.opcode);
   if (info.gathers && !may_send(context.protection, entry)) return WcStatus::local_protection_error;
   if (info.responded && !context.requester.sink(entry)) return WcStatus::local_protection_error;
   // The connection does not allow any.
@@ -138,7 +138,7 @@ void RcTransmit::describe(const SendEntry& entry, Context& context) {
   Message& added = add_message(Origin::send_queue);
   set_header(added, opcode_of(entry));
   added.header.invalidate_stag = entry.invalidate_stag;
-  if (info_of(entry.opcode).gathers) {
+  if (rdmap::info_of(entry.opcode).gathers) {
     added.header.stag = entry.remote.stag;
     added.header.tagged_offset = entry.remote.offset;
     added.entry = &entry;
@@ -152,12 +152,11 @@ void RcTransmit::describe(const SendEntry& entry, Context& context) {
 
 /// The body of a message without payload.
 size_t RcTransmit::encode_request(const SendEntry& entry, Context& context, Bytes out) {
-  if (const auto* immediate = std::get_if<uint64_t>(&entry.operands);
-      immediate != nullptr && entry.opcode == WrOpcode::immediate)
-    return rdmap::encode_immediate(*immediate, out);
+  if (rdmap::info_of(entry.opcode).takes(rdmap::Operands::immediate))
+    return rdmap::encode_immediate(*entry.immediate(), out);
   const RemoteMemory sink = *context.requester.sink(entry);
   const uint32_t id = context.requester.begin();
-  if (opcode_of(entry) == rdmap::Opcode::read_request)
+  if (rdmap::is_read(entry.opcode))
     return rdmap::encode_body(rdmap::ReadRequest{.sink_stag = sink.stag,
                                                  .sink_offset = sink.offset,
                                                  .length = static_cast<uint32_t>(entry.length),

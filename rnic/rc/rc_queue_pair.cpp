@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "diwarp/error.h"
+#include "rdmap/opcodes.h"
 #include "rnic/engine/blocking_call.h"
 
 namespace diwarp::rnic {
@@ -23,6 +24,25 @@ const StreamOptions& checked(const StreamOptions& options) {
                 "receive_wait must be above zero; ReceiveNotReady::terminate does not wait");
   check_timeouts({options.keep_alive, options.user_timeout});
   return options;
+}
+
+std::error_code check_sges(rdmap::SgeRule rule, std::span<const Sge> sges) {
+  const auto valid_if = [](bool fits) {
+    return fits ? std::error_code() : make_error_code(Errc::invalid_argument);
+  };
+  switch (rule) {
+    case rdmap::SgeRule::none:
+      return valid_if(sges.empty());
+    case rdmap::SgeRule::any:
+      break;
+    case rdmap::SgeRule::at_most_one:
+      return sges.size() <= 1 ? std::error_code() : make_error_code(Errc::too_many_sges);
+    case rdmap::SgeRule::one:
+      return valid_if(sges.size() == 1);
+    case rdmap::SgeRule::one_of_8_bytes:
+      return valid_if(sges.size() == 1 && sges[0].length == kAtomicBytes);
+  }
+  return {};
 }
 
 }  // namespace
@@ -356,31 +376,12 @@ void RcQueuePair::on_trim(Time now) {
 }
 
 std::error_code RcQueuePair::check_send(const SendWorkRequest& request) const noexcept {
-  const auto valid_if = [](bool fits) {
-    return fits ? std::error_code() : make_error_code(Errc::invalid_argument);
-  };
-  const std::span<const Sge> sges = request.sges;
-  const WrInfo& info = info_of(request.opcode);
+  const rdmap::WrInfo& info = rdmap::info_of(request.opcode);
   if (!info.on_streams) return Errc::unsupported_operation;
   if (!info.gathers && has(request.flags, SendFlags::inline_data)) return Errc::invalid_argument;
-  if (request.immediate.has_value() != (request.opcode == WrOpcode::immediate))
+  if (request.immediate.has_value() != info.takes(rdmap::Operands::immediate))
     return Errc::invalid_argument;
-  switch (request.opcode) {
-    case WrOpcode::send:
-    case WrOpcode::send_with_invalidate:
-    case WrOpcode::rdma_write:
-      return {};
-    case WrOpcode::rdma_read:
-      return sges.size() <= 1 ? std::error_code() : make_error_code(Errc::too_many_sges);
-    case WrOpcode::rdma_read_with_invalidate:
-      return valid_if(sges.size() == 1);
-    case WrOpcode::fetch_add:
-    case WrOpcode::compare_swap:
-    case WrOpcode::swap:
-      return valid_if(sges.size() == 1 && sges[0].length == kAtomicBytes);
-    default:
-      return valid_if(sges.empty());
-  }
+  return check_sges(info.sges, request.sges);
 }
 
 QueuePairAttributes RcQueuePair::query() {

@@ -246,31 +246,28 @@ bool RcReceive::take_ready(const rdmap::StreamSegment& segment, ConstBytes ulpdu
 }
 
 bool RcReceive::handle(const rdmap::StreamSegment& segment, ConstBytes ulpdu) {
-  switch (segment.opcode) {
-    case rdmap::Opcode::send:
-    case rdmap::Opcode::send_invalidate:
-    case rdmap::Opcode::send_solicited:
-    case rdmap::Opcode::send_solicited_invalidate:
+  using rdmap::MessageType;
+  switch (rdmap::info_of(segment.opcode).type) {
+    case MessageType::send:
       return place_send(segment, ulpdu);
-    case rdmap::Opcode::immediate:
-    case rdmap::Opcode::immediate_solicited:
+    case MessageType::immediate:
       return take_immediate(segment);
     // guard(rows:write-untold): first if (begin_message(ulpdu)) finish(WcStatus::success);
-    case rdmap::Opcode::rdma_write:
+    case MessageType::write:
       return check(place_write(segment), ulpdu);
-    case rdmap::Opcode::read_request:
+    case MessageType::read_request:
       return check(parts_.responder.take(rdmap::decode_read_request(segment.payload)), ulpdu);
-    case rdmap::Opcode::atomic_request:
+    case MessageType::atomic_request:
       return check(parts_.responder.take(rdmap::decode_atomic_request(segment.payload)), ulpdu);
-    case rdmap::Opcode::read_response:
+    case MessageType::read_response:
       return check(parts_.requester.take_read_response(segment), ulpdu);
-    case rdmap::Opcode::atomic_response:
+    case MessageType::atomic_response:
       return check(
           parts_.requester.take_atomic_response(rdmap::decode_atomic_response(segment.payload)),
           ulpdu);
-    case rdmap::Opcode::terminate:
+    case MessageType::terminate:
       return end_terminated(segment);
-    case rdmap::Opcode::write_record:
+    case MessageType::write_record:
       break;  // no stream has it
   }
   return true;

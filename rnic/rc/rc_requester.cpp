@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rnic/rc/rc_requester.h"
 
+#include "rdmap/opcodes.h"
 #include "rdmap/terminate.h"
 
 namespace diwarp::rnic {
@@ -8,10 +9,6 @@ namespace diwarp::rnic {
 namespace {
 
 namespace fault = rdmap::fault;
-
-bool is_read(WrOpcode opcode) {
-  return opcode == WrOpcode::rdma_read || opcode == WrOpcode::rdma_read_with_invalidate;
-}
 
 constexpr uint8_t kProtectionError = 1;  // of layer RDMAP, RFC 5040 section 4.8
 
@@ -47,7 +44,7 @@ std::optional<TerminateCode> RcRequester::take_read_response(const rdmap::Stream
   const SendEntry* entry = sends_.awaiting();
   // guard(requests): condition => entry == nullptr
   // guard(rows:response-asked): => if (entry == nullptr) return fault::kTaggedBaseOrBounds;
-  if (entry == nullptr || !is_read(entry->opcode)) return fault::kTaggedInvalidStag;
+  if (entry == nullptr || !rdmap::is_read(entry->opcode)) return fault::kTaggedInvalidStag;
   const std::optional<Sink> sink = check_sink(*entry);
   // guard(reader-memory)
   if (!sink) return fail(WcStatus::local_protection_error, fault::kTaggedInvalidStag);
@@ -61,7 +58,7 @@ std::optional<TerminateCode> RcRequester::take_read_response(const rdmap::Stream
 std::optional<ddp::PlacementTarget> RcRequester::target_of(
     const rdmap::StreamSegment& segment) const {
   const SendEntry* entry = sends_.awaiting();
-  if (ready_ || entry == nullptr || !is_read(entry->opcode)) return std::nullopt;
+  if (ready_ || entry == nullptr || !rdmap::is_read(entry->opcode)) return std::nullopt;
   const std::optional<Sink> sink = check_sink(*entry);
   // guard(direct-placement): condition => !sink
   if (!sink || check_response(*entry, segment, sink->name)) return std::nullopt;
@@ -104,8 +101,8 @@ std::optional<TerminateCode> RcRequester::take_atomic_response(
     const rdmap::AtomicResponse& response) {
   const SendEntry* entry = sends_.awaiting();
   // guard(requests): condition => entry == nullptr
-  // guard(rows:atomic-unasked): condition => entry != nullptr && is_read(entry->opcode)
-  if (entry == nullptr || is_read(entry->opcode)) return fault::kNoBuffer;
+  // guard(rows:atomic-unasked): condition => entry != nullptr && rdmap::is_read(entry->opcode)
+  if (entry == nullptr || rdmap::is_read(entry->opcode)) return fault::kNoBuffer;
   if (response.request_id != answered_id_)  // guard(rows:atomic-identifier): condition => false
     return fail(WcStatus::bad_response_error, fault::kUnspecified);
   const std::optional<ddp::PlacementTarget> target = protection_.target(entry->sges);
@@ -118,7 +115,7 @@ std::optional<TerminateCode> RcRequester::take_atomic_response(
 void RcRequester::finish() {
   const SendEntry& entry = *sends_.awaiting();
   WcStatus status = WcStatus::success;
-  if (entry.opcode == WrOpcode::rdma_read_with_invalidate && entry.length != 0) {
+  if (rdmap::info_of(entry.opcode).invalidates_sink && entry.length != 0) {
     const ddp::RegionFault refused = protection_.invalidate(entry.sges[0].lkey);
     if (refused != ddp::RegionFault::none) status = WcStatus::window_bind_error;
   }

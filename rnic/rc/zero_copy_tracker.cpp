@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rnic/rc/zero_copy_tracker.h"
 
+#include "rdmap/opcodes.h"
+
 namespace diwarp::rnic {
 
 void ZeroCopyTracker::keep(SendQueue& sends) {
   SendEntry& entry = sends.hand_over();
-  if (info_of(entry.opcode).responded) return;
+  if (rdmap::info_of(entry.opcode).responded) return;
   entry.next = nullptr;
   entry.release_at = static_cast<uint32_t>(calls_);
   (first_ == nullptr ? first_ : last_->next) = &entry;

@@ -22,12 +22,12 @@ namespace fault = rdmap::fault;
 
 dgram::MessageName message_of(const rdmap::DatagramSegment& segment) {
   using dgram::MessageKind;
-  switch (segment.opcode) {
-    case rdmap::Opcode::write_record:
+  switch (rdmap::info_of(segment.opcode).type) {
+    case rdmap::MessageType::write_record:
       return {MessageKind::write_record, segment.msn};
-    case rdmap::Opcode::read_request:
+    case rdmap::MessageType::read_request:
       return {MessageKind::read_request, segment.msn};
-    case rdmap::Opcode::read_response:
+    case rdmap::MessageType::read_response:
       return {MessageKind::read_response, segment.stag};
     default:
       return {MessageKind::send, segment.msn};
@@ -54,12 +54,12 @@ RdDelivery::Outcome RdDelivery::deliver(RdPeer& peer, dgram::RdKind kind, uint8_
 }
 
 RdDelivery::Outcome RdDelivery::deliver_segment(RdPeer& peer, const Segment& segment, Time now) {
-  switch (segment.opcode) {
-    case rdmap::Opcode::read_request:
+  switch (rdmap::info_of(segment.opcode).type) {
+    case rdmap::MessageType::read_request:
       return deliver_request(peer, segment, now);
-    case rdmap::Opcode::read_response:
+    case rdmap::MessageType::read_response:
       return conclude(peer, requests_.take_response(peer, segment), segment, now);
-    case rdmap::Opcode::write_record:
+    case rdmap::MessageType::write_record:
       return deliver_record(peer, segment, now);
     default:
       return deliver_send(peer, segment, now);

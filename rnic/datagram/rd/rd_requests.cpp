@@ -35,7 +35,7 @@ OutboundRead* find(const RdPeer& peer, STag sink) {
 }  // namespace
 
 dgram::MessageName message_of(const SendEntry& entry) {
-  const bool record = entry.opcode == WrOpcode::write_record;
+  const bool record = rdmap::is_record(entry.opcode);
   return {record ? MessageKind::write_record : MessageKind::send, entry.msn};
 }
 
@@ -65,7 +65,7 @@ void RdRequests::start(uint32_t first_msn) {
 
 /// It keeps its MSN when it is repeated. A Read has as many as it has requests.
 uint32_t RdRequests::take_msn(const SendEntry& entry) {
-  if (entry.opcode == WrOpcode::write_record) return record_msn_++;
+  if (rdmap::is_record(entry.opcode)) return record_msn_++;
   if (!is_read(entry)) return send_msn_++;
   const uint64_t last = entry.length == 0 ? 0 : (entry.length - 1) / rdmap::kMaxReadRequest;
   return std::exchange(request_msn_, request_msn_ + static_cast<uint32_t>(last) + 1);
@@ -80,8 +80,8 @@ void RdRequests::add(RdPeer& peer, SendEntry& entry) {
 }
 
 bool RdRequests::has_memory(const SendEntry& entry) const {
-  return info_of(entry.opcode).gathers ? may_send(protection_, entry)
-                                       : protection_.may_write(entry.sges);
+  return rdmap::info_of(entry.opcode).gathers ? may_send(protection_, entry)
+                                              : protection_.may_write(entry.sges);
 }
 
 /// The entry's place in the send queue is free afterwards.

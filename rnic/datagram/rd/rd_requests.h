@@ -96,6 +96,6 @@ dgram::MessageName message_of(const SendEntry& entry);
 dgram::MessageName request_of(const SendEntry& entry, uint64_t offset);
 /// The request for `tag`'s part of a Read, with this sink.
 rdmap::ReadRequest read_request(const SendEntry& entry, const dgram::TxTag& tag, STag sink);
-inline bool is_read(const SendEntry& entry) { return entry.opcode == WrOpcode::rdma_read; }
+inline bool is_read(const SendEntry& entry) { return rdmap::is_read(entry.opcode); }
 
 }  // namespace diwarp::rnic

@@ -62,7 +62,7 @@ bool RdTransmit::serve(RdPeer& peer, DatagramBuilder& builder, Time now) {
 /// The send queue's requests become their peers'.
 void RdTransmit::hand_over(Time now) {
   while (SendEntry* entry = sends_.pending()) {
-    if (info_of(entry->opcode).local) {
+    if (rdmap::info_of(entry->opcode).local) {
       // Memory that earlier requests use must not go under their feet.
       if (entry->opcode == WrOpcode::local_invalidate && !sends_.all_done()) return;
       sends_.complete(do_local(protection_, records_, *entry));

@@ -92,8 +92,8 @@ Verdict UdQueuePair::handle_segment(const rdmap::DatagramSegment& segment,
                                     const dgram::OpenedEnvelope& envelope,
                                     const llp::IncomingDatagram& datagram, Time now) {
   const rdmap::OpcodeInfo& info = rdmap::info_of(segment.opcode);
-  const bool is_read = segment.opcode == rdmap::Opcode::read_request ||
-                       segment.opcode == rdmap::Opcode::read_response;
+  const bool is_response = info.type == rdmap::MessageType::read_response;
+  const bool is_read = is_response || info.type == rdmap::MessageType::read_request;
   // A Send with Invalidate has no room for a Q_Key: it counts as having 0.
   const bool is_send = !info.tagged && !is_read;
   // guard(q-key)
@@ -102,8 +102,7 @@ Verdict UdQueuePair::handle_segment(const rdmap::DatagramSegment& segment,
   // Nobody reads from a group, and nothing that came by way of one is answered.
   if (is_read && datagram.group) return Verdict::dropped(Counter::drop_group);  // guard(groups)
   // A response makes no source: what it may do, the request has said.
-  if (segment.opcode == rdmap::Opcode::read_response)
-    return reader_.handle_response(segment, datagram.from, now);
+  if (is_response) return reader_.handle_response(segment, datagram.from, now);
   Counter reason{};
   Source* source = sources_.find_or_add(key_of(datagram, envelope.labels.incarnation), now, reason);
   if (source == nullptr) return Verdict::dropped(reason);
@@ -113,9 +112,9 @@ Verdict UdQueuePair::handle_segment(const rdmap::DatagramSegment& segment,
 
 Verdict UdQueuePair::dispatch(const rdmap::DatagramSegment& segment, Source& source,
                               const llp::IncomingDatagram& datagram, Time now) {
-  switch (segment.opcode) {
-    case rdmap::Opcode::write_record:
-    case rdmap::Opcode::read_request:
+  switch (rdmap::info_of(segment.opcode).type) {
+    case rdmap::MessageType::write_record:
+    case rdmap::MessageType::read_request:
       return take_tagged(segment, source, datagram, now);
     default:
       return messages_.handle(segment, source, now);
@@ -127,7 +126,7 @@ Verdict UdQueuePair::dispatch(const rdmap::DatagramSegment& segment, Source& sou
 Verdict UdQueuePair::take_tagged(const rdmap::DatagramSegment& segment, Source& source,
                                  const llp::IncomingDatagram& datagram, Time now) {
   using Limit = StagMissLimit::Verdict;
-  const bool is_read = segment.opcode == rdmap::Opcode::read_request;
+  const bool is_read = rdmap::info_of(segment.opcode).type == rdmap::MessageType::read_request;
   const bool validated = source.is_validated(now);
   const size_t bytes = datagram.bytes.size();
   const Limit limit = stag_misses_.check(source.stag_misses, source.is_proven(), now);

@@ -41,7 +41,7 @@ bool UdTransmit::settle_oldest(Time now) {
 
 /// Does the oldest request, which is no message that can be sent. False: it has to wait.
 bool UdTransmit::settle(SendEntry& entry, Time now) {
-  const WrInfo& info = info_of(entry.opcode);
+  const rdmap::WrInfo& info = rdmap::info_of(entry.opcode);
   if (info.local) {
     sends_.complete(do_local(protection_, records_, entry));
     return true;
@@ -61,7 +61,7 @@ bool UdTransmit::begin_read(SendEntry& entry, Time now) {
 /// Whether the request is a message, and its memory may be used.
 bool UdTransmit::can_send(const SendEntry& entry) const {
   // guard(region): without && may_send(protection_, entry)
-  return info_of(entry.opcode).gathers && may_send(protection_, entry);
+  return rdmap::info_of(entry.opcode).gathers && may_send(protection_, entry);
 }
 
 /// False when the burst has no room for all of it.

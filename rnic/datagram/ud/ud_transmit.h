@@ -37,7 +37,7 @@ class UdTransmit final : public DatagramSource {
   struct Msns {
     uint32_t send = 0;
     uint32_t record = 0;
-    uint32_t& of(WrOpcode opcode) { return opcode == WrOpcode::write_record ? record : send; }
+    uint32_t& of(WrOpcode opcode) { return rdmap::is_record(opcode) ? record : send; }
   };
 
   bool settle_oldest(Time now);

@@ -72,3 +72,34 @@ TEST_CASE("RDMAP's control octet has the version on top and the opcode below") {
   CHECK(reserved_of(0xBA) == 3);
   CHECK(opcode_of(0xBA) == 10);
 }
+
+TEST_CASE("a work request sends the opcode of its kind, solicited or not") {
+  using enum Opcode;
+  using diwarp::WrOpcode;
+  CHECK(opcode_of(WrOpcode::send, false) == send);
+  CHECK(opcode_of(WrOpcode::send, true) == send_solicited);
+  CHECK(opcode_of(WrOpcode::send_with_invalidate, false) == send_invalidate);
+  CHECK(opcode_of(WrOpcode::send_with_invalidate, true) == send_solicited_invalidate);
+  CHECK(opcode_of(WrOpcode::immediate, false) == immediate);
+  CHECK(opcode_of(WrOpcode::immediate, true) == immediate_solicited);
+  for (const bool solicited : {false, true}) {
+    CHECK(opcode_of(WrOpcode::rdma_write, solicited) == rdma_write);
+    CHECK(opcode_of(WrOpcode::rdma_read, solicited) == read_request);
+    CHECK(opcode_of(WrOpcode::rdma_read_with_invalidate, solicited) == read_request);
+    CHECK(opcode_of(WrOpcode::compare_swap, solicited) == atomic_request);
+    CHECK(opcode_of(WrOpcode::write_record, solicited) == write_record);
+  }
+}
+
+TEST_CASE("a work request may go wherever its message may") {
+  for (const WrInfo& request : table::kWorkRequests) {
+    CAPTURE(to_string(request.request));
+    CHECK(info_of(request.request).request == request.request);
+    if (request.local) continue;
+    const OpcodeInfo& message = info_of(request.opcode);
+    CHECK((message.on_streams || !request.on_streams));
+    CHECK((message.on_datagrams || !request.on_datagrams));
+    CHECK(info_of(request.solicited).type == message.type);
+    CHECK_FALSE((request.gathers && message.one_segment));
+  }
+}
