@@ -58,7 +58,7 @@ void SgeCursor::seek(uint64_t offset) {
   assert(index_ < sges_.size() || within_ == 0);
 }
 
-size_t SgeCursor::take(uint64_t length, std::span<ConstBytes> out) {
+size_t SgeCursor::take_pieces(uint64_t length, std::span<ConstBytes> out) {
   size_t pieces = 0;
   size_t index = index_;
   uint64_t within = within_;

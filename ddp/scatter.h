@@ -33,7 +33,7 @@ class SgeCursor {
 
   /// Writes the pieces of the next `length` bytes to the front of `out` and steps over them.
   /// Returns the number of pieces, or 0 with nothing moved if `out` is too small (length > 0).
-  size_t take(uint64_t length, std::span<ConstBytes> out);
+  size_t take_pieces(uint64_t length, std::span<ConstBytes> out);
 
  private:
   std::span<const Sge> sges_;

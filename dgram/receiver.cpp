@@ -42,10 +42,10 @@ bool Receiver::keep(uint64_t number, BufferedDatagram* kept, ReorderBuffer& buff
 
 bool Receiver::make_ring(ReorderBuffer& buffer, BufferShare& share) {
   const uint32_t capacity = std::bit_ceil(window_);
-  if (!buffer.take(capacity * sizeof(BufferedDatagram*), share)) return false;
+  if (!buffer.take_bytes(capacity * sizeof(BufferedDatagram*), share)) return false;
   ring_.reset(new (std::nothrow) BufferedDatagram*[capacity]());
   if (ring_) capacity_ = capacity;
-  if (!ring_) buffer.give_back(capacity * sizeof(BufferedDatagram*), share);
+  if (!ring_) buffer.give_back_bytes(capacity * sizeof(BufferedDatagram*), share);
   return ring_ != nullptr;
 }
 
@@ -85,7 +85,7 @@ uint16_t Receiver::window(uint32_t room) {
 
 void Receiver::release_memory(ReorderBuffer& buffer, BufferShare& share) {
   assert(kept_ == 0);
-  if (ring_) buffer.give_back(capacity_ * sizeof(BufferedDatagram*), share);
+  if (ring_) buffer.give_back_bytes(capacity_ * sizeof(BufferedDatagram*), share);
   ring_.reset();
   capacity_ = 0;
 }

@@ -38,14 +38,14 @@ BufferedDatagram* ReorderBuffer::make(uint32_t capacity) {
 }
 
 void ReorderBuffer::release(BufferedDatagram* kept, BufferShare& share) {
-  give_back(kept->capacity, share);
+  give_back_bytes(kept->capacity, share);
   if (kept->capacity != kUsual) return ::operator delete(kept);
   kept->next = free_;
   free_ = kept;
   unused_ += kUsual;
 }
 
-bool ReorderBuffer::take(size_t bytes, BufferShare& share) {
+bool ReorderBuffer::take_bytes(size_t bytes, BufferShare& share) {
   if (bytes > left(share)) return false;
   while (free_ != nullptr && used_ + unused_ + bytes > max_bytes_) free_one();
   used_ += bytes;
@@ -53,7 +53,7 @@ bool ReorderBuffer::take(size_t bytes, BufferShare& share) {
   return true;
 }
 
-void ReorderBuffer::give_back(size_t bytes, BufferShare& share) {
+void ReorderBuffer::give_back_bytes(size_t bytes, BufferShare& share) {
   used_ -= bytes;
   share.used -= bytes;
   if (share.used == 0) share.largest = kUsual;

@@ -43,8 +43,8 @@ class ReorderBuffer {
   void release(BufferedDatagram* kept, BufferShare& share);
   /// Counts bytes that its user takes for itself. False, and nothing is counted, where they are not
   /// left.
-  bool take(size_t bytes, BufferShare& share);
-  void give_back(size_t bytes, BufferShare& share);
+  bool take_bytes(size_t bytes, BufferShare& share);
+  void give_back_bytes(size_t bytes, BufferShare& share);
   /// For how many more of the size that those have sent lately there is room.
   uint32_t room(const BufferShare& share) const;
   /// Gives memory that is not in use back to the system.

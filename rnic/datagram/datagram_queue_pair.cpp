@@ -93,7 +93,7 @@ DatagramQueuePair::DatagramQueuePair(std::shared_ptr<ProtectionDomain> domain,
 
 DatagramQueuePair::~DatagramQueuePair() = default;
 
-void DatagramQueuePair::begin() {
+void DatagramQueuePair::attach_to_engine() {
   engine().exclusively([this] {
     link_->on_degradation([this](const llp::Degradation& what) { count_degradation(what); });
     set_state(QpState::rts);
@@ -108,14 +108,14 @@ void DatagramQueuePair::count_degradation(const llp::Degradation& what) {
   log::debug(what.message);  // composes nothing: it may be told amid a burst, without memory
 }
 
-void DatagramQueuePair::end() {
+void DatagramQueuePair::detach_from_engine() {
   if (link_->descriptor() < 0) link_->on_ready({});
   engine().exclusively([this] {
     for (const auto& group : groups_) group->detach();
     link_->set_key(nullptr);
     engine().timers().cancel(expiry_);
     engine().timers().cancel(paced_);
-    stop();
+    forget_peers();
     records_.reset();
     retire();
   });
@@ -146,10 +146,10 @@ std::error_code DatagramQueuePair::check_send(const SendWorkRequest& request) co
 void DatagramQueuePair::on_state(QpState now) {
   if (now == QpState::rts) {
     identity_ = dgram::Identity(random_sip_key());  // guard(new-identity)
-    start();
+    start_msns();
   }
   if (now != QpState::reset && now != QpState::error) return;
-  stop();
+  forget_peers();
   control_.reset();
   records_.reset();
   engine().timers().cancel(expiry_);
@@ -186,7 +186,7 @@ void DatagramQueuePair::handle(const llp::IncomingDatagram& datagram, Time now) 
   if (state() != QpState::rts) return drop(Counter::drop_state);  // guard(state)
   // Whatever takes memory for what came does so before it changes anything else.
   try {
-    take(envelope, datagram, now);
+    take_datagram(envelope, datagram, now);
   } catch (const std::bad_alloc&) {
     drop(Counter::drop_no_memory);
   }
@@ -198,8 +198,9 @@ void DatagramQueuePair::after_receive(Time now) {
   arm_expiry();
 }
 
-void DatagramQueuePair::settle(const Verdict& verdict, const rdmap::DatagramSegment& segment,
-                               const llp::IncomingDatagram& datagram, Time now) {
+void DatagramQueuePair::report_verdict(const Verdict& verdict,
+                                       const rdmap::DatagramSegment& segment,
+                                       const llp::IncomingDatagram& datagram, Time now) {
   if (verdict.drop) drop(*verdict.drop);
   // guard(errors): datagram.bytes.size() => 65507
   if (verdict.fault)

@@ -29,8 +29,8 @@ namespace diwarp::rnic {
 /// groups, Write-Records, errors, and how datagrams go out.
 class DatagramQueuePair : public QueuePair {
  public:
-  /// Throws Error. A derived class calls begin() when it is made, and end() before any of it is
-  /// gone.
+  /// Throws Error. A derived class calls attach_to_engine() when it is made, and
+  /// detach_from_engine() before any of it is gone.
   DatagramQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePairInit& init);
   ~DatagramQueuePair() override;
 
@@ -64,8 +64,8 @@ class DatagramQueuePair : public QueuePair {
   void count_degradation(const llp::Degradation& what);
 
  protected:
-  void begin();
-  void end();
+  void attach_to_engine();
+  void detach_from_engine();
 
   std::error_code check_send(const SendWorkRequest& request) const noexcept override;
   void on_state(QpState now) override;
@@ -74,22 +74,22 @@ class DatagramQueuePair : public QueuePair {
   // What the type does itself.
 
   /// A datagram with a good envelope, on a queue pair that receives.
-  virtual void take(const dgram::OpenedEnvelope& envelope, const llp::IncomingDatagram& datagram,
-                    Time now) = 0;
+  virtual void take_datagram(const dgram::OpenedEnvelope& envelope,
+                             const llp::IncomingDatagram& datagram, Time now) = 0;
   /// At the end of a batch of datagrams, before what is done is reported.
   virtual void batch_taken(Time /*now*/) {}
   /// Begins anew, with a new identity().
-  virtual void start() = 0;
+  virtual void start_msns() = 0;
   /// Forgets everything of peers, and gives receives back.
-  virtual void stop() = 0;
+  virtual void forget_peers() = 0;
   /// Does what is due. Called at least when next_expiry() says.
   virtual void expire(Time now) = 0;
   /// Time::max(): nothing is due.
   virtual Time next_expiry() = 0;
 
   /// Counts, and tells the application and the peer.
-  void settle(const Verdict& verdict, const rdmap::DatagramSegment& segment,
-              const llp::IncomingDatagram& datagram, Time now);
+  void report_verdict(const Verdict& verdict, const rdmap::DatagramSegment& segment,
+                      const llp::IncomingDatagram& datagram, Time now);
   /// There is something to send.
   void wake() { engine().activate(*this); }
 

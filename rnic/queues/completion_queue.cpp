@@ -48,7 +48,7 @@ void CompletionChannel::forget(CompletionQueue& cq) {
 }
 
 /// Nothing if the queue whose event woke us was destroyed meanwhile.
-std::optional<CompletionEvent> CompletionChannel::take() {
+std::optional<CompletionEvent> CompletionChannel::take_event() {
   const std::lock_guard lock(mutex_);
   CompletionQueue* cq = raised_.pop_front();
   if (cq == nullptr) return std::nullopt;
@@ -64,7 +64,7 @@ std::optional<CompletionEvent> CompletionChannel::get_event(Duration timeout) {
     const Duration left = std::clamp<Duration>(deadline - now, Duration::zero(), kLongestSleep);
     // An event and its wake belong together: the thread that used the wake up takes the event.
     if (block(engine, left))
-      if (const std::optional<CompletionEvent> event = take()) return event;
+      if (const std::optional<CompletionEvent> event = take_event()) return event;
     if (now >= deadline) return std::nullopt;
   }
 }
@@ -119,7 +119,7 @@ void CompletionQueue::raise_event(bool solicited) {
   if (channel_) channel_->raise(*this);
 }
 
-size_t CompletionQueue::take(std::span<WorkCompletion> completions) {
+size_t CompletionQueue::take_completions(std::span<WorkCompletion> completions) {
   if (ring_.size() == 0) return 0;
   const std::lock_guard lock(consumer_);
   size_t count = 0;
@@ -128,11 +128,11 @@ size_t CompletionQueue::take(std::span<WorkCompletion> completions) {
 }
 
 size_t CompletionQueue::poll(std::span<WorkCompletion> completions) {
-  const size_t count = take(completions);
+  const size_t count = take_completions(completions);
   const bool resumed = resume_stalled();
   if (count != 0 && !resumed) return count;
   engine_.poll_step();
-  return count != 0 ? count : take(completions);
+  return count != 0 ? count : take_completions(completions);
 }
 
 /// If queue pairs found this queue full, they may go on now. Asked in every poll, and once more
@@ -157,7 +157,7 @@ size_t CompletionQueue::poll(std::span<WorkCompletion> completions, Duration tim
 size_t CompletionQueue::sleep_and_poll(std::span<WorkCompletion> completions, Time deadline) {
   for (;;) {
     const Time now = engine_.clock().now();
-    if (now >= deadline) return take(completions);
+    if (now >= deadline) return take_completions(completions);
     const Duration left = std::min<Duration>(deadline - now, kLongestSleep);
     if (!engine_.has_thread()) {
       engine_.wait_for_work(std::min(left, kManualSleep));
@@ -168,10 +168,10 @@ size_t CompletionQueue::sleep_and_poll(std::span<WorkCompletion> completions, Ti
     sleepers_.fetch_add(1);
     resume_stalled();
     engine_.hand_over();
-    size_t count = take(completions);
+    size_t count = take_completions(completions);
     if (count == 0) blocking_wait_.wait(left);
     sleepers_.fetch_sub(1);
-    if (count == 0) count = take(completions);
+    if (count == 0) count = take_completions(completions);
     if (count != 0) return count;
   }
 }

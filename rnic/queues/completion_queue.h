@@ -36,7 +36,7 @@ class CompletionChannel {
   void forget(CompletionQueue& cq);
 
  private:
-  std::optional<CompletionEvent> take();
+  std::optional<CompletionEvent> take_event();
   bool block(Engine& engine, Duration limit);
 
   std::shared_ptr<DeviceContext> device_;
@@ -73,7 +73,7 @@ class CompletionQueue : public ListNode<> {
   friend class CompletionChannel;
   enum class Armed : uint8_t { no, solicited, any };
 
-  size_t take(std::span<WorkCompletion> completions);
+  size_t take_completions(std::span<WorkCompletion> completions);
   bool resume_stalled();
   size_t sleep_and_poll(std::span<WorkCompletion> completions, Time deadline);
   void raise_event(bool solicited);

@@ -14,8 +14,8 @@ ReceiveBuffers::ReceiveBuffers(TransmitSource& owner, const QueuePairCapacity& c
                                                     false)),
       queue_(shared_ ? shared_->queue() : *own_) {}
 
-ReceiveEntry* ReceiveBuffers::take() {
-  ReceiveEntry* entry = queue_.take();
+ReceiveEntry* ReceiveBuffers::take_receive() {
+  ReceiveEntry* entry = queue_.take_receive();
   if (entry != nullptr && shared_) shared_->taken();
   return entry;
 }
@@ -43,7 +43,7 @@ void ReceiveBuffers::flush() {
   WorkCompletion flushed;
   flushed.status = WcStatus::wr_flush_error;
   flushed.opcode = WcOpcode::recv;
-  while (ReceiveEntry* entry = own_->take()) complete(*entry, flushed);
+  while (ReceiveEntry* entry = own_->take_receive()) complete(*entry, flushed);
 }
 
 void ReceiveBuffers::clear() {

@@ -36,7 +36,7 @@ class ReceiveBuffers : public ListNode<SrqWaitTag> {
 
   /// The next receive, which is then the caller's to complete or give back; null where there is
   /// none.
-  ReceiveEntry* take();
+  ReceiveEntry* take_receive();
   ReceiveEntry* peek() { return queue_.peek(); }
   void give_back(ReceiveEntry& entry);
   /// Of `completion` what can be said of a receive: no validity map.

@@ -314,7 +314,7 @@ ReceiveEntry* ReceiveQueue::peek() {
   return available() == 0 ? nullptr : &entry(ring_[taken_ & mask_]);
 }
 
-ReceiveEntry* ReceiveQueue::take() {
+ReceiveEntry* ReceiveQueue::take_receive() {
   ReceiveEntry* const next = peek();
   if (next != nullptr) ++taken_;
   return next;
@@ -327,7 +327,7 @@ void ReceiveQueue::release(ReceiveEntry& entry) {
 }
 
 void ReceiveQueue::clear() {
-  while (ReceiveEntry* entry = take()) release(*entry);
+  while (ReceiveEntry* entry = take_receive()) release(*entry);
 }
 
 // --- Done receives.

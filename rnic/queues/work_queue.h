@@ -189,10 +189,10 @@ class ReceiveQueue {
   // With the baton.
 
   /// The next receive, which is then the caller's; null where none is posted.
-  ReceiveEntry* take();
+  ReceiveEntry* take_receive();
   /// The next receive, which stays where it is.
   ReceiveEntry* peek();
-  /// Undoes take(): the entry is the next one again.
+  /// Undoes take_receive(): the entry is the next one again.
   void give_back(ReceiveEntry& entry) { ring_[--taken_ & mask_] = entry.slot; }
   /// A taken entry's slot may be posted anew.
   void release(ReceiveEntry& entry);

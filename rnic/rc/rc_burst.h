@@ -111,7 +111,7 @@ inline size_t RcTransmit::Burst::gather(const Fpdu& fpdu, size_t skip, const Mes
   if (walked_ != &message) cursor_ = ddp::SgeCursor(message.sges);
   walked_ = &message;
   cursor_.seek(fpdu.segment.offset + skip);
-  return cursor_.take(length, room);
+  return cursor_.take_pieces(length, room);
 }
 
 inline bool RcTransmit::Burst::add_bytes(ConstBytes bytes) {

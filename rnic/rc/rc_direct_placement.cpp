@@ -26,7 +26,7 @@ bool RcReceive::begin_direct_placement(ConstBytes rest) {
   const auto target = target_of(segment, starts ? parts_.receives.peek() : entry_);
   if (!target) return false;  // guard(direct-placement): condition => false
 
-  if (starts) entry_ = parts_.receives.take();
+  if (starts) entry_ = parts_.receives.take_receive();
   receiver_ = next;
   const ConstBytes payload = segment.payload;
   target->place(0, payload);

@@ -324,12 +324,12 @@ std::optional<TerminateCode> RcReceive::place_write(const rdmap::StreamSegment& 
 // --- Messages for posted receives.
 
 bool RcReceive::begin_message(ConstBytes ulpdu) {
-  entry_ = discarded_ ? nullptr : parts_.receives.take();
+  entry_ = discarded_ ? nullptr : parts_.receives.take_receive();
   discarded_ = entry_ == nullptr && discards_;
   if (entry_ == nullptr && !discards_) {
     held_ = holds_ && !parts_.receives.await();  // guard(rc): => held_ = false;
     if (held_) return false;                     // guard(rows:held-before-answers)
-    entry_ = parts_.receives.take();
+    entry_ = parts_.receives.take_receive();
     // guard(rows:send-without-receive)
     if (entry_ == nullptr) return end(RcEnd::bad_receive, fault::kNoBuffer, ulpdu);
   }

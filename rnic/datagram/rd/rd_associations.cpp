@@ -106,7 +106,7 @@ void RdAssociations::end_or_repeat(RdPeer& peer, bool same, bool broken, Time no
     delivery_.abandon(peer);
     fail_restarted(peer);
   }
-  end(peer);
+  end_association(peer);
 }
 
 void RdAssociations::fail_restarted(RdPeer& peer) {
@@ -128,13 +128,13 @@ void RdAssociations::give_up(RdPeer& peer, Time now) {
   delivery_.abandon(peer);
   peer.association.forget();
   requests_.fail_all(peer, WcStatus::retry_exceeded);
-  end(peer);
+  end_association(peer);
   peer.times.delivered(now);  // what the peer has under way may have come until now
 }
 
 void RdAssociations::reopen(RdPeer& peer, Time now) {
   rewind(peer, true);
-  end(peer);
+  end_association(peer);
   if (!peer.requests.empty()) open(peer, now);
 }
 
@@ -157,7 +157,7 @@ void RdAssociations::rewind(RdPeer& peer, bool uncertain) {
 }
 
 /// Both sequences are over. Requests that are not done stay, and so do the peer's Write-Records.
-void RdAssociations::end(RdPeer& peer) {
+void RdAssociations::end_association(RdPeer& peer) {
   delivery_.interrupt(peer);
   release(peer);
   peer.association.close();

@@ -58,7 +58,7 @@ class RdAssociations {
   void rewind(RdPeer& peer, bool uncertain);
   void fail_restarted(RdPeer& peer);
   void fail_stalled(RdPeer& peer, Time now);
-  void end(RdPeer& peer);
+  void end_association(RdPeer& peer);
   void release(RdPeer& peer);
   void end_or_repeat(RdPeer& peer, bool same, bool broken, Time now);
   void establish(RdPeer& peer, uint32_t incarnation, uint16_t window, Time now);

@@ -165,7 +165,7 @@ void RdDelivery::expire(RdPeer& peer) {
 // --- Receives that Sends hold while they are not whole.
 
 void RdDelivery::take_receive(RdPeer& peer, const Segment& segment, Time now) {
-  peer.inbound.begin_message(*receives_.take(), segment, now);
+  peer.inbound.begin_message(*receives_.take_receive(), segment, now);
   if (!segment.last) peer.host.hold_receive();
 }
 

@@ -62,17 +62,17 @@ RdQueuePair::RdQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePa
       transmit_(protection(), records(), sends_, peers_, requests_, responder_, associations_,
                 buffer_, sent_memory_, counters()) {
   sender().add(transmit_);
-  begin();
+  attach_to_engine();
 }
 
-RdQueuePair::~RdQueuePair() { end(); }
+RdQueuePair::~RdQueuePair() { detach_from_engine(); }
 
-void RdQueuePair::start() {
+void RdQueuePair::start_msns() {
   transmit_.reset();
-  requests_.start(system_random_u32());
+  requests_.set_first_msn(system_random_u32());
 }
 
-void RdQueuePair::stop() {
+void RdQueuePair::forget_peers() {
   forget_all();
   transmit_.reset();
 }
@@ -120,8 +120,8 @@ size_t RdQueuePair::receive(Time now) {
   return DatagramQueuePair::receive(now);
 }
 
-void RdQueuePair::take(const dgram::OpenedEnvelope& envelope, const llp::IncomingDatagram& datagram,
-                       Time now) {
+void RdQueuePair::take_datagram(const dgram::OpenedEnvelope& envelope,
+                                const llp::IncomingDatagram& datagram, Time now) {
   if (datagram.group) return drop(Counter::drop_group);
   switch (envelope.labels.datagram_class) {
     case dgram::DatagramClass::reliable:

@@ -40,11 +40,11 @@ class RdQueuePair final : public DatagramQueuePair, private RdPeerOwner {
   Served transmit(Time now) override;
 
  protected:
-  void take(const dgram::OpenedEnvelope& envelope, const llp::IncomingDatagram& datagram,
-            Time now) override;
+  void take_datagram(const dgram::OpenedEnvelope& envelope, const llp::IncomingDatagram& datagram,
+                     Time now) override;
   void batch_taken(Time now) override;
-  void start() override;
-  void stop() override;
+  void start_msns() override;
+  void forget_peers() override;
   void expire(Time) override {}
   Time next_expiry() override { return Time::max(); }
 

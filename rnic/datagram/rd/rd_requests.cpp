@@ -56,7 +56,7 @@ rdmap::ReadRequest read_request(const SendEntry& entry, const TxTag& tag, STag s
 RdRequests::RdRequests(const ddp::ProtectionContext& protection, SendQueue& sends, ErrorScope scope)
     : protection_(protection), sends_(sends), sinks_(random_sip_key()), scope_(scope) {}
 
-void RdRequests::start(uint32_t first_msn) {
+void RdRequests::set_first_msn(uint32_t first_msn) {
   send_msn_ = record_msn_ = request_msn_ = first_msn;
   fatal_ = ended_ = false;
 }

@@ -24,7 +24,7 @@ class RdRequests {
   RdRequests(const ddp::ProtectionContext& protection, SendQueue& sends, ErrorScope scope);
 
   /// Begins anew; MSNs start there.
-  void start(uint32_t first_msn);
+  void set_first_msn(uint32_t first_msn);
 
   /// A request of the send queue was handed over for this peer.
   void add(RdPeer& peer, SendEntry& entry);

@@ -77,7 +77,7 @@ bool RdTransmit::add_segment(Lane& lane, const Planned& planned) {
   }
   if (cut_ != segment.offset) cursor_.seek(segment.offset);
   const std::span<ConstBytes> pieces = lane.builder.payload_pieces();
-  const size_t count = pieces.empty() ? 0 : cursor_.take(segment.length, pieces);
+  const size_t count = pieces.empty() ? 0 : cursor_.take_pieces(segment.length, pieces);
   if (pieces.empty() || (count == 0 && segment.length != 0)) {
     cutting_ = nullptr;
     lane.builder.close();  // guard(rd-gathered)

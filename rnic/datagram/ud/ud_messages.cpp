@@ -74,11 +74,11 @@ Verdict UdMessages::deliver_single(const Segment& segment, Source& source, Time 
   }
   if (fault == ddp::BufferFault::protection) {  // guard(receive): condition => false
     source.refuse_send(segment.msn);            // guard(receive)
-    receives_.take();
+    receives_.take_receive();
     fail_receive(*entry, source);
     return Verdict::accepted();
   }
-  receives_.take();
+  receives_.take_receive();
   buffer.place(0, segment.payload);
   source.accept(source.closed, segment.msn);  // guard(receive)
   complete(*entry, segment, source, segment.payload.size(), now);
@@ -156,7 +156,7 @@ OpenMessage& UdMessages::open(const Segment& segment, Source& source, Time now) 
   message.info = MessageInfo::of(segment);
   message.msn = segment.msn;
   message.last_progress = now;
-  message.receive = receives_.take();
+  message.receive = receives_.take_receive();
   message.reassembly.open(message.receive->capacity);
   source.open.push_back(message);
   ++source.open_count;

@@ -36,17 +36,17 @@ UdQueuePair::UdQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePa
   sender().add(transmit_);
   sender().add(reader_);
   sender().add(responder_);
-  begin();
+  attach_to_engine();
 }
 
-UdQueuePair::~UdQueuePair() { end(); }
+UdQueuePair::~UdQueuePair() { detach_from_engine(); }
 
-void UdQueuePair::start() {
-  transmit_.start(system_random_u32());
-  reader_.start(system_random_u32());
+void UdQueuePair::start_msns() {
+  transmit_.set_first_msn(system_random_u32());
+  reader_.set_first_msn(system_random_u32());
 }
 
-void UdQueuePair::stop() {
+void UdQueuePair::forget_peers() {
   messages_.reset();
   reader_.reset();
   responder_.reset();
@@ -67,8 +67,8 @@ Time UdQueuePair::next_expiry() {
 
 // --- Receiving.
 
-void UdQueuePair::take(const dgram::OpenedEnvelope& envelope, const llp::IncomingDatagram& datagram,
-                       Time now) {
+void UdQueuePair::take_datagram(const dgram::OpenedEnvelope& envelope,
+                                const llp::IncomingDatagram& datagram, Time now) {
   switch (envelope.labels.datagram_class) {
     case dgram::DatagramClass::unreliable:
       return take_segment(envelope, datagram, now);
@@ -85,7 +85,8 @@ void UdQueuePair::take_segment(const dgram::OpenedEnvelope& envelope,
                                const llp::IncomingDatagram& datagram, Time now) {
   const rdmap::ParsedSegment parsed = rdmap::parse_segment(envelope.labels.flags, envelope.body);
   if (!parsed.valid) return drop(parsed.drop_reason);  // guard(datagram)
-  settle(handle_segment(parsed.segment, envelope, datagram, now), parsed.segment, datagram, now);
+  report_verdict(handle_segment(parsed.segment, envelope, datagram, now), parsed.segment, datagram,
+                 now);
 }
 
 Verdict UdQueuePair::handle_segment(const rdmap::DatagramSegment& segment,

@@ -21,10 +21,10 @@ class UdQueuePair final : public DatagramQueuePair {
   ~UdQueuePair() override;
 
  protected:
-  void take(const dgram::OpenedEnvelope& envelope, const llp::IncomingDatagram& datagram,
-            Time now) override;
-  void start() override;
-  void stop() override;
+  void take_datagram(const dgram::OpenedEnvelope& envelope, const llp::IncomingDatagram& datagram,
+                     Time now) override;
+  void start_msns() override;
+  void forget_peers() override;
   void expire(Time now) override;
   Time next_expiry() override;
 

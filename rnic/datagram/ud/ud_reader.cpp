@@ -44,7 +44,7 @@ uint64_t UdReader::next_sink_offset() {
 
 // --- The life of a Read.
 
-UdReader::Begun UdReader::begin(SendEntry& entry, Time now) {
+UdReader::Begun UdReader::begin_read(SendEntry& entry, Time now) {
   if (under_way_ == options_.max_outstanding) {  // guard(read-progress): condition => false
     begin_refused_ = true;
     return Begun::full;

@@ -42,14 +42,14 @@ class UdReader final : public DatagramSource {
   static constexpr int kNudgesPerTimeout = 4;
 
   /// `options` live as long as this. `max_ranges`: of what came of a Read. `wake` is called when
-  /// there is something to send, and when begin() has room again.
+  /// there is something to send, and when begin_read() has room again.
   UdReader(const ddp::ProtectionContext& protection, SendQueue& sends, dgram::Identity& identity,
            Counters& counters, const ReadOptions& options, uint32_t max_ranges,
            std::function<void()> wake);
   ~UdReader() override;
 
   /// Begins anew, with this MSN.
-  void start(uint32_t first_msn) { next_msn_ = first_msn; }
+  void set_first_msn(uint32_t first_msn) { next_msn_ = first_msn; }
 
   enum class Begun : uint8_t {
     begun,
@@ -58,7 +58,7 @@ class UdReader final : public DatagramSource {
   };
   /// Takes over the oldest pending entry of the send queue, which is a Read: has the queue hand it
   /// over, and answers it when it is done. Unless it was begun, nothing was done.
-  Begun begin(SendEntry& entry, Time now);
+  Begun begin_read(SendEntry& entry, Time now);
 
   Verdict handle_response(const rdmap::DatagramSegment& segment, const Address& from, Time now);
   /// Takes an Error. False: it concerns no Read from here.

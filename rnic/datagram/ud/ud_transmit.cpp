@@ -11,14 +11,14 @@
 
 namespace diwarp::rnic {
 
-void UdTransmit::start(uint32_t first_msn) {
+void UdTransmit::set_first_msn(uint32_t first_msn) {
   next_ = {first_msn, first_msn};
   offset_ = 0;
   size_refusals_.clear();
 }
 
 void UdTransmit::fill(DatagramBuilder& builder, Time now) {
-  if (!settle_oldest(now)) return;
+  if (!process_oldest(now)) return;
   uint64_t offset = offset_;
   Msns msns = next_;
   for (uint64_t ahead = 0; builder.open(); ++ahead, offset = 0) {
@@ -31,16 +31,16 @@ void UdTransmit::fill(DatagramBuilder& builder, Time now) {
 }
 
 /// Until the oldest request is a message that can be sent; false if there is none.
-bool UdTransmit::settle_oldest(Time now) {
+bool UdTransmit::process_oldest(Time now) {
   while (SendEntry* entry = sends_.pending()) {
     if (can_send(*entry)) return true;
-    if (!settle(*entry, now)) return false;
+    if (!process_request(*entry, now)) return false;
   }
   return false;
 }
 
 /// Does the oldest request, which is no message that can be sent. False: it has to wait.
-bool UdTransmit::settle(SendEntry& entry, Time now) {
+bool UdTransmit::process_request(SendEntry& entry, Time now) {
   const rdmap::WrInfo& info = rdmap::info_of(entry.opcode);
   if (info.local) {
     sends_.complete(do_local(protection_, records_, entry));
@@ -53,7 +53,7 @@ bool UdTransmit::settle(SendEntry& entry, Time now) {
 }
 
 bool UdTransmit::begin_read(SendEntry& entry, Time now) {
-  const UdReader::Begun begun = reader_.begin(entry, now);
+  const UdReader::Begun begun = reader_.begin_read(entry, now);
   if (begun == UdReader::Begun::no_memory) end_oldest(WcStatus::local_qp_operation_error, ENOMEM);
   return begun != UdReader::Begun::full;
 }
@@ -88,7 +88,7 @@ bool UdTransmit::add_message(DatagramBuilder& builder, const SendEntry& entry, u
 bool UdTransmit::add_segment(DatagramBuilder& builder, const SendEntry& entry,
                              rdmap::DatagramSegment& header, const ddp::Segment& segment) {
   const std::span<ConstBytes> pieces = builder.payload_pieces();
-  const size_t count = pieces.empty() ? 0 : cursor_.take(segment.length, pieces);
+  const size_t count = pieces.empty() ? 0 : cursor_.take_pieces(segment.length, pieces);
   if (pieces.empty() || (count == 0 && segment.length != 0)) return false;
   segment.set_place(header, entry.remote.offset);
   const size_t bytes = rdmap::encode_segment_headers(header, builder.header());

@@ -26,7 +26,7 @@ class UdTransmit final : public DatagramSource {
       : protection_(protection), records_(records), sends_(sends), reader_(reader) {}
 
   /// Begins anew, with this MSN.
-  void start(uint32_t first_msn);
+  void set_first_msn(uint32_t first_msn);
 
   void fill(DatagramBuilder& builder, Time now) override;
   void sent(const DatagramTag& tag) override;
@@ -40,8 +40,8 @@ class UdTransmit final : public DatagramSource {
     uint32_t& of(WrOpcode opcode) { return rdmap::is_record(opcode) ? record : send; }
   };
 
-  bool settle_oldest(Time now);
-  bool settle(SendEntry& entry, Time now);
+  bool process_oldest(Time now);
+  bool process_request(SendEntry& entry, Time now);
   bool begin_read(SendEntry& entry, Time now);
   bool can_send(const SendEntry& entry) const;
   bool add_message(DatagramBuilder& builder, const SendEntry& entry, uint32_t msn, uint64_t offset);

@@ -105,7 +105,7 @@ TEST_CASE("a cursor hands out the bytes of a list in pieces of any size") {
     std::array<ConstBytes, 4> pieces;
     for (uint64_t done = 0; done < 30;) {
       const uint64_t length = std::min(step, 30 - done);
-      const size_t count = cursor.take(length, pieces);
+      const size_t count = cursor.take_pieces(length, pieces);
       REQUIRE(count >= 1);
       const auto part = joined(std::span(pieces).first(count));
       REQUIRE(part.size() == length);
@@ -120,7 +120,7 @@ TEST_CASE("empty elements give no pieces") {
   List list({0, 10, 0, 0, 5, 0});
   SgeCursor cursor(list.sges);
   std::array<ConstBytes, 2> pieces;
-  CHECK(cursor.take(15, pieces) == 2);
+  CHECK(cursor.take_pieces(15, pieces) == 2);
   CHECK(pieces[0].size() == 10);
   CHECK(pieces[1].size() == 5);
 }
@@ -130,10 +130,10 @@ TEST_CASE("a cursor without room for the pieces does not move") {
   list.count_up();
   SgeCursor cursor(list.sges);
   std::array<ConstBytes, 3> pieces;
-  CHECK(cursor.take(5, pieces) == 1);
-  CHECK(cursor.take(25, std::span(pieces).first(2)) == 0);
-  CHECK(cursor.take(25, std::span(pieces).first(0)) == 0);
-  CHECK(cursor.take(25, pieces) == 3);
+  CHECK(cursor.take_pieces(5, pieces) == 1);
+  CHECK(cursor.take_pieces(25, std::span(pieces).first(2)) == 0);
+  CHECK(cursor.take_pieces(25, std::span(pieces).first(0)) == 0);
+  CHECK(cursor.take_pieces(25, pieces) == 3);
   CHECK(pieces[0].data() == list.memory.data() + 5);
   CHECK(pieces[0].size() == 5);
   CHECK(pieces[2].size() == 10);
@@ -143,11 +143,11 @@ TEST_CASE("taking nothing gives no pieces and does not move") {
   List list({10});
   SgeCursor cursor(list.sges);
   std::array<ConstBytes, 1> pieces;
-  CHECK(cursor.take(0, pieces) == 0);
-  CHECK(cursor.take(10, pieces) == 1);
-  CHECK(cursor.take(0, pieces) == 0);
+  CHECK(cursor.take_pieces(0, pieces) == 0);
+  CHECK(cursor.take_pieces(10, pieces) == 1);
+  CHECK(cursor.take_pieces(0, pieces) == 0);
   SgeCursor nothing;
-  CHECK(nothing.take(0, pieces) == 0);
+  CHECK(nothing.take_pieces(0, pieces) == 0);
 }
 
 TEST_CASE("a cursor goes to any offset in any direction") {
@@ -161,7 +161,7 @@ TEST_CASE("a cursor goes to any offset in any direction") {
     const uint64_t offset = random.below(31);
     cursor.seek(offset);
     const uint64_t length = random.below(31 - offset);
-    const size_t count = cursor.take(length, pieces);
+    const size_t count = cursor.take_pieces(length, pieces);
     const auto part = joined(std::span(pieces).first(count));
     const auto expected = copy(ConstBytes(all).subspan(offset, length));
     REQUIRE(part == expected);

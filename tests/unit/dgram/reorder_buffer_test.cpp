@@ -20,11 +20,11 @@ TEST_CASE("rd buffer: one address gets half of it, and leaves the rest to others
   while (auto* const one = buffer.keep(RdKind::data, 0, bytes, greedy)) kept.push_back(one);
   CHECK(kept.size() == kPlaces / 2);
   CHECK(buffer.room(greedy) == 0);
-  CHECK_FALSE(buffer.take(1, greedy));
+  CHECK_FALSE(buffer.take_bytes(1, greedy));
   CHECK(buffer.room(honest) == kPlaces / 2);
-  REQUIRE(buffer.take(2048, honest));
+  REQUIRE(buffer.take_bytes(2048, honest));
   CHECK(buffer.room(honest) == kPlaces / 2 - 1);
-  buffer.give_back(2048, honest);
+  buffer.give_back_bytes(2048, honest);
   for (BufferedDatagram* const one : kept) buffer.release(one, greedy);
   CHECK(buffer.used() == 0);
   CHECK(greedy.used == 0);
@@ -52,9 +52,9 @@ TEST_CASE("rd buffer: places that are free count to the bound until they are giv
   CHECK(buffer.used() == kBound / 2);
   CHECK(buffer.memory() <= kBound);
   BufferShare other;
-  CHECK(buffer.take(kBound / 2, other));
+  CHECK(buffer.take_bytes(kBound / 2, other));
   CHECK(buffer.memory() <= kBound);
-  buffer.give_back(kBound / 2, other);
+  buffer.give_back_bytes(kBound / 2, other);
   release_all();
   buffer.shrink();
   CHECK(buffer.memory() == 0);

@@ -56,7 +56,7 @@ struct Fixture : Memory {
         records({protection, receives.buffers, receives.cq, counters}, chosen.datagram, false),
         delivery(receives.buffers, protection, peers.table, records, requests, responder, errors,
                  counters, chosen.datagram) {
-    requests.start(1);
+    requests.set_first_msn(1);
   }
 
   Outcome take(const Segment& segment) { return take(peer, segment); }

@@ -22,7 +22,7 @@ using dgram::MessageName;
 
 struct Fixture : Memory {
   explicit Fixture(ErrorScope scope = ErrorScope::peer) : requests(protection, sends.queue, scope) {
-    requests.start(1);
+    requests.set_first_msn(1);
   }
 
   SendEntry& add(const SendWorkRequest& request) {
@@ -75,7 +75,7 @@ struct Fixture : Memory {
 TEST_CASE(
     "rd requests: Sends, Write-Records and Reads count their MSNs apart, beyond 32 bits as well") {
   Fixture f;
-  f.requests.start(UINT32_MAX);
+  f.requests.set_first_msn(UINT32_MAX);
   CHECK(f.send(1).msn == UINT32_MAX);
   CHECK(f.send(1).msn == 0);
   CHECK(f.send(1, WrOpcode::write_record).msn == UINT32_MAX);

@@ -75,8 +75,8 @@ TEST_CASE(
     "receive buffers: receives are taken in the order of posting and given back to the head") {
   Receives receives;
   for (uint64_t id = 1; id <= 3; ++id) REQUIRE_FALSE(receives.post(id));
-  ReceiveEntry* const first = receives.buffers.take();
-  ReceiveEntry* const second = receives.buffers.take();
+  ReceiveEntry* const first = receives.buffers.take_receive();
+  ReceiveEntry* const second = receives.buffers.take_receive();
   REQUIRE(second != nullptr);
   CHECK(first->wr_id == 1);
   CHECK(second->wr_id == 2);
@@ -90,18 +90,18 @@ TEST_CASE(
 
 TEST_CASE("receive buffers: an empty queue gives none") {
   Receives receives;
-  CHECK(receives.buffers.take() == nullptr);
+  CHECK(receives.buffers.take_receive() == nullptr);
   CHECK(receives.buffers.peek() == nullptr);
   REQUIRE_FALSE(receives.post(1));
-  REQUIRE(receives.buffers.take() != nullptr);
-  CHECK(receives.buffers.take() == nullptr);
+  REQUIRE(receives.buffers.take_receive() != nullptr);
+  CHECK(receives.buffers.take_receive() == nullptr);
 }
 
 TEST_CASE("receive buffers: completions are reported in the order in which they were made") {
   Receives receives;
   for (uint64_t id = 1; id <= 3; ++id) REQUIRE_FALSE(receives.post(id));
-  ReceiveEntry& first = *receives.buffers.take();
-  ReceiveEntry& second = *receives.buffers.take();
+  ReceiveEntry& first = *receives.buffers.take_receive();
+  ReceiveEntry& second = *receives.buffers.take_receive();
   receives.buffers.complete(second, with_status(WcStatus::success));
   receives.buffers.complete(first, with_status(WcStatus::success));
   CHECK(receives.buffers.completed() == 2);
@@ -117,7 +117,7 @@ TEST_CASE(
   Receives receives(2);
   for (uint64_t id = 1; id <= 2; ++id) REQUIRE_FALSE(receives.post(id));
   CHECK(receives.post(3) == Errc::queue_full);
-  ReceiveEntry& taken = *receives.buffers.take();
+  ReceiveEntry& taken = *receives.buffers.take_receive();
   CHECK(receives.post(3) == Errc::queue_full);
   receives.buffers.complete(taken, with_status(WcStatus::success));
   CHECK(receives.post(3) == Errc::queue_full);
@@ -130,7 +130,7 @@ TEST_CASE("receive buffers: a full completion queue holds completions up, and lo
   Receives receives(8, 2);
   for (uint64_t id = 1; id <= 5; ++id) {
     REQUIRE_FALSE(receives.post(id));
-    receives.buffers.complete(*receives.buffers.take(), with_status(WcStatus::success));
+    receives.buffers.complete(*receives.buffers.take_receive(), with_status(WcStatus::success));
   }
   CHECK_FALSE(receives.buffers.report(receives.cq, 5, kQueuePair));
   CHECK(receives.buffers.reported() == 2);
@@ -146,7 +146,7 @@ TEST_CASE(
   std::array<Sge, 4> sges;
   for (size_t i = 0; i < sges.size(); ++i) sges[i] = {canvas.at(i), 1, 0xFFFFFFFF};
   REQUIRE_FALSE(receives.post(9, sges));
-  ReceiveEntry& entry = *receives.buffers.take();
+  ReceiveEntry& entry = *receives.buffers.take_receive();
   CHECK(entry.capacity == 4);
   WorkCompletion said = with_status(WcStatus::success);
   said.opcode = WcOpcode::recv_immediate;
@@ -173,7 +173,7 @@ TEST_CASE(
 TEST_CASE("receive buffers: a flush ends what is posted, and leaves alone what is taken") {
   Receives receives;
   for (uint64_t id = 1; id <= 3; ++id) REQUIRE_FALSE(receives.post(id));
-  ReceiveEntry& taken = *receives.buffers.take();
+  ReceiveEntry& taken = *receives.buffers.take_receive();
   receives.buffers.flush();
   const auto flushed = receives.reported();
   CHECK(ids(flushed) == Ids{2, 3});
@@ -189,7 +189,7 @@ TEST_CASE("receive buffers: a flush ends what is posted, and leaves alone what i
 TEST_CASE("receive buffers: after clear all places are free and nothing is reported") {
   Receives receives(4);
   for (uint64_t id = 1; id <= 4; ++id) REQUIRE_FALSE(receives.post(id));
-  receives.buffers.complete(*receives.buffers.take(), with_status(WcStatus::success));
+  receives.buffers.complete(*receives.buffers.take_receive(), with_status(WcStatus::success));
   receives.buffers.clear();
   CHECK(receives.reported().empty());
   CHECK(receives.next() == 0);
@@ -207,7 +207,8 @@ TEST_CASE("receive buffers: no two receives share a place, whatever order they e
     const uint64_t what = random.below(4);
     if (what == 0 && !receives.post(id + 1)) ++id;
     if (what == 1)
-      if (ReceiveEntry* const entry = receives.buffers.take()) REQUIRE(taken.insert(entry).second);
+      if (ReceiveEntry* const entry = receives.buffers.take_receive())
+        REQUIRE(taken.insert(entry).second);
     if (what >= 2 && !taken.empty()) {
       ReceiveEntry* const entry =
           *std::next(taken.begin(), static_cast<ptrdiff_t>(random.below(taken.size())));
@@ -245,8 +246,8 @@ TEST_CASE("receive buffers: a list of more bytes than a completion can count is 
 TEST_CASE("receive buffers: of a shared queue each queue pair reports what it completed") {
   Shared shared;
   for (uint64_t id = 1; id <= 4; ++id) shared.post(id);
-  ReceiveEntry& one = *shared.first.take();
-  ReceiveEntry& two = *shared.second.take();
+  ReceiveEntry& one = *shared.first.take_receive();
+  ReceiveEntry& two = *shared.second.take_receive();
   CHECK(one.wr_id == 1);
   CHECK(two.wr_id == 2);
   CHECK(shared.first.available() == 2);
@@ -288,7 +289,7 @@ TEST_CASE(
     "receive buffers: a receive, or a share, that is given back wakes those that wait for it") {
   Shared shared;
   shared.post(1);
-  ReceiveEntry& taken = *shared.first.take();
+  ReceiveEntry& taken = *shared.first.take_receive();
   const auto await_and = [&](auto&& then) {
     shared.second.await();
     const int before = shared.second_owner.activated;
@@ -304,7 +305,7 @@ TEST_CASE(
 TEST_CASE("receive buffers: a queue pair that goes leaves no completion, and waits no longer") {
   Shared shared;
   for (uint64_t id = 1; id <= 4; ++id) shared.post(id);
-  shared.first.complete(*shared.first.take(), with_status(WcStatus::success));
+  shared.first.complete(*shared.first.take_receive(), with_status(WcStatus::success));
   CHECK(shared.try_post(5) == Errc::queue_full);
   CHECK(shared.first.await());
   shared.first.retire();
@@ -319,9 +320,9 @@ TEST_CASE("receive buffers: a limit of a shared queue holds for the receives tha
   Shared shared;
   for (uint64_t id = 1; id <= 4; ++id) shared.post(id);
   shared.queue->set_limit(3);
-  shared.first.take();
+  shared.first.take_receive();
   CHECK(shared.queue->query().limit == 3);
-  shared.second.take();
+  shared.second.take_receive();
   CHECK(shared.queue->query().limit == 0);  // it was reached
   CHECK(shared.queue->query().posted == 2);
 }

@@ -379,9 +379,9 @@ TEST_CASE("records: a record waits until the receives are reported that were com
   Fixture f;
   for (uint64_t id = 1; id <= 2; ++id) REQUIRE_FALSE(f.receives.post(id));
   WorkCompletion done;
-  f.receives.buffers.complete(*f.receives.buffers.take(), done);
+  f.receives.buffers.complete(*f.receives.buffers.take_receive(), done);
   REQUIRE_FALSE(f.take(1, 1, 0, "a").drop);
-  f.receives.buffers.complete(*f.receives.buffers.take(), done);
+  f.receives.buffers.complete(*f.receives.buffers.take_receive(), done);
   CHECK(f.table.receives_first() == uint64_t{1});
   CHECK(f.reported().empty());
   f.receives.buffers.report(f.receives.cq, 1, kQueuePair);

@@ -34,7 +34,7 @@ struct Fixture : Memory {
 
   Begun begin(const SendWorkRequest& request) {
     REQUIRE_FALSE(sends.queue.post(request));
-    return reader.begin(*sends.queue.pending(), now);
+    return reader.begin_read(*sends.queue.pending(), now);
   }
   /// A Read into [offset, offset + length) of the canvas.
   Begun read(size_t offset, size_t length, const ReadLimits& limits = {},
@@ -90,7 +90,7 @@ struct Fixture : Memory {
 
 TEST_CASE("ud reader: a request names what is asked for, and a sink that only its target knows") {
   Fixture f;
-  f.reader.start(UINT32_MAX);
+  f.reader.set_first_msn(UINT32_MAX);
   CHECK(f.read(10, 20) == Begun::begun);
   CHECK(f.reader.waiting());
   CHECK(f.woken == 1);
@@ -236,7 +236,7 @@ TEST_CASE("ud reader: one Read more than may be under way waits, and is told whe
   const int before = f.woken;
   REQUIRE_FALSE(f.answer(sent.at(1), 0, "abc"));
   CHECK(f.woken == before + 1);
-  CHECK(f.reader.begin(*f.sends.queue.pending(), f.now) == Begun::begun);
+  CHECK(f.reader.begin_read(*f.sends.queue.pending(), f.now) == Begun::begun);
   CHECK(f.reader.under_way() == 2);
 }
 

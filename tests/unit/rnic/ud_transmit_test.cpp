@@ -24,7 +24,7 @@ constexpr size_t datagram_of(size_t payload) { return 30 + payload; }
 
 struct Fixture : Memory {
   explicit Fixture(uint32_t reads = 16) : read_options{.max_outstanding = reads} {
-    transmit.start(100);
+    transmit.set_first_msn(100);
     const std::string_view text = "0123456789";
     std::copy_n(bytes_of(text).begin(), text.size(), canvas.at(0));
   }
@@ -91,7 +91,7 @@ TEST_CASE("ud transmit: messages are gathered over the borders of their lists") 
 
 TEST_CASE("ud transmit: Sends and Write-Records count their MSNs apart, beyond 32 bits") {
   Fixture f;
-  f.transmit.start(UINT32_MAX);
+  f.transmit.set_first_msn(UINT32_MAX);
   for (int i = 0; i < 2; ++i) {
     f.send(0, 1);
     f.post({.sges = f.sge(f.region, 0, 1), .opcode = WrOpcode::write_record});
