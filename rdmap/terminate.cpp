@@ -8,7 +8,7 @@
 #include "base/byte_order.h"
 #include "ddp/header.h"
 #include "rdmap/opcodes.h"
-#include "rdmap/stream.h"
+#include "rdmap/stream_receiver.h"
 
 namespace diwarp::rdmap {
 namespace {

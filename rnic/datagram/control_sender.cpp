@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "rnic/datagram/datagram_room.h"
+#include "rnic/datagram/datagram_builder.h"
 
 namespace diwarp::rnic {
 

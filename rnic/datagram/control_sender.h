@@ -11,7 +11,7 @@
 #include "dgram/control.h"
 #include "llp/datagram.h"
 #include "rdmap/datagram.h"
-#include "rnic/datagram/datagram_origin.h"
+#include "rnic/datagram/datagram_source.h"
 
 namespace diwarp::rnic {
 

@@ -18,9 +18,9 @@
 #include "rnic/datagram/datagram_sender.h"
 #include "rnic/datagram/error_reports.h"
 #include "rnic/datagram/group_input.h"
-#include "rnic/datagram/judgement.h"
 #include "rnic/datagram/record_table.h"
 #include "rnic/datagram/source_filter.h"
+#include "rnic/datagram/verdict.h"
 #include "rnic/queues/queue_pair.h"
 
 namespace diwarp::rnic {

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/counters.h"
 #include "llp/datagram.h"
-#include "rnic/datagram/datagram_origin.h"
+#include "rnic/datagram/datagram_source.h"
 #include "rnic/datagram/pacer.h"
 #include "rnic/engine/transmit_source.h"
 

@@ -11,13 +11,13 @@
 #include "base/counters.h"
 #include "base/intrusive_list.h"
 #include "base/validity_pool.h"
-#include "ddp/protection.h"
+#include "ddp/protection_context.h"
 #include "ddp/record.h"
 #include "diwarp/attributes.h"
 #include "diwarp/datagram_options.h"
 #include "rdmap/datagram.h"
-#include "rnic/datagram/judgement.h"
 #include "rnic/datagram/record_source.h"
+#include "rnic/datagram/verdict.h"
 
 namespace diwarp::rnic {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/counters.h"
-#include "ddp/protection.h"
+#include "ddp/protection_context.h"
 #include "diwarp/types.h"
 #include "rdmap/datagram.h"
 #include "rnic/queues/work_queue.h"

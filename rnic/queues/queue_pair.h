@@ -8,7 +8,7 @@
 #include <span>
 #include <system_error>
 
-#include "ddp/protection.h"
+#include "ddp/protection_context.h"
 #include "diwarp/attributes.h"
 #include "diwarp/queue_options.h"
 #include "diwarp/types.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "ddp/protection.h"
+#include "ddp/protection_context.h"
 #include "rdmap/opcodes.h"
 #include "rnic/queues/work_queue.h"
 

@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <optional>
 
-#include "ddp/protection.h"
+#include "ddp/protection_context.h"
 #include "diwarp/attributes.h"
 #include "diwarp/types.h"
-#include "rdmap/stream.h"
+#include "rdmap/stream_receiver.h"
 #include "rnic/queues/work_queue.h"
 
 namespace diwarp::rnic {

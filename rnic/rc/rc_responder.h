@@ -6,10 +6,10 @@
 #include <variant>
 #include <vector>
 
-#include "ddp/protection.h"
+#include "ddp/protection_context.h"
 #include "diwarp/attributes.h"
 #include "diwarp/types.h"
-#include "rdmap/stream.h"
+#include "rdmap/stream_receiver.h"
 
 namespace diwarp::rnic {
 

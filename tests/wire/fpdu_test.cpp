@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "rdmap/stream.h"
+#include "rdmap/stream_receiver.h"
 #include "support/catch.h"
 #include "wire/golden.h"
 

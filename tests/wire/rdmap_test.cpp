@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 
-#include "rdmap/stream.h"
+#include "rdmap/stream_receiver.h"
 #include "rdmap/terminate.h"
 #include "support/catch.h"
 #include "wire/golden_rdmap.h"

@@ -6,14 +6,14 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/counters.h"
-#include "ddp/protection.h"
+#include "ddp/protection_context.h"
 #include "dgram/rd_header.h"
 #include "diwarp/attributes.h"
 #include "diwarp/datagram_options.h"
 #include "rdmap/datagram.h"
-#include "rnic/datagram/judgement.h"
 #include "rnic/datagram/rd/rd_peer.h"
-#include "rnic/datagram/stag_misses.h"
+#include "rnic/datagram/stag_miss_limit.h"
+#include "rnic/datagram/verdict.h"
 
 namespace diwarp::rnic {
 

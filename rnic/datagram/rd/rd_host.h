@@ -8,7 +8,7 @@
 #include "base/intrusive_list.h"
 #include "dgram/reorder_buffer.h"
 #include "diwarp/address.h"
-#include "rnic/datagram/stag_misses.h"
+#include "rnic/datagram/stag_miss_limit.h"
 #include "rnic/queues/receive_shares.h"
 
 namespace diwarp::rnic {

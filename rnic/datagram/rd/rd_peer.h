@@ -24,7 +24,7 @@
 #include "rnic/datagram/rd/rd_peer_state.h"
 #include "rnic/datagram/record_source.h"
 #include "rnic/datagram/size_refusals.h"
-#include "rnic/datagram/stag_misses.h"
+#include "rnic/datagram/stag_miss_limit.h"
 #include "rnic/queues/queue_pair_init.h"
 #include "rnic/queues/work_queue.h"
 

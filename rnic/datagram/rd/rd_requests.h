@@ -5,14 +5,14 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "ddp/protection.h"
+#include "ddp/protection_context.h"
 #include "diwarp/attributes.h"
 #include "diwarp/reliable_options.h"
 #include "rdmap/datagram.h"
-#include "rnic/datagram/judgement.h"
 #include "rnic/datagram/rd/indexed_pool.h"
 #include "rnic/datagram/rd/rd_peer.h"
 #include "rnic/datagram/sink_stags.h"
+#include "rnic/datagram/verdict.h"
 #include "rnic/queues/work_queue.h"
 
 namespace diwarp::rnic {

@@ -4,12 +4,12 @@
 #include <cstdint>
 
 #include "base/counters.h"
-#include "ddp/protection.h"
+#include "ddp/protection_context.h"
 #include "diwarp/attributes.h"
 #include "rdmap/datagram.h"
-#include "rnic/datagram/judgement.h"
 #include "rnic/datagram/rd/indexed_pool.h"
 #include "rnic/datagram/rd/rd_peer.h"
+#include "rnic/datagram/verdict.h"
 
 namespace diwarp::rnic {
 

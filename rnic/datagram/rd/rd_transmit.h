@@ -8,12 +8,12 @@
 #include "base/clock.h"
 #include "base/counters.h"
 #include "base/ring.h"
-#include "ddp/protection.h"
+#include "ddp/protection_context.h"
 #include "ddp/scatter.h"
 #include "ddp/segmentation.h"
 #include "dgram/rd_header.h"
 #include "rdmap/datagram.h"
-#include "rnic/datagram/datagram_origin.h"
+#include "rnic/datagram/datagram_source.h"
 #include "rnic/datagram/rd/rd_peer.h"
 
 namespace diwarp::rnic {

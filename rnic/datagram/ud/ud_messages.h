@@ -8,12 +8,12 @@
 #include "base/clock.h"
 #include "base/counters.h"
 #include "base/intrusive_list.h"
-#include "ddp/protection.h"
+#include "ddp/protection_context.h"
 #include "diwarp/datagram_options.h"
 #include "rdmap/datagram.h"
-#include "rnic/datagram/judgement.h"
-#include "rnic/datagram/stag_misses.h"
+#include "rnic/datagram/stag_miss_limit.h"
 #include "rnic/datagram/ud/ud_sources.h"
+#include "rnic/datagram/verdict.h"
 #include "rnic/queues/work_queue.h"
 
 namespace diwarp::rnic {

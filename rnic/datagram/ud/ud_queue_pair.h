@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "rnic/datagram/datagram_queue_pair.h"
-#include "rnic/datagram/stag_misses.h"
+#include "rnic/datagram/stag_miss_limit.h"
 #include "rnic/datagram/ud/ud_messages.h"
 #include "rnic/datagram/ud/ud_reader.h"
 #include "rnic/datagram/ud/ud_responder.h"

@@ -10,14 +10,14 @@
 #include "base/clock.h"
 #include "base/counters.h"
 #include "base/intrusive_list.h"
-#include "ddp/protection.h"
+#include "ddp/protection_context.h"
 #include "dgram/control.h"
 #include "dgram/identity.h"
 #include "diwarp/datagram_options.h"
 #include "rdmap/datagram.h"
-#include "rnic/datagram/datagram_origin.h"
-#include "rnic/datagram/judgement.h"
+#include "rnic/datagram/datagram_source.h"
 #include "rnic/datagram/sink_stags.h"
+#include "rnic/datagram/verdict.h"
 #include "rnic/queues/work_queue.h"
 
 namespace diwarp::rnic {

@@ -11,16 +11,16 @@
 #include "base/counters.h"
 #include "base/intrusive_list.h"
 #include "base/pool.h"
-#include "ddp/protection.h"
+#include "ddp/protection_context.h"
 #include "ddp/segmentation.h"
 #include "ddp/stag_table.h"
 #include "dgram/control.h"
 #include "diwarp/attributes.h"
 #include "diwarp/datagram_options.h"
 #include "rdmap/datagram.h"
-#include "rnic/datagram/datagram_origin.h"
-#include "rnic/datagram/judgement.h"
+#include "rnic/datagram/datagram_source.h"
 #include "rnic/datagram/size_refusals.h"
+#include "rnic/datagram/verdict.h"
 
 namespace diwarp::dgram {
 class AddressValidation;

@@ -16,7 +16,7 @@
 #include "diwarp/datagram_options.h"
 #include "rnic/datagram/message_segments.h"
 #include "rnic/datagram/record_source.h"
-#include "rnic/datagram/stag_misses.h"
+#include "rnic/datagram/stag_miss_limit.h"
 #include "rnic/queues/work_queue.h"
 
 namespace diwarp::rnic {

@@ -4,11 +4,11 @@
 #include <cstdint>
 
 #include "base/clock.h"
-#include "ddp/protection.h"
+#include "ddp/protection_context.h"
 #include "ddp/scatter.h"
 #include "ddp/segmentation.h"
 #include "rdmap/datagram.h"
-#include "rnic/datagram/datagram_origin.h"
+#include "rnic/datagram/datagram_source.h"
 #include "rnic/datagram/size_refusals.h"
 #include "rnic/queues/work_queue.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "ddp/protection.h"
+#include "ddp/protection_context.h"
 #include "support/catch.h"
 
 using namespace diwarp;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include "base/random.h"
-#include "rdmap/stream.h"
+#include "rdmap/stream_receiver.h"
 #include "support/catch.h"
 
 using namespace diwarp;

@@ -4,7 +4,7 @@
 
 #include "base/random.h"
 #include "diwarp/types.h"
-#include "rdmap/stream.h"
+#include "rdmap/stream_receiver.h"
 #include "support/catch.h"
 #include "support/sanitizers.h"
 #include "unit/rdmap/faults.h"

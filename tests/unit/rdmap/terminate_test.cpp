@@ -4,7 +4,7 @@
 #include <array>
 #include <set>
 
-#include "rdmap/stream.h"
+#include "rdmap/stream_receiver.h"
 #include "support/catch.h"
 #include "unit/rdmap/faults.h"
 #include "wire/hex.h"

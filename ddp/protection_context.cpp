@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ddp/protection.h"
+#include "ddp/protection_context.h"
 
 #include <algorithm>
 

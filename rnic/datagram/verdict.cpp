@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rnic/datagram/judgement.h"
+#include "rnic/datagram/verdict.h"
 
 #include "rdmap/terminate.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rnic/datagram/datagram_room.h"
+#include "rnic/datagram/datagram_builder.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rdmap/stream.h"
+#include "rdmap/stream_receiver.h"
 
 #include "diwarp/types.h"
 #include "rdmap/terminate.h"

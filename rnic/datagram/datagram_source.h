@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/clock.h"
-#include "rnic/datagram/datagram_room.h"
+#include "rnic/datagram/datagram_builder.h"
 
 namespace diwarp::rnic {
 
