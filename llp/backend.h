@@ -13,7 +13,7 @@
 #include "diwarp/datagram_options.h"
 #include "diwarp/device_options.h"
 #include "llp/connector.h"
-#include "llp/datagram.h"
+#include "llp/datagram_link.h"
 
 namespace diwarp::llp {
 
@@ -68,8 +68,8 @@ struct BackendRow {
 };
 
 /// All kinds that devices may have. The first is what IoBackend::automatic stands for; that of
-/// IoBackend::syscall can always be had. Alone in its file, llp/backends/table.cpp: a test program
-/// may have its own.
+/// IoBackend::syscall can always be had. Alone in its file, llp/backends/backend_table.cpp: a test
+/// program may have its own.
 std::span<const BackendRow> backend_table();
 
 }  // namespace diwarp::llp

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "diwarp/error.h"
-#include "llp/datagram.h"
+#include "llp/datagram_link.h"
 
 namespace diwarp::llp {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "llp/datagram.h"
+#include "llp/datagram_link.h"
 #include "llp/stream.h"
 
 /// What a decorator of a link or a stream has to do with calls that do not concern it: it passes

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "diwarp/error.h"
-#include "llp/memory/memory.h"
+#include "llp/memory/memory_network.h"
 #include "llp/memory/ready_signal.h"
 
 namespace diwarp::llp {

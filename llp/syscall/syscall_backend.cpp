@@ -2,7 +2,7 @@
 #include "llp/syscall/syscall_backend.h"
 
 #include "llp/tcp/tcp_connector.h"
-#include "llp/udp/focused_udp.h"
+#include "llp/udp/focused_udp_link.h"
 #include "llp/udp/udp_device.h"
 
 namespace diwarp::llp {

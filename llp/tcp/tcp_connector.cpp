@@ -9,8 +9,8 @@
 
 #include "base/unique_fd.h"
 #include "llp/socket/socket_address.h"
-#include "llp/tcp/tcp.h"
 #include "llp/tcp/tcp_socket.h"
+#include "llp/tcp/tcp_stream.h"
 
 namespace diwarp::llp {
 

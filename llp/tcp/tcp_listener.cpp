@@ -11,9 +11,9 @@
 #include "diwarp/error.h"
 #include "llp/socket/descriptor_reserve.h"
 #include "llp/socket/socket_address.h"
-#include "llp/tcp/tcp.h"
 #include "llp/tcp/tcp_connector.h"
 #include "llp/tcp/tcp_socket.h"
+#include "llp/tcp/tcp_stream.h"
 
 namespace diwarp::llp {
 

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "base/unique_fd.h"
-#include "llp/datagram.h"
+#include "llp/datagram_link.h"
 #include "llp/socket/socket_address.h"
 
 namespace diwarp::llp {

@@ -7,7 +7,7 @@
 #include "diwarp/error.h"
 #include "llp/socket/socket_address.h"
 #include "llp/udp/local_addresses.h"
-#include "llp/udp/udp.h"
+#include "llp/udp/udp_link.h"
 #include "llp/udp/udp_socket.h"
 
 namespace diwarp::llp {

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstddef>
 
-#include "llp/datagram.h"
+#include "llp/datagram_link.h"
 
 namespace diwarp::llp {
 

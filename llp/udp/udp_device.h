@@ -7,7 +7,7 @@
 #include "diwarp/attributes.h"
 #include "diwarp/datagram_options.h"
 #include "diwarp/device_options.h"
-#include "llp/udp/udp.h"
+#include "llp/udp/udp_link.h"
 
 /// UDP as a device has it, whatever moves its bytes.
 namespace diwarp::llp {

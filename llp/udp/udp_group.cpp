@@ -10,7 +10,7 @@
 #include "diwarp/error.h"
 #include "llp/socket/interfaces.h"
 #include "llp/socket/socket_address.h"
-#include "llp/udp/udp.h"
+#include "llp/udp/udp_link.h"
 #include "llp/udp/udp_socket.h"
 
 namespace diwarp::llp {

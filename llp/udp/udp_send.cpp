@@ -16,7 +16,7 @@
 #include "llp/socket/send_list.h"
 #include "llp/socket/socket_address.h"
 #include "llp/udp/local_addresses.h"
-#include "llp/udp/udp.h"
+#include "llp/udp/udp_link.h"
 
 namespace diwarp::llp {
 namespace {

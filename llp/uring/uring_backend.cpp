@@ -5,7 +5,7 @@
 
 #include "llp/udp/udp_device.h"
 #include "llp/uring/uring_connector.h"
-#include "llp/uring/uring_udp.h"
+#include "llp/uring/uring_udp_link.h"
 
 namespace diwarp::llp {
 

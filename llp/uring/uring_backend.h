@@ -5,7 +5,7 @@
 #include <string>
 
 #include "llp/backend.h"
-#include "llp/uring/uring.h"
+#include "llp/uring/uring_queue.h"
 
 namespace diwarp::llp {
 

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <numeric>
 
-#include "llp/uring/uring.h"
+#include "llp/uring/uring_queue.h"
 
 namespace diwarp::llp {
 namespace {

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "llp/tcp/tcp_connector.h"
-#include "llp/uring/uring.h"
+#include "llp/uring/uring_queue.h"
 
 namespace diwarp::llp {
 

@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "base/unique_fd.h"
-#include "llp/uring/uring.h"
+#include "llp/uring/uring_queue.h"
 
 namespace diwarp::llp {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "base/intrusive_list.h"
 #include "llp/udp/udp_socket.h"
-#include "llp/uring/uring.h"
+#include "llp/uring/uring_queue.h"
 
 namespace diwarp::llp {
 

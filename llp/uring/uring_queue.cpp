@@ -6,8 +6,8 @@
 #include <system_error>
 #include <utility>
 
-#include "llp/uring/uring.h"
 #include "llp/uring/uring_input.h"
+#include "llp/uring/uring_queue.h"
 
 namespace diwarp::llp {
 namespace {

@@ -4,8 +4,8 @@
 #include <memory>
 #include <span>
 
-#include "llp/tcp/tcp.h"
-#include "llp/uring/uring.h"
+#include "llp/tcp/tcp_stream.h"
+#include "llp/uring/uring_queue.h"
 
 namespace diwarp::llp {
 

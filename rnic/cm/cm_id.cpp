@@ -5,11 +5,11 @@
 #include <utility>
 
 #include "diwarp/error.h"
+#include "rnic/cm/blocking_startup.h"
 #include "rnic/cm/cm.h"
 #include "rnic/cm/cm_core.h"
 #include "rnic/cm/negotiation.h"
 #include "rnic/cm/startup_checks.h"
-#include "rnic/cm/waited_startup.h"
 #include "rnic/rc/rc_queue_pair.h"
 
 namespace diwarp::rnic {

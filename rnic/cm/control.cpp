@@ -17,8 +17,8 @@
 #include <thread>
 #include <utility>
 
+#include "rnic/cm/blocking_startup.h"
 #include "rnic/cm/lingering_close.h"
-#include "rnic/cm/waited_startup.h"
 #include "rnic/engine/signals_blocked.h"
 
 namespace diwarp::rnic {

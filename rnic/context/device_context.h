@@ -18,7 +18,7 @@
 #include "diwarp/types.h"
 #include "llp/backend.h"
 #include "llp/connector.h"
-#include "llp/datagram.h"
+#include "llp/datagram_link.h"
 #include "llp/stream.h"
 #include "rnic/engine/engine.h"
 

@@ -9,7 +9,7 @@
 
 #include "base/ring.h"
 #include "dgram/control.h"
-#include "llp/datagram.h"
+#include "llp/datagram_link.h"
 #include "rdmap/datagram.h"
 #include "rnic/datagram/datagram_source.h"
 

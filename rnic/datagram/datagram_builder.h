@@ -7,7 +7,7 @@
 
 #include "base/bytes.h"
 #include "dgram/envelope.h"
-#include "llp/datagram.h"
+#include "llp/datagram_link.h"
 #include "rnic/datagram/pacer.h"
 #include "rnic/engine/datagram_burst.h"
 

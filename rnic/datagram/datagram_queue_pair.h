@@ -12,7 +12,7 @@
 #include "dgram/address_validation.h"
 #include "dgram/envelope.h"
 #include "dgram/identity.h"
-#include "llp/datagram.h"
+#include "llp/datagram_link.h"
 #include "rdmap/datagram.h"
 #include "rnic/datagram/control_sender.h"
 #include "rnic/datagram/datagram_sender.h"

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/counters.h"
-#include "llp/datagram.h"
+#include "llp/datagram_link.h"
 #include "rnic/datagram/datagram_source.h"
 #include "rnic/datagram/pacer.h"
 #include "rnic/engine/transmit_source.h"

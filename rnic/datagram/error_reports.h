@@ -11,7 +11,7 @@
 #include "base/ring.h"
 #include "base/token_bucket.h"
 #include "diwarp/attributes.h"
-#include "llp/datagram.h"
+#include "llp/datagram_link.h"
 #include "rdmap/datagram.h"
 
 namespace diwarp::rnic {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "llp/datagram.h"
+#include "llp/datagram_link.h"
 #include "rnic/engine/input_source.h"
 
 namespace diwarp::rnic {

@@ -8,7 +8,7 @@
 
 #include "base/bytes.h"
 #include "dgram/envelope.h"
-#include "llp/datagram.h"
+#include "llp/datagram_link.h"
 
 namespace diwarp::rnic {
 

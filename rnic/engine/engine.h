@@ -13,7 +13,7 @@
 #include "base/counters.h"
 #include "base/timer_queue.h"
 #include "diwarp/device_options.h"
-#include "llp/datagram.h"
+#include "llp/datagram_link.h"
 #include "llp/input_queue.h"
 #include "rnic/engine/baton.h"
 #include "rnic/engine/datagram_burst.h"

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/crc32c.h"
-#include "rnic/rc/rc_burst.h"
+#include "rnic/rc/rc_transmit_burst.h"
 
 namespace diwarp::rnic {
 

@@ -8,7 +8,7 @@
 #include <diwarp/verbs.h>
 
 #include "base/clock.h"
-#include "llp/memory/memory.h"
+#include "llp/memory/memory_network.h"
 #include "wire.h"
 
 namespace diwarp::explore {

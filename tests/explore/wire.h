@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "llp/datagram.h"
+#include "llp/datagram_link.h"
 
 namespace diwarp::explore {
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "llp/memory/memory.h"
+#include "llp/memory/memory_network.h"
 #include "support/catch.h"
 
 using namespace diwarp;

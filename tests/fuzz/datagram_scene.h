@@ -11,7 +11,7 @@
 #include "fuzz/datagram_end.h"
 #include "fuzz/datagram_stranger.h"
 #include "fuzz/input.h"
-#include "llp/memory/memory.h"
+#include "llp/memory/memory_network.h"
 
 namespace diwarp::fuzz {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "fuzz/input.h"
-#include "llp/memory/memory.h"
+#include "llp/memory/memory_network.h"
 #include "stack/datagram.h"
 
 namespace diwarp::fuzz {

@@ -6,7 +6,7 @@
 #include "fuzz/fixed_random.h"
 #include "fuzz/rc_peer.h"
 #include "fuzz/rc_target.h"
-#include "llp/memory/memory.h"
+#include "llp/memory/memory_network.h"
 
 namespace diwarp::fuzz {
 namespace {

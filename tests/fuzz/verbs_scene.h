@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "fuzz/verbs_messages.h"
 #include "fuzz/verbs_objects.h"
-#include "llp/memory/memory.h"
+#include "llp/memory/memory_network.h"
 
 namespace diwarp::fuzz {
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "llp/impairment/impairment.h"
-#include "llp/udp/focused_udp.h"
+#include "llp/udp/focused_udp_link.h"
 #include "rnic/device.h"
 #include "soak/peer.h"
 #include "verbs/handle_access.h"

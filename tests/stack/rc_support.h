@@ -9,7 +9,7 @@
 #include <future>
 #include <optional>
 
-#include "llp/tcp/tcp.h"
+#include "llp/tcp/tcp_stream.h"
 #include "rnic/rc/rc_queue_pair.h"
 #include "stack/support.h"
 

@@ -30,7 +30,7 @@
 #include "base/random.h"
 #include "base/unique_fd.h"
 #include "llp/impairment/impairment.h"
-#include "llp/memory/memory.h"
+#include "llp/memory/memory_network.h"
 #include "rnic/device.h"
 #include "stack/datagram.h"
 #include "support/catch.h"

@@ -3,7 +3,7 @@
 
 #include <iostream>
 
-#include "llp/uring/uring.h"
+#include "llp/uring/uring_queue.h"
 
 namespace diwarp::test {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/unique_fd.h"
-#include "llp/datagram.h"
+#include "llp/datagram_link.h"
 
 namespace diwarp::test {
 

@@ -5,11 +5,11 @@
 #include <memory>
 #include <string>
 
-#include "llp/tcp/tcp.h"
-#include "llp/udp/udp.h"
-#include "llp/uring/uring.h"
+#include "llp/tcp/tcp_stream.h"
+#include "llp/udp/udp_link.h"
+#include "llp/uring/uring_queue.h"
 #include "llp/uring/uring_stream.h"
-#include "llp/uring/uring_udp.h"
+#include "llp/uring/uring_udp_link.h"
 
 /// A case that holds for links over system calls and over io_uring: TestType opens them.
 #define BACKENDS_TEST_CASE(name) \

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "bytes.h"
-#include "llp/datagram.h"
+#include "llp/datagram_link.h"
 
 namespace diwarp::test {
 

@@ -7,7 +7,7 @@
 
 #include "bytes.h"
 #include "datagrams.h"
-#include "llp/memory/memory.h"
+#include "llp/memory/memory_network.h"
 #include "support/catch.h"
 
 namespace diwarp::llp {

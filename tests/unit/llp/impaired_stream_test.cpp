@@ -4,7 +4,7 @@
 
 #include "bytes.h"
 #include "llp/impairment/impairment.h"
-#include "llp/memory/memory.h"
+#include "llp/memory/memory_network.h"
 #include "support/catch.h"
 
 namespace diwarp::llp {

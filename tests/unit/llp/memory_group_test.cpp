@@ -5,7 +5,7 @@
 #include "datagrams.h"
 #include "diwarp/error.h"
 #include "llp/impairment/impairment.h"
-#include "llp/memory/memory.h"
+#include "llp/memory/memory_network.h"
 #include "support/catch.h"
 
 namespace diwarp::llp {

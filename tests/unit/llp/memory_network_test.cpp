@@ -5,7 +5,7 @@
 #include "bytes.h"
 #include "datagrams.h"
 #include "diwarp/error.h"
-#include "llp/memory/memory.h"
+#include "llp/memory/memory_network.h"
 #include "support/catch.h"
 #include "unit/base/allocations.h"
 

@@ -3,7 +3,7 @@
 #include <cerrno>
 
 #include "bytes.h"
-#include "llp/memory/memory.h"
+#include "llp/memory/memory_network.h"
 #include "support/catch.h"
 
 namespace diwarp::llp {

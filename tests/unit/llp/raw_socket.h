@@ -9,7 +9,7 @@
 
 #include "base/unique_fd.h"
 #include "diwarp/address.h"
-#include "llp/datagram.h"
+#include "llp/datagram_link.h"
 #include "llp/input_queue.h"
 #include "unit/llp/network_namespace.h"
 

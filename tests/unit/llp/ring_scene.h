@@ -5,8 +5,8 @@
 
 #include "backends.h"
 #include "base/counters.h"
-#include "llp/datagram.h"
-#include "llp/uring/uring.h"
+#include "llp/datagram_link.h"
+#include "llp/uring/uring_queue.h"
 
 namespace diwarp::test {
 

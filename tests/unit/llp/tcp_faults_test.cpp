@@ -3,7 +3,7 @@
 #include <cerrno>
 
 #include "bytes.h"
-#include "llp/tcp/tcp.h"
+#include "llp/tcp/tcp_stream.h"
 #include "llp/tcp/zero_copy_sender.h"
 #include "raw_socket.h"
 #include "support/catch.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "llp/tcp/tcp.h"
+#include "llp/tcp/tcp_stream.h"
 
 #include <fcntl.h>
 #include <netinet/in.h>

@@ -6,7 +6,7 @@
 
 #include "bytes.h"
 #include "datagrams.h"
-#include "llp/memory/memory.h"
+#include "llp/memory/memory_network.h"
 #include "llp/poller.h"
 #include "support/catch.h"
 

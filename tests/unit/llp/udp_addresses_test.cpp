@@ -4,7 +4,7 @@
 #include "backends.h"
 #include "bytes.h"
 #include "datagrams.h"
-#include "llp/udp/focused_udp.h"
+#include "llp/udp/focused_udp_link.h"
 #include "raw_socket.h"
 #include "support/catch.h"
 

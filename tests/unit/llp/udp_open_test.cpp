@@ -8,7 +8,7 @@
 #include "bytes.h"
 #include "datagrams.h"
 #include "diwarp/error.h"
-#include "llp/udp/udp.h"
+#include "llp/udp/udp_link.h"
 #include "raw_socket.h"
 #include "support/catch.h"
 #include "support/descriptors.h"

@@ -10,7 +10,7 @@
 #include "backends.h"
 #include "bytes.h"
 #include "datagrams.h"
-#include "llp/udp/udp.h"
+#include "llp/udp/udp_link.h"
 #include "raw_socket.h"
 #include "support/catch.h"
 #include "unit/base/allocations.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "llp/uring/uring.h"
+#include "llp/uring/uring_queue.h"
 
 #include <thread>
 

@@ -12,7 +12,7 @@
 #include "backends.h"
 #include "bytes.h"
 #include "llp/poller.h"
-#include "llp/tcp/tcp.h"
+#include "llp/tcp/tcp_stream.h"
 #include "llp/uring/uring_stream.h"
 #include "raw_socket.h"
 #include "support/catch.h"

@@ -23,7 +23,7 @@
 #include "dgram/identity.h"
 #include "diwarp/attributes.h"
 #include "diwarp/types.h"
-#include "llp/datagram.h"
+#include "llp/datagram_link.h"
 #include "rdmap/datagram.h"
 #include "rnic/context/device_context.h"
 #include "rnic/datagram/datagram_source.h"

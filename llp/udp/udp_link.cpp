@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "llp/udp/udp.h"
+#include "llp/udp/udp_link.h"
 
 #include <fcntl.h>
 #include <linux/sock_diag.h>

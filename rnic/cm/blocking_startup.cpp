@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rnic/cm/waited_startup.h"
+#include "rnic/cm/blocking_startup.h"
 
 #include <boost/asio/post.hpp>
 #include <mutex>

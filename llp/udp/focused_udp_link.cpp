@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "llp/udp/focused_udp.h"
+#include "llp/udp/focused_udp_link.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "llp/uring/uring_udp.h"
+#include "llp/uring/uring_udp_link.h"
 
 #include <algorithm>
 #include <array>

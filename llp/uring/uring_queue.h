@@ -18,7 +18,7 @@
 #include "base/clock.h"
 #include "base/counters.h"
 #include "base/intrusive_list.h"
-#include "llp/datagram.h"
+#include "llp/datagram_link.h"
 #include "llp/input_queue.h"
 
 struct io_uring;

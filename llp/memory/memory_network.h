@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "llp/datagram.h"
+#include "llp/datagram_link.h"
 #include "llp/stream.h"
 
 namespace diwarp::llp {

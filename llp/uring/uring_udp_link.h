@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "llp/udp/udp.h"
-#include "llp/uring/uring.h"
+#include "llp/udp/udp_link.h"
+#include "llp/uring/uring_queue.h"
 
 namespace diwarp::llp {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "llp/udp/udp.h"
+#include "llp/udp/udp_link.h"
 
 namespace diwarp::llp {
 

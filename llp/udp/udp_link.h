@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/unique_fd.h"
-#include "llp/datagram.h"
+#include "llp/datagram_link.h"
 #include "llp/udp/coalescing.h"
 #include "llp/udp/path_mtu.h"
 
