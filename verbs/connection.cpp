@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "rnic/cm/connection_request.h"
 #include "rnic/cm/listener.h"
 #include "rnic/device.h"
 #include "rnic/queues/queue_pair.h"

@@ -3,7 +3,8 @@
 
 #include <utility>
 
-#include "rnic/cm/cm.h"
+#include "rnic/cm/cm_channel.h"
+#include "rnic/cm/cm_id.h"
 #include "rnic/device.h"
 #include "verbs/handle_access.h"
 

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "diwarp/error.h"
 #include "rnic/cm/negotiation.h"
+#include "rnic/cm/startup_answers.h"
 #include "rnic/queues/queue_pair.h"
 
 namespace diwarp::rnic {

@@ -8,9 +8,9 @@
 
 #include "diwarp/connect_options.h"
 #include "llp/connector.h"
+#include "rnic/cm/connection_request.h"
 #include "rnic/cm/control.h"
 #include "rnic/cm/handler_memory.h"
-#include "rnic/cm/listener.h"
 #include "rnic/cm/readiness.h"
 #include "rnic/cm/startups.h"
 

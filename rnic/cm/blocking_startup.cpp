@@ -10,6 +10,7 @@
 #include "rnic/cm/connecting.h"
 #include "rnic/cm/control.h"
 #include "rnic/cm/negotiation.h"
+#include "rnic/cm/startup_answers.h"
 #include "rnic/cm/startup_checks.h"
 #include "rnic/engine/blocking_call.h"
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "rnic/cm/cm.h"
+#include "rnic/cm/cm_channel.h"
 #include "rnic/cm/cm_core.h"
 #include "rnic/cm/request_shares.h"
 #include "rnic/engine/blocking_call.h"

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "diwarp/error.h"
-#include "rnic/cm/negotiation.h"
+#include "rnic/cm/startup_answers.h"
 #include "rnic/cm/startup_checks.h"
 #include "rnic/rc/rc_queue_pair.h"
 

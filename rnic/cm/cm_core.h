@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "rnic/cm/acceptor.h"
-#include "rnic/cm/cm.h"
+#include "rnic/cm/cm_channel.h"
 #include "rnic/cm/connecting.h"
 #include "rnic/cm/control.h"
 #include "rnic/cm/request_shares.h"

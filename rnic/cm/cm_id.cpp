@@ -6,9 +6,10 @@
 
 #include "diwarp/error.h"
 #include "rnic/cm/blocking_startup.h"
-#include "rnic/cm/cm.h"
+#include "rnic/cm/cm_channel.h"
 #include "rnic/cm/cm_core.h"
-#include "rnic/cm/negotiation.h"
+#include "rnic/cm/cm_id.h"
+#include "rnic/cm/startup_answers.h"
 #include "rnic/cm/startup_checks.h"
 #include "rnic/rc/rc_queue_pair.h"
 

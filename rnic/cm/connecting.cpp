@@ -6,7 +6,7 @@
 
 #include "diwarp/error.h"
 #include "rdmap/terminate.h"
-#include "rnic/cm/negotiation.h"
+#include "rnic/cm/startup_answers.h"
 
 namespace diwarp::rnic {
 

@@ -11,11 +11,9 @@
 #include <vector>
 
 #include "diwarp/error.h"
+#include "rnic/cm/connection_request.h"
 #include "rnic/cm/control.h"
-#include "rnic/cm/listener.h"
 #include "rnic/cm/readiness.h"
-#include "rnic/cm/startup_checks.h"
-#include "rnic/context/negotiated_connection.h"
 
 namespace diwarp::rnic {
 
@@ -61,21 +59,5 @@ class Negotiation : public std::enable_shared_from_this<Negotiation> {
   size_t received_ = 0;
   Negotiated outcome_;
 };
-
-mpa::MpaProposal proposal_of(const AcceptOptions& options);
-
-/// Throws Error(invalid_argument) where the options cannot be told to such a peer.
-void check_options(const AcceptOptions& options, const mpa::StartupFrame& request);
-
-/// Answers yes. Throws Error(connection_lost) where the peer is gone.
-NegotiatedConnection accept_connection(IncomingRequest request, const AcceptOptions& options);
-
-/// Answers no and ends the connection, such that the answer is not lost.
-void reject_connection(Control& control, IncomingRequest request,
-                       std::span<const std::byte> private_data);
-
-/// The FPDU that says why a start-up ended (RFC 6581 section 8), as the first of its stream.
-std::vector<std::byte> terminate_fpdu(const TerminateCode& code,
-                                      const mpa::NegotiatedParameters& parameters);
 
 }  // namespace diwarp::rnic
