@@ -5,11 +5,9 @@
 #include <cstdint>
 
 #include "base/budgeted_array.h"
+#include "base/serial.h"
 
 namespace diwarp::ddp {
-
-/// True if `a` comes before `b` in serial number arithmetic (RFC 1982).
-constexpr bool msn_before(uint32_t a, uint32_t b) { return static_cast<int32_t>(a - b) < 0; }
 
 /// Which messages of one source are over, so that late or duplicate segments touch nothing.
 ///
@@ -59,7 +57,7 @@ class ClosedMessages {
     uint32_t last;  // inclusive
   };
   bool is_refused(uint32_t msn) const;
-  bool at_or_below_floor(uint32_t msn) const { return has_floor_ && !msn_before(floor_, msn); }
+  bool at_or_below_floor(uint32_t msn) const { return has_floor_ && !serial_before(floor_, msn); }
   /// The total order of the runs: distance from the anchor, which is the floor or, before there is
   /// one, the first MSN closed. Serial order by itself is no order over the whole circle.
   int32_t place(uint32_t msn) const { return static_cast<int32_t>(msn - anchor_); }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/serial.h"
+
 namespace diwarp::dgram {
 namespace {
 
@@ -74,7 +76,7 @@ Association::Verdict Association::check(const RdHeader& header, uint32_t incarna
       return Verdict::ours;
     }
     // guard(dgram): without to_this &&
-    if (to_this && from_peer && rd_before(header.epoch, peer_epoch_)) return Verdict::stale;
+    if (to_this && from_peer && serial_before(header.epoch, peer_epoch_)) return Verdict::stale;
   } else if (of_this && peer_incarnation_ != 0 && peer_incarnation_ == incarnation) {
     establish(epoch_, incarnation, header);
     known_incarnation_ = incarnation;
@@ -90,7 +92,7 @@ Association::OpenVerdict Association::check_open(const RdHeader& header,
   if (!established()) return OpenVerdict::joins;
   if (incarnation != peer_incarnation_) return OpenVerdict::replaces;
   if (header.epoch == peer_epoch_) return OpenVerdict::again;
-  return rd_before(header.epoch, peer_epoch_) ? OpenVerdict::stale : OpenVerdict::replaces;
+  return serial_before(header.epoch, peer_epoch_) ? OpenVerdict::stale : OpenVerdict::replaces;
 }
 
 void Association::establish(uint32_t epoch, uint32_t incarnation, const RdHeader& header) {

@@ -171,9 +171,6 @@ struct EndNames {
 /// ends contributed, and differs from one association to the next.
 uint32_t first_sequence(const EndNames& sender, const EndNames& receiver);
 
-/// True if `a` comes before `b` (RFC 1982).
-constexpr bool rd_before(uint32_t a, uint32_t b) { return static_cast<int32_t>(a - b) < 0; }
-
 /// The number nearest to `reference` whose low 32 bits are `wire`.
 constexpr uint64_t rd_extend(uint32_t wire, uint64_t reference) {
   return reference + static_cast<uint64_t>(static_cast<int64_t>(

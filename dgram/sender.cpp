@@ -7,6 +7,8 @@
 #include <new>
 #include <utility>
 
+#include "base/serial.h"
+
 namespace diwarp::dgram {
 namespace {
 
@@ -182,11 +184,11 @@ void Sender::arrived(Slot& slot, Time now, Arrivals& arrivals) {
   if (was_lost || is_of_first_transmission(slot, now)) {
     reordering_ = std::min<uint8_t>(static_cast<uint8_t>(reordering_ * 2), kMostReordering);
   } else {
-    if (!any_came_ || rd_before(latest_order_, slot.order)) latest_order_ = slot.order;
+    if (!any_came_ || serial_before(latest_order_, slot.order)) latest_order_ = slot.order;
     any_came_ = true;
   }
   // Earlier ones may have come long ago, their acknowledgements lost.
-  if (arrivals.count == 1 || rd_before(arrivals.order, slot.order)) {
+  if (arrivals.count == 1 || serial_before(arrivals.order, slot.order)) {
     arrivals.order = slot.order;
     arrivals.sample.reset();
     if ((slot.state & repeated) == 0) arrivals.sample = now - slot.sent;
@@ -214,7 +216,7 @@ void Sender::account(const Arrivals& arrivals, bool limited, Time now) {
 void Sender::detect_losses(Time now) {
   loss_time_ = Time::max();
   if (una_ == next_ || !any_came_) return;
-  const bool in_order = early_ == 0 && lost_ == 0 && rd_before(latest_order_, slot(una_).order);
+  const bool in_order = early_ == 0 && lost_ == 0 && serial_before(latest_order_, slot(una_).order);
   if (in_order) return;
   for (uint64_t at = una_; at < next_; ++at) {
     Slot& candidate = slot(at);
@@ -225,7 +227,7 @@ void Sender::detect_losses(Time now) {
 }
 
 bool Sender::check_lost(const Slot& candidate, Time now) {
-  if (!rd_before(candidate.order, latest_order_)) return false;
+  if (!serial_before(candidate.order, latest_order_)) return false;
   if (latest_order_ - candidate.order >= reordering_) return true;
   const Time patience = candidate.sent + round_trip_.reordering();
   if (patience <= now) return true;

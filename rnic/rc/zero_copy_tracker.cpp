@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rnic/rc/zero_copy_tracker.h"
 
+#include "base/serial.h"
 #include "rdmap/opcodes.h"
 
 namespace diwarp::rnic {
@@ -19,7 +20,7 @@ bool ZeroCopyTracker::complete_released(llp::Stream& stream, SendQueue& sends) {
   if (released == released_) return false;
   released_ = released;
   const auto is_released = [&](const SendEntry& entry) {
-    return static_cast<int32_t>(static_cast<uint32_t>(released) - entry.release_at) >= 0;
+    return !serial_before(static_cast<uint32_t>(released), entry.release_at);
   };
   while (first_ != nullptr && is_released(*first_)) {
     SendEntry& done = *first_;
