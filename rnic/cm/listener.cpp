@@ -68,15 +68,9 @@ Listener::~Listener() {
 }
 
 std::shared_ptr<ConnectionRequest> Listener::get_request(Duration timeout) {
-  Engine& engine = control_->device().engine();
-  const Time deadline = deadline_after(engine.clock().now(), timeout);
-  for (;;) {
-    const Time now = engine.clock().now();
-    // A request and its wake belong together: the thread that used the wake up takes the request.
-    if (block(engine, requests_->blocking_wait, deadline - now))
-      return std::make_shared<ConnectionRequest>(control_, requests_->take());
-    if (now >= deadline) return nullptr;
-  }
+  return take_woken(control_->device().engine(), requests_->blocking_wait, timeout, [this] {
+    return std::make_shared<ConnectionRequest>(control_, requests_->take());
+  });
 }
 
 }  // namespace diwarp::rnic

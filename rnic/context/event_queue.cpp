@@ -43,14 +43,7 @@ AsyncEvent EventQueue::take() {
 }
 
 std::optional<AsyncEvent> EventQueue::get_event(Duration timeout) {
-  Engine& engine = device_->engine();
-  const Time deadline = deadline_after(engine.clock().now(), timeout);
-  for (;;) {
-    const Time now = engine.clock().now();
-    // An event and its wake belong together: the thread that used the wake up takes the event.
-    if (block(engine, blocking_wait_, deadline - now)) return take();
-    if (now >= deadline) return std::nullopt;
-  }
+  return take_woken(device_->engine(), blocking_wait_, timeout, [this] { return std::optional(take()); });
 }
 
 }  // namespace diwarp::rnic

@@ -34,4 +34,18 @@ inline bool block(Engine& engine, BlockingWait& wait, Duration limit) {
   return false;
 }
 
+/// Blocks until `wait` is woken, and then returns what `take` gives; something empty after
+/// `timeout`. What is taken and its wake belong together: the thread that used the wake up takes. A
+/// wake whose cause has gone meanwhile leaves `take` empty-handed, and the wait goes on.
+template <class Take>
+auto take_woken(Engine& engine, BlockingWait& wait, Duration timeout, Take take) -> decltype(take()) {
+  const Time deadline = deadline_after(engine.clock().now(), timeout);
+  for (;;) {
+    const Time now = engine.clock().now();
+    if (block(engine, wait, deadline - now))
+      if (auto taken = take()) return taken;
+    if (now >= deadline) return {};
+  }
+}
+
 }  // namespace diwarp::rnic

@@ -22,10 +22,7 @@ uint32_t checked_entries(uint32_t entries) {
   return entries;
 }
 
-/// A wait without limit is cut into pieces of this length.
-constexpr Duration kLongestSleep = std::chrono::hours(1);
 /// In manual mode another thread may have stepped the engine and left nothing to see in the poller.
-constexpr Duration kManualSleep = std::chrono::milliseconds(10);
 
 }  // namespace
 
@@ -57,27 +54,7 @@ std::optional<CompletionEvent> CompletionChannel::take_event() {
 }
 
 std::optional<CompletionEvent> CompletionChannel::get_event(Duration timeout) {
-  Engine& engine = device_->engine();
-  const Time deadline = deadline_after(engine.clock().now(), timeout);
-  for (;;) {
-    const Time now = engine.clock().now();
-    const Duration left = std::clamp<Duration>(deadline - now, Duration::zero(), kLongestSleep);
-    // An event and its wake belong together: the thread that used the wake up takes the event.
-    if (block(engine, left))
-      if (const std::optional<CompletionEvent> event = take_event()) return event;
-    if (now >= deadline) return std::nullopt;
-  }
-}
-
-bool CompletionChannel::block(Engine& engine, Duration limit) {
-  if (engine.has_thread()) {
-    engine.hand_over();
-    return blocking_wait_.wait(limit);
-  }
-  const bool worked = engine.poll_step() != 0;
-  if (blocking_wait_.wait(Duration::zero())) return true;
-  if (!worked) engine.wait_for_work(std::min(limit, kManualSleep));
-  return false;
+  return take_woken(device_->engine(), blocking_wait_, timeout, [this] { return take_event(); });
 }
 
 // --- The queue.
@@ -158,9 +135,9 @@ size_t CompletionQueue::sleep_and_poll(std::span<WorkCompletion> completions, Ti
   for (;;) {
     const Time now = engine_.clock().now();
     if (now >= deadline) return take_completions(completions);
-    const Duration left = std::min<Duration>(deadline - now, kLongestSleep);
+    const Duration left = std::min<Duration>(deadline - now, kLongestWait);
     if (!engine_.has_thread()) {
-      engine_.wait_for_work(std::min(left, kManualSleep));
+      engine_.wait_for_work(std::min(left, kManualWait));
       if (size_t count = poll(completions)) return count;
       continue;
     }

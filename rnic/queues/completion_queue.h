@@ -37,7 +37,6 @@ class CompletionChannel {
 
  private:
   std::optional<CompletionEvent> take_event();
-  bool block(Engine& engine, Duration limit);
 
   std::shared_ptr<DeviceContext> device_;
   std::mutex mutex_;

@@ -54,7 +54,6 @@ EXCEPTIONS = {
     ("rnic/rc/partial_fpdu_buffer.h", "PartialFpduBuffer::kMostMarkers"): "follows from the format",
     ("rnic/datagram/control_sender.h", "ControlSender::kLongest"): "follows from the formats",
     ("rnic/engine/blocking_call.h", "kLongestWait"): "a longer wait is done piece by piece",
-    ("rnic/queues/completion_queue.cpp", "kLongestSleep"): "a longer wait is done piece by piece",
 }
 
 
