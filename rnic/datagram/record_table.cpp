@@ -139,11 +139,7 @@ Record* RecordTable::oldest_of_address(const uint32_t* open_there) {
 
 Record* RecordTable::take_idle(const Segment& segment, const ddp::RecordInfo& info,
                                const RecordSource& source) {
-  Record* record = idle_.pop_front();
-  if (record == nullptr) {
-    records_.push_back(std::make_unique<Record>());
-    record = records_.back().get();
-  }
+  Record* const record = &records_.acquire_or_make();
   record->from = source.key.address;
   record->msn = segment.msn;
   record->tagged_offset = info.base;
@@ -288,16 +284,20 @@ void RecordTable::close_on(STag stag) {
 }
 
 void RecordTable::reset() {
-  for (const std::unique_ptr<Record>& record : records_) {
+  release_all(by_age_);
+  release_all(done_);
+  open_count_ = done_count_ = 0;
+}
+
+void RecordTable::release_all(IntrusiveList<Record, RecordAgeTag>& records) {
+  while (Record* const record = records.pop_front()) {
     auto& of_source = static_cast<ListNode<RecordOfSourceTag>&>(*record);
     if (of_source.linked()) forget_open_of(*record->source);  // else the source has gone
     of_source.unlink();
-    static_cast<ListNode<RecordAgeTag>&>(*record).unlink();
     record->source = nullptr;
     record->bytes.clear();
-    idle_.push_front(*record);
+    records_.release(record);
   }
-  open_count_ = done_count_ = 0;
 }
 
 void RecordTable::forget_open_of(RecordSource& source) {
@@ -319,7 +319,7 @@ bool RecordTable::report(CompletionQueue& cq) {
     cq.push(completion_of(*record));
     done_.remove(*record);
     --done_count_;
-    idle_.push_front(*record);
+    records_.release(record);
   }
   return true;
 }

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/counters.h"
 #include "base/intrusive_list.h"
+#include "base/pool.h"
 #include "base/validity_pool.h"
 #include "ddp/protection_context.h"
 #include "ddp/record.h"
@@ -120,6 +121,7 @@ class RecordTable {
   Record* oldest_of_address(const uint32_t* open_there);
   void evict(Record& record);
   static void forget_open_of(RecordSource& source);
+  void release_all(IntrusiveList<Record, RecordAgeTag>& records);
   WorkCompletion completion_of(Record& record) const;
 
   const Parts parts_;
@@ -131,9 +133,7 @@ class RecordTable {
   const uint32_t max_done_;
   const std::shared_ptr<ValidityPool> maps_;
 
-  // Made when first needed and then used again. Declared before the lists that name them.
-  std::vector<std::unique_ptr<Record>> records_;
-  IntrusiveList<Record, RecordAgeTag> idle_;    // last used first
+  Pool<Record> records_;                        // declared before the lists that name them
   IntrusiveList<Record, RecordAgeTag> by_age_;  // open; longest without progress first
   IntrusiveList<Record, RecordAgeTag> done_;    // to be reported, in order
   uint32_t open_count_ = 0;

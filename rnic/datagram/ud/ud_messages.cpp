@@ -147,11 +147,7 @@ OpenMessage* UdMessages::oldest_of_fullest_address() {
 }
 
 OpenMessage& UdMessages::open(const Segment& segment, Source& source, Time now) {
-  if (idle_.empty()) {
-    messages_.push_back(std::make_unique<OpenMessage>());
-    idle_.push_back(*messages_.back());
-  }
-  OpenMessage& message = *idle_.pop_front();
+  OpenMessage& message = messages_.acquire_or_make();
   message.source = &source;
   message.info = MessageInfo::of(segment);
   message.msn = segment.msn;
@@ -227,7 +223,7 @@ void UdMessages::release(OpenMessage& message) {
   receives_.shares().give_back();
   receives_.share_given_back();
   message.receive = nullptr;
-  idle_.push_front(message);
+  messages_.release(&message);
 }
 
 void UdMessages::complete(ReceiveEntry& entry, const Segment& last, Source& source, uint64_t bytes,

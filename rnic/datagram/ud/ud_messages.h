@@ -2,12 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <vector>
 
 #include "base/clock.h"
 #include "base/counters.h"
 #include "base/intrusive_list.h"
+#include "base/pool.h"
 #include "ddp/protection_context.h"
 #include "diwarp/datagram_options.h"
 #include "rdmap/datagram.h"
@@ -73,9 +72,8 @@ class UdMessages {
   const uint32_t max_open_;
   const uint32_t max_open_per_source_;
 
-  // Messages are made when first needed and then used again; at most max_open_.
-  std::vector<std::unique_ptr<OpenMessage>> messages_;
-  IntrusiveList<OpenMessage, OpenAgeTag> idle_;
+  // At most max_open_. Declared before the list that names them.
+  Pool<OpenMessage> messages_;
   IntrusiveList<OpenMessage, OpenAgeTag> by_age_;  // longest without progress first
   size_t open_count_ = 0;
 };

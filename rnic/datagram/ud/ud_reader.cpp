@@ -72,24 +72,22 @@ UdReader::Begun UdReader::begin_read(SendEntry& entry, Time now) {
 
 /// Null where there is no memory.
 UdReader::Read* UdReader::idle_read() noexcept {
-  if (Read* read = idle_.pop_front()) return read;
   try {
     if (by_sink_.empty()) {
       const uint64_t parts = uint64_t{options_.max_outstanding} * options_.window;
       by_sink_.resize(std::bit_ceil(std::min<uint64_t>(parts * 2, kMaxChains)));
     }
-    reads_.push_back(std::make_unique<Read>(options_.window, max_ranges_));
+    return &reads_.acquire_or_make(options_.window, max_ranges_);
   } catch (const std::bad_alloc&) {
     return nullptr;
   }
-  return reads_.back().get();
 }
 
 void UdReader::leave(Read& read) {
   while (Part* part = read.parts.front()) revoke(*part);
   read.valid.clear();
   active_.remove(read);
-  idle_.push_back(read);
+  reads_.release(&read);
   --under_way_;
 }
 

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/counters.h"
 #include "base/intrusive_list.h"
+#include "base/pool.h"
 #include "ddp/protection_context.h"
 #include "dgram/control.h"
 #include "dgram/identity.h"
@@ -140,12 +141,11 @@ class UdReader final : public DatagramSource {
   uint32_t next_msn_ = 0;
   uint64_t requests_ = 0;  // sent
 
-  // Made when first needed, and then used again; at most max_outstanding. Declared before the lists
-  // that name them and their parts, so that they outlive these.
-  std::vector<std::unique_ptr<Read>> reads_;
-  std::vector<Part*> by_sink_;           // chains, by the STag's low bits
-  IntrusiveList<Read, ReadTag> active_;  // in the order of their beginning
-  IntrusiveList<Read, ReadTag> idle_;
+  // At most max_outstanding. Declared before the lists that name them and their parts, so that they
+  // outlive these.
+  Pool<Read> reads_;
+  std::vector<Part*> by_sink_;             // chains, by the STag's low bits
+  IntrusiveList<Read, ReadTag> active_;    // in the order of their beginning
   IntrusiveList<Part, UnsentTag> unsent_;  // their request is to be sent
   uint32_t under_way_ = 0;
   bool begin_refused_ = false;

@@ -151,6 +151,32 @@ TEST_CASE("nodes leave a dying list, and a dying node leaves its list") {
   CHECK_FALSE(in_left(survivor));
 }
 
+TEST_CASE("a pool makes an object where none is free, and lends the one released last") {
+  struct Fixed {
+    explicit Fixed(int number) : value(number) {}
+    Fixed(const Fixed&) = delete;
+    Fixed& operator=(const Fixed&) = delete;
+    int value;
+  };
+  Pool<Fixed> pool;
+  CHECK(pool.acquire() == nullptr);
+  std::vector<Fixed*> lent;
+  for (int i = 0; i < 100; ++i) lent.push_back(&pool.acquire_or_make(i));
+  CHECK(pool.capacity() == 100);
+  for (int i = 0; i < 100; ++i) {
+    CHECK(pool.owns(lent[static_cast<size_t>(i)]));
+    CHECK(lent[static_cast<size_t>(i)]->value == i);
+  }
+  const size_t before = test::allocations();
+  for (Fixed* item : lent) pool.release(item);
+  Fixed& again = pool.acquire_or_make(-1);
+  const size_t after = test::allocations();
+  CHECK(after == before);
+  CHECK(&again == lent.back());
+  CHECK(again.value == 99);  // as its last user left it
+  CHECK(pool.available() == 99);
+}
+
 TEST_CASE("a pool lends each object once and then has none") {
   Pool<int> pool(3);
   CHECK(pool.available() == 3);
