@@ -23,6 +23,7 @@ uint32_t checked_entries(uint32_t entries) {
 }
 
 /// In manual mode another thread may have stepped the engine and left nothing to see in the poller.
+constexpr Duration kManualPollWait = std::chrono::milliseconds(10);
 
 }  // namespace
 
@@ -137,7 +138,7 @@ size_t CompletionQueue::sleep_and_poll(std::span<WorkCompletion> completions, Ti
     if (now >= deadline) return take_completions(completions);
     const Duration left = std::min<Duration>(deadline - now, kLongestWait);
     if (!engine_.has_thread()) {
-      engine_.wait_for_work(std::min(left, kManualWait));
+      engine_.wait_for_work(std::min(left, kManualPollWait));
       if (size_t count = poll(completions)) return count;
       continue;
     }
