@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "wire/hex.h"
+#include "support/bytes.h"
 
 /// Whole units of the wire protocols, written out by hand from the layouts: RFC 5044 (FPDUs and
 /// start-up frames), RFC 5041 (DDP headers), RFC 5040 (RDMAP's control octet) and, for datagrams,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "wire/hex.h"
+#include "support/bytes.h"
 
 /// ULPDUs of every RDMAP message, written out by hand from the layouts of RFC 5041 section 4, RFC
 /// 5040 section 4 and RFC 7306 sections 5 and 6. Wireshark 4.0 reads the fields as they are

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ddp/header.h"
 
+#include "support/bytes.h"
 #include "support/catch.h"
-#include "wire/hex.h"
 
 using namespace diwarp;
 using namespace diwarp::ddp;

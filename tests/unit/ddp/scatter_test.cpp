@@ -4,8 +4,8 @@
 #include <array>
 
 #include "base/random.h"
+#include "support/bytes.h"
 #include "support/catch.h"
-#include "wire/hex.h"
 
 using namespace diwarp;
 using namespace diwarp::ddp;

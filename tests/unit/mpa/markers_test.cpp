@@ -3,8 +3,8 @@
 
 #include "base/random.h"
 #include "mpa/fpdu.h"
+#include "support/bytes.h"
 #include "support/catch.h"
-#include "wire/hex.h"
 
 using namespace diwarp;
 using namespace diwarp::mpa;

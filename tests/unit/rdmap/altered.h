@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "base/counters.h"
+#include "support/bytes.h"
 #include "support/catch.h"
 #include "wire/datagrams.h"
-#include "wire/hex.h"
 
 namespace Catch {
 template <>

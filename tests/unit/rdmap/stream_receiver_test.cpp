@@ -4,10 +4,10 @@
 #include <array>
 
 #include "diwarp/types.h"
+#include "support/bytes.h"
 #include "support/catch.h"
 #include "unit/base/allocations.h"
 #include "unit/rdmap/faults.h"
-#include "wire/hex.h"
 
 using namespace diwarp;
 using namespace diwarp::rdmap;

@@ -5,9 +5,9 @@
 #include <set>
 
 #include "rdmap/stream_receiver.h"
+#include "support/bytes.h"
 #include "support/catch.h"
 #include "unit/rdmap/faults.h"
-#include "wire/hex.h"
 
 using namespace diwarp;
 using namespace diwarp::rdmap;
