@@ -192,9 +192,9 @@ TEST_CASE("CM tells that an address cannot be reached", "[kernel]") {
 TEST_CASE("CM accepts from a peer that vanished, and tells", "[plain]") {
   CmServer server;
   RawTcp peer = RawTcp::connect(server.listener.local_address());
-  const auto request = from_hex(
-      "4d504120494420526571204672616d65"
-      "50020004c001c001");
+  const auto request =
+      hex("4d504120494420526571204672616d65"
+          "50020004c001c001");
   REQUIRE(peer.send(request));
   CmEvent event = server.request();
   SECTION("before it was accepted") {

@@ -384,11 +384,11 @@ TEST_CASE("Immediate Data go out on queue 0 with the next MSN and eight octets",
   CHECK(plain.msn == 2);
   CHECK(plain.mo == 0);
   CHECK(plain.last);
-  CHECK(plain.body == from_hex("0123456789abcdef"));
+  CHECK(plain.body == hex("0123456789abcdef"));
   const Seen solicited = next_segment(*speaker.peer);
   CHECK(solicited.opcode == 9);
   CHECK(solicited.msn == 3);
-  CHECK(solicited.body == from_hex("0000000000000001"));
+  CHECK(solicited.body == hex("0000000000000001"));
 }
 
 TEST_CASE("Sends go out with the opcode of their kind and the STag to invalidate", "[plain]") {

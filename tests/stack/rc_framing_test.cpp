@@ -147,7 +147,7 @@ TEST_CASE("A ready-to-receive Read of some length is refused and not served") {
     world.settle();
     CHECK(b.qp.state() == QpState::rts);
     // Length 14; tagged, last, version 1; Read Response to the sink; no payload.
-    CHECK(same(first_of(read(*ends.first), 16), from_hex("000ec142112233440000000000001000")));
+    CHECK(same(first_of(read(*ends.first), 16), hex("000ec142112233440000000000001000")));
   }
   SECTION("though the memory is open to Reads") {
     const uint32_t length = GENERATE(1U, 100U, 0xFFFFFFFFU);
@@ -166,7 +166,7 @@ TEST_CASE("The response to a ready-to-receive Read has no bytes") {
       negotiated(std::move(ends.first), true, {.crc = false, .ready = ReadyToReceive::read}));
   world.settle();
   // Length 15; tagged, last, version 1; Read Response; STag 1; TO 0; one byte of payload.
-  write(*ends.second, from_hex("000fc142000000010000000000000000ee00000000000000"));
+  write(*ends.second, hex("000fc142000000010000000000000000ee00000000000000"));
   world.settle();
   REQUIRE(a.qp.query().terminate);
   CHECK(a.qp.query().terminate->code == TerminateCode{1, 1, 1});

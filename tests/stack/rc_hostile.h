@@ -116,7 +116,7 @@ inline SeenTerminate terminate_in(std::span<const std::byte> stream) {
       stream = stream.subspan(whole);
       continue;
     }
-    CHECK(same(body.first(18), from_hex("414700000000000000020000000100000000")));
+    CHECK(same(body.first(18), hex("414700000000000000020000000100000000")));
     CHECK(stream.size() == whole);  // nothing follows it
     SeenTerminate found;
     const uint64_t control = number(body.subspan(18, 4));

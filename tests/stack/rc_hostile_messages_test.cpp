@@ -98,7 +98,7 @@ TEST_CASE("A peer's message sequence number that comes twice is refused", "[plai
 TEST_CASE("A peer's Terminate is believed, told to the application and not answered", "[plain]") {
   Fortress fortress;
   fortress.face();
-  fortress.send(Wire{.opcode = 7, .queue = 2, .body = from_hex("01010000")});
+  fortress.send(Wire{.opcode = 7, .queue = 2, .body = hex("01010000")});
   CHECK(fortress.seen_terminate().code.empty());
   const auto terminate = fortress.victim->qp.query().terminate;
   REQUIRE(terminate);
@@ -113,7 +113,7 @@ TEST_CASE("A peer's Terminate that is cut short or empty ends the connection all
   for (const char* body : {"", "01", "010100", "1101c000", "1101c0000012", "0101e000002e4141"}) {
     CAPTURE(body);
     fortress.face();
-    fortress.send(Wire{.opcode = 7, .queue = 2, .body = from_hex(body)});
+    fortress.send(Wire{.opcode = 7, .queue = 2, .body = hex(body)});
     CHECK(fortress.seen_terminate().code.empty());
     const auto terminate = fortress.victim->qp.query().terminate;
     REQUIRE(terminate);
@@ -146,7 +146,7 @@ TEST_CASE("A peer's Send may be interleaved with its Write", "[plain]") {
   fortress.send(write);
   fortress.send(Wire{.mo = 3, .body = bytes(4)});
   fortress.send(write_of(fortress.stag(), fortress.base() + 2008, 8));
-  fortress.send(Wire{.opcode = 7, .queue = 2, .body = from_hex("00000000")});
+  fortress.send(Wire{.opcode = 7, .queue = 2, .body = hex("00000000")});
   CHECK(next(fortress.victim->recv_cq).byte_count == 7);
   fortress.seen_terminate();
   CHECK(same(fortress.victim->bytes(2000, 16), std::vector<std::byte>(16, std::byte{0xEE})));

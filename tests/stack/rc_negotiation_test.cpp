@@ -21,7 +21,7 @@ std::vector<std::byte> enhanced(bool reply, uint16_t ird_word, uint16_t ord_word
 
 /// An RDMA Write of no bytes, to STag 1 at 0: what siw makes its peer ready with.
 std::vector<std::byte> ready_write() {
-  auto fpdu = from_hex("000ec140000000010000000000000000");
+  auto fpdu = hex("000ec140000000010000000000000000");
   const uint32_t crc = castagnoli(fpdu);
   for (int shift = 0; shift < 32; shift += 8) fpdu.push_back(static_cast<std::byte>(crc >> shift));
   return fpdu;
@@ -75,7 +75,7 @@ TEST_CASE("RC connect asks in revision 2, offering all that makes the peer ready
   // The first FPDU is a Write of no bytes.
   const auto ready = peer.receive(20);
   REQUIRE(ready.size() == 20);
-  CHECK(std::vector(ready.begin(), ready.begin() + 4) == from_hex("000ec140"));
+  CHECK(std::vector(ready.begin(), ready.begin() + 4) == hex("000ec140"));
 }
 
 TEST_CASE("RC connect without peer-to-peer offers nothing and sends nothing by itself", "[plain]") {

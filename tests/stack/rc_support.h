@@ -12,6 +12,7 @@
 #include "llp/tcp/tcp_stream.h"
 #include "rnic/rc/rc_queue_pair.h"
 #include "stack/support.h"
+#include "support/bytes.h"
 
 /// What the tests of RC queue pairs share: parties, ways to join them, and peers that speak with
 /// plain sockets and bytes written from the RFCs, without the library's own code.
@@ -124,21 +125,6 @@ inline void join(RcParty& a, RcParty& b, std::pair<StreamEnd, StreamEnd> ends,
 }
 
 // --- Bytes.
-
-inline std::vector<std::byte> from_hex(std::string_view digits) {
-  const auto value = [](char digit) {
-    return static_cast<unsigned>(digit <= '9' ? digit - '0' : digit - 'a' + 10);
-  };
-  std::vector<std::byte> bytes;
-  for (size_t i = 0; i + 1 < digits.size(); i += 2)
-    bytes.push_back(static_cast<std::byte>(value(digits[i]) << 4 | value(digits[i + 1])));
-  return bytes;
-}
-
-inline std::vector<std::byte> text(std::string_view characters) {
-  const auto bytes = std::as_bytes(std::span(characters));
-  return {bytes.begin(), bytes.end()};
-}
 
 inline std::vector<std::byte> first_of(std::vector<std::byte> bytes, size_t count) {
   bytes.resize(count);

@@ -60,9 +60,9 @@ struct Victim {
 }  // namespace
 
 TEST_CASE("The bytes of these tests' own FPDUs are those worked out by hand") {
-  CHECK(fpdu_bytes(Fpdu{.payload = text("diwarp")}) == from_hex(kFirstSend));
-  CHECK(fpdu_bytes(Fpdu{.msn = 2, .opcode = 5}) == from_hex(kSecondSend));
-  CHECK(fpdu_bytes(Fpdu{.payload = text("answer")}) == from_hex(kAnswer));
+  CHECK(fpdu_bytes(Fpdu{.payload = text("diwarp")}) == hex(kFirstSend));
+  CHECK(fpdu_bytes(Fpdu{.msn = 2, .opcode = 5}) == hex(kSecondSend));
+  CHECK(fpdu_bytes(Fpdu{.payload = text("answer")}) == hex(kAnswer));
 }
 
 TEST_CASE("An RC initiator speaks MPA, DDP and RDMAP with a plain socket", "[plain]") {
@@ -74,29 +74,29 @@ TEST_CASE("An RC initiator speaks MPA, DDP and RDMAP with a plain socket", "[pla
     return party.qp.connect(listener.address(), {.private_data = hello, .revision = 1});
   });
   RawTcp peer = listener.accept();
-  CHECK(peer.receive(25) == from_hex("4d504120494420526571204672616d65"
-                                     "40"
-                                     "01"
-                                     "0005"
-                                     "68656c6c6f"));
+  CHECK(peer.receive(25) == hex("4d504120494420526571204672616d65"
+                                "40"
+                                "01"
+                                "0005"
+                                "68656c6c6f"));
   REQUIRE(
-      peer.send(from_hex("4d504120494420526570204672616d65"
-                         "40"
-                         "01"
-                         "0003"
-                         "796573")));
+      peer.send(hex("4d504120494420526570204672616d65"
+                    "40"
+                    "01"
+                    "0003"
+                    "796573")));
   CHECK(connecting.get() == text("yes"));
 
   party.fill(text("diwarp"));
   REQUIRE_FALSE(party.send(0, 6, 1));
   REQUIRE_FALSE(party.send(0, 0, 2, SendFlags::signaled | SendFlags::solicited));
-  CHECK(peer.receive(32) == from_hex(kFirstSend));
-  CHECK(peer.receive(24) == from_hex(kSecondSend));
+  CHECK(peer.receive(32) == hex(kFirstSend));
+  CHECK(peer.receive(24) == hex(kSecondSend));
   CHECK(next(party.send_cq).wr_id == 1);
   CHECK(next(party.send_cq).wr_id == 2);
 
   party.post_receives(1, 100);
-  REQUIRE(peer.send(from_hex(kAnswer)));
+  REQUIRE(peer.send(hex(kAnswer)));
   CHECK(next(party.recv_cq).byte_count == 6);
   CHECK(same(party.bytes(0, 6), text("answer")));
   peer.shutdown();
@@ -111,23 +111,23 @@ TEST_CASE("An RC responder speaks MPA, DDP and RDMAP with a plain socket", "[pla
   Listener listener(device, 0);
   RawTcp peer = RawTcp::connect(listener.address());
   REQUIRE(
-      peer.send(from_hex("4d504120494420526571204672616d65"
-                         "40"
-                         "01"
-                         "0002"
-                         "6869")));
+      peer.send(hex("4d504120494420526571204672616d65"
+                    "40"
+                    "01"
+                    "0002"
+                    "6869")));
   auto request = listener.get_request(kPatience);
   REQUIRE(request);
   CHECK(same(request->private_data(), text("hi")));
   party.post_receives(2, 100);
   request->accept(party.qp, {.private_data = text("welcome")});
-  CHECK(peer.receive(27) == from_hex("4d504120494420526570204672616d65"
-                                     "40"
-                                     "01"
-                                     "0007"
-                                     "77656c636f6d65"));
+  CHECK(peer.receive(27) == hex("4d504120494420526570204672616d65"
+                                "40"
+                                "01"
+                                "0007"
+                                "77656c636f6d65"));
 
-  REQUIRE(peer.send(from_hex(std::string(kFirstSend) + kSecondSend)));
+  REQUIRE(peer.send(hex(std::string(kFirstSend) + kSecondSend)));
   CHECK(next(party.recv_cq).byte_count == 6);
   const WorkCompletion second = next(party.recv_cq);
   CHECK(second.byte_count == 0);
@@ -135,7 +135,7 @@ TEST_CASE("An RC responder speaks MPA, DDP and RDMAP with a plain socket", "[pla
   CHECK(same(party.bytes(0, 6), text("diwarp")));
   party.fill(text("answer"));
   REQUIRE_FALSE(party.send(0, 6));
-  CHECK(peer.receive(32) == from_hex(kAnswer));
+  CHECK(peer.receive(32) == hex(kAnswer));
   peer.shutdown();
   CHECK(peer.ending() == Ending::in_order);
   CHECK(party.qp.wait_disconnected(kPatience));
@@ -149,8 +149,8 @@ TEST_CASE("An RC responder sends nothing before the initiator's first FPDU") {
   CHECK(read(*victim.wire).empty());
   SECTION("which finds a receive") { victim.party.post_receives(1, 100); }
   SECTION("which finds none and is held") {}
-  victim.feed(from_hex(kFirstSend));
-  CHECK(read(*victim.wire) == from_hex(kAnswer));
+  victim.feed(hex(kFirstSend));
+  CHECK(read(*victim.wire) == hex(kAnswer));
 }
 
 TEST_CASE("RC messages are cut into FPDUs that fit TCP's segments") {
@@ -207,7 +207,7 @@ TEST_CASE("Bytes that came behind the MPA frame are the first of the stream") {
   RcParty party(world.add_device());
   party.post_receives(2, 100);
   auto ends = llp::memory_stream_pair();
-  auto bytes = from_hex(std::string(kFirstSend) + kSecondSend);
+  auto bytes = hex(std::string(kFirstSend) + kSecondSend);
   const bool all = GENERATE(true, false);
   const size_t cut = all ? bytes.size() : 41;
   auto connection = negotiated(std::move(ends.second), false);

@@ -34,6 +34,7 @@
 #include "rnic/device.h"
 #include "stack/datagram.h"
 #include "support/catch.h"
+#include "support/contents.h"
 #include "verbs/handle_access.h"
 
 /// What the tests of the whole stack share: parties that talk, and the worlds they live in.
@@ -43,18 +44,6 @@ using namespace std::chrono_literals;
 
 /// No wait of a test lasts longer, however slow the machine.
 inline constexpr Duration kPatience = 30s;
-
-inline std::vector<std::byte> pattern(size_t size, uint64_t seed) {
-  std::vector<std::byte> bytes(size);
-  Random random(seed);
-  size_t at = 0;
-  for (; at + 8 <= size; at += 8) {
-    const uint64_t word = random.next();
-    std::memcpy(&bytes[at], &word, 8);
-  }
-  for (; at < size; ++at) bytes[at] = static_cast<std::byte>(random.next());
-  return bytes;
-}
 
 inline bool same(std::span<const std::byte> a, std::span<const std::byte> b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end());

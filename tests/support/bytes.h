@@ -3,7 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -29,8 +31,18 @@ inline std::vector<std::byte> hex(std::string_view text) {
 
 inline std::vector<std::byte> copy(ConstBytes bytes) { return {bytes.begin(), bytes.end()}; }
 
+/// The bytes of these characters, where they stand.
+inline ConstBytes bytes_of(std::string_view characters) {
+  return std::as_bytes(std::span(characters));
+}
+
+/// A copy of them.
 inline std::vector<std::byte> text(std::string_view characters) {
-  return copy(std::as_bytes(std::span(characters)));
+  return copy(bytes_of(characters));
+}
+
+inline std::string text_of(ConstBytes bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 }  // namespace diwarp::test

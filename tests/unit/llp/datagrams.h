@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "bytes.h"
 #include "llp/datagram_link.h"
+#include "support/bytes.h"
 
 namespace diwarp::test {
 

@@ -5,16 +5,17 @@
 #include <cerrno>
 #include <functional>
 
-#include "bytes.h"
 #include "datagrams.h"
 #include "llp/memory/memory_network.h"
+#include "support/bytes.h"
 #include "support/catch.h"
+#include "support/contents.h"
 
 namespace diwarp::llp {
 namespace {
 
 using test::burst_of;
-using test::pattern;
+using test::text_pattern;
 
 struct Ends {
   explicit Ends(const LinkFaults& faults)
@@ -80,15 +81,15 @@ TEST_CASE("a path that narrows refuses what is too long, and is known from then 
   Ends ends({.paths = {{.after = 2, .max_datagram = 100}, {.after = 3, .max_datagram = 50}}});
   const Address to = ends.peer->local_address();
   CHECK(ends.link.max_datagram(to) == 1472);
-  CHECK(ends.send({pattern(1000), pattern(1000)}).sent == 2);
+  CHECK(ends.send({text_pattern(1000), text_pattern(1000)}).sent == 2);
   CHECK(ends.link.max_datagram(to) == 1472);
-  const SendResult refused = ends.send({pattern(90), pattern(1000)});
+  const SendResult refused = ends.send({text_pattern(90), text_pattern(1000)});
   CHECK(refused.status == SendStatus::refused);
   CHECK(refused.error == EMSGSIZE);
   CHECK(refused.sent == 1);
   CHECK(ends.link.max_datagram(to) == 50);
-  CHECK(ends.send({pattern(51)}).status == SendStatus::refused);
-  CHECK(ends.send({pattern(50)}).status == SendStatus::ok);
+  CHECK(ends.send({text_pattern(51)}).status == SendStatus::refused);
+  CHECK(ends.send({text_pattern(50)}).status == SendStatus::ok);
 }
 
 TEST_CASE("a faulty link has nothing to give every so many-th time, and loses nothing by it") {
@@ -108,7 +109,7 @@ TEST_CASE("a faulty link has nothing to give every so many-th time, and loses no
 TEST_CASE("a faulty stream blocks and cuts calls of both directions, and keeps the bytes") {
   auto ends = memory_stream_pair();
   FaultyStream stream(std::move(ends.first), {.block_every = 3, .move_at_most = 5});
-  const std::string text = pattern(1000);
+  const std::string text = text_pattern(1000);
   std::string came;
   size_t sent = 0;
   std::vector<std::byte> buffer(1000);

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <array>
 
-#include "bytes.h"
 #include "datagrams.h"
 #include "llp/udp/focused_udp_link.h"
 #include "raw_socket.h"
 #include "support/catch.h"
+#include "support/contents.h"
 
 namespace diwarp::llp {
 namespace {
@@ -97,7 +97,8 @@ TEST_CASE("a burst of trains leaves by the second socket whole and in order") {
   RawUdp peer;
   focus(*link, peer);
   Texts payloads;
-  for (size_t i = 0; i < 100; ++i) payloads.push_back(test::pattern(i % 25 == 24 ? 100 : 900, i));
+  for (size_t i = 0; i < 100; ++i)
+    payloads.push_back(test::text_pattern(i % 25 == 24 ? 100 : 900, i));
   REQUIRE(link->send(test::burst_of(peer.address(), payloads).get()).sent == payloads.size());
   for (const std::string& payload : payloads) {
     const auto message = peer.receive();

@@ -2,17 +2,18 @@
 #include <array>
 #include <cerrno>
 
-#include "bytes.h"
 #include "llp/impairment/impairment.h"
 #include "llp/memory/memory_network.h"
+#include "support/bytes.h"
 #include "support/catch.h"
+#include "support/contents.h"
 
 namespace diwarp::llp {
 namespace {
 
 using namespace std::chrono_literals;
 using test::bytes_of;
-using test::pattern;
+using test::text_pattern;
 
 /// A peer, and a stream that impairs what it receives from it.
 struct Rig {
@@ -48,9 +49,9 @@ struct Rig {
 
 TEST_CASE("a stream impaired by nothing is as the stream below") {
   Rig rig({});
-  rig.send(pattern(5000));
+  rig.send(text_pattern(5000));
   rig.peer->shutdown_send();
-  CHECK(rig.drain() == pattern(5000));
+  CHECK(rig.drain() == text_pattern(5000));
   CHECK(rig.last.status == IoStatus::closed);
   CHECK(rig.stream->maximum_segment() == rig.peer->maximum_segment());
   CHECK(rig.stream->local_address() == rig.peer->peer_address());
@@ -66,11 +67,11 @@ TEST_CASE("the byte at a chosen offset is changed, and no other, however it is r
   impairment.corrupt_at = 1000;
   for (size_t most : {size_t{1}, size_t{7}, size_t{4096}}) {
     Rig rig(impairment);
-    rig.send(pattern(2000));
+    rig.send(text_pattern(2000));
     const std::string received = rig.drain(most);
     REQUIRE(received.size() == 2000);
     for (size_t i = 0; i < 2000; ++i) {
-      const bool same = received[i] == pattern(2000)[i];
+      const bool same = received[i] == text_pattern(2000)[i];
       if (same != (i != 1000)) FAIL("at " << i);
     }
   }
@@ -104,8 +105,8 @@ TEST_CASE("a stream that is cut gives the bytes before the cut, then fails, as i
   StreamImpairment impairment;
   impairment.cut_after = 1234;
   Rig rig(impairment);
-  rig.send(pattern(5000));
-  CHECK(rig.drain() == pattern(5000).substr(0, 1234));
+  rig.send(text_pattern(5000));
+  CHECK(rig.drain() == text_pattern(5000).substr(0, 1234));
   CHECK(rig.last.status == IoStatus::failed);
   CHECK(rig.last.error == ECONNRESET);
   std::array<std::byte, 4> buffer;
@@ -116,8 +117,8 @@ TEST_CASE("chunks are of random sizes up to the limit, and lose nothing") {
   StreamImpairment impairment;
   impairment.max_chunk = 5;
   Rig rig(impairment);
-  rig.send(pattern(3000));
-  CHECK(rig.drain() == pattern(3000));
+  rig.send(text_pattern(3000));
+  CHECK(rig.drain() == text_pattern(3000));
   std::array<size_t, 6> seen{};
   for (size_t chunk : rig.chunks) {
     REQUIRE(chunk <= 5);

@@ -5,9 +5,10 @@
 #include <bit>
 #include <map>
 
-#include "bytes.h"
 #include "datagrams.h"
+#include "support/bytes.h"
 #include "support/catch.h"
+#include "support/contents.h"
 
 namespace diwarp::llp {
 namespace {
@@ -15,8 +16,8 @@ namespace {
 using namespace std::chrono_literals;
 using test::burst_of;
 using test::bytes_of;
-using test::pattern;
 using test::text_of;
+using test::text_pattern;
 
 const Address kTo = Address::parse("192.0.2.1:5");
 
@@ -70,7 +71,7 @@ struct Rig {
   /// Sends one by one.
   void send_numbered(size_t count, size_t size = 50) {
     for (size_t i = 0; i < count; ++i) {
-      REQUIRE(test::send_one(link, kTo, pattern(size, i)).sent == 1);
+      REQUIRE(test::send_one(link, kTo, text_pattern(size, i)).sent == 1);
     }
   }
 
@@ -169,7 +170,7 @@ TEST_CASE("how datagrams are cut into bursts does not change what becomes of the
   one_by_one.send_numbered(300);
   for (size_t i = 0; i < 300; i += 100) {
     test::Burst burst;
-    for (size_t k = i; k < i + 100; ++k) burst.add(kTo, pattern(50, k));
+    for (size_t k = i; k < i + 100; ++k) burst.add(kTo, text_pattern(50, k));
     CHECK(in_bursts.link.send(burst.get()).sent == 100);
   }
   CHECK(one_by_one.told == in_bursts.told);
@@ -196,7 +197,7 @@ TEST_CASE("the observer sees each datagram once, in order, as it was given") {
   Rig rig(everything(3));
   rig.send_numbered(200);
   REQUIRE(rig.told.size() == 200);
-  for (size_t i = 0; i < 200; ++i) CHECK(rig.told[i].text == pattern(50, i));
+  for (size_t i = 0; i < 200; ++i) CHECK(rig.told[i].text == text_pattern(50, i));
 }
 
 TEST_CASE("what comes out follows from the verdicts alone") {
@@ -226,7 +227,7 @@ TEST_CASE("a corrupted datagram differs in one bit, a truncated one is a shorter
   Rig flipped(corrupt);
   flipped.send_numbered(200);
   for (size_t i = 0; i < 200; ++i) {
-    const std::string original = pattern(50, i);
+    const std::string original = text_pattern(50, i);
     const std::string& changed = flipped.recorder->sent[i];
     REQUIRE(changed.size() == 50);
     int bits = 0;
@@ -243,7 +244,7 @@ TEST_CASE("a corrupted datagram differs in one bit, a truncated one is a shorter
   for (size_t i = 0; i < 200; ++i) {
     const std::string& changed = cut.recorder->sent[i];
     REQUIRE(changed.size() < 50);
-    REQUIRE(changed == pattern(50, i).substr(0, changed.size()));
+    REQUIRE(changed == text_pattern(50, i).substr(0, changed.size()));
   }
 }
 
@@ -321,7 +322,7 @@ TEST_CASE("datagrams with the same delay keep their order, jitter changes it wit
   ReceiveBatch batch(1, 100, 1);
   in_order.link.receive(batch);
   REQUIRE(in_order.recorder->sent.size() == 100);
-  for (size_t i = 0; i < 100; ++i) CHECK(in_order.recorder->sent[i] == pattern(50, i));
+  for (size_t i = 0; i < 100; ++i) CHECK(in_order.recorder->sent[i] == text_pattern(50, i));
 
   Impairment jittery = steady;
   jittery.jitter = 5ms;
@@ -354,8 +355,8 @@ TEST_CASE("an overtaken datagram is not ahead of those that are delayed") {
     if (rig.told[i].what != Verdict::reordered) continue;
     if (rig.told[i + 1].what != Verdict::delayed) continue;
     const auto& sent = rig.recorder->sent;
-    const auto overtaken = std::find(sent.begin(), sent.end(), pattern(50, i));
-    const auto overtaking = std::find(sent.begin(), sent.end(), pattern(50, i + 1));
+    const auto overtaken = std::find(sent.begin(), sent.end(), text_pattern(50, i));
+    const auto overtaking = std::find(sent.begin(), sent.end(), text_pattern(50, i + 1));
     REQUIRE(overtaking < overtaken);
   }
 }
@@ -379,7 +380,7 @@ TEST_CASE("a datagram that finds no room meets the same fate when it comes again
   tight.recorder->room = 0;
   size_t blocked = 0;
   for (size_t i = 0; i < 300;) {
-    const SendResult result = test::send_one(tight.link, kTo, pattern(50, i));
+    const SendResult result = test::send_one(tight.link, kTo, text_pattern(50, i));
     i += result.sent;
     if (result.status == SendStatus::would_block) ++blocked;
     // Room for the datagram and for all that it may release.
@@ -401,7 +402,7 @@ TEST_CASE("held datagrams that find no room are kept, not lost") {
   ReceiveBatch batch(1, 100, 1);
   rig.link.receive(batch);
   REQUIRE(rig.recorder->sent.size() == 10);
-  for (size_t i = 0; i < 10; ++i) CHECK(rig.recorder->sent[i] == pattern(50, i));
+  for (size_t i = 0; i < 10; ++i) CHECK(rig.recorder->sent[i] == text_pattern(50, i));
 }
 
 TEST_CASE("a refusal of the inner link is passed on, and the sender can skip the datagram") {

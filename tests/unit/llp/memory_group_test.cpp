@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cerrno>
 
-#include "bytes.h"
 #include "datagrams.h"
 #include "diwarp/error.h"
 #include "llp/impairment/impairment.h"
 #include "llp/memory/memory_network.h"
+#include "support/bytes.h"
 #include "support/catch.h"
 
 namespace diwarp::llp {

@@ -2,11 +2,12 @@
 #include <array>
 #include <cerrno>
 
-#include "bytes.h"
 #include "datagrams.h"
 #include "diwarp/error.h"
 #include "llp/memory/memory_network.h"
+#include "support/bytes.h"
 #include "support/catch.h"
+#include "support/contents.h"
 #include "unit/base/allocations.h"
 
 namespace diwarp::llp {
@@ -14,8 +15,8 @@ namespace {
 
 using test::burst_of;
 using test::bytes_of;
-using test::pattern;
 using test::send_one;
+using test::text_pattern;
 using test::texts;
 
 const Address kA = Address::parse("10.0.0.1:1000");
@@ -103,7 +104,7 @@ TEST_CASE("a datagram beyond the memory network's limit is refused where it stan
   options.max_datagram = 100;
   Pair net(options);
   CHECK(net.a->max_datagram(kB) == 100);
-  const auto burst = burst_of(kB, {pattern(100), pattern(101), "x"});
+  const auto burst = burst_of(kB, {text_pattern(100), text_pattern(101), "x"});
   const SendResult result = net.a->send(burst.get());
   CHECK(result.sent == 1);
   CHECK(result.status == SendStatus::refused);
@@ -113,7 +114,7 @@ TEST_CASE("a datagram beyond the memory network's limit is refused where it stan
 TEST_CASE("a memory link packs datagrams into the slots and leaves what does not fit") {
   Pair net;
   std::vector<std::string> sent;
-  for (size_t i = 0; i < 7; ++i) sent.push_back(pattern(40, i));
+  for (size_t i = 0; i < 7; ++i) sent.push_back(text_pattern(40, i));
   net.a->send(burst_of(kB, sent).get());
   ReceiveBatch batch(2, 100, 16);  // two datagrams to a slot
   std::vector<std::string> received;
@@ -128,10 +129,10 @@ TEST_CASE("a memory link packs datagrams into the slots and leaves what does not
 
 TEST_CASE("a memory link hands out no more than the batch has room for, and cuts to the slot") {
   Pair net;
-  net.a->send(burst_of(kB, {pattern(200), "b", "c"}).get());
+  net.a->send(burst_of(kB, {text_pattern(200), "b", "c"}).get());
   ReceiveBatch batch(4, 100, 2);
   CHECK(net.b->receive(batch) == 2);
-  CHECK(texts(batch) == std::vector<std::string>{pattern(200).substr(0, 100), "b"});
+  CHECK(texts(batch) == std::vector<std::string>{text_pattern(200).substr(0, 100), "b"});
   CHECK(net.b->receive(batch) == 1);
 }
 

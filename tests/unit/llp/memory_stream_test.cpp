@@ -2,16 +2,17 @@
 #include <array>
 #include <cerrno>
 
-#include "bytes.h"
 #include "llp/memory/memory_network.h"
+#include "support/bytes.h"
 #include "support/catch.h"
+#include "support/contents.h"
 
 namespace diwarp::llp {
 namespace {
 
 using test::bytes_of;
-using test::pattern;
 using test::text_of;
+using test::text_pattern;
 
 IoResult send_text(Stream& stream, std::string_view text) {
   const ConstBytes piece = bytes_of(text);
@@ -56,7 +57,7 @@ TEST_CASE("a memory stream has the segment size it was given, and two addresses"
 
 TEST_CASE("a memory stream holds what its buffer holds, across its wrap") {
   auto [a, b] = memory_stream_pair(10);
-  const std::string text = pattern(100);
+  const std::string text = text_pattern(100);
   size_t sent = 0;
   std::string received;
   while (received.size() < text.size()) {
@@ -67,7 +68,7 @@ TEST_CASE("a memory stream holds what its buffer holds, across its wrap") {
     received += receive_text(*b, 7);
   }
   CHECK(received == text);
-  CHECK(send_text(*a, pattern(11)).bytes == 10);
+  CHECK(send_text(*a, text_pattern(11)).bytes == 10);
   CHECK(send_text(*a, "x").status == IoStatus::would_block);
 }
 

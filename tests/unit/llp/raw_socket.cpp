@@ -14,7 +14,7 @@
 #include <iostream>
 #include <thread>
 
-#include "bytes.h"
+#include "support/bytes.h"
 #include "support/catch.h"
 
 namespace diwarp::test {

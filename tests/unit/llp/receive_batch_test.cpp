@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
-#include "bytes.h"
 #include "datagrams.h"
+#include "support/bytes.h"
 #include "support/catch.h"
 
 namespace diwarp::llp {

@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "backends.h"
-#include "bytes.h"
 #include "diwarp/error.h"
 #include "llp/uring/uring_connector.h"
 #include "raw_socket.h"
+#include "support/bytes.h"
 #include "support/catch.h"
 #include "support/descriptors.h"
 

@@ -2,11 +2,12 @@
 // TCP sockets whose system calls fail now and then, or move a few bytes only.
 #include <cerrno>
 
-#include "bytes.h"
 #include "llp/tcp/tcp_stream.h"
 #include "llp/tcp/zero_copy_sender.h"
 #include "raw_socket.h"
+#include "support/bytes.h"
 #include "support/catch.h"
+#include "support/contents.h"
 #include "syscalls.h"
 
 namespace diwarp::llp {
@@ -14,8 +15,8 @@ namespace {
 
 using test::bytes_of;
 using test::FaultsForNow;
-using test::pattern;
 using test::text_of;
+using test::text_pattern;
 
 /// Moves all of `text`, both ends in turn; what came.
 std::string move_all(Stream& from, Stream& to, const std::string& text) {
@@ -46,7 +47,7 @@ TEST_CASE("a stream whose calls fail for want of memory or room now and then los
   FaultsForNow faults;
   faults->send_error = faults->receive_error = error;
   faults->send_every = faults->receive_every = 2;
-  const std::string text = pattern(1 << 20);
+  const std::string text = text_pattern(1 << 20);
   CHECK(move_all(*sender, *receiver, text) == text);
   CHECK(faults->injected > 0);
 }
@@ -57,7 +58,7 @@ TEST_CASE("a stream that moves few bytes a call moves all of them in order") {
   const auto receiver = TcpStream::adopt(second.release());
   FaultsForNow faults;
   faults->stream_bytes = GENERATE(1u, 7u, 1000u);
-  const std::string text = pattern(20000);
+  const std::string text = text_pattern(20000);
   CHECK(move_all(*sender, *receiver, text) == text);
   CHECK(faults->injected > 0);
 }
@@ -94,7 +95,7 @@ TEST_CASE("a send that finds no memory to leave without a copy is copied at once
   REQUIRE(pair.sender->allow_zero_copy(10'000, pair.counters));
   FaultsForNow faults;
   faults->zerocopy_error = error;
-  pair.move(pattern(20'000));
+  pair.move(text_pattern(20'000));
   CHECK(pair.sender->zero_copy_calls() == 0);
   CHECK(pair.counters.get(Counter::rc_zerocopy_no_memory) == 1);
   CHECK(pair.counters.get(Counter::rc_zerocopy_sends) == 0);
@@ -105,7 +106,7 @@ TEST_CASE("a stream whose system refuses zero-copy sends copies") {
   FaultsForNow faults;
   faults->zerocopy_option_error = ENOTSUP;
   CHECK_FALSE(pair.sender->allow_zero_copy(10'000, pair.counters));
-  pair.move(pattern(20'000));
+  pair.move(text_pattern(20'000));
   CHECK(pair.sender->zero_copy_calls() == 0);
 }
 
@@ -114,7 +115,7 @@ TEST_CASE("a stream of whose zero-copy sends nothing is reported copies from a n
   REQUIRE(pair.sender->allow_zero_copy(10'000, pair.counters));
   FaultsForNow faults;
   faults->hide_notices = 1;
-  for (uint32_t i = 0; i < 2 * kMaxZeroCopyCalls; ++i) pair.move(pattern(20'000, i));
+  for (uint32_t i = 0; i < 2 * kMaxZeroCopyCalls; ++i) pair.move(text_pattern(20'000, i));
   CHECK(pair.sender->zero_copy_released() == 0);
   // The kernel's own bound may come first.
   const uint64_t zero_copy = pair.counters.get(Counter::rc_zerocopy_sends);

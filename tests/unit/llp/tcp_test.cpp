@@ -13,19 +13,20 @@
 #include <vector>
 
 #include "backends.h"
-#include "bytes.h"
 #include "diwarp/error.h"
 #include "raw_socket.h"
+#include "support/bytes.h"
 #include "support/catch.h"
+#include "support/contents.h"
 
 namespace diwarp::llp {
 namespace {
 
 using test::bytes_of;
-using test::pattern;
 using test::read_bytes;
 using test::tcp_pair;
 using test::text_of;
+using test::text_pattern;
 
 IoResult send_text(Stream& stream, std::string_view text) {
   const ConstBytes piece = bytes_of(text);
@@ -75,7 +76,7 @@ BACKENDS_TEST_CASE("the pieces sent on a TCP stream arrive in order, and nothing
 BACKENDS_TEST_CASE(
     "short pieces among long ones arrive in order, more of them than are put together") {
   Connected<TestType> c;
-  const std::string text = pattern(30'000);
+  const std::string text = text_pattern(30'000);
   std::vector<ConstBytes> pieces;
   size_t at = 0;
   for (const size_t length : {20U, 4000U, 4U, 20U, 64U, 4U, 512U, 513U, 5000U}) {
@@ -113,7 +114,7 @@ BACKENDS_TEST_CASE("several buffers are filled one behind the other, as far as t
 
 BACKENDS_TEST_CASE("more pieces than one system call takes are sent in parts") {
   Connected<TestType> c;
-  const std::string text = pattern(3000);
+  const std::string text = text_pattern(3000);
   std::vector<ConstBytes> pieces;
   for (const char& letter : text) pieces.push_back(bytes_of({&letter, 1}));
   size_t sent = 0;
@@ -129,7 +130,7 @@ BACKENDS_TEST_CASE("more pieces than one system call takes are sent in parts") {
 BACKENDS_TEST_CASE(
     "a TCP stream takes a part when its buffer fills, then nothing until there is room") {
   Connected<TestType> c;
-  const std::string text = pattern(size_t{16} << 20);
+  const std::string text = text_pattern(size_t{16} << 20);
   size_t sent = 0;
   IoResult result = send_text(*c.stream, text);
   REQUIRE(result.status == IoStatus::ok);
@@ -166,7 +167,7 @@ BACKENDS_TEST_CASE(
   for (const size_t room : {size_t{1000}, size_t{70000}, size_t{1} << 20}) {
     CAPTURE(room);
     Connected<TestType> c;
-    const std::string text = pattern(size_t{4} << 20);
+    const std::string text = text_pattern(size_t{4} << 20);
     std::thread writer([&] {
       for (size_t sent = 0; sent < text.size();) {
         const ssize_t part = ::send(c.peer.get(), text.data() + sent, text.size() - sent, 0);

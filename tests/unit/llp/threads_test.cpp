@@ -4,18 +4,19 @@
 #include <chrono>
 #include <thread>
 
-#include "bytes.h"
 #include "datagrams.h"
 #include "llp/memory/memory_network.h"
 #include "llp/poller.h"
+#include "support/bytes.h"
 #include "support/catch.h"
+#include "support/contents.h"
 
 namespace diwarp::llp {
 namespace {
 
 using namespace std::chrono_literals;
 using test::bytes_of;
-using test::pattern;
+using test::text_pattern;
 
 /// Says when a test has waited long enough to give up.
 class Deadline {
@@ -51,7 +52,7 @@ TEST_CASE("what several threads send over memory is received or counted as overf
   for (size_t i = 0; i < kSenders; ++i) {
     senders.emplace_back([&] {
       const auto link = network->open(to.with_port(0));
-      for (size_t k = 0; k < kEach; ++k) test::send_one(*link, to, pattern(100, k));
+      for (size_t k = 0; k < kEach; ++k) test::send_one(*link, to, text_pattern(100, k));
       --running;
       poller.wake();
     });
@@ -92,7 +93,7 @@ TEST_CASE("no callback runs after the memory link it belonged to is gone") {
 
 TEST_CASE("a memory stream carries bytes between two threads, woken by its callbacks") {
   auto [a, b] = memory_stream_pair(1000);
-  const std::string text = pattern(size_t{1} << 20);
+  const std::string text = text_pattern(size_t{1} << 20);
   const Deadline deadline;
   std::thread writer([&text, &deadline, stream = std::move(a)]() mutable {
     Poller poller;

@@ -2,18 +2,19 @@
 // Links at all addresses of the host: they tell which one a datagram came to, and send from there.
 
 #include "backends.h"
-#include "bytes.h"
 #include "datagrams.h"
 #include "llp/udp/focused_udp_link.h"
 #include "raw_socket.h"
+#include "support/bytes.h"
 #include "support/catch.h"
+#include "support/contents.h"
 
 namespace diwarp::llp {
 namespace {
 
 using test::bytes_of;
-using test::pattern;
 using test::RawUdp;
+using test::text_pattern;
 
 struct Place {
   const char* all;    // the link's address
@@ -52,7 +53,7 @@ BACKENDS_TEST_CASE("a link at all addresses answers from the one that was asked"
   const std::vector<size_t> sizes = GENERATE(std::vector<size_t>{100}, std::vector<size_t>{4000},
                                              std::vector<size_t>{900, 900, 900, 4, 70});
   std::vector<std::string> payloads;
-  for (size_t size : sizes) payloads.push_back(pattern(size, payloads.size()));
+  for (size_t size : sizes) payloads.push_back(text_pattern(size, payloads.size()));
   std::vector<ConstBytes> pieces;
   for (const std::string& payload : payloads) pieces.push_back(bytes_of(payload));
   std::vector<OutgoingDatagram> burst;

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "bytes.h"
 #include "datagrams.h"
 #include "llp/udp/udp_link.h"
 #include "raw_socket.h"
 #include "support/catch.h"
+#include "support/contents.h"
 #include "syscalls.h"
 
 namespace diwarp::llp {
@@ -18,8 +18,8 @@ namespace {
 
 using test::burst_of;
 using test::FaultsForNow;
-using test::pattern;
 using test::RawUdp;
+using test::text_pattern;
 
 const Address kLoopback4 = Address::loopback(AddressFamily::ipv4);
 using Degradations = std::vector<Counter>;
@@ -61,7 +61,7 @@ std::vector<std::string> receive_all(DatagramLink& link, size_t count) {
 
 std::vector<std::string> numbered(size_t count, size_t size) {
   std::vector<std::string> result;
-  for (size_t i = 0; i < count; ++i) result.push_back(pattern(size, i));
+  for (size_t i = 0; i < count; ++i) result.push_back(text_pattern(size, i));
   return result;
 }
 
@@ -238,8 +238,8 @@ TEST_CASE("busy polling is asked of the socket in microseconds, and told of wher
 TEST_CASE("with the smallest receive buffer a datagram of any size comes in, one at a time") {
   Ends ends({.receive_buffer = 1, .send_buffer = 1, .offload = GENERATE(true, false)});
   for (const size_t size : {0u, 1u, 1400u, 9000u, 65000u}) {
-    CHECK(test::send_one(*ends.sender, ends.to(), pattern(size)).status == SendStatus::ok);
-    CHECK(receive_all(*ends.receiver, 1) == std::vector{pattern(size)});
+    CHECK(test::send_one(*ends.sender, ends.to(), text_pattern(size)).status == SendStatus::ok);
+    CHECK(receive_all(*ends.receiver, 1) == std::vector{text_pattern(size)});
   }
 }
 
@@ -248,13 +248,13 @@ TEST_CASE("a send buffer too small for the fragments of a datagram ends fragment
     REQUIRE(test::set_mtu("lo", 1500));
     Ends ends({.send_buffer = 1, .fragment = true});
     CHECK(ends.sender->max_datagram(ends.to()) == kMaxDatagram);
-    const SendResult result = test::send_one(*ends.sender, ends.to(), pattern(60000));
+    const SendResult result = test::send_one(*ends.sender, ends.to(), text_pattern(60000));
     CHECK(result.status == SendStatus::refused);
     CHECK(result.error == EMSGSIZE);
     CHECK(ends.told == Degradations{Counter::jumbo_refused});
     CHECK(ends.sender->max_datagram(ends.to()) == 1472);
-    CHECK(test::send_one(*ends.sender, ends.to(), pattern(1472)).status == SendStatus::ok);
-    CHECK(receive_all(*ends.receiver, 1) == std::vector{pattern(1472)});
+    CHECK(test::send_one(*ends.sender, ends.to(), text_pattern(1472)).status == SendStatus::ok);
+    CHECK(receive_all(*ends.receiver, 1) == std::vector{text_pattern(1472)});
   });
 }
 

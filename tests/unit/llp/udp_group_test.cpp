@@ -10,11 +10,11 @@
 #include <string>
 
 #include "backends.h"
-#include "bytes.h"
 #include "datagrams.h"
 #include "diwarp/error.h"
 #include "llp/udp/udp_link.h"
 #include "raw_socket.h"
+#include "support/bytes.h"
 #include "support/catch.h"
 
 namespace diwarp::llp {

@@ -5,11 +5,11 @@
 #include <unistd.h>
 
 #include "backends.h"
-#include "bytes.h"
 #include "datagrams.h"
 #include "diwarp/error.h"
 #include "llp/udp/udp_link.h"
 #include "raw_socket.h"
+#include "support/bytes.h"
 #include "support/catch.h"
 #include "support/descriptors.h"
 #include "support/sanitizers.h"

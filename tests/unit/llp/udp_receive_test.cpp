@@ -3,18 +3,18 @@
 #include <netinet/udp.h>
 
 #include "backends.h"
-#include "bytes.h"
 #include "datagrams.h"
 #include "llp/udp/udp_link.h"
 #include "raw_socket.h"
 #include "support/catch.h"
+#include "support/contents.h"
 
 namespace diwarp::llp {
 namespace {
 
-using test::pattern;
 using test::RawUdp;
 using test::receive_texts;
+using test::text_pattern;
 using test::texts;
 
 const Address kLoopback4 = Address::loopback(AddressFamily::ipv4);
@@ -56,7 +56,7 @@ BACKENDS_TEST_CASE("an empty datagram is received as one") {
 BACKENDS_TEST_CASE("a datagram longer than its slot is handed up cut") {
   const auto link = TestType::open(kLoopback4, plain());
   RawUdp peer;
-  const std::string payload = pattern(300);
+  const std::string payload = text_pattern(300);
   REQUIRE(peer.send(link->local_address(), payload));
   ReceiveBatch batch(1, 100, 1);
   CHECK(receive_texts(*link, batch, 1) == std::vector<std::string>{payload.substr(0, 100)});
@@ -65,13 +65,13 @@ BACKENDS_TEST_CASE("a datagram longer than its slot is handed up cut") {
 TEST_CASE("waiting datagrams are received in order and in growing numbers per call") {
   const auto link = UdpLink::open(kLoopback4, plain());
   RawUdp peer;
-  for (size_t i = 0; i < 100; ++i) REQUIRE(peer.send(link->local_address(), pattern(20, i)));
+  for (size_t i = 0; i < 100; ++i) REQUIRE(peer.send(link->local_address(), text_pattern(20, i)));
   ReceiveBatch batch(16, 2048, 64);
   std::vector<size_t> counts;
   size_t total = 0;
   while (const size_t got = link->receive(batch)) {
     counts.push_back(got);
-    for (const std::string& text : texts(batch)) CHECK(text == pattern(20, total++));
+    for (const std::string& text : texts(batch)) CHECK(text == text_pattern(20, total++));
   }
   CHECK(total == 100);
   CHECK(counts == std::vector<size_t>{1, 2, 4, 8, 16, 16, 16, 16, 16, 5});
@@ -93,12 +93,12 @@ BACKENDS_TEST_CASE(
     "no call hands out more datagrams than the batch has room for, and none is lost") {
   const auto link = TestType::open(kLoopback4, plain());
   RawUdp peer;
-  for (size_t i = 0; i < 20; ++i) REQUIRE(peer.send(link->local_address(), pattern(20, i)));
+  for (size_t i = 0; i < 20; ++i) REQUIRE(peer.send(link->local_address(), text_pattern(20, i)));
   ReceiveBatch batch(16, 2048, 3);
   size_t total = 0;
   while (const size_t got = link->receive(batch)) {
     CHECK(got <= 3);
-    for (const std::string& text : texts(batch)) CHECK(text == pattern(20, total++));
+    for (const std::string& text : texts(batch)) CHECK(text == text_pattern(20, total++));
   }
   CHECK(total == 20);
 }
@@ -107,7 +107,7 @@ BACKENDS_TEST_CASE("a train that the kernel coalesced is split into its datagram
   const auto link = TestType::open(kLoopback4);
   if (!test::has_trains(link->gso(), link->gro())) return;
   RawUdp peer;
-  const std::string train = pattern(340);
+  const std::string train = text_pattern(340);
   REQUIRE(peer.send(link->local_address(), train, 100));
   ReceiveBatch batch(1, 65536, 128);
   REQUIRE(test::wait_input(*link));
@@ -123,7 +123,7 @@ BACKENDS_TEST_CASE("full trains that wait are all received") {
   RawUdp peer;
   std::string all;
   for (size_t i = 0; i < 10; ++i) {
-    const std::string train = pattern(size_t{44} * 1472, i);
+    const std::string train = text_pattern(size_t{44} * 1472, i);
     REQUIRE(peer.send(link->local_address(), train, 1472));
     all += train;
   }
@@ -141,7 +141,7 @@ BACKENDS_TEST_CASE("no more trains are asked for than the batch can hold") {
   const auto link = TestType::open(kLoopback4);
   if (!test::has_trains(link->gso(), link->gro())) return;
   RawUdp peer;
-  for (size_t i = 0; i < 20; ++i) REQUIRE(peer.send(link->local_address(), pattern(64, i), 1));
+  for (size_t i = 0; i < 20; ++i) REQUIRE(peer.send(link->local_address(), text_pattern(64, i), 1));
   ReceiveBatch batch(8, 65536, 2 * UdpLink::kMaxTrain);
   CHECK(receive_texts(*link, batch, 20 * 64).size() == 20 * 64);
   CHECK(link->overflowed() == 0);
@@ -151,7 +151,7 @@ BACKENDS_TEST_CASE("a train longer than the batch has room for loses its tail, w
   const auto link = TestType::open(kLoopback4);
   if (!test::has_trains(link->gso(), link->gro())) return;
   RawUdp peer;
-  const std::string train = pattern(64);
+  const std::string train = text_pattern(64);
   REQUIRE(peer.send(link->local_address(), train, 1));
   ReceiveBatch batch(4, 65536, 40);
   REQUIRE(test::wait_input(*link));
@@ -164,8 +164,8 @@ BACKENDS_TEST_CASE("a train longer than the batch has room for loses its tail, w
 void receive_lone(UdpLink& link, RawUdp& peer, size_t count) {
   ReceiveBatch batch(8, 65536, 8 * UdpLink::kMaxTrain);
   for (size_t i = 0; i < count; ++i) {
-    REQUIRE(peer.send(link.local_address(), pattern(90, i)));
-    REQUIRE(receive_texts(link, batch, 1) == std::vector<std::string>{pattern(90, i)});
+    REQUIRE(peer.send(link.local_address(), text_pattern(90, i)));
+    REQUIRE(receive_texts(link, batch, 1) == std::vector<std::string>{text_pattern(90, i)});
     CHECK(batch.datagrams()[0].from == peer.address());
     CHECK(link.receive(batch) == 0);
   }
@@ -203,10 +203,10 @@ TEST_CASE("coalescing stops while datagrams come one by one, and begins again wi
   CHECK_FALSE(coalesces(*link));
   // Trains that come meanwhile are split by the kernel.
   for (size_t i = 0; i < 4; ++i) {
-    REQUIRE(peer.send(link->local_address(), pattern(340, i), 100));
-    receive_train(*link, pattern(340, i));
+    REQUIRE(peer.send(link->local_address(), text_pattern(340, i), 100));
+    receive_train(*link, text_pattern(340, i));
   }
-  REQUIRE(peer.send(link->local_address(), pattern(1000), 100));
+  REQUIRE(peer.send(link->local_address(), text_pattern(1000), 100));
   ReceiveBatch batch(8, 65536, 8 * UdpLink::kMaxTrain);
   receive_texts(*link, batch, 10);
   CHECK(coalesces(*link));
@@ -221,9 +221,9 @@ TEST_CASE("a train that comes around the stop of coalescing is split into its da
   receive_lone(*link, peer, Coalescing::kLone - 1);
   // It waits behind the last lone datagram, when coalescing would stop.
   REQUIRE(peer.send(link->local_address(), "the last one"));
-  REQUIRE(peer.send(link->local_address(), pattern(340, 1), 100));
+  REQUIRE(peer.send(link->local_address(), text_pattern(340, 1), 100));
   CHECK(receive_texts(*link, batch, 1) == std::vector<std::string>{"the last one"});
-  receive_train(*link, pattern(340, 1));
+  receive_train(*link, text_pattern(340, 1));
   CHECK(coalesces(*link));
 
   // As if it had come while the kernel was told: it was joined, and the socket has stopped.
@@ -235,9 +235,9 @@ TEST_CASE("a train that comes around the stop of coalescing is split into its da
   const int on = 1;
   const int off = 0;
   REQUIRE(::setsockopt(link->descriptor(), IPPROTO_UDP, UDP_GRO, &on, sizeof on) == 0);
-  REQUIRE(peer.send(link->local_address(), pattern(340, 2), 100));
+  REQUIRE(peer.send(link->local_address(), text_pattern(340, 2), 100));
   REQUIRE(::setsockopt(link->descriptor(), IPPROTO_UDP, UDP_GRO, &off, sizeof off) == 0);
-  receive_train(*link, pattern(340, 2));
+  receive_train(*link, text_pattern(340, 2));
   CHECK(coalesces(*link));
 }
 
@@ -251,7 +251,7 @@ TEST_CASE("what a socket had no room for is counted where datagrams come one by 
   look_in_vain(*link);
   receive_lone(*link, peer, 200);
   ReceiveBatch batch(1, 65536, UdpLink::kMaxTrain);
-  for (int i = 0; i < 500; ++i) REQUIRE(peer.send(link->local_address(), pattern(500)));
+  for (int i = 0; i < 500; ++i) REQUIRE(peer.send(link->local_address(), text_pattern(500)));
   size_t received = 0;
   while (const size_t got = link->receive(batch)) received += got;
   CHECK(received < 500);
@@ -266,7 +266,7 @@ BACKENDS_TEST_CASE("slots too small for a train end coalescing, and nothing is c
   ReceiveBatch batch(8, 2048, 64);
   CHECK(link->receive(batch) == 0);
   CHECK_FALSE(link->gro());
-  REQUIRE(peer.send(link->local_address(), pattern(10 * 1000), 1000));
+  REQUIRE(peer.send(link->local_address(), text_pattern(10 * 1000), 1000));
   const auto received = receive_texts(*link, batch, 10);
   REQUIRE(received.size() == 10);
   for (const std::string& text : received) CHECK(text.size() == 1000);
@@ -277,7 +277,7 @@ BACKENDS_TEST_CASE("every datagram is either received or counted as overflowed")
   options.receive_buffer = 20000;
   const auto link = TestType::open(kLoopback4, options);
   RawUdp peer;
-  for (int i = 0; i < 500; ++i) REQUIRE(peer.send(link->local_address(), pattern(500)));
+  for (int i = 0; i < 500; ++i) REQUIRE(peer.send(link->local_address(), text_pattern(500)));
   ReceiveBatch batch(16, 2048, 64);
   size_t received = 0;
   while (const size_t got = link->receive(batch)) received += got;
@@ -298,7 +298,7 @@ BACKENDS_TEST_CASE("an adopted socket does not count what it lost before") {
   REQUIRE(::setsockopt(raw.fd(), SOL_SOCKET, SO_RXQ_OVFL, &on, sizeof on) == 0);
   // What waits then carries the count of its arrival, which is less than that of the adoption.
   for (int round = 0; round < 2; ++round) {
-    for (int i = 0; i < 100; ++i) REQUIRE(peer.send(raw.address(), pattern(500)));
+    for (int i = 0; i < 100; ++i) REQUIRE(peer.send(raw.address(), text_pattern(500)));
     while (round == 0 && raw.readable()) REQUIRE(raw.receive());
   }
   const Address address = raw.address();

@@ -8,11 +8,12 @@
 #include <iostream>
 
 #include "backends.h"
-#include "bytes.h"
 #include "datagrams.h"
 #include "llp/udp/udp_link.h"
 #include "raw_socket.h"
+#include "support/bytes.h"
 #include "support/catch.h"
+#include "support/contents.h"
 #include "unit/base/allocations.h"
 
 namespace diwarp::llp {
@@ -20,8 +21,8 @@ namespace {
 
 using test::Burst;
 using test::bytes_of;
-using test::pattern;
 using test::RawUdp;
+using test::text_pattern;
 
 const Address kLoopback4 = Address::loopback(AddressFamily::ipv4);
 
@@ -50,7 +51,7 @@ using Shapes = std::vector<std::pair<size_t, int>>;
 
 Burst burst_of_sizes(const Address& to, const std::vector<size_t>& sizes) {
   Burst burst;
-  for (size_t i = 0; i < sizes.size(); ++i) burst.add(to, pattern(sizes[i], i));
+  for (size_t i = 0; i < sizes.size(); ++i) burst.add(to, text_pattern(sizes[i], i));
   return burst;
 }
 
@@ -87,7 +88,7 @@ BACKENDS_TEST_CASE("datagrams of every size up to the largest arrive whole") {
   const auto link = TestType::open(kLoopback4);
   RawUdp peer;
   for (size_t size : {size_t{1}, size_t{2048}, size_t{2049}, size_t{9000}, kMaxDatagram}) {
-    const std::string payload = pattern(size);
+    const std::string payload = text_pattern(size);
     REQUIRE(test::send_one(*link, peer.address(), payload).status == SendStatus::ok);
     const auto arrived = peer.receive();
     REQUIRE(arrived);
@@ -105,7 +106,7 @@ BACKENDS_TEST_CASE("a burst of equal datagrams reaches a plain receiver one by o
   for (size_t i = 0; i < sizes.size(); ++i) {
     const auto arrived = peer.receive();
     REQUIRE(arrived);
-    REQUIRE(arrived->bytes == pattern(sizes[i], i));
+    REQUIRE(arrived->bytes == text_pattern(sizes[i], i));
   }
   CHECK_FALSE(peer.readable());
 }
@@ -127,9 +128,9 @@ BACKENDS_TEST_CASE("a train ends where the destination changes") {
   RawUdp other;
   Burst burst;
   for (int i = 0; i < 3; ++i) {
-    burst.add(watcher->address(), pattern(100));
-    burst.add(watcher->address(), pattern(100));
-    burst.add(other.address(), pattern(100));
+    burst.add(watcher->address(), text_pattern(100));
+    burst.add(watcher->address(), text_pattern(100));
+    burst.add(other.address(), text_pattern(100));
   }
   CHECK(link->send(burst.get()).sent == 9);
   CHECK(shapes(*watcher) == Shapes(3, {200, 100}));
@@ -163,7 +164,7 @@ BACKENDS_TEST_CASE("a train is whole where its last datagram is small and the ot
     REQUIRE(arrived);
     CHECK(arrived->segment == static_cast<int>(sizes.front()));
     std::string expected;
-    for (size_t i = 0; i < sizes.size(); ++i) expected += pattern(sizes[i], i);
+    for (size_t i = 0; i < sizes.size(); ++i) expected += text_pattern(sizes[i], i);
     CHECK(arrived->bytes == expected);
   }
 }
@@ -199,7 +200,7 @@ BACKENDS_TEST_CASE("an empty datagram ends a train and arrives") {
 BACKENDS_TEST_CASE("datagrams with many pieces are sent, those with more than 1024 are refused") {
   const auto link = TestType::open(kLoopback4);
   RawUdp peer;
-  const std::string letters = pattern(1025);
+  const std::string letters = text_pattern(1025);
   std::vector<ConstBytes> pieces;
   for (const char& letter : letters) pieces.push_back(bytes_of({&letter, 1}));
   const std::span<const ConstBytes> all(pieces);
@@ -221,9 +222,9 @@ BACKENDS_TEST_CASE("a burst to many destinations reaches each of them") {
   const auto link = TestType::open(kLoopback4);
   std::vector<RawUdp> peers(20);
   Burst burst;
-  for (size_t i = 0; i < 60; ++i) burst.add(peers[i % 20].address(), pattern(50, i));
+  for (size_t i = 0; i < 60; ++i) burst.add(peers[i % 20].address(), text_pattern(50, i));
   CHECK(link->send(burst.get()).sent == 60);
-  for (size_t i = 0; i < 60; ++i) CHECK(peers[i % 20].receive()->bytes == pattern(50, i));
+  for (size_t i = 0; i < 60; ++i) CHECK(peers[i % 20].receive()->bytes == text_pattern(50, i));
 }
 
 BACKENDS_TEST_CASE("without offload a burst arrives all the same") {
@@ -275,8 +276,8 @@ BACKENDS_TEST_CASE("a datagram beyond the path MTU is refused and the path is me
     const auto link = TestType::open(kLoopback4);
     RawUdp peer;
     CHECK(link->max_datagram(peer.address()) == 1472);
-    CHECK(test::send_one(*link, peer.address(), pattern(1472)).status == SendStatus::ok);
-    const SendResult beyond = test::send_one(*link, peer.address(), pattern(1473));
+    CHECK(test::send_one(*link, peer.address(), text_pattern(1472)).status == SendStatus::ok);
+    const SendResult beyond = test::send_one(*link, peer.address(), text_pattern(1473));
     CHECK(beyond.status == SendStatus::refused);
     CHECK(beyond.error == EMSGSIZE);
 

@@ -5,11 +5,12 @@
 
 #include <array>
 
-#include "bytes.h"
 #include "datagrams.h"
 #include "raw_socket.h"
 #include "ring_scene.h"
+#include "support/bytes.h"
 #include "support/catch.h"
+#include "support/contents.h"
 #include "syscalls.h"
 
 namespace diwarp::llp {
@@ -17,10 +18,10 @@ namespace {
 
 using test::FaultsForNow;
 using test::numbered;
-using test::pattern;
 using test::RawUdp;
 using test::receive_texts;
 using test::RingScene;
+using test::text_pattern;
 
 using Texts = std::vector<std::string>;
 
@@ -85,7 +86,7 @@ TEST_CASE("a stream loses nothing while requests are refused now and then") {
   faults->uring_every = GENERATE(1U, 2U);
   const auto stream = UringStream::adopt(scene.queue, first.release());
   stream->set_key(stream.get());
-  const std::string text = pattern(size_t{1} << 20);
+  const std::string text = text_pattern(size_t{1} << 20);
   std::string received;
   std::vector<std::byte> buffer(3000);
   size_t sent = 0;

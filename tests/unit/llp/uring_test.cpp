@@ -3,13 +3,14 @@
 
 #include <thread>
 
-#include "bytes.h"
 #include "datagrams.h"
 #include "raw_socket.h"
 #include "ring_scene.h"
+#include "support/bytes.h"
 #include "support/catch.h"
 #include "support/child.h"
 #include "support/confined.h"
+#include "support/contents.h"
 #include "support/held_thread.h"
 #include "support/uring.h"
 
@@ -17,9 +18,9 @@ namespace diwarp::llp {
 namespace {
 
 using test::numbered;
-using test::pattern;
 using test::RawUdp;
 using test::receive_texts;
+using test::text_pattern;
 
 const Address kLoopback4 = Address::loopback(AddressFamily::ipv4);
 using Texts = std::vector<std::string>;
@@ -128,9 +129,9 @@ TEST_CASE("streams that nobody reads do not keep others on their ring from recei
   auto [second, writer] = test::tcp_pair();
   const auto unread = UringStream::adopt(queue, first.release());
   const auto read = UringStream::adopt(queue, second.release());
-  const std::string flood = pattern(200'000);
+  const std::string flood = text_pattern(200'000);
   REQUIRE(::send(flooder.get(), flood.data(), flood.size(), MSG_DONTWAIT) > 100'000);
-  const std::string text = pattern(50'000);
+  const std::string text = text_pattern(50'000);
   REQUIRE(::send(writer.get(), text.data(), text.size(), 0) == 50'000);
   std::string received;
   std::vector<std::byte> buffer(3000);

@@ -11,7 +11,7 @@
 #include <cstring>
 #include <set>
 
-#include "bytes.h"
+#include "support/bytes.h"
 #include "support/catch.h"
 
 namespace diwarp::llp {

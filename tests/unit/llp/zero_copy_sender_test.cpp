@@ -10,14 +10,15 @@
 #include <vector>
 
 #include "backends.h"
-#include "bytes.h"
 #include "llp/poller.h"
 #include "llp/tcp/tcp_stream.h"
 #include "llp/uring/uring_stream.h"
 #include "raw_socket.h"
+#include "support/bytes.h"
 #include "support/catch.h"
 #include "support/child.h"
 #include "support/confined.h"
+#include "support/contents.h"
 #include "zero_copy_support.h"
 
 namespace diwarp::llp {
@@ -25,9 +26,9 @@ namespace {
 
 using test::bytes_of;
 using test::may_send_zero_copy;
-using test::pattern;
 using test::read_bytes;
 using test::tcp_pair;
+using test::text_pattern;
 
 constexpr size_t kFrom = 10'000;
 
@@ -68,7 +69,7 @@ TEST_CASE("a zero-copy stream keeps long pieces in flight until the peer has the
   if (!may_send_zero_copy()) return;
   ZeroCopyScene c;
   c.receive_little();
-  const std::string text = pattern(400'000);
+  const std::string text = text_pattern(400'000);
   const IoResult sent = c.send(text);
   REQUIRE(sent.status == IoStatus::ok);
   REQUIRE(sent.bytes > 100'000);
@@ -86,9 +87,9 @@ TEST_CASE("memory of a long piece is read after the call, that of short ones is 
   if (!may_send_zero_copy()) return;
   ZeroCopyScene c;
   c.receive_little();
-  std::string head = pattern(kCopiedPiece, 1);
-  std::string body = pattern(300'000, 2);
-  std::string tail = pattern(7, 3);
+  std::string head = text_pattern(kCopiedPiece, 1);
+  std::string body = text_pattern(300'000, 2);
+  std::string tail = text_pattern(7, 3);
   const std::string was = head + body + tail;
   const std::array pieces = {bytes_of(head), bytes_of(body), bytes_of(tail)};
   const IoResult sent = c.stream->send_zero_copy(pieces);
@@ -111,7 +112,7 @@ TEST_CASE("what is sent without copying and copied in turn arrives in order, wha
   std::vector<std::string> messages;
   std::string all;
   for (size_t i = 0; i < 300; ++i) {
-    messages.push_back(pattern(1 + (i * 7919) % 60'000, i));
+    messages.push_back(text_pattern(1 + (i * 7919) % 60'000, i));
     all += messages.back();
   }
   std::string came;
@@ -145,7 +146,7 @@ TEST_CASE("one call takes all, though its short pieces are more than have room b
   const size_t short_pieces = GENERATE(8U, 9U, 20U, 40U);
   const bool behind = GENERATE(false, true);
   CAPTURE(short_pieces, behind);
-  const std::string text = pattern(short_pieces * kCopiedPiece + 2 * kFrom);
+  const std::string text = text_pattern(short_pieces * kCopiedPiece + 2 * kFrom);
   std::vector<ConstBytes> pieces;
   std::string_view rest = text;
   const auto add = [&](size_t size) {
@@ -167,7 +168,7 @@ TEST_CASE("one call takes all, though its short pieces are more than have room b
 TEST_CASE("calls with little payload are copied, as are all of a stream that was not asked") {
   ZeroCopyScene c;
   std::vector<ConstBytes> pieces;
-  const std::string text = pattern(100'000);
+  const std::string text = text_pattern(100'000);
   SECTION("little") { pieces.push_back(bytes_of(std::string_view(text).substr(0, kFrom - 1))); }
   SECTION("short pieces") {
     for (size_t at = 0; at < 60'000; at += 512)
@@ -191,7 +192,7 @@ TEST_CASE("a notice makes the descriptor poll as failed, and breaks nothing") {
   Poller poller;
   int key = 0;
   REQUIRE(poller.try_add(c.stream->descriptor(), &key, false, false));
-  const std::string text = pattern(20'000);
+  const std::string text = text_pattern(20'000);
   REQUIRE(c.send(text).bytes == text.size());
   REQUIRE(read_bytes(c.peer.get(), text.size()) == text);
   std::array<PollEvent, 1> events;
@@ -208,7 +209,7 @@ TEST_CASE("a stream that is reset has released everything, and so has one whose 
   if (!may_send_zero_copy()) return;
   ZeroCopyScene c;
   c.receive_little();
-  const std::string text = pattern(400'000);
+  const std::string text = text_pattern(400'000);
   REQUIRE(c.send(text).status == IoStatus::ok);
   REQUIRE(c.stream->zero_copy_released() == 0);
   SECTION("here") { c.stream->abort(); }
@@ -222,7 +223,7 @@ TEST_CASE(
   if (!may_send_zero_copy()) return;
   ZeroCopyScene c;
   CHECK_FALSE(c.stream->trim());
-  const std::string text = pattern(20'000);
+  const std::string text = text_pattern(20'000);
   REQUIRE(c.send(text).bytes == text.size());
   REQUIRE(read_bytes(c.peer.get(), text.size()) == text);
   CHECK(c.stream->trim());

@@ -5,6 +5,7 @@
 
 #include "base/random.h"
 #include "support/catch.h"
+#include "support/contents.h"
 #include "wire/golden.h"
 
 using namespace diwarp;
@@ -22,12 +23,6 @@ std::vector<std::byte> fpdu_of(ConstBytes ulpdu) {
   crc.update(bytes.first(kLengthBytes + ulpdu.size()));
   encode_trailer(ulpdu.size(), &crc, bytes.subspan(kLengthBytes + ulpdu.size()));
   return out;
-}
-
-std::vector<std::byte> random_bytes(Random& random, size_t count) {
-  std::vector<std::byte> bytes(count);
-  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random.next());
-  return bytes;
 }
 
 /// A deframer without markers, which has no state.
@@ -169,7 +164,7 @@ TEST_CASE("an FPDU without a ULPDU is one of eight bytes") {
 TEST_CASE("ULPDUs of any length come out as they went in") {
   Random random(1);
   for (size_t length : {1u, 2u, 3u, 4u, 5u, 127u, 128u, 1454u, 65530u, 65531u, 65534u, 65535u}) {
-    const auto ulpdu = random_bytes(random, length);
+    const auto ulpdu = test::random_bytes(random, length);
     const auto fpdu = fpdu_of(ulpdu);
     const Deframed deframed = deframe(fpdu, true);
     REQUIRE(deframed.status == DeframeStatus::fpdu);
@@ -193,7 +188,7 @@ TEST_CASE("the CRC does not depend on the pieces it was computed from") {
 TEST_CASE("random bytes are never an FPDU with a right CRC") {
   Random random(5044);
   for (int round = 0; round < 100000; ++round) {
-    const auto stream = random_bytes(random, random.below(200));
+    const auto stream = test::random_bytes(random, random.below(200));
     if (deframe(stream, true).status == DeframeStatus::fpdu) FAIL(round);
   }
 }

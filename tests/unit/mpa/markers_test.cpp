@@ -5,6 +5,7 @@
 #include "mpa/fpdu.h"
 #include "support/bytes.h"
 #include "support/catch.h"
+#include "support/contents.h"
 
 using namespace diwarp;
 using namespace diwarp::mpa;
@@ -13,12 +14,6 @@ using namespace diwarp::test;
 namespace {
 
 using Octets = std::vector<std::byte>;
-
-Octets random_bytes(Random& random, size_t count) {
-  Octets bytes(count);
-  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random.next());
-  return bytes;
-}
 
 bool same(ConstBytes a, ConstBytes b) { return std::ranges::equal(a, b); }
 
@@ -102,7 +97,7 @@ TEST_CASE("an FPDU has a marker at every 512th byte of the stream, wherever it b
   Random random(4);
   for (size_t length :
        {0u, 1u, 2u, 3u, 18u, 490u, 498u, 499u, 500u, 501u, 502u, 506u, 508u, 1442u, 2047u}) {
-    const Octets ulpdu = random_bytes(random, length);
+    const Octets ulpdu = test::random_bytes(random, length);
     for (uint64_t position = 0; position < 1024; position += 4)
       if (marked(ulpdu, position) != by_hand(ulpdu, position)) FAIL(length << " at " << position);
   }
@@ -110,7 +105,7 @@ TEST_CASE("an FPDU has a marker at every 512th byte of the stream, wherever it b
 
 TEST_CASE("an FPDU with markers is the same in pieces") {
   Random random(5);
-  const Octets ulpdu = random_bytes(random, 1500);
+  const Octets ulpdu = test::random_bytes(random, 1500);
   const ConstBytes whole(ulpdu);
   for (size_t cut = 0; cut <= 1500; cut += 3) {
     const std::array pieces{whole.first(cut), ConstBytes{}, whole.subspan(cut)};
@@ -123,7 +118,7 @@ TEST_CASE("an FPDU with markers is the same in pieces") {
 TEST_CASE("markers are taken out of an FPDU wherever it begins") {
   Random random(6);
   for (size_t length : {0u, 1u, 2u, 3u, 18u, 498u, 499u, 500u, 501u, 502u, 506u, 508u, 1442u}) {
-    const Octets ulpdu = random_bytes(random, length);
+    const Octets ulpdu = test::random_bytes(random, length);
     for (uint64_t position = 0; position < 1024; position += 4) {
       const Octets fpdu = by_hand(ulpdu, position);
       Deframer deframer = at(position);
@@ -138,7 +133,7 @@ TEST_CASE("markers are taken out of an FPDU wherever it begins") {
 TEST_CASE("the longest FPDU there can be goes through with markers") {
   Random random(7);
   for (uint64_t position : {uint64_t{0}, uint64_t{4}, uint64_t{508}, uint64_t{1} << 40}) {
-    const Octets ulpdu = random_bytes(random, 65535);
+    const Octets ulpdu = test::random_bytes(random, 65535);
     const Octets fpdu = marked(ulpdu, position);
     Deframer deframer = at(position);
     const Deframed deframed = deframer.next(fpdu);
@@ -150,7 +145,7 @@ TEST_CASE("the longest FPDU there can be goes through with markers") {
 TEST_CASE("every part of an FPDU with markers is incomplete, and never asks for more than it has") {
   Random random(8);
   for (size_t length : {0u, 18u, 600u, 1100u}) {
-    const Octets ulpdu = random_bytes(random, length);
+    const Octets ulpdu = test::random_bytes(random, length);
     for (uint64_t position : {0u, 4u, 500u, 504u, 508u}) {
       const Octets fpdu = marked(ulpdu, position);
       Deframer deframer = at(position);
@@ -182,7 +177,7 @@ TEST_CASE("a stream of FPDUs with markers comes out the same however it is cut")
     Octets stream;
     std::vector<Octets> ulpdus;
     for (int i = 0; i < 20; ++i) {
-      ulpdus.push_back(random_bytes(random, random.below(random.chance(0.5) ? 40 : 1600)));
+      ulpdus.push_back(test::random_bytes(random, random.below(random.chance(0.5) ? 40 : 1600)));
       const Octets fpdu = marked(ulpdus.back(), stream.size(), crc);
       stream.insert(stream.end(), fpdu.begin(), fpdu.end());
     }
@@ -268,7 +263,7 @@ TEST_CASE("with CRCs off and markers on the CRC field is zero") {
 TEST_CASE("random bytes are never an FPDU with markers and a right CRC") {
   Random random(5044);
   for (int round = 0; round < 50000; ++round) {
-    const Octets stream = random_bytes(random, random.below(1200));
+    const Octets stream = test::random_bytes(random, random.below(1200));
     Deframer deframer = at(random.below(256) * 4);
     if (deframer.next(stream).status == DeframeStatus::fpdu) FAIL(round);
   }
@@ -277,7 +272,7 @@ TEST_CASE("random bytes are never an FPDU with markers and a right CRC") {
 TEST_CASE("random bytes with CRCs off give FPDUs within their bytes or a bad marker") {
   Random random(6581);
   for (int round = 0; round < 50000; ++round) {
-    Octets stream = random_bytes(random, 8 + random.below(1200));
+    Octets stream = test::random_bytes(random, 8 + random.below(1200));
     const uint64_t position = random.below(256) * 4;
     stream[position % 512 == 0 ? 4 : 0] &= std::byte{3};
     Deframer deframer = at(position, false);
