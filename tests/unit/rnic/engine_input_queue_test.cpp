@@ -4,10 +4,10 @@
 
 #include <atomic>
 #include <chrono>
-#include <functional>
 #include <thread>
 
 #include "base/unique_fd.h"
+#include "counting_endpoint.h"
 #include "rnic/engine/engine.h"
 #include "support/catch.h"
 
@@ -41,19 +41,6 @@ class QuietQueue final : public llp::InputQueue {
   std::atomic<bool> ready_{false};
 };
 
-struct Listener final : Endpoint {
-  size_t receive(Time) override {
-    ++received;
-    return 0;
-  }
-  Served transmit(Time) override {
-    if (on_transmit) on_transmit();
-    return {};
-  }
-  std::function<void()> on_transmit;
-  std::atomic<uint64_t> received{0};
-};
-
 /// An engine with its thread, asleep.
 struct Scene {
   Scene() : engine({.spin = Duration::zero()}, SteadyClock::instance(), counters) {
@@ -81,7 +68,7 @@ struct Scene {
   UniqueFd fd{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   Counters counters;
   QuietQueue queue;
-  Listener endpoint;
+  CountingEndpoint endpoint;
   Engine engine;
 };
 
@@ -104,7 +91,7 @@ TEST_CASE("a sleeping engine looks again when its queue says after how long") {
 TEST_CASE("an engine takes the input that several queues gather") {
   Counters counters;
   QuietQueue queues[2];
-  Listener endpoints[2];
+  CountingEndpoint endpoints[2];
   const UniqueFd fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   Engine engine({.progress = Progress::manual}, SteadyClock::instance(), counters);
   for (int i = 0; i < 2; ++i) {
@@ -120,13 +107,13 @@ TEST_CASE("an engine takes the input that several queues gather") {
     CHECK(endpoints[i].received == before[i] + 1);
     CHECK(endpoints[1 - i].received == before[1 - i]);
   }
-  for (Listener& endpoint : endpoints) engine.exclusively([&] { engine.detach(endpoint); });
+  for (CountingEndpoint& endpoint : endpoints) engine.exclusively([&] { engine.detach(endpoint); });
 }
 
 TEST_CASE("a thread that sleeps by hand is not kept from input that was announced") {
   Counters counters;
   QuietQueue queue;
-  Listener endpoint;
+  CountingEndpoint endpoint;
   UniqueFd fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   Engine engine({.progress = Progress::manual}, SteadyClock::instance(), counters);
   queue.key = static_cast<InputSource*>(&endpoint);
@@ -144,7 +131,7 @@ TEST_CASE("a thread that sleeps by hand is not kept from input that was announce
 TEST_CASE("a thread that sleeps by hand sleeps on while its queue has something to do later") {
   Counters counters;
   QuietQueue queue;
-  Listener endpoint;
+  CountingEndpoint endpoint;
   UniqueFd fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   Engine engine({.progress = Progress::manual}, SteadyClock::instance(), counters);
   queue.key = static_cast<InputSource*>(&endpoint);

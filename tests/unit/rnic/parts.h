@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/counters.h"
 #include "base/random.h"
+#include "counting_endpoint.h"
 #include "ddp/protection_context.h"
 #include "ddp/stag_table.h"
 #include "dgram/control.h"
@@ -32,6 +33,7 @@
 #include "rnic/queues/completion_queue.h"
 #include "rnic/queues/receive_buffers.h"
 #include "rnic/queues/work_queue.h"
+#include "support/bytes.h"
 
 /// What the parts of queue pairs work with, for tests of one part without a queue pair, a socket or
 /// a thread.
@@ -45,9 +47,7 @@ inline constexpr Access kAllRights = Access::local_write | Access::remote_write 
                                      Access::remote_read | Access::remote_atomic |
                                      Access::window_bind;
 
-inline ConstBytes bytes_of(std::string_view text) {
-  return std::as_bytes(std::span(text.data(), text.size()));
-}
+using test::bytes_of;
 
 /// A device without links and connections, which completion queues need for its engine.
 class BareDevice final : public DeviceContext {
@@ -55,16 +55,6 @@ class BareDevice final : public DeviceContext {
   explicit BareDevice(const Clock& clock)
       : DeviceContext(Address::parse("127.0.0.1"), {.progress = Progress::manual}, clock) {}
   ConnectionControl& connections() override { throw std::logic_error("no connections here"); }
-};
-
-/// Counts how often it was activated.
-struct Idle final : Endpoint {
-  size_t receive(Time) override { return 0; }
-  Served transmit(Time) override {
-    ++activated;
-    return {};
-  }
-  int activated = 0;
 };
 
 /// Memory that shows what was written to it.
@@ -155,7 +145,7 @@ struct Receives : Completions {
     return entry == nullptr ? 0 : entry->wr_id;
   }
 
-  Idle endpoint;
+  CountingEndpoint endpoint;
   ReceiveBuffers buffers;
 };
 

@@ -39,7 +39,7 @@ struct Shared : Completions {
       device->engine().attach(second_owner, -1);
     });
     steps();
-    first_owner.activated = second_owner.activated = 0;
+    first_owner.transmitted = second_owner.transmitted = 0;
   }
   ~Shared() {
     device->engine().exclusively([this] {
@@ -61,8 +61,8 @@ struct Shared : Completions {
     return poll();
   }
 
-  Idle first_owner;
-  Idle second_owner;
+  CountingEndpoint first_owner;
+  CountingEndpoint second_owner;
   std::shared_ptr<rnic::SharedReceiveQueue> queue = std::make_shared<rnic::SharedReceiveQueue>(
       std::make_shared<ProtectionDomain>(device), SharedReceiveQueueOptions{.max_wr = 4});
   ReceiveBuffers first{first_owner, {}, queue};
@@ -275,14 +275,14 @@ TEST_CASE("receive buffers: those that wait at a shared queue are activated by a
   CHECK_FALSE(shared.first.await());
   CHECK_FALSE(shared.second.await());
   shared.steps();
-  CHECK(shared.first_owner.activated == 0);
+  CHECK(shared.first_owner.transmitted == 0);
   shared.post(1);
   shared.steps();
-  CHECK(shared.first_owner.activated == 1);
-  CHECK(shared.second_owner.activated == 1);
+  CHECK(shared.first_owner.transmitted == 1);
+  CHECK(shared.second_owner.transmitted == 1);
   shared.post(2);
   shared.steps();
-  CHECK(shared.first_owner.activated == 1);
+  CHECK(shared.first_owner.transmitted == 1);
 }
 
 TEST_CASE(
@@ -292,10 +292,10 @@ TEST_CASE(
   ReceiveEntry& taken = *shared.first.take_receive();
   const auto await_and = [&](auto&& then) {
     shared.second.await();
-    const int before = shared.second_owner.activated;
+    const uint64_t before = shared.second_owner.transmitted;
     shared.device->engine().exclusively(then);
     shared.steps();
-    return shared.second_owner.activated - before;
+    return shared.second_owner.transmitted - before;
   };
   CHECK(await_and([] {}) == 0);
   CHECK(await_and([&] { shared.first.give_back(taken); }) == 1);
@@ -313,7 +313,7 @@ TEST_CASE("receive buffers: a queue pair that goes leaves no completion, and wai
   CHECK(shared.reported(shared.first).empty());
   shared.post(5);  // its place is free
   shared.steps();
-  CHECK(shared.first_owner.activated == 0);
+  CHECK(shared.first_owner.transmitted == 0);
 }
 
 TEST_CASE("receive buffers: a limit of a shared queue holds for the receives that all take") {
