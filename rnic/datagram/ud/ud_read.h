@@ -1,21 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
 
+#include "base/clock.h"
 #include "base/interval_set.h"
-#include "rnic/datagram/ud/ud_reader.h"
+#include "base/intrusive_list.h"
+#include "dgram/control.h"
+#include "rnic/queues/work_queue.h"
 
 namespace diwarp::rnic {
 
-/// What one request asks for.
-struct UdReader::Part : ListNode<PartTag>, ListNode<UnsentTag> {
-  Read* read = nullptr;
-  Part* next_in_chain = nullptr;
+struct UdRead;
+struct UdReadTag;
+struct UdPartTag;
+struct UdUnsentTag;
+
+/// What one request of a Read over UD asks for.
+///
+/// A part is behind when nothing more is expected of it: its last segment came, or something of a
+/// part that was asked for later, or nothing came for a while. What is missing of it may still
+/// come, but it holds up the others no longer. So Reads go on where a request, or the end of a
+/// response, was lost.
+struct UdReadPart : ListNode<UdPartTag>, ListNode<UdUnsentTag> {
+  UdRead* read = nullptr;
+  UdReadPart* next_in_chain = nullptr;
   STag sink = 0;
   uint64_t sink_offset = 0;  // of the part's first byte in its sink
   uint32_t nonce = 0;        // that an Error must repeat
@@ -29,16 +43,26 @@ struct UdReader::Part : ListNode<PartTag>, ListNode<UnsentTag> {
   uint64_t asked_as = 0;    // counts requests
   uint32_t challenges = 0;
   std::optional<dgram::Challenge> echo;  // to be sent before the request
+
+  void leave_behind();
 };
 
-struct UdReader::Read : ListNode<ReadTag> {
-  Read(uint32_t window, size_t max_ranges)
-      : storage(std::make_unique<Part[]>(size_t{2} * window)), valid(max_ranges) {
-    for (Part& part : std::span(storage.get(), size_t{2} * window)) {
+/// A Read over UD that is under way. It owns its parts and its map of valid bytes; UdReads owns it.
+struct UdRead : ListNode<UdReadTag> {
+  /// Parts are behind when nothing came for the timeout divided by this.
+  static constexpr int kNudgesPerTimeout = 4;
+
+  UdRead(uint32_t window, size_t max_ranges)
+      : storage(std::make_unique<UdReadPart[]>(size_t{2} * window)), valid(max_ranges) {
+    for (UdReadPart& part : std::span(storage.get(), size_t{2} * window)) {
       part.read = this;
       spare.push_back(part);
     }
   }
+
+  /// Whether bytes are missing after those that were asked for.
+  bool has_more() const { return valid.first_gap(scanned, entry->length).first != entry->length; }
+  Time nudge_due() const { return std::max(last_sign, last_nudge) + timeout / kNudgesPerTimeout; }
 
   SendEntry* entry = nullptr;
   Duration timeout{};
@@ -51,10 +75,16 @@ struct UdReader::Read : ListNode<ReadTag> {
   uint64_t scanned = 0;     // up to there was asked for, this time round
   uint32_t open_parts = 0;  // that are not behind
   // As many may be behind as the window has.
-  std::unique_ptr<Part[]> storage;
-  IntrusiveList<Part, PartTag> parts;  // those asked for, in this order
-  IntrusiveList<Part, PartTag> spare;
+  std::unique_ptr<UdReadPart[]> storage;
+  IntrusiveList<UdReadPart, UdPartTag> parts;  // those asked for, in this order
+  IntrusiveList<UdReadPart, UdPartTag> spare;
   IntervalSet valid;
 };
+
+inline void UdReadPart::leave_behind() {
+  if (behind) return;
+  behind = true;
+  --read->open_parts;
+}
 
 }  // namespace diwarp::rnic

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "ddp/placement.h"
-#include "rnic/datagram/ud/ud_read.h"
+#include "rnic/datagram/ud/ud_reader.h"
 
 namespace diwarp::rnic {
 
@@ -13,13 +13,34 @@ namespace {
 constexpr uint64_t kEcho = 1;
 constexpr uint64_t kRequest = 2;
 
+void add_echo(DatagramSource& source, UdReadPart& part, DatagramBuilder& builder) {
+  const size_t bytes =
+      dgram::encode_challenge(dgram::ControlType::echo, *part.echo, builder.header());
+  builder.add(part.read->entry->destination, {.datagram_class = dgram::DatagramClass::control},
+              bytes, 0, {.source = &source, .value = kEcho, .object = &part});
+}
+
+void add_request(DatagramSource& source, UdReadPart& part, DatagramBuilder& builder) {
+  const SendEntry& entry = *part.read->entry;
+  rdmap::DatagramSegment segment =
+      rdmap::request_segment(part.msn, {.sink_stag = part.sink,
+                                        .sink_offset = part.sink_offset,
+                                        .length = part.length,
+                                        .source_stag = entry.remote.stag,
+                                        .source_offset = entry.remote.offset + part.begin});
+  segment.nonce = part.nonce;
+  const size_t header = rdmap::encode_segment_headers(segment, builder.header());
+  builder.add(entry.destination, {.flags = rdmap::flags_of(segment)}, header, 0,
+              {.source = &source, .value = kRequest, .object = &part});
+}
+
 }  // namespace
 
 // --- What comes.
 
 Verdict UdReader::handle_response(const rdmap::DatagramSegment& segment, const Address& from,
                                   Time now) {
-  Part* part = find(segment.stag);
+  UdReadPart* part = parts_.find(segment.stag);
   // guard(reads): condition => part == nullptr
   if (part == nullptr || from != part->read->entry->destination)
     return Verdict::dropped(Counter::drop_response);
@@ -41,8 +62,8 @@ Verdict UdReader::handle_response(const rdmap::DatagramSegment& segment, const A
 }
 
 Verdict UdReader::place(const rdmap::DatagramSegment& segment, const ddp::PlacementTarget& target,
-                        Part& part, Time now) {
-  Read& read = *part.read;
+                        UdReadPart& part, Time now) {
+  UdRead& read = *part.read;
   const uint64_t begin = part.begin + (segment.tagged_offset - part.sink_offset);
   const uint64_t before = read.valid.covered();
   part.answerable = false;
@@ -69,38 +90,24 @@ Verdict UdReader::place(const rdmap::DatagramSegment& segment, const ddp::Placem
 }
 
 /// Something of `part` came, its last segment perhaps: those that were asked for before are behind.
-void UdReader::pass(Part& part, bool last) {
-  Read& read = *part.read;
-  for (Part* earlier = read.parts.front(); earlier != &part; earlier = read.parts.next(*earlier))
-    leave_behind(*earlier);
-  // guard(read-progress): => if (last) leave_behind(part);
+void UdReader::pass(UdReadPart& part, bool last) {
+  UdRead& read = *part.read;
+  for (UdReadPart* earlier = read.parts.front(); earlier != &part;
+       earlier = read.parts.next(*earlier))
+    earlier->leave_behind();
+  // guard(read-progress): => if (last) part.leave_behind();
   if (part.missing == 0)
-    revoke(part);
+    parts_.revoke(part);
   else if (last)
-    leave_behind(part);
+    part.leave_behind();
   ask(read);
-}
-
-/// A part that was asked of `from`, fits, and was asked for first; null: there is none.
-template <class Fits>
-UdReader::Part* UdReader::find_asked(const Address& from, Fits&& fits) {
-  Part* first = nullptr;
-  for (Read* read = active_.front(); read != nullptr; read = active_.next(*read)) {
-    if (read->entry->destination != from) continue;  // guard(reads)
-    for (Part* part = read->parts.front(); part != nullptr; part = read->parts.next(*part)) {
-      // guard(read-progress): part->asked_as < first->asked_as => true
-      const bool earlier = first == nullptr || part->asked_as < first->asked_as;
-      if (part->asked && earlier && fits(*part)) first = part;
-    }
-  }
-  return first;
 }
 
 bool UdReader::handle_error(const rdmap::ErrorReport& report, const Address& from) {
   const auto request = rdmap::parse_error_headers(report.headers);
   // guard(reads): condition => !request
   if (!request || request->opcode != rdmap::Opcode::read_request) return false;
-  Part* part = find_asked(from, [&](const Part& one) {
+  UdReadPart* part = reads_.find_asked(from, [&](const UdReadPart& one) {
     // guard(reads): without one.msn == request->msn &&
     // guard(reads): without && one.nonce == request->nonce
     return one.msn == request->msn && one.nonce == request->nonce;
@@ -114,20 +121,14 @@ bool UdReader::handle_error(const rdmap::ErrorReport& report, const Address& fro
 }
 
 bool UdReader::handle_challenge(const dgram::Challenge& challenge, const Address& from) {
-  Part* part = find_asked(from, [&](const Part& one) {
+  UdReadPart* part = reads_.find_asked(from, [&](const UdReadPart& one) {
     // guard(reads): without && one.challenges < kMaxChallenges
     // guard(reads): without one.answerable &&
     // guard(reads): one.sink_offset == challenge.nonce => true
     return one.answerable && one.challenges < kMaxChallenges && one.sink_offset == challenge.nonce;
   });
   if (part == nullptr) return false;
-  ++part->challenges;
-  part->answerable = false;
-  part->echo = challenge;
-  Read& read = *part->read;
-  read.parts.remove(*part);
-  read.parts.push_back(*part);
-  unsent_.push_back(*part);
+  parts_.ask_again(*part, challenge);
   wake_();
   return true;
 }
@@ -136,59 +137,35 @@ bool UdReader::handle_challenge(const dgram::Challenge& challenge, const Address
 
 void UdReader::fill(DatagramBuilder& builder, Time) {
   end_unwritable();
-  for (Part* part = unsent_.front(); part != nullptr && builder.open();
-       part = unsent_.next(*part)) {
-    if (part->echo) add_echo(*part, builder);
-    if (builder.open()) add_request(*part, builder);
+  for (UdReadPart* part = parts_.unsent().front(); part != nullptr && builder.open();
+       part = parts_.unsent().next(*part)) {
+    if (part->echo) add_echo(*this, *part, builder);
+    if (builder.open()) add_request(*this, *part, builder);
   }
 }
 
 /// Nothing is asked for that could not be placed. Before the burst names any part.
 void UdReader::end_unwritable() {
-  Part* part = unsent_.front();
+  UdReadPart* part = parts_.unsent().front();
   while (part != nullptr) {
     const bool writable = protection_.may_write(part->read->entry->sges);
-    // guard(read-progress): => if (!writable) unsent_.remove(*part);
+    // guard(read-progress): => if (!writable) parts_.unsent().remove(*part);
     if (!writable) finish(*part->read, WcStatus::local_protection_error);
-    part = writable ? unsent_.next(*part) : unsent_.front();
+    part = writable ? parts_.unsent().next(*part) : parts_.unsent().front();
   }
 }
 
-void UdReader::add_echo(Part& part, DatagramBuilder& builder) {
-  const size_t bytes =
-      dgram::encode_challenge(dgram::ControlType::echo, *part.echo, builder.header());
-  builder.add(part.read->entry->destination, {.datagram_class = dgram::DatagramClass::control},
-              bytes, 0, {.source = this, .value = kEcho, .object = &part});
-}
-
-void UdReader::add_request(Part& part, DatagramBuilder& builder) {
-  const SendEntry& entry = *part.read->entry;
-  rdmap::DatagramSegment segment =
-      rdmap::request_segment(part.msn, {.sink_stag = part.sink,
-                                        .sink_offset = part.sink_offset,
-                                        .length = part.length,
-                                        .source_stag = entry.remote.stag,
-                                        .source_offset = entry.remote.offset + part.begin});
-  segment.nonce = part.nonce;
-  const size_t header = rdmap::encode_segment_headers(segment, builder.header());
-  builder.add(entry.destination, {.flags = rdmap::flags_of(segment)}, header, 0,
-              {.source = this, .value = kRequest, .object = &part});
-}
-
 void UdReader::sent(const DatagramTag& tag) {
-  auto& part = *static_cast<Part*>(tag.object);
+  auto& part = *static_cast<UdReadPart*>(tag.object);
   if (tag.value == kEcho) {
     part.echo.reset();
     return;
   }
-  unsent_.remove(part);
-  part.asked = true;
-  part.answerable = true;
-  part.asked_as = ++requests_;  // guard(read-progress)
+  parts_.mark_asked(part);
 }
 
 void UdReader::refused(const DatagramTag& tag, int error) {
-  finish(*static_cast<Part*>(tag.object)->read, WcStatus::local_qp_operation_error,
+  finish(*static_cast<UdReadPart*>(tag.object)->read, WcStatus::local_qp_operation_error,
          static_cast<uint32_t>(error));
 }
 
