@@ -215,7 +215,7 @@ void RdQueuePair::take_unknown(const dgram::RdHeader& header, uint32_t incarnati
                                const llp::Destination& from, Time now) {
   dgram::RdHeader reset = dgram::rd_reset_for(header, incarnation);
   reset.flags = RdAssociations::flags(peers_.find_incarnation(from.address, incarnation), now);
-  transmit_.post_reset(from, reset);
+  transmit_.resets().post(from, reset);
   wake();
 }
 

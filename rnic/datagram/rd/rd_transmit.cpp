@@ -18,28 +18,22 @@ namespace {
 using dgram::MessageKind;
 using dgram::RdKind;
 using dgram::Sender;
+using Act = RdPlanned::Act;
 
 }  // namespace
 
 void RdTransmit::reset() {
-  if (resets_) resets_->clear();
-  cutting_ = nullptr;
-}
-
-void RdTransmit::post_reset(const llp::Destination& to, const dgram::RdHeader& header) {
-  if (!resets_) resets_ = try_make_ring<Reset>(kResets);
-  const bool posted = resets_ && resets_->push_back({to, header});
-  counters_.add(posted ? Counter::rd_resets_sent : Counter::rd_resets_limited);
+  resets_.clear();
+  writer_.forget_message();
 }
 
 // --- What is to be sent.
 
 void RdTransmit::fill(DatagramBuilder& builder, Time now) {
   now_ = now;
-  plans_ = builder.source_data();
-  cutting_ = nullptr;
+  writer_.begin(builder);
   hand_over(now);
-  if (resets_ && !resets_->empty()) fill_resets(builder);
+  if (!resets_.empty()) resets_.fill(builder, writer_.plan(), *this);
   // Peers that have nothing more leave the list; one that was cut short is asked again last.
   while (RdPeer* peer = builder.open() ? peers_.ready.pop_front() : nullptr) {
     if (!serve(*peer, builder, now)) continue;
@@ -84,71 +78,65 @@ void RdTransmit::hand_over(Time now) {
   }
 }
 
-void RdTransmit::fill_resets(DatagramBuilder& builder) {
-  for (size_t i = 0; i < resets_->size() && builder.open(); ++i) {
-    const Reset& reset = (*resets_)[i];
-    const size_t header = dgram::encode_rd_header(reset.header, builder.header());
-    plan(builder.size(), {.act = Act::reset});
-    builder.add(reset.to, {.datagram_class = dgram::DatagramClass::reliable}, header, 0,
-                {.source = this, .value = builder.size()});
-  }
-}
-
 /// True if there is, or may be, more than there was room for.
 bool RdTransmit::fill_peer(RdPeer& peer, DatagramBuilder& builder, Time now) {
-  if (peer.signs.open_wanted()) return add_open(peer, builder, now);
+  if (peer.signs.open_wanted()) {
+    writer_.add_open(peer, builder, now);
+    return false;
+  }
   if (!peer.association.established()) return false;
   dgram::RdHeader names = peer.association.header(RdKind::data);
   names.acknowledged = peer.receiver.acknowledged();
   names.window = peer.receiver.window(buffer_.room(peer.host.buffered));
-  Lane lane{.peer = peer,
-            .builder = builder,
-            .now = now,
-            .names = names,
-            .body = builder.max_body(peer.address())};
-  return fill_established(lane);
+  RdPeerBurst burst{.peer = peer,
+                    .builder = builder,
+                    .now = now,
+                    .names = names,
+                    .body = builder.max_body(peer.address())};
+  return fill_established(burst);
 }
 
-bool RdTransmit::fill_established(Lane& lane) {
-  const bool cut_short = fill_again(lane) || fill_fresh(lane);
+bool RdTransmit::fill_established(RdPeerBurst& burst) {
+  const bool cut_short = fill_again(burst) || fill_fresh(burst);
   // What was reopened meanwhile has another thing to say.
-  if (lane.peer.signs.open_wanted()) return true;
-  return fill_signs(lane) || cut_short;
+  if (burst.peer.signs.open_wanted()) return true;
+  return fill_signs(burst) || cut_short;
 }
 
-bool RdTransmit::fill_again(Lane& lane) {
-  Sender& sender = lane.peer.sender;
+bool RdTransmit::fill_again(RdPeerBurst& burst) {
+  Sender& sender = burst.peer.sender;
   bool waits = false;
   for (uint64_t at = sender.next_lost(0, 0); at != Sender::kNone;
-       at = sender.next_lost(at + 1, lane.again)) {
-    if (!lane.builder.open() || !may_send_again(lane, at)) return true;
+       at = sender.next_lost(at + 1, burst.again)) {
+    if (!burst.builder.open() || !may_send_again(burst, at)) return true;
     const RdPart part{.tag = sender.tag(at), .skip = sender.is_skip(at)};
-    if (too_long(lane, part)) {
+    if (too_long(burst, part)) {
       // What is too long for the path cannot have been delivered: if all before it was, everything
       // can be cut anew. Until then it waits.
       if (at != sender.first_unacknowledged()) {
         waits = true;
         continue;
       }
-      associations_.reopen(lane.peer, lane.now);
+      associations_.reopen(burst.peer, burst.now);
       return true;
     }
-    if (!add_sequenced(lane, {.act = Act::again, .sequence = at, .part = part})) return true;
-    ++lane.again;
+    if (!writer_.add_sequenced(burst, {.act = Act::again, .sequence = at, .part = part}))
+      return true;
+    ++burst.again;
   }
-  lane.peer.signs.set_blocked(waits && lane.again == 0);
+  burst.peer.signs.set_blocked(waits && burst.again == 0);
   return false;
 }
 
 /// The path carries less than it did when this was cut.
-bool RdTransmit::too_long(const Lane& lane, const RdPart& part) const {
+bool RdTransmit::too_long(const RdPeerBurst& burst, const RdPart& part) const {
   if (part.skip) return false;
   switch (part.tag.message.kind) {
     case MessageKind::send:
     case MessageKind::write_record:
-      return part.tag.length > payload(lane, &sends_.at(part.tag.object));
+      return part.tag.length > burst.max_payload(&sends_.at(part.tag.object));
     case MessageKind::read_response:
-      return part.tag.length > payload(lane, nullptr);
+      return part.tag.length > burst.max_payload(nullptr);
     case MessageKind::read_request:
       return false;
   }
@@ -157,48 +145,48 @@ bool RdTransmit::too_long(const Lane& lane, const RdPart& part) const {
 
 /// Whether what stands for this number now can be sent. Where its memory is gone, its message ends
 /// as soon as nothing of the peer is in the burst, and a skip stands for it.
-bool RdTransmit::may_send_again(Lane& lane, uint64_t sequence) {
-  const dgram::TxTag& tag = lane.peer.sender.tag(sequence);
+bool RdTransmit::may_send_again(RdPeerBurst& burst, uint64_t sequence) {
+  const dgram::TxTag& tag = burst.peer.sender.tag(sequence);
   // A Read Request names no memory that its datagram needs, and is answered whatever became of it.
   const bool needs_none = tag.message.kind == MessageKind::read_request;
-  if (needs_none || lane.peer.sender.is_skip(sequence)) return true;
-  return may_use(lane, tag);
+  if (needs_none || burst.peer.sender.is_skip(sequence)) return true;
+  return may_use(burst, tag);
 }
 
 /// Whether the memory of a part may be used. Where not, its message ends, as soon as nothing of the
 /// peer is in the burst.
-bool RdTransmit::may_use(Lane& lane, const dgram::TxTag& tag) {
+bool RdTransmit::may_use(RdPeerBurst& burst, const dgram::TxTag& tag) {
   if (tag.failure) return true;
   if (tag.message.kind == MessageKind::read_response) {
     const Verdict verdict = responder_.check(responder_.read(tag.object).request);
     if (!verdict.fault) return true;
-    if (lane.planned == 0) responder_.fail(lane.peer, tag.object, *verdict.fault);
+    if (burst.planned == 0) responder_.fail(burst.peer, tag.object, *verdict.fault);
     return false;
   }
   SendEntry& entry = sends_.at(tag.object);
-  if (&entry == cutting_ || requests_.has_memory(entry)) return true;
-  if (lane.planned == 0) requests_.fail(lane.peer, entry, WcStatus::local_protection_error);
+  if (writer_.is_cutting(entry) || requests_.has_memory(entry)) return true;
+  if (burst.planned == 0) requests_.fail(burst.peer, entry, WcStatus::local_protection_error);
   return false;
 }
 
-bool RdTransmit::fill_fresh(Lane& lane) {
-  Sender& sender = lane.peer.sender;
-  RdCursor cursor = lane.peer.cursor;
+bool RdTransmit::fill_fresh(RdPeerBurst& burst) {
+  Sender& sender = burst.peer.sender;
+  RdCursor cursor = burst.peer.cursor;
   const SendEntry* sized = nullptr;
   size_t segment = 0;
-  const size_t response = payload(lane, nullptr);
-  while (sender.may_send(lane.fresh, lane.again)) {
+  const size_t response = burst.max_payload(nullptr);
+  while (sender.may_send(burst.fresh, burst.again)) {
     if (cursor.entry() != sized) {
       sized = cursor.entry();
-      segment = payload(lane, sized);
+      segment = burst.max_payload(sized);
     }
     const std::optional<RdPart> part = cursor.next(sends_, segment, response);
-    if (!part || !prepare(lane)) return false;
-    if (!lane.builder.open() || !(part->skip || may_use(lane, part->tag))) return true;
-    Planned planned{.act = Act::fresh, .sequence = sender.next() + lane.fresh, .part = *part};
+    if (!part || !prepare(burst)) return false;
+    if (!burst.builder.open() || !(part->skip || may_use(burst, part->tag))) return true;
+    RdPlanned planned{.act = Act::fresh, .sequence = sender.next() + burst.fresh, .part = *part};
     if (part->tag.message.kind == MessageKind::read_request) planned.sink = requests_.next_sink();
-    if (!add_sequenced(lane, planned)) return true;
-    ++lane.fresh;
+    if (!writer_.add_sequenced(burst, planned)) return true;
+    ++burst.fresh;
     cursor.advance(*part);
   }
   return false;
@@ -206,44 +194,36 @@ bool RdTransmit::fill_fresh(Lane& lane) {
 
 /// Memory for whatever one more datagram may be. Without it the peer waits for an acknowledgement,
 /// or for a while.
-bool RdTransmit::prepare(Lane& lane) {
-  const bool ready = lane.peer.sender.prepare(lane.fresh + 1, &sent_memory_);
+bool RdTransmit::prepare(RdPeerBurst& burst) {
+  const bool ready = burst.peer.sender.prepare(burst.fresh + 1, &sent_memory_);
   if (ready && requests_.reserve_reads(DatagramBurst::kMaxDatagrams)) return true;
-  if (!ready && (lane.fresh != 0 || !lane.peer.sender.idle())) return false;
-  lane.peer.turn.wait_for_memory(lane.now);
-  peers_.touch(lane.peer);
+  if (!ready && (burst.fresh != 0 || !burst.peer.sender.idle())) return false;
+  burst.peer.turn.wait_for_memory(burst.now);
+  peers_.touch(burst.peer);
   return false;
-}
-
-size_t RdTransmit::payload(const Lane& lane, const SendEntry* entry) const {
-  const bool is_response = entry == nullptr;
-  const size_t header =
-      is_response ? rdmap::segment_header_bytes(rdmap::Opcode::read_response, false)
-                  : rdmap::segment_header_bytes(opcode_of(*entry), entry->immediate() != nullptr);
-  return ddp::max_payload(lane.body, dgram::kRdHeaderBytes + header);
 }
 
 /// Acknowledges what no datagram of this burst does, and probes where nothing else will be
 /// answered.
-bool RdTransmit::fill_signs(Lane& lane) {
-  RdPeer& peer = lane.peer;
-  const bool carried = lane.planned != 0 && peer.receiver.kept() == 0 && peer.turn.may_deliver();
+bool RdTransmit::fill_signs(RdPeerBurst& burst) {
+  RdPeer& peer = burst.peer;
+  const bool carried = burst.planned != 0 && peer.receiver.kept() == 0 && peer.turn.may_deliver();
   if (peer.receiver.due() == dgram::Receiver::Due::now && !carried) {
-    if (!lane.builder.open()) return true;
-    add_acknowledgement(lane);
+    if (!burst.builder.open()) return true;
+    writer_.add_acknowledgement(burst);
   }
   if (!peer.signs.probe_wanted()) return false;
-  if (!lane.builder.open()) return true;
-  add_probe(lane);
+  if (!burst.builder.open()) return true;
+  writer_.add_probe(burst);
   return false;
 }
 
 // --- What became of them.
 
-void RdTransmit::sent(const DatagramTag& tag) { book(planned(tag.value)); }
+void RdTransmit::sent(const DatagramTag& tag) { book(writer_.planned(tag)); }
 
-void RdTransmit::book(const Planned& planned) {
-  if (planned.act == Act::reset) return resets_->pop_front();
+void RdTransmit::book(const RdPlanned& planned) {
+  if (planned.act == Act::reset) return resets_.remove_first();
   RdPeer& peer = *planned.peer;
   switch (planned.act) {
     case Act::fresh:
@@ -272,7 +252,7 @@ void RdTransmit::book(const Planned& planned) {
   peers_.touch(peer);
 }
 
-void RdTransmit::book_fresh(const Planned& planned) {
+void RdTransmit::book_fresh(const RdPlanned& planned) {
   RdPeer& peer = *planned.peer;
   if (!peer.awaited()) peer.times.waits(now_);  // it may have been posted long ago
   dgram::TxTag tag = planned.part.tag;
@@ -291,13 +271,13 @@ void RdTransmit::book_fresh(const Planned& planned) {
 
 /// Its peer left the list of those that have something to send.
 void RdTransmit::unsent(const DatagramTag& tag) {
-  if (RdPeer* const peer = planned(tag.value).peer) peers_.make_ready(*peer);
+  if (RdPeer* const peer = writer_.planned(tag).peer) peers_.make_ready(*peer);
 }
 
 /// What the network refuses is as good as lost: it is sent again in time. But what is too long is
 /// cut anew, by what the link knows of the path by now.
 void RdTransmit::refused(const DatagramTag& tag, int error) {
-  const Planned& planned = this->planned(tag.value);
+  const RdPlanned& planned = writer_.planned(tag);
   if (planned.act != Act::fresh || error != EMSGSIZE) return book(planned);
   RdPeer& peer = *planned.peer;
   if (peer.size_refusals.may_cut_anew()) return;

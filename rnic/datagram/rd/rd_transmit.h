@@ -1,20 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <memory>
 
 #include "base/clock.h"
 #include "base/counters.h"
-#include "base/ring.h"
 #include "ddp/protection_context.h"
-#include "ddp/scatter.h"
-#include "ddp/segmentation.h"
-#include "dgram/rd_header.h"
-#include "rdmap/datagram.h"
 #include "rnic/datagram/datagram_source.h"
+#include "rnic/datagram/rd/rd_datagram_writer.h"
 #include "rnic/datagram/rd/rd_peer.h"
+#include "rnic/datagram/rd/rd_resets.h"
 
 namespace diwarp::rnic {
 
@@ -23,8 +18,8 @@ class RdRequests;
 class RdResponder;
 class RecordTable;
 
-/// All that an RD queue pair sends: data, new and again, acknowledgements, opens, probes, resets.
-/// Peers with something to send take turns. With the baton.
+/// Decides what an RD queue pair sends: data, new and again, acknowledgements, opens, probes,
+/// resets. Peers with something to send take turns. RdQueuePair owns it. With the baton.
 class RdTransmit final : public DatagramSource {
  public:
   RdTransmit(const ddp::ProtectionContext& protection, RecordTable& records, SendQueue& sends,
@@ -40,13 +35,15 @@ class RdTransmit final : public DatagramSource {
         associations_(associations),
         buffer_(buffer),
         sent_memory_(sent_memory),
-        counters_(counters) {}
+        counters_(counters),
+        resets_(counters),
+        writer_(protection, sends, requests, responder, buffer, *this) {}
 
   /// Begins anew.
   void reset();
 
-  /// Answers a datagram of an association that is not there. Left out when too many wait.
-  void post_reset(const llp::Destination& to, const dgram::RdHeader& header);
+  /// Answers datagrams of associations that are not there.
+  RdResets& resets() { return resets_; }
 
   void fill(DatagramBuilder& builder, Time now) override;
   void sent(const DatagramTag& tag) override;
@@ -54,62 +51,20 @@ class RdTransmit final : public DatagramSource {
   void refused(const DatagramTag& tag, int error) override;
 
  private:
-  static constexpr size_t kResets = 64;
-
-  enum class Act : uint8_t { fresh, again, acknowledgement, probe, open, reset };
-  struct Planned {
-    Act act = Act::fresh;
-    RdPeer* peer = nullptr;
-    uint64_t sequence = 0;
-    RdPart part = {};
-    STag sink = 0;  // of a fresh Read Request
-  };
-  struct Reset {
-    llp::Destination to;
-    dgram::RdHeader header;
-  };
-  /// What is the same in all datagrams of one burst to one peer.
-  struct Lane {
-    RdPeer& peer;
-    DatagramBuilder& builder;
-    Time now;
-    dgram::RdHeader names;
-    size_t body = 0;     // bytes, of the longest datagram
-    size_t planned = 0;  // datagrams of this peer in this burst
-    uint32_t again = 0;  // of these
-    uint32_t fresh = 0;  // the same
-  };
-
   void hand_over(Time now);
-  void fill_resets(DatagramBuilder& builder);
   bool serve(RdPeer& peer, DatagramBuilder& builder, Time now);
   bool fill_peer(RdPeer& peer, DatagramBuilder& builder, Time now);
-  bool fill_established(Lane& lane);
-  bool fill_again(Lane& lane);
-  bool fill_fresh(Lane& lane);
-  bool fill_signs(Lane& lane);
-  bool too_long(const Lane& lane, const RdPart& part) const;
-  bool may_send_again(Lane& lane, uint64_t sequence);
-  bool may_use(Lane& lane, const dgram::TxTag& tag);
-  bool prepare(Lane& lane);
-  size_t payload(const Lane& lane, const SendEntry* entry) const;
+  bool fill_established(RdPeerBurst& burst);
+  bool fill_again(RdPeerBurst& burst);
+  bool fill_fresh(RdPeerBurst& burst);
+  bool fill_signs(RdPeerBurst& burst);
+  bool too_long(const RdPeerBurst& burst, const RdPart& part) const;
+  bool may_send_again(RdPeerBurst& burst, uint64_t sequence);
+  bool may_use(RdPeerBurst& burst, const dgram::TxTag& tag);
+  bool prepare(RdPeerBurst& burst);
 
-  bool add_open(RdPeer& peer, DatagramBuilder& builder, Time now);
-  bool add_sequenced(Lane& lane, const Planned& planned);
-  bool add_segment(Lane& lane, const Planned& planned);
-  bool add_response(Lane& lane, const Planned& planned);
-  bool add_request(Lane& lane, const Planned& planned);
-  bool add_failure(Lane& lane, const Planned& planned);
-  bool add_skip(Lane& lane, const Planned& planned);
-  void add_acknowledgement(Lane& lane);
-  void add_probe(Lane& lane);
-  void add_cut(Lane& lane, const Planned& planned, const rdmap::DatagramSegment& segment,
-               size_t pieces);
-  void add(Lane& lane, const Planned& planned, uint8_t flags, size_t header, size_t pieces);
-  void book(const Planned& planned);
-  void book_fresh(const Planned& planned);
-  void plan(size_t index, const Planned& planned);
-  const Planned& planned(size_t index) const;
+  void book(const RdPlanned& planned);
+  void book_fresh(const RdPlanned& planned);
 
   const ddp::ProtectionContext& protection_;
   RecordTable& records_;
@@ -121,15 +76,9 @@ class RdTransmit final : public DatagramSource {
   const dgram::ReorderBuffer& buffer_;
   MemoryBudget& sent_memory_;  // for what was sent and is not acknowledged
   Counters& counters_;
-  Time now_{};                                  // of the burst under way
-  DatagramBurst::SourceData* plans_ = nullptr;  // of the same: Planned
-  std::unique_ptr<Ring<Reset>> resets_;         // made when first needed
-
-  // Where in its message the last segment ended, so that the next one costs no search.
-  const SendEntry* cutting_ = nullptr;
-  uint64_t cut_ = 0;
-  ddp::SgeCursor cursor_;
-  rdmap::DatagramSegment header_;
+  Time now_{};  // of the burst under way
+  RdResets resets_;
+  RdDatagramWriter writer_;
 };
 
 }  // namespace diwarp::rnic
