@@ -17,9 +17,9 @@ using dgram::Association;
 using dgram::RdKind;
 using dgram::Receiver;
 
-/// A peer with which nothing was exchanged for so long needs no memory but its own, and not even
-/// that where others want it.
-constexpr Duration kQuiet = std::chrono::seconds(1);
+/// How long an acknowledgement waits for data to travel with, where the engine takes so long to
+/// come back.
+constexpr Duration kAcknowledgeWithin = std::chrono::microseconds(500);
 
 const ReliableOptions& checked(const ReliableOptions& options) {
   const auto refuse = [](const std::string& message) {
@@ -37,15 +37,53 @@ const ReliableOptions& checked(const ReliableOptions& options) {
   return options;
 }
 
-}  // namespace
-
-RdTimeouts RdTimeouts::of(const ReliableOptions& options) {
-  const bool follows_peer = options.message_timeout == Duration::zero();
-  return {.peer_timeout = options.peer_timeout,
-          .keep_alive = options.keep_alive,
-          .idle_timeout = options.idle_timeout,
-          .message_timeout = follows_peer ? options.peer_timeout : options.message_timeout};
+/// The peer acknowledged this part of a message.
+void finish(RdRequests& requests, RdResponder& responder, RdPeer& peer, const dgram::TxTag& tag) {
+  switch (tag.message.kind) {
+    case dgram::MessageKind::send:
+    case dgram::MessageKind::write_record:
+      return requests.acknowledged(peer, tag);
+    case dgram::MessageKind::read_response:
+      return responder.acknowledged(peer, tag);
+    case dgram::MessageKind::read_request:
+      return;
+  }
 }
+
+/// The peer refuses the first datagram that it has not acknowledged: its message is given up, and a
+/// skip follows at once.
+void refuse_first(RdRequests& requests, RdResponder& responder, RdPeer& peer, TerminateCode code) {
+  const uint64_t first = peer.sender.first_unacknowledged();
+  const dgram::TxTag tag = peer.sender.tag(first);
+  if (!peer.sender.is_skip(first)) {
+    if (tag.message.kind == dgram::MessageKind::read_response)
+      responder.refused(peer, tag, code);
+    else
+      requests.refused(peer, tag, code);
+  }
+  peer.sender.recall_first();
+}
+
+/// Where the peer has not needed it for a while.
+void give_back_memory(RdResponder& responder, dgram::ReorderBuffer& buffer, RdPeer& peer,
+                      Time now) {
+  if (now >= saturating_add(peer.sent_memory_unused_since(), RdTimeouts::kQuiet)) {
+    peer.sender.release_memory();
+    responder.trim();
+  }
+  if (now >= saturating_add(peer.early_memory_unused_since(), RdTimeouts::kQuiet)) {
+    peer.receiver.release_memory(buffer, peer.host.buffered);
+    buffer.shrink();
+  }
+}
+
+/// A peer's timer is never later than what is due next; often it is earlier, and looks again.
+void arm(TimerQueue& timers, RdPeer& peer, Time due) {
+  if (peer.timer.armed() && peer.timer.deadline() <= due) return;
+  timers.arm(peer.timer, due);
+}
+
+}  // namespace
 
 RdQueuePair::RdQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePairInit& init)
     : DatagramQueuePair(std::move(domain), init),
@@ -60,7 +98,9 @@ RdQueuePair::RdQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePa
       associations_(peers_, identity(), requests_, responder_, delivery_, buffer_, counters(),
                     init.reliable),
       transmit_(protection(), records(), sends_, peers_, requests_, responder_, associations_,
-                buffer_, sent_memory_, counters()) {
+                buffer_, sent_memory_, counters()),
+      order_(receives(), records(), peers_, requests_, delivery_, buffer_, counters(),
+             [this] { wake(); }) {
   sender().add(transmit_);
   attach_to_engine();
 }
@@ -73,17 +113,13 @@ void RdQueuePair::start_msns() {
 }
 
 void RdQueuePair::forget_peers() {
-  forget_all();
-  transmit_.reset();
-}
-
-void RdQueuePair::forget_all() {
   peers_.for_each([this](RdPeer& peer) {
     associations_.drop(peer);
     engine().timers().cancel(peer.timer);
   });
   peers_.clear();
   buffer_.shrink();
+  transmit_.reset();
 }
 
 void RdQueuePair::forget(RdPeer& peer) {
@@ -95,7 +131,7 @@ void RdQueuePair::forget(RdPeer& peer) {
 }
 
 bool RdQueuePair::forget_for(const Address& newcomer, Time now) {
-  RdPeer* const unused = peers_.find_unused(kQuiet, newcomer, now);
+  RdPeer* const unused = peers_.find_unused(RdTimeouts::kQuiet, newcomer, now);
   if (unused != nullptr) forget(*unused);
   return unused != nullptr;
 }
@@ -232,7 +268,7 @@ void RdQueuePair::take_ours(RdPeer& peer, const dgram::ParsedRdHeader& parsed, u
   peer.signs.heard();
   peer.sender.heard(now);
   while (const auto released = peer.sender.release())
-    if (!released->given_up) acknowledged(peer, released->tag);
+    if (!released->given_up) finish(requests_, responder_, peer, released->tag);
   const bool of_first =
       !peer.sender.idle() &&
       header.acknowledged + 1 == static_cast<uint32_t>(peer.sender.first_unacknowledged());
@@ -240,9 +276,11 @@ void RdQueuePair::take_ours(RdPeer& peer, const dgram::ParsedRdHeader& parsed, u
   if (header.waits() && of_first) peer.sender.first_waits(now);
   const bool refuses =
       header.kind == RdKind::refusal && of_first && header.sequence == header.acknowledged + 1;
-  if (refuses) refused(peer, rdmap::terminate_code(dgram::decode_rd_code(parsed.rest)));
+  if (refuses)
+    refuse_first(requests_, responder_, peer,
+                 rdmap::terminate_code(dgram::decode_rd_code(parsed.rest)));
   if (header.kind == RdKind::probe) peer.receiver.ask_now();
-  if (header.sequenced()) take_sequenced(peer, parsed, flags, now);
+  if (header.sequenced()) order_.take_sequenced(peer, parsed, flags, now);
   if (peer.rewinds.take_progress()) peer.times.advanced(now);
   const bool may_go_on = news == dgram::Sender::News::progress || refuses ||
                          peer.receiver.due() == Receiver::Due::now || peer.cursor.has_work();
@@ -250,36 +288,10 @@ void RdQueuePair::take_ours(RdPeer& peer, const dgram::ParsedRdHeader& parsed, u
   peers_.touch(peer);
 }
 
-void RdQueuePair::acknowledged(RdPeer& peer, const dgram::TxTag& tag) {
-  switch (tag.message.kind) {
-    case dgram::MessageKind::send:
-    case dgram::MessageKind::write_record:
-      return requests_.acknowledged(peer, tag);
-    case dgram::MessageKind::read_response:
-      return responder_.acknowledged(peer, tag);
-    case dgram::MessageKind::read_request:
-      return;
-  }
-}
-
-/// The peer refuses the first datagram that it has not acknowledged: its message is given up, and a
-/// skip follows at once.
-void RdQueuePair::refused(RdPeer& peer, TerminateCode code) {
-  const uint64_t first = peer.sender.first_unacknowledged();
-  const dgram::TxTag tag = peer.sender.tag(first);
-  if (!peer.sender.is_skip(first)) {
-    if (tag.message.kind == dgram::MessageKind::read_response)
-      responder_.refused(peer, tag, code);
-    else
-      requests_.refused(peer, tag, code);
-  }
-  peer.sender.recall_first();
-}
-
 // --- Sending.
 
 Served RdQueuePair::transmit(Time now) {
-  if (state() == QpState::rts) resume_held(now);
+  if (state() == QpState::rts) order_.resume_held(now);
   // guard(rd-send-waited)
   if (end_if_fatal()) return {.pending = Pending::nothing};  // nothing of it is acknowledged
   Served served = DatagramQueuePair::transmit(now);
@@ -288,62 +300,32 @@ Served RdQueuePair::transmit(Time now) {
   return served;
 }
 
+void RdQueuePair::batch_taken(Time now) {
+  look_at_touched(now);
+  end_if_fatal();
+}
+
+/// Decides when what was received is acknowledged, and when to look at the peers, and at the send
+/// queue, again.
+void RdQueuePair::look_at_touched(Time now) {
+  while (RdPeer* peer = peers_.touched.pop_front()) {
+    const Receiver::Due due = peer->receiver.due();
+    if (due == Receiver::Due::now) {
+      peers_.make_ready(*peer);
+    } else if (due == Receiver::Due::soon && !peer->signs.acknowledges()) {
+      peer->signs.acknowledge_at(now + kAcknowledgeWithin);
+      if (!static_cast<ListNode<RdSoonTag>&>(*peer).linked()) peers_.soon.push_back(*peer);
+    }
+    arm(engine().timers(), *peer, timeouts_.next_due(*peer));
+  }
+  const bool head_may_go_on = requests_.take_ended() && sends_.pending() != nullptr;
+  if (head_may_go_on || !peers_.ready.empty()) wake();
+}
+
 // --- Time.
 
-/// A peer's timer is never later than what is due next; often it is earlier, and looks again.
-void RdQueuePair::arm(RdPeer& peer) {
-  const Time due = deadline(peer);
-  if (peer.timer.armed() && peer.timer.deadline() <= due) return;
-  engine().timers().arm(peer.timer, due);
-}
-
-/// A peer of which something is awaited is given up when it is silent for long, or a datagram does
-/// not get through to it for as long although others do.
-Time RdQueuePair::give_up_at(const RdPeer& peer) const {
-  if (!peer.awaited()) return Time::max();
-  Time since = peer.times.silent_since();
-  if (const auto stuck = peer.sender.stuck_since(); stuck && peer.association.established())
-    since = std::min(since, *stuck);
-  return saturating_add(since, timeouts_.peer_timeout);
-}
-
-/// Memory for what came early is shared by all peers: none keeps it by leaving a datagram out.
-Time RdQueuePair::give_up_early_at(const RdPeer& peer) const {
-  return peer.lacks_next() ? saturating_add(peer.times.lacking_since(), timeouts_.message_timeout)
-                           : Time::max();
-}
-
-Time RdQueuePair::deadline(const RdPeer& peer) const {
-  Time due = saturating_add(peer.times.quiet_since(), forgotten_after(peer));
-  if (peer.awaited()) {
-    due = give_up_at(peer);
-    if (peer.association.state() == Association::State::opening)
-      due = std::min(due, peer.association.open_deadline(timeouts_.keep_alive));
-  }
-  if (peer.lacks_segments())
-    due = std::min(due,
-                   saturating_add(peer.inbound.message().last_progress, timeouts_.message_timeout));
-  due = std::min({due, peer.turn.retry_at(), give_up_early_at(peer),
-                  saturating_add(peer.sent_memory_unused_since(), kQuiet),
-                  saturating_add(peer.early_memory_unused_since(), kQuiet)});
-  if (!peer.association.established()) return due;
-  if (const auto send = peer.sender.deadline(peer.more_awaited(), timeouts_.keep_alive))
-    due = std::min(due, *send);
-  return std::min(due, peer.signs.acknowledge_at());
-}
-
-/// How long a silent peer is remembered. One of which something waits here sends probes while it is
-/// there, so that it outlives a few lost ones.
-Duration RdQueuePair::forgotten_after(const RdPeer& peer) const {
-  // guard(rd-waits-long): without if (peer.unused())
-  if (peer.unused()) return timeouts_.idle_timeout;
-  const Duration left = Duration::max() - timeouts_.keep_alive;
-  return std::max(timeouts_.idle_timeout,
-                  std::min(timeouts_.peer_timeout, left) + timeouts_.keep_alive);
-}
-
 void RdQueuePair::on_peer_timer(RdPeer& peer, Time now) {
-  const bool idle = now - peer.times.quiet_since() >= forgotten_after(peer);
+  const bool idle = now - peer.times.quiet_since() >= timeouts_.forgotten_after(peer);
   if (idle && !peer.awaited() && !peer.has_work()) return forget(peer);
   if (idle && !peer.awaited()) peer.times.used(now);  // what is to be sent waits, e.g. for its rate
   run_timers(peer, now);
@@ -353,13 +335,13 @@ void RdQueuePair::on_peer_timer(RdPeer& peer, Time now) {
 
 void RdQueuePair::run_timers(RdPeer& peer, Time now) {
   peers_.touch(peer);
-  give_back_memory(peer, now);
-  if (now >= give_up_at(peer)) {
+  give_back_memory(responder_, buffer_, peer, now);
+  if (now >= timeouts_.give_up_at(peer)) {
     associations_.give_up(peer, now);
     peer.local = 0;  // it may be one that this host had
     return wake();
   }
-  if (now >= give_up_early_at(peer)) {
+  if (now >= timeouts_.give_up_early_at(peer)) {
     associations_.give_up_early(peer, now);
     return wake();
   }
@@ -375,7 +357,7 @@ void RdQueuePair::run_timers(RdPeer& peer, Time now) {
     return peers_.make_ready(peer);
   }
   if (!peer.association.established()) return;
-  if (peer.turn.retry_at() <= now) retry(peer, now);
+  if (peer.turn.retry_at() <= now) order_.retry(peer, now);
   if (peer.signs.acknowledge_at() <= now) {
     peer.signs.acknowledged();
     if (peer.receiver.due() != Receiver::Due::nothing) peer.receiver.ask_now();
@@ -383,17 +365,6 @@ void RdQueuePair::run_timers(RdPeer& peer, Time now) {
   const bool probes = peer.sender.on_deadline(now, peer.more_awaited(), timeouts_.keep_alive);
   if (probes || peer.signs.blocked()) peer.signs.want_probe();
   peers_.make_ready(peer);
-}
-
-void RdQueuePair::give_back_memory(RdPeer& peer, Time now) {
-  if (now >= saturating_add(peer.sent_memory_unused_since(), kQuiet)) {
-    peer.sender.release_memory();
-    responder_.trim();
-  }
-  if (now >= saturating_add(peer.early_memory_unused_since(), kQuiet)) {
-    peer.receiver.release_memory(buffer_, peer.host.buffered);
-    buffer_.shrink();
-  }
 }
 
 // --- What applications ask.

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// How RdQueuePair delivers what came in order, and what waits: for a receive, for a share of them,
-// for the limit of STag misses, for memory.
+#include "rnic/datagram/rd/rd_order.h"
+
 #include <new>
 
-#include "rnic/datagram/rd/rd_queue_pair.h"
+#include "rnic/datagram/rd/rd_requests.h"
+#include "rnic/datagram/record_table.h"
+#include "rnic/queues/receive_buffers.h"
 
 namespace diwarp::rnic {
 
@@ -12,22 +14,19 @@ namespace {
 using dgram::RdKind;
 using dgram::Receiver;
 
-/// How long an acknowledgement waits for data to travel with, where the engine takes so long to
-/// come back.
-constexpr Duration kAcknowledgeWithin = std::chrono::microseconds(500);
 /// Peers that wait for the limit of STag misses and go on within one step, so that it stays short.
 constexpr int kResumedAtOnce = 64;
 
 }  // namespace
 
-void RdQueuePair::take_sequenced(RdPeer& peer, const dgram::ParsedRdHeader& parsed, uint8_t flags,
-                                 Time now) {
+void RdOrder::take_sequenced(RdPeer& peer, const dgram::ParsedRdHeader& parsed, uint8_t flags,
+                             Time now) {
   const dgram::RdHeader& header = parsed.header;
   switch (peer.receiver.arrived(header.sequence)) {
     case Receiver::Arrival::duplicate:
-      return drop(Counter::drop_duplicate);
+      return counters_.add(Counter::drop_duplicate);
     case Receiver::Arrival::outside:
-      return drop(Counter::drop_rd_window);
+      return counters_.add(Counter::drop_rd_window);
     case Receiver::Arrival::early:
       peer.sender.peer_advanced();
       return keep(peer, header.sequence, header.kind, flags, parsed.rest, now);
@@ -43,28 +42,28 @@ void RdQueuePair::take_sequenced(RdPeer& peer, const dgram::ParsedRdHeader& pars
     keep(peer, header.sequence, header.kind, flags, parsed.rest, now);
 }
 
-void RdQueuePair::keep(RdPeer& peer, uint32_t sequence, RdKind kind, uint8_t flags,
-                       ConstBytes bytes, Time now) {
+void RdOrder::keep(RdPeer& peer, uint32_t sequence, RdKind kind, uint8_t flags, ConstBytes bytes,
+                   Time now) {
   dgram::BufferShare& share = peer.host.buffered;
   dgram::BufferedDatagram* const kept = buffer_.keep(kind, flags, bytes, share);
-  if (kept == nullptr) return drop(Counter::drop_no_context);
+  if (kept == nullptr) return counters_.add(Counter::drop_no_context);
   if (peer.receiver.kept() == 0) peer.times.lacks_next(now);
   if (peer.receiver.keep(peer.receiver.number(sequence), kept, buffer_, share)) return;
   buffer_.release(kept, share);
-  drop(Counter::drop_no_context);
+  counters_.add(Counter::drop_no_context);
 }
 
 /// Whatever takes memory for what came does so before it changes anything else.
-RdDelivery::Outcome RdQueuePair::try_deliver(RdPeer& peer, RdKind kind, uint8_t flags,
-                                             ConstBytes bytes, Time now) try {
+RdDelivery::Outcome RdOrder::try_deliver(RdPeer& peer, RdKind kind, uint8_t flags, ConstBytes bytes,
+                                         Time now) try {
   return delivery_.deliver(peer, kind, flags, bytes, now);
 } catch (const std::bad_alloc&) {
-  counters().add(Counter::drop_no_memory);
+  counters_.add(Counter::drop_no_memory);
   return RdDelivery::Outcome::no_memory;
 }
 
 /// True where the next one may be delivered as well.
-bool RdQueuePair::deliver(RdPeer& peer, RdKind kind, uint8_t flags, ConstBytes bytes, Time now) {
+bool RdOrder::deliver(RdPeer& peer, RdKind kind, uint8_t flags, ConstBytes bytes, Time now) {
   if (kind == RdKind::skip) peer.turn.end_refusal();
   const RdDelivery::Outcome outcome = try_deliver(peer, kind, flags, bytes, now);
   if (outcome == RdDelivery::Outcome::delivered) {
@@ -82,7 +81,7 @@ bool RdQueuePair::deliver(RdPeer& peer, RdKind kind, uint8_t flags, ConstBytes b
   return false;
 }
 
-void RdQueuePair::deliver_kept(RdPeer& peer, Time now) {
+void RdOrder::deliver_kept(RdPeer& peer, Time now) {
   while (peer.turn.may_deliver() && !requests_.fatal()) {
     dgram::BufferedDatagram* const kept = peer.receiver.take_next();
     if (kept == nullptr) return;
@@ -95,7 +94,7 @@ void RdQueuePair::deliver_kept(RdPeer& peer, Time now) {
   }
 }
 
-void RdQueuePair::hold(RdPeer& peer, RdDelivery::Outcome outcome, Time now) {
+void RdOrder::hold(RdPeer& peer, RdDelivery::Outcome outcome, Time now) {
   peer.turn.hold();
   if (outcome == RdDelivery::Outcome::no_room) return peers_.without_room.push_back(peer);
   if (outcome == RdDelivery::Outcome::no_share) {
@@ -106,39 +105,39 @@ void RdQueuePair::hold(RdPeer& peer, RdDelivery::Outcome outcome, Time now) {
     peer.turn.wait_for_memory(now);
     return peers_.touch(peer);
   }
-  counters().add(Counter::rd_held);
+  counters_.add(Counter::rd_held);
   if (outcome == RdDelivery::Outcome::stag_limit) return await_stag_limit(peer, now);
   peers_.without_receive.push_back(peer);
-  if (receives().await()) wake();
+  if (receives_.await()) wake_();
 }
 
-void RdQueuePair::resume_held(Time now) {
-  while (!peers_.without_receive.empty() && receives().peek() != nullptr)
+void RdOrder::resume_held(Time now) {
+  while (!peers_.without_receive.empty() && receives_.peek() != nullptr)
     if (!resume(*peers_.without_receive.front(), now)) return;
-  if (!peers_.without_receive.empty() && receives().await()) wake();  // guard(rd-waiting-order)
-  while (!peers_.without_room.empty() && records().has_room())
+  if (!peers_.without_receive.empty() && receives_.await()) wake_();  // guard(rd-waiting-order)
+  while (!peers_.without_room.empty() && records_.has_room())
     if (!resume(*peers_.without_room.front(), now)) return;
   resume_without_share(now);
 }
 
 /// When a Send of several segments has ended, or more receives are there. Those that may not hold
 /// one yet are not resumed: each would be sent an acknowledgement, and there may be many.
-void RdQueuePair::resume_without_share(Time now) {
+void RdOrder::resume_without_share(Time now) {
   if (peers_.without_share.empty()) return;
-  while (RdPeer* const peer = peers_.without_share.next(receives().available()))
+  while (RdPeer* const peer = peers_.without_share.next(receives_.available()))
     if (!resume(*peer, now)) return;
   await_share();
 }
 
 /// The next receive that is posted, or given back, is news for those that wait for a share.
-void RdQueuePair::await_share() {
+void RdOrder::await_share() {
   if (peers_.without_share.empty()) return;
-  receives().await();  // guard(rd-receive-posted)
-  if (peers_.without_share.next(receives().available()) != nullptr) wake();
+  receives_.await();  // guard(rd-receive-posted)
+  if (peers_.without_share.next(receives_.available()) != nullptr) wake_();
 }
 
 /// For the limit of all peers they stand in line, and those whose addresses are trusted do not.
-void RdQueuePair::await_stag_limit(RdPeer& peer, Time now) {
+void RdOrder::await_stag_limit(RdPeer& peer, Time now) {
   const bool in_line = static_cast<ListNode<RdHeldTag>&>(peer).linked();
   // guard(rd-wait-guesses): !in_line => in_line
   if (!in_line && !delivery_.has_guessed_too_often(peer, now))
@@ -149,10 +148,10 @@ void RdQueuePair::await_stag_limit(RdPeer& peer, Time now) {
 
 /// One that may not name memory yet is not resumed: it would be sent an acknowledgement each
 /// second. Whose timer fires first does not matter to those that stand in line.
-void RdQueuePair::retry(RdPeer& peer, Time now) {
+void RdOrder::retry(RdPeer& peer, Time now) {
   if (peer.turn.waits_for_stag_limit()) {
     resume_line(now);
-    if (state() != QpState::rts || !peer.turn.waits_for_stag_limit()) return;
+    if (!peer.turn.waits_for_stag_limit()) return;
     if (delivery_.may_name_memory_at(peer, now) > now) return await_stag_limit(peer, now);
   }
   resume(peer, now);
@@ -160,8 +159,8 @@ void RdQueuePair::retry(RdPeer& peer, Time now) {
 
 /// Lets those that have waited longest name memory, once each, as far as the limit of all allows.
 /// The timers of others go on with it where there are many.
-void RdQueuePair::resume_line(Time now) {
-  for (int i = 0; i < kResumedAtOnce && state() == QpState::rts; ++i) {
+void RdOrder::resume_line(Time now) {
+  for (int i = 0; i < kResumedAtOnce; ++i) {
     RdPeer* const first = peers_.without_stag_pass.front();
     if (first == nullptr) return;
     first->turn.set_first_in_line(true);
@@ -173,7 +172,7 @@ void RdQueuePair::resume_line(Time now) {
 }
 
 /// False if what came of that ends all.
-bool RdQueuePair::resume(RdPeer& peer, Time now) {
+bool RdOrder::resume(RdPeer& peer, Time now) {
   static_cast<ListNode<RdHeldTag>&>(peer).unlink();
   peer.turn.resume();
   peer.times.lacks_next(now);
@@ -182,29 +181,7 @@ bool RdQueuePair::resume(RdPeer& peer, Time now) {
   peer.receiver.ask_now();  // the window has moved
   peers_.make_ready(peer);
   peers_.touch(peer);
-  return state() == QpState::rts && !requests_.fatal();
-}
-
-void RdQueuePair::batch_taken(Time now) {
-  look_at_touched(now);
-  end_if_fatal();
-}
-
-/// Decides when what was received is acknowledged, and when to look at the peers, and at the send
-/// queue, again.
-void RdQueuePair::look_at_touched(Time now) {
-  while (RdPeer* peer = peers_.touched.pop_front()) {
-    const Receiver::Due due = peer->receiver.due();
-    if (due == Receiver::Due::now) {
-      peers_.make_ready(*peer);
-    } else if (due == Receiver::Due::soon && !peer->signs.acknowledges()) {
-      peer->signs.acknowledge_at(now + kAcknowledgeWithin);
-      if (!static_cast<ListNode<RdSoonTag>&>(*peer).linked()) peers_.soon.push_back(*peer);
-    }
-    arm(*peer);
-  }
-  const bool head_may_go_on = requests_.take_ended() && sends_.pending() != nullptr;
-  if (head_may_go_on || !peers_.ready.empty()) wake();
+  return !requests_.fatal();
 }
 
 }  // namespace diwarp::rnic
