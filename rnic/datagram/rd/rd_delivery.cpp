@@ -72,13 +72,13 @@ RdDelivery::Outcome RdDelivery::deliver_request(RdPeer& peer, const Segment& seg
   if (segment.request.length != 0 && may_name_memory_at(peer, now) > now)
     return Outcome::stag_limit;  // guard(rd-guesses)
   // guard(explore): => close_abandoned(peer);
-  if (!peer.inbound.repeats_request(segment.msn)) close_abandoned(peer);
+  if (!peer.inbound.repeats().repeats_request(segment.msn)) close_abandoned(peer);
   const Verdict verdict = responder_.take_request(peer, segment.request);
   if (segment.request.length != 0 && verdict.drop != Counter::drop_share)
     note_verdict(peer, verdict, now);
   const bool no_memory = verdict.drop && !verdict.fault;
   if (!no_memory) {
-    peer.inbound.delivered_request(segment.msn);
+    peer.inbound.repeats().delivered_request(segment.msn);
     return conclude(peer, verdict, segment, now);
   }
   counters_.add(*verdict.drop);
@@ -194,7 +194,7 @@ RdDelivery::Outcome RdDelivery::deliver_record(RdPeer& peer, const Segment& segm
 
 /// What was reported in an earlier association has been delivered. The bytes behind that are news.
 RdDelivery::Outcome RdDelivery::report_segment(RdPeer& peer, const Segment& segment, Time now) {
-  const std::optional<size_t> before = peer.inbound.reported_of(segment);
+  const std::optional<size_t> before = peer.inbound.repeats().reported_of(segment);
   // guard(rd-delivered-once): => if (!before) return Outcome::delivered;
   if (!before) return conclude(peer, Verdict::dropped(Counter::drop_late), segment, now);
   if (!records_.has_room()) return Outcome::no_room;
@@ -205,7 +205,7 @@ RdDelivery::Outcome RdDelivery::report_segment(RdPeer& peer, const Segment& segm
   fresh.tagged_offset += *before;
   const Verdict verdict = records_.handle(fresh, peer.source, now);
   note_verdict(peer, verdict, now);
-  if (!verdict.drop) peer.inbound.reported_segment(fresh);
+  if (!verdict.drop) peer.inbound.repeats().reported_segment(fresh);
   return conclude_record(peer, verdict, segment, now);
 }
 
@@ -219,7 +219,7 @@ RdDelivery::Outcome RdDelivery::place_in_record(RdPeer& peer, const Segment& seg
 
 RdDelivery::Outcome RdDelivery::conclude_record(RdPeer& peer, const Verdict& verdict,
                                                 const Segment& segment, Time now) {
-  peer.inbound.new_message();
+  peer.inbound.repeats().new_message();
   if (verdict.drop == Counter::drop_no_memory) {
     counters_.add(*verdict.drop);
     return Outcome::no_memory;
@@ -235,7 +235,7 @@ RdDelivery::Outcome RdDelivery::conclude_record(RdPeer& peer, const Verdict& ver
 RdDelivery::Outcome RdDelivery::conclude_late_record(RdPeer& peer, const Segment& segment,
                                                      Time now) {
   const Verdict late = Verdict::dropped(Counter::drop_late);
-  const bool repeats = peer.inbound.may_repeat();
+  const bool repeats = peer.inbound.repeats().may_repeat();
   const dgram::MessageName message = message_of(segment);
   if (repeats && peer.inbound.was_refused(message))
     return conclude(peer, {.drop = late.drop, .fault = peer.inbound.refusal()}, segment, now);
@@ -258,7 +258,7 @@ RdDelivery::Outcome RdDelivery::deliver_send(RdPeer& peer, const Segment& segmen
   if (is_voided(peer, segment)) return Outcome::delivered;
   const bool begins = segment.message_offset == 0;
   // guard(rd-delivered-once): condition => false
-  if (begins && peer.inbound.repeats_send(segment.msn)) {
+  if (begins && peer.inbound.repeats().repeats_send(segment.msn)) {
     peer.inbound.ignore_rest(message_of(segment));
     return conclude(peer, Verdict::dropped(Counter::drop_late), segment, now);
   }
@@ -311,7 +311,7 @@ RdDelivery::Outcome RdDelivery::place(RdPeer& peer, const Segment& segment, Time
 
 void RdDelivery::complete(RdPeer& peer, const Segment& segment, Time now) {
   ReceiveEntry& receive = *release_receive(peer);
-  peer.inbound.delivered_send(segment.msn);
+  peer.inbound.repeats().delivered_send(segment.msn);
   WorkCompletion completion = delivered_send(protection_, records_, counters_, segment,
                                              peer.address(), peer.inbound.message().placed);
   // guard(rd-send-invalidate-guesses)

@@ -121,7 +121,7 @@ class RdPeer : public ListNode<RdReadyTag>,
   void replace_incarnation(uint32_t incarnation, ddp::ClosedMessages no_records) {
     source.closed_records = std::move(no_records);
     source.key.incarnation = incarnation;
-    inbound.incarnation_replaced();
+    inbound.repeats().incarnation_replaced();
   }
 
   dgram::Association association;

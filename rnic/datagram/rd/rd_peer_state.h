@@ -30,12 +30,78 @@ struct RdMessage {
   MessageInfo info;
 };
 
-/// What has come of the peer's messages, and which of them are over although more of them may come.
-class RdInbound {
+/// What of the peer's messages was delivered, to know what it sends once more in another
+/// association.
+class RdRepeats {
  public:
   /// MSNs are counted over all peers of the source. So far before the last Send that was delivered
   /// is one that is repeated; what is further off is new, however often they have wrapped.
   static constexpr uint32_t kMostRepeated = uint32_t{1} << 20;
+
+  void delivered_send(uint32_t msn) {
+    delivered_msn_ = msn;
+    has_delivered_ = true;
+  }
+  /// A Read Request had its turn. One that is repeated is not the last that came.
+  void delivered_request(uint32_t msn) {
+    if (repeats_request(msn)) return;  // guard(rnic)
+    request_msn_ = msn;
+    has_request_ = true;
+  }
+  /// A segment of a Write-Record was reported, by itself. They come in order.
+  void reported_segment(const rdmap::DatagramSegment& segment) {
+    reported_msn_ = segment.msn;
+    reported_bytes_ = static_cast<uint32_t>(segment.message_offset + segment.payload.size());
+    has_reported_ = true;
+    reported_last_ = segment.last;
+  }
+  /// How many bytes of this segment, from its beginning, were reported before; nothing where all of
+  /// it was. It may be cut otherwise this time.
+  std::optional<size_t> reported_of(const rdmap::DatagramSegment& segment) const {
+    if (!has_reported_) return 0;  // guard(rd-record-repeated): => return 0;
+    const bool earlier = repeats_ && reported_msn_ - segment.msn < kMostRepeated;
+    if (segment.msn != reported_msn_) return earlier ? std::nullopt : std::optional<size_t>(0);
+    const uint64_t begin = std::min<uint64_t>(segment.message_offset, reported_bytes_);
+    const uint64_t end = segment.message_offset + segment.payload.size();
+    if (end <= reported_bytes_ && (reported_last_ || !segment.last)) return std::nullopt;
+    return std::min<size_t>(reported_bytes_ - begin, segment.payload.size());
+  }
+  void association_ended() { repeats_ = true; }
+  /// Another incarnation of the peer has sent nothing yet.
+  void incarnation_replaced() { has_delivered_ = has_request_ = has_reported_ = false; }
+  /// Something came that is new.
+  void new_message() { repeats_ = false; }
+  /// Whether an association has ended, and nothing that is new came in the next one.
+  bool may_repeat() const { return repeats_; }
+  /// Whether a Send that begins was delivered before: its acknowledgement got lost. One that was
+  /// not is new.
+  bool repeats_send(uint32_t msn) {
+    if (!repeats_ || !has_delivered_) return false;
+    repeats_ = delivered_msn_ - msn < kMostRepeated;
+    return repeats_;
+  }
+  /// The same of a Read Request: what came after it may be repeated as well.
+  bool repeats_request(uint32_t msn) const {
+    return repeats_ && has_request_ && request_msn_ - msn < kMostRepeated;
+  }
+
+ private:
+  bool has_delivered_ = false;  // a Send, of this incarnation
+  bool has_request_ = false;    // the same of a Read Request
+  bool has_reported_ = false;   // the same of a Write-Record's segment that was reported by itself
+  bool reported_last_ = false;  // the last of these ended its message
+  bool repeats_ = false;
+  uint32_t delivered_msn_ = 0;
+  uint32_t request_msn_ = 0;
+  uint32_t reported_msn_ = 0;
+  uint32_t reported_bytes_ = 0;  // of that message
+};
+
+/// What has come of the peer's messages, and which of them are over although more of them may come.
+class RdInbound {
+ public:
+  RdRepeats& repeats() { return repeats_; }
+  const RdRepeats& repeats() const { return repeats_; }
 
   // --- The Send that is not whole yet.
 
@@ -84,56 +150,9 @@ class RdInbound {
   /// Whether it is the last message that was refused, with refusal().
   bool was_refused(const dgram::MessageName& name) const { return refused_ == name; }
 
-  // --- What the peer may send once more, in another association.
-
-  void delivered_send(uint32_t msn) {
-    delivered_msn_ = msn;
-    has_delivered_ = true;
-  }
-  /// A Read Request had its turn. One that is repeated is not the last that came.
-  void delivered_request(uint32_t msn) {
-    if (repeats_request(msn)) return;  // guard(rnic)
-    request_msn_ = msn;
-    has_request_ = true;
-  }
-  /// A segment of a Write-Record was reported, by itself. They come in order.
-  void reported_segment(const rdmap::DatagramSegment& segment) {
-    reported_msn_ = segment.msn;
-    reported_bytes_ = static_cast<uint32_t>(segment.message_offset + segment.payload.size());
-    has_reported_ = true;
-    reported_last_ = segment.last;
-  }
-  /// How many bytes of this segment, from its beginning, were reported before; nothing where all of
-  /// it was. It may be cut otherwise this time.
-  std::optional<size_t> reported_of(const rdmap::DatagramSegment& segment) const {
-    if (!has_reported_) return 0;  // guard(rd-record-repeated): => return 0;
-    const bool earlier = repeats_ && reported_msn_ - segment.msn < kMostRepeated;
-    if (segment.msn != reported_msn_) return earlier ? std::nullopt : std::optional<size_t>(0);
-    const uint64_t begin = std::min<uint64_t>(segment.message_offset, reported_bytes_);
-    const uint64_t end = segment.message_offset + segment.payload.size();
-    if (end <= reported_bytes_ && (reported_last_ || !segment.last)) return std::nullopt;
-    return std::min<size_t>(reported_bytes_ - begin, segment.payload.size());
-  }
   void association_ended() {
     ignored_ = kNone;
-    repeats_ = true;
-  }
-  /// Another incarnation of the peer has sent nothing yet.
-  void incarnation_replaced() { has_delivered_ = has_request_ = has_reported_ = false; }
-  /// Something came that is new.
-  void new_message() { repeats_ = false; }
-  /// Whether an association has ended, and nothing that is new came in the next one.
-  bool may_repeat() const { return repeats_; }
-  /// Whether a Send that begins was delivered before: its acknowledgement got lost. One that was
-  /// not is new.
-  bool repeats_send(uint32_t msn) {
-    if (!repeats_ || !has_delivered_) return false;
-    repeats_ = delivered_msn_ - msn < kMostRepeated;
-    return repeats_;
-  }
-  /// The same of a Read Request: what came after it may be repeated as well.
-  bool repeats_request(uint32_t msn) const {
-    return repeats_ && has_request_ && request_msn_ - msn < kMostRepeated;
+    repeats_.association_ended();
   }
 
  private:
@@ -147,16 +166,8 @@ class RdInbound {
   dgram::MessageName refused_ = kNone;
   dgram::MessageName expired_ = kNone;
   TerminateCode refusal_;
-  bool has_delivered_ = false;  // a Send, of this incarnation
-  bool has_request_ = false;    // the same of a Read Request
-  bool has_reported_ = false;   // the same of a Write-Record's segment that was reported by itself
-  bool reported_last_ = false;  // the last of these ended its message
-  bool repeats_ = false;
+  RdRepeats repeats_;
   bool shares_ = false;  // the Send that is not whole has several segments
-  uint32_t delivered_msn_ = 0;
-  uint32_t request_msn_ = 0;
-  uint32_t reported_msn_ = 0;
-  uint32_t reported_bytes_ = 0;  // of that message
 };
 
 /// Whether the peer's next datagram may be delivered.

@@ -94,67 +94,68 @@ TEST_CASE(
 
 TEST_CASE("rd state. only what the association before delivered counts as repeated") {
   RdInbound inbound;
-  inbound.delivered_send(100);
-  CHECK_FALSE(inbound.repeats_send(100));  // in the same association it is a duplicate
+  inbound.repeats().delivered_send(100);
+  CHECK_FALSE(inbound.repeats().repeats_send(100));  // in the same association it is a duplicate
   inbound.association_ended();
-  CHECK(inbound.may_repeat());
-  CHECK(inbound.repeats_send(100));
-  CHECK(inbound.repeats_send(99));
-  CHECK_FALSE(inbound.repeats_send(101));
+  CHECK(inbound.repeats().may_repeat());
+  CHECK(inbound.repeats().repeats_send(100));
+  CHECK(inbound.repeats().repeats_send(99));
+  CHECK_FALSE(inbound.repeats().repeats_send(101));
   // The first new one ends it.
-  CHECK_FALSE(inbound.repeats_send(100));
-  CHECK_FALSE(inbound.may_repeat());
+  CHECK_FALSE(inbound.repeats().repeats_send(100));
+  CHECK_FALSE(inbound.repeats().may_repeat());
 }
 
 TEST_CASE("rd state. MSNs that wrap are repeated ones up to a bound") {
   RdInbound inbound;
-  inbound.delivered_send(3);
+  inbound.repeats().delivered_send(3);
   inbound.association_ended();
-  CHECK(inbound.repeats_send(UINT32_MAX));
-  CHECK(inbound.repeats_send(3 - (RdInbound::kMostRepeated - 1)));
-  CHECK_FALSE(inbound.repeats_send(3 - RdInbound::kMostRepeated));
+  CHECK(inbound.repeats().repeats_send(UINT32_MAX));
+  CHECK(inbound.repeats().repeats_send(3 - (RdRepeats::kMostRepeated - 1)));
+  CHECK_FALSE(inbound.repeats().repeats_send(3 - RdRepeats::kMostRepeated));
 }
 
 TEST_CASE("rd state. another incarnation repeats nothing") {
   RdInbound inbound;
-  inbound.delivered_send(100);
+  inbound.repeats().delivered_send(100);
   inbound.association_ended();
-  inbound.incarnation_replaced();
-  CHECK_FALSE(inbound.repeats_send(100));
+  inbound.repeats().incarnation_replaced();
+  CHECK_FALSE(inbound.repeats().repeats_send(100));
 }
 
 TEST_CASE("rd state. of a record's segments that are cut otherwise, only the rest is news") {
   RdInbound inbound;
-  CHECK(inbound.reported_of(record_segment(7, 0, 20)) == size_t{0});
-  inbound.reported_segment(record_segment(7, 0, 20));
-  CHECK_FALSE(inbound.reported_of(record_segment(7, 0, 20)));
-  CHECK_FALSE(inbound.reported_of(record_segment(7, 10, 10)));
-  CHECK(inbound.reported_of(record_segment(7, 10, 30)) == size_t{10});
-  CHECK(inbound.reported_of(record_segment(7, 20, 10)) == size_t{0});
-  CHECK(inbound.reported_of(record_segment(8, 0, 20)) == size_t{0});
-  inbound.incarnation_replaced();
-  CHECK(inbound.reported_of(record_segment(7, 0, 20)) == size_t{0});
+  CHECK(inbound.repeats().reported_of(record_segment(7, 0, 20)) == size_t{0});
+  inbound.repeats().reported_segment(record_segment(7, 0, 20));
+  CHECK_FALSE(inbound.repeats().reported_of(record_segment(7, 0, 20)));
+  CHECK_FALSE(inbound.repeats().reported_of(record_segment(7, 10, 10)));
+  CHECK(inbound.repeats().reported_of(record_segment(7, 10, 30)) == size_t{10});
+  CHECK(inbound.repeats().reported_of(record_segment(7, 20, 10)) == size_t{0});
+  CHECK(inbound.repeats().reported_of(record_segment(8, 0, 20)) == size_t{0});
+  inbound.repeats().incarnation_replaced();
+  CHECK(inbound.repeats().reported_of(record_segment(7, 0, 20)) == size_t{0});
 }
 
 TEST_CASE("rd state. an empty segment that ends a record is reported once") {
   RdInbound inbound;
-  inbound.reported_segment(record_segment(7, 0, 20));
+  inbound.repeats().reported_segment(record_segment(7, 0, 20));
   const auto end = record_segment(7, 20, 0, true);
-  CHECK(inbound.reported_of(end) == size_t{0});
-  inbound.reported_segment(end);
-  CHECK_FALSE(inbound.reported_of(end));
+  CHECK(inbound.repeats().reported_of(end) == size_t{0});
+  inbound.repeats().reported_segment(end);
+  CHECK_FALSE(inbound.repeats().reported_of(end));
 }
 
 TEST_CASE("rd state. records before the last reported one are repeated in another association") {
   RdInbound inbound;
-  inbound.reported_segment(record_segment(1, 0, 20, true));
-  CHECK(inbound.reported_of(record_segment(0xffffffff, 0, 20)) == size_t{0});
+  inbound.repeats().reported_segment(record_segment(1, 0, 20, true));
+  CHECK(inbound.repeats().reported_of(record_segment(0xffffffff, 0, 20)) == size_t{0});
   inbound.association_ended();
-  CHECK_FALSE(inbound.reported_of(record_segment(0xffffffff, 0, 20)));
-  CHECK(inbound.reported_of(record_segment(2, 0, 20)) == size_t{0});
-  CHECK(inbound.reported_of(record_segment(1 - RdInbound::kMostRepeated, 0, 20)) == size_t{0});
-  inbound.new_message();
-  CHECK(inbound.reported_of(record_segment(0xffffffff, 0, 20)) == size_t{0});
+  CHECK_FALSE(inbound.repeats().reported_of(record_segment(0xffffffff, 0, 20)));
+  CHECK(inbound.repeats().reported_of(record_segment(2, 0, 20)) == size_t{0});
+  CHECK(inbound.repeats().reported_of(record_segment(1 - RdRepeats::kMostRepeated, 0, 20)) ==
+        size_t{0});
+  inbound.repeats().new_message();
+  CHECK(inbound.repeats().reported_of(record_segment(0xffffffff, 0, 20)) == size_t{0});
 }
 
 TEST_CASE("rd state. the rest of one message is ignored at a time, until the association ends") {
@@ -222,17 +223,17 @@ TEST_CASE(
     "rd state. a Read Request is repeated only if it, or a later one, came in an earlier "
     "association") {
   RdInbound inbound;
-  inbound.delivered_request(7);
-  CHECK_FALSE(inbound.repeats_request(7));
+  inbound.repeats().delivered_request(7);
+  CHECK_FALSE(inbound.repeats().repeats_request(7));
   inbound.association_ended();
-  CHECK(inbound.repeats_request(6));
-  CHECK(inbound.repeats_request(7));
-  CHECK_FALSE(inbound.repeats_request(8));
-  inbound.delivered_request(6);
-  CHECK(inbound.repeats_request(7));
-  CHECK_FALSE(inbound.repeats_request(8));
-  inbound.incarnation_replaced();
-  CHECK_FALSE(inbound.repeats_request(7));
+  CHECK(inbound.repeats().repeats_request(6));
+  CHECK(inbound.repeats().repeats_request(7));
+  CHECK_FALSE(inbound.repeats().repeats_request(8));
+  inbound.repeats().delivered_request(6);
+  CHECK(inbound.repeats().repeats_request(7));
+  CHECK_FALSE(inbound.repeats().repeats_request(8));
+  inbound.repeats().incarnation_replaced();
+  CHECK_FALSE(inbound.repeats().repeats_request(7));
 }
 
 TEST_CASE("rd state. silence counts from when something is awaited") {
