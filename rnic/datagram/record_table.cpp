@@ -39,6 +39,68 @@ uint32_t payload_bytes(const rdmap::DatagramSegment& segment) {
   return static_cast<uint32_t>(segment.payload.size());
 }
 
+Record* find(RecordSource& source, uint32_t msn) {
+  for (Record* record = source.records.front(); record != nullptr;
+       record = source.records.next(*record))
+    if (record->msn == msn) return record;  // guard(records): without if (record->msn == msn)
+  return nullptr;
+}
+
+Record* oldest_unproven(RecordsByAge& open) {
+  Record* record = open.front();
+  // guard(floods)
+  while (record != nullptr && record->source->is_proven()) record = open.next(*record);
+  return record;
+}
+
+/// Some record is open.
+Record& oldest_of_fullest_address(RecordsByAge& open) {
+  Record* oldest = open.front();
+  for (Record* record = oldest; record != nullptr; record = open.next(*record))
+    if (*record->source->records_of_address > *oldest->source->records_of_address) oldest = record;
+  return *oldest;
+}
+
+Record* oldest_of_address(RecordsByAge& open, const uint32_t* open_there) {
+  Record* record = open.front();
+  while (record->source->records_of_address != open_there) record = open.next(*record);
+  return record;
+}
+
+/// For a record of `source`, in a full table: one of sources that have finished none, or of the
+/// address that has most. Where that has no more than a place above the part of the source's own
+/// address, one of that: a place of another would only change hands.
+Record& to_give_way(RecordsByAge& open, const RecordSource& source) {
+  if (Record* const unproven = oldest_unproven(open)) return *unproven;
+  Record& of_fullest = oldest_of_fullest_address(open);
+  const uint32_t own = *source.records_of_address;
+  // guard(many-proven-sources): condition => false
+  if (*of_fullest.source->records_of_address > own + 1) return of_fullest;
+  return own != 0 ? *oldest_of_address(open, source.records_of_address) : of_fullest;
+}
+
+void forget_open_of(RecordSource& source) {
+  source.open_records = 0;
+  if (source.records_of_address != nullptr) *source.records_of_address = 0;
+}
+
+WorkCompletion completion_of(Record& record, uint32_t queue_pair) {
+  const ddp::RecordInfo& info = record.bytes.info();
+  WorkCompletion completion;
+  completion.opcode = WcOpcode::recv_write_record;
+  completion.solicited = info.solicited;
+  completion.byte_count = record.byte_count;
+  completion.qp_number = queue_pair;
+  completion.has_immediate = info.has_immediate;
+  completion.immediate = info.immediate;
+  completion.source = record.from;
+  completion.stag = info.stag;
+  completion.tagged_offset = record.tagged_offset;
+  completion.valid_bytes = record.bytes.valid_bytes();
+  completion.validity = record.bytes.take_map();
+  return completion;
+}
+
 }  // namespace
 
 RecordTable::RecordTable(const Parts& parts, const DatagramOptions& options, bool timed)
@@ -81,13 +143,6 @@ Verdict RecordTable::handle(const Segment& segment, RecordSource& source, Time n
   return place(segment, target, *record, now);
 }
 
-Record* RecordTable::find(RecordSource& source, uint32_t msn) {
-  for (Record* record = source.records.front(); record != nullptr;
-       record = source.records.next(*record))
-    if (record->msn == msn) return record;  // guard(records): without if (record->msn == msn)
-  return nullptr;
-}
-
 bool RecordTable::has_room() {
   if (done_count_ < max_done_) return true;
   report(parts_.cq);               // guard(records)
@@ -100,41 +155,8 @@ bool RecordTable::make_room(RecordSource& source) {
   if (source.open_records >= max_open_per_source_)  // guard(records): condition => false
     evict(*source.records.back());                  // guard(records): back() => front()
   else if (open_count_ >= max_open_)  // guard(records): open_count_ >= max_open_ => false
-    evict(to_give_way(source));
+    evict(to_give_way(by_age_, source));
   return true;
-}
-
-/// For a record of `source`, in a full table: one of sources that have finished none, or of the
-/// address that has most. Where that has no more than a place above the part of the source's own
-/// address, one of that: a place of another would only change hands.
-Record& RecordTable::to_give_way(const RecordSource& source) {
-  if (Record* const unproven = oldest_unproven()) return *unproven;
-  Record& of_fullest = oldest_of_fullest_address();
-  const uint32_t own = *source.records_of_address;
-  // guard(many-proven-sources): condition => false
-  if (*of_fullest.source->records_of_address > own + 1) return of_fullest;
-  return own != 0 ? *oldest_of_address(source.records_of_address) : of_fullest;
-}
-
-Record* RecordTable::oldest_unproven() {
-  Record* record = by_age_.front();
-  // guard(floods)
-  while (record != nullptr && record->source->is_proven()) record = by_age_.next(*record);
-  return record;
-}
-
-/// Some record is open.
-Record& RecordTable::oldest_of_fullest_address() {
-  Record* oldest = by_age_.front();
-  for (Record* record = oldest; record != nullptr; record = by_age_.next(*record))
-    if (*record->source->records_of_address > *oldest->source->records_of_address) oldest = record;
-  return *oldest;
-}
-
-Record* RecordTable::oldest_of_address(const uint32_t* open_there) {
-  Record* record = by_age_.front();
-  while (record->source->records_of_address != open_there) record = by_age_.next(*record);
-  return record;
 }
 
 Record* RecordTable::take_idle(const Segment& segment, const ddp::RecordInfo& info,
@@ -289,7 +311,7 @@ void RecordTable::reset() {
   open_count_ = done_count_ = 0;
 }
 
-void RecordTable::release_all(IntrusiveList<Record, RecordAgeTag>& records) {
+void RecordTable::release_all(RecordsByAge& records) {
   while (Record* const record = records.pop_front()) {
     auto& of_source = static_cast<ListNode<RecordOfSourceTag>&>(*record);
     if (of_source.linked()) forget_open_of(*record->source);  // else the source has gone
@@ -298,11 +320,6 @@ void RecordTable::release_all(IntrusiveList<Record, RecordAgeTag>& records) {
     record->bytes.clear();
     records_.release(record);
   }
-}
-
-void RecordTable::forget_open_of(RecordSource& source) {
-  source.open_records = 0;
-  if (source.records_of_address != nullptr) *source.records_of_address = 0;
 }
 
 std::optional<uint64_t> RecordTable::receives_first() {
@@ -316,29 +333,12 @@ bool RecordTable::report(CompletionQueue& cq) {
     // guard(completion-order-ud)
     if (record->receives_first > parts_.receives.reported()) return true;
     if (!cq.has_room()) return false;  // guard(records)
-    cq.push(completion_of(*record));
+    cq.push(completion_of(*record, parts_.protection.queue_pair()));
     done_.remove(*record);
     --done_count_;
     records_.release(record);
   }
   return true;
-}
-
-WorkCompletion RecordTable::completion_of(Record& record) const {
-  const ddp::RecordInfo& info = record.bytes.info();
-  WorkCompletion completion;
-  completion.opcode = WcOpcode::recv_write_record;
-  completion.solicited = info.solicited;
-  completion.byte_count = record.byte_count;
-  completion.qp_number = parts_.protection.queue_pair();
-  completion.has_immediate = info.has_immediate;
-  completion.immediate = info.immediate;
-  completion.source = record.from;
-  completion.stag = info.stag;
-  completion.tagged_offset = record.tagged_offset;
-  completion.valid_bytes = record.bytes.valid_bytes();
-  completion.validity = record.bytes.take_map();
-  return completion;
 }
 
 std::vector<OpenRecord> RecordTable::open() {

@@ -39,6 +39,7 @@ struct Record : ListNode<RecordOfSourceTag>, ListNode<RecordAgeTag> {
   bool restarts = false;  // its source will send it once more, from the start
   ddp::Record bytes;
 };
+using RecordsByAge = IntrusiveList<Record, RecordAgeTag>;
 
 /// The target's half of Write-Record: places segments directly into the memory they name, and tells
 /// the application what of each message is valid there. What was told of is closed: late segments
@@ -102,7 +103,6 @@ class RecordTable {
  private:
   using Segment = rdmap::DatagramSegment;
 
-  Record* find(RecordSource& source, uint32_t msn);
   bool make_room(RecordSource& source);
   Record* take_idle(const Segment& segment, const ddp::RecordInfo& info,
                     const RecordSource& source);
@@ -115,14 +115,8 @@ class RecordTable {
   void progressed(Record& record, Time now);
   void finish(Record& record);
   void wait(Record& record);
-  Record& to_give_way(const RecordSource& source);
-  Record* oldest_unproven();
-  Record& oldest_of_fullest_address();
-  Record* oldest_of_address(const uint32_t* open_there);
   void evict(Record& record);
-  static void forget_open_of(RecordSource& source);
-  void release_all(IntrusiveList<Record, RecordAgeTag>& records);
-  WorkCompletion completion_of(Record& record) const;
+  void release_all(RecordsByAge& records);
 
   const Parts parts_;
   const RecordCompletion policy_;
@@ -133,9 +127,9 @@ class RecordTable {
   const uint32_t max_done_;
   const std::shared_ptr<ValidityPool> maps_;
 
-  Pool<Record> records_;                        // declared before the lists that name them
-  IntrusiveList<Record, RecordAgeTag> by_age_;  // open; longest without progress first
-  IntrusiveList<Record, RecordAgeTag> done_;    // to be reported, in order
+  Pool<Record> records_;  // declared before the lists that name them
+  RecordsByAge by_age_;   // open; longest without progress first
+  RecordsByAge done_;     // to be reported, in order
   uint32_t open_count_ = 0;
   uint32_t done_count_ = 0;
 };

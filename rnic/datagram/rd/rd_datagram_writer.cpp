@@ -82,7 +82,7 @@ bool RdDatagramWriter::add_segment(RdPeerBurst& burst, const RdPlanned& planned)
   }
   if (cut_ != segment.offset) cursor_.seek(segment.offset);
   const std::span<ConstBytes> pieces = burst.builder.payload_pieces();
-  const size_t count = pieces.empty() ? 0 : cursor_.take(segment.length, pieces);
+  const size_t count = pieces.empty() ? 0 : cursor_.take_pieces(segment.length, pieces);
   if (pieces.empty() || (count == 0 && segment.length != 0)) {
     cutting_ = nullptr;
     burst.builder.close();  // guard(rd-gathered)
