@@ -7,7 +7,7 @@
 #include <type_traits>
 
 #include "diwarp/types.h"
-#include "rnic/datagram/datagram_room.h"
+#include "rnic/datagram/datagram_builder.h"
 #include "rnic/datagram/rd/rd_cursor.h"
 
 namespace diwarp::rnic {

@@ -5,11 +5,11 @@
 #include <cstdint>
 
 #include "base/clock.h"
-#include "ddp/protection.h"
+#include "ddp/protection_context.h"
 #include "ddp/scatter.h"
 #include "dgram/rd_header.h"
 #include "rdmap/datagram.h"
-#include "rnic/datagram/datagram_origin.h"
+#include "rnic/datagram/datagram_source.h"
 #include "rnic/datagram/rd/rd_burst_plan.h"
 #include "rnic/queues/work_queue.h"
 

@@ -34,6 +34,18 @@ dgram::MessageName message_of(const rdmap::DatagramSegment& segment) {
   }
 }
 
+/// Whether the segment is of a message whose rest is ignored. A message that begins voids no more.
+bool is_voided(RdPeer& peer, const rdmap::DatagramSegment& segment) {
+  if (segment.message_offset == 0) peer.inbound.ignore_nothing();
+  return peer.inbound.ignores(message_of(segment));
+}
+
+/// Whether the segment is the next one of the message.
+bool continues(const RdMessage& message, const rdmap::DatagramSegment& segment, uint32_t q_key) {
+  return segment.msn == message.msn && segment.message_offset == message.placed &&
+         segment.q_key == q_key && MessageInfo::of(segment) == message.info;
+}
+
 }  // namespace
 
 RdDelivery::Outcome RdDelivery::deliver(RdPeer& peer, dgram::RdKind kind, uint8_t flags,
@@ -69,13 +81,13 @@ RdDelivery::Outcome RdDelivery::deliver_segment(RdPeer& peer, const Segment& seg
 RdDelivery::Outcome RdDelivery::deliver_request(RdPeer& peer, const Segment& segment, Time now) {
   // A request of no bytes names no memory (RFC 5040 section 5.2).
   // guard(rd-guesses): without segment.request.length != 0 &&
-  if (segment.request.length != 0 && may_name_memory_at(peer, now) > now)
+  if (segment.request.length != 0 && stag_limit_.may_name_memory_at(peer, now) > now)
     return Outcome::stag_limit;  // guard(rd-guesses)
   // guard(explore): => close_abandoned(peer);
   if (!peer.inbound.repeats().repeats_request(segment.msn)) close_abandoned(peer);
   const Verdict verdict = responder_.take_request(peer, segment.request);
   if (segment.request.length != 0 && verdict.drop != Counter::drop_share)
-    note_verdict(peer, verdict, now);
+    stag_limit_.note_verdict(peer, verdict, now);
   const bool no_memory = verdict.drop && !verdict.fault;
   if (!no_memory) {
     peer.inbound.repeats().delivered_request(segment.msn);
@@ -83,21 +95,6 @@ RdDelivery::Outcome RdDelivery::deliver_request(RdPeer& peer, const Segment& seg
   }
   counters_.add(*verdict.drop);
   return Outcome::no_memory;
-}
-
-/// Memory was named, rightly or in vain.
-void RdDelivery::note_stag(RdPeer& peer, bool rightly, Time now) {
-  peer.turn.set_first_in_line(false);
-  if (rightly)
-    stag_misses_.hit(peer.host.stags, now);
-  else
-    stag_misses_.missed(peer.stag_misses, peer.host.stags, now);
-}
-
-/// What was dropped without a fault says nothing of the peer.
-void RdDelivery::note_verdict(RdPeer& peer, const Verdict& verdict, Time now) {
-  // guard(rd-guesses): without || !verdict.drop
-  if (verdict.fault || !verdict.drop) note_stag(peer, !verdict.fault, now);
 }
 
 /// The rest of one message, and of no other, will not come.
@@ -116,12 +113,6 @@ void RdDelivery::skip(RdPeer& peer, const dgram::MessageName& message) {
     case dgram::MessageKind::read_request:
       return;
   }
-}
-
-/// Whether the segment is of a message whose rest is ignored. A message that begins voids no more.
-bool RdDelivery::is_voided(RdPeer& peer, const Segment& segment) {
-  if (segment.message_offset == 0) peer.inbound.ignore_nothing();
-  return peer.inbound.ignores(message_of(segment));
 }
 
 /// A drop without a fault is the end of it: the datagram has had its turn.
@@ -187,7 +178,8 @@ void RdDelivery::give_back(RdPeer& peer) {
 
 RdDelivery::Outcome RdDelivery::deliver_record(RdPeer& peer, const Segment& segment, Time now) {
   if (is_voided(peer, segment)) return Outcome::delivered;
-  if (may_name_memory_at(peer, now) > now) return Outcome::stag_limit;  // guard(rd-guesses)
+  if (stag_limit_.may_name_memory_at(peer, now) > now)
+    return Outcome::stag_limit;  // guard(rd-guesses)
   return record_per_segment_ ? report_segment(peer, segment, now)
                              : place_in_record(peer, segment, now);
 }
@@ -204,7 +196,7 @@ RdDelivery::Outcome RdDelivery::report_segment(RdPeer& peer, const Segment& segm
   fresh.message_offset += static_cast<uint32_t>(*before);
   fresh.tagged_offset += *before;
   const Verdict verdict = records_.handle(fresh, peer.source, now);
-  note_verdict(peer, verdict, now);
+  stag_limit_.note_verdict(peer, verdict, now);
   if (!verdict.drop) peer.inbound.repeats().reported_segment(fresh);
   return conclude_record(peer, verdict, segment, now);
 }
@@ -212,7 +204,7 @@ RdDelivery::Outcome RdDelivery::report_segment(RdPeer& peer, const Segment& segm
 RdDelivery::Outcome RdDelivery::place_in_record(RdPeer& peer, const Segment& segment, Time now) {
   if (segment.message_offset == 0 && !records_.has_room()) return Outcome::no_room;
   const Verdict verdict = records_.handle(segment, peer.source, now);
-  note_verdict(peer, verdict, now);
+  stag_limit_.note_verdict(peer, verdict, now);
   if (verdict.drop == Counter::drop_late) return conclude_late_record(peer, segment, now);
   return conclude_record(peer, verdict, segment, now);
 }
@@ -263,12 +255,12 @@ RdDelivery::Outcome RdDelivery::deliver_send(RdPeer& peer, const Segment& segmen
     return conclude(peer, Verdict::dropped(Counter::drop_late), segment, now);
   }
   // A Send with Invalidate names memory, as a Write-Record does.
-  if (segment.last && invalidates(segment) && may_name_memory_at(peer, now) > now)
+  if (segment.last && invalidates(segment) && stag_limit_.may_name_memory_at(peer, now) > now)
     return Outcome::stag_limit;  // guard(rd-send-invalidate-guesses)
   if (!begins && peer.inbound.has_expired(message_of(segment)))
     return conclude(peer, {.fault = fault::kStreamCatastrophic}, segment, now);
   if (begins == peer.inbound.has_message() ||
-      (!begins && !continues(peer.inbound.message(), segment)))
+      (!begins && !continues(peer.inbound.message(), segment, q_key_)))
     return conclude(peer, {.drop = Counter::drop_contradiction, .fault = fault::kInvalidOffset},
                     segment, now);
   return begins ? begin_send(peer, segment, now) : place(peer, segment, now);
@@ -284,11 +276,6 @@ RdDelivery::Outcome RdDelivery::begin_send(RdPeer& peer, const Segment& segment,
   if (!segment.last && !peer.host.may_hold(receives_.available())) return Outcome::no_share;
   take_receive(peer, segment, now);
   return place(peer, segment, now);
-}
-
-bool RdDelivery::continues(const RdMessage& message, const Segment& segment) const {
-  return segment.msn == message.msn && segment.message_offset == message.placed &&
-         segment.q_key == q_key_ && MessageInfo::of(segment) == message.info;
 }
 
 RdDelivery::Outcome RdDelivery::place(RdPeer& peer, const Segment& segment, Time now) {
@@ -315,7 +302,7 @@ void RdDelivery::complete(RdPeer& peer, const Segment& segment, Time now) {
   WorkCompletion completion = delivered_send(protection_, records_, counters_, segment,
                                              peer.address(), peer.inbound.message().placed);
   // guard(rd-send-invalidate-guesses)
-  if (invalidates(segment)) note_stag(peer, completion.invalidated, now);
+  if (invalidates(segment)) stag_limit_.note(peer, completion.invalidated, now);
   receives_.complete(receive, std::move(completion));
 }
 

@@ -12,7 +12,7 @@
 #include "diwarp/datagram_options.h"
 #include "rdmap/datagram.h"
 #include "rnic/datagram/rd/rd_peer.h"
-#include "rnic/datagram/stag_miss_limit.h"
+#include "rnic/datagram/rd/rd_stag_limit.h"
 #include "rnic/datagram/verdict.h"
 
 namespace diwarp::rnic {
@@ -24,7 +24,7 @@ class RdResponder;
 class RecordTable;
 
 /// What reliable datagrams carry, once it is their turn: finds its place and tells the application.
-/// With the baton.
+/// RdQueuePair owns it. With the baton.
 class RdDelivery {
  public:
   RdDelivery(ReceiveBuffers& receives, const ddp::ProtectionContext& protection,
@@ -33,13 +33,12 @@ class RdDelivery {
              const DatagramOptions& options)
       : receives_(receives),
         protection_(protection),
-        peers_(peers),
         records_(records),
         requests_(requests),
         responder_(responder),
         errors_(errors),
         counters_(counters),
-        stag_misses_(options.stag_misses_per_source, options.stag_misses, options.source_timeout),
+        stag_limit_(peers, options),
         q_key_(options.q_key),
         record_per_segment_(options.record_completion == RecordCompletion::per_segment) {}
 
@@ -58,15 +57,8 @@ class RdDelivery {
   /// The Send that the peer has begun made no progress for long: it gives its receive back, and
   /// is refused when more of it comes.
   void expire(RdPeer& peer);
-  /// When the peer, which may have named memory in vain too often, may name some; `now`: at once.
-  Time may_name_memory_at(const RdPeer& peer, Time now) const {
-    const bool others_first = !peers_.without_stag_pass.empty() && !peer.turn.is_first_in_line();
-    return stag_misses_.passes_at(peer.stag_misses, peer.host.stags, others_first, now);
-  }
-  /// Whether it waits for a limit of its own, and not for that of all peers.
-  bool has_guessed_too_often(const RdPeer& peer, Time now) const {
-    return stag_misses_.exhausted(peer.stag_misses, now);
-  }
+  /// Whether a peer may name memory.
+  const RdStagLimit& stag_limit() const { return stag_limit_; }
   /// What the peer had begun will not be finished.
   void abandon(RdPeer& peer);
   /// It may begin that once more, from the start.
@@ -77,13 +69,10 @@ class RdDelivery {
 
   Outcome deliver_segment(RdPeer& peer, const Segment& segment, Time now);
   void skip(RdPeer& peer, const dgram::MessageName& message);
-  void note_stag(RdPeer& peer, bool rightly, Time now);
-  void note_verdict(RdPeer& peer, const Verdict& verdict, Time now);
   Outcome deliver_request(RdPeer& peer, const Segment& segment, Time now);
   void take_receive(RdPeer& peer, const Segment& segment, Time now);
   ReceiveEntry* release_receive(RdPeer& peer);
   void give_back(RdPeer& peer);
-  static bool is_voided(RdPeer& peer, const Segment& segment);
   Outcome deliver_record(RdPeer& peer, const Segment& segment, Time now);
   Outcome report_segment(RdPeer& peer, const Segment& segment, Time now);
   Outcome place_in_record(RdPeer& peer, const Segment& segment, Time now);
@@ -93,7 +82,6 @@ class RdDelivery {
   Outcome deliver_send(RdPeer& peer, const Segment& segment, Time now);
   Outcome place(RdPeer& peer, const Segment& segment, Time now);
   Outcome begin_send(RdPeer& peer, const Segment& segment, Time now);
-  bool continues(const RdMessage& message, const Segment& segment) const;
   void complete(RdPeer& peer, const Segment& segment, Time now);
   void fail_receive(RdPeer& peer);
   Outcome conclude(RdPeer& peer, const Verdict& verdict, const Segment& segment, Time now);
@@ -101,13 +89,12 @@ class RdDelivery {
 
   ReceiveBuffers& receives_;
   const ddp::ProtectionContext& protection_;
-  const RdPeers& peers_;
   RecordTable& records_;
   RdRequests& requests_;
   RdResponder& responder_;
   ErrorReports& errors_;
   Counters& counters_;
-  StagMissLimit stag_misses_;
+  RdStagLimit stag_limit_;
   const uint32_t q_key_;
   const bool record_per_segment_;
 };

@@ -140,9 +140,9 @@ void RdOrder::await_share() {
 void RdOrder::await_stag_limit(RdPeer& peer, Time now) {
   const bool in_line = static_cast<ListNode<RdHeldTag>&>(peer).linked();
   // guard(rd-wait-guesses): !in_line => in_line
-  if (!in_line && !delivery_.has_guessed_too_often(peer, now))
+  if (!in_line && !delivery_.stag_limit().has_guessed_too_often(peer, now))
     peers_.without_stag_pass.push_back(peer);
-  peer.turn.wait_for_stag_limit(delivery_.may_name_memory_at(peer, now), now);
+  peer.turn.wait_for_stag_limit(delivery_.stag_limit().may_name_memory_at(peer, now), now);
   peers_.touch(peer);
 }
 
@@ -152,7 +152,8 @@ void RdOrder::retry(RdPeer& peer, Time now) {
   if (peer.turn.waits_for_stag_limit()) {
     resume_line(now);
     if (!peer.turn.waits_for_stag_limit()) return;
-    if (delivery_.may_name_memory_at(peer, now) > now) return await_stag_limit(peer, now);
+    if (delivery_.stag_limit().may_name_memory_at(peer, now) > now)
+      return await_stag_limit(peer, now);
   }
   resume(peer, now);
 }
@@ -164,7 +165,7 @@ void RdOrder::resume_line(Time now) {
     RdPeer* const first = peers_.without_stag_pass.front();
     if (first == nullptr) return;
     first->turn.set_first_in_line(true);
-    const bool may_name = delivery_.may_name_memory_at(*first, now) <= now;
+    const bool may_name = delivery_.stag_limit().may_name_memory_at(*first, now) <= now;
     if (may_name) resume(*first, now);
     first->turn.set_first_in_line(false);
     if (!may_name) return;

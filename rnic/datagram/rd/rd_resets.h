@@ -7,8 +7,8 @@
 #include "base/counters.h"
 #include "base/ring.h"
 #include "dgram/rd_header.h"
-#include "llp/datagram.h"
-#include "rnic/datagram/datagram_origin.h"
+#include "llp/datagram_link.h"
+#include "rnic/datagram/datagram_source.h"
 #include "rnic/datagram/rd/rd_burst_plan.h"
 
 namespace diwarp::rnic {

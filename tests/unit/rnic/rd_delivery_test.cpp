@@ -440,13 +440,13 @@ TEST_CASE("rd delivery: a peer that named memory in vain too often waits for the
   CHECK(f.take(f.request(3, f.region)) == Outcome::stag_limit);
   CHECK(f.take(f.record(3, 1, 0, "a")) == Outcome::stag_limit);
   CHECK(f.canvas.untouched());
-  CHECK(f.delivery.has_guessed_too_often(f.peer, f.now));
+  CHECK(f.delivery.stag_limit().has_guessed_too_often(f.peer, f.now));
   CHECK(f.take(f.request(3, 0, 0)) == Outcome::delivered);  // which names none
   f.post(1, 10, 10);
   CHECK(f.take(whole(3, "abc")) == Outcome::delivered);
   RdPeer& other = f.peers.add("10.0.0.2");
   CHECK(f.take(other, f.request(3, f.region)) == Outcome::delivered);
-  f.now = f.delivery.may_name_memory_at(f.peer, f.now);
+  f.now = f.delivery.stag_limit().may_name_memory_at(f.peer, f.now);
   CHECK(f.now <= kNow + 1001ms);
   CHECK(f.take(f.request(4, f.region)) == Outcome::delivered);
 }
