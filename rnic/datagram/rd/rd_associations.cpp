@@ -74,8 +74,7 @@ void RdAssociations::establish(RdPeer& peer, uint32_t incarnation, uint16_t wind
   // The one that may have delivered what was begun is not there any more, or has forgotten it.
   // guard(explore): => const bool forgotten = false;
   const bool forgotten = peer.rewinds.uncertain() && !peer.association.peer_remembers();
-  if (peer.rewinds.rewound() && (other || forgotten) && !RdRequests::only_reads(peer))
-    fail_restarted(peer);
+  if (peer.rewinds.rewound() && (other || forgotten) && !only_reads(peer)) fail_restarted(peer);
   if (other) peer.replace_incarnation(incarnation, peers_.no_records());
   const uint32_t own = identity_.incarnation(peer.address());
   peer.sender = dgram::Sender(peer.association.first_sent(own));
@@ -151,7 +150,7 @@ void RdAssociations::give_up_early(RdPeer& peer, Time now) {
 /// of it was delivered, if the peer does not remember.
 void RdAssociations::rewind(RdPeer& peer, bool uncertain) {
   if (peer.requests.empty()) return;
-  if (!peer.rewinds.begin_anew(uncertain && !RdRequests::only_reads(peer)))
+  if (!peer.rewinds.begin_anew(uncertain && !only_reads(peer)))
     return requests_.fail_all(peer, WcStatus::retry_exceeded);
   requests_.rewind(peer);
 }

@@ -32,6 +32,16 @@ OutboundRead* find(const RdPeer& peer, STag sink) {
   return nullptr;
 }
 
+/// Its place is free: it was answered, or refused.
+void forget(IndexedPool<OutboundRead>& reads, RdPeer& peer, OutboundRead& read) {
+  // An honest peer that answers has acknowledged the request.
+  if (read.sequence >= peer.sender.first_unacknowledged())
+    peer.sender.give_up({MessageKind::read_request, read.msn});
+  peer.cursor.free_place();
+  peer.reads.remove(read);
+  reads.give(read);
+}
+
 }  // namespace
 
 dgram::MessageName message_of(const SendEntry& entry) {
@@ -57,23 +67,22 @@ RdRequests::RdRequests(const ddp::ProtectionContext& protection, SendQueue& send
     : protection_(protection), sends_(sends), sinks_(random_sip_key()), scope_(scope) {}
 
 void RdRequests::set_first_msn(uint32_t first_msn) {
-  send_msn_ = record_msn_ = request_msn_ = first_msn;
+  msns_.start(first_msn);
   fatal_ = ended_ = false;
 }
 
 // --- Requests.
 
-/// It keeps its MSN when it is repeated. A Read has as many as it has requests.
-uint32_t RdRequests::take_msn(const SendEntry& entry) {
-  if (rdmap::is_record(entry.opcode)) return record_msn_++;
-  if (!is_read(entry)) return send_msn_++;
+uint32_t RdMsns::take(const SendEntry& entry) {
+  if (rdmap::is_record(entry.opcode)) return record_++;
+  if (!is_read(entry)) return send_++;
   const uint64_t last = entry.length == 0 ? 0 : (entry.length - 1) / rdmap::kMaxReadRequest;
-  return std::exchange(request_msn_, request_msn_ + static_cast<uint32_t>(last) + 1);
+  return std::exchange(request_, request_ + static_cast<uint32_t>(last) + 1);
 }
 
 void RdRequests::add(RdPeer& peer, SendEntry& entry) {
   entry.missing = entry.length;
-  entry.msn = take_msn(entry);
+  entry.msn = msns_.take(entry);
   if (peer.requests.empty()) peer.rewinds.nothing_left();
   peer.requests.push_back(entry);
   peer.cursor.added(entry);
@@ -119,7 +128,7 @@ void RdRequests::fail_all(RdPeer& peer, WcStatus status) {
   while (SendEntry* const entry = peer.requests.front()) finish(peer, *entry, status, 0);
 }
 
-bool RdRequests::only_reads(const RdPeer& peer) {
+bool only_reads(const RdPeer& peer) {
   for (const SendEntry& entry : peer.requests)
     if (!is_read(entry)) return false;
   return true;
@@ -175,21 +184,11 @@ void RdRequests::refused(RdPeer& peer, const TxTag& tag, TerminateCode code) {
     return fail_remotely(peer, sends_.at(tag.object), status_of(code));
   OutboundRead& refused = reads_.at(tag.object);
   SendEntry* const entry = refused.entry;
-  forget(peer, refused);
+  forget(reads_, peer, refused);
   if (entry != nullptr) fail_remotely(peer, *entry, status_of(code));
 }
 
 // --- Reads.
-
-/// Its place is free: it was answered, or refused.
-void RdRequests::forget(RdPeer& peer, OutboundRead& read) {
-  // An honest peer that answers has acknowledged the request.
-  if (read.sequence >= peer.sender.first_unacknowledged())
-    peer.sender.give_up({MessageKind::read_request, read.msn});
-  peer.cursor.free_place();
-  peer.reads.remove(read);
-  reads_.give(read);
-}
 
 Verdict RdRequests::take_response(RdPeer& peer, const rdmap::DatagramSegment& segment) {
   OutboundRead* const read = find(peer, segment.stag);
@@ -205,7 +204,7 @@ Verdict RdRequests::take_response(RdPeer& peer, const rdmap::DatagramSegment& se
   }
   // What is left of a response that is not wanted any more, or that a failure will end.
   read->received = static_cast<uint32_t>(end);
-  if (read->entry == nullptr && segment.last) forget(peer, *read);
+  if (read->entry == nullptr && segment.last) forget(reads_, peer, *read);
   return Verdict::dropped(Counter::drop_response);
 }
 
@@ -219,7 +218,7 @@ void RdRequests::place(RdPeer& peer, OutboundRead& read, const rdmap::DatagramSe
     target->place(at, segment.payload);
   else
     fail(peer, entry, WcStatus::local_protection_error);
-  if (segment.last) forget(peer, read);
+  if (segment.last) forget(reads_, peer, read);
   if (!target) return;
   entry.missing -= segment.payload.size();
   if (entry.missing != 0 || !segment.last) return;
@@ -235,7 +234,7 @@ void RdRequests::take_failure(RdPeer& peer, STag sink, TerminateCode code) {
   OutboundRead* const read = find(peer, sink);
   if (read == nullptr) return;
   SendEntry* const entry = read->entry;
-  forget(peer, *read);
+  forget(reads_, peer, *read);
   if (entry != nullptr) fail_remotely(peer, *entry, status_of(code));
 }
 

@@ -17,8 +17,21 @@
 
 namespace diwarp::rnic {
 
+/// The MSNs of an RD queue pair's requests: each kind of message counts its own, over all peers.
+class RdMsns {
+ public:
+  void start(uint32_t first) { send_ = record_ = request_ = first; }
+  /// A request keeps its MSN when it is repeated. A Read has as many as it has Read Requests.
+  uint32_t take(const SendEntry& entry);
+
+ private:
+  uint32_t send_ = 0;
+  uint32_t record_ = 0;
+  uint32_t request_ = 0;
+};
+
 /// The requests of an RD queue pair's send queue, once they are handed over: which message each is,
-/// and how it ends. With the baton.
+/// and how it ends. RdQueuePair owns it. With the baton.
 class RdRequests {
  public:
   RdRequests(const ddp::ProtectionContext& protection, SendQueue& sends, ErrorScope scope);
@@ -33,8 +46,6 @@ class RdRequests {
   void fail(RdPeer& peer, SendEntry& entry, WcStatus status, uint32_t vendor_error = 0);
   /// All of the peer's. They go in order.
   void fail_all(RdPeer& peer, WcStatus status);
-  /// Whether all that is not done are Reads: done once more, they do no harm.
-  static bool only_reads(const RdPeer& peer);
   /// Whether nothing of what is under way can have been delivered, and all can be done anew.
   bool can_repeat(const RdPeer& peer, Time now) const;
   /// All is cut anew, from the beginning.
@@ -72,18 +83,14 @@ class RdRequests {
   bool take_ended() { return std::exchange(ended_, false); }
 
  private:
-  uint32_t take_msn(const SendEntry& entry);
   void finish(RdPeer& peer, SendEntry& entry, WcStatus status, uint32_t vendor_error);
   void fail_remotely(RdPeer& peer, SendEntry& entry, WcStatus status);
-  void forget(RdPeer& peer, OutboundRead& read);
   void place(RdPeer& peer, OutboundRead& read, const rdmap::DatagramSegment& segment);
 
   const ddp::ProtectionContext& protection_;
   SendQueue& sends_;
   SinkStags sinks_;
-  uint32_t send_msn_ = 0;
-  uint32_t record_msn_ = 0;
-  uint32_t request_msn_ = 0;
+  RdMsns msns_;
   const ErrorScope scope_;
   bool fatal_ = false;
   bool ended_ = false;
@@ -96,6 +103,8 @@ dgram::MessageName message_of(const SendEntry& entry);
 dgram::MessageName request_of(const SendEntry& entry, uint64_t offset);
 /// The request for `tag`'s part of a Read, with this sink.
 rdmap::ReadRequest read_request(const SendEntry& entry, const dgram::TxTag& tag, STag sink);
+/// Whether all of the peer's requests that are not done are Reads: done once more, they do no harm.
+bool only_reads(const RdPeer& peer);
 inline bool is_read(const SendEntry& entry) { return rdmap::is_read(entry.opcode); }
 
 }  // namespace diwarp::rnic

@@ -336,11 +336,11 @@ TEST_CASE("rd requests: work may be repeated while its first part cannot have be
 
 TEST_CASE("rd requests: only Reads may be done twice without harm") {
   Fixture f;
-  CHECK(RdRequests::only_reads(f.peer));
+  CHECK(only_reads(f.peer));
   f.read(0, 6);
-  CHECK(RdRequests::only_reads(f.peer));
+  CHECK(only_reads(f.peer));
   f.send(1);
-  CHECK_FALSE(RdRequests::only_reads(f.peer));
+  CHECK_FALSE(only_reads(f.peer));
 }
 
 TEST_CASE("rd requests: Sends need memory that may be read, and Reads such that may be written") {
