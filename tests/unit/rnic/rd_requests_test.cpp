@@ -359,3 +359,19 @@ TEST_CASE("rd requests: Sends need memory that may be read, and Reads such that 
   CHECK_FALSE(has_memory(WrOpcode::send, readable ^ 1));
   CHECK(has_memory(WrOpcode::send, readable ^ 1, SendFlags::signaled | SendFlags::inline_data));
 }
+
+TEST_CASE("rd msns: each kind of message counts its own, and a Read one for each Read Request") {
+  RdMsns msns;
+  msns.start(UINT32_MAX);
+  SendEntry entry;
+  CHECK(msns.take(entry) == UINT32_MAX);
+  CHECK(msns.take(entry) == 0);
+  entry.opcode = WrOpcode::rdma_read;
+  entry.length = uint64_t{2} * rdmap::kMaxReadRequest + 1;
+  CHECK(msns.take(entry) == UINT32_MAX);
+  entry.length = 0;
+  CHECK(msns.take(entry) == 2);
+  CHECK(msns.take(entry) == 3);
+  entry.opcode = WrOpcode::write_record;
+  CHECK(msns.take(entry) == UINT32_MAX);
+}
