@@ -2,10 +2,7 @@
 #include "dgram/sender.h"
 
 #include <algorithm>
-#include <bit>
 #include <cassert>
-#include <new>
-#include <utility>
 
 #include "base/serial.h"
 
@@ -32,42 +29,15 @@ uint64_t Sender::next_lost(uint64_t from, uint32_t ahead) const {
   if (lost_ == 0) return kNone;
   const bool room = in_flight_ + ahead < congestion_.window();
   for (uint64_t at = std::max(from, una_); at < next_; ++at) {
-    const uint8_t state = slot(at).state;
-    if ((state & lost) != 0 && (room || (state & urgent) != 0)) return at;
+    const TxSlot& candidate = slot(at);
+    if (candidate.has(TxSlot::lost) && (room || candidate.has(TxSlot::urgent))) return at;
   }
   return kNone;
 }
 
-Sender::Ring::~Ring() {
-  if (budget_ != nullptr) budget_->give_back(counted(capacity_));
-}
-
-void Sender::Ring::swap(Ring& other) noexcept {
-  std::swap(slots_, other.slots_);
-  std::swap(capacity_, other.capacity_);
-  std::swap(budget_, other.budget_);
-}
-
-std::optional<Sender::Ring> Sender::Ring::make(uint32_t capacity, MemoryBudget* budget) {
-  if (budget != nullptr && !budget->take(counted(capacity))) return std::nullopt;
-  Ring made;
-  made.budget_ = budget;
-  made.capacity_ = capacity;
-  made.slots_.reset(new (std::nothrow) Slot[capacity]);
-  if (!made.slots_) return std::nullopt;
-  return made;
-}
-
 bool Sender::prepare(uint32_t count, MemoryBudget* budget) {
   const uint64_t needed = next_ - released_ + count;
-  if (needed <= ring_.capacity()) return true;
-  if (needed > kCapacity) return false;
-  const auto wanted = static_cast<uint32_t>(std::bit_ceil(std::max<uint64_t>(needed, kUncounted)));
-  std::optional<Ring> larger = Ring::make(wanted, budget);
-  if (!larger) return false;
-  for (uint64_t at = released_; at != next_; ++at) larger->at(at) = slot(at);
-  ring_ = std::move(*larger);
-  return true;
+  return needed <= kCapacity && ring_.reserve(released_, next_, needed, budget);
 }
 
 void Sender::sent(const TxTag& tag, Time now) {
@@ -81,26 +51,26 @@ void Sender::sent(const TxTag& tag, Time now) {
     backoff_ = 0;  // what probes made of it says nothing of this
     if (now - std::max(last_sent_, last_news_) > kIdle) congestion_.idled();
   }
-  Slot& fresh = slot(next_++);
+  TxSlot& fresh = slot(next_++);
   fresh = {.tag = tag};
   transmit(fresh, now);
 }
 
 void Sender::sent_skip(const TxTag& tag, Time now) {
   sent(tag, now);
-  slot(next_ - 1).state |= given_up;
+  slot(next_ - 1).flags |= TxSlot::given_up;
 }
 
 void Sender::resent(uint64_t sequence, Time now) {
-  Slot& again = slot(sequence);
-  assert((again.state & lost) != 0);
+  TxSlot& again = slot(sequence);
+  assert(again.has(TxSlot::lost));
   --lost_;
-  again.state = static_cast<uint8_t>((again.state & given_up) | repeated);
+  again.flags = static_cast<uint8_t>((again.flags & TxSlot::given_up) | TxSlot::repeated);
   ++retransmitted_;
   transmit(again, now);
 }
 
-void Sender::transmit(Slot& sent, Time now) {
+void Sender::transmit(TxSlot& sent, Time now) {
   sent.order = ++order_;
   sent.sent = now;
   last_sent_ = now;
@@ -109,17 +79,17 @@ void Sender::transmit(Slot& sent, Time now) {
 
 void Sender::recall(uint64_t sequence) {
   if (sequence < una_ || sequence >= next_) return;
-  Slot& recalled = slot(sequence);
-  if ((recalled.state & came) != 0) return;
-  if ((recalled.state & lost) == 0) lose(recalled);
-  recalled.state |= urgent;
+  TxSlot& recalled = slot(sequence);
+  if (recalled.has(TxSlot::came)) return;
+  if (!recalled.has(TxSlot::lost)) lose(recalled);
+  recalled.flags |= TxSlot::urgent;
 }
 
 void Sender::recall_first() {
   if (idle()) return;
-  Slot& first = slot(una_);
-  if ((first.state & came) != 0) {
-    first.state = static_cast<uint8_t>(first.state & ~came);
+  TxSlot& first = slot(una_);
+  if (first.has(TxSlot::came)) {
+    first.flags = static_cast<uint8_t>(first.flags & ~TxSlot::came);
     --early_;
     ++in_flight_;
   }
@@ -145,7 +115,7 @@ Sender::News Sender::acknowledged(uint32_t wire, uint16_t window, const RdMap* m
   Arrivals arrivals;
   if (una_ <= cumulative) advanced_ = now;
   for (; una_ <= cumulative; ++una_) {
-    if ((slot(una_).state & came) != 0)
+    if (slot(una_).has(TxSlot::came))
       --early_;
     else
       arrived(slot(una_), now, arrivals);
@@ -161,8 +131,8 @@ void Sender::take_map(uint64_t cumulative, const RdMap& map, Time now, Arrivals&
   const size_t size = map.size();
   for (size_t bit = 0; bit < size; ++bit) {
     if (!map.test(bit)) continue;
-    Slot& early = slot(cumulative + 1 + bit);
-    if ((early.state & came) != 0) continue;
+    TxSlot& early = slot(cumulative + 1 + bit);
+    if (early.has(TxSlot::came)) continue;
     arrived(early, now, arrivals);
     ++early_;
   }
@@ -170,17 +140,17 @@ void Sender::take_map(uint64_t cumulative, const RdMap& map, Time now, Arrivals&
 
 /// A datagram that was sent again and is acknowledged sooner than a round trip takes: it was the
 /// first transmission that came, and nothing was lost.
-bool Sender::is_of_first_transmission(const Slot& arrived, Time now) const {
-  return (arrived.state & repeated) != 0 && now - arrived.sent < round_trip_.shortest() / 2;
+bool Sender::is_of_first_transmission(const TxSlot& arrived, Time now) const {
+  return arrived.has(TxSlot::repeated) && now - arrived.sent < round_trip_.shortest() / 2;
 }
 
-void Sender::arrived(Slot& slot, Time now, Arrivals& arrivals) {
+void Sender::arrived(TxSlot& slot, Time now, Arrivals& arrivals) {
   ++arrivals.count;
-  if ((slot.state & lost) != 0)
+  if (slot.has(TxSlot::lost))
     --lost_;
   else
     --in_flight_;
-  const bool was_lost = (slot.state & (lost | urgent)) == lost;
+  const bool was_lost = slot.has(TxSlot::lost) && !slot.has(TxSlot::urgent);
   if (was_lost || is_of_first_transmission(slot, now)) {
     reordering_ = std::min<uint8_t>(static_cast<uint8_t>(reordering_ * 2), kMostReordering);
   } else {
@@ -191,9 +161,10 @@ void Sender::arrived(Slot& slot, Time now, Arrivals& arrivals) {
   if (arrivals.count == 1 || serial_before(arrivals.order, slot.order)) {
     arrivals.order = slot.order;
     arrivals.sample.reset();
-    if ((slot.state & repeated) == 0) arrivals.sample = now - slot.sent;
+    if (!slot.has(TxSlot::repeated)) arrivals.sample = now - slot.sent;
   }
-  slot.state = static_cast<uint8_t>((slot.state & (repeated | given_up)) | came);
+  slot.flags =
+      static_cast<uint8_t>((slot.flags & (TxSlot::repeated | TxSlot::given_up)) | TxSlot::came);
 }
 
 void Sender::account(const Arrivals& arrivals, bool limited, Time now) {
@@ -219,14 +190,14 @@ void Sender::detect_losses(Time now) {
   const bool in_order = early_ == 0 && lost_ == 0 && serial_before(latest_order_, slot(una_).order);
   if (in_order) return;
   for (uint64_t at = una_; at < next_; ++at) {
-    Slot& candidate = slot(at);
-    if ((candidate.state & (came | lost)) != 0 || !check_lost(candidate, now)) continue;
+    TxSlot& candidate = slot(at);
+    if (candidate.has(TxSlot::came | TxSlot::lost) || !check_lost(candidate, now)) continue;
     lose(candidate);
     enter_recovery(at, now);
   }
 }
 
-bool Sender::check_lost(const Slot& candidate, Time now) {
+bool Sender::check_lost(const TxSlot& candidate, Time now) {
   if (!serial_before(candidate.order, latest_order_)) return false;
   if (latest_order_ - candidate.order >= reordering_) return true;
   const Time patience = candidate.sent + round_trip_.reordering();
@@ -235,8 +206,8 @@ bool Sender::check_lost(const Slot& candidate, Time now) {
   return false;
 }
 
-void Sender::lose(Slot& slot) {
-  slot.state |= lost;
+void Sender::lose(TxSlot& slot) {
+  slot.flags |= TxSlot::lost;
   ++lost_;
   --in_flight_;
 }
@@ -249,8 +220,8 @@ void Sender::enter_recovery(uint64_t sequence, Time now) {
 
 std::optional<Sender::Released> Sender::release() {
   if (released_ == una_) return std::nullopt;
-  const Slot& oldest = slot(released_++);
-  return Released{.tag = oldest.tag, .given_up = (oldest.state & given_up) != 0};
+  const TxSlot& oldest = slot(released_++);
+  return Released{.tag = oldest.tag, .given_up = oldest.has(TxSlot::given_up)};
 }
 
 bool Sender::was_sent(uint32_t sequence) const {
@@ -263,12 +234,13 @@ bool Sender::was_sent(uint32_t sequence) const {
 void Sender::give_up(const MessageName& message) {
   // guard(dgram): without slot(at).tag.message == message &&
   for (uint64_t at = released_; at != next_; ++at)
-    if (slot(at).tag.message == message && !slot(at).tag.failure) slot(at).state |= given_up;
+    if (slot(at).tag.message == message && !slot(at).tag.failure)
+      slot(at).flags |= TxSlot::given_up;
 }
 
 void Sender::release_memory() {
   if (released_ != next_) return;
-  ring_ = Ring();
+  ring_ = TransmitRing();
 }
 
 // --- Time.
@@ -280,7 +252,7 @@ Duration Sender::backed_off(Duration longest) const {
 }
 
 std::optional<Time> Sender::stuck_since() const {
-  if (idle() || (slot(una_).state & came) != 0) return std::nullopt;
+  if (idle() || slot(una_).has(TxSlot::came)) return std::nullopt;
   return advanced_;
 }
 
@@ -306,10 +278,10 @@ bool Sender::on_deadline(Time now, bool wanted, Duration longest) {
   if (idle() || early_ == outstanding()) return true;
   // The first missing one makes progress, the last one tells about all between.
   uint64_t first = una_;
-  while ((slot(first).state & came) != 0) ++first;
+  while (slot(first).has(TxSlot::came)) ++first;
   recall(first);
   uint64_t last = next_ - 1;
-  while ((slot(last).state & came) != 0) --last;
+  while (slot(last).has(TxSlot::came)) --last;
   if (last != first) recall(last);
   return false;
 }

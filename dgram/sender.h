@@ -1,28 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
-#include <utility>
 
 #include "base/clock.h"
 #include "base/memory_budget.h"
 #include "dgram/congestion.h"
 #include "dgram/rd_header.h"
+#include "dgram/transmit_ring.h"
+#include "dgram/tx_tag.h"
 
 namespace diwarp::dgram {
-
-/// What a sequenced datagram carries: a part of a message, by which its owner makes it anew when it
-/// has to be sent again.
-struct TxTag {
-  MessageName message = {};
-  uint32_t object = 0;  ///< the owner's number of what it sends, by the kind of message
-  uint32_t offset = 0;
-  uint32_t length = 0;
-  bool failure = false;  ///< it ends a Read Response, and has no part of it
-};
 
 /// The sending half of an association: which datagrams are under way, which came, which are lost,
 /// how many may go, and what stands for each number now (docs/reliable.md has the table). A number
@@ -32,8 +21,6 @@ struct TxTag {
 /// release_memory().
 class Sender {
  public:
-  /// Datagrams under way that need no memory of the budget: so many each sender may have.
-  static constexpr uint32_t kUncounted = 16;
   /// A sequence number that none has.
   static constexpr uint64_t kNone = UINT64_MAX;
 
@@ -62,10 +49,10 @@ class Sender {
   /// Of a datagram that was sent and is not released.
   const TxTag& tag(uint64_t sequence) const { return slot(sequence).tag; }
   /// Whether a skip stands for it now.
-  bool is_skip(uint64_t sequence) const { return (slot(sequence).state & given_up) != 0; }
+  bool is_skip(uint64_t sequence) const { return slot(sequence).has(TxSlot::given_up); }
 
-  /// Takes memory for `count` more datagrams. False where it cannot be had. What is beyond
-  /// kUncounted datagrams counts to `budget`, if there is one, which must outlive this.
+  /// Takes memory for `count` more datagrams. False where it cannot be had. What the ring counts
+  /// counts to `budget`, if there is one, which must outlive this.
   bool prepare(uint32_t count = 1, MemoryBudget* budget = nullptr);
   /// next() was sent; prepared for.
   void sent(const TxTag& tag, Time now);
@@ -148,67 +135,26 @@ class Sender {
   Time last_sent() const { return last_sent_; }
 
  private:
-  enum State : uint8_t {
-    came = 1,       // acknowledged, by the map or for good
-    lost = 2,       // to be sent again
-    repeated = 4,   // sent more than once
-    urgent = 8,     // whatever the congestion window says
-    given_up = 16,  // a skip stands for it
-  };
-  struct Slot {
-    TxTag tag;
-    uint8_t state = 0;
-    uint32_t order = 0;  // of all transmissions
-    Time sent{};
-  };
   struct Arrivals {
     uint32_t count = 0;
     uint32_t order = 0;              // of the latest transmission among them
     std::optional<Duration> sample;  // of that, where it was the only one of its datagram
   };
 
-  /// Memory for what is under way, counted to a budget beyond the first kUncounted datagrams.
-  class Ring {
-   public:
-    Ring() = default;
-    Ring(Ring&& other) noexcept { swap(other); }
-    Ring& operator=(Ring&& other) noexcept {
-      Ring taken(std::move(other));
-      swap(taken);
-      return *this;
-    }
-    ~Ring();
-
-    /// Nothing where the budget or the system has no memory for `capacity`, a power of two.
-    static std::optional<Ring> make(uint32_t capacity, MemoryBudget* budget);
-    uint32_t capacity() const { return capacity_; }
-    Slot& at(uint64_t sequence) const { return slots_[sequence & (capacity_ - 1)]; }
-
-   private:
-    static size_t counted(uint32_t capacity) {
-      return capacity > kUncounted ? capacity * sizeof(Slot) : 0;
-    }
-    void swap(Ring& other) noexcept;
-
-    std::unique_ptr<Slot[]> slots_;
-    uint32_t capacity_ = 0;
-    MemoryBudget* budget_ = nullptr;
-  };
-
-  Slot& slot(uint64_t sequence) const { return ring_.at(sequence); }
+  TxSlot& slot(uint64_t sequence) const { return ring_.at(sequence); }
   bool acknowledges_unsent(uint64_t cumulative, const RdMap* map) const;
-  void arrived(Slot& slot, Time now, Arrivals& arrivals);
-  bool is_of_first_transmission(const Slot& slot, Time now) const;
+  void arrived(TxSlot& slot, Time now, Arrivals& arrivals);
+  bool is_of_first_transmission(const TxSlot& slot, Time now) const;
   void take_map(uint64_t cumulative, const RdMap& map, Time now, Arrivals& arrivals);
   void account(const Arrivals& arrivals, bool limited, Time now);
   void detect_losses(Time now);
-  bool check_lost(const Slot& slot, Time now);
-  void lose(Slot& slot);
+  bool check_lost(const TxSlot& slot, Time now);
+  void lose(TxSlot& slot);
   void enter_recovery(uint64_t sequence, Time now);
-  void transmit(Slot& slot, Time now);
+  void transmit(TxSlot& slot, Time now);
   Duration backed_off(Duration longest) const;
 
-  Ring ring_;
+  TransmitRing ring_;
   uint64_t first_;
   uint64_t next_;
   uint64_t una_;       // the first that is not acknowledged for good

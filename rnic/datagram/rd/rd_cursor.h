@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "dgram/sender.h"
+#include "dgram/tx_tag.h"
 #include "rdmap/datagram.h"
 #include "rnic/queues/work_queue.h"
 

@@ -363,12 +363,12 @@ TEST_CASE("rd sender: of all numbers a reset can repeat 4,096 are right, and tho
 TEST_CASE("rd sender: what is beyond the first datagrams counts to a budget, and is given back") {
   MemoryBudget budget(size_t{40} * 128);
   Sender first, second;
-  REQUIRE(first.prepare(Sender::kUncounted, &budget));
+  REQUIRE(first.prepare(TransmitRing::kUncounted, &budget));
   CHECK(budget.used() == 0);
   REQUIRE(first.prepare(100, &budget));
   CHECK(budget.used() > 0);
   CHECK_FALSE(second.prepare(100, &budget));
-  CHECK(second.prepare(Sender::kUncounted, &budget));
+  CHECK(second.prepare(TransmitRing::kUncounted, &budget));
   SECTION("when it is released") { first.release_memory(); }
   SECTION("when another sender takes its place") { first = Sender(); }
   SECTION("when what it was moved to goes") {
