@@ -77,12 +77,11 @@ void RdAssociations::establish(RdPeer& peer, uint32_t incarnation, uint16_t wind
   if (peer.rewinds.rewound() && (other || forgotten) && !only_reads(peer)) fail_restarted(peer);
   if (other) peer.replace_incarnation(incarnation, peers_.no_records());
   const uint32_t own = identity_.incarnation(peer.address());
-  peer.sender = dgram::Sender(peer.association.first_sent(own));
+  peer.sender = dgram::Sender(peer.association.first_sent(own), window);
   peer.receiver = dgram::Receiver(window_, peer.association.first_received(own));
   peer.rewinds.established();
   peer.signs.open_done();
   peer.times.heard(now);
-  peer.sender.open_window(window);
   counters_.add(Counter::rd_associations);
   peers_.make_ready(peer);
   peers_.touch(peer);

@@ -144,7 +144,7 @@ void RdDatagramWriter::add_skip(RdPeerBurst& burst, const RdPlanned& planned) {
 void RdDatagramWriter::add_probe(RdPeerBurst& burst) {
   dgram::RdHeader header = burst.names;
   header.kind = RdKind::probe;
-  header.sequence = static_cast<uint32_t>(burst.peer.sender.next() + burst.fresh - 1);
+  header.sequence = static_cast<uint32_t>(burst.peer.sender.window().next() + burst.fresh - 1);
   add(burst, {.act = Act::probe}, 0, dgram::encode_rd_header(header, burst.builder.header()), 0);
 }
 

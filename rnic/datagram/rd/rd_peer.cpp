@@ -10,7 +10,7 @@ namespace diwarp::rnic {
 
 bool RdPeer::awaited() const {
   if (association.state() == dgram::Association::State::opening) return true;
-  return association.established() && (!sender.idle() || more_awaited());
+  return association.established() && (!sender.window().idle() || more_awaited());
 }
 
 RdPeerLimits RdPeerLimits::of(const QueuePairInit& init) {

@@ -90,7 +90,7 @@ class RdPeer : public ListNode<RdReadyTag>,
   bool awaited() const;
   /// The same, but beyond what was sent and is not acknowledged.
   bool more_awaited() const {
-    return !reads.empty() || (cursor.has_work() && !sender.window_open()) || signs.doubted();
+    return !reads.empty() || (cursor.has_work() && !sender.window().is_open()) || signs.doubted();
   }
   /// What came early waits for a datagram that the peer has to send: the one that is missing, or a
   /// skip in the place of one that was refused.
@@ -106,7 +106,7 @@ class RdPeer : public ListNode<RdReadyTag>,
   /// Since when memory for what was sent, or came early, has not been needed; Time::max(): there is
   /// none, or it is needed. What the peer says otherwise, a probe for example, does not keep it.
   Time sent_memory_unused_since() const {
-    return sender.has_spare_memory() ? sender.last_sent() : Time::max();
+    return sender.scoreboard().has_spare_memory() ? sender.last_sent() : Time::max();
   }
   Time early_memory_unused_since() const {
     // guard(rd-only-ask): times.lacking_since() => times.quiet_since()

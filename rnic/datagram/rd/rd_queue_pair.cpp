@@ -53,22 +53,22 @@ void finish(RdRequests& requests, RdResponder& responder, RdPeer& peer, const dg
 /// The peer refuses the first datagram that it has not acknowledged: its message is given up, and a
 /// skip follows at once.
 void refuse_first(RdRequests& requests, RdResponder& responder, RdPeer& peer, TerminateCode code) {
-  const uint64_t first = peer.sender.first_unacknowledged();
-  const dgram::TxTag tag = peer.sender.tag(first);
-  if (!peer.sender.is_skip(first)) {
+  const uint64_t first = peer.sender.window().first_unacknowledged();
+  const dgram::TxTag tag = peer.sender.scoreboard().tag(first);
+  if (!peer.sender.scoreboard().is_skip(first)) {
     if (tag.message.kind == dgram::MessageKind::read_response)
       responder.refused(peer, tag, code);
     else
       requests.refused(peer, tag, code);
   }
-  peer.sender.recall_first();
+  peer.sender.scoreboard().recall_first();
 }
 
 /// Where the peer has not needed it for a while.
 void give_back_memory(RdResponder& responder, dgram::ReorderBuffer& buffer, RdPeer& peer,
                       Time now) {
   if (now >= saturating_add(peer.sent_memory_unused_since(), RdTimeouts::kQuiet)) {
-    peer.sender.release_memory();
+    peer.sender.scoreboard().release_memory();
     responder.trim();
   }
   if (now >= saturating_add(peer.early_memory_unused_since(), RdTimeouts::kQuiet)) {
@@ -206,7 +206,8 @@ void RdQueuePair::take_reliable(const dgram::OpenedEnvelope& envelope,
       return take_ours(*peer, parsed, envelope.labels.flags, now);
     // guard(rd-reset)
     case Association::Verdict::ended:
-      if (!peer->sender.was_sent(header.sequence)) return drop(Counter::drop_rd_association);
+      if (!peer->sender.window().was_sent(header.sequence))
+        return drop(Counter::drop_rd_association);
       associations_.ended(*peer, header, envelope.labels.incarnation, now);
       if (peers_.await_receives()) wake();  // it may have held a receive
       return;
@@ -267,11 +268,11 @@ void RdQueuePair::take_ours(RdPeer& peer, const dgram::ParsedRdHeader& parsed, u
   peer.times.heard(now);
   peer.signs.heard();
   peer.sender.heard(now);
-  while (const auto released = peer.sender.release())
+  while (const auto released = peer.sender.scoreboard().release())
     if (!released->given_up) finish(requests_, responder_, peer, released->tag);
   const bool of_first =
-      !peer.sender.idle() &&
-      header.acknowledged + 1 == static_cast<uint32_t>(peer.sender.first_unacknowledged());
+      !peer.sender.window().idle() &&
+      header.acknowledged + 1 == static_cast<uint32_t>(peer.sender.window().first_unacknowledged());
   // guard(rd-send-waits): condition => false
   if (header.waits() && of_first) peer.sender.first_waits(now);
   const bool refuses =
@@ -377,8 +378,8 @@ std::vector<ReliablePeer> RdQueuePair::peers() {
       all.push_back({.address = peer.address(),
                      .incarnation = peer.association.peer_incarnation(),
                      .round_trip = peer.sender.round_trip().smoothed(),
-                     .congestion_window = peer.sender.congestion_window(),
-                     .in_flight = peer.sender.in_flight(),
+                     .congestion_window = peer.sender.congestion().window(),
+                     .in_flight = peer.sender.scoreboard().in_flight(),
                      .retransmitted = peer.sender.retransmitted()});
     });
     return all;

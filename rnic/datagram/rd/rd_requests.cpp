@@ -35,8 +35,8 @@ OutboundRead* find(const RdPeer& peer, STag sink) {
 /// Its place is free: it was answered, or refused.
 void forget(IndexedPool<OutboundRead>& reads, RdPeer& peer, OutboundRead& read) {
   // An honest peer that answers has acknowledged the request.
-  if (read.sequence >= peer.sender.first_unacknowledged())
-    peer.sender.give_up({MessageKind::read_request, read.msn});
+  if (read.sequence >= peer.sender.window().first_unacknowledged())
+    peer.sender.scoreboard().give_up({MessageKind::read_request, read.msn});
   peer.cursor.free_place();
   peer.reads.remove(read);
   reads.give(read);
@@ -110,7 +110,7 @@ void RdRequests::fail(RdPeer& peer, SendEntry& entry, WcStatus status, uint32_t 
     for (OutboundRead& read : peer.reads)
       if (read.entry == &entry) read.entry = nullptr;
   } else {
-    peer.sender.give_up(message_of(entry));
+    peer.sender.scoreboard().give_up(message_of(entry));
     if (peer.cursor.is_within(entry)) peer.cursor.close(message_of(entry));
   }
   finish(peer, entry, status, vendor_error);
@@ -136,9 +136,9 @@ bool only_reads(const RdPeer& peer) {
 
 bool RdRequests::can_repeat(const RdPeer& peer, Time now) const {
   const SendEntry* const first = peer.requests.front();
-  if (peer.sender.idle()) return peer.cursor.at_beginning(first);
+  if (peer.sender.window().idle()) return peer.cursor.at_beginning(first);
   if (first == nullptr) return false;
-  const TxTag& oldest = peer.sender.tag(peer.sender.first_unacknowledged());
+  const TxTag& oldest = peer.sender.scoreboard().tag(peer.sender.window().first_unacknowledged());
   const bool of_first = is_read(*first) ? oldest.message.kind == MessageKind::read_request &&
                                               reads_.at(oldest.object).entry == first
                                         : oldest.message == message_of(*first);

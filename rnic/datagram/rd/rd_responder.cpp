@@ -49,7 +49,7 @@ Verdict RdResponder::take_request(RdPeer& peer, const rdmap::ReadRequest& reques
 
 void RdResponder::fail(RdPeer& peer, uint32_t index, TerminateCode code) {
   InboundRead& read = reads_.at(index);
-  peer.sender.give_up({MessageKind::read_response, read.request.sink_stag});
+  peer.sender.scoreboard().give_up({MessageKind::read_response, read.request.sink_stag});
   read.failed = true;
   read.code = code;
   if (!read.cut) return;

@@ -17,6 +17,7 @@ namespace {
 
 using dgram::MessageKind;
 using dgram::RdKind;
+using dgram::Scoreboard;
 using dgram::Sender;
 using Act = RdPlanned::Act;
 
@@ -106,14 +107,14 @@ bool RdTransmit::fill_established(RdPeerBurst& burst) {
 bool RdTransmit::fill_again(RdPeerBurst& burst) {
   Sender& sender = burst.peer.sender;
   bool waits = false;
-  for (uint64_t at = sender.next_lost(0, 0); at != Sender::kNone;
+  for (uint64_t at = sender.next_lost(0, 0); at != Scoreboard::kNone;
        at = sender.next_lost(at + 1, burst.again)) {
     if (!burst.builder.open() || !may_send_again(burst, at)) return true;
-    const RdPart part{.tag = sender.tag(at), .skip = sender.is_skip(at)};
+    const RdPart part{.tag = sender.scoreboard().tag(at), .skip = sender.scoreboard().is_skip(at)};
     if (too_long(burst, part)) {
       // What is too long for the path cannot have been delivered: if all before it was, everything
       // can be cut anew. Until then it waits.
-      if (at != sender.first_unacknowledged()) {
+      if (at != sender.window().first_unacknowledged()) {
         waits = true;
         continue;
       }
@@ -146,10 +147,10 @@ bool RdTransmit::too_long(const RdPeerBurst& burst, const RdPart& part) const {
 /// Whether what stands for this number now can be sent. Where its memory is gone, its message ends
 /// as soon as nothing of the peer is in the burst, and a skip stands for it.
 bool RdTransmit::may_send_again(RdPeerBurst& burst, uint64_t sequence) {
-  const dgram::TxTag& tag = burst.peer.sender.tag(sequence);
+  const dgram::TxTag& tag = burst.peer.sender.scoreboard().tag(sequence);
   // A Read Request names no memory that its datagram needs, and is answered whatever became of it.
   const bool needs_none = tag.message.kind == MessageKind::read_request;
-  if (needs_none || burst.peer.sender.is_skip(sequence)) return true;
+  if (needs_none || burst.peer.sender.scoreboard().is_skip(sequence)) return true;
   return may_use(burst, tag);
 }
 
@@ -183,7 +184,8 @@ bool RdTransmit::fill_fresh(RdPeerBurst& burst) {
     const std::optional<RdPart> part = cursor.next(sends_, segment, response);
     if (!part || !prepare(burst)) return false;
     if (!burst.builder.open() || !(part->skip || may_use(burst, part->tag))) return true;
-    RdPlanned planned{.act = Act::fresh, .sequence = sender.next() + burst.fresh, .part = *part};
+    RdPlanned planned{
+        .act = Act::fresh, .sequence = sender.window().next() + burst.fresh, .part = *part};
     if (part->tag.message.kind == MessageKind::read_request) planned.sink = requests_.next_sink();
     if (!writer_.add_sequenced(burst, planned)) return true;
     ++burst.fresh;
@@ -195,9 +197,9 @@ bool RdTransmit::fill_fresh(RdPeerBurst& burst) {
 /// Memory for whatever one more datagram may be. Without it the peer waits for an acknowledgement,
 /// or for a while.
 bool RdTransmit::prepare(RdPeerBurst& burst) {
-  const bool ready = burst.peer.sender.prepare(burst.fresh + 1, &sent_memory_);
+  const bool ready = burst.peer.sender.scoreboard().prepare(burst.fresh + 1, &sent_memory_);
   if (ready && requests_.reserve_reads(DatagramBurst::kMaxDatagrams)) return true;
-  if (!ready && (burst.fresh != 0 || !burst.peer.sender.idle())) return false;
+  if (!ready && (burst.fresh != 0 || !burst.peer.sender.window().idle())) return false;
   burst.peer.turn.wait_for_memory(burst.now);
   peers_.touch(burst.peer);
   return false;
@@ -260,7 +262,7 @@ void RdTransmit::book_fresh(const RdPlanned& planned) {
     peer.sender.sent_skip(tag, now_);
   } else {
     if (tag.message.kind == MessageKind::read_request)
-      tag.object = requests_.add_read(peer, tag, planned.sink, peer.sender.next());
+      tag.object = requests_.add_read(peer, tag, planned.sink, peer.sender.window().next());
     peer.sender.sent(tag, now_);
   }
   peer.cursor.advance(planned.part);

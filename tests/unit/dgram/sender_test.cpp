@@ -24,10 +24,10 @@ struct Scene {
   Time now{std::chrono::hours(1)};
   Sender sender;
 
-  explicit Scene(uint16_t window = 100) { sender.open_window(window); }
+  explicit Scene(uint16_t window = 100) : sender(1, window) {}
   void send(uint32_t count) {
     for (uint32_t i = 0; i < count; ++i)
-      sender.sent(part(static_cast<uint32_t>(sender.next())), now);
+      sender.sent(part(static_cast<uint32_t>(sender.window().next())), now);
   }
   News ack(uint32_t number, uint16_t window = 100) {
     now += microseconds(100);
@@ -41,7 +41,7 @@ struct Scene {
   }
   uint32_t released() {
     uint32_t count = 0;
-    while (sender.release()) ++count;
+    while (sender.scoreboard().release()) ++count;
     return count;
   }
 };
@@ -51,7 +51,7 @@ struct Scene {
 TEST_CASE("rd sender: no window, no datagram") {
   Scene scene(0);
   CHECK_FALSE(scene.sender.may_send());
-  scene.sender.open_window(3);
+  CHECK(scene.ack(0, 3) == News::stale);
   CHECK(scene.sender.may_send(2));
   CHECK_FALSE(scene.sender.may_send(3));
 }
@@ -78,7 +78,7 @@ TEST_CASE("rd sender: an acknowledgement of what was never sent is invalid") {
   CHECK(scene.released() == 0);
   CHECK(scene.ack(5) == News::progress);
   CHECK(scene.ack(6) == News::invalid_ack);
-  CHECK(scene.sender.idle());
+  CHECK(scene.sender.window().idle());
 }
 
 TEST_CASE("rd sender: old acknowledgements change nothing") {
@@ -88,7 +88,7 @@ TEST_CASE("rd sender: old acknowledgements change nothing") {
   CHECK(scene.ack(2, 65535) == News::stale);
   CHECK(scene.ack(3) == News::stale);
   CHECK(scene.ack(0x80000003) == News::stale);
-  CHECK(scene.sender.outstanding() == 2);
+  CHECK(scene.sender.window().outstanding() == 2);
 }
 
 TEST_CASE("rd sender: a window that shrinks takes nothing back") {
@@ -96,7 +96,7 @@ TEST_CASE("rd sender: a window that shrinks takes nothing back") {
   scene.send(5);
   CHECK(scene.ack(5, 50) == News::progress);
   CHECK(scene.ack(5, 0) == News::stale);
-  CHECK(scene.sender.window_open());
+  CHECK(scene.sender.window().is_open());
   CHECK(scene.sender.may_send(10));
 }
 
@@ -104,13 +104,13 @@ TEST_CASE("rd sender: the third that came after it shows a datagram lost") {
   Scene scene;
   scene.send(8);
   CHECK(scene.ack_map(0, {2, 3}) == News::progress);
-  CHECK(scene.sender.next_lost(0) == Sender::kNone);
+  CHECK(scene.sender.next_lost(0) == Scoreboard::kNone);
   CHECK(scene.ack_map(0, {2, 3, 4}) == News::progress);
   REQUIRE(scene.sender.next_lost(0) == 1);
-  CHECK(scene.sender.tag(1).offset == 1);
+  CHECK(scene.sender.scoreboard().tag(1).offset == 1);
   scene.sender.resent(1, scene.now);
-  CHECK(scene.sender.next_lost(0) == Sender::kNone);
-  CHECK(scene.sender.congestion_window() == 9);  // 13 * 0.7
+  CHECK(scene.sender.next_lost(0) == Scoreboard::kNone);
+  CHECK(scene.sender.congestion().window() == 9);  // 13 * 0.7
   CHECK(scene.ack(8) == News::progress);
   CHECK(scene.released() == 8);
   CHECK(scene.sender.retransmitted() == 1);
@@ -123,7 +123,7 @@ TEST_CASE("rd sender: a lost retransmission is seen by what was sent after it") 
   scene.sender.resent(1, scene.now);
   scene.send(4);  // 9 to 12
   scene.ack_map(0, {2, 3, 4, 5, 6, 7, 8});
-  CHECK(scene.sender.next_lost(0) == Sender::kNone);
+  CHECK(scene.sender.next_lost(0) == Scoreboard::kNone);
   scene.ack_map(0, {2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
   CHECK(scene.sender.next_lost(0) == 1);
 }
@@ -133,21 +133,21 @@ TEST_CASE("rd sender: many losses of one window reduce it once") {
   scene.send(10);
   scene.ack_map(0, {4, 5, 6, 7, 8, 9});
   uint32_t lost = 0;
-  for (uint64_t at = scene.sender.next_lost(0); at != Sender::kNone;
+  for (uint64_t at = scene.sender.next_lost(0); at != Scoreboard::kNone;
        at = scene.sender.next_lost(at + 1))
     ++lost;
   CHECK(lost == 3);
-  const uint32_t window = scene.sender.congestion_window();
+  const uint32_t window = scene.sender.congestion().window();
   CHECK(window >= 7);
   scene.ack_map(0, {4, 5, 6, 7, 8, 9, 10});
-  CHECK(scene.sender.congestion_window() == window);
+  CHECK(scene.sender.congestion().window() == window);
 }
 
 TEST_CASE("rd sender: a while after a later one came a datagram is lost") {
   Scene scene;
   scene.send(2);
   scene.ack_map(0, {2});
-  CHECK(scene.sender.next_lost(0) == Sender::kNone);
+  CHECK(scene.sender.next_lost(0) == Scoreboard::kNone);
   const auto due = scene.sender.deadline(false, kLongest);
   REQUIRE(due);
   CHECK(*due - scene.now < milliseconds(2));
@@ -161,7 +161,7 @@ TEST_CASE("rd sender: silence has the first and the last missing datagram sent a
   const auto due = scene.sender.deadline(false, kLongest);
   REQUIRE(due);
   CHECK_FALSE(scene.sender.on_deadline(*due - Duration(1), false, kLongest));
-  CHECK(scene.sender.next_lost(0) == Sender::kNone);
+  CHECK(scene.sender.next_lost(0) == Scoreboard::kNone);
   CHECK_FALSE(scene.sender.on_deadline(*due, false, kLongest));
   CHECK(scene.sender.next_lost(0) == 1);
   CHECK(scene.sender.next_lost(2) == 5);
@@ -226,20 +226,20 @@ TEST_CASE("rd sender: where all has come early, it probes") {
   const auto due = scene.sender.deadline(false, kLongest);
   REQUIRE(due);
   CHECK(scene.sender.on_deadline(*due, false, kLongest));
-  CHECK(scene.sender.next_lost(0) == Sender::kNone);
+  CHECK(scene.sender.next_lost(0) == Scoreboard::kNone);
 }
 
 TEST_CASE("rd sender: recalled datagrams go whatever the window says, but not those that came") {
   Scene scene;
   scene.send(10);
   scene.ack_map(0, {2});
-  scene.sender.recall(2);
-  CHECK(scene.sender.next_lost(0) == Sender::kNone);
-  scene.sender.recall(1);
-  scene.sender.recall(1);
+  scene.sender.scoreboard().recall(2);
+  CHECK(scene.sender.next_lost(0) == Scoreboard::kNone);
+  scene.sender.scoreboard().recall(1);
+  scene.sender.scoreboard().recall(1);
   CHECK(scene.sender.next_lost(0) == 1);
-  scene.sender.recall(11);
-  CHECK(scene.sender.next_lost(2) == Sender::kNone);
+  scene.sender.scoreboard().recall(11);
+  CHECK(scene.sender.next_lost(2) == Scoreboard::kNone);
   scene.sender.resent(1, scene.now);
   CHECK(scene.ack(10) == News::progress);
 }
@@ -253,15 +253,15 @@ TEST_CASE("rd sender: random acknowledgements never release what was not sent") 
     RdMap map;
     for (uint64_t bits = random.below(20); bits != 0; --bits) map.set(random.below(40));
     const auto number =
-        static_cast<uint32_t>(scene.sender.first_unacknowledged() + random.below(12) - 6);
+        static_cast<uint32_t>(scene.sender.window().first_unacknowledged() + random.below(12) - 6);
     scene.now += microseconds(random.below(5000));
     scene.sender.acknowledged(number, static_cast<uint16_t>(random.below(65536)), &map, scene.now);
     released += scene.released();
-    REQUIRE(released == scene.sender.first_unacknowledged() - 1);
-    REQUIRE(scene.sender.first_unacknowledged() <= scene.sender.next());
-    REQUIRE(scene.sender.in_flight() <= scene.sender.outstanding());
+    REQUIRE(released == scene.sender.window().first_unacknowledged() - 1);
+    REQUIRE(scene.sender.window().first_unacknowledged() <= scene.sender.window().next());
+    REQUIRE(scene.sender.scoreboard().in_flight() <= scene.sender.window().outstanding());
     scene.sender.on_deadline(scene.now, false, kLongest);
-    for (uint64_t at = scene.sender.next_lost(0); at != Sender::kNone;
+    for (uint64_t at = scene.sender.next_lost(0); at != Scoreboard::kNone;
          at = scene.sender.next_lost(at + 1))
       scene.sender.resent(at, scene.now);
   }
@@ -271,11 +271,11 @@ TEST_CASE("rd sender: random acknowledgements never release what was not sent") 
 TEST_CASE("rd sender: memory is given back when all is done") {
   Scene scene;
   scene.send(3);
-  scene.sender.release_memory();  // too early: nothing happens
-  CHECK(scene.sender.tag(2).offset == 2);
+  scene.sender.scoreboard().release_memory();  // too early: nothing happens
+  CHECK(scene.sender.scoreboard().tag(2).offset == 2);
   scene.ack(3);
   CHECK(scene.released() == 3);
-  scene.sender.release_memory();
+  scene.sender.scoreboard().release_memory();
   scene.send(1);
   CHECK(scene.ack(4) == News::progress);
 }
@@ -286,26 +286,27 @@ TEST_CASE("rd sender: skips stand for a message that was given up, and for no ot
   scene.sender.sent(part(0, 2), scene.now);
   scene.sender.sent(part(9, 1), scene.now);
   scene.sender.sent({.message = {MessageKind::write_record, 1}}, scene.now);
-  scene.sender.give_up({MessageKind::send, 1});
-  CHECK(scene.sender.is_skip(1));
-  CHECK_FALSE(scene.sender.is_skip(2));
-  CHECK(scene.sender.is_skip(3));
-  CHECK_FALSE(scene.sender.is_skip(4));
-  CHECK(scene.sender.tag(3).message == MessageName{MessageKind::send, 1});
+  scene.sender.scoreboard().give_up({MessageKind::send, 1});
+  CHECK(scene.sender.scoreboard().is_skip(1));
+  CHECK_FALSE(scene.sender.scoreboard().is_skip(2));
+  CHECK(scene.sender.scoreboard().is_skip(3));
+  CHECK_FALSE(scene.sender.scoreboard().is_skip(4));
+  CHECK(scene.sender.scoreboard().tag(3).message == MessageName{MessageKind::send, 1});
 }
 
 TEST_CASE("rd sender: a skip stays one when it is lost, sent again or came early") {
   Scene scene;
   scene.send(5);
-  scene.sender.give_up({MessageKind::send, 7});
+  scene.sender.scoreboard().give_up({MessageKind::send, 7});
   scene.ack_map(0, {2, 3, 4});
   REQUIRE(scene.sender.next_lost(0) == 1);
   scene.sender.resent(1, scene.now);
-  CHECK(scene.sender.is_skip(1));
-  CHECK(scene.sender.is_skip(2));
+  CHECK(scene.sender.scoreboard().is_skip(1));
+  CHECK(scene.sender.scoreboard().is_skip(2));
   scene.ack(5);
   int skips = 0;
-  while (const auto released = scene.sender.release()) skips += released->given_up ? 1 : 0;
+  while (const auto released = scene.sender.scoreboard().release())
+    skips += released->given_up ? 1 : 0;
   CHECK(skips == 5);
 }
 
@@ -315,9 +316,9 @@ TEST_CASE("rd sender: a message that is given up before its end is closed by a f
   scene.ack(1);
   CHECK(scene.released() == 1);
   scene.sender.sent_skip({.message = {MessageKind::send, 7}}, scene.now);
-  CHECK(scene.sender.is_skip(2));
+  CHECK(scene.sender.scoreboard().is_skip(2));
   scene.sender.sent(part(0, 8), scene.now);
-  CHECK_FALSE(scene.sender.is_skip(3));
+  CHECK_FALSE(scene.sender.scoreboard().is_skip(3));
 }
 
 TEST_CASE("rd sender: a failure stands, although the response that it ends was given up") {
@@ -325,21 +326,20 @@ TEST_CASE("rd sender: a failure stands, although the response that it ends was g
   const MessageName response{MessageKind::read_response, 5};
   scene.sender.sent({.message = response}, scene.now);
   scene.sender.sent({.message = response, .failure = true}, scene.now);
-  scene.sender.give_up(response);
-  CHECK(scene.sender.is_skip(1));
-  CHECK_FALSE(scene.sender.is_skip(2));
+  scene.sender.scoreboard().give_up(response);
+  CHECK(scene.sender.scoreboard().is_skip(1));
+  CHECK_FALSE(scene.sender.scoreboard().is_skip(2));
 }
 
 TEST_CASE("rd sender: a reset must repeat a number that was sent, or one that a probe named") {
-  Sender sender(uint64_t{1} << 32 | 1000);
-  sender.open_window(100);
-  CHECK(sender.was_sent(999));
-  CHECK_FALSE(sender.was_sent(1000));
+  Sender sender(uint64_t{1} << 32 | 1000, 100);
+  CHECK(sender.window().was_sent(999));
+  CHECK_FALSE(sender.window().was_sent(1000));
   for (uint32_t i = 0; i < 3; ++i) sender.sent(part(i), Time{std::chrono::hours(1)});
-  CHECK(sender.was_sent(1002));
-  CHECK_FALSE(sender.was_sent(1003));
-  CHECK_FALSE(sender.was_sent(0x80000000));
-  CHECK_FALSE(sender.was_sent(1000 - 5000U));
+  CHECK(sender.window().was_sent(1002));
+  CHECK_FALSE(sender.window().was_sent(1003));
+  CHECK_FALSE(sender.window().was_sent(0x80000000));
+  CHECK_FALSE(sender.window().was_sent(1000 - 5000U));
 }
 
 TEST_CASE("rd sender: of all numbers a reset can repeat 4,096 are right, and those outstanding") {
@@ -347,12 +347,13 @@ TEST_CASE("rd sender: of all numbers a reset can repeat 4,096 are right, and tho
   Scene scene;
   for (int i = 0; i < 900; ++i) {
     scene.send(10);
-    scene.ack(static_cast<uint32_t>(scene.sender.next() - 1));
+    scene.ack(static_cast<uint32_t>(scene.sender.window().next() - 1));
     scene.released();
   }
   const auto right = [&scene] {
     uint64_t count = 0;
-    for (uint32_t number = 0; number < 1 << 20; ++number) count += scene.sender.was_sent(number);
+    for (uint32_t number = 0; number < 1 << 20; ++number)
+      count += scene.sender.window().was_sent(number);
     return count;
   };
   CHECK(right() == 4096);
@@ -363,18 +364,18 @@ TEST_CASE("rd sender: of all numbers a reset can repeat 4,096 are right, and tho
 TEST_CASE("rd sender: what is beyond the first datagrams counts to a budget, and is given back") {
   MemoryBudget budget(size_t{40} * 128);
   Sender first, second;
-  REQUIRE(first.prepare(TransmitRing::kUncounted, &budget));
+  REQUIRE(first.scoreboard().prepare(TransmitRing::kUncounted, &budget));
   CHECK(budget.used() == 0);
-  REQUIRE(first.prepare(100, &budget));
+  REQUIRE(first.scoreboard().prepare(100, &budget));
   CHECK(budget.used() > 0);
-  CHECK_FALSE(second.prepare(100, &budget));
-  CHECK(second.prepare(TransmitRing::kUncounted, &budget));
-  SECTION("when it is released") { first.release_memory(); }
+  CHECK_FALSE(second.scoreboard().prepare(100, &budget));
+  CHECK(second.scoreboard().prepare(TransmitRing::kUncounted, &budget));
+  SECTION("when it is released") { first.scoreboard().release_memory(); }
   SECTION("when another sender takes its place") { first = Sender(); }
   SECTION("when what it was moved to goes") {
     const Sender moved = std::move(first);
     CHECK(budget.used() > 0);
   }
   CHECK(budget.used() == 0);
-  CHECK(second.prepare(100, &budget));
+  CHECK(second.scoreboard().prepare(100, &budget));
 }

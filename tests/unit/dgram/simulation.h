@@ -46,9 +46,10 @@ class RdSimulation {
   };
 
   explicit RdSimulation(const RdPath& path, uint32_t window = 256, uint64_t first = 1)
-      : path_(path), random_(path.seed), sender(first), receiver(window, first) {
-    sender.open_window(static_cast<uint16_t>(window));
-  }
+      : path_(path),
+        random_(path.seed),
+        sender(first, static_cast<uint16_t>(window)),
+        receiver(window, first) {}
 
   /// Sends `count` numbered datagrams; false if that is not done after `limit`.
   bool transfer(uint64_t count, Duration limit) {
@@ -142,20 +143,20 @@ class RdSimulation {
 
   void take_ack(const Packet& packet) {
     sender.acknowledged(packet.acknowledged, packet.window, &packet.map, now);
-    while (const auto acknowledged = sender.release()) {
+    while (const auto acknowledged = sender.scoreboard().release()) {
       if (acknowledged->tag.offset != static_cast<uint32_t>(released)) out_of_order = true;
       ++released;
     }
   }
 
   void transmit() {
-    for (uint64_t at = sender.next_lost(0); at != dgram::Sender::kNone;
+    for (uint64_t at = sender.next_lost(0); at != dgram::Scoreboard::kNone;
          at = sender.next_lost(at + 1)) {
-      send(at, sender.tag(at).offset);
+      send(at, sender.scoreboard().tag(at).offset);
       sender.resent(at, now);
     }
     while (sent_ != posted_ && sender.may_send()) {
-      send(sender.next(), sent_);
+      send(sender.window().next(), sent_);
       sender.sent({.offset = static_cast<uint32_t>(sent_)}, now);
       ++sent_;
     }

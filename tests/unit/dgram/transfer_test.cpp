@@ -99,7 +99,7 @@ TEST_CASE("rd: a receiver that takes nothing stops the sender, and loses nothing
   CHECK_FALSE(simulation.transfer(1000, seconds(5)));
   CHECK(simulation.delivered.empty());
   CHECK(simulation.receiver.kept() == 64);
-  CHECK(simulation.sender.next() == 65);
+  CHECK(simulation.sender.window().next() == 65);
   const uint64_t before = simulation.transmissions;
   CHECK_FALSE(simulation.transfer(0, seconds(30)));
   CHECK(simulation.transmissions == before);  // it has all come: there is nothing to send again

@@ -36,9 +36,9 @@ struct Cut {
 };
 inline Cut cut(RdPeer& peer, const SendQueue& sends, size_t segment = 100, Time now = kNow) {
   const std::optional<RdPart> part = peer.cursor.next(sends, segment, segment);
-  if (!part || !peer.sender.prepare()) throw std::runtime_error("nothing to cut");
+  if (!part || !peer.sender.scoreboard().prepare()) throw std::runtime_error("nothing to cut");
   peer.cursor.advance(*part);
-  const Cut made{*part, peer.sender.next()};
+  const Cut made{*part, peer.sender.window().next()};
   if (part->skip)
     peer.sender.sent_skip(part->tag, now);
   else

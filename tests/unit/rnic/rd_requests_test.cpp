@@ -150,7 +150,7 @@ TEST_CASE("rd requests: a Send that fails in its middle is closed for the peer b
   const Cut first = cut(f.peer, f.sends.queue);
   f.send(1);
   f.requests.fail(f.peer, entry, WcStatus::remote_operation_error);
-  CHECK(f.peer.sender.is_skip(first.sequence));
+  CHECK(f.peer.sender.scoreboard().is_skip(first.sequence));
   const Cut next = cut(f.peer, f.sends.queue);
   CHECK(next.part.skip);
   CHECK(next.part.tag.message == name);

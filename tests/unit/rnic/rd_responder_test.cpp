@@ -141,7 +141,7 @@ TEST_CASE(
   const Verdict verdict = f.responder.check(read.request);
   CHECK(verdict.fault == fault::kInvalidStag);
   f.responder.fail(f.peer, read.index, *verdict.fault);
-  CHECK(f.peer.sender.is_skip(first.sequence));
+  CHECK(f.peer.sender.scoreboard().is_skip(first.sequence));
   const Cut failure = f.send(6);
   CHECK(failure.part.tag.failure);
   CHECK(failure.part.tag.length == 0);
