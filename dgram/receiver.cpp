@@ -41,7 +41,7 @@ bool Receiver::keep(uint64_t number, BufferedDatagram* kept, ReorderBuffer& buff
 }
 
 bool Receiver::make_ring(ReorderBuffer& buffer, BufferShare& share) {
-  const uint32_t capacity = std::bit_ceil(window_);
+  const uint32_t capacity = std::bit_ceil<uint32_t>(window_);
   if (!buffer.take_bytes(capacity * sizeof(BufferedDatagram*), share)) return false;
   ring_.reset(new (std::nothrow) BufferedDatagram*[capacity]());
   if (ring_) capacity_ = capacity;

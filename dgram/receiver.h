@@ -20,7 +20,7 @@ class Receiver {
 
   /// `window`: how many datagrams may be kept, 1 to kMaxWindow.
   explicit Receiver(uint32_t window, uint64_t first = 1)
-      : window_(window), next_(first), highest_(first), edge_(first) {}
+      : window_(static_cast<uint16_t>(window)), next_(first), highest_(first), edge_(first) {}
 
   enum class Arrival : uint8_t {
     next,       ///< may be delivered now
@@ -80,11 +80,11 @@ class Receiver {
  private:
   bool make_ring(ReorderBuffer& buffer, BufferShare& share);
 
-  uint32_t window_;
+  uint16_t window_;
+  bool urgent_ = false;
   uint32_t kept_ = 0;
   uint32_t capacity_ = 0;
   uint32_t unacknowledged_ = 0;
-  bool urgent_ = false;
   uint64_t next_;
   uint64_t highest_;                           // above all that are kept; not below next_
   uint64_t edge_;                              // the first that no window was told for
