@@ -10,7 +10,6 @@ namespace diwarp::dgram {
 namespace {
 
 static_assert(Congestion::kMaxWindow <= SequenceWindow::kCapacity);
-constexpr uint8_t kMostReordering = 64;
 // Timeouts in a row, after which the path is taken for congested to the utmost.
 constexpr uint16_t kTimeoutsToCollapse = 3;
 constexpr Duration kIdle = std::chrono::seconds(1);
@@ -49,17 +48,17 @@ void Sender::add(const TxTag& tag, uint8_t flags, Time now) {
     outstanding_since_ = now;
     advanced_ = now;
     // guard(dgram)
-    backoff_ = 0;  // what probes made of it says nothing of this
-    if (now - std::max(last_sent_, last_news_) > kIdle) congestion_.idled();
+    timer_.reset_backoff();  // what probes made of it says nothing of this
+    if (now - timer_.last_activity() > kIdle) congestion_.idled();
   }
   scoreboard_.add(tag, flags, now);
-  last_sent_ = now;
+  timer_.sent(now);
 }
 
 void Sender::resent(uint64_t sequence, Time now) {
   scoreboard_.resend(sequence, now);
   ++retransmitted_;
-  last_sent_ = now;
+  timer_.sent(now);
 }
 
 // --- What the peer says.
@@ -87,12 +86,10 @@ Sender::News Sender::acknowledged(uint32_t wire, uint16_t peer_window, const RdM
 void Sender::arrived(const TxSlot& slot, Time now, Arrivals& arrivals) {
   ++arrivals.count;
   const bool was_lost = slot.has(TxSlot::lost) && !slot.has(TxSlot::urgent);
-  if (was_lost || is_of_first_transmission(slot, round_trip_, now)) {
-    reordering_ = std::min<uint8_t>(static_cast<uint8_t>(reordering_ * 2), kMostReordering);
-  } else {
-    if (!any_came_ || serial_before(latest_order_, slot.order)) latest_order_ = slot.order;
-    any_came_ = true;
-  }
+  if (was_lost || is_of_first_transmission(slot, round_trip_, now))
+    losses_.tolerate_more();
+  else
+    losses_.came(slot.order);
   // Earlier ones may have come long ago, their acknowledgements lost.
   if (arrivals.count == 1 || serial_before(arrivals.order, slot.order)) {
     arrivals.order = slot.order;
@@ -102,8 +99,7 @@ void Sender::arrived(const TxSlot& slot, Time now, Arrivals& arrivals) {
 }
 
 void Sender::account(const Arrivals& arrivals, bool limited, Time now) {
-  last_news_ = now;
-  backoff_ = 0;
+  timer_.news(now);
   if (arrivals.sample) {
     round_trip_.add(*arrivals.sample);
     congestion_.sampled(*arrivals.sample);
@@ -117,18 +113,18 @@ void Sender::account(const Arrivals& arrivals, bool limited, Time now) {
     congestion_.acknowledged(arrivals.count, limited, round_trip_.smoothed(), now);
 }
 
-/// RFC 8985's idea with RFC 9002's bounds: what was sent before something that came is lost once
-/// enough came or enough time passed.
 void Sender::detect_losses(Time now) {
-  loss_time_ = Time::max();
-  if (window().idle() || !any_came_) return;
+  losses_.begin_pass();
+  if (window().idle() || !losses_.any_came()) return;
   const uint64_t first = window().first_unacknowledged();
   const bool in_order = scoreboard_.early() == 0 && scoreboard_.lost() == 0 &&
-                        serial_before(latest_order_, scoreboard_.slot(first).order);
+                        losses_.latest_is_before(scoreboard_.slot(first).order);
   if (in_order) return;
+  const Duration patience = round_trip_.reordering();
   for (uint64_t at = first; at < window().next(); ++at) {
     const TxSlot& candidate = scoreboard_.slot(at);
-    if (candidate.has(TxSlot::came | TxSlot::lost) || !check_lost(candidate, now)) continue;
+    if (candidate.has(TxSlot::came | TxSlot::lost)) continue;
+    if (!losses_.is_lost(candidate.order, candidate.sent + patience, now)) continue;
     scoreboard_.lose(at);
     if (at < recovery_) continue;
     recovery_ = window().next();
@@ -136,22 +132,7 @@ void Sender::detect_losses(Time now) {
   }
 }
 
-bool Sender::check_lost(const TxSlot& candidate, Time now) {
-  if (!serial_before(candidate.order, latest_order_)) return false;
-  if (latest_order_ - candidate.order >= reordering_) return true;
-  const Time patience = candidate.sent + round_trip_.reordering();
-  if (patience <= now) return true;
-  loss_time_ = std::min(loss_time_, patience);
-  return false;
-}
-
 // --- Time.
-
-/// Never longer than `longest`: where a round trip takes longer, something is sent again in vain.
-Duration Sender::backed_off(Duration longest) const {
-  const Duration once = std::min(round_trip_.timeout(), longest);
-  return std::min(once * (int64_t{1} << std::min<uint16_t>(backoff_, 16)), longest);
-}
 
 std::optional<Time> Sender::stuck_since() const {
   if (window().idle() || scoreboard_.slot(window().first_unacknowledged()).has(TxSlot::came))
@@ -160,25 +141,21 @@ std::optional<Time> Sender::stuck_since() const {
 }
 
 std::optional<Time> Sender::deadline(bool wanted, Duration longest) const {
-  if (loss_time_ != Time::max()) return loss_time_;
+  if (losses_.loss_time() != Time::max()) return losses_.loss_time();
   if (window().idle() && !wanted) return std::nullopt;
-  const Time since = window().idle() ? std::max({last_sent_, last_news_, waiting_since_})
-                                     : std::max({last_sent_, last_news_});
-  return since + backed_off(longest);
+  return timer_.due(window().idle(), round_trip_.timeout(), longest);
 }
 
 bool Sender::on_deadline(Time now, bool wanted, Duration longest) {
   const std::optional<Time> due = deadline(wanted, longest);
   if (!due || *due > now) return false;
-  if (loss_time_ != Time::max()) {
+  if (losses_.loss_time() != Time::max()) {
     detect_losses(now);
     return false;
   }
-  if (backoff_ < UINT16_MAX) ++backoff_;
-  if (backoff_ == kTimeoutsToCollapse && scoreboard_.early() + 1 < window().outstanding())
+  const uint16_t timeouts = timer_.expired(now);
+  if (timeouts == kTimeoutsToCollapse && scoreboard_.early() + 1 < window().outstanding())
     congestion_.collapsed(now);
-  waiting_since_ = now;
-  last_sent_ = now;  // or the deadline would stay where it is when nothing can be sent
   return !scoreboard_.recall_outermost();
 }
 

@@ -6,6 +6,8 @@
 
 #include "base/clock.h"
 #include "dgram/congestion.h"
+#include "dgram/loss_detector.h"
+#include "dgram/probe_timer.h"
 #include "dgram/rd_header.h"
 #include "dgram/scoreboard.h"
 #include "dgram/sequence_window.h"
@@ -15,8 +17,10 @@
 namespace diwarp::dgram {
 
 /// The sending half of an association: which datagrams may go, which are to be sent again and when,
-/// and what follows from what the peer says (docs/reliable.md has the table). What became of each
-/// datagram, its scoreboard knows. Time comes in as an argument.
+/// and what follows from what the peer says (docs/reliable.md has the table). Its parts keep what
+/// became of each datagram (Scoreboard), which of them count as lost (LossDetector), how long to
+/// wait for news (ProbeTimer) and how many may be under way (Congestion). Each association has one
+/// of its own. Time comes in as an argument.
 class Sender {
  public:
   /// `first`: above 0, so that there is one before it. `window`: the peer's, before it has said
@@ -24,15 +28,18 @@ class Sender {
   explicit Sender(uint64_t first = 1, uint16_t window = 0)
       : scoreboard_(first, window), recovery_(first), round_(first) {}
 
-  /// What stands for each number, and the memory for it. What may be changed there from outside:
-  /// its memory, what is given up or recalled, and what is released.
+  /// The owner prepares and releases memory there, gives up messages, recalls datagrams and
+  /// releases them.
   Scoreboard& scoreboard() { return scoreboard_; }
   const Scoreboard& scoreboard() const { return scoreboard_; }
   const SequenceWindow& window() const { return scoreboard_.window(); }
   const Congestion& congestion() const { return congestion_; }
+  /// The owner adds the round trip of an open.
+  RoundTrip& round_trip() { return round_trip_; }
   const RoundTrip& round_trip() const { return round_trip_; }
-  /// So long a round trip took that was none of a sequenced datagram's: that of an open.
-  void measured(Duration round_trip) { round_trip_.add(round_trip); }
+  /// The owner tells it when the peer gives a sign of life.
+  ProbeTimer& timer() { return timer_; }
+  const ProbeTimer& timer() const { return timer_; }
 
   // --- What to send.
 
@@ -66,7 +73,7 @@ class Sender {
   /// Something new came from the peer. Probes of a sender that is idle are frequent again; answers
   /// to them alone leave them as rare as they have become.
   void peer_advanced() {
-    if (window().idle()) backoff_ = 0;
+    if (window().idle()) timer_.reset_backoff();
   }
 
   // --- Time.
@@ -76,11 +83,6 @@ class Sender {
   std::optional<Time> deadline(bool wanted, Duration longest) const;
   /// The deadline has come. True: a probe is to be sent, for there is nothing to send again.
   bool on_deadline(Time now, bool wanted, Duration longest);
-  /// The peer gave a sign of life, or something is awaited of it from now on.
-  // guard(rd-read-behind-send): now; => now; if (window().idle()) backoff_ = 0;
-  void heard(Time now) { waiting_since_ = now; }
-  /// When something sequenced, or a probe, was sent last.
-  Time last_sent() const { return last_sent_; }
   /// The first datagram that is outstanding, and did not even come early, has been that since this
   /// time; nothing where there is none.
   std::optional<Time> stuck_since() const;
@@ -98,20 +100,12 @@ class Sender {
   void arrived(const TxSlot& slot, Time now, Arrivals& arrivals);
   void account(const Arrivals& arrivals, bool limited, Time now);
   void detect_losses(Time now);
-  bool check_lost(const TxSlot& slot, Time now);
-  Duration backed_off(Duration longest) const;
 
   Scoreboard scoreboard_;
   uint64_t recovery_;  // losses before this have been answered for
   uint64_t round_;     // with this acknowledged a round is over
-  uint32_t latest_order_ = 0;  // the latest transmission that is known to have come
-  uint16_t backoff_ = 0;
-  uint8_t reordering_ = 3;  // transmissions by which a datagram may be overtaken
-  bool any_came_ = false;
-  Time last_sent_{};
-  Time last_news_{};
-  Time waiting_since_{};
-  Time loss_time_ = Time::max();  // when the next one counts as lost
+  LossDetector losses_;
+  ProbeTimer timer_;
   Time outstanding_since_{};
   Time advanced_{};  // when the first that is outstanding became that, or was last said to wait
   uint64_t retransmitted_ = 0;

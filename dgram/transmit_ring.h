@@ -32,7 +32,7 @@ struct TxSlot {
 static_assert(sizeof(TxSlot) <= 40, "docs/limits.md says how much memory a datagram takes");
 
 /// Memory for the slots of datagrams under way: a power of two of them, each at its sequence number
-/// modulo the capacity. Whoever owns it knows which numbers are in use. Beyond the first kUncounted
+/// modulo the capacity. Its owner knows which numbers are in use. Beyond the first kUncounted
 /// slots, memory counts to a budget, which must outlive the ring.
 class TransmitRing {
  public:

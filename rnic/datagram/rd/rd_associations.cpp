@@ -66,7 +66,7 @@ RdPeer* RdAssociations::add_incarnation(RdPeer& present, Time now) {
 
 void RdAssociations::accepted(RdPeer& peer, Time now) {
   establish(peer, peer.association.peer_incarnation(), 0, now);
-  if (const auto time = peer.association.acceptance_time(now)) peer.sender.measured(*time);
+  if (const auto time = peer.association.acceptance_time(now)) peer.sender.round_trip().add(*time);
 }
 
 void RdAssociations::establish(RdPeer& peer, uint32_t incarnation, uint16_t window, Time now) {

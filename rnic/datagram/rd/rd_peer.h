@@ -106,7 +106,7 @@ class RdPeer : public ListNode<RdReadyTag>,
   /// Since when memory for what was sent, or came early, has not been needed; Time::max(): there is
   /// none, or it is needed. What the peer says otherwise, a probe for example, does not keep it.
   Time sent_memory_unused_since() const {
-    return sender.scoreboard().has_spare_memory() ? sender.last_sent() : Time::max();
+    return sender.scoreboard().has_spare_memory() ? sender.timer().last_sent() : Time::max();
   }
   Time early_memory_unused_since() const {
     // guard(rd-only-ask): times.lacking_since() => times.quiet_since()

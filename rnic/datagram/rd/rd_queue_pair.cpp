@@ -267,7 +267,7 @@ void RdQueuePair::take_ours(RdPeer& peer, const dgram::ParsedRdHeader& parsed, u
   if (news == dgram::Sender::News::invalid_ack) return drop(Counter::drop_rd_invalid_ack);
   peer.times.heard(now);
   peer.signs.heard();
-  peer.sender.heard(now);
+  peer.sender.timer().heard(now);
   while (const auto released = peer.sender.scoreboard().release())
     if (!released->given_up) finish(requests_, responder_, peer, released->tag);
   const bool of_first =

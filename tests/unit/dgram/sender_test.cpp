@@ -175,7 +175,7 @@ TEST_CASE("rd sender: silence has the first and the last missing datagram sent a
 TEST_CASE("rd sender: with nothing under way there is no deadline unless something is wanted") {
   Scene scene;
   CHECK_FALSE(scene.sender.deadline(false, kLongest));
-  scene.sender.heard(scene.now);
+  scene.sender.timer().heard(scene.now);
   const auto due = scene.sender.deadline(true, kLongest);
   REQUIRE(due);
   CHECK(scene.sender.on_deadline(*due, true, kLongest));
@@ -195,17 +195,17 @@ TEST_CASE("rd sender: what is idle probes ever more rarely while only answers to
       if (*due > end) break;
       now = *due;
       REQUIRE(scene.sender.on_deadline(now, true, kLongest));
-      scene.sender.heard(now);
+      scene.sender.timer().heard(now);
     }
     now = end;
   };
-  scene.sender.heard(now);
+  scene.sender.timer().heard(now);
   wait(100 * kLongest);
   CHECK(probes > 90);
   CHECK(probes < 120);
   SECTION("something new of the peer makes them frequent again") {
     scene.sender.peer_advanced();
-    scene.sender.heard(now);
+    scene.sender.timer().heard(now);
     const auto due = scene.sender.deadline(true, kLongest);
     REQUIRE(due);
     CHECK(*due - now == scene.sender.round_trip().timeout());
