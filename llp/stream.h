@@ -4,13 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <span>
 
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "diwarp/address.h"
-#include "llp/ack_watch.h"
+#include "llp/peer_probe.h"
 
 namespace diwarp {
 class Counters;
@@ -101,21 +100,8 @@ class Stream {
   /// where there is none.
   virtual int descriptor() const { return -1; }
 
-  // --- Whether the peer still answers. A stream that cannot tell does as these here.
-
-  /// Nothing where it is not known.
-  virtual std::optional<AckState> ack_state() const { return std::nullopt; }
-  /// Has the peer probed while nothing is outstanding, such that the stream fails (ETIMEDOUT) when
-  /// nothing came from it for so long; at least 2 s, in whole seconds. Zero: no probes.
-  virtual void keep_alive(Duration /*within*/) {}
-  /// The most time between two probes of a closed window (and between two retransmissions), as far
-  /// as it can be set.
-  virtual void limit_backoff(Duration /*most*/) {}
-  /// What it is now; nothing where it cannot be set.
-  virtual std::optional<Duration> backoff_limit() const { return std::nullopt; }
-  /// A limit that an earlier owner of the descriptor set to the time without an acknowledgement
-  /// holds no more: it would also end connections whose peer keeps its window closed.
-  virtual void clear_user_timeout() {}
+  /// Whether the peer still answers; null where the stream cannot tell.
+  virtual PeerProbe* peer_probe() { return nullptr; }
 
   /// Lets a receive that finds nothing look into the network device's queue itself before it gives
   /// up, for `time`. Zero leaves the system's choice. False where the system refuses.

@@ -55,11 +55,7 @@ class ForwardingStream : public Stream {
   Address local_address() const override { return inner_->local_address(); }
   Address peer_address() const override { return inner_->peer_address(); }
   int descriptor() const override { return inner_->descriptor(); }
-  std::optional<AckState> ack_state() const override { return inner_->ack_state(); }
-  void keep_alive(Duration within) override { inner_->keep_alive(within); }
-  void limit_backoff(Duration most) override { inner_->limit_backoff(most); }
-  std::optional<Duration> backoff_limit() const override { return inner_->backoff_limit(); }
-  void clear_user_timeout() override { inner_->clear_user_timeout(); }
+  PeerProbe* peer_probe() override { return inner_->peer_probe(); }
   bool set_busy_poll(Duration time) override { return inner_->set_busy_poll(time); }
   void on_ready(std::function<void()> callback) override { inner_->on_ready(std::move(callback)); }
 

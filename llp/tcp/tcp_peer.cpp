@@ -23,10 +23,10 @@ int whole_seconds(Duration time) {
 
 }  // namespace
 
-std::optional<AckState> ack_state(int fd) {
+std::optional<AckState> TcpPeer::ack_state() const {
   tcp_info info{};
   socklen_t length = sizeof info;
-  const bool told = ::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) == 0;
+  const bool told = ::getsockopt(fd.get(), IPPROTO_TCP, TCP_INFO, &info, &length) == 0;
   if (!told || length < offsetof(tcp_info, tcpi_notsent_bytes) + sizeof info.tcpi_notsent_bytes)
     return std::nullopt;
   return AckState{.outstanding = info.tcpi_unacked != 0 || info.tcpi_notsent_bytes != 0,
@@ -39,32 +39,34 @@ std::optional<AckState> ack_state(int fd) {
 
 /// Half of the time passes before the first probe; the others share the rest. The idle time comes
 /// last, as it sets the kernel's timer anew.
-void keep_alive(int fd, Duration within) {
+void TcpPeer::keep_alive(Duration within) {
   const int total = whole_seconds(within);
   if (total < 2) {
-    set_socket_option(fd, SOL_SOCKET, SO_KEEPALIVE, 0);
+    set_socket_option(fd.get(), SOL_SOCKET, SO_KEEPALIVE, 0);
     return;
   }
   const int idle = total / 2;
   const int interval = std::max(total / 8, 1);
-  set_socket_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, interval);
-  set_socket_option(fd, IPPROTO_TCP, TCP_KEEPCNT, (total - idle) / interval);
-  set_socket_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-  set_socket_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, idle);
+  set_socket_option(fd.get(), IPPROTO_TCP, TCP_KEEPINTVL, interval);
+  set_socket_option(fd.get(), IPPROTO_TCP, TCP_KEEPCNT, (total - idle) / interval);
+  set_socket_option(fd.get(), SOL_SOCKET, SO_KEEPALIVE, 1);
+  set_socket_option(fd.get(), IPPROTO_TCP, TCP_KEEPIDLE, idle);
 }
 
-void limit_backoff(int fd, Duration most) {
+void TcpPeer::limit_backoff(Duration most) {
   const auto limit = std::chrono::duration_cast<std::chrono::milliseconds>(most).count();
-  set_socket_option(fd, IPPROTO_TCP, kRtoMaxMs,
+  set_socket_option(fd.get(), IPPROTO_TCP, kRtoMaxMs,
                     static_cast<int>(std::clamp<int64_t>(limit, 1000, 120000)));
 }
 
-std::optional<Duration> backoff_limit(int fd) {
-  const int limit = socket_option(fd, IPPROTO_TCP, kRtoMaxMs);
+std::optional<Duration> TcpPeer::backoff_limit() const {
+  const int limit = socket_option(fd.get(), IPPROTO_TCP, kRtoMaxMs);
   if (limit <= 0) return std::nullopt;
   return Milliseconds(limit);
 }
 
-void clear_user_timeout(int fd) { set_socket_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, 0); }
+void TcpPeer::clear_user_timeout() {
+  set_socket_option(fd.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, 0);
+}
 
 }  // namespace diwarp::llp

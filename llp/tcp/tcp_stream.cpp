@@ -18,7 +18,6 @@
 #include "llp/socket/busy_poll.h"
 #include "llp/socket/send_list.h"
 #include "llp/socket/socket_address.h"
-#include "llp/tcp/tcp_peer.h"
 #include "llp/tcp/zero_copy_sender.h"
 
 namespace diwarp::llp {
@@ -135,40 +134,40 @@ std::unique_ptr<TcpStream> TcpStream::over(UniqueFd connected, const Address& pe
 }
 
 TcpStream::TcpStream(UniqueFd fd, const Address& peer)
-    : fd_(std::move(fd)), local_(local_address_of(fd_.get())), peer_(peer) {
-  set_socket_option(fd_.get(), IPPROTO_TCP, TCP_NODELAY, 1);
+    : tcp_(std::move(fd)), local_(local_address_of(tcp_.fd.get())), peer_(peer) {
+  set_socket_option(tcp_.fd.get(), IPPROTO_TCP, TCP_NODELAY, 1);
 }
 
 TcpStream::~TcpStream() = default;
 TcpStream::TcpStream(TcpStream&&) noexcept = default;
 
 IoResult TcpStream::send(std::span<const ConstBytes> pieces) {
-  if (!fd_) return {IoStatus::failed, 0, ECONNABORTED};
+  if (!tcp_.fd) return {IoStatus::failed, 0, ECONNABORTED};
   std::array<std::byte, kShortBytes> room;
   Gathering gathered(room);
   for (const ConstBytes piece : pieces.first(std::min(pieces.size(), kMaxPieces)))
     if (!piece.empty()) gathered.add(piece);
   const std::span<iovec> list = gathered.pieces();
   if (list.empty()) return {IoStatus::would_block, 0, 0};
-  return handed_over(send_list(fd_.get(), list));
+  return handed_over(send_list(tcp_.fd.get(), list));
 }
 
 bool TcpStream::allow_zero_copy(size_t from, Counters& counters) {
   // An earlier user has made the kernel count, and may still wait for its notices.
-  const bool untouched = socket_option(fd_.get(), SOL_SOCKET, SO_ZEROCOPY) == 0;
-  if (!untouched || !set_socket_option(fd_.get(), SOL_SOCKET, SO_ZEROCOPY, 1)) return false;
+  const bool untouched = socket_option(tcp_.fd.get(), SOL_SOCKET, SO_ZEROCOPY) == 0;
+  if (!untouched || !set_socket_option(tcp_.fd.get(), SOL_SOCKET, SO_ZEROCOPY, 1)) return false;
   zero_copy_ = std::make_unique<ZeroCopySender>(from, counters);
   return true;
 }
 
 IoResult TcpStream::send_zero_copy(std::span<const ConstBytes> pieces) {
   size_t before = 0;
-  while (zero_copy_ && fd_ && zero_copy_->wants(pieces)) {
+  while (zero_copy_ && tcp_.fd && zero_copy_->wants(pieces)) {
     const Bytes room = zero_copy_->room();
     if (room.empty()) break;
     Gathering gathered(room);
     pieces = pieces.subspan(gathered.add_zero_copy(pieces));
-    const IoResult sent = handed_over(zero_copy_->send(fd_.get(), gathered.pieces()));
+    const IoResult sent = handed_over(zero_copy_->send(tcp_.fd.get(), gathered.pieces()));
     if (pieces.empty() || sent.bytes < gathered.bytes()) return behind(before, sent);
     before += sent.bytes;
   }
@@ -179,21 +178,21 @@ uint64_t TcpStream::zero_copy_calls() const { return zero_copy_ ? zero_copy_->ca
 
 uint64_t TcpStream::zero_copy_released() {
   if (!zero_copy_) return 0;
-  zero_copy_->take_notices(fd_.get());
+  zero_copy_->take_notices(tcp_.fd.get());
   return zero_copy_->calls().released();
 }
 
 bool TcpStream::trim() { return zero_copy_ && zero_copy_->calls().trim(); }
 
 IoResult TcpStream::receive(Bytes buffer) {
-  if (!fd_) return {IoStatus::failed, 0, ECONNABORTED};
+  if (!tcp_.fd) return {IoStatus::failed, 0, ECONNABORTED};
   if (buffer.empty()) return {IoStatus::would_block, 0, 0};
-  return received(
-      uninterrupted([&] { return ::recv(fd_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT); }));
+  return received(uninterrupted(
+      [&] { return ::recv(tcp_.fd.get(), buffer.data(), buffer.size(), MSG_DONTWAIT); }));
 }
 
 IoResult TcpStream::receive_into(std::span<const Bytes> buffers) {
-  if (!fd_) return {IoStatus::failed, 0, ECONNABORTED};
+  if (!tcp_.fd) return {IoStatus::failed, 0, ECONNABORTED};
   std::array<iovec, kMaxPieces> list;
   const size_t count = std::min(buffers.size(), list.size());
   for (size_t i = 0; i < count; ++i) list[i] = {buffers[i].data(), buffers[i].size()};
@@ -201,40 +200,35 @@ IoResult TcpStream::receive_into(std::span<const Bytes> buffers) {
   msghdr header{};
   header.msg_iov = list.data();
   header.msg_iovlen = count;
-  return received(uninterrupted([&] { return ::recvmsg(fd_.get(), &header, MSG_DONTWAIT); }));
+  return received(uninterrupted([&] { return ::recvmsg(tcp_.fd.get(), &header, MSG_DONTWAIT); }));
 }
 
 bool TcpStream::leave_engine() {
   zero_copy_.reset();
-  return static_cast<bool>(fd_);
+  return static_cast<bool>(tcp_.fd);
 }
 
 void TcpStream::shutdown_send() {
-  if (fd_) ::shutdown(fd_.get(), SHUT_WR);
+  if (tcp_.fd) ::shutdown(tcp_.fd.get(), SHUT_WR);
 }
 
 int TcpStream::error() {
-  return fd_ ? socket_option(fd_.get(), SOL_SOCKET, SO_ERROR) : ECONNABORTED;
+  return tcp_.fd ? socket_option(tcp_.fd.get(), SOL_SOCKET, SO_ERROR) : ECONNABORTED;
 }
 
 void TcpStream::abort() {
-  if (!fd_) return;
+  if (!tcp_.fd) return;
   const linger at_once{1, 0};
-  ::setsockopt(fd_.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-  fd_.reset();
+  ::setsockopt(tcp_.fd.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  tcp_.fd.reset();
   if (zero_copy_) zero_copy_->calls().release_all();
 }
 
 size_t TcpStream::maximum_segment() const {
-  const int segment = fd_ ? socket_option(fd_.get(), IPPROTO_TCP, TCP_MAXSEG) : 0;
+  const int segment = tcp_.fd ? socket_option(tcp_.fd.get(), IPPROTO_TCP, TCP_MAXSEG) : 0;
   return segment > 0 ? static_cast<size_t>(segment) : kDefaultSegment;
 }
 
-std::optional<AckState> TcpStream::ack_state() const { return llp::ack_state(fd_.get()); }
-void TcpStream::keep_alive(Duration within) { llp::keep_alive(fd_.get(), within); }
-void TcpStream::limit_backoff(Duration most) { llp::limit_backoff(fd_.get(), most); }
-std::optional<Duration> TcpStream::backoff_limit() const { return llp::backoff_limit(fd_.get()); }
-void TcpStream::clear_user_timeout() { llp::clear_user_timeout(fd_.get()); }
-bool TcpStream::set_busy_poll(Duration time) { return llp::set_busy_poll(fd_.get(), time); }
+bool TcpStream::set_busy_poll(Duration time) { return llp::set_busy_poll(tcp_.fd.get(), time); }
 
 }  // namespace diwarp::llp

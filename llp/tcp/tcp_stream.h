@@ -2,12 +2,12 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <span>
 
 #include "base/clock.h"
 #include "base/unique_fd.h"
 #include "llp/stream.h"
+#include "llp/tcp/tcp_peer.h"
 
 namespace diwarp::llp {
 
@@ -54,25 +54,21 @@ class TcpStream : public Stream {
 
   Address local_address() const override { return local_; }
   Address peer_address() const override { return peer_; }
-  int descriptor() const override { return fd_.get(); }
+  int descriptor() const override { return tcp_.fd.get(); }
 
-  std::optional<AckState> ack_state() const override;
-  void keep_alive(Duration within) override;
-  void limit_backoff(Duration most) override;
-  std::optional<Duration> backoff_limit() const override;
-  void clear_user_timeout() override;
+  PeerProbe* peer_probe() override { return &tcp_; }
   bool set_busy_poll(Duration time) override;
 
   /// Gives the descriptor back, still non-blocking; later calls fail as after abort(). Only while
   /// no call without copying is in flight.
-  virtual int release() { return fd_.release(); }
+  virtual int release() { return tcp_.fd.release(); }
 
  protected:
   TcpStream(UniqueFd fd, const Address& peer);
   TcpStream(TcpStream&&) noexcept;
 
  private:
-  UniqueFd fd_;
+  TcpPeer tcp_;
   std::unique_ptr<ZeroCopySender> zero_copy_;  // null: all is copied
   Address local_;
   Address peer_;

@@ -16,14 +16,14 @@ constexpr int kProbes = 5;
 
 }  // namespace
 
-void RcPeerWatch::start(llp::Stream& stream, const PeerTimeouts& timeouts) {
-  stream_ = stream.descriptor() < 0 ? nullptr : &stream;
+void RcPeerWatch::start(llp::PeerProbe* probe, const PeerTimeouts& timeouts) {
+  probe_ = probe;
   timeouts_ = timeouts;
   backoff_.reset();
   probing_ = timeouts.keep_alive;
-  if (stream_ == nullptr) return;
-  stream_->clear_user_timeout();  // guard(silent-peers)
-  stream_->keep_alive(probing_);
+  if (probe_ == nullptr) return;
+  probe_->clear_user_timeout();  // guard(silent-peers)
+  probe_->keep_alive(probing_);
 }
 
 /// No later than when the time is over.
@@ -34,7 +34,7 @@ Duration RcPeerWatch::next_look() const {
 }
 
 RcPeerWatch::Verdict RcPeerWatch::look(bool response_pending, Time now) {
-  const auto state = stream_->ack_state();
+  const auto state = probe_->ack_state();
   if (!state) return Verdict::idle;
   if (acks_.is_silent(*state, now, timeouts_.user_timeout)) return Verdict::gone;
   const bool sooner =
@@ -45,7 +45,7 @@ RcPeerWatch::Verdict RcPeerWatch::look(bool response_pending, Time now) {
 }
 
 void RcPeerWatch::probe_within(Duration within) {
-  if (probing_ != within) stream_->keep_alive(within);
+  if (probing_ != within) probe_->keep_alive(within);
   probing_ = within;
 }
 
@@ -53,11 +53,11 @@ void RcPeerWatch::probe_within(Duration within) {
 /// rarely to know within the user timeout.
 void RcPeerWatch::probe_closed_window(bool closed) {
   if (closed && !backoff_) {
-    backoff_ = stream_->backoff_limit();
+    backoff_ = probe_->backoff_limit();
     const Duration most = timeouts_.user_timeout / kProbes;
-    if (backoff_ && *backoff_ > most) stream_->limit_backoff(most);
+    if (backoff_ && *backoff_ > most) probe_->limit_backoff(most);
   } else if (!closed && backoff_) {
-    stream_->limit_backoff(*backoff_);
+    probe_->limit_backoff(*backoff_);
     backoff_.reset();
   }
 }

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "llp/ack_watch.h"
-#include "llp/stream.h"
+#include "llp/peer_probe.h"
 #include "rnic/context/peer_timeouts.h"
 
 namespace diwarp::rnic {
@@ -24,12 +24,12 @@ class RcPeerWatch {
     gone,   ///< the peer answers no more
   };
 
-  /// Until stop(). A stream without a descriptor is not watched.
-  void start(llp::Stream& stream, const PeerTimeouts& timeouts);
-  void stop() { stream_ = nullptr; }
+  /// Until stop(). A stream without a probe is not watched.
+  void start(llp::PeerProbe* probe, const PeerTimeouts& timeouts);
+  void stop() { probe_ = nullptr; }
 
   /// Whether look() has to be called from now on, if something is sent.
-  bool watches() const { return stream_ != nullptr && timeouts_.user_timeout != Duration::zero(); }
+  bool watches() const { return probe_ != nullptr && timeouts_.user_timeout != Duration::zero(); }
   /// Something is sent, and was not looked after until now.
   void begin(Time now) { acks_.start(now); }
   Duration next_look() const;
@@ -41,7 +41,7 @@ class RcPeerWatch {
   void probe_within(Duration within);
   void probe_closed_window(bool closed);
 
-  llp::Stream* stream_ = nullptr;  // null: nothing is watched
+  llp::PeerProbe* probe_ = nullptr;  // the stream's; null: nothing is watched
   PeerTimeouts timeouts_;
   Duration probing_{0};              // within which keep-alives find the end
   std::optional<Duration> backoff_;  // the system's, while another is set

@@ -97,7 +97,7 @@ void RcQueuePair::take(NegotiatedConnection connection, QpState to) {
   terminate_.reset();
   parameters_ = connection.parameters;
   allow_zero_copy();
-  peer_watch_.start(*stream_,
+  peer_watch_.start(stream_->peer_probe(),
                     connection.timeouts.over({options_.keep_alive, options_.user_timeout}));
   requester_.start(parameters_.ord);
   responder_.start(parameters_.ird);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <iostream>
+#include <utility>
 #include <vector>
 
 #include "raw_socket.h"
@@ -44,38 +45,41 @@ void fill(int fd) {
 }  // namespace
 
 TEST_CASE("tcp peer: keep-alives find a dead peer within the time that is asked for") {
-  auto [first, second] = tcp_pair();
+  auto [socket, second] = tcp_pair();
+  TcpPeer first(std::move(socket));
   for (const Duration within : {2s, 3s, 5s, 7s, 60s, 3600s, 64800s}) {
     CAPTURE(within.count());
-    keep_alive(first.get(), within);
-    const KeepAlive set = keep_alive_of(first.get());
+    first.keep_alive(within);
+    const KeepAlive set = keep_alive_of(first.fd.get());
     CHECK(set.on == 1);
     CHECK(set.seconds() * 1s <= within);
     CHECK(set.seconds() * 1s > within - set.interval * 1s);
   }
-  keep_alive(first.get(), 60s);
-  CHECK(keep_alive_of(first.get()).count >= static_cast<int>(kUnansweredTries));
-  keep_alive(first.get(), Duration::zero());
-  CHECK(keep_alive_of(first.get()).on == 0);
+  first.keep_alive(60s);
+  CHECK(keep_alive_of(first.fd.get()).count >= static_cast<int>(kUnansweredTries));
+  first.keep_alive(Duration::zero());
+  CHECK(keep_alive_of(first.fd.get()).on == 0);
 }
 
 TEST_CASE("tcp peer: what an idle connection has outstanding is nothing") {
-  auto [first, second] = tcp_pair();
-  const std::optional<AckState> state = ack_state(first.get());
+  auto [socket, second] = tcp_pair();
+  TcpPeer first(std::move(socket));
+  const std::optional<AckState> state = first.ack_state();
   REQUIRE(state);
   CHECK_FALSE(state->outstanding);
   CHECK_FALSE(state->window_closed);
   CHECK(state->probes == 0);
-  CHECK_FALSE(ack_state(-1));
+  CHECK_FALSE(TcpPeer(UniqueFd()).ack_state());
 }
 
 TEST_CASE("tcp peer: a window that stays closed is told, and its peer answers") {
-  auto [first, second] = tcp_pair();
-  fill(first.get());
+  auto [socket, second] = tcp_pair();
+  TcpPeer first(std::move(socket));
+  fill(first.fd.get());
   std::optional<AckState> state;
   for (int i = 0; i < 3000 && !(state && state->window_closed); ++i) {
     ::usleep(10'000);
-    state = ack_state(first.get());
+    state = first.ack_state();
     REQUIRE(state);
     CHECK(state->outstanding);
   }
@@ -83,24 +87,27 @@ TEST_CASE("tcp peer: a window that stays closed is told, and its peer answers") 
 }
 
 TEST_CASE("tcp peer: the time between probes can be bounded where the kernel lets it") {
-  auto [first, second] = tcp_pair();
-  const std::optional<Duration> before = backoff_limit(first.get());
+  auto [socket, second] = tcp_pair();
+  TcpPeer first(std::move(socket));
+  const std::optional<Duration> before = first.backoff_limit();
   if (!before) {
     std::cout << "SKIPPED: the kernel has no TCP_RTO_MAX_MS\n";
     return;
   }
-  limit_backoff(first.get(), 4s);
-  CHECK(backoff_limit(first.get()) == Duration(4s));
-  limit_backoff(first.get(), 1ms);
-  CHECK(backoff_limit(first.get()) == Duration(1s));
-  limit_backoff(first.get(), *before);
-  CHECK(backoff_limit(first.get()) == before);
+  first.limit_backoff(4s);
+  CHECK(first.backoff_limit() == Duration(4s));
+  first.limit_backoff(1ms);
+  CHECK(first.backoff_limit() == Duration(1s));
+  first.limit_backoff(*before);
+  CHECK(first.backoff_limit() == before);
 }
 
 TEST_CASE("tcp peer: a user timeout of somebody else's is cleared") {
-  auto [first, second] = tcp_pair();
+  auto [socket, second] = tcp_pair();
+  TcpPeer first(std::move(socket));
   const int timeout = 1000;
-  REQUIRE(::setsockopt(first.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof timeout) == 0);
-  clear_user_timeout(first.get());
-  CHECK(option_of(first.get(), IPPROTO_TCP, TCP_USER_TIMEOUT) == 0);
+  REQUIRE(::setsockopt(first.fd.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof timeout) ==
+          0);
+  first.clear_user_timeout();
+  CHECK(option_of(first.fd.get(), IPPROTO_TCP, TCP_USER_TIMEOUT) == 0);
 }
