@@ -64,46 +64,54 @@ uint64_t length_of(const SendWorkRequest& request, uint64_t listed) {
   return immediate ? rdmap::kImmediateBytes : listed;
 }
 
+/// The data lie behind the one SGE that names them.
+void copy_inline(const SendWorkRequest& request, SendEntry& slot, Sge* room) {
+  auto* const copy = reinterpret_cast<std::byte*>(room + 1);
+  size_t at = 0;
+  for (const Sge& sge : request.sges) {
+    if (sge.length != 0) std::memcpy(copy + at, sge.address, sge.length);
+    at += sge.length;
+  }
+  *room = Sge{copy, static_cast<uint32_t>(at), 0};
+  slot.sges = {room, 1};
+}
+
 }  // namespace
 
 // --- Sends.
 
 SendQueue::SendQueue(const QueuePairCapacity& capacity, bool signal_all, CompletionOrder order)
-    : depth_(std::bit_ceil(capacity.max_send_wr)),
-      max_sge_(capacity.max_send_sge),
+    : max_sge_(capacity.max_send_sge),
       max_inline_(capacity.max_inline_data),
-      room_(std::max(max_sge_,
-                     static_cast<uint32_t>(1 + (max_inline_ + sizeof(Sge) - 1) / sizeof(Sge)))),
       signal_all_(signal_all),
-      mask_(depth_ - 1) {
+      mask_(std::bit_ceil(capacity.max_send_wr) - 1),
+      entries_(capacity) {
   if (order == CompletionOrder::peer) by_peer_.emplace();
 }
 
 bool SendQueue::take_memory() noexcept {
-  std::unique_ptr<SendEntry[]> entries(new (std::nothrow) SendEntry[depth_]);
-  std::unique_ptr<Sge[]> sges(new (std::nothrow) Sge[size_t{depth_} * room_]);
-  if (!entries || !sges) return false;
+  const uint32_t depth = entries_.depth();
+  std::unique_ptr<uint32_t[]> slots;
   if (by_peer_) {
-    std::unique_ptr<uint32_t[]> slots(new (std::nothrow) uint32_t[depth_]);
-    if (!slots || !by_peer_->take_memory(depth_)) return false;
-    std::iota(slots.get(), slots.get() + depth_, 0U);
-    slots_ = std::move(slots);
+    slots.reset(new (std::nothrow) uint32_t[depth]);
+    if (!slots || !by_peer_->take_memory(depth)) return false;
+    std::iota(slots.get(), slots.get() + depth, 0U);
   }
-  entries_ = std::move(entries);
-  sges_ = std::move(sges);
+  if (!entries_.take()) return false;
+  slots_ = std::move(slots);
   return true;
 }
 
 std::error_code SendQueue::post(const SendWorkRequest& request) {
   const uint64_t posted = posted_.load(std::memory_order_relaxed);
   // guard(posting)
-  if (posted - reported_.load(std::memory_order_acquire) >= depth_) return Errc::queue_full;
+  if (posted - reported_.load(std::memory_order_acquire) > mask_) return Errc::queue_full;
   const uint64_t length = ddp::total_length(request.sges);
   if (length > kMaxMessage) return Errc::message_too_large;  // guard(rows:max-message-posted)
   const bool inlined = has(request.flags, SendFlags::inline_data);
   if (inlined && length > max_inline_) return Errc::inline_too_large;          // guard(posting)
   if (!inlined && request.sges.size() > max_sge_) return Errc::too_many_sges;  // guard(posting)
-  if (!entries_ && !take_memory()) return Errc::no_resources;
+  if (!entries_.is_taken() && !take_memory()) return Errc::no_resources;
 
   const uint32_t number = slot_at(posted);
   SendEntry& slot = entries_[number];
@@ -119,7 +127,7 @@ std::error_code SendQueue::post(const SendWorkRequest& request) {
   copy_operands(request, slot);
   slot.vendor_error = 0;
   slot.length = length_of(request, length);
-  Sge* const room = sges_.get() + size_t{number} * room_;
+  Sge* const room = entries_.room_of(number);
   if (inlined) {
     copy_inline(request, slot, room);
   } else {
@@ -130,18 +138,6 @@ std::error_code SendQueue::post(const SendWorkRequest& request) {
   return {};
 }
 
-/// The data lie behind the one SGE that names them.
-void SendQueue::copy_inline(const SendWorkRequest& request, SendEntry& slot, Sge* room) {
-  auto* const copy = reinterpret_cast<std::byte*>(room + 1);
-  size_t at = 0;
-  for (const Sge& sge : request.sges) {
-    if (sge.length != 0) std::memcpy(copy + at, sge.address, sge.length);
-    at += sge.length;
-  }
-  *room = Sge{copy, static_cast<uint32_t>(at), 0};
-  slot.sges = {room, 1};
-}
-
 SendEntry* SendQueue::pending(uint64_t ahead) {
   const uint64_t index = sent_ + ahead;
   return index < posted_.load(std::memory_order_acquire) ? &entry(index) : nullptr;
@@ -150,7 +146,7 @@ SendEntry* SendQueue::pending(uint64_t ahead) {
 SendEntry& SendQueue::hand_over() {
   SendEntry& oldest = entry(sent_++);
   if (by_peer_) [[unlikely]]
-    by_peer_->add(slot_of(oldest), oldest.destination);
+    by_peer_->add(place_of(oldest), oldest.destination);
   return oldest;
 }
 
@@ -203,7 +199,7 @@ WorkCompletion completion_of(SendEntry& entry, uint32_t qp_number) {
 
 void SendQueue::finish_of_peer(const SendEntry& finished) {
   ++done_;
-  by_peer_->set_done(slot_of(finished));
+  by_peer_->set_done(place_of(finished));
 }
 
 void SendQueue::flush() {
@@ -255,11 +251,12 @@ void SendQueue::release(uint32_t slot) {
 /// Reset: all places are free.
 void SendQueue::clear() {
   const uint64_t posted = posted_.load(std::memory_order_relaxed);
-  if (entries_)
-    for (uint32_t slot = 0; slot < depth_; ++slot) entries_[slot].operands = {};
+  const uint32_t depth = entries_.depth();
+  if (entries_.is_taken())
+    for (uint32_t slot = 0; slot < depth; ++slot) entries_[slot].operands = {};
   if (slots_) {
     by_peer_->clear();
-    std::iota(slots_.get(), slots_.get() + depth_, 0U);
+    std::iota(slots_.get(), slots_.get() + depth, 0U);
   }
   done_ = sent_ = posted;
   reported_.store(done_, std::memory_order_release);

@@ -8,7 +8,6 @@
 #include <optional>
 #include <span>
 #include <system_error>
-#include <variant>
 
 #include "base/cache_line.h"
 #include "base/spin_flag.h"
@@ -18,6 +17,8 @@
 #include "diwarp/types.h"
 #include "rnic/queues/peer_order.h"
 #include "rnic/queues/receive_shares.h"
+#include "rnic/queues/send_entry.h"
+#include "rnic/queues/send_entry_memory.h"
 
 namespace diwarp::rnic {
 
@@ -26,32 +27,6 @@ class CompletionQueue;
 inline constexpr uint32_t kMaxQueueDepth = 1U << 16;
 inline constexpr uint32_t kMaxSge = 64;
 inline constexpr uint32_t kMaxInlineData = 1024;
-
-/// A posted request of the send queue, in the ring of its queue.
-struct SendEntry {
-  uint64_t wr_id = 0;
-  Address destination;
-  uint32_t q_key = 0;
-  WrOpcode opcode = WrOpcode::send;
-  SendFlags flags = SendFlags::none;
-  WcStatus status = WcStatus::success;  // once done
-  bool done = false;
-  uint32_t vendor_error = 0;
-  STag invalidate_stag = 0;
-  RemoteMemory remote;
-  uint64_t length = 0;  // bytes that travel
-  std::span<Sge> sges;  // in the queue's own storage
-  /// What the opcode takes besides; once a Read over datagrams is done, what of it is valid.
-  std::variant<std::monostate, uint64_t, AtomicOperands, MemoryBinding, ReadLimits, ValidityMap>
-      operands;
-  SendEntry* next = nullptr;  // while handed over: its keeper's own list
-  uint32_t msn = 0;           // the same: RD's; its MSN
-  uint32_t release_at = 0;    // the same: RC's; calls that the stream must have released
-  uint64_t missing = 0;       // the same: RD's; bytes of a Read that have not come
-
-  /// Immediate data that travel with a message that is gathered; null: none.
-  const uint64_t* immediate() const { return std::get_if<uint64_t>(&operands); }
-};
 
 /// The send queue: a ring whose entries are posted by any thread, sent in order by the engine, and
 /// free again once their completion lies in the completion queue (so a full completion queue holds
@@ -87,9 +62,7 @@ class SendQueue {
   /// The oldest pending entry is under way; answered() tells when it is done.
   SendEntry& hand_over();
   /// An entry's place in the ring, by which it can be named, and the entry there.
-  uint32_t place_of(const SendEntry& entry) const {
-    return static_cast<uint32_t>(&entry - entries_.get());
-  }
+  uint32_t place_of(const SendEntry& entry) const { return entries_.slot_of(entry); }
   SendEntry& at(uint32_t place) { return entries_[place]; }
   /// The oldest pending entry is done.
   void complete(WcStatus status, uint32_t vendor_error = 0);
@@ -121,9 +94,6 @@ class SendQueue {
     const auto place = static_cast<uint32_t>(index & mask_);
     return slots_ ? slots_[place] : place;
   }
-  uint32_t slot_of(const SendEntry& entry) const {
-    return static_cast<uint32_t>(&entry - entries_.get());
-  }
   bool take_memory() noexcept;
   /// Whether it has a completion.
   bool is_wanted(const SendEntry& entry) const {
@@ -134,18 +104,14 @@ class SendQueue {
   bool report_by_peer(CompletionQueue& cq, uint32_t qp_number);
   void release(uint32_t slot);
   void finish(SendEntry& entry, WcStatus status, uint32_t vendor_error);
-  static void copy_inline(const SendWorkRequest& request, SendEntry& entry, Sge* room);
 
-  const uint32_t depth_;
   const uint32_t max_sge_;
   const uint32_t max_inline_;
-  const uint32_t room_;  // of an entry in sges_: its list, or one SGE and inline data behind it
   const bool signal_all_;
   const uint64_t mask_;
-  std::optional<PeerOrder> by_peer_;      // where each peer has an order of its own
-  std::unique_ptr<uint32_t[]> slots_;     // the same
-  std::unique_ptr<SendEntry[]> entries_;  // written by the first post, then only read
-  std::unique_ptr<Sge[]> sges_;           // room_ per entry; the same
+  std::optional<PeerOrder> by_peer_;   // where each peer has an order of its own
+  std::unique_ptr<uint32_t[]> slots_;  // the same
+  SendEntryMemory entries_;            // taken by the first post
   SpinFlag lock_;
   std::atomic<uint64_t> posted_{0};
   uint64_t sent_ = 0;

@@ -10,7 +10,7 @@ void ZeroCopyTracker::keep(SendQueue& sends) {
   SendEntry& entry = sends.hand_over();
   if (rdmap::info_of(entry.opcode).responded) return;
   entry.next = nullptr;
-  entry.release_at = static_cast<uint32_t>(calls_);
+  entry.in_flight.release_at = static_cast<uint32_t>(calls_);
   (first_ == nullptr ? first_ : last_->next) = &entry;
   last_ = &entry;
 }
@@ -20,7 +20,7 @@ bool ZeroCopyTracker::complete_released(llp::Stream& stream, SendQueue& sends) {
   if (released == released_) return false;
   released_ = released;
   const auto is_released = [&](const SendEntry& entry) {
-    return !serial_before(static_cast<uint32_t>(released), entry.release_at);
+    return !serial_before(static_cast<uint32_t>(released), entry.in_flight.release_at);
   };
   while (first_ != nullptr && is_released(*first_)) {
     SendEntry& done = *first_;

@@ -75,7 +75,7 @@ bool RdDatagramWriter::add_segment(RdPeerBurst& burst, const RdPlanned& planned)
   const SendEntry& entry = sends_.at(tag.object);
   const ddp::Segment segment = ddp::segment_of(entry.length, tag.offset, tag.length);
   if (cutting_ != &entry) {
-    header_ = header_of(entry, entry.msn);
+    header_ = header_of(entry, entry.in_flight.msn);
     cursor_ = ddp::SgeCursor(entry.sges);
     cut_ = 0;
     cutting_ = &entry;

@@ -46,12 +46,12 @@ void forget(IndexedPool<OutboundRead>& reads, RdPeer& peer, OutboundRead& read) 
 
 dgram::MessageName message_of(const SendEntry& entry) {
   const bool record = rdmap::is_record(entry.opcode);
-  return {record ? MessageKind::write_record : MessageKind::send, entry.msn};
+  return {record ? MessageKind::write_record : MessageKind::send, entry.in_flight.msn};
 }
 
 dgram::MessageName request_of(const SendEntry& entry, uint64_t offset) {
   return {MessageKind::read_request,
-          entry.msn + static_cast<uint32_t>(offset / rdmap::kMaxReadRequest)};
+          entry.in_flight.msn + static_cast<uint32_t>(offset / rdmap::kMaxReadRequest)};
 }
 
 rdmap::ReadRequest read_request(const SendEntry& entry, const TxTag& tag, STag sink) {
@@ -81,8 +81,8 @@ uint32_t RdMsns::take(const SendEntry& entry) {
 }
 
 void RdRequests::add(RdPeer& peer, SendEntry& entry) {
-  entry.missing = entry.length;
-  entry.msn = msns_.take(entry);
+  entry.in_flight.missing = entry.length;
+  entry.in_flight.msn = msns_.take(entry);
   if (peer.requests.empty()) peer.rewinds.nothing_left();
   peer.requests.push_back(entry);
   peer.cursor.added(entry);
@@ -149,7 +149,7 @@ bool RdRequests::can_repeat(const RdPeer& peer, Time now) const {
 void RdRequests::rewind(RdPeer& peer) {
   drop_reads(peer);
   peer.cursor.rewind(peer.requests.front());
-  for (SendEntry& entry : peer.requests) entry.missing = entry.length;
+  for (SendEntry& entry : peer.requests) entry.in_flight.missing = entry.length;
 }
 
 void RdRequests::drop_reads(RdPeer& peer) {
@@ -220,8 +220,8 @@ void RdRequests::place(RdPeer& peer, OutboundRead& read, const rdmap::DatagramSe
     fail(peer, entry, WcStatus::local_protection_error);
   if (segment.last) forget(reads_, peer, read);
   if (!target) return;
-  entry.missing -= segment.payload.size();
-  if (entry.missing != 0 || !segment.last) return;
+  entry.in_flight.missing -= segment.payload.size();
+  if (entry.in_flight.missing != 0 || !segment.last) return;
   entry.operands = ValidityMap(entry.length, {0, entry.length});
   finish(peer, entry, WcStatus::success, 0);
 }

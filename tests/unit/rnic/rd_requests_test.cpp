@@ -76,12 +76,12 @@ TEST_CASE(
     "rd requests: Sends, Write-Records and Reads count their MSNs apart, beyond 32 bits as well") {
   Fixture f;
   f.requests.set_first_msn(UINT32_MAX);
-  CHECK(f.send(1).msn == UINT32_MAX);
-  CHECK(f.send(1).msn == 0);
-  CHECK(f.send(1, WrOpcode::write_record).msn == UINT32_MAX);
-  CHECK(f.read(0, 1).msn == UINT32_MAX);
-  CHECK(f.read(0, 0).msn == 0);
-  CHECK(f.read(0, 1).msn == 1);
+  CHECK(f.send(1).in_flight.msn == UINT32_MAX);
+  CHECK(f.send(1).in_flight.msn == 0);
+  CHECK(f.send(1, WrOpcode::write_record).in_flight.msn == UINT32_MAX);
+  CHECK(f.read(0, 1).in_flight.msn == UINT32_MAX);
+  CHECK(f.read(0, 0).in_flight.msn == 0);
+  CHECK(f.read(0, 1).in_flight.msn == 1);
 }
 
 TEST_CASE("rd requests: a Read takes as many MSNs as it has requests") {
@@ -92,8 +92,8 @@ TEST_CASE("rd requests: a Read takes as many MSNs as it has requests") {
         f.add({.sges = Sge{f.canvas.at(0), static_cast<uint32_t>(length), f.region},
                .destination = f.peer.address(),
                .opcode = WrOpcode::rdma_read})
-            .msn;
-    return f.read(0, 1).msn - before;
+            .in_flight.msn;
+    return f.read(0, 1).in_flight.msn - before;
   };
   CHECK(msn_after(1) == 1);
   CHECK(msn_after(kPart) == 1);
@@ -308,7 +308,7 @@ TEST_CASE("rd requests: what is begun anew is cut from its beginning, with the M
   Fixture f;
   f.read(10, 6);
   SendEntry& send = f.send(250);
-  const uint32_t msn = send.msn;
+  const uint32_t msn = send.in_flight.msn;
   const STag sink = f.ask().request.sink_stag;
   cut(f.peer, f.sends.queue);
   REQUIRE_FALSE(f.respond(sink, 0, "abc", false));
