@@ -54,8 +54,9 @@ QueuePair::QueuePair(const ProtectionDomain& pd, const QueuePairInit& init)
     : impl_(rnic::make_queue_pair(impl_of(pd), with_objects(init))) {}
 
 std::error_code QueuePair::post_send(const SendWorkRequest& request) noexcept {
+  size_t posted = 0;
   const std::error_code dead = impl_.fault();
-  return dead ? dead : impl_->post_send(request);
+  return dead ? dead : impl_->post_sends({&request, 1}, posted);
 }
 
 std::error_code QueuePair::post_sends(std::span<const SendWorkRequest> requests,

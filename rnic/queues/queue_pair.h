@@ -35,10 +35,6 @@ class QueuePair : public Endpoint {
 
   // --- Any thread, without the baton.
 
-  std::error_code post_send(const SendWorkRequest& request) noexcept {
-    size_t posted = 0;
-    return post_sends({&request, 1}, posted);
-  }
   /// In order, up to the first that fails; `posted` says how many.
   std::error_code post_sends(std::span<const SendWorkRequest> requests, size_t& posted) noexcept;
   /// The same of receives.
