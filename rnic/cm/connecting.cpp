@@ -102,12 +102,14 @@ void Connecting::wait_until_connected() {
 
 void Connecting::on_timeout(const AsioError& error) {
   if (error || !done_) return;
-  if (requested_) control_.counters().add_shared(Counter::mpa_timeouts);  // guard(connect)
+  if (exchange_.requested())
+    control_.counters().add_shared(Counter::mpa_timeouts);  // guard(connect)
   fail(make_error_code(Errc::timed_out),
-       peer_.to_string() + (requested_ ? " took the connection but sent no MPA reply in time: does "
-                                         "an iWARP listener serve that port, and does it answer?"
-                                       : " did not answer in time: check the address, and that no "
-                                         "firewall swallows the packets"));
+       peer_.to_string() + (exchange_.requested()
+                                ? " took the connection but sent no MPA reply in time: does "
+                                  "an iWARP listener serve that port, and does it answer?"
+                                : " did not answer in time: check the address, and that no "
+                                  "firewall swallows the packets"));
 }
 
 void Connecting::on_progress(const AsioError& error) {
@@ -129,20 +131,16 @@ void Connecting::on_connected(llp::ConnectResult result) {
 }
 
 void Connecting::request() {
-  requested_ = true;
-  sent_ = received_ = 0;
-  const mpa::StartupFrame frame = mpa::make_request(proposal_, private_data_);
-  request_.resize(mpa::startup_bytes(frame));
-  mpa::encode(frame, request_);
+  exchange_.begin(mpa::make_request(proposal_, private_data_));
   write();
 }
 
 void Connecting::write() {
-  const ConstBytes left = std::span(request_).subspan(sent_);
+  const ConstBytes left = exchange_.unsent();
   const llp::IoResult result = stream_->send({&left, 1});
   if (result.status == llp::IoStatus::failed) return lose();
-  sent_ += result.bytes;
-  if (sent_ == request_.size()) return read();
+  exchange_.count_sent(result.bytes);
+  if (exchange_.unsent().empty()) return read();
   readiness_.until_writable(
       [self = shared_from_this(), attempt = attempt_](const AsioError& error) {
         if (attempt == self->attempt_) self->on_writable(error);
@@ -164,16 +162,15 @@ void Connecting::read() {
 void Connecting::on_readable(const AsioError& error) {
   if (!done_) return;
   if (error) return lose();
-  const llp::IoResult came = stream_->receive(std::span(reply_).subspan(received_));
+  const llp::IoResult came = stream_->receive(exchange_.room());
   if (came.status == llp::IoStatus::would_block) return read();
   if (came.status != llp::IoStatus::ok) return lose();
   on_bytes(came.bytes);
 }
 
 void Connecting::on_bytes(size_t bytes) {
-  received_ += bytes;
-  const mpa::ParsedStartup reply =
-      mpa::parse_startup(std::span(reply_).first(received_), mpa::FrameKind::reply);
+  exchange_.count_received(bytes);
+  const mpa::ParsedStartup reply = mpa::parse_startup(exchange_.received(), mpa::FrameKind::reply);
   switch (reply.status) {
     case mpa::StartupStatus::incomplete:
       return read();
@@ -216,7 +213,7 @@ void Connecting::handle_reply(const mpa::ParsedStartup& reply) {
 void Connecting::accept(const mpa::ParsedStartup& reply,
                         const mpa::NegotiatedParameters& parameters) {
   const ConstBytes data = reply.frame.private_data;
-  const auto rest = std::span(reply_).first(received_).subspan(reply.consumed);
+  const auto rest = exchange_.received().subspan(reply.consumed);
   readiness_.reset();
   // guard(rows:private-data): without data.begin(), data.end()
   finish({.stream = std::move(stream_),
@@ -251,14 +248,14 @@ bool Connecting::retry() {
   if (!std::exchange(may_retry_, false)) return false;
   proposal_.revision = 1;
   ++attempt_;
-  requested_ = false;
+  exchange_.reset();
   hang_up();
   open();
   return true;
 }
 
 void Connecting::lose() {
-  if (requested_ && received_ == 0 && retry()) return;  // guard(connect)
+  if (exchange_.requested() && exchange_.received().empty() && retry()) return;  // guard(connect)
   fail(make_error_code(Errc::connection_lost),
        peer_.to_string() +
            " closed the connection before it sent an MPA reply: does an iWARP "

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <boost/asio/steady_timer.hpp>
 #include <cstddef>
 #include <functional>
@@ -16,6 +15,7 @@
 #include "rnic/cm/control.h"
 #include "rnic/cm/readiness.h"
 #include "rnic/cm/startup_checks.h"
+#include "rnic/cm/startup_exchange.h"
 #include "rnic/context/peer_timeouts.h"
 
 namespace diwarp::rnic {
@@ -83,17 +83,13 @@ class Connecting : public std::enable_shared_from_this<Connecting> {
   mpa::MpaProposal proposal_;
   bool may_retry_;
   const std::vector<std::byte> private_data_;
-  std::vector<std::byte> request_;
-  std::array<std::byte, 1024> reply_;  // has room for the longest frame
-  size_t sent_ = 0;
-  size_t received_ = 0;
+  StartupExchange exchange_;
   std::unique_ptr<llp::PendingConnection> pending_;  // until there is a stream
   std::unique_ptr<llp::Stream> stream_;
   Readiness readiness_;  // of either
   boost::asio::steady_timer timer_;
-  bool requested_ = false;  // the MPA request is out, or on its way
-  Done done_;               // empty once over
-  unsigned attempt_ = 0;    // handlers of an earlier one mean nothing
+  Done done_;             // empty once over
+  unsigned attempt_ = 0;  // handlers of an earlier one mean nothing
 };
 
 }  // namespace diwarp::rnic
