@@ -37,7 +37,7 @@ size_t InputSet::receive(Time now) {
   const bool all_busy_polled = busy_polled_with_descriptor_ == with_descriptor_ &&
                                wanting_writable_ == 0 && gathered_watched_count_ == 0;
   if (all_busy_polled) return work;
-  const bool often = busy_polled_count_ == 0 || wanting_writable_ != 0 || overloaded_;
+  const bool often = busy_polled_count_ == 0 || wanting_writable_ != 0 || overload_.lasts();
   if (often || ++steps_since_look_ >= kStepsPerLook) work += look_at_poller(now);
   return work;
 }
@@ -52,8 +52,7 @@ void InputSet::after_direct_poll(InputSource& source, bool came) {
 
 size_t InputSet::look_at_poller(Time now) {
   steps_since_look_ = 0;
-  if (overloaded_ && looks_in_epoch_ == kLooksPerEpoch)
-    end_epoch();  // so that this look may start busy polling
+  overload_.before_look();  // so that this look may start busy polling
   size_t work = 0;
   const size_t count = poller_.wait(events_, Duration::zero());
   for (const llp::PollEvent& event : std::span(events_).first(count)) {
@@ -65,12 +64,12 @@ size_t InputSet::look_at_poller(Time now) {
     }
     const bool is_busy_polled = source.linked();
     if (is_busy_polled || !(event.readable || event.failed)) continue;
-    if (!overloaded_ && busy_polled_with_descriptor_ >= kBusyPolledSources) begin_overload();
+    if (!overload_.lasts() && busy_polled_with_descriptor_ >= kBusyPolledSources) begin_overload();
     start_busy_polling(source);
-    count_in_epoch(source);
+    overload_.count(source.epoch_);
     work += source.receive(now);
   }
-  if (overloaded_) ++looks_in_epoch_;
+  overload_.after_look();
   return work;
 }
 
@@ -82,22 +81,12 @@ bool InputSet::is_queue(const void* key) const {
 
 void InputSet::gather(llp::InputQueue& queue) {
   queue.gather();
-  ++gathers_;
+  announcements_.count_gather();
   while (void* key = queue.next_ready()) {
     auto& source = *static_cast<InputSource*>(key);
-    remember_announced(source);
+    announcements_.add(source);
     start_busy_polling(source);
   }
-}
-
-void InputSet::remember_announced(const InputSource& source) {
-  if (announced_[0].source != &source) announced_[1] = announced_[0];
-  announced_[0] = {&source, gathers_};
-}
-
-bool InputSet::announced_lately(const InputSource& by_another_than) const {
-  const Announced& last = announced_[announced_[0].source == &by_another_than ? 1 : 0];
-  return last.source != nullptr && gathers_ - last.gather <= kEmptyPollsUntilPoller;
 }
 
 Duration InputSet::silence() const {
@@ -112,7 +101,7 @@ void InputSet::start_busy_polling(InputSource& source) {
   const bool is_busy_polled = source.linked();
   if (is_busy_polled || !source.attached_ || !source.reading_) return;
   const bool counts = !source.always_busy_polled_ && !source.gathered_;
-  const bool room = !overloaded_ && busy_polled_with_descriptor_ < kBusyPolledSources;
+  const bool room = !overload_.lasts() && busy_polled_with_descriptor_ < kBusyPolledSources;
   if (!room && counts && source.watched_) return;
   source.empty_polls_ = 0;
   busy_polled_.push_back(source);
@@ -129,9 +118,7 @@ void InputSet::stop_busy_polling(InputSource& source) {
 }
 
 void InputSet::begin_overload() {
-  overloaded_ = true;
-  sources_in_epoch_ = looks_in_epoch_ = 0;
-  ++epoch_;
+  overload_.begin();
   for (InputSource* source = busy_polled_.front(); source != nullptr;) {
     InputSource* const next = busy_polled_.next(*source);
     if (!source->gathered_ && watch(*source)) stop_busy_polling(*source);
@@ -139,21 +126,10 @@ void InputSet::begin_overload() {
   }
 }
 
-void InputSet::count_in_epoch(InputSource& source) {
-  if (source.epoch_ == epoch_) return;
-  source.epoch_ = epoch_;
-  ++sources_in_epoch_;
-}
-
-void InputSet::end_epoch() {
-  overloaded_ = sources_in_epoch_ > kBusyPolledSources;
-  sources_in_epoch_ = looks_in_epoch_ = 0;
-  ++epoch_;
-}
-
 bool InputSet::is_alone(const InputSource& source) const {
-  const bool only_busy_polled = !overloaded_ && busy_polled_count_ == (source.linked() ? 1 : 0);
-  return only_busy_polled && !announced_lately(source);
+  const bool only_busy_polled =
+      !overload_.lasts() && busy_polled_count_ == (source.linked() ? 1 : 0);
+  return only_busy_polled && !announcements_.has_other(source, kEmptyPollsUntilPoller);
 }
 
 // --- The poller.
@@ -246,8 +222,7 @@ void InputSet::attach(InputSource& source, TransmitSource* transmits, int descri
 void InputSet::detach(InputSource& source) {
   if (!source.attached_) return;
   source.attached_ = false;
-  for (Announced& announced : announced_)
-    if (announced.source == &source) announced = {};
+  announcements_.forget(source);
   stop_busy_polling(source);
   if (source.descriptor_ < 0) return;
   if (source.wants_writable_) --wanting_writable_;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -13,6 +12,8 @@
 #include "llp/poller.h"
 #include "rnic/engine/engine_wait.h"
 #include "rnic/engine/input_source.h"
+#include "rnic/engine/overload.h"
+#include "rnic/engine/recent_announcements.h"
 
 namespace diwarp::rnic {
 
@@ -77,8 +78,6 @@ class InputSet {
   void start_busy_polling(InputSource& source);
   void stop_busy_polling(InputSource& source);
   void begin_overload();
-  void count_in_epoch(InputSource& source);
-  void end_epoch();
 
   void set_wants_writable(InputSource& source, bool wanted);
   bool watch(InputSource& source);
@@ -87,8 +86,6 @@ class InputSet {
   void unwatch_gathered(InputSource& source);
 
   void gather(llp::InputQueue& queue);
-  void remember_announced(const InputSource& source);
-  bool announced_lately(const InputSource& by_another_than) const;
 
   EngineWait& wait_;
   const OnWritable on_writable_;
@@ -102,20 +99,11 @@ class InputSet {
   size_t busy_polled_with_descriptor_ = 0;  // of those, the busy-polled ones
   size_t wanting_writable_ = 0;
   size_t gathered_watched_count_ = 0;  // whose input is gathered, and which the poller has as well
-  // Sources whose input is gathered are busy-polled no longer than a step, so the last two that
-  // announced any stand here, the later one first: one of them is not the one that asks whether it
-  // is alone.
-  struct Announced {
-    const InputSource* source = nullptr;
-    uint64_t gather = 0;
-  };
-  std::array<Announced, 2> announced_;
-  uint64_t gathers_ = 0;
+  // Sources whose input is gathered are busy-polled no longer than a step, so what they announced
+  // lately stands here.
+  RecentAnnouncements announcements_;
   uint32_t steps_since_look_ = 0;
-  bool overloaded_ = false;
-  uint32_t epoch_ = 1;  // of looks while it is overloaded
-  uint32_t looks_in_epoch_ = 0;
-  size_t sources_in_epoch_ = 0;  // that had input
+  Overload overload_{kBusyPolledSources, kLooksPerEpoch};
 };
 
 }  // namespace diwarp::rnic
