@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rnic/cm/cm_core.h"
 
-#include <algorithm>
 #include <new>
 #include <utility>
 
@@ -38,45 +37,13 @@ CmCore::CmCore(std::weak_ptr<Control> its_owner, Control& control,
       context_(context),
       pending_(std::make_shared<std::atomic<size_t>>(0)) {}
 
-// --- State.
-
-Address CmCore::local() const {
-  const std::lock_guard lock(mutex_);
-  return local_;
-}
-
-Address CmCore::peer() const {
-  const std::lock_guard lock(mutex_);
-  return peer_;
-}
-
-void CmCore::set_addresses(const Address& local, const Address& peer) {
-  const std::lock_guard lock(mutex_);
-  local_ = local;
-  peer_ = peer;
-}
-
-CmState CmCore::state() const {
-  const std::lock_guard lock(mutex_);
-  return state_;
-}
-
-bool CmCore::move(std::initializer_list<CmState> from, CmState to) {
-  const std::lock_guard lock(mutex_);
-  if (std::find(from.begin(), from.end(), state_) == from.end()) return false;
-  state_ = to;
-  return true;
-}
-
 // --- Telling.
 
 void CmCore::push(CmEventInfo info) {
   if (info.id == 0) info.id = number;
   info.context = context_;
   // An id that is closed tells nothing: under the lock, so that purge() finds all that came before.
-  const std::lock_guard lock(mutex_);
-  // guard(connection-manager): without if (state_ != CmState::closed)
-  if (state_ != CmState::closed) channel_->push({.info = std::move(info)});
+  state.unless_closed([&] { channel_->push({.info = std::move(info)}); });
 }
 
 void CmCore::fail(CmEventType type, std::error_code status, std::string message,
@@ -105,11 +72,12 @@ void CmCore::tell_ended(std::error_code status) {
 }
 
 void CmCore::push_ended(std::error_code status) {
-  if (move({CmState::established}, CmState::over))
+  if (state.move({CmState::established}, CmState::over))
     push({.type = CmEventType::disconnected, .status = status});
-  else if (move({CmState::accepting}, CmState::over))
+  else if (state.move({CmState::accepting}, CmState::over))
     fail(CmEventType::connect_error, make_error_code(Errc::connection_lost),
-         peer().to_string() + " was accepted and ended the connection before its first message");
+         state.peer().to_string() +
+             " was accepted and ended the connection before its first message");
 }
 
 void CmCore::on_removal() { push({.type = CmEventType::device_removal}); }
@@ -128,9 +96,8 @@ void CmCore::on_request(IncomingRequest& incoming, size_t most, const RequestSha
 CmChannel::Record CmCore::request_record(IncomingRequest& incoming) {
   const auto core = std::make_shared<CmCore>(owner, control_, channel_, context_);
   core->pending_ = pending_;
-  core->state_ = CmState::requested;
-  core->local_ = incoming.stream->local_address();
-  core->peer_ = incoming.stream->peer_address();
+  core->state.set_addresses(incoming.stream->local_address(), incoming.stream->peer_address());
+  core->state.move({CmState::idle}, CmState::requested);
   const RequestedDepths depths = depths_of(incoming.frame);
   CmEventInfo info{.type = CmEventType::connect_request,
                    .id = core->number,
@@ -179,7 +146,7 @@ void CmCore::on_outcome(ConnectOutcome outcome) {
   if (!connection.stream) {
     control_.with_baton([this] { detach(); });
     if (!outcome.error) outcome.error = make_error_code(Errc::connection_lost);
-    if (move({CmState::connecting}, CmState::over))
+    if (state.move({CmState::connecting}, CmState::over))
       fail(sort(outcome.error), outcome.error, std::move(outcome.message),
            std::move(outcome.private_data));
     return;
@@ -192,37 +159,38 @@ void CmCore::on_outcome(ConnectOutcome outcome) {
 }
 
 void CmCore::start(NegotiatedConnection connection) {
-  if (state() == CmState::closed) return;
+  if (state.now() == CmState::closed) return;
   const bool waits = !connection.initiator && connection.parameters.ready != ReadyToReceive::none;
   std::vector<std::byte> private_data;
   if (connection.initiator) private_data = std::move(connection.private_data);
   parameters_ = connection.parameters;
-  ready_ = ended_ = false;
+  progress_ = {};
   if (!hand_over(std::move(connection))) return;
-  // guard(connection-manager): without (!waits || ready_) &&
-  if ((!waits || ready_) && move({CmState::connecting, CmState::accepting}, CmState::established))
+  // guard(connection-manager): without (!waits || progress_.ready) &&
+  if ((!waits || progress_.ready) &&
+      state.move({CmState::connecting, CmState::accepting}, CmState::established))
     tell_established(parameters_, std::move(private_data));
-  if (ended_) tell_ended(end_status_);
+  if (progress_.ended) tell_ended(progress_.end_status);
 }
 
 bool CmCore::hand_over(NegotiatedConnection connection) {
-  starting_ = true;
+  progress_.starting = true;
   try {
     if (queue_pair_ == nullptr)
       throw Error(make_error_code(Errc::invalid_state),
                   "The queue pair went, or was given to another id, while it was being connected");
-    set_addresses(connection.stream->local_address(), connection.stream->peer_address());
+    state.set_addresses(connection.stream->local_address(), connection.stream->peer_address());
     connected_ = true;
     queue_pair_->take(std::move(connection));
-    starting_ = false;
+    progress_.starting = false;
     return true;
   } catch (const std::bad_alloc&) {
-    starting_ = false;
+    progress_.starting = false;
     detach();
     throw;
   } catch (const Error& error) {
-    starting_ = false;
-    if (move({CmState::connecting, CmState::accepting}, CmState::over))
+    progress_.starting = false;
+    if (state.move({CmState::connecting, CmState::accepting}, CmState::over))
       fail(CmEventType::connect_error, error.code(), error.what());
     detach();
     return false;
@@ -230,9 +198,9 @@ bool CmCore::hand_over(NegotiatedConnection connection) {
 }
 
 void CmCore::on_ready() {
-  ready_ = true;
-  if (starting_) return;
-  if (!move({CmState::accepting}, CmState::established)) return;
+  progress_.ready = true;
+  if (progress_.starting) return;
+  if (!state.move({CmState::accepting}, CmState::established)) return;
   try {
     tell_established(parameters_, {});
   } catch (const std::bad_alloc&) {
@@ -242,15 +210,15 @@ void CmCore::on_ready() {
 
 void CmCore::on_end(std::error_code status) {
   connected_ = false;
-  ended_ = true;
-  end_status_ = status;
-  if (!starting_) tell_ended(status);
+  progress_.ended = true;
+  progress_.end_status = status;
+  if (!progress_.starting) tell_ended(status);
 }
 
 void CmCore::queue_pair_gone() {
   queue_pair_ = nullptr;
   connected_ = false;
-  if (!starting_) tell_ended();
+  if (!progress_.starting) tell_ended();
 }
 
 void CmCore::give_up_closing() {

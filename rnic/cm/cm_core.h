@@ -3,14 +3,13 @@
 
 #include <atomic>
 #include <cstdint>
-#include <initializer_list>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "rnic/cm/acceptor.h"
 #include "rnic/cm/cm_channel.h"
+#include "rnic/cm/cm_id_state.h"
 #include "rnic/cm/connecting.h"
 #include "rnic/cm/control.h"
 #include "rnic/cm/request_shares.h"
@@ -21,24 +20,10 @@ namespace diwarp::rnic {
 
 class RcQueuePair;
 
-enum class CmState : uint8_t {
-  idle,
-  bound,
-  address_resolved,
-  route_resolved,
-  listening,
-  connecting,  ///< the initiator's request is on its way
-  requested,   ///< the responder has not answered
-  accepting,   ///< it has, and waits for the initiator's first FPDU
-  established,
-  over,    ///< failed, rejected, disconnected
-  closed,  ///< nobody has the id any more
-};
-
 /// What an id is made of, but for its device: handlers of the control path and of queue pairs keep
 /// it alive, and they must not keep the device alive, since the end of the device waits for them.
 ///
-/// Lock order: the engine's baton, then mutex_, then the channel's.
+/// Lock order: the engine's baton, then that of its state, then the channel's.
 class CmCore final : public ConnectionObserver,
                      public Removable,
                      public std::enable_shared_from_this<CmCore> {
@@ -48,17 +33,12 @@ class CmCore final : public ConnectionObserver,
 
   const uint64_t number;
   const std::weak_ptr<Control> owner;  ///< of control_; gone once the device is going
+  CmIdState state;
 
   // --- Any thread.
 
   uint64_t context() const { return context_; }
   void set_context(uint64_t context) { context_ = context; }
-  Address local() const;
-  Address peer() const;
-  void set_addresses(const Address& local, const Address& peer);
-  CmState state() const;
-  /// False, and nothing changes, unless the state is one of `from`.
-  bool move(std::initializer_list<CmState> from, CmState to);
   void push(CmEventInfo info);
   /// A listener's request was fetched, or rejected.
   void forget_pending();
@@ -92,6 +72,14 @@ class CmCore final : public ConnectionObserver,
   std::shared_ptr<Connecting> connecting;  ///< connecting
 
  private:
+  /// What has become of the connection that was handed to the queue pair last.
+  struct Progress {
+    bool starting = false;  // start() runs: what happens meanwhile is told at its end
+    bool ready = false;
+    bool ended = false;
+    std::error_code end_status;
+  };
+
   void fail(CmEventType type, std::error_code status, std::string message,
             std::vector<std::byte> private_data = {});
   void tell_established(const mpa::NegotiatedParameters& parameters,
@@ -108,19 +96,11 @@ class CmCore final : public ConnectionObserver,
   std::atomic<uint64_t> context_;
   std::shared_ptr<std::atomic<size_t>> pending_;  // requests that nobody fetched: of the listener
 
-  mutable std::mutex mutex_;  // guards state_, local_, peer_
-  CmState state_ = CmState::idle;
-  Address local_;
-  Address peer_;
-
   // Guarded by the baton.
   RcQueuePair* queue_pair_ = nullptr;
   mpa::NegotiatedParameters parameters_;
   bool connected_ = false;  // the queue pair has this id's connection; later it may have another
-  bool starting_ = false;   // start() runs: what happens meanwhile is told at its end
-  bool ready_ = false;
-  bool ended_ = false;
-  std::error_code end_status_;
+  Progress progress_;
 };
 
 }  // namespace diwarp::rnic

@@ -52,10 +52,10 @@ std::shared_ptr<CmId> CmId::of_request(std::shared_ptr<CmCore> core) {
 }
 
 CmId::~CmId() {
-  core_->move({CmState::idle, CmState::bound, CmState::address_resolved, CmState::route_resolved,
-               CmState::listening, CmState::connecting, CmState::requested, CmState::accepting,
-               CmState::established, CmState::over},
-              CmState::closed);
+  core_->state.move({CmState::idle, CmState::bound, CmState::address_resolved,
+                     CmState::route_resolved, CmState::listening, CmState::connecting,
+                     CmState::requested, CmState::accepting, CmState::established, CmState::over},
+                    CmState::closed);
   if (core_->acceptor) control_->exclusively([this] { core_->acceptor->close(); });
   control_->exclusively([this] {
     if (const auto connecting = std::exchange(core_->connecting, nullptr)) connecting->cancel();
@@ -71,7 +71,7 @@ CmId::~CmId() {
 }
 
 void CmId::resolve_addr(const Address& peer) {
-  const CmState before = core_->state();
+  const CmState before = core_->state.now();
   require(before == CmState::idle || before == CmState::bound, "resolve_addr()");
   check_peer(control_->device().address(), peer);
   Address source;
@@ -83,13 +83,14 @@ void CmId::resolve_addr(const Address& peer) {
                             control_->device().address().host() + ": " + error.message()});
     return;
   }
-  core_->set_addresses(source, peer);
-  require(core_->move({before}, CmState::address_resolved), "resolve_addr()");
+  core_->state.set_addresses(source, peer);
+  require(core_->state.move({before}, CmState::address_resolved), "resolve_addr()");
   core_->push({.type = CmEventType::addr_resolved});
 }
 
 void CmId::resolve_route() {
-  require(core_->move({CmState::address_resolved}, CmState::route_resolved), "resolve_route()");
+  require(core_->state.move({CmState::address_resolved}, CmState::route_resolved),
+          "resolve_route()");
   core_->push({.type = CmEventType::route_resolved});
 }
 
@@ -100,17 +101,18 @@ void CmId::bind(const Address& local) {
   if (!fits)  // guard(connection-manager): !fits => false
     throw Error(make_error_code(Errc::invalid_argument),
                 "A device on " + own.host() + " cannot be bound to " + local.to_string());
-  require(core_->move({CmState::idle}, CmState::bound), "bind()");
-  core_->set_addresses(local.is_any() ? own.with_port(local.port()) : local, {});
+  require(core_->state.move({CmState::idle}, CmState::bound), "bind()");
+  core_->state.set_addresses(local.is_any() ? own.with_port(local.port()) : local, {});
 }
 
 void CmId::listen(const ListenOptions& options) {
-  const CmState before = core_->state();
+  const CmState before = core_->state.now();
   require(before == CmState::idle || before == CmState::bound, "listen()");
-  const Address local = before == CmState::bound ? core_->local() : control_->device().address();
+  const Address local =
+      before == CmState::bound ? core_->state.local() : control_->device().address();
   auto opened = open_listener(*control_, local, options);
-  core_->set_addresses(opened->local_address(), {});
-  require(core_->move({before}, CmState::listening), "listen()");
+  core_->state.set_addresses(opened->local_address(), {});
+  require(core_->state.move({before}, CmState::listening), "listen()");
   core_->acceptor =
       std::make_shared<Acceptor>(*control_, std::move(opened), options,
                                  [core = std::weak_ptr(core_), most = options.max_requests,
@@ -123,15 +125,15 @@ void CmId::listen(const ListenOptions& options) {
 
 void CmId::connect(QueuePair& queue_pair, const ConnectOptions& options) {
   RcQueuePair& taker = to_rc(queue_pair, *control_);
-  const auto connecting =
-      std::make_shared<Connecting>(*control_, control_->device().address(), core_->peer(), options);
-  const CmState before = core_->state();
+  const auto connecting = std::make_shared<Connecting>(*control_, control_->device().address(),
+                                                       core_->state.peer(), options);
+  const CmState before = core_->state.now();
   require(before == CmState::address_resolved || before == CmState::route_resolved, "connect()");
   control_->device().engine().exclusively([&] { core_->attach(taker); });
-  require(core_->move({before}, CmState::connecting), "connect()");
+  require(core_->state.move({before}, CmState::connecting), "connect()");
   boost::asio::post(control_->context(), [connecting, core = std::weak_ptr(core_)] {
     const auto id = core.lock();
-    if (!id || id->state() != CmState::connecting) return;
+    if (!id || id->state.now() != CmState::connecting) return;
     id->connecting = connecting;
     connecting->begin([core](ConnectOutcome outcome) {
       if (const auto waiting = core.lock()) waiting->on_outcome(std::move(outcome));
@@ -141,29 +143,29 @@ void CmId::connect(QueuePair& queue_pair, const ConnectOptions& options) {
 
 void CmId::accept(QueuePair& queue_pair, const AcceptOptions& options) {
   RcQueuePair& taker = to_rc(queue_pair, *control_);
-  require(core_->state() == CmState::requested, "accept()");
+  require(core_->state.now() == CmState::requested, "accept()");
   check_options(options, core_->request.frame);
   control_->device().engine().exclusively([&] { core_->attach(taker); });
-  require(core_->move({CmState::requested}, CmState::accepting), "accept()");
+  require(core_->state.move({CmState::requested}, CmState::accepting), "accept()");
   try {
     NegotiatedConnection connection = accept_connection(std::move(core_->request), options);
     control_->device().engine().exclusively([&] { core_->start(std::move(connection)); });
   } catch (const Error&) {
-    core_->move({CmState::accepting}, CmState::over);
+    core_->state.move({CmState::accepting}, CmState::over);
     control_->device().engine().exclusively([this] { core_->detach(); });
     throw;
   }
 }
 
 void CmId::reject(std::span<const std::byte> private_data) {
-  require(core_->state() == CmState::requested, "reject()");
+  require(core_->state.now() == CmState::requested, "reject()");
   check_private_data(private_data, core_->request.frame.enhanced.has_value());
-  require(core_->move({CmState::requested}, CmState::over), "reject()");
+  require(core_->state.move({CmState::requested}, CmState::over), "reject()");
   core_->reject_request(private_data);
 }
 
 void CmId::disconnect(const DisconnectOptions& options) {
-  const CmState now = core_->state();
+  const CmState now = core_->state.now();
   require(now == CmState::established || now == CmState::accepting || now == CmState::over,
           "disconnect()");
   if (now == CmState::over) return;
@@ -183,7 +185,7 @@ void CmId::disconnect(const DisconnectOptions& options) {
 uint64_t CmId::number() const { return core_->number; }
 uint64_t CmId::context() const { return core_->context(); }
 void CmId::set_context(uint64_t context) { core_->set_context(context); }
-Address CmId::local_address() const { return core_->local(); }
-Address CmId::peer_address() const { return core_->peer(); }
+Address CmId::local_address() const { return core_->state.local(); }
+Address CmId::peer_address() const { return core_->state.peer(); }
 
 }  // namespace diwarp::rnic
