@@ -53,7 +53,7 @@ RcQueuePair::RcQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePa
       options_(checked(init.stream)),
       requester_(protection(), sends_),
       responder_(protection()),
-      receive_({receives(), protection(), requester_, responder_, counters()},
+      receive_({receives(), protection(), requester_, responder_}, counters(),
                init.stream.receive_not_ready) {
   protection().set_queue_pair(number_);
   engine().exclusively([this] {
@@ -179,9 +179,9 @@ void RcQueuePair::begin_disconnect() {
         make_error_code(Errc::invalid_state),
         "This queue pair has no connection to end: it is in " + std::string(to_string(state())));
   set_state(QpState::closing);
-  // guard(rows:reads-while-closing): => receive_.discard_unwanted(), engine().set_reading(*this,
+  // guard(rows:reads-while-closing): => receive_.delivery().discard_unwanted(), engine().set_reading(*this,
   //     false);
-  receive_.discard_unwanted();
+  receive_.delivery().discard_unwanted();
   engine().activate(*this);
 }
 
@@ -206,7 +206,7 @@ size_t RcQueuePair::receive(Time now) {
   if (!stream_) return 0;
   const bool in_flight = transmit_.zero_copy_in_flight();
   if (in_flight) complete_released();
-  if (receive_.held() || peer_closed_) {
+  if (receive_.delivery().held() || peer_closed_) {
     // Nothing is read, so it is a broken stream that asks, again if need be, or one that has
     // released memory.
     if (!in_flight) end(end_of_stream(stream_->error()));
@@ -239,7 +239,7 @@ void RcQueuePair::settle(RcEnd result, Time now) {
   } else if (result != RcEnd::none) {
     return end(result);
   }
-  if (receive_.held()) {
+  if (receive_.delivery().held()) {
     engine().set_reading(*this, false);
     counters().add(Counter::rc_receive_not_ready);
     arm_receive_wait(now);
@@ -257,7 +257,7 @@ void RcQueuePair::settle(RcEnd result, Time now) {
 }
 
 Served RcQueuePair::transmit(Time now) {
-  if (stream_ && receive_.held()) resume_held(now);
+  if (stream_ && receive_.delivery().held()) resume_held(now);
   Served served;
   if (stream_) served = send(now);
   if (report()) return served;
@@ -271,7 +271,7 @@ void RcQueuePair::resume_held(Time now) {
   if (receives().peek() == nullptr && state() != QpState::closing && !receives().await()) return;
   engine().timers().cancel(receive_wait_);
   const RcEnd result = receive_.resume();
-  if (!receive_.held()) {
+  if (!receive_.delivery().held()) {
     engine().set_reading(*this, true);
     if (stream_->descriptor() < 0) engine().wake();  // what waits there tells nobody again
   }
@@ -340,7 +340,7 @@ void RcQueuePair::arm_receive_wait(Time now) {
 }
 
 void RcQueuePair::on_receive_wait(Time now) {
-  if (receive_.held()) return settle(receive_.give_up_waiting(), now);
+  if (receive_.delivery().held()) return settle(receive_.give_up_waiting(), now);
   if (peer_closed_ && state() != QpState::closing) end(RcEnd::lost);  // it takes nothing, either
 }
 

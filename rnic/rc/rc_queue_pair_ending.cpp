@@ -70,8 +70,8 @@ void RcQueuePair::lose(RcEnd reason) {
   stream_->settle();
   RcEnd result = RcEnd::none;
   do {
-    if (!receive_.held()) result = receive_.read(*stream_, engine().stream_buffer());
-  } while (!receive_.held() && result == RcEnd::none && receive_.came() != 0);
+    if (!receive_.delivery().held()) result = receive_.read(*stream_, engine().stream_buffer());
+  } while (!receive_.delivery().held() && result == RcEnd::none && receive_.came() != 0);
   const bool says_more = result != RcEnd::none && result != RcEnd::closed && result != RcEnd::lost;
   end(says_more ? result : reason);
 }
@@ -130,10 +130,11 @@ std::optional<TerminateInfo> RcQueuePair::terminate_of(RcEnd reason) const {
       break;
   }
   TerminateInfo info;
-  info.code = receive_.fault().value_or(rdmap::fault::kLocalCatastrophic);
+  info.code = receive_.termination().code().value_or(rdmap::fault::kLocalCatastrophic);
   info.received = reason == RcEnd::terminated;
   try {
-    info.headers.assign(receive_.offending().begin(), receive_.offending().end());
+    info.headers.assign(receive_.termination().offending().begin(),
+                        receive_.termination().offending().end());
   } catch (const std::bad_alloc&) {
     info.headers.clear();  // the code is what matters
   }
@@ -144,7 +145,7 @@ std::optional<TerminateInfo> RcQueuePair::terminate_of(RcEnd reason) const {
 std::vector<std::byte> RcQueuePair::final_bytes(const TerminateInfo& terminate) {
   std::array<std::byte, rdmap::kMaxTerminateUlpdu> ulpdu;
   const size_t bytes = rdmap::encode_terminate(terminate.code, terminate.headers, ulpdu,
-                                               receive_.offending_length());
+                                               receive_.termination().offending_length());
   try {
     return transmit_.final_bytes(transmit_context(), ConstBytes(ulpdu).first(bytes));
   } catch (const std::bad_alloc&) {

@@ -127,7 +127,7 @@ struct Fixture : Memory {
   explicit Fixture(ReceiveNotReady policy = ReceiveNotReady::hold,
                    const mpa::NegotiatedParameters& parameters = {.crc = false},
                    bool initiator = true)
-      : receive({receives.buffers, protection, requester, responder, counters}, policy) {
+      : receive({receives.buffers, protection, requester, responder}, counters, policy) {
     requester.start(4);
     responder.start(2);
     receive.start(parameters, initiator, {});
@@ -141,7 +141,7 @@ struct Fixture : Memory {
   RcEnd read() {
     RcEnd end = RcEnd::none;
     for (int turn = 0; turn < 100; ++turn) {
-      if (end != RcEnd::none || receive.held() || stream.pieces.empty()) return end;
+      if (end != RcEnd::none || receive.delivery().held() || stream.pieces.empty()) return end;
       end = receive.read(stream, buffer);
     }
     throw std::runtime_error("what came is not taken");
@@ -156,7 +156,7 @@ struct Fixture : Memory {
   /// Writes into a region of the canvas with this STag.
   std::optional<TerminateCode> write(STag stag, uint64_t offset, std::string_view text) {
     come(fpdu(write_ulpdu(stag, offset, text)));
-    return receive.fault();
+    return receive.termination().code();
   }
 
   Receives receives;
@@ -221,13 +221,14 @@ TEST_CASE("rc receive: a segment that does not fit the receive is not placed, no
   REQUIRE(f.come(fpdu(Untagged{.last = false, .payload = "abcd"}.ulpdu())) == RcEnd::none);
   const Octets ulpdu = Untagged{.mo = 4, .payload = "ef"}.ulpdu();
   CHECK(f.come(fpdu(ulpdu)) == RcEnd::protocol_error);
-  CHECK(f.receive.fault() == TerminateCode{1, 2, 5});
+  CHECK(f.receive.termination().code() == TerminateCode{1, 2, 5});
   CHECK(f.canvas.has_only(10, "abcd"));
   const auto done = f.receives.reported();
   REQUIRE(done.size() == 1);
   CHECK(done[0].status == WcStatus::local_length_error);
-  CHECK(f.receive.offending_length() == ulpdu.size());
-  CHECK(std::ranges::equal(f.receive.offending().first(18), ConstBytes(ulpdu).first(18)));
+  CHECK(f.receive.termination().offending_length() == ulpdu.size());
+  CHECK(std::ranges::equal(f.receive.termination().offending().first(18),
+                           ConstBytes(ulpdu).first(18)));
 }
 
 TEST_CASE("rc receive: a receive of no bytes takes an empty Send, and no other") {
@@ -237,7 +238,7 @@ TEST_CASE("rc receive: a receive of no bytes takes an empty Send, and no other")
   CHECK(f.come(send(1, "")) == RcEnd::none);
   CHECK(f.receives.reported().size() == 1);
   CHECK(f.come(send(2, "a")) == RcEnd::protocol_error);
-  CHECK(f.receive.fault() == fault::kMessageTooLong);
+  CHECK(f.receive.termination().code() == fault::kMessageTooLong);
 }
 
 TEST_CASE("rc receive: memory of a receive that goes between two segments ends the connection") {
@@ -246,8 +247,8 @@ TEST_CASE("rc receive: memory of a receive that goes between two segments ends t
   REQUIRE(f.come(fpdu(Untagged{.last = false, .payload = "abcd"}.ulpdu())) == RcEnd::none);
   REQUIRE(f.stags.erase(f.region));
   CHECK(f.come(fpdu(Untagged{.mo = 4, .payload = "ef"}.ulpdu())) == RcEnd::bad_receive);
-  CHECK(f.receive.fault() == TerminateCode{0, 0, 0});
-  CHECK(f.receive.offending().empty());  // the peer's segment is not to blame
+  CHECK(f.receive.termination().code() == TerminateCode{0, 0, 0});
+  CHECK(f.receive.termination().offending().empty());  // the peer's segment is not to blame
   CHECK(f.canvas.has_only(10, "abcd"));
   REQUIRE(f.receives.reported().at(0).status == WcStatus::local_protection_error);
 }
@@ -266,7 +267,7 @@ TEST_CASE("rc receive: a wrong segment takes no receive, and those before it are
   Fixture f;
   for (uint64_t id = 1; id <= 3; ++id) f.post(id, id * 10, 10);
   CHECK(f.come(send(1, "abc") + send(3, "def")) == RcEnd::protocol_error);
-  CHECK(f.receive.fault() == fault::kInvalidMsn);
+  CHECK(f.receive.termination().code() == fault::kInvalidMsn);
   CHECK(f.receives.reported().size() == 1);
   CHECK(f.receives.next() == 2);
   CHECK(f.canvas.has_only(10, "abc"));
@@ -276,11 +277,11 @@ TEST_CASE("rc receive: the first Send has MSN 1, and its first segment offset 0"
   Fixture f;
   f.post(1, 0, 10);
   CHECK(f.come(send(0, "abc")) == RcEnd::protocol_error);
-  CHECK(f.receive.fault() == fault::kInvalidMsn);
+  CHECK(f.receive.termination().code() == fault::kInvalidMsn);
   Fixture g;
   g.post(1, 0, 10);
   CHECK(g.come(fpdu(Untagged{.mo = 1, .payload = "abc"}.ulpdu())) == RcEnd::protocol_error);
-  CHECK(g.receive.fault() == fault::kInvalidOffset);
+  CHECK(g.receive.termination().code() == fault::kInvalidOffset);
   CHECK(g.canvas.untouched());
 }
 
@@ -289,12 +290,12 @@ TEST_CASE("rc receive: the first Send has MSN 1, and its first segment offset 0"
 TEST_CASE("rc receive: a Send without a receive holds the stream, with what follows it") {
   Fixture f;
   CHECK(f.come(send(1, "abc") + fpdu(write_ulpdu(f.region, 100, "w"))) == RcEnd::none);
-  CHECK(f.receive.held());
+  CHECK(f.receive.delivery().held());
   CHECK(f.receives.buffers.take_wish());
   CHECK(f.canvas.untouched());  // the Write is behind it
   f.post(7, 10, 10);
   CHECK(f.receive.resume() == RcEnd::none);
-  CHECK_FALSE(f.receive.held());
+  CHECK_FALSE(f.receive.delivery().held());
   CHECK(f.receives.reported().at(0).wr_id == 7);
   CHECK(*f.canvas.at(100) == std::byte{'w'});
 }
@@ -303,9 +304,9 @@ TEST_CASE("rc receive: a stream that is held goes on holding until there is a re
   Fixture f;
   f.come(send(1, "abc"));
   CHECK(f.receive.resume() == RcEnd::none);
-  CHECK(f.receive.held());
+  CHECK(f.receive.delivery().held());
   CHECK(f.receive.give_up_waiting() == RcEnd::bad_receive);
-  CHECK(f.receive.fault() == TerminateCode{1, 2, 2});
+  CHECK(f.receive.termination().code() == TerminateCode{1, 2, 2});
   CHECK(f.receive.resume() == RcEnd::bad_receive);  // an end stays one
 }
 
@@ -313,13 +314,13 @@ TEST_CASE("rc receive: a queue pair that does not hold ends the connection with 
   Fixture f(ReceiveNotReady::terminate);
   CHECK(f.come(fpdu(write_ulpdu(f.region, 100, "w"))) == RcEnd::none);  // needs no receive
   CHECK(f.come(send(1, "abc")) == RcEnd::bad_receive);
-  CHECK(f.receive.fault() == fault::kNoBuffer);
-  CHECK_FALSE(f.receive.held());
+  CHECK(f.receive.termination().code() == fault::kNoBuffer);
+  CHECK_FALSE(f.receive.delivery().held());
 }
 
 TEST_CASE("rc receive: once a message was discarded, so are those after it, whatever is posted") {
   Fixture f;
-  f.receive.discard_unwanted();
+  f.receive.delivery().discard_unwanted();
   f.post(1, 0, 10);
   CHECK(f.come(send(1, "abc") + send(2, "def")) == RcEnd::none);
   f.post(2, 20, 10);
@@ -418,7 +419,7 @@ TEST_CASE("rc receive: what a peer may not invalidate ends the connection, and s
   f.post(7, 10, 20);
   const Untagged segment{.opcode = kSendInvalidate, .invalidate = f.region, .payload = "ab"};
   CHECK(f.come(fpdu(segment.ulpdu())) == RcEnd::protocol_error);
-  CHECK(f.receive.fault() == TerminateCode{0, 1, 9});
+  CHECK(f.receive.termination().code() == TerminateCode{0, 1, 9});
   CHECK(f.protection.find(f.region)->valid);
   CHECK(f.receives.reported().at(0).status == WcStatus::general_error);
 }
@@ -448,9 +449,9 @@ TEST_CASE("rc receive: one request more than IRD allows ends the connection") {
         RcEnd::none);
   const Octets ulpdu = read_ulpdu(3, 1, f.region, 0);
   CHECK(f.come(fpdu(ulpdu)) == RcEnd::protocol_error);
-  CHECK(f.receive.fault() == fault::kNoBuffer);
+  CHECK(f.receive.termination().code() == fault::kNoBuffer);
   // A Terminate repeats the headers of the request, which are all of it (RFC 5040 section 4.8).
-  CHECK(std::ranges::equal(f.receive.offending(), ulpdu));
+  CHECK(std::ranges::equal(f.receive.termination().offending(), ulpdu));
 }
 
 // --- The end.
@@ -462,8 +463,8 @@ TEST_CASE("rc receive: a Terminate's code and headers are kept") {
   body.append(reinterpret_cast<const char*>(header.data()), header.size());
   CHECK(f.come(fpdu(Untagged{.opcode = kTerminate, .queue = 2, .payload = body}.ulpdu())) ==
         RcEnd::terminated);
-  CHECK(f.receive.fault() == TerminateCode{1, 1, 1});
-  CHECK(std::ranges::equal(f.receive.offending(), header));
+  CHECK(f.receive.termination().code() == TerminateCode{1, 1, 1});
+  CHECK(std::ranges::equal(f.receive.termination().offending(), header));
 }
 
 TEST_CASE(
@@ -472,7 +473,7 @@ TEST_CASE(
   const std::string_view body("\x11\x01\xC0\x00\x00\x20", 6);
   CHECK(f.come(fpdu(Untagged{.opcode = kTerminate, .queue = 2, .payload = body}.ulpdu())) ==
         RcEnd::terminated);
-  CHECK(f.receive.fault() == fault::kUnspecified);
+  CHECK(f.receive.termination().code() == fault::kUnspecified);
 }
 
 TEST_CASE("rc receive: a stream ends in order between two messages, and nowhere else") {
@@ -514,8 +515,8 @@ TEST_CASE("rc receive: an FPDU with a wrong CRC ends the connection before it do
   CHECK_FALSE(f.receive.heard());
   CHECK(f.come(fpdu(Untagged{.payload = "abc"}.ulpdu(), true) + bad) == RcEnd::bad_crc);
   CHECK(f.receive.heard());
-  CHECK(f.receive.fault() == TerminateCode{2, 0, 2});
-  CHECK(f.receive.offending().empty());
+  CHECK(f.receive.termination().code() == TerminateCode{2, 0, 2});
+  CHECK(f.receive.termination().offending().empty());
   CHECK(f.canvas.has_only(0, "abc"));
   CHECK(f.receives.next() == 2);
 }
@@ -539,7 +540,7 @@ TEST_CASE("rc receive: the ready-to-receive message is the one agreed on, and no
     f.post(1, 0, 10);
     CHECK(f.come(fpdu(ulpdu)) == expected);
     CHECK(f.receives.next() == 1);
-    return f.receive.fault();
+    return f.receive.termination().code();
   };
   const Octets send = Untagged{}.ulpdu();
   const Octets write = write_ulpdu(0xDEADBEEF, 5, "");
@@ -668,7 +669,7 @@ TEST_CASE("rc receive: memory that goes within a long segment gets no more of it
     REQUIRE(f.begin(Untagged{.payload = f.text}.ulpdu()) == RcEnd::none);
     REQUIRE(f.stags.erase(f.stag));
     CHECK(f.come(f.rest) == RcEnd::bad_receive);
-    CHECK(f.receive.fault() == fault::kLocalCatastrophic);
+    CHECK(f.receive.termination().code() == fault::kLocalCatastrophic);
     CHECK(f.receives.reported().at(0).status == WcStatus::local_protection_error);
   }
   SECTION("of a Write") {
@@ -676,9 +677,9 @@ TEST_CASE("rc receive: memory that goes within a long segment gets no more of it
     REQUIRE(f.begin(ulpdu) == RcEnd::none);
     REQUIRE(f.stags.erase(f.stag));
     CHECK(f.come(f.rest) == RcEnd::protocol_error);
-    CHECK(f.receive.fault() == fault::kTaggedInvalidStag);
-    CHECK(f.receive.offending_length() == ulpdu.size());
-    CHECK(f.receive.offending().size() == 14);
+    CHECK(f.receive.termination().code() == fault::kTaggedInvalidStag);
+    CHECK(f.receive.termination().offending_length() == ulpdu.size());
+    CHECK(f.receive.termination().offending().size() == 14);
   }
   CHECK(f.memory[f.text.size() - 1] == std::byte{0});
 }
@@ -687,9 +688,9 @@ TEST_CASE(
     "rc receive: a long Write that does not fit writes nothing, and is checked when it is whole") {
   Long f;
   CHECK(f.begin(write_ulpdu(f.stag, f.memory.size() - 100, f.text)) == RcEnd::none);
-  CHECK_FALSE(f.receive.fault());
+  CHECK_FALSE(f.receive.termination().code());
   CHECK(f.come(f.rest) == RcEnd::protocol_error);
-  CHECK(f.receive.fault() == fault::kTaggedBaseOrBounds);
+  CHECK(f.receive.termination().code() == fault::kTaggedBaseOrBounds);
   CHECK(std::ranges::count(f.memory, std::byte{0}) == static_cast<ptrdiff_t>(f.memory.size()));
 }
 
