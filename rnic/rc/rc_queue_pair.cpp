@@ -204,7 +204,7 @@ bool RcQueuePair::wait_ended(Time deadline) {
 
 size_t RcQueuePair::receive(Time now) {
   if (!stream_) return 0;
-  const bool in_flight = transmit_.zero_copy_in_flight();
+  const bool in_flight = transmit_.zero_copy().in_flight();
   if (in_flight) complete_released();
   if (receive_.delivery().held() || peer_closed_) {
     // Nothing is read, so it is a broken stream that asks, again if need be, or one that has
@@ -220,14 +220,15 @@ size_t RcQueuePair::receive(Time now) {
 
 /// The stream may have released memory: what waits for that goes on.
 void RcQueuePair::complete_released() {
-  if (transmit_.complete_released(*stream_, sends_)) engine().activate(*this);
+  if (transmit_.zero_copy().complete_released(*stream_, sends_)) engine().activate(*this);
 }
 
 /// The peer has ended its side, and this one has something to finish. Not where something is
 /// awaited from the peer.
 bool RcQueuePair::ends_later() const {
-  const bool still_sending = state() == QpState::closing && !fin_sent_ && transmit_.allowed();
-  return (still_sending || transmit_.zero_copy_in_flight()) && requester_.idle();
+  const bool still_sending =
+      state() == QpState::closing && !fin_sent_ && transmit_.messages().allowed();
+  return (still_sending || transmit_.zero_copy().in_flight()) && requester_.idle();
 }
 
 /// After the receiving half took bytes, or none.
@@ -244,13 +245,14 @@ void RcQueuePair::settle(RcEnd result, Time now) {
     counters().add(Counter::rc_receive_not_ready);
     arm_receive_wait(now);
   }
-  if (receive_.heard() && !transmit_.allowed()) {
-    transmit_.allow();
+  if (receive_.heard() && !transmit_.messages().allowed()) {
+    transmit_.messages().allow();
     if (observer_) observer_->on_ready();
   }
   // What came may be a request, or the response that others wait for.
-  if (transmit_.allowed() && (responder_.next() != nullptr || sends_.pending() != nullptr ||
-                              state() == QpState::closing || state() == QpState::sqd))
+  if (transmit_.messages().allowed() &&
+      (responder_.next() != nullptr || sends_.pending() != nullptr || state() == QpState::closing ||
+       state() == QpState::sqd))
     engine().activate(*this);
   arm_trim(now);
   if (!report()) engine().stall(*this);

@@ -31,7 +31,7 @@ std::error_code status_of(RcEnd reason) {
 void RcQueuePair::go_on_ending() {
   if (state() == QpState::closing) {
     if (all_sent()) finish_closing();  // guard(rows:drain-before-fin): without if (all_sent())
-  } else if (peer_closed_ && !transmit_.zero_copy_in_flight()) {
+  } else if (peer_closed_ && !transmit_.zero_copy().in_flight()) {
     end_behind_peer();
   } else if (state() == QpState::sqd) {
     watch_drain();
@@ -41,12 +41,12 @@ void RcQueuePair::go_on_ending() {
 /// And no response is awaited or pending, and no memory is in flight.
 bool RcQueuePair::all_sent() {
   return sends_.pending() == nullptr && requester_.idle() && responder_.next() == nullptr &&
-         transmit_.drained() && !transmit_.zero_copy_in_flight();
+         transmit_.drained() && !transmit_.zero_copy().in_flight();
 }
 
 void RcQueuePair::watch_drain() {
   if (drain_told_ || !transmit_.at_boundary() || !transmit_.drained()) return;
-  if (!requester_.idle() || transmit_.zero_copy_in_flight()) return;
+  if (!requester_.idle() || transmit_.zero_copy().in_flight()) return;
   drain_told_ = true;
   raise(AsyncEventType::sq_drained);
 }
@@ -179,8 +179,8 @@ void RcQueuePair::count_end(RcEnd reason) {
 /// in flight is reset, without final bytes: the application may use the memory again when its
 /// requests are flushed, and what it writes there must not reach the peer.
 void RcQueuePair::close_stream(bool in_order, std::vector<std::byte> final_bytes) {
-  if (transmit_.zero_copy_in_flight()) transmit_.complete_released(*stream_, sends_);
-  if (transmit_.zero_copy_in_flight()) in_order = false, final_bytes.clear();
+  if (transmit_.zero_copy().in_flight()) transmit_.zero_copy().complete_released(*stream_, sends_);
+  if (transmit_.zero_copy().in_flight()) in_order = false, final_bytes.clear();
   engine().timers().cancel(receive_wait_);
   engine().timers().cancel(peer_watch_timer_);
   peer_watch_.stop();

@@ -7,26 +7,29 @@
 
 #include "ddp/scatter.h"
 #include "rnic/queues/request_memory.h"
-#include "rnic/rc/rc_transmit.h"
+#include "rnic/rc/burst_ring.h"
+#include "rnic/rc/rc_fpdu.h"
+#include "rnic/rc/rc_message.h"
+#include "rnic/rc/rc_transmit_context.h"
 
 namespace diwarp::rnic {
 
 /// The pieces of one call to the stream.
-class RcTransmit::Burst {
+class RcBurst {
  public:
-  explicit Burst(Context& context) : context_(context) {}
+  explicit RcBurst(RcTransmitContext& context) : context_(context) {}
 
-  Context& context() { return context_; }
+  RcTransmitContext& context() { return context_; }
 
   /// Whether the message's memory may be read. Checked once in a burst; false for all that come
   /// behind one that may not.
-  bool admit(const Message& message);
+  bool admit(const RcMessage& message);
   /// The message that was not admitted.
-  const Message* refused() const { return refused_; }
+  const RcMessage* refused() const { return refused_; }
 
   /// Adds an FPDU of the message without its first `skip` bytes. False if there is no room; else
   /// `payload` holds the pieces of its payload.
-  bool add(const Fpdu& fpdu, size_t skip, const Message& message,
+  bool add(const RcFpdu& fpdu, size_t skip, const RcMessage& message,
            std::span<const ConstBytes>& payload);
   /// Adds bytes as they are.
   bool add_bytes(ConstBytes bytes);
@@ -40,8 +43,9 @@ class RcTransmit::Burst {
   static constexpr size_t kMaxPieces = 128;
   static_assert(kMaxPieces >= kMaxSge + 2 && kMaxPieces >= 3 * kBurstFpdus);
 
-  bool readable(const Message& message) const;
-  size_t gather(const Fpdu& fpdu, size_t skip, const Message& message, std::span<ConstBytes> room);
+  bool readable(const RcMessage& message) const;
+  size_t gather(const RcFpdu& fpdu, size_t skip, const RcMessage& message,
+                std::span<ConstBytes> room);
 
   // Pieces that are not set until they are used: a burst is made for every message.
   union Room {
@@ -49,17 +53,17 @@ class RcTransmit::Burst {
     std::array<ConstBytes, kMaxPieces> pieces;
   };
 
-  Context& context_;
+  RcTransmitContext& context_;
   Room room_;
   size_t count_ = 0;
   size_t bytes_ = 0;
-  const Message* admitted_ = nullptr;  // the latest
-  const Message* refused_ = nullptr;
-  const Message* walked_ = nullptr;  // cursor_ is in its SGEs
+  const RcMessage* admitted_ = nullptr;  // the latest
+  const RcMessage* refused_ = nullptr;
+  const RcMessage* walked_ = nullptr;  // cursor_ is in its SGEs
   ddp::SgeCursor cursor_;
 };
 
-inline bool RcTransmit::Burst::admit(const Message& message) {
+inline bool RcBurst::admit(const RcMessage& message) {
   if (refused_ != nullptr) return false;
   if (admitted_ == &message) return true;
   if (!readable(message)) {
@@ -70,15 +74,15 @@ inline bool RcTransmit::Burst::admit(const Message& message) {
   return true;
 }
 
-inline bool RcTransmit::Burst::readable(const Message& message) const {
+inline bool RcBurst::readable(const RcMessage& message) const {
   if (message.entry != nullptr) return may_send(context_.protection, *message.entry);
-  if (message.origin != Origin::response || message.body_bytes != 0) return true;
+  if (message.origin != RcMessage::Origin::response || message.body_bytes != 0) return true;
   // guard(rows:revoked-under-read): => return true;
   return context_.responder.source(message.read).has_value();
 }
 
-inline bool RcTransmit::Burst::add(const Fpdu& fpdu, size_t skip, const Message& message,
-                                   std::span<const ConstBytes>& payload) {
+inline bool RcBurst::add(const RcFpdu& fpdu, size_t skip, const RcMessage& message,
+                         std::span<const ConstBytes>& payload) {
   const std::span<ConstBytes> room = std::span(room_.pieces).subspan(count_);
   if (room.size() < 2) return false;
   const ConstBytes head = fpdu.head_view();
@@ -100,8 +104,8 @@ inline bool RcTransmit::Burst::add(const Fpdu& fpdu, size_t skip, const Message&
 }
 
 /// The pieces of an FPDU's payload behind `skip`. Returns their number, 0 if `room` is too small.
-inline size_t RcTransmit::Burst::gather(const Fpdu& fpdu, size_t skip, const Message& message,
-                                        std::span<ConstBytes> room) {
+inline size_t RcBurst::gather(const RcFpdu& fpdu, size_t skip, const RcMessage& message,
+                              std::span<ConstBytes> room) {
   const size_t length = fpdu.segment.length - skip;
   if (fpdu.staged != nullptr) {
     if (room.empty()) return 0;
@@ -114,7 +118,7 @@ inline size_t RcTransmit::Burst::gather(const Fpdu& fpdu, size_t skip, const Mes
   return cursor_.take_pieces(length, room);
 }
 
-inline bool RcTransmit::Burst::add_bytes(ConstBytes bytes) {
+inline bool RcBurst::add_bytes(ConstBytes bytes) {
   if (count_ == kMaxPieces) return false;
   room_.pieces[count_++] = bytes;
   bytes_ += bytes.size();

@@ -361,7 +361,7 @@ TEST_CASE("rc transmit: a responder sends nothing until it was allowed to, not e
   REQUIRE_FALSE(f.responder.take(rdmap::ReadRequest{.length = 3, .source_stag = f.region}));
   f.send(0, 3);
   CHECK(f.sent().empty());
-  f.transmit.allow();
+  f.transmit.messages().allow();
   CHECK(f.sent().size() == 2);
 }
 

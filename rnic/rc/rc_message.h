@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "rdmap/bodies.h"
+#include "rdmap/stream_receiver.h"
+#include "rnic/queues/work_queue.h"
+
+namespace diwarp::rnic {
+
+/// A message of which something is framed and not yet on the stream, or still to be framed.
+struct RcMessage {
+  enum class Origin : uint8_t { send_queue, response, ready };
+
+  Origin origin = Origin::send_queue;
+  rdmap::StreamSegment header = {};  // of its first segment
+  // Its payload: memory,
+  std::span<const Sge> sges = {};
+  uint64_t length = 0;               // bytes
+  const SendEntry* entry = nullptr;  // whose SGEs they are
+  rdmap::ReadRequest read = {};      // or what they answer,
+  Sge source = {};                   // from here
+  // or bytes of its own.
+  uint8_t body_bytes = 0;
+  std::array<std::byte, rdmap::kAtomicRequestBytes> body = {};
+};
+
+}  // namespace diwarp::rnic

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+
+#include "base/bytes.h"
+#include "base/counters.h"
+#include "diwarp/types.h"
+#include "rnic/rc/rc_fpdu.h"
+#include "rnic/rc/scratch.h"
+
+namespace diwarp::rnic {
+
+/// How many bytes of Read responses with CRCs a burst has at most. They are copied first: what the
+/// copy of a longer burst pushes out of the cache costs more than fewer system calls save. Measured
+/// as kLoneBurstBytes was, of RDMA Writes: 0.67 with 128 KiB, 0.74 with 256 KiB, 0.85 with this,
+/// 0.83 with 1 MiB.
+inline constexpr size_t kStagedBurstBytes = size_t{512} << 10;
+
+/// Copies of what RcTransmit, its owner, sends and cannot send from the application's memory. What
+/// peers read may change meanwhile, and the bytes that are sent have to be those of the CRC: it is
+/// staged here, from the first FPDU that is framed to the last. And with markers, one whole FPDU is
+/// encoded here.
+class TransmitCopies {
+ public:
+  /// Copies the FPDU's payload from memory that begins at `source`. Where there is no memory for a
+  /// burst's, it is one of this FPDU.
+  RcFramed stage(RcFpdu& fpdu, const Sge& source, size_t burst_bytes, Counters& counters);
+  /// Nothing is framed, so that what was staged is needed no more.
+  void clear_staged() { staged_ = 0; }
+
+  /// Memory for an FPDU with markers. False, and counted: there is none now.
+  bool reserve_marked(size_t bytes, Counters& counters) {
+    return reserve(marked_, bytes, counters);
+  }
+  Bytes marked() const { return marked_.bytes(); }
+
+  bool keeps_memory() const { return staging_.size() != 0 || marked_.size() != 0; }
+  /// Frees memory that was not used since the last call. True if there may be some to free later.
+  bool trim(bool in_use);
+  void release();
+
+ private:
+  bool reserve(Scratch& copies, size_t bytes, Counters& counters);
+
+  Scratch marked_;
+  Scratch staging_;
+  size_t staged_ = 0;  // bytes of it in use
+  bool used_ = false;  // either of them, since the last trim()
+};
+
+}  // namespace diwarp::rnic
