@@ -148,11 +148,11 @@ void QueuePair::set_max_rate(uint64_t bytes_per_second) {
 }
 
 void QueuePair::join(const Address& group, std::string_view interface) {
-  as_datagram(impl_, "join()").join(group, interface);
+  as_datagram(impl_, "join()").groups().join(group, interface);
 }
 
 void QueuePair::leave(const Address& group, std::string_view interface) {
-  as_datagram(impl_, "leave()").leave(group, interface);
+  as_datagram(impl_, "leave()").groups().leave(group, interface);
 }
 
 void QueuePair::set_sources(std::span<const SourceFilter> sources) {

@@ -86,7 +86,8 @@ DatagramQueuePair::DatagramQueuePair(std::shared_ptr<ProtectionDomain> domain,
       control_([this] { wake(); }),
       errors_(control_, counters(), options_.error_queue, options_.error_rate),
       records_({protection(), receives(), recv_cq(), counters()}, options_,
-               init.type == QpType::ud) {
+               init.type == QpType::ud),
+      groups_(*this, engine(), *link_) {
   protection().set_queue_pair(number());
   sender_.add(control_);
 }
@@ -111,7 +112,7 @@ void DatagramQueuePair::count_degradation(const llp::Degradation& what) {
 void DatagramQueuePair::detach_from_engine() {
   if (link_->descriptor() < 0) link_->on_ready({});
   engine().exclusively([this] {
-    for (const auto& group : groups_) group->detach();
+    groups_.detach();
     link_->set_key(nullptr);
     engine().timers().cancel(expiry_);
     engine().timers().cancel(paced_);

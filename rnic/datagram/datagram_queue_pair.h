@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <optional>
 #include <span>
@@ -17,7 +16,7 @@
 #include "rnic/datagram/control_sender.h"
 #include "rnic/datagram/datagram_sender.h"
 #include "rnic/datagram/error_reports.h"
-#include "rnic/datagram/group_input.h"
+#include "rnic/datagram/joined_groups.h"
 #include "rnic/datagram/record_table.h"
 #include "rnic/datagram/source_filter.h"
 #include "rnic/datagram/verdict.h"
@@ -42,9 +41,8 @@ class DatagramQueuePair : public QueuePair {
   /// As QueuePairAttributes has it. Any thread, without the baton.
   uint32_t max_datagram_payload(const Address& to);
   void set_max_rate(uint64_t bytes_per_second);
+  JoinedGroups& groups() { return groups_; }
   /// As the public ones.
-  void join(const Address& group, std::string_view interface);
-  void leave(const Address& group, std::string_view interface);
   void set_sources(std::span<const SourceFilter> sources);
   std::optional<DatagramError> poll_error();
   std::vector<OpenRecord> open_records();
@@ -107,8 +105,6 @@ class DatagramQueuePair : public QueuePair {
   void on_paced(Time now);
   void arm_expiry();
   void count_overflow();
-  using Groups = std::vector<std::unique_ptr<GroupInput>>;
-  Groups::iterator find_group(const Address& group, std::string_view interface);
 
   const DatagramOptions options_;
   std::unique_ptr<llp::DatagramLink> link_;
@@ -122,8 +118,7 @@ class DatagramQueuePair : public QueuePair {
   ControlSender control_;
   ErrorReports errors_;
   RecordTable records_;
-  Groups groups_;
-  std::atomic<uint32_t> groups_joined_{0};  // ever
+  JoinedGroups groups_;
   MemberTimer<DatagramQueuePair, &DatagramQueuePair::on_expiry> expiry_{*this};
   MemberTimer<DatagramQueuePair, &DatagramQueuePair::on_paced> paced_{*this};
 };

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rnic/datagram/group_input.h"
 
-#include <algorithm>
-#include <string>
-
-#include "diwarp/error.h"
 #include "rnic/datagram/datagram_queue_pair.h"
 #include "rnic/engine/engine.h"
 
@@ -38,56 +34,6 @@ size_t GroupInput::receive(Time now) {
   }
   queue_pair_.after_receive(now);
   return count;
-}
-
-namespace {
-
-std::string named(const Address& group, std::string_view interface) {
-  const std::string where = interface.empty() ? "" : " on interface " + std::string(interface);
-  return "Group " + group.host() + where;
-}
-
-[[noreturn]] void refuse(Errc code, const std::string& message) {
-  throw Error(make_error_code(code), message);
-}
-
-}  // namespace
-
-// The queue pair's groups.
-
-void DatagramQueuePair::join(const Address& group, std::string_view interface) {
-  if (type() == QpType::rd)  // guard(no-groups-over-rd): condition => false
-    refuse(Errc::unsupported_operation,
-           "A queue pair of type rd cannot join groups: what is sent to a group is not reliable");
-  const Address address = group.with_port(0);
-  auto link = link_->open_group(address, interface);
-  auto endpoint = std::make_unique<GroupInput>(*this, engine(), ++groups_joined_, address,
-                                               interface, std::move(link));
-  const bool added = engine().exclusively([&] {
-    if (find_group(address, interface) != groups_.end()) return false;  // guard(groups)
-    endpoint->attach();
-    groups_.push_back(std::move(endpoint));
-    return true;
-  });
-  if (!added) refuse(Errc::invalid_argument, named(address, interface) + " is joined already");
-}
-
-void DatagramQueuePair::leave(const Address& group, std::string_view interface) {
-  std::unique_ptr<GroupInput> left;  // outlives the hold: it closes a descriptor
-  engine().exclusively([&] {
-    const auto found = find_group(group.with_port(0), interface);
-    if (found == groups_.end()) return;  // guard(groups)
-    left = std::move(*found);
-    groups_.erase(found);
-    left->detach();
-  });
-  if (!left) refuse(Errc::invalid_argument, named(group, interface) + " was not joined");
-}
-
-DatagramQueuePair::Groups::iterator DatagramQueuePair::find_group(const Address& group,
-                                                                  std::string_view interface) {
-  return std::ranges::find_if(groups_,
-                              [&](const auto& joined) { return joined->is(group, interface); });
 }
 
 }  // namespace diwarp::rnic
