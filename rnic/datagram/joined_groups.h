@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "llp/datagram.h"
+#include "llp/datagram_link.h"
 #include "rnic/datagram/group_input.h"
 
 namespace diwarp::rnic {
