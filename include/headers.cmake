@@ -1,5 +1,5 @@
-# The public headers, all in include/diwarp. What stands here is installed; `tests/layers` reads both
-# lists, which hold nothing but names.
+# The public headers, all in include/diwarp. The headers that stand here are installed;
+# `tests/layers` reads both lists, which hold nothing but names.
 
 # Data: addresses, types, errors, options, requests, completions. Every layer may include these.
 set(DIWARP_DATA_HEADERS

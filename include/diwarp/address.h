@@ -65,7 +65,7 @@ class DIWARP_EXPORT Address {
   /// The address without its port, as in "fe80::1%eth0".
   std::string host() const;
 
-  /// What parse() reads back: host() when the port is 0, else "1.2.3.4:5" or "[::1]:5".
+  /// The text that parse() reads back: host() when the port is 0, else "1.2.3.4:5" or "[::1]:5".
   std::string to_string() const;
 
   friend bool operator==(const Address& a, const Address& b) { return a.words() == b.words(); }

@@ -17,10 +17,10 @@
 #include "diwarp/types.h"
 #include "diwarp/validity_map.h"
 
-/// What the objects of the verbs tell about themselves: attributes, events, errors.
+/// The attributes, events and errors of the objects of the verbs.
 namespace diwarp {
 
-/// What a device is and can do.
+/// The limits of a device, and its present state.
 struct DeviceAttributes {
   Address address;
   uint64_t max_message = 0;      ///< bytes
@@ -29,10 +29,10 @@ struct DeviceAttributes {
   uint32_t max_inline_data = 0;  ///< bytes
   uint32_t queue_pairs = 0;      ///< open now
   uint32_t memory_regions = 0;   ///< registered now
-  std::string crc_backend;       ///< what computes CRC32C
+  std::string crc_backend;       ///< the implementation of CRC32C
   std::string datagram_backend;  ///< how datagrams are moved
   std::string stream_backend;
-  IoBackend io = IoBackend::syscall;  ///< what the device uses: syscall or uring
+  IoBackend io = IoBackend::syscall;  ///< the one in use: syscall or uring
   std::string io_reason;              ///< and why
 };
 
@@ -48,7 +48,7 @@ struct SocketBufferAttributes {
   size_t granted = 0;
 };
 
-/// What the system gives to the sockets of UD and RD queue pairs.
+/// The means that the system gives to the sockets of UD and RD queue pairs.
 struct DatagramSocketAttributes {
   OffloadAttributes segmentation;  ///< UDP_SEGMENT (GSO)
   OffloadAttributes coalescing;    ///< UDP_GRO
@@ -62,7 +62,7 @@ struct CompletionEvent {
   uint64_t context = 0;  ///< of the completion queue that has something
 };
 
-/// What a Terminate message says (RFC 5040 section 4.8): which layer found which error.
+/// The content of a Terminate message (RFC 5040 section 4.8): which layer found which error.
 struct TerminateCode {
   uint8_t layer = 0;  ///< 0 RDMAP, 1 DDP, 2 MPA
   uint8_t type = 0;
@@ -105,7 +105,7 @@ struct AsyncEvent {
   Address address = {};  ///< accept_refused: the listener's
 };
 
-/// What a window or a fast registration names now.
+/// The memory that a window or a fast registration names now.
 struct SteeringTagAttributes {
   STag stag = 0;  ///< with the key it has now
   bool valid = false;

@@ -14,8 +14,8 @@
 /// How connections come to be, and end.
 namespace diwarp {
 
-/// What makes the responder of a connection ready to send (RFC 6581 section 4): a first message of
-/// the initiator, of no length, that no application sees.
+/// The event that makes the responder of a connection ready to send (RFC 6581 section 4): a first
+/// message of the initiator, of no length, that no application sees.
 enum class ReadyToReceive : uint8_t { none, send, write, read };
 
 /// A connection over an established TCP connection whose MPA start-up somebody else has done.
@@ -82,7 +82,7 @@ struct DisconnectOptions {
   Duration timeout = std::chrono::seconds(5);
 };
 
-/// What a peer that asks for a connection has for this side, and wants from it.
+/// The resources that a peer that asks for a connection has for this side, and those it wants.
 struct RequestedDepths {
   uint16_t ord = 16382;  ///< Reads and atomics that it answers at a time; 16,382: it did not say
   uint16_t ird = 16382;  ///< Reads and atomics that it wants outstanding; 16,382: it did not say

@@ -25,7 +25,7 @@ class DIWARP_EXPORT ConnectionRequest {
   Address peer_address() const;
   /// The revision of MPA that the peer speaks, 1 or 2.
   uint8_t revision() const;
-  /// What accept() can have of ord and ird.
+  /// The limits of accept() for ord and ird.
   RequestedDepths depths() const;
 
   /// Answers and hands the connection to `qp`, an RC queue pair in init, which is then in rts. As

@@ -8,7 +8,7 @@
 #include <system_error>
 #include <vector>
 
-/// What the connection manager tells.
+/// The kinds of event of the connection manager.
 namespace diwarp {
 
 enum class CmEventType : uint8_t {
@@ -55,14 +55,14 @@ struct CmEventInfo {
   uint64_t id = 0;        ///< number of the id it is about; connect_request: of the new one
   uint64_t listener = 0;  ///< connect_request: number of the listening id
   uint64_t context = 0;   ///< of the id; connect_request: of the listening one
-  /// What went wrong, if anything did; disconnected: timed_out where the peer answers no more.
+  /// The error, if there was one; disconnected: timed_out where the peer answers no more.
   std::error_code status = {};
-  std::string message = {};  ///< what went wrong, in words; empty: nothing did
+  std::string message = {};  ///< the error, in words; empty: there was none
   /// Of the peer's request (connect_request), its reply (established, at the initiator) or its
   /// reject.
   std::vector<std::byte> private_data = {};
-  /// connect_request: what accept() can have at most (RequestedDepths); established: what was
-  /// agreed.
+  /// connect_request: the most that accept() can have (RequestedDepths); established: the depths
+  /// that were agreed.
   uint16_t ord = 0;
   uint16_t ird = 0;
 };

@@ -14,8 +14,8 @@
 #include "diwarp/error.h"
 #include "diwarp/queue_pair.h"
 
-/// Connections by events, in the manner of librdmacm: no call waits for a peer; what comes of it is
-/// an event (docs/rc.md). QueuePair::connect() and Listener are the forms that wait.
+/// Connections by events, in the manner of librdmacm: no call waits for a peer; the outcome is an
+/// event (docs/rc.md). QueuePair::connect() and Listener are the forms that wait.
 namespace diwarp {
 
 namespace rnic {

@@ -47,7 +47,7 @@ struct ReadOptions {
   Duration deadline{0};
   /// How often what is missing is asked for again.
   uint32_t retries = 0;
-  /// Reads that may be under way at once, 1 to 1,024; those behind wait.
+  /// Reads that may be under way at once, 1 to 1,024; further ones wait.
   uint32_t max_outstanding = 16;
   /// Requests of one Read that may be under way at once, 1 to 256, of at most 256 KiB each.
   uint32_t window = 2;
@@ -57,20 +57,20 @@ struct ReadOptions {
   uint32_t max_responses_per_source = 32;
 };
 
-/// What queue pairs over datagrams have: UD, and RD where it does not say UD.
+/// The options of queue pairs over datagrams: UD, and RD where an option does not say UD.
 struct DatagramOptions {
   /// UDP port, which is also the queue pair's number; 0: a free one.
   uint16_t port = 0;
   /// UD: other queue pairs of this user with this option, of any process, may have the same address
-  /// and port, and so the same number. What is sent to a group comes to each of them that joined
-  /// it; what is sent to the address itself, answers included, comes to one of them, of the
-  /// system's choice. For members that only receive. `connect_after` counts as 0.
+  /// and port, and so the same number. A datagram to a group comes to each of them that joined it;
+  /// one to the address itself, an answer for example, comes to one of them, of the system's
+  /// choice. For members that only receive. `connect_after` counts as 0.
   bool share_port = false;
   /// A bound UDP descriptor to use instead of opening one; the queue pair owns it afterwards.
   int descriptor = -1;
   /// Sends with another Q_Key are dropped.
   uint32_t q_key = 0;
-  /// Largest UDP payload to send, headers and CRC included; 0: what the path MTU carries, or with
+  /// Largest UDP payload to send, headers and CRC included; 0: as the path MTU allows, or with
   /// `jumbo` 65,507. 64 (RD: 128) to 65,507.
   uint32_t segment = 0;
   /// Let IP fragment datagrams that are longer than the path MTU carries. Each lost fragment then
@@ -119,13 +119,13 @@ struct DatagramOptions {
   /// 4.) RD: Write-Records. At least 1.
   uint32_t refused_per_source = 256;
   /// Tagged segments and Read Requests that may name memory in vain (an unknown STag, a wrong
-  /// offset, no right to it) within a second, from one source and from all together. UD: what comes
-  /// from a source that had more is dropped unseen for the rest of the second. While all together
-  /// had more, so is what comes from sources that missed within the last `source_timeout`, or have
-  /// neither shown that they are at their address nor finished a message yet. RD: what would be
-  /// dropped waits, and while all together had more, only addresses that named memory rightly, and
-  /// did not miss within `source_timeout`, do not wait. Few enough that guessing takes long
-  /// (docs/datagrams.md has the odds), and more than mistakes make.
+  /// offset, no right to it) within a second, from one source and from all together. UD: segments
+  /// of a source that had more are dropped unseen for the rest of the second. While all together
+  /// had more, so are those of sources that missed within the last `source_timeout`, or have
+  /// neither shown that they are at their address nor finished a message yet. RD: segments that
+  /// would be dropped wait, and while all together had more, only addresses that named memory
+  /// rightly, and did not miss within `source_timeout`, do not wait. Few enough that guessing takes
+  /// long (docs/datagrams.md has the odds), and more than mistakes make.
   uint32_t stag_misses_per_source = 100;
   uint32_t stag_misses = 1000;
   /// Write-Records, at the target.

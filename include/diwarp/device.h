@@ -42,8 +42,8 @@ class DIWARP_EXPORT Device {
 
   Address address() const;
   DeviceAttributes query() const;
-  /// What the system gives to the sockets of UD and RD queue pairs, and what it refuses. Opens a
-  /// socket to ask it, for a moment. Throws Error where none can be opened.
+  /// The means that the system gives to the sockets of UD and RD queue pairs, and those it refuses.
+  /// Opens a socket to ask it, for a moment. Throws Error where none can be opened.
   DatagramSocketAttributes query_datagram_sockets() const;
   /// Why the system does not let this process use io_uring; empty where it does.
   /// Makes a small ring to ask it, once in a process.

@@ -15,9 +15,9 @@ enum class Progress : uint8_t {
   manual,  ///< the application alone: polling a completion queue and Device::progress()
 };
 
-/// What moves bytes between the engine and the kernel's sockets.
+/// The means of moving bytes between the engine and the kernel's sockets.
 enum class IoBackend : uint8_t {
-  automatic,  ///< what measured best (docs/performance.md)
+  automatic,  ///< the one that measured best (docs/performance.md)
   syscall,    ///< system calls
   uring,      ///< io_uring; system calls, and a line in the log, where it cannot be had
 };

@@ -11,7 +11,7 @@
 
 namespace diwarp {
 
-/// What the library's own calls can refuse. Each has a message that says what to do, and an errno
+/// The errors of the library's own calls. Each has a message that says what to do, and an errno
 /// value as its error condition, so that `code == std::errc::timed_out` works.
 enum class Errc {
   queue_full = 1,
@@ -40,7 +40,8 @@ inline std::error_code make_error_code(Errc code) noexcept {
   return {static_cast<int>(code), error_category()};
 }
 
-/// What set-up calls throw: a code (Errc or an errno of the system) and a message about the case.
+/// The exception of set-up calls: a code (Errc or an errno of the system) and a message about the
+/// case.
 class DIWARP_EXPORT Error : public std::system_error {
  public:
   Error(std::error_code code, const std::string& message) : std::system_error(code, message) {}

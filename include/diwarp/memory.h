@@ -42,7 +42,7 @@ class DIWARP_EXPORT MemoryRegion {
                Access access = Access::local_write, std::optional<uint64_t> base = std::nullopt);
 
   /// Registers `memory` under an STag that the application chose, its tagged offsets starting at
-  /// `base`: what the members of a group agree on, so that one Write-Record to the group goes to
+  /// `base`: the members of a group agree on both, so that one Write-Record to the group goes to
   /// the memory of each. A peer that learns or guesses a chosen STag can use the region as `access`
   /// allows (other STags are random): see docs/datagrams.md. Throws Error(invalid_argument) if the
   /// STag's upper 24 bits are zero, or those of an STag in use.
@@ -50,7 +50,7 @@ class DIWARP_EXPORT MemoryRegion {
                                 uint64_t base, Access access);
 
   STag lkey() const;
-  /// The same; what peers name it by.
+  /// The same STag, for peers.
   STag rkey() const;
   /// False once it was invalidated: nothing can use it any more, and it can only be destroyed.
   bool valid() const;

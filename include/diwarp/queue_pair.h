@@ -28,7 +28,7 @@ namespace rnic {
 class QueuePair;
 }
 
-/// What a queue pair is made with.
+/// The parameters of a new queue pair.
 struct QueuePairInit {
   QpType type = QpType::rc;
   CompletionQueueRef send_cq;
@@ -123,8 +123,8 @@ class DIWARP_EXPORT QueuePair {
   std::vector<std::byte> accept_on(int descriptor, const AcceptOptions& options = {},
                                    Duration timeout = std::chrono::seconds(5));
 
-  /// RC: ends the connection in order: what was posted goes out, then the stream is closed, and
-  /// once the peer closed its side too (or the timeout ended it) what is left is flushed and the
+  /// RC: ends the connection in order: posted requests go out, then the stream is closed, and once
+  /// the peer closed its side too (or the timeout ended it) the rest is flushed and the
   /// state is error. Blocks until then.
   void disconnect(const DisconnectOptions& options = {});
 

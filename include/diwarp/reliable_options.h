@@ -10,7 +10,7 @@
 /// Queue pairs over reliable datagrams (RD).
 namespace diwarp {
 
-/// What an error at one peer of an RD queue pair does.
+/// The effect of an error at one peer of an RD queue pair.
 enum class ErrorScope : uint8_t {
   peer,        ///< fails that peer's work only
   queue_pair,  ///< moves the queue pair to the error state
@@ -22,7 +22,7 @@ enum class CompletionOrder : uint8_t {
   peer,     ///< that of posting among the requests to one peer: a slow one holds up its own
 };
 
-/// What only RD queue pairs have.
+/// The options that only RD queue pairs have.
 struct ReliableOptions {
   /// A peer that answers nothing for so long while something is awaited of it is given up.
   Duration peer_timeout = std::chrono::seconds(10);

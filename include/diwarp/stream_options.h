@@ -9,19 +9,19 @@
 /// Queue pairs over connections (RC).
 namespace diwarp {
 
-/// What happens to a message that finds no posted receive (RC).
+/// The treatment of a message that finds no posted receive (RC).
 enum class ReceiveNotReady : uint8_t {
   hold,       ///< nothing more is read from the connection until a receive is posted; if that takes
               ///< longer than `receive_wait`, the connection is terminated
   terminate,  ///< the connection is terminated at once, as RFC 5040 has it
 };
 
-/// What only RC queue pairs have.
+/// The options that only RC queue pairs have.
 struct StreamOptions {
   ReceiveNotReady receive_not_ready = ReceiveNotReady::hold;
   /// Also for a peer that has ended its side to take all.
   Duration receive_wait = std::chrono::seconds(60);
-  /// Largest FPDU to send, in bytes, 128 to 65,536; 0: what one TCP segment carries. Larger ones
+  /// Largest FPDU to send, in bytes, 128 to 65,536; 0: as one TCP segment carries. Larger ones
   /// cost less per byte and may be cut by TCP.
   uint32_t max_fpdu = 0;
   /// A connection on which nothing is outstanding ends when nothing came from the peer's TCP for so

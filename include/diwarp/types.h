@@ -13,7 +13,7 @@
 #include "diwarp/sge.h"  // IWYU pragma: export
 #include "diwarp/validity_map.h"
 
-/// The plain values of the verbs: what work requests, completions and attributes are made of.
+/// The plain values of the verbs: the parts of work requests, completions and attributes.
 /// Names follow libibverbs; where a rule comes from an RFC, its clause stands beside it.
 namespace diwarp {
 
@@ -25,7 +25,7 @@ inline constexpr uint64_t kMaxMessage = uint64_t{1} << 30;
 /// The longest private data of a connection request or reply, in bytes (RFC 5044 section 7.1).
 inline constexpr size_t kMaxPrivateData = 512;
 
-/// What may be done with a memory region. A region may always be read locally.
+/// The operations that a memory region allows. A region may always be read locally.
 enum class Access : uint32_t {
   none = 0,
   local_write = 1,         ///< receives, Reads and atomics' results may be placed into it
@@ -54,9 +54,9 @@ enum class QpState : uint8_t {
   init,     ///< receives may be posted
   rtr,      ///< RC: connected and receiving; sends may not be posted yet
   rts,      ///< ready to send: sends and receives may be posted
-  sqd,      ///< RC: what is posted to the send queue waits, what was begun is finished
+  sqd,      ///< RC: posted sends wait, those that were begun are finished
   closing,  ///< RC only: an orderly disconnect is under way; nothing may be posted
-  error,    ///< what is posted is flushed
+  error,    ///< posted requests are flushed
 };
 
 enum class WcStatus : uint8_t {
@@ -77,7 +77,7 @@ enum class WcStatus : uint8_t {
   peer_restarted,  ///< RD: the peer that answers at the address is not the one this was begun with
 };
 
-/// What a work request of the send queue does.
+/// The operation of a work request of the send queue.
 enum class WrOpcode : uint8_t {
   send,
   send_with_invalidate,       ///< RC: the peer also invalidates `invalidate_stag`
@@ -227,14 +227,14 @@ struct RemoteMemory {
 /// Operands of an atomic operation on 8 bytes (RFC 7306 section 5). With the default masks they are
 /// the usual ones.
 struct AtomicOperands {
-  uint64_t operand = 0;   ///< fetch_add: what is added; compare_swap and swap: the new value
+  uint64_t operand = 0;   ///< fetch_add: the number to add; compare_swap and swap: the new value
   uint64_t compare = 0;   ///< compare_swap: the value that is expected
   uint64_t add_mask = 0;  ///< fetch_add: a set bit is the top of a field, which carries no further
   uint64_t swap_mask = ~uint64_t{0};     ///< compare_swap and swap: the bits that are replaced
   uint64_t compare_mask = ~uint64_t{0};  ///< compare_swap: the bits that are compared
 };
 
-/// What a bind_window or register_memory request makes valid.
+/// The binding that a bind_window or register_memory request makes valid.
 struct MemoryBinding {
   STag stag = 0;    ///< the window's or fast registration's; its low 8 bits are the new key
   STag region = 0;  ///< bind_window: the region that holds the memory
@@ -263,15 +263,15 @@ struct SendWorkRequest {
   WrOpcode opcode = WrOpcode::send;
   RemoteMemory remote = {};  ///< Writes, Write-Records, Reads, atomics
   STag invalidate_stag = 0;  ///< send_with_invalidate: the peer's; local_invalidate: one's own
-  /// 8 bytes that travel with the message. UD, RD: a Send or a Write-Record may have them; RC: what
-  /// opcode immediate sends, and no other does.
+  /// 8 bytes that travel with the message. UD, RD: a Send or a Write-Record may have them; RC: only
+  /// opcode immediate sends them.
   std::optional<uint64_t> immediate = {};
   AtomicOperands atomic = {};  ///< atomics
   MemoryBinding binding = {};  ///< bind_window, register_memory
   ReadLimits limits = {};      ///< UD: rdma_read
 };
 
-/// A Write-Record to post: what SendWorkRequest has for WrOpcode::write_record.
+/// A Write-Record to post: the members of SendWorkRequest for WrOpcode::write_record.
 struct WriteRecordWorkRequest {
   uint64_t wr_id = 0;
   SgeList sges = {};
@@ -281,7 +281,7 @@ struct WriteRecordWorkRequest {
   std::optional<uint64_t> immediate = {};
 };
 
-/// A Read over datagrams to post: what SendWorkRequest has for WrOpcode::rdma_read.
+/// A Read over datagrams to post: the members of SendWorkRequest for WrOpcode::rdma_read.
 struct ReadWorkRequest {
   uint64_t wr_id = 0;
   SgeList sges = {};  ///< where the bytes go

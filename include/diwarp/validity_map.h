@@ -41,7 +41,7 @@ class DIWARP_EXPORT ValidityMap {
       : length_(other.length_), only_(other.only_), node_(std::exchange(other.node_, nullptr)) {}
   ValidityMap& operator=(const ValidityMap& other) noexcept;
   ValidityMap& operator=(ValidityMap&& other) noexcept {
-    ValidityMap taken(std::move(other));  // what this had goes at once, not when `other` does
+    ValidityMap taken(std::move(other));  // the old ranges go at once, not when `other` does
     std::swap(length_, taken.length_);
     std::swap(only_, taken.only_);
     std::swap(node_, taken.node_);
@@ -64,7 +64,7 @@ class DIWARP_EXPORT ValidityMap {
 
   /// The valid ranges in order; for use in a loop while the map lives.
   RangeView ranges() const;
-  /// What is missing, in order; for use in a loop while the map lives.
+  /// The ranges that are missing, in order; for use in a loop while the map lives.
   GapView gaps() const;
   size_t range_count() const;
 
@@ -130,7 +130,7 @@ class DIWARP_EXPORT ValidityMap::RangeView {
   const ValidityMap* map_;
 };
 
-/// A sequence of gaps to iterate over. Gap i lies before range i; the last one behind all ranges.
+/// A sequence of gaps to iterate over. Gap i lies before range i; the last one after all ranges.
 class DIWARP_EXPORT ValidityMap::GapView {
  public:
   class Iterator {
@@ -151,7 +151,7 @@ class DIWARP_EXPORT ValidityMap::GapView {
    private:
     void skip_empty();
     const ValidityMap* map_ = nullptr;
-    size_t index_ = 0;  // of the range behind the gap
+    size_t index_ = 0;  // of the range after the gap
   };
 
   explicit GapView(const ValidityMap& map) : map_(&map) {}

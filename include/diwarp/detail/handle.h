@@ -17,7 +17,7 @@ DIWARP_EXPORT unsigned long fork_generation();
 /// Throws Error with this code: device_gone or moved_from.
 [[noreturn]] DIWARP_EXPORT void throw_dead_handle(Errc why);
 
-/// What reaches the object behind a handle, for the library itself; each handle has it as a friend.
+/// The library's own way to the object behind a handle; each handle has it as a friend.
 class HandleAccess;
 
 /// Owner of an object behind a public handle: move-only, and inert in a forked child, where the
