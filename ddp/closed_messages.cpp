@@ -83,7 +83,7 @@ void ClosedMessages::forget_oldest_run() {
 void ClosedMessages::raise_floor(uint32_t msn) {
   has_floor_ = true;
   floor_ = anchor_ = msn;
-  // What lies half the number circle or more ahead is now at or below the floor. That can only come
+  // A message half the number circle or more ahead is now at or below the floor. That can only come
   // from before there was a floor, and from a source whose MSNs leap.
   while (!runs_.empty() && at_or_below_floor(runs_.back().last)) forget_newest();  // guard(closed)
   // A refused run must not be met again when the numbers have gone round.

@@ -9,7 +9,7 @@
 
 namespace diwarp::ddp {
 
-/// What every segment of a Write-Record says of the whole message, and says alike.
+/// The facts of the whole message, which every segment of a Write-Record says alike.
 struct RecordInfo {
   STag stag = 0;
   uint64_t base = 0;    ///< tagged offset of the message's first byte

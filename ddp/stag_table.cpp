@@ -184,8 +184,8 @@ bool STagTable::erase(STag stag) {
   return true;
 }
 
-// Entries are unpublished without the baton: what was found once may not be found again a moment
-// later. So its users keep the pointer, or look whether there still is one.
+// Entries are unpublished without the baton: an entry that was found once may not be found again a
+// moment later. So its users keep the pointer, or look whether there still is one.
 const Region* STagTable::find(STag stag) const {
   const Entry* found = live_entry(stag);
   // guard(ddp): without && found->region.stag == stag

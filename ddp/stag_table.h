@@ -24,7 +24,7 @@ enum class EntryKind : uint8_t {
   fast_registration,  ///< memory is named by a work request
 };
 
-/// What an STag names. Owned by the table; what can change does so only with the engine's baton.
+/// The memory that an STag names. Owned by the table; it changes only with the engine's baton.
 struct Region {
   STag stag = 0;
   uint32_t protection_domain = 0;
@@ -35,7 +35,7 @@ struct Region {
   EntryKind kind = EntryKind::region;
   bool valid = true;        ///< windows and fast registrations: false until bound or registered
   uint32_t qp_number = 0;   ///< window: the only queue pair that may use it; 0: any
-  STag parent = 0;          ///< window: what it is bound to
+  STag parent = 0;          ///< window: the region that it is bound to
   uint64_t max_length = 0;  ///< fast registration: bytes at most
 
   /// The memory at a tagged offset within it.

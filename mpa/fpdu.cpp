@@ -57,7 +57,7 @@ constexpr size_t header_offset(uint64_t position) {
   return until_marker(position) == 0 ? kMarkerBytes : 0;
 }
 
-/// What a marker so many bytes into an FPDU holds: the distance from the length field, markers
+/// The content of a marker so many bytes into an FPDU: the distance from the length field, markers
 /// counted; 0 in front of it.
 constexpr uint16_t marker_pointer(size_t offset, size_t header) {
   // guard(fpdu): => return static_cast<uint16_t>(offset);

@@ -54,7 +54,7 @@ size_t mulpdu_with_markers(size_t emss);
 /// The longest FPDU of a ULPDU with markers in it, wherever it begins.
 size_t marked_fpdu_bytes(size_t ulpdu);
 
-/// Writes a whole FPDU with markers: the ULPDU is the pieces one behind the other, `position` the
+/// Writes a whole FPDU with markers: the ULPDU is the pieces one after the other, `position` the
 /// bytes of the stream before it (with markers). The CRC covers the markers inside. `out` must hold
 /// marked_fpdu_bytes(). Returns bytes written.
 size_t encode_marked_fpdu(std::span<const ConstBytes> ulpdu, uint64_t position, bool crc,
@@ -77,7 +77,7 @@ struct Deframed {
 
 /// An FPDU of which only a part is there.
 struct Beginning {
-  ConstBytes ulpdu = {};  ///< what is there of its ULPDU
+  ConstBytes ulpdu = {};  ///< the bytes of its ULPDU that are there
   size_t missing = 0;     ///< bytes of the ULPDU that are still to come
   size_t trailer = 0;     ///< bytes behind it: padding and CRC
 };
@@ -96,11 +96,11 @@ class Deframer {
   /// markers have to be right first.
   // guard(direct-placement): without !check_crc_ &&
   bool uses_beginnings() const { return !check_crc_ && !markers_; }
-  /// Of an FPDU at the front that is incomplete: what may be used. Nothing unless
+  /// The usable part of an incomplete FPDU at the front. Nothing unless
   /// uses_beginnings().
   std::optional<Beginning> beginning(ConstBytes stream) const;
 
-  /// The front moves behind an FPDU of so many bytes.
+  /// The front moves past an FPDU of so many bytes.
   void step(size_t consumed) { position_ += consumed; }
 
  private:

@@ -31,7 +31,7 @@ uint16_t depth(uint16_t proposed, uint16_t peer) {
   return std::min(proposed, peer);  // guard(rows:depth-lowered): => return proposed;
 }
 
-/// What a reply says to a request's depth.
+/// The answer of a reply to a request's depth.
 uint16_t answered(uint16_t agreed, uint16_t peer) {
   // guard(rows:not-negotiated): => return agreed;
   return peer == kNotNegotiated ? kNotNegotiated : agreed;

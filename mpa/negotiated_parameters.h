@@ -6,10 +6,10 @@
 #include "diwarp/connect_options.h"
 #include "mpa/startup.h"
 
-/// What two sides negotiate with their start-up frames (RFC 5044 section 7.1, RFC 6581).
+/// The parameters that two sides negotiate at start-up (RFC 5044 section 7.1, RFC 6581).
 namespace diwarp::mpa {
 
-/// What both sides know after the frames were exchanged.
+/// The result, which both sides know after the frames were exchanged.
 struct NegotiatedParameters {
   bool crc = true;
   bool send_markers = false;     ///< the peer wants them
@@ -21,10 +21,10 @@ struct NegotiatedParameters {
   ReadyToReceive ready = ReadyToReceive::none;
 };
 
-/// What one side proposes to the other.
+/// The proposal of one side to the other.
 struct MpaProposal {
   bool crc = true;
-  bool markers = false;  ///< to receive them; what the peer wants is always given
+  bool markers = false;  ///< to receive them; a peer that wants them always gets them
   uint16_t ord = 16;
   uint16_t ird = 16;
   uint8_t revision = 2;      ///< the initiator's; a responder takes the request's

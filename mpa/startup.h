@@ -39,7 +39,7 @@ struct ReadyKinds {
   friend bool operator==(const ReadyKinds&, const ReadyKinds&) = default;
 };
 
-/// What revision 2 adds to a frame.
+/// The words that revision 2 adds to a frame.
 struct Enhanced {
   bool peer_to_peer = false;  ///< flag A
   ReadyKinds ready = {};

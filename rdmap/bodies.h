@@ -8,7 +8,7 @@
 #include "base/bytes.h"
 #include "diwarp/types.h"
 
-/// What follows the DDP header in messages of one segment.
+/// The bodies that follow the DDP header in messages of one segment.
 namespace diwarp::rdmap {
 
 /// RFC 5040 section 4.4: a Read Request's body, 28 bytes.
@@ -35,7 +35,7 @@ struct AtomicRequest {
   uint32_t request_id = 0;
   uint32_t stag = 0;
   uint64_t offset = 0;
-  uint64_t operand = 0;  ///< what is added, or the new value
+  uint64_t operand = 0;  ///< the number to add, or the new value
   uint64_t mask = 0;
   uint64_t compare = 0;
   uint64_t compare_mask = 0;
@@ -47,12 +47,12 @@ AtomicRequest decode_atomic_request(ConstBytes body);  ///< of exactly 52 bytes
 /// The request for a verbs operation, without STag, offset and identifier. A Swap goes as a CmpSwap
 /// that compares no bits.
 AtomicRequest make_atomic_request(AtomicOperation operation, const AtomicOperands& operands);
-/// What is stored where `current` stood; nothing if the wire's operation code is not known.
+/// The value to store where `current` stood; nothing if the wire's operation code is not known.
 std::optional<uint64_t> apply(const AtomicRequest& request, uint64_t current);
 
 struct AtomicResponse {
   uint32_t request_id = 0;
-  uint64_t value = 0;  ///< what stood there before
+  uint64_t value = 0;  ///< the value before
 };
 inline constexpr size_t kAtomicResponseBytes = 12;
 size_t encode_body(const AtomicResponse& response, Bytes out);

@@ -14,8 +14,8 @@
 #include "rdmap/bodies.h"
 #include "rdmap/opcodes.h"
 
-/// Segments over datagrams (docs/wire-format.md): what stands between the envelope of a datagram,
-/// or its RD header, and the CRC.
+/// Segments over datagrams (docs/wire-format.md): the bytes between the envelope of a datagram, or
+/// its RD header, and the CRC.
 ///
 ///   immediate (8, if flagged) | DDP and RDMAP header | payload
 namespace diwarp::rdmap {
@@ -91,7 +91,8 @@ ParsedSegment parse_segment(uint8_t flags, ConstBytes body);
 /// The offending segment of an Error, as far as the message tells.
 struct ErrorReport {
   TerminateCode code;
-  /// What DatagramSegment::headers was. When received: all of it, the DDP header alone, or nothing.
+  /// As DatagramSegment::headers had them. When received: all of it, the DDP header alone, or
+  /// nothing.
   ConstBytes headers = {};
   size_t segment_bytes = 0;  ///< of the segment, headers and payload; 0 without headers
 };
@@ -116,9 +117,9 @@ struct ParsedError {
 };
 ParsedError parse_error(ConstBytes rest);
 
-/// What an Error's copy of the headers says of the segment; nothing where too few bytes are there.
-/// With the DDP header alone, a Read Request's `request` and a Write-Record's MSN, MO and message
-/// length are zero.
+/// The description of the segment in an Error's copy of the headers; nothing where too few bytes
+/// are there. With the DDP header alone, a Read Request's `request` and a Write-Record's MSN, MO
+/// and message length are zero.
 std::optional<DatagramSegment> parse_error_headers(ConstBytes headers);
 
 }  // namespace diwarp::rdmap

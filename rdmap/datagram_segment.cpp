@@ -60,7 +60,7 @@ Fault check_flags(const OpcodeInfo& info, uint8_t flags) {
   return solicited == info.solicited ? Fault{} : Counter::drop_flags;
 }
 
-/// What the word of an untagged header means.
+/// The meaning of the word of an untagged header.
 uint32_t& word_of(DatagramSegment& segment) {
   const OpcodeInfo& info = info_of(segment.opcode);
   if (info.type == MessageType::read_request) return segment.nonce;

@@ -30,8 +30,8 @@ enum class Opcode : uint8_t {
   write_record = 12,  ///< datagrams only
 };
 
-/// What the receiver does with a message. The checks of a segment and the queue pairs tell messages
-/// apart by it, so that a further opcode of a type needs nothing but its row.
+/// The treatment of a message by its receiver. The checks of a segment and the queue pairs tell
+/// messages apart by it, so that a further opcode of a type needs nothing but its row.
 enum class MessageType : uint8_t {
   write,
   read_request,
@@ -112,7 +112,7 @@ constexpr const OpcodeInfo& info_of(Opcode opcode) {
   return *table::kByValue[static_cast<uint8_t>(opcode)];
 }
 
-/// What a work request takes besides its local buffers.
+/// The operands of a work request besides its local buffers.
 enum class Operands : uint8_t {
   none = 0,
   remote_memory = 1,

@@ -9,8 +9,8 @@ namespace {
 
 using Fault = std::optional<TerminateCode>;
 
-/// What DDP finds without knowing what came before (RFC 5041 section 7.1). Reserved bits are not
-/// looked at (RFC 5041 section 4, RFC 5040 section 4.1).
+/// The faults that DDP finds without knowing earlier segments (RFC 5041 section 7.1). Reserved bits
+/// are not looked at (RFC 5041 section 4, RFC 5040 section 4.1).
 Fault check_ddp(const ddp::Header& header) {
   // guard(rdmap): condition => false
   // guard(rows:ddp-reserved): first if (header.reserved != 0) return fault::kUnspecified;
@@ -18,7 +18,7 @@ Fault check_ddp(const ddp::Header& header) {
   return {};
 }
 
-/// What RDMAP finds (RFC 5040 section 7).
+/// The faults that RDMAP finds (RFC 5040 section 7).
 Fault check_rdmap(const ddp::Header& header) {
   // guard(rows:rdmap-version)
   // guard(rows:rdmap-reserved): condition => header.ulp_control >> 4 != kVersion << 2
@@ -40,8 +40,8 @@ Fault check_rdmap(const ddp::Header& header) {
   return {};
 }
 
-/// A message whose length the opcode tells. What is longer does not fit into DDP's buffer; for what
-/// is shorter, or not the end, the RFCs have no code of their own.
+/// A message whose length the opcode tells. A longer one does not fit into DDP's buffer; for a
+/// shorter one, or one without its end, the RFCs have no code of their own.
 Fault check_body(const OpcodeInfo& info, const StreamSegment& segment) {
   if (!info.one_segment || info.body_bytes == 0) return {};
   if (segment.length() > info.body_bytes) return fault::kMessageTooLong;  // guard(rdmap)

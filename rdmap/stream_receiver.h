@@ -25,7 +25,7 @@ struct StreamSegment {
   uint32_t message_offset = 0;   ///< untagged: MO
   uint32_t stag = 0;             ///< tagged
   uint64_t tagged_offset = 0;    ///< tagged: TO
-  ConstBytes payload = {};       ///< what follows the DDP header
+  ConstBytes payload = {};       ///< the bytes after the DDP header
   size_t missing = 0;            ///< bytes of the payload that are still to come
 
   size_t length() const { return payload.size() + missing; }
@@ -65,7 +65,7 @@ class StreamReceiver {
   uint32_t next_offset_ = 0;                            // on queue 0
   bool inside_send_ = false;                            // of a message on queue 0
   bool inside_tagged_ = false;
-  Opcode send_opcode_ = Opcode::send;  // inside a message: what its first segment said
+  Opcode send_opcode_ = Opcode::send;  // inside a message: as its first segment said
   Opcode tagged_opcode_ = Opcode::rdma_write;
 };
 

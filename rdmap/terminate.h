@@ -50,7 +50,7 @@ inline constexpr TerminateCode kNoMatchingReady{2, 0, 7};
 }  // namespace fault
 
 /// A code as the first word of a Terminate has it (RFC 5040 section 4.8): layer (4 bits), type (4),
-/// error code (8), 16 zero bits. And back; what else is in the word is not looked at.
+/// error code (8), 16 zero bits. And back; the other bits of the word are not looked at.
 constexpr uint32_t to_word(const TerminateCode& code) {
   return uint32_t{code.layer} << 28 | (code.type & uint32_t{15}) << 24 | uint32_t{code.code} << 16;
 }

@@ -18,7 +18,7 @@ constexpr size_t kStride = 4 * kVector;  // four chains hide the multiplications
 template <size_t kBits>
 inline constexpr auto kMultiplier = static_cast<long long>(crc32c_multiplier(kBits));
 
-/// What moves each of four 128-bit parts `kBytes` towards the beginning.
+/// The factors that move each of four 128-bit parts `kBytes` towards the beginning.
 template <size_t kBytes>
 DIWARP_WIDE_INLINE __m512i distance() {
   constexpr long long kLow = kMultiplier<8 * kBytes + 64>;
@@ -74,8 +74,9 @@ DIWARP_WIDE_INLINE __m512i fold_strides(uint32_t state, const std::byte*& at, si
 
 }  // namespace
 
-/// Whole vectors are folded into one by carry-less multiplication: what remains has the same
-/// remainder. The bytes before them go one crc32 instruction a word, which overlaps with the rest.
+/// Whole vectors are folded into one by carry-less multiplication: the one that remains has the
+/// same remainder. The bytes before them go one crc32 instruction a word, which overlaps with the
+/// rest.
 DIWARP_WIDE uint32_t crc32c_avx512_update(uint32_t state, ConstBytes data) {
   const size_t odd = data.size() % kVector;
   state = crc32c_sse42_update(state, data.first(odd));

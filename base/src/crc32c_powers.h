@@ -17,7 +17,7 @@ constexpr uint32_t crc32c_power(size_t exponent) {
   return power;
 }
 
-/// What a carry-less multiplication of 64 bits (as they stand in memory) takes to move them by
+/// The factor of a carry-less multiplication that moves 64 bits (as they stand in memory) by
 /// `bits` towards the beginning of the data. The product of reversed operands has one x too many.
 constexpr uint64_t crc32c_multiplier(size_t bits) { return uint64_t{crc32c_power(bits - 1)} << 32; }
 

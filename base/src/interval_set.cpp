@@ -10,7 +10,7 @@ namespace {
 
 using Range = IntervalSet::Range;
 
-/// The first range that ends behind `position`: the one that holds it, or the next.
+/// The first range that ends after `position`: the one that holds it, or the next.
 const Range* ending_behind(const Range* first, const Range* last, uint64_t position) {
   return std::upper_bound(first, last, position,
                           [](uint64_t value, const Range& range) { return value < range.end; });

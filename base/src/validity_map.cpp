@@ -37,7 +37,7 @@ bool ValidityMap::contains(uint64_t offset, uint64_t length) const {
   return only_.offset <= offset && offset + length <= only_.offset + only_.length;
 }
 
-/// Where there is none, what stands at the end of the gaps is empty, too.
+/// Where there is none, the end of the gaps is empty, too.
 ValidityMap::Range ValidityMap::first_gap() const { return *gaps().begin(); }
 
 size_t ValidityMap::range_count() const {
@@ -74,7 +74,7 @@ std::optional<ValidityMap> map_of(uint64_t length, IntervalSet&& ranges) {
   return ValidityMap(length, node);
 }
 
-/// What both have, in order, until `common` is full. False where it was.
+/// The ranges that both have, in order, until `common` is full. False where it was.
 bool add_common(IntervalSet& common, const ValidityMap& a, const ValidityMap& b) {
   auto one = a.ranges().begin();
   auto other = b.ranges().begin();

@@ -10,7 +10,7 @@ namespace diwarp {
 namespace detail {
 
 void ValidityNode::release() noexcept {
-  // What other copies read happened before the last one gives the node back.
+  // The reads of other copies happened before the last one gives the node back.
   // guard(records): => references_.fetch_sub(1);
   if (references_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   if (home_ == nullptr) {

@@ -34,7 +34,7 @@ class Reader {
 
   bool ok() const { return ok_; }
   size_t remaining() const { return rest_.size(); }
-  /// What has not been read yet.
+  /// The bytes that have not been read yet.
   ConstBytes rest() const { return rest_; }
 
  private:

@@ -58,7 +58,7 @@ class IntrusiveList {
   T* front() { return item(anchor_.next_); }
   /// The last, or nullptr.
   T* back() { return item(anchor_.previous_); }
-  /// The one behind `current`, or nullptr.
+  /// The one after `current`, or nullptr.
   T* next(T& current) { return item(node(current).next_); }
 
   /// Takes out the first and returns it; nullptr when empty.

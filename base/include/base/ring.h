@@ -43,7 +43,7 @@ class Ring {
   T& back() { return (*this)[size_ - 1]; }
   const T& back() const { return (*this)[size_ - 1]; }
 
-  /// The element `position` steps behind the front.
+  /// The element `position` steps after the front.
   T& operator[](size_t position) {
     assert(position < size_);
     return slots_[index(position)];

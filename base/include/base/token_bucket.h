@@ -23,7 +23,7 @@ class TokenBucket {
   }
   double rate() const { return rate_; }
   double tokens() const { return tokens_; }
-  /// May leave less than none. What is put back is negative.
+  /// May leave less than none. Tokens that are put back are negative.
   void spend(double count) { tokens_ -= count; }
   /// When there will be so many again, unless some are spent. The rate is not zero.
   Time ready_at(double count) const {
