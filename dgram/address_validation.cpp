@@ -10,7 +10,7 @@ namespace diwarp::dgram {
 
 namespace {
 
-// What is hashed after the address: incarnation (4 bytes), slot (8).
+// The bytes that are hashed after the address: incarnation (4 bytes), slot (8).
 constexpr size_t kSlotAt = sizeof(uint32_t);
 constexpr size_t kHashed = kSlotAt + sizeof(uint64_t);
 

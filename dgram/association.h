@@ -11,8 +11,8 @@
 
 namespace diwarp::dgram {
 
-/// What two queue pairs call their association, and how they come to it (docs/wire-format.md has
-/// the rules). One side's view. Time, and all that is random, comes in as an argument.
+/// The names by which two queue pairs know their association, and its opening (docs/wire-format.md
+/// has the rules). One side's view. Time, and all that is random, comes in as an argument.
 class Association {
  public:
   enum class State : uint8_t {
@@ -29,13 +29,13 @@ class Association {
 
   // --- Opening.
 
-  /// Begins to open one, named `epoch` (not 0) here. `nonce`: what a Challenge must repeat. The
+  /// Begins to open one, named `epoch` (not 0) here. A Challenge must repeat `nonce`. The
   /// open is to be sent.
   void open(uint32_t epoch, uint64_t nonce, Time now);
   /// A Challenge came from the peer. True: it repeats the nonce, and the open is to be sent again
   /// at once. The peer cannot have it sent more often than a few times a second.
   bool challenged(uint32_t incarnation, const Challenge& challenge, Time now);
-  /// What to put into an open.
+  /// The proof to put into an open.
   const Challenge& proof() const { return proof_; }
   /// When the open is to be sent again, while opening; at most `longest` after the last time.
   Time open_deadline(Duration longest) const;
@@ -43,7 +43,7 @@ class Association {
   /// How long the peer took to accept; nothing where that cannot be told.
   std::optional<Duration> acceptance_time(Time now) const;
 
-  // --- What comes.
+  // --- Input.
 
   enum class Verdict : uint8_t {
     ours,      ///< of this association
@@ -52,15 +52,15 @@ class Association {
     unknown,   ///< to be answered by a reset
     ended,     ///< a reset: the peer does not have it, if it had the number that this repeats
   };
-  /// Checks any kind but open. `incarnation`: in the prefix; `own`: what this side shows the peer.
-  /// Nothing is accepted before a Challenge told the peer's incarnation.
+  /// Checks any kind but open. `incarnation`: in the prefix; `own`: the one that this side shows
+  /// the peer. Nothing is accepted before a Challenge told the peer's incarnation.
   Verdict check(const RdHeader& header, uint32_t incarnation, uint32_t own);
 
   enum class OpenVerdict : uint8_t {
     again,     ///< to be answered as the first time
     stale,     ///< to be dropped
     joins,     ///< there was none, or this side was opening too: establish()
-    replaces,  ///< what was there has ended: end it, then establish()
+    replaces,  ///< the one that was there has ended: end it, then establish()
   };
   /// Checks an open whose cookie is valid.
   OpenVerdict check_open(const RdHeader& header, uint32_t incarnation) const;
@@ -98,8 +98,8 @@ class Association {
   uint32_t epoch_ = 0;
   uint32_t peer_epoch_ = 0;
   uint32_t peer_incarnation_ = 0;
-  bool remembers_ = false;  // what was delivered in earlier associations of the same incarnations
-  bool peer_remembers_ = false;      // the same of the peer
+  bool remembers_ = false;       // the deliveries of earlier associations of the same incarnations
+  bool peer_remembers_ = false;  // the same of the peer
   uint32_t known_incarnation_ = 0;   // the peer's, of which something came in an association
   uint32_t last_incarnation_ = 0;    // the peer's, of the last one that was established
   uint32_t former_incarnation_ = 0;  // the one before, which is not there any more

@@ -44,7 +44,7 @@ class Congestion {
   void acknowledged(uint32_t count, bool limited, Duration round_trip, Time now);
   /// A round trip was measured.
   void sampled(Duration round_trip);
-  /// What was sent at the beginning of this round has been acknowledged: another begins.
+  /// The datagrams sent at the beginning of this round have been acknowledged: another begins.
   void round_over();
   /// Something was lost: once a round trip.
   void lost(Time now);

@@ -9,12 +9,12 @@
 #include "base/counters.h"
 #include "dgram/envelope.h"
 
-/// Control messages: what class `control` carries (docs/wire-format.md). The body begins with
+/// Control messages: the contents of class `control` (docs/wire-format.md). The body begins with
 ///
 ///   0  type (8) | reserved, 0 (24)
 ///
-/// A Challenge and its Echo go on with nonce (64) | cookie (128). What an Error goes on with is not
-/// this layer's (rdmap/error_message.h).
+/// A Challenge and its Echo go on with nonce (64) | cookie (128). The rest of an Error is not this
+/// layer's (rdmap/error_message.h).
 namespace diwarp::dgram {
 
 enum class ControlType : uint8_t {
@@ -50,7 +50,7 @@ struct ParsedControl {
   Counter drop_reason = Counter::drop_truncated;
   ControlType type = ControlType::error;
   Challenge challenge = {};  ///< challenge, echo
-  ConstBytes rest = {};      ///< error: what follows the header
+  ConstBytes rest = {};      ///< error: the bytes after the header
 };
 
 /// Checks, in this order: length of the header, type, reserved bytes, length of what follows.

@@ -9,14 +9,14 @@
 #include "base/bytes.h"
 #include "base/counters.h"
 
-/// What an envelope is: the outer part of a datagram, before its body and after it. All else that
+/// An envelope: the outer part of a datagram, before its body and after it. All else that
 /// sends and receives datagrams asks the envelope for its sizes, and knows nothing of its contents.
 /// dgram/envelope.h says which one there is.
 namespace diwarp::dgram {
 
 enum class DatagramClass : uint8_t { unreliable = 0, reliable = 1, control = 2 };
 
-/// What an envelope tells of its body.
+/// The labels that an envelope gives its body.
 struct Labels {
   DatagramClass datagram_class = DatagramClass::unreliable;
   uint8_t flags = 0;         ///< the segment's; rdmap says what they mean

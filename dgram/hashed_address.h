@@ -12,8 +12,8 @@
 namespace diwarp::dgram {
 
 /// An address as it is hashed with a key, with so many bytes after it: address (16 bytes, IPv4
-/// filled up with zeros), family, purpose (one byte each), port (2), scope (4). What differs in any
-/// of them has a hash of its own.
+/// filled up with zeros), family, purpose (one byte each), port (2), scope (4). Addresses that
+/// differ in any of them have hashes of their own.
 template <size_t Further>
 class HashedAddress {
  public:

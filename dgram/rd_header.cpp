@@ -27,7 +27,7 @@ static_assert(kCookieAt + sizeof(Cookie) == kRdProofBytes);
 constexpr std::array kSequenceLabel{std::byte{'s'}, std::byte{'e'}, std::byte{'q'}, std::byte{'u'},
                                     std::byte{'e'}, std::byte{'n'}, std::byte{'c'}, std::byte{'e'}};
 
-/// What stands behind the header of each kind, by its number.
+/// The body that follows the header of each kind, by its number.
 struct KindInfo {
   size_t shortest;
   size_t longest;

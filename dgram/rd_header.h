@@ -8,9 +8,9 @@
 #include "base/bytes.h"
 #include "dgram/control.h"
 
-/// The RD header: what makes datagrams between two queue pairs reliable and ordered. It follows the
-/// prefix of datagrams of class RD. All fields in network order. docs/wire-format.md has the rules,
-/// docs/reliable.md the state machines.
+/// The RD header, which makes datagrams between two queue pairs reliable and ordered. It follows
+/// the prefix of datagrams of class RD. All fields in network order. docs/wire-format.md has the
+/// rules, docs/reliable.md the state machines.
 ///
 ///    0  kind (8) | flags (8) | window (16)
 ///    4  epoch (32)
@@ -24,7 +24,7 @@
 ///   1 data               its own          immediate (8, if flagged), DDP segment, as in class UD
 ///   2 skip               its own          message: kind (8), reserved, 0 (24), number (32)
 ///   3 failure            its own          sink STag (32), code (32)
-///   4 acknowledgement    0                0 to 16 words (64) of the map of what came early
+///   4 acknowledgement    0                0 to 16 words (64) of the map of early ones
 ///   5 probe              the last sent    nothing
 ///   6 refusal            the refused one  code (32)
 ///   7 open               0                nonce (64), cookie (128)
@@ -89,7 +89,7 @@ enum class RdHeaderFault : uint8_t {
 struct ParsedRdHeader {
   RdHeaderFault fault = RdHeaderFault::none;
   RdHeader header = {};
-  ConstBytes rest = {};  ///< what follows
+  ConstBytes rest = {};  ///< the bytes after the header
 };
 
 /// Checks in the order of RdHeaderFault's names, but the kind after `truncated` for the header's
@@ -99,7 +99,7 @@ ParsedRdHeader parse_rd_header(ConstBytes body);
 /// Writes the header; returns kRdHeaderBytes.
 size_t encode_rd_header(const RdHeader& header, Bytes out);
 
-/// What came early, as an acknowledgement tells: bit i is datagram acknowledged + 1 + i.
+/// The early datagrams, as an acknowledgement tells: bit i is datagram acknowledged + 1 + i.
 struct RdMap {
   std::array<uint64_t, kRdMapWords> words{};  // bit 63 of the first word is bit 0
   size_t count = 0;                           // words in use
@@ -137,12 +137,12 @@ struct MessageName {
   friend bool operator==(const MessageName&, const MessageName&) = default;
 };
 
-/// What follows the header of a skip. Each returns the bytes that it writes; the decoders take what
+/// The body of a skip. Each returns the bytes that it writes; the decoders take what
 /// a parsed header left.
 size_t encode_rd_skip(const MessageName& name, Bytes out);
 MessageName decode_rd_skip(ConstBytes rest);
 
-/// What follows the header of a failure.
+/// The body of a failure.
 struct RdFailure {
   uint32_t sink_stag = 0;
   uint32_t code = 0;
@@ -150,11 +150,11 @@ struct RdFailure {
 size_t encode_rd_failure(const RdFailure& failure, Bytes out);
 RdFailure decode_rd_failure(ConstBytes rest);
 
-/// What follows the header of a refusal.
+/// The body of a refusal.
 size_t encode_rd_code(uint32_t code, Bytes out);
 uint32_t decode_rd_code(ConstBytes rest);
 
-/// What follows the header of an open: the opener's nonce, and the cookie of the Challenge that
+/// The body of an open: the opener's nonce, and the cookie of the Challenge that
 /// repeated it; zero at first.
 size_t encode_rd_proof(const Challenge& proof, Bytes out);
 Challenge decode_rd_proof(ConstBytes rest);

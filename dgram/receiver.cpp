@@ -11,7 +11,7 @@ namespace diwarp::dgram {
 
 Receiver::Arrival Receiver::arrived(uint32_t sequence) {
   const uint64_t number = rd_extend(sequence, next_);
-  // From here on unsigned: what lies before next_ wraps to far beyond the window.
+  // From here on unsigned: a number before next_ wraps to far beyond the window.
   const uint64_t distance = number - next_;
   if (distance >= window_) {
     urgent_ = true;

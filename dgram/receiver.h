@@ -11,9 +11,9 @@
 namespace diwarp::dgram {
 
 /// The receiving half of an association: which datagram is next, which came early, and what to say
-/// of that. Sequence numbers are 64 bits wide here and never wrap. What is kept is the owner's;
-/// here it is only remembered, in a list that is made when something is first kept and counts to
-/// the buffer until release_memory().
+/// of that. Sequence numbers are 64 bits wide here and never wrap. The datagrams that are kept are
+/// the owner's; here they are only remembered, in a list that is made when the first is kept and
+/// counts to the buffer until release_memory().
 class Receiver {
  public:
   static constexpr uint32_t kMaxWindow = 32768;
@@ -50,13 +50,13 @@ class Receiver {
   /// Whether next() is kept.
   bool keeps_next() const { return kept_ != 0 && ring_[next_ & (capacity_ - 1)] != nullptr; }
 
-  // --- What to say.
+  // --- Acknowledging.
 
   uint32_t acknowledged() const { return static_cast<uint32_t>(next_ - 1); }
-  /// What is kept, from next() on.
+  /// The datagrams that are kept, from next() on.
   RdMap map() const;
-  /// The window to tell, where there is memory to keep `room` more datagrams. What was once told
-  /// stands.
+  /// The window to tell, where there is memory to keep `room` more datagrams. A window that was
+  /// once told stands.
   uint16_t window(uint32_t room);
 
   enum class Due : uint8_t { nothing, soon, now };

@@ -9,7 +9,7 @@
 
 namespace diwarp::dgram {
 
-/// A reliable datagram that came early or found no receive: what follows its RD header.
+/// A reliable datagram that came early or found no receive: the bytes after its RD header.
 struct BufferedDatagram {
   BufferedDatagram* next = nullptr;
   uint32_t size = 0;
@@ -20,7 +20,7 @@ struct BufferedDatagram {
   ConstBytes bytes() const { return {reinterpret_cast<const std::byte*>(this + 1), size}; }
 };
 
-/// What those at one IP address have taken of a ReorderBuffer together.
+/// The memory of a ReorderBuffer that the peers at one IP address have taken together.
 struct BufferShare {
   static constexpr uint32_t kUsual = 2048;  ///< bytes of a place for most datagrams
 

@@ -48,7 +48,7 @@ void Sender::add(const TxTag& tag, uint8_t flags, Time now) {
     outstanding_since_ = now;
     advanced_ = now;
     // guard(dgram)
-    timer_.reset_backoff();  // what probes made of it says nothing of this
+    timer_.reset_backoff();  // the value that probes gave it says nothing of this
     if (now - timer_.last_activity() > kIdle) congestion_.idled();
   }
   scoreboard_.add(tag, flags, now);
@@ -66,7 +66,7 @@ void Sender::resent(uint64_t sequence, Time now) {
 Sender::News Sender::acknowledged(uint32_t wire, uint16_t peer_window, const RdMap* map, Time now) {
   const SequenceWindow& window = scoreboard_.window();
   const uint64_t cumulative = window.extend(wire);
-  // Behind the one that is acknowledged already it may be anything: an old datagram.
+  // Before the one that is acknowledged already it may be anything: an old datagram.
   const bool old = static_cast<int64_t>(cumulative + 1 - window.first_unacknowledged()) < 0;
   if (old) return News::stale;
   if (acknowledges_unsent(window, cumulative, map)) return News::invalid_ack;
