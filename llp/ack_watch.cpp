@@ -30,7 +30,7 @@ bool AckWatch::is_silent(const AckState& state, Time now, Duration limit) {
   return silence_ >= limit && tries >= kUnansweredTries;
 }
 
-/// What was tried before the last answer is answered. The first look does not know when that was,
+/// A try before the last answer is answered. The first look does not know when that was,
 /// and takes what the timer has tried in a row for unanswered.
 void AckWatch::note_answer(const AckState& state, Time now) {
   const Time answer = now - state.since_ack;

@@ -6,15 +6,15 @@
 
 #include "base/clock.h"
 
-/// Whether the peer of a connection still answers: what a stream knows of its answers, and when it
-/// counts as gone.
+/// Whether the peer of a connection still answers: the answers that a stream knows of, and when the
+/// peer counts as gone.
 namespace diwarp::llp {
 
 /// How many retransmissions or probes in a row a peer has left without an answer when it counts as
 /// gone: fewer may have been lost.
 inline constexpr uint32_t kUnansweredTries = 3;
 
-/// What a stream knows of the answers to what was sent on it.
+/// The knowledge of a stream about the answers to the bytes sent on it.
 struct AckState {
   bool outstanding = false;    ///< bytes are not acknowledged, or the peer's window keeps them here
   bool window_closed = false;  ///< of these, none is in flight

@@ -17,7 +17,7 @@
 
 namespace diwarp::llp {
 
-/// What moves the bytes of one device, as it is told to users.
+/// The means that move the bytes of one device, as users are told.
 struct BackendDescription {
   std::string datagrams;
   std::string streams;
@@ -39,7 +39,8 @@ class Backend {
   virtual Connector& connector() = 0;
 
   virtual BackendDescription describe() const = 0;
-  /// What the system gives to a datagram link at `local`. May open one of its own. Throws Error.
+  /// The means that the system gives to a datagram link at `local`. May open one of its own. Throws
+  /// Error.
   virtual DatagramSocketAttributes query_datagrams(const Address& local) const = 0;
 
   /// Called, by any thread, when an InputQueue of the backend's has something of which its

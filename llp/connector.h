@@ -10,7 +10,7 @@
 
 namespace diwarp::llp {
 
-/// What has come of a connection that was begun: a stream, or an error; neither while it is in
+/// The state of a connection that was begun: a stream, or an error; neither while it is in
 /// progress.
 struct ConnectResult {
   std::unique_ptr<Stream> stream = {};
@@ -69,8 +69,8 @@ class Connector {
   virtual ~Connector() = default;
 
   /// From `source` (its port does not matter; "any": the system chooses) to `peer`. Null, and
-  /// `error`, where this host has no means to begin. What the peer or the network says comes with
-  /// finish().
+  /// `error`, where this host has no means to begin. The answer of the peer or the network comes
+  /// with finish().
   virtual std::unique_ptr<PendingConnection> connect(const Address& source, const Address& peer,
                                                      std::error_code& error) = 0;
 
@@ -86,8 +86,8 @@ class Connector {
   /// or an error.
   virtual std::error_code find_source(const Address& own, const Address& peer, Address& source) = 0;
 
-  /// A stream for the engine to serve from now on, in the way in which the device moves bytes. What
-  /// was not made by this connector comes back as it is.
+  /// A stream for the engine to serve from now on, in the way in which the device moves bytes. A
+  /// stream that this connector did not make comes back as it is.
   virtual std::unique_ptr<Stream> serve(std::unique_ptr<Stream> stream) { return stream; }
 };
 

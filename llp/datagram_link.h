@@ -117,8 +117,8 @@ struct SendResult {
   int error = 0;
 };
 
-/// What a link does in a slower way than it was meant to, since the system refuses. Each backend
-/// has its own; one for each counter.
+/// An operation that a link does in a slower way than it was meant to, since the system refuses.
+/// Each backend has its own; one for each counter.
 struct Degradation {
   Counter counter;
   std::string_view message;  ///< a message without its end, that lives as long as the program

@@ -67,12 +67,13 @@ class Stream {
 
   virtual IoResult receive(Bytes buffer) = 0;
 
-  /// The same into several buffers, one behind the other, none of them empty. As it is here, for
+  /// The same into several buffers, one after the other, none of them empty. As it is here, for
   /// streams whose receive() tells how they ended each time it is called.
   virtual IoResult receive_into(std::span<const Bytes> buffers);
 
-  /// What has arrived comes with receive() from now on, though something else reads ahead of it (a
-  /// ring): before the last calls on a stream that has failed. Waits until that has stopped.
+  /// All bytes that have arrived come with receive() from now on, though something else reads ahead
+  /// of it (a ring): before the last calls on a stream that has failed. Waits until that has
+  /// stopped.
   virtual void settle() {}
 
   /// Leaves the engine: nothing reads ahead of receive() any more, what was read ahead is
@@ -83,8 +84,8 @@ class Stream {
   /// Ends the sending direction in order (FIN) after everything sent so far.
   virtual void shutdown_send() = 0;
 
-  /// What has broken the stream, an errno; 0: nothing, as far as this end knows. For the time
-  /// behind the peer's end, of which receive() tells nothing else. May tell it only once.
+  /// The error that has broken the stream, an errno; 0: nothing, as far as this end knows. For the
+  /// time after the peer's end, of which receive() tells nothing else. May tell it only once.
   virtual int error() { return 0; }
 
   /// Breaks the stream at once (RST).

@@ -10,8 +10,8 @@
 #include "llp/impairment/forwarding.h"
 
 /// Links and streams that fail as the system below them may: they take less than they are given,
-/// nothing, or refuse. What becomes of datagrams on the way is llp/impairment/impairment.h's.
-/// Seeded: the same calls meet the same faults.
+/// nothing, or refuse. The treatment of datagrams on the way is llp/impairment/impairment.h's
+/// subject. Seeded: the same calls meet the same faults.
 namespace diwarp::llp {
 
 /// From the datagram `after` on (counted from 0, of those taken) the path carries only this much.
@@ -28,8 +28,8 @@ struct LinkFaults {
   int refuse_error = 0;          ///< with this errno
   uint32_t refuse_in_a_row = 1;  ///< so often, before it passes
   uint32_t idle_every = 0;       ///< each so many-th receive() brings nothing; 0: none
-  /// In ascending order. What is too long is refused with EMSGSIZE, which is when max_datagram()
-  /// learns of it, as with an ICMP message.
+  /// In ascending order. A datagram that is too long is refused with EMSGSIZE, which is when
+  /// max_datagram() learns of it, as with an ICMP message.
   std::vector<NarrowPath> paths = {};
 };
 
@@ -48,7 +48,7 @@ class FaultyDatagramLink final : public ForwardingDatagramLink {
  private:
   size_t path() const;
   bool refuses_next();
-  /// How many at the front of the burst pass; `error` is that of the one behind, if it is refused.
+  /// How many at the front of the burst pass; `error` is that of the next one, if it is refused.
   size_t passing(std::span<const OutgoingDatagram> burst, int& error);
 
   const LinkFaults faults_;
@@ -58,7 +58,7 @@ class FaultyDatagramLink final : public ForwardingDatagramLink {
   uint64_t offered_ = 0;  // datagrams that refuse_every counts
   uint32_t refusals_left_ = 0;
   uint64_t taken_ = 0;
-  size_t known_ = SIZE_MAX;  // what max_datagram() has learned
+  size_t known_ = SIZE_MAX;  // as max_datagram() has learned
   uint64_t injected_ = 0;
 };
 

@@ -11,9 +11,9 @@
 #include "llp/datagram_link.h"
 #include "llp/stream.h"
 
-/// What a decorator of a link or a stream has to do with calls that do not concern it: it passes
-/// them on to the one inside, which it owns. Not passed on is what would bring bytes past the
-/// decorator: input queues, sending without copying, receives into several buffers.
+/// A decorator of a link or a stream passes calls that do not concern it on to the one inside,
+/// which it owns. It does not pass on calls that would bring bytes past it: input queues, sending
+/// without copying, receives into several buffers.
 namespace diwarp::llp {
 
 class ForwardingDatagramLink : public DatagramLink {

@@ -70,7 +70,7 @@ void ImpairedStream::corrupt(Bytes received) {
   }
   if (impairment_.corrupt <= 0) return;
   for (std::byte& byte : received) {
-    // Two numbers a byte, whatever the outcome: what changes depends on the offset alone.
+    // Two numbers a byte, whatever the outcome: the change depends on the offset alone.
     const bool strikes = corruption_.chance(impairment_.corrupt);
     const auto change = static_cast<uint8_t>(1 + corruption_.next() % 255);
     if (strikes) byte ^= std::byte{change};

@@ -98,7 +98,7 @@ size_t ImpairedDatagramLink::passing(std::span<const OutgoingDatagram> burst) {
   return count;
 }
 
-/// What was decided for the datagram that is `ahead` of the next one; decided once, so that a
+/// The decision for the datagram that is `ahead` of the next one; decided once, so that a
 /// datagram which the inner link had no room for meets the same fate when it comes again.
 ImpairedDatagramLink::Decision& ImpairedDatagramLink::decision(size_t ahead,
                                                                const OutgoingDatagram& datagram) {

@@ -31,7 +31,7 @@ DropRule drop_opcode(size_t offset, uint8_t mask, uint8_t value);
 /// Of those that `rule` meets only the one at `n`, counted from 0.
 DropRule drop_nth_match(DropRule rule, uint64_t n);
 
-/// What happens to datagrams. Probabilities are drawn independently for each datagram; where
+/// The impairments of datagrams. Probabilities are drawn independently for each datagram; where
 /// several strike, the first in the order drop, corrupt, truncate, duplicate, reorder wins.
 struct Impairment {
   uint64_t seed = 1;
@@ -65,7 +65,7 @@ using DatagramObserver = std::function<void(ConstBytes datagram, Verdict what)>;
 /// Impairs what is sent over another link: the same seed and the same datagrams give the same run.
 /// With nothing to impair, nothing to ask and no one to tell, it only passes calls on.
 ///
-/// What is queued goes out in a later send() or receive(), once it is due or overtaken, or by
+/// A queued datagram goes out in a later send() or receive(), once it is due or overtaken, or by
 /// flush(). Dropped datagrams count as overtaking. Queued datagrams are copied, into memory
 /// that is kept and used again.
 class ImpairedDatagramLink final : public ForwardingDatagramLink {
@@ -132,7 +132,7 @@ class ImpairedDatagramLink final : public ForwardingDatagramLink {
   std::vector<QueuedDatagram*> due_;        // heap, the earliest due in front
 };
 
-/// What happens to the bytes that a stream receives. Offsets count from its first byte.
+/// The impairments of the bytes that a stream receives. Offsets count from its first byte.
 struct StreamImpairment {
   uint64_t seed = 1;
   double corrupt = 0;                  ///< for each byte: it is changed

@@ -53,7 +53,7 @@ class Pipe {
   size_t count_ = 0;
 };
 
-/// What both ends share. End i writes to pipe i and reads from the other.
+/// The state that both ends share. End i writes to pipe i and reads from the other.
 struct Wire {
   explicit Wire(size_t capacity) : pipes{Pipe(capacity), Pipe(capacity)} {}
 

@@ -17,7 +17,7 @@ Address unmapped(const Address& address);
 /// As a socket of `family` wants it: an IPv4 address is mapped for an AF_INET6 socket.
 socklen_t to_socket_address(const Address& address, sa_family_t family, sockaddr_storage& target);
 
-/// What the kernel reported, unmapped; the default Address when there is none.
+/// The address that the kernel reported, unmapped; the default Address when there is none.
 Address from_socket_address(const sockaddr_storage& source, socklen_t length);
 
 /// getsockname and getpeername, unmapped; the default Address when there is none.

@@ -45,8 +45,8 @@ IoResult failure(int error) {
   return {IoStatus::failed, 0, error};
 }
 
-/// What one call gathers, with short pieces copied into `room`. The array is not set before it is
-/// used.
+/// The pieces that one call gathers, the short ones copied into `room`. The array is not set before
+/// it is used.
 class Gathering {
  public:
   explicit Gathering(Bytes room) : room_(room) {}
@@ -101,7 +101,7 @@ IoResult handed_over(ssize_t bytes) {
   return {IoStatus::ok, static_cast<size_t>(bytes), 0};
 }
 
-/// What a call took behind those that took `before` bytes, all that they were given.
+/// The result of a call after those that took `before` bytes, all that they were given.
 IoResult behind(size_t before, const IoResult& last) {
   return before == 0 ? last : IoResult{IoStatus::ok, before + last.bytes, 0};
 }

@@ -48,8 +48,9 @@ class TcpStream : public Stream {
   /// Closes the descriptor; later calls fail with ECONNABORTED.
   void abort() override;
 
-  /// TCP_MAXSEG: what the kernel puts into a segment now, TCP options deducted. It follows the path
-  /// MTU and the peer's window, and costs a system call. 536 once the stream is gone.
+  /// TCP_MAXSEG: the bytes that the kernel puts into a segment now, TCP options deducted. It
+  /// follows the path MTU and the peer's window, and costs a system call. 536 once the stream is
+  /// gone.
   size_t maximum_segment() const override;
 
   Address local_address() const override { return local_; }

@@ -24,7 +24,7 @@ inline constexpr uint32_t kMaxZeroCopyCalls = 64;
 /// much, kMaxZeroCopyCalls of them 256 KiB. A page, since the kernel counts its memory in pages.
 inline constexpr size_t kShortBytes = 4096;
 
-/// What the kernel has released: calls, numbered for each socket from 0 in 32 bits that wrap.
+/// The calls that the kernel has released, numbered for each socket from 0 in 32 bits that wrap.
 struct ZeroCopyNotice {
   uint32_t first = 0;
   uint32_t last = 0;
@@ -44,8 +44,8 @@ class ZeroCopyCalls {
   explicit ZeroCopyCalls(uint64_t before = 0) : begun_(before), released_(before) {}
 
   bool full() const { return begun_ - released_ == kMaxZeroCopyCalls; }
-  /// For the short pieces of the next call, not full(); empty where there is no memory. What lies
-  /// there stays until the call is released.
+  /// For the short pieces of the next call, not full(); empty where there is no memory. Bytes that
+  /// lie there stay until the call is released.
   Bytes room();
   /// The kernel took the next call.
   void begin();
@@ -82,7 +82,7 @@ class ZeroCopyCalls {
   size_t rooms_ = 0;
 };
 
-/// What a TCP socket sends without copying, and what came of it.
+/// The sends of a TCP socket without copying, and their outcome.
 class ZeroCopySender {
  public:
   ZeroCopySender(size_t from, Counters& counters) : from_(from), counters_(counters) {}

@@ -28,7 +28,7 @@ class Coalescing {
   /// the socket had no room for.
   static constexpr uint32_t kCountEach = 64;
 
-  /// After a receive of so many datagrams: what the socket has to be told.
+  /// After a receive of so many datagrams: the setting that the socket has to be told.
   Change after(size_t datagrams) {
     if (datagrams == 0) return after_nothing();
     if (datagrams == 1) {

@@ -45,8 +45,8 @@ SendResult FocusedUdpLink::send(std::span<const OutgoingDatagram> burst) {
   return result;
 }
 
-/// What the second socket refuses is for the first one to decide; if that sends it, the second is
-/// of no use any more.
+/// A datagram that the second socket refuses is for the first one to decide; if that sends it, the
+/// second is of no use any more.
 SendResult FocusedUdpLink::send_connected(std::span<const OutgoingDatagram> burst) {
   const SendResult result = companion_->send(burst);
   // guard(peer-port-closed): => return result;

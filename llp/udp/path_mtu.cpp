@@ -25,13 +25,13 @@ constexpr int64_t kKeepUnreachable = kSecond;
 constexpr int kUdpHeader = 8;
 constexpr int kIpv6Header = 40;
 
-/// What differs between the families.
+/// The constants that differ between the families.
 struct Family {
   int domain;
   int level;
   int option;
   int headers;  // IP and UDP, in bytes
-  int safe;     // what every path carries (RFC 791, RFC 8200 section 5)
+  int safe;     // the bytes that every path carries (RFC 791, RFC 8200 section 5)
   int largest;  // payload
 };
 

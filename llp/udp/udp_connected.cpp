@@ -19,8 +19,8 @@ bool connect_to(int fd, const Address& peer, sa_family_t family) {
   return ::connect(fd, reinterpret_cast<const sockaddr*>(&name), length) == 0;
 }
 
-/// What tells the networks (namespaces) of a host apart; nothing where the kernel has no such
-/// thing.
+/// The number that tells the networks (namespaces) of a host apart; nothing where the kernel has no
+/// such thing.
 std::optional<uint64_t> network_of(int fd) {
   uint64_t cookie = 0;
   socklen_t length = sizeof cookie;
@@ -64,8 +64,8 @@ std::unique_ptr<UdpLink> UdpLink::beside(const Destination& peer) const {
   }
 }
 
-/// Connected to itself it hears nobody else. What a processor was about to put into the socket at
-/// this moment may still come.
+/// Connected to itself it hears nobody else. A datagram that a processor was about to put into the
+/// socket at this moment may still come.
 // guard(second-socket-drained): without connect_to(fd_.get(), local_address_of(fd_.get()),
 //     family_);
 void UdpLink::turn_away() { connect_to(fd_.get(), local_address_of(fd_.get()), family_); }

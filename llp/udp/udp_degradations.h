@@ -8,7 +8,7 @@
 
 namespace diwarp::llp {
 
-/// What a UDP link may have to do without.
+/// The means that a UDP link may have to do without.
 inline constexpr std::array kUdpDegradations = {
     Degradation{Counter::gso_missing, "there is no UDP_SEGMENT: datagrams leave singly", true},
     Degradation{Counter::gso_refused,

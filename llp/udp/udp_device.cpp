@@ -22,7 +22,7 @@ OffloadAttributes ask(int fd, int level, int name, int value) {
   return {.available = false, .refusal = std::generic_category().message(errno)};
 }
 
-/// What a socket may hold; the kernel tells twice that.
+/// The bytes that a socket may hold; the kernel tells twice that.
 size_t granted(int fd, int name) {
   return static_cast<size_t>(std::max(socket_option(fd, SOL_SOCKET, name), 0)) / 2;
 }

@@ -12,7 +12,7 @@
 /// UDP as a device has it, whatever moves its bytes.
 namespace diwarp::llp {
 
-/// What a device's options say about its sockets, and a queue pair's.
+/// The settings of sockets by a device's options, and a queue pair's.
 UdpOptions udp_options(const DeviceOptions& device);
 UdpOptions udp_options(const DeviceOptions& device, const DatagramOptions& datagram);
 
@@ -23,9 +23,9 @@ std::string describe_udp(std::string_view mover, const DeviceOptions& device);
 /// can be bound, but nothing can be sent from them.
 int check_udp_address(const Address& address);
 
-/// What the system gives to a UDP socket at `local` (its port does not matter) with these options.
-/// Asks a socket of its own, which sends itself two datagrams. Throws Error as UdpLink::open()
-/// does.
+/// The means that the system gives to a UDP socket at `local` (its port does not matter) with these
+/// options. Asks a socket of its own, which sends itself two datagrams. Throws Error as
+/// UdpLink::open() does.
 DatagramSocketAttributes ask_udp_support(const Address& local, const UdpOptions& options);
 
 }  // namespace diwarp::llp

@@ -108,7 +108,7 @@ std::unique_ptr<DatagramLink> UdpLink::on_group(UniqueFd fd) {
   return std::unique_ptr<DatagramLink>(new UdpLink(std::move(fd), options_, true));
 }
 
-// As with the other options: what the kernel does not have, it does not have.
+// As with the other options: the kernel may have none of them.
 void UdpLink::configure_groups() {
   const int fd = fd_.get();
   const int hops = options_.multicast_hops;

@@ -152,7 +152,7 @@ UdpLink::UdpLink(UniqueFd fd, const UdpOptions& options, bool group)
 
 UdpLink::~UdpLink() = default;
 
-// None of these is worth failing for: what the kernel does not have, it does not have.
+// None of these is worth failing for: the kernel may have none of them.
 void UdpLink::configure() {
   const int fd = fd_.get();
   const UdpOptions& options = options_;

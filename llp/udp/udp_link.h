@@ -34,13 +34,13 @@ struct UdpOptions {
   /// As set_busy_poll() has it.
   Duration busy_poll = Duration::zero();
   /// Other links of this user that have this, too, may be bound to the same address and port
-  /// (SO_REUSEPORT), each with groups of its own. What comes to the address itself goes to one of
+  /// (SO_REUSEPORT), each with groups of its own. A datagram to the address itself goes to one of
   /// them, of the kernel's choice.
   bool share_port = false;
   /// Allow broadcast destinations (SO_BROADCAST).
   bool broadcast = true;
-  /// What is sent to multicast groups: its time to live (IPv6: hop limit), whether members on this
-  /// host hear it, and the name of the interface where it leaves (empty: that of the link's
+  /// Datagrams to multicast groups: their time to live (IPv6: hop limit), whether members on this
+  /// host hear them, and the name of the interface where they leave (empty: that of the link's
   /// address, or the system's choice).
   uint8_t multicast_hops = 1;
   bool multicast_loopback = true;
@@ -48,8 +48,8 @@ struct UdpOptions {
 };
 
 /// Datagrams over a UDP socket. Bursts to one destination leave in one system call each 64
-/// datagrams; what is ready is received in as few as the batch has room for. What is sent to a
-/// group comes only to the links that open_group() made, never to the link itself.
+/// datagrams; those that are ready are received in as few as the batch has room for. One to a group
+/// comes only to the links that open_group() made, never to the link itself.
 class UdpLink : public DatagramLink {
  public:
   /// Binds a new socket; port 0 lets the system choose. "::" serves IPv4 as well, other IPv6
@@ -91,7 +91,7 @@ class UdpLink : public DatagramLink {
   /// what comes from there comes to it, not to this link. Null where the system does not let that
   /// be.
   std::unique_ptr<UdpLink> beside(const Destination& peer) const;
-  /// Of such a link: what arrives from the peer from now on goes to the other one.
+  /// Of such a link: datagrams that arrive from the peer from now on go to the other one.
   void turn_away();
   /// Whether receive() would find something.
   bool something_waits() const;
@@ -115,7 +115,7 @@ class UdpLink : public DatagramLink {
   /// Hands messages to the kernel, without blocking; how many it took, or -1 and errno.
   virtual ssize_t pass(std::span<mmsghdr> messages);
 
-  /// What one receive takes from the kernel at most.
+  /// The most datagrams that one receive takes from the kernel.
   static constexpr size_t kMessagesPerReceive = 64;
 
   /// The slots to fill next; 0: there is no room.
@@ -123,7 +123,7 @@ class UdpLink : public DatagramLink {
   /// The counter is that of one of kUdpDegradations.
   void fall_back(Counter counter);
   void fit_offload(const ReceiveBatch& batch);
-  /// What waits in the socket. Coalescing stays as it is.
+  /// Receives the datagrams that wait in the socket. Coalescing stays as it is.
   size_t receive_waiting(ReceiveBatch& batch);
   /// Adds the datagram, or each one of the train, that lies in `received`, as `header` describes
   /// it.

@@ -38,7 +38,7 @@ void prepare(msghdr& header, Envelope& envelope, Bytes slot) {
   header.msg_controllen = envelope.control.bytes.size();
 }
 
-/// What the control messages say.
+/// The values of the control messages.
 struct Remarks {
   size_t segment = 0;  // bytes of each datagram of a train but the last; 0: one datagram
   uint32_t drops = 0;

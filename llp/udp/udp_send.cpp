@@ -23,7 +23,7 @@ namespace {
 
 constexpr size_t kMessagesPerSend = 16;
 constexpr size_t kMaxPieces = IOV_MAX;
-constexpr size_t kMaxSegments = 64;  // what every kernel with UDP_SEGMENT takes
+constexpr size_t kMaxSegments = 64;  // every kernel with UDP_SEGMENT takes so many
 constexpr size_t kMaxTrainBytes = kMaxDatagramIpv6;
 constexpr size_t kCopied = 2048;        // a lone datagram up to this is copied
 constexpr size_t kCopiedInTrain = 256;  // and one of a train up to this
@@ -85,7 +85,7 @@ class Messages {
     return true;
   }
 
-  /// Puts a small datagram together behind the one before it: gathering three short pieces costs
+  /// Puts a small datagram together after the one before it: gathering three short pieces costs
   /// the kernel more than copying them. False when it is not small, or there is no room.
   bool copy(const OutgoingDatagram& datagram, size_t first) {
     const size_t size = datagram.size();
@@ -138,7 +138,7 @@ bool means_full(int error) {
   return error == EAGAIN || error == EWOULDBLOCK || error == ENOBUFS || error == ENOMEM;
 }
 
-/// Errors by which systems refuse to segment (udp(7), sandboxes); what is too long for the path,
+/// Errors by which systems refuse to segment (udp(7), sandboxes); datagrams too long for the path,
 /// and some destinations, earn them as well.
 bool may_mean_no_train(int error) {
   return error == EIO || error == EINVAL || error == EMSGSIZE || error == EOPNOTSUPP ||

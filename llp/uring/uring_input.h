@@ -33,7 +33,8 @@ class UringInput : public ListNode<> {
   UringInput(const UringInput&) = delete;
   UringInput& operator=(const UringInput&) = delete;
 
-  /// No request is under way until arm(): what came can be taken, what comes stays in the socket.
+  /// No request is under way until arm(): bytes that came can be taken, bytes that come stay in the
+  /// socket.
   void settle();
   /// The same for good, which the destructor begins with.
   void stop();

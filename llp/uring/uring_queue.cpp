@@ -147,7 +147,7 @@ unsigned UringQueue::submissions() const { return *ring_->sq.kring_entries; }
 io_uring_sqe& UringQueue::request() { return *io_uring_get_sqe(ring_.get()); }
 
 /// How many of the requests the kernel took. The others, for which it has no memory, are withdrawn:
-/// what they refer to may soon be gone.
+/// the memory that they refer to may soon be gone.
 unsigned UringQueue::submit() {
   const unsigned asked = io_uring_sq_ready(ring_.get());
   io_uring_submit(ring_.get());

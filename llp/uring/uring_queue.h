@@ -38,10 +38,10 @@ struct UringOptions {
   /// again (uring_cq_overflow).
   unsigned completions = 1024;
   /// Buffers of datagram links, each for a train of 64 KiB, a power of two. Few stay in the cache;
-  /// where none is left, what waits is received by system calls (uring_no_buffers).
+  /// where none is left, system calls receive the datagrams that wait (uring_no_buffers).
   unsigned datagram_buffers = 16;
-  /// The same of streams, and their size in bytes. What is read from them is copied once more, so
-  /// they are for short messages; a stream that brings more is read by system calls.
+  /// The same of streams, and their size in bytes. Bytes that are read from them are copied once
+  /// more, so they are for short messages; a stream that brings more is read by system calls.
   unsigned stream_buffers = 64;
   size_t stream_buffer_bytes = 8192;
   /// Sockets that stay registered with the ring, which saves a look-up in each request; those above
@@ -70,7 +70,7 @@ class UringBuffers {
   unsigned free() const { return free_; }
   uint16_t group() const { return group_; }
 
-  /// What a buffer that waits for its reader holds, and which one is behind it.
+  /// The content of a buffer that waits for its reader, and the buffer after it.
   struct Filled {
     uint32_t bytes = 0;
     uint16_t next = 0;
@@ -95,9 +95,10 @@ struct UringFile {
 };
 
 /// One ring of io_uring, which the links and streams of one engine share. Requests that bring input
-/// stay with the kernel (multishot); what they bring waits in buffers until it is read. Calls may
-/// come from any thread. A completion is processed by the thread that made the request, which the
-/// kernel interrupts for it; when that thread has ended the request ends too, and is made again.
+/// stay with the kernel (multishot); the input that they bring waits in buffers until it is read.
+/// Calls may come from any thread. A completion is processed by the thread that made the request,
+/// which the kernel interrupts for it; when that thread has ended the request ends too, and is made
+/// again.
 class UringQueue final : public InputQueue,
                          public BufferOwner,
                          public std::enable_shared_from_this<UringQueue> {
@@ -116,7 +117,7 @@ class UringQueue final : public InputQueue,
   /// announce now: the descriptor does not tell of that.
   void on_ready(std::function<void()> callback);
 
-  /// As sendmmsg(2), without blocking: the messages leave in order, and none behind one that fails.
+  /// As sendmmsg(2), without blocking: the messages leave in order, and none after one that fails.
   /// 0: the kernel refused the requests, though system calls may succeed.
   ssize_t send(const UringFile& file, std::span<mmsghdr> messages);
 

@@ -103,7 +103,7 @@ void UringStream::settle() {
 
 int UringStream::error() { return broken_ != 0 ? broken_ : TcpStream::error(); }
 
-/// Nothing comes from the ring: what is left is in the socket.
+/// Nothing comes from the ring: the rest is in the socket.
 IoResult UringStream::receive_directly(Bytes buffer) {
   const IoResult result = TcpStream::receive(buffer);
   broken_ = result.error;

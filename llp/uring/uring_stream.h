@@ -14,7 +14,7 @@ namespace diwarp::llp {
 /// and destroyed by any thread.
 ///
 /// release() forgets what the ring has brought and receive() has not: the new owner of the
-/// descriptor reads on behind it.
+/// descriptor reads on after it.
 class UringStream final : public TcpStream {
  public:
   static std::unique_ptr<UringStream> adopt(std::shared_ptr<UringQueue> queue,
@@ -45,7 +45,7 @@ class UringStream final : public TcpStream {
   IoResult receive_directly(Bytes buffer);
 
   std::unique_ptr<UringInput> input_;  // null: the descriptor is gone
-  ConstBytes front_;                   // what is left of the oldest piece
+  ConstBytes front_;                   // the rest of the oldest piece
   uint16_t front_buffer_ = 0;
   int broken_ = 0;  // the errno that receive() found, which the kernel tells but once
 };

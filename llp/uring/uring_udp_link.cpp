@@ -44,7 +44,7 @@ ssize_t UringUdpLink::pass(std::span<mmsghdr> messages) {
   return sent != 0 ? sent : UdpLink::pass(messages);
 }
 
-/// What the ring brought, and when it brings nothing more, what is left in the socket.
+/// The input that the ring brought, and when it brings nothing more, the rest in the socket.
 size_t UringUdpLink::receive(ReceiveBatch& batch) {
   batch.clear();
   fit_offload(batch);
