@@ -17,7 +17,7 @@ class Identity;
 
 namespace diwarp::rnic {
 
-/// What a source of datagrams sees of a burst that is being filled.
+/// The view of a source of datagrams on a burst that is being filled.
 class DatagramBuilder {
  public:
   DatagramBuilder(DatagramBurst& burst, llp::DatagramLink& link, Pacer& pacer,
@@ -26,11 +26,11 @@ class DatagramBuilder {
 
   /// Whether another datagram may be added: the burst has a place, and the pacer lets it.
   bool open() const { return !closed_ && !burst_.full() && pacer_.may_send(); }
-  /// Ends this burst, and asks for another: what is next does not fit, or has to wait until what is
-  /// in this one is sent.
+  /// Ends this burst, and asks for another: the next datagram does not fit, or has to wait until
+  /// those in this one are sent.
   void close() { closed_ = true; }
   bool closed() const { return closed_; }
-  /// The longest body of a datagram to `to`: what the path, and the application's choice, allow.
+  /// The longest body of a datagram to `to` that the path, and the application's choice, allow.
   size_t max_body(const Address& to);
   size_t size() const { return burst_.size(); }
   DatagramBurst::SourceData* source_data() { return burst_.source_data(); }
@@ -38,7 +38,7 @@ class DatagramBuilder {
   /// Room for the beginning of the next datagram's body: headers, or all of it.
   Bytes header() { return burst_.header().subspan(dgram::Envelope::kPrefixBytes); }
   std::span<ConstBytes> payload_pieces() { return burst_.payload_pieces(); }
-  /// What a datagram says in its prefix, besides the incarnation that its destination is shown.
+  /// The labels of a datagram in its prefix, besides the incarnation that its destination is shown.
   struct Kind {
     dgram::DatagramClass datagram_class = dgram::DatagramClass::unreliable;
     uint8_t flags = 0;

@@ -185,7 +185,7 @@ void DatagramQueuePair::handle(const llp::IncomingDatagram& datagram, Time now) 
   const dgram::OpenedEnvelope envelope = dgram::Envelope::open(datagram.bytes);
   if (!envelope.valid) return drop(envelope.drop_reason);         // guard(datagram)
   if (state() != QpState::rts) return drop(Counter::drop_state);  // guard(state)
-  // Whatever takes memory for what came does so before it changes anything else.
+  // Each step that takes memory for a datagram does so before it changes anything else.
   try {
     take_datagram(envelope, datagram, now);
   } catch (const std::bad_alloc&) {

@@ -24,7 +24,7 @@
 
 namespace diwarp::rnic {
 
-/// What UD and RD queue pairs share: a UDP port (the queue pair's number), whom it listens to,
+/// The common part of UD and RD queue pairs: a UDP port (the queue pair's number), a source filter,
 /// groups, Write-Records, errors, and how datagrams go out.
 class DatagramQueuePair : public QueuePair {
  public:
@@ -69,7 +69,7 @@ class DatagramQueuePair : public QueuePair {
   void on_state(QpState now) override;
   bool report() override;
 
-  // What the type does itself.
+  // The part of the type itself.
 
   /// A datagram with a good envelope, on a queue pair that receives.
   virtual void take_datagram(const dgram::OpenedEnvelope& envelope,

@@ -44,7 +44,7 @@ bool DatagramSender::fill(DatagramBurst& burst, llp::DatagramLink& link, Time no
   return burst.full() || builder.closed();
 }
 
-/// Tells the sources what was sent. What was not comes again.
+/// Tells the sources which datagrams were sent. The others come again.
 void DatagramSender::book(const DatagramBurst& burst, size_t sent, Counters& counters) {
   const std::span<const llp::OutgoingDatagram> datagrams = burst.datagrams();
   for (size_t index = sent; index < datagrams.size(); ++index) {

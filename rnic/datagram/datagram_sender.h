@@ -19,7 +19,7 @@ namespace diwarp::rnic {
 class DatagramSender {
  public:
   /// `identity` names the queue pair. `segment`: the largest datagram by the application's choice,
-  /// in bytes; 0: what the path carries.
+  /// in bytes; 0: as the path carries.
   DatagramSender(dgram::Identity& identity, uint32_t segment, uint64_t max_rate)
       : identity_(identity), segment_(segment) {
     pacer_.set_rate(max_rate, Time{});

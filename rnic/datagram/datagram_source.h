@@ -17,7 +17,8 @@ class DatagramSource {
   DatagramSource& operator=(const DatagramSource&) = delete;
 
   /// Adds datagrams (with this source in their tags) while `builder` is open, and no more than
-  /// there are. Takes nothing for sent: what is not reported by sent() is added anew next time.
+  /// there are. Takes nothing for sent: a datagram that sent() does not report is added anew next
+  /// time.
   virtual void fill(DatagramBuilder& builder, Time now) = 0;
   /// The link took the datagram with this tag. Called in the order of adding.
   virtual void sent(const DatagramTag& tag) = 0;

@@ -10,7 +10,7 @@ namespace diwarp::rnic {
 
 namespace {
 
-/// What an entry of the error queue tells of a segment.
+/// The description of a segment in an entry of the error queue.
 DatagramError describe(const Address& peer, const rdmap::DatagramSegment& segment,
                        TerminateCode code) {
   const bool read = segment.opcode == rdmap::Opcode::read_request;

@@ -30,7 +30,7 @@ class RateLimit {
   TokenBucket bucket_;  // a tenth of a second's worth
 };
 
-/// What is told of faults over datagrams: to the application, by the error queue, and to the source
+/// The reports of faults over datagrams: to the application, by the error queue, and to the source
 /// of the offending datagram, by Error messages. Both are bounded, so that nobody can be drowned in
 /// them. With the baton.
 class ErrorReports {

@@ -15,8 +15,8 @@ namespace diwarp::rnic {
 class DatagramQueuePair;
 class Engine;
 
-/// The receiving of what is sent to one group that a queue pair has joined. Sends nothing: what
-/// goes to a group leaves over the queue pair's own link. Lives shorter than its queue pair.
+/// The receiving of datagrams to one group that a queue pair has joined. Sends nothing: datagrams
+/// to a group leave over the queue pair's own link. Lives shorter than its queue pair.
 class GroupInput final : public InputSource {
  public:
   /// `group` is the address without a port; `number` is the queue pair's own, above 0.

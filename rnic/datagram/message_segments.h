@@ -10,7 +10,7 @@
 
 namespace diwarp::rnic {
 
-/// What the segments of a Send have in common.
+/// The fields that the segments of a Send have in common.
 struct MessageInfo {
   rdmap::Opcode opcode = rdmap::Opcode::send;
   bool has_immediate = false;

@@ -234,9 +234,9 @@ Verdict RecordTable::report_segment(const Segment& segment, const ddp::RecordInf
   return Verdict::accepted();
 }
 
-/// Nothing of the message is taken any more; what of it is valid will be reported. Only a complete
+/// Nothing of the message is taken any more; its valid bytes will be reported. Only a complete
 /// one was accepted, and makes those that came long before it count as over. Of the others as many
-/// are remembered of any source: what was reported must not be written again, and a source that
+/// are remembered of any source: reported bytes must not be written again, and a source that
 /// gets so far has named memory rightly.
 void RecordTable::finish(Record& record) {
   RecordSource& source = *record.source;

@@ -42,8 +42,8 @@ struct Record : ListNode<RecordOfSourceTag>, ListNode<RecordAgeTag> {
 using RecordsByAge = IntrusiveList<Record, RecordAgeTag>;
 
 /// The target's half of Write-Record: places segments directly into the memory they name, and tells
-/// the application what of each message is valid there. What was told of is closed: late segments
-/// touch nothing. All with the baton.
+/// the application which bytes of each message are valid there. A reported message is closed: late
+/// segments touch nothing. All with the baton.
 ///
 /// Bounded: in open records, in all and from one source (one more ends the one that was longest
 /// without progress, of that source, or of unproven ones, or of the address that has most, which is
@@ -58,7 +58,7 @@ class RecordTable {
     Counters& counters;
   };
 
-  /// `timed`: UD. Otherwise RD: what a peer sends comes complete and in order, so that no record
+  /// `timed`: UD. Otherwise RD: a peer's messages come complete and in order, so that no record
   /// times out, a peer has one at a time, and all peers may have one.
   RecordTable(const Parts& parts, const DatagramOptions& options, bool timed);
 

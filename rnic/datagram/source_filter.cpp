@@ -14,7 +14,7 @@ namespace {
 
 using Words = std::array<uint64_t, 2>;
 
-/// The address's bytes, in network order, in as many words; what is beyond them is zero.
+/// The address's bytes, in network order, in as many words; the bytes beyond them are zero.
 Words words_of(std::span<const uint8_t> bytes) {
   Words words{};
   std::memcpy(words.data(), bytes.data(), std::min(bytes.size(), sizeof words));

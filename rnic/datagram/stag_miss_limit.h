@@ -25,7 +25,7 @@ class StagMissCount {
   bool any_ = false;
 };
 
-/// What happens within a second, in few bytes: to the millisecond, and not when it was last.
+/// The misses within a second, in few bytes: to the millisecond, and not when it was last.
 class BriefMissCount {
  public:
   void add(Time now) {

@@ -10,7 +10,7 @@
 
 namespace diwarp::rnic {
 
-/// What a segment over datagrams came to.
+/// The verdict on a segment over datagrams.
 struct Verdict {
   std::optional<Counter> drop = {};         ///< it was dropped, for this reason
   std::optional<TerminateCode> fault = {};  ///< and its source, and the application, are to be told
@@ -20,13 +20,14 @@ struct Verdict {
   static Verdict dropped(Counter reason) { return {.drop = reason}; }
 };
 
-/// What a fault in naming memory is over datagrams (the codes of RFC 5041 section 7.2 and RFC 5040
-/// section 4.8): of a Write-Record, which DDP places, or of a Read Request, which RDMAP answers.
+/// The verdict on a fault in naming memory over datagrams (the codes of RFC 5041 section 7.2 and
+/// RFC 5040 section 4.8): of a Write-Record, which DDP places, or of a Read Request, which RDMAP
+/// answers.
 Verdict tagged_verdict(ddp::RegionFault fault);
 Verdict read_verdict(ddp::RegionFault fault);
 
-/// What a source that was not validated is told of any fault in naming memory: that of an unknown
-/// STag, so that it cannot tell a wrong offset, or a right that is missing, from that.
+/// The code that tells a source that was not validated of any fault in naming memory: that of an
+/// unknown STag, so that it cannot tell a wrong offset, or a right that is missing, from that.
 TerminateCode concealed_fault(rdmap::Opcode opcode);
 
 }  // namespace diwarp::rnic

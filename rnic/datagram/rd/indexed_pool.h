@@ -41,7 +41,7 @@ class IndexedPool {
   T& at(uint32_t index) const { return *all_[index]; }
 
   /// Destroys the free ones where they are most of those that there are; else that would cost more
-  /// than it gives back. What stays are 12 bytes for each number ever used.
+  /// than it gives back. 12 bytes stay for each number ever used.
   void trim() noexcept {
     if (2 * free_count_ <= all_.size() - vacant_.size()) return;
     for (; free_ != nullptr; --free_count_) {

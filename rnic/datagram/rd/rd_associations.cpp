@@ -113,8 +113,8 @@ void RdAssociations::fail_restarted(RdPeer& peer) {
   requests_.fail_all(peer, WcStatus::peer_restarted);
 }
 
-/// An association ends because something does not get through, one way or the other. What has not
-/// advanced for as long as a peer is waited for is not begun anew.
+/// An association ends because something does not get through, one way or the other. Work that has
+/// not advanced for as long as a peer is waited for is not begun anew.
 void RdAssociations::fail_stalled(RdPeer& peer, Time now) {
   if (peer.requests.empty() || peer.times.has_advanced_within(peer_timeout_, now)) return;
   counters_.add(Counter::rd_silent);
@@ -127,7 +127,7 @@ void RdAssociations::give_up(RdPeer& peer, Time now) {
   peer.association.forget();
   requests_.fail_all(peer, WcStatus::retry_exceeded);
   end_association(peer);
-  peer.times.delivered(now);  // what the peer has under way may have come until now
+  peer.times.delivered(now);  // the peer's datagrams may have come until now
 }
 
 void RdAssociations::reopen(RdPeer& peer, Time now) {
@@ -144,9 +144,9 @@ void RdAssociations::give_up_early(RdPeer& peer, Time now) {
   reopen(peer, now);
 }
 
-/// What is not done is done anew in the next association, with the same incarnation of the peer;
-/// but not again and again where nothing of it ever gets through, nor, where it is uncertain what
-/// of it was delivered, if the peer does not remember.
+/// Work that is not done is done anew in the next association, with the same incarnation of the
+/// peer; but not again and again where nothing of it ever gets through, nor, where it is uncertain
+/// what of it was delivered, if the peer does not remember.
 void RdAssociations::rewind(RdPeer& peer, bool uncertain) {
   if (peer.requests.empty()) return;
   if (!peer.rewinds.begin_anew(uncertain && !only_reads(peer)))

@@ -42,9 +42,9 @@ class RdAssociations {
   void ended(RdPeer& peer, const dgram::RdHeader& header, uint32_t incarnation, Time now);
   /// The peer gives no sign of life.
   void give_up(RdPeer& peer, Time now);
-  /// What is under way is to be cut anew, in another association.
+  /// Datagrams under way are to be cut anew, in another association.
   void reopen(RdPeer& peer, Time now);
-  /// What came early waits too long for what the peer has to send: its memory is given back.
+  /// Early datagrams wait too long for those that the peer has to send: their memory is given back.
   void give_up_early(RdPeer& peer, Time now);
   /// Before the peer is forgotten, or the queue pair reset: gives back what it holds, reports
   /// nothing of its work.

@@ -39,7 +39,7 @@ class RdCursor {
   /// Whether a part of the request is cut, and not all of it.
   bool is_within(const SendEntry& entry) const { return entry_ == &entry && offset_ != 0; }
 
-  /// What the next datagram carries, at most `segment` bytes of a request, or `response` of a
+  /// The content of the next datagram, at most `segment` bytes of a request, or `response` of a
   /// response. Nothing: all is cut, or waits for responses.
   std::optional<RdPart> next(const SendQueue& sends, size_t segment, size_t response) const;
   /// It was sent, or planned.

@@ -126,8 +126,8 @@ RdDelivery::Outcome RdDelivery::conclude(RdPeer& peer, const Verdict& verdict,
   return refuse(peer, *verdict.fault, segment, now);
 }
 
-/// The peer learns it from the refusal; an Error would tell it twice. What cannot be parsed is of
-/// no message that is known here, and ends none.
+/// The peer learns it from the refusal; an Error would tell it twice. A segment that cannot be
+/// parsed is of no message that is known here, and ends none.
 RdDelivery::Outcome RdDelivery::refuse(RdPeer& peer, TerminateCode code, const Segment& segment,
                                        Time now) {
   errors_.found(peer.address(), segment, code, 0, false, now);
@@ -184,7 +184,8 @@ RdDelivery::Outcome RdDelivery::deliver_record(RdPeer& peer, const Segment& segm
                              : place_in_record(peer, segment, now);
 }
 
-/// What was reported in an earlier association has been delivered. The bytes behind that are news.
+/// Bytes that were reported in an earlier association have been delivered. Those after them are
+/// news.
 RdDelivery::Outcome RdDelivery::report_segment(RdPeer& peer, const Segment& segment, Time now) {
   const std::optional<size_t> before = peer.inbound.repeats().reported_of(segment);
   // guard(rd-delivered-once): => if (!before) return Outcome::delivered;
@@ -216,7 +217,7 @@ RdDelivery::Outcome RdDelivery::conclude_record(RdPeer& peer, const Verdict& ver
     counters_.add(*verdict.drop);
     return Outcome::no_memory;
   }
-  // What UD drops in silence, for it may be old, is wrong here.
+  // A segment that UD drops in silence, for it may be old, is wrong here.
   if (verdict.drop && !verdict.fault)
     return conclude(peer, {.drop = verdict.drop, .fault = fault::kUnspecified}, segment, now);
   return conclude(peer, verdict, segment, now);

@@ -23,8 +23,8 @@ class RdRequests;
 class RdResponder;
 class RecordTable;
 
-/// What reliable datagrams carry, once it is their turn: finds its place and tells the application.
-/// RdQueuePair owns it. With the baton.
+/// The delivery of reliable datagrams, once it is their turn: finds their place and tells the
+/// application. RdQueuePair owns it. With the baton.
 class RdDelivery {
  public:
   RdDelivery(ReceiveBuffers& receives, const ddp::ProtectionContext& protection,
@@ -59,7 +59,7 @@ class RdDelivery {
   void expire(RdPeer& peer);
   /// Whether a peer may name memory.
   const RdStagLimit& stag_limit() const { return stag_limit_; }
-  /// What the peer had begun will not be finished.
+  /// The message that the peer had begun will not be finished.
   void abandon(RdPeer& peer);
   /// It may begin that once more, from the start.
   void interrupt(RdPeer& peer);

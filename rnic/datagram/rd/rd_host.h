@@ -18,7 +18,7 @@ class RdShareQueue;
 struct RdHeldTag;
 struct RdWaitingTag;
 
-/// What the peers need of the queue pair that they belong to.
+/// The services that the peers need of the queue pair that they belong to.
 class RdPeerOwner {
  public:
   /// The peer's timer has fired. The peer may be gone afterwards.
@@ -34,14 +34,14 @@ class RdPeerOwner {
   ~RdPeerOwner() = default;
 };
 
-/// What all hosts of an RD queue pair use.
+/// The objects that all hosts of an RD queue pair use.
 struct RdHostContext {
   RdPeerOwner& owner;
   RdShareQueue& waiting;
   ReceiveShares& shares;
 };
 
-/// What all peers of an RD queue pair at one IP address, with whatever port, have together. With
+/// The common state of all peers of an RD queue pair at one IP address, with whatever port. With
 /// the baton.
 class RdHost : public ListNode<RdWaitingTag> {
  public:

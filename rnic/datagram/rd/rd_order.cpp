@@ -53,7 +53,7 @@ void RdOrder::keep(RdPeer& peer, uint32_t sequence, RdKind kind, uint8_t flags, 
   counters_.add(Counter::drop_no_context);
 }
 
-/// Whatever takes memory for what came does so before it changes anything else.
+/// Each step that takes memory for a datagram does so before it changes anything else.
 RdDelivery::Outcome RdOrder::try_deliver(RdPeer& peer, RdKind kind, uint8_t flags, ConstBytes bytes,
                                          Time now) try {
   return delivery_.deliver(peer, kind, flags, bytes, now);

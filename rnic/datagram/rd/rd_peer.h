@@ -92,19 +92,18 @@ class RdPeer : public ListNode<RdReadyTag>,
   bool more_awaited() const {
     return !reads.empty() || (cursor.has_work() && !sender.window().is_open()) || signs.doubted();
   }
-  /// What came early waits for a datagram that the peer has to send: the one that is missing, or a
+  /// Early datagrams wait for one that the peer has to send: the one that is missing, or a
   /// skip in the place of one that was refused.
   // guard(rd-early-memory): receiver.kept() != 0 && !turn.held() => false
   // guard(rd-waits-for-receive): without && !turn.held()
   bool lacks_next() const { return receiver.kept() != 0 && !turn.held(); }
-  /// The rest of a Send has to come. While what came of it waits here, that is not the peer's
-  /// fault.
+  /// The rest of a Send has to come. While segments of it wait here, that is not the peer's fault.
   // guard(rd-send-rest): without && !turn.held()
   bool lacks_segments() const { return inbound.has_message() && !turn.held(); }
   /// Something is to be sent to the peer, or requests are not done.
   bool has_work() const { return !requests.empty() || cursor.has_work(); }
   /// Since when memory for what was sent, or came early, has not been needed; Time::max(): there is
-  /// none, or it is needed. What the peer says otherwise, a probe for example, does not keep it.
+  /// none, or it is needed. Other datagrams of the peer, a probe for example, do not keep it.
   Time sent_memory_unused_since() const {
     return sender.scoreboard().has_spare_memory() ? sender.timer().last_sent() : Time::max();
   }
@@ -130,7 +129,7 @@ class RdPeer : public ListNode<RdReadyTag>,
   RecordSource source;  ///< for records; its key names the peer
   RdHost& host;
 
-  // What is sent.
+  // Sending.
   ForwardList<SendEntry> requests;         ///< posted and not done
   ForwardList<OutboundRead> reads;         ///< unanswered, in the order of their requests
   ForwardList<InboundRead> inbound_reads;  ///< to be answered, or not acknowledged
@@ -140,7 +139,7 @@ class RdPeer : public ListNode<RdReadyTag>,
   SizeRefusals size_refusals;  ///< since a fresh datagram was sent
   uint32_t local = 0;          ///< where it reaches this queue pair, as an IncomingDatagram has it
 
-  // What comes.
+  // Receiving.
   RdInbound inbound;
   BriefMissCount stag_misses;
   RdTurn turn;

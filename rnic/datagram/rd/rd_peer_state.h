@@ -35,7 +35,7 @@ struct RdMessage {
 class RdRepeats {
  public:
   /// MSNs are counted over all peers of the source. So far before the last Send that was delivered
-  /// is one that is repeated; what is further off is new, however often they have wrapped.
+  /// is one that is repeated; one that is further off is new, however often they have wrapped.
   static constexpr uint32_t kMostRepeated = uint32_t{1} << 20;
 
   void delivered_send(uint32_t msn) {
@@ -125,7 +125,7 @@ class RdInbound {
     // guard(rd-empty-segments): without if (bytes != 0)
     if (bytes != 0) message_.last_progress = now;  // guard(rd-empty-segments)
   }
-  /// What comes next of it was here, and had to wait.
+  /// The next segment of it was here, and had to wait.
   void waited(Time now) { message_.last_progress = now; }
   /// There is none any more. Returns its receive; null where there was none.
   ReceiveEntry* end_message() { return std::exchange(message_.receive, nullptr); }
@@ -209,7 +209,7 @@ class RdTurn {
   Time retry_at_ = Time::max();
 };
 
-/// What is to be sent to the peer besides its work.
+/// The datagrams to be sent to the peer besides its work.
 class RdSigns {
  public:
   /// Whether the peer is asked until it is heard: it may not be there any more.
@@ -217,7 +217,7 @@ class RdSigns {
   void heard() { doubted_ = false; }
   bool doubted() const { return doubted_; }
 
-  /// Whether what is lost cannot be sent again for now, and nothing else was. Then a probe takes
+  /// Whether lost datagrams cannot be sent again for now, and no other was sent. Then a probe takes
   /// its place at the next deadline.
   void set_blocked(bool blocked) { blocked_ = blocked; }
   bool blocked() const { return blocked_; }
@@ -229,7 +229,8 @@ class RdSigns {
   void open_done() { open_ = false; }
   void probe_done() { probe_ = false; }
 
-  /// What came is acknowledged at that time, if nothing takes the acknowledgement along before.
+  /// Received datagrams are acknowledged at that time, if nothing takes the acknowledgement along
+  /// before.
   void acknowledge_at(Time time) { acknowledge_at_ = time; }
   void acknowledged() { acknowledge_at_ = Time::max(); }
   bool acknowledges() const { return acknowledge_at_ != Time::max(); }

@@ -328,7 +328,7 @@ void RdQueuePair::look_at_touched(Time now) {
 void RdQueuePair::on_peer_timer(RdPeer& peer, Time now) {
   const bool idle = now - peer.times.quiet_since() >= timeouts_.forgotten_after(peer);
   if (idle && !peer.awaited() && !peer.has_work()) return forget(peer);
-  if (idle && !peer.awaited()) peer.times.used(now);  // what is to be sent waits, e.g. for its rate
+  if (idle && !peer.awaited()) peer.times.used(now);  // its datagrams wait, e.g. for their rate
   run_timers(peer, now);
   look_at_touched(now);
   end_if_fatal();

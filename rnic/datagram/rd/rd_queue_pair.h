@@ -17,7 +17,7 @@
 
 namespace diwarp::rnic {
 
-/// A reliable datagram queue pair: what it sends is delivered once, and in order to each peer. The
+/// A reliable datagram queue pair: its messages are delivered once, and in order to each peer. The
 /// protocol is described in dgram/rd_header.h.
 class RdQueuePair final : public DatagramQueuePair, private RdPeerOwner {
  public:

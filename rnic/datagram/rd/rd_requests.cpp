@@ -202,7 +202,7 @@ Verdict RdRequests::take_response(RdPeer& peer, const rdmap::DatagramSegment& se
     place(peer, *read, segment);
     return Verdict::accepted();
   }
-  // What is left of a response that is not wanted any more, or that a failure will end.
+  // The rest of a response that is not wanted any more, or that a failure will end.
   read->received = static_cast<uint32_t>(end);
   if (read->entry == nullptr && segment.last) forget(reads_, peer, *read);
   return Verdict::dropped(Counter::drop_response);

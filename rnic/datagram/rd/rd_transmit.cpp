@@ -99,7 +99,7 @@ bool RdTransmit::fill_peer(RdPeer& peer, DatagramBuilder& builder, Time now) {
 
 bool RdTransmit::fill_established(RdPeerBurst& burst) {
   const bool cut_short = fill_again(burst) || fill_fresh(burst);
-  // What was reopened meanwhile has another thing to say.
+  // An association that was reopened meanwhile has another datagram to send.
   if (burst.peer.signs.open_wanted()) return true;
   return fill_signs(burst) || cut_short;
 }
@@ -112,8 +112,8 @@ bool RdTransmit::fill_again(RdPeerBurst& burst) {
     if (!burst.builder.open() || !may_send_again(burst, at)) return true;
     const RdPart part{.tag = sender.scoreboard().tag(at), .skip = sender.scoreboard().is_skip(at)};
     if (too_long(burst, part)) {
-      // What is too long for the path cannot have been delivered: if all before it was, everything
-      // can be cut anew. Until then it waits.
+      // A datagram too long for the path cannot have been delivered: if all before it was,
+      // everything can be cut anew. Until then it waits.
       if (at != sender.window().first_unacknowledged()) {
         waits = true;
         continue;
@@ -276,8 +276,8 @@ void RdTransmit::unsent(const DatagramTag& tag) {
   if (RdPeer* const peer = writer_.planned(tag).peer) peers_.make_ready(*peer);
 }
 
-/// What the network refuses is as good as lost: it is sent again in time. But what is too long is
-/// cut anew, by what the link knows of the path by now.
+/// A datagram that the network refuses counts as lost: it is sent again in time. But one that is
+/// too long is cut anew, by what the link knows of the path by now.
 void RdTransmit::refused(const DatagramTag& tag, int error) {
   const RdPlanned& planned = writer_.planned(tag);
   if (planned.act != Act::fresh || error != EMSGSIZE) return book(planned);

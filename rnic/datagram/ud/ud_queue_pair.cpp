@@ -11,7 +11,7 @@ namespace diwarp::rnic {
 namespace {
 
 SourceKey key_of(const llp::IncomingDatagram& datagram, uint32_t incarnation) {
-  // What came to a group by the queue pair's own link has a number that no joined group has.
+  // A datagram to a group by the queue pair's own link has a number that no joined group has.
   const uint32_t unnumbered = datagram.group ? UINT32_MAX : 0;
   // guard(receive): incarnation => 0
   // guard(receive): datagram.from => datagram.from.with_port(1)
@@ -102,7 +102,7 @@ Verdict UdQueuePair::handle_segment(const rdmap::DatagramSegment& segment,
   if (is_send && segment.q_key != options().q_key) return Verdict::dropped(Counter::drop_q_key);
   // Nobody reads from a group, and nothing that came by way of one is answered.
   if (is_read && datagram.group) return Verdict::dropped(Counter::drop_group);  // guard(groups)
-  // A response makes no source: what it may do, the request has said.
+  // A response makes no source: the request has said what it may do.
   if (is_response) return reader_.handle_response(segment, datagram.from, now);
   Counter reason{};
   Source* source = sources_.find_or_add(key_of(datagram, envelope.labels.incarnation), now, reason);
@@ -122,8 +122,8 @@ Verdict UdQueuePair::dispatch(const rdmap::DatagramSegment& segment, Source& sou
   }
 }
 
-/// What names memory here. While too many guess STags, newcomers' Reads may go on once they have
-/// shown that they are at their address.
+/// Segments that name memory here. While too many guess STags, newcomers' Reads may go on once they
+/// have shown that they are at their address.
 Verdict UdQueuePair::take_tagged(const rdmap::DatagramSegment& segment, Source& source,
                                  const llp::IncomingDatagram& datagram, Time now) {
   using Limit = StagMissLimit::Verdict;

@@ -13,7 +13,7 @@
 
 namespace diwarp::rnic {
 
-/// An unreliable datagram queue pair: what comes is checked, and goes to the part that knows its
+/// An unreliable datagram queue pair: each segment is checked, and goes to the part that knows its
 /// opcode.
 class UdQueuePair final : public DatagramQueuePair {
  public:

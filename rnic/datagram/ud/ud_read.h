@@ -21,7 +21,7 @@ struct UdReadTag;
 struct UdPartTag;
 struct UdUnsentTag;
 
-/// What one request of a Read over UD asks for.
+/// The bytes that one request of a Read over UD asks for.
 ///
 /// A part is behind when nothing more is expected of it: its last segment came, or something of a
 /// part that was asked for later, or nothing came for a while. What is missing of it may still

@@ -84,7 +84,7 @@ void UdReader::add_part(UdRead& read, uint64_t begin, uint64_t length) {
   if (read.retrying) counters_.add(Counter::read_retries);  // guard(read-progress)
 }
 
-/// Asks for what is missing behind what was asked for, as far as the window goes.
+/// Asks for the missing bytes after those that were asked for, as far as the window goes.
 void UdReader::ask(UdRead& read) {
   bool asked = false;
   // guard(read-progress): without read.open_parts < options_.window &&

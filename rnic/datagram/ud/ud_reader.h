@@ -84,7 +84,7 @@ class UdReader final : public DatagramSource {
   void retry(UdRead& read, Time now);
   void nudge(UdRead& read, Time now);
 
-  // What comes.
+  // Receiving.
   Verdict place(const rdmap::DatagramSegment& segment, const ddp::PlacementTarget& target,
                 UdReadPart& part, Time now);
   void pass(UdReadPart& part, bool last);

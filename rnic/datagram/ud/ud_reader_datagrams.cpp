@@ -9,7 +9,7 @@ namespace diwarp::rnic {
 
 namespace {
 
-/// What a datagram's tag says of it.
+/// The kinds of datagram in a tag.
 constexpr uint64_t kEcho = 1;
 constexpr uint64_t kRequest = 2;
 

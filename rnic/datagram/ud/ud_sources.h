@@ -40,7 +40,7 @@ struct OpenMessage : ListNode<OpenOfSourceTag>, ListNode<OpenAgeTag> {
   Time last_progress{};
 };
 
-/// What is remembered of sources, and for how long (see DatagramOptions).
+/// The memory for sources, and how long they are remembered (see DatagramOptions).
 struct SourceLimits {
   size_t sources = 16384;
   size_t per_address = 1024;
@@ -96,8 +96,8 @@ struct AddressShare {
 /// nobody can choose addresses or incarnations that fall together.
 class SourceTable {
  public:
-  /// What a source takes at least, besides its memory of messages that are over: two nodes and
-  /// buckets of hash tables, with the allocator's overhead.
+  /// The least bytes that a source takes, besides its memory of messages that are over: two nodes
+  /// and buckets of hash tables, with the allocator's overhead.
   static constexpr size_t kSourceBytes = sizeof(Source) + sizeof(AddressShare) + 160;
 
   SourceTable(const SourceLimits& limits, const SipKey& key);

@@ -24,7 +24,7 @@ void UdTransmit::fill(DatagramBuilder& builder, Time now) {
   for (uint64_t ahead = 0; builder.open(); ++ahead, offset = 0) {
     const SendEntry* entry = sends_.pending(ahead);
     if (entry == nullptr) return;
-    // What is no message that can be sent has its turn when those before it are out.
+    // A request that is no message to send has its turn when those before it are out.
     if (ahead != 0 && !can_send(*entry)) return builder.close();
     if (!add_message(builder, *entry, msns.of(entry->opcode)++, offset)) return;
   }
