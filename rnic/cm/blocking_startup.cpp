@@ -18,7 +18,7 @@ namespace diwarp::rnic {
 
 namespace {
 
-/// What a thread waits for that comes from the control path.
+/// The result that a thread awaits from the control path.
 template <class T>
 class ControlResult {
  public:

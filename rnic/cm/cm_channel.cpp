@@ -15,7 +15,7 @@ std::optional<CmChannel::Record> CmChannel::get_event(Duration timeout) {
   for (;;) {
     const Time now = clock.now();
     if (wait(std::clamp(deadline - now, Duration::zero(), kLongestWait))) {
-      // What was purged has left its wake behind.
+      // A purged record has left its wake here.
       if (std::optional<Record> record = pop()) return record;
     } else if (now >= deadline) {
       return std::nullopt;

@@ -20,7 +20,7 @@ namespace diwarp::rnic {
 
 class RcQueuePair;
 
-/// What an id is made of, but for its device: handlers of the control path and of queue pairs keep
+/// The parts of an id, but for its device: handlers of the control path and of queue pairs keep
 /// it alive, and they must not keep the device alive, since the end of the device waits for them.
 ///
 /// Lock order: the engine's baton, then that of its state, then the channel's.

@@ -21,10 +21,10 @@ struct IncomingRequest {
   std::unique_ptr<llp::Stream> stream;
   mpa::StartupFrame frame;  ///< without its private data
   std::vector<std::byte> private_data;
-  std::vector<std::byte> leftover;  ///< what came behind the request
+  std::vector<std::byte> leftover;  ///< the bytes that came after the request
 };
 
-/// What this side may have: the lower of this and its own proposal is negotiated.
+/// The depths that this side may have: the lower of this and its own proposal is negotiated.
 RequestedDepths depths_of(const mpa::StartupFrame& request);
 
 /// A peer that waits for an answer. Answers with a reject at the latest when it is destroyed.

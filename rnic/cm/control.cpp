@@ -72,7 +72,7 @@ void Control::run_thread() {
   while (!parts_->context.stopped()) within_memory([this] { return parts_->context.run(); });
 }
 
-/// What a handler had in hand when it found no memory goes with it: a connection that was being
+/// The object of a handler that found no memory goes with it: a connection that was being
 /// made, for example. The others go on.
 size_t Control::within_memory(const std::function<size_t()>& handlers) {
   try {

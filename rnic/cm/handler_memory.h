@@ -11,7 +11,7 @@
 namespace diwarp::rnic {
 
 /// Memory for one operation of Asio's that waits at a time, so that beginning it cannot fail for
-/// want of memory. What does not fit, or comes while it is in use, is taken from the heap.
+/// want of memory. An operation that does not fit, or comes while it is in use, takes the heap's.
 class HandlerMemory {
  public:
   HandlerMemory() = default;

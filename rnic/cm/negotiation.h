@@ -17,7 +17,7 @@
 
 namespace diwarp::rnic {
 
-/// What came of a negotiation: a request that can be answered, or an error.
+/// The outcome of a negotiation: a request that can be answered, or an error.
 struct Negotiated {
   std::optional<IncomingRequest> request = {};
   std::error_code error = {};

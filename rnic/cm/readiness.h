@@ -17,8 +17,8 @@ inline std::error_code to_std(const AsioError& error) {
 
 /// Waits, on the control path, until a descriptor can be read or written that something else owns
 /// and uses: a stream, a listener. A handler is given an error where the descriptor cannot be
-/// watched or reset() came before; a wait that succeeds promises nothing: what is tried then may
-/// block still.
+/// watched or reset() came before; a wait that succeeds promises nothing: a call after it may block
+/// still.
 class Readiness {
  public:
   explicit Readiness(boost::asio::io_context& context) : descriptor_(context) {}

@@ -11,7 +11,7 @@
 #include "rnic/cm/connection_request.h"
 #include "rnic/context/negotiated_connection.h"
 
-/// What this side answers to a peer's start-up frame.
+/// The answers of this side to a peer's start-up frame.
 namespace diwarp::rnic {
 
 class Control;

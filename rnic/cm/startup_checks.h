@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "llp/stream.h"
 
-/// What start-ups on both sides check.
+/// The checks of start-ups on both sides.
 namespace diwarp::rnic {
 
 /// Throws Error(invalid_argument) where it is longer than MPA can carry, with enhanced data or
@@ -22,7 +22,7 @@ void check_depths(uint16_t ord, uint16_t ird);
 /// A timeout that timers can have. Negative ones, which mean for ever, become a year.
 Duration bounded_timeout(Duration timeout);
 
-/// The stream; null where the peer has broken it behind its last byte of the start-up.
+/// The stream; null where the peer has broken it after its last byte of the start-up.
 std::unique_ptr<llp::Stream> unbroken(std::unique_ptr<llp::Stream> stream);
 
 }  // namespace diwarp::rnic

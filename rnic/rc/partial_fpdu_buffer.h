@@ -11,7 +11,7 @@
 
 namespace diwarp::rnic {
 
-/// What stays allocated for unfinished FPDUs of an idle queue pair, in bytes.
+/// The memory that stays allocated for unfinished FPDUs of an idle queue pair, in bytes.
 inline constexpr size_t kIdlePartialFpdu = 4096;
 
 /// Bytes that were read from a stream and could not be taken yet. Memory grows in steps, so that it
@@ -36,13 +36,13 @@ class PartialFpduBuffer {
     if (!bytes.empty()) append(bytes);
   }
 
-  /// Puts bytes from elsewhere behind what is there.
+  /// Puts bytes from elsewhere behind those that are there.
   void append(ConstBytes bytes) {
     std::memcpy(room(bytes.size()).data(), bytes.data(), bytes.size());
     add(bytes.size());
   }
 
-  /// Memory behind what is there, to be filled and added.
+  /// Memory behind the bytes that are there, to be filled and added.
   Bytes room(size_t bytes) {
     if (capacity_ - end_ < bytes) make_room(bytes);
     return {memory_.get() + end_, bytes};

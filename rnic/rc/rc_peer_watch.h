@@ -13,9 +13,9 @@ namespace diwarp::rnic {
 
 /// Notices that the peer of a connection is gone. The kernel's keep-alives find that out while
 /// TCP has nothing to send, also while the response to a Read is pending; they cost no thread
-/// anything. What TCP has sent, or may not send for the peer's closed window, is looked after here,
-/// by a timer of the engine: the kernel's own limit (TCP_USER_TIMEOUT) would also end connections
-/// whose peer answers and does not read. With the baton.
+/// anything. Bytes that TCP has sent, or may not send for the peer's closed window, are looked
+/// after here, by a timer of the engine: the kernel's own limit (TCP_USER_TIMEOUT) would also end
+/// connections whose peer answers and does not read. With the baton.
 class RcPeerWatch {
  public:
   enum class Verdict : uint8_t {

@@ -218,7 +218,7 @@ size_t RcQueuePair::receive(Time now) {
   return 1;
 }
 
-/// The stream may have released memory: what waits for that goes on.
+/// The stream may have released memory: sends that wait for that go on.
 void RcQueuePair::complete_released() {
   if (transmit_.zero_copy().complete_released(*stream_, sends_)) engine().activate(*this);
 }
@@ -249,7 +249,7 @@ void RcQueuePair::settle(RcEnd result, Time now) {
     transmit_.messages().allow();
     if (observer_) observer_->on_ready();
   }
-  // What came may be a request, or the response that others wait for.
+  // The input may be a request, or the response that others wait for.
   if (transmit_.messages().allowed() &&
       (responder_.next() != nullptr || sends_.pending() != nullptr || state() == QpState::closing ||
        state() == QpState::sqd))
@@ -275,7 +275,7 @@ void RcQueuePair::resume_held(Time now) {
   const RcEnd result = receive_.resume();
   if (!receive_.delivery().held()) {
     engine().set_reading(*this, true);
-    if (stream_->descriptor() < 0) engine().wake();  // what waits there tells nobody again
+    if (stream_->descriptor() < 0) engine().wake();  // input there is not announced again
   }
   settle(result, now);
 }
@@ -346,7 +346,7 @@ void RcQueuePair::on_receive_wait(Time now) {
   if (peer_closed_ && state() != QpState::closing) end(RcEnd::lost);  // it takes nothing, either
 }
 
-/// What was sent may be outstanding from now on.
+/// Bytes that were sent may be outstanding from now on.
 void RcQueuePair::arm_peer_watch(Time now) {
   if (peer_watch_timer_.armed() || !peer_watch_.watches()) return;
   peer_watch_.begin(now);

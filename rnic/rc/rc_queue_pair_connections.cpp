@@ -9,7 +9,7 @@ namespace diwarp::rnic {
 
 namespace {
 
-/// What the peer said stays behind.
+/// The peer's private data go to the caller.
 std::vector<std::byte> take_over(RcQueuePair& queue_pair, NegotiatedConnection connection) {
   std::vector<std::byte> private_data = std::move(connection.private_data);
   queue_pair.start(std::move(connection));

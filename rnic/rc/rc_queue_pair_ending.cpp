@@ -27,7 +27,7 @@ std::error_code status_of(RcEnd reason) {
 
 }  // namespace
 
-/// What waits for this side's last byte, or for the memory that is in flight.
+/// The steps that wait for this side's last byte, or for the memory that is in flight.
 void RcQueuePair::go_on_ending() {
   if (state() == QpState::closing) {
     if (all_sent()) finish_closing();  // guard(rows:drain-before-fin): without if (all_sent())
@@ -58,14 +58,14 @@ void RcQueuePair::finish_closing() {
   if (peer_closed_) end_behind_peer();
 }
 
-/// The peer's side ended in order, and nothing was read since: a reset may have come behind it,
+/// The peer's side ended in order, and nothing was read since: a reset may have come after it,
 /// which releases memory as an acknowledgement does.
 void RcQueuePair::end_behind_peer() {
   // guard(reset-after-end): => end(RcEnd::closed);
   end(stream_->error() == 0 ? RcEnd::closed : RcEnd::lost);
 }
 
-/// The stream takes nothing any more. What it brought before is still delivered.
+/// The stream takes nothing any more. Bytes that it brought before are still delivered.
 void RcQueuePair::lose(RcEnd reason) {
   stream_->settle();
   RcEnd result = RcEnd::none;
@@ -113,7 +113,7 @@ void RcQueuePair::raise_fatal(std::error_code status) {
   raise(AsyncEventType::qp_fatal, std::move(told), status);  // guard(rows:fatal-told)
 }
 
-/// What ends the connection, if that is a Terminate.
+/// The Terminate that ends the connection, if one does.
 std::optional<TerminateInfo> RcQueuePair::terminate_of(RcEnd reason) const {
   switch (reason) {
     case RcEnd::none:

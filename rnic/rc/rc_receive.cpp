@@ -17,10 +17,10 @@ namespace {
 
 namespace fault = rdmap::fault;
 
-/// What is read at once leaves room in the engine's buffer to complete the FPDU that it cuts.
+/// One read leaves room in the engine's buffer to complete the FPDU that it cuts.
 constexpr size_t kReadMost = kStreamBufferBytes - PartialFpduBuffer::kWholeFpdu;
 
-/// Of the next FPDU: what tells how to go on.
+/// The bytes of the next FPDU that tell how to go on.
 constexpr size_t kHeaderBytes = mpa::kLengthBytes + ddp::kUntaggedHeaderBytes;
 
 }  // namespace
@@ -39,7 +39,7 @@ void RcReceive::start(const mpa::NegotiatedParameters& parameters, bool initiato
   });
 }
 
-/// What comes may take memory: for unfinished FPDUs, and for the peer's requests. Where there is
+/// Input may take memory: for unfinished FPDUs, and for the peer's requests. Where there is
 /// none the connection ends, for nothing of a stream can be left out.
 template <class Work>
 RcEnd RcReceive::within_memory(Work&& work) {
@@ -227,7 +227,7 @@ void RcReceive::abandon(WcStatus status) {
   delivery().finish(status);
 }
 
-/// What came of an unfinished FPDU, and the memory that was needed for it.
+/// The bytes of an unfinished FPDU, and the memory that was needed for it.
 void RcReceive::forget() {
   direct_placement_.end();
   partial_fpdus_.release();

@@ -19,12 +19,12 @@ namespace diwarp::rnic {
 
 // Tunables of RC reception.
 
-/// FPDUs of so many bytes and more are long: what was cut of them is completed where its beginning
+/// FPDUs of so many bytes and more are long: one that was cut is completed where its beginning
 /// lies. Of a ULPDU of which so many bytes are still to come, these are read directly into the
 /// application's memory, where that may be. For less, a copy costs less than the additional system
 /// call.
 inline constexpr size_t kLongFpdu = 8192;
-/// What is read at once while FPDUs are expected that go directly into memory: enough for a
+/// The most bytes of one read while FPDUs are expected that go directly into memory: enough for a
 /// header, and little to copy.
 inline constexpr size_t kReadBeforeLong = 4096;
 /// After a long FPDU the next ones are expected to be long as well, until so many were not: a
@@ -34,8 +34,8 @@ inline constexpr uint32_t kExpectLong = 4;
 /// The receiving half of an RC queue pair: takes FPDUs off the stream, and gives their ULPDUs to
 /// RcSegmentReceiver, which checks, places and delivers.
 ///
-/// A message that finds no receive holds the stream: what was read after it is kept, nothing
-/// more is read, and TCP makes the peer wait. Or, if the queue pair wants that, it ends the
+/// A message that finds no receive holds the stream: the bytes read after it are kept, nothing more
+/// is read, and TCP makes the peer wait. Or, if the queue pair wants that, it ends the
 /// connection.
 ///
 /// FPDUs are read together, as many as there are, into the engine's buffer. With CRCs (or markers)
@@ -71,10 +71,10 @@ class RcReceive {
   const RcTermination& termination() const { return segments_.termination(); }
 
   /// The stream ends: frees what was kept of an unfinished FPDU, and completes the receive of an
-  /// unfinished message. A message of which not one FPDU came to its end has none: what was taken
-  /// for it is the next receive again.
+  /// unfinished message. A message of which not one FPDU came to its end has none: the receive that
+  /// was taken for it is the next again.
   void abandon(WcStatus status);
-  /// The same, but what was taken for a message is the next receive again in any case.
+  /// The same, but the receive that was taken for a message is the next again in any case.
   void give_back();
 
   bool keeps_memory() const { return partial_fpdus_.keeps_memory(); }

@@ -77,9 +77,9 @@ std::optional<TerminateCode> RcRequester::take_ready(const rdmap::StreamSegment&
   return std::nullopt;
 }
 
-/// Nothing is written before all of this holds. What the peer names is the request's sink, wherever
-/// else it may write. A segment of no bytes may stand anywhere, also at the end, and what it names
-/// is not looked at (RFC 5041 sections 5.2 and 7.1).
+/// Nothing is written before all of this holds. The peer names the request's sink, wherever else it
+/// may write. A segment of no bytes may stand anywhere, also at the end, and the memory that it
+/// names is not looked at (RFC 5041 sections 5.2 and 7.1).
 std::optional<TerminateCode> RcRequester::check_response(const SendEntry& entry,
                                                          const rdmap::StreamSegment& segment,
                                                          const RemoteMemory& sink) const {

@@ -22,7 +22,7 @@ class RcBurst {
   RcTransmitContext& context() { return context_; }
 
   /// Whether the message's memory may be read. Checked once in a burst; false for all that come
-  /// behind one that may not.
+  /// after one that may not.
   bool admit(const RcMessage& message);
   /// The message that was not admitted.
   const RcMessage* refused() const { return refused_; }

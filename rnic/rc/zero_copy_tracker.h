@@ -29,7 +29,7 @@ class ZeroCopyTracker {
  private:
   void keep(SendQueue& sends);
 
-  // Their `next` leads to the one behind, and `in_flight.release_at` is what zero_copy_released()
+  // Their `next` leads to the one after, and `in_flight.release_at` is what zero_copy_released()
   // must reach, in 32 bits that wrap.
   SendEntry* first_ = nullptr;
   SendEntry* last_ = nullptr;
