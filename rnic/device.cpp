@@ -38,7 +38,7 @@ void check_local(const llp::BackendRow& backend, const Address& address) {
               "(ulimit -n, -u, -v) or close what it has open");
 }
 
-/// What `make` returns. Where the system refuses what it needs, Error says so.
+/// Returns the result of `make`. Where the system refuses its needs, Error says so.
 template <class Make>
 auto with_resources(Make&& make) {
   try {

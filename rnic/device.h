@@ -16,7 +16,7 @@ namespace diwarp::rnic {
 
 class Control;
 
-/// What a device is made from besides its public options.
+/// The parts of a new device besides its public options.
 struct DeviceParts {
   const Clock* clock = nullptr;              ///< null: the steady clock
   DatagramLinkFactory datagram_links;        ///< empty: the backend's

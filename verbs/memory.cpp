@@ -54,7 +54,7 @@ uint64_t MemoryRegion::base() const { return impl_->region().base; }
 
 Sge MemoryRegion::sge(size_t offset, size_t length) const {
   const ddp::Region& region = impl_->region();
-  // What an SGE cannot say stays too long, so that posting refuses it.
+  // A length that an SGE cannot say stays too long, so that posting refuses it.
   const auto said = static_cast<uint32_t>(std::min<size_t>(length, UINT32_MAX));
   return {region.memory + offset, said, region.stag};
 }

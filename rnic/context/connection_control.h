@@ -13,8 +13,8 @@
 
 namespace diwarp::rnic {
 
-/// What an RC queue pair asks of its device's control path. Start-ups block the caller, and throw
-/// as the public calls of QueuePair have it.
+/// The services of a device's control path for an RC queue pair. Start-ups block the caller, and
+/// throw as the public calls of QueuePair have it.
 class ConnectionControl {
  public:
   virtual ~ConnectionControl() = default;

@@ -31,8 +31,8 @@ class EventQueue;
 using DatagramLinkFactory = std::function<std::unique_ptr<llp::DatagramLink>(
     const Address& local, const DatagramOptions& options)>;
 
-/// What every object of a device reaches: its engine, its STag table, its counters, the numbers it
-/// gives out, its links, its events. Device, at the top, is the one kind of it.
+/// The context that every object of a device reaches: its engine, its STag table, its counters, the
+/// numbers it gives out, its links, its events. Device, at the top, is the one kind of it.
 class DeviceContext {
  public:
   DeviceContext(const Address& address, const DeviceOptions& options, const Clock& clock);
@@ -57,7 +57,7 @@ class DeviceContext {
     const Address local = address_.with_port(options.port);
     return open_link_ ? open_link_(local, options) : backend_->open_datagrams(local, options);
   }
-  /// What makes the streams of queue pairs.
+  /// Makes the streams of queue pairs.
   llp::Connector& connector() { return backend_->connector(); }
 
   /// A queue pair number of 24 bits for RC: outside the range of UDP ports, so that it never equals

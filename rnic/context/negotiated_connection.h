@@ -11,12 +11,12 @@
 
 namespace diwarp::rnic {
 
-/// A connection after MPA's start-up frames: what a queue pair takes over.
+/// A connection after MPA's start-up frames, which a queue pair takes over.
 struct NegotiatedConnection {
   std::unique_ptr<llp::Stream> stream;
   bool initiator = true;  ///< of the connection; only the initiator may send first
   mpa::NegotiatedParameters parameters = {};
-  std::vector<std::byte> leftover = {};      ///< what came behind the peer's frame
+  std::vector<std::byte> leftover = {};      ///< the bytes that came after the peer's frame
   std::vector<std::byte> private_data = {};  ///< of the peer's frame
   PeerTimeoutChoice timeouts = {};
 };

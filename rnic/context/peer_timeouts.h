@@ -13,7 +13,7 @@ struct PeerTimeouts {
   Duration user_timeout{0};  ///< while something is
 };
 
-/// What a connection wants otherwise than its queue pair.
+/// The timeouts that a connection wants otherwise than its queue pair.
 struct PeerTimeoutChoice {
   std::optional<Duration> keep_alive = {};
   std::optional<Duration> user_timeout = {};

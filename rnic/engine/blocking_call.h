@@ -35,7 +35,7 @@ inline bool block(Engine& engine, BlockingWait& wait, Duration limit) {
 }
 
 /// Blocks until `wait` is woken, and then returns what `take` gives; something empty after
-/// `timeout`. What is taken and its wake belong together: the thread that used the wake up takes. A
+/// `timeout`. A result and its wake belong together: the thread that used the wake up takes. A
 /// wake whose cause has gone meanwhile leaves `take` empty-handed, and the wait goes on.
 template <class Take>
 auto take_woken(Engine& engine, BlockingWait& wait, Duration timeout, Take take) -> decltype(take()) {

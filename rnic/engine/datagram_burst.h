@@ -14,10 +14,10 @@ namespace diwarp::rnic {
 
 class DatagramSource;
 
-/// What a datagram means to the source that added it.
+/// The meaning of a datagram to the source that added it.
 struct DatagramTag {
   DatagramSource* source = nullptr;
-  uint64_t value = 0;      ///< the source's own, for example the offset behind the payload
+  uint64_t value = 0;      ///< the source's own, for example the offset after the payload
   bool last = false;       ///< the source's own, for example the end of a message
   void* object = nullptr;  ///< the source's own
 };
@@ -31,7 +31,7 @@ class DatagramBurst {
   // a burst that ends within a train has the next one begin with a short one. More at once overruns
   // small receive buffers, and is no faster.
   static constexpr size_t kMaxDatagrams = 88;
-  // What is longer ends a burst, so that what comes is looked at in between.
+  // A burst that reaches so many bytes ends, so that the engine receives in between.
   static constexpr size_t kMaxBytes = kMaxDatagrams * 1472;
   static constexpr size_t kMaxPieces = 1024;  // UIO_MAXIOV
   // The prefix, and the longest that follows it besides payload: an Error, or an acknowledgement.
@@ -39,7 +39,7 @@ class DatagramBurst {
   static constexpr size_t kTrailerBytes = dgram::Envelope::kTrailerBytes;
   static constexpr size_t kSourceDataBytes = 64;
 
-  /// What a source remembers of a datagram until it is told what became of it.
+  /// The notes of a source about a datagram until it is told the outcome.
   struct alignas(uint64_t) SourceData {
     std::array<std::byte, kSourceDataBytes> bytes;
   };

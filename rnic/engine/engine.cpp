@@ -162,7 +162,7 @@ void Engine::unstall() {
 
 // --- Waiting.
 
-/// With the baton: what this holder leaves to be done must not wait with the thread that waits.
+/// With the baton: work that this holder leaves must not wait with the thread that waits.
 void Engine::wake_waiting_thread() {
   wait_.wake_for(scheduler_->empty() ? next_turn(clock_.now()) : Time::min());
 }

@@ -31,7 +31,7 @@ namespace diwarp::rnic {
 inline constexpr size_t kReceiveSlots = 8;
 inline constexpr size_t kReceiveSlotBytes = size_t{64} << 10;
 inline constexpr size_t kReceiveDatagrams = 1024;
-/// Staging for stream bytes: what a few system calls bring.
+/// Staging for stream bytes: as much as a few system calls bring.
 inline constexpr size_t kStreamBufferBytes = size_t{256} << 10;
 /// Timers fired per step, so that one step stays short.
 inline constexpr size_t kTimersPerStep = 64;
@@ -166,9 +166,9 @@ class Engine {
   std::function<size_t()> control_step_;
   uint32_t steps_since_control_ = 0;
 
-  // What any thread writes stands on cache lines of its own, apart from what the holder works with.
-  // A thread pushes to the inbox, then tries the baton; a holder releases it, then looks into the
-  // inbox. So one of them sees the other.
+  // Fields that any thread writes stand on cache lines of their own, apart from those of the
+  // holder. A thread pushes to the inbox, then tries the baton; a holder releases it, then looks
+  // into the inbox. So one of them sees the other.
   alignas(kCacheLine) Baton baton_;
   MpscList inbox_;  // sources notified by any thread
   std::atomic<bool> unstall_{false};

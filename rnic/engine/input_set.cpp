@@ -164,7 +164,7 @@ void InputSet::unwatch_gathered(InputSource& source) {
   --gathered_watched_count_;
 }
 
-/// What is asked in every step need not be in the poller while no thread waits there.
+/// A source that is asked in every step need not be in the poller while no thread waits there.
 void InputSet::unwatch(InputSource& source) {
   source.watched_polls_ = 0;
   if (wait_.any_thread() || source.wants_writable_) return;
@@ -242,7 +242,7 @@ void InputSet::set_reading(InputSource& source, bool reading) {
     start_busy_polling(source);
   else
     stop_busy_polling(source);
-  if (reading && source.gathered_) wait_.wake();  // what was announced meanwhile is not again
+  if (reading && source.gathered_) wait_.wake();  // input that was announced meanwhile is not again
   update_watch(source);
 }
 

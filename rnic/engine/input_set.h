@@ -33,7 +33,7 @@ inline constexpr uint32_t kPollsUntilUnwatched = 512;
 /// about as much as two empty receives, so this keeps it to a few percent.
 inline constexpr uint32_t kStepsPerLook = 16;
 
-/// What an engine may get input from, and how it finds out where there is some: it asks the sources
+/// The sources of input of an engine, and how it finds out where there is some: it asks the sources
 /// that had input lately directly (the busy-polled set), and learns of all others from the poller,
 /// or from the input queues that gather for many. With the baton.
 class InputSet {

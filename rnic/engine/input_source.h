@@ -34,7 +34,7 @@ class InputSource : public ListNode<BusyPolledTag> {
  private:
   friend class InputSet;
 
-  TransmitSource* transmits_ = nullptr;  // what sends over the same link; null: nothing does
+  TransmitSource* transmits_ = nullptr;  // the one that sends over the same link; null: none does
   bool attached_ = false;
   bool wants_writable_ = false;
   bool always_busy_polled_ = false;  // has no descriptor to watch

@@ -12,8 +12,8 @@ namespace diwarp::rnic {
 ///
 /// The engine serves sources in rounds. A source stands in line from add() until begin_round() or
 /// next() returns it; it then sends one bounded burst. Where it has more to send it is added again
-/// before next() is called. What is in line when next() returns null has its turn in a later round,
-/// so a round must be bounded.
+/// before next() is called. A source in line when next() returns null has its turn in a later
+/// round, so a round must be bounded.
 class TransmitScheduler {
  public:
   virtual ~TransmitScheduler() = default;

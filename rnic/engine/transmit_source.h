@@ -14,7 +14,7 @@ namespace diwarp::rnic {
 struct TransmitTag;
 class InputSource;
 
-/// What a transmit call left behind.
+/// The state after a transmit call.
 enum class Pending : uint8_t {
   nothing,   ///< done, or waiting for a timer of the source's own
   more,      ///< the burst's bound was reached: call again in the next round

@@ -9,7 +9,7 @@
 
 namespace diwarp::rnic {
 
-/// What keeps queue pairs and regions together.
+/// The unit that keeps queue pairs and regions together.
 class ProtectionDomain {
  public:
   explicit ProtectionDomain(std::shared_ptr<DeviceContext> device)

@@ -46,7 +46,7 @@ void PeerOrder::set_done(uint32_t slot) {
   if (chain == slot) move_done(chain);
 }
 
-/// What is done at the head of the chain may be reported.
+/// Done requests at the head of the chain may be reported.
 void PeerOrder::move_done(uint32_t& chain) {
   while (chain != kNone && nodes_[chain].state == State::done) {
     const uint32_t slot = chain;

@@ -9,8 +9,8 @@
 /// The legal moves of a queue pair, as data.
 namespace diwarp::rnic::transitions {
 
-/// Who may make a move: the application with modify(), the same with a connection for it, or the
-/// calls that connect and disconnect.
+/// The mover that may make a move: the application with modify(), the same with a connection for
+/// it, or the calls that connect and disconnect.
 enum class Mover : uint8_t { application, stream, connection };
 
 struct Transition {

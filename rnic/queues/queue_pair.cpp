@@ -76,7 +76,7 @@ QueuePair::~QueuePair() {
   device()->count_queue_pair(-1);
 }
 
-/// The engine is told once, when all are there: what it then finds goes out together.
+/// The engine is told once, when all are there: they go out together.
 std::error_code QueuePair::post_sends(std::span<const SendWorkRequest> requests,
                                       size_t& posted) noexcept {
   std::error_code error;

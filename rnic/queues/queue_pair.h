@@ -25,8 +25,8 @@ namespace diwarp::rnic {
 /// Throws Error(invalid_argument) unless lowest <= value <= highest.
 void check_range(const char* what, uint32_t value, uint32_t lowest, uint32_t highest);
 
-/// What RC and UD queue pairs share: the queues, the state, posting and reporting. What they send
-/// and receive is theirs alone.
+/// The common part of RC and UD queue pairs: the queues, the state, posting and reporting. Sending
+/// and receiving are theirs alone.
 class QueuePair : public Endpoint {
  public:
   /// Checks the arguments that both types share. Throws Error.
@@ -51,7 +51,7 @@ class QueuePair : public Endpoint {
  protected:
   /// Type's own rules for a send, beyond those of the queue.
   virtual std::error_code check_send(const SendWorkRequest& request) const noexcept = 0;
-  /// With the baton, after the state has become `now`: what belongs to the type's own half. Called
+  /// With the baton, after the state has become `now`: the type's own half of the move. Called
   /// for moves by hand and by enter_error().
   virtual void on_state(QpState now) = 0;
 

@@ -14,7 +14,7 @@ namespace diwarp::rnic {
 class CompletionQueue;
 class SharedReceiveQueue;
 
-/// What a queue pair is made with: the public QueuePairInit, with the queues themselves.
+/// The parameters of a new queue pair: the public QueuePairInit, with the queues themselves.
 struct QueuePairInit {
   QpType type = QpType::rc;
   std::shared_ptr<CompletionQueue> send_cq = {};

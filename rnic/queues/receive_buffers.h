@@ -63,7 +63,7 @@ class ReceiveBuffers : public ListNode<SrqWaitTag> {
     return done_.report(cq, queue_, up_to, qp_number);
   }
 
-  /// Completes what is posted as flushed; what is shared stays for the others.
+  /// Completes posted receives as flushed; shared ones stay for the others.
   void flush();
   /// Forgets what is done, and of an own queue what is posted. Under the queue's lock.
   void clear();

@@ -19,7 +19,7 @@ namespace diwarp::rnic {
 
 namespace {
 
-/// What the completion of a receive says, beyond its wr_id and its queue pair.
+/// The contents of a receive's completion, beyond its wr_id and its queue pair.
 struct ReceiveOutcome {
   Address source;
   uint64_t immediate = 0;
@@ -240,7 +240,7 @@ bool SendQueue::report_by_peer(CompletionQueue& cq, uint32_t qp_number) {
   return true;
 }
 
-/// What is first in the order of peers is reported; its entry may be posted to.
+/// The first request in the order of peers is reported; its entry may be posted to.
 void SendQueue::release(uint32_t slot) {
   const uint64_t reported = reported_.load(std::memory_order_relaxed);
   slots_[reported & mask_] = slot;

@@ -120,8 +120,8 @@ class SendQueue {
   std::atomic<uint64_t> reported_{0};
 };
 
-/// A posted receive. Its list of SGEs lies behind it; once it is done, what its completion says
-/// lies there instead.
+/// A posted receive. Its list of SGEs lies behind it; once it is done, the contents of its
+/// completion lie there instead.
 struct ReceiveEntry {
   uint64_t wr_id = 0;
   ReceiveEntry* next = nullptr;  ///< once done: in its queue pair's list
@@ -141,7 +141,7 @@ struct ReceiveEntry {
 /// A slot is free (the posters'), then posted (the engine's), then taken (a queue pair's), then
 /// free. One ring names them all. Indices count up for ever, released_ <= taken_ <= posted_: places
 /// [taken_, posted_) name the posted slots, in order, and [posted_, released_ + depth) the free
-/// ones; what the places between released_ and taken_ name does not matter. posted_ is written
+/// ones; the names in the places between released_ and taken_ do not matter. posted_ is written
 /// under the post lock, the others with the baton; posted_ and released_ are published with release
 /// and read with acquire.
 class ReceiveQueue {
