@@ -96,7 +96,7 @@ TEST_CASE("choice tree: a script repeats a run") {
   }
 }
 
-TEST_CASE("choice tree: what is no script, or not one of this program, is refused") {
+TEST_CASE("choice tree: text that is no script, or not one of this program, is refused") {
   for (const char* script : {"x", "1", "1:", ":1", "1:2;3:4", "99999999:1", "0:-1"}) {
     INFO(script);
     CHECK_THROWS_AS(ChoiceTree::replay(script), std::invalid_argument);

@@ -79,7 +79,7 @@ TEST_CASE("explore: a Write-Record that was refused does not succeed in the next
 }
 
 TEST_CASE(
-    "explore: a Write-Record behind a Read that is repeated goes on where it is repeated itself") {
+    "explore: a Write-Record after a Read that is repeated goes on where it is repeated itself") {
   check("r2,w3/ narrow", 9, 2);
   check("r2,r1,w3/ narrow", 10, 2);
 }

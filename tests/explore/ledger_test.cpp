@@ -51,7 +51,7 @@ struct Books : Ledger {
 
 }  // namespace
 
-TEST_CASE("ledger: what is right violates nothing") {
+TEST_CASE("ledger: a right run violates nothing") {
   Books books;
   CHECK_FALSE(books.all_over());
   books.all_well();
@@ -129,7 +129,7 @@ TEST_CASE("ledger: memory that goes away does not excuse any other failure") {
   CHECK(books.first() == "B1 failed with 'bad response' for no reason");
 }
 
-TEST_CASE("ledger: what was delivered is not refused") {
+TEST_CASE("ledger: a delivered message is not refused") {
   Books books;
   books.record();
   books.happened({EventKind::gone, 1, 1});
@@ -146,7 +146,7 @@ TEST_CASE("ledger: a restart excuses what its peer had posted, and ends what it 
   CHECK(books.first().empty());
 }
 
-TEST_CASE("ledger: what was reported lost is not delivered afterwards") {
+TEST_CASE("ledger: a message reported lost is not delivered afterwards") {
   Books books;
   books.happened({EventKind::reset, 1});
   books.sent(0, WcStatus::peer_restarted);
@@ -162,14 +162,14 @@ TEST_CASE("ledger: a restart excuses no second delivery") {
   CHECK(books.first() == "A1 was delivered twice");
 }
 
-TEST_CASE("ledger: what is wrong does not succeed") {
+TEST_CASE("ledger: a wrong request does not succeed") {
   Ledger ledger(Scenario::parse("s1k,w1x/r1x"));
   ledger.posted(0, 0);
   ledger.received(1, contents_of(0, 0, 40));
   CHECK(ledger.violations().front() == "A1 was delivered although it is wrong");
 }
 
-TEST_CASE("scenario: what is no scenario is refused with a message") {
+TEST_CASE("scenario: text that is no scenario is refused with a message") {
   for (const char* text : {"s1", "s5/", "x1/", "s/", "s1x/", "r1k/", "s1/ never", "s1/ window=x"}) {
     INFO(text);
     CHECK_THROWS_AS(Scenario::parse(text), std::invalid_argument);

@@ -57,7 +57,7 @@ TEST_CASE("wire: nothing arrives before its fate is decided, and then in the ord
   CHECK(ends.received(0) == "x");
 }
 
-TEST_CASE("wire: what is not held goes on at once") {
+TEST_CASE("wire: a datagram that is not held goes on at once") {
   Ends ends;
   ends.wire.hold(false);
   ends.send(0, "ab");
@@ -90,7 +90,7 @@ TEST_CASE("wire: a swapped datagram overtakes nothing that goes the other way") 
   CHECK(ends.rest() == "a");
 }
 
-TEST_CASE("wire: what is late comes after what is sent in the silence before it") {
+TEST_CASE("wire: a late datagram comes after those sent in the silence before it") {
   for (const Fate fate : {Fate::late, Fate::echo}) {
     Ends ends;
     ends.send(0, "ab");

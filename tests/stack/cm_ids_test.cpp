@@ -131,7 +131,7 @@ TEST_CASE("CM serves fifty connections at once from one channel on each side") {
   for (size_t i = 0; i < kPeers; ++i) next_event(server.channel, CmEventType::disconnected);
 }
 
-TEST_CASE("CM works in manual mode, stepped by whoever waits for events") {
+TEST_CASE("CM works in manual mode, stepped by the thread that waits for events") {
   const DeviceOptions manual{.progress = Progress::manual};
   CmServer server(manual);
   CmClient client(server.device);

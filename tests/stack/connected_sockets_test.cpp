@@ -81,7 +81,7 @@ TEST_CASE("queue pairs that are polled and keep sending to each other get connec
   pair.play(100);
 }
 
-TEST_CASE("who goes to sleep gives the connected socket up and is woken as ever") {
+TEST_CASE("a thread that goes to sleep gives the connected socket up and is woken as ever") {
   Pair pair(GENERATE(QpType::ud, QpType::rd));
   pair.play(2000);
   REQUIRE(is_focused(pair.b));

@@ -289,7 +289,7 @@ TEST_CASE("no more Errors are sent than their rate allows, no matter which peer 
   CHECK(scene.count("drop_stag") == 500);
 }
 
-TEST_CASE("what came by way of a group is not answered, but stands in the error queue") {
+TEST_CASE("a datagram that came by way of a group is not answered, but stands in the error queue") {
   ErrorScene scene;
   const Address group = Address::parse("239.1.2.3");
   scene.party.qp.join(group);

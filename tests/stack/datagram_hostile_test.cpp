@@ -258,7 +258,7 @@ TEST_CASE("mutated datagrams of every kind touch no memory but what is open, and
   CHECK(target.goes_on());
 }
 
-TEST_CASE("what names memory needs no Q_Key, since its STag tells who may") {
+TEST_CASE("a segment that names memory needs no Q_Key, since its STag gives the right") {
   Target target({.datagram = {.q_key = 0x80000001}});
   CHECK(target.goes_on());
   target.peer.send(target.party.address(), request(target));

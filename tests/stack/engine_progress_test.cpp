@@ -200,7 +200,7 @@ TEST_CASE("in manual mode nothing moves but by the application's steps", "[plain
   CHECK(device.counter("rx_datagrams") == 1);
 }
 
-TEST_CASE("a link without a descriptor wakes who sleeps for it") {
+TEST_CASE("a link without a descriptor wakes the thread that sleeps for it") {
   for (Progress progress : {Progress::thread, Progress::manual}) {
     World world;
     Party target(world.add_real_device(progress));

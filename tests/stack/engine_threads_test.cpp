@@ -190,7 +190,7 @@ TEST_CASE("a queue pair that is moved through its states under fire reports each
   CHECK(differences == 0);
 }
 
-TEST_CASE("what is posted is never more than the queue holds, whoever posts meanwhile") {
+TEST_CASE("posted requests are never more than the queue holds, whichever thread posts meanwhile") {
   Device device = Device::open("127.0.0.1");
   Party party(device);
   Party peer(device);

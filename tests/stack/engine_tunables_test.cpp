@@ -30,7 +30,7 @@ TEST_CASE("an RNIC thread that never spins, and one that spins for long, bring e
   check_ping_pong({.spin = GENERATE(0us, 1us, 20000us)});
 }
 
-TEST_CASE("who waits is woken however late the RNIC thread takes over from those who poll") {
+TEST_CASE("a thread that waits is woken however late the RNIC thread takes over from pollers") {
   check_ping_pong({.takeover = GENERATE(Duration(0us), Duration(1us), Duration(24h)),
                    .takeover_limit = GENERATE(Duration(0us), Duration(1us), Duration::max())});
 }

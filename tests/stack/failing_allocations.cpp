@@ -591,7 +591,7 @@ TEMPLATE_TEST_CASE("no allocation of the connection manager throws out of the en
   fail_each_allocation<TestType>(lasting);
 }
 
-TEST_CASE("what is dropped for want of memory is counted") {
+TEST_CASE("a datagram dropped for want of memory is counted") {
   Incoming scene;
   scene.prepare(Segment{.msn = 1, .payload = pattern(10, 1)});
   {

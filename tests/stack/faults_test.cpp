@@ -63,7 +63,8 @@ TEST_CASE("faults: a link that blocks every second call loses nothing, and waits
   CHECK(scene.a_device.counter("tx_errors") == 0);
 }
 
-TEST_CASE("faults: what a full link did not take goes out once it has room, without a timer") {
+TEST_CASE(
+    "faults: datagrams that a full link did not take go out once it has room, without a timer") {
   const QpType type = datagram_types();
   FaultyScene scene(type, {.block_every = 2});
   scene.b.post_receives(20, 3000);

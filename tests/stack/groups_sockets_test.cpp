@@ -209,7 +209,8 @@ TEST_CASE("members that share an address and port each get what is sent to the g
   for (Party* member : members) CHECK(drain(member->recv_cq).empty());
 }
 
-TEST_CASE("what is sent to a shared address comes to one of those that share it", "[groups]") {
+TEST_CASE("a datagram to a shared address comes to one of the queue pairs that share it",
+          "[groups]") {
   Device from = Device::open("127.0.0.1");
   Device device = Device::open("127.0.0.2");
   Party sender(from);

@@ -90,7 +90,7 @@ TEST_CASE("a group that was left is heard no more, and can be joined again") {
   CHECK(club.has(club.members[1], 100));
 }
 
-TEST_CASE("one who joined groups still hears what is sent to his own address") {
+TEST_CASE("a member of groups still hears datagrams to its own address") {
   Club club;
   Party& member = club.members[0];
   member.qp.join(kGroup);
@@ -126,7 +126,7 @@ TEST_CASE("a group cannot be joined twice, or left without having been joined") 
   CHECK(refusal([&] { qp.leave(kGroup); }) == Errc::invalid_argument);
 }
 
-TEST_CASE("what is no group cannot be joined") {
+TEST_CASE("an address that is no group cannot be joined") {
   Club club;
   for (const char* text : {"10.0.0.3", "0.0.0.0", "::1"}) {
     CAPTURE(text);
@@ -272,7 +272,7 @@ TEST_CASE("each member of a group has a validity map of its own") {
   CHECK(half[0].validity.first_gap().length == 1000);
 }
 
-TEST_CASE("what overflows at a group is counted with the rest") {
+TEST_CASE("datagrams that overflow at a group are counted with the rest") {
   World world({.queue_datagrams = 4});
   Party member(world.add_device(), on_port());
   member.post_receives(8, 100);
@@ -369,7 +369,7 @@ TEST_CASE("an address handle stands for its address, and is checked when it is m
   }
 }
 
-TEST_CASE("what a group is shown is good for nothing at a member's own address") {
+TEST_CASE("the incarnation that a group is shown is good for nothing at a member's own address") {
   World world;
   Party member(world.add_device(), on_port());
   member.post_receives(4, 20'000);

@@ -152,7 +152,7 @@ TEST_CASE("a first send that finds no memory is refused, and nothing else happen
   CHECK(drain(target.recv_cq).size() == 1);
 }
 
-TEST_CASE("rc: what finds no memory to be sent waits for it, and is counted") {
+TEST_CASE("rc: a message that finds no memory to be sent waits for it, and is counted") {
   World world;
   Device& device = world.add_device();
   RcParty a(device);

@@ -100,7 +100,7 @@ TEST_CASE("Atomic operations of many connections and of the target's own threads
   CHECK(word(b1, 0) == 3 * rounds);
 }
 
-TEST_CASE("An atomic operation behind a Read does not change what the Read sees") {
+TEST_CASE("An atomic operation after a Read does not change the bytes that the Read sees") {
   Couple couple({}, {.access = kOpen});
   set_word(couple.b, 0, 1);
   REQUIRE_FALSE(couple.a.post(WrOpcode::rdma_read, 100, 8, couple.b.remote(), 1));
@@ -190,7 +190,7 @@ TEST_CASE("Immediate data take a receive, write nothing, and keep their place am
   CHECK(sent[1].byte_count == 8);
 }
 
-TEST_CASE("Immediate data behind a Write tell that it is there") {
+TEST_CASE("Immediate data after a Write tell that it is there") {
   Couple couple({}, {.access = kOpen});
   couple.b.post_receives(1, 0);
   couple.a.fill(pattern(5000, 6));

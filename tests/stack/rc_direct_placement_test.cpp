@@ -147,7 +147,7 @@ TEST_CASE("A long Send fills the SGEs of its receive and completes it at its ver
   CHECK(same(b.memory, expected));
 }
 
-TEST_CASE("A long Send that finds no receive is held, with all that came behind it") {
+TEST_CASE("A long Send that finds no receive is held, with all that came after it") {
   const bool crc = GENERATE(false, true);
   CAPTURE(crc);
   Target target(crc);
@@ -294,7 +294,7 @@ TEST_CASE("A queue pair in error keeps no timer for the FPDU of which it has a h
   CHECK(impl_of(target.world.devices[0])->engine().timers().empty());
 }
 
-TEST_CASE("A receive for which not one FPDU came whole is flushed like those behind it") {
+TEST_CASE("A receive for which not one FPDU came whole is flushed like those after it") {
   const size_t cut = GENERATE(kHalf + 1, kPayload + 20, kPayload + 22);
   Target target;
   REQUIRE_FALSE(target.b.post_recv(0, 0, kPayload));

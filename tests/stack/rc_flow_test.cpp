@@ -216,7 +216,8 @@ TEST_CASE("A peer that closes between two RC messages flushes what is posted") {
   CHECK(couple.device_of_b().counter("rc_disconnects") == 1);
 }
 
-TEST_CASE("What an RC peer sent before it vanished is delivered even if sending fails first") {
+TEST_CASE(
+    "Bytes that an RC peer sent before it vanished are delivered even if sending fails first") {
   World world;
   RcParty party(world.add_device());
   auto [peer, mine] = tcp_pair();

@@ -109,7 +109,7 @@ TEST_CASE("An initiator whose first message is not the agreed one is cut off") {
   }
 }
 
-TEST_CASE("A ready-to-receive message takes no receive, and what it names is not looked at") {
+TEST_CASE("A ready-to-receive message takes no receive, and the memory it names is not looked at") {
   struct Case {
     ReadyToReceive agreed;
     Wire first;

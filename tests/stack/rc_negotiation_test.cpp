@@ -339,7 +339,7 @@ TEST_CASE("MPA starts on a connection that carried other bytes before", "[plain]
   CHECK(responder.qp.query().mpa_revision == revision);
 }
 
-TEST_CASE("What follows the peer's frame on such a connection is the first of the stream",
+TEST_CASE("Bytes after the peer's frame on such a connection are the first of the stream",
           "[plain]") {
   auto [raw, own] = tcp_pair();
   const Device device = Device::open("127.0.0.1");

@@ -23,7 +23,7 @@ TEST_CASE("With the policy terminate a Send without a receive ends the connectio
   CHECK(couple.b.qp.query().stream.receive_not_ready == ReceiveNotReady::terminate);
 }
 
-TEST_CASE("With the policy hold a Send waits, and what comes behind it, too") {
+TEST_CASE("With the policy hold a Send waits, and the messages after it, too") {
   Couple couple({}, {.access = kOpen});
   couple.a.fill(pattern(100, 1));
   REQUIRE_FALSE(couple.a.send(0, 100));
@@ -56,7 +56,7 @@ TEST_CASE("A hold that takes too long ends with a Terminate that names the Send"
   CHECK(attributes.terminate->headers.size() == 18);
 }
 
-TEST_CASE("A Read's response waits behind a held Send") {
+TEST_CASE("A Read's response waits after a held Send") {
   Couple couple({.access = kOpen}, {.access = kOpen});
   REQUIRE_FALSE(couple.b.post_recv(0, 0, 1));
   REQUIRE_FALSE(couple.a.send(0, 0));  // b may speak now

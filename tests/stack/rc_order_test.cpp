@@ -119,7 +119,7 @@ TEST_CASE("Messages of every kind go out in the order in which they were posted"
   CHECK(opcodes_in(read(*bare.peer)) == std::vector<unsigned>{3, 0, 1, 8, 10, 0, 3});
 }
 
-TEST_CASE("What a Write wrote before a Send is there when the Send is delivered") {
+TEST_CASE("The bytes of a Write before a Send are there when the Send is delivered") {
   const bool crc = GENERATE(true, false);
   const size_t length = GENERATE(size_t{8}, size_t{20000});
   Bare bare(false, crc);
@@ -130,7 +130,7 @@ TEST_CASE("What a Write wrote before a Send is there when the Send is delivered"
   CHECK(same(bare.party.bytes(0, length), write.body));
 }
 
-TEST_CASE("An atomic operation sees the Writes and Sends before it, and a Read behind it sees it") {
+TEST_CASE("An atomic operation sees the Writes and Sends before it, and a Read after it sees it") {
   Bare bare(false);
   REQUIRE_FALSE(bare.party.post_recv(0, 0, 8));
   bare.feed({bare.write_word(5), bare.add_one(1), bare.read_word(2), bare.add_one(3)});
@@ -148,7 +148,7 @@ TEST_CASE("An atomic operation sees the Writes and Sends before it, and a Read b
   CHECK(bare.word() == 41);
 }
 
-TEST_CASE("Nothing behind a Send or Immediate Data is answered before these are delivered") {
+TEST_CASE("Nothing after a Send or Immediate Data is answered before these are delivered") {
   const uint8_t opcode = GENERATE(uint8_t{3}, uint8_t{8});
   Bare bare(false);
   bare.feed({Wire{.opcode = opcode, .body = bytes_of(1)}, bare.add_one(1), bare.read_word(2)});

@@ -247,7 +247,7 @@ TEST_CASE("Memory that changes while it is read breaks no CRC") {
 }
 #endif
 
-TEST_CASE("A response behind a Write finds memory for its copy after a pause") {
+TEST_CASE("A response after a Write finds memory for its copy after a pause") {
   World world;
   RcParty a(world.add_device(), {.access = kOpen});
   RcParty b(world.add_device(), {.access = kOpen});

@@ -78,7 +78,7 @@ TEST_CASE("RC connect to a server that keeps silent times out", "[plain]") {
             soon) == Errc::timed_out);
 }
 
-TEST_CASE("RC connect takes a reply that comes in pieces, with FPDUs right behind it", "[plain]") {
+TEST_CASE("RC connect takes a reply that comes in pieces, with FPDUs right after it", "[plain]") {
   const Device device = Device::open("127.0.0.1");
   RcParty party(device);
   party.post_receives(1, 100);

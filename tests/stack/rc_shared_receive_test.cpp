@@ -163,7 +163,7 @@ TEST_CASE("A shared receive that comes back from a broken stream goes to a queue
   CHECK(same(std::span(scene.memory).first(100), pattern(100, 1)));
 }
 
-TEST_CASE("Behind a message that an ending connection discards no other is delivered") {
+TEST_CASE("After a message that an ending connection discards no other is delivered") {
   Shared scene;
   QueuePair third(scene.pd, {.send_cq = scene.cq, .recv_cq = scene.cq, .srq = scene.srq});
   auto& impl = static_cast<rnic::RcQueuePair&>(*impl_of(third));

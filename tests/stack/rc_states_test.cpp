@@ -47,7 +47,7 @@ TEST_CASE("A descriptor that is no TCP connection is refused, and the queue pair
   CHECK(a.qp.state() == QpState::init);
 }
 
-TEST_CASE("In sqd what was begun is finished and told, and what is posted waits") {
+TEST_CASE("In sqd requests that were begun are finished and told, and posted ones wait") {
   Couple couple({}, {.access = kOpen});
   RcParty& a = couple.a;
   EventQueue events(couple.device_of_a());

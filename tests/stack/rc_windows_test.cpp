@@ -109,7 +109,7 @@ TEST_CASE("A window that was invalidated is bound anew under a new key, and the 
   CHECK(scene.a.qp.query().terminate->code == TerminateCode{1, 1, 0});
 }
 
-TEST_CASE("What cannot be bound fails at the queue pair") {
+TEST_CASE("A window that cannot be bound fails at the queue pair") {
   Windowed scene;
   SECTION("a range outside of the region") {
     REQUIRE_FALSE(

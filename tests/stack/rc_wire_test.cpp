@@ -202,7 +202,7 @@ TEST_CASE("RC without CRCs sends zeros in their place and looks at none") {
   CHECK(drain(victim.party.recv_cq).size() == 1);
 }
 
-TEST_CASE("Bytes that came behind the MPA frame are the first of the stream") {
+TEST_CASE("Bytes that came after the MPA frame are the first of the stream") {
   World world;
   RcParty party(world.add_device());
   party.post_receives(2, 100);
@@ -219,7 +219,7 @@ TEST_CASE("Bytes that came behind the MPA frame are the first of the stream") {
   CHECK(same(party.bytes(0, 6), text("diwarp")));
 }
 
-TEST_CASE("What breaks the protocol ends its RC connection and no other") {
+TEST_CASE("A breach of the protocol ends its RC connection and no other") {
   struct Case {
     const char* what;
     Fpdu fpdu;

@@ -88,7 +88,7 @@ TEST_CASE("A Write to a peer that does not take it completes when TCP has acknow
   CHECK(scene.party->qp.state() == QpState::rts);
 }
 
-TEST_CASE("Who sleeps is woken when memory is free again") {
+TEST_CASE("A thread that sleeps is woken when memory is free again") {
   if (!may_send_zero_copy()) return;
   const Progress progress = GENERATE(Progress::manual, Progress::thread);
   CAPTURE(progress);

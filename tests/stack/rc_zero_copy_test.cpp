@@ -172,7 +172,7 @@ TEST_CASE("A zero-copy Send or Write completes when the stream has released it")
   CHECK(scene.b->qp.state() == QpState::rts);
 }
 
-TEST_CASE("What is posted after a zero-copy message leaves, and completes after it") {
+TEST_CASE("A message posted after a zero-copy message leaves, and completes after it") {
   ZeroCopyScene scene;
   REQUIRE_FALSE(scene.write(0, kLong, 1));
   scene.world.settle();
@@ -241,7 +241,7 @@ TEST_CASE("The send queue is full while what is in it is in flight") {
   CHECK(scene.completed().size() == depth);
 }
 
-TEST_CASE("What a peer reads and FPDUs with markers are copied") {
+TEST_CASE("Memory that a peer reads and FPDUs with markers are copied") {
   const bool crc = GENERATE(true, false);
   CAPTURE(crc);
   SECTION("read") {

@@ -179,7 +179,7 @@ TEST_CASE("rd: messages allocate nothing once it is warm") {
   CHECK(made == 0);
 }
 
-TEST_CASE("rd: what waited for a receive is freed when its peer is forgotten") {
+TEST_CASE("rd: a message that waited for a receive is freed when its peer is forgotten") {
   RdScene scene({}, {.send_entries = 1024,
                      .capacity = {.max_send_wr = 1024, .max_recv_wr = 256},
                      .reliable = {.peer_timeout = 2s, .idle_timeout = 1s}});

@@ -74,7 +74,7 @@ TEST_CASE("rd: a full completion queue holds Write-Records up as well") {
   CHECK(scene.collect(scene.a.send_cq, 40, 5s).size() == 40);
 }
 
-TEST_CASE("rd: what waits for memory is bounded, and comes in the end") {
+TEST_CASE("rd: the messages that wait for memory are bounded, and come in the end") {
   RdScene scene({},
                 {.memory = 1 << 20, .reliable = {.receive_window = 256, .max_buffer = 64 << 10}});
   for (uint64_t i = 0; i < 4; ++i) REQUIRE_FALSE(scene.a.send(scene.b.address(), 0, 200000, i));
@@ -102,7 +102,7 @@ TEST_CASE("rd: a Send waits for its receive even where the peer has no room to k
 }
 
 TEST_CASE(
-    "rd: a Read that waits behind a Send without a receive has the peer asked each keep_alive") {
+    "rd: a Read that waits after a Send without a receive has the peer asked each keep_alive") {
   RdScene scene;
   MemoryRegion region(scene.b.pd, std::span(scene.b.memory), kAllAccess);
   scene.b.post_receives(1, 100);

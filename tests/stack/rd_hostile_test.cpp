@@ -706,7 +706,7 @@ TEST_CASE("rd: 20,000 guesses of STags in no time come to a hundred, and disturb
   }
 }
 
-TEST_CASE("rd: what a peer over its limit of wrong STags sends waits for the next second") {
+TEST_CASE("rd: datagrams of a peer over its limit of wrong STags wait for the next second") {
   Guessing scene({.stag_misses_per_source = 3});
   scene.target.post_receives(1, 100);
   scene.puppet.associate();
@@ -727,7 +727,7 @@ TEST_CASE("rd: what a peer over its limit of wrong STags sends waits for the nex
   CHECK(scene.count("drop_stag") == 4);
 }
 
-TEST_CASE("rd: what names no memory does not wait for the limit of wrong STags") {
+TEST_CASE("rd: a message that names no memory does not wait for the limit of wrong STags") {
   Guessing scene({.stag_misses_per_source = 1});
   scene.target.post_receives(1, 100);
   scene.puppet.associate();
@@ -994,7 +994,7 @@ TEST_CASE("rd: Read Responses and failures that nobody asked for are harmless") 
   }
 }
 
-TEST_CASE("rd: a reset must know the association, and what was sent in it") {
+TEST_CASE("rd: a reset must know the association, and a datagram sent in it") {
   Hostile scene;
   scene.target.post_receives(1, 100);
   scene.puppet.associate();
@@ -1058,7 +1058,8 @@ TEST_CASE("rd: of all guesses at a reset's names and number none but the right o
   CHECK(scene.opens_anew(reset.sequence));
 }
 
-TEST_CASE("rd: one who knows no association answers with the number of what came") {
+TEST_CASE(
+    "rd: a peer that knows no association answers with the number of the datagram that came") {
   Hostile scene;
   scene.puppet.associate();
   ReliableHeader stranger = scene.puppet.header(kRdProbe, 9);
@@ -1259,7 +1260,7 @@ TEST_CASE("rd: a skip gives up the message that it names, and no other") {
   CHECK(answers.back().acknowledged == scene.puppet.number(last));
 }
 
-TEST_CASE("rd: a failure comes behind what was sent of its response, for which skips stand then") {
+TEST_CASE("rd: a failure comes after the sent part of its response, for which skips stand then") {
   Hostile scene;
   scene.puppet.window = 2;
   scene.puppet.associate();

@@ -183,7 +183,7 @@ TEST_CASE("rd: a Read whose response has to be cut anew in its middle brings all
   scene.exchange().read(3000, 2, scene.region);
 }
 
-TEST_CASE("rd: what is under way the other way is repeated too where a path narrows") {
+TEST_CASE("rd: datagrams under way the other way are repeated too where a path narrows") {
   Acquainted scene({});
   Party& a = *scene.a;
   Party& b = *scene.b;
@@ -292,7 +292,7 @@ TEST_CASE("rd: a Read whose responses get lost in a black hole ends as soon as a
   CHECK(done[0].status == WcStatus::retry_exceeded);
 }
 
-TEST_CASE("rd: what came early and was dropped is sent again, and each message delivered once") {
+TEST_CASE("rd: early datagrams that were dropped are sent again, and each message delivered once") {
   Acquainted scene({.message_timeout = 1s});
   Party& a = *scene.a;
   Party& b = *scene.b;
@@ -317,7 +317,7 @@ TEST_CASE("rd: what came early and was dropped is sent again, and each message d
   for (const WorkCompletion& one : done) CHECK(one.status == WcStatus::success);
 }
 
-TEST_CASE("rd: what waits for a receive is kept for as long as that takes") {
+TEST_CASE("rd: a message that waits for a receive is kept for as long as that takes") {
   Acquainted scene({.message_timeout = 1s});
   Party& a = *scene.a;
   Party& b = *scene.b;
@@ -358,7 +358,7 @@ TEST_CASE("rd: a Write-Record of which memory went before it is repeated is not 
 }
 
 TEST_CASE(
-    "rd: what was delivered but not acknowledged when the path narrows is not delivered twice") {
+    "rd: a message delivered but not acknowledged when the path narrows is not delivered twice") {
   const bool is_send = GENERATE(true, false);
   Path there, back;
   const PartyOptions options =

@@ -99,7 +99,8 @@ TEST_CASE("rd: many Reads, in both directions, with Sends between them") {
   CHECK(scene.collect(scene.b.recv_cq, 60).size() == 60);
 }
 
-TEST_CASE("rd: what may not be written or read fails alone, and what follows is done") {
+TEST_CASE(
+    "rd: a request to memory that it may not write or read fails alone, and later ones are done") {
   Memories scene({.seed = 7, .drop = 0.05});
   MemoryRegion closed(scene.b.pd, std::span(scene.b.memory), Access::local_write);
   scene.b.post_receives(2, 64);

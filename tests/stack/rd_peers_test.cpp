@@ -249,7 +249,7 @@ TEST_CASE("rd: a peer that is not in use gives way to another in a full table") 
   CHECK(again[0].status == WcStatus::success);
 }
 
-TEST_CASE("rd: what is known of peers can be asked for") {
+TEST_CASE("rd: the state of peers can be asked for") {
   Exchange scene;
   scene.exchange();
   const auto peers = scene.a.qp.peers();

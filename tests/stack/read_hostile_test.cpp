@@ -119,7 +119,8 @@ TEST_CASE("a response that does not repeat its request's offset touches nothing"
   CHECK(scene.completions().at(0).status == WcStatus::success);
 }
 
-TEST_CASE("what a response and an Error must repeat differs from one Read Request to the next") {
+TEST_CASE(
+    "the names that a response and an Error must repeat differ from one Read Request to the next") {
   ScriptedScene scene;
   for (uint64_t i = 0; i < 16; ++i) REQUIRE_FALSE(scene.post(100, i));
   std::set<uint64_t> offsets;

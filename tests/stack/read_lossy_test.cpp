@@ -66,7 +66,7 @@ ReadSceneOptions lossy(double drop, double reorder, uint64_t seed, uint32_t retr
 
 }  // namespace
 
-TEST_CASE("what is valid of a Read is what the link let through, at each rate of loss") {
+TEST_CASE("the valid bytes of a Read are those that the link let through, at each rate of loss") {
   const double drop = GENERATE(0.0, 0.001, 0.005, 0.01, 0.05, 0.2);
   const size_t size = GENERATE(as<size_t>{}, 1, 1000, 100000, 1 << 20, 4 << 20);
   const double reorder = GENERATE(0.0, 0.02);

@@ -196,7 +196,7 @@ TEST_CASE("no more of a Read is under way than its window says") {
   CHECK(only(scene.completions()).status == WcStatus::success);
 }
 
-TEST_CASE("no more Reads are under way than may be, and those behind wait") {
+TEST_CASE("no more Reads are under way than may be, and further ones wait") {
   ScriptedScene scene({.memory = 1 << 20, .datagram = {.read = {.max_outstanding = 3}}});
   for (uint64_t i = 0; i < 5; ++i) REQUIRE_FALSE(scene.post(100, i));
   auto requests = scene.requests();
@@ -228,7 +228,7 @@ TEST_CASE("a Read that waits for its target to answer earlier ones does not time
   CHECK(only(scene.completions()).status == WcStatus::timeout);
 }
 
-TEST_CASE("the retries of a Read give those behind it no more time") {
+TEST_CASE("the retries of a Read give those after it no more time") {
   ScriptedScene scene;
   REQUIRE_FALSE(scene.post(1000, 1, {.retries = 5}));
   REQUIRE_FALSE(scene.post(1000, 2, {.retries = 0}));
@@ -260,7 +260,7 @@ TEST_CASE("a Read from another target times out however busy the first one is") 
   CHECK(completions[1].status == WcStatus::timeout);
 }
 
-TEST_CASE("Sends behind a Read are sent while it is under way, and complete behind it") {
+TEST_CASE("Sends after a Read are sent while it is under way, and complete after it") {
   ScriptedScene scene;
   REQUIRE_FALSE(scene.post(1000, 1));
   REQUIRE_FALSE(scene.reader.send(scene.target.address(), 0, 10, 2));

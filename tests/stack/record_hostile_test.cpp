@@ -177,7 +177,7 @@ TEST_CASE("a record that is still open goes on, however many newer ones were rep
   CHECK(scene.count("drop_late") == 1);
 }
 
-TEST_CASE("what names memory that it may not write is refused, and nothing is written") {
+TEST_CASE("a segment that names memory that it may not write is refused, and nothing is written") {
   RecordScene scene;
   ProtectionDomain foreign_domain(scene.device);
   const std::span<std::byte> memory(scene.target.memory);

@@ -127,7 +127,9 @@ std::vector<Sizes> sizes() {
 
 }  // namespace
 
-TEST_CASE("whatever the link drops, valid is exactly what arrived, and nothing else has changed") {
+TEST_CASE(
+    "whatever the link drops, exactly the bytes that arrived are valid, and no others have "
+    "changed") {
   llp::Impairment impairment;
   impairment.drop = GENERATE(0.0, 0.001, 0.005, 0.01, 0.05, 0.2);
   impairment.seed = 7;

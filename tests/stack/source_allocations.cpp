@@ -38,7 +38,7 @@ class Flood {
 
 }  // namespace
 
-TEST_CASE("what UD remembers of its sources stays within its bound, and is given back in time") {
+TEST_CASE("the memory of UD for its sources stays within its bound, and is given back in time") {
   constexpr size_t kBound = 256 << 10;
   Scene scene({.datagram = {.max_source_memory = kBound, .source_timeout = 10s}});
   scene.target.post_receives(64, 100);

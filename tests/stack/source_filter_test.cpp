@@ -96,7 +96,7 @@ TEST_CASE("a queue pair hears only the sources that its filters admit") {
   CHECK(scene.received().size() == 1);
 }
 
-TEST_CASE("what is filtered is checked by nothing else") {
+TEST_CASE("a filtered datagram is checked by nothing else") {
   Scene scene({.datagram = {.sources = {filter("10.0.0.0", 24)}}});
   scene.target.post_receives(4, 100);
   Segment broken = scene.whole(1);

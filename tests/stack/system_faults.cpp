@@ -83,7 +83,8 @@ TEST_CASE("faults: calls without room, every second one, with RNIC threads") {
 }
 
 TEST_CASE(
-    "faults: who polled for long and then sleeps is woken, also where nothing can be watched") {
+    "faults: a thread that polled for long and then sleeps is woken, also where nothing can be "
+    "watched") {
   FaultsForNow faults;
   const bool by_threads = GENERATE(false, true);
   const int error = GENERATE(0, ENOMEM, ENOSPC);
@@ -148,7 +149,7 @@ TEST_CASE("faults: kernels without UDP_SEGMENT and UDP_GRO are served and counte
   CHECK(scene.count("gro_missing") == 2);
 }
 
-TEST_CASE("faults: what the sockets of groups cannot do is counted as that of others") {
+TEST_CASE("faults: degradations of the sockets of groups are counted as those of others") {
   FaultsForNow faults;
   faults->udp_option_error = ENOPROTOOPT;
   Sockets sockets;

@@ -128,7 +128,7 @@ TEST_CASE("windows and fast registrations are made valid and invalid on UD queue
   CHECK_FALSE(fast.query().valid);
 }
 
-TEST_CASE("what is done locally keeps its place among messages") {
+TEST_CASE("a local operation keeps its place among messages") {
   Pair pair;
   FastRegistration fast(pair.a.pd, 1000);
   pair.b.post_receives(2, 100);

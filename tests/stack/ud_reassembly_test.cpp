@@ -58,7 +58,7 @@ TEST_CASE("a message is delivered once, however often its datagrams come") {
   CHECK(scene.received().empty());
 }
 
-TEST_CASE("what was delivered is not touched by a later segment with other contents") {
+TEST_CASE("a delivered message is not touched by a later segment with other contents") {
   Scene scene;
   scene.target.post_receives(10, 100);
   scene.send(scene.stranger, scene.half(1, false));

@@ -6,7 +6,7 @@
 using namespace diwarp;
 using namespace diwarp::test;
 
-TEST_CASE("what may be posted depends on the state of the queue pair") {
+TEST_CASE("the requests that may be posted depend on the state of the queue pair") {
   World world;
   Party party(world.add_device());
   Party other(world.add_device());
@@ -95,7 +95,7 @@ struct Requests {
 
 }  // namespace
 
-TEST_CASE("what is posted together leaves together") {
+TEST_CASE("requests posted together leave together") {
   World world;
   std::vector<size_t> bursts;
   Party party(world.add_device(
@@ -114,7 +114,7 @@ TEST_CASE("what is posted together leaves together") {
   for (uint64_t i = 0; i < 16; ++i) CHECK(sends[i].wr_id == i);
 }
 
-TEST_CASE("of what is posted together, that behind a request that fails is not posted") {
+TEST_CASE("of requests posted together, those after one that fails are not posted") {
   World world;
   Party party(world.add_device(), {.capacity = {.max_send_wr = 4}});
   Party other(world.add_device());
@@ -397,7 +397,7 @@ TEST_CASE("a region tells what it is, and each has an STag of its own") {
   CHECK(device.query().memory_regions == 2);
 }
 
-TEST_CASE("what only RC queue pairs can do is refused on UD ones") {
+TEST_CASE("operations of RC queue pairs alone are refused on UD ones") {
   World world;
   Party party(world.add_device());
   CHECK(refusal([&] { party.qp.connect(Address::parse("10.0.0.2:5")); }) ==

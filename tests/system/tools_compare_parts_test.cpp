@@ -25,13 +25,13 @@ Measurements two_rounds(std::string_view lane, Sample first, Sample second) {
   return measurements;
 }
 
-TEST_CASE("what fi_pingpong prints is read by its title") {
+TEST_CASE("the output of fi_pingpong is read by its title") {
   CHECK(parse_fi_pingpong(kPrinted) == 5.82);
   CHECK(parse_fi_pingpong(kPrintedLarge) == 3716.36);
   CHECK(parse_fi_pingpong(std::string("a warning before\n") + kPrinted) == 5.82);
 }
 
-TEST_CASE("what fi_pingpong prints without a figure is none") {
+TEST_CASE("the output of fi_pingpong without a figure gives none") {
   const std::string title = std::string(kPrinted).substr(0, std::string(kPrinted).find('\n') + 1);
   for (const std::string& output :
        {std::string(), title, title + "64 5k\n", title + "64 5k =5k 625k 0.06s 11.00 - 0.17\n",
@@ -107,7 +107,7 @@ TEST_CASE("a ratio to a bandwidth with more than one percent of loss reaches no 
   CHECK(reached(figure_of(row, measurements)) == false);
 }
 
-TEST_CASE("what could not be measured has a reason instead of a figure") {
+TEST_CASE("a row that could not be measured has a reason instead of a figure") {
   Measurements measurements;
   measurements.obstacles["udp-trains"] = "no such thing";
   const Row row{

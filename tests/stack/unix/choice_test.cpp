@@ -10,7 +10,7 @@ TEST_CASE("in this program devices use the backend of the test's own row") {
   CHECK_THROWS_AS(Device::open("192.0.2.1"), Error);
 }
 
-TEST_CASE("what a backend does without is counted by its own counter") {
+TEST_CASE("a degradation of a backend is counted by its own counter") {
   constexpr size_t kBeyond = size_t{1} << 30;
   const Device device = Device::open("127.0.0.1", {.udp_send_buffer = kBeyond});
   Party party(device);

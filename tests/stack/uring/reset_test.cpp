@@ -15,7 +15,7 @@ DeviceOptions backends() {
 
 }  // namespace
 
-TEST_CASE("what came before a reset is delivered though it is a send that meets the reset") {
+TEST_CASE("bytes that came before a reset are delivered though it is a send that meets the reset") {
   const Device device = Device::open("127.0.0.1", backends());
   RcParty party(device);
   auto [peer, end] = tcp_pair();

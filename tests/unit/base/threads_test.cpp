@@ -25,7 +25,7 @@ TEST_CASE("a spin flag admits one holder at a time") {
   flag.unlock();
 }
 
-TEST_CASE("what a spin flag guards is not torn by three threads") {
+TEST_CASE("the value that a spin flag guards is not torn by three threads") {
   constexpr int kRounds = 20000;
   SpinFlag flag;
   int counter = 0;  // not atomic on purpose
@@ -146,7 +146,7 @@ TEST_CASE("a node may be pushed again while a list is drained") {
   CHECK(list.empty());
 }
 
-TEST_CASE("what several threads push into a list arrives once, in the order of each") {
+TEST_CASE("elements that several threads push into a list arrive once, in the order of each") {
   constexpr int kSenders = 3;
   constexpr int kEach = 5000;
   std::array<std::deque<Message>, kSenders> messages;

@@ -49,7 +49,7 @@ TEST_CASE("a growing map of one range takes nothing from the pool, in any order 
   CHECK(builder.covered() == 0);
 }
 
-TEST_CASE("what is there of some bytes: nothing, a part, or all") {
+TEST_CASE("the presence of some bytes: nothing, a part, or all") {
   const auto pool = ValidityPool::create(1, 16);
   ValidityBuilder builder;
   CHECK(builder.presence(0, 100) == Presence::none);

@@ -79,7 +79,7 @@ TEST_CASE("closing a message again says so") {
   CHECK(closed.remembered() == 1);
 }
 
-TEST_CASE("what was closed before the first of its source is remembered too") {
+TEST_CASE("a message closed before the first of its source is remembered too") {
   ClosedMessages closed;
   CHECK(closed.close(100));
   CHECK(closed.close(90));

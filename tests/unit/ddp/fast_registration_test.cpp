@@ -78,7 +78,7 @@ TEST_CASE("a fast registration is refused while valid or beyond its limits") {
   CHECK(f.use(f.stag, 5000, 64) == RegionFault::none);
 }
 
-TEST_CASE("what is no fast registration cannot be registered by a work request") {
+TEST_CASE("an STag that is no fast registration cannot be registered by a work request") {
   Fixture f;
   MemoryBinding binding = f.binding(1);
   binding.stag = f.table.insert({.protection_domain = kDomain});

@@ -131,7 +131,7 @@ TEST_CASE("placement: a segment goes to its place in the range of the whole mess
   CHECK(f.written() == 4);
 }
 
-TEST_CASE("placement: what a peer may not write is no target, and its fault says why") {
+TEST_CASE("placement: memory that a peer may not write is no target, and its fault says why") {
   Fixture f;
   const STag stag = f.add(30, 40, Access::remote_read);
   const auto fault = [&](STag name, Access want, uint64_t offset, uint64_t length) {

@@ -117,7 +117,7 @@ TEST_CASE("protection: memory of another protection domain is closed, locally an
   CHECK(other.may_write({&sge, 1}));
 }
 
-TEST_CASE("protection: what was allowed once is not after the memory was deregistered") {
+TEST_CASE("protection: memory allowed once is not after it was deregistered") {
   Fixture f;
   const STag stag = f.add(0, 10);
   const Sge sge = f.sge(stag, 0, 10);

@@ -135,7 +135,7 @@ TEST_CASE("an SGE of no bytes needs no region") {
   CHECK(check_local(nullptr, kDomain, Access::local_write, {}) == RegionFault::none);
 }
 
-TEST_CASE("what is not valid may be used neither by a peer nor locally") {
+TEST_CASE("an STag that is not valid may be used neither by a peer nor locally") {
   std::array<std::byte, 10> memory{};
   Region region = region_at(0, 10);
   region.memory = memory.data();

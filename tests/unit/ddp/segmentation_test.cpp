@@ -71,7 +71,7 @@ TEST_CASE("A tagged message is cut in order, each segment with the TO of its own
   CHECK(header_of(segments[2], kBase).last);
 }
 
-TEST_CASE("A message of exactly so many segments has no empty one behind them") {
+TEST_CASE("A message of exactly so many segments has no empty one after them") {
   const std::vector<Segment> segments = cut(2 * 1436, 1436);
   REQUIRE(segments.size() == 2);
   CHECK_FALSE(segments[0].last);

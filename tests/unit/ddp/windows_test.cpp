@@ -118,7 +118,7 @@ TEST_CASE("only bytes inside the region can be bound") {
   CHECK(f.bind(f.binding(0, 100)) == RegionFault::none);
 }
 
-TEST_CASE("what may be bound, the region and the protection domain say") {
+TEST_CASE("the region and the protection domain say which window may be bound") {
   Fixture f;
   MemoryBinding binding = f.binding();
   CHECK(f.table.bind(binding, kDomain + 1, kQueuePair) == RegionFault::wrong_domain);

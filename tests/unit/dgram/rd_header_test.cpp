@@ -107,7 +107,7 @@ TEST_CASE("rd header: fields that a kind has not must be zero") {
   CHECK(fault(no_epoch) == RdHeaderFault::fields);
 }
 
-TEST_CASE("rd header: what waits is told by acknowledgements alone") {
+TEST_CASE("rd header: acknowledgements alone tell that a message waits") {
   CHECK(fault(header(4, 0, 0, 4)) == RdHeaderFault::none);
   CHECK(parse_rd_header(header(4, 0, 0, 4)).header.waits());
   CHECK_FALSE(parse_rd_header(header(4)).header.waits());

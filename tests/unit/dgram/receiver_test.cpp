@@ -13,7 +13,7 @@ ReorderBuffer buffer(1 << 20);
 BufferShare share;
 }  // namespace
 
-TEST_CASE("rd receiver: what comes in order is delivered, and acknowledged every second time") {
+TEST_CASE("rd receiver: datagrams in order are delivered, and acknowledged every second time") {
   Receiver receiver(8);
   CHECK(receiver.acknowledged() == 0);
   CHECK(receiver.arrived(1) == Arrival::next);
@@ -79,7 +79,7 @@ TEST_CASE("rd receiver: there is always a window of one") {
   CHECK(receiver.window(0) == 1);
 }
 
-TEST_CASE("rd receiver: what is kept is handed back at the end") {
+TEST_CASE("rd receiver: datagrams that are kept are handed back at the end") {
   Receiver receiver(8);
   for (uint32_t number : {2U, 5U, 1U}) {
     receiver.arrived(number);

@@ -181,7 +181,7 @@ TEST_CASE("rd sender: with nothing under way there is no deadline unless somethi
   CHECK(scene.sender.on_deadline(*due, true, kLongest));
 }
 
-TEST_CASE("rd sender: what is idle probes ever more rarely while only answers to probes come") {
+TEST_CASE("rd sender: an idle sender probes ever more rarely while only answers to probes come") {
   Scene scene;
   scene.send(1);
   scene.ack(1);
@@ -361,7 +361,7 @@ TEST_CASE("rd sender: of all numbers a reset can repeat 4,096 are right, and tho
   CHECK(right() == 4096 + kOutstanding);
 }
 
-TEST_CASE("rd sender: what is beyond the first datagrams counts to a budget, and is given back") {
+TEST_CASE("rd sender: memory beyond the first datagrams counts to a budget, and is given back") {
   MemoryBudget budget(size_t{40} * 128);
   Sender first, second;
   REQUIRE(first.scoreboard().prepare(TransmitRing::kUncounted, &budget));

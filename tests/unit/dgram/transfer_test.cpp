@@ -55,7 +55,7 @@ TEST_CASE("rd: a little reordering is soon not taken for loss") {
   CHECK(simulation.transmissions < 20400);
 }
 
-TEST_CASE("rd: what is lost costs little more than itself to send again") {
+TEST_CASE("rd: a lost datagram costs little more than itself to send again") {
   RdSimulation simulation({.seed = 9, .loss = 0.05, .ack_loss = 0.05});
   REQUIRE(simulation.transfer(20000, seconds(120)));
   CHECK(simulation.transmissions < 22100);  // 20,000 / 0.95, and 5 percent

@@ -157,7 +157,7 @@ TEST_CASE("strangers are heard beside the connected destination, and neither kee
   CHECK(rest.size() + of_peer + of_stranger == 2 * receives);
 }
 
-TEST_CASE("what waited in the first socket is received before what the second brings") {
+TEST_CASE("datagrams that waited in the first socket are received before those of the second") {
   const auto link = open_link();
   RawUdp peer;
   for (const std::string& text : test::numbered(3)) REQUIRE(peer.send(link->local_address(), text));
@@ -332,7 +332,8 @@ TEST_CASE("IPv6 links connect to IPv6 hosts, and those on all addresses to IPv4 
   CHECK(batch.datagrams().front().from == peer.address());
 }
 
-TEST_CASE("what the second socket had no room for is counted after it is closed as well") {
+TEST_CASE(
+    "datagrams that the second socket had no room for are counted after it is closed as well") {
   const auto link = FocusedUdpLink::open(kLoopback4, {.receive_buffer = 4096}, kAfter);
   RawUdp peer;
   focus(*link, peer);

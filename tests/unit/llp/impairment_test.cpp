@@ -107,7 +107,7 @@ TEST_CASE("a link impaired by nothing passes bursts on as they are") {
   CHECK(&link.inner() == &recorder);
 }
 
-TEST_CASE("what passes stays together in bursts, also between what is dropped") {
+TEST_CASE("datagrams that pass stay together in bursts, also between dropped ones") {
   Impairment impairment;
   impairment.drop_if = drop_nth(5);
   Rig rig(impairment);
@@ -200,7 +200,7 @@ TEST_CASE("the observer sees each datagram once, in order, as it was given") {
   for (size_t i = 0; i < 200; ++i) CHECK(rig.told[i].text == text_pattern(50, i));
 }
 
-TEST_CASE("what comes out follows from the verdicts alone") {
+TEST_CASE("the output follows from the verdicts alone") {
   Impairment impairment = everything(11);
   impairment.corrupt = impairment.truncate = 0;
   impairment.reorder_depth = 4;
@@ -361,7 +361,7 @@ TEST_CASE("an overtaken datagram is not ahead of those that are delayed") {
   }
 }
 
-TEST_CASE("what cannot be held back any more is dropped, and said to be") {
+TEST_CASE("a datagram that cannot be held back any more is dropped, and said to be") {
   Impairment impairment;
   impairment.delay = 1s;
   impairment.queue_limit = 3;

@@ -49,7 +49,7 @@ TEST_CASE("every member of a memory group, the sender included, receives what is
   for (DatagramLink* link : {net.a.get(), net.b.get(), net.c.get()}) CHECK(received(*link).empty());
 }
 
-TEST_CASE("what is sent to a memory endpoint itself did not come to a group") {
+TEST_CASE("a datagram to a memory endpoint itself did not come to a group") {
   Trio net;
   const auto at_b = net.b->open_group(kGroup, "");
   send_one(*net.a, host(2), "you");

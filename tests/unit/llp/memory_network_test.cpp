@@ -53,7 +53,7 @@ TEST_CASE("a memory endpoint can send to itself") {
   CHECK(net.a->receive(batch) == 1);
 }
 
-TEST_CASE("what is sent to an address that nobody opened, or that was closed, is lost") {
+TEST_CASE("a datagram to an address that nobody opened, or that was closed, is lost") {
   Pair net;
   CHECK(send_one(*net.a, kB.with_port(7), "x").status == SendStatus::ok);
   net.b.reset();

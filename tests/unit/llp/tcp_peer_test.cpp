@@ -61,7 +61,7 @@ TEST_CASE("tcp peer: keep-alives find a dead peer within the time that is asked 
   CHECK(keep_alive_of(first.fd.get()).on == 0);
 }
 
-TEST_CASE("tcp peer: what an idle connection has outstanding is nothing") {
+TEST_CASE("tcp peer: an idle connection has nothing outstanding") {
   auto [socket, second] = tcp_pair();
   TcpPeer first(std::move(socket));
   const std::optional<AckState> state = first.ack_state();

@@ -91,7 +91,7 @@ BACKENDS_TEST_CASE(
   CHECK(read_bytes(c.peer.get(), at) == text.substr(0, at));
 }
 
-BACKENDS_TEST_CASE("several buffers are filled one behind the other, as far as the stream goes") {
+BACKENDS_TEST_CASE("several buffers are filled one after the other, as far as the stream goes") {
   Connected<TestType> c;
   std::array<std::byte, 3> first{};
   std::array<std::byte, 5> second{};
@@ -237,7 +237,7 @@ BACKENDS_TEST_CASE("a reset by the peer is a failure with its errno") {
   CHECK(result.error == ECONNRESET);
 }
 
-BACKENDS_TEST_CASE("a reset behind the peer's orderly end is told to a caller that asks for it") {
+BACKENDS_TEST_CASE("a reset after the peer's orderly end is told to a caller that asks for it") {
   Connected<TestType> c;
   std::array<std::byte, 8> buffer;
   ::shutdown(c.peer.get(), SHUT_WR);
@@ -248,7 +248,7 @@ BACKENDS_TEST_CASE("a reset behind the peer's orderly end is told to a caller th
   CHECK(c.stream->error() != 0);
 }
 
-BACKENDS_TEST_CASE("what came before a reset is received before the failure") {
+BACKENDS_TEST_CASE("bytes that came before a reset are received before the failure") {
   Connected<TestType> c;
   REQUIRE(::send(c.peer.get(), "abcdef", 6, 0) == 6);
   test::reset_connection(std::move(c.peer));

@@ -37,7 +37,7 @@ TEST_CASE("a wake from another thread ends a wait for ever") {
   }
 }
 
-TEST_CASE("what several threads send over memory is received or counted as overflowed") {
+TEST_CASE("datagrams that several threads send over memory are received or counted as overflowed") {
   constexpr size_t kSenders = 3;
   constexpr size_t kEach = 5000;
   MemoryOptions options;

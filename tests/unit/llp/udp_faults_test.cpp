@@ -137,7 +137,7 @@ TEST_CASE("segmentation that is refused at run time, with whatever error, ends a
   CHECK(faults->injected == 1);
 }
 
-TEST_CASE("segmentation that is refused behind an ICMP error and a full buffer ends all the same") {
+TEST_CASE("segmentation that is refused after an ICMP error and a full buffer ends all the same") {
   RawUdp raw;
   Address closed;
   {

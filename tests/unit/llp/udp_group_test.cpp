@@ -83,7 +83,7 @@ BACKENDS_TEST_CASE(
   for (UdpLink* link : {net.a.get(), net.b.get(), net.c.get()}) CHECK(waiting(net, *link).empty());
 }
 
-BACKENDS_TEST_CASE("what is sent to a member's own address did not come to the group") {
+BACKENDS_TEST_CASE("a datagram to a member's own address did not come to the group") {
   Links<TestType> net;
   const auto at_b = net.b->open_group(kGroup, "");
   send_one(*net.a, net.b->local_address(), "you");
@@ -130,7 +130,8 @@ BACKENDS_TEST_CASE("trains to a multicast group reach each member whole") {
   CHECK(receive_texts(*at_c, net.batch, 20) == payloads);
 }
 
-BACKENDS_TEST_CASE("a subnet's broadcasts reach those who opened its address, and are marked") {
+BACKENDS_TEST_CASE(
+    "a subnet's broadcasts reach the links that opened its address, and are marked") {
   Links<TestType> net;
   const auto at_a = net.a->open_group(kSubnetBroadcast, "");
   const auto at_b = net.b->open_group(kSubnetBroadcast, "lo");
@@ -189,7 +190,8 @@ BACKENDS_TEST_CASE("the options of multicast reach the socket") {
   CHECK(option_of(usual->descriptor(), IPPROTO_IP, IP_MULTICAST_TTL) == 1);
 }
 
-BACKENDS_TEST_CASE("what is no group of this host is refused with a message, whatever its port") {
+BACKENDS_TEST_CASE(
+    "an address that is no group of this host is refused with a message, whatever its port") {
   const auto link = TestType::open(loop(1));
   for (const char* text : {"127.0.0.1", "0.0.0.0", "198.51.100.255", "223.1.2.3", "127.0.0.255"}) {
     CAPTURE(text);

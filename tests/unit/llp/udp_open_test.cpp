@@ -136,7 +136,7 @@ BACKENDS_TEST_CASE("a UDP link on any IPv6 address serves IPv4 peers by their IP
 }
 
 BACKENDS_TEST_CASE(
-    "a destination of the other family is refused, and the burst can go on behind it") {
+    "a destination of the other family is refused, and the burst can go on after it") {
   const auto link = TestType::open(kLoopback4);
   RawUdp peer;
   test::Burst burst;
@@ -169,7 +169,7 @@ BACKENDS_TEST_CASE("a UDP link adopts a bound descriptor, and closes it at the e
   CHECK_FALSE(test::is_open(fd));
 }
 
-BACKENDS_TEST_CASE("what waits on an adopted UDP descriptor is received") {
+BACKENDS_TEST_CASE("a datagram that waits on an adopted UDP descriptor is received") {
   RawUdp raw;
   RawUdp peer;
   REQUIRE(peer.send(raw.address(), "early"));

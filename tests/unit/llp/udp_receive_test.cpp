@@ -241,7 +241,7 @@ TEST_CASE("a train that comes around the stop of coalescing is split into its da
   CHECK(coalesces(*link));
 }
 
-TEST_CASE("what a socket had no room for is counted where datagrams come one by one") {
+TEST_CASE("datagrams that a socket had no room for are counted where they come one by one") {
   UdpOptions options;
   options.receive_buffer = 20000;
   const auto link = UdpLink::open(kLoopback4, options);
@@ -310,7 +310,7 @@ BACKENDS_TEST_CASE("an adopted socket does not count what it lost before") {
   CHECK(link->overflowed() == 0);
 }
 
-BACKENDS_TEST_CASE("a pending ICMP error does not hide the datagram behind it") {
+BACKENDS_TEST_CASE("a pending ICMP error does not hide the datagram after it") {
   RawUdp raw;
   auto peer = std::make_unique<RawUdp>();
   const Address peer_address = peer->address();

@@ -210,7 +210,7 @@ TEST_CASE("links and streams made by a thread that has ended receive") {
 }
 
 TEST_CASE(
-    "what came before a reset is there once a stream has settled, no matter which asked for it") {
+    "bytes that came before a reset are there once a stream has settled, whichever asked for it") {
   const auto queue = test::Ring::make({});
   if (!queue) return;
   auto [first, writer] = test::tcp_pair();
@@ -226,7 +226,7 @@ TEST_CASE(
   CHECK(stream->receive(buffer).error == ECONNRESET);
 }
 
-TEST_CASE("a failure behind what several buffers took is told each time") {
+TEST_CASE("a failure after bytes that several buffers took is told each time") {
   const auto queue = test::Ring::make({.stream_buffers = 1});
   if (!queue) return;
   auto [first, holder] = test::tcp_pair();
@@ -249,7 +249,7 @@ TEST_CASE("a failure behind what several buffers took is told each time") {
   }
 }
 
-TEST_CASE("the new owner of a stream's descriptor reads on behind what its ring has brought") {
+TEST_CASE("the new owner of a stream's descriptor reads on after the bytes of its ring") {
   const auto queue = test::Ring::make({});
   if (!queue) return;
   auto [first, writer] = test::tcp_pair();

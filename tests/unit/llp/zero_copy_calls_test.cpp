@@ -72,7 +72,7 @@ TEST_CASE("a notice says which calls the kernel has released, over IPv4 and IPv6
   CHECK(notice->copied);
 }
 
-TEST_CASE("what else stands in an error queue is no notice") {
+TEST_CASE("another entry of an error queue is no notice") {
   sock_extended_err other = kGood;
   SECTION("nothing") { CHECK_FALSE(Entry().notice()); }
   SECTION("an ICMP message") { other.ee_origin = SO_EE_ORIGIN_ICMP; }

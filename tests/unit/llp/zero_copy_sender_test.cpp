@@ -106,7 +106,7 @@ TEST_CASE("memory of a long piece is read after the call, that of short ones is 
   CHECK(came.substr(changed, 1000) == std::string(1000, '?'));
 }
 
-TEST_CASE("what is sent without copying and copied in turn arrives in order, whatever its pieces") {
+TEST_CASE("bytes sent without copying and copied in turn arrive in order, whatever their pieces") {
   if (!may_send_zero_copy()) return;
   ZeroCopyScene c;
   std::vector<std::string> messages;

@@ -278,7 +278,7 @@ TEST_CASE("no ready-to-receive message is sent unless both sides want peer-to-pe
   CHECK(plain.parameters.ready == ReadyToReceive::none);
 }
 
-TEST_CASE("what both sides agree to is the same, seen from either") {
+TEST_CASE("the agreement of both sides is the same, seen from either") {
   for (bool crc : {false, true})
     for (bool markers : {false, true})
       for (uint8_t revision : {uint8_t{1}, uint8_t{2}})

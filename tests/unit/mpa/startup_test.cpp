@@ -89,7 +89,7 @@ TEST_CASE("more than 512 bytes of private data are refused as soon as they are a
   }
 }
 
-TEST_CASE("what follows a frame is left alone") {
+TEST_CASE("bytes after a frame are left alone") {
   auto stream = golden::mpa_reject();
   const size_t size = stream.size();
   const auto fpdu = golden::fpdu_send();

@@ -28,7 +28,7 @@ Counter reason_with_crc(std::string_view digits) {
 
 }  // namespace
 
-TEST_CASE("what is shorter than a prefix and a CRC is truncated") {
+TEST_CASE("a datagram shorter than a prefix and a CRC is truncated") {
   auto datagram = hex("20000000 00000001 00000000");
   CHECK(reason_of(datagram) == Counter::drop_crc);
   while (!datagram.empty()) {
@@ -37,21 +37,21 @@ TEST_CASE("what is shorter than a prefix and a CRC is truncated") {
   }
 }
 
-TEST_CASE("what is shorter than an empty Send is truncated") {
+TEST_CASE("a datagram shorter than an empty Send is truncated") {
   for (auto datagram = golden::datagram_empty(); datagram.size() > 12;) {
     datagram = shortened(datagram);
     CHECK(reason_of(datagram) == Counter::drop_truncated);
   }
 }
 
-TEST_CASE("what is cut off a Send is missed by the CRC") {
+TEST_CASE("a byte cut off a Send is missed by the CRC") {
   for (auto datagram = golden::datagram_send(); datagram.size() > 12;) {
     datagram.pop_back();
     CHECK(reason_of(datagram) == Counter::drop_crc);
   }
 }
 
-TEST_CASE("what is added to a Send is found by the CRC") {
+TEST_CASE("a byte added to a Send is found by the CRC") {
   auto datagram = golden::datagram_send();
   datagram.push_back(std::byte{0});
   CHECK(reason_of(datagram) == Counter::drop_crc);

@@ -130,7 +130,7 @@ TEST_CASE("which headers a Terminate carries depends on its error") {
   }
 }
 
-TEST_CASE("what is shorter than its headers is carried as far as its headers are whole") {
+TEST_CASE("a segment shorter than its headers is carried as far as its headers are whole") {
   for (size_t length = 0; length < kReadRequest.size(); ++length) {
     const size_t expected = length < 18 ? 4 : 4 + 2 + 18;
     CHECK(body(fault::kBaseOrBounds, ConstBytes(kReadRequest).first(length)).size() == expected);

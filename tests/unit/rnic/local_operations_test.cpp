@@ -104,7 +104,7 @@ TEST_CASE("local operations: a fast registration takes the memory and the key th
 }
 
 TEST_CASE(
-    "local operations: what is invalidated twice stays so, and what is not there is an error") {
+    "local operations: an STag invalidated twice stays so, and one that is not there is an error") {
   Fixture f;
   for (int i = 0; i < 2; ++i)
     CHECK(f.run({.opcode = WrOpcode::local_invalidate, .invalidate_stag = f.region}) ==

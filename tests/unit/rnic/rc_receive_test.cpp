@@ -363,7 +363,7 @@ TEST_CASE("rc receive: of several faults of a Write the first in the order of RF
   CHECK(found(open, 109) == TerminateCode{1, 1, 1});
 }
 
-TEST_CASE("rc receive: what a Write of no bytes names is not looked at") {
+TEST_CASE("rc receive: the memory that a Write of no bytes names is not looked at") {
   Fixture f;
   CHECK_FALSE(f.write(0xDEADBEEF, UINT64_MAX, ""));
 }
@@ -414,7 +414,8 @@ TEST_CASE("rc receive: a Send with Invalidate closes its STag with its last segm
   CHECK(done[0].invalidated_stag == stag);
 }
 
-TEST_CASE("rc receive: what a peer may not invalidate ends the connection, and stays valid") {
+TEST_CASE(
+    "rc receive: an STag that a peer may not invalidate ends the connection, and stays valid") {
   Fixture f;
   f.post(7, 10, 20);
   const Untagged segment{.opcode = kSendInvalidate, .invalidate = f.region, .payload = "ab"};
@@ -571,7 +572,7 @@ TEST_CASE("rc receive: a Read that made ready waits to be answered, within IRD")
   CHECK(f.responder.next() != nullptr);
 }
 
-TEST_CASE("rc receive: what was read with the start-up frames comes first") {
+TEST_CASE("rc receive: bytes read with the start-up frames come first") {
   Fixture f;
   const Octets all = send(1, "abc") + send(2, "def");
   const size_t cut = all.size() - 5;

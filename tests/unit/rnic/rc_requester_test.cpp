@@ -216,7 +216,8 @@ TEST_CASE("rc requester: memory that goes between two segments ends the request 
   CHECK(f.statuses() == Statuses{WcStatus::local_protection_error});
 }
 
-TEST_CASE("rc requester: what an atomic found is placed as eight bytes of the host's order") {
+TEST_CASE(
+    "rc requester: the value that an atomic found is placed as eight bytes of the host's order") {
   Fixture f;
   const uint64_t value = 0x0102030405060708;
   const uint32_t id = f.fetch_add(16);
@@ -320,7 +321,7 @@ TEST_CASE("rc requester: the answer to that Read has no bytes, and is one segmen
   CHECK(f.take(1000, "") == fault::kTaggedInvalidStag);  // forgotten with the stream
 }
 
-TEST_CASE("rc requester: what of a segment is still to come counts for where it goes") {
+TEST_CASE("rc requester: the bytes of a segment still to come count for where it goes") {
   Fixture f;
   f.read(10, 6);
   REQUIRE_FALSE(f.take(1010, "ab", false));

@@ -187,7 +187,7 @@ TEST_CASE("rc responder: a Read that waits finds its memory invalidated when its
   CHECK_FALSE(f.responder.source(std::get<ReadRequest>(*f.responder.next())));
 }
 
-TEST_CASE("rc responder: what a Read of no bytes names is not looked at") {
+TEST_CASE("rc responder: the memory that a Read of no bytes names is not looked at") {
   Fixture f;
   CHECK_FALSE(f.read(0xDEADBEEF, kTop, 0));
   const auto source = f.responder.source({.source_stag = 0xDEADBEEF, .source_offset = kTop});

@@ -253,7 +253,7 @@ TEST_CASE("rc transmit: each queue counts its MSNs from 1") {
   CHECK(all[3].msn == 2);
 }
 
-TEST_CASE("rc transmit: a Read beyond ORD waits, and what is posted after it waits with it") {
+TEST_CASE("rc transmit: a Read beyond ORD waits, and requests posted after it wait with it") {
   Fixture f;
   for (int i = 0; i < 3; ++i) f.read(1);
   f.send(0, 3);
@@ -287,7 +287,7 @@ TEST_CASE("rc transmit: where the connection allows no Reads one fails") {
   CHECK(result.status == WcStatus::local_qp_operation_error);
 }
 
-TEST_CASE("rc transmit: what fails waits until all before it is sent") {
+TEST_CASE("rc transmit: a request that fails waits until all before it is sent") {
   Fixture f;
   f.send(0, 3);
   f.post({.sges = f.sge(f.region ^ 1, 0, 3)});
@@ -301,7 +301,7 @@ TEST_CASE("rc transmit: what fails waits until all before it is sent") {
   CHECK(deframe(f.stream.bytes).size() == 1);
 }
 
-TEST_CASE("rc transmit: a local operation is done in its turn, and what follows sees its effect") {
+TEST_CASE("rc transmit: a local operation is done in its turn, and later requests see its effect") {
   Fixture f;
   const STag other = f.add(0, 10);
   f.post({.sges = f.sge(other, 0, 3)});
@@ -396,7 +396,8 @@ TEST_CASE("rc transmit: a response without requests to send goes out though none
   CHECK(all[0].last);
 }
 
-TEST_CASE("rc transmit: what a peer reads may change while it is sent, and the CRC stays right") {
+TEST_CASE(
+    "rc transmit: memory that a peer reads may change while it is sent, and the CRC stays right") {
   Fixture f({}, true, kSmall);
   REQUIRE_FALSE(f.responder.take(rdmap::ReadRequest{.length = 100, .source_stag = f.region}));
   f.stream.room = 40;

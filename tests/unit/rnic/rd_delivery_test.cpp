@@ -310,7 +310,8 @@ TEST_CASE("rd delivery: a Send with Invalidate closes its STag at its end, or is
 
 // --- Write-Records.
 
-TEST_CASE("rd delivery: what a Write-Record names in vain is refused, and its rest ignored") {
+TEST_CASE(
+    "rd delivery: a Write-Record that names memory in vain is refused, and its rest ignored") {
   Fixture f;
   Segment segment = f.record(1, 6, 0, "abc");
   segment.stag ^= 1;
@@ -451,7 +452,7 @@ TEST_CASE("rd delivery: a peer that named memory in vain too often waits for the
   CHECK(f.take(f.request(4, f.region)) == Outcome::delivered);
 }
 
-TEST_CASE("rd delivery: what cannot be parsed is refused, and ends no message") {
+TEST_CASE("rd delivery: a segment that cannot be parsed is refused, and ends no message") {
   Fixture f;
   f.post(1, 10, 20);
   REQUIRE(f.take(send(5, 0, "abc", false)) == Outcome::delivered);
@@ -463,8 +464,7 @@ TEST_CASE("rd delivery: what cannot be parsed is refused, and ends no message") 
   CHECK(f.reported().size() == 1);
 }
 
-TEST_CASE(
-    "rd delivery: what a peer that goes has begun is ended, its records reported as they are") {
+TEST_CASE("rd delivery: messages of a peer that goes are ended, its records reported as they are") {
   Fixture f;
   f.post(1, 10, 20);
   REQUIRE(f.take(f.record(1, 6, 0, "abc")) == Outcome::delivered);

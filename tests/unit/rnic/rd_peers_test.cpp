@@ -121,7 +121,7 @@ TEST_CASE("rd peers: a part of the table is for peers that this side sends to fi
   CHECK(table.add(at("10.0.0.2"), RdPeers::Opener::here) != nullptr);
 }
 
-TEST_CASE("rd peers: what is remembered of records is limited as over UD, and shares one bound") {
+TEST_CASE("rd peers: the memory of records is limited as over UD, and shares one bound") {
   QueuePairInit init = with_peers(100);
   init.datagram.closed_per_source = 16;
   init.datagram.max_source_memory = 64 << 10;

@@ -124,7 +124,7 @@ TEST_CASE("rd requests: a Send of no bytes is done with its only datagram") {
   CHECK(f.statuses() == Statuses{WcStatus::success});
 }
 
-TEST_CASE("rd requests: what the peer refuses ends with the status that its code means") {
+TEST_CASE("rd requests: a request that the peer refuses ends with the status that its code means") {
   const auto refused = [](const TerminateCode& code, ErrorScope scope = ErrorScope::peer) {
     Fixture f(scope);
     f.send(1);
@@ -304,7 +304,7 @@ TEST_CASE("rd requests: all of a peer's requests fail together, in their order")
   CHECK_FALSE(f.peer.cursor.has_work());
 }
 
-TEST_CASE("rd requests: what is begun anew is cut from its beginning, with the MSN it had") {
+TEST_CASE("rd requests: a message begun anew is cut from its beginning, with the MSN it had") {
   Fixture f;
   f.read(10, 6);
   SendEntry& send = f.send(250);

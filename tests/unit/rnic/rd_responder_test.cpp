@@ -69,7 +69,8 @@ TEST_CASE(
   CHECK(f.waiting() == 0);
 }
 
-TEST_CASE("rd responder: what a Read of no bytes names is not looked at, and it is answered") {
+TEST_CASE(
+    "rd responder: the memory that a Read of no bytes names is not looked at, and it is answered") {
   Fixture f;
   CHECK_FALSE(
       f.responder

@@ -184,7 +184,7 @@ TEST_CASE("records: of several faults the first in the order of RFC 5041 is told
 }
 
 TEST_CASE(
-    "records: memory that goes between two segments is not written, and what was valid is told") {
+    "records: memory that goes between two segments is not written, and its valid bytes are told") {
   Fixture f;
   REQUIRE_FALSE(f.take(1, 6, 0, "abc").drop);
   REQUIRE(f.stags.erase(f.region));
@@ -275,7 +275,7 @@ TEST_CASE("records: segments may be reported by themselves, and are remembered b
   CHECK(f.peer.source.is_proven());
 }
 
-TEST_CASE("records: MSNs go on beyond 32 bits, and what is long over stays over") {
+TEST_CASE("records: MSNs go on beyond 32 bits, and records long over stay over") {
   Fixture f;
   for (uint32_t i = 0; i < 6; ++i) CHECK_FALSE(f.take(UINT32_MAX - 2 + i, 1, 0, "a", i).drop);
   CHECK(f.reported().size() == 6);

@@ -22,7 +22,7 @@ TEST_CASE("no sink's STag comes again, and none is 0") {
   CHECK(repeated == 0);
 }
 
-TEST_CASE("what sinks' STags come tells nothing of the next") {
+TEST_CASE("the STags of earlier sinks tell nothing of the next") {
   SinkStags stags({3, 4});
   SinkStags others({3, 5});
   constexpr int kDrawn = 1 << 14;

@@ -98,7 +98,7 @@ TEST_CASE("a table of strangers in use has no room for more strangers") {
   CHECK(table.reason == Counter::drop_sources_full);
 }
 
-TEST_CASE("what is remembered of sources stays within its memory") {
+TEST_CASE("the table of sources stays within its memory") {
   constexpr size_t kMemory = 256 << 10;
   Table table({.sources = 16384, .memory = kMemory});
   size_t most = 0;

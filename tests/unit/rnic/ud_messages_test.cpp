@@ -378,7 +378,9 @@ TEST_CASE("ud messages: a Send with Invalidate closes its STag when it is delive
   CHECK(done[0].invalidated_stag == stag);
 }
 
-TEST_CASE("ud messages: what may not be invalidated is delivered all the same, and counted") {
+TEST_CASE(
+    "ud messages: a Send whose STag may not be invalidated is delivered all the same, and "
+    "counted") {
   Fixture f;
   f.post_many(4);
   Segment segment = whole(1, "abc");

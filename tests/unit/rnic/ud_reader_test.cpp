@@ -131,7 +131,7 @@ TEST_CASE(
   CHECK(f.reader.next_expiry() == Time::max());
 }
 
-TEST_CASE("ud reader: once a Read is over, what was its sink names nothing") {
+TEST_CASE("ud reader: once a Read is over, the STag of its sink names nothing") {
   Fixture f;
   f.read(10, 3);
   const Segment request = f.requests().at(0);

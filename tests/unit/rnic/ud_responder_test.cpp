@@ -126,7 +126,7 @@ TEST_CASE("ud responder: of several faults the first in the order of the checks 
   CHECK(refused(f, f.region, kBase - 1) == std::pair(Counter::drop_bounds, TerminateCode{0, 1, 1}));
 }
 
-TEST_CASE("ud responder: what a Read of no bytes names is not looked at") {
+TEST_CASE("ud responder: the memory that a Read of no bytes names is not looked at") {
   Fixture f;
   Source& stranger = f.source("10.0.0.2");
   const ReadRequest request{.source_stag = 0xDEADBEEF, .source_offset = UINT64_MAX};
@@ -205,7 +205,7 @@ TEST_CASE("ud responder: requests that wait are limited per source and in all") 
   CHECK_FALSE(f.read(f.peer, 0, 1).drop);
 }
 
-TEST_CASE("ud responder: what was not sent is added anew, from where the link stopped") {
+TEST_CASE("ud responder: unsent datagrams are added anew, from where the link stopped") {
   Fixture f;
   f.outlet.set_datagram(26 + 4);
   REQUIRE_FALSE(f.read(f.peer, 0, 12).drop);
@@ -287,7 +287,7 @@ TEST_CASE("ud responder: the rest is cut anew where the path carries less, but n
   CHECK(f.peer.responses == 0);
 }
 
-TEST_CASE("ud responder: another refusal ends the response, and those behind it go on") {
+TEST_CASE("ud responder: another refusal ends the response, and those after it go on") {
   Fixture f;
   REQUIRE_FALSE(f.read(f.peer, 0, 4).drop);
   REQUIRE_FALSE(f.read(f.peer, 8, 2).drop);

@@ -125,7 +125,7 @@ TEST_CASE("ud transmit: each segment of a Write-Record tells of the whole messag
   }
 }
 
-TEST_CASE("ud transmit: what the link did not take is added anew, from there on") {
+TEST_CASE("ud transmit: datagrams that the link did not take are added anew, from there on") {
   Fixture f;
   f.outlet.set_datagram(datagram_of(4));
   f.send(0, 10);
