@@ -6,7 +6,7 @@
 #include <cstdint>
 
 /// Segmentation of DDP messages (RFC 5041 section 5.2): how a message is cut into segments that the
-/// lower layer carries whole, and what the header of each says of its place.
+/// lower layer carries whole, and how the header of each tells its place.
 namespace diwarp::ddp {
 
 /// Bytes of payload that a segment may have where the lower layer carries segments of at most

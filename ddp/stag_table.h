@@ -97,7 +97,7 @@ class STagTable {
   /// when the table is full.
   STag insert(Region region);
 
-  /// The same under `region.stag`, which somebody chose. False, and nothing is added, if its index
+  /// The same under `region.stag`, a chosen one. False, and nothing is added, if its index
   /// is 0 or that of an entry.
   bool insert_chosen(const Region& region);
 

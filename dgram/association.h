@@ -99,7 +99,7 @@ class Association {
   uint32_t peer_epoch_ = 0;
   uint32_t peer_incarnation_ = 0;
   bool remembers_ = false;       // the deliveries of earlier associations of the same incarnations
-  bool peer_remembers_ = false;  // the same of the peer
+  bool peer_remembers_ = false;  // the peer remembers them
   uint32_t known_incarnation_ = 0;   // the peer's, of which something came in an association
   uint32_t last_incarnation_ = 0;    // the peer's, of the last one that was established
   uint32_t former_incarnation_ = 0;  // the one before, which is not there any more

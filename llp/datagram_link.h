@@ -137,13 +137,13 @@ class DatagramLink {
   /// Clears the batch, then fills it with what has arrived; returns the number of datagrams.
   virtual size_t receive(ReceiveBatch& batch) = 0;
 
-  /// The largest datagram payload, in bytes, to send to `to`: what reaches it as one wire packet,
-  /// or, of a link that lets the network fragment, all that a datagram can hold.
+  /// The largest datagram payload, in bytes, to send to `to`: the most that reaches it in one
+  /// packet, or, of a link that lets the network fragment, all that a datagram can hold.
   virtual size_t max_datagram(const Address& to) = 0;
 
   virtual Address local_address() const = 0;
 
-  /// A link that only receives, on this link's port, what is sent to `group` (its port does not
+  /// A link that only receives, on this link's port, datagrams to `group` (its port does not
   /// matter): a multicast address, or a broadcast address of this host's. `interface` is a name;
   /// empty: that of this link's address, or the system's choice. Unlike the other calls, it may be
   /// made by any thread. Throws Error: Errc::invalid_argument (no group, or no such interface),

@@ -76,8 +76,8 @@ class Stream {
   /// stopped.
   virtual void settle() {}
 
-  /// Leaves the engine: nothing reads ahead of receive() any more, what was read ahead is
-  /// forgotten, and descriptor() polls readable and writable. False where the stream has no
+  /// Leaves the engine: nothing reads ahead of receive() any more, bytes read ahead are forgotten,
+  /// and descriptor() polls readable and writable. False where the stream has no
   /// descriptor of which that can be said.
   virtual bool leave_engine() { return false; }
 

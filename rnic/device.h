@@ -46,7 +46,7 @@ class Device final : public DeviceContext {
   std::unique_ptr<Control> control_;
 };
 
-/// The control path, which keeps its device while somebody has it.
+/// The control path, which keeps its device while it is in use.
 std::shared_ptr<Control> control_of(const std::shared_ptr<Device>& device);
 
 }  // namespace diwarp::rnic

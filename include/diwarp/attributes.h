@@ -73,7 +73,7 @@ struct TerminateCode {
 /// The error in words, for example "remote protection error: base or bounds violation".
 DIWARP_EXPORT std::string to_string(const TerminateCode& code);
 
-/// The error that ended a connection. A responder to whom no valid FPDU came may not tell the peer.
+/// The error that ended a connection. A responder that got no valid FPDU may not tell the peer.
 struct TerminateInfo {
   TerminateCode code;
   bool received = false;  ///< in a Terminate of the peer; else found here

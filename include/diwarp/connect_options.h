@@ -18,7 +18,7 @@ namespace diwarp {
 /// message of the initiator, of no length, that no application sees.
 enum class ReadyToReceive : uint8_t { none, send, write, read };
 
-/// A connection over an established TCP connection whose MPA start-up somebody else has done.
+/// A connection over an established TCP connection whose MPA start-up other code has done.
 struct StreamAttributes {
   int descriptor = -1;    ///< of the TCP connection; the queue pair owns it afterwards
   bool initiator = true;  ///< of MPA; only the initiator may send first

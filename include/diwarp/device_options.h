@@ -41,7 +41,7 @@ struct DeviceOptions {
   /// Let the kernel split and join trains of datagrams (UDP_SEGMENT, UDP_GRO) where it can.
   bool offload = true;
   /// Above zero: a receive that finds nothing looks once into the network device's queue itself
-  /// (SO_BUSY_POLL), for datagrams and streams; zero: what the system has (net.core.busy_read). It
+  /// (SO_BUSY_POLL), for datagrams and streams; zero: as the system has it (net.core.busy_read). It
   /// saves the interrupt where the device's driver supports it, and only costs where not (loopback,
   /// veth). More than the system's own value needs CAP_NET_ADMIN; where that is refused the
   /// system's stays, and busy_poll_refused counts.

@@ -102,7 +102,7 @@ class DIWARP_EXPORT QueuePair {
   /// rts), error (from any; flushes). Throws Error(invalid_state) otherwise.
   void modify(QpState state);
 
-  /// RC: from init to rtr, with a TCP connection whose MPA start-up somebody else has done. Throws
+  /// RC: from init to rtr, with a TCP connection whose MPA start-up other code has done. Throws
   /// Error(invalid_state), or invalid_argument if the descriptor is no connected TCP socket.
   void modify_to_rtr(const StreamAttributes& stream);
 
@@ -147,7 +147,7 @@ class DIWARP_EXPORT QueuePair {
   /// Ends that. Throws Error(invalid_argument) if it was not joined.
   void leave(const Address& group, std::string_view interface = {});
 
-  /// UD, RD: whom to listen to from now on; empty: everyone.
+  /// UD, RD: the sources to listen to from now on; empty: all.
   void set_sources(std::span<const SourceFilter> sources);
 
   /// UD, RD: the oldest entry of the error queue, which it leaves; nothing if there is none.

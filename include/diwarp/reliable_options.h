@@ -38,8 +38,8 @@ struct ReliableOptions {
   /// A Send of several segments of which nothing new arrives for so long fails at both ends, and
   /// its receive is used again; 0: as long as peer_timeout. Sends that are not whole hold at most
   /// half of the posted receives in all, and half of these from one address; the next one waits.
-  /// After the same time without a delivery, what came early and waits for a datagram that is
-  /// missing is dropped, and the peer begins anew.
+  /// After the same time without a delivery, early datagrams that wait for one that is missing are
+  /// dropped, and the peer begins anew.
   Duration message_timeout = Duration::zero();
   /// Datagrams that a peer may have on the way to this queue pair: by default as many as an
   /// acknowledgement can tell of one by one.

@@ -202,7 +202,7 @@ struct WorkCompletion {
   STag stag = 0;               ///< recv_write_record: where it was written
   uint64_t tagged_offset = 0;  ///< recv_write_record: of the message's first byte
   uint64_t valid_bytes = 0;    ///< recv_write_record; rdma_read over datagrams
-  ValidityMap validity;        ///< the same: offsets count from the message's first byte
+  ValidityMap validity;        ///< of these bytes; offsets count from the message's first byte
 };
 
 /// Options of one send, to be combined with |.

@@ -66,7 +66,7 @@ SendResult ImpairedDatagramLink::send(std::span<const OutgoingDatagram> burst) {
     const size_t run = passing(rest);
     const SendResult step = run > 0 ? inner().send(rest.first(run)) : impair(rest.front());
     for (size_t i = 0; i < step.sent; ++i) accept(rest[i]);
-    // The sender skips what was refused, so what was decided for it is void.
+    // The sender skips a refused datagram, so the decision for it is void.
     if (step.status == SendStatus::refused) next_datagram();
     result = {result.sent + step.sent, step.status, step.error};
     release_overtaken(false);

@@ -36,8 +36,8 @@ class MemoryNetwork : public std::enable_shared_from_this<MemoryNetwork> {
  public:
   static std::shared_ptr<MemoryNetwork> create(const MemoryOptions& options = {});
 
-  /// A new endpoint; port 0 takes a free one. Addresses match exactly ("any" is no wildcard), and
-  /// what is sent to one that nobody opened is lost. Throws Error (Errc::address_in_use). The
+  /// A new endpoint; port 0 takes a free one. Addresses match exactly ("any" is no wildcard), and a
+  /// datagram to one that nobody opened is lost. Throws Error (Errc::address_in_use). The
   /// endpoint keeps the network alive. A datagram that it sends to a multicast group comes back to
   /// members with its own address if `multicast_loopback` is true, else only to others.
   std::unique_ptr<DatagramLink> open(const Address& address, bool multicast_loopback = true);

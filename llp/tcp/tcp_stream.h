@@ -31,7 +31,7 @@ class TcpStream : public Stream {
 
   /// Takes at most 1,024 pieces a call. Nothing to send: would_block.
   IoResult send(std::span<const ConstBytes> pieces) override;
-  /// By MSG_ZEROCOPY. False as well where somebody else used that on the socket before.
+  /// By MSG_ZEROCOPY. False as well where other code used that on the socket before.
   bool allow_zero_copy(size_t from, Counters& counters) override;
   IoResult send_zero_copy(std::span<const ConstBytes> pieces) override;
   uint64_t zero_copy_calls() const override;

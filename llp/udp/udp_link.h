@@ -88,7 +88,7 @@ class UdpLink : public DatagramLink {
 
   /// A link at the same address, or of a link at all addresses at that of the destination, on a
   /// socket that is connected to `peer`, a host's: all that it is given to send goes there, and
-  /// what comes from there comes to it, not to this link. Null where the system does not let that
+  /// datagrams from there come to it, not to this link. Null where the system does not let that
   /// be.
   std::unique_ptr<UdpLink> beside(const Destination& peer) const;
   /// Of such a link: datagrams that arrive from the peer from now on go to the other one.
@@ -172,7 +172,7 @@ class UdpLink : public DatagramLink {
   uint32_t appetite_ = 1;      // slots to ask the kernel for next
   std::function<void(const Degradation&)> on_degradation_;
   const std::unique_ptr<LocalAddresses> locals_;  // of a link at all addresses of the host
-  uint32_t local_number_ = 0;  // of a link beside such a one: that of its own address
+  uint32_t local_number_ = 0;  // of a link made by beside(): that of its own address
   uint32_t drops_seen_ = 0;    // the socket's own counter, which wraps
   uint64_t overflowed_ = 0;
   PathMtu path_mtu_;

@@ -44,7 +44,7 @@ class UringInput : public ListNode<> {
   /// Gives a stream's piece back.
   void give_back(uint16_t buffer);
 
-  /// Whether a request brings, or has brought, what comes next; else the socket has it.
+  /// Whether a request brings, or has brought, the next input; else the socket has it.
   bool brings_next();
   void arm();
   /// Announces what is left: a piece, what no request brings, or something of the owner's.

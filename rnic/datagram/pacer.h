@@ -10,8 +10,8 @@
 
 namespace diwarp::rnic {
 
-/// Lets bytes through at a rate: at once, what it gives in one millisecond; a single datagram may
-/// overdraw that.
+/// Lets bytes through at a rate: at once, as many as it gives in one millisecond; a single datagram
+/// may overdraw that.
 class Pacer {
  public:
   /// Bytes a second; 0: no limit.

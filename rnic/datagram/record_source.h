@@ -40,7 +40,7 @@ struct RecordSource {
 
   // guard(reads): now < validated_until => validated_until != Time{}
   bool is_validated(Time now) const { return now < validated_until; }
-  /// An attacker who forges sources has to spend more on a proven one: it has finished a message,
+  /// An attacker that forges sources has to spend more on a proven one: it has finished a message,
   /// or hears what is sent to its address. The others give way to these, and get little memory.
   bool is_proven() const { return finished || validated_until != Time{}; }
 

@@ -198,7 +198,7 @@ void Engine::take_turn() {
     drive();
 }
 
-/// Steps until somebody else wants to; with nothing to do for a while, waits until a descriptor, a
+/// Steps until another thread wants to; with nothing to do for a while, waits until a descriptor, a
 /// timer or another thread has something.
 void Engine::drive() {
   if (!baton_.try_take()) return std::this_thread::yield();

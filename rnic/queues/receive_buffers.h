@@ -67,7 +67,7 @@ class ReceiveBuffers : public ListNode<SrqWaitTag> {
   void flush();
   /// Forgets what is done, and of an own queue what is posted. Under the queue's lock.
   void clear();
-  /// The queue pair goes: it waits for nothing, and what it has done is not reported.
+  /// The queue pair goes: it waits for nothing, and its done receives are not reported.
   void retire();
 
  private:

@@ -74,7 +74,7 @@ class ReceiveShares {
 
   const bool shared_;
   uint32_t held_ = 0;
-  std::unique_ptr<Shares> shares_;  // null until somebody joins
+  std::unique_ptr<Shares> shares_;  // null until a queue pair joins
 };
 
 }  // namespace diwarp::rnic

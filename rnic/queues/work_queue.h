@@ -33,7 +33,7 @@ inline constexpr uint32_t kMaxInlineData = 1024;
 /// up the sender and loses nothing).
 ///
 /// Indices count up for ever: reported_ <= done_ <= sent_ <= posted_. Between done_ and sent_ are
-/// requests that await a response or were handed over, and what was sent after them. posted_ is
+/// requests that await a response or were handed over, and those sent after them. posted_ is
 /// written under the post lock, the others with the baton; posted_ and reported_ are published with
 /// release and read with acquire.
 ///

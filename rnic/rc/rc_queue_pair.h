@@ -46,7 +46,7 @@ class RcQueuePair final : public QueuePair {
   /// Takes a connection over: from init to rts, or to rtr. Throws Error(invalid_state), and the
   /// stream is closed, where the state is another.
   void start(NegotiatedConnection connection, QpState to = QpState::rts);
-  /// The same, from init to rtr, for a connection whose MPA start-up somebody else has done. Throws
+  /// The same, from init to rtr, for a connection whose MPA start-up other code has done. Throws
   /// Error.
   void start(const StreamAttributes& stream);
   // --- With the baton.

@@ -177,7 +177,7 @@ void RcQueuePair::count_end(RcEnd reason) {
 
 /// The wait for the end of the peer's side is the control path's. A stream with memory
 /// in flight is reset, without final bytes: the application may use the memory again when its
-/// requests are flushed, and what it writes there must not reach the peer.
+/// requests are flushed, and the bytes it writes there must not reach the peer.
 void RcQueuePair::close_stream(bool in_order, std::vector<std::byte> final_bytes) {
   if (transmit_.zero_copy().in_flight()) transmit_.zero_copy().complete_released(*stream_, sends_);
   if (transmit_.zero_copy().in_flight()) in_order = false, final_bytes.clear();

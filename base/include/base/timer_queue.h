@@ -56,8 +56,8 @@ class TimerQueue {
   TimerQueue& operator=(const TimerQueue&) = delete;
   ~TimerQueue();
 
-  /// Makes places for so many timers more, on behalf of their owner, who gives them back when they
-  /// are gone: so arm() need not allocate, and cannot fail.
+  /// Makes places for so many timers more, on behalf of their owner, which gives them back when
+  /// they are gone: so arm() need not allocate, and cannot fail.
   void add_places(size_t timers);
   void remove_places(size_t timers) { places_ -= timers; }
 

@@ -207,11 +207,11 @@ class RdPeers {
   IntrusiveList<RdPeer, RdReadyTag> ready;
   IntrusiveList<RdPeer, RdSoonTag> soon;  ///< to be acknowledged, if nothing takes that along
   IntrusiveList<RdPeer, RdTouchedTag> touched;
-  IntrusiveList<RdPeer, RdHeldTag> without_receive;  ///< held; longest first
-  RdShareQueue without_share;                        ///< the same, of receives for unfinished Sends
-  IntrusiveList<RdPeer, RdHeldTag> without_room;     ///< the same, to report a record
-  IntrusiveList<RdPeer, RdHeldTag> without_stag_pass;  ///< the same, for the limit of STag misses
-  /// Whether somebody waits for a receive that is posted, or given back.
+  IntrusiveList<RdPeer, RdHeldTag> without_receive;    ///< held; longest first
+  RdShareQueue without_share;                          ///< held for a share of the receives
+  IntrusiveList<RdPeer, RdHeldTag> without_room;       ///< held to report a record
+  IntrusiveList<RdPeer, RdHeldTag> without_stag_pass;  ///< held for the limit of STag misses
+  /// Whether a peer waits for a receive that is posted, or given back.
   // guard(rd-association-end): without || !without_share.empty()
   bool await_receives() const { return !without_receive.empty() || !without_share.empty(); }
 

@@ -74,7 +74,7 @@ class RdTransmit final : public DatagramSource {
   RdResponder& responder_;
   RdAssociations& associations_;
   const dgram::ReorderBuffer& buffer_;
-  MemoryBudget& sent_memory_;  // for what was sent and is not acknowledged
+  MemoryBudget& sent_memory_;  // for datagrams sent and not acknowledged
   Counters& counters_;
   Time now_{};  // of the burst under way
   RdResets resets_;

@@ -95,8 +95,8 @@ bool SourceTable::make_room(const Address& address) {
   return forget_oldest_unproven() || forget_oldest();
 }
 
-/// Unproven ones first here as well: else somebody who forges the address could have those of its
-/// owner forgotten.
+/// Unproven ones first here as well: else an attacker that forges the address could have those of
+/// its owner forgotten.
 bool SourceTable::forget_oldest_of(AddressShare& share) {
   Source* source = share.unproven.front();
   while (source != nullptr) {
