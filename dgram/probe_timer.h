@@ -21,7 +21,7 @@ class ProbeTimer {
     backoff_ = 0;
   }
   /// The peer gave a sign of life, or something is awaited of it from now on.
-  // guard(rd-read-behind-send): now; => now; backoff_ = 0;
+  // guard(rd-read-after-send): now; => now; backoff_ = 0;
   void heard(Time now) { waiting_since_ = now; }
   /// The next timeout is as short as the first.
   void reset_backoff() { backoff_ = 0; }

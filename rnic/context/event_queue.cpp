@@ -43,7 +43,8 @@ AsyncEvent EventQueue::take() {
 }
 
 std::optional<AsyncEvent> EventQueue::get_event(Duration timeout) {
-  return take_woken(device_->engine(), blocking_wait_, timeout, [this] { return std::optional(take()); });
+  return take_woken(device_->engine(), blocking_wait_, timeout,
+                    [this] { return std::optional(take()); });
 }
 
 }  // namespace diwarp::rnic

@@ -38,7 +38,8 @@ inline bool block(Engine& engine, BlockingWait& wait, Duration limit) {
 /// `timeout`. A result and its wake belong together: the thread that used the wake up takes. A
 /// wake whose cause has gone meanwhile leaves `take` empty-handed, and the wait goes on.
 template <class Take>
-auto take_woken(Engine& engine, BlockingWait& wait, Duration timeout, Take take) -> decltype(take()) {
+auto take_woken(Engine& engine, BlockingWait& wait, Duration timeout, Take take)
+    -> decltype(take()) {
   const Time deadline = deadline_after(engine.clock().now(), timeout);
   for (;;) {
     const Time now = engine.clock().now();

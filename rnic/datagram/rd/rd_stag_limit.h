@@ -3,9 +3,9 @@
 
 #include "base/clock.h"
 #include "diwarp/datagram_options.h"
-#include "rnic/datagram/verdict.h"
 #include "rnic/datagram/rd/rd_peer.h"
 #include "rnic/datagram/stag_miss_limit.h"
+#include "rnic/datagram/verdict.h"
 
 namespace diwarp::rnic {
 

@@ -13,10 +13,10 @@
 #include "diwarp/datagram_options.h"
 #include "rdmap/datagram.h"
 #include "rnic/datagram/datagram_source.h"
-#include "rnic/datagram/verdict.h"
 #include "rnic/datagram/ud/ud_read.h"
 #include "rnic/datagram/ud/ud_read_parts.h"
 #include "rnic/datagram/ud/ud_reads.h"
+#include "rnic/datagram/verdict.h"
 #include "rnic/queues/work_queue.h"
 
 namespace diwarp::rnic {
