@@ -1,8 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What is tried again where diwarp has no part, without the virtual machine."""
+"""Parts of the tests against siw, without the virtual machine: what is tried again where diwarp has no
+part, and how run.sh learns the status of the guest's command."""
 import contextlib
 import io
+import os
+import pathlib
+import subprocess
+import tempfile
 import unittest
 
 import guest
@@ -53,6 +58,38 @@ class TriedAgainTest(unittest.TestCase):
     def test_a_fault_of_the_test_itself_is_not_hidden(self):
         with self.assertRaises(KeyError):
             self.run_with(KeyError("reports"), "well")
+
+
+class StatusTest(unittest.TestCase):
+    """run.sh with a program in QEMU's place, which says what a guest would."""
+
+    def run_sh(self, says):
+        with tempfile.TemporaryDirectory() as folder:
+            folder = pathlib.Path(folder)
+            for name in ("vmlinux", "initrd.cpio"):
+                (folder / name).write_text("none")
+            qemu = folder / "qemu-system-x86_64"
+            qemu.write_text("#!/bin/bash\n"
+                            "all=$*; control=${all#*id=ctl,path=}; control=${control%% *}\n"
+                            f"exec > $control.out\n{says}\n")
+            qemu.chmod(0o755)
+            return subprocess.run(
+                [os.path.join(guest.HERE, "siw-vm", "run.sh"), "--timeout", "20", "--", "true"],
+                env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}",
+                     "SIW_VM_CACHE": str(folder)}, capture_output=True, timeout=50).returncode
+
+    def test_a_status_is_read(self):
+        self.assertEqual(self.run_sh("echo BOOT 1; echo EXIT 7; exec sleep 30"), 7)
+
+    def test_a_status_that_comes_in_parts_is_read(self):
+        self.assertEqual(self.run_sh("printf EX; sleep 1.5; printf 'IT '; sleep 1.5; echo 7; exec sleep 30"),
+                         7)
+
+    def test_a_status_that_is_repeated_is_one(self):
+        self.assertEqual(self.run_sh("for i in 1 2 3; do echo EXIT 7; done; exec sleep 30"), 7)
+
+    def test_a_guest_that_ends_without_one_is_told(self):
+        self.assertEqual(self.run_sh("echo BOOT 1"), 125)
 
 
 if __name__ == "__main__":
