@@ -1,6 +1,6 @@
 # Everything from outside, found once. ISA-L is optional: without it CRC32C falls back to a table.
-# What pkg-config finds is known in this project's folders alone: a project that diwarp is part of may
-# have a spdlog of its own.
+# Targets that pkg-config finds are known in this project's folders alone: a project that diwarp is
+# part of may have a spdlog of its own.
 find_package(Threads REQUIRED)
 find_package(Boost 1.74 REQUIRED)
 find_package(PkgConfig REQUIRED)

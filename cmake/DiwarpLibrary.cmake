@@ -10,7 +10,7 @@ endforeach()
 set(header_folder "${PROJECT_SOURCE_DIR}/include")
 set(package_folder "${CMAKE_INSTALL_LIBDIR}/cmake/diwarp")
 
-# The layers stand in no interface: who links the library sees its public headers alone.
+# The layers stand in no interface: a program that links the library sees its public headers alone.
 function(diwarp_library target type exported_as)
   add_library(${target} ${type} ${objects})
   add_library(diwarp::${exported_as} ALIAS ${target})
@@ -35,8 +35,8 @@ endif()
 target_link_libraries(diwarp_shared PRIVATE diwarp_verbs)
 
 diwarp_library(diwarp_static STATIC diwarp_static)
-# What a program needs that links the static library. These are names of libraries and not targets, so
-# that neither the CMake package nor the pkg-config file looks for anything else.
+# The needs of a program that links the static library. These are names of libraries and not
+# targets, so that neither the CMake package nor the pkg-config file looks for anything else.
 set(folders ${liburing_STATIC_LIBRARY_DIRS} ${isal_STATIC_LIBRARY_DIRS})
 list(REMOVE_ITEM folders ${CMAKE_CXX_IMPLICIT_LINK_DIRECTORIES})
 list(TRANSFORM folders PREPEND -L)

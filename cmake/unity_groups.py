@@ -16,7 +16,7 @@ import sys
 
 GROUP_SIZE = 10  # sources
 UNNAMED_NAMESPACE = re.compile(r"^namespace \{\n(.*?)^\}  // namespace$", re.MULTILINE | re.DOTALL)
-# What formatted code defines outside of functions and classes begins in the first column.
+# A definition of formatted code outside of functions and classes begins in the first column.
 DEFINITION = re.compile(
     r"^(?! |namespace)(?:template <.*>\n?)?(?:(?:enum class|enum|struct|class|union|using) (\w+)\b(?! *::)"
     r"|(?:[\w:<>,*&\[\] ]+?[ *&])(\w+)(?:\(| ?[={\[;]))", re.MULTILINE)

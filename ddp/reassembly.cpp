@@ -36,7 +36,7 @@ SegmentFault Reassembly::add(uint64_t offset, uint64_t length, bool last) {
 }
 
 SegmentFault Reassembly::check_segment(uint64_t offset, uint64_t length, bool last) const {
-  // A segment behind the known end is the odd one out; the message itself need not be too long.
+  // A segment behind the known end is the wrong one; the message itself need not be too long.
   // guard(reassembly)
   if (length_ && !fits(offset, length, *length_)) return SegmentFault::contradiction;
   if (!fits(offset, length, capacity_)) return SegmentFault::too_long;  // guard(reassembly)

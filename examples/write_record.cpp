@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A frame goes directly into a viewer's memory, over datagrams: the viewer posts no receive, and is
-// told what arrived. What did not is blacked out.
+// told what arrived. Missing ones are blacked out.
 #include <diwarp/verbs.h>
 
 #include <algorithm>

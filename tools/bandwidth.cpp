@@ -170,7 +170,7 @@ class Client {
     source.send(row.warmup, [](uint64_t) {});
     const uint64_t overflowed = device.counter("rx_overflow");
     auto results = source.send(row.iterations, [&](uint64_t posted) { progress.update(posted); });
-    // What is asked for arrives at this end.
+    // The bytes that are asked for arrive at this end.
     if (info_of(row.flow.operation).manner == Manner::requests)
       results.front()["overflowed"] = device.counter("rx_overflow") - overflowed;
     return results;

@@ -161,7 +161,7 @@ Json serve_row(Device& device, Control& control, const Terms& terms) {
 
 void run(int argc, char** argv) {
   CLI::App app(kDescription, kName);
-  // What is lost is sent again, and does not count in the times.
+  // A lost message is sent again, and does not count in the times.
   MeasureOptions options(app, "64", "10");
   if (!parse_command_line(app, argc, argv)) return;
   const Ends ends = options.ends();

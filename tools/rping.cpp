@@ -60,8 +60,8 @@ Memory decode(std::span<const std::byte> message) {
           static_cast<uint32_t>(get(message.subspan(12, 4)))};
 }
 
-/// What rping fills its source with: a number and letters that move on by one each round, ended by
-/// a zero byte, as the peer may take it for a string.
+/// The bytes with which rping fills its source: a number and letters that move on by one each
+/// round, ended by a zero byte, as the peer may take it for a string.
 void fill(std::span<std::byte> bytes, uint64_t round) {
   const std::string head = "rdma-ping-" + std::to_string(round) + ": ";
   for (size_t i = 0; i < bytes.size(); ++i) {

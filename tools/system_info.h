@@ -13,7 +13,7 @@ struct SystemLimit {
   std::optional<uint64_t> value;
 };
 
-/// What a system is, as far as it makes a software RNIC fast or slow.
+/// The properties of a system that make a software RNIC fast or slow.
 struct SystemInfo {
   std::string kernel;
   unsigned processors = 0;

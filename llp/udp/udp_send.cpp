@@ -99,7 +99,7 @@ class Messages {
     return true;
   }
 
-  /// Pieces of one message (from `first` on) that lie one behind the other are one to the kernel.
+  /// Pieces of one message (from `first` on) that lie one after the other are one to the kernel.
   void add(ConstBytes piece, size_t first) {
     auto* const begin = const_cast<std::byte*>(piece.data());
     if (pieces_used_ != first) {

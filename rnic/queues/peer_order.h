@@ -40,7 +40,7 @@ class PeerOrder {
     Address peer;
     uint32_t next = kNone;        // of its chain; once reportable, of those to report
     uint32_t last = kNone;        // of the chain that begins here
-    uint32_t next_chain = kNone;  // the chain behind the one that begins here, in its bucket
+    uint32_t next_chain = kNone;  // the chain after the one that begins here, in its bucket
     State state = State::free;
   };
 

@@ -55,7 +55,7 @@ class SendQueue {
 
   // With the baton.
 
-  /// The entry `ahead` places behind the oldest that is not sent; null where none is posted.
+  /// The entry `ahead` places after the oldest that is not sent; null where none is posted.
   SendEntry* pending(uint64_t ahead = 0);
   /// The oldest pending entry is sent, and done unless it awaits a response.
   void sent();
@@ -178,7 +178,7 @@ class ReceiveQueue {
   ReceiveEntry& entry(uint16_t slot);
 
   const uint32_t max_sge_;
-  const uint32_t entry_bytes_;  // with what lies behind
+  const uint32_t entry_bytes_;  // with its list of SGEs
   const uint64_t mask_;
   std::unique_ptr<std::byte[]> entries_;
   std::unique_ptr<uint16_t[]> ring_;  // slots

@@ -12,7 +12,7 @@ struct Gap {
   uint64_t length;
 };
 
-/// What a program does about bytes of a frame that did not come.
+/// The treatment of bytes of a frame that did not come.
 std::vector<Gap> concealed;
 void conceal(std::span<std::byte> frame, uint64_t offset, uint64_t length) {
   REQUIRE(offset + length <= frame.size());

@@ -7,7 +7,7 @@
 
 namespace diwarp::explore {
 
-/// What a datagram is, in a few words, for those who read a trace. Reads what it needs by itself
+/// A datagram in a few words, for readers of a trace. Reads what it needs by itself
 /// (docs/wire-format.md), so that a parser that is wrong does not make the trace wrong as well.
 std::string describe(ConstBytes datagram);
 

@@ -14,7 +14,7 @@ namespace diwarp::explore {
 
 namespace {
 
-/// What violates the same, with the fewest faults.
+/// The script that violates the same, with the fewest faults.
 void remember(Report& report, Counterexample found) {
   const auto same = [&](const Counterexample& one) {
     return one.violations.front() == found.violations.front();
@@ -95,7 +95,7 @@ std::string replay(const Scenario& scenario, const Depth& depth, std::string_vie
 
 const std::vector<std::string_view>& scenarios() {
   static const std::vector<std::string_view> all{
-      // What may be lost, in all combinations.
+      // The datagrams that may be lost, in all combinations.
       "s2,s1/s1,s2",
       "s3,w2/r2,s1",
       "w2,s1/s2,w1",
@@ -111,7 +111,7 @@ const std::vector<std::string_view>& scenarios() {
       "r3,w2/s2,r2 invalidate",
       "w3,s1/s1~,r3~ invalidate",
       "s2,r2/w2,s1 source",
-      // What is refused, and what has to wait.
+      // Messages that are refused, and those that have to wait.
       "s1,r1x/s2k,r2x",
       "w2x,s2/s4,r2",
       "s2,s2/s1,s2 short",

@@ -18,12 +18,12 @@ namespace diwarp::explore {
 /// The bytes of an operation's payload: they name it, so that no two have the same.
 std::vector<std::byte> contents_of(size_t side, size_t operation, size_t length);
 
-/// What an exploration demands of RD queue pairs, checked as things happen:
+/// The demands of an exploration on RD queue pairs, checked as things happen:
 ///   - Each message is delivered once, whole and unchanged, and each direction's in the order of
 ///     posting; at most once where an end restarted.
-///   - Success is reported only of what was delivered; what the peer refused is not delivered, and
-///     what was reported lost is not delivered afterwards. Of a Write-Record that fails the target
-///     may be told what came of it.
+///   - Success is reported only of what was delivered; a message that the peer refused is not
+///     delivered, and one reported lost is not delivered afterwards. Of a Write-Record that fails
+///     the target may be told what came of it.
 ///   - An operation fails only for a reason that it has: memory that is not there (any more), a
 ///     wrong Q_Key, no room in the receive, an end that restarted, a path that changed.
 ///   - Completions come in the order of posting; receives are used in the order of posting.

@@ -31,7 +31,7 @@ struct Books : Ledger {
   void read(WcStatus status = kSuccess) { completed(1, 0, status, contents(1, 0)); }
   void record() { recorded(0, 1, true, contents(1, 1).size(), contents(1, 1)); }
   void recorded_by_peer(WcStatus status = kSuccess) { completed(1, 1, status, {}); }
-  /// What is right, from the first message on.
+  /// A right run, from the first message on.
   void all_well() {
     for (size_t i = 0; i < 2; ++i) {
       receive(i);
@@ -42,7 +42,7 @@ struct Books : Ledger {
     recorded_by_peer();
   }
 
-  /// What was violated first.
+  /// The first violation.
   std::string first() {
     if (violations().empty()) finish();
     return violations().empty() ? "" : violations().front();

@@ -21,7 +21,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// What was put off happens when the wire has been silent for so long.
+/// Events that were put off happen when the wire has been silent for so long.
 constexpr Duration kPutOff = 300ms;
 /// After so long a silence nothing is under way any more: above all intervals between attempts.
 constexpr Duration kQuiet = 1100ms;
@@ -153,7 +153,7 @@ void Run::settle() {
     if (!ends_[side].drain()) recover(side);
 }
 
-/// What an application does whose queue pair is in the error state.
+/// The acts of an application whose queue pair is in the error state.
 void Run::recover(size_t side) {
   tell(std::string("queue pair ") + name_of_side(side) + " is in the error state");
   if (!ledger_.expects_error(side))

@@ -14,7 +14,7 @@ namespace diwarp::explore {
 
 enum class OperationKind : uint8_t { send, record, read };
 
-/// What makes the peer refuse an operation, besides its length.
+/// The faults for which the peer refuses an operation, besides its length.
 enum class Flaw : uint8_t {
   none,
   q_key,  ///< a Send with another Q_Key
@@ -31,7 +31,7 @@ struct Operation {
   size_t length() const;
 };
 
-/// What may happen at either end, once each, between any two datagrams.
+/// The events that may happen at either end, once each, between any two datagrams.
 enum class EventKind : uint8_t {
   gone,        ///< the region that an operation names at its target is deregistered
   invalidate,  ///< a local invalidate of that region is posted at the target
@@ -54,7 +54,7 @@ struct Event {
   std::string to_string() const;
 };
 
-/// What two RD queue pairs do with each other, and what may happen meanwhile.
+/// The operations of two RD queue pairs with each other, and the events meanwhile.
 ///
 /// Written as the operations of A and B, then words:
 ///   s3,r1/w2 gone window=4

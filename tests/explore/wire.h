@@ -20,7 +20,7 @@ inline constexpr size_t kSides = 2;
 constexpr size_t other(size_t side) { return 1 - side; }
 constexpr char name_of_side(size_t side) { return side == 0 ? 'A' : 'B'; }
 
-/// What becomes of a datagram.
+/// The outcome of a datagram.
 enum class Fate : uint8_t {
   deliver,
   drop,
@@ -55,7 +55,7 @@ class Wire {
   void reset();
   /// Whether what is sent waits here for its fate, or goes on at once (as at first).
   void hold(bool held) { holds_ = held; }
-  /// What is known of datagrams that are too long.
+  /// The state of datagrams that are too long.
   enum class Known : uint8_t {
     limit,    ///< the links tell how long they may be, and refuse longer ones (EMSGSIZE)
     refusal,  ///< they refuse them
@@ -67,7 +67,7 @@ class Wire {
     known_ = known;
   }
 
-  /// What is under way and due next; null: the wire is silent.
+  /// The datagram under way that is due next; null: the wire is silent.
   const Datagram* next() const { return flying_.empty() ? nullptr : &flying_.front(); }
   /// More than that one is.
   bool more() const { return flying_.size() > 1; }

@@ -7,8 +7,8 @@
 
 namespace diwarp::fuzz {
 
-/// What a run knows of one connection manager id: what it may be asked next, and what may be told
-/// of it. The events of an id are taken before its next call.
+/// The knowledge of a run about one connection manager id: what it may be asked next, and what may
+/// be told of it. The events of an id are taken before its next call.
 class CmModel {
  public:
   enum class Stage : uint8_t {

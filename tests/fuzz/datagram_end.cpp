@@ -71,7 +71,7 @@ SendWorkRequest DatagramEnd::request(const Address& to, WrOpcode opcode) {
 }
 
 void DatagramEnd::keep(const SendWorkRequest& request, const Request& kept) {
-  // What is posted may complete at once, but is polled for later.
+  // A posted request may complete at once, but is polled for later.
   if (qp_->post_send(request)) return;
   requests_.emplace(request.wr_id, kept);
   if (kept.slots != nullptr) (*kept.slots)[kept.slot] = true;

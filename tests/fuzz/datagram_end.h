@@ -58,7 +58,7 @@ class DatagramEnd {
   void take_receives(DatagramEnd& peer);
   void take_completions();
   void check_memory();
-  /// No request may be posted any more. What succeeded on RD was delivered to `peer`.
+  /// No request may be posted any more. A request that succeeded on RD was delivered to `peer`.
   void check_over(const DatagramEnd& peer) const;
   bool idle() const { return requests_.empty(); }
 

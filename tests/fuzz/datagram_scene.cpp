@@ -97,7 +97,7 @@ void DatagramScene::settle() {
   fail("The devices never come to rest");
 }
 
-/// Receives first: what succeeded was delivered.
+/// Receives first: a successful request was delivered.
 void DatagramScene::look() {
   settle();
   target_.take_receives(honest_);
@@ -185,7 +185,7 @@ void DatagramScene::change_target(Input& input) {
   }
 }
 
-/// What changes nothing.
+/// Acts that change nothing.
 void DatagramScene::ask_target(Input& input) {
   QueuePair& target = target_.queue_pair();
   switch (input.u8() % 4) {

@@ -240,7 +240,7 @@ std::vector<std::byte> DatagramStranger::error_content(Input& input) {
 
 // --- Others.
 
-/// What came from the target, or that with a byte changed and the CRC made right.
+/// A datagram that came from the target, or that with a byte changed and the CRC made right.
 void DatagramStranger::send_again(Input& input) {
   if (heard_.empty()) return;
   Datagram datagram = heard_[input.below(static_cast<uint32_t>(heard_.size()))];

@@ -18,7 +18,7 @@ namespace diwarp::fuzz {
 /// what the input says, made right by that as far as the input says so.
 class DatagramStranger {
  public:
-  /// What the stranger knows of its target besides what it learns.
+  /// The stranger's knowledge of its target at the beginning.
   struct Target {
     Address address;
     uint32_t q_key = 0;

@@ -30,7 +30,7 @@ class FpduStream {
   void add_raw(const ByteList& bytes);
   /// Gives as much to the stream as that and as it takes.
   void push(size_t most);
-  /// What waits, which is then the caller's.
+  /// The bytes that wait, which are then the caller's.
   ByteList take_waiting() { return std::exchange(waiting_, {}); }
   size_t waiting() const { return waiting_.size(); }
 

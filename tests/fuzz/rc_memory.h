@@ -14,7 +14,8 @@ inline constexpr uint64_t kBase = 0x10000;
 inline constexpr uint64_t kSinkBase = 0x900000;
 /// The sink STag of a Read of memory that peers may only read.
 inline constexpr uint32_t kReadOnlySink = 0x5EED0001;
-/// What diwarp's Writes name at the peer: the tagged offset says which byte of the outbox it is.
+/// The memory that diwarp's Writes name at the peer: the tagged offset says which byte of the
+/// outbox it is.
 inline constexpr uint64_t kRemoteBase = 0x5000;
 /// The pattern of Read responses: byte at its tagged offset.
 inline constexpr uint32_t kResponseSeed = 1000;

@@ -11,7 +11,7 @@
 
 namespace diwarp::fuzz {
 
-/// What diwarp asked the peer for.
+/// A request of diwarp to the peer.
 struct RcAsked {
   bool atomic = false;
   uint32_t sink = 0;  ///< of a Read: STag, tagged offset and bytes that are left of it

@@ -29,7 +29,7 @@ struct RcMessage {
 /// remembers what diwarp may deliver of it.
 class RcPeer {
  public:
-  using STags = std::function<STag(unsigned)>;  ///< what the input's number names
+  using STags = std::function<STag(unsigned)>;  ///< as the input's number names it
 
   /// `stags` are those of the scene; `output` has what diwarp asked for.
   RcPeer(std::unique_ptr<llp::Stream> stream, const RcStart& start, STags stags, RcOutput& output);
@@ -72,7 +72,7 @@ class RcPeer {
   bool open_ = false;               // it has begun
   std::deque<RcMessage> sent_;      // and not delivered
   bool known_ = true;
-  bool ends_ = false;  // something wrong was sent: nothing behind it may be delivered
+  bool ends_ = false;  // something wrong was sent: nothing after it may be delivered
 };
 
 }  // namespace diwarp::fuzz

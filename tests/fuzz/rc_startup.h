@@ -8,7 +8,7 @@
 
 namespace diwarp::fuzz {
 
-/// What diwarp and the peer agree to with MPA's start-up frames.
+/// The agreement of diwarp and the peer by MPA's start-up frames.
 struct RcStart {
   bool initiator = true;  ///< diwarp is
   mpa::NegotiatedParameters parameters = {};

@@ -333,7 +333,7 @@ bool RcTarget::change_state(Input& in) {
   return false;
 }
 
-/// What has completed was reported before, so that all that is open is dropped.
+/// Completed requests were reported before, so that all open ones are dropped.
 bool RcTarget::reset() {
   settle();
   poll();

@@ -24,7 +24,7 @@ namespace diwarp::fuzz {
 /// the application's doings.
 class RcTarget {
  public:
-  /// What a successful receive brought: checked against what the peer sent.
+  /// The contents of a successful receive: checked against what the peer sent.
   using OnReceive = std::function<void(const WorkCompletion&, std::span<const std::byte>)>;
   /// Whether all that the peer sent is known.
   using Known = std::function<bool()>;
@@ -41,7 +41,7 @@ class RcTarget {
   void post_receive(Input& in);
   /// All completions that are there.
   void poll();
-  /// The end: what is posted completes, and memory is as it has to be.
+  /// The end: posted requests complete, and memory is as it has to be.
   void finish(Input& in);
 
   STag stag(unsigned which) const;

@@ -12,7 +12,7 @@
 
 /// RD: the explorer's runs (tests/explore), but of any scenario, deeper and with more faults than
 /// all of which could be played. The input says the scenario, then what becomes of each datagram
-/// and what happens between them. What must hold is what the explorer's ledger demands.
+/// and what happens between them. The demands of the explorer's ledger must hold.
 
 using namespace diwarp;
 using namespace diwarp::fuzz;
@@ -51,7 +51,7 @@ class InputChoices final : public explore::Choices {
 
 Flaw flaw_of(OperationKind kind) { return kind == OperationKind::send ? Flaw::q_key : Flaw::stag; }
 
-/// What has no payload names its STag in vain: the ledger does not say what comes of it.
+/// A segment without payload names its STag in vain: the ledger does not say what comes of it.
 Operation operation_of(uint8_t byte) {
   Operation operation{.kind = static_cast<OperationKind>(byte % 3), .datagrams = byte / 3u % 5};
   const bool may_be_flawed = operation.datagrams != 0 || operation.kind == OperationKind::send;
@@ -94,7 +94,7 @@ Scenario scenario_of(Input& input) {
 
 // --- Runs.
 
-/// What is thrown is a violation as well.
+/// An exception is a violation as well.
 explore::Outcome play(const Scenario& scenario, const Input& input, std::ostream* trace) try {
   restart_random();
   explore::Testbed bed;

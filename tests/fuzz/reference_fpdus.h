@@ -67,7 +67,7 @@ class ReferenceFramer {
   bool started_ = false;
 };
 
-/// What stands in front of a stream from `begin` on.
+/// The FPDU at the front of a stream from `begin` on.
 struct ReferenceFpdu {
   bool whole = false;
   bool right_crc = true;

@@ -11,7 +11,7 @@
 #include "ddp/record.h"
 #include "fuzz/input.h"
 
-/// What is remembered of the bytes and the messages that have come, each against the plainest model
+/// The memory of the bytes and the messages that have come, each against the plainest model
 /// of it: a bit for each byte, a set of all numbers.
 
 using namespace diwarp;
@@ -109,7 +109,7 @@ uint32_t any_msn(Input& input, uint32_t base) {
   return (shape & 64) != 0 ? near + 0x1000u * (input.u8() & 63) : near;
 }
 
-/// What was accepted counts as closed for ever. What was refused is remembered within a bound, and
+/// An accepted message counts as closed for ever. A refused one is remembered within a bound, and
 /// closes no other.
 void fuzz_closed_messages(Input& input) {
   const size_t limit = 1 + input.u8() % 8;

@@ -6,7 +6,7 @@
 
 namespace diwarp::fuzz {
 
-/// What the verbs refuse is not done; nothing else may be thrown.
+/// A call that the verbs refuse is not done; nothing else may be thrown.
 template <class Call>
 bool accepted(Call&& call) {
   try {

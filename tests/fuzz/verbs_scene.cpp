@@ -249,7 +249,7 @@ void VerbsScene::change_state(VerbsQp& which) {
   if (how == static_cast<unsigned>(QpState::error)) check_flushed(which);
 }
 
-/// What has completed was reported before, so that all that is open is dropped. Where it cannot be
+/// Completed requests were reported before, so that all open ones are dropped. Where it cannot be
 /// polled some of it may still lie in a completion queue: the queue pair stays as it is.
 void VerbsScene::reset(VerbsQp& which) {
   settle();

@@ -11,8 +11,8 @@
 
 namespace diwarp::fuzz {
 
-/// Memory with guards on both sides, and a copy of what it is known to hold: what was written since
-/// is seen. AddressSanitizer does not see a write that misses a region and hits a guard.
+/// Memory with guards on both sides, and a copy of what it is known to hold: bytes written since
+/// are seen. AddressSanitizer does not see a write that misses a region and hits a guard.
 class WatchedMemory {
  public:
   WatchedMemory(size_t size, uint8_t seed) : all_(size + 2 * kGuard) {
@@ -24,7 +24,7 @@ class WatchedMemory {
   std::span<std::byte> bytes() { return std::span(all_).subspan(kGuard, size()); }
   size_t size() const { return all_.size() - 2 * kGuard; }
 
-  /// What is there from `at` on is known from now on.
+  /// The bytes from `at` on are known from now on.
   void accept(size_t at, size_t count) {
     std::copy_n(all_.begin() + index(at), count, known_.begin() + index(at));
   }

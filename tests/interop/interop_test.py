@@ -68,7 +68,8 @@ def run_configurations(siw_serves, only_sends=False):
     count = 0
     with Guest() as guest:
         for configuration in CONFIGURATIONS:
-            # What siw asks for is a parameter where it is the client; as a server it answers.
+            # The depth that siw asks for is a parameter where it is the client; as a server it
+            # answers.
             guest.set_siw(**(dict(crc=0, revision=2, p2p=0) if siw_serves else configuration))
             options = diwarp_options(**configuration)
             greet = " --greet" if configuration["p2p"] else ""

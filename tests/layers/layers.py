@@ -8,7 +8,7 @@ import re
 import sys
 from pathlib import Path
 
-# What each layer stands on. It may include these, and what these stand on.
+# The layers that each layer stands on. It may include these, and what these stand on.
 USES = {
     "base": [],
     "llp": ["base"],
@@ -71,7 +71,7 @@ SOCKET_HEADER = re.compile(r"sys/(?:socket|un|uio)\.h|netinet/|arpa/|netdb\.h|ne
 SOCKET_CALL = re.compile(
     r"(?<![\w>])::\s*(socket|socketpair|connect|bind|listen|accept4?|shutdown|send|sendto|sendmsg"
     r"|sendmmsg|recv|recvfrom|recvmsg|recvmmsg|getsockname|getpeername|getsockopt|setsockopt)\s*\(")
-# What only one backend has. The contracts have no word for it.
+# Names that only one backend has. The contracts have no word for it.
 CONTRACTS = "llp"
 BACKEND_WORD = re.compile(r"\b(?:UDP\w*|Udp\w*|TcpStream|Uring\w*|io_uring|GSO|GRO|gso_\w+|gro_\w+"
                           r"|SO_\w+|MSG_\w+|TCP_\w+|IPPROTO_\w+|sockaddr\w*|setsockopt)\b")

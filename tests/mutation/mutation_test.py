@@ -31,7 +31,7 @@ import switches  # noqa: E402
 
 FUNCTION = """\
 bool Table::admit(const Entry& entry) {{
-  // What is admitted is kept.
+  // An admitted guard is kept.
 {}
   entries_.push_back(entry);
   return true;

@@ -104,7 +104,7 @@ def jumbo_records_lose_whole_datagrams():
     def attempt(number):
         with Scene() as scene:
             network = Switch(scene, loss=0.01)
-            # What is left of incomplete datagrams stays for 30 s, and by default fills the room.
+            # The fragments of incomplete datagrams stay for 30 s, and by default fills the room.
             network.hosts[1].set("net/ipv4/ipfrag_high_thresh", 64 << 20)
             _, messages, end = send(scene, network, layout, "--op", "write-record", "--jumbo",
                                     "--rate", RATE >> number, target_options=TIMEOUT)

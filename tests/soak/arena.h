@@ -45,8 +45,8 @@ class Buffer {
   std::optional<diwarp::MemoryRegion> region_;
 };
 
-/// All memory that operations use, in slots of a few sizes, allocated at once: what a process takes
-/// beyond that is the library's. Each slot ends with bytes that nothing may write.
+/// All memory that operations use, in slots of a few sizes, allocated at once: memory that a
+/// process takes beyond that is the library's. Each slot ends with bytes that nothing may write.
 class Arena {
  public:
   static constexpr size_t kLargest = size_t{1} << 20;

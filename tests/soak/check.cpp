@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What completes, and whether it may be so.
+/// Completions, and whether they may be so.
 #include <algorithm>
 #include <cstring>
 
@@ -230,8 +230,8 @@ void Peer::numbered(Line& line, const Head& head) {
   line.heard = head.number;
 }
 
-/// RD: in order, and what is left out was not reported as delivered. UD: none twice. What waits for
-/// a receive may come after messages of the source that its sender has become since.
+/// RD: in order, and what is left out was not reported as delivered. UD: none twice. A message that
+/// waits for a receive may come after messages of the source that its sender has become since.
 void Peer::numbered_datagram(Line& line, const Head& head) {
   if (head.from >= kMostPeers) return;
   Heard& heard = remotes_[head.from].heard[index_of(line.type)];
@@ -259,7 +259,7 @@ void Peer::numbered_datagram(Line& line, const Head& head) {
   heard.seen.set(head.number % heard.seen.size());
 }
 
-/// Once the Send behind a Write is here, all that was written is.
+/// Once the Send after a Write is here, all bytes of the Write are.
 void Peer::told(Line& line, const Head& head) {
   Offer* offer = find_offer(head.offer);
   if (offer == nullptr || offer->remote_life != line.remote_life) return;
@@ -283,7 +283,7 @@ void Peer::invalidated(const Head& head, const WorkCompletion& wc) {
 
 void Peer::record_came(const WorkCompletion& wc) {
   const auto found = std::ranges::find(offers_, wc.stag, &Offer::stag);
-  // What was open when its region went may be reported later.
+  // A record that was open when its region went may be reported later.
   if (found == offers_.end() || found->use != Use::write || !found->buffer.registered()) return;
   Offer& offer = *found;
   const std::span<const std::byte> bytes = offer.buffer.bytes();

@@ -8,7 +8,7 @@
 
 namespace soak {
 
-/// What bytes belong to. Each has contents of its own, so that a message which is placed in the
+/// The owner of bytes. Each has contents of its own, so that a message which is placed in the
 /// memory of another operation shows.
 enum class Kind : uint8_t {
   message,

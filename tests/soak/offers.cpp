@@ -160,7 +160,7 @@ void Peer::end_offer(Offer& offer) {
   fill(bytes, own_key(Kind::scribble, offer.id));  // no peer may see this
 }
 
-/// What the peer told is there, and nothing else has changed.
+/// The bytes that the peer told of are there, and nothing else has changed.
 void Peer::check_told(const Offer& offer) {
   const std::span<const std::byte> bytes = offer.buffer.bytes();
   const uint64_t before = own_key(Kind::untouched, offer.id);

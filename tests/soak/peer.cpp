@@ -234,7 +234,7 @@ void Peer::close_round() {
   ledger_.round(std::move(line));
 }
 
-/// What the library tells of a queue pair, for those who look for the cause of a finding.
+/// The library's report on a queue pair, for a reader who looks for the cause of a finding.
 std::string Peer::describe(const Line& line) const {
   if (!line.qp) return "there is no queue pair";
   const diwarp::QueuePairAttributes attributes = line.qp->query();

@@ -37,7 +37,7 @@ struct Settings {
 
 /// Processes of a run.
 inline constexpr uint32_t kMostPeers = 16;
-/// Length of a posted receive; what is longer must be refused.
+/// Length of a posted receive; longer ones must be refused.
 inline constexpr uint32_t kReceiveSize = 64 << 10;
 /// The place of the line whose receives are in the shared receive queue. It has no queue pair.
 inline constexpr uint32_t kSharedPlace = 2 + kMostPeers;
@@ -62,8 +62,8 @@ static_assert(sizeof(Head) == 48);
 
 enum class Use : uint8_t { write, read, atomic, invalidate };
 
-/// Memory that this process lends to a peer. A peer writes to one once; so what it writes follows
-/// from the offer.
+/// Memory that this process lends to a peer. A peer writes to one once; so its bytes follow from
+/// the offer.
 struct Offer {
   uint64_t id = 0;
   diwarp::QpType type = diwarp::QpType::rc;

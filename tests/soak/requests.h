@@ -14,7 +14,7 @@ enum class Operation : uint8_t {
   receive,
   send,
   send_invalidate,
-  tell,  ///< RC: a Send behind a Write, which names it
+  tell,  ///< RC: a Send after a Write, which names it
   immediate,
   write,
   write_record,
@@ -26,7 +26,7 @@ enum class Operation : uint8_t {
 };
 std::string_view to_string(Operation operation);
 
-/// What is wrong about an operation that must be refused.
+/// The fault of an operation that must be refused.
 enum class Wrong : uint8_t { nothing, stag, bounds, length };
 
 /// A work request that is posted.
@@ -42,7 +42,7 @@ struct Request {
   uint64_t offer = 0;   ///< whose memory it names
   uint32_t offer_life = 0;
   uint64_t at = 0;     ///< in the offer
-  uint64_t value = 0;  ///< atomics: what stood there before
+  uint64_t value = 0;  ///< atomics: the bytes before
   double posted = 0;   ///< of the peer's clock, seconds
   Buffer buffer = {};
   uint64_t id = 0;  ///< wr_id; 0: the place is free

@@ -10,7 +10,7 @@ import tempfile
 import os
 
 PATIENCE = 300  # seconds for one run
-# What is planted, and the message that tells of it.
+# The planted faults, and the message that tells of each.
 FAULTS = {
     "wrong-byte": r"wrong-byte: byte 99 of \d+ is wrong: a message over",
     "shared-lost": r"order: RC: message \d+ came after \d+",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What is posted: random operations, some of which must be refused.
+/// The requests that are posted: random operations, some of which must be refused.
 #include <algorithm>
 #include <cstring>
 
@@ -119,7 +119,7 @@ bool Peer::post(Line& line, Request& request, SendWorkRequest wr) {
   return false;
 }
 
-/// What is wrong must be refused. Over a connection that ends it, so it is rare there.
+/// A wrong request must be refused. Over a connection that ends it, so it is rare there.
 Wrong Peer::pick_wrong(const Line& line) {
   if (!random_.chance(line.type == QpType::rc ? 0.0005 : 0.01)) return Wrong::nothing;
   return static_cast<Wrong>(1 + random_.below(3));
@@ -181,7 +181,7 @@ void Peer::post_immediate(Line& line) {
     line.immediates_sent = number;
 }
 
-/// An offer is written to once. RC: a Send behind the Write tells of it.
+/// An offer is written to once. RC: a Send after the Write tells of it.
 void Peer::post_write(Line& line, uint32_t remote) {
   const Lent* found = pick(remote, line.type, Use::write);
   if (found == nullptr) return;
@@ -304,8 +304,8 @@ void Peer::post_refused(Line& line, uint32_t remote) {
                                  make_error_code(expected).message());
 }
 
-/// Takes the registration away from something that is posted. What is written into its memory
-/// afterwards nobody may see, and nobody may write there.
+/// Takes the registration away from something that is posted. Nobody may see bytes written into its
+/// memory afterwards, and nobody may write there.
 void Peer::withdraw_one() {
   Request& request = requests_.places()[random_.below(Requests::kMost)];
   if (request.id == 0 || !request.buffer.registered() || request.buffer.bytes().empty()) return;

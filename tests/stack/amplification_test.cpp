@@ -4,8 +4,9 @@
 using namespace diwarp;
 using namespace diwarp::test;
 
-/// What a source that has not shown where it is can make a queue pair send: never more bytes than
-/// it sends, for any kind of message, so that nobody gains by naming somebody else as the source.
+/// The bytes that a source that has not shown where it is can make a queue pair send: never more
+/// bytes than it sends, for any kind of message, so that nobody gains by naming somebody else as
+/// the source.
 
 namespace {
 

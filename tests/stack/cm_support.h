@@ -6,7 +6,7 @@
 #include "diwarp/connection_manager.h"
 #include "stack/rc_support.h"
 
-/// What the tests of the connection manager share.
+/// The common part of the tests of the connection manager.
 namespace diwarp::test {
 
 inline CmEvent next_event(CmEventChannel& channel, CmEventType expected) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stack/cm_support.h"
 
-/// The connection manager: what becomes of connections, as events.
+/// The connection manager: the outcome of connections, as events.
 namespace diwarp::test {
 
 TEST_CASE("CM connects with private data and depths, and both sides may speak first") {

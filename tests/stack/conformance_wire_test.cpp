@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stack/rc_hostile.h"
 
-/// What this side sends, field by field, as a plain socket sees it (RFC 5040, 5041, 5044, 7306).
+/// The bytes that this side sends, field by field, as a plain socket sees them (RFC 5040, 5041,
+/// 5044, 7306).
 namespace diwarp::test {
 
 namespace {
@@ -216,7 +217,7 @@ TEST_CASE("Segments of a Read Response may be empty, the last one, too", "[plain
     const Sink sink = sink_of(next_segment(*speaker.peer));
     uint64_t offset = 0;
     for (size_t i = 0; i < split.lengths.size(); ++i) {
-      // What an empty segment names is not looked at (RFC 5041 sections 5.2 and 7.1).
+      // The memory that an empty segment names is not looked at (RFC 5041 sections 5.2 and 7.1).
       const bool empty = split.lengths[i] == 0;
       Wire response = empty ? write_of(sink.stag ^ 1, 7, 0)
                             : write_of(sink.stag, sink.offset + offset, split.lengths[i]);
@@ -292,7 +293,7 @@ TEST_CASE("No more Reads and atomic operations go out than the peer answers at a
     const WrOpcode opcode = i == 1 ? WrOpcode::fetch_add : WrOpcode::rdma_read;
     REQUIRE_FALSE(party.post(opcode, 0, 8, speaker.place(i)));
   }
-  REQUIRE_FALSE(party.send(0, 4));  // behind them all
+  REQUIRE_FALSE(party.send(0, 4));  // after them all
   std::vector<Seen> asked;
   for (unsigned i = 0; i < limit; ++i) asked.push_back(next_segment(*speaker.peer));
   CHECK(asked[0].opcode == 1);

@@ -85,7 +85,7 @@ class WrongSegments {
     all_.push_back({what, counter, to_bytes(segment)});
     return *this;
   }
-  /// What is wrong in whatever segment.
+  /// The faults that any segment may have.
   WrongSegments& with_common() {
     return with("class 3", "drop_class", [](Segment& s) { s.datagram_class = 3; })
         .with("class RD", "drop_class", [](Segment& s) { s.datagram_class = 1; })
@@ -248,7 +248,7 @@ TEST_CASE("mutated datagrams of every kind touch no memory but what is open, and
     target.peer.receive();
     drain(target.party.recv_cq);
   }
-  target.world.advance(1s);  // what is half done is over by then
+  target.world.advance(1s);  // unfinished messages are over by then
   drain(target.party.recv_cq);
   CHECK(target.count("rx_datagrams") == 200'000);
   CHECK(same(std::span(target.party.memory).subspan(kOpen), std::span(before).subspan(kOpen)));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stack/rc_support.h"
 
-/// What QueuePair::query() says of the longest payload of one datagram, against what is sent.
+/// The longest payload of one datagram by QueuePair::query(), against the one that is sent.
 namespace diwarp::test {
 
 namespace {

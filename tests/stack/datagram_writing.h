@@ -9,8 +9,8 @@
 #include <vector>
 
 /// Datagrams of every kind, written from the layout in docs/wire-format.md, RFC 5041
-/// figures 3 and 5 and RFC 5040 section 4, without the library's own code. What the library must
-/// refuse can be written as well.
+/// figures 3 and 5 and RFC 5040 section 4, without the library's own code. Datagrams that the
+/// library must refuse can be written as well.
 namespace diwarp::test {
 
 inline constexpr size_t kOverhead = 30;  // of a Send: prefix 8, DDP and RDMAP header 18, CRC 4
@@ -90,7 +90,7 @@ struct Segment {
   uint32_t read_length = 0;
   uint32_t source_stag = 0;
   uint64_t source_offset = 0;
-  std::vector<std::byte> rd_header = {};  // class 1: what stands behind the prefix
+  std::vector<std::byte> rd_header = {};  // class 1: the bytes behind the prefix
   bool wrong_form = false;                // the T bit and header that the opcode has not
 };
 

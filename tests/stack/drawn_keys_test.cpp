@@ -20,13 +20,14 @@ struct Twin {
         target(world.add_device(), {.memory = 1 << 20, .type = type}),
         region(target.pd, std::span(target.memory), Access::remote_read) {}
 
-  /// What came back.
+  /// The answer.
   std::vector<Datagram> send(const Datagram& datagram) {
     peer.send(target.address(), datagram);
     world.settle();
     return peer.receive();
   }
-  /// What the queue pair answers with a Challenge, unless the cookie is one of its own.
+  /// The datagram that the queue pair answers with a Challenge, unless the cookie is one of its
+  /// own.
   Datagram open(const std::vector<std::byte>& cookie = std::vector<std::byte>(16)) const {
     return to_bytes(1, ReliableHeader{.kind = kRdOpen,
                                       .window = 100,

@@ -6,8 +6,8 @@
 #include "stack/rc_support.h"
 #include "stack/rd_scene.h"
 
-/// Small and large messages by every operation, between two parties that somebody steps: what the
-/// tests of failing links below have in common. Contents are compared, every work request has to
+/// Small and large messages by every operation, between two parties that somebody steps: the common
+/// part of the tests of failing links below. Contents are compared, every work request has to
 /// complete.
 namespace diwarp::test {
 
@@ -77,7 +77,7 @@ struct Exchange {
                         .remote = {region.rkey(), region.base()}}));
     demand_success(a.send_cq);
     if (connected()) {
-      // A Write tells its target nothing; what is sent behind it does.
+      // A Write tells its target nothing; a message after it does.
       REQUIRE_FALSE(b.post_recv(seed, kLargeMessage, 8));
       REQUIRE_FALSE(a.qp.post_send({.wr_id = seed, .flags = SendFlags::signaled}));
       demand_success(a.send_cq);
@@ -148,7 +148,7 @@ struct Exchange {
 /// Room for the large message, and something behind it.
 inline constexpr size_t kExchangeMemory = kLargeMessage + 64;
 
-/// Queue pairs over datagrams that are patient: what is slow here is no loss.
+/// Queue pairs over datagrams that are patient: slowness here is no loss.
 inline PartyOptions exchange_options(QpType type, uint32_t segment = 1400) {
   PartyOptions options{.memory = kExchangeMemory, .type = type};
   options.datagram.segment = segment;

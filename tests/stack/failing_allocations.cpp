@@ -249,7 +249,7 @@ struct RcSends : Streams {
     for (int i = 0; i < 4; ++i) static_cast<void>(b.post_recv(0, 0, 20'000));
     world.settle();
     post(WrOpcode::send, 20'000);
-    world.advance(2s);  // what is carried is trimmed
+    world.advance(2s);  // carried memory is trimmed
     post(WrOpcode::send, 20'000);
   }
 };
@@ -479,7 +479,7 @@ struct Reliable {
     }
     for (int i = 0; i < 20; ++i) world.advance(10ms);
   }
-  /// What was begun ends within a while, and a Send each way succeeds afterwards.
+  /// Work that was begun ends within a while, and a Send each way succeeds afterwards.
   bool works() {
     for (int i = 0; i < 3000; ++i) world.advance(10ms);
     drain(a.send_cq);

@@ -52,7 +52,7 @@ TEST_CASE("a Send to a multicast group reaches its members over sockets, until t
   hosts.members[0]->qp.join(kGroup);
   hosts.members[1]->qp.join(kGroup, "lo");
   hosts.send(kGroup, 10);
-  hosts.send(hosts.members[2]->address(), 20);  // who is in no group
+  hosts.send(hosts.members[2]->address(), 20);  // a member of no group
   CHECK(hosts.gets(2, 20));
   CHECK(drain(hosts.members[2]->recv_cq).empty());
   hosts.send(kGroup, 10);

@@ -15,7 +15,8 @@ constexpr QueuePairCapacity kSmall = {.max_send_wr = 16,
                                       .max_inline_data = 64};
 constexpr size_t kPairs = 100;
 
-// What one queue pair of kSmall may hold, in bytes, allocations' own headers not counted.
+// The memory that one queue pair of kSmall may hold, in bytes, allocations' own headers not
+// counted.
 constexpr size_t kMostOverDatagrams = 4096 - 100;
 constexpr size_t kMostOfRd = 4096 + 160;
 constexpr size_t kMostOfRc = 8192 - 100;
@@ -162,7 +163,7 @@ TEST_CASE("rc: a message that finds no memory to be sent waits for it, and is co
   REQUIRE_FALSE(a.send(0, 64, 1));
   world.settle();
   world.advance(1500ms);
-  world.advance(1500ms);  // what was needed is given back
+  world.advance(1500ms);  // the memory is given back
   {
     const Starvation starvation(2000);
     REQUIRE_FALSE(a.send(0, 64, 2));

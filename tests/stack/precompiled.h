@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What most tests of this folder include, precompiled, as tests/headers.h is.
+// The headers that most tests of this folder include, precompiled, as tests/headers.h is.
 #include "headers.h"
 #include "llp/tcp/tcp_stream.h"
 #include "rnic/rc/rc_queue_pair.h"

@@ -142,7 +142,7 @@ TEST_CASE("An RC send whose region has gone fails, after those before it went ou
   world.settle();
   CHECK(statuses(party.send_cq) ==
         Statuses{WcStatus::success, WcStatus::local_protection_error, WcStatus::wr_flush_error});
-  // And behind it a Terminate: a local catastrophic error.
+  // And after it a Terminate: a local catastrophic error.
   const std::vector<std::byte> sent = read(*ends.first);
   const std::vector<std::byte> whole = fpdu_bytes(Fpdu{.payload = text("diwarp")});
   REQUIRE(sent.size() == whole.size() + 28);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stack/rc_hostile.h"
 
-/// What MPA agreed to holds for whole connections: CRCs, markers, sizes of FPDUs, ready messages.
+/// MPA's agreement holds for whole connections: CRCs, markers, sizes of FPDUs, ready messages.
 namespace diwarp::test {
 
 namespace {

@@ -167,7 +167,7 @@ class Fortress {
 
   void send(const Wire& wire) { peer->send(framed(to_ulpdu(wire))); }
 
-  /// What came until the stream ended, which it must.
+  /// The bytes that came until the stream ended, which it must.
   SeenTerminate seen_terminate() {
     const auto came = peer->receive(1 << 16);
     CHECK(victim->qp.wait_disconnected(kPatience));
@@ -208,7 +208,7 @@ class Fortress {
   uint64_t round = 0;
 };
 
-/// What a Terminate carries of the segment that it is about.
+/// The bytes that a Terminate carries of the segment that it is about.
 enum class Shown : uint8_t { nothing, ddp_header, request };
 
 /// The peer sends this one ULPDU, and this is what has to come back.

@@ -8,7 +8,7 @@ namespace {
 
 enum class Outcome : uint8_t { request, ended, neither };
 
-/// What becomes of a peer: the listener hands out its request, which is then dropped, or the peer
+/// The outcome of a peer: the listener hands out its request, which is then dropped, or the peer
 /// is closed.
 Outcome outcome(Server& server, RawTcp& peer) {
   for (int tries = 0; tries < 3000; ++tries) {

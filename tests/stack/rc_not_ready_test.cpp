@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stack/rc_support.h"
 
-/// What happens to messages that find no receive.
+/// Messages that find no receive.
 namespace diwarp::test {
 
 namespace {

@@ -81,7 +81,7 @@ struct Bare {
   StreamEnd peer;
 };
 
-/// What the atomic operation found.
+/// The value that the atomic operation found.
 uint64_t found_by(const Came& response) {
   CHECK(response.opcode == 11);
   REQUIRE(response.body.size() == 12);

@@ -2,7 +2,7 @@
 #include "llp/impairment/forwarding.h"
 #include "stack/cm_support.h"
 
-/// How connections get their keep-alive and user timeout. What these do between hosts is tested in
+/// How connections get their keep-alive and user timeout. Their effect between hosts is tested in
 /// tests/network (silent_test.py).
 namespace diwarp::test {
 

@@ -256,7 +256,7 @@ TEST_CASE("A response after a Write finds memory for its copy after a pause") {
   REQUIRE_FALSE(a.post(WrOpcode::rdma_write, 0, 0, b.remote()));  // b may send now
   REQUIRE_FALSE(b.post(WrOpcode::rdma_read, 0, 2000, a.remote(), 1));
   world.settle();
-  // What copies take is given back when it was not used from one look to the next.
+  // The memory of copies is given back when it was not used from one look to the next.
   for (int i = 0; i < 3; ++i) world.advance(rnic::kTrimAfter);
   REQUIRE_FALSE(a.post(WrOpcode::rdma_write, 0, 20000, b.remote(), 2));  // waits for room
   REQUIRE_FALSE(b.post(WrOpcode::rdma_read, 30000, 3000, a.remote(30000), 3));

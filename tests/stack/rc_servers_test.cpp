@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stack/rc_support.h"
 
-/// What connect() says about servers that are not what they should be.
+/// The errors of connect() about servers that are not as they should be.
 namespace diwarp::test {
 
 namespace {
 
-/// What connect() says about a server that treats its only connection like this.
+/// The error of connect() about a server that treats its only connection like this.
 template <class Serve>
 std::error_code connect_to(Serve&& serve, const ConnectOptions& options = {.revision = 1}) {
   const Device device = Device::open("127.0.0.1");

@@ -14,8 +14,8 @@
 #include "stack/support.h"
 #include "support/bytes.h"
 
-/// What the tests of RC queue pairs share: parties, ways to join them, and peers that speak with
-/// plain sockets and bytes written from the RFCs, without the library's own code.
+/// The common part of the tests of RC queue pairs: parties, ways to join them, and peers that speak
+/// with plain sockets and bytes written from the RFCs, without the library's own code.
 namespace diwarp::test {
 
 struct RcOptions {
@@ -27,7 +27,7 @@ struct RcOptions {
   StreamOptions stream = {};
 };
 
-/// What a peer may do to memory, all of it.
+/// All rights of a peer to memory.
 inline constexpr Access kOpen =
     Access::local_write | Access::remote_write | Access::remote_read | Access::remote_atomic;
 
@@ -50,7 +50,7 @@ class RcParty {
     const Sge sge = mr->sge(offset, length);
     return qp.post_recv({.wr_id = wr_id, .sges = {&sge, 1}});
   }
-  /// Receives of `length` bytes each, one behind the other; wr_id counts from 0.
+  /// Receives of `length` bytes each, one after the other; wr_id counts from 0.
   void post_receives(size_t count, size_t length) {
     for (size_t i = 0; i < count; ++i) REQUIRE_FALSE(post_recv(i, i * length, length));
   }

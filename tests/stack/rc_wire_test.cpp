@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stack/rc_support.h"
 
-/// What stands on the wire, against bytes written from RFC 5044, 5041 and 5040.
+/// The bytes on the wire, against bytes written from RFC 5044, 5041 and 5040.
 namespace diwarp::test {
 
 namespace {
 
-// A Send of six bytes, a solicited one of none behind it, and an answer to the first: length field,
+// A Send of six bytes, a solicited one of none after it, and an answer to the first: length field,
 // header (control octets, reserved, QN, MSN, MO), payload, padding, CRC.
 const char* const kFirstSend =
     "0018"
@@ -257,7 +257,7 @@ TEST_CASE("A breach of the protocol ends its RC connection and no other") {
   REQUIRE(flushed.size() == 2);
   CHECK(flushed[0].status == WcStatus::wr_flush_error);
   CHECK(flushed[0].wr_id == 1);
-  CHECK(ending_of(*victim.wire) == Ending::in_order);  // behind the Terminate
+  CHECK(ending_of(*victim.wire) == Ending::in_order);  // after the Terminate
   CHECK(victim.device.counter(broken.counter) == 1);
   CHECK(same(victim.party.bytes(0, 4), text("good")));
   CHECK(same(victim.party.bytes(100, 100), std::vector<std::byte>(100)));

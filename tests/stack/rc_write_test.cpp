@@ -16,12 +16,12 @@ TEST_CASE("RDMA Writes of 0 bytes to 8 MiB are placed whole over TCP, both ways"
     from.fill(contents);
     std::fill(to.memory.begin(), to.memory.end(), std::byte{0});
     REQUIRE_FALSE(to.post_recv(3, 0, 0));
-    // Only messages make the order in which the target's RNIC thread comes behind this, and
+    // Only messages make the order in which the target's RNIC thread comes after this, and
     // ThreadSanitizer does not see them: that thread is excluded once.
     to.qp.query();
     REQUIRE_FALSE(from.post(WrOpcode::rdma_write, 0, size, to.remote(), 8));
     REQUIRE_FALSE(from.send(0, 0));
-    REQUIRE(next(to.recv_cq).wr_id == 3);  // a Send behind it says that it is there
+    REQUIRE(next(to.recv_cq).wr_id == 3);  // a Send after it says that it is there
     REQUIRE(same(to.bytes(0, size), std::span(contents).first(size)));
     REQUIRE(std::all_of(to.memory.begin() + static_cast<ptrdiff_t>(size), to.memory.end(),
                         [](std::byte byte) { return byte == std::byte{0}; }));
@@ -70,7 +70,7 @@ TEST_CASE("An RDMA Write is unknown to the target's application") {
 
 namespace {
 
-/// What a Write to `remote` leads to: the Terminate that the writer gets, and untouched memory.
+/// The outcome of a Write to `remote`: the Terminate that the writer gets, and untouched memory.
 void check_refused(Couple& couple, RemoteMemory remote, size_t length, TerminateCode code) {
   EventQueue events(couple.device_of_a());
   couple.a.fill(pattern(length, 3));

@@ -104,7 +104,7 @@ class ZeroCopyStream final : public llp::Stream {
   uint64_t released_ = 0;
 };
 
-/// Two queue pairs; what `a` sends without copying its stream keeps in flight until the test
+/// Two queue pairs; the stream of `a` keeps memory sent without copying in flight until the test
 /// releases it.
 struct ZeroCopyScene {
   explicit ZeroCopyScene(const mpa::NegotiatedParameters& parameters = {}, size_t from = kFrom) {

@@ -225,8 +225,8 @@ TEST_CASE("rd: a translator that changes a mapping makes another peer, and nothi
     CAPTURE(change);
     REQUIRE_FALSE(a.send(b.address(), 0, 64, 1));
     REQUIRE(scene.collect(a, &Party::send_cq, sent, sent.size() + 1));
-    // What the queue pair outside sees is another peer, to which it is another peer as well: what
-    // was under way may have been delivered, and fails.
+    // The queue pair outside sees another peer, to which it is another peer as well: requests under
+    // way may have been delivered, and fail.
     outer = outer.with_port(static_cast<uint16_t>(1001 + change));
     REQUIRE_FALSE(a.send(b.address(), 0, 64, 2));
     REQUIRE(scene.collect(a, &Party::send_cq, sent, sent.size() + 1));

@@ -41,7 +41,7 @@ class Puppet {
     segment.rd_header = to_bytes(header);
     send(to_bytes(segment));
   }
-  /// What came since the last call.
+  /// The datagrams that came since the last call.
   std::vector<Bytes8> take() {
     std::vector<Bytes8> all;
     while (link_->receive(batch_) != 0)
@@ -1025,7 +1025,7 @@ TEST_CASE("rd: a reset must know the association, and a datagram sent in it") {
   reset.flags = 1;  // broken
   scene.puppet.send(reset);
   CHECK(scene.count("drop_rd_association") == dropped);
-  // What was under way is repeated for one who knows what of it was delivered, and for nobody else.
+  // Datagrams under way are repeated for a peer that knows which were delivered, and for no other.
   const bool remembers = GENERATE(false, true);
   scene.puppet.accept_open(remembers ? 2 : 0);
   const auto sent = scene.puppet.take_reliable();

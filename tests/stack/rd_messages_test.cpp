@@ -6,7 +6,7 @@ using namespace diwarp::test;
 
 namespace {
 
-/// Sends messages of these lengths, all from the beginning of a's memory, into receives one behind
+/// Sends messages of these lengths, all from the beginning of a's memory, into receives one after
 /// the other; true if all arrive once, in order and right.
 void transfer(RdScene& scene, const std::vector<size_t>& lengths) {
   const size_t longest = *std::max_element(lengths.begin(), lengths.end());

@@ -105,7 +105,7 @@ TEST_CASE("rd: a silent peer is given up, and no other suffers") {
   REQUIRE_FALSE(scene.a.send(scene.b.address(), 0, 64, 2));
   for (uint64_t i = 0; i < 20; ++i) REQUIRE_FALSE(scene.a.send(third.address(), 0, 64, 100 + i));
   CHECK(scene.collect(third.recv_cq, 20, 2s).size() == 20);
-  // Completions come in the order of posting, behind those that fail.
+  // Completions come in the order of posting, after those that fail.
   CHECK(scene.collect(scene.a.send_cq, 1, 7s).empty());
   const auto done = scene.collect(scene.a.send_cq, 22, 3s);
   REQUIRE(done.size() == 22);

@@ -12,7 +12,7 @@ namespace diwarp::test {
 inline constexpr Access kAllAccess =
     Access::local_write | Access::remote_write | Access::remote_read;
 
-/// What happens to datagrams: probabilities, as in llp::Impairment.
+/// The outcome of datagrams: probabilities, as in llp::Impairment.
 struct Trouble {
   uint64_t seed = 1;
   double drop = 0;

@@ -7,8 +7,8 @@
 using namespace diwarp;
 using namespace diwarp::test;
 
-/// Reads over links that lose, repeat and reorder: what the link let through, and no more, is
-/// valid.
+/// Reads over links that lose, repeat and reorder: the bytes that the link let through, and no
+/// more, are valid.
 
 namespace {
 

@@ -38,7 +38,7 @@ class Peer {
   llp::ReceiveBatch batch_{16, 2048, 64};
 };
 
-/// What went over a link, and a rule that can be changed for what is lost there.
+/// The datagrams that went over a link, and a rule that can be changed for the lost ones.
 struct WatchedLink {
   std::vector<Datagram> sent = {};  // lost or not
   std::vector<Datagram> passed = {};

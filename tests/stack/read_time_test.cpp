@@ -235,7 +235,7 @@ TEST_CASE("the retries of a Read give those after it no more time") {
   scene.world.advance(99ms);
   CHECK(scene.count("read_timeouts") == 0);
   scene.world.advance(1ms);
-  CHECK(scene.count("read_timeouts") == 1);  // reported behind the other
+  CHECK(scene.count("read_timeouts") == 1);  // reported after the other
   for (int i = 0; i < 5; ++i) scene.world.advance(100ms);
   CHECK(scene.completions().size() == 2);
 }

@@ -50,7 +50,7 @@ struct ReadTarget {
   Peer peer{world};
 };
 
-/// What a target says to one who asked for more than it sent.
+/// The answer of a target to a source that asked for more than it sent.
 Control challenge_of(const Segment& request, uint64_t cookie = 0) {
   return {.type = kChallenge,
           .content = challenge_content(request.sink_offset, pattern(16, cookie))};

@@ -5,8 +5,8 @@
 
 #include "stack/record_scene.h"
 
-/// What strangers, and an application that does not look, can make a queue pair hold: bounded
-/// amounts.
+/// The memory that strangers, and an application that does not look, can make a queue pair hold:
+/// bounded amounts.
 namespace diwarp::test {
 
 namespace {
@@ -306,7 +306,7 @@ TEST_CASE("a flood of records from spoofed sources is held to its bounds, and ho
     scene.send(honest, Segment{.msn = message, .payload = pattern(20, 1)});
     scene.world.advance(1ms);
     collect();
-    // What the first third needed is enough for the rest.
+    // The memory of the first third is enough for the rest.
     if (message == kHonest / 3) in_use = ::mallinfo2().uordblks;
   }
   CHECK(spoofed == kSources);

@@ -311,7 +311,7 @@ TEST_CASE("guessing STags finds nothing, is counted, and leaves nothing behind")
 
 namespace {
 
-/// What the rules say of records, byte by byte.
+/// The rules of records, byte by byte.
 class Model {
  public:
   explicit Model(std::vector<std::byte> contents) : memory(std::move(contents)) {}

@@ -5,15 +5,15 @@
 #include "llp/impairment/impairment.h"
 #include "stack/record_scene.h"
 
-/// Write-Records over links that lose, repeat, reorder and spoil datagrams: what the target says is
-/// valid is what the link let through.
+/// Write-Records over links that lose, repeat, reorder and spoil datagrams: the bytes that the
+/// target calls valid are those that the link let through.
 namespace diwarp::test {
 
 namespace {
 
 constexpr size_t kLongest = 4 << 20;
 
-/// What became of each message's datagrams.
+/// The outcome of each message's datagrams.
 class Witness {
  public:
   void observe(ConstBytes datagram, llp::Verdict verdict) {
@@ -26,7 +26,7 @@ class Witness {
     const uint64_t offset = record_offset_of(datagram);
     passed.insert(offset, offset + record_payload_of(datagram));
   }
-  /// What passed of the `index`th message.
+  /// The bytes of the `index`th message that passed.
   const IntervalSet& passed(uint32_t index) const { return passed_.at(index); }
   size_t all() const { return all_; }
   size_t through() const { return through_; }
@@ -79,7 +79,8 @@ struct Lossy {
     return drain(target.recv_cq);
   }
 
-  /// What the target says, and has, is what passed; then its memory is as before.
+  /// The bytes that the target tells of, and has, are those that passed; then its memory is as
+  /// before.
   void check(uint32_t index, size_t size) {
     const auto records = exchange(size);
     const IntervalSet& passed = witness.passed(index);

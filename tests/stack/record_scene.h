@@ -3,7 +3,7 @@
 
 #include "stack/ud_scene.h"
 
-/// What the tests of Write-Record share.
+/// The common part of the tests of Write-Record.
 namespace diwarp::test {
 
 inline constexpr Access kWritable = Access::local_write | Access::remote_write;
@@ -28,7 +28,7 @@ inline bool holds_exactly(const ValidityMap& map, std::span<const std::byte> mem
   return true;
 }
 
-/// What a datagram of a Write-Record without immediate data says.
+/// The fields of a datagram of a Write-Record without immediate data.
 inline uint32_t record_msn_of(std::span<const std::byte> datagram) {
   return read_be32(datagram, 22);
 }
@@ -47,7 +47,7 @@ struct RecordScene : Scene {
     before = target.memory;
   }
 
-  /// What a message of these tests contains.
+  /// The contents of a message of these tests.
   static std::vector<std::byte> contents(uint32_t msn, uint32_t length) {
     return pattern(length, (uint64_t{1} << 32) + msn);
   }

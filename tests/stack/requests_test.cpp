@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stack/rc_support.h"
 
-/// What all work requests have in common: SGEs that are written in place, optional immediate data,
+/// The common part of all work requests: SGEs that are written in place, optional immediate data,
 /// and posting of several at once.
 namespace diwarp::test {
 

@@ -37,7 +37,7 @@
 #include "support/contents.h"
 #include "verbs/handle_access.h"
 
-/// What the tests of the whole stack share: parties that talk, and the worlds they live in.
+/// The common part of the tests of the whole stack: parties that talk, and the worlds they live in.
 namespace diwarp::test {
 
 using namespace std::chrono_literals;
@@ -98,7 +98,7 @@ class Party {
     return qp.post_recv({.wr_id = wr_id, .sges = {&sge, 1}});
   }
 
-  /// Receives of `length` bytes each, one behind the other; wr_id counts from 0.
+  /// Receives of `length` bytes each, one after the other; wr_id counts from 0.
   void post_receives(size_t count, size_t length) {
     for (size_t i = 0; i < count; ++i) REQUIRE_FALSE(post_recv(i, i * length, length));
   }
@@ -269,7 +269,7 @@ class Stranger {
   std::unique_ptr<llp::DatagramLink> link_;
 };
 
-/// A plain UDP socket. It asserts nothing, so that any thread may use it; what fails throws.
+/// A plain UDP socket. It asserts nothing, so that any thread may use it; a call that fails throws.
 class RawSocket {
  public:
   explicit RawSocket(const Address& local)

@@ -98,7 +98,7 @@ TEST_CASE(
   b.post_receives(8, 64);
   streams.b.post_receives(8, 64);
   for (uint64_t i = 0; i < 4; ++i) {
-    // Who polls sees these; the RNIC threads, woken by them, see that somebody polls.
+    // A thread that polls sees these; the RNIC threads, woken by them, see that a thread polls.
     REQUIRE_FALSE(a.send(b.address(), 0, 64));
     REQUIRE_FALSE(streams.a.send(0, 64));
     const Step look = [&] { streams.devices[0].progress(); };

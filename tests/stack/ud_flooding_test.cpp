@@ -5,7 +5,8 @@
 using namespace diwarp;
 using namespace diwarp::test;
 
-/// What refused and incomplete messages, of one's own or forged, do to those of honest sources.
+/// The effect of refused and incomplete messages, of one's own or forged, on those of honest
+/// sources.
 
 namespace {
 
@@ -193,7 +194,7 @@ TEST_CASE("proven sources of several addresses share the open Sends, whatever th
   // Of the first address those are left that were begun last.
   for (uint32_t msn = 2; msn < 8; ++msn) CHECK_FALSE(scene.ends(all[0], 1, msn));
   for (uint32_t msn = 2; msn < 5; ++msn) CHECK(scene.ends(all[1], 1, msn));
-  // What ended has freed its place.
+  // A message that ended has freed its place.
   for (uint32_t msn = 20; msn < 24; ++msn) scene.begin(all[0], 1, msn);
   for (uint32_t msn = 20; msn < 24; ++msn) CHECK(scene.ends(all[0], 1, msn));
 }

@@ -11,7 +11,8 @@ using namespace diwarp::test;
 
 namespace {
 
-/// What the link under a queue pair shall do with the datagrams to come. Lives as long as the test.
+/// The treatment of the datagrams to come by the link under a queue pair. Lives as long as the
+/// test.
 struct Script {
   size_t room = SIZE_MAX;          // datagrams until the link is full
   size_t largest = 1472;           // what it says

@@ -35,7 +35,7 @@ size_t random_size(Random& random) {
   }
 }
 
-/// What the bytes on the wire, and what became of them, say about the messages.
+/// The state of the messages by the bytes on the wire, and their outcome.
 class WireObserver {
  public:
   void observe(ConstBytes datagram, llp::Verdict verdict) {

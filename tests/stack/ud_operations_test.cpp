@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stack/ud_scene.h"
 
-/// What a UD queue pair can be asked to do, besides plain Sends, Write-Records and Reads.
+/// The operations of a UD queue pair besides plain Sends, Write-Records and Reads.
 namespace diwarp::test {
 
 namespace {

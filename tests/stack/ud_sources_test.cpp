@@ -58,7 +58,7 @@ TEST_CASE("sources that differ in address or port alone are kept apart") {
 }
 
 TEST_CASE("an open message is completed however many later ones its source has ended meanwhile") {
-  // Only the newest 1,024 ended ones are remembered; what is older counts as ended, unless it is
+  // Only the newest 1,024 ended ones are remembered; an older message counts as ended, unless it is
   // open.
   Scene scene;
   scene.target.post_receives(64, 100);

@@ -86,7 +86,7 @@ TEST_CASE("armed for solicited ones only, plain completions give no event") {
   CHECK_FALSE(scene.channel.get_event(0ns));
 
   scene.recv_cq.arm(true);
-  scene.qp.modify(QpState::error);  // what failed counts as solicited
+  scene.qp.modify(QpState::error);  // a failed one counts as solicited
   CHECK(scene.channel.get_event(0ns));
 }
 

@@ -29,7 +29,7 @@ TEST_CASE("a full completion queue holds receives back and loses none, in order"
   target.post_receives(kCount, 100);
   for (uint64_t i = 0; i < kCount; ++i) REQUIRE_FALSE(source.send(target.address(), i, 1));
   world.settle();
-  // What is in the queue and what waits for room still occupies its receives.
+  // Completions in the queue, and those that wait for room, still occupy their receives.
   CHECK(target.qp.query().posted_receives == kCount - entries);
   const auto receives = drain(target.recv_cq);
   CHECK(ids_of(receives) == counting(kCount));

@@ -11,7 +11,7 @@
 
 namespace diwarp::test {
 
-/// What goes to stderr while this lives, of all threads. It holds two descriptors.
+/// The text that goes to stderr while this lives, of all threads. It holds two descriptors.
 class CapturedStderr {
  public:
   CapturedStderr() : file_(std::tmpfile()), before_(::dup(STDERR_FILENO)) {

@@ -24,7 +24,7 @@ inline bool others_sleep() {
   });
 }
 
-/// What `body` returns in a child process, where all that it sets stays; -1 if the child was
+/// The result of `body` in a child process, where all that it sets stays; -1 if the child was
 /// killed, or there was none. It runs no test macros, or catches what they throw.
 template <class Body>
 int in_child(Body&& body) {

@@ -13,7 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 
-/// What systems take from processes. For children: it lasts as long as the process.
+/// The rights that systems take from processes. For children: it lasts as long as the process.
 namespace diwarp::test {
 
 inline bool answer_io_uring_setup(uint32_t answer) {
@@ -34,7 +34,7 @@ inline bool forbid_io_uring(int error = EPERM) {
   return answer_io_uring_setup(SECCOMP_RET_ERRNO | static_cast<uint32_t>(error));
 }
 
-/// Who tries to make a ring is killed.
+/// A process that tries to make a ring is killed.
 inline bool kill_who_makes_a_ring() { return answer_io_uring_setup(SECCOMP_RET_KILL_PROCESS); }
 
 /// The least that systems let lock, and no privilege, for which there is no such limit.

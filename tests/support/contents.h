@@ -10,7 +10,7 @@
 #include "base/random.h"
 #include "support/bytes.h"
 
-/// What messages of tests contain.
+/// The contents of tests' messages.
 namespace diwarp::test {
 
 inline std::vector<std::byte> random_bytes(Random& random, size_t size) {

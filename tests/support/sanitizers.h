@@ -22,8 +22,8 @@ constexpr int random_rounds(int rounds) {
 #endif
 }
 
-/// Of a depth to which every combination is tried: three quarters with AddressSanitizer. What the
-/// explorer looks for it finds in release; here it is the memory errors that count.
+/// Of a depth to which every combination is tried: three quarters with AddressSanitizer. The
+/// explorer finds its faults in release; here it is the memory errors that count.
 constexpr unsigned exhaustive_depth(unsigned depth) {
 #ifdef DIWARP_ADDRESS_SANITIZER
   return depth - depth / 4;

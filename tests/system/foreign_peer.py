@@ -179,7 +179,7 @@ class Server:
             self.on_message(number, payload, source, queue_pair)
             return True
         word = self.hear()
-        # What came with it in one read does not show in select().
+        # Bytes that came with it in one read do not show in select().
         while word is not None:
             self.take(word)
             if b"\n" not in self.heard:

@@ -98,7 +98,7 @@ void Control::send(const Json& message) {
     } else if (errno == EAGAIN) {
       if (!wait_for(fd_.get(), POLLOUT, deadline)) fail_gone();
     } else if (errno != EINTR) {
-      // What the peer said before it went, if anything, is a better reason.
+      // The peer's last message before it went, if any, is a better reason.
       look();
       fail_gone();
     }

@@ -20,7 +20,7 @@ using Json = nlohmann::ordered_json;
 using Time = std::chrono::steady_clock::time_point;
 
 /// The TCP connection over which the two ends of a run agree: one JSON object a line, each with a
-/// "type". What is measured never goes this way. It also tells that the peer died, since the kernel
+/// "type". Measured messages never go this way. It also tells that the peer died, since the kernel
 /// closes it. All that comes in is hostile until it has been read as what was expected.
 class Control {
  public:

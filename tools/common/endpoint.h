@@ -14,13 +14,13 @@
 
 namespace diwarp::tools {
 
-/// What one end of a measurement needs: equal slots of memory for what leaves, and for what comes
-/// in (messages, what is read, what the peer writes), as many as may be posted at once.
+/// The objects that one end of a measurement needs: equal slots of memory for what leaves, and for
+/// what comes in (messages, what is read, what the peer writes), as many as may be posted at once.
 struct EndpointShape {
   QpType transport = QpType::ud;
-  /// What this end posts.
+  /// The requests of this end.
   Operation operation = Operation::send;
-  /// What the peer may do here: write into the receive slots, or read or change the send slots.
+  /// The rights of the peer here: write into the receive slots, or read or change the send slots.
   Access grants = Access::none;
   size_t send_size = 0;
   uint32_t send_slots = 1;
@@ -79,7 +79,7 @@ class Endpoint {
     prepare_send(slot, signaled, number);
     post_prepared();
   }
-  /// The same in two steps: what was prepared is posted together. At most shape().send_slots.
+  /// The same in two steps: prepared requests are posted together. At most shape().send_slots.
   void prepare_send(uint32_t slot, bool signaled = true, uint64_t number = 0);
   void post_prepared();
 

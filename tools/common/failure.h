@@ -6,7 +6,7 @@
 
 namespace diwarp::tools {
 
-/// What ends a tool with status 1. The text is the message that the user reads.
+/// The error that ends a tool with status 1. The text is the message that the user reads.
 class Failure : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

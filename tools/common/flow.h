@@ -19,9 +19,9 @@ namespace diwarp::tools {
 // receive posted. Over UD messages and credits get lost: a sender that has been out of window for
 // too long counts all that is on the way as arrived or lost (it writes them off), and tells the
 // receiver so. It goes on, and writes their slots again, when the receiver has confirmed that: then
-// what had come of them is verified, and nothing of them can come any more.
+// the bytes of them that had come are verified, and nothing of them can come any more.
 
-/// What both ends know of a flow.
+/// The facts of a flow that both ends know.
 struct FlowPlan {
   QpType transport = QpType::ud;
   Operation operation = Operation::send;
@@ -66,7 +66,7 @@ class FlowSource {
   uint64_t write_offs_ = 0;
 };
 
-/// What the other end saw of one send().
+/// The view of the other end on one send().
 struct FlowCount {
   uint64_t received = 0;
   uint64_t partial = 0;      ///< Write-Records and Reads of which some bytes came, and not all

@@ -99,7 +99,7 @@ void FlowReceiver::end_open_records() {
       quiet = -1;
 }
 
-/// What was sent may still be on its way; over UD it may also be lost.
+/// Messages that were sent may still be on their way; over UD they may also be lost.
 void FlowReceiver::await_stragglers() {
   while (count_.received + count_.partial < end_ - first_ &&
          take_completions(steady_clock::now() + patience_)) {
@@ -197,8 +197,8 @@ std::string FlowReceiver::fault_in_record(const WorkCompletion& record) {
   if (is_reliable(plan_.transport) && number != expected_) return "came out of order";
   if (!plan_.verify) return "";
   if (came_before(number)) return "came twice";
-  // Its slot is not used again before it is credited (see creditable()), or written off. What comes
-  // even after that was delayed somewhere in the network.
+  // Its slot is not used again before it is credited (see creditable()), or written off. A message
+  // that comes even after that was delayed somewhere in the network.
   if (number < settled_) return "";
   std::vector<std::byte> sent(plan_.size);
   fill(sent, number, Way::there);
@@ -210,8 +210,8 @@ std::string FlowReceiver::fault_in_record(const WorkCompletion& record) {
   return "";
 }
 
-/// What may be credited. The slot of a Write-Record that is to be verified must stay as it is until
-/// its completion has come.
+/// The messages that may be credited. The slot of a Write-Record that is to be verified must stay
+/// as it is until its completion has come.
 uint64_t FlowReceiver::creditable() const {
   return recorded_ && plan_.verify ? std::min(settled_, expected_) : expected_;
 }

@@ -10,7 +10,7 @@
 
 namespace diwarp::tools {
 
-/// What the measuring tools can measure.
+/// The operations that the measuring tools can measure.
 enum class Operation : uint8_t { send, write, read, atomic, send_imm, write_record };
 
 /// How the two ends share the work.
@@ -20,7 +20,7 @@ enum class Manner : uint8_t {
   requests,  ///< the near end asks for something in the far end's memory; that end only progresses
 };
 
-/// What the tools must know of an operation; there is one table of them.
+/// The facts of an operation that the tools must know; there is one table of them.
 struct OperationInfo {
   Operation operation;
   std::string_view name;

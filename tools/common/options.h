@@ -20,7 +20,7 @@ class Option;
 
 namespace diwarp::tools {
 
-/// What moves the bytes of a device; throws Failure with a message on anything else.
+/// The means that move the bytes of a device; throws Failure with a message on anything else.
 IoBackend parse_io(const std::string& text);
 inline constexpr const char* kIoHelp =
     "Move bytes by system calls or by io_uring (auto: what "
@@ -53,7 +53,7 @@ struct Ends {
   std::vector<Address> servers() const;
 };
 
-/// What diwarp-pingpong and diwarp-bandwidth measure; the client's choice.
+/// The measurement of diwarp-pingpong and diwarp-bandwidth; the client's choice.
 struct Measure {
   QpType transport = QpType::ud;
   Operation operation = Operation::send;

@@ -36,7 +36,7 @@ void pair_with_servers(Endpoint& endpoint, const Peers& peers, Json row,
 void part(Endpoint& endpoint);
 
 /// Longer than any message of this size, or `count` of them at `rate` bytes a second (0: as fast as
-/// it goes), should take to arrive: what has not come by then is lost.
+/// it goes), should take to arrive: a datagram that has not come by then is lost.
 Duration patience(uint64_t size, uint64_t count = 1, uint64_t rate = 0);
 
 }  // namespace diwarp::tools

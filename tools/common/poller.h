@@ -17,7 +17,7 @@ class Poller {
  public:
   Poller(CompletionQueue& cq, Control& control) : cq_(cq), control_(control) {}
 
-  /// What completed, valid until the next call. Nothing if `deadline` passed, or if a message of
+  /// The completions, valid until the next call. Nothing if `deadline` passed, or if a message of
   /// the peer waits in the control channel. Throws PeerGone, Interrupted.
   std::span<const WorkCompletion> next(Time deadline) {
     return next(deadline, [] { return false; });

@@ -10,7 +10,7 @@ class App;
 
 namespace diwarp::tools {
 
-/// The frame of every tool's main(): what is thrown becomes one sentence on standard error. Returns
+/// The frame of every tool's main(): an exception becomes one sentence on standard error. Returns
 /// the exit status: 0 if all went well, 1 if not, 128 + the signal's number if the user
 /// interrupted.
 int run_program(const std::string& name, const std::function<void()>& body);

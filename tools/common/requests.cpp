@@ -102,7 +102,7 @@ std::optional<size_t> Requester::fault_in(const WorkCompletion& completion) {
   return right ? std::nullopt : std::optional<size_t>(0);
 }
 
-/// What did not come must be as it was.
+/// Bytes that did not come must be as they were.
 std::optional<size_t> Requester::fault_in_read(const WorkCompletion& completion) {
   const auto slot = static_cast<uint32_t>(completion.wr_id);
   const std::span<std::byte> memory = endpoint_.receive_slot(slot);
@@ -197,7 +197,7 @@ void Responder::run() {
 FlowCount Responder::receive(uint64_t) {
   run();
   control_.expect("sent");
-  // Takes the engine's baton once: what its last holder wrote is seen here.
+  // Takes the engine's baton once: the writes of its last holder are seen here.
   endpoint_.queue_pair().query();
   FlowCount count;
   const EndpointShape& shape = endpoint_.shape();

@@ -13,7 +13,7 @@
 
 namespace diwarp::tools {
 
-/// What the client tells the server at first: valid for the whole run.
+/// The first message of the client to the server: valid for the whole run.
 struct Terms {
   QpType transport = QpType::ud;
   Operation operation = Operation::send;

@@ -24,7 +24,7 @@ uint16_t free_udp_port(const Address& address);
 void set_receive_buffer(int fd, size_t wanted);
 void set_send_buffer(int fd, size_t wanted);
 
-/// What the system gives a UDP socket that asks for a receive buffer of `wanted` bytes.
+/// The bytes that the system gives a UDP socket that asks for a receive buffer of `wanted` bytes.
 size_t granted_receive_buffer(const Address& address, size_t wanted);
 
 /// Small messages leave at once (TCP_NODELAY).

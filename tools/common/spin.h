@@ -31,7 +31,7 @@ template <class Step, class Rest>
 bool spin(Control& control, Time deadline, Step&& step, Rest&& rest) {
   using std::chrono::milliseconds;
   constexpr Duration kBetweenLooks = milliseconds(1);
-  // Longer than what is lost is waited for: what is sent again must find this end awake, since a
+  // Longer than what is lost is waited for: a message sent again must find this end awake, since a
   // message that is longer than the socket's buffer does not wait in it.
   constexpr Duration kAwake = milliseconds(500);
   constexpr Duration kRest = milliseconds(2);

@@ -16,7 +16,7 @@ namespace diwarp::tools {
 /// The shape of either end.
 EndpointShape writes_shape(size_t size);
 
-/// What both ends have in common: messages of one way and of the other, in two slots in turn. When
+/// The common part of both ends: messages of one way and of the other, in two slots in turn. When
 /// the peer's message of a number comes, this end's last but one has arrived, so its slot is free.
 class WrittenMessages {
  public:

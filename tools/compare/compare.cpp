@@ -83,7 +83,7 @@ std::string plot_title(const Json& machine) {
          ", Linux " + machine["kernel"].get<std::string>();
 }
 
-/// What --json writes, and what --plot draws.
+/// The output of --json, and that of --plot.
 struct Comparison {
   Json json;
   std::vector<Figure> figures;

@@ -17,7 +17,7 @@ struct FabricWay {
   size_t size = 64;
 };
 
-/// Both processes are started by the near end, on the processors of the two ends. What
+/// Both processes are started by the near end, on the processors of the two ends. A row that
 /// fi_pingpong cannot do ends in Unmeasured.
 std::function<std::unique_ptr<Lane>(const Place&)> fabric_lane(const FabricWay& way);
 

@@ -28,7 +28,7 @@ struct Spread {
 /// By linear interpolation between the order statistics. There must be a value.
 Spread spread_of(std::vector<double> values);
 
-/// What a row came to.
+/// The result of a row.
 struct Figure {
   Row row;
   Kind kind = Kind::latency;

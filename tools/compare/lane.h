@@ -17,7 +17,7 @@ namespace diwarp::tools {
 /// Which end of a lane is made; both are made at the same time, each in its own process.
 enum class Side : uint8_t { near, far };
 
-/// What a lane's figures are of.
+/// The quantity of a lane's figures.
 enum class Kind : uint8_t {
   latency,    ///< half round trip, microseconds: the median of a measurement
   ping_pong,  ///< the same, but the mean with all that goes on between two round trips
@@ -58,7 +58,7 @@ struct Place {
   std::array<int, 2> cpus = {-1, -1};  ///< processors of the near and of the far end
 };
 
-/// What there is to know of a lane; there is one table of them, in the order in which the lanes of
+/// The facts of a lane; there is one table of them, in the order in which the lanes of
 /// a round are measured.
 struct LaneInfo {
   std::string_view name;

@@ -7,7 +7,7 @@
 
 namespace diwarp::tools {
 
-/// What the figures of a run depend on: processors, kernel, offloads, backends, buffers.
+/// The things that the figures of a run depend on: processors, kernel, offloads, backends, buffers.
 Json describe_machine(const Address& address);
 
 }  // namespace diwarp::tools

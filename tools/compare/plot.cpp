@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* kGnuplot = "gnuplot";
 
-/// What gnuplot takes literally in single quotes but for these.
+/// gnuplot takes all characters literally in single quotes but for these.
 std::string quoted(const std::string& text) {
   std::string result = "'";
   for (const char c : text) result += c == '\'' ? std::string("''") : std::string(1, c);

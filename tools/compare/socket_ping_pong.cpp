@@ -18,7 +18,7 @@ using std::chrono::steady_clock;
 /// The near end gives a message up after this time and sends it again; loopback loses next to none.
 constexpr Duration kPatience = std::chrono::milliseconds(100);
 
-/// What both kinds of sockets share: polling without sleeping.
+/// The common part of both kinds of sockets: polling without sleeping.
 class SocketPing : public PingLane {
  public:
   SocketPing(Control& control, size_t size) : PingLane(control), buffer_(size) {}

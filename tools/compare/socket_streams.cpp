@@ -25,7 +25,7 @@
 namespace diwarp::tools {
 namespace {
 
-/// What is sent and received in one system call.
+/// The bytes that are sent and received in one system call.
 constexpr size_t kBatch = 64;
 
 class UdpBatches final : public StreamLane {

@@ -14,7 +14,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-/// What has not come so long after everything was sent is lost.
+/// A message that has not come so long after everything was sent is lost.
 constexpr Duration kQuiet = milliseconds(20);
 
 }  // namespace

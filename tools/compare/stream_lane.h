@@ -5,8 +5,8 @@
 
 namespace diwarp::tools {
 
-/// Units (bytes or messages) that go one way as fast as they can. What counts is what arrives in
-/// the time from the first arrival to the last: a sender that outruns the receiver gains nothing.
+/// Units (bytes or messages) that go one way as fast as they can. Bytes count that arrive in the
+/// time from the first arrival to the last: a sender that outruns the receiver gains nothing.
 class StreamLane : public Lane {
  public:
   explicit StreamLane(Control& control) : control_(control) {}

@@ -49,7 +49,7 @@ class VerbsRate final : public StreamLane {
     uint64_t credited = 0;  // messages, of those posted; at the receiver, of those expected
     // The receiver's:
     uint64_t expected = 0;  // the next message's number
-    // The sender's: what was credited when it last looked, and since when.
+    // The sender's: the messages credited when it last looked, and since when.
     uint64_t looked_at = 0;
     Time progress = {};
   };

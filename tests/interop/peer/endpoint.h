@@ -14,8 +14,8 @@
 #include "options.h"
 #include "protocol.h"
 
-/// What the two peers differ in: one end of an RC connection, over libibverbs and librdmacm or over
-/// diwarp. Every call that waits has an end.
+/// The differences of the two peers: one end of an RC connection, over libibverbs and librdmacm or
+/// over diwarp. Every call that waits has an end.
 namespace interop {
 
 using Duration = std::chrono::milliseconds;
@@ -82,7 +82,7 @@ class Endpoint {
   std::span<std::byte> outgoing() { return slot(slots_); }
   std::span<std::byte> sink() { return slot(slots_ + 1); }
   /// The protocol's own messages. siw sends from the memory itself and completes a Send while TCP
-  /// may still need it: what was sent must stay until the peer has answered.
+  /// may still need it: sent bytes must stay until the peer has answered.
   std::span<std::byte> control() { return slot(slots_ + 2); }
   uint32_t slots() const { return slots_; }
 

@@ -12,7 +12,7 @@
 
 namespace interop {
 
-/// What an exchange came to.
+/// The outcome of an exchange.
 struct Outcome {
   uint64_t steps = 0;
   uint64_t bytes = 0;

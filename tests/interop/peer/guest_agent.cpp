@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs in the guest: who connects to its TCP port sends a shell command, ended by a zero byte, and
-// gets what it prints, then a line "status N". The command "quit" ends the agent.
+// Runs in the guest: a client of its TCP port sends a shell command, ended by a zero byte, and gets
+// its output, then a line "status N". The command "quit" ends the agent.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>

@@ -20,7 +20,7 @@ namespace {
 
 using namespace interop;
 
-/// What all connections of this process came to.
+/// The outcome of all connections of this process.
 class Report {
  public:
   void add(const Outcome& outcome, const std::string& negotiated) {

@@ -35,7 +35,7 @@ struct Options {
   bool expect_end = false;     ///< the other side will break the connection
   uint32_t die_after = 0;      ///< exits in the midst of this step, 1 the first; 0: never
 
-  // What each side keeps: `receives` slots of `slot_size`.
+  // The memory of each side: `receives` slots of `slot_size`.
   uint32_t receives = 4;
   size_t slot_size = size_t{1} << 20;
   std::chrono::milliseconds timeout{20000};  ///< of any one wait

@@ -28,7 +28,7 @@
 ///     done (actor client; not with a Send)  ->
 ///                                        <- result: status 0 if all was well so far
 ///
-/// Who receives the bytes verifies them against the pattern of `seed`, a Write's or Read's
+/// The receiver of the bytes verifies them against the pattern of `seed`, a Write's or Read's
 /// surroundings included. `key` is also what a Send with Invalidate invalidates. After the last
 /// step the client sends `bye`, the server answers `bye`, and the client disconnects. In a step
 /// with a fault the operation is one that must fail: nothing follows it but the end of the
@@ -38,7 +38,7 @@ namespace interop {
 enum class Op : uint8_t { send, send_solicited, send_invalidate, send_both, write, read };
 enum class Actor : uint8_t { client, server };
 
-/// What is wrong with an operation.
+/// The fault of an operation.
 enum class Fault : uint8_t {
   none,
   wrong_stag,     ///< a key that was never given out

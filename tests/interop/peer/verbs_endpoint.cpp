@@ -35,7 +35,7 @@ void require_zero(int result, const char* what) {
   if (result != 0) fail(what);
 }
 
-/// What is posted is right, so that only a connection that has ended refuses it.
+/// A posted request is right, so that only a connection that has ended refuses it.
 void require_posted(int result, const char* what) {
   if (result != 0)
     throw ConnectionEnded(std::string(what) + ": " + std::strerror(result < 0 ? -result : result));
@@ -162,7 +162,7 @@ VerbsEndpoint::VerbsEndpoint(const Options& options, Channel channel, Owned<rdma
   // Made by many threads at once, now and then one is refused (ENOSPC).
   static std::mutex making;
   const std::lock_guard lock(making);
-  // All connections of the process share it: who finds it empty must not wait.
+  // All connections of the process share it: a thread that finds it empty must not wait.
   require_zero(::fcntl(id_->verbs->async_fd, F_SETFL, O_NONBLOCK), "fcntl");
   pd_ = {checked(ibv_alloc_pd(id_->verbs), "ibv_alloc_pd"), ibv_dealloc_pd};
   completions_ = {checked(ibv_create_comp_channel(id_->verbs), "ibv_create_comp_channel"),
@@ -259,7 +259,7 @@ std::optional<Completion> VerbsEndpoint::next(ibv_cq& cq, Duration limit) {
   ibv_wc wc{};
   for (uint32_t idle = 0; ibv_poll_cq(&cq, 1, &wc) == 0; ++idle) {
     if (std::chrono::steady_clock::now() >= deadline) return std::nullopt;
-    // The guest is emulated: who spins takes the processor from the driver.
+    // The guest is emulated: a thread that spins takes the processor from the driver.
     if (idle > 100) std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
   return Completion{.id = wc.wr_id,

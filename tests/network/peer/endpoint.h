@@ -15,7 +15,7 @@ namespace network {
 
 using Json = nlohmann::json;
 
-/// What every role has.
+/// The common part of every role.
 struct EndpointSettings {
   std::string address;
   bool reliable = false;

@@ -230,7 +230,7 @@ class End {
     }
   }
 
-  /// What ended the connection within so many seconds, if anything did.
+  /// The event that ended the connection within so many seconds, if any.
   void await_end(double seconds) {
     const std::optional<diwarp::AsyncEvent> event = events_.get_event(to_duration(seconds));
     Json word{{"kind", "waited"},

@@ -15,7 +15,7 @@ namespace network {
 
 using Time = std::chrono::nanoseconds;
 
-/// What the way out of a port does to TCP and UDP packets. Everything else passes as it is.
+/// The treatment of TCP and UDP packets on the way out of a port. Everything else passes as it is.
 struct Impairment {
   double loss = 0;     ///< probability that a packet is dropped
   double reorder = 0;  ///< probability that a packet is late by `lateness`

@@ -22,7 +22,7 @@ Mac source_of(const Frame& frame);
 /// Broadcast or multicast: for every port.
 bool for_group(const Frame& frame);
 
-/// What of an IP packet is looked at. All zero: the frame carries none that is.
+/// The fields of an IP packet that are looked at. All zero: the frame carries none that is.
 struct Packet {
   uint8_t protocol = 0;              ///< of the fragment, too, if it is one
   bool fragment = false;             ///< other than the first

@@ -26,7 +26,7 @@ struct Attached {
   }
 };
 
-/// Whether the message says that the peer has aborted. What it carries is closed.
+/// Whether the message says that the peer has aborted. The descriptors that it carries are closed.
 bool is_abort(msghdr& message) {
   cmsghdr* const header = CMSG_FIRSTHDR(&message);
   if (header == nullptr || header->cmsg_type != SCM_RIGHTS) return false;

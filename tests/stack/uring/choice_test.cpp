@@ -23,7 +23,7 @@ bool carries_a_message(Device& device) {
   return await(b.recv_cq, 1).size() == 1;
 }
 
-/// What a child process writes to its standard error, at most what a pipe holds.
+/// The text that a child process writes to its standard error, at most as much as a pipe holds.
 template <class Body>
 std::string errors_of_child(Body body, int& status) {
   int ends[2];

@@ -24,7 +24,7 @@ int exit_status_of(pid_t child) {
   return WEXITSTATUS(status);
 }
 
-/// What a child process with this DIWARP_LOG writes to stderr when it logs at every level.
+/// The text that a child process with this DIWARP_LOG writes to stderr when it logs at every level.
 std::string logged_with(const char* level) {
   int ends[2];
   REQUIRE(pipe(ends) == 0);

@@ -289,7 +289,7 @@ TEST_CASE("where a result has more ranges than there is room for, no byte is cla
   CHECK_FALSE(map.merge(high));
   CHECK(map.range_count() == kRanges);
   CHECK(ranges_of(map) == ranges_of(low));
-  // What joins ranges needs no room.
+  // A range that joins others needs no room.
   CHECK(map.merge(ValidityMap(kLength, Range{0, 2 * kRanges})));
   CHECK(map.range_count() == 1);
   CHECK(map.merge(high));

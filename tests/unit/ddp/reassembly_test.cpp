@@ -208,7 +208,7 @@ TEST_CASE("a full list of ranges refuses more disorder and never claims what was
   CHECK(message.placed() == 10 * limit);
   CHECK_FALSE(message.message_length());
 
-  // What was refused may come again once a gap has closed.
+  // A refused segment may come again once a gap has closed.
   CHECK(message.add(10, 10, false) == SegmentFault::none);
   CHECK(message.add(beyond, 10, true) == SegmentFault::none);
   for (uint64_t i = 1; i < limit; ++i) {

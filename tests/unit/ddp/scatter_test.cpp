@@ -19,7 +19,7 @@ struct List {
     uint32_t begin = 0;
     for (uint32_t length : lengths) {
       sges.push_back({length != 0 ? memory.data() + begin : nullptr, length, 1});
-      begin += length + 3;  // what lies between belongs to nobody
+      begin += length + 3;  // the bytes between belong to nobody
     }
   }
 

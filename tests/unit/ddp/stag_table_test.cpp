@@ -88,7 +88,7 @@ TEST_CASE("a region has the STag that was chosen for it, if its index is not 0 o
   CHECK(table.size() == 2);
   CHECK(table.find(0xA07)->length == 5);
   CHECK(table.find(0x901) != nullptr);
-  // What is drawn afterwards is another one.
+  // An STag drawn afterwards is another one.
   CHECK(stag_index(table.insert({})) != 0xA);
 
   CHECK(table.erase(0xA07));

@@ -33,7 +33,7 @@ class Sections {
   std::array<std::atomic<uint64_t>, kReaders> counts_{};
 };
 
-/// What every region of this test holds, so that a reader can tell a freed or torn one.
+/// The contents of every region of this test, so that a reader can tell a freed or torn one.
 Region patterned(uint64_t n) { return {.base = n, .length = ~n}; }
 bool intact(const Region& region) { return region.length == ~region.base; }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The second socket of a link for the destination it sends to most: who hears what, and when.
+// The second socket of a link for the destination it sends to most: which socket hears which
+// datagrams, and when.
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -60,8 +61,8 @@ void wait_input_of_any(const FocusedUdpLink& link) {
   CHECK(::poll(sockets.data(), sockets.size(), 5000) > 0);
 }
 
-/// What so many receives bring, each after a wait for input while fewer than `expected` came: what
-/// is sent over loopback may arrive a moment later.
+/// What so many receives bring, each after a wait for input while fewer than `expected` came: a
+/// datagram over loopback may arrive a moment later.
 std::vector<std::string> receive(FocusedUdpLink& link, size_t receives, size_t expected) {
   ReceiveBatch batch(8, 65536, 1024);
   std::vector<std::string> came;

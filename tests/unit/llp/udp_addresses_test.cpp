@@ -127,7 +127,7 @@ TEST_CASE("the second socket of a link at all addresses is at the one that the p
     CHECK(message->from == asked);
   }
   CHECK(link->focused());
-  // What comes to it has the same number, and what came to another address still comes.
+  // A datagram to it has the same number, and one that came to another address still comes.
   REQUIRE(peer.send(asked, "to the second"));
   ReceiveBatch batch(8, 65536, 1024);
   size_t came = 0;

@@ -50,7 +50,8 @@ struct Links {
   ReceiveBatch batch{2, 65536, 256};
 };
 
-/// What came, after something that was sent later to the link's own address: loopback keeps order.
+/// The datagrams that came, after one that was sent later to the link's own address: loopback keeps
+/// order.
 template <class TestType>
 Texts waiting(Links<TestType>& net, DatagramLink& link) {
   link.receive(net.batch);
@@ -347,7 +348,7 @@ BACKENDS_TEST_CASE(
       CHECK(batch.datagrams()[0].from == a->local_address());
       CHECK(at_lo->receive(batch) == 0);
     }
-    // What one wire packet carries, for multicast and broadcast as well.
+    // The payload of one wire packet, for multicast and broadcast as well.
     CHECK(a->max_datagram(Address::parse("10.9.0.255:1")) == 1472);
     CHECK(a->max_datagram(Address::parse("239.1.1.1:1")) == 1472);
   });

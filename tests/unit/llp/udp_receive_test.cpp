@@ -219,7 +219,7 @@ TEST_CASE("a train that comes around the stop of coalescing is split into its da
   RawUdp peer;
   ReceiveBatch batch(8, 65536, 8 * UdpLink::kMaxTrain);
   receive_lone(*link, peer, Coalescing::kLone - 1);
-  // It waits behind the last lone datagram, when coalescing would stop.
+  // It waits after the last lone datagram, when coalescing would stop.
   REQUIRE(peer.send(link->local_address(), "the last one"));
   REQUIRE(peer.send(link->local_address(), text_pattern(340, 1), 100));
   CHECK(receive_texts(*link, batch, 1) == std::vector<std::string>{"the last one"});
@@ -296,7 +296,8 @@ BACKENDS_TEST_CASE("an adopted socket does not count what it lost before") {
   REQUIRE(::setsockopt(raw.fd(), SOL_SOCKET, SO_RCVBUF, &small, sizeof small) == 0);
   const int on = 1;
   REQUIRE(::setsockopt(raw.fd(), SOL_SOCKET, SO_RXQ_OVFL, &on, sizeof on) == 0);
-  // What waits then carries the count of its arrival, which is less than that of the adoption.
+  // A datagram that waits then carries the count of its arrival, which is less than that of the
+  // adoption.
   for (int round = 0; round < 2; ++round) {
     for (int i = 0; i < 100; ++i) REQUIRE(peer.send(raw.address(), text_pattern(500)));
     while (round == 0 && raw.readable()) REQUIRE(raw.receive());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A ring whose requests the kernel refuses for want of memory: what comes in is read by system
-// calls meanwhile, and the requests are made again.
+// A ring whose requests the kernel refuses for want of memory: system calls read the input
+// meanwhile, and the requests are made again.
 #include <sys/socket.h>
 
 #include <array>
@@ -37,7 +37,7 @@ TEST_CASE("while every request is refused datagrams are received, and the ring s
   Texts received;
   for (const std::string& text : texts) {
     REQUIRE(peer.send(link->local_address(), text));
-    // No descriptor tells of it: who sleeps has to look again after a while.
+    // No descriptor tells of it: a thread that sleeps has to look again after a while.
     const Duration silence = scene.queue->silence();
     CHECK((silence == UringQueue::kRetry || silence == Duration::zero()));
     scene.queue->gather();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sends that the kernel does not copy: what its notices say, and which calls they end.
+// Sends that the kernel does not copy: the contents of its notices, and which calls they end.
 #include "llp/tcp/zero_copy_sender.h"
 
 #include <linux/errqueue.h>
@@ -21,7 +21,7 @@ using test::bytes_of;
 
 // --- Notices.
 
-/// An entry of an error queue: messages that lie one behind the other as the kernel puts them.
+/// An entry of an error queue: messages that lie one after the other as the kernel puts them.
 class Entry {
  public:
   Entry& add(int level, int type, ConstBytes contents) {

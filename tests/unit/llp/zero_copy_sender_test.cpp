@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sends that the kernel does not copy: what that means for a stream's memory.
+// Sends that the kernel does not copy: the effect on a stream's memory.
 #include "llp/tcp/zero_copy_sender.h"
 
 #include <sys/socket.h>

@@ -33,7 +33,7 @@ std::vector<std::vector<std::byte>> every_kind() {
           golden::control_error_bare()};
 }
 
-/// What `inner` shows lies inside `outer`.
+/// The bytes of `inner` lie inside `outer`.
 bool inside(ConstBytes inner, ConstBytes outer) {
   return inner.empty() || (inner.data() >= outer.data() &&
                            inner.data() + inner.size() <= outer.data() + outer.size());

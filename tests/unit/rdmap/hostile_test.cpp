@@ -15,8 +15,8 @@ using namespace diwarp::test;
 
 namespace {
 
-/// What holds for every ULPDU, however bad: a fault has a name, and a segment keeps the promises of
-/// its type.
+/// The rules that hold for every ULPDU, however bad: a fault has a name, and a segment keeps the
+/// promises of its type.
 void check_result(const StreamReceiver::Result& result, ConstBytes ulpdu) {
   if (result.fault) {
     const std::string words = to_string(*result.fault);

@@ -22,7 +22,7 @@ std::vector<std::byte> encoded(const TerminateCode& code, ConstBytes offending,
   return out;
 }
 
-/// What follows the DDP header.
+/// The bytes after the DDP header.
 std::vector<std::byte> body(const TerminateCode& code, ConstBytes offending) {
   const auto whole = encoded(code, offending);
   return {whole.begin() + 18, whole.end()};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An engine whose input somebody else gathers: what is announced while it sleeps is not slept over.
+// An engine whose input somebody else gathers: input that is announced while it sleeps wakes it.
 #include <sys/eventfd.h>
 
 #include <atomic>

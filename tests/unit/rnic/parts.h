@@ -35,8 +35,8 @@
 #include "rnic/queues/work_queue.h"
 #include "support/bytes.h"
 
-/// What the parts of queue pairs work with, for tests of one part without a queue pair, a socket or
-/// a thread.
+/// The objects that the parts of queue pairs work with, for tests of one part without a queue pair,
+/// a socket or a thread.
 namespace diwarp::rnic::parts {
 
 inline constexpr uint32_t kDomain = 5;

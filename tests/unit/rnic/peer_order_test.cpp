@@ -26,7 +26,7 @@ PeerOrder made() {
   return order;
 }
 
-/// What is reportable, and then is not any more.
+/// The requests that are reportable, and then are not any more.
 std::vector<uint32_t> taken(PeerOrder& order) {
   std::vector<uint32_t> slots;
   while (const std::optional<uint32_t> slot = order.front()) {

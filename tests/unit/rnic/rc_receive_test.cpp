@@ -133,7 +133,7 @@ struct Fixture : Memory {
     receive.start(parameters, initiator, {});
   }
 
-  /// What comes at once is read at once.
+  /// Bytes that come at once are read at once.
   RcEnd come(const Octets& bytes) {
     stream.pieces.push_back(bytes);
     return read();
@@ -292,7 +292,7 @@ TEST_CASE("rc receive: a Send without a receive holds the stream, with what foll
   CHECK(f.come(send(1, "abc") + fpdu(write_ulpdu(f.region, 100, "w"))) == RcEnd::none);
   CHECK(f.receive.delivery().held());
   CHECK(f.receives.buffers.take_wish());
-  CHECK(f.canvas.untouched());  // the Write is behind it
+  CHECK(f.canvas.untouched());  // the Write is after it
   f.post(7, 10, 10);
   CHECK(f.receive.resume() == RcEnd::none);
   CHECK_FALSE(f.receive.delivery().held());

@@ -115,7 +115,7 @@ struct Fixture : Memory {
             protection,  serves_sends, kBurstBytes, false};
   }
   RcTransmit::Result run() { return transmit.run(context(), kNow); }
-  /// What is sent now, all of it.
+  /// All bytes that are sent now.
   std::vector<Framed> sent() {
     stream.bytes.clear();
     while (run().pending == Pending::more) {

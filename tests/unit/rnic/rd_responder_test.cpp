@@ -27,7 +27,7 @@ struct Fixture : Memory {
     return responder.take_request(peer,
                                   {.length = 2, .source_stag = stag, .source_offset = offset});
   }
-  /// What is sent of responses now, so much of each at most.
+  /// The responses that are sent now, so much of each at most.
   Cut send(size_t segment = 100) {
     const Cut sent = cut(peer, sends.queue, segment);
     responder.cut_up_to(sent.part.tag);
@@ -90,7 +90,7 @@ TEST_CASE("rd responder: a peer has no more Reads here than an association allow
   const Verdict verdict = f.read(99);
   CHECK(verdict.drop == Counter::drop_share);
   CHECK(verdict.fault == fault::kStreamCatastrophic);
-  // What is wrong with the memory is told first.
+  // A fault of the memory is told first.
   CHECK(f.read_from(f.region ^ 1, kBase).fault == fault::kInvalidStag);
   RdPeer& other = f.peers.add("10.0.0.2");
   CHECK_FALSE(f.responder.take_request(other, {.length = 0}).drop);

@@ -34,7 +34,7 @@ struct Queue {
     REQUIRE_FALSE(post(wr_id, to, flags));
     return &sends.hand_over();
   }
-  /// What is reported now: the wr_ids.
+  /// The requests that are reported now: the wr_ids.
   std::vector<uint64_t> reported() {
     all_reported = sends.report(cq, 7);
     std::vector<uint64_t> wr_ids;

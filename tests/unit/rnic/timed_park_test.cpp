@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The RNIC thread is parked while the application drives, and the application puts off the end of
-// that. What the kernel says of the park's timer tells when it would end: no test waits for that.
+// that. The kernel's record of the park's timer tells when it would end: no test waits for that.
 #include <dirent.h>
 #include <unistd.h>
 

@@ -181,11 +181,11 @@ TEST_CASE("ud transmit: a Read has its turn, and is the reader's then") {
   f.send(1, 1);
   CHECK(f.sent().size() == 1);
   CHECK(f.reader.under_way() == 0);
-  CHECK(f.sent().size() == 1);  // the Send behind it does not wait for its response
+  CHECK(f.sent().size() == 1);  // the Send after it does not wait for its response
   CHECK(f.reader.under_way() == 1);
   f.post({.sges = f.sge(f.region, 0, 4), .opcode = WrOpcode::rdma_read});
   f.send(2, 1);
-  CHECK(f.sent().empty());  // no other Read may be under way, so it waits with all behind it
+  CHECK(f.sent().empty());  // no other Read may be under way, so it waits with all after it
   f.reader.reset();
   CHECK(f.sent().size() == 1);
 }
