@@ -19,12 +19,15 @@ class Pool {
   Pool() = default;
   /// Makes `count` in one piece of memory: acquire() needs no more for them.
   explicit Pool(size_t count) {
-    blocks_.reserve(1);
     free_.reserve(count);
-    blocks_.push_back({std::make_unique<T[]>(count), count});
+    add_block(std::make_unique<T[]>(count), count);
     // The lowest address is given out first; after that the most recently released, still in cache.
-    for (size_t i = 0; i < count; ++i) free_.push_back(&blocks_[0].items[count - 1 - i]);
-    count_ = count;
+    for (size_t i = 0; i < count; ++i) free_.push_back(&blocks_->items[count - 1 - i]);
+  }
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+  ~Pool() {
+    while (blocks_) blocks_ = std::move(blocks_->next);  // one by one: the list may be long
   }
 
   /// nullptr when all are in use.
@@ -40,15 +43,10 @@ class Pool {
   template <class... Arguments>
   T& acquire_or_make(Arguments&&... arguments) {
     if (T* const item = acquire()) return *item;
-    if (blocks_.size() == blocks_.capacity()) {
-      const size_t more = std::max<size_t>(8, 2 * blocks_.size());
-      free_.reserve(count_ + more);  // so that release() allocates nothing
-      blocks_.reserve(blocks_.size() + more);
-    }
-    std::unique_ptr<T[]> made(new T[1]{T(std::forward<Arguments>(arguments)...)});
-    blocks_.push_back({std::move(made), 1});
-    ++count_;
-    return blocks_.back().items[0];
+    // release() allocates nothing, as there is room for all.
+    if (free_.capacity() == count_) free_.reserve(std::max<size_t>(8, 2 * count_));
+    add_block(std::unique_ptr<T[]>(new T[1]{T(std::forward<Arguments>(arguments)...)}), 1);
+    return blocks_->items[0];
   }
 
   /// `item` must have come from here and not been released since.
@@ -62,19 +60,30 @@ class Pool {
 
   bool owns(const T* item) const {
     const std::less<const T*> before;
-    return std::any_of(blocks_.begin(), blocks_.end(), [&](const Block& block) {
-      return !before(item, block.items.get()) && before(item, block.items.get() + block.count);
-    });
+    for (const Block* block = blocks_.get(); block != nullptr; block = block->next.get())
+      if (!before(item, block->items.get()) && before(item, block->items.get() + block->count))
+        return true;
+    return false;
   }
 
  private:
   struct Block {
     std::unique_ptr<T[]> items;
     size_t count = 0;
+    std::unique_ptr<Block> next;
   };
 
-  std::vector<Block> blocks_;
-  std::vector<T*> free_;  // has room for all
+  void add_block(std::unique_ptr<T[]> items, size_t count) {
+    auto block = std::make_unique<Block>();
+    block->items = std::move(items);
+    block->count = count;
+    block->next = std::move(blocks_);
+    blocks_ = std::move(block);
+    count_ += count;
+  }
+
+  std::unique_ptr<Block> blocks_;  // the latest one first
+  std::vector<T*> free_;           // has room for all
   size_t count_ = 0;
 };
 
