@@ -6,7 +6,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <memory>
 #include <sstream>
+#include <utility>
 #include <vector>
 
 #include "common/failure.h"
@@ -23,6 +25,7 @@ using std::chrono::steady_clock;
 /// For one run of both processes, and for its server to end when its client has.
 constexpr Duration kPatience = std::chrono::seconds(15);
 constexpr Duration kServerPatience = std::chrono::seconds(3);
+constexpr int kPortsTried = 3;
 constexpr uint64_t kFewest = 50;
 constexpr uint64_t kMost = 1'000'000;
 
@@ -71,21 +74,41 @@ class FabricLane final : public Lane {
  private:
   double run(uint64_t iterations) {
     const Address address = place_.control.local_address();
-    const uint16_t port = free_tcp_port(address);
     const Time deadline = steady_clock::now() + kPatience;
-    Captured server(place_.cpus[1], command(iterations, {"-B", std::to_string(port)}));
-    while (!is_listened_at(port)) {
-      check_interrupted();
-      const bool ended = server.finish(steady_clock::now() + milliseconds(5));
-      if (ended || steady_clock::now() > deadline) fail("server", server);
-    }
+    const Server server = start_server(iterations, address, deadline);
     Captured client(place_.cpus[0],
-                    command(iterations, {"-P", std::to_string(port), address.host()}));
+                    command(iterations, {"-P", std::to_string(server.port), address.host()}));
     const bool ended = client.finish(deadline);
     const auto transfer = parse_fi_pingpong(client.output());
     if (!ended || client.status() != 0 || !transfer) fail("client", client);
-    if (!server.finish(steady_clock::now() + kServerPatience)) fail("server", server);
+    if (!server.child->finish(steady_clock::now() + kServerPatience)) fail("server", *server.child);
     return *transfer;
+  }
+
+  struct Server {
+    uint16_t port;
+    std::unique_ptr<Captured> child;
+  };
+
+  /// Another program may take a port that was free a moment ago: then another port is tried.
+  Server start_server(uint64_t iterations, const Address& address, Time deadline) {
+    for (int attempt = 1;; ++attempt) {
+      const uint16_t port = free_tcp_port(address);
+      auto child = std::make_unique<Captured>(place_.cpus[1],
+                                              command(iterations, {"-B", std::to_string(port)}));
+      if (comes_up(*child, port, deadline)) return {port, std::move(child)};
+      const bool taken = child->output().find("Address already in use") != std::string::npos;
+      if (!taken || attempt == kPortsTried) fail("server", *child);
+    }
+  }
+
+  static bool comes_up(Captured& server, uint16_t port, Time deadline) {
+    while (!is_listened_at(port)) {
+      check_interrupted();
+      const bool ended = server.finish(steady_clock::now() + milliseconds(5));
+      if (ended || steady_clock::now() > deadline) return false;
+    }
+    return true;
   }
 
   std::vector<std::string> command(uint64_t iterations, const std::vector<std::string>& role) {
