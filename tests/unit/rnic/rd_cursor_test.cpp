@@ -105,7 +105,7 @@ TEST_CASE(
   SendEntry& read = *work.requests.front();
   read.opcode = WrOpcode::rdma_read;
   read.length = 2 * rdmap::kMaxReadRequest + 1;
-  read.msn = 7;
+  read.in_flight.msn = 7;
   for (int round = 0; round < 2; ++round) {
     for (uint32_t i = 0; i < 3; ++i) {
       const RdPart request = work.cut();

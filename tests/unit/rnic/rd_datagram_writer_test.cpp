@@ -78,7 +78,7 @@ TEST_CASE("rd datagram writer: segments of a message in any order carry their ow
   SendEntry& entry = f.sends.queue.hand_over();
   f.requests.add(f.peer, entry);
   const auto part = [&](uint32_t offset, uint32_t length) {
-    return RdPart{.tag = {{MessageKind::send, entry.msn}, 0, offset, length}};
+    return RdPart{.tag = {{MessageKind::send, entry.in_flight.msn}, 0, offset, length}};
   };
   const auto sent = f.write([&](RdPeerBurst& burst) {
     CHECK_FALSE(f.writer.is_cutting(entry));
