@@ -20,7 +20,10 @@ class Pool {
   /// Makes `count` in one piece of memory: acquire() needs no more for them.
   explicit Pool(size_t count) {
     free_.reserve(count);
-    add_block(std::make_unique<T[]>(count), count);
+    auto block = std::make_unique<Block>();
+    block->items = std::make_unique<T[]>(count);
+    block->count = count;
+    add_block(std::move(block));
     // The lowest address is given out first; after that the most recently released, still in cache.
     for (size_t i = 0; i < count; ++i) free_.push_back(&blocks_->items[count - 1 - i]);
   }
@@ -45,7 +48,10 @@ class Pool {
     if (T* const item = acquire()) return *item;
     // release() allocates nothing, as there is room for all.
     if (free_.capacity() == count_) free_.reserve(std::max<size_t>(8, 2 * count_));
-    add_block(std::unique_ptr<T[]>(new T[1]{T(std::forward<Arguments>(arguments)...)}), 1);
+    auto block = std::make_unique<Block>();
+    block->items.reset(new T[1]{T(std::forward<Arguments>(arguments)...)});
+    block->count = 1;
+    add_block(std::move(block));
     return blocks_->items[0];
   }
 
@@ -73,13 +79,10 @@ class Pool {
     std::unique_ptr<Block> next;
   };
 
-  void add_block(std::unique_ptr<T[]> items, size_t count) {
-    auto block = std::make_unique<Block>();
-    block->items = std::move(items);
-    block->count = count;
+  void add_block(std::unique_ptr<Block> block) noexcept {
+    count_ += block->count;
     block->next = std::move(blocks_);
     blocks_ = std::move(block);
-    count_ += count;
   }
 
   std::unique_ptr<Block> blocks_;  // the latest one first
