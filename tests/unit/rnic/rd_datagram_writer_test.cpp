@@ -128,7 +128,7 @@ TEST_CASE(
   CHECK(written().sequence == written().acknowledged + 1);
 }
 
-TEST_CASE("rd resets: as many wait as may, each until it was sent; further ones are left out") {
+TEST_CASE("rd resets: as many wait as may, each until it was sent, and further ones are left out") {
   Fixture f;
   RdResets resets(f.counters);
   const Address to = Address::parse("10.0.0.2:7");
