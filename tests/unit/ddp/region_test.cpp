@@ -120,6 +120,18 @@ TEST_CASE("an SGE must lie inside the memory of its region") {
   CHECK(check_local(&region, kDomain, Access::none, null) == RegionFault::bounds);
 }
 
+TEST_CASE("an SGE in front of its region is outside, even where the region runs over 64 bits") {
+  Region region = region_at(0, 100);
+  region.memory = reinterpret_cast<std::byte*>(UINTPTR_MAX - 9);
+  const auto fault = [&](uintptr_t address) {
+    const Sge sge{reinterpret_cast<void*>(address), 1, 0};
+    return check_local(&region, kDomain, Access::local_write, sge);
+  };
+  CHECK(fault(UINTPTR_MAX - 9) == RegionFault::none);
+  CHECK(fault(UINTPTR_MAX - 10) == RegionFault::bounds);
+  CHECK(fault(5) == RegionFault::bounds);
+}
+
 TEST_CASE("the first fault of an SGE is told") {
   std::array<std::byte, 10> memory{};
   Region region = region_at(0, 10, Access::none);
