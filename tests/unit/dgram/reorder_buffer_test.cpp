@@ -3,6 +3,7 @@
 
 #include <array>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "support/catch.h"
@@ -58,6 +59,24 @@ TEST_CASE("rd buffer: places that are free count to the bound until they are giv
   release_all();
   buffer.shrink();
   CHECK(buffer.memory() == 0);
+}
+
+TEST_CASE("rd buffer: a long datagram takes the memory of free places where no other is left") {
+  constexpr size_t kBound = 64 << 10;
+  ReorderBuffer buffer(kBound);
+  std::array<BufferShare, 2> shares;  // half of the bound each
+  std::vector<std::pair<BufferedDatagram*, BufferShare*>> kept;
+  const std::vector<std::byte> bytes(16 << 10);
+  for (BufferShare& share : shares)
+    while (auto* const one = buffer.keep(RdKind::data, 0, std::span(bytes).first(100), share))
+      kept.emplace_back(one, &share);
+  for (const auto& [one, share] : kept) buffer.release(one, *share);
+  REQUIRE(buffer.used() == 0);
+  REQUIRE(buffer.memory() == kBound);
+  BufferedDatagram* const one = buffer.keep(RdKind::data, 0, bytes, shares[0]);
+  REQUIRE(one != nullptr);
+  CHECK(buffer.memory() == kBound);
+  buffer.release(one, shares[0]);
 }
 
 TEST_CASE("rd buffer: long datagrams make the window of their own address smaller, for a while") {
