@@ -91,6 +91,7 @@ TEST_CASE("ud reads: of several parts that fit, the one that was asked first is 
   ask(first, 0);  // not sent yet
   UdReadPart& later = ask(first, 5);
   UdReadPart& earlier = ask(second, 4);
+  ask(second, 6);
   const auto any = [](const UdReadPart&) { return true; };
   CHECK(f.reads.find_asked(kTarget, any) == &earlier);
   CHECK(f.reads.find_asked(kTarget, [&](const UdReadPart& one) { return &one != &earlier; }) ==
