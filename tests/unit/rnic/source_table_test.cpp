@@ -83,6 +83,20 @@ TEST_CASE("strangers take the places of strangers, not of sources that have fini
   for (uint32_t n = 0; n < 10; ++n) CHECK(table.knows(host(n)));
 }
 
+TEST_CASE("in a full table a stranger gives way before a source that was silent for longer") {
+  Table table({.sources = 3});
+  table.prove(host(1));
+  table.add(host(2), 1, kStart + 1s);
+  table.prove(host(3), 1, kStart + 2s);
+  REQUIRE(table.prove(host(4), 1, kStart + 3s) != nullptr);
+  CHECK(table.sources.size() == 3);
+  CHECK(table.knows(host(1)));
+  CHECK(table.knows(host(3)));
+  CHECK(table.knows(host(4)));
+  REQUIRE(table.add(host(5), 1, kStart + 4s) != nullptr);  // now there are known ones alone
+  CHECK_FALSE(table.knows(host(1)));
+}
+
 TEST_CASE("a stranger becomes a known source with its first message, and one that is known stays") {
   Table table({.sources = 100, .unproven = 2});
   for (uint32_t n = 0; n < 50; ++n) table.prove(host(n));
