@@ -234,10 +234,14 @@ TEST_CASE("an address with many proven incarnations leaves a known source its Wr
       of(incarnation, scene.part(msn, 0, 10, 20, 1000));
       static_cast<void>(scene.records());
     }
+  // Its next one displaces none of its own.
+  scene.send(scene.part(4, 0, 10, 20, 200));
+  static_cast<void>(scene.records());
   scene.send(scene.part(2, 10, 10, 20));
   scene.send(scene.part(3, 10, 10, 20, 100));
+  scene.send(scene.part(4, 10, 10, 20, 200));
   const auto whole = scene.records();
-  REQUIRE(whole.size() == 2);
+  REQUIRE(whole.size() == 3);
   for (const WorkCompletion& record : whole) CHECK(record.validity.complete());
 }
 
