@@ -193,6 +193,28 @@ TEST_CASE("Of a long FPDU that must be refused nothing is placed, though its beg
     target.send(from(fpdu, kHalf));
     CHECK(b.qp.query().terminate->code == TerminateCode{1, 1, 0});
   }
+  SECTION("a Read Response that does not begin where the sink does") {
+    target.send(target.long_write(0));  // the responder may send from now on
+    REQUIRE_FALSE(b.post(WrOpcode::rdma_read, 0, kPayload, {0x1234, 0}, 7));
+    target.world.settle();
+    Wire wire = write_of(b.mr->rkey(), b.mr->base() + 1, kPayload);
+    wire.opcode = 2;
+    const std::vector<std::byte> fpdu = framed(to_ulpdu(wire));
+    target.send(half_of(fpdu));
+    CHECK(b.qp.state() == QpState::rts);
+    target.send(from(fpdu, kHalf));
+    CHECK(b.qp.query().terminate->code == TerminateCode{1, 1, 1});
+  }
+  SECTION("a Send with the number of another") {
+    REQUIRE_FALSE(b.post_recv(0, 0, kPayload));
+    const std::vector<std::byte> fpdu = fpdu_bytes(Fpdu{.msn = 2, .payload = long_body()});
+    target.send(half_of(fpdu));
+    CHECK(b.qp.state() == QpState::rts);
+    target.send(from(fpdu, kHalf));
+    CHECK(statuses(b.recv_cq) == Statuses{WcStatus::wr_flush_error});
+    REQUIRE(b.qp.query().terminate);
+    CHECK(b.qp.query().terminate->code == TerminateCode{1, 2, 3});
+  }
   CHECK(b.qp.state() == QpState::error);
   CHECK(target.untouched_from(0));
 }
