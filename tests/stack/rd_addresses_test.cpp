@@ -93,6 +93,34 @@ class TwoAddresses final : public llp::ForwardingDatagramLink {
   const World::Link second_;
 };
 
+/// The link of a queue pair that is reached at the address of this number.
+class ReachedAt final : public llp::ForwardingDatagramLink {
+ public:
+  ReachedAt(World::Link inner, const uint32_t& number, std::vector<uint32_t>& sent_from)
+      : ForwardingDatagramLink(std::move(inner)), number_(number), sent_from_(sent_from) {}
+
+  llp::SendResult send(std::span<const llp::OutgoingDatagram> burst) override {
+    for (const llp::OutgoingDatagram& datagram : burst) sent_from_.push_back(datagram.local);
+    return inner().send(burst);
+  }
+  size_t receive(llp::ReceiveBatch& batch) override {
+    llp::ReceiveBatch raw(batch.slots(), batch.slot_bytes(), batch.slots());
+    inner().receive(raw);
+    batch.clear();
+    size_t slot = 0;
+    for (const llp::IncomingDatagram& datagram : raw.datagrams()) {
+      const Bytes place = batch.slot(slot++).first(datagram.bytes.size());
+      std::copy(datagram.bytes.begin(), datagram.bytes.end(), place.begin());
+      batch.add(datagram.from, place, false, number_);
+    }
+    return batch.datagrams().size();
+  }
+
+ private:
+  const uint32_t& number_;
+  std::vector<uint32_t>& sent_from_;
+};
+
 struct Addresses {
   bool run(const std::function<bool()>& done, Duration limit = 60s) {
     for (const Time end = world.clock.now() + limit; world.clock.now() < end;) {
@@ -159,6 +187,28 @@ TEST_CASE("rd: a queue pair that is reached at two addresses is two peers, side 
   CHECK(b_device.counter("rd_associations") == 2);
   CHECK(a_device.counter("rd_associations") == 2);
   CHECK(restarts(scene.world) == 0);
+}
+
+TEST_CASE("rd: a queue pair that is reached at another address than before answers from there") {
+  Addresses scene;
+  uint32_t number = 1;
+  std::vector<uint32_t> sent_from;
+  Device& a_device = scene.world.add_device();
+  Device& b_device = scene.world.add_device([&](World::Link link) -> World::Link {
+    return std::make_unique<ReachedAt>(std::move(link), number, sent_from);
+  });
+  Party a(a_device, rd_options());
+  Party b(b_device, rd_options());
+  b.post_receives(2, 64);
+  std::vector<WorkCompletion> sent;
+  for (; number <= 2; ++number) {
+    CAPTURE(number);
+    REQUIRE_FALSE(a.send(b.address(), 0, 64, number));
+    REQUIRE(scene.collect(a, &Party::send_cq, sent, number));
+    CHECK(sent.back().status == WcStatus::success);
+    CHECK(sent_from.back() == number);
+  }
+  CHECK(b.qp.peers().size() == 1);
 }
 
 TEST_CASE("rd: queue pairs behind one translator are peers of their own") {
