@@ -134,6 +134,7 @@ TEST_CASE("ud messages: a receive whose memory has gone is completed, whatever t
     f.post(2, 20, 10);
     REQUIRE(f.stags.erase(f.region));
     CHECK_FALSE(f.take(segment).fault);  // the source is not to blame
+    CHECK(f.take(segment).drop == Counter::drop_late);
     CHECK(f.canvas.untouched());
     const auto done = f.receives.reported();
     REQUIRE(done.size() == 1);
