@@ -49,7 +49,7 @@ SendResult FocusedUdpLink::send(std::span<const OutgoingDatagram> burst) {
 /// second is of no use any more.
 SendResult FocusedUdpLink::send_connected(std::span<const OutgoingDatagram> burst) {
   const SendResult result = companion_->send(burst);
-  // guard(peer-port-closed): => return result;
+  // guard(second-socket-refused): => return result;
   if (result.status != SendStatus::refused) return result;
   SendResult rest = UdpLink::send(burst.subspan(result.sent));
   if (rest.sent != 0) leave();

@@ -23,7 +23,7 @@ SyscallFaults& syscall_faults() {
 void SyscallFaults::reset() {
   send_every = receive_every = one_message = stream_bytes = uring_every = 0;
   send_error = receive_error = train_error = udp_option_error = forced_buffer_error = 0;
-  watch_error = busy_poll_error = 0;
+  watch_error = busy_poll_error = connected_error = 0;
   zerocopy_error = zerocopy_option_error = 0;
   hide_notices = 0;
   injected = 0;
@@ -66,6 +66,10 @@ bool is_train(const msghdr& header) {
 
 bool train_fails(const msghdr& header) {
   return is_train(header) && fail(syscall_faults().train_error);
+}
+
+bool connected_fails(const msghdr& header) {
+  return header.msg_name == nullptr && fail(syscall_faults().connected_error);
 }
 
 bool is_stream(int fd) {
@@ -122,12 +126,14 @@ using namespace diwarp::test;
 extern "C" {
 
 ssize_t sendmsg(int fd, const msghdr* header, int flags) {
+  if (connected_fails(*header)) return -1;
   if (send_fails(flags) || train_fails(*header)) return -1;
   Cut cut(fd, *header);
   return ::syscall(SYS_sendmsg, fd, cut.get(), flags);
 }
 
 int sendmmsg(int fd, mmsghdr* headers, unsigned count, int flags) {
+  if (connected_fails(headers[0].msg_hdr)) return -1;
   if (send_fails(flags) || train_fails(headers[0].msg_hdr)) return -1;
   count = messages(count);
   // Those before a message that fails are sent.
@@ -144,6 +150,7 @@ ssize_t sendto(int fd, const void* bytes, size_t size, int flags, const sockaddr
 }
 
 ssize_t send(int fd, const void* bytes, size_t size, int flags) {
+  if (fail(syscall_faults().connected_error)) return -1;
   return sendto(fd, bytes, size, flags, nullptr, 0);
 }
 

@@ -13,6 +13,7 @@ namespace diwarp::test {
 struct SyscallFaults {
   std::atomic<uint32_t> send_every{0};  ///< each so many-th sending call fails
   std::atomic<int> send_error{0};
+  std::atomic<int> connected_error{0};     ///< what a call that names no destination fails with
   std::atomic<uint32_t> receive_every{0};  ///< each so many-th receiving call fails
   std::atomic<int> receive_error{0};
   std::atomic<int> train_error{0};        ///< what every message with a segment size fails with

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <string>
 
 #include "datagrams.h"
+#include "llp/udp/focused_udp_link.h"
 #include "llp/udp/udp_link.h"
 #include "raw_socket.h"
 #include "support/catch.h"
@@ -80,6 +82,10 @@ TEST_CASE("sending calls that fail for want of room now and then delay a burst a
     CHECK(receive_all(*ends.receiver, 64) == payloads);
   }
   CHECK(faults->injected > 0);
+  faults->send_every = 1;
+  const SendResult full = ends.sender->send(burst_of(ends.to(), payloads).get());
+  CHECK(full.status == SendStatus::would_block);
+  CHECK(full.sent == 0);
   CHECK(ends.told.empty());
 }
 
@@ -106,6 +112,29 @@ TEST_CASE("receiving calls that fail now and then delay what waits and lose noth
   CHECK(send_all(*ends.sender, burst_of(ends.to(), payloads).get()) > 0);
   CHECK(receive_all(*ends.receiver, 200) == payloads);
   CHECK(faults->injected > 0);
+}
+
+TEST_CASE("what the second socket of a link refuses is sent by the first one") {
+  const auto link = FocusedUdpLink::open(kLoopback4, {}, 1);
+  REQUIRE(link->set_watched(false));
+  RawUdp peer;
+  for (int i = 0; i < 2; ++i)
+    REQUIRE(test::send_one(*link, peer.address(), "number " + std::to_string(i)).sent == 1);
+  REQUIRE(link->focused());
+  FaultsForNow faults;
+  faults->connected_error = EPERM;
+  const SendResult result = test::send_one(*link, peer.address(), "number 2");
+  CHECK(result.status == SendStatus::ok);
+  CHECK(result.sent == 1);
+  CHECK(faults->injected > 0);
+  for (const std::string& text : test::numbered(3)) {
+    const auto message = peer.receive();
+    REQUIRE(message);
+    CHECK(message->bytes == text);
+  }
+  ReceiveBatch batch(8, 65536, 1024);
+  link->receive(batch);
+  CHECK_FALSE(link->focused());
 }
 
 TEST_CASE("a system that moves one message a call gets all of a burst, in order") {
