@@ -27,6 +27,11 @@ struct Translator {
   }
 };
 
+Bytes copy_to(Bytes slot, const llp::IncomingDatagram& datagram) {
+  std::copy(datagram.bytes.begin(), datagram.bytes.end(), slot.begin());
+  return slot.first(datagram.bytes.size());
+}
+
 /// The link of a queue pair outside: it sees those behind the translator at their outer addresses.
 class Outside final : public llp::ForwardingDatagramLink {
  public:
@@ -44,11 +49,8 @@ class Outside final : public llp::ForwardingDatagramLink {
     inner().receive(raw);
     batch.clear();
     size_t slot = 0;
-    for (const llp::IncomingDatagram& datagram : raw.datagrams()) {
-      const Bytes place = batch.slot(slot++).first(datagram.bytes.size());
-      std::copy(datagram.bytes.begin(), datagram.bytes.end(), place.begin());
-      batch.add(translator_.outside(datagram.from), place);
-    }
+    for (const llp::IncomingDatagram& datagram : raw.datagrams())
+      batch.add(translator_.outside(datagram.from), copy_to(batch.slot(slot++), datagram));
     return batch.datagrams().size();
   }
 
@@ -76,11 +78,8 @@ class TwoAddresses final : public llp::ForwardingDatagramLink {
     for (uint32_t number : {1U, 2U}) {
       llp::ReceiveBatch raw(batch.slots() / 2, batch.slot_bytes(), batch.slots() / 2);
       (number == 2 ? *second_ : inner()).receive(raw);
-      for (const llp::IncomingDatagram& datagram : raw.datagrams()) {
-        const Bytes place = batch.slot(slot++).first(datagram.bytes.size());
-        std::copy(datagram.bytes.begin(), datagram.bytes.end(), place.begin());
-        batch.add(datagram.from, place, false, number);
-      }
+      for (const llp::IncomingDatagram& datagram : raw.datagrams())
+        batch.add(datagram.from, copy_to(batch.slot(slot++), datagram), false, number);
     }
     return batch.datagrams().size();
   }
@@ -108,11 +107,8 @@ class ReachedAt final : public llp::ForwardingDatagramLink {
     inner().receive(raw);
     batch.clear();
     size_t slot = 0;
-    for (const llp::IncomingDatagram& datagram : raw.datagrams()) {
-      const Bytes place = batch.slot(slot++).first(datagram.bytes.size());
-      std::copy(datagram.bytes.begin(), datagram.bytes.end(), place.begin());
-      batch.add(datagram.from, place, false, number_);
-    }
+    for (const llp::IncomingDatagram& datagram : raw.datagrams())
+      batch.add(datagram.from, copy_to(batch.slot(slot++), datagram), false, number_);
     return batch.datagrams().size();
   }
 
