@@ -76,16 +76,17 @@ const DatagramOptions& checked(const DatagramOptions& options, QpType type) {
 DatagramQueuePair::DatagramQueuePair(std::shared_ptr<ProtectionDomain> domain,
                                      const QueuePairInit& init)
     : QueuePair(std::move(domain), init),
-      options_(checked(init.datagram, init.type)),
-      link_(device()->open_datagram_link(options_)),
+      link_(device()->open_datagram_link(checked(init.datagram, init.type))),
       address_(link_->local_address()),
-      max_rate_(options_.max_rate),
-      sources_(options_.sources),
+      q_key_(init.datagram.q_key),
+      segment_(init.datagram.segment),
+      max_rate_(init.datagram.max_rate),
+      sources_(init.datagram.sources),
       validation_(random_sip_key()),  // guard(drawn-keys): random_sip_key() => SipKey{}
-      sender_(identity_, options_.segment, options_.max_rate),
+      sender_(identity_, segment_, max_rate_),
       control_([this] { wake(); }),
-      errors_(control_, counters(), options_.error_queue, options_.error_rate),
-      records_({protection(), receives(), recv_cq(), counters()}, options_,
+      errors_(control_, counters(), init.datagram.error_queue, init.datagram.error_rate),
+      records_({protection(), receives(), recv_cq(), counters()}, init.datagram,
                init.type == QpType::ud),
       groups_(*this, engine(), *link_) {
   protection().set_queue_pair(number());
@@ -277,8 +278,8 @@ std::vector<OpenRecord> DatagramQueuePair::open_records() {
 
 uint32_t DatagramQueuePair::max_datagram_payload(const Address& to) {
   const size_t path = engine().exclusively([&] { return link_->max_datagram(to); });
-  const size_t body = dgram::Envelope::max_body(
-      options_.segment == 0 ? path : std::min<size_t>(options_.segment, path));
+  const size_t body =
+      dgram::Envelope::max_body(segment_ == 0 ? path : std::min<size_t>(segment_, path));
   const size_t headers = rdmap::segment_header_bytes(rdmap::Opcode::send, false) +
                          (type() == QpType::rd ? dgram::kRdHeaderBytes : 0);
   return static_cast<uint32_t>(body - std::min(body, headers));
@@ -287,7 +288,7 @@ uint32_t DatagramQueuePair::max_datagram_payload(const Address& to) {
 QueuePairAttributes DatagramQueuePair::query() {
   QueuePairAttributes attributes = QueuePair::query();
   attributes.local_address = address_;
-  attributes.q_key = options_.q_key;
+  attributes.q_key = q_key_;
   attributes.max_datagram_payload = max_datagram_payload(neighbours(address_));
   engine().exclusively([&] { attributes.max_rate = max_rate_; });
   return attributes;

@@ -92,7 +92,7 @@ class DatagramQueuePair : public QueuePair {
   void wake() { engine().activate(*this); }
 
   dgram::Identity& identity() { return identity_; }
-  const DatagramOptions& options() const { return options_; }
+  uint32_t q_key() const { return q_key_; }
   llp::DatagramLink& link() { return *link_; }
   DatagramSender& sender() { return sender_; }
   ControlSender& control() { return control_; }
@@ -106,9 +106,10 @@ class DatagramQueuePair : public QueuePair {
   void arm_expiry();
   void count_overflow();
 
-  const DatagramOptions options_;
   std::unique_ptr<llp::DatagramLink> link_;
   const Address address_;
+  const uint32_t q_key_;
+  const uint32_t segment_;  // as DatagramOptions has it
   uint64_t max_rate_;
   uint64_t overflowed_ = 0;
   dgram::Identity identity_;

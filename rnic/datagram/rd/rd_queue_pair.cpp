@@ -94,7 +94,7 @@ RdQueuePair::RdQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePa
       requests_(protection(), sends_, init.reliable.error_scope),
       responder_(protection(), counters()),
       delivery_(receives(), protection(), peers_, records(), requests_, responder_, errors(),
-                counters(), options()),
+                counters(), init.datagram),
       associations_(peers_, identity(), requests_, responder_, delivery_, buffer_, counters(),
                     init.reliable),
       transmit_(protection(), records(), sends_, peers_, requests_, responder_, associations_,

@@ -24,13 +24,13 @@ SourceKey key_of(const llp::IncomingDatagram& datagram, uint32_t incarnation) {
 // guard(counted-keys): random_sip_key() => SipKey{}
 UdQueuePair::UdQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePairInit& init)
     : DatagramQueuePair(std::move(domain), init),
-      sources_(SourceLimits::of(options()), random_sip_key()),
-      stag_misses_(options().stag_misses_per_source, options().stag_misses,
-                   options().source_timeout),
-      messages_(receives(), protection(), records(), stag_misses_, counters(), options()),
-      reader_(protection(), sends_, identity(), counters(), options().read,
-              options().max_record_ranges, [this] { wake(); }),
-      responder_(protection(), validation(), control(), errors(), counters(), options().read,
+      sources_(SourceLimits::of(init.datagram), random_sip_key()),
+      stag_misses_(init.datagram.stag_misses_per_source, init.datagram.stag_misses,
+                   init.datagram.source_timeout),
+      messages_(receives(), protection(), records(), stag_misses_, counters(), init.datagram),
+      reader_(protection(), sends_, identity(), counters(), init.datagram.read,
+              init.datagram.max_record_ranges, [this] { wake(); }),
+      responder_(protection(), validation(), control(), errors(), counters(), init.datagram.read,
                  [this] { wake(); }),
       transmit_(protection(), records(), sends_, reader_) {
   sender().add(transmit_);
@@ -99,7 +99,7 @@ Verdict UdQueuePair::handle_segment(const rdmap::DatagramSegment& segment,
   const bool is_send = !info.tagged && !is_read;
   // guard(q-key)
   // guard(reads): without is_send &&
-  if (is_send && segment.q_key != options().q_key) return Verdict::dropped(Counter::drop_q_key);
+  if (is_send && segment.q_key != q_key()) return Verdict::dropped(Counter::drop_q_key);
   // Nobody reads from a group, and nothing that came by way of one is answered.
   if (is_read && datagram.group) return Verdict::dropped(Counter::drop_group);  // guard(groups)
   // A response makes no source: the request has said what it may do.

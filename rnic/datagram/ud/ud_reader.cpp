@@ -25,8 +25,8 @@ UdReader::UdReader(const ddp::ProtectionContext& protection, SendQueue& sends,
       counters_(counters),
       options_(options),
       wake_(std::move(wake)),
-      reads_(options, max_ranges),
-      parts_(identity, options) {}
+      reads_(options_, max_ranges),
+      parts_(identity, options_) {}
 
 // --- The life of a Read.
 

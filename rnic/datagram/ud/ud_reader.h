@@ -30,7 +30,7 @@ class UdReader final : public DatagramSource {
   /// more.
   static constexpr uint32_t kMaxChallenges = 4;
 
-  /// `options` live as long as this. `max_ranges`: of what came of a Read. `wake` is called when
+  /// `max_ranges`: of what came of a Read. `wake` is called when
   /// there is something to send, and when begin_read() has room again.
   UdReader(const ddp::ProtectionContext& protection, SendQueue& sends, dgram::Identity& identity,
            Counters& counters, const ReadOptions& options, uint32_t max_ranges,
@@ -94,7 +94,7 @@ class UdReader final : public DatagramSource {
   const ddp::ProtectionContext& protection_;
   SendQueue& sends_;
   Counters& counters_;
-  const ReadOptions& options_;
+  const ReadOptions options_;
   const std::function<void()> wake_;
   UdReads reads_;
   UdReadParts parts_;  // of the same, which outlive it
