@@ -27,6 +27,17 @@ struct RcMessage {
   // or bytes of its own.
   uint8_t body_bytes = 0;
   std::array<std::byte, rdmap::kAtomicRequestBytes> body = {};
+
+  /// Makes this a new message without payload. `read`, `source` and `body` keep what they held:
+  /// nothing reads them before they are set.
+  void begin(Origin of) {
+    origin = of;
+    header = {};
+    sges = {};
+    length = 0;
+    entry = nullptr;
+    body_bytes = 0;
+  }
 };
 
 }  // namespace diwarp::rnic

@@ -101,8 +101,7 @@ void RcMessages::add_ready() {
 RcMessage& RcMessages::add(Origin origin) {
   RcMessage& added = ring_.next();
   ring_.push();
-  added = {};
-  added.origin = origin;
+  added.begin(origin);
   framing_ = true;
   next_offset_ = 0;
   return added;
