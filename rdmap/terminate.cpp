@@ -68,6 +68,40 @@ Extract extract(const TerminateCode& code, ConstBytes offending) {
 
 }  // namespace
 
+TerminateCode remote_protection_fault(ddp::RegionFault found) {
+  switch (found) {
+    case ddp::RegionFault::wrong_domain:
+    case ddp::RegionFault::wrong_queue_pair:
+      return fault::kStagNotAssociated;
+    case ddp::RegionFault::access:
+      return fault::kAccessRights;
+    // guard(rows:read-codes): => return fault::kAccessRights;
+    case ddp::RegionFault::bounds:
+      return fault::kBaseOrBounds;
+    case ddp::RegionFault::wrap:
+      return fault::kOffsetWrap;
+    default:
+      return fault::kInvalidStag;
+  }
+}
+
+TerminateCode tagged_fault(ddp::RegionFault found) {
+  switch (found) {
+    case ddp::RegionFault::wrong_domain:
+    case ddp::RegionFault::wrong_queue_pair:
+      return fault::kTaggedNotAssociated;
+    case ddp::RegionFault::access:
+      return fault::kAccessRights;
+    // guard(rows:ddp-tagged-codes): => return fault::kTaggedNotAssociated;
+    case ddp::RegionFault::bounds:
+      return fault::kTaggedBaseOrBounds;
+    case ddp::RegionFault::wrap:
+      return fault::kTaggedOffsetWrap;
+    default:
+      return fault::kTaggedInvalidStag;
+  }
+}
+
 size_t encode_terminate(TerminateCode code, ConstBytes offending, Bytes out, size_t segment_bytes) {
   assert(out.size() >= kMaxTerminateUlpdu);
   assert(segment_bytes == 0 || segment_bytes >= offending.size());

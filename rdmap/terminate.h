@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/bytes.h"
+#include "ddp/stag_table.h"
 #include "diwarp/attributes.h"
 
 /// Terminate messages (RFC 5040 section 4.8). A fault of a stream is the code that its Terminate
@@ -58,6 +59,12 @@ constexpr TerminateCode terminate_code(uint32_t word) {
   return {static_cast<uint8_t>(word >> 28), static_cast<uint8_t>(word >> 24 & 15),
           static_cast<uint8_t>(word >> 16)};
 }
+
+/// The code of a fault in naming memory, which is not RegionFault::none: in a request to read or
+/// change memory, RDMAP's Remote Protection Error (RFC 5040 section 4.8); in a tagged segment,
+/// DDP's Tagged Buffer Error (RFC 5041 section 7.2), but access rights are RDMAP's there too.
+TerminateCode remote_protection_fault(ddp::RegionFault found);
+TerminateCode tagged_fault(ddp::RegionFault found);
 
 /// A Terminate as it came.
 struct Terminate {

@@ -15,40 +15,6 @@ constexpr uint64_t kAtomicBytes = 8;
 
 }  // namespace
 
-TerminateCode remote_protection_fault(ddp::RegionFault found) {
-  switch (found) {
-    case ddp::RegionFault::wrong_domain:
-    case ddp::RegionFault::wrong_queue_pair:
-      return fault::kStagNotAssociated;
-    case ddp::RegionFault::access:
-      return fault::kAccessRights;
-    // guard(rows:read-codes): => return fault::kAccessRights;
-    case ddp::RegionFault::bounds:
-      return fault::kBaseOrBounds;
-    case ddp::RegionFault::wrap:
-      return fault::kOffsetWrap;
-    default:
-      return fault::kInvalidStag;
-  }
-}
-
-TerminateCode tagged_fault(ddp::RegionFault found) {
-  switch (found) {
-    case ddp::RegionFault::wrong_domain:
-    case ddp::RegionFault::wrong_queue_pair:
-      return fault::kTaggedNotAssociated;
-    case ddp::RegionFault::access:
-      return fault::kAccessRights;
-    // guard(rows:ddp-tagged-codes): => return fault::kTaggedNotAssociated;
-    case ddp::RegionFault::bounds:
-      return fault::kTaggedBaseOrBounds;
-    case ddp::RegionFault::wrap:
-      return fault::kTaggedOffsetWrap;
-    default:
-      return fault::kTaggedInvalidStag;
-  }
-}
-
 void RcResponder::start(uint16_t ird) {
   ird_ = ird;
   ring_.clear();
@@ -79,7 +45,7 @@ std::optional<TerminateCode> RcResponder::check_request(const rdmap::ReadRequest
   const ddp::RegionFault found =
       check(request.source_stag, Access::remote_read, request.source_offset, request.length);
   // guard(rows:read-checks)
-  if (found != ddp::RegionFault::none) return remote_protection_fault(found);
+  if (found != ddp::RegionFault::none) return rdmap::remote_protection_fault(found);
   return std::nullopt;
 }
 
@@ -90,7 +56,7 @@ std::optional<TerminateCode> RcResponder::check_request(const rdmap::AtomicReque
   const ddp::RegionFault found =
       check(request.stag, Access::remote_atomic, request.offset, kAtomicBytes);
   // guard(rows:atomic-checks)
-  if (found != ddp::RegionFault::none) return remote_protection_fault(found);
+  if (found != ddp::RegionFault::none) return rdmap::remote_protection_fault(found);
   const auto place = reinterpret_cast<uintptr_t>(address(request.stag, request.offset));
   if (place % kAtomicBytes != 0) return fault::kStreamCatastrophic;  // guard(rows:atomic-aligned)
   return std::nullopt;

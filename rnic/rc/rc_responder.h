@@ -13,11 +13,6 @@
 
 namespace diwarp::rnic {
 
-/// The code that a fault of a peer's Read or atomic is told with (RFC 5040 section 4.8, RDMAP).
-TerminateCode remote_protection_fault(ddp::RegionFault fault);
-/// And that of a peer's Write (RFC 5041 section 8; access rights are RDMAP's).
-TerminateCode tagged_fault(ddp::RegionFault fault);
-
 /// The peer's Reads and atomics that are not answered yet, at most IRD of them, in the order they
 /// came (RFC 5040 section 5.5). Atomics are performed when their turn to be answered comes, so that
 /// a Read before one sees the memory as it was. With the baton.

@@ -134,7 +134,7 @@ std::optional<TerminateCode> RcSegmentReceiver::place_write(
   // guard(rows:write-checks): condition => checked.region == nullptr
   // guard(rows:check-write-before-placing): first if (checked.region != nullptr)
   //     std::ranges::copy(segment.payload, checked.region->memory);
-  if (checked.fault != ddp::RegionFault::none) return tagged_fault(checked.fault);
+  if (checked.fault != ddp::RegionFault::none) return rdmap::tagged_fault(checked.fault);
   checked.target.place(0, segment.payload);  // guard(rows:write-placed)
   return std::nullopt;
 }

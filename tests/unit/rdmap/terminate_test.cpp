@@ -76,6 +76,25 @@ constexpr TerminateCode kWithoutHeaders[] = {fault::kLocalCatastrophic,
 
 }  // namespace
 
+TEST_CASE("a fault in naming memory has RDMAP's code in a request, and DDP's in a tagged segment") {
+  // RFC 5040 section 4.8, layer 0, error type 1.
+  CHECK(remote_protection_fault(ddp::RegionFault::unknown_stag) == TerminateCode{0, 1, 0});
+  CHECK(remote_protection_fault(ddp::RegionFault::invalid) == TerminateCode{0, 1, 0});
+  CHECK(remote_protection_fault(ddp::RegionFault::bounds) == TerminateCode{0, 1, 1});
+  CHECK(remote_protection_fault(ddp::RegionFault::access) == TerminateCode{0, 1, 2});
+  CHECK(remote_protection_fault(ddp::RegionFault::wrong_domain) == TerminateCode{0, 1, 3});
+  CHECK(remote_protection_fault(ddp::RegionFault::wrong_queue_pair) == TerminateCode{0, 1, 3});
+  CHECK(remote_protection_fault(ddp::RegionFault::wrap) == TerminateCode{0, 1, 4});
+  // RFC 5041 section 7.2, error type 1; access rights are RDMAP's.
+  CHECK(tagged_fault(ddp::RegionFault::unknown_stag) == TerminateCode{1, 1, 0});
+  CHECK(tagged_fault(ddp::RegionFault::invalid) == TerminateCode{1, 1, 0});
+  CHECK(tagged_fault(ddp::RegionFault::bounds) == TerminateCode{1, 1, 1});
+  CHECK(tagged_fault(ddp::RegionFault::access) == TerminateCode{0, 1, 2});
+  CHECK(tagged_fault(ddp::RegionFault::wrong_domain) == TerminateCode{1, 1, 2});
+  CHECK(tagged_fault(ddp::RegionFault::wrong_queue_pair) == TerminateCode{1, 1, 2});
+  CHECK(tagged_fault(ddp::RegionFault::wrap) == TerminateCode{1, 1, 3});
+}
+
 TEST_CASE("a Terminate is the first message of queue 2") {
   const auto whole = encoded(fault::kBadCrc, {});
   CHECK(copy(ConstBytes(whole).first(18)) == hex("4147 00000000 00000002 00000001 00000000"));

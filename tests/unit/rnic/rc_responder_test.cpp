@@ -64,25 +64,6 @@ struct Fixture : Memory {
 
 }  // namespace
 
-TEST_CASE("rc responder: faults have RDMAP's codes for requests and DDP's for Writes") {
-  // RFC 5040 section 4.8, layer 0, error type 1.
-  CHECK(remote_protection_fault(RegionFault::unknown_stag) == TerminateCode{0, 1, 0});
-  CHECK(remote_protection_fault(RegionFault::invalid) == TerminateCode{0, 1, 0});
-  CHECK(remote_protection_fault(RegionFault::bounds) == TerminateCode{0, 1, 1});
-  CHECK(remote_protection_fault(RegionFault::access) == TerminateCode{0, 1, 2});
-  CHECK(remote_protection_fault(RegionFault::wrong_domain) == TerminateCode{0, 1, 3});
-  CHECK(remote_protection_fault(RegionFault::wrong_queue_pair) == TerminateCode{0, 1, 3});
-  CHECK(remote_protection_fault(RegionFault::wrap) == TerminateCode{0, 1, 4});
-  // RFC 5041 section 7.2, error type 1; access rights are RDMAP's.
-  CHECK(tagged_fault(RegionFault::unknown_stag) == TerminateCode{1, 1, 0});
-  CHECK(tagged_fault(RegionFault::invalid) == TerminateCode{1, 1, 0});
-  CHECK(tagged_fault(RegionFault::bounds) == TerminateCode{1, 1, 1});
-  CHECK(tagged_fault(RegionFault::access) == TerminateCode{0, 1, 2});
-  CHECK(tagged_fault(RegionFault::wrong_domain) == TerminateCode{1, 1, 2});
-  CHECK(tagged_fault(RegionFault::wrong_queue_pair) == TerminateCode{1, 1, 2});
-  CHECK(tagged_fault(RegionFault::wrap) == TerminateCode{1, 1, 3});
-}
-
 TEST_CASE("rc responder: as many requests wait as IRD allows, and one more ends the connection") {
   Fixture f(2);
   const STag stag = f.add(0, 100);
