@@ -105,7 +105,7 @@ void UdReader::pass(UdReadPart& part, bool last) {
 
 bool UdReader::handle_error(const rdmap::ErrorReport& report, const Address& from) {
   const auto request = rdmap::parse_error_headers(report.headers);
-  // guard(reads): condition => !request
+  // The headers of other messages have no nonce: it reads as 0, which a part's may be.
   if (!request || request->opcode != rdmap::Opcode::read_request) return false;
   UdReadPart* part = reads_.find_asked(from, [&](const UdReadPart& one) {
     // guard(reads): without one.msn == request->msn &&
