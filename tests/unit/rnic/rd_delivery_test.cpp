@@ -6,12 +6,8 @@
 #include <vector>
 #include "support/catch.h"
 
-#include "rd_parts.h"
+#include "rd_receiving.h"
 #include "rdmap/terminate.h"
-#include "rnic/datagram/control_sender.h"
-#include "rnic/datagram/error_reports.h"
-#include "rnic/datagram/rd/rd_responder.h"
-#include "rnic/datagram/record_table.h"
 
 using namespace diwarp;
 using namespace diwarp::rnic;
@@ -26,45 +22,12 @@ using dgram::RdKind;
 using Outcome = RdDelivery::Outcome;
 using Segment = rdmap::DatagramSegment;
 
-constexpr uint32_t kQKey = 0x51;
-
-QueuePairInit init(RecordCompletion policy = RecordCompletion::complete) {
-  QueuePairInit all;
-  all.type = QpType::rd;
-  all.datagram.q_key = kQKey;
-  all.datagram.record_completion = policy;
-  all.datagram.max_open_records = 2;
-  all.datagram.stag_misses_per_source = 2;
-  return all;
-}
-
-Segment send(uint32_t msn, uint32_t offset, std::string_view text, bool last) {
-  Segment segment;
-  segment.q_key = kQKey;
-  segment.msn = msn;
-  segment.message_offset = offset;
-  segment.payload = bytes_of(text);
-  segment.last = last;
-  return segment;
-}
-Segment whole(uint32_t msn, std::string_view text) { return send(msn, 0, text, true); }
-
-struct Fixture : Memory {
-  explicit Fixture(const QueuePairInit& chosen = init(), uint32_t entries = 64)
-      : receives(16, entries),
-        peers(receives.buffers.shares(), chosen),
-        records({protection, receives.buffers, receives.cq, counters}, chosen.datagram, false),
-        delivery(receives.buffers, protection, peers.table, records, requests, responder, errors,
-                 counters, chosen.datagram) {
-    requests.set_first_msn(1);
-  }
+struct Fixture : Receiving {
+  using Receiving::Receiving;
 
   Outcome take(const Segment& segment) { return take(peer, segment); }
   Outcome take(RdPeer& from, const Segment& segment) {
-    std::vector<std::byte> bytes(DatagramBurst::kHeaderBytes);
-    bytes.resize(rdmap::encode_segment_headers(segment, bytes));
-    bytes.insert(bytes.end(), segment.payload.begin(), segment.payload.end());
-    return delivery.deliver(from, RdKind::data, rdmap::flags_of(segment), bytes, now);
+    return delivery.deliver(from, RdKind::data, rdmap::flags_of(segment), body_of(segment), now);
   }
   /// The code that a segment is refused with.
   TerminateCode refused(const Segment& segment) {
@@ -76,44 +39,9 @@ struct Fixture : Memory {
     dgram::encode_rd_skip({kind, number}, bytes);
     CHECK(delivery.deliver(peer, RdKind::skip, 0, bytes, now) == Outcome::delivered);
   }
-  Segment record(uint32_t msn, uint32_t length, uint32_t offset, std::string_view text) {
-    Segment segment;
-    segment.opcode = rdmap::Opcode::write_record;
-    segment.msn = msn;
-    segment.message_length = length;
-    segment.message_offset = offset;
-    segment.stag = region;
-    segment.tagged_offset = 100 + offset;
-    segment.payload = bytes_of(text);
-    segment.last = offset + text.size() == length;
-    return segment;
-  }
   Segment request(uint32_t msn, STag stag, uint32_t length = 10) {
     return rdmap::request_segment(msn, {.sink_stag = msn, .length = length, .source_stag = stag});
   }
-  void post(uint64_t wr_id, size_t offset, size_t length) {
-    REQUIRE_FALSE(receives.post(wr_id, sge(region, offset, length)));
-  }
-  std::vector<WorkCompletion> reported() {
-    std::vector<WorkCompletion> all = receives.reported();
-    records.report(receives.cq);
-    for (WorkCompletion& one : receives.poll()) all.push_back(std::move(one));
-    return all;
-  }
-
-  Time now = kNow;
-  Counters counters;
-  Receives receives;
-  Sends sends;
-  STag region = add(0, Canvas::kSize);
-  Peers peers;
-  RecordTable records;
-  RdRequests requests{protection, sends.queue, ErrorScope::peer};
-  RdResponder responder{protection, counters};
-  ControlSender control{[] {}};
-  ErrorReports errors{control, counters, 8, 1000};
-  RdPeer& peer = peers.add("10.0.0.1");
-  RdDelivery delivery;
 };
 
 }  // namespace
@@ -281,7 +209,7 @@ TEST_CASE("rd delivery: a Send with Invalidate closes its STag at its end, or is
   segment.opcode = rdmap::Opcode::send_invalidate;
   segment.q_key = 0;
   segment.invalidate_stag = open;
-  QueuePairInit without_key = init();
+  QueuePairInit without_key = rd_init();
   without_key.datagram.q_key = 0;
   RdDelivery delivery(f.receives.buffers, f.protection, f.peers.table, f.records, f.requests,
                       f.responder, f.errors, f.counters, without_key.datagram);
@@ -371,7 +299,7 @@ TEST_CASE("rd delivery: a Write-Record that is skipped is reported as it is") {
 }
 
 TEST_CASE("rd delivery: a Write-Record waits for room to be reported, and nothing of it is done") {
-  Fixture f(init(), 1);
+  Fixture f(rd_init(), 1);
   for (uint32_t msn = 1; msn <= 3; ++msn)
     REQUIRE(f.take(f.record(msn, 1, 0, "a")) == Outcome::delivered);
   CHECK(f.take(f.record(4, 1, 0, "b")) == Outcome::no_room);
@@ -381,7 +309,7 @@ TEST_CASE("rd delivery: a Write-Record waits for room to be reported, and nothin
 }
 
 TEST_CASE("rd delivery: of segments that are reported one by one each byte is reported once") {
-  Fixture f(init(RecordCompletion::per_segment));
+  Fixture f(rd_init(RecordCompletion::per_segment));
   REQUIRE(f.take(f.record(1, 6, 0, "abc")) == Outcome::delivered);
   CHECK(f.reported().at(0).byte_count == 3);
   f.delivery.interrupt(f.peer);
