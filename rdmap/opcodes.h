@@ -104,7 +104,7 @@ inline constexpr auto kByValue = by_value();
 
 }  // namespace table
 
-/// The facts of an opcode value as it stands on the wire; null for those not spoken here.
+/// The row of an opcode value as it stands on the wire; null for those not spoken here.
 constexpr const OpcodeInfo* find_opcode(uint8_t value) {
   return value < table::kByValue.size() ? table::kByValue[value] : nullptr;
 }

@@ -15,8 +15,7 @@
 /// RDMAP messages on a reliable stream (RFC 5040), one ULPDU at a time.
 namespace diwarp::rdmap {
 
-/// One DDP segment of a message, in host order. Which fields mean something, the opcode's facts
-/// say.
+/// One DDP segment of a message, in host order. The opcode decides which fields mean something.
 struct StreamSegment {
   Opcode opcode = Opcode::send;
   bool last = true;

@@ -69,7 +69,7 @@ void Negotiation::handle_request(const mpa::ParsedStartup& parsed) {
   std::unique_ptr<llp::Stream> stream = unbroken(std::move(stream_));
   if (!stream)
     return fail(Counter::mpa_bad_requests, Errc::connection_lost,
-                "the peer broke the connection behind its MPA request");
+                "the peer broke the connection after its MPA request");
   const ConstBytes data = parsed.frame.private_data;
   const auto rest = std::span(input_).first(received_).subspan(parsed.consumed);
   IncomingRequest request{.stream = std::move(stream),
