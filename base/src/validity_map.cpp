@@ -68,10 +68,10 @@ bool add_ranges(IntervalSet& set, const ValidityMap& map, uint64_t offset) {
 /// The map of a message of `length` bytes with these ranges; nothing where memory cannot be had.
 std::optional<ValidityMap> map_of(uint64_t length, IntervalSet&& ranges) {
   if (ranges.size() <= 1) return make_validity_map(length, ranges);
-  auto* const node = new (std::nothrow) detail::ValidityNode(ranges.max_ranges());
+  auto* const node = new (std::nothrow) ValidityMap::Node(ranges.max_ranges());
   if (node == nullptr) return std::nullopt;
   node->ranges = std::move(ranges);
-  return ValidityMap(length, node);
+  return node->map(length);
 }
 
 /// The ranges that both have, in order, until `common` is full. False where it was.

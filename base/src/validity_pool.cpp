@@ -7,9 +7,8 @@
 #include <utility>
 
 namespace diwarp {
-namespace detail {
 
-void ValidityNode::release() noexcept {
+void ValidityMap::Node::release() noexcept {
   // The reads of other copies happened before the last one gives the node back.
   // guard(records): => references_.fetch_sub(1);
   if (references_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
@@ -22,11 +21,7 @@ void ValidityNode::release() noexcept {
   home->release(*this);
 }
 
-}  // namespace detail
-
 namespace {
-
-using detail::ValidityNode;
 
 ValidityMap one_range(uint64_t length, IntervalSet::Range range) {
   return {length, ValidityMap::Range{range.begin, range.end - range.begin}};
@@ -34,9 +29,9 @@ ValidityMap one_range(uint64_t length, IntervalSet::Range range) {
 
 }  // namespace
 
-ValidityNode* ValidityPool::acquire() noexcept {
+ValidityMap::Node* ValidityPool::acquire() noexcept {
   if (free_ == nullptr) free_ = returned_.exchange(nullptr, std::memory_order_acquire);
-  ValidityNode* node = free_;
+  ValidityMap::Node* node = free_;
   if (node != nullptr)
     free_ = std::exchange(node->next_, nullptr);
   else
@@ -47,17 +42,17 @@ ValidityNode* ValidityPool::acquire() noexcept {
   return node;
 }
 
-ValidityNode* ValidityPool::make() noexcept {
+ValidityMap::Node* ValidityPool::make() noexcept {
   if (nodes_.size() >= max_maps_) return nullptr;  // guard(records)
   try {
-    nodes_.push_back(std::make_unique<ValidityNode>(max_ranges_));
+    nodes_.push_back(std::make_unique<ValidityMap::Node>(max_ranges_));
     return nodes_.back().get();
   } catch (const std::bad_alloc&) {
     return nullptr;
   }
 }
 
-void ValidityPool::release(ValidityNode& node) noexcept {
+void ValidityPool::release(ValidityMap::Node& node) noexcept {
   node.ranges.clear();  // guard(records)
   node.next_ = returned_.load(std::memory_order_relaxed);
   while (!returned_.compare_exchange_weak(node.next_, &node, std::memory_order_release,
@@ -105,7 +100,7 @@ ValidityMap ValidityBuilder::take(uint64_t length) noexcept {
   // guard(records): condition => node_ != nullptr
   if (node_ != nullptr && node_->ranges.size() > 1) {
     only_ = {0, 0};  // the one that the node was begun with
-    return {length, std::exchange(node_, nullptr)};
+    return std::exchange(node_, nullptr)->map(length);
   }
   const IntervalSet::Range only = node_ == nullptr ? only_ : *node_->ranges.begin();
   clear();
@@ -124,9 +119,9 @@ void ValidityBuilder::clear() noexcept {
 ValidityMap make_validity_map(uint64_t length, const IntervalSet& ranges) noexcept {
   if (ranges.empty()) return {length, ValidityMap::Range{}};
   if (ranges.size() > 1) {
-    if (auto* node = new (std::nothrow) ValidityNode(ranges.size())) {
+    if (auto* node = new (std::nothrow) ValidityMap::Node(ranges.size())) {
       for (const IntervalSet::Range& range : ranges) node->ranges.insert(range.begin, range.end);
-      return {length, node};
+      return node->map(length);
     }
   }
   return one_range(length, *ranges.begin());

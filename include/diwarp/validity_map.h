@@ -10,10 +10,6 @@
 
 namespace diwarp {
 
-namespace detail {
-class ValidityNode;
-}
-
 /// Which bytes of a message over datagrams are valid: ordered, disjoint ranges that never touch, of
 /// offsets from the message's beginning (datagram-iWARP, section IV.B.4). A value: copies share
 /// what they name, and are made without allocation. A map of one range or none holds no memory;
@@ -31,6 +27,8 @@ class DIWARP_EXPORT ValidityMap {
 
   class RangeView;
   class GapView;
+  /// Several ranges, as the library keeps them: nothing for programs.
+  class Node;
 
   /// Of a message of no bytes.
   ValidityMap() = default;
@@ -85,17 +83,16 @@ class DIWARP_EXPORT ValidityMap {
   /// Error(invalid_argument) if the lengths of the messages differ.
   bool intersect(const ValidityMap& other);
 
-  /// For the library: takes over a reference to `node`.
-  ValidityMap(uint64_t length, detail::ValidityNode* node) : length_(length), node_(node) {}
-
  private:
+  /// Takes over a reference to `node`.
+  ValidityMap(Node& node, uint64_t length) : length_(length), node_(&node) {}
   /// The range at `index`, which must be below range_count().
   Range range(size_t index) const;
   void release() noexcept;
 
   uint64_t length_ = 0;
-  Range only_;                            // while node_ is null; no range if its length is 0
-  detail::ValidityNode* node_ = nullptr;  // reference-counted, immutable
+  Range only_;            // while node_ is null; no range if its length is 0
+  Node* node_ = nullptr;  // reference-counted, immutable
 };
 
 /// A sequence of ranges to iterate over.

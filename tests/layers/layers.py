@@ -81,8 +81,8 @@ OUTSIDE_HEADER = re.compile(r"boost/|spdlog/|fmt/|liburing|isa-l")
 
 # What a header of handles defines, and what names a layer's own things. No data header has either.
 DEFINED = re.compile(r"^(?:class|struct)\s+(?:[A-Z_]+\s+)?(\w+)[^;{]*\{", re.MULTILINE)
-INTERNAL = re.compile(rf"\b(?:{'|'.join(layer for layer in USES if layer != 'base')})(?=::)"
-                      rf"|(?<=namespace )(?:diwarp::)?(?:{'|'.join(USES)})\b")
+INTERNAL = re.compile(rf"\b(?:detail|{'|'.join(layer for layer in USES if layer != 'base')})(?=::)"
+                      rf"|(?<=namespace )(?:diwarp::)?(?:detail|{'|'.join(USES)})\b")
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)

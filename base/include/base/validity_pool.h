@@ -15,28 +15,26 @@ namespace diwarp {
 
 class ValidityPool;
 
-namespace detail {
-
 /// The ranges of a map that has several. Its maker writes it; from then on copies of the map share
 /// it, and nothing changes it. The last copy to go gives it back.
-class ValidityNode {
+class ValidityMap::Node {
  public:
-  explicit ValidityNode(size_t max_ranges) : ranges(max_ranges) {}
+  explicit Node(size_t max_ranges) : ranges(max_ranges) {}
 
   void share() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
   void release() noexcept;
+  /// The map of a message of `length` bytes, which takes over a reference.
+  ValidityMap map(uint64_t length) noexcept { return {*this, length}; }
 
   IntervalSet ranges;
 
  private:
-  friend class diwarp::ValidityPool;
+  friend class ValidityPool;
 
   std::atomic<uint32_t> references_{1};
   std::shared_ptr<ValidityPool> home_;  // while in use; null: it is of no pool
-  ValidityNode* next_ = nullptr;        // in one of the pool's lists
+  Node* next_ = nullptr;                // in one of the pool's lists
 };
-
-}  // namespace detail
 
 /// At most so many maps of several ranges at once, each of at most so many ranges. Nodes are made
 /// when they are first needed, and used again with the memory they have got. acquire() is for one
@@ -54,19 +52,19 @@ class ValidityPool : public std::enable_shared_from_this<ValidityPool> {
   ValidityPool& operator=(const ValidityPool&) = delete;
 
   /// An empty node with one reference; null when all are in use, or memory cannot be had.
-  detail::ValidityNode* acquire() noexcept;
+  ValidityMap::Node* acquire() noexcept;
 
  private:
-  friend class detail::ValidityNode;
-  void release(detail::ValidityNode& node) noexcept;
-  detail::ValidityNode* make() noexcept;
+  friend class ValidityMap::Node;
+  void release(ValidityMap::Node& node) noexcept;
+  ValidityMap::Node* make() noexcept;
 
   const size_t max_maps_;
   const size_t max_ranges_;
-  std::vector<std::unique_ptr<detail::ValidityNode>> nodes_;
-  detail::ValidityNode* free_ = nullptr;  // of the thread that acquires
+  std::vector<std::unique_ptr<ValidityMap::Node>> nodes_;
+  ValidityMap::Node* free_ = nullptr;  // of the thread that acquires
   // Any thread pushes; that thread takes all at once, so that no node can come back in between.
-  std::atomic<detail::ValidityNode*> returned_{nullptr};
+  std::atomic<ValidityMap::Node*> returned_{nullptr};
 };
 
 /// How much of some bytes is there.
@@ -99,8 +97,8 @@ class ValidityBuilder {
   void clear() noexcept;
 
  private:
-  IntervalSet::Range only_{0, 0};         // while node_ is null; none if it is empty
-  detail::ValidityNode* node_ = nullptr;  // this has the only reference
+  IntervalSet::Range only_{0, 0};      // while node_ is null; none if it is empty
+  ValidityMap::Node* node_ = nullptr;  // this has the only reference
 };
 
 /// The map of a message of `length` bytes of which `ranges` are valid. It holds no place of a pool.

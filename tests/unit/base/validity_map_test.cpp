@@ -84,6 +84,7 @@ TEST_CASE("a map of one range has gaps before and behind it") {
   CHECK_FALSE(map.contains(9, 2));
   CHECK_FALSE(map.contains(29, 2));
   CHECK(gaps_of(ValidityMap(100, Range{0, 30})) == Ranges{{30, 70}});
+  CHECK(gaps_of(ValidityMap(100, {})) == Ranges{{0, 100}});
   CHECK(gaps_of(ValidityMap(100, Range{30, 70})) == Ranges{{0, 30}});
 }
 
