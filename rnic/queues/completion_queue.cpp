@@ -126,7 +126,7 @@ size_t CompletionQueue::poll(std::span<WorkCompletion> completions, Duration tim
   if (size_t count = poll(completions)) return count;
   const Time start = engine_.clock().now();
   const Time deadline = deadline_after(start, timeout);
-  const Time spin_end = std::min(deadline, start + engine_.options().spin);
+  const Time spin_end = std::min(deadline, saturating_add(start, engine_.options().spin));
   while (engine_.clock().now() < spin_end)
     if (size_t count = poll(completions)) return count;
   return sleep_and_poll(completions, deadline);

@@ -12,16 +12,6 @@
 
 namespace diwarp::test {
 
-/// How many of `rounds` random inputs are tried: the first tenth of them with AddressSanitizer,
-/// which takes ten times as long. There the fuzzers go further.
-constexpr int random_rounds(int rounds) {
-#ifdef DIWARP_ADDRESS_SANITIZER
-  return rounds / 10;
-#else
-  return rounds;
-#endif
-}
-
 /// Of a depth to which every combination is tried: three quarters with AddressSanitizer. The
 /// explorer finds its faults in release; here it is the memory errors that count.
 constexpr unsigned exhaustive_depth(unsigned depth) {
