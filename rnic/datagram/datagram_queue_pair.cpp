@@ -88,7 +88,7 @@ DatagramQueuePair::DatagramQueuePair(std::shared_ptr<ProtectionDomain> domain,
       errors_(control_, counters(), init.datagram.error_queue, init.datagram.error_rate),
       records_({protection(), receives(), recv_cq(), counters()}, init.datagram,
                init.type == QpType::ud),
-      groups_(*this, engine(), *link_) {
+      groups_(*this, init.type, engine(), *link_) {
   protection().set_queue_pair(number());
   sender_.add(control_);
 }

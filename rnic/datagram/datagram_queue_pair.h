@@ -14,6 +14,7 @@
 #include "llp/datagram_link.h"
 #include "rdmap/datagram.h"
 #include "rnic/datagram/control_sender.h"
+#include "rnic/datagram/datagram_receiver.h"
 #include "rnic/datagram/datagram_sender.h"
 #include "rnic/datagram/error_reports.h"
 #include "rnic/datagram/joined_groups.h"
@@ -26,7 +27,7 @@ namespace diwarp::rnic {
 
 /// The common part of UD and RD queue pairs: a UDP port (the queue pair's number), a source filter,
 /// groups, Write-Records, errors, and how datagrams go out.
-class DatagramQueuePair : public QueuePair {
+class DatagramQueuePair : public QueuePair, private DatagramReceiver {
  public:
   /// Throws Error. A derived class calls attach_to_engine() when it is made, and
   /// detach_from_engine() before any of it is gone.
@@ -53,13 +54,6 @@ class DatagramQueuePair : public QueuePair {
   size_t receive(Time now) override;
   Served transmit(Time now) override;
   bool set_watched(bool watched) override { return link_->set_watched(watched); }
-
-  /// A datagram that came, to the queue pair's own address or to a group.
-  void handle(const llp::IncomingDatagram& datagram, Time now);
-  /// At the end of a batch of them.
-  void after_receive(Time now);
-  /// Of its own link, or one of a group's.
-  void count_degradation(const llp::Degradation& what);
 
  protected:
   void attach_to_engine();
@@ -101,6 +95,9 @@ class DatagramQueuePair : public QueuePair {
   const dgram::AddressValidation& validation() const { return validation_; }
 
  private:
+  void handle(const llp::IncomingDatagram& datagram, Time now) final;
+  void after_receive(Time now) final;
+  void count_degradation(const llp::Degradation& what) final;
   void on_expiry(Time now);
   void on_paced(Time now);
   void arm_expiry();

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rnic/datagram/group_input.h"
 
-#include "rnic/datagram/datagram_queue_pair.h"
 #include "rnic/engine/engine.h"
 
 namespace diwarp::rnic {
 
 void GroupInput::attach() {
   link_->on_degradation([this](const llp::Degradation& what) {
-    if (!what.sending) queue_pair_.count_degradation(what);  // a group's link sends nothing
+    if (!what.sending) receiver_.count_degradation(what);  // a group's link sends nothing
   });
   engine_.attach_link(*this, *link_);
   if (link_->descriptor() < 0) link_->on_ready([engine = &engine_] { engine->wake(); });
@@ -25,14 +24,14 @@ size_t GroupInput::receive(Time now) {
   if (count == 0) return 0;
   for (llp::IncomingDatagram datagram : batch.datagrams()) {
     datagram.via = number_;
-    queue_pair_.handle(datagram, now);
+    receiver_.handle(datagram, now);
   }
   const uint64_t overflowed = link_->overflowed();
   if (overflowed != overflowed_) {  // guard(overflow): condition => false
     engine_.counters().add(Counter::rx_overflow, overflowed - overflowed_);
     overflowed_ = overflowed;
   }
-  queue_pair_.after_receive(now);
+  receiver_.after_receive(now);
   return count;
 }
 

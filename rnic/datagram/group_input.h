@@ -8,21 +8,21 @@
 #include <utility>
 
 #include "llp/datagram_link.h"
+#include "rnic/datagram/datagram_receiver.h"
 #include "rnic/engine/input_source.h"
 
 namespace diwarp::rnic {
 
-class DatagramQueuePair;
 class Engine;
 
 /// The receiving of datagrams to one group that a queue pair has joined. Sends nothing: datagrams
 /// to a group leave over the queue pair's own link. Lives shorter than its queue pair.
 class GroupInput final : public InputSource {
  public:
-  /// `group` is the address without a port; `number` is the queue pair's own, above 0.
-  GroupInput(DatagramQueuePair& queue_pair, Engine& engine, uint32_t number, const Address& group,
+  /// `group` is the address without a port; `number` is the group's in its queue pair, above 0.
+  GroupInput(DatagramReceiver& receiver, Engine& engine, uint32_t number, const Address& group,
              std::string_view interface, std::unique_ptr<llp::DatagramLink> link)
-      : queue_pair_(queue_pair),
+      : receiver_(receiver),
         engine_(engine),
         number_(number),
         group_(group),
@@ -41,7 +41,7 @@ class GroupInput final : public InputSource {
   size_t receive(Time now) override;
 
  private:
-  DatagramQueuePair& queue_pair_;
+  DatagramReceiver& receiver_;
   Engine& engine_;
   const uint32_t number_;
   const Address group_;

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "diwarp/error.h"
-#include "rnic/datagram/datagram_queue_pair.h"
 #include "rnic/engine/engine.h"
 
 namespace diwarp::rnic {
@@ -25,12 +24,12 @@ std::string named(const Address& group, std::string_view interface) {
 }  // namespace
 
 void JoinedGroups::join(const Address& group, std::string_view interface) {
-  if (queue_pair_.type() == QpType::rd)  // guard(no-groups-over-rd): condition => false
+  if (type_ == QpType::rd)  // guard(no-groups-over-rd): condition => false
     refuse(Errc::unsupported_operation,
            "A queue pair of type rd cannot join groups: what is sent to a group is not reliable");
   const Address address = group.with_port(0);
   auto link = link_.open_group(address, interface);
-  auto endpoint = std::make_unique<GroupInput>(queue_pair_, engine_, ++joined_, address, interface,
+  auto endpoint = std::make_unique<GroupInput>(receiver_, engine_, ++joined_, address, interface,
                                                std::move(link));
   const bool added = engine_.exclusively([&] {
     if (find_group(address, interface) != groups_.end()) return false;  // guard(groups)

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "diwarp/types.h"
 #include "llp/datagram_link.h"
 #include "rnic/datagram/group_input.h"
 
@@ -16,9 +17,9 @@ namespace diwarp::rnic {
 /// no number is used again. The queue pair owns it.
 class JoinedGroups {
  public:
-  /// `link`: the queue pair's own.
-  JoinedGroups(DatagramQueuePair& queue_pair, Engine& engine, llp::DatagramLink& link)
-      : queue_pair_(queue_pair), engine_(engine), link_(link) {}
+  /// `receiver`, `type` and `link`: the queue pair, its type, and its own link.
+  JoinedGroups(DatagramReceiver& receiver, QpType type, Engine& engine, llp::DatagramLink& link)
+      : receiver_(receiver), engine_(engine), link_(link), type_(type) {}
 
   /// As the public ones. Any thread, without the baton.
   void join(const Address& group, std::string_view interface);
@@ -31,11 +32,12 @@ class JoinedGroups {
   using Groups = std::vector<std::unique_ptr<GroupInput>>;
   Groups::iterator find_group(const Address& group, std::string_view interface);
 
-  DatagramQueuePair& queue_pair_;
+  DatagramReceiver& receiver_;
   Engine& engine_;
   llp::DatagramLink& link_;
-  Groups groups_;
+  const QpType type_;
   std::atomic<uint32_t> joined_{0};  // ever
+  Groups groups_;
 };
 
 }  // namespace diwarp::rnic
