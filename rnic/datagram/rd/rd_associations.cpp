@@ -7,7 +7,7 @@ namespace diwarp::rnic {
 
 namespace {
 
-using dgram::Association;
+using dgram::Handshake;
 
 /// For so long after the last delivery the end of an association counts as broken.
 constexpr Duration kBrokenFor = std::chrono::seconds(1);
@@ -31,17 +31,16 @@ void RdAssociations::open(RdPeer& peer, Time now) {
 void RdAssociations::take_open(RdPeer& present, const dgram::RdHeader& header, uint32_t incarnation,
                                Time now) {
   const auto verdict = present.association.check_open(header, incarnation);
-  if (verdict == Association::OpenVerdict::stale)
-    return counters_.add(Counter::drop_rd_association);
-  const bool other_incarnation = verdict == Association::OpenVerdict::replaces &&
+  if (verdict == Handshake::OpenVerdict::stale) return counters_.add(Counter::drop_rd_association);
+  const bool other_incarnation = verdict == Handshake::OpenVerdict::replaces &&
                                  incarnation != present.association.peer_incarnation();
   // guard(rd-second-address): => RdPeer* const beside = nullptr;
   RdPeer* const beside = other_incarnation ? add_incarnation(present, now) : nullptr;
   RdPeer& peer = beside != nullptr ? *beside : present;
   peer.times.heard(now);
-  if (verdict == Association::OpenVerdict::replaces && beside == nullptr)
+  if (verdict == Handshake::OpenVerdict::replaces && beside == nullptr)
     end_or_repeat(peer, incarnation == peer.association.peer_incarnation(), header.broken(), now);
-  if (verdict != Association::OpenVerdict::again) {
+  if (verdict != Handshake::OpenVerdict::again) {
     peer.association.establish(identity_.next_epoch(peer.address()), incarnation, header);
     establish(peer, incarnation, header.window, now);
   }

@@ -9,7 +9,7 @@
 namespace diwarp::rnic {
 
 bool RdPeer::awaited() const {
-  if (association.state() == dgram::Association::State::opening) return true;
+  if (association.state() == dgram::Handshake::State::opening) return true;
   return association.established() && (!sender.window().idle() || more_awaited());
 }
 

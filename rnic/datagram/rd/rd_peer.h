@@ -14,7 +14,7 @@
 #include "base/keyed_hash.h"
 #include "base/memory_budget.h"
 #include "base/timer_queue.h"
-#include "dgram/association.h"
+#include "dgram/handshake.h"
 #include "dgram/receiver.h"
 #include "dgram/sender.h"
 #include "rdmap/datagram.h"
@@ -123,7 +123,7 @@ class RdPeer : public ListNode<RdReadyTag>,
     inbound.repeats().incarnation_replaced();
   }
 
-  dgram::Association association;
+  dgram::Handshake association;
   dgram::Sender sender;
   dgram::Receiver receiver;
   RecordSource source;  ///< for records; its key names the peer

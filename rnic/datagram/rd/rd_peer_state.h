@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "ddp/closed_messages.h"
-#include "dgram/association.h"
+#include "dgram/handshake.h"
 #include "rdmap/datagram.h"
 #include "rdmap/terminate.h"
 #include "rnic/datagram/message_segments.h"

@@ -13,7 +13,7 @@ namespace diwarp::rnic {
 
 namespace {
 
-using dgram::Association;
+using dgram::Handshake;
 using dgram::RdKind;
 using dgram::Receiver;
 
@@ -194,27 +194,27 @@ void RdQueuePair::take_reliable(const dgram::OpenedEnvelope& envelope,
   if (header.kind == RdKind::open) return take_open(parsed, envelope, datagram, now);
 
   RdPeer* const peer = peers_.find_by_epoch(datagram.from, header.peer_epoch);
-  Association none;
-  Association& association = peer == nullptr ? none : peer->association;
+  Handshake none;
+  Handshake& association = peer == nullptr ? none : peer->association;
   switch (association.check(header, envelope.labels.incarnation,
                             identity().incarnation(datagram.from))) {
-    case Association::Verdict::accepted:
+    case Handshake::Verdict::accepted:
       associations_.accepted(*peer, now);
       [[fallthrough]];
-    case Association::Verdict::ours:
+    case Handshake::Verdict::ours:
       peer->local = datagram.local;  // guard(rd-local-address)
       return take_ours(*peer, parsed, envelope.labels.flags, now);
     // guard(rd-reset)
-    case Association::Verdict::ended:
+    case Handshake::Verdict::ended:
       if (!peer->sender.window().was_sent(header.sequence))
         return drop(Counter::drop_rd_association);
       associations_.ended(*peer, header, envelope.labels.incarnation, now);
       if (peers_.await_receives()) wake();  // it may have held a receive
       return;
-    case Association::Verdict::unknown:
+    case Handshake::Verdict::unknown:
       take_unknown(header, envelope.labels.incarnation, datagram.sender(), now);
       [[fallthrough]];
-    case Association::Verdict::stale:
+    case Handshake::Verdict::stale:
       return drop(Counter::drop_rd_association);
   }
 }
@@ -351,7 +351,7 @@ void RdQueuePair::run_timers(RdPeer& peer, Time now) {
     delivery_.expire(peer);
     wake();
   }
-  if (peer.association.state() == Association::State::opening) {
+  if (peer.association.state() == Handshake::State::opening) {
     if (now < peer.association.open_deadline(timeouts_.keep_alive)) return;
     peer.association.on_open_deadline(now);
     peer.signs.want_open();

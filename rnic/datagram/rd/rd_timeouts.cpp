@@ -7,7 +7,7 @@
 
 namespace diwarp::rnic {
 
-using dgram::Association;
+using dgram::Handshake;
 
 RdTimeouts RdTimeouts::of(const ReliableOptions& options) {
   const bool follows_peer = options.message_timeout == Duration::zero();
@@ -34,7 +34,7 @@ Time RdTimeouts::next_due(const RdPeer& peer) const {
   Time due = saturating_add(peer.times.quiet_since(), forgotten_after(peer));
   if (peer.awaited()) {
     due = give_up_at(peer);
-    if (peer.association.state() == Association::State::opening)
+    if (peer.association.state() == Handshake::State::opening)
       due = std::min(due, peer.association.open_deadline(keep_alive));
   }
   if (peer.lacks_segments())

@@ -74,7 +74,7 @@ void RdTransmit::hand_over(Time now) {
     requests_.add(*peer, sends_.hand_over());
     peers_.make_ready(*peer);
     peers_.touch(*peer);
-    if (peer->association.state() == dgram::Association::State::closed)
+    if (peer->association.state() == dgram::Handshake::State::closed)
       associations_.open(*peer, now);
   }
 }

@@ -11,9 +11,10 @@
 
 namespace diwarp::dgram {
 
-/// The names by which two queue pairs know their association, and its opening (docs/wire-format.md
-/// has the rules). One side's view. Time, and all that is random, comes in as an argument.
-class Association {
+/// The names by which two queue pairs know their association, and how they agree on them
+/// (docs/wire-format.md has the rules). One side's view. Time, and all that is random, comes in as
+/// an argument.
+class Handshake {
  public:
   enum class State : uint8_t {
     closed,

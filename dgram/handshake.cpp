@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dgram/association.h"
+#include "dgram/handshake.h"
 
 #include <algorithm>
 
@@ -14,7 +14,7 @@ constexpr uint64_t kBase = uint64_t{1} << 32;  // of sequence numbers
 
 }  // namespace
 
-void Association::open(uint32_t epoch, uint64_t nonce, Time now) {
+void Handshake::open(uint32_t epoch, uint64_t nonce, Time now) {
   state_ = State::opening;
   epoch_ = epoch;
   peer_epoch_ = 0;
@@ -25,7 +25,7 @@ void Association::open(uint32_t epoch, uint64_t nonce, Time now) {
   attempted_ = now;
 }
 
-bool Association::challenged(uint32_t incarnation, const Challenge& challenge, Time now) {
+bool Handshake::challenged(uint32_t incarnation, const Challenge& challenge, Time now) {
   // guard(rd-challenge): condition => state_ != State::opening
   if (state_ != State::opening || challenge.nonce != proof_.nonce) return false;
   if (incarnation == 0 || answers_ >= kMostAnswers) return false;
@@ -36,24 +36,23 @@ bool Association::challenged(uint32_t incarnation, const Challenge& challenge, T
   return true;
 }
 
-Time Association::open_deadline(Duration longest) const {
+Time Handshake::open_deadline(Duration longest) const {
   const Duration patience = kFirstPatience * (int64_t{1} << std::min(attempts_, kMostDoublings));
   return attempted_ + std::min(patience, std::max(longest, kFirstPatience));
 }
 
-void Association::on_open_deadline(Time now) {
+void Handshake::on_open_deadline(Time now) {
   if (attempts_ < UINT8_MAX) ++attempts_;
   answers_ = 0;
   attempted_ = now;
 }
 
-std::optional<Duration> Association::acceptance_time(Time now) const {
+std::optional<Duration> Handshake::acceptance_time(Time now) const {
   if (attempts_ != 0 || answers_ != 1) return std::nullopt;
   return now - attempted_;
 }
 
-Association::Verdict Association::check(const RdHeader& header, uint32_t incarnation,
-                                        uint32_t own) {
+Handshake::Verdict Handshake::check(const RdHeader& header, uint32_t incarnation, uint32_t own) {
   const bool to_this = header.peer_incarnation == own;
   if (header.kind == RdKind::reset) {
     // guard(dgram): without && header.peer_epoch == epoch_
@@ -86,8 +85,7 @@ Association::Verdict Association::check(const RdHeader& header, uint32_t incarna
   return answered ? Verdict::unknown : Verdict::stale;
 }
 
-Association::OpenVerdict Association::check_open(const RdHeader& header,
-                                                 uint32_t incarnation) const {
+Handshake::OpenVerdict Handshake::check_open(const RdHeader& header, uint32_t incarnation) const {
   if (incarnation == former_incarnation_) return OpenVerdict::stale;
   if (!established()) return OpenVerdict::joins;
   if (incarnation != peer_incarnation_) return OpenVerdict::replaces;
@@ -95,7 +93,7 @@ Association::OpenVerdict Association::check_open(const RdHeader& header,
   return serial_before(header.epoch, peer_epoch_) ? OpenVerdict::stale : OpenVerdict::replaces;
 }
 
-void Association::establish(uint32_t epoch, uint32_t incarnation, const RdHeader& header) {
+void Handshake::establish(uint32_t epoch, uint32_t incarnation, const RdHeader& header) {
   remembers_ = known_incarnation_ == incarnation;  // guard(dgram-explore): => remembers_ = true;
   if (last_incarnation_ != 0 && last_incarnation_ != incarnation)
     former_incarnation_ = last_incarnation_;
@@ -107,20 +105,20 @@ void Association::establish(uint32_t epoch, uint32_t incarnation, const RdHeader
   peer_remembers_ = header.remembers();
 }
 
-bool Association::remembers() const {
+bool Handshake::remembers() const {
   return established() ? remembers_
                        : peer_incarnation_ != 0 && peer_incarnation_ == known_incarnation_;
 }
 
-uint64_t Association::first_sent(uint32_t own) const {
+uint64_t Handshake::first_sent(uint32_t own) const {
   return kBase + first_sequence(here(own), there());
 }
 
-uint64_t Association::first_received(uint32_t own) const {
+uint64_t Handshake::first_received(uint32_t own) const {
   return kBase + first_sequence(there(), here(own));
 }
 
-RdHeader Association::header(RdKind kind) const {
+RdHeader Handshake::header(RdKind kind) const {
   return {.kind = kind,
           .flags = remembers() ? kRdRemembersFlag : uint8_t{0},
           .epoch = epoch_,

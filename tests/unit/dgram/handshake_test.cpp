@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "dgram/association.h"
+#include "dgram/handshake.h"
 #include "support/catch.h"
 
 using namespace diwarp;
 using namespace diwarp::dgram;
-using Verdict = Association::Verdict;
-using OpenVerdict = Association::OpenVerdict;
+using Verdict = Handshake::Verdict;
+using OpenVerdict = Handshake::OpenVerdict;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
@@ -23,8 +23,8 @@ RdHeader names(RdKind kind, uint32_t epoch, uint32_t peer_epoch, uint32_t peer_i
 }
 
 /// Established, 7 here and 9 there.
-Association established() {
-  Association association;
+Handshake established() {
+  Handshake association;
   association.establish(7, kThere, {.epoch = 9});
   return association;
 }
@@ -32,8 +32,8 @@ Association established() {
 }  // namespace
 
 TEST_CASE("rd association: opener and other agree in four steps") {
-  Association opener;
-  Association other;
+  Handshake opener;
+  Handshake other;
   opener.open(7, kNonce, kNow);
   CHECK(opener.proof().cookie == Cookie{});
   const Cookie cookie{std::byte{5}};
@@ -54,8 +54,8 @@ TEST_CASE("rd association: opener and other agree in four steps") {
 }
 
 TEST_CASE("rd association: two that open at once keep the epochs they drew") {
-  Association a;
-  Association b;
+  Handshake a;
+  Handshake b;
   a.open(7, kNonce, kNow);
   b.open(9, kNonce, kNow);
   REQUIRE(a.challenged(kThere, {kNonce, {}}, kNow));
@@ -73,8 +73,8 @@ TEST_CASE("rd association: two that open at once keep the epochs they drew") {
 }
 
 TEST_CASE("rd association: each side begins with the number that the other one expects") {
-  const Association here = established();
-  Association there;
+  const Handshake here = established();
+  Handshake there;
   there.establish(9, kHere, {.epoch = 7});
   CHECK(here.first_sent(kHere) == there.first_received(kThere));
   CHECK(here.first_received(kHere) == there.first_sent(kThere));
@@ -83,7 +83,7 @@ TEST_CASE("rd association: each side begins with the number that the other one e
 }
 
 TEST_CASE("rd association: any wrong name makes a datagram unknown") {
-  Association association = established();
+  Handshake association = established();
   CHECK(association.check(names(RdKind::data, 9, 7, kHere), kThere, kHere) == Verdict::ours);
   CHECK(association.check(names(RdKind::data, 10, 7, kHere), kThere, kHere) == Verdict::unknown);
   CHECK(association.check(names(RdKind::data, 9, 8, kHere), kThere, kHere) == Verdict::unknown);
@@ -97,12 +97,12 @@ TEST_CASE("rd association: any wrong name makes a datagram unknown") {
   CHECK(association.check(names(RdKind::refusal, 9, 8, kHere), kThere, kHere) == Verdict::stale);
   CHECK(association.check(names(RdKind::probe, 9, 8, kHere), kThere, kHere) == Verdict::unknown);
   CHECK(association.check(names(RdKind::skip, 9, 8, kHere), kThere, kHere) == Verdict::unknown);
-  Association closed;
+  Handshake closed;
   CHECK(closed.check(names(RdKind::data, 9, 0, kHere), kThere, kHere) == Verdict::unknown);
 }
 
 TEST_CASE("rd association: a reset must know all names, but may come from a new incarnation") {
-  Association association = established();
+  Handshake association = established();
   const RdHeader offending = association.header(RdKind::data);
   const RdHeader reset = rd_reset_for(offending, kHere);
   CHECK(association.check(reset, kThere, kHere) == Verdict::ended);
@@ -116,7 +116,7 @@ TEST_CASE("rd association: a reset must know all names, but may come from a new 
 }
 
 TEST_CASE("rd association: a newer open replaces, an older one does nothing") {
-  Association association = established();
+  Handshake association = established();
   CHECK(association.check_open(names(RdKind::open, 9, 0, 0), kThere) == OpenVerdict::again);
   CHECK(association.check_open(names(RdKind::open, 8, 0, 0), kThere) == OpenVerdict::stale);
   CHECK(association.check_open(names(RdKind::open, 10, 0, 0), kThere) == OpenVerdict::replaces);
@@ -127,7 +127,7 @@ TEST_CASE("rd association: a newer open replaces, an older one does nothing") {
 }
 
 TEST_CASE("rd association: strangers' Challenges have the open sent a few times at most") {
-  Association association;
+  Handshake association;
   CHECK_FALSE(association.challenged(kThere, {kNonce, {}}, kNow));
   association.open(7, kNonce, kNow);
   CHECK_FALSE(association.challenged(0, {kNonce, {}}, kNow));
@@ -142,7 +142,7 @@ TEST_CASE("rd association: strangers' Challenges have the open sent a few times 
 
 TEST_CASE(
     "rd association: an answer that knows neither epoch nor incarnation establishes nothing") {
-  Association association;
+  Handshake association;
   association.open(7, kNonce, kNow);
   association.challenged(kThere, {kNonce, {}}, kNow);
   CHECK(association.check(names(RdKind::acknowledgement, 9, 6, kHere), kThere, kHere) ==
@@ -156,7 +156,7 @@ TEST_CASE(
 }
 
 TEST_CASE("rd association: opens are repeated ever slower") {
-  Association association;
+  Handshake association;
   association.open(7, kNonce, kNow);
   Time now = association.open_deadline(seconds(1));
   CHECK(now == kNow + milliseconds(50));
@@ -169,7 +169,7 @@ TEST_CASE("rd association: opens are repeated ever slower") {
 }
 
 TEST_CASE("rd association: a Challenge that does not repeat the nonce is no Challenge") {
-  Association association;
+  Handshake association;
   association.open(7, kNonce, kNow);
   for (int i = 0; i < 100; ++i)
     CHECK_FALSE(association.challenged(kThere, {kNonce ^ uint64_t{1} << (i % 64), {}}, kNow));
@@ -178,7 +178,7 @@ TEST_CASE("rd association: a Challenge that does not repeat the nonce is no Chal
 }
 
 TEST_CASE("rd association: nothing is accepted before a Challenge told the peer's incarnation") {
-  Association association;
+  Handshake association;
   association.open(7, kNonce, kNow);
   for (const RdKind kind : {RdKind::data, RdKind::acknowledgement, RdKind::refusal, RdKind::probe})
     CHECK(association.check(names(kind, 9, 7, kHere), kThere, kHere) != Verdict::accepted);
@@ -187,7 +187,7 @@ TEST_CASE("rd association: nothing is accepted before a Challenge told the peer'
 
 TEST_CASE(
     "rd association: a peer that took part in one of the same two incarnations before says so") {
-  Association association = established();
+  Handshake association = established();
   const auto opened = [&association](uint32_t epoch) {
     association.close();
     association.open(epoch, kNonce, kNow);
@@ -237,7 +237,7 @@ uint64_t accepted_guesses(RdKind kind, int epoch_bits, int peer_epoch_bits, int 
     for (uint32_t b = 0; b < values(peer_epoch_bits); ++b)
       for (uint32_t c = 0; c < values(incarnation_bits); ++c)
         for (uint32_t d = 0; d < values(own_bits); ++d) {
-          Association association;
+          Handshake association;
           association.establish(0x7007, kThere, {.epoch = 0x9009});
           const RdHeader guess =
               names(kind, with_low(0x9009, a, epoch_bits), with_low(0x7007, b, peer_epoch_bits),
@@ -269,7 +269,7 @@ TEST_CASE("rd association: of all guesses at a reset's three names one is right,
 TEST_CASE("rd association: of all guesses at an open's nonce one has a Challenge taken") {
   int taken = 0;
   for (uint64_t guess = 0; guess < 4096; ++guess) {
-    Association association;
+    Handshake association;
     association.open(7, kNonce, kNow);
     taken += association.challenged(kThere, {kNonce >> 12 << 12 | guess, {}}, kNow) ? 1 : 0;
   }
