@@ -47,6 +47,8 @@ class Receiver {
   /// Hands out anything that is kept; null when nothing is left.
   BufferedDatagram* take_any();
   uint32_t kept() const { return kept_; }
+  /// The bound of these.
+  uint32_t most_kept() const { return window_; }
   /// Whether next() is kept.
   bool keeps_next() const { return kept_ != 0 && ring_[next_ & (capacity_ - 1)] != nullptr; }
 

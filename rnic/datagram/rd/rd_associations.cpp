@@ -21,7 +21,7 @@ uint8_t RdAssociations::flags(const RdPeer* peer, Time now) {
 }
 
 void RdAssociations::open(RdPeer& peer, Time now) {
-  peer.association.open(identity_.next_epoch(peer.address()), identity_.next_nonce(), now);
+  peer.handshake().open(identity_.next_epoch(peer.address()), identity_.next_nonce(), now);
   peer.signs.want_open();
   peer.times.waits(now);
   peers_.make_ready(peer);
@@ -30,21 +30,21 @@ void RdAssociations::open(RdPeer& peer, Time now) {
 
 void RdAssociations::take_open(RdPeer& present, const dgram::RdHeader& header, uint32_t incarnation,
                                Time now) {
-  const auto verdict = present.association.check_open(header, incarnation);
+  const auto verdict = present.handshake().check_open(header, incarnation);
   if (verdict == Handshake::OpenVerdict::stale) return counters_.add(Counter::drop_rd_association);
   const bool other_incarnation = verdict == Handshake::OpenVerdict::replaces &&
-                                 incarnation != present.association.peer_incarnation();
+                                 incarnation != present.handshake().peer_incarnation();
   // guard(rd-second-address): => RdPeer* const beside = nullptr;
   RdPeer* const beside = other_incarnation ? add_incarnation(present, now) : nullptr;
   RdPeer& peer = beside != nullptr ? *beside : present;
   peer.times.heard(now);
   if (verdict == Handshake::OpenVerdict::replaces && beside == nullptr)
-    end_or_repeat(peer, incarnation == peer.association.peer_incarnation(), header.broken(), now);
+    end_or_repeat(peer, incarnation == peer.handshake().peer_incarnation(), header.broken(), now);
   if (verdict != Handshake::OpenVerdict::again) {
-    peer.association.establish(identity_.next_epoch(peer.address()), incarnation, header);
+    peer.handshake().establish(identity_.next_epoch(peer.address()), incarnation, header);
     establish(peer, incarnation, header.window, now);
   }
-  peer.receiver.ask_now();
+  peer.receiver().ask_now();
   peers_.make_ready(peer);
   peers_.touch(peer);
 }
@@ -64,21 +64,22 @@ RdPeer* RdAssociations::add_incarnation(RdPeer& present, Time now) {
 }
 
 void RdAssociations::accepted(RdPeer& peer, Time now) {
-  establish(peer, peer.association.peer_incarnation(), 0, now);
-  if (const auto time = peer.association.acceptance_time(now)) peer.sender.round_trip().add(*time);
+  establish(peer, peer.handshake().peer_incarnation(), 0, now);
+  if (const auto time = peer.handshake().acceptance_time(now))
+    peer.sender().round_trip().add(*time);
 }
 
 void RdAssociations::establish(RdPeer& peer, uint32_t incarnation, uint16_t window, Time now) {
   const bool other = peer.source.key.incarnation != incarnation;
   // The one that may have delivered what was begun is not there any more, or has forgotten it.
   // guard(explore): => const bool forgotten = false;
-  const bool forgotten = peer.rewinds.uncertain() && !peer.association.peer_remembers();
-  if (peer.rewinds.rewound() && (other || forgotten) && !only_reads(peer)) fail_restarted(peer);
+  const bool forgotten = peer.work.rewinds.uncertain() && !peer.handshake().peer_remembers();
+  if (peer.work.rewinds.rewound() && (other || forgotten) && !only_reads(peer))
+    fail_restarted(peer);
   if (other) peer.replace_incarnation(incarnation, peers_.no_records());
   const uint32_t own = identity_.incarnation(peer.address());
-  peer.sender = dgram::Sender(peer.association.first_sent(own), window);
-  peer.receiver = dgram::Receiver(window_, peer.association.first_received(own));
-  peer.rewinds.established();
+  peer.association.begin(own, window);
+  peer.work.rewinds.established();
   peer.signs.open_done();
   peer.times.heard(now);
   counters_.add(Counter::rd_associations);
@@ -88,11 +89,11 @@ void RdAssociations::establish(RdPeer& peer, uint32_t incarnation, uint16_t wind
 
 void RdAssociations::ended(RdPeer& peer, const dgram::RdHeader& header, uint32_t incarnation,
                            Time now) {
-  const bool same = incarnation == peer.association.peer_incarnation();
+  const bool same = incarnation == peer.handshake().peer_incarnation();
   peer.times.heard(now);
   if (same) fail_stalled(peer, now);  // guard(rd-read-stalled)
   end_or_repeat(peer, same, header.broken(), now);
-  if (!peer.requests.empty()) open(peer, now);
+  if (!peer.work.requests.empty()) open(peer, now);
 }
 
 void RdAssociations::end_or_repeat(RdPeer& peer, bool same, bool broken, Time now) {
@@ -107,7 +108,7 @@ void RdAssociations::end_or_repeat(RdPeer& peer, bool same, bool broken, Time no
 }
 
 void RdAssociations::fail_restarted(RdPeer& peer) {
-  if (peer.requests.empty()) return;
+  if (peer.work.requests.empty()) return;
   counters_.add(Counter::rd_restarts);
   requests_.fail_all(peer, WcStatus::peer_restarted);
 }
@@ -115,7 +116,7 @@ void RdAssociations::fail_restarted(RdPeer& peer) {
 /// An association ends because something does not get through, one way or the other. Work that has
 /// not advanced for as long as a peer is waited for is not begun anew.
 void RdAssociations::fail_stalled(RdPeer& peer, Time now) {
-  if (peer.requests.empty() || peer.times.has_advanced_within(peer_timeout_, now)) return;
+  if (peer.work.requests.empty() || peer.times.has_advanced_within(peer_timeout_, now)) return;
   counters_.add(Counter::rd_silent);
   requests_.fail_all(peer, WcStatus::retry_exceeded);
 }
@@ -123,7 +124,7 @@ void RdAssociations::fail_stalled(RdPeer& peer, Time now) {
 void RdAssociations::give_up(RdPeer& peer, Time now) {
   counters_.add(Counter::rd_silent);
   delivery_.abandon(peer);
-  peer.association.forget();
+  peer.handshake().forget();
   requests_.fail_all(peer, WcStatus::retry_exceeded);
   end_association(peer);
   peer.times.delivered(now);  // the peer's datagrams may have come until now
@@ -132,7 +133,7 @@ void RdAssociations::give_up(RdPeer& peer, Time now) {
 void RdAssociations::reopen(RdPeer& peer, Time now) {
   rewind(peer, true);
   end_association(peer);
-  if (!peer.requests.empty()) open(peer, now);
+  if (!peer.work.requests.empty()) open(peer, now);
 }
 
 /// The peer learns it from the answer to what it sends next. An honest one has kept what is dropped
@@ -147,8 +148,8 @@ void RdAssociations::give_up_early(RdPeer& peer, Time now) {
 /// peer; but not again and again where nothing of it ever gets through, nor, where it is uncertain
 /// what of it was delivered, if the peer does not remember.
 void RdAssociations::rewind(RdPeer& peer, bool uncertain) {
-  if (peer.requests.empty()) return;
-  if (!peer.rewinds.begin_anew(uncertain && !only_reads(peer)))
+  if (peer.work.requests.empty()) return;
+  if (!peer.work.rewinds.begin_anew(uncertain && !only_reads(peer)))
     return requests_.fail_all(peer, WcStatus::retry_exceeded);
   requests_.rewind(peer);
 }
@@ -157,12 +158,10 @@ void RdAssociations::rewind(RdPeer& peer, bool uncertain) {
 void RdAssociations::end_association(RdPeer& peer) {
   delivery_.interrupt(peer);
   release(peer);
-  peer.association.close();
-  peer.sender = dgram::Sender();
-  peer.receiver = dgram::Receiver(window_);
+  peer.association.end();
   peer.signs.clear();
   peer.turn.end_refusal();
-  peer.cursor.close_nothing();
+  peer.work.cursor.close_nothing();
   peer.inbound.association_ended();
   peers_.touch(peer);
 }
@@ -173,11 +172,11 @@ void RdAssociations::drop(RdPeer& peer) {
 }
 
 void RdAssociations::release(RdPeer& peer) {
-  while (dgram::BufferedDatagram* kept = peer.receiver.take_any())
+  while (dgram::BufferedDatagram* kept = peer.receiver().take_any())
     buffer_.release(kept, peer.host.buffered);
   requests_.drop_reads(peer);
   responder_.drop(peer);
-  peer.receiver.release_memory(buffer_, peer.host.buffered);
+  peer.receiver().release_memory(buffer_, peer.host.buffered);
   // guard(rd-waited-allocation)
   if (buffer_.used() == 0) buffer_.shrink();  // no peer is left whose quiet would do it
   static_cast<ListNode<RdHeldTag>&>(peer).unlink();

@@ -7,7 +7,6 @@
 #include "base/counters.h"
 #include "dgram/identity.h"
 #include "dgram/reorder_buffer.h"
-#include "diwarp/reliable_options.h"
 #include "rnic/datagram/rd/rd_delivery.h"
 #include "rnic/datagram/rd/rd_peer.h"
 #include "rnic/datagram/rd/rd_requests.h"
@@ -21,7 +20,7 @@ class RdAssociations {
  public:
   RdAssociations(RdPeers& peers, dgram::Identity& identity, RdRequests& requests,
                  RdResponder& responder, RdDelivery& delivery, dgram::ReorderBuffer& buffer,
-                 Counters& counters, const ReliableOptions& options)
+                 Counters& counters, Duration peer_timeout)
       : peers_(peers),
         identity_(identity),
         requests_(requests),
@@ -29,8 +28,7 @@ class RdAssociations {
         delivery_(delivery),
         buffer_(buffer),
         counters_(counters),
-        peer_timeout_(options.peer_timeout),
-        window_(options.receive_window) {}
+        peer_timeout_(peer_timeout) {}
 
   /// The peer is to be told of work that is there for it.
   void open(RdPeer& peer, Time now);
@@ -71,7 +69,6 @@ class RdAssociations {
   dgram::ReorderBuffer& buffer_;
   Counters& counters_;
   const Duration peer_timeout_;
-  const uint32_t window_;
 };
 
 }  // namespace diwarp::rnic

@@ -39,11 +39,11 @@ void RdDatagramWriter::add(RdPeerBurst& burst, const RdPlanned& planned, uint8_t
 
 void RdDatagramWriter::add_open(RdPeer& peer, DatagramBuilder& builder, Time now) {
   RdPeerBurst burst{
-      .peer = peer, .builder = builder, .now = now, .names = peer.association.header(RdKind::open)};
-  burst.names.window = peer.receiver.window(buffer_.room(peer.host.buffered));
+      .peer = peer, .builder = builder, .now = now, .names = peer.handshake().header(RdKind::open)};
+  burst.names.window = peer.receiver().window(buffer_.room(peer.host.buffered));
   burst.names.flags |= RdAssociations::flags(&peer, now);
   size_t bytes = dgram::encode_rd_header(burst.names, builder.header());
-  bytes += dgram::encode_rd_proof(peer.association.proof(), builder.header().subspan(bytes));
+  bytes += dgram::encode_rd_proof(peer.handshake().proof(), builder.header().subspan(bytes));
   add(burst, {.act = Act::open}, 0, bytes, 0);
 }
 
@@ -144,14 +144,14 @@ void RdDatagramWriter::add_skip(RdPeerBurst& burst, const RdPlanned& planned) {
 void RdDatagramWriter::add_probe(RdPeerBurst& burst) {
   dgram::RdHeader header = burst.names;
   header.kind = RdKind::probe;
-  header.sequence = static_cast<uint32_t>(burst.peer.sender.window().next() + burst.fresh - 1);
+  header.sequence = static_cast<uint32_t>(burst.peer.sender().window().next() + burst.fresh - 1);
   add(burst, {.act = Act::probe}, 0, dgram::encode_rd_header(header, burst.builder.header()), 0);
 }
 
 void RdDatagramWriter::add_acknowledgement(RdPeerBurst& burst) {
   RdPeer& peer = burst.peer;
   dgram::RdHeader header = burst.names;
-  const bool waits = peer.turn.held() && !peer.receiver.keeps_next();
+  const bool waits = peer.turn.held() && !peer.receiver().keeps_next();
   header.kind = peer.turn.refusing() ? RdKind::refusal : RdKind::acknowledgement;
   // guard(rd-send-waits): condition => false
   if (waits && !peer.turn.refusing()) header.flags |= dgram::kRdWaitsFlag;
@@ -160,7 +160,7 @@ void RdDatagramWriter::add_acknowledgement(RdPeerBurst& burst) {
   const Bytes rest = burst.builder.header().subspan(bytes);
   bytes += peer.turn.refusing()
                ? dgram::encode_rd_code(rdmap::to_word(peer.inbound.refusal()), rest)
-               : dgram::encode_rd_map(peer.receiver.map(), rest);
+               : dgram::encode_rd_map(peer.receiver().map(), rest);
   add(burst, {.act = Act::acknowledgement}, 0, bytes, 0);
 }
 

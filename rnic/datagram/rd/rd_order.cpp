@@ -22,19 +22,19 @@ constexpr int kResumedAtOnce = 64;
 void RdOrder::take_sequenced(RdPeer& peer, const dgram::ParsedRdHeader& parsed, uint8_t flags,
                              Time now) {
   const dgram::RdHeader& header = parsed.header;
-  switch (peer.receiver.arrived(header.sequence)) {
+  switch (peer.receiver().arrived(header.sequence)) {
     case Receiver::Arrival::duplicate:
       return counters_.add(Counter::drop_duplicate);
     case Receiver::Arrival::outside:
       return counters_.add(Counter::drop_rd_window);
     case Receiver::Arrival::early:
-      peer.sender.peer_advanced();
+      peer.sender().peer_advanced();
       return keep(peer, header.sequence, header.kind, flags, parsed.rest, now);
     case Receiver::Arrival::next:
-      peer.sender.peer_advanced();
+      peer.sender().peer_advanced();
       break;
   }
-  if (peer.turn.refusing() && header.kind != RdKind::skip) return peer.receiver.ask_now();
+  if (peer.turn.refusing() && header.kind != RdKind::skip) return peer.receiver().ask_now();
   if (peer.turn.held()) return keep(peer, header.sequence, header.kind, flags, parsed.rest, now);
   if (deliver(peer, header.kind, flags, parsed.rest, now))
     deliver_kept(peer, now);
@@ -47,8 +47,8 @@ void RdOrder::keep(RdPeer& peer, uint32_t sequence, RdKind kind, uint8_t flags, 
   dgram::BufferShare& share = peer.host.buffered;
   dgram::BufferedDatagram* const kept = buffer_.keep(kind, flags, bytes, share);
   if (kept == nullptr) return counters_.add(Counter::drop_no_context);
-  if (peer.receiver.kept() == 0) peer.times.lacks_next(now);
-  if (peer.receiver.keep(peer.receiver.number(sequence), kept, buffer_, share)) return;
+  if (peer.receiver().kept() == 0) peer.times.lacks_next(now);
+  if (peer.receiver().keep(peer.receiver().number(sequence), kept, buffer_, share)) return;
   buffer_.release(kept, share);
   counters_.add(Counter::drop_no_context);
 }
@@ -67,7 +67,7 @@ bool RdOrder::deliver(RdPeer& peer, RdKind kind, uint8_t flags, ConstBytes bytes
   if (kind == RdKind::skip) peer.turn.end_refusal();
   const RdDelivery::Outcome outcome = try_deliver(peer, kind, flags, bytes, now);
   if (outcome == RdDelivery::Outcome::delivered) {
-    peer.receiver.delivered();
+    peer.receiver().delivered();
     peer.times.delivered(now);
     return true;
   }
@@ -77,17 +77,17 @@ bool RdOrder::deliver(RdPeer& peer, RdKind kind, uint8_t flags, ConstBytes bytes
   }
   peer.turn.begin_refusal();
   peer.times.lacks_next(now);
-  peer.receiver.ask_now();
+  peer.receiver().ask_now();
   return false;
 }
 
 void RdOrder::deliver_kept(RdPeer& peer, Time now) {
   while (peer.turn.may_deliver() && !requests_.fatal()) {
-    dgram::BufferedDatagram* const kept = peer.receiver.take_next();
+    dgram::BufferedDatagram* const kept = peer.receiver().take_next();
     if (kept == nullptr) return;
     const bool delivered = deliver(peer, kept->kind, kept->flags, kept->bytes(), now);
     if (!delivered && peer.turn.held()) {
-      peer.receiver.keep(peer.receiver.next(), kept, buffer_, peer.host.buffered);
+      peer.receiver().keep(peer.receiver().next(), kept, buffer_, peer.host.buffered);
       return;
     }
     buffer_.release(kept, peer.host.buffered);
@@ -179,7 +179,7 @@ bool RdOrder::resume(RdPeer& peer, Time now) {
   peer.times.lacks_next(now);
   if (peer.inbound.has_message()) peer.inbound.waited(now);
   deliver_kept(peer, now);
-  peer.receiver.ask_now();  // the window has moved
+  peer.receiver().ask_now();  // the window has moved
   peers_.make_ready(peer);
   peers_.touch(peer);
   return !requests_.fatal();

@@ -9,8 +9,8 @@
 namespace diwarp::rnic {
 
 bool RdPeer::awaited() const {
-  if (association.state() == dgram::Handshake::State::opening) return true;
-  return association.established() && (!sender.window().idle() || more_awaited());
+  if (handshake().state() == dgram::Handshake::State::opening) return true;
+  return handshake().established() && (!sender().window().idle() || more_awaited());
 }
 
 RdPeerLimits RdPeerLimits::of(const QueuePairInit& init) {
@@ -45,7 +45,7 @@ RdPeer* RdPeers::find(const Address& address) {
 RdPeer* RdPeers::find_by_epoch(const Address& address, uint32_t epoch) {
   RdPeer* const newest = find(address);
   RdPeer* peer = newest;
-  while (peer != nullptr && peer->association.epoch() != epoch) peer = peer->older_.get();
+  while (peer != nullptr && peer->handshake().epoch() != epoch) peer = peer->older_.get();
   return peer != nullptr ? peer : newest;
 }
 

@@ -14,7 +14,7 @@
 #include "base/keyed_hash.h"
 #include "base/memory_budget.h"
 #include "base/timer_queue.h"
-#include "dgram/handshake.h"
+#include "dgram/association.h"
 #include "dgram/receiver.h"
 #include "dgram/sender.h"
 #include "rdmap/datagram.h"
@@ -62,6 +62,16 @@ struct RdPeerLimits {
   }
 };
 
+/// The work for a peer, and for its Reads.
+struct RdWork {
+  ForwardList<SendEntry> requests;         ///< posted and not done
+  ForwardList<OutboundRead> reads;         ///< unanswered, in the order of their requests
+  ForwardList<InboundRead> inbound_reads;  ///< to be answered, or not acknowledged
+  RdCursor cursor;
+  RdRewinds rewinds;
+  SizeRefusals size_refusals;  ///< since a fresh datagram was sent
+};
+
 /// All that an RD queue pair knows of one peer, in parts that own their fields. At most 1,216 bytes
 /// while it is idle. With the baton.
 class RdPeer : public ListNode<RdReadyTag>,
@@ -72,7 +82,7 @@ class RdPeer : public ListNode<RdReadyTag>,
   /// Throws std::bad_alloc.
   RdPeer(RdHost& its_host, const Address& address, const RdPeerLimits& limits,
          MemoryBudget& record_memory, Time now)
-      : receiver(limits.window),
+      : association(limits.window),
         source({.address = address}, limits.no_records(record_memory)),
         host(its_host),
         times(now) {
@@ -90,30 +100,31 @@ class RdPeer : public ListNode<RdReadyTag>,
   bool awaited() const;
   /// The same, but beyond what was sent and is not acknowledged.
   bool more_awaited() const {
-    return !reads.empty() || (cursor.has_work() && !sender.window().is_open()) || signs.doubted();
+    return !work.reads.empty() || (work.cursor.has_work() && !sender().window().is_open()) ||
+           signs.doubted();
   }
   /// Early datagrams wait for one that the peer has to send: the one that is missing, or a
   /// skip in the place of one that was refused.
-  // guard(rd-early-memory): receiver.kept() != 0 && !turn.held() => false
+  // guard(rd-early-memory): receiver().kept() != 0 && !turn.held() => false
   // guard(rd-waits-for-receive): without && !turn.held()
-  bool lacks_next() const { return receiver.kept() != 0 && !turn.held(); }
+  bool lacks_next() const { return receiver().kept() != 0 && !turn.held(); }
   /// The rest of a Send has to come. While segments of it wait here, that is not the peer's fault.
   // guard(rd-send-rest): without && !turn.held()
   bool lacks_segments() const { return inbound.has_message() && !turn.held(); }
   /// Something is to be sent to the peer, or requests are not done.
-  bool has_work() const { return !requests.empty() || cursor.has_work(); }
+  bool has_work() const { return !work.requests.empty() || work.cursor.has_work(); }
   /// Since when memory for what was sent, or came early, has not been needed; Time::max(): there is
   /// none, or it is needed. Other datagrams of the peer, a probe for example, do not keep it.
   Time sent_memory_unused_since() const {
-    return sender.scoreboard().has_spare_memory() ? sender.timer().last_sent() : Time::max();
+    return sender().scoreboard().has_spare_memory() ? sender().timer().last_sent() : Time::max();
   }
   Time early_memory_unused_since() const {
     // guard(rd-only-ask): times.lacking_since() => times.quiet_since()
-    return receiver.has_spare_memory() ? times.lacking_since() : Time::max();
+    return receiver().has_spare_memory() ? times.lacking_since() : Time::max();
   }
   /// Nothing of it is under way, in either direction: it may be forgotten.
   bool unused() const {
-    return !awaited() && !has_work() && inbound_reads.empty() && receiver.kept() == 0 &&
+    return !awaited() && !has_work() && work.inbound_reads.empty() && receiver().kept() == 0 &&
            !turn.held() && !inbound.has_message() && source.open_records == 0;
   }
   /// From now on it is another incarnation.
@@ -123,21 +134,21 @@ class RdPeer : public ListNode<RdReadyTag>,
     inbound.repeats().incarnation_replaced();
   }
 
-  dgram::Handshake association;
-  dgram::Sender sender;
-  dgram::Receiver receiver;
+  dgram::Handshake& handshake() { return association.handshake(); }
+  const dgram::Handshake& handshake() const { return association.handshake(); }
+  dgram::Sender& sender() { return association.sender(); }
+  const dgram::Sender& sender() const { return association.sender(); }
+  dgram::Receiver& receiver() { return association.receiver(); }
+  const dgram::Receiver& receiver() const { return association.receiver(); }
+
+  dgram::Association association;
   RecordSource source;  ///< for records; its key names the peer
   RdHost& host;
 
   // Sending.
-  ForwardList<SendEntry> requests;         ///< posted and not done
-  ForwardList<OutboundRead> reads;         ///< unanswered, in the order of their requests
-  ForwardList<InboundRead> inbound_reads;  ///< to be answered, or not acknowledged
-  RdCursor cursor;
+  RdWork work;
   RdSigns signs;
-  RdRewinds rewinds;
-  SizeRefusals size_refusals;  ///< since a fresh datagram was sent
-  uint32_t local = 0;          ///< where it reaches this queue pair, as an IncomingDatagram has it
+  uint32_t local = 0;  ///< where it reaches this queue pair, as an IncomingDatagram has it
 
   // Receiving.
   RdInbound inbound;

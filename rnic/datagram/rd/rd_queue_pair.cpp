@@ -53,26 +53,26 @@ void finish(RdRequests& requests, RdResponder& responder, RdPeer& peer, const dg
 /// The peer refuses the first datagram that it has not acknowledged: its message is given up, and a
 /// skip follows at once.
 void refuse_first(RdRequests& requests, RdResponder& responder, RdPeer& peer, TerminateCode code) {
-  const uint64_t first = peer.sender.window().first_unacknowledged();
-  const dgram::TxTag tag = peer.sender.scoreboard().tag(first);
-  if (!peer.sender.scoreboard().is_skip(first)) {
+  const uint64_t first = peer.sender().window().first_unacknowledged();
+  const dgram::TxTag tag = peer.sender().scoreboard().tag(first);
+  if (!peer.sender().scoreboard().is_skip(first)) {
     if (tag.message.kind == dgram::MessageKind::read_response)
       responder.refused(peer, tag, code);
     else
       requests.refused(peer, tag, code);
   }
-  peer.sender.scoreboard().recall_first();
+  peer.sender().scoreboard().recall_first();
 }
 
 /// Where the peer has not needed it for a while.
 void give_back_memory(RdResponder& responder, dgram::ReorderBuffer& buffer, RdPeer& peer,
                       Time now) {
   if (now >= saturating_add(peer.sent_memory_unused_since(), RdTimeouts::kQuiet)) {
-    peer.sender.scoreboard().release_memory();
+    peer.sender().scoreboard().release_memory();
     responder.trim();
   }
   if (now >= saturating_add(peer.early_memory_unused_since(), RdTimeouts::kQuiet)) {
-    peer.receiver.release_memory(buffer, peer.host.buffered);
+    peer.receiver().release_memory(buffer, peer.host.buffered);
     buffer.shrink();
   }
 }
@@ -96,7 +96,7 @@ RdQueuePair::RdQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePa
       delivery_(receives(), protection(), peers_, records(), requests_, responder_, errors(),
                 counters(), init.datagram),
       associations_(peers_, identity(), requests_, responder_, delivery_, buffer_, counters(),
-                    init.reliable),
+                    timeouts_.peer_timeout),
       transmit_(protection(), records(), sends_, peers_, requests_, responder_, associations_,
                 buffer_, sent_memory_, counters()),
       order_(receives(), records(), peers_, requests_, delivery_, buffer_, counters(),
@@ -148,8 +148,8 @@ bool RdQueuePair::end_if_fatal() {
 size_t RdQueuePair::receive(Time now) {
   // The application has had its turn since the last step, and nothing took these along.
   while (RdPeer* peer = peers_.soon.pop_front()) {
-    if (peer->receiver.due() == Receiver::Due::nothing) continue;
-    peer->receiver.ask_now();
+    if (peer->receiver().due() == Receiver::Due::nothing) continue;
+    peer->receiver().ask_now();
     peers_.make_ready(*peer);
   }
   if (!peers_.ready.empty()) wake();
@@ -176,7 +176,7 @@ void RdQueuePair::take_control(const dgram::OpenedEnvelope& envelope,
   if (parsed.type != dgram::ControlType::challenge) return drop(Counter::drop_control);
   RdPeer* peer = peers_.find(datagram.from);
   while (peer != nullptr &&
-         !peer->association.challenged(envelope.labels.incarnation, parsed.challenge, now))
+         !peer->handshake().challenged(envelope.labels.incarnation, parsed.challenge, now))
     peer = RdPeers::next_incarnation(*peer);
   if (peer == nullptr) return drop(Counter::drop_control);
   peer->local = datagram.local;
@@ -195,9 +195,9 @@ void RdQueuePair::take_reliable(const dgram::OpenedEnvelope& envelope,
 
   RdPeer* const peer = peers_.find_by_epoch(datagram.from, header.peer_epoch);
   Handshake none;
-  Handshake& association = peer == nullptr ? none : peer->association;
-  switch (association.check(header, envelope.labels.incarnation,
-                            identity().incarnation(datagram.from))) {
+  Handshake& handshake = peer == nullptr ? none : peer->handshake();
+  switch (
+      handshake.check(header, envelope.labels.incarnation, identity().incarnation(datagram.from))) {
     case Handshake::Verdict::accepted:
       associations_.accepted(*peer, now);
       [[fallthrough]];
@@ -206,7 +206,7 @@ void RdQueuePair::take_reliable(const dgram::OpenedEnvelope& envelope,
       return take_ours(*peer, parsed, envelope.labels.flags, now);
     // guard(rd-reset)
     case Handshake::Verdict::ended:
-      if (!peer->sender.window().was_sent(header.sequence))
+      if (!peer->sender().window().was_sent(header.sequence))
         return drop(Counter::drop_rd_association);
       associations_.ended(*peer, header, envelope.labels.incarnation, now);
       if (peers_.await_receives()) wake();  // it may have held a receive
@@ -263,28 +263,28 @@ void RdQueuePair::take_ours(RdPeer& peer, const dgram::ParsedRdHeader& parsed, u
   const bool has_map = header.kind == RdKind::acknowledgement;
   if (has_map) map = dgram::decode_rd_map(parsed.rest);
   const auto news =
-      peer.sender.acknowledged(header.acknowledged, header.window, has_map ? &map : nullptr, now);
+      peer.sender().acknowledged(header.acknowledged, header.window, has_map ? &map : nullptr, now);
   if (news == dgram::Sender::News::invalid_ack) return drop(Counter::drop_rd_invalid_ack);
   peer.times.heard(now);
   peer.signs.heard();
-  peer.sender.timer().heard(now);
-  while (const auto released = peer.sender.scoreboard().release())
+  peer.sender().timer().heard(now);
+  while (const auto released = peer.sender().scoreboard().release())
     if (!released->given_up) finish(requests_, responder_, peer, released->tag);
-  const bool of_first =
-      !peer.sender.window().idle() &&
-      header.acknowledged + 1 == static_cast<uint32_t>(peer.sender.window().first_unacknowledged());
+  const bool of_first = !peer.sender().window().idle() &&
+                        header.acknowledged + 1 ==
+                            static_cast<uint32_t>(peer.sender().window().first_unacknowledged());
   // guard(rd-send-waits): condition => false
-  if (header.waits() && of_first) peer.sender.first_waits(now);
+  if (header.waits() && of_first) peer.sender().first_waits(now);
   const bool refuses =
       header.kind == RdKind::refusal && of_first && header.sequence == header.acknowledged + 1;
   if (refuses)
     refuse_first(requests_, responder_, peer,
                  rdmap::terminate_code(dgram::decode_rd_code(parsed.rest)));
-  if (header.kind == RdKind::probe) peer.receiver.ask_now();
+  if (header.kind == RdKind::probe) peer.receiver().ask_now();
   if (header.sequenced()) order_.take_sequenced(peer, parsed, flags, now);
-  if (peer.rewinds.take_progress()) peer.times.advanced(now);
+  if (peer.work.rewinds.take_progress()) peer.times.advanced(now);
   const bool may_go_on = news == dgram::Sender::News::progress || refuses ||
-                         peer.receiver.due() == Receiver::Due::now || peer.cursor.has_work();
+                         peer.receiver().due() == Receiver::Due::now || peer.work.cursor.has_work();
   if (may_go_on) peers_.make_ready(peer);
   peers_.touch(peer);
 }
@@ -310,7 +310,7 @@ void RdQueuePair::batch_taken(Time now) {
 /// queue, again.
 void RdQueuePair::look_at_touched(Time now) {
   while (RdPeer* peer = peers_.touched.pop_front()) {
-    const Receiver::Due due = peer->receiver.due();
+    const Receiver::Due due = peer->receiver().due();
     if (due == Receiver::Due::now) {
       peers_.make_ready(*peer);
     } else if (due == Receiver::Due::soon && !peer->signs.acknowledges()) {
@@ -351,19 +351,19 @@ void RdQueuePair::run_timers(RdPeer& peer, Time now) {
     delivery_.expire(peer);
     wake();
   }
-  if (peer.association.state() == Handshake::State::opening) {
-    if (now < peer.association.open_deadline(timeouts_.keep_alive)) return;
-    peer.association.on_open_deadline(now);
+  if (peer.handshake().state() == Handshake::State::opening) {
+    if (now < peer.handshake().open_deadline(timeouts_.keep_alive)) return;
+    peer.handshake().on_open_deadline(now);
     peer.signs.want_open();
     return peers_.make_ready(peer);
   }
-  if (!peer.association.established()) return;
+  if (!peer.handshake().established()) return;
   if (peer.turn.retry_at() <= now) order_.retry(peer, now);
   if (peer.signs.acknowledge_at() <= now) {
     peer.signs.acknowledged();
-    if (peer.receiver.due() != Receiver::Due::nothing) peer.receiver.ask_now();
+    if (peer.receiver().due() != Receiver::Due::nothing) peer.receiver().ask_now();
   }
-  const bool probes = peer.sender.on_deadline(now, peer.more_awaited(), timeouts_.keep_alive);
+  const bool probes = peer.sender().on_deadline(now, peer.more_awaited(), timeouts_.keep_alive);
   if (probes || peer.signs.blocked()) peer.signs.want_probe();
   peers_.make_ready(peer);
 }
@@ -376,11 +376,11 @@ std::vector<ReliablePeer> RdQueuePair::peers() {
     all.reserve(peers_.size());
     peers_.for_each([&](const RdPeer& peer) {
       all.push_back({.address = peer.address(),
-                     .incarnation = peer.association.peer_incarnation(),
-                     .round_trip = peer.sender.round_trip().smoothed(),
-                     .congestion_window = peer.sender.congestion().window(),
-                     .in_flight = peer.sender.scoreboard().in_flight(),
-                     .retransmitted = peer.sender.retransmitted()});
+                     .incarnation = peer.handshake().peer_incarnation(),
+                     .round_trip = peer.sender().round_trip().smoothed(),
+                     .congestion_window = peer.sender().congestion().window(),
+                     .in_flight = peer.sender().scoreboard().in_flight(),
+                     .retransmitted = peer.sender().retransmitted()});
     });
     return all;
   });

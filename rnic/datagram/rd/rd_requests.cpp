@@ -27,7 +27,7 @@ WcStatus status_of(const TerminateCode& code) {
 }
 
 OutboundRead* find(const RdPeer& peer, STag sink) {
-  for (OutboundRead& read : peer.reads)
+  for (OutboundRead& read : peer.work.reads)
     if (read.request.sink_stag == sink) return &read;
   return nullptr;
 }
@@ -35,10 +35,10 @@ OutboundRead* find(const RdPeer& peer, STag sink) {
 /// Its place is free: it was answered, or refused.
 void forget(IndexedPool<OutboundRead>& reads, RdPeer& peer, OutboundRead& read) {
   // An honest peer that answers has acknowledged the request.
-  if (read.sequence >= peer.sender.window().first_unacknowledged())
-    peer.sender.scoreboard().give_up({MessageKind::read_request, read.msn});
-  peer.cursor.free_place();
-  peer.reads.remove(read);
+  if (read.sequence >= peer.sender().window().first_unacknowledged())
+    peer.sender().scoreboard().give_up({MessageKind::read_request, read.msn});
+  peer.work.cursor.free_place();
+  peer.work.reads.remove(read);
   reads.give(read);
 }
 
@@ -83,9 +83,9 @@ uint32_t RdMsns::take(const SendEntry& entry) {
 void RdRequests::add(RdPeer& peer, SendEntry& entry) {
   entry.in_flight.missing = entry.length;
   entry.in_flight.msn = msns_.take(entry);
-  if (peer.requests.empty()) peer.rewinds.nothing_left();
-  peer.requests.push_back(entry);
-  peer.cursor.added(entry);
+  if (peer.work.requests.empty()) peer.work.rewinds.nothing_left();
+  peer.work.requests.push_back(entry);
+  peer.work.cursor.added(entry);
 }
 
 bool RdRequests::has_memory(const SendEntry& entry) const {
@@ -95,9 +95,9 @@ bool RdRequests::has_memory(const SendEntry& entry) const {
 
 /// The entry's place in the send queue is free afterwards.
 void RdRequests::finish(RdPeer& peer, SendEntry& entry, WcStatus status, uint32_t vendor_error) {
-  peer.cursor.remove(entry);
-  peer.requests.remove(entry);
-  peer.rewinds.progress();
+  peer.work.cursor.remove(entry);
+  peer.work.requests.remove(entry);
+  peer.work.rewinds.progress();
   sends_.answered(entry, status, vendor_error);
   ended_ = true;
 }
@@ -107,11 +107,11 @@ void RdRequests::finish(RdPeer& peer, SendEntry& entry, WcStatus status, uint32_
 /// same, and only then is their place free.
 void RdRequests::fail(RdPeer& peer, SendEntry& entry, WcStatus status, uint32_t vendor_error) {
   if (is_read(entry)) {
-    for (OutboundRead& read : peer.reads)
+    for (OutboundRead& read : peer.work.reads)
       if (read.entry == &entry) read.entry = nullptr;
   } else {
-    peer.sender.scoreboard().give_up(message_of(entry));
-    if (peer.cursor.is_within(entry)) peer.cursor.close(message_of(entry));
+    peer.sender().scoreboard().give_up(message_of(entry));
+    if (peer.work.cursor.is_within(entry)) peer.work.cursor.close(message_of(entry));
   }
   finish(peer, entry, status, vendor_error);
   if (status == WcStatus::local_protection_error) fatal_ = true;
@@ -123,41 +123,42 @@ void RdRequests::fail_remotely(RdPeer& peer, SendEntry& entry, WcStatus status) 
 }
 
 void RdRequests::fail_all(RdPeer& peer, WcStatus status) {
-  if (!peer.requests.empty() && scope_ == ErrorScope::queue_pair) fatal_ = true;
+  if (!peer.work.requests.empty() && scope_ == ErrorScope::queue_pair) fatal_ = true;
   drop_reads(peer);
-  while (SendEntry* const entry = peer.requests.front()) finish(peer, *entry, status, 0);
+  while (SendEntry* const entry = peer.work.requests.front()) finish(peer, *entry, status, 0);
 }
 
 bool only_reads(const RdPeer& peer) {
-  for (const SendEntry& entry : peer.requests)
+  for (const SendEntry& entry : peer.work.requests)
     if (!is_read(entry)) return false;
   return true;
 }
 
 bool RdRequests::can_repeat(const RdPeer& peer, Time now) const {
-  const SendEntry* const first = peer.requests.front();
-  if (peer.sender.window().idle()) return peer.cursor.at_beginning(first);
+  const SendEntry* const first = peer.work.requests.front();
+  if (peer.sender().window().idle()) return peer.work.cursor.at_beginning(first);
   if (first == nullptr) return false;
-  const TxTag& oldest = peer.sender.scoreboard().tag(peer.sender.window().first_unacknowledged());
+  const TxTag& oldest =
+      peer.sender().scoreboard().tag(peer.sender().window().first_unacknowledged());
   const bool of_first = is_read(*first) ? oldest.message.kind == MessageKind::read_request &&
                                               reads_.at(oldest.object).entry == first
                                         : oldest.message == message_of(*first);
   return of_first && oldest.offset == 0 &&
-         now - peer.sender.outstanding_since() < kSurelyUndelivered;
+         now - peer.sender().outstanding_since() < kSurelyUndelivered;
 }
 
 void RdRequests::rewind(RdPeer& peer) {
   drop_reads(peer);
-  peer.cursor.rewind(peer.requests.front());
-  for (SendEntry& entry : peer.requests) entry.in_flight.missing = entry.length;
+  peer.work.cursor.rewind(peer.work.requests.front());
+  for (SendEntry& entry : peer.work.requests) entry.in_flight.missing = entry.length;
 }
 
 void RdRequests::drop_reads(RdPeer& peer) {
-  while (OutboundRead* const read = peer.reads.front()) {
-    peer.reads.remove(*read);
+  while (OutboundRead* const read = peer.work.reads.front()) {
+    peer.work.reads.remove(*read);
     reads_.give(*read);
   }
-  peer.cursor.free_all_places();
+  peer.work.cursor.free_all_places();
 }
 
 // --- Datagrams.
@@ -170,7 +171,7 @@ uint32_t RdRequests::add_read(RdPeer& peer, const TxTag& tag, STag sink, uint64_
   read.sequence = sequence;
   read.begin = tag.offset;
   read.request = read_request(entry, tag, sink);
-  peer.reads.push_back(read);
+  peer.work.reads.push_back(read);
   return read.index;
 }
 
@@ -210,7 +211,7 @@ Verdict RdRequests::take_response(RdPeer& peer, const rdmap::DatagramSegment& se
 
 void RdRequests::place(RdPeer& peer, OutboundRead& read, const rdmap::DatagramSegment& segment) {
   SendEntry& entry = *read.entry;
-  peer.rewinds.progress();
+  peer.work.rewinds.progress();
   const uint64_t at = read.begin + read.received;
   read.received += static_cast<uint32_t>(segment.payload.size());
   const std::optional<ddp::PlacementTarget> target = protection_.target(entry.sges);

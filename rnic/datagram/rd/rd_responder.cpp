@@ -17,7 +17,7 @@ constexpr uint32_t kMaxInboundReads = 2 * dgram::kMaxReadRequests;
 bool is_full(const RdPeer& peer) {
   uint32_t all = 0;
   uint32_t unanswered = 0;
-  for (const InboundRead& read : peer.inbound_reads) {
+  for (const InboundRead& read : peer.work.inbound_reads) {
     ++all;
     unanswered += read.failed ? 0 : 1;
   }
@@ -42,21 +42,21 @@ Verdict RdResponder::take_request(RdPeer& peer, const rdmap::ReadRequest& reques
   if (!reads_.reserve(1)) return Verdict::dropped(Counter::drop_no_memory);
   InboundRead& read = reads_.take();
   read.request = request;
-  peer.inbound_reads.push_back(read);
-  peer.cursor.added(read);
+  peer.work.inbound_reads.push_back(read);
+  peer.work.cursor.added(read);
   return Verdict::accepted();
 }
 
 void RdResponder::fail(RdPeer& peer, uint32_t index, TerminateCode code) {
   InboundRead& read = reads_.at(index);
-  peer.sender.scoreboard().give_up({MessageKind::read_response, read.request.sink_stag});
+  peer.sender().scoreboard().give_up({MessageKind::read_response, read.request.sink_stag});
   read.failed = true;
   read.code = code;
   if (!read.cut) return;
   // All of it was cut: the failure has its turn after those that wait.
-  peer.inbound_reads.remove(read);
-  peer.inbound_reads.push_back(read);
-  peer.cursor.added(read);
+  peer.work.inbound_reads.remove(read);
+  peer.work.inbound_reads.push_back(read);
+  peer.work.cursor.added(read);
 }
 
 void RdResponder::acknowledged(RdPeer& peer, const dgram::TxTag& tag) {
@@ -72,13 +72,13 @@ void RdResponder::refused(RdPeer& peer, const dgram::TxTag& tag, TerminateCode c
 
 /// Nothing refers to it any more.
 void RdResponder::finish(RdPeer& peer, InboundRead& read) {
-  peer.cursor.remove(read);
-  peer.inbound_reads.remove(read);
+  peer.work.cursor.remove(read);
+  peer.work.inbound_reads.remove(read);
   reads_.give(read);
 }
 
 void RdResponder::drop(RdPeer& peer) {
-  while (InboundRead* const read = peer.inbound_reads.front()) finish(peer, *read);
+  while (InboundRead* const read = peer.work.inbound_reads.front()) finish(peer, *read);
 }
 
 }  // namespace diwarp::rnic

@@ -20,7 +20,7 @@ RdTimeouts RdTimeouts::of(const ReliableOptions& options) {
 Time RdTimeouts::give_up_at(const RdPeer& peer) const {
   if (!peer.awaited()) return Time::max();
   Time since = peer.times.silent_since();
-  if (const auto stuck = peer.sender.stuck_since(); stuck && peer.association.established())
+  if (const auto stuck = peer.sender().stuck_since(); stuck && peer.handshake().established())
     since = std::min(since, *stuck);
   return saturating_add(since, peer_timeout);
 }
@@ -34,16 +34,16 @@ Time RdTimeouts::next_due(const RdPeer& peer) const {
   Time due = saturating_add(peer.times.quiet_since(), forgotten_after(peer));
   if (peer.awaited()) {
     due = give_up_at(peer);
-    if (peer.association.state() == Handshake::State::opening)
-      due = std::min(due, peer.association.open_deadline(keep_alive));
+    if (peer.handshake().state() == Handshake::State::opening)
+      due = std::min(due, peer.handshake().open_deadline(keep_alive));
   }
   if (peer.lacks_segments())
     due = std::min(due, saturating_add(peer.inbound.message().last_progress, message_timeout));
   due = std::min({due, peer.turn.retry_at(), give_up_early_at(peer),
                   saturating_add(peer.sent_memory_unused_since(), kQuiet),
                   saturating_add(peer.early_memory_unused_since(), kQuiet)});
-  if (!peer.association.established()) return due;
-  if (const auto send = peer.sender.deadline(peer.more_awaited(), keep_alive))
+  if (!peer.handshake().established()) return due;
+  if (const auto send = peer.sender().deadline(peer.more_awaited(), keep_alive))
     due = std::min(due, *send);
   return std::min(due, peer.signs.acknowledge_at());
 }

@@ -70,11 +70,11 @@ void RdTransmit::hand_over(Time now) {
     }
     if (!peer->awaited()) peer->times.waits(now);
     peer->times.used(now);
-    if (peer->requests.empty()) peer->times.advanced(now);
+    if (peer->work.requests.empty()) peer->times.advanced(now);
     requests_.add(*peer, sends_.hand_over());
     peers_.make_ready(*peer);
     peers_.touch(*peer);
-    if (peer->association.state() == dgram::Handshake::State::closed)
+    if (peer->handshake().state() == dgram::Handshake::State::closed)
       associations_.open(*peer, now);
   }
 }
@@ -85,10 +85,10 @@ bool RdTransmit::fill_peer(RdPeer& peer, DatagramBuilder& builder, Time now) {
     writer_.add_open(peer, builder, now);
     return false;
   }
-  if (!peer.association.established()) return false;
-  dgram::RdHeader names = peer.association.header(RdKind::data);
-  names.acknowledged = peer.receiver.acknowledged();
-  names.window = peer.receiver.window(buffer_.room(peer.host.buffered));
+  if (!peer.handshake().established()) return false;
+  dgram::RdHeader names = peer.handshake().header(RdKind::data);
+  names.acknowledged = peer.receiver().acknowledged();
+  names.window = peer.receiver().window(buffer_.room(peer.host.buffered));
   RdPeerBurst burst{.peer = peer,
                     .builder = builder,
                     .now = now,
@@ -105,7 +105,7 @@ bool RdTransmit::fill_established(RdPeerBurst& burst) {
 }
 
 bool RdTransmit::fill_again(RdPeerBurst& burst) {
-  Sender& sender = burst.peer.sender;
+  Sender& sender = burst.peer.sender();
   bool waits = false;
   for (uint64_t at = sender.next_lost(0, 0); at != Scoreboard::kNone;
        at = sender.next_lost(at + 1, burst.again)) {
@@ -147,10 +147,10 @@ bool RdTransmit::too_long(const RdPeerBurst& burst, const RdPart& part) const {
 /// Whether what stands for this number now can be sent. Where its memory is gone, its message ends
 /// as soon as nothing of the peer is in the burst, and a skip stands for it.
 bool RdTransmit::may_send_again(RdPeerBurst& burst, uint64_t sequence) {
-  const dgram::TxTag& tag = burst.peer.sender.scoreboard().tag(sequence);
+  const dgram::TxTag& tag = burst.peer.sender().scoreboard().tag(sequence);
   // A Read Request names no memory that its datagram needs, and is answered whatever became of it.
   const bool needs_none = tag.message.kind == MessageKind::read_request;
-  if (needs_none || burst.peer.sender.scoreboard().is_skip(sequence)) return true;
+  if (needs_none || burst.peer.sender().scoreboard().is_skip(sequence)) return true;
   return may_use(burst, tag);
 }
 
@@ -171,8 +171,8 @@ bool RdTransmit::may_use(RdPeerBurst& burst, const dgram::TxTag& tag) {
 }
 
 bool RdTransmit::fill_fresh(RdPeerBurst& burst) {
-  Sender& sender = burst.peer.sender;
-  RdCursor cursor = burst.peer.cursor;
+  Sender& sender = burst.peer.sender();
+  RdCursor cursor = burst.peer.work.cursor;
   const SendEntry* sized = nullptr;
   size_t segment = 0;
   const size_t response = burst.max_payload(nullptr);
@@ -197,9 +197,9 @@ bool RdTransmit::fill_fresh(RdPeerBurst& burst) {
 /// Memory for whatever one more datagram may be. Without it the peer waits for an acknowledgement,
 /// or for a while.
 bool RdTransmit::prepare(RdPeerBurst& burst) {
-  const bool ready = burst.peer.sender.scoreboard().prepare(burst.fresh + 1, &sent_memory_);
+  const bool ready = burst.peer.sender().scoreboard().prepare(burst.fresh + 1, &sent_memory_);
   if (ready && requests_.reserve_reads(DatagramBurst::kMaxDatagrams)) return true;
-  if (!ready && (burst.fresh != 0 || !burst.peer.sender.window().idle())) return false;
+  if (!ready && (burst.fresh != 0 || !burst.peer.sender().window().idle())) return false;
   burst.peer.turn.wait_for_memory(burst.now);
   peers_.touch(burst.peer);
   return false;
@@ -209,8 +209,8 @@ bool RdTransmit::prepare(RdPeerBurst& burst) {
 /// answered.
 bool RdTransmit::fill_signs(RdPeerBurst& burst) {
   RdPeer& peer = burst.peer;
-  const bool carried = burst.planned != 0 && peer.receiver.kept() == 0 && peer.turn.may_deliver();
-  if (peer.receiver.due() == dgram::Receiver::Due::now && !carried) {
+  const bool carried = burst.planned != 0 && peer.receiver().kept() == 0 && peer.turn.may_deliver();
+  if (peer.receiver().due() == dgram::Receiver::Due::now && !carried) {
     if (!burst.builder.open()) return true;
     writer_.add_acknowledgement(burst);
   }
@@ -232,12 +232,12 @@ void RdTransmit::book(const RdPlanned& planned) {
       book_fresh(planned);
       break;
     case Act::again:
-      peer.sender.resent(planned.sequence, now_);
-      peer.receiver.told(false);
+      peer.sender().resent(planned.sequence, now_);
+      peer.receiver().told(false);
       counters_.add(Counter::rd_retransmitted);
       break;
     case Act::acknowledgement:
-      peer.receiver.told(true);
+      peer.receiver().told(true);
       counters_.add(Counter::rd_acknowledgements);
       break;
     case Act::probe:
@@ -250,7 +250,7 @@ void RdTransmit::book(const RdPlanned& planned) {
       break;
   }
   peer.times.used(now_);
-  if (peer.receiver.due() == dgram::Receiver::Due::nothing) peer.signs.acknowledged();
+  if (peer.receiver().due() == dgram::Receiver::Due::nothing) peer.signs.acknowledged();
   peers_.touch(peer);
 }
 
@@ -259,16 +259,16 @@ void RdTransmit::book_fresh(const RdPlanned& planned) {
   if (!peer.awaited()) peer.times.waits(now_);  // it may have been posted long ago
   dgram::TxTag tag = planned.part.tag;
   if (planned.part.skip) {
-    peer.sender.sent_skip(tag, now_);
+    peer.sender().sent_skip(tag, now_);
   } else {
     if (tag.message.kind == MessageKind::read_request)
-      tag.object = requests_.add_read(peer, tag, planned.sink, peer.sender.window().next());
-    peer.sender.sent(tag, now_);
+      tag.object = requests_.add_read(peer, tag, planned.sink, peer.sender().window().next());
+    peer.sender().sent(tag, now_);
   }
-  peer.cursor.advance(planned.part);
+  peer.work.cursor.advance(planned.part);
   if (tag.message.kind == MessageKind::read_response) responder_.cut_up_to(tag);
-  peer.receiver.told(false);
-  peer.size_refusals.clear();
+  peer.receiver().told(false);
+  peer.work.size_refusals.clear();
 }
 
 /// Its peer left the list of those that have something to send.
@@ -282,8 +282,8 @@ void RdTransmit::refused(const DatagramTag& tag, int error) {
   const RdPlanned& planned = writer_.planned(tag);
   if (planned.act != Act::fresh || error != EMSGSIZE) return book(planned);
   RdPeer& peer = *planned.peer;
-  if (peer.size_refusals.may_cut_anew()) return;
-  peer.size_refusals.clear();
+  if (peer.work.size_refusals.may_cut_anew()) return;
+  peer.work.size_refusals.clear();
   const MessageKind kind = planned.part.tag.message.kind;
   const bool cut = kind == MessageKind::send || kind == MessageKind::write_record;
   if (!cut || planned.part.skip) return book(planned);

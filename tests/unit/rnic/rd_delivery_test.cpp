@@ -329,7 +329,7 @@ TEST_CASE("rd delivery: of segments that are reported one by one each byte is re
 TEST_CASE("rd delivery: a Read Request waits to be answered, one for wrong memory is refused") {
   Fixture f;
   CHECK(f.take(f.request(1, f.region)) == Outcome::delivered);
-  CHECK(f.peer.cursor.has_work());
+  CHECK(f.peer.work.cursor.has_work());
   CHECK(f.refused(f.request(2, f.region ^ 1)) == TerminateCode{0, 1, 0});
   CHECK(f.errors.poll()->opcode == static_cast<uint8_t>(rdmap::Opcode::read_request));
 }

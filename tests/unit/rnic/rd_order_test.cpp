@@ -23,7 +23,7 @@ struct Fixture : Receiving {
   explicit Fixture(size_t memory = size_t{1} << 20) : buffer(memory) {}
   ~Fixture() {
     peers.table.for_each([this](RdPeer& one) {
-      while (auto* const kept = one.receiver.take_any()) buffer.release(kept, one.host.buffered);
+      while (auto* const kept = one.receiver().take_any()) buffer.release(kept, one.host.buffered);
     });
   }
 
@@ -73,11 +73,11 @@ TEST_CASE("rd order: a datagram that comes early waits for those before it") {
   f.arrive(f.peer, 3, whole(3, "c"));
   f.arrive(f.peer, 2, whole(2, "b"));
   CHECK(f.taken().empty());
-  CHECK(f.peer.receiver.kept() == 2);
+  CHECK(f.peer.receiver().kept() == 2);
   CHECK(f.peer.lacks_next());
   f.arrive(f.peer, 1, whole(1, "a"));
   CHECK(f.taken() == "abc");
-  CHECK(f.peer.receiver.kept() == 0);
+  CHECK(f.peer.receiver().kept() == 0);
 }
 
 TEST_CASE("rd order: a datagram is delivered once, however often it comes") {
@@ -154,7 +154,7 @@ TEST_CASE("rd order: after a refusal nothing is delivered until the peer has ski
   CHECK(f.peer.turn.refusing());
   f.arrive(f.peer, 1, whole(1, "a"));
   f.arrive(f.peer, 2, whole(2, "b"));
-  CHECK(f.peer.receiver.next() == 1);
+  CHECK(f.peer.receiver().next() == 1);
   CHECK(f.taken().empty());
   f.arrive_skip(f.peer, 1, {dgram::MessageKind::send, 1});
   CHECK_FALSE(f.peer.turn.refusing());

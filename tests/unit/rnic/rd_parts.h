@@ -35,14 +35,14 @@ struct Cut {
   uint64_t sequence = 0;
 };
 inline Cut cut(RdPeer& peer, const SendQueue& sends, size_t segment = 100, Time now = kNow) {
-  const std::optional<RdPart> part = peer.cursor.next(sends, segment, segment);
-  if (!part || !peer.sender.scoreboard().prepare()) throw std::runtime_error("nothing to cut");
-  peer.cursor.advance(*part);
-  const Cut made{*part, peer.sender.window().next()};
+  const std::optional<RdPart> part = peer.work.cursor.next(sends, segment, segment);
+  if (!part || !peer.sender().scoreboard().prepare()) throw std::runtime_error("nothing to cut");
+  peer.work.cursor.advance(*part);
+  const Cut made{*part, peer.sender().window().next()};
   if (part->skip)
-    peer.sender.sent_skip(part->tag, now);
+    peer.sender().sent_skip(part->tag, now);
   else
-    peer.sender.sent(part->tag, now);
+    peer.sender().sent(part->tag, now);
   return made;
 }
 

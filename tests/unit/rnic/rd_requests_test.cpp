@@ -47,7 +47,7 @@ struct Fixture : Memory {
     REQUIRE(sent.part.tag.message.kind == MessageKind::read_request);
     const STag sink = requests.next_sink();
     requests.add_read(peer, sent.part.tag, sink, sent.sequence);
-    for (OutboundRead& read : peer.reads)
+    for (OutboundRead& read : peer.work.reads)
       if (read.request.sink_stag == sink) return read;
     throw std::runtime_error("no Read");
   }
@@ -114,7 +114,7 @@ TEST_CASE("rd requests: a Send is done when its last part is acknowledged") {
   CHECK(f.statuses() == Statuses{WcStatus::success});
   CHECK(f.requests.take_ended());
   CHECK_FALSE(f.requests.take_ended());
-  CHECK(f.peer.requests.empty());
+  CHECK(f.peer.work.requests.empty());
 }
 
 TEST_CASE("rd requests: a Send of no bytes is done with its only datagram") {
@@ -150,7 +150,7 @@ TEST_CASE("rd requests: a Send that fails in its middle is closed for the peer b
   const Cut first = cut(f.peer, f.sends.queue);
   f.send(1);
   f.requests.fail(f.peer, entry, WcStatus::remote_operation_error);
-  CHECK(f.peer.sender.scoreboard().is_skip(first.sequence));
+  CHECK(f.peer.sender().scoreboard().is_skip(first.sequence));
   const Cut next = cut(f.peer, f.sends.queue);
   CHECK(next.part.skip);
   CHECK(next.part.tag.message == name);
@@ -161,7 +161,7 @@ TEST_CASE("rd requests: a Send that fails in its middle is closed for the peer b
 TEST_CASE("rd requests: a Send that fails before its first part needs no skip") {
   Fixture f;
   f.requests.fail(f.peer, f.send(250), WcStatus::local_protection_error);
-  CHECK_FALSE(f.peer.cursor.has_work());
+  CHECK_FALSE(f.peer.work.cursor.has_work());
   CHECK(f.requests.take_fatal());  // whatever the scope: it is an error of this side
 }
 
@@ -189,7 +189,7 @@ TEST_CASE("rd requests: a response is placed in order, and its last byte ends th
   REQUIRE(done.size() == 1);
   CHECK(done[0].status == WcStatus::success);
   CHECK(done[0].validity.complete());
-  CHECK(f.peer.reads.empty());
+  CHECK(f.peer.work.reads.empty());
   CHECK(f.respond(sink, 0, "xyz", false) == Counter::drop_response);
 }
 
@@ -218,11 +218,11 @@ TEST_CASE("rd requests: the rest of a response that is not wanted any more frees
   SendEntry& entry = f.read(10, 6);
   const STag sink = f.ask().request.sink_stag;
   f.requests.fail(f.peer, entry, WcStatus::remote_operation_error);
-  CHECK_FALSE(f.peer.reads.empty());  // it is answered all the same
+  CHECK_FALSE(f.peer.work.reads.empty());  // it is answered all the same
   CHECK(f.respond(sink, 0, "abc", false) == Counter::drop_response);
-  CHECK_FALSE(f.peer.reads.empty());
+  CHECK_FALSE(f.peer.work.reads.empty());
   CHECK(f.respond(sink, 3, "def", true) == Counter::drop_response);
-  CHECK(f.peer.reads.empty());
+  CHECK(f.peer.work.reads.empty());
   CHECK(f.canvas.untouched());
 }
 
@@ -236,7 +236,7 @@ TEST_CASE("rd requests: memory that goes between two segments of a response fail
   CHECK(f.canvas.has_only(10, "abc"));
   CHECK(f.statuses() == Statuses{WcStatus::local_protection_error});
   CHECK(f.requests.take_fatal());
-  CHECK(f.peer.reads.empty());
+  CHECK(f.peer.work.reads.empty());
 }
 
 TEST_CASE(
@@ -253,7 +253,7 @@ TEST_CASE(
   CHECK(f.statuses().empty());
   f.requests.take_failure(f.peer, sink, fault::kAccessRights);
   CHECK(f.statuses() == Statuses{WcStatus::remote_access_error});
-  CHECK(f.peer.reads.empty());
+  CHECK(f.peer.work.reads.empty());
 }
 
 TEST_CASE("rd requests: a refusal of a Read Request frees its place, and ends its Read") {
@@ -263,7 +263,7 @@ TEST_CASE("rd requests: a refusal of a Read Request frees its place, and ends it
   dgram::TxTag tag{.message = {MessageKind::read_request, read.msn}, .object = read.index};
   f.requests.refused(f.peer, tag, fault::kInvalidStag);
   CHECK(f.statuses() == Statuses{WcStatus::remote_access_error});
-  CHECK(f.peer.reads.empty());
+  CHECK(f.peer.work.reads.empty());
 }
 
 TEST_CASE("rd requests: a Read waits for all of its requests") {
@@ -300,8 +300,8 @@ TEST_CASE("rd requests: all of a peer's requests fail together, in their order")
   f.requests.fail_all(f.peer, WcStatus::retry_exceeded);
   CHECK(f.statuses() == Statuses{WcStatus::retry_exceeded, WcStatus::retry_exceeded});
   CHECK(f.requests.fatal());
-  CHECK(f.peer.reads.empty());
-  CHECK_FALSE(f.peer.cursor.has_work());
+  CHECK(f.peer.work.reads.empty());
+  CHECK_FALSE(f.peer.work.cursor.has_work());
 }
 
 TEST_CASE("rd requests: a message begun anew is cut from its beginning, with the MSN it had") {

@@ -35,7 +35,7 @@ struct Fixture : Memory {
   }
   size_t waiting() {
     size_t count = 0;
-    for ([[maybe_unused]] const InboundRead& read : peer.inbound_reads) ++count;
+    for ([[maybe_unused]] const InboundRead& read : peer.work.inbound_reads) ++count;
     return count;
   }
 
@@ -105,7 +105,7 @@ TEST_CASE(
   for (int round = 0; round < 2; ++round) {
     for (uint32_t i = 0; i < dgram::kMaxReadRequests; ++i) REQUIRE_FALSE(f.read(sink++).drop);
     std::vector<uint32_t> all;
-    for (const InboundRead& read : f.peer.inbound_reads)
+    for (const InboundRead& read : f.peer.work.inbound_reads)
       if (!read.failed) all.push_back(read.index);
     for (const uint32_t index : all) f.responder.fail(f.peer, index, fault::kInvalidStag);
   }
@@ -142,7 +142,7 @@ TEST_CASE(
   const Verdict verdict = f.responder.check(read.request);
   CHECK(verdict.fault == fault::kInvalidStag);
   f.responder.fail(f.peer, read.index, *verdict.fault);
-  CHECK(f.peer.sender.scoreboard().is_skip(first.sequence));
+  CHECK(f.peer.sender().scoreboard().is_skip(first.sequence));
   const Cut failure = f.send(6);
   CHECK(failure.part.tag.failure);
   CHECK(failure.part.tag.length == 0);
@@ -166,7 +166,7 @@ TEST_CASE("rd responder: a response that was sent to its end fails in its turn a
   CHECK(failure.part.tag.message.number == 5);
   CHECK(failure.part.tag.failure);
   f.responder.refused(f.peer, failure.part.tag, fault::kUnspecified);  // nothing more can be said
-  CHECK_FALSE(f.peer.cursor.has_work());
+  CHECK_FALSE(f.peer.work.cursor.has_work());
 }
 
 TEST_CASE("rd responder: with the association all of the peer's Reads go, and none of another's") {
@@ -178,7 +178,7 @@ TEST_CASE("rd responder: with the association all of the peer's Reads go, and no
   f.send(6);
   f.responder.drop(f.peer);
   CHECK(f.waiting() == 0);
-  CHECK_FALSE(f.peer.cursor.has_work());
+  CHECK_FALSE(f.peer.work.cursor.has_work());
   CHECK(cut(other, f.sends.queue).part.tag.message.number == 7);
   f.responder.trim();
   CHECK_FALSE(f.read(8).drop);
