@@ -3,7 +3,7 @@
 """Checks docs/conformance.md and the threats in docs/security.md.
 
 Each row is well-formed, each test named there exists, and each row about an RFC names a guard, marked
-in the sources as tools/mutation/guards.py tells, or says why it has none.
+in the sources as dev/mutation/guards.py tells, or says why it has none.
 """
 import argparse
 import json
@@ -14,7 +14,7 @@ import sys
 from dataclasses import dataclass
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools" / "mutation"))
+sys.path.insert(0, str(ROOT / "dev" / "mutation"))
 from guards import labels_of, read_tree  # noqa: E402
 
 RECORD = ROOT / "docs" / "conformance.md"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tools/mutation reads guards out of sources and finds what is wrong with their marks."""
+"""dev/mutation reads guards out of sources and finds what is wrong with their marks."""
 import importlib.machinery
 import importlib.util
 import pathlib
@@ -10,7 +10,7 @@ import tempfile
 import unittest
 from collections import namedtuple
 
-SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "tools" / "mutation" / "run"
+SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "dev" / "mutation" / "run"
 
 
 Row = namedtuple("Row", "tests labels")
