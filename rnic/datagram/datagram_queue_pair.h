@@ -74,10 +74,10 @@ class DatagramQueuePair : public QueuePair, private DatagramReceiver {
   virtual void start_msns() = 0;
   /// Forgets everything of peers, and gives receives back.
   virtual void forget_peers() = 0;
-  /// Does what is due. Called at least when next_expiry() says.
-  virtual void expire(Time now) = 0;
-  /// Time::max(): nothing is due.
-  virtual Time next_expiry() = 0;
+  /// Ends what has timed out. Called at least when next_expiry() says.
+  virtual void expire(Time /*now*/) {}
+  /// Time::max(): nothing times out.
+  virtual Time next_expiry() { return Time::max(); }
 
   /// Counts, and tells the application and the peer.
   void report_verdict(const Verdict& verdict, const rdmap::DatagramSegment& segment,

@@ -37,8 +37,6 @@ class RdQueuePair final : public DatagramQueuePair, private RdPeerOwner {
   void batch_taken(Time now) override;
   void start_msns() override;
   void forget_peers() override;
-  void expire(Time) override {}
-  Time next_expiry() override { return Time::max(); }
 
  private:
   void take_control(const dgram::OpenedEnvelope& envelope, const llp::IncomingDatagram& datagram,
