@@ -68,13 +68,18 @@ SIDE_EFFECT_CALL = re.compile(
 ABOVE_CONTRACTS = ["rnic", "verbs"]
 SOCKET_HEADER = re.compile(r"sys/(?:socket|un|uio)\.h|netinet/|arpa/|netdb\.h|net/|ifaddrs\.h"
                            r"|boost/asio/(?:ip|local|generic)/|boost/asio/basic_\w*socket")
+# A name that no class has for a function of its own is a call without "::", too.
 SOCKET_CALL = re.compile(
-    r"(?<![\w>])::\s*(socket|socketpair|connect|bind|listen|accept4?|shutdown|send|sendto|sendmsg"
-    r"|sendmmsg|recv|recvfrom|recvmsg|recvmmsg|getsockname|getpeername|getsockopt|setsockopt)\s*\(")
+    r"(?<![\w>])::\s*(socket|connect|bind|listen|accept|shutdown|send|recv)\s*\("
+    r"|(?<![\w>.])(?<!\w::)(?:::\s*)?(socketpair|accept4|sendto|sendmsg|sendmmsg|recvfrom|recvmsg"
+    r"|recvmmsg|getsockname|getpeername|getsockopt|setsockopt)\s*\(")
 # Names that only one backend has. The contracts have no word for it.
 CONTRACTS = "llp"
 BACKEND_WORD = re.compile(r"\b(?:UDP\w*|Udp\w*|TcpStream|Uring\w*|io_uring|GSO|GRO|gso_\w+|gro_\w+"
                           r"|SO_\w+|MSG_\w+|TCP_\w+|IPPROTO_\w+|sockaddr\w*|setsockopt)\b")
+
+# The example of a backend (docs/development.md) shows that the contracts are enough for one.
+EXAMPLE_BACKEND = "tests/stack/unix"
 
 # An installed header shows nothing of what the library is built with.
 OUTSIDE_HEADER = re.compile(r"boost/|spdlog/|fmt/|liburing|isa-l")
@@ -193,13 +198,22 @@ def check_sockets(root, file):
     place = file.relative_to(root)
     text = COMMENT.sub("", file.read_text(encoding="utf-8"))
     if place.parts[0] in ABOVE_CONTRACTS:
-        for call in SOCKET_CALL.findall(text):
-            yield f"{place} calls {call}(): {place.parts[0]} makes no socket calls"
+        for qualified, bare in SOCKET_CALL.findall(text):
+            yield f"{place} calls {qualified or bare}(): {place.parts[0]} makes no socket calls"
         for cast in re.findall(r"dynamic_cast<\s*(?:const\s+)?llp::\w+", text):
             yield f"{place} has {cast}>: a contract says what may be asked"
     if place.parts[0] == CONTRACTS and len(place.parts) == 2 and file.suffix == ".h":
         for word in sorted(set(BACKEND_WORD.findall(file.read_text(encoding="utf-8")))):
             yield f"{place} says {word}: a contract has no words of a backend's"
+
+
+def check_example(root):
+    """The example of a backend stands on the contracts alone."""
+    for file in sorted(p for p in (root / EXAMPLE_BACKEND).rglob("*") if p.suffix in (".h", ".cpp")):
+        for _, name in INCLUDE.findall(file.read_text(encoding="utf-8")):
+            if re.match(rf"{CONTRACTS}/.*/", name):
+                place = file.relative_to(root)
+                yield f"{place} includes {name}: the example knows llp's contracts alone"
 
 
 def check_cmake(root, layer):
@@ -265,6 +279,7 @@ def check(root):
         problems += check_cmake(root, layer)
     for layer in ROOMS:
         problems += check_rooms(root, layer)
+    problems += check_example(root)
     for folder in [PUBLIC, *USES, *PROGRAMS]:
         files = sorted(p for p in (root / folder).rglob("*") if p.suffix in (".h", ".cpp"))
         if not files and folder in USES:
