@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <optional>
-#include <span>
+
+#include "support/keyed_contents.h"
 
 namespace soak {
+
+using diwarp::test::byte_at;
+using diwarp::test::fill;
+using diwarp::test::first_wrong;
 
 /// The owner of bytes. Each has contents of its own, so that a message which is placed in the
 /// memory of another operation shows.
@@ -20,17 +23,10 @@ enum class Kind : uint8_t {
   immediate,
 };
 
-/// The seed of the contents of operation `number` of the process `life`.
-uint64_t key_of(uint64_t seed, uint32_t life, Kind kind, uint64_t number);
-
-/// Fills memory that begins at byte `offset` of the contents.
-void fill(std::span<std::byte> memory, uint64_t key, uint64_t offset = 0);
-
-/// Where the first byte is that is not what fill() writes; nothing if all are.
-std::optional<size_t> first_wrong(std::span<const std::byte> memory, uint64_t key,
-                                  uint64_t offset = 0);
-
-/// The byte at `offset` of the contents.
-std::byte byte_at(uint64_t key, uint64_t offset);
+/// The key of the contents of operation `number` of the process `life`.
+inline uint64_t key_of(uint64_t seed, uint32_t life, Kind kind, uint64_t number) {
+  using diwarp::test::mix;
+  return mix(mix(mix(seed + life) + static_cast<uint64_t>(kind)) + number);
+}
 
 }  // namespace soak

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <stdexcept>
 
 namespace network {
 
@@ -45,7 +46,7 @@ Endpoint::Endpoint(const EndpointSettings& settings, Contents contents)
       qp(pd, init_of(settings, cq)),
       memory(settings.region),
       region(register_memory(pd, memory, settings.stag)) {
-  fill(memory, contents);
+  diwarp::test::fill(memory, key_of(contents));
 }
 
 void add_options(CLI::App& app, EndpointSettings& settings) {
@@ -97,16 +98,14 @@ bool told_to_end() {
   return poll(&input, 1, 0) > 0;
 }
 
-Json to_json(std::span<const Range> ranges) {
+Json to_json(const diwarp::ValidityMap& map) {
   Json list = Json::array();
-  for (const Range& range : ranges) list.push_back({range.offset, range.length});
+  for (const Range range : map.ranges()) list.push_back({range.offset, range.length});
   return list;
 }
 
-std::vector<Range> ranges_of(const diwarp::ValidityMap& map) {
-  std::vector<Range> ranges;
-  for (const Range range : map.ranges()) ranges.push_back(range);
-  return ranges;
+void add(diwarp::ValidityMap& region, const diwarp::ValidityMap& message, uint64_t offset) {
+  if (!region.merge(message, offset)) throw std::runtime_error("too many ranges to keep");
 }
 
 Json counters_of(const diwarp::Device& device) {

@@ -14,6 +14,7 @@
 namespace network {
 
 using Json = nlohmann::json;
+using Range = diwarp::ValidityMap::Range;
 
 /// The common part of every role.
 struct EndpointSettings {
@@ -64,8 +65,10 @@ void print(const Json& word);
 /// Whether somebody closed standard input: the wish that this ends.
 bool told_to_end();
 
-Json to_json(std::span<const Range> ranges);
-std::vector<Range> ranges_of(const diwarp::ValidityMap& map);
+/// The valid ranges.
+Json to_json(const diwarp::ValidityMap& map);
+/// Adds the map of a message whose first byte lies at `offset` of a region to that of the region.
+void add(diwarp::ValidityMap& region, const diwarp::ValidityMap& message, uint64_t offset);
 /// Those that are not zero.
 Json counters_of(const diwarp::Device& device);
 

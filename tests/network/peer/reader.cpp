@@ -33,7 +33,7 @@ class Reader {
   Endpoint end_;
   uint64_t posted_ = 0;
   std::vector<Json> reads_;
-  std::vector<Range> read_;
+  diwarp::ValidityMap read_{end_.memory.size(), {}};
 };
 
 void Reader::post(uint64_t number) {
@@ -54,18 +54,15 @@ void Reader::take_one() {
   const auto wc = end_.cq.wait(kPatience);
   if (!wc) throw std::runtime_error("no completion came");
   const Range part = settings_.layout.message(wc->wr_id, end_.memory.size());
-  const std::vector<Range> ranges = ranges_of(wc->validity);
-  const size_t before = read_.size();
-  for (const Range& range : ranges) read_.push_back({part.offset + range.offset, range.length});
-  const auto wrong =
-      first_wrong(end_.memory, Contents::of_target, std::span(read_).subspan(before));
+  const bool right = holds(end_.memory, Contents::of_target, wc->validity.ranges(), part.offset);
+  add(read_, wc->validity, part.offset);
   reads_.push_back({{"kind", "read"},
                     {"number", wc->wr_id},
                     {"status", diwarp::to_string(wc->status)},
                     {"length", part.length},
                     {"valid", wc->valid_bytes},
-                    {"ranges", to_json(ranges)},
-                    {"wrong", wrong.has_value()}});
+                    {"ranges", to_json(wc->validity)},
+                    {"wrong", !right}});
 }
 
 int Reader::run() {
@@ -78,9 +75,8 @@ int Reader::run() {
     }
   }
   for (const Json& read : reads_) print(read);
-  const auto rest = complement(read_, end_.memory.size());
   print({{"kind", "end"},
-         {"changed", first_wrong(end_.memory, Contents::of_source, rest).has_value()},
+         {"changed", !holds(end_.memory, Contents::of_source, read_.gaps(), 0)},
          {"counters", counters_of(end_.device)}});
   return 0;
 }

@@ -44,7 +44,7 @@ class Target {
   std::vector<std::byte> inbox_;
   diwarp::MemoryRegion inbox_region_;
   std::vector<Json> messages_;
-  std::vector<Range> written_;
+  diwarp::ValidityMap written_{end_.memory.size(), {}};
   uint64_t bytes_ = 0;
   Json samples_ = Json::array();
   Clock::time_point sampled_{};
@@ -91,9 +91,7 @@ void Target::handle_send(const diwarp::WorkCompletion& wc) {
   if (!settings_.flow) {
     Json word = describe(wc, "send");
     word["length"] = wc.byte_count;
-    word["wrong"] =
-        first_wrong(slot(wc.wr_id).first(wc.byte_count), Contents::of_source, wc.immediate)
-            .has_value();
+    word["wrong"] = !holds(slot(wc.wr_id).first(wc.byte_count), Contents::of_source, wc.immediate);
     messages_.push_back(std::move(word));
   }
   post_receive(wc.wr_id);
@@ -102,7 +100,6 @@ void Target::handle_send(const diwarp::WorkCompletion& wc) {
 void Target::handle_record(const diwarp::WorkCompletion& wc) {
   bytes_ += wc.valid_bytes;
   if (settings_.flow) return;
-  const std::vector<Range> ranges = ranges_of(wc.validity);
   Json word = describe(wc, "record");
   const uint64_t offset = wc.tagged_offset - end_.region.base();
   word.update({{"offset", offset},
@@ -110,11 +107,9 @@ void Target::handle_record(const diwarp::WorkCompletion& wc) {
                {"length", wc.validity.length()},
                {"valid", wc.valid_bytes},
                {"complete", wc.validity.complete()},
-               {"ranges", to_json(ranges)}});
-  const size_t before = written_.size();
-  for (const Range& range : ranges) written_.push_back({offset + range.offset, range.length});
-  word["wrong"] = first_wrong(end_.memory, Contents::of_source, std::span(written_).subspan(before))
-                      .has_value();
+               {"ranges", to_json(wc.validity)},
+               {"wrong", !holds(end_.memory, Contents::of_source, wc.validity.ranges(), offset)}});
+  add(written_, wc.validity, offset);
   messages_.push_back(std::move(word));
 }
 
@@ -144,10 +139,8 @@ void Target::report() {
                {"bytes", bytes_},
                {"samples", samples_},
                {"counters", counters_of(end_.device)}};
-  if (!settings_.flow) {
-    const auto rest = complement(written_, end_.memory.size());
-    word["changed"] = first_wrong(end_.memory, Contents::of_target, rest).has_value();
-  }
+  if (!settings_.flow)
+    word["changed"] = !holds(end_.memory, Contents::of_target, written_.gaps(), 0);
   print(word);
 }
 
