@@ -5,12 +5,14 @@
 #include <string_view>
 #include <vector>
 
-#include "base/random.h"
 #include "support/catch.h"
+#include "support/contents.h"
 
 using namespace diwarp;
 
 namespace {
+
+constexpr uint64_t kSeed = 3720;
 
 struct Vector {
   std::vector<uint8_t> data;
@@ -41,13 +43,6 @@ ConstBytes view(const std::vector<uint8_t>& data) { return std::as_bytes(std::sp
 
 ConstBytes view(std::string_view text) { return std::as_bytes(std::span(text)); }
 
-std::vector<std::byte> noise(size_t size) {
-  Random random(3720);
-  std::vector<std::byte> result(size);
-  for (std::byte& byte : result) byte = static_cast<std::byte>(random.next());
-  return result;
-}
-
 /// The definition, bit by bit: division by the polynomial 0x1EDC6F41, low bits first.
 uint32_t shift_in(uint32_t state, std::byte byte) {
   state ^= static_cast<uint32_t>(byte);
@@ -77,7 +72,7 @@ TEST_CASE("the CRC32C in use gives the values of RFC 3720") {
 TEST_CASE("every CRC32C backend follows the bitwise definition at every length and alignment") {
   constexpr size_t kLongest = 1100;
   constexpr uint32_t kStart = 0x12345678;
-  const auto data = noise(kLongest + 64);
+  const auto data = test::pattern(kLongest + 64, kSeed);
   for (size_t offset = 0; offset < 64; offset += offset < 16 ? 1 : 15) {
     uint32_t expected = kStart;
     for (size_t length = 0; length <= kLongest; ++length) {
@@ -92,7 +87,7 @@ TEST_CASE("every CRC32C backend follows the bitwise definition at every length a
 }
 
 TEST_CASE("all CRC32C backends agree on long data") {
-  const auto data = noise(70001);
+  const auto data = test::pattern(70001, kSeed);
   for (const size_t length : std::array<size_t, 6>{70001, 65536, 65470, 8193, 4096, 3071}) {
     const ConstBytes part = ConstBytes(data).first(length);
     const uint32_t expected = crc32c_table_update(~0u, part);
@@ -105,7 +100,7 @@ TEST_CASE("all CRC32C backends agree on long data") {
 }
 
 TEST_CASE("a CRC32C does not depend on how the data is split") {
-  const auto data = noise(600);
+  const auto data = test::pattern(600, kSeed);
   const uint32_t expected = crc32c(data);
   size_t disagreements = 0;
   for (size_t split = 0; split <= data.size(); ++split) {
@@ -119,7 +114,7 @@ TEST_CASE("a CRC32C does not depend on how the data is split") {
 }
 
 TEST_CASE("a single flipped bit changes the CRC32C") {
-  auto data = noise(64);
+  auto data = test::pattern(64, kSeed);
   const uint32_t before = crc32c(data);
   for (std::byte& byte : data) {
     byte ^= std::byte{0x10};
