@@ -11,7 +11,7 @@
 #include "diwarp/datagram_options.h"
 #include "rdmap/datagram.h"
 #include "rnic/datagram/stag_miss_limit.h"
-#include "rnic/datagram/ud/ud_sources.h"
+#include "rnic/datagram/ud/source_table.h"
 #include "rnic/datagram/verdict.h"
 #include "rnic/queues/work_queue.h"
 

@@ -5,10 +5,10 @@
 
 #include "rnic/datagram/datagram_queue_pair.h"
 #include "rnic/datagram/stag_miss_limit.h"
+#include "rnic/datagram/ud/source_table.h"
 #include "rnic/datagram/ud/ud_messages.h"
 #include "rnic/datagram/ud/ud_reader.h"
 #include "rnic/datagram/ud/ud_responder.h"
-#include "rnic/datagram/ud/ud_sources.h"
 #include "rnic/datagram/ud/ud_transmit.h"
 
 namespace diwarp::rnic {

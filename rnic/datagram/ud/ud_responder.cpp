@@ -8,7 +8,7 @@
 #include "dgram/address_validation.h"
 #include "rnic/datagram/control_sender.h"
 #include "rnic/datagram/error_reports.h"
-#include "rnic/datagram/ud/ud_sources.h"
+#include "rnic/datagram/ud/source_table.h"
 
 namespace diwarp::rnic {
 

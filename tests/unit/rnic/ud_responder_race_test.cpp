@@ -9,8 +9,8 @@
 #include "parts.h"
 #include "rnic/datagram/control_sender.h"
 #include "rnic/datagram/error_reports.h"
+#include "rnic/datagram/ud/source_table.h"
 #include "rnic/datagram/ud/ud_responder.h"
-#include "rnic/datagram/ud/ud_sources.h"
 #include "support/catch.h"
 
 using namespace diwarp;

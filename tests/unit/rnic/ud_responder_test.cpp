@@ -12,7 +12,7 @@
 #include "rdmap/terminate.h"
 #include "rnic/datagram/control_sender.h"
 #include "rnic/datagram/error_reports.h"
-#include "rnic/datagram/ud/ud_sources.h"
+#include "rnic/datagram/ud/source_table.h"
 
 using namespace diwarp;
 using namespace diwarp::rnic;

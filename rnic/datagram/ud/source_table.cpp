@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rnic/datagram/ud/ud_sources.h"
+#include "rnic/datagram/ud/source_table.h"
 
 #include <new>
 #include <utility>
