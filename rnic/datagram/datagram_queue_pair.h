@@ -19,7 +19,7 @@
 #include "rnic/datagram/error_reports.h"
 #include "rnic/datagram/joined_groups.h"
 #include "rnic/datagram/record_table.h"
-#include "rnic/datagram/source_filter.h"
+#include "rnic/datagram/source_filters.h"
 #include "rnic/datagram/verdict.h"
 #include "rnic/queues/queue_pair.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rnic/datagram/source_filter.h"
+#include "rnic/datagram/source_filters.h"
 
 #include <algorithm>
 #include <array>
