@@ -5,7 +5,7 @@
 #include <span>
 #include <utility>
 
-#include "rnic/rc/rc_transmit_burst.h"
+#include "rnic/rc/rc_burst.h"
 
 namespace diwarp::rnic {
 
