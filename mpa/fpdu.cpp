@@ -201,12 +201,12 @@ Deframed Deframer::next(ConstBytes stream) {
           .consumed = whole};
 }
 
-std::optional<Beginning> Deframer::beginning(ConstBytes stream) const {
-  if (!uses_beginnings() || stream.size() < kLengthBytes) return std::nullopt;
+std::optional<PartialFpdu> Deframer::partial_fpdu(ConstBytes stream) const {
+  if (!allows_partial() || stream.size() < kLengthBytes) return std::nullopt;
   const size_t length = load_be<uint16_t>(stream.data());
   const ConstBytes there = stream.subspan(kLengthBytes);
   if (there.size() >= length) return std::nullopt;
-  return Beginning{there, length - there.size(), pad_bytes(length) + kCrcBytes};
+  return PartialFpdu{there, length - there.size(), pad_bytes(length) + kCrcBytes};
 }
 
 // Every FPDU is a multiple of four, so no marker falls into a length field or a CRC.

@@ -76,7 +76,7 @@ struct Deframed {
 };
 
 /// An FPDU of which only a part is there.
-struct Beginning {
+struct PartialFpdu {
   ConstBytes ulpdu = {};  ///< the bytes of its ULPDU that are there
   size_t missing = 0;     ///< bytes of the ULPDU that are still to come
   size_t trailer = 0;     ///< bytes behind it: padding and CRC
@@ -95,10 +95,9 @@ class Deframer {
   /// Whether the beginning of an FPDU may be used before the rest is there: neither a CRC nor
   /// markers have to be right first.
   // guard(direct-placement): without !check_crc_ &&
-  bool uses_beginnings() const { return !check_crc_ && !markers_; }
-  /// The usable part of an incomplete FPDU at the front. Nothing unless
-  /// uses_beginnings().
-  std::optional<Beginning> beginning(ConstBytes stream) const;
+  bool allows_partial() const { return !check_crc_ && !markers_; }
+  /// The usable part of an incomplete FPDU at the front. Nothing unless allows_partial().
+  std::optional<PartialFpdu> partial_fpdu(ConstBytes stream) const;
 
   /// The front moves past an FPDU of so many bytes.
   void step(size_t consumed) { position_ += consumed; }

@@ -5,14 +5,14 @@
 
 namespace diwarp::rnic {
 
-void RcDirectPlacement::begin(const mpa::Beginning& begun, const rdmap::StreamSegment& segment,
+void RcDirectPlacement::begin(const mpa::PartialFpdu& partial, const rdmap::StreamSegment& segment,
                               size_t placed, bool took_receive) {
-  const ConstBytes header = begun.ulpdu.first(begun.ulpdu.size() - placed);
+  const ConstBytes header = partial.ulpdu.first(partial.ulpdu.size() - placed);
   std::copy(header.begin(), header.end(), header_.begin());
   header_bytes_ = header.size();
   segment_ = segment;
   placed_ = placed;
-  trailer_ = begun.trailer;
+  trailer_ = partial.trailer;
   took_receive_ = took_receive;
   under_way_ = true;
 }

@@ -25,7 +25,7 @@ class RcDirectPlacement {
 
   /// Of this FPDU's payload `placed` bytes are in their place, and `segment` misses all.
   /// `took_receive`: it is the first of a message that holds a receive.
-  void begin(const mpa::Beginning& begun, const rdmap::StreamSegment& segment, size_t placed,
+  void begin(const mpa::PartialFpdu& partial, const rdmap::StreamSegment& segment, size_t placed,
              bool took_receive);
   bool under_way() const { return under_way_; }
   /// It is whole, or given up. What is known of it stays until the next one.

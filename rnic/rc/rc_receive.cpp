@@ -66,7 +66,7 @@ RcEnd RcReceive::read(llp::Stream& stream, Bytes buffer) {
 RcEnd RcReceive::read_cut(llp::Stream& stream, Bytes buffer) {
   assert(needed_ > partial_fpdus_.size());
   const size_t rest = needed_ - partial_fpdus_.size();
-  const size_t behind = deframer_.uses_beginnings() ? kHeaderBytes : kReadMost;
+  const size_t behind = deframer_.allows_partial() ? kHeaderBytes : kReadMost;
   const std::array<Bytes, 2> room{partial_fpdus_.room(rest), buffer.first(behind)};
   if (!book(stream.receive_into(room))) return conclude();
   partial_fpdus_.add(std::min(came_, rest));
@@ -167,7 +167,7 @@ size_t RcReceive::consume(ConstBytes bytes) {
     if (!segments_.take(framed.ulpdu)) return done;
     deframer_.step(framed.consumed);
     if (expects_long_ != 0) --expects_long_;
-    if (framed.consumed >= kLongFpdu && deframer_.uses_beginnings()) expects_long_ = kExpectLong;
+    if (framed.consumed >= kLongFpdu && deframer_.allows_partial()) expects_long_ = kExpectLong;
     done += framed.consumed;
     counters_.add(Counter::rc_rx_fpdus);
   }
@@ -179,11 +179,11 @@ size_t RcReceive::consume(ConstBytes bytes) {
 /// respects. Any other is left until it is whole: then it is checked as all are.
 bool RcReceive::begin_direct(ConstBytes rest) {
   if (termination().ended() || delivery().held()) return false;
-  const std::optional<mpa::Beginning> begun = deframer_.beginning(rest);
-  if (!begun || begun->missing < kLongFpdu) return false;
-  const auto direct = segments_.begin_direct(begun->ulpdu, begun->missing);
+  const std::optional<mpa::PartialFpdu> partial = deframer_.partial_fpdu(rest);
+  if (!partial || partial->missing < kLongFpdu) return false;
+  const auto direct = segments_.begin_direct(partial->ulpdu, partial->missing);
   if (!direct) return false;
-  direct_placement_.begin(*begun, direct->segment, direct->placed, direct->took_receive);
+  direct_placement_.begin(*partial, direct->segment, direct->placed, direct->took_receive);
   return true;
 }
 

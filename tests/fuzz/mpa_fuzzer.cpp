@@ -178,7 +178,7 @@ mpa::Deframed ask(mpa::Deframer& deframer, ConstBytes stream, size_t begin, size
     const mpa::Deframed found = deframer.next(stream.subspan(begin, size));
     if (found.status != mpa::DeframeStatus::incomplete) return found;
     require(found.needed > size, "The deframer asks for what it has");
-    if (const auto part = deframer.beginning(stream.subspan(begin, size)))
+    if (const auto part = deframer.partial_fpdu(stream.subspan(begin, size)))
       require(part->ulpdu.size() + 2 <= size, "The beginning of an FPDU is longer than its bytes");
     if (found.needed > stream.size() - begin) return found;
     size = found.needed;

@@ -53,20 +53,20 @@ TEST_CASE("padding complements the length field and the ULPDU to a multiple of f
 TEST_CASE("the beginning of an FPDU may be used where neither CRC nor markers have to be right") {
   const std::vector<std::byte> fpdu = fpdu_of(hex("00112233445566778899"));  // no padding: 2 + 10
   const Deframer free(false, false);
-  CHECK_FALSE(free.beginning(ConstBytes(fpdu).first(1)));
+  CHECK_FALSE(free.partial_fpdu(ConstBytes(fpdu).first(1)));
   for (size_t there = 2; there < 12; ++there) {
     const ConstBytes stream = ConstBytes(fpdu).first(there);
-    const std::optional<Beginning> begun = free.beginning(stream);
-    REQUIRE(begun);
-    CHECK(begun->ulpdu.data() == fpdu.data() + 2);
-    CHECK(begun->ulpdu.size() == there - 2);
-    CHECK(begun->missing == 12 - there);
-    CHECK(begun->trailer == 4);
-    CHECK_FALSE(Deframer(true, false).beginning(stream));
-    CHECK_FALSE(Deframer(false, true).beginning(stream));
+    const std::optional<PartialFpdu> partial = free.partial_fpdu(stream);
+    REQUIRE(partial);
+    CHECK(partial->ulpdu.data() == fpdu.data() + 2);
+    CHECK(partial->ulpdu.size() == there - 2);
+    CHECK(partial->missing == 12 - there);
+    CHECK(partial->trailer == 4);
+    CHECK_FALSE(Deframer(true, false).partial_fpdu(stream));
+    CHECK_FALSE(Deframer(false, true).partial_fpdu(stream));
   }
-  CHECK_FALSE(free.beginning(ConstBytes(fpdu).first(12)));
-  CHECK(free.beginning(hex("0003 00"))->trailer == 3 + 4);
+  CHECK_FALSE(free.partial_fpdu(ConstBytes(fpdu).first(12)));
+  CHECK(free.partial_fpdu(hex("0003 00"))->trailer == 3 + 4);
 }
 
 TEST_CASE("MULPDU is what fits a segment of EMSS bytes, framing and padding included") {
