@@ -25,11 +25,11 @@ namespace diwarp::rnic {
 /// Throws Error(invalid_argument) unless lowest <= value <= highest.
 void check_range(const char* what, uint32_t value, uint32_t lowest, uint32_t highest);
 
-/// The common part of RC and UD queue pairs: the queues, the state, posting and reporting. Sending
-/// and receiving are theirs alone.
+/// The common part of queue pairs of all types: the queues, the state, posting and reporting. Each
+/// type sends and receives by itself.
 class QueuePair : public Endpoint {
  public:
-  /// Checks the arguments that both types share. Throws Error.
+  /// Checks the arguments that all types share. Throws Error.
   QueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePairInit& init);
   ~QueuePair() override;
 
@@ -49,7 +49,7 @@ class QueuePair : public Endpoint {
   const std::shared_ptr<DeviceContext>& device() const { return domain_->device(); }
 
  protected:
-  /// Type's own rules for a send, beyond those of the queue.
+  /// The type's own rules for a send, beyond those of the queue.
   virtual std::error_code check_send(const SendWorkRequest& request) const noexcept = 0;
   /// With the baton, after the state has become `now`: the type's own half of the move. Called
   /// for moves by hand and by enter_error().
