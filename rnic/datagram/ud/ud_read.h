@@ -23,9 +23,9 @@ struct UdUnsentTag;
 
 /// The bytes that one request of a Read over UD asks for.
 ///
-/// A part is behind when nothing more is expected of it: its last segment came, or something of a
-/// part that was asked for later, or nothing came for a while. What is missing of it may still
-/// come, but it holds up the others no longer. So Reads go on where a request, or the end of a
+/// A part is closed when nothing more is expected of it: its last segment came, or something of a
+/// part that was asked for later, or nothing came for a while. The missing bytes may still come,
+/// but they hold up the other parts no longer. So Reads go on where a request, or the end of a
 /// response, was lost.
 struct UdReadPart : ListNode<UdPartTag>, ListNode<UdUnsentTag> {
   UdRead* read = nullptr;
@@ -37,19 +37,19 @@ struct UdReadPart : ListNode<UdPartTag>, ListNode<UdUnsentTag> {
   uint64_t begin = 0;  // of the Read's bytes
   uint32_t length = 0;
   uint32_t missing = 0;     // bytes of these
-  bool behind = false;      // nothing more is expected
+  bool closed = false;      // nothing more is expected
   bool asked = false;       // the request was sent
   bool answerable = false;  // since then nothing came, not even a Challenge
   uint64_t asked_as = 0;    // counts requests
   uint32_t challenges = 0;
   std::optional<dgram::Challenge> echo;  // to be sent before the request
 
-  void leave_behind();
+  void close();
 };
 
 /// A Read over UD that is under way. It owns its parts and its map of valid bytes; UdReads owns it.
 struct UdRead : ListNode<UdReadTag> {
-  /// Parts are behind when nothing came for the timeout divided by this.
+  /// Parts are closed when nothing came for the timeout divided by this.
   static constexpr int kNudgesPerTimeout = 4;
 
   UdRead(uint32_t window, size_t max_ranges)
@@ -73,17 +73,17 @@ struct UdRead : ListNode<UdReadTag> {
   Time last_try{};   // when it was asked for from the start
   Time last_nudge{};
   uint64_t scanned = 0;     // up to there was asked for, this time round
-  uint32_t open_parts = 0;  // that are not behind
-  // As many may be behind as the window has.
+  uint32_t open_parts = 0;  // that are not closed
+  // As many may be closed as the window has.
   std::unique_ptr<UdReadPart[]> storage;
   IntrusiveList<UdReadPart, UdPartTag> parts;  // those asked for, in this order
   IntrusiveList<UdReadPart, UdPartTag> spare;
   IntervalSet valid;
 };
 
-inline void UdReadPart::leave_behind() {
-  if (behind) return;
-  behind = true;
+inline void UdReadPart::close() {
+  if (closed) return;
+  closed = true;
   --read->open_parts;
 }
 

@@ -41,7 +41,7 @@ void UdReadParts::revoke(UdReadPart& part) {
   UdReadPart** link = &chain_of(part.sink);
   while (*link != &part) link = &(*link)->next_in_chain;
   *link = part.next_in_chain;
-  if (!part.behind) --part.read->open_parts;  // guard(read-progress): without if (!part.behind)
+  if (!part.closed) --part.read->open_parts;  // guard(read-progress): without if (!part.closed)
   unsent_.remove(part);
   part.read->parts.remove(part);
   part.read->spare.push_back(part);
@@ -50,9 +50,9 @@ void UdReadParts::revoke(UdReadPart& part) {
 UdReadPart& UdReadParts::spare_part(UdRead& read) {
   if (read.spare.empty()) {
     // There is one: the window has no more than half of the parts.
-    UdReadPart* behind = read.parts.front();
-    while (!behind->behind) behind = read.parts.next(*behind);
-    revoke(*behind);
+    UdReadPart* closed = read.parts.front();
+    while (!closed->closed) closed = read.parts.next(*closed);
+    revoke(*closed);
   }
   return *read.spare.pop_front();
 }
@@ -66,7 +66,7 @@ UdReadPart& UdReadParts::add(UdRead& read, uint64_t begin, uint64_t length) {
   part.begin = begin;
   part.length = static_cast<uint32_t>(length);
   part.missing = part.length;
-  part.behind = false;
+  part.closed = false;
   part.asked = false;
   part.answerable = false;
   part.challenges = 0;

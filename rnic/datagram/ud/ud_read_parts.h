@@ -33,7 +33,7 @@ class UdReadParts {
   /// Before the first add(). False where there is no memory.
   bool reserve() noexcept;
   /// A part of `read` whose request is to be sent. Fewer parts of the Read are open than the window
-  /// has, so that one is spare or behind.
+  /// has, so that one is spare or closed.
   UdReadPart& add(UdRead& read, uint64_t begin, uint64_t length);
   /// The part's STag names nothing any more, and never will again.
   void revoke(UdReadPart& part);

@@ -147,7 +147,7 @@ void UdReader::retry(UdRead& read, Time now) {
 void UdReader::nudge(UdRead& read, Time now) {
   read.last_nudge = now;
   for (UdReadPart* part = read.parts.front(); part != nullptr; part = read.parts.next(*part))
-    if (part->asked) part->leave_behind();
+    if (part->asked) part->close();
   ask(read);
 }
 

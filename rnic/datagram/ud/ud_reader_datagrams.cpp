@@ -89,17 +89,17 @@ Verdict UdReader::place(const rdmap::DatagramSegment& segment, const ddp::Placem
   return Verdict::accepted();
 }
 
-/// Something of `part` came, its last segment perhaps: those that were asked for before are behind.
+/// Something of `part` came, its last segment perhaps: it closes those that were asked for before.
 void UdReader::pass(UdReadPart& part, bool last) {
   UdRead& read = *part.read;
   for (UdReadPart* earlier = read.parts.front(); earlier != &part;
        earlier = read.parts.next(*earlier))
-    earlier->leave_behind();
-  // guard(read-progress): => if (last) part.leave_behind();
+    earlier->close();
+  // guard(read-progress): => if (last) part.close();
   if (part.missing == 0)
     parts_.revoke(part);
   else if (last)
-    part.leave_behind();
+    part.close();
   ask(read);
 }
 

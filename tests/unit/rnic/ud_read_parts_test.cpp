@@ -48,11 +48,11 @@ TEST_CASE("ud read parts: a sink names its part until the part is revoked, and n
   CHECK_FALSE(f.parts.has_unsent());
 }
 
-TEST_CASE("ud read parts: a part that is behind makes room, and does not count as open") {
+TEST_CASE("ud read parts: a closed part makes room, and does not count as open") {
   Fixture f;
   UdReadPart& first = f.parts.add(f.read, 0, 1);
   const STag sink = first.sink;
-  for (uint64_t i = 1; i < uint64_t{2} * kWindow; ++i) f.parts.add(f.read, i, 1).leave_behind();
+  for (uint64_t i = 1; i < uint64_t{2} * kWindow; ++i) f.parts.add(f.read, i, 1).close();
   CHECK(f.read.open_parts == 1);
   UdReadPart& next = f.parts.add(f.read, 9, 1);
   CHECK(f.read.open_parts == 2);
