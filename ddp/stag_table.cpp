@@ -106,7 +106,7 @@ struct STagTable::Slots {
     }
   }
 
-  bool crowded() const { return 2 * (taken + 1) > mask + 1; }
+  bool half_full() const { return 2 * (taken + 1) > mask + 1; }
 
   const size_t mask;
   size_t taken = 0;  // entries and `erased`; writers only
@@ -145,7 +145,7 @@ STag STagTable::add(Region region, bool chosen) {
       throw Error(make_error_code(Errc::no_resources),
                   "The device has as many memory regions and windows as it can: deregister some");
     }
-    if (slots_.load(std::memory_order_relaxed)->crowded()) retired = replace_slots();
+    if (slots_.load(std::memory_order_relaxed)->half_full()) retired = replace_slots();
     Slots& slots = *slots_.load(std::memory_order_relaxed);
     if (!chosen) region.stag = draw_stag(slots);  // guard(records): without if (!chosen)
     if (slots.may_take(region.stag)) {            // guard(records): condition => true
