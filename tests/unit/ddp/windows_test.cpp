@@ -191,7 +191,7 @@ TEST_CASE("a window of another queue pair is neither used nor changed") {
   CHECK(f.table.bind(f.binding(), kDomain, kQueuePair + 1) == RegionFault::none);
 }
 
-TEST_CASE("a peer may invalidate windows and what allows it") {
+TEST_CASE("a peer may invalidate windows, and regions that allow it") {
   Fixture f;
   CHECK(f.bind(f.binding()) == RegionFault::none);
   CHECK(f.invalidate(f.window, true) == RegionFault::none);

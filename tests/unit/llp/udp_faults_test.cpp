@@ -114,7 +114,7 @@ TEST_CASE("receiving calls that fail now and then delay what waits and lose noth
   CHECK(faults->injected > 0);
 }
 
-TEST_CASE("what the second socket of a link refuses is sent by the first one") {
+TEST_CASE("a datagram that the second socket of a link refuses is sent by the first one") {
   const auto link = FocusedUdpLink::open(kLoopback4, {}, 1);
   REQUIRE(link->set_watched(false));
   RawUdp peer;
