@@ -12,7 +12,7 @@ packages_for() {
         ;;
       # tests/network: network namespaces and what connects them.
       network) printf '%s\n' iproute2 nftables ethtool ;;
-      # diwarp-compare: whom it compares diwarp with, and what makes its plots. It runs without them.
+      # diwarp-compare: the program it is compared with, and what makes its plots. It runs without them.
       compare) printf '%s\n' libfabric-bin gnuplot-nox ;;
       # tests/format and dev/format: this version, as each formats differently.
       format) printf '%s\n' clang-format-14 ;;

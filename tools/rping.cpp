@@ -233,7 +233,7 @@ uint64_t play_server(End& end, const Options& options) {
     const auto data = end.sink().first(source->size);
     end.transfer(WrOpcode::rdma_read, data, *source);
     if (options.verify && !is_ping(data)) {
-      throw Failure("Round " + std::to_string(round) + ": what was read is no ping.");
+      throw Failure("Round " + std::to_string(round) + ": the bytes that were read are no ping.");
     }
     end.send({});
     const auto sink = end.receive();

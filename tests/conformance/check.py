@@ -59,7 +59,7 @@ def read_row(number, cells):
         faults.append(f"line {number}: the demand is not told")
     if REASON.fullmatch(shown):
         if guarded:
-            faults.append(f"line {number}: what does not apply has no guard")
+            faults.append(f"line {number}: a demand that does not apply has no guard")
         return faults, Row(number)
     if not TESTS.fullmatch(shown):
         faults.append(f"line {number}: neither `tests` nor n/a: with a reason")

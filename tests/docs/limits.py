@@ -3,7 +3,7 @@
 """Compares docs/limits.md with the code.
 
 Each row of its tables names a bound, its default, what sets it, and what its exhaustion gives.
-What sets it is an option, `Options::member` (of a header `*_options.h`), or a constant,
+It is set by an option, `Options::member` (of a header `*_options.h`), or a constant,
 `Class::kName` or `kName`, with its file. The check finds
   - options, constants, counters, statuses and errors that do not exist, and defaults that differ;
   - numbers among the options, and constants that say by their name that they are bounds (kMax...,

@@ -200,7 +200,7 @@ void End::complete_request(const WorkCompletion& wc) {
     violation("a later request failed with '" + std::string(to_string(wc.status)) + "'");
 }
 
-/// Receives are used in the order of posting. But where the peer began anew, what it sends may come
+/// Receives are used in the order of posting. But where the peer began anew, its messages may come
 /// before it is known that a message that it had begun is over, whose receive comes back then.
 void End::check_order(const WorkCompletion& wc) {
   const auto used = std::ranges::find(receives_, wc.wr_id);

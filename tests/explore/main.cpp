@@ -24,7 +24,7 @@ constexpr const char* kHelp =
   --scenario TEXT   plays this one; may be given again (all of --list)
   --sweep WORDS     plays all workloads of two operations each way with these words, and tells of
                     those that violate something
-  --replay SCRIPT   shows one run of the scenario: what is found comes with its script
+  --replay SCRIPT   shows one run of the scenario: a finding comes with its script
   --first           ends a scenario with the first violation
   --expect TEXT     succeeds where a violation contains this, and only then
   --list            the scenarios

@@ -13,7 +13,7 @@ using namespace diwarp::explore;
 
 namespace {
 
-/// Two links with a wire between them; what is sent are single letters.
+/// Two links with a wire between them; each datagram is a single letter.
 struct Ends {
   Ends() { wire.hold(true); }
 

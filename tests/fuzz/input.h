@@ -55,7 +55,7 @@ class Input {
   std::span<const uint8_t> left_;
 };
 
-/// Ends the program: what must hold does not.
+/// Ends the program: a demand is not met.
 [[noreturn]] inline void fail(const std::string& message) {
   std::fprintf(stderr, "VIOLATION: %s\n", message.c_str());
   std::abort();

@@ -82,7 +82,7 @@ void check_negotiation(const mpa::StartupFrame& request, const mpa::MpaProposal&
   check_own(answer.reply);
   const mpa::NegotiationResult seen = mpa::check_reply(answer.reply, asked);
   if (seen.fault != mpa::NegotiationFault::none)
-    fail("An own reply is refused by who asked for it");
+    fail("An own reply is refused by the side that asked for it");
   const mpa::NegotiatedParameters& a = seen.parameters;
   const mpa::NegotiatedParameters& b = answer.parameters;
   require(a.crc == b.crc, "Two sides disagree about CRCs");

@@ -20,8 +20,8 @@ namespace diwarp::fuzz {
 /// Tagged offset of the first byte of each region.
 inline constexpr uint64_t kVerbsBase = 0x10000;
 
-/// A region with its memory, which goes when the region goes: what is used after that,
-/// AddressSanitizer sees.
+/// A region with its memory, which goes when the region goes: AddressSanitizer sees any use after
+/// that.
 struct VerbsRegion {
   VerbsRegion(const ProtectionDomain& pd, size_t size, Access access, uint32_t pattern_seed)
       : rights(access),

@@ -78,7 +78,7 @@ def end_processes():
 
 
 class Guest:
-    """A running virtual machine, as a context. What it captured is in `pcap` afterwards."""
+    """A running virtual machine, as a context. The capture is in `pcap` afterwards."""
 
     def __init__(self, limit=400):
         self.pcap = os.path.join(where.folder, "capture.pcap")

@@ -199,7 +199,7 @@ def private_data_and_rejects():
 
 @case
 def markers():
-    """siw rejects who asks for markers; diwarp says so, and does without when told to."""
+    """siw rejects a peer that asks for markers; diwarp says so, and does without when told to."""
     with Guest() as guest:
         served = guest.start(f"/host/siw_peer --server --address {GUEST} --port 7174")
         guest.wait_port(7174)

@@ -194,7 +194,7 @@ def check_file(root, file, kinds):
 
 
 def check_sockets(root, file):
-    """What is above the contracts makes no socket call, and the contracts name no backend's things."""
+    """Layers above the contracts make no socket call, and the contracts name no backend's things."""
     place = file.relative_to(root)
     text = COMMENT.sub("", file.read_text(encoding="utf-8"))
     if place.parts[0] in ABOVE_CONTRACTS:

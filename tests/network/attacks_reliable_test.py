@@ -86,8 +86,8 @@ def attack(attacker, datagrams, source, to):
 
 @contextlib.contextmanager
 def send_that_waits():
-    """The honest host's second Send waits for a receive of the victim's. With it the guesses of one
-    who knows what both show others."""
+    """The honest host's second Send waits for a receive of the victim's. With it the guesses of
+    an attacker that knows what both show others."""
     with Scene() as scene:
         honest, victim, attacker, network = meet(scene, "rd")
         capture = Capture(network.hosts[0])
@@ -194,7 +194,7 @@ def begin_and_fall_silent(attacker, address, victim):
 
 @case()
 def peers_that_begin_and_fall_silent():
-    """They hold half of the receives at most. What they hold comes back in time, and then it is not
+    """They hold half of the receives at most. Those come back in time, and then it is not
     the turn of their like, though these have waited longer."""
     with Scene() as scene:
         honest, victim, attacker, network = meet(scene, "rd")

@@ -41,7 +41,7 @@ def send_to(scene, network, group, layout, *options):
 
 def check_bystander(bystander):
     messages, end = finish(bystander)
-    check(not messages and not end.changed, f"who did not join heard {messages}")
+    check(not messages and not end.changed, f"a host that did not join heard {messages}")
 
 
 @case(*((kind,) for kind in GROUPS))

@@ -45,7 +45,7 @@ def check_unlearned(network):
 
 @case()
 def records_lose_what_a_black_hole_swallows():
-    """What is longer than the far network carries is lost, and told as invalid by the map."""
+    """Datagrams longer than the far network carries are lost, and the map tells their bytes as invalid."""
     with Scene() as scene:
         network = Router(scene)
         narrow(network)
@@ -64,7 +64,7 @@ def records_lose_what_a_black_hole_swallows():
 
 @case()
 def rd_tells_that_a_black_hole_swallows_its_datagrams():
-    """The peer answers what is short; what is long never comes, and its sender is told so."""
+    """The peer answers short messages; a long one never comes, and its sender is told so."""
     with Scene() as scene:
         network = Router(scene)
         narrow(network)
@@ -116,7 +116,7 @@ def rd_messages_come_whole_through_a_narrow_path():
 
 @case()
 def records_hold_what_came_through_a_narrow_path():
-    """What went before the router's word is lost, and nothing after it."""
+    """Datagrams sent before the router's word are lost, and none after it."""
     def attempt(number):
         with Scene() as scene:
             network = Router(scene)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Write-Records and Reads between hosts that lose packets: what is valid is what came through, to
-the byte. Called with the name of one case; --list names all."""
+"""Write-Records and Reads between hosts that lose packets: the valid bytes are those that came
+through, to the byte. Called with the name of one case; --list names all."""
 import math
 import sys
 

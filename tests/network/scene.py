@@ -111,7 +111,7 @@ class Space:
             raise Skipped(f"{name} cannot be set here ({error})")
 
     def socket(self, kind, family=socket.AF_INET, protocol=0):
-        """A socket that lives in the namespace, whoever uses it."""
+        """A socket that lives in the namespace, also where a thread of another one uses it."""
         home = os.open("/proc/self/ns/net", os.O_RDONLY)
         try:
             call("setns", self.descriptor, NEW_NET)
@@ -271,7 +271,7 @@ class Switch:
             self.introduce(host, [n for n in range(1, count + 1) if n != number])
 
     def get_ahead(self):
-        """Before everything, where that is allowed: what waits for the switch comes in a burst."""
+        """Before everything, where that is allowed: packets that wait for the switch come in a burst."""
         try:
             os.sched_setscheduler(self.program.process.pid, os.SCHED_RR, os.sched_param(1))
         except OSError:

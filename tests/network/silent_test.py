@@ -99,7 +99,7 @@ def a_pulled_cable_ends_every_connection():
 
 @case()
 def an_interface_that_is_down_ends_connections():
-    """What finds no way out of the host is no answer, either."""
+    """A packet that finds no way out of the host brings no answer, either."""
     with Scene() as scene:
         network = start(scene)
         both = timeouts(KEEP_ALIVE, USER_TIMEOUT)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// DatagramOptions::connect_after: the system's own list of sockets tells who has a second one.
+// DatagramOptions::connect_after: the system's own list of sockets tells which queue pair
+// has a second one.
 #include <cstdlib>
 #include <fstream>
 #include <sstream>

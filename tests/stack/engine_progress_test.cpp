@@ -105,7 +105,7 @@ TEST_CASE("sends and timers go on while the application computes") {
 }
 
 TEST_CASE("a huge message of one queue pair does not hold another's small one up") {
-  std::vector<uint16_t> wire;  // who sent each datagram
+  std::vector<uint16_t> wire;  // the sender of each datagram
   World world;
   Device& device = world.add_device([&](World::Link link) -> World::Link {
     const uint16_t port = link->local_address().port();

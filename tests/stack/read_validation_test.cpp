@@ -32,14 +32,14 @@ struct ReadTarget {
     world.settle();
     return from.receive();
   }
-  std::vector<Datagram> validate(Peer& who, uint32_t incarnation = 1) {
+  std::vector<Datagram> validate(Peer& from, uint32_t incarnation = 1) {
     Segment asked = request(1000);
     asked.incarnation = incarnation;
-    const auto challenge = ask(who, asked);
+    const auto challenge = ask(from, asked);
     REQUIRE(challenge.size() == 1);
-    return ask(who, Control{.incarnation = incarnation,
-                            .type = kEcho,
-                            .content = read_control(challenge[0]).content});
+    return ask(from, Control{.incarnation = incarnation,
+                             .type = kEcho,
+                             .content = read_control(challenge[0]).content});
   }
   uint64_t count(const char* counter) const { return device.counter(counter); }
 

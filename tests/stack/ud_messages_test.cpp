@@ -92,7 +92,7 @@ TEST_CASE("a send of 1 GiB is taken and one byte more is refused") {
   CHECK(a.qp.query().posted_sends == 0);
   CHECK_FALSE(a.qp.post_send({.wr_id = 8, .sges = std::span(sges).first(1), .destination = to}));
   const auto sends = drain(a.send_cq);
-  REQUIRE(sends.size() == 1);  // it was taken; what it names is not all registered
+  REQUIRE(sends.size() == 1);  // it was taken; not all of its memory is registered
   CHECK(sends[0].wr_id == 8);
   CHECK(sends[0].status == WcStatus::local_protection_error);
 }

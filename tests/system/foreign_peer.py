@@ -20,7 +20,7 @@ def pieces(length, size):
 
 
 class QueuePair:
-    """A UD queue pair. Nothing of it works by itself: what it sends and takes, its user says."""
+    """A UD queue pair. Nothing of it works by itself: its user says what it sends and takes."""
 
     def __init__(self, bound=None):
         """With a UDP socket that is bound, or one of its own at 127.0.0.1."""

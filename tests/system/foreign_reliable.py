@@ -25,7 +25,7 @@ class ReliableQueuePair(QueuePair):
         self.resets_sent = 0
 
     def forget(self):
-        """The association; what was delivered in it is still known."""
+        """The association; the messages delivered in it are still known."""
         self.remembers = False
         self.epoch = self.peer_epoch = 0
         self.peer_incarnation = bytes(4)
@@ -134,7 +134,7 @@ class ReliableQueuePair(QueuePair):
         return header.sequence
 
     def skip(self, sequence, name):
-        """What was refused, or is given up, is sent as a skip from then on."""
+        """A message that was refused, or is given up, is sent as a skip from then on."""
         self.unacknowledged[sequence] = (0, self.header(wire.SKIP, sequence=sequence,
                                                         content=wire.skip_of(*name)))
 

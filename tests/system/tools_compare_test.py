@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """diwarp-compare as a user runs it. Called with the name of one case; --list names all. No figure is
-checked: what a ratio comes to depends on the host."""
+checked: ratios depend on the host."""
 import json
 import os
 import re

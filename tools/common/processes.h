@@ -7,8 +7,8 @@
 namespace diwarp::tools {
 
 /// Forks: each of `children` runs in a new process, `parent` in this one. A child ends with its
-/// function and says nothing: what it throws it has told the parent over their connection. Throws
-/// what the parent throws, or Failure if only a child failed. The children are gone when this
+/// function and says nothing: it has told the parent of an exception over their connection. Throws
+/// the parent's exception, or Failure if only a child failed. The children are gone when this
 /// returns.
 void run_processes(const std::vector<std::function<void()>>& children,
                    const std::function<void()>& parent);

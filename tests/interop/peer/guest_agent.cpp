@@ -66,7 +66,7 @@ bool serve(int fd) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  ::signal(SIGCHLD, SIG_IGN);  // the kernel reaps who serves a command
+  ::signal(SIGCHLD, SIG_IGN);  // the kernel reaps the processes that serve commands
   const int listener = listening_socket(static_cast<uint16_t>(argc > 1 ? std::atoi(argv[1]) : 0));
   if (listener < 0) {
     std::cerr << "guest_agent: cannot listen\n";

@@ -113,7 +113,8 @@ Outcome converse(Endpoint& endpoint, const Options& options, Meeting* meeting) {
   return outcome;
 }
 
-/// One connection from its first message to its end; what it threw becomes the report's.
+/// One connection from its first message to its end; the message of an exception becomes the
+/// report's.
 void converse_and_report(Endpoint& endpoint, const Options& options, Meeting* meeting,
                          Report& report) {
   Outcome outcome;

@@ -48,8 +48,8 @@ using Channel = Owned<rdma_event_channel>;
 using Event = Owned<rdma_cm_event>;
 
 Channel make_channel() {
-  // siw sends on its TCP socket in the name of who posts, who is then also told that the peer has
-  // gone in the way of sockets.
+  // siw sends on its TCP socket in the name of the process that posts, which is then also told, as
+  // by a socket, that the peer has gone.
   std::signal(SIGPIPE, SIG_IGN);
   return {checked(rdma_create_event_channel(), "rdma_create_event_channel"),
           rdma_destroy_event_channel};

@@ -106,7 +106,7 @@ TEST_CASE("full ring: 64 KiB of memory that may be locked are enough for a ring"
     return exchanges_all(options) ? 0 : 3;
   });
   if (status == kNoRing) {
-    std::cout << "SKIPPED: no io_uring for who has no privileges\n";
+    std::cout << "SKIPPED: no io_uring for a process without privileges\n";
     return;
   }
   CHECK(status == 0);

@@ -307,7 +307,7 @@ TEST_CASE("64 KiB of memory that may be locked are enough for a ring") {
     return receive_texts(*link, batch, 1) == Texts{"limited"} ? 0 : 5;
   });
   if (status == kNoRing) {
-    std::cout << "SKIPPED: no io_uring for who has no privileges\n";
+    std::cout << "SKIPPED: no io_uring for a process without privileges\n";
     return;
   }
   CHECK(status == 0);

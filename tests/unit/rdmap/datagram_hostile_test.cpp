@@ -38,7 +38,7 @@ bool inside(ConstBytes inner, ConstBytes outer) {
                            inner.data() + inner.size() <= outer.data() + outer.size());
 }
 
-/// The promises of a segment that was accepted, whoever made it.
+/// The promises of a segment that was accepted, also where an attacker made it.
 void check_segment(const DatagramSegment& segment, const dgram::OpenedEnvelope& envelope) {
   REQUIRE(info_of(segment.opcode).on_datagrams);
   REQUIRE(inside(segment.payload, envelope.body));

@@ -154,7 +154,7 @@ TEST_CASE("immediate data must be there where their flag is") {
     datagram = shortened(datagram);
     if (datagram.size() < 38) CHECK(reason_of(datagram) == Counter::drop_truncated);
   }
-  // Without the flag, or with it, what follows is not a DDP header.
+  // Without the flag, or with one that is wrong, the bytes after it are no DDP header.
   CHECK_FALSE(accepted(altered(golden::datagram_send_immediate(), 1, "00")));
   CHECK_FALSE(accepted(altered_send(1, "01")));
 }
