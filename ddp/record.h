@@ -9,7 +9,7 @@
 
 namespace diwarp::ddp {
 
-/// The facts of the whole message, which every segment of a Write-Record says alike.
+/// The fields of a whole Write-Record, which each of its segments repeats.
 struct RecordInfo {
   STag stag = 0;
   uint64_t base = 0;    ///< tagged offset of the message's first byte

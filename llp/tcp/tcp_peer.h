@@ -11,7 +11,7 @@
 namespace diwarp::llp {
 
 /// The other end of a TCP connection, as the kernel knows it. Holds the connection's socket, and
-/// its TcpStream holds this; without a descriptor it knows nothing, and what it is told is lost.
+/// its TcpStream holds this; without a descriptor it knows nothing, and settings are lost.
 class TcpPeer final : public PeerProbe {
  public:
   explicit TcpPeer(UniqueFd connected) : fd(std::move(connected)) {}

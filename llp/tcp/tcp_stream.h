@@ -19,9 +19,9 @@ class TcpStream : public Stream {
  public:
   ~TcpStream() override;
 
-  /// Takes a connected TCP descriptor. Which side connected it, and what passed over it before,
-  /// does not matter. Throws Error (Errc::invalid_argument), and leaves it as it is, when it is
-  /// none.
+  /// Takes a connected TCP descriptor, connected by either side, also after bytes have passed over
+  /// it. Throws Error (Errc::invalid_argument), and leaves the descriptor as it is, when it is no
+  /// connected TCP socket.
   static std::unique_ptr<TcpStream> adopt(int connected_descriptor);
 
   /// Of a connected TCP socket that is non-blocking and closed on exec. `peer`: as accept(2) told

@@ -47,7 +47,8 @@ class UringInput : public ListNode<> {
   /// Whether a request brings, or has brought, the next input; else the socket has it.
   bool brings_next();
   void arm();
-  /// Announces what is left: a piece, what no request brings, or something of the owner's.
+  /// Announces input that is left: a piece, bytes that no request brings, or something of the
+  /// owner's.
   void announce_rest(bool of_owner = false);
 
   /// Sends messages from the socket, as UringQueue::send() does.

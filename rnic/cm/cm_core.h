@@ -72,9 +72,9 @@ class CmCore final : public ConnectionObserver,
   std::shared_ptr<Connecting> connecting;  ///< connecting
 
  private:
-  /// What has become of the connection that was handed to the queue pair last.
+  /// The state of the connection that was handed to the queue pair last.
   struct Progress {
-    bool starting = false;  // start() runs: what happens meanwhile is told at its end
+    bool starting = false;  // start() runs: it tells at its end of events that come meanwhile
     bool ready = false;
     bool ended = false;
     std::error_code end_status;

@@ -10,8 +10,8 @@
 
 namespace diwarp::rnic {
 
-/// Whom a queue pair over datagrams listens to. Asked about each datagram before anything else is
-/// done for it, so that strangers cost as little as they can.
+/// The sources that a queue pair over datagrams listens to. Asked about each datagram before
+/// anything else is done for it, so that strangers cost as little as they can.
 class SourceFilters {
  public:
   /// Empty: everyone. Throws Error(invalid_argument) if a prefix is longer than its address, or a

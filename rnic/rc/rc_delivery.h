@@ -17,8 +17,8 @@ class ReceiveBuffers;
 
 /// Delivers what comes on queue 0 of a stream, Sends and immediate data, to posted receives. One
 /// message is under way at a time, and holds at most one receive. The receiving half owns it and
-/// says in which order segments come. What is wrong goes to the termination that is given. With
-/// the baton.
+/// says in which order segments come. A fault goes to the termination that is given. With the
+/// baton.
 class RcDelivery {
  public:
   RcDelivery(ReceiveBuffers& receives, const ddp::ProtectionContext& protection,

@@ -28,7 +28,7 @@ class RcDirectPlacement {
   void begin(const mpa::PartialFpdu& partial, const rdmap::StreamSegment& segment, size_t placed,
              bool took_receive);
   bool under_way() const { return under_way_; }
-  /// It is whole, or given up. What is known of it stays until the next one.
+  /// It is whole, or given up. Its segment and header stay until the next one.
   void end() { under_way_ = false; }
 
   const rdmap::StreamSegment& segment() const { return segment_; }
@@ -39,7 +39,8 @@ class RcDirectPlacement {
   /// Where the next bytes are to be read: into the segment's memory, and then into the front of
   /// `buffer`. Returns the number of pieces.
   size_t room(const ddp::PlacementTarget& target, Bytes buffer, Pieces& pieces) const;
-  /// So many bytes were read there. What came after the FPDU; nothing while that is not whole.
+  /// So many bytes were read there. Returns the part of `buffer` that holds bytes after the FPDU,
+  /// or nothing while the FPDU is not whole.
   std::optional<ConstBytes> add(size_t came, ConstBytes buffer);
 
  private:

@@ -74,7 +74,7 @@ bool RcMessages::has_work(const RcTransmitContext& context) const {
          (context.serves_sends && context.sends.pending() != nullptr);
 }
 
-/// RFC 6581 section 4: of no length; what it names does not matter.
+/// RFC 6581 section 4: of no length, with any STag and offset.
 void RcMessages::add_ready() {
   const ReadyToReceive kind = std::exchange(ready_, ReadyToReceive::none);
   if (kind == ReadyToReceive::none) return;
@@ -175,9 +175,9 @@ RcMessages::Begun RcMessages::begin_send(RcTransmitContext& context, Outstanding
     const bool fenced = has(entry->flags, SendFlags::fence) && !context.requester.idle();
     // guard(rows:fence)
     if (fenced) return {Outcome::nothing};  // a response lets it go on
-    // What fails, and what changes memory, waits for those before it. Also for memory of
-    // theirs that is in flight, whose release lets it go on: until then the connection could not
-    // end with a Terminate.
+    // A request that fails, or that changes memory, waits for those before it. It also waits until
+    // their memory in flight is released: before that the connection could not end with a
+    // Terminate.
     const bool alone = !outstanding.framed && next_entry_ == 0;
     if (info.local) {
       if (!alone) return {Outcome::later};  // guard(bind-order)

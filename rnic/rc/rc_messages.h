@@ -16,7 +16,7 @@
 
 namespace diwarp::rnic {
 
-/// What a ready-to-receive message names: nothing looks at it.
+/// The STag in a ready-to-receive message. No receiver looks at it.
 inline constexpr STag kReadyStag = 1;
 
 /// The messages that RcTransmit, its owner, sends: which one comes next, and what its headers say.

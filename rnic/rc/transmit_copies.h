@@ -11,16 +11,16 @@
 
 namespace diwarp::rnic {
 
-/// How many bytes of Read responses with CRCs a burst has at most. They are copied first: what the
-/// copy of a longer burst pushes out of the cache costs more than fewer system calls save. Measured
-/// as kLoneBurstBytes was, of RDMA Writes: 0.67 with 128 KiB, 0.74 with 256 KiB, 0.85 with this,
-/// 0.83 with 1 MiB.
+/// How many bytes of Read responses with CRCs a burst has at most. They are copied first: the
+/// bytes that a longer copy pushes out of the cache cost more than fewer system calls save.
+/// Measured as kLoneBurstBytes was, of RDMA Writes: 0.67 with 128 KiB, 0.74 with 256 KiB, 0.85 with
+/// this, 0.83 with 1 MiB.
 inline constexpr size_t kStagedBurstBytes = size_t{512} << 10;
 
-/// Copies of what RcTransmit, its owner, sends and cannot send from the application's memory. What
-/// peers read may change meanwhile, and the bytes that are sent have to be those of the CRC: it is
-/// staged here, from the first FPDU that is framed to the last. And with markers, one whole FPDU is
-/// encoded here.
+/// Copies of bytes that RcTransmit, its owner, cannot send from the application's memory. Memory
+/// that peers read may change meanwhile, and the bytes that are sent have to be those of the CRC:
+/// they are staged here, from the first FPDU that is framed to the last. And with markers, one
+/// whole FPDU is encoded here.
 class TransmitCopies {
  public:
   /// Copies the FPDU's payload from memory that begins at `source`. Where there is no memory for a
