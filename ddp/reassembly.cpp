@@ -36,13 +36,14 @@ SegmentFault Reassembly::add(uint64_t offset, uint64_t length, bool last) {
 }
 
 SegmentFault Reassembly::check_segment(uint64_t offset, uint64_t length, bool last) const {
-  // A segment behind the known end is the wrong one; the message itself need not be too long.
+  // A segment that lies after the known end is wrong itself: it does not show that the message is
+  // too long for the receive.
   // guard(reassembly)
   if (length_ && !fits(offset, length, *length_)) return SegmentFault::contradiction;
   if (!fits(offset, length, capacity_)) return SegmentFault::too_long;  // guard(reassembly)
 
   const uint64_t end = offset + length;
-  // Once the end is known, highest_ is it: an earlier one contradicts it, too.
+  // Once the end is known, highest_ equals it: an earlier end contradicts it, too.
   if (last && end < highest_) return SegmentFault::contradiction;  // guard(reassembly)
   // guard(reassembly): => if (length == 0) return SegmentFault::none;
   if (length == 0) return last && !length_ ? SegmentFault::none : SegmentFault::duplicate;

@@ -23,7 +23,8 @@ bool AckWatch::is_silent(const AckState& state, Time now, Duration limit) {
   if (!state.outstanding) since_ = now;  // guard(silent-peers)
   // guard(silent-peers): => silence_ = now - since_;
   silence_ = std::min(now - since_, state.since_ack);
-  // Of what finds no way out of this host TCP counts the timeouts only.
+  // Segments that find no way out of this host are not counted as retransmitted: of these TCP tells
+  // the timeouts alone.
   const uint32_t timeouts = std::max(state.timeouts, timeouts_) - timeouts_;
   const uint32_t tries = state.probes + std::max(timeouts, state.retransmitted - retransmitted_);
   // guard(silent-peers): tries >= kUnansweredTries => tries + 1 != 0

@@ -81,13 +81,14 @@ class StagMissLimit {
   StagMissLimit(uint32_t per_source, uint32_t in_all, Duration memory)
       : per_source_(per_source), in_all_(in_all), memory_(memory) {}
 
-  /// Whether to look at a segment that names memory. `proven`: its source is not just anybody.
+  /// Whether a segment that names memory is checked any further. `proven`: of its source, as
+  /// RecordSource::is_proven() says.
   Verdict check(const StagMissCount& of_source, bool proven, Time now) const;
   void missed(StagMissCount& of_source, Time now);
 
-  /// The same over RD, where nothing is dropped but waits: when to look at a segment that names
-  /// memory; `now`: at once. While too many guess, addresses that are trusted do not wait; the
-  /// others stand in line. `others_first`: there is a line, and this one has to join it.
+  /// The same over RD, where segments wait instead of being dropped: when one that names memory is
+  /// checked; `now`: at once. While too many sources guess, trusted addresses do not wait, and the
+  /// others wait in turn. `others_first`: others wait already, and this segment comes after them.
   Time passes_at(const BriefMissCount& of_peer, const StagRecord& of_address, bool others_first,
                  Time now) const;
   /// Whether the peer has had its misses of this second.

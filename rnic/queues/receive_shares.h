@@ -23,13 +23,13 @@ class ReceiveShares {
     uint32_t held = 0;
   };
 
-  /// `shared`: several queue pairs take from the queue, so that the shares of addresses are here.
-  /// The one queue pair of another queue keeps them itself.
+  /// `shared`: several queue pairs take from the queue, so the shares of addresses are kept here.
+  /// The queue pair that has a queue to itself keeps them itself.
   explicit ReceiveShares(bool shared) : shared_(shared) {}
   bool shared() const { return shared_; }
 
-  /// Of a shared queue, the share of an address, whatever its port. It stays in its place until as
-  /// many calls of leave(). Throws std::bad_alloc, and has changed nothing then.
+  /// Of a shared queue: the share of an address, with any port. The reference is valid until
+  /// leave() was called as often as join(). Throws std::bad_alloc, and then has changed nothing.
   Share& join(const Address& address) {
     // guard(counted-keys): random_sip_key() => SipKey{}
     if (!shares_) shares_ = std::make_unique<Shares>(0, KeyedHash<Address>(random_sip_key()));

@@ -28,8 +28,9 @@ void note_fault(RcMessages::Begun begun, RcTransmit::Result& result) {
   result.status = begun.status;
 }
 
-/// Not what peers read: nobody waits for the end of that before the memory is used otherwise, and
-/// copies of it lie in memory that is used again.
+/// Read responses are not sent zero-copy. Nothing tells the application when the kernel is done
+/// with memory that a peer reads, and where such memory is copied first, the copies' memory is used
+/// again at once.
 bool may_zero_copy(const RcMessages& messages) {
   bool all_sends = true;
   for (size_t i = 0; i < messages.size(); ++i)
