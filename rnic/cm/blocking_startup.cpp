@@ -53,8 +53,10 @@ NegotiatedConnection to_connection(ConnectOutcome outcome, const Address& peer) 
   NegotiatedConnection connection;
   connection.stream = unbroken(std::move(outcome.stream));
   if (!connection.stream)
-    throw Error(make_error_code(Errc::connection_lost),
-                peer.to_string() + " accepted the connection and broke it at once");
+    throw Error(
+        make_error_code(Errc::connection_lost),
+        peer.to_string() +
+            " accepted the connection and broke it at once: the program there may tell why");
   connection.parameters = outcome.parameters;
   connection.timeouts = outcome.timeouts;
   connection.leftover = std::move(outcome.leftover);

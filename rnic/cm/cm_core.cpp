@@ -177,8 +177,10 @@ bool CmCore::hand_over(NegotiatedConnection connection) {
   progress_.starting = true;
   try {
     if (queue_pair_ == nullptr)
-      throw Error(make_error_code(Errc::invalid_state),
-                  "The queue pair went, or was given to another id, while it was being connected");
+      throw Error(
+          make_error_code(Errc::invalid_state),
+          "The queue pair went, or was given to another id, while it was being connected: keep it, "
+          "and give it to one id alone, until that is established");
     state.set_addresses(connection.stream->local_address(), connection.stream->peer_address());
     connected_ = true;
     queue_pair_->take(std::move(connection));

@@ -2,6 +2,7 @@
 #include "rnic/cm/connecting.h"
 
 #include <span>
+#include <string>
 #include <utility>
 
 #include "diwarp/error.h"
@@ -26,6 +27,15 @@ mpa::MpaProposal proposal_of(const ConnectOptions& options) {
           .ird = options.ird,
           .revision = options.revision,
           .peer_to_peer = options.peer_to_peer};
+}
+
+/// What is wrong with a reply in revision `theirs` to a request in `own`.
+std::string wrong_revision(uint8_t theirs, uint8_t own) {
+  const std::string told = "answered in revision " + std::to_string(theirs) +
+                           " of MPA to a request in revision " + std::to_string(own);
+  if (theirs < 1 || theirs > mpa::kHighestRevision)
+    return told + ": check the port, and what serves it";
+  return told + ": set ConnectOptions::revision to " + std::to_string(theirs);
 }
 
 }  // namespace
@@ -178,9 +188,13 @@ void Connecting::on_bytes(size_t bytes) {
     case mpa::StartupStatus::bad_key:
       return refuse("does not speak MPA: check the port");
     case mpa::StartupStatus::bad_length:
-      return refuse("announces more than 512 bytes of private data, which MPA does not allow");
+      return refuse(
+          "announces more than 512 bytes of private data, which MPA does not allow: check the "
+          "port, and what serves it");
     case mpa::StartupStatus::bad_enhanced:
-      return refuse("announces MPA's enhanced data and does not send it");
+      return refuse(
+          "announces MPA's enhanced data and does not send it: set ConnectOptions::revision to 1, "
+          "which has none");
     case mpa::StartupStatus::ok:
       return handle_reply(reply);
   }
@@ -194,9 +208,11 @@ void Connecting::handle_reply(const mpa::ParsedStartup& reply) {
     case mpa::NegotiationFault::none:
       return accept(reply, result.parameters);
     case mpa::NegotiationFault::revision:
-      return refuse("speaks another revision of MPA than " + std::to_string(proposal_.revision));
+      return refuse(wrong_revision(reply.frame.revision, proposal_.revision));
     case mpa::NegotiationFault::not_enhanced:
-      return refuse("left the enhanced data out of its MPA reply");
+      return refuse(
+          "left the enhanced data out of its MPA reply: set ConnectOptions::revision to 1, which "
+          "has none");
     case mpa::NegotiationFault::insufficient_ird:
     case mpa::NegotiationFault::no_matching_ready:
       return end_with_terminate(result.fault, result.parameters);

@@ -54,8 +54,9 @@ void Negotiation::on_bytes(size_t bytes) {
   if (parsed.status == mpa::StartupStatus::incomplete) return read();
   // guard(rows:bad-request-closed): condition => false
   if (parsed.status != mpa::StartupStatus::ok)
-    return fail(Counter::mpa_bad_requests, Errc::protocol_error,
-                "what the peer sent is no MPA request");
+    return fail(
+        Counter::mpa_bad_requests, Errc::protocol_error,
+        "the peer sent bytes that are no MPA request: check that an iWARP program connects here");
   handle_request(parsed);
 }
 
@@ -83,7 +84,8 @@ void Negotiation::handle_request(const mpa::ParsedStartup& parsed) {
     outcome_.request = std::move(request);
   } else {
     outcome_.error = make_error_code(Errc::protocol_error);
-    outcome_.message = "the peer speaks another revision of MPA than 1 and 2";
+    outcome_.message =
+        "the peer asks for another revision of MPA than 1 and 2: have it ask for one of these";
     reject_connection(control_, std::move(request), {});
   }
   finish();

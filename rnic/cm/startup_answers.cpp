@@ -41,7 +41,9 @@ NegotiatedConnection accept_connection(IncomingRequest request, const AcceptOpti
   answer.reply.private_data = options.private_data;
   if (!send_reply(*request.stream, answer.reply))
     throw Error(make_error_code(Errc::connection_lost),
-                request.stream->peer_address().to_string() + " gave up before it was accepted");
+                request.stream->peer_address().to_string() +
+                    " gave up before it was accepted: accept sooner, or raise "
+                    "ConnectOptions::timeout there");
   NegotiatedConnection connection;
   connection.stream = std::move(request.stream);
   connection.initiator = false;

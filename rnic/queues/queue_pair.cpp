@@ -42,16 +42,20 @@ const std::shared_ptr<CompletionQueue>& checked(const std::shared_ptr<Completion
     throw Error(make_error_code(Errc::invalid_argument),
                 "A queue pair needs a send and a receive completion queue (they may be the same)");
   if (cq->device().get() != &device)
-    throw Error(make_error_code(Errc::invalid_argument),
-                "The completion queue belongs to another device than the protection domain");
+    throw Error(
+        make_error_code(Errc::invalid_argument),
+        "The completion queue belongs to another device than the protection domain: make both of "
+        "one Device");
   return cq;
 }
 
 const std::shared_ptr<SharedReceiveQueue>& checked(const std::shared_ptr<SharedReceiveQueue>& srq,
                                                    const ProtectionDomain& domain) {
   if (srq && srq->domain().get() != &domain)  // guard(rows:srq-domain): condition => false
-    throw Error(make_error_code(Errc::invalid_argument),
-                "The shared receive queue belongs to another protection domain");
+    throw Error(
+        make_error_code(Errc::invalid_argument),
+        "The shared receive queue belongs to another protection domain than the queue pair: make "
+        "both in one");
   return srq;
 }
 
