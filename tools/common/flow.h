@@ -21,7 +21,7 @@ namespace diwarp::tools {
 // receiver so. It goes on, and writes their slots again, when the receiver has confirmed that: then
 // the bytes of them that had come are verified, and nothing of them can come any more.
 
-/// The facts of a flow that both ends know.
+/// The parameters of a flow that both ends know.
 struct FlowPlan {
   QpType transport = QpType::ud;
   Operation operation = Operation::send;

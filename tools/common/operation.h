@@ -20,7 +20,7 @@ enum class Manner : uint8_t {
   requests,  ///< the near end asks for something in the far end's memory; that end only progresses
 };
 
-/// The facts of an operation that the tools must know; there is one table of them.
+/// The properties of an operation that the tools must know; there is one table of them.
 struct OperationInfo {
   Operation operation;
   std::string_view name;

@@ -58,7 +58,7 @@ struct Place {
   std::array<int, 2> cpus = {-1, -1};  ///< processors of the near and of the far end
 };
 
-/// The facts of a lane; there is one table of them, in the order in which the lanes of
+/// The properties of a lane; there is one table of them, in the order in which the lanes of
 /// a round are measured.
 struct LaneInfo {
   std::string_view name;

@@ -39,7 +39,7 @@ constexpr Expected kExpected[] = {
 
 }  // namespace
 
-TEST_CASE("the opcodes have the facts of RFC 5040 and RFC 7306") {
+TEST_CASE("the opcodes are as RFC 5040 and RFC 7306 define them") {
   for (const Expected& expected : kExpected) {
     CAPTURE(+expected.value);
     const OpcodeInfo* info = find_opcode(expected.value);
