@@ -194,7 +194,7 @@ def check_file(root, file, kinds):
 
 
 def check_sockets(root, file):
-    """Layers above the contracts make no socket call, and the contracts name no backend's things."""
+    """Layers above the contracts make no socket call; contracts name no backend's things."""
     place = file.relative_to(root)
     text = COMMENT.sub("", file.read_text(encoding="utf-8"))
     if place.parts[0] in ABOVE_CONTRACTS:
@@ -209,7 +209,8 @@ def check_sockets(root, file):
 
 def check_example(root):
     """The example of a backend stands on the contracts alone."""
-    for file in sorted(p for p in (root / EXAMPLE_BACKEND).rglob("*") if p.suffix in (".h", ".cpp")):
+    folder = root / EXAMPLE_BACKEND
+    for file in sorted(p for p in folder.rglob("*") if p.suffix in (".h", ".cpp")):
         for _, name in INCLUDE.findall(file.read_text(encoding="utf-8")):
             if re.match(rf"{CONTRACTS}/.*/", name):
                 place = file.relative_to(root)
