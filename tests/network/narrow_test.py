@@ -45,7 +45,7 @@ def check_unlearned(network):
 
 @case()
 def records_lose_what_a_black_hole_swallows():
-    """Datagrams longer than the far network carries are lost, and the map tells their bytes as invalid."""
+    """Datagrams longer than the far network carries are lost, and invalid in the map."""
     with Scene() as scene:
         network = Router(scene)
         narrow(network)

@@ -271,7 +271,7 @@ class Switch:
             self.introduce(host, [n for n in range(1, count + 1) if n != number])
 
     def get_ahead(self):
-        """Before everything, where that is allowed: packets that wait for the switch come in a burst."""
+        """Before everything, where that is allowed: packets that wait for it come in a burst."""
         try:
             os.sched_setscheduler(self.program.process.pid, os.SCHED_RR, os.sched_param(1))
         except OSError:
