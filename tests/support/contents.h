@@ -10,7 +10,8 @@
 #include "base/random.h"
 #include "support/bytes.h"
 
-/// The contents of tests' messages.
+/// The contents of tests' messages. Those that can be computed from any byte on are in
+/// keyed_contents.h.
 namespace diwarp::test {
 
 inline std::vector<std::byte> random_bytes(Random& random, size_t size) {
