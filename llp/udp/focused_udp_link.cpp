@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "llp/udp/udp_socket.h"
+#include "llp/udp/udp_open.h"
 
 namespace diwarp::llp {
 namespace {

@@ -11,7 +11,7 @@
 #include "llp/socket/interfaces.h"
 #include "llp/socket/socket_address.h"
 #include "llp/udp/udp_link.h"
-#include "llp/udp/udp_socket.h"
+#include "llp/udp/udp_open.h"
 
 namespace diwarp::llp {
 namespace {

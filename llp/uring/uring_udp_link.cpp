@@ -5,7 +5,7 @@
 #include <array>
 #include <utility>
 
-#include "llp/udp/udp_socket.h"
+#include "llp/udp/udp_open.h"
 #include "llp/uring/uring_input.h"
 
 namespace diwarp::llp {

@@ -7,6 +7,7 @@
 #include "diwarp/address.h"
 #include "llp/socket/socket_address.h"
 
+/// How the sockets of UDP links are opened and bound.
 namespace diwarp::llp {
 
 struct UdpOptions;
