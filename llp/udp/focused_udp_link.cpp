@@ -66,8 +66,8 @@ void FocusedUdpLink::seek(const Destination& destination, bool again) {
   const bool is_this_link = destination.address == local_address();
   if (!is_a_host(destination.address) || is_this_link) return;
   companion_ = beside(destination);
-  if (companion_ == nullptr) return fall_back(Counter::connect_refused);
-  companion_->on_degradation([this](const Degradation& what) { fall_back(what.counter); });
+  if (companion_ == nullptr) return degradations().add(Counter::connect_refused);
+  companion_->on_degradation([this](const Degradation& what) { degradations().add(what.counter); });
   looks_ahead_ = kReceivesPerLook;
   until_look_ = between_looks_ = 1;
 }

@@ -47,15 +47,17 @@ UniqueFd bound_beside(int first, const Address& local, size_t receive_buffer) {
 
 std::unique_ptr<UdpLink> UdpLink::beside(const Destination& peer) const {
   try {
-    const bool at_one = locals_ != nullptr && peer.local != 0;
-    // guard(second-socket-address): => const Address local = local_;
-    const Address local = at_one ? locals_->at(peer.local).with_port(local_.port()) : local_;
-    UniqueFd fd = bound_beside(fd_.get(), local, options_.receive_buffer);
+    const bool at_one = socket_.locals != nullptr && peer.local != 0;
+    // guard(second-socket-address): => const Address local = socket_.local;
+    const Address local =
+        at_one ? socket_.locals->at(peer.local).with_port(socket_.local.port()) : socket_.local;
+    UniqueFd fd = bound_beside(socket_.fd.get(), local, options_.receive_buffer);
     const auto family = static_cast<sa_family_t>(socket_option(fd.get(), SOL_SOCKET, SO_DOMAIN));
     if (!connect_to(fd.get(), peer.address, family)) return nullptr;
     std::unique_ptr<UdpLink> link(new UdpLink(std::move(fd), options_));
-    link->connected_ = true;
-    if (locals_ != nullptr) link->local_number_ = locals_->number_of(link->local_.with_port(0));
+    link->socket_.connected = true;
+    if (socket_.locals != nullptr)
+      link->socket_.local_number = socket_.locals->number_of(link->socket_.local.with_port(0));
     return link;
   } catch (const Error&) {
     return nullptr;
@@ -66,8 +68,9 @@ std::unique_ptr<UdpLink> UdpLink::beside(const Destination& peer) const {
 
 /// Connected to itself it hears nobody else. A datagram that a processor was about to put into the
 /// socket at this moment may still come.
-// guard(second-socket-drained): without connect_to(fd_.get(), local_address_of(fd_.get()),
-//     family_);
-void UdpLink::turn_away() { connect_to(fd_.get(), local_address_of(fd_.get()), family_); }
+void UdpLink::turn_away() {
+  const int fd = socket_.fd.get();
+  connect_to(fd, local_address_of(fd), socket_.family);  // guard(second-socket-drained)
+}
 
 }  // namespace diwarp::llp

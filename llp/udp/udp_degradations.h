@@ -3,6 +3,8 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 
 #include "llp/datagram_link.h"
 
@@ -35,5 +37,19 @@ constexpr size_t udp_degradation(Counter counter) {
   while (kUdpDegradations[index].counter != counter) ++index;
   return index;
 }
+
+/// What one link has to do without. Each is told once.
+class UdpDegradations {
+ public:
+  /// The counter is that of one of kUdpDegradations.
+  void add(Counter counter);
+  bool has(Counter counter) const { return (happened_ >> udp_degradation(counter) & 1U) != 0; }
+  /// As DatagramLink has it: others are told from within add().
+  void on_degradation(std::function<void(const Degradation&)> callback);
+
+ private:
+  uint32_t happened_ = 0;  // a bit for each, as they stand in the table
+  std::function<void(const Degradation&)> callback_;
+};
 
 }  // namespace diwarp::llp

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "llp/udp/udp_group.h"
+
 #include <net/if.h>
 #include <netinet/in.h>
 
@@ -10,7 +12,6 @@
 #include "diwarp/error.h"
 #include "llp/socket/interfaces.h"
 #include "llp/socket/socket_address.h"
-#include "llp/udp/udp_link.h"
 #include "llp/udp/udp_open.h"
 
 namespace diwarp::llp {
@@ -79,54 +80,30 @@ void demand_group(const Address& group, const Address& local) {
 
 }  // namespace
 
-std::unique_ptr<DatagramLink> UdpLink::open_group(const Address& group,
-                                                  std::string_view interface) {
-  demand_group(group, local_);
-  const bool same_family = local_.family() == group.family();
-  uint32_t index = same_family ? interface_of(local_) : 0;
+UniqueFd open_group_socket(const UdpSocket& first, bool share_port, const Address& group,
+                           std::string_view interface) {
+  const Address& local = first.local;
+  demand_group(group, local);
+  const bool same_family = local.family() == group.family();
+  uint32_t index = same_family ? interface_of(local) : 0;
   if (!interface.empty()) index = interface_named(interface);
   if (group.scope_id() != 0 && interface.empty()) index = group.scope_id();
-  const Address bound = scoped(group, index).with_port(local_.port());
+  const Address bound = scoped(group, index).with_port(local.port());
 
   UniqueFd fd = open_udp_socket(bound);
   set_socket_option(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
-  if (options_.share_port) set_socket_option(fd.get(), SOL_SOCKET, SO_REUSEPORT, 1);
+  if (share_port) set_socket_option(fd.get(), SOL_SOCKET, SO_REUSEPORT, 1);
   // guard(broadcast): => const bool pinned = true;
   const bool pinned = group.is_multicast() || index == 0 || bind_to_interface(fd.get(), index);
   if (!pinned && !interface.empty()) throw_join_error(group, errno);
   {
-    const SharedPort sharing(fd_.get(), SO_REUSEADDR);
+    const SharedPort sharing(first.fd.get(), SO_REUSEADDR);
     bind_udp_socket(fd.get(), bound);
   }
   if (group.is_multicast() && !join_multicast(fd.get(), group, index)) {
     throw_join_error(group, errno);
   }
-  return on_group(std::move(fd));
-}
-
-std::unique_ptr<DatagramLink> UdpLink::on_group(UniqueFd fd) {
-  return std::unique_ptr<DatagramLink>(new UdpLink(std::move(fd), options_, true));
-}
-
-// As with the other options: the kernel may have none of them.
-void UdpLink::configure_groups() {
-  const int fd = fd_.get();
-  const int hops = options_.multicast_hops;
-  const int loopback = options_.multicast_loopback ? 1 : 0;
-  if (options_.broadcast) set_socket_option(fd, SOL_SOCKET, SO_BROADCAST, 1);
-  // An IPv6 socket on all addresses serves IPv4 as well, so these are for both families. Without
-  // the first a socket hears what any other socket of the host has joined (ip(7)).
-  set_socket_option(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0);  // guard(other-groups)
-  set_socket_option(fd, IPPROTO_IP, IP_MULTICAST_TTL, hops);
-  set_socket_option(fd, IPPROTO_IP, IP_MULTICAST_LOOP, loopback);
-  if (interface_ != 0) set_multicast_interface(fd, AddressFamily::ipv4, interface_);
-  if (local_.is_any()) set_socket_option(fd, IPPROTO_IP, IP_PKTINFO, 1);
-  if (family_ != AF_INET6) return;
-  set_socket_option(fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);
-  set_socket_option(fd, IPPROTO_IPV6, IPV6_MULTICAST_HOPS, hops);
-  set_socket_option(fd, IPPROTO_IPV6, IPV6_MULTICAST_LOOP, loopback);
-  if (local_.is_any()) set_socket_option(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
-  if (interface_ != 0) set_multicast_interface(fd, AddressFamily::ipv6, interface_);
+  return fd;
 }
 
 }  // namespace diwarp::llp

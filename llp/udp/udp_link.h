@@ -15,10 +15,9 @@
 #include "llp/udp/coalescing.h"
 #include "llp/udp/path_mtu.h"
 #include "llp/udp/udp_options.h"
+#include "llp/udp/udp_socket.h"
 
 namespace diwarp::llp {
-
-class LocalAddresses;
 
 /// Datagrams over a UDP socket. Bursts to one destination leave in one system call each 64
 /// datagrams; those that are ready are received in as few as the batch has room for. One to a group
@@ -34,8 +33,6 @@ class UdpLink : public DatagramLink {
   /// (Errc::invalid_argument), and leaves it as it is, when it is not one.
   static std::unique_ptr<UdpLink> adopt(int bound_descriptor, const UdpOptions& options = {});
 
-  ~UdpLink() override;
-
   /// Datagrams of more than 1,024 pieces are refused (EMSGSIZE), as are those that the route or
   /// the system does not let pass. An IPv4 destination works on an IPv6 socket that serves both.
   SendResult send(std::span<const OutgoingDatagram> burst) override;
@@ -46,14 +43,14 @@ class UdpLink : public DatagramLink {
   size_t receive(ReceiveBatch& batch) override;
 
   size_t max_datagram(const Address& to) override;
-  Address local_address() const override { return local_; }
+  Address local_address() const override { return socket_.local; }
 
   /// The group's address is bound with SO_REUSEADDR: all links of this host that open the group on
   /// this port receive. Broadcasts are taken from the one interface only where the system lets the
   /// process bind a socket to it (since Linux 5.7 it does).
   std::unique_ptr<DatagramLink> open_group(const Address& group,
                                            std::string_view interface) override;
-  int descriptor() const override { return fd_.get(); }
+  int descriptor() const override { return socket_.fd.get(); }
   void on_degradation(std::function<void(const Degradation&)> callback) override;
   /// Learned from the datagrams that come in, so the last overflow shows with the next datagram, or
   /// where they come one by one for long, with one of the next Coalescing::kCountEach.
@@ -93,8 +90,7 @@ class UdpLink : public DatagramLink {
 
   /// The slots to fill next; 0: there is no room.
   size_t slots_wanted(const ReceiveBatch& batch) const;
-  /// The counter is that of one of kUdpDegradations.
-  void fall_back(Counter counter);
+  UdpDegradations& degradations() { return socket_.degradations; }
   void fit_offload(const ReceiveBatch& batch);
   /// Receives the datagrams that wait in the socket. Coalescing stays as it is.
   size_t receive_waiting(ReceiveBatch& batch);
@@ -111,11 +107,7 @@ class UdpLink : public DatagramLink {
     bool refused_train = false;  // perhaps for being one
   };
 
-  void configure();
-  void configure_groups();
-  void configure_buffers();
   void configure_offload();
-  bool has_fallen_back(Counter counter) const;
 
   size_t train_length(std::span<const OutgoingDatagram> burst);
   Submitted submit(std::span<const OutgoingDatagram> burst);
@@ -130,23 +122,14 @@ class UdpLink : public DatagramLink {
   size_t receive_many(ReceiveBatch& batch, size_t wanted);
   void count_overflow(uint32_t drops);
 
-  UniqueFd fd_;
   const UdpOptions options_;
-  Address local_;
-  const bool group_;               // receives what is sent to a group, and nothing else
+  UdpSocket socket_;
   const bool reads_destinations_;  // or control messages tell what was sent to one
-  sa_family_t family_;
-  uint32_t interface_;      // index, for multicast; 0: the system's choice
-  bool connected_ = false;  // to a peer: messages leave without an address
   bool gso_ = false;
   bool gro_ = false;
-  Coalescing coalescing_;      // of a link with gro_
-  uint32_t degradations_ = 0;  // a bit for each that happened
-  uint32_t appetite_ = 1;      // slots to ask the kernel for next
-  std::function<void(const Degradation&)> on_degradation_;
-  const std::unique_ptr<LocalAddresses> locals_;  // of a link at all addresses of the host
-  uint32_t local_number_ = 0;  // of a link made by beside(): that of its own address
-  uint32_t drops_seen_ = 0;    // the socket's own counter, which wraps
+  Coalescing coalescing_;    // of a link with gro_
+  uint32_t appetite_ = 1;    // slots to ask the kernel for next
+  uint32_t drops_seen_ = 0;  // the socket's own counter, which wraps
   uint64_t overflowed_ = 0;
   PathMtu path_mtu_;
 };

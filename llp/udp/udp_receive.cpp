@@ -125,11 +125,12 @@ size_t UdpLink::receive_waiting(ReceiveBatch& batch) {
 
 void UdpLink::fit_coalescing(Coalescing::Change change) {
   if (change == Coalescing::Change::none) return;
-  set_socket_option(fd_.get(), IPPROTO_UDP, UDP_GRO, change == Coalescing::Change::begin ? 1 : 0);
+  set_socket_option(socket_.fd.get(), IPPROTO_UDP, UDP_GRO,
+                    change == Coalescing::Change::begin ? 1 : 0);
 }
 
 bool UdpLink::something_waits() const {
-  const auto look = [&] { return ::recv(fd_.get(), nullptr, 0, MSG_PEEK | MSG_DONTWAIT); };
+  const auto look = [&] { return ::recv(socket_.fd.get(), nullptr, 0, MSG_PEEK | MSG_DONTWAIT); };
   return receive_past_errors(look) >= 0;
 }
 
@@ -143,9 +144,9 @@ size_t UdpLink::slots_wanted(const ReceiveBatch& batch) const {
 /// A train does not fit into small slots, so the kernel must not build any.
 void UdpLink::fit_offload(const ReceiveBatch& batch) {
   if (!gro_ || batch.slot_bytes() >= kMaxDatagram) return;
-  set_socket_option(fd_.get(), IPPROTO_UDP, UDP_GRO, 0);
+  set_socket_option(socket_.fd.get(), IPPROTO_UDP, UDP_GRO, 0);
   gro_ = false;
-  fall_back(Counter::gro_missing);
+  socket_.degradations.add(Counter::gro_missing);
 }
 
 size_t UdpLink::receive_one(ReceiveBatch& batch) {
@@ -154,7 +155,7 @@ size_t UdpLink::receive_one(ReceiveBatch& batch) {
   Envelope envelope;
   const ssize_t bytes = receive_past_errors([&] {
     prepare(header, envelope, batch.slot(0));
-    return ::recvmsg(fd_.get(), &header, MSG_DONTWAIT);
+    return ::recvmsg(socket_.fd.get(), &header, MSG_DONTWAIT);
   });
   if (bytes < 0) return 0;
   hand_up(batch, batch.slot(0).first(static_cast<size_t>(bytes)), header);
@@ -168,13 +169,13 @@ size_t UdpLink::receive_plain(ReceiveBatch& batch) {
   const Bytes slot = batch.slot(0);
   const ssize_t bytes = receive_past_errors([&] {
     name_length = sizeof name;
-    return ::recvfrom(fd_.get(), slot.data(), slot.size(), MSG_DONTWAIT,
+    return ::recvfrom(socket_.fd.get(), slot.data(), slot.size(), MSG_DONTWAIT,
                       reinterpret_cast<sockaddr*>(&name), &name_length);
   });
   if (bytes < 0) return 0;
   const Address from = from_socket_address(name, name_length);
   const Bytes datagram = slot.first(static_cast<size_t>(bytes));
-  if (!batch.add(from, datagram, group_, local_number_)) ++overflowed_;
+  if (!batch.add(from, datagram, socket_.group, socket_.local_number)) ++overflowed_;
   return 1;
 }
 
@@ -183,7 +184,7 @@ size_t UdpLink::receive_many(ReceiveBatch& batch, size_t wanted) {
   std::array<Envelope, kMessagesPerReceive> envelopes;
   const int count = receive_past_errors([&] {
     for (size_t i = 0; i < wanted; ++i) prepare(headers[i].msg_hdr, envelopes[i], batch.slot(i));
-    return ::recvmmsg(fd_.get(), headers.data(), static_cast<unsigned>(wanted), MSG_DONTWAIT,
+    return ::recvmmsg(socket_.fd.get(), headers.data(), static_cast<unsigned>(wanted), MSG_DONTWAIT,
                       nullptr);
   });
   if (count <= 0) return 0;
@@ -197,19 +198,20 @@ size_t UdpLink::receive_many(ReceiveBatch& batch, size_t wanted) {
 void UdpLink::hand_up(ReceiveBatch& batch, Bytes received, msghdr& header) {
   const Remarks remarks = read_remarks(header);
   if (remarks.has_drops) count_overflow(remarks.drops);
+  // The group's own link has it as well, if there is one.
   // guard(group-on-all-addresses)
-  if (remarks.to_group && !group_) return;  // the group's own link has it as well, if there is one
+  if (remarks.to_group && !socket_.group) return;
   sockaddr_storage& name = *static_cast<sockaddr_storage*>(header.msg_name);
   const Address from = from_socket_address(name, header.msg_namelen);
-  uint32_t local = local_number_;
-  // guard(local-addresses): locals_->number_of(*remarks.local) => 0
-  if (locals_ != nullptr && remarks.local) local = locals_->number_of(*remarks.local);
+  uint32_t local = socket_.local_number;
+  // guard(local-addresses): socket_.locals->number_of(*remarks.local) => 0
+  if (socket_.locals != nullptr && remarks.local) local = socket_.locals->number_of(*remarks.local);
   const size_t segment = remarks.segment == 0 ? received.size() : remarks.segment;
   do {  // an empty datagram is one, too
     const size_t size = std::min(segment, received.size());
     const Bytes datagram = received.first(std::min(size, batch.slot_bytes()));
-    // guard(link-groups): group_ => false
-    if (!batch.add(from, datagram, group_, local)) ++overflowed_;
+    // guard(link-groups): socket_.group => false
+    if (!batch.add(from, datagram, socket_.group, local)) ++overflowed_;
     received = received.subspan(size);
   } while (!received.empty());
 }

@@ -170,7 +170,7 @@ SendResult UdpLink::send(std::span<const OutgoingDatagram> burst) {
       if (cannot_fragment(rest.front(), step.error))
         return {result.sent, SendStatus::refused, EMSGSIZE};
       return {result.sent, SendStatus::would_block, step.error};
-    } else if (connected_ && !std::exchange(retried, true)) {
+    } else if (socket_.connected && !std::exchange(retried, true)) {
       // An ICMP error that an earlier datagram earned, perhaps of those that a train could mean.
     } else if (step.refused_train) {
       suspected = true;
@@ -185,15 +185,15 @@ SendResult UdpLink::send(std::span<const OutgoingDatagram> burst) {
 
 void UdpLink::stop_trains() {
   gso_ = false;
-  fall_back(Counter::gso_refused);
+  socket_.degradations.add(Counter::gso_refused);
 }
 
 /// Whether the send buffer is too small for the fragments of a datagram, however long it waits.
 bool UdpLink::cannot_fragment(const OutgoingDatagram& datagram, int error) {
   const bool fragmented = options_.fragment && error != EAGAIN && error != EWOULDBLOCK &&
                           datagram.size() > path_mtu_.max_datagram(datagram.to);
-  if (!fragmented || !is_drained(fd_.get())) return false;
-  fall_back(Counter::jumbo_refused);
+  if (!fragmented || !is_drained(socket_.fd.get())) return false;
+  socket_.degradations.add(Counter::jumbo_refused);
   return true;
 }
 
@@ -203,7 +203,8 @@ UdpLink::Submitted UdpLink::submit(std::span<const OutgoingDatagram> burst) {
   if (burst.size() == 1 && few_pieces && first.size() <= kCopied) {
     return submitted(first, 1, uninterrupted([&] { return send_lone(first); }));
   }
-  Messages messages(family_, connected_, connected_ ? nullptr : locals_.get());
+  Messages messages(socket_.family, socket_.connected,
+                    socket_.connected ? nullptr : socket_.locals.get());
   while (messages.datagrams() < burst.size()) {
     const auto rest = burst.subspan(messages.datagrams());
     if (!messages.add(rest.first(train_length(rest)))) break;
@@ -220,11 +221,11 @@ ssize_t UdpLink::send_lone(const OutgoingDatagram& datagram) {
   std::byte* end = copy.data();
   for (ConstBytes piece : datagram.pieces) end = std::copy(piece.begin(), piece.end(), end);
   const auto size = static_cast<size_t>(end - copy.data());
-  if (connected_) return ::send(fd_.get(), copy.data(), size, kFlags) < 0 ? -1 : 1;
+  if (socket_.connected) return ::send(socket_.fd.get(), copy.data(), size, kFlags) < 0 ? -1 : 1;
   sockaddr_storage name;
-  const socklen_t length = to_socket_address(datagram.to, family_, name);
-  if (datagram.local == 0 || locals_ == nullptr) {
-    const ssize_t bytes = ::sendto(fd_.get(), copy.data(), size, kFlags,
+  const socklen_t length = to_socket_address(datagram.to, socket_.family, name);
+  if (datagram.local == 0 || socket_.locals == nullptr) {
+    const ssize_t bytes = ::sendto(socket_.fd.get(), copy.data(), size, kFlags,
                                    reinterpret_cast<const sockaddr*>(&name), length);
     return bytes < 0 ? -1 : 1;
   }
@@ -235,16 +236,17 @@ ssize_t UdpLink::send_lone(const OutgoingDatagram& datagram) {
   header.msg_namelen = length;
   header.msg_iov = &piece;
   header.msg_iovlen = 1;
-  control.add_source(header, locals_->at(datagram.local));
-  return ::sendmsg(fd_.get(), &header, kFlags) < 0 ? -1 : 1;
+  control.add_source(header, socket_.locals->at(datagram.local));
+  return ::sendmsg(socket_.fd.get(), &header, kFlags) < 0 ? -1 : 1;
 }
 
 ssize_t UdpLink::pass(std::span<mmsghdr> messages) {
   if (messages.size() == 1) {
-    const ssize_t bytes = ::sendmsg(fd_.get(), &messages.front().msg_hdr, kFlags);
+    const ssize_t bytes = ::sendmsg(socket_.fd.get(), &messages.front().msg_hdr, kFlags);
     return bytes < 0 ? -1 : 1;
   }
-  return ::sendmmsg(fd_.get(), messages.data(), static_cast<unsigned>(messages.size()), kFlags);
+  return ::sendmmsg(socket_.fd.get(), messages.data(), static_cast<unsigned>(messages.size()),
+                    kFlags);
 }
 
 /// The outcome of a system call that sent so many datagrams, or -1 and errno.
