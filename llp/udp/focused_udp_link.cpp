@@ -34,10 +34,10 @@ FocusedUdpLink::FocusedUdpLink(UniqueFd fd, const UdpOptions& options, uint32_t 
 // --- Sending.
 
 SendResult FocusedUdpLink::send(std::span<const OutgoingDatagram> burst) {
-  if (watched_ || connect_after_ == 0 || burst.empty()) return UdpLink::send(burst);
+  if (watched_ || connect_after_ == 0 || burst.empty()) return sender().send(burst);
   const bool favoured = all_go_to(favourite_, burst);
   const bool focused = favoured && companion_ != nullptr && !leaving_;
-  const SendResult result = focused ? send_connected(burst) : UdpLink::send(burst);
+  const SendResult result = focused ? send_connected(burst) : sender().send(burst);
   if (companion_ == nullptr)
     seek(burst.front().destination(), favoured);
   else
@@ -51,7 +51,7 @@ SendResult FocusedUdpLink::send_connected(std::span<const OutgoingDatagram> burs
   const SendResult result = companion_->send(burst);
   // guard(second-socket-refused): => return result;
   if (result.status != SendStatus::refused) return result;
-  SendResult rest = UdpLink::send(burst.subspan(result.sent));
+  SendResult rest = sender().send(burst.subspan(result.sent));
   if (rest.sent != 0) leave();
   rest.sent += result.sent;
   return rest;

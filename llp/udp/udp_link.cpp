@@ -39,8 +39,8 @@ UdpLink::UdpLink(UniqueFd fd, const UdpOptions& options, bool group)
     : options_(options),
       socket_(std::move(fd), options, group),
       reads_destinations_(socket_.group || socket_.local.is_any()),
-      drops_seen_(drops_so_far(socket_.fd.get())),
-      path_mtu_(socket_.local, socket_.interface) {
+      sender_(socket_, options),
+      drops_seen_(drops_so_far(socket_.fd.get())) {
   configure_offload();
 }
 
@@ -48,10 +48,7 @@ void UdpLink::learn_overflow() { count_overflow(drops_so_far(socket_.fd.get()));
 
 void UdpLink::configure_offload() {
   if (!options_.offload) return;
-  // A segment size of 0 changes nothing: the call only asks whether the kernel knows the option.
-  gso_ = set_socket_option(socket_.fd.get(), IPPROTO_UDP, UDP_SEGMENT, 0);
   gro_ = set_socket_option(socket_.fd.get(), IPPROTO_UDP, UDP_GRO, 1);
-  if (!gso_) socket_.degradations.add(Counter::gso_missing);
   if (!gro_) socket_.degradations.add(Counter::gro_missing);
 }
 
@@ -66,12 +63,6 @@ std::unique_ptr<DatagramLink> UdpLink::open_group(const Address& group,
 
 std::unique_ptr<DatagramLink> UdpLink::on_group(UniqueFd fd) {
   return std::unique_ptr<DatagramLink>(new UdpLink(std::move(fd), options_, true));
-}
-
-size_t UdpLink::max_datagram(const Address& to) {
-  const bool fragments = options_.fragment && !socket_.degradations.has(Counter::jumbo_refused);
-  if (!fragments) return path_mtu_.max_datagram(to);
-  return unmapped(to).family() == AddressFamily::ipv4 ? kMaxDatagram : kMaxDatagramIpv6;
 }
 
 }  // namespace diwarp::llp

@@ -13,8 +13,8 @@
 #include "base/unique_fd.h"
 #include "llp/datagram_link.h"
 #include "llp/udp/coalescing.h"
-#include "llp/udp/path_mtu.h"
 #include "llp/udp/udp_options.h"
+#include "llp/udp/udp_sender.h"
 #include "llp/udp/udp_socket.h"
 
 namespace diwarp::llp {
@@ -35,14 +35,14 @@ class UdpLink : public DatagramLink {
 
   /// Datagrams of more than 1,024 pieces are refused (EMSGSIZE), as are those that the route or
   /// the system does not let pass. An IPv4 destination works on an IPv6 socket that serves both.
-  SendResult send(std::span<const OutgoingDatagram> burst) override;
+  SendResult send(std::span<const OutgoingDatagram> burst) override { return sender_.send(burst); }
 
   /// With gro(), `batch` should have slots of at least kMaxDatagram bytes (else coalescing ends)
   /// and room for kMaxTrain datagrams (else a longer train loses its tail, counted as overflow).
   /// A datagram longer than its slot is cut.
   size_t receive(ReceiveBatch& batch) override;
 
-  size_t max_datagram(const Address& to) override;
+  size_t max_datagram(const Address& to) override { return sender_.max_datagram(to); }
   Address local_address() const override { return socket_.local; }
 
   /// The group's address is bound with SO_REUSEADDR: all links of this host that open the group on
@@ -70,7 +70,7 @@ class UdpLink : public DatagramLink {
 
   /// Whether the kernel segments (UDP_SEGMENT) and coalesces (UDP_GRO) for this link. The latter it
   /// does while there is something to coalesce.
-  bool gso() const { return gso_; }
+  bool gso() const { return sender_.gso(); }
   bool gro() const { return gro_; }
 
   /// The most datagrams that the kernel coalesces: 64 from the wire, 128 from this host.
@@ -82,14 +82,12 @@ class UdpLink : public DatagramLink {
   /// The same kind of link on a socket that receives what is sent to a group.
   virtual std::unique_ptr<DatagramLink> on_group(UniqueFd fd);
 
-  /// Hands messages to the kernel, without blocking; how many it took, or -1 and errno.
-  virtual ssize_t pass(std::span<mmsghdr> messages);
-
   /// The most datagrams that one receive takes from the kernel.
   static constexpr size_t kMessagesPerReceive = 64;
 
   /// The slots to fill next; 0: there is no room.
   size_t slots_wanted(const ReceiveBatch& batch) const;
+  UdpSender& sender() { return sender_; }
   UdpDegradations& degradations() { return socket_.degradations; }
   void fit_offload(const ReceiveBatch& batch);
   /// Receives the datagrams that wait in the socket. Coalescing stays as it is.
@@ -101,20 +99,7 @@ class UdpLink : public DatagramLink {
   const UdpOptions& options() const { return options_; }
 
  private:
-  struct Submitted {
-    size_t datagrams = 0;
-    int error = 0;
-    bool refused_train = false;  // perhaps for being one
-  };
-
   void configure_offload();
-
-  size_t train_length(std::span<const OutgoingDatagram> burst);
-  Submitted submit(std::span<const OutgoingDatagram> burst);
-  ssize_t send_lone(const OutgoingDatagram& datagram);
-  Submitted submitted(const OutgoingDatagram& first, size_t train, ssize_t sent);
-  void stop_trains();
-  bool cannot_fragment(const OutgoingDatagram& datagram, int error);
 
   void fit_coalescing(Coalescing::Change change);
   size_t receive_one(ReceiveBatch& batch);
@@ -124,14 +109,13 @@ class UdpLink : public DatagramLink {
 
   const UdpOptions options_;
   UdpSocket socket_;
+  UdpSender sender_;
   const bool reads_destinations_;  // or control messages tell what was sent to one
-  bool gso_ = false;
   bool gro_ = false;
   Coalescing coalescing_;    // of a link with gro_
   uint32_t appetite_ = 1;    // slots to ask the kernel for next
   uint32_t drops_seen_ = 0;  // the socket's own counter, which wraps
   uint64_t overflowed_ = 0;
-  PathMtu path_mtu_;
 };
 
 }  // namespace diwarp::llp

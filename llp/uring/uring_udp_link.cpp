@@ -9,6 +9,18 @@
 #include "llp/uring/uring_input.h"
 
 namespace diwarp::llp {
+namespace {
+
+class RingPath final : public SendPath {
+ public:
+  explicit RingPath(UringInput& input) : input_(input) {}
+  ssize_t send(std::span<mmsghdr> messages) override { return input_.send(messages); }
+
+ private:
+  UringInput& input_;
+};
+
+}  // namespace
 
 std::unique_ptr<UringUdpLink> UringUdpLink::open(std::shared_ptr<UringQueue> queue,
                                                  const Address& local, const UdpOptions& options) {
@@ -39,9 +51,9 @@ InputQueue* UringUdpLink::input_queue() const { return input_->queue().get(); }
 
 void UringUdpLink::set_key(void* key) { input_->set_key(key); }
 
-ssize_t UringUdpLink::pass(std::span<mmsghdr> messages) {
-  const ssize_t sent = input_->send(messages);
-  return sent != 0 ? sent : UdpLink::pass(messages);
+SendResult UringUdpLink::send(std::span<const OutgoingDatagram> burst) {
+  RingPath ring(*input_);
+  return sender().send(burst, &ring);
 }
 
 /// The input that the ring brought, and when it brings nothing more, the rest in the socket.

@@ -18,13 +18,13 @@ class UringUdpLink final : public UdpLink {
                                              int bound_descriptor, const UdpOptions& options = {});
   ~UringUdpLink() override;
 
+  SendResult send(std::span<const OutgoingDatagram> burst) override;
   size_t receive(ReceiveBatch& batch) override;
   InputQueue* input_queue() const override;
   void set_key(void* key) override;
 
  protected:
   std::unique_ptr<DatagramLink> on_group(UniqueFd fd) override;
-  ssize_t pass(std::span<mmsghdr> messages) override;
 
  private:
   UringUdpLink(std::shared_ptr<UringQueue> queue, UniqueFd fd, const UdpOptions& options,

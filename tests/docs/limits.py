@@ -49,7 +49,7 @@ EXCEPTIONS = {
     ("base/src/crc32c_isal.cpp", "kMost"): "a CRC of more is computed piece by piece",
     ("ddp/stag_table.cpp", "kLeastSlots"): "what a table begins with; it grows",
     ("llp/tcp/tcp_stream.cpp", "kMaxPieces"): "IOV_MAX, the system's",
-    ("llp/udp/udp_send.cpp", "kMaxPieces"): "IOV_MAX, the system's",
+    ("llp/udp/udp_sender.cpp", "kMaxPieces"): "IOV_MAX, the system's",
     ("rnic/rc/partial_fpdu_buffer.h", "PartialFpduBuffer::kLongestFpdu"): "follows from the format",
     ("rnic/rc/partial_fpdu_buffer.h", "PartialFpduBuffer::kMostMarkers"): "follows from the format",
     ("rnic/datagram/control_sender.h", "ControlSender::kLongest"): "follows from the formats",

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "llp/udp/udp_sender.h"
+
 #include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
@@ -16,7 +18,6 @@
 #include "llp/socket/send_list.h"
 #include "llp/socket/socket_address.h"
 #include "llp/udp/local_addresses.h"
-#include "llp/udp/udp_link.h"
 
 namespace diwarp::llp {
 namespace {
@@ -153,14 +154,29 @@ bool is_drained(int fd) {
 
 }  // namespace
 
-SendResult UdpLink::send(std::span<const OutgoingDatagram> burst) {
+UdpSender::UdpSender(UdpSocket& socket, const UdpOptions& options)
+    : socket_(socket),
+      fragment_(options.fragment),
+      // A segment size of 0 changes nothing: this only asks whether the kernel knows the option.
+      gso_(options.offload && set_socket_option(socket.fd.get(), IPPROTO_UDP, UDP_SEGMENT, 0)),
+      path_mtu_(socket.local, socket.interface) {
+  if (options.offload && !gso_) socket_.degradations.add(Counter::gso_missing);
+}
+
+size_t UdpSender::max_datagram(const Address& to) {
+  const bool fragments = fragment_ && !socket_.degradations.has(Counter::jumbo_refused);
+  if (!fragments) return path_mtu_.max_datagram(to);
+  return unmapped(to).family() == AddressFamily::ipv4 ? kMaxDatagram : kMaxDatagramIpv6;
+}
+
+SendResult UdpSender::send(std::span<const OutgoingDatagram> burst, SendPath* path) {
   SendResult result;
   bool retried = false;
   bool suspected = false;  // a train was refused: is it so for its first datagram alone?
   while (result.sent < burst.size()) {
     const auto rest = burst.subspan(result.sent);
     // guard(segmentation-fault): without suspected ? rest.first(1) :
-    const Submitted step = submit(suspected ? rest.first(1) : rest);
+    const Submitted step = submit(suspected ? rest.first(1) : rest, path);
     result.sent += step.datagrams;
     if (step.error == 0) {
       if (suspected) stop_trains();  // guard(segmentation-fault)
@@ -183,21 +199,21 @@ SendResult UdpLink::send(std::span<const OutgoingDatagram> burst) {
   return result;
 }
 
-void UdpLink::stop_trains() {
+void UdpSender::stop_trains() {
   gso_ = false;
   socket_.degradations.add(Counter::gso_refused);
 }
 
 /// Whether the send buffer is too small for the fragments of a datagram, however long it waits.
-bool UdpLink::cannot_fragment(const OutgoingDatagram& datagram, int error) {
-  const bool fragmented = options_.fragment && error != EAGAIN && error != EWOULDBLOCK &&
+bool UdpSender::cannot_fragment(const OutgoingDatagram& datagram, int error) {
+  const bool fragmented = fragment_ && error != EAGAIN && error != EWOULDBLOCK &&
                           datagram.size() > path_mtu_.max_datagram(datagram.to);
   if (!fragmented || !is_drained(socket_.fd.get())) return false;
   socket_.degradations.add(Counter::jumbo_refused);
   return true;
 }
 
-UdpLink::Submitted UdpLink::submit(std::span<const OutgoingDatagram> burst) {
+UdpSender::Submitted UdpSender::submit(std::span<const OutgoingDatagram> burst, SendPath* path) {
   const OutgoingDatagram& first = burst.front();
   const bool few_pieces = first.pieces.size() <= kMaxPieces;
   if (burst.size() == 1 && few_pieces && first.size() <= kCopied) {
@@ -210,13 +226,13 @@ UdpLink::Submitted UdpLink::submit(std::span<const OutgoingDatagram> burst) {
     if (!messages.add(rest.first(train_length(rest)))) break;
   }
   if (messages.datagrams() == 0) return {0, EMSGSIZE, false};
-  const ssize_t sent = uninterrupted([&] { return pass(messages.headers()); });
+  const ssize_t sent = uninterrupted([&] { return send_messages(messages.headers(), path); });
   return submitted(first, messages.first_train(), messages.datagrams_in(sent));
 }
 
 /// Sends one datagram of at most kCopied bytes: copying it together costs less than having the
 /// kernel gather it.
-ssize_t UdpLink::send_lone(const OutgoingDatagram& datagram) {
+ssize_t UdpSender::send_lone(const OutgoingDatagram& datagram) {
   std::array<std::byte, kCopied> copy;
   std::byte* end = copy.data();
   for (ConstBytes piece : datagram.pieces) end = std::copy(piece.begin(), piece.end(), end);
@@ -240,7 +256,10 @@ ssize_t UdpLink::send_lone(const OutgoingDatagram& datagram) {
   return ::sendmsg(socket_.fd.get(), &header, kFlags) < 0 ? -1 : 1;
 }
 
-ssize_t UdpLink::pass(std::span<mmsghdr> messages) {
+/// Hands messages to the kernel, without blocking; how many it took, or -1 and errno.
+ssize_t UdpSender::send_messages(std::span<mmsghdr> messages, SendPath* path) {
+  const ssize_t sent = path == nullptr ? 0 : path->send(messages);
+  if (sent != 0) return sent;
   if (messages.size() == 1) {
     const ssize_t bytes = ::sendmsg(socket_.fd.get(), &messages.front().msg_hdr, kFlags);
     return bytes < 0 ? -1 : 1;
@@ -250,7 +269,8 @@ ssize_t UdpLink::pass(std::span<mmsghdr> messages) {
 }
 
 /// The outcome of a system call that sent so many datagrams, or -1 and errno.
-UdpLink::Submitted UdpLink::submitted(const OutgoingDatagram& first, size_t train, ssize_t sent) {
+UdpSender::Submitted UdpSender::submitted(const OutgoingDatagram& first, size_t train,
+                                          ssize_t sent) {
   if (sent >= 0) return {static_cast<size_t>(sent), 0, false};
   const int error = errno;
   const bool too_long = may_mean_no_train(error);  // perhaps
@@ -260,7 +280,7 @@ UdpLink::Submitted UdpLink::submitted(const OutgoingDatagram& first, size_t trai
 
 /// How many datagrams at the front of the burst can leave as one message: to one destination, of
 /// one size that the path carries; only the last may be shorter, and none may be empty.
-size_t UdpLink::train_length(std::span<const OutgoingDatagram> burst) {
+size_t UdpSender::train_length(std::span<const OutgoingDatagram> burst) {
   if (!gso_ || burst.size() < 2 || !leave_together(burst[0], burst[1])) return 1;
   const Address& to = burst[0].to;
   const size_t segment = burst[0].size();
