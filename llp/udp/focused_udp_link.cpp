@@ -97,13 +97,13 @@ void FocusedUdpLink::close_if_done() {
 
 size_t FocusedUdpLink::receive(ReceiveBatch& batch) {
   close_if_done();
-  if (companion_ == nullptr) return UdpLink::receive(batch);
+  if (companion_ == nullptr) return receiver().receive(batch);
   if (leaving_) {
     const size_t left = companion_->receive(batch);
-    return left != 0 ? left : UdpLink::receive(batch);
+    return left != 0 ? left : receiver().receive(batch);
   }
   if (--until_look_ == 0) {
-    const size_t got = UdpLink::receive(batch);
+    const size_t got = receiver().receive(batch);
     plan_look(got != 0);
     if (got != 0) return got;
   }

@@ -12,8 +12,8 @@
 
 #include "base/unique_fd.h"
 #include "llp/datagram_link.h"
-#include "llp/udp/coalescing.h"
 #include "llp/udp/udp_options.h"
+#include "llp/udp/udp_receiver.h"
 #include "llp/udp/udp_sender.h"
 #include "llp/udp/udp_socket.h"
 
@@ -38,9 +38,9 @@ class UdpLink : public DatagramLink {
   SendResult send(std::span<const OutgoingDatagram> burst) override { return sender_.send(burst); }
 
   /// With gro(), `batch` should have slots of at least kMaxDatagram bytes (else coalescing ends)
-  /// and room for kMaxTrain datagrams (else a longer train loses its tail, counted as overflow).
-  /// A datagram longer than its slot is cut.
-  size_t receive(ReceiveBatch& batch) override;
+  /// and room for UdpReceiver::kMaxTrain datagrams (else a longer train loses its tail, counted as
+  /// overflow). A datagram longer than its slot is cut.
+  size_t receive(ReceiveBatch& batch) override { return receiver_.receive(batch); }
 
   size_t max_datagram(const Address& to) override { return sender_.max_datagram(to); }
   Address local_address() const override { return socket_.local; }
@@ -54,7 +54,7 @@ class UdpLink : public DatagramLink {
   void on_degradation(std::function<void(const Degradation&)> callback) override;
   /// Learned from the datagrams that come in, so the last overflow shows with the next datagram, or
   /// where they come one by one for long, with one of the next Coalescing::kCountEach.
-  uint64_t overflowed() const override { return overflowed_; }
+  uint64_t overflowed() const override { return receiver_.overflowed(); }
 
   /// A link at the same address, or of a link at all addresses at that of the destination, on a
   /// socket that is connected to `peer`, a host's: all that it is given to send goes there, and
@@ -64,17 +64,14 @@ class UdpLink : public DatagramLink {
   /// Of such a link: datagrams that arrive from the peer from now on go to the other one.
   void turn_away();
   /// Whether receive() would find something.
-  bool something_waits() const;
+  bool something_waits() const { return receiver_.something_waits(); }
   /// Makes overflowed() tell all, also what no datagram has told yet.
-  void learn_overflow();
+  void learn_overflow() { receiver_.learn_overflow(); }
 
   /// Whether the kernel segments (UDP_SEGMENT) and coalesces (UDP_GRO) for this link. The latter it
   /// does while there is something to coalesce.
   bool gso() const { return sender_.gso(); }
-  bool gro() const { return gro_; }
-
-  /// The most datagrams that the kernel coalesces: 64 from the wire, 128 from this host.
-  static constexpr size_t kMaxTrain = 128;
+  bool gro() const { return receiver_.gro(); }
 
  protected:
   UdpLink(UniqueFd fd, const UdpOptions& options, bool group = false);
@@ -82,40 +79,16 @@ class UdpLink : public DatagramLink {
   /// The same kind of link on a socket that receives what is sent to a group.
   virtual std::unique_ptr<DatagramLink> on_group(UniqueFd fd);
 
-  /// The most datagrams that one receive takes from the kernel.
-  static constexpr size_t kMessagesPerReceive = 64;
-
-  /// The slots to fill next; 0: there is no room.
-  size_t slots_wanted(const ReceiveBatch& batch) const;
-  UdpSender& sender() { return sender_; }
-  UdpDegradations& degradations() { return socket_.degradations; }
-  void fit_offload(const ReceiveBatch& batch);
-  /// Receives the datagrams that wait in the socket. Coalescing stays as it is.
-  size_t receive_waiting(ReceiveBatch& batch);
-  /// Adds the datagram, or each one of the train, that lies in `received`, as `header` describes
-  /// it.
-  void hand_up(ReceiveBatch& batch, Bytes received, msghdr& header);
-
   const UdpOptions& options() const { return options_; }
+  UdpSender& sender() { return sender_; }
+  UdpReceiver& receiver() { return receiver_; }
+  UdpDegradations& degradations() { return socket_.degradations; }
 
  private:
-  void configure_offload();
-
-  void fit_coalescing(Coalescing::Change change);
-  size_t receive_one(ReceiveBatch& batch);
-  size_t receive_plain(ReceiveBatch& batch);
-  size_t receive_many(ReceiveBatch& batch, size_t wanted);
-  void count_overflow(uint32_t drops);
-
   const UdpOptions options_;
   UdpSocket socket_;
   UdpSender sender_;
-  const bool reads_destinations_;  // or control messages tell what was sent to one
-  bool gro_ = false;
-  Coalescing coalescing_;    // of a link with gro_
-  uint32_t appetite_ = 1;    // slots to ask the kernel for next
-  uint32_t drops_seen_ = 0;  // the socket's own counter, which wraps
-  uint64_t overflowed_ = 0;
+  UdpReceiver receiver_;
 };
 
 }  // namespace diwarp::llp

@@ -12,10 +12,6 @@ namespace diwarp::llp {
 
 struct UdpOptions;
 
-/// Room for what the kernel tells beside a datagram: the drop counter, the segment size, and what
-/// an adopted socket may have asked for.
-inline constexpr size_t kControlBytes = 192;
-
 /// Lets other sockets be bound to the port of one that is bound, while this lives. `option`:
 /// SO_REUSEADDR lets sockets of anybody that have it, SO_REUSEPORT those of the same user.
 class SharedPort {

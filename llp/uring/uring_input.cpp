@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "llp/udp/udp_receiver.h"
+
 namespace diwarp::llp {
 namespace {
 
@@ -16,7 +18,7 @@ msghdr& layout() {
   static msghdr header = [] {
     msghdr made{};
     made.msg_namelen = UringInput::kNameBytes;
-    made.msg_controllen = kControlBytes;
+    made.msg_controllen = UdpReceiver::kControlBytes;
     return made;
   }();
   return header;
@@ -124,7 +126,7 @@ Bytes UringInput::unpack(const Piece& piece, msghdr& header) {
   header.msg_name = io_uring_recvmsg_name(out);
   header.msg_namelen = std::min<socklen_t>(out->namelen, kNameBytes);
   header.msg_control = static_cast<std::byte*>(header.msg_name) + kNameBytes;
-  header.msg_controllen = std::min<size_t>(out->controllen, kControlBytes);
+  header.msg_controllen = std::min<size_t>(out->controllen, UdpReceiver::kControlBytes);
   auto* payload = static_cast<std::byte*>(io_uring_recvmsg_payload(out, &layout()));
   const auto length =
       io_uring_recvmsg_payload_length(out, static_cast<int>(piece.bytes.size()), &layout());

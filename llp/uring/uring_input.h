@@ -8,7 +8,6 @@
 #include <span>
 
 #include "base/intrusive_list.h"
-#include "llp/udp/udp_open.h"
 #include "llp/uring/uring_queue.h"
 
 namespace diwarp::llp {

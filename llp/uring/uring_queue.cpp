@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include "llp/udp/udp_receiver.h"
 #include "llp/uring/uring_input.h"
 #include "llp/uring/uring_queue.h"
 
@@ -17,8 +18,8 @@ constexpr size_t kTrainBytes = size_t{64} << 10;
 constexpr uint64_t kSend = 1;
 
 constexpr size_t datagram_buffer_bytes() {
-  const size_t all =
-      sizeof(io_uring_recvmsg_out) + UringInput::kNameBytes + kControlBytes + kTrainBytes;
+  const size_t all = sizeof(io_uring_recvmsg_out) + UringInput::kNameBytes +
+                     UdpReceiver::kControlBytes + kTrainBytes;
   return (all + 63) / 64 * 64;
 }
 

@@ -59,11 +59,11 @@ SendResult UringUdpLink::send(std::span<const OutgoingDatagram> burst) {
 /// The input that the ring brought, and when it brings nothing more, the rest in the socket.
 size_t UringUdpLink::receive(ReceiveBatch& batch) {
   batch.clear();
-  fit_offload(batch);
-  if (slots_wanted(batch) == 0) return 0;
+  receiver().fit_offload(batch);
+  if (receiver().slots_wanted(batch) == 0) return 0;
   const size_t got = receive_pieces(batch);
   if (got != 0 || input_->brings_next()) return got;
-  const size_t direct = receive_waiting(batch);
+  const size_t direct = receiver().receive_waiting(batch);
   if (direct == 0)
     input_->arm();
   else
@@ -72,12 +72,12 @@ size_t UringUdpLink::receive(ReceiveBatch& batch) {
 }
 
 size_t UringUdpLink::receive_pieces(ReceiveBatch& batch) {
-  std::array<UringInput::Piece, kMessagesPerReceive> pieces;
-  const size_t count = input_->take(std::span(pieces).first(slots_wanted(batch)));
+  std::array<UringInput::Piece, UdpReceiver::kMessagesPerReceive> pieces;
+  const size_t count = input_->take(std::span(pieces).first(receiver().slots_wanted(batch)));
   for (const UringInput::Piece& piece : std::span(pieces).first(count)) {
     msghdr header;
     const Bytes received = UringInput::unpack(piece, header);
-    if (header.msg_name != nullptr) hand_up(batch, received, header);
+    if (header.msg_name != nullptr) receiver().hand_up(batch, received, header);
     batch.add_buffer(input_->queue(), piece.buffer);
   }
   return batch.datagrams().size();

@@ -27,7 +27,7 @@
 namespace diwarp::rnic {
 
 /// Datagram buffers of an engine: eight trains of 64 KiB stay within an L2 cache. The datagrams are
-/// those of eight of the longest trains (llp::UdpLink::kMaxTrain).
+/// those of eight of the longest trains (llp::UdpReceiver::kMaxTrain).
 inline constexpr size_t kReceiveSlots = 8;
 inline constexpr size_t kReceiveSlotBytes = size_t{64} << 10;
 inline constexpr size_t kReceiveDatagrams = 1024;

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "llp/udp/udp_receiver.h"
+
+#include <linux/sock_diag.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
 
@@ -10,14 +13,12 @@
 
 #include "llp/socket/socket_address.h"
 #include "llp/udp/local_addresses.h"
-#include "llp/udp/udp_link.h"
-#include "llp/udp/udp_open.h"
 
 namespace diwarp::llp {
 namespace {
 
 struct Control {
-  alignas(cmsghdr) std::array<char, kControlBytes> bytes;
+  alignas(cmsghdr) std::array<char, UdpReceiver::kControlBytes> bytes;
 };
 
 /// Where one message goes, besides its bytes.
@@ -101,9 +102,25 @@ auto receive_past_errors(Call call) {
   return result;
 }
 
+/// How many datagrams the socket has had no room for.
+uint32_t drops_so_far(int fd) {
+  std::array<uint32_t, SK_MEMINFO_VARS> values{};
+  socklen_t length = sizeof values;
+  if (::getsockopt(fd, SOL_SOCKET, SO_MEMINFO, values.data(), &length) != 0) return 0;
+  return values[SK_MEMINFO_DROPS];
+}
+
 }  // namespace
 
-size_t UdpLink::receive(ReceiveBatch& batch) {
+UdpReceiver::UdpReceiver(UdpSocket& socket, bool offload)
+    : socket_(socket),
+      drops_seen_(drops_so_far(socket.fd.get())),
+      gro_(offload && set_socket_option(socket.fd.get(), IPPROTO_UDP, UDP_GRO, 1)),
+      reads_destinations_(socket.group || socket.local.is_any()) {
+  if (offload && !gro_) socket_.degradations.add(Counter::gro_missing);
+}
+
+size_t UdpReceiver::receive(ReceiveBatch& batch) {
   batch.clear();
   fit_offload(batch);
   if (slots_wanted(batch) == 0) return 0;
@@ -116,25 +133,25 @@ size_t UdpLink::receive(ReceiveBatch& batch) {
   return datagrams;
 }
 
-size_t UdpLink::receive_waiting(ReceiveBatch& batch) {
+size_t UdpReceiver::receive_waiting(ReceiveBatch& batch) {
   const size_t wanted = std::min<size_t>(appetite_, slots_wanted(batch));
   const size_t got = wanted == 1 ? receive_one(batch) : receive_many(batch, wanted);
   appetite_ = static_cast<uint32_t>(got < wanted ? std::max<size_t>(got, 1) : wanted * 2);
   return batch.datagrams().size();
 }
 
-void UdpLink::fit_coalescing(Coalescing::Change change) {
+void UdpReceiver::fit_coalescing(Coalescing::Change change) {
   if (change == Coalescing::Change::none) return;
   set_socket_option(socket_.fd.get(), IPPROTO_UDP, UDP_GRO,
                     change == Coalescing::Change::begin ? 1 : 0);
 }
 
-bool UdpLink::something_waits() const {
+bool UdpReceiver::something_waits() const {
   const auto look = [&] { return ::recv(socket_.fd.get(), nullptr, 0, MSG_PEEK | MSG_DONTWAIT); };
   return receive_past_errors(look) >= 0;
 }
 
-size_t UdpLink::slots_wanted(const ReceiveBatch& batch) const {
+size_t UdpReceiver::slots_wanted(const ReceiveBatch& batch) const {
   if (batch.room() == 0) return 0;
   const size_t per_message = gro_ ? kMaxTrain : 1;
   const size_t room = std::max<size_t>(batch.room() / per_message, 1);
@@ -142,14 +159,14 @@ size_t UdpLink::slots_wanted(const ReceiveBatch& batch) const {
 }
 
 /// A train does not fit into small slots, so the kernel must not build any.
-void UdpLink::fit_offload(const ReceiveBatch& batch) {
+void UdpReceiver::fit_offload(const ReceiveBatch& batch) {
   if (!gro_ || batch.slot_bytes() >= kMaxDatagram) return;
   set_socket_option(socket_.fd.get(), IPPROTO_UDP, UDP_GRO, 0);
   gro_ = false;
   socket_.degradations.add(Counter::gro_missing);
 }
 
-size_t UdpLink::receive_one(ReceiveBatch& batch) {
+size_t UdpReceiver::receive_one(ReceiveBatch& batch) {
   if (coalescing_.reads_plain()) return receive_plain(batch);
   msghdr header;
   Envelope envelope;
@@ -163,7 +180,7 @@ size_t UdpLink::receive_one(ReceiveBatch& batch) {
 }
 
 /// One datagram, and nothing that the kernel has to say of it.
-size_t UdpLink::receive_plain(ReceiveBatch& batch) {
+size_t UdpReceiver::receive_plain(ReceiveBatch& batch) {
   sockaddr_storage name;
   socklen_t name_length = 0;
   const Bytes slot = batch.slot(0);
@@ -179,7 +196,7 @@ size_t UdpLink::receive_plain(ReceiveBatch& batch) {
   return 1;
 }
 
-size_t UdpLink::receive_many(ReceiveBatch& batch, size_t wanted) {
+size_t UdpReceiver::receive_many(ReceiveBatch& batch, size_t wanted) {
   std::array<mmsghdr, kMessagesPerReceive> headers;
   std::array<Envelope, kMessagesPerReceive> envelopes;
   const int count = receive_past_errors([&] {
@@ -195,7 +212,7 @@ size_t UdpLink::receive_many(ReceiveBatch& batch, size_t wanted) {
   return got;
 }
 
-void UdpLink::hand_up(ReceiveBatch& batch, Bytes received, msghdr& header) {
+void UdpReceiver::hand_up(ReceiveBatch& batch, Bytes received, msghdr& header) {
   const Remarks remarks = read_remarks(header);
   if (remarks.has_drops) count_overflow(remarks.drops);
   // The group's own link has it as well, if there is one.
@@ -216,7 +233,9 @@ void UdpLink::hand_up(ReceiveBatch& batch, Bytes received, msghdr& header) {
   } while (!received.empty());
 }
 
-void UdpLink::count_overflow(uint32_t drops) {
+void UdpReceiver::learn_overflow() { count_overflow(drops_so_far(socket_.fd.get())); }
+
+void UdpReceiver::count_overflow(uint32_t drops) {
   const uint32_t more = drops - drops_seen_;  // modulo 2^32, as the kernel counts
   // A datagram that was queued before an adoption may carry an older count.
   if (static_cast<int32_t>(more) <= 0) return;
