@@ -42,8 +42,8 @@ class FocusedUdpLink final : public UdpLink {
 
   const uint32_t connect_after_;
   bool watched_ = true;
+  bool leaving_ = false;                // the companion is read empty, and then closed
   std::unique_ptr<UdpLink> companion_;  // on the second socket, connected to the favourite
-  bool leaving_ = false;                // that is read empty, and then closed
   Destination favourite_;               // without a companion: where the last burst went
   uint32_t streak_ = 0;      // of bursts that all went there, or with a companion: elsewhere
   uint32_t until_look_ = 1;  // receives until the first socket's turn

@@ -94,7 +94,7 @@ void PathMtu::grow() {
   std::unique_ptr<Entry[]> larger(new (std::nothrow) Entry[size]);
   if (!larger) return;
   const std::unique_ptr<Entry[]> smaller = std::exchange(table_, std::move(larger));
-  const size_t old_size = std::exchange(size_, size);
+  const size_t old_size = std::exchange(size_, static_cast<uint32_t>(size));
   for (size_t i = 0; i < old_size; ++i) {
     const Entry& moved = smaller ? smaller[i] : only_;
     if (moved.expires != 0) place(moved.host) = moved;

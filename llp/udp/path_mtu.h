@@ -56,7 +56,7 @@ class PathMtu {
 
   Address source_;
   uint32_t interface_;
-  size_t size_ = 1;                 // a power of two
+  uint32_t size_ = 1;               // a power of two
   Entry only_;                      // while there is no table
   std::unique_ptr<Entry[]> table_;  // of size_
 };

@@ -19,8 +19,6 @@ struct UdpOptions {
   bool offload = true;
   /// Let IP fragment datagrams that exceed the path MTU. Without it they are refused (EMSGSIZE).
   bool fragment = false;
-  /// As set_busy_poll() has it.
-  Duration busy_poll = Duration::zero();
   /// Other links of this user that have this, too, may be bound to the same address and port
   /// (SO_REUSEPORT), each with groups of its own. A datagram to the address itself goes to one of
   /// them, of the kernel's choice.
@@ -33,6 +31,8 @@ struct UdpOptions {
   uint8_t multicast_hops = 1;
   bool multicast_loopback = true;
   std::string multicast_interface = {};
+  /// As set_busy_poll() has it.
+  Duration busy_poll = Duration::zero();
 };
 
 }  // namespace diwarp::llp
