@@ -50,13 +50,13 @@ Control::Control(DeviceContext& device) : device_(device), parts_(std::make_uniq
     const SignalsBlocked blocked;
     parts_->thread = std::thread([this] { run_thread(); });
   } else {
-    engine.exclusively([&] { engine.set_control_step([this] { return step(); }); });
+    engine.exclusively([&] { engine.control_turn().set_step([this] { return step(); }); });
   }
 }
 
 Control::~Control() {
   Engine& engine = device_.engine();
-  engine.exclusively([&] { engine.set_control_step({}); });
+  engine.exclusively([&] { engine.control_turn().set_step({}); });
   parts_->context.stop();
   if (parts_->thread.joinable()) parts_->thread.join();
 }

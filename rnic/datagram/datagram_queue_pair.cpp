@@ -170,7 +170,7 @@ bool DatagramQueuePair::report() {
 // --- Receiving.
 
 size_t DatagramQueuePair::receive(Time now) {
-  llp::ReceiveBatch& batch = engine().receive_batch();
+  llp::ReceiveBatch& batch = engine().buffers().receive_batch();
   const size_t count = link_->receive(batch);
   if (count == 0) return 0;
   for (const llp::IncomingDatagram& datagram : batch.datagrams()) handle(datagram, now);
@@ -241,7 +241,7 @@ Served DatagramQueuePair::transmit(Time now) {
   if (link_is_full())
     served.pending = Pending::writable;
   else if (ready)
-    served = sender_.run(engine().burst(), *link_, counters(), now);
+    served = sender_.run(engine().buffers().burst(), *link_, counters(), now);
   if (ready) arm_expiry();
   if (ready && sender_.paced() && served.pending == Pending::nothing)
     engine().timers().arm(paced_, sender_.ready_at());

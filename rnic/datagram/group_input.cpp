@@ -19,7 +19,7 @@ void GroupInput::detach() {
 }
 
 size_t GroupInput::receive(Time now) {
-  llp::ReceiveBatch& batch = engine_.receive_batch();
+  llp::ReceiveBatch& batch = engine_.buffers().receive_batch();
   const size_t count = link_->receive(batch);
   if (count == 0) return 0;
   for (llp::IncomingDatagram datagram : batch.datagrams()) {

@@ -13,8 +13,6 @@ Engine::Engine(const DeviceOptions& options, const Clock& clock, Counters& count
       counters_(counters),
       inputs_(wait_, [this](TransmitSource& source) { activate(source); }),
       scheduler_(scheduler ? std::move(scheduler) : std::make_unique<RoundRobin>()),
-      batch_(kReceiveSlots, kReceiveSlotBytes, kReceiveDatagrams),
-      stream_buffer_(std::make_unique<std::byte[]>(kStreamBufferBytes)),
       takeover_(options_, clock) {
   timers_.add_places(1024);
   if (options.progress == Progress::thread) thread_.start([this] { take_turn(); }, options.cpu);
@@ -35,14 +33,7 @@ size_t Engine::do_work(Time now) {
   work += inputs_.receive(now);
   work += transmit(now);
   work += timers_.run(now, kTimersPerStep);
-  return work + step_control(work != 0);
-}
-
-/// The control path's turn: in each step that found nothing else to do, and in one of so many.
-size_t Engine::step_control(bool busy) {
-  if (!control_step_ || (busy && ++steps_since_control_ < kStepsPerControl)) return 0;
-  steps_since_control_ = 0;
-  return control_step_();
+  return work + control_turn_.take(work != 0);
 }
 
 size_t Engine::drain_inbox() {

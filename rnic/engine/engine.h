@@ -3,8 +3,6 @@
 
 #include <atomic>
 #include <cstddef>
-#include <cstdint>
-#include <functional>
 #include <memory>
 #include <utility>
 
@@ -13,11 +11,11 @@
 #include "base/counters.h"
 #include "base/timer_queue.h"
 #include "diwarp/device_options.h"
-#include "llp/datagram_link.h"
 #include "llp/input_queue.h"
 #include "rnic/engine/baton.h"
-#include "rnic/engine/datagram_burst.h"
+#include "rnic/engine/control_turn.h"
 #include "rnic/engine/endpoint.h"
+#include "rnic/engine/engine_buffers.h"
 #include "rnic/engine/engine_wait.h"
 #include "rnic/engine/input_set.h"
 #include "rnic/engine/rnic_thread.h"
@@ -26,17 +24,8 @@
 
 namespace diwarp::rnic {
 
-/// Datagram buffers of an engine: eight trains of 64 KiB stay within an L2 cache. The datagrams are
-/// those of eight of the longest trains (llp::UdpReceiver::kMaxTrain).
-inline constexpr size_t kReceiveSlots = 8;
-inline constexpr size_t kReceiveSlotBytes = size_t{64} << 10;
-inline constexpr size_t kReceiveDatagrams = 1024;
-/// Staging for stream bytes: as much as a few system calls bring.
-inline constexpr size_t kStreamBufferBytes = size_t{256} << 10;
 /// Timers fired per step, so that one step stays short.
 inline constexpr size_t kTimersPerStep = 64;
-/// The control path's poller is asked once in so many steps while there is traffic.
-inline constexpr uint32_t kStepsPerControl = 16;
 
 /// Runs queue pairs: receive, transmit, timers. One thread at a time does, the holder of the baton:
 /// the RNIC thread, or an application thread that polls or posts (docs/threading.md).
@@ -81,17 +70,12 @@ class Engine {
   /// Wakes a thread that waits for the engine. For links without a descriptor.
   void wake() { wait_.wake(); }
 
-  /// In manual mode called in each step that finds nothing else to do, and in one of
-  /// kStepsPerControl at least: the control path's turn.
-  void set_control_step(std::function<size_t()> step) { control_step_ = std::move(step); }
-
   // --- With the baton.
 
   Counters& counters() { return counters_; }
   TimerQueue& timers() { return timers_; }
-  DatagramBurst& burst() { return burst_; }
-  llp::ReceiveBatch& receive_batch() { return batch_; }
-  Bytes stream_buffer() { return {stream_buffer_.get(), kStreamBufferBytes}; }
+  EngineBuffers& buffers() { return buffers_; }
+  ControlTurn& control_turn() { return control_turn_; }
 
   /// Takes an endpoint, or one role of it, into service; as InputSet::attach() has it.
   void attach(Endpoint& endpoint, int descriptor, llp::InputQueue* queue = nullptr);
@@ -137,7 +121,6 @@ class Engine {
     return nothing ? 0 : drain_inbox();
   }
   size_t drain_inbox();
-  size_t step_control(bool busy);
   size_t transmit(Time now);
   size_t serve(TransmitSource& source, Time now);
   void end_stall(TransmitSource& source);
@@ -163,8 +146,7 @@ class Engine {
   const DeviceOptions options_;
   const Clock& clock_;
   Counters& counters_;
-  std::function<size_t()> control_step_;
-  uint32_t steps_since_control_ = 0;
+  ControlTurn control_turn_;
 
   // Fields that any thread writes stand on cache lines of their own, apart from those of the
   // holder. A thread pushes to the inbox, then tries the baton; a holder releases it, then looks
@@ -179,9 +161,7 @@ class Engine {
   std::unique_ptr<TransmitScheduler> scheduler_;
   IntrusiveList<TransmitSource, TransmitTag> stalled_;  // wait for room in a completion queue
   TimerQueue timers_;
-  llp::ReceiveBatch batch_;
-  DatagramBurst burst_;
-  std::unique_ptr<std::byte[]> stream_buffer_;
+  EngineBuffers buffers_;
 
   // Between the RNIC thread and the others.
   alignas(kCacheLine) Takeover takeover_;

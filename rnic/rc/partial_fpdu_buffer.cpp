@@ -3,7 +3,7 @@
 
 #include <cassert>
 
-#include "rnic/engine/engine.h"
+#include "rnic/engine/engine_buffers.h"
 
 namespace diwarp::rnic {
 

@@ -212,7 +212,7 @@ size_t RcQueuePair::receive(Time now) {
     if (!in_flight) end(end_of_stream(stream_->error()));
     return 1;
   }
-  const RcEnd result = receive_.read(*stream_, engine().stream_buffer());
+  const RcEnd result = receive_.read(*stream_, engine().buffers().stream_buffer());
   if (result == RcEnd::none && receive_.came() == 0) return 0;
   settle(result, now);
   return 1;

@@ -70,7 +70,8 @@ void RcQueuePair::lose(RcEnd reason) {
   stream_->settle();
   RcEnd result = RcEnd::none;
   do {
-    if (!receive_.delivery().held()) result = receive_.read(*stream_, engine().stream_buffer());
+    if (!receive_.delivery().held())
+      result = receive_.read(*stream_, engine().buffers().stream_buffer());
   } while (!receive_.delivery().held() && result == RcEnd::none && receive_.came() != 0);
   const bool says_more = result != RcEnd::none && result != RcEnd::closed && result != RcEnd::lost;
   end(says_more ? result : reason);

@@ -9,7 +9,7 @@
 #include <span>
 
 #include "rdmap/terminate.h"
-#include "rnic/engine/engine.h"
+#include "rnic/engine/engine_buffers.h"
 
 namespace diwarp::rnic {
 

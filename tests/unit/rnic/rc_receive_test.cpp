@@ -13,7 +13,7 @@
 #include "base/crc32c.h"
 #include "parts.h"
 #include "rdmap/terminate.h"
-#include "rnic/engine/engine.h"
+#include "rnic/engine/engine_buffers.h"
 
 using namespace diwarp;
 using namespace diwarp::rnic;
