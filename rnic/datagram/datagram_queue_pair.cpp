@@ -11,6 +11,7 @@
 #include "dgram/rd_header.h"
 #include "diwarp/error.h"
 #include "rnic/datagram/reach.h"
+#include "rnic/engine/attach.h"
 
 namespace diwarp::rnic {
 
@@ -100,7 +101,7 @@ void DatagramQueuePair::attach_to_engine() {
     link_->on_degradation([this](const llp::Degradation& what) { count_degradation(what); });
     set_state(QpState::rts);
     on_state(QpState::rts);
-    engine().attach_link(*this, *link_);
+    attach_link(engine(), *this, *link_);
   });
   if (link_->descriptor() < 0) link_->on_ready([engine = &engine()] { engine->wake(); });
 }
@@ -196,7 +197,7 @@ void DatagramQueuePair::handle(const llp::IncomingDatagram& datagram, Time now) 
 
 void DatagramQueuePair::after_receive(Time now) {
   batch_taken(now);
-  if (!report()) engine().stall(*this);  // guard(completion): => report();
+  if (!report()) engine().transmits().stall(*this);  // guard(completion): => report();
   arm_expiry();
 }
 
@@ -229,7 +230,7 @@ void DatagramQueuePair::arm_expiry() {
 
 void DatagramQueuePair::on_expiry(Time now) {
   expire(now);
-  if (!report()) engine().stall(*this);
+  if (!report()) engine().transmits().stall(*this);
   arm_expiry();
 }
 
@@ -247,17 +248,18 @@ Served DatagramQueuePair::transmit(Time now) {
     engine().timers().arm(paced_, sender_.ready_at());
   if (report()) return served;
   if (served.pending == Pending::nothing) served.pending = Pending::stalled;
-  if (served.pending == Pending::writable) engine().stall(*this);  // whichever comes first
+  if (served.pending == Pending::writable)
+    engine().transmits().stall(*this);  // whichever comes first
   return served;
 }
 
-void DatagramQueuePair::on_paced(Time) { engine().activate(*this); }
+void DatagramQueuePair::on_paced(Time) { engine().transmits().activate(*this); }
 
 void DatagramQueuePair::set_max_rate(uint64_t bytes_per_second) {
   engine().exclusively([&] {
     max_rate_ = bytes_per_second;
     sender_.set_max_rate(bytes_per_second, engine().clock().now());
-    engine().activate(*this);
+    engine().transmits().activate(*this);
   });
 }
 

@@ -83,7 +83,7 @@ class DatagramQueuePair : public QueuePair, private DatagramReceiver {
   void report_verdict(const Verdict& verdict, const rdmap::DatagramSegment& segment,
                       const llp::IncomingDatagram& datagram, Time now);
   /// There is something to send.
-  void wake() { engine().activate(*this); }
+  void wake() { engine().transmits().activate(*this); }
 
   dgram::Identity& identity() { return identity_; }
   uint32_t q_key() const { return q_key_; }

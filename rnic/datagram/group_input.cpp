@@ -9,13 +9,14 @@ void GroupInput::attach() {
   link_->on_degradation([this](const llp::Degradation& what) {
     if (!what.sending) receiver_.count_degradation(what);  // a group's link sends nothing
   });
-  engine_.attach_link(*this, *link_);
+  engine_.inputs().attach(*this, nullptr, link_->descriptor(), link_->input_queue());
+  link_->set_key(static_cast<InputSource*>(this));
   if (link_->descriptor() < 0) link_->on_ready([engine = &engine_] { engine->wake(); });
 }
 
 void GroupInput::detach() {
   link_->set_key(nullptr);
-  engine_.detach(*this);
+  engine_.inputs().detach(*this);
 }
 
 size_t GroupInput::receive(Time now) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <utility>
@@ -11,16 +10,16 @@
 #include "base/counters.h"
 #include "base/timer_queue.h"
 #include "diwarp/device_options.h"
-#include "llp/input_queue.h"
 #include "rnic/engine/baton.h"
 #include "rnic/engine/control_turn.h"
-#include "rnic/engine/endpoint.h"
 #include "rnic/engine/engine_buffers.h"
+#include "rnic/engine/engine_inbox.h"
 #include "rnic/engine/engine_wait.h"
 #include "rnic/engine/input_set.h"
 #include "rnic/engine/rnic_thread.h"
 #include "rnic/engine/takeover.h"
 #include "rnic/engine/transmit_scheduler.h"
+#include "rnic/engine/transmit_set.h"
 
 namespace diwarp::rnic {
 
@@ -35,8 +34,6 @@ class Engine {
   Engine(const DeviceOptions& options, const Clock& clock, Counters& counters,
          std::unique_ptr<TransmitScheduler> scheduler = nullptr);
   ~Engine();
-  Engine(const Engine&) = delete;
-  Engine& operator=(const Engine&) = delete;
 
   // --- Any thread, without the baton.
 
@@ -73,35 +70,11 @@ class Engine {
   // --- With the baton.
 
   Counters& counters() { return counters_; }
+  InputSet& inputs() { return inputs_; }
+  TransmitSet& transmits() { return transmits_; }
   TimerQueue& timers() { return timers_; }
   EngineBuffers& buffers() { return buffers_; }
   ControlTurn& control_turn() { return control_turn_; }
-
-  /// Takes an endpoint, or one role of it, into service; as InputSet::attach() has it.
-  void attach(Endpoint& endpoint, int descriptor, llp::InputQueue* queue = nullptr);
-  void attach(InputSource& source, int descriptor, llp::InputQueue* queue = nullptr) {
-    inputs_.attach(source, nullptr, descriptor, queue);
-  }
-  void attach(TransmitSource& source) { source.attached_ = true; }
-  /// The same for a link or a stream, which announces itself until set_key() ends that.
-  template <class Source, class Link>
-  void attach_link(Source& source, Link& link) {
-    attach(source, link.descriptor(), link.input_queue());
-    link.set_key(static_cast<InputSource*>(&source));
-  }
-  void detach(Endpoint& endpoint);
-  void detach(InputSource& source) { inputs_.detach(source); }
-  void detach(TransmitSource& source);
-  /// Whether the source wants to be told about input; off while it cannot take any.
-  void set_reading(InputSource& source, bool reading) { inputs_.set_reading(source, reading); }
-  /// The source's transmit() is called in this step or the next.
-  void activate(TransmitSource& source);
-  /// Whether no other endpoint has something to send, or had input lately: asked in transmit().
-  bool is_alone(const InputSource& source) const {
-    return scheduler_->empty() && inputs_.is_alone(source);
-  }
-  /// The source's transmit() is called once a completion queue has been polled.
-  void stall(TransmitSource& source);
 
  private:
   /// Holds the baton for its lifetime, ahead of those that only try.
@@ -115,33 +88,21 @@ class Engine {
   };
 
   size_t do_work(Time now);
-  /// Sources that other threads have notified, or that may go on, get in line.
-  size_t take_inbox() {
-    const bool nothing = !unstall_.load(std::memory_order_relaxed) && inbox_.empty();
-    return nothing ? 0 : drain_inbox();
-  }
-  size_t drain_inbox();
-  size_t transmit(Time now);
-  size_t serve(TransmitSource& source, Time now);
-  void end_stall(TransmitSource& source);
   /// After it, what other threads have left meanwhile is done, by this thread or by a later holder.
   void release_baton() {
     pass_baton();
-    if (!inbox_.empty()) run_inbox();
+    if (inbox_.has_sources()) run_inbox();
   }
+  /// Work that this holder leaves must not wait with the thread that waits.
   void pass_baton() {
-    if (wait_.any_thread()) wake_waiting_thread();
+    if (wait_.any_thread())
+      wait_.wake_for(transmits_.empty() ? next_turn(clock_.now()) : Time::min());
     baton_.release();
   }
   void run_inbox();
-  void wake_waiting_thread();
   Time next_turn(Time now);
   Duration begin_wait(Time now);
-  void wait(Duration limit);
-
-  // The RNIC thread's.
   void take_turn();
-  void drive();
 
   const DeviceOptions options_;
   const Clock& clock_;
@@ -149,17 +110,14 @@ class Engine {
   ControlTurn control_turn_;
 
   // Fields that any thread writes stand on cache lines of their own, apart from those of the
-  // holder. A thread pushes to the inbox, then tries the baton; a holder releases it, then looks
-  // into the inbox. So one of them sees the other.
+  // holder.
   alignas(kCacheLine) Baton baton_;
-  MpscList inbox_;  // sources notified by any thread
-  std::atomic<bool> unstall_{false};
+  EngineInbox inbox_;
   EngineWait wait_;
 
   // Guarded by the baton.
   alignas(kCacheLine) InputSet inputs_;
-  std::unique_ptr<TransmitScheduler> scheduler_;
-  IntrusiveList<TransmitSource, TransmitTag> stalled_;  // wait for room in a completion queue
+  TransmitSet transmits_;
   TimerQueue timers_;
   EngineBuffers buffers_;
 

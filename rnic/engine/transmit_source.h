@@ -43,11 +43,12 @@ class TransmitSource : public MpscNode, public ListNode<TransmitTag> {
   bool is_scheduled() const { return linked() && !stalled_; }
 
  private:
-  friend class Engine;
+  friend class EngineInbox;
+  friend class TransmitSet;
 
   std::atomic<bool> notified_{false};  // in the engine's inbox
   bool attached_ = false;
-  bool stalled_ = false;          // in the engine's list of those, not in the scheduler's line
+  bool stalled_ = false;          // in the set's list of those, not in the scheduler's line
   InputSource* input_ = nullptr;  // of the same link; null: there is none
 };
 

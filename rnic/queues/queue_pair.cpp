@@ -7,6 +7,7 @@
 #include <string>
 
 #include "diwarp/error.h"
+#include "rnic/engine/attach.h"
 #include "rnic/queues/qp_state.h"
 
 namespace diwarp::rnic {
@@ -153,12 +154,12 @@ void QueuePair::enter_error() {
   // guard(rows:flush-on-end): without sends_.flush(); receives_.flush();
   sends_.flush();
   receives_.flush();
-  if (!report()) engine_.stall(*this);
+  if (!report()) engine_.transmits().stall(*this);
   if (receives_.is_shared()) raise(AsyncEventType::last_wqe_reached);
 }
 
 void QueuePair::retire() {
-  engine_.detach(*this);
+  detach_endpoint(engine_, *this);
   receives_.retire();
 }
 

@@ -29,11 +29,11 @@ SharedReceiveQueue::SharedReceiveQueue(std::shared_ptr<ProtectionDomain> domain,
       engine_(domain_->device()->engine()),
       queue_(options.max_wr, options.max_sge, true),
       limit_(options.limit) {
-  engine_.exclusively([this] { engine_.attach(*this); });
+  engine_.exclusively([this] { engine_.transmits().attach(*this); });
 }
 
 SharedReceiveQueue::~SharedReceiveQueue() {
-  engine_.exclusively([this] { engine_.detach(*this); });
+  engine_.exclusively([this] { engine_.transmits().detach(*this); });
 }
 
 std::error_code SharedReceiveQueue::post_recvs(std::span<const ReceiveWorkRequest> requests,
@@ -75,7 +75,7 @@ void SharedReceiveQueue::taken() {
 }
 
 void SharedReceiveQueue::given_back() {
-  if (awaited_.exchange(false)) engine_.activate(*this);
+  if (awaited_.exchange(false)) engine_.transmits().activate(*this);
 }
 
 void SharedReceiveQueue::await(ReceiveBuffers& waiter) {
@@ -85,7 +85,8 @@ void SharedReceiveQueue::await(ReceiveBuffers& waiter) {
 
 Served SharedReceiveQueue::transmit(Time) {
   // guard(rows:srq-waiters): while => if
-  while (ReceiveBuffers* waiter = waiters_.pop_front()) engine_.activate(waiter->owner());
+  while (ReceiveBuffers* waiter = waiters_.pop_front())
+    engine_.transmits().activate(waiter->owner());
   return {};
 }
 

@@ -7,6 +7,7 @@
 
 #include "diwarp/error.h"
 #include "rdmap/opcodes.h"
+#include "rnic/engine/attach.h"
 #include "rnic/engine/blocking_call.h"
 
 namespace diwarp::rnic {
@@ -106,7 +107,7 @@ void RcQueuePair::take(NegotiatedConnection connection, QpState to) {
   receive_.start(parameters_, connection.initiator, connection.leftover);
   set_state(to);
   counters().add(Counter::rc_connections);
-  engine().activate(*this);
+  engine().transmits().activate(*this);
   settle(receive_.resume(), engine().clock().now());
 }
 
@@ -129,10 +130,10 @@ void RcQueuePair::start(const StreamAttributes& stream) {
 
 /// The stream's descriptor is watched instead of nothing.
 void RcQueuePair::attach_stream(std::unique_ptr<llp::Stream> stream) {
-  engine().detach(*this);
+  detach_endpoint(engine(), *this);
   stream = device()->connector().serve(std::move(stream));
   try {
-    engine().attach_link(*this, *stream);
+    attach_link(engine(), *this, *stream);
   } catch (...) {
     attach_without_stream();
     throw;
@@ -152,9 +153,9 @@ void RcQueuePair::allow_zero_copy() {
 
 /// In service without a stream: there may be completions to report.
 void RcQueuePair::attach_without_stream() {
-  engine().detach(*this);
-  engine().attach(*this, -1);
-  engine().set_reading(*this, false);
+  detach_endpoint(engine(), *this);
+  attach_endpoint(engine(), *this, -1);
+  engine().inputs().set_reading(*this, false);
 }
 
 // --- Disconnecting.
@@ -179,10 +180,10 @@ void RcQueuePair::begin_disconnect() {
         make_error_code(Errc::invalid_state),
         "This queue pair has no connection to end: it is in " + std::string(to_string(state())));
   set_state(QpState::closing);
-  // guard(rows:reads-while-closing): => receive_.delivery().discard_unwanted(), engine().set_reading(*this,
-  //     false);
+  // guard(rows:reads-while-closing): => receive_.delivery().discard_unwanted(),
+  //     engine().inputs().set_reading(*this, false);
   receive_.delivery().discard_unwanted();
-  engine().activate(*this);
+  engine().transmits().activate(*this);
 }
 
 bool RcQueuePair::wait_disconnected(Duration timeout) {
@@ -220,7 +221,8 @@ size_t RcQueuePair::receive(Time now) {
 
 /// The stream may have released memory: sends that wait for that go on.
 void RcQueuePair::complete_released() {
-  if (transmit_.zero_copy().complete_released(*stream_, sends_)) engine().activate(*this);
+  if (transmit_.zero_copy().complete_released(*stream_, sends_))
+    engine().transmits().activate(*this);
 }
 
 /// The peer has ended its side, and this one has something to finish. Not where something is
@@ -235,13 +237,13 @@ bool RcQueuePair::ends_later() const {
 void RcQueuePair::settle(RcEnd result, Time now) {
   if (result == RcEnd::closed && ends_later()) {
     peer_closed_ = true;
-    engine().set_reading(*this, false);
+    engine().inputs().set_reading(*this, false);
     if (state() != QpState::closing) arm_receive_wait(now);
   } else if (result != RcEnd::none) {
     return end(result);
   }
   if (receive_.delivery().held()) {
-    engine().set_reading(*this, false);
+    engine().inputs().set_reading(*this, false);
     counters().add(Counter::rc_receive_not_ready);
     arm_receive_wait(now);
   }
@@ -253,9 +255,9 @@ void RcQueuePair::settle(RcEnd result, Time now) {
   if (transmit_.messages().allowed() &&
       (responder_.next() != nullptr || sends_.pending() != nullptr || state() == QpState::closing ||
        state() == QpState::sqd))
-    engine().activate(*this);
+    engine().transmits().activate(*this);
   arm_trim(now);
-  if (!report()) engine().stall(*this);
+  if (!report()) engine().transmits().stall(*this);
 }
 
 Served RcQueuePair::transmit(Time now) {
@@ -264,7 +266,8 @@ Served RcQueuePair::transmit(Time now) {
   if (stream_) served = send(now);
   if (report()) return served;
   if (served.pending == Pending::nothing) served.pending = Pending::stalled;
-  if (served.pending == Pending::writable) engine().stall(*this);  // whichever comes first
+  if (served.pending == Pending::writable)
+    engine().transmits().stall(*this);  // whichever comes first
   return served;
 }
 
@@ -274,7 +277,7 @@ void RcQueuePair::resume_held(Time now) {
   engine().timers().cancel(receive_wait_);
   const RcEnd result = receive_.resume();
   if (!receive_.delivery().held()) {
-    engine().set_reading(*this, true);
+    engine().inputs().set_reading(*this, true);
     if (stream_->descriptor() < 0) engine().wake();  // input there is not announced again
   }
   settle(result, now);
@@ -282,6 +285,7 @@ void RcQueuePair::resume_held(Time now) {
 
 RcTransmit::Context RcQueuePair::transmit_context() {
   const QpState now = state();
+  const bool alone = engine().transmits().is_alone(*this);
   return {.sends = sends_,
           .requester = requester_,
           .responder = responder_,
@@ -289,9 +293,8 @@ RcTransmit::Context RcQueuePair::transmit_context() {
           .counters = counters(),
           .protection = protection(),
           .serves_sends = (now == QpState::rts && !peer_closed_) || now == QpState::closing,
-          // guard(rows:burst-shared): engine().is_alone(*this) ? kLoneBurstBytes : kBurstBytes =>
-          //     kLoneBurstBytes
-          .burst_bytes = engine().is_alone(*this) ? kLoneBurstBytes : kBurstBytes,
+          // guard(rows:burst-shared): alone ? kLoneBurstBytes : kBurstBytes => kLoneBurstBytes
+          .burst_bytes = alone ? kLoneBurstBytes : kBurstBytes,
           .zero_copy = zero_copy_};
 }
 
@@ -323,7 +326,7 @@ Served RcQueuePair::send(Time now) {
 void RcQueuePair::on_state(QpState now) {
   if (now == QpState::rts || now == QpState::sqd) {
     drain_told_ = false;
-    engine().activate(*this);
+    engine().transmits().activate(*this);
   }
   if (now != QpState::error && now != QpState::reset) return;
   const bool ended = stream_ != nullptr;  // else the caller tells the end

@@ -7,6 +7,7 @@
 #include <deque>
 
 #include "base/unique_fd.h"
+#include "rnic/engine/attach.h"
 #include "rnic/engine/engine.h"
 #include "support/catch.h"
 
@@ -20,7 +21,7 @@ struct Talker : Endpoint {
   explicit Talker(Engine& owner) : engine(owner) {}
   size_t receive(Time) override { return talks ? 1 : 0; }
   Served transmit(Time) override {
-    was_alone = engine.is_alone(*this);
+    was_alone = engine.transmits().is_alone(*this);
     return {};
   }
   void talk(bool on) {
@@ -62,20 +63,20 @@ struct Scene {
     steps(1);
   }
   ~Scene() {
-    for (Talker& talker : talkers) engine.exclusively([&] { engine.detach(talker); });
+    for (Talker& talker : talkers) engine.exclusively([&] { detach_endpoint(engine, talker); });
   }
   Scene(const Scene&) = delete;
   Scene& operator=(const Scene&) = delete;
 
   void attach(Talker& talker, llp::InputQueue* by) {
-    engine.exclusively([&] { engine.attach(talker, talker.fd.get(), by); });
+    engine.exclusively([&] { attach_endpoint(engine, talker, talker.fd.get(), by); });
   }
   void steps(size_t count) {
     while (count-- > 0) engine.poll_step();
   }
   /// Takes a step in which nobody but this one sends.
   bool is_alone(size_t index) {
-    engine.exclusively([&] { engine.activate(talkers[index]); });
+    engine.exclusively([&] { engine.transmits().activate(talkers[index]); });
     steps(1);
     return talkers[index].was_alone;
   }
@@ -108,7 +109,7 @@ TEST_CASE("an endpoint is not alone while another has something to send") {
   const bool gathered = GENERATE(false, true);
   Scene scene(2, gathered);
   scene.engine.exclusively([&] {
-    for (Talker& talker : scene.talkers) scene.engine.activate(talker);
+    for (Talker& talker : scene.talkers) scene.engine.transmits().activate(talker);
   });
   scene.steps(1);
   CHECK_FALSE(scene.talkers[0].was_alone);
@@ -148,7 +149,7 @@ TEST_CASE("an endpoint that goes away leaves the other alone") {
   Scene scene(2, gathered);
   scene.talkers[1].talk(true);
   CHECK_FALSE(scene.is_alone(0));
-  scene.engine.exclusively([&] { scene.engine.detach(scene.talkers[1]); });
+  scene.engine.exclusively([&] { detach_endpoint(scene.engine, scene.talkers[1]); });
   scene.talkers[1].talk(false);
   CHECK(scene.is_alone(0));
 }

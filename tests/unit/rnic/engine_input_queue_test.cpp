@@ -8,6 +8,7 @@
 
 #include "base/unique_fd.h"
 #include "counting_endpoint.h"
+#include "rnic/engine/attach.h"
 #include "rnic/engine/engine.h"
 #include "support/catch.h"
 
@@ -45,11 +46,11 @@ class QuietQueue final : public llp::InputQueue {
 struct Scene {
   Scene() : engine({.spin = Duration::zero()}, SteadyClock::instance(), counters) {
     queue.key = static_cast<InputSource*>(&endpoint);
-    engine.exclusively([this] { engine.attach(endpoint, fd.get(), &queue); });
+    engine.exclusively([this] { attach_endpoint(engine, endpoint, fd.get(), &queue); });
     settle();
   }
   ~Scene() {
-    engine.exclusively([this] { engine.detach(endpoint); });
+    engine.exclusively([this] { detach_endpoint(engine, endpoint); });
   }
   /// Until the engine has looked at its queue no more for a while.
   void settle() const {
@@ -96,7 +97,7 @@ TEST_CASE("an engine takes the input that several queues gather") {
   Engine engine({.progress = Progress::manual}, SteadyClock::instance(), counters);
   for (int i = 0; i < 2; ++i) {
     queues[i].key = static_cast<InputSource*>(&endpoints[i]);
-    engine.exclusively([&] { engine.attach(endpoints[i], fd.get(), &queues[i]); });
+    engine.exclusively([&] { attach_endpoint(engine, endpoints[i], fd.get(), &queues[i]); });
   }
   engine.poll_step();
   for (int i = 0; i < 2; ++i) {
@@ -107,7 +108,8 @@ TEST_CASE("an engine takes the input that several queues gather") {
     CHECK(endpoints[i].received == before[i] + 1);
     CHECK(endpoints[1 - i].received == before[1 - i]);
   }
-  for (CountingEndpoint& endpoint : endpoints) engine.exclusively([&] { engine.detach(endpoint); });
+  for (CountingEndpoint& endpoint : endpoints)
+    engine.exclusively([&] { detach_endpoint(engine, endpoint); });
 }
 
 TEST_CASE("a thread that sleeps by hand is not kept from input that was announced") {
@@ -117,7 +119,7 @@ TEST_CASE("a thread that sleeps by hand is not kept from input that was announce
   UniqueFd fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   Engine engine({.progress = Progress::manual}, SteadyClock::instance(), counters);
   queue.key = static_cast<InputSource*>(&endpoint);
-  engine.exclusively([&] { engine.attach(endpoint, fd.get(), &queue); });
+  engine.exclusively([&] { attach_endpoint(engine, endpoint, fd.get(), &queue); });
   engine.poll_step();
   engine.wait_for_work(Duration::zero());  // takes the wake that came with attach()
   queue.announce();
@@ -125,7 +127,7 @@ TEST_CASE("a thread that sleeps by hand is not kept from input that was announce
   const uint64_t before = endpoint.received;
   engine.poll_step();
   CHECK(endpoint.received == before + 1);
-  engine.exclusively([&] { engine.detach(endpoint); });
+  engine.exclusively([&] { detach_endpoint(engine, endpoint); });
 }
 
 TEST_CASE("a thread that sleeps by hand sleeps on while its queue has something to do later") {
@@ -136,7 +138,7 @@ TEST_CASE("a thread that sleeps by hand sleeps on while its queue has something 
   Engine engine({.progress = Progress::manual}, SteadyClock::instance(), counters);
   queue.key = static_cast<InputSource*>(&endpoint);
   queue.until_gather = 1h;
-  engine.exclusively([&] { engine.attach(endpoint, fd.get(), &queue); });
+  engine.exclusively([&] { attach_endpoint(engine, endpoint, fd.get(), &queue); });
   engine.poll_step();
   engine.wait_for_work(Duration::zero());  // takes the wake that came with attach()
   queue.due_at_gather = true;
@@ -149,7 +151,7 @@ TEST_CASE("a thread that sleeps by hand sleeps on while its queue has something 
   engine.wait_for_work(Duration(1h));
   CHECK(told);
   waker.join();
-  engine.exclusively([&] { engine.detach(endpoint); });
+  engine.exclusively([&] { detach_endpoint(engine, endpoint); });
 }
 
 }  // namespace

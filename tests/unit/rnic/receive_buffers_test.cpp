@@ -8,6 +8,7 @@
 
 #include "diwarp/error.h"
 #include "parts.h"
+#include "rnic/engine/attach.h"
 #include "rnic/memory/protection_domain.h"
 
 using namespace diwarp;
@@ -35,16 +36,16 @@ using Ids = std::vector<uint64_t>;
 struct Shared : Completions {
   Shared() {
     device->engine().exclusively([this] {
-      device->engine().attach(first_owner, -1);
-      device->engine().attach(second_owner, -1);
+      attach_endpoint(device->engine(), first_owner, -1);
+      attach_endpoint(device->engine(), second_owner, -1);
     });
     steps();
     first_owner.transmitted = second_owner.transmitted = 0;
   }
   ~Shared() {
     device->engine().exclusively([this] {
-      device->engine().detach(first_owner);
-      device->engine().detach(second_owner);
+      detach_endpoint(device->engine(), first_owner);
+      detach_endpoint(device->engine(), second_owner);
     });
   }
   std::error_code try_post(uint64_t wr_id) {

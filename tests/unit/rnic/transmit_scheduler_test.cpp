@@ -61,14 +61,14 @@ struct Scene {
         sources(count) {
     engine.exclusively([&] {
       for (size_t i = 0; i < count; ++i) {
-        engine.attach(sources[i]);
+        engine.transmits().attach(sources[i]);
         sources[i].on_transmit = [this, i] { order.push_back(i); };
       }
     });
   }
   ~Scene() {
     engine.exclusively([&] {
-      for (Source& source : sources) engine.detach(source);
+      for (Source& source : sources) engine.transmits().detach(source);
     });
   }
   Scene(const Scene&) = delete;
@@ -77,7 +77,7 @@ struct Scene {
   void activate(size_t index, size_t bursts) {
     engine.exclusively([&] {
       sources[index].bursts = bursts;
-      engine.activate(sources[index]);
+      engine.transmits().activate(sources[index]);
     });
   }
   /// The sources that are served in the next step, in order.
@@ -112,7 +112,7 @@ TEST_CASE("round robin: a source that another one activates has its turn in the 
   Scene scene(2);
   scene.sources[0].on_transmit = [&] {
     scene.order.push_back(0);
-    if (scene.sources[1].bursts != 0) scene.engine.activate(scene.sources[1]);
+    if (scene.sources[1].bursts != 0) scene.engine.transmits().activate(scene.sources[1]);
   };
   scene.activate(0, 2);
   scene.sources[1].bursts = 1;
@@ -126,7 +126,7 @@ TEST_CASE("round robin: a round ends though a source goes away and the others al
   scene.sources[1].on_transmit = [&] {
     scene.order.push_back(1);
     if (scene.order.size() == 2)
-      scene.engine.detach(scene.sources[0]);  // served, and in line again
+      scene.engine.transmits().detach(scene.sources[0]);  // served, and in line again
   };
   CHECK(scene.step().size() < 10);
   CHECK(scene.step().size() == 2);

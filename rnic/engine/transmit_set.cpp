@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rnic/engine/transmit_set.h"
+
+#include <utility>
+
+namespace diwarp::rnic {
+
+TransmitSet::TransmitSet(EngineInbox& inbox, InputSet& inputs,
+                         std::unique_ptr<TransmitScheduler> scheduler)
+    : inbox_(inbox),
+      inputs_(inputs),
+      scheduler_(scheduler ? std::move(scheduler) : std::make_unique<RoundRobin>()) {}
+
+// --- A step.
+
+size_t TransmitSet::drain_inbox() {
+  // guard(completion): without while (TransmitSource* source = stalled_.front()) activate(*source);
+  if (inbox_.take_unstall())
+    while (TransmitSource* source = stalled_.front()) activate(*source);
+  return inbox_.take_sources([this](TransmitSource& source) { activate(source); });
+}
+
+size_t TransmitSet::transmit(Time now) {
+  size_t work = 0;
+  TransmitSource* source = scheduler_->begin_round();
+  while (source != nullptr) {
+    const size_t moved = serve(*source, now);
+    work += moved;
+    source = scheduler_->next(*source, moved);
+  }
+  return work;
+}
+
+size_t TransmitSet::serve(TransmitSource& source, Time now) {
+  const Served served = source.transmit(now);
+  if (!source.attached_) return served.work;
+  if (served.work != 0 && source.input_ != nullptr) inputs_.expect_input(*source.input_);
+  const bool waits_for_link = served.pending == Pending::writable && source.input_ != nullptr &&
+                              inputs_.watch_until_writable(*source.input_);
+  if (served.pending == Pending::stalled)
+    stall(source);
+  else if (served.pending != Pending::nothing && !waits_for_link)
+    activate(source);
+  return served.work;
+}
+
+void TransmitSet::activate(TransmitSource& source) {
+  if (!source.attached_) return;
+  end_stall(source);
+  if (!source.is_scheduled()) scheduler_->add(source);
+}
+
+void TransmitSet::stall(TransmitSource& source) {
+  if (!source.attached_ || source.linked()) return;
+  source.stalled_ = true;
+  stalled_.push_back(source);
+}
+
+void TransmitSet::end_stall(TransmitSource& source) {
+  if (!source.stalled_) return;
+  source.stalled_ = false;
+  stalled_.remove(source);
+}
+
+// --- Sources go.
+
+void TransmitSet::detach(TransmitSource& source) {
+  if (!source.attached_) return;
+  take_inbox();  // it may be in there
+  source.attached_ = false;
+  end_stall(source);
+  scheduler_->remove(source);
+}
+
+}  // namespace diwarp::rnic

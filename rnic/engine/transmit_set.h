@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "base/clock.h"
+#include "base/intrusive_list.h"
+#include "rnic/engine/engine_inbox.h"
+#include "rnic/engine/input_set.h"
+#include "rnic/engine/transmit_scheduler.h"
+#include "rnic/engine/transmit_source.h"
+
+namespace diwarp::rnic {
+
+/// The sources that send over an engine's links. Those that have something to send stand in the
+/// scheduler's line; those that wait for room in a completion queue are stalled. With the baton.
+class TransmitSet {
+ public:
+  /// `scheduler`: null for round robin. The others have to outlive the set.
+  TransmitSet(EngineInbox& inbox, InputSet& inputs, std::unique_ptr<TransmitScheduler> scheduler);
+
+  /// Takes the source into service. `input` receives over the same link; null: nothing does.
+  void attach(TransmitSource& source, InputSource* input = nullptr) {
+    source.attached_ = true;
+    source.input_ = input;
+  }
+  void detach(TransmitSource& source);
+  /// The source's transmit() is called in this step or the next.
+  void activate(TransmitSource& source);
+  /// The source's transmit() is called once a completion queue has been polled.
+  void stall(TransmitSource& source);
+
+  /// Sources that other threads have notified, or that may go on, get in line. Returns how many
+  /// were notified.
+  size_t take_inbox() { return inbox_.empty() ? 0 : drain_inbox(); }
+  /// One round. Returns the work done.
+  size_t transmit(Time now);
+
+  /// Whether no source stands in line.
+  bool empty() const { return scheduler_->empty(); }
+  bool any_stalled() const { return !stalled_.empty(); }
+  /// Whether no other endpoint has something to send, or had input lately: asked in transmit().
+  bool is_alone(const InputSource& source) const {
+    return scheduler_->empty() && inputs_.is_alone(source);
+  }
+
+ private:
+  size_t drain_inbox();
+  size_t serve(TransmitSource& source, Time now);
+  void end_stall(TransmitSource& source);
+
+  EngineInbox& inbox_;
+  InputSet& inputs_;
+  const std::unique_ptr<TransmitScheduler> scheduler_;
+  IntrusiveList<TransmitSource, TransmitTag> stalled_;
+};
+
+}  // namespace diwarp::rnic
