@@ -17,9 +17,9 @@ namespace diwarp::rnic {
 /// The pieces of one call to the stream.
 class RcBurst {
  public:
-  explicit RcBurst(RcTransmitContext& context) : context_(context) {}
+  explicit RcBurst(const RcTransmitContext& context) : context_(context) {}
 
-  RcTransmitContext& context() { return context_; }
+  const RcTransmitContext& context() const { return context_; }
 
   /// Whether the message's memory may be read. Checked once in a burst; false for all that come
   /// after one that may not.
@@ -53,7 +53,7 @@ class RcBurst {
     std::array<ConstBytes, kMaxPieces> pieces;
   };
 
-  RcTransmitContext& context_;
+  const RcTransmitContext& context_;
   Room room_;
   size_t count_ = 0;
   size_t bytes_ = 0;

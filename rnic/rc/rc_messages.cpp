@@ -30,7 +30,7 @@ std::optional<WcStatus> why_not(const RcTransmitContext& context, const SendEntr
 }
 
 /// The body of a message without payload.
-size_t encode_request(const SendEntry& entry, RcTransmitContext& context, Bytes out) {
+size_t encode_request(const SendEntry& entry, const RcTransmitContext& context, Bytes out) {
   if (rdmap::info_of(entry.opcode).takes(rdmap::Operands::immediate))
     return rdmap::encode_immediate(*entry.immediate(), out);
   const RemoteMemory sink = *context.requester.sink(entry);
@@ -114,7 +114,7 @@ void RcMessages::set_header(RcMessage& message, rdmap::Opcode opcode) {
 }
 
 /// Responses and the send queue take turns.
-RcMessages::Begun RcMessages::begin(RcTransmitContext& context, Outstanding outstanding) {
+RcMessages::Begun RcMessages::begin(const RcTransmitContext& context, Outstanding outstanding) {
   const bool respond = allowed_ && context.responder.next() != nullptr;
   if (respond && !responded_last_) return begin_response(context);
   const Begun begun = begin_send(context, outstanding);
@@ -124,7 +124,7 @@ RcMessages::Begun RcMessages::begin(RcTransmitContext& context, Outstanding outs
   return begun;
 }
 
-RcMessages::Begun RcMessages::begin_response(RcTransmitContext& context) {
+RcMessages::Begun RcMessages::begin_response(const RcTransmitContext& context) {
   const RcResponder::Request request = *context.responder.next();
   const bool answered = std::visit(
       [&](const auto& asked) { return describe_response(asked, context.responder); }, request);
@@ -165,7 +165,8 @@ bool RcMessages::describe_response(const rdmap::AtomicRequest& request,
 }
 
 /// The next request of the send queue; those that need nothing sent are done here.
-RcMessages::Begun RcMessages::begin_send(RcTransmitContext& context, Outstanding outstanding) {
+RcMessages::Begun RcMessages::begin_send(const RcTransmitContext& context,
+                                         Outstanding outstanding) {
   for (;;) {
     // guard(rows:post-order): next_entry_ => next_entry_ == 1 && context.sends.pending(2) !=
     //     nullptr ? 2 : next_entry_
@@ -199,7 +200,7 @@ RcMessages::Begun RcMessages::begin_send(RcTransmitContext& context, Outstanding
   }
 }
 
-void RcMessages::describe(const SendEntry& entry, RcTransmitContext& context) {
+void RcMessages::describe(const SendEntry& entry, const RcTransmitContext& context) {
   RcMessage& added = add(Origin::send_queue);
   set_header(added, opcode_of(entry));
   added.header.invalidate_stag = entry.invalidate_stag;

@@ -58,7 +58,7 @@ class RcMessages {
   /// Adds the ready-to-receive message, if it is to be sent and was not added.
   void add_ready();
   /// Adds the next message. Not while framing().
-  Begun begin(RcTransmitContext& context, Outstanding outstanding);
+  Begun begin(const RcTransmitContext& context, Outstanding outstanding);
 
   bool empty() const { return ring_.empty(); }
   size_t size() const { return ring_.size(); }
@@ -83,11 +83,11 @@ class RcMessages {
  private:
   RcMessage& add(RcMessage::Origin origin);
   void set_header(RcMessage& message, rdmap::Opcode opcode);
-  Begun begin_response(RcTransmitContext& context);
+  Begun begin_response(const RcTransmitContext& context);
   bool describe_response(const rdmap::ReadRequest& request, const RcResponder& responder);
   bool describe_response(const rdmap::AtomicRequest& request, const RcResponder& responder);
-  Begun begin_send(RcTransmitContext& context, Outstanding outstanding);
-  void describe(const SendEntry& entry, RcTransmitContext& context);
+  Begun begin_send(const RcTransmitContext& context, Outstanding outstanding);
+  void describe(const SendEntry& entry, const RcTransmitContext& context);
 
   BurstRing<RcMessage> ring_;  // the last one may have more to frame
   bool framing_ = false;       // it has

@@ -85,7 +85,7 @@ bool RcTransmit::trim() {
   return copies_used || rings_used;
 }
 
-RcTransmit::Result RcTransmit::run(Context context, Time now) {
+RcTransmit::Result RcTransmit::run(const Context& context, Time now) {
   if (!messages_.has_work(context)) return {};
   if (!take_rings()) {
     context.counters.add(Counter::rc_tx_no_memory);
@@ -114,7 +114,7 @@ RcTransmit::Result RcTransmit::run(Context context, Time now) {
   return result;
 }
 
-llp::IoResult RcTransmit::give(Context& context, const RcBurst& burst) {
+llp::IoResult RcTransmit::give(const Context& context, const RcBurst& burst) {
   if (!context.zero_copy || !may_zero_copy(messages_)) return context.stream.send(burst.pieces());
   const llp::IoResult sent = context.stream.send_zero_copy(burst.pieces());
   zero_copy_.count_calls(context.stream);
@@ -185,7 +185,7 @@ RcFramed RcTransmit::frame_next(RcBurst& burst) {
 }
 
 /// Copies what is sent of memory that may change.
-RcFramed RcTransmit::stage(RcFpdu& fpdu, const RcMessage& message, Context& context) {
+RcFramed RcTransmit::stage(RcFpdu& fpdu, const RcMessage& message, const Context& context) {
   fpdu.staged = nullptr;
   // Also before what is not copied: the memory may be gone.
   if (fpdus_.empty()) copies_.clear_staged();
@@ -196,7 +196,7 @@ RcFramed RcTransmit::stage(RcFpdu& fpdu, const RcMessage& message, Context& cont
 }
 
 /// Books what the stream took. Returns how many FPDUs are done.
-size_t RcTransmit::advance(Context& context, size_t bytes) {
+size_t RcTransmit::advance(const Context& context, size_t bytes) {
   context.counters.add(Counter::rc_tx_bytes, bytes);
   size_t done = 0;
   while (bytes != 0 && fpdus_.take_sent(bytes)) {
@@ -209,7 +209,7 @@ size_t RcTransmit::advance(Context& context, size_t bytes) {
 }
 
 /// The oldest message is on the stream.
-void RcTransmit::finish_message(Context& context) {
+void RcTransmit::finish_message(const Context& context) {
   switch (messages_.at(0).origin) {
     case Origin::ready:
       break;
@@ -223,7 +223,7 @@ void RcTransmit::finish_message(Context& context) {
   messages_.pop();
 }
 
-std::vector<std::byte> RcTransmit::final_bytes(Context context, ConstBytes terminate) const {
+std::vector<std::byte> RcTransmit::final_bytes(const Context& context, ConstBytes terminate) const {
   std::vector<std::byte> bytes;
   uint64_t position = encoder_.position() - fpdus_.waiting_bytes();
   if (fpdus_.sent() != 0) {

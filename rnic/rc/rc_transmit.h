@@ -62,7 +62,7 @@ class RcTransmit {
   void forget();
 
   /// Sends one burst.
-  Result run(Context context, Time now);
+  Result run(const Context& context, Time now);
 
   RcMessages& messages() { return messages_; }
   const RcMessages& messages() const { return messages_; }
@@ -80,7 +80,7 @@ class RcTransmit {
 
   /// The bytes that have to go out when the stream is ended with this Terminate (a ULPDU): the rest
   /// of an FPDU that was begun, and the Terminate. Empty where the rest may not be read any more.
-  std::vector<std::byte> final_bytes(Context context, ConstBytes terminate) const;
+  std::vector<std::byte> final_bytes(const Context& context, ConstBytes terminate) const;
 
  private:
   /// What is framed, and the messages of that. There only while something is sent, and until trim()
@@ -95,10 +95,10 @@ class RcTransmit {
   bool gather(RcBurst& burst) const;
   bool frame(RcBurst& burst, Result& result);
   RcFramed frame_next(RcBurst& burst);
-  RcFramed stage(RcFpdu& fpdu, const RcMessage& message, Context& context);
-  llp::IoResult give(Context& context, const RcBurst& burst);
-  size_t advance(Context& context, size_t bytes);
-  void finish_message(Context& context);
+  RcFramed stage(RcFpdu& fpdu, const RcMessage& message, const Context& context);
+  llp::IoResult give(const Context& context, const RcBurst& burst);
+  size_t advance(const Context& context, size_t bytes);
+  void finish_message(const Context& context);
 
   std::unique_ptr<Rings> rings_;
   bool rings_used_ = false;  // since the last trim()
