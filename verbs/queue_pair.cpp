@@ -8,6 +8,7 @@
 #include "rnic/datagram/reach.h"
 #include "rnic/queue_pair_factory.h"
 #include "rnic/queues/queue_pair.h"
+#include "rnic/rc/rc_connections.h"
 #include "rnic/rc/rc_queue_pair.h"
 #include "verbs/handle_access.h"
 
@@ -101,29 +102,31 @@ std::error_code QueuePair::post_recvs(std::span<const ReceiveWorkRequest> reques
 void QueuePair::modify(QpState state) { impl_->modify(state); }
 
 void QueuePair::modify_to_rtr(const StreamAttributes& stream) {
-  as<rnic::RcQueuePair>(impl_, QpType::rc, "modify_to_rtr()").start(stream);
+  rnic::adopt(as<rnic::RcQueuePair>(impl_, QpType::rc, "modify_to_rtr()"), stream);
 }
 
 std::vector<std::byte> QueuePair::connect(const Address& peer, const ConnectOptions& options) {
-  return as<rnic::RcQueuePair>(impl_, QpType::rc, "connect()").connect(peer, options);
+  return rnic::connect(as<rnic::RcQueuePair>(impl_, QpType::rc, "connect()"), peer, options);
 }
 
 std::vector<std::byte> QueuePair::connect_on(int descriptor, const ConnectOptions& options) {
-  return as<rnic::RcQueuePair>(impl_, QpType::rc, "connect_on()").connect_on(descriptor, options);
+  return rnic::connect_on(as<rnic::RcQueuePair>(impl_, QpType::rc, "connect_on()"), descriptor,
+                          options);
 }
 
 std::vector<std::byte> QueuePair::accept_on(int descriptor, const AcceptOptions& options,
                                             Duration timeout) {
-  return as<rnic::RcQueuePair>(impl_, QpType::rc, "accept_on()")
-      .accept_on(descriptor, options, timeout);
+  return rnic::accept_on(as<rnic::RcQueuePair>(impl_, QpType::rc, "accept_on()"), descriptor,
+                         options, timeout);
 }
 
 void QueuePair::disconnect(const DisconnectOptions& options) {
-  as<rnic::RcQueuePair>(impl_, QpType::rc, "disconnect()").disconnect(options);
+  rnic::disconnect(as<rnic::RcQueuePair>(impl_, QpType::rc, "disconnect()"), options);
 }
 
 bool QueuePair::wait_disconnected(Duration timeout) {
-  return as<rnic::RcQueuePair>(impl_, QpType::rc, "wait_disconnected()").wait_disconnected(timeout);
+  return rnic::wait_disconnected(as<rnic::RcQueuePair>(impl_, QpType::rc, "wait_disconnected()"),
+                                 timeout);
 }
 
 uint32_t QueuePair::number() const { return impl_->number(); }

@@ -8,6 +8,7 @@
 #include "rnic/cm/startup_answers.h"
 #include "rnic/cm/startup_checks.h"
 #include "rnic/rc/rc_queue_pair.h"
+#include "rnic/rc/rc_state.h"
 
 namespace diwarp::rnic {
 
@@ -129,7 +130,7 @@ void CmCore::reject_request(std::span<const std::byte> private_data) {
 // --- Connections.
 
 void CmCore::attach(RcQueuePair& queue_pair) {
-  queue_pair.require_init();
+  require_init(queue_pair.state());
   queue_pair.observe(shared_from_this());
   queue_pair_ = &queue_pair;
 }

@@ -8,6 +8,7 @@
 #include "rnic/cm/startup_answers.h"
 #include "rnic/cm/startup_checks.h"
 #include "rnic/rc/rc_queue_pair.h"
+#include "rnic/rc/rc_state.h"
 
 namespace diwarp::rnic {
 
@@ -46,7 +47,7 @@ void ConnectionRequest::accept(QueuePair& queue_pair, const AcceptOptions& optio
     throw Error(make_error_code(Errc::invalid_argument),
                 "The queue pair belongs to another device than the listener");
   auto& taker = static_cast<RcQueuePair&>(queue_pair);
-  taker.require_init();
+  require_init(taker.state());
   taker.start(accept_connection(take_request(), options));
 }
 

@@ -9,6 +9,7 @@
 #include "rdmap/opcodes.h"
 #include "rnic/engine/attach.h"
 #include "rnic/engine/blocking_call.h"
+#include "rnic/rc/rc_state.h"
 
 namespace diwarp::rnic {
 
@@ -77,20 +78,12 @@ RcQueuePair::~RcQueuePair() {
 
 // --- Connecting.
 
-void RcQueuePair::require_init() const {
-  if (state() == QpState::init) return;
-  throw Error(make_error_code(Errc::invalid_state),
-              "Only a queue pair in init can be connected, and this one is in " +
-                  std::string(to_string(state())) +
-                  "; after a connection has ended, modify() it to reset and then to init");
-}
-
 void RcQueuePair::start(NegotiatedConnection connection, QpState to) {
   engine().exclusively([&] { take(std::move(connection), to); });
 }
 
 void RcQueuePair::take(NegotiatedConnection connection, QpState to) {
-  require_init();
+  require_init(state());
   attach_stream(std::move(connection.stream));
   local_ = stream_->local_address();
   peer_ = stream_->peer_address();
@@ -109,23 +102,6 @@ void RcQueuePair::take(NegotiatedConnection connection, QpState to) {
   counters().add(Counter::rc_connections);
   engine().transmits().activate(*this);
   settle(receive_.resume(), engine().clock().now());
-}
-
-void RcQueuePair::start(const StreamAttributes& stream) {
-  require_init();
-  device()->connections();  // may not be begun with the baton held
-  NegotiatedConnection connection;
-  connection.timeouts = {stream.keep_alive, stream.user_timeout};
-  check_timeouts(connection.timeouts);
-  connection.stream = device()->connector().adopt(stream.descriptor);
-  connection.initiator = stream.initiator;
-  connection.parameters = {.crc = stream.crc,
-                           .send_markers = stream.send_markers,
-                           .receive_markers = stream.receive_markers,
-                           .ord = stream.ord,
-                           .ird = stream.ird,
-                           .ready = stream.ready};
-  start(std::move(connection), QpState::rtr);
 }
 
 /// The stream's descriptor is watched instead of nothing.
@@ -160,22 +136,9 @@ void RcQueuePair::attach_without_stream() {
 
 // --- Disconnecting.
 
-bool RcQueuePair::connected() const {
-  const QpState now = state();
-  return now == QpState::rtr || now == QpState::rts || now == QpState::sqd ||
-         now == QpState::closing;
-}
-
-void RcQueuePair::disconnect(const DisconnectOptions& options) {
-  const Time deadline = deadline_after(engine().clock().now(), options.timeout);
-  engine().exclusively([this] { begin_disconnect(); });
-  if (wait_ended(deadline)) return;
-  engine().exclusively([this] { give_up_closing(); });
-}
-
 void RcQueuePair::begin_disconnect() {
   if (state() == QpState::error || state() == QpState::closing) return;
-  if (!connected())
+  if (!is_connected(state()))
     throw Error(
         make_error_code(Errc::invalid_state),
         "This queue pair has no connection to end: it is in " + std::string(to_string(state())));
@@ -186,19 +149,28 @@ void RcQueuePair::begin_disconnect() {
   engine().transmits().activate(*this);
 }
 
-bool RcQueuePair::wait_disconnected(Duration timeout) {
-  return wait_ended(deadline_after(engine().clock().now(), timeout));
-}
-
 bool RcQueuePair::wait_ended(Time deadline) {
-  if (!connected()) return true;
+  if (!is_connected(state())) return true;
   Waiter waiter;
   engine().exclusively([&] { waiters_.push_back(waiter); });
-  for (Time now = engine().clock().now(); connected() && now < deadline;
+  for (Time now = engine().clock().now(); is_connected(state()) && now < deadline;
        now = engine().clock().now())
     block(engine(), waiter.blocking_wait, deadline - now);
   engine().exclusively([&] { waiter.unlink(); });
-  return !connected();
+  return !is_connected(state());
+}
+
+void RcQueuePair::give_up_closing() {
+  if (state() == QpState::closing) end(RcEnd::lost);
+}
+
+void RcQueuePair::abandon() {
+  if (is_connected(state())) enter_error();
+}
+
+void RcQueuePair::observe(std::shared_ptr<ConnectionObserver> observer) {
+  const auto before = std::exchange(observer_, std::move(observer));
+  if (before) before->on_detached();
 }
 
 // --- In the engine.

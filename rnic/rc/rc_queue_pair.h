@@ -34,26 +34,17 @@ class RcQueuePair final : public QueuePair {
   uint32_t number() const override { return number_; }
   QueuePairAttributes query() override;
 
-  /// As the public calls have them.
-  std::vector<std::byte> connect(const Address& peer, const ConnectOptions& options);
-  std::vector<std::byte> connect_on(int descriptor, const ConnectOptions& options);
-  std::vector<std::byte> accept_on(int descriptor, const AcceptOptions& options, Duration timeout);
-  void disconnect(const DisconnectOptions& options);
-  bool wait_disconnected(Duration timeout);
-
-  /// Throws Error(invalid_state) in any other state than init.
-  void require_init() const;
   /// Takes a connection over: from init to rts, or to rtr. Throws Error(invalid_state), and the
   /// stream is closed, where the state is another.
   void start(NegotiatedConnection connection, QpState to = QpState::rts);
-  /// The same, from init to rtr, for a connection whose MPA start-up other code has done. Throws
-  /// Error.
-  void start(const StreamAttributes& stream);
+  /// True where the connection has ended, or there is none; false where it has not at `deadline`.
+  bool wait_ended(Time deadline);
+
   // --- With the baton.
 
   /// start() for those that have the baton.
   void take(NegotiatedConnection connection, QpState to = QpState::rts);
-  /// The first half of disconnect(): on_end() follows once everything is out and the peer has
+  /// The first half of an end in order: on_end() follows once everything is out and the peer has
   /// closed its side. Throws Error(invalid_state) where there never was a connection.
   void begin_disconnect();
   /// Its second half, when the peer has taken too long.
@@ -79,8 +70,6 @@ class RcQueuePair final : public QueuePair {
     BlockingWait blocking_wait;
   };
 
-  bool connected() const;
-  bool wait_ended(Time deadline);
   RcTransmit::Context transmit_context();
 
   void attach_stream(std::unique_ptr<llp::Stream> stream);
