@@ -131,13 +131,14 @@ void CmCore::reject_request(std::span<const std::byte> private_data) {
 
 void CmCore::attach(RcQueuePair& queue_pair) {
   require_init(queue_pair.state());
-  queue_pair.observe(shared_from_this());
+  queue_pair.observers().observe(shared_from_this());
   queue_pair_ = &queue_pair;
 }
 
 void CmCore::detach() {
   connected_ = false;
-  if (RcQueuePair* queue_pair = std::exchange(queue_pair_, nullptr)) queue_pair->observe(nullptr);
+  if (RcQueuePair* queue_pair = std::exchange(queue_pair_, nullptr))
+    queue_pair->observers().observe(nullptr);
 }
 
 void CmCore::on_outcome(ConnectOutcome outcome) {

@@ -19,6 +19,19 @@ std::vector<std::byte> take_over(RcQueuePair& queue_pair, NegotiatedConnection c
   return private_data;
 }
 
+/// True where the connection has ended, or there is none; false where it has not at `deadline`.
+bool wait_ended(RcQueuePair& queue_pair, Time deadline) {
+  if (!is_connected(queue_pair.state())) return true;
+  Engine& engine = queue_pair.device()->engine();
+  RcObservers::Waiter waiter;
+  engine.exclusively([&] { queue_pair.observers().add(waiter); });
+  for (Time now = engine.clock().now(); is_connected(queue_pair.state()) && now < deadline;
+       now = engine.clock().now())
+    block(engine, waiter.blocking_wait, deadline - now);
+  engine.exclusively([&] { waiter.unlink(); });
+  return !is_connected(queue_pair.state());
+}
+
 }  // namespace
 
 std::vector<std::byte> connect(RcQueuePair& queue_pair, const Address& peer,
@@ -62,13 +75,13 @@ void disconnect(RcQueuePair& queue_pair, const DisconnectOptions& options) {
   Engine& engine = queue_pair.device()->engine();
   const Time deadline = deadline_after(engine.clock().now(), options.timeout);
   engine.exclusively([&] { queue_pair.begin_disconnect(); });
-  if (queue_pair.wait_ended(deadline)) return;
+  if (wait_ended(queue_pair, deadline)) return;
   engine.exclusively([&] { queue_pair.give_up_closing(); });
 }
 
 bool wait_disconnected(RcQueuePair& queue_pair, Duration timeout) {
   const Engine& engine = queue_pair.device()->engine();
-  return queue_pair.wait_ended(deadline_after(engine.clock().now(), timeout));
+  return wait_ended(queue_pair, deadline_after(engine.clock().now(), timeout));
 }
 
 }  // namespace diwarp::rnic

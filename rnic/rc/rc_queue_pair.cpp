@@ -8,7 +8,6 @@
 #include "diwarp/error.h"
 #include "rdmap/opcodes.h"
 #include "rnic/engine/attach.h"
-#include "rnic/engine/blocking_call.h"
 #include "rnic/rc/rc_state.h"
 
 namespace diwarp::rnic {
@@ -67,7 +66,7 @@ RcQueuePair::RcQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePa
 
 RcQueuePair::~RcQueuePair() {
   engine().exclusively([this] {
-    observe(nullptr);
+    observers_.observe(nullptr);
     if (stream_) close_stream(transmit_.at_boundary());
     receive_.give_back();
     engine().timers().cancel(trim_);
@@ -149,28 +148,12 @@ void RcQueuePair::begin_disconnect() {
   engine().transmits().activate(*this);
 }
 
-bool RcQueuePair::wait_ended(Time deadline) {
-  if (!is_connected(state())) return true;
-  Waiter waiter;
-  engine().exclusively([&] { waiters_.push_back(waiter); });
-  for (Time now = engine().clock().now(); is_connected(state()) && now < deadline;
-       now = engine().clock().now())
-    block(engine(), waiter.blocking_wait, deadline - now);
-  engine().exclusively([&] { waiter.unlink(); });
-  return !is_connected(state());
-}
-
 void RcQueuePair::give_up_closing() {
   if (state() == QpState::closing) end(RcEnd::lost);
 }
 
 void RcQueuePair::abandon() {
   if (is_connected(state())) enter_error();
-}
-
-void RcQueuePair::observe(std::shared_ptr<ConnectionObserver> observer) {
-  const auto before = std::exchange(observer_, std::move(observer));
-  if (before) before->on_detached();
 }
 
 // --- In the engine.
@@ -221,7 +204,7 @@ void RcQueuePair::settle(RcEnd result, Time now) {
   }
   if (receive_.heard() && !transmit_.messages().allowed()) {
     transmit_.messages().allow();
-    if (observer_) observer_->on_ready();
+    observers_.tell_ready();
   }
   // The input may be a request, or the response that others wait for.
   if (transmit_.messages().allowed() &&
@@ -307,9 +290,8 @@ void RcQueuePair::on_state(QpState now) {
     receive_.give_back();
   else
     receive_.abandon(WcStatus::wr_flush_error);
-  for (Waiter* waiter = waiters_.front(); waiter != nullptr; waiter = waiters_.next(*waiter))
-    waiter->blocking_wait.wake();
-  if (ended && observer_) observer_->on_end({});
+  observers_.wake_waiters();
+  if (ended) observers_.tell_end({});
 }
 
 void RcQueuePair::arm_receive_wait(Time now) {

@@ -6,13 +6,11 @@
 #include <optional>
 #include <vector>
 
-#include "base/intrusive_list.h"
 #include "base/timer_queue.h"
 #include "llp/stream.h"
-#include "rnic/context/connection_observer.h"
 #include "rnic/context/negotiated_connection.h"
-#include "rnic/engine/blocking_wait.h"
 #include "rnic/queues/queue_pair.h"
+#include "rnic/rc/rc_observers.h"
 #include "rnic/rc/rc_peer_watch.h"
 #include "rnic/rc/rc_receive.h"
 #include "rnic/rc/rc_requester.h"
@@ -37,8 +35,6 @@ class RcQueuePair final : public QueuePair {
   /// Takes a connection over: from init to rts, or to rtr. Throws Error(invalid_state), and the
   /// stream is closed, where the state is another.
   void start(NegotiatedConnection connection, QpState to = QpState::rts);
-  /// True where the connection has ended, or there is none; false where it has not at `deadline`.
-  bool wait_ended(Time deadline);
 
   // --- With the baton.
 
@@ -51,8 +47,8 @@ class RcQueuePair final : public QueuePair {
   void give_up_closing();
   /// Ends a connection at once, if there is one.
   void abandon();
-  /// The observer that is told about connections from now on; null: none.
-  void observe(std::shared_ptr<ConnectionObserver> observer);
+  /// Those that are told about connections.
+  RcObservers& observers() { return observers_; }
 
   size_t receive(Time now) override;
   Served transmit(Time now) override;
@@ -65,11 +61,6 @@ class RcQueuePair final : public QueuePair {
   void on_state(QpState now) override;
 
  private:
-  /// A thread that waits for the connection's end.
-  struct Waiter : ListNode<> {
-    BlockingWait blocking_wait;
-  };
-
   RcTransmit::Context transmit_context();
 
   void attach_stream(std::unique_ptr<llp::Stream> stream);
@@ -108,17 +99,16 @@ class RcQueuePair final : public QueuePair {
   bool zero_copy_ = false;    // it need not copy memory of requests
   bool peer_closed_ = false;  // the peer's side has ended, this one has something to finish
   bool fin_sent_ = false;
-  bool drain_told_ = false;                       // sqd: the event was raised
-  std::optional<TerminateInfo> terminate_;        // of the last connection
-  mpa::NegotiatedParameters parameters_;          // of the connection
-  std::shared_ptr<ConnectionObserver> observer_;  // may be null
+  bool drain_told_ = false;                 // sqd: the event was raised
+  std::optional<TerminateInfo> terminate_;  // of the last connection
+  mpa::NegotiatedParameters parameters_;    // of the connection
+  RcObservers observers_;
   const StreamOptions options_;
   RcRequester requester_;
   RcResponder responder_;
   RcTransmit transmit_;
   RcReceive receive_;
   RcPeerWatch peer_watch_;
-  IntrusiveList<Waiter> waiters_;
   MemberTimer<RcQueuePair, &RcQueuePair::on_receive_wait> receive_wait_{*this};
   MemberTimer<RcQueuePair, &RcQueuePair::on_peer_watch> peer_watch_timer_{*this};
   MemberTimer<RcQueuePair, &RcQueuePair::on_trim> trim_{*this};

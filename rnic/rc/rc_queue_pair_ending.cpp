@@ -100,7 +100,7 @@ void RcQueuePair::end(RcEnd reason) {
     raise_fatal(status_of(reason));
   }
   const bool silent = reason == RcEnd::timed_out;
-  if (observer_) observer_->on_end(silent ? status_of(reason) : std::error_code());
+  observers_.tell_end(silent ? status_of(reason) : std::error_code());
 }
 
 /// An event without the headers, where there is no memory for these, is better than none.
