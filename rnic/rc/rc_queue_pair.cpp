@@ -52,14 +52,14 @@ RcQueuePair::RcQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePa
     : QueuePair(std::move(domain), init),
       number_(device()->take_number()),
       options_(checked(init.stream)),
+      stream_(*device(), *this),
       requester_(protection(), sends_),
       responder_(protection()),
       receive_({receives(), protection(), requester_, responder_}, counters(),
                init.stream.receive_not_ready) {
   protection().set_queue_pair(number_);
   engine().exclusively([this] {
-    local_ = device()->address();
-    attach_without_stream();
+    stream_.attach_none();
     set_state(QpState::init);
   });
 }
@@ -83,13 +83,11 @@ void RcQueuePair::start(NegotiatedConnection connection, QpState to) {
 
 void RcQueuePair::take(NegotiatedConnection connection, QpState to) {
   require_init(state());
-  attach_stream(std::move(connection.stream));
-  local_ = stream_->local_address();
-  peer_ = stream_->peer_address();
+  stream_.attach(std::move(connection.stream));
   peer_closed_ = fin_sent_ = drain_told_ = false;
   terminate_.reset();
   parameters_ = connection.parameters;
-  allow_zero_copy();
+  stream_.allow_zero_copy(parameters_.send_markers);
   peer_watch_.start(stream_->peer_probe(),
                     connection.timeouts.over({options_.keep_alive, options_.user_timeout}));
   requester_.start(parameters_.ord);
@@ -101,36 +99,6 @@ void RcQueuePair::take(NegotiatedConnection connection, QpState to) {
   counters().add(Counter::rc_connections);
   engine().transmits().activate(*this);
   settle(receive_.resume(), engine().clock().now());
-}
-
-/// The stream's descriptor is watched instead of nothing.
-void RcQueuePair::attach_stream(std::unique_ptr<llp::Stream> stream) {
-  detach_endpoint(engine(), *this);
-  stream = device()->connector().serve(std::move(stream));
-  try {
-    attach_link(engine(), *this, *stream);
-  } catch (...) {
-    attach_without_stream();
-    throw;
-  }
-  stream_ = std::move(stream);
-  if (!stream_->set_busy_poll(engine().options().busy_poll))
-    counters().add(Counter::busy_poll_refused);
-  if (stream_->descriptor() < 0) stream_->on_ready([engine = &engine()] { engine->wake(); });
-}
-
-/// Where the device asks for it. FPDUs with markers are copied whatever the stream can.
-void RcQueuePair::allow_zero_copy() {
-  const size_t from = engine().options().zerocopy_from;
-  zero_copy_ = from != 0 && !parameters_.send_markers && stream_->allow_zero_copy(from, counters());
-  if (from != 0 && !zero_copy_) counters().add(Counter::rc_zerocopy_refused);
-}
-
-/// In service without a stream: there may be completions to report.
-void RcQueuePair::attach_without_stream() {
-  detach_endpoint(engine(), *this);
-  attach_endpoint(engine(), *this, -1);
-  engine().inputs().set_reading(*this, false);
 }
 
 // --- Disconnecting.
@@ -250,7 +218,7 @@ RcTransmit::Context RcQueuePair::transmit_context() {
           .serves_sends = (now == QpState::rts && !peer_closed_) || now == QpState::closing,
           // guard(rows:burst-shared): alone ? kLoneBurstBytes : kBurstBytes => kLoneBurstBytes
           .burst_bytes = alone ? kLoneBurstBytes : kBurstBytes,
-          .zero_copy = zero_copy_};
+          .zero_copy = stream_.zero_copy()};
 }
 
 Served RcQueuePair::send(Time now) {
@@ -284,7 +252,7 @@ void RcQueuePair::on_state(QpState now) {
     engine().transmits().activate(*this);
   }
   if (now != QpState::error && now != QpState::reset) return;
-  const bool ended = stream_ != nullptr;  // else the caller tells the end
+  const bool ended = static_cast<bool>(stream_);  // else the caller tells the end
   if (stream_) close_stream(transmit_.at_boundary());
   if (now == QpState::reset)
     receive_.give_back();
@@ -346,8 +314,8 @@ std::error_code RcQueuePair::check_send(const SendWorkRequest& request) const no
 QueuePairAttributes RcQueuePair::query() {
   QueuePairAttributes attributes = QueuePair::query();
   engine().exclusively([&] {
-    attributes.local_address = local_;
-    attributes.peer_address = peer_;
+    attributes.local_address = stream_.local_address();
+    attributes.peer_address = stream_.peer_address();
     attributes.terminate = terminate_;
     attributes.ord = parameters_.ord;
     attributes.ird = parameters_.ird;

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/timer_queue.h"
-#include "llp/stream.h"
 #include "rnic/context/negotiated_connection.h"
 #include "rnic/queues/queue_pair.h"
 #include "rnic/rc/rc_observers.h"
@@ -15,6 +14,7 @@
 #include "rnic/rc/rc_receive.h"
 #include "rnic/rc/rc_requester.h"
 #include "rnic/rc/rc_responder.h"
+#include "rnic/rc/rc_stream.h"
 #include "rnic/rc/rc_transmit.h"
 
 namespace diwarp::rnic {
@@ -63,9 +63,6 @@ class RcQueuePair final : public QueuePair {
  private:
   RcTransmit::Context transmit_context();
 
-  void attach_stream(std::unique_ptr<llp::Stream> stream);
-  void allow_zero_copy();
-  void attach_without_stream();
   void complete_released();
   bool ends_later() const;
   void settle(RcEnd result, Time now);
@@ -91,19 +88,16 @@ class RcQueuePair final : public QueuePair {
   void on_trim(Time now);
 
   const uint32_t number_;
+  const StreamOptions options_;
 
   // Guarded by the baton.
-  std::unique_ptr<llp::Stream> stream_;  // while connected
-  Address local_;
-  Address peer_;
-  bool zero_copy_ = false;    // it need not copy memory of requests
+  RcStream stream_;           // while connected
   bool peer_closed_ = false;  // the peer's side has ended, this one has something to finish
   bool fin_sent_ = false;
   bool drain_told_ = false;                 // sqd: the event was raised
   std::optional<TerminateInfo> terminate_;  // of the last connection
   mpa::NegotiatedParameters parameters_;    // of the connection
   RcObservers observers_;
-  const StreamOptions options_;
   RcRequester requester_;
   RcResponder responder_;
   RcTransmit transmit_;

@@ -6,7 +6,6 @@
 
 #include "diwarp/error.h"
 #include "rdmap/terminate.h"
-#include "rnic/context/connection_control.h"
 #include "rnic/rc/rc_queue_pair.h"
 
 namespace diwarp::rnic {
@@ -176,29 +175,16 @@ void RcQueuePair::count_end(RcEnd reason) {
   counters().add(Counter::rc_resets);
 }
 
-/// The wait for the end of the peer's side is the control path's. A stream with memory
-/// in flight is reset, without final bytes: the application may use the memory again when its
-/// requests are flushed, and the bytes it writes there must not reach the peer.
+/// A stream with memory in flight is reset, without final bytes: the application may use the memory
+/// again when its requests are flushed, and the bytes it writes there must not reach the peer.
 void RcQueuePair::close_stream(bool in_order, std::vector<std::byte> final_bytes) {
   if (transmit_.zero_copy().in_flight()) transmit_.zero_copy().complete_released(*stream_, sends_);
   if (transmit_.zero_copy().in_flight()) in_order = false, final_bytes.clear();
   engine().timers().cancel(receive_wait_);
   engine().timers().cancel(peer_watch_timer_);
   peer_watch_.stop();
-  if (stream_->descriptor() < 0) stream_->on_ready({});
-  attach_without_stream();  // the poller has to forget the descriptor before it is closed
-  std::unique_ptr<llp::Stream> stream = std::move(stream_);
   transmit_.forget();
-  if (final_bytes.empty()) {
-    if (!in_order) stream->abort();
-    return;
-  }
-  counters().add(Counter::rc_terminates_sent);
-  if (stream->leave_engine())
-    return device()->connections().start_lingering_close(std::move(stream), std::move(final_bytes));
-  const ConstBytes all(final_bytes);
-  stream->send({&all, 1});
-  stream->shutdown_send();
+  stream_.close(in_order, std::move(final_bytes));
 }
 
 }  // namespace diwarp::rnic
