@@ -26,22 +26,34 @@ void RcPeerWatch::start(llp::PeerProbe* probe, const PeerTimeouts& timeouts) {
   probe_->keep_alive(probing_);
 }
 
-/// No later than when the time is over.
-Duration RcPeerWatch::next_look() const {
-  const Duration interval = std::min(timeouts_.user_timeout / kLooks, kLongestInterval);
-  const Duration left = timeouts_.user_timeout - acks_.silence();
-  return left > Duration::zero() ? std::min(interval, left) : interval;
+void RcPeerWatch::stop() {
+  timers_.cancel(timer_);
+  probe_ = nullptr;
 }
 
-RcPeerWatch::Verdict RcPeerWatch::look(bool response_pending, Time now) {
+void RcPeerWatch::begin(Time now) {
+  acks_.start(now);
+  look_again(now);
+}
+
+/// No later than when the time is over.
+void RcPeerWatch::look_again(Time now) {
+  const Duration interval = std::min(timeouts_.user_timeout / kLooks, kLongestInterval);
+  const Duration left = timeouts_.user_timeout - acks_.silence();
+  timers_.arm(timer_, now + (left > Duration::zero() ? std::min(interval, left) : interval));
+}
+
+void RcPeerWatch::look(Time now) {
   const auto state = probe_->ack_state();
-  if (!state) return Verdict::idle;
-  if (acks_.is_silent(*state, now, timeouts_.user_timeout)) return Verdict::gone;
+  if (!state) return;
+  if (acks_.is_silent(*state, now, timeouts_.user_timeout))
+    return handler_.lose_connection(RcEnd::timed_out);
+  const bool response_pending = !requester_.idle();
   const bool sooner =
       timeouts_.keep_alive == Duration::zero() || timeouts_.user_timeout < timeouts_.keep_alive;
   probe_within(response_pending && sooner ? timeouts_.user_timeout : timeouts_.keep_alive);
   probe_closed_window(state->window_closed);
-  return state->outstanding || response_pending ? Verdict::again : Verdict::idle;
+  if (state->outstanding || response_pending) look_again(now);
 }
 
 void RcPeerWatch::probe_within(Duration within) {

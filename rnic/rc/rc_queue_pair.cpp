@@ -56,7 +56,8 @@ RcQueuePair::RcQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePa
       requester_(protection(), sends_),
       responder_(protection()),
       receive_({receives(), protection(), requester_, responder_}, counters(),
-               init.stream.receive_not_ready) {
+               init.stream.receive_not_ready),
+      peer_watch_(engine().timers(), requester_, *this) {
   protection().set_queue_pair(number_);
   engine().exclusively([this] {
     stream_.attach_none();
@@ -229,7 +230,7 @@ Served RcQueuePair::send(Time now) {
       go_on_ending();
       break;
     case RcTransmit::Fault::stream_failed:
-      lose(end_of_stream(result.error));
+      lose_connection(end_of_stream(result.error));
       break;
     case RcTransmit::Fault::bad_response:
       end(RcEnd::bad_response);
@@ -240,7 +241,7 @@ Served RcQueuePair::send(Time now) {
       break;
   }
   arm_trim(now);
-  arm_peer_watch(now);
+  peer_watch_.sent(now);
   return {result.fpdus, result.pending};
 }
 
@@ -269,24 +270,6 @@ void RcQueuePair::arm_receive_wait(Time now) {
 void RcQueuePair::on_receive_wait(Time now) {
   if (receive_.delivery().held()) return settle(receive_.give_up_waiting(), now);
   if (peer_closed_ && state() != QpState::closing) end(RcEnd::lost);  // it takes nothing, either
-}
-
-/// Bytes that were sent may be outstanding from now on.
-void RcQueuePair::arm_peer_watch(Time now) {
-  if (peer_watch_timer_.armed() || !peer_watch_.watches()) return;
-  peer_watch_.begin(now);
-  engine().timers().arm(peer_watch_timer_, now + peer_watch_.next_look());
-}
-
-void RcQueuePair::on_peer_watch(Time now) {
-  switch (peer_watch_.look(!requester_.idle(), now)) {
-    case RcPeerWatch::Verdict::idle:
-      return;
-    case RcPeerWatch::Verdict::gone:
-      return lose(RcEnd::timed_out);
-    case RcPeerWatch::Verdict::again:
-      return engine().timers().arm(peer_watch_timer_, now + peer_watch_.next_look());
-  }
 }
 
 void RcQueuePair::arm_trim(Time now) {

@@ -24,7 +24,7 @@ inline constexpr Duration kTrimAfter = std::chrono::seconds(1);
 
 /// An RC queue pair: one connection at a time, over a byte stream. A connection that ends takes the
 /// queue pair to the error state, from which it can be reset and connected again.
-class RcQueuePair final : public QueuePair {
+class RcQueuePair final : public QueuePair, private RcLossHandler {
  public:
   RcQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePairInit& init);
   ~RcQueuePair() override;
@@ -73,7 +73,7 @@ class RcQueuePair final : public QueuePair {
   void watch_drain();
   void finish_closing();
   void end_behind_peer();
-  void lose(RcEnd reason);
+  void lose_connection(RcEnd reason) override;
   void end(RcEnd reason);
   void count_end(RcEnd reason);
   std::optional<TerminateInfo> terminate_of(RcEnd reason) const;
@@ -82,8 +82,6 @@ class RcQueuePair final : public QueuePair {
   void close_stream(bool in_order, std::vector<std::byte> final_bytes = {});
   void arm_receive_wait(Time now);
   void on_receive_wait(Time now);
-  void arm_peer_watch(Time now);
-  void on_peer_watch(Time now);
   void arm_trim(Time now);
   void on_trim(Time now);
 
@@ -104,7 +102,6 @@ class RcQueuePair final : public QueuePair {
   RcReceive receive_;
   RcPeerWatch peer_watch_;
   MemberTimer<RcQueuePair, &RcQueuePair::on_receive_wait> receive_wait_{*this};
-  MemberTimer<RcQueuePair, &RcQueuePair::on_peer_watch> peer_watch_timer_{*this};
   MemberTimer<RcQueuePair, &RcQueuePair::on_trim> trim_{*this};
 };
 

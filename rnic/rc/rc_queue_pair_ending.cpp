@@ -64,8 +64,7 @@ void RcQueuePair::end_behind_peer() {
   end(stream_->error() == 0 ? RcEnd::closed : RcEnd::lost);
 }
 
-/// The stream takes nothing any more. Bytes that it brought before are still delivered.
-void RcQueuePair::lose(RcEnd reason) {
+void RcQueuePair::lose_connection(RcEnd reason) {
   stream_->settle();
   RcEnd result = RcEnd::none;
   do {
@@ -181,7 +180,6 @@ void RcQueuePair::close_stream(bool in_order, std::vector<std::byte> final_bytes
   if (transmit_.zero_copy().in_flight()) transmit_.zero_copy().complete_released(*stream_, sends_);
   if (transmit_.zero_copy().in_flight()) in_order = false, final_bytes.clear();
   engine().timers().cancel(receive_wait_);
-  engine().timers().cancel(peer_watch_timer_);
   peer_watch_.stop();
   transmit_.forget();
   stream_.close(in_order, std::move(final_bytes));
