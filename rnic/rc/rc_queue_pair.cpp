@@ -57,7 +57,8 @@ RcQueuePair::RcQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePa
       responder_(protection()),
       receive_({receives(), protection(), requester_, responder_}, counters(),
                init.stream.receive_not_ready),
-      peer_watch_(engine().timers(), requester_, *this) {
+      peer_watch_(engine().timers(), requester_, *this),
+      idle_memory_(engine().timers(), receive_, transmit_, stream_) {
   protection().set_queue_pair(number_);
   engine().exclusively([this] {
     stream_.attach_none();
@@ -70,7 +71,7 @@ RcQueuePair::~RcQueuePair() {
     observers_.observe(nullptr);
     if (stream_) close_stream(transmit_.at_boundary());
     receive_.give_back();
-    engine().timers().cancel(trim_);
+    idle_memory_.stop();
     retire();
   });
   device()->return_number(number_);
@@ -180,7 +181,7 @@ void RcQueuePair::settle(RcEnd result, Time now) {
       (responder_.next() != nullptr || sends_.pending() != nullptr || state() == QpState::closing ||
        state() == QpState::sqd))
     engine().transmits().activate(*this);
-  arm_trim(now);
+  idle_memory_.used(now);
   if (!report()) engine().transmits().stall(*this);
 }
 
@@ -240,7 +241,7 @@ Served RcQueuePair::send(Time now) {
       end(RcEnd::bad_send);
       break;
   }
-  arm_trim(now);
+  idle_memory_.used(now);
   peer_watch_.sent(now);
   return {result.fpdus, result.pending};
 }
@@ -270,19 +271,6 @@ void RcQueuePair::arm_receive_wait(Time now) {
 void RcQueuePair::on_receive_wait(Time now) {
   if (receive_.delivery().held()) return settle(receive_.give_up_waiting(), now);
   if (peer_closed_ && state() != QpState::closing) end(RcEnd::lost);  // it takes nothing, either
-}
-
-void RcQueuePair::arm_trim(Time now) {
-  if (trim_.armed()) return;
-  if (receive_.keeps_memory() || transmit_.keeps_memory())
-    engine().timers().arm(trim_, now + kTrimAfter);
-}
-
-void RcQueuePair::on_trim(Time now) {
-  bool more = receive_.trim();
-  more = transmit_.trim() || more;
-  more = (stream_ && stream_->trim()) || more;
-  if (more) engine().timers().arm(trim_, now + kTrimAfter);
 }
 
 std::error_code RcQueuePair::check_send(const SendWorkRequest& request) const noexcept {

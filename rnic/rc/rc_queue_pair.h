@@ -9,6 +9,7 @@
 #include "base/timer_queue.h"
 #include "rnic/context/negotiated_connection.h"
 #include "rnic/queues/queue_pair.h"
+#include "rnic/rc/rc_idle_memory.h"
 #include "rnic/rc/rc_observers.h"
 #include "rnic/rc/rc_peer_watch.h"
 #include "rnic/rc/rc_receive.h"
@@ -18,9 +19,6 @@
 #include "rnic/rc/rc_transmit.h"
 
 namespace diwarp::rnic {
-
-/// After so long without use a queue pair frees what it kept to send and receive.
-inline constexpr Duration kTrimAfter = std::chrono::seconds(1);
 
 /// An RC queue pair: one connection at a time, over a byte stream. A connection that ends takes the
 /// queue pair to the error state, from which it can be reset and connected again.
@@ -82,8 +80,6 @@ class RcQueuePair final : public QueuePair, private RcLossHandler {
   void close_stream(bool in_order, std::vector<std::byte> final_bytes = {});
   void arm_receive_wait(Time now);
   void on_receive_wait(Time now);
-  void arm_trim(Time now);
-  void on_trim(Time now);
 
   const uint32_t number_;
   const StreamOptions options_;
@@ -101,8 +97,8 @@ class RcQueuePair final : public QueuePair, private RcLossHandler {
   RcTransmit transmit_;
   RcReceive receive_;
   RcPeerWatch peer_watch_;
+  RcIdleMemory idle_memory_;
   MemberTimer<RcQueuePair, &RcQueuePair::on_receive_wait> receive_wait_{*this};
-  MemberTimer<RcQueuePair, &RcQueuePair::on_trim> trim_{*this};
 };
 
 }  // namespace diwarp::rnic
