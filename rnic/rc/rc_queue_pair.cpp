@@ -86,7 +86,7 @@ void RcQueuePair::start(NegotiatedConnection connection, QpState to) {
 void RcQueuePair::take(NegotiatedConnection connection, QpState to) {
   require_init(state());
   stream_.attach(std::move(connection.stream));
-  peer_closed_ = fin_sent_ = drain_told_ = false;
+  closing_.start();
   terminate_.reset();
   parameters_ = connection.parameters;
   stream_.allow_zero_copy(parameters_.send_markers);
@@ -132,7 +132,7 @@ size_t RcQueuePair::receive(Time now) {
   if (!stream_) return 0;
   const bool in_flight = transmit_.zero_copy().in_flight();
   if (in_flight) complete_released();
-  if (receive_.delivery().held() || peer_closed_) {
+  if (receive_.delivery().held() || closing_.peer_closed()) {
     // Nothing is read, so it is a broken stream that asks, again if need be, or one that has
     // released memory.
     if (!in_flight) end(end_of_stream(stream_->error()));
@@ -150,18 +150,10 @@ void RcQueuePair::complete_released() {
     engine().transmits().activate(*this);
 }
 
-/// The peer has ended its side, and this one has something to finish. Not where something is
-/// awaited from the peer.
-bool RcQueuePair::ends_later() const {
-  const bool still_sending =
-      state() == QpState::closing && !fin_sent_ && transmit_.messages().allowed();
-  return (still_sending || transmit_.zero_copy().in_flight()) && requester_.idle();
-}
-
 /// After the receiving half took bytes, or none.
 void RcQueuePair::settle(RcEnd result, Time now) {
-  if (result == RcEnd::closed && ends_later()) {
-    peer_closed_ = true;
+  if (result == RcEnd::closed && closing_.outlasts_peer(state(), transmit_, requester_)) {
+    closing_.set_peer_closed();
     engine().inputs().set_reading(*this, false);
     if (state() != QpState::closing) arm_receive_wait(now);
   } else if (result != RcEnd::none) {
@@ -211,24 +203,26 @@ void RcQueuePair::resume_held(Time now) {
 RcTransmit::Context RcQueuePair::transmit_context() {
   const QpState now = state();
   const bool alone = engine().transmits().is_alone(*this);
-  return {.sends = sends_,
-          .requester = requester_,
-          .responder = responder_,
-          .stream = *stream_,
-          .counters = counters(),
-          .protection = protection(),
-          .serves_sends = (now == QpState::rts && !peer_closed_) || now == QpState::closing,
-          // guard(rows:burst-shared): alone ? kLoneBurstBytes : kBurstBytes => kLoneBurstBytes
-          .burst_bytes = alone ? kLoneBurstBytes : kBurstBytes,
-          .zero_copy = stream_.zero_copy()};
+  return {
+      .sends = sends_,
+      .requester = requester_,
+      .responder = responder_,
+      .stream = *stream_,
+      .counters = counters(),
+      .protection = protection(),
+      .serves_sends = (now == QpState::rts && !closing_.peer_closed()) || now == QpState::closing,
+      // guard(rows:burst-shared): alone ? kLoneBurstBytes : kBurstBytes => kLoneBurstBytes
+      .burst_bytes = alone ? kLoneBurstBytes : kBurstBytes,
+      .zero_copy = stream_.zero_copy()};
 }
 
 Served RcQueuePair::send(Time now) {
   if (link_is_full()) return {0, Pending::writable};
-  const RcTransmit::Result result = transmit_.run(transmit_context(), now);
+  const RcTransmit::Context context = transmit_context();
+  const RcTransmit::Result result = transmit_.run(context, now);
   switch (result.fault) {
     case RcTransmit::Fault::none:
-      go_on_ending();
+      go_on_ending(context);
       break;
     case RcTransmit::Fault::stream_failed:
       lose_connection(end_of_stream(result.error));
@@ -250,7 +244,7 @@ Served RcQueuePair::send(Time now) {
 
 void RcQueuePair::on_state(QpState now) {
   if (now == QpState::rts || now == QpState::sqd) {
-    drain_told_ = false;
+    closing_.restart_drain();
     engine().transmits().activate(*this);
   }
   if (now != QpState::error && now != QpState::reset) return;
@@ -270,7 +264,8 @@ void RcQueuePair::arm_receive_wait(Time now) {
 
 void RcQueuePair::on_receive_wait(Time now) {
   if (receive_.delivery().held()) return settle(receive_.give_up_waiting(), now);
-  if (peer_closed_ && state() != QpState::closing) end(RcEnd::lost);  // it takes nothing, either
+  if (closing_.peer_closed() && state() != QpState::closing)
+    end(RcEnd::lost);  // it takes nothing, either
 }
 
 std::error_code RcQueuePair::check_send(const SendWorkRequest& request) const noexcept {

@@ -9,6 +9,7 @@
 #include "base/timer_queue.h"
 #include "rnic/context/negotiated_connection.h"
 #include "rnic/queues/queue_pair.h"
+#include "rnic/rc/rc_closing.h"
 #include "rnic/rc/rc_idle_memory.h"
 #include "rnic/rc/rc_observers.h"
 #include "rnic/rc/rc_peer_watch.h"
@@ -62,15 +63,10 @@ class RcQueuePair final : public QueuePair, private RcLossHandler {
   RcTransmit::Context transmit_context();
 
   void complete_released();
-  bool ends_later() const;
   void settle(RcEnd result, Time now);
   void resume_held(Time now);
   Served send(Time now);
-  void go_on_ending();
-  bool all_sent();
-  void watch_drain();
-  void finish_closing();
-  void end_behind_peer();
+  void go_on_ending(const RcTransmit::Context& context);
   void lose_connection(RcEnd reason) override;
   void end(RcEnd reason);
   void count_end(RcEnd reason);
@@ -85,12 +81,10 @@ class RcQueuePair final : public QueuePair, private RcLossHandler {
   const StreamOptions options_;
 
   // Guarded by the baton.
-  RcStream stream_;           // while connected
-  bool peer_closed_ = false;  // the peer's side has ended, this one has something to finish
-  bool fin_sent_ = false;
-  bool drain_told_ = false;                 // sqd: the event was raised
+  RcStream stream_;                         // while connected
   std::optional<TerminateInfo> terminate_;  // of the last connection
   mpa::NegotiatedParameters parameters_;    // of the connection
+  RcClosing closing_;
   RcObservers observers_;
   RcRequester requester_;
   RcResponder responder_;

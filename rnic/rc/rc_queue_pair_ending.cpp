@@ -27,41 +27,20 @@ std::error_code status_of(RcEnd reason) {
 }  // namespace
 
 /// The steps that wait for this side's last byte, or for the memory that is in flight.
-void RcQueuePair::go_on_ending() {
-  if (state() == QpState::closing) {
-    if (all_sent()) finish_closing();  // guard(rows:drain-before-fin): without if (all_sent())
-  } else if (peer_closed_ && !transmit_.zero_copy().in_flight()) {
-    end_behind_peer();
-  } else if (state() == QpState::sqd) {
-    watch_drain();
+void RcQueuePair::go_on_ending(const RcTransmit::Context& context) {
+  switch (closing_.go_on(state(), context, transmit_)) {
+    case RcClosing::Step::none:
+      break;
+    case RcClosing::Step::tell_drained:
+      raise(AsyncEventType::sq_drained);
+      break;
+    case RcClosing::Step::end_connection:
+      // The peer's side ended in order, and nothing was read since: a reset may have come after
+      // it, which releases memory as an acknowledgement does.
+      // guard(reset-after-end): => end(RcEnd::closed);
+      end(stream_->error() == 0 ? RcEnd::closed : RcEnd::lost);
+      break;
   }
-}
-
-/// And no response is awaited or pending, and no memory is in flight.
-bool RcQueuePair::all_sent() {
-  return sends_.pending() == nullptr && requester_.idle() && responder_.next() == nullptr &&
-         transmit_.drained() && !transmit_.zero_copy().in_flight();
-}
-
-void RcQueuePair::watch_drain() {
-  if (drain_told_ || !transmit_.at_boundary() || !transmit_.drained()) return;
-  if (!requester_.idle() || transmit_.zero_copy().in_flight()) return;
-  drain_told_ = true;
-  raise(AsyncEventType::sq_drained);
-}
-
-/// Closing, and everything is out.
-void RcQueuePair::finish_closing() {
-  if (!fin_sent_) stream_->shutdown_send();
-  fin_sent_ = true;
-  if (peer_closed_) end_behind_peer();
-}
-
-/// The peer's side ended in order, and nothing was read since: a reset may have come after it,
-/// which releases memory as an acknowledgement does.
-void RcQueuePair::end_behind_peer() {
-  // guard(reset-after-end): => end(RcEnd::closed);
-  end(stream_->error() == 0 ? RcEnd::closed : RcEnd::lost);
 }
 
 void RcQueuePair::lose_connection(RcEnd reason) {
