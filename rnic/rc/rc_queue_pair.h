@@ -69,10 +69,6 @@ class RcQueuePair final : public QueuePair, private RcLossHandler {
   void go_on_ending(const RcTransmit::Context& context);
   void lose_connection(RcEnd reason) override;
   void end(RcEnd reason);
-  void count_end(RcEnd reason);
-  std::optional<TerminateInfo> terminate_of(RcEnd reason) const;
-  void raise_fatal(std::error_code status);
-  std::vector<std::byte> final_bytes(const TerminateInfo& terminate);
   void close_stream(bool in_order, std::vector<std::byte> final_bytes = {});
   void arm_receive_wait(Time now);
   void on_receive_wait(Time now);

@@ -24,6 +24,77 @@ std::error_code status_of(RcEnd reason) {
   }
 }
 
+void count_end(RcEnd reason, Counters& counters) {
+  switch (reason) {
+    case RcEnd::closed:
+      return counters.add(Counter::rc_disconnects);
+    case RcEnd::bad_crc:
+      return counters.add(Counter::rc_crc_errors);
+    // guard(rows:errors-counted): => return;
+    case RcEnd::protocol_error:
+      return counters.add(Counter::rc_protocol_errors);
+    case RcEnd::terminated:
+      counters.add(Counter::rc_terminates_received);
+      break;
+    case RcEnd::timed_out:
+      counters.add(Counter::rc_peer_timeouts);
+      break;
+    default:
+      break;
+  }
+  counters.add(Counter::rc_resets);
+}
+
+/// The Terminate that ends the connection, if one does.
+std::optional<TerminateInfo> terminate_of(RcEnd reason, const RcTermination& termination) {
+  switch (reason) {
+    case RcEnd::none:
+    case RcEnd::closed:
+    case RcEnd::lost:
+    case RcEnd::timed_out:
+      return std::nullopt;
+    // guard(rows:local-error-told): => return std::nullopt;
+    case RcEnd::bad_send:
+      return TerminateInfo{.code = rdmap::fault::kLocalCatastrophic};
+    case RcEnd::bad_response:
+      return TerminateInfo{.code = rdmap::fault::kInvalidStag};
+    default:
+      break;
+  }
+  TerminateInfo info;
+  info.code = termination.code().value_or(rdmap::fault::kLocalCatastrophic);
+  info.received = reason == RcEnd::terminated;
+  try {
+    info.headers.assign(termination.offending().begin(), termination.offending().end());
+  } catch (const std::bad_alloc&) {
+    info.headers.clear();  // the code is what matters
+  }
+  return info;
+}
+
+/// For an event: one without the headers, where there is no memory for these, is better than none.
+std::optional<TerminateInfo> copy_of(const std::optional<TerminateInfo>& terminate) {
+  try {
+    return terminate;
+  } catch (const std::bad_alloc&) {
+    return TerminateInfo{.code = terminate->code, .received = terminate->received};
+  }
+}
+
+/// None, and the stream is reset, where there is no memory for them.
+std::vector<std::byte> final_bytes(const RcTransmit& transmit, const RcTransmit::Context& context,
+                                   const TerminateInfo& terminate, size_t offending_length) {
+  std::array<std::byte, rdmap::kMaxTerminateUlpdu> ulpdu;
+  const size_t bytes =
+      rdmap::encode_terminate(terminate.code, terminate.headers, ulpdu, offending_length);
+  try {
+    return transmit.final_bytes(context, ConstBytes(ulpdu).first(bytes));
+  } catch (const std::bad_alloc&) {
+    context.counters.add(Counter::rc_tx_no_memory);
+    return {};
+  }
+}
+
 }  // namespace
 
 /// The steps that wait for this side's last byte, or for the memory that is in flight.
@@ -55,18 +126,20 @@ void RcQueuePair::lose_connection(RcEnd reason) {
 }
 
 void RcQueuePair::end(RcEnd reason) {
-  count_end(reason);
-  terminate_ = terminate_of(reason);  // guard(rows:terminate-told)
+  count_end(reason, counters());
+  terminate_ = terminate_of(reason, receive_.termination());  // guard(rows:terminate-told)
   const bool received = terminate_ && terminate_->received;
   if (received) requester_.refuse(terminate_->code);
   // guard(rows:unfinished-not-delivered): WcStatus::general_error => WcStatus::success
   receive_.abandon(WcStatus::general_error);  // guard(rc)
   const bool in_order = reason == RcEnd::closed && transmit_.at_boundary();
   // guard(rows:terminate-not-answered): without !received &&
-  // guard(rows:terminate-sent): without , final_bytes(*terminate_)
+  // guard(rows:terminate-sent): without , final_bytes(transmit_, transmit_context(), *terminate_,
+  //     receive_.termination().offending_length())
   // guard(rows:responder-silent): without && receive_.heard()
   if (terminate_ && !received && receive_.heard())
-    close_stream(false, final_bytes(*terminate_));
+    close_stream(false, final_bytes(transmit_, transmit_context(), *terminate_,
+                                    receive_.termination().offending_length()));
   else
     close_stream(in_order || received);
   const bool asked_for = state() == QpState::closing && reason == RcEnd::closed;
@@ -74,83 +147,11 @@ void RcQueuePair::end(RcEnd reason) {
   if (reason == RcEnd::closed) {
     if (!asked_for) raise(AsyncEventType::peer_closed);  // guard(rows:close-told)
   } else {
-    raise_fatal(status_of(reason));
+    // guard(rows:fatal-told)
+    raise(AsyncEventType::qp_fatal, copy_of(terminate_), status_of(reason));
   }
   const bool silent = reason == RcEnd::timed_out;
   observers_.tell_end(silent ? status_of(reason) : std::error_code());
-}
-
-/// An event without the headers, where there is no memory for these, is better than none.
-void RcQueuePair::raise_fatal(std::error_code status) {
-  std::optional<TerminateInfo> told;
-  try {
-    told = terminate_;
-  } catch (const std::bad_alloc&) {
-    told = TerminateInfo{.code = terminate_->code, .received = terminate_->received};
-  }
-  raise(AsyncEventType::qp_fatal, std::move(told), status);  // guard(rows:fatal-told)
-}
-
-/// The Terminate that ends the connection, if one does.
-std::optional<TerminateInfo> RcQueuePair::terminate_of(RcEnd reason) const {
-  switch (reason) {
-    case RcEnd::none:
-    case RcEnd::closed:
-    case RcEnd::lost:
-    case RcEnd::timed_out:
-      return std::nullopt;
-    // guard(rows:local-error-told): => return std::nullopt;
-    case RcEnd::bad_send:
-      return TerminateInfo{.code = rdmap::fault::kLocalCatastrophic};
-    case RcEnd::bad_response:
-      return TerminateInfo{.code = rdmap::fault::kInvalidStag};
-    default:
-      break;
-  }
-  TerminateInfo info;
-  info.code = receive_.termination().code().value_or(rdmap::fault::kLocalCatastrophic);
-  info.received = reason == RcEnd::terminated;
-  try {
-    info.headers.assign(receive_.termination().offending().begin(),
-                        receive_.termination().offending().end());
-  } catch (const std::bad_alloc&) {
-    info.headers.clear();  // the code is what matters
-  }
-  return info;
-}
-
-/// None, and the stream is reset, where there is no memory for them.
-std::vector<std::byte> RcQueuePair::final_bytes(const TerminateInfo& terminate) {
-  std::array<std::byte, rdmap::kMaxTerminateUlpdu> ulpdu;
-  const size_t bytes = rdmap::encode_terminate(terminate.code, terminate.headers, ulpdu,
-                                               receive_.termination().offending_length());
-  try {
-    return transmit_.final_bytes(transmit_context(), ConstBytes(ulpdu).first(bytes));
-  } catch (const std::bad_alloc&) {
-    counters().add(Counter::rc_tx_no_memory);
-    return {};
-  }
-}
-
-void RcQueuePair::count_end(RcEnd reason) {
-  switch (reason) {
-    case RcEnd::closed:
-      return counters().add(Counter::rc_disconnects);
-    case RcEnd::bad_crc:
-      return counters().add(Counter::rc_crc_errors);
-    // guard(rows:errors-counted): => return;
-    case RcEnd::protocol_error:
-      return counters().add(Counter::rc_protocol_errors);
-    case RcEnd::terminated:
-      counters().add(Counter::rc_terminates_received);
-      break;
-    case RcEnd::timed_out:
-      counters().add(Counter::rc_peer_timeouts);
-      break;
-    default:
-      break;
-  }
-  counters().add(Counter::rc_resets);
 }
 
 /// A stream with memory in flight is reset, without final bytes: the application may use the memory
