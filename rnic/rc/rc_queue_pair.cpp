@@ -131,7 +131,9 @@ void RcQueuePair::abandon() {
 size_t RcQueuePair::receive(Time now) {
   if (!stream_) return 0;
   const bool in_flight = transmit_.zero_copy().in_flight();
-  if (in_flight) complete_released();
+  // Memory may have been released: sends that wait for that go on.
+  if (in_flight && transmit_.zero_copy().complete_released(*stream_, sends_))
+    engine().transmits().activate(*this);
   if (receive_.delivery().held() || closing_.peer_closed()) {
     // Nothing is read, so it is a broken stream that asks, again if need be, or one that has
     // released memory.
@@ -144,25 +146,20 @@ size_t RcQueuePair::receive(Time now) {
   return 1;
 }
 
-/// The stream may have released memory: sends that wait for that go on.
-void RcQueuePair::complete_released() {
-  if (transmit_.zero_copy().complete_released(*stream_, sends_))
-    engine().transmits().activate(*this);
-}
-
 /// After the receiving half took bytes, or none.
 void RcQueuePair::settle(RcEnd result, Time now) {
-  if (result == RcEnd::closed && closing_.outlasts_peer(state(), transmit_, requester_)) {
+  if (result != RcEnd::none) {
+    const bool goes_on =
+        result == RcEnd::closed && closing_.outlasts_peer(state(), transmit_, requester_);
+    if (!goes_on) return end(result);
     closing_.set_peer_closed();
-    engine().inputs().set_reading(*this, false);
-    if (state() != QpState::closing) arm_receive_wait(now);
-  } else if (result != RcEnd::none) {
-    return end(result);
   }
-  if (receive_.delivery().held()) {
+  const bool held = receive_.delivery().held();
+  if (held || result == RcEnd::closed) {
     engine().inputs().set_reading(*this, false);
-    counters().add(Counter::rc_receive_not_ready);
-    arm_receive_wait(now);
+    if (held) counters().add(Counter::rc_receive_not_ready);
+    if (held || state() != QpState::closing)
+      engine().timers().arm(receive_wait_, saturating_add(now, options_.receive_wait));
   }
   if (receive_.heard() && !transmit_.messages().allowed()) {
     transmit_.messages().allow();
@@ -256,10 +253,6 @@ void RcQueuePair::on_state(QpState now) {
     receive_.abandon(WcStatus::wr_flush_error);
   observers_.wake_waiters();
   if (ended) observers_.tell_end({});
-}
-
-void RcQueuePair::arm_receive_wait(Time now) {
-  engine().timers().arm(receive_wait_, saturating_add(now, options_.receive_wait));
 }
 
 void RcQueuePair::on_receive_wait(Time now) {

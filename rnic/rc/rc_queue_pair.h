@@ -62,7 +62,6 @@ class RcQueuePair final : public QueuePair, private RcLossHandler {
  private:
   RcTransmit::Context transmit_context();
 
-  void complete_released();
   void settle(RcEnd result, Time now);
   void resume_held(Time now);
   Served send(Time now);
@@ -70,7 +69,6 @@ class RcQueuePair final : public QueuePair, private RcLossHandler {
   void lose_connection(RcEnd reason) override;
   void end(RcEnd reason);
   void close_stream(bool in_order, std::vector<std::byte> final_bytes = {});
-  void arm_receive_wait(Time now);
   void on_receive_wait(Time now);
 
   const uint32_t number_;
