@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 
 namespace diwarp::rnic {
 
@@ -32,14 +33,14 @@ class BurstRing {
   void push() { ++count_; }
   /// Removes the oldest.
   void pop() {
-    first_ = (first_ + 1) % kBurstFpdus;
+    first_ = (first_ + 1) % uint32_t{kBurstFpdus};
     --count_;
   }
 
  private:
   Memory* memory_ = nullptr;
-  size_t first_ = 0;
-  size_t count_ = 0;
+  uint32_t first_ = 0;
+  uint32_t count_ = 0;
 };
 
 }  // namespace diwarp::rnic

@@ -9,7 +9,7 @@ void RcDirectPlacement::begin(const mpa::PartialFpdu& partial, const rdmap::Stre
                               size_t placed, bool took_receive) {
   const ConstBytes header = partial.ulpdu.first(partial.ulpdu.size() - placed);
   std::copy(header.begin(), header.end(), header_.begin());
-  header_bytes_ = header.size();
+  header_bytes_ = static_cast<uint8_t>(header.size());
   segment_ = segment;
   placed_ = placed;
   trailer_ = partial.trailer;

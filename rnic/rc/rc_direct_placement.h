@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 
@@ -44,11 +45,11 @@ class RcDirectPlacement {
   std::optional<ConstBytes> add(size_t came, ConstBytes buffer);
 
  private:
-  bool under_way_ = false;
-  bool took_receive_ = false;
   rdmap::StreamSegment segment_;
   std::array<std::byte, ddp::kUntaggedHeaderBytes> header_;
-  size_t header_bytes_ = 0;
+  uint8_t header_bytes_ = 0;
+  bool under_way_ = false;
+  bool took_receive_ = false;
   size_t placed_ = 0;   // bytes of its payload
   size_t trailer_ = 0;  // bytes after the payload that are still to come
 };

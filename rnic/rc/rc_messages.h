@@ -90,11 +90,11 @@ class RcMessages {
   void describe(const SendEntry& entry, const RcTransmitContext& context);
 
   BurstRing<RcMessage> ring_;  // the last one may have more to frame
-  bool framing_ = false;       // it has
-  uint64_t next_offset_ = 0;   // from here on
+  uint64_t next_offset_ = 0;   // where that goes on
   uint64_t next_entry_ = 0;    // place in the send queue of what comes after
-  bool responded_last_ = false;
   std::array<uint32_t, rdmap::kQueues> next_msn_{1, 1, 1, 1};
+  bool framing_ = false;  // the last one has more to frame
+  bool responded_last_ = false;
   ReadyToReceive ready_ = ReadyToReceive::none;  // the first message is to be this
   bool allowed_ = false;
 };

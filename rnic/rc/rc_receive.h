@@ -97,12 +97,12 @@ class RcReceive {
 
   Counters& counters_;
   RcSegmentReceiver segments_;
-  bool heard_ = false;
   size_t came_ = 0;
   size_t needed_ = 0;  // bytes that the FPDU at the front takes, as far as known
   mpa::Deframer deframer_;
   PartialFpduBuffer partial_fpdus_;
   uint32_t expects_long_ = 0;  // of kExpectLong
+  bool heard_ = false;
   RcDirectPlacement direct_placement_;
 };
 

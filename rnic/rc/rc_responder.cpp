@@ -33,7 +33,7 @@ std::optional<TerminateCode> RcResponder::take(const Request& request) {
 }
 
 void RcResponder::finish() {
-  first_ = (first_ + 1) % ring_.size();
+  first_ = static_cast<uint16_t>((first_ + 1) % ring_.size());
   --count_;
   --begun_;
 }

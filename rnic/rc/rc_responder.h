@@ -48,10 +48,10 @@ class RcResponder {
 
   const ddp::ProtectionContext& protection_;
   uint16_t ird_ = 0;
+  uint16_t first_ = 0;  // place in the ring
+  uint16_t count_ = 0;
+  uint16_t begun_ = 0;         // of these
   std::vector<Request> ring_;  // of ird_, from the first request on
-  size_t first_ = 0;
-  size_t count_ = 0;
-  size_t begun_ = 0;
 };
 
 }  // namespace diwarp::rnic

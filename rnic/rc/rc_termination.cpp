@@ -8,7 +8,8 @@ namespace diwarp::rnic {
 void RcTermination::start() {
   reason_ = RcEnd::none;
   code_.reset();
-  held_ = length_ = 0;
+  held_ = 0;
+  length_ = 0;
 }
 
 bool RcTermination::end(RcEnd reason, TerminateCode code, ConstBytes ulpdu) {
@@ -30,7 +31,7 @@ bool RcTermination::end_by_peer(const rdmap::Terminate& terminate) {
 void RcTermination::append(ConstBytes headers) {
   const size_t count = std::min(headers.size(), offending_.size() - held_);
   std::copy_n(headers.begin(), count, offending_.begin() + held_);
-  held_ += count;
+  held_ = static_cast<uint8_t>(held_ + count);
 }
 
 }  // namespace diwarp::rnic

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 
 #include "base/bytes.h"
@@ -50,7 +51,7 @@ class RcTermination {
   RcEnd reason_ = RcEnd::none;
   std::optional<TerminateCode> code_;
   std::array<std::byte, kOffendingBytes> offending_;
-  size_t held_ = 0;  // bytes of offending_
+  uint8_t held_ = 0;  // bytes of offending_
   size_t length_ = 0;
 };
 
