@@ -13,14 +13,15 @@ namespace diwarp::rnic {
 /// The engine serves sources in rounds. A source stands in line from add() until begin_round() or
 /// next() returns it; it then sends one bounded burst. Where it has more to send it is added again
 /// before next() is called. A source in line when next() returns null has its turn in a later
-/// round, so a round must be bounded.
+/// round, so a round must be bounded. A policy keeps its line as it likes: of a source it may use
+/// the ListNode, and need not.
 class TransmitScheduler {
  public:
   virtual ~TransmitScheduler() = default;
 
   /// Puts a source in line that does not stand there.
   virtual void add(TransmitSource& source) = 0;
-  /// Takes a source out of the line; one that does not stand there, and is about to go, as well.
+  /// A source leaves the engine's service: nothing is kept of it, whether it stands in line or not.
   virtual void remove(TransmitSource& source) = 0;
   /// Whether no source stands in line.
   virtual bool empty() const = 0;

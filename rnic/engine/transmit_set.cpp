@@ -24,6 +24,7 @@ size_t TransmitSet::transmit(Time now) {
   size_t work = 0;
   TransmitSource* source = scheduler_->begin_round();
   while (source != nullptr) {
+    source->place_ = TransmitSource::Place::none;
     const size_t moved = serve(*source, now);
     work += moved;
     source = scheduler_->next(*source, moved);
@@ -46,19 +47,21 @@ size_t TransmitSet::serve(TransmitSource& source, Time now) {
 
 void TransmitSet::activate(TransmitSource& source) {
   if (!source.attached_) return;
+  if (source.is_scheduled()) return;
   end_stall(source);
-  if (!source.is_scheduled()) scheduler_->add(source);
+  source.place_ = TransmitSource::Place::line;
+  scheduler_->add(source);
 }
 
 void TransmitSet::stall(TransmitSource& source) {
-  if (!source.attached_ || source.linked()) return;
-  source.stalled_ = true;
+  if (!source.attached_ || source.place_ != TransmitSource::Place::none) return;
+  source.place_ = TransmitSource::Place::stalled;
   stalled_.push_back(source);
 }
 
 void TransmitSet::end_stall(TransmitSource& source) {
-  if (!source.stalled_) return;
-  source.stalled_ = false;
+  if (source.place_ != TransmitSource::Place::stalled) return;
+  source.place_ = TransmitSource::Place::none;
   stalled_.remove(source);
 }
 
@@ -69,6 +72,7 @@ void TransmitSet::detach(TransmitSource& source) {
   take_inbox();  // it may be in there
   source.attached_ = false;
   end_stall(source);
+  source.place_ = TransmitSource::Place::none;
   scheduler_->remove(source);
 }
 

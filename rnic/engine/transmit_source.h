@@ -40,15 +40,21 @@ class TransmitSource : public MpscNode, public ListNode<TransmitTag> {
   virtual Served transmit(Time now) = 0;
 
   /// Whether it stands in line to send.
-  bool is_scheduled() const { return linked() && !stalled_; }
+  bool is_scheduled() const { return place_ == Place::line; }
 
  private:
   friend class EngineInbox;
   friend class TransmitSet;
 
+  enum class Place : uint8_t {
+    none,     ///< in no line; or it is being served
+    line,     ///< the scheduler's
+    stalled,  ///< the set's, of those that wait for a completion queue
+  };
+
   std::atomic<bool> notified_{false};  // in the engine's inbox
   bool attached_ = false;
-  bool stalled_ = false;          // in the set's list of those, not in the scheduler's line
+  Place place_ = Place::none;
   InputSource* input_ = nullptr;  // of the same link; null: there is none
 };
 

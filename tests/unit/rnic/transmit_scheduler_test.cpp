@@ -24,17 +24,21 @@ struct Source final : TransmitSource {
   std::function<void()> on_transmit;
 };
 
-/// The source that has sent least goes first; one burst a round.
+/// The source that has sent least goes first; one burst a round. Its line is its own.
 class LeastFirst final : public TransmitScheduler {
  public:
-  void add(TransmitSource& source) override { line_.push_back(source); }
-  void remove(TransmitSource& source) override { line_.remove(source); }
+  void add(TransmitSource& source) override { line_.push_back(&source); }
+  void remove(TransmitSource& source) override {
+    std::erase(line_, &source);
+    std::erase_if(sent_, [&](const auto& known) { return known.first == &source; });
+  }
   bool empty() const override { return line_.empty(); }
   TransmitSource* begin_round() override {
+    if (line_.empty()) return nullptr;
     TransmitSource* least = line_.front();
-    for (TransmitSource* one = least; one != nullptr; one = line_.next(*one))
+    for (TransmitSource* one : line_)
       if (sent(*one) < sent(*least)) least = one;
-    if (least != nullptr) line_.remove(*least);
+    std::erase(line_, least);
     return least;
   }
   TransmitSource* next(TransmitSource& served, size_t work) override {
@@ -49,7 +53,7 @@ class LeastFirst final : public TransmitScheduler {
     return sent_.emplace_back(&source, 0).second;
   }
 
-  IntrusiveList<TransmitSource, TransmitTag> line_;
+  std::vector<TransmitSource*> line_;
   std::deque<std::pair<TransmitSource*, size_t>> sent_;
 };
 
@@ -141,6 +145,23 @@ TEST_CASE("an engine serves its sources as the policy has it that it was given")
   for (int i = 0; i < 9; ++i)
     for (const size_t served : scene.step()) order.push_back(served);
   CHECK(order == Order{0, 1, 2, 2, 1, 2, 2, 1, 2});
+}
+
+TEST_CASE("a policy whose line is its own is given a source once, and stalled sources later") {
+  Scene scene(2, std::make_unique<LeastFirst>());
+  for (int i = 0; i < 3; ++i) scene.activate(0, 1);
+  CHECK(scene.step() == Order{0});
+  CHECK(scene.step().empty());
+  scene.activate(1, 1);
+  scene.engine.exclusively([&] {
+    scene.engine.transmits().stall(scene.sources[1]);  // it stands in line
+    CHECK_FALSE(scene.engine.transmits().any_stalled());
+  });
+  CHECK(scene.step() == Order{1});
+  scene.engine.exclusively([&] { scene.engine.transmits().stall(scene.sources[1]); });
+  CHECK(scene.step().empty());
+  scene.engine.unstall();
+  CHECK(scene.step() == Order{1});
 }
 
 }  // namespace diwarp::rnic
