@@ -16,6 +16,8 @@ packages_for() {
       compare) printf '%s\n' libfabric-bin gnuplot-nox ;;
       # tests/format and dev/format: this version, as each formats differently.
       format) printf '%s\n' clang-format-14 ;;
+      # dev/tidy: this version, whose checks .clang-tidy chooses from.
+      tidy) printf '%s\n' clang-tidy-14 ;;
       # dev/instructions: what counts them.
       instructions) printf '%s\n' valgrind ;;
       # Clang with the sanitizers' libraries and libFuzzer, and what shows coverage.
