@@ -7,6 +7,7 @@
 #include <chrono>
 
 #include "base/unique_fd.h"
+#include "rnic/engine/endpoint.h"
 #include "support/catch.h"
 
 using namespace diwarp;
