@@ -62,8 +62,8 @@ struct BackendRow {
 
   /// Null where the system does not allow it or lacks something: then `why_not` is a message.
   std::unique_ptr<Backend> (*open)(const BackendSetup& setup, std::string& why_not);
-  /// Why this system has none of it; empty: it has.
-  std::string (*why_none)();
+  /// Why this process cannot have it; empty: it can.
+  std::string (*why_unavailable)();
   /// 0, or the errno that tells why no device can have this address.
   int (*check_local)(const Address& address);
 };

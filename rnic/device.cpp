@@ -59,7 +59,11 @@ std::shared_ptr<Device> open_device(const Address& address, const DeviceOptions&
   return with_resources([&] { return std::make_shared<Device>(address, options); });
 }
 
-std::string why_none(IoBackend backend) { return row_of(backend).why_none(); }
+std::string why_unavailable(IoBackend io) {
+  const llp::BackendRow& row = row_of(io);
+  const bool known = io == IoBackend::automatic || row.io == io;
+  return known ? row.why_unavailable() : "this library was built without it";
+}
 
 Device::Device(const Address& address, const DeviceOptions& options, DeviceParts parts)
     : DeviceContext(address, options,
@@ -71,15 +75,14 @@ Device::Device(const Address& address, const DeviceOptions& options, DeviceParts
 /// One line tells of a backend that was wanted and cannot be had.
 std::unique_ptr<llp::Backend> Device::open_backend(const llp::BackendRow* wanted) {
   const bool asked = options().io != IoBackend::automatic;
-  const llp::BackendRow& row = wanted != nullptr ? *wanted : row_of(options().io);
-  io_ = row.io;
-  io_reason_ = asked ? "asked for" : row.why_automatic;
+  row_ = wanted != nullptr ? *wanted : row_of(options().io);
+  io_reason_ = asked ? "asked for" : row_.why_automatic;
   std::string why_not;
-  if (auto opened = row.open({options(), counters()}, why_not)) return opened;
-  io_ = IoBackend::syscall;
-  io_reason_ = std::string(row.name) + " was " + io_reason_ + ", but " + why_not;
-  log::warn(io_reason_ + "; bytes are moved by system calls");
-  return row_of(io_).open({options(), counters()}, why_not);
+  if (auto opened = row_.open({options(), counters()}, why_not)) return opened;
+  io_reason_ = std::string(row_.name) + " was " + io_reason_ + ", but " + why_not;
+  row_ = row_of(IoBackend::syscall);
+  log::warn(io_reason_ + "; bytes are moved by " + std::string(row_.name));
+  return row_.open({options(), counters()}, why_not);
 }
 
 Device::~Device() = default;
@@ -109,7 +112,8 @@ DeviceAttributes Device::query() const {
   const llp::BackendDescription description = backend().describe();
   attributes.datagram_backend = description.datagrams;
   attributes.stream_backend = description.streams;
-  attributes.io = io_;
+  attributes.io = row_.io;
+  attributes.io_name = row_.name;
   attributes.io_reason = io_reason_;
   return attributes;
 }

@@ -40,9 +40,9 @@ class Device final : public DeviceContext {
  private:
   std::unique_ptr<llp::Backend> open_backend(const llp::BackendRow* wanted);
 
-  IoBackend io_ = IoBackend::automatic;
-  std::string io_reason_;  // why so: a message without its end
-  std::mutex mutex_;       // guards control_
+  llp::BackendRow row_ = {};  // of the backend in use
+  std::string io_reason_;     // why so: a message without its end
+  std::mutex mutex_;          // guards control_
   std::unique_ptr<Control> control_;
 };
 

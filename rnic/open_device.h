@@ -15,7 +15,7 @@ class Device;
 /// the system has no descriptor or thread for the device.
 std::shared_ptr<Device> open_device(const Address& address, const DeviceOptions& options);
 
-/// Why this system has no such backend; empty: it has.
-std::string why_none(IoBackend backend);
+/// Why devices of this process cannot have the backend; empty: they can.
+std::string why_unavailable(IoBackend io);
 
 }  // namespace diwarp::rnic

@@ -104,16 +104,18 @@ void print_attributes(const DeviceAttributes& attributes) {
   std::printf("  %-28s %s\n", "CRC32C", attributes.crc_backend.c_str());
   std::printf("  %-28s %s\n", "datagrams", attributes.datagram_backend.c_str());
   std::printf("  %-28s %s\n", "streams", attributes.stream_backend.c_str());
-  std::printf("  %-28s %s (%s)\n", "io",
-              attributes.io == IoBackend::uring ? "io_uring" : "system calls",
-              attributes.io_reason.c_str());
-  const std::string why_not = Device::why_no_io_uring();
-  std::printf("  %-28s %s\n", "io_uring",
-              why_not.empty() ? "allowed by the kernel" : ("not allowed here: " + why_not).c_str());
+  std::printf("  %-28s %s (%s)\n", "io", attributes.io_name.c_str(), attributes.io_reason.c_str());
+  for (const IoBackendName& one : kIoBackends) {
+    if (one.io == IoBackend::automatic) continue;
+    const std::string why_not = Device::why_unavailable(one.io);
+    std::printf("  %-28s %s\n", ("--io " + std::string(one.name)).c_str(),
+                why_not.empty() ? "available" : ("not available: " + why_not).c_str());
+  }
 }
 
 std::string to_text(const OffloadAttributes& offload) {
-  return offload.available ? "yes" : "no: " + offload.refusal;
+  if (offload.available) return "yes";
+  return offload.refusal.empty() ? "no" : "no: " + offload.refusal;
 }
 
 std::string to_text(const SocketBufferAttributes& buffer, const SystemLimit& limit) {
@@ -154,6 +156,14 @@ void print_counters(const std::vector<CounterValue>& counters) {
     std::printf("  %-28s %s\n", std::string(counter.name).c_str(),
                 std::string(counter.meaning).c_str());
   }
+}
+
+Json available_backends() {
+  Json json = Json::object();
+  for (const IoBackendName& one : kIoBackends)
+    if (one.io != IoBackend::automatic)
+      json[std::string(one.name)] = Device::why_unavailable(one.io).empty();
+  return json;
 }
 
 Json to_json(const OffloadAttributes& offload) {
@@ -210,9 +220,9 @@ Json to_json(const std::vector<Entry>& entries) {
                 {{"crc32c", attributes.crc_backend},
                  {"datagrams", attributes.datagram_backend},
                  {"streams", attributes.stream_backend},
-                 {"io", attributes.io == IoBackend::uring ? "uring" : "syscall"},
+                 {"io", to_string(attributes.io)},
                  {"io_reason", attributes.io_reason},
-                 {"io_uring_allowed", Device::why_no_io_uring().empty()}}},
+                 {"io_available", available_backends()}}},
                {"datagram_sockets", to_json(usable.sockets)},
                {"system", to_json(system_info())},
                {"counters", Json::object()}};
@@ -230,7 +240,7 @@ void run(int argc, char** argv) {
   app.add_flag("--counters", counters, "List the counters of a device, too");
   app.add_flag("--json", json, "Print everything as JSON");
   std::string io = "auto";
-  app.add_option("--io", io, kIoHelp)->type_name(kIoNames)->capture_default_str();
+  app.add_option("--io", io, kIoHelp)->type_name(io_names())->capture_default_str();
   if (!parse_command_line(app, argc, argv)) return;
   const std::vector<Entry> entries = try_devices(parse_io(io));
   if (json) {

@@ -32,7 +32,7 @@ DatagramSocketAttributes Device::query_datagram_sockets() const {
   return impl_->query_datagram_sockets();
 }
 
-std::string Device::why_no_io_uring() { return rnic::why_none(IoBackend::uring); }
+std::string Device::why_unavailable(IoBackend io) { return rnic::why_unavailable(io); }
 
 std::vector<CounterValue> Device::counters() const {
   const Counters& counters = impl_->counters();

@@ -32,8 +32,9 @@ struct DeviceAttributes {
   std::string crc_backend;       ///< the implementation of CRC32C
   std::string datagram_backend;  ///< how datagrams are moved
   std::string stream_backend;
-  IoBackend io = IoBackend::syscall;  ///< the one in use: syscall or uring
-  std::string io_reason;              ///< and why
+  IoBackend io = IoBackend::automatic;  ///< the one in use, never `automatic`
+  std::string io_name;                  ///< what messages call it
+  std::string io_reason;                ///< why it is in use
 };
 
 /// Something of the system's that makes datagrams faster.

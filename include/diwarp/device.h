@@ -45,9 +45,9 @@ class DIWARP_EXPORT Device {
   /// The means that the system gives to the sockets of UD and RD queue pairs, and those it refuses.
   /// Opens a socket to ask it, for a moment. Throws Error where none can be opened.
   DatagramSocketAttributes query_datagram_sockets() const;
-  /// Why the system does not let this process use io_uring; empty where it does.
-  /// Makes a small ring to ask it, once in a process.
-  static std::string why_no_io_uring();
+  /// Why devices of this process cannot have the backend; empty where they can. May ask the system
+  /// for what the backend needs, once in a process.
+  static std::string why_unavailable(IoBackend io);
   /// Every counter of the device, drop reasons included, summed over its queue pairs.
   std::vector<CounterValue> counters() const;
   /// The value of one counter by its name, 0 for an unknown name.

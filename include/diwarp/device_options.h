@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string_view>
 
 #include "diwarp/types.h"
 
@@ -15,12 +18,37 @@ enum class Progress : uint8_t {
   manual,  ///< the application alone: polling a completion queue and Device::progress()
 };
 
-/// The means of moving bytes between the engine and the kernel's sockets.
+/// The means of moving bytes between the engine and the network. kIoBackends names them.
 enum class IoBackend : uint8_t {
   automatic,  ///< the one that measured best (docs/performance.md)
   syscall,    ///< system calls
   uring,      ///< io_uring; system calls, and a line in the log, where it cannot be had
 };
+
+struct IoBackendName {
+  IoBackend io;
+  std::string_view name;
+};
+
+/// Each IoBackend and its name, as the tools take and print it.
+inline constexpr std::array kIoBackends = {
+    IoBackendName{IoBackend::automatic, "auto"},
+    IoBackendName{IoBackend::syscall, "syscall"},
+    IoBackendName{IoBackend::uring, "uring"},
+};
+
+constexpr std::string_view to_string(IoBackend io) {
+  for (const IoBackendName& one : kIoBackends)
+    if (one.io == io) return one.name;
+  return "unknown";
+}
+
+/// Nothing where no backend has this name.
+constexpr std::optional<IoBackend> parse_io_backend(std::string_view name) {
+  for (const IoBackendName& one : kIoBackends)
+    if (one.name == name) return one.io;
+  return std::nullopt;
+}
 
 struct DeviceOptions {
   Progress progress = Progress::thread;

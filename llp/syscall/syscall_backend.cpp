@@ -44,7 +44,7 @@ BackendRow syscall_row() {
           .open = [](const BackendSetup& setup, std::string&) -> std::unique_ptr<Backend> {
             return std::make_unique<SyscallBackend>(setup.options);
           },
-          .why_none = [] { return std::string(); },
+          .why_unavailable = [] { return std::string(); },
           .check_local = check_udp_address};
 }
 

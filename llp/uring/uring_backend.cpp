@@ -54,7 +54,7 @@ BackendRow uring_row() {
           .why_automatic = "chosen automatically",
           .open = [](const BackendSetup& setup,
                      std::string& why_not) { return open_uring(setup, {}, why_not); },
-          .why_none = [] { return why_no_uring(); },
+          .why_unavailable = [] { return why_no_uring(); },
           .check_local = check_udp_address};
 }
 

@@ -33,10 +33,12 @@ def info_of_sockets():
     """What it says of the system, against what the system says."""
     text = run("info").stdout
     for word in ("GSO (UDP_SEGMENT)", "GRO (UDP_GRO)", "receive buffer", "SO_BUSY_POLL",
-                 "net.core.rmem_max", "processors", "memory that may be locked", "io_uring"):
+                 "net.core.rmem_max", "processors", "memory that may be locked", "--io uring"):
         check(word in text, f"{word} is not in {text}")
     values = json.loads(run("info", "--json").stdout)
     system, sockets = values["system"], values["datagram_sockets"]
+    backends = values["backends"]
+    check(backends["io_available"]["syscall"] and backends["io_available"][backends["io"]], backends)
     check(system["kernel"].endswith(os.uname().release), system)
     check(system["usable_processors"] == len(os.sched_getaffinity(0)), system)
     for name in ("rmem_max", "wmem_max"):

@@ -41,10 +41,15 @@ constexpr double kMaxTimeout = 3600;
 }  // namespace
 
 IoBackend parse_io(const std::string& text) {
-  if (text == "auto") return IoBackend::automatic;
-  if (text == "syscall") return IoBackend::syscall;
-  if (text == "uring") return IoBackend::uring;
-  throw Failure("--io is auto, syscall or uring, not " + text + ".");
+  if (const auto io = parse_io_backend(text)) return *io;
+  throw Failure("--io is one of " + io_names(", ") + ", not " + text + ".");
+}
+
+std::string io_names(const char* separator) {
+  std::string names;
+  for (const IoBackendName& one : kIoBackends)
+    names.append(names.empty() ? "" : separator).append(one.name);
+  return names;
 }
 
 MeasureOptions::MeasureOptions(CLI::App& app, std::string default_size,
@@ -77,7 +82,7 @@ void MeasureOptions::add_end_options(CLI::App& app) {
          "--udp-buffer", udp_buffer_,
          "Receive buffer of this end's sockets, as in 200K (default 8M; the system may cut it)")
       ->type_name("N");
-  app.add_option("--io", io_, kIoHelp)->type_name(kIoNames)->capture_default_str();
+  app.add_option("--io", io_, kIoHelp)->type_name(io_names())->capture_default_str();
   app.add_option(
          "--zerocopy", zerocopy_,
          "RC: calls that send at least N bytes of payload leave them uncopied where this end "

@@ -22,10 +22,9 @@ namespace diwarp::tools {
 
 /// The means that move the bytes of a device; throws Failure with a message on anything else.
 IoBackend parse_io(const std::string& text);
-inline constexpr const char* kIoHelp =
-    "Move bytes by system calls or by io_uring (auto: what "
-    "measured best)";
-inline constexpr const char* kIoNames = "auto|syscall|uring";
+inline constexpr const char* kIoHelp = "What moves bytes (auto: what measured best)";
+/// The names that parse_io() takes.
+std::string io_names(const char* separator = "|");
 
 /// Where a server listens if nothing else is said.
 inline constexpr uint16_t kDefaultPort = 18560;

@@ -23,6 +23,15 @@ std::string first_line(const char* file) {
   return line.empty() ? "unknown" : line;
 }
 
+/// The names of the backends that devices can have here.
+std::string available_backends() {
+  std::string names;
+  for (const IoBackendName& one : kIoBackends)
+    if (one.io != IoBackend::automatic && Device::why_unavailable(one.io).empty())
+      names.append(names.empty() ? "" : ", ").append(one.name);
+  return names;
+}
+
 std::string processor() {
   std::ifstream input("/proc/cpuinfo");
   for (std::string line; std::getline(input, line);) {
@@ -51,7 +60,7 @@ Json describe_machine(const Address& address) {
   machine["udp_gso_gro"] = trains_obstacle().empty();
   machine["datagram_backend"] = attributes.datagram_backend;
   machine["stream_backend"] = attributes.stream_backend;
-  machine["io_uring"] = Device::why_no_io_uring().empty();
+  machine["io_available"] = available_backends();
   machine["crc_backend"] = attributes.crc_backend;
   machine["libfabric"] = fabric_version();
   machine["rmem_max"] = first_line("/proc/sys/net/core/rmem_max");

@@ -43,7 +43,7 @@ llp::BackendRow unix_row() {
       .open = [](const llp::BackendSetup& setup, std::string&) -> std::unique_ptr<llp::Backend> {
         return std::make_unique<UnixBackend>(setup.options);
       },
-      .why_none = [] { return std::string(); },
+      .why_unavailable = [] { return std::string(); },
       .check_local =
           [](const Address& address) { return address.is_loopback() ? 0 : EADDRNOTAVAIL; }};
 }

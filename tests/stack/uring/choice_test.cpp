@@ -47,11 +47,13 @@ std::string errors_of_child(Body body, int& status) {
 TEST_CASE("a device tells which backend it uses, and why") {
   Device plain = Device::open("127.0.0.1", {.io = IoBackend::syscall});
   CHECK(plain.query().io == IoBackend::syscall);
+  CHECK(plain.query().io_name == "system calls");
   CHECK(plain.query().datagram_backend.find("system calls") != std::string::npos);
   CHECK(carries_a_message(plain));
   if (!has_io_uring()) return;
   Device ring = Device::open("127.0.0.1", {.io = IoBackend::uring});
   CHECK(ring.query().io == IoBackend::uring);
+  CHECK(ring.query().io_name == "io_uring");
   CHECK(ring.query().datagram_backend.find("io_uring") != std::string::npos);
   CHECK(ring.query().stream_backend.find("io_uring") != std::string::npos);
   CHECK(ring.query().io_reason == "asked for");
@@ -85,6 +87,7 @@ TEST_CASE("where io_uring is forbidden system calls serve, and one line tells") 
         Device device = Device::open("127.0.0.1", {.progress = Progress::manual, .io = io});
         const DeviceAttributes attributes = device.query();
         if (attributes.io != IoBackend::syscall) return 3;
+        if (attributes.io_name != "system calls") return 6;
         if (attributes.io_reason.find("forbids it") == std::string::npos) return 4;
         return carries_a_message(device) ? 0 : 5;
       },

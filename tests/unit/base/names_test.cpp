@@ -3,6 +3,7 @@
 #include <string>
 
 #include "diwarp/attributes.h"
+#include "diwarp/device_options.h"
 #include "diwarp/types.h"
 #include "support/catch.h"
 
@@ -31,6 +32,18 @@ TEST_CASE("every value of the public enumerations has words of its own") {
   CHECK(named_apart(WrOpcode::write_record));
   CHECK(named_apart(WcOpcode::recv_write_record));
   CHECK(named_apart(AsyncEventType::accept_refused));
+}
+
+TEST_CASE("each backend has a name of its own and is found by it") {
+  std::set<std::string_view> names;
+  for (const IoBackendName& one : kIoBackends) {
+    names.insert(one.name);
+    CHECK(to_string(one.io) == one.name);
+    CHECK(parse_io_backend(one.name) == one.io);
+  }
+  CHECK(names.size() == kIoBackends.size());
+  CHECK(parse_io_backend("unknown") == std::nullopt);
+  CHECK(to_string(static_cast<IoBackend>(255)) == "unknown");
 }
 
 TEST_CASE("a work request and its completion are named alike") {
