@@ -19,6 +19,8 @@ class InputQueue;
 
 /// The largest datagram of any link, in bytes; a link's own limit may be lower.
 inline constexpr size_t kMaxDatagram = 65507;
+/// The datagrams of the longest train that a system joins: 64 from the wire, 128 from this host.
+inline constexpr size_t kMaxTrain = 128;
 
 /// Where a datagram goes, and the local address that it leaves from, by the link's number of that;
 /// 0: the system chooses, or the link has one address only.

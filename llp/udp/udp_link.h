@@ -38,7 +38,7 @@ class UdpLink : public DatagramLink {
   SendResult send(std::span<const OutgoingDatagram> burst) override { return sender_.send(burst); }
 
   /// With gro(), `batch` should have slots of at least kMaxDatagram bytes (else coalescing ends)
-  /// and room for UdpReceiver::kMaxTrain datagrams (else a longer train loses its tail, counted as
+  /// and room for kMaxTrain datagrams (else a longer train loses its tail, counted as
   /// overflow). A datagram longer than its slot is cut.
   size_t receive(ReceiveBatch& batch) override { return receiver_.receive(batch); }
 

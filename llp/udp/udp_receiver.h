@@ -19,8 +19,6 @@ class UdpReceiver {
   /// Room for what the kernel tells beside a datagram: the drop counter, the segment size, and what
   /// an adopted socket may have asked for.
   static constexpr size_t kControlBytes = 192;
-  /// The most datagrams that the kernel coalesces: 64 from the wire, 128 from this host.
-  static constexpr size_t kMaxTrain = 128;
   /// The most messages that one receive takes from the kernel, lone datagrams or trains.
   static constexpr size_t kMessagesPerReceive = 64;
 

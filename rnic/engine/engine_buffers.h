@@ -11,10 +11,10 @@
 namespace diwarp::rnic {
 
 /// Datagram buffers of an engine: eight trains of 64 KiB stay within an L2 cache. The datagrams are
-/// those of eight of the longest trains (llp::UdpReceiver::kMaxTrain).
+/// those of as many of the longest trains.
 inline constexpr size_t kReceiveSlots = 8;
 inline constexpr size_t kReceiveSlotBytes = size_t{64} << 10;
-inline constexpr size_t kReceiveDatagrams = 1024;
+inline constexpr size_t kReceiveDatagrams = kReceiveSlots * llp::kMaxTrain;
 /// Staging for stream bytes: as much as a few system calls bring.
 inline constexpr size_t kStreamBufferBytes = size_t{256} << 10;
 

@@ -127,7 +127,7 @@ BACKENDS_TEST_CASE("full trains that wait are all received") {
     REQUIRE(peer.send(link->local_address(), train, 1472));
     all += train;
   }
-  ReceiveBatch batch(8, 65536, 4 * UdpReceiver::kMaxTrain);
+  ReceiveBatch batch(8, 65536, 4 * kMaxTrain);
   std::string received;
   for (const std::string& text : receive_texts(*link, batch, 440)) {
     CHECK(text.size() == 1472);
@@ -142,7 +142,7 @@ BACKENDS_TEST_CASE("no more trains are asked for than the batch can hold") {
   if (!test::has_trains(link->gso(), link->gro())) return;
   RawUdp peer;
   for (size_t i = 0; i < 20; ++i) REQUIRE(peer.send(link->local_address(), text_pattern(64, i), 1));
-  ReceiveBatch batch(8, 65536, 2 * UdpReceiver::kMaxTrain);
+  ReceiveBatch batch(8, 65536, 2 * kMaxTrain);
   CHECK(receive_texts(*link, batch, 20 * 64).size() == 20 * 64);
   CHECK(link->overflowed() == 0);
 }
@@ -162,7 +162,7 @@ BACKENDS_TEST_CASE("a train longer than the batch has room for loses its tail, w
 
 /// Sends and receives datagrams one by one, with looks in between that find none.
 void receive_lone(UdpLink& link, RawUdp& peer, size_t count) {
-  ReceiveBatch batch(8, 65536, 8 * UdpReceiver::kMaxTrain);
+  ReceiveBatch batch(8, 65536, 8 * kMaxTrain);
   for (size_t i = 0; i < count; ++i) {
     REQUIRE(peer.send(link.local_address(), text_pattern(90, i)));
     REQUIRE(receive_texts(link, batch, 1) == std::vector<std::string>{text_pattern(90, i)});
@@ -177,14 +177,14 @@ bool coalesces(const UdpLink& link) {
 
 /// Looks that find nothing, as many as it takes until coalescing may have stopped.
 void look_in_vain(UdpLink& link) {
-  ReceiveBatch batch(8, 65536, 8 * UdpReceiver::kMaxTrain);
+  ReceiveBatch batch(8, 65536, 8 * kMaxTrain);
   for (uint32_t look = 0; look <= Coalescing::kSettlingLooks; ++look)
     CHECK(link.receive(batch) == 0);
 }
 
 /// The datagrams of a train that waits.
 void receive_train(UdpLink& link, const std::string& train) {
-  ReceiveBatch batch(8, 65536, 8 * UdpReceiver::kMaxTrain);
+  ReceiveBatch batch(8, 65536, 8 * kMaxTrain);
   CHECK(receive_texts(link, batch, 4) ==
         std::vector<std::string>{train.substr(0, 100), train.substr(100, 100),
                                  train.substr(200, 100), train.substr(300)});
@@ -207,7 +207,7 @@ TEST_CASE("coalescing stops while datagrams come one by one, and begins again wi
     receive_train(*link, text_pattern(340, i));
   }
   REQUIRE(peer.send(link->local_address(), text_pattern(1000), 100));
-  ReceiveBatch batch(8, 65536, 8 * UdpReceiver::kMaxTrain);
+  ReceiveBatch batch(8, 65536, 8 * kMaxTrain);
   receive_texts(*link, batch, 10);
   CHECK(coalesces(*link));
   CHECK(link->gro());
@@ -217,7 +217,7 @@ TEST_CASE("a train that comes around the stop of coalescing is split into its da
   const auto link = UdpLink::open(kLoopback4);
   if (!test::has_trains(link->gso(), link->gro())) return;
   RawUdp peer;
-  ReceiveBatch batch(8, 65536, 8 * UdpReceiver::kMaxTrain);
+  ReceiveBatch batch(8, 65536, 8 * kMaxTrain);
   receive_lone(*link, peer, Coalescing::kLone - 1);
   // It waits after the last lone datagram, when coalescing would stop.
   REQUIRE(peer.send(link->local_address(), "the last one"));
@@ -250,7 +250,7 @@ TEST_CASE("datagrams that a socket had no room for are counted where they come o
   receive_lone(*link, peer, Coalescing::kLone);
   look_in_vain(*link);
   receive_lone(*link, peer, 200);
-  ReceiveBatch batch(1, 65536, UdpReceiver::kMaxTrain);
+  ReceiveBatch batch(1, 65536, kMaxTrain);
   for (int i = 0; i < 500; ++i) REQUIRE(peer.send(link->local_address(), text_pattern(500)));
   size_t received = 0;
   while (const size_t got = link->receive(batch)) received += got;
