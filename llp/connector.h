@@ -87,7 +87,7 @@ class Connector {
   virtual std::error_code find_source(const Address& own, const Address& peer, Address& source) = 0;
 
   /// A stream for the engine to serve from now on, in the way in which the device moves bytes. A
-  /// stream that this connector did not make comes back as it is.
+  /// stream that gives no descriptor up (Stream::release) comes back as it is.
   virtual std::unique_ptr<Stream> serve(std::unique_ptr<Stream> stream) { return stream; }
 };
 

@@ -101,6 +101,10 @@ class Stream {
   /// where there is none.
   virtual int descriptor() const { return -1; }
 
+  /// Gives the descriptor up, for another stream over it: later calls fail as after abort(). Only
+  /// while no call without copying is in flight. -1: this stream gives none.
+  virtual int release() { return -1; }
+
   /// Whether the peer still answers; null where the stream cannot tell.
   virtual PeerProbe* peer_probe() { return nullptr; }
 

@@ -139,7 +139,6 @@ TcpStream::TcpStream(UniqueFd fd, const Address& peer)
 }
 
 TcpStream::~TcpStream() = default;
-TcpStream::TcpStream(TcpStream&&) noexcept = default;
 
 IoResult TcpStream::send(std::span<const ConstBytes> pieces) {
   if (!tcp_.fd) return {IoStatus::failed, 0, ECONNABORTED};

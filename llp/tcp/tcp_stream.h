@@ -60,13 +60,11 @@ class TcpStream : public Stream {
   PeerProbe* peer_probe() override { return &tcp_; }
   bool set_busy_poll(Duration time) override;
 
-  /// Gives the descriptor back, still non-blocking; later calls fail as after abort(). Only while
-  /// no call without copying is in flight.
-  virtual int release() { return tcp_.fd.release(); }
+  /// The descriptor is still non-blocking.
+  int release() override { return tcp_.fd.release(); }
 
  protected:
   TcpStream(UniqueFd fd, const Address& peer);
-  TcpStream(TcpStream&&) noexcept;
 
  private:
   TcpPeer tcp_;

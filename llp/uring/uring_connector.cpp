@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "base/unique_fd.h"
 #include "llp/uring/uring_stream.h"
 
 namespace diwarp::llp {
@@ -10,9 +11,9 @@ namespace diwarp::llp {
 UringConnector::UringConnector(std::shared_ptr<UringQueue> queue) : queue_(std::move(queue)) {}
 
 std::unique_ptr<Stream> UringConnector::serve(std::unique_ptr<Stream> stream) {
-  auto* const tcp = dynamic_cast<TcpStream*>(stream.get());  // tests have streams of other kinds
-  if (tcp == nullptr) return stream;
-  return UringStream::over(queue_, std::move(*tcp));
+  UniqueFd fd(stream->release());
+  if (!fd) return stream;
+  return UringStream::over(queue_, std::move(fd), stream->peer_address());
 }
 
 }  // namespace diwarp::llp

@@ -10,17 +10,18 @@ namespace diwarp::llp {
 
 std::unique_ptr<UringStream> UringStream::adopt(std::shared_ptr<UringQueue> queue,
                                                 int connected_descriptor) {
-  return std::unique_ptr<UringStream>(
-      new UringStream(std::move(queue), std::move(*TcpStream::adopt(connected_descriptor))));
+  const auto stream = TcpStream::adopt(connected_descriptor);
+  return over(std::move(queue), UniqueFd(stream->release()), stream->peer_address());
 }
 
 std::unique_ptr<UringStream> UringStream::over(std::shared_ptr<UringQueue> queue,
-                                               TcpStream&& stream) {
-  return std::unique_ptr<UringStream>(new UringStream(std::move(queue), std::move(stream)));
+                                               UniqueFd connected, const Address& peer) {
+  return std::unique_ptr<UringStream>(
+      new UringStream(std::move(queue), std::move(connected), peer));
 }
 
-UringStream::UringStream(std::shared_ptr<UringQueue> queue, TcpStream&& stream)
-    : TcpStream(std::move(stream)),
+UringStream::UringStream(std::shared_ptr<UringQueue> queue, UniqueFd connected, const Address& peer)
+    : TcpStream(std::move(connected), peer),
       input_(
           std::make_unique<UringInput>(std::move(queue), descriptor(), UringInput::Kind::stream)) {}
 

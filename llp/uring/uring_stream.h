@@ -19,8 +19,9 @@ class UringStream final : public TcpStream {
  public:
   static std::unique_ptr<UringStream> adopt(std::shared_ptr<UringQueue> queue,
                                             int connected_descriptor);
-  /// Takes the connection of `stream`, which is left without one.
-  static std::unique_ptr<UringStream> over(std::shared_ptr<UringQueue> queue, TcpStream&& stream);
+  /// As TcpStream has it.
+  static std::unique_ptr<UringStream> over(std::shared_ptr<UringQueue> queue, UniqueFd connected,
+                                           const Address& peer);
   ~UringStream() override;
   UringStream(const UringStream&) = delete;
   UringStream& operator=(const UringStream&) = delete;
@@ -38,7 +39,7 @@ class UringStream final : public TcpStream {
   void set_key(void* key) override;
 
  private:
-  UringStream(std::shared_ptr<UringQueue> queue, TcpStream&& stream);
+  UringStream(std::shared_ptr<UringQueue> queue, UniqueFd connected, const Address& peer);
   void stop_ring_input();
   size_t receive_pieces(Bytes buffer);
   size_t receive_front(Bytes buffer);
