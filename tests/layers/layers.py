@@ -81,6 +81,9 @@ BACKEND_WORD = re.compile(r"\b(?:UDP\w*|Udp\w*|TcpStream|Uring\w*|io_uring|GSO|G
 # The example of a backend (docs/development.md) shows that the contracts are enough for one.
 EXAMPLE_BACKEND = "tests/stack/unix"
 
+# Classes of backends. What is above the contracts has no word for them, not even in a comment.
+BACKEND_CLASS = re.compile(r"\b(?:(?:Udp|Tcp|Uring)[A-Z]\w*|io_uring)\b")
+
 # An installed header shows nothing of what the library is built with.
 OUTSIDE_HEADER = re.compile(r"boost/|spdlog/|fmt/|liburing|isa-l")
 
@@ -196,14 +199,17 @@ def check_file(root, file, kinds):
 def check_sockets(root, file):
     """Layers above the contracts make no socket call; contracts name no backend's things."""
     place = file.relative_to(root)
-    text = COMMENT.sub("", file.read_text(encoding="utf-8"))
+    whole = file.read_text(encoding="utf-8")
+    text = COMMENT.sub("", whole)
     if place.parts[0] in ABOVE_CONTRACTS:
+        for word in sorted(set(BACKEND_CLASS.findall(whole))):
+            yield f"{place} says {word}: {place.parts[0]} knows no backend"
         for qualified, bare in SOCKET_CALL.findall(text):
             yield f"{place} calls {qualified or bare}(): {place.parts[0]} makes no socket calls"
         for cast in re.findall(r"dynamic_cast<\s*(?:const\s+)?llp::\w+", text):
             yield f"{place} has {cast}>: a contract says what may be asked"
     if place.parts[0] == CONTRACTS and len(place.parts) == 2 and file.suffix == ".h":
-        for word in sorted(set(BACKEND_WORD.findall(file.read_text(encoding="utf-8")))):
+        for word in sorted(set(BACKEND_WORD.findall(whole))):
             yield f"{place} says {word}: a contract has no words of a backend's"
 
 
