@@ -11,7 +11,6 @@
 
 #include "ddp/scatter.h"
 #include "diwarp/error.h"
-#include "rdmap/bodies.h"
 #include "rdmap/opcodes.h"
 #include "rnic/queues/completion_queue.h"
 
@@ -58,10 +57,11 @@ void copy_operands(const SendWorkRequest& request, SendEntry& entry) {
   }
 }
 
-/// Bytes that travel of a request with so many in its list.
+/// Bytes that travel of a request with so many in its list, or of a message that is its body alone.
 uint64_t length_of(const SendWorkRequest& request, uint64_t listed) {
-  const bool immediate = rdmap::info_of(request.opcode).takes(rdmap::Operands::immediate);
-  return immediate ? rdmap::kImmediateBytes : listed;
+  const rdmap::WrInfo& info = rdmap::info_of(request.opcode);
+  if (info.gathers || info.responded || info.local) return listed;
+  return rdmap::info_of(info.opcode).body_bytes;
 }
 
 /// The data lie behind the one SGE that names them.

@@ -69,18 +69,8 @@ bool RcDelivery::deliver(const rdmap::StreamSegment& segment, ConstBytes ulpdu,
   // guard(rows:send-tells)
   // guard(rows:length-told): without segment.message_offset +
   completion.byte_count = static_cast<uint32_t>(segment.message_offset + segment.length());
-  complete(completion);
+  finish(completion);
   return true;
-}
-
-void RcDelivery::deliver_immediate(const rdmap::StreamSegment& segment) {
-  if (entry_ == nullptr) return;
-  WorkCompletion completion;
-  completion.opcode = WcOpcode::recv_immediate;
-  completion.solicited = rdmap::info_of(segment.opcode).solicited;
-  completion.immediate = rdmap::decode_immediate(segment.payload);  // guard(rows:immediate-told)
-  completion.byte_count = static_cast<uint32_t>(segment.payload.size());
-  complete(completion);
 }
 
 std::optional<ddp::PlacementTarget> RcDelivery::target_of(const rdmap::StreamSegment& segment,
@@ -102,10 +92,11 @@ void RcDelivery::finish(WcStatus status) {
   WorkCompletion completion;
   completion.opcode = WcOpcode::recv;
   completion.status = status;
-  if (entry_ != nullptr) complete(completion);
+  finish(completion);
 }
 
-void RcDelivery::complete(const WorkCompletion& completion) {
+void RcDelivery::finish(const WorkCompletion& completion) {
+  if (entry_ == nullptr) return;
   receives_.complete(*entry_, completion);
   entry_ = nullptr;
 }

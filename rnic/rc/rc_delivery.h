@@ -48,8 +48,6 @@ class RcDelivery {
   bool place(const rdmap::StreamSegment& segment, ConstBytes ulpdu, RcTermination& termination);
   /// All of a Send is placed. False: the connection ends.
   bool deliver(const rdmap::StreamSegment& segment, ConstBytes ulpdu, RcTermination& termination);
-  /// Immediate data take a receive and write nothing into it (RFC 7306 section 6).
-  void deliver_immediate(const rdmap::StreamSegment& segment);
 
   /// Where a segment's payload goes if it may be placed now. `starts`: it begins a message, for
   /// which take_receive() would follow.
@@ -60,12 +58,12 @@ class RcDelivery {
 
   /// Completes the receive of the message that is under way, if there is one.
   void finish(WcStatus status);
+  /// The same of a message that writes nothing into it.
+  void finish(const WorkCompletion& completion);
   /// It is the next receive again.
   void give_back();
 
  private:
-  void complete(const WorkCompletion& completion);
-
   ReceiveBuffers& receives_;
   const ddp::ProtectionContext& protection_;
   const ReceiveNotReady policy_;

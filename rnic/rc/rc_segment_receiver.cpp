@@ -38,6 +38,16 @@ bool makes_ready(ReadyToReceive kind, const rdmap::StreamSegment& segment) {
   return false;
 }
 
+/// Immediate data take a receive and write nothing into it (RFC 7306 section 6).
+WorkCompletion completion_of_immediate(const rdmap::StreamSegment& segment) {
+  WorkCompletion completion;
+  completion.opcode = WcOpcode::recv_immediate;
+  completion.solicited = rdmap::info_of(segment.opcode).solicited;
+  completion.immediate = rdmap::decode_immediate(segment.payload);  // guard(rows:immediate-told)
+  completion.byte_count = static_cast<uint32_t>(segment.payload.size());
+  return completion;
+}
+
 ddp::ProtectionContext::CheckedTarget check_write(const ddp::ProtectionContext& protection,
                                                   const rdmap::StreamSegment& segment) {
   // guard(rows:write-right-checked): Access::remote_write => Access::none
@@ -87,7 +97,7 @@ bool RcSegmentReceiver::handle(const rdmap::StreamSegment& segment, ConstBytes u
     case MessageType::send:
       return delivery_.place(segment, ulpdu, termination_);
     case MessageType::immediate:
-      delivery_.deliver_immediate(segment);
+      delivery_.finish(completion_of_immediate(segment));
       return true;
     // guard(rows:write-untold): first if (delivery_.begin(ulpdu, termination_))
     //     delivery_.finish(WcStatus::success);

@@ -62,6 +62,15 @@ struct Fixture : Memory {
   RcDelivery delivery;
 };
 
+/// As of a message of immediate data.
+WorkCompletion immediate() {
+  WorkCompletion completion;
+  completion.opcode = WcOpcode::recv_immediate;
+  completion.immediate = 0x0102030405060708u;
+  completion.byte_count = 8;
+  return completion;
+}
+
 }  // namespace
 
 TEST_CASE(
@@ -131,7 +140,7 @@ TEST_CASE("rc delivery: what is discarded takes no receive, nor does anything af
   f.post(1, 0, 10);
   REQUIRE(f.begin());
   CHECK(f.place(segment(0, "lost as well")));
-  f.delivery.deliver_immediate(segment(0, "12345678", true, Opcode::immediate));
+  f.delivery.finish(immediate());
   CHECK_FALSE(f.delivery.target_of(segment(0, "lost"), true));
   CHECK(f.receives.next() == 1);
   CHECK(f.statuses().empty());
@@ -212,18 +221,17 @@ TEST_CASE("rc delivery: a Send that invalidates what a peer may not completes wi
   CHECK(f.reach(f.region) == ddp::RegionFault::none);
 }
 
-TEST_CASE("rc delivery: immediate data take a receive, and write nothing into it") {
+TEST_CASE("rc delivery: a message without payload takes a receive, and writes nothing into it") {
   Fixture f;
   f.post(1, 0, 10);
   REQUIRE(f.begin());
-  const std::string_view eight("\x01\x02\x03\x04\x05\x06\x07\x08");
-  f.delivery.deliver_immediate(segment(0, eight, true, Opcode::immediate_solicited));
+  f.delivery.finish(immediate());
   const auto completion = f.reported();
   REQUIRE(completion);
   CHECK(completion->opcode == WcOpcode::recv_immediate);
   CHECK(completion->immediate == 0x0102030405060708u);
   CHECK(completion->byte_count == 8);
-  CHECK(completion->solicited);
+  CHECK(completion->wr_id == 1);
   CHECK(f.canvas.untouched());
 }
 
