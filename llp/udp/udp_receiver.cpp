@@ -123,18 +123,19 @@ UdpReceiver::UdpReceiver(UdpSocket& socket, bool offload)
 size_t UdpReceiver::receive(ReceiveBatch& batch) {
   batch.clear();
   fit_offload(batch);
-  if (slots_wanted(batch) == 0) return 0;
+  const size_t slots = slots_wanted(batch);
+  if (slots == 0) return 0;
   if (coalescing_.settles()) {
     fit_coalescing(coalescing_.after_look(something_waits()));
     if (coalescing_.settles()) return 0;
   }
-  const size_t datagrams = receive_waiting(batch);
+  const size_t datagrams = receive_waiting(batch, slots);
   if (gro_ && !reads_destinations_) fit_coalescing(coalescing_.after(datagrams));
   return datagrams;
 }
 
-size_t UdpReceiver::receive_waiting(ReceiveBatch& batch) {
-  const size_t wanted = std::min<size_t>(appetite_, slots_wanted(batch));
+size_t UdpReceiver::receive_waiting(ReceiveBatch& batch, size_t slots) {
+  const size_t wanted = std::min<size_t>(appetite_, slots);
   const size_t got = wanted == 1 ? receive_one(batch) : receive_many(batch, wanted);
   appetite_ = static_cast<uint32_t>(got < wanted ? std::max<size_t>(got, 1) : wanted * 2);
   return batch.datagrams().size();
@@ -214,10 +215,11 @@ size_t UdpReceiver::receive_many(ReceiveBatch& batch, size_t wanted) {
 
 void UdpReceiver::hand_up(ReceiveBatch& batch, Bytes received, msghdr& header) {
   const Remarks remarks = read_remarks(header);
+  const bool group = socket_.group;
   if (remarks.has_drops) count_overflow(remarks.drops);
   // The group's own link has it as well, if there is one.
   // guard(group-on-all-addresses)
-  if (remarks.to_group && !socket_.group) return;
+  if (remarks.to_group && !group) return;
   sockaddr_storage& name = *static_cast<sockaddr_storage*>(header.msg_name);
   const Address from = from_socket_address(name, header.msg_namelen);
   uint32_t local = socket_.local_number;
@@ -227,8 +229,8 @@ void UdpReceiver::hand_up(ReceiveBatch& batch, Bytes received, msghdr& header) {
   do {  // an empty datagram is one, too
     const size_t size = std::min(segment, received.size());
     const Bytes datagram = received.first(std::min(size, batch.slot_bytes()));
-    // guard(link-groups): socket_.group => false
-    if (!batch.add(from, datagram, socket_.group, local)) ++overflowed_;
+    // guard(link-groups): group => false
+    if (!batch.add(from, datagram, group, local)) ++overflowed_;
     received = received.subspan(size);
   } while (!received.empty());
 }

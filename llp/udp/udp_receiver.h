@@ -33,8 +33,9 @@ class UdpReceiver {
   /// The slots to fill next; 0: there is no room.
   size_t slots_wanted(const ReceiveBatch& batch) const;
   void fit_offload(const ReceiveBatch& batch);
-  /// Receives the datagrams that wait in the socket. Coalescing stays as it is.
-  size_t receive_waiting(ReceiveBatch& batch);
+  /// Receives the datagrams that wait in the socket, into so many slots at most. Coalescing stays
+  /// as it is.
+  size_t receive_waiting(ReceiveBatch& batch, size_t slots);
   /// Adds the datagram, or each one of the train, that lies in `received`, as `header` describes
   /// it.
   void hand_up(ReceiveBatch& batch, Bytes received, msghdr& header);

@@ -163,20 +163,28 @@ UdpSender::UdpSender(UdpSocket& socket, const UdpOptions& options)
   if (options.offload && !gso_) socket_.degradations.add(Counter::gso_missing);
 }
 
-size_t UdpSender::max_datagram(const Address& to) {
-  const bool fragments = fragment_ && !socket_.degradations.has(Counter::jumbo_refused);
-  if (!fragments) return path_mtu_.max_datagram(to);
+size_t UdpSender::max_fragmented(const Address& to) {
+  if (socket_.degradations.has(Counter::jumbo_refused)) return path_mtu_.max_datagram(to);
   return unmapped(to).family() == AddressFamily::ipv4 ? kMaxDatagram : kMaxDatagramIpv6;
 }
 
-SendResult UdpSender::send(std::span<const OutgoingDatagram> burst, SendPath* path) {
+SendResult UdpSender::send(std::span<const OutgoingDatagram> burst) {
+  return send_all(burst, [this](auto part) { return submit(part, nullptr); });
+}
+
+SendResult UdpSender::send(std::span<const OutgoingDatagram> burst, SendPath& path) {
+  return send_all(burst, [this, &path](auto part) { return submit(part, &path); });
+}
+
+template <class Submit>
+SendResult UdpSender::send_all(std::span<const OutgoingDatagram> burst, Submit submit) {
   SendResult result;
   bool retried = false;
   bool suspected = false;  // a train was refused: is it so for its first datagram alone?
   while (result.sent < burst.size()) {
     const auto rest = burst.subspan(result.sent);
     // guard(segmentation-fault): without suspected ? rest.first(1) :
-    const Submitted step = submit(suspected ? rest.first(1) : rest, path);
+    const Submitted step = submit(suspected ? rest.first(1) : rest);
     result.sent += step.datagrams;
     if (step.error == 0) {
       if (suspected) stop_trains();  // guard(segmentation-fault)

@@ -29,10 +29,15 @@ class UdpSender {
   /// The socket has to outlive it.
   UdpSender(UdpSocket& socket, const UdpOptions& options);
 
-  /// As UdpLink has both. A `path` is asked before the system calls are, except for a short
-  /// datagram that leaves alone.
-  SendResult send(std::span<const OutgoingDatagram> burst, SendPath* path = nullptr);
-  size_t max_datagram(const Address& to);
+  /// As UdpLink has it.
+  SendResult send(std::span<const OutgoingDatagram> burst);
+  /// The same, but the path is asked before the system calls are, except for a short datagram that
+  /// leaves alone.
+  SendResult send(std::span<const OutgoingDatagram> burst, SendPath& path);
+  /// As UdpLink has it.
+  size_t max_datagram(const Address& to) {
+    return fragment_ ? max_fragmented(to) : path_mtu_.max_datagram(to);
+  }
 
   /// Whether the kernel segments (UDP_SEGMENT).
   bool gso() const { return gso_; }
@@ -44,6 +49,10 @@ class UdpSender {
     bool refused_train = false;  // perhaps for being one
   };
 
+  size_t max_fragmented(const Address& to);
+  /// `submit` hands the front of what is left to the system.
+  template <class Submit>
+  SendResult send_all(std::span<const OutgoingDatagram> burst, Submit submit);
   size_t train_length(std::span<const OutgoingDatagram> burst);
   Submitted submit(std::span<const OutgoingDatagram> burst, SendPath* path);
   ssize_t send_lone(const OutgoingDatagram& datagram);

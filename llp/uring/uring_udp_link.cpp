@@ -53,17 +53,18 @@ void UringUdpLink::set_key(void* key) { input_->set_key(key); }
 
 SendResult UringUdpLink::send(std::span<const OutgoingDatagram> burst) {
   RingPath ring(*input_);
-  return sender().send(burst, &ring);
+  return sender().send(burst, ring);
 }
 
 /// The input that the ring brought, and when it brings nothing more, the rest in the socket.
 size_t UringUdpLink::receive(ReceiveBatch& batch) {
   batch.clear();
   receiver().fit_offload(batch);
-  if (receiver().slots_wanted(batch) == 0) return 0;
+  const size_t slots = receiver().slots_wanted(batch);
+  if (slots == 0) return 0;
   const size_t got = receive_pieces(batch);
   if (got != 0 || input_->brings_next()) return got;
-  const size_t direct = receiver().receive_waiting(batch);
+  const size_t direct = receiver().receive_waiting(batch, slots);
   if (direct == 0)
     input_->arm();
   else

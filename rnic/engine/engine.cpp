@@ -6,6 +6,17 @@
 
 namespace diwarp::rnic {
 
+namespace {
+
+/// When an engine has to run again though nothing comes: for a timer, or for an input queue.
+Time next_turn(const TimerQueue& timers, const InputSet& inputs, Time now) {
+  const Time turn = timers.next().value_or(Time::max());
+  const Duration silence = inputs.silence();
+  return silence < turn - now ? now + silence : turn;
+}
+
+}  // namespace
+
 Engine::Engine(const DeviceOptions& options, const Clock& clock, Counters& counters,
                std::unique_ptr<TransmitScheduler> scheduler)
     : options_(options),
@@ -28,7 +39,7 @@ Engine::~Engine() {
 // --- A step.
 
 size_t Engine::do_work(Time now) {
-  size_t work = transmits_.take_inbox();
+  size_t work = inbox_.empty() ? 0 : transmits_.take_inbox();
   // guard(rows:cq-overflow-apart): first if (transmits_.any_stalled()) return work;
   work += inputs_.receive(now);
   work += transmits_.transmit(now);
@@ -68,7 +79,7 @@ void Engine::run_inbox() {
 }
 
 Engine::BatonGuard::~BatonGuard() {
-  engine_.transmits_.take_inbox();
+  if (!engine_.inbox_.empty()) engine_.transmits_.take_inbox();
   engine_.release_baton();
 }
 
@@ -79,17 +90,15 @@ void Engine::unstall() {
 
 // --- Waiting.
 
-/// When the engine has to run again though nothing comes: for a timer, or for an input queue.
-Time Engine::next_turn(Time now) {
-  const Time turn = timers_.next().value_or(Time::max());
-  const Duration silence = inputs_.silence();
-  return silence < turn - now ? now + silence : turn;
+/// With the baton: work that this holder leaves must not wait with the thread that waits.
+void Engine::wake_waiting_thread() {
+  wait_.wake_for(transmits_.empty() ? next_turn(timers_, inputs_, clock_.now()) : Time::min());
 }
 
 /// With the baton held until all is told. Returns how long the wait may last.
 Duration Engine::begin_wait(Time now) {
   const bool all_watched = inputs_.watch_all();
-  return wait_.begin_wait(now, next_turn(now), all_watched);
+  return wait_.begin_wait(now, next_turn(timers_, inputs_, now), all_watched);
 }
 
 void Engine::wait_for_work(Duration limit) {

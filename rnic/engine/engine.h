@@ -93,14 +93,12 @@ class Engine {
     pass_baton();
     if (inbox_.has_sources()) run_inbox();
   }
-  /// Work that this holder leaves must not wait with the thread that waits.
   void pass_baton() {
-    if (wait_.any_thread())
-      wait_.wake_for(transmits_.empty() ? next_turn(clock_.now()) : Time::min());
+    if (wait_.any_thread()) wake_waiting_thread();
     baton_.release();
   }
   void run_inbox();
-  Time next_turn(Time now);
+  void wake_waiting_thread();
   Duration begin_wait(Time now);
   void take_turn();
 

@@ -13,7 +13,7 @@ TransmitSet::TransmitSet(EngineInbox& inbox, InputSet& inputs,
 
 // --- A step.
 
-size_t TransmitSet::drain_inbox() {
+size_t TransmitSet::take_inbox() {
   // guard(completion): without while (TransmitSource* source = stalled_.front()) activate(*source);
   if (inbox_.take_unstall())
     while (TransmitSource* source = stalled_.front()) activate(*source);
@@ -45,24 +45,10 @@ size_t TransmitSet::serve(TransmitSource& source, Time now) {
   return served.work;
 }
 
-void TransmitSet::activate(TransmitSource& source) {
-  if (!source.attached_) return;
-  if (source.is_scheduled()) return;
-  end_stall(source);
-  source.place_ = TransmitSource::Place::line;
-  scheduler_->add(source);
-}
-
 void TransmitSet::stall(TransmitSource& source) {
   if (!source.attached_ || source.place_ != TransmitSource::Place::none) return;
   source.place_ = TransmitSource::Place::stalled;
   stalled_.push_back(source);
-}
-
-void TransmitSet::end_stall(TransmitSource& source) {
-  if (source.place_ != TransmitSource::Place::stalled) return;
-  source.place_ = TransmitSource::Place::none;
-  stalled_.remove(source);
 }
 
 // --- Sources go.

@@ -27,13 +27,18 @@ class TransmitSet {
   }
   void detach(TransmitSource& source);
   /// The source's transmit() is called in this step or the next.
-  void activate(TransmitSource& source);
+  void activate(TransmitSource& source) {
+    if (!source.attached_ || source.is_scheduled()) return;
+    end_stall(source);
+    source.place_ = TransmitSource::Place::line;
+    scheduler_->add(source);
+  }
   /// The source's transmit() is called once a completion queue has been polled.
   void stall(TransmitSource& source);
 
   /// Sources that other threads have notified, or that may go on, get in line. Returns how many
   /// were notified.
-  size_t take_inbox() { return inbox_.empty() ? 0 : drain_inbox(); }
+  size_t take_inbox();
   /// One round. Returns the work done.
   size_t transmit(Time now);
 
@@ -46,9 +51,12 @@ class TransmitSet {
   }
 
  private:
-  size_t drain_inbox();
   size_t serve(TransmitSource& source, Time now);
-  void end_stall(TransmitSource& source);
+  void end_stall(TransmitSource& source) {
+    if (source.place_ != TransmitSource::Place::stalled) return;
+    source.place_ = TransmitSource::Place::none;
+    stalled_.remove(source);
+  }
 
   EngineInbox& inbox_;
   InputSet& inputs_;

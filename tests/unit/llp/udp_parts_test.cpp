@@ -90,7 +90,7 @@ TEST_CASE("a sender's messages leave by the path that it is handed, in order") {
   FakePath path;
   path.takes = 2;
   const Texts texts = three_long();
-  const SendResult result = parts.sender.send(burst_of(peer.address(), texts).get(), &path);
+  const SendResult result = parts.sender.send(burst_of(peer.address(), texts).get(), path);
   CHECK(result.status == SendStatus::ok);
   CHECK(result.sent == 3);
   CHECK(path.calls == 2);
@@ -103,7 +103,7 @@ TEST_CASE("what a sender's path takes none of leaves by system calls") {
   RawUdp peer;
   FakePath path;
   const Texts texts = three_long();
-  CHECK(parts.sender.send(burst_of(peer.address(), texts).get(), &path).sent == 3);
+  CHECK(parts.sender.send(burst_of(peer.address(), texts).get(), path).sent == 3);
   CHECK(path.calls == 1);
   for (const std::string& text : texts) {
     const auto message = peer.receive();
@@ -116,7 +116,7 @@ TEST_CASE("a short datagram alone does without the path") {
   Parts parts;
   RawUdp peer;
   FakePath path;
-  CHECK(parts.sender.send(burst_of(peer.address(), {"short"}).get(), &path).sent == 1);
+  CHECK(parts.sender.send(burst_of(peer.address(), {"short"}).get(), path).sent == 1);
   CHECK(path.calls == 0);
   REQUIRE(peer.receive());
 }
@@ -128,12 +128,12 @@ TEST_CASE("a path that is full holds a burst up, and one that fails twice refuse
   path.result = -1;
   path.error = EAGAIN;
   const Texts texts = three_long();
-  const SendResult full = parts.sender.send(burst_of(peer.address(), texts).get(), &path);
+  const SendResult full = parts.sender.send(burst_of(peer.address(), texts).get(), path);
   CHECK(full.status == SendStatus::would_block);
   CHECK(full.sent == 0);
   CHECK(path.calls == 1);
   path.error = EPERM;
-  const SendResult refused = parts.sender.send(burst_of(peer.address(), texts).get(), &path);
+  const SendResult refused = parts.sender.send(burst_of(peer.address(), texts).get(), path);
   CHECK(refused.status == SendStatus::refused);
   CHECK(refused.error == EPERM);
   CHECK(path.calls == 3);
