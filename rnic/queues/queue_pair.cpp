@@ -21,8 +21,9 @@ void check_range(const char* what, uint32_t value, uint32_t lowest, uint32_t hig
 
 namespace {
 
-/// Timers of one queue pair, of any type, that may be armed at once. (RD peers have their own.)
-constexpr size_t kTimers = 2;
+/// Timers of one queue pair that may be armed at once. (RD peers have their own.) Of RC: the wait
+/// for a receive, the watch on the peer, idle memory.
+constexpr size_t timers_of(QpType type) { return type == QpType::rc ? 3 : 2; }
 
 const QueuePairCapacity& checked(const QueuePairCapacity& capacity) {
   check_range("max_send_wr", capacity.max_send_wr, 1, kMaxQueueDepth);
@@ -72,12 +73,12 @@ QueuePair::QueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePairIn
       receives_(*this, init.capacity, checked(init.srq, *domain_)),
       protection_(domain_->device()->regions(), domain_->number()),
       engine_(domain_->device()->engine()) {
-  engine_.exclusively([this] { engine_.timers().add_places(kTimers); });
+  engine_.exclusively([this] { engine_.timers().add_places(timers_of(type_)); });
   device()->count_queue_pair(1);
 }
 
 QueuePair::~QueuePair() {
-  engine_.exclusively([this] { engine_.timers().remove_places(kTimers); });
+  engine_.exclusively([this] { engine_.timers().remove_places(timers_of(type_)); });
   device()->count_queue_pair(-1);
 }
 
