@@ -123,12 +123,12 @@ RdPeer* RdPeers::find_unused(Duration silence, const Address& newcomer, Time now
   const auto host = hosts_.find(newcomer.with_port(0));
   const uint32_t of_newcomer = host == hosts_.end() ? 0 : host->second.peers;
   const auto look_at = [&](RdPeer& peer) {
-    // guard(rd-full-table): => const bool crowded = false;
-    const bool crowded = peer.host.peers > of_newcomer + 1;
+    // guard(rd-full-table): => const bool has_more = false;
+    const bool has_more = peer.host.peers > of_newcomer + 1;
     // guard(rnic): !peer.times.has_delivered_within(silence, now) => true
     // guard(rnic): now - peer.times.quiet_since() >= silence => true
-    const bool quiet = crowded ? !peer.times.has_delivered_within(silence, now)
-                               : now - peer.times.quiet_since() >= silence;
+    const bool quiet = has_more ? !peer.times.has_delivered_within(silence, now)
+                                : now - peer.times.quiet_since() >= silence;
     if (!peer.unused() || !quiet) return;  // guard(rnic)
     if (best == nullptr || best->host.peers < peer.host.peers) best = &peer;
   };

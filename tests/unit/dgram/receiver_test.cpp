@@ -51,7 +51,7 @@ TEST_CASE("rd receiver: early ones are kept once, and told of in the map") {
   CHECK(receiver.map().size() == 0);
 }
 
-TEST_CASE("rd receiver: the old is a duplicate and what lies beyond the window is outside") {
+TEST_CASE("rd receiver: an old datagram is a duplicate, and one beyond the window is outside") {
   Receiver receiver(8);
   CHECK(receiver.arrived(0) == Arrival::duplicate);
   CHECK(receiver.arrived(8) == Arrival::early);

@@ -51,7 +51,7 @@ TEST_CASE("scoreboard: each datagram is told to have come once, by the map or fo
   CHECK(scene.counts(0, 0, 0));
 }
 
-TEST_CASE("scoreboard: what is lost is in flight again once it was sent again") {
+TEST_CASE("scoreboard: a lost datagram is in flight again once it was sent again") {
   Scene scene(4);
   scene.board.lose(2);
   scene.board.lose(4);
@@ -89,7 +89,8 @@ TEST_CASE("scoreboard: of all that is missing the first and the last are recalle
   CHECK(scene.counts(0, 0, 5));
 }
 
-TEST_CASE("scoreboard: what is acknowledged for good is released in order, as a skip if given up") {
+TEST_CASE(
+    "scoreboard: datagrams acknowledged for good are released in order, as skips if given up") {
   Scene scene(3);
   scene.acknowledge(2, {});
   scene.board.give_up({MessageKind::send, 7});

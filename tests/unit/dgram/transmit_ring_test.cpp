@@ -21,7 +21,7 @@ TEST_CASE("transmit ring: slots in use stay what they are when it grows") {
   for (uint64_t at = first; at != first + 16; ++at) CHECK(ring.at(at).tag.offset == at - first);
 }
 
-TEST_CASE("transmit ring: what is beyond the first slots counts to the budget while it is there") {
+TEST_CASE("transmit ring: memory beyond the first slots counts to the budget while it is there") {
   MemoryBudget budget(64 * sizeof(TxSlot));
   TransmitRing ring;
   REQUIRE(ring.reserve(1, 1, TransmitRing::kUncounted, &budget));

@@ -52,7 +52,7 @@ struct Work {
 
 }  // namespace
 
-TEST_CASE("rd cursor. requests and responses take turns, each is cut to its end") {
+TEST_CASE("rd cursor: requests and responses take turns, each is cut to its end") {
   Work work;
   work.add_read(0, 150);
   const RdPart first = work.cut();
@@ -72,7 +72,7 @@ TEST_CASE("rd cursor. requests and responses take turns, each is cut to its end"
   CHECK_FALSE(work.cursor.has_work());
 }
 
-TEST_CASE("rd cursor. what is removed is not cut on, and a skip goes before all else") {
+TEST_CASE("rd cursor: a request that is removed is not cut on, and a skip goes before all else") {
   Work work;
   work.cut();
   SendEntry& given_up = *work.requests.front();
@@ -88,7 +88,7 @@ TEST_CASE("rd cursor. what is removed is not cut on, and a skip goes before all 
   CHECK_FALSE(work.cursor.has_work());
 }
 
-TEST_CASE("rd cursor. what was cut is cut again from the beginning") {
+TEST_CASE("rd cursor: requests that were cut are cut again from the beginning") {
   Work work;
   work.add_read(0, 150);
   for (int i = 0; i < 5; ++i) work.cut();
@@ -99,7 +99,7 @@ TEST_CASE("rd cursor. what was cut is cut again from the beginning") {
 }
 
 TEST_CASE(
-    "rd cursor. a Read is as many requests as it needs, which keep their MSNs when they are cut "
+    "rd cursor: a Read is as many requests as it needs, which keep their MSNs when they are cut "
     "again") {
   Work work;
   SendEntry& read = *work.requests.front();
@@ -116,7 +116,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("rd cursor. a Read waits for one of the places, and a response does not") {
+TEST_CASE("rd cursor: a Read waits for one of the places, and a response does not") {
   Work work;
   for (SendEntry& entry : work.requests) entry.opcode = WrOpcode::rdma_read;
   RdPart request;

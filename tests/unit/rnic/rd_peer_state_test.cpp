@@ -75,7 +75,7 @@ TEST_CASE("a forward list keeps its order whatever is removed") {
 }
 
 TEST_CASE(
-    "rd state. a Send that is given up for want of progress has a name until the next begins") {
+    "rd state: a Send that is given up for want of progress has a name until the next begins") {
   RdInbound inbound;
   ReceiveEntry receive{};
   inbound.begin_message(receive, send_segment(7), kNow);
@@ -92,7 +92,7 @@ TEST_CASE(
   CHECK_FALSE(inbound.has_expired({MessageKind::send, 7}));
 }
 
-TEST_CASE("rd state. only what the association before delivered counts as repeated") {
+TEST_CASE("rd state: only what the association before delivered counts as repeated") {
   RdInbound inbound;
   inbound.repeats().delivered_send(100);
   CHECK_FALSE(inbound.repeats().repeats_send(100));  // in the same association it is a duplicate
@@ -106,7 +106,7 @@ TEST_CASE("rd state. only what the association before delivered counts as repeat
   CHECK_FALSE(inbound.repeats().may_repeat());
 }
 
-TEST_CASE("rd state. MSNs that wrap are repeated ones up to a bound") {
+TEST_CASE("rd state: MSNs that wrap are repeated ones up to a bound") {
   RdInbound inbound;
   inbound.repeats().delivered_send(3);
   inbound.association_ended();
@@ -115,7 +115,7 @@ TEST_CASE("rd state. MSNs that wrap are repeated ones up to a bound") {
   CHECK_FALSE(inbound.repeats().repeats_send(3 - RdRepeats::kMostRepeated));
 }
 
-TEST_CASE("rd state. another incarnation repeats nothing") {
+TEST_CASE("rd state: another incarnation repeats nothing") {
   RdInbound inbound;
   inbound.repeats().delivered_send(100);
   inbound.association_ended();
@@ -123,7 +123,7 @@ TEST_CASE("rd state. another incarnation repeats nothing") {
   CHECK_FALSE(inbound.repeats().repeats_send(100));
 }
 
-TEST_CASE("rd state. of a record's segments that are cut otherwise, only the rest is news") {
+TEST_CASE("rd state: of a record's segments that are cut otherwise, only the rest is news") {
   RdInbound inbound;
   CHECK(inbound.repeats().reported_of(record_segment(7, 0, 20)) == size_t{0});
   inbound.repeats().reported_segment(record_segment(7, 0, 20));
@@ -136,7 +136,7 @@ TEST_CASE("rd state. of a record's segments that are cut otherwise, only the res
   CHECK(inbound.repeats().reported_of(record_segment(7, 0, 20)) == size_t{0});
 }
 
-TEST_CASE("rd state. an empty segment that ends a record is reported once") {
+TEST_CASE("rd state: an empty segment that ends a record is reported once") {
   RdInbound inbound;
   inbound.repeats().reported_segment(record_segment(7, 0, 20));
   const auto end = record_segment(7, 20, 0, true);
@@ -145,7 +145,7 @@ TEST_CASE("rd state. an empty segment that ends a record is reported once") {
   CHECK_FALSE(inbound.repeats().reported_of(end));
 }
 
-TEST_CASE("rd state. records before the last reported one are repeated in another association") {
+TEST_CASE("rd state: records before the last reported one are repeated in another association") {
   RdInbound inbound;
   inbound.repeats().reported_segment(record_segment(1, 0, 20, true));
   CHECK(inbound.repeats().reported_of(record_segment(0xffffffff, 0, 20)) == size_t{0});
@@ -158,7 +158,7 @@ TEST_CASE("rd state. records before the last reported one are repeated in anothe
   CHECK(inbound.repeats().reported_of(record_segment(0xffffffff, 0, 20)) == size_t{0});
 }
 
-TEST_CASE("rd state. the rest of one message is ignored at a time, until the association ends") {
+TEST_CASE("rd state: the rest of one message is ignored at a time, until the association ends") {
   RdInbound inbound;
   inbound.ignore_rest({MessageKind::send, 5});
   CHECK(inbound.ignores({MessageKind::send, 5}));
@@ -168,7 +168,7 @@ TEST_CASE("rd state. the rest of one message is ignored at a time, until the ass
   CHECK_FALSE(inbound.ignores({MessageKind::send, 5}));
 }
 
-TEST_CASE("rd state. a peer that is held or being refused is not delivered to") {
+TEST_CASE("rd state: a peer that is held or being refused is not delivered to") {
   RdTurn turn;
   CHECK(turn.may_deliver());
   turn.begin_refusal();
@@ -184,7 +184,7 @@ TEST_CASE("rd state. a peer that is held or being refused is not delivered to") 
   CHECK(turn.retry_at() == Time::max());
 }
 
-TEST_CASE("rd state. work is begun anew a few times in a row, unless some of it gets through") {
+TEST_CASE("rd state: work is begun anew a few times in a row, unless some of it gets through") {
   RdRewinds rewinds;
   for (int i = 0; i < RdRewinds::kMost; ++i) CHECK(rewinds.begin_anew(false));
   CHECK(rewinds.rewound());
@@ -197,7 +197,7 @@ TEST_CASE("rd state. work is begun anew a few times in a row, unless some of it 
   CHECK_FALSE(rewinds.rewound());
 }
 
-TEST_CASE("rd state. what may have been delivered in part stays uncertain until it is done") {
+TEST_CASE("rd state: work that may have been delivered in part stays uncertain until it is done") {
   RdRewinds rewinds;
   CHECK(rewinds.begin_anew(false));
   CHECK_FALSE(rewinds.uncertain());
@@ -209,7 +209,7 @@ TEST_CASE("rd state. what may have been delivered in part stays uncertain until 
   CHECK_FALSE(rewinds.uncertain());
 }
 
-TEST_CASE("rd state. a peer that is in doubt is asked until it is heard") {
+TEST_CASE("rd state: a peer that is in doubt is asked until it is heard") {
   RdSigns signs;
   signs.doubt();
   CHECK(signs.probe_wanted());
@@ -220,7 +220,7 @@ TEST_CASE("rd state. a peer that is in doubt is asked until it is heard") {
 }
 
 TEST_CASE(
-    "rd state. a Read Request is repeated only if it, or a later one, came in an earlier "
+    "rd state: a Read Request is repeated only if it, or a later one, came in an earlier "
     "association") {
   RdInbound inbound;
   inbound.repeats().delivered_request(7);
@@ -236,7 +236,7 @@ TEST_CASE(
   CHECK_FALSE(inbound.repeats().repeats_request(7));
 }
 
-TEST_CASE("rd state. silence counts from when something is awaited") {
+TEST_CASE("rd state: silence counts from when something is awaited") {
   RdTimes times(kNow);
   CHECK(times.quiet_since() == kNow);
   CHECK_FALSE(times.has_delivered_within(1s, kNow));
