@@ -330,6 +330,22 @@ class Router:
         for space, device in ((self.middle, name), (host, DEVICE)):
             for offload in self.OFFLOADS:
                 space.command("ethtool", "-K", device, offload, "off")
+            wait_until(lambda: self.is_up(space, device), f"{device} does not come up")
+        self.introduce(host, DEVICE, gateway, self.middle, name)
+        self.introduce(self.middle, name, host.address, host, DEVICE)
+
+    @staticmethod
+    def link(space, device):
+        return json.loads(space.command("ip", "-j", "link", "show", device))[0]
+
+    def is_up(self, space, device):
+        """The kernel notices late that a carrier is there, and until then drops what is sent."""
+        return self.link(space, device)["operstate"] == "UP"
+
+    def introduce(self, space, device, address, other, its_device):
+        """While an address is being resolved packets wait, and few of them."""
+        space.command("ip", "neighbour", "replace", address, "lladdr",
+                      self.link(other, its_device)["address"], "dev", device, "nud", "permanent")
 
     def drop(self, per_mille):
         """From now on of each thousand UDP packets so many are dropped, at random."""
