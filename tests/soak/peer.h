@@ -2,12 +2,9 @@
 #pragma once
 
 #include <array>
-#include <bitset>
 #include <cstdint>
 #include <functional>
 #include <list>
-#include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -16,128 +13,15 @@
 #include "base/random.h"
 #include "soak/arena.h"
 #include "soak/contents.h"
+#include "soak/head.h"
 #include "soak/ledger.h"
+#include "soak/line.h"
+#include "soak/offer.h"
+#include "soak/remote.h"
 #include "soak/requests.h"
+#include "soak/settings.h"
 
 namespace soak {
-
-struct Settings {
-  std::string address;
-  uint64_t seed = 1;           ///< of the run: contents follow from it
-  uint32_t index = 0;          ///< of the process
-  uint32_t life = 1;           ///< the number of this start of a process, unique in the run
-  double stuck = 60;           ///< seconds that an operation may take
-  double round = 1;            ///< seconds between two lines
-  bool impaired = true;        ///< datagrams get lost, doubled, reordered, damaged and cut
-  uint64_t descriptors = 0;    ///< RLIMIT_NOFILE; 0: as it is
-  uint64_t address_space = 0;  ///< RLIMIT_AS, bytes; 0: as it is
-  bool core = false;           ///< a finding ends the process with a core dump
-  std::string plant;           ///< a fault that the soak must find
-};
-
-/// Processes of a run.
-inline constexpr uint32_t kMostPeers = 16;
-/// Length of a posted receive; longer ones must be refused.
-inline constexpr uint32_t kReceiveSize = 64 << 10;
-/// The place of the line whose receives are in the shared receive queue. It has no queue pair.
-inline constexpr uint32_t kSharedPlace = 2 + kMostPeers;
-inline constexpr uint32_t kSharedReceives = 48;
-
-/// What a Send begins with, if it is so long.
-struct Head {
-  uint32_t magic = kMagic;
-  uint32_t life = 0;
-  uint16_t from = 0;
-  uint8_t type = 0;
-  uint8_t operation = 0;
-  uint32_t length = 0;
-  uint64_t number = 0;  ///< of the Sends to this peer (RC: over this connection), from 1
-  uint64_t offer = 0;   ///< send_invalidate, tell
-  uint32_t at = 0;      ///< tell: the bytes that were written
-  uint32_t written = 0;
-  uint64_t opened = 0;  ///< datagrams: which of its queue pairs' sources sent it, from 1
-  static constexpr uint32_t kMagic = 0x50a15eed;
-};
-static_assert(sizeof(Head) == 48);
-
-enum class Use : uint8_t { write, read, atomic, invalidate };
-
-/// Memory that this process lends to a peer. A peer writes to one once; so its bytes follow from
-/// the offer.
-struct Offer {
-  uint64_t id = 0;
-  diwarp::QpType type = diwarp::QpType::rc;
-  Use use = Use::write;
-  uint32_t remote = 0;
-  uint32_t remote_life = 0;
-  double until = 0;
-  bool asked_back = false;
-  bool written = false;  ///< as the peer told: [begin, end) is what it wrote, all else as it was
-  uint64_t begin = 0;
-  uint64_t end = 0;
-  diwarp::STag stag = 0;
-  uint64_t base = 0;  ///< tagged offset of the first byte
-  Buffer buffer;
-  std::optional<diwarp::MemoryWindow> window = {};  ///< the peer has the memory through it alone
-
-  bool valid() const { return window ? window->query().valid : buffer.region().valid(); }
-};
-
-/// An offer of a peer.
-struct Lent {
-  uint64_t id = 0;
-  diwarp::QpType type = diwarp::QpType::rc;
-  Use use = Use::write;
-  diwarp::STag stag = 0;
-  uint64_t base = 0;
-  uint64_t length = 0;
-  bool windowed = false;  ///< good for one connection
-  uint32_t readers = 0;   ///< requests that name it
-  bool asked_back = false;
-  std::array<uint64_t, 8> values{};  ///< atomic: of its words, when all that is posted is done
-};
-
-/// Messages that came from a peer over one kind of datagrams.
-struct Heard {
-  uint32_t life = 0;
-  uint64_t opened = 0;
-  uint64_t newest = 0;
-  std::bitset<512> seen;  ///< UD: number modulo 512, of the newest so many
-};
-
-/// A peer process, as this one knows it.
-struct Remote {
-  uint32_t life = 0;  ///< 0: there is none
-  bool paused = false;
-  std::array<diwarp::Address, 3> addresses;  ///< by type: of the listener, or of the queue pair
-  std::vector<Lent> lent;
-  std::array<uint64_t, 3> sent{};  ///< numbers given to Sends
-  std::array<Heard, 3> heard;
-  std::set<uint64_t> failed;   ///< RD: numbers of Sends that did not succeed, the newest
-  std::set<uint64_t> written;  ///< RD: offers that Write-Records to succeeded, the newest
-};
-
-/// A queue pair, and what is posted to it.
-struct Line {
-  enum class State : uint8_t { down, connecting, up, ending };
-
-  uint32_t place = 0;
-  diwarp::QpType type = diwarp::QpType::rc;
-  uint32_t remote = 0;  ///< RC
-  uint32_t remote_life = 0;
-  State state = State::down;
-  double since = 0;  ///< of that state
-  std::optional<diwarp::QueuePair> qp;
-  std::optional<diwarp::CmId> id;
-  uint32_t sends = 0;
-  uint32_t receives = 0;
-  uint64_t sent = 0;  ///< RC: numbers of this connection
-  uint64_t heard = 0;
-  uint64_t immediates_sent = 0;
-  uint64_t immediates_heard = 0;
-  bool shares = false;  ///< its receives are the shared ones
-  uint64_t opened = 0;  ///< how often peers saw another source
-};
 
 /// One process of a soak: does random operations with its peers until it is told to end, and checks
 /// every byte of what comes.
