@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The device of a process. All but the impairment of its datagrams is in the public options.
+#include "soak/device.h"
+
 #include <memory>
 #include <utility>
 
 #include "llp/impairment/impairment.h"
 #include "llp/udp/focused_udp_link.h"
 #include "rnic/device.h"
-#include "soak/peer.h"
 #include "verbs/handle_access.h"
 
 namespace soak {
@@ -49,8 +50,6 @@ diwarp::DeviceOptions draw_options(Random& random) {
   return options;
 }
 
-}  // namespace
-
 diwarp::Device open_device(const Settings& settings, Random& random, bool& zerocopy) {
   const diwarp::DeviceOptions options = draw_options(random);
   zerocopy = options.zerocopy_from != 0;
@@ -62,5 +61,22 @@ diwarp::Device open_device(const Settings& settings, Random& random, bool& zeroc
   return diwarp::handle_of<diwarp::Device>(std::make_shared<diwarp::rnic::Device>(
       diwarp::Address::parse(settings.address), options, std::move(parts)));
 }
+
+diwarp::CmId open_listener(const diwarp::Device& device, const diwarp::CmEventChannel& channel) {
+  diwarp::CmId listener(device, channel);
+  listener.bind(device.address());
+  listener.listen();
+  return listener;
+}
+
+}  // namespace
+
+Handles::Handles(const Settings& settings, Random& random)
+    : device(open_device(settings, random, zerocopy)),
+      pd(device),
+      cq(device, random.chance(0.7) ? 8192 : 64),
+      shared_cq(device, kSharedReceives),
+      shared(pd, {.max_wr = kSharedReceives}),
+      listener(open_listener(device, channel)) {}
 
 }  // namespace soak

@@ -45,6 +45,11 @@ void Ledger::finding(const std::string& what, const std::string& message) {
   if (abort_) std::abort();
 }
 
+void Ledger::wrong_byte(const std::string& where, std::span<const std::byte> memory, size_t at) {
+  finding("wrong-byte", "byte " + std::to_string(at) + " of " + std::to_string(memory.size()) +
+                            " is wrong: " + where);
+}
+
 void Ledger::round(nlohmann::json line) const {
   line["counts"] = counts_;
   line["verified"] = verified_;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 
 namespace soak {
@@ -22,6 +24,9 @@ class Ledger {
   /// Something that must not be. `what` is one of wrong-byte, stuck, status, order, lost, twice,
   /// refusal.
   void finding(const std::string& what, const std::string& message);
+
+  /// That byte `at` of `memory` is wrong. `where` says what the memory is.
+  void wrong_byte(const std::string& where, std::span<const std::byte> memory, size_t at);
 
   void abort_at_finding(bool abort) { abort_ = abort; }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include <diwarp/verbs.h>
 
@@ -29,5 +30,21 @@ struct Line {
   bool shares = false;  ///< its receives are the shared ones
   uint64_t opened = 0;  ///< how often peers saw another source
 };
+
+inline void enter(Line& line, Line::State state, double now) {
+  line.state = state;
+  line.since = now;
+}
+
+/// The library's report on a queue pair, for a reader who looks for the cause of a finding.
+std::string describe(const Line& line);
+
+/// Capacities of the queue pairs.
+inline constexpr uint32_t kDatagramReceives = 64;
+inline constexpr uint32_t kStreamReceives = 16;
+inline constexpr uint32_t kDatagramSends = 64;
+inline constexpr uint32_t kStreamSends = 64;
+/// Seconds until a queue pair or a connection that there could not be is tried again.
+inline constexpr double kRetry = 0.3;
 
 }  // namespace soak

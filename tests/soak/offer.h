@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
@@ -9,6 +10,9 @@
 #include "soak/arena.h"
 
 namespace soak {
+
+/// Offers that a process keeps of its own, and of each peer.
+inline constexpr size_t kMostOffers = 128;
 
 enum class Use : uint8_t { write, read, atomic, invalidate };
 

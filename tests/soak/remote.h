@@ -27,6 +27,8 @@ struct Lent {
   std::array<uint64_t, 8> values{};  ///< atomic: of its words, when all that is posted is done
 };
 
+inline size_t index_of(diwarp::QpType type) { return static_cast<size_t>(type); }
+
 /// Messages that came from a peer over one kind of datagrams.
 struct Heard {
   uint32_t life = 0;

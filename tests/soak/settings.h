@@ -18,6 +18,8 @@ struct Settings {
   uint64_t address_space = 0;  ///< RLIMIT_AS, bytes; 0: as it is
   bool core = false;           ///< a finding ends the process with a core dump
   std::string plant;           ///< a fault that the soak must find
+
+  bool limited() const { return address_space != 0 || descriptors != 0; }
 };
 
 /// Processes of a run.

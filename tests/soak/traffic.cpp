@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The requests that are posted: random operations, some of which must be refused.
+#include "soak/traffic.h"
+
 #include <algorithm>
 #include <cstring>
-
-#include "soak/peer.h"
+#include <string>
 
 namespace soak {
 
@@ -18,41 +18,30 @@ namespace {
 
 constexpr uint32_t kInline = 64;
 constexpr diwarp::STag kWrongStag = 0x00000100;  // its upper 24 bits name nothing but by chance
-/// Around the ends of segments, pages, and of what a counter of 16 bits holds.
-constexpr std::array<size_t, 24> kEdges{0,    1,    2,    7,    8,     47,    48,    49,
-                                        63,   64,   65,   512,  1400,  1425,  1426,  1472,
-                                        1500, 4096, 8192, 9000, 16383, 32768, 65535, 65536};
 
 }  // namespace
 
-/// Mostly short, at times up to `most`.
-size_t Peer::pick_size(size_t most) {
-  const uint64_t kind = random_.below(100);
-  if (kind < 60) return std::min<size_t>(kEdges[random_.below(kEdges.size())], most);
-  if (kind < 90) return random_.below(std::min<size_t>(most, 8 << 10) + 1);
-  if (kind < 98) return random_.below(std::min<size_t>(most, 72 << 10) + 1);
-  return random_.below(most + 1);
-}
-
-void Peer::post_some() {
-  if (requests_.posted() > Requests::kMost / 2) return;
+void Traffic::post_some() {
+  if (process_.requests.posted() > Requests::kMost / 2) return;
   for (int i = 0; i < 6; ++i) {
-    Line& line = lines_[random_.below(lines_.size())];
+    Line& line = process_.lines[process_.random.below(process_.lines.size())];
     if (line.state != Line::State::up || !line.qp) continue;
-    const auto remote =
-        line.type == QpType::rc ? line.remote : static_cast<uint32_t>(random_.below(kMostPeers));
-    const diwarp::Address& address = remotes_[remote].addresses[index_of(line.type)];
-    if (remotes_[remote].life == 0 || address.port() == 0) continue;  // it has no such queue pair
-    const uint64_t burst = 1 + random_.below(4);
+    const auto remote = line.type == QpType::rc
+                            ? line.remote
+                            : static_cast<uint32_t>(process_.random.below(kMostPeers));
+    const diwarp::Address& address = process_.remotes[remote].addresses[index_of(line.type)];
+    if (process_.remotes[remote].life == 0 || address.port() == 0)
+      continue;  // it has no such queue pair
+    const uint64_t burst = 1 + process_.random.below(4);
     for (uint64_t n = 0; n < burst; ++n) post_one(line, remote);
   }
-  if (random_.chance(0.005)) withdraw_one();
+  if (process_.random.chance(0.005)) withdraw_one();
 }
 
-void Peer::post_one(Line& line, uint32_t remote) {
+void Traffic::post_one(Line& line, uint32_t remote) {
   const bool stream = line.type == QpType::rc;
-  if (stream && remotes_[remote].life != line.remote_life) return;
-  switch (random_.below(10)) {
+  if (stream && process_.remotes[remote].life != line.remote_life) return;
+  switch (process_.random.below(10)) {
     case 0:
     case 1:
     case 2:
@@ -67,77 +56,31 @@ void Peer::post_one(Line& line, uint32_t remote) {
     case 8:
       return stream ? post_atomic(line, remote) : post_message(line, remote, Operation::send);
     default:
-      if (!stream || random_.chance(0.3)) return post_refused(line, remote);
-      return random_.chance(0.5) ? post_immediate(line) : post_invalidate(line, remote);
+      if (!stream || process_.random.chance(0.3)) return post_refused(line, remote);
+      return process_.random.chance(0.5) ? post_immediate(line) : post_invalidate(line, remote);
   }
-}
-
-/// A request with registered memory; null where there is no place or memory for it.
-Request* Peer::prepare(Line& line, uint32_t remote, Operation operation, size_t length,
-                       Access access) {
-  Request* request = requests_.add();
-  if (request == nullptr) return nullptr;
-  request->operation = operation;
-  request->line = line.place;
-  request->remote = remote;
-  request->remote_life = remotes_[remote].life;
-  request->posted = now_;
-  request->buffer = arena_.take(length);
-  try {
-    if (request->buffer) {
-      request->buffer.register_at(pd_, access);
-      return request;
-    }
-  } catch (const std::exception&) {
-    ledger_.count("limited.region");
-  }
-  requests_.release(*request);
-  return nullptr;
-}
-
-/// Whether a request that is right may be refused so.
-bool Peer::refusal_allowed(const std::error_code& error) const {
-  return error == Errc::queue_full || error == Errc::invalid_state ||
-         (limited() && error == Errc::no_resources);
-}
-
-/// False where it was not posted; it is released then.
-bool Peer::post(Line& line, Request& request, SendWorkRequest wr) {
-  wr.wr_id = request.id;
-  if (line.type != QpType::rc)
-    wr.destination = remotes_[request.remote].addresses[index_of(line.type)];
-  const std::error_code error = line.qp->post_send(wr);
-  if (!error) {
-    ++line.sends;
-    return true;
-  }
-  if (!refusal_allowed(error))
-    ledger_.finding("status", std::string(to_string(line.type)) + ": posting " +
-                                  std::string(to_string(request.operation)) + " gave " +
-                                  error.message());
-  requests_.release(request);
-  return false;
 }
 
 /// A wrong request must be refused. Over a connection that ends it, so it is rare there.
-Wrong Peer::pick_wrong(const Line& line) {
-  if (!random_.chance(line.type == QpType::rc ? 0.0005 : 0.01)) return Wrong::nothing;
-  return static_cast<Wrong>(1 + random_.below(3));
+Wrong Traffic::pick_wrong(const Line& line) {
+  if (!process_.random.chance(line.type == QpType::rc ? 0.0005 : 0.01)) return Wrong::nothing;
+  return static_cast<Wrong>(1 + process_.random.below(3));
 }
 
-void Peer::post_message(Line& line, uint32_t remote, Operation operation, const Lent* about,
-                        uint64_t at, uint64_t written) {
+void Traffic::post_message(Line& line, uint32_t remote, Operation operation, const Lent* about,
+                           uint64_t at, uint64_t written) {
   const bool plain = about == nullptr;
   const bool too_long = plain && pick_wrong(line) == Wrong::length;
-  size_t length = too_long ? kReceiveSize + 1 + random_.below(4096) : pick_size(kReceiveSize);
+  size_t length = too_long ? kReceiveSize + 1 + process_.random.below(4096)
+                           : pick_size(process_.random, kReceiveSize);
   if (!plain) length = std::max(length, sizeof(Head));
-  Request* request = prepare(line, remote, operation, length, Access::none);
+  Request* request = posting_.prepare(line, remote, operation, length, Access::none);
   if (request == nullptr) return;
-  Remote& to = remotes_[remote];
+  Remote& to = process_.remotes[remote];
   uint64_t& sent = line.type == QpType::rc ? line.sent : to.sent[index_of(line.type)];
   const bool has_head = length >= sizeof(Head);
-  Head head{.life = settings_.life,
-            .from = static_cast<uint16_t>(settings_.index),
+  Head head{.life = process_.settings.life,
+            .from = static_cast<uint16_t>(process_.settings.index),
             .type = static_cast<uint8_t>(line.type),
             .operation = static_cast<uint8_t>(operation),
             .length = static_cast<uint32_t>(length),
@@ -149,10 +92,10 @@ void Peer::post_message(Line& line, uint32_t remote, Operation operation, const 
   const std::span<std::byte> bytes = request->buffer.bytes();
   if (has_head) {
     std::memcpy(bytes.data(), &head, sizeof head);
-    fill(bytes.subspan(sizeof head), message_key(settings_.life, head, remote));
+    fill(bytes.subspan(sizeof head), process_.message_key(process_.settings.life, head, remote));
     request->number = head.number;
   } else {
-    fill(bytes, key(0, Kind::short_message, length));
+    fill(bytes, process_.key(0, Kind::short_message, length));
   }
   if (too_long) request->wrong = Wrong::length;
   SendWorkRequest wr{.opcode = WrOpcode::send};
@@ -161,92 +104,97 @@ void Peer::post_message(Line& line, uint32_t remote, Operation operation, const 
     wr.opcode = WrOpcode::send_with_invalidate;
     wr.invalidate_stag = about->stag;
   }
-  if (random_.chance(0.3)) wr.flags = wr.flags | SendFlags::solicited;
-  if (line.type != QpType::rc && has_head && random_.chance(0.5))
-    wr.immediate = own_key(Kind::immediate, head.number);
-  const bool copied = length <= kInline && random_.chance(0.5);
+  if (process_.random.chance(0.3)) wr.flags = wr.flags | SendFlags::solicited;
+  if (line.type != QpType::rc && has_head && process_.random.chance(0.5))
+    wr.immediate = process_.own_key(Kind::immediate, head.number);
+  const bool copied = length <= kInline && process_.random.chance(0.5);
   if (copied) wr.flags = wr.flags | SendFlags::inline_data;
   const uint64_t id = request->id;
-  if (!post(line, *request, wr)) return;
+  if (!posting_.post(line, *request, wr)) return;
   if (has_head) sent = head.number;
-  if (copied) fill(bytes, own_key(Kind::scribble, id));  // it may be used again at once
+  if (copied) fill(bytes, process_.own_key(Kind::scribble, id));  // it may be used again at once
 }
 
-void Peer::post_immediate(Line& line) {
-  Request* request = prepare(line, line.remote, Operation::immediate, 0, Access::none);
+void Traffic::post_immediate(Line& line) {
+  Request* request = posting_.prepare(line, line.remote, Operation::immediate, 0, Access::none);
   if (request == nullptr) return;
   const uint64_t number = line.immediates_sent + 1;
-  if (post(line, *request,
-           {.opcode = WrOpcode::immediate, .immediate = own_key(Kind::immediate, number)}))
+  if (posting_.post(
+          line, *request,
+          {.opcode = WrOpcode::immediate, .immediate = process_.own_key(Kind::immediate, number)}))
     line.immediates_sent = number;
 }
 
 /// An offer is written to once. RC: a Send after the Write tells of it.
-void Peer::post_write(Line& line, uint32_t remote) {
-  const Lent* found = pick(remote, line.type, Use::write);
+void Traffic::post_write(Line& line, uint32_t remote) {
+  const Lent* found = borrowed_.pick(remote, line.type, Use::write);
   if (found == nullptr) return;
   const Lent lent = *found;
-  const uint64_t at = random_.below(2) == 0 ? 0 : random_.below(lent.length + 1);
-  const uint64_t length = lent.length - at - random_.below(2) * random_.below(lent.length - at + 1);
+  const uint64_t at = process_.random.below(2) == 0 ? 0 : process_.random.below(lent.length + 1);
+  const uint64_t length =
+      lent.length - at - process_.random.below(2) * process_.random.below(lent.length - at + 1);
   const bool stream = line.type == QpType::rc;
-  Request* request = prepare(line, remote, stream ? Operation::write : Operation::write_record,
-                             length, Access::none);
+  Request* request = posting_.prepare(
+      line, remote, stream ? Operation::write : Operation::write_record, length, Access::none);
   if (request == nullptr) return;
   request->wrong = pick_wrong(line);
   request->offer = lent.id;
   if (length == 0 || request->wrong == Wrong::length) request->wrong = Wrong::nothing;
   // Over a connection each segment is checked by itself: those before the end are placed.
   const uint64_t place = request->wrong == Wrong::bounds ? lent.length - length + 1 : at;
-  fill(request->buffer.bytes(), key(remotes_[remote].life, Kind::written, lent.id), place);
+  fill(request->buffer.bytes(), process_.key(process_.remotes[remote].life, Kind::written, lent.id),
+       place);
   SendWorkRequest wr{.opcode = stream ? WrOpcode::rdma_write : WrOpcode::write_record,
                      .remote = {lent.stag, lent.base + place}};
   if (request->wrong == Wrong::stag) wr.remote.stag = kWrongStag;
   if (length != 0) wr.sges = request->buffer.region().sge();
   const bool refused = request->wrong != Wrong::nothing;
-  if (!stream) wr.immediate = key(remotes_[remote].life, Kind::immediate, lent.id);
-  if (!post(line, *request, wr)) return;
-  forget(remote, lent.id);
+  if (!stream) wr.immediate = process_.key(process_.remotes[remote].life, Kind::immediate, lent.id);
+  if (!posting_.post(line, *request, wr)) return;
+  borrowed_.forget(remote, lent.id);
   if (stream && !refused) post_message(line, remote, Operation::tell, &lent, at, length);
 }
 
-void Peer::post_read(Line& line, uint32_t remote) {
-  Lent* lent = pick(remote, line.type, Use::read);
+void Traffic::post_read(Line& line, uint32_t remote) {
+  Lent* lent = borrowed_.pick(remote, line.type, Use::read);
   if (lent == nullptr) return;
-  const uint64_t at = random_.below(lent->length + 1);
-  const uint64_t length = std::min<uint64_t>(lent->length - at, pick_size(Arena::kLargest));
-  Request* request = prepare(line, remote, Operation::read, length, Access::local_write);
+  const uint64_t at = process_.random.below(lent->length + 1);
+  const uint64_t length =
+      std::min<uint64_t>(lent->length - at, pick_size(process_.random, Arena::kLargest));
+  Request* request = posting_.prepare(line, remote, Operation::read, length, Access::local_write);
   if (request == nullptr) return;
   request->wrong = length == 0 ? Wrong::nothing : pick_wrong(line);
   if (request->wrong == Wrong::length) request->wrong = Wrong::nothing;
-  request->number = next_number_++;
+  request->number = process_.next_number++;
   request->offer = lent->id;
-  request->offer_life = remotes_[remote].life;
+  request->offer_life = process_.remotes[remote].life;
   request->at = at;
-  fill(request->buffer.bytes(), own_key(Kind::untouched, request->number));
+  fill(request->buffer.bytes(), process_.own_key(Kind::untouched, request->number));
   SendWorkRequest wr{.opcode = WrOpcode::rdma_read, .remote = {lent->stag, lent->base + at}};
   if (request->wrong == Wrong::stag) wr.remote.stag = kWrongStag;
   if (request->wrong == Wrong::bounds) wr.remote.offset = lent->base + lent->length - length + 1;
   if (length != 0) wr.sges = request->buffer.region().sge();
-  if (line.type == QpType::rc && random_.chance(0.2)) wr.flags = wr.flags | SendFlags::fence;
-  if (post(line, *request, wr)) ++lent->readers;
+  if (line.type == QpType::rc && process_.random.chance(0.2))
+    wr.flags = wr.flags | SendFlags::fence;
+  if (posting_.post(line, *request, wr)) ++lent->readers;
 }
 
 /// This process alone uses the words of such an offer, so it knows what stands there.
-void Peer::post_atomic(Line& line, uint32_t remote) {
-  Lent* lent = pick(remote, line.type, Use::atomic);
+void Traffic::post_atomic(Line& line, uint32_t remote) {
+  Lent* lent = borrowed_.pick(remote, line.type, Use::atomic);
   if (lent == nullptr) return;
   const auto operation = static_cast<Operation>(static_cast<int>(Operation::fetch_add) +
-                                                static_cast<int>(random_.below(3)));
-  Request* request = prepare(line, remote, operation, 8, Access::local_write);
+                                                static_cast<int>(process_.random.below(3)));
+  Request* request = posting_.prepare(line, remote, operation, 8, Access::local_write);
   if (request == nullptr) return;
-  const size_t word = random_.below(lent->values.size());
+  const size_t word = process_.random.below(lent->values.size());
   const uint64_t before = lent->values[word];
   request->value = before;
   request->offer = lent->id;
-  request->offer_life = remotes_[remote].life;
+  request->offer_life = process_.remotes[remote].life;
   SendWorkRequest wr{.sges = request->buffer.region().sge(),
                      .remote = {lent->stag, lent->base + 8 * word}};
-  wr.atomic.operand = random_.next();
+  wr.atomic.operand = process_.random.next();
   uint64_t after = wr.atomic.operand;
   if (operation == Operation::fetch_add) {
     wr.opcode = WrOpcode::fetch_add;
@@ -255,30 +203,30 @@ void Peer::post_atomic(Line& line, uint32_t remote) {
     wr.opcode = WrOpcode::swap;
   } else {
     wr.opcode = WrOpcode::compare_swap;
-    wr.atomic.compare = random_.chance(0.5) ? before : before + 1;
+    wr.atomic.compare = process_.random.chance(0.5) ? before : before + 1;
     if (wr.atomic.compare != before) after = before;
   }
-  if (!post(line, *request, wr)) return;
+  if (!posting_.post(line, *request, wr)) return;
   lent->values[word] = after;
   ++lent->readers;
 }
 
-void Peer::post_invalidate(Line& line, uint32_t remote) {
-  const Lent* found = pick(remote, line.type, Use::invalidate);
+void Traffic::post_invalidate(Line& line, uint32_t remote) {
+  const Lent* found = borrowed_.pick(remote, line.type, Use::invalidate);
   if (found == nullptr) return;
   const Lent lent = *found;
-  forget(remote, lent.id);
+  borrowed_.forget(remote, lent.id);
   post_message(line, remote, Operation::send_invalidate, &lent);
 }
 
 /// Requests that may not be posted, and what posting them answers.
-void Peer::post_refused(Line& line, uint32_t remote) {
+void Traffic::post_refused(Line& line, uint32_t remote) {
   const bool stream = line.type == QpType::rc;
-  const diwarp::Address to = remotes_[remote].addresses[index_of(line.type)];
+  const diwarp::Address to = process_.remotes[remote].addresses[index_of(line.type)];
   const std::array<diwarp::Sge, 5> many{};
   SendWorkRequest wr{.destination = to};
   Errc expected = Errc::too_many_sges;
-  switch (random_.below(4)) {
+  switch (process_.random.below(4)) {
     case 0:
       wr.sges = many;
       break;
@@ -297,27 +245,27 @@ void Peer::post_refused(Line& line, uint32_t remote) {
       expected = Errc::invalid_destination;
   }
   const std::error_code error = line.qp->post_send(wr);
-  ledger_.count("refused.posting");
-  if (error == expected || refusal_allowed(error)) return;
-  ledger_.finding("refusal", std::string(to_string(line.type)) + ": posting gave " +
-                                 error.message() + " instead of " +
-                                 make_error_code(expected).message());
+  process_.ledger.count("refused.posting");
+  if (error == expected || posting_.refusal_allowed(error)) return;
+  process_.ledger.finding("refusal", std::string(to_string(line.type)) + ": posting gave " +
+                                         error.message() + " instead of " +
+                                         make_error_code(expected).message());
 }
 
 /// Takes the registration away from something that is posted. Nobody may see bytes written into its
 /// memory afterwards, and nobody may write there.
-void Peer::withdraw_one() {
-  Request& request = requests_.places()[random_.below(Requests::kMost)];
+void Traffic::withdraw_one() {
+  Request& request = process_.requests.places()[process_.random.below(Requests::kMost)];
   if (request.id == 0 || !request.buffer.registered() || request.buffer.bytes().empty()) return;
   const bool source = request.operation != Operation::receive &&
                       request.operation != Operation::read &&
                       request.operation < Operation::fetch_add;
   // Without copying, the kernel reads the memory until the completion (docs/rc.md).
-  if (source && zerocopy_) return;
+  if (source && process_.handles.zerocopy) return;
   request.buffer.deregister();
   request.withdrawn = true;
-  fill(request.buffer.bytes(), own_key(Kind::scribble, request.id));
-  ledger_.count("buffers-ended-in-use");
+  fill(request.buffer.bytes(), process_.own_key(Kind::scribble, request.id));
+  process_.ledger.count("buffers-ended-in-use");
 }
 
 }  // namespace soak
