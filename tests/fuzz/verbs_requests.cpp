@@ -1,25 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is posted in a run, and what completes.
+#include "fuzz/verbs_requests.h"
+
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "fuzz/verbs_calls.h"
-#include "fuzz/verbs_scene.h"
 
 namespace diwarp::fuzz {
 namespace {
 
 constexpr size_t kAtomicBytes = 8;
 
-bool is_receive(WcOpcode opcode) {
-  return opcode == WcOpcode::recv || opcode == WcOpcode::recv_immediate;
-}
-
 }  // namespace
 
 // --- Receives.
 
-std::optional<ReceiveWorkRequest> VerbsScene::receive_into(VerbsDomain& domain, uint64_t wr_id) {
+std::optional<ReceiveWorkRequest> VerbsRequests::receive_into(VerbsDomain& domain, uint64_t wr_id) {
   const size_t room = length();
   const std::optional<size_t> at = domain.take(room);
   if (!at) return std::nullopt;
@@ -27,8 +24,8 @@ std::optional<ReceiveWorkRequest> VerbsScene::receive_into(VerbsDomain& domain, 
   return ReceiveWorkRequest{.wr_id = wr_id, .sges = sge};
 }
 
-void VerbsScene::note_receive(VerbsLedger& ledger, const std::shared_ptr<VerbsDomain>& domain,
-                              const ReceiveWorkRequest& request) {
+void VerbsRequests::note_receive(VerbsLedger& ledger, const std::shared_ptr<VerbsDomain>& domain,
+                                 const ReceiveWorkRequest& request) {
   const Sge& sge = request.sges[0];
   const auto at =
       static_cast<size_t>(static_cast<std::byte*>(sge.address) - domain->memory.bytes().data());
@@ -36,18 +33,19 @@ void VerbsScene::note_receive(VerbsLedger& ledger, const std::shared_ptr<VerbsDo
   ledger.sinks[request.wr_id] = {domain, at};
 }
 
-void VerbsScene::post_receive(VerbsQp& to) {
+void VerbsRequests::post_receive(VerbsQp& to) {
   const uint64_t number = to.ledgers + 1;
-  const auto request = receive_into(*to.domain, next_id(number));
-  if (request && !to.qp->post_recv(*request)) note_receive(*ledgers_[number], to.domain, *request);
+  const auto request = receive_into(*to.domain, run_.posted.next_id(number));
+  if (request && !to.qp->post_recv(*request))
+    note_receive(*run_.posted.ledgers[number], to.domain, *request);
 }
 
-void VerbsScene::post_receive(VerbsSrq& to) {
-  const auto request = receive_into(*to.domain, next_id(to.ledger_number));
+void VerbsRequests::post_receive(VerbsSrq& to) {
+  const auto request = receive_into(*to.domain, run_.posted.next_id(to.ledger_number));
   if (request && !to.srq.post_recv(*request)) note_receive(*to.ledger, to.domain, *request);
-  if (in_.below(8) == 0) {
+  if (run_.in.below(8) == 0) {
     try {
-      to.srq.set_limit(in_.below(20));
+      to.srq.set_limit(run_.in.below(20));
     } catch (const Error&) {  // more than it holds
     }
   }
@@ -55,26 +53,26 @@ void VerbsScene::post_receive(VerbsSrq& to) {
 
 // --- Sends.
 
-SendFlags VerbsScene::flags() {
-  const unsigned drawn = in_.u8();
+SendFlags VerbsRequests::flags() {
+  const unsigned drawn = run_.in.u8();
   return static_cast<SendFlags>((drawn & 0x1BU) ^ ((drawn & 0xE0U) == 0xE0U ? 4U : 0U) ^ 1U);
 }
 
-size_t VerbsScene::length() {
+size_t VerbsRequests::length() {
   constexpr std::array<size_t, 8> kLengths{8, 64, 0, 300, 1500, 4000, 16, 1};
-  return kLengths[in_.below(kLengths.size())];
+  return kLengths[run_.in.below(kLengths.size())];
 }
 
 /// Where a request over datagrams goes; of an RC queue pair, its peer. Null where it cannot arrive.
-VerbsQp* VerbsScene::destination(VerbsQp& from, Address& address) {
+VerbsQp* VerbsRequests::destination(VerbsQp& from, Address& address) {
   if (from.type == QpType::rc) {
-    const auto peer =
-        std::ranges::find_if(qps_, [&](const auto& qp) { return qp && qp->serial == from.peer; });
-    return peer == qps_.end() ? nullptr : peer->get();
+    const auto peer = std::ranges::find_if(
+        run_.slots.qps, [&](const auto& qp) { return qp && qp->serial == from.peer; });
+    return peer == run_.slots.qps.end() ? nullptr : peer->get();
   }
-  VerbsQp* const to = pick(qps_);
+  VerbsQp* const to = run_.pick(run_.slots.qps);
   if (to == nullptr) {
-    address = in_.flag() ? Address::parse("10.0.0.9", 7) : Address();
+    address = run_.in.flag() ? Address::parse("10.0.0.9", 7) : Address();
     return nullptr;
   }
   address = to->qp->address();
@@ -82,9 +80,9 @@ VerbsQp* VerbsScene::destination(VerbsQp& from, Address& address) {
 }
 
 /// Memory that a peer may name: `expected` is what a Read of it brings, if that never changes.
-RemoteMemory VerbsScene::remote(size_t bytes, std::optional<std::vector<std::byte>>* expected) {
-  const unsigned how = in_.u8();
-  VerbsRegion* const region = regions_[how % kSlots].get();
+RemoteMemory VerbsRequests::remote(size_t bytes, std::optional<std::vector<std::byte>>* expected) {
+  const unsigned how = run_.in.u8();
+  VerbsRegion* const region = run_.slots.regions[how % VerbsSlots::kSlots].get();
   if (region == nullptr || (how & 0x40U) != 0) return {any_stag(), kVerbsBase + (how & 7U)};
   const size_t at = (how >> 2U & 15U) * 8;
   if (expected != nullptr && !region->writable() && at + bytes <= region->memory.size()) {
@@ -94,22 +92,22 @@ RemoteMemory VerbsScene::remote(size_t bytes, std::optional<std::vector<std::byt
   return {region->mr->rkey(), kVerbsBase + at};
 }
 
-STag VerbsScene::any_stag() {
-  const size_t slot = in_.below(kSlots);
-  switch (in_.below(4)) {
+STag VerbsRequests::any_stag() {
+  const size_t slot = run_.in.below(VerbsSlots::kSlots);
+  switch (run_.in.below(4)) {
     case 0:
-      return windows_[slot] ? windows_[slot]->stag() : 1;
+      return run_.slots.windows[slot] ? run_.slots.windows[slot]->stag() : 1;
     case 1:
-      return fast_[slot] ? fast_[slot]->stag() : 2;
+      return run_.slots.fast[slot] ? run_.slots.fast[slot]->stag() : 2;
     case 2:
-      return domains_[slot] ? domains_[slot]->key : 3;
+      return run_.slots.domains[slot] ? run_.slots.domains[slot]->key : 3;
     default:
-      return regions_[slot] ? regions_[slot]->mr->rkey() : 4;
+      return run_.slots.regions[slot] ? run_.slots.regions[slot]->mr->rkey() : 4;
   }
 }
 
-void VerbsScene::post_send(VerbsQp& from) {
-  const unsigned drawn = in_.below(16);
+void VerbsRequests::post_send(VerbsQp& from) {
+  const unsigned drawn = run_.in.below(16);
   switch (drawn) {
     case 8:
       return post_write(from, WrOpcode::rdma_write);
@@ -121,7 +119,7 @@ void VerbsScene::post_send(VerbsQp& from) {
     case 12:
       return post_read(from, WrOpcode::rdma_read_with_invalidate);
     case 13:
-      return post_atomic(from, static_cast<WrOpcode>(6 + in_.below(3)));
+      return post_atomic(from, static_cast<WrOpcode>(6 + run_.in.below(3)));
     case 14:
       return post_local(from);
     case 15:
@@ -134,24 +132,27 @@ void VerbsScene::post_send(VerbsQp& from) {
 }
 
 /// A Send, whose bytes tell its number, or immediate data in a message of their own.
-void VerbsScene::post_message(VerbsQp& from, WrOpcode opcode) {
-  SendWorkRequest request{.wr_id = next_id(from.ledgers), .flags = flags(), .opcode = opcode};
+void VerbsRequests::post_message(VerbsQp& from, WrOpcode opcode) {
+  SendWorkRequest request{
+      .wr_id = run_.posted.next_id(from.ledgers), .flags = flags(), .opcode = opcode};
   const size_t bytes = opcode == WrOpcode::immediate ? 0 : length();
   const std::optional<size_t> at = from.domain->take(bytes);
   if (!at) return;
   const VerbsQp* const to = destination(from, request.destination);
   if (opcode != WrOpcode::immediate) {
-    messages_.write(from.domain->memory.bytes().subspan(*at, bytes));
+    run_.posted.messages.write(from.domain->memory.bytes().subspan(*at, bytes));
     request.sges = from.domain->sge(*at, bytes);
   }
   if (opcode == WrOpcode::send_with_invalidate) request.invalidate_stag = any_stag();
-  if (opcode == WrOpcode::immediate) request.immediate = last_id_;
+  if (opcode == WrOpcode::immediate) request.immediate = run_.posted.last_id;
   if (!post(from, request) || opcode == WrOpcode::immediate) return;
-  messages_.confirm({from.serial, to == nullptr ? 0 : key_of(*to), from.type != QpType::ud});
+  run_.posted.messages.confirm(
+      {from.serial, to == nullptr ? 0 : key_of(*to), from.type != QpType::ud});
 }
 
-void VerbsScene::post_write(VerbsQp& from, WrOpcode opcode) {
-  SendWorkRequest request{.wr_id = next_id(from.ledgers), .flags = flags(), .opcode = opcode};
+void VerbsRequests::post_write(VerbsQp& from, WrOpcode opcode) {
+  SendWorkRequest request{
+      .wr_id = run_.posted.next_id(from.ledgers), .flags = flags(), .opcode = opcode};
   const size_t bytes = length();
   const std::optional<size_t> at = from.domain->take(bytes);
   if (!at) return;
@@ -161,8 +162,9 @@ void VerbsScene::post_write(VerbsQp& from, WrOpcode opcode) {
   post(from, request);
 }
 
-void VerbsScene::post_read(VerbsQp& from, WrOpcode opcode) {
-  SendWorkRequest request{.wr_id = next_id(from.ledgers), .flags = flags(), .opcode = opcode};
+void VerbsRequests::post_read(VerbsQp& from, WrOpcode opcode) {
+  SendWorkRequest request{
+      .wr_id = run_.posted.next_id(from.ledgers), .flags = flags(), .opcode = opcode};
   const size_t bytes = length();
   const std::optional<size_t> at = from.domain->take(bytes);
   if (!at) return;
@@ -173,22 +175,23 @@ void VerbsScene::post_read(VerbsQp& from, WrOpcode opcode) {
   post(from, request, std::move(sink));
 }
 
-void VerbsScene::post_atomic(VerbsQp& from, WrOpcode opcode) {
-  SendWorkRequest request{.wr_id = next_id(from.ledgers), .flags = flags(), .opcode = opcode};
+void VerbsRequests::post_atomic(VerbsQp& from, WrOpcode opcode) {
+  SendWorkRequest request{
+      .wr_id = run_.posted.next_id(from.ledgers), .flags = flags(), .opcode = opcode};
   const std::optional<size_t> at = from.domain->take(kAtomicBytes);
   if (!at) return;
   request.sges = from.domain->sge(*at, kAtomicBytes);
   request.remote = remote(kAtomicBytes, nullptr);
-  request.atomic.operand = in_.u8();
+  request.atomic.operand = run_.in.u8();
   post(from, request);
 }
 
 /// Binds, registers or invalidates: of what any domain has.
-void VerbsScene::post_local(VerbsQp& from) {
-  const unsigned how = in_.u8();
-  SendWorkRequest request{.wr_id = next_id(from.ledgers), .flags = flags()};
+void VerbsRequests::post_local(VerbsQp& from) {
+  const unsigned how = run_.in.u8();
+  SendWorkRequest request{.wr_id = run_.posted.next_id(from.ledgers), .flags = flags()};
   const size_t slot = how >> 2U & 3U;
-  VerbsRegion* const region = regions_[how >> 4U & 3U].get();
+  VerbsRegion* const region = run_.slots.regions[how >> 4U & 3U].get();
   if (region == nullptr) return;
   const auto memory = region->memory.bytes();
   request.binding = {.stag = any_stag(),
@@ -202,27 +205,28 @@ void VerbsScene::post_local(VerbsQp& from) {
     request.invalidate_stag = any_stag();
   } else if ((how & 3U) == 1) {
     request.opcode = WrOpcode::bind_window;
-    if (windows_[slot]) request.binding.stag = windows_[slot]->stag() ^ (how >> 6U);
+    if (run_.slots.windows[slot])
+      request.binding.stag = run_.slots.windows[slot]->stag() ^ (how >> 6U);
     if ((how & 0x80U) != 0 && region->writable())
       request.binding.access = Access::remote_read | Access::remote_write;
   } else {
     request.opcode = WrOpcode::register_memory;
-    if (fast_[slot]) request.binding.stag = fast_[slot]->stag() ^ (how >> 6U);
+    if (run_.slots.fast[slot]) request.binding.stag = run_.slots.fast[slot]->stag() ^ (how >> 6U);
     request.binding.address = registered_.bytes().data();
     request.binding.length = (how & 0x80U) != 0 ? registered_.size() : 64;
   }
   post(from, request);
 }
 
-/// Up to three Sends at once.
-void VerbsScene::post_batch(VerbsQp& from) {
+void VerbsRequests::post_batch(VerbsQp& from) {
   std::vector<SendWorkRequest> requests;
-  const size_t wanted = 1 + in_.below(3), bytes = 1 + in_.below(7);  // too short to have a number
+  const size_t wanted = 1 + run_.in.below(3),
+               bytes = 1 + run_.in.below(7);  // too short to have a number
   const SendFlags with = flags();
   while (requests.size() < wanted) {
     const std::optional<size_t> at = from.domain->take(bytes);
     if (!at) break;
-    SendWorkRequest request{.wr_id = next_id(from.ledgers), .flags = with};
+    SendWorkRequest request{.wr_id = run_.posted.next_id(from.ledgers), .flags = with};
     destination(from, request.destination);
     request.sges = from.domain->sge(*at, bytes);
     requests.push_back(request);
@@ -234,81 +238,20 @@ void VerbsScene::post_batch(VerbsQp& from) {
   for (size_t i = 0; i < posted; ++i) note_send(from, requests[i], {});
 }
 
-bool VerbsScene::post(VerbsQp& from, const SendWorkRequest& request,
-                      std::optional<VerbsSink> sink) {
+bool VerbsRequests::post(VerbsQp& from, const SendWorkRequest& request,
+                         std::optional<VerbsSink> sink) {
   if (from.qp->post_send(request)) return false;
   note_send(from, request, std::move(sink));
   return true;
 }
 
-void VerbsScene::note_send(VerbsQp& from, const SendWorkRequest& request,
-                           std::optional<VerbsSink> sink) {
-  VerbsLedger& ledger = *ledgers_[from.ledgers];
+void VerbsRequests::note_send(VerbsQp& from, const SendWorkRequest& request,
+                              std::optional<VerbsSink> sink) {
+  VerbsLedger& ledger = *run_.posted.ledgers[from.ledgers];
   const bool silent = !from.signal_all && !has(request.flags, SendFlags::signaled);
   ledger.open.posted(
       {.wr_id = request.wr_id, .opcode = completes_as(request.opcode), .silent = silent});
   if (sink) ledger.sinks[request.wr_id] = std::move(*sink);
-}
-
-// --- Completions.
-
-void VerbsScene::poll_all() {
-  size_t got = 1;
-  while (got != 0) {
-    got = 0;
-    for (const auto& cq : cqs_)
-      if (cq) got += poll(*cq, SIZE_MAX);
-  }
-}
-
-/// Returns how many there were.
-size_t VerbsScene::poll(VerbsCq& cq, size_t most) {
-  std::array<WorkCompletion, 4> batch;
-  size_t all = 0;
-  while (all < most) {
-    const size_t got = cq.cq.poll(std::span(batch).first(std::min(most - all, batch.size())));
-    if (got == 0) break;
-    for (size_t i = 0; i < got; ++i) take(cq.device, batch[i]);
-    all += got;
-  }
-  return all;
-}
-
-void VerbsScene::take(unsigned device, const WorkCompletion& completion) {
-  if (completion.opcode == WcOpcode::recv_write_record) return;
-  const uint64_t number = completion.wr_id >> 32U;
-  require(number < ledgers_.size(), "a completion of nothing that was posted");
-  VerbsLedger& ledger = *ledgers_[number];
-  ledger.ordered ? ledger.open.completed(completion) : ledger.open.completed_anywhere(completion);
-  const auto sink = ledger.sinks.extract(completion.wr_id);
-  if (sink && completion.status == WcStatus::success) check_sink(device, sink.mapped(), completion);
-}
-
-void VerbsScene::check_sink(unsigned device, const VerbsSink& sink,
-                            const WorkCompletion& completion) {
-  const auto memory = sink.domain->memory.bytes().subspan(sink.at);
-  if (sink.expected)
-    require(std::ranges::equal(*sink.expected, memory.first(sink.expected->size())),
-            "a Read brought other bytes than the memory's");
-  if (!is_receive(completion.opcode) || completion.opcode == WcOpcode::recv_immediate) return;
-  const uint64_t to = key_of(device, completion.qp_number);
-  require(keys_.contains(to), "a completion names no queue pair");
-  messages_.delivered(to, memory.first(completion.byte_count));
-}
-
-/// Arms a completion queue, or takes an event. No more come than were asked for.
-void VerbsScene::listen_to_events() {
-  const unsigned how = in_.u8();
-  const size_t device = how % kDevices;
-  if ((how & 0x80U) != 0) {
-    VerbsCq* const cq = pick(cqs_);
-    if (cq != nullptr) cq->cq.arm((how & 0x40U) != 0), ++armed_;
-  } else if ((how & 0x40U) != 0) {
-    events_[device].get_event(Duration::zero());
-  } else if (channels_[device].get_event(Duration::zero())) {
-    require(armed_ != 0, "a notification came that nobody asked for");
-    --armed_;
-  }
 }
 
 }  // namespace diwarp::fuzz
