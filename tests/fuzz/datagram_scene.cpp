@@ -86,8 +86,8 @@ Device& DatagramScene::add_device(const char* host) {
 DatagramStranger::Target DatagramScene::target_for_strangers() {
   return {.address = target_.address(),
           .q_key = kQKey,
-          .base = DatagramEnd::kBase,
-          .stag = [this](uint8_t which) { return target_.stag(which); }};
+          .base = DatagramMemory::kBase,
+          .stag = [this](uint8_t which) { return target_.memory().stag(which); }};
 }
 
 void DatagramScene::settle() {
@@ -105,8 +105,8 @@ void DatagramScene::look() {
   target_.take_completions();
   honest_.take_completions();
   for (DatagramStranger& stranger : strangers_) stranger.hear();
-  target_.check_memory();
-  honest_.check_memory();
+  target_.memory().check();
+  honest_.memory().check();
 }
 
 // --- What happens.
@@ -151,7 +151,7 @@ void DatagramScene::post_to(Input& input, DatagramEnd& from, DatagramEnd& peer, 
   const uint8_t what = input.u8();
   const uint8_t bits = input.u8();
   const size_t length = bits * 2u;
-  const RemoteMemory remote{peer.stag(what >> 5), DatagramEnd::kBase};
+  const RemoteMemory remote{peer.memory().stag(what >> 5), DatagramMemory::kBase};
   switch (what % 5) {
     case 0:
       return from.post_record(to, remote, length);
@@ -173,7 +173,7 @@ void DatagramScene::change_target(Input& input) {
   const uint8_t what = input.u8();
   switch (what % 8) {
     case 0:
-      return target_.post_invalidate(target_.stag(what >> 3 & 7));
+      return target_.post_invalidate(target_.memory().stag(what >> 3 & 7));
     case 1:
       return target_.stop();
     case 2:
@@ -181,7 +181,7 @@ void DatagramScene::change_target(Input& input) {
     case 3:
       return honest_.restart(target_);
     default:
-      return target_.toggle_region(what >> 3);
+      return target_.memory().toggle_region(what >> 3);
   }
 }
 
@@ -208,12 +208,12 @@ void DatagramScene::ask_target(Input& input) {
 /// Long enough for all time-outs, with a receive for whatever has waited for one.
 void DatagramScene::finish() {
   look();
-  target_.restore_receives();
+  target_.memory().restore_receives();
   Duration step = 1ms;
   const auto over = [&] { return target_.idle() && honest_.idle(); };
   for (const Time end = clock_.now() + 60s; clock_.now() < end && !over();) {
-    for (size_t i = 0; i < DatagramEnd::kSlots; ++i)
-      for (DatagramEnd* one : {&target_, &honest_}) one->post_receive(DatagramEnd::kSlotBytes);
+    for (size_t i = 0; i < DatagramRegion::kSlots; ++i)
+      for (DatagramEnd* one : {&target_, &honest_}) one->post_receive(DatagramRegion::kSlotBytes);
     clock_.advance(step);
     step = std::min<Duration>(step * 2, 250ms);
     look();
