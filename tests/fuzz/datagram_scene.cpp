@@ -83,7 +83,7 @@ Device& DatagramScene::add_device(const char* host) {
   return devices_.back();
 }
 
-DatagramStranger::Target DatagramScene::target_for_strangers() {
+StrangerTarget DatagramScene::target_for_strangers() {
   return {.address = target_.address(),
           .q_key = kQKey,
           .base = DatagramMemory::kBase,

@@ -29,7 +29,7 @@ class DatagramScene {
 
  private:
   Device& add_device(const char* host);
-  DatagramStranger::Target target_for_strangers();
+  StrangerTarget target_for_strangers();
   void act_as_application(Input& input, DatagramStranger& stranger);
   void post_to(Input& input, DatagramEnd& from, DatagramEnd& peer, const Address& to);
   void change_target(Input& input);
