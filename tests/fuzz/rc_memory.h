@@ -23,7 +23,7 @@ inline constexpr uint32_t kResponseSeed = 1000;
 inline constexpr size_t kLentAt = 100;
 inline constexpr size_t kLent = 1000;
 
-/// How many bytes each STag of RcTarget::stag() names from kBase on, where it names any.
+/// How many bytes each STag of RcRegions::stag() names from kBase on, where it names any.
 inline constexpr std::array<size_t, 8> kNamed{8192, 8192, 8192, 2048, 512, 512, kLent, kLent};
 
 /// The memory of the application under attack.

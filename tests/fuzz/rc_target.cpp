@@ -15,11 +15,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr int kMostSteps = 20000;
-constexpr size_t kReceives = 8;  // of the inbox: receives that are not polled yet, at most
-constexpr size_t kInboxSlot = 16384;
-constexpr size_t kSinkSlot = 8192;
-constexpr Access kOpen =
-    Access::local_write | Access::remote_write | Access::remote_read | Access::remote_atomic;
 
 Device open_device(const Clock& clock) {
   rnic::DeviceParts parts;
@@ -29,23 +24,6 @@ Device open_device(const Clock& clock) {
       std::make_shared<rnic::Device>(Address::parse("127.0.0.1"), options, parts));
 }
 
-bool is_send(WrOpcode opcode) {
-  return opcode == WrOpcode::send || opcode == WrOpcode::send_with_invalidate;
-}
-bool is_atomic(WrOpcode opcode) {
-  return opcode == WrOpcode::fetch_add || opcode == WrOpcode::compare_swap ||
-         opcode == WrOpcode::swap;
-}
-bool is_read(WrOpcode opcode) {
-  return opcode == WrOpcode::rdma_read || opcode == WrOpcode::rdma_read_with_invalidate;
-}
-
-uint64_t total(const SgeList& sges) {
-  uint64_t bytes = 0;
-  for (const Sge& sge : sges) bytes += sge.length;
-  return bytes;
-}
-
 }  // namespace
 
 RcTarget::RcTarget(Input& in, OnReceive on_receive, Known known)
@@ -53,37 +31,22 @@ RcTarget::RcTarget(Input& in, OnReceive on_receive, Known known)
       known_(std::move(known)),
       device_(open_device(clock_)),
       send_cq_(device_, 1 + in.below(16)),
-      recv_cq_(device_, 1 + in.below(16)) {
-  const Access lender = Access::local_write | Access::window_bind;
-  open_.emplace(pd_, memory_.open.bytes(), kOpen | Access::window_bind, kBase);
-  read_only_.emplace(pd_, memory_.read_only.bytes(),
-                     Access::remote_read | Access::remote_invalidate, kBase);
-  closed_.emplace(pd_, memory_.closed.bytes(), Access::local_write, kBase);
-  foreign_.emplace(other_pd_, memory_.foreign.bytes(), kOpen, kBase);
-  bound_.emplace(pd_, memory_.bound.bytes(), lender, kBase);
-  inbox_.emplace(pd_, memory_.inbox.bytes(), Access::local_write, kBase);
-  sink_.emplace(pd_, memory_.sink.bytes(), Access::local_write, kSinkBase);
-  results_.emplace(pd_, memory_.results.bytes(), Access::local_write, kBase);
-  outbox_.emplace(pd_, memory_.outbox.bytes(), Access::none, kBase);
-  window_.emplace(pd_);
-  fast_.emplace(pd_, kLent);
-  inbox_key_ = inbox_->lkey();
-  sink_key_ = sink_->lkey();
-  results_key_ = results_->lkey();
-  outbox_key_ = outbox_->lkey();
-  qp_.emplace(pd_, init_from(in));
+      recv_cq_(device_, 1 + in.below(16)),
+      regions_(memory_, pd_, other_pd_) {
+  const QueuePairInit init = init_from(in);
+  qp_.emplace(pd_, init);
+  requests_.emplace(memory_, regions_, output_, init.signal_all);
 }
 
 QueuePairInit RcTarget::init_from(Input& in) {
   const unsigned how = in.u8();
-  signal_all_ = (how & 1U) != 0;
   QueuePairInit init{.send_cq = send_cq_, .recv_cq = recv_cq_};
   init.capacity = {.max_send_wr = 8,
                    .max_recv_wr = 8,
                    .max_send_sge = 2,
                    .max_recv_sge = 2,
                    .max_inline_data = 64};
-  init.signal_all = signal_all_;
+  init.signal_all = (how & 1U) != 0;
   if ((how & 2U) != 0) init.stream.receive_not_ready = ReceiveNotReady::terminate;
   if ((how & 4U) != 0) init.stream.max_fpdu = 512;
   if ((how & 8U) != 0)
@@ -95,24 +58,6 @@ QueuePairInit RcTarget::init_from(Input& in) {
 template <class Call>
 void RcTarget::exclusively(Call&& call) {
   accepted([&] { impl_of(device_)->engine().exclusively(call); });
-}
-
-/// 0 to 7. A region that was deregistered is named by what is no STag.
-STag RcTarget::stag(unsigned which) const {
-  switch (which & 7U) {
-    case 3:
-      return read_only_ ? read_only_->rkey() : 2;
-    case 4:
-      return closed_->rkey();
-    case 5:
-      return foreign_->rkey();
-    case 6:
-      return window_ ? window_->stag() : 3;
-    case 7:
-      return fast_ ? fast_->stag() : 4;
-    default:
-      return open_ ? open_->rkey() : 1;
-  }
 }
 
 void RcTarget::connect(const RcStart& start, std::unique_ptr<llp::Stream> stream,
@@ -136,19 +81,19 @@ bool RcTarget::act(Input& in) {
   switch (in.below(12)) {
     case 0:
     case 1:
-      post_receive(in);
+      requests_->post_receive(in, *qp_, srq_);
       break;
     case 2:
     case 3:
     case 4:
     case 5:
-      post_send(in);
+      requests_->post_send(in, *qp_);
       break;
     case 6:
-      post_local(in);
+      requests_->post_local(in, *qp_);
       break;
     case 7:
-      deregister(in);
+      regions_.deregister(in);
       break;
     case 8:
       return change_state(in);
@@ -162,142 +107,6 @@ bool RcTarget::act(Input& in) {
       settle();
   }
   return false;
-}
-
-// --- Requests.
-
-/// In one or two pieces of a slot, which no other receive has.
-void RcTarget::post_receive(Input& in) {
-  const unsigned how = in.u8();
-  if (receives_.size() == kReceives) return;
-  const size_t at = (posted_receives_ % kReceives) * kInboxSlot;
-  const std::array<uint32_t, 4> lengths{256, 16384, 64, 1};
-  const uint32_t room = lengths[how & 3U];
-  const uint32_t first = (how & 4U) != 0 ? room / 3 : room;
-  const STag key = (how & 0xF8U) == 0xF8U ? closed_->lkey() : inbox_key_;
-  std::byte* const begin = memory_.inbox.bytes().data() + at;
-  const std::array sges{Sge{begin, first, key}, Sge{begin + first, room - first, key}};
-  const ReceiveWorkRequest request{.wr_id = next_id_,
-                                   .sges = {sges.data(), first < room ? 2U : 1U}};
-  if (srq_ ? srq_->post_recv(request) : qp_->post_recv(request)) return;
-  ++posted_receives_;
-  std::fill_n(memory_.receives.begin() + static_cast<ptrdiff_t>(at), room, true);
-  receives_.posted({.wr_id = next_id_++, .opcode = WcOpcode::recv, .room = room, .at = at});
-}
-
-void RcTarget::post_send(Input& in) {
-  constexpr std::array kOpcodes{WrOpcode::send,
-                                WrOpcode::send_with_invalidate,
-                                WrOpcode::rdma_write,
-                                WrOpcode::rdma_read,
-                                WrOpcode::rdma_read_with_invalidate,
-                                WrOpcode::immediate,
-                                WrOpcode::fetch_add,
-                                WrOpcode::compare_swap,
-                                WrOpcode::swap,
-                                WrOpcode::write_record};
-  post(request_from(in, kOpcodes[in.below(kOpcodes.size())]));
-}
-
-/// Of the outbox, or into the sink or the results; wrong in some way now and then.
-SendWorkRequest RcTarget::request_from(Input& in, WrOpcode opcode) {
-  const unsigned how = in.u8();
-  const std::array<uint32_t, 4> lengths{64, 0, 8000, 1500};
-  const auto length = is_atomic(opcode) ? 8U : lengths[how & 3U];
-  const size_t at = is_atomic(opcode) ? (how >> 2U & 3U) * 8U : (how >> 2U & 3U) * kSinkSlot;
-  GuardedMemory& memory = is_atomic(opcode) ? memory_.results
-                          : is_read(opcode) ? memory_.sink
-                                            : memory_.outbox;
-  STag key = is_atomic(opcode) ? results_key_ : is_read(opcode) ? sink_key_ : outbox_key_;
-  if ((how & 0xF0U) == 0xF0U) key = closed_->lkey() ^ (how & 1U);
-  SendWorkRequest request{.wr_id = next_id_, .opcode = opcode};
-  if (opcode != WrOpcode::immediate) request.sges = Sge{memory.bytes().data() + at, length, key};
-  if (is_send(opcode) && (how & 0x30U) == 0x10U)
-    request.sges = {Sge{memory.bytes().data() + at, length / 2, key},
-                    Sge{memory.bytes().data() + at + length / 2, length - length / 2, key}};
-  request.flags = static_cast<SendFlags>((how >> 4U & 1U) | (how >> 5U & 1U ? 8U : 0U) |
-                                         ((how & 0xC0U) == 0x40U ? 4U : 0U) | (how >> 7U) * 2U);
-  request.remote = {77, opcode == WrOpcode::rdma_write ? kRemoteBase + at : kBase};
-  request.invalidate_stag = 77;
-  if (opcode == WrOpcode::immediate) request.immediate = how;
-  return request;
-}
-
-void RcTarget::post(SendWorkRequest request) {
-  if (qp_->post_send(request)) return;
-  const uint64_t length = total(request.sges);
-  const auto* const base = memory_.sink.bytes().data();
-  const bool read = is_read(request.opcode) && !request.sges.empty();
-  const size_t at =
-      read ? static_cast<size_t>(static_cast<std::byte*>(request.sges[0].address) - base) : 0;
-  if (is_send(request.opcode))
-    output_.expect_send(static_cast<size_t>(static_cast<std::byte*>(request.sges[0].address) -
-                                            memory_.outbox.bytes().data()),
-                        length);
-  const bool silent = !signal_all_ && !has(request.flags, SendFlags::signaled);
-  sends_.posted({.wr_id = next_id_++,
-                 .opcode = completes_as(request.opcode),
-                 .silent = silent,
-                 .room = read ? length : 0,
-                 .at = at});
-}
-
-void RcTarget::post_local(Input& in) {
-  const unsigned how = in.u8();
-  SendWorkRequest request{.wr_id = next_id_};
-  if ((how & 3U) == 0) {
-    request.opcode = WrOpcode::local_invalidate;
-    request.invalidate_stag = stag(how >> 2U);
-  } else if ((how & 1U) != 0) {
-    request.opcode = WrOpcode::bind_window;
-    request.binding = window_binding(how);
-  } else {
-    request.opcode = WrOpcode::register_memory;
-    request.binding = fast_binding(how);
-  }
-  post(request);
-}
-
-MemoryBinding RcTarget::window_binding(unsigned how) {
-  return {.stag = stag(6) ^ (how >> 7U),
-          .region = (how & 4U) != 0 ? closed_->rkey()
-                    : bound_        ? bound_->rkey()
-                                    : 5,
-          .address = memory_.bound.bytes().data() + kLentAt,
-          .length = (how & 8U) != 0    ? 0U
-                    : (how & 16U) != 0 ? 10
-                                       : kLent,
-          .access = Access::remote_write | Access::remote_read,
-          .base = kBase};
-}
-
-MemoryBinding RcTarget::fast_binding(unsigned how) {
-  return {.stag = stag(7) ^ (how >> 7U),
-          .address = memory_.fast.bytes().data() + kLentAt,
-          .length = (how & 8U) != 0 ? kLent + 1 : kLent,
-          .access = (how & 16U) != 0 ? Access::remote_read : kOpen,
-          .base = kBase};
-}
-
-void RcTarget::deregister(Input& in) {
-  switch (in.below(8)) {
-    case 0:
-      return open_.reset();
-    case 1:
-      return read_only_.reset();
-    case 2:
-      return bound_.reset();
-    case 3:
-      return inbox_.reset();
-    case 4:
-      return sink_.reset();
-    case 5:
-      return outbox_.reset();
-    case 6:
-      return window_.reset();
-    default:
-      return fast_.reset();
-  }
 }
 
 // --- States and time.
@@ -338,8 +147,7 @@ bool RcTarget::reset() {
   settle();
   poll();
   if (!accepted([&] { qp_->modify(QpState::reset); })) return false;
-  sends_.dropped();
-  if (!srq_) receives_.dropped();
+  requests_->dropped(srq_.has_value());
   return accepted([&] { qp_->modify(QpState::init); });
 }
 
@@ -373,8 +181,8 @@ void RcTarget::take(const WorkCompletion& completion) {
   require(completion.qp_number == qp_->number(), "a completion names another queue pair");
   const bool received =
       completion.opcode == WcOpcode::recv || completion.opcode == WcOpcode::recv_immediate;
-  if (received) return take_receive(receives_.completed(completion), completion);
-  const RequestLedger::Request request = sends_.completed(completion);
+  if (received) return take_receive(requests_->receive_completed(completion), completion);
+  const RequestLedger::Request request = requests_->send_completed(completion);
   const bool read = completion.opcode == WcOpcode::rdma_read;
   if (!read || completion.status != WcStatus::success || !known_()) return;
   require(is_pattern(std::span(memory_.sink.bytes()).subspan(request.at, request.room),
@@ -393,16 +201,12 @@ void RcTarget::finish(Input& in) {
   settle();
   poll();
   memory_.check(known_());
-  if (destroys_first) {
-    sink_.reset();
-    inbox_.reset();
-  }
+  if (destroys_first) regions_.deregister_sinks();
   accepted([&] { qp_->modify(QpState::error); });
   settle();
   poll();
   require(qp_->state() == QpState::error, "a queue pair cannot be moved to error");
-  sends_.check_all_completed();
-  if (!srq_) receives_.check_all_completed();
+  requests_->check_all_completed(srq_.has_value());
   qp_.reset();
   settle();
   memory_.check(known_());

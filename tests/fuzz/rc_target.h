@@ -12,6 +12,8 @@
 #include "fuzz/input.h"
 #include "fuzz/rc_memory.h"
 #include "fuzz/rc_output.h"
+#include "fuzz/rc_regions.h"
+#include "fuzz/rc_requests.h"
 #include "fuzz/rc_startup.h"
 #include "fuzz/request_ledger.h"
 #include "llp/stream.h"
@@ -38,30 +40,21 @@ class RcTarget {
   void settle();
   /// The application does something. True if the queue pair is now to be connected anew.
   bool act(Input& in);
-  void post_receive(Input& in);
+  void post_receive(Input& in) { requests_->post_receive(in, *qp_, srq_); }
   /// All completions that are there.
   void poll();
   /// The end: posted requests complete, and memory is as it has to be.
   void finish(Input& in);
 
-  STag stag(unsigned which) const;
+  STag stag(unsigned which) const { return regions_.stag(which); }
   RcOutput& output() { return output_; }
 
  private:
-  using Region = std::optional<MemoryRegion>;
-
   QueuePairInit init_from(Input& in);
   rnic::RcQueuePair& impl() { return static_cast<rnic::RcQueuePair&>(*impl_of(*qp_)); }
   template <class Call>
   void exclusively(Call&& call);
 
-  void post_send(Input& in);
-  SendWorkRequest request_from(Input& in, WrOpcode opcode);
-  void post(SendWorkRequest request);
-  void post_local(Input& in);
-  MemoryBinding window_binding(unsigned how);
-  MemoryBinding fast_binding(unsigned how);
-  void deregister(Input& in);
   bool change_state(Input& in);
   bool reset();
   void pass_time(Input& in);
@@ -73,12 +66,6 @@ class RcTarget {
   RcOutput output_{memory_};
   OnReceive on_receive_;
   Known known_;
-  RequestLedger sends_{"the send queue"};
-  RequestLedger receives_{"the receive queue"};
-  uint64_t next_id_ = 1;
-  uint64_t posted_receives_ = 0;
-  bool signal_all_ = false;
-
   ManualClock clock_{Time(std::chrono::seconds(1000))};
   Device device_;
   ProtectionDomain pd_{device_};
@@ -86,11 +73,9 @@ class RcTarget {
   CompletionQueue send_cq_;
   CompletionQueue recv_cq_;
   std::optional<SharedReceiveQueue> srq_;
-  Region open_, read_only_, closed_, foreign_, bound_, inbox_, sink_, results_, outbox_;
-  std::optional<MemoryWindow> window_;
-  std::optional<FastRegistration> fast_;
+  RcRegions regions_;
   std::optional<QueuePair> qp_;
-  STag inbox_key_ = 0, sink_key_ = 0, results_key_ = 0, outbox_key_ = 0;
+  std::optional<RcRequests> requests_;
 };
 
 }  // namespace diwarp::fuzz
