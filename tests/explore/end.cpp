@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <span>
 #include <stdexcept>
+#include <vector>
 
 namespace diwarp::explore {
 
@@ -13,11 +15,9 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr uint32_t kQKey = 7;
-constexpr size_t kProbeBytes = 16;
-constexpr std::byte kReleased{0xee};
+constexpr size_t kProbeBytes = EndMemory::kProbeBytes;
 /// wr_ids of requests outside the scenario.
 constexpr uint64_t kOutside = 1000;
-constexpr Access kTargetAccess = Access::local_write | Access::remote_write | Access::remote_read;
 
 WrOpcode opcode_of(OperationKind kind) {
   switch (kind) {
@@ -43,21 +43,7 @@ End::End(Device& device, const Scenario& scenario, Ledger& ledger, size_t side)
       side_(side),
       pd_(device),
       cq_(device, 128),
-      buffers_(scenario.operations[side].size()),
-      targets_(scenario.operations[other(side)].size()),
-      receive_memory_(kSlotBytes * kMostReceives),
-      receive_region_(pd_, receive_memory_),
-      probe_memory_(kProbeBytes),
-      probe_region_(pd_, probe_memory_, kTargetAccess) {
-  for (Slot& slot : buffers_) slot.region.emplace(pd_, std::span(slot.memory));
-  for (size_t i = 0; i < targets_.size(); ++i) {
-    const Operation& operation = scenario.operations[other(side)][i];
-    if (operation.kind == OperationKind::send) continue;
-    targets_[i].region.emplace(pd_, std::span(targets_[i].memory), kTargetAccess);
-    if (operation.kind == OperationKind::read)
-      std::ranges::copy(contents_of(other(side), i, operation.length()),
-                        targets_[i].memory.begin());
-  }
+      memory_(pd_, scenario, side) {
   make_queue_pair(0);
 }
 
@@ -87,8 +73,8 @@ void End::post_request(SendWorkRequest request, const Sge& sge) {
 
 void End::post(size_t index, const End& peer) {
   const Operation& operation = scenario_.operations[side_][index];
-  Slot& slot = buffers_[index];
-  const Slot& target = peer.targets_[index];
+  EndMemory::Slot& slot = memory_.buffers()[index];
+  const EndMemory::Slot& target = peer.memory_.targets()[index];
   const size_t length = operation.length();
   if (operation.kind != OperationKind::read)
     std::ranges::copy(contents_of(side_, index, length), slot.memory.begin());
@@ -105,29 +91,22 @@ void End::post(size_t index, const End& peer) {
                                     : Sge{slot.memory.data(), static_cast<uint32_t>(length), 0});
 }
 
-std::span<std::byte> End::receive_memory(size_t index) {
-  return std::span(receive_memory_).subspan(index % kMostReceives * kSlotBytes, kSlotBytes);
-}
-
 /// A receive may be used at once, and what is done then may fail.
 void End::post_receives(size_t count) {
   for (size_t i = 0; i < count && !has_failed(); ++i) {
     const size_t index = posted_receives_++;
     receives_.push_back(index);
-    released_receives_[index % kMostReceives] = false;
-    const Sge sge =
-        receive_region_.sge(index % kMostReceives * kSlotBytes, scenario_.receive_bytes());
+    const Sge sge = memory_.post_receive(index, scenario_.receive_bytes());
     check_posted(qp_->post_recv({.wr_id = index, .sges = {&sge, 1}}));
   }
 }
 
 void End::deregister_target(size_t operation) {
-  targets_[operation].region.reset();
-  release(targets_[operation]);
+  EndMemory::deregister(memory_.targets()[operation]);
 }
 
 void End::invalidate_target(size_t operation) {
-  const Slot& slot = targets_[operation];
+  const EndMemory::Slot& slot = memory_.targets()[operation];
   if (!slot.region) return;
   ++pending_;
   post_request({.wr_id = kOutside,
@@ -137,14 +116,7 @@ void End::invalidate_target(size_t operation) {
 }
 
 void End::deregister_buffer(size_t operation) {
-  buffers_[operation].region.reset();
-  release(buffers_[operation]);
-}
-
-/// The memory is used for something else from now on.
-void End::release(Slot& slot) {
-  slot.released = true;
-  std::ranges::fill(slot.memory, kReleased);
+  EndMemory::deregister(memory_.buffers()[operation]);
 }
 
 void End::reset() {
@@ -182,11 +154,11 @@ void End::complete(const WorkCompletion& wc) {
 }
 
 void End::complete_request(const WorkCompletion& wc) {
-  if (wc.wr_id < buffers_.size()) {
-    Slot& slot = buffers_[wc.wr_id];
+  if (wc.wr_id < memory_.buffers().size()) {
+    EndMemory::Slot& slot = memory_.buffers()[wc.wr_id];
     const size_t length = scenario_.operations[side_][wc.wr_id].length();
     ledger_.completed(side_, wc.wr_id, wc.status, std::span(slot.memory).first(length));
-    return release(slot);
+    return EndMemory::release(slot);
   }
   --pending_;
   const bool silent = wc.status == WcStatus::retry_exceeded && ledger_.expects_silence();
@@ -218,41 +190,31 @@ void End::take_receive(const WorkCompletion& wc) {
   if (wc.status == WcStatus::wr_flush_error && qp_->state() == QpState::error) return;
   if (wc.status != WcStatus::success)
     return violation("a receive failed with '" + std::string(to_string(wc.status)) + "'");
-  const std::span<std::byte> memory = receive_memory(wc.wr_id);
+  const std::span<std::byte> memory = memory_.receive(wc.wr_id);
   if (wc.byte_count != kProbeBytes) ledger_.received(side_, memory.first(wc.byte_count));
-  released_receives_[wc.wr_id % kMostReceives] = true;
-  std::ranges::fill(memory, kReleased);
+  memory_.release_receive(wc.wr_id);
 }
 
 void End::take_record(const WorkCompletion& wc) {
-  const auto written = [&](const Slot& slot) {
+  const auto written = [&](const EndMemory::Slot& slot) {
     return wc.tagged_offset == reinterpret_cast<uint64_t>(slot.memory.data());
   };
-  const auto slot = std::ranges::find_if(targets_, written);
-  if (wc.status != WcStatus::success || slot == targets_.end())
+  std::vector<EndMemory::Slot>& targets = memory_.targets();
+  const auto slot = std::ranges::find_if(targets, written);
+  if (wc.status != WcStatus::success || slot == targets.end())
     return violation("a Write-Record was reported that nobody posted");
-  const auto index = static_cast<size_t>(slot - targets_.begin());
+  const auto index = static_cast<size_t>(slot - targets.begin());
   const size_t length = scenario_.operations[other(side_)][index].length();
   ledger_.recorded(side_, index, wc.validity.complete(), wc.byte_count,
                    std::span(slot->memory).first(length));
-  release(*slot);
+  EndMemory::release(*slot);
 }
 
 // --- At rest.
 
-void End::check_untouched(std::span<const std::byte> memory, const char* what) {
-  const auto touched = [](std::byte byte) { return byte != kReleased; };
-  if (std::ranges::any_of(memory, touched))
-    violation(std::string("the memory of ") + what + " was written after its report");
-}
-
 void End::check_at_rest() {
-  for (const Slot& slot : buffers_)
-    if (slot.released) check_untouched(slot.memory, "a request");
-  for (const Slot& slot : targets_)
-    if (slot.released) check_untouched(slot.memory, "a target");
-  for (size_t i = 0; i < kMostReceives; ++i)
-    if (released_receives_[i]) check_untouched(receive_memory(i), "a receive");
+  for (const char* what : memory_.written_since_release())
+    violation(std::string("the memory of ") + what + " was written after its report");
   if (!qp_->open_records().empty()) violation("a Write-Record is open");
   const QueuePairAttributes now = qp_->query();
   if (now.posted_sends != 0) violation("a request is still posted");
@@ -268,7 +230,7 @@ void End::check_at_rest() {
 void End::probe_send(const End& peer) {
   ++pending_;
   post_request({.wr_id = kOutside, .destination = peer.qp_->address(), .q_key = kQKey},
-               probe_region_.sge(0, kProbeBytes));
+               memory_.probe_region().sge(0, kProbeBytes));
 }
 
 void End::probe_read(const End& peer) {
@@ -276,8 +238,8 @@ void End::probe_read(const End& peer) {
   post_request({.wr_id = kOutside,
                 .destination = peer.qp_->address(),
                 .opcode = WrOpcode::rdma_read,
-                .remote = {peer.probe_region_.rkey(), peer.probe_region_.base()}},
-               probe_region_.sge(0, kProbeBytes));
+                .remote = {peer.memory_.probe_region().rkey(), peer.memory_.probe_region().base()}},
+               memory_.probe_region().sge(0, kProbeBytes));
 }
 
 }  // namespace diwarp::explore

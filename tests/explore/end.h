@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include <diwarp/verbs.h>
 
+#include "end_memory.h"
 #include "ledger.h"
 #include "scenario.h"
 
@@ -64,25 +62,13 @@ class End {
   size_t receives_left() const { return receives_.size(); }
 
  private:
-  struct Slot {
-    Slot() : memory(kSlotBytes) {}
-    std::vector<std::byte> memory;
-    std::optional<MemoryRegion> region;
-    bool released = false;
-  };
-  static constexpr size_t kSlotBytes = 448;
-  static constexpr size_t kMostReceives = 64;
-
   void make_queue_pair(uint16_t port);
-  std::span<std::byte> receive_memory(size_t index);
-  void release(Slot& slot);
   void post_request(SendWorkRequest request, const Sge& sge);
   void complete(const WorkCompletion& wc);
   void complete_request(const WorkCompletion& wc);
   void take_receive(const WorkCompletion& wc);
   void check_order(const WorkCompletion& wc);
   void take_record(const WorkCompletion& wc);
-  void check_untouched(std::span<const std::byte> memory, const char* what);
   void violation(const std::string& message);
 
   const Scenario& scenario_;
@@ -90,18 +76,12 @@ class End {
   const size_t side_;
   ProtectionDomain pd_;
   CompletionQueue cq_;
-  std::vector<Slot> buffers_;  // of own operations
-  std::vector<Slot> targets_;  // of the peer's operations
-  std::vector<std::byte> receive_memory_;
-  MemoryRegion receive_region_;
-  std::vector<std::byte> probe_memory_;
-  MemoryRegion probe_region_;
+  EndMemory memory_;
   std::optional<QueuePair> qp_;
   size_t posted_receives_ = 0;   // counted from the first on: also their wr_ids
   std::deque<size_t> receives_;  // that are not used, in the order of posting
   size_t pending_ = 0;
   bool restarted_ = false;
-  std::array<bool, kMostReceives> released_receives_{};
 };
 
 }  // namespace diwarp::explore
