@@ -34,22 +34,75 @@ struct RdPath {
   size_t queue = SIZE_MAX;  // datagrams that the bottleneck keeps
 };
 
+/// A datagram of data, or an acknowledgement.
+struct RdPacket {
+  bool data = false;
+  uint32_t sequence = 0;
+  uint64_t content = 0;
+  uint32_t acknowledged = 0;
+  uint16_t window = 0;
+  dgram::RdMap map;
+};
+
+/// What is on the path, either way.
+class RdWire {
+ public:
+  explicit RdWire(const RdPath& path) : path_(path), random_(path.seed) {}
+
+  bool empty() const { return packets_.empty(); }
+  Time next_arrival() const { return packets_.begin()->first.first; }
+  RdPacket take_next() {
+    const RdPacket packet = packets_.begin()->second;
+    packets_.erase(packets_.begin());
+    return packet;
+  }
+
+  void send_acknowledgement(const RdPacket& packet, Time now) {
+    if (random_.chance(path_.ack_loss)) return;
+    put(packet, now, path_.delay);
+  }
+  /// Nothing of the path's faults happens to it.
+  void send_probe(const RdPacket& packet, Time now) {
+    if (!cut) put(packet, now, path_.delay);
+  }
+  void send_data(const RdPacket& packet, Time now) {
+    if (cut || random_.chance(path_.loss)) return;
+    Duration delay = path_.delay;
+    if (path_.service != Duration::zero()) {
+      free_at_ = std::max(free_at_, now);
+      if (free_at_ - now > path_.service * static_cast<int64_t>(path_.queue)) {
+        ++lost_in_queue;
+        return;
+      }
+      free_at_ += path_.service;
+      delay += free_at_ - now;
+    }
+    const auto jitter = static_cast<uint64_t>(path_.jitter.count());
+    if (random_.chance(path_.reorder))
+      delay += Duration(static_cast<int64_t>(random_.below(jitter)));
+    put(packet, now, delay);
+    if (random_.chance(path_.duplicate)) put(packet, now, delay + path_.delay);
+  }
+
+  bool cut = false;  // no data gets through
+  uint64_t lost_in_queue = 0;
+
+ private:
+  void put(const RdPacket& packet, Time now, Duration delay) {
+    packets_.emplace(std::pair(now + delay, order_++), packet);
+  }
+
+  const RdPath path_;
+  Random random_;
+  std::map<std::pair<Time, uint64_t>, RdPacket> packets_;
+  uint64_t order_ = 0;
+  Time free_at_{};
+};
+
 class RdSimulation {
  public:
-  struct Packet {
-    bool data = false;
-    uint32_t sequence = 0;
-    uint64_t content = 0;
-    uint32_t acknowledged = 0;
-    uint16_t window = 0;
-    dgram::RdMap map;
-  };
-
   explicit RdSimulation(const RdPath& path, uint32_t window = 256, uint64_t first = 1)
-      : path_(path),
-        random_(path.seed),
-        sender(first, static_cast<uint16_t>(window)),
-        receiver(window, first) {}
+      : wire(path), sender(first, static_cast<uint16_t>(window)), receiver(window, first) {}
 
   /// Sends `count` numbered datagrams; false if that is not done after `limit`.
   bool transfer(uint64_t count, Duration limit) {
@@ -65,9 +118,8 @@ class RdSimulation {
     if (due) now = std::max(now, *due);
     const std::optional<Time> deadline = sender.deadline(false, kLongest);
     if (deadline && *deadline <= now && sender.on_deadline(now, false, kLongest)) probe();
-    while (!wire_.empty() && wire_.begin()->first.first <= now) {
-      const Packet packet = wire_.begin()->second;
-      wire_.erase(wire_.begin());
+    while (!wire.empty() && wire.next_arrival() <= now) {
+      const RdPacket packet = wire.take_next();
       if (packet.data)
         take_data(packet);
       else
@@ -78,13 +130,12 @@ class RdSimulation {
   }
 
   void acknowledge() {
-    Packet packet;
+    RdPacket packet;
     packet.acknowledged = receiver.acknowledged();
     packet.window = receiver.window(room);
     packet.map = receiver.map();
     receiver.told(true);
-    if (random_.chance(path_.ack_loss)) return;
-    put(packet, path_.delay);
+    wire.send_acknowledgement(packet, now);
   }
 
   /// Delivers what can be, while `blocked` is not set.
@@ -108,25 +159,18 @@ class RdSimulation {
   Time now{std::chrono::hours(1)};
   uint32_t room = 1U << 20;
   bool blocked = false;
-  bool cut = false;  // nothing gets through
   uint64_t released = 0;
   uint64_t transmissions = 0;
-  uint64_t lost_in_queue = 0;
   std::vector<uint64_t> delivered;
 
  private:
   std::optional<Time> next_event() const {
     std::optional<Time> due = sender.deadline(false, kLongest);
-    if (!wire_.empty() && (!due || wire_.begin()->first.first < *due))
-      due = wire_.begin()->first.first;
+    if (!wire.empty() && (!due || wire.next_arrival() < *due)) due = wire.next_arrival();
     return due;
   }
 
-  void put(const Packet& packet, Duration delay) {
-    wire_.emplace(std::pair(now + delay, order_++), packet);
-  }
-
-  void take_data(const Packet& packet) {
+  void take_data(const RdPacket& packet) {
     if (packet.sequence == 0 && packet.content == 0) return receiver.ask_now();
     const auto arrival = receiver.arrived(packet.sequence);
     if (arrival == dgram::Receiver::Arrival::next && !blocked) {
@@ -141,7 +185,7 @@ class RdSimulation {
                     buffer_, share_);
   }
 
-  void take_ack(const Packet& packet) {
+  void take_ack(const RdPacket& packet) {
     sender.acknowledged(packet.acknowledged, packet.window, &packet.map, now);
     while (const auto acknowledged = sender.scoreboard().release()) {
       if (acknowledged->tag.offset != static_cast<uint32_t>(released)) out_of_order = true;
@@ -163,46 +207,27 @@ class RdSimulation {
   }
 
   void probe() {
-    Packet packet;
+    RdPacket packet;
     packet.data = true;
-    if (!cut) put(packet, path_.delay);
+    wire.send_probe(packet, now);
   }
 
   void send(uint64_t sequence, uint64_t content) {
     ++transmissions;
-    if (cut || random_.chance(path_.loss)) return;
-    Packet packet;
+    RdPacket packet;
     packet.data = true;
     packet.sequence = static_cast<uint32_t>(sequence);
     packet.content = content;
-    Duration delay = path_.delay;
-    if (path_.service != Duration::zero()) {
-      free_at_ = std::max(free_at_, now);
-      if (free_at_ - now > path_.service * static_cast<int64_t>(path_.queue)) {
-        ++lost_in_queue;
-        return;
-      }
-      free_at_ += path_.service;
-      delay += free_at_ - now;
-    }
-    const auto jitter = static_cast<uint64_t>(path_.jitter.count());
-    if (random_.chance(path_.reorder))
-      delay += Duration(static_cast<int64_t>(random_.below(jitter)));
-    put(packet, delay);
-    if (random_.chance(path_.duplicate)) put(packet, delay + path_.delay);
+    wire.send_data(packet, now);
   }
 
-  const RdPath path_;
-  Random random_;
-  std::map<std::pair<Time, uint64_t>, Packet> wire_;
-  uint64_t order_ = 0;
   dgram::ReorderBuffer buffer_{size_t{64} << 20};
   dgram::BufferShare share_;
   uint64_t posted_ = 0;
   uint64_t sent_ = 0;
-  Time free_at_{};
 
  public:
+  RdWire wire;
   bool out_of_order = false;
   dgram::Sender sender;
   dgram::Receiver receiver;

@@ -78,16 +78,16 @@ TEST_CASE("rd: a bottleneck is kept busy and its queue not flooded for ever") {
   REQUIRE(simulation.transfer(100000, seconds(60)));
   const double elapsed = std::chrono::duration<double>(simulation.now - begin).count();
   CHECK(100000 * 0.000120 / elapsed > 0.85);
-  CHECK(simulation.lost_in_queue < 100000 / 50);
+  CHECK(simulation.wire.lost_in_queue < 100000 / 50);
 }
 
 TEST_CASE("rd: the last datagram's loss is repaired in a few round trips") {
   RdSimulation simulation({});
   REQUIRE(simulation.transfer(100, seconds(1)));
-  simulation.cut = true;
+  simulation.wire.cut = true;
   const Time begin = simulation.now;
   CHECK_FALSE(simulation.transfer(1, milliseconds(1)));
-  simulation.cut = false;
+  simulation.wire.cut = false;
   REQUIRE(simulation.transfer(0, seconds(1)));
   CHECK(simulation.now - begin < milliseconds(20));
   check_exactly_once_in_order(simulation, 101);
@@ -113,7 +113,7 @@ TEST_CASE("rd: a receiver that takes nothing stops the sender, and loses nothing
 TEST_CASE("rd: attempts at a silent peer become rare") {
   RdSimulation simulation({});
   REQUIRE(simulation.transfer(10, seconds(1)));
-  simulation.cut = true;
+  simulation.wire.cut = true;
   const uint64_t before = simulation.transmissions;
   CHECK_FALSE(simulation.transfer(100, seconds(20)));
   // Some ten doublings, then one attempt of two datagrams a second, after the first window.
