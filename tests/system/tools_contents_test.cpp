@@ -8,6 +8,7 @@
 
 #include "common/failure.h"
 #include "common/flow.h"
+#include "common/flow_receiver.h"
 #include "common/mark.h"
 #include "common/pairing.h"
 #include "common/pattern.h"

@@ -4,6 +4,7 @@
 
 #include "common/failure.h"
 #include "common/flow.h"
+#include "common/flow_receiver.h"
 #include "common/requests.h"
 
 namespace diwarp::tools {
