@@ -9,30 +9,10 @@
 #include <span>
 #include <vector>
 
-#include "common/group.h"
-#include "common/operation.h"
+#include "common/endpoint_memory.h"
+#include "common/endpoint_shape.h"
 
 namespace diwarp::tools {
-
-/// The objects that one end of a measurement needs: equal slots of memory for what leaves, and for
-/// what comes in (messages, what is read, what the peer writes), as many as may be posted at once.
-struct EndpointShape {
-  QpType transport = QpType::ud;
-  /// The requests of this end.
-  Operation operation = Operation::send;
-  /// The rights of the peer here: write into the receive slots, or read or change the send slots.
-  Access grants = Access::none;
-  size_t send_size = 0;
-  uint32_t send_slots = 1;
-  size_t receive_size = 0;
-  uint32_t receive_slots = 1;
-  uint64_t max_rate = 0;
-  SegmentChoice segment = {};
-  /// RC: ask for CRCs.
-  bool crc = true;
-  /// This end is a member of it.
-  std::optional<Group> group = {};
-};
 
 /// Whether a completion is of a message that came.
 bool is_receive(const WorkCompletion& completion);
@@ -61,13 +41,12 @@ class Endpoint {
   const std::vector<Address>& members() const { return members_; }
 
   /// Where the slots begin that the peer may use; nothing if it may use none.
-  std::optional<RemoteMemory> granted_memory() const;
-  /// Whether this end uses memory of the peer, and where the slots there begin.
-  bool needs_peer_memory() const;
+  std::optional<RemoteMemory> granted_memory() const { return memory_.granted(); }
+  /// Where the slots begin that this end may use there.
   void set_peer_memory(const RemoteMemory& memory) { peer_memory_ = memory; }
 
-  std::span<std::byte> send_slot(uint32_t slot);
-  std::span<std::byte> receive_slot(uint32_t slot);
+  std::span<std::byte> send_slot(uint32_t slot) { return memory_.send_slot(slot); }
+  std::span<std::byte> receive_slot(uint32_t slot) { return memory_.receive_slot(slot); }
 
   /// Posts every receive slot, if messages take posted receives here.
   void post_receives();
@@ -97,25 +76,12 @@ class Endpoint {
 
  private:
   void post_receive(uint32_t slot);
-  /// Whether what comes takes a posted receive.
-  bool takes_receives() const { return !asks() && shape_.grants == Access::none; }
-  std::span<std::byte> recorded(const WorkCompletion& record);
-  std::span<std::byte> granted_slots();
-  Sge sge_of(std::span<std::byte> slot) const;
-  bool asks() const { return info_of(shape_.operation).manner == Manner::requests; }
-  Sge local_sge(uint32_t slot);
   RemoteMemory remote_slot(uint32_t slot) const;
-  void require(std::error_code code) const;
-  [[noreturn]] void fail_link() const;
 
   Device& device_;
   EndpointShape shape_;
-  size_t send_stride_;
-  size_t receive_stride_;
-  std::vector<std::byte> memory_;  // the send slots, then the receive slots
   ProtectionDomain pd_;
-  MemoryRegion region_;
-  std::optional<MemoryRegion> granted_;
+  EndpointMemory memory_;
   CompletionQueue cq_;
   QueuePair qp_;
   SendFlags send_flags_ = SendFlags::none;

@@ -59,7 +59,7 @@ Json with_memory(const Endpoint& endpoint, Json message) {
 }
 
 void take_memory(Endpoint& endpoint, const Json& message) {
-  if (!endpoint.needs_peer_memory()) return;
+  if (!endpoint.shape().needs_peer_memory()) return;
   const Json memory = message.value("memory", Json::object());
   endpoint.set_peer_memory({.stag = static_cast<STag>(number_in(memory, "stag", 0, UINT32_MAX)),
                             .offset = number_in(memory, "offset", 0, UINT64_MAX)});
