@@ -4,6 +4,13 @@
 /// The connection manager: the outcome of connections, as events.
 namespace diwarp::test {
 
+namespace {
+
+/// An MPA request of revision 2 that asks for the peer-to-peer model (RFC 6581).
+const auto kPeerToPeerRequest = hex("4d504120494420526571204672616d65 50020004 c001c001");
+
+}  // namespace
+
 TEST_CASE("CM connects with private data and depths, and both sides may speak first") {
   CmServer server;
   const Device device = Device::open("127.0.0.1");
@@ -189,27 +196,28 @@ TEST_CASE("CM tells that an address cannot be reached", "[kernel]") {
   CHECK(id.local_address().host() == "127.0.0.1");
 }
 
-TEST_CASE("CM accepts from a peer that vanished, and tells", "[plain]") {
+TEST_CASE("CM refuses to accept from a peer that vanished, or tells", "[plain]") {
   CmServer server;
   RawTcp peer = RawTcp::connect(server.listener.local_address());
-  const auto request =
-      hex("4d504120494420526571204672616d65"
-          "50020004c001c001");
-  REQUIRE(peer.send(request));
+  REQUIRE(peer.send(kPeerToPeerRequest));
   CmEvent event = server.request();
-  SECTION("before it was accepted") {
-    peer.reset();
-    if (refusal([&] { event.request->accept(server.party.qp); })) {
-      CHECK(server.party.qp.state() == QpState::init);
-      return;
-    }
+  peer.reset();
+  if (refusal([&] { event.request->accept(server.party.qp); })) {
+    CHECK(server.party.qp.state() == QpState::init);
+    return;
   }
-  SECTION("before it made this side ready") {
-    event.request->accept(server.party.qp);
-    CHECK(peer.receive(24).size() == 24);
-    check_quiet(server.channel);
-    peer.shutdown();
-  }
+  CHECK(next_event(server.channel, CmEventType::connect_error).status == Errc::connection_lost);
+}
+
+TEST_CASE("CM tells of no connection before the peer has made this side ready", "[plain]") {
+  CmServer server;
+  RawTcp peer = RawTcp::connect(server.listener.local_address());
+  REQUIRE(peer.send(kPeerToPeerRequest));
+  CmEvent event = server.request();
+  event.request->accept(server.party.qp);
+  CHECK(peer.receive(24).size() == 24);
+  check_quiet(server.channel);
+  peer.shutdown();
   CHECK(next_event(server.channel, CmEventType::connect_error).status == Errc::connection_lost);
 }
 
