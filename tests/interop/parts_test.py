@@ -63,7 +63,7 @@ class TriedAgainTest(unittest.TestCase):
 class StatusTest(unittest.TestCase):
     """run.sh with a program in QEMU's place, which says what a guest would."""
 
-    def run_sh(self, says):
+    def run_sh(self, says, readers="exec /bin/cat"):
         with tempfile.TemporaryDirectory() as folder:
             folder = pathlib.Path(folder)
             for name in ("vmlinux", "initrd.cpio"):
@@ -73,6 +73,9 @@ class StatusTest(unittest.TestCase):
                             "all=$*; control=${all#*id=ctl,path=}; control=${control%% *}\n"
                             f"exec > $control.out\n{says}\n")
             qemu.chmod(0o755)
+            cat = folder / "cat"  # reads what the guest prints
+            cat.write_text(f'#!/bin/bash\n{readers} "$@"\n')
+            cat.chmod(0o755)
             return subprocess.run(
                 [os.path.join(guest.HERE, "siw-vm", "run.sh"), "--timeout", "20", "--", "true"],
                 env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}",
@@ -80,6 +83,10 @@ class StatusTest(unittest.TestCase):
 
     def test_a_status_is_read(self):
         self.assertEqual(self.run_sh("echo BOOT 1; echo EXIT 7; exec sleep 30"), 7)
+
+    def test_readers_that_begin_late_do_not_hold_up_the_status(self):
+        self.assertEqual(self.run_sh("echo BOOT 1; echo EXIT 7; exec sleep 30",
+                                     readers="sleep 1; exec /bin/cat"), 7)
 
     def test_a_status_that_comes_in_parts_is_read(self):
         self.assertEqual(self.run_sh("printf EX; sleep 1.5; printf 'IT '; sleep 1.5; echo 7; exec sleep 30"),
