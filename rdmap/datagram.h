@@ -55,6 +55,19 @@ struct DatagramSegment {
   bool solicited() const { return record_solicited || info_of(opcode).solicited; }
 };
 
+/// The fields that all segments of a Send have in common.
+struct MessageInfo {
+  Opcode opcode = Opcode::send;
+  bool has_immediate = false;
+  STag invalidate_stag = 0;
+  uint64_t immediate = 0;
+  friend bool operator==(const MessageInfo&, const MessageInfo&) = default;
+
+  static MessageInfo of(const DatagramSegment& segment) {
+    return {segment.opcode, segment.has_immediate, segment.invalidate_stag, segment.immediate};
+  }
+};
+
 /// A Read Request, which is one segment.
 DatagramSegment request_segment(uint32_t msn, const ReadRequest& request);
 

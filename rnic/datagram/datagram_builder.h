@@ -8,14 +8,34 @@
 #include "base/bytes.h"
 #include "dgram/envelope.h"
 #include "llp/datagram_link.h"
+#include "rdmap/datagram.h"
 #include "rnic/datagram/pacer.h"
 #include "rnic/engine/datagram_burst.h"
+#include "rnic/queues/work_queue.h"
 
 namespace diwarp::dgram {
 class Identity;
 }
 
 namespace diwarp::rnic {
+
+/// The parts of a message's segments that are the same in all of them.
+inline rdmap::DatagramSegment header_of(const SendEntry& entry, uint32_t msn) {
+  rdmap::DatagramSegment segment;
+  segment.opcode = opcode_of(entry);
+  segment.record_solicited =
+      rdmap::is_record(entry.opcode) && has(entry.flags, SendFlags::solicited);
+  if (const uint64_t* immediate = entry.immediate()) {
+    segment.has_immediate = true;
+    segment.immediate = *immediate;
+  }
+  segment.q_key = entry.q_key;
+  segment.invalidate_stag = entry.invalidate_stag;
+  segment.msn = msn;
+  segment.stag = entry.remote.stag;
+  segment.message_length = static_cast<uint32_t>(entry.length);
+  return segment;
+}
 
 /// The view of a source of datagrams on a burst that is being filled.
 class DatagramBuilder {

@@ -2,7 +2,7 @@
 #include "rnic/datagram/send_completion.h"
 
 #include "rnic/datagram/record_table.h"
-#include "rnic/queues/request_memory.h"
+#include "rnic/queues/local_operation.h"
 
 namespace diwarp::rnic {
 

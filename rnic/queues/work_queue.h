@@ -12,9 +12,11 @@
 #include "base/cache_line.h"
 #include "base/spin_flag.h"
 #include "ddp/placement.h"
+#include "ddp/protection_context.h"
 #include "diwarp/queue_options.h"
 #include "diwarp/reliable_options.h"
 #include "diwarp/types.h"
+#include "rdmap/opcodes.h"
 #include "rnic/queues/peer_order.h"
 #include "rnic/queues/receive_shares.h"
 #include "rnic/queues/send_entry.h"
@@ -119,6 +121,16 @@ class SendQueue {
   uint64_t awaiting_ = 0;  // none awaits a response before it
   std::atomic<uint64_t> reported_{0};
 };
+
+/// Whether the memory of a request may be used for what it is for. Inline data are the queue's own.
+inline bool may_send(const ddp::ProtectionContext& protection, const SendEntry& entry) {
+  return has(entry.flags, SendFlags::inline_data) || protection.may_read(entry.sges);
+}
+
+/// Of the message that the request sends.
+inline rdmap::Opcode opcode_of(const SendEntry& entry) {
+  return rdmap::opcode_of(entry.opcode, has(entry.flags, SendFlags::solicited));
+}
 
 /// A posted receive. Its list of SGEs lies behind it; once it is done, the contents of its
 /// completion lie there instead.

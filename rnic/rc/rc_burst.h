@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "ddp/scatter.h"
-#include "rnic/queues/request_memory.h"
+#include "rnic/queues/work_queue.h"
 #include "rnic/rc/burst_ring.h"
 #include "rnic/rc/rc_fpdu.h"
 #include "rnic/rc/rc_message.h"

@@ -5,7 +5,7 @@
 #include <utility>
 #include <variant>
 
-#include "rnic/queues/request_memory.h"
+#include "rnic/queues/local_operation.h"
 
 namespace diwarp::rnic {
 

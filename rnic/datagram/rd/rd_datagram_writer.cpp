@@ -5,7 +5,6 @@
 #include "ddp/stag_table.h"
 #include "dgram/reorder_buffer.h"
 #include "rdmap/terminate.h"
-#include "rnic/datagram/message_segments.h"
 #include "rnic/datagram/rd/rd_associations.h"
 #include "rnic/datagram/rd/rd_peer.h"
 #include "rnic/datagram/rd/rd_requests.h"

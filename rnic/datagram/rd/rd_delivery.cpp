@@ -43,7 +43,7 @@ bool is_voided(RdPeer& peer, const rdmap::DatagramSegment& segment) {
 /// Whether the segment is the next one of the message.
 bool continues(const RdMessage& message, const rdmap::DatagramSegment& segment, uint32_t q_key) {
   return segment.msn == message.msn && segment.message_offset == message.placed &&
-         segment.q_key == q_key && MessageInfo::of(segment) == message.info;
+         segment.q_key == q_key && rdmap::MessageInfo::of(segment) == message.info;
 }
 
 }  // namespace

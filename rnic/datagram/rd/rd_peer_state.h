@@ -11,7 +11,6 @@
 #include "dgram/handshake.h"
 #include "rdmap/datagram.h"
 #include "rdmap/terminate.h"
-#include "rnic/datagram/message_segments.h"
 #include "rnic/queues/work_queue.h"
 
 /// The parts of what an RD queue pair knows of one peer. Each owns its fields, and does no more
@@ -27,7 +26,7 @@ struct RdMessage {
   uint32_t msn = 0;                 ///< of the last one, where there is none
   uint32_t placed = 0;              ///< bytes; parsed segments do not reach beyond kMaxMessage
   Time last_progress{};
-  MessageInfo info;
+  rdmap::MessageInfo info;
 };
 
 /// What of the peer's messages was delivered, to know what it sends once more in another
@@ -113,7 +112,7 @@ class RdInbound {
     message_ = {.receive = &receive,
                 .msn = segment.msn,
                 .last_progress = now,
-                .info = MessageInfo::of(segment)};
+                .info = rdmap::MessageInfo::of(segment)};
     shares_ = !segment.last;
     expired_ = kNone;
   }

@@ -5,7 +5,6 @@
 
 #include "ddp/placement.h"
 #include "rdmap/terminate.h"
-#include "rnic/queues/request_memory.h"
 
 namespace diwarp::rnic {
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rnic/datagram/rd/rd_transmit.h"
-#include "rnic/datagram/send_completion.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -9,7 +8,7 @@
 #include "rnic/datagram/rd/rd_associations.h"
 #include "rnic/datagram/rd/rd_requests.h"
 #include "rnic/datagram/rd/rd_responder.h"
-#include "rnic/queues/request_memory.h"
+#include "rnic/datagram/send_completion.h"
 
 namespace diwarp::rnic {
 

@@ -14,7 +14,7 @@
 #include "ddp/reassembly.h"
 #include "diwarp/address.h"
 #include "diwarp/datagram_options.h"
-#include "rnic/datagram/message_segments.h"
+#include "rdmap/datagram.h"
 #include "rnic/datagram/record_source.h"
 #include "rnic/datagram/stag_miss_limit.h"
 #include "rnic/queues/work_queue.h"
@@ -34,7 +34,7 @@ struct Source;
 struct OpenMessage : ListNode<OpenOfSourceTag>, ListNode<OpenAgeTag> {
   Source* source = nullptr;
   uint32_t msn = 0;
-  MessageInfo info;
+  rdmap::MessageInfo info;
   ReceiveEntry* receive = nullptr;
   ddp::Reassembly reassembly;
   Time last_progress{};

@@ -149,7 +149,7 @@ OpenMessage* UdMessages::oldest_of_fullest_address() {
 OpenMessage& UdMessages::open(const Segment& segment, Source& source, Time now) {
   OpenMessage& message = messages_.acquire_or_make();
   message.source = &source;
-  message.info = MessageInfo::of(segment);
+  message.info = rdmap::MessageInfo::of(segment);
   message.msn = segment.msn;
   message.last_progress = now;
   message.receive = receives_.take_receive();
@@ -164,7 +164,7 @@ OpenMessage& UdMessages::open(const Segment& segment, Source& source, Time now) 
 }
 
 Verdict UdMessages::place(const Segment& segment, OpenMessage& message, Time now) {
-  if (!(MessageInfo::of(segment) == message.info))
+  if (!(rdmap::MessageInfo::of(segment) == message.info))
     return Verdict::dropped(Counter::drop_contradiction);  // guard(receive)
   const std::optional<ddp::PlacementTarget> target = protection_.target(message.receive->sges());
   if (!target) {  // guard(receive): condition => false

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rnic/datagram/ud/ud_transmit.h"
-#include "rnic/datagram/send_completion.h"
 
 #include <algorithm>
 #include <cerrno>
 
-#include "rnic/datagram/message_segments.h"
+#include "rnic/datagram/send_completion.h"
 #include "rnic/datagram/ud/ud_reader.h"
-#include "rnic/queues/request_memory.h"
 
 namespace diwarp::rnic {
 

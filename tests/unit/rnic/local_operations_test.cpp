@@ -5,7 +5,7 @@
 #include "parts.h"
 #include "rnic/datagram/record_table.h"
 #include "rnic/datagram/send_completion.h"
-#include "rnic/queues/request_memory.h"
+#include "rnic/queues/local_operation.h"
 
 using namespace diwarp;
 using namespace diwarp::rnic;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rnic/queues/request_memory.h"
+#include "rnic/queues/local_operation.h"
 
 #include <variant>
 
