@@ -8,9 +8,9 @@
 #include <optional>
 #include <vector>
 
+#include "base/blocking_wait.h"
 #include "base/clock.h"
 #include "diwarp/connection_event.h"
-#include "rnic/engine/blocking_wait.h"
 
 /// The connection manager: ids, which do things, and channels, which tell what came of them.
 namespace diwarp::rnic {

@@ -7,8 +7,8 @@
 #include <mutex>
 #include <optional>
 
+#include "base/blocking_wait.h"
 #include "diwarp/attributes.h"
-#include "rnic/engine/blocking_wait.h"
 
 namespace diwarp::rnic {
 

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "base/blocking_wait.h"
 #include "base/clock.h"
-#include "rnic/engine/blocking_wait.h"
 #include "rnic/engine/engine.h"
 
 /// How a call that blocks (connect, disconnect, get_request) waits.

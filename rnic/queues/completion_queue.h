@@ -8,12 +8,12 @@
 #include <optional>
 #include <span>
 
+#include "base/blocking_wait.h"
 #include "base/intrusive_list.h"
 #include "base/spin_flag.h"
 #include "base/spsc_ring.h"
 #include "diwarp/attributes.h"
 #include "diwarp/types.h"
-#include "rnic/engine/blocking_wait.h"
 #include "rnic/engine/engine.h"
 
 namespace diwarp::rnic {

@@ -4,9 +4,9 @@
 #include <memory>
 #include <system_error>
 
+#include "base/blocking_wait.h"
 #include "base/intrusive_list.h"
 #include "rnic/context/connection_observer.h"
-#include "rnic/engine/blocking_wait.h"
 
 namespace diwarp::rnic {
 

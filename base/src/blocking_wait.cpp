@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rnic/engine/blocking_wait.h"
+#include "base/blocking_wait.h"
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -11,7 +11,7 @@
 
 #include "diwarp/error.h"
 
-namespace diwarp::rnic {
+namespace diwarp {
 
 BlockingWait::BlockingWait() : event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE)) {
   if (event_.get() < 0)
@@ -34,4 +34,4 @@ void BlockingWait::wake(unsigned count) {
   [[maybe_unused]] const ssize_t written = ::write(event_.get(), &value, sizeof value);
 }
 
-}  // namespace diwarp::rnic
+}  // namespace diwarp

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/unique_fd.h"
 
-namespace diwarp::rnic {
+namespace diwarp {
 
 /// A wait of threads until they are woken or a time has passed. A wake that comes first is kept:
 /// the next wait returns at once. Each wake ends one wait.
@@ -24,4 +24,4 @@ class BlockingWait {
   UniqueFd event_;
 };
 
-}  // namespace diwarp::rnic
+}  // namespace diwarp
