@@ -9,8 +9,14 @@
 #include "base/crc32c.h"
 #include "base/log.h"
 #include "diwarp/error.h"
+#include "provider/own.h"
+#include "rnic/cm/cm_id.h"
 #include "rnic/cm/control.h"
+#include "rnic/cm/listener.h"
+#include "rnic/context/event_queue.h"
+#include "rnic/domain_objects.h"
 #include "rnic/open_device.h"
+#include "rnic/queues/completion_queue.h"
 #include "rnic/queues/work_queue.h"
 
 namespace diwarp::rnic {
@@ -95,8 +101,17 @@ Control& Device::control() {
 
 ConnectionControl& Device::connections() { return control(); }
 
-std::shared_ptr<Control> control_of(const std::shared_ptr<Device>& device) {
-  return {device, &device->control()};
+void Device::remove() { control().announce_removal(); }
+
+std::vector<CounterValue> Device::read_counters() const {
+  std::vector<CounterValue> values;
+  values.reserve(Counters::count());
+  for (size_t index = 0; index < Counters::count(); ++index) {
+    const auto counter = static_cast<Counter>(index);
+    values.push_back(
+        {Counters::name(counter), Counters::description(counter), counters().get(counter)});
+  }
+  return values;
 }
 
 DeviceAttributes Device::query() const {
@@ -115,11 +130,43 @@ DeviceAttributes Device::query() const {
   attributes.io = row_.io;
   attributes.io_name = row_.name;
   attributes.io_reason = io_reason_;
+  attributes.capabilities = kAllCapabilities;
   return attributes;
 }
 
 DatagramSocketAttributes Device::query_datagram_sockets() const {
   return backend().query_datagrams(address());
+}
+
+// --- Objects.
+
+std::shared_ptr<provider::ProtectionDomain> Device::make_protection_domain() {
+  return std::make_shared<DomainObjects>(std::make_shared<ProtectionDomain>(shared_from_this()));
+}
+
+std::shared_ptr<provider::CompletionChannel> Device::make_completion_channel() {
+  return std::make_shared<CompletionChannel>(shared_from_this());
+}
+
+std::shared_ptr<provider::CompletionQueue> Device::make_completion_queue(
+    uint32_t entries, std::shared_ptr<provider::CompletionChannel> channel, uint64_t context) {
+  return std::make_shared<CompletionQueue>(
+      shared_from_this(), entries,
+      provider::own_pointer<CompletionChannel>(channel, "completion channel"), context);
+}
+
+std::shared_ptr<provider::EventQueue> Device::make_event_queue() {
+  return std::make_shared<EventQueue>(shared_from_this());
+}
+
+std::shared_ptr<provider::Listener> Device::make_listener(uint16_t port,
+                                                          const ListenOptions& options) {
+  return std::make_shared<Listener>(shared_control(), port, options);
+}
+
+std::shared_ptr<provider::CmId> Device::make_cm_id(std::shared_ptr<provider::CmChannel> channel,
+                                                   uint64_t context) {
+  return std::make_shared<CmId>(shared_control(), std::move(channel), context);
 }
 
 }  // namespace diwarp::rnic

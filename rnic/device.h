@@ -4,12 +4,14 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "diwarp/attributes.h"
 #include "diwarp/device_options.h"
 #include "diwarp/types.h"
 #include "llp/backend.h"
+#include "provider/device.h"
 #include "rnic/context/device_context.h"
 
 namespace diwarp::rnic {
@@ -24,7 +26,9 @@ struct DeviceParts {
 };
 
 /// The software RNIC: chooses how bytes are moved, and starts the control path.
-class Device final : public DeviceContext {
+class Device final : public DeviceContext,
+                     public provider::Device,
+                     public std::enable_shared_from_this<Device> {
  public:
   Device(const Address& address, const DeviceOptions& options, DeviceParts parts = {});
   ~Device() override;
@@ -33,11 +37,28 @@ class Device final : public DeviceContext {
   Control& control();
   ConnectionControl& connections() override;
 
-  DeviceAttributes query() const;
+  Address address() const override { return DeviceContext::address(); }
+  DeviceAttributes query() const override;
   /// Asks a socket of its own. Throws Error where none can be opened.
-  DatagramSocketAttributes query_datagram_sockets() const;
+  DatagramSocketAttributes query_datagram_sockets() const override;
+  std::vector<CounterValue> read_counters() const override;
+  size_t progress() override { return engine().poll_step(); }
+  void remove() override;
+
+  std::shared_ptr<provider::ProtectionDomain> make_protection_domain() override;
+  std::shared_ptr<provider::CompletionChannel> make_completion_channel() override;
+  std::shared_ptr<provider::CompletionQueue> make_completion_queue(
+      uint32_t entries, std::shared_ptr<provider::CompletionChannel> channel,
+      uint64_t context) override;
+  std::shared_ptr<provider::EventQueue> make_event_queue() override;
+  std::shared_ptr<provider::Listener> make_listener(uint16_t port,
+                                                    const ListenOptions& options) override;
+  std::shared_ptr<provider::CmId> make_cm_id(std::shared_ptr<provider::CmChannel> channel,
+                                             uint64_t context) override;
 
  private:
+  /// The control path, which keeps its device while it is in use.
+  std::shared_ptr<Control> shared_control() { return {shared_from_this(), &control()}; }
   std::unique_ptr<llp::Backend> open_backend(const llp::BackendRow* wanted);
 
   llp::BackendRow row_ = {};  // of the backend in use
@@ -45,8 +66,5 @@ class Device final : public DeviceContext {
   std::mutex mutex_;          // guards control_
   std::unique_ptr<Control> control_;
 };
-
-/// The control path, which keeps its device while it is in use.
-std::shared_ptr<Control> control_of(const std::shared_ptr<Device>& device);
 
 }  // namespace diwarp::rnic

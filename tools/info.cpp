@@ -92,7 +92,18 @@ void print_devices(const std::vector<Entry>& entries) {
   }
 }
 
+std::vector<std::string> capability_names(Capability capabilities) {
+  std::vector<std::string> names;
+  for (const CapabilityName& one : kCapabilities)
+    if (has(capabilities, one.capability)) names.emplace_back(one.name);
+  return names;
+}
+
 void print_attributes(const DeviceAttributes& attributes) {
+  std::printf("Can\n");
+  for (const CapabilityName& one : kCapabilities)
+    std::printf("  %-28s %s\n", std::string(one.name).c_str(),
+                has(attributes.capabilities, one.capability) ? "yes" : "no");
   std::printf("Limits\n");
   std::printf("  %-28s %llu\n", "bytes in a message",
               static_cast<unsigned long long>(attributes.max_message));
@@ -210,6 +221,7 @@ Json to_json(const std::vector<Entry>& entries) {
   const DeviceAttributes& attributes = *usable.attributes;
   Json json = {{"version", to_string(version())},
                {"devices", Json::array()},
+               {"capabilities", capability_names(attributes.capabilities)},
                {"limits",
                 {{"message", attributes.max_message},
                  {"queue_depth", attributes.max_queue_depth},

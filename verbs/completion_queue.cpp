@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "diwarp/completion_queue.h"
 
-#include "rnic/device.h"
-#include "rnic/queues/completion_queue.h"
+#include "provider/completion_queue.h"
+#include "provider/device.h"
 #include "verbs/handle_access.h"
 
 namespace diwarp {
 
 CompletionChannel::CompletionChannel(const Device& device)
-    : impl_(std::make_shared<rnic::CompletionChannel>(impl_of(device))) {}
+    : impl_(impl_of(device)->make_completion_channel()) {}
 
 std::optional<CompletionEvent> CompletionChannel::get_event(Duration timeout) {
   return impl_->get_event(timeout);
@@ -17,12 +17,11 @@ std::optional<CompletionEvent> CompletionChannel::get_event(Duration timeout) {
 int CompletionChannel::descriptor() const { return impl_->descriptor(); }
 
 CompletionQueue::CompletionQueue(const Device& device, uint32_t entries)
-    : impl_(std::make_shared<rnic::CompletionQueue>(impl_of(device), entries, nullptr, 0)) {}
+    : impl_(impl_of(device)->make_completion_queue(entries, nullptr, 0)) {}
 
 CompletionQueue::CompletionQueue(const Device& device, uint32_t entries,
                                  const CompletionChannel& channel, uint64_t context)
-    : impl_(std::make_shared<rnic::CompletionQueue>(impl_of(device), entries, impl_of(channel),
-                                                    context)) {}
+    : impl_(impl_of(device)->make_completion_queue(entries, impl_of(channel), context)) {}
 
 size_t CompletionQueue::poll(std::span<WorkCompletion> completions) {
   return impl_->poll(completions);

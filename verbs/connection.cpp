@@ -3,15 +3,14 @@
 
 #include <utility>
 
-#include "rnic/cm/connection_request.h"
-#include "rnic/cm/listener.h"
-#include "rnic/device.h"
-#include "rnic/queues/queue_pair.h"
+#include "provider/device.h"
+#include "provider/listener.h"
+#include "provider/queue_pair.h"
 #include "verbs/handle_access.h"
 
 namespace diwarp {
 
-ConnectionRequest::ConnectionRequest(std::shared_ptr<rnic::ConnectionRequest> impl)
+ConnectionRequest::ConnectionRequest(std::shared_ptr<provider::ConnectionRequest> impl)
     : impl_(std::move(impl)) {}
 
 std::span<const std::byte> ConnectionRequest::private_data() const { return impl_->private_data(); }
@@ -31,10 +30,10 @@ void ConnectionRequest::reject(std::span<const std::byte> private_data) {
 }
 
 Listener::Listener(const Device& device, uint16_t port, const ListenOptions& options)
-    : impl_(std::make_shared<rnic::Listener>(rnic::control_of(impl_of(device)), port, options)) {}
+    : impl_(impl_of(device)->make_listener(port, options)) {}
 
 std::optional<ConnectionRequest> Listener::get_request(Duration timeout) {
-  std::shared_ptr<rnic::ConnectionRequest> request = impl_->get_request(timeout);
+  std::shared_ptr<provider::ConnectionRequest> request = impl_->get_request(timeout);
   if (!request) return std::nullopt;
   return handle_of<ConnectionRequest>(std::move(request));
 }

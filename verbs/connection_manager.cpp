@@ -3,33 +3,31 @@
 
 #include <utility>
 
-#include "rnic/cm/cm_channel.h"
-#include "rnic/cm/cm_id.h"
-#include "rnic/device.h"
+#include "provider/cm_channel.h"
+#include "provider/cm_id.h"
+#include "provider/device.h"
+#include "provider/queue_pair.h"
 #include "verbs/handle_access.h"
 
 namespace diwarp {
 
-CmEventChannel::CmEventChannel() : impl_(std::make_shared<rnic::CmEventChannel>()) {}
+CmEventChannel::CmEventChannel() : impl_(std::make_shared<provider::CmEventChannel>()) {}
 
 std::optional<CmEvent> CmEventChannel::get_event(Duration timeout) {
-  std::optional<rnic::CmChannel::Record> record = impl_->channel()->get_event(timeout);
-  if (!record) return std::nullopt;
+  std::optional<provider::CmChannel::Event> told = impl_->channel()->get_event(timeout);
+  if (!told) return std::nullopt;
   CmEvent event;
-  static_cast<CmEventInfo&>(event) = std::move(record->info);
-  if (record->request)
-    if (std::shared_ptr<rnic::CmId> id = rnic::CmId::of_request(std::move(record->request)))
-      event.request = handle_of<CmId>(std::move(id));
+  static_cast<CmEventInfo&>(event) = std::move(told->info);
+  if (told->request) event.request = handle_of<CmId>(std::move(told->request));
   return event;
 }
 
 int CmEventChannel::descriptor() const { return impl_->channel()->descriptor(); }
 
 CmId::CmId(const Device& device, const CmEventChannel& channel, uint64_t context)
-    : impl_(std::make_shared<rnic::CmId>(rnic::control_of(impl_of(device)),
-                                         impl_of(channel)->channel(), context)) {}
+    : impl_(impl_of(device)->make_cm_id(impl_of(channel)->channel(), context)) {}
 
-CmId::CmId(std::shared_ptr<rnic::CmId> impl) : impl_(std::move(impl)) {}
+CmId::CmId(std::shared_ptr<provider::CmId> impl) : impl_(std::move(impl)) {}
 
 void CmId::resolve_addr(const Address& peer) { impl_->resolve_addr(peer); }
 void CmId::resolve_route() { impl_->resolve_route(); }

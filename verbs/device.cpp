@@ -2,11 +2,10 @@
 #include "diwarp/device.h"
 
 #include <string>
+#include <utility>
 
-#include "base/counters.h"
-#include "rnic/cm/control.h"
-#include "rnic/device.h"
-#include "rnic/open_device.h"
+#include "devices/open_device.h"
+#include "provider/device.h"
 
 namespace diwarp {
 
@@ -15,14 +14,14 @@ Device Device::open(std::string_view address, const DeviceOptions& options) {
 }
 
 Device Device::open(const Address& address, const DeviceOptions& options) {
-  return Device(rnic::open_device(address, options));
+  return Device(devices::open(address, options));
 }
 
-Device::Device(std::shared_ptr<rnic::Device> impl) : impl_(std::move(impl)) {}
+Device::Device(std::shared_ptr<provider::Device> impl) : impl_(std::move(impl)) {}
 
-size_t Device::progress() { return impl_->engine().poll_step(); }
+size_t Device::progress() { return impl_->progress(); }
 
-void Device::remove() { impl_->control().announce_removal(); }
+void Device::remove() { impl_->remove(); }
 
 Address Device::address() const { return impl_->address(); }
 
@@ -32,19 +31,9 @@ DatagramSocketAttributes Device::query_datagram_sockets() const {
   return impl_->query_datagram_sockets();
 }
 
-std::string Device::why_unavailable(IoBackend io) { return rnic::why_unavailable(io); }
+std::string Device::why_unavailable(IoBackend io) { return devices::why_unavailable(io); }
 
-std::vector<CounterValue> Device::counters() const {
-  const Counters& counters = impl_->counters();
-  std::vector<CounterValue> values;
-  values.reserve(Counters::count());
-  for (size_t index = 0; index < Counters::count(); ++index) {
-    const auto counter = static_cast<Counter>(index);
-    values.push_back(
-        {Counters::name(counter), Counters::description(counter), counters.get(counter)});
-  }
-  return values;
-}
+std::vector<CounterValue> Device::counters() const { return impl_->read_counters(); }
 
 uint64_t Device::counter(std::string_view name) const {
   for (const CounterValue& value : counters())

@@ -4,40 +4,34 @@
 #include <string>
 
 #include "diwarp/error.h"
-#include "rnic/datagram/datagram_queue_pair.h"
-#include "rnic/datagram/reach.h"
-#include "rnic/queue_pair_factory.h"
-#include "rnic/queues/queue_pair.h"
-#include "rnic/rc/rc_connections.h"
-#include "rnic/rc/rc_queue_pair.h"
+#include "provider/protection_domain.h"
+#include "provider/queue_pair.h"
+#include "provider/queue_pair_init.h"
 #include "verbs/handle_access.h"
 
 namespace diwarp {
 
 namespace {
 
-/// The queue pair as one of its type; throws where an operation is not for this type.
-template <class Typed>
-Typed& as(const detail::Handle<rnic::QueuePair>& handle, QpType type, const char* operation) {
-  rnic::QueuePair& queue_pair = *handle;
-  if (queue_pair.type() != type)
-    throw Error(make_error_code(Errc::unsupported_operation),
-                std::string(operation) + " is for queue pairs of type " +
-                    std::string(to_string(type)) + " only");
-  return static_cast<Typed&>(queue_pair);
+[[noreturn]] void refuse(const char* operation, const char* types) {
+  throw Error(make_error_code(Errc::unsupported_operation),
+              std::string(operation) + " is for queue pairs of type " + types + " only");
 }
 
-/// The same of the types over datagrams.
-rnic::DatagramQueuePair& as_datagram(const detail::Handle<rnic::QueuePair>& handle,
-                                     const char* operation) {
-  rnic::QueuePair& queue_pair = *handle;
-  if (queue_pair.type() == QpType::rc)
-    throw Error(make_error_code(Errc::unsupported_operation),
-                std::string(operation) + " is for queue pairs of type ud and rd only");
-  return static_cast<rnic::DatagramQueuePair&>(queue_pair);
+/// What only queue pairs of one type do; throws where `operation` is not for this one.
+provider::RcOperations& as_rc(const detail::Handle<provider::QueuePair>& handle,
+                              const char* operation) {
+  if (provider::RcOperations* const operations = handle->rc()) return *operations;
+  refuse(operation, "rc");
 }
 
-rnic::QueuePairInit with_objects(const QueuePairInit& init) {
+provider::DatagramOperations& as_datagram(const detail::Handle<provider::QueuePair>& handle,
+                                          const char* operation) {
+  if (provider::DatagramOperations* const operations = handle->datagram()) return *operations;
+  refuse(operation, "ud and rd");
+}
+
+provider::QueuePairInit with_objects(const QueuePairInit& init) {
   return {.type = init.type,
           .send_cq = named_by(init.send_cq),
           .recv_cq = named_by(init.recv_cq),
@@ -52,7 +46,7 @@ rnic::QueuePairInit with_objects(const QueuePairInit& init) {
 }  // namespace
 
 QueuePair::QueuePair(const ProtectionDomain& pd, const QueuePairInit& init)
-    : impl_(rnic::make_queue_pair(impl_of(pd), with_objects(init))) {}
+    : impl_(impl_of(pd)->make_queue_pair(with_objects(init))) {}
 
 std::error_code QueuePair::post_send(const SendWorkRequest& request) noexcept {
   size_t posted = 0;
@@ -102,31 +96,28 @@ std::error_code QueuePair::post_recvs(std::span<const ReceiveWorkRequest> reques
 void QueuePair::modify(QpState state) { impl_->modify(state); }
 
 void QueuePair::modify_to_rtr(const StreamAttributes& stream) {
-  rnic::adopt(as<rnic::RcQueuePair>(impl_, QpType::rc, "modify_to_rtr()"), stream);
+  as_rc(impl_, "modify_to_rtr()").modify_to_rtr(stream);
 }
 
 std::vector<std::byte> QueuePair::connect(const Address& peer, const ConnectOptions& options) {
-  return rnic::connect(as<rnic::RcQueuePair>(impl_, QpType::rc, "connect()"), peer, options);
+  return as_rc(impl_, "connect()").connect(peer, options);
 }
 
 std::vector<std::byte> QueuePair::connect_on(int descriptor, const ConnectOptions& options) {
-  return rnic::connect_on(as<rnic::RcQueuePair>(impl_, QpType::rc, "connect_on()"), descriptor,
-                          options);
+  return as_rc(impl_, "connect_on()").connect_on(descriptor, options);
 }
 
 std::vector<std::byte> QueuePair::accept_on(int descriptor, const AcceptOptions& options,
                                             Duration timeout) {
-  return rnic::accept_on(as<rnic::RcQueuePair>(impl_, QpType::rc, "accept_on()"), descriptor,
-                         options, timeout);
+  return as_rc(impl_, "accept_on()").accept_on(descriptor, options, timeout);
 }
 
 void QueuePair::disconnect(const DisconnectOptions& options) {
-  rnic::disconnect(as<rnic::RcQueuePair>(impl_, QpType::rc, "disconnect()"), options);
+  as_rc(impl_, "disconnect()").disconnect(options);
 }
 
 bool QueuePair::wait_disconnected(Duration timeout) {
-  return rnic::wait_disconnected(as<rnic::RcQueuePair>(impl_, QpType::rc, "wait_disconnected()"),
-                                 timeout);
+  return as_rc(impl_, "wait_disconnected()").wait_disconnected(timeout);
 }
 
 uint32_t QueuePair::number() const { return impl_->number(); }
@@ -136,13 +127,8 @@ QueuePairAttributes QueuePair::query() const { return impl_->query(); }
 
 QueuePairAttributes QueuePair::query(const Address& destination) const {
   QueuePairAttributes attributes = impl_->query();
-  if (attributes.type == QpType::rc) return attributes;
-  const Address& local = attributes.local_address;
-  if (!rnic::can_reach(local, destination.with_port(1)))
-    throw Error(make_error_code(Errc::invalid_destination),
-                "Nothing can be sent from " + local.host() + " to " + destination.host() +
-                    ": give an address of the same family");
-  attributes.max_datagram_payload = as_datagram(impl_, "query()").max_datagram_payload(destination);
+  if (provider::DatagramOperations* const datagram = impl_->datagram())
+    attributes.max_datagram_payload = datagram->max_datagram_payload(destination);
   return attributes;
 }
 
@@ -151,11 +137,11 @@ void QueuePair::set_max_rate(uint64_t bytes_per_second) {
 }
 
 void QueuePair::join(const Address& group, std::string_view interface) {
-  as_datagram(impl_, "join()").groups().join(group, interface);
+  as_datagram(impl_, "join()").join(group, interface);
 }
 
 void QueuePair::leave(const Address& group, std::string_view interface) {
-  as_datagram(impl_, "leave()").groups().leave(group, interface);
+  as_datagram(impl_, "leave()").leave(group, interface);
 }
 
 void QueuePair::set_sources(std::span<const SourceFilter> sources) {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "diwarp/shared_receive_queue.h"
 
-#include "diwarp/error.h"
-#include "rnic/queues/shared_receive_queue.h"
+#include "provider/protection_domain.h"
+#include "provider/shared_receive_queue.h"
 #include "verbs/handle_access.h"
 
 namespace diwarp {
 
 SharedReceiveQueue::SharedReceiveQueue(const ProtectionDomain& pd,
                                        const SharedReceiveQueueOptions& options)
-    : impl_(std::make_shared<rnic::SharedReceiveQueue>(impl_of(pd), options)) {}
+    : impl_(impl_of(pd)->make_shared_receive_queue(options)) {}
 
 std::error_code SharedReceiveQueue::post_recv(const ReceiveWorkRequest& request) noexcept {
   size_t posted = 0;

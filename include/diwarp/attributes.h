@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "diwarp/address.h"
 #include "diwarp/device_options.h"
 #include "diwarp/export.h"
+#include "diwarp/flags.h"
 #include "diwarp/queue_options.h"
 #include "diwarp/stream_options.h"
 #include "diwarp/types.h"
@@ -19,6 +21,49 @@
 
 /// The attributes, events and errors of the objects of the verbs.
 namespace diwarp {
+
+/// What some devices can do and others cannot. A software device can do all of it.
+enum class Capability : uint32_t {
+  none = 0,
+  atomics = 1,            ///< fetch_add, compare_swap, swap
+  immediate_data = 2,     ///< over RC
+  memory_windows = 4,     ///< requests that bind windows
+  fast_registration = 8,  ///< requests that register memory
+  shared_receive_queues = 16,
+  chosen_stags = 32,      ///< MemoryRegion::with_stag()
+  adopted_streams = 64,   ///< connect_on(), accept_on(), modify_to_rtr()
+  markers = 128,          ///< MPA markers, where an application asks for them
+  held_messages = 256,    ///< ReceiveNotReady::hold
+  terminate_codes = 512,  ///< TerminateInfo of a connection that ended with an error
+  datagrams = 1024,       ///< queue pairs of types ud and rd
+};
+template <>
+inline constexpr bool kIsFlags<Capability> = true;
+
+/// One capability and its name, as messages and the tools print it.
+struct CapabilityName {
+  Capability capability;
+  std::string_view name;
+};
+inline constexpr std::array kCapabilities = {
+    CapabilityName{Capability::atomics, "atomics"},
+    CapabilityName{Capability::immediate_data, "immediate data"},
+    CapabilityName{Capability::memory_windows, "memory windows"},
+    CapabilityName{Capability::fast_registration, "fast registration"},
+    CapabilityName{Capability::shared_receive_queues, "shared receive queues"},
+    CapabilityName{Capability::chosen_stags, "chosen STags"},
+    CapabilityName{Capability::adopted_streams, "adopted streams"},
+    CapabilityName{Capability::markers, "markers"},
+    CapabilityName{Capability::held_messages, "held messages"},
+    CapabilityName{Capability::terminate_codes, "Terminate codes"},
+    CapabilityName{Capability::datagrams, "datagrams"},
+};
+/// All of them.
+inline constexpr Capability kAllCapabilities = [] {
+  Capability all = Capability::none;
+  for (const CapabilityName& one : kCapabilities) all = all | one.capability;
+  return all;
+}();
 
 /// The limits of a device, and its present state.
 struct DeviceAttributes {
@@ -35,6 +80,7 @@ struct DeviceAttributes {
   IoBackend io = IoBackend::automatic;  ///< the one in use, never `automatic`
   std::string io_name;                  ///< what messages call it
   std::string io_reason;                ///< why it is in use
+  Capability capabilities = Capability::none;
 };
 
 /// Something of the system's that makes datagrams faster.
@@ -57,6 +103,13 @@ struct DatagramSocketAttributes {
   bool tells_overflow = false;     ///< SO_RXQ_OVFL: the counter rx_overflow works
   SocketBufferAttributes receive_buffer;
   SocketBufferAttributes send_buffer;
+};
+
+/// One of a device's counters.
+struct CounterValue {
+  std::string_view name;
+  std::string_view meaning;
+  uint64_t value = 0;
 };
 
 struct CompletionEvent {

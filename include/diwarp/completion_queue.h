@@ -14,10 +14,10 @@
 
 namespace diwarp {
 
-namespace rnic {
+namespace provider {
 class CompletionChannel;
 class CompletionQueue;
-}  // namespace rnic
+}  // namespace provider
 
 /// Where armed completion queues tell that a completion came: the way to sleep instead of polling.
 /// One channel may serve several queues.
@@ -34,7 +34,7 @@ class DIWARP_EXPORT CompletionChannel {
 
  private:
   friend class detail::HandleAccess;
-  detail::Handle<rnic::CompletionChannel> impl_;
+  detail::Handle<provider::CompletionChannel> impl_;
 };
 
 /// A queue of completions, shared by any number of queue pairs. It never overflows: a completion
@@ -70,7 +70,7 @@ class DIWARP_EXPORT CompletionQueue {
  private:
   friend class CompletionQueueRef;
   friend class detail::HandleAccess;
-  detail::Handle<rnic::CompletionQueue> impl_;
+  detail::Handle<provider::CompletionQueue> impl_;
 };
 
 /// Names a completion queue in QueuePairInit; made from a CompletionQueue, which must not
@@ -83,7 +83,7 @@ class CompletionQueueRef {
 
  private:
   friend class detail::HandleAccess;
-  std::shared_ptr<rnic::CompletionQueue> impl_;
+  std::shared_ptr<provider::CompletionQueue> impl_;
 };
 
 }  // namespace diwarp

@@ -13,10 +13,10 @@
 
 namespace diwarp {
 
-namespace rnic {
+namespace provider {
 class Listener;
 class ConnectionRequest;
-}  // namespace rnic
+}  // namespace provider
 
 /// A peer that wants a connection. Dropping it unanswered rejects it.
 class DIWARP_EXPORT ConnectionRequest {
@@ -39,8 +39,8 @@ class DIWARP_EXPORT ConnectionRequest {
 
  private:
   friend class detail::HandleAccess;
-  explicit ConnectionRequest(std::shared_ptr<rnic::ConnectionRequest> impl);
-  detail::Handle<rnic::ConnectionRequest> impl_;
+  explicit ConnectionRequest(std::shared_ptr<provider::ConnectionRequest> impl);
+  detail::Handle<provider::ConnectionRequest> impl_;
 };
 
 /// Listens for RC connections on a TCP port of the device's address.
@@ -56,7 +56,7 @@ class DIWARP_EXPORT Listener {
 
  private:
   friend class detail::HandleAccess;
-  detail::Handle<rnic::Listener> impl_;
+  detail::Handle<provider::Listener> impl_;
 };
 
 }  // namespace diwarp

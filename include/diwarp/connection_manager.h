@@ -18,10 +18,10 @@
 /// event (docs/rc.md). QueuePair::connect() and Listener are the forms that wait.
 namespace diwarp {
 
-namespace rnic {
+namespace provider {
 class CmEventChannel;
 class CmId;
-}  // namespace rnic
+}  // namespace provider
 
 struct CmEvent;
 
@@ -39,7 +39,7 @@ class DIWARP_EXPORT CmEventChannel {
 
  private:
   friend class detail::HandleAccess;
-  detail::Handle<rnic::CmEventChannel> impl_;
+  detail::Handle<provider::CmEventChannel> impl_;
 };
 
 /// One end of a connection that is, or will be, or a listener. Everything may be called from any
@@ -92,8 +92,8 @@ class DIWARP_EXPORT CmId {
 
  private:
   friend class detail::HandleAccess;
-  explicit CmId(std::shared_ptr<rnic::CmId> impl);
-  detail::Handle<rnic::CmId> impl_;
+  explicit CmId(std::shared_ptr<provider::CmId> impl);
+  detail::Handle<provider::CmId> impl_;
 };
 
 struct CmEvent : CmEventInfo {

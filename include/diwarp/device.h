@@ -14,15 +14,9 @@
 
 namespace diwarp {
 
-namespace rnic {
+namespace provider {
 class Device;
 }
-
-struct CounterValue {
-  std::string_view name;
-  std::string_view meaning;
-  uint64_t value = 0;
-};
 
 /// A software RNIC on one address of this host, or on all of them.
 class DIWARP_EXPORT Device {
@@ -55,8 +49,8 @@ class DIWARP_EXPORT Device {
 
  private:
   friend class detail::HandleAccess;
-  explicit Device(std::shared_ptr<rnic::Device> impl);
-  detail::Handle<rnic::Device> impl_;
+  explicit Device(std::shared_ptr<provider::Device> impl);
+  detail::Handle<provider::Device> impl_;
 };
 
 }  // namespace diwarp

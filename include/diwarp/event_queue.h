@@ -10,7 +10,7 @@
 
 namespace diwarp {
 
-namespace rnic {
+namespace provider {
 class EventQueue;
 }
 
@@ -30,7 +30,7 @@ class DIWARP_EXPORT EventQueue {
 
  private:
   friend class detail::HandleAccess;
-  detail::Handle<rnic::EventQueue> impl_;
+  detail::Handle<provider::EventQueue> impl_;
 };
 
 }  // namespace diwarp

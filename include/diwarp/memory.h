@@ -13,11 +13,11 @@
 
 namespace diwarp {
 
-namespace rnic {
+namespace provider {
 class ProtectionDomain;
 class MemoryRegion;
 class SteeringTag;
-}  // namespace rnic
+}  // namespace provider
 
 /// Keeps queue pairs and memory regions together: a queue pair touches only regions of its own
 /// protection domain (RFC 5042 section 2.1).
@@ -27,7 +27,7 @@ class DIWARP_EXPORT ProtectionDomain {
 
  private:
   friend class detail::HandleAccess;
-  detail::Handle<rnic::ProtectionDomain> impl_;
+  detail::Handle<provider::ProtectionDomain> impl_;
 };
 
 /// Memory that the RNIC may use: any memory of the process, not pinned and not copied. It must stay
@@ -64,8 +64,8 @@ class DIWARP_EXPORT MemoryRegion {
 
  private:
   friend class detail::HandleAccess;
-  explicit MemoryRegion(std::shared_ptr<rnic::MemoryRegion> impl);
-  detail::Handle<rnic::MemoryRegion> impl_;
+  explicit MemoryRegion(std::shared_ptr<provider::MemoryRegion> impl);
+  detail::Handle<provider::MemoryRegion> impl_;
 };
 
 /// A memory window (type 2): an STag that a bind_window request lends to a part of a memory region,
@@ -82,7 +82,7 @@ class DIWARP_EXPORT MemoryWindow {
 
  private:
   friend class detail::HandleAccess;
-  detail::Handle<rnic::SteeringTag> impl_;
+  detail::Handle<provider::SteeringTag> impl_;
 };
 
 /// An STag for memory that is named later, by a register_memory request (fast registration): at
@@ -97,7 +97,7 @@ class DIWARP_EXPORT FastRegistration {
 
  private:
   friend class detail::HandleAccess;
-  detail::Handle<rnic::SteeringTag> impl_;
+  detail::Handle<provider::SteeringTag> impl_;
 };
 
 }  // namespace diwarp

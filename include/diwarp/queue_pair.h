@@ -24,7 +24,7 @@
 
 namespace diwarp {
 
-namespace rnic {
+namespace provider {
 class QueuePair;
 }
 
@@ -164,7 +164,7 @@ class DIWARP_EXPORT QueuePair {
 
  private:
   friend class detail::HandleAccess;
-  detail::Handle<rnic::QueuePair> impl_;
+  detail::Handle<provider::QueuePair> impl_;
 };
 
 }  // namespace diwarp

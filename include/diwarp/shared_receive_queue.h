@@ -15,7 +15,7 @@
 
 namespace diwarp {
 
-namespace rnic {
+namespace provider {
 class SharedReceiveQueue;
 }
 
@@ -42,7 +42,7 @@ class DIWARP_EXPORT SharedReceiveQueue {
  private:
   friend class SharedReceiveQueueRef;
   friend class detail::HandleAccess;
-  detail::Handle<rnic::SharedReceiveQueue> impl_;
+  detail::Handle<provider::SharedReceiveQueue> impl_;
 };
 
 /// Names a shared receive queue in QueuePairInit; made from a SharedReceiveQueue, which must not
@@ -55,7 +55,7 @@ class SharedReceiveQueueRef {
 
  private:
   friend class detail::HandleAccess;
-  std::shared_ptr<rnic::SharedReceiveQueue> impl_;
+  std::shared_ptr<provider::SharedReceiveQueue> impl_;
 };
 
 }  // namespace diwarp

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "diwarp/error.h"
+#include "rnic/cm/cm_id.h"
 #include "rnic/cm/startup_answers.h"
 #include "rnic/cm/startup_checks.h"
 #include "rnic/rc/rc_queue_pair.h"
@@ -13,11 +14,6 @@
 namespace diwarp::rnic {
 
 namespace {
-
-uint64_t next_number() {
-  static std::atomic<uint64_t> last{0};
-  return ++last;
-}
 
 /// As the kernel's connection manager sorts them.
 CmEventType sort(std::error_code error) {
@@ -30,8 +26,8 @@ CmEventType sort(std::error_code error) {
 }  // namespace
 
 CmCore::CmCore(std::weak_ptr<Control> its_owner, Control& control,
-               std::shared_ptr<CmChannel> channel, uint64_t context)
-    : number(next_number()),
+               std::shared_ptr<provider::CmChannel> channel, uint64_t context)
+    : number(provider::next_cm_number()),
       owner(std::move(its_owner)),
       control_(control),
       channel_(std::move(channel)),
@@ -86,15 +82,22 @@ void CmCore::on_removal() { push({.type = CmEventType::device_removal}); }
 // --- Listening.
 
 void CmCore::on_request(IncomingRequest& incoming, size_t most, const RequestShares& shares) {
-  CmChannel::Record record = request_record(incoming);
+  provider::CmChannel::Record record = request_record(incoming);
   // guard(connection-manager): without if (*pending_ < most)
   if (*pending_ < most) return push_request(std::move(record));
-  const CmChannel::Record refused = channel_->exchange(std::move(record), shares);
-  incoming = std::move(refused.request->request);
+  const auto request_of = [this](const provider::CmChannel::Record& one) {
+    const bool to_this = one.request && one.info.listener == number;
+    return to_this ? &static_cast<CmCore&>(*one.request).request : nullptr;
+  };
+  const provider::CmChannel::Record refused =
+      channel_->exchange(std::move(record), [&](auto& waiting, const auto& newcomer) {
+        return shares.giving_way(waiting, *request_of(newcomer), request_of);
+      });
+  incoming = std::move(*request_of(refused));
 }
 
 /// Moves the request to an id of its own.
-CmChannel::Record CmCore::request_record(IncomingRequest& incoming) {
+provider::CmChannel::Record CmCore::request_record(IncomingRequest& incoming) {
   const auto core = std::make_shared<CmCore>(owner, control_, channel_, context_);
   core->pending_ = pending_;
   core->state.set_addresses(incoming.stream->local_address(), incoming.stream->peer_address());
@@ -111,7 +114,7 @@ CmChannel::Record CmCore::request_record(IncomingRequest& incoming) {
   return {.info = std::move(info), .request = core};
 }
 
-void CmCore::push_request(CmChannel::Record record) {
+void CmCore::push_request(provider::CmChannel::Record record) {
   ++*pending_;
   try {
     channel_->push(std::move(record));
@@ -121,7 +124,10 @@ void CmCore::push_request(CmChannel::Record record) {
   }
 }
 
-void CmCore::forget_pending() { --*pending_; }
+std::shared_ptr<provider::CmId> CmCore::fetch() {
+  --*pending_;
+  return CmId::of_request(shared_from_this());
+}
 
 void CmCore::reject_request(std::span<const std::byte> private_data) {
   if (request.stream) reject_connection(control_, std::move(request), private_data);

@@ -7,8 +7,8 @@
 #include <optional>
 #include <vector>
 
+#include "provider/cm_channel.h"
 #include "rnic/cm/acceptor.h"
-#include "rnic/cm/cm_channel.h"
 #include "rnic/cm/cm_id_state.h"
 #include "rnic/cm/connecting.h"
 #include "rnic/cm/control.h"
@@ -26,10 +26,11 @@ class RcQueuePair;
 /// Lock order: the engine's baton, then that of its state, then the channel's.
 class CmCore final : public ConnectionObserver,
                      public Removable,
+                     public provider::CmRequest,
                      public std::enable_shared_from_this<CmCore> {
  public:
-  CmCore(std::weak_ptr<Control> owner, Control& control, std::shared_ptr<CmChannel> channel,
-         uint64_t context);
+  CmCore(std::weak_ptr<Control> owner, Control& control,
+         std::shared_ptr<provider::CmChannel> channel, uint64_t context);
 
   const uint64_t number;
   const std::weak_ptr<Control> owner;  ///< of control_; gone once the device is going
@@ -40,10 +41,10 @@ class CmCore final : public ConnectionObserver,
   uint64_t context() const { return context_; }
   void set_context(uint64_t context) { context_ = context; }
   void push(CmEventInfo info);
-  /// A listener's request was fetched, or rejected.
-  void forget_pending();
   void reject_request(std::span<const std::byte> private_data);
-  const std::shared_ptr<CmChannel>& channel() const { return channel_; }
+  std::shared_ptr<provider::CmId> fetch() override;
+  void drop() override { reject_request({}); }
+  const std::shared_ptr<provider::CmChannel>& channel() const { return channel_; }
   void on_removal() override;
 
   // --- On the control path.
@@ -87,12 +88,12 @@ class CmCore final : public ConnectionObserver,
   bool hand_over(NegotiatedConnection connection);
   void tell_ended(std::error_code status = {});
   void push_ended(std::error_code status);
-  CmChannel::Record request_record(IncomingRequest& incoming);
-  void push_request(CmChannel::Record record);
+  provider::CmChannel::Record request_record(IncomingRequest& incoming);
+  void push_request(provider::CmChannel::Record record);
   void queue_pair_gone();
 
   Control& control_;
-  const std::shared_ptr<CmChannel> channel_;
+  const std::shared_ptr<provider::CmChannel> channel_;
   std::atomic<uint64_t> context_;
   std::shared_ptr<std::atomic<size_t>> pending_;  // requests that nobody fetched: of the listener
 

@@ -5,10 +5,11 @@
 #include <utility>
 
 #include "diwarp/error.h"
+#include "provider/cm_channel.h"
 #include "rnic/cm/blocking_startup.h"
-#include "rnic/cm/cm_channel.h"
 #include "rnic/cm/cm_core.h"
 #include "rnic/cm/cm_id.h"
+#include "rnic/cm/connection_request.h"
 #include "rnic/cm/startup_answers.h"
 #include "rnic/cm/startup_checks.h"
 #include "rnic/rc/rc_queue_pair.h"
@@ -23,26 +24,16 @@ void require(bool right, const char* what) {
               std::string(what) + " is not for a connection manager id in this state");
 }
 
-RcQueuePair& to_rc(QueuePair& queue_pair, const Control& control) {
-  if (queue_pair.type() != QpType::rc)  // guard(connection-manager): condition => false
-    throw Error(make_error_code(Errc::unsupported_operation),
-                "Only a queue pair of type rc can have a connection");
-  // guard(connection-manager): condition => false
-  if (queue_pair.device().get() != &control.device())
-    throw Error(make_error_code(Errc::invalid_argument),
-                "The queue pair belongs to another device than the connection manager id");
-  return static_cast<RcQueuePair&>(queue_pair);
-}
-
 }  // namespace
 
-CmId::CmId(std::shared_ptr<Control> control, std::shared_ptr<CmChannel> channel, uint64_t context)
+CmId::CmId(std::shared_ptr<Control> control, std::shared_ptr<provider::CmChannel> channel,
+           uint64_t context)
     : CmId(control, std::make_shared<CmCore>(control, *control, std::move(channel), context)) {}
 
 CmId::CmId(std::shared_ptr<Control> control, std::shared_ptr<CmCore> core)
     : control_(std::move(control)), core_(std::move(core)) {
   control_->add_removable(core_);
-  core_->channel()->add_engine({control_, &control_->device().engine()});
+  core_->channel()->add({control_, &control_->device()});
 }
 
 std::shared_ptr<CmId> CmId::of_request(std::shared_ptr<CmCore> core) {
@@ -60,8 +51,8 @@ CmId::~CmId() {
   control_->exclusively([this] {
     if (const auto connecting = std::exchange(core_->connecting, nullptr)) connecting->cancel();
   });
-  for (CmChannel::Record& record : core_->channel()->purge(core_->number))
-    if (record.request) record.request->reject_request({});
+  for (provider::CmChannel::Record& record : core_->channel()->purge(core_->number))
+    if (record.request) record.request->drop();
   core_->reject_request({});
   control_->device().engine().exclusively([this] {
     RcQueuePair* const queue_pair = core_->connected();
@@ -123,8 +114,8 @@ void CmId::listen(const ListenOptions& options) {
   boost::asio::post(control_->context(), [acceptor = core_->acceptor] { acceptor->begin(); });
 }
 
-void CmId::connect(QueuePair& queue_pair, const ConnectOptions& options) {
-  RcQueuePair& taker = to_rc(queue_pair, *control_);
+void CmId::connect(provider::QueuePair& queue_pair, const ConnectOptions& options) {
+  RcQueuePair& taker = taker_of(queue_pair, *control_);
   const auto connecting = std::make_shared<Connecting>(*control_, control_->device().address(),
                                                        core_->state.peer(), options);
   const CmState before = core_->state.now();
@@ -141,8 +132,8 @@ void CmId::connect(QueuePair& queue_pair, const ConnectOptions& options) {
   });
 }
 
-void CmId::accept(QueuePair& queue_pair, const AcceptOptions& options) {
-  RcQueuePair& taker = to_rc(queue_pair, *control_);
+void CmId::accept(provider::QueuePair& queue_pair, const AcceptOptions& options) {
+  RcQueuePair& taker = taker_of(queue_pair, *control_);
   require(core_->state.now() == CmState::requested, "accept()");
   check_options(options, core_->request.frame);
   control_->device().engine().exclusively([&] { core_->attach(taker); });

@@ -8,40 +8,42 @@
 
 #include "diwarp/address.h"
 #include "diwarp/connect_options.h"
+#include "provider/cm_id.h"
+
+namespace diwarp::provider {
+class CmChannel;
+}
 
 namespace diwarp::rnic {
 
-class CmChannel;
 class CmCore;
 class Control;
-class QueuePair;
 
-/// One end of a connection that is, or will be, or a listener. No call waits for a peer. As the
-/// public calls have them.
-class CmId {
+/// One end of a connection that is, or will be, or a listener. No call waits for a peer.
+class CmId final : public provider::CmId {
  public:
-  CmId(std::shared_ptr<Control> control, std::shared_ptr<CmChannel> channel, uint64_t context);
+  CmId(std::shared_ptr<Control> control, std::shared_ptr<provider::CmChannel> channel,
+       uint64_t context);
   /// For a request; null where its device is gone.
   static std::shared_ptr<CmId> of_request(std::shared_ptr<CmCore> core);
-  /// Rejects what waits for an answer and ends a connection. No event comes any more.
-  ~CmId();
+  ~CmId() override;
   CmId(const CmId&) = delete;
   CmId& operator=(const CmId&) = delete;
 
-  void resolve_addr(const Address& peer);
-  void resolve_route();
-  void bind(const Address& local);
-  void listen(const ListenOptions& options);
-  void connect(QueuePair& queue_pair, const ConnectOptions& options);
-  void accept(QueuePair& queue_pair, const AcceptOptions& options);
-  void reject(std::span<const std::byte> private_data);
-  void disconnect(const DisconnectOptions& options);
+  void resolve_addr(const Address& peer) override;
+  void resolve_route() override;
+  void bind(const Address& local) override;
+  void listen(const ListenOptions& options) override;
+  void connect(provider::QueuePair& queue_pair, const ConnectOptions& options) override;
+  void accept(provider::QueuePair& queue_pair, const AcceptOptions& options) override;
+  void reject(std::span<const std::byte> private_data) override;
+  void disconnect(const DisconnectOptions& options) override;
 
-  uint64_t number() const;
-  uint64_t context() const;
-  void set_context(uint64_t context);
-  Address local_address() const;
-  Address peer_address() const;
+  uint64_t number() const override;
+  uint64_t context() const override;
+  void set_context(uint64_t context) override;
+  Address local_address() const override;
+  Address peer_address() const override;
 
  private:
   CmId(std::shared_ptr<Control> control, std::shared_ptr<CmCore> core);

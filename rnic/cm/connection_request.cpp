@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "diwarp/error.h"
+#include "provider/own.h"
 #include "rnic/cm/control.h"
 #include "rnic/cm/startup_answers.h"
 #include "rnic/cm/startup_checks.h"
@@ -19,6 +20,22 @@ RequestedDepths depths_of(const mpa::StartupFrame& request) {
   if (request.enhanced->ird != mpa::kNotNegotiated) depths.ord = request.enhanced->ird;
   if (request.enhanced->ord != mpa::kNotNegotiated) depths.ird = request.enhanced->ord;
   return depths;
+}
+
+RcQueuePair& taker_of(provider::QueuePair& queue_pair, const Control& control) {
+  // guard(connect): condition => false
+  // guard(connection-manager): condition => false
+  if (queue_pair.rc() == nullptr)
+    throw Error(make_error_code(Errc::unsupported_operation),
+                "Only a queue pair of type rc can have a connection");
+  auto& taker = provider::own<RcQueuePair>(queue_pair, "queue pair");
+  // guard(connect): condition => false
+  // guard(connection-manager): condition => false
+  if (taker.device().get() != &control.device())
+    throw Error(make_error_code(Errc::invalid_argument),
+                "The queue pair belongs to another device than the listener, or the connection "
+                "manager id: make both of one Device");
+  return taker;
 }
 
 ConnectionRequest::ConnectionRequest(std::shared_ptr<Control> control, IncomingRequest request)
@@ -37,16 +54,10 @@ void ConnectionRequest::require_unanswered() const {
               "This connection request was answered already; each takes one answer");
 }
 
-void ConnectionRequest::accept(QueuePair& queue_pair, const AcceptOptions& options) {
+void ConnectionRequest::accept(provider::QueuePair& queue_pair, const AcceptOptions& options) {
   require_unanswered();
   check_options(options, request_.frame);
-  if (queue_pair.type() != QpType::rc)  // guard(connect): condition => false
-    throw Error(make_error_code(Errc::unsupported_operation),
-                "Only a queue pair of type rc can take a connection");
-  if (queue_pair.device().get() != &control_->device())  // guard(connect): condition => false
-    throw Error(make_error_code(Errc::invalid_argument),
-                "The queue pair belongs to another device than the listener");
-  auto& taker = static_cast<RcQueuePair&>(queue_pair);
+  RcQueuePair& taker = taker_of(queue_pair, *control_);
   require_init(taker.state());
   taker.start(accept_connection(take_request(), options));
 }

@@ -10,11 +10,12 @@
 #include "diwarp/connect_options.h"
 #include "llp/stream.h"
 #include "mpa/negotiated_parameters.h"
+#include "provider/listener.h"
 
 namespace diwarp::rnic {
 
 class Control;
-class QueuePair;
+class RcQueuePair;
 
 /// A connection whose MPA request came and can be answered.
 struct IncomingRequest {
@@ -27,22 +28,24 @@ struct IncomingRequest {
 /// The depths that this side may have: the lower of this and its own proposal is negotiated.
 RequestedDepths depths_of(const mpa::StartupFrame& request);
 
-/// A peer that waits for an answer. Answers with a reject at the latest when it is destroyed.
-class ConnectionRequest {
+/// The RC queue pair that is to have a connection of this control path. Throws Error
+/// (unsupported_operation, invalid_argument) where it cannot.
+RcQueuePair& taker_of(provider::QueuePair& queue_pair, const Control& control);
+
+/// A peer that waits for an answer.
+class ConnectionRequest final : public provider::ConnectionRequest {
  public:
   ConnectionRequest(std::shared_ptr<Control> control, IncomingRequest request);
-  ~ConnectionRequest();
+  ~ConnectionRequest() override;
   ConnectionRequest(const ConnectionRequest&) = delete;
   ConnectionRequest& operator=(const ConnectionRequest&) = delete;
 
-  std::span<const std::byte> private_data() const { return request_.private_data; }
-  const Address& peer_address() const { return peer_; }
-  uint8_t revision() const { return request_.frame.revision; }
-  RequestedDepths depths() const { return depths_; }
-
-  /// As the public calls have them.
-  void accept(QueuePair& queue_pair, const AcceptOptions& options);
-  void reject(std::span<const std::byte> private_data);
+  std::span<const std::byte> private_data() const override { return request_.private_data; }
+  Address peer_address() const override { return peer_; }
+  uint8_t revision() const override { return request_.frame.revision; }
+  RequestedDepths depths() const override { return depths_; }
+  void accept(provider::QueuePair& queue_pair, const AcceptOptions& options) override;
+  void reject(std::span<const std::byte> private_data) override;
 
  private:
   void require_unanswered() const;

@@ -67,7 +67,7 @@ Listener::~Listener() {
     reject_connection(*control_, std::move(request), {});
 }
 
-std::shared_ptr<ConnectionRequest> Listener::get_request(Duration timeout) {
+std::shared_ptr<provider::ConnectionRequest> Listener::get_request(Duration timeout) {
   return take_woken(control_->device().engine(), requests_->blocking_wait, timeout, [this] {
     return std::make_shared<ConnectionRequest>(control_, requests_->take());
   });

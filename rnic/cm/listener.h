@@ -7,25 +7,24 @@
 #include "base/clock.h"
 #include "diwarp/address.h"
 #include "diwarp/connect_options.h"
+#include "provider/listener.h"
 
 namespace diwarp::rnic {
 
 class Acceptor;
-class ConnectionRequest;
 class Control;
 
 /// A place where peers connect, with its accept loop on the device's control path.
-class Listener {
+class Listener final : public provider::Listener {
  public:
   Listener(std::shared_ptr<Control> control, uint16_t port, const ListenOptions& options);
   /// Requests that nobody fetched are rejected.
-  ~Listener();
+  ~Listener() override;
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
 
-  /// Null after `timeout`.
-  std::shared_ptr<ConnectionRequest> get_request(Duration timeout);
-  const Address& address() const { return address_; }
+  std::shared_ptr<provider::ConnectionRequest> get_request(Duration timeout) override;
+  Address address() const override { return address_; }
 
  private:
   struct Requests;

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rnic/context/device_context.h"
 
+#include <algorithm>
+
 #include "base/random.h"
 #include "diwarp/error.h"
 #include "rnic/context/event_queue.h"
+#include "rnic/engine/blocking_call.h"
 
 namespace diwarp::rnic {
 
@@ -23,6 +26,15 @@ DeviceContext::DeviceContext(const Address& address, const DeviceOptions& option
       //     drawn += 256; }
       regions_([this] { engine_.exclusively([] {}); }, system_random_u32),
       next_number_(kFirstNumber + system_random_u32() % (kLastNumber - kFirstNumber)) {}
+
+Duration DeviceContext::before_wait(Duration limit) {
+  if (engine_.has_thread()) {
+    engine_.hand_over();
+    return limit;
+  }
+  engine_.poll_step();
+  return std::min(limit, kManualWait);
+}
 
 uint32_t DeviceContext::take_number() {
   const std::lock_guard lock(numbers_mutex_);

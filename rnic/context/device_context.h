@@ -20,6 +20,7 @@
 #include "llp/connector.h"
 #include "llp/datagram_link.h"
 #include "llp/stream.h"
+#include "provider/waitable.h"
 #include "rnic/engine/engine.h"
 
 namespace diwarp::rnic {
@@ -33,12 +34,14 @@ using DatagramLinkFactory = std::function<std::unique_ptr<llp::DatagramLink>(
 
 /// The context that every object of a device reaches: its engine, its STag table, its counters, the
 /// numbers it gives out, its links, its events. Device, at the top, is the one kind of it.
-class DeviceContext {
+class DeviceContext : public provider::Waitable {
  public:
   DeviceContext(const Address& address, const DeviceOptions& options, const Clock& clock);
-  virtual ~DeviceContext() = default;
+  ~DeviceContext() override = default;
   DeviceContext(const DeviceContext&) = delete;
   DeviceContext& operator=(const DeviceContext&) = delete;
+
+  Duration before_wait(Duration limit) override;
 
   Engine& engine() { return engine_; }
   ddp::STagTable& regions() { return regions_; }

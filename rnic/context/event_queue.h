@@ -9,6 +9,7 @@
 
 #include "base/blocking_wait.h"
 #include "diwarp/attributes.h"
+#include "provider/event_queue.h"
 
 namespace diwarp::rnic {
 
@@ -18,16 +19,15 @@ class DeviceContext;
 inline constexpr size_t kMaxEvents = 4096;
 
 /// Where a device's asynchronous events are fetched. Each of a device's queues gets all of them.
-class EventQueue {
+class EventQueue final : public provider::EventQueue {
  public:
   explicit EventQueue(std::shared_ptr<DeviceContext> device);
-  ~EventQueue();
+  ~EventQueue() override;
   EventQueue(const EventQueue&) = delete;
   EventQueue& operator=(const EventQueue&) = delete;
 
-  /// Nothing after `timeout`.
-  std::optional<AsyncEvent> get_event(Duration timeout);
-  int descriptor() const { return blocking_wait_.descriptor(); }
+  std::optional<AsyncEvent> get_event(Duration timeout) override;
+  int descriptor() const override { return blocking_wait_.descriptor(); }
 
   /// Any thread.
   void raise(const AsyncEvent& event);

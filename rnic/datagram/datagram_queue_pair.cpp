@@ -75,7 +75,7 @@ const DatagramOptions& checked(const DatagramOptions& options, QpType type) {
 }  // namespace
 
 DatagramQueuePair::DatagramQueuePair(std::shared_ptr<ProtectionDomain> domain,
-                                     const QueuePairInit& init)
+                                     const provider::QueuePairInit& init)
     : QueuePair(std::move(domain), init),
       link_(device()->open_datagram_link(checked(init.datagram, init.type))),
       address_(link_->local_address()),
@@ -278,7 +278,15 @@ std::vector<OpenRecord> DatagramQueuePair::open_records() {
   return engine().exclusively([&] { return records_.open(); });
 }
 
-uint32_t DatagramQueuePair::max_datagram_payload(const Address& to) {
+uint32_t DatagramQueuePair::max_datagram_payload(const Address& destination) {
+  if (!can_reach(address_, destination.with_port(1)))
+    throw Error(make_error_code(Errc::invalid_destination),
+                "Nothing can be sent from " + address_.host() + " to " + destination.host() +
+                    ": give an address of the same family");
+  return payload_towards(destination);
+}
+
+uint32_t DatagramQueuePair::payload_towards(const Address& to) {
   const size_t path = engine().exclusively([&] { return link_->max_datagram(to); });
   const size_t body =
       dgram::Envelope::max_body(segment_ == 0 ? path : std::min<size_t>(segment_, path));
@@ -291,7 +299,7 @@ QueuePairAttributes DatagramQueuePair::query() {
   QueuePairAttributes attributes = QueuePair::query();
   attributes.local_address = address_;
   attributes.q_key = q_key_;
-  attributes.max_datagram_payload = max_datagram_payload(neighbours(address_));
+  attributes.max_datagram_payload = payload_towards(neighbours(address_));
   engine().exclusively([&] { attributes.max_rate = max_rate_; });
   return attributes;
 }

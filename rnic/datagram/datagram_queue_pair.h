@@ -27,11 +27,13 @@ namespace diwarp::rnic {
 
 /// The common part of UD and RD queue pairs: a UDP port (the queue pair's number), a source filter,
 /// groups, Write-Records, errors, and how datagrams go out.
-class DatagramQueuePair : public QueuePair, private DatagramReceiver {
+class DatagramQueuePair : public QueuePair,
+                          public provider::DatagramOperations,
+                          private DatagramReceiver {
  public:
   /// Throws Error. A derived class calls attach_to_engine() when it is made, and
   /// detach_from_engine() before any of it is gone.
-  DatagramQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePairInit& init);
+  DatagramQueuePair(std::shared_ptr<ProtectionDomain> domain, const provider::QueuePairInit& init);
   ~DatagramQueuePair() override;
 
   // --- Any thread, without the baton.
@@ -39,15 +41,19 @@ class DatagramQueuePair : public QueuePair, private DatagramReceiver {
   uint32_t number() const override { return address_.port(); }
   const Address& address() const { return address_; }
   QueuePairAttributes query() override;
-  /// As QueuePairAttributes has it. Any thread, without the baton.
-  uint32_t max_datagram_payload(const Address& to);
-  void set_max_rate(uint64_t bytes_per_second);
-  JoinedGroups& groups() { return groups_; }
-  /// As the public ones.
-  void set_sources(std::span<const SourceFilter> sources);
-  std::optional<DatagramError> poll_error();
-  std::vector<OpenRecord> open_records();
-  virtual std::vector<ReliablePeer> peers() { return {}; }
+  DatagramOperations* datagram() override { return this; }
+  uint32_t max_datagram_payload(const Address& destination) override;
+  void set_max_rate(uint64_t bytes_per_second) override;
+  void join(const Address& group, std::string_view interface) override {
+    groups_.join(group, interface);
+  }
+  void leave(const Address& group, std::string_view interface) override {
+    groups_.leave(group, interface);
+  }
+  void set_sources(std::span<const SourceFilter> sources) override;
+  std::optional<DatagramError> poll_error() override;
+  std::vector<OpenRecord> open_records() override;
+  std::vector<ReliablePeer> peers() override { return {}; }
 
   // --- With the baton.
 
@@ -102,6 +108,7 @@ class DatagramQueuePair : public QueuePair, private DatagramReceiver {
   void on_paced(Time now);
   void arm_expiry();
   void count_overflow();
+  uint32_t payload_towards(const Address& to);
 
   std::unique_ptr<llp::DatagramLink> link_;
   const Address address_;

@@ -10,13 +10,6 @@
 /// How a call that blocks (connect, disconnect, get_request) waits.
 namespace diwarp::rnic {
 
-/// When a call with this timeout gives up. Negative: never.
-inline Time deadline_after(Time now, Duration timeout) {
-  return timeout < Duration::zero() ? Time::max() : saturating_add(now, timeout);
-}
-
-/// A wait without limit is cut into pieces of this length.
-inline constexpr Duration kLongestWait = std::chrono::hours(1);
 /// In manual mode nothing tells the caller that the control path has something to do.
 inline constexpr Duration kManualWait = std::chrono::milliseconds(1);
 

@@ -63,9 +63,17 @@ ddp::Region checked_region(std::span<std::byte> memory, Access access, std::opti
 
 MemoryRegion::MemoryRegion(std::shared_ptr<ProtectionDomain> domain, std::span<std::byte> memory,
                            Access access, std::optional<uint64_t> base, std::optional<STag> chosen)
-    : region_(checked_region(memory, access, base, chosen)),
-      tag_(std::move(domain), region_, chosen.has_value()) {
-  region_.stag = tag_.stag();
+    : MemoryRegion(std::move(domain), checked_region(memory, access, base, chosen),
+                   chosen.has_value()) {}
+
+MemoryRegion::MemoryRegion(std::shared_ptr<ProtectionDomain> domain, const ddp::Region& region,
+                           bool chosen)
+    : tag_(std::move(domain), region, chosen) {
+  registration_ = {.lkey = tag_.stag(),
+                   .rkey = tag_.stag(),
+                   .memory = region.memory,
+                   .length = region.length,
+                   .base = region.base};
 }
 
 }  // namespace diwarp::rnic

@@ -10,22 +10,23 @@
 #include "ddp/stag_table.h"
 #include "diwarp/attributes.h"
 #include "diwarp/types.h"
+#include "provider/memory.h"
 #include "rnic/memory/protection_domain.h"
 
 namespace diwarp::rnic {
 
 /// An entry of the device's STag table; lives there while this object does.
-class SteeringTag {
+class SteeringTag final : public provider::SteeringTag {
  public:
   /// Under a fresh random STag, or under `region.stag` if that was chosen; throws Error then if it
   /// cannot be had.
   SteeringTag(std::shared_ptr<ProtectionDomain> domain, ddp::Region region, bool chosen = false);
-  ~SteeringTag();
+  ~SteeringTag() override;
   SteeringTag(const SteeringTag&) = delete;
   SteeringTag& operator=(const SteeringTag&) = delete;
 
-  STag stag() const { return stag_; }
-  SteeringTagAttributes query() const;
+  STag stag() const override { return stag_; }
+  SteeringTagAttributes query() const override;
 
  private:
   std::shared_ptr<ProtectionDomain> domain_;
@@ -33,17 +34,16 @@ class SteeringTag {
 };
 
 /// One registration.
-class MemoryRegion {
+class MemoryRegion final : public provider::MemoryRegion {
  public:
   MemoryRegion(std::shared_ptr<ProtectionDomain> domain, std::span<std::byte> memory, Access access,
                std::optional<uint64_t> base, std::optional<STag> chosen = std::nullopt);
 
-  /// As it was registered.
-  const ddp::Region& region() const { return region_; }
-  bool valid() const { return tag_.query().valid; }
+  bool valid() const override { return tag_.query().valid; }
 
  private:
-  ddp::Region region_;
+  MemoryRegion(std::shared_ptr<ProtectionDomain> domain, const ddp::Region& region, bool chosen);
+
   SteeringTag tag_;
 };
 

@@ -14,6 +14,7 @@
 #include "base/spsc_ring.h"
 #include "diwarp/attributes.h"
 #include "diwarp/types.h"
+#include "provider/completion_queue.h"
 #include "rnic/engine/engine.h"
 
 namespace diwarp::rnic {
@@ -24,12 +25,12 @@ class CompletionQueue;
 
 /// Tells which completion queues have an event, and has a descriptor that is readable while there
 /// are any. Nothing is allocated: the queues themselves are linked.
-class CompletionChannel {
+class CompletionChannel final : public provider::CompletionChannel {
  public:
   explicit CompletionChannel(std::shared_ptr<DeviceContext> device);
 
-  std::optional<CompletionEvent> get_event(Duration timeout);
-  int descriptor() const { return blocking_wait_.descriptor(); }
+  std::optional<CompletionEvent> get_event(Duration timeout) override;
+  int descriptor() const override { return blocking_wait_.descriptor(); }
 
   // For completion queues.
   void raise(CompletionQueue& cq);
@@ -45,18 +46,18 @@ class CompletionChannel {
 };
 
 /// The ring of completions. The engine's baton holder pushes, any thread polls.
-class CompletionQueue : public ListNode<> {
+class CompletionQueue final : public provider::CompletionQueue, public ListNode<> {
  public:
   CompletionQueue(std::shared_ptr<DeviceContext> device, uint32_t entries,
                   std::shared_ptr<CompletionChannel> channel, uint64_t context);
-  ~CompletionQueue();
+  ~CompletionQueue() override;
   CompletionQueue(const CompletionQueue&) = delete;
   CompletionQueue& operator=(const CompletionQueue&) = delete;
 
-  size_t poll(std::span<WorkCompletion> completions);
-  size_t poll(std::span<WorkCompletion> completions, Duration timeout);
-  void arm(bool solicited_only);
-  uint32_t entries() const { return entries_; }
+  size_t poll(std::span<WorkCompletion> completions) override;
+  size_t poll(std::span<WorkCompletion> completions, Duration timeout) override;
+  void arm(bool solicited_only) override;
+  uint32_t entries() const override { return entries_; }
 
   // --- With the baton.
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "diwarp/error.h"
+#include "provider/own.h"
 #include "rnic/engine/attach.h"
 #include "rnic/queues/qp_state.h"
 
@@ -34,12 +35,13 @@ const QueuePairCapacity& checked(const QueuePairCapacity& capacity) {
   return capacity;
 }
 
-CompletionOrder order_of_sends(const QueuePairInit& init) {
+CompletionOrder order_of_sends(const provider::QueuePairInit& init) {
   return init.type == QpType::rd ? init.reliable.completion_order : CompletionOrder::posting;
 }
 
-const std::shared_ptr<CompletionQueue>& checked(const std::shared_ptr<CompletionQueue>& cq,
-                                                const DeviceContext& device) {
+std::shared_ptr<CompletionQueue> checked(const std::shared_ptr<provider::CompletionQueue>& named,
+                                         const DeviceContext& device) {
+  const auto cq = provider::own_pointer<CompletionQueue>(named, "completion queue");
   if (!cq)
     throw Error(make_error_code(Errc::invalid_argument),
                 "A queue pair needs a send and a receive completion queue (they may be the same)");
@@ -51,8 +53,9 @@ const std::shared_ptr<CompletionQueue>& checked(const std::shared_ptr<Completion
   return cq;
 }
 
-const std::shared_ptr<SharedReceiveQueue>& checked(const std::shared_ptr<SharedReceiveQueue>& srq,
-                                                   const ProtectionDomain& domain) {
+std::shared_ptr<SharedReceiveQueue> checked(
+    const std::shared_ptr<provider::SharedReceiveQueue>& named, const ProtectionDomain& domain) {
+  const auto srq = provider::own_pointer<SharedReceiveQueue>(named, "shared receive queue");
   if (srq && srq->domain().get() != &domain)  // guard(rows:srq-domain): condition => false
     throw Error(
         make_error_code(Errc::invalid_argument),
@@ -63,7 +66,7 @@ const std::shared_ptr<SharedReceiveQueue>& checked(const std::shared_ptr<SharedR
 
 }  // namespace
 
-QueuePair::QueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePairInit& init)
+QueuePair::QueuePair(std::shared_ptr<ProtectionDomain> domain, const provider::QueuePairInit& init)
     : sends_(checked(init.capacity), init.signal_all, order_of_sends(init)),
       type_(init.type),
       domain_(std::move(domain)),

@@ -12,11 +12,12 @@
 #include "diwarp/attributes.h"
 #include "diwarp/queue_options.h"
 #include "diwarp/types.h"
+#include "provider/queue_pair.h"
+#include "provider/queue_pair_init.h"
 #include "rnic/engine/endpoint.h"
 #include "rnic/engine/engine.h"
 #include "rnic/memory/protection_domain.h"
 #include "rnic/queues/completion_queue.h"
-#include "rnic/queues/queue_pair_init.h"
 #include "rnic/queues/receive_buffers.h"
 #include "rnic/queues/work_queue.h"
 
@@ -27,24 +28,23 @@ void check_range(const char* what, uint32_t value, uint32_t lowest, uint32_t hig
 
 /// The common part of queue pairs of all types: the queues, the state, posting and reporting. Each
 /// type sends and receives by itself.
-class QueuePair : public Endpoint {
+class QueuePair : public provider::QueuePair, public Endpoint {
  public:
   /// Checks the arguments that all types share. Throws Error.
-  QueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePairInit& init);
+  QueuePair(std::shared_ptr<ProtectionDomain> domain, const provider::QueuePairInit& init);
   ~QueuePair() override;
 
   // --- Any thread, without the baton.
 
-  /// In order, up to the first that fails; `posted` says how many.
-  std::error_code post_sends(std::span<const SendWorkRequest> requests, size_t& posted) noexcept;
-  /// The same of receives.
-  std::error_code post_recvs(std::span<const ReceiveWorkRequest> requests, size_t& posted) noexcept;
+  std::error_code post_sends(std::span<const SendWorkRequest> requests,
+                             size_t& posted) noexcept final;
+  std::error_code post_recvs(std::span<const ReceiveWorkRequest> requests,
+                             size_t& posted) noexcept final;
   /// Moves the state by hand. Throws Error(invalid_state) where the table has no such move.
-  void modify(QpState to);
-  QpState state() const { return state_.load(std::memory_order_acquire); }
+  void modify(QpState to) final;
+  QpState state() const final { return state_.load(std::memory_order_acquire); }
   QpType type() const { return type_; }
-  virtual uint32_t number() const = 0;
-  virtual QueuePairAttributes query();
+  QueuePairAttributes query() override;
 
   const std::shared_ptr<DeviceContext>& device() const { return domain_->device(); }
 

@@ -10,6 +10,7 @@
 #include "base/intrusive_list.h"
 #include "diwarp/attributes.h"
 #include "diwarp/queue_options.h"
+#include "provider/shared_receive_queue.h"
 #include "rnic/engine/transmit_source.h"
 #include "rnic/memory/protection_domain.h"
 #include "rnic/queues/work_queue.h"
@@ -20,7 +21,7 @@ class ReceiveBuffers;
 struct SrqWaitTag;
 
 /// A receive queue that several queue pairs of one protection domain take from.
-class SharedReceiveQueue final : public TransmitSource {
+class SharedReceiveQueue final : public provider::SharedReceiveQueue, public TransmitSource {
  public:
   SharedReceiveQueue(std::shared_ptr<ProtectionDomain> domain,
                      const SharedReceiveQueueOptions& options);
@@ -28,10 +29,10 @@ class SharedReceiveQueue final : public TransmitSource {
 
   // --- Any thread, without the baton.
 
-  std::error_code post_recvs(std::span<const ReceiveWorkRequest> requests, size_t& posted) noexcept;
-  /// Arms the event anew; 0 disarms it.
-  void set_limit(uint32_t limit);
-  SharedReceiveQueueAttributes query();
+  std::error_code post_recvs(std::span<const ReceiveWorkRequest> requests,
+                             size_t& posted) noexcept override;
+  void set_limit(uint32_t limit) override;
+  SharedReceiveQueueAttributes query() override;
   const std::shared_ptr<ProtectionDomain>& domain() const { return domain_; }
 
   // --- With the baton.

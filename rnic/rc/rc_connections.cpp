@@ -10,52 +10,45 @@
 
 namespace diwarp::rnic {
 
-namespace {
-
 /// The peer's private data go to the caller.
-std::vector<std::byte> take_over(RcQueuePair& queue_pair, NegotiatedConnection connection) {
+std::vector<std::byte> RcConnections::take_over(NegotiatedConnection connection) {
   std::vector<std::byte> private_data = std::move(connection.private_data);
-  queue_pair.start(std::move(connection));
+  queue_pair_.start(std::move(connection));
   return private_data;
 }
 
 /// True where the connection has ended, or there is none; false where it has not at `deadline`.
-bool wait_ended(RcQueuePair& queue_pair, Time deadline) {
-  if (!is_connected(queue_pair.state())) return true;
-  Engine& engine = queue_pair.device()->engine();
+bool RcConnections::wait_ended(Time deadline) {
+  if (!is_connected(queue_pair_.state())) return true;
+  Engine& engine = queue_pair_.device()->engine();
   RcObservers::Waiter waiter;
-  engine.exclusively([&] { queue_pair.observers().add(waiter); });
-  for (Time now = engine.clock().now(); is_connected(queue_pair.state()) && now < deadline;
+  engine.exclusively([&] { queue_pair_.observers().add(waiter); });
+  for (Time now = engine.clock().now(); is_connected(queue_pair_.state()) && now < deadline;
        now = engine.clock().now())
     block(engine, waiter.blocking_wait, deadline - now);
   engine.exclusively([&] { waiter.unlink(); });
-  return !is_connected(queue_pair.state());
+  return !is_connected(queue_pair_.state());
 }
 
-}  // namespace
-
-std::vector<std::byte> connect(RcQueuePair& queue_pair, const Address& peer,
-                               const ConnectOptions& options) {
-  require_init(queue_pair.state());
-  return take_over(queue_pair, queue_pair.device()->connections().connect(peer, options));
+std::vector<std::byte> RcConnections::connect(const Address& peer, const ConnectOptions& options) {
+  require_init(queue_pair_.state());
+  return take_over(queue_pair_.device()->connections().connect(peer, options));
 }
 
-std::vector<std::byte> connect_on(RcQueuePair& queue_pair, int descriptor,
-                                  const ConnectOptions& options) {
-  require_init(queue_pair.state());
-  return take_over(queue_pair, queue_pair.device()->connections().connect_on(descriptor, options));
+std::vector<std::byte> RcConnections::connect_on(int descriptor, const ConnectOptions& options) {
+  require_init(queue_pair_.state());
+  return take_over(queue_pair_.device()->connections().connect_on(descriptor, options));
 }
 
-std::vector<std::byte> accept_on(RcQueuePair& queue_pair, int descriptor,
-                                 const AcceptOptions& options, Duration timeout) {
-  require_init(queue_pair.state());
-  return take_over(queue_pair,
-                   queue_pair.device()->connections().accept_on(descriptor, options, timeout));
+std::vector<std::byte> RcConnections::accept_on(int descriptor, const AcceptOptions& options,
+                                                Duration timeout) {
+  require_init(queue_pair_.state());
+  return take_over(queue_pair_.device()->connections().accept_on(descriptor, options, timeout));
 }
 
-void adopt(RcQueuePair& queue_pair, const StreamAttributes& stream) {
-  require_init(queue_pair.state());
-  DeviceContext& device = *queue_pair.device();
+void RcConnections::modify_to_rtr(const StreamAttributes& stream) {
+  require_init(queue_pair_.state());
+  DeviceContext& device = *queue_pair_.device();
   device.connections();  // may not be begun with the baton held
   NegotiatedConnection connection;
   connection.timeouts = {stream.keep_alive, stream.user_timeout};
@@ -68,20 +61,20 @@ void adopt(RcQueuePair& queue_pair, const StreamAttributes& stream) {
                            .ord = stream.ord,
                            .ird = stream.ird,
                            .ready = stream.ready};
-  queue_pair.start(std::move(connection), QpState::rtr);
+  queue_pair_.start(std::move(connection), QpState::rtr);
 }
 
-void disconnect(RcQueuePair& queue_pair, const DisconnectOptions& options) {
-  Engine& engine = queue_pair.device()->engine();
+void RcConnections::disconnect(const DisconnectOptions& options) {
+  Engine& engine = queue_pair_.device()->engine();
   const Time deadline = deadline_after(engine.clock().now(), options.timeout);
-  engine.exclusively([&] { queue_pair.begin_disconnect(); });
-  if (wait_ended(queue_pair, deadline)) return;
-  engine.exclusively([&] { queue_pair.give_up_closing(); });
+  engine.exclusively([&] { queue_pair_.begin_disconnect(); });
+  if (wait_ended(deadline)) return;
+  engine.exclusively([&] { queue_pair_.give_up_closing(); });
 }
 
-bool wait_disconnected(RcQueuePair& queue_pair, Duration timeout) {
-  const Engine& engine = queue_pair.device()->engine();
-  return wait_ended(queue_pair, deadline_after(engine.clock().now(), timeout));
+bool RcConnections::wait_disconnected(Duration timeout) {
+  const Engine& engine = queue_pair_.device()->engine();
+  return wait_ended(deadline_after(engine.clock().now(), timeout));
 }
 
 }  // namespace diwarp::rnic

@@ -5,25 +5,32 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "diwarp/address.h"
-#include "diwarp/connect_options.h"
+#include "provider/queue_pair.h"
+#include "rnic/context/negotiated_connection.h"
 
-/// The public calls that give an RC queue pair a connection, and that end it, as diwarp::QueuePair
-/// has them. They block, and are made without the baton.
 namespace diwarp::rnic {
 
 class RcQueuePair;
 
-std::vector<std::byte> connect(RcQueuePair& queue_pair, const Address& peer,
-                               const ConnectOptions& options);
-std::vector<std::byte> connect_on(RcQueuePair& queue_pair, int descriptor,
-                                  const ConnectOptions& options);
-std::vector<std::byte> accept_on(RcQueuePair& queue_pair, int descriptor,
-                                 const AcceptOptions& options, Duration timeout);
-/// From init to rtr, for a connection whose MPA start-up other code has done. Throws Error.
-void adopt(RcQueuePair& queue_pair, const StreamAttributes& stream);
+/// The public calls that give an RC queue pair, its owner, a connection, and that end it. They
+/// block, and are made without the baton.
+class RcConnections final : public provider::RcOperations {
+ public:
+  explicit RcConnections(RcQueuePair& queue_pair) : queue_pair_(queue_pair) {}
 
-void disconnect(RcQueuePair& queue_pair, const DisconnectOptions& options);
-bool wait_disconnected(RcQueuePair& queue_pair, Duration timeout);
+  void modify_to_rtr(const StreamAttributes& stream) override;
+  std::vector<std::byte> connect(const Address& peer, const ConnectOptions& options) override;
+  std::vector<std::byte> connect_on(int descriptor, const ConnectOptions& options) override;
+  std::vector<std::byte> accept_on(int descriptor, const AcceptOptions& options,
+                                   Duration timeout) override;
+  void disconnect(const DisconnectOptions& options) override;
+  bool wait_disconnected(Duration timeout) override;
+
+ private:
+  std::vector<std::byte> take_over(NegotiatedConnection connection);
+  bool wait_ended(Time deadline);
+
+  RcQueuePair& queue_pair_;
+};
 
 }  // namespace diwarp::rnic

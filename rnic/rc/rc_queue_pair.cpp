@@ -48,7 +48,8 @@ std::error_code check_sges(rdmap::SgeRule rule, std::span<const Sge> sges) {
 
 }  // namespace
 
-RcQueuePair::RcQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePairInit& init)
+RcQueuePair::RcQueuePair(std::shared_ptr<ProtectionDomain> domain,
+                         const provider::QueuePairInit& init)
     : QueuePair(std::move(domain), init),
       number_(device()->take_number()),
       options_(checked(init.stream)),

@@ -10,6 +10,7 @@
 #include "rnic/context/negotiated_connection.h"
 #include "rnic/queues/queue_pair.h"
 #include "rnic/rc/rc_closing.h"
+#include "rnic/rc/rc_connections.h"
 #include "rnic/rc/rc_idle_memory.h"
 #include "rnic/rc/rc_observers.h"
 #include "rnic/rc/rc_peer_watch.h"
@@ -25,11 +26,12 @@ namespace diwarp::rnic {
 /// queue pair to the error state, from which it can be reset and connected again.
 class RcQueuePair final : public QueuePair, private RcLossHandler {
  public:
-  RcQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePairInit& init);
+  RcQueuePair(std::shared_ptr<ProtectionDomain> domain, const provider::QueuePairInit& init);
   ~RcQueuePair() override;
 
   uint32_t number() const override { return number_; }
   QueuePairAttributes query() override;
+  provider::RcOperations* rc() override { return &connections_; }
 
   /// Takes a connection over: from init to rts, or to rtr. Throws Error(invalid_state), and the
   /// stream is closed, where the state is another.
@@ -73,6 +75,8 @@ class RcQueuePair final : public QueuePair, private RcLossHandler {
 
   const uint32_t number_;
   const StreamOptions options_;
+
+  RcConnections connections_{*this};
 
   // Guarded by the baton.
   RcStream stream_;                         // while connected

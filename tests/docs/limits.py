@@ -53,7 +53,7 @@ EXCEPTIONS = {
     ("rnic/rc/partial_fpdu_buffer.h", "PartialFpduBuffer::kLongestFpdu"): "follows from the format",
     ("rnic/rc/partial_fpdu_buffer.h", "PartialFpduBuffer::kMostMarkers"): "follows from the format",
     ("rnic/datagram/control_sender.h", "ControlSender::kLongest"): "follows from the formats",
-    ("rnic/engine/blocking_call.h", "kLongestWait"): "a longer wait is done piece by piece",
+    ("base/include/base/blocking_wait.h", "kLongestWait"): "a longer wait is done piece by piece",
 }
 
 

@@ -57,7 +57,7 @@ QueuePairInit RcTarget::init_from(Input& in) {
 
 template <class Call>
 void RcTarget::exclusively(Call&& call) {
-  accepted([&] { impl_of(device_)->engine().exclusively(call); });
+  accepted([&] { test::software(device_).engine().exclusively(call); });
 }
 
 void RcTarget::connect(const RcStart& start, std::unique_ptr<llp::Stream> stream,

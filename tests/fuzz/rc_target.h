@@ -17,8 +17,7 @@
 #include "fuzz/rc_startup.h"
 #include "fuzz/request_ledger.h"
 #include "llp/stream.h"
-#include "rnic/rc/rc_queue_pair.h"
-#include "verbs/handle_access.h"
+#include "support/software.h"
 
 namespace diwarp::fuzz {
 
@@ -51,7 +50,7 @@ class RcTarget {
 
  private:
   QueuePairInit init_from(Input& in);
-  rnic::RcQueuePair& impl() { return static_cast<rnic::RcQueuePair&>(*impl_of(*qp_)); }
+  rnic::RcQueuePair& impl() { return test::software(*qp_); }
   template <class Call>
   void exclusively(Call&& call);
 

@@ -4,16 +4,12 @@
 #include <utility>
 
 #include "fuzz/verbs_calls.h"
-#include "rnic/device.h"
-#include "rnic/rc/rc_queue_pair.h"
-#include "verbs/handle_access.h"
+#include "support/software.h"
 
 namespace diwarp::fuzz {
 namespace {
 
-rnic::RcQueuePair& rc_of(VerbsQp& which) {
-  return static_cast<rnic::RcQueuePair&>(*impl_of(*which.qp));
-}
+rnic::RcQueuePair& rc_of(VerbsQp& which) { return test::software(*which.qp); }
 
 }  // namespace
 
@@ -22,13 +18,13 @@ void VerbsStates::change_state(VerbsQp& which) {
   switch (how) {
     case 7:
       return void(accepted([&] {
-        impl_of(run_.hosts.devices[which.domain->device])->engine().exclusively([&] {
+        test::software(run_.hosts.devices[which.domain->device]).engine().exclusively([&] {
           if (which.type == QpType::rc) rc_of(which).begin_disconnect();
         });
       }));
     case 8:
       if (which.type == QpType::rc)
-        impl_of(run_.hosts.devices[which.domain->device])->engine().exclusively([&] {
+        test::software(run_.hosts.devices[which.domain->device]).engine().exclusively([&] {
           rc_of(which).give_up_closing();
         });
       return;

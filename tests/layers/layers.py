@@ -11,14 +11,19 @@ from pathlib import Path
 # The layers that each layer stands on. It may include these, and what these stand on.
 USES = {
     "base": [],
+    "provider": ["base"],
     "llp": ["base"],
     "mpa": ["base"],
     "dgram": ["base"],
     "ddp": ["base"],
     "rdmap": ["ddp"],
-    "rnic": ["llp", "mpa", "dgram", "rdmap"],
-    "verbs": ["rnic"],
+    "rnic": ["provider", "llp", "mpa", "dgram", "rdmap"],
+    "devices": ["provider", "rnic"],
+    "verbs": ["provider", "devices"],
 }
+# Of the layers below them these see no more than the ones that are named here: the verbs call the
+# contract, and do not know who provides it.
+SEES = {"verbs": ["base", "provider", "devices"]}
 # The rooms of a layer, which are folders of it, and what each stands on; "" is the layer's own
 # folder. A layer that is missing here has no rooms.
 ROOMS = {
@@ -65,7 +70,7 @@ SIDE_EFFECT_CALL = re.compile(
 )
 # These reach other hosts through llp's contracts alone, the headers of its own folder: sockets and
 # what a backend is called are the backends' business.
-ABOVE_CONTRACTS = ["rnic", "verbs"]
+ABOVE_CONTRACTS = ["provider", "rnic", "devices", "verbs"]
 SOCKET_HEADER = re.compile(r"sys/(?:socket|un|uio)\.h|netinet/|arpa/|netdb\.h|net/|ifaddrs\.h"
                            r"|boost/asio/(?:ip|local|generic)/|boost/asio/basic_\w*socket")
 # A name that no class has for a function of its own is a call without "::", too.
@@ -179,6 +184,8 @@ def include_problem(root, file, quote, name, kinds):
         return None if allowed else "only installed headers may be used here"
     if target.parts[0] not in below(USES, folder):
         return f"{folder} does not stand on {target.parts[0]}"
+    if target.parts[0] not in SEES.get(folder, USES):
+        return f"{folder} knows the contract alone, and no provider"
     if folder in ABOVE_CONTRACTS and target.parts[0] == CONTRACTS and len(target.parts) > 2:
         return f"{folder} knows llp's contracts, and none of its backends"
     return None

@@ -313,7 +313,7 @@ TEST_CASE("A queue pair in error keeps no timer for the FPDU of which it has a h
   if (reset) target.b.qp.modify(QpState::reset);
   target.world.advance(3s);
   target.world.advance(3s);
-  CHECK(impl_of(target.world.devices[0])->engine().timers().empty());
+  CHECK(software(target.world.devices[0]).engine().timers().empty());
 }
 
 TEST_CASE("A receive for which not one FPDU came whole is flushed like those after it") {

@@ -185,8 +185,7 @@ TEST_CASE("A disconnect begins when nothing may leave yet, and ends when all has
   party.post_receives(1, 8);
   REQUIRE_FALSE(party.send(0, 8));
   REQUIRE_FALSE(party.send(0, 8));
-  const auto device = impl_of(bare.world.devices[0]);
-  device->engine().exclusively([&] { party.impl().begin_disconnect(); });
+  software(bare.world.devices[0]).engine().exclusively([&] { party.impl().begin_disconnect(); });
   bare.world.settle();
   CHECK(read(*bare.peer).empty());
   CHECK(ending_of(*bare.peer) == Ending::none);

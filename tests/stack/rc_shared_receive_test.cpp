@@ -22,7 +22,7 @@ struct Shared {
     for (auto [party, qp] : {std::pair(&a, &first), std::pair(&b, &second)}) {
       auto ends = llp::memory_stream_pair(1 << 20, 256);
       party->impl().start(negotiated(std::move(ends.first), true));
-      auto& impl = static_cast<rnic::RcQueuePair&>(*impl_of(*qp));
+      auto& impl = software(*qp);
       impl.start(negotiated(std::move(ends.second), false));
     }
   }
@@ -117,7 +117,7 @@ TEST_CASE("A queue pair that fails leaves the shared receives to the others, and
 TEST_CASE("A message that breaks off gives its shared receive back to the completion queue") {
   Shared scene;
   REQUIRE_FALSE(scene.post(7));
-  auto& first = static_cast<rnic::RcQueuePair&>(*impl_of(scene.first));
+  auto& first = software(scene.first);
   scene.first.modify(QpState::error);
   scene.first.modify(QpState::reset);
   scene.first.modify(QpState::init);
@@ -140,8 +140,7 @@ TEST_CASE("A shared receive that comes back from a broken stream goes to a queue
       std::in_place, scene.pd,
       QueuePairInit{.send_cq = scene.cq, .recv_cq = scene.cq, .srq = scene.srq});
   auto ends = llp::memory_stream_pair(1 << 20, 65480);
-  static_cast<rnic::RcQueuePair&>(*impl_of(*third))
-      .start(negotiated(std::move(ends.second), false, {.crc = false}));
+  software(*third).start(negotiated(std::move(ends.second), false, {.crc = false}));
   const std::vector<std::byte> fpdu =
       fpdu_bytes(Fpdu{.payload = std::vector<std::byte>(30'000, std::byte{0xEE})});
   const auto half = std::span(fpdu).first(15'000);
@@ -166,10 +165,10 @@ TEST_CASE("A shared receive that comes back from a broken stream goes to a queue
 TEST_CASE("After a message that an ending connection discards no other is delivered") {
   Shared scene;
   QueuePair third(scene.pd, {.send_cq = scene.cq, .recv_cq = scene.cq, .srq = scene.srq});
-  auto& impl = static_cast<rnic::RcQueuePair&>(*impl_of(third));
+  auto& impl = software(third);
   auto ends = llp::memory_stream_pair(1 << 20, 65480);
   impl.start(negotiated(std::move(ends.second), false, {.crc = false}));
-  impl_of(scene.device)->engine().exclusively([&] { impl.begin_disconnect(); });
+  software(scene.device).engine().exclusively([&] { impl.begin_disconnect(); });
   write(*ends.first, fpdu_bytes(Fpdu{.msn = 1, .payload = text("finds no receive")}));
   scene.world.settle();
   REQUIRE_FALSE(scene.post(0, 40'000));
@@ -199,8 +198,7 @@ TEST_CASE("A destroyed queue pair leaves the shared queue whole") {
   {
     const QueuePair third(scene.pd, {.send_cq = scene.cq, .recv_cq = scene.cq, .srq = scene.srq});
     auto ends = llp::memory_stream_pair(1 << 20, 256);
-    static_cast<rnic::RcQueuePair&>(*impl_of(third))
-        .start(negotiated(std::move(ends.second), false));
+    software(third).start(negotiated(std::move(ends.second), false));
     write(*ends.first, fpdu_bytes(Fpdu{.payload = text("wait")}));
     scene.world.settle();  // it waits for a receive
   }

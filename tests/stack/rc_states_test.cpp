@@ -211,7 +211,7 @@ TEST_CASE("Every event queue of a device gets every event, and a full one loses 
   EventQueue one(device);
   EventQueue other(device);
   for (uint32_t i = 0; i < rnic::kMaxEvents + 3; ++i)
-    impl_of(device)->raise({.type = AsyncEventType::sq_drained, .qp_number = i});
+    software(device).raise({.type = AsyncEventType::sq_drained, .qp_number = i});
   CHECK(one.get_event(Duration::zero())->qp_number == 3);
   CHECK(other.get_event(Duration::zero())->qp_number == 3);
   CHECK(device.counter("events_dropped") == 6);
@@ -226,7 +226,7 @@ TEST_CASE("An event queue's descriptor polls readable while events wait") {
     return ::poll(&watched, 1, 0) == 1;
   };
   CHECK_FALSE(readable());
-  impl_of(device)->raise({.type = AsyncEventType::sq_drained});
+  software(device).raise({.type = AsyncEventType::sq_drained});
   CHECK(readable());
   CHECK(events.get_event(Duration::zero()));
   CHECK_FALSE(readable());

@@ -10,9 +10,9 @@
 #include <optional>
 
 #include "llp/tcp/tcp_stream.h"
-#include "rnic/rc/rc_queue_pair.h"
 #include "stack/support.h"
 #include "support/bytes.h"
+#include "support/software.h"
 
 /// The common part of the tests of RC queue pairs: parties, ways to join them, and peers that speak
 /// with plain sockets and bytes written from the RFCs, without the library's own code.
@@ -74,7 +74,7 @@ class RcParty {
   void fill(std::span<const std::byte> contents, size_t offset = 0) {
     std::copy(contents.begin(), contents.end(), memory.begin() + static_cast<ptrdiff_t>(offset));
   }
-  rnic::RcQueuePair& impl() { return static_cast<rnic::RcQueuePair&>(*impl_of(qp)); }
+  rnic::RcQueuePair& impl() { return software(qp); }
 
   ProtectionDomain pd;
   CompletionQueue send_cq;

@@ -74,7 +74,7 @@ TEST_CASE("A window is for the peer of the queue pair that bound it") {
   RcParty c(scene.world.add_device());
   RcParty d(scene.device_of_b());
   const QueuePair other(scene.b.pd, {.send_cq = d.send_cq, .recv_cq = d.recv_cq});
-  auto& impl = static_cast<rnic::RcQueuePair&>(*impl_of(other));
+  auto& impl = software(other);
   auto ends = llp::memory_stream_pair(1 << 20, 256);
   c.impl().start(negotiated(std::move(ends.first), true));
   impl.start(negotiated(std::move(ends.second), false));

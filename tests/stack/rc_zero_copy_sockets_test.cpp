@@ -205,7 +205,7 @@ TEST_CASE("A peer that ends its side and resets while memory is in flight has no
   const bool closing = GENERATE(false, true);
   CAPTURE(closing);
   rnic::RcQueuePair& queue_pair = scene.party->impl();
-  rnic::Engine& engine = impl_of(scene.devices[0])->engine();
+  rnic::Engine& engine = software(scene.devices[0]).engine();
   if (closing) engine.exclusively([&] { queue_pair.begin_disconnect(); });
   scene.peer->shutdown();
   for (int i = 0; i < 1000; ++i) scene.step();

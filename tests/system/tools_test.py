@@ -305,12 +305,13 @@ def rate_paces_the_sender():
 @case()
 def info():
     text = run("info", "--counters").stdout
-    for word in ("127.0.0.1", "Limits", "Backends", "CRC32C", "rx_overflow", "drop_crc"):
+    for word in ("127.0.0.1", "Can", "immediate data", "Limits", "Backends", "CRC32C", "rx_overflow", "drop_crc"):
         check(word in text, f"{word} is not in {text}")
     values = json.loads(run("info", "--json").stdout)
     check(any(device["address"] == "127.0.0.1" and device["usable"] for device in values["devices"]),
           values)
     check(values["limits"]["message"] == 1 << 30, values)
+    check("atomics" in values["capabilities"] and "datagrams" in values["capabilities"], values)
     check("rx_overflow" in values["counters"], values)
 
 

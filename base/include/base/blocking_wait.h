@@ -1,10 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
+
 #include "base/clock.h"
 #include "base/unique_fd.h"
 
 namespace diwarp {
+
+/// When a call with this timeout gives up. Negative: never.
+inline Time deadline_after(Time now, Duration timeout) {
+  return timeout < Duration::zero() ? Time::max() : saturating_add(now, timeout);
+}
+
+/// A wait without limit is cut into pieces of this length.
+inline constexpr Duration kLongestWait = std::chrono::hours(1);
 
 /// A wait of threads until they are woken or a time has passed. A wake that comes first is kept:
 /// the next wait returns at once. Each wake ends one wait.

@@ -13,7 +13,7 @@ bool RdPeer::awaited() const {
   return handshake().established() && (!sender().window().idle() || more_awaited());
 }
 
-RdPeerLimits RdPeerLimits::of(const QueuePairInit& init) {
+RdPeerLimits RdPeerLimits::of(const provider::QueuePairInit& init) {
   return {.peers = init.reliable.max_peers,
           .per_address = init.reliable.max_peers_per_address,
           .window = init.reliable.receive_window,
@@ -22,7 +22,7 @@ RdPeerLimits RdPeerLimits::of(const QueuePairInit& init) {
           .record_memory = init.datagram.max_source_memory};
 }
 
-RdPeers::RdPeers(RdPeerOwner& owner, ReceiveShares& shares, const QueuePairInit& init)
+RdPeers::RdPeers(RdPeerOwner& owner, ReceiveShares& shares, const provider::QueuePairInit& init)
     : without_share(shares),
       context_{owner, without_share, shares},
       limits_(RdPeerLimits::of(init)),

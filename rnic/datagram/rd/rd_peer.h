@@ -17,6 +17,7 @@
 #include "dgram/association.h"
 #include "dgram/receiver.h"
 #include "dgram/sender.h"
+#include "provider/queue_pair_init.h"
 #include "rdmap/datagram.h"
 #include "rnic/datagram/rd/forward_list.h"
 #include "rnic/datagram/rd/rd_cursor.h"
@@ -25,7 +26,6 @@
 #include "rnic/datagram/record_source.h"
 #include "rnic/datagram/size_refusals.h"
 #include "rnic/datagram/stag_miss_limit.h"
-#include "rnic/queues/queue_pair_init.h"
 #include "rnic/queues/work_queue.h"
 
 namespace diwarp::rnic {
@@ -56,7 +56,7 @@ struct RdPeerLimits {
   uint32_t refused_records = 0;
   size_t record_memory = 0;  ///< bytes, of all peers
 
-  static RdPeerLimits of(const QueuePairInit& init);
+  static RdPeerLimits of(const provider::QueuePairInit& init);
   ddp::ClosedMessages no_records(MemoryBudget& memory) const {
     return ddp::ClosedMessages(closed_records, refused_records, &memory);
   }
@@ -184,7 +184,7 @@ class RdPeers {
   /// Which side begins.
   enum class Opener : uint8_t { here, there };
 
-  RdPeers(RdPeerOwner& owner, ReceiveShares& shares, const QueuePairInit& init);
+  RdPeers(RdPeerOwner& owner, ReceiveShares& shares, const provider::QueuePairInit& init);
   ~RdPeers() { clear(); }
 
   /// The one that new work goes to.

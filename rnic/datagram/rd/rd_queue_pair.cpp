@@ -85,7 +85,8 @@ void arm(TimerQueue& timers, RdPeer& peer, Time due) {
 
 }  // namespace
 
-RdQueuePair::RdQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePairInit& init)
+RdQueuePair::RdQueuePair(std::shared_ptr<ProtectionDomain> domain,
+                         const provider::QueuePairInit& init)
     : DatagramQueuePair(std::move(domain), init),
       timeouts_(RdTimeouts::of(checked(init.reliable))),
       buffer_(init.reliable.max_buffer),

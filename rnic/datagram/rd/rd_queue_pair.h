@@ -21,7 +21,7 @@ namespace diwarp::rnic {
 /// protocol is described in dgram/rd_header.h.
 class RdQueuePair final : public DatagramQueuePair, private RdPeerOwner {
  public:
-  RdQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePairInit& init);
+  RdQueuePair(std::shared_ptr<ProtectionDomain> domain, const provider::QueuePairInit& init);
   ~RdQueuePair() override;
 
   std::vector<ReliablePeer> peers() override;

@@ -22,7 +22,8 @@ SourceKey key_of(const llp::IncomingDatagram& datagram, uint32_t incarnation) {
 }  // namespace
 
 // guard(counted-keys): random_sip_key() => SipKey{}
-UdQueuePair::UdQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePairInit& init)
+UdQueuePair::UdQueuePair(std::shared_ptr<ProtectionDomain> domain,
+                         const provider::QueuePairInit& init)
     : DatagramQueuePair(std::move(domain), init),
       sources_(SourceLimits::of(init.datagram), random_sip_key()),
       stag_misses_(init.datagram.stag_misses_per_source, init.datagram.stag_misses,

@@ -17,7 +17,7 @@ namespace diwarp::rnic {
 /// opcode.
 class UdQueuePair final : public DatagramQueuePair {
  public:
-  UdQueuePair(std::shared_ptr<ProtectionDomain> domain, const QueuePairInit& init);
+  UdQueuePair(std::shared_ptr<ProtectionDomain> domain, const provider::QueuePairInit& init);
   ~UdQueuePair() override;
 
  protected:

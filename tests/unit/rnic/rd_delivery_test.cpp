@@ -209,7 +209,7 @@ TEST_CASE("rd delivery: a Send with Invalidate closes its STag at its end, or is
   segment.opcode = rdmap::Opcode::send_invalidate;
   segment.q_key = 0;
   segment.invalidate_stag = open;
-  QueuePairInit without_key = rd_init();
+  provider::QueuePairInit without_key = rd_init();
   without_key.datagram.q_key = 0;
   RdDelivery delivery(f.receives.buffers, f.protection, f.peers.table, f.records, f.requests,
                       f.responder, f.errors, f.counters, without_key.datagram);

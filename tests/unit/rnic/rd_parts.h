@@ -12,7 +12,7 @@ namespace diwarp::rnic::parts {
 
 /// A table of peers whose timers nobody runs.
 struct Peers final : RdPeerOwner {
-  explicit Peers(ReceiveShares& shares, const QueuePairInit& init = {})
+  explicit Peers(ReceiveShares& shares, const provider::QueuePairInit& init = {})
       : table(*this, shares, init) {}
   RdPeer& add(const char* host) {
     RdPeer* const peer =

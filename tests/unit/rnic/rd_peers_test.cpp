@@ -32,8 +32,8 @@ struct Owner final : RdPeerOwner {
   bool no_memory = false;
 };
 
-QueuePairInit with_peers(uint32_t peers) {
-  QueuePairInit init;
+provider::QueuePairInit with_peers(uint32_t peers) {
+  provider::QueuePairInit init;
   init.type = QpType::rd;
   init.reliable.max_peers = peers;
   return init;
@@ -42,7 +42,8 @@ QueuePairInit with_peers(uint32_t peers) {
 Address at(const char* host, uint16_t port = 7000) { return Address::parse(host, port); }
 
 struct Table {
-  explicit Table(const QueuePairInit& init = with_peers(100)) : peers(owner, shares, init) {
+  explicit Table(const provider::QueuePairInit& init = with_peers(100))
+      : peers(owner, shares, init) {
     owner.peers = &peers;
   }
   RdPeer* add(const Address& address, RdPeers::Opener opener = RdPeers::Opener::there) {
@@ -122,7 +123,7 @@ TEST_CASE("rd peers: a part of the table is for peers that this side sends to fi
 }
 
 TEST_CASE("rd peers: the memory of records is limited as over UD, and shares one bound") {
-  QueuePairInit init = with_peers(100);
+  provider::QueuePairInit init = with_peers(100);
   init.datagram.closed_per_source = 16;
   init.datagram.max_source_memory = 64 << 10;
   Table table(init);
@@ -178,7 +179,7 @@ TEST_CASE("rd peers: queue pairs with one receive queue have one half of its rec
 }
 
 TEST_CASE("rd peers: an address that has its share of the table takes no place from another") {
-  QueuePairInit init = with_peers(8);  // one place is kept from strangers
+  provider::QueuePairInit init = with_peers(8);  // one place is kept from strangers
   init.reliable.max_peers_per_address = 1;
   Table table(init);
   for (const char* host :

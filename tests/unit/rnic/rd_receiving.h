@@ -21,8 +21,8 @@ namespace diwarp::rnic::parts {
 inline constexpr uint32_t kQKey = 0x51;
 
 /// Few of everything that is limited.
-inline QueuePairInit rd_init(RecordCompletion policy = RecordCompletion::complete) {
-  QueuePairInit all;
+inline provider::QueuePairInit rd_init(RecordCompletion policy = RecordCompletion::complete) {
+  provider::QueuePairInit all;
   all.type = QpType::rd;
   all.datagram.q_key = kQKey;
   all.datagram.record_completion = policy;
@@ -56,7 +56,7 @@ inline std::vector<std::byte> body_of(const rdmap::DatagramSegment& segment) {
 
 /// The delivery of what peers send, and all that it needs.
 struct Receiving : Memory {
-  explicit Receiving(const QueuePairInit& chosen = rd_init(), uint32_t entries = 64)
+  explicit Receiving(const provider::QueuePairInit& chosen = rd_init(), uint32_t entries = 64)
       : receives(16, entries),
         peers(receives.buffers.shares(), chosen),
         records({protection, receives.buffers, receives.cq, counters}, chosen.datagram, false),

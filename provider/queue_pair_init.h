@@ -9,7 +9,7 @@
 #include "diwarp/stream_options.h"
 #include "diwarp/types.h"
 
-namespace diwarp::rnic {
+namespace diwarp::provider {
 
 class CompletionQueue;
 class SharedReceiveQueue;
@@ -27,4 +27,4 @@ struct QueuePairInit {
   ReliableOptions reliable = {};
 };
 
-}  // namespace diwarp::rnic
+}  // namespace diwarp::provider
