@@ -50,15 +50,15 @@ QueuePair::QueuePair(const ProtectionDomain& pd, const QueuePairInit& init)
 
 std::error_code QueuePair::post_send(const SendWorkRequest& request) noexcept {
   size_t posted = 0;
-  const std::error_code dead = impl_.fault();
-  return dead ? dead : impl_->post_sends({&request, 1}, posted);
+  provider::QueuePair* const object = impl_.alive();
+  return object != nullptr ? object->post_sends({&request, 1}, posted) : impl_.fault();
 }
 
 std::error_code QueuePair::post_sends(std::span<const SendWorkRequest> requests,
                                       size_t& posted) noexcept {
   posted = 0;
-  const std::error_code dead = impl_.fault();
-  return dead ? dead : impl_->post_sends(requests, posted);
+  provider::QueuePair* const object = impl_.alive();
+  return object != nullptr ? object->post_sends(requests, posted) : impl_.fault();
 }
 
 std::error_code QueuePair::post_write_record(const WriteRecordWorkRequest& request) noexcept {
@@ -89,8 +89,8 @@ std::error_code QueuePair::post_recv(const ReceiveWorkRequest& request) noexcept
 std::error_code QueuePair::post_recvs(std::span<const ReceiveWorkRequest> requests,
                                       size_t& posted) noexcept {
   posted = 0;
-  const std::error_code dead = impl_.fault();
-  return dead ? dead : impl_->post_recvs(requests, posted);
+  provider::QueuePair* const object = impl_.alive();
+  return object != nullptr ? object->post_recvs(requests, posted) : impl_.fault();
 }
 
 void QueuePair::modify(QpState state) { impl_->modify(state); }

@@ -19,8 +19,8 @@ std::error_code SharedReceiveQueue::post_recv(const ReceiveWorkRequest& request)
 std::error_code SharedReceiveQueue::post_recvs(std::span<const ReceiveWorkRequest> requests,
                                                size_t& posted) noexcept {
   posted = 0;
-  const std::error_code dead = impl_.fault();
-  return dead ? dead : impl_->post_recvs(requests, posted);
+  provider::SharedReceiveQueue* const object = impl_.alive();
+  return object != nullptr ? object->post_recvs(requests, posted) : impl_.fault();
 }
 
 void SharedReceiveQueue::set_limit(uint32_t limit) { impl_->set_limit(limit); }

@@ -42,6 +42,8 @@ class Handle {
     if (object_ && !forked_since(born_)) return {};
     return make_error_code(why_dead());
   }
+  /// The object; null where the handle is dead.
+  T* alive() const noexcept { return object_ && !forked_since(born_) ? object_.get() : nullptr; }
   /// The object; throws Error with the code of fault() where the handle is dead.
   const std::shared_ptr<T>& shared() const {
     if (!object_ || forked_since(born_)) throw_dead_handle(why_dead());
