@@ -34,15 +34,16 @@ struct History {
 };
 
 /// Takes all that is sent. Nothing comes.
-class RecordedStream final : public llp::Stream {
+class RecordedStream : public llp::Stream {
  public:
   explicit RecordedStream(History& history) : history_(history) {}
   ~RecordedStream() override { history_.closed = true; }
 
   llp::IoResult send(std::span<const ConstBytes> pieces) override {
+    const size_t before = history_.sent.size();
     for (const ConstBytes piece : pieces)
       history_.sent.insert(history_.sent.end(), piece.begin(), piece.end());
-    return {.bytes = history_.sent.size()};
+    return {.bytes = history_.sent.size() - before};
   }
   bool allow_zero_copy(size_t, Counters&) override {
     ++history_.asked_for_zero_copy;
@@ -96,7 +97,7 @@ class NoBackend final : public llp::Backend {
 /// A device whose control path keeps what it is given.
 class Host final : public DeviceContext, private ConnectionControl {
  public:
-  Host(const Clock& clock, size_t zerocopy_from)
+  explicit Host(const Clock& clock, size_t zerocopy_from = 0)
       : DeviceContext(Address::parse("127.0.0.1"),
                       {.progress = Progress::manual, .zerocopy_from = zerocopy_from}, clock) {
     set_links({}, std::make_unique<NoBackend>());
