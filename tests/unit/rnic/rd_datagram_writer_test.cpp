@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <string_view>
 #include <vector>
 #include "support/catch.h"
 
@@ -42,16 +41,6 @@ struct Fixture : Memory {
     };
     return outlet.fill(source, kNow);
   }
-  static dgram::ParsedRdHeader parsed(const Sent& sent) {
-    return dgram::parse_rd_header(sent.opened().body);
-  }
-  static std::string_view payload(const Sent& sent) {
-    const rdmap::ParsedSegment segment =
-        rdmap::parse_segment(sent.opened().labels.flags, parsed(sent).rest);
-    REQUIRE(segment.valid);
-    const ConstBytes bytes = segment.segment.payload;
-    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-  }
 
   Counters counters;
   Receives receives;
@@ -89,10 +78,10 @@ TEST_CASE("rd datagram writer: segments of a message in any order carry their ow
   });
   REQUIRE(sent.size() == 3);
   CHECK(f.added == 3);
-  CHECK(f.payload(sent[0]) == "abc");
-  CHECK(f.payload(sent[1]) == "def");
-  CHECK(f.payload(sent[2]) == "bcde");
-  CHECK(f.parsed(sent[2]).header.sequence == 5);
+  CHECK(rd_text(sent[0]) == "abc");
+  CHECK(rd_text(sent[1]) == "def");
+  CHECK(rd_text(sent[2]) == "bcde");
+  CHECK(rd_header(sent[2]).header.sequence == 5);
   CHECK(f.writer.planned(sent[2].tag).act == Act::again);
   CHECK(f.writer.planned(sent[1].tag).sequence == 8);
   CHECK(f.writer.planned(sent[1].tag).peer == &f.peer);
@@ -105,7 +94,7 @@ TEST_CASE("rd datagram writer: a skip stands for a message, and names it") {
     CHECK(f.writer.add_sequenced(burst, {.act = Act::fresh, .sequence = 3, .part = part}));
   });
   REQUIRE(sent.size() == 1);
-  const auto parsed = f.parsed(sent[0]);
+  const auto parsed = rd_header(sent[0]);
   CHECK(parsed.header.kind == RdKind::skip);
   CHECK(parsed.header.sequence == 3);
   CHECK(dgram::decode_rd_skip(parsed.rest) == part.tag.message);
@@ -117,7 +106,7 @@ TEST_CASE(
   const auto written = [&] {
     const auto sent = f.write([&](RdPeerBurst& burst) { f.writer.add_acknowledgement(burst); });
     REQUIRE(sent.size() == 1);
-    return f.parsed(sent[0]).header;
+    return rd_header(sent[0]).header;
   };
   CHECK(written().kind == RdKind::acknowledgement);
   CHECK_FALSE(written().waits());
@@ -143,10 +132,10 @@ TEST_CASE("rd resets: as many wait as may, each until it was sent, and further o
   const auto sent = f.outlet.fill(f.source, kNow);
   REQUIRE(sent.size() == RdResets::kMaxResets);
   CHECK(sent[5].to == to);
-  CHECK(f.parsed(sent[5]).header.sequence == 5);
+  CHECK(rd_header(sent[5]).header.sequence == 5);
   CHECK(plan.at(5).act == Act::reset);
   resets.remove_first();
-  CHECK(f.parsed(f.outlet.fill(f.source, kNow).at(0)).header.sequence == 1);
+  CHECK(rd_header(f.outlet.fill(f.source, kNow).at(0)).header.sequence == 1);
   resets.clear();
   CHECK(resets.empty());
 }

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <stdexcept>
+#include <string_view>
 
+#include "dgram/rd_header.h"
 #include "parts.h"
 #include "rnic/datagram/rd/rd_peer.h"
 #include "rnic/datagram/rd/rd_requests.h"
@@ -27,6 +29,21 @@ struct Peers final : RdPeerOwner {
 
   RdPeers table;
 };
+
+/// The header of a datagram of class RD, and the segment in it. Both lie in its bytes.
+inline dgram::ParsedRdHeader rd_header(const Sent& sent) {
+  return dgram::parse_rd_header(sent.opened().body);
+}
+inline rdmap::DatagramSegment rd_segment(const Sent& sent) {
+  const rdmap::ParsedSegment parsed =
+      rdmap::parse_segment(sent.opened().labels.flags, rd_header(sent).rest);
+  if (!parsed.valid) throw std::runtime_error("no segment");
+  return parsed.segment;
+}
+inline std::string_view rd_text(const Sent& sent) {
+  const ConstBytes bytes = rd_segment(sent).payload;
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
 
 /// Cuts what is next of a peer's work, at most `segment` bytes, and sends it. Returns what it was,
 /// with the number that its datagram has.
