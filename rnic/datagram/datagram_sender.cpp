@@ -23,6 +23,7 @@ Served DatagramSender::run(DatagramBurst& burst, llp::DatagramLink& link, Counte
   if (burst.size() == 0) return {};
   const llp::SendResult result = link.send(burst.datagrams());
   book(burst, result.sent, counters);
+  paced_ = paced_ && result.status == llp::SendStatus::ok;
   Served served{result.sent, more && !paced_ ? Pending::more : Pending::nothing};
   if (result.status == llp::SendStatus::refused) {
     const DatagramTag tag = burst.tag(result.sent);

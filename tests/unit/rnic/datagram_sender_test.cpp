@@ -261,6 +261,7 @@ TEST_CASE("datagram sender: what the link did not take costs nothing of the rate
   f.a.count = 100;
   f.link.room = 0;
   CHECK(f.run().pending == Pending::writable);
+  CHECK_FALSE(f.sender.paced());
   f.link.room = SIZE_MAX;
   const size_t again = f.run().work;
   Fixture other(1'000'000);
