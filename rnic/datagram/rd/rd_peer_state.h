@@ -306,7 +306,7 @@ class RdRewinds {
   bool uncertain() const { return uncertain_; }
   void established() { rewound_ = false; }
   /// All that was begun is done.
-  void nothing_left() { uncertain_ = false; }
+  void nothing_left() { uncertain_ = rewound_ = false; }
 
  private:
   uint8_t fruitless_ = 0;

@@ -189,6 +189,20 @@ TEST_CASE("rd associations: work that was posted meanwhile goes to the incarnati
   CHECK(f.is_begun_anew());
 }
 
+TEST_CASE("rd associations: work posted after a peer was given up goes to the one that accepts") {
+  Fixture f;
+  f.open_from(f.peer);
+  f.add(f.peer);
+  f.associations.reopen(f.peer, f.now);
+  f.associations.give_up(f.peer, f.now);
+  REQUIRE(f.sends.statuses() == Statuses{WcStatus::retry_exceeded});
+  f.add(f.peer);
+  f.associations.open(f.peer, f.now);
+  f.accept_from(f.peer, 0, kOtherIncarnation);
+  CHECK(f.sends.statuses().empty());
+  CHECK(f.is_begun_anew());
+}
+
 // --- The end of an association.
 
 TEST_CASE("rd associations: work that cannot have been delivered begins anew with the same peer") {
