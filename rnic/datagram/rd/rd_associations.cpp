@@ -76,7 +76,10 @@ void RdAssociations::establish(RdPeer& peer, uint32_t incarnation, uint16_t wind
   const bool forgotten = peer.work.rewinds.uncertain() && !peer.handshake().peer_remembers();
   if (peer.work.rewinds.rewound() && (other || forgotten) && !only_reads(peer))
     fail_restarted(peer);
-  if (other) peer.replace_incarnation(incarnation, peers_.no_records());
+  if (other) {
+    delivery_.abandon(peer);  // a record may have outlived its association
+    peer.replace_incarnation(incarnation, peers_.no_records());
+  }
   const uint32_t own = identity_.incarnation(peer.address());
   peer.association.begin(own, window);
   peer.work.rewinds.established();

@@ -203,6 +203,21 @@ TEST_CASE("rd associations: work posted after a peer was given up goes to the on
   CHECK(f.is_begun_anew());
 }
 
+TEST_CASE("rd associations: a Write-Record of the former incarnation is over with the next one") {
+  Fixture f;
+  f.open_from(f.peer);
+  REQUIRE(f.deliver(f.peer, f.record(5, 6, 0, "abc")) == RdDelivery::Outcome::delivered);
+  f.associations.reopen(f.peer, f.now);
+  f.open_from(f.peer, 1, kOtherIncarnation);
+  CHECK(f.peer.source.open_records == 0);
+  const auto done = f.reported();
+  REQUIRE(done.size() == 1);
+  CHECK(done[0].valid_bytes == 3);
+  // Of the new one it is another message, though it has the same MSN.
+  CHECK(f.deliver(f.peer, f.record(5, 3, 0, "xyz")) == RdDelivery::Outcome::delivered);
+  CHECK(f.reported().size() == 1);
+}
+
 // --- The end of an association.
 
 TEST_CASE("rd associations: work that cannot have been delivered begins anew with the same peer") {
