@@ -2,6 +2,7 @@
 #include "stack/unix/unix_connector.h"
 
 #include <fcntl.h>
+#include <poll.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -62,11 +63,16 @@ class UnixListener final : public llp::StreamListener {
   int descriptor() const override { return fd_.get(); }
 
  private:
-  static llp::AcceptStatus status_of(int error) {
+  llp::AcceptStatus status_of(int error) const {
     if (error == EAGAIN) return llp::AcceptStatus::none;
-    if (error == EMFILE || error == ENFILE) return llp::AcceptStatus::no_descriptor;
-    const bool memory = error == ENOMEM || error == ENOBUFS;
-    return memory ? llp::AcceptStatus::no_memory : llp::AcceptStatus::broken;
+    if (error == ENOMEM || error == ENOBUFS) return llp::AcceptStatus::no_memory;
+    if (error != EMFILE && error != ENFILE) return llp::AcceptStatus::broken;
+    return connection_waits() ? llp::AcceptStatus::no_descriptor : llp::AcceptStatus::none;
+  }
+  /// Without descriptors accept4() fails, whether a connection waits or not.
+  bool connection_waits() const {
+    pollfd watched{fd_.get(), POLLIN, 0};
+    return ::poll(&watched, 1, 0) == 1;
   }
 
   const UniqueFd fd_;
