@@ -10,9 +10,9 @@ namespace diwarp::test {
 
 TEST_CASE("CM keeps only so many requests and rejects the others", "[plain]") {
   CmServer server({}, {.max_requests = 2});
-  std::vector<RawTcp> peers;
+  std::vector<RawStream> peers;
   for (int i = 0; i < 3; ++i) {
-    peers.push_back(RawTcp::connect(server.listener.local_address()));
+    peers.push_back(RawStream::connect(server.listener.local_address()));
     REQUIRE(peers.back().send(to_bytes(MpaFrame{})));
   }
   std::array<pollfd, 3> watched;
@@ -21,7 +21,7 @@ TEST_CASE("CM keeps only so many requests and rejects the others", "[plain]") {
   server.request();
   server.request();
   CHECK(server.device.counter("mpa_rejects") >= 1);
-  peers.push_back(RawTcp::connect(server.listener.local_address()));
+  peers.push_back(RawStream::connect(server.listener.local_address()));
   REQUIRE(peers.back().send(to_bytes(MpaFrame{})));
   server.request();
 }
@@ -163,7 +163,7 @@ TEST_CASE("CM channels poll readable while events wait", "[plain]") {
   CmServer server;
   pollfd watched{server.channel.descriptor(), POLLIN, 0};
   CHECK(::poll(&watched, 1, 0) == 0);
-  RawTcp peer = RawTcp::connect(server.listener.local_address());
+  RawStream peer = RawStream::connect(server.listener.local_address());
   REQUIRE(peer.send(to_bytes(MpaFrame{})));
   CHECK(::poll(&watched, 1, 30000) == 1);
   server.request();

@@ -167,7 +167,7 @@ TEST_CASE("CM tells rejects apart from failures", "[plain]") {
   SECTION("a peer that is not MPA") {
     RawListener listener;
     client.connect(listener.address());
-    RawTcp peer = listener.accept();
+    RawStream peer = listener.accept();
     REQUIRE(peer.send(text("220 ready\r\n")));
     CHECK(next_event(client.channel, CmEventType::connect_error).status == Errc::protocol_error);
   }
@@ -198,7 +198,7 @@ TEST_CASE("CM tells that an address cannot be reached", "[kernel]") {
 
 TEST_CASE("CM refuses to accept from a peer that vanished, or tells", "[plain]") {
   CmServer server;
-  RawTcp peer = RawTcp::connect(server.listener.local_address());
+  RawStream peer = RawStream::connect(server.listener.local_address());
   REQUIRE(peer.send(kPeerToPeerRequest));
   CmEvent event = server.request();
   peer.reset();
@@ -211,7 +211,7 @@ TEST_CASE("CM refuses to accept from a peer that vanished, or tells", "[plain]")
 
 TEST_CASE("CM tells of no connection before the peer has made this side ready", "[plain]") {
   CmServer server;
-  RawTcp peer = RawTcp::connect(server.listener.local_address());
+  RawStream peer = RawStream::connect(server.listener.local_address());
   REQUIRE(peer.send(kPeerToPeerRequest));
   CmEvent event = server.request();
   event.request->accept(server.party.qp);
@@ -224,7 +224,7 @@ TEST_CASE("CM tells of no connection before the peer has made this side ready", 
 TEST_CASE("CM tells of established connections at once where nobody makes this side ready",
           "[plain]") {
   CmServer server;
-  RawTcp peer = RawTcp::connect(server.listener.local_address());
+  RawStream peer = RawStream::connect(server.listener.local_address());
   REQUIRE(peer.send(to_bytes(MpaFrame{})));
   CmEvent event = server.request();
   event.request->accept(server.party.qp);
@@ -233,20 +233,20 @@ TEST_CASE("CM tells of established connections at once where nobody makes this s
 
 TEST_CASE("CM drops what is not MPA, in silence, and goes on", "[plain]") {
   CmServer server({}, {.request_timeout = 100ms});
-  RawTcp garbage = RawTcp::connect(server.listener.local_address());
+  RawStream garbage = RawStream::connect(server.listener.local_address());
   REQUIRE(garbage.send(text("GET /")));
-  RawTcp silent = RawTcp::connect(server.listener.local_address());
+  RawStream silent = RawStream::connect(server.listener.local_address());
   CHECK(garbage.ending() != Ending::none);
   CHECK(silent.ending() != Ending::none);
   CHECK_FALSE(server.channel.get_event(0s));
-  RawTcp peer = RawTcp::connect(server.listener.local_address());
+  RawStream peer = RawStream::connect(server.listener.local_address());
   REQUIRE(peer.send(to_bytes(MpaFrame{})));
   server.request();
 }
 
 TEST_CASE("CM ends a connection whose peer never closes after the timeout", "[plain]") {
   CmServer server;
-  RawTcp peer = RawTcp::connect(server.listener.local_address());
+  RawStream peer = RawStream::connect(server.listener.local_address());
   REQUIRE(peer.send(to_bytes(MpaFrame{})));
   CmEvent event = server.request();
   event.request->accept(server.party.qp);

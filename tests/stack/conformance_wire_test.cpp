@@ -23,7 +23,7 @@ struct Seen {
 
 /// The next FPDU's segment. Its padding is zero, its CRC right, its versions are 1 and its reserved
 /// bits 0.
-Seen next_segment(RawTcp& peer) {
+Seen next_segment(RawStream& peer) {
   std::vector<std::byte> bytes = peer.receive(2);
   REQUIRE(bytes.size() == 2);
   const size_t length = number(bytes);

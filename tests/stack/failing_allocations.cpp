@@ -286,7 +286,7 @@ struct RcStartup {
     listener.emplace(device, 0);
     step();
     for (int i = 0; i < 3; ++i) {
-      peers.push_back(RawTcp::connect(listener->address()));
+      peers.push_back(RawStream::connect(listener->address()));
       if (i == 1) good = peers[1].send(to_bytes(MpaFrame{.private_data = Octets(100)}));
       if (i == 2) good = good && peers[2].send(Octets(64));
     }
@@ -300,7 +300,7 @@ struct RcStartup {
   void run() { step(); }
   bool works() {
     const Octets name = text("last");
-    RawTcp last = RawTcp::connect(listener->address());
+    RawStream last = RawStream::connect(listener->address());
     if (!good || !last.send(to_bytes(MpaFrame{.private_data = name}))) return false;
     const Time deadline = std::chrono::steady_clock::now() + kPatience;
     while (std::chrono::steady_clock::now() < deadline) {
@@ -315,7 +315,7 @@ struct RcStartup {
 
   Device device;
   std::optional<Listener> listener;
-  std::vector<RawTcp> peers;
+  std::vector<RawStream> peers;
   bool good = false;
 };
 
@@ -325,7 +325,7 @@ struct RcLastWords {
       : device(Device::open("127.0.0.1", {.progress = Progress::manual})),
         listener(device, 0),  // begins the control path
         party(device) {
-    auto [ours, theirs] = tcp_pair();
+    auto [ours, theirs] = raw_pair();
     peer.emplace(std::move(theirs));
     party.impl().start(negotiated(stream_of(std::move(ours)), false));
     Fpdu unwanted{.opcode = 15};
@@ -345,7 +345,7 @@ struct RcLastWords {
   Device device;
   Listener listener;
   RcParty party;
-  std::optional<RawTcp> peer;
+  std::optional<RawStream> peer;
   bool good = false;
 };
 
@@ -410,7 +410,7 @@ struct CmRequests : Managed {
   }
   bool works() { return good && Managed::works(); }
 
-  std::vector<RawTcp> peers;
+  std::vector<RawStream> peers;
   bool good = true;
 };
 

@@ -28,7 +28,7 @@ struct FullListener {
     REQUIRE(::poll(watched.data(), watched.size(), 30000) == 1);
   }
 
-  std::vector<RawTcp> connections;
+  std::vector<RawStream> connections;
 };
 
 }  // namespace diwarp::test

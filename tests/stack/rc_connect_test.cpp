@@ -254,8 +254,8 @@ TEST_CASE("RC handles may go in any order", "[plain]") {
   std::optional<RcParty> a(std::in_place, *device);
   std::optional<RcParty> b(std::in_place, *device);
   std::optional<Listener> listener(std::in_place, *device, 0);
-  RawTcp pending = RawTcp::connect(listener->address());
-  RawTcp asking = RawTcp::connect(listener->address());
+  RawStream pending = RawStream::connect(listener->address());
+  RawStream asking = RawStream::connect(listener->address());
   REQUIRE(asking.send(to_bytes(MpaFrame{})));
   std::optional<ConnectionRequest> request = listener->get_request(kPatience);
   REQUIRE(request);

@@ -89,7 +89,7 @@ TEST_CASE("RC disconnect of a queue pair that holds its stream does not wait for
 TEST_CASE("RC disconnect from a peer that never closes ends after its timeout") {
   const Device device = Device::open("127.0.0.1");
   RcParty party(device);
-  auto [peer, mine] = tcp_pair();
+  auto [peer, mine] = raw_pair();
   party.impl().start(negotiated(stream_of(std::move(mine)), true));
   party.post_receives(1, 100);
   party.qp.disconnect({.timeout = 50ms});
@@ -124,7 +124,7 @@ TEST_CASE("RC disconnect is for connected queue pairs, waiting for the end is fo
 TEST_CASE("RC wait_disconnected gives up after its timeout") {
   const Device device = Device::open("127.0.0.1");
   RcParty party(device);
-  auto ends = tcp_streams();
+  auto ends = socket_streams();
   party.impl().start(negotiated(std::move(ends.first), true));
   CHECK_FALSE(party.qp.wait_disconnected(10ms));
   auto waiting = std::async(std::launch::async, [&] { return party.qp.wait_disconnected(-1s); });

@@ -67,7 +67,7 @@ TEST_CASE("Two RC peers that both wait for receives go on once one gets its own"
   const Device other = Device::open("127.0.0.1");
   RcParty a(one, {.memory = 2 << 20});
   RcParty b(other, {.memory = 2 << 20});
-  join(a, b, tcp_streams(4096));
+  join(a, b, socket_streams(4096));
   a.fill(pattern(1 << 20, 1));
   b.fill(pattern(1 << 20, 2));
   REQUIRE_FALSE(a.send(0, 1));
@@ -173,7 +173,7 @@ TEST_CASE("An RC send whose region goes while it is half out ends the connection
 TEST_CASE("A peer that vanishes inside an RC message fails its receive and flushes the rest") {
   const Device device = Device::open("127.0.0.1");
   RcParty party(device);
-  auto [peer, mine] = tcp_pair();
+  auto [peer, mine] = raw_pair();
   party.post_receives(3, 100);
   party.impl().start(negotiated(stream_of(std::move(mine)), false));
   REQUIRE(peer.send(fpdu_bytes(Fpdu{.payload = text("whole")})));
@@ -220,7 +220,7 @@ TEST_CASE(
     "Bytes that an RC peer sent before it vanished are delivered even if sending fails first") {
   World world;
   RcParty party(world.add_device());
-  auto [peer, mine] = tcp_pair();
+  auto [peer, mine] = raw_pair();
   party.impl().start(negotiated(stream_of(std::move(mine)), true));
   party.post_receives(2, 100);
   REQUIRE(peer.send(fpdu_bytes(Fpdu{.payload = text("last bytes")})));
@@ -241,7 +241,7 @@ TEST_CASE(
 TEST_CASE("A reset reaches an RC queue pair that holds its stream") {
   const Device device = Device::open("127.0.0.1");
   RcParty party(device);
-  auto [peer, mine] = tcp_pair();
+  auto [peer, mine] = raw_pair();
   party.impl().start(negotiated(stream_of(std::move(mine)), false));
   REQUIRE(peer.send(fpdu_bytes(Fpdu{.payload = text("unwanted")})));
   REQUIRE(eventually([&] { return device.counter("rc_rx_bytes") != 0; }));

@@ -157,7 +157,7 @@ class Fortress {
     closed.emplace(victim->pd, std::span(closed_memory), Access::local_write);
     foreign.emplace(other_domain, std::span(foreign_memory), kOpen);
     victim->post_receives(receives, length);
-    peer.emplace(RawTcp::connect(listener.address()));
+    peer.emplace(RawStream::connect(listener.address()));
     REQUIRE(peer->send(to_bytes(MpaFrame{})));
     auto request = listener.get_request(kPatience);
     REQUIRE(request);
@@ -204,7 +204,7 @@ class Fortress {
   std::optional<RcParty> victim;
   std::optional<MemoryRegion> closed;   // peers have no rights
   std::optional<MemoryRegion> foreign;  // all rights, but in another protection domain
-  std::optional<RawTcp> peer;
+  std::optional<RawStream> peer;
   uint64_t round = 0;
 };
 

@@ -10,7 +10,7 @@ enum class Outcome : uint8_t { request, ended, neither };
 
 /// The outcome of a peer: the listener hands out its request, which is then dropped, or the peer
 /// is closed.
-Outcome outcome(Server& server, RawTcp& peer) {
+Outcome outcome(Server& server, RawStream& peer) {
   for (int tries = 0; tries < 3000; ++tries) {
     pollfd watched{peer.descriptor(), POLLIN, 0};
     if (::poll(&watched, 1, 0) > 0) {
@@ -30,7 +30,7 @@ TEST_CASE("A peer whose request has any octet of its key wrong is cut off", "[pl
   for (size_t octet = 0; octet < 16; ++octet) {
     for (const std::byte error : {std::byte{0x01}, std::byte{0x20}, std::byte{0x80}}) {
       CAPTURE(octet);
-      RawTcp peer = RawTcp::connect(server.listener->address());
+      RawStream peer = RawStream::connect(server.listener->address());
       std::vector<std::byte> frame = to_bytes(MpaFrame{});
       frame[octet] ^= error;
       REQUIRE(peer.send(frame));
@@ -46,7 +46,7 @@ TEST_CASE("A peer's request may have reserved flags and the reject bit set", "[p
   for (const uint8_t flags : {uint8_t{0x41}, uint8_t{0x48}, uint8_t{0x4F}, uint8_t{0x60}}) {
     CAPTURE(+flags);
     Server server;
-    RawTcp peer = RawTcp::connect(server.listener->address());
+    RawStream peer = RawStream::connect(server.listener->address());
     REQUIRE(peer.send(to_bytes(MpaFrame{.flags = flags})));
     server.request().accept(server.party.qp);
     CHECK(peer.receive(20) == to_bytes(MpaFrame{.reply = true}));
@@ -59,7 +59,7 @@ TEST_CASE("A peer that announces more private data than MPA has is cut off at on
   for (const uint8_t revision : {uint8_t{1}, uint8_t{2}}) {
     for (const uint16_t length : {uint16_t{513}, uint16_t{0x8000}, uint16_t{0xFFFF}}) {
       CAPTURE(+revision, length);
-      RawTcp peer = RawTcp::connect(server.listener->address());
+      RawStream peer = RawStream::connect(server.listener->address());
       const uint8_t flags = revision == 2 ? 0x50 : 0x40;
       REQUIRE(
           peer.send(to_bytes(MpaFrame{.flags = flags, .revision = revision, .length = length})));
@@ -86,7 +86,7 @@ TEST_CASE("Random start-up bytes get a reply, a rejection or nothing, and the ne
         bytes[bit / 8] ^= std::byte{0x80} >> (bit % 8);
       }
     }
-    RawTcp peer = RawTcp::connect(server.listener->address());
+    RawStream peer = RawStream::connect(server.listener->address());
     peer.send(bytes);
     peer.shutdown();
     requests += outcome(server, peer) == Outcome::request ? 1 : 0;

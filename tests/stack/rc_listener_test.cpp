@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 
 #include <ctime>
 #include <optional>
@@ -15,7 +17,7 @@ namespace diwarp::test {
 
 namespace {
 
-bool is_open(const RawTcp& peer) {
+bool is_open(const RawStream& peer) {
   pollfd watched{peer.descriptor(), POLLIN, 0};
   return ::poll(&watched, 1, 0) == 0;
 }
@@ -67,7 +69,7 @@ TEST_CASE("A listener that nobody calls gives nothing after the timeout") {
 
 TEST_CASE("A listener closes what is not MPA and serves the next", "[plain]") {
   Server server;
-  RawTcp peer = RawTcp::connect(server.listener->address());
+  RawStream peer = RawStream::connect(server.listener->address());
   std::vector<std::byte> garbage;
   SECTION("another protocol") { garbage = text("GET / HTTP/1.1\r\n\r\n"); }
   SECTION("a wrong letter at the key's end") {
@@ -97,8 +99,8 @@ TEST_CASE("A listener closes what is not MPA and serves the next", "[plain]") {
 
 TEST_CASE("A listener drops peers that take too long and serves the next meanwhile", "[plain]") {
   Server server({.request_timeout = 100ms});
-  RawTcp silent = RawTcp::connect(server.listener->address());
-  RawTcp slow = RawTcp::connect(server.listener->address());
+  RawStream silent = RawStream::connect(server.listener->address());
+  RawStream slow = RawStream::connect(server.listener->address());
   REQUIRE(slow.send(first_of(to_bytes(MpaFrame{}), 19)));
   CHECK(silent.ending() == Ending::in_order);
   CHECK(slow.ending() == Ending::in_order);
@@ -108,7 +110,7 @@ TEST_CASE("A listener drops peers that take too long and serves the next meanwhi
 
 TEST_CASE("Silent connections of many addresses keep nobody out", "[plain]") {
   Server server({.request_timeout = 2 * kPatience});
-  std::vector<RawTcp> silent;
+  std::vector<RawStream> silent;
   for (int i = 0; i < 300; ++i)
     silent.push_back(connect_from(2 + i % 20, server.listener->address()));
   server.check_alive();
@@ -120,10 +122,10 @@ TEST_CASE("Of an address with too many silent connections the oldest gives way, 
           "[plain]") {
   Server server({.max_startups_per_address = 2, .request_timeout = 2 * kPatience});
   const Address to = server.listener->address();
-  RawTcp other = connect_from(9, to);
-  RawTcp first = connect_from(2, to);
-  RawTcp second = connect_from(2, to);
-  RawTcp third = connect_from(2, to);
+  RawStream other = connect_from(9, to);
+  RawStream first = connect_from(2, to);
+  RawStream second = connect_from(2, to);
+  RawStream third = connect_from(2, to);
   CHECK(first.ending() == Ending::in_order);
   CHECK(server.device.counter("mpa_evicted") == 1);
   CHECK(is_open(other));
@@ -138,11 +140,11 @@ TEST_CASE("In a full table of start-ups the oldest gives way, even if it has beg
           "[plain]") {
   Server server({.max_startups = 3, .request_timeout = 2 * kPatience});
   const Address to = server.listener->address();
-  RawTcp begun = connect_from(2, to);
+  RawStream begun = connect_from(2, to);
   REQUIRE(begun.send(first_of(to_bytes(MpaFrame{}), 19)));
-  RawTcp second = connect_from(3, to);
-  RawTcp third = connect_from(4, to);
-  RawTcp fourth = connect_from(5, to);
+  RawStream second = connect_from(3, to);
+  RawStream third = connect_from(4, to);
+  RawStream fourth = connect_from(5, to);
   CHECK(begun.ending() != Ending::none);
   CHECK(is_open(second));
   CHECK(is_open(third));
@@ -173,8 +175,8 @@ TEST_CASE("Listeners that could have no start-up, or no bound, are refused") {
 
 TEST_CASE("A listener takes a request that comes byte by byte", "[plain]") {
   Server server({.request_timeout = kPatience});
-  RawTcp peer = RawTcp::connect(server.listener->address());
-  const int on = 1;
+  RawStream peer = RawStream::connect(server.listener->address());
+  const int on = 1;  // TCP gathers bytes else
   ::setsockopt(peer.descriptor(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   const auto bytes = to_bytes(MpaFrame{.private_data = text("piecemeal")});
   for (const std::byte& byte : bytes) REQUIRE(peer.send({&byte, 1}));
@@ -183,7 +185,7 @@ TEST_CASE("A listener takes a request that comes byte by byte", "[plain]") {
 
 TEST_CASE("A listener rejects other revisions of MPA in the nearest that it speaks", "[plain]") {
   Server server;
-  RawTcp peer = RawTcp::connect(server.listener->address());
+  RawStream peer = RawStream::connect(server.listener->address());
   uint8_t answered = 2;
   SECTION("later") { REQUIRE(peer.send(to_bytes(MpaFrame{.revision = 3}))); }
   SECTION("much later") { REQUIRE(peer.send(to_bytes(MpaFrame{.revision = 255}))); }
@@ -202,7 +204,7 @@ TEST_CASE("A listener sends markers to a peer that asks, and asks for some if to
   const bool peer_asks = GENERATE(true, false);
   const bool own = GENERATE(true, false);
   Server server;
-  RawTcp peer = RawTcp::connect(server.listener->address());
+  RawStream peer = RawStream::connect(server.listener->address());
   REQUIRE(peer.send(to_bytes(MpaFrame{.flags = static_cast<uint8_t>(peer_asks ? 0xc0 : 0x40)})));
   server.request().accept(server.party.qp, {.markers = own});
   const uint8_t flags = own ? 0xc0 : 0x40;
@@ -215,7 +217,7 @@ TEST_CASE("A listener uses CRCs if either side asks for them", "[plain]") {
   const bool peer_asks = GENERATE(true, false);
   const bool own = GENERATE(true, false);
   Server server;
-  RawTcp peer = RawTcp::connect(server.listener->address());
+  RawStream peer = RawStream::connect(server.listener->address());
   REQUIRE(peer.send(to_bytes(MpaFrame{.flags = static_cast<uint8_t>(peer_asks ? 0x40 : 0)})));
   server.request().accept(server.party.qp, {.crc = own});
   const uint8_t flags = peer_asks || own ? 0x40 : 0;
@@ -224,9 +226,9 @@ TEST_CASE("A listener uses CRCs if either side asks for them", "[plain]") {
 
 TEST_CASE("A listener keeps only so many requests and rejects the others", "[plain]") {
   Server server({.max_requests = 2});
-  std::vector<RawTcp> peers;
+  std::vector<RawStream> peers;
   for (int i = 0; i < 3; ++i) {
-    peers.push_back(RawTcp::connect(server.listener->address()));
+    peers.push_back(RawStream::connect(server.listener->address()));
     REQUIRE(peers.back().send(to_bytes(MpaFrame{})));
   }
   // Which of them is too much depends on the order in which their requests were read.
@@ -259,18 +261,15 @@ TEST_CASE("A listener without descriptors refuses connections at once, and says 
   Server server;
   warm_up(server);
   EventQueue events(server.device);
-  std::vector<RawTcp> peers;
-  for (int i = 0; i < 20; ++i)
-    peers.emplace_back(UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)));
+  std::vector<RawStream> peers;
+  for (int i = 0; i < 20; ++i) peers.emplace_back(raw::open(raw::Kind::stream));
   const CapturedStderr errors;
   std::optional<Hoard> hoard(std::in_place);
   // Nothing is asserted while there are no descriptors: UBSan needs some to look at memory.
-  sockaddr_storage name;
-  const socklen_t length = server.listener->address().to_sockaddr(name);
+  const Address to = server.listener->address();
   size_t refused = 0;
-  for (RawTcp& peer : peers) {
-    const auto* to = reinterpret_cast<const sockaddr*>(&name);
-    const bool begun = ::connect(peer.descriptor(), to, length) == 0;
+  for (RawStream& peer : peers) {
+    const bool begun = raw::connect(peer.descriptor(), to);
     if (!begun || peer.ending() == Ending::reset) ++refused;
   }
   const std::clock_t before_waiting = std::clock();
@@ -300,18 +299,14 @@ TEST_CASE("A listener without descriptors refuses connections at once, and says 
 TEST_CASE("Silent connections that hold all descriptors keep nobody out", "[plain]") {
   Server server({.request_timeout = 2 * kPatience});
   warm_up(server);
-  std::vector<RawTcp> peers;
-  for (int i = 0; i < 41; ++i)
-    peers.emplace_back(UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)));
-  sockaddr_storage name;
-  const socklen_t length = server.listener->address().to_sockaddr(name);
+  std::vector<RawStream> peers;
+  for (int i = 0; i < 41; ++i) peers.emplace_back(raw::open(raw::Kind::stream));
+  const Address to = server.listener->address();
   std::optional<Hoard> hoard(std::in_place);
   hoard->give_back(10);
   int connected = 0;
-  for (RawTcp& peer : peers) {
-    const auto* to = reinterpret_cast<const sockaddr*>(&name);
-    if (::connect(peer.descriptor(), to, length) == 0) ++connected;
-  }
+  for (const RawStream& peer : peers)
+    if (raw::connect(peer.descriptor(), to)) ++connected;
   const bool sent = peers.back().send(to_bytes(MpaFrame{.private_data = text("let in")}));
   std::optional<ConnectionRequest> request = server.listener->get_request(kPatience);
   hoard.reset();
@@ -326,13 +321,11 @@ TEST_CASE("Silent connections that hold all descriptors keep nobody out", "[plai
 TEST_CASE("A start-up that has taken the last descriptor keeps it", "[plain]") {
   Server server({.request_timeout = 2 * kPatience});
   warm_up(server);
-  RawTcp peer{UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0))};
-  sockaddr_storage name;
-  const socklen_t length = server.listener->address().to_sockaddr(name);
+  RawStream peer(raw::open(raw::Kind::stream));
+  const Address to = server.listener->address();
   std::optional<Hoard> hoard(std::in_place);
   hoard->give_back(1);
-  const auto* to = reinterpret_cast<const sockaddr*>(&name);
-  const bool connected = ::connect(peer.descriptor(), to, length) == 0;
+  const bool connected = raw::connect(peer.descriptor(), to);
   const bool came = connected && server.listener->get_request(100ms).has_value();
   const bool sent = peer.send(to_bytes(MpaFrame{.private_data = text("late")}));
   std::optional<ConnectionRequest> request = server.listener->get_request(kPatience);
@@ -392,7 +385,7 @@ TEST_CASE("A listener that finds no descriptor tells so") {
 TEST_CASE("RC accept of a peer that has gone is refused, or ends soon", "[plain]") {
   Server server;
   {
-    RawTcp peer = RawTcp::connect(server.listener->address());
+    RawStream peer = RawStream::connect(server.listener->address());
     REQUIRE(peer.send(to_bytes(MpaFrame{})));
     ConnectionRequest request = server.request();
     peer.reset();

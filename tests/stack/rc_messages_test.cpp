@@ -202,7 +202,7 @@ TEST_CASE("RC streams whose bytes dribble in random pieces deliver the same") {
   const Device other = Device::open("127.0.0.1");
   RcParty a(one, {.memory = 200000});
   RcParty b(other, {.memory = 200000});
-  auto ends = tcp_streams();
+  auto ends = socket_streams();
   llp::StreamImpairment impairment;
   impairment.max_chunk = 1000;
   ends.second = std::make_unique<llp::ImpairedStream>(std::move(ends.second), impairment);
@@ -218,7 +218,7 @@ TEST_CASE("RC over small socket buffers moves large messages both ways at once")
   const size_t size = 2 << 20;
   RcParty a(one, {.memory = 2 * size});
   RcParty b(other, {.memory = 2 * size});
-  join(a, b, tcp_streams(4096));
+  join(a, b, socket_streams(4096));
   a.fill(pattern(size, 7));
   b.fill(pattern(size, 8));
   REQUIRE_FALSE(a.post_recv(1, size, size));

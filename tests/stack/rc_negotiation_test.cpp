@@ -48,7 +48,7 @@ struct Client {
 };
 
 /// The opcode octet and the payload of a Terminate FPDU's code: layer and type, code.
-void check_terminate(RawTcp& peer, uint8_t code) {
+void check_terminate(RawStream& peer, uint8_t code) {
   const auto fpdu = peer.receive(2 + 18 + 4);
   REQUIRE(fpdu.size() == 24);
   CHECK(fpdu[3] == std::byte{0x47});   // RV 1, opcode 7
@@ -62,7 +62,7 @@ void check_terminate(RawTcp& peer, uint8_t code) {
 TEST_CASE("RC connect asks in revision 2, offering all that makes the peer ready", "[plain]") {
   const auto hello = text("hello");
   Client client({.private_data = hello, .ord = 3, .ird = 5});
-  RawTcp peer = client.listener.accept();
+  RawStream peer = client.listener.accept();
   CHECK(peer.receive(29) == enhanced(false, 0xc005, 0xc003, "hello"));
   REQUIRE(peer.send(enhanced(true, 0x8002, 0x8004, "yes")));
   CHECK_FALSE(client.outcome.get());
@@ -80,7 +80,7 @@ TEST_CASE("RC connect asks in revision 2, offering all that makes the peer ready
 
 TEST_CASE("RC connect without peer-to-peer offers nothing and sends nothing by itself", "[plain]") {
   Client client({.crc = false, .peer_to_peer = false, .markers = true});
-  RawTcp peer = client.listener.accept();
+  RawStream peer = client.listener.accept();
   CHECK(peer.receive(24) == enhanced(false, 16, 16, "", 0x90));
   REQUIRE(peer.send(enhanced(true, 16, 16, "", 0x10)));
   CHECK_FALSE(client.outcome.get());
@@ -94,7 +94,7 @@ TEST_CASE("RC connect without peer-to-peer offers nothing and sends nothing by i
 
 TEST_CASE("RC connect in revision 1 says nothing of enhanced data", "[plain]") {
   Client client({.revision = 1});
-  RawTcp peer = client.listener.accept();
+  RawStream peer = client.listener.accept();
   CHECK(peer.receive(20) == to_bytes(MpaFrame{}));
   REQUIRE(peer.send(to_bytes(MpaFrame{.reply = true})));
   CHECK_FALSE(client.outcome.get());
@@ -104,7 +104,7 @@ TEST_CASE("RC connect in revision 1 says nothing of enhanced data", "[plain]") {
 TEST_CASE("A listener answers revision 2 with the lower depths and the Write that makes it ready",
           "[plain]") {
   Server server;
-  RawTcp peer = RawTcp::connect(server.listener->address());
+  RawStream peer = RawStream::connect(server.listener->address());
   REQUIRE(peer.send(enhanced(false, 0xc003, 0xc032, "hi")));
   ConnectionRequest request = server.request();
   CHECK(request.revision() == 2);
@@ -129,13 +129,13 @@ TEST_CASE("A listener answers revision 2 with the lower depths and the Write tha
 
 TEST_CASE("A request without depths asks for none, and one of revision 1 for any", "[plain]") {
   Server server;
-  RawTcp first = RawTcp::connect(server.listener->address());
+  RawStream first = RawStream::connect(server.listener->address());
   REQUIRE(first.send(to_bytes(MpaFrame{})));
   const ConnectionRequest old = server.request();
   CHECK(old.revision() == 1);
   CHECK(old.depths().ord == 16382);
   CHECK(old.depths().ird == 16382);
-  RawTcp second = RawTcp::connect(server.listener->address());
+  RawStream second = RawStream::connect(server.listener->address());
   REQUIRE(second.send(enhanced(false, 0x3fff, 0)));
   ConnectionRequest request = server.request();
   CHECK(request.depths().ord == 16382);
@@ -148,7 +148,7 @@ TEST_CASE("A request without depths asks for none, and one of revision 1 for any
 TEST_CASE("A listener rejects a request of revision 2 in revision 2, with private data",
           "[plain]") {
   Server server;
-  RawTcp peer = RawTcp::connect(server.listener->address());
+  RawStream peer = RawStream::connect(server.listener->address());
   REQUIRE(peer.send(enhanced(false, 0x8001, 0x8001)));
   server.request().reject(text("full"));
   CHECK(peer.receive(28) == enhanced(true, 0x8000, 0, "full", 0x70));
@@ -159,12 +159,12 @@ TEST_CASE("RC connect asks a peer that closes without an answer once more in rev
           "[plain]") {
   Client client;
   {
-    RawTcp first = client.listener.accept();
+    RawStream first = client.listener.accept();
     CHECK(first.receive(24).size() == 24);
     SECTION("in order") {}
     SECTION("with a reset") { first.reset(); }
   }
-  RawTcp second = client.listener.accept();
+  RawStream second = client.listener.accept();
   CHECK(second.receive(20) == to_bytes(MpaFrame{}));
   REQUIRE(second.send(to_bytes(MpaFrame{.reply = true})));
   CHECK_FALSE(client.outcome.get());
@@ -175,12 +175,12 @@ TEST_CASE("RC connect asks a peer that answers in revision 1 once more in that",
   const uint8_t flags = GENERATE(uint8_t{0x60}, uint8_t{0x40});  // with a reject, or without
   Client client;
   {
-    RawTcp first = client.listener.accept();
+    RawStream first = client.listener.accept();
     first.receive(24);
     REQUIRE(first.send(to_bytes(MpaFrame{.reply = true, .flags = flags})));
     CHECK(first.ending() != Ending::none);
   }
-  RawTcp second = client.listener.accept();
+  RawStream second = client.listener.accept();
   CHECK(second.receive(20) == to_bytes(MpaFrame{}));
   SECTION("which accepts") {
     REQUIRE(second.send(to_bytes(MpaFrame{.reply = true})));
@@ -198,7 +198,7 @@ TEST_CASE("RC connect asks a peer that answers in revision 1 once more in that",
 
 TEST_CASE("RC connect that may not fall back asks once", "[plain]") {
   Client client({.fallback = false});
-  RawTcp peer = client.listener.accept();
+  RawStream peer = client.listener.accept();
   peer.receive(24);
   std::error_code expected;
   SECTION("and says that the peer closed") {
@@ -218,7 +218,7 @@ TEST_CASE("RC connect that may not fall back asks once", "[plain]") {
 
 TEST_CASE("RC connect that is rejected in revision 2 does not ask again", "[plain]") {
   Client client;
-  RawTcp peer = client.listener.accept();
+  RawStream peer = client.listener.accept();
   peer.receive(24);
   SECTION("with enhanced data") { REQUIRE(peer.send(enhanced(true, 0, 0, "no", 0x70))); }
   SECTION("without, as siw does it") {
@@ -232,7 +232,7 @@ TEST_CASE("RC connect times out on a peer that answers neither revision, once fo
           "[plain]") {
   Client client({.timeout = 100ms});
   { client.listener.accept().receive(24); }
-  RawTcp second = client.listener.accept();
+  RawStream second = client.listener.accept();
   CHECK(client.outcome.get() == Errc::timed_out);
   CHECK(client.device.counter("mpa_timeouts") == 1);
 }
@@ -240,7 +240,7 @@ TEST_CASE("RC connect times out on a peer that answers neither revision, once fo
 TEST_CASE("RC connect tells a peer that wants more Reads than it may have so, with a Terminate",
           "[plain]") {
   Client client({.ird = 4});
-  RawTcp peer = client.listener.accept();
+  RawStream peer = client.listener.accept();
   peer.receive(24);
   REQUIRE(peer.send(enhanced(true, 0x8010, 0x8005)));
   CHECK(client.outcome.get() == Errc::protocol_error);
@@ -250,7 +250,7 @@ TEST_CASE("RC connect tells a peer that wants more Reads than it may have so, wi
 
 TEST_CASE("RC connect tells a peer that cannot be made ready so, with a Terminate", "[plain]") {
   Client client;
-  RawTcp peer = client.listener.accept();
+  RawStream peer = client.listener.accept();
   peer.receive(24);
   REQUIRE(peer.send(enhanced(true, 0x8010, 0x0010)));
   CHECK(client.outcome.get() == Errc::protocol_error);
@@ -259,7 +259,7 @@ TEST_CASE("RC connect tells a peer that cannot be made ready so, with a Terminat
 
 TEST_CASE("RC connect refuses replies of revision 2 that say too little", "[plain]") {
   Client client;
-  RawTcp peer = client.listener.accept();
+  RawStream peer = client.listener.accept();
   peer.receive(24);
   SECTION("no enhanced data") {
     REQUIRE(peer.send(to_bytes(MpaFrame{.reply = true, .revision = 2})));
@@ -310,7 +310,7 @@ TEST_CASE("RC connections have the depths that both sides can have") {
 TEST_CASE("MPA starts on a connection that carried other bytes before", "[plain]") {
   const Progress progress = GENERATE(Progress::thread, Progress::manual);
   const uint8_t revision = GENERATE(uint8_t{1}, uint8_t{2});
-  auto [a, b] = tcp_pair();
+  auto [a, b] = raw_pair();
   REQUIRE(a.send(text("switch to RDMA?")));
   REQUIRE(b.receive(15) == text("switch to RDMA?"));
   REQUIRE(b.send(text("yes")));
@@ -341,7 +341,7 @@ TEST_CASE("MPA starts on a connection that carried other bytes before", "[plain]
 
 TEST_CASE("Bytes after the peer's frame on such a connection are the first of the stream",
           "[plain]") {
-  auto [raw, own] = tcp_pair();
+  auto [raw, own] = raw_pair();
   const Device device = Device::open("127.0.0.1");
   RcParty party(device);
   party.post_receives(1, 100);
@@ -355,7 +355,7 @@ TEST_CASE("Bytes after the peer's frame on such a connection are the first of th
 }
 
 TEST_CASE("MPA's start-up on a connection says what is wrong with the peer", "[plain]") {
-  auto [raw, own] = tcp_pair();
+  auto [raw, own] = raw_pair();
   const Device device = Device::open("127.0.0.1");
   RcParty party(device);
   const int fd = own.take().release();

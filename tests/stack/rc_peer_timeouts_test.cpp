@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+
 #include "llp/impairment/forwarding.h"
 #include "stack/cm_support.h"
 
@@ -83,7 +86,7 @@ TEST_CASE("An adopted descriptor gets the connection's keep-alive and loses its 
           "[plain]") {
   const Device device = Device::open("127.0.0.1");
   RcParty party(device, {.stream = kOwn});
-  auto [own, other] = tcp_pair();
+  auto [own, other] = raw_pair();
   const int fd = ::dup(own.descriptor());
   const UniqueFd observed(fd);
   const int one_second = 1000;
@@ -138,7 +141,7 @@ TEST_CASE("Keep-alives and user timeouts that cannot be kept are refused", "[pla
   const Address nobody = Address::parse("127.0.0.1:9");
   CHECK(refusal([&] { party.qp.connect(nobody, {.keep_alive = keep_alive}); }) ==
         Errc::invalid_argument);
-  auto [own, other] = tcp_pair();
+  auto [own, other] = raw_pair();
   const int fd = own.descriptor();
   CHECK(refusal([&] { party.qp.accept_on(fd, {.user_timeout = user_timeout}, 1s); }) ==
         Errc::invalid_argument);

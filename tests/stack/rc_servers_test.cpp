@@ -13,7 +13,7 @@ std::error_code connect_to(Serve&& serve, const ConnectOptions& options = {.revi
   RcParty party(device);
   RawListener listener;
   auto serving = std::async(std::launch::async, [&] {
-    RawTcp peer = listener.accept();
+    RawStream peer = listener.accept();
     serve(peer);
   });
   const std::error_code code = refusal([&] { party.qp.connect(listener.address(), options); });
@@ -40,7 +40,7 @@ TEST_CASE("RC connect to a port where nobody listens says so", "[plain]") {
 
 TEST_CASE("RC connect to a server of another kind tells what is wrong", "[plain]") {
   const auto answer = [](std::vector<std::byte> bytes) {
-    return [bytes](RawTcp& peer) {
+    return [bytes](RawStream& peer) {
       peer.receive(20);
       peer.send(bytes);
       peer.ending();
@@ -59,19 +59,19 @@ TEST_CASE("RC connect to a server of another kind tells what is wrong", "[plain]
 }
 
 TEST_CASE("RC connect to a server that breaks off says so", "[plain]") {
-  CHECK(connect_to([](RawTcp& peer) { peer.receive(20); }) == Errc::connection_lost);
-  CHECK(connect_to([](RawTcp& peer) {
+  CHECK(connect_to([](RawStream& peer) { peer.receive(20); }) == Errc::connection_lost);
+  CHECK(connect_to([](RawStream& peer) {
           peer.receive(20);
           peer.send(first_of(to_bytes(MpaFrame{.reply = true}), 19));
         }) == Errc::connection_lost);
-  CHECK(connect_to([](RawTcp& peer) { peer.reset(); }) == Errc::connection_lost);
+  CHECK(connect_to([](RawStream& peer) { peer.reset(); }) == Errc::connection_lost);
 }
 
 TEST_CASE("RC connect to a server that keeps silent times out", "[plain]") {
   const ConnectOptions soon{.timeout = 50ms, .revision = 1};
-  CHECK(connect_to([](RawTcp& peer) { peer.ending(); }, soon) == Errc::timed_out);
+  CHECK(connect_to([](RawStream& peer) { peer.ending(); }, soon) == Errc::timed_out);
   CHECK(connect_to(
-            [](RawTcp& peer) {
+            [](RawStream& peer) {
               peer.send(first_of(to_bytes(MpaFrame{.reply = true}), 19));
               peer.ending();
             },
@@ -84,7 +84,7 @@ TEST_CASE("RC connect takes a reply that comes in pieces, with FPDUs right after
   party.post_receives(1, 100);
   RawListener listener;
   auto serving = std::async(std::launch::async, [&] {
-    RawTcp peer = listener.accept();
+    RawStream peer = listener.accept();
     peer.receive(20);
     auto bytes = to_bytes(MpaFrame{.reply = true, .private_data = text("pd")});
     const auto first = fpdu_bytes(Fpdu{.payload = text("early")});

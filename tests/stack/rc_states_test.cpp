@@ -8,7 +8,7 @@ namespace diwarp::test {
 
 namespace {
 
-StreamAttributes over(RawTcp socket, bool initiator) {
+StreamAttributes over(RawStream socket, bool initiator) {
   return {.descriptor = socket.take().release(), .initiator = initiator};
 }
 
@@ -18,7 +18,7 @@ TEST_CASE("Queue pairs are moved by hand to rtr, with a connection, and to rts",
   World world;
   RcParty a(world.add_device());
   RcParty b(world.add_device());
-  auto [one, two] = tcp_pair();
+  auto [one, two] = raw_pair();
   a.qp.modify_to_rtr(over(std::move(one), true));
   b.qp.modify_to_rtr(over(std::move(two), false));
   CHECK(a.qp.state() == QpState::rtr);

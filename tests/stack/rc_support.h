@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 
-#include <cerrno>
 #include <future>
 #include <optional>
 
-#include "llp/tcp/tcp_stream.h"
+#include "stack/raw_sockets.h"
 #include "stack/support.h"
 #include "support/bytes.h"
 #include "support/software.h"
@@ -185,20 +182,15 @@ inline std::vector<std::byte> to_bytes(const MpaFrame& frame) {
 
 // --- Plain sockets.
 
-enum class Ending : uint8_t { none, in_order, reset };
-
-/// A plain, blocking TCP socket whose waits are bounded.
-class RawTcp {
+/// A plain, blocking stream whose waits are bounded.
+class RawStream {
  public:
-  explicit RawTcp(UniqueFd fd) : fd_(std::move(fd)) {}
+  explicit RawStream(UniqueFd fd) : fd_(std::move(fd)) {}
 
-  static RawTcp connect(const Address& to) {
-    UniqueFd fd(::socket(to.family() == AddressFamily::ipv4 ? AF_INET : AF_INET6,
-                         SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_storage name;
-    const socklen_t length = to.to_sockaddr(name);
-    REQUIRE(::connect(fd.get(), reinterpret_cast<sockaddr*>(&name), length) == 0);
-    return RawTcp(std::move(fd));
+  static RawStream connect(const Address& to) {
+    UniqueFd fd = raw::open(raw::Kind::stream, to.family());
+    REQUIRE(raw::connect(fd.get(), to));
+    return RawStream(std::move(fd));
   }
 
   /// False where the peer is gone.
@@ -215,11 +207,7 @@ class RawTcp {
   std::vector<std::byte> receive(size_t count) {
     std::vector<std::byte> bytes(count);
     size_t got = 0;
-    while (got < count && readable()) {
-      const ssize_t came = ::recv(fd_.get(), bytes.data() + got, count - got, 0);
-      if (came <= 0) break;
-      got += static_cast<size_t>(came);
-    }
+    while (got < count && readable()) got += receive_some(std::span(bytes).subspan(got));
     bytes.resize(got);
     return bytes;
   }
@@ -227,65 +215,57 @@ class RawTcp {
   /// Reads until the peer ends the stream.
   Ending ending() {
     std::array<std::byte, 4096> sink;
-    while (readable()) {
-      const ssize_t came = ::recv(fd_.get(), sink.data(), sink.size(), 0);
-      if (came == 0) return Ending::in_order;
-      if (came < 0) return Ending::reset;
-    }
-    return Ending::none;
+    while (readable()) receive_some(sink);
+    return ended_;
   }
 
   void shutdown() { ::shutdown(fd_.get(), SHUT_WR); }
-  void reset() {
-    const linger at_once{1, 0};
-    ::setsockopt(fd_.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-    fd_.reset();
-  }
+  void reset() { raw::reset(std::move(fd_)); }
   int descriptor() const { return fd_.get(); }
   UniqueFd take() { return std::move(fd_); }
 
  private:
+  /// False once it has ended.
   bool readable() {
     pollfd watched{fd_.get(), POLLIN, 0};
-    return ::poll(&watched, 1, 30000) > 0;
+    return ended_ == Ending::none && ::poll(&watched, 1, 30000) > 0;
+  }
+  size_t receive_some(std::span<std::byte> buffer) {
+    const raw::Received came = raw::receive(fd_.get(), buffer);
+    ended_ = came.ending;
+    return came.bytes;
   }
 
   UniqueFd fd_;
+  Ending ended_ = Ending::none;
 };
 
 class RawListener {
  public:
-  RawListener() : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_storage name;
-    const socklen_t length = Address::loopback(AddressFamily::ipv4).to_sockaddr(name);
-    REQUIRE(::bind(fd_.get(), reinterpret_cast<sockaddr*>(&name), length) == 0);
+  RawListener() : fd_(raw::open(raw::Kind::stream)) {
+    REQUIRE(raw::bind(fd_.get(), Address::loopback(AddressFamily::ipv4)));
     REQUIRE(::listen(fd_.get(), 16) == 0);
   }
 
-  Address address() const {
-    sockaddr_storage name;
-    socklen_t length = sizeof name;
-    REQUIRE(::getsockname(fd_.get(), reinterpret_cast<sockaddr*>(&name), &length) == 0);
-    return Address::from_sockaddr(reinterpret_cast<sockaddr*>(&name));
-  }
+  Address address() const { return raw::address_of(fd_.get()); }
   void close() { fd_.reset(); }
   /// From any thread. If nobody comes, every later use of the result fails.
-  RawTcp accept() {
+  RawStream accept() {
     pollfd watched{fd_.get(), POLLIN, 0};
-    if (::poll(&watched, 1, 30000) != 1) return RawTcp(UniqueFd());
-    return RawTcp(UniqueFd(::accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC)));
+    if (::poll(&watched, 1, 30000) != 1) return RawStream(UniqueFd());
+    return RawStream(UniqueFd(::accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC)));
   }
 
  private:
   UniqueFd fd_;
 };
 
-/// Two ends of a TCP connection, with send buffers of this size if it is not 0. (Receive buffers
+/// Two ends of a connection, with send buffers of this size if it is not 0. (Receive buffers
 /// below a loopback segment would make TCP itself stutter.)
-inline std::pair<RawTcp, RawTcp> tcp_pair(int buffer = 0) {
+inline std::pair<RawStream, RawStream> raw_pair(int buffer = 0) {
   RawListener listener;
-  RawTcp first = RawTcp::connect(listener.address());
-  RawTcp second = listener.accept();
+  RawStream first = RawStream::connect(listener.address());
+  RawStream second = listener.accept();
   if (buffer != 0) {
     for (int fd : {first.descriptor(), second.descriptor()}) {
       const int receive_buffer = 128 << 10;
@@ -296,11 +276,11 @@ inline std::pair<RawTcp, RawTcp> tcp_pair(int buffer = 0) {
   return {std::move(first), std::move(second)};
 }
 
-inline StreamEnd stream_of(RawTcp socket) { return llp::TcpStream::adopt(socket.take().release()); }
+inline StreamEnd stream_of(RawStream socket) { return raw::adopt(socket.take()); }
 
 /// Both of them as streams.
-inline std::pair<StreamEnd, StreamEnd> tcp_streams(int buffer = 0) {
-  auto [first, second] = tcp_pair(buffer);
+inline std::pair<StreamEnd, StreamEnd> socket_streams(int buffer = 0) {
+  auto [first, second] = raw_pair(buffer);
   return {stream_of(std::move(first)), stream_of(std::move(second))};
 }
 
@@ -379,7 +359,7 @@ struct Server {
   }
   /// Whether it still serves: a plain socket connects and gets its reply.
   void check_alive() {
-    RawTcp peer = RawTcp::connect(listener->address());
+    RawStream peer = RawStream::connect(listener->address());
     REQUIRE(peer.send(to_bytes(MpaFrame{})));
     request().accept(party.qp);
     CHECK(peer.receive(20) == to_bytes(MpaFrame{.reply = true}));
@@ -391,14 +371,11 @@ struct Server {
 };
 
 /// A connection of another address of this host's, 127.0.0.2 and on.
-inline RawTcp connect_from(int host, const Address& to) {
-  UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_storage name;
-  socklen_t length = Address::parse("127.0.0." + std::to_string(host)).to_sockaddr(name);
-  REQUIRE(::bind(fd.get(), reinterpret_cast<sockaddr*>(&name), length) == 0);
-  length = to.to_sockaddr(name);
-  REQUIRE(::connect(fd.get(), reinterpret_cast<sockaddr*>(&name), length) == 0);
-  return RawTcp(std::move(fd));
+inline RawStream connect_from(int host, const Address& to) {
+  UniqueFd fd = raw::open(raw::Kind::stream);
+  REQUIRE(raw::bind(fd.get(), Address::parse("127.0.0." + std::to_string(host))));
+  REQUIRE(raw::connect(fd.get(), to));
+  return RawStream(std::move(fd));
 }
 
 }  // namespace diwarp::test

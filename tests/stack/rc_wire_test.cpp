@@ -73,7 +73,7 @@ TEST_CASE("An RC initiator speaks MPA, DDP and RDMAP with a plain socket", "[pla
     const auto hello = text("hello");
     return party.qp.connect(listener.address(), {.private_data = hello, .revision = 1});
   });
-  RawTcp peer = listener.accept();
+  RawStream peer = listener.accept();
   CHECK(peer.receive(25) == hex("4d504120494420526571204672616d65"
                                 "40"
                                 "01"
@@ -109,7 +109,7 @@ TEST_CASE("An RC responder speaks MPA, DDP and RDMAP with a plain socket", "[pla
   const Device device = Device::open("127.0.0.1");
   RcParty party(device);
   Listener listener(device, 0);
-  RawTcp peer = RawTcp::connect(listener.address());
+  RawStream peer = RawStream::connect(listener.address());
   REQUIRE(
       peer.send(hex("4d504120494420526571204672616d65"
                     "40"
@@ -295,7 +295,7 @@ TEST_CASE("A fault inside an RC message completes its receive with an error") {
 TEST_CASE("A wrong CRC over TCP ends that RC connection with a Terminate") {
   const Device device = Device::open("127.0.0.1");
   RcParty party(device);
-  auto [peer, mine] = tcp_pair();
+  auto [peer, mine] = raw_pair();
   party.post_receives(2, 100);
   party.impl().start(negotiated(stream_of(std::move(mine)), false));
   REQUIRE(peer.send(fpdu_bytes(Fpdu{.payload = text("good")})));

@@ -18,7 +18,7 @@ DeviceOptions zero_copy(size_t from = 4096) {
 struct Deaf : Sockets {
   explicit Deaf(const DeviceOptions& options = zero_copy(), const StreamOptions& stream = {})
       : Sockets(options) {
-    auto [first, second] = tcp_pair();
+    auto [first, second] = raw_pair();
     const int little = 16 << 10;
     REQUIRE(::setsockopt(second.descriptor(), SOL_SOCKET, SO_RCVBUF, &little, sizeof little) == 0);
     peer.emplace(std::move(second));
@@ -37,7 +37,7 @@ struct Deaf : Sockets {
 
   static constexpr size_t kBytes = 300'000;
   std::optional<RcParty> party;
-  std::optional<RawTcp> peer;
+  std::optional<RawStream> peer;
 };
 
 }  // namespace
@@ -54,7 +54,7 @@ TEST_CASE("Messages of all kinds and sizes arrive over sockets that send without
   Sockets sockets(options);
   RcParty a(sockets.devices[0], Streams::options());
   RcParty b(sockets.devices[1], Streams::options());
-  join(a, b, tcp_streams(),
+  join(a, b, socket_streams(),
        {.crc = crc, .send_markers = markers, .receive_markers = markers, .ord = 4, .ird = 4});
   const Exchange<RcParty> exchange{a, b, {}, [&] { sockets.step(); }};
   exchange.all(*b.mr);
@@ -228,7 +228,7 @@ TEST_CASE("A zero-copy message of many short pieces is not held up") {
   RcOptions options{.memory = 64 << 10, .capacity = {.max_send_sge = 32}, .access = kOpen};
   RcParty a(sockets.devices[0], options);
   RcParty b(sockets.devices[1], options);
-  join(a, b, tcp_streams());
+  join(a, b, socket_streams());
   const auto contents = pattern(20 * llp::kCopiedPiece + 8000, 1);
   a.fill(contents);
   std::vector<Sge> sges;

@@ -64,7 +64,7 @@ struct Datagrams : Sockets {
 struct Streams : Sockets {
   explicit Streams(int send_buffer = 0, const DeviceOptions& device = by_hand(),
                    const rnic::DeviceParts& parts = {})
-      : Streams(tcp_streams(send_buffer), device, parts) {}
+      : Streams(socket_streams(send_buffer), device, parts) {}
   explicit Streams(std::pair<StreamEnd, StreamEnd> ends, const DeviceOptions& device = by_hand(),
                    const rnic::DeviceParts& parts = {})
       : Sockets(device, parts), a(devices[0], options()), b(devices[1], options()) {

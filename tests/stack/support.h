@@ -33,6 +33,7 @@
 #include "llp/memory/memory_network.h"
 #include "rnic/device.h"
 #include "stack/datagram.h"
+#include "stack/raw_sockets.h"
 #include "support/catch.h"
 #include "support/contents.h"
 #include "verbs/handle_access.h"
@@ -269,34 +270,23 @@ class Stranger {
   std::unique_ptr<llp::DatagramLink> link_;
 };
 
-/// A plain UDP socket. It asserts nothing, so that any thread may use it; a call that fails throws.
+/// A plain datagram socket. It asserts nothing, so that any thread may use it; a call that fails
+/// throws.
 class RawSocket {
  public:
-  explicit RawSocket(const Address& local)
-      : fd_(::socket(local.family() == AddressFamily::ipv4 ? AF_INET : AF_INET6,
-                     SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_storage name;
-    const socklen_t length = local.to_sockaddr(name);
-    demand(::bind(fd_.get(), reinterpret_cast<sockaddr*>(&name), length) == 0);
+  explicit RawSocket(const Address& local) : fd_(raw::open(raw::Kind::datagrams, local.family())) {
+    demand(raw::bind(fd_.get(), local));
   }
 
-  Address address() const {
-    sockaddr_storage name;
-    socklen_t length = sizeof name;
-    demand(::getsockname(fd_.get(), reinterpret_cast<sockaddr*>(&name), &length) == 0);
-    return Address::from_sockaddr(reinterpret_cast<sockaddr*>(&name));
-  }
+  Address address() const { return raw::address_of(fd_.get()); }
   void send(const Address& to, std::span<const std::byte> bytes) {
-    sockaddr_storage name;
-    const socklen_t length = to.to_sockaddr(name);
-    demand(::sendto(fd_.get(), bytes.data(), bytes.size(), 0, reinterpret_cast<sockaddr*>(&name),
-                    length) == static_cast<ssize_t>(bytes.size()));
+    demand(raw::send_to(fd_.get(), to, bytes));
   }
   int release() { return fd_.release(); }
 
  private:
   static void demand(bool good) {
-    if (!good) throw std::system_error(errno, std::generic_category(), "a plain UDP socket");
+    if (!good) throw std::system_error(errno, std::generic_category(), "a plain datagram socket");
   }
 
   UniqueFd fd_;

@@ -94,7 +94,7 @@ TEST_CASE(
   Sockets sockets(options);
   Party a(sockets.devices[0]);
   Party b(sockets.devices[1]);
-  Streams streams(tcp_streams(0), options);
+  Streams streams(socket_streams(0), options);
   b.post_receives(8, 64);
   streams.b.post_receives(8, 64);
   for (uint64_t i = 0; i < 4; ++i) {
@@ -255,7 +255,7 @@ TEST_CASE("faults: the smallest buffers on both sides slow rc down, and lose not
   in_network_namespace([] {
     // A window of a loopback segment does not fit into such a buffer.
     REQUIRE(set_mtu("lo", 600));
-    auto [first, second] = tcp_pair(1);
+    auto [first, second] = raw_pair(1);
     const int least = 1;
     for (const int fd : {first.descriptor(), second.descriptor()})
       REQUIRE(::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &least, sizeof least) == 0);

@@ -6,7 +6,8 @@
 #   [window]  a hundred datagrams are on the way, where these sockets hold ten
 #   [kernel]  what is observed is the kernel's TCP or UDP: its routes, its errors, its options
 diwarp_test(stack_unix "stack;threaded"
-  SOURCES unix/choice_test.cpp unix/table.cpp unix/unix_abort.cpp unix/unix_backend.cpp
-    unix/unix_connector.cpp unix/unix_datagrams.cpp unix/unix_name.cpp unix/unix_stream.cpp
+  SOURCES unix/choice_test.cpp unix/raw_unix_sockets.cpp unix/table.cpp unix/unix_abort.cpp
+    unix/unix_backend.cpp unix/unix_connector.cpp unix/unix_datagrams.cpp unix/unix_name.cpp
+    unix/unix_stream.cpp
   LINKS stack_over_sockets stack_cases
   CASES "~[plain]~[groups]~[any]~[kernel]~[window]")

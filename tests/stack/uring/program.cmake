@@ -5,4 +5,4 @@ if(NOT DIWARP_SANITIZE MATCHES "thread")
 endif()
 diwarp_test(stack_uring "stack;threaded"
   SOURCES uring/choice_test.cpp uring/reset_test.cpp uring/table.cpp
-  LINKS ${cases_over_uring})
+  LINKS ${cases_over_uring} raw_ip_sockets)

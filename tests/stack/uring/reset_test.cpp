@@ -18,7 +18,7 @@ DeviceOptions backends() {
 TEST_CASE("bytes that came before a reset are delivered though it is a send that meets the reset") {
   const Device device = Device::open("127.0.0.1", backends());
   RcParty party(device);
-  auto [peer, end] = tcp_pair();
+  auto [peer, end] = raw_pair();
   party.post_receives(2, 100);
   StreamEnd stream = stream_of(std::move(end));
   // A ring's completions wait for the thread that made the request.
