@@ -8,7 +8,7 @@
 /// The connection manager: its ids and channels, many of them, in every state.
 namespace diwarp::test {
 
-TEST_CASE("CM keeps only so many requests and rejects the others", "[plain]") {
+TEST_CASE("CM keeps only so many requests and rejects the others") {
   CmServer server({}, {.max_requests = 2});
   std::vector<RawStream> peers;
   for (int i = 0; i < 3; ++i) {
@@ -26,8 +26,7 @@ TEST_CASE("CM keeps only so many requests and rejects the others", "[plain]") {
   server.request();
 }
 
-TEST_CASE("CM: requests of one address that nobody fetches do not keep out another address",
-          "[plain]") {
+TEST_CASE("CM: requests of one address that nobody fetches do not keep out another address") {
   CmServer server({}, {.max_requests = FullListener::kRequests});
   const FullListener full(server.listener.local_address());
   size_t found = 0;
@@ -159,7 +158,7 @@ TEST_CASE("CM works in manual mode, stepped by the thread that waits for events"
   next_event(server.channel, CmEventType::disconnected);
 }
 
-TEST_CASE("CM channels poll readable while events wait", "[plain]") {
+TEST_CASE("CM channels poll readable while events wait") {
   CmServer server;
   pollfd watched{server.channel.descriptor(), POLLIN, 0};
   CHECK(::poll(&watched, 1, 0) == 0);

@@ -126,7 +126,7 @@ TEST_CASE("CM leaves a queue pair's next connection alone when the id of the las
   check_one_way(other, reused);
 }
 
-TEST_CASE("CM tells rejects apart from failures", "[plain]") {
+TEST_CASE("CM tells rejects apart from failures") {
   const Device device = Device::open("127.0.0.1");
   CmClient client(device);
   SECTION("a reject with private data") {
@@ -196,7 +196,7 @@ TEST_CASE("CM tells that an address cannot be reached", "[kernel]") {
   CHECK(id.local_address().host() == "127.0.0.1");
 }
 
-TEST_CASE("CM refuses to accept from a peer that vanished, or tells", "[plain]") {
+TEST_CASE("CM refuses to accept from a peer that vanished, or tells") {
   CmServer server;
   RawStream peer = RawStream::connect(server.listener.local_address());
   REQUIRE(peer.send(kPeerToPeerRequest));
@@ -209,7 +209,7 @@ TEST_CASE("CM refuses to accept from a peer that vanished, or tells", "[plain]")
   CHECK(next_event(server.channel, CmEventType::connect_error).status == Errc::connection_lost);
 }
 
-TEST_CASE("CM tells of no connection before the peer has made this side ready", "[plain]") {
+TEST_CASE("CM tells of no connection before the peer has made this side ready") {
   CmServer server;
   RawStream peer = RawStream::connect(server.listener.local_address());
   REQUIRE(peer.send(kPeerToPeerRequest));
@@ -221,8 +221,7 @@ TEST_CASE("CM tells of no connection before the peer has made this side ready", 
   CHECK(next_event(server.channel, CmEventType::connect_error).status == Errc::connection_lost);
 }
 
-TEST_CASE("CM tells of established connections at once where nobody makes this side ready",
-          "[plain]") {
+TEST_CASE("CM tells of established connections at once where nobody makes this side ready") {
   CmServer server;
   RawStream peer = RawStream::connect(server.listener.local_address());
   REQUIRE(peer.send(to_bytes(MpaFrame{})));
@@ -231,7 +230,7 @@ TEST_CASE("CM tells of established connections at once where nobody makes this s
   next_event(server.channel, CmEventType::established);
 }
 
-TEST_CASE("CM drops what is not MPA, in silence, and goes on", "[plain]") {
+TEST_CASE("CM drops what is not MPA, in silence, and goes on") {
   CmServer server({}, {.request_timeout = 100ms});
   RawStream garbage = RawStream::connect(server.listener.local_address());
   REQUIRE(garbage.send(text("GET /")));
@@ -244,7 +243,7 @@ TEST_CASE("CM drops what is not MPA, in silence, and goes on", "[plain]") {
   server.request();
 }
 
-TEST_CASE("CM ends a connection whose peer never closes after the timeout", "[plain]") {
+TEST_CASE("CM ends a connection whose peer never closes after the timeout") {
   CmServer server;
   RawStream peer = RawStream::connect(server.listener.local_address());
   REQUIRE(peer.send(to_bytes(MpaFrame{})));

@@ -92,8 +92,7 @@ struct LongSpeaker : Speaker {
 
 }  // namespace
 
-TEST_CASE("A long Send goes out in segments of one MSN, without gaps, the last one marked",
-          "[plain]") {
+TEST_CASE("A long Send goes out in segments of one MSN, without gaps, the last one marked") {
   LongSpeaker speaker;
   const Sge sge = speaker.all();
   for (uint64_t msn = 1; msn <= 2; ++msn) {
@@ -115,7 +114,7 @@ TEST_CASE("A long Send goes out in segments of one MSN, without gaps, the last o
   }
 }
 
-TEST_CASE("A long Write goes out in segments with the STag and each its own offset", "[plain]") {
+TEST_CASE("A long Write goes out in segments with the STag and each its own offset") {
   LongSpeaker speaker;
   const Sge sge = speaker.all();
   REQUIRE_FALSE(speaker.victim->qp.post_send({.sges = {&sge, 1},
@@ -135,8 +134,7 @@ TEST_CASE("A long Write goes out in segments with the STag and each its own offs
   CHECK(came == speaker.contents);
 }
 
-TEST_CASE("Read Requests go out on queue 1 with MSNs of their own, naming sink and source",
-          "[plain]") {
+TEST_CASE("Read Requests go out on queue 1 with MSNs of their own, naming sink and source") {
   Speaker speaker;
   RcParty& party = *speaker.victim;
   for (uint64_t msn = 1; msn <= 3; ++msn) {
@@ -166,8 +164,7 @@ TEST_CASE("Read Requests go out on queue 1 with MSNs of their own, naming sink a
   }
 }
 
-TEST_CASE("A Read Response of another sink, place or length is refused and not written",
-          "[plain]") {
+TEST_CASE("A Read Response of another sink, place or length is refused and not written") {
   struct WrongResponse {
     const char* what;
     uint32_t stag;
@@ -200,7 +197,7 @@ TEST_CASE("A Read Response of another sink, place or length is refused and not w
   }
 }
 
-TEST_CASE("Segments of a Read Response may be empty, the last one, too", "[plain]") {
+TEST_CASE("Segments of a Read Response may be empty, the last one, too") {
   struct Split {
     const char* what;
     std::vector<size_t> lengths;
@@ -232,8 +229,7 @@ TEST_CASE("Segments of a Read Response may be empty, the last one, too", "[plain
   }
 }
 
-TEST_CASE("A Read Response of all bytes but no end takes none more, and completes no Read",
-          "[plain]") {
+TEST_CASE("A Read Response of all bytes but no end takes none more, and completes no Read") {
   Speaker speaker;
   RcParty& party = *speaker.victim;
   REQUIRE_FALSE(party.post(WrOpcode::rdma_read, 1000, 50, speaker.place(0)));
@@ -252,7 +248,7 @@ TEST_CASE("A Read Response of all bytes but no end takes none more, and complete
   speaker.check_bystanders();
 }
 
-TEST_CASE("A Read Response is no answer to an atomic operation", "[plain]") {
+TEST_CASE("A Read Response is no answer to an atomic operation") {
   Speaker speaker;
   RcParty& party = *speaker.victim;
   REQUIRE_FALSE(party.post(WrOpcode::fetch_add, 1000, 8, speaker.place(0)));
@@ -266,8 +262,7 @@ TEST_CASE("A Read Response is no answer to an atomic operation", "[plain]") {
   speaker.check_unharmed();
 }
 
-TEST_CASE("An Atomic Response for another request, or for a Read, is refused and not written",
-          "[plain]") {
+TEST_CASE("An Atomic Response for another request, or for a Read, is refused and not written") {
   const bool reading = GENERATE(false, true);
   Speaker speaker;
   RcParty& party = *speaker.victim;
@@ -284,7 +279,7 @@ TEST_CASE("An Atomic Response for another request, or for a Read, is refused and
   speaker.check_unharmed();
 }
 
-TEST_CASE("No more Reads and atomic operations go out than the peer answers at a time", "[plain]") {
+TEST_CASE("No more Reads and atomic operations go out than the peer answers at a time") {
   Speaker speaker;
   RcParty& party = *speaker.victim;
   const uint16_t limit = party.qp.query().ord;
@@ -315,8 +310,7 @@ TEST_CASE("No more Reads and atomic operations go out than the peer answers at a
   CHECK(next_segment(*speaker.peer).opcode == 3);
 }
 
-TEST_CASE("Read Responses go out in the order of their Requests, to the sinks that these named",
-          "[plain]") {
+TEST_CASE("Read Responses go out in the order of their Requests, to the sinks that these named") {
   Fortress fortress;
   fortress.face();
   const RcParty& party = *fortress.victim;
@@ -344,7 +338,7 @@ TEST_CASE("Read Responses go out in the order of their Requests, to the sinks th
   }
 }
 
-TEST_CASE("An Atomic Response goes out on queue 3 with the Request's identifier", "[plain]") {
+TEST_CASE("An Atomic Response goes out on queue 3 with the Request's identifier") {
   Fortress fortress;
   fortress.face();
   for (uint32_t msn = 1; msn <= 3; ++msn) {
@@ -369,7 +363,7 @@ TEST_CASE("An Atomic Response goes out on queue 3 with the Request's identifier"
   }
 }
 
-TEST_CASE("Immediate Data go out on queue 0 with the next MSN and eight octets", "[plain]") {
+TEST_CASE("Immediate Data go out on queue 0 with the next MSN and eight octets") {
   Speaker speaker;
   RcParty& party = *speaker.victim;
   REQUIRE_FALSE(party.send(0, 4));
@@ -392,7 +386,7 @@ TEST_CASE("Immediate Data go out on queue 0 with the next MSN and eight octets",
   CHECK(solicited.body == hex("0000000000000001"));
 }
 
-TEST_CASE("Sends go out with the opcode of their kind and the STag to invalidate", "[plain]") {
+TEST_CASE("Sends go out with the opcode of their kind and the STag to invalidate") {
   Speaker speaker;
   RcParty& party = *speaker.victim;
   struct Kind {

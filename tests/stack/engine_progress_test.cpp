@@ -59,7 +59,7 @@ TEST_CASE("an idle device with a thousand queue pairs uses next to no processor 
   CHECK(await(many.cq, 2).size() == 2);
 }
 
-TEST_CASE("an open message on an otherwise idle device costs no processor time either", "[plain]") {
+TEST_CASE("an open message on an otherwise idle device costs no processor time either") {
   Device device = Device::open("127.0.0.1");
   Party target(device, {.datagram = {.message_timeout = 300ms}});
   target.post_receives(2, 100);
@@ -71,7 +71,7 @@ TEST_CASE("an open message on an otherwise idle device costs no processor time e
   CHECK(used.of_others() < 0.3);
 }
 
-TEST_CASE("a message is received while the application computes without a verbs call", "[plain]") {
+TEST_CASE("a message is received while the application computes without a verbs call") {
   Device device = Device::open("127.0.0.1");
   Party target(device);
   target.post_receives(64, 100);
@@ -171,7 +171,7 @@ TEST_CASE("queue pairs with much to send take turns, a bounded burst each") {
   }
 }
 
-TEST_CASE("queue pairs that were quiet for long still receive, however many there are", "[plain]") {
+TEST_CASE("queue pairs that were quiet for long still receive, however many there are") {
   // More than the engine asks in every step; those that stay empty leave that list.
   const auto progress = GENERATE(Progress::manual, Progress::thread);
   Device device = Device::open("127.0.0.1", {.progress = progress});
@@ -188,7 +188,7 @@ TEST_CASE("queue pairs that were quiet for long still receive, however many ther
   }
 }
 
-TEST_CASE("in manual mode nothing moves but by the application's steps", "[plain]") {
+TEST_CASE("in manual mode nothing moves but by the application's steps") {
   Device device = Device::open("127.0.0.1", {.progress = Progress::manual});
   Party target(device);
   target.post_receives(2, 100);

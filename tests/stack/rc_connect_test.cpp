@@ -248,7 +248,7 @@ TEST_CASE("RC connects and talks in manual mode, each side stepped by its own th
   CHECK(serving.get());
 }
 
-TEST_CASE("RC handles may go in any order", "[plain]") {
+TEST_CASE("RC handles may go in any order") {
   const Progress progress = GENERATE(Progress::thread, Progress::manual);
   std::optional<Device> device(Device::open("127.0.0.1", {.progress = progress}));
   std::optional<RcParty> a(std::in_place, *device);

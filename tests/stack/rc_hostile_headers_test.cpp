@@ -22,7 +22,7 @@ constexpr Untagged kUntagged[] = {{1, 1, 28}, {3, 0, 5}, {4, 0, 5}, {5, 0, 5},  
 
 }  // namespace
 
-TEST_CASE("A peer with another DDP version is told so, by model, without headers", "[plain]") {
+TEST_CASE("A peer with another DDP version is told so, by model, without headers") {
   Fortress fortress;
   for (const uint8_t version : kWrongVersions) {
     const std::string what = "version " + std::to_string(version);
@@ -36,7 +36,7 @@ TEST_CASE("A peer with another DDP version is told so, by model, without headers
   }
 }
 
-TEST_CASE("A peer with another RDMAP version is told so", "[plain]") {
+TEST_CASE("A peer with another RDMAP version is told so") {
   Fortress fortress;
   for (const uint8_t version : kWrongVersions) {
     const std::string what = "version " + std::to_string(version);
@@ -50,7 +50,7 @@ TEST_CASE("A peer with another RDMAP version is told so", "[plain]") {
   }
 }
 
-TEST_CASE("A peer's unknown opcode is refused in either model", "[plain]") {
+TEST_CASE("A peer's unknown opcode is refused in either model") {
   Fortress fortress;
   for (const uint8_t opcode : kUnknownOpcodes) {
     const std::string what = "opcode " + std::to_string(opcode);
@@ -64,7 +64,7 @@ TEST_CASE("A peer's unknown opcode is refused in either model", "[plain]") {
   }
 }
 
-TEST_CASE("A peer's opcode in the other model is refused", "[plain]") {
+TEST_CASE("A peer's opcode in the other model is refused") {
   Fortress fortress;
   for (const Untagged& untagged : kUntagged) {
     const std::string what = "opcode " + std::to_string(untagged.opcode);
@@ -80,7 +80,7 @@ TEST_CASE("A peer's opcode in the other model is refused", "[plain]") {
   }
 }
 
-TEST_CASE("A peer's untagged message on another queue than its own is refused", "[plain]") {
+TEST_CASE("A peer's untagged message on another queue than its own is refused") {
   Fortress fortress;
   for (const Untagged& untagged : kUntagged) {
     for (const uint32_t queue : {0U, 1U, 2U, 3U, 4U, 0x80000000U, 0xFFFFFFFFU}) {
@@ -96,8 +96,7 @@ TEST_CASE("A peer's untagged message on another queue than its own is refused", 
   }
 }
 
-TEST_CASE("A peer's message sequence number other than the next is refused on every queue",
-          "[plain]") {
+TEST_CASE("A peer's message sequence number other than the next is refused on every queue") {
   Fortress fortress;
   for (const Untagged& untagged : kUntagged) {
     for (const uint32_t msn : {0U, 2U, 0x80000001U, 0xFFFFFFFFU}) {
@@ -113,8 +112,7 @@ TEST_CASE("A peer's message sequence number other than the next is refused on ev
   }
 }
 
-TEST_CASE("A peer's message offset in a first segment other than 0 is refused on every queue",
-          "[plain]") {
+TEST_CASE("A peer's message offset in a first segment other than 0 is refused on every queue") {
   Fortress fortress;
   for (const Untagged& untagged : kUntagged) {
     for (const uint32_t offset : {1U, 0x80000000U, 0xFFFFFFFFU}) {
@@ -131,7 +129,7 @@ TEST_CASE("A peer's message offset in a first segment other than 0 is refused on
   }
 }
 
-TEST_CASE("A peer's ULPDU that ends inside its header is refused", "[plain]") {
+TEST_CASE("A peer's ULPDU that ends inside its header is refused") {
   Fortress fortress;
   for (size_t length = 0; length < 18; ++length) {
     fortress.face();
@@ -146,7 +144,7 @@ TEST_CASE("A peer's ULPDU that ends inside its header is refused", "[plain]") {
   }
 }
 
-TEST_CASE("A peer's reserved bits, reserved words and padding are not looked at", "[plain]") {
+TEST_CASE("A peer's reserved bits, reserved words and padding are not looked at") {
   Fortress fortress;
   fortress.face(2, 100);
   fortress.send(Wire{.reserved = 15, .rdmap_reserved = 3, .word = 0xFFFFFFFF, .body = kPayload});
@@ -162,8 +160,7 @@ TEST_CASE("A peer's reserved bits, reserved words and padding are not looked at"
   fortress.check_bystanders();
 }
 
-TEST_CASE("A peer's wrong CRC is told without headers, and nothing of its segment is kept",
-          "[plain]") {
+TEST_CASE("A peer's wrong CRC is told without headers, and nothing of its segment is kept") {
   Fortress fortress;
   const bool write = GENERATE(true, false);
   fortress.face(2, 100);
@@ -180,7 +177,7 @@ TEST_CASE("A peer's wrong CRC is told without headers, and nothing of its segmen
   fortress.check_unharmed();
 }
 
-TEST_CASE("A peer's FPDU that announces more than ever comes is no message", "[plain]") {
+TEST_CASE("A peer's FPDU that announces more than ever comes is no message") {
   Fortress fortress;
   for (const size_t length : {19U, 1000U, 65535U}) {
     CAPTURE(length);

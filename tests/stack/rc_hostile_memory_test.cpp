@@ -54,7 +54,7 @@ size_t count_of_places() {
 
 }  // namespace
 
-TEST_CASE("A peer's Write to each kind of place that is not open is refused", "[plain]") {
+TEST_CASE("A peer's Write to each kind of place that is not open is refused") {
   Fortress fortress;
   for (size_t i = 0; i < count_of_places(); ++i) {
     fortress.face();
@@ -64,7 +64,7 @@ TEST_CASE("A peer's Write to each kind of place that is not open is refused", "[
   }
 }
 
-TEST_CASE("A peer's Read from each kind of place that is not open is refused", "[plain]") {
+TEST_CASE("A peer's Read from each kind of place that is not open is refused") {
   Fortress fortress;
   for (size_t i = 0; i < count_of_places(); ++i) {
     fortress.face();
@@ -74,8 +74,7 @@ TEST_CASE("A peer's Read from each kind of place that is not open is refused", "
   }
 }
 
-TEST_CASE("A peer's atomic operation on each kind of place that is not open is refused",
-          "[plain]") {
+TEST_CASE("A peer's atomic operation on each kind of place that is not open is refused") {
   Fortress fortress;
   for (size_t i = 0; i < count_of_places(); ++i) {
     fortress.face();
@@ -85,7 +84,7 @@ TEST_CASE("A peer's atomic operation on each kind of place that is not open is r
   }
 }
 
-TEST_CASE("A peer's Read of more bytes than the region has is refused at any length", "[plain]") {
+TEST_CASE("A peer's Read of more bytes than the region has is refused at any length") {
   Fortress fortress;
   for (const uint32_t length : {uint32_t{kMost + 1}, 0x80000000U, 0xFFFFFFFFU}) {
     fortress.face();
@@ -94,7 +93,7 @@ TEST_CASE("A peer's Read of more bytes than the region has is refused at any len
   }
 }
 
-TEST_CASE("A peer's later segments are checked like the first, which alone is written", "[plain]") {
+TEST_CASE("A peer's later segments are checked like the first, which alone is written") {
   Fortress fortress;
   fortress.face();
   Wire first = write_of(fortress.stag(), fortress.base() + kMost - 16, 16);
@@ -110,7 +109,7 @@ TEST_CASE("A peer's later segments are checked like the first, which alone is wr
   fortress.check_bystanders();
 }
 
-TEST_CASE("A peer's atomic operation that is not one of the known is refused", "[plain]") {
+TEST_CASE("A peer's atomic operation that is not one of the known is refused") {
   Fortress fortress;
   for (const uint32_t operation : {1U, 3U, 7U, 15U}) {
     fortress.face();
@@ -119,7 +118,7 @@ TEST_CASE("A peer's atomic operation that is not one of the known is refused", "
   }
 }
 
-TEST_CASE("A peer's atomic operation on an address that is not aligned is refused", "[plain]") {
+TEST_CASE("A peer's atomic operation on an address that is not aligned is refused") {
   Fortress fortress;
   for (size_t misalignment = 1; misalignment < 8; ++misalignment) {
     fortress.face();
@@ -129,7 +128,7 @@ TEST_CASE("A peer's atomic operation on an address that is not aligned is refuse
   }
 }
 
-TEST_CASE("A peer cannot invalidate what is not its own", "[plain]") {
+TEST_CASE("A peer cannot invalidate what is not its own") {
   Fortress fortress;
   const auto attack = [&](const std::string& what, uint32_t stag) {
     const Wire send{.opcode = 4, .word = stag};
@@ -153,7 +152,7 @@ TEST_CASE("A peer cannot invalidate what is not its own", "[plain]") {
   CHECK(invalidable.valid());
 }
 
-TEST_CASE("A peer's responses that nobody asked for are refused", "[plain]") {
+TEST_CASE("A peer's responses that nobody asked for are refused") {
   Fortress fortress;
   fortress.face();
   Wire response = write_of(fortress.stag(), fortress.base(), 8);

@@ -33,7 +33,7 @@ void check_second_refused(const Wire& first, const Wire& second, const std::stri
 
 }  // namespace
 
-TEST_CASE("A peer's messages of one length are refused with any other", "[plain]") {
+TEST_CASE("A peer's messages of one length are refused with any other") {
   Fortress fortress;
   for (const Fixed& fixed : kFixed) {
     for (const size_t length : {size_t{0}, fixed.body - 1, fixed.body + 1, size_t{1000}}) {
@@ -54,14 +54,14 @@ TEST_CASE("A peer's messages of one length are refused with any other", "[plain]
   }
 }
 
-TEST_CASE("A peer's Send longer than its receive is refused and not written", "[plain]") {
+TEST_CASE("A peer's Send longer than its receive is refused and not written") {
   Fortress fortress;
   fortress.face(1, 10);
   check_refused(fortress, "one segment", Wire{.body = bytes(11)}, "1/2/5", Shown::ddp_header);
   CHECK(next(fortress.victim->recv_cq).status == WcStatus::local_length_error);
 }
 
-TEST_CASE("A peer's Send without a receive is refused under the policy terminate", "[plain]") {
+TEST_CASE("A peer's Send without a receive is refused under the policy terminate") {
   Fortress fortress;
   fortress.face(0);
   check_refused(fortress, "Send", Wire{.body = bytes(4)}, "1/2/2", Shown::ddp_header);
@@ -72,7 +72,7 @@ TEST_CASE("A peer's Send without a receive is refused under the policy terminate
                 Shown::ddp_header);
 }
 
-TEST_CASE("Inside a peer's Send the next segment must go on where the last one ended", "[plain]") {
+TEST_CASE("Inside a peer's Send the next segment must go on where the last one ended") {
   const Wire first{.last = false, .body = bytes(10)};
   check_second_refused(first, Wire{.mo = 9, .body = bytes(1)}, "1/2/4");
   check_second_refused(first, Wire{.mo = 11, .body = bytes(1)}, "1/2/4");
@@ -84,7 +84,7 @@ TEST_CASE("Inside a peer's Send the next segment must go on where the last one e
   check_second_refused(first, Wire{.mo = 10, .body = bytes(91)}, "1/2/5");
 }
 
-TEST_CASE("A peer's message sequence number that comes twice is refused", "[plain]") {
+TEST_CASE("A peer's message sequence number that comes twice is refused") {
   Fortress fortress;
   fortress.face(3, 100);
   fortress.send(Wire{});
@@ -95,7 +95,7 @@ TEST_CASE("A peer's message sequence number that comes twice is refused", "[plai
   fortress.check_unharmed();
 }
 
-TEST_CASE("A peer's Terminate is believed, told to the application and not answered", "[plain]") {
+TEST_CASE("A peer's Terminate is believed, told to the application and not answered") {
   Fortress fortress;
   fortress.face();
   fortress.send(Wire{.opcode = 7, .queue = 2, .body = hex("01010000")});
@@ -107,8 +107,7 @@ TEST_CASE("A peer's Terminate is believed, told to the application and not answe
   fortress.check_unharmed();
 }
 
-TEST_CASE("A peer's Terminate that is cut short or empty ends the connection all the same",
-          "[plain]") {
+TEST_CASE("A peer's Terminate that is cut short or empty ends the connection all the same") {
   Fortress fortress;
   for (const char* body : {"", "01", "010100", "1101c000", "1101c0000012", "0101e000002e4141"}) {
     CAPTURE(body);
@@ -122,7 +121,7 @@ TEST_CASE("A peer's Terminate that is cut short or empty ends the connection all
   }
 }
 
-TEST_CASE("A peer's tagged message that another one cuts is refused", "[plain]") {
+TEST_CASE("A peer's tagged message that another one cuts is refused") {
   Fortress fortress;
   fortress.face();
   Wire write = write_of(fortress.stag(), fortress.base() + 2000, 8);
@@ -137,7 +136,7 @@ TEST_CASE("A peer's tagged message that another one cuts is refused", "[plain]")
   fortress.check_bystanders();
 }
 
-TEST_CASE("A peer's Send may be interleaved with its Write", "[plain]") {
+TEST_CASE("A peer's Send may be interleaved with its Write") {
   Fortress fortress;
   fortress.face();
   fortress.send(Wire{.last = false, .body = bytes(3)});

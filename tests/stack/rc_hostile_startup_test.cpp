@@ -25,7 +25,7 @@ Outcome outcome(Server& server, RawStream& peer) {
 
 }  // namespace
 
-TEST_CASE("A peer whose request has any octet of its key wrong is cut off", "[plain]") {
+TEST_CASE("A peer whose request has any octet of its key wrong is cut off") {
   Server server;
   for (size_t octet = 0; octet < 16; ++octet) {
     for (const std::byte error : {std::byte{0x01}, std::byte{0x20}, std::byte{0x80}}) {
@@ -42,7 +42,7 @@ TEST_CASE("A peer whose request has any octet of its key wrong is cut off", "[pl
   server.check_alive();
 }
 
-TEST_CASE("A peer's request may have reserved flags and the reject bit set", "[plain]") {
+TEST_CASE("A peer's request may have reserved flags and the reject bit set") {
   for (const uint8_t flags : {uint8_t{0x41}, uint8_t{0x48}, uint8_t{0x4F}, uint8_t{0x60}}) {
     CAPTURE(+flags);
     Server server;
@@ -53,7 +53,7 @@ TEST_CASE("A peer's request may have reserved flags and the reject bit set", "[p
   }
 }
 
-TEST_CASE("A peer that announces more private data than MPA has is cut off at once", "[plain]") {
+TEST_CASE("A peer that announces more private data than MPA has is cut off at once") {
   Server server;
   unsigned bad = 0;
   for (const uint8_t revision : {uint8_t{1}, uint8_t{2}}) {
@@ -70,8 +70,8 @@ TEST_CASE("A peer that announces more private data than MPA has is cut off at on
   server.check_alive();
 }
 
-TEST_CASE("Random start-up bytes get a reply, a rejection or nothing, and the next peer is served",
-          "[plain]") {
+TEST_CASE(
+    "Random start-up bytes get a reply, a rejection or nothing, and the next peer is served") {
   Server server;
   Random random(5044);
   unsigned requests = 0;

@@ -67,7 +67,7 @@ TEST_CASE("A listener that nobody calls gives nothing after the timeout") {
   CHECK_FALSE(server.listener->get_request(5ms));
 }
 
-TEST_CASE("A listener closes what is not MPA and serves the next", "[plain]") {
+TEST_CASE("A listener closes what is not MPA and serves the next") {
   Server server;
   RawStream peer = RawStream::connect(server.listener->address());
   std::vector<std::byte> garbage;
@@ -97,7 +97,7 @@ TEST_CASE("A listener closes what is not MPA and serves the next", "[plain]") {
   server.check_alive();
 }
 
-TEST_CASE("A listener drops peers that take too long and serves the next meanwhile", "[plain]") {
+TEST_CASE("A listener drops peers that take too long and serves the next meanwhile") {
   Server server({.request_timeout = 100ms});
   RawStream silent = RawStream::connect(server.listener->address());
   RawStream slow = RawStream::connect(server.listener->address());
@@ -108,7 +108,7 @@ TEST_CASE("A listener drops peers that take too long and serves the next meanwhi
   server.check_alive();
 }
 
-TEST_CASE("Silent connections of many addresses keep nobody out", "[plain]") {
+TEST_CASE("Silent connections of many addresses keep nobody out") {
   Server server({.request_timeout = 2 * kPatience});
   std::vector<RawStream> silent;
   for (int i = 0; i < 300; ++i)
@@ -118,8 +118,7 @@ TEST_CASE("Silent connections of many addresses keep nobody out", "[plain]") {
   CHECK(server.device.counter("mpa_timeouts") == 0);
 }
 
-TEST_CASE("Of an address with too many silent connections the oldest gives way, and no other's",
-          "[plain]") {
+TEST_CASE("Of an address with too many silent connections the oldest gives way, and no other's") {
   Server server({.max_startups_per_address = 2, .request_timeout = 2 * kPatience});
   const Address to = server.listener->address();
   RawStream other = connect_from(9, to);
@@ -136,8 +135,7 @@ TEST_CASE("Of an address with too many silent connections the oldest gives way, 
   CHECK(same(server.request().private_data(), text("other")));
 }
 
-TEST_CASE("In a full table of start-ups the oldest gives way, even if it has begun its request",
-          "[plain]") {
+TEST_CASE("In a full table of start-ups the oldest gives way, even if it has begun its request") {
   Server server({.max_startups = 3, .request_timeout = 2 * kPatience});
   const Address to = server.listener->address();
   RawStream begun = connect_from(2, to);
@@ -153,7 +151,7 @@ TEST_CASE("In a full table of start-ups the oldest gives way, even if it has beg
   CHECK(is_open(fourth));
 }
 
-TEST_CASE("A start-up that is over leaves its place", "[plain]") {
+TEST_CASE("A start-up that is over leaves its place") {
   Server server({.max_startups = 1, .request_timeout = 2 * kPatience});
   for (int i = 0; i < 5; ++i) {
     server.check_alive();
@@ -173,7 +171,7 @@ TEST_CASE("Listeners that could have no start-up, or no bound, are refused") {
   CHECK(with({.max_startups_per_address = 4097}) == Errc::invalid_argument);
 }
 
-TEST_CASE("A listener takes a request that comes byte by byte", "[plain]") {
+TEST_CASE("A listener takes a request that comes byte by byte") {
   Server server({.request_timeout = kPatience});
   RawStream peer = RawStream::connect(server.listener->address());
   const int on = 1;  // TCP gathers bytes else
@@ -183,7 +181,7 @@ TEST_CASE("A listener takes a request that comes byte by byte", "[plain]") {
   CHECK(same(server.request().private_data(), text("piecemeal")));
 }
 
-TEST_CASE("A listener rejects other revisions of MPA in the nearest that it speaks", "[plain]") {
+TEST_CASE("A listener rejects other revisions of MPA in the nearest that it speaks") {
   Server server;
   RawStream peer = RawStream::connect(server.listener->address());
   uint8_t answered = 2;
@@ -200,7 +198,7 @@ TEST_CASE("A listener rejects other revisions of MPA in the nearest that it spea
   server.check_alive();
 }
 
-TEST_CASE("A listener sends markers to a peer that asks, and asks for some if told to", "[plain]") {
+TEST_CASE("A listener sends markers to a peer that asks, and asks for some if told to") {
   const bool peer_asks = GENERATE(true, false);
   const bool own = GENERATE(true, false);
   Server server;
@@ -213,7 +211,7 @@ TEST_CASE("A listener sends markers to a peer that asks, and asks for some if to
   CHECK(server.party.qp.query().receive_markers == own);
 }
 
-TEST_CASE("A listener uses CRCs if either side asks for them", "[plain]") {
+TEST_CASE("A listener uses CRCs if either side asks for them") {
   const bool peer_asks = GENERATE(true, false);
   const bool own = GENERATE(true, false);
   Server server;
@@ -224,7 +222,7 @@ TEST_CASE("A listener uses CRCs if either side asks for them", "[plain]") {
   CHECK(peer.receive(20) == to_bytes(MpaFrame{.reply = true, .flags = flags}));
 }
 
-TEST_CASE("A listener keeps only so many requests and rejects the others", "[plain]") {
+TEST_CASE("A listener keeps only so many requests and rejects the others") {
   Server server({.max_requests = 2});
   std::vector<RawStream> peers;
   for (int i = 0; i < 3; ++i) {
@@ -244,8 +242,7 @@ TEST_CASE("A listener keeps only so many requests and rejects the others", "[pla
   server.request();
 }
 
-TEST_CASE("Requests of one address that nobody fetches do not keep out another address",
-          "[plain]") {
+TEST_CASE("Requests of one address that nobody fetches do not keep out another address") {
   Server server({.max_requests = FullListener::kRequests});
   const FullListener full(server.listener->address());
   size_t found = 0;
@@ -257,7 +254,7 @@ TEST_CASE("Requests of one address that nobody fetches do not keep out another a
 // Not under UBSan: its check of virtual tables probes memory through a pipe, for which this test
 // leaves no descriptor.
 #if !defined(DIWARP_ADDRESS_SANITIZER)
-TEST_CASE("A listener without descriptors refuses connections at once, and says so", "[plain]") {
+TEST_CASE("A listener without descriptors refuses connections at once, and says so", "[reserve]") {
   Server server;
   warm_up(server);
   EventQueue events(server.device);
@@ -296,7 +293,7 @@ TEST_CASE("A listener without descriptors refuses connections at once, and says 
   server.check_alive();
 }
 
-TEST_CASE("Silent connections that hold all descriptors keep nobody out", "[plain]") {
+TEST_CASE("Silent connections that hold all descriptors keep nobody out") {
   Server server({.request_timeout = 2 * kPatience});
   warm_up(server);
   std::vector<RawStream> peers;
@@ -318,7 +315,7 @@ TEST_CASE("Silent connections that hold all descriptors keep nobody out", "[plai
   CHECK(server.device.counter("accept_refused") == 0);
 }
 
-TEST_CASE("A start-up that has taken the last descriptor keeps it", "[plain]") {
+TEST_CASE("A start-up that has taken the last descriptor keeps it") {
   Server server({.request_timeout = 2 * kPatience});
   warm_up(server);
   RawStream peer(raw::open(raw::Kind::stream));
@@ -382,7 +379,7 @@ TEST_CASE("A listener that finds no descriptor tells so") {
 }
 #endif
 
-TEST_CASE("RC accept of a peer that has gone is refused, or ends soon", "[plain]") {
+TEST_CASE("RC accept of a peer that has gone is refused, or ends soon") {
   Server server;
   {
     RawStream peer = RawStream::connect(server.listener->address());

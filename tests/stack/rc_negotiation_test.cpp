@@ -59,7 +59,7 @@ void check_terminate(RawStream& peer, uint8_t code) {
 
 }  // namespace
 
-TEST_CASE("RC connect asks in revision 2, offering all that makes the peer ready", "[plain]") {
+TEST_CASE("RC connect asks in revision 2, offering all that makes the peer ready") {
   const auto hello = text("hello");
   Client client({.private_data = hello, .ord = 3, .ird = 5});
   RawStream peer = client.listener.accept();
@@ -78,7 +78,7 @@ TEST_CASE("RC connect asks in revision 2, offering all that makes the peer ready
   CHECK(std::vector(ready.begin(), ready.begin() + 4) == hex("000ec140"));
 }
 
-TEST_CASE("RC connect without peer-to-peer offers nothing and sends nothing by itself", "[plain]") {
+TEST_CASE("RC connect without peer-to-peer offers nothing and sends nothing by itself") {
   Client client({.crc = false, .peer_to_peer = false, .markers = true});
   RawStream peer = client.listener.accept();
   CHECK(peer.receive(24) == enhanced(false, 16, 16, "", 0x90));
@@ -92,7 +92,7 @@ TEST_CASE("RC connect without peer-to-peer offers nothing and sends nothing by i
   CHECK(::poll(&watched, 1, 20) == 0);
 }
 
-TEST_CASE("RC connect in revision 1 says nothing of enhanced data", "[plain]") {
+TEST_CASE("RC connect in revision 1 says nothing of enhanced data") {
   Client client({.revision = 1});
   RawStream peer = client.listener.accept();
   CHECK(peer.receive(20) == to_bytes(MpaFrame{}));
@@ -101,8 +101,7 @@ TEST_CASE("RC connect in revision 1 says nothing of enhanced data", "[plain]") {
   CHECK(client.party.qp.query().mpa_revision == 1);
 }
 
-TEST_CASE("A listener answers revision 2 with the lower depths and the Write that makes it ready",
-          "[plain]") {
+TEST_CASE("A listener answers revision 2 with the lower depths and the Write that makes it ready") {
   Server server;
   RawStream peer = RawStream::connect(server.listener->address());
   REQUIRE(peer.send(enhanced(false, 0xc003, 0xc032, "hi")));
@@ -127,7 +126,7 @@ TEST_CASE("A listener answers revision 2 with the lower depths and the Write tha
   CHECK(drain(server.party.recv_cq).empty());
 }
 
-TEST_CASE("A request without depths asks for none, and one of revision 1 for any", "[plain]") {
+TEST_CASE("A request without depths asks for none, and one of revision 1 for any") {
   Server server;
   RawStream first = RawStream::connect(server.listener->address());
   REQUIRE(first.send(to_bytes(MpaFrame{})));
@@ -145,8 +144,7 @@ TEST_CASE("A request without depths asks for none, and one of revision 1 for any
   CHECK(server.party.qp.query().ord == 4);
 }
 
-TEST_CASE("A listener rejects a request of revision 2 in revision 2, with private data",
-          "[plain]") {
+TEST_CASE("A listener rejects a request of revision 2 in revision 2, with private data") {
   Server server;
   RawStream peer = RawStream::connect(server.listener->address());
   REQUIRE(peer.send(enhanced(false, 0x8001, 0x8001)));
@@ -155,8 +153,7 @@ TEST_CASE("A listener rejects a request of revision 2 in revision 2, with privat
   CHECK(peer.ending() == Ending::in_order);
 }
 
-TEST_CASE("RC connect asks a peer that closes without an answer once more in revision 1",
-          "[plain]") {
+TEST_CASE("RC connect asks a peer that closes without an answer once more in revision 1") {
   Client client;
   {
     RawStream first = client.listener.accept();
@@ -171,7 +168,7 @@ TEST_CASE("RC connect asks a peer that closes without an answer once more in rev
   CHECK(client.party.qp.query().mpa_revision == 1);
 }
 
-TEST_CASE("RC connect asks a peer that answers in revision 1 once more in that", "[plain]") {
+TEST_CASE("RC connect asks a peer that answers in revision 1 once more in that") {
   const uint8_t flags = GENERATE(uint8_t{0x60}, uint8_t{0x40});  // with a reject, or without
   Client client;
   {
@@ -196,7 +193,7 @@ TEST_CASE("RC connect asks a peer that answers in revision 1 once more in that",
   }
 }
 
-TEST_CASE("RC connect that may not fall back asks once", "[plain]") {
+TEST_CASE("RC connect that may not fall back asks once") {
   Client client({.fallback = false});
   RawStream peer = client.listener.accept();
   peer.receive(24);
@@ -216,7 +213,7 @@ TEST_CASE("RC connect that may not fall back asks once", "[plain]") {
   CHECK(client.outcome.get() == expected);
 }
 
-TEST_CASE("RC connect that is rejected in revision 2 does not ask again", "[plain]") {
+TEST_CASE("RC connect that is rejected in revision 2 does not ask again") {
   Client client;
   RawStream peer = client.listener.accept();
   peer.receive(24);
@@ -228,8 +225,7 @@ TEST_CASE("RC connect that is rejected in revision 2 does not ask again", "[plai
   CHECK(client.device.counter("mpa_rejects") == 1);
 }
 
-TEST_CASE("RC connect times out on a peer that answers neither revision, once for both",
-          "[plain]") {
+TEST_CASE("RC connect times out on a peer that answers neither revision, once for both") {
   Client client({.timeout = 100ms});
   { client.listener.accept().receive(24); }
   RawStream second = client.listener.accept();
@@ -237,8 +233,7 @@ TEST_CASE("RC connect times out on a peer that answers neither revision, once fo
   CHECK(client.device.counter("mpa_timeouts") == 1);
 }
 
-TEST_CASE("RC connect tells a peer that wants more Reads than it may have so, with a Terminate",
-          "[plain]") {
+TEST_CASE("RC connect tells a peer that wants more Reads than it may have so, with a Terminate") {
   Client client({.ird = 4});
   RawStream peer = client.listener.accept();
   peer.receive(24);
@@ -248,7 +243,7 @@ TEST_CASE("RC connect tells a peer that wants more Reads than it may have so, wi
   CHECK(client.device.counter("rc_terminates_sent") == 1);
 }
 
-TEST_CASE("RC connect tells a peer that cannot be made ready so, with a Terminate", "[plain]") {
+TEST_CASE("RC connect tells a peer that cannot be made ready so, with a Terminate") {
   Client client;
   RawStream peer = client.listener.accept();
   peer.receive(24);
@@ -257,7 +252,7 @@ TEST_CASE("RC connect tells a peer that cannot be made ready so, with a Terminat
   check_terminate(peer, 7);
 }
 
-TEST_CASE("RC connect refuses replies of revision 2 that say too little", "[plain]") {
+TEST_CASE("RC connect refuses replies of revision 2 that say too little") {
   Client client;
   RawStream peer = client.listener.accept();
   peer.receive(24);
@@ -307,7 +302,7 @@ TEST_CASE("RC connections have the depths that both sides can have") {
 
 // --- On connections that carried other bytes before.
 
-TEST_CASE("MPA starts on a connection that carried other bytes before", "[plain]") {
+TEST_CASE("MPA starts on a connection that carried other bytes before") {
   const Progress progress = GENERATE(Progress::thread, Progress::manual);
   const uint8_t revision = GENERATE(uint8_t{1}, uint8_t{2});
   auto [a, b] = raw_pair();
@@ -339,8 +334,7 @@ TEST_CASE("MPA starts on a connection that carried other bytes before", "[plain]
   CHECK(responder.qp.query().mpa_revision == revision);
 }
 
-TEST_CASE("Bytes after the peer's frame on such a connection are the first of the stream",
-          "[plain]") {
+TEST_CASE("Bytes after the peer's frame on such a connection are the first of the stream") {
   auto [raw, own] = raw_pair();
   const Device device = Device::open("127.0.0.1");
   RcParty party(device);
@@ -354,7 +348,7 @@ TEST_CASE("Bytes after the peer's frame on such a connection are the first of th
   CHECK(raw.receive(20) == to_bytes(MpaFrame{.reply = true}));
 }
 
-TEST_CASE("MPA's start-up on a connection says what is wrong with the peer", "[plain]") {
+TEST_CASE("MPA's start-up on a connection says what is wrong with the peer") {
   auto [raw, own] = raw_pair();
   const Device device = Device::open("127.0.0.1");
   RcParty party(device);
@@ -399,8 +393,7 @@ TEST_CASE("MPA's start-up on a connection says what is wrong with the peer", "[p
   CHECK(party.qp.state() == QpState::init);
 }
 
-TEST_CASE("A descriptor that is no TCP connection is refused for a start-up and left alone",
-          "[plain]") {
+TEST_CASE("A descriptor that is no TCP connection is refused for a start-up and left alone") {
   const Device device = Device::open("127.0.0.1");
   RcParty party(device);
   const UniqueFd datagrams(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));

@@ -82,8 +82,16 @@ TEST_CASE("Connections of the connection manager have their own keep-alive and u
   check_timeouts(server.party.qp, 7s, 8s);
 }
 
+TEST_CASE("An adopted descriptor's connection has the queue pair's timeouts unless told others") {
+  const Device device = Device::open("127.0.0.1");
+  RcParty party(device, {.stream = kOwn});
+  auto [own, other] = raw_pair();
+  party.qp.modify_to_rtr({.descriptor = own.take().release(), .keep_alive = 8s});
+  check_timeouts(party.qp, 8s, 10s);
+}
+
 TEST_CASE("An adopted descriptor gets the connection's keep-alive and loses its user timeout",
-          "[plain]") {
+          "[kernel]") {
   const Device device = Device::open("127.0.0.1");
   RcParty party(device, {.stream = kOwn});
   auto [own, other] = raw_pair();
@@ -128,7 +136,7 @@ TEST_CASE("An end of which TCP says that the peer is silent is told as timed out
   CHECK(world.devices[0].counter("rc_peer_timeouts") == (silent ? 1 : 0));
 }
 
-TEST_CASE("Keep-alives and user timeouts that cannot be kept are refused", "[plain]") {
+TEST_CASE("Keep-alives and user timeouts that cannot be kept are refused") {
   const Device device = Device::open("127.0.0.1");
   const Duration keep_alive = GENERATE(Duration(-1s), Duration(4999ms), Duration(18h + 1s));
   const Duration user_timeout = GENERATE(Duration(-1s), Duration(4999ms), Duration(18h + 1s));

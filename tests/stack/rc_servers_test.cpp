@@ -24,7 +24,7 @@ std::error_code connect_to(Serve&& serve, const ConnectOptions& options = {.revi
 
 }  // namespace
 
-TEST_CASE("RC connect to a port where nobody listens says so", "[plain]") {
+TEST_CASE("RC connect to a port where nobody listens says so") {
   const Device device = Device::open("127.0.0.1");
   RcParty party(device);
   RawListener gone;
@@ -38,7 +38,7 @@ TEST_CASE("RC connect to a port where nobody listens says so", "[plain]") {
         Errc::invalid_destination);
 }
 
-TEST_CASE("RC connect to a server of another kind tells what is wrong", "[plain]") {
+TEST_CASE("RC connect to a server of another kind tells what is wrong") {
   const auto answer = [](std::vector<std::byte> bytes) {
     return [bytes](RawStream& peer) {
       peer.receive(20);
@@ -58,7 +58,7 @@ TEST_CASE("RC connect to a server of another kind tells what is wrong", "[plain]
   CHECK(connect_to(answer(to_bytes(MpaFrame{.reply = true, .flags = 0x60}))) == Errc::rejected);
 }
 
-TEST_CASE("RC connect to a server that breaks off says so", "[plain]") {
+TEST_CASE("RC connect to a server that breaks off says so") {
   CHECK(connect_to([](RawStream& peer) { peer.receive(20); }) == Errc::connection_lost);
   CHECK(connect_to([](RawStream& peer) {
           peer.receive(20);
@@ -67,7 +67,7 @@ TEST_CASE("RC connect to a server that breaks off says so", "[plain]") {
   CHECK(connect_to([](RawStream& peer) { peer.reset(); }) == Errc::connection_lost);
 }
 
-TEST_CASE("RC connect to a server that keeps silent times out", "[plain]") {
+TEST_CASE("RC connect to a server that keeps silent times out") {
   const ConnectOptions soon{.timeout = 50ms, .revision = 1};
   CHECK(connect_to([](RawStream& peer) { peer.ending(); }, soon) == Errc::timed_out);
   CHECK(connect_to(
@@ -78,7 +78,7 @@ TEST_CASE("RC connect to a server that keeps silent times out", "[plain]") {
             soon) == Errc::timed_out);
 }
 
-TEST_CASE("RC connect takes a reply that comes in pieces, with FPDUs right after it", "[plain]") {
+TEST_CASE("RC connect takes a reply that comes in pieces, with FPDUs right after it") {
   const Device device = Device::open("127.0.0.1");
   RcParty party(device);
   party.post_receives(1, 100);

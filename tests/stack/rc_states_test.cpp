@@ -14,7 +14,7 @@ StreamAttributes over(RawStream socket, bool initiator) {
 
 }  // namespace
 
-TEST_CASE("Queue pairs are moved by hand to rtr, with a connection, and to rts", "[plain]") {
+TEST_CASE("Queue pairs are moved by hand to rtr, with a connection, and to rts") {
   World world;
   RcParty a(world.add_device());
   RcParty b(world.add_device());
@@ -33,8 +33,7 @@ TEST_CASE("Queue pairs are moved by hand to rtr, with a connection, and to rts",
   CHECK(step_until_completed(world, a.recv_cq));
 }
 
-TEST_CASE("A descriptor that is no TCP connection is refused, and the queue pair stays in init",
-          "[plain]") {
+TEST_CASE("A descriptor that is no TCP connection is refused, and the queue pair stays in init") {
   World world;
   RcParty a(world.add_device());
   const UniqueFd udp(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));

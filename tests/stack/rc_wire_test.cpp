@@ -65,7 +65,7 @@ TEST_CASE("The bytes of these tests' own FPDUs are those worked out by hand") {
   CHECK(fpdu_bytes(Fpdu{.payload = text("answer")}) == hex(kAnswer));
 }
 
-TEST_CASE("An RC initiator speaks MPA, DDP and RDMAP with a plain socket", "[plain]") {
+TEST_CASE("An RC initiator speaks MPA, DDP and RDMAP with a plain socket") {
   const Device device = Device::open("127.0.0.1");
   RcParty party(device);
   RawListener listener;
@@ -105,7 +105,7 @@ TEST_CASE("An RC initiator speaks MPA, DDP and RDMAP with a plain socket", "[pla
   CHECK(device.counter("rc_disconnects") == 1);
 }
 
-TEST_CASE("An RC responder speaks MPA, DDP and RDMAP with a plain socket", "[plain]") {
+TEST_CASE("An RC responder speaks MPA, DDP and RDMAP with a plain socket") {
   const Device device = Device::open("127.0.0.1");
   RcParty party(device);
   Listener listener(device, 0);

@@ -44,7 +44,7 @@ bool is_made_of_segments(const ValidityMap& map) {
   return map.length() == 600 && map.range_count() != 0;
 }
 
-TEST_CASE("maps are taken, copied and dropped by one thread while another makes them", "[plain]") {
+TEST_CASE("maps are taken, copied and dropped by one thread while another makes them") {
   constexpr uint32_t kMessages = 300;
   Device device = Device::open("127.0.0.1");
   PartyOptions options;

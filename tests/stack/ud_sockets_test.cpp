@@ -129,8 +129,7 @@ TEST_CASE("a queue pair can live on a bound descriptor that is handed in", "[pla
   CHECK(::fcntl(descriptor, F_GETFD) == -1);  // it belonged to the queue pair
 }
 
-TEST_CASE("a descriptor that is no bound UDP socket is refused, and stays the caller's",
-          "[plain]") {
+TEST_CASE("a descriptor that is no bound UDP socket is refused, and stays the caller's") {
   Device device = Device::open("127.0.0.1");
   const auto adopt = [&](int descriptor) {
     return refusal([&] { Party(device, {.datagram = {.descriptor = descriptor}}); });
@@ -147,8 +146,7 @@ TEST_CASE("a descriptor that is no bound UDP socket is refused, and stays the ca
   CHECK(device.query().queue_pairs == 0);
 }
 
-TEST_CASE("a UDP port that another socket holds is refused with a message that names it",
-          "[plain]") {
+TEST_CASE("a UDP port that another socket holds is refused with a message that names it") {
   Device device = Device::open("127.0.0.1");
   RawSocket holder(loopback4(0));
   const uint16_t port = holder.address().port();
@@ -163,7 +161,7 @@ TEST_CASE("a UDP port that another socket holds is refused with a message that n
   }
 }
 
-TEST_CASE("a queue pair takes the port it is given, and frees it at its end", "[plain]") {
+TEST_CASE("a queue pair takes the port it is given, and frees it at its end") {
   Device device = Device::open("127.0.0.1");
   uint16_t port = 0;
   {
@@ -194,7 +192,7 @@ TEST_CASE("a device cannot be opened on what is no address of this host") {
   }
 }
 
-TEST_CASE("a raw socket's nonsense is counted, and the queue pair goes on", "[plain]") {
+TEST_CASE("a raw socket's nonsense is counted, and the queue pair goes on") {
   Device device = Device::open("127.0.0.1");
   Party target(device);
   target.post_receives(8, 2000);
@@ -231,8 +229,7 @@ TEST_CASE("a raw socket's nonsense is counted, and the queue pair goes on", "[pl
   CHECK(drops(device) == std::size(wrong));
 }
 
-TEST_CASE("sending to a port where nobody listens neither fails nor harms what follows",
-          "[plain]") {
+TEST_CASE("sending to a port where nobody listens neither fails nor harms what follows") {
   Device device = Device::open("127.0.0.1");
   Party a(device, kRoomy);
   Party b(device, kRoomy);

@@ -142,8 +142,7 @@ TEST_CASE("a completion queue without a channel can be armed, to no effect") {
   CHECK(drain(target.recv_cq).size() == 1);
 }
 
-TEST_CASE("a thread that sleeps on a channel is woken, and its descriptor can be polled",
-          "[plain]") {
+TEST_CASE("a thread that sleeps on a channel is woken, and its descriptor can be polled") {
   for (Progress progress : {Progress::thread, Progress::manual}) {
     Device device = Device::open("127.0.0.1", {.progress = progress});
     CompletionChannel channel(device);

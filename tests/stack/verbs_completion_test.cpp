@@ -143,7 +143,7 @@ TEST_CASE("polling with a timeout returns empty-handed when nothing comes") {
   }
 }
 
-TEST_CASE("polling with a timeout returns as soon as something comes", "[plain]") {
+TEST_CASE("polling with a timeout returns as soon as something comes") {
   for (Progress progress : kModes) {
     Device device = Device::open("127.0.0.1", {.progress = progress});
     Party target(device);
@@ -160,7 +160,7 @@ TEST_CASE("polling with a timeout returns as soon as something comes", "[plain]"
   }
 }
 
-TEST_CASE("a wait without limit sleeps until something comes", "[plain]") {
+TEST_CASE("a wait without limit sleeps until something comes") {
   Device device = Device::open("127.0.0.1");
   Party target(device);
   target.post_receives(4, 100);

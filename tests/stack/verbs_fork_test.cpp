@@ -178,7 +178,7 @@ TEST_CASE("the RNIC thread blocks every signal, and the application's threads ke
   }
 }
 
-TEST_CASE("a signal that interrupts a wait neither ends it nor loses anything", "[plain]") {
+TEST_CASE("a signal that interrupts a wait neither ends it nor loses anything") {
   Device device = Device::open("127.0.0.1");
   Party target(device);
   target.post_receives(4, 100);
