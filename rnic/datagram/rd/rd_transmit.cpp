@@ -36,9 +36,11 @@ void RdTransmit::fill(DatagramBuilder& builder, Time now) {
   if (!resets_.empty()) resets_.fill(builder, writer_.plan(), *this);
   // Peers that have nothing more leave the list; one that was cut short is asked again last.
   while (RdPeer* peer = builder.open() ? peers_.ready.pop_front() : nullptr) {
-    if (!serve(*peer, builder, now)) continue;
-    peers_.make_ready(*peer);
-    break;
+    if (serve(*peer, builder, now)) {
+      peers_.make_ready(*peer);
+      break;
+    }
+    peers_.ready.remove(*peer);  // the burst has what it was made ready for meanwhile
   }
   if (!peers_.ready.empty()) builder.close();
 }
