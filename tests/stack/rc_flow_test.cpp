@@ -238,7 +238,7 @@ TEST_CASE(
   CHECK(received[1].status == WcStatus::wr_flush_error);
 }
 
-TEST_CASE("A reset reaches an RC queue pair that holds its stream") {
+TEST_CASE("A reset reaches an RC queue pair that holds its stream", "[kernel]") {
   const Device device = Device::open("127.0.0.1");
   RcParty party(device);
   auto [peer, mine] = raw_pair();
