@@ -136,9 +136,10 @@ class RdInbound {
   // --- Messages whose rest is ignored: one at a time.
 
   void ignore_rest(const dgram::MessageName& name) { ignored_ = name; }
-  // guard(rd-skip): => bool ignores(const dgram::MessageName&) const { return ignored_.has_value();
-  //     }
-  bool ignores(const dgram::MessageName& name) const { return ignored_ == name; }
+  bool ignores(const dgram::MessageName& name) const {
+    // guard(rd-skip): => return ignored_ != kNone;
+    return ignored_ == name;
+  }
   void ignore_nothing() { ignored_ = kNone; }
 
   // --- Refusals.
