@@ -122,7 +122,7 @@ bool QueuePair::wait_disconnected(Duration timeout) {
 
 uint32_t QueuePair::number() const { return impl_->number(); }
 QpState QueuePair::state() const { return impl_->state(); }
-Address QueuePair::address() const { return impl_->query().local_address; }
+Address QueuePair::address() const { return impl_->local_address(); }
 QueuePairAttributes QueuePair::query() const { return impl_->query(); }
 
 QueuePairAttributes QueuePair::query(const Address& destination) const {

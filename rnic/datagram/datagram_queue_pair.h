@@ -39,7 +39,7 @@ class DatagramQueuePair : public QueuePair,
   // --- Any thread, without the baton.
 
   uint32_t number() const override { return address_.port(); }
-  const Address& address() const { return address_; }
+  Address local_address() override { return address_; }
   QueuePairAttributes query() override;
   DatagramOperations* datagram() override { return this; }
   uint32_t max_datagram_payload(const Address& destination) override;

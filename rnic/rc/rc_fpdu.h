@@ -25,8 +25,8 @@ struct RcFpdu {
   std::array<std::byte, mpa::kMaxTrailer> trailer;
   uint8_t head_bytes = 0;
   uint8_t trailer_bytes = 0;
-  ddp::Segment segment = {};          // where its payload lies in its message
   uint32_t whole = 0;                 // bytes on the stream, markers included
+  ddp::Segment segment = {};          // where its payload lies in its message
   const std::byte* staged = nullptr;  // the payload, where it was copied
 
   ConstBytes head_view() const { return ConstBytes(head).first(head_bytes); }

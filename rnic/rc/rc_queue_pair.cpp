@@ -271,6 +271,10 @@ std::error_code RcQueuePair::check_send(const SendWorkRequest& request) const no
   return check_sges(info.sges, request.sges);
 }
 
+Address RcQueuePair::local_address() {
+  return engine().exclusively([&] { return stream_.local_address(); });
+}
+
 QueuePairAttributes RcQueuePair::query() {
   QueuePairAttributes attributes = QueuePair::query();
   engine().exclusively([&] {

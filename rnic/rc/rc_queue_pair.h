@@ -30,6 +30,7 @@ class RcQueuePair final : public QueuePair, private RcLossHandler {
   ~RcQueuePair() override;
 
   uint32_t number() const override { return number_; }
+  Address local_address() override;
   QueuePairAttributes query() override;
   provider::RcOperations* rc() override { return &connections_; }
 
