@@ -268,6 +268,7 @@ std::error_code RcQueuePair::check_send(const SendWorkRequest& request) const no
   if (!info.gathers && has(request.flags, SendFlags::inline_data)) return Errc::invalid_argument;
   if (request.immediate.has_value() != info.takes(rdmap::Operands::immediate))
     return Errc::invalid_argument;
+  if (passes_end(info, request)) return Errc::invalid_argument;
   return check_sges(info.sges, request.sges);
 }
 
