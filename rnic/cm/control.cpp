@@ -10,13 +10,13 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/require.hpp>
 #include <chrono>
-#include <future>
 #include <memory>
 #include <mutex>
 #include <new>
 #include <thread>
 #include <utility>
 
+#include "rnic/cm/awaited_work.h"
 #include "rnic/cm/blocking_startup.h"
 #include "rnic/cm/lingering_close.h"
 #include "rnic/engine/signals_blocked.h"
@@ -151,14 +151,9 @@ Engine& Control::engine() { return device_.engine(); }
 
 void Control::exclusively(const std::function<void()>& work) {
   if (!parts_->thread.joinable()) return device_.engine().exclusively(work);
-  // Shared, for the waiting thread may be gone before set_value() returns.
-  const auto done = std::make_shared<std::promise<void>>();
-  std::future<void> over = done->get_future();
-  boost::asio::post(parts_->context, [done, &work] {
-    work();
-    done->set_value();
-  });
-  over.wait();
+  AwaitedWork awaited(work);
+  boost::asio::post(parts_->context, AwaitedWork::Handler(awaited));
+  awaited.wait();
 }
 
 }  // namespace diwarp::rnic

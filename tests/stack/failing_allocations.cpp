@@ -601,3 +601,18 @@ TEST_CASE("a datagram dropped for want of memory is counted") {
   CHECK(scene.world.devices[0].counter("drop_no_memory") == 1);
   CHECK(scene.works());
 }
+
+TEST_CASE("listeners and ids of a device with a thread end without memory") {
+  const Device device = Device::open("127.0.0.1");
+  std::optional<Listener> listener(std::in_place, device, 0);
+  const CmEventChannel channel;
+  std::optional<CmId> id(std::in_place, device, channel);
+  id->listen();
+  {
+    const FailingAllocation failing(0, true);
+    listener.reset();
+    id.reset();
+  }
+  const Listener next(device, 0);
+  CHECK(next.address().port() != 0);
+}
