@@ -225,7 +225,7 @@ void CmCore::on_end(std::error_code status) {
   if (!progress_.starting) tell_ended(status);
 }
 
-void CmCore::queue_pair_gone() {
+void CmCore::on_detached() {
   queue_pair_ = nullptr;
   connected_ = false;
   if (!progress_.starting) tell_ended();

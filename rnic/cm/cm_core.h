@@ -65,7 +65,7 @@ class CmCore final : public ConnectionObserver,
   RcQueuePair* connected() { return connected_ ? queue_pair_ : nullptr; }
   void on_ready() override;
   void on_end(std::error_code status) override;
-  void on_detached() override { queue_pair_gone(); }
+  void on_detached() override;
 
   // The id's own; set before handlers know of them.
   IncomingRequest request;                 ///< requested
@@ -90,7 +90,6 @@ class CmCore final : public ConnectionObserver,
   void push_ended(std::error_code status);
   provider::CmChannel::Record request_record(IncomingRequest& incoming);
   void push_request(provider::CmChannel::Record record);
-  void queue_pair_gone();
 
   Control& control_;
   const std::shared_ptr<provider::CmChannel> channel_;
