@@ -16,6 +16,7 @@
 #include "diwarp/types.h"
 #include "provider/queue_pair.h"
 #include "provider/queue_pair_init.h"
+#include "rdmap/opcodes.h"
 #include "rnic/engine/endpoint.h"
 #include "rnic/engine/engine.h"
 #include "rnic/memory/protection_domain.h"

@@ -16,17 +16,19 @@ namespace diwarp::rnic {
 struct RcMessage {
   enum class Origin : uint8_t { send_queue, response, ready };
 
+  // In this order they leave no hole.
   Origin origin = Origin::send_queue;
-  // Its payload: bytes of its own,
+  // Its payload, where that is bytes of its own.
   uint8_t body_bytes = 0;
   std::array<std::byte, rdmap::kAtomicRequestBytes> body = {};
   rdmap::StreamSegment header = {};  // of its first segment
-  // or memory,
+  // Else its payload is memory of a request,
   std::span<const Sge> sges = {};
   uint64_t length = 0;               // bytes
   const SendEntry* entry = nullptr;  // whose SGEs they are
-  rdmap::ReadRequest read = {};      // or what they answer,
-  Sge source = {};                   // from here
+  // or memory that a peer reads.
+  rdmap::ReadRequest read = {};
+  Sge source = {};
 
   /// Makes this a new message without payload. `read`, `source` and `body` keep what they held:
   /// nothing reads them before they are set.

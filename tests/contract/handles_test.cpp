@@ -135,7 +135,7 @@ TEST_CASE("Regions may go first, and memory with them, while requests name them"
     const Pages last = std::move(objects.pages);
     objects.mr.reset();
   }
-  // What was posted either was done before, or fails: nothing touches the memory any more.
+  // Each posted request either was done before, or fails: nothing touches the memory any more.
   objects.other->qp.disconnect({.timeout = kPatience});
   CHECK(objects.qp->wait_disconnected(kPatience));
   objects.qp.reset();

@@ -92,6 +92,9 @@ TEST_CASE("Tagged offsets beyond 2^64 are refused with invalid_argument") {
   const RemoteMemory near_the_end{pair.b.mr->rkey(), ~uint64_t{0} - 50};
   CHECK(pair.a.write(0, 100, near_the_end) == Errc::invalid_argument);
   CHECK(pair.a.post(WrOpcode::rdma_read, 0, 100, near_the_end) == Errc::invalid_argument);
+  const RemoteMemory last_bytes{pair.b.mr->rkey(), ~uint64_t{0} - 3};
+  if (has(pair.device_a.query().capabilities, Capability::atomics))
+    CHECK(pair.a.post(WrOpcode::fetch_add, 0, 8, last_bytes) == Errc::invalid_argument);
   CHECK(pair.a.qp.state() == QpState::rts);
   check_message(pair.a, pair.b);
 }

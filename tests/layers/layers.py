@@ -86,7 +86,7 @@ BACKEND_WORD = re.compile(r"\b(?:UDP\w*|Udp\w*|TcpStream|Uring\w*|io_uring|GSO|G
 # The example of a backend (docs/development.md) shows that the contracts are enough for one.
 EXAMPLE_BACKEND = "tests/stack/unix"
 
-# Classes of backends. What is above the contracts has no word for them, not even in a comment.
+# Classes of backends. Code above the contracts has no word for them, not even in a comment.
 BACKEND_CLASS = re.compile(r"\b(?:(?:Udp|Tcp|Uring)[A-Z]\w*|io_uring)\b")
 
 # An installed header shows nothing of what the library is built with.

@@ -35,7 +35,7 @@ struct EndpointShape {
   bool asks() const { return info_of(operation).manner == Manner::requests; }
   /// This end uses memory of the peer.
   bool needs_peer_memory() const { return info_of(operation).access != Access::none; }
-  /// What comes takes a posted receive.
+  /// A message that comes takes a posted receive.
   bool takes_receives() const { return !asks() && grants == Access::none; }
 };
 
