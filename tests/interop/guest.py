@@ -17,6 +17,7 @@ SIW_PORTS = (7174, 7175)  # in the guest, where siw's servers listen
 GUEST = "10.0.2.15"
 HOST = "10.0.2.2"    # 127.0.0.1 of the host, seen from the guest
 PATIENCE = 120       # seconds for anything that should come to an end by itself
+BOOT_PATIENCE = 300  # seconds for the emulated machine to start, beside other work
 where = types.SimpleNamespace(peers=None, tools=None, folder=None)  # set by main()
 
 
@@ -80,7 +81,7 @@ def end_processes():
 class Guest:
     """A running virtual machine, as a context. The capture is in `pcap` afterwards."""
 
-    def __init__(self, limit=400):
+    def __init__(self, limit=700):
         self.pcap = os.path.join(where.folder, "capture.pcap")
         self.siw_ports = {port: free_port() for port in SIW_PORTS}  # of the guest: of the host
         self._agent_port = free_port()
@@ -132,7 +133,7 @@ class Guest:
                 self._machine.kill()
 
     def _wait_for_agent(self):
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + BOOT_PATIENCE
         while time.monotonic() < end:
             if self._machine.poll() is not None:
                 raise NotStarted("the virtual machine did not start:\n" + self.log())
