@@ -59,7 +59,7 @@ class QueuePair {
   virtual void modify(QpState to) = 0;
   virtual QpState state() const = 0;
   virtual uint32_t number() const = 0;
-  /// As query() has it, for less: programs ask for it on the way of messages.
+  /// The address that query() tells, without its system calls: programs call this between messages.
   virtual Address local_address() = 0;
   virtual QueuePairAttributes query() = 0;
 
