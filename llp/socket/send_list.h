@@ -7,12 +7,17 @@
 #include <cerrno>
 #include <span>
 
+#include "llp/socket/network_order.h"
+
 namespace diwarp::llp {
 
+/// A call that sends or receives, made again while signals interrupt it.
 template <class Call>
 ssize_t uninterrupted(Call call) {
+  order_by_network();
   ssize_t result = call();
   while (result < 0 && errno == EINTR) result = call();
+  order_by_network();
   return result;
 }
 

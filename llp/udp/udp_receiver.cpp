@@ -11,6 +11,7 @@
 #include <cstring>
 #include <optional>
 
+#include "llp/socket/network_order.h"
 #include "llp/socket/socket_address.h"
 #include "llp/udp/local_addresses.h"
 
@@ -99,6 +100,7 @@ auto receive_past_errors(Call call) {
     if (retried) break;
     retried = true;
   }
+  order_by_network();
   return result;
 }
 

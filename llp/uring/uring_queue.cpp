@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include "llp/socket/network_order.h"
 #include "llp/udp/udp_receiver.h"
 #include "llp/uring/uring_input.h"
 #include "llp/uring/uring_queue.h"
@@ -151,6 +152,7 @@ io_uring_sqe& UringQueue::request() { return *io_uring_get_sqe(ring_.get()); }
 /// the memory that they refer to may soon be gone.
 unsigned UringQueue::submit() {
   const unsigned asked = io_uring_sq_ready(ring_.get());
+  order_by_network();
   io_uring_submit(ring_.get());
   const unsigned left = io_uring_sq_ready(ring_.get());
   if (left == 0) return asked;
@@ -181,6 +183,7 @@ void UringQueue::reap() {
     while (io_uring_cq_ready(ring) != 0) {
       const io_uring_cqe completion = queue.cqes[*queue.khead & *queue.kring_mask];
       io_uring_cq_advance(ring, 1);
+      order_by_network();
       dispatch(completion);
     }
     if (!io_uring_cq_has_overflow(ring)) return;
