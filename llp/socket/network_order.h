@@ -12,10 +12,10 @@ namespace diwarp::llp {
 inline char network_order;
 #endif
 
-/// Tells ThreadSanitizer what it knows of sockets but not of io_uring: a thread that received a
-/// message sees what its sender did before it sent. As ThreadSanitizer does with sockets, all
-/// messages count as one object. Called before a send and after a receive; does nothing in other
-/// builds.
+/// Tells ThreadSanitizer that a thread which received a message sees what its sender did before it
+/// sent. It knows that of recv() and recvmsg(), and not of recvfrom(), recvmmsg() and io_uring. All
+/// messages count as one object, as they do there. Called before a send and after a receive; does
+/// nothing in other builds.
 inline void order_by_network() {
 #if defined(__SANITIZE_THREAD__)
   __tsan_acquire(&network_order);

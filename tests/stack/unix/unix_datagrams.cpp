@@ -9,6 +9,7 @@
 #include <climits>
 
 #include "diwarp/error.h"
+#include "llp/socket/network_order.h"
 #include "stack/unix/unix_name.h"
 
 namespace diwarp::test {
@@ -41,6 +42,7 @@ int send_one(int fd, const llp::OutgoingDatagram& datagram) {
   message.msg_namelen = to.length;
   message.msg_iov = list.data();
   message.msg_iovlen = datagram.pieces.size();
+  llp::order_by_network();
   return ::sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0 ? 0 : errno;
 }
 
@@ -82,6 +84,7 @@ size_t UnixDatagramLink::receive(llp::ReceiveBatch& batch) {
     const ssize_t bytes =
         ::recvfrom(fd_.get(), slot.data(), slot.size(), MSG_DONTWAIT, from.get(), &from.length);
     if (bytes < 0) break;
+    llp::order_by_network();
     batch.add(address_of(from), slot.first(static_cast<size_t>(bytes)));
   }
   return batch.datagrams().size();
