@@ -1,6 +1,5 @@
-# Once more over the example of a backend, Unix-domain sockets, by the same objects; ThreadSanitizer sees
-# the order between threads there. The peers with plain sockets have Unix-domain sockets, too. Left out
-# are the cases with these tags:
+# Once more over the example of a backend, Unix-domain sockets, by the same objects. The
+# peers with plain sockets have Unix-domain sockets, too. Left out are the cases with these tags:
 #   [plain]    a descriptor of a UDP socket is handed in; this backend adopts those of streams alone
 #   [reserve]  a listener refuses connections by a descriptor that it has kept; these listeners keep none
 #   [groups]   groups, and what else is IP's alone: ports that are shared, datagrams beyond the path MTU
