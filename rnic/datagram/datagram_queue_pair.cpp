@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "dgram/rd_header.h"
 #include "diwarp/error.h"
+#include "rdmap/request_checks.h"
 #include "rnic/datagram/reach.h"
 #include "rnic/engine/attach.h"
 
@@ -133,7 +134,7 @@ std::error_code DatagramQueuePair::check_send(const SendWorkRequest& request) co
     return request.sges.empty() && !immediate ? std::error_code() : Errc::invalid_argument;
   const bool inlined = has(request.flags, SendFlags::inline_data);
   if (!info.gathers && (inlined || immediate)) return Errc::invalid_argument;
-  if (passes_end(info, request)) return Errc::invalid_argument;
+  if (rdmap::passes_end(info, request)) return Errc::invalid_argument;
   const Address& to = request.destination;
   const bool group = to.is_multicast() || to.is_broadcast();
   const bool one_peer = info.responded || type() == QpType::rd;

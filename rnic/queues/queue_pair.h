@@ -8,9 +8,7 @@
 #include <span>
 #include <system_error>
 
-#include "base/offsets.h"
 #include "ddp/protection_context.h"
-#include "ddp/scatter.h"
 #include "diwarp/attributes.h"
 #include "diwarp/queue_options.h"
 #include "diwarp/types.h"
@@ -28,12 +26,6 @@ namespace diwarp::rnic {
 
 /// Throws Error(invalid_argument) unless lowest <= value <= highest.
 void check_range(const char* what, uint32_t value, uint32_t lowest, uint32_t highest);
-
-/// Whether the request's remote memory would go beyond the last tagged offset.
-inline bool passes_end(const rdmap::WrInfo& info, const SendWorkRequest& request) {
-  return info.takes(rdmap::Operands::remote_memory) &&
-         wraps(request.remote.offset, ddp::total_length(request.sges));
-}
 
 /// The common part of queue pairs of all types: the queues, the state, posting and reporting. Each
 /// type sends and receives by itself.

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "diwarp/error.h"
-#include "rdmap/opcodes.h"
+#include "rdmap/request_checks.h"
 #include "rnic/engine/attach.h"
 #include "rnic/rc/rc_state.h"
 
@@ -16,7 +16,6 @@ namespace {
 
 constexpr uint32_t kMinFpdu = 128;
 constexpr uint32_t kMaxFpdu = 65536;
-constexpr size_t kAtomicBytes = 8;
 
 const StreamOptions& checked(const StreamOptions& options) {
   if (options.max_fpdu != 0) check_range("max_fpdu", options.max_fpdu, kMinFpdu, kMaxFpdu);
@@ -25,25 +24,6 @@ const StreamOptions& checked(const StreamOptions& options) {
                 "receive_wait must be above zero; ReceiveNotReady::terminate does not wait");
   check_timeouts({options.keep_alive, options.user_timeout});
   return options;
-}
-
-std::error_code check_sges(rdmap::SgeRule rule, std::span<const Sge> sges) {
-  const auto valid_if = [](bool fits) {
-    return fits ? std::error_code() : make_error_code(Errc::invalid_argument);
-  };
-  switch (rule) {
-    case rdmap::SgeRule::none:
-      return valid_if(sges.empty());
-    case rdmap::SgeRule::any:
-      break;
-    case rdmap::SgeRule::at_most_one:
-      return sges.size() <= 1 ? std::error_code() : make_error_code(Errc::too_many_sges);
-    case rdmap::SgeRule::one:
-      return valid_if(sges.size() == 1);
-    case rdmap::SgeRule::one_of_8_bytes:
-      return valid_if(sges.size() == 1 && sges[0].length == kAtomicBytes);
-  }
-  return {};
 }
 
 }  // namespace
@@ -263,13 +243,7 @@ void RcQueuePair::on_receive_wait(Time now) {
 }
 
 std::error_code RcQueuePair::check_send(const SendWorkRequest& request) const noexcept {
-  const rdmap::WrInfo& info = rdmap::info_of(request.opcode);
-  if (!info.on_streams) return Errc::unsupported_operation;
-  if (!info.gathers && has(request.flags, SendFlags::inline_data)) return Errc::invalid_argument;
-  if (request.immediate.has_value() != info.takes(rdmap::Operands::immediate))
-    return Errc::invalid_argument;
-  if (passes_end(info, request)) return Errc::invalid_argument;
-  return check_sges(info.sges, request.sges);
+  return rdmap::check_stream_request(request);
 }
 
 Address RcQueuePair::local_address() {
