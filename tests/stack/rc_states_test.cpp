@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rnic/context/event_queue.h"
+#include "provider/async_event_list.h"
 #include "rnic/queues/qp_state.h"
 #include "stack/rc_support.h"
 
@@ -209,7 +209,7 @@ TEST_CASE("Every event queue of a device gets every event, and a full one loses 
   Device& device = world.add_device();
   EventQueue one(device);
   EventQueue other(device);
-  for (uint32_t i = 0; i < rnic::kMaxEvents + 3; ++i)
+  for (uint32_t i = 0; i < provider::kMaxEvents + 3; ++i)
     software(device).raise({.type = AsyncEventType::sq_drained, .qp_number = i});
   CHECK(one.get_event(Duration::zero())->qp_number == 3);
   CHECK(other.get_event(Duration::zero())->qp_number == 3);
