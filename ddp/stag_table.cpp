@@ -295,8 +295,19 @@ RegionFault STagTable::invalidate(STag stag, uint32_t protection_domain, uint32_
       region.kind == EntryKind::fast_registration || has(region.access, Access::remote_invalidate);
   if (by_peer && !open_to_peers) return RegionFault::access;   // guard(rows:invalidate-refused)
   if (found->windows.load() != 0) return RegionFault::in_use;  // guard(ddp)
+  if (!region.valid) return RegionFault::none;
   region.valid = false;
+  if (observer_) observer_(stag);
   return RegionFault::none;
+}
+
+void STagTable::revoke(STag stag) {
+  Entry* found = live_entry(stag);
+  if (found == nullptr) return;
+  found->region.valid = false;
+  found->windows.store(0);
+  const std::lock_guard lock(mutex_);
+  found->serial = next_serial_++;  // its windows know the old one
 }
 
 void STagTable::unbind(Entry& window) {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "base/bytes.h"
 #include "diwarp/types.h"
@@ -126,6 +127,13 @@ class STagTable {
   /// registrations, and regions with remote_invalidate.
   RegionFault invalidate(STag stag, uint32_t protection_domain, uint32_t qp_number, bool by_peer);
 
+  /// Makes a region invalid, and the windows that are bound to it. Asks nobody.
+  void revoke(STag stag);
+  /// With the baton, for each region that invalidate() made invalid. Set once, before any is.
+  void observe_invalidations(std::function<void(STag)> observer) {
+    observer_ = std::move(observer);
+  }
+
   size_t size() const;
 
  private:
@@ -142,6 +150,7 @@ class STagTable {
   /// Publishes a roomier (or cleaner) array; the caller frees the returned one after quiescence.
   Slots* replace_slots();
 
+  std::function<void(STag)> observer_;  // may be empty
   Quiesce quiesce_;
   RandomSource random_;
   const size_t max_entries_;

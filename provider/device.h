@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -34,6 +35,10 @@ class Device {
   virtual std::vector<CounterValue> read_counters() const = 0;
   virtual size_t progress() = 0;
   virtual void remove() = 0;
+  /// `observer` is called for each region that a work request or a peer invalidates, before the
+  /// completion that tells of it can be polled: from any thread, with locks of the device held. It
+  /// may invalidate regions of other devices. Set once, before the device is used.
+  virtual void observe_invalidations(std::function<void(STag)> observer) = 0;
 
   virtual std::shared_ptr<ProtectionDomain> make_protection_domain() = 0;
   virtual std::shared_ptr<CompletionChannel> make_completion_channel() = 0;

@@ -26,6 +26,9 @@ class MemoryRegion {
   /// Programs ask for it with each request: no call of the provider's.
   const Registration& registration() const { return registration_; }
   virtual bool valid() const = 0;
+  /// Nothing can use it any more, as after a request that invalidates it. The device's observer is
+  /// not told.
+  virtual void invalidate() = 0;
 
  protected:
   MemoryRegion() = default;

@@ -31,7 +31,7 @@ class ProtectionDomain {
   virtual std::shared_ptr<MemoryRegion> register_memory(std::span<std::byte> memory, Access access,
                                                         std::optional<uint64_t> base,
                                                         std::optional<STag> chosen) = 0;
-  virtual std::shared_ptr<SteeringTag> make_window() = 0;
+  virtual std::shared_ptr<SteeringTag> make_window(std::optional<STag> chosen) = 0;
   virtual std::shared_ptr<SteeringTag> make_fast_registration(uint64_t max_length) = 0;
   virtual std::shared_ptr<SharedReceiveQueue> make_shared_receive_queue(
       const SharedReceiveQueueOptions& options) = 0;

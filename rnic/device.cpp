@@ -103,6 +103,10 @@ ConnectionControl& Device::connections() { return control(); }
 
 void Device::remove() { control().announce_removal(); }
 
+void Device::observe_invalidations(std::function<void(STag)> observer) {
+  engine().exclusively([&] { regions().observe_invalidations(std::move(observer)); });
+}
+
 std::vector<CounterValue> Device::read_counters() const {
   std::vector<CounterValue> values;
   values.reserve(Counters::count());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -44,6 +45,7 @@ class Device final : public DeviceContext,
   std::vector<CounterValue> read_counters() const override;
   size_t progress() override { return engine().poll_step(); }
   void remove() override;
+  void observe_invalidations(std::function<void(STag)> observer) override;
 
   std::shared_ptr<provider::ProtectionDomain> make_protection_domain() override;
   std::shared_ptr<provider::CompletionChannel> make_completion_channel() override;

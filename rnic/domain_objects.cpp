@@ -26,9 +26,10 @@ std::shared_ptr<provider::MemoryRegion> DomainObjects::register_memory(std::span
   return std::make_shared<MemoryRegion>(domain_, memory, access, base, chosen);
 }
 
-std::shared_ptr<provider::SteeringTag> DomainObjects::make_window() {
-  return std::make_shared<SteeringTag>(domain_,
-                                       ddp::Region{.kind = ddp::EntryKind::window, .valid = false});
+std::shared_ptr<provider::SteeringTag> DomainObjects::make_window(std::optional<STag> chosen) {
+  const ddp::Region window{
+      .stag = chosen.value_or(0), .kind = ddp::EntryKind::window, .valid = false};
+  return std::make_shared<SteeringTag>(domain_, window, chosen.has_value());
 }
 
 std::shared_ptr<provider::SteeringTag> DomainObjects::make_fast_registration(uint64_t max_length) {

@@ -23,7 +23,7 @@ class DomainObjects final : public provider::ProtectionDomain {
                                                           Access access,
                                                           std::optional<uint64_t> base,
                                                           std::optional<STag> chosen) override;
-  std::shared_ptr<provider::SteeringTag> make_window() override;
+  std::shared_ptr<provider::SteeringTag> make_window(std::optional<STag> chosen) override;
   std::shared_ptr<provider::SteeringTag> make_fast_registration(uint64_t max_length) override;
   std::shared_ptr<provider::SharedReceiveQueue> make_shared_receive_queue(
       const SharedReceiveQueueOptions& options) override;

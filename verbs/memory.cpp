@@ -29,7 +29,8 @@ MemoryRegion MemoryRegion::with_stag(const ProtectionDomain& pd, std::span<std::
   return MemoryRegion(impl_of(pd)->register_memory(memory, access, base, stag));
 }
 
-MemoryWindow::MemoryWindow(const ProtectionDomain& pd) : impl_(impl_of(pd)->make_window()) {}
+MemoryWindow::MemoryWindow(const ProtectionDomain& pd)
+    : impl_(impl_of(pd)->make_window(std::nullopt)) {}
 
 STag MemoryWindow::stag() const { return impl_->stag(); }
 SteeringTagAttributes MemoryWindow::query() const { return impl_->query(); }

@@ -23,6 +23,11 @@ SteeringTag::SteeringTag(std::shared_ptr<ProtectionDomain> domain, ddp::Region r
 
 SteeringTag::~SteeringTag() { domain_->device()->regions().erase(stag_); }
 
+void SteeringTag::revoke() {
+  DeviceContext& device = *domain_->device();
+  device.engine().exclusively([&] { device.regions().revoke(stag_); });
+}
+
 SteeringTagAttributes SteeringTag::query() const {
   DeviceContext& device = *domain_->device();
   return device.engine().exclusively([&] {

@@ -27,6 +27,8 @@ class SteeringTag final : public provider::SteeringTag {
 
   STag stag() const override { return stag_; }
   SteeringTagAttributes query() const override;
+  /// Makes the entry invalid.
+  void revoke();
 
  private:
   std::shared_ptr<ProtectionDomain> domain_;
@@ -40,6 +42,7 @@ class MemoryRegion final : public provider::MemoryRegion {
                std::optional<uint64_t> base, std::optional<STag> chosen = std::nullopt);
 
   bool valid() const override { return tag_.query().valid; }
+  void invalidate() override { tag_.revoke(); }
 
  private:
   MemoryRegion(std::shared_ptr<ProtectionDomain> domain, const ddp::Region& region, bool chosen);

@@ -340,3 +340,31 @@ TEST_CASE("binding and invalidating for ever leaves the counts right") {
   }
   CHECK(f.invalidate(f.region) == RegionFault::none);
 }
+
+TEST_CASE("the observer is told of each region that is invalidated, once, and of nothing else") {
+  Fixture f;
+  std::vector<STag> told;
+  f.table.observe_invalidations([&told](STag stag) { told.push_back(stag); });
+  const STag other = f.add(EntryKind::region, kAll, kDomain + 1);
+  CHECK(f.invalidate(other) == RegionFault::wrong_domain);
+  CHECK(f.bind(f.binding()) == RegionFault::none);
+  CHECK(f.invalidate(f.window) == RegionFault::none);
+  CHECK(told.empty());
+  CHECK(f.invalidate(f.region) == RegionFault::none);
+  CHECK(f.invalidate(f.region) == RegionFault::none);
+  CHECK(told == std::vector<STag>{f.region});
+}
+
+TEST_CASE(
+    "a region that is revoked is invalid, and so are its windows, and the observer is not told") {
+  Fixture f;
+  bool told = false;
+  f.table.observe_invalidations([&told](STag) { told = true; });
+  CHECK(f.bind(f.binding()) == RegionFault::none);
+  f.table.revoke(f.region);
+  CHECK(f.use(f.region, 1000, 1) == RegionFault::invalid);
+  CHECK(f.use(f.window, 5000, 1) == RegionFault::invalid);
+  CHECK_FALSE(told);
+  CHECK(f.table.erase(f.region));
+  f.table.revoke(f.region);  // which is gone
+}
