@@ -3,8 +3,11 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "diwarp/address.h"
+#include "diwarp/device_info.h"
 #include "diwarp/device_options.h"
 
 namespace diwarp::provider {
@@ -14,9 +17,16 @@ class Device;
 /// The one place that knows every provider of devices.
 namespace diwarp::devices {
 
-/// A device on a local address. Throws Error where the address is none of this host's, and where
-/// the system has no descriptor or thread for the device.
+/// The device of this name: an address of this host, or "hw:NAME", "hw:NAME?address=ADDRESS" for a
+/// hardware device. Throws Error where there is none, and where the system has no descriptor or
+/// thread for it.
+std::shared_ptr<provider::Device> open(std::string_view name, const DeviceOptions& options);
+/// A software device on a local address.
 std::shared_ptr<provider::Device> open(const Address& address, const DeviceOptions& options);
+
+/// What open() takes, and the hardware devices that it does not.
+std::vector<DeviceInfo> list();
+HardwareLibraries hardware_libraries();
 
 /// Why software devices of this process cannot have the backend; empty: they can.
 std::string why_unavailable(IoBackend io);

@@ -8,6 +8,7 @@ set(DIWARP_DATA_HEADERS
   connect_options.h
   connection_event.h
   datagram_options.h
+  device_info.h
   device_options.h
   error.h
   export.h

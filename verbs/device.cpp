@@ -9,9 +9,13 @@
 
 namespace diwarp {
 
-Device Device::open(std::string_view address, const DeviceOptions& options) {
-  return open(Address::parse(address), options);
+Device Device::open(std::string_view name, const DeviceOptions& options) {
+  return Device(devices::open(name, options));
 }
+
+std::vector<DeviceInfo> Device::list() { return devices::list(); }
+
+HardwareLibraries Device::hardware_libraries() { return devices::hardware_libraries(); }
 
 Device Device::open(const Address& address, const DeviceOptions& options) {
   return Device(devices::open(address, options));

@@ -93,6 +93,12 @@ std::string_view to_string(AsyncEventType type) {
       return "shared receive queue below its limit";
     case AsyncEventType::cq_overflow:
       return "completion queue full";
+    case AsyncEventType::port_active:
+      return "port active";
+    case AsyncEventType::port_error:
+      return "port without link";
+    case AsyncEventType::device_fatal:
+      return "device failed or removed";
     case AsyncEventType::accept_refused:
       return "listener refuses connections for want of descriptors";
   }

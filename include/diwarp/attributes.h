@@ -30,12 +30,32 @@ enum class Capability : uint32_t {
   memory_windows = 4,     ///< requests that bind windows
   fast_registration = 8,  ///< requests that register memory
   shared_receive_queues = 16,
-  chosen_stags = 32,      ///< MemoryRegion::with_stag()
-  adopted_streams = 64,   ///< connect_on(), accept_on(), modify_to_rtr()
-  markers = 128,          ///< MPA markers, where an application asks for them
-  held_messages = 256,    ///< ReceiveNotReady::hold
-  terminate_codes = 512,  ///< TerminateInfo of a connection that ended with an error
-  datagrams = 1024,       ///< queue pairs of types ud and rd
+  chosen_stags = 32,        ///< MemoryRegion::with_stag()
+  adopted_streams = 64,     ///< connect_on(), accept_on(), modify_to_rtr()
+  markers = 128,            ///< MPA markers, where an application asks for them
+  held_messages = 256,      ///< ReceiveNotReady::hold
+  terminate_codes = 512,    ///< TerminateInfo of a connection that ended with an error
+  datagrams = 1024,         ///< queue pairs of types ud and rd
+  local_invalidate = 2048,  ///< requests that invalidate an STag of this side's
+  chosen_bases = 4096,      ///< regions whose tagged offsets begin elsewhere than at their address
+  empty_regions = 8192,     ///< regions of 0 bytes
+  told_invalidations = 16384,  ///< WorkCompletion::invalidated
+  exact_errors = 32768,        ///< which local error a status tells, and whether a connection ended
+                               ///< with an error
+  send_queue_drain = 65536,    ///< QpState::sqd
+  mpa_choices = 131072,  ///< CRCs, MPA's revision, peer_to_peer, and what query() tells of them
+  long_private_data = 262144,   ///< more than 251 bytes
+  overflow_events = 524288,     ///< AsyncEventType::cq_overflow
+  solicited_events = 1048576,   ///< arm() for solicited completions gives no event for others, and
+                                ///< WorkCompletion::solicited tells them apart
+  read_rights = 2097152,        ///< peers read only memory with the right remote_read
+  invalidate_rights = 4194304,  ///< peers invalidate only STags with the right remote_invalidate
+  read_sinks = 8388608,         ///< Reads into memory without the right remote_write
+  read_with_invalidate = 16777216,
+  masked_atomics = 33554432,  ///< swap, and atomics with masks other than the usual ones
+  window_bases = 67108864,    ///< windows whose tagged offsets begin elsewhere than at 0 and their
+                              ///< address
+  long_immediates = 134217728,  ///< immediate data of 64 bits over RC; without it of 32
 };
 template <>
 inline constexpr bool kIsFlags<Capability> = true;
@@ -57,6 +77,23 @@ inline constexpr std::array kCapabilities = {
     CapabilityName{Capability::held_messages, "held messages"},
     CapabilityName{Capability::terminate_codes, "Terminate codes"},
     CapabilityName{Capability::datagrams, "datagrams"},
+    CapabilityName{Capability::local_invalidate, "local invalidate"},
+    CapabilityName{Capability::chosen_bases, "chosen bases"},
+    CapabilityName{Capability::empty_regions, "empty regions"},
+    CapabilityName{Capability::told_invalidations, "told invalidations"},
+    CapabilityName{Capability::exact_errors, "exact errors"},
+    CapabilityName{Capability::send_queue_drain, "send queue drain"},
+    CapabilityName{Capability::mpa_choices, "MPA choices"},
+    CapabilityName{Capability::long_private_data, "long private data"},
+    CapabilityName{Capability::overflow_events, "overflow events"},
+    CapabilityName{Capability::solicited_events, "solicited events"},
+    CapabilityName{Capability::read_rights, "read rights"},
+    CapabilityName{Capability::invalidate_rights, "invalidate rights"},
+    CapabilityName{Capability::read_sinks, "read sinks"},
+    CapabilityName{Capability::read_with_invalidate, "Read with Invalidate"},
+    CapabilityName{Capability::masked_atomics, "masked atomics"},
+    CapabilityName{Capability::window_bases, "window bases"},
+    CapabilityName{Capability::long_immediates, "long immediates"},
 };
 /// All of them.
 inline constexpr Capability kAllCapabilities = [] {
@@ -143,8 +180,11 @@ enum class AsyncEventType : uint8_t {
   srq_limit_reached,  ///< fewer receives are posted than the limit
   cq_overflow,        ///< a completion queue was full: completions wait at their queue pairs (none
                       ///< is lost) until it is polled
-  accept_refused,     ///< a listener refuses connections, since the process or the system has no
-                      ///< descriptor left; once, and each 10 s while that lasts
+  port_active,        ///< a hardware device's port can be used again
+  port_error,         ///< a hardware device's port has no link
+  device_fatal,    ///< a hardware device has failed, or was removed: its queue pairs are in error
+  accept_refused,  ///< a listener refuses connections, since the process or the system has no
+                   ///< descriptor left; once, and each 10 s while that lasts
 };
 DIWARP_EXPORT std::string_view to_string(AsyncEventType type);
 

@@ -9,6 +9,7 @@
 #include "diwarp/address.h"
 #include "diwarp/attributes.h"
 #include "diwarp/detail/handle.h"
+#include "diwarp/device_info.h"
 #include "diwarp/device_options.h"
 #include "diwarp/export.h"
 
@@ -18,13 +19,21 @@ namespace provider {
 class Device;
 }
 
-/// A software RNIC on one address of this host, or on all of them.
+/// An RNIC: in software, on one address of this host or on all of them; or a hardware device.
 class DIWARP_EXPORT Device {
  public:
   /// Opens a device on `address`: an IPv4 or IPv6 address of this host, "0.0.0.0" or "::" for all.
   /// Throws Error if it is not one.
-  static Device open(std::string_view address, const DeviceOptions& options = {});
+  /// "hw:NAME" is a hardware device by libibverbs' name, on its first address;
+  /// "hw:NAME?address=ADDRESS" the same on another of its addresses (docs/bridge.md).
+  static Device open(std::string_view name, const DeviceOptions& options = {});
   static Device open(const Address& address, const DeviceOptions& options = {});
+
+  /// A device for each address of this host, and every hardware device. Loads rdma-core's libraries
+  /// where there are some.
+  static std::vector<DeviceInfo> list();
+  /// The libraries that hardware devices are used through. Loads them.
+  static HardwareLibraries hardware_libraries();
 
   /// One step of the engine: commands, receive, transmit, timers. Returns how much was done (0:
   /// nothing). Needed with Progress::manual; allowed with either.

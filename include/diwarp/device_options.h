@@ -50,6 +50,24 @@ constexpr std::optional<IoBackend> parse_io_backend(std::string_view name) {
   return std::nullopt;
 }
 
+/// Whether a device that is opened by its address may be a hardware device (docs/bridge.md).
+enum class Hardware : uint8_t {
+  never,   ///< software
+  prefer,  ///< hardware where the address has some that opens; else software, and a line in the log
+  require,  ///< hardware; where there is none, opening fails
+};
+
+/// Each Hardware and its name, as the tools take it.
+struct HardwareName {
+  Hardware hardware;
+  std::string_view name;
+};
+inline constexpr std::array kHardwareChoices = {
+    HardwareName{Hardware::never, "never"},
+    HardwareName{Hardware::prefer, "prefer"},
+    HardwareName{Hardware::require, "require"},
+};
+
 struct DeviceOptions {
   Progress progress = Progress::thread;
   /// How long the RNIC thread looks for more work before it sleeps. Longer saves wake-ups (about
@@ -81,6 +99,8 @@ struct DeviceOptions {
   /// Not with io_uring.
   size_t zerocopy_from = 0;
   IoBackend io = IoBackend::automatic;
+  /// Devices that are opened by their names ("hw:NAME") are hardware whatever this says.
+  Hardware hardware = Hardware::never;
 };
 
 }  // namespace diwarp

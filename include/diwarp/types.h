@@ -37,6 +37,8 @@ enum class Access : uint32_t {
   validated_source = 64,   ///< UD: only of peers that have shown that they are at their address
                            ///< are Write-Records and Reads taken (docs/datagrams.md); others always
                            ///< have
+  any_source = 128,  ///< hybrid devices: without it their regions are as with validated_source,
+                     ///< since hardware's STags are easier to guess (docs/bridge.md)
 };
 
 template <>

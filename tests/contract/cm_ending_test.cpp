@@ -87,7 +87,8 @@ TEST_CASE("disconnected is told when the peer's queue pair ended the connection 
 TEST_CASE("disconnected is told when a Write was refused") {
   CmCouple couple;
   couple.client.party.fill(0, 10, 1);
-  REQUIRE_FALSE(couple.client.party.write(0, 10, couple.server.party.remote()));
+  const RemoteMemory nothing{couple.server.party.mr->rkey() ^ 0x5A5A5A00, 0};
+  REQUIRE_FALSE(couple.client.party.write(0, 10, nothing));
   check_both_told(couple);
   CHECK(couple.server.party.is_zero(0, 10));
 }

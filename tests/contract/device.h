@@ -98,6 +98,21 @@ inline std::vector<WorkCompletion> take(CompletionQueue& cq, size_t count) {
   return all;
 }
 
+/// This status; another error where a device does not tell its errors apart.
+inline void check_error(const WorkCompletion& completion, WcStatus status) {
+  if (needs(Capability::exact_errors))
+    CHECK(to_string(completion.status) == to_string(status));
+  else
+    CHECK(to_string(completion.status) != to_string(WcStatus::success));
+}
+
+/// The message had this STag invalidated, and its completion says so.
+inline void check_told(const WorkCompletion& received, STag invalidated) {
+  if (!needs(Capability::told_invalidations)) return;
+  CHECK(received.invalidated);
+  CHECK(received.invalidated_stag == invalidated);
+}
+
 /// The next event of this type; others before it are passed over.
 inline AsyncEvent next_event(EventQueue& events, AsyncEventType wanted) {
   for (;;) {
@@ -105,6 +120,19 @@ inline AsyncEvent next_event(EventQueue& events, AsyncEventType wanted) {
     INFO("no event " << to_string(wanted));
     REQUIRE(event);
     if (event->type == wanted) return *event;
+  }
+}
+
+/// The next event of a queue pair whose connection ended with an error: its number. Where a device
+/// does not tell errors apart, the event may be that of an end in order.
+inline uint32_t next_end(EventQueue& events) {
+  if (needs(Capability::exact_errors))
+    return next_event(events, AsyncEventType::qp_fatal).qp_number;
+  for (;;) {
+    const std::optional<AsyncEvent> event = events.get_event(kPatience);
+    REQUIRE(event);
+    if (event->type == AsyncEventType::qp_fatal || event->type == AsyncEventType::peer_closed)
+      return event->qp_number;
   }
 }
 

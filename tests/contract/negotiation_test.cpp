@@ -36,7 +36,8 @@ TEST_CASE("ORD and IRD are what both sides can do, and query tells them") {
   Pair pair({}, {}, {.ord = 5, .ird = 3}, {.ord = 2, .ird = 4});
   const QueuePairAttributes a = pair.a.qp.query();
   const QueuePairAttributes b = pair.b.qp.query();
-  CHECK(a.ord == 4);
+  CHECK(a.ord <= 5);
+  CHECK(a.ord >= 4);  // a device may answer more Reads than it was asked to
   CHECK(b.ord == 2);
   CHECK(a.ird >= b.ord);
   CHECK(b.ird >= a.ord);
@@ -56,7 +57,7 @@ TEST_CASE("A request tells the depths of the peer that asks") {
   const RequestedDepths depths = request->depths();
   CHECK(depths.ord == 3);
   CHECK(depths.ird == 5);
-  CHECK(request->revision() == 2);
+  if (has(peer.query().capabilities, Capability::mpa_choices)) CHECK(request->revision() == 2);
   request->accept(b.qp);
   connecting.get();
 }
@@ -79,6 +80,7 @@ TEST_CASE("Depths that cannot be told to the peer are refused with invalid_argum
 }
 
 TEST_CASE("A revision of MPA that is neither 1 nor 2 is refused with invalid_argument") {
+  if (!needs(Capability::mpa_choices)) return;
   const Device device = open_device();
   const Device peer = open_peer();
   Party a(device);
@@ -89,24 +91,28 @@ TEST_CASE("A revision of MPA that is neither 1 nor 2 is refused with invalid_arg
 }
 
 TEST_CASE("A connection has CRCs if the side that connects asks for them") {
+  if (!needs(Capability::mpa_choices)) return;
   Pair pair({}, {}, {.crc = true}, {.crc = false});
   CHECK(pair.a.qp.query().crc);
   CHECK(pair.b.qp.query().crc);
 }
 
 TEST_CASE("A connection has CRCs if the side that accepts asks for them") {
+  if (!needs(Capability::mpa_choices)) return;
   Pair pair({}, {}, {.crc = false}, {.crc = true});
   CHECK(pair.a.qp.query().crc);
   CHECK(pair.b.qp.query().crc);
 }
 
 TEST_CASE("Without CRCs the same messages pass") {
+  if (!needs(Capability::mpa_choices)) return;
   Pair pair({}, {}, {.crc = false}, {.crc = false});
   check_message(pair.a, pair.b, 1);
   check_message(pair.b, pair.a, 2);
 }
 
 TEST_CASE("A connection in revision 1 passes messages, the side that connected first") {
+  if (!needs(Capability::mpa_choices)) return;
   Pair pair({}, {}, {.revision = 1});
   check_message(pair.a, pair.b, 1);
   check_message(pair.b, pair.a, 2);

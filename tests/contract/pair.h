@@ -22,6 +22,9 @@ namespace diwarp::contract {
 /// What a peer may do to memory on every device.
 inline constexpr Access kOpen = Access::local_write | Access::remote_write | Access::remote_read;
 
+/// What makes memory the sink of a Read on every device.
+inline constexpr Access kSink = Access::local_write | Access::remote_write;
+
 /// Whole pages, of zeros: nothing else of the process lies in what is registered, so that a forked
 /// child does not miss it where a device keeps registered pages from children.
 class Pages {
@@ -63,7 +66,7 @@ struct PartyOptions {
   uint32_t entries = 256;  // of each completion queue
   QueuePairCapacity capacity = {};
   bool signal_all = false;
-  Access access = Access::local_write;
+  Access access = kSink;
   StreamOptions stream = {};
 };
 

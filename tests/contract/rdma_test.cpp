@@ -122,7 +122,7 @@ TEST_CASE("A Read of nothing may have no SGE") {
 }
 
 TEST_CASE("The sink of a Read needs local_write only") {
-  Pair pair({.access = Access::local_write}, {.access = Access::remote_read});
+  Pair pair({.access = kSink}, {.access = Access::remote_read});
   pair.b.fill(0, 1000, 6);
   REQUIRE_FALSE(pair.a.read(0, 1000, pair.b.remote()));
   next_good(pair.a.send_cq);

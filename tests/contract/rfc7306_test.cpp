@@ -52,6 +52,7 @@ TEST_CASE("fetch_add adds to the peer's word, and gives the value before") {
 }
 
 TEST_CASE("fetch_add with a mask adds fields of their own") {
+  if (!needs(Capability::masked_atomics)) return;
   if (!needs(Capability::atomics)) return;
   const uint64_t tops = uint64_t{1} << 63 | uint64_t{1} << 31;
   CHECK(outcome(WrOpcode::fetch_add, 0x00000001'ffffffff,
@@ -65,6 +66,7 @@ TEST_CASE("compare_swap swaps where the word is the expected one, and only there
 }
 
 TEST_CASE("compare_swap with masks compares and replaces parts of the word") {
+  if (!needs(Capability::masked_atomics)) return;
   if (!needs(Capability::atomics)) return;
   const AtomicOperands masked{
       .operand = 0xffff, .compare = 0x0034, .swap_mask = 0xff00, .compare_mask = 0xff};
@@ -73,12 +75,14 @@ TEST_CASE("compare_swap with masks compares and replaces parts of the word") {
 }
 
 TEST_CASE("swap replaces the word, or the bits of its mask") {
+  if (!needs(Capability::masked_atomics)) return;
   if (!needs(Capability::atomics)) return;
   CHECK(outcome(WrOpcode::swap, 5, {.operand = 77}) == 77);
   CHECK(outcome(WrOpcode::swap, 0x55, {.operand = 0x77, .swap_mask = 0x0f}) == 0x57);
 }
 
 TEST_CASE("The completion of an atomic operation tells which it was") {
+  if (!needs(Capability::masked_atomics)) return;
   if (!needs(Capability::atomics)) return;
   Pair pair({}, {.access = kAtomic});
   REQUIRE_FALSE(pair.a.qp.post_send(atomic(pair.a, WrOpcode::fetch_add, pair.b.remote(), {})));
@@ -144,6 +148,7 @@ TEST_CASE("An atomic operation on a word that is not aligned fails") {
 // --- Immediate data.
 
 TEST_CASE("Immediate data take a receive, write nothing into it, and tell their 8 bytes") {
+  if (!needs(Capability::long_immediates)) return;
   if (!needs(Capability::immediate_data)) return;
   Pair pair;
   pair.b.fill(0, 300, 1);
