@@ -7,3 +7,20 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(spdlog REQUIRED spdlog)
 pkg_check_modules(liburing REQUIRED IMPORTED_TARGET liburing)
 pkg_check_modules(isal IMPORTED_TARGET libisal)
+
+# rdma-core, for the bridge to hardware devices: its headers alone. The libraries are loaded when a
+# program asks for such a device.
+option(DIWARP_BRIDGE "Build the bridge to hardware devices, where rdma-core's headers are found" ON)
+if(DIWARP_BRIDGE)
+  find_path(RDMA_CORE_INCLUDE infiniband/verbs.h)
+  find_path(RDMA_CM_INCLUDE rdma/rdma_cma.h)
+  mark_as_advanced(RDMA_CORE_INCLUDE RDMA_CM_INCLUDE)
+  if(RDMA_CORE_INCLUDE AND RDMA_CM_INCLUDE)
+    add_library(rdma_core_headers INTERFACE)
+    target_include_directories(rdma_core_headers SYSTEM INTERFACE
+      "${RDMA_CORE_INCLUDE}" "${RDMA_CM_INCLUDE}")
+  else()
+    message(STATUS "Without hardware devices: the headers of libibverbs and librdmacm are missing")
+    set(DIWARP_BRIDGE OFF)
+  endif()
+endif()

@@ -8,7 +8,8 @@ packages_for() {
     case $purpose in
       build)
         printf '%s\n' g++ cmake ninja-build pkg-config libboost-dev liburing-dev libspdlog-dev \
-          libisal-dev libcli11-dev nlohmann-json3-dev catch2 ccache python3
+          libisal-dev libcli11-dev nlohmann-json3-dev catch2 ccache python3 libibverbs-dev \
+          librdmacm-dev
         ;;
       # tests/network: network namespaces and what connects them.
       network) printf '%s\n' iproute2 nftables ethtool ;;
@@ -24,7 +25,7 @@ packages_for() {
       clang) printf '%s\n' clang-14 clang libclang-rt-14-dev llvm-14 ;;
       # tests/interop: the peers, the capture check, the virtual machine and what goes into it.
       interop)
-        printf '%s\n' libibverbs-dev librdmacm-dev tshark qemu-system-x86 cpio kmod xz-utils gcc-12 \
+        printf '%s\n' tshark qemu-system-x86 cpio kmod xz-utils gcc-12 \
           make binutils busybox-static rdma-core ibverbs-utils ibverbs-providers rdmacm-utils \
           perftest iproute2 ethtool tcpdump strace libspdlog1.10 libfmt9 liburing2 libgcc-s1 libstdc++6
         ;;

@@ -18,7 +18,9 @@ USES = {
     "ddp": ["base"],
     "rdmap": ["ddp"],
     "rnic": ["provider", "llp", "mpa", "dgram", "rdmap"],
-    "devices": ["provider", "rnic"],
+    "bridge": ["provider", "rdmap"],
+    "hybrid": ["provider"],
+    "devices": ["provider", "rnic", "bridge", "hybrid"],
     "verbs": ["provider", "devices"],
 }
 # Of the layers below them these see no more than the ones that are named here: the verbs call the
@@ -70,7 +72,7 @@ SIDE_EFFECT_CALL = re.compile(
 )
 # These reach other hosts through llp's contracts alone, the headers of its own folder: sockets and
 # what a backend is called are the backends' business.
-ABOVE_CONTRACTS = ["provider", "rnic", "devices", "verbs"]
+ABOVE_CONTRACTS = ["provider", "rnic", "bridge", "hybrid", "devices", "verbs"]
 SOCKET_HEADER = re.compile(r"sys/(?:socket|un|uio)\.h|netinet/|arpa/|netdb\.h|net/|ifaddrs\.h"
                            r"|boost/asio/(?:ip|local|generic)/|boost/asio/basic_\w*socket")
 # A name that no class has for a function of its own is a call without "::", too.

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "bridge/rdma_core.h"
+#include "diwarp/attributes.h"
+
+namespace diwarp::bridge {
+
+class EventQueue;
+
+/// A queue pair or a shared receive queue, for what the device tells of it.
+class AsyncSubject {
+ public:
+  virtual ~AsyncSubject() = default;
+  virtual void on_async_event(ibv_event_type type) = 0;
+};
+
+/// The asynchronous events of a device: from its context to the objects that they are about, and on
+/// to the application's event queues. Any thread.
+class AsyncEvents {
+ public:
+  AsyncEvents(const RdmaCore& core, ibv_context* context);
+
+  int descriptor() const { return context_->async_fd; }
+
+  void add(EventQueue& queue);
+  void remove(EventQueue& queue);
+  /// Gives every event queue this event.
+  void raise(const AsyncEvent& event);
+
+  /// `object` is an ibv_qp or ibv_srq.
+  void add(void* object, const std::weak_ptr<AsyncSubject>& subject);
+  void remove(void* object);
+  /// Tells every object that the device is gone.
+  void tell_all(ibv_event_type type);
+
+  /// Handles the next event of the context. False where there is none.
+  bool step();
+
+ private:
+  std::shared_ptr<AsyncSubject> subject_of(const ibv_async_event& event);
+  void tell_device_event(ibv_event_type type);
+
+  const RdmaCore& core_;
+  ibv_context* context_;
+  std::mutex mutex_;  // guards what follows
+  std::vector<EventQueue*> queues_;
+  std::unordered_map<void*, std::weak_ptr<AsyncSubject>> subjects_;
+};
+
+}  // namespace diwarp::bridge

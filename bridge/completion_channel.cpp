@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bridge/completion_channel.h"
+
+#include <fcntl.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/blocking_wait.h"
+#include "base/clock.h"
+#include "bridge/completion_queue.h"
+#include "bridge/device.h"
+#include "bridge/refuse.h"
+
+namespace diwarp::bridge {
+CompletionChannel::CompletionChannel(std::shared_ptr<Device> device)
+    : device_(std::move(device)),
+      channel_(device_->verbs().create_comp_channel(device_->context()),
+               {device_->verbs().destroy_comp_channel}) {
+  if (!channel_)
+    refuse_errno(errno, "The device " + device_->name() + " has no completion channel left");
+  ::fcntl(channel_->fd, F_SETFL, ::fcntl(channel_->fd, F_GETFL) | O_NONBLOCK);
+  pushes_ = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE));
+  if (!pushes_) refuse_errno(errno, "A completion channel cannot be made");
+  both_.add(channel_->fd);
+  both_.add(pushes_.get());
+}
+
+void CompletionChannel::add(CompletionQueue& queue) {
+  const std::lock_guard lock(mutex_);
+  queues_.insert(&queue);
+}
+
+void CompletionChannel::remove(CompletionQueue& queue) {
+  const std::lock_guard lock(mutex_);
+  queues_.erase(&queue);
+  std::erase(pushed_, &queue);
+}
+
+void CompletionChannel::push(CompletionQueue& queue) {
+  {
+    const std::lock_guard lock(mutex_);
+    pushed_.push_back(&queue);
+  }
+  ::eventfd_write(pushes_.get(), 1);
+}
+
+std::optional<CompletionEvent> CompletionChannel::take() {
+  if (const std::optional<CompletionEvent> event = take_pushed()) return event;
+  return take_from_device();
+}
+
+std::optional<CompletionEvent> CompletionChannel::take_pushed() {
+  eventfd_t one = 0;
+  if (::eventfd_read(pushes_.get(), &one) != 0) return std::nullopt;
+  const std::lock_guard lock(mutex_);
+  if (pushed_.empty()) return std::nullopt;  // its queue has gone
+  const uint64_t context = pushed_.front()->context();
+  pushed_.pop_front();
+  return CompletionEvent{context};
+}
+
+/// Nothing where the event is of a queue that the device could not destroy.
+std::optional<CompletionEvent> CompletionChannel::take_from_device() {
+  ibv_cq* cq = nullptr;
+  void* owner = nullptr;
+  if (device_->verbs().get_cq_event(channel_.get(), &cq, &owner) != 0) return std::nullopt;
+  std::optional<CompletionEvent> event;
+  {
+    const std::lock_guard lock(mutex_);
+    auto* const queue = static_cast<CompletionQueue*>(owner);
+    if (queues_.contains(queue)) {
+      event = CompletionEvent{queue->context()};
+      queue->disarmed();
+    }
+  }
+  device_->verbs().ack_cq_events(cq, 1);
+  return event;
+}
+
+std::optional<CompletionEvent> CompletionChannel::get_event(Duration timeout) {
+  const Clock& clock = SteadyClock::instance();
+  const Time deadline = deadline_after(clock.now(), timeout);
+  for (;;) {
+    if (const std::optional<CompletionEvent> event = take()) return event;
+    const Duration left = deadline - clock.now();
+    if (left <= Duration::zero()) return std::nullopt;
+    both_.wait(device_->before_wait(std::min(left, kLongestWait)));
+  }
+}
+
+}  // namespace diwarp::bridge

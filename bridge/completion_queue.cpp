@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bridge/completion_queue.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <string>
+#include <thread>
+
+#include "base/blocking_wait.h"
+#include "base/clock.h"
+#include "bridge/device.h"
+#include "bridge/refuse.h"
+#include "provider/own.h"
+
+namespace diwarp::bridge {
+namespace {
+
+constexpr size_t kBatch = 16;
+constexpr uint32_t kMostEntries = 1u << 20;
+/// A thread that polls alone has nobody else to serve the device's events.
+constexpr unsigned kPollsPerStep = 64;
+
+uint32_t checked(uint32_t entries) {
+  if (entries == 0 || entries > kMostEntries)
+    refuse(Errc::invalid_argument, "A completion queue has 1 to 1,048,576 entries");
+  return entries;
+}
+
+std::shared_ptr<CompletionChannel> checked(const Device& device,
+                                           std::shared_ptr<CompletionChannel> channel) {
+  if (channel && channel->device() != &device) provider::refuse_foreign("completion channel");
+  return channel;
+}
+
+}  // namespace
+
+CompletionQueue::CompletionQueue(std::shared_ptr<Device> device, uint32_t entries,
+                                 std::shared_ptr<CompletionChannel> channel, uint64_t context)
+    : device_(std::move(device)),
+      entries_(checked(entries)),
+      channel_(checked(*device_, std::move(channel))),
+      own_channel_(channel_ ? nullptr : std::make_unique<CompletionChannel>(device_)),
+      context_(context) {
+  const auto most = static_cast<uint32_t>(device_->limits().max_cqe);
+  room_ = std::min(std::max(entries, kCompletionRoom), most);
+  ibv_cq* const cq = device_->verbs().create_cq(device_->context(), static_cast<int>(room_), this,
+                                                events().get(), 0);
+  if (cq == nullptr)
+    refuse_errno(errno, "The device " + device_->name() + " has no completion queue for " +
+                            std::to_string(room_) + " completions");
+  cq_ = Owned<ibv_cq>(cq, {device_->verbs().destroy_cq});
+  events().add(*this);
+}
+
+CompletionQueue::~CompletionQueue() { events().remove(*this); }
+
+// --- Queue pairs.
+
+void CompletionQueue::reserve(uint32_t places) {
+  const std::lock_guard lock(mutex_);
+  if (places > room_ - reserved_)
+    refuse(Errc::no_resources, "The completion queue has no room for " + std::to_string(places) +
+                                   " more completions: its queue pairs may have " +
+                                   std::to_string(reserved_) + " of " + std::to_string(room_) +
+                                   ". Make it larger, or use another one as well");
+  reserved_ += places;
+}
+
+void CompletionQueue::unreserve(uint32_t places) {
+  const std::lock_guard lock(mutex_);
+  reserved_ -= places;
+}
+
+void CompletionQueue::attach(WorkTable& table) {
+  const std::lock_guard lock(mutex_);
+  Attached& entry = tables_[table.number()];
+  entry.table = &table;
+  ++entry.uses;
+}
+
+void CompletionQueue::detach(const WorkTable& table, bool keeps) {
+  const std::lock_guard lock(mutex_);
+  const auto found = tables_.find(table.number());
+  if (found == tables_.end() || --found->second.uses != 0) return;
+  tables_.erase(found);
+  if (keeps) return orphan(table);
+  std::erase_if(ready_, [&table](const ReadyCompletion& one) { return one.table == &table; });
+}
+
+/// Completions of a queue pair that is gone wait as long as there are no more of them than the
+/// application has room for.
+void CompletionQueue::orphan(const WorkTable& table) {
+  for (ReadyCompletion& one : ready_)
+    if (one.table == &table) one.table = nullptr;
+  auto orphans = static_cast<size_t>(std::ranges::count(ready_, nullptr, &ReadyCompletion::table));
+  std::erase_if(ready_, [&](const ReadyCompletion& one) {
+    return one.table == nullptr && orphans > entries_ && orphans-- != 0;
+  });
+}
+
+WorkTable* CompletionQueue::table_of(uint64_t wr_id) const {
+  const auto found = tables_.find(WorkTable::number_in(wr_id));
+  return found == tables_.end() ? nullptr : found->second.table;
+}
+
+// --- Polling.
+
+size_t CompletionQueue::poll(std::span<WorkCompletion> completions) {
+  const std::lock_guard lock(mutex_);
+  size_t count = take_ready(completions);
+  while (count < completions.size() && fetch(completions.size() - count))
+    count += take_ready(completions.subspan(count));
+  return count;
+}
+
+size_t CompletionQueue::take_ready(std::span<WorkCompletion> completions) {
+  size_t count = 0;
+  while (count < completions.size() && !ready_.empty()) {
+    ReadyCompletion& oldest = ready_.front();
+    completions[count++] = std::move(oldest.completion);
+    if (oldest.table != nullptr) oldest.table->release(oldest.slot);
+    ready_.pop_front();
+  }
+  return count;
+}
+
+/// Takes completions from the device. False where it has none.
+bool CompletionQueue::fetch(size_t most) {
+  std::array<ibv_wc, kBatch> batch;
+  const int wanted = static_cast<int>(std::min(most, kBatch));
+  const int polled = ibv_poll_cq(get(), wanted, batch.data());
+  if (polled <= 0) return false;
+  for (const ibv_wc& wc : std::span(batch).first(static_cast<size_t>(polled))) keep(wc);
+  return true;
+}
+
+void CompletionQueue::keep(const ibv_wc& wc) {
+  if (WorkTable* const table = table_of(wc.wr_id))
+    table->complete(wc, WorkTable::slot_in(wc.wr_id), ready_);
+}
+
+void CompletionQueue::reap() {
+  const std::lock_guard lock(mutex_);
+  while (fetch(kBatch)) {
+  }
+}
+
+void CompletionQueue::flush(const WorkTable& table) {
+  reap();
+  {
+    const std::lock_guard lock(mutex_);
+    ibv_wc wc{};
+    wc.status = IBV_WC_WR_FLUSH_ERR;
+    for (const uint32_t slot : table.outstanding()) {
+      wc.wr_id = table.wr_id(slot);
+      keep(wc);
+    }
+    if (ready_.empty()) return;
+  }
+  if (channel_ ? armed_.exchange(false) : sleepers_ != 0) events().push(*this);
+}
+
+/// The thread that stops sleeping may have used up the event of another one's completion, or the
+/// arming that another one counts on.
+size_t CompletionQueue::poll(std::span<WorkCompletion> completions, Duration timeout) {
+  bool slept = false;
+  const size_t count = poll_or_sleep(completions, timeout, slept);
+  if (slept && own_channel_ && sleepers_ != 0) own_channel_->push(*this);
+  return count;
+}
+
+size_t CompletionQueue::poll_or_sleep(std::span<WorkCompletion> completions, Duration timeout,
+                                      bool& slept) {
+  const Clock& clock = SteadyClock::instance();
+  const Time begun = clock.now();
+  const Time deadline = deadline_after(begun, timeout);
+  for (unsigned polls = 1;; ++polls) {
+    if (const size_t count = poll(completions)) return count;
+    const Time now = clock.now();
+    if (now >= deadline) return 0;
+    if (polls % kPollsPerStep == 0) device_->before_wait(Duration::zero());
+    if (now - begun <= kSpin) continue;
+    slept = true;
+    ++sleepers_;
+    sleep(std::min<Duration>(deadline - now, kLongestWait));
+    --sleepers_;
+  }
+}
+
+/// Until something may have come.
+void CompletionQueue::sleep(Duration limit) {
+  limit = device_->before_wait(limit);
+  if (!own_channel_) {
+    std::this_thread::sleep_for(std::min(limit, kNap));
+    return;
+  }
+  // Without an event of the device's the queue is looked at now and then.
+  if (ibv_req_notify_cq(get(), 0) != 0) limit = std::min(limit, kNap);
+  {
+    // What came before the request gives no event.
+    reap();
+    const std::lock_guard lock(mutex_);
+    if (!ready_.empty()) return;
+  }
+  static_cast<void>(own_channel_->get_event(limit));
+}
+
+void CompletionQueue::arm(bool solicited_only) {
+  if (!channel_) return;  // nobody to tell
+  armed_ = true;
+  // An event too many loses no wake-up.
+  const bool only = solicited_only && device_->traits().solicited_events;
+  if (const int error = errno_of(ibv_req_notify_cq(get(), only ? 1 : 0)))
+    refuse_errno(error, "The completion queue cannot be armed");
+}
+
+}  // namespace diwarp::bridge

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "bridge/completion_channel.h"
+#include "bridge/owned.h"
+#include "bridge/rdma_core.h"
+#include "bridge/work_table.h"
+#include "provider/completion_queue.h"
+
+namespace diwarp::bridge {
+
+class Device;
+
+// Tunables.
+
+/// The completions that the device's queue has room for, unless the application wants more or the
+/// device has less: all that the queue pairs of a completion queue may have posted must fit.
+inline constexpr uint32_t kCompletionRoom = 8192;
+/// How long a poll with a timeout spins before it sleeps.
+inline constexpr Duration kSpin = std::chrono::microseconds(50);
+/// How long it sleeps at a time where the application's channel has the events.
+inline constexpr Duration kNap = std::chrono::microseconds(100);
+
+class CompletionQueue final : public provider::CompletionQueue {
+ public:
+  /// Throws Error. `channel` may be null.
+  CompletionQueue(std::shared_ptr<Device> device, uint32_t entries,
+                  std::shared_ptr<CompletionChannel> channel, uint64_t context);
+  ~CompletionQueue() override;
+
+  size_t poll(std::span<WorkCompletion> completions) override;
+  size_t poll(std::span<WorkCompletion> completions, Duration timeout) override;
+  void arm(bool solicited_only) override;
+  uint32_t entries() const override { return entries_; }
+
+  // --- For the bridge.
+
+  ibv_cq* get() const { return cq_.get(); }
+  uint64_t context() const { return context_; }
+  const std::shared_ptr<Device>& device() const { return device_; }
+  /// The device has told of a completion.
+  void disarmed() { armed_ = false; }
+
+  /// Makes room for `places` completions. Throws Error(no_resources).
+  void reserve(uint32_t places);
+  void unreserve(uint32_t places);
+  /// Completions of this table's requests may come here. For each attach() one detach(), after
+  /// which the device completes none: what waits for a poll stays, if `keeps`.
+  void attach(WorkTable& table);
+  void detach(const WorkTable& table, bool keeps);
+  /// Takes what the device has, so that places of unsignaled requests become free.
+  void reap();
+  /// Whatever of this table is not complete is flushed: the device will not tell.
+  void flush(const WorkTable& table);
+
+ private:
+  struct Attached {
+    WorkTable* table = nullptr;
+    uint32_t uses = 0;
+  };
+
+  CompletionChannel& events() const { return channel_ ? *channel_ : *own_channel_; }
+  size_t poll_or_sleep(std::span<WorkCompletion> completions, Duration timeout, bool& slept);
+  size_t take_ready(std::span<WorkCompletion> completions);
+  bool fetch(size_t most);
+  WorkTable* table_of(uint64_t wr_id) const;
+  void keep(const ibv_wc& wc);
+  void orphan(const WorkTable& table);
+  void sleep(Duration limit);
+
+  const std::shared_ptr<Device> device_;
+  const uint32_t entries_;
+  const std::shared_ptr<CompletionChannel> channel_;      // the application's; may be null
+  const std::unique_ptr<CompletionChannel> own_channel_;  // where it has none
+  const uint64_t context_;
+  uint32_t room_ = 0;
+  Owned<ibv_cq> cq_;
+  std::atomic<bool> armed_{false};
+  std::atomic<uint32_t> sleepers_{0};  // threads, on own_channel_
+
+  std::mutex mutex_;  // guards what follows
+  uint32_t reserved_ = 0;
+  std::unordered_map<uint32_t, Attached> tables_;  // by their numbers
+  std::deque<ReadyCompletion> ready_;  // at most reserved_, and of tables that are gone entries_
+};
+
+}  // namespace diwarp::bridge

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bridge/event_thread.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <system_error>
+#include <thread>
+
+#include "base/fork_guard.h"
+#include "bridge/device.h"
+#include "bridge/refuse.h"
+
+namespace diwarp::bridge {
+namespace {
+
+/// Signals belong to the application's threads.
+template <class Work>
+void begin_without_signals(Work&& work) {
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    std::thread(std::forward<Work>(work)).detach();
+  } catch (const std::system_error& error) {
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    throw Error(error.code(), "The thread that serves hardware devices cannot be started");
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+}  // namespace
+
+EventThread& EventThread::of_process() {
+  static std::mutex mutex;
+  static EventThread* only = nullptr;  // never destroyed: the thread uses it
+  static ForkGuard* born = nullptr;
+  const std::lock_guard lock(mutex);
+  if (only != nullptr && !born->in_child()) return *only;
+  auto* const made = new EventThread;
+  begin_without_signals([made] { made->run(); });
+  born = new ForkGuard;
+  return *(only = made);
+}
+
+void EventThread::add(const std::shared_ptr<Device>& device) {
+  {
+    const std::lock_guard lock(mutex_);
+    known_.push_back({device.get(), device});
+  }
+  wake_.wake();
+}
+
+void EventThread::remove(const Device& device) {
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(known_, [&](const Known& known) { return known.device == &device; });
+  }
+  wake_.wake();
+}
+
+/// The devices that live, and the descriptors to wait for.
+std::vector<std::shared_ptr<Device>> EventThread::collect(std::vector<pollfd>& descriptors) {
+  std::vector<std::shared_ptr<Device>> devices;
+  descriptors.assign({{.fd = wake_.descriptor(), .events = POLLIN, .revents = 0}});
+  const std::lock_guard lock(mutex_);
+  for (const Known& known : known_) {
+    const std::shared_ptr<Device> device = known.alive.lock();
+    if (!device) continue;
+    devices.push_back(device);
+    for (const int descriptor : device->descriptors())
+      descriptors.push_back({.fd = descriptor, .events = POLLIN, .revents = 0});
+  }
+  return devices;
+}
+
+void EventThread::run() {
+  std::vector<pollfd> descriptors;
+  for (;;) {
+    Duration limit = std::chrono::hours(1);
+    {
+      const std::vector<std::shared_ptr<Device>> devices = collect(descriptors);
+      for (const std::shared_ptr<Device>& device : devices) {
+        device->step();
+        limit = std::min(limit, device->time_to_deadline());
+      }
+    }  // the thread keeps no device while it waits
+    const auto wait = std::chrono::ceil<std::chrono::milliseconds>(limit);
+    ::poll(descriptors.data(), descriptors.size(), static_cast<int>(wait.count()));
+    static_cast<void>(wake_.wait(Duration::zero()));
+  }
+}
+
+}  // namespace diwarp::bridge

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bridge/protection_domain.h"
+
+#include <cerrno>
+
+#include "bridge/memory_region.h"
+#include "bridge/queue_pair.h"
+#include "bridge/refuse.h"
+#include "bridge/shared_receive_queue.h"
+#include "bridge/steering_tag.h"
+
+namespace diwarp::bridge {
+namespace {
+
+/// The low 8 bits are a key that requests may change.
+STag index_of(STag stag) { return stag >> 8; }
+
+}  // namespace
+
+ProtectionDomain::ProtectionDomain(std::shared_ptr<Device> device)
+    : device_(std::move(device)),
+      pd_(device_->verbs().alloc_pd(device_->context()), {device_->verbs().dealloc_pd}) {
+  if (!pd_) refuse_errno(errno, "The device " + device_->name() + " has no protection domain left");
+}
+
+void ProtectionDomain::check_destination(const Address&) const {
+  device_->refuse_unsupported("queue pairs over datagrams");
+}
+
+std::shared_ptr<provider::MemoryRegion> ProtectionDomain::register_memory(
+    std::span<std::byte> memory, Access access, std::optional<uint64_t> base,
+    std::optional<STag> chosen) {
+  if (chosen) device_->refuse_unsupported("STags that the application chooses");
+  return std::make_shared<MemoryRegion>(shared_from_this(), memory, access, base);
+}
+
+std::shared_ptr<provider::SteeringTag> ProtectionDomain::make_window(std::optional<STag> chosen) {
+  if (chosen) device_->refuse_unsupported("STags that the application chooses");
+  device_->require(Capability::memory_windows, "memory windows of type 2");
+  return std::make_shared<SteeringTag>(shared_from_this());
+}
+
+std::shared_ptr<provider::SteeringTag> ProtectionDomain::make_fast_registration(uint64_t) {
+  device_->refuse_unsupported("fast registration, which only the kernel may use");
+}
+
+std::shared_ptr<provider::SharedReceiveQueue> ProtectionDomain::make_shared_receive_queue(
+    const SharedReceiveQueueOptions& options) {
+  device_->require(Capability::shared_receive_queues, "shared receive queues");
+  return SharedReceiveQueue::make(shared_from_this(), options);
+}
+
+std::shared_ptr<provider::QueuePair> ProtectionDomain::make_queue_pair(
+    const provider::QueuePairInit& init) {
+  return QueuePair::make(shared_from_this(), init);
+}
+
+void ProtectionDomain::add(MemoryRegion& region) {
+  const std::lock_guard lock(mutex_);
+  regions_[index_of(region.registration().lkey)] = &region;
+  regions_by_rkey_[index_of(region.registration().rkey)] = &region;
+}
+
+void ProtectionDomain::remove(const MemoryRegion& region) {
+  const std::lock_guard lock(mutex_);
+  const auto found = regions_.find(index_of(region.registration().lkey));
+  if (found == regions_.end() || found->second != &region) return;
+  regions_.erase(found);
+  regions_by_rkey_.erase(index_of(region.registration().rkey));
+  for (const auto& [index, window] : windows_) window->unbind_from(region.registration().lkey);
+}
+
+void ProtectionDomain::end_windows_of(const MemoryRegion& region) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [index, window] : windows_) window->end_if_of(region.registration().lkey);
+}
+
+void ProtectionDomain::add(SteeringTag& window) {
+  const std::lock_guard lock(mutex_);
+  windows_[index_of(window.stag())] = &window;
+}
+
+void ProtectionDomain::remove(const SteeringTag& window) {
+  const std::lock_guard lock(mutex_);
+  windows_.erase(index_of(window.stag()));
+}
+
+std::optional<Access> ProtectionDomain::access_of(STag stag) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = regions_.find(index_of(stag));
+  if (found == regions_.end()) return std::nullopt;
+  return found->second->access();
+}
+
+ibv_mr* ProtectionDomain::region_of(STag stag) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = regions_.find(index_of(stag));
+  return found == regions_.end() ? nullptr : found->second->get();
+}
+
+ibv_mw* ProtectionDomain::window_of(STag stag) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = windows_.find(index_of(stag));
+  return found == windows_.end() ? nullptr : found->second->get();
+}
+
+void ProtectionDomain::bound(const MemoryBinding& binding) {
+  const std::lock_guard lock(mutex_);
+  const auto found = windows_.find(index_of(binding.stag));
+  if (found != windows_.end()) found->second->bound(binding);
+}
+
+void ProtectionDomain::invalidated(STag stag) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto window = windows_.find(index_of(stag));
+    if (window != windows_.end()) window->second->invalidate();
+    const auto region = regions_by_rkey_.find(index_of(stag));
+    if (region == regions_by_rkey_.end()) return;
+    region->second->mark_invalid();
+  }
+  device_->tell_invalidated(stag);
+}
+
+}  // namespace diwarp::bridge

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bridge/work_table.h"
+
+#include <endian.h>
+
+#include <numeric>
+
+#include "bridge/protection_domain.h"
+
+namespace diwarp::bridge {
+namespace {
+
+WcStatus status_of(ibv_wc_status status) {
+  switch (status) {
+    case IBV_WC_SUCCESS:
+      return WcStatus::success;
+    case IBV_WC_LOC_LEN_ERR:
+      return WcStatus::local_length_error;
+    case IBV_WC_LOC_QP_OP_ERR:
+      return WcStatus::local_qp_operation_error;
+    case IBV_WC_LOC_PROT_ERR:
+    case IBV_WC_LOC_ACCESS_ERR:
+      return WcStatus::local_protection_error;
+    case IBV_WC_WR_FLUSH_ERR:
+      return WcStatus::wr_flush_error;
+    case IBV_WC_MW_BIND_ERR:
+      return WcStatus::window_bind_error;
+    case IBV_WC_BAD_RESP_ERR:
+      return WcStatus::bad_response_error;
+    case IBV_WC_REM_ACCESS_ERR:
+      return WcStatus::remote_access_error;
+    case IBV_WC_REM_OP_ERR:
+    case IBV_WC_REM_INV_REQ_ERR:
+      return WcStatus::remote_operation_error;
+    default:
+      return WcStatus::general_error;
+  }
+}
+
+/// The parts that completions of all requests have.
+void describe(const ibv_wc& wc, uint64_t wr_id, WcOpcode opcode, WorkCompletion& out) {
+  out = WorkCompletion();
+  out.wr_id = wr_id;
+  out.status = status_of(wc.status);
+  out.opcode = opcode;
+  out.vendor_error = wc.status == IBV_WC_SUCCESS ? 0 : wc.vendor_err;
+}
+
+/// What a receive's completion tells of the message.
+void describe_message(const ibv_wc& wc, ProtectionDomain& domain, WorkCompletion& out) {
+  if (out.status != WcStatus::success) return;
+  out.byte_count = wc.byte_len;
+  const auto flags = static_cast<unsigned>(wc.wc_flags);
+  if ((flags & IBV_WC_WITH_INV) != 0) {
+    out.invalidated = true;
+    out.invalidated_stag = wc.invalidated_rkey;
+    domain.invalidated(wc.invalidated_rkey);
+  }
+  if ((flags & IBV_WC_WITH_IMM) != 0) {
+    out.opcode = WcOpcode::recv_immediate;
+    out.immediate = be32toh(wc.imm_data);
+  }
+}
+
+uint32_t next_number() {
+  static std::atomic<uint32_t> last{0};
+  return ++last;
+}
+
+}  // namespace
+
+WorkTable::WorkTable() : number_(next_number()) {}
+
+uint32_t QueueTable::add(const Request& request) {
+  const uint64_t place = posted_.load(std::memory_order_relaxed);
+  at(place) = request;
+  posted_.store(place + 1, std::memory_order_release);
+  return static_cast<uint32_t>(place);
+}
+
+uint64_t QueueTable::place_of(uint32_t slot) const {
+  const uint64_t freed = freed_.load(std::memory_order_relaxed);
+  return freed + static_cast<uint32_t>(slot - static_cast<uint32_t>(freed));
+}
+
+void QueueTable::complete(const ibv_wc& wc, uint32_t slot, std::deque<ReadyCompletion>& ready) {
+  const uint64_t place = place_of(slot);
+  if (place >= posted_.load(std::memory_order_acquire)) return;
+  if (wc.status == IBV_WC_WR_FLUSH_ERR && keeps_flushed_.load(std::memory_order_acquire)) return;
+  at(place).completed = true;
+  at(place).result = wc;
+  uint64_t next = finished_.load(std::memory_order_relaxed);
+  for (; next != posted_.load(std::memory_order_acquire) && at(next).completed; ++next) {
+    ReadyCompletion one{.completion = {}, .table = this, .slot = static_cast<uint32_t>(next)};
+    if (finish(at(next), one.completion)) ready.push_back(std::move(one));
+  }
+  finished_.store(next, std::memory_order_release);
+  free_finished(freed_.load(std::memory_order_relaxed));
+}
+
+/// Describes a completion whose turn it is. False where the application asked for none.
+bool QueueTable::finish(Request& request, WorkCompletion& out) {
+  const ibv_wc& wc = request.result;
+  describe(wc, request.wr_id, request.opcode, out);
+  out.byte_count = request.bytes;
+  out.qp_number = queue_pair_.qp_num;
+  if (request.opcode == WcOpcode::recv) describe_message(wc, domain_, out);
+  if (out.status == WcStatus::success)
+    apply(request);
+  else
+    request.reported = true;
+  if (out.status != WcStatus::success && out.status != WcStatus::wr_flush_error) fail();
+  return request.reported;
+}
+
+/// An error ends the connection; siw leaves it where a peer's invalidation fails.
+void QueueTable::fail() {
+  if (failed_.exchange(true, std::memory_order_relaxed)) return;
+  enter_error(queue_pair_, domain_.device().verbs());
+}
+
+void QueueTable::release(uint32_t slot) { free_finished(place_of(slot) + 1); }
+
+/// All before `from` is free, and what follows and nobody is told of.
+void QueueTable::free_finished(uint64_t from) {
+  while (from < finished_.load(std::memory_order_relaxed) && !at(from).reported) ++from;
+  freed_.store(from, std::memory_order_release);
+}
+
+std::vector<uint32_t> QueueTable::outstanding() const {
+  std::vector<uint32_t> slots;
+  for (uint64_t place = finished_; place < posted_; ++place)
+    slots.push_back(static_cast<uint32_t>(place));
+  return slots;
+}
+
+std::vector<QueueTable::Request> QueueTable::unfinished() const {
+  std::vector<Request> requests;
+  for (uint64_t place = finished_; place < posted_; ++place) requests.push_back(at(place));
+  return requests;
+}
+
+void QueueTable::apply(const Request& request) {
+  if (request.opcode == WcOpcode::local_invalidate) domain_.invalidated(request.binding.stag);
+  if (request.opcode == WcOpcode::bind_window) domain_.bound(request.binding);
+}
+
+SharedTable::SharedTable(uint32_t capacity, ProtectionDomain& domain)
+    : domain_(domain), wr_ids_(capacity), free_(capacity) {
+  std::iota(free_.rbegin(), free_.rend(), 0u);
+}
+
+bool SharedTable::add(uint64_t wr_id, uint32_t& slot) {
+  const std::lock_guard lock(mutex_);
+  if (free_.empty()) return false;
+  slot = free_.back();
+  free_.pop_back();
+  wr_ids_[slot] = wr_id;
+  return true;
+}
+
+uint32_t SharedTable::posted() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<uint32_t>(wr_ids_.size() - free_.size()) - completed_;
+}
+
+void SharedTable::take_back(uint32_t slot) {
+  const std::lock_guard lock(mutex_);
+  free_.push_back(slot);
+}
+
+void SharedTable::complete(const ibv_wc& wc, uint32_t slot, std::deque<ReadyCompletion>& ready) {
+  if (slot >= wr_ids_.size()) return;
+  ReadyCompletion one{.completion = {}, .table = this, .slot = slot};
+  const std::lock_guard lock(mutex_);
+  ++completed_;
+  describe(wc, wr_ids_[slot], WcOpcode::recv, one.completion);
+  one.completion.qp_number = wc.qp_num;
+  describe_message(wc, domain_, one.completion);
+  ready.push_back(std::move(one));
+}
+
+void SharedTable::release(uint32_t slot) {
+  const std::lock_guard lock(mutex_);
+  --completed_;
+  free_.push_back(slot);
+}
+
+}  // namespace diwarp::bridge

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <vector>
+
+#include "bridge/rdma_core.h"
+#include "diwarp/types.h"
+
+namespace diwarp::bridge {
+
+class ProtectionDomain;
+class WorkTable;
+
+/// A completion that the application has not polled yet.
+struct ReadyCompletion {
+  WorkCompletion completion;
+  WorkTable* table;  // null: it is gone
+  uint32_t slot;
+};
+
+/// The requests that a work queue of the device holds, with what their completions must tell and a
+/// device does not. A request is named by its slot, which the device returns in its completion.
+class WorkTable {
+ public:
+  WorkTable();
+  virtual ~WorkTable() = default;
+
+  // A request's wr_id at the device: the table's number, which no other of the process has, and the
+  // slot.
+  uint32_t number() const { return number_; }
+  uint64_t wr_id(uint32_t slot) const { return uint64_t{number_} << 32 | slot; }
+  static uint32_t number_in(uint64_t wr_id) { return static_cast<uint32_t>(wr_id >> 32); }
+  static uint32_t slot_in(uint64_t wr_id) { return static_cast<uint32_t>(wr_id); }
+
+  // --- With the completion queue's mutex held.
+
+  /// The device has completed a request. Adds to `ready` the completions that the application gets
+  /// now: none, or several.
+  virtual void complete(const ibv_wc& wc, uint32_t slot, std::deque<ReadyCompletion>& ready) = 0;
+  /// The application has the completion: the request's place is free.
+  virtual void release(uint32_t slot) = 0;
+  /// The slots of requests that have no completion yet, in order.
+  virtual std::vector<uint32_t> outstanding() const = 0;
+
+ private:
+  const uint32_t number_;
+};
+
+/// A send queue's, or a queue pair's own receive queue's. The application gets completions in the
+/// order in which it posted, which siw does not keep between Reads and what follows them; places
+/// become free in that order. One thread posts at a time; another one completes.
+class QueueTable : public WorkTable {
+ public:
+  struct Request {
+    uint64_t wr_id = 0;
+    WcOpcode opcode = WcOpcode::recv;
+    uint32_t bytes = 0;          // sends
+    MemoryBinding binding = {};  // bind_window; its `stag`: local_invalidate, too
+    uint32_t sges = 0;           // receives: where their owner keeps them, and how many
+    uint32_t sge_count = 0;
+    bool reported = true;    // the application wants the completion of a success
+    bool completed = false;  // by the device, with this:
+    ibv_wc result = {};
+  };
+
+  QueueTable(uint32_t capacity, ibv_qp& queue_pair, ProtectionDomain& domain)
+      : requests_(capacity), queue_pair_(queue_pair), domain_(domain) {}
+
+  uint32_t posted() const {
+    return static_cast<uint32_t>(posted_.load(std::memory_order_acquire) -
+                                 freed_.load(std::memory_order_acquire));
+  }
+  bool full() const { return posted() == requests_.size(); }
+  /// Receives that are flushed stay posted: no connection was there yet.
+  void keep_flushed(bool keep) { keeps_flushed_.store(keep, std::memory_order_release); }
+  /// Of the ring, for the request that add() takes next.
+  size_t next_index() const { return posted_.load(std::memory_order_relaxed) % requests_.size(); }
+  /// The requests that have no completion yet, in order.
+  std::vector<Request> unfinished() const;
+
+  /// A request has failed, other than by being flushed.
+  bool failed() const { return failed_.load(std::memory_order_relaxed); }
+  /// Every request has its completion.
+  bool idle() const { return finished_.load(std::memory_order_acquire) == posted_; }
+
+  /// Takes a place, which must be there. Returns its slot.
+  uint32_t add(const Request& request);
+  /// The newest `count` were not posted after all.
+  void take_back(uint32_t count) { posted_.fetch_sub(count, std::memory_order_release); }
+
+  void complete(const ibv_wc& wc, uint32_t slot, std::deque<ReadyCompletion>& ready) override;
+  void release(uint32_t slot) override;
+  std::vector<uint32_t> outstanding() const override;
+
+ private:
+  bool finish(Request& request, WorkCompletion& out);
+  Request& at(uint64_t place) { return requests_[place % requests_.size()]; }
+  const Request& at(uint64_t place) const { return requests_[place % requests_.size()]; }
+  uint64_t place_of(uint32_t slot) const;
+  void free_finished(uint64_t from);
+  void apply(const Request& request);
+  void fail();
+
+  std::vector<Request> requests_;
+  ibv_qp& queue_pair_;
+  ProtectionDomain& domain_;
+  // Places in order: freed_ <= finished_ <= posted_.
+  std::atomic<uint64_t> posted_{0};
+  std::atomic<uint64_t> finished_{0};
+  std::atomic<uint64_t> freed_{0};
+  std::atomic<bool> failed_{false};
+  std::atomic<bool> keeps_flushed_{false};
+};
+
+/// A shared receive queue's: places become free in any order.
+class SharedTable final : public WorkTable {
+ public:
+  SharedTable(uint32_t capacity, ProtectionDomain& domain);
+
+  /// Takes a place and returns its slot. False where all are taken.
+  bool add(uint64_t wr_id, uint32_t& slot);
+  void take_back(uint32_t slot);
+  /// Of which no completion has come.
+  uint32_t posted() const;
+
+  void complete(const ibv_wc& wc, uint32_t slot, std::deque<ReadyCompletion>& ready) override;
+  void release(uint32_t slot) override;
+  std::vector<uint32_t> outstanding() const override { return {}; }
+
+ private:
+  ProtectionDomain& domain_;
+  mutable std::mutex mutex_;  // guards what follows
+  std::vector<uint64_t> wr_ids_;
+  std::vector<uint32_t> free_;
+  uint32_t completed_ = 0;  // and not released
+};
+
+}  // namespace diwarp::bridge

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hybrid/completion_queue.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "base/blocking_wait.h"
+#include "base/clock.h"
+#include "diwarp/error.h"
+#include "hybrid/device.h"
+#include "provider/own.h"
+
+namespace diwarp::hybrid {
+namespace {
+
+/// The queues' own channel where the application gives none.
+std::shared_ptr<CompletionChannel> channel_or_own(const std::shared_ptr<Device>& device,
+                                                  std::shared_ptr<CompletionChannel> channel) {
+  if (!channel) return std::make_shared<CompletionChannel>(device);
+  if (channel->device() != device) provider::refuse_foreign("completion channel");
+  return channel;
+}
+
+}  // namespace
+
+CompletionQueue::CompletionQueue(std::shared_ptr<Device> device, uint32_t entries,
+                                 std::shared_ptr<CompletionChannel> channel, uint64_t context)
+    : device_(std::move(device)),
+      has_own_channel_(channel == nullptr),
+      channel_(channel_or_own(device_, std::move(channel))),
+      arming_(std::make_shared<Arming>(context)),
+      key_(channel_->add(arming_)) {
+  const auto make = [&](Half half) {
+    return device_->halves().of(half)->make_completion_queue(entries, channel_->halves().of(half),
+                                                             key_);
+  };
+  try {
+    halves_ = {.software = make(Half::software), .hardware = make(Half::hardware)};
+  } catch (...) {
+    channel_->remove(key_);
+    throw;
+  }
+}
+
+CompletionQueue::~CompletionQueue() { channel_->remove(key_); }
+
+const std::shared_ptr<provider::CompletionQueue>& CompletionQueue::use(Half half) {
+  (half == Half::software ? software_used_ : hardware_used_) = true;
+  return halves_.of(half);
+}
+
+size_t CompletionQueue::poll(std::span<WorkCompletion> completions) {
+  const size_t count = poll_used(completions);
+  if (count != 0) arming_->polled();
+  return count;
+}
+
+/// A half that no queue pair uses costs nothing.
+size_t CompletionQueue::poll_used(std::span<WorkCompletion> completions) {
+  if (!software_used_) return halves_.hardware->poll(completions);
+  if (!hardware_used_) return halves_.software->poll(completions);
+  const bool hardware_first = turn_.fetch_add(1, std::memory_order_relaxed) % 2 == 0;
+  const Half first = hardware_first ? Half::hardware : Half::software;
+  const Half second = hardware_first ? Half::software : Half::hardware;
+  const size_t count = halves_.of(first)->poll(completions);
+  if (count == completions.size()) return count;
+  return count + halves_.of(second)->poll(completions.subspan(count));
+}
+
+/// The thread that stops sleeping may have used up the event of another one's completion, or the
+/// arming that another one counts on.
+size_t CompletionQueue::poll(std::span<WorkCompletion> completions, Duration timeout) {
+  bool slept = false;
+  const size_t count = poll_or_sleep(completions, timeout, slept);
+  if (slept && has_own_channel_ && sleepers_ != 0) channel_->wake();
+  return count;
+}
+
+size_t CompletionQueue::poll_or_sleep(std::span<WorkCompletion> completions, Duration timeout,
+                                      bool& slept) {
+  const Clock& clock = SteadyClock::instance();
+  const Time begun = clock.now();
+  const Time deadline = deadline_after(begun, timeout);
+  for (;;) {
+    if (const size_t count = poll(completions)) return count;
+    const Time now = clock.now();
+    if (now >= deadline) return 0;
+    if (now - begun <= kSpin) continue;
+    slept = true;
+    ++sleepers_;
+    const size_t count = sleep(completions, std::min<Duration>(deadline - now, kLongestWait));
+    --sleepers_;
+    if (count != 0) return count;
+  }
+}
+
+/// Until something may have come. Returns what came before it slept.
+size_t CompletionQueue::sleep(std::span<WorkCompletion> completions, Duration limit) {
+  if (!has_own_channel_) {
+    std::this_thread::sleep_for(std::min(device_->before_wait(limit), kNap));
+    return 0;
+  }
+  arming_->arm();
+  try {
+    arm_halves(false);
+  } catch (const Error&) {  // without events the queue is looked at now and then
+    limit = std::min(limit, kNap);
+  }
+  if (const size_t count = poll(completions)) return count;
+  static_cast<void>(channel_->get_event(limit));
+  return 0;
+}
+
+void CompletionQueue::arm(bool solicited_only) {
+  if (has_own_channel_) return;  // nobody to tell
+  arming_->arm();
+  arm_halves(solicited_only);
+}
+
+void CompletionQueue::arm_halves(bool solicited_only) {
+  halves_.hardware->arm(solicited_only);
+  halves_.software->arm(solicited_only);
+}
+
+}  // namespace diwarp::hybrid
