@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// diwarp-info: what software RNICs this host can have.
+// diwarp-info: what RNICs this host can have, in software and in hardware.
 #include <diwarp/verbs.h>
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -13,9 +13,12 @@
 #include <vector>
 
 #include "common/control.h"
+#include "common/device_choice.h"
 #include "common/failure.h"
 #include "common/options.h"
 #include "common/program.h"
+#include "device_limits.h"
+#include "hardware_info.h"
 #include "system_info.h"
 
 namespace diwarp::tools {
@@ -23,8 +26,8 @@ namespace {
 
 constexpr const char* kName = "diwarp-info";
 constexpr const char* kDescription =
-    "Lists the addresses of this host on which a device can be opened, the limits of a device and\n"
-    "what it uses of this system.";
+    "Lists the addresses of this host on which a device can be opened, its hardware devices, the\n"
+    "limits of a device (of --device, else of the first) and what it uses of this system.";
 
 struct LocalAddress {
   std::string interface;
@@ -47,22 +50,16 @@ std::vector<LocalAddress> local_addresses() {
   return found;
 }
 
-/// A device on one address, or why there is none.
+/// An address, and why no device can be opened on it; empty: one can.
 struct Entry {
   LocalAddress where;
-  std::optional<DeviceAttributes> attributes;
-  DatagramSocketAttributes sockets;
-  std::vector<CounterValue> counters;
-  std::string refusal;
+  std::string refusal = {};
 };
 
 Entry try_device(const LocalAddress& where, IoBackend io) {
-  Entry entry{.where = where, .attributes = {}, .sockets = {}, .counters = {}, .refusal = {}};
+  Entry entry{.where = where};
   try {
-    const Device device = Device::open(where.address, {.io = io});
-    entry.sockets = device.query_datagram_sockets();
-    entry.attributes = device.query();
-    entry.counters = device.counters();
+    Device::open(where.address, {.io = io}).query_datagram_sockets();
   } catch (const Error& error) {
     entry.refusal = error.what();
   }
@@ -75,28 +72,54 @@ std::vector<Entry> try_devices(IoBackend io) {
   return entries;
 }
 
-const Entry& first_usable(const std::vector<Entry>& entries) {
+const Address& first_usable(const std::vector<Entry>& entries) {
   for (const Entry& entry : entries) {
-    if (entry.attributes) return entry;
+    if (entry.refusal.empty()) return entry.where.address;
   }
   throw Failure("No device can be opened on any address of this host.");
+}
+
+/// The device that is told more of.
+struct Details {
+  DeviceAttributes attributes;
+  std::optional<DatagramSocketAttributes> sockets;  ///< none: it has no datagrams
+  std::vector<CounterValue> counters;
+};
+
+Details details_of(const Device& device) {
+  Details details{.attributes = device.query(), .sockets = {}, .counters = device.counters()};
+  if (has(details.attributes.capabilities, Capability::datagrams))
+    details.sockets = device.query_datagram_sockets();
+  return details;
+}
+
+/// All that is printed.
+struct Report {
+  std::vector<Entry> entries;
+  Details device;
+  HardwareInfo hardware;
+  SystemInfo system;
+};
+
+Report make_report(const DeviceChoice& choice, IoBackend io) {
+  const std::vector<Entry> entries = try_devices(io);
+  return {.entries = entries,
+          .device = details_of(choice.open(first_usable(entries), {.io = io})),
+          .hardware = hardware_info(),
+          .system = system_info()};
+}
+
+std::string note_on(const Entry& entry) {
+  if (!entry.refusal.empty()) return entry.refusal;
+  return entry.where.up ? "" : "interface is down";
 }
 
 void print_devices(const std::vector<Entry>& entries) {
   std::printf("Devices\n");
   for (const Entry& entry : entries) {
-    const std::string note =
-        entry.attributes ? entry.where.up ? "" : "interface is down" : entry.refusal;
     std::printf("  %-40s %-12s %s\n", entry.where.address.host().c_str(),
-                entry.where.interface.c_str(), note.c_str());
+                entry.where.interface.c_str(), note_on(entry).c_str());
   }
-}
-
-std::vector<std::string> capability_names(Capability capabilities) {
-  std::vector<std::string> names;
-  for (const CapabilityName& one : kCapabilities)
-    if (has(capabilities, one.capability)) names.emplace_back(one.name);
-  return names;
 }
 
 void print_attributes(const DeviceAttributes& attributes) {
@@ -105,12 +128,8 @@ void print_attributes(const DeviceAttributes& attributes) {
     std::printf("  %-28s %s\n", std::string(one.name).c_str(),
                 has(attributes.capabilities, one.capability) ? "yes" : "no");
   std::printf("Limits\n");
-  std::printf("  %-28s %llu\n", "bytes in a message",
-              static_cast<unsigned long long>(attributes.max_message));
-  std::printf("  %-28s %u\n", "work requests in a queue", attributes.max_queue_depth);
-  std::printf("  %-28s %u\n", "SGEs in a work request", attributes.max_sge);
-  std::printf("  %-28s %u\n", "bytes of inline data", attributes.max_inline_data);
-  std::printf("  %-28s %zu\n", "bytes of private data", kMaxPrivateData);
+  for (const Limit& limit : limits_of(attributes))
+    std::printf("  %-28s %llu\n", limit.text, static_cast<unsigned long long>(limit.value));
   std::printf("Backends\n");
   std::printf("  %-28s %s\n", "CRC32C", attributes.crc_backend.c_str());
   std::printf("  %-28s %s\n", "datagrams", attributes.datagram_backend.c_str());
@@ -140,14 +159,15 @@ void print_row(const char* what, const std::string& value) {
   std::printf("  %-28s %s\n", what, value.c_str());
 }
 
-void print_sockets(const DatagramSocketAttributes& sockets, const SystemInfo& info) {
+void print_sockets(const std::optional<DatagramSocketAttributes>& sockets, const SystemInfo& info) {
+  if (!sockets) return;
   std::printf("Datagram sockets\n");
-  print_row("GSO (UDP_SEGMENT)", to_text(sockets.segmentation));
-  print_row("GRO (UDP_GRO)", to_text(sockets.coalescing));
-  print_row("lost ones are told", sockets.tells_overflow ? "yes" : "no: there is no SO_RXQ_OVFL");
-  print_row("receive buffer", to_text(sockets.receive_buffer, info.receive_buffer_limit));
-  print_row("send buffer", to_text(sockets.send_buffer, info.send_buffer_limit));
-  print_row("busy polling (SO_BUSY_POLL)", to_text(sockets.busy_poll));
+  print_row("GSO (UDP_SEGMENT)", to_text(sockets->segmentation));
+  print_row("GRO (UDP_GRO)", to_text(sockets->coalescing));
+  print_row("lost ones are told", sockets->tells_overflow ? "yes" : "no: there is no SO_RXQ_OVFL");
+  print_row("receive buffer", to_text(sockets->receive_buffer, info.receive_buffer_limit));
+  print_row("send buffer", to_text(sockets->send_buffer, info.send_buffer_limit));
+  print_row("busy polling (SO_BUSY_POLL)", to_text(sockets->busy_poll));
 }
 
 void print_system(const SystemInfo& info) {
@@ -211,23 +231,18 @@ Json to_json(const Entry& entry) {
   Json json = {{"address", entry.where.address.host()},
                {"interface", entry.where.interface},
                {"up", entry.where.up},
-               {"usable", entry.attributes.has_value()}};
-  if (!entry.attributes) json["refusal"] = entry.refusal;
+               {"usable", entry.refusal.empty()}};
+  if (!entry.refusal.empty()) json["refusal"] = entry.refusal;
   return json;
 }
 
-Json to_json(const std::vector<Entry>& entries) {
-  const Entry& usable = first_usable(entries);
-  const DeviceAttributes& attributes = *usable.attributes;
+Json to_json(const Report& report) {
+  const DeviceAttributes& attributes = report.device.attributes;
   Json json = {{"version", to_string(version())},
                {"devices", Json::array()},
-               {"capabilities", capability_names(attributes.capabilities)},
-               {"limits",
-                {{"message", attributes.max_message},
-                 {"queue_depth", attributes.max_queue_depth},
-                 {"sge", attributes.max_sge},
-                 {"inline_data", attributes.max_inline_data},
-                 {"private_data", kMaxPrivateData}}},
+               {"hardware", to_json(report.hardware)},
+               {"capabilities", names_of(attributes.capabilities)},
+               {"limits", limits_in_json(attributes)},
                {"backends",
                 {{"crc32c", attributes.crc_backend},
                  {"datagrams", attributes.datagram_backend},
@@ -235,37 +250,43 @@ Json to_json(const std::vector<Entry>& entries) {
                  {"io", to_string(attributes.io)},
                  {"io_reason", attributes.io_reason},
                  {"io_available", available_backends()}}},
-               {"datagram_sockets", to_json(usable.sockets)},
-               {"system", to_json(system_info())},
+               {"datagram_sockets", Json()},
+               {"system", to_json(report.system)},
                {"counters", Json::object()}};
-  for (const Entry& entry : entries) json["devices"].push_back(to_json(entry));
-  for (const CounterValue& counter : usable.counters) {
+  if (report.device.sockets) json["datagram_sockets"] = to_json(*report.device.sockets);
+  for (const Entry& entry : report.entries) json["devices"].push_back(to_json(entry));
+  for (const CounterValue& counter : report.device.counters) {
     json["counters"][std::string(counter.name)] = counter.meaning;
   }
   return json;
+}
+
+void print(const Report& report, bool counters) {
+  std::printf("diwarp %s\n", to_string(version()).c_str());
+  print_devices(report.entries);
+  print_hardware(report.hardware);
+  print_attributes(report.device.attributes);
+  print_sockets(report.device.sockets, report.system);
+  print_system(report.system);
+  if (counters) print_counters(report.device.counters);
 }
 
 void run(int argc, char** argv) {
   CLI::App app(kDescription, kName);
   bool counters = false;
   bool json = false;
+  DeviceArguments device;
+  device.add_to(app, "on the first address");
   app.add_flag("--counters", counters, "List the counters of a device, too");
   app.add_flag("--json", json, "Print everything as JSON");
   std::string io = "auto";
   app.add_option("--io", io, kIoHelp)->type_name(io_names())->capture_default_str();
   if (!parse_command_line(app, argc, argv)) return;
-  const std::vector<Entry> entries = try_devices(parse_io(io));
-  if (json) {
-    std::printf("%s\n", to_json(entries).dump(2).c_str());
-    return;
-  }
-  std::printf("diwarp %s\n", to_string(version()).c_str());
-  print_devices(entries);
-  print_attributes(*first_usable(entries).attributes);
-  const SystemInfo info = system_info();
-  print_sockets(first_usable(entries).sockets, info);
-  print_system(info);
-  if (counters) print_counters(first_usable(entries).counters);
+  const Report report = make_report(device.choice(), parse_io(io));
+  if (json)
+    std::printf("%s\n", to_json(report).dump(2).c_str());
+  else
+    print(report, counters);
 }
 
 }  // namespace

@@ -15,9 +15,11 @@
 #include <string>
 #include <vector>
 
+#include "common/device_choice.h"
 #include "common/failure.h"
 #include "common/interrupt.h"
 #include "common/program.h"
+#include "common/socket.h"
 
 namespace diwarp::tools {
 namespace {
@@ -32,7 +34,7 @@ struct Options {
   bool server = false;
   bool client = false;
   std::string address = "0.0.0.0";
-  std::string device;
+  DeviceArguments device;
   uint16_t port = 7174;
   uint64_t count = 100;
   uint32_t size = 64;
@@ -244,12 +246,6 @@ uint64_t play_server(End& end, const Options& options) {
   }
 }
 
-Address device_address(const Options& options, const Address& address) {
-  if (!options.device.empty()) return Address::parse(options.device);
-  if (options.server || address.is_loopback()) return address.with_port(0);
-  return Address::any(address.family());
-}
-
 uint64_t run_server(const Options& options, const Device& device) {
   Listener listener(device, options.port);
   while (true) {
@@ -275,7 +271,8 @@ void run(const Options& options) {
   if (options.server == options.client) throw Failure("One of --server and --client is needed.");
   if (options.size < 16) throw Failure("--size is at least 16.");
   const Address address = Address::parse(options.address).with_port(options.port);
-  const Device device = Device::open(device_address(options, address));
+  const Device device =
+      options.device.choice().open(options.server ? address : local_address_to(address));
   const uint64_t rounds =
       options.server ? run_server(options, device) : run_client(options, device, address);
   std::printf("%llu rounds of %u bytes%s\n", static_cast<unsigned long long>(rounds), options.size,
@@ -292,7 +289,7 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--size", options.size,
                  "bytes of a ping (default 64); a server takes no longer ones");
   app.add_flag("--verify", options.verify, "verify the contents");
-  app.add_option("--device", options.device, "address of this host that the device is opened on");
+  options.device.add_to(app, "on --address, or where the route to it begins");
 }
 
 }  // namespace

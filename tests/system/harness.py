@@ -18,7 +18,8 @@ PROGRAMS = ("pingpong", "bandwidth")  # those that measure between two ends
 # LeakSanitizer looks through all of that memory at the end.
 ENDLESS = {"pingpong": 10_000_000, "bandwidth": 1_000_000_000}
 cases = {}
-where = types.SimpleNamespace(tools=None, hello=None, partner=None, folder=None)  # set by main()
+# Set by main().
+where = types.SimpleNamespace(tools=None, hello=None, partner=None, fake=None, folder=None)
 
 
 def case(*parameters):
@@ -203,13 +204,14 @@ def main():
     parser.add_argument("--tools")
     parser.add_argument("--hello")
     parser.add_argument("--partner")
+    parser.add_argument("--fake", help="the folder of the fake of rdma-core")
     parser.add_argument("case", nargs="?")
     arguments = parser.parse_args()
     if arguments.list:
         print("\n".join(cases))
         return 0
     where.tools, where.hello = arguments.tools, arguments.hello
-    where.partner = arguments.partner
+    where.partner, where.fake = arguments.partner, arguments.fake
     with tempfile.TemporaryDirectory() as where.folder:
         try:
             cases[arguments.case]()

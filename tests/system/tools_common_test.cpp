@@ -9,6 +9,7 @@
 #include "common/numbers.h"
 #include "common/operation.h"
 #include "common/pattern.h"
+#include "common/socket.h"
 #include "common/summary.h"
 #include "support/catch.h"
 
@@ -117,6 +118,17 @@ TEST_CASE("a group is told to the receivers as it is, and others are refused") {
   }
   row["group"] = "239.1.2.3";
   CHECK_THROWS_AS(group_in(row), Failure);
+}
+
+TEST_CASE("an address that a peer names is one, without its port") {
+  CHECK(address_in({{"address", "10.0.0.1:7"}}, "address") == Address::parse("10.0.0.1"));
+  CHECK(address_in({{"address", "fe80::1"}}, "address") == Address::parse("fe80::1"));
+  for (const Json& wrong : {Json::object(), Json{{"address", 7}}, Json{{"address", "here"}}})
+    CHECK_THROWS_AS(address_in(wrong, "address"), Failure);
+}
+
+TEST_CASE("the route to this host begins at the address itself") {
+  CHECK(local_address_to(Address::parse("127.0.0.1:7")) == Address::parse("127.0.0.1"));
 }
 
 TEST_CASE("a summary takes its figures from the sample by nearest rank") {

@@ -278,4 +278,12 @@ std::string text_in(const Json& message, const char* name) {
   return value.get<std::string>();
 }
 
+Address address_in(const Json& message, const char* name) {
+  try {
+    return Address::parse(text_in(message, name)).with_port(0);
+  } catch (const std::system_error&) {
+    fail_member(name);
+  }
+}
+
 }  // namespace diwarp::tools

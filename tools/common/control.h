@@ -116,5 +116,7 @@ std::string to_text(Duration duration);
 uint64_t number_in(const Json& message, const char* name, uint64_t low, uint64_t high);
 bool flag_in(const Json& message, const char* name);
 std::string text_in(const Json& message, const char* name);
+/// Without a port.
+Address address_in(const Json& message, const char* name);
 
 }  // namespace diwarp::tools

@@ -32,6 +32,7 @@ class Endpoint {
   /// One step of the device's engine.
   size_t progress() { return device_.progress(); }
   const EndpointShape& shape() const { return shape_; }
+  Address device_address() const { return device_.address(); }
 
   /// Where sends go; for messages to the user, too.
   void set_peer(const Address& peer) { set_group(peer, {peer}); }

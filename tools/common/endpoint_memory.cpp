@@ -14,6 +14,12 @@ size_t stride_of(size_t size) {
   return (std::max(size, size_t{1}) + kAlignment - 1) / kAlignment * kAlignment;
 }
 
+/// What is read goes where peers may write: many iWARP devices place it nowhere else
+/// (Capability::read_sinks).
+Access local_access(const EndpointShape& shape) {
+  return shape.asks() ? Access::local_write | Access::remote_write : Access::local_write;
+}
+
 }  // namespace
 
 EndpointMemory::EndpointMemory(const ProtectionDomain& pd, const EndpointShape& shape)
@@ -23,7 +29,7 @@ EndpointMemory::EndpointMemory(const ProtectionDomain& pd, const EndpointShape& 
       receive_stride_(stride_of(shape.receive_size)),
       receives_at_(send_stride_ * shape.send_slots),
       memory_(receives_at_ + receive_stride_ * shape.receive_slots + kAlignment),
-      region_(pd, memory_) {}
+      region_(pd, memory_, local_access(shape)) {}
 
 void EndpointMemory::grant(const ProtectionDomain& pd, const EndpointShape& shape) {
   if (shape.grants == Access::none) return;

@@ -4,8 +4,6 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "common/failure.h"
-
 namespace diwarp::tools {
 namespace {
 
@@ -26,16 +24,10 @@ Json to_json(const Group& group) {
 std::optional<Group> group_in(const Json& row) {
   const auto found = row.find("group");
   if (found == row.end()) return std::nullopt;
-  Group group;
-  try {
-    group.address = Address::parse(text_in(*found, "address"));
-  } catch (const std::system_error&) {
-    throw Failure("The peer named a group that is no address.");
-  }
-  group.address =
-      group.address.with_port(static_cast<uint16_t>(number_in(*found, "port", 1, 65535)));
-  group.stag = static_cast<STag>(number_in(*found, "stag", kLeastStag, UINT32_MAX));
-  return group;
+  const Address address = address_in(*found, "address");
+  const auto port = static_cast<uint16_t>(number_in(*found, "port", 1, 65535));
+  const auto stag = static_cast<STag>(number_in(*found, "stag", kLeastStag, UINT32_MAX));
+  return Group{.address = address.with_port(port), .stag = stag};
 }
 
 }  // namespace diwarp::tools

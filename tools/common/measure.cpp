@@ -19,7 +19,8 @@ int server_processor(const Ends& ends) {
                           std::max(std::thread::hardware_concurrency(), 1u));
 }
 
-/// Every receiver of a group is to answer to the same one.
+/// Where this end's device is unless the user chose another. Every receiver of a group is to answer
+/// to the same one.
 Address local_address(const Peers& peers) {
   const Address local = peers.front().local_address().with_port(0);
   for (Control& control : peers) {
@@ -28,6 +29,16 @@ Address local_address(const Peers& peers) {
                   control.local_address().host() + ": a group needs one network.");
   }
   return local;
+}
+
+Device open_device(const Ends& ends, const Address& address, Operation operation) {
+  DeviceOptions options;
+  options.udp_receive_buffer = ends.udp_buffer;
+  options.io = ends.io;
+  options.zerocopy_from = ends.zerocopy_from;
+  Device device = ends.device.open(address, options);
+  check_device(device, ends.device, operation);
+  return device;
 }
 
 uint64_t least_buffer(const Peers& peers) {
@@ -57,21 +68,18 @@ void Verdict::pronounce() const {
 void run_measurement(const std::string& tool, const Ends& ends, const Measure& measure,
                      const std::vector<Column>& columns, const Verdict& verdict,
                      const RowPlays& plays) {
+  // A server fails at once, not with its first peer. A loopback forks, and has no device before.
+  if (ends.role == Role::server) ends.device.check_name();
   Report report(columns, ends.json_file, ends.csv_file);
   Terms terms{.transport = measure.transport,
               .operation = measure.operation,
               .verify = measure.verify,
               .segment = measure.segment,
               .rows = measure.sizes.size()};
-  DeviceOptions device_options;
-  device_options.udp_receive_buffer = ends.udp_buffer;
-  device_options.io = ends.io;
-  device_options.zerocopy_from = ends.zerocopy_from;
   const auto client = [&](const Peers& peers) {
-    const Address local = local_address(peers);
-    Device device = open_device(peers.front(), device_options);
+    Device device = open_device(ends, local_address(peers), measure.operation);
     const uint64_t theirs = least_buffer(peers);
-    const uint64_t ours = granted_receive_buffer(local, ends.udp_buffer);
+    const uint64_t ours = granted_receive_buffer(device.address(), ends.udp_buffer);
     terms.receive_buffer = measure.operation == Operation::read ? ours : theirs;
     // The RNIC thread is there already and stays free to run elsewhere.
     bind_to_processor(ends.cpu);
@@ -81,8 +89,8 @@ void run_measurement(const std::string& tool, const Ends& ends, const Measure& m
     verdict.pronounce();
   };
   const auto server = [&](Control& control, const Terms& theirs) {
-    Device device = open_device(control, device_options);
-    const uint64_t buffer = granted_receive_buffer(control.local_address(), ends.udp_buffer);
+    Device device = open_device(ends, control.local_address(), theirs.operation);
+    const uint64_t buffer = granted_receive_buffer(device.address(), ends.udp_buffer);
     control.send({{"type", "buffer"}, {"bytes", buffer}});
     bind_to_processor(server_processor(ends));
     for (uint64_t row = 0; row < theirs.rows; ++row) {

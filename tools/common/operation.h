@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <diwarp/attributes.h>
 #include <diwarp/types.h>
 
 #include <cstddef>
@@ -28,6 +29,7 @@ struct OperationInfo {
   WrOpcode request;
   Manner manner;
   Access access;          ///< what the peer must grant in its memory
+  Capability needs;       ///< of the devices of both ends
   bool over_connections;  ///< rc
   bool over_datagrams;    ///< ud and rd
   uint64_t min_size;      ///< bytes

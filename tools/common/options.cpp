@@ -73,6 +73,7 @@ void MeasureOptions::add_end_options(CLI::App& app) {
   app.add_flag("--ipv6", ipv6_, "Loopback and server: use ::1 and [::]");
   app.add_option("--address", address_text_, "Loopback: use this address of this host")
       ->type_name("ADDR");
+  device_.add_to(app, "on the address that leads to the other end");
   timeout_option_ =
       app.add_option("--timeout", timeout_, "Seconds to wait for anything the peer should do")
           ->capture_default_str();
@@ -260,6 +261,7 @@ Ends MeasureOptions::ends() const {
   }
   ends.timeout = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(timeout_));
   if (timeout_option_->count() > 0) ends.accept_timeout = ends.timeout;
+  ends.device = device_.choice();
   ends.cpu = cpu_;
   ends.json_file = json_file_;
   ends.csv_file = csv_file_;

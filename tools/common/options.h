@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "common/device_choice.h"
 #include "common/group.h"
 #include "common/operation.h"
 
@@ -42,6 +43,7 @@ struct Ends {
   /// the user gave one.
   Duration timeout = std::chrono::seconds(10);
   std::optional<Duration> accept_timeout;
+  DeviceChoice device;
   int cpu = -1;  ///< this end's processor, the next one for the other end of a loopback
   std::string json_file;
   std::string csv_file;
@@ -102,6 +104,7 @@ class MeasureOptions {
   std::vector<std::string> connect_texts_;
   bool loopback_ = false;
   bool ipv6_ = false;
+  DeviceArguments device_;
   std::string address_text_;
   double timeout_ = 10;
   int cpu_ = -1;

@@ -47,7 +47,18 @@ ConnectionRequest await_request(Listener& listener, Control& control, uint64_t t
 
 Address peer_queue_pair(const Control& control, const Json& message) {
   const auto port = static_cast<uint16_t>(number_in(message, "port", 1, 65535));
-  return control.peer_address().with_port(port);
+  const bool told = message.contains("address");
+  return (told ? address_in(message, "address") : control.peer_address()).with_port(port);
+}
+
+/// Adds where the peer reaches this end: the address only where it is not that of the control
+/// connection, which the peer may see translated (NAT).
+Json with_place(const Endpoint& endpoint, const Control& control, uint16_t port, Json message) {
+  message["port"] = port;
+  const Address address = endpoint.device_address().with_port(0);
+  const bool seen = address.is_any() || address == control.local_address().with_port(0);
+  if (!seen) message["address"] = address.host();
+  return message;
 }
 
 /// Adds what the peer must know of this end's memory, if it may use any.
@@ -73,8 +84,8 @@ Device open_device(const Control& control, const DeviceOptions& options) {
 
 void pair_as_client(Endpoint& endpoint, Control& control, Json row, uint64_t token) {
   const bool datagrams = is_datagram(endpoint.shape().transport);
-  row["port"] = datagrams ? endpoint.queue_pair().address().port() : 1;
-  control.send(with_memory(endpoint, std::move(row)));
+  const uint16_t port = datagrams ? endpoint.queue_pair().address().port() : 1;
+  control.send(with_memory(endpoint, with_place(endpoint, control, port, std::move(row))));
   const Json ready = control.expect("ready");
   endpoint.set_peer(peer_queue_pair(control, ready));
   take_memory(endpoint, ready);
@@ -86,9 +97,9 @@ void pair_as_client(Endpoint& endpoint, Control& control, Json row, uint64_t tok
 }
 
 void pair_with_group(Endpoint& endpoint, const Peers& peers, Json row, const Group& group) {
-  row["port"] = endpoint.queue_pair().address().port();
   row["group"] = to_json(group);
-  peers.send(row);
+  peers.send(
+      with_place(endpoint, peers.front(), endpoint.queue_pair().address().port(), std::move(row)));
   std::vector<Address> members;
   for (Control& control : peers) {
     members.push_back(peer_queue_pair(control, control.expect("ready")));
@@ -111,11 +122,12 @@ void pair_as_server(Endpoint& endpoint, const Device& device, Control& control, 
   if (is_datagram(endpoint.shape().transport)) {
     endpoint.set_peer(peer_queue_pair(control, row));
     const uint16_t port = endpoint.queue_pair().address().port();
-    control.send(with_memory(endpoint, {{"type", "ready"}, {"port", port}}));
+    control.send(with_memory(endpoint, with_place(endpoint, control, port, {{"type", "ready"}})));
     return;
   }
   Listener listener(device, 0);
-  control.send(with_memory(endpoint, {{"type", "ready"}, {"port", listener.address().port()}}));
+  const uint16_t port = listener.address().port();
+  control.send(with_memory(endpoint, with_place(endpoint, control, port, {{"type", "ready"}})));
   ConnectionRequest request = await_request(listener, control, token);
   endpoint.set_peer(request.peer_address());
   request.accept(endpoint.queue_pair(), {.crc = endpoint.shape().crc});

@@ -11,14 +11,14 @@
 
 namespace diwarp::tools {
 
-/// The device of this end: on the address that the control connection uses.
+/// The device of an end that has no choice: on the address that the control connection uses.
 Device open_device(const Control& control, const DeviceOptions& options = {});
 
 // A row begins with the client's "row" message, which says what the server must know to make its
 // endpoint; then these two, each with its receives posted, bring the two endpoints together. Throw
 // Failure, LinkDown, PeerGone or the library's Error.
 
-/// Sends `row` (with the client's port and memory added) and connects.
+/// Sends `row` (with the client's place and memory added) and connects.
 void pair_as_client(Endpoint& endpoint, Control& control, Json row, uint64_t token);
 
 /// Answers a "row" message.

@@ -73,6 +73,15 @@ UniqueFd bound_socket(const Address& address, int type) {
 Address local_address_of(int fd) { return address_from(fd, ::getsockname); }
 Address peer_address_of(int fd) { return address_from(fd, ::getpeername); }
 
+Address local_address_to(const Address& peer) {
+  const UniqueFd fd = open_socket(peer, SOCK_DGRAM);
+  sockaddr_storage storage{};
+  const socklen_t length = peer.to_sockaddr(storage);
+  if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&storage), length) != 0)
+    throw Failure("There is no route to " + peer.host() + ": " + std::strerror(errno) + ".");
+  return local_address_of(fd.get()).with_port(0);
+}
+
 uint16_t free_udp_port(const Address& address) {
   return local_address_of(bound_socket(address.with_port(0), SOCK_DGRAM).get()).port();
 }

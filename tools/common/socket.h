@@ -17,6 +17,8 @@ UniqueFd open_socket(const Address& peer, int type);
 
 Address local_address_of(int fd);
 Address peer_address_of(int fd);
+/// The address of this host that its route to `peer` begins at, without a port.
+Address local_address_to(const Address& peer);
 
 uint16_t free_udp_port(const Address& address);
 

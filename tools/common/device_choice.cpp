@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/device_choice.h"
+
+#include <CLI/CLI.hpp>
+
+#include "common/failure.h"
+
+namespace diwarp::tools {
+namespace {
+
+constexpr const char* kDeviceHelp =
+    "The device: a name (hw:siw0) or an address of this host, as diwarp-info lists them (default: ";
+constexpr const char* kHardwareHelp =
+    "Whether a device that is opened by its address is a hardware device (prefer: where that has "
+    "one that opens, else software)";
+
+std::string hardware_names(const char* separator) {
+  std::string names;
+  for (const HardwareName& one : kHardwareChoices)
+    names.append(names.empty() ? "" : separator).append(one.name);
+  return names;
+}
+
+Hardware parse_hardware(const std::string& text) {
+  for (const HardwareName& one : kHardwareChoices)
+    if (one.name == text) return one.hardware;
+  throw Failure("--hardware is one of " + hardware_names(", ") + ", not " + text + ".");
+}
+
+/// As the user named it, for messages.
+std::string description(const Device& device, const DeviceChoice& choice) {
+  return choice.name.empty() ? "The device on " + device.address().host()
+                             : "The device " + choice.name;
+}
+
+}  // namespace
+
+// The device is this end's own: unlike a connection that broke, its error needs no look at the
+// peer's fate, which is what the library's Error would lead to (common/session.cpp).
+Device DeviceChoice::open(const Address& address, DeviceOptions options) const {
+  options.hardware = hardware;
+  try {
+    return name.empty() ? Device::open(address.with_port(0), options) : Device::open(name, options);
+  } catch (const Error& error) {
+    throw Failure(error.what());
+  }
+}
+
+void DeviceChoice::check_name() const {
+  if (!name.empty()) open({});
+}
+
+void DeviceArguments::add_to(CLI::App& app, const std::string& otherwise) {
+  app.add_option("--device", device_, kDeviceHelp + otherwise + ")")->type_name("NAME|ADDR");
+  app.add_option("--hardware", hardware_, kHardwareHelp)
+      ->type_name(hardware_names("|"))
+      ->capture_default_str();
+}
+
+DeviceChoice DeviceArguments::choice() const {
+  return {.name = device_, .hardware = parse_hardware(hardware_)};
+}
+
+void check_device(const Device& device, const DeviceChoice& choice, Operation operation) {
+  const OperationInfo& info = info_of(operation);
+  const Capability able = device.query().capabilities;
+  for (const CapabilityName& one : kCapabilities)
+    if (has(info.needs, one.capability) && !has(able, one.capability))
+      throw Failure(description(device, choice) + " has no " + std::string(one.name) +
+                    ", which --op " + std::string(info.name) + " needs.");
+}
+
+}  // namespace diwarp::tools
