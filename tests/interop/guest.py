@@ -78,15 +78,71 @@ def end_processes():
             process.wait()
 
 
-class Guest:
+class Agent:
+    """Commands in a guest, through the agent that runs there."""
+
+    def __init__(self, address):
+        self._address = address
+
+    def wait_until_there(self, patience=BOOT_PATIENCE):
+        end = time.monotonic() + patience
+        while time.monotonic() < end:
+            self.look_alive()
+            try:
+                if self._ask("true", 5).strip() == "status 0":
+                    return
+            except OSError:
+                pass
+            time.sleep(0.2)
+        raise NotStarted("the guest does not answer\n" + self.log())
+
+    def look_alive(self):
+        """Raises NotStarted where there is no machine."""
+
+    def log(self):
+        """What the machine has said."""
+        return ""
+
+    def _ask(self, command, timeout):
+        with socket.create_connection(self._address, timeout) as link:
+            link.settimeout(timeout)
+            link.sendall(command.encode() + b"\0")
+            chunks = []
+            while chunk := link.recv(65536):
+                chunks.append(chunk)
+        return b"".join(chunks).decode(errors="replace")
+
+    def start(self, command, timeout=PATIENCE):
+        def work():
+            output, _, status = self._ask(command, timeout).rpartition("\nstatus ")
+            return (int(status) if status.strip().isdigit() else None), output
+        return Running(command, work)
+
+    def run(self, command, timeout=PATIENCE):
+        status, output = self.start(command, timeout).result(timeout)
+        check(status == 0, f"in the guest: {command}: status {status}\n{output}")
+        return output
+
+    def set_siw(self, **parameters):
+        """crc, p2p: 0 or 1; revision: 1 or 2. For the connections to come."""
+        names = {"crc": "mpa_crc_required", "p2p": "peer_to_peer", "revision": "mpa_version"}
+        for name, value in parameters.items():
+            self.run(f"echo {int(value)} > /sys/module/siw/parameters/{names[name]}")
+
+    def wait_port(self, port):
+        self.run(f"wait-port {port}")
+
+
+class Guest(Agent):
     """A running virtual machine, as a context. The capture is in `pcap` afterwards."""
 
     def __init__(self, limit=700):
         self.pcap = os.path.join(where.folder, "capture.pcap")
         self.siw_ports = {port: free_port() for port in SIW_PORTS}  # of the guest: of the host
-        self._agent_port = free_port()
+        agent_port = free_port()
+        super().__init__(("127.0.0.1", agent_port))
         self._log = os.path.join(where.folder, "guest.log")
-        forwards = [f"{self._agent_port}:{AGENT_PORT}"]
+        forwards = [f"{agent_port}:{AGENT_PORT}"]
         forwards += [f"{here}:{there}" for there, here in self.siw_ports.items()]
         options = [word for forward in forwards for word in ("--forward", forward)]
         share = os.path.join(where.folder, "share")
@@ -103,7 +159,7 @@ class Guest:
 
     def __enter__(self):
         try:
-            self._wait_for_agent()
+            self.wait_until_there()
         except BaseException:
             self._kill()
             raise
@@ -132,47 +188,9 @@ class Guest:
             except subprocess.TimeoutExpired:
                 self._machine.kill()
 
-    def _wait_for_agent(self):
-        end = time.monotonic() + BOOT_PATIENCE
-        while time.monotonic() < end:
-            if self._machine.poll() is not None:
-                raise NotStarted("the virtual machine did not start:\n" + self.log())
-            try:
-                if self._ask("true", 5).strip() == "status 0":
-                    return
-            except OSError:
-                pass
-            time.sleep(0.2)
-        raise NotStarted("the guest does not answer\n" + self.log())
-
-    def _ask(self, command, timeout):
-        with socket.create_connection(("127.0.0.1", self._agent_port), timeout) as link:
-            link.settimeout(timeout)
-            link.sendall(command.encode() + b"\0")
-            chunks = []
-            while chunk := link.recv(65536):
-                chunks.append(chunk)
-        return b"".join(chunks).decode(errors="replace")
-
-    def start(self, command, timeout=PATIENCE):
-        def work():
-            output, _, status = self._ask(command, timeout).rpartition("\nstatus ")
-            return (int(status) if status.strip().isdigit() else None), output
-        return Running(command, work)
-
-    def run(self, command):
-        status, output = self.start(command).result()
-        check(status == 0, f"in the guest: {command}: status {status}\n{output}")
-        return output
-
-    def set_siw(self, **parameters):
-        """crc, p2p: 0 or 1; revision: 1 or 2. For the connections to come."""
-        names = {"crc": "mpa_crc_required", "p2p": "peer_to_peer", "revision": "mpa_version"}
-        for name, value in parameters.items():
-            self.run(f"echo {int(value)} > /sys/module/siw/parameters/{names[name]}")
-
-    def wait_port(self, port):
-        self.run(f"wait-port {port}")
+    def look_alive(self):
+        if self._machine.poll() is not None:
+            raise NotStarted("the virtual machine did not start:\n" + self.log())
 
 
 def report_of(running, timeout=PATIENCE):

@@ -46,7 +46,7 @@ class DiwarpEndpoint final : public Endpoint {
   std::optional<Completion> next_received(Duration limit) override {
     return next(receive_cq_, limit);
   }
-  bool tells_all() const override { return true; }
+  bool tells_all() const override;
   void arm_solicited() override { receive_cq_.arm(true); }
   bool solicited_event(Duration limit) override { return channel_.get_event(limit).has_value(); }
   void disconnect() override { qp_.disconnect(); }
@@ -57,6 +57,7 @@ class DiwarpEndpoint final : public Endpoint {
  private:
   static std::optional<Completion> next(diwarp::CompletionQueue& cq, Duration limit);
 
+  const diwarp::Capability able_;
   diwarp::ProtectionDomain pd_;
   diwarp::CompletionChannel channel_;
   diwarp::CompletionQueue send_cq_;
@@ -81,27 +82,31 @@ diwarp::QueuePairInit init_of(const diwarp::CompletionQueue& send_cq,
 
 DiwarpEndpoint::DiwarpEndpoint(const Options& options, const diwarp::Device& device)
     : Endpoint(options),
+      able_(device.query().capabilities),
       pd_(device),
       channel_(device),
       send_cq_(device, 2 * slots() + 4),
       receive_cq_(device, 2 * slots() + 4, channel_),
       qp_(pd_, init_of(send_cq_, receive_cq_, slots())),
-      region_(pd_, local(), diwarp::Access::local_write) {
+      region_(pd_, local(), diwarp::Access::local_write | diwarp::Access::remote_write) {
   for (uint64_t i = 0; i < slots(); ++i) post_receive(i);
 }
 
 void DiwarpEndpoint::connect(const Options& options) {
   const auto data = own_private_data(options);
   const auto peer = diwarp::Address::parse(options.address).with_port(options.port);
-  peer_private_data_ = qp_.connect(peer, {.private_data = data,
-                                          .timeout = options.timeout,
-                                          .crc = options.crc,
-                                          .revision = options.revision,
-                                          .peer_to_peer = options.peer_to_peer,
-                                          .fallback = false,
-                                          .markers = options.markers,
-                                          .ord = options.depth,
-                                          .ird = options.depth});
+  diwarp::ConnectOptions request{.private_data = data,
+                                 .timeout = options.timeout,
+                                 .crc = options.crc,
+                                 .revision = options.revision,
+                                 .markers = options.markers,
+                                 .ord = options.depth,
+                                 .ird = options.depth};
+  if (has(able_, diwarp::Capability::mpa_choices)) {  // else the device decides
+    request.peer_to_peer = options.peer_to_peer;
+    request.fallback = false;
+  }
+  peer_private_data_ = qp_.connect(peer, request);
 }
 
 void DiwarpEndpoint::accept(const Options& options, diwarp::ConnectionRequest& request) {
@@ -115,6 +120,10 @@ void DiwarpEndpoint::accept(const Options& options, diwarp::ConnectionRequest& r
   answer.ord = options.depth;
   answer.ird = options.depth;
   request.accept(qp_, answer);
+}
+
+bool DiwarpEndpoint::tells_all() const {
+  return has(able_, diwarp::Capability::solicited_events | diwarp::Capability::told_invalidations);
 }
 
 uint32_t DiwarpEndpoint::expose(std::span<std::byte> memory, Rights rights) {
@@ -178,7 +187,7 @@ class DiwarpAcceptor final : public Acceptor {
   explicit DiwarpAcceptor(const Options& options)
       : options_(options),
         rejects_(options.rejects),
-        device_(diwarp::Device::open(options.address)),
+        device_(diwarp::Device::open(options.device.empty() ? options.address : options.device)),
         listener_(device_, options.port) {}
 
   std::unique_ptr<Endpoint> accept(Duration limit) override;
@@ -205,15 +214,16 @@ std::unique_ptr<Endpoint> DiwarpAcceptor::accept(Duration limit) {
 }
 
 /// One for all connections of this process.
-const diwarp::Device& client_device() {
-  static const diwarp::Device device = diwarp::Device::open("127.0.0.1");
+const diwarp::Device& client_device(const Options& options) {
+  static const diwarp::Device device =
+      diwarp::Device::open(options.device.empty() ? "127.0.0.1" : options.device);
   return device;
 }
 
 }  // namespace
 
 std::unique_ptr<Endpoint> dial(const Options& options) {
-  auto endpoint = std::make_unique<DiwarpEndpoint>(options, client_device());
+  auto endpoint = std::make_unique<DiwarpEndpoint>(options, client_device(options));
   try {
     endpoint->connect(options);
   } catch (const diwarp::RejectedError& error) {

@@ -73,6 +73,7 @@ bool parse_options(int argc, char** argv, Options& options, int& status) {
   Names names;
   app.add_flag("--server", options.server, "listen");
   app.add_option("--address", options.address, "to listen on or to connect to")->required();
+  app.add_option("--device", options.device, "to open, by its name or an address (diwarp)");
   app.add_option("--port", options.ports, "TCP port; a parallel client may be given several")
       ->delimiter(',')
       ->required();

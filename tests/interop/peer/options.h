@@ -15,6 +15,7 @@ namespace interop {
 struct Options {
   bool server = false;
   std::string address;
+  std::string device;  ///< diwarp's name of it; empty: on `address`, or a client's on 127.0.0.1
   uint16_t port = 7174;
   std::vector<uint16_t> ports;  ///< parallel client: its connections take these in turn
 

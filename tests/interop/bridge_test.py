@@ -1,0 +1,287 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""diwarp's verbs on Linux's siw, in the guest, through rdma-core. README.md says what is covered.
+
+  bridge_test.py --peers FOLDER --tools FOLDER --contract PROGRAM [--only STEP,...] [--keep]
+
+All steps share one guest: host and guest have a network of their own (10.77.0.1 and 10.77.0.2, the
+device siw1), and the part of this script that talks to the guest runs in that network.
+"""
+import argparse
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True
+import guest as vm  # pylint: disable=wrong-import-position
+from guest import (AGENT_PORT, Agent, check, report_of,  # pylint: disable=wrong-import-position
+                   reports_of, run_here, wait_listening, where)
+
+DEVICE = "hw:siw1"
+HERE = "10.77.0.1"
+THERE = "10.77.0.2"
+LIMIT = 1200  # seconds for the guest
+CONTRACT = os.path.join(vm.HERE, "..", "contract")
+PEERS = ("guest_agent", "siw_peer", "diwarp_peer", "hybrid_peer", "removal_peer")
+TOOLS = ("diwarp-info", "diwarp-pingpong", "diwarp-bandwidth", "diwarp-rping")
+steps = {}
+
+
+def step(function):
+    steps[function.__name__] = function
+    return function
+
+
+def load_promises():
+    path = os.path.join(CONTRACT, "promises.py")
+    spec = importlib.util.spec_from_file_location("promises", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def tool(name):
+    return os.path.join(where.tools, name)
+
+
+def peer(name):
+    return os.path.join(where.peers, name)
+
+
+def both_well(*runs, timeout=vm.PATIENCE):
+    results = [(run.name, *run.result(timeout)) for run in runs]
+    text = "\n".join(f"{name}: status {status}\n{output}" for name, status, output in results)
+    check(all(status == 0 for _, status, _ in results), text)
+    return text
+
+
+@step
+def info(guest):
+    """diwarp-info lists the device, its limits, and what it does not offer."""
+    text = guest.run("/host/diwarp-info")
+    for wanted in (DEVICE, THERE, "active", "atomics", "libibverbs", "librdmacm"):
+        check(wanted in text, f"diwarp-info does not tell {wanted}:\n{text}")
+    devices = json.loads(guest.run("/host/diwarp-info --json 2>/dev/null"))["hardware"]["devices"]
+    found = [device for device in devices if device["name"] == DEVICE]
+    check(len(found) == 1 and THERE in found[0]["addresses"], f"in JSON: {devices}")
+
+
+@step
+def contract(guest):
+    """The contract suite; what it skips is what the list has."""
+    promises = load_promises()
+    running = guest.start(f"DIWARP_CONTRACT_DEVICE={DEVICE} /host/test_contract", 600)
+    status, output = running.result(600)
+    lines = [line for line in output.splitlines()
+             if not line.startswith(("[", promises.PREFIX))]
+    check(status == 0, f"the contract suite: status {status}\n" + "\n".join(lines[-400:]))
+    path = os.path.join(CONTRACT, "skipped", "siw.txt")
+    check(promises.compare(output, path, where.write), "the list of promises is another")
+
+
+MEASURES = [(program, op) for program in ("diwarp-pingpong", "diwarp-bandwidth")
+            for op in ("send", "write", "read")]
+SIZES = "1,4K,1M"
+PORT = 18560
+ADDRESSES = {"bridged": THERE, "software": HERE}
+
+
+def begin(guest, side, program, words):
+    """`side`: "bridged", in the guest, or "software", here."""
+    if side == "bridged":
+        return guest.start(f"/host/{program} --device {DEVICE} {words}")
+    return run_here([tool(program), "--device", HERE, *words.split()])
+
+
+def measure(guest, program, options, serving, connecting):
+    server = begin(guest, serving, program, f"--server {ADDRESSES[serving]}:{PORT} --timeout 60")
+    if serving == "bridged":
+        guest.wait_port(PORT)
+    else:
+        wait_listening(PORT)
+    client = begin(guest, connecting, program, f"--connect {ADDRESSES[serving]}:{PORT} --timeout 60 "
+                                               f"--transport rc {options}")
+    return client, server
+
+
+@step
+def tools(guest):
+    """Latency and throughput tools: bridged on both ends, and against software, in both roles."""
+    for serving, connecting in (("bridged", "bridged"), ("bridged", "software"),
+                                ("software", "bridged")):
+        for program, op in MEASURES:
+            both_well(*measure(guest, program, f"--op {op} --size {SIZES} --verify --iterations 10 "
+                                               "--warmup 2", serving, connecting))
+    for op in ("atomic", "send-imm"):
+        client, server = measure(guest, "diwarp-pingpong", f"--op {op}", "bridged", "bridged")
+        status, output = client.result()
+        server.result()
+        check(status not in (0, None) and DEVICE in output and op in output,
+              f"--op {op}: status {status}: {output}")
+        print(output.strip())
+
+
+@step
+def rping(guest):
+    """diwarp-rping bridged against the real rping, in both roles."""
+    size = "-C 100 -S 4096"
+    served = guest.start(f"timeout 60 rping -s -a {THERE} -p 7174 {size} -V")
+    guest.wait_port(7174)
+    both_well(guest.start(f"/host/diwarp-rping --client --device {DEVICE} --address {THERE} "
+                          "--port 7174 --count 100 --size 4096 --verify"), served)
+    served = guest.start(f"/host/diwarp-rping --server --device {DEVICE} --address {THERE} "
+                         "--port 7175 --count 100 --size 4096 --verify")
+    guest.wait_port(7175)
+    both_well(guest.start(f"timeout 60 rping -c -a {THERE} -p 7175 {size} -V"), served)
+
+
+ALL = ("--ops send,send_solicited,send_invalidate,send_both,write,read --actors client,server "
+       "--sizes 1,63,64,1000,1460,4096,65536,1048576")
+
+
+def exchange(guest, bridged_serves, common, siw="", bridged="", port=[7200]):
+    """One run of diwarp_peer bridged and siw_peer, both in the guest."""
+    port[0] += 1
+    end = f"--address {THERE} --port {port[0]} {common}"
+    commands = [f"/host/diwarp_peer --device {DEVICE} {end} {bridged}", f"/host/siw_peer {end} {siw}"]
+    server, client = commands if bridged_serves else commands[::-1]
+    serving = guest.start(f"{server} --server")
+    guest.wait_port(port[0])
+    return reports_of(guest.start(client), serving)
+
+
+@step
+def peers(guest):
+    """diwarp_peer bridged against siw_peer: all operations, in both roles; killed peers."""
+    for bridged_serves in (True, False):
+        for report in exchange(guest, bridged_serves, ALL):
+            check(report["bytes"] > 0, report["text"])
+        exchange(guest, bridged_serves, "--private-data 100 --ops send")
+        exchange(guest, bridged_serves, "--slot-size 4096 --connections 50 --ops send,write")
+        for bridged_dies in (True, False):
+            victim, other = "--die-after 3", "--expect-end"
+            for op in ("send", "write", "read"):
+                exchange(guest, bridged_serves,
+                         f"--ops {op} --actors client,server --sizes 200000 --rounds 4",
+                         siw=other if bridged_dies else victim,
+                         bridged=victim if bridged_dies else other)
+
+
+def run_hybrid(guest, rounds, invalidate_by):
+    served = guest.start(f"/host/hybrid_peer --device {DEVICE}", 400)
+    guest.wait_port(7180)
+    client = run_here([peer("hybrid_peer"), "--device", HERE, "--peer", THERE, "--rounds",
+                       str(rounds), "--invalidate-by", invalidate_by], 400)
+    return [report_of(running, 400) for running in (client, served)]
+
+
+@step
+def hybrid(guest):
+    """RC over siw, UD and RD in software: one address, one completion queue, one channel."""
+    client, served = run_hybrid(guest, where.rounds, "rd")
+    check(client["ok"] and served["ok"], client["text"] + "\n" + served["text"])
+    check(served["wakes"] >= where.rounds, served["text"])
+    check(min(served[way] for way in ("rc", "ud", "rd")) >= where.rounds, served["text"])
+    print(served["text"])
+
+
+@step
+def ports(guest):
+    """A port that goes down for a moment and comes back: events, and new connections."""
+    guest.run("ip link add down0 type dummy && ip addr add 10.78.0.1/24 dev down0 && "
+              "ip link set down0 up && rdma link add siw2 type siw netdev down0 && sleep 1")
+    watching = guest.start("/host/removal_peer --device hw:siw2 --ports > /tmp/ports 2>&1; "
+                           "cat /tmp/ports; tail -1 /tmp/ports | grep -q true")
+    guest.run("for i in $(seq 300); do grep -q busy /tmp/ports && exit; usleep 100000; done; exit 1")
+    guest.run("ip link set down0 down; sleep 1; ip link set down0 up; "
+              "ip addr add 10.78.0.1/24 dev down0 2>/dev/null; true")
+    both_well(watching)
+
+
+@step
+def removal(guest):
+    """The device is deleted while eight connections are busy."""
+    leaving = guest.start(f"/host/removal_peer --device {DEVICE} > /tmp/removal 2>&1; "
+                          "cat /tmp/removal; tail -1 /tmp/removal | grep -q true")
+    guest.run("for i in $(seq 300); do grep -q busy /tmp/removal && exit; usleep 100000; done; exit 1")
+    both_well(guest.start("timeout 60 rdma link delete siw1"), leaving)
+
+
+def inside():
+    """In the network that the guest is in."""
+    guest = Agent((THERE, AGENT_PORT))
+    guest.wait_until_there(60)
+    try:
+        for name in where.only or steps:
+            begun = time.monotonic()
+            steps[name](guest)
+            print(f"{name}: {time.monotonic() - begun:.0f} s", flush=True)
+    finally:
+        vm.end_processes()
+
+
+def outside(arguments):
+    """Boots the guest, with this script in its network. Returns the status."""
+    share = os.path.join(where.folder, "share")
+    os.makedirs(share)
+    for name in PEERS:
+        shutil.copy(peer(name), share)
+    for name in TOOLS:
+        shutil.copy(tool(name), share)
+    shutil.copy(where.contract, os.path.join(share, "test_contract"))
+    for name in os.listdir(share):
+        subprocess.run(["strip", os.path.join(share, name)], check=True)
+    inner = [sys.executable, "-B", os.path.abspath(__file__), "--inside", *arguments]
+    command = [os.path.join(vm.HERE, "siw-vm", "run.sh"), "--times", "--tap", "--netns", "--mem",
+               "2000", "--siw", "accept_recheck=1 whole_trailer=1", "--dir-ro", share, "--timeout",
+               str(LIMIT), "--host", " ".join(f"'{word}'" for word in inner), "--",
+               f"ulimit -n 4096; ulimit -l unlimited; /host/guest_agent {AGENT_PORT} & "
+               f"wait-port {AGENT_PORT}; ready; wait-host"]
+    return subprocess.run(command, stdin=subprocess.DEVNULL, timeout=LIMIT + 60,
+                          check=False).returncode
+
+
+def missing():
+    """Why nothing can run here, or nothing."""
+    if shutil.which("qemu-system-x86_64") is None:
+        return "there is no qemu-system-x86_64 here (dev/packages.sh, purpose interop)"
+    for program in [peer(name) for name in PEERS] + [where.contract]:
+        if not os.path.exists(program):
+            return f"{program} was not built (libibverbs-dev, librdmacm-dev)"
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--peers", required=True, help="the folder of the peers")
+    parser.add_argument("--tools", required=True, help="the folder of the tools")
+    parser.add_argument("--contract", required=True, help="the program test_contract")
+    parser.add_argument("--rounds", type=int, default=10_000, help="messages each way in `hybrid`")
+    parser.add_argument("--only", type=lambda text: text.split(","), help="these steps")
+    parser.add_argument("--write", action="store_true", help="write the list of promises anew")
+    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    vars(where).update(vars(options))
+    if options.inside:
+        inside()
+        return 0
+    if reason := missing():
+        print("SKIPPED:", reason)
+        return 0
+    where.folder = vm.new_folder()
+    try:
+        return 1 if outside(sys.argv[1:]) else 0
+    finally:
+        shutil.rmtree(where.folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except AssertionError as error:
+        print("FAILED:", error)
+        sys.exit(1)
