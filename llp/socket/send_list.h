@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <span>
 
-#include "llp/socket/network_order.h"
+#include "llp/network_order.h"
 
 namespace diwarp::llp {
 

@@ -11,7 +11,7 @@
 #include <cstring>
 #include <optional>
 
-#include "llp/socket/network_order.h"
+#include "llp/network_order.h"
 #include "llp/socket/socket_address.h"
 #include "llp/udp/local_addresses.h"
 

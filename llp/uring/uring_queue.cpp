@@ -6,7 +6,7 @@
 #include <system_error>
 #include <utility>
 
-#include "llp/socket/network_order.h"
+#include "llp/network_order.h"
 #include "llp/udp/udp_receiver.h"
 #include "llp/uring/uring_input.h"
 #include "llp/uring/uring_queue.h"

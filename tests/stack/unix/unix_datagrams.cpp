@@ -9,7 +9,7 @@
 #include <climits>
 
 #include "diwarp/error.h"
-#include "llp/socket/network_order.h"
+#include "llp/network_order.h"
 #include "stack/unix/unix_name.h"
 
 namespace diwarp::test {
