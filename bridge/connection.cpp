@@ -14,7 +14,7 @@ namespace diwarp::bridge {
 namespace {
 
 /// What librdmacm has for an address to be resolved, which for iWARP means a route to it.
-constexpr std::chrono::milliseconds kResolveTimeout{10'000};
+constexpr std::chrono::milliseconds kResolveTimeout = std::chrono::seconds(10);
 /// How often it is looked whether what was posted is out.
 constexpr Duration kCloseStep = std::chrono::milliseconds(1);
 /// librdmacm takes no more of a connection's private data, and MPA's own header takes 4 of them.

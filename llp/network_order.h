@@ -13,7 +13,7 @@ inline char network_order;
 #endif
 
 /// Tells ThreadSanitizer that a thread which received a message sees what its sender did before it
-/// sent. It knows that of recv() and recvmsg(), and not of recvfrom(), recvmmsg() and io_uring. All
+/// sent. It knows that of recv() and recvmsg(), and not of other ways to receive. All
 /// messages count as one object, as they do there. Called before a send and after a receive; does
 /// nothing in other builds.
 inline void order_by_network() {
