@@ -15,8 +15,6 @@ namespace {
 
 using State = Connection::State;
 
-constexpr Duration kResolvePatience = std::chrono::seconds(10);
-
 /// A peer's request while its event waits.
 class Request final : public provider::CmRequest {
  public:
@@ -142,7 +140,7 @@ void CmId::resolve_addr(const Address& peer) {
                                           ": it needs a port and an address of the same family");
   peer_ = peer;
   try {
-    connection_->resolve(bound_ ? local_ : own.with_port(0), peer, kResolvePatience);
+    connection_->resolve(bound_ ? local_ : own.with_port(0), peer, Duration::max());
   } catch (const Error& error) {
     on_connection(
         {.type = CmEventType::addr_error, .status = error.code(), .message = error.what()});

@@ -14,11 +14,16 @@ namespace diwarp::bridge {
 namespace {
 
 /// What librdmacm has for an address to be resolved, which for iWARP means a route to it.
-constexpr std::chrono::milliseconds kResolveTimeout = std::chrono::seconds(10);
+constexpr Duration kResolveTimeout = std::chrono::seconds(10);
 /// How often it is looked whether what was posted is out.
 constexpr Duration kCloseStep = std::chrono::milliseconds(1);
 /// librdmacm takes no more of a connection's private data, and MPA's own header takes 4 of them.
 constexpr size_t kMostPrivateData = 251;
+
+/// As librdmacm has its timeouts.
+int milliseconds(Duration duration) {
+  return static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(duration).count());
+}
 
 std::error_code system_error(int error) { return {error, std::system_category()}; }
 
@@ -130,18 +135,17 @@ void Connection::resolve(const Address& local, const Address& peer, Duration tim
   sockaddr_storage to;
   local.to_sockaddr(from);
   peer.to_sockaddr(to);
-  const auto limit = std::min<Duration>(timeout, kResolveTimeout);
-  const auto wait = std::chrono::ceil<std::chrono::milliseconds>(limit);
+  const int wait = milliseconds(timeout < Duration::zero() ? kResolveTimeout
+                                                           : std::min(timeout, kResolveTimeout));
   if (device_->cm().resolve_addr(id(), reinterpret_cast<sockaddr*>(&from),
-                                 reinterpret_cast<sockaddr*>(&to),
-                                 static_cast<int>(wait.count())) != 0)
+                                 reinterpret_cast<sockaddr*>(&to), wait) != 0)
     refuse_errno(errno, peer.to_string() + " cannot be reached from " + device_->name());
   state_ = State::resolving;
 }
 
 /// The errno where no route can be looked for.
 int Connection::ask_route() const {
-  const auto wait = static_cast<int>(kResolveTimeout.count());
+  const int wait = milliseconds(kResolveTimeout);
   return device_->cm().resolve_route(id(), wait) == 0 ? 0 : errno;
 }
 
