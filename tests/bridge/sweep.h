@@ -8,7 +8,6 @@
 #include <string_view>
 
 #include "bridge/fake.h"
-#include "contract/cm.h"
 #include "fake_rdma_core/functions.h"
 
 /// Runs a scenario with each call of rdma-core's functions failing in turn.
