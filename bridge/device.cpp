@@ -43,6 +43,22 @@ Owned<ibv_context> open_context(const RdmaCore& core, const std::string& name) {
   return context;
 }
 
+Capability capabilities_of(const ibv_device_attr& limits, const DriverTraits& traits) {
+  Capability all = Capability::none;
+  if (limits.atomic_cap != IBV_ATOMIC_NONE) all = all | Capability::atomics;
+  if (limits.max_mw > 0 && (limits.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B) != 0)
+    all = all | Capability::memory_windows;
+  if (limits.max_srq > 0) all = all | Capability::shared_receive_queues;
+  if (traits.local_invalidate) all = all | Capability::local_invalidate;
+  if (traits.chosen_bases) all = all | Capability::chosen_bases;
+  if (traits.immediate_data) all = all | Capability::immediate_data;
+  if (traits.told_invalidations) all = all | Capability::told_invalidations;
+  if (traits.exact_errors) all = all | Capability::exact_errors;
+  if (!traits.reads_need_remote_write) all = all | Capability::read_sinks;
+  if (traits.read_rights) all = all | Capability::read_rights;
+  return all;
+}
+
 /// Once in a process.
 void warn_of_reads(const std::string& name) {
   static std::atomic<bool> warned{false};
@@ -71,27 +87,12 @@ Device::Device(const std::string& name, const Address& address, const DeviceOpti
   if (const int error = errno_of(verbs().query_device(context(), &limits_)))
     refuse_errno(error, "The hardware device " + name + " does not tell its limits");
   traits_ = traits_of(limits_.vendor_id);
+  capabilities_ = capabilities_of(limits_, traits_);
   if (!traits_.read_rights) warn_of_reads(name);
 }
 
 Device::~Device() {
   if (!manual()) EventThread::of_process().remove(*this);
-}
-
-Capability Device::capabilities() const {
-  Capability all = Capability::none;
-  if (limits_.atomic_cap != IBV_ATOMIC_NONE) all = all | Capability::atomics;
-  if (limits_.max_mw > 0 && (limits_.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B) != 0)
-    all = all | Capability::memory_windows;
-  if (limits_.max_srq > 0) all = all | Capability::shared_receive_queues;
-  if (traits_.local_invalidate) all = all | Capability::local_invalidate;
-  if (traits_.chosen_bases) all = all | Capability::chosen_bases;
-  if (traits_.immediate_data) all = all | Capability::immediate_data;
-  if (traits_.told_invalidations) all = all | Capability::told_invalidations;
-  if (traits_.exact_errors) all = all | Capability::exact_errors;
-  if (!traits_.reads_need_remote_write) all = all | Capability::read_sinks;
-  if (traits_.read_rights) all = all | Capability::read_rights;
-  return all;
 }
 
 void Device::refuse_unsupported(const std::string& what) const {
@@ -116,7 +117,7 @@ DeviceAttributes Device::query() const {
   attributes.io = IoBackend::syscall;
   attributes.io_name = name_;
   attributes.io_reason = "a hardware device moves its bytes itself";
-  attributes.capabilities = capabilities();
+  attributes.capabilities = capabilities_;
   return attributes;
 }
 

@@ -107,7 +107,7 @@ class Device final : public provider::Device,
   const std::string& name() const { return name_; }
   const ibv_device_attr& limits() const { return limits_; }
   const DriverTraits& traits() const { return traits_; }
-  Capability capabilities() const;
+  Capability capabilities() const { return capabilities_; }
   /// Throws Error(unsupported_operation) unless the device has the capability; `what` begins the
   /// sentence.
   void require(Capability capability, const char* what) const;
@@ -177,6 +177,7 @@ class Device final : public provider::Device,
   Owned<ibv_context> context_;
   ibv_device_attr limits_{};
   DriverTraits traits_;
+  Capability capabilities_ = Capability::none;
   AsyncEvents async_events_;
   CmEvents cm_events_;
   std::function<void(STag)> invalidations_;  // may be empty
