@@ -30,9 +30,10 @@ CmNotice copy_of(const rdma_cm_event& event) {
 
 CmEvents::CmEvents(const RdmaCore& core) : core_(core), channel_(core.cm().create_event_channel()) {
   if (channel_ == nullptr)
-    refuse_errno(errno, std::string("The connection manager cannot be used: is the module rdma_ucm "
-                                    "loaded, and may this process open ") +
-                            kCmFile + "?");
+    refuse_errno(errno,
+                 std::string("The connection manager cannot be used; the module rdma_ucm must "
+                             "be loaded, and this process able to open ") +
+                     kCmFile);
   ::fcntl(channel_->fd, F_SETFL, ::fcntl(channel_->fd, F_GETFL) | O_NONBLOCK);
 }
 

@@ -38,8 +38,8 @@ Owned<ibv_context> open_context(const RdmaCore& core, const std::string& name) {
   if (found == end) refuse(Errc::invalid_argument, "There is no hardware device " + name);
   if (!context)
     refuse_errno(error, "The hardware device " + name +
-                            " cannot be opened: may this process open "
-                            "its file in /dev/infiniband?");
+                            " cannot be opened; this process must be "
+                            "able to open its file in /dev/infiniband");
   return context;
 }
 

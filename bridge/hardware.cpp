@@ -22,7 +22,8 @@ class DeviceList {
     int count = 0;
     list_ = core.verbs().get_device_list(&count);
     if (list_ == nullptr)
-      refuse_errno(errno, "The hardware devices cannot be listed: is the module ib_uverbs loaded?");
+      refuse_errno(errno,
+                   "The hardware devices cannot be listed; the module ib_uverbs must be loaded");
     devices_ = {list_, static_cast<size_t>(count)};
   }
   ~DeviceList() { core_.verbs().free_device_list(list_); }

@@ -4,6 +4,9 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include <filesystem>
+#include <system_error>
+
 #include "diwarp/error.h"
 
 namespace diwarp::bridge {
@@ -21,7 +24,10 @@ std::string loader_error() {
 std::string path_of(void* handle, const std::string& otherwise) {
   link_map* map = nullptr;
   const bool found = ::dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr;
-  return found && *map->l_name != '\0' ? map->l_name : otherwise;
+  const std::string path = found && *map->l_name != '\0' ? map->l_name : otherwise;
+  std::error_code error;
+  const std::string resolved = std::filesystem::canonical(path, error);  // with the version
+  return error ? path : resolved;
 }
 
 }  // namespace
