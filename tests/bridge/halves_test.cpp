@@ -52,7 +52,8 @@ uint64_t receive_by_events(OneQueue& scene, uint64_t count, std::atomic<uint64_t
       const bool datagram = batch[i].wr_id >= 1000;
       QueuePair& qp = datagram ? scene.ud : scene.rc;
       if (batch[i].status != WcStatus::success) return received;
-      if (qp.post_recv({.wr_id = batch[i].wr_id, .sges = scene.mr.sge(0, 100)})) return received;
+      const Sge sge = scene.mr.sge(datagram ? 100 : 0, 100);
+      if (qp.post_recv({.wr_id = batch[i].wr_id, .sges = sge})) return received;
       ++received;
     }
     if (polled == 0 && received < count && !scene.channel.get_event(kPatience)) break;

@@ -160,7 +160,13 @@ void Qp::modify(ibv_qp_state to) {
     default:
       refuse(EINVAL);  // the connection manager's business
   }
-  state = to;
+  show_state(to);
+}
+
+/// A device that is removed moves its queue pairs beside the program.
+void Qp::show_state(ibv_qp_state now) {
+  const std::lock_guard lock(mutex_);
+  state = now;
 }
 
 void Qp::reset() {
@@ -181,7 +187,8 @@ void Qp::reset() {
 void Qp::query(ibv_qp_attr& attributes, ibv_qp_init_attr& init) {
   const diwarp::QueuePairAttributes present = inner_->query();
   attributes = {};
-  attributes.qp_state = attributes.cur_qp_state = state = state_of(present.state);
+  attributes.qp_state = attributes.cur_qp_state = state_of(present.state);
+  show_state(attributes.qp_state);
   attributes.cap = init_.cap;
   attributes.path_mtu = IBV_MTU_1024;
   attributes.port_num = 1;

@@ -54,6 +54,7 @@ class Qp : public ibv_qp, public Counted {
   std::optional<CqEntry> complete_send(const diwarp::WorkCompletion& completion);
   CqEntry complete_receive(const diwarp::WorkCompletion& completion);
   void reset();
+  void show_state(ibv_qp_state now);
 
   const ibv_qp_init_attr init_;
   Use pd_use_;
