@@ -28,7 +28,8 @@ constexpr Row kRows[] = {
      "The destination is missing or cannot be reached this way: give an address with a port, of "
      "the device's family."},
     {Errc::unsupported_operation, EOPNOTSUPP,
-     "This kind of queue pair does not have the operation: see the table of operations."},
+     "This kind of queue pair, or this device, does not have the operation: see the table of "
+     "operations and the device's capabilities."},
     {Errc::invalid_argument, EINVAL,
      "An argument is not acceptable: correct it as the call's documentation says."},
     {Errc::device_gone, ENODEV,
