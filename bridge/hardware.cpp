@@ -166,15 +166,16 @@ std::vector<DeviceInfo> list_devices() {
 }
 
 std::string name_of_device_at(const Address& address) {
+  const RdmaCore& core = RdmaCore::loaded();
+  const DeviceList list(core);
   std::string all;
-  for (const DeviceInfo& info : list_devices()) {
+  for (ibv_device* const device : list.all()) {
+    const DeviceInfo info = info_of(core, *device);
     for (const Address& own : info.addresses) {
       if (own == address.with_port(0)) return info.name;
       all += (all.empty() ? "" : ", ") + info.name + " (" + own.host() + ")";
     }
   }
-  if (const std::string refusal = libraries().refusal; !refusal.empty())
-    refuse(Errc::unsupported_operation, refusal);
   refuse(Errc::invalid_argument, "No hardware device has the address " + address.host() +
                                      ". This host has: " + (all.empty() ? "none" : all));
 }
@@ -183,7 +184,7 @@ HardwareLibraries libraries() {
   HardwareLibraries both;
   try {
     const RdmaCore& core = RdmaCore::loaded();
-    both = {.verbs = core.verbs_path(), .cm = core.cm_path()};
+    both = {.verbs = core.verbs_file(), .cm = core.cm_file()};
     const DeviceList list(core);
   } catch (const Error& error) {
     both.refusal = error.what();

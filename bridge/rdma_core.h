@@ -73,8 +73,8 @@ class RdmaCore {
 
   const VerbsFunctions& verbs() const { return verbs_; }
   const CmFunctions& cm() const { return cm_; }
-  const std::string& verbs_path() const { return verbs_library_.path(); }
-  const std::string& cm_path() const { return cm_library_.path(); }
+  std::string verbs_file() const { return verbs_library_.file_with_version(); }
+  std::string cm_file() const { return cm_library_.file_with_version(); }
 
  private:
   explicit RdmaCore(const std::string& folder);

@@ -24,10 +24,7 @@ std::string loader_error() {
 std::string path_of(void* handle, const std::string& otherwise) {
   link_map* map = nullptr;
   const bool found = ::dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr;
-  const std::string path = found && *map->l_name != '\0' ? map->l_name : otherwise;
-  std::error_code error;
-  const std::string resolved = std::filesystem::canonical(path, error);  // with the version
-  return error ? path : resolved;
+  return found && *map->l_name != '\0' ? map->l_name : otherwise;
 }
 
 }  // namespace
@@ -36,6 +33,12 @@ SharedLibrary::SharedLibrary(const std::string& file)
     : handle_(::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)) {
   if (handle_ == nullptr) refuse("The library " + file + " cannot be loaded: " + loader_error());
   path_ = path_of(handle_, file);
+}
+
+std::string SharedLibrary::file_with_version() const {
+  std::error_code error;
+  const std::string resolved = std::filesystem::canonical(path_, error);
+  return error ? path_ : resolved;
 }
 
 bool SharedLibrary::has(const char* symbol) const { return ::dlsym(handle_, symbol) != nullptr; }

@@ -15,6 +15,8 @@ class SharedLibrary {
 
   /// Where the library was found.
   const std::string& path() const { return path_; }
+  /// The file that the path leads to, whose name has the version.
+  std::string file_with_version() const;
   bool has(const char* symbol) const;
 
   /// A function by its name and version. Throws Error(unsupported_operation) where there is none.

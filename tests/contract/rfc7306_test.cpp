@@ -195,7 +195,8 @@ TEST_CASE("Immediate data may be solicited") {
   REQUIRE_FALSE(pair.a.qp.post_send(immediate(1)));
   REQUIRE_FALSE(pair.a.qp.post_send(immediate(2, SendFlags::signaled | SendFlags::solicited)));
   CHECK_FALSE(next_good(pair.b.recv_cq).solicited);
-  CHECK(next_good(pair.b.recv_cq).solicited);
+  const WorkCompletion solicited = next_good(pair.b.recv_cq);
+  if (needs(Capability::solicited_events)) CHECK(solicited.solicited);
 }
 
 TEST_CASE("Immediate data with SGEs, or with a Send, are refused with invalid_argument") {
