@@ -14,7 +14,7 @@ namespace diwarp::bridge {
 
 class EventQueue;
 
-/// A queue pair or a shared receive queue, for what the device tells of it.
+/// A queue pair, a shared receive queue or an id, for what the device tells of it.
 class AsyncSubject {
  public:
   virtual ~AsyncSubject() = default;

@@ -60,6 +60,11 @@ CompletionQueue::~CompletionQueue() { events().remove(*this); }
 
 void CompletionQueue::reserve(uint32_t places) {
   const std::lock_guard lock(mutex_);
+  take_places(places);
+}
+
+/// With the mutex.
+void CompletionQueue::take_places(uint32_t places) {
   if (places > room_ - reserved_)
     refuse(Errc::no_resources, "The completion queue has no room for " + std::to_string(places) +
                                    " more completions: its queue pairs may have " +
@@ -73,30 +78,45 @@ void CompletionQueue::unreserve(uint32_t places) {
   reserved_ -= places;
 }
 
-void CompletionQueue::attach(WorkTable& table) {
+void CompletionQueue::attach(WorkTable& table, uint32_t places) {
   const std::lock_guard lock(mutex_);
-  Attached& entry = tables_[table.number()];
-  entry.table = &table;
-  ++entry.uses;
+  if (!tables_.contains(table.number())) {
+    take_places(places);
+    tables_[table.number()] = {.table = &table, .uses = 0, .places = places};
+  }
+  ++tables_[table.number()].uses;
 }
 
 void CompletionQueue::detach(const WorkTable& table, bool keeps) {
   const std::lock_guard lock(mutex_);
   const auto found = tables_.find(table.number());
   if (found == tables_.end() || --found->second.uses != 0) return;
+  reserved_ -= found->second.places;
   tables_.erase(found);
-  if (keeps) return orphan(table);
-  std::erase_if(ready_, [&table](const ReadyCompletion& one) { return one.table == &table; });
+  release_places(table);
+  if (!keeps)
+    std::erase_if(ready_, [&](const ReadyCompletion& one) { return one.table == &table; });
+  orphan(table);
 }
 
-/// Completions of a queue pair that is gone wait as long as there are no more of them than the
+/// What waits for a poll takes no place of the table any more.
+void CompletionQueue::release_places(const WorkTable& table) {
+  for (const ReadyCompletion& one : ready_)
+    if (one.table == &table) one.table->release(one.slot);
+}
+
+/// Completions of queue pairs that are gone wait as long as there are no more of them than the
 /// application has room for.
 void CompletionQueue::orphan(const WorkTable& table) {
   for (ReadyCompletion& one : ready_)
     if (one.table == &table) one.table = nullptr;
-  auto orphans = static_cast<size_t>(std::ranges::count(ready_, nullptr, &ReadyCompletion::table));
-  std::erase_if(ready_, [&](const ReadyCompletion& one) {
-    return one.table == nullptr && orphans > entries_ && orphans-- != 0;
+  const auto orphans =
+      static_cast<size_t>(std::ranges::count(ready_, nullptr, &ReadyCompletion::table));
+  size_t excess = orphans > entries_ ? orphans - entries_ : 0;
+  std::erase_if(ready_, [&excess](const ReadyCompletion& one) {
+    if (one.table != nullptr || excess == 0) return false;
+    --excess;
+    return true;
   });
 }
 
@@ -108,6 +128,12 @@ WorkTable* CompletionQueue::table_of(uint64_t wr_id) const {
 // --- Polling.
 
 size_t CompletionQueue::poll(std::span<WorkCompletion> completions) {
+  const size_t count = poll_once(completions);
+  if (count == 0 && device_->manual() && ++empty_polls_ % kPollsPerStep == 0) device_->step();
+  return count;
+}
+
+size_t CompletionQueue::poll_once(std::span<WorkCompletion> completions) {
   const std::lock_guard lock(mutex_);
   size_t count = take_ready(completions);
   while (count < completions.size() && fetch(completions.size() - count))
@@ -176,11 +202,10 @@ size_t CompletionQueue::poll_or_sleep(std::span<WorkCompletion> completions, Dur
   const Clock& clock = SteadyClock::instance();
   const Time begun = clock.now();
   const Time deadline = deadline_after(begun, timeout);
-  for (unsigned polls = 1;; ++polls) {
+  for (;;) {
     if (const size_t count = poll(completions)) return count;
     const Time now = clock.now();
     if (now >= deadline) return 0;
-    if (polls % kPollsPerStep == 0) device_->before_wait(Duration::zero());
     if (now - begun <= kSpin) continue;
     slept = true;
     ++sleepers_;

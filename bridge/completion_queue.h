@@ -53,9 +53,11 @@ class CompletionQueue final : public provider::CompletionQueue {
   /// Makes room for `places` completions. Throws Error(no_resources).
   void reserve(uint32_t places);
   void unreserve(uint32_t places);
-  /// Completions of this table's requests may come here. For each attach() one detach(), after
-  /// which the device completes none: what waits for a poll stays, if `keeps`.
-  void attach(WorkTable& table);
+  /// Completions of this table's requests may come here. The first attach() of a table makes room
+  /// for `places` of them, and throws Error(no_resources) where there is none. For each one
+  /// detach(), after which completions of the table are nobody's: what waits for a poll stays, if
+  /// `keeps`.
+  void attach(WorkTable& table, uint32_t places);
   void detach(const WorkTable& table, bool keeps);
   /// Takes what the device has, so that places of unsignaled requests become free.
   void reap();
@@ -66,14 +68,18 @@ class CompletionQueue final : public provider::CompletionQueue {
   struct Attached {
     WorkTable* table = nullptr;
     uint32_t uses = 0;
+    uint32_t places = 0;
   };
 
   CompletionChannel& events() const { return channel_ ? *channel_ : *own_channel_; }
   size_t poll_or_sleep(std::span<WorkCompletion> completions, Duration timeout, bool& slept);
+  size_t poll_once(std::span<WorkCompletion> completions);
   size_t take_ready(std::span<WorkCompletion> completions);
   bool fetch(size_t most);
   WorkTable* table_of(uint64_t wr_id) const;
   void keep(const ibv_wc& wc);
+  void take_places(uint32_t places);
+  void release_places(const WorkTable& table);
   void orphan(const WorkTable& table);
   void sleep(Duration limit);
 
@@ -85,6 +91,7 @@ class CompletionQueue final : public provider::CompletionQueue {
   uint32_t room_ = 0;
   Owned<ibv_cq> cq_;
   std::atomic<bool> armed_{false};
+  std::atomic<unsigned> empty_polls_{0};
   std::atomic<uint32_t> sleepers_{0};  // threads, on own_channel_
 
   std::mutex mutex_;  // guards what follows

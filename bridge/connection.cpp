@@ -170,7 +170,7 @@ void Connection::connect(const std::shared_ptr<QueuePair>& queue_pair,
   queue_pair_ = queue_pair;
   wanted_ = options;
   set_deadline(deadline_after(SteadyClock::instance().now(), options.timeout));
-  if (state_ == State::resolved) go_on();
+  if (state_ == State::resolved && !route_asked_) go_on();
   if (state_ == State::routed) begin_connect();
 }
 
@@ -225,11 +225,13 @@ void Connection::on_cm_event(CmNotice notice) {
       CmEndpoint(device_->cm_events(), device_->core(), notice.request).reset();
       return;
     case RDMA_CM_EVENT_ADDR_RESOLVED:
+      if (state_ != State::resolving) return;  // it was given up
       state_ = State::resolved;
       tell({.type = CmEventType::addr_resolved});
       if (wanted_) go_on();
       return;
     case RDMA_CM_EVENT_ROUTE_RESOLVED:
+      if (state_ != State::resolved) return;  // the same
       state_ = State::routed;
       if (std::exchange(route_asked_, false)) tell({.type = CmEventType::route_resolved});
       if (wanted_) begin_connect();
@@ -316,7 +318,7 @@ void Connection::end(std::error_code status, bool by_peer) {
     const bool tried = give_up({.type = CmEventType::connect_error,
                                 .status = why,
                                 .message = "The connection was given up before it was there"});
-    if (tried) tell({.type = CmEventType::connect_error, .status = why});
+    if (tried || wanted_) tell({.type = CmEventType::connect_error, .status = why});
     return;
   }
   state_ = State::over;

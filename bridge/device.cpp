@@ -71,16 +71,18 @@ void warn_of_reads(const std::string& name) {
 
 std::shared_ptr<Device> Device::open(const std::string& name, const Address& address,
                                      const DeviceOptions& options) {
-  std::shared_ptr<Device> device(new Device(name, address, options));
-  if (options.progress == Progress::thread) EventThread::of_process().add(device);
+  EventThread* const thread =
+      options.progress == Progress::thread ? &EventThread::of_process() : nullptr;
+  std::shared_ptr<Device> device(new Device(name, address, thread));
+  if (thread != nullptr) thread->add(device);
   return device;
 }
 
-Device::Device(const std::string& name, const Address& address, const DeviceOptions& options)
+Device::Device(const std::string& name, const Address& address, EventThread* thread)
     : core_(RdmaCore::loaded()),
       name_(name),
       address_(address),
-      options_(options),
+      thread_(thread),
       context_(open_context(core_, name)),
       async_events_(core_, context_.get()),
       cm_events_(core_) {
@@ -92,7 +94,7 @@ Device::Device(const std::string& name, const Address& address, const DeviceOpti
 }
 
 Device::~Device() {
-  if (!manual()) EventThread::of_process().remove(*this);
+  if (thread_ != nullptr) thread_->remove(*this);
 }
 
 void Device::refuse_unsupported(const std::string& what) const {
@@ -173,6 +175,7 @@ void Device::wait_once(ControlLock& held, Duration limit) {
 }
 
 size_t Device::step() {
+  const std::lock_guard one_at_a_time(step_mutex_);  // events are handled in their order
   size_t done = 0;
   while (async_events_.step()) ++done;
   while (std::optional<CmEvents::Delivery> delivery = cm_events_.next()) {
@@ -189,20 +192,25 @@ size_t Device::step() {
 }
 
 void Device::add_timed(const std::weak_ptr<Timed>& timed) {
-  timed_.push_back(timed);
-  if (!manual()) EventThread::of_process().wake();
+  const auto same = [&timed](const std::weak_ptr<Timed>& known) {
+    return !known.owner_before(timed) && !timed.owner_before(known);
+  };
+  if (std::ranges::none_of(timed_, same)) timed_.push_back(timed);
+  if (thread_ != nullptr) thread_->wake();
 }
 
 void Device::end_deadlines() {
   std::vector<std::shared_ptr<Timed>> all;  // outlives the lock: they may end here
   const ControlLock lock(*this);
-  std::erase_if(timed_, [](const auto& known) { return known.expired(); });
   for (const auto& known : timed_)
     if (auto timed = known.lock()) all.push_back(std::move(timed));
   const Time now = SteadyClock::instance().now();
-  for (const auto& timed : all) {
+  for (const auto& timed : all)
     if (timed->deadline() <= now) timed->on_deadline();
-  }
+  std::erase_if(timed_, [](const auto& known) {
+    const auto timed = known.lock();
+    return !timed || timed->deadline() == Time::max();
+  });
 }
 
 Duration Device::time_to_deadline() {

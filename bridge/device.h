@@ -48,6 +48,7 @@ class ConnectionObserver {
 };
 
 class Device;
+class EventThread;
 
 /// Holds a device's mutex, which guards connections, listeners, ids, and the states of queue pairs.
 /// Its end frees the mutex, wakes those who wait for a change, and then ends what was dropped
@@ -148,6 +149,8 @@ class Device final : public provider::Device,
 
   /// Serves the connection manager and the asynchronous events. Any thread.
   size_t step();
+  /// The application serves the device, by its calls: Progress::manual.
+  bool manual() const { return thread_ == nullptr; }
   std::array<int, 2> descriptors() const {
     return {cm_events_.descriptor(), async_events_.descriptor()};
   }
@@ -165,15 +168,14 @@ class Device final : public provider::Device,
 
  private:
   friend class ControlLock;
-  Device(const std::string& name, const Address& address, const DeviceOptions& options);
+  Device(const std::string& name, const Address& address, EventThread* thread);
   void wait_once(ControlLock& lock, Duration limit);
   void end_deadlines();
-  bool manual() const { return options_.progress == Progress::manual; }
 
   const RdmaCore& core_;
   const std::string name_;
   const Address address_;
-  const DeviceOptions options_;
+  EventThread* const thread_;  // null: Progress::manual
   Owned<ibv_context> context_;
   ibv_device_attr limits_{};
   DriverTraits traits_;
@@ -182,6 +184,7 @@ class Device final : public provider::Device,
   CmEvents cm_events_;
   std::function<void(STag)> invalidations_;  // may be empty
 
+  std::mutex step_mutex_;  // of a step
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::weak_ptr<Timed>> timed_;                    // guarded by mutex_

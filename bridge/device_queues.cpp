@@ -46,19 +46,23 @@ DeviceQueues::DeviceQueues(const QueuePairParts& parts, const QueuePairCapacity&
   sends_.emplace(capacity.max_send_wr, *queue_pair_, *parts.domain);
   receives_.emplace(capacity.max_recv_wr, *queue_pair_, *parts.domain);
   receives_->keep_flushed(true);
-  parts.send_cq->attach(*sends_);
-  parts.recv_cq->attach(*receives_);
-  if (parts.srq) parts.recv_cq->attach(parts.srq->table());
+  if (parts.srq) parts.recv_cq->attach(parts.srq->table(), parts.srq->capacity());
+  parts.send_cq->attach(*sends_, 0);
+  parts.recv_cq->attach(*receives_, 0);
 }
 
+// Another thread may poll: it uses the queue pair through the tables until these are detached.
 DeviceQueues::~DeviceQueues() {
   if (keeps_completions_) {
     parts_.send_cq->reap();
     parts_.recv_cq->reap();
   }
-  queue_pair_.reset();  // and so nothing of it completes any more
   parts_.send_cq->detach(*sends_, keeps_completions_);
   parts_.recv_cq->detach(*receives_, keeps_completions_);
+  queue_pair_.reset();
+  // Some drivers leave completions behind, whose places are another queue pair's from now on.
+  parts_.send_cq->reap();
+  parts_.recv_cq->reap();
   if (parts_.srq) parts_.recv_cq->detach(parts_.srq->table(), keeps_completions_);
 }
 

@@ -39,10 +39,11 @@ EventThread& EventThread::of_process() {
   static ForkGuard* born = nullptr;
   const std::lock_guard lock(mutex);
   if (only != nullptr && !born->in_child()) return *only;
-  auto* const made = new EventThread;
-  begin_without_signals([made] { made->run(); });
-  born = new ForkGuard;
-  return *(only = made);
+  std::unique_ptr<EventThread> made(new EventThread);
+  auto began = std::make_unique<ForkGuard>();
+  begin_without_signals([thread = made.get()] { thread->run(); });
+  born = began.release();
+  return *(only = made.release());
 }
 
 void EventThread::add(const std::shared_ptr<Device>& device) {

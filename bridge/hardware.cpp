@@ -102,8 +102,7 @@ std::string refusal_of(const RdmaCore& core, ibv_device& device, DeviceInfo& inf
   const Owned<ibv_context> context(core.verbs().open_device(&device), {core.verbs().close_device});
   if (!context)
     return "it cannot be opened (" + std::error_code(errno, std::system_category()).message() +
-           "): may this process open " + device.dev_path + " and /dev/infiniband/" +
-           device.dev_name + "?";
+           "): this process must be able to open /dev/infiniband/" + device.dev_name;
   const ibv_port_state state = port_state(core, context.get());
   info.state = in_words(state);
   ibv_device_attr limits{};

@@ -101,7 +101,7 @@ void MemoryRegion::end() {
   const VerbsFunctions& verbs = domain_->device().verbs();
   if (errno_of(verbs.dereg_mr(region)) == 0) return;
   domain_->end_windows_of(*this);
-  verbs.dereg_mr(region);
+  if (const int error = errno_of(verbs.dereg_mr(region))) log_left(error);
 }
 
 MemoryRegion::~MemoryRegion() {

@@ -118,7 +118,7 @@ QueuePair::QueuePair(QueuePairParts parts, const provider::QueuePairInit& init)
       capacity_(rounded(parts_.domain->device(), init.capacity)),
       signal_all_(init.signal_all),
       reserved_sends_(capacity_.max_send_wr),
-      reserved_receives_(parts_.srq ? parts_.srq->capacity() : capacity_.max_recv_wr),
+      reserved_receives_(parts_.srq ? 0 : capacity_.max_recv_wr),
       send_requests_(kBatch),
       send_sges_(kBatch * capacity_.max_send_sge),
       receive_sges_(parts_.srq ? 0 : size_t{capacity_.max_recv_wr} * capacity_.max_recv_sge) {

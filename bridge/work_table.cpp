@@ -103,7 +103,7 @@ bool QueueTable::finish(Request& request, WorkCompletion& out) {
   const ibv_wc& wc = request.result;
   describe(wc, request.wr_id, request.opcode, out);
   out.byte_count = request.bytes;
-  out.qp_number = queue_pair_.qp_num;
+  out.qp_number = qp_number_;
   if (request.opcode == WcOpcode::recv) describe_message(wc, domain_, out);
   if (out.status == WcStatus::success)
     apply(request);

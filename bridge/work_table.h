@@ -68,7 +68,10 @@ class QueueTable : public WorkTable {
   };
 
   QueueTable(uint32_t capacity, ibv_qp& queue_pair, ProtectionDomain& domain)
-      : requests_(capacity), queue_pair_(queue_pair), domain_(domain) {}
+      : requests_(capacity),
+        qp_number_(queue_pair.qp_num),
+        queue_pair_(queue_pair),
+        domain_(domain) {}
 
   uint32_t posted() const {
     return static_cast<uint32_t>(posted_.load(std::memory_order_acquire) -
@@ -106,7 +109,8 @@ class QueueTable : public WorkTable {
   void fail();
 
   std::vector<Request> requests_;
-  ibv_qp& queue_pair_;
+  const uint32_t qp_number_;
+  ibv_qp& queue_pair_;  // lives until the table is detached from its completion queue
   ProtectionDomain& domain_;
   // Places in order: freed_ <= finished_ <= posted_.
   std::atomic<uint64_t> posted_{0};

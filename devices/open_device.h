@@ -21,7 +21,7 @@ namespace diwarp::devices {
 /// hardware device. Throws Error where there is none, and where the system has no descriptor or
 /// thread for it.
 std::shared_ptr<provider::Device> open(std::string_view name, const DeviceOptions& options);
-/// A software device on a local address.
+/// The device on a local address; whether hardware or software, `options.hardware` says.
 std::shared_ptr<provider::Device> open(const Address& address, const DeviceOptions& options);
 
 /// What open() takes, and the hardware devices that it does not.

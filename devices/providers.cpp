@@ -43,7 +43,8 @@ std::shared_ptr<provider::Device> join_with_software(std::shared_ptr<provider::D
     return hardware;
   }
   auto software = rnic::open_device(hardware->address(), options);
-  return hybrid::join({.software = std::move(software), .hardware = std::move(hardware)});
+  return hybrid::join({.software = std::move(software), .hardware = std::move(hardware)},
+                      options.progress);
 }
 
 /// "NAME" or "NAME?address=ADDRESS".

@@ -52,7 +52,10 @@ const std::shared_ptr<provider::CompletionQueue>& CompletionQueue::use(Half half
 
 size_t CompletionQueue::poll(std::span<WorkCompletion> completions) {
   const size_t count = poll_used(completions);
-  if (count != 0) arming_->polled();
+  if (count != 0)
+    arming_->polled();
+  else if (device_->manual() && !software_used_)
+    device_->halves().software->progress();  // as a poll of a software queue does
   return count;
 }
 

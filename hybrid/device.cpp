@@ -13,8 +13,9 @@
 
 namespace diwarp::hybrid {
 
-Device::Device(Halves<provider::Device> halves)
+Device::Device(Halves<provider::Device> halves, Progress progress)
     : halves_(std::move(halves)),
+      manual_(progress == Progress::manual),
       invalidations_(std::make_shared<Invalidations>()),
       software_waits_(dynamic_cast<provider::Waitable*>(halves_.software.get())),
       hardware_waits_(dynamic_cast<provider::Waitable*>(halves_.hardware.get())) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "diwarp/device_options.h"
 #include "hybrid/halves.h"
 #include "hybrid/invalidations.h"
 #include "provider/device.h"
@@ -21,7 +22,7 @@ class Device final : public provider::Device,
                      public provider::Waitable,
                      public std::enable_shared_from_this<Device> {
  public:
-  explicit Device(Halves<provider::Device> halves);
+  Device(Halves<provider::Device> halves, Progress progress);
   ~Device() override;
 
   Address address() const override { return halves_.hardware->address(); }
@@ -47,9 +48,12 @@ class Device final : public provider::Device,
 
   const Halves<provider::Device>& halves() const { return halves_; }
   Invalidations& invalidations() { return *invalidations_; }
+  /// The application serves the device, by its calls: Progress::manual.
+  bool manual() const { return manual_; }
 
  private:
   const Halves<provider::Device> halves_;
+  const bool manual_;
   // The halves' objects may outlive this, and tell of invalidations then.
   const std::shared_ptr<Invalidations> invalidations_;
   provider::Waitable* const software_waits_;  // the halves again

@@ -20,8 +20,8 @@ bool has_one_stag(provider::Device& hardware) {
   return region->registration().lkey == region->registration().rkey;
 }
 
-std::shared_ptr<provider::Device> join(Halves<provider::Device> halves) {
-  return std::make_shared<Device>(std::move(halves));
+std::shared_ptr<provider::Device> join(Halves<provider::Device> halves, Progress progress) {
+  return std::make_shared<Device>(std::move(halves), progress);
 }
 
 }  // namespace diwarp::hybrid

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "diwarp/device_options.h"
 #include "hybrid/halves.h"
 #include "provider/device.h"
 
@@ -12,7 +13,7 @@ namespace diwarp::hybrid {
 /// software can then have the same. Registers memory to find out. Throws Error.
 bool has_one_stag(provider::Device& hardware);
 
-/// Both devices, which are on one address, as one. Throws Error.
-std::shared_ptr<provider::Device> join(Halves<provider::Device> halves);
+/// Both devices, which are on one address and were opened with this `progress`, as one.
+std::shared_ptr<provider::Device> join(Halves<provider::Device> halves, Progress progress);
 
 }  // namespace diwarp::hybrid
