@@ -189,6 +189,12 @@ def hybrid(guest):
     print(served["text"])
 
 
+def wait_busy(guest, output):
+    """Until removal_peer has traffic in all its connections."""
+    guest.run(f"for i in $(seq 900); do grep -q busy {output} && exit; usleep 100000; done; "
+              f"cat {output}; exit 1")
+
+
 @step
 def ports(guest):
     """A port that goes down for a moment and comes back: events, and new connections."""
@@ -196,7 +202,7 @@ def ports(guest):
               "ip link set down0 up && rdma link add siw2 type siw netdev down0 && sleep 1")
     watching = guest.start("/host/removal_peer --device hw:siw2 --ports > /tmp/ports 2>&1; "
                            "cat /tmp/ports; tail -1 /tmp/ports | grep -q true")
-    guest.run("for i in $(seq 300); do grep -q busy /tmp/ports && exit; usleep 100000; done; exit 1")
+    wait_busy(guest, "/tmp/ports")
     guest.run("ip link set down0 down; sleep 1; ip link set down0 up; "
               "ip addr add 10.78.0.1/24 dev down0 2>/dev/null; true")
     both_well(watching)
@@ -207,7 +213,7 @@ def removal(guest):
     """The device is deleted while eight connections are busy."""
     leaving = guest.start(f"/host/removal_peer --device {DEVICE} > /tmp/removal 2>&1; "
                           "cat /tmp/removal; tail -1 /tmp/removal | grep -q true")
-    guest.run("for i in $(seq 300); do grep -q busy /tmp/removal && exit; usleep 100000; done; exit 1")
+    wait_busy(guest, "/tmp/removal")
     both_well(guest.start("timeout 60 rdma link delete siw1"), leaving)
 
 

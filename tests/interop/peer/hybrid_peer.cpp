@@ -289,7 +289,11 @@ void serve(End& end, const Options& options) {
     require(message.has_value(), "no message comes");
     ++counts[message->way];
     if (message->number == kWritten) {
-      while (end.records() == 0) require(!end.receive(10ms), "a message came too early");
+      const auto deadline = std::chrono::steady_clock::now() + kPatience;
+      while (end.records() == 0) {
+        require(!end.receive(10ms), "a message came too early");
+        require(std::chrono::steady_clock::now() < deadline, "no Write-Record comes");
+      }
       check_written(end);
     }
     if (message->number == kInvalidated) {
@@ -341,7 +345,7 @@ void use_one_region(End& end, Way invalidate_by) {
     require(end.target()[i] == pattern(7, i), "the Read's bytes are others");
   for (size_t i = 0; i < end.target().size(); ++i) end.target()[i] = pattern(11, i);
   require(end.access(kRc, WrOpcode::rdma_write, 0) == WcStatus::success, "the Write failed");
-  require(end.access(kUd, WrOpcode::write_record, kRecordAt) == WcStatus::success,
+  require(end.access(kRd, WrOpcode::write_record, kRecordAt) == WcStatus::success,
           "the Write-Record failed");
   end.send(kRc, kWritten);
   expect_answer(end, kRc, kWritten);
