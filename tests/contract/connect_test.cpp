@@ -16,8 +16,9 @@ struct Meeting {
   /// Begins to connect, in another thread.
   std::future<Bytes> begin(ConnectOptions asks = {}) {
     asks.timeout = kPatience;
-    return std::async(std::launch::async,
-                      [this, asks] { return a.qp.connect(listener->address(), asks); });
+    return std::async(std::launch::async, [this, asks, peer = listener->address()] {
+      return a.qp.connect(peer, asks);
+    });
   }
   ConnectionRequest request() {
     std::optional<ConnectionRequest> request = listener->get_request(kPatience);
