@@ -70,7 +70,7 @@ void AsyncEvents::tell_all(ibv_event_type type) {
     for (const auto& [object, known] : subjects_)
       if (auto subject = known.lock()) all.push_back(std::move(subject));
   }
-  for (const auto& subject : all) subject->on_async_event(type);
+  for (const auto& subject : all) subject->on_async_event(type, nullptr);
 }
 
 std::shared_ptr<AsyncSubject> AsyncEvents::subject_of(const ibv_async_event& event) {
@@ -86,7 +86,7 @@ bool AsyncEvents::step() {
   const std::shared_ptr<AsyncSubject> subject = subject_of(event);
   const bool of_device = object_of(event) == nullptr;
   core_.verbs().ack_async_event(&event);
-  if (subject) subject->on_async_event(event.event_type);
+  if (subject) subject->on_async_event(event.event_type, object_of(event));
   if (of_device) tell_device_event(event.event_type);
   return true;
 }

@@ -18,7 +18,8 @@ class EventQueue;
 class AsyncSubject {
  public:
   virtual ~AsyncSubject() = default;
-  virtual void on_async_event(ibv_event_type type) = 0;
+  /// `object` is the ibv_qp or ibv_srq that it is about; null: the device.
+  virtual void on_async_event(ibv_event_type type, const void* object) = 0;
 };
 
 /// The asynchronous events of a device: from its context to the objects that they are about, and on

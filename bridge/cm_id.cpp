@@ -121,7 +121,7 @@ void CmId::on_request(CmNotice notice) {
 }
 
 /// The connection manager tells of a removal only those ids that are bound to the device.
-void CmId::on_async_event(ibv_event_type type) {
+void CmId::on_async_event(ibv_event_type type, const void*) {
   if (type != IBV_EVENT_DEVICE_FATAL) return;
   const ControlLock lock(*device_);
   on_connection({.type = CmEventType::device_removal});

@@ -38,7 +38,7 @@ class CmId final : public provider::CmId,
 
   void on_connection(CmEventInfo info) override;
   void on_request(CmNotice notice) override;
-  void on_async_event(ibv_event_type type) override;
+  void on_async_event(ibv_event_type type, const void* object) override;
 
  private:
   CmId(std::shared_ptr<Device> device, std::shared_ptr<provider::CmChannel> channel,

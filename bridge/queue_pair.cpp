@@ -200,6 +200,7 @@ std::error_code QueuePair::post_some(std::span<const SendWorkRequest> requests,
   if (refused == ENOMEM) return Errc::queue_full;
   const bool untold = requests[taken].opcode == WrOpcode::immediate;  // whether the device has it
   if (refused == EOPNOTSUPP || untold) return Errc::unsupported_operation;
+  if (refused == EINVAL) return Errc::invalid_state;  // in error, of which no event has come yet
   return std::error_code(refused, std::system_category());
 }
 
@@ -237,8 +238,9 @@ std::error_code QueuePair::post_recv(const QueueTable::Request& entry,
   const int error = errno_of(ibv_post_recv(queues_->get(), &out, &bad));
   if (error == 0) return {};
   table.take_back(1);
-  return error == ENOMEM ? make_error_code(Errc::queue_full)
-                         : std::error_code(error, std::system_category());
+  if (error == ENOMEM) return Errc::queue_full;
+  if (error == EINVAL) return Errc::invalid_state;  // as for sends
+  return std::error_code(error, std::system_category());
 }
 
 // --- States.
@@ -321,13 +323,14 @@ void QueuePair::replace(std::unique_ptr<DeviceQueues>& fresh) {
   device().async_events().add(queues_->get(), weak_from_this());
 }
 
-void QueuePair::on_async_event(ibv_event_type type) {
+void QueuePair::on_async_event(ibv_event_type type, const void* object) {
   const bool gone = type == IBV_EVENT_DEVICE_FATAL;
   const bool failed =
       type == IBV_EVENT_QP_FATAL || type == IBV_EVENT_QP_REQ_ERR || type == IBV_EVENT_QP_ACCESS_ERR;
   if (!gone && !failed) return;
   std::shared_ptr<Connection> connection;  // ends without the mutex
   const ControlLock lock(device());
+  if (object != nullptr && object != queues_->get()) return;  // it was reset meanwhile
   const std::error_code status = gone ? Errc::device_gone : Errc::connection_lost;
   const bool told = std::exchange(fatal_told_, true);  // nothing below tells of another reason
   connection = connection_;

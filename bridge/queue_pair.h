@@ -52,7 +52,7 @@ class QueuePair final : public provider::QueuePair,
   void disconnect(const DisconnectOptions& options) override;
   bool wait_disconnected(Duration timeout) override;
 
-  void on_async_event(ibv_event_type type) override;
+  void on_async_event(ibv_event_type type, const void* object) override;
 
   Time deadline() const override { return flush_at_; }
   /// The device had its time: what it has not flushed is flushed here.

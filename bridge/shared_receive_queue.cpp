@@ -88,7 +88,7 @@ void SharedReceiveQueue::set_limit(uint32_t limit) {
                                        ", not " + std::to_string(limit));
   if (table_.posted() < limit) {
     limit_ = 0;
-    on_async_event(IBV_EVENT_SRQ_LIMIT_REACHED);
+    on_async_event(IBV_EVENT_SRQ_LIMIT_REACHED, get());
     return;
   }
   arm(limit);
@@ -110,7 +110,7 @@ SharedReceiveQueueAttributes SharedReceiveQueue::query() {
           .posted = table_.posted()};
 }
 
-void SharedReceiveQueue::on_async_event(ibv_event_type type) {
+void SharedReceiveQueue::on_async_event(ibv_event_type type, const void*) {
   if (type != IBV_EVENT_SRQ_LIMIT_REACHED) return;
   limit_ = 0;
   domain_->device().async_events().raise(

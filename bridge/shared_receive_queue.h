@@ -26,7 +26,7 @@ class SharedReceiveQueue final : public provider::SharedReceiveQueue, public Asy
                              size_t& posted) noexcept override;
   void set_limit(uint32_t limit) override;
   SharedReceiveQueueAttributes query() override;
-  void on_async_event(ibv_event_type type) override;
+  void on_async_event(ibv_event_type type, const void* object) override;
 
   ibv_srq* get() const { return srq_.get(); }
   const ProtectionDomain& domain() const { return *domain_; }
