@@ -7,11 +7,10 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "base/blocking_wait.h"
-#include "base/clock.h"
 #include "bridge/completion_queue.h"
 #include "bridge/device.h"
 #include "bridge/refuse.h"
+#include "provider/take_ready.h"
 
 namespace diwarp::bridge {
 CompletionChannel::CompletionChannel(std::shared_ptr<Device> device)
@@ -80,14 +79,7 @@ std::optional<CompletionEvent> CompletionChannel::take_from_device() {
 }
 
 std::optional<CompletionEvent> CompletionChannel::get_event(Duration timeout) {
-  const Clock& clock = SteadyClock::instance();
-  const Time deadline = deadline_after(clock.now(), timeout);
-  for (;;) {
-    if (const std::optional<CompletionEvent> event = take()) return event;
-    const Duration left = deadline - clock.now();
-    if (left <= Duration::zero()) return std::nullopt;
-    both_.wait(device_->before_wait(std::min(left, kLongestWait)));
-  }
+  return provider::take_ready(*device_, both_, timeout, [this] { return take(); });
 }
 
 }  // namespace diwarp::bridge

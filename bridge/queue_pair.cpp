@@ -198,8 +198,9 @@ std::error_code QueuePair::post_some(std::span<const SendWorkRequest> requests,
   queues_->sends().take_back(static_cast<uint32_t>(count - taken));
   posted += taken;
   if (refused == ENOMEM) return Errc::queue_full;
-  const bool untold = requests[taken].opcode == WrOpcode::immediate;  // whether the device has it
-  if (refused == EOPNOTSUPP || untold) return Errc::unsupported_operation;
+  // No attribute tells whether a device has immediate data.
+  const bool may_lack = requests[taken].opcode == WrOpcode::immediate;
+  if (refused == EOPNOTSUPP || may_lack) return Errc::unsupported_operation;
   if (refused == EINVAL) return Errc::invalid_state;  // in error, of which no event has come yet
   return std::error_code(refused, std::system_category());
 }

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hybrid/completion_channel.h"
 
-#include <algorithm>
 #include <utility>
 
-#include "base/blocking_wait.h"
-#include "base/clock.h"
 #include "hybrid/device.h"
+#include "provider/take_ready.h"
 
 namespace diwarp::hybrid {
 
@@ -54,14 +52,7 @@ std::optional<CompletionEvent> CompletionChannel::take() {
 }
 
 std::optional<CompletionEvent> CompletionChannel::get_event(Duration timeout) {
-  const Clock& clock = SteadyClock::instance();
-  const Time deadline = deadline_after(clock.now(), timeout);
-  for (;;) {
-    if (const std::optional<CompletionEvent> event = take()) return event;
-    const Duration left = deadline - clock.now();
-    if (left <= Duration::zero()) return std::nullopt;
-    both_.wait(device_->before_wait(std::min(left, kLongestWait)));
-  }
+  return provider::take_ready(*device_, both_, timeout, [this] { return take(); });
 }
 
 }  // namespace diwarp::hybrid

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hybrid/event_queue.h"
 
-#include <algorithm>
 #include <utility>
 
-#include "base/blocking_wait.h"
-#include "base/clock.h"
 #include "hybrid/device.h"
+#include "provider/take_ready.h"
 
 namespace diwarp::hybrid {
 
@@ -18,16 +16,13 @@ EventQueue::EventQueue(std::shared_ptr<Device> device)
   both_.add(halves_.hardware->descriptor());
 }
 
+std::optional<AsyncEvent> EventQueue::take() {
+  if (auto event = halves_.hardware->get_event(Duration::zero())) return event;
+  return halves_.software->get_event(Duration::zero());
+}
+
 std::optional<AsyncEvent> EventQueue::get_event(Duration timeout) {
-  const Clock& clock = SteadyClock::instance();
-  const Time deadline = deadline_after(clock.now(), timeout);
-  for (;;) {
-    if (auto event = halves_.hardware->get_event(Duration::zero())) return event;
-    if (auto event = halves_.software->get_event(Duration::zero())) return event;
-    const Duration left = deadline - clock.now();
-    if (left <= Duration::zero()) return std::nullopt;
-    both_.wait(device_->before_wait(std::min(left, kLongestWait)));
-  }
+  return provider::take_ready(*device_, both_, timeout, [this] { return take(); });
 }
 
 }  // namespace diwarp::hybrid

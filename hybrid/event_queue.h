@@ -22,6 +22,8 @@ class EventQueue final : public provider::EventQueue {
   int descriptor() const override { return both_.descriptor(); }
 
  private:
+  std::optional<AsyncEvent> take();
+
   const std::shared_ptr<Device> device_;
   const Halves<provider::EventQueue> halves_;
   Readiness both_;
