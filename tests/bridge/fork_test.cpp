@@ -34,17 +34,6 @@ struct Objects {
   std::optional<CmId> id;
 };
 
-template <class Call>
-bool says_device_gone(Call&& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.code() == Errc::device_gone;
-  } catch (...) {
-  }
-  return false;
-}
-
 /// The number of the first call that does not say device_gone, counted from 1; 0: all do.
 int first_alive(Objects& of) {
   int step = 0;

@@ -76,6 +76,18 @@ std::error_code refusal(Call&& call) {
   return {};
 }
 
+/// Whether a call is refused as one of a forked child.
+template <class Call>
+bool says_device_gone(Call&& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.code() == Errc::device_gone;
+  } catch (...) {
+  }
+  return false;
+}
+
 /// The next completion, which must come.
 inline WorkCompletion next(CompletionQueue& cq) {
   const std::optional<WorkCompletion> completion = cq.wait(kPatience);

@@ -47,17 +47,6 @@ bool others_come_to_sleep() {
   return test::others_sleep();
 }
 
-template <class Call>
-bool says_device_gone(Call&& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.code() == Errc::device_gone;
-  } catch (...) {
-  }
-  return false;
-}
-
 }  // namespace
 
 TEST_CASE("A moved handle works, and the one that it was moved from is dead") {
