@@ -62,7 +62,8 @@ class DIWARP_EXPORT CompletionQueue {
 
   /// Asks for one event on the channel at the next completion; with `solicited_only`, at the next
   /// that is solicited or failed. Completions already in the queue give none: poll once more after
-  /// arming.
+  /// arming. An event may come late, when its completion has been polled already; a late event does
+  /// not use up a new arming.
   void arm(bool solicited_only = false);
 
   uint32_t entries() const;

@@ -87,14 +87,9 @@ void CompletionQueue::push(WorkCompletion&& completion) {
   // first wrote before. A plain load could overtake the push, and a waiting thread would not be
   // woken.
   const uint32_t sleepers = sleepers_.fetch_add(0);
-  if (armed_.load() != Armed::no) raise_event(solicited);
+  if (arming_.armed() && arming_.take(ring_.pushed() - 1, solicited) && channel_)
+    channel_->raise(*this);
   if (sleepers != 0) blocking_wait_.wake(sleepers);  // guard(stack)
-}
-
-void CompletionQueue::raise_event(bool solicited) {
-  if (armed_.load() == Armed::solicited && !solicited) return;  // guard(completion)
-  if (armed_.exchange(Armed::no) == Armed::no) return;          // guard(completion)
-  if (channel_) channel_->raise(*this);
 }
 
 size_t CompletionQueue::take_completions(std::span<WorkCompletion> completions) {
@@ -155,7 +150,7 @@ size_t CompletionQueue::sleep_and_poll(std::span<WorkCompletion> completions, Ti
 }
 
 void CompletionQueue::arm(bool solicited_only) {
-  armed_.store(solicited_only ? Armed::solicited : Armed::any);
+  arming_.arm(ring_.pushed(), solicited_only);
   sleepers_.fetch_add(0);  // meets push(): it sees the arming, or the next poll sees the completion
   resume_stalled();
   // From now on nobody may poll: the RNIC thread has to watch the sockets.

@@ -16,6 +16,7 @@
 #include "diwarp/types.h"
 #include "provider/completion_queue.h"
 #include "rnic/engine/engine.h"
+#include "rnic/queues/completion_arming.h"
 
 namespace diwarp::rnic {
 
@@ -71,12 +72,10 @@ class CompletionQueue final : public provider::CompletionQueue, public ListNode<
 
  private:
   friend class CompletionChannel;
-  enum class Armed : uint8_t { no, solicited, any };
 
   size_t take_completions(std::span<WorkCompletion> completions);
   bool resume_stalled();
   size_t sleep_and_poll(std::span<WorkCompletion> completions, Time deadline);
-  void raise_event(bool solicited);
 
   std::shared_ptr<DeviceContext> device_;
   Engine& engine_;
@@ -86,7 +85,7 @@ class CompletionQueue final : public provider::CompletionQueue, public ListNode<
   SpscRing<WorkCompletion> ring_;
   SpinFlag consumer_;
   std::atomic<bool> stalled_{false};  // a push found it full since the last step from here
-  std::atomic<Armed> armed_{Armed::no};
+  CompletionArming arming_;
   uint32_t raised_events_ = 0;  // waiting in the channel, under its mutex
   std::atomic<uint32_t> sleepers_{0};
   BlockingWait blocking_wait_;

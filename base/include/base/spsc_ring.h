@@ -34,6 +34,9 @@ class SpscRing {
     return static_cast<size_t>(tail_.load(std::memory_order_acquire) - head);
   }
 
+  /// How many elements were ever pushed. Exact for the producer, at most too few for others.
+  uint64_t pushed() const { return tail_.load(std::memory_order_acquire); }
+
   /// Producer. False, and nothing changed, when full.
   bool try_push(const T& value) { return try_push(T(value)); }
   bool try_push(T&& value) {
