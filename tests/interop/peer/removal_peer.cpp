@@ -27,8 +27,17 @@ constexpr uint64_t kConnections = 8;
 constexpr uint32_t kSize = 4096;
 constexpr uint64_t kReceive = uint64_t{1} << 32;
 
+/// Tells at once, as the objects that end before main() is reached may wait for a device.
 void require(bool good, const std::string& what) {
-  if (!good) throw std::runtime_error(what);
+  if (good) return;
+  std::fprintf(stderr, "%s\n", what.c_str());
+  throw std::runtime_error(what);
+}
+
+/// How far the program came.
+void tell(const char* what) {
+  std::printf("%s\n", what);
+  std::fflush(stdout);
 }
 
 struct Objects {
@@ -113,18 +122,18 @@ void answer(Objects& all, uint32_t qp_number) {
   }
 }
 
-/// Takes what has completed. Returns a status that is none of success, if there was one.
+/// Takes what has completed: once, as traffic never ends by itself. Returns a status that is none
+/// of success, if there was one.
 WcStatus drain(Objects& all) {
   std::array<WorkCompletion, 64> batch;
   WcStatus failed = WcStatus::success;
-  while (const size_t count = all.cq.poll(batch, 1ms)) {
-    all.outstanding -= count;
-    for (const WorkCompletion& completion : std::span(batch).first(count)) {
-      if (completion.status != WcStatus::success)
-        failed = completion.status;
-      else if (completion.wr_id == kReceive)
-        answer(all, completion.qp_number);
-    }
+  const size_t count = all.cq.poll(batch, 1ms);
+  all.outstanding -= count;
+  for (const WorkCompletion& completion : std::span(batch).first(count)) {
+    if (completion.status != WcStatus::success)
+      failed = completion.status;
+    else if (completion.wr_id == kReceive)
+      answer(all, completion.qp_number);
   }
   return failed;
 }
@@ -188,11 +197,12 @@ void run(const std::string& name, bool ports) {
   auto all = std::make_unique<Objects>(Device::open(name));
   const Address address = all->device.address();
   all->listener.listen();
+  tell("listening");
   for (uint64_t i = 0; i < kConnections; ++i) connect(*all);
+  tell("connected");
   begin_traffic(*all);
   be_busy(*all, 20 * kConnections);
-  std::printf("busy\n");
-  std::fflush(stdout);
+  tell("busy");
   if (ports) {
     expect_event(*all, AsyncEventType::port_error);
     expect_event(*all, AsyncEventType::port_active);
