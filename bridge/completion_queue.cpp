@@ -70,6 +70,7 @@ void CompletionQueue::take_places(uint32_t places) {
                                    " more completions: its queue pairs may have " +
                                    std::to_string(reserved_) + " of " + std::to_string(room_) +
                                    ". Make it larger, or use another one as well");
+  waiting_.reserve(size_t{reserved_} + places);
   reserved_ += places;
 }
 
@@ -93,36 +94,17 @@ void CompletionQueue::detach(const WorkTable& table, bool keeps) {
   if (found == tables_.end() || --found->second.uses != 0) return;
   reserved_ -= found->second.places;
   tables_.erase(found);
-  release_places(table);
-  if (!keeps)
-    std::erase_if(ready_, [&](const ReadyCompletion& one) { return one.table == &table; });
-  orphan(table);
+  recent_tables_ = {};
+  waiting_.forget(table, keeps, entries_);
 }
 
-/// What waits for a poll takes no place of the table any more.
-void CompletionQueue::release_places(const WorkTable& table) {
-  for (const ReadyCompletion& one : ready_)
-    if (one.table == &table) one.table->release(one.slot);
-}
-
-/// Completions of queue pairs that are gone wait as long as there are no more of them than the
-/// application has room for.
-void CompletionQueue::orphan(const WorkTable& table) {
-  for (ReadyCompletion& one : ready_)
-    if (one.table == &table) one.table = nullptr;
-  const auto orphans =
-      static_cast<size_t>(std::ranges::count(ready_, nullptr, &ReadyCompletion::table));
-  size_t excess = orphans > entries_ ? orphans - entries_ : 0;
-  std::erase_if(ready_, [&excess](const ReadyCompletion& one) {
-    if (one.table != nullptr || excess == 0) return false;
-    --excess;
-    return true;
-  });
-}
-
-WorkTable* CompletionQueue::table_of(uint64_t wr_id) const {
-  const auto found = tables_.find(WorkTable::number_in(wr_id));
-  return found == tables_.end() ? nullptr : found->second.table;
+WorkTable* CompletionQueue::table_of(uint64_t wr_id) {
+  const uint32_t number = WorkTable::number_in(wr_id);
+  WorkTable*& recent = recent_tables_[number % recent_tables_.size()];
+  if (recent != nullptr && recent->number() == number) return recent;
+  const auto found = tables_.find(number);
+  if (found == tables_.end()) return nullptr;
+  return recent = found->second.table;
 }
 
 // --- Polling.
@@ -135,41 +117,34 @@ size_t CompletionQueue::poll(std::span<WorkCompletion> completions) {
 
 size_t CompletionQueue::poll_once(std::span<WorkCompletion> completions) {
   const std::lock_guard lock(mutex_);
-  size_t count = take_ready(completions);
-  while (count < completions.size() && fetch(completions.size() - count))
-    count += take_ready(completions.subspan(count));
-  return count;
-}
-
-size_t CompletionQueue::take_ready(std::span<WorkCompletion> completions) {
-  size_t count = 0;
-  while (count < completions.size() && !ready_.empty()) {
-    ReadyCompletion& oldest = ready_.front();
-    completions[count++] = std::move(oldest.completion);
-    if (oldest.table != nullptr) oldest.table->release(oldest.slot);
-    ready_.pop_front();
+  const size_t waited = waiting_.empty() ? 0 : waiting_.take(completions);
+  CompletionSink sink(completions.subspan(waited), waiting_);
+  while (sink.left() != 0 && fetch(sink, sink.left())) {
   }
-  return count;
+  return waited + sink.count();
 }
 
-/// Takes completions from the device. False where it has none.
-bool CompletionQueue::fetch(size_t most) {
+/// Takes completions from the device. False where it has no more.
+bool CompletionQueue::fetch(CompletionSink& sink, size_t most) {
   std::array<ibv_wc, kBatch> batch;
   const int wanted = static_cast<int>(std::min(most, kBatch));
   const int polled = ibv_poll_cq(get(), wanted, batch.data());
-  if (polled <= 0) return false;
-  for (const ibv_wc& wc : std::span(batch).first(static_cast<size_t>(polled))) keep(wc);
-  return true;
+  for (int i = 0; i < polled; ++i) deliver(batch[static_cast<size_t>(i)], sink);
+  return polled == wanted;
 }
 
-void CompletionQueue::keep(const ibv_wc& wc) {
-  if (WorkTable* const table = table_of(wc.wr_id))
-    table->complete(wc, WorkTable::slot_in(wc.wr_id), ready_);
+void CompletionQueue::deliver(const ibv_wc& wc, CompletionSink& sink) {
+  WorkTable* const table = table_of(wc.wr_id);
+  if (table == nullptr) return;
+  const size_t before = sink.count();
+  table->complete(wc, WorkTable::slot_in(wc.wr_id), sink);
+  if (sink.count() != before) table->release(sink.last_slot());
 }
 
 void CompletionQueue::reap() {
   const std::lock_guard lock(mutex_);
-  while (fetch(kBatch)) {
+  CompletionSink sink({}, waiting_);
+  while (fetch(sink, kBatch)) {
   }
 }
 
@@ -177,13 +152,14 @@ void CompletionQueue::flush(const WorkTable& table) {
   reap();
   {
     const std::lock_guard lock(mutex_);
+    CompletionSink sink({}, waiting_);
     ibv_wc wc{};
     wc.status = IBV_WC_WR_FLUSH_ERR;
     for (const uint32_t slot : table.outstanding()) {
       wc.wr_id = table.wr_id(slot);
-      keep(wc);
+      deliver(wc, sink);
     }
-    if (ready_.empty()) return;
+    if (waiting_.empty()) return;
   }
   if (channel_ ? armed_.exchange(false) : sleepers_ != 0) events().push(*this);
 }
@@ -227,7 +203,7 @@ void CompletionQueue::sleep(Duration limit) {
     // What came before the request gives no event.
     reap();
     const std::lock_guard lock(mutex_);
-    if (!ready_.empty()) return;
+    if (!waiting_.empty()) return;
   }
   static_cast<void>(own_channel_->get_event(limit));
 }

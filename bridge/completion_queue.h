@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -13,6 +13,7 @@
 #include "bridge/completion_channel.h"
 #include "bridge/owned.h"
 #include "bridge/rdma_core.h"
+#include "bridge/waiting_completions.h"
 #include "bridge/work_table.h"
 #include "provider/completion_queue.h"
 
@@ -74,13 +75,10 @@ class CompletionQueue final : public provider::CompletionQueue {
   CompletionChannel& events() const { return channel_ ? *channel_ : *own_channel_; }
   size_t poll_or_sleep(std::span<WorkCompletion> completions, Duration timeout, bool& slept);
   size_t poll_once(std::span<WorkCompletion> completions);
-  size_t take_ready(std::span<WorkCompletion> completions);
-  bool fetch(size_t most);
-  WorkTable* table_of(uint64_t wr_id) const;
-  void keep(const ibv_wc& wc);
+  bool fetch(CompletionSink& sink, size_t most);
+  WorkTable* table_of(uint64_t wr_id);
+  void deliver(const ibv_wc& wc, CompletionSink& sink);
   void take_places(uint32_t places);
-  void release_places(const WorkTable& table);
-  void orphan(const WorkTable& table);
   void sleep(Duration limit);
 
   const std::shared_ptr<Device> device_;
@@ -97,7 +95,9 @@ class CompletionQueue final : public provider::CompletionQueue {
   std::mutex mutex_;  // guards what follows
   uint32_t reserved_ = 0;
   std::unordered_map<uint32_t, Attached> tables_;  // by their numbers
-  std::deque<ReadyCompletion> ready_;  // at most reserved_, and of tables that are gone entries_
+  std::array<WorkTable*, 4> recent_tables_{};      // of those, by the numbers' last bits
+  // At most reserved_, and of tables that are gone entries_.
+  WaitingCompletions waiting_;
 };
 
 }  // namespace diwarp::bridge

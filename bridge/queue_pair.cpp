@@ -121,7 +121,8 @@ QueuePair::QueuePair(QueuePairParts parts, const provider::QueuePairInit& init)
       reserved_receives_(parts_.srq ? 0 : capacity_.max_recv_wr),
       send_requests_(kBatch),
       send_sges_(kBatch * capacity_.max_send_sge),
-      receive_sges_(parts_.srq ? 0 : size_t{capacity_.max_recv_wr} * capacity_.max_recv_sge) {
+      receive_sges_(
+          parts_.srq ? 0 : QueueTable::places(capacity_.max_recv_wr) * capacity_.max_recv_sge) {
   Reservation sends(*parts_.send_cq, reserved_sends_);
   Reservation receives(*parts_.recv_cq, reserved_receives_);
   queues_ = std::make_unique<DeviceQueues>(parts_, capacity_);
@@ -175,7 +176,8 @@ std::error_code QueuePair::prepare(const SendWorkRequest& request, size_t index)
   translate(request, *parts_.domain, out,
             std::span(send_sges_).subspan(index * capacity_.max_send_sge, capacity_.max_send_sge));
   QueueTable& table = queues_->sends();
-  out.wr_id = table.wr_id(table.add(table_entry(request, signal_all_)));
+  describe(request, signal_all_, table.next());
+  out.wr_id = table.wr_id(table.add());
   if (index != 0) send_requests_[index - 1].next = &out;
   return {};
 }
@@ -216,25 +218,28 @@ std::error_code QueuePair::post_recvs(std::span<const ReceiveWorkRequest> reques
     if (now == QpState::reset || now == QpState::closing || now == QpState::error)
       return Errc::invalid_state;
     if (queues_->receives().full()) return Errc::queue_full;
-    const size_t place = next_receive_sges();
-    const std::span sges = std::span(receive_sges_).subspan(place, capacity_.max_recv_sge);
+    QueueTable& table = queues_->receives();
+    const std::span sges = receive_sges(table.next_place());
     const int count = translate(request.sges, sges);
-    const QueueTable::Request entry{.wr_id = request.wr_id,
-                                    .sges = static_cast<uint32_t>(place),
-                                    .sge_count = static_cast<uint32_t>(count)};
-    if (const auto error = post_recv(entry, sges.first(entry.sge_count))) return error;
+    if (const auto error = post_recv(request.wr_id, sges.first(static_cast<size_t>(count))))
+      return error;
     ++posted;
   }
   return {};
 }
 
-std::error_code QueuePair::post_recv(const QueueTable::Request& entry,
-                                     std::span<ibv_sge> sges) noexcept {
+std::error_code QueuePair::post_recv(uint64_t wr_id, std::span<ibv_sge> sges) noexcept {
   QueueTable& table = queues_->receives();
+  QueueTable::Request& entry = table.next();
+  entry.wr_id = wr_id;
+  entry.opcode = WcOpcode::recv;
+  entry.reported = true;
+  entry.bytes = 0;
+  entry.sge_count = static_cast<uint32_t>(sges.size());
   ibv_recv_wr out{};
   out.sg_list = sges.data();
   out.num_sge = static_cast<int>(sges.size());
-  out.wr_id = table.wr_id(table.add(entry));
+  out.wr_id = table.wr_id(table.add());
   ibv_recv_wr* bad = nullptr;
   const int error = errno_of(ibv_post_recv(queues_->get(), &out, &bad));
   if (error == 0) return {};
@@ -242,6 +247,12 @@ std::error_code QueuePair::post_recv(const QueueTable::Request& entry,
   if (error == ENOMEM) return Errc::queue_full;
   if (error == EINVAL) return Errc::invalid_state;  // as for sends
   return std::error_code(error, std::system_category());
+}
+
+/// Of the receive that has this place. Guarded by receive_mutex_.
+std::span<ibv_sge> QueuePair::receive_sges(uint64_t place) {
+  const size_t index = queues_->receives().index_of(place);
+  return std::span(receive_sges_).subspan(index * capacity_.max_recv_sge, capacity_.max_recv_sge);
 }
 
 // --- States.
@@ -305,12 +316,15 @@ void QueuePair::renew() {
   auto fresh = std::make_unique<DeviceQueues>(parts_, capacity_);
   const std::scoped_lock locks(send_mutex_, receive_mutex_);
   replace(fresh);
-  const std::vector<ibv_sge> before = receive_sges_;
-  for (QueueTable::Request request : fresh->receives().unfinished()) {
-    const std::span sges = std::span(receive_sges_).subspan(next_receive_sges());
-    std::copy_n(before.begin() + request.sges, request.sge_count, sges.begin());
-    request.sges = static_cast<uint32_t>(next_receive_sges());
-    if (post_recv(request, sges.first(request.sge_count)))
+  std::vector<ibv_sge> before(receive_sges_.size());
+  std::swap(before, receive_sges_);
+  const QueueTable& old = fresh->receives();
+  for (uint64_t place = old.first_unfinished(); place != old.next_place(); ++place) {
+    const QueueTable::Request& request = old.at(place);
+    const auto from = old.index_of(place) * capacity_.max_recv_sge;
+    const std::span sges = receive_sges(queues_->receives().next_place()).first(request.sge_count);
+    std::copy_n(before.begin() + static_cast<std::ptrdiff_t>(from), sges.size(), sges.begin());
+    if (post_recv(request.wr_id, sges))
       log::error("A receive of queue pair " + std::to_string(number()) + " was lost");
   }
 }

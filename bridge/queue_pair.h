@@ -83,14 +83,11 @@ class QueuePair final : public provider::QueuePair,
   void renew();
   void replace(std::unique_ptr<DeviceQueues>& fresh);
   void tell_fatal(std::error_code status);
-  std::error_code post_recv(const QueueTable::Request& entry, std::span<ibv_sge> sges) noexcept;
+  std::error_code post_recv(uint64_t wr_id, std::span<ibv_sge> sges) noexcept;
   std::error_code post_some(std::span<const SendWorkRequest> requests, size_t& posted) noexcept;
   std::error_code prepare(const SendWorkRequest& request, size_t index) noexcept;
   bool has_place();
-  /// Where in receive_sges_ the SGEs of the next receive go.
-  size_t next_receive_sges() const {
-    return queues_->receives().next_index() * capacity_.max_recv_sge;
-  }
+  std::span<ibv_sge> receive_sges(uint64_t place);
 
   const QueuePairParts parts_;
   const QueuePairCapacity capacity_;

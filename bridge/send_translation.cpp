@@ -3,6 +3,7 @@
 
 #include <endian.h>
 
+#include <array>
 #include <optional>
 
 #include "bridge/memory_region.h"
@@ -17,20 +18,20 @@ namespace {
 /// How an operation is asked for, and what the device must be able to do for it.
 struct Operation {
   ibv_wr_opcode opcode;
-  Capability needed = Capability::none;
+  Capability needed;
 };
 
 /// Nothing where libibverbs has no such request.
-std::optional<Operation> operation_of(WrOpcode request) {
+constexpr std::optional<Operation> find_operation(WrOpcode request) {
   switch (request) {
     case WrOpcode::send:
-      return Operation{IBV_WR_SEND};
+      return Operation{IBV_WR_SEND, Capability::none};
     case WrOpcode::send_with_invalidate:
-      return Operation{IBV_WR_SEND_WITH_INV};
+      return Operation{IBV_WR_SEND_WITH_INV, Capability::none};
     case WrOpcode::rdma_write:
-      return Operation{IBV_WR_RDMA_WRITE};
+      return Operation{IBV_WR_RDMA_WRITE, Capability::none};
     case WrOpcode::rdma_read:
-      return Operation{IBV_WR_RDMA_READ};
+      return Operation{IBV_WR_RDMA_READ, Capability::none};
     case WrOpcode::immediate:
       return Operation{IBV_WR_SEND_WITH_IMM, Capability::immediate_data};
     case WrOpcode::fetch_add:
@@ -44,6 +45,17 @@ std::optional<Operation> operation_of(WrOpcode request) {
     default:
       return std::nullopt;
   }
+}
+
+constexpr auto kOperations = [] {
+  std::array<std::optional<Operation>, static_cast<size_t>(WrOpcode::write_record) + 1> operations;
+  for (size_t i = 0; i < operations.size(); ++i)
+    operations[i] = find_operation(static_cast<WrOpcode>(i));
+  return operations;
+}();
+
+const std::optional<Operation>& operation_of(WrOpcode request) {
+  return kOperations[static_cast<size_t>(request)];
 }
 
 /// Whether the peer's data may be placed there: some devices write a Read's as a peer's Write.
@@ -130,7 +142,7 @@ void translate_operands(const SendWorkRequest& request, const ProtectionDomain& 
 std::error_code check_send(const SendWorkRequest& request, const QueuePairCapacity& capacity,
                            const ProtectionDomain& domain) noexcept {
   if (const std::error_code error = rdmap::check_stream_request(request)) return error;
-  const std::optional<Operation> operation = operation_of(request.opcode);
+  const std::optional<Operation>& operation = operation_of(request.opcode);
   if (!operation || !has(domain.device().capabilities(), operation->needed))
     return Errc::unsupported_operation;
   if (request.immediate && *request.immediate >> 32 != 0) return Errc::unsupported_operation;
@@ -170,15 +182,13 @@ void translate(const SendWorkRequest& request, const ProtectionDomain& domain, i
   translate_operands(request, domain, out);
 }
 
-QueueTable::Request table_entry(const SendWorkRequest& request, bool signal_all) {
-  QueueTable::Request entry{.wr_id = request.wr_id,
-                            .opcode = rdmap::info_of(request.opcode).completion,
-                            .bytes = static_cast<uint32_t>(ddp::total_length(request.sges)),
-                            .binding = {},
-                            .reported = signal_all || has(request.flags, SendFlags::signaled)};
+void describe(const SendWorkRequest& request, bool signal_all, QueueTable::Request& entry) {
+  entry.wr_id = request.wr_id;
+  entry.opcode = rdmap::info_of(request.opcode).completion;
+  entry.reported = signal_all || has(request.flags, SendFlags::signaled);
+  entry.bytes = static_cast<uint32_t>(ddp::total_length(request.sges));
   if (request.opcode == WrOpcode::bind_window) entry.binding = request.binding;
   if (request.opcode == WrOpcode::local_invalidate) entry.binding.stag = request.invalidate_stag;
-  return entry;
 }
 
 }  // namespace diwarp::bridge

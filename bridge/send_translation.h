@@ -25,6 +25,6 @@ void translate(const SendWorkRequest& request, const ProtectionDomain& domain, i
 int translate(const SgeList& list, std::span<ibv_sge> sges);
 
 /// What the table of a send queue keeps of it.
-QueueTable::Request table_entry(const SendWorkRequest& request, bool signal_all);
+void describe(const SendWorkRequest& request, bool signal_all, QueueTable::Request& entry);
 
 }  // namespace diwarp::bridge

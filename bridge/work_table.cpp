@@ -3,6 +3,7 @@
 
 #include <endian.h>
 
+#include <bit>
 #include <numeric>
 
 #include "bridge/protection_domain.h"
@@ -71,9 +72,20 @@ uint32_t next_number() {
 
 WorkTable::WorkTable() : number_(next_number()) {}
 
-uint32_t QueueTable::add(const Request& request) {
+QueueTable::QueueTable(uint32_t capacity, ibv_qp& queue_pair, ProtectionDomain& domain)
+    : capacity_(capacity),
+      mask_(places(capacity) - 1),
+      requests_(std::make_unique<Request[]>(places(capacity))),
+      qp_number_(queue_pair.qp_num),
+      queue_pair_(queue_pair),
+      domain_(domain) {}
+
+/// A power of two: a remainder would cost more than all else of a post.
+size_t QueueTable::places(uint32_t capacity) { return std::bit_ceil(size_t{capacity}); }
+
+uint32_t QueueTable::add() {
   const uint64_t place = posted_.load(std::memory_order_relaxed);
-  at(place) = request;
+  at(place).completed = false;
   posted_.store(place + 1, std::memory_order_release);
   return static_cast<uint32_t>(place);
 }
@@ -83,34 +95,37 @@ uint64_t QueueTable::place_of(uint32_t slot) const {
   return freed + static_cast<uint32_t>(slot - static_cast<uint32_t>(freed));
 }
 
-void QueueTable::complete(const ibv_wc& wc, uint32_t slot, std::deque<ReadyCompletion>& ready) {
+void QueueTable::complete(const ibv_wc& wc, uint32_t slot, CompletionSink& sink) {
   const uint64_t place = place_of(slot);
   if (place >= posted_.load(std::memory_order_acquire)) return;
   if (wc.status == IBV_WC_WR_FLUSH_ERR && keeps_flushed_.load(std::memory_order_acquire)) return;
-  at(place).completed = true;
-  at(place).result = wc;
   uint64_t next = finished_.load(std::memory_order_relaxed);
-  for (; next != posted_.load(std::memory_order_acquire) && at(next).completed; ++next) {
-    ReadyCompletion one{.completion = {}, .table = this, .slot = static_cast<uint32_t>(next)};
-    if (finish(at(next), one.completion)) ready.push_back(std::move(one));
+  if (place != next) {
+    at(place).completed = true;
+    at(place).result = wc;
+    return;
   }
+  finish(next++, wc, sink);
+  for (; next != posted_.load(std::memory_order_acquire) && at(next).completed; ++next)
+    finish(next, at(next).result, sink);
   finished_.store(next, std::memory_order_release);
   free_finished(freed_.load(std::memory_order_relaxed));
 }
 
-/// Describes a completion whose turn it is. False where the application asked for none.
-bool QueueTable::finish(Request& request, WorkCompletion& out) {
-  const ibv_wc& wc = request.result;
+/// It is this request's turn.
+void QueueTable::finish(uint64_t place, const ibv_wc& wc, CompletionSink& sink) {
+  Request& request = at(place);
+  if (wc.status == IBV_WC_SUCCESS)
+    apply(request);
+  else
+    request.reported = true;
+  if (!request.reported) return;
+  WorkCompletion& out = sink.add(*this, static_cast<uint32_t>(place));
   describe(wc, request.wr_id, request.opcode, out);
   out.byte_count = request.bytes;
   out.qp_number = qp_number_;
   if (request.opcode == WcOpcode::recv) describe_message(wc, domain_, out);
-  if (out.status == WcStatus::success)
-    apply(request);
-  else
-    request.reported = true;
-  if (out.status != WcStatus::success && out.status != WcStatus::wr_flush_error) fail();
-  return request.reported;
+  if (wc.status != IBV_WC_SUCCESS && wc.status != IBV_WC_WR_FLUSH_ERR) fail();
 }
 
 /// An error ends the connection; siw leaves it where a peer's invalidation fails.
@@ -132,12 +147,6 @@ std::vector<uint32_t> QueueTable::outstanding() const {
   for (uint64_t place = finished_; place < posted_; ++place)
     slots.push_back(static_cast<uint32_t>(place));
   return slots;
-}
-
-std::vector<QueueTable::Request> QueueTable::unfinished() const {
-  std::vector<Request> requests;
-  for (uint64_t place = finished_; place < posted_; ++place) requests.push_back(at(place));
-  return requests;
 }
 
 void QueueTable::apply(const Request& request) {
@@ -169,15 +178,14 @@ void SharedTable::take_back(uint32_t slot) {
   free_.push_back(slot);
 }
 
-void SharedTable::complete(const ibv_wc& wc, uint32_t slot, std::deque<ReadyCompletion>& ready) {
+void SharedTable::complete(const ibv_wc& wc, uint32_t slot, CompletionSink& sink) {
   if (slot >= wr_ids_.size()) return;
-  ReadyCompletion one{.completion = {}, .table = this, .slot = slot};
+  WorkCompletion& out = sink.add(*this, slot);
   const std::lock_guard lock(mutex_);
   ++completed_;
-  describe(wc, wr_ids_[slot], WcOpcode::recv, one.completion);
-  one.completion.qp_number = wc.qp_num;
-  describe_message(wc, domain_, one.completion);
-  ready.push_back(std::move(one));
+  describe(wc, wr_ids_[slot], WcOpcode::recv, out);
+  out.qp_number = wc.qp_num;
+  describe_message(wc, domain_, out);
 }
 
 void SharedTable::release(uint32_t slot) {

@@ -3,23 +3,44 @@
 
 #include <atomic>
 #include <cstdint>
-#include <deque>
+#include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "bridge/rdma_core.h"
+#include "bridge/waiting_completions.h"
 #include "diwarp/types.h"
 
 namespace diwarp::bridge {
 
 class ProtectionDomain;
-class WorkTable;
 
-/// A completion that the application has not polled yet.
-struct ReadyCompletion {
-  WorkCompletion completion;
-  WorkTable* table;  // null: it is gone
-  uint32_t slot;
+/// Where the completions of a poll go: to the application as long as it has room, else they wait.
+class CompletionSink {
+ public:
+  /// None waits, unless `room` is empty.
+  CompletionSink(std::span<WorkCompletion> room, WaitingCompletions& waiting)
+      : room_(room), waiting_(waiting) {}
+
+  /// The next completion, to be filled in.
+  WorkCompletion& add(WorkTable& table, uint32_t slot) {
+    if (count_ == room_.size()) return waiting_.add(table, slot);
+    last_slot_ = slot;
+    return room_[count_++];
+  }
+
+  /// How many the application has got.
+  size_t count() const { return count_; }
+  size_t left() const { return room_.size() - count_; }
+  /// Of the newest that the application has got.
+  uint32_t last_slot() const { return last_slot_; }
+
+ private:
+  const std::span<WorkCompletion> room_;
+  WaitingCompletions& waiting_;
+  size_t count_ = 0;
+  uint32_t last_slot_ = 0;
 };
 
 /// The requests that a work queue of the device holds, with what their completions must tell and a
@@ -38,10 +59,10 @@ class WorkTable {
 
   // --- With the completion queue's mutex held.
 
-  /// The device has completed a request. Adds to `ready` the completions that the application gets
+  /// The device has completed a request. Adds to `sink` the completions that the application gets
   /// now: none, or several.
-  virtual void complete(const ibv_wc& wc, uint32_t slot, std::deque<ReadyCompletion>& ready) = 0;
-  /// The application has the completion: the request's place is free.
+  virtual void complete(const ibv_wc& wc, uint32_t slot, CompletionSink& sink) = 0;
+  /// The application has the completion: the request's place is free, and those before it.
   virtual void release(uint32_t slot) = 0;
   /// The slots of requests that have no completion yet, in order.
   virtual std::vector<uint32_t> outstanding() const = 0;
@@ -56,59 +77,61 @@ class WorkTable {
 class QueueTable : public WorkTable {
  public:
   struct Request {
-    uint64_t wr_id = 0;
-    WcOpcode opcode = WcOpcode::recv;
-    uint32_t bytes = 0;          // sends
-    MemoryBinding binding = {};  // bind_window; its `stag`: local_invalidate, too
-    uint32_t sges = 0;           // receives: where their owner keeps them, and how many
-    uint32_t sge_count = 0;
-    bool reported = true;    // the application wants the completion of a success
-    bool completed = false;  // by the device, with this:
-    ibv_wc result = {};
+    uint64_t wr_id;
+    WcOpcode opcode;
+    bool reported;          // the application wants the completion of a success
+    bool completed;         // by the device, before one that was posted earlier; with `result`
+    uint32_t bytes;         // sends
+    uint32_t sge_count;     // receives; their owner keeps the SGEs by the index of the place
+    MemoryBinding binding;  // bind_window; its `stag`: local_invalidate, too
+    ibv_wc result;
   };
 
-  QueueTable(uint32_t capacity, ibv_qp& queue_pair, ProtectionDomain& domain)
-      : requests_(capacity),
-        qp_number_(queue_pair.qp_num),
-        queue_pair_(queue_pair),
-        domain_(domain) {}
+  QueueTable(uint32_t capacity, ibv_qp& queue_pair, ProtectionDomain& domain);
 
   uint32_t posted() const {
     return static_cast<uint32_t>(posted_.load(std::memory_order_acquire) -
                                  freed_.load(std::memory_order_acquire));
   }
-  bool full() const { return posted() == requests_.size(); }
+  bool full() const { return posted() == capacity_; }
   /// Receives that are flushed stay posted: no connection was there yet.
   void keep_flushed(bool keep) { keeps_flushed_.store(keep, std::memory_order_release); }
-  /// Of the ring, for the request that add() takes next.
-  size_t next_index() const { return posted_.load(std::memory_order_relaxed) % requests_.size(); }
-  /// The requests that have no completion yet, in order.
-  std::vector<Request> unfinished() const;
+  /// Indexes are below this.
+  static size_t places(uint32_t capacity);
+  size_t index_of(uint64_t place) const { return place & mask_; }
+  // The requests that have no completion yet, by their places, in order.
+  uint64_t first_unfinished() const { return finished_; }
+  uint64_t next_place() const { return posted_.load(std::memory_order_relaxed); }
+  const Request& at(uint64_t place) const { return requests_[place & mask_]; }
 
   /// A request has failed, other than by being flushed.
   bool failed() const { return failed_.load(std::memory_order_relaxed); }
   /// Every request has its completion.
   bool idle() const { return finished_.load(std::memory_order_acquire) == posted_; }
 
-  /// Takes a place, which must be there. Returns its slot.
-  uint32_t add(const Request& request);
+  /// The request that add() takes next, to be filled in but for what the device's completion says.
+  /// A place must be there.
+  Request& next() { return at(posted_.load(std::memory_order_relaxed)); }
+  /// Takes its place. Returns its slot.
+  uint32_t add();
   /// The newest `count` were not posted after all.
   void take_back(uint32_t count) { posted_.fetch_sub(count, std::memory_order_release); }
 
-  void complete(const ibv_wc& wc, uint32_t slot, std::deque<ReadyCompletion>& ready) override;
+  void complete(const ibv_wc& wc, uint32_t slot, CompletionSink& sink) override;
   void release(uint32_t slot) override;
   std::vector<uint32_t> outstanding() const override;
 
  private:
-  bool finish(Request& request, WorkCompletion& out);
-  Request& at(uint64_t place) { return requests_[place % requests_.size()]; }
-  const Request& at(uint64_t place) const { return requests_[place % requests_.size()]; }
+  void finish(uint64_t place, const ibv_wc& wc, CompletionSink& sink);
+  Request& at(uint64_t place) { return requests_[place & mask_]; }
   uint64_t place_of(uint32_t slot) const;
   void free_finished(uint64_t from);
   void apply(const Request& request);
   void fail();
 
-  std::vector<Request> requests_;
+  const uint32_t capacity_;
+  const uint64_t mask_;  // of the places' indexes
+  const std::unique_ptr<Request[]> requests_;
   const uint32_t qp_number_;
   ibv_qp& queue_pair_;  // lives until the table is detached from its completion queue
   ProtectionDomain& domain_;
@@ -131,7 +154,7 @@ class SharedTable final : public WorkTable {
   /// Of which no completion has come.
   uint32_t posted() const;
 
-  void complete(const ibv_wc& wc, uint32_t slot, std::deque<ReadyCompletion>& ready) override;
+  void complete(const ibv_wc& wc, uint32_t slot, CompletionSink& sink) override;
   void release(uint32_t slot) override;
   std::vector<uint32_t> outstanding() const override { return {}; }
 

@@ -34,7 +34,7 @@ class Arming {
   /// The application has polled a completion.
   void polled() {
     State expected = State::told;
-    state_.compare_exchange_strong(expected, State::idle);
+    if (state_ == State::told) state_.compare_exchange_strong(expected, State::idle);
   }
 
  private:
