@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 
+#include <cerrno>
 #include <string>
 
 #include "base/log.h"
@@ -81,7 +82,10 @@ std::shared_ptr<AsyncSubject> AsyncEvents::subject_of(const ibv_async_event& eve
 
 bool AsyncEvents::step() {
   ibv_async_event event{};
-  if (core_.verbs().get_async_event(context_, &event) != 0) return false;
+  if (core_.verbs().get_async_event(context_, &event) != 0) {
+    if (gone() && errno != EAGAIN) closed_ = true;  // its descriptor stays readable
+    return false;
+  }
   // The object cannot be destroyed before the event is acknowledged.
   const std::shared_ptr<AsyncSubject> subject = subject_of(event);
   const bool of_device = object_of(event) == nullptr;
@@ -94,6 +98,7 @@ bool AsyncEvents::step() {
 void AsyncEvents::tell_device_event(ibv_event_type type) {
   switch (type) {
     case IBV_EVENT_DEVICE_FATAL:
+      gone_ = true;
       raise({.type = AsyncEventType::device_fatal});
       return tell_all(type);
     case IBV_EVENT_PORT_ACTIVE:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -28,7 +29,10 @@ class AsyncEvents {
  public:
   AsyncEvents(const RdmaCore& core, ibv_context* context);
 
-  int descriptor() const { return context_->async_fd; }
+  /// -1: the device is gone, and nothing comes any more.
+  int descriptor() const { return closed_ ? -1 : context_->async_fd; }
+  /// The device was removed.
+  bool gone() const { return gone_; }
 
   void add(EventQueue& queue);
   void remove(EventQueue& queue);
@@ -50,6 +54,8 @@ class AsyncEvents {
 
   const RdmaCore& core_;
   ibv_context* context_;
+  std::atomic<bool> gone_{false};
+  std::atomic<bool> closed_{false};
   std::mutex mutex_;  // guards what follows
   std::vector<EventQueue*> queues_;
   std::unordered_map<void*, std::weak_ptr<AsyncSubject>> subjects_;

@@ -64,7 +64,11 @@ std::optional<CompletionEvent> CompletionChannel::take_pushed() {
 std::optional<CompletionEvent> CompletionChannel::take_from_device() {
   ibv_cq* cq = nullptr;
   void* owner = nullptr;
-  if (device_->verbs().get_cq_event(channel_.get(), &cq, &owner) != 0) return std::nullopt;
+  if (device_->verbs().get_cq_event(channel_.get(), &cq, &owner) != 0) {
+    // The device's descriptor stays readable.
+    if (device_->async_events().gone() && errno != EAGAIN) both_.remove(channel_->fd);
+    return std::nullopt;
+  }
   std::optional<CompletionEvent> event;
   {
     const std::lock_guard lock(mutex_);

@@ -30,6 +30,10 @@ void Readiness::add(int descriptor) {
   if (::epoll_ctl(all_.get(), EPOLL_CTL_ADD, descriptor, &event) != 0) refuse();
 }
 
+void Readiness::remove(int descriptor) {
+  ::epoll_ctl(all_.get(), EPOLL_CTL_DEL, descriptor, nullptr);
+}
+
 void Readiness::wait(Duration limit) const {
   pollfd all{.fd = all_.get(), .events = POLLIN, .revents = 0};
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(limit);

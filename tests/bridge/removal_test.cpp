@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <poll.h>
+
 #include <future>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "bridge/datagrams.h"
@@ -240,6 +243,28 @@ TEST_CASE("A device that is gone refuses new objects, and one that came back is 
   fake().clear();
   Scene scene;
   check_message(scene.a, scene.b);
+}
+
+TEST_CASE("Nothing waits awake for a device that is gone") {
+  const Fresh fresh;
+  const Device device = open_hardware();
+  EventQueue events(device);
+  const ProtectionDomain pd(device);
+  CompletionChannel channel(device);
+  CompletionQueue cq(device, 16, channel);
+  cq.arm();
+  fake().remove("fake0");
+  while (const auto event = events.get_event(kSoon))
+    if (event->type == AsyncEventType::device_fatal) break;
+  while (channel.get_event(0ns)) {
+  }
+  pollfd readable{.fd = channel.descriptor(), .events = POLLIN, .revents = 0};
+  CHECK(::poll(&readable, 1, 0) == 0);
+  // The thread that serves the device sleeps: it looks a few times, and not without end.
+  std::this_thread::sleep_for(kMoment);
+  const int before = fake().calls("ibv_get_async_event");
+  std::this_thread::sleep_for(kMoment);
+  CHECK(fake().calls("ibv_get_async_event") - before < 10);
 }
 
 TEST_CASE("A queue pair that is moved to error ends the connect() that waits with it") {

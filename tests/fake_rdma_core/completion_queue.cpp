@@ -31,7 +31,10 @@ CompChannel::CompChannel(Context& its_context)
     : ibv_comp_channel{.context = &its_context.context, .fd = -1, .refcnt = 0},
       use_(&its_context.users) {
   fd = events.fd();
+  its_context.add(*this);
 }
+
+CompChannel::~CompChannel() { context_of(context).remove(*this); }
 
 Cq::Cq(Context& its_context, int entries, void* its_cq_context, ibv_comp_channel* its_channel)
     : ibv_cq{},

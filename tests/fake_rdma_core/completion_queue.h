@@ -21,6 +21,7 @@ class Qp;
 class CompChannel : public ibv_comp_channel, public Counted {
  public:
   explicit CompChannel(Context& its_context);
+  ~CompChannel();
 
   Users users;
   FdQueue<ibv_cq*> events;

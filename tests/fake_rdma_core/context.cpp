@@ -73,6 +73,22 @@ void Context::push(ibv_event_type type, ibv_srq* srq) {
   async_events.push({.element = {.srq = srq}, .event_type = type});
 }
 
+void Context::close_events() {
+  const std::lock_guard lock(mutex_);
+  async_events.close();
+  for (CompChannel* const comp_channel : comp_channels_) comp_channel->events.close();
+}
+
+void Context::add(CompChannel& comp_channel) {
+  const std::lock_guard lock(mutex_);
+  comp_channels_.insert(&comp_channel);
+}
+
+void Context::remove(CompChannel& comp_channel) {
+  const std::lock_guard lock(mutex_);
+  comp_channels_.erase(&comp_channel);
+}
+
 void Context::push_to_all(ibv_event_type type) {
   const std::lock_guard lock(mutex_);
   switch (element_of(type)) {

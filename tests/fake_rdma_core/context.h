@@ -9,6 +9,7 @@
 #include <optional>
 #include <thread>
 #include <unordered_map>
+#include <unordered_set>
 
 #include <diwarp/verbs.h>
 
@@ -18,6 +19,7 @@
 
 namespace fake {
 
+class CompChannel;
 class Cq;
 class Srq;
 
@@ -46,6 +48,11 @@ class Context : public verbs_context {
   /// For each object of the kind that the type is about.
   void push_to_all(ibv_event_type type);
 
+  /// No events are to come: the device is gone.
+  void close_events();
+
+  void add(CompChannel& comp_channel);
+  void remove(CompChannel& comp_channel);
   void add(uint64_t serial, Cq& cq);
   void add(uint64_t serial, Srq& srq);
   /// When these return, the thread does not use the object any more.
@@ -61,6 +68,7 @@ class Context : public verbs_context {
 
   diwarp::EventQueue events_;
   std::mutex mutex_;  // of the tables; see Adapter for the order of locks
+  std::unordered_set<CompChannel*> comp_channels_;
   std::unordered_map<uint64_t, Cq*> cqs_;
   std::unordered_map<uint64_t, Srq*> srqs_;
   FdQueue<int> stop_;

@@ -34,6 +34,15 @@ class FdQueue {
     [[maybe_unused]] const ssize_t written = ::write(fd_, &token, sizeof token);
   }
 
+  /// As the kernel does where a device is gone: the descriptor stays readable, and take() refuses
+  /// with EIO when no events are left.
+  void close() {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    const uint64_t tokens = uint64_t{1} << 62;  // without end
+    [[maybe_unused]] const ssize_t written = ::write(fd_, &tokens, sizeof tokens);
+  }
+
   /// The oldest event; waits for it unless the descriptor is O_NONBLOCK (then: EAGAIN). `fetched`
   /// is called with it before purge() can return that there is none.
   template <class Fetched>
@@ -41,6 +50,7 @@ class FdQueue {
     for (;;) {
       read_token();
       const std::lock_guard lock(mutex_);
+      refuse_if(events_.empty() && closed_, EIO);
       if (events_.empty()) continue;  // it was purged
       Event event = std::move(events_.front());
       events_.pop_front();
@@ -76,6 +86,7 @@ class FdQueue {
   const int fd_;
   std::mutex mutex_;
   std::deque<Event> events_;
+  bool closed_ = false;
 };
 
 }  // namespace fake

@@ -14,6 +14,8 @@ class Readiness {
 
   /// Throws Error. It must outlive this, or be closed before.
   void add(int descriptor);
+  /// No matter whether it was added.
+  void remove(int descriptor);
   int descriptor() const { return all_.get(); }
   /// Until one is readable, at most for `limit`, or at any time for no reason.
   void wait(Duration limit) const;
