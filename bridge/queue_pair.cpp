@@ -74,10 +74,7 @@ QueuePairParts parts_of(std::shared_ptr<ProtectionDomain> domain,
       .send_cq = own_queue(init.send_cq, parts.domain->device()),
       .recv_cq = own_queue(init.recv_cq, parts.domain->device()),
       .srq = provider::own_pointer<SharedReceiveQueue>(init.srq, "shared receive queue")};
-  if (parts.srq && &parts.srq->domain() != parts.domain.get())
-    refuse(Errc::invalid_argument,
-           "The shared receive queue belongs to another protection domain than the queue pair: "
-           "make both in one");
+  if (parts.srq && &parts.srq->domain() != parts.domain.get()) provider::refuse_other_domain();
   return parts;
 }
 

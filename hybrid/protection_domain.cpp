@@ -35,10 +35,10 @@ std::shared_ptr<provider::SteeringTag> ProtectionDomain::make_window(std::option
   if (!has(able, Capability::memory_windows))
     return std::make_shared<SteeringTag>(
         Windows{.software = halves_.software->make_window(chosen), .hardware = nullptr});
-  return std::make_shared<SteeringTag>(
-      under_one_stag<Windows>([&] { return halves_.hardware->make_window(chosen); },
-                              [](const provider::SteeringTag& window) { return window.stag(); },
-                              [&](STag stag) { return halves_.software->make_window(stag); }));
+  return std::make_shared<SteeringTag>(under_one_stag<Windows>(
+      [&] { return halves_.hardware->make_window(chosen); },
+      [](const provider::SteeringTag& window) { return window.stag(); },
+      [&](std::optional<STag> stag) { return halves_.software->make_window(stag); }));
 }
 
 std::shared_ptr<provider::SteeringTag> ProtectionDomain::make_fast_registration(
@@ -67,10 +67,7 @@ std::shared_ptr<provider::QueuePair> ProtectionDomain::make_queue_pair(
   own.recv_cq = half_of(init.recv_cq, half);
   if (!init.srq) return halves_.of(half)->make_queue_pair(own);
   auto& srq = provider::own<SharedReceiveQueue>(*init.srq, "shared receive queue");
-  if (srq.domain() != this)
-    throw Error(make_error_code(Errc::invalid_argument),
-                "The shared receive queue belongs to another protection domain than the queue "
-                "pair: make both in one");
+  if (srq.domain() != this) provider::refuse_other_domain();
   own.srq = srq.half(half);
   auto made = halves_.of(half)->make_queue_pair(own);
   srq.decide(half);

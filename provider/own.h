@@ -15,6 +15,13 @@ namespace diwarp::provider {
                   " belongs to a device of another kind: make all objects of one Device");
 }
 
+/// Throws Error(invalid_argument): the two are of different protection domains.
+[[noreturn]] inline void refuse_other_domain() {
+  throw Error(make_error_code(Errc::invalid_argument),
+              "The shared receive queue belongs to another protection domain than the queue pair: "
+              "make both in one");
+}
+
 /// An object of the contract as the class that a provider made it of. Throws
 /// Error(invalid_argument) where another provider made it.
 template <class Own, class Contract>

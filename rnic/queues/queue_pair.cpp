@@ -57,10 +57,7 @@ std::shared_ptr<SharedReceiveQueue> checked(
     const std::shared_ptr<provider::SharedReceiveQueue>& named, const ProtectionDomain& domain) {
   const auto srq = provider::own_pointer<SharedReceiveQueue>(named, "shared receive queue");
   if (srq && srq->domain().get() != &domain)  // guard(rows:srq-domain): condition => false
-    throw Error(
-        make_error_code(Errc::invalid_argument),
-        "The shared receive queue belongs to another protection domain than the queue pair: make "
-        "both in one");
+    provider::refuse_other_domain();
   return srq;
 }
 
