@@ -23,7 +23,7 @@ MemoryRegion::MemoryRegion(std::shared_ptr<ProtectionDomain> domain, std::span<s
   halves_ = under_one_stag<Halves<provider::MemoryRegion>>(
       [&] { return domains.hardware->register_memory(memory, access, base, std::nullopt); },
       [](const provider::MemoryRegion& region) { return region.registration().rkey; },
-      [&](STag stag) {
+      [&](std::optional<STag> stag) {
         return domains.software->register_memory(memory, software_access(access), base, stag);
       });
   registration_ = halves_.hardware->registration();
