@@ -15,16 +15,23 @@ namespace {
 
 constexpr const char* kCmFile = "/dev/infiniband/rdma_cm";
 
-CmNotice copy_of(const rdma_cm_event& event) {
-  CmNotice notice{.type = event.event, .error = event.status < 0 ? -event.status : event.status};
-  if (event.event == RDMA_CM_EVENT_CONNECT_REQUEST) notice.request = event.id;
+/// Fills in all but the request.
+void copy(const rdma_cm_event& event, CmNotice& notice) {
+  notice.type = event.event;
+  notice.error = event.status < 0 ? -event.status : event.status;
   const rdma_conn_param& param = event.param.conn;
   const auto* const data = static_cast<const std::byte*>(param.private_data);
   if (data != nullptr) notice.private_data.assign(data, data + param.private_data_len);
   notice.initiator_depth = param.initiator_depth;
   notice.responder_resources = param.responder_resources;
-  return notice;
 }
+
+/// Acknowledges an event at its end.
+struct Acknowledged {
+  const RdmaCore& core;
+  rdma_cm_event* event;
+  ~Acknowledged() { core.cm().ack_cm_event(event); }
+};
 
 }  // namespace
 
@@ -55,18 +62,21 @@ std::shared_ptr<CmHandler> CmEvents::handler_of(rdma_cm_id* id) {
   return found == handlers_.end() ? nullptr : found->second.lock();
 }
 
-std::optional<CmEvents::Delivery> CmEvents::next() {
+bool CmEvents::next(Delivery& delivery) {
   rdma_cm_event* event = nullptr;
-  while (core_.cm().get_cm_event(channel_, &event) == 0) {
-    const bool asks = event->event == RDMA_CM_EVENT_CONNECT_REQUEST;
-    // The id cannot be destroyed before this event is acknowledged.
-    std::shared_ptr<CmHandler> handler = handler_of(asks ? event->listen_id : event->id);
-    CmNotice notice = copy_of(*event);
-    core_.cm().ack_cm_event(event);
-    if (handler) return Delivery{std::move(handler), std::move(notice)};
-    if (notice.request != nullptr) CmEndpoint(*this, core_, notice.request).reset();
-  }
-  return std::nullopt;
+  if (core_.cm().get_cm_event(channel_, &event) != 0) return false;
+  delivery = {};
+  const Acknowledged acknowledged{core_, event};
+  const bool asks = event->event == RDMA_CM_EVENT_CONNECT_REQUEST;
+  if (asks) delivery.notice.request = CmEndpoint(*this, core_, event->id);
+  // The id cannot be destroyed before this event is acknowledged.
+  delivery.handler = handler_of(asks ? event->listen_id : event->id);
+  copy(*event, delivery.notice);
+  return true;
+}
+
+void CmEndpoint::handle_with(const std::weak_ptr<CmHandler>& handler) {
+  events_->add(id_, handler);
 }
 
 CmEndpoint CmEndpoint::create(CmEvents& events, const RdmaCore& core) {

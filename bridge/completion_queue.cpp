@@ -60,18 +60,18 @@ CompletionQueue::~CompletionQueue() { events().remove(*this); }
 
 void CompletionQueue::reserve(uint32_t places) {
   const std::lock_guard lock(mutex_);
-  take_places(places);
+  make_room(places);
+  reserved_ += places;
 }
 
-/// With the mutex.
-void CompletionQueue::take_places(uint32_t places) {
+/// Throws Error(no_resources). With the mutex.
+void CompletionQueue::make_room(uint32_t places) {
   if (places > room_ - reserved_)
     refuse(Errc::no_resources, "The completion queue has no room for " + std::to_string(places) +
                                    " more completions: its queue pairs may have " +
                                    std::to_string(reserved_) + " of " + std::to_string(room_) +
                                    ". Make it larger, or use another one as well");
   waiting_.reserve(size_t{reserved_} + places);
-  reserved_ += places;
 }
 
 void CompletionQueue::unreserve(uint32_t places) {
@@ -81,11 +81,14 @@ void CompletionQueue::unreserve(uint32_t places) {
 
 void CompletionQueue::attach(WorkTable& table, uint32_t places) {
   const std::lock_guard lock(mutex_);
-  if (!tables_.contains(table.number())) {
-    take_places(places);
-    tables_[table.number()] = {.table = &table, .uses = 0, .places = places};
+  const auto found = tables_.find(table.number());
+  if (found != tables_.end()) {
+    ++found->second.uses;
+    return;
   }
-  ++tables_[table.number()].uses;
+  make_room(places);
+  tables_.emplace(table.number(), Attached{.table = &table, .uses = 1, .places = places});
+  reserved_ += places;
 }
 
 void CompletionQueue::detach(const WorkTable& table, bool keeps) {

@@ -78,7 +78,7 @@ class CompletionQueue final : public provider::CompletionQueue {
   bool fetch(CompletionSink& sink, size_t most);
   WorkTable* table_of(uint64_t wr_id);
   void deliver(const ibv_wc& wc, CompletionSink& sink);
-  void take_places(uint32_t places);
+  void make_room(uint32_t places);
   void sleep(Duration limit);
 
   const std::shared_ptr<Device> device_;

@@ -92,8 +92,7 @@ std::shared_ptr<Connection> Connection::make(Device& device) {
 }
 
 std::shared_ptr<Connection> Connection::of_request(Device& device, CmNotice request) {
-  CmEndpoint endpoint(device.cm_events(), device.core(), request.request);
-  std::shared_ptr<Connection> made(new Connection(device, std::move(endpoint)));
+  std::shared_ptr<Connection> made(new Connection(device, std::move(request.request)));
   made->endpoint_.handle_with(made);
   made->state_ = State::requested;
   made->private_data_ = std::move(request.private_data);
@@ -221,8 +220,7 @@ void Connection::reject(std::span<const std::byte> private_data) {
 void Connection::on_cm_event(CmNotice notice) {
   switch (notice.type) {
     case RDMA_CM_EVENT_CONNECT_REQUEST:
-      if (observer_ != nullptr) return observer_->on_request(std::move(notice));
-      CmEndpoint(device_->cm_events(), device_->core(), notice.request).reset();
+      if (observer_ != nullptr) observer_->on_request(std::move(notice));
       return;
     case RDMA_CM_EVENT_ADDR_RESOLVED:
       if (state_ != State::resolving) return;  // it was given up

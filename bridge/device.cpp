@@ -177,18 +177,24 @@ void Device::wait_once(ControlLock& held, Duration limit) {
 size_t Device::step() {
   const std::lock_guard one_at_a_time(step_mutex_);  // events are handled in their order
   size_t done = 0;
-  while (async_events_.step()) ++done;
-  while (std::optional<CmEvents::Delivery> delivery = cm_events_.next()) {
-    const ControlLock lock(*this);
-    try {
-      delivery->handler->on_cm_event(std::move(delivery->notice));
-    } catch (const std::exception& error) {  // for want of memory
-      log::error("An event of " + name_ + " was lost: " + error.what());
-    }
-    ++done;
+  try {
+    while (step_once()) ++done;
+    end_deadlines();
+  } catch (const std::exception& error) {  // for want of memory
+    log::error("An event of " + name_ + " was lost: " + error.what());
   }
-  end_deadlines();
   return done;
+}
+
+/// Handles an event. False where there is none.
+bool Device::step_once() {
+  if (async_events_.step()) return true;
+  CmEvents::Delivery delivery;  // ends without the mutex
+  if (!cm_events_.next(delivery)) return false;
+  if (!delivery.handler) return true;
+  const ControlLock lock(*this);
+  delivery.handler->on_cm_event(std::move(delivery.notice));
+  return true;
 }
 
 void Device::add_timed(const std::weak_ptr<Timed>& timed) {

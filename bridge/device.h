@@ -170,6 +170,7 @@ class Device final : public provider::Device,
   friend class ControlLock;
   Device(const std::string& name, const Address& address, EventThread* thread);
   void wait_once(ControlLock& lock, Duration limit);
+  bool step_once();
   void end_deadlines();
 
   const RdmaCore& core_;

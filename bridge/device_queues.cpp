@@ -46,9 +46,25 @@ DeviceQueues::DeviceQueues(const QueuePairParts& parts, const QueuePairCapacity&
   sends_.emplace(capacity.max_send_wr, *queue_pair_, *parts.domain);
   receives_.emplace(capacity.max_recv_wr, *queue_pair_, *parts.domain);
   receives_->keep_flushed(true);
-  if (parts.srq) parts.recv_cq->attach(parts.srq->table(), parts.srq->capacity());
-  parts.send_cq->attach(*sends_, 0);
-  parts.recv_cq->attach(*receives_, 0);
+  try {
+    attach();
+  } catch (...) {
+    detach();
+    throw;
+  }
+}
+
+/// The shared table last: what threw is not attached.
+void DeviceQueues::attach() {
+  parts_.send_cq->attach(*sends_, 0);
+  parts_.recv_cq->attach(*receives_, 0);
+  if (parts_.srq) parts_.recv_cq->attach(parts_.srq->table(), parts_.srq->capacity());
+}
+
+/// All but the shared table.
+void DeviceQueues::detach() {
+  parts_.send_cq->detach(*sends_, keeps_completions_);
+  parts_.recv_cq->detach(*receives_, keeps_completions_);
 }
 
 // Another thread may poll: it uses the queue pair through the tables until these are detached.
@@ -57,8 +73,7 @@ DeviceQueues::~DeviceQueues() {
     parts_.send_cq->reap();
     parts_.recv_cq->reap();
   }
-  parts_.send_cq->detach(*sends_, keeps_completions_);
-  parts_.recv_cq->detach(*receives_, keeps_completions_);
+  detach();
   queue_pair_.reset();
   // Some drivers leave completions behind, whose places are another queue pair's from now on.
   parts_.send_cq->reap();

@@ -47,6 +47,9 @@ class DeviceQueues {
   void drop_completions() { keeps_completions_ = false; }
 
  private:
+  void attach();
+  void detach();
+
   const QueuePairParts parts_;
   Owned<ibv_qp> queue_pair_;
   std::optional<QueueTable> sends_;

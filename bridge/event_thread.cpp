@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <system_error>
 #include <thread>
 
@@ -77,17 +78,26 @@ std::vector<std::shared_ptr<Device>> EventThread::collect(std::vector<pollfd>& d
   return devices;
 }
 
+/// Serves all devices once. Returns how long nothing will have to be done but for descriptors.
+Duration EventThread::serve(std::vector<pollfd>& descriptors) {
+  Duration limit = std::chrono::hours(1);
+  for (const std::shared_ptr<Device>& device : collect(descriptors)) {
+    device->step();
+    limit = std::min(limit, device->time_to_deadline());
+  }
+  return limit;
+}
+
 void EventThread::run() {
+  constexpr Duration kRetry = std::chrono::milliseconds(10);
   std::vector<pollfd> descriptors;
   for (;;) {
-    Duration limit = std::chrono::hours(1);
-    {
-      const std::vector<std::shared_ptr<Device>> devices = collect(descriptors);
-      for (const std::shared_ptr<Device>& device : devices) {
-        device->step();
-        limit = std::min(limit, device->time_to_deadline());
-      }
-    }  // the thread keeps no device while it waits
+    Duration limit = kRetry;
+    try {
+      limit = serve(descriptors);      // keeps no device while the thread waits
+    } catch (const std::exception&) {  // for want of memory
+      descriptors.clear();
+    }
     const auto wait = std::chrono::ceil<std::chrono::milliseconds>(limit);
     ::poll(descriptors.data(), descriptors.size(), static_cast<int>(wait.count()));
     static_cast<void>(wake_.wait(Duration::zero()));

@@ -30,6 +30,7 @@ class EventThread {
  private:
   EventThread() = default;
   [[noreturn]] void run();
+  Duration serve(std::vector<pollfd>& descriptors);
   std::vector<std::shared_ptr<Device>> collect(std::vector<pollfd>& descriptors);
 
   struct Known {
