@@ -8,6 +8,7 @@
 #include <random>
 #include <thread>
 
+#include "common/device_choice.h"
 #include "common/failure.h"
 #include "common/interrupt.h"
 #include "common/pairing.h"
@@ -130,8 +131,8 @@ class Computing {
   uint64_t lost_ = 0;
 };
 
-void play_computing(Control& control, const Terms& terms) {
-  Device device = open_device(control);
+void play_computing(const DeviceChoice& choice, Control& control, const Terms& terms) {
+  Device device = choice.open(control.local_address());
   const Json row = control.expect("row");
   Endpoint endpoint(device, shape(terms.transport));
   endpoint.post_receives();
@@ -179,7 +180,7 @@ void print(const Settings& settings, const Json& result) {
 }
 
 void play_sending(const Settings& settings, const Terms& terms, Control& control) {
-  Device device = open_device(control);
+  Device device = settings.ends.device.open(control.local_address());
   Endpoint endpoint(device, shape(settings.transport));
   endpoint.post_receives();
   pair_as_client(endpoint, control, {{"type", "row"}}, terms.token);
@@ -195,8 +196,10 @@ void run(int argc, char** argv) {
   CLI::App app(kDescription, kName);
   Settings settings;
   std::string transport = "ud";
+  DeviceArguments device;
   app.add_option("--transport", transport, "ud or rc")->capture_default_str();
   app.add_option("--rounds", settings.rounds, "Messages")->capture_default_str();
+  device.add_to(app, "software on the loopback interface");
   app.add_flag("--json", settings.json, "Print JSON");
   if (!parse_command_line(app, argc, argv)) return;
   if (transport != "ud" && transport != "rc") throw Failure("Choose --transport ud or rc.");
@@ -204,11 +207,15 @@ void run(int argc, char** argv) {
     throw Failure("--rounds needs a number from 1 to 10000.");
   }
   settings.transport = transport == "ud" ? QpType::ud : QpType::rc;
+  settings.ends.device = device.choice();
   settings.ends.address = Address::loopback(AddressFamily::ipv4);
   Terms terms{.transport = settings.transport, .rows = settings.rounds};
   run_session(kName, settings.ends, terms,
               {.client = [&](Control& control) { play_sending(settings, terms, control); },
-               .server = play_computing});
+               .server =
+                   [&](Control& control, const Terms& theirs) {
+                     play_computing(settings.ends.device, control, theirs);
+                   }});
 }
 
 }  // namespace

@@ -42,8 +42,8 @@ struct Ends {
   ControlListener listener{Address::loopback(AddressFamily::ipv4)};
   Control near_control = Control::connect(listener.address(), kTimeout);
   Control far_control{listener.accept(kTimeout), kTimeout};
-  Device near_device = open_device(near_control);
-  Device far_device = open_device(far_control);
+  Device near_device = Device::open(near_control.local_address().with_port(0));
+  Device far_device = Device::open(far_control.local_address().with_port(0));
   Endpoint near;
   Endpoint far;
 };

@@ -213,6 +213,32 @@ def options_that_hardware_does_not_know():
     check_sentence("pingpong", done.stderr, "--hardware is one of never, prefer, require")
 
 
+# --- diwarp-takeover and diwarp-compare
+
+@case(*[(transport,) for transport in ("rc", "ud")])
+def takeover(transport):
+    """A device places messages whether the application polls or not."""
+    use_fake()
+    values = json.loads(run("takeover", "--device", DEVICE, "--transport", transport, "--rounds", 50,
+                            "--json").stdout)
+    check(values["lost"] < 25, values)
+    done = run("takeover", "--device", "hw:none", status=1)
+    check_sentence("takeover", done.stderr, "no hardware device none", "fake0")
+
+
+@case()
+def compare():
+    """Connections are on the device; its name stands in the output."""
+    use_fake()
+    values = json.loads(run("compare", "--device", DEVICE, "--quick", "--only", "^rc-send-latency$",
+                            "--json", "-").stdout)
+    check(values["settings"]["device"] == DEVICE, values["settings"])
+    row, = values["rows"]
+    check(row["ratio"]["median"] > 0, row)
+    done = run("compare", "--device", "hw:none", "--quick", "--only", "^rc-send-latency$", status=1)
+    check("no hardware device none" in done.stderr, done.stderr)
+
+
 # --- diwarp-rping
 
 def listens(port):

@@ -78,10 +78,6 @@ void take_memory(Endpoint& endpoint, const Json& message) {
 
 }  // namespace
 
-Device open_device(const Control& control, const DeviceOptions& options) {
-  return Device::open(control.local_address().with_port(0), options);
-}
-
 void pair_as_client(Endpoint& endpoint, Control& control, Json row, uint64_t token) {
   const bool datagrams = is_datagram(endpoint.shape().transport);
   const uint16_t port = datagrams ? endpoint.queue_pair().address().port() : 1;

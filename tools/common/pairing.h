@@ -11,8 +11,6 @@
 
 namespace diwarp::tools {
 
-/// The device of an end that has no choice: on the address that the control connection uses.
-Device open_device(const Control& control, const DeviceOptions& options = {});
 
 // A row begins with the client's "row" message, which says what the server must know to make its
 // endpoint; then these two, each with its receives posted, bring the two endpoints together. Throw

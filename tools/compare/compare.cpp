@@ -51,6 +51,7 @@ std::optional<Options> read_options(int argc, char** argv) {
   std::optional<int64_t> time;
   std::vector<int> cpus;
   bool quick = false;
+  DeviceArguments device;
   app.add_option("--rounds", rounds, "Measurements of each way (default 7)")->type_name("N");
   app.add_option("--time", time, "Milliseconds of a measurement (default 250)")->type_name("MS");
   app.add_flag("--quick", quick, "3 rounds of 40 ms, to see that all works: no figures to quote");
@@ -62,6 +63,7 @@ std::optional<Options> read_options(int argc, char** argv) {
       ->delimiter(',')
       ->type_name("A,B");
   app.add_flag("--ipv6", options.settings.ipv6, "Use ::1");
+  device.add_to(app, "software on the loopback interface");
   app.add_option("--json", options.json_file,
                  "Write machine, settings and rows to FILE (-: standard output)")
       ->type_name("FILE");
@@ -70,6 +72,7 @@ std::optional<Options> read_options(int argc, char** argv) {
   if (!parse_command_line(app, argc, argv)) return std::nullopt;
   Settings& settings = options.settings;
   settings.rounds = rounds.value_or(quick ? 3 : settings.rounds);
+  settings.device = device.choice();
   if (quick) settings.time = std::chrono::milliseconds(40);
   if (time) settings.time = std::chrono::milliseconds(*time);
   if (!cpus.empty() && cpus.size() != 2) throw Failure("--cpus needs two processors: 0,1.");

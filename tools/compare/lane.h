@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/control.h"
+#include "common/device_choice.h"
 #include "common/failure.h"
 
 namespace diwarp::tools {
@@ -56,6 +57,12 @@ struct Place {
   Side side = Side::near;
   Control& control;
   std::array<int, 2> cpus = {-1, -1};  ///< processors of the near and of the far end
+  DeviceChoice device = {};
+
+  /// diwarp's, for the lanes that have one. Throws Failure.
+  Device open_device(const DeviceOptions& options = {}) const {
+    return device.open(control.local_address(), options);
+  }
 };
 
 /// The properties of a lane; there is one table of them, in the order in which the lanes of

@@ -103,7 +103,9 @@ Json to_json(const Settings& settings) {
            std::chrono::duration_cast<std::chrono::milliseconds>(settings.time).count()},
           {"processors", settings.cpus},
           {"datagram_bytes", kSegment},
-          {"ipv6", settings.ipv6}};
+          {"ipv6", settings.ipv6},
+          {"device", settings.device.name},
+          {"hardware", kHardwareChoices[static_cast<size_t>(settings.device.hardware)].name}};
 }
 
 Json to_json(const Figure& figure) {

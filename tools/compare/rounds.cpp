@@ -35,7 +35,8 @@ class Binding {
 std::optional<Sample> measure(const Settings& settings, const LaneInfo& info, Control& control,
                               std::string& obstacle) {
   control.send({{"type", "lane"}, {"name", info.name}});
-  const auto lane = info.make({.side = Side::near, .control = control, .cpus = settings.cpus});
+  const auto lane = info.make(
+      {.side = Side::near, .control = control, .cpus = settings.cpus, .device = settings.device});
   const Binding binding(settings.cpus[0]);
   std::optional<Sample> sample;
   try {
@@ -107,8 +108,8 @@ void play_far(const Settings& settings, Control& control) {
   while (true) {
     const std::string name = text_in(control.expect("lane"), "name");
     if (name.empty()) return;
-    const auto lane =
-        info_of_lane(name).make({.side = Side::far, .control = control, .cpus = settings.cpus});
+    const auto lane = info_of_lane(name).make(
+        {.side = Side::far, .control = control, .cpus = settings.cpus, .device = settings.device});
     const Binding binding(settings.cpus[1]);
     lane->serve();
     control.send({{"type", "done"}});

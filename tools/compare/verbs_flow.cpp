@@ -32,7 +32,7 @@ class VerbsFlow final : public Lane {
   VerbsFlow(const Place& place, const VerbsWay& way)
       : control_(place.control),
         plan_(plan_of(way, place.control)),
-        device_(open_device(place.control)),
+        device_(place.open_device()),
         endpoint_(device_, place.side == Side::near ? sender_shape(plan_) : receiver_shape(plan_)) {
     if (place.side == Side::near) {
       source_ = make_flow_source(endpoint_, control_, plan_);

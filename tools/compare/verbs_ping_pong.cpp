@@ -15,7 +15,7 @@ class VerbsPing final : public PingLane {
  public:
   VerbsPing(const Place& place, const VerbsWay& way)
       : PingLane(place.control),
-        device_(open_device(place.control, device_options(way))),
+        device_(place.open_device(device_options(way))),
         idle_(device_, QpType::ud, way.idle_queue_pairs),
         endpoint_(device_, shape(place.side, way)) {
     endpoint_.post_receives();

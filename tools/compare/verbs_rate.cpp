@@ -30,7 +30,7 @@ class VerbsRate final : public StreamLane {
         way_(way),
         sender_(place.side == Side::near),
         stride_(std::max<size_t>(way.size, kCreditSize)),
-        device_(open_device(place.control)),
+        device_(place.open_device()),
         pd_(device_),
         cq_(device_, way.queue_pairs * slots()),
         memory_(stride_ * way.queue_pairs * slots()),
