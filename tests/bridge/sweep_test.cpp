@@ -12,7 +12,6 @@ constexpr Access kBindable = kOpen | Access::window_bind | Access::any_source;
 
 /// Opens devices in all ways, and makes one of each object.
 void make_objects() {
-  static_cast<void>(Device::list());
   const Device by_address =
       Device::open(Address::parse("127.0.0.1"), {.hardware = Hardware::require});
   const Device device = open_hardware();
@@ -159,6 +158,21 @@ void reject_by_both() {
 
 TEST_CASE("A failed call while objects are made is told, and nothing stays") {
   sweep(make_objects);
+}
+
+TEST_CASE("A failed call while devices are listed leaves the others in the list") {
+  const Fresh fresh;
+  for (const char* function : {"ibv_get_device_list", "ibv_open_device", "ibv_query_device",
+                               "ibv_query_port", "ibv_alloc_pd", "ibv_reg_mr", "rdma_bind_addr",
+                               "rdma_create_event_channel", "rdma_create_id"}) {
+    CAPTURE(function);
+    fake().clear();
+    fake().fail(function, 0, EIO);
+    const std::vector<DeviceInfo> devices = Device::list();
+    CHECK(std::ranges::any_of(devices, [](const DeviceInfo& one) { return !one.hardware; }));
+    fake().clear();
+    CHECK(Device::list().size() >= devices.size());
+  }
 }
 
 TEST_CASE("A failed call while queue pairs connect and exchange is told, and nothing stays") {
