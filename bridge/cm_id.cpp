@@ -81,12 +81,6 @@ void CmId::require(bool right, const char* what) const {
            std::string(what) + " is not for a connection manager id in this state");
 }
 
-QueuePair& CmId::taker_of(provider::QueuePair& queue_pair) const {
-  auto& taker = provider::own<QueuePair>(queue_pair, "queue pair");
-  if (&taker.device() != device_.get()) provider::refuse_foreign("queue pair");
-  return taker;
-}
-
 // --- Events.
 
 void CmId::on_connection(CmEventInfo info) {
@@ -154,12 +148,12 @@ void CmId::resolve_route() {
 }
 
 void CmId::connect(provider::QueuePair& queue_pair, const ConnectOptions& options) {
-  QueuePair& taker = taker_of(queue_pair);
+  QueuePair& own = own_queue_pair(queue_pair, *device_);
   check_options(*device_, options);
   const ControlLock lock(*device_);
   require(connection_->state() == State::resolved || connection_->state() == State::routed,
           "connect()");
-  connection_->connect(taker.shared_from_this(), options);
+  connection_->connect(own.shared_from_this(), options);
 }
 
 // --- The side that is connected to.
@@ -187,11 +181,11 @@ void CmId::listen(const ListenOptions& options) {
 }
 
 void CmId::accept(provider::QueuePair& queue_pair, const AcceptOptions& options) {
-  QueuePair& taker = taker_of(queue_pair);
+  QueuePair& own = own_queue_pair(queue_pair, *device_);
   check_options(*device_, options);
   const ControlLock lock(*device_);
   require(connection_->state() == State::requested, "accept()");
-  connection_->accept(taker.shared_from_this(), options);
+  connection_->accept(own.shared_from_this(), options);
 }
 
 void CmId::reject(std::span<const std::byte> private_data) {

@@ -45,7 +45,6 @@ class CmId final : public provider::CmId,
        uint64_t context, std::shared_ptr<Connection> connection);
   static void add_to_device(const std::shared_ptr<CmId>& made);
   void require(bool right, const char* what) const;
-  QueuePair& taker_of(provider::QueuePair& queue_pair) const;
 
   const std::shared_ptr<Device> device_;
   const std::shared_ptr<provider::CmChannel> channel_;

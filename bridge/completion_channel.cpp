@@ -22,8 +22,8 @@ CompletionChannel::CompletionChannel(std::shared_ptr<Device> device)
   ::fcntl(channel_->fd, F_SETFL, ::fcntl(channel_->fd, F_GETFL) | O_NONBLOCK);
   pushes_ = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE));
   if (!pushes_) refuse_errno(errno, "A completion channel cannot be made");
-  both_.add(channel_->fd);
-  both_.add(pushes_.get());
+  readiness_.add(channel_->fd);
+  readiness_.add(pushes_.get());
 }
 
 void CompletionChannel::add(CompletionQueue& queue) {
@@ -66,7 +66,7 @@ std::optional<CompletionEvent> CompletionChannel::take_from_device() {
   void* owner = nullptr;
   if (device_->verbs().get_cq_event(channel_.get(), &cq, &owner) != 0) {
     // The device's descriptor stays readable.
-    if (device_->async_events().gone() && errno != EAGAIN) both_.remove(channel_->fd);
+    if (device_->async_events().gone() && errno != EAGAIN) readiness_.remove(channel_->fd);
     return std::nullopt;
   }
   std::optional<CompletionEvent> event;
@@ -83,7 +83,7 @@ std::optional<CompletionEvent> CompletionChannel::take_from_device() {
 }
 
 std::optional<CompletionEvent> CompletionChannel::get_event(Duration timeout) {
-  return provider::take_ready(*device_, both_, timeout, [this] { return take(); });
+  return provider::take_ready(*device_, readiness_, timeout, [this] { return take(); });
 }
 
 }  // namespace diwarp::bridge

@@ -25,7 +25,7 @@ class CompletionChannel final : public provider::CompletionChannel {
   explicit CompletionChannel(std::shared_ptr<Device> device);
 
   std::optional<CompletionEvent> get_event(Duration timeout) override;
-  int descriptor() const override { return both_.descriptor(); }
+  int descriptor() const override { return readiness_.descriptor(); }
 
   ibv_comp_channel* get() const { return channel_.get(); }
   const Device* device() const { return device_.get(); }
@@ -45,9 +45,9 @@ class CompletionChannel final : public provider::CompletionChannel {
 
   const std::shared_ptr<Device> device_;
   Owned<ibv_comp_channel> channel_;
-  UniqueFd pushes_;   // an eventfd, readable while pushed_ has something
-  Readiness both_;    // of channel_ and pushes_
-  std::mutex mutex_;  // guards what follows
+  UniqueFd pushes_;      // an eventfd, readable while pushed_ has something
+  Readiness readiness_;  // of channel_ and pushes_
+  std::mutex mutex_;     // guards what follows
   std::unordered_set<CompletionQueue*> queues_;
   std::deque<CompletionQueue*> pushed_;
 };

@@ -13,6 +13,7 @@
 #include "bridge/device.h"
 #include "bridge/refuse.h"
 #include "provider/own.h"
+#include "provider/timed_poll.h"
 
 namespace diwarp::bridge {
 namespace {
@@ -167,41 +168,27 @@ void CompletionQueue::flush(const WorkTable& table) {
   if (channel_ ? armed_.exchange(false) : sleepers_ != 0) events().push(*this);
 }
 
-/// The thread that stops sleeping may have used up the event of another one's completion, or the
-/// arming that another one counts on.
 size_t CompletionQueue::poll(std::span<WorkCompletion> completions, Duration timeout) {
-  bool slept = false;
-  const size_t count = poll_or_sleep(completions, timeout, slept);
-  if (slept && own_channel_ && sleepers_ != 0) own_channel_->push(*this);
-  return count;
-}
-
-size_t CompletionQueue::poll_or_sleep(std::span<WorkCompletion> completions, Duration timeout,
-                                      bool& slept) {
-  const Clock& clock = SteadyClock::instance();
-  const Time begun = clock.now();
-  const Time deadline = deadline_after(begun, timeout);
-  for (;;) {
-    if (const size_t count = poll(completions)) return count;
-    const Time now = clock.now();
-    if (now >= deadline) return 0;
-    if (now - begun <= kSpin) continue;
-    slept = true;
-    ++sleepers_;
-    sleep(std::min<Duration>(deadline - now, kLongestWait));
-    --sleepers_;
-  }
+  return provider::timed_poll(
+      timeout, sleepers_, [&] { return poll(completions); },
+      [&](Duration limit) {
+        sleep(limit);
+        return size_t{0};
+      },
+      [&] {
+        if (own_channel_) own_channel_->push(*this);
+      });
 }
 
 /// Until something may have come.
 void CompletionQueue::sleep(Duration limit) {
   limit = device_->before_wait(limit);
   if (!own_channel_) {
-    std::this_thread::sleep_for(std::min(limit, kNap));
+    std::this_thread::sleep_for(std::min(limit, provider::kNap));
     return;
   }
   // Without an event of the device's the queue is looked at now and then.
-  if (ibv_req_notify_cq(get(), 0) != 0) limit = std::min(limit, kNap);
+  if (ibv_req_notify_cq(get(), 0) != 0) limit = std::min(limit, provider::kNap);
   {
     // What came before the request gives no event.
     reap();

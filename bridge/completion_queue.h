@@ -21,15 +21,9 @@ namespace diwarp::bridge {
 
 class Device;
 
-// Tunables.
-
-/// The completions that the device's queue has room for, unless the application wants more or the
-/// device has less: all that the queue pairs of a completion queue may have posted must fit.
+/// Tunable: the completions that the device's queue has room for, unless the application wants more
+/// or the device has less: all that the queue pairs of a completion queue may have posted must fit.
 inline constexpr uint32_t kCompletionRoom = 8192;
-/// How long a poll with a timeout spins before it sleeps.
-inline constexpr Duration kSpin = std::chrono::microseconds(50);
-/// How long it sleeps at a time where the application's channel has the events.
-inline constexpr Duration kNap = std::chrono::microseconds(100);
 
 class CompletionQueue final : public provider::CompletionQueue {
  public:
@@ -73,7 +67,6 @@ class CompletionQueue final : public provider::CompletionQueue {
   };
 
   CompletionChannel& events() const { return channel_ ? *channel_ : *own_channel_; }
-  size_t poll_or_sleep(std::span<WorkCompletion> completions, Duration timeout, bool& slept);
   size_t poll_once(std::span<WorkCompletion> completions);
   bool fetch(CompletionSink& sink, size_t most);
   WorkTable* table_of(uint64_t wr_id);

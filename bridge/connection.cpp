@@ -109,7 +109,7 @@ Address Connection::peer_address() const {
 }
 
 /// The queue pair; null where it is gone. It may go at once: its end needs the mutex.
-std::shared_ptr<QueuePair> Connection::taker() const {
+std::shared_ptr<QueuePair> Connection::live_queue_pair() const {
   std::shared_ptr<QueuePair> queue_pair = queue_pair_.lock();
   if (queue_pair) device_->drop_later(queue_pair);
   return queue_pair;
@@ -180,7 +180,7 @@ rdma_conn_param Connection::parameters(std::span<const std::byte> data, uint16_t
   all.private_data_len = static_cast<uint8_t>(data.size());
   all.initiator_depth = depth(ord, device_->limits().max_qp_init_rd_atom);
   all.responder_resources = depth(ird, device_->limits().max_qp_rd_atom);
-  const std::shared_ptr<QueuePair> queue_pair = taker();
+  const std::shared_ptr<QueuePair> queue_pair = live_queue_pair();
   all.qp_num = queue_pair ? queue_pair->number() : 0;
   all.srq = queue_pair && queue_pair->has_shared_receives() ? 1 : 0;
   return all;
@@ -275,7 +275,7 @@ bool Connection::give_up(Failure failure) {
   state_ = State::over;
   deadline_ = Time::max();
   failure_ = std::move(failure);
-  if (const std::shared_ptr<QueuePair> queue_pair = taker()) queue_pair->detach(tried);
+  if (const std::shared_ptr<QueuePair> queue_pair = live_queue_pair()) queue_pair->detach(tried);
   return tried;
 }
 
@@ -300,7 +300,7 @@ void Connection::establish(CmNotice notice) {
   ird_ = notice.initiator_depth;
   ord_ = notice.responder_resources;
   private_data_ = std::move(notice.private_data);
-  if (const std::shared_ptr<QueuePair> queue_pair = taker()) queue_pair->established();
+  if (const std::shared_ptr<QueuePair> queue_pair = live_queue_pair()) queue_pair->established();
   tell({.type = CmEventType::established,
         .private_data = initiator ? private_data_ : std::vector<std::byte>(),
         .ord = ord_,
@@ -321,7 +321,8 @@ void Connection::end(std::error_code status, bool by_peer) {
   }
   state_ = State::over;
   deadline_ = Time::max();
-  if (const std::shared_ptr<QueuePair> queue_pair = taker()) queue_pair->ended(by_peer && !status);
+  if (const std::shared_ptr<QueuePair> queue_pair = live_queue_pair())
+    queue_pair->ended(by_peer && !status);
   tell({.type = CmEventType::disconnected, .status = status});
 }
 
@@ -344,14 +345,14 @@ void Connection::begin_close(Duration timeout) {
   if (state_ == State::accepting) close_asked_ = timeout;
   if (state_ != State::established) return;
   state_ = State::closing;
-  if (const std::shared_ptr<QueuePair> queue_pair = taker()) queue_pair->closing();
+  if (const std::shared_ptr<QueuePair> queue_pair = live_queue_pair()) queue_pair->closing();
   close_by_ = deadline_after(SteadyClock::instance().now(), timeout);
   set_deadline(SteadyClock::instance().now());
   go_on_closing();
 }
 
 void Connection::go_on_closing() {
-  const std::shared_ptr<QueuePair> queue_pair = taker();
+  const std::shared_ptr<QueuePair> queue_pair = live_queue_pair();
   const Time now = SteadyClock::instance().now();
   if (now >= close_by_) return end(Errc::timed_out, false);
   if (disconnect_sent_) return;

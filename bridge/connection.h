@@ -93,7 +93,7 @@ class Connection final : public CmHandler,
   };
 
   explicit Connection(Device& device, CmEndpoint endpoint);
-  std::shared_ptr<QueuePair> taker() const;
+  std::shared_ptr<QueuePair> live_queue_pair() const;
   void set_deadline(Time deadline);
   int ask_route() const;
   std::string no_route() const;

@@ -62,11 +62,10 @@ void ConnectionRequest::require_unanswered() const {
 void ConnectionRequest::accept(provider::QueuePair& queue_pair, const AcceptOptions& options) {
   require_unanswered();
   check_options(*device_, options);
-  auto& taker = provider::own<QueuePair>(queue_pair, "queue pair");
-  if (&taker.device() != device_.get()) provider::refuse_foreign("queue pair");
+  QueuePair& own = own_queue_pair(queue_pair, *device_);
   ControlLock lock(*device_);
   const std::shared_ptr<Connection> connection = connection_;
-  connection->accept(taker.shared_from_this(), options);
+  connection->accept(own.shared_from_this(), options);
   connection_.reset();
   const Time deadline = deadline_after(SteadyClock::instance().now(), kAcceptPatience);
   if (!device_->wait(lock, deadline, [&] { return !connection->connecting(); }))

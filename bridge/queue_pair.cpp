@@ -98,6 +98,12 @@ class Reservation {
 
 }  // namespace
 
+QueuePair& own_queue_pair(provider::QueuePair& queue_pair, const Device& device) {
+  auto& own = provider::own<QueuePair>(queue_pair, "queue pair");
+  if (&own.device() != &device) provider::refuse_foreign("queue pair");
+  return own;
+}
+
 std::shared_ptr<QueuePair> QueuePair::make(std::shared_ptr<ProtectionDomain> domain,
                                            const provider::QueuePairInit& init) {
   const Device& device = domain->device();

@@ -113,4 +113,7 @@ class QueuePair final : public provider::QueuePair,
   std::vector<ibv_sge> receive_sges_;  // of each place of the receive queue
 };
 
+/// The queue pair as one of this device's. Throws Error(invalid_argument).
+QueuePair& own_queue_pair(provider::QueuePair& queue_pair, const Device& device);
+
 }  // namespace diwarp::bridge

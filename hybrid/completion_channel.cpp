@@ -12,9 +12,9 @@ CompletionChannel::CompletionChannel(std::shared_ptr<Device> device)
     : device_(std::move(device)),
       halves_{.software = device_->halves().software->make_completion_channel(),
               .hardware = device_->halves().hardware->make_completion_channel()} {
-  both_.add(halves_.software->descriptor());
-  both_.add(halves_.hardware->descriptor());
-  both_.add(wakes_.descriptor());
+  readiness_.add(halves_.software->descriptor());
+  readiness_.add(halves_.hardware->descriptor());
+  readiness_.add(wakes_.descriptor());
 }
 
 uint64_t CompletionChannel::add(const std::shared_ptr<Arming>& queue) {
@@ -52,7 +52,7 @@ std::optional<CompletionEvent> CompletionChannel::take() {
 }
 
 std::optional<CompletionEvent> CompletionChannel::get_event(Duration timeout) {
-  return provider::take_ready(*device_, both_, timeout, [this] { return take(); });
+  return provider::take_ready(*device_, readiness_, timeout, [this] { return take(); });
 }
 
 }  // namespace diwarp::hybrid

@@ -51,7 +51,7 @@ class CompletionChannel final : public provider::CompletionChannel {
   explicit CompletionChannel(std::shared_ptr<Device> device);
 
   std::optional<CompletionEvent> get_event(Duration timeout) override;
-  int descriptor() const override { return both_.descriptor(); }
+  int descriptor() const override { return readiness_.descriptor(); }
 
   const Halves<provider::CompletionChannel>& halves() const { return halves_; }
   const std::shared_ptr<Device>& device() const { return device_; }
@@ -69,7 +69,7 @@ class CompletionChannel final : public provider::CompletionChannel {
   const std::shared_ptr<Device> device_;
   const Halves<provider::CompletionChannel> halves_;
   BlockingWait wakes_;
-  Readiness both_;                 // of the halves, and wakes_
+  Readiness readiness_;            // of the halves, and wakes_
   std::atomic<unsigned> turn_{0};  // which half is asked first
 
   std::mutex mutex_;  // guards what follows

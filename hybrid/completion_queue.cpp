@@ -10,6 +10,7 @@
 #include "diwarp/error.h"
 #include "hybrid/device.h"
 #include "provider/own.h"
+#include "provider/timed_poll.h"
 
 namespace diwarp::hybrid {
 namespace {
@@ -71,44 +72,26 @@ size_t CompletionQueue::poll_used(std::span<WorkCompletion> completions) {
   return count + halves_.of(second)->poll(completions.subspan(count));
 }
 
-/// The thread that stops sleeping may have used up the event of another one's completion, or the
-/// arming that another one counts on.
 size_t CompletionQueue::poll(std::span<WorkCompletion> completions, Duration timeout) {
-  bool slept = false;
-  const size_t count = poll_or_sleep(completions, timeout, slept);
-  if (slept && has_own_channel_ && sleepers_ != 0) channel_->wake();
-  return count;
-}
-
-size_t CompletionQueue::poll_or_sleep(std::span<WorkCompletion> completions, Duration timeout,
-                                      bool& slept) {
-  const Clock& clock = SteadyClock::instance();
-  const Time begun = clock.now();
-  const Time deadline = deadline_after(begun, timeout);
-  for (;;) {
-    if (const size_t count = poll(completions)) return count;
-    const Time now = clock.now();
-    if (now >= deadline) return 0;
-    if (now - begun <= kSpin) continue;
-    slept = true;
-    ++sleepers_;
-    const size_t count = sleep(completions, std::min<Duration>(deadline - now, kLongestWait));
-    --sleepers_;
-    if (count != 0) return count;
-  }
+  return provider::timed_poll(
+      timeout, sleepers_, [&] { return poll(completions); },
+      [&](Duration limit) { return sleep(completions, limit); },
+      [&] {
+        if (has_own_channel_) channel_->wake();
+      });
 }
 
 /// Until something may have come. Returns what came before it slept.
 size_t CompletionQueue::sleep(std::span<WorkCompletion> completions, Duration limit) {
   if (!has_own_channel_) {
-    std::this_thread::sleep_for(std::min(device_->before_wait(limit), kNap));
+    std::this_thread::sleep_for(std::min(device_->before_wait(limit), provider::kNap));
     return 0;
   }
   arming_->arm();
   try {
     arm_halves(false);
   } catch (const Error&) {  // without events the queue is looked at now and then
-    limit = std::min(limit, kNap);
+    limit = std::min(limit, provider::kNap);
   }
   if (const size_t count = poll(completions)) return count;
   static_cast<void>(channel_->get_event(limit));

@@ -17,13 +17,6 @@ namespace diwarp::hybrid {
 
 class Device;
 
-// Tunables.
-
-/// How long a poll with a timeout spins before it sleeps.
-inline constexpr Duration kSpin = std::chrono::microseconds(50);
-/// How long it sleeps at a time where the application's channel has the events.
-inline constexpr Duration kNap = std::chrono::microseconds(100);
-
 /// A completion queue of each half, polled in turn: each has room for `entries`.
 class CompletionQueue final : public provider::CompletionQueue {
  public:
@@ -44,7 +37,6 @@ class CompletionQueue final : public provider::CompletionQueue {
  private:
   size_t poll_used(std::span<WorkCompletion> completions);
   void arm_halves(bool solicited_only);
-  size_t poll_or_sleep(std::span<WorkCompletion> completions, Duration timeout, bool& slept);
   size_t sleep(std::span<WorkCompletion> completions, Duration limit);
 
   const std::shared_ptr<Device> device_;

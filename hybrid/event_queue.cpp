@@ -12,8 +12,8 @@ EventQueue::EventQueue(std::shared_ptr<Device> device)
     : device_(std::move(device)),
       halves_{.software = device_->halves().software->make_event_queue(),
               .hardware = device_->halves().hardware->make_event_queue()} {
-  both_.add(halves_.software->descriptor());
-  both_.add(halves_.hardware->descriptor());
+  readiness_.add(halves_.software->descriptor());
+  readiness_.add(halves_.hardware->descriptor());
 }
 
 std::optional<AsyncEvent> EventQueue::take() {
@@ -22,7 +22,7 @@ std::optional<AsyncEvent> EventQueue::take() {
 }
 
 std::optional<AsyncEvent> EventQueue::get_event(Duration timeout) {
-  return provider::take_ready(*device_, both_, timeout, [this] { return take(); });
+  return provider::take_ready(*device_, readiness_, timeout, [this] { return take(); });
 }
 
 }  // namespace diwarp::hybrid

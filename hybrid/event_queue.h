@@ -19,14 +19,14 @@ class EventQueue final : public provider::EventQueue {
   explicit EventQueue(std::shared_ptr<Device> device);
 
   std::optional<AsyncEvent> get_event(Duration timeout) override;
-  int descriptor() const override { return both_.descriptor(); }
+  int descriptor() const override { return readiness_.descriptor(); }
 
  private:
   std::optional<AsyncEvent> take();
 
   const std::shared_ptr<Device> device_;
   const Halves<provider::EventQueue> halves_;
-  Readiness both_;
+  Readiness readiness_;
 };
 
 }  // namespace diwarp::hybrid

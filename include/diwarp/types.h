@@ -64,7 +64,8 @@ enum class QpState : uint8_t {
 enum class WcStatus : uint8_t {
   success,
   local_length_error,        ///< a message was longer than the receive it found (RC)
-  local_qp_operation_error,  ///< the network refused the message; `vendor_error` is an errno
+  local_qp_operation_error,  ///< UD, RD: the network refused the message, and `vendor_error` is an
+                             ///< errno; RC: the queue pair cannot do what was asked for
   local_protection_error,  ///< an SGE lies outside its region, or the region is unknown, of another
                            ///< protection domain, or not writable (receive)
   wr_flush_error,          ///< the queue pair left the state in which the request could be done
@@ -195,7 +196,8 @@ struct WorkCompletion {
   bool solicited = false;    ///< recv: the sender asked for a solicited event
   bool invalidated = false;  ///< recv: the sender had `invalidated_stag` invalidated
   STag invalidated_stag = 0;
-  uint32_t vendor_error = 0;   ///< an errno where the network refused, else 0
+  uint32_t vendor_error = 0;   ///< an errno where the network refused; a hardware device's own
+                               ///< code where it failed; else 0
   uint32_t byte_count = 0;     ///< recv: bytes of the message; send: bytes sent
   uint32_t qp_number = 0;      ///< the local queue pair
   bool has_immediate = false;  ///< UD and RD: the message came with immediate data

@@ -31,6 +31,13 @@ struct Scene {
     CHECK(a.qp.wait_disconnected(kPatience));
     CHECK(b.is_zero(1000, 100));
   }
+  /// The peer asks for it; the completion that tells is the application's to take.
+  void invalidate_by_datagram() {
+    REQUIRE_FALSE(to.qp.post_recv({.wr_id = 1}));
+    REQUIRE_FALSE(from.qp.post_send({.destination = to.qp.address(),
+                                     .opcode = WrOpcode::send_with_invalidate,
+                                     .invalidate_stag = b.mr->rkey()}));
+  }
   bool readable_by_datagrams() { return can_read(from, to, b.remote(0)); }
 
   const Access access_of_b;
@@ -107,10 +114,7 @@ TEST_CASE("A peer's invalidation over a connection has datagrams refused before 
 TEST_CASE("A peer's invalidation over datagrams has connections refused before it is told") {
   const Fresh fresh;
   Scene scene(kForAll | Access::remote_invalidate);
-  REQUIRE_FALSE(scene.to.qp.post_recv({.wr_id = 1}));
-  REQUIRE_FALSE(scene.from.qp.post_send({.destination = scene.to.qp.address(),
-                                         .opcode = WrOpcode::send_with_invalidate,
-                                         .invalidate_stag = scene.b.mr->rkey()}));
+  scene.invalidate_by_datagram();
   const WorkCompletion told = next_good(scene.to.recv_cq);
   CHECK(told.invalidated);
   CHECK(told.invalidated_stag == scene.b.mr->rkey());
@@ -143,10 +147,7 @@ TEST_CASE("What its owner invalidates over datagrams is invalid for connections"
 TEST_CASE("A region that was invalidated can be destroyed, and its memory registered again") {
   const Fresh fresh;
   Scene scene(kForAll | Access::remote_invalidate);
-  REQUIRE_FALSE(scene.to.qp.post_recv({.wr_id = 1}));
-  REQUIRE_FALSE(scene.from.qp.post_send({.destination = scene.to.qp.address(),
-                                         .opcode = WrOpcode::send_with_invalidate,
-                                         .invalidate_stag = scene.b.mr->rkey()}));
+  scene.invalidate_by_datagram();
   next_good(scene.to.recv_cq);
   scene.b.mr.emplace(scene.b.pd, scene.b.pages.bytes(), kForAll);
   scene.check_both_write();

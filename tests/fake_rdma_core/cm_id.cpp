@@ -32,6 +32,16 @@ uint16_t checked_depth(uint8_t asked) {
   return asked;
 }
 
+/// Of connect() and accept().
+template <class Options>
+Options options_of(const rdma_conn_param& parameters) {
+  Options options;
+  options.private_data = private_data_of(parameters);
+  options.ord = checked_depth(parameters.initiator_depth);
+  options.ird = checked_depth(parameters.responder_resources);
+  return options;
+}
+
 }  // namespace
 
 CmId::CmId(CmChannel& its_channel, void* its_context, rdma_port_space space)
@@ -114,10 +124,7 @@ void CmId::connect(const rdma_conn_param* given) {
   expect(State::route_resolved);
   const rdma_conn_param& parameters = parameters_or_most(given);
   Qp& queue_pair = this->queue_pair(parameters);
-  diwarp::ConnectOptions options;
-  options.private_data = private_data_of(parameters);
-  options.ord = checked_depth(parameters.initiator_depth);
-  options.ird = checked_depth(parameters.responder_resources);
+  const auto options = options_of<diwarp::ConnectOptions>(parameters);
   state_ = State::connecting;
   qp_number_ = queue_pair.qp_num;
   try {
@@ -150,10 +157,7 @@ void CmId::accept(const rdma_conn_param* given) {
   expect(State::requested);
   const rdma_conn_param& parameters = parameters_or_most(given);
   Qp& queue_pair = this->queue_pair(parameters);
-  diwarp::AcceptOptions options;
-  options.private_data = private_data_of(parameters);
-  options.ord = checked_depth(parameters.initiator_depth);
-  options.ird = checked_depth(parameters.responder_resources);
+  const auto options = options_of<diwarp::AcceptOptions>(parameters);
   state_ = State::connecting;
   qp_number_ = queue_pair.qp_num;
   try {

@@ -166,11 +166,13 @@ void Endpoint::check(const WorkCompletion& completion) const {
     case WcStatus::general_error:
       fail_link(shape_.transport, peer_);
     case WcStatus::local_qp_operation_error:
+      if (!is_datagram(shape_.transport)) break;  // a device's own code
       throw Failure("The network refused a message to " + peer_.to_string() + ": " +
                     std::strerror(static_cast<int>(completion.vendor_error)) + ".");
     default:
-      throw Failure("A message failed: " + std::string(to_string(completion.status)) + ".");
+      break;
   }
+  throw Failure("A message failed: " + std::string(to_string(completion.status)) + ".");
 }
 
 }  // namespace diwarp::tools
