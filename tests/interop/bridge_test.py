@@ -12,6 +12,7 @@ import importlib.util
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -20,12 +21,15 @@ sys.dont_write_bytecode = True
 import guest as vm  # pylint: disable=wrong-import-position
 from guest import (AGENT_PORT, Agent, check, report_of,  # pylint: disable=wrong-import-position
                    reports_of, run_here, wait_listening, where)
+from interop_test import SIW_SAYS, fault_options  # pylint: disable=wrong-import-position
 
 DEVICE = "hw:siw1"
 HERE = "10.77.0.1"
 THERE = "10.77.0.2"
 LIMIT = 1200  # seconds for the guest
 CONTRACT = os.path.join(vm.HERE, "..", "contract")
+SKIPPED = os.path.join(CONTRACT, "skipped", "siw.txt")
+LIMITS = {"message", "queue_depth", "sge", "inline_data", "private_data"}
 PEERS = ("guest_agent", "siw_peer", "diwarp_peer", "hybrid_peer", "removal_peer")
 TOOLS = ("diwarp-info", "diwarp-pingpong", "diwarp-bandwidth", "diwarp-rping")
 steps = {}
@@ -59,15 +63,35 @@ def both_well(*runs, timeout=vm.PATIENCE):
     return text
 
 
+def info_of(guest, name):
+    """What diwarp-info --json tells of a hardware device."""
+    devices = json.loads(guest.run("/host/diwarp-info --json 2>/dev/null"))["hardware"]["devices"]
+    found = [device for device in devices if device["name"] == name]
+    check(len(found) == 1, f"in JSON: {devices}")
+    return found[0]
+
+
+def skipped_capabilities():
+    """What siw lacks, as the list of skipped promises has it."""
+    with open(SKIPPED, encoding="utf-8") as lines:
+        return {line.partition(":")[0] for line in lines}
+
+
 @step
 def info(guest):
     """diwarp-info lists the device, its limits, and what it does not offer."""
     text = guest.run("/host/diwarp-info")
-    for wanted in (DEVICE, THERE, "active", "atomics", "libibverbs", "librdmacm"):
+    listed = info_of(guest, DEVICE)
+    check(listed["usable"] and listed["state"] == "active" and THERE in listed["addresses"],
+          f"in JSON: {listed}")
+    check(set(listed["limits"]) == LIMITS and min(listed["limits"].values()) > 0,
+          f"limits in JSON: {listed}")
+    check(set(listed["lacks"]) == skipped_capabilities(), f"it lacks other things: {listed}")
+    for wanted in (DEVICE, THERE, "active", "libibverbs", "librdmacm", *listed["lacks"]):
         check(wanted in text, f"diwarp-info does not tell {wanted}:\n{text}")
-    devices = json.loads(guest.run("/host/diwarp-info --json 2>/dev/null"))["hardware"]["devices"]
-    found = [device for device in devices if device["name"] == DEVICE]
-    check(len(found) == 1 and THERE in found[0]["addresses"], f"in JSON: {devices}")
+    opened = json.loads(guest.run(f"/host/diwarp-info --device {DEVICE} --json 2>/dev/null"))
+    check(opened["limits"] == listed["limits"], f"its own limits are others: {opened['limits']}")
+    check(not set(opened["capabilities"]) & set(listed["lacks"]), f"both has and lacks: {opened}")
 
 
 @step
@@ -79,8 +103,7 @@ def contract(guest):
     lines = [line for line in output.splitlines()
              if not line.startswith(("[", promises.PREFIX))]
     check(status == 0, f"the contract suite: status {status}\n" + "\n".join(lines[-400:]))
-    path = os.path.join(CONTRACT, "skipped", "siw.txt")
-    check(promises.compare(output, path, where.write), "the list of promises is another")
+    check(promises.compare(output, SKIPPED, where.write), "the list of promises is another")
 
 
 MEASURES = [(program, op) for program in ("diwarp-pingpong", "diwarp-bandwidth")
@@ -143,12 +166,17 @@ ALL = ("--ops send,send_solicited,send_invalidate,send_both,write,read --actors 
        "--sizes 1,63,64,1000,1460,4096,65536,1048576")
 
 
+def commands_of(bridged_serves, common, siw="", bridged=""):
+    """The server's and the client's, one of diwarp_peer bridged and one of siw_peer."""
+    commands = [f"/host/diwarp_peer --device {DEVICE} --address {THERE} {common} {bridged}",
+                f"/host/siw_peer --address {THERE} {common} {siw}"]
+    return commands if bridged_serves else commands[::-1]
+
+
 def exchange(guest, bridged_serves, common, siw="", bridged="", port=[7200]):
     """One run of diwarp_peer bridged and siw_peer, both in the guest."""
     port[0] += 1
-    end = f"--address {THERE} --port {port[0]} {common}"
-    commands = [f"/host/diwarp_peer --device {DEVICE} {end} {bridged}", f"/host/siw_peer {end} {siw}"]
-    server, client = commands if bridged_serves else commands[::-1]
+    server, client = commands_of(bridged_serves, f"--port {port[0]} {common}", siw, bridged)
     serving = guest.start(f"{server} --server")
     guest.wait_port(port[0])
     return reports_of(guest.start(client), serving)
@@ -160,8 +188,12 @@ def peers(guest):
     for bridged_serves in (True, False):
         for report in exchange(guest, bridged_serves, ALL):
             check(report["bytes"] > 0, report["text"])
-        exchange(guest, bridged_serves, "--private-data 100 --ops send")
-        exchange(guest, bridged_serves, "--slot-size 4096 --connections 50 --ops send,write")
+        for size in (1, 64, 240):
+            exchange(guest, bridged_serves, f"--private-data {size} --ops send")
+        reports = exchange(guest, bridged_serves,
+                           "--slot-size 4096 --connections 200 --ops send,write")
+        check(all(r["connections"] == 200 for r in reports), "not 200 connections")
+        exchange(guest, bridged_serves, "--slot-size 4096 --connections 25 --parallel --ops send")
         for bridged_dies in (True, False):
             victim, other = "--die-after 3", "--expect-end"
             for op in ("send", "write", "read"):
@@ -169,6 +201,34 @@ def peers(guest):
                          f"--ops {op} --actors client,server --sizes 200000 --rounds 4",
                          siw=other if bridged_dies else victim,
                          bridged=victim if bridged_dies else other)
+
+
+@step
+def rejects(guest, port=7190):
+    """diwarp_peer bridged and siw_peer reject each other, with private data; then they accept."""
+    for bridged_serves in (True, False):
+        port += 1
+        server, client = commands_of(bridged_serves, f"--port {port} --private-data 20")
+        serving = guest.start(f"{server} --server --rejects 2")
+        guest.wait_port(port)
+        for expected in ("--expect-reject", "--expect-reject", ""):
+            reports_of(guest.start(f"{client} {expected}"))
+        reports_of(serving)
+
+
+@step
+def faults(guest):
+    """Every fault that siw notices, of diwarp_peer bridged and of siw_peer: both sides are told."""
+    for number, (fault, op) in enumerate(SIW_SAYS):
+        for bridged_acts in (True, False):
+            bridged_serves = (number % 2 == 0) == bridged_acts
+            actor = "server" if bridged_serves == bridged_acts else "client"
+            common, slots = fault_options(fault, op, actor)
+            reports = exchange(guest, bridged_serves, common, siw=slots if bridged_acts else "",
+                               bridged="" if bridged_acts else slots)
+            acting = reports[1 if actor == "server" else 0]
+            print(f"{fault} {op}, {'bridged' if bridged_acts else 'siw'} acts: "
+                  f"{acting['status']}, {acting['event'] or 'ended'}")
 
 
 def run_hybrid(guest, rounds, invalidate_by):
@@ -189,32 +249,62 @@ def hybrid(guest):
     print(served["text"])
 
 
-def wait_busy(guest, output):
-    """Until removal_peer has traffic in all its connections."""
-    guest.run(f"for i in $(seq 900); do grep -q busy {output} && exit; usleep 100000; done; "
-              f"cat {output}; exit 1")
+class Logged:
+    """A program in the guest whose output others may look at, and which may be killed."""
+
+    def __init__(self, guest, command):
+        Logged.count += 1
+        self._guest = guest
+        self._log = f"/tmp/logged{Logged.count}"
+        self.running = guest.start(f"{command} > {self._log} 2>&1 & echo $! > {self._log}.pid; "
+                                   f"wait $!; status=$?; cat {self._log}; exit $status")
+
+    count = 0
+
+    def wait_line(self, line):
+        """Until the program has said so."""
+        self._guest.run(until(f"grep -qsx '{line}' {self._log}"))
+
+    def kill(self):
+        self._guest.run(f"{until(f'test -s {self._log}.pid')}; kill -KILL $(cat {self._log}.pid)")
+        status, output = self.running.result()
+        check(status == 128 + signal.SIGKILL, f"status {status}: {output}")
+
+
+def until(condition):
+    """A shell command that waits until another one is true."""
+    return f"(for i in $(seq 900); do {condition} && exit; usleep 100000; done; exit 1)"
+
+
+def wait_state(guest, name, state):
+    end = time.monotonic() + vm.PATIENCE
+    while info_of(guest, name)["state"] != state:
+        check(time.monotonic() < end, f"the port of {name} does not become {state}")
+        time.sleep(0.1)
 
 
 @step
 def ports(guest):
-    """A port that goes down for a moment and comes back: events, and new connections."""
-    guest.run("ip link add down0 type dummy && ip addr add 10.78.0.1/24 dev down0 && "
-              "ip link set down0 up && rdma link add siw2 type siw netdev down0 && sleep 1")
-    watching = guest.start("/host/removal_peer --device hw:siw2 --ports > /tmp/ports 2>&1; "
-                           "cat /tmp/ports; tail -1 /tmp/ports | grep -q true")
-    wait_busy(guest, "/tmp/ports")
-    guest.run("ip link set down0 down; sleep 1; ip link set down0 up; "
-              "ip addr add 10.78.0.1/24 dev down0 2>/dev/null; true")
-    both_well(watching)
+    """The port of siw0 goes down and comes back: events, and new connections."""
+    routes = guest.run("ip route show dev eth0").splitlines()
+    watching = Logged(guest, "/host/removal_peer --device hw:siw0 --ports")
+    watching.wait_line("busy")
+    guest.run("ip link set eth0 down")
+    wait_state(guest, "hw:siw0", "down")
+    guest.run("ip link set eth0 up")
+    for route in routes:
+        guest.run(f"ip route replace {route} dev eth0")
+    wait_state(guest, "hw:siw0", "active")
+    both_well(watching.running)
+    check(guest.run("ip route show dev eth0").splitlines() == routes, "eth0 has other routes now")
 
 
 @step
 def removal(guest):
     """The device is deleted while eight connections are busy."""
-    leaving = guest.start(f"/host/removal_peer --device {DEVICE} > /tmp/removal 2>&1; "
-                          "cat /tmp/removal; tail -1 /tmp/removal | grep -q true")
-    wait_busy(guest, "/tmp/removal")
-    both_well(guest.start("timeout 60 rdma link delete siw1"), leaving)
+    leaving = Logged(guest, f"/host/removal_peer --device {DEVICE}")
+    leaving.wait_line("busy")
+    both_well(guest.start("timeout 60 rdma link delete siw1"), leaving.running)
 
 
 def inside():
