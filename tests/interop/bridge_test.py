@@ -11,6 +11,7 @@ import argparse
 import importlib.util
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -24,6 +25,7 @@ from guest import (AGENT_PORT, Agent, check, report_of,  # pylint: disable=wrong
 from interop_test import SIW_SAYS, fault_options  # pylint: disable=wrong-import-position
 
 DEVICE = "hw:siw1"
+END_PORT = 7190  # of removal_peer
 HERE = "10.77.0.1"
 THERE = "10.77.0.2"
 LIMIT = 1200  # seconds for the guest
@@ -269,6 +271,7 @@ def mistakes(guest):
 
 class Logged:
     """A program in the guest whose output others may look at, and which may be killed."""
+    count = 0
 
     def __init__(self, guest, command):
         Logged.count += 1
@@ -277,11 +280,15 @@ class Logged:
         self.running = guest.start(f"{command} > {self._log} 2>&1 & echo $! > {self._log}.pid; "
                                    f"wait $!; status=$?; cat {self._log}; exit $status")
 
-    count = 0
+    def has_said(self, line):
+        """A shell command that tells whether the program has."""
+        return f"grep -qsx '{line}' {self._log}"
 
     def wait_line(self, line):
-        """Until the program has said so."""
-        self._guest.run(until(f"grep -qsx '{line}' {self._log}"))
+        """Until the program has said so; fails where it ends before."""
+        ended = f"(test -s {self._log}.pid && ! kill -0 $(cat {self._log}.pid) 2>/dev/null)"
+        said = self.has_said(line)
+        self._guest.run(f"{until(f'({said} || {ended})')}; {said} || (cat {self._log}; false)")
 
     def kill(self):
         self._guest.run(f"{until(f'test -s {self._log}.pid')}; kill -KILL $(cat {self._log}.pid)")
@@ -315,6 +322,85 @@ def ports(guest):
     wait_state(guest, "hw:siw0", "active")
     both_well(watching.running)
     check(guest.run("ip route show dev eth0").splitlines() == routes, "eth0 has other routes now")
+
+
+@step
+def silence(guest):
+    """The port goes down under a connection with software, whose end hears nothing more and says so
+    by its own timeout. The port's end is told by events."""
+    served = Logged(guest, f"/host/removal_peer --device {DEVICE} --serve --ports")
+    served.wait_line("listening")
+    client = run_here([peer("removal_peer"), "--device", HERE, "--connect", THERE,
+                       "--user-timeout", "5"])
+    served.wait_line("busy")
+    # siw would still close the connection while the port goes down, and once it is up the kernel
+    # would reset it: neither gets out. The guest cannot be asked before the port is up again.
+    down = f"ip link set eth1 down; {until(served.has_said('ended'))}; ip link set eth1 up"
+    guest.run(f"ip rule add pref 1 ipproto tcp sport {END_PORT} blackhole && "
+              f"(setsid bash -c {shlex.quote(down)} < /dev/null > /dev/null 2>&1 &)")
+    text = both_well(client, served.running)
+    guest.run("ip rule del pref 1")
+    check("did not answer in time" in client.result()[1], text)
+    print(text)
+
+
+def begin_ends(guest, bridged_serves):
+    """A busy connection of removal_peer: on siw, and in software here."""
+    command = [peer("removal_peer"), "--device", HERE]
+    if bridged_serves:
+        bridged = Logged(guest, f"/host/removal_peer --device {DEVICE} --serve")
+        bridged.wait_line("listening")
+        software = run_here([*command, "--connect", THERE])
+    else:
+        software = run_here([*command, "--serve"])
+        wait_listening(END_PORT)
+        bridged = Logged(guest, f"/host/removal_peer --device {DEVICE} --connect {HERE}")
+    bridged.wait_line("busy")
+    return bridged, software
+
+
+def wait_unused(guest, name):
+    """Until no process has anything of this device."""
+    end = time.monotonic() + vm.PATIENCE
+    while True:
+        listed = json.loads(guest.run("rdma -j resource show"))
+        found = next(device for device in listed if device["ifname"] == name)
+        left = {kind: found[kind] for kind in ("pd", "cq", "qp", "cm_id", "mr", "ctx") if found[kind]}
+        if not left:
+            return
+        check(time.monotonic() < end, f"in the kernel there are still {left}")
+        time.sleep(0.1)
+
+
+@step
+def kills(guest):
+    """SIGKILL in the midst of messages: the peer is told, the kernel keeps nothing, and the same port
+    is used again at once."""
+    for bridged_serves in (True, False):
+        for bridged_dies in (True, False):
+            bridged, software = begin_ends(guest, bridged_serves)
+            if bridged_dies:
+                bridged.kill()
+            else:
+                software.process.kill()
+            both_well(software if bridged_dies else bridged.running)
+            wait_unused(guest, "siw1")
+
+
+@step
+def listeners(guest):
+    """A port has one listener, bridged or not: another one is told that the address is in use."""
+    server = f"timeout 10 /host/diwarp_peer --server --address {THERE} --port 7189 --device"
+    commands = {"bridged": f"{server} {DEVICE}", "software": f"{server} {THERE}",
+                "plain TCP": "timeout 10 nc -l -p 7189"}
+    for holder, taker in (("bridged", "bridged"), ("bridged", "software"), ("bridged", "plain TCP"),
+                          ("software", "bridged"), ("plain TCP", "bridged")):
+        holding = Logged(guest, f"exec {commands[holder]}")
+        guest.wait_port(7189)
+        status, output = guest.start(commands[taker]).result()
+        check(status == 1 and "in use" in output, f"{taker} beside {holder}: {status}: {output}")
+        print(f"{taker} beside {holder}: {output.strip().splitlines()[-1]}")
+        holding.kill()
 
 
 @step

@@ -61,6 +61,7 @@ processes = []  # that run_here() began
 
 
 def run_here(command, timeout=PATIENCE):
+    """The process is an attribute of what this returns."""
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT, text=True)
     processes.append(process)
@@ -68,7 +69,9 @@ def run_here(command, timeout=PATIENCE):
     def work():
         output, _ = process.communicate(timeout=timeout)
         return process.returncode, output
-    return Running(" ".join(command), work)
+    running = Running(" ".join(command), work)
+    running.process = process
+    return running
 
 
 def end_processes():
