@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
 #include <functional>
 #include <thread>
 
@@ -192,6 +194,41 @@ TEST_CASE("In a forked child every handle is dead, and the parent goes on") {
     return first_wrong;
   });
   CHECK(wrong == 0);
+  check_message(pair.a, pair.b, 2);
+  check_message(pair.b, pair.a, 3);
+}
+
+TEST_CASE(
+    "Parent and forked child both write to registered memory, and the parent's bytes travel") {
+  Pair pair({.access = kOpen});
+  pair.a.fill(0, 1000, 1);
+  REQUIRE(others_come_to_sleep());
+  const int wrong = test::in_child([&] {
+    pair.a.fill(0, 2000, 2);
+    return pair.a.holds(0, 2000, 2) ? 0 : 1;
+  });
+  CHECK(wrong == 0);
+  CHECK(pair.a.holds(0, 1000, 1));
+  pair.a.fill(0, 1000, 3);
+  REQUIRE_FALSE(pair.b.read(2000, 1000, pair.a.remote()));
+  next_good(pair.b.send_cq);
+  CHECK(pair.b.holds(2000, 1000, 3));
+  pair.b.fill(0, 1000, 4);
+  REQUIRE_FALSE(pair.b.write(0, 1000, pair.a.remote()));
+  REQUIRE_FALSE(pair.b.read(2000, 1000, pair.a.remote()));
+  next_good(pair.b.send_cq);
+  next_good(pair.b.send_cq);
+  CHECK(pair.a.holds(0, 1000, 4));
+}
+
+TEST_CASE("A child that only executes another program leaves everything to the parent") {
+  Pair pair;
+  check_message(pair.a, pair.b);
+  const int status = test::in_child([] {
+    ::execl("/bin/sh", "sh", "-c", "exit 7", static_cast<char*>(nullptr));
+    return 1;
+  });
+  CHECK(status == 7);
   check_message(pair.a, pair.b, 2);
   check_message(pair.b, pair.a, 3);
 }
