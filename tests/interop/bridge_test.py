@@ -175,13 +175,18 @@ def commands_of(bridged_serves, common, siw="", bridged=""):
     return commands if bridged_serves else commands[::-1]
 
 
-def exchange(guest, bridged_serves, common, siw="", bridged="", port=[7200]):
-    """One run of diwarp_peer bridged and siw_peer, both in the guest."""
+def begin_exchange(guest, bridged_serves, common, siw="", bridged="", port=[7200]):
+    """diwarp_peer bridged and siw_peer, both in the guest: the client and the server, as they run."""
     port[0] += 1
     server, client = commands_of(bridged_serves, f"--port {port[0]} {common}", siw, bridged)
     serving = guest.start(f"{server} --server")
     guest.wait_port(port[0])
-    return reports_of(guest.start(client), serving)
+    return guest.start(client), serving
+
+
+def exchange(*arguments, **options):
+    """Both reports, the client's first."""
+    return reports_of(*begin_exchange(*arguments, **options))
 
 
 @step
@@ -218,19 +223,23 @@ def rejects(guest, port=7190):
         reports_of(serving)
 
 
+def begin_fault(guest, fault, op, bridged_serves, bridged_acts):
+    actor = "server" if bridged_serves == bridged_acts else "client"
+    common, slots = fault_options(fault, op, actor)
+    runs = begin_exchange(guest, bridged_serves, common, siw=slots if bridged_acts else "",
+                          bridged="" if bridged_acts else slots)
+    return runs, actor
+
+
 @step
 def faults(guest):
     """Every fault that siw notices, of diwarp_peer bridged and of siw_peer: both sides are told."""
     for number, (fault, op) in enumerate(SIW_SAYS):
-        for bridged_acts in (True, False):
-            bridged_serves = (number % 2 == 0) == bridged_acts
-            actor = "server" if bridged_serves == bridged_acts else "client"
-            common, slots = fault_options(fault, op, actor)
-            reports = exchange(guest, bridged_serves, common, siw=slots if bridged_acts else "",
-                               bridged="" if bridged_acts else slots)
-            acting = reports[1 if actor == "server" else 0]
-            print(f"{fault} {op}, {'bridged' if bridged_acts else 'siw'} acts: "
-                  f"{acting['status']}, {acting['event'] or 'ended'}")
+        for runs, actor in [begin_fault(guest, fault, op, (number % 2 == 0) == bridged_acts,
+                                        bridged_acts) for bridged_acts in (True, False)]:
+            acting = reports_of(*runs)[1 if actor == "server" else 0]
+            print(f"{fault} {op}, {acting['text'].split(' ')[0]} acts: "
+                  f"{acting['status'] or 'success'}, {acting['event'] or 'ended'}")
 
 
 def run_hybrid(guest, client_options, port=[7180]):
