@@ -11,7 +11,6 @@
 
 namespace diwarp::tools {
 
-
 // A row begins with the client's "row" message, which says what the server must know to make its
 // endpoint; then these two, each with its receives posted, bring the two endpoints together. Throw
 // Failure, LinkDown, PeerGone or the library's Error.
