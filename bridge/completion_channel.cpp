@@ -28,6 +28,7 @@ CompletionChannel::CompletionChannel(std::shared_ptr<Device> device)
 
 void CompletionChannel::add(CompletionQueue& queue) {
   const std::lock_guard lock(mutex_);
+  pushed_.reserve(queues_.size() + 1);
   queues_.insert(&queue);
 }
 
@@ -40,6 +41,7 @@ void CompletionChannel::remove(CompletionQueue& queue) {
 void CompletionChannel::push(CompletionQueue& queue) {
   {
     const std::lock_guard lock(mutex_);
+    if (std::ranges::find(pushed_, &queue) != pushed_.end()) return;
     pushed_.push_back(&queue);
   }
   ::eventfd_write(pushes_.get(), 1);
@@ -56,11 +58,12 @@ std::optional<CompletionEvent> CompletionChannel::take_pushed() {
   const std::lock_guard lock(mutex_);
   if (pushed_.empty()) return std::nullopt;  // its queue has gone
   const uint64_t context = pushed_.front()->context();
-  pushed_.pop_front();
+  pushed_.erase(pushed_.begin());
   return CompletionEvent{context};
 }
 
-/// Nothing where the event is of a queue that the device could not destroy.
+/// Nothing where the event is of a queue that the device could not destroy, or that does not wait
+/// for one.
 std::optional<CompletionEvent> CompletionChannel::take_from_device() {
   ibv_cq* cq = nullptr;
   void* owner = nullptr;
@@ -73,10 +76,7 @@ std::optional<CompletionEvent> CompletionChannel::take_from_device() {
   {
     const std::lock_guard lock(mutex_);
     auto* const queue = static_cast<CompletionQueue*>(owner);
-    if (queues_.contains(queue)) {
-      event = CompletionEvent{queue->context()};
-      queue->disarmed();
-    }
+    if (queues_.contains(queue) && queue->tell()) event = CompletionEvent{queue->context()};
   }
   device_->verbs().ack_cq_events(cq, 1);
   return event;

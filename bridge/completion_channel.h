@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <unordered_set>
+#include <vector>
 
 #include "base/readiness.h"
 #include "base/unique_fd.h"
@@ -49,7 +49,7 @@ class CompletionChannel final : public provider::CompletionChannel {
   Readiness readiness_;  // of channel_ and pushes_
   std::mutex mutex_;     // guards what follows
   std::unordered_set<CompletionQueue*> queues_;
-  std::deque<CompletionQueue*> pushed_;
+  std::vector<CompletionQueue*> pushed_;  // each once at most
 };
 
 }  // namespace diwarp::bridge

@@ -115,7 +115,7 @@ WorkTable* CompletionQueue::table_of(uint64_t wr_id) {
 
 size_t CompletionQueue::poll(std::span<WorkCompletion> completions) {
   const size_t count = poll_once(completions);
-  if (count == 0 && device_->manual() && ++empty_polls_ % kPollsPerStep == 0) device_->step();
+  if (device_->manual() && ++polls_ % kPollsPerStep == 0) device_->step();
   return count;
 }
 
@@ -123,18 +123,38 @@ size_t CompletionQueue::poll_once(std::span<WorkCompletion> completions) {
   const std::lock_guard lock(mutex_);
   const size_t waited = waiting_.empty() ? 0 : waiting_.take(completions);
   CompletionSink sink(completions.subspan(waited), waiting_);
-  while (sink.left() != 0 && fetch(sink, sink.left())) {
+  const auto room = [&sink] { return sink.left(); };
+  while (fetch_all(sink, room) && sink.count() + waited == 0 && arm_again()) {
   }
-  return waited + sink.count();
+  const size_t count = waited + sink.count();
+  if (count != 0) arming_.polled();
+  return count;
 }
 
-/// Takes completions from the device. False where it has no more.
-bool CompletionQueue::fetch(CompletionSink& sink, size_t most) {
+/// Takes completions from the device, at most room() at a time. False where it has none.
+template <class Room>
+bool CompletionQueue::fetch_all(CompletionSink& sink, Room room) {
+  bool some = false;
+  while (const size_t wanted = std::min<size_t>(room(), kBatch)) {
+    const size_t fetched = fetch(sink, wanted);
+    some = some || fetched != 0;
+    if (fetched < wanted) break;
+  }
+  return some;
+}
+
+/// Returns how many there were, at most `most`, which is at most kBatch.
+size_t CompletionQueue::fetch(CompletionSink& sink, size_t most) {
   std::array<ibv_wc, kBatch> batch;
-  const int wanted = static_cast<int>(std::min(most, kBatch));
-  const int polled = ibv_poll_cq(get(), wanted, batch.data());
+  const int polled = ibv_poll_cq(get(), static_cast<int>(most), batch.data());
   for (int i = 0; i < polled; ++i) deliver(batch[static_cast<size_t>(i)], sink);
-  return polled == wanted;
+  return polled < 0 ? 0 : static_cast<size_t>(polled);
+}
+
+/// Completions that are not shown have used up the device's arming, and the application still waits
+/// for one that is. False where it does not. The queue must be looked at once more.
+bool CompletionQueue::arm_again() {
+  return channel_ && arming_.outstanding() && request_event() == 0;
 }
 
 void CompletionQueue::deliver(const ibv_wc& wc, CompletionSink& sink) {
@@ -145,11 +165,13 @@ void CompletionQueue::deliver(const ibv_wc& wc, CompletionSink& sink) {
   if (sink.count() != before) table->release(sink.last_slot());
 }
 
+/// The application, which has not asked, is told of what it gets.
 void CompletionQueue::reap() {
   const std::lock_guard lock(mutex_);
   CompletionSink sink({}, waiting_);
-  while (fetch(sink, kBatch)) {
+  while (fetch_all(sink, [] { return kBatch; }) && sink.shown() == 0 && arm_again()) {
   }
+  if (sink.shown() != 0 && channel_ && arming_.tell()) events().push(*this);
 }
 
 void CompletionQueue::flush(const WorkTable& table) {
@@ -165,7 +187,7 @@ void CompletionQueue::flush(const WorkTable& table) {
     }
     if (waiting_.empty()) return;
   }
-  if (channel_ ? armed_.exchange(false) : sleepers_ != 0) events().push(*this);
+  if (channel_ ? arming_.tell() : sleepers_ != 0) events().push(*this);
 }
 
 size_t CompletionQueue::poll(std::span<WorkCompletion> completions, Duration timeout) {
@@ -200,11 +222,16 @@ void CompletionQueue::sleep(Duration limit) {
 
 void CompletionQueue::arm(bool solicited_only) {
   if (!channel_) return;  // nobody to tell
-  armed_ = true;
-  // An event too many loses no wake-up.
-  const bool only = solicited_only && device_->traits().solicited_events;
-  if (const int error = errno_of(ibv_req_notify_cq(get(), only ? 1 : 0)))
+  solicited_only_ = solicited_only;
+  arming_.arm();
+  if (const int error = request_event())
     refuse_errno(error, "The completion queue cannot be armed");
+}
+
+/// Returns an errno. An event too many loses no wake-up.
+int CompletionQueue::request_event() {
+  const bool only = solicited_only_ && device_->traits().solicited_events;
+  return errno_of(ibv_req_notify_cq(get(), only ? 1 : 0));
 }
 
 }  // namespace diwarp::bridge

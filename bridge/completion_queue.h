@@ -15,6 +15,7 @@
 #include "bridge/rdma_core.h"
 #include "bridge/waiting_completions.h"
 #include "bridge/work_table.h"
+#include "provider/arming.h"
 #include "provider/completion_queue.h"
 
 namespace diwarp::bridge {
@@ -42,8 +43,8 @@ class CompletionQueue final : public provider::CompletionQueue {
   ibv_cq* get() const { return cq_.get(); }
   uint64_t context() const { return context_; }
   const std::shared_ptr<Device>& device() const { return device_; }
-  /// The device has told of a completion.
-  void disarmed() { armed_ = false; }
+  /// The device has told of a completion. False where nobody waits for one.
+  bool tell() { return channel_ == nullptr || arming_.tell(); }
 
   /// Makes room for `places` completions. Throws Error(no_resources).
   void reserve(uint32_t places);
@@ -68,7 +69,11 @@ class CompletionQueue final : public provider::CompletionQueue {
 
   CompletionChannel& events() const { return channel_ ? *channel_ : *own_channel_; }
   size_t poll_once(std::span<WorkCompletion> completions);
-  bool fetch(CompletionSink& sink, size_t most);
+  size_t fetch(CompletionSink& sink, size_t most);
+  template <class Room>
+  bool fetch_all(CompletionSink& sink, Room room);
+  bool arm_again();
+  int request_event();
   WorkTable* table_of(uint64_t wr_id);
   void deliver(const ibv_wc& wc, CompletionSink& sink);
   void make_room(uint32_t places);
@@ -81,8 +86,9 @@ class CompletionQueue final : public provider::CompletionQueue {
   const uint64_t context_;
   uint32_t room_ = 0;
   Owned<ibv_cq> cq_;
-  std::atomic<bool> armed_{false};
-  std::atomic<unsigned> empty_polls_{0};
+  provider::Arming arming_;
+  std::atomic<bool> solicited_only_{false};
+  std::atomic<unsigned> polls_{0};
   std::atomic<uint32_t> sleepers_{0};  // threads, on own_channel_
 
   std::mutex mutex_;  // guards what follows

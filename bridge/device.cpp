@@ -178,7 +178,7 @@ size_t Device::step() {
   const std::lock_guard one_at_a_time(step_mutex_);  // events are handled in their order
   size_t done = 0;
   try {
-    while (step_once()) ++done;
+    while (done < kMostEvents && step_once()) ++done;
     end_deadlines();
   } catch (const std::exception& error) {  // for want of memory
     log::error("An event of " + name_ + " was lost: " + error.what());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <condition_variable>
@@ -27,6 +28,10 @@
 #include "provider/waitable.h"
 
 namespace diwarp::bridge {
+
+/// Tunable: the events that a step handles at most, so that deadlines and other devices have their
+/// turn.
+inline constexpr size_t kMostEvents = 64;
 
 /// Has a moment at which something must happen.
 class Timed {
@@ -118,35 +123,25 @@ class Device final : public provider::Device,
   CmEvents& cm_events() { return cm_events_; }
   CmEndpoint make_endpoint() { return CmEndpoint::create(cm_events_, core_); }
 
-  /// Drops the object once the mutex is free, which its end takes. With the mutex held.
+  /// Drops the object once the mutex is free, which its end takes. With the mutex held. Takes no
+  /// memory after a call of reserve_drops(), which must come before there is such an object: that
+  /// must not end with the mutex held.
   void drop_later(std::shared_ptr<void> object) { dropped_.push_back(std::move(object)); }
+  void reserve_drops(size_t count) { dropped_.reserve(dropped_.size() + count); }
   /// Is told by remove(). With the mutex held.
   void add_removable(const std::weak_ptr<ConnectionObserver>& id);
   /// Waits until `predicate` or `deadline`. Returns predicate().
   template <class Predicate>
   bool wait(ControlLock& lock, Time deadline, Predicate predicate) {
-    while (!predicate()) {
-      const Time now = SteadyClock::instance().now();
-      if (now >= deadline) return false;
-      wait_once(lock, std::min<Duration>(deadline - now, kLongestWait));
-    }
-    return true;
-  }
-  /// What `take` returns after a wake, or nothing after `timeout`.
-  template <class Take>
-  auto take_woken(BlockingWait& blocking_wait, Duration timeout, Take take) -> decltype(take()) {
-    const Time deadline = deadline_after(SteadyClock::instance().now(), timeout);
+    bool served = !manual();  // else once at least
     for (;;) {
-      if (auto taken = take()) {
-        static_cast<void>(blocking_wait.wait(Duration::zero()));
-        return taken;
-      }
+      if (predicate()) return true;
       const Duration left = deadline - SteadyClock::instance().now();
-      if (left <= Duration::zero()) return {};
-      static_cast<void>(blocking_wait.wait(before_wait(std::min(left, kLongestWait))));
+      if (left <= Duration::zero() && served) return false;
+      wait_once(lock, std::clamp(left, Duration::zero(), kLongestWait));
+      served = true;
     }
   }
-
   /// Serves the connection manager and the asynchronous events. Any thread.
   size_t step();
   /// The application serves the device, by its calls: Progress::manual.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "bridge/device.h"
+#include "provider/take_woken.h"
 
 namespace diwarp::bridge {
 
@@ -14,7 +15,8 @@ EventQueue::EventQueue(std::shared_ptr<Device> device) : device_(std::move(devic
 EventQueue::~EventQueue() { device_->async_events().remove(*this); }
 
 std::optional<AsyncEvent> EventQueue::get_event(Duration timeout) {
-  return device_->take_woken(events_.blocking_wait(), timeout, [this] { return events_.pop(); });
+  return provider::take_woken(*device_, events_.blocking_wait(), timeout,
+                              [this] { return events_.pop(); });
 }
 
 }  // namespace diwarp::bridge

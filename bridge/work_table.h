@@ -25,6 +25,7 @@ class CompletionSink {
 
   /// The next completion, to be filled in.
   WorkCompletion& add(WorkTable& table, uint32_t slot) {
+    ++shown_;
     if (count_ == room_.size()) return waiting_.add(table, slot);
     last_slot_ = slot;
     return room_[count_++];
@@ -32,6 +33,8 @@ class CompletionSink {
 
   /// How many the application has got.
   size_t count() const { return count_; }
+  /// How many it gets, now or from those that wait.
+  size_t shown() const { return shown_; }
   size_t left() const { return room_.size() - count_; }
   /// Of the newest that the application has got.
   uint32_t last_slot() const { return last_slot_; }
@@ -40,6 +43,7 @@ class CompletionSink {
   const std::span<WorkCompletion> room_;
   WaitingCompletions& waiting_;
   size_t count_ = 0;
+  size_t shown_ = 0;
   uint32_t last_slot_ = 0;
 };
 

@@ -33,7 +33,7 @@ std::optional<CompletionEvent> CompletionChannel::event_of(uint64_t key) {
   const std::lock_guard lock(mutex_);
   const auto found = queues_.find(key);
   if (found == queues_.end() || !found->second->tell()) return std::nullopt;
-  return CompletionEvent{found->second->context()};
+  return CompletionEvent{found->second->context};
 }
 
 std::optional<CompletionEvent> CompletionChannel::take_from(provider::CompletionChannel& half) {

@@ -11,37 +11,17 @@
 #include "base/blocking_wait.h"
 #include "base/readiness.h"
 #include "hybrid/halves.h"
+#include "provider/arming.h"
 #include "provider/completion_queue.h"
 
 namespace diwarp::hybrid {
 
 class Device;
 
-/// A completion queue's wish for an event. Both halves are armed, and a half may still have an
-/// event of an arming before: the wish ends when the application, which was told, has polled a
-/// completion.
-class Arming {
- public:
-  explicit Arming(uint64_t context) : context_(context) {}
-
-  uint64_t context() const { return context_; }  ///< the application's
-  void arm() { state_ = State::armed; }
-  /// A half has an event. False where nobody waits for one.
-  bool tell() {
-    State expected = State::armed;
-    return state_.compare_exchange_strong(expected, State::told) || expected == State::told;
-  }
-  /// The application has polled a completion.
-  void polled() {
-    State expected = State::told;
-    if (state_ == State::told) state_.compare_exchange_strong(expected, State::idle);
-  }
-
- private:
-  enum class State : uint8_t { idle, armed, told };
-
-  const uint64_t context_;
-  std::atomic<State> state_{State::idle};
+/// The wish of a completion queue, both halves of which are armed.
+struct Arming : provider::Arming {
+  explicit Arming(uint64_t its_context) : context(its_context) {}
+  const uint64_t context;  ///< the application's
 };
 
 /// Brings the events of both halves.

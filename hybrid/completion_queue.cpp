@@ -15,6 +15,9 @@
 namespace diwarp::hybrid {
 namespace {
 
+/// A step of the hardware half asks the kernel.
+constexpr unsigned kPollsPerStep = 64;
+
 /// The queues' own channel where the application gives none.
 std::shared_ptr<CompletionChannel> channel_or_own(const std::shared_ptr<Device>& device,
                                                   std::shared_ptr<CompletionChannel> channel) {
@@ -53,11 +56,17 @@ const std::shared_ptr<provider::CompletionQueue>& CompletionQueue::use(Half half
 
 size_t CompletionQueue::poll(std::span<WorkCompletion> completions) {
   const size_t count = poll_used(completions);
-  if (count != 0)
-    arming_->polled();
-  else if (device_->manual() && !software_used_)
-    device_->halves().software->progress();  // as a poll of a software queue does
+  if (count != 0) arming_->polled();
+  if (device_->manual()) serve_unused(count == 0);
   return count;
+}
+
+/// The half that no queue pair of this queue's uses, as a poll of its own would.
+void CompletionQueue::serve_unused(bool idle) {
+  const bool now_and_then = ++polls_ % kPollsPerStep == 0;
+  const Halves<provider::Device>& halves = device_->halves();
+  if (!software_used_ && (idle || now_and_then)) halves.software->progress();
+  if (!hardware_used_ && now_and_then) halves.hardware->progress();
 }
 
 /// A half that no queue pair uses costs nothing.
@@ -105,8 +114,8 @@ void CompletionQueue::arm(bool solicited_only) {
 }
 
 void CompletionQueue::arm_halves(bool solicited_only) {
+  halves_.software->arm(solicited_only);  // which goes on where the hardware is gone
   halves_.hardware->arm(solicited_only);
-  halves_.software->arm(solicited_only);
 }
 
 }  // namespace diwarp::hybrid

@@ -37,6 +37,7 @@ class CompletionQueue final : public provider::CompletionQueue {
  private:
   size_t poll_used(std::span<WorkCompletion> completions);
   void arm_halves(bool solicited_only);
+  void serve_unused(bool idle);
   size_t sleep(std::span<WorkCompletion> completions, Duration limit);
 
   const std::shared_ptr<Device> device_;
@@ -47,6 +48,7 @@ class CompletionQueue final : public provider::CompletionQueue {
   Halves<provider::CompletionQueue> halves_;
   std::atomic<bool> software_used_{false};
   std::atomic<bool> hardware_used_{false};
+  std::atomic<unsigned> polls_{0};
   std::atomic<unsigned> turn_{0};      // which half is polled first
   std::atomic<uint32_t> sleepers_{0};  // threads, on a channel of the queue's own
 };
