@@ -68,7 +68,7 @@ CmId::~CmId() {
   {
     const ControlLock lock(*device_);
     connection_->observe(nullptr);
-    if (connection_->state() == State::requested) connection_->reject({});
+    if (connection_->state() == State::requested) connection_->drop_request();
     connection_->lose({});
   }
   for (provider::CmChannel::Record& record : channel_->purge(number_))
@@ -95,14 +95,15 @@ void CmId::on_request(CmNotice notice) {
   const uint16_t ord = notice.initiator_depth;
   const uint16_t ird = notice.responder_resources;
   auto connection = Connection::of_request(*device_, std::move(notice));
-  if (*waiting_ >= max_requests_) return connection->reject({});
+  if (*waiting_ >= max_requests_) return connection->drop_request();
+  // The application may fetch it and be done with it at once, or nobody will.
+  device_->reserve_drops(2);
   std::shared_ptr<CmId> asked(new CmId(device_, channel_, context_, connection));
+  device_->drop_later(asked);
   asked->peer_ = connection->peer_address();
   asked->local_ = connection->local_address();
   add_to_device(asked);
   auto request = std::make_shared<Request>(asked, waiting_);
-  // The application may fetch it and be done with it at once, or nobody will.
-  device_->drop_later(asked);
   device_->drop_later(request);
   channel_->push({.info = {.type = CmEventType::connect_request,
                            .id = asked->number_,

@@ -110,6 +110,7 @@ Address Connection::peer_address() const {
 
 /// The queue pair; null where it is gone. It may go at once: its end needs the mutex.
 std::shared_ptr<QueuePair> Connection::live_queue_pair() const {
+  device_->reserve_drops(1);
   std::shared_ptr<QueuePair> queue_pair = queue_pair_.lock();
   if (queue_pair) device_->drop_later(queue_pair);
   return queue_pair;
@@ -211,8 +212,18 @@ void Connection::accept(const std::shared_ptr<QueuePair>& queue_pair,
 }
 
 void Connection::reject(std::span<const std::byte> private_data) {
-  device_->cm().reject(id(), private_data.data(), static_cast<uint8_t>(private_data.size()));
+  if (const int error = send_reject(private_data))
+    refuse_errno(error, "The request was dropped, as the device could not send the rejection");
+}
+
+void Connection::drop_request() { static_cast<void>(send_reject({})); }
+
+/// Returns an errno. The end of the connection's id drops it in any case.
+int Connection::send_reject(std::span<const std::byte> private_data) {
   state_ = State::over;
+  const bool sent = device_->cm().reject(id(), private_data.data(),
+                                         static_cast<uint8_t>(private_data.size())) == 0;
+  return sent ? 0 : errno;
 }
 
 // --- Events.

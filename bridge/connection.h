@@ -66,7 +66,10 @@ class Connection final : public CmHandler,
   /// Goes on to the end by itself, from whatever is resolved by now.
   void connect(const std::shared_ptr<QueuePair>& queue_pair, const ConnectOptions& options);
   void accept(const std::shared_ptr<QueuePair>& queue_pair, const AcceptOptions& options);
+  /// Throws Error where the device cannot tell the peer.
   void reject(std::span<const std::byte> private_data);
+  /// The same for a request that nobody answers.
+  void drop_request();
   /// Posted requests go out first. Over after `timeout` at the latest. One that is being accepted
   /// is closed once it is there.
   void begin_close(Duration timeout);
@@ -86,6 +89,7 @@ class Connection final : public CmHandler,
   rdma_cm_id* id() const { return endpoint_.get(); }
 
  private:
+  int send_reject(std::span<const std::byte> private_data);
   struct Failure {
     CmEventType type;
     std::error_code status;

@@ -50,7 +50,7 @@ ConnectionRequest::ConnectionRequest(std::shared_ptr<Device> device,
 ConnectionRequest::~ConnectionRequest() {
   if (!connection_) return;
   const ControlLock lock(*device_);
-  if (connection_->state() == Connection::State::requested) connection_->reject({});
+  if (connection_->state() == Connection::State::requested) connection_->drop_request();
 }
 
 void ConnectionRequest::require_unanswered() const {
@@ -63,8 +63,10 @@ void ConnectionRequest::accept(provider::QueuePair& queue_pair, const AcceptOpti
   require_unanswered();
   check_options(*device_, options);
   QueuePair& own = own_queue_pair(queue_pair, *device_);
+  const std::shared_ptr<Connection> connection = connection_;  // ends without the mutex
   ControlLock lock(*device_);
-  const std::shared_ptr<Connection> connection = connection_;
+  if (connection->state() != Connection::State::requested)
+    refuse(Errc::connection_lost, "The peer has given up before the request was answered");
   connection->accept(own.shared_from_this(), options);
   connection_.reset();
   const Time deadline = deadline_after(SteadyClock::instance().now(), kAcceptPatience);
@@ -77,8 +79,8 @@ void ConnectionRequest::accept(provider::QueuePair& queue_pair, const AcceptOpti
 void ConnectionRequest::reject(std::span<const std::byte> private_data) {
   require_unanswered();
   check_private_data(private_data);
-  ControlLock lock(*device_);
   const std::shared_ptr<Connection> connection = std::exchange(connection_, nullptr);
+  const ControlLock lock(*device_);
   connection->reject(private_data);
 }
 
@@ -104,14 +106,14 @@ Listener::~Listener() {
   std::deque<std::shared_ptr<Connection>> left;  // ends without the mutex
   const ControlLock lock(*device_);
   left = std::move(requests_);
-  for (const std::shared_ptr<Connection>& connection : left) connection->reject({});
+  for (const std::shared_ptr<Connection>& connection : left) connection->drop_request();
 }
 
 void Listener::on_cm_event(CmNotice notice) {
   if (notice.type == RDMA_CM_EVENT_DEVICE_REMOVAL) gone_ = true;
   if (notice.type != RDMA_CM_EVENT_CONNECT_REQUEST) return;
   auto connection = Connection::of_request(*device_, std::move(notice));
-  if (requests_.size() >= max_requests_) return connection->reject({});
+  if (requests_.size() >= max_requests_) return connection->drop_request();
   requests_.push_back(std::move(connection));
 }
 

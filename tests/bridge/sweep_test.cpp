@@ -140,20 +140,6 @@ void exchange_by_ids() {
   }
 }
 
-void reject_by_both() {
-  Sides sides;
-  Listener listener(sides.devices.b, 0);
-  auto connecting = std::async(std::launch::async, [&] {
-    try {
-      sides.a.qp.connect(listener.address(), {.timeout = kBounded});
-    } catch (const RejectedError&) {
-      throw Told("rejected");
-    }
-  });
-  request_of(listener, connecting).reject();
-  connecting.get();
-}
-
 }  // namespace
 
 TEST_CASE("A failed call while objects are made is told, and nothing stays") {
@@ -183,14 +169,18 @@ TEST_CASE("A failed call while ids connect and exchange is told, and nothing sta
   sweep(exchange_by_ids);
 }
 
-TEST_CASE("A failed call while a request is rejected is told, and nothing stays") {
+TEST_CASE("A rejection that cannot be sent is told, and the peer does not wait") {
   const Fresh fresh;
-  std::string what;
-  for (int call = 0; call < 3; ++call) {
-    fake().clear();
-    fake().fail("rdma_reject", call, EIO);
-    CHECK(run(reject_by_both, what) == End::told);
-  }
+  Sides sides;
+  Listener listener(sides.devices.b, 0);
+  auto connecting = std::async(std::launch::async, [&] {
+    return refusal([&] { sides.a.qp.connect(listener.address(), {.timeout = kBounded}); });
+  });
+  std::optional<ConnectionRequest> request = listener.get_request(kBounded);
+  REQUIRE(request);
+  fake().fail("rdma_reject", 0, EIO);
+  CHECK(refusal([&] { request->reject(); }));
+  CHECK(connecting.get());  // the request is gone in any case
 }
 
 TEST_CASE("What comes to a completion queue that could not be destroyed is nobody's") {
