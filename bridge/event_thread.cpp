@@ -68,6 +68,7 @@ std::vector<std::shared_ptr<Device>> EventThread::collect(std::vector<pollfd>& d
   std::vector<std::shared_ptr<Device>> devices;
   descriptors.assign({{.fd = wake_.descriptor(), .events = POLLIN, .revents = 0}});
   const std::lock_guard lock(mutex_);
+  devices.reserve(known_.size());  // no device may end with the mutex held
   for (const Known& known : known_) {
     const std::shared_ptr<Device> device = known.alive.lock();
     if (!device) continue;

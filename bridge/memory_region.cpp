@@ -32,7 +32,7 @@ std::string locked_memory_limit() {
 [[noreturn]] void refuse_registration(int error, const Device& device, size_t length) {
   std::string message =
       "The device " + device.name() + " cannot register " + std::to_string(length) + " bytes";
-  if (error == ENOMEM) message += locked_memory_limit();
+  if (error == ENOMEM || error == EPERM) message += locked_memory_limit();
   if (error == EFAULT)
     message += ": some of them are not mapped, cannot be written to, or cannot be pinned";
   refuse_errno(error, message);

@@ -176,8 +176,9 @@ std::error_code QueuePair::prepare(const SendWorkRequest& request, size_t index)
   if (state() != QpState::rts) return Errc::invalid_state;
   if (!has_place()) return Errc::queue_full;
   ibv_send_wr& out = send_requests_[index];
-  translate(request, *parts_.domain, out,
-            std::span(send_sges_).subspan(index * capacity_.max_send_sge, capacity_.max_send_sge));
+  const std::span sges =
+      std::span(send_sges_).subspan(index * capacity_.max_send_sge, capacity_.max_send_sge);
+  if (!translate(request, *parts_.domain, out, sges)) return Errc::invalid_argument;
   QueueTable& table = queues_->sends();
   describe(request, signal_all_, table.next());
   out.wr_id = table.wr_id(table.add());
@@ -307,6 +308,7 @@ void QueuePair::on_deadline() {
 void QueuePair::reset() {
   auto fresh = std::make_unique<DeviceQueues>(parts_, capacity_);
   const std::scoped_lock locks(send_mutex_, receive_mutex_);
+  queues_->drop_completions();
   replace(fresh);
   state_ = QpState::reset;
   fatal_told_ = false;
@@ -317,9 +319,9 @@ void QueuePair::reset() {
 /// end: posted receives stay.
 void QueuePair::renew() {
   auto fresh = std::make_unique<DeviceQueues>(parts_, capacity_);
+  std::vector<ibv_sge> before(receive_sges_.size());
   const std::scoped_lock locks(send_mutex_, receive_mutex_);
   replace(fresh);
-  std::vector<ibv_sge> before(receive_sges_.size());
   std::swap(before, receive_sges_);
   const QueueTable& old = fresh->receives();
   for (uint64_t place = old.first_unfinished(); place != old.next_place(); ++place) {
@@ -334,7 +336,6 @@ void QueuePair::renew() {
 
 /// With both post mutexes. Leaves the old one in `fresh`.
 void QueuePair::replace(std::unique_ptr<DeviceQueues>& fresh) {
-  queues_->drop_completions();
   device().async_events().remove(queues_->get());
   std::swap(queues_, fresh);
   number_ = queues_->number();
@@ -373,9 +374,10 @@ void QueuePair::detach(bool tried) {
   if (!tried) return;
   try {
     renew();
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     log::error(std::string("A queue pair cannot be connected any more: ") + error.what());
     enter_error();
+    tell_fatal(Errc::no_resources);
   }
 }
 
@@ -433,8 +435,9 @@ std::vector<std::byte> QueuePair::connect(const Address& peer, const ConnectOpti
 }
 
 void QueuePair::disconnect(const DisconnectOptions& options) {
+  std::shared_ptr<Connection> connection;  // ends without the mutex
   ControlLock lock(device());
-  const std::shared_ptr<Connection> connection = connection_;
+  connection = connection_;
   const QpState now = state();
   if (now == QpState::error) return;
   if (now != QpState::rts && now != QpState::closing)

@@ -170,7 +170,7 @@ int translate(const SgeList& list, std::span<ibv_sge> sges) {
   return 1;
 }
 
-void translate(const SendWorkRequest& request, const ProtectionDomain& domain, ibv_send_wr& out,
+bool translate(const SendWorkRequest& request, const ProtectionDomain& domain, ibv_send_wr& out,
                std::span<ibv_sge> sges) {
   out = {};
   out.sg_list = sges.data();
@@ -180,6 +180,8 @@ void translate(const SendWorkRequest& request, const ProtectionDomain& domain, i
   out.opcode = operation_of(request.opcode)->opcode;
   out.send_flags = flags_of(request.flags);
   translate_operands(request, domain, out);
+  return request.opcode != WrOpcode::bind_window ||
+         (out.bind_mw.mw != nullptr && out.bind_mw.bind_info.mr != nullptr);
 }
 
 void describe(const SendWorkRequest& request, bool signal_all, QueueTable::Request& entry) {

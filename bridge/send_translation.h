@@ -18,8 +18,8 @@ std::error_code check_send(const SendWorkRequest& request, const QueuePairCapaci
 std::error_code check_receive(const ReceiveWorkRequest& request, uint32_t max_sge) noexcept;
 
 /// A checked request as libibverbs has it. `sges` has room for its SGEs. The device's wr_id is the
-/// caller's to set.
-void translate(const SendWorkRequest& request, const ProtectionDomain& domain, ibv_send_wr& out,
+/// caller's to set. False where its window or region has gone since it was checked.
+bool translate(const SendWorkRequest& request, const ProtectionDomain& domain, ibv_send_wr& out,
                std::span<ibv_sge> sges);
 /// The same of a receive's SGEs; `sges` has room for one at least. Returns how many.
 int translate(const SgeList& list, std::span<ibv_sge> sges);

@@ -52,6 +52,19 @@ TEST_CASE("A device that is not iWARP, is down, or has no address is refused wit
   CHECK_THAT(opening("hw:bare0"), ContainsSubstring("bare0") && ContainsSubstring("no IP address"));
 }
 
+TEST_CASE("A file or a module of the kernel's that is missing is told by its name") {
+  const Fresh fresh;
+  fake().fail("ibv_get_device_list", 0, ENOSYS);
+  CHECK_THAT(opening(kHardware), ContainsSubstring("module ib_uverbs"));
+  fake().fail("rdma_create_event_channel", 0, ENOENT);
+  CHECK_THAT(opening(kHardware),
+             ContainsSubstring("rdma_ucm") && ContainsSubstring("/dev/infiniband/rdma_cm"));
+  fake().fail("ibv_open_device", 0, EACCES);
+  CHECK_THAT(opening(kHardware),
+             ContainsSubstring("fake0") && ContainsSubstring("/dev/infiniband"));
+  CHECK(opening(kHardware).empty());
+}
+
 TEST_CASE("An address that the device has not is refused with those that it has") {
   const Fresh fresh;
   for (const char* const name : {"hw:fake0?address=192.0.2.77", "hw:fake0?address=0.0.0.0"})
