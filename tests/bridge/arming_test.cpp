@@ -30,20 +30,20 @@ struct ArmedQueue {
   }
   size_t poll() { return cq.poll({&completion, 1}); }
   /// The protocol of a program that armed the queue once, and found nothing in it. `come` is what
-  /// brings a completion, after a while.
+  /// brings a completion, after a while, and returns an error.
   template <class Come>
   void sleep_until(Come come) {
     REQUIRE(poll() == 0);
     auto coming = std::async(std::launch::async, [&] {
       std::this_thread::sleep_for(kMoment);
-      come();
+      return come();
     });
     do REQUIRE(channel.get_event(kPatience));
     while (poll() == 0);
-    coming.get();
+    CHECK_FALSE(coming.get());
   }
   void sleep_until_message() {
-    sleep_until([this] { CHECK_FALSE(peer.send(0, 10)); });
+    sleep_until([this] { return peer.send(0, 10); });
     CHECK(completion.opcode == WcOpcode::recv);
   }
 
@@ -88,7 +88,7 @@ TEST_CASE("A late event takes no wake-up from what the bridge flushes itself") {
   scene.cq.arm();
   REQUIRE(scene.channel.get_event(kPatience));
   fake().fail("ibv_modify_qp", 0, EIO);  // so the device flushes nothing
-  scene.sleep_until([&] { scene.qp.modify(QpState::error); });
+  scene.sleep_until([&] { return refusal([&] { scene.qp.modify(QpState::error); }); });
   CHECK(scene.completion.status == WcStatus::wr_flush_error);
 }
 

@@ -74,18 +74,18 @@ void Context::push(ibv_event_type type, ibv_srq* srq) {
 }
 
 void Context::close_events() {
-  const std::lock_guard lock(mutex_);
   async_events.close();
+  const std::lock_guard lock(comp_channels_mutex_);
   for (CompChannel* const comp_channel : comp_channels_) comp_channel->events.close();
 }
 
 void Context::add(CompChannel& comp_channel) {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(comp_channels_mutex_);
   comp_channels_.insert(&comp_channel);
 }
 
 void Context::remove(CompChannel& comp_channel) {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(comp_channels_mutex_);
   comp_channels_.erase(&comp_channel);
 }
 

@@ -48,7 +48,7 @@ class Context : public verbs_context {
   /// For each object of the kind that the type is about.
   void push_to_all(ibv_event_type type);
 
-  /// No events are to come: the device is gone.
+  /// No events are to come: the device is gone. Takes no mutex that Adapter's order has.
   void close_events();
 
   void add(CompChannel& comp_channel);
@@ -68,9 +68,10 @@ class Context : public verbs_context {
 
   diwarp::EventQueue events_;
   std::mutex mutex_;  // of the tables; see Adapter for the order of locks
-  std::unordered_set<CompChannel*> comp_channels_;
   std::unordered_map<uint64_t, Cq*> cqs_;
   std::unordered_map<uint64_t, Srq*> srqs_;
+  std::mutex comp_channels_mutex_;  // no other is taken while it is held
+  std::unordered_set<CompChannel*> comp_channels_;
   FdQueue<int> stop_;
   std::thread thread_;
 };

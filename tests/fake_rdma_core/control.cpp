@@ -81,7 +81,8 @@ void fake_remove(const char* device) {
   }
   push_to_contexts(adapter, IBV_EVENT_DEVICE_FATAL);
   end_queue_pairs(adapter);
-  for (fake::Context* context : contexts_of(adapter)) context->close_events();
+  const std::lock_guard lock(adapter.mutex);  // no context ends meanwhile
+  for (fake::Context* context : adapter.contexts) context->close_events();
 }
 
 int fake_objects(void) { return fake::live_objects(); }
