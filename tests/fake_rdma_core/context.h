@@ -70,7 +70,7 @@ class Context : public verbs_context {
   std::mutex mutex_;  // of the tables; see Adapter for the order of locks
   std::unordered_map<uint64_t, Cq*> cqs_;
   std::unordered_map<uint64_t, Srq*> srqs_;
-  std::mutex comp_channels_mutex_;  // no other is taken while it is held
+  std::mutex comp_channels_mutex_;  // of event queues alone the mutex is taken while it is held
   std::unordered_set<CompChannel*> comp_channels_;
   FdQueue<int> stop_;
   std::thread thread_;
