@@ -66,7 +66,8 @@ class WorkTable {
   /// The device has completed a request. Adds to `sink` the completions that the application gets
   /// now: none, or several.
   virtual void complete(const ibv_wc& wc, uint32_t slot, CompletionSink& sink) = 0;
-  /// The application has the completion: the request's place is free, and those before it.
+  /// The application has the completion: the request's place is free, and in a QueueTable those
+  /// before it.
   virtual void release(uint32_t slot) = 0;
   /// The slots of requests that have no completion yet, in order.
   virtual std::vector<uint32_t> outstanding() const = 0;

@@ -79,7 +79,7 @@ TEST_CASE("A post that makes room for itself takes no wake-up from a program tha
   scene.sleep_until_message();
 }
 
-TEST_CASE("A late event takes no wake-up from what the bridge flushes itself") {
+TEST_CASE("After a late event, a queue pair that fails still wakes a program that sleeps") {
   const Fresh fresh;
   ArmedQueue scene;
   scene.cq.arm();
