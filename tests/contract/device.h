@@ -13,12 +13,14 @@
 #include <diwarp/verbs.h>
 
 #include "support/catch.h"
+#include "support/child.h"
 
 /// The devices that the contract is checked on, and the waits of its cases. The cases see the
 /// installed headers alone, and rest on nothing but what these promise.
 namespace diwarp::contract {
 
 using namespace std::chrono_literals;
+using test::says_device_gone;
 
 /// No wait for what must happen lasts longer.
 inline constexpr Duration kPatience = 30s;
@@ -74,18 +76,6 @@ std::error_code refusal(Call&& call) {
     return error.code();
   }
   return {};
-}
-
-/// Whether a call is refused as one of a forked child.
-template <class Call>
-bool says_device_gone(Call&& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.code() == Errc::device_gone;
-  } catch (...) {
-  }
-  return false;
 }
 
 /// The next completion, which must come.

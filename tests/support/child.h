@@ -9,6 +9,8 @@
 #include <fstream>
 #include <string>
 
+#include "diwarp/error.h"
+
 namespace diwarp::test {
 
 /// Whether all threads of this process but the caller sleep. A child that allocates is forked only
@@ -22,6 +24,18 @@ inline bool others_sleep() {
     const size_t name_end = stat.rfind(')');
     return task.filename() == own || stat.empty() || stat.compare(name_end, 3, ") S") == 0;
   });
+}
+
+/// Whether a call is refused as one of a forked child.
+template <class Call>
+bool says_device_gone(Call&& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.code() == Errc::device_gone;
+  } catch (...) {
+  }
+  return false;
 }
 
 /// The result of `body` in a child process, where all that it sets stays; -1 if the child was
