@@ -105,7 +105,7 @@ TEST_CASE("The device goes while a completion queue is waited for, and receives 
   CHECK(first->status == WcStatus::wr_flush_error);
   CHECK(first->wr_id == 0);
   CHECK(next(scene.a.recv_cq).wr_id == 1);
-  CHECK(scene.a.qp.state() == QpState::error);
+  CHECK(eventually([&] { return scene.a.qp.state() == QpState::error; }));
   scene.check_software_goes_on();
 }
 

@@ -43,10 +43,13 @@ struct Objects {
   std::optional<Party> other;
 };
 
-/// All threads of the process but this one sleep, as a child that allocates needs it.
+/// All threads of the process but this one sleep now, as a child that allocates needs it.
 bool others_come_to_sleep() {
-  for (int i = 0; i < 3000 && !test::others_sleep(); ++i) std::this_thread::sleep_for(10ms);
-  return test::others_sleep();
+  for (int i = 0; i < 3000; ++i) {
+    if (test::others_sleep()) return true;
+    std::this_thread::sleep_for(10ms);
+  }
+  return false;
 }
 
 }  // namespace
