@@ -9,6 +9,7 @@
 
 #include "bridge/owned.h"
 #include "bridge/refuse.h"
+#include "bridge/sigpipe_guard.h"
 
 namespace diwarp::bridge {
 namespace {
@@ -100,6 +101,7 @@ CmEndpoint& CmEndpoint::operator=(CmEndpoint&& other) noexcept {
 void CmEndpoint::reset() {
   if (id_ == nullptr) return;
   events_->remove(id_);
+  const SigpipeGuard guard;
   if (const int error = errno_of(core_->cm().destroy_id(std::exchange(id_, nullptr))))
     log_left(error);
 }

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "bridge/queue_pair.h"
 #include "bridge/refuse.h"
+#include "bridge/sigpipe_guard.h"
 
 namespace diwarp::bridge {
 namespace {
@@ -191,6 +192,7 @@ void Connection::begin_connect() {
   rdma_conn_param all = parameters({wanted_->private_data.data(), wanted_->private_data.size()},
                                    wanted_->ord, wanted_->ird);
   state_ = State::connecting;
+  const SigpipeGuard guard;
   if (device_->cm().connect(id(), &all) == 0) return;
   fail(errno == ECONNREFUSED ? CmEventType::rejected : CmEventType::connect_error,
        system_error(errno), "The device " + device_->name() + " did not connect");
@@ -204,6 +206,7 @@ void Connection::accept(const std::shared_ptr<QueuePair>& queue_pair,
   rdma_conn_param all =
       parameters({options.private_data.data(), options.private_data.size()}, ord, options.ird);
   state_ = State::accepting;
+  const SigpipeGuard guard;
   if (device_->cm().accept(id(), &all) == 0) return;
   const std::error_code error = system_error(errno);
   const std::string message = "The connection could not be accepted: " + error.message();
@@ -221,6 +224,7 @@ void Connection::drop_request() { static_cast<void>(send_reject({})); }
 /// Returns an errno. The end of the connection's id drops it in any case.
 int Connection::send_reject(std::span<const std::byte> private_data) {
   state_ = State::over;
+  const SigpipeGuard guard;
   const bool sent = device_->cm().reject(id(), private_data.data(),
                                          static_cast<uint8_t>(private_data.size())) == 0;
   return sent ? 0 : errno;
@@ -373,6 +377,7 @@ void Connection::go_on_closing() {
   }
   disconnect_sent_ = true;
   deadline_ = close_by_;
+  const SigpipeGuard guard;
   if (device_->cm().disconnect(id()) != 0) end(system_error(errno), false);
 }
 

@@ -40,8 +40,8 @@ DeviceQueues::DeviceQueues(const QueuePairParts& parts, const QueuePairCapacity&
   attributes.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
   if (has(device.capabilities(), Capability::atomics))
     attributes.qp_access_flags |= IBV_ACCESS_REMOTE_ATOMIC;
-  if (const int error = errno_of(
-          device.verbs().modify_qp(get(), &attributes, IBV_QP_STATE | IBV_QP_ACCESS_FLAGS)))
+  if (const int error =
+          modify(*get(), device.verbs(), attributes, IBV_QP_STATE | IBV_QP_ACCESS_FLAGS))
     refuse_errno(error, "A queue pair of " + device.name() + " cannot be made ready");
   sends_.emplace(capacity.max_send_wr, *queue_pair_, *parts.domain);
   receives_.emplace(capacity.max_recv_wr, *queue_pair_, *parts.domain);

@@ -25,6 +25,8 @@ struct DriverTraits {
   bool solicited_events = true;
   /// Peers read only memory with the right to.
   bool read_rights = true;
+  /// Requests that are sent on a connection that has ended raise SIGPIPE in the calling thread.
+  bool raises_sigpipe = false;
 };
 
 /// Linux's soft-iWARP driver.
@@ -39,7 +41,8 @@ inline DriverTraits traits_of(uint32_t vendor) {
             .told_invalidations = false,
             .exact_errors = false,
             .solicited_events = false,
-            .read_rights = false};
+            .read_rights = false,
+            .raises_sigpipe = true};
   return {};
 }
 

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "bridge/refuse.h"
+#include "bridge/sigpipe_guard.h"
 
 namespace diwarp::bridge {
 
@@ -15,6 +16,7 @@ template <class Object>
 struct Destroy {
   int (*function)(Object*) = nullptr;
   void operator()(Object* object) const {
+    const SigpipeGuard guard;
     if (const int error = errno_of(function(object))) log_left(error);
   }
 };

@@ -12,6 +12,7 @@
 #include "bridge/refuse.h"
 #include "bridge/send_translation.h"
 #include "bridge/shared_receive_queue.h"
+#include "bridge/sigpipe_guard.h"
 #include "provider/own.h"
 
 namespace diwarp::bridge {
@@ -186,6 +187,12 @@ std::error_code QueuePair::prepare(const SendWorkRequest& request, size_t index)
   return {};
 }
 
+/// Returns an errno, and the request that was refused.
+int QueuePair::send_batch(ibv_send_wr** bad) noexcept {
+  const SigpipeGuard guard(device().traits().raises_sigpipe);
+  return errno_of(ibv_post_send(queues_->get(), send_requests_.data(), bad));
+}
+
 /// One batch. Adds to `posted`.
 std::error_code QueuePair::post_some(std::span<const SendWorkRequest> requests,
                                      size_t& posted) noexcept {
@@ -194,7 +201,7 @@ std::error_code QueuePair::post_some(std::span<const SendWorkRequest> requests,
   while (count < requests.size() && !(error = prepare(requests[count], count))) ++count;
   if (count == 0) return error;
   ibv_send_wr* bad = nullptr;
-  const int refused = errno_of(ibv_post_send(queues_->get(), send_requests_.data(), &bad));
+  const int refused = send_batch(&bad);
   if (refused == 0) {
     posted += count;
     return error;

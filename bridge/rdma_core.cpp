@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "bridge/refuse.h"
+#include "bridge/sigpipe_guard.h"
 #include "diwarp/error.h"
 
 namespace diwarp::bridge {
@@ -116,10 +117,15 @@ const RdmaCore& RdmaCore::loaded() {
   return *both;
 }
 
+int modify(ibv_qp& queue_pair, const VerbsFunctions& verbs, ibv_qp_attr attributes, int mask) {
+  const SigpipeGuard guard;  // siw may send a Terminate message here
+  return errno_of(verbs.modify_qp(&queue_pair, &attributes, mask));
+}
+
 int enter_error(ibv_qp& queue_pair, const VerbsFunctions& verbs) {
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_ERR;
-  return errno_of(verbs.modify_qp(&queue_pair, &attributes, IBV_QP_STATE));
+  return modify(queue_pair, verbs, attributes, IBV_QP_STATE);
 }
 
 }  // namespace diwarp::bridge

@@ -60,6 +60,8 @@ struct CmFunctions {
   decltype(&::rdma_ack_cm_event) ack_cm_event;
 };
 
+/// Changes a queue pair's attributes that the mask names. Returns an errno, 0 for none.
+int modify(ibv_qp& queue_pair, const VerbsFunctions& verbs, ibv_qp_attr attributes, int mask);
 /// Moves a queue pair to error. Returns an errno, 0 for none.
 int enter_error(ibv_qp& queue_pair, const VerbsFunctions& verbs);
 

@@ -52,6 +52,7 @@ class Control {
 
  public:
   decltype(&fake_fail) fail = find("fake_fail");
+  decltype(&fake_signal) signal = find("fake_signal");
   decltype(&fake_calls) calls = find("fake_calls");
   decltype(&fake_clear) clear = find("fake_clear");
   decltype(&fake_deny) deny = find("fake_deny");

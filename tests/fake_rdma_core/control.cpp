@@ -49,6 +49,8 @@ void fake_fail(const char* function, int after, int error) {
   fake::fail_call(function, after, error);
 }
 
+void fake_signal(const char* function, int signal) { fake::raise_in_calls(function, signal); }
+
 int fake_calls(const char* function) { return fake::calls(function); }
 
 void fake_clear(void) {

@@ -25,11 +25,15 @@ extern "C" {
  * function has at most one such call. Functions that cannot tell an error do not fail. */
 void fake_fail(const char* function, int after, int error);
 
+/* Each call of the function raises this signal in the calling thread from now on (0: none). */
+void fake_signal(const char* function, int signal);
+
 /* How often the function was called since fake_clear(), failed calls included. */
 int fake_calls(const char* function);
 
-/* Back to the start: no call fails, nothing is counted, removed devices are there again as new
- * ones, ports and denied capabilities are as the environment has them. Objects stay as they are. */
+/* Back to the start: no call fails or raises a signal, nothing is counted, removed devices are
+ * there again as new ones, ports and denied capabilities are as the environment has them. Objects
+ * stay as they are. */
 void fake_clear(void);
 
 /* What the devices cannot do from now on (or can again), in ibv_query_device() and when it is used:

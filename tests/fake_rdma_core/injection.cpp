@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fake_rdma_core/injection.h"
 
+#include <signal.h>
+
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -16,6 +18,7 @@ struct Point {
   int calls = 0;
   int until_failure = -1;  // calls that still succeed before the one that fails; -1: none fails
   int error = 0;
+  int signal = 0;  // that each call raises; 0: none
 };
 
 std::mutex mutex;
@@ -35,8 +38,14 @@ int enter(size_t row) noexcept {
   const std::lock_guard lock(mutex);
   Point& point = points[row];
   ++point.calls;
+  if (point.signal != 0) ::raise(point.signal);
   if (point.until_failure < 0) return 0;
   return point.until_failure-- == 0 ? point.error : 0;
+}
+
+void raise_in_calls(std::string_view function, int signal) {
+  const std::lock_guard lock(mutex);
+  points[row_of(function)].signal = signal;
 }
 
 void fail_call(std::string_view function, int after, int error) {

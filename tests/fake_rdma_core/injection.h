@@ -15,11 +15,12 @@
 /// Counts the calls of each function, and has chosen ones fail.
 namespace fake {
 
-/// Counts a call. The errno that it is to fail with; 0: none.
+/// Counts a call, and raises its signal. The errno that it is to fail with; 0: none.
 int enter(size_t row) noexcept;
 
 /// See control.h. These end the process where there is no function of that name.
 void fail_call(std::string_view function, int after, int error);
+void raise_in_calls(std::string_view function, int signal);
 int calls(std::string_view function);
 void clear_calls();
 
