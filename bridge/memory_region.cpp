@@ -95,6 +95,7 @@ void MemoryRegion::invalidate() {
 }
 
 void MemoryRegion::end() {
+  const auto none_is_bound = domain_->keep_bindable();
   domain_->remove(*this);
   ibv_mr* const region = region_.release();
   if (region == nullptr) return;

@@ -104,6 +104,12 @@ ibv_mw* ProtectionDomain::window_of(STag stag) const {
   return found == windows_.end() ? nullptr : found->second->get();
 }
 
+void ProtectionDomain::will_be_bound(const MemoryBinding& binding) {
+  const std::lock_guard lock(mutex_);
+  const auto found = windows_.find(index_of(binding.stag));
+  if (found != windows_.end()) found->second->will_be_bound(binding);
+}
+
 void ProtectionDomain::bound(const MemoryBinding& binding) {
   const std::lock_guard lock(mutex_);
   const auto found = windows_.find(index_of(binding.stag));

@@ -40,6 +40,9 @@ class ProtectionDomain final : public provider::ProtectionDomain,
   // --- What is registered here, by the upper 24 bits of its STag: where a region has two, the
   // lkey, but for invalidated(). Any thread.
 
+  /// Regions and windows stay while it is held: from a request to bind one on, until the device has
+  /// the request. Taken after any other mutex but the one that guards the tables.
+  std::unique_lock<std::mutex> keep_bindable() { return std::unique_lock(bindable_); }
   void add(MemoryRegion& region);
   void remove(const MemoryRegion& region);
   /// The windows that are bound to it end for ever: the device keeps their region while they live.
@@ -50,7 +53,8 @@ class ProtectionDomain final : public provider::ProtectionDomain,
   std::optional<Access> access_of(STag stag) const;
   ibv_mr* region_of(STag stag) const;
   ibv_mw* window_of(STag stag) const;
-  /// A window is bound, or is to be.
+  /// A window is to be bound.
+  void will_be_bound(const MemoryBinding& binding);
   void bound(const MemoryBinding& binding);
   /// Either side invalidated the STag.
   void invalidated(STag stag);
@@ -58,6 +62,7 @@ class ProtectionDomain final : public provider::ProtectionDomain,
  private:
   const std::shared_ptr<Device> device_;
   Owned<ibv_pd> pd_;
+  std::mutex bindable_;
   mutable std::mutex mutex_;  // guards what follows
   std::unordered_map<STag, MemoryRegion*> regions_;
   std::unordered_map<STag, MemoryRegion*> regions_by_rkey_;

@@ -171,15 +171,20 @@ bool QueuePair::has_place() {
   return !queues_->sends().full();
 }
 
-/// Puts a request into the table, and into the batch at `index`.
-std::error_code QueuePair::prepare(const SendWorkRequest& request, size_t index) noexcept {
+/// Puts a request into the table, and into the batch at `index`. One that binds keeps regions until
+/// it is posted, and must be the batch's last: the next one may wait for completions that end them.
+std::error_code QueuePair::prepare(const SendWorkRequest& request, size_t index,
+                                   std::unique_lock<std::mutex>& bindable) noexcept {
   if (const std::error_code error = check_send(request, capacity_, *parts_.domain)) return error;
   if (state() != QpState::rts) return Errc::invalid_state;
   if (!has_place()) return Errc::queue_full;
   ibv_send_wr& out = send_requests_[index];
   const std::span sges =
       std::span(send_sges_).subspan(index * capacity_.max_send_sge, capacity_.max_send_sge);
+  const bool binds = request.opcode == WrOpcode::bind_window;
+  if (binds) bindable = parts_.domain->keep_bindable();
   if (!translate(request, *parts_.domain, out, sges)) return Errc::invalid_argument;
+  if (binds) parts_.domain->will_be_bound(request.binding);
   QueueTable& table = queues_->sends();
   describe(request, signal_all_, table.next());
   out.wr_id = table.wr_id(table.add());
@@ -198,7 +203,10 @@ std::error_code QueuePair::post_some(std::span<const SendWorkRequest> requests,
                                      size_t& posted) noexcept {
   std::error_code error;
   size_t count = 0;
-  while (count < requests.size() && !(error = prepare(requests[count], count))) ++count;
+  std::unique_lock<std::mutex> bindable;
+  while (count < requests.size() && !bindable &&
+         !(error = prepare(requests[count], count, bindable)))
+    ++count;
   if (count == 0) return error;
   ibv_send_wr* bad = nullptr;
   const int refused = send_batch(&bad);

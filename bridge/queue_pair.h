@@ -86,7 +86,8 @@ class QueuePair final : public provider::QueuePair,
   std::error_code post_recv(uint64_t wr_id, std::span<ibv_sge> sges) noexcept;
   int send_batch(ibv_send_wr** bad) noexcept;
   std::error_code post_some(std::span<const SendWorkRequest> requests, size_t& posted) noexcept;
-  std::error_code prepare(const SendWorkRequest& request, size_t index) noexcept;
+  std::error_code prepare(const SendWorkRequest& request, size_t index,
+                          std::unique_lock<std::mutex>& bindable) noexcept;
   bool has_place();
   std::span<ibv_sge> receive_sges(uint64_t place);
 

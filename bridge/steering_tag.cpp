@@ -24,11 +24,20 @@ SteeringTag::SteeringTag(std::shared_ptr<ProtectionDomain> domain)
   domain_->add(*this);
 }
 
-SteeringTag::~SteeringTag() { domain_->remove(*this); }
+SteeringTag::~SteeringTag() {
+  const auto none_is_bound = domain_->keep_bindable();
+  domain_->remove(*this);
+  window_.reset();
+}
 
 SteeringTagAttributes SteeringTag::query() const {
   const std::lock_guard lock(mutex_);
   return attributes_;
+}
+
+void SteeringTag::will_be_bound(const MemoryBinding& binding) {
+  const std::lock_guard lock(mutex_);
+  region_ = binding.region;
 }
 
 void SteeringTag::bound(const MemoryBinding& binding) {

@@ -25,6 +25,7 @@ class SteeringTag final : public provider::SteeringTag {
   SteeringTagAttributes query() const override;
 
   ibv_mw* get() const { return window_.get(); }
+  void will_be_bound(const MemoryBinding& binding);
   void bound(const MemoryBinding& binding);
   void invalidate();
   /// The region with this STag goes.
@@ -38,7 +39,7 @@ class SteeringTag final : public provider::SteeringTag {
   STag stag_ = 0;
   mutable std::mutex mutex_;  // guards what follows
   SteeringTagAttributes attributes_;
-  STag region_ = 0;  // that it is bound to
+  STag region_ = 0;  // that it is bound to, or is to be
 };
 
 }  // namespace diwarp::bridge

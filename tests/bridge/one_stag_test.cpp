@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
 #include <vector>
 
 #include "bridge/datagrams.h"
@@ -174,6 +175,33 @@ TEST_CASE("A window that a connection binds is the peer's of that connection") {
   CHECK(scene.b.holds(500, 100, 6));
   scene.b.mr.reset();
   CHECK_FALSE(window.query().valid);
+}
+
+TEST_CASE("A peer may take a region back while requests to bind a window on it are posted") {
+  const Fresh fresh;
+  for (int round = 0; round < 30; ++round) {
+    Scene scene(kForAll | Access::window_bind | Access::remote_invalidate);
+    const MemoryWindow window(scene.b.pd);
+    SendWorkRequest bind = {.opcode = WrOpcode::bind_window,
+                            .binding = {.stag = window.stag(),
+                                        .region = scene.b.mr->lkey(),
+                                        .address = scene.b.bytes(500, 0).data(),
+                                        .length = 100,
+                                        .access = Access::remote_read}};
+    scene.invalidate_by_datagram();
+    std::error_code refused;
+    for (uint64_t i = 0; !refused; ++i) {
+      REQUIRE(i < 1'000'000);
+      bind.binding.stag = with_next_key(bind.binding.stag);
+      refused = scene.b.qp.post_send(bind);
+      std::array<WorkCompletion, 8> done;
+      static_cast<void>(scene.b.send_cq.poll(done));
+      if (refused == Errc::queue_full) refused = {};
+    }
+    CHECK((refused == Errc::invalid_argument || refused == Errc::invalid_state));
+    next_good(scene.to.recv_cq);
+    CHECK_FALSE(scene.b.mr->valid());
+  }
 }
 
 TEST_CASE("A window that a queue pair over datagrams binds is for datagrams") {
