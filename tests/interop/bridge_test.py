@@ -2,18 +2,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """diwarp's verbs on Linux's siw, in the guest, through rdma-core. README.md says what is covered.
 
-  bridge_test.py --peers FOLDER --tools FOLDER --contract PROGRAM [--only STEP,...] [--keep]
+  bridge_test.py --peers FOLDER --tools FOLDER --contract PROGRAM [--only STEP,...]
 
 All steps share one guest: host and guest have a network of their own (10.77.0.1 and 10.77.0.2, the
 device siw1), and the part of this script that talks to the guest runs in that network.
 """
 import argparse
+import csv
 import importlib.util
 import json
 import os
 import shlex
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import time
@@ -32,13 +34,20 @@ LIMIT = 1200  # seconds for the guest
 CONTRACT = os.path.join(vm.HERE, "..", "contract")
 SKIPPED = os.path.join(CONTRACT, "skipped", "siw.txt")
 LIMITS = {"message", "queue_depth", "sge", "inline_data", "private_data"}
-PEERS = ("guest_agent", "siw_peer", "diwarp_peer", "hybrid_peer", "removal_peer")
+PEERS = ("guest_agent", "siw_peer", "diwarp_peer", "hybrid_peer", "memory_peer",
+         "removal_peer")
 TOOLS = ("diwarp-info", "diwarp-pingpong", "diwarp-bandwidth", "diwarp-rping")
 steps = {}
+measurements = {}  # run where --only names them
 
 
 def step(function):
     steps[function.__name__] = function
+    return function
+
+
+def measurement(function):
+    measurements[function.__name__] = function
     return function
 
 
@@ -305,6 +314,24 @@ class Logged:
         check(status == 128 + signal.SIGKILL, f"status {status}: {output}")
 
 
+def refusal_of(guest, words, before=""):
+    """What the device says to memory that it cannot pin; it works afterwards."""
+    output = guest.run(f"{before} timeout 60 /host/memory_peer --device {DEVICE} {words}")
+    return json.loads(output.splitlines()[-1])["refusal"]
+
+
+@step
+def memory(guest):
+    """Too little memory may be locked, and memory that cannot be pinned."""
+    check(refusal_of(guest, "--length 1048576") == "", "plain memory is refused")
+    text = refusal_of(guest, "--length 1048576", "ulimit -l 64;")
+    for wanted in (DEVICE[3:], "1048576 bytes", "65536 bytes", "RLIMIT_MEMLOCK", "ulimit -l"):
+        check(wanted in text, f"the refusal does not tell {wanted}: {text}")
+    for kind in ("read_only", "unmapped"):
+        text = refusal_of(guest, f"--memory {kind}")
+        check("pinned" in text and "4096 bytes" in text, f"{kind} memory: {text}")
+
+
 def until(condition):
     """A shell command that waits until another one is true."""
     return f"(for i in $(seq 900); do {condition} && exit; usleep 100000; done; exit 1)"
@@ -420,6 +447,45 @@ def removal(guest):
     both_well(guest.start("timeout 60 rdma link delete siw1"), leaving.running)
 
 
+COST_ROUNDS = 5
+ONE_EACH = ("taskset 1", "taskset 2")  # the processors of server and client
+
+
+def perftest_latency(guest):
+    """Half a round trip of ib_send_lat's, the typical one, in microseconds."""
+    server, client = (f"{pinned} ib_send_lat -R -s 64 -n 1000 -F" for pinned in ONE_EACH)
+    serving = guest.start(server)
+    guest.wait_port(18515)
+    output = guest.run(f"{client} {THERE}")
+    serving.result()
+    return float(next(line for line in output.splitlines() if line.startswith(" 64")).split()[4])
+
+
+def bridged_latency(guest):
+    """The same of diwarp-pingpong's, the median."""
+    common = f"/host/diwarp-pingpong --device {DEVICE}"
+    server, client = (f"{pinned} {common}" for pinned in ONE_EACH)
+    serving = guest.start(f"{server} --server {THERE}:{PORT}")
+    guest.wait_port(PORT)
+    output = guest.run(f"{client} --connect {THERE}:{PORT} --transport rc --op send --size 64 "
+                       "--iterations 1000 --warmup 10 --csv - 2>/dev/null")
+    serving.result()
+    lines = output.splitlines()
+    start = next(at for at, line in enumerate(lines) if line.startswith("transport,"))
+    return float(next(csv.DictReader(lines[start:]))["half_rtt_us_p50"])
+
+
+@measurement
+def cost(guest):
+    """The bridge beside ib_send_lat over siw, in turn. The machine is emulated, and nothing is
+    asserted."""
+    measured = [(perftest_latency(guest), bridged_latency(guest)) for _ in range(COST_ROUNDS)]
+    for round_of in measured:
+        print("ib_send_lat {:.1f} us, diwarp-pingpong {:.1f} us".format(*round_of))
+    perftest, bridged = (statistics.median(column) for column in zip(*measured))
+    print(f"medians: {perftest:.1f} us, {bridged:.1f} us: {bridged / perftest:.2f}")
+
+
 def inside():
     """In the network that the guest is in."""
     guest = Agent((THERE, AGENT_PORT))
@@ -427,7 +493,7 @@ def inside():
     try:
         for name in where.only or steps:
             begun = time.monotonic()
-            steps[name](guest)
+            (steps | measurements)[name](guest)
             print(f"{name}: {time.monotonic() - begun:.0f} s", flush=True)
     finally:
         vm.end_processes()
@@ -470,7 +536,8 @@ def main():
     parser.add_argument("--tools", required=True, help="the folder of the tools")
     parser.add_argument("--contract", required=True, help="the program test_contract")
     parser.add_argument("--rounds", type=int, default=10_000, help="messages each way in `hybrid`")
-    parser.add_argument("--only", type=lambda text: text.split(","), help="these steps")
+    parser.add_argument("--only", type=lambda text: text.split(","),
+                        help="these steps, or " + ", ".join(measurements))
     parser.add_argument("--write", action="store_true", help="write the list of promises anew")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
