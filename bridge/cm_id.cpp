@@ -152,8 +152,7 @@ void CmId::connect(provider::QueuePair& queue_pair, const ConnectOptions& option
   QueuePair& own = own_queue_pair(queue_pair, *device_);
   check_options(*device_, options);
   const ControlLock lock(*device_);
-  require(connection_->state() == State::resolved || connection_->state() == State::routed,
-          "connect()");
+  require(connection_->connectable(), "connect()");
   connection_->connect(own.shared_from_this(), options);
 }
 

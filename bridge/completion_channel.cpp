@@ -62,24 +62,25 @@ std::optional<CompletionEvent> CompletionChannel::take_pushed() {
   return CompletionEvent{context};
 }
 
-/// Nothing where the event is of a queue that the device could not destroy, or that does not wait
-/// for one.
+/// Events of queues that the device could not destroy, or that wait for none, are passed over.
 std::optional<CompletionEvent> CompletionChannel::take_from_device() {
+  std::optional<CompletionEvent> event;
   ibv_cq* cq = nullptr;
   void* owner = nullptr;
-  if (device_->verbs().get_cq_event(channel_.get(), &cq, &owner) != 0) {
-    // The device's descriptor stays readable.
-    if (device_->async_events().gone() && errno != EAGAIN) readiness_.remove(channel_->fd);
-    return std::nullopt;
+  while (!event && device_->verbs().get_cq_event(channel_.get(), &cq, &owner) == 0) {
+    event = event_of(static_cast<CompletionQueue*>(owner));
+    device_->verbs().ack_cq_events(cq, 1);
   }
-  std::optional<CompletionEvent> event;
-  {
-    const std::lock_guard lock(mutex_);
-    auto* const queue = static_cast<CompletionQueue*>(owner);
-    if (queues_.contains(queue) && queue->tell()) event = CompletionEvent{queue->context()};
-  }
-  device_->verbs().ack_cq_events(cq, 1);
+  // A device that is gone leaves its descriptor readable.
+  if (!event && device_->async_events().gone() && errno != EAGAIN) readiness_.remove(channel_->fd);
   return event;
+}
+
+/// The queue may be gone.
+std::optional<CompletionEvent> CompletionChannel::event_of(CompletionQueue* queue) {
+  const std::lock_guard lock(mutex_);
+  if (!queues_.contains(queue) || !queue->tell()) return std::nullopt;
+  return CompletionEvent{queue->context()};
 }
 
 std::optional<CompletionEvent> CompletionChannel::get_event(Duration timeout) {

@@ -42,6 +42,7 @@ class CompletionChannel final : public provider::CompletionChannel {
   std::optional<CompletionEvent> take();
   std::optional<CompletionEvent> take_pushed();
   std::optional<CompletionEvent> take_from_device();
+  std::optional<CompletionEvent> event_of(CompletionQueue* queue);
 
   const std::shared_ptr<Device> device_;
   Owned<ibv_comp_channel> channel_;

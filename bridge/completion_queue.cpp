@@ -80,7 +80,7 @@ void CompletionQueue::unreserve(uint32_t places) {
   reserved_ -= places;
 }
 
-void CompletionQueue::attach(WorkTable& table, uint32_t places) {
+void CompletionQueue::attach(WorkTable& table, uint32_t places, uint32_t replaced) {
   const std::lock_guard lock(mutex_);
   const auto found = tables_.find(table.number());
   if (found != tables_.end()) {
@@ -88,6 +88,7 @@ void CompletionQueue::attach(WorkTable& table, uint32_t places) {
     return;
   }
   make_room(places);
+  waiting_.reserve(size_t{reserved_} + places + replaced);
   tables_.emplace(table.number(), Attached{.table = &table, .uses = 1, .places = places});
   reserved_ += places;
 }

@@ -50,10 +50,10 @@ class CompletionQueue final : public provider::CompletionQueue {
   void reserve(uint32_t places);
   void unreserve(uint32_t places);
   /// Completions of this table's requests may come here. The first attach() of a table makes room
-  /// for `places` of them, and throws Error(no_resources) where there is none. For each one
-  /// detach(), after which completions of the table are nobody's: what waits for a poll stays, if
-  /// `keeps`.
-  void attach(WorkTable& table, uint32_t places);
+  /// for `places` of them, and throws Error(no_resources) where there is none; up to `replaced` of
+  /// a table that goes may wait besides. For each one detach(), after which completions of the
+  /// table are nobody's: what waits for a poll stays, if `keeps`.
+  void attach(WorkTable& table, uint32_t places, uint32_t replaced = 0);
   void detach(const WorkTable& table, bool keeps);
   /// Takes what the device has, so that places of unsignaled requests become free.
   void reap();

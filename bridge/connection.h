@@ -46,6 +46,10 @@ class Connection final : public CmHandler,
   ~Connection() override;
 
   State state() const { return state_; }
+  /// A queue pair may be connected with it.
+  bool connectable() const {
+    return (state_ == State::resolved || state_ == State::routed) && !wanted_;
+  }
   bool connecting() const { return state_ != State::established && state_ != State::over; }
   Address local_address() const;
   Address peer_address() const;

@@ -47,7 +47,7 @@ DeviceQueues::DeviceQueues(const QueuePairParts& parts, const QueuePairCapacity&
   receives_.emplace(capacity.max_recv_wr, *queue_pair_, *parts.domain);
   receives_->keep_flushed(true);
   try {
-    attach();
+    attach(capacity);
   } catch (...) {
     detach();
     throw;
@@ -55,9 +55,9 @@ DeviceQueues::DeviceQueues(const QueuePairParts& parts, const QueuePairCapacity&
 }
 
 /// The shared table last: what threw is not attached.
-void DeviceQueues::attach() {
-  parts_.send_cq->attach(*sends_, 0);
-  parts_.recv_cq->attach(*receives_, 0);
+void DeviceQueues::attach(const QueuePairCapacity& capacity) {
+  parts_.send_cq->attach(*sends_, 0, capacity.max_send_wr);
+  parts_.recv_cq->attach(*receives_, 0, capacity.max_recv_wr);
   if (parts_.srq) parts_.recv_cq->attach(parts_.srq->table(), parts_.srq->capacity());
 }
 

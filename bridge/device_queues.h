@@ -47,7 +47,7 @@ class DeviceQueues {
   void drop_completions() { keeps_completions_ = false; }
 
  private:
-  void attach();
+  void attach(const QueuePairCapacity& capacity);
   void detach();
 
   const QueuePairParts parts_;

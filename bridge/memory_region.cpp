@@ -100,9 +100,11 @@ void MemoryRegion::end() {
   ibv_mr* const region = region_.release();
   if (region == nullptr) return;
   const VerbsFunctions& verbs = domain_->device().verbs();
-  if (errno_of(verbs.dereg_mr(region)) == 0) return;
-  domain_->end_windows_of(*this);
-  if (const int error = errno_of(verbs.dereg_mr(region))) log_left(error);
+  if (errno_of(verbs.dereg_mr(region)) != 0) {
+    domain_->end_windows_of(*this);
+    if (const int error = errno_of(verbs.dereg_mr(region))) log_left(error);
+  }
+  domain_->unbind_windows_of(*this);
 }
 
 MemoryRegion::~MemoryRegion() {

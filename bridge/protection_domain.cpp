@@ -67,6 +67,10 @@ void ProtectionDomain::remove(const MemoryRegion& region) {
   if (found == regions_.end() || found->second != &region) return;
   regions_.erase(found);
   regions_by_rkey_.erase(index_of(region.registration().rkey));
+}
+
+void ProtectionDomain::unbind_windows_of(const MemoryRegion& region) {
+  const std::lock_guard lock(mutex_);
   for (const auto& [index, window] : windows_) window->unbind_from(region.registration().lkey);
 }
 
@@ -95,7 +99,8 @@ std::optional<Access> ProtectionDomain::access_of(STag stag) const {
 ibv_mr* ProtectionDomain::region_of(STag stag) const {
   const std::lock_guard lock(mutex_);
   const auto found = regions_.find(index_of(stag));
-  return found == regions_.end() ? nullptr : found->second->get();
+  const bool known = found != regions_.end() && found->second->registration().lkey == stag;
+  return known ? found->second->get() : nullptr;
 }
 
 ibv_mw* ProtectionDomain::window_of(STag stag) const {
@@ -104,23 +109,23 @@ ibv_mw* ProtectionDomain::window_of(STag stag) const {
   return found == windows_.end() ? nullptr : found->second->get();
 }
 
-void ProtectionDomain::will_be_bound(const MemoryBinding& binding) {
+bool ProtectionDomain::add_binding(const MemoryBinding& binding) {
   const std::lock_guard lock(mutex_);
   const auto found = windows_.find(index_of(binding.stag));
-  if (found != windows_.end()) found->second->will_be_bound(binding);
+  return found == windows_.end() || found->second->add_binding(binding);
 }
 
-void ProtectionDomain::bound(const MemoryBinding& binding) {
+void ProtectionDomain::end_binding(const MemoryBinding& binding, bool bound) {
   const std::lock_guard lock(mutex_);
   const auto found = windows_.find(index_of(binding.stag));
-  if (found != windows_.end()) found->second->bound(binding);
+  if (found != windows_.end()) found->second->end_binding(binding, bound);
 }
 
-void ProtectionDomain::invalidated(STag stag) {
+void ProtectionDomain::invalidated(STag stag, bool by_peer) {
   {
     const std::lock_guard lock(mutex_);
     const auto window = windows_.find(index_of(stag));
-    if (window != windows_.end()) window->second->invalidate();
+    if (window != windows_.end()) window->second->invalidate(stag, by_peer);
     const auto region = regions_by_rkey_.find(index_of(stag));
     if (region == regions_by_rkey_.end()) return;
     region->second->mark_invalid();

@@ -40,12 +40,15 @@ class ProtectionDomain final : public provider::ProtectionDomain,
   // --- What is registered here, by the upper 24 bits of its STag: where a region has two, the
   // lkey, but for invalidated(). Any thread.
 
-  /// Regions and windows stay while it is held: from a request to bind one on, until the device has
-  /// the request. Taken after any other mutex but the one that guards the tables.
+  /// Regions and windows stay while it is held: from the translation of a request to bind one until
+  /// the device has the request. Taken after any other mutex but those of the tables and windows.
   std::unique_lock<std::mutex> keep_bindable() { return std::unique_lock(bindable_); }
   void add(MemoryRegion& region);
   void remove(const MemoryRegion& region);
-  /// The windows that are bound to it end for ever: the device keeps their region while they live.
+  /// The windows that are bound to it are bound to nothing.
+  void unbind_windows_of(const MemoryRegion& region);
+  /// The windows that may be bound to it end for ever: the device keeps their region while they
+  /// live.
   void end_windows_of(const MemoryRegion& region);
   void add(SteeringTag& window);
   void remove(const SteeringTag& window);
@@ -53,11 +56,12 @@ class ProtectionDomain final : public provider::ProtectionDomain,
   std::optional<Access> access_of(STag stag) const;
   ibv_mr* region_of(STag stag) const;
   ibv_mw* window_of(STag stag) const;
-  /// A window is to be bound.
-  void will_be_bound(const MemoryBinding& binding);
-  void bound(const MemoryBinding& binding);
-  /// Either side invalidated the STag.
-  void invalidated(STag stag);
+  /// A request to bind a window is posted. False where kMostBindings of the window are.
+  bool add_binding(const MemoryBinding& binding);
+  /// It has ended; `bound`: with success.
+  void end_binding(const MemoryBinding& binding, bool bound);
+  /// The STag was invalidated by the peer, else by its owner.
+  void invalidated(STag stag, bool by_peer);
 
  private:
   const std::shared_ptr<Device> device_;

@@ -184,7 +184,7 @@ std::error_code QueuePair::prepare(const SendWorkRequest& request, size_t index,
   const bool binds = request.opcode == WrOpcode::bind_window;
   if (binds) bindable = parts_.domain->keep_bindable();
   if (!translate(request, *parts_.domain, out, sges)) return Errc::invalid_argument;
-  if (binds) parts_.domain->will_be_bound(request.binding);
+  if (binds && !parts_.domain->add_binding(request.binding)) return Errc::queue_full;
   QueueTable& table = queues_->sends();
   describe(request, signal_all_, table.next());
   out.wr_id = table.wr_id(table.add());
@@ -368,7 +368,7 @@ void QueuePair::on_async_event(ibv_event_type type, const void* object) {
   const std::error_code status = gone ? Errc::device_gone : Errc::connection_lost;
   const bool told = std::exchange(fatal_told_, true);  // nothing below tells of another reason
   connection = connection_;
-  if (connection && gone) connection->lose(status);
+  if (connection && (gone || connection->connecting())) connection->lose(status);
   enter_error();
   if (gone) queues_->flush();
   if (!told) tell_fatal(status);
@@ -397,13 +397,16 @@ void QueuePair::detach(bool tried) {
 }
 
 void QueuePair::established() {
+  if (state() == QpState::error) return;
   local_ = connection_->local_address();
   peer_ = connection_->peer_address();
   queues_->receives().keep_flushed(false);
   set_state(QpState::rts);
 }
 
-void QueuePair::closing() { set_state(QpState::closing); }
+void QueuePair::closing() {
+  if (state() != QpState::error) set_state(QpState::closing);
+}
 
 bool QueuePair::sends_idle() {
   parts_.send_cq->reap();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bridge/steering_tag.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -21,6 +22,7 @@ SteeringTag::SteeringTag(std::shared_ptr<ProtectionDomain> domain)
     refuse_errno(errno, "The device " + domain_->device().name() + " has no memory window left");
   stag_ = window_->rkey;
   attributes_.stag = stag_;
+  bindings_.reserve(kMostBindings);
   domain_->add(*this);
 }
 
@@ -35,38 +37,55 @@ SteeringTagAttributes SteeringTag::query() const {
   return attributes_;
 }
 
-void SteeringTag::will_be_bound(const MemoryBinding& binding) {
+bool SteeringTag::add_binding(const MemoryBinding& binding) {
   const std::lock_guard lock(mutex_);
-  region_ = binding.region;
+  if (bindings_.size() == kMostBindings) return false;
+  bindings_.push_back({.stag = binding.stag, .region = binding.region, .over = false});
+  return true;
 }
 
-void SteeringTag::bound(const MemoryBinding& binding) {
+void SteeringTag::end_binding(const MemoryBinding& binding, bool bound) {
   const std::lock_guard lock(mutex_);
-  region_ = binding.region;
-  attributes_ = {.stag = binding.stag,
-                 .valid = binding.length != 0,
-                 .base = binding.base,
-                 .length = binding.length,
-                 .access = binding.access};
+  const auto found = std::ranges::find_if(bindings_, [&](const Binding& one) {
+    return one.stag == binding.stag && one.region == binding.region;
+  });
+  if (found == bindings_.end()) return;
+  const bool over = found->over;
+  bindings_.erase(found);
+  if (!bound) return;
+  region_ = over ? 0 : binding.region;
+  attributes_ = {.stag = binding.stag};
+  if (over || binding.length == 0) return;
+  attributes_.valid = true;
+  attributes_.base = binding.base;
+  attributes_.length = binding.length;
+  attributes_.access = binding.access;
+}
+
+void SteeringTag::invalidate(STag stag, bool by_peer) {
+  const std::lock_guard lock(mutex_);
+  // The owner's request ends after the bindings that were posted before it.
+  if (by_peer)
+    for (Binding& binding : bindings_) binding.over = binding.over || binding.stag == stag;
+  if (attributes_.stag != stag) return;
+  attributes_.valid = false;
+  attributes_.length = 0;
+  region_ = 0;
 }
 
 void SteeringTag::unbind_from(STag region) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (region_ != region) return;
-  }
-  invalidate();
+  const std::lock_guard lock(mutex_);
+  for (Binding& binding : bindings_) binding.over = binding.over || binding.region == region;
+  if (region_ != region) return;
+  attributes_.valid = false;
+  attributes_.length = 0;
+  region_ = 0;
 }
 
 void SteeringTag::end_if_of(STag region) {
   const std::lock_guard lock(mutex_);
-  if (region_ == region) window_.reset();
-}
-
-void SteeringTag::invalidate() {
-  const std::lock_guard lock(mutex_);
-  attributes_.valid = false;
-  attributes_.length = 0;
+  const bool may_be = std::ranges::find(bindings_, region, &Binding::region) != bindings_.end();
+  if (region_ == region || may_be) window_.reset();
 }
 
 }  // namespace diwarp::bridge

@@ -11,7 +11,7 @@ namespace diwarp::bridge {
 
 void WaitingCompletions::reserve(size_t places) {
   drop_taken();
-  all_.reserve(places + orphans());
+  all_.reserve(places + all_.size());
 }
 
 WorkCompletion& WaitingCompletions::add(WorkTable& table, uint32_t slot) noexcept {

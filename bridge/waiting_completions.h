@@ -16,7 +16,7 @@ class WorkTable;
 /// are gone holds the place of its request. reserve() alone takes memory.
 class WaitingCompletions {
  public:
-  /// Room for `places`, besides those of tables that are gone. Throws std::bad_alloc.
+  /// Room for `places`, besides those that wait. Throws std::bad_alloc.
   void reserve(size_t places);
 
   bool empty() const { return first_ == all_.size(); }

@@ -55,7 +55,7 @@ void describe_message(const ibv_wc& wc, ProtectionDomain& domain, WorkCompletion
   if ((flags & IBV_WC_WITH_INV) != 0) {
     out.invalidated = true;
     out.invalidated_stag = wc.invalidated_rkey;
-    domain.invalidated(wc.invalidated_rkey);
+    domain.invalidated(wc.invalidated_rkey, true);
   }
   if ((flags & IBV_WC_WITH_IMM) != 0) {
     out.opcode = WcOpcode::recv_immediate;
@@ -79,6 +79,19 @@ QueueTable::QueueTable(uint32_t capacity, ibv_qp& queue_pair, ProtectionDomain& 
       qp_number_(queue_pair.qp_num),
       queue_pair_(queue_pair),
       domain_(domain) {}
+
+QueueTable::~QueueTable() { drop_bindings(finished_); }
+
+/// Those from this place on will not complete.
+void QueueTable::drop_bindings(uint64_t from) {
+  for (uint64_t place = from; place < posted_; ++place)
+    if (at(place).opcode == WcOpcode::bind_window) domain_.end_binding(at(place).binding, false);
+}
+
+void QueueTable::take_back(uint32_t count) {
+  drop_bindings(posted_ - count);
+  posted_.fetch_sub(count, std::memory_order_release);
+}
 
 /// A power of two: a remainder would cost more than all else of a post.
 size_t QueueTable::places(uint32_t capacity) { return std::bit_ceil(size_t{capacity}); }
@@ -115,7 +128,9 @@ void QueueTable::complete(const ibv_wc& wc, uint32_t slot, CompletionSink& sink)
 /// It is this request's turn.
 void QueueTable::finish(uint64_t place, const ibv_wc& wc, CompletionSink& sink) {
   Request& request = at(place);
-  if (wc.status == IBV_WC_SUCCESS)
+  const bool good = wc.status == IBV_WC_SUCCESS;
+  if (request.opcode == WcOpcode::bind_window) domain_.end_binding(request.binding, good);
+  if (good)
     apply(request);
   else
     request.reported = true;
@@ -150,8 +165,8 @@ std::vector<uint32_t> QueueTable::outstanding() const {
 }
 
 void QueueTable::apply(const Request& request) {
-  if (request.opcode == WcOpcode::local_invalidate) domain_.invalidated(request.binding.stag);
-  if (request.opcode == WcOpcode::bind_window) domain_.bound(request.binding);
+  if (request.opcode == WcOpcode::local_invalidate)
+    domain_.invalidated(request.binding.stag, false);
 }
 
 SharedTable::SharedTable(uint32_t capacity, ProtectionDomain& domain)

@@ -93,6 +93,7 @@ class QueueTable : public WorkTable {
   };
 
   QueueTable(uint32_t capacity, ibv_qp& queue_pair, ProtectionDomain& domain);
+  ~QueueTable() override;
 
   uint32_t posted() const {
     return static_cast<uint32_t>(posted_.load(std::memory_order_acquire) -
@@ -120,7 +121,7 @@ class QueueTable : public WorkTable {
   /// Takes its place. Returns its slot.
   uint32_t add();
   /// The newest `count` were not posted after all.
-  void take_back(uint32_t count) { posted_.fetch_sub(count, std::memory_order_release); }
+  void take_back(uint32_t count);
 
   void complete(const ibv_wc& wc, uint32_t slot, CompletionSink& sink) override;
   void release(uint32_t slot) override;
@@ -132,6 +133,7 @@ class QueueTable : public WorkTable {
   uint64_t place_of(uint32_t slot) const;
   void free_finished(uint64_t from);
   void apply(const Request& request);
+  void drop_bindings(uint64_t from);
   void fail();
 
   const uint32_t capacity_;

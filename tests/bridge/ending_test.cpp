@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <infiniband/verbs.h>
+
 #include <array>
 #include <atomic>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -65,6 +68,60 @@ TEST_CASE("Queue pairs of a shared receive queue need its room in a completion q
         pd,
         QueuePairInit{.send_cq = cq, .recv_cq = cq, .capacity = {.max_send_wr = 16}, .srq = srq});
   CHECK(qps.size() == 16);
+}
+
+/// A connection from a device to software, which has not answered yet.
+struct Asked {
+  Asked() {
+    listener.listen();
+    id.resolve_addr(listener.local_address());
+    next_event(channel, CmEventType::addr_resolved);
+    id.connect(party.qp, {.timeout = kPatience});
+    request.emplace(std::move(*next_event(channel, CmEventType::connect_request).request));
+  }
+  void wait_fatal() {
+    const auto told = [&](const std::optional<AsyncEvent>& event) {
+      return event->type == AsyncEventType::qp_fatal && event->qp_number == party.qp.number();
+    };
+    std::optional<AsyncEvent> event;
+    do REQUIRE((event = events.get_event(kPatience)));
+    while (!told(event));
+  }
+
+  Device device = open_hardware();
+  Device software = Device::open("127.0.0.1");
+  EventQueue events{device};
+  CmEventChannel channel;
+  CmId listener{software, channel};
+  CmId id{device, channel};
+  Party party{device};
+  Party peer{software};
+  std::optional<CmId> request;
+};
+
+TEST_CASE(
+    "A queue pair of which the device tells a failure stays in error while its id disconnects") {
+  const Fresh fresh;
+  Asked scene;
+  scene.request->accept(scene.peer.qp);
+  next_event(scene.channel, CmEventType::established);
+  next_event(scene.channel, CmEventType::established);
+  fake().fail("ibv_modify_qp", 0, EIO);  // so the device does not end the connection
+  fake().raise("fake0", IBV_EVENT_QP_FATAL);
+  scene.wait_fatal();
+  scene.id.disconnect({.timeout = kPatience});
+  CHECK(scene.party.qp.state() == QpState::error);
+  next_event(scene.channel, CmEventType::disconnected);
+  CHECK(scene.party.qp.state() == QpState::error);
+  scene.party.qp.modify(QpState::reset);
+}
+
+TEST_CASE("A queue pair of which the device tells a failure while it connects is not connected") {
+  const Fresh fresh;
+  Asked scene;
+  fake().raise("fake0", IBV_EVENT_QP_FATAL);
+  next_event(scene.channel, CmEventType::connect_error);
+  CHECK(scene.party.qp.state() == QpState::error);
 }
 
 TEST_CASE("An id whose queue pair goes while it connects is told that it failed") {

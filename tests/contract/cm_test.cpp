@@ -176,6 +176,23 @@ TEST_CASE("An id connects to a Listener as to a listening id") {
   check_message(client.party, server);
 }
 
+TEST_CASE("An id takes one queue pair, and one that it refuses can be connected by another id") {
+  CmServer server;
+  CmClient client;
+  client.id->resolve_addr(server.listener.local_address());
+  next_event(client.channel, CmEventType::addr_resolved);
+  client.id->connect(client.party.qp, {.timeout = kPatience});
+  Party other(client.device);
+  CHECK(refusal([&] { client.id->connect(other.qp); }) == Errc::invalid_state);
+  CmEvent event = server.request();
+  event.request->accept(server.party.qp);
+  next_event(client.channel, CmEventType::established);
+  check_message(client.party, server.party);
+  Party peer(server.device);
+  join(other.qp, peer.qp, server.device);
+  check_message(other, peer);
+}
+
 TEST_CASE("Calls that do not fit what was done before are refused with invalid_state") {
   CmServer server;
   CmClient client;

@@ -145,6 +145,60 @@ TEST_CASE("A Send with Invalidate takes a window back") {
   check_refused(scene, 1, {stag, 0});
 }
 
+/// The binding of a window that is in force, and whose completion was not polled.
+struct BoundUnpolled : Windowed {
+  BoundUnpolled() {
+    REQUIRE_FALSE(a.post_recv(1, 0, 10));
+    REQUIRE_FALSE(b.post_recv(1, 0, 10));
+    REQUIRE_FALSE(bind(b, window.stag(), 0, 100, Access::remote_write));
+    REQUIRE_FALSE(b.send(0, 0));
+    next_good(a.recv_cq);  // comes after the binding
+  }
+  void check_binding_completes() {
+    CHECK(next_good(b.send_cq).opcode == WcOpcode::bind_window);
+    CHECK(next_good(b.send_cq).opcode == WcOpcode::send);
+  }
+};
+
+TEST_CASE("A window is invalid that the peer took back before its binding was polled") {
+  if (!needs(Capability::memory_windows)) return;
+  BoundUnpolled scene;
+  REQUIRE_FALSE(scene.a.qp.post_send(
+      {.opcode = WrOpcode::send_with_invalidate, .invalidate_stag = scene.window.stag()}));
+  check_told(next_good(scene.b.recv_cq), scene.window.stag());
+  scene.check_binding_completes();
+  CHECK_FALSE(scene.window.query().valid);
+}
+
+TEST_CASE("A window is invalid whose region was destroyed before its binding was polled") {
+  if (!needs(Capability::memory_windows)) return;
+  BoundUnpolled scene;
+  scene.b.mr.reset();
+  scene.check_binding_completes();
+  CHECK_FALSE(scene.window.query().valid);
+  check_refused(scene, 1, {scene.window.stag(), 0});
+}
+
+TEST_CASE("A region is destroyed while its window is to be bound to another one") {
+  if (!needs(Capability::memory_windows)) return;
+  Windowed scene;
+  const STag first = scene.window.stag();
+  const STag second = with_next_key(first);
+  const Pages pages(4096);
+  const MemoryRegion other(scene.b.pd, pages.bytes(), kBindable);
+  REQUIRE_FALSE(bind(scene.b, first, 0, 100, Access::remote_write));
+  next_good(scene.b.send_cq);
+  REQUIRE_FALSE(invalidate(scene.b, first));
+  REQUIRE_FALSE(scene.b.qp.post_send({.opcode = WrOpcode::bind_window,
+                                      .binding = {.stag = second,
+                                                  .region = other.lkey(),
+                                                  .address = pages.bytes().data(),
+                                                  .length = 100,
+                                                  .access = Access::remote_write}}));
+  scene.b.mr.reset();
+  check_refused(scene, 1, {first, 0});
+}
+
 TEST_CASE("A binding beyond its region fails with window_bind_error and ends the connection") {
   if (!needs(Capability::memory_windows)) return;
   Windowed scene;

@@ -129,7 +129,10 @@ ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* address, size_t length, uint64_t iova
                  [&]() -> ibv_mr* { return new Mr(present(pd), address, length, iova, access); });
 }
 int ibv_dereg_mr(ibv_mr* mr) {
-  return guarded("ibv_dereg_mr", [&] { return destroy<Mr>(mr); });
+  return guarded("ibv_dereg_mr", [&] {
+    static_cast<Mr*>(mr)->check_unbound();
+    return destroy<Mr>(mr);
+  });
 }
 int ibv_fork_init(void) {
   return guarded("ibv_fork_init", [] { return init_fork(); });

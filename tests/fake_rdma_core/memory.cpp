@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fake_rdma_core/memory.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <deque>
@@ -63,6 +64,21 @@ Pd::Pd(Context& its_context)
       inner(*its_context.device),
       use_(&its_context.users) {}
 
+void Pd::add(Mw& window) {
+  const std::lock_guard lock(mutex_);
+  windows_.push_back(&window);
+}
+
+void Pd::remove(Mw& window) {
+  const std::lock_guard lock(mutex_);
+  std::erase(windows_, &window);
+}
+
+bool Pd::has_window_of(const Mr& region) {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::any_of(windows_, [&](Mw* window) { return window->is_bound_to(region); });
+}
+
 Mr::Mr(Pd& its_pd, void* its_address, size_t size, uint64_t iova, unsigned access)
     : ibv_mr{},
       use_(&its_pd.users),
@@ -84,6 +100,8 @@ Mr::Mr(Pd& its_pd, void* its_address, size_t size, uint64_t iova, unsigned acces
   if (!fork_initialized) registered_before = true;
 }
 
+void Mr::check_unbound() const { refuse_if(static_cast<Pd*>(pd)->has_window_of(*this), EBUSY); }
+
 Mr::~Mr() { context_of(context).adapter.remove_key(lkey); }
 
 Mw::Mw(Pd& its_pd) : ibv_mw{}, use_(&its_pd.users), inner_(its_pd.inner) {
@@ -92,6 +110,21 @@ Mw::Mw(Pd& its_pd) : ibv_mw{}, use_(&its_pd.users), inner_(its_pd.inner) {
   rkey = inner_.stag();
   handle = static_cast<uint32_t>(next_serial());
   type = IBV_MW_TYPE_2;
+  its_pd.add(*this);
+}
+
+Mw::~Mw() { static_cast<Pd*>(pd)->remove(*this); }
+
+void Mw::note_binding(uint32_t key, const Mr& region) {
+  const std::lock_guard lock(mutex_);
+  regions_[key] = &region;
+}
+
+bool Mw::is_bound_to(const Mr& region) {
+  const diwarp::SteeringTagAttributes bound = inner_.query();
+  const std::lock_guard lock(mutex_);
+  const auto found = regions_.find(bound.stag);
+  return bound.valid && found != regions_.end() && found->second == &region;
 }
 
 diwarp::Access access_of(unsigned flags) {

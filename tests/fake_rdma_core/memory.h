@@ -5,6 +5,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <mutex>
+#include <vector>
 
 #include <diwarp/verbs.h>
 
@@ -14,15 +17,24 @@
 /// Protection domains, regions and windows.
 namespace fake {
 
+class Mr;
+class Mw;
+
 class Pd : public ibv_pd, public Counted {
  public:
   explicit Pd(Context& its_context);
+
+  void add(Mw& window);
+  void remove(Mw& window);
+  bool has_window_of(const Mr& region);
 
   Users users;
   const diwarp::ProtectionDomain inner;
 
  private:
   Use use_;
+  std::mutex mutex_;
+  std::vector<Mw*> windows_;  // guarded by mutex_
 };
 
 class Mr : public ibv_mr, public Counted {
@@ -31,6 +43,8 @@ class Mr : public ibv_mr, public Counted {
   ~Mr();
 
   uint64_t iova() const { return iova_; }
+  /// Refuses with EBUSY while a window is bound to it.
+  void check_unbound() const;
 
  private:
   Use use_;
@@ -42,10 +56,17 @@ class Mr : public ibv_mr, public Counted {
 class Mw : public ibv_mw, public Counted {
  public:
   explicit Mw(Pd& its_pd);
+  ~Mw();
+
+  /// A request to bind it is posted.
+  void note_binding(uint32_t key, const Mr& region);
+  bool is_bound_to(const Mr& region);
 
  private:
   Use use_;
   const diwarp::MemoryWindow inner_;
+  std::mutex mutex_;
+  std::map<uint32_t, const Mr*> regions_;  // guarded by mutex_; of the newest binding by key
 };
 
 /// Refuses with EINVAL what no region or window may have.

@@ -83,11 +83,12 @@ void add_immediate(diwarp::SendWorkRequest& result, const ibv_send_wr& request) 
 /// The addresses of windows count from the iova of their region, like those of SGEs.
 void add_binding(diwarp::SendWorkRequest& result, const ibv_send_wr& request, const ibv_pd* pd) {
   refuse_if(!able(Ability::memory_windows), EINVAL);
-  const ibv_mw* const window = request.bind_mw.mw;
+  ibv_mw* const window = request.bind_mw.mw;
   const ibv_mw_bind_info& info = request.bind_mw.bind_info;
   refuse_if(window == nullptr || window->type != IBV_MW_TYPE_2 || window->pd != pd, EINVAL);
   refuse_if(info.mr == nullptr || info.mr->pd != pd, EINVAL);
   const auto& region = *static_cast<const Mr*>(info.mr);
+  static_cast<Mw*>(window)->note_binding(request.bind_mw.rkey, region);
   const bool zero_based = (info.mw_access_flags & IBV_ACCESS_ZERO_BASED) != 0;
   result.binding = {
       .stag = request.bind_mw.rkey,
