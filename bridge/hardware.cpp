@@ -98,7 +98,7 @@ std::string refusal_of_kind(const ibv_device& device) {
 }
 
 std::string refusal_of(const RdmaCore& core, ibv_device& device, DeviceInfo& info) {
-  if (const std::string kind = refusal_of_kind(device); !kind.empty()) return kind;
+  if (std::string kind = refusal_of_kind(device); !kind.empty()) return kind;
   const Owned<ibv_context> context(core.verbs().open_device(&device), {core.verbs().close_device});
   if (!context)
     return "it cannot be opened (" + std::error_code(errno, std::system_category()).message() +
