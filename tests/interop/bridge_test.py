@@ -320,6 +320,15 @@ def refusal_of(guest, words, before=""):
     return json.loads(output.splitlines()[-1])["refusal"]
 
 
+def registers_of_a_device(guest):
+    """A file by which they can be mapped; those of a driver, or of ports, cannot."""
+    files = guest.run("ls /sys/bus/pci/devices/*/resource[0-9]").split()
+    tried = [guest.start(f"timeout 60 /host/memory_peer --only-map --file {file}") for file in files]
+    mapped = [file for file, running in zip(files, tried) if running.result()[0] == 0]
+    check(mapped, f"none of these can be mapped: {files}")
+    return mapped[0]
+
+
 @step
 def memory(guest):
     """Too little memory may be locked, and memory that cannot be pinned."""
@@ -327,7 +336,7 @@ def memory(guest):
     text = refusal_of(guest, "--length 1048576", "ulimit -l 64;")
     for wanted in (DEVICE[3:], "1048576 bytes", "65536 bytes", "RLIMIT_MEMLOCK", "ulimit -l"):
         check(wanted in text, f"the refusal does not tell {wanted}: {text}")
-    for kind in ("read_only", "unmapped"):
+    for kind in ("read_only", "unmapped", f"device --file {registers_of_a_device(guest)}"):
         text = refusal_of(guest, f"--memory {kind}")
         check("pinned" in text and "4096 bytes" in text, f"{kind} memory: {text}")
 
