@@ -121,6 +121,7 @@ QueuePair::QueuePair(QueuePairParts parts, const provider::QueuePairInit& init)
     : parts_(std::move(parts)),
       capacity_(rounded(parts_.domain->device(), init.capacity)),
       signal_all_(init.signal_all),
+      guards_sends_(device().traits().raises_sigpipe && !ignores_sigpipe()),
       reserved_sends_(capacity_.max_send_wr),
       reserved_receives_(parts_.srq ? 0 : capacity_.max_recv_wr),
       send_requests_(kBatch),
@@ -171,8 +172,8 @@ bool QueuePair::has_place() {
   return !queues_->sends().full();
 }
 
-/// Puts a request into the table, and into the batch at `index`. One that binds keeps regions until
-/// it is posted, and must be the batch's last: the next one may wait for completions that end them.
+/// Puts a request into the table, and into the batch at `index`. One that binds takes `bindable`
+/// and must be the batch's last: has_place() reaps completions, which may end regions.
 std::error_code QueuePair::prepare(const SendWorkRequest& request, size_t index,
                                    std::unique_lock<std::mutex>& bindable) noexcept {
   if (const std::error_code error = check_send(request, capacity_, *parts_.domain)) return error;
@@ -194,7 +195,7 @@ std::error_code QueuePair::prepare(const SendWorkRequest& request, size_t index,
 
 /// Returns an errno, and the request that was refused.
 int QueuePair::send_batch(ibv_send_wr** bad) noexcept {
-  const SigpipeGuard guard(device().traits().raises_sigpipe);
+  const SigpipeGuard guard(guards_sends_);
   return errno_of(ibv_post_send(queues_->get(), send_requests_.data(), bad));
 }
 

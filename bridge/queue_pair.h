@@ -94,6 +94,7 @@ class QueuePair final : public provider::QueuePair,
   const QueuePairParts parts_;
   const QueuePairCapacity capacity_;
   const bool signal_all_;
+  const bool guards_sends_;  // against SIGPIPE
   const uint32_t reserved_sends_;
   const uint32_t reserved_receives_;
   std::atomic<QpState> state_{QpState::init};

@@ -21,6 +21,11 @@ bool sigpipe_is_pending() {
 
 }  // namespace
 
+bool ignores_sigpipe() {
+  struct sigaction action {};
+  return ::sigaction(SIGPIPE, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 void SigpipeGuard::begin() {
   const sigset_t set = sigpipe_alone();
   sigset_t before;

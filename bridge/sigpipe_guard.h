@@ -10,7 +10,7 @@ namespace diwarp::bridge {
 /// SIGPIPE that was pending before stays so, and the thread's signal mask is as before at the end.
 class SigpipeGuard {
  public:
-  /// Does nothing unless the driver may raise it.
+  /// Does nothing unless it may be raised, and matter.
   explicit SigpipeGuard(bool may_be_raised = true) : active_(may_be_raised) {
     if (active_) begin();
   }
@@ -27,5 +27,8 @@ class SigpipeGuard {
   bool active_;
   bool was_blocked_ = false;
 };
+
+/// Whether this process ignores SIGPIPE, so that nothing need be kept away.
+bool ignores_sigpipe();
 
 }  // namespace diwarp::bridge

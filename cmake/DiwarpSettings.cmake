@@ -38,7 +38,7 @@ if(DIWARP_SANITIZE)
   add_compile_options(-fsanitize=${DIWARP_SANITIZE} -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${DIWARP_SANITIZE})
   # LeakSanitizer (LLVM 14) guesses the bounds of a loaded library's thread-local storage, and ends
-  # the process where that happens to begin 16 bytes into a page. In the static block it need not.
+  # the process where that happens to begin 16 bytes into a page. Those of the static block it knows.
   if(DIWARP_SANITIZE MATCHES "address")
     add_compile_options(-ftls-model=initial-exec)
   endif()

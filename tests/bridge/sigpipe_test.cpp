@@ -120,6 +120,24 @@ TEST_CASE("A SIGPIPE that a call of siw's raises does not reach the application"
   CHECK_FALSE(sigpipe_is_pending());
 }
 
+TEST_CASE("A SIGPIPE that the application ignores when it makes a queue pair is left alone") {
+  const Fresh fresh;
+  const Siw siw;
+  const Device device = Device::open("hw:siw0");
+  ::signal(SIGPIPE, SIG_IGN);
+  {
+    Party a(device);
+    Party b(device);
+    join(a.qp, b.qp, device);
+    fake().signal("ibv_post_send", SIGPIPE);
+    check_message(a, b);
+    const Blocked blocked;
+    check_message(a, b, 2);
+    CHECK(sigpipe_is_pending());  // as it is kept pending, and nobody takes it away
+  }
+  ::signal(SIGPIPE, SIG_DFL);
+}
+
 TEST_CASE("A SIGPIPE that the application keeps pending stays so, and no other one becomes so") {
   const Fresh fresh;
   const Siw siw;

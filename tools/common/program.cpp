@@ -2,6 +2,7 @@
 #include "common/program.h"
 
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <cstdio>
 
 #include "common/failure.h"
@@ -32,6 +33,7 @@ int explain_failure(const std::string& name, const std::exception& failure) {
 
 int run_program(const std::string& name, const std::function<void()>& body) {
   note_interrupts();
+  std::signal(SIGPIPE, SIG_IGN);  // a peer that has gone is an error of the call, on siw as well
   try {
     body();
     return 0;
