@@ -480,7 +480,8 @@ def bridged_latency(guest):
                        "--iterations 1000 --warmup 10 --csv - 2>/dev/null")
     serving.result()
     lines = output.splitlines()
-    start = next(at for at, line in enumerate(lines) if line.startswith("transport,"))
+    start = next((at for at, line in enumerate(lines) if line.startswith("transport,")), None)
+    check(start is not None, f"no row of diwarp-pingpong: {output}")
     return float(next(csv.DictReader(lines[start:]))["half_rtt_us_p50"])
 
 

@@ -3,17 +3,8 @@
 
 #include <cstdio>
 
-#include "common/failure.h"
-
 namespace diwarp::tools {
 namespace {
-
-std::ofstream open_file(const std::string& name) {
-  if (name.empty()) return {};
-  std::ofstream file(name == "-" ? "/dev/stdout" : name);
-  if (!file) throw Failure("Cannot write " + name + ": name a file in a folder that exists.");
-  return file;
-}
 
 std::string cell(const Json& value, int digits) {
   if (value.is_string()) return value.get<std::string>();
@@ -33,7 +24,7 @@ std::string column_name(std::string pointer) {
 }
 
 template <class Cells>
-void write_line(std::ofstream& file, const Cells& cells) {
+void write_line(std::ostream& file, const Cells& cells) {
   const char* separator = "";
   for (const std::string& text : cells) {
     file << separator << text;
@@ -48,12 +39,12 @@ Report::Report(std::vector<Column> columns, const std::string& json_file,
                const std::string& csv_file)
     : columns_(std::move(columns)),
       table_(json_file != "-" && csv_file != "-"),
-      json_(open_file(json_file)),
-      csv_(open_file(csv_file)) {}
+      json_(json_file),
+      csv_(csv_file) {}
 
 Report::~Report() {
-  if (json_.is_open()) write_json();
-  if (csv_.is_open()) write_csv();
+  if (json_.wanted()) write_json();
+  if (csv_.wanted()) write_csv();
 }
 
 void Report::add(const Json& row) {
@@ -84,19 +75,19 @@ std::string Report::text_of(const Json& row, const Column& column) {
   return "-";
 }
 
-void Report::write_json() { json_ << rows_.dump(2) << "\n"; }
+void Report::write_json() { json_.stream() << rows_.dump(2) << std::endl; }
 
 void Report::write_csv() {
   if (rows_.empty()) return;
   std::vector<std::string> names;
   const Json first = rows_[0].flatten();
   for (const auto& [pointer, value] : first.items()) names.push_back(column_name(pointer));
-  write_line(csv_, names);
+  write_line(csv_.stream(), names);
   for (const Json& row : rows_) {
     std::vector<std::string> cells;
     const Json flat = row.flatten();
     for (const auto& [pointer, value] : flat.items()) cells.push_back(cell(value, 6));
-    write_line(csv_, cells);
+    write_line(csv_.stream(), cells);
   }
 }
 

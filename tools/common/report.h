@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "common/control.h"
+#include "common/output_file.h"
 
 namespace diwarp::tools {
 
@@ -41,8 +41,8 @@ class Report {
 
   std::vector<Column> columns_;
   bool table_ = true;
-  std::ofstream json_;
-  std::ofstream csv_;
+  OutputFile json_;
+  OutputFile csv_;
   Json rows_ = Json::array();
 };
 

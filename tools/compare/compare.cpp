@@ -2,10 +2,10 @@
 // diwarp-compare: diwarp in terms of the sockets underneath, and of libfabric's providers.
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "common/failure.h"
+#include "common/output_file.h"
 #include "common/program.h"
 #include "common/session.h"
 #include "compare/machine.h"
@@ -116,10 +116,7 @@ void run(int argc, char** argv) {
   if (!options) return;
   const std::vector<Row> rows = choose_rows(options->only);
   if (options->list) return print_list(rows);
-  std::ofstream json;
-  const std::string& file = options->json_file;
-  if (!file.empty()) json.open(file == "-" ? "/dev/stdout" : file);
-  if (!json) throw Failure("Cannot write " + file + ": name a file in a folder that exists.");
+  OutputFile json(options->json_file);
   if (!options->plot_file.empty()) check_plot(options->plot_file);
   Ends ends;
   ends.timeout = std::chrono::seconds(30);
@@ -132,7 +129,7 @@ void run(int argc, char** argv) {
       kName, ends, terms,
       {.client = [&](Control& control) { result = compare(*options, rows, control); },
        .server = [&](Control& control, const Terms&) { play_far(options->settings, control); }});
-  if (json.is_open()) json << result.json.dump(2) << std::endl;
+  if (json.wanted()) json.stream() << result.json.dump(2) << std::endl;
   if (!options->plot_file.empty())
     write_plot(options->plot_file, plot_title(result.json["machine"]), result.figures);
 }
