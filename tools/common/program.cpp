@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
+#include <iostream>
 
 #include "common/failure.h"
 #include "common/interrupt.h"
@@ -15,6 +16,8 @@ void complain(const std::string& name, const char* message) {
   std::fflush(stdout);
   std::fprintf(stderr, "%s: %s\n", name.c_str(), message);
 }
+
+bool output_is_lost() { return !std::cout.flush() || std::fflush(stdout) != 0; }
 
 /// The exit status for what ended the program. Where the user interrupted both ends, the other
 /// end's orderly close may be what this one saw first.
@@ -36,7 +39,7 @@ int run_program(const std::string& name, const std::function<void()>& body) {
   std::signal(SIGPIPE, SIG_IGN);  // a peer that has gone is an error of the call, on siw as well
   try {
     body();
-    return 0;
+    return output_is_lost() ? 128 + SIGPIPE : 0;  // as if SIGPIPE had ended it
   } catch (const std::exception& failure) {
     return explain_failure(name, failure);
   }

@@ -12,7 +12,7 @@ namespace diwarp::tools {
 
 /// The frame of every tool's main(): an exception becomes one sentence on standard error. Returns
 /// the exit status: 0 if all went well, 1 if not, 128 + the signal's number if the user
-/// interrupted.
+/// interrupted, or if nobody takes the output.
 int run_program(const std::string& name, const std::function<void()>& body);
 
 /// Parses the command line. False if there is nothing more to do, as --help has been printed.
