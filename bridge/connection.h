@@ -50,6 +50,8 @@ class Connection final : public CmHandler,
   bool connectable() const {
     return (state_ == State::resolved || state_ == State::routed) && !wanted_;
   }
+  /// It is not there yet, and nobody ends it.
+  bool opening() const { return connecting() && state_ != State::closing; }
   bool connecting() const { return state_ != State::established && state_ != State::over; }
   Address local_address() const;
   Address peer_address() const;

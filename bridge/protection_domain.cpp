@@ -7,7 +7,6 @@
 #include "bridge/queue_pair.h"
 #include "bridge/refuse.h"
 #include "bridge/shared_receive_queue.h"
-#include "bridge/steering_tag.h"
 
 namespace diwarp::bridge {
 namespace {
@@ -109,16 +108,22 @@ ibv_mw* ProtectionDomain::window_of(STag stag) const {
   return found == windows_.end() ? nullptr : found->second->get();
 }
 
-bool ProtectionDomain::add_binding(const MemoryBinding& binding) {
+bool ProtectionDomain::has_binding_left(STag window) const {
   const std::lock_guard lock(mutex_);
-  const auto found = windows_.find(index_of(binding.stag));
-  return found == windows_.end() || found->second->add_binding(binding);
+  const auto found = windows_.find(index_of(window));
+  return found == windows_.end() || found->second->has_binding_left();
 }
 
-void ProtectionDomain::end_binding(const MemoryBinding& binding, bool bound) {
+uint64_t ProtectionDomain::add_binding(const MemoryBinding& binding) {
   const std::lock_guard lock(mutex_);
   const auto found = windows_.find(index_of(binding.stag));
-  if (found != windows_.end()) found->second->end_binding(binding, bound);
+  return found == windows_.end() ? 0 : found->second->add_binding(binding);
+}
+
+void ProtectionDomain::end_binding(const MemoryBinding& binding, uint64_t number, BindingEnd end) {
+  const std::lock_guard lock(mutex_);
+  const auto found = windows_.find(index_of(binding.stag));
+  if (found != windows_.end()) found->second->end_binding(binding, number, end);
 }
 
 void ProtectionDomain::invalidated(STag stag, bool by_peer) {

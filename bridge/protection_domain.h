@@ -9,12 +9,12 @@
 
 #include "bridge/device.h"
 #include "bridge/owned.h"
+#include "bridge/steering_tag.h"
 #include "provider/protection_domain.h"
 
 namespace diwarp::bridge {
 
 class MemoryRegion;
-class SteeringTag;
 
 class ProtectionDomain final : public provider::ProtectionDomain,
                                public std::enable_shared_from_this<ProtectionDomain> {
@@ -56,10 +56,12 @@ class ProtectionDomain final : public provider::ProtectionDomain,
   std::optional<Access> access_of(STag stag) const;
   ibv_mr* region_of(STag stag) const;
   ibv_mw* window_of(STag stag) const;
-  /// A request to bind a window is posted. False where kMostBindings of the window are.
-  bool add_binding(const MemoryBinding& binding);
-  /// It has ended; `bound`: with success.
-  void end_binding(const MemoryBinding& binding, bool bound);
+  /// False where kMostBindings of the window are posted.
+  bool has_binding_left(STag window) const;
+  /// A request to bind a window is posted. Returns its number among the window's; 0 where
+  /// kMostBindings are posted.
+  uint64_t add_binding(const MemoryBinding& binding);
+  void end_binding(const MemoryBinding& binding, uint64_t number, BindingEnd end);
   /// The STag was invalidated by the peer, else by its owner.
   void invalidated(STag stag, bool by_peer);
 

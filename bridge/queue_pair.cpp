@@ -183,11 +183,17 @@ std::error_code QueuePair::prepare(const SendWorkRequest& request, size_t index,
   const std::span sges =
       std::span(send_sges_).subspan(index * capacity_.max_send_sge, capacity_.max_send_sge);
   const bool binds = request.opcode == WrOpcode::bind_window;
-  if (binds) bindable = parts_.domain->keep_bindable();
+  if (binds) {
+    if (!parts_.domain->has_binding_left(request.binding.stag)) parts_.send_cq->reap();
+    bindable = parts_.domain->keep_bindable();
+  }
   if (!translate(request, *parts_.domain, out, sges)) return Errc::invalid_argument;
-  if (binds && !parts_.domain->add_binding(request.binding)) return Errc::queue_full;
   QueueTable& table = queues_->sends();
   describe(request, signal_all_, table.next());
+  if (binds) {
+    table.next().binding_number = parts_.domain->add_binding(request.binding);
+    if (table.next().binding_number == 0) return Errc::queue_full;
+  }
   out.wr_id = table.wr_id(table.add());
   if (index != 0) send_requests_[index - 1].next = &out;
   return {};
@@ -369,8 +375,8 @@ void QueuePair::on_async_event(ibv_event_type type, const void* object) {
   const std::error_code status = gone ? Errc::device_gone : Errc::connection_lost;
   const bool told = std::exchange(fatal_told_, true);  // nothing below tells of another reason
   connection = connection_;
-  if (connection && (gone || connection->connecting())) connection->lose(status);
   enter_error();
+  if (connection && (gone || connection->opening())) connection->lose(status);
   if (gone) queues_->flush();
   if (!told) tell_fatal(status);
 }
@@ -387,7 +393,7 @@ void QueuePair::attach(const std::shared_ptr<Connection>& connection) {
 
 void QueuePair::detach(bool tried) {
   connection_.reset();
-  if (!tried) return;
+  if (!tried || state() == QpState::error) return;
   try {
     renew();
   } catch (const std::exception& error) {

@@ -37,22 +37,29 @@ SteeringTagAttributes SteeringTag::query() const {
   return attributes_;
 }
 
-bool SteeringTag::add_binding(const MemoryBinding& binding) {
+bool SteeringTag::has_binding_left() const {
   const std::lock_guard lock(mutex_);
-  if (bindings_.size() == kMostBindings) return false;
-  bindings_.push_back({.stag = binding.stag, .region = binding.region, .over = false});
-  return true;
+  return bindings_.size() < kMostBindings;
 }
 
-void SteeringTag::end_binding(const MemoryBinding& binding, bool bound) {
+uint64_t SteeringTag::add_binding(const MemoryBinding& binding) {
   const std::lock_guard lock(mutex_);
-  const auto found = std::ranges::find_if(bindings_, [&](const Binding& one) {
-    return one.stag == binding.stag && one.region == binding.region;
-  });
+  if (bindings_.size() == kMostBindings) return 0;
+  bindings_.push_back(
+      {.number = ++last_binding_, .stag = binding.stag, .region = binding.region, .over = false});
+  return last_binding_;
+}
+
+void SteeringTag::end_binding(const MemoryBinding& binding, uint64_t number, BindingEnd end) {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::ranges::find(bindings_, number, &Binding::number);
   if (found == bindings_.end()) return;
   const bool over = found->over;
   bindings_.erase(found);
-  if (!bound) return;
+  if (end == BindingEnd::unknown && region_ == 0 && !over) region_ = binding.region;
+  // Another queue pair's completion of a newer one may have been polled before.
+  if (end != BindingEnd::bound || number < newest_bound_) return;
+  newest_bound_ = number;
   region_ = over ? 0 : binding.region;
   attributes_ = {.stag = binding.stag};
   if (over || binding.length == 0) return;

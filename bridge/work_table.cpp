@@ -80,16 +80,20 @@ QueueTable::QueueTable(uint32_t capacity, ibv_qp& queue_pair, ProtectionDomain& 
       queue_pair_(queue_pair),
       domain_(domain) {}
 
-QueueTable::~QueueTable() { drop_bindings(finished_); }
+// What the device has completed, and nobody fetched, is known to nobody.
+QueueTable::~QueueTable() { end_bindings(finished_, BindingEnd::unknown); }
 
-/// Those from this place on will not complete.
-void QueueTable::drop_bindings(uint64_t from) {
-  for (uint64_t place = from; place < posted_; ++place)
-    if (at(place).opcode == WcOpcode::bind_window) domain_.end_binding(at(place).binding, false);
+/// Those from this place on.
+void QueueTable::end_bindings(uint64_t from, BindingEnd end) {
+  for (uint64_t place = from; place < posted_; ++place) {
+    const Request& request = at(place);
+    if (request.opcode == WcOpcode::bind_window)
+      domain_.end_binding(request.binding, request.binding_number, end);
+  }
 }
 
 void QueueTable::take_back(uint32_t count) {
-  drop_bindings(posted_ - count);
+  end_bindings(posted_ - count, BindingEnd::failed);
   posted_.fetch_sub(count, std::memory_order_release);
 }
 
@@ -129,7 +133,9 @@ void QueueTable::complete(const ibv_wc& wc, uint32_t slot, CompletionSink& sink)
 void QueueTable::finish(uint64_t place, const ibv_wc& wc, CompletionSink& sink) {
   Request& request = at(place);
   const bool good = wc.status == IBV_WC_SUCCESS;
-  if (request.opcode == WcOpcode::bind_window) domain_.end_binding(request.binding, good);
+  if (request.opcode == WcOpcode::bind_window)
+    domain_.end_binding(request.binding, request.binding_number,
+                        good ? BindingEnd::bound : BindingEnd::failed);
   if (good)
     apply(request);
   else

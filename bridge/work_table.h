@@ -15,6 +15,7 @@
 namespace diwarp::bridge {
 
 class ProtectionDomain;
+enum class BindingEnd : uint8_t;
 
 /// Where the completions of a poll go: to the application as long as it has room, else they wait.
 class CompletionSink {
@@ -84,11 +85,12 @@ class QueueTable : public WorkTable {
   struct Request {
     uint64_t wr_id;
     WcOpcode opcode;
-    bool reported;          // the application wants the completion of a success
-    bool completed;         // by the device, before one that was posted earlier; with `result`
-    uint32_t bytes;         // sends
-    uint32_t sge_count;     // receives; their owner keeps the SGEs by the index of the place
-    MemoryBinding binding;  // bind_window; its `stag`: local_invalidate, too
+    bool reported;            // the application wants the completion of a success
+    bool completed;           // by the device, before one that was posted earlier; with `result`
+    uint32_t bytes;           // sends
+    uint32_t sge_count;       // receives; their owner keeps the SGEs by the index of the place
+    MemoryBinding binding;    // bind_window; its `stag`: local_invalidate, too
+    uint64_t binding_number;  // bind_window: see ProtectionDomain::add_binding()
     ibv_wc result;
   };
 
@@ -133,7 +135,7 @@ class QueueTable : public WorkTable {
   uint64_t place_of(uint32_t slot) const;
   void free_finished(uint64_t from);
   void apply(const Request& request);
-  void drop_bindings(uint64_t from);
+  void end_bindings(uint64_t from, BindingEnd end);
   void fail();
 
   const uint32_t capacity_;

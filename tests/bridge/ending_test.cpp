@@ -122,6 +122,7 @@ TEST_CASE("A queue pair of which the device tells a failure while it connects is
   fake().raise("fake0", IBV_EVENT_QP_FATAL);
   next_event(scene.channel, CmEventType::connect_error);
   CHECK(scene.party.qp.state() == QpState::error);
+  scene.wait_fatal();
 }
 
 TEST_CASE("An id whose queue pair goes while it connects is told that it failed") {

@@ -179,7 +179,34 @@ TEST_CASE("A window is invalid whose region was destroyed before its binding was
   check_refused(scene, 1, {scene.window.stag(), 0});
 }
 
-TEST_CASE("A region is destroyed while its window is to be bound to another one") {
+TEST_CASE("The newest binding of a window counts, whichever completion is polled last") {
+  if (!needs(Capability::memory_windows)) return;
+  Windowed scene;
+  const STag first = scene.window.stag();
+  const STag second = with_next_key(first);
+  Party far(scene.device_a);
+  CompletionQueue cq(scene.device_b, 16);
+  QueuePair qp(scene.b.pd, {.send_cq = cq, .recv_cq = cq});
+  join(far.qp, qp, scene.device_b);
+  REQUIRE_FALSE(scene.a.post_recv(1, 0, 10));
+  REQUIRE_FALSE(bind(scene.b, first, 0, 100, Access::remote_write));
+  REQUIRE_FALSE(invalidate(scene.b, first));
+  REQUIRE_FALSE(scene.b.send(0, 0));
+  next_good(scene.a.recv_cq);
+  REQUIRE_FALSE(qp.post_send({.opcode = WrOpcode::bind_window,
+                              .binding = {.stag = second,
+                                          .region = scene.b.mr->lkey(),
+                                          .address = scene.b.bytes(200, 0).data(),
+                                          .length = 50,
+                                          .access = Access::remote_write}}));
+  next_good(cq);
+  take(scene.b.send_cq, 3);
+  CHECK(scene.window.query().valid);
+  CHECK(scene.window.query().stag == second);
+  CHECK(scene.window.query().length == 50);
+}
+
+TEST_CASE("A region is destroyed when its window was bound to another one, which nobody polled") {
   if (!needs(Capability::memory_windows)) return;
   Windowed scene;
   const STag first = scene.window.stag();
@@ -195,6 +222,9 @@ TEST_CASE("A region is destroyed while its window is to be bound to another one"
                                                   .address = pages.bytes().data(),
                                                   .length = 100,
                                                   .access = Access::remote_write}}));
+  REQUIRE_FALSE(scene.a.post_recv(1, 0, 10));
+  REQUIRE_FALSE(scene.b.send(0, 0));
+  next_good(scene.a.recv_cq);  // comes after the binding
   scene.b.mr.reset();
   check_refused(scene, 1, {first, 0});
 }
