@@ -2,6 +2,7 @@
 #include "common/program.h"
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <iostream>
@@ -17,7 +18,18 @@ void complain(const std::string& name, const char* message) {
   std::fprintf(stderr, "%s: %s\n", name.c_str(), message);
 }
 
-bool output_is_lost() { return !std::cout.flush() || std::fflush(stdout) != 0; }
+/// The exit status that standard output leaves. One that nobody reads ends a program as SIGPIPE
+/// would, without a word.
+int finish_output(const std::string& name) {
+  errno = 0;
+  std::cout.flush();
+  std::fflush(stdout);
+  const bool full = errno == ENOSPC;
+  if (std::cout.good() && std::ferror(stdout) == 0) return 0;
+  if (!full) return 128 + SIGPIPE;
+  complain(name, "Standard output cannot be written: there is no space left.");
+  return 1;
+}
 
 /// The exit status for what ended the program. Where the user interrupted both ends, the other
 /// end's orderly close may be what this one saw first.
@@ -39,7 +51,7 @@ int run_program(const std::string& name, const std::function<void()>& body) {
   std::signal(SIGPIPE, SIG_IGN);  // a peer that has gone is an error of the call, on siw as well
   try {
     body();
-    return output_is_lost() ? 128 + SIGPIPE : 0;  // as if SIGPIPE had ended it
+    return finish_output(name);
   } catch (const std::exception& failure) {
     return explain_failure(name, failure);
   }
