@@ -14,7 +14,7 @@ import time
 
 from harness import (ENDLESS, PATIENCE, PROGRAMS, Process, Skipped, case, check,
                      check_sentence, children_of, few, main, path, rows_of, run, start_endless,
-                     start_server, sweep, wait_until, where)
+                     start_server, sweep, tool, wait_until, where)
 from rows import check_bandwidth, check_rows
 
 TRANSPORTS = ("ud", "rc")
@@ -300,6 +300,35 @@ def rate_paces_the_sender():
     row = rows_of("rows.json")[0]
     check_bandwidth(row)
     check(row["mb_per_s"] < 4.4, f"faster than the rate: {row}")
+
+
+@case()
+def json_goes_to_a_socket():
+    """Standard output need not be a file that can be opened by a name."""
+    here, there = socket.socketpair()
+    with here, there:
+        done = subprocess.run([tool("pingpong"), "--loopback", "--size", "64", "--iterations", "10",
+                               "--json", "-"], stdin=subprocess.DEVNULL, stdout=there,
+                              stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
+        check(done.returncode == 0, f"status {done.returncode}: {done.stderr}")
+        there.close()
+        rows = json.loads(here.makefile().read())
+    check(len(rows) == 1 and rows[0]["size"] == 64, f"rows: {rows}")
+
+
+@case()
+def output_that_cannot_be_written():
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([tool("info")], stdout=full, stderr=subprocess.PIPE, text=True,
+                              timeout=PATIENCE)
+    check(done.returncode == 1, f"a full disk: status {done.returncode}")
+    check_sentence("info", done.stderr, "Standard output cannot be written", "space")
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "wb") as broken:
+        done = subprocess.run([tool("info")], stdout=broken, stderr=subprocess.PIPE, text=True,
+                              timeout=PATIENCE)
+    check(done.returncode == 128 + signal.SIGPIPE, f"nobody reads: status {done.returncode}")
 
 
 @case()
