@@ -138,7 +138,6 @@ void CmId::connect(const rdma_conn_param* given) {
 void CmId::listen(int backlog) {
   if (state_ == State::idle) bind_to(diwarp::Address::any(diwarp::AddressFamily::ipv4));
   expect(State::bound);
-  port_->release_socket();
   state_ = State::listening;
   if (adapter_ != nullptr) return listen_on(*adapter_, backlog);
   for (Adapter* adapter : adapters())

@@ -60,7 +60,7 @@ PortReservation::PortReservation(const diwarp::Address& local) {
   });
   refuse_if(taken, EADDRINUSE);
   descriptor_ = open_socket(local, SOCK_STREAM);
-  const int on = 1;
+  const int on = 1;  // the listener's socket has it as well, and may share the port
   ::setsockopt(descriptor_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   sockaddr_storage name = {};
   const socklen_t length = local.to_sockaddr(name);
@@ -74,14 +74,9 @@ PortReservation::PortReservation(const diwarp::Address& local) {
 }
 
 PortReservation::~PortReservation() {
-  release_socket();
+  ::close(descriptor_);
   const std::lock_guard lock(mutex);
   reserved().erase(std::find(reserved().begin(), reserved().end(), bound_));
-}
-
-void PortReservation::release_socket() {
-  if (descriptor_ >= 0) ::close(descriptor_);
-  descriptor_ = -1;
 }
 
 Adapter* adapter_towards(const diwarp::Address& peer) {

@@ -9,8 +9,8 @@
 
 namespace fake {
 
-/// The port that an id is bound to. No other id of the process can have it meanwhile; other
-/// processes are kept from it by a socket until the id listens.
+/// The port that an id is bound to. No other id of the process can have it meanwhile, and a socket
+/// keeps other processes from it.
 class PortReservation {
  public:
   /// Port 0: any that is free. Refuses with EADDRINUSE.
@@ -20,7 +20,6 @@ class PortReservation {
   PortReservation& operator=(const PortReservation&) = delete;
 
   uint16_t number() const { return bound_.port(); }
-  void release_socket();
 
  private:
   int descriptor_ = -1;

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <arpa/inet.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <future>
+#include <thread>
 
 #include "fake_rdma_core/fake_scene.h"
 
@@ -15,6 +19,37 @@ using namespace std::chrono_literals;
 namespace {
 
 sockaddr* generic(sockaddr_in& address) { return reinterpret_cast<sockaddr*>(&address); }
+
+/// Tries without pause to bind a socket to a port of the loopback address, as another process may.
+class PortThief {
+ public:
+  explicit PortThief(__be16 port)
+      : thread_([this, port] {
+          while (!stopped_ && !got_it_) got_it_ = binds(port);
+        }) {}
+  ~PortThief() {
+    if (thread_.joinable()) stop();
+  }
+  /// Whether it got the port.
+  bool stop() {
+    stopped_ = true;
+    thread_.join();
+    return got_it_;
+  }
+
+ private:
+  static bool binds(__be16 port) {
+    sockaddr_in wanted = loopback(port);
+    const int descriptor = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const bool bound = ::bind(descriptor, generic(wanted), sizeof wanted) == 0;
+    ::close(descriptor);
+    return bound;
+  }
+
+  std::atomic<bool> stopped_ = false;
+  std::atomic<bool> got_it_ = false;
+  std::thread thread_;
+};
 
 }  // namespace
 
@@ -78,6 +113,20 @@ TEST_CASE("fake rdma-core: a port is bound once") {
   sockaddr_in same = loopback(listener.port());
   CHECK(refusal([&] { return api().bind_addr(id, generic(same)); }) == EADDRINUSE);
   CHECK(api().destroy_id(id) == 0);
+}
+
+TEST_CASE("fake rdma-core: the port that an id is bound to is its own while it begins to listen") {
+  const Fresh fresh;
+  for (int round = 0; round < 200; ++round) {
+    Channel channel;
+    rdma_cm_id* const id = channel.id();
+    sockaddr_in any_port = loopback();
+    REQUIRE(api().bind_addr(id, generic(any_port)) == 0);
+    PortThief thief(api().get_src_port(id));
+    REQUIRE(api().listen(id, 1) == 0);
+    CHECK_FALSE(thief.stop());
+    CHECK(api().destroy_id(id) == 0);
+  }
 }
 
 TEST_CASE("fake rdma-core: calls out of their order are refused") {
