@@ -61,18 +61,18 @@ CompletionQueue::~CompletionQueue() { events().remove(*this); }
 
 void CompletionQueue::reserve(uint32_t places) {
   const std::lock_guard lock(mutex_);
-  make_room(places);
+  make_room(places, 0);
   reserved_ += places;
 }
 
 /// Throws Error(no_resources). With the mutex.
-void CompletionQueue::make_room(uint32_t places) {
+void CompletionQueue::make_room(uint32_t places, uint32_t replaced) {
   if (places > room_ - reserved_)
     refuse(Errc::no_resources, "The completion queue has no room for " + std::to_string(places) +
                                    " more completions: its queue pairs may have " +
                                    std::to_string(reserved_) + " of " + std::to_string(room_) +
                                    ". Make it larger, or use another one as well");
-  waiting_.reserve(size_t{reserved_} + places);
+  waiting_.reserve(size_t{reserved_} + places + replaced);
 }
 
 void CompletionQueue::unreserve(uint32_t places) {
@@ -87,8 +87,7 @@ void CompletionQueue::attach(WorkTable& table, uint32_t places, uint32_t replace
     ++found->second.uses;
     return;
   }
-  make_room(places);
-  waiting_.reserve(size_t{reserved_} + places + replaced);
+  make_room(places, replaced);
   tables_.emplace(table.number(), Attached{.table = &table, .uses = 1, .places = places});
   reserved_ += places;
 }

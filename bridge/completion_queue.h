@@ -76,7 +76,7 @@ class CompletionQueue final : public provider::CompletionQueue {
   int request_event();
   WorkTable* table_of(uint64_t wr_id);
   void deliver(const ibv_wc& wc, CompletionSink& sink);
-  void make_room(uint32_t places);
+  void make_room(uint32_t places, uint32_t replaced);
   void sleep(Duration limit);
 
   const std::shared_ptr<Device> device_;

@@ -32,6 +32,15 @@ class Counting {
   struct sigaction before_ {};
 };
 
+/// This program ignores SIGPIPE while it lives.
+class Ignored {
+ public:
+  Ignored() { ::signal(SIGPIPE, SIG_IGN); }
+  ~Ignored() { ::signal(SIGPIPE, SIG_DFL); }
+  Ignored(const Ignored&) = delete;
+  Ignored& operator=(const Ignored&) = delete;
+};
+
 bool sigpipe_is_blocked() {
   sigset_t mask;
   return ::pthread_sigmask(SIG_BLOCK, nullptr, &mask) == 0 && ::sigismember(&mask, SIGPIPE) == 1;
@@ -124,18 +133,15 @@ TEST_CASE("A SIGPIPE that the application ignores when it makes a queue pair is 
   const Fresh fresh;
   const Siw siw;
   const Device device = Device::open("hw:siw0");
-  ::signal(SIGPIPE, SIG_IGN);
-  {
-    Party a(device);
-    Party b(device);
-    join(a.qp, b.qp, device);
-    fake().signal("ibv_post_send", SIGPIPE);
-    check_message(a, b);
-    const Blocked blocked;
-    check_message(a, b, 2);
-    CHECK(sigpipe_is_pending());  // as it is kept pending, and nobody takes it away
-  }
-  ::signal(SIGPIPE, SIG_DFL);
+  const Ignored ignored;
+  Party a(device);
+  Party b(device);
+  join(a.qp, b.qp, device);
+  fake().signal("ibv_post_send", SIGPIPE);
+  check_message(a, b);
+  const Blocked blocked;
+  check_message(a, b, 2);
+  CHECK(sigpipe_is_pending());  // as it is kept pending, and nobody takes it away
 }
 
 TEST_CASE("A SIGPIPE that the application keeps pending stays so, and no other one becomes so") {
