@@ -19,7 +19,7 @@ PROGRAMS = ("pingpong", "bandwidth")  # those that measure between two ends
 ENDLESS = {"pingpong": 10_000_000, "bandwidth": 1_000_000_000}
 cases = {}
 # Set by main().
-where = types.SimpleNamespace(tools=None, hello=None, partner=None, fake=None, folder=None)
+where = types.SimpleNamespace(tools=None, examples=None, partner=None, fake=None, folder=None)
 
 
 def case(*parameters):
@@ -38,6 +38,10 @@ class Skipped(Exception):
 
 def tool(name):
     return os.path.join(where.tools, "diwarp-" + name)
+
+
+def example(name):
+    return os.path.join(where.examples, name)
 
 
 def path(name):
@@ -100,13 +104,13 @@ def sweep(family, least=1):
 
 
 class Process:
-    """A tool in the background; killed at the end of the case if it still runs."""
+    """A tool in the background, or another file; killed at the end of the case if it still runs."""
     started = []
 
-    def __init__(self, name, *options):
+    def __init__(self, name, *options, file=None):
         self.name = name
         self.stderr = tempfile.TemporaryFile("w+", dir=where.folder)
-        self.process = subprocess.Popen([tool(name), *map(str, options)], stdin=subprocess.DEVNULL,
+        self.process = subprocess.Popen([file or tool(name), *map(str, options)], stdin=subprocess.DEVNULL,
                                         stdout=subprocess.PIPE, stderr=self.stderr)
         self.output = ""
         Process.started.append(self)
@@ -202,7 +206,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--tools")
-    parser.add_argument("--hello")
+    parser.add_argument("--examples")
     parser.add_argument("--partner")
     parser.add_argument("--fake", help="the folder of the fake of rdma-core")
     parser.add_argument("case", nargs="?")
@@ -210,7 +214,7 @@ def main():
     if arguments.list:
         print("\n".join(cases))
         return 0
-    where.tools, where.hello = arguments.tools, arguments.hello
+    where.tools, where.examples = arguments.tools, arguments.examples
     where.partner, where.fake = arguments.partner, arguments.fake
     with tempfile.TemporaryDirectory() as where.folder:
         try:

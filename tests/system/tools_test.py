@@ -12,9 +12,9 @@ import sys
 import threading
 import time
 
-from harness import (ENDLESS, PATIENCE, PROGRAMS, Process, Skipped, case, check,
+from harness import (ENDLESS, PATIENCE, PROGRAMS, Process, case, check,
                      check_sentence, children_of, few, main, path, rows_of, run, start_endless,
-                     start_server, sweep, tool, wait_until, where)
+                     start_server, sweep, tool, wait_until)
 from rows import check_bandwidth, check_rows
 
 TRANSPORTS = ("ud", "rc")
@@ -352,26 +352,6 @@ def takeover(transport):
     check(0 < delay["min"] <= delay["p50"] <= delay["max"], values)
     check(delay["p50"] < 20_000, values)
     check(values["lost"] < 20, values)
-
-
-@case()
-def hello_says_hello():
-    done = subprocess.run([where.hello], capture_output=True, text=True, timeout=PATIENCE)
-    check(done.returncode == 0, f"{done}")
-    expected = r"20 bytes from 127\.0\.0\.1:\d+: hello over datagrams\n"
-    check(re.fullmatch(expected, done.stdout), f"{done}")
-
-
-@case()
-def examples_end_where_loopback_is_down():
-    """In a network namespace of their own, whose interface lo is down."""
-    alone = ["unshare", "--user", "--map-root-user", "--net"]
-    if subprocess.run([*alone, "true"], capture_output=True, check=False).returncode != 0:
-        raise Skipped("no network namespaces here")
-    folder = os.path.dirname(where.hello)
-    for example in (where.hello, os.path.join(folder, "diwarp-write-record")):
-        done = subprocess.run([*alone, example], capture_output=True, text=True, timeout=PATIENCE)
-        check(done.returncode == 1 and "error" in done.stdout + done.stderr, f"{done}")
 
 
 if __name__ == "__main__":
