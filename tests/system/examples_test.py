@@ -2,11 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The programs of examples/ as a reader runs them. Called with the name of one case; --list names
 all."""
+import os
 import re
+import socket
+import struct
 import subprocess
 import sys
 
-from harness import PATIENCE, Skipped, case, check, example, main
+from foreign_wire import crc32c
+from harness import PATIENCE, Process, Skipped, case, check, example, main, path
 
 # What each prints. Those that need no order among their lines are looked at by their cases below.
 OUTPUTS = {
@@ -114,6 +118,148 @@ def multicast_feed_comes_to_each_subscriber():
 
 def price_at(tick):
     return 100 + tick * tick % 7
+
+
+def start_receiver():
+    """A receiver with an empty folder, and where it listens."""
+    os.mkdir(path("folder"))
+    receiver = Process("file_transfer", "receive", "127.0.0.1", path("folder"),
+                       file=example("file_transfer"))
+    return receiver, receiver.wait_for(r"listening at (\S+)\n").group(1)
+
+
+def check_receiver_fails(receiver, *parts):
+    """It ends with a sentence, and has left nothing in its folder or beside it."""
+    errors = receiver.end(1)
+    check(errors.startswith("file_transfer: ") and len(errors.splitlines()) == 1, errors)
+    for part in parts:
+        check(part in errors, f"{part!r} is not in {errors!r}")
+    check(os.listdir(path("folder")) == [], os.listdir(path("folder")))
+
+
+@case(*[(size,) for size in (0, 1, 65536, 5_000_001)])
+def file_transfer_takes_a_file(size):
+    content = (bytes(range(251)) * (size // 251 + 1))[:size]
+    with open(path("some file-1.bin"), "wb") as file:
+        file.write(content)
+    receiver, address = start_receiver()
+    output = output_of("file_transfer", "send", address, path("some file-1.bin"))
+    receiver.end(0)
+    check(output.endswith("some file-1.bin was taken\n"), output)
+    check(size == 0 or "\n100 %\n" in output, output)  # a carriage return reads as a new line
+    check(f"some file-1.bin: {size} bytes" in receiver.output, receiver.output)
+    with open(path("folder/some file-1.bin"), "rb") as file:
+        check(file.read() == content, "the file differs")
+
+
+@case()
+def file_transfer_replaces_no_file():
+    receiver, address = start_receiver()
+    for name in ("notes", "folder/notes"):
+        with open(path(name), "w") as file:
+            file.write(name)
+    check_refusal(start("file_transfer", "send", address, path("notes")), "file_transfer",
+                  "the receiver says no", "File exists")
+    check("File exists" in receiver.end(1), receiver.errors())
+    with open(path("folder/notes")) as file:
+        check(file.read() == "folder/notes", "the file was replaced")
+
+
+@case()
+def file_transfer_refuses_arguments():
+    for wrong in ((), ("send",), ("send", "127.0.0.1:1"), ("take", "127.0.0.1", "."),
+                  ("send", "127.0.0.1:1", "a", "b")):
+        check_refusal(start("file_transfer", *wrong), "file_transfer", "usage:")
+    check_refusal(start("file_transfer", "send", "nowhere", __file__), "file_transfer",
+                  "not an address")
+    check_refusal(start("file_transfer", "send", "127.0.0.1:1", path("none")), "file_transfer",
+                  "No such file")
+    check_refusal(start("file_transfer", "receive", "127.0.0.1", path("none")), "file_transfer",
+                  "is no folder")
+
+
+class Sender:
+    """A peer of its own: MPA of revision 1 (RFC 5044), DDP and RDMAP."""
+
+    def __init__(self, address, offer):
+        host, port = address.rsplit(":", 1)
+        self.stream = socket.create_connection((host, int(port)), timeout=PATIENCE)
+        self.stream.sendall(b"MPA ID Req Frame" + struct.pack(">BBH", 0x40, 1, len(offer)) + offer)
+        reply = self.receive(20)
+        self.rejected = bool(reply[16] & 0x20)
+        self.words = self.receive(struct.unpack(">H", reply[18:])[0])
+        self.msn = 0
+
+    def receive(self, length):
+        octets = b""
+        while len(octets) < length:
+            chunk = self.stream.recv(length - len(octets))
+            check(chunk, "the receiver closed the connection")
+            octets += chunk
+        return octets
+
+    def send(self, payload):
+        """A Send of one FPDU."""
+        self.msn += 1
+        ulpdu = struct.pack(">BBIIII", 0x41, 0x43, 0, 0, self.msn, 0) + payload
+        fpdu = struct.pack(">H", len(ulpdu)) + ulpdu
+        fpdu += bytes(-len(fpdu) % 4)
+        self.stream.sendall(fpdu + struct.pack("<I", crc32c(fpdu)))
+
+
+@case()
+def file_transfer_takes_a_file_of_a_foreign_peer():
+    """The control of the cases below: their frames are well-formed."""
+    receiver, address = start_receiver()
+    sender = Sender(address, b"5 name")
+    check(not sender.rejected, sender.words)
+    sender.send(b"he")
+    sender.send(b"llo")
+    sender.send(str(crc32c(b"hello")).encode())
+    check(b"taken" in sender.receive(2 + 18 + 5), "no receipt")
+    sender.stream.close()
+    receiver.end(0)
+    with open(path("folder/name")) as file:
+        check(file.read() == "hello", "the file differs")
+
+
+OFFERS = {"climbing": b"5 ../name", "absolute": b"5 /tmp/name", "inner": b"5 inner/name", "dot": b"5 .",
+          "dots": b"5 ..", "hidden": b"5 .profile", "option": b"5 -rf", "escape": b"5 a\x1b[2J",
+          "zero": b"5 a\0b", "no_name": b"5 ", "only_size": b"5", "nothing": b"", "no_size": b" name",
+          "negative": b"-1 name", "huge": b"99999999999999999999 name",
+          "large": b"1099511627777 name", "long_name": b"5 " + b"n" * 256}
+
+
+@case(*[(name,) for name in OFFERS])
+def file_transfer_refuses_hostile_offers(name):
+    receiver, address = start_receiver()
+    before = sorted(os.listdir(path(".")))
+    sender = Sender(address, OFFERS[name])
+    check(sender.rejected and sender.words, f"{OFFERS[name]} was accepted")
+    check_receiver_fails(receiver, "no file may be called" if b"5 " in OFFERS[name] else "no number"
+                         if name != "only_size" else "")
+    check(sorted(os.listdir(path("."))) == before, "there is a new file")
+
+
+SENDS = {"wrong_checksum": ((b"hello", b"1"), "the checksum is wrong"),
+         "checksum_without_digits": ((b"hello", b"\x1b[2J"), "the checksum is wrong"),
+         "more_than_offered": ((b"hello!",), "something else than it offered"),
+         "empty_chunk": ((b"he", b""), "something else than it offered"),
+         "cut_off": ((b"he",), ""),  # it may be cut before or after it is accepted
+         "cut_off_before_the_checksum": ((b"hello",), "")}
+
+
+@case(*[(name,) for name in SENDS])
+def file_transfer_keeps_no_wrong_file(name):
+    receiver, address = start_receiver()
+    chunks, words = SENDS[name]
+    sender = Sender(address, b"5 name")
+    check(not sender.rejected, sender.words)
+    for chunk in chunks:
+        sender.send(chunk)
+    if name.startswith("cut_off"):
+        sender.stream.close()
+    check_receiver_fails(receiver, words)
 
 
 # One over RC stands for all: the server waits 20 s for a client that cannot come.
