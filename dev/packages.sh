@@ -13,6 +13,8 @@ packages_for() {
         ;;
       # tests/network: network namespaces and what connects them.
       network) printf '%s\n' iproute2 nftables ethtool ;;
+      # tests/wireshark: tshark, the versions of Lua that Wireshark has or had, and ethtool for captures.
+      wireshark) printf '%s\n' tshark lua5.2 lua5.3 lua5.4 iproute2 ethtool ;;
       # diwarp-compare: the program it is compared with, and what makes its plots. It runs without them.
       compare) printf '%s\n' libfabric-bin gnuplot-nox ;;
       # tests/format and dev/format: this version, as each formats differently.

@@ -20,7 +20,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TESTS = "tests/docs"
 # Commands of the system, which nothing here checks.
-SYSTEM = {"sudo", "export", "git", "ctest", "ninja", "gdb", "tshark", "pre-commit", "nice"}
+SYSTEM = {"sudo", "export", "git", "ctest", "ninja", "gdb", "tshark", "pre-commit", "nice", "install"}
 Block = collections.namedtuple("Block", "document heading language line text")
 
 

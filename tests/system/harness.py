@@ -19,7 +19,8 @@ PROGRAMS = ("pingpong", "bandwidth")  # those that measure between two ends
 ENDLESS = {"pingpong": 10_000_000, "bandwidth": 1_000_000_000}
 cases = {}
 # Set by main().
-where = types.SimpleNamespace(tools=None, examples=None, partner=None, fake=None, folder=None)
+where = types.SimpleNamespace(tools=None, examples=None, partner=None, fake=None, views=None,
+                              folder=None)
 
 
 def case(*parameters):
@@ -209,13 +210,14 @@ def main():
     parser.add_argument("--examples")
     parser.add_argument("--partner")
     parser.add_argument("--fake", help="the folder of the fake of rdma-core")
+    parser.add_argument("--views", help="datagram_views of tests/wireshark")
     parser.add_argument("case", nargs="?")
     arguments = parser.parse_args()
     if arguments.list:
         print("\n".join(cases))
         return 0
     where.tools, where.examples = arguments.tools, arguments.examples
-    where.partner, where.fake = arguments.partner, arguments.fake
+    where.partner, where.fake, where.views = arguments.partner, arguments.fake, arguments.views
     with tempfile.TemporaryDirectory() as where.folder:
         try:
             cases[arguments.case]()
