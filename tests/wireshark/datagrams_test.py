@@ -327,7 +327,7 @@ def every_cut_of_a_datagram():
 @case()
 def random_bytes():
     chance = random.Random(2)
-    packets = [chance.randbytes(chance.randrange(0, 120)) for _ in range(3000)]
+    packets = [chance.randbytes(chance.randrange(0, 120)) for _ in range(1000)]
     look_at_everything(capture("random.pcap", packets))
 
 
@@ -335,7 +335,7 @@ def random_bytes():
 def random_bytes_behind_a_right_prefix_with_a_right_crc(seed):
     chance = random.Random(seed)
     packets = [sealed(bytes((0x20 | chance.randrange(3), chance.randrange(4), 0, 0)) +
-                      chance.randbytes(chance.randrange(4, 120)) + bytes(4)) for _ in range(5000)]
+                      chance.randbytes(chance.randrange(4, 120)) + bytes(4)) for _ in range(1000)]
     look_at_everything(capture("prefix.pcap", packets))
 
 
@@ -345,7 +345,7 @@ def mutated_datagrams_both_ways(seed, cut):
     chance = random.Random(seed)
     made = list(golden().values())
     packets = []
-    for _ in range(8000):
+    for _ in range(1000):
         octets = bytearray(chance.choice(made))
         for _ in range(chance.randrange(4)):
             octets[chance.randrange(4, len(octets) - 4)] = chance.choice((0, 1, 2, 0x7F, 0x80, 0xFF))
@@ -356,7 +356,7 @@ def mutated_datagrams_both_ways(seed, cut):
 
 @case()
 def tables_with_room_for_nothing():
-    made = [octets for _, octets, _ in views("generate", 7, 1500, 20)]
+    made = [octets for _, octets, _ in views("generate", 7, 200, 20)]
     packets = [(ALICE, BOB, octets) if number % 2 else (BOB, ALICE, octets) for number, octets in enumerate(made)]
     file = capture("small.pcap", packets)
     nothing, little = ([f"diwarp.{name}:{count}" for name in ("entries", "frames", "megabytes")]
