@@ -3,7 +3,7 @@
 
 #include <signal.h>
 
-namespace diwarp::rnic {
+namespace diwarp {
 
 /// Signals belong to the application's threads: a thread that is made while this lives inherits
 /// its mask.
@@ -22,4 +22,4 @@ class SignalsBlocked {
   sigset_t before_;
 };
 
-}  // namespace diwarp::rnic
+}  // namespace diwarp
