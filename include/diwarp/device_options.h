@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "diwarp/types.h"
@@ -99,6 +100,12 @@ struct DeviceOptions {
   /// Not with io_uring.
   size_t zerocopy_from = 0;
   IoBackend io = IoBackend::automatic;
+  /// What the device sends and receives is written to this file as well, as packets of IP that
+  /// Wireshark reads (pcapng); "%p" in it is the number of the process; empty: DIWARP_PCAP's, if
+  /// any. The file holds payload, and is readable by the user alone (docs/capture.md).
+  std::string pcap = {};
+  /// The file gets no longer, in bytes: packets beyond are left out, and pcap_dropped counts.
+  uint64_t pcap_limit = uint64_t{1} << 30;
   /// Devices that are opened by their names ("hw:NAME") are hardware whatever this says.
   Hardware hardware = Hardware::never;
 };

@@ -50,6 +50,8 @@ EXCEPTIONS = {
     ("base/src/crc32c_isal.cpp", "kMost"): "a CRC of more is computed piece by piece",
     ("ddp/stag_table.cpp", "kLeastSlots"): "what a table begins with; it grows",
     ("llp/tcp/tcp_stream.cpp", "kMaxPieces"): "IOV_MAX, the system's",
+    ("llp/capture/packet.h", "kMostPacketPayload"): "follows from the format",
+    ("llp/capture/pcapng.h", "kLongestBlockText"): "a longer name is cut",
     ("llp/udp/udp_sender.cpp", "kMaxPieces"): "IOV_MAX, the system's",
     ("rnic/rc/partial_fpdu_buffer.h", "PartialFpduBuffer::kLongestFpdu"): "follows from the format",
     ("rnic/rc/partial_fpdu_buffer.h", "PartialFpduBuffer::kMostMarkers"): "follows from the format",

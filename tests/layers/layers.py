@@ -36,8 +36,9 @@ ROOMS = {
         "tcp": ["socket"],
         "syscall": ["udp", "tcp"],
         "uring": ["udp", "tcp"],
-        "backends": ["syscall", "uring"],  # the table of them
+        "backends": ["syscall", "uring", "capture"],  # the table of them
         "memory": [""],
+        "capture": [""],
         "impairment": [""],
     },
     "rnic": {

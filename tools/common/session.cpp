@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "common/device_choice.h"
 #include "common/failure.h"
 #include "common/processes.h"
 
@@ -141,7 +142,10 @@ void play_loopback(const std::string& tool, const Ends& ends, const Terms& terms
   for (const Address& address : ends.servers()) {
     ControlListener& listener = listeners.emplace_back(address);
     addresses.push_back(listener.address());
-    servers.emplace_back([&] { serve(tool, listener.accept(ends.timeout), ends, plays); });
+    servers.emplace_back([&] {
+      capture_at_the_first_end();
+      serve(tool, listener.accept(ends.timeout), ends, plays);
+    });
   }
   run_processes(servers, [&] { play_client(tool, addresses, ends, terms, plays); });
 }

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "common/device_choice.h"
 #include "common/failure.h"
 #include "common/interrupt.h"
 #include "common/processes.h"
@@ -105,6 +106,7 @@ Measurements play_near(const Settings& settings, std::span<const LaneInfo> lanes
 }
 
 void play_far(const Settings& settings, Control& control) {
+  capture_at_the_first_end();
   while (true) {
     const std::string name = text_in(control.expect("lane"), "name");
     if (name.empty()) return;

@@ -63,9 +63,11 @@ class ForwardingStream : public Stream {
 
  protected:
   explicit ForwardingStream(std::unique_ptr<Stream> inner) : inner_(std::move(inner)) {}
+  /// Only the end may follow.
+  std::unique_ptr<Stream> take_inner() { return std::move(inner_); }
 
  private:
-  const std::unique_ptr<Stream> inner_;
+  std::unique_ptr<Stream> inner_;
 };
 
 }  // namespace diwarp::llp
