@@ -115,7 +115,7 @@ def wrong_flow_options():
         check_sentence("bandwidth", done.stderr, part)
 
 
-@case(*[(name,) for name in ("pingpong", "bandwidth", "info", "compare", "takeover")])
+@case(*[(name,) for name in ("pingpong", "bandwidth", "info", "compare", "takeover", "stat")])
 def help_is_no_failure(name):
     check("--help" in run(name, "--help").stdout, "no help")
 
