@@ -85,8 +85,10 @@ struct DeviceOptions {
   /// limits (net.core.rmem_max, wmem_max), they are cut to these.
   size_t udp_receive_buffer = size_t{8} << 20;
   size_t udp_send_buffer = size_t{4} << 20;
-  /// Let the kernel split and join trains of datagrams (UDP_SEGMENT, UDP_GRO) where it can.
-  bool offload = true;
+  /// Let the kernel split trains of datagrams that leave (UDP_SEGMENT), and join those that come
+  /// (UDP_GRO), where it can.
+  bool udp_segmentation = true;
+  bool udp_coalescing = true;
   /// Above zero: a receive that finds nothing looks once into the network device's queue itself
   /// (SO_BUSY_POLL), for datagrams and streams; zero: as the system has it (net.core.busy_read). It
   /// saves the interrupt where the device's driver supports it, and only costs where not (loopback,
