@@ -15,6 +15,7 @@
 #include "common/control.h"
 #include "common/device_choice.h"
 #include "common/failure.h"
+#include "common/json_output.h"
 #include "common/options.h"
 #include "common/program.h"
 #include "device_limits.h"
@@ -238,8 +239,8 @@ Json to_json(const Entry& entry) {
 
 Json to_json(const Report& report) {
   const DeviceAttributes& attributes = report.device.attributes;
-  Json json = {{"version", to_string(version())},
-               {"devices", Json::array()},
+  Json json = json_output(kName);
+  json.update({{"devices", Json::array()},
                {"hardware", to_json(report.hardware)},
                {"capabilities", names_of(attributes.capabilities)},
                {"limits", limits_in_json(attributes)},
@@ -252,7 +253,7 @@ Json to_json(const Report& report) {
                  {"io_available", available_backends()}}},
                {"datagram_sockets", Json()},
                {"system", to_json(report.system)},
-               {"counters", Json::object()}};
+               {"counters", Json::object()}});
   if (report.device.sockets) json["datagram_sockets"] = to_json(*report.device.sockets);
   for (const Entry& entry : report.entries) json["devices"].push_back(to_json(entry));
   for (const CounterValue& counter : report.device.counters) {
@@ -274,19 +275,18 @@ void print(const Report& report, bool counters) {
 void run(int argc, char** argv) {
   CLI::App app(kDescription, kName);
   bool counters = false;
-  bool json = false;
+  std::string json_file;
   DeviceArguments device;
   device.add_to(app, "on the first address");
   app.add_flag("--counters", counters, "List the counters of a device, too");
-  app.add_flag("--json", json, "Print everything as JSON");
+  add_json_option(app, json_file);
   std::string io = "auto";
   app.add_option("--io", io, kIoHelp)->type_name(io_names())->capture_default_str();
   if (!parse_command_line(app, argc, argv)) return;
+  JsonFile json(json_file);
   const Report report = make_report(device.choice(), parse_io(io));
-  if (json)
-    std::printf("%s\n", to_json(report).dump(2).c_str());
-  else
-    print(report, counters);
+  json.write(to_json(report));
+  if (!json.replaces_text()) print(report, counters);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "common/device_choice.h"
 #include "common/failure.h"
 #include "common/interrupt.h"
+#include "common/json_output.h"
 #include "common/pairing.h"
 #include "common/poller.h"
 #include "common/program.h"
@@ -37,7 +38,7 @@ constexpr uint64_t kMaxPause = 1000;  // us
 struct Settings {
   QpType transport = QpType::ud;
   uint64_t rounds = 1000;
-  bool json = false;
+  std::string json_file;
   Ends ends;
 };
 
@@ -156,7 +157,7 @@ void send_one(Endpoint& endpoint, Control& control, Poller& poller) {
   }
 }
 
-void print(const Settings& settings, const Json& result) {
+void print(const Settings& settings, const Json& result, JsonFile& file) {
   const Json json = {{"transport", to_string(settings.transport)},
                      {"rounds", settings.rounds},
                      {"lost", result.at("lost")},
@@ -165,10 +166,8 @@ void print(const Settings& settings, const Json& result) {
                        {"p50", result.at("p50")},
                        {"p99", result.at("p99")},
                        {"max", result.at("max")}}}};
-  if (settings.json) {
-    std::printf("%s\n", json.dump(2).c_str());
-    return;
-  }
+  file.write(json_output(kName, json));
+  if (file.replaces_text()) return;
   const Json& delay = json["delay_us"];
   std::printf(
       "%s: from the send to the bytes in the computing process's memory, in us:\n"
@@ -179,7 +178,7 @@ void print(const Settings& settings, const Json& result) {
       static_cast<unsigned long long>(json["lost"].get<uint64_t>()));
 }
 
-void play_sending(const Settings& settings, const Terms& terms, Control& control) {
+void play_sending(const Settings& settings, const Terms& terms, Control& control, JsonFile& file) {
   Device device = settings.ends.device.open(control.local_address());
   Endpoint endpoint(device, shape(settings.transport));
   endpoint.post_receives();
@@ -188,7 +187,7 @@ void play_sending(const Settings& settings, const Terms& terms, Control& control
   for (uint64_t i = 0; i < settings.rounds; ++i) send_one(endpoint, control, poller);
   const Json result = control.expect("result");
   part(endpoint);
-  print(settings, result);
+  print(settings, result, file);
   if (result.at("lost") == settings.rounds) throw Failure("No message arrived.");
 }
 
@@ -200,7 +199,7 @@ void run(int argc, char** argv) {
   app.add_option("--transport", transport, "ud or rc")->capture_default_str();
   app.add_option("--rounds", settings.rounds, "Messages")->capture_default_str();
   device.add_to(app, "software on the loopback interface");
-  app.add_flag("--json", settings.json, "Print JSON");
+  add_json_option(app, settings.json_file);
   if (!parse_command_line(app, argc, argv)) return;
   if (transport != "ud" && transport != "rc") throw Failure("Choose --transport ud or rc.");
   if (settings.rounds < 1 || settings.rounds > 10'000) {
@@ -209,9 +208,10 @@ void run(int argc, char** argv) {
   settings.transport = transport == "ud" ? QpType::ud : QpType::rc;
   settings.ends.device = device.choice();
   settings.ends.address = Address::loopback(AddressFamily::ipv4);
+  JsonFile json(settings.json_file);
   Terms terms{.transport = settings.transport, .rows = settings.rounds};
   run_session(kName, settings.ends, terms,
-              {.client = [&](Control& control) { play_sending(settings, terms, control); },
+              {.client = [&](Control& control) { play_sending(settings, terms, control, json); },
                .server =
                    [&](Control& control, const Terms& theirs) {
                      play_computing(settings.ends.device, control, theirs);

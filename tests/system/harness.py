@@ -188,7 +188,7 @@ def answers_to(address, *words):
 
 def rows_of(name):
     with open(path(name)) as file:
-        return json.load(file)
+        return json.load(file)["rows"]
 
 
 def children_of(pid):

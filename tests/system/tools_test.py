@@ -18,6 +18,8 @@ from harness import (ENDLESS, PATIENCE, PROGRAMS, Process, case, check,
 from rows import check_bandwidth, check_rows
 
 TRANSPORTS = ("ud", "rc")
+TOOLS = ("pingpong", "bandwidth", "info", "compare", "takeover", "rping")
+VERSION = r"\d+\.\d+\.\d+"
 
 
 @case(*[(program, transport, family) for program in PROGRAMS for transport in TRANSPORTS
@@ -72,7 +74,9 @@ def csv_has_a_title_and_the_rows():
 def json_goes_to_standard_output():
     done = run("bandwidth", "--loopback", "--transport", "rc", "--size", 64, "--iterations", 50,
                "--json", "-")
-    check_rows(json.loads(done.stdout), "bandwidth", "rc", [64], 50)
+    values = json.loads(done.stdout)
+    check(values["tool"] == "diwarp-bandwidth" and re.fullmatch(VERSION, values["version"]), values)
+    check_rows(values["rows"], "bandwidth", "rc", [64], 50)
 
 
 @case(*[(program,) for program in PROGRAMS])
@@ -115,9 +119,53 @@ def wrong_flow_options():
         check_sentence("bandwidth", done.stderr, part)
 
 
-@case(*[(name,) for name in ("pingpong", "bandwidth", "info", "compare", "takeover", "stat")])
+@case(*[(name,) for name in TOOLS])
 def help_is_no_failure(name):
-    check("--help" in run(name, "--help").stdout, "no help")
+    text = run(name, "--help").stdout
+    for option in ("--help", "--version", "--json"):
+        check(option in text, f"no {option} in {text}")
+
+
+@case(*[(name,) for name in TOOLS])
+def version_of(name):
+    text = run(name, "--version").stdout
+    check(re.fullmatch(rf"diwarp-{name} {VERSION}\n", text), text)
+
+
+@case(("alone",), ("dash",), ("file",))
+def json_of_info(where_to):
+    """--json is the same option in all tools."""
+    options = {"alone": ("--json",), "dash": ("--json", "-"), "file": ("--json", path("info.json"))}
+    text = run("info", *options[where_to]).stdout
+    if where_to == "file":
+        check("Devices" in text, text)
+        with open(path("info.json")) as file:
+            text = file.read()
+    check(json.loads(text)["tool"] == "diwarp-info", text)
+
+
+@case()
+def announcements_are_no_part_of_json():
+    server = Process("pingpong", "--server", "127.0.0.1:0", "--json")
+    wait_until(lambda: "listening at" in server.errors(), "the server does not listen")
+    address = re.search(r"listening at (\S+)", server.errors()).group(1)
+    run("pingpong", "--connect", address, "--transport", "rc", "--iterations", 20)
+    server.end(0)
+    check_rows(json.loads(server.output)["rows"], "pingpong", "rc", [64], 20)
+
+
+@case(("text",), ("json",))
+def rping(kind):
+    server = Process("rping", "--server", "--address", "127.0.0.1", "--port", 0, "--count", 20)
+    address, port = server.wait_for(r"listening at (\S+):(\d+)\n").groups()
+    options = ("--json",) if kind == "json" else ()
+    done = run("rping", "--client", "--address", address, "--port", port, "--count", 20, *options)
+    server.end(0)
+    if kind == "json":
+        row, = json.loads(done.stdout)["rows"]
+        check(row == {"rounds": 20, "size": 64, "verified": False}, row)
+    for output in (server.output, *([done.stdout] if kind == "text" else [])):
+        check(re.search(r"^20 rounds of 64 bytes$", output, re.MULTILINE), output)
 
 
 @case(*[(program,) for program in PROGRAMS])
@@ -312,7 +360,7 @@ def json_goes_to_a_socket():
                               stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
         check(done.returncode == 0, f"status {done.returncode}: {done.stderr}")
         there.close()
-        rows = json.loads(here.makefile().read())
+        rows = json.loads(here.makefile().read())["rows"]
     check(len(rows) == 1 and rows[0]["size"] == 64, f"rows: {rows}")
 
 
@@ -347,7 +395,8 @@ def info():
 @case(*[(transport,) for transport in TRANSPORTS])
 def takeover(transport):
     """Bounded loosely: the host may be busy. Without the takeover nothing would arrive at all."""
-    values = json.loads(run("takeover", "--transport", transport, "--rounds", 200, "--json").stdout)
+    done = run("takeover", "--transport", transport, "--rounds", 200, "--json")
+    values, = json.loads(done.stdout)["rows"]
     delay = values["delay_us"]
     check(0 < delay["min"] <= delay["p50"] <= delay["max"], values)
     check(delay["p50"] < 20_000, values)

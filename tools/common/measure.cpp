@@ -70,7 +70,7 @@ void run_measurement(const std::string& tool, const Ends& ends, const Measure& m
                      const RowPlays& plays) {
   // A server fails at once, not with its first peer. A loopback forks, and has no device before.
   if (ends.role == Role::server) ends.device.check_name();
-  Report report(columns, ends.json_file, ends.csv_file);
+  Report report(tool, columns, ends.json_file, ends.csv_file);
   Terms terms{.transport = measure.transport,
               .operation = measure.operation,
               .verify = measure.verify,

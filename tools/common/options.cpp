@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include "common/failure.h"
+#include "common/json_output.h"
 #include "common/numbers.h"
 #include "common/socket.h"
 
@@ -89,8 +90,7 @@ void MeasureOptions::add_end_options(CLI::App& app) {
          "RC: calls that send at least N bytes of payload leave them uncopied where this end "
          "has them (MSG_ZEROCOPY; default: never; not with io_uring)")
       ->type_name("N");
-  app.add_option("--json", json_file_, "Write the rows to FILE as JSON (-: standard output)")
-      ->type_name("FILE");
+  add_json_option(app, json_file_);
   app.add_option("--csv", csv_file_, "Write the rows to FILE as CSV (-: standard output)")
       ->type_name("FILE");
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/program.h"
 
+#include <diwarp/version.h>
+
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <csignal>
@@ -58,6 +60,8 @@ int run_program(const std::string& name, const std::function<void()>& body) {
 }
 
 bool parse_command_line(CLI::App& app, int argc, char** argv) {
+  app.set_version_flag("--version", app.get_name() + " " + to_string(version()),
+                       "Print the version and exit");
   try {
     app.parse(argc, argv);
     return true;

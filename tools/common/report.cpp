@@ -35,15 +35,18 @@ void write_line(std::ostream& file, const Cells& cells) {
 
 }  // namespace
 
-Report::Report(std::vector<Column> columns, const std::string& json_file,
+Report::Report(std::string tool, std::vector<Column> columns, const std::string& json_file,
                const std::string& csv_file)
-    : columns_(std::move(columns)),
+    : tool_(std::move(tool)),
+      columns_(std::move(columns)),
       table_(json_file != "-" && csv_file != "-"),
       json_(json_file),
       csv_(csv_file) {}
 
 Report::~Report() {
-  if (json_.wanted()) write_json();
+  Json json = json_output(tool_);
+  json["rows"] = rows_;
+  json_.write(json);
   if (csv_.wanted()) write_csv();
 }
 
@@ -74,8 +77,6 @@ std::string Report::text_of(const Json& row, const Column& column) {
   }
   return "-";
 }
-
-void Report::write_json() { json_.stream() << rows_.dump(2) << std::endl; }
 
 void Report::write_csv() {
   if (rows_.empty()) return;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/control.h"
-#include "common/output_file.h"
+#include "common/json_output.h"
 
 namespace diwarp::tools {
 
@@ -25,7 +25,8 @@ class Report {
  public:
   /// "" for no file, "-" for standard output in place of the table. Throws Failure if a file cannot
   /// be written, before anything is measured.
-  Report(std::vector<Column> columns, const std::string& json_file, const std::string& csv_file);
+  Report(std::string tool, std::vector<Column> columns, const std::string& json_file,
+         const std::string& csv_file);
   Report(const Report&) = delete;
   Report& operator=(const Report&) = delete;
   ~Report();
@@ -36,12 +37,12 @@ class Report {
   void print_titles() const;
   void print(const Json& row) const;
   static std::string text_of(const Json& row, const Column& column);
-  void write_json();
   void write_csv();
 
+  std::string tool_;
   std::vector<Column> columns_;
   bool table_ = true;
-  OutputFile json_;
+  JsonFile json_;
   OutputFile csv_;
   Json rows_ = Json::array();
 };

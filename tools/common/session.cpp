@@ -100,10 +100,12 @@ void play_client(const std::string& tool, const std::vector<Address>& servers, c
   });
 }
 
-/// Scripts wait for these lines, so they leave at once.
-void announce(const std::string& tool, const char* what, const Address& where) {
-  std::printf("%s: %s %s\n", tool.c_str(), what, where.to_string().c_str());
-  std::fflush(stdout);
+/// Scripts wait for these lines, so they leave at once: not into the rows that go to standard
+/// output.
+void announce(const std::string& tool, const Ends& ends, const char* what, const Address& where) {
+  std::FILE* const file = ends.json_file == "-" || ends.csv_file == "-" ? stderr : stdout;
+  std::fprintf(file, "%s: %s %s\n", tool.c_str(), what, where.to_string().c_str());
+  std::fflush(file);
 }
 
 /// True if this peer was a client and its run is over; false if it was a stranger, who is refused.
@@ -114,7 +116,7 @@ bool serve(const std::string& tool, UniqueFd peer, const Ends& ends, const Plays
     control.emplace(std::move(peer), ends.timeout);
     terms = read_greeting(tool, control->expect("hello"));
     control->send({{"type", "welcome"}});
-    if (ends.role == Role::server) announce(tool, "serving", control->peer_address());
+    if (ends.role == Role::server) announce(tool, ends, "serving", control->peer_address());
   } catch (const Failure& stranger) {
     if (control) control->send_error(stranger.what());
     std::fprintf(stderr, "%s: refused a peer: %s\n", tool.c_str(), stranger.what());
@@ -129,7 +131,7 @@ bool serve(const std::string& tool, UniqueFd peer, const Ends& ends, const Plays
 
 void play_server(const std::string& tool, const Ends& ends, const Plays& plays) {
   ControlListener listener(ends.address);
-  announce(tool, "listening at", listener.address());
+  announce(tool, ends, "listening at", listener.address());
   while (!serve(tool, listener.accept(ends.accept_timeout), ends, plays)) {
   }
 }

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/failure.h"
-#include "common/output_file.h"
+#include "common/json_output.h"
 #include "common/program.h"
 #include "common/session.h"
 #include "compare/machine.h"
@@ -64,9 +64,7 @@ std::optional<Options> read_options(int argc, char** argv) {
       ->type_name("A,B");
   app.add_flag("--ipv6", options.settings.ipv6, "Use ::1");
   device.add_to(app, "software on the loopback interface");
-  app.add_option("--json", options.json_file,
-                 "Write machine, settings and rows to FILE (-: standard output)")
-      ->type_name("FILE");
+  add_json_option(app, options.json_file);
   app.add_option("--plot", options.plot_file, "Plot the ratios into FILE as SVG (needs gnuplot)")
       ->type_name("FILE");
   if (!parse_command_line(app, argc, argv)) return std::nullopt;
@@ -106,7 +104,8 @@ Comparison compare(const Options& options, std::span<const Row> rows, Control& c
   std::vector<Figure> figures;
   for (const Row& row : rows) figures.push_back(figure_of(row, measurements));
   if (table) print_table(figures);
-  Json result = {{"machine", machine}, {"settings", to_json(settings)}, {"rows", Json::array()}};
+  Json result = json_output(kName);
+  result.update({{"machine", machine}, {"settings", to_json(settings)}, {"rows", Json::array()}});
   for (const Figure& figure : figures) result["rows"].push_back(to_json(figure));
   return {std::move(result), std::move(figures)};
 }
@@ -116,7 +115,7 @@ void run(int argc, char** argv) {
   if (!options) return;
   const std::vector<Row> rows = choose_rows(options->only);
   if (options->list) return print_list(rows);
-  OutputFile json(options->json_file);
+  JsonFile json(options->json_file);
   if (!options->plot_file.empty()) check_plot(options->plot_file);
   Ends ends;
   ends.timeout = std::chrono::seconds(30);
@@ -129,7 +128,7 @@ void run(int argc, char** argv) {
       kName, ends, terms,
       {.client = [&](Control& control) { result = compare(*options, rows, control); },
        .server = [&](Control& control, const Terms&) { play_far(options->settings, control); }});
-  if (json.wanted()) json.stream() << result.json.dump(2) << std::endl;
+  json.write(result.json);
   if (!options->plot_file.empty())
     write_plot(options->plot_file, plot_title(result.json["machine"]), result.figures);
 }
