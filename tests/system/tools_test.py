@@ -18,7 +18,7 @@ from harness import (ENDLESS, PATIENCE, PROGRAMS, Process, case, check,
 from rows import check_bandwidth, check_rows
 
 TRANSPORTS = ("ud", "rc")
-TOOLS = ("pingpong", "bandwidth", "info", "compare", "takeover", "rping")
+TOOLS = ("pingpong", "bandwidth", "info", "compare", "takeover", "rping", "stat")
 VERSION = r"\d+\.\d+\.\d+"
 
 
