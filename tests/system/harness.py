@@ -8,19 +8,19 @@ import re
 import select
 import socket
 import subprocess
+import sys
 import tempfile
 import time
-import types
 
-PATIENCE = 100  # seconds for anything that should come to an end by itself; CTest has 120
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools",
+                                "lab"))
+from diwarp_lab.basics import PATIENCE, Skipped, check, wait_until, where  # noqa: E402, F401
+
 PROGRAMS = ("pingpong", "bandwidth")  # those that measure between two ends
 # Messages of a run that is over long after its case. A ping-pong keeps the time that each took, and
 # LeakSanitizer looks through all of that memory at the end.
 ENDLESS = {"pingpong": 10_000_000, "bandwidth": 1_000_000_000}
 cases = {}
-# Set by main().
-where = types.SimpleNamespace(tools=None, examples=None, partner=None, fake=None, views=None,
-                              folder=None)
 
 
 def case(*parameters):
@@ -33,10 +33,6 @@ def case(*parameters):
     return register
 
 
-class Skipped(Exception):
-    pass
-
-
 def tool(name):
     return os.path.join(where.tools, "diwarp-" + name)
 
@@ -47,11 +43,6 @@ def example(name):
 
 def path(name):
     return os.path.join(where.folder, name)
-
-
-def check(condition, what):
-    if not condition:
-        raise AssertionError(what)
 
 
 def run(name, *options, status=0, patience=PATIENCE):
@@ -194,13 +185,6 @@ def rows_of(name):
 def children_of(pid):
     with open(f"/proc/{pid}/task/{pid}/children") as file:
         return [int(word) for word in file.read().split()]
-
-
-def wait_until(condition, what):
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        check(time.monotonic() < deadline, what)
-        time.sleep(0.02)
 
 
 def main():

@@ -18,9 +18,9 @@
 #include <string>
 #include <vector>
 
-#include "egress.h"
-#include "frame.h"
-#include "tap.h"
+#include "switch/egress.h"
+#include "switch/frame.h"
+#include "switch/tap.h"
 
 namespace network {
 
@@ -228,7 +228,7 @@ int main(int argc, char** argv) {
   try {
     return network::run(argc, argv);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "network_switch: %s\n", error.what());
+    std::fprintf(stderr, "diwarp-switch: %s\n", error.what());
     return 1;
   }
 }

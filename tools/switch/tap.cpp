@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tap.h"
+#include "switch/tap.h"
 
 #include <fcntl.h>
 #include <linux/if_tun.h>

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "frame.h"
+#include "switch/frame.h"
 
 namespace network {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "egress.h"
+#include "switch/egress.h"
 
 #include <algorithm>
 

@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "frame.h"
+#include "switch/frame.h"
 
 namespace network {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "frame.h"
+#include "switch/frame.h"
 
 #include <algorithm>
 
