@@ -17,6 +17,8 @@ packages_for() {
       wireshark) printf '%s\n' tshark lua5.2 lua5.3 lua5.4 iproute2 ethtool ;;
       # diwarp-compare: the program it is compared with, and what makes its plots. It runs without them.
       compare) printf '%s\n' libfabric-bin gnuplot-nox ;;
+      # diwarp-lab: what draws, and what its tests read tables and schemas with. It runs without them.
+      lab) printf '%s\n' python3-matplotlib python3-pandas python3-jsonschema ;;
       # tests/format and dev/format: this version, as each formats differently.
       format) printf '%s\n' clang-format-14 ;;
       # dev/tidy: this version, whose checks .clang-tidy chooses from.

@@ -12,6 +12,10 @@ class Skipped(Exception):
     """What this host cannot do, in a sentence."""
 
 
+class Refusal(Exception):
+    """What is not done as it was asked for, in a sentence for the user."""
+
+
 def check(condition, what):
     if not condition:
         raise AssertionError(what)
