@@ -108,9 +108,9 @@ def programs_run_together_and_in_sequence():
 def one_row_of_many_is_chosen():
     write("rows", '#!/bin/sh\necho \'{"rows": [{"name": "a", "x": 1}, {"name": "b", "x": 2}]}\'',
           True)
-    chosen = work.program(path("rows"), rows="rows", row={"name": "b"})
-    check(chosen.run(stage()) == {"name": "b", "x": 2}, "row b")
-    refused(Failed, lambda: work.program(path("rows"), rows="rows", row={"name": "c"}).run(stage()),
+    chosen = work.program(path("rows"), row={"name": "b"}, column="x")
+    check(chosen.run(stage()) == {"name": "b", "x": 2, "value": 2}, "row b")
+    refused(Failed, lambda: work.program(path("rows"), row={"name": "c"}).run(stage()),
             "no row")
 
 

@@ -114,8 +114,9 @@ class Experiment:
     def value(self, name):
         return next(value for value in self.values if value.name == name)
 
-    def hosts(self):
-        return max((lane.work.hosts() for lane in self.lanes), default=2)
+    def hosts(self, points):
+        """How many a network has that serves all lanes at all points."""
+        return max((lane.work.hosts(point) for lane in self.lanes for point in points), default=2)
 
 
 LEAST_COUNT, MOST_COUNT = 10, 20000  # messages
@@ -336,9 +337,10 @@ class above:
         return value > self.limit
 
 
-def change(value, lane, against, **at):
-    """By how many percent the lane's median differs from that of the lane `against`: the mean over
-    the points that `at` leaves. A function of the results; None where there are none."""
+def change(value, lane, against, times=1, **at):
+    """By how many percent the lane's median differs from that of the lane `against`, times a number:
+    the mean over the points that `at` leaves. A function of the results; None where there are none.
+    """
     chosen = {name: limit if hasattr(limit, "__contains__") and not isinstance(limit, str)
               else (number_or_text(limit),) for name, limit in at.items()}
 
@@ -346,7 +348,7 @@ def change(value, lane, against, **at):
         pairs = [(results.median(value, lane, point), results.median(value, against, point))
                  for point in results.points()
                  if all(point.get(name) in limit for name, limit in chosen.items())]
-        changes = [100 * (ours / theirs - 1) for ours, theirs in pairs
+        changes = [100 * (ours / theirs / times - 1) for ours, theirs in pairs
                    if ours is not None and theirs]
         return sum(changes) / len(changes) if changes else None
 

@@ -113,6 +113,7 @@ class Runner:
 
     def run(self):
         for settings, points in self.groups():
+            self.hosts = self.experiment.hosts([point for _, point in points])
             with contextlib.ExitStack() as stack:
                 made = {}  # of this group: network by the lane's choice
                 for index, point in points:
@@ -166,8 +167,7 @@ class Runner:
         if self.barren.get(lane.name, 0) >= GIVE_UP_LANE:
             raise Skipped("it failed at the points before")
         if lane.network not in made:
-            made[lane.network] = self.networks.open(lane, settings, self.seed,
-                                                    self.experiment.hosts(), stack)
+            made[lane.network] = self.networks.open(lane, settings, self.seed, self.hosts, stack)
         network = made[lane.network]
         whole = counted({**self.experiment.settings, **self.overrides, **point}, self.volume)
         stage = Stage(network, whole, self.limit)

@@ -3,6 +3,7 @@
 
 A Work has `run(stage)`, which returns one row, a flat dictionary, or raises Failed with a sentence;
 and says in `obstacle(stage)` why it cannot run, before anything is tried."""
+import copy
 import json
 import os
 import re
@@ -157,6 +158,8 @@ def rows_in(name, text):
         raise Failed(f"{name} printed {start!r}, which is no JSON" if start
                      else f"{name} printed nothing")
     rows = found if isinstance(found, list) else [found]
+    if isinstance(found, dict) and isinstance(found.get("rows"), list):
+        rows = found["rows"]
     if not rows or not all(isinstance(row, dict) for row in rows):
         raise Failed(f"{name} printed JSON that is no row and no list of rows")
     return rows
@@ -192,7 +195,8 @@ class Work:
     """What a lane does at a point."""
     texts = ()
 
-    def hosts(self):
+    def hosts(self, point=None):
+        """How many it takes at a point; without one, at most."""
         return 2
 
     def placeholders(self):
@@ -216,15 +220,28 @@ class Work:
         raise NotImplementedError
 
 
+SUMMED = ("mb_per_s", "messages_per_s", "valid_bytes", "received", "sent", "lost")
+
+
 def merge(rows):
     """One row of several receivers' or clients': sums of what adds up, else the slowest one's."""
     row = dict(rows[0])
-    for name in ("mb_per_s", "messages_per_s", "valid_bytes", "received", "sent", "lost"):
+    for name in SUMMED:
         if all(isinstance(one.get(name), (int, float)) for one in rows):
             row[name + ".sum"] = sum(one[name] for one in rows)
             row[name + ".least"] = min(one[name] for one in rows)
     row["rows"] = len(rows)
     return row
+
+
+MOST = 16  # that a count which varies may come to, for the hosts that it takes
+
+
+def count_at(count, point):
+    """A count, or the value of the point that it names."""
+    if isinstance(count, str):
+        return int(point[count]) if point else MOST
+    return count
 
 
 class Pair(Work):
@@ -237,8 +254,12 @@ class Pair(Work):
         self.texts, self.only = (client, server), only or {}
         self.on_streams = streams
 
-    def hosts(self):
-        return max(*self.ends, self.ends[1] + self.receivers - 1) + 1
+    def hosts(self, point=None):
+        return max(*self.ends, self.ends[1] + count_at(self.receivers, point) - 1) + 1
+
+    def placeholders(self):
+        named = [count for count in (self.receivers, self.clients) if isinstance(count, str)]
+        return super().placeholders() + named
 
     def streams(self):
         return super().streams() if self.on_streams is None else self.on_streams
@@ -259,8 +280,10 @@ class BegunPair:
     def __init__(self, pair, stage):
         self.pair, self.stage, self.running = pair, stage, []
         try:
-            addresses = [self.serve(pair.ends[1] + number) for number in range(pair.receivers)]
-            self.clients = [self.connect(addresses) for _ in range(pair.clients)]
+            addresses = [self.serve(pair.ends[1] + number)
+                         for number in range(count_at(pair.receivers, stage.point))]
+            self.clients = [self.connect(addresses)
+                            for _ in range(count_at(pair.clients, stage.point))]
         except BaseException:
             self.kill()
             raise
@@ -296,12 +319,12 @@ class Program(Work):
     """One program on the first host, which prints rows. A name without a slash is diwarp's, if it
     begins so, else one of PATH."""
 
-    def __init__(self, text, row=None, rows="", limit=LIMIT, streams=False):
-        self.text, self.row, self.rows, self.limit = text, row or {}, rows, limit
+    def __init__(self, text, row=None, column="", limit=LIMIT, streams=False):
+        self.text, self.row, self.column, self.limit = text, row or {}, column, limit
         self.texts = (text,)
         self.on_streams = streams
 
-    def hosts(self):
+    def hosts(self, point=None):
         return 1
 
     def streams(self):
@@ -329,13 +352,20 @@ class BegunProgram:
 
     def finish(self):
         rows = rows_in(self.running.name, self.running.finish())
-        if self.program.rows:
-            rows = rows[0].get(self.program.rows, [])
         wanted = self.program.row.items()
         for row in rows:
             if all(row.get(name) == value for name, value in wanted):
-                return flat(row)
+                return self.with_value(flat(row))
         raise Failed(f"{self.running.name} printed no row with {dict(wanted)}")
+
+    def with_value(self, row):
+        """The column that the program's Work asks for is the row's "value"."""
+        if not self.program.column:
+            return row
+        if self.program.column not in row:
+            raise Failed(f"{self.running.name} printed no {self.program.column}: "
+                         f"{row.get('not_measured', 'its row has other columns')}")
+        return {**row, "value": row[self.program.column]}
 
     def kill(self):
         with self.running:
@@ -375,8 +405,8 @@ class Together(Work):
         self.parts = parts
         self.texts = tuple(text for part in parts.values() for text in part.texts)
 
-    def hosts(self):
-        return max(part.hosts() for part in self.parts.values())
+    def hosts(self, point=None):
+        return max(part.hosts(point) for part in self.parts.values())
 
     def streams(self):
         return any(part.streams() for part in self.parts.values())
@@ -396,6 +426,43 @@ class Together(Work):
         finally:
             for part in begun.values():
                 part.kill()
+
+
+class Many(Work):
+    """The same pair so many times at once, each with programs of its own. With fan "in" each client
+    has a host of its own and the servers share one; with "out" the other way round."""
+    FANS = {"": lambda number: (0, 1), "in": lambda number: (number + 1, 0),
+            "out": lambda number: (0, number + 1)}
+
+    def __init__(self, count, pair, fan=""):
+        self.count, self.pair, self.fan = count, pair, fan
+        self.texts = pair.texts
+
+    def hosts(self, point=None):
+        if not self.fan:
+            return 2
+        return max(max(self.FANS[self.fan](n)) for n in range(count_at(self.count, point))) + 1
+
+    def placeholders(self):
+        return super().placeholders() + ([self.count] if isinstance(self.count, str) else [])
+
+    def streams(self):
+        return self.pair.streams()
+
+    def obstacle(self, stage):
+        return self.pair.obstacle(stage)
+
+    def run(self, stage):
+        begun = []
+        try:
+            for number in range(count_at(self.count, stage.point)):
+                one = copy.copy(self.pair)
+                one.ends = self.FANS[self.fan](number)
+                begun.append(one.begin(stage))
+            return flat(merge([one.finish() for one in begun]))
+        finally:
+            for one in begun:
+                one.kill()
 
 
 class Sequence(Together):
@@ -428,9 +495,13 @@ def together(**parts):
     return Together(parts)
 
 
+def many(count, pair, fan=""):
+    return Many(count, pair, fan)
+
+
 def sequence(**parts):
     return Sequence(parts)
 
 
 WORDS = {"pair": pair, "program": program, "plain": plain, "together": together,
-         "sequence": sequence}
+         "sequence": sequence, "many": many}
