@@ -5,9 +5,28 @@
 
 namespace network {
 
-bool Egress::happens(double probability) {
-  // A number is drawn whatever the probability, so that fates of one kind do not shift the others.
-  return static_cast<double>(random_() >> 11) * 0x1p-53 < probability;
+// A number is drawn whatever the probability, so that fates of one kind do not shift the others.
+double Egress::draw() { return static_cast<double>(random_() >> 11) * 0x1p-53; }
+
+bool Egress::loses_next() {
+  ++offered_;
+  const double drawn = draw();
+  const bool counted = impairment_.every != 0 && offered_ % impairment_.every == 0;
+  if (impairment_.burst <= 1) return drawn < impairment_.loss || counted;
+  // Of all packets the share `loss` meets the lossy state, which lasts `burst` packets.
+  const double leave = 1 / impairment_.burst;
+  const double enter = leave * impairment_.loss / std::max(1 - impairment_.loss, 0x1p-53);
+  in_burst_ = in_burst_ ? drawn >= leave : drawn < enter;
+  return in_burst_ || counted;
+}
+
+Frame Egress::corrupted(Frame frame, const Packet& packet) {
+  const size_t payload = packet.payload.size();
+  const auto place = static_cast<size_t>(draw() * 8 * static_cast<double>(payload));
+  if (payload == 0) return frame;
+  const size_t from = frame.size() - std::min(frame.size(), payload);
+  frame[from + place / 8] ^= static_cast<uint8_t>(1U << (place % 8));
+  return frame;
 }
 
 std::optional<Time> Egress::through(size_t bytes, Time now) {
@@ -29,11 +48,16 @@ Fate Egress::offer(const Frame& frame, const Packet& packet, Time now) {
     schedule(frame, now);
     return Fate::passed;
   }
-  const bool lost = happens(impairment_.loss), late = happens(impairment_.reorder);
+  const bool lost = loses_next(), late = happens(impairment_.reorder);
+  const bool twice = happens(impairment_.duplicate), changed = happens(impairment_.corrupt);
+  const auto jitter =
+      Time(static_cast<int64_t>(draw() * static_cast<double>(impairment_.jitter.count())));
   if (lost) return Fate::lost;
   const std::optional<Time> leaves = through(frame.size(), now);
   if (!leaves) return Fate::overflowed;
-  schedule(frame, *leaves + impairment_.delay + (late ? impairment_.lateness : Time{0}));
+  const Time then = *leaves + impairment_.delay + jitter + (late ? impairment_.lateness : Time{0});
+  schedule(changed ? corrupted(frame, packet) : frame, then);
+  if (twice) schedule(frame, then);
   return late ? Fate::late : Fate::passed;
 }
 

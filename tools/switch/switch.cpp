@@ -35,6 +35,12 @@ struct Settings {
   std::string log;
 };
 
+struct Microseconds {
+  double delay = 0;
+  double jitter = 0;
+  double lateness = 300;
+};
+
 struct Port {
   Tap tap;
   Egress egress;
@@ -189,12 +195,21 @@ void Switch::print_figures() const {
   std::fflush(stdout);
 }
 
-void add_options(CLI::App& app, Settings& settings, double& delay_us, double& lateness_us) {
+void add_options(CLI::App& app, Settings& settings, Microseconds& times) {
   app.add_option("--port", settings.ports, "DEVICE=NAMESPACE_FILE, once for each port")->required();
-  app.add_option("--loss", settings.impairment.loss, "probability that a packet is dropped");
+  app.add_option("--loss", settings.impairment.loss, "share of the packets that are dropped");
+  app.add_option("--burst", settings.impairment.burst,
+                 "how many losses come in a row, on average (default 1: independent ones)");
+  app.add_option("--every", settings.impairment.every, "drop each so many-th packet");
+  app.add_option("--duplicate", settings.impairment.duplicate,
+                 "probability that a packet leaves twice");
+  app.add_option("--corrupt", settings.impairment.corrupt,
+                 "probability that a bit of a UDP payload is flipped, which the checksum of UDP "
+                 "shows to its receiver");
   app.add_option("--reorder", settings.impairment.reorder, "probability that a packet is late");
-  app.add_option("--lateness", lateness_us, "how late, in microseconds");
-  app.add_option("--delay", delay_us, "of every packet, in microseconds");
+  app.add_option("--lateness", times.lateness, "how late, in microseconds");
+  app.add_option("--delay", times.delay, "of every packet, in microseconds");
+  app.add_option("--jitter", times.jitter, "at most so many microseconds are added to the delay");
   app.add_option("--rate", settings.impairment.bits_per_second, "bits a second; 0: no limit");
   app.add_option("--queue", settings.impairment.queue,
                  "packets that wait for their turn, with --rate");
@@ -206,12 +221,13 @@ Time from_microseconds(double value) { return Time(static_cast<int64_t>(value * 
 
 int run(int argc, char** argv) {
   Settings settings;
-  double delay_us = 0, lateness_us = 300;
+  Microseconds times;
   CLI::App app("A switch that loses packets");
-  add_options(app, settings, delay_us, lateness_us);
+  add_options(app, settings, times);
   CLI11_PARSE(app, argc, argv);
-  settings.impairment.delay = from_microseconds(delay_us);
-  settings.impairment.lateness = from_microseconds(lateness_us);
+  settings.impairment.delay = from_microseconds(times.delay);
+  settings.impairment.jitter = from_microseconds(times.jitter);
+  settings.impairment.lateness = from_microseconds(times.lateness);
   Switch network_switch(settings);
   std::puts("ready");
   std::fflush(stdout);
