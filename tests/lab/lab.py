@@ -8,7 +8,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 LAB = os.path.join(HERE, "..", "..", "tools", "lab")
 sys.path[:0] = [os.path.join(HERE, "..", "system"), LAB]
-from harness import Skipped, case, check, main, path, where  # noqa: E402, F401
+from harness import Skipped, case, check, main, path, wait_until, where  # noqa: E402, F401
 
 
 def write(name, text, executable=False):

@@ -107,9 +107,6 @@ def choose_lanes(experiment, regex):
         chosen = [lane for lane in experiment.lanes if re.search(regex, lane.name)]
     except re.error as error:
         raise Refusal(f"--lanes is no regular expression: {error}.")
-    if not chosen and not experiment.combined:
-        raise Refusal(f"No lane matches {regex}: there are "
-                      f"{', '.join(lane.name for lane in experiment.lanes)}.")
     experiment.lanes = chosen
 
 
@@ -135,9 +132,9 @@ def print_list():
         print(f"  {name:14}{kind.about}; can: {', '.join(kind.can) or 'nothing'}")
 
 
-def busy():
-    """Processors' worth of others' work, once that is little or time is up."""
-    deadline = time.monotonic() + IDLE_PATIENCE
+def busy(patience):
+    """Processors' worth of others' work, once that is little or the seconds are up."""
+    deadline = time.monotonic() + patience
     while True:
         found = machine.work_of_others()
         if found <= machine.BUSY or time.monotonic() > deadline:
@@ -164,7 +161,8 @@ class Session:
             "options": {name: value for name, value in vars(self.arguments).items()
                         if value not in (None, False, [])},
             "begun": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
-            "busy": round(busy(), 2), "busy_limit": machine.BUSY, "notes": []}
+            "busy": round(busy(0 if self.arguments.quick else IDLE_PATIENCE), 2),
+            "busy_limit": machine.BUSY, "notes": []}
         if self.circumstances["busy"] > machine.BUSY:
             print(f"The machine is busy with {self.circumstances['busy']:.1f} processors' worth "
                   "of other work: figures will vary.", file=sys.stderr)
@@ -190,19 +188,21 @@ class Session:
             if name not in experiments.names():
                 raise experiments.Mistake(path, line, f"there is no experiment {name!r}")
         if not experiment.combined:
+            names = ", ".join(lane.name for lane in experiment.lanes)
             self.run_one(experiment, folder)
-            return experiment.title
+            if not self.parts:
+                raise Refusal(f"No lane matches {self.arguments.lanes}: there are {names}.")
+            return
         try:
             for name, _ in experiment.combined:
                 self.run_one(experiments.load(experiments.find(name)), os.path.join(folder, name))
         finally:
             self.write_whole(experiment, folder)
-        return experiment.title
 
     def run_one(self, experiment, folder):
         overrides = change_points(experiment, self.arguments, dict(self.settings))
         if not experiment.lanes:
-            return
+            return  # of those that are combined some may be left out so
         results = Results(experiment, experiment.point_list(self.arguments.quick))
         networks = self.networks(experiment)
         run = {**self.circumstances, "notes": networks.notes}

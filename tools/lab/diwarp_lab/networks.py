@@ -291,10 +291,9 @@ def refuse_unable(name, settings):
 def why_no_namespaces():
     """Why this process cannot have network namespaces; "": it can. Tried by another process, as
     what is tried cannot be undone."""
-    program = ("import sys; from diwarp_lab.scene import Space, become_root\n"
-               "from diwarp_lab.basics import Skipped\n"
-               "try:\n become_root(); Space(None)\n"
-               "except (Skipped, AssertionError, FileNotFoundError) as error: print(error)")
+    program = ("from diwarp_lab.scene import Space, become_root, need_program\n"
+               "try:\n need_program('ip'); become_root(); Space(None)\n"
+               "except Exception as error: print(error)")
     folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     try:
         done = subprocess.run([sys.executable, "-B", "-c", program], capture_output=True, text=True,

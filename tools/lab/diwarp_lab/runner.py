@@ -43,7 +43,7 @@ class Networks:
         for name in self.candidates(lane):
             try:
                 made = self.make(name, self.fitting(name, settings), seed, hosts, stack)
-            except (Skipped, Refusal, AssertionError) as error:
+            except (Skipped, Refusal, AssertionError, OSError) as error:
                 if self.explicit and not lane.network:
                     raise Refusal(str(error)) from error
                 reasons.append(f"{name}: {error}")
@@ -69,7 +69,7 @@ class Networks:
         if not kind.needs_namespaces:
             return kind(None, settings, seed, hosts)
         if self.no_namespaces():
-            raise Skipped(f"there are no network namespaces here, without root or user namespaces "
+            raise Skipped("there are no network namespaces here, without root or user namespaces "
                           f"({self.no_namespaces()})")
         user = os.geteuid()
         with contextlib.ExitStack() as own:  # a network that is not made whole leaves nothing
