@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-from lab import LAB, case, check, main, path, where
+from lab import LAB, case, check, main, path, where, write
 from diwarp_lab import experiment
 
 PATIENCE = 110
@@ -60,6 +60,19 @@ def figures_are_one_report():
     for wanted in ("Published, and here", "-18.1 %", "+33.4 %", "not built yet", "MPI",
                    "](latency/latency.svg)" if "no matplotlib" not in text else "no matplotlib"):
         check(wanted in text, f"{wanted!r} is not in {text}")
+
+
+@case()
+def the_experiment_of_the_document_runs():
+    """docs/lab.md has one of a page."""
+    with open(os.path.join(LAB, "..", "..", "docs", "lab.md")) as file:
+        text = file.read()
+    body = text.split("```python experiment\n")[1].split("```")[0]
+    name = write("mine.py", body)
+    run(name)
+    found = check_results(path("out"))
+    check([cell["lane"] for cell in found["cells"]] == ["UD", "RC"] * 2, found["cells"])
+    check("| UD beside RC at 1 % loss | +50 % |" in open(path("out/report.md")).read(), "report")
 
 
 if __name__ == "__main__":

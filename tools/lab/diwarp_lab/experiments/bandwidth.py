@@ -8,6 +8,8 @@ volume("64M", quick="2M")
 value("bandwidth", "mb_per_s", unit="MB/s")
 value("rate", "messages_per_s", unit="messages/s")
 value("lost", "loss_percent", unit="% of messages", better="lower")
+value("client_cpu", "processor.client.total_s", unit="s", better="lower")
+value("server_cpu", "processor.server.total_s", unit="s", better="lower")
 
 FLOW = "--size {size} --iterations {count} --max-loss 100 --timeout 20"
 lane("UD Send", pair("bandwidth", f"--transport ud --op send {FLOW}"))

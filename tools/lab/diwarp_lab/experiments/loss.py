@@ -33,8 +33,8 @@ lane("UD Write-Record", both("--transport ud --op write-record", PACED, FEW_DATA
 lane("UD Read", both("--transport ud --op read", PACED, FEW_DATAGRAMS))
 lane("RD Send", both("--transport rd --op send"))
 lane("RC Send", both("--transport rc --op send"))
-lane("as published", both("--transport ud --op write-record --segment jumbo "
-                          "--completion last-segment", PACED, FEW_DATAGRAMS))
+lane("as published", both("--transport ud --op write-record --segment jumbo",
+                          f"{PACED} --completion last-segment", FEW_DATAGRAMS))
 
 figure("goodput", "goodput", x="loss", per="size", title="Goodput of valid bytes against loss, %")
 figure("valid", "valid", x="loss", per="size", title="Share of the bytes that is valid")

@@ -8,8 +8,8 @@ quick_points(clients=[2])
 volume("16M", quick="1M")
 value("together", "mb_per_s.sum", "mb_per_s", unit="MB/s")
 value("slowest", "mb_per_s.least", "mb_per_s", unit="MB/s")
-value("client_cpu", "client_cpu_s", unit="s", better="lower")
-value("server_cpu", "server_cpu_s", unit="s", better="lower")
+value("client_cpu", "processor.client.total_s", unit="s", better="lower")
+value("server_cpu", "processor.server.total_s", unit="s", better="lower")
 
 FLOW = "--size {size} --iterations {count} --max-loss 100 --timeout 30"
 for name, how in (("UD", "--transport ud --op send"), ("RC", "--transport rc --op send")):
