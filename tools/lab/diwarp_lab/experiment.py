@@ -337,10 +337,14 @@ class above:
         return value > self.limit
 
 
-def change(value, lane, against, times=1, **at):
+def mean(numbers):
+    return sum(numbers) / len(numbers)
+
+
+def change(value, lane, against, times=1, take=mean, **at):
     """By how many percent the lane's median differs from that of the lane `against`, times a number:
-    the mean over the points that `at` leaves. A function of the results; None where there are none.
-    """
+    the mean (or max, min) over the points that `at` leaves. A function of the results; None where
+    there are none."""
     chosen = {name: limit if hasattr(limit, "__contains__") and not isinstance(limit, str)
               else (number_or_text(limit),) for name, limit in at.items()}
 
@@ -350,7 +354,7 @@ def change(value, lane, against, times=1, **at):
                  if all(point.get(name) in limit for name, limit in chosen.items())]
         changes = [100 * (ours / theirs / times - 1) for ours, theirs in pairs
                    if ours is not None and theirs]
-        return sum(changes) / len(changes) if changes else None
+        return take(changes) if changes else None
 
     compute.values, compute.lanes = (value,), (lane, against)
     return compute

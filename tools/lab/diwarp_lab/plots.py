@@ -23,7 +23,7 @@ def why_not():
 def doubles(values):
     """Whether an axis of these wants to be logarithmic: they grow by factors."""
     numbers = sorted(value for value in values if isinstance(value, (int, float)) and value > 0)
-    if len(numbers) < 3 or len(numbers) != len(values):
+    if len(numbers) < 2 or len(numbers) != len(values):
         return False
     factors = [b / a for a, b in zip(numbers, numbers[1:])]
     return min(factors) >= 1.5
