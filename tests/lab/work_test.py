@@ -105,6 +105,18 @@ def programs_run_together_and_in_sequence():
 
 
 @case()
+def rows_of_many_add_up():
+    use_fakes()
+    fake("bandwidth", 'print(json.dumps([{"mb_per_s": 5, "processor": {"client": {"total_s": 1}, '
+                      '"server": {"total_s": 2}}}]))')
+    row = work.pair("bandwidth", "", clients="clients").run(stage(clients=3))
+    check((row["mb_per_s.sum"], row[work.CLIENT_TIME], row[work.SERVER_TIME]) == (15, 3, 2), row)
+    row = work.many("clients", work.pair("bandwidth", ""), fan="out").run(stage(clients=2))
+    check((row["mb_per_s.sum"], row["mb_per_s.least"]) == (10, 5), row)
+    check((row[work.CLIENT_TIME], row[work.SERVER_TIME]) == (2, 4), row)
+
+
+@case()
 def one_row_of_many_is_chosen():
     write("rows", '#!/bin/sh\necho \'{"rows": [{"name": "a", "x": 1}, {"name": "b", "x": 2}]}\'',
           True)

@@ -283,11 +283,12 @@ def summarize(session, folder):
         value = part.experiment.values[0]
         print(f"{part.experiment.title}: {value.name}"
               f"{', ' + value.unit if value.unit else ''} (median)")
+        width = max(len(lane.name) for lane in part.experiment.lanes) + 2
         for lane in part.experiment.lanes:
             shown = [(point, median) for point in part.results.points()
                      if (median := part.results.median(value.name, lane.name, point)) is not None]
             if shown:
-                print(f"  {lane.name:22}" + ", ".join(
+                print(f"  {lane.name:{width}}" + ", ".join(
                     f"{' '.join(short(v) for v in point.values())}: {report.significant(median)}"
                     for point, median in shown[:6]) + (" ..." if len(shown) > 6 else ""))
         for text in report.not_run(part):

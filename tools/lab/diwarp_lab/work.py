@@ -223,13 +223,20 @@ class Work:
 SUMMED = ("mb_per_s", "messages_per_s", "valid_bytes", "received", "sent", "lost")
 
 
-def merge(rows):
-    """One row of several receivers' or clients': sums of what adds up, else the slowest one's."""
+CLIENT_TIME, SERVER_TIME = "processor.client.total_s", "processor.server.total_s"
+
+
+def merge(rows, apart=()):
+    """One row of the flat ones of several receivers or clients: the first one's, with sum and least
+    of what adds up. `apart` are columns of processes that each row has for itself: added up."""
     row = dict(rows[0])
     for name in SUMMED:
         if all(isinstance(one.get(name), (int, float)) for one in rows):
             row[name + ".sum"] = sum(one[name] for one in rows)
             row[name + ".least"] = min(one[name] for one in rows)
+    for name in apart:
+        if all(isinstance(one.get(name), (int, float)) for one in rows):
+            row[name] = sum(one[name] for one in rows)
     row["rows"] = len(rows)
     return row
 
@@ -282,6 +289,7 @@ class BegunPair:
         try:
             addresses = [self.serve(pair.ends[1] + number)
                          for number in range(count_at(pair.receivers, stage.point))]
+            self.servers = len(addresses)
             self.clients = [self.connect(addresses)
                             for _ in range(count_at(pair.clients, stage.point))]
         except BaseException:
@@ -305,9 +313,10 @@ class BegunPair:
                           *fill(self.pair.client, self.stage.point))
 
     def finish(self):
-        rows = [row for client in self.clients
+        rows = [flat(row) for client in self.clients
                 for row in rows_in(client.name, client.finish())]
-        return flat(merge(rows))
+        apart = [CLIENT_TIME] if len(self.clients) > 1 else []
+        return merge(rows, apart + ([SERVER_TIME] if self.servers > 1 else []))
 
     def kill(self):
         for running in self.running:
@@ -459,7 +468,7 @@ class Many(Work):
                 one = copy.copy(self.pair)
                 one.ends = self.FANS[self.fan](number)
                 begun.append(one.begin(stage))
-            return flat(merge([one.finish() for one in begun]))
+            return merge([one.finish() for one in begun], (CLIENT_TIME, SERVER_TIME))
         finally:
             for one in begun:
                 one.kill()
