@@ -92,8 +92,8 @@ def numbers_are_read_as_users_write_them():
         check(parse_number(text) == value, text)
     for text in ("", "x", "1e9", "-1", "1KB", "nan"):
         refused(ValueError, lambda: parse_number(text))
-    check([short(value) for value in (64, 4096, 0.5, 1500, "x")] == ["64", "4K", "0.5", "1500", "x"],
-          "short")
+    shown = [short(value) for value in (64, 4096, 0.5, 1500, "x")]
+    check(shown == ["64", "4K", "0.5", "1500", "x"], shown)
 
 
 @case()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the cases here are made with: the lab's scenes (tools/lab), with the programs of this folder,
-and the command line that runs one case."""
+"""What the cases here are made with: the lab's scenes (tools/lab), with the programs of this
+folder, and the command line that runs one case."""
 import os
 import sys
 
@@ -12,7 +12,7 @@ from harness import PATIENCE, Skipped, case, check, main, wait_until  # noqa: E4
 
 
 class Scene(lab.Scene):
-    """A scene whose programs lie in the folder of these tests' own, and those of tools/ beside it."""
+    """A scene whose programs lie in the folder of these tests' own, and tools/ beside it."""
 
     def tool(self, space, name, *options):
         """diwarp-NAME in a namespace."""

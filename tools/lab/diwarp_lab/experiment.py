@@ -143,8 +143,8 @@ class Words:
 
     def all(self):
         own = {name: getattr(self, name) for name in (
-            "network", "points", "quick_points", "volume", "rounds", "quick_rounds", "value", "lane",
-            "figure", "published", "missing", "combine")}
+            "network", "points", "quick_points", "volume", "rounds", "quick_rounds", "value",
+            "lane", "figure", "published", "missing", "combine")}
         return {**own, **work.WORDS, "change": change, "upto": upto, "above": above}
 
     def network(self, *names, **settings):
@@ -342,8 +342,8 @@ def mean(numbers):
 
 
 def change(value, lane, against, times=1, take=mean, **at):
-    """By how many percent the lane's median differs from that of the lane `against`, times a number:
-    the mean (or max, min) over the points that `at` leaves. A function of the results; None where
+    """By how many percent the lane's median differs from that of the lane `against`, times a
+    number: the mean (or max, min) over the points that `at` leaves. A function of the results; None where
     there are none."""
     chosen = {name: limit if hasattr(limit, "__contains__") and not isinstance(limit, str)
               else (number_or_text(limit),) for name, limit in at.items()}

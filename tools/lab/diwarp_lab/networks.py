@@ -253,8 +253,8 @@ class Switched(Network):
     name = "switch"
     can = tuple(OPTIONS)
     offloads = False
-    about = ("a switch in user space between namespaces (diwarp-switch); needs /dev/net/tun, and no "
-             "nftables")
+    about = ("a switch in user space between namespaces (diwarp-switch); needs /dev/net/tun, "
+             "and no nftables")
 
     def build(self, scene, hosts):
         options = {"seed": self.seed}

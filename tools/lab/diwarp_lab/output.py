@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of a run: results.csv grows with each row, results.json is replaced as a whole, so a run that
-is killed leaves both readable. docs/lab.md documents them; schema.json is the JSON's."""
+"""Files of a run: results.csv grows with each row, results.json is replaced as a whole, so a run
+that is killed leaves both readable. docs/lab.md documents them; schema.json is the JSON's."""
 import csv
 import errno
 import json

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plots of figures, as SVG and PNG. matplotlib is loaded late: it starts threads, and a process that
-has some cannot enter a user namespace."""
+"""Plots of figures, as SVG and PNG. matplotlib is loaded late: it starts threads, and a process
+that has some cannot enter a user namespace."""
 import importlib.util
 import io
 import math

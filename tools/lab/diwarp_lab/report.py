@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report of a run: report.md with the pictures beside it, and report.html, which has all in it."""
+"""The report of a run: report.md with pictures beside it, and report.html, which has all in it."""
 import html
 
 from .quantities import short, significant

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs an experiment: at each point its lanes in turn, round after round, until the quartiles settle."""
+"""Runs an experiment: at each point its lanes in turn, round after round, until quartiles settle."""
 import contextlib
 import os
 import random
@@ -44,9 +44,10 @@ class Networks:
             try:
                 made = self.make(name, self.fitting(name, settings), seed, hosts, stack)
             except (Skipped, Refusal, AssertionError, OSError) as error:
+                reason = " ".join(str(error).split())
                 if self.explicit and not lane.network:
-                    raise Refusal(str(error)) from error
-                reasons.append(f"{name}: {error}")
+                    raise Refusal(reason) from error
+                reasons.append(f"{name}: {reason}")
                 continue
             if reasons:
                 self.note(f"The network {name} is used: " + "; ".join(reasons))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Proves that the loss that is asked for is the loss that happens: counted at the network, within so
-many standard deviations; and that a receiver misses what the network says it dropped."""
+"""Proves that the loss that is asked for is the loss that happens: counted at the network, within
+so many standard deviations; and that a receiver misses what the network says it dropped."""
 import contextlib
 
 from .basics import Refusal, Skipped

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What rounds come to: quartiles, when they have settled, and whether a share is as it was asked."""
+"""What rounds come to: quartiles, when they have settled, and whether a share is as asked."""
 import math
 
 

@@ -125,7 +125,8 @@ class Running:
             self.kill()
             raise Failed(f"{self.name} did not end within {self.limit:g} s, and was killed")
         if status != 0:
-            what = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
+            what = f"ended with status {status}" if status > 0 \
+                else f"was killed by signal {-status}"
             raise Failed(f"{self.name} {what}{self.said()}")
         return self.output.decode(errors="replace")
 
