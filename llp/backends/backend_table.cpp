@@ -3,18 +3,31 @@
 
 #include "llp/backend.h"
 #include "llp/capture/capture.h"
+#include "llp/impairment/impaired_backend.h"
 #include "llp/syscall/syscall_backend.h"
 #include "llp/uring/uring_backend.h"
 
 namespace diwarp::llp {
 namespace {
 
-/// The row that `make` gives, of backends that are captured where that is asked for.
-template <BackendRow (*make)()>
-BackendRow capturable() {
-  BackendRow row = make();
+// What is captured lies below what is impaired: a capture has what left and what came.
+
+BackendRow decorated_syscall_row() {
+  BackendRow row = syscall_row();
   row.open = [](const BackendSetup& setup, std::string& why_not) {
-    return captured_as_asked(make().open(setup, why_not), setup);
+    return impaired_as_wanted(captured_as_asked(syscall_row().open(setup, why_not), setup),
+                              setup.counters);
+  };
+  return row;
+}
+
+/// A ring gathers the input of its links, which the decorator that impairs does not pass on.
+BackendRow captured_uring_row() {
+  BackendRow row = uring_row();
+  row.open = [](const BackendSetup& setup, std::string& why_not) -> std::unique_ptr<Backend> {
+    if (!wants_impairment()) return captured_as_asked(uring_row().open(setup, why_not), setup);
+    why_not = std::string(kImpairVariable) + " impairs what system calls send";
+    return nullptr;
   };
   return row;
 }
@@ -24,7 +37,7 @@ BackendRow capturable() {
 /// System calls come first, as they are faster in every mode that was measured
 /// (docs/performance.md).
 std::span<const BackendRow> backend_table() {
-  static const std::array rows = {capturable<syscall_row>(), capturable<uring_row>()};
+  static const std::array rows = {decorated_syscall_row(), captured_uring_row()};
   return rows;
 }
 

@@ -4,9 +4,10 @@
 import contextlib
 import os
 import socket
+import subprocess
 import sys
 
-from lab import Skipped, case, check, main
+from lab import Skipped, case, check, main, where
 from diwarp_lab import networks, selfcheck
 from diwarp_lab.runner import Networks
 from diwarp_lab.work import Stage, pair, plain
@@ -53,6 +54,15 @@ def loss_that_is_built_in_is_as_asked(rate):
     told = []
     fine = selfcheck.run(Networks(("built-in",), True), [rate], 1, 10000, told.append)
     check(fine and "built-in" in told[0], told)
+
+
+@case()
+def an_impairment_that_there_is_not_is_told():
+    done = subprocess.run(
+        [os.path.join(where.tools, "diwarp-bandwidth"), "--loopback", "--size", "64"],
+        env={**os.environ, "DIWARP_IMPAIR": "drop=2"}, capture_output=True, text=True, timeout=60)
+    check(done.returncode == 1 and "DIWARP_IMPAIR" in done.stderr and
+          "drop needs a number from 0 to 1" in done.stderr, done.stderr)
 
 
 @case(("switch",), ("router",))

@@ -41,6 +41,26 @@ Device open_device(const Ends& ends, const Address& address, Operation operation
   return device;
 }
 
+/// Tells in a row what DIWARP_IMPAIR did to the datagrams of this end since the last one.
+class ImpairmentCount {
+ public:
+  explicit ImpairmentCount(const Device& device) : device_(device) {}
+
+  void add_to(Json& row) {
+    const uint64_t offered = device_.counter("impaired_offered");
+    const uint64_t dropped = device_.counter("impaired_dropped");
+    if (offered != 0)
+      row["impaired"] = {{"offered", offered - offered_}, {"dropped", dropped - dropped_}};
+    offered_ = offered;
+    dropped_ = dropped;
+  }
+
+ private:
+  const Device& device_;
+  uint64_t offered_ = 0;
+  uint64_t dropped_ = 0;
+};
+
 uint64_t least_buffer(const Peers& peers) {
   uint64_t least = UINT64_MAX;
   for (Control& control : peers) {
@@ -83,8 +103,11 @@ void run_measurement(const std::string& tool, const Ends& ends, const Measure& m
     terms.receive_buffer = measure.operation == Operation::read ? ours : theirs;
     // The RNIC thread is there already and stays free to run elsewhere.
     bind_to_processor(ends.cpu);
+    ImpairmentCount impairment(device);
     for (uint64_t size : measure.sizes) {
-      for (const Json& row : plays.client(device, peers, terms, size)) report.add(row);
+      std::vector<Json> rows = plays.client(device, peers, terms, size);
+      if (!rows.empty()) impairment.add_to(rows.front());
+      for (const Json& row : rows) report.add(row);
     }
     verdict.pronounce();
   };

@@ -81,6 +81,8 @@ namespace diwarp {
   X(messages_evicted,       "incomplete Sends that gave way to newer ones")                 \
   X(rx_overflow,            "datagrams the kernel dropped for want of receive buffer")      \
   X(tx_errors,              "datagrams the kernel refused to send")                         \
+  X(impaired_offered,       "datagrams that DIWARP_IMPAIR had its way with: all that were to be sent") \
+  X(impaired_dropped,       "of these, those that it dropped")                              \
   X(tx_would_block,         "times a send had to wait for room in the socket buffer")       \
   X(gso_missing,            "links for which the kernel has no UDP_SEGMENT: datagrams leave singly") \
   X(gso_refused,            "links that stopped using UDP_SEGMENT since the kernel refused to segment") \

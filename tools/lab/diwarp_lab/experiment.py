@@ -343,8 +343,8 @@ def mean(numbers):
 
 def change(value, lane, against, times=1, take=mean, **at):
     """By how many percent the lane's median differs from that of the lane `against`, times a
-    number: the mean (or max, min) over the points that `at` leaves. A function of the results; None where
-    there are none."""
+    number: the mean (or max, min) over the points that `at` leaves. A function of the results;
+    None where there are none."""
     chosen = {name: limit if hasattr(limit, "__contains__") and not isinstance(limit, str)
               else (number_or_text(limit),) for name, limit in at.items()}
 

@@ -34,8 +34,8 @@ def parser():
         prog="diwarp-lab", description="Runs experiments with diwarp: networks, programs in them, "
         "lanes in turn within each round, tables, plots and a report.",
         epilog="Network options take one value, or a list (0,1,5) that becomes points. Exit "
-        "status: 0 all was measured, 1 refused, 2 wrong usage, 3 some lanes failed or a check does not "
-        "hold, 130 interrupted.")
+        "status: 0 all was measured, 1 refused, 2 wrong usage, 3 some lanes failed or a check does "
+        "not hold, 130 interrupted.")
     add = made.add_argument
     add("experiment", nargs="?", help="a name that --list shows, or the path of a file.py")
     add("--list", action="store_true", help="name the experiments and the networks, and end")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs an experiment: at each point its lanes in turn, round after round, until quartiles settle."""
+"""Runs an experiment: at each point its lanes in turn, round after round, until they settle."""
 import contextlib
 import os
 import random

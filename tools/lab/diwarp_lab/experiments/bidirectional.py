@@ -23,4 +23,4 @@ lane("RC Send, one way", pair("bandwidth", f"--transport rc --op send {FLOW}"))
 lane("RC Send, two runs", two_runs("--transport rc --op send"))
 lane("RC Send, one run", pair("bandwidth", f"--transport rc --op send --bidirectional {FLOW}"))
 
-figure("bidirectional", "bandwidth", x="size", title="Bandwidth one way, with as much the other way")
+figure("bidirectional", "bandwidth", x="size", title="Bandwidth of one way of two")

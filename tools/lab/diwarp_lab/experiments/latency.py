@@ -20,8 +20,8 @@ lane("RC Read", pair("pingpong", f"--transport rc --op read {SINGLE}"))
 figure("latency", "latency", x="size", title="Latency")
 figure("latency_p99", "p99", x="size", title="99 % of the messages took at most")
 
-WHY = ("the published stack polls kernel TCP through a socket layer of its own and 2010's hardware; "
-       "here both ends share a host, and what remains is the kernel's UDP against its TCP")
+WHY = ("the published stack polls kernel TCP through a socket layer of its own and hardware of "
+       "2010; here both ends share a host, and what remains is the kernel's UDP against its TCP")
 published("UD Send beside RC Send, up to 2 KiB: latency", "-18.1 %",
           change("latency", "UD Send", "RC Send", size=upto("2K")), why=WHY)
 published("UD Write-Record beside RC Write, up to 2 KiB: latency", "-24.4 %",

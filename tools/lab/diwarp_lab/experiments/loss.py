@@ -38,4 +38,4 @@ lane("as published", both("--transport ud --op write-record --segment jumbo",
 figure("goodput", "goodput", x="loss", per="size", title="Goodput of valid bytes against loss, %")
 figure("valid", "valid", x="loss", per="size", title="Share of the bytes that is valid")
 figure("p99_time", "p99_time", x="loss", per="size", title="99 % of the messages took at most")
-missing("Gaps: how many ranges of a message are missing", "diwarp-bandwidth does not tell of ranges")
+missing("Gaps: how many ranges of a message are missing", "diwarp-bandwidth does not tell ranges")
