@@ -10,7 +10,8 @@ namespace {
 
 constexpr double kMinute = 60e6;  // microseconds
 constexpr double kDepths = 1 << 20;
-constexpr double kExactIntegers = 9007199254740992.0;  // 2^53: whole numbers below are exact in a double
+constexpr double kExactIntegers =
+    9007199254740992.0;  // 2^53: whole numbers below are exact in a double
 
 struct Field {
   std::string_view name;
