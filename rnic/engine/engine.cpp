@@ -38,6 +38,13 @@ Engine::~Engine() {
 
 // --- A step.
 
+inline size_t Engine::end_step(Time began, bool busy) {
+  const bool timed = control_turn_.restart();
+  const size_t work = control_turn_.take(busy);
+  if (timed) measure(began, busy || work != 0);
+  return work;
+}
+
 size_t Engine::do_work(Time now) {
   size_t work = inbox_.empty() ? 0 : transmits_.take_inbox();
   // guard(rows:cq-overflow-apart): first if (transmits_.any_stalled()) return work;
@@ -49,28 +56,23 @@ size_t Engine::do_work(Time now) {
   return work;
 }
 
-size_t Engine::end_step(Time began, bool busy) {
-  const bool timed = control_turn_.restart();
-  const size_t work = control_turn_.take(busy);
-  if (timed) measure(began, busy || work != 0);
-  return work;
-}
-
 /// A step that only sends.
-void Engine::transmit() {
+inline void Engine::transmit() {
   if (transmit_meter_.is_due()) [[unlikely]]
-    return measure_transmit();
-  transmits_.transmit(clock_.now());
+    measure_transmit();
+  else
+    transmits_.transmit(clock_.now());
 }
 
-void Engine::measure_transmit() {
+// Apart from the steps that are not timed, which would save registers for it.
+[[gnu::noinline]] void Engine::measure_transmit() {
   transmit_meter_.restart();
   const Time began = clock_.now();
   const size_t work = transmits_.transmit(began);
   measure(began, work != 0);
 }
 
-void Engine::measure(Time began, bool worked) {
+[[gnu::noinline]] void Engine::measure(Time began, bool worked) {
   counters_.add(worked ? Meter::engine_work_ns : Meter::engine_idle_ns,
                 WorkMeter::estimate(clock_.now() - began));
 }
