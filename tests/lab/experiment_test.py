@@ -139,7 +139,7 @@ def results_of(one):
 
 
 RUN = {"commit": "abc", "version": "1", "machine": {
-    "processor": "p", "processors": 2, "kernel": "6", "system": "Debian"}, "seed": 1,
+    "processor": "p", "processors": 2, "kernel": "6", "system": "Debian", "tcp": "cubic"}, "seed": 1,
     "quick": False, "command": "diwarp-lab one", "begun": "now", "options": {}, "notes": [],
     "busy": 0.0, "busy_limit": 0.1}
 

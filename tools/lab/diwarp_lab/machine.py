@@ -54,7 +54,8 @@ def describe():
             "system": system_name(),
             "kernel": platform.release(), "architecture": platform.machine(),
             "rmem_max": first_line("/proc/sys/net/core/rmem_max"),
-            "wmem_max": first_line("/proc/sys/net/core/wmem_max")}
+            "wmem_max": first_line("/proc/sys/net/core/wmem_max"),
+            "tcp": first_line("/proc/sys/net/ipv4/tcp_congestion_control")}
 
 
 def system_name():

@@ -54,7 +54,7 @@ def draw(figure, results):
     """{"svg": bytes, "png": bytes}; nothing where nothing was measured."""
     import matplotlib
     matplotlib.use("Agg")
-    matplotlib.rcParams.update({"svg.hashsalt": "diwarp", "svg.fonttype": "path"})
+    matplotlib.rcParams.update({"svg.hashsalt": "diwarp", "svg.fonttype": "none"})
     from matplotlib import pyplot
     shown = [(value, drawn) for value, points in panels(figure, results)
              if (drawn := [(lane, line) for lane in results.experiment.lanes

@@ -35,7 +35,8 @@ def circumstances(run):
     machine = run["machine"]
     return [("Commit", run["commit"] or "unknown"), ("Version", run["version"] or "unknown"),
             ("Machine", f"{machine['processor']} x {machine['processors']}"),
-            ("Kernel", f"Linux {machine['kernel']} ({machine['system']})"),
+            ("Kernel", f"Linux {machine['kernel']} ({machine['system']}), TCP "
+             f"{machine['tcp']}"),
             ("Seed", str(run["seed"])), ("Command", run["command"]), ("Begun", run["begun"])]
 
 

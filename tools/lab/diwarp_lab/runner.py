@@ -74,7 +74,7 @@ class Networks:
                           f"({self.no_namespaces()})")
         user = os.geteuid()
         with contextlib.ExitStack() as own:  # a network that is not made whole leaves nothing
-            scene = own.enter_context(Scene())
+            scene = own.enter_context(Scene(ahead=False))
             if user != 0:
                 bring_loopback_up()
             made = kind(scene, settings, seed, hosts)

@@ -202,9 +202,11 @@ class Program:
 class Scene:
     """Namespaces, and what runs in them; all gone at the end of a `with`."""
 
-    def __init__(self):
+    def __init__(self, ahead=True):
+        """`ahead`: all that runs in it comes before what else runs here, where that is allowed."""
         need_program("ip")
-        get_ahead()
+        if ahead:
+            get_ahead()
         become_root()
         self.spaces = []
         self.running = []
