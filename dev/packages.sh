@@ -8,8 +8,8 @@ packages_for() {
     case $purpose in
       build)
         printf '%s\n' g++ cmake ninja-build pkg-config libboost-dev liburing-dev libspdlog-dev \
-          libisal-dev libcli11-dev nlohmann-json3-dev catch2 ccache python3 libibverbs-dev \
-          librdmacm-dev
+          libisal-dev libcli11-dev nlohmann-json3-dev catch2 ccache python3 python3-jsonschema \
+          help2man libibverbs-dev librdmacm-dev
         ;;
       # tests/network: network namespaces and what connects them.
       network) printf '%s\n' iproute2 nftables ethtool ;;

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "common/cost.h"
 #include "common/device_choice.h"
 #include "common/failure.h"
 #include "common/interrupt.h"
@@ -283,8 +284,11 @@ void run(const Options& options) {
       options.device.choice().open(options.server ? address : local_address_to(address));
   const uint64_t rounds =
       options.server ? run_server(options, device) : run_client(options, device, address);
-  json.write(json_output(
-      kName, {{"rounds", rounds}, {"size", options.size}, {"verified", options.verify}}));
+  const Json times = {{options.server ? "server" : "client", in_seconds(processor_time())}};
+  json.write(json_output(kName, {{"rounds", rounds},
+                                 {"size", options.size},
+                                 {"verified", options.verify},
+                                 {"processor", times}}));
   if (!json.replaces_text())
     std::printf("%llu rounds of %u bytes%s\n", static_cast<unsigned long long>(rounds),
                 options.size, options.verify ? ", verified" : "");

@@ -7,7 +7,7 @@ import sys
 
 from harness import (PROGRAMS, Process, answers_to, case, check, check_sentence, few, main, path,
                      rows_of, run, start_endless, start_server, sweep)
-from rows import check_rows
+from rows import check_rows, check_table
 
 OVER = [("ud", "write-record"), ("ud", "read"), ("rd", "send"), ("rd", "write-record"), ("rd", "read")]
 
@@ -21,8 +21,7 @@ def loopback(transport, operation, program, family):
                "--iterations", few(program, transport), "--verify", "--max-loss", 100, "--json",
                path("rows.json"))
     check_rows(rows_of("rows.json"), program, transport, sizes, few(program, transport), operation)
-    lines = done.stdout.splitlines()
-    check(len(lines) == len(sizes) + 1 and f" {operation} " in lines[1], done.stdout)
+    check_table(done.stdout, f"{transport} {operation}", len(sizes))
 
 
 @case(*[(transport, operation, program) for transport, operation in OVER for program in PROGRAMS])

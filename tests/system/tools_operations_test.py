@@ -6,7 +6,7 @@ import sys
 
 from harness import (PROGRAMS, answers_to, case, check, check_sentence, family_options, few,
                      main, path, rows_of, run, start_endless, start_server, sweep)
-from rows import check_rows
+from rows import check_rows, check_table
 
 SIZED = ("write", "read")
 EIGHT_BYTES = ("atomic", "send-imm")
@@ -25,8 +25,7 @@ def loopback(operation, program, family):
     done = run(program, "--loopback", "--transport", "rc", "--op", operation, *options,
                "--iterations", few(program, "rc"), "--verify", "--json", path("rows.json"))
     check_rows(rows_of("rows.json"), program, "rc", sizes, few(program, "rc"), operation)
-    lines = done.stdout.splitlines()
-    check(len(lines) == len(sizes) + 1 and operation in lines[1], done.stdout)
+    check_table(done.stdout, f"rc {operation}", len(sizes))
 
 
 @case(*[(operation, program) for operation in OPERATIONS for program in PROGRAMS])

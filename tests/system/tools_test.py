@@ -14,8 +14,8 @@ import time
 
 from harness import (ENDLESS, PATIENCE, PROGRAMS, Process, case, check,
                      check_sentence, children_of, few, main, path, rows_of, run, start_endless,
-                     start_server, sweep, tool, wait_until)
-from rows import check_bandwidth, check_rows
+                     start_server, sweep, tool, wait_until, where)
+from rows import check_bandwidth, check_processor, check_rows, check_table
 
 TRANSPORTS = ("ud", "rc")
 TOOLS = ("pingpong", "bandwidth", "info", "compare", "takeover", "rping", "stat")
@@ -30,7 +30,7 @@ def loopback(program, transport, family):
     done = run(program, "--loopback", "--transport", transport, *options, "--iterations",
                few(program, transport), "--verify", "--max-loss", 100, "--json", path("rows.json"))
     check_rows(rows_of("rows.json"), program, transport, sizes, few(program, transport))
-    check(len(done.stdout.splitlines()) == len(sizes) + 1, done.stdout)
+    check_table(done.stdout, transport, len(sizes))
 
 
 @case(*[(program, transport) for program in PROGRAMS for transport in TRANSPORTS])
@@ -102,6 +102,12 @@ def wrong_options(program):
             (loop + ("--iterations", 0), "iterations"),
             (loop + ("--timeout", "0"), "--timeout"),
             (loop + ("--cpu", "4000"), "processor 4000"),
+            (loop + ("--gso", "maybe"), "--gso is on or off"),
+            (loop + ("--gro",), "--gro"),
+            (loop + ("--gro", "OFF"), "--gro is on or off"),
+            (loop + ("--completion", "complete"), "Write-Records only"),
+            (loop + ("--op", "write-record", "--completion", "never"), "per-segment, not never"),
+            (("--server", "127.0.0.1:0", "--completion", "complete"), "client's choice"),
             (loop + ("--address", "not-here"), "not an address"),
             (loop + ("--json", path("no/such/folder.json")), "cannot write"),
             (loop + ("--nonsense",), "nonsense")):
@@ -114,7 +120,15 @@ def wrong_flow_options():
     for options, part in ((("--window", 5000), "--window"), (("--window", 0), "--window"),
                           (("--rate", "fast"), "not a rate"),
                           (("--rate", "1M", "--transport", "rc"), "datagrams only"),
-                          (("--window", 4096, "--size", "1G"), "too large")):
+                          (("--window", 4096, "--size", "1G"), "too large"),
+                          (("--window", 4, "--size", "1G", "--streams", 2), "2 times, is too large"),
+                          (("--streams", 0), "--streams"), (("--streams", 65), "--streams"),
+                          (("--streams", "many"), "--streams"),
+                          (("--streams", 4, "--iterations", 3), "one message for each"),
+                          (("--streams", 2, "--receivers", 2), "one queue pair, one way"),
+                          (("--bidirectional", "--receivers", 2), "one queue pair, one way"),
+                          (("--clients", 0), "--clients"), (("--clients", 65), "--clients"),
+                          (("--clients", 2, "--receivers", 2), "one client each")):
         done = run("bandwidth", "--loopback", *options, status=1)
         check_sentence("bandwidth", done.stderr, part)
 
@@ -163,7 +177,8 @@ def rping(kind):
     server.end(0)
     if kind == "json":
         row, = json.loads(done.stdout)["rows"]
-        check(row == {"rounds": 20, "size": 64, "verified": False}, row)
+        check((row["rounds"], row["size"], row["verified"]) == (20, 64, False), row)
+        check_processor(row, ("client",))
     for output in (server.output, *([done.stdout] if kind == "text" else [])):
         check(re.search(r"^20 rounds of 64 bytes$", output, re.MULTILINE), output)
 
@@ -241,8 +256,9 @@ def strangers_at_the_server_are_refused_and_it_goes_on():
 
 @case()
 def unusable_rows_end_the_run():
-    hello = {"type": "hello", "tool": "diwarp-bandwidth", "version": 5, "transport": "ud",
-             "op": "send", "verify": False, "segment": "mtu", "rows": 1, "token": 7}
+    hello = {"type": "hello", "tool": "diwarp-bandwidth", "version": 6, "transport": "ud",
+             "op": "send", "verify": False, "segment": "mtu", "completion": "complete", "streams": 1,
+             "bidirectional": False, "rows": 1, "token": 7}
     row = {"type": "row", "size": 64, "window": 8, "rate": 0, "iterations": 10, "warmup": 0, "port": 9}
     for name, value in (("size", -5), ("size", 1 << 40), ("window", 0), ("window", 1 << 20),
                         ("iterations", "x"), ("port", 0), ("port", 70000), ("rate", None)):
@@ -384,6 +400,7 @@ def info():
     text = run("info", "--counters").stdout
     for word in ("127.0.0.1", "Can", "immediate data", "Limits", "Backends", "CRC32C", "rx_overflow", "drop_crc"):
         check(word in text, f"{word} is not in {text}")
+    check(all(len(line) <= 80 for line in text.splitlines()), text)
     values = json.loads(run("info", "--json").stdout)
     check(any(device["address"] == "127.0.0.1" and device["usable"] for device in values["devices"]),
           values)
@@ -397,6 +414,7 @@ def takeover(transport):
     """Bounded loosely: the host may be busy. Without the takeover nothing would arrive at all."""
     done = run("takeover", "--transport", transport, "--rounds", 200, "--json")
     values, = json.loads(done.stdout)["rows"]
+    check_processor(values)
     delay = values["delay_us"]
     check(0 < delay["min"] <= delay["p50"] <= delay["max"], values)
     check(delay["p50"] < 20_000, values)

@@ -24,7 +24,11 @@ class FlowArrivals {
   void begin(uint64_t count);
   /// Of the messages since begin().
   FlowCount count() const;
-  bool all_came() const { return count_.received + count_.partial >= end_ - first_; }
+  bool all_came() const {
+    // A message whose segments come one by one may still become whole.
+    const uint64_t partial = in_segments_ ? 0 : count_.partial;
+    return count_.received + partial >= end_ - first_;
+  }
   /// After the last message that is to come.
   uint64_t end() const { return end_; }
   /// Messages are Write-Records, whose slots are used again.
@@ -48,9 +52,11 @@ class FlowArrivals {
   bool slot_is_marked();
   void take_message(std::span<const std::byte> message);
   void take_record(const WorkCompletion& record);
+  void take_segment(const WorkCompletion& segment);
   void note(uint64_t number, const std::string& fault, uint64_t valid_bytes);
   std::string fault_in(std::span<const std::byte> message, uint64_t number);
   std::string fault_in_record(const WorkCompletion& record);
+  std::string fault_in_segment(const WorkCompletion& segment);
   std::optional<size_t> difference(std::span<const std::byte> message, uint64_t number) const;
   bool came_before(uint64_t number);
 
@@ -58,6 +64,7 @@ class FlowArrivals {
   const FlowPlan plan_;
   const bool written_;           // messages are Writes, and do not show in the completion queue
   const bool recorded_;          // they are Write-Records, whose slots are used again
+  const bool in_segments_;       // of which each segment shows in the completion queue
   const uint64_t message_size_;  // of the contents
   FlowCount count_;
   uint64_t first_ = 0;      // number of the first message since begin()
@@ -65,6 +72,14 @@ class FlowArrivals {
   uint64_t expected_ = 0;   // one more than the highest number that came
   std::vector<bool> came_;  // with verify: which of these
   uint64_t settled_ = 0;    // with verify: numbers below have come, or were skipped
+
+  /// What came of the message that is in a slot, of those that come in segments.
+  struct Slot {
+    std::optional<uint64_t> number;
+    uint64_t bytes = 0;
+    bool whole = false;
+  };
+  std::vector<Slot> slots_;
 };
 
 }  // namespace diwarp::tools
