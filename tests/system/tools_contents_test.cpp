@@ -258,6 +258,8 @@ TEST_CASE("a loop runs flows both ways at the same time, each over its queue pai
       loop.run();
     }
     const FlowOutcome outcome = set.outcomes().front();
+    control.send({{"type", "done"}});
+    control.expect("done");
     set.part();
     return outcome;
   };

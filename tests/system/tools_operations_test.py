@@ -74,7 +74,8 @@ def wrong_options(program):
             *[((*reliable, operation, "--size", 64), (f"--op {operation} is always of 8 bytes",))
               for operation in EIGHT_BYTES],
             ((*reliable, "write", "--size", "64,0"), ("--op write needs", "1 byte or more")),
-            ((*reliable, "sends"), ("no operation .sends", "send, write, read, atomic, send-imm or write-record"))):
+            ((*reliable, "sends"),
+             ("no operation .sends", "send, write, read, atomic, send-imm, write-record"))):
         done = run(program, "--loopback", *options, status=1)
         check_sentence(program, done.stderr, *parts)
     done = run(program, "--server", "127.0.0.1:0", "--op", "write", status=1)
@@ -98,8 +99,9 @@ def peer_killed(program, operation, victim):
     check_sentence(program, survivor.end(1), "127.0.0.1:", "ended in the middle of the run")
 
 
-HELLO = {"type": "hello", "tool": "diwarp-bandwidth", "version": 5, "transport": "rc", "op": "write",
-         "verify": False, "segment": "mtu", "rows": 1, "token": 7}
+HELLO = {"type": "hello", "tool": "diwarp-bandwidth", "version": 6, "transport": "rc", "op": "write",
+         "verify": False, "segment": "mtu", "completion": "complete", "streams": 1,
+         "bidirectional": False, "rows": 1, "token": 7}
 ROW = {"type": "row", "size": 64, "window": 8, "rate": 0, "iterations": 10, "warmup": 0, "port": 1}
 
 

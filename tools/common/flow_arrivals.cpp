@@ -85,14 +85,11 @@ void FlowArrivals::take_record(const WorkCompletion& record) {
 /// A message is partial from its first segment on until its last one has come.
 void FlowArrivals::take_segment(const WorkCompletion& segment) {
   const uint64_t number = segment.immediate;
-  if (number < first_) return;
-  const std::string fault = fault_in_segment(segment);
-  if (!fault.empty()) {
-    if (plan_.verify && number < end_) came_[number - first_] = true;  // no more is awaited
-    return note(number, fault, 0);
-  }
   Slot& slot = slots_[number % slots_.size()];
-  if (slot.number && *slot.number > number) return;  // delayed beyond its write-off
+  // A latecomer of the warm-up, or of a message that the slot's next one follows already.
+  if (number < first_ || (slot.number && *slot.number > number)) return;
+  const std::string fault = fault_in_segment(segment);
+  if (!fault.empty()) return note(number, fault, 0);
   if (slot.number != number) {
     slot = {.number = number};
     ++count_.partial;
@@ -104,7 +101,6 @@ void FlowArrivals::take_segment(const WorkCompletion& segment) {
   count_.valid_bytes += bytes;
   if (slot.whole || slot.bytes < plan_.size) return;
   slot.whole = true;
-  if (plan_.verify) came_[number - first_] = true;
   --count_.partial;
   ++count_.received;
   note(number, "", 0);
@@ -118,9 +114,12 @@ std::string FlowArrivals::fault_in_segment(const WorkCompletion& segment) {
   if (number >= end_) return "was never sent";
   // As of whole records: what is late may find the bytes of the slot's next message.
   if (!plan_.verify || number < settled_) return "";
-  std::vector<std::byte> sent(plan_.size);
-  fill(sent, number, Way::there);
-  if (std::memcmp(memory.data(), &sent[offset], memory.size()) == 0) return "";
+  if (sent_number_ != number) {
+    sent_.resize(plan_.size);
+    fill(sent_, number, Way::there);
+    sent_number_ = number;
+  }
+  if (std::ranges::equal(memory, std::span(sent_).subspan(offset, memory.size()))) return "";
   return "has wrong contents in the segment at byte " + std::to_string(offset);
 }
 

@@ -43,9 +43,10 @@ class FlowArrivals {
   uint64_t skip(uint64_t to);
 
   /// The messages that may be credited. The slot of a Write-Record that is to be verified must stay
-  /// as it is until its completion has come.
+  /// as it is until its completion has come; one in segments is verified as these come.
   uint64_t creditable() const {
-    return recorded_ && plan_.verify ? std::min(settled_, expected_) : expected_;
+    const bool stays = recorded_ && plan_.verify && !in_segments_;
+    return stays ? std::min(settled_, expected_) : expected_;
   }
 
  private:
@@ -80,6 +81,8 @@ class FlowArrivals {
     bool whole = false;
   };
   std::vector<Slot> slots_;
+  std::vector<std::byte> sent_;  // the contents of a message whose segments are compared with it
+  std::optional<uint64_t> sent_number_;
 };
 
 }  // namespace diwarp::tools
