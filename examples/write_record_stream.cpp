@@ -55,7 +55,7 @@ int main(int argc, char** argv) try {
   if (argc > 2) throw std::invalid_argument("usage: write_record_stream [PERCENT]");
   const uint64_t loss = argc > 1 ? example::number(argv[1], 90) : 2;
   // Datagrams as on Ethernet, and each by itself: the kernel would filter whole trains of them.
-  const diwarp::DeviceOptions device{.offload = false};
+  const diwarp::DeviceOptions device{.udp_segmentation = false, .udp_coalescing = false};
   example::End camera(diwarp::QpType::ud, {.segment = 1472}, device);
   example::End viewer(diwarp::QpType::ud,
                       {.descriptor = lossy_socket(loss), .record_timeout = 20ms}, device);

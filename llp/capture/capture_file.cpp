@@ -167,7 +167,7 @@ void CaptureFile::write_all() {
     filled_.wait(lock, [this] { return front_.size != 0 || ends_; });
     std::swap(front_, back_);
     lock.unlock();
-    write({back_.bytes.get(), back_.size});
+    if (!broken_) write({back_.bytes.get(), back_.size});
     lock.lock();
     back_.size = 0;
   }
