@@ -52,7 +52,7 @@ class CaptureFile {
     uint64_t dropped = 0;
   };
   struct Buffer {
-    std::unique_ptr<std::byte[]> bytes = std::make_unique<std::byte[]>(kBuffer);
+    std::unique_ptr<std::byte[]> bytes = std::make_unique_for_overwrite<std::byte[]>(kBuffer);
     size_t size = 0;
   };
 

@@ -68,7 +68,7 @@ void CapturedConnection::data(WallTime at, Direction direction, std::span<const 
                               size_t bytes) {
   PieceCutter cutter(pieces);
   while (bytes > 0) {
-    const auto part = cutter.next(std::min(bytes, kMostPacketPayload));
+    const auto part = cutter.next(std::min(bytes, kMostTcpPayload));
     const size_t size = size_of(part);
     if (size == 0) return;
     segment(at, direction, kTcpPsh | kTcpAck, part, size);

@@ -12,8 +12,9 @@
 /// ones, and may have cut the same bytes in other places.
 namespace diwarp::llp {
 
-/// The most payload that one packet of either protocol has here, in bytes. A datagram always fits.
-inline constexpr size_t kMostPacketPayload = 65507;
+/// The most payload of one packet, in bytes: of IPv4, which has less than IPv6.
+inline constexpr size_t kMostUdpPayload = 65535 - 20 - 8;
+inline constexpr size_t kMostTcpPayload = 65535 - 20 - 20;
 
 /// TCP's flags (RFC 9293 section 3.1).
 inline constexpr uint8_t kTcpFin = 0x01;
@@ -30,7 +31,7 @@ struct TcpFields {
 };
 
 /// One packet: of TCP where `tcp` is not null, else of UDP. Both addresses are of one family. The
-/// pieces make up its payload, no more than kMostPacketPayload in all.
+/// pieces make up its payload, no more than kMostUdpPayload or kMostTcpPayload in all.
 struct Packet {
   Address from;
   Address to;
