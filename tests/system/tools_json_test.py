@@ -12,7 +12,8 @@ import sys
 
 from harness import (PATIENCE, Process, Skipped, case, check, main, run, tool)
 
-TOOLS = ("pingpong", "bandwidth", "info", "compare", "takeover", "rping")
+DEVICE_TOOLS = ("pingpong", "bandwidth", "info", "compare", "takeover", "rping")
+TOOLS = (*DEVICE_TOOLS, "memory", "stat")
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools")
 
 
@@ -148,7 +149,8 @@ def completions(*words):
 def completion_of_options(name):
     check(completions(tool(name), "--vers") == ["--version"], name)
     offered = completions(tool(name), "--")
-    check({"--help", "--version", "--json", "--device"} <= set(offered), offered)
+    check({"--help", "--version", "--json"} <= set(offered), offered)
+    check(("--device" in offered) == (name in DEVICE_TOOLS), offered)
     check(completions(tool(name), "no-option") == [], name)
 
 
