@@ -8,11 +8,9 @@
 #include <random>
 #include <thread>
 
-#include "common/cost.h"
 #include "common/device_choice.h"
 #include "common/failure.h"
 #include "common/interrupt.h"
-#include "common/json_output.h"
 #include "common/pairing.h"
 #include "common/poller.h"
 #include "common/program.h"
@@ -39,7 +37,7 @@ constexpr uint64_t kMaxPause = 1000;  // us
 struct Settings {
   QpType transport = QpType::ud;
   uint64_t rounds = 1000;
-  std::string json_file;
+  bool json = false;
   Ends ends;
 };
 
@@ -140,11 +138,8 @@ void play_computing(const DeviceChoice& choice, Control& control, const Terms& t
   endpoint.post_receives();
   pair_as_server(endpoint, device, control, row, terms.token);
   Computing computing(endpoint, control);
-  const Meter meter(device);
   for (uint64_t i = 0; i < terms.rows; ++i) computing.round();
-  Json result = computing.result();
-  result["cost"] = to_json(meter.cost());
-  control.send(result);
+  control.send(computing.result());
   part(endpoint);
 }
 
@@ -161,7 +156,7 @@ void send_one(Endpoint& endpoint, Control& control, Poller& poller) {
   }
 }
 
-void print(const Settings& settings, const Json& result, JsonFile& file) {
+void print(const Settings& settings, const Json& result) {
   const Json json = {{"transport", to_string(settings.transport)},
                      {"rounds", settings.rounds},
                      {"lost", result.at("lost")},
@@ -169,34 +164,31 @@ void print(const Settings& settings, const Json& result, JsonFile& file) {
                       {{"min", result.at("min")},
                        {"p50", result.at("p50")},
                        {"p99", result.at("p99")},
-                       {"max", result.at("max")}}},
-                     {"processor", result.at("processor")}};
-  file.write(json_output(kName, json));
-  if (file.replaces_text()) return;
+                       {"max", result.at("max")}}}};
+  if (settings.json) {
+    std::printf("%s\n", json.dump(2).c_str());
+    return;
+  }
   const Json& delay = json["delay_us"];
   std::printf(
       "%s: from the send to the bytes in the computing process's memory, in us:\n"
-      "min %.1f, median %.1f, 99%% %.1f, max %.1f; %llu messages, %llu lost\n"
-      "processor time of the sending and of the computing process: %s s\n",
+      "min %.1f, median %.1f, 99%% %.1f, max %.1f; %llu messages, %llu lost\n",
       json["transport"].get<std::string>().c_str(), delay["min"].get<double>(),
       delay["p50"].get<double>(), delay["p99"].get<double>(), delay["max"].get<double>(),
       static_cast<unsigned long long>(settings.rounds),
-      static_cast<unsigned long long>(json["lost"].get<uint64_t>()), processor_text(json).c_str());
+      static_cast<unsigned long long>(json["lost"].get<uint64_t>()));
 }
 
-void play_sending(const Settings& settings, const Terms& terms, Control& control, JsonFile& file) {
+void play_sending(const Settings& settings, const Terms& terms, Control& control) {
   Device device = settings.ends.device.open(control.local_address());
   Endpoint endpoint(device, shape(settings.transport));
   endpoint.post_receives();
   pair_as_client(endpoint, control, {{"type", "row"}}, terms.token);
   Poller poller(endpoint.completion_queue(), control);
-  const Meter meter(device);
   for (uint64_t i = 0; i < settings.rounds; ++i) send_one(endpoint, control, poller);
-  const Cost cost = meter.cost();
-  Json result = control.expect("result");
-  result["processor"] = processor_times(cost, cost_in(result.at("cost")));
+  const Json result = control.expect("result");
   part(endpoint);
-  print(settings, result, file);
+  print(settings, result);
   if (result.at("lost") == settings.rounds) throw Failure("No message arrived.");
 }
 
@@ -205,12 +197,10 @@ void run(int argc, char** argv) {
   Settings settings;
   std::string transport = "ud";
   DeviceArguments device;
-  app.add_option("--transport", transport, "The transport")
-      ->type_name("ud|rc")
-      ->capture_default_str();
+  app.add_option("--transport", transport, "ud or rc")->capture_default_str();
   app.add_option("--rounds", settings.rounds, "Messages")->capture_default_str();
   device.add_to(app, "software on the loopback interface");
-  add_json_option(app, settings.json_file);
+  app.add_flag("--json", settings.json, "Print JSON");
   if (!parse_command_line(app, argc, argv)) return;
   if (transport != "ud" && transport != "rc") throw Failure("Choose --transport ud or rc.");
   if (settings.rounds < 1 || settings.rounds > 10'000) {
@@ -219,13 +209,12 @@ void run(int argc, char** argv) {
   settings.transport = transport == "ud" ? QpType::ud : QpType::rc;
   settings.ends.device = device.choice();
   settings.ends.address = Address::loopback(AddressFamily::ipv4);
-  JsonFile json(settings.json_file);
   Terms terms{.transport = settings.transport, .rows = settings.rounds};
   run_session(kName, settings.ends, terms,
-              {.client = [&](Control& control) { play_sending(settings, terms, control, json); },
+              {.client = [&](Control& control) { play_sending(settings, terms, control); },
                .server =
-                   [&](Control& control, const std::vector<Terms>& theirs) {
-                     play_computing(settings.ends.device, control, theirs.front());
+                   [&](Control& control, const Terms& theirs) {
+                     play_computing(settings.ends.device, control, theirs);
                    }});
 }
 

@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
-#include "llp/forwarding.h"
+#include "llp/impairment/forwarding.h"
 
 namespace diwarp::llp {
 

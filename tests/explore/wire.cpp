@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "llp/forwarding.h"
+#include "llp/impairment/forwarding.h"
 
 namespace diwarp::explore {
 

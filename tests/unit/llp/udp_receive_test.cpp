@@ -21,7 +21,7 @@ const Address kLoopback4 = Address::loopback(AddressFamily::ipv4);
 
 UdpOptions plain() {
   UdpOptions options;
-  options.segmentation = options.coalescing = false;
+  options.offload = false;
   return options;
 }
 
