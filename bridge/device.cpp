@@ -71,6 +71,9 @@ void warn_of_reads(const std::string& name) {
 
 std::shared_ptr<Device> Device::open(const std::string& name, const Address& address,
                                      const DeviceOptions& options) {
+  if (!options.pcap.empty())
+    log::warn("The connections of " + name +
+              " are not captured: their bytes pass through hardware");
   EventThread* const thread =
       options.progress == Progress::thread ? &EventThread::of_process() : nullptr;
   std::shared_ptr<Device> device(new Device(name, address, thread));

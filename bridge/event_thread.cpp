@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bridge/event_thread.h"
 
-#include <signal.h>
-
 #include <algorithm>
 #include <chrono>
 #include <exception>
@@ -10,26 +8,21 @@
 #include <thread>
 
 #include "base/fork_guard.h"
+#include "base/signals_blocked.h"
 #include "bridge/device.h"
 #include "bridge/refuse.h"
 
 namespace diwarp::bridge {
 namespace {
 
-/// Signals belong to the application's threads.
 template <class Work>
 void begin_without_signals(Work&& work) {
-  sigset_t all;
-  sigset_t before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const SignalsBlocked blocked;
   try {
     std::thread(std::forward<Work>(work)).detach();
   } catch (const std::system_error& error) {
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     throw Error(error.code(), "The thread that serves hardware devices cannot be started");
   }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 }  // namespace

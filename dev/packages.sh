@@ -8,13 +8,17 @@ packages_for() {
     case $purpose in
       build)
         printf '%s\n' g++ cmake ninja-build pkg-config libboost-dev liburing-dev libspdlog-dev \
-          libisal-dev libcli11-dev nlohmann-json3-dev catch2 ccache python3 libibverbs-dev \
-          librdmacm-dev
+          libisal-dev libcli11-dev nlohmann-json3-dev catch2 ccache python3 python3-jsonschema \
+          help2man libibverbs-dev librdmacm-dev
         ;;
       # tests/network: network namespaces and what connects them.
       network) printf '%s\n' iproute2 nftables ethtool ;;
+      # tests/wireshark: tshark, the versions of Lua that Wireshark has or had, and ethtool for captures.
+      wireshark) printf '%s\n' tshark lua5.2 lua5.3 lua5.4 iproute2 ethtool ;;
       # diwarp-compare: the program it is compared with, and what makes its plots. It runs without them.
       compare) printf '%s\n' libfabric-bin gnuplot-nox ;;
+      # diwarp-lab: what draws, and what its tests read tables and schemas with. It runs without them.
+      lab) printf '%s\n' python3-matplotlib python3-pandas python3-jsonschema ;;
       # tests/format and dev/format: this version, as each formats differently.
       format) printf '%s\n' clang-format-14 ;;
       # dev/tidy: this version, whose checks .clang-tidy chooses from.

@@ -48,10 +48,11 @@ class Backend {
   virtual void on_ready(std::function<void()> /*callback*/) {}
 };
 
-/// The device that a backend is for; both outlive it.
+/// The device that a backend is for; its options and counters outlive it.
 struct BackendSetup {
   const DeviceOptions& options;
   Counters& counters;
+  const Address& address;
 };
 
 /// One kind of backend.

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "common/text.h"
 #include "device_limits.h"
 
 namespace diwarp::tools {
@@ -25,25 +26,21 @@ std::string joined(const std::vector<std::string>& words) {
   return text.empty() ? "none" : text;
 }
 
-void print_row(const std::string& name, const std::string& value) {
-  std::printf("  %-28s %s\n", name.c_str(), value.c_str());
-}
-
 void print_libraries(const HardwareLibraries& libraries) {
-  if (libraries.verbs.empty()) return print_row("libraries", "none: " + libraries.refusal);
-  print_row("libibverbs", libraries.verbs);
-  print_row("librdmacm", libraries.cm);
+  if (libraries.verbs.empty()) return print_entry("libraries", "none: " + libraries.refusal);
+  print_entry("libibverbs", libraries.verbs);
+  print_entry("librdmacm", libraries.cm);
 }
 
 /// Limits and what is missing are known of a device that opens.
 void print_device(const DeviceInfo& info) {
-  print_row(info.name, info.refusal.empty() ? info.state : "not usable: " + info.refusal);
-  print_row("  addresses", joined(hosts_of(info)));
-  if (!info.firmware.empty()) print_row("  firmware", info.firmware);
+  print_entry(info.name, info.refusal.empty() ? info.state : "not usable: " + info.refusal);
+  print_entry("  addresses", joined(hosts_of(info)));
+  if (!info.firmware.empty()) print_entry("  firmware", info.firmware);
   if (!info.refusal.empty()) return;
   for (const Limit& limit : limits_of(info.limits))
-    print_row("  " + std::string(limit.text), std::to_string(limit.value));
-  print_row("  lacks", joined(lacks_of(info.limits)));
+    print_entry("  " + std::string(limit.text), std::to_string(limit.value));
+  print_entry("  lacks", joined(lacks_of(info.limits)));
 }
 
 Json to_json(const HardwareLibraries& libraries) {
@@ -88,8 +85,8 @@ void print_hardware(const HardwareInfo& info) {
   print_libraries(info.libraries);
   for (const DeviceInfo& device : info.devices) print_device(device);
   if (!info.devices.empty() || info.libraries.verbs.empty()) return;
-  print_row("devices",
-            "none" + (info.libraries.refusal.empty() ? "" : ": " + info.libraries.refusal));
+  print_entry("devices",
+              "none" + (info.libraries.refusal.empty() ? "" : ": " + info.libraries.refusal));
 }
 
 Json to_json(const HardwareInfo& info) {

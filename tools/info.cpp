@@ -15,8 +15,10 @@
 #include "common/control.h"
 #include "common/device_choice.h"
 #include "common/failure.h"
+#include "common/json_output.h"
 #include "common/options.h"
 #include "common/program.h"
+#include "common/text.h"
 #include "device_limits.h"
 #include "hardware_info.h"
 #include "system_info.h"
@@ -117,29 +119,27 @@ std::string note_on(const Entry& entry) {
 void print_devices(const std::vector<Entry>& entries) {
   std::printf("Devices\n");
   for (const Entry& entry : entries) {
-    std::printf("  %-40s %-12s %s\n", entry.where.address.host().c_str(),
-                entry.where.interface.c_str(), note_on(entry).c_str());
+    print_entry(entry.where.address.host() + " " + entry.where.interface, note_on(entry));
   }
 }
 
 void print_attributes(const DeviceAttributes& attributes) {
   std::printf("Can\n");
   for (const CapabilityName& one : kCapabilities)
-    std::printf("  %-28s %s\n", std::string(one.name).c_str(),
-                has(attributes.capabilities, one.capability) ? "yes" : "no");
+    print_entry(std::string(one.name), has(attributes.capabilities, one.capability) ? "yes" : "no");
   std::printf("Limits\n");
   for (const Limit& limit : limits_of(attributes))
-    std::printf("  %-28s %llu\n", limit.text, static_cast<unsigned long long>(limit.value));
+    print_entry(limit.text, std::to_string(limit.value));
   std::printf("Backends\n");
-  std::printf("  %-28s %s\n", "CRC32C", attributes.crc_backend.c_str());
-  std::printf("  %-28s %s\n", "datagrams", attributes.datagram_backend.c_str());
-  std::printf("  %-28s %s\n", "streams", attributes.stream_backend.c_str());
-  std::printf("  %-28s %s (%s)\n", "io", attributes.io_name.c_str(), attributes.io_reason.c_str());
+  print_entry("CRC32C", attributes.crc_backend);
+  print_entry("datagrams", attributes.datagram_backend);
+  print_entry("streams", attributes.stream_backend);
+  print_entry("io", std::string(attributes.io_name) + " (" + attributes.io_reason + ")");
   for (const IoBackendName& one : kIoBackends) {
     if (one.io == IoBackend::automatic) continue;
     const std::string why_not = Device::why_unavailable(one.io);
-    std::printf("  %-28s %s\n", ("--io " + std::string(one.name)).c_str(),
-                why_not.empty() ? "available" : ("not available: " + why_not).c_str());
+    print_entry("--io " + std::string(one.name),
+                why_not.empty() ? "available" : "not available: " + why_not);
   }
 }
 
@@ -155,37 +155,33 @@ std::string to_text(const SocketBufferAttributes& buffer, const SystemLimit& lim
          limit.name + "=" + std::to_string(buffer.asked);
 }
 
-void print_row(const char* what, const std::string& value) {
-  std::printf("  %-28s %s\n", what, value.c_str());
-}
-
 void print_sockets(const std::optional<DatagramSocketAttributes>& sockets, const SystemInfo& info) {
   if (!sockets) return;
   std::printf("Datagram sockets\n");
-  print_row("GSO (UDP_SEGMENT)", to_text(sockets->segmentation));
-  print_row("GRO (UDP_GRO)", to_text(sockets->coalescing));
-  print_row("lost ones are told", sockets->tells_overflow ? "yes" : "no: there is no SO_RXQ_OVFL");
-  print_row("receive buffer", to_text(sockets->receive_buffer, info.receive_buffer_limit));
-  print_row("send buffer", to_text(sockets->send_buffer, info.send_buffer_limit));
-  print_row("busy polling (SO_BUSY_POLL)", to_text(sockets->busy_poll));
+  print_entry("GSO (UDP_SEGMENT)", to_text(sockets->segmentation));
+  print_entry("GRO (UDP_GRO)", to_text(sockets->coalescing));
+  print_entry("lost ones are told",
+              sockets->tells_overflow ? "yes" : "no: there is no SO_RXQ_OVFL");
+  print_entry("receive buffer", to_text(sockets->receive_buffer, info.receive_buffer_limit));
+  print_entry("send buffer", to_text(sockets->send_buffer, info.send_buffer_limit));
+  print_entry("busy polling (SO_BUSY_POLL)", to_text(sockets->busy_poll));
 }
 
 void print_system(const SystemInfo& info) {
   std::printf("System\n");
-  print_row("kernel", info.kernel);
-  print_row("processors", std::to_string(info.usable_processors) + " of " +
-                              std::to_string(info.processors) + " for this process");
+  print_entry("kernel", info.kernel);
+  print_entry("processors", std::to_string(info.usable_processors) + " of " +
+                                std::to_string(info.processors) + " for this process");
   for (const SystemLimit& limit : {info.receive_buffer_limit, info.send_buffer_limit})
-    print_row(limit.name.c_str(), limit.value ? std::to_string(*limit.value) : "unknown here");
+    print_entry(limit.name.c_str(), limit.value ? std::to_string(*limit.value) : "unknown here");
   const auto& locked = info.locked_memory;
-  print_row("memory that may be locked", locked ? std::to_string(*locked) + " bytes" : "any");
+  print_entry("memory that may be locked", locked ? std::to_string(*locked) + " bytes" : "any");
 }
 
 void print_counters(const std::vector<CounterValue>& counters) {
   std::printf("Counters\n");
   for (const CounterValue& counter : counters) {
-    std::printf("  %-28s %s\n", std::string(counter.name).c_str(),
-                std::string(counter.meaning).c_str());
+    print_entry(std::string(counter.name), std::string(counter.meaning));
   }
 }
 
@@ -238,8 +234,8 @@ Json to_json(const Entry& entry) {
 
 Json to_json(const Report& report) {
   const DeviceAttributes& attributes = report.device.attributes;
-  Json json = {{"version", to_string(version())},
-               {"devices", Json::array()},
+  Json json = json_output(kName);
+  json.update({{"devices", Json::array()},
                {"hardware", to_json(report.hardware)},
                {"capabilities", names_of(attributes.capabilities)},
                {"limits", limits_in_json(attributes)},
@@ -252,7 +248,7 @@ Json to_json(const Report& report) {
                  {"io_available", available_backends()}}},
                {"datagram_sockets", Json()},
                {"system", to_json(report.system)},
-               {"counters", Json::object()}};
+               {"counters", Json::object()}});
   if (report.device.sockets) json["datagram_sockets"] = to_json(*report.device.sockets);
   for (const Entry& entry : report.entries) json["devices"].push_back(to_json(entry));
   for (const CounterValue& counter : report.device.counters) {
@@ -274,19 +270,18 @@ void print(const Report& report, bool counters) {
 void run(int argc, char** argv) {
   CLI::App app(kDescription, kName);
   bool counters = false;
-  bool json = false;
+  std::string json_file;
   DeviceArguments device;
   device.add_to(app, "on the first address");
   app.add_flag("--counters", counters, "List the counters of a device, too");
-  app.add_flag("--json", json, "Print everything as JSON");
+  add_json_option(app, json_file);
   std::string io = "auto";
   app.add_option("--io", io, kIoHelp)->type_name(io_names())->capture_default_str();
   if (!parse_command_line(app, argc, argv)) return;
+  JsonFile json(json_file);
   const Report report = make_report(device.choice(), parse_io(io));
-  if (json)
-    std::printf("%s\n", to_json(report).dump(2).c_str());
-  else
-    print(report, counters);
+  json.write(to_json(report));
+  if (!json.replaces_text()) print(report, counters);
 }
 
 }  // namespace

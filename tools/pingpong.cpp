@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "common/cost.h"
 #include "common/measure.h"
 #include "common/pairing.h"
 #include "common/pingpong_ends.h"
@@ -21,7 +22,9 @@ constexpr const char* kDescription =
     "to a group, and the round trip ends when the last receiver has answered. read and atomic "
     "involve one "
     "side\n"
-    "only: their times are those of the full operation, from the post to the completion. With\n"
+    "only: their times are those of the full operation, from the post to the completion. \"cpu s\" "
+    "is\n"
+    "the processor time of the client's process and of the server's. With\n"
     "--verify the times include writing and checking the contents.";
 
 constexpr const char* kHalf = "half round trip";
@@ -32,21 +35,19 @@ const char* times_member(Operation operation) {
   return is_one_sided(operation) ? "operation_us" : "half_rtt_us";
 }
 
-Column time_column(const std::string& name, const char* title, int width) {
-  return {"/half_rtt_us/" + name, title, width, 2, "/operation_us/" + name};
+Column time_column(const std::string& name, const char* title) {
+  return {"/half_rtt_us/" + name, title, 9, 2, "/operation_us/" + name};
 }
 
-const std::vector<Column> kColumns = {{"/transport", "transport", 9},
-                                      {"/op", "op", 14},
-                                      {"/size", "bytes", 11},
-                                      {"/iterations", "iterations", 12},
-                                      {"/measured", "measured", 17},
-                                      time_column("min", "min us", 10),
-                                      time_column("p50", "median us", 11),
-                                      time_column("p99", "99% us", 10),
-                                      time_column("p999", "99.9% us", 10),
-                                      time_column("max", "max us", 10),
-                                      {"/lost", "lost", 7}};
+const std::vector<Column> kColumns = {
+    {"/size", "bytes", 10},       {"/iterations", "messages", 9}, time_column("min", "min us"),
+    time_column("p50", "median"), time_column("p99", "99 %"),     time_column("p999", "99.9 %"),
+    time_column("max", "max"),    {"/lost", "lost", 6},           {processor_text, "cpu s", 10}};
+
+/// "ud send, half round trip".
+std::string caption_of(const Json& row) {
+  return row.value("transport", "") + " " + row.value("op", "") + ", " + row.value("measured", "");
+}
 
 /// About a second for small messages, a gigabyte for large ones.
 uint64_t default_iterations(uint64_t size) {
@@ -67,14 +68,18 @@ Row plan(const Measure& measure, uint64_t size) {
   return row;
 }
 
+/// The servers note when the measured part begins, and answer on.
+void begin_measured(const Peers& peers) {
+  peers.send({{"type", "measure"}});
+  for (Control& control : peers) control.expect("measuring");
+}
+
 /// In microseconds.
-std::vector<double> measure_row(NearEnd& near, const Row& row, Operation operation) {
-  ProgressLine progress(std::to_string(row.size) + " bytes", row.iterations);
+std::vector<double> measure_row(NearEnd& near, const Row& row, Operation operation,
+                                ProgressLine& progress) {
   const double share = is_one_sided(operation) ? 1 : 0.5;
   std::vector<double> times;
   times.reserve(row.iterations);
-  for (uint64_t i = 0; i < row.warmup; ++i) near.ping();
-  near.reset_counts();
   for (uint64_t i = 0; i < row.iterations; ++i) {
     const auto took = near.ping();
     progress.update(i);
@@ -95,6 +100,7 @@ Json result(const Measure& measure, const Row& row, const NearEnd::Counts& count
           {"receivers", receivers},
           {"sent", counts.sent},
           {"lost", counts.lost},
+          {"completion", to_string(measure.completion)},
           {"measured", is_one_sided(measure.operation) ? kFull : kHalf},
           {times_member(measure.operation),
            {{"min", summary.min},
@@ -116,20 +122,38 @@ class Client {
     endpoint.post_receives();
     pair_with_servers(endpoint, peers, {{"type", "row"}, {"size", size}}, measure_.group,
                       terms_.token);
-    const Summary summary = summarize(measure_row(*near, row, measure_.operation));
+    for (uint64_t i = 0; i < row.warmup; ++i) near->ping();
+    near->reset_counts();
+    begin_measured(peers);
+    const Meter meter(device);
+    const uint64_t ways = is_one_sided(measure_.operation) ? 1 : 2;
+    ProgressLine progress(std::to_string(size) + " bytes", row.iterations, ways * size, device);
+    const Summary summary = summarize(measure_row(*near, row, measure_.operation, progress));
+    const Cost cost = meter.cost();
     const NearEnd::Counts& counts = near->counts();
-    const Json figures = result(measure_, row, counts, summary, peers.size());
-    peers.send({{"type", "done"}, {"row", figures}});
-    for (Control& control : peers) control.expect("done");
+    Json figures = result(measure_, row, counts, summary, peers.size());
+    figures["processor"] = processor_times(cost, cost_of(peers));
+    peers.send({{"type", "done"}, {"rows", Json::array({figures})}});
     part(endpoint);
     verdict_.check_loss(counts.lost, counts.sent, size, measure_.max_loss);
     return {figures};
   }
 
  private:
+  /// Of the servers: of a group, all together.
+  static Cost cost_of(const Peers& peers) {
+    peers.send({{"type", "stop"}});
+    Cost sum;
+    for (Control& control : peers) {
+      sum.processor = sum.processor + cost_in(control.expect("spent")).processor;
+    }
+    return sum;
+  }
+
   EndpointShape shape(uint64_t size, size_t receivers) const {
     EndpointShape shape = near_shape(measure_.transport, measure_.operation, size);
     shape.segment = parse_segment(measure_.segment);
+    shape.completion = measure_.completion;
     // Answers of several segments may hold half of the receives.
     if (receivers > 1)
       shape.receive_slots = std::max(shape.receive_slots, static_cast<uint32_t>(2 * receivers));
@@ -141,22 +165,30 @@ class Client {
   Verdict& verdict_;
 };
 
-Json serve_row(Device& device, Control& control, const Terms& terms) {
+std::vector<Json> serve_row(Device& device, Control& control, const Terms& terms) {
   const Json row = control.expect("row");
   const uint64_t size = number_in(row, "size", 0, kMaxMessage);
   check_size(terms.operation, size);
   EndpointShape shape = far_shape(terms.transport, terms.operation, size);
   shape.segment = parse_segment(terms.segment);
+  shape.completion = terms.completion;
   shape.group = group_in(row);
   Endpoint endpoint(device, shape);
   const auto far = make_far_end(endpoint, control, terms.operation, terms.verify);
   endpoint.post_receives();
   pair_as_server(endpoint, device, control, row, terms.token);
   far->run();
-  const Json done = control.expect("done");
-  control.send({{"type", "done"}});
+  control.expect("measure");
+  const Meter meter(device);
+  control.send({{"type", "measuring"}});
+  far->run();
+  control.expect("stop");
+  Json spent = to_json(meter.cost());
+  spent["type"] = "spent";
+  control.send(spent);
+  const std::vector<Json> rows = rows_in(control.expect("done"));
   part(endpoint);
-  return done.value("row", Json::object());
+  return rows;
 }
 
 void run(int argc, char** argv) {
@@ -167,12 +199,15 @@ void run(int argc, char** argv) {
   const Ends ends = options.ends();
   const Measure measure = options.measure();
   Verdict verdict;
-  run_measurement(kName, ends, measure, kColumns, verdict,
+  run_measurement(kName, ends, measure, caption_of, kColumns, verdict,
                   {.client =
                        [&](Device& device, Peers peers, const Terms& terms, uint64_t size) {
                          return Client(measure, terms, verdict).run_row(device, peers, size);
                        },
-                   .server = serve_row});
+                   .server =
+                       [](Device& device, Peers peers, const std::vector<Terms>& terms) {
+                         return serve_row(device, peers, terms.front());
+                       }});
 }
 
 }  // namespace

@@ -12,12 +12,15 @@
 #include <array>
 #include <bit>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "common/cost.h"
 #include "common/device_choice.h"
 #include "common/failure.h"
 #include "common/interrupt.h"
+#include "common/json_output.h"
 #include "common/program.h"
 #include "common/socket.h"
 
@@ -39,6 +42,7 @@ struct Options {
   uint64_t count = 100;
   uint32_t size = 64;
   bool verify = false;
+  std::string json_file;
 };
 
 struct Memory {
@@ -248,6 +252,10 @@ uint64_t play_server(End& end, const Options& options) {
 
 uint64_t run_server(const Options& options, const Device& device) {
   Listener listener(device, options.port);
+  // Scripts wait for this line, so it leaves at once. It is no result: those may go to JSON.
+  std::fprintf(options.json_file == "-" ? stderr : stdout, "%s: listening at %s\n", kName,
+               device.address().with_port(listener.address().port()).to_string().c_str());
+  std::fflush(stdout);
   while (true) {
     check_interrupted();
     auto request = listener.get_request(kSlice);
@@ -270,13 +278,20 @@ uint64_t run_client(const Options& options, const Device& device, const Address&
 void run(const Options& options) {
   if (options.server == options.client) throw Failure("One of --server and --client is needed.");
   if (options.size < 16) throw Failure("--size is at least 16.");
+  JsonFile json(options.json_file);
   const Address address = Address::parse(options.address).with_port(options.port);
   const Device device =
       options.device.choice().open(options.server ? address : local_address_to(address));
   const uint64_t rounds =
       options.server ? run_server(options, device) : run_client(options, device, address);
-  std::printf("%llu rounds of %u bytes%s\n", static_cast<unsigned long long>(rounds), options.size,
-              options.verify ? ", verified" : "");
+  const Json times = {{options.server ? "server" : "client", in_seconds(processor_time())}};
+  json.write(json_output(kName, {{"rounds", rounds},
+                                 {"size", options.size},
+                                 {"verified", options.verify},
+                                 {"processor", times}}));
+  if (!json.replaces_text())
+    std::printf("%llu rounds of %u bytes%s\n", static_cast<unsigned long long>(rounds),
+                options.size, options.verify ? ", verified" : "");
   if (rounds < options.count) throw Failure("The client ended before the last round.");
 }
 
@@ -290,6 +305,7 @@ void add_options(CLI::App& app, Options& options) {
                  "bytes of a ping (default 64); a server takes no longer ones");
   app.add_flag("--verify", options.verify, "verify the contents");
   options.device.add_to(app, "on --address, or where the route to it begins");
+  add_json_option(app, options.json_file);
 }
 
 }  // namespace

@@ -8,9 +8,11 @@
 #include <random>
 #include <thread>
 
+#include "common/cost.h"
 #include "common/device_choice.h"
 #include "common/failure.h"
 #include "common/interrupt.h"
+#include "common/json_output.h"
 #include "common/pairing.h"
 #include "common/poller.h"
 #include "common/program.h"
@@ -37,7 +39,7 @@ constexpr uint64_t kMaxPause = 1000;  // us
 struct Settings {
   QpType transport = QpType::ud;
   uint64_t rounds = 1000;
-  bool json = false;
+  std::string json_file;
   Ends ends;
 };
 
@@ -138,8 +140,11 @@ void play_computing(const DeviceChoice& choice, Control& control, const Terms& t
   endpoint.post_receives();
   pair_as_server(endpoint, device, control, row, terms.token);
   Computing computing(endpoint, control);
+  const Meter meter(device);
   for (uint64_t i = 0; i < terms.rows; ++i) computing.round();
-  control.send(computing.result());
+  Json result = computing.result();
+  result["cost"] = to_json(meter.cost());
+  control.send(result);
   part(endpoint);
 }
 
@@ -156,7 +161,7 @@ void send_one(Endpoint& endpoint, Control& control, Poller& poller) {
   }
 }
 
-void print(const Settings& settings, const Json& result) {
+void print(const Settings& settings, const Json& result, JsonFile& file) {
   const Json json = {{"transport", to_string(settings.transport)},
                      {"rounds", settings.rounds},
                      {"lost", result.at("lost")},
@@ -164,31 +169,34 @@ void print(const Settings& settings, const Json& result) {
                       {{"min", result.at("min")},
                        {"p50", result.at("p50")},
                        {"p99", result.at("p99")},
-                       {"max", result.at("max")}}}};
-  if (settings.json) {
-    std::printf("%s\n", json.dump(2).c_str());
-    return;
-  }
+                       {"max", result.at("max")}}},
+                     {"processor", result.at("processor")}};
+  file.write(json_output(kName, json));
+  if (file.replaces_text()) return;
   const Json& delay = json["delay_us"];
   std::printf(
       "%s: from the send to the bytes in the computing process's memory, in us:\n"
-      "min %.1f, median %.1f, 99%% %.1f, max %.1f; %llu messages, %llu lost\n",
+      "min %.1f, median %.1f, 99%% %.1f, max %.1f; %llu messages, %llu lost\n"
+      "processor time of the sending and of the computing process: %s s\n",
       json["transport"].get<std::string>().c_str(), delay["min"].get<double>(),
       delay["p50"].get<double>(), delay["p99"].get<double>(), delay["max"].get<double>(),
       static_cast<unsigned long long>(settings.rounds),
-      static_cast<unsigned long long>(json["lost"].get<uint64_t>()));
+      static_cast<unsigned long long>(json["lost"].get<uint64_t>()), processor_text(json).c_str());
 }
 
-void play_sending(const Settings& settings, const Terms& terms, Control& control) {
+void play_sending(const Settings& settings, const Terms& terms, Control& control, JsonFile& file) {
   Device device = settings.ends.device.open(control.local_address());
   Endpoint endpoint(device, shape(settings.transport));
   endpoint.post_receives();
   pair_as_client(endpoint, control, {{"type", "row"}}, terms.token);
   Poller poller(endpoint.completion_queue(), control);
+  const Meter meter(device);
   for (uint64_t i = 0; i < settings.rounds; ++i) send_one(endpoint, control, poller);
-  const Json result = control.expect("result");
+  const Cost cost = meter.cost();
+  Json result = control.expect("result");
+  result["processor"] = processor_times(cost, cost_in(result.at("cost")));
   part(endpoint);
-  print(settings, result);
+  print(settings, result, file);
   if (result.at("lost") == settings.rounds) throw Failure("No message arrived.");
 }
 
@@ -197,10 +205,12 @@ void run(int argc, char** argv) {
   Settings settings;
   std::string transport = "ud";
   DeviceArguments device;
-  app.add_option("--transport", transport, "ud or rc")->capture_default_str();
+  app.add_option("--transport", transport, "The transport")
+      ->type_name("ud|rc")
+      ->capture_default_str();
   app.add_option("--rounds", settings.rounds, "Messages")->capture_default_str();
   device.add_to(app, "software on the loopback interface");
-  app.add_flag("--json", settings.json, "Print JSON");
+  add_json_option(app, settings.json_file);
   if (!parse_command_line(app, argc, argv)) return;
   if (transport != "ud" && transport != "rc") throw Failure("Choose --transport ud or rc.");
   if (settings.rounds < 1 || settings.rounds > 10'000) {
@@ -209,12 +219,13 @@ void run(int argc, char** argv) {
   settings.transport = transport == "ud" ? QpType::ud : QpType::rc;
   settings.ends.device = device.choice();
   settings.ends.address = Address::loopback(AddressFamily::ipv4);
+  JsonFile json(settings.json_file);
   Terms terms{.transport = settings.transport, .rows = settings.rounds};
   run_session(kName, settings.ends, terms,
-              {.client = [&](Control& control) { play_sending(settings, terms, control); },
+              {.client = [&](Control& control) { play_sending(settings, terms, control, json); },
                .server =
-                   [&](Control& control, const Terms& theirs) {
-                     play_computing(settings.ends.device, control, theirs);
+                   [&](Control& control, const std::vector<Terms>& theirs) {
+                     play_computing(settings.ends.device, control, theirs.front());
                    }});
 }
 

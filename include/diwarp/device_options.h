@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "diwarp/types.h"
@@ -84,8 +85,10 @@ struct DeviceOptions {
   /// limits (net.core.rmem_max, wmem_max), they are cut to these.
   size_t udp_receive_buffer = size_t{8} << 20;
   size_t udp_send_buffer = size_t{4} << 20;
-  /// Let the kernel split and join trains of datagrams (UDP_SEGMENT, UDP_GRO) where it can.
-  bool offload = true;
+  /// Let the kernel split trains of datagrams that leave (UDP_SEGMENT), and join those that come
+  /// (UDP_GRO), where it can.
+  bool udp_segmentation = true;
+  bool udp_coalescing = true;
   /// Above zero: a receive that finds nothing looks once into the network device's queue itself
   /// (SO_BUSY_POLL), for datagrams and streams; zero: as the system has it (net.core.busy_read). It
   /// saves the interrupt where the device's driver supports it, and only costs where not (loopback,
@@ -99,6 +102,12 @@ struct DeviceOptions {
   /// Not with io_uring.
   size_t zerocopy_from = 0;
   IoBackend io = IoBackend::automatic;
+  /// What the device sends and receives is written to this file as well, as packets of IP that
+  /// Wireshark reads (pcapng); "%p" in it is the number of the process; empty: DIWARP_PCAP's, if
+  /// any. The file holds payload, and is readable by the user alone (docs/capture.md).
+  std::string pcap = {};
+  /// The file gets no longer, in bytes: packets beyond are left out, and pcap_dropped counts.
+  uint64_t pcap_limit = uint64_t{1} << 30;
   /// Devices that are opened by their names ("hw:NAME") are hardware whatever this says.
   Hardware hardware = Hardware::never;
 };

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "llp/impairment/forwarding.h"
+#include "llp/forwarding.h"
 
 /// Links and streams that fail as the system below them may: they take less than they are given,
 /// nothing, or refuse. The treatment of datagrams on the way is llp/impairment/impairment.h's

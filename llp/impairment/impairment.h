@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
-#include "llp/impairment/forwarding.h"
+#include "llp/forwarding.h"
 
 namespace diwarp::llp {
 

@@ -22,6 +22,11 @@ OffloadAttributes ask(int fd, int level, int name, int value) {
   return {.available = false, .refusal = std::generic_category().message(errno)};
 }
 
+OffloadAttributes switched_off(const char* option) {
+  return {.available = false,
+          .refusal = std::string("the device was opened without (DeviceOptions::") + option + ")"};
+}
+
 /// The bytes that a socket may hold; the kernel tells twice that.
 size_t granted(int fd, int name) {
   return static_cast<size_t>(std::max(socket_option(fd, SOL_SOCKET, name), 0)) / 2;
@@ -45,7 +50,8 @@ OffloadAttributes try_segmentation(UdpLink& link) {
 UdpOptions udp_options(const DeviceOptions& device) {
   return {.receive_buffer = device.udp_receive_buffer,
           .send_buffer = device.udp_send_buffer,
-          .offload = device.offload,
+          .segmentation = device.udp_segmentation,
+          .coalescing = device.udp_coalescing,
           .busy_poll = device.busy_poll};
 }
 
@@ -60,8 +66,12 @@ UdpOptions udp_options(const DeviceOptions& device, const DatagramOptions& datag
 }
 
 std::string describe_udp(std::string_view mover, const DeviceOptions& device) {
-  return "UDP " + std::string(mover) +
-         (device.offload ? ", with UDP_SEGMENT and UDP_GRO where the kernel has them" : "");
+  const std::string plain = "UDP " + std::string(mover);
+  if (device.udp_segmentation && device.udp_coalescing)
+    return plain + ", with UDP_SEGMENT and UDP_GRO where the kernel has them";
+  if (device.udp_segmentation) return plain + ", with UDP_SEGMENT where the kernel has it";
+  if (device.udp_coalescing) return plain + ", with UDP_GRO where the kernel has it";
+  return plain;
 }
 
 int check_udp_address(const Address& address) {
@@ -79,16 +89,14 @@ int check_udp_address(const Address& address) {
 DatagramSocketAttributes ask_udp_support(const Address& local, const UdpOptions& options) {
   DatagramSocketAttributes result;
   UdpOptions asked = options;
-  asked.offload = true;
+  asked.segmentation = asked.coalescing = true;
   const auto link = UdpLink::open(local.with_port(0), asked);
   const int fd = link->descriptor();
   result.segmentation = ask(fd, IPPROTO_UDP, UDP_SEGMENT, 0);
   if (result.segmentation.available) result.segmentation = try_segmentation(*link);
   result.coalescing = ask(fd, IPPROTO_UDP, UDP_GRO, 1);
-  if (!options.offload) {
-    const char* const off = "the device was opened without (DeviceOptions::offload)";
-    result.segmentation = result.coalescing = {.available = false, .refusal = off};
-  }
+  if (!options.segmentation) result.segmentation = switched_off("udp_segmentation");
+  if (!options.coalescing) result.coalescing = switched_off("udp_coalescing");
   result.busy_poll = ask(fd, SOL_SOCKET, SO_BUSY_POLL, kBusyPollMicroseconds);
   result.tells_overflow = socket_option(fd, SOL_SOCKET, SO_RXQ_OVFL) == 1;
   result.receive_buffer = {.asked = options.receive_buffer, .granted = granted(fd, SO_RCVBUF)};

@@ -22,7 +22,7 @@ UdpLink::UdpLink(UniqueFd fd, const UdpOptions& options, bool group)
     : options_(options),
       socket_(std::move(fd), options, group),
       sender_(socket_, options),
-      receiver_(socket_, options.offload) {}
+      receiver_(socket_, options.coalescing) {}
 
 void UdpLink::on_degradation(std::function<void(const Degradation&)> callback) {
   socket_.degradations.on_degradation(std::move(callback));

@@ -15,8 +15,10 @@ struct UdpOptions {
   /// is large because a burst that finds no room is lost.
   size_t receive_buffer = size_t{8} << 20;
   size_t send_buffer = size_t{4} << 20;
-  /// Let the kernel segment and coalesce (UDP_SEGMENT, UDP_GRO) where it can.
-  bool offload = true;
+  /// Let the kernel segment what leaves (UDP_SEGMENT), and coalesce what comes (UDP_GRO), where it
+  /// can.
+  bool segmentation = true;
+  bool coalescing = true;
   /// Let IP fragment datagrams that exceed the path MTU. Without it they are refused (EMSGSIZE).
   bool fragment = false;
   /// Other links of this user that have this, too, may be bound to the same address and port

@@ -114,12 +114,12 @@ uint32_t drops_so_far(int fd) {
 
 }  // namespace
 
-UdpReceiver::UdpReceiver(UdpSocket& socket, bool offload)
+UdpReceiver::UdpReceiver(UdpSocket& socket, bool coalesce)
     : socket_(socket),
       drops_seen_(drops_so_far(socket.fd.get())),
-      gro_(offload && set_socket_option(socket.fd.get(), IPPROTO_UDP, UDP_GRO, 1)),
+      gro_(coalesce && set_socket_option(socket.fd.get(), IPPROTO_UDP, UDP_GRO, 1)),
       reads_destinations_(socket.group || socket.local.is_any()) {
-  if (offload && !gro_) socket_.degradations.add(Counter::gro_missing);
+  if (coalesce && !gro_) socket_.degradations.add(Counter::gro_missing);
 }
 
 size_t UdpReceiver::receive(ReceiveBatch& batch) {

@@ -22,8 +22,8 @@ class UdpReceiver {
   /// The most messages that one receive takes from the kernel, lone datagrams or trains.
   static constexpr size_t kMessagesPerReceive = 64;
 
-  /// The socket has to outlive it. `offload`: the kernel may coalesce.
-  UdpReceiver(UdpSocket& socket, bool offload);
+  /// The socket has to outlive it. `coalesce`: the kernel may.
+  UdpReceiver(UdpSocket& socket, bool coalesce);
 
   /// As UdpLink has it.
   size_t receive(ReceiveBatch& batch);

@@ -158,9 +158,9 @@ UdpSender::UdpSender(UdpSocket& socket, const UdpOptions& options)
     : socket_(socket),
       fragment_(options.fragment),
       // A segment size of 0 changes nothing: this only asks whether the kernel knows the option.
-      gso_(options.offload && set_socket_option(socket.fd.get(), IPPROTO_UDP, UDP_SEGMENT, 0)),
+      gso_(options.segmentation && set_socket_option(socket.fd.get(), IPPROTO_UDP, UDP_SEGMENT, 0)),
       path_mtu_(socket.local, socket.interface) {
-  if (options.offload && !gso_) socket_.degradations.add(Counter::gso_missing);
+  if (options.segmentation && !gso_) socket_.degradations.add(Counter::gso_missing);
 }
 
 size_t UdpSender::max_fragmented(const Address& to) {

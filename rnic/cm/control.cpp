@@ -16,10 +16,10 @@
 #include <thread>
 #include <utility>
 
+#include "base/signals_blocked.h"
 #include "rnic/cm/awaited_work.h"
 #include "rnic/cm/blocking_startup.h"
 #include "rnic/cm/lingering_close.h"
-#include "rnic/engine/signals_blocked.h"
 
 namespace diwarp::rnic {
 

@@ -21,7 +21,8 @@ DeviceContext::DeviceContext(const Address& address, const DeviceOptions& option
                              const Clock& clock)
     : address_(address.with_port(0)),
       options_(options),
-      engine_(options_, clock, counters_),
+      counters_(address_.to_string()),
+      engine_(options_, clock, counters_.get()),
       // guard(rows:stags-random): , system_random_u32 => , [drawn = STag{0}]() mutable { return
       //     drawn += 256; }
       regions_([this] { engine_.exclusively([] {}); }, system_random_u32),

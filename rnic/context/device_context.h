@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/counters.h"
+#include "base/shared_counters.h"
 #include "ddp/stag_table.h"
 #include "diwarp/attributes.h"
 #include "diwarp/datagram_options.h"
@@ -48,8 +49,8 @@ class DeviceContext : public provider::Waitable {
   const ddp::STagTable& regions() const { return regions_; }
   const Address& address() const { return address_; }
   const DeviceOptions& options() const { return options_; }
-  const Counters& counters() const { return counters_; }
-  Counters& counters() { return counters_; }
+  const Counters& counters() const { return counters_.get(); }
+  Counters& counters() { return counters_.get(); }
 
   /// The control path of RC queue pairs. It is started at first use, which must not be with the
   /// baton held; throws Error where the system has no descriptor or thread for it.
@@ -69,8 +70,7 @@ class DeviceContext : public provider::Waitable {
   void return_number(uint32_t number);
 
   uint32_t next_domain() { return next_domain_.fetch_add(1); }
-  void count_queue_pair(int change) { queue_pairs_.fetch_add(static_cast<uint32_t>(change)); }
-  uint32_t queue_pairs() const { return queue_pairs_.load(); }
+  uint32_t queue_pairs() const { return static_cast<uint32_t>(counters().get(Meter::queue_pairs)); }
 
   /// Tells every event queue of the device. Any thread, with the baton or without.
   void raise(const AsyncEvent& event);
@@ -89,13 +89,12 @@ class DeviceContext : public provider::Waitable {
  private:
   const Address address_;
   const DeviceOptions options_;
-  Counters counters_;
+  SharedCounters counters_;
   DatagramLinkFactory open_link_;
   std::unique_ptr<llp::Backend> backend_;
   Engine engine_;
   ddp::STagTable regions_;
   std::atomic<uint32_t> next_domain_{1};
-  std::atomic<uint32_t> queue_pairs_{0};
 
   std::mutex numbers_mutex_;    // guards what follows
   std::set<uint32_t> numbers_;  // in use by RC queue pairs

@@ -182,6 +182,7 @@ Record* RecordTable::open_record(const Segment& segment, const ddp::RecordInfo& 
   if (source.records_of_address != nullptr) ++*source.records_of_address;
   by_age_.push_back(*record);
   ++open_count_;
+  parts_.counters.add(Meter::open_records);
   return record;
 }
 
@@ -255,6 +256,7 @@ void RecordTable::finish(Record& record) {
   if (source.records_of_address != nullptr) --*source.records_of_address;
   by_age_.remove(record);
   --open_count_;
+  parts_.counters.subtract(Meter::open_records);
   record.source = nullptr;
   wait(record);
 }
@@ -308,6 +310,7 @@ void RecordTable::close_on(STag stag) {
 void RecordTable::reset() {
   release_all(by_age_);
   release_all(done_);
+  parts_.counters.subtract(Meter::open_records, open_count_);
   open_count_ = done_count_ = 0;
 }
 

@@ -38,13 +38,43 @@ Engine::~Engine() {
 
 // --- A step.
 
+inline size_t Engine::end_step(Time began, bool busy) {
+  const bool timed = control_turn_.restart();
+  const size_t work = control_turn_.take(busy);
+  if (timed) measure(began, busy || work != 0);
+  return work;
+}
+
 size_t Engine::do_work(Time now) {
   size_t work = inbox_.empty() ? 0 : transmits_.take_inbox();
   // guard(rows:cq-overflow-apart): first if (transmits_.any_stalled()) return work;
   work += inputs_.receive(now);
   work += transmits_.transmit(now);
   work += timers_.run(now, kTimersPerStep);
-  return work + control_turn_.take(work != 0);
+  if (control_turn_.is_due()) [[unlikely]]
+    work += end_step(now, work != 0);
+  return work;
+}
+
+/// A step that only sends.
+inline void Engine::transmit() {
+  if (transmit_meter_.is_due()) [[unlikely]]
+    measure_transmit();
+  else
+    transmits_.transmit(clock_.now());
+}
+
+// Apart from the steps that are not timed, which would save registers for it.
+[[gnu::noinline]] void Engine::measure_transmit() {
+  transmit_meter_.restart();
+  const Time began = clock_.now();
+  const size_t work = transmits_.transmit(began);
+  measure(began, work != 0);
+}
+
+[[gnu::noinline]] void Engine::measure(Time began, bool worked) {
+  counters_.add(worked ? Meter::engine_work_ns : Meter::engine_idle_ns,
+                WorkMeter::estimate(clock_.now() - began));
 }
 
 // --- The baton.
@@ -66,14 +96,14 @@ void Engine::notify(TransmitSource& source) {
     if (!baton_.try_take()) return;  // the holder looks into the inbox after it releases the baton
     transmits_.take_inbox();
   }
-  transmits_.transmit(clock_.now());
+  transmit();
   release_baton();
 }
 
 void Engine::run_inbox() {
   while (inbox_.has_sources() && baton_.try_take()) {
     transmits_.take_inbox();
-    transmits_.transmit(clock_.now());
+    transmit();
     pass_baton();
   }
 }

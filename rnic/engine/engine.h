@@ -20,6 +20,7 @@
 #include "rnic/engine/takeover.h"
 #include "rnic/engine/transmit_scheduler.h"
 #include "rnic/engine/transmit_set.h"
+#include "rnic/engine/work_meter.h"
 
 namespace diwarp::rnic {
 
@@ -88,6 +89,10 @@ class Engine {
   };
 
   size_t do_work(Time now);
+  size_t end_step(Time began, bool busy);
+  void transmit();
+  void measure_transmit();
+  void measure(Time began, bool worked);
   /// After it, what other threads have left meanwhile is done, by this thread or by a later holder.
   void release_baton() {
     pass_baton();
@@ -118,6 +123,7 @@ class Engine {
   TransmitSet transmits_;
   TimerQueue timers_;
   EngineBuffers buffers_;
+  WorkMeter transmit_meter_;
 
   // Between the RNIC thread and the others.
   alignas(kCacheLine) Takeover takeover_;

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/log.h"
-#include "rnic/engine/signals_blocked.h"
+#include "base/signals_blocked.h"
 
 namespace diwarp::rnic {
 

@@ -64,13 +64,20 @@ CompletionQueue::CompletionQueue(std::shared_ptr<DeviceContext> device, uint32_t
                                  std::shared_ptr<CompletionChannel> channel, uint64_t context)
     : device_(std::move(device)),
       engine_(device_->engine()),
+      counters_(device_->counters()),
       channel_(std::move(channel)),
       context_(context),
       entries_(checked_entries(entries)),
-      ring_(entries_) {}
+      ring_(entries_) {
+  counters_.add_shared(Meter::completion_queues);
+  counters_.add_shared(Meter::completion_entries, entries_);
+}
 
 CompletionQueue::~CompletionQueue() {
   if (channel_) channel_->forget(*this);
+  counters_.add_shared(Meter::completions_polled, ring_.size());  // they are gone as well
+  counters_.subtract_shared(Meter::completion_entries, entries_);
+  counters_.subtract_shared(Meter::completion_queues);
 }
 
 bool CompletionQueue::has_room() {
@@ -83,6 +90,7 @@ bool CompletionQueue::has_room() {
 void CompletionQueue::push(WorkCompletion&& completion) {
   const bool solicited = completion.solicited || completion.status != WcStatus::success;
   ring_.try_push(std::move(completion));
+  counters_.add(Meter::completions);
   // This and the consumer's own exchange on sleepers_ have an order: the second sees what the
   // first wrote before. A plain load could overtake the push, and a waiting thread would not be
   // woken.
@@ -97,6 +105,7 @@ size_t CompletionQueue::take_completions(std::span<WorkCompletion> completions) 
   const std::lock_guard lock(consumer_);
   size_t count = 0;
   while (count < completions.size() && ring_.try_pop(completions[count])) ++count;
+  counters_.add_shared(Meter::completions_polled, count);
   return count;
 }
 

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "base/blocking_wait.h"
+#include "base/counters.h"
 #include "base/intrusive_list.h"
 #include "base/spin_flag.h"
 #include "base/spsc_ring.h"
@@ -79,6 +80,7 @@ class CompletionQueue final : public provider::CompletionQueue, public ListNode<
 
   std::shared_ptr<DeviceContext> device_;
   Engine& engine_;
+  Counters& counters_;
   std::shared_ptr<CompletionChannel> channel_;
   const uint64_t context_;
   const uint32_t entries_;

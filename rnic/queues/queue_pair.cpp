@@ -74,12 +74,12 @@ QueuePair::QueuePair(std::shared_ptr<ProtectionDomain> domain, const provider::Q
       protection_(domain_->device()->regions(), domain_->number()),
       engine_(domain_->device()->engine()) {
   engine_.exclusively([this] { engine_.timers().add_places(timers_of(type_)); });
-  device()->count_queue_pair(1);
+  device()->counters().add_shared(Meter::queue_pairs);
 }
 
 QueuePair::~QueuePair() {
   engine_.exclusively([this] { engine_.timers().remove_places(timers_of(type_)); });
-  device()->count_queue_pair(-1);
+  device()->counters().subtract_shared(Meter::queue_pairs);
 }
 
 /// The engine is told once, when all are there: they go out together.

@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "llp/impairment/forwarding.h"
+#include "llp/forwarding.h"
 
 namespace diwarp::explore {
 

@@ -36,9 +36,10 @@ ROOMS = {
         "tcp": ["socket"],
         "syscall": ["udp", "tcp"],
         "uring": ["udp", "tcp"],
-        "backends": ["syscall", "uring"],  # the table of them
         "memory": [""],
+        "capture": [""],
         "impairment": [""],
+        "backends": ["syscall", "uring", "impairment", "capture"],  # the table of them
     },
     "rnic": {
         "engine": [],

@@ -28,7 +28,7 @@ def measure(scene, network, *options):
                "--iterations", COUNT, "--warmup", 0, "--window", 16, "--max-loss", 100,
                "--timeout", 30, "--json", path, *options).end()
     with open(path) as file:
-        rows = json.load(file)
+        rows = json.load(file)["rows"]
     for row in rows:
         print({name: row[name] for name in ("received", "lost", "valid_percent", "overflowed")})
         check(row["sent"] == COUNT and row["wrong"] == 0, row)
@@ -63,7 +63,7 @@ def lost_messages_of_a_pingpong_do_not_end_it(operation):
                    "20K", "--segment", 1472, "--iterations", 20, "--warmup", 0, "--max-loss", 100,
                    "--verify", "--timeout", 30, "--json", path).end()
         with open(path) as file:
-            row, = json.load(file)
+            row, = json.load(file)["rows"]
         check(row["op"] == operation and row["sent"] >= 20 and row["lost"] > 0, row)
 
 
@@ -97,7 +97,7 @@ def bandwidth_over_rc_without_copying_is_whole():
                        COUNT, "--warmup", 0, "--zerocopy", "4K", "--timeout", 30, "--json",
                        path).end()
             with open(path) as file:
-                rows = json.load(file)
+                rows = json.load(file)["rows"]
             check(len(rows) == 3, rows)
             for row in rows:
                 check(row["received"] == COUNT and row["wrong"] == 0, row)

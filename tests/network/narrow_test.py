@@ -163,7 +163,7 @@ def rc_messages_come_whole_through_a_narrow_path(operation):
                    "rc", "--op", operation, "--size", "1M", "--iterations", 10, "--warmup", 0,
                    "--timeout", 30, "--json", path).end()
         with open(path) as file:
-            row, = json.load(file)
+            row, = json.load(file)["rows"]
         check(row["received"] == 10 and row["wrong"] == 0, row)
 
 

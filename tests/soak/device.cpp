@@ -46,7 +46,8 @@ diwarp::DeviceOptions draw_options(Random& random) {
   options.progress = random.chance(0.8) ? diwarp::Progress::thread : diwarp::Progress::manual;
   options.io = random.chance(0.7) ? diwarp::IoBackend::syscall : diwarp::IoBackend::uring;
   options.zerocopy_from = random.chance(0.7) ? 0 : 4096;
-  options.offload = random.chance(0.8);
+  options.udp_segmentation = random.chance(0.8);
+  options.udp_coalescing = random.chance(0.8);
   return options;
 }
 

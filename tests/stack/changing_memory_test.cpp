@@ -2,7 +2,7 @@
 // What a Read over datagrams brings while the memory's owner changes it.
 #include <functional>
 
-#include "llp/impairment/forwarding.h"
+#include "llp/forwarding.h"
 #include "stack/rd_scene.h"
 
 using namespace diwarp;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "llp/impairment/forwarding.h"
+#include "llp/forwarding.h"
 #include "stack/rc_hostile.h"
 
 /// In which order messages leave, take effect, and are answered (RFC 5040 section 5.5, RFC 7306

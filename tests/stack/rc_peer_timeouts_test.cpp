@@ -2,7 +2,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 
-#include "llp/impairment/forwarding.h"
+#include "llp/forwarding.h"
 #include "stack/cm_support.h"
 
 /// How connections get their keep-alive and user timeout. Their effect between hosts is tested in

@@ -3,7 +3,7 @@
 // such behind a network address translator.
 #include <map>
 
-#include "llp/impairment/forwarding.h"
+#include "llp/forwarding.h"
 #include "stack/rd_scene.h"
 
 using namespace diwarp;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <memory>
 
-#include "llp/impairment/forwarding.h"
+#include "llp/forwarding.h"
 #include "stack/rd_scene.h"
 
 /// RD messages that wait at their target, for a receive or for a share of the receives.

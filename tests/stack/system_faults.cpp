@@ -162,15 +162,17 @@ TEST_CASE("faults: degradations of the sockets of groups are counted as those of
 
 TEST_CASE("faults: devices without offload have no fallback to count") {
   const QpType type = datagram_types();
-  Datagrams scene(type, by_hand({.offload = false}));
+  Datagrams scene(type, by_hand({.udp_segmentation = false, .udp_coalescing = false}));
   scene.run();
   CHECK(scene.count("gso_missing") + scene.count("gro_missing") + scene.count("gso_refused") == 0);
 }
 
 TEST_CASE("faults: the smallest buffers slow rd down, and lose nothing") {
   const bool offload = GENERATE(true, false);
-  Datagrams scene(QpType::rd,
-                  by_hand({.udp_receive_buffer = 1, .udp_send_buffer = 1, .offload = offload}));
+  Datagrams scene(QpType::rd, by_hand({.udp_receive_buffer = 1,
+                                       .udp_send_buffer = 1,
+                                       .udp_segmentation = offload,
+                                       .udp_coalescing = offload}));
   scene.run();
   // Datagrams that found no room are what it cost.
   CHECK(scene.count("rx_overflow") > 0);
@@ -204,8 +206,10 @@ TEST_CASE("faults: with the smallest buffers ud loses datagrams, reports it and 
   options.datagram.read.timeout = 50ms;
   options.datagram.message_timeout = 50ms;
   const bool offload = GENERATE(true, false);
-  Datagrams scene(options,
-                  by_hand({.udp_receive_buffer = 1, .udp_send_buffer = 1, .offload = offload}));
+  Datagrams scene(options, by_hand({.udp_receive_buffer = 1,
+                                    .udp_send_buffer = 1,
+                                    .udp_segmentation = offload,
+                                    .udp_coalescing = offload}));
   const auto contents = pattern(kLargeMessage, 3);
   scene.a.fill(contents);
   scene.b.fill(pattern(kLargeMessage, 4));
@@ -286,7 +290,8 @@ TEST_CASE("faults: an interface whose MTU shrinks in the middle of messages, ove
   const bool offload = GENERATE(true, false);
   in_network_namespace([&] {
     REQUIRE(set_mtu("lo", 9000));
-    Datagrams scene(exchange_options(type, 0), by_hand({.offload = offload}));
+    Datagrams scene(exchange_options(type, 0),
+                    by_hand({.udp_segmentation = offload, .udp_coalescing = offload}));
     scene.run();
     std::vector<int> sizes = {1500, 1300, 700};
     const auto shrink = [&] {

@@ -61,16 +61,32 @@ const PartyOptions kRoomy = {.memory = 600'000};
 }  // namespace
 
 TEST_CASE("queue pairs talk over UDP, with and without the kernel's offloads, in both modes") {
-  for (Progress progress : {Progress::thread, Progress::manual}) {
-    for (bool offload : {true, false}) {
-      CAPTURE(offload);
-      const DeviceOptions options{.progress = progress, .offload = offload};
-      Device device = Device::open("127.0.0.1", options);
-      Party a(device, kRoomy);
-      Party b(device, kRoomy);
-      check_talk(a, a.address(), b, b.address());
-    }
-  }
+  const Progress progress = GENERATE(Progress::thread, Progress::manual);
+  const bool segmentation = GENERATE(true, false);
+  const bool coalescing = GENERATE(true, false);
+  CAPTURE(segmentation, coalescing);
+  Device device = Device::open(
+      "127.0.0.1",
+      {.progress = progress, .udp_segmentation = segmentation, .udp_coalescing = coalescing});
+  Party a(device, kRoomy);
+  Party b(device, kRoomy);
+  check_talk(a, a.address(), b, b.address());
+}
+
+TEST_CASE("a device tells which of the kernel's offloads it was opened without") {
+  const bool segmentation = GENERATE(true, false);
+  const bool coalescing = GENERATE(true, false);
+  const Device device =
+      Device::open("127.0.0.1", {.udp_segmentation = segmentation, .udp_coalescing = coalescing});
+  const DatagramSocketAttributes sockets = device.query_datagram_sockets();
+  const auto switched_off = [](const OffloadAttributes& offload) {
+    return !offload.available && offload.refusal.find("opened without") != std::string::npos;
+  };
+  CHECK(switched_off(sockets.segmentation) == !segmentation);
+  CHECK(switched_off(sockets.coalescing) == !coalescing);
+  const std::string backend = device.query().datagram_backend;
+  CHECK((backend.find("UDP_SEGMENT") != std::string::npos) == segmentation);
+  CHECK((backend.find("UDP_GRO") != std::string::npos) == coalescing);
 }
 
 TEST_CASE("queue pairs talk over IPv6") {

@@ -8,18 +8,19 @@ import re
 import select
 import socket
 import subprocess
+import sys
 import tempfile
 import time
-import types
 
-PATIENCE = 100  # seconds for anything that should come to an end by itself; CTest has 120
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools",
+                                "lab"))
+from diwarp_lab.basics import PATIENCE, Skipped, check, wait_until, where  # noqa: E402, F401
+
 PROGRAMS = ("pingpong", "bandwidth")  # those that measure between two ends
 # Messages of a run that is over long after its case. A ping-pong keeps the time that each took, and
 # LeakSanitizer looks through all of that memory at the end.
 ENDLESS = {"pingpong": 10_000_000, "bandwidth": 1_000_000_000}
 cases = {}
-# Set by main().
-where = types.SimpleNamespace(tools=None, hello=None, partner=None, fake=None, folder=None)
 
 
 def case(*parameters):
@@ -32,21 +33,16 @@ def case(*parameters):
     return register
 
 
-class Skipped(Exception):
-    pass
-
-
 def tool(name):
     return os.path.join(where.tools, "diwarp-" + name)
 
 
+def example(name):
+    return os.path.join(where.examples, name)
+
+
 def path(name):
     return os.path.join(where.folder, name)
-
-
-def check(condition, what):
-    if not condition:
-        raise AssertionError(what)
 
 
 def run(name, *options, status=0, patience=PATIENCE):
@@ -100,13 +96,13 @@ def sweep(family, least=1):
 
 
 class Process:
-    """A tool in the background; killed at the end of the case if it still runs."""
+    """A tool in the background, or another file; killed at the end of the case if it still runs."""
     started = []
 
-    def __init__(self, name, *options):
+    def __init__(self, name, *options, file=None):
         self.name = name
         self.stderr = tempfile.TemporaryFile("w+", dir=where.folder)
-        self.process = subprocess.Popen([tool(name), *map(str, options)], stdin=subprocess.DEVNULL,
+        self.process = subprocess.Popen([file or tool(name), *map(str, options)], stdin=subprocess.DEVNULL,
                                         stdout=subprocess.PIPE, stderr=self.stderr)
         self.output = ""
         Process.started.append(self)
@@ -183,7 +179,7 @@ def answers_to(address, *words):
 
 def rows_of(name):
     with open(path(name)) as file:
-        return json.load(file)
+        return json.load(file)["rows"]
 
 
 def children_of(pid):
@@ -191,27 +187,21 @@ def children_of(pid):
         return [int(word) for word in file.read().split()]
 
 
-def wait_until(condition, what):
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        check(time.monotonic() < deadline, what)
-        time.sleep(0.02)
-
-
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--tools")
-    parser.add_argument("--hello")
+    parser.add_argument("--examples")
     parser.add_argument("--partner")
     parser.add_argument("--fake", help="the folder of the fake of rdma-core")
+    parser.add_argument("--views", help="datagram_views of tests/wireshark")
     parser.add_argument("case", nargs="?")
     arguments = parser.parse_args()
     if arguments.list:
         print("\n".join(cases))
         return 0
-    where.tools, where.hello = arguments.tools, arguments.hello
-    where.partner, where.fake = arguments.partner, arguments.fake
+    where.tools, where.examples = arguments.tools, arguments.examples
+    where.partner, where.fake, where.views = arguments.partner, arguments.fake, arguments.views
     with tempfile.TemporaryDirectory() as where.folder:
         try:
             cases[arguments.case]()

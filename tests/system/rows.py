@@ -1,12 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """What holds for every row that diwarp-pingpong and diwarp-bandwidth report, whatever the host is busy
 with."""
+import re
+
 from harness import check
 
 ONE_SIDED = ("read", "atomic")
 
 
+def check_processor(row, ends=("client", "server")):
+    """What each end's process took, while it was measured."""
+    times = row["processor"]
+    check(set(times) == set(ends), row)
+    for end in ends:
+        total = times[end]["user_s"] + times[end]["system_s"]
+        check(min(times[end].values()) >= 0 and abs(times[end]["total_s"] - total) < 1e-9, row)
+
+
 def check_latency(row):
+    check_processor(row)
     one_sided = row["op"] in ONE_SIDED
     times = row["operation_us" if one_sided else "half_rtt_us"]
     figures = [times[key] for key in ("min", "p50", "p99", "p999", "max")]
@@ -20,6 +32,7 @@ def check_latency(row):
 
 
 def check_bandwidth(row):
+    check_processor(row)
     check(row["sent"] == row["iterations"], row)
     check(row["received"] + row["lost"] == row["sent"], row)
     whole, most = (number * row["size"] for number in
@@ -43,3 +56,11 @@ def check_rows(rows, program, transport, sizes, iterations, operation="send"):
         check(row["transport"] == transport and row["op"] == operation, row)
         check(row["iterations"] == iterations, row)
         (check_latency if program == "pingpong" else check_bandwidth)(row)
+
+
+def check_table(text, caption, rows):
+    """A line that tells what is alike in all rows, the titles, and the rows: 80 columns are enough."""
+    lines = text.splitlines()
+    check(len(lines) == rows + 2 and re.match(caption + r"\b", lines[0]), text)
+    check(all(len(line) <= 80 for line in lines), text)
+    check(len(lines[1]) == 80, text)

@@ -2,15 +2,19 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "common/cost.h"
 #include "common/failure.h"
-#include "common/flow.h"
+#include "common/flow_set.h"
 #include "common/group.h"
 #include "common/measure.h"
 #include "common/numbers.h"
 #include "common/operation.h"
+#include "common/options.h"
 #include "common/pattern.h"
+#include "common/progress_line.h"
 #include "common/socket.h"
 #include "common/summary.h"
+#include "common/text.h"
 #include "support/catch.h"
 
 namespace diwarp::tools {
@@ -80,6 +84,74 @@ TEST_CASE("segments are those of the path, jumbo, or of a number of bytes") {
     CHECK_THROWS_WITH(parse_segment(text),
                       Catch::Matchers::ContainsSubstring("--segment needs mtu, jumbo"));
   }
+}
+
+TEST_CASE("when the target of a record is told has three names") {
+  for (const RecordCompletion completion :
+       {RecordCompletion::complete, RecordCompletion::last_segment, RecordCompletion::per_segment})
+    CHECK(parse_completion(to_string(completion)) == completion);
+  CHECK_THROWS_WITH(parse_completion("last_segment"),
+                    Catch::Matchers::ContainsSubstring("complete, last-segment, per-segment"));
+}
+
+TEST_CASE("switches are on or off") {
+  CHECK(parse_switch("--gso", "on"));
+  CHECK_FALSE(parse_switch("--gso", "off"));
+  for (const char* text : {"", "ON", "1", "yes", "on "})
+    CHECK_THROWS_WITH(parse_switch("--gso", text),
+                      Catch::Matchers::ContainsSubstring("--gso is on or off"));
+}
+
+TEST_CASE("lines are at most as long as a terminal is wide, where their words are") {
+  CHECK(wrapped("head ", "some words", 80) == "head some words");
+  CHECK(wrapped("head ", "", 80) == "head ");
+  CHECK(wrapped("ab ", "cd ef gh", 9) == "ab cd ef\n   gh");
+  CHECK(wrapped("ab ", "cd ef gh", 8) == "ab cd ef\n   gh");
+  CHECK(wrapped("ab ", "cd ef gh", 7) == "ab cd\n   ef\n   gh");
+  CHECK(wrapped("", "longer-than-that x", 5) == "longer-than-that\nx");
+}
+
+TEST_CASE("progress moves within a long message, and is never complete") {
+  constexpr uint64_t kLong = 100 << 20;
+  CHECK(ProgressLine::percent(0, 1, kLong / 4, kLong) == 25);
+  CHECK(ProgressLine::percent(1, 1, kLong / 2, kLong) == 50);  // begun
+  CHECK(ProgressLine::percent(3, 4, 3 * kLong, kLong) == 75);
+  CHECK(ProgressLine::percent(4, 4, 5 * kLong, kLong) == 99);
+  CHECK(ProgressLine::percent(1, 4, 0, kLong) == 25);  // a device that counts no bytes
+  CHECK(ProgressLine::percent(50, 200, 64 * 50, 64) == 25);
+  CHECK(ProgressLine::percent(0, 0, 0, 0) == 0);
+}
+
+TEST_CASE("processor time grows, and goes from one end to the other as it is") {
+  const ProcessorTime before = processor_time();
+  volatile uint64_t sum = 0;
+  while ((processor_time() - before).user_us + (processor_time() - before).system_us < 1000)
+    for (int i = 0; i < 1000; ++i) sum = sum + 1;
+  const Cost cost{.processor = {.user_us = 1'500'000, .system_us = 250'000},
+                  .overflowed = 3,
+                  .zerocopy_sends = 4};
+  const Cost told = cost_in(to_json(cost));
+  CHECK(told.processor.user_us == 1'500'000);
+  CHECK(told.processor.system_us == 250'000);
+  CHECK(told.overflowed == 3);
+  CHECK(told.zerocopy_sends == 4);
+  Json wrong = to_json(cost);
+  wrong["user_us"] = -1;
+  CHECK_THROWS_AS(cost_in(wrong), Failure);
+  CHECK(processor_text({{"processor", processor_times(cost, cost)}}) == "1.75+1.75");
+  CHECK(processor_text({{"processor", processor_times(cost)}}) == "1.75");
+  CHECK(processor_text(Json::object()) == "-");
+}
+
+TEST_CASE("the messages of a row are those of its streams, each way") {
+  RowFlows flows{.streams = 2};
+  CHECK(flows.count() == 2);
+  CHECK(flows.source_of(1) == RowEnd::client);
+  flows.bidirectional = true;
+  CHECK(flows.count() == 4);
+  CHECK(flows.source_of(1) == RowEnd::client);
+  CHECK(flows.source_of(2) == RowEnd::server);
+  CHECK(completion_entries(flows, RowEnd::client) == completion_entries(flows, RowEnd::server));
 }
 
 TEST_CASE("each operation is of the transports that have it") {

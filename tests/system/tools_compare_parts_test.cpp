@@ -117,6 +117,41 @@ TEST_CASE("a row that could not be measured has a reason instead of a figure") {
   CHECK_FALSE(reached(figure).has_value());
 }
 
+TEST_CASE("a plot is green only where a target is reached") {
+  Measurements measured;
+  measured.samples["ud-send-ping"] = {{.value = 1}};
+  measured.samples["udp-ping"] = {{.value = 1}};
+  const auto drawn_as = [&](std::optional<double> target) {
+    const Row row{.name = "r",
+                  .title = "r",
+                  .lane = "ud-send-ping",
+                  .baseline = "udp-ping",
+                  .target = target};
+    const std::vector<Figure> figures = {figure_of(row, measured)};
+    const std::string script = plot_script("x.svg", "here", figures);
+    const size_t end = script.find("\nEND");
+    return script[end - 1];
+  };
+  CHECK(drawn_as(std::nullopt) == '0');
+  CHECK(drawn_as(1.5) == '1');
+  CHECK(drawn_as(0.5) == '2');
+  const std::vector<Figure> none = {};
+  CHECK_THAT(plot_script("x.svg", "here", none),
+             Catch::Matchers::ContainsSubstring("$7 == 1 ? $1 : NaN):4:2:3 with xerrorbars pt 7 ps "
+                                                "0.7 lc rgb '#1f6f3f' title 'reached'"));
+}
+
+TEST_CASE("rows of another size have it in their titles, and no target") {
+  const std::vector<Row> rows = resized(choose_rows("^ud-send-latency$|^ud-memory$"), 4096);
+  REQUIRE(rows.size() == 2);
+  CHECK(rows[0].title == "UD Send 4 KiB / UDP");
+  CHECK_FALSE(rows[0].target);
+  CHECK(rows[1].title == "memory of an idle UD QP, KiB");
+  CHECK(rows[1].target);
+  CHECK(resized(choose_rows("^ud-record-bandwidth$"), 100)[0].title ==
+        "UD Write-Record 100 B / UDP GSO+GRO");
+}
+
 TEST_CASE("a plot has the rows that are ratios") {
   Measurements measurements = two_rounds("ud-send-ping", {.value = 3}, {.value = 8});
   measurements.samples["udp-ping"] = {{.value = 3}, {.value = 5}};
@@ -131,7 +166,7 @@ TEST_CASE("a plot has the rows that are ratios") {
       figure_of({.name = "m", .title = "a size", .lane = "ud-idle-memory", .baseline = ""},
                 measurements)};
   const std::string script = plot_script("it's.svg", "here", figures);
-  CHECK_THAT(script, Catch::Matchers::ContainsSubstring("1.3 1.15 1.45 1 \"a ratio\" 1.15 1\n"));
+  CHECK_THAT(script, Catch::Matchers::ContainsSubstring("1.3 1.15 1.45 1 \"a ratio\" 1.15 2\n"));
   CHECK_THAT(script, !Catch::Matchers::ContainsSubstring("a size"));
   CHECK_THAT(script, Catch::Matchers::ContainsSubstring("set output 'it''s.svg'"));
 }

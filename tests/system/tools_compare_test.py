@@ -27,6 +27,9 @@ def check_row(row, rounds):
     check(row["title"] and row["unit"], row)
     check("not_measured" not in row, row)
     check(len(row["lane"]["rounds"]) == rounds, row)
+    for lane in (row["lane"], row.get("baseline")):
+        for end in ("near", "far") if lane else ():
+            check(lane["processor"][end]["total_s"] >= 0, row)
     check((row["target"] is None) == (row["reached"] is None), row)
     if "baseline" in row:
         check(len(row["baseline"]["rounds"]) == rounds and min(row["baseline"]["rounds"]) > 0, row)
@@ -65,6 +68,7 @@ def all_rows():
         else:
             check_row(row, rounds=1)
         check(row["title"] in done.stdout, f"{row['title']} is not in the table: {done.stdout}")
+    check(all(len(line) <= 80 for line in done.stdout.splitlines()), done.stdout)
 
 
 @case()
@@ -135,6 +139,16 @@ def ipv6():
 
 
 @case()
+def size_beyond_a_datagram():
+    """Of the lanes that are one datagram: what they cannot carry is told, and the rest is measured."""
+    only = "^(ud-send-latency|rc-send-latency)$"
+    rows = json.loads(run("compare", *SHORT, "--size", "100K", "--only", only, "--json").stdout)["rows"]
+    check(rows[0]["not_measured"] == "a datagram carries at most 65507 bytes", rows)
+    check("100 KiB" in rows[1]["title"], rows)
+    check_row(rows[1], rounds=2)
+
+
+@case()
 def list_has_names_and_targets():
     lines = run("compare", "--list").stdout.splitlines()
     check(len(lines) >= 20 and len(set(listed())) == len(lines), lines)
@@ -148,6 +162,10 @@ def wrong_options():
                           (("--only", "("), "not a regular expression"),
                           (("--rounds", 0), "--rounds"),
                           (("--time", 0), "--time"),
+                          (("--size", 3), "--size needs one number"),
+                          (("--size", "2M"), "--size needs one number"),
+                          (("--size", "4,8"), "--size needs one number"),
+                          (("--size", "big"), "not a size"),
                           (("--rounds", "some"), "--rounds"),
                           (("--cpus", "1"), "two processors"),
                           (("--cpus", "0,4000", "--only", "^ud-send-latency"), "processor 4000"),

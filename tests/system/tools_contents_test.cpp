@@ -7,8 +7,10 @@
 #include <nlohmann/json.hpp>
 
 #include "common/failure.h"
-#include "common/flow.h"
+#include "common/flow_loop.h"
 #include "common/flow_receiver.h"
+#include "common/flow_sender.h"
+#include "common/flow_set.h"
 #include "common/mark.h"
 #include "common/pairing.h"
 #include "common/pattern.h"
@@ -100,11 +102,11 @@ TEST_CASE("a written flow with other contents is noticed") {
   FlowReceiver receiver(ends.far, ends.far_control, plan);
   ends.pair();
   auto counted = std::async(std::launch::async, [&] {
-    const FlowCount count = receiver.receive(10);
-    ends.far_control.send({{"type", "result"}, {"next", count.next}});
+    const FlowCount count = run_sink(receiver, ends.far, ends.far_control, 10);
+    ends.far_control.send({{"type", "result"}, {"flow", 0}, {"next", count.next}});
     return count;
   });
-  sender.send(10, [](uint64_t) {});
+  run_source(sender, ends.near, ends.near_control, 10);
   const FlowCount count = counted.get();
   CHECK(count.received == 10);
   CHECK(count.wrong == 10);
@@ -137,11 +139,12 @@ TEST_CASE("a receiver verifies the records before a write-off, and then confirms
   FlowReceiver receiver(ends.far, ends.far_control, plan);
   ends.pair();
   for (const uint64_t number : {0U, 1U}) send_record(ends.near, plan, number);
-  ends.near_control.send({{"type", "skip"}, {"to", 2}});
-  auto counted = std::async(std::launch::async, [&] { return receiver.receive(4); });
+  ends.near_control.send({{"type", "skip"}, {"flow", 0}, {"to", 2}});
+  auto counted = std::async(std::launch::async,
+                            [&] { return run_sink(receiver, ends.far, ends.far_control, 4); });
   ends.near_control.expect("skipped");
   for (const uint64_t number : {2U, 3U}) send_record(ends.near, plan, number);
-  ends.near_control.send({{"type", "sent"}, {"count", 4}});
+  ends.near_control.send({{"type", "sent"}, {"flow", 0}, {"count", 4}});
   const FlowCount count = counted.get();
   INFO(count.first_wrong);
   CHECK(count.wrong == 0);
@@ -153,14 +156,15 @@ TEST_CASE("a receiver takes no record before a write-off for wrong that comes af
   Ends ends(sender_shape(plan), receiver_shape(plan));
   FlowReceiver receiver(ends.far, ends.far_control, plan);
   ends.pair();
-  ends.near_control.send({{"type", "skip"}, {"to", 3}});
-  auto counted = std::async(std::launch::async, [&] { return receiver.receive(4); });
+  ends.near_control.send({{"type", "skip"}, {"flow", 0}, {"to", 3}});
+  auto counted = std::async(std::launch::async,
+                            [&] { return run_sink(receiver, ends.far, ends.far_control, 4); });
   ends.near_control.expect("skipped");
   write_message(ends.near.send_slot(0), 2, Way::there, true);
   ends.near.send_slot(0)[50] ^= std::byte{1};
   ends.near.post_send(0, true, 2);
   send_record(ends.near, plan, 3);
-  ends.near_control.send({{"type", "sent"}, {"count", 4}});
+  ends.near_control.send({{"type", "sent"}, {"flow", 0}, {"count", 4}});
   const FlowCount count = counted.get();
   INFO(count.first_wrong);
   CHECK(count.wrong == 0);
@@ -172,7 +176,8 @@ TEST_CASE("a sender writes no slot again before the receiver has confirmed the w
   Ends ends(sender_shape(plan), receiver_shape(plan));
   FlowSender sender(ends.near, ends.near_control, plan);
   ends.pair();
-  auto sent = std::async(std::launch::async, [&] { sender.send(4, [](uint64_t) {}); });
+  auto sent =
+      std::async(std::launch::async, [&] { run_source(sender, ends.near, ends.near_control, 4); });
   CHECK(ends.far_control.expect("skip")["to"] == 2);
   std::vector<uint64_t> numbers;
   const auto take = [&](size_t count, Duration patience) {
@@ -185,18 +190,90 @@ TEST_CASE("a sender writes no slot again before the receiver has confirmed the w
   take(2, kTimeout);
   take(4, std::chrono::milliseconds(100));  // where there are more, they come at once
   CHECK(numbers == std::vector<uint64_t>{0, 1});
-  ends.far_control.send({{"type", "skipped"}});
+  ends.far_control.send({{"type", "skipped"}, {"flow", 0}});
   Json word = ends.far_control.next();
   while (word["type"] == "skip") {  // on a slow machine
-    ends.far_control.send({{"type", "skipped"}});
+    ends.far_control.send({{"type", "skipped"}, {"flow", 0}});
     word = ends.far_control.next();
   }
   CHECK(word["type"] == "sent");
   take(4, kTimeout);
   CHECK(numbers == std::vector<uint64_t>{0, 1, 2, 3});
-  ends.far_control.send({{"type", "result"}, {"next", 4}});
+  ends.far_control.send({{"type", "result"}, {"flow", 0}, {"next", 4}});
   sent.get();
   CHECK(sender.write_offs() >= 1);
+}
+
+/// Records of three datagrams, whose segments are reported by themselves.
+FlowPlan segments_plan() {
+  FlowPlan plan = records_plan();
+  plan.size = 3000;
+  plan.segment = {.jumbo = true, .size = 1100};
+  plan.completion = RecordCompletion::per_segment;
+  return plan;
+}
+
+TEST_CASE("records that complete in segments are counted once whole, and verified") {
+  FlowPlan plan = segments_plan();
+  const bool meddled = GENERATE(false, true);
+  Ends ends(sender_shape(plan), receiver_shape(plan));
+  FlowReceiver receiver(ends.far, ends.far_control, plan);
+  ends.pair();
+  auto counted = std::async(std::launch::async, [&] {
+    const FlowCount count = run_sink(receiver, ends.far, ends.far_control, 4);
+    ends.far_control.send({{"type", "result"}, {"flow", 0}, {"next", count.next}});
+    return count;
+  });
+  plan.verify = !meddled;  // then the contents are a number alone
+  FlowSender sender(ends.near, ends.near_control, plan);
+  run_source(sender, ends.near, ends.near_control, 4);
+  const FlowCount count = counted.get();
+  INFO(count.first_wrong);
+  CHECK(count.received == (meddled ? 0 : 4));
+  CHECK(count.partial == 0);
+  CHECK(count.valid_bytes == (meddled ? 0 : 12000));
+  CHECK((count.wrong > 0) == meddled);
+}
+
+TEST_CASE("a loop runs flows both ways at the same time, each over its queue pair") {
+  const FlowPlan plan{.transport = QpType::rc, .size = 5000, .window = 4, .verify = true};
+  const RowFlows flows{.flow = plan, .streams = 3, .bidirectional = true};
+  ControlListener listener{Address::loopback(AddressFamily::ipv4)};
+  Control near_control = Control::connect(listener.address(), kTimeout);
+  Control far_control{listener.accept(kTimeout), kTimeout};
+  const auto play = [&](RowEnd end, Control& control) {
+    Device device = Device::open(control.local_address().with_port(0));
+    CompletionQueue cq(device, completion_entries(flows, end));
+    FlowSet set(device, cq, flows, end, control);
+    if (end == RowEnd::client)
+      set.pair_as_client({{"type", "row"}}, std::nullopt, kToken);
+    else
+      set.pair_as_server(device, control.expect("row"), kToken);
+    FlowLoop loop(cq);
+    set.join(loop);
+    for (const uint64_t count : {2U, 50U}) {  // the first leave a stream with nothing to do
+      set.begin(count);
+      control.send({{"type", "begun"}});
+      control.expect("begun");
+      loop.run();
+    }
+    const FlowOutcome outcome = set.outcomes().front();
+    control.send({{"type", "done"}});
+    control.expect("done");
+    set.part();
+    return outcome;
+  };
+  auto far = std::async(std::launch::async, play, RowEnd::server, std::ref(far_control));
+  const FlowOutcome there = play(RowEnd::client, near_control);
+  const FlowOutcome back = far.get();
+  for (const FlowOutcome& outcome : {there, back}) {
+    INFO(outcome.first_wrong);
+    CHECK(outcome.received == 50);
+    CHECK(outcome.valid_bytes == 250'000);
+    CHECK(outcome.wrong == 0);
+    CHECK(outcome.nanoseconds > 0);
+    CHECK(outcome_in(to_json(outcome)).valid_bytes == outcome.valid_bytes);
+  }
 }
 
 TEST_CASE("atomics whose sum is wrong in the end are noticed") {
@@ -210,11 +287,11 @@ TEST_CASE("atomics whose sum is wrong in the end are noticed") {
   Responder responder(ends.far, ends.far_control);
   ends.pair();
   auto told = std::async(std::launch::async, [&] {
-    const FlowCount count = responder.receive(10);
-    ends.far_control.send({{"type", "result"}, {"next", count.next + 1}});
+    const FlowCount count = run_sink(responder, ends.far, ends.far_control, 10);
+    ends.far_control.send({{"type", "result"}, {"flow", 0}, {"next", count.next + 1}});
     return count.next;
   });
-  const Json result = flow.send(10, [](uint64_t) {}).front();
+  const Json result = run_source(flow, ends.near, ends.near_control, 10).front();
   CHECK(told.get() == 10);
   CHECK(result["received"] == 10);
   CHECK(result["wrong"] == 1);

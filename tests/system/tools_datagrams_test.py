@@ -7,7 +7,7 @@ import sys
 
 from harness import (PROGRAMS, Process, answers_to, case, check, check_sentence, few, main, path,
                      rows_of, run, start_endless, start_server, sweep)
-from rows import check_rows
+from rows import check_rows, check_table
 
 OVER = [("ud", "write-record"), ("ud", "read"), ("rd", "send"), ("rd", "write-record"), ("rd", "read")]
 
@@ -21,8 +21,7 @@ def loopback(transport, operation, program, family):
                "--iterations", few(program, transport), "--verify", "--max-loss", 100, "--json",
                path("rows.json"))
     check_rows(rows_of("rows.json"), program, transport, sizes, few(program, transport), operation)
-    lines = done.stdout.splitlines()
-    check(len(lines) == len(sizes) + 1 and f" {operation} " in lines[1], done.stdout)
+    check_table(done.stdout, f"{transport} {operation}", len(sizes))
 
 
 @case(*[(transport, operation, program) for transport, operation in OVER for program in PROGRAMS])
@@ -169,8 +168,9 @@ def wrong_groups(program):
 
 @case()
 def unusable_groups_end_the_run():
-    hello = {"type": "hello", "tool": "diwarp-pingpong", "version": 5, "transport": "ud", "op": "send",
-             "verify": False, "segment": "mtu", "rows": 1, "token": 7}
+    hello = {"type": "hello", "tool": "diwarp-pingpong", "version": 6, "transport": "ud", "op": "send",
+             "verify": False, "segment": "mtu", "completion": "complete",
+             "streams": 1, "bidirectional": False, "rows": 1, "token": 7}
     group = {"address": "239.1.1.1", "port": 4000, "stag": 1 << 20}
     for wrong, part in ((7, "address"), ({}, "address"), ({**group, "address": "x"}, "address"),
                         ({**group, "port": 0}, "port"), ({**group, "stag": 3}, "stag"),
@@ -213,8 +213,9 @@ def peer_killed(program, transport, operation, victim):
 
 @case()
 def unusable_memory_ends_the_run():
-    hello = {"type": "hello", "tool": "diwarp-pingpong", "version": 5, "transport": "ud",
-             "op": "write-record", "verify": False, "segment": "mtu", "rows": 1, "token": 7}
+    hello = {"type": "hello", "tool": "diwarp-pingpong", "version": 6, "transport": "ud",
+             "op": "write-record", "verify": False, "segment": "mtu", "completion": "complete",
+             "streams": 1, "bidirectional": False, "rows": 1, "token": 7}
     for memory, part in ((None, "stag"), (7, "stag"), ({"stag": 1}, "offset")):
         server, address = start_server("pingpong")
         row = {"type": "row", "size": 64, "port": 9}

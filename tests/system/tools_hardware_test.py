@@ -9,7 +9,7 @@ import socket
 import sys
 
 from harness import (PROGRAMS, Process, case, check, check_sentence, main, path, rows_of, run,
-                     start_server, wait_until, where)
+                     start_server, where)
 from rows import check_rows
 
 DEVICE = "hw:fake0"
@@ -219,8 +219,8 @@ def options_that_hardware_does_not_know():
 def takeover(transport):
     """A device places messages whether the application polls or not."""
     use_fake()
-    values = json.loads(run("takeover", "--device", DEVICE, "--transport", transport, "--rounds", 50,
-                            "--json").stdout)
+    values, = json.loads(run("takeover", "--device", DEVICE, "--transport", transport, "--rounds", 50,
+                             "--json").stdout)["rows"]
     check(values["lost"] < 25, values)
     done = run("takeover", "--device", "hw:none", status=1)
     check_sentence("takeover", done.stderr, "no hardware device none", "fake0")
@@ -241,12 +241,6 @@ def compare():
 
 # --- diwarp-rping
 
-def listens(port):
-    with open("/proc/net/tcp") as table:
-        return any(f":{port:04X}" in line.split()[1] and line.split()[3] == "0A"
-                   for line in list(table)[1:])
-
-
 def free_port():
     with socket.create_server(("127.0.0.1", 0)) as probe:
         return probe.getsockname()[1]
@@ -256,7 +250,7 @@ def play_rping(ends):
     port = free_port()
     both = ("--address", "127.0.0.1", "--port", port, "--size", 1000, "--verify")
     server = Process("rping", "--server", *both, *device_of("server", ends))
-    wait_until(lambda: listens(port), "the server does not listen")
+    server.wait_for("listening at")
     done = run("rping", "--client", *both, *device_of("client", ends))
     server.end(0)
     for output in (done.stdout, server.output):

@@ -6,7 +6,7 @@ import sys
 
 from harness import (PROGRAMS, answers_to, case, check, check_sentence, family_options, few,
                      main, path, rows_of, run, start_endless, start_server, sweep)
-from rows import check_rows
+from rows import check_rows, check_table
 
 SIZED = ("write", "read")
 EIGHT_BYTES = ("atomic", "send-imm")
@@ -25,8 +25,7 @@ def loopback(operation, program, family):
     done = run(program, "--loopback", "--transport", "rc", "--op", operation, *options,
                "--iterations", few(program, "rc"), "--verify", "--json", path("rows.json"))
     check_rows(rows_of("rows.json"), program, "rc", sizes, few(program, "rc"), operation)
-    lines = done.stdout.splitlines()
-    check(len(lines) == len(sizes) + 1 and operation in lines[1], done.stdout)
+    check_table(done.stdout, f"rc {operation}", len(sizes))
 
 
 @case(*[(operation, program) for operation in OPERATIONS for program in PROGRAMS])
@@ -75,7 +74,8 @@ def wrong_options(program):
             *[((*reliable, operation, "--size", 64), (f"--op {operation} is always of 8 bytes",))
               for operation in EIGHT_BYTES],
             ((*reliable, "write", "--size", "64,0"), ("--op write needs", "1 byte or more")),
-            ((*reliable, "sends"), ("no operation .sends", "send, write, read, atomic, send-imm or write-record"))):
+            ((*reliable, "sends"),
+             ("no operation .sends", "send, write, read, atomic, send-imm, write-record"))):
         done = run(program, "--loopback", *options, status=1)
         check_sentence(program, done.stderr, *parts)
     done = run(program, "--server", "127.0.0.1:0", "--op", "write", status=1)
@@ -99,8 +99,9 @@ def peer_killed(program, operation, victim):
     check_sentence(program, survivor.end(1), "127.0.0.1:", "ended in the middle of the run")
 
 
-HELLO = {"type": "hello", "tool": "diwarp-bandwidth", "version": 5, "transport": "rc", "op": "write",
-         "verify": False, "segment": "mtu", "rows": 1, "token": 7}
+HELLO = {"type": "hello", "tool": "diwarp-bandwidth", "version": 6, "transport": "rc", "op": "write",
+         "verify": False, "segment": "mtu", "completion": "complete", "streams": 1,
+         "bidirectional": False, "rows": 1, "token": 7}
 ROW = {"type": "row", "size": 64, "window": 8, "rate": 0, "iterations": 10, "warmup": 0, "port": 1}
 
 

@@ -12,12 +12,14 @@ import sys
 import threading
 import time
 
-from harness import (ENDLESS, PATIENCE, PROGRAMS, Process, Skipped, case, check,
+from harness import (ENDLESS, PATIENCE, PROGRAMS, Process, case, check,
                      check_sentence, children_of, few, main, path, rows_of, run, start_endless,
                      start_server, sweep, tool, wait_until, where)
-from rows import check_bandwidth, check_rows
+from rows import check_bandwidth, check_processor, check_rows, check_table
 
 TRANSPORTS = ("ud", "rc")
+TOOLS = ("pingpong", "bandwidth", "info", "compare", "takeover", "rping", "stat")
+VERSION = r"\d+\.\d+\.\d+"
 
 
 @case(*[(program, transport, family) for program in PROGRAMS for transport in TRANSPORTS
@@ -28,7 +30,7 @@ def loopback(program, transport, family):
     done = run(program, "--loopback", "--transport", transport, *options, "--iterations",
                few(program, transport), "--verify", "--max-loss", 100, "--json", path("rows.json"))
     check_rows(rows_of("rows.json"), program, transport, sizes, few(program, transport))
-    check(len(done.stdout.splitlines()) == len(sizes) + 1, done.stdout)
+    check_table(done.stdout, transport, len(sizes))
 
 
 @case(*[(program, transport) for program in PROGRAMS for transport in TRANSPORTS])
@@ -72,7 +74,9 @@ def csv_has_a_title_and_the_rows():
 def json_goes_to_standard_output():
     done = run("bandwidth", "--loopback", "--transport", "rc", "--size", 64, "--iterations", 50,
                "--json", "-")
-    check_rows(json.loads(done.stdout), "bandwidth", "rc", [64], 50)
+    values = json.loads(done.stdout)
+    check(values["tool"] == "diwarp-bandwidth" and re.fullmatch(VERSION, values["version"]), values)
+    check_rows(values["rows"], "bandwidth", "rc", [64], 50)
 
 
 @case(*[(program,) for program in PROGRAMS])
@@ -98,6 +102,12 @@ def wrong_options(program):
             (loop + ("--iterations", 0), "iterations"),
             (loop + ("--timeout", "0"), "--timeout"),
             (loop + ("--cpu", "4000"), "processor 4000"),
+            (loop + ("--gso", "maybe"), "--gso is on or off"),
+            (loop + ("--gro",), "--gro"),
+            (loop + ("--gro", "OFF"), "--gro is on or off"),
+            (loop + ("--completion", "complete"), "Write-Records only"),
+            (loop + ("--op", "write-record", "--completion", "never"), "per-segment, not never"),
+            (("--server", "127.0.0.1:0", "--completion", "complete"), "client's choice"),
             (loop + ("--address", "not-here"), "not an address"),
             (loop + ("--json", path("no/such/folder.json")), "cannot write"),
             (loop + ("--nonsense",), "nonsense")):
@@ -110,14 +120,67 @@ def wrong_flow_options():
     for options, part in ((("--window", 5000), "--window"), (("--window", 0), "--window"),
                           (("--rate", "fast"), "not a rate"),
                           (("--rate", "1M", "--transport", "rc"), "datagrams only"),
-                          (("--window", 4096, "--size", "1G"), "too large")):
+                          (("--window", 4096, "--size", "1G"), "too large"),
+                          (("--window", 4, "--size", "1G", "--streams", 2), "2 times, is too large"),
+                          (("--streams", 0), "--streams"), (("--streams", 65), "--streams"),
+                          (("--streams", "many"), "--streams"),
+                          (("--streams", 4, "--iterations", 3), "one message for each"),
+                          (("--streams", 2, "--receivers", 2), "one queue pair, one way"),
+                          (("--bidirectional", "--receivers", 2), "one queue pair, one way"),
+                          (("--clients", 0), "--clients"), (("--clients", 65), "--clients"),
+                          (("--clients", 2, "--receivers", 2), "one client each")):
         done = run("bandwidth", "--loopback", *options, status=1)
         check_sentence("bandwidth", done.stderr, part)
 
 
-@case(*[(name,) for name in ("pingpong", "bandwidth", "info", "compare", "takeover")])
+@case(*[(name,) for name in TOOLS])
 def help_is_no_failure(name):
-    check("--help" in run(name, "--help").stdout, "no help")
+    text = run(name, "--help").stdout
+    for option in ("--help", "--version", "--json"):
+        check(option in text, f"no {option} in {text}")
+
+
+@case(*[(name,) for name in TOOLS])
+def version_of(name):
+    text = run(name, "--version").stdout
+    check(re.fullmatch(rf"diwarp-{name} {VERSION}\n", text), text)
+
+
+@case(("alone",), ("dash",), ("file",))
+def json_of_info(where_to):
+    """--json is the same option in all tools."""
+    options = {"alone": ("--json",), "dash": ("--json", "-"), "file": ("--json", path("info.json"))}
+    text = run("info", *options[where_to]).stdout
+    if where_to == "file":
+        check("Devices" in text, text)
+        with open(path("info.json")) as file:
+            text = file.read()
+    check(json.loads(text)["tool"] == "diwarp-info", text)
+
+
+@case()
+def announcements_are_no_part_of_json():
+    server = Process("pingpong", "--server", "127.0.0.1:0", "--json")
+    wait_until(lambda: "listening at" in server.errors(), "the server does not listen")
+    address = re.search(r"listening at (\S+)", server.errors()).group(1)
+    run("pingpong", "--connect", address, "--transport", "rc", "--iterations", 20)
+    server.end(0)
+    check_rows(json.loads(server.output)["rows"], "pingpong", "rc", [64], 20)
+
+
+@case(("text",), ("json",))
+def rping(kind):
+    server = Process("rping", "--server", "--address", "127.0.0.1", "--port", 0, "--count", 20)
+    address, port = server.wait_for(r"listening at (\S+):(\d+)\n").groups()
+    options = ("--json",) if kind == "json" else ()
+    done = run("rping", "--client", "--address", address, "--port", port, "--count", 20, *options)
+    server.end(0)
+    if kind == "json":
+        row, = json.loads(done.stdout)["rows"]
+        check((row["rounds"], row["size"], row["verified"]) == (20, 64, False), row)
+        check_processor(row, ("client",))
+    for output in (server.output, *([done.stdout] if kind == "text" else [])):
+        check(re.search(r"^20 rounds of 64 bytes$", output, re.MULTILINE), output)
 
 
 @case(*[(program,) for program in PROGRAMS])
@@ -193,8 +256,9 @@ def strangers_at_the_server_are_refused_and_it_goes_on():
 
 @case()
 def unusable_rows_end_the_run():
-    hello = {"type": "hello", "tool": "diwarp-bandwidth", "version": 5, "transport": "ud",
-             "op": "send", "verify": False, "segment": "mtu", "rows": 1, "token": 7}
+    hello = {"type": "hello", "tool": "diwarp-bandwidth", "version": 6, "transport": "ud",
+             "op": "send", "verify": False, "segment": "mtu", "completion": "complete", "streams": 1,
+             "bidirectional": False, "rows": 1, "token": 7}
     row = {"type": "row", "size": 64, "window": 8, "rate": 0, "iterations": 10, "warmup": 0, "port": 9}
     for name, value in (("size", -5), ("size", 1 << 40), ("window", 0), ("window", 1 << 20),
                         ("iterations", "x"), ("port", 0), ("port", 70000), ("rate", None)):
@@ -312,7 +376,7 @@ def json_goes_to_a_socket():
                               stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
         check(done.returncode == 0, f"status {done.returncode}: {done.stderr}")
         there.close()
-        rows = json.loads(here.makefile().read())
+        rows = json.loads(here.makefile().read())["rows"]
     check(len(rows) == 1 and rows[0]["size"] == 64, f"rows: {rows}")
 
 
@@ -336,6 +400,7 @@ def info():
     text = run("info", "--counters").stdout
     for word in ("127.0.0.1", "Can", "immediate data", "Limits", "Backends", "CRC32C", "rx_overflow", "drop_crc"):
         check(word in text, f"{word} is not in {text}")
+    check(all(len(line) <= 80 for line in text.splitlines()), text)
     values = json.loads(run("info", "--json").stdout)
     check(any(device["address"] == "127.0.0.1" and device["usable"] for device in values["devices"]),
           values)
@@ -347,31 +412,13 @@ def info():
 @case(*[(transport,) for transport in TRANSPORTS])
 def takeover(transport):
     """Bounded loosely: the host may be busy. Without the takeover nothing would arrive at all."""
-    values = json.loads(run("takeover", "--transport", transport, "--rounds", 200, "--json").stdout)
+    done = run("takeover", "--transport", transport, "--rounds", 200, "--json")
+    values, = json.loads(done.stdout)["rows"]
+    check_processor(values)
     delay = values["delay_us"]
     check(0 < delay["min"] <= delay["p50"] <= delay["max"], values)
     check(delay["p50"] < 20_000, values)
     check(values["lost"] < 20, values)
-
-
-@case()
-def hello_says_hello():
-    done = subprocess.run([where.hello], capture_output=True, text=True, timeout=PATIENCE)
-    check(done.returncode == 0, f"{done}")
-    expected = r"20 bytes from 127\.0\.0\.1:\d+: hello over datagrams\n"
-    check(re.fullmatch(expected, done.stdout), f"{done}")
-
-
-@case()
-def examples_end_where_loopback_is_down():
-    """In a network namespace of their own, whose interface lo is down."""
-    alone = ["unshare", "--user", "--map-root-user", "--net"]
-    if subprocess.run([*alone, "true"], capture_output=True, check=False).returncode != 0:
-        raise Skipped("no network namespaces here")
-    folder = os.path.dirname(where.hello)
-    for example in (where.hello, os.path.join(folder, "diwarp-write-record")):
-        done = subprocess.run([*alone, example], capture_output=True, text=True, timeout=PATIENCE)
-        check(done.returncode == 1 and "error" in done.stdout + done.stderr, f"{done}")
 
 
 if __name__ == "__main__":

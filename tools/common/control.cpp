@@ -163,21 +163,36 @@ void Control::look() {
   }
 }
 
-Json Control::next() {
-  const Time deadline = steady_clock::now() + timeout_;
+Json Control::peek() const { return Json::parse(messages_.front()); }
+
+void Control::fail_silence() const {
+  throw Failure("The peer at " + peer_.to_string() + " did not answer within " + to_text(timeout_) +
+                ".");
+}
+
+void Control::fail_word(const std::string& type) const {
+  throw Failure("The peer at " + peer_.to_string() + " said \"" + printable(type) +
+                "\" where something else was due: both ends must be of the same version.");
+}
+
+Json Control::next() { return next(timeout_); }
+
+Json Control::next(Duration timeout) {
+  const Time deadline = steady_clock::now() + timeout;
   while (messages_.empty()) {
     if (read_some(deadline)) continue;
     if (!greeted_) fail_foreign();
-    throw Failure("The peer at " + peer_.to_string() + " did not answer within " +
-                  to_text(timeout_) + ".");
+    fail_silence();
   }
   Json message = Json::parse(messages_.front());
   messages_.pop_front();
   return message;
 }
 
-Json Control::expect(std::string_view type) {
-  Json message = next();
+Json Control::expect(std::string_view type) { return expect(type, timeout_); }
+
+Json Control::expect(std::string_view type, Duration timeout) {
+  Json message = next(timeout);
   if (message["type"] != type) {
     throw Failure("The peer at " + peer_.to_string() + " said \"" +
                   printable(text_in(message, "type")) + "\" where \"" + std::string(type) +
@@ -213,6 +228,12 @@ void Peers::look_at_others() const {
   for (Control& control : all_.subspan(1)) control.look();
 }
 
+std::optional<size_t> Peers::index_of(const Control& control) const {
+  for (size_t i = 0; i < all_.size(); ++i)
+    if (&all_[i] == &control) return i;
+  return std::nullopt;
+}
+
 bool Peers::pending() const { return std::ranges::all_of(all_, &Control::pending); }
 
 ControlListener::ControlListener(const Address& address)
@@ -224,17 +245,20 @@ ControlListener::ControlListener(const Address& address)
   set_non_blocking(fd_.get());
 }
 
-UniqueFd ControlListener::accept(std::optional<Duration> timeout) {
-  const Time deadline = timeout ? steady_clock::now() + *timeout : Time::max();
+std::optional<UniqueFd> ControlListener::try_accept(Time deadline) {
   while (true) {
     const int fd = ::accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC);
     if (fd >= 0) return UniqueFd(fd);
     const Time slice = std::min(deadline, steady_clock::now() + std::chrono::seconds(1));
-    if (!wait_for(fd_.get(), POLLIN, slice) && steady_clock::now() >= deadline) {
-      throw Failure("No peer came to " + local_address_of_listener_.to_string() + " within " +
-                    to_text(*timeout) + ".");
-    }
+    if (!wait_for(fd_.get(), POLLIN, slice) && steady_clock::now() >= deadline) return std::nullopt;
   }
+}
+
+UniqueFd ControlListener::accept(std::optional<Duration> timeout) {
+  std::optional<UniqueFd> peer = try_accept(timeout ? steady_clock::now() + *timeout : Time::max());
+  if (peer) return std::move(*peer);
+  throw Failure("No peer came to " + local_address_of_listener_.to_string() + " within " +
+                to_text(*timeout) + ".");
 }
 
 std::string to_text(Duration duration) {
@@ -264,6 +288,12 @@ uint64_t number_in(const Json& message, const char* name, uint64_t low, uint64_t
   const auto number = value.get<uint64_t>();
   if (number < low || number > high) fail_member(name);
   return number;
+}
+
+double positive_in(const Json& message, const char* name) {
+  const Json& value = member(message, name);
+  if (!value.is_number() || !(value.get<double>() >= 0)) fail_member(name);
+  return value.get<double>();
 }
 
 bool flag_in(const Json& message, const char* name) {

@@ -39,13 +39,21 @@ class Control {
   /// The next message. Throws PeerGone if the connection ends or the peer tells an error, Failure
   /// if nothing comes in time.
   Json next();
+  Json next(Duration timeout);
   /// The next message, which must be of this type: throws Failure, too, if it is not.
   Json expect(std::string_view type);
+  Json expect(std::string_view type, Duration timeout);
 
   /// Reads what has come, without waiting. Throws PeerGone as expect() does.
   void look();
   /// True if a message waits for expect().
   bool pending() const { return !messages_.empty(); }
+  /// The message that next() returns then.
+  Json peek() const;
+
+  /// Throw Failure: nothing came in time; a message of this type came where another was due.
+  [[noreturn]] void fail_silence() const;
+  [[noreturn]] void fail_word(const std::string& type) const;
 
   /// Waits shortly for the message that tells why the peer is gone: "" if it seems alive.
   std::string fate_of_peer();
@@ -81,6 +89,8 @@ class Peers {
   Control& front() const { return all_.front(); }
   Control& operator[](size_t index) const { return all_[index]; }
   size_t size() const { return all_.size(); }
+  /// Which of them it is, if it is one.
+  std::optional<size_t> index_of(const Control& control) const;
   auto begin() const { return all_.begin(); }
   auto end() const { return all_.end(); }
 
@@ -102,6 +112,8 @@ class ControlListener {
 
   /// The next connection. Throws Failure after `timeout`; nothing: waits for ever.
   UniqueFd accept(std::optional<Duration> timeout);
+  /// Nothing if none has come by then.
+  std::optional<UniqueFd> try_accept(Time deadline);
 
  private:
   UniqueFd fd_;
@@ -114,6 +126,8 @@ std::string to_text(Duration duration);
 /// A member of a message, checked: throws Failure if it is missing, of another type or not within
 /// `low` to `high`.
 uint64_t number_in(const Json& message, const char* name, uint64_t low, uint64_t high);
+/// A number that need not be whole, 0 or more.
+double positive_in(const Json& message, const char* name);
 bool flag_in(const Json& message, const char* name);
 std::string text_in(const Json& message, const char* name);
 /// Without a port.

@@ -13,6 +13,9 @@ constexpr const char* kDeviceHelp =
 constexpr const char* kHardwareHelp =
     "Whether a device that is opened by its address is a hardware device (prefer: where that has "
     "one that opens, else software)";
+constexpr const char* kCaptureHelp =
+    "Write what the device sends and receives to FILE as packets that Wireshark reads (with "
+    "--loopback, that of the client); %p in it: the process's number";
 
 std::string hardware_names(const char* separator) {
   std::string names;
@@ -33,12 +36,18 @@ std::string description(const Device& device, const DeviceChoice& choice) {
                              : "The device " + choice.name;
 }
 
+bool captures_here = true;
+
 }  // namespace
+
+void capture_at_the_first_end() { captures_here = false; }
 
 // The device is this end's own: unlike a connection that broke, its error needs no look at the
 // peer's fate, which is what the library's Error would lead to (common/session.cpp).
 Device DeviceChoice::open(const Address& address, DeviceOptions options) const {
   options.hardware = hardware;
+  if (captures_here) options.pcap = pcap;
+  options.pcap_limit = pcap_limit;
   try {
     return name.empty() ? Device::open(address.with_port(0), options) : Device::open(name, options);
   } catch (const Error& error) {
@@ -55,10 +64,20 @@ void DeviceArguments::add_to(CLI::App& app, const std::string& otherwise) {
   app.add_option("--hardware", hardware_, kHardwareHelp)
       ->type_name(hardware_names("|"))
       ->capture_default_str();
+  auto* const file = app.add_option("--pcap", pcap_, kCaptureHelp)->type_name("FILE");
+  app.add_option("--pcap-limit", pcap_limit_,
+                 "The most that FILE may hold; later packets are left out")
+      ->transform(CLI::AsSizeValue(false))
+      ->type_name("BYTES")
+      ->default_str("1G")
+      ->needs(file);
 }
 
 DeviceChoice DeviceArguments::choice() const {
-  return {.name = device_, .hardware = parse_hardware(hardware_)};
+  return {.name = device_,
+          .hardware = parse_hardware(hardware_),
+          .pcap = pcap_,
+          .pcap_limit = pcap_limit_};
 }
 
 void check_device(const Device& device, const DeviceChoice& choice, Operation operation) {

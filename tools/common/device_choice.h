@@ -3,6 +3,7 @@
 
 #include <diwarp/device.h>
 
+#include <cstdint>
 #include <string>
 
 #include "common/operation.h"
@@ -18,6 +19,9 @@ struct DeviceChoice {
   /// That Device::open() takes; empty: the device is on the address that the tool goes by.
   std::string name = {};
   Hardware hardware = Hardware::never;
+  /// As DeviceOptions has them.
+  std::string pcap = {};
+  uint64_t pcap_limit = DeviceOptions{}.pcap_limit;
 
   /// Throws Failure with the library's message.
   Device open(const Address& address, DeviceOptions options = {}) const;
@@ -25,8 +29,12 @@ struct DeviceChoice {
   void check_name() const;
 };
 
-/// --device and --hardware. Declared before and read after CLI parses, which fills the texts
-/// between.
+/// Devices that this process opens from now on are not captured: it plays the second end of a run
+/// on this host, and the file of the first end has all packets.
+void capture_at_the_first_end();
+
+/// --device, --hardware, --pcap and --pcap-limit. Declared before and read after CLI parses, which
+/// fills the texts between.
 class DeviceArguments {
  public:
   /// `otherwise` says where the device is without them.
@@ -37,6 +45,8 @@ class DeviceArguments {
  private:
   std::string device_;
   std::string hardware_ = "never";
+  std::string pcap_;
+  uint64_t pcap_limit_ = DeviceOptions{}.pcap_limit;
 };
 
 /// Throws Failure with a message if the device lacks what the operation needs. `choice` is what it

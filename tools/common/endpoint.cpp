@@ -23,6 +23,7 @@ QueuePairInit queue_pair_init(const EndpointShape& shape, const CompletionQueue&
   datagram.max_rate = shape.max_rate;
   datagram.segment = shape.segment.size;
   datagram.jumbo = shape.segment.jumbo;
+  datagram.record_completion = shape.completion;
   // A tool has one peer: it may open as many messages as there are slots.
   datagram.max_open_messages = std::max(datagram.max_open_messages, shape.receive_slots);
   datagram.max_open_per_source = datagram.max_open_messages;
@@ -57,13 +58,18 @@ bool is_whole(const WorkCompletion& receive) {
   return receive.opcode != WcOpcode::recv_write_record || receive.validity.complete();
 }
 
-Endpoint::Endpoint(Device& device, const EndpointShape& shape)
+Endpoint::Endpoint(Device& device, const EndpointShape& shape) : Endpoint(device, shape, nullptr) {}
+
+Endpoint::Endpoint(Device& device, const EndpointShape& shape, CompletionQueue& cq)
+    : Endpoint(device, shape, &cq) {}
+
+Endpoint::Endpoint(Device& device, const EndpointShape& shape, CompletionQueue* cq)
     : device_(device),
       shape_(shape),
       pd_(device),
       memory_(pd_, shape),
-      cq_(device, shape.send_slots + shape.receive_slots),
-      qp_(pd_, queue_pair_init(shape, cq_)) {
+      cq_(cq != nullptr ? cq : &own_cq_.emplace(device, shape.completions())),
+      qp_(pd_, queue_pair_init(shape, *cq_)) {
   prepared_.reserve(std::max(shape.send_slots, 1u));
   prepared_sges_.reserve(std::max(shape.send_slots, 1u));
   const bool carries = !shape.asks() && shape.operation != Operation::send_imm;

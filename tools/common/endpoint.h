@@ -24,11 +24,13 @@ bool is_whole(const WorkCompletion& receive);
 class Endpoint {
  public:
   Endpoint(Device& device, const EndpointShape& shape);
+  /// With a completion queue that others have as well, which outlives it.
+  Endpoint(Device& device, const EndpointShape& shape, CompletionQueue& cq);
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
 
   QueuePair& queue_pair() { return qp_; }
-  CompletionQueue& completion_queue() { return cq_; }
+  CompletionQueue& completion_queue() { return *cq_; }
   /// One step of the device's engine.
   size_t progress() { return device_.progress(); }
   const EndpointShape& shape() const { return shape_; }
@@ -68,6 +70,10 @@ class Endpoint {
   bool is_from_peer(const WorkCompletion& receive) const { return member_of(receive).has_value(); }
   /// What came; of a Write-Record all of its memory, valid or not. Empty if it is no slot's.
   std::span<const std::byte> message(const WorkCompletion& receive);
+  /// What came of a Write-Record whose segments complete by themselves.
+  RecordedSegment recorded_segment(const WorkCompletion& segment) {
+    return memory_.recorded_segment(segment);
+  }
 
   /// Throws unless the completion tells of success, or of a Read of which not all came: LinkDown if
   /// the connection broke.
@@ -76,6 +82,7 @@ class Endpoint {
   void check_link() const;
 
  private:
+  Endpoint(Device& device, const EndpointShape& shape, CompletionQueue* cq);
   void post_receive(uint32_t slot);
   RemoteMemory remote_slot(uint32_t slot) const;
 
@@ -83,7 +90,8 @@ class Endpoint {
   EndpointShape shape_;
   ProtectionDomain pd_;
   EndpointMemory memory_;
-  CompletionQueue cq_;
+  std::optional<CompletionQueue> own_cq_;
+  CompletionQueue* cq_;
   QueuePair qp_;
   SendFlags send_flags_ = SendFlags::none;
   Address peer_;

@@ -50,6 +50,15 @@ std::optional<RemoteMemory> EndpointMemory::granted() const {
   return RemoteMemory{.stag = granted_->rkey(), .offset = granted_->base()};
 }
 
+RecordedSegment EndpointMemory::recorded_segment(const WorkCompletion& segment) {
+  if (!granted_ || segment.stag != granted_->rkey()) return {};
+  const uint64_t offset = segment.tagged_offset - granted_->base();
+  const uint64_t within = offset % receive_stride_;
+  if (within + segment.byte_count > receive_size_) return {};
+  const auto slot = static_cast<uint32_t>(offset / receive_stride_);
+  return {receive_slot(slot).subspan(within, segment.byte_count), within};
+}
+
 std::span<std::byte> EndpointMemory::recorded(const WorkCompletion& record) {
   if (!granted_ || record.stag != granted_->rkey()) return {};
   const uint64_t offset = record.tagged_offset - granted_->base();

@@ -13,6 +13,12 @@
 
 namespace diwarp::tools {
 
+/// A part of a Write-Record; empty if it is in no slot.
+struct RecordedSegment {
+  std::span<std::byte> memory;
+  uint64_t offset = 0;
+};
+
 /// The slots of an endpoint, and the registration of those that the peer may use.
 class EndpointMemory {
  public:
@@ -31,6 +37,8 @@ class EndpointMemory {
   }
   /// The slot that the record was written into, as far as it describes it.
   std::span<std::byte> recorded(const WorkCompletion& record);
+  /// The bytes of a segment that was reported by itself, and where in its record they are.
+  RecordedSegment recorded_segment(const WorkCompletion& segment);
 
   Sge sge_of(std::span<std::byte> slot) const {
     return {slot.data(), static_cast<uint32_t>(slot.size()), region_.lkey()};

@@ -26,6 +26,7 @@ struct EndpointShape {
   uint32_t receive_slots = 1;
   uint64_t max_rate = 0;
   SegmentChoice segment = {};
+  RecordCompletion completion = RecordCompletion::complete;  ///< of Write-Records that come
   /// RC: ask for CRCs.
   bool crc = true;
   /// This end is a member of it.
@@ -35,6 +36,8 @@ struct EndpointShape {
   bool asks() const { return info_of(operation).manner == Manner::requests; }
   /// This end uses memory of the peer.
   bool needs_peer_memory() const { return info_of(operation).access != Access::none; }
+  /// Completions that may wait at once where nobody polls.
+  uint32_t completions() const { return send_slots + receive_slots; }
   /// A message that comes takes a posted receive.
   bool takes_receives() const { return !asks() && grants == Access::none; }
 };

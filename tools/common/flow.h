@@ -2,13 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "common/endpoint.h"
-#include "common/poller.h"
 
 namespace diwarp::tools {
 
@@ -20,6 +19,11 @@ namespace diwarp::tools {
 // too long counts all that is on the way as arrived or lost (it writes them off), and tells the
 // receiver so. It goes on, and writes their slots again, when the receiver has confirmed that: then
 // the bytes of them that had come are verified, and nothing of them can come any more.
+//
+// Each end of a flow is a FlowParty. Several flows, of one peer or of many, go at the same time: a
+// FlowLoop (common/flow_loop.h) brings each of them what came for it. What the two parties of a
+// flow say to each other in the control channel names it by its number among the flows of these
+// ends.
 
 /// The parameters of a flow that both ends know.
 struct FlowPlan {
@@ -32,6 +36,7 @@ struct FlowPlan {
   SegmentChoice segment = {};
   bool crc = true;         ///< rc
   uint32_t receivers = 1;  ///< more: of a group, which all get the same messages
+  RecordCompletion completion = RecordCompletion::complete;  ///< of Write-Records
 };
 
 /// A window for messages of this size: over UD what a receive buffer of so many bytes holds, over
@@ -39,34 +44,60 @@ struct FlowPlan {
 uint32_t default_window(QpType transport, Operation operation, uint64_t size,
                         uint64_t receive_buffer);
 
-/// Throws Failure if the ends would need more memory than is sensible.
-void check_plan(const FlowPlan& plan);
+/// Throws Failure if the ends of so many flows would need more memory than is sensible.
+void check_plan(const FlowPlan& plan, uint32_t flows = 1);
 
 EndpointShape sender_shape(const FlowPlan& plan);
 EndpointShape receiver_shape(const FlowPlan& plan);
 
-/// The end of a flow that posts it; of one-sided requests, too (common/requests.h).
-class FlowSource {
+/// One end of a flow. It does what it can at once, and never waits. The times are those of the
+/// calls.
+class FlowParty {
  public:
-  virtual ~FlowSource() = default;
+  virtual ~FlowParty() = default;
 
-  /// Called with how many messages have been posted.
-  using Progress = std::function<void(uint64_t)>;
+  /// The next `count` messages are to go.
+  virtual void begin(uint64_t count, Time now) = 0;
+  /// They have gone, or are lost.
+  virtual bool done() const = 0;
 
-  /// Does the next `count` and returns the "result" about them of each receiver.
-  virtual std::vector<Json> send(uint64_t count, const Progress& progress) = 0;
+  /// Posts what may be posted, and takes what no completion tells of.
+  virtual void work(Time now) = 0;
+  /// Whether there is something of the latter kind. Asked between two polls.
+  virtual bool sees_arrival() { return false; }
+  /// A completion of this end's queue pair.
+  virtual void take(const WorkCompletion& completion, Time now) = 0;
+  /// What a peer, of a group the one with this index, says about the flow.
+  virtual void hear(size_t peer, const Json& word, Time now) = 0;
 
-  /// Of the last send(): from its first post to when the last was known to be there.
-  Duration elapsed() const { return elapsed_; }
+  /// When silence means something: then expire() is called.
+  virtual Time deadline() const = 0;
+  virtual void expire(Time now) = 0;
+  /// False if its work does not show in the completion queue.
+  virtual bool may_rest() const { return true; }
+};
+
+/// The end of a flow that posts it; of one-sided requests, too (common/requests.h).
+class FlowSource : public FlowParty {
+ public:
+  /// Of the messages since begin().
+  virtual uint64_t posted() const = 0;
+  /// The "result" about them of each receiver, once they are done.
+  const std::vector<Json>& results() const { return results_; }
+  /// From the first post to when the last was known to be there.
+  Time started() const { return started_; }
+  Time ended() const { return ended_; }
   /// How often a full window was given up.
   uint64_t write_offs() const { return write_offs_; }
 
  protected:
-  Duration elapsed_{};
+  std::vector<Json> results_;
+  Time started_{};
+  Time ended_{};
   uint64_t write_offs_ = 0;
 };
 
-/// The view of the other end on one send().
+/// The view of the other end on the messages since begin().
 struct FlowCount {
   uint64_t received = 0;
   uint64_t partial = 0;      ///< Write-Records and Reads of which some bytes came, and not all
@@ -76,57 +107,20 @@ struct FlowCount {
   uint64_t next = 0;         ///< the number that was expected next, as the last credit told it
 };
 
-/// The "result" that the receiver tells the sender of one send().
-Json to_json(const FlowCount& count, uint64_t overflowed);
+/// The "result" that the receiver tells the sender.
+Json to_json(const FlowCount& count);
 
-/// The other end.
-class FlowSink {
+/// The other end: done when the sender says that it sent all, and all came or, over UD, nothing has
+/// come for a while.
+class FlowSink : public FlowParty {
  public:
-  virtual ~FlowSink() = default;
-
-  /// Takes the next `count` messages: returns when the sender says that it sent them, and all came
-  /// or, over UD, nothing has come for a while.
-  virtual FlowCount receive(uint64_t count) = 0;
+  virtual FlowCount count() const = 0;
 };
 
 /// For endpoints of the plan's shapes, before they are paired.
 std::unique_ptr<FlowSource> make_flow_source(Endpoint& endpoint, const Peers& peers,
-                                             const FlowPlan& plan);
-std::unique_ptr<FlowSink> make_flow_sink(Endpoint& endpoint, Control& control,
-                                         const FlowPlan& plan);
-
-/// Messages; the time of the last is that of the last credit that told of an arrival. The slowest
-/// receiver sets the pace.
-class FlowSender final : public FlowSource {
- public:
-  FlowSender(Endpoint& endpoint, const Peers& peers, const FlowPlan& plan);
-  std::vector<Json> send(uint64_t count, const Progress& progress) override;
-
- private:
-  bool may_post() const;
-  uint64_t credited() const;
-  void post_all(uint64_t end);
-  void prepare_next();
-  void wait_for_room();
-  bool take_completions(Time deadline);
-  void take(const WorkCompletion& completion);
-  void take_credit(const WorkCompletion& completion, size_t receiver);
-  void write_off();
-  void await_words(Time deadline);
-  std::vector<Json> await_results(uint64_t count);
-  void await_last_credits(const std::vector<Json>& results);
-
-  Endpoint& endpoint_;
-  Peers peers_;
-  FlowPlan plan_;
-  Poller poller_;
-  Duration patience_;  // without any progress, before the window is given up
-  Duration limit_;     // without any credit
-  uint64_t posted_ = 0;
-  uint64_t sent_ = 0;               // completed
-  std::vector<uint64_t> credited_;  // of each receiver: numbers below have arrived or are lost
-  Time start_{};
-  Time last_credit_{};
-};
+                                             const FlowPlan& plan, uint32_t flow = 0);
+std::unique_ptr<FlowSink> make_flow_sink(Endpoint& endpoint, Control& control, const FlowPlan& plan,
+                                         uint32_t flow = 0);
 
 }  // namespace diwarp::tools

@@ -20,7 +20,9 @@ FlowArrivals::FlowArrivals(Endpoint& endpoint, const FlowPlan& plan)
       plan_(plan),
       written_(plan.operation == Operation::write),
       recorded_(plan.operation == Operation::write_record),
-      message_size_(written_ ? plan.size - 1 : plan.size) {}
+      in_segments_(recorded_ && plan.completion == RecordCompletion::per_segment),
+      message_size_(written_ ? plan.size - 1 : plan.size),
+      slots_(in_segments_ ? plan.window : 0) {}
 
 void FlowArrivals::begin(uint64_t count) {
   count_ = {};
@@ -29,6 +31,7 @@ void FlowArrivals::begin(uint64_t count) {
   expected_ = std::max(expected_, first_);
   settled_ = first_;
   came_.assign(plan_.verify ? count : 0, false);
+  slots_.assign(slots_.size(), {});
 }
 
 FlowCount FlowArrivals::count() const {
@@ -49,7 +52,9 @@ void FlowArrivals::take_written() {
 }
 
 void FlowArrivals::take(const WorkCompletion& receive) {
-  if (recorded_)
+  if (in_segments_)
+    take_segment(receive);
+  else if (recorded_)
     take_record(receive);
   else
     take_message(endpoint_.message(receive));
@@ -75,6 +80,47 @@ void FlowArrivals::take_record(const WorkCompletion& record) {
   if (record.immediate < first_) return;
   ++(is_whole(record) ? count_.received : count_.partial);
   note(record.immediate, fault_in_record(record), record.valid_bytes);
+}
+
+/// A message is partial from its first segment on until its last one has come.
+void FlowArrivals::take_segment(const WorkCompletion& segment) {
+  const uint64_t number = segment.immediate;
+  Slot& slot = slots_[number % slots_.size()];
+  // A latecomer of the warm-up, or of a message that the slot's next one follows already.
+  if (number < first_ || (slot.number && *slot.number > number)) return;
+  const std::string fault = fault_in_segment(segment);
+  if (!fault.empty()) return note(number, fault, 0);
+  if (slot.number != number) {
+    slot = {.number = number};
+    ++count_.partial;
+    expected_ = std::max(expected_, number);
+  }
+  // A segment that comes twice shows twice.
+  const uint64_t bytes = std::min<uint64_t>(segment.byte_count, plan_.size - slot.bytes);
+  slot.bytes += bytes;
+  count_.valid_bytes += bytes;
+  if (slot.whole || slot.bytes < plan_.size) return;
+  slot.whole = true;
+  --count_.partial;
+  ++count_.received;
+  note(number, "", 0);
+}
+
+std::string FlowArrivals::fault_in_segment(const WorkCompletion& segment) {
+  const uint64_t number = segment.immediate;
+  const auto [memory, offset] = endpoint_.recorded_segment(segment);
+  if (!segment.has_immediate || memory.size() != segment.byte_count)
+    return "came as another record";
+  if (number >= end_) return "was never sent";
+  // As of whole records: what is late may find the bytes of the slot's next message.
+  if (!plan_.verify || number < settled_) return "";
+  if (sent_number_ != number) {
+    sent_.resize(plan_.size);
+    fill(sent_, number, Way::there);
+    sent_number_ = number;
+  }
+  if (std::ranges::equal(memory, std::span(sent_).subspan(offset, memory.size()))) return "";
+  return "has wrong contents in the segment at byte " + std::to_string(offset);
 }
 
 void FlowArrivals::note(uint64_t number, const std::string& fault, uint64_t valid_bytes) {

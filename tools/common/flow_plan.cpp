@@ -5,6 +5,7 @@
 #include "common/failure.h"
 #include "common/flow.h"
 #include "common/flow_receiver.h"
+#include "common/flow_sender.h"
 #include "common/requests.h"
 
 namespace diwarp::tools {
@@ -45,10 +46,12 @@ uint32_t default_window(QpType transport, Operation operation, uint64_t size,
   return within(std::min(receive_buffer, uint64_t{512} << 10), 2, 128);
 }
 
-void check_plan(const FlowPlan& plan) {
-  if (plan.window * plan.size <= kMaxMemory) return;
+void check_plan(const FlowPlan& plan, uint32_t flows) {
+  if (plan.size * plan.window <= kMaxMemory / flows) return;
   throw Failure("A window of " + std::to_string(plan.window) + " messages of " +
-                std::to_string(plan.size) + " bytes is too large: at most 4 GiB in all.");
+                std::to_string(plan.size) + " bytes" +
+                (flows > 1 ? ", " + std::to_string(flows) + " times," : std::string()) +
+                " is too large: at most 4 GiB in all.");
 }
 
 EndpointShape sender_shape(const FlowPlan& plan) {
@@ -86,30 +89,31 @@ EndpointShape receiver_shape(const FlowPlan& plan) {
           .receive_size = plan.size,
           .receive_slots = slots_written ? plan.window : receive_slots(plan),
           .segment = plan.segment,
+          .completion = plan.completion,
           .crc = plan.crc};
 }
 
-Json to_json(const FlowCount& count, uint64_t overflowed) {
+Json to_json(const FlowCount& count) {
   return {{"type", "result"},         {"received", count.received},
           {"partial", count.partial}, {"valid_bytes", count.valid_bytes},
           {"wrong", count.wrong},     {"first_wrong", count.first_wrong},
-          {"next", count.next},       {"overflowed", overflowed}};
+          {"next", count.next}};
 }
 
 std::unique_ptr<FlowSource> make_flow_source(Endpoint& endpoint, const Peers& peers,
-                                             const FlowPlan& plan) {
+                                             const FlowPlan& plan, uint32_t flow) {
   if (info_of(plan.operation).manner == Manner::requests) {
-    return std::make_unique<RequestFlow>(endpoint, peers, plan);
+    return std::make_unique<RequestFlow>(endpoint, peers, plan, flow);
   }
-  return std::make_unique<FlowSender>(endpoint, peers, plan);
+  return std::make_unique<FlowSender>(endpoint, peers, plan, flow);
 }
 
-std::unique_ptr<FlowSink> make_flow_sink(Endpoint& endpoint, Control& control,
-                                         const FlowPlan& plan) {
+std::unique_ptr<FlowSink> make_flow_sink(Endpoint& endpoint, Control& control, const FlowPlan& plan,
+                                         uint32_t flow) {
   if (info_of(plan.operation).manner == Manner::requests) {
     return std::make_unique<Responder>(endpoint, control);
   }
-  return std::make_unique<FlowReceiver>(endpoint, control, plan);
+  return std::make_unique<FlowReceiver>(endpoint, control, plan, flow);
 }
 
 }  // namespace diwarp::tools

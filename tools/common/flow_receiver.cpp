@@ -11,101 +11,49 @@
 namespace diwarp::tools {
 namespace {
 
-using std::chrono::steady_clock;
-
 /// A credit goes out at the latest when so long nothing came.
 constexpr Duration kIdle = std::chrono::microseconds(50);
 
-/// After so many polls in a row that bring nothing, all that had come to this host has been taken.
-constexpr int kQuietPolls = 64;
+/// After so many looks in a row that bring nothing, all that had come to this host has been taken.
+constexpr int kQuietLooks = 64;
 
 }  // namespace
 
-FlowReceiver::FlowReceiver(Endpoint& endpoint, Control& control, const FlowPlan& plan)
+FlowReceiver::FlowReceiver(Endpoint& endpoint, Control& control, const FlowPlan& plan,
+                           uint32_t flow)
     : endpoint_(endpoint),
       control_(control),
       window_(plan.window),
-      poller_(endpoint.completion_queue(), control),
+      flow_(flow),
       arrivals_(endpoint, plan),
       patience_(patience(plan.size, plan.window, plan.rate)),
       limit_(control.timeout() + patience_) {
   if (is_reliable(plan.transport)) patience_ = limit_;
 }
 
-FlowCount FlowReceiver::receive(uint64_t count) {
+void FlowReceiver::begin(uint64_t count, Time now) {
   arrivals_.begin(count);
-  await_end();
-  await_stragglers();
-  return arrivals_.count();
+  stage_ = Stage::receiving;
+  since_ = heard_ = now;
 }
 
-/// Until the sender says that it sent all.
-void FlowReceiver::await_end() {
-  Time last = steady_clock::now();
-  while (true) {
-    const Time now = steady_clock::now();
-    if (take_completions(now + (credit_is_due() ? kIdle : patience_))) {
-      last = now;
-      continue;
-    }
-    give_credit();
-    if (control_.pending()) {
-      if (take_word_of_sender()) return;
-      last = now;
-    } else if (now - last > limit_) {
-      throw Failure("Nothing came from " + endpoint_.peer().to_string() + " for " +
-                    to_text(limit_) + ".");
-    }
-  }
-}
-
-/// True if it says that it sent all.
-bool FlowReceiver::take_word_of_sender() {
-  const Json word = control_.next();
-  if (word["type"] == "sent") return true;
-  if (word["type"] != "skip") throw Failure("The peer said something unexpected in the run.");
-  end_skipped(number_in(word, "to", 0, arrivals_.end()));
-  return false;
-}
-
-/// The sender counts all before `to` as arrived or lost, and waits for the answer before it writes
-/// their slots again. Until then their records can be verified.
-void FlowReceiver::end_skipped(uint64_t to) {
-  if (arrivals_.recorded()) end_open_records();
-  credited_ = arrivals_.skip(to);
-  control_.send({{"type", "skipped"}});
-}
-
-/// An open record could be written on when its slot has the next one already. It is over when its
-/// last byte came, or nothing more did for record_timeout.
-void FlowReceiver::end_open_records() {
-  const Time deadline = steady_clock::now() + limit_;
-  for (int quiet = 0; quiet < kQuietPolls && steady_clock::now() < deadline; ++quiet)
-    if (take_completions(steady_clock::now()) || !endpoint_.queue_pair().open_records().empty())
-      quiet = -1;
-}
-
-/// Messages that were sent may still be on their way; over UD they may also be lost.
-void FlowReceiver::await_stragglers() {
-  while (!arrivals_.all_came() && take_completions(steady_clock::now() + patience_)) {
-  }
-  give_credit();
-}
-
-/// False if nothing came until the deadline, or the peer said something.
-bool FlowReceiver::take_completions(Time deadline) {
-  const auto completions = poller_.next(deadline, [this] { return arrivals_.next_is_written(); });
-  for (const WorkCompletion& completion : completions) take(completion);
-  const bool written = arrivals_.next_is_written();
+void FlowReceiver::work(Time now) {
   while (arrivals_.next_is_written()) {
     arrivals_.take_written();
+    note_arrival(now);
     give_credit_in_time();
   }
-  return written || !completions.empty();
+  if (stage_ == Stage::straggling) straggle();
 }
 
-void FlowReceiver::take(const WorkCompletion& completion) {
+void FlowReceiver::note_arrival(Time now) {
+  since_ = heard_ = now;
+  quiet_ = 0;
+}
+
+void FlowReceiver::take(const WorkCompletion& completion, Time now) {
   endpoint_.check(completion);
+  note_arrival(now);
   if (!is_receive(completion)) {
     --credits_open_;
     return;
@@ -113,6 +61,72 @@ void FlowReceiver::take(const WorkCompletion& completion) {
   if (endpoint_.is_from_peer(completion)) arrivals_.take(completion);
   endpoint_.post_receive_again(completion.wr_id);
   give_credit_in_time();
+}
+
+void FlowReceiver::hear(size_t, const Json& word, Time now) {
+  const std::string type = text_in(word, "type");
+  if (stage_ != Stage::receiving || (type != "sent" && type != "skip")) control_.fail_word(type);
+  since_ = heard_ = now;
+  if (type == "skip") return begin_skip(word, now);
+  stage_ = Stage::straggling;
+  straggle();
+}
+
+/// The sender counts all before `to` as arrived or lost, and waits for the answer before it writes
+/// their slots again. Until then their records can be verified.
+void FlowReceiver::begin_skip(const Json& word, Time now) {
+  skipped_to_ = number_in(word, "to", 0, arrivals_.end());
+  if (!arrivals_.recorded()) return end_skip(now);
+  stage_ = Stage::ending;
+  quiet_ = 0;
+}
+
+/// An open record could be written on when its slot has the next one already. It is over when its
+/// last byte came, or nothing more did for record_timeout.
+void FlowReceiver::look_for_open_records(Time now) {
+  const bool open = !endpoint_.queue_pair().open_records().empty();
+  quiet_ = open ? 0 : quiet_ + 1;
+  if (quiet_ > kQuietLooks || now - heard_ > limit_) end_skip(now);
+}
+
+void FlowReceiver::end_skip(Time now) {
+  stage_ = Stage::receiving;
+  since_ = heard_ = now;
+  credited_ = arrivals_.skip(skipped_to_);
+  control_.send({{"type", "skipped"}, {"flow", flow_}});
+}
+
+/// Messages that were sent may still be on their way; over UD they may also be lost.
+void FlowReceiver::straggle() {
+  if (!arrivals_.all_came()) return;
+  give_credit();
+  stage_ = Stage::done;
+}
+
+Time FlowReceiver::deadline() const {
+  switch (stage_) {
+    case Stage::receiving:
+      return since_ + (credit_is_due() ? kIdle : patience_);
+    case Stage::ending:
+      return since_;
+    case Stage::straggling:
+      return since_ + patience_;
+    case Stage::done:
+      break;
+  }
+  return Time::max();
+}
+
+void FlowReceiver::expire(Time now) {
+  if (stage_ == Stage::ending) return look_for_open_records(now);
+  give_credit();
+  since_ = now;
+  if (stage_ == Stage::straggling) {
+    stage_ = Stage::done;
+  } else if (now - heard_ > limit_) {
+    throw Failure("Nothing came from " + endpoint_.peer().to_string() + " for " + to_text(limit_) +
+                  ".");
+  }
 }
 
 void FlowReceiver::give_credit_in_time() {

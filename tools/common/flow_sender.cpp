@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "common/flow_sender.h"
+
 #include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "common/failure.h"
-#include "common/flow.h"
 #include "common/mark.h"
 #include "common/pairing.h"
 #include "common/pattern.h"
 
 namespace diwarp::tools {
-
-using std::chrono::steady_clock;
 
 namespace {
 
@@ -20,46 +19,48 @@ constexpr size_t kTogether = size_t{64} << 10;
 
 }  // namespace
 
-FlowSender::FlowSender(Endpoint& endpoint, const Peers& peers, const FlowPlan& plan)
+FlowSender::FlowSender(Endpoint& endpoint, const Peers& peers, const FlowPlan& plan, uint32_t flow)
     : endpoint_(endpoint),
       peers_(peers),
       plan_(plan),
-      poller_(endpoint.completion_queue(), peers),
+      flow_(flow),
       patience_(patience(plan.size, plan.window, plan.rate)),
       limit_(peers.front().timeout() + patience_),
+      answered_(peers.size()),
       credited_(peers.size()) {
   if (is_reliable(plan.transport)) patience_ = limit_;
 }
 
-std::vector<Json> FlowSender::send(uint64_t count, const Progress& progress) {
-  start_ = last_credit_ = steady_clock::now();
-  const uint64_t end = posted_ + count;
-  const uint64_t first = posted_;
-  while (posted_ < end) {
-    post_all(end);
-    progress(posted_ - first);
-    if (posted_ < end) wait_for_room();
-  }
-  std::vector<Json> results = await_results(count);
-  elapsed_ = last_credit_ - start_;
-  return results;
+void FlowSender::begin(uint64_t count, Time now) {
+  stage_ = Stage::posting;
+  first_ = posted_;
+  end_ = posted_ + count;
+  results_.assign(peers_.size(), Json());
+  started_ = ended_ = last_credit_ = since_ = now;
+}
+
+void FlowSender::work(Time now) {
+  if (stage_ != Stage::posting) return;
+  if (posted_ == first_) started_ = ended_ = last_credit_ = since_ = now;
+  post_all();
+  if (posted_ == end_) say({{"type", "sent"}, {"count", end_ - first_}}, Stage::reporting, now);
 }
 
 bool FlowSender::may_post() const {
-  return posted_ - credited() < plan_.window && posted_ - sent_ < plan_.window;
+  return posted_ < end_ && posted_ - credited() < plan_.window && posted_ - sent_ < plan_.window;
 }
 
 /// By the receiver that is behind.
 uint64_t FlowSender::credited() const { return *std::ranges::min_element(credited_); }
 
 /// Posts what the window has room for, small messages many at a time.
-void FlowSender::post_all(uint64_t end) {
-  while (posted_ < end && may_post()) {
+void FlowSender::post_all() {
+  while (may_post()) {
     size_t bytes = 0;
     do {
       prepare_next();
       bytes += plan_.size;
-    } while (bytes < kTogether && posted_ < end && may_post());
+    } while (bytes < kTogether && may_post());
     endpoint_.post_prepared();
   }
 }
@@ -76,35 +77,19 @@ void FlowSender::prepare_next() {
   ++posted_;
 }
 
-void FlowSender::wait_for_room() {
-  if (take_completions(steady_clock::now() + patience_)) return;
-  const bool hopeless = steady_clock::now() - last_credit_ > limit_;
-  if (is_reliable(plan_.transport) || hopeless) {
-    throw Failure("Nothing that was sent reached " + endpoint_.peer().to_string() + " within " +
-                  to_text(limit_) + ".");
-  }
-  write_off();
-}
-
-/// False if nothing completed until the deadline, or the peer said something.
-bool FlowSender::take_completions(Time deadline) {
-  const auto completions = poller_.next(deadline);
-  for (const WorkCompletion& completion : completions) take(completion);
-  if (completions.empty()) peers_.look_at_others();
-  return !completions.empty();
-}
-
-void FlowSender::take(const WorkCompletion& completion) {
+void FlowSender::take(const WorkCompletion& completion, Time now) {
   endpoint_.check(completion);
+  if (stage_ == Stage::posting) since_ = now;
   if (!is_receive(completion)) {
     ++sent_;
     return;
   }
-  if (const auto receiver = endpoint_.member_of(completion)) take_credit(completion, *receiver);
+  if (const auto receiver = endpoint_.member_of(completion))
+    take_credit(completion, *receiver, now);
   endpoint_.post_receive_again(completion.wr_id);
 }
 
-void FlowSender::take_credit(const WorkCompletion& completion, size_t receiver) {
+void FlowSender::take_credit(const WorkCompletion& completion, size_t receiver, Time now) {
   uint64_t next = 0;
   const std::span<const std::byte> credit = endpoint_.message(completion);
   if (credit.size() != sizeof next) return;
@@ -113,40 +98,85 @@ void FlowSender::take_credit(const WorkCompletion& completion, size_t receiver) 
   next = std::min(next, posted_);
   if (next <= credited_[receiver]) return;
   credited_[receiver] = next;
-  last_credit_ = steady_clock::now();
+  last_credit_ = now;
+  if (stage_ == Stage::settling && credits_are_in()) finish(now);
 }
 
-void FlowSender::write_off() {
+Time FlowSender::deadline() const {
+  switch (stage_) {
+    case Stage::posting:
+    case Stage::settling:
+      return since_ + patience_;
+    case Stage::skipping:
+      return since_ + limit_ + peers_.front().timeout();
+    case Stage::reporting:
+      return since_ + limit_ + patience_ + peers_.front().timeout();
+    case Stage::done:
+      break;
+  }
+  return Time::max();
+}
+
+void FlowSender::expire(Time now) {
+  if (stage_ == Stage::settling) return finish(now);
+  if (stage_ != Stage::posting) {
+    const auto silent = std::ranges::find(answered_, false) - answered_.begin();
+    peers_[static_cast<size_t>(silent)].fail_silence();
+  }
+  if (is_reliable(plan_.transport) || now - last_credit_ > limit_) {
+    throw Failure("Nothing that was sent reached " + endpoint_.peer().to_string() + " within " +
+                  to_text(limit_) + ".");
+  }
+  write_off(now);
+}
+
+void FlowSender::write_off(Time now) {
   ++write_offs_;
   credited_.assign(credited_.size(), posted_);
-  peers_.send({{"type", "skip"}, {"to", posted_}});
-  await_words(steady_clock::now() + limit_);
-  for (Control& control : peers_) control.expect("skipped");
+  say({{"type", "skip"}, {"to", posted_}}, Stage::skipping, now);
 }
 
-/// Until each receiver has said something.
-void FlowSender::await_words(Time deadline) {
-  while (!peers_.pending() && steady_clock::now() < deadline) take_completions(deadline);
+/// Each receiver is to answer.
+void FlowSender::say(Json word, Stage next, Time now) {
+  word["flow"] = flow_;
+  stage_ = next;
+  since_ = now;
+  answered_.assign(answered_.size(), false);
+  peers_.send(word);
 }
 
-std::vector<Json> FlowSender::await_results(uint64_t count) {
-  peers_.send({{"type", "sent"}, {"count", count}});
-  await_words(steady_clock::now() + limit_ + patience_);
-  std::vector<Json> results;
-  for (Control& control : peers_) results.push_back(control.expect("result"));
-  await_last_credits(results);
-  return results;
+bool FlowSender::all_answered(size_t peer) {
+  answered_[peer] = true;
+  return std::ranges::all_of(answered_, std::identity());
 }
 
-/// The result may overtake them. If one got lost, the result's time is the best that is known.
-void FlowSender::await_last_credits(const std::vector<Json>& results) {
-  const Time told = steady_clock::now();
-  const Time deadline = told + patience_;
-  for (size_t i = 0; i < results.size(); ++i) {
-    const uint64_t next = number_in(results[i], "next", 0, UINT64_MAX);
-    while (credited_[i] < next && steady_clock::now() < deadline) take_completions(deadline);
-    if (credited_[i] < next || last_credit_ == start_) last_credit_ = told;
+void FlowSender::hear(size_t peer, const Json& word, Time now) {
+  const std::string type = text_in(word, "type");
+  if (stage_ == Stage::skipping && type == "skipped") {
+    if (!all_answered(peer)) return;
+    stage_ = Stage::posting;
+    since_ = now;
+  } else if (stage_ == Stage::reporting && type == "result") {
+    results_[peer] = word;
+    if (!all_answered(peer)) return;
+    stage_ = Stage::settling;
+    since_ = now;
+    if (credits_are_in()) finish(now);
+  } else {
+    peers_[peer].fail_word(type);
   }
+}
+
+bool FlowSender::credits_are_in() const {
+  for (size_t i = 0; i < results_.size(); ++i)
+    if (credited_[i] < number_in(results_[i], "next", 0, UINT64_MAX)) return false;
+  return true;
+}
+
+/// If the last credit got lost, the result's time is the best that is known.
+void FlowSender::finish(Time) {
+  ended_ = credits_are_in() && last_credit_ != started_ ? last_credit_ : since_;
+  stage_ = Stage::done;
 }
 
 }  // namespace diwarp::tools

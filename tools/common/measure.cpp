@@ -12,11 +12,19 @@
 namespace diwarp::tools {
 namespace {
 
-/// In a loopback the server's end takes the next processor.
-int server_processor(const Ends& ends) {
-  if (ends.cpu < 0 || ends.role == Role::server) return ends.cpu;
-  return static_cast<int>((static_cast<unsigned>(ends.cpu) + 1) %
+/// In a loopback the other ends take the next processors.
+int processor_of_other(const Ends& ends, uint32_t other) {
+  if (ends.cpu < 0) return ends.cpu;
+  return static_cast<int>((static_cast<unsigned>(ends.cpu) + 1 + other) %
                           std::max(std::thread::hardware_concurrency(), 1u));
+}
+
+int client_processor(const Ends& ends, const Terms& terms) {
+  return ends.shown_at_server() ? processor_of_other(ends, terms.client) : ends.cpu;
+}
+
+int server_processor(const Ends& ends) {
+  return ends.shown_at_server() ? ends.cpu : processor_of_other(ends, 0);
 }
 
 /// Where this end's device is unless the user chose another. Every receiver of a group is to answer
@@ -36,10 +44,32 @@ Device open_device(const Ends& ends, const Address& address, Operation operation
   options.udp_receive_buffer = ends.udp_buffer;
   options.io = ends.io;
   options.zerocopy_from = ends.zerocopy_from;
+  options.udp_segmentation = ends.segmentation;
+  options.udp_coalescing = ends.coalescing;
   Device device = ends.device.open(address, options);
   check_device(device, ends.device, operation);
   return device;
 }
+
+/// Tells in a row what DIWARP_IMPAIR did to the datagrams of this end since the last one.
+class ImpairmentCount {
+ public:
+  explicit ImpairmentCount(const Device& device) : device_(device) {}
+
+  void add_to(Json& row) {
+    const uint64_t offered = device_.counter("impaired_offered");
+    const uint64_t dropped = device_.counter("impaired_dropped");
+    if (offered != 0)
+      row["impaired"] = {{"offered", offered - offered_}, {"dropped", dropped - dropped_}};
+    offered_ = offered;
+    dropped_ = dropped;
+  }
+
+ private:
+  const Device& device_;
+  uint64_t offered_ = 0;
+  uint64_t dropped_ = 0;
+};
 
 uint64_t least_buffer(const Peers& peers) {
   uint64_t least = UINT64_MAX;
@@ -65,16 +95,28 @@ void Verdict::pronounce() const {
   if (!message_.empty()) throw Failure(message_);
 }
 
+std::vector<Json> rows_in(const Json& done) {
+  const auto found = done.find("rows");
+  const bool usable = found != done.end() && found->is_array() &&
+                      std::ranges::all_of(*found, [](const Json& row) { return row.is_object(); });
+  if (!usable)
+    throw Failure("The peer sent no usable rows: both ends must be of the same version.");
+  return {found->begin(), found->end()};
+}
+
 void run_measurement(const std::string& tool, const Ends& ends, const Measure& measure,
-                     const std::vector<Column>& columns, const Verdict& verdict,
+                     Caption caption, const std::vector<Column>& columns, const Verdict& verdict,
                      const RowPlays& plays) {
   // A server fails at once, not with its first peer. A loopback forks, and has no device before.
   if (ends.role == Role::server) ends.device.check_name();
-  Report report(columns, ends.json_file, ends.csv_file);
+  Report report(tool, caption, columns, ends.json_file, ends.csv_file);
   Terms terms{.transport = measure.transport,
               .operation = measure.operation,
               .verify = measure.verify,
               .segment = measure.segment,
+              .completion = measure.completion,
+              .streams = measure.streams,
+              .bidirectional = measure.bidirectional,
               .rows = measure.sizes.size()};
   const auto client = [&](const Peers& peers) {
     Device device = open_device(ends, local_address(peers), measure.operation);
@@ -82,20 +124,26 @@ void run_measurement(const std::string& tool, const Ends& ends, const Measure& m
     const uint64_t ours = granted_receive_buffer(device.address(), ends.udp_buffer);
     terms.receive_buffer = measure.operation == Operation::read ? ours : theirs;
     // The RNIC thread is there already and stays free to run elsewhere.
-    bind_to_processor(ends.cpu);
+    bind_to_processor(client_processor(ends, terms));
+    ImpairmentCount impairment(device);
     for (uint64_t size : measure.sizes) {
-      for (const Json& row : plays.client(device, peers, terms, size)) report.add(row);
+      std::vector<Json> rows = plays.client(device, peers, terms, size);
+      if (ends.shown_at_server()) continue;
+      if (!rows.empty()) impairment.add_to(rows.front());
+      for (const Json& row : rows) report.add(row);
     }
     verdict.pronounce();
   };
-  const auto server = [&](Control& control, const Terms& theirs) {
-    Device device = open_device(ends, control.local_address(), theirs.operation);
+  const auto server = [&](const Peers& peers, const std::vector<Terms>& all) {
+    Device device = open_device(ends, peers.front().local_address(), all.front().operation);
+    for (const Terms& theirs : all) check_device(device, ends.device, theirs.operation);
     const uint64_t buffer = granted_receive_buffer(device.address(), ends.udp_buffer);
-    control.send({{"type", "buffer"}, {"bytes", buffer}});
+    peers.send({{"type", "buffer"}, {"bytes", buffer}});
     bind_to_processor(server_processor(ends));
-    for (uint64_t row = 0; row < theirs.rows; ++row) {
-      const Json figures = plays.server(device, control, theirs);
-      if (ends.role == Role::server) report.add(figures);
+    for (uint64_t size = 0; size < all.front().rows; ++size) {
+      const std::vector<Json> rows = plays.server(device, peers, all);
+      if (!ends.shown_at_server()) continue;
+      for (const Json& row : rows) report.add(row);
     }
   };
   run_session(tool, ends, terms, {.client = client, .server = server});

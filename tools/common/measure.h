@@ -28,17 +28,20 @@ class Verdict {
   std::string message_;
 };
 
-/// One row at either end: measures and returns the row's figures, at the client those of each
-/// receiver. They come to the server with its "done" message.
+/// One row, for each receiver and each way, at either end: measures and returns the figures. They
+/// come to the server with the client's "done" message; a server of several clients adds its own.
 struct RowPlays {
   std::function<std::vector<Json>(Device&, Peers, const Terms&, uint64_t size)> client;
-  std::function<Json(Device&, Control&, const Terms&)> server;
+  std::function<std::vector<Json>(Device&, Peers, const std::vector<Terms>&)> server;
 };
 
-/// A whole run of a measuring tool: one row for each size, reported at both ends (of a loopback, at
-/// the client's). Throws what made it fail.
+/// The rows that a "done" message has. Throws Failure if it has none.
+std::vector<Json> rows_in(const Json& done);
+
+/// A whole run of a measuring tool: rows for each size, reported at both ends (of a loopback, by
+/// this process). Throws what made it fail.
 void run_measurement(const std::string& tool, const Ends& ends, const Measure& measure,
-                     const std::vector<Column>& columns, const Verdict& verdict,
+                     Caption caption, const std::vector<Column>& columns, const Verdict& verdict,
                      const RowPlays& plays);
 
 }  // namespace diwarp::tools

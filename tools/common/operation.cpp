@@ -84,6 +84,9 @@ constexpr std::array<OperationInfo, 6> kOperations = {{
      .fixed_size = 0},
 }};
 
+constexpr std::array kCompletions = {RecordCompletion::complete, RecordCompletion::last_segment,
+                                     RecordCompletion::per_segment};
+
 std::string option(Operation operation) { return "--op " + std::string(info_of(operation).name); }
 
 }  // namespace
@@ -95,8 +98,8 @@ const OperationInfo& info_of(Operation operation) {
 Operation parse_operation(std::string_view name) {
   const auto found = std::ranges::find(kOperations, name, &OperationInfo::name);
   if (found != kOperations.end()) return found->operation;
-  throw Failure("There is no operation \"" + std::string(name) + "\": choose " + operation_names() +
-                ".");
+  throw Failure("There is no operation \"" + std::string(name) + "\": choose one of " +
+                operation_names(", ") + ".");
 }
 
 QpType parse_transport(std::string_view name) {
@@ -122,6 +125,32 @@ SegmentChoice parse_segment(const std::string& text) {
   return {.jumbo = true, .size = static_cast<uint32_t>(size)};
 }
 
+RecordCompletion parse_completion(std::string_view name) {
+  for (const RecordCompletion completion : kCompletions)
+    if (name == to_string(completion)) return completion;
+  throw Failure("--completion is one of " + completion_names(", ") + ", not " + std::string(name) +
+                ".");
+}
+
+const char* to_string(RecordCompletion completion) {
+  switch (completion) {
+    case RecordCompletion::complete:
+      return "complete";
+    case RecordCompletion::last_segment:
+      return "last-segment";
+    case RecordCompletion::per_segment:
+      return "per-segment";
+  }
+  return "";
+}
+
+std::string completion_names(const char* separator) {
+  std::string names;
+  for (const RecordCompletion completion : kCompletions)
+    names.append(names.empty() ? "" : separator).append(to_string(completion));
+  return names;
+}
+
 void check_transport(Operation operation, QpType transport) {
   const OperationInfo& info = info_of(operation);
   if (is_datagram(transport) ? info.over_datagrams : info.over_connections) return;
@@ -145,16 +174,10 @@ void check_size(Operation operation, uint64_t size) {
   }
 }
 
-std::string operation_names() {
+std::string operation_names(const char* separator) {
   std::string names;
-  for (const OperationInfo& info : kOperations) {
-    if (info.operation == kOperations.back().operation) {
-      names += " or ";
-    } else if (!names.empty()) {
-      names += ", ";
-    }
-    names += info.name;
-  }
+  for (const OperationInfo& info : kOperations)
+    names.append(names.empty() ? "" : separator).append(info.name);
   return names;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <diwarp/attributes.h>
+#include <diwarp/datagram_options.h>
 #include <diwarp/types.h>
 
 #include <cstddef>
@@ -56,11 +57,17 @@ struct SegmentChoice {
   uint32_t size = 0;   ///< bytes of UDP payload; 0: what the path, or (jumbo) IP carries
 };
 
+/// "complete", "last-segment" or "per-segment": when the target of a Write-Record is told. Throws
+/// Failure with a message on anything else.
+RecordCompletion parse_completion(std::string_view name);
+const char* to_string(RecordCompletion completion);
+std::string completion_names(const char* separator);
+
 /// "mtu", "jumbo" or a number of bytes. Throws Failure with a message on anything else.
 SegmentChoice parse_segment(const std::string& text);
 
-/// "send, write, read, atomic, send-imm or write-record".
-std::string operation_names();
+/// "send, write, read, atomic, send-imm, write-record".
+std::string operation_names(const char* separator);
 /// A line for each operation, for --help.
 std::string operations_help();
 

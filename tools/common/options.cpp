@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include "common/failure.h"
+#include "common/json_output.h"
 #include "common/numbers.h"
 #include "common/socket.h"
 
@@ -52,6 +53,12 @@ std::string io_names(const char* separator) {
   return names;
 }
 
+bool parse_switch(const char* option, const std::string& text) {
+  if (text == "on") return true;
+  if (text == "off") return false;
+  throw Failure(std::string(option) + " is on or off, not " + text + ".");
+}
+
 MeasureOptions::MeasureOptions(CLI::App& app, std::string default_size,
                                std::string default_max_loss)
     : sizes_{std::move(default_size)}, max_loss_(std::move(default_max_loss)) {
@@ -84,13 +91,18 @@ void MeasureOptions::add_end_options(CLI::App& app) {
          "Receive buffer of this end's sockets, as in 200K (default 8M; the system may cut it)")
       ->type_name("N");
   app.add_option("--io", io_, kIoHelp)->type_name(io_names())->capture_default_str();
+  app.add_option("--gso", gso_, "UD, RD: let the kernel split what this end sends (UDP_SEGMENT)")
+      ->type_name("on|off")
+      ->capture_default_str();
+  app.add_option("--gro", gro_, "UD, RD: let the kernel join what comes to this end (UDP_GRO)")
+      ->type_name("on|off")
+      ->capture_default_str();
   app.add_option(
          "--zerocopy", zerocopy_,
          "RC: calls that send at least N bytes of payload leave them uncopied where this end "
          "has them (MSG_ZEROCOPY; default: never; not with io_uring)")
       ->type_name("N");
-  app.add_option("--json", json_file_, "Write the rows to FILE as JSON (-: standard output)")
-      ->type_name("FILE");
+  add_json_option(app, json_file_);
   app.add_option("--csv", csv_file_, "Write the rows to FILE as CSV (-: standard output)")
       ->type_name("FILE");
 }
@@ -100,8 +112,11 @@ void MeasureOptions::add_measure_options(CLI::App& app) {
   size_option_ = app.add_option("--size", sizes_, kSizeHelp)->type_name("N")->capture_default_str();
   client_options_ = {
       size_option_,
-      app.add_option("--transport", transport_, "ud, rc or rd")->capture_default_str(),
-      app.add_option("--op", operation_, "The operation: " + operation_names())
+      app.add_option("--transport", transport_, "The transport")
+          ->type_name("ud|rc|rd")
+          ->capture_default_str(),
+      app.add_option("--op", operation_, "The operation")
+          ->type_name(operation_names("|"))
           ->capture_default_str(),
       app.add_option("--iterations", iterations_, "Messages per size (default: by size)")
           ->type_name("N"),
@@ -118,6 +133,12 @@ void MeasureOptions::add_measure_options(CLI::App& app) {
                          "64 KiB (jumbo) or N bytes, headers and CRC included; IP fragments those "
                          "that are longer than the path MTU")
               ->type_name("mtu|jumbo|N")
+              ->capture_default_str(),
+      completion_option_ =
+          app.add_option("--completion", completion_,
+                         "Write-Records: when their target is told: when all of one came, when "
+                         "its last segment came, or of each segment (of flows only)")
+              ->type_name(completion_names("|"))
               ->capture_default_str(),
       app.add_option("--receivers", receivers_,
                      "UD: send to a group of so many servers, which all have the same port; with "
@@ -140,6 +161,19 @@ void MeasureOptions::add_flow_options(CLI::App& app) {
              "most 512 KiB, of Reads 1 MiB, else 4 MiB; but 2 to 128, and 1 over UD if it holds "
              "none; read and atomic at most 16, the ORD)")
           ->type_name("N"));
+  client_options_.push_back(
+      app.add_option("--streams", streams_,
+                     "Queue pairs over which this end sends at the same time; window and loss are "
+                     "of each, messages and rate of all together")
+          ->type_name("N")
+          ->capture_default_str());
+  client_options_.push_back(app.add_flag("--bidirectional", bidirectional_,
+                                         "The server sends as well, over other queue pairs; each "
+                                         "way has a row"));
+  app.add_option("--clients", clients_,
+                 "Server, loopback: serve so many clients at the same time; each has rows, and "
+                 "the server")
+      ->type_name("N");
   client_options_.push_back(
       app.add_option("--rate", rate_, "UD, RD: send at most this many bytes a second: 500K, 1.5G")
           ->type_name("RATE"));
@@ -268,7 +302,43 @@ Ends MeasureOptions::ends() const {
   ends.io = parse_io(io_);
   if (!zerocopy_.empty()) ends.zerocopy_from = parse_sizes({zerocopy_}).front();
   if (!udp_buffer_.empty()) ends.udp_buffer = parse_sizes({udp_buffer_}).front();
+  ends.segmentation = parse_switch("--gso", gso_);
+  ends.coalescing = parse_switch("--gro", gro_);
+  ends.clients = clients(ends.role);
   return ends;
+}
+
+uint32_t MeasureOptions::clients(Role role) const {
+  require("--clients", clients_.value_or(1), 1, kMaxClients);
+  if (clients_ && role == Role::client)
+    throw Failure("--clients is the server's choice: give it with --server.");
+  if (clients_.value_or(1) > 1 && has_group())
+    throw Failure("A group's servers serve one client each: leave --clients out.");
+  return clients_.value_or(1);
+}
+
+RecordCompletion MeasureOptions::completion(Operation operation) const {
+  const RecordCompletion completion = parse_completion(completion_);
+  if (completion_option_->count() > 0 && operation != Operation::write_record)
+    throw Failure(
+        "--completion is of Write-Records only: leave it out, or choose --op "
+        "write-record.");
+  if (completion == RecordCompletion::per_segment && !flows_)
+    throw Failure(
+        "A message that completes in segments is no answer to a ping: choose "
+        "--completion complete or last-segment.");
+  return completion;
+}
+
+/// Options of flows that contradict each other.
+void MeasureOptions::check_flows() const {
+  require("--streams", streams_, 1, kMaxStreams);
+  if (iterations_ && *iterations_ < streams_)
+    throw Failure("--iterations needs at least one message for each of the --streams.");
+  if (has_group() && (streams_ > 1 || bidirectional_))
+    throw Failure(
+        "Messages go to a group over one queue pair, one way: leave --streams and "
+        "--bidirectional out.");
 }
 
 std::vector<uint64_t> MeasureOptions::sizes(Operation operation) const {
@@ -296,6 +366,10 @@ Measure MeasureOptions::measure() const {
   measure.verify = verify_;
   measure.segment = segment_;
   parse_segment(segment_);
+  measure.completion = completion(measure.operation);
+  check_flows();
+  measure.streams = streams_;
+  measure.bidirectional = bidirectional_;
   if (has_group()) {
     check_group(measure.transport, measure.operation);
     measure.group = group();

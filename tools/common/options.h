@@ -27,6 +27,13 @@ inline constexpr const char* kIoHelp = "What moves bytes (auto: what measured be
 /// The names that parse_io() takes.
 std::string io_names(const char* separator = "|");
 
+/// "on" or "off"; throws Failure, which names the option, on anything else.
+bool parse_switch(const char* option, const std::string& text);
+
+/// At most so many clients of a server, and streams of a client.
+inline constexpr uint32_t kMaxClients = 64;
+inline constexpr uint32_t kMaxStreams = 64;
+
 /// Where a server listens if nothing else is said.
 inline constexpr uint16_t kDefaultPort = 18560;
 
@@ -50,8 +57,15 @@ struct Ends {
   size_t udp_buffer = DeviceOptions{}.udp_receive_buffer;
   IoBackend io = IoBackend::automatic;
   size_t zerocopy_from = 0;
+  bool segmentation = true;  ///< the kernel may split what leaves (GSO)
+  bool coalescing = true;    ///< the kernel may join what comes (GRO)
+  uint32_t clients = 1;      ///< that the server serves at the same time
 
   std::vector<Address> servers() const;
+  /// Whether the rows are shown at the server: in a loopback this process is one end of it.
+  bool shown_at_server() const {
+    return role == Role::server || (role == Role::loopback && clients > 1);
+  }
 };
 
 /// The measurement of diwarp-pingpong and diwarp-bandwidth; the client's choice.
@@ -66,7 +80,10 @@ struct Measure {
   double max_loss = 1;             ///< percent
   bool verify = false;
   std::string segment = "mtu";  ///< as parse_segment() reads it
-  std::optional<Group> group;   ///< messages go to all servers
+  RecordCompletion completion = RecordCompletion::complete;
+  uint32_t streams = 1;
+  bool bidirectional = false;
+  std::optional<Group> group;  ///< messages go to all servers
 };
 
 /// The options of the measuring tools. Declared before and read after CLI parses, which fills the
@@ -75,7 +92,7 @@ class MeasureOptions {
  public:
   MeasureOptions(CLI::App& app, std::string default_size, std::string default_max_loss);
 
-  /// --window and --rate, which only the bandwidth has.
+  /// --window and others, which only the bandwidth has.
   void add_flow_options(CLI::App& app);
 
   /// Throw Failure with a message if the options contradict each other or make no sense.
@@ -92,6 +109,9 @@ class MeasureOptions {
   Address client_address(const std::string& text) const;
   void refuse_client_options() const;
   bool has_group() const;
+  uint32_t clients(Role role) const;
+  RecordCompletion completion(Operation operation) const;
+  void check_flows() const;
   void check_group(QpType transport, Operation operation) const;
   Group group() const;
   std::vector<Address> receivers() const;
@@ -129,6 +149,13 @@ class MeasureOptions {
   bool flows_ = false;  // not a ping-pong
   CLI::Option* segment_option_ = nullptr;
   std::string segment_ = "mtu";
+  std::string gso_ = "on";
+  std::string gro_ = "on";
+  CLI::Option* completion_option_ = nullptr;
+  std::string completion_ = "complete";
+  std::optional<uint32_t> clients_;
+  uint32_t streams_ = 1;
+  bool bidirectional_ = false;
 };
 
 }  // namespace diwarp::tools

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/program.h"
 
+#include <diwarp/version.h>
+
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <iostream>
+#include <string>
 
 #include "common/failure.h"
 #include "common/interrupt.h"
@@ -16,6 +19,16 @@ namespace {
 void complain(const std::string& name, const char* message) {
   std::fflush(stdout);
   std::fprintf(stderr, "%s: %s\n", name.c_str(), message);
+}
+
+/// The end of every --help (docs/tools.md has the same).
+std::string with_exit_status(const std::string& footer) {
+  return (footer.empty() ? "" : footer + "\n") +
+         "Exit status:\n"
+         "  0    all went well\n"
+         "  1    it did not; one sentence on standard error says why\n"
+         "  130  interrupted (SIGINT); 143: SIGTERM\n"
+         "  141  nobody reads standard output\n";
 }
 
 /// The exit status that standard output leaves. One that nobody reads ends a program as SIGPIPE
@@ -58,6 +71,9 @@ int run_program(const std::string& name, const std::function<void()>& body) {
 }
 
 bool parse_command_line(CLI::App& app, int argc, char** argv) {
+  app.set_version_flag("--version", app.get_name() + " " + to_string(version()),
+                       "Print the version and exit");
+  app.footer(with_exit_status(app.get_footer()));
   try {
     app.parse(argc, argv);
     return true;

@@ -15,7 +15,8 @@ namespace diwarp::tools {
 /// interrupted, or if nobody takes the output.
 int run_program(const std::string& name, const std::function<void()>& body);
 
-/// Parses the command line. False if there is nothing more to do, as --help has been printed.
+/// Adds --version, and parses the command line. False if there is nothing more to do, as that or
+/// --help has been printed.
 /// Throws Failure on options that CLI does not take.
 bool parse_command_line(CLI::App& app, int argc, char** argv);
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/report.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <iterator>
 
 namespace diwarp::tools {
 namespace {
@@ -12,6 +14,18 @@ std::string cell(const Json& value, int digits) {
   char text[64];
   std::snprintf(text, sizeof text, "%.*f", digits, value.get<double>());
   return text;
+}
+
+/// With as many digits as the column has room for.
+std::string fitting_cell(const Json& value, const Column& column) {
+  int digits = column.digits;
+  while (digits > 0 && cell(value, digits).size() >= static_cast<size_t>(column.width)) --digits;
+  return cell(value, digits);
+}
+
+/// Apart from the one before it, however long it is.
+void print_cell(const std::string& text, int width) {
+  std::printf(" %*s", width - 1, text.c_str());
 }
 
 /// "/half_rtt_us/p50" as a CSV column's name: "half_rtt_us_p50".
@@ -35,58 +49,69 @@ void write_line(std::ostream& file, const Cells& cells) {
 
 }  // namespace
 
-Report::Report(std::vector<Column> columns, const std::string& json_file,
-               const std::string& csv_file)
-    : columns_(std::move(columns)),
+Report::Report(std::string tool, Caption caption, std::vector<Column> columns,
+               const std::string& json_file, const std::string& csv_file)
+    : tool_(std::move(tool)),
+      caption_(caption),
+      columns_(std::move(columns)),
       table_(json_file != "-" && csv_file != "-"),
       json_(json_file),
       csv_(csv_file) {}
 
 Report::~Report() {
-  if (json_.wanted()) write_json();
+  Json json = json_output(tool_);
+  json["rows"] = rows_;
+  json_.write(json);
   if (csv_.wanted()) write_csv();
 }
 
 void Report::add(const Json& row) {
   rows_.push_back(row);
   if (!table_) return;
-  if (rows_.size() == 1) print_titles();
+  print_titles(row);
   print(row);
 }
 
-void Report::print_titles() const {
-  for (const Column& column : columns_) std::printf("%*s", column.width, column.title.c_str());
+void Report::print_titles(const Json& row) {
+  const std::string caption = caption_(row);
+  if (caption == above_) return;
+  above_ = caption;
+  std::printf("%s\n", caption.c_str());
+  for (const Column& column : columns_) print_cell(column.title, column.width);
   std::printf("\n");
 }
 
 void Report::print(const Json& row) const {
-  for (const Column& column : columns_) {
-    std::printf("%*s", column.width, text_of(row, column).c_str());
-  }
+  for (const Column& column : columns_) print_cell(text_of(row, column), column.width);
   std::printf("\n");
   std::fflush(stdout);
 }
 
 std::string Report::text_of(const Json& row, const Column& column) {
+  if (column.text != nullptr) return column.text(row);
   for (const std::string& text : {column.pointer, column.otherwise}) {
     const Json::json_pointer pointer(text);
-    if (!text.empty() && row.contains(pointer)) return cell(row[pointer], column.digits);
+    if (!text.empty() && row.contains(pointer)) return fitting_cell(row[pointer], column);
   }
   return "-";
 }
 
-void Report::write_json() { json_.stream() << rows_.dump(2) << std::endl; }
-
+/// Rows may have members that others have not.
 void Report::write_csv() {
   if (rows_.empty()) return;
-  std::vector<std::string> names;
-  const Json first = rows_[0].flatten();
-  for (const auto& [pointer, value] : first.items()) names.push_back(column_name(pointer));
+  std::vector<std::string> pointers, names;
+  for (const Json& row : rows_) {
+    const Json flat = row.flatten();
+    for (const auto& [pointer, value] : flat.items())
+      if (std::ranges::find(pointers, pointer) == pointers.end()) pointers.push_back(pointer);
+  }
+  std::ranges::transform(pointers, std::back_inserter(names), column_name);
   write_line(csv_.stream(), names);
   for (const Json& row : rows_) {
-    std::vector<std::string> cells;
     const Json flat = row.flatten();
-    for (const auto& [pointer, value] : flat.items()) cells.push_back(cell(value, 6));
+    std::vector<std::string> cells;
+    for (const std::string& pointer : pointers)
+      cells.push_back(flat.contains(pointer) ? cell(flat[pointer], 6) : "");
     write_line(csv_.stream(), cells);
   }
 }

@@ -6,12 +6,24 @@
 #include <vector>
 
 #include "common/control.h"
-#include "common/output_file.h"
+#include "common/json_output.h"
 
 namespace diwarp::tools {
 
 /// One column of the printed table.
 struct Column {
+  Column(std::string pointer, std::string title, int width, int digits = 0,
+         std::string otherwise = {})
+      : pointer(std::move(pointer)),
+        title(std::move(title)),
+        width(width),
+        digits(digits),
+        otherwise(std::move(otherwise)) {}
+  /// Of more than one member of a row.
+  Column(std::string (*text)(const Json&), std::string title, int width)
+      : text(text), title(std::move(title)), width(width) {}
+
+  std::string (*text)(const Json&) = nullptr;
   std::string pointer;  ///< JSON pointer into a row, as in "/half_rtt_us/p50"
   std::string title;
   int width;
@@ -19,13 +31,17 @@ struct Column {
   std::string otherwise = {};  ///< the pointer for rows that do not have the first one
 };
 
+/// What rows that stand below each other in the table have in common.
+using Caption = std::string (*)(const Json& row);
+
 /// The results of a run: each row is printed as it comes, and all are written to the files that the
 /// user named when the run ends, whether or not it ended well.
 class Report {
  public:
   /// "" for no file, "-" for standard output in place of the table. Throws Failure if a file cannot
   /// be written, before anything is measured.
-  Report(std::vector<Column> columns, const std::string& json_file, const std::string& csv_file);
+  Report(std::string tool, Caption caption, std::vector<Column> columns,
+         const std::string& json_file, const std::string& csv_file);
   Report(const Report&) = delete;
   Report& operator=(const Report&) = delete;
   ~Report();
@@ -33,15 +49,17 @@ class Report {
   void add(const Json& row);
 
  private:
-  void print_titles() const;
+  void print_titles(const Json& row);
   void print(const Json& row) const;
   static std::string text_of(const Json& row, const Column& column);
-  void write_json();
   void write_csv();
 
+  std::string tool_;
+  Caption caption_;
   std::vector<Column> columns_;
+  std::string above_;  // the caption of the rows that are being printed
   bool table_ = true;
-  OutputFile json_;
+  JsonFile json_;
   OutputFile csv_;
   Json rows_ = Json::array();
 };

@@ -14,6 +14,8 @@ namespace {
 
 using std::chrono::steady_clock;
 
+constexpr Duration kBetweenLinkChecks = std::chrono::milliseconds(100);
+
 uint64_t counter_in(std::span<const std::byte> slot) {
   uint64_t value = 0;
   std::memcpy(&value, slot.data(), sizeof value);
@@ -49,8 +51,6 @@ Requester::Requester(Endpoint& endpoint, Control& control, bool verify)
 uint32_t Requester::slot_of(uint64_t number) const {
   return static_cast<uint32_t>(number % endpoint_.shape().receive_slots);
 }
-
-Time Requester::deadline() const { return steady_clock::now() + limit_; }
 
 void Requester::post_next() {
   const uint32_t slot = slot_of(posted_);
@@ -124,8 +124,8 @@ void Requester::fail_silence() const {
 }
 
 std::optional<Duration> RequestPinger::ping() {
-  const Time deadline = requester_.deadline();
   const Time posted = steady_clock::now();
+  const Time deadline = posted + requester_.limit();
   requester_.post_next();
   ++counts_.sent;
   while (requester_.done() < requester_.posted()) {
@@ -140,29 +140,55 @@ std::optional<Duration> RequestPinger::ping() {
   return std::nullopt;
 }
 
-std::vector<Json> RequestFlow::send(uint64_t count, const Progress& progress) {
-  const Requester::Counts before = requester_.counts();
-  const uint64_t first = requester_.posted();
-  const Time start = steady_clock::now();
-  while (requester_.done() < first + count) {
-    while (requester_.posted() < first + count && requester_.has_room()) requester_.post_next();
-    progress(requester_.posted() - first);
-    if (!requester_.take_completions(requester_.deadline())) requester_.fail_silence();
-  }
-  elapsed_ = steady_clock::now() - start;
-  return {result(count, before)};
+void RequestFlow::begin(uint64_t count, Time now) {
+  stage_ = Stage::asking;
+  first_ = requester_.posted();
+  end_ = first_ + count;
+  before_ = requester_.counts();
+  started_ = ended_ = since_ = now;
+}
+
+void RequestFlow::work(Time now) {
+  if (stage_ != Stage::asking) return;
+  if (requester_.posted() == first_) started_ = ended_ = since_ = now;
+  while (requester_.posted() < end_ && requester_.has_room()) requester_.post_next();
+  if (requester_.done() < end_) return;
+  ended_ = since_ = now;
+  stage_ = Stage::reporting;
+  control_.send({{"type", "sent"}, {"flow", flow_}, {"count", end_ - first_}});
+}
+
+void RequestFlow::take(const WorkCompletion& completion, Time now) {
+  requester_.take(completion);
+  since_ = now;
+}
+
+void RequestFlow::hear(size_t, const Json& word, Time) {
+  const std::string type = text_in(word, "type");
+  if (stage_ != Stage::reporting || type != "result") control_.fail_word(type);
+  results_ = {result(word)};
+  stage_ = Stage::done;
+}
+
+Time RequestFlow::deadline() const {
+  if (stage_ == Stage::done) return Time::max();
+  return since_ + (stage_ == Stage::asking ? requester_.limit() : control_.timeout());
+}
+
+void RequestFlow::expire(Time) {
+  if (stage_ == Stage::asking) requester_.fail_silence();
+  control_.fail_silence();
 }
 
 /// The far end's, with what only this end knows.
-Json RequestFlow::result(uint64_t count, const Requester::Counts& before) {
-  control_.send({{"type", "sent"}, {"count", count}});
-  Json told = control_.expect("result");
+Json RequestFlow::result(const Json& word) {
+  Json told = word;
   check_counters(told);
   const Requester::Counts& now = requester_.counts();
-  told["received"] = count - (now.partial - before.partial);
-  told["partial"] = now.partial - before.partial;
-  told["wrong"] = now.wrong - before.wrong;
-  told["valid_bytes"] = now.valid_bytes - before.valid_bytes;
+  told["received"] = end_ - first_ - (now.partial - before_.partial);
+  told["partial"] = now.partial - before_.partial;
+  told["wrong"] = now.wrong - before_.wrong;
+  told["valid_bytes"] = now.valid_bytes - before_.valid_bytes;
   told["first_wrong"] = requester_.first_wrong();
   return told;
 }
@@ -184,21 +210,38 @@ Responder::Responder(Endpoint& endpoint, Control& control)
 }
 
 void Responder::run() {
-  // Shorter than spin() stays awake: a request shows nowhere, so it would take this end for idle.
-  constexpr Duration kSlice = std::chrono::milliseconds(100);
   const auto step = [&] { return endpoint_.progress(), false; };
   const auto rest = [](Duration) { return false; };
   while (!control_.pending()) {
-    spin(control_, steady_clock::now() + kSlice, step, rest);
+    // Shorter than spin() stays awake: a request shows nowhere, so it would take this end for idle.
+    spin(control_, steady_clock::now() + kBetweenLinkChecks, step, rest);
     if (!control_.pending()) endpoint_.check_link();
   }
 }
 
-FlowCount Responder::receive(uint64_t) {
-  run();
-  control_.expect("sent");
+void Responder::begin(uint64_t, Time now) {
+  done_ = false;
+  since_ = now;
+}
+
+void Responder::take(const WorkCompletion& completion, Time) { endpoint_.check(completion); }
+
+void Responder::hear(size_t, const Json& word, Time) {
+  const std::string type = text_in(word, "type");
+  if (done_ || type != "sent") control_.fail_word(type);
   // Takes the engine's baton once: the writes of its last holder are seen here.
   endpoint_.queue_pair().query();
+  done_ = true;
+}
+
+Time Responder::deadline() const { return done_ ? Time::max() : since_ + kBetweenLinkChecks; }
+
+void Responder::expire(Time now) {
+  since_ = now;
+  endpoint_.check_link();
+}
+
+FlowCount Responder::count() const {
   FlowCount count;
   const EndpointShape& shape = endpoint_.shape();
   for (uint32_t slot = 0; shape.grants == Access::remote_atomic && slot < shape.send_slots;

@@ -41,6 +41,7 @@ class Requester {
   void post_next();
   /// False if nothing completed until the deadline, or the peer said something.
   bool take_completions(Time deadline);
+  void take(const WorkCompletion& completion);
 
   uint64_t posted() const { return posted_; }
   uint64_t done() const { return done_; }
@@ -51,11 +52,10 @@ class Requester {
   void note_wrong(const std::string& message);
 
   /// For an answer. A deadline of its own keeps a connection that hangs from hanging the run.
-  Time deadline() const;
+  Duration limit() const { return limit_; }
   [[noreturn]] void fail_silence() const;
 
  private:
-  void take(const WorkCompletion& completion);
   void spoil(uint32_t slot);
   void verify(const WorkCompletion& completion);
   std::optional<size_t> fault_in(const WorkCompletion& completion);
@@ -89,18 +89,33 @@ class RequestPinger final : public NearEnd {
 /// As many at once as there are slots.
 class RequestFlow final : public FlowSource {
  public:
-  RequestFlow(Endpoint& endpoint, Control& control, const FlowPlan& plan)
-      : control_(control), plan_(plan), requester_(endpoint, control, plan.verify) {}
+  RequestFlow(Endpoint& endpoint, Control& control, const FlowPlan& plan, uint32_t flow = 0)
+      : control_(control), plan_(plan), flow_(flow), requester_(endpoint, control, plan.verify) {}
 
-  std::vector<Json> send(uint64_t count, const Progress& progress) override;
+  void begin(uint64_t count, Time now) override;
+  bool done() const override { return stage_ == Stage::done; }
+  void work(Time now) override;
+  void take(const WorkCompletion& completion, Time now) override;
+  void hear(size_t peer, const Json& word, Time now) override;
+  Time deadline() const override;
+  void expire(Time now) override;
+  uint64_t posted() const override { return requester_.posted() - first_; }
 
  private:
-  Json result(uint64_t count, const Requester::Counts& before);
+  enum class Stage : uint8_t { asking, reporting, done };
+
+  Json result(const Json& told);
   void check_counters(const Json& told);
 
   Control& control_;
   FlowPlan plan_;
+  uint32_t flow_;
   Requester requester_;
+  Stage stage_ = Stage::done;
+  Time since_{};  // the last answer, or when the stage began
+  uint64_t first_ = 0;
+  uint64_t end_ = 0;
+  Requester::Counts before_;
 };
 
 /// The end whose memory is used. It only progresses.
@@ -109,12 +124,24 @@ class Responder final : public FarEnd, public FlowSink {
   Responder(Endpoint& endpoint, Control& control);
 
   void run() override;
+
+  void begin(uint64_t count, Time now) override;
+  bool done() const override { return done_; }
+  void work(Time) override {}
+  void take(const WorkCompletion& completion, Time now) override;
+  void hear(size_t peer, const Json& word, Time now) override;
+  Time deadline() const override;
+  void expire(Time now) override;
+  /// A request shows nowhere, so this end would be taken for idle.
+  bool may_rest() const override { return false; }
   /// Counts nothing: tells, for atomics, what the counters have come to together.
-  FlowCount receive(uint64_t count) override;
+  FlowCount count() const override;
 
  private:
   Endpoint& endpoint_;
   Control& control_;
+  bool done_ = true;
+  Time since_{};  // the last look at the connection
 };
 
 }  // namespace diwarp::tools

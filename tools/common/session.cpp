@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "common/device_choice.h"
 #include "common/failure.h"
 #include "common/processes.h"
 
@@ -15,7 +16,7 @@ namespace diwarp::tools {
 namespace {
 
 /// Raised with every change of what the two ends say to each other.
-constexpr uint64_t kProtocolVersion = 5;
+constexpr uint64_t kProtocolVersion = 6;
 constexpr uint64_t kMaxRows = 10'000;
 
 Json greeting(const std::string& tool, const Terms& terms) {
@@ -26,6 +27,9 @@ Json greeting(const std::string& tool, const Terms& terms) {
           {"op", info_of(terms.operation).name},
           {"verify", terms.verify},
           {"segment", terms.segment},
+          {"completion", to_string(terms.completion)},
+          {"streams", terms.streams},
+          {"bidirectional", terms.bidirectional},
           {"rows", terms.rows},
           {"token", terms.token}};
 }
@@ -43,6 +47,9 @@ Terms read_greeting(const std::string& tool, const Json& hello) {
   terms.verify = flag_in(hello, "verify");
   terms.segment = text_in(hello, "segment");
   parse_segment(terms.segment);
+  terms.completion = parse_completion(text_in(hello, "completion"));
+  terms.streams = static_cast<uint32_t>(number_in(hello, "streams", 1, kMaxStreams));
+  terms.bidirectional = flag_in(hello, "bidirectional");
   terms.rows = number_in(hello, "rows", 0, kMaxRows);
   terms.token = number_in(hello, "token", 0, UINT64_MAX);
   return terms;
@@ -84,66 +91,142 @@ void guarded(const Peers& peers, const std::function<void()>& end) {
   }
 }
 
+/// The others may take their time to come.
+void await_start(Control& control, uint32_t clients) {
+  if (clients > 1)
+    control.expect("start", 2 * control.timeout());
+  else
+    control.expect("start");
+}
+
 void play_client(const std::string& tool, const std::vector<Address>& servers, const Ends& ends,
-                 const Terms& terms, const Plays& plays) {
+                 Terms& terms, const Plays& plays) {
   std::vector<Control> controls;
   for (const Address& server : servers) {
     Control& control = controls.emplace_back(Control::connect(server, ends.timeout));
     control.send(greeting(tool, terms));
-    control.expect("welcome");
+    const Json welcome = control.expect("welcome");
+    terms.clients = static_cast<uint32_t>(number_in(welcome, "clients", 1, kMaxClients));
+    terms.client = static_cast<uint32_t>(number_in(welcome, "client", 0, terms.clients - 1));
+    if (terms.clients > 1 && servers.size() > 1)
+      throw Failure("The server at " + server.to_string() +
+                    " waits for several clients: a group's servers serve one each.");
   }
   const Peers peers{std::span(controls)};
   guarded(peers, [&] {
+    for (Control& control : peers) await_start(control, terms.clients);
     plays.client(peers);
     peers.send({{"type", "bye"}});
   });
 }
 
-/// Scripts wait for these lines, so they leave at once.
-void announce(const std::string& tool, const char* what, const Address& where) {
-  std::printf("%s: %s %s\n", tool.c_str(), what, where.to_string().c_str());
-  std::fflush(stdout);
+/// Scripts wait for these lines, so they leave at once: not into the rows that go to standard
+/// output.
+void announce(const std::string& tool, const Ends& ends, const char* what, const Address& where) {
+  std::FILE* const file = ends.json_file == "-" || ends.csv_file == "-" ? stderr : stdout;
+  std::fprintf(file, "%s: %s %s\n", tool.c_str(), what, where.to_string().c_str());
+  std::fflush(file);
 }
 
-/// True if this peer was a client and its run is over; false if it was a stranger, who is refused.
-bool serve(const std::string& tool, UniqueFd peer, const Ends& ends, const Plays& plays) {
-  Terms terms;
+/// The clients that have come to a server.
+struct Guests {
+  std::vector<Control> controls;
+  std::vector<Terms> terms;
+};
+
+/// Takes the peer in if it is a client; a stranger is refused.
+void welcome(const std::string& tool, UniqueFd peer, const Ends& ends, Guests& guests) {
   std::optional<Control> control;
   try {
     control.emplace(std::move(peer), ends.timeout);
-    terms = read_greeting(tool, control->expect("hello"));
-    control->send({{"type", "welcome"}});
-    if (ends.role == Role::server) announce(tool, "serving", control->peer_address());
+    Terms terms = read_greeting(tool, control->expect("hello"));
+    if (!guests.terms.empty() && guests.terms.front().rows != terms.rows)
+      throw Failure("The clients of one server measure as many sizes each.");
+    terms.client = static_cast<uint32_t>(guests.terms.size());
+    terms.clients = ends.clients;
+    control->send({{"type", "welcome"}, {"clients", terms.clients}, {"client", terms.client}});
+    if (ends.role == Role::server) announce(tool, ends, "serving", control->peer_address());
+    guests.controls.push_back(std::move(*control));
+    guests.terms.push_back(terms);
   } catch (const Failure& stranger) {
     if (control) control->send_error(stranger.what());
     std::fprintf(stderr, "%s: refused a peer: %s\n", tool.c_str(), stranger.what());
-    return false;
   }
-  guarded(*control, [&] {
-    plays.server(*control, terms);
-    control->expect("bye");
+}
+
+/// The first may take any time, the others may not let it wait for longer than the peers do.
+void await_guests(const std::string& tool, ControlListener& listener, const Ends& ends,
+                  Guests& guests) {
+  while (guests.controls.empty()) {
+    const bool started = ends.role == Role::loopback;
+    const auto timeout = started ? std::optional(ends.timeout) : ends.accept_timeout;
+    welcome(tool, listener.accept(timeout), ends, guests);
+  }
+  const Time deadline = std::chrono::steady_clock::now() + ends.timeout;
+  while (guests.controls.size() < ends.clients) {
+    std::optional<UniqueFd> peer = listener.try_accept(deadline);
+    if (!peer)
+      throw Failure("Only " + std::to_string(guests.controls.size()) + " of " +
+                    std::to_string(ends.clients) + " clients came within " + to_text(ends.timeout) +
+                    ".");
+    welcome(tool, std::move(*peer), ends, guests);
+  }
+}
+
+void serve(const std::string& tool, ControlListener& listener, const Ends& ends,
+           const Plays& plays) {
+  Guests guests;
+  try {
+    await_guests(tool, listener, ends, guests);
+  } catch (const std::exception& reason) {
+    send_error(Peers(std::span(guests.controls)), reason.what());
+    throw;
+  }
+  const Peers peers{std::span(guests.controls)};
+  guarded(peers, [&] {
+    peers.send({{"type", "start"}});
+    plays.server(peers, guests.terms);
+    for (Control& control : peers) control.expect("bye");
   });
-  return true;
 }
 
 void play_server(const std::string& tool, const Ends& ends, const Plays& plays) {
   ControlListener listener(ends.address);
-  announce(tool, "listening at", listener.address());
-  while (!serve(tool, listener.accept(ends.accept_timeout), ends, plays)) {
-  }
+  announce(tool, ends, "listening at", listener.address());
+  serve(tool, listener, ends, plays);
 }
 
-void play_loopback(const std::string& tool, const Ends& ends, const Terms& terms,
-                   const Plays& plays) {
+/// The client in this process, and as many servers as there are addresses.
+void play_servers_beside(const std::string& tool, const Ends& ends, Terms& terms,
+                         const Plays& plays) {
   std::deque<ControlListener> listeners;
   std::vector<Address> addresses;
   std::vector<std::function<void()>> servers;
   for (const Address& address : ends.servers()) {
     ControlListener& listener = listeners.emplace_back(address);
     addresses.push_back(listener.address());
-    servers.emplace_back([&] { serve(tool, listener.accept(ends.timeout), ends, plays); });
+    servers.emplace_back([&] {
+      capture_at_the_first_end();
+      serve(tool, listener, ends, plays);
+    });
   }
   run_processes(servers, [&] { play_client(tool, addresses, ends, terms, plays); });
+}
+
+/// The server in this process, and several clients.
+void play_clients_beside(const std::string& tool, const Ends& ends, Terms& terms,
+                         const Plays& plays) {
+  ControlListener listener(ends.address);
+  const std::vector<std::function<void()>> clients(ends.clients, [&] {
+    terms.token = draw_token();
+    play_client(tool, {listener.address()}, ends, terms, plays);
+  });
+  run_processes(clients, [&] { serve(tool, listener, ends, plays); });
+}
+
+void play_loopback(const std::string& tool, const Ends& ends, Terms& terms, const Plays& plays) {
+  if (ends.clients > 1) return play_clients_beside(tool, ends, terms, plays);
+  play_servers_beside(tool, ends, terms, plays);
 }
 
 }  // namespace

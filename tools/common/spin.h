@@ -6,6 +6,7 @@
 
 #include "common/control.h"
 #include "common/interrupt.h"
+#include "common/progress_line.h"
 
 namespace diwarp::tools {
 
@@ -22,6 +23,10 @@ bool spin_until(Time until, Step&& step) {
   return false;
 }
 
+/// Longer than what is lost is waited for: a message sent again must find this end awake, since a
+/// message that is longer than the socket's buffer does not wait in it.
+inline constexpr Duration kAwake = std::chrono::milliseconds(500);
+
 /// How every end of a run waits: repeats `step` without sleeping, as a measurement wants, and looks
 /// after the peer and the user once a millisecond, so that no wait goes on for a peer that died.
 /// After half a second it calls `rest`, which may sleep for the time it is given, between two
@@ -31,14 +36,12 @@ template <class Step, class Rest>
 bool spin(Control& control, Time deadline, Step&& step, Rest&& rest) {
   using std::chrono::milliseconds;
   constexpr Duration kBetweenLooks = milliseconds(1);
-  // Longer than what is lost is waited for: a message sent again must find this end awake, since a
-  // message that is longer than the socket's buffer does not wait in it.
-  constexpr Duration kAwake = milliseconds(500);
   constexpr Duration kRest = milliseconds(2);
   const Time start = std::chrono::steady_clock::now();
   Time now = start;
   while (!spin_until(std::min(deadline, now + kBetweenLooks), step)) {
     check_interrupted();
+    ProgressLine::tick();
     control.look();
     now = std::chrono::steady_clock::now();
     if (now >= deadline || control.pending()) return false;

@@ -5,7 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "common/failure.h"
-#include "common/output_file.h"
+#include "common/json_output.h"
+#include "common/numbers.h"
 #include "common/program.h"
 #include "common/session.h"
 #include "compare/machine.h"
@@ -44,16 +45,29 @@ void check(const Options& options) {
   check_processors(settings);
 }
 
+size_t size_of(const std::vector<std::string>& texts) {
+  const std::vector<uint64_t> sizes = parse_sizes(texts);
+  if (sizes.size() != 1 || sizes.front() < 4 || sizes.front() > (1 << 20))
+    throw Failure("--size needs one number of bytes from 4 to 1M.");
+  return sizes.front();
+}
+
 std::optional<Options> read_options(int argc, char** argv) {
   CLI::App app(kDescription, kName);
   Options options;
   std::optional<uint64_t> rounds;
   std::optional<int64_t> time;
   std::vector<int> cpus;
+  std::vector<std::string> sizes;
   bool quick = false;
   DeviceArguments device;
   app.add_option("--rounds", rounds, "Measurements of each way (default 7)")->type_name("N");
   app.add_option("--time", time, "Milliseconds of a measurement (default 250)")->type_name("MS");
+  app.add_option("--size", sizes,
+                 "Bytes of the messages, 4 to 1M, instead of those in the rows' titles; rows that "
+                 "are of another size then have no target")
+      ->expected(1)
+      ->type_name("N");
   app.add_flag("--quick", quick, "3 rounds of 40 ms, to see that all works: no figures to quote");
   app.add_option("--only", options.only, "Rows whose name matches the regular expression")
       ->type_name("REGEX");
@@ -64,9 +78,7 @@ std::optional<Options> read_options(int argc, char** argv) {
       ->type_name("A,B");
   app.add_flag("--ipv6", options.settings.ipv6, "Use ::1");
   device.add_to(app, "software on the loopback interface");
-  app.add_option("--json", options.json_file,
-                 "Write machine, settings and rows to FILE (-: standard output)")
-      ->type_name("FILE");
+  add_json_option(app, options.json_file);
   app.add_option("--plot", options.plot_file, "Plot the ratios into FILE as SVG (needs gnuplot)")
       ->type_name("FILE");
   if (!parse_command_line(app, argc, argv)) return std::nullopt;
@@ -74,6 +86,7 @@ std::optional<Options> read_options(int argc, char** argv) {
   settings.rounds = rounds.value_or(quick ? 3 : settings.rounds);
   settings.device = device.choice();
   if (quick) settings.time = std::chrono::milliseconds(40);
+  if (!sizes.empty()) settings.size = size_of(sizes);
   if (time) settings.time = std::chrono::milliseconds(*time);
   if (!cpus.empty() && cpus.size() != 2) throw Failure("--cpus needs two processors: 0,1.");
   settings.cpus = cpus.empty() ? default_processors() : std::array<int, 2>{cpus[0], cpus[1]};
@@ -106,7 +119,8 @@ Comparison compare(const Options& options, std::span<const Row> rows, Control& c
   std::vector<Figure> figures;
   for (const Row& row : rows) figures.push_back(figure_of(row, measurements));
   if (table) print_table(figures);
-  Json result = {{"machine", machine}, {"settings", to_json(settings)}, {"rows", Json::array()}};
+  Json result = json_output(kName);
+  result.update({{"machine", machine}, {"settings", to_json(settings)}, {"rows", Json::array()}});
   for (const Figure& figure : figures) result["rows"].push_back(to_json(figure));
   return {std::move(result), std::move(figures)};
 }
@@ -114,9 +128,10 @@ Comparison compare(const Options& options, std::span<const Row> rows, Control& c
 void run(int argc, char** argv) {
   const std::optional<Options> options = read_options(argc, argv);
   if (!options) return;
-  const std::vector<Row> rows = choose_rows(options->only);
+  std::vector<Row> rows = choose_rows(options->only);
+  if (options->settings.size) rows = resized(std::move(rows), *options->settings.size);
   if (options->list) return print_list(rows);
-  OutputFile json(options->json_file);
+  JsonFile json(options->json_file);
   if (!options->plot_file.empty()) check_plot(options->plot_file);
   Ends ends;
   ends.timeout = std::chrono::seconds(30);
@@ -125,11 +140,11 @@ void run(int argc, char** argv) {
   Terms terms;
   Comparison result;
   raise_descriptor_limit();
-  run_session(
-      kName, ends, terms,
-      {.client = [&](Control& control) { result = compare(*options, rows, control); },
-       .server = [&](Control& control, const Terms&) { play_far(options->settings, control); }});
-  if (json.wanted()) json.stream() << result.json.dump(2) << std::endl;
+  run_session(kName, ends, terms,
+              {.client = [&](Control& control) { result = compare(*options, rows, control); },
+               .server = [&](Control& control,
+                             const std::vector<Terms>&) { play_far(options->settings, control); }});
+  json.write(result.json);
   if (!options->plot_file.empty())
     write_plot(options->plot_file, plot_title(result.json["machine"]), result.figures);
 }

@@ -29,6 +29,15 @@ double loss_of(const std::vector<Sample>& samples) {
   return sent > 0 ? 100 * lost / sent : 0;
 }
 
+EndTimes times_of(const std::vector<Sample>& samples) {
+  EndTimes sum;
+  for (const Sample& sample : samples) {
+    sum.near = sum.near + sample.near;
+    sum.far = sum.far + sample.far;
+  }
+  return sum;
+}
+
 std::string obstacle_of(const Row& row, const Measurements& measurements) {
   for (const std::string_view lane : {row.lane, row.baseline}) {
     const auto found = measurements.obstacles.find(lane);
@@ -57,10 +66,12 @@ Figure figure_of(const Row& row, const Measurements& measurements) {
   const std::vector<Sample>& lane = measurements.samples.find(row.lane)->second;
   figure.lane = figure.values = values_of(lane, figure.kind);
   figure.loss_percent = loss_of(lane);
+  figure.lane_times = times_of(lane);
   if (!row.baseline.empty()) {
     const std::vector<Sample>& baseline = measurements.samples.find(row.baseline)->second;
     figure.baseline = values_of(baseline, figure.kind);
     figure.baseline_loss_percent = loss_of(baseline);
+    figure.baseline_times = times_of(baseline);
     std::ranges::transform(figure.lane, figure.baseline, figure.values.begin(), std::divides());
   }
   figure.spread = spread_of(figure.values);

@@ -28,6 +28,12 @@ struct Spread {
 /// By linear interpolation between the order statistics. There must be a value.
 Spread spread_of(std::vector<double> values);
 
+/// Processor time in all rounds, of the process of each end.
+struct EndTimes {
+  ProcessorTime near;
+  ProcessorTime far;
+};
+
 /// The result of a row.
 struct Figure {
   Row row;
@@ -39,6 +45,8 @@ struct Figure {
   std::vector<double> baseline;  ///< likewise; none where the row has no baseline
   double loss_percent = 0;       ///< of the lane, over all rounds
   double baseline_loss_percent = 0;
+  EndTimes lane_times;
+  EndTimes baseline_times;
 };
 
 Figure figure_of(const Row& row, const Measurements& measurements);

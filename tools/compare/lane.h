@@ -2,14 +2,17 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "common/control.h"
+#include "common/cost.h"
 #include "common/device_choice.h"
 #include "common/failure.h"
 
@@ -33,6 +36,8 @@ struct Sample {
   double mean = 0;    ///< latencies
   uint64_t sent = 0;  ///< messages, datagrams or bytes, where some may get lost
   uint64_t lost = 0;
+  ProcessorTime near = {};  ///< with all that the measurement takes before and after
+  ProcessorTime far = {};
 };
 
 /// One way to carry something between two processes. It is made for one measurement, so that
@@ -58,6 +63,7 @@ struct Place {
   Control& control;
   std::array<int, 2> cpus = {-1, -1};  ///< processors of the near and of the far end
   DeviceChoice device = {};
+  std::optional<size_t> size = {};  ///< of the messages; none: the lane's own
 
   /// diwarp's, for the lanes that have one. Throws Failure.
   Device open_device(const DeviceOptions& options = {}) const {
@@ -73,6 +79,7 @@ struct LaneInfo {
   std::function<std::unique_ptr<Lane>(const Place&)> make;
   /// Why it cannot be measured here: "" if it can.
   std::function<std::string()> obstacle = {};
+  size_t max_size = size_t{1} << 30;  ///< of its messages
 };
 
 const std::vector<LaneInfo>& lane_table();

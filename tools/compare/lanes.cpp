@@ -20,16 +20,25 @@ constexpr uint32_t kManyIdle = 10'000;
 
 using Make = std::function<std::unique_ptr<Lane>(const Place&)>;
 
+/// The longest datagram over IPv4.
+constexpr size_t kLongestDatagram = 65507;
+
+template <class Way>
+Way sized(Way way, const Place& place) {
+  way.size = place.size.value_or(way.size);
+  return way;
+}
+
 Make ping(const VerbsWay& way) {
-  return [way](const Place& place) { return make_verbs_ping_pong(place, way); };
+  return [way](const Place& place) { return make_verbs_ping_pong(place, sized(way, place)); };
 }
 
 Make flow(const VerbsWay& way) {
-  return [way](const Place& place) { return make_verbs_flow(place, way); };
+  return [way](const Place& place) { return make_verbs_flow(place, sized(way, place)); };
 }
 
 Make many(const VerbsWay& way) {
-  return [way](const Place& place) { return make_verbs_rate(place, way); };
+  return [way](const Place& place) { return make_verbs_rate(place, sized(way, place)); };
 }
 
 Make held(QpType type, bool used) {
@@ -37,7 +46,8 @@ Make held(QpType type, bool used) {
 }
 
 LaneInfo fabric(std::string_view name, const FabricWay& way) {
-  return {name, Kind::ping_pong, fabric_lane(way), fabric_obstacle};
+  const auto make = [way](const Place& place) { return fabric_lane(sized(way, place))(place); };
+  return {name, Kind::ping_pong, make, fabric_obstacle};
 }
 
 std::vector<LaneInfo> make_table() {
@@ -47,21 +57,25 @@ std::vector<LaneInfo> make_table() {
   constexpr QpType rd = QpType::rd;
   constexpr QpType rc = QpType::rc;
   const auto udp_ping = [](bool connected) {
-    return [=](const Place& place) { return make_udp_ping_pong(place, kSmall, connected); };
+    return [=](const Place& place) {
+      return make_udp_ping_pong(place, place.size.value_or(kSmall), connected);
+    };
   };
   const auto udp_rate = [](size_t size) {
-    return [=](const Place& place) { return make_udp_batches(place, size); };
+    return [=](const Place& place) { return make_udp_batches(place, place.size.value_or(size)); };
   };
   const auto tcp_ping = [](size_t size) {
-    return [=](const Place& place) { return make_tcp_ping_pong(place, size); };
+    return [=](const Place& place) { return make_tcp_ping_pong(place, place.size.value_or(size)); };
   };
   const auto udp_trains = [](const Place& place) { return make_udp_trains(place, kSegment); };
-  const auto tcp_stream = [](const Place& place) { return make_tcp_stream(place, kMega); };
+  const auto tcp_stream = [](const Place& place) {
+    return make_tcp_stream(place, place.size.value_or(kMega));
+  };
   return {
-      {"udp-ping", latency, udp_ping(false)},
+      {"udp-ping", latency, udp_ping(false), {}, kLongestDatagram},
       {"ud-send-ping", latency, ping({.transport = ud})},
       {"ud-record-ping", latency, ping({.transport = ud, .operation = write_record})},
-      {"udp-connected-ping", latency, udp_ping(true)},
+      {"udp-connected-ping", latency, udp_ping(true), {}, kLongestDatagram},
       {"ud-read-ping", latency, ping({.transport = ud, .operation = read})},
       {"ud-idle-ping", latency, ping({.transport = ud, .idle_queue_pairs = kManyIdle}),
        [] { return descriptors_obstacle(kManyIdle); }},
@@ -85,12 +99,12 @@ std::vector<LaneInfo> make_table() {
       {"rc-write", bandwidth, flow({.transport = rc, .operation = write, .size = kMega})},
       {"rc-send", bandwidth, flow({.transport = rc, .size = kMega})},
       {"rc-read", bandwidth, flow({.transport = rc, .operation = read, .size = kMega})},
-      {"udp-rate-64", rate, udp_rate(kSmall)},
+      {"udp-rate-64", rate, udp_rate(kSmall), {}, kLongestDatagram},
       {"ud-rate-64", rate, many({.transport = ud, .size = kSmall, .window = kWindow})},
       {"ud-rate-64-qps", rate,
        many({.transport = ud, .size = kSmall, .window = kWindow, .queue_pairs = kManyActive})},
       {"rd-rate-64", rate, many({.transport = rd, .size = kSmall, .window = kWindow})},
-      {"udp-rate-1k", rate, udp_rate(kKilo)},
+      {"udp-rate-1k", rate, udp_rate(kKilo), {}, kLongestDatagram},
       {"ud-rate-1k", rate, many({.transport = ud, .size = kKilo, .window = kWindow})},
       {"tcp-small-ping", ping_pong, tcp_ping(kSmall)},
       {"rc-nocrc-small-ping", ping_pong, ping({.transport = rc, .crc = false})},

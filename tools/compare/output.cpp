@@ -6,6 +6,7 @@
 #include <string>
 
 #include "common/summary.h"
+#include "common/text.h"
 #include "compare/verbs_lanes.h"
 
 namespace diwarp::tools {
@@ -43,27 +44,47 @@ std::string verdict_of(const Figure& figure) {
   return !result ? "-" : *result ? "yes" : "no";
 }
 
-/// Its own, and the baseline's.
+/// Its own, and the baseline's; "" where nothing can get lost.
 std::string loss_of(const Figure& figure) {
   const bool may_lose = figure.kind == Kind::bandwidth || figure.kind == Kind::rate;
-  if (!may_lose) return "-";
-  const std::string own = number(figure.loss_percent, 2);
-  return figure.baseline.empty() ? own : own + " / " + number(figure.baseline_loss_percent, 2);
+  if (!may_lose) return "";
+  const std::string own = number(figure.loss_percent, 2) + " %";
+  return figure.baseline.empty() ? own
+                                 : own + " and " + number(figure.baseline_loss_percent, 2) + " %";
+}
+
+std::string seconds(const ProcessorTime& time) {
+  return number(static_cast<double>(time.user_us + time.system_us) / 1e6, 2);
+}
+
+/// The absolute values below the ratio, or why there are none.
+void print_values(const Figure& figure) {
+  const std::string unit(unit_of(figure.kind));
+  std::printf("    %s %s", number(median(figure.lane), 2).c_str(), unit.c_str());
+  if (!figure.baseline.empty())
+    std::printf(", baseline %s %s", number(median(figure.baseline), 2).c_str(), unit.c_str());
+  const std::string loss = loss_of(figure);
+  if (!loss.empty()) std::printf(", lost %s", loss.c_str());
+  std::printf(", cpu %s+%s s\n", seconds(figure.lane_times.near).c_str(),
+              seconds(figure.lane_times.far).c_str());
 }
 
 void print_figure(const Figure& figure) {
-  std::printf("%-36s", std::string(figure.row.title).c_str());
+  std::printf("%-36s", figure.row.title.c_str());
   if (!figure.obstacle.empty()) {
-    std::printf("  not measured: %s\n", figure.obstacle.c_str());
+    std::printf("\n");
+    print_wrapped("    not measured: ", figure.obstacle);
     return;
   }
   const bool ratio = !figure.baseline.empty();
-  std::printf("%8s%9s %-4s%9s%7s to %-6s%8s%8s %s\n", number(median(figure.lane), 2).c_str(),
-              ratio ? number(median(figure.baseline), 2).c_str() : "-",
-              std::string(unit_of(figure.kind)).c_str(),
-              ratio ? number(figure.spread.median, 2).c_str() : "-",
+  std::printf("%8s%8s to %-7s%9s%8s\n", ratio ? number(figure.spread.median, 2).c_str() : "-",
               number(figure.spread.low, 2).c_str(), number(figure.spread.high, 2).c_str(),
-              target_of(figure.row).c_str(), verdict_of(figure).c_str(), loss_of(figure).c_str());
+              target_of(figure.row).c_str(), verdict_of(figure).c_str());
+  print_values(figure);
+}
+
+Json to_json(const EndTimes& times) {
+  return {{"near", in_seconds(times.near)}, {"far", in_seconds(times.far)}};
 }
 
 Json to_json(const Spread& spread) {
@@ -78,7 +99,7 @@ Json to_json(const Spread& spread) {
 
 void print_list(std::span<const Row> rows) {
   for (const Row& row : rows) {
-    std::printf("%-28s%-40s%s\n", std::string(row.name).c_str(), std::string(row.title).c_str(),
+    std::printf("%-28s%-40s%s\n", std::string(row.name).c_str(), row.title.c_str(),
                 target_of(row).c_str());
   }
 }
@@ -87,13 +108,12 @@ void print_entries(const char* title, const Json& entries) {
   std::printf("%s\n", title);
   for (const auto& [name, value] : entries.items()) {
     const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
-    std::printf("  %-22s%s\n", name.c_str(), text.c_str());
+    print_entry(name, text, 24);
   }
 }
 
 void print_table(std::span<const Figure> figures) {
-  std::printf("%-36s%8s%9s %-4s%9s%17s%8s%8s %s\n", "", "it", "baseline", "", "ratio", "quartiles",
-              "target", "reached", "loss %: it / baseline");
+  std::printf("%-36s%8s%19s%9s%8s\n", "", "ratio", "quartiles     ", "target", "reached");
   for (const Figure& figure : figures) print_figure(figure);
 }
 
@@ -103,6 +123,7 @@ Json to_json(const Settings& settings) {
            std::chrono::duration_cast<std::chrono::milliseconds>(settings.time).count()},
           {"processors", settings.cpus},
           {"datagram_bytes", kSegment},
+          {"message_bytes", settings.size ? Json(*settings.size) : Json()},
           {"ipv6", settings.ipv6},
           {"device", settings.device.name},
           {"hardware", kHardwareChoices[static_cast<size_t>(settings.device.hardware)].name}};
@@ -123,12 +144,14 @@ Json to_json(const Figure& figure) {
   json["lane"] = {{"name", row.lane},
                   {"rounds", figure.lane},
                   {"median", median(figure.lane)},
-                  {"loss_percent", figure.loss_percent}};
+                  {"loss_percent", figure.loss_percent},
+                  {"processor", to_json(figure.lane_times)}};
   if (!figure.baseline.empty()) {
     json["baseline"] = {{"name", row.baseline},
                         {"rounds", figure.baseline},
                         {"median", median(figure.baseline)},
-                        {"loss_percent", figure.baseline_loss_percent}};
+                        {"loss_percent", figure.baseline_loss_percent},
+                        {"processor", to_json(figure.baseline_times)}};
   }
   json[figure.baseline.empty() ? "value" : "ratio"] = to_json(figure.spread);
   const auto result = reached(figure);

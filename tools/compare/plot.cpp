@@ -34,7 +34,14 @@ std::vector<Figure> ratios_of(std::span<const Figure> figures) {
   return ratios;
 }
 
-/// Lines of: ratio, quartiles, height, title, target or ?, 1 for a target that is not reached.
+/// What a row is drawn as.
+int class_of(const Figure& figure) {
+  constexpr int kNoTarget = 0, kReached = 1, kNotReached = 2;
+  const auto result = reached(figure);
+  return !result ? kNoTarget : *result ? kReached : kNotReached;
+}
+
+/// Lines of: ratio, quartiles, height, title, target or ?, class.
 void write_data(std::ostream& out, const std::vector<Figure>& ratios) {
   out << "$ratios << END\n";
   for (size_t i = 0; i < ratios.size(); ++i) {
@@ -46,7 +53,7 @@ void write_data(std::ostream& out, const std::vector<Figure>& ratios) {
       out << *figure.row.target;
     else
       out << "?";
-    out << " " << (reached(figure) == false ? 1 : 0) << "\n";
+    out << " " << class_of(figure) << "\n";
   }
   out << "END\n";
 }
@@ -97,10 +104,12 @@ std::string plot_script(const std::string& file, const std::string& title,
       << "set yrange [0:" << ratios.size() + 1 << "]\nset key outside bottom center horizontal\n"
       << "set lmargin 44\n"
       << "plot $ratios using 1:4:ytic(5) with dots lc rgb '#ffffff' notitle, \\\n"
-      << "  $ratios using ($7 == 0 ? $1 : NaN):4:2:3 with xerrorbars pt 7 ps 0.7 "
-         "lc rgb '#1f6f3f' title 'reached, or no target', \\\n"
       << "  $ratios using ($7 == 1 ? $1 : NaN):4:2:3 with xerrorbars pt 7 ps 0.7 "
+         "lc rgb '#1f6f3f' title 'reached', \\\n"
+      << "  $ratios using ($7 == 2 ? $1 : NaN):4:2:3 with xerrorbars pt 5 ps 0.7 "
          "lc rgb '#b03020' title 'not reached', \\\n"
+      << "  $ratios using ($7 == 0 ? $1 : NaN):4:2:3 with xerrorbars pt 6 ps 0.7 "
+         "lc rgb '#505050' title 'no target', \\\n"
       << "  $ratios using 6:4:(0):(0.35) with vectors nohead lw 2 lc rgb '#303030' notitle, \\\n"
       << "  $ratios using 6:4:(0):(-0.35) with vectors nohead lw 2 lc rgb '#303030' notitle\n";
   return out.str();

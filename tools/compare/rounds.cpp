@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "common/device_choice.h"
 #include "common/failure.h"
 #include "common/interrupt.h"
 #include "common/processes.h"
@@ -31,21 +32,40 @@ class Binding {
   cpu_set_t before_{};
 };
 
+Place place_of(Side side, const Settings& settings, Control& control) {
+  return {.side = side,
+          .control = control,
+          .cpus = settings.cpus,
+          .device = settings.device,
+          .size = settings.size};
+}
+
+/// Why the lane cannot be measured here, with these settings: "" if it can.
+std::string obstacle_of(const LaneInfo& lane, const Settings& settings) {
+  if (settings.size.value_or(0) > lane.max_size)
+    return "a datagram carries at most " + std::to_string(lane.max_size) + " bytes";
+  return lane.obstacle ? lane.obstacle() : "";
+}
+
 /// Nothing, and why, of what is not ours and fails.
 std::optional<Sample> measure(const Settings& settings, const LaneInfo& info, Control& control,
                               std::string& obstacle) {
   control.send({{"type", "lane"}, {"name", info.name}});
-  const auto lane = info.make(
-      {.side = Side::near, .control = control, .cpus = settings.cpus, .device = settings.device});
+  const auto lane = info.make(place_of(Side::near, settings, control));
   const Binding binding(settings.cpus[0]);
   std::optional<Sample> sample;
+  const ProcessorTime before = processor_time();
   try {
     sample = lane->measure(settings.time);
   } catch (const Unmeasured& reason) {
     obstacle = reason.what();
   }
   // This end's sockets stay open as long as the other end looks at its own.
-  control.expect("done");
+  const Json done = control.expect("done");
+  if (sample) {
+    sample->near = processor_time() - before;
+    sample->far = cost_in(done).processor;
+  }
   return sample;
 }
 
@@ -83,7 +103,7 @@ Measurements play_near(const Settings& settings, std::span<const LaneInfo> lanes
                        Control& control) {
   Measurements all;
   for (const LaneInfo& lane : lanes) {
-    const std::string obstacle = lane.obstacle ? lane.obstacle() : "";
+    const std::string obstacle = obstacle_of(lane, settings);
     if (!obstacle.empty()) all.obstacles.emplace(lane.name, obstacle);
   }
   for (uint64_t round = 0; round < settings.rounds; ++round) {
@@ -105,14 +125,17 @@ Measurements play_near(const Settings& settings, std::span<const LaneInfo> lanes
 }
 
 void play_far(const Settings& settings, Control& control) {
+  capture_at_the_first_end();
   while (true) {
     const std::string name = text_in(control.expect("lane"), "name");
     if (name.empty()) return;
-    const auto lane = info_of_lane(name).make(
-        {.side = Side::far, .control = control, .cpus = settings.cpus, .device = settings.device});
+    const auto lane = info_of_lane(name).make(place_of(Side::far, settings, control));
     const Binding binding(settings.cpus[1]);
+    const ProcessorTime before = processor_time();
     lane->serve();
-    control.send({{"type", "done"}});
+    Json done = to_json(Cost{.processor = processor_time() - before});
+    done["type"] = "done";
+    control.send(done);
   }
 }
 

@@ -15,7 +15,8 @@ struct Settings {
   Duration time = std::chrono::milliseconds(250);  ///< of one measurement, after a warm-up
   std::array<int, 2> cpus = {-1, -1};  ///< of the near and of the far end; -1: not bound
   bool ipv6 = false;
-  DeviceChoice device = {};  ///< of both ends
+  DeviceChoice device = {};         ///< of both ends
+  std::optional<size_t> size = {};  ///< of the messages; none: those of the rows
 };
 
 /// The first two processors that this process may use; where there is one, that for both ends.

@@ -4,6 +4,7 @@
 #include <regex.h>
 
 #include <algorithm>
+#include <string>
 
 #include "common/failure.h"
 
@@ -109,6 +110,22 @@ std::vector<Row> choose_rows(const std::string& regex) {
     throw Failure("No row's name matches \"" + regex + "\": --list shows them.");
   }
   return chosen;
+}
+
+std::vector<Row> resized(std::vector<Row> rows, size_t size) {
+  const std::string text =
+      size % 1024 == 0 ? std::to_string(size / 1024) + " KiB" : std::to_string(size) + " B";
+  for (Row& row : rows) {
+    for (const std::string& own :
+         {std::string("64 B"), std::string("1 KiB"), std::string("1 MiB")}) {
+      const size_t at = row.title.find(own);
+      if (at == std::string::npos) continue;
+      row.title.replace(at, own.size(), text);
+      row.target.reset();
+      break;
+    }
+  }
+  return rows;
 }
 
 std::vector<LaneInfo> lanes_of(std::span<const Row> rows) {

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/failure.h"
-#include "common/flow.h"
+#include "common/flow_loop.h"
 #include "common/pairing.h"
 #include "common/socket.h"
 #include "compare/verbs_lanes.h"
@@ -62,8 +62,10 @@ class VerbsFlow final : public Lane {
     while (true) {
       const Json word = control_.next();
       if (text_in(word, "type") == "stop") break;
-      const FlowCount count = sink_->receive(number_in(word, "count", 1, kMost));
-      control_.send(to_json(count, 0));
+      const uint64_t messages = number_in(word, "count", 1, kMost);
+      Json result = to_json(run_sink(*sink_, endpoint_, control_, messages));
+      result["flow"] = 0;
+      control_.send(result);
     }
     part(endpoint_);
   }
@@ -74,9 +76,10 @@ class VerbsFlow final : public Lane {
 
   Sample send(uint64_t count) {
     control_.send({{"type", "flow"}, {"count", count}});
-    const Json result = source_->send(count, [](uint64_t) {}).front();
+    const Json result = run_source(*source_, endpoint_, control_, count).front();
     if (result["wrong"] != 0) throw Failure(text_in(result, "first_wrong"));
-    const double seconds = std::chrono::duration<double>(source_->elapsed()).count();
+    const Duration elapsed = source_->ended() - source_->started();
+    const double seconds = std::chrono::duration<double>(elapsed).count();
     const uint64_t bytes = number_in(result, "valid_bytes", 0, UINT64_MAX);
     const uint64_t sent = count * plan_.size;
     if (bytes == 0 || seconds <= 0) throw Failure("Nothing of what was sent arrived.");

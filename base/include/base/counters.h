@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/cache_line.h"
+
 namespace diwarp {
 
 /// Every counter: its name and what it counts. This table is the only place to add one.
@@ -79,6 +81,8 @@ namespace diwarp {
   X(messages_evicted,       "incomplete Sends that gave way to newer ones")                 \
   X(rx_overflow,            "datagrams the kernel dropped for want of receive buffer")      \
   X(tx_errors,              "datagrams the kernel refused to send")                         \
+  X(impaired_offered,       "datagrams that DIWARP_IMPAIR had its way with: all that were to be sent") \
+  X(impaired_dropped,       "of these, those that it dropped")                              \
   X(tx_would_block,         "times a send had to wait for room in the socket buffer")       \
   X(gso_missing,            "links for which the kernel has no UDP_SEGMENT: datagrams leave singly") \
   X(gso_refused,            "links that stopped using UDP_SEGMENT since the kernel refused to segment") \
@@ -120,6 +124,8 @@ namespace diwarp {
   X(mpa_timeouts,           "MPA negotiations that took too long")                          \
   X(mpa_evicted,            "connections closed before their MPA request came, to make room for others") \
   X(accept_refused,         "connections that listeners refused for want of a descriptor")    \
+  X(pcap_packets,           "packets captured to a file (DeviceOptions::pcap)")             \
+  X(pcap_dropped,           "packets not captured, as the file was full or not written in time") \
   X(events_dropped,         "asynchronous events that gave way to newer ones in a full queue")
 // clang-format on
 
@@ -129,21 +135,50 @@ enum class Counter : uint16_t {
 #undef DIWARP_COUNTER_ENUMERATOR
 };
 
-/// One value per Counter. Any thread may read; add() is for the one thread (at a time) that owns
-/// them, add_shared() for all others, and the two must not meet on the same counter.
+/// What a device has at the moment and does with its time, for those who watch it (diwarp-stat): a
+/// gauge goes up and down, a sum only up. Device::counters() does not have these.
+// clang-format off
+#define DIWARP_METERS(X)                                                                    \
+  X(queue_pairs,        gauge, "queue pairs")                                               \
+  X(completion_queues,  gauge, "completion queues")                                         \
+  X(completion_entries, gauge, "completions that the completion queues have room for")      \
+  X(open_records,       gauge, "Write-Records that are open: bytes are missing")            \
+  X(completions,        sum,   "completions put into completion queues")                    \
+  X(completions_polled, sum,   "completions taken out of them")                             \
+  X(engine_work_ns,     sum,   "nanoseconds of the engine's steps that moved something, estimated") \
+  X(engine_idle_ns,     sum,   "nanoseconds of its steps that found nothing to do, estimated")
+// clang-format on
+
+enum class Meter : uint16_t {
+#define DIWARP_METER_ENUMERATOR(name, kind, description) name,
+  DIWARP_METERS(DIWARP_METER_ENUMERATOR)
+#undef DIWARP_METER_ENUMERATOR
+};
+
+enum class MeterKind : uint8_t { sum, gauge };
+
+/// One value per Counter and per Meter. Any thread may read; add() and subtract() are for the one
+/// thread (at a time) that owns them, add_shared() for all others, and the two must not meet on the
+/// same value. It has no pointers: it may lie in memory that other processes read
+/// (base/shared_counters.h).
 class Counters {
  public:
-  void add(Counter counter, uint64_t n = 1) {
-    std::atomic<uint64_t>& value = values_[index(counter)];
-    value.store(value.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
-  }
-
+  void add(Counter counter, uint64_t n = 1) { add(values_[index(counter)], n); }
   void add_shared(Counter counter, uint64_t n = 1) {
     values_[index(counter)].fetch_add(n, std::memory_order_relaxed);
   }
-
   uint64_t get(Counter counter) const {
     return values_[index(counter)].load(std::memory_order_relaxed);
+  }
+
+  void add(Meter meter, uint64_t n = 1) { add(meters_[index(meter)].value, n); }
+  void subtract(Meter meter, uint64_t n = 1) { add(meter, 0 - n); }
+  void add_shared(Meter meter, uint64_t n = 1) {
+    meters_[index(meter)].value.fetch_add(n, std::memory_order_relaxed);
+  }
+  void subtract_shared(Meter meter, uint64_t n = 1) { add_shared(meter, 0 - n); }
+  uint64_t get(Meter meter) const {
+    return meters_[index(meter)].value.load(std::memory_order_relaxed);
   }
 
   static constexpr size_t count() { return kNames.size(); }
@@ -151,9 +186,32 @@ class Counters {
   static constexpr std::string_view description(Counter counter) {
     return kDescriptions[index(counter)];
   }
+  /// In bytes from the start of the object.
+  static constexpr size_t offset(Counter counter) {
+    return offsetof(Counters, values_) + index(counter) * sizeof(uint64_t);
+  }
+
+  static constexpr size_t meter_count() { return kMeterNames.size(); }
+  static constexpr std::string_view name(Meter meter) { return kMeterNames[index(meter)]; }
+  static constexpr std::string_view description(Meter meter) {
+    return kMeterDescriptions[index(meter)];
+  }
+  static constexpr MeterKind kind(Meter meter) { return kMeterKinds[index(meter)]; }
+  static constexpr size_t offset(Meter meter) {
+    return offsetof(Counters, meters_) + index(meter) * sizeof(MeterCell);
+  }
 
  private:
+  /// On a cache line of its own, as different threads write them.
+  struct alignas(kCacheLine) MeterCell {
+    std::atomic<uint64_t> value{0};
+  };
+
+  static void add(std::atomic<uint64_t>& value, uint64_t n) {
+    value.store(value.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+  }
   static constexpr size_t index(Counter counter) { return static_cast<size_t>(counter); }
+  static constexpr size_t index(Meter meter) { return static_cast<size_t>(meter); }
 
 #define DIWARP_COUNTER_NAME(name, description) std::string_view{#name},
 #define DIWARP_COUNTER_DESCRIPTION(name, description) std::string_view{description},
@@ -162,8 +220,19 @@ class Counters {
       std::to_array({DIWARP_COUNTERS(DIWARP_COUNTER_DESCRIPTION)});
 #undef DIWARP_COUNTER_NAME
 #undef DIWARP_COUNTER_DESCRIPTION
+#define DIWARP_METER_NAME(name, kind, description) std::string_view{#name},
+#define DIWARP_METER_KIND(name, kind, description) MeterKind::kind,
+#define DIWARP_METER_DESCRIPTION(name, kind, description) std::string_view{description},
+  static constexpr auto kMeterNames = std::to_array({DIWARP_METERS(DIWARP_METER_NAME)});
+  static constexpr auto kMeterKinds = std::to_array({DIWARP_METERS(DIWARP_METER_KIND)});
+  static constexpr auto kMeterDescriptions =
+      std::to_array({DIWARP_METERS(DIWARP_METER_DESCRIPTION)});
+#undef DIWARP_METER_NAME
+#undef DIWARP_METER_KIND
+#undef DIWARP_METER_DESCRIPTION
 
   std::array<std::atomic<uint64_t>, kNames.size()> values_{};
+  std::array<MeterCell, kMeterNames.size()> meters_{};
 };
 
 }  // namespace diwarp

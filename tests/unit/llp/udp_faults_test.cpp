@@ -72,7 +72,7 @@ TEST_CASE("sending calls that fail for want of room now and then delay a burst a
   const size_t size = GENERATE(64u, 1400u);
   const bool offload = GENERATE(true, false);
   CAPTURE(error, size, offload);
-  Ends ends({.offload = offload});
+  Ends ends({.segmentation = offload, .coalescing = offload});
   FaultsForNow faults;
   faults->send_error = error;
   faults->send_every = 2;
@@ -104,7 +104,7 @@ TEST_CASE("calls that signals interrupt are made again") {
 TEST_CASE("receiving calls that fail now and then delay what waits and lose nothing") {
   const int error = GENERATE(EAGAIN, ENOMEM, ENOBUFS, ECONNREFUSED);
   CAPTURE(error);
-  Ends ends({.offload = GENERATE(true, false)});
+  Ends ends({.segmentation = GENERATE(true, false), .coalescing = GENERATE(true, false)});
   FaultsForNow faults;
   faults->receive_error = error;
   faults->receive_every = 2;
@@ -138,7 +138,7 @@ TEST_CASE("a datagram that the second socket of a link refuses is sent by the fi
 }
 
 TEST_CASE("a system that moves one message a call gets all of a burst, in order") {
-  Ends ends({.offload = false});
+  Ends ends({.segmentation = false, .coalescing = false});
   FaultsForNow faults;
   faults->one_message = 1;
   const auto payloads = numbered(100, 500);
@@ -218,8 +218,9 @@ TEST_CASE("a kernel without UDP_SEGMENT and UDP_GRO is told of, and served with 
 TEST_CASE("a link that was told to do without offloads has nothing to tell about them") {
   FaultsForNow faults;
   faults->udp_option_error = ENOPROTOOPT;
-  const auto link =
-      UdpLink::open(kLoopback4, {.receive_buffer = 0, .send_buffer = 0, .offload = false});
+  const auto link = UdpLink::open(
+      kLoopback4,
+      {.receive_buffer = 0, .send_buffer = 0, .segmentation = false, .coalescing = false});
   Degradations told;
   link->on_degradation([&](const Degradation& what) { told.push_back(what.counter); });
   CHECK(told.empty());
@@ -230,12 +231,15 @@ TEST_CASE("buffers that the system cuts to its limits are told of") {
   faults->forced_buffer_error = EPERM;
   const size_t beyond = size_t{1} << 30;
   Degradations told;
-  const auto link = UdpLink::open(
-      kLoopback4, {.receive_buffer = beyond, .send_buffer = beyond, .offload = false});
+  const auto link = UdpLink::open(kLoopback4, {.receive_buffer = beyond,
+                                               .send_buffer = beyond,
+                                               .segmentation = false,
+                                               .coalescing = false});
   link->on_degradation([&](const Degradation& what) { told.push_back(what.counter); });
   CHECK(told == Degradations{Counter::rx_buffer_cut, Counter::tx_buffer_cut});
-  const auto content =
-      UdpLink::open(kLoopback4, {.receive_buffer = 65536, .send_buffer = 65536, .offload = false});
+  const auto content = UdpLink::open(
+      kLoopback4,
+      {.receive_buffer = 65536, .send_buffer = 65536, .segmentation = false, .coalescing = false});
   told.clear();
   content->on_degradation([&](const Degradation& what) { told.push_back(what.counter); });
   CHECK(told.empty());
@@ -251,9 +255,10 @@ TEST_CASE("busy polling is asked of the socket in microseconds, and told of wher
   FaultsForNow faults;
   const bool refused = GENERATE(false, true);
   if (refused) faults->busy_poll_error = EPERM;
-  const auto plain = UdpLink::open(kLoopback4, {.offload = false});
-  const auto link =
-      UdpLink::open(kLoopback4, {.offload = false, .busy_poll = std::chrono::nanoseconds(24'001)});
+  const auto plain = UdpLink::open(kLoopback4, {.segmentation = false, .coalescing = false});
+  const auto link = UdpLink::open(
+      kLoopback4,
+      {.segmentation = false, .coalescing = false, .busy_poll = std::chrono::nanoseconds(24'001)});
   const int before = asked(plain->descriptor());
   const bool allowed = asked(link->descriptor()) == 25;
   if (refused) CHECK(asked(link->descriptor()) == before);
@@ -265,7 +270,10 @@ TEST_CASE("busy polling is asked of the socket in microseconds, and told of wher
 }
 
 TEST_CASE("with the smallest receive buffer a datagram of any size comes in, one at a time") {
-  Ends ends({.receive_buffer = 1, .send_buffer = 1, .offload = GENERATE(true, false)});
+  Ends ends({.receive_buffer = 1,
+             .send_buffer = 1,
+             .segmentation = GENERATE(true, false),
+             .coalescing = GENERATE(true, false)});
   for (const size_t size : {0u, 1u, 1400u, 9000u, 65000u}) {
     CHECK(test::send_one(*ends.sender, ends.to(), text_pattern(size)).status == SendStatus::ok);
     CHECK(receive_all(*ends.receiver, 1) == std::vector{text_pattern(size)});

@@ -27,7 +27,7 @@ using Texts = std::vector<std::string>;
 const Address kLoopback4 = Address::loopback(AddressFamily::ipv4);
 constexpr size_t kLong = 3000;  // beyond what is copied and leaves without a path
 
-UdpOptions plain() { return {.offload = false}; }
+UdpOptions plain() { return {.segmentation = false, .coalescing = false}; }
 
 /// Takes messages as it is told, and keeps the first bytes of each.
 struct FakePath final : SendPath {
@@ -54,7 +54,7 @@ struct Parts {
   explicit Parts(const UdpOptions& options = plain())
       : socket(bound_udp_socket(kLoopback4), options, false),
         sender(socket, options),
-        receiver(socket, options.offload) {}
+        receiver(socket, options.coalescing) {}
 
   UdpSocket socket;
   UdpSender sender;

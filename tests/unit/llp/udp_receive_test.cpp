@@ -21,7 +21,7 @@ const Address kLoopback4 = Address::loopback(AddressFamily::ipv4);
 
 UdpOptions plain() {
   UdpOptions options;
-  options.offload = false;
+  options.segmentation = options.coalescing = false;
   return options;
 }
 

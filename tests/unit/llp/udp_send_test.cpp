@@ -229,7 +229,7 @@ BACKENDS_TEST_CASE("a burst to many destinations reaches each of them") {
 
 BACKENDS_TEST_CASE("without offload a burst arrives all the same") {
   UdpOptions options;
-  options.offload = false;
+  options.segmentation = options.coalescing = false;
   const auto link = TestType::open(kLoopback4, options);
   CHECK_FALSE(link->gso());
   CHECK_FALSE(link->gro());
@@ -238,6 +238,19 @@ BACKENDS_TEST_CASE("without offload a burst arrives all the same") {
   const Burst burst = burst_of_sizes(watcher.address(), std::vector<size_t>(40, 100));
   CHECK(link->send(burst.get()).sent == 40);
   CHECK(shapes(watcher) == Shapes(40, {100, 0}));
+}
+
+BACKENDS_TEST_CASE("segmentation and coalescing are switched off one without the other") {
+  const auto both = TestType::open(kLoopback4);
+  UdpOptions options;
+  options.segmentation = false;
+  const auto joining = TestType::open(kLoopback4, options);
+  CHECK_FALSE(joining->gso());
+  CHECK(joining->gro() == both->gro());
+  std::swap(options.segmentation, options.coalescing);
+  const auto splitting = TestType::open(kLoopback4, options);
+  CHECK(splitting->gso() == both->gso());
+  CHECK_FALSE(splitting->gro());
 }
 
 BACKENDS_TEST_CASE(
@@ -321,7 +334,7 @@ BACKENDS_TEST_CASE("a full socket buffer is reported with the number of datagram
     }
     UdpOptions options;
     options.send_buffer = 20000;
-    options.offload = GENERATE(false, true);
+    options.segmentation = GENERATE(false, true);
     const auto link = TestType::open(Address::parse("10.9.0.1"), options);
     const Burst burst =
         burst_of_sizes(Address::parse("10.9.0.2:9"), std::vector<size_t>(200, 1000));

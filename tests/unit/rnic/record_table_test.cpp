@@ -460,3 +460,20 @@ TEST_CASE("records: a reset forgets what is open and what waits, and the address
   CHECK(f.table.next_expiry() == Time::max());
   CHECK_FALSE(f.take(2, 9, 0, "xyz", 10).drop);
 }
+
+TEST_CASE("records: a meter tells how many are open, in all tables of a device") {
+  Fixture f;
+  const auto open = [&] { return f.counters.get(Meter::open_records); };
+  f.open(f.peer, 1);
+  f.open(f.peer, 2);
+  CHECK(open() == 2);
+  REQUIRE_FALSE(f.take(1, 2, 1, "y", 200).drop);
+  CHECK(open() == 1);
+  REQUIRE_FALSE(f.take(3, 2, 0, "xy").drop);
+  CHECK(open() == 1);
+  f.table.close(f.peer.source, 2);
+  CHECK(open() == 0);
+  f.open(f.peer, 4);
+  f.table.reset();
+  CHECK(open() == 0);
+}

@@ -1,0 +1,266 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The parts of the lab that touch no network: files of experiments, statistics, output, reports."""
+import csv
+import io
+import json
+import os
+import sys
+
+from lab import case, check, main, path, refused, write
+from diwarp_lab import experiment, machine, networks, output, plots, progress, report, selfcheck
+from diwarp_lab.basics import Refusal
+from diwarp_lab.quantities import parse_number, short
+from diwarp_lab.results import Results
+from diwarp_lab.summaries import deviations, settled, summary
+
+GOOD = '''"""How it goes
+And more about it."""
+network("veth", mtu=9000)
+points(size=["1K", "64K"], loss=[0, 1])
+quick_points(size=["1K"])
+value("speed", "mb_per_s", unit="MB/s")
+lane("a", pair("bandwidth", "--size {size} --iterations {count}"))
+lane("b", pair("bandwidth", "--size {size}"))
+figure("speed", "speed", x="size", per="loss")
+published("a against b", "+20 %", change("speed", "a", "b", size=upto("1K")), why="luck")
+missing("MPI", "needs an MPI")
+'''
+
+
+def loaded(text=GOOD):
+    return experiment.load(write("one.py", text))
+
+
+@case()
+def a_file_names_lanes_points_and_figures():
+    one = loaded()
+    check(one.title == "How it goes" and one.text == "And more about it.", one)
+    check([lane.name for lane in one.lanes] == ["a", "b"], one.lanes)
+    check(len(one.point_list(False)) == 4 and len(one.point_list(True)) == 2, one.points)
+    check(one.point_list(False)[0] == {"size": 1024, "loss": 0}, one.point_list(False))
+    check(one.settings == {"mtu": 9000} and one.networks == ("veth",), one)
+
+
+MISTAKES = {
+    "syntax": ("value('a')\nlane(", 2, "never closed"),
+    "unknown_word": ("value('a')\n\nline('x')", 3, "line"),
+    "unknown_network": ("network('token-ring')", 1, "token-ring"),
+    "unknown_option": ("\nnetwork('veth', colour=3)", 2, "colour"),
+    "wrong_percent": ("points(loss=[120])", 1, "at most 100"),
+    "no_list": ("points(size=4)", 1, "list of values"),
+    "no_lane": ("value('a')", 1, "no lane"),
+    "two_lanes": ("lane('a', program('x'))\nlane('a', program('x'))", 2, "already"),
+    "no_work": ("\nlane('a', 'x')", 2, "something to run"),
+    "unknown_placeholder": ("\n\nlane('a', program('x {size}'))", 3, "{size}"),
+    "figure_of_nothing": ("lane('a', program('x'))\nfigure('f', 'speed', x='lane')", 2, "speed"),
+    "figure_over_nothing": ("value('s')\nlane('a', program('x'))\nfigure('f', 's', x='size')", 3,
+                            "size"),
+    "published_lane": ("value('s')\nlane('a', program('x'))\npublished('p', '1', "
+                       "change('s', 'a', 'c'))", 3, "'c'"),
+    "better": ("value('s', better='green')", 1, "green"),
+    "rounds": ("rounds(least=3, most=2)", 1, "least"),
+    "in_a_function": ("def f():\n    return 1 / 0\nx = 2\nf()", 2, "ZeroDivisionError"),
+}
+
+
+@case(*((name,) for name in MISTAKES))
+def a_mistake_is_told_with_its_line(name):
+    text, line, told = MISTAKES[name]
+    reason = refused(experiment.Mistake, lambda: loaded(text), told)
+    check(reason.startswith(f"{path('one.py')}:{line}: "), reason)
+
+
+@case()
+def experiments_that_are_not_there_are_refused():
+    refused(Refusal, lambda: experiment.find("lost"), "lost", "loss")
+    refused(Refusal, lambda: experiment.load(path("none.py")), "none.py")
+
+
+@case()
+def every_experiment_of_the_lab_can_be_loaded():
+    for name in experiment.names():
+        one = experiment.load(experiment.find(name))
+        check(one.title and (one.point_list(True) or one.combined), name)
+        for other, _ in one.combined:
+            check(other in experiment.names(), other)
+
+
+@case()
+def numbers_are_read_as_users_write_them():
+    for text, value in (("64", 64), ("4K", 4096), ("1M", 1 << 20), ("0.5", 0.5), (7, 7)):
+        check(parse_number(text) == value, text)
+    for text in ("", "x", "1e9", "-1", "1KB", "nan"):
+        refused(ValueError, lambda: parse_number(text))
+    shown = [short(value) for value in (64, 4096, 0.5, 1500, "x")]
+    check(shown == ["64", "4K", "0.5", "1500", "x"], shown)
+
+
+@case()
+def rounds_settle_when_no_quartile_moves():
+    check(not settled([1, 1, 1], 5), "too few")
+    check(settled([10, 10, 10, 10], 5), "all the same")
+    check(not settled([10, 10, 10, 20, 30], 5), "they grow")
+    found = summary([4, 1, 3, 2])
+    check((found["low"], found["median"], found["high"]) == (1.75, 2.5, 3.25), found)
+    check(summary([]) is None, "nothing")
+
+
+@case()
+def a_share_is_off_by_standard_deviations():
+    check(deviations(100, 10000, 0.01) == 0, "as asked")
+    check(round(deviations(150, 10000, 0.01), 2) == 5.03, deviations(150, 10000, 0.01))
+    check(deviations(1, 100, 0) > 1e9 and deviations(0, 100, 0) == 0, "none asked for")
+    check(selfcheck.Count("n", 1, 10000, 140, "").holds(), "4 deviations")
+    check(not selfcheck.Count("n", 1, 10000, 160, "").holds(), "6 deviations")
+    check(not selfcheck.Count("n", 1, 0, 0, "").holds(), "nothing was sent")
+
+
+@case()
+def networks_refuse_what_they_cannot_do():
+    networks.refuse_unable("switch", {"loss": 1, "burst": 3})
+    networks.refuse_unable("loopback", {"loss": 0})
+    refused(Refusal, lambda: networks.refuse_unable("loopback", {"loss": 1}), "loopback", "loss",
+            "switch")
+    refused(Refusal, lambda: networks.refuse_unable("router", {"delay": 5}), "router", "delay")
+    refused(ValueError, lambda: networks.setting("mtu", "100"), "576")
+
+
+def results_of(one):
+    results = Results(one, one.point_list(False))
+    for point in results.points():
+        for lane, speed in (("a", 120), ("b", 100)):
+            for number in range(1, 4):
+                results.add({"lane": lane, "point": point, "network": "veth", "round": number,
+                             "status": "ok", "why": "", "values": {"speed": speed + number}})
+    results.obstacles["b", 3] = "there is no b"
+    results.count("veth", 1, 1000, 11)
+    return results
+
+
+RUN = {"commit": "abc", "version": "1", "machine": {
+    "processor": "p", "processors": 2, "kernel": "6", "system": "Debian", "tcp": "cubic"}, "seed": 1,
+    "quick": False, "command": "diwarp-lab one", "begun": "now", "options": {}, "notes": [],
+    "busy": 0.0, "busy_limit": 0.1}
+
+
+def write_table():
+    one = loaded()
+    results = results_of(one)
+    made = output.Output(path("out"), RUN, one)
+    made.begin(results.points())
+    for row in results.rows:
+        made.write_row(row)
+    made.close()
+    return made, results
+
+
+@case()
+def the_table_is_tidy():
+    made, results = write_table()
+    with open(path("out/results.csv"), newline="") as file:
+        rows = list(csv.DictReader(file))
+    check(len(rows) == 24 and rows[0]["lane"] == "a" and rows[0]["size"] == "1024", rows[0])
+    check(all(float(row["speed"]) > 100 and None not in row for row in rows), rows)
+    made.write_json(results, True, "")
+    refused(Refusal, write_table, "has results already")
+
+
+@case()
+def pandas_reads_the_table():
+    try:
+        import pandas
+    except ImportError:
+        print("SKIPPED: there is no pandas here (python3-pandas)")
+        return
+    write_table()
+    table = pandas.read_csv(path("out/results.csv"))
+    medians = table.groupby(["lane", "size"]).speed.median()
+    check(medians["a", 1024] == 122, medians)
+
+
+@case()
+def the_document_keeps_to_its_schema():
+    one = loaded()
+    whole = output.document(one, RUN, results_of(one), False, "the run was interrupted")
+    check(whole["published"][0]["here"] == 19.61, whole["published"])
+    check_schema(whole)
+
+
+def check_schema(whole):
+    with open(os.path.join(os.path.dirname(output.__file__), "schema.json")) as file:
+        schema = json.load(file)
+    try:
+        import jsonschema
+    except ImportError:
+        print("SKIPPED: there is no jsonschema here (python3-jsonschema)")
+        return
+    jsonschema.validate(json.loads(json.dumps(whole)), schema)
+
+
+@case()
+def a_report_tells_what_differs_and_what_is_missing():
+    one = loaded()
+    results = results_of(one)
+    whole = output.document(one, RUN, results, False, "the run was interrupted")
+    part = report.Part(one, results, whole, {"speed": ("Speed", b"<?xml?><svg>x</svg>")})
+    text = report.write(report.Markdown(), one.title, [part])
+    for wanted in ("partial: the run was interrupted", "| a against b | +20 % | +19.6 % | luck |",
+                   "MPI: needs an MPI", "b: there is no b", "| 1K | 0 | 122", "1.100 %"):
+        check(wanted in text, f"{wanted!r} is not in {text}")
+    page = report.write(report.Html(one.title), one.title, [part])
+    check("<svg>x</svg>" in page and "<?xml" not in page and "src=" not in page, page)
+
+
+@case()
+def figures_are_drawn():
+    if plots.why_not():
+        print(f"SKIPPED: {plots.why_not()}")
+        return
+    one = loaded()
+    made = plots.draw(one.figures[0], results_of(one))
+    check(b"<svg" in made["svg"] and made["png"].startswith(b"\x89PNG"), made)
+    check(plots.draw(one.figures[0], Results(one, one.point_list(False))) == {}, "nothing measured")
+
+
+@case()
+def axes_double_where_sizes_do():
+    check(plots.doubles([1024, 4096, 65536]) and plots.doubles([1, 2]), "sizes")
+    check(not plots.doubles([0, 1, 5]) and not plots.doubles([2]), "few, or zero")
+    check(not plots.doubles([1500, 1600, 1700]) and not plots.doubles(["a", 1, 2, 4]), "others")
+
+
+@case()
+def colours_differ_in_grey():
+    """Of those that are near each other in grey, markers and strokes differ."""
+    def grey(colour):
+        red, green, blue = (int(colour[at:at + 2], 16) for at in (1, 3, 5))
+        return 0.299 * red + 0.587 * green + 0.114 * blue
+
+    first = [grey(colour) for colour in plots.COLOURS[:4]]
+    check(all(abs(a - b) >= 18 for at, a in enumerate(first) for b in first[:at]), first)
+    check(len(set(plots.MARKERS)) == len(plots.COLOURS) == len(set(plots.COLOURS)), "markers")
+
+
+@case()
+def progress_tells_the_time_left():
+    now = [0]
+    shown = io.StringIO()
+    line = progress.Progress("loss", 4, shown, lambda: now[0])
+    check(line.left() is None, "nothing known")
+    now[0] = 60
+    line.over(1)
+    check(line.text("x") == "loss: x, 1 of 4 done, about 3 min 00 s left", line.text("x"))
+    line.point("x")
+    check(shown.getvalue().endswith("left\n"), shown.getvalue())
+
+
+@case()
+def the_machine_is_described():
+    found = machine.describe()
+    check(found["processors"] >= 1 and found["kernel"], found)
+    check(0 <= machine.work_of_others(0.05) <= os.cpu_count() + 0.5, "work")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

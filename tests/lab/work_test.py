@@ -1,0 +1,242 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What lanes run: programs that do well, die, hang or print rubbish; and how rounds go."""
+import contextlib
+import json
+import os
+import sys
+import time
+
+from lab import SERVE, case, check, fake, main, path, refused, where, write
+from diwarp_lab import experiment, work
+from diwarp_lab.networks import NETWORKS, BuiltIn, Loopback
+from diwarp_lab.progress import Progress
+from diwarp_lab.results import Results
+from diwarp_lab.runner import Networks, Runner
+from diwarp_lab.work import Failed, Stage
+
+ROW = 'print(json.dumps([{"mb_per_s": 5, "half_rtt_us": {"p50": 2}}]))'
+
+
+def use_fakes():
+    where.tools = where.folder
+    work.known_options.clear()
+
+
+def stage(limit=5, **point):
+    return Stage(Loopback(None, {}, 1, 3), point, limit)
+
+
+def run_fake(client, server=SERVE, limit=5):
+    use_fakes()
+    fake("bandwidth", client, server)
+    return work.pair("bandwidth", "--size {size}").run(stage(limit, size=64))
+
+
+@case()
+def rows_are_flat():
+    check(run_fake(ROW) == {"mb_per_s": 5, "half_rtt_us.p50": 2, "mb_per_s.sum": 5,
+                            "mb_per_s.least": 5, "rows": 1}, "row")
+
+
+@case()
+def options_have_the_points_values():
+    row = run_fake('print(json.dumps({"words": " ".join(sys.argv[1:])}))')
+    check(row["words"] == "--connect 127.0.0.1:1 --json - --size 64", row)
+
+
+FAILURES = {
+    "dies": ('sys.exit("diwarp-bandwidth: no luck")', "ended with status 1: diwarp-bandwidth: no"),
+    "is_killed": ("import signal; os.kill(os.getpid(), signal.SIGSEGV)", "killed by signal 11"),
+    "hangs": ("time.sleep(100)", "did not end within 1 s, and was killed"),
+    "prints_rubbish": ('print("<<<")', "'<<<', which is no JSON"),
+    "prints_bytes": (r'sys.stdout.buffer.write(b"\xff\xfe")', "which is no JSON"),
+    "prints_nothing": ("", "printed nothing"),
+    "prints_other_json": ("print([1, 2])", "no row"),
+    "prints_no_row": ("print([])", "no row"),
+    "prints_without_end": ('while True: print("x" * 100000)', "more than 16 MiB"),
+    "closes_its_output_and_stays": ("os.close(1); os.close(2); time.sleep(100)", "did not end"),
+}
+
+
+@case(*((name,) for name in FAILURES))
+def a_program_that_fails(name):
+    client, told = FAILURES[name]
+    begun = time.monotonic()
+    refused(Failed, lambda: run_fake(client, limit=1), told)
+    check(time.monotonic() - begun < 60, "it took too long")
+    check(not children(), f"left behind: {children()}")
+
+
+SERVERS = {"dies": ("sys.exit(3)", "status 3"), "hangs": ("time.sleep(100)", "did not end")}
+
+
+@case(*((name,) for name in SERVERS))
+def a_server_that_fails(name):
+    server, told = SERVERS[name]
+    refused(Failed, lambda: run_fake(ROW, SERVE.split("if \"--server\"")[0] + server, 1), told)
+    check(not children(), f"left behind: {children()}")
+
+
+def children():
+    with open(f"/proc/self/task/{os.getpid()}/children") as file:
+        return file.read().split()
+
+
+@case()
+def options_that_a_tool_lacks_are_named():
+    use_fakes()
+    fake("bandwidth", ROW)
+    lacking = work.pair("bandwidth", "--size 4 --streams 2", "--clients 3").obstacle(stage())
+    check(lacking == "diwarp-bandwidth has no --clients, --streams", lacking)
+    check("there is no diwarp-warp" in work.pair("warp", "").obstacle(stage()), "no tool")
+
+
+@case()
+def programs_run_together_and_in_sequence():
+    use_fakes()
+    fake("bandwidth", ROW)
+    both = {"a": work.pair("bandwidth", ""), "b": work.pair("bandwidth", "",
+                                                             only={"size": [1]})}
+    row = work.together(**both).run(stage(size=64))
+    check(row["a.mb_per_s"] == row["b.mb_per_s"] == 5, row)
+    row = work.sequence(**both).run(stage(size=64))
+    check("a.mb_per_s" in row and "b.mb_per_s" not in row, row)
+
+
+@case()
+def rows_of_many_add_up():
+    use_fakes()
+    fake("bandwidth", 'print(json.dumps([{"mb_per_s": 5, "processor": {"client": {"total_s": 1}, '
+                      '"server": {"total_s": 2}}}]))')
+    row = work.pair("bandwidth", "", clients="clients").run(stage(clients=3))
+    check((row["mb_per_s.sum"], row[work.CLIENT_TIME], row[work.SERVER_TIME]) == (15, 3, 2), row)
+    row = work.many("clients", work.pair("bandwidth", ""), fan="out").run(stage(clients=2))
+    check((row["mb_per_s.sum"], row["mb_per_s.least"]) == (10, 5), row)
+    check((row[work.CLIENT_TIME], row[work.SERVER_TIME]) == (2, 4), row)
+
+
+@case()
+def one_row_of_many_is_chosen():
+    write("rows", '#!/bin/sh\necho \'{"rows": [{"name": "a", "x": 1}, {"name": "b", "x": 2}]}\'',
+          True)
+    chosen = work.program(path("rows"), row={"name": "b"}, column="x")
+    check(chosen.run(stage()) == {"name": "b", "x": 2, "value": 2}, "row b")
+    refused(Failed, lambda: work.program(path("rows"), row={"name": "c"}).run(stage()),
+            "no row")
+
+
+@case(("udp",), ("tcp",), ("count",))
+def plain_sockets_print_rows(kind):
+    row = work.plain(kind, "--seconds 0.1" if kind != "count" else "--packets 200").run(stage(30))
+    check(row.get("half_rtt_us.p50", row.get("mb_per_s", row.get("received"))) > 0, row)
+
+
+class NoOutput:
+    def __init__(self):
+        self.rows = []
+
+    def write_row(self, row):
+        self.rows.append(row)
+
+    def write_json(self, *_):
+        pass
+
+
+def run_experiment(text, explicit=False, **more):
+    one = experiment.load(write("one.py", text))
+    results, out = Results(one, one.point_list(False)), NoOutput()
+    networks = Networks(one.networks, explicit)
+    with open(os.devnull, "w") as silent:
+        Runner(one, results, out, networks, Progress("x", 1, silent), one.rounds, 1, limit=5,
+               **more).run()
+    return results, out.rows, networks
+
+
+COUNTER = '''
+with open(__file__ + ".log", "a") as file: file.write(sys.argv[sys.argv.index("--op") + 1] + " ")
+print(json.dumps([{"mb_per_s": 5}]))'''
+LANES = '''value("speed", "mb_per_s")
+lane("a", pair("bandwidth", "--op a"))
+lane("b", pair("bandwidth", "--op b"))
+'''
+
+
+@case()
+def lanes_take_turns_within_a_round():
+    use_fakes()
+    fake("bandwidth", COUNTER)
+    results, rows, _ = run_experiment("rounds(least=2, most=2, warmup=1)\n" + LANES)
+    with open(path("diwarp-bandwidth.log")) as file:
+        check(file.read().split() == ["a", "b"] * 3, "not in turn")
+    check([(row["lane"], row["round"]) for row in rows] ==
+          [("a", 1), ("b", 1), ("a", 2), ("b", 2)], rows)
+
+
+@case()
+def rounds_end_when_the_quartiles_settle():
+    use_fakes()
+    fake("bandwidth", ROW)
+    _, rows, _ = run_experiment("rounds(least=2, most=9, warmup=0)\n" + LANES)
+    check(len(rows) == 8, f"{len(rows)} rows")  # settled() looks at four
+
+
+@case()
+def a_lane_that_fails_does_not_end_the_others():
+    use_fakes()
+    fake("bandwidth", 'if "b" in sys.argv: sys.exit("no b")\n' + ROW)
+    results, rows, _ = run_experiment("points(size=[1, 2, 3])\nrounds(least=3, most=3, warmup=0)\n"
+                                      + LANES)
+    failed = [row for row in rows if row["status"] != "ok"]
+    check(len(rows) - len(failed) == 9 and len(failed) == 4, rows)
+    check("no b" in failed[0]["why"] and results.obstacles["b", 2] ==
+          "it failed at the points before", results.obstacles)
+
+
+@case()
+def the_built_in_network_tells_programs_by_their_environment():
+    use_fakes()
+    fake("bandwidth", 'print(json.dumps([{"mb_per_s": 5, "impair": os.environ["DIWARP_IMPAIR"],'
+                      '"impaired": {"offered": 1000, "dropped": 12}}]))')
+    text = 'network("built-in")\npoints(loss=[1])\nrounds(least=2, most=2, warmup=0)\n' + LANES + \
+        'lane("c", pair("bandwidth", "--transport rc"))\n'
+    results, rows, _ = run_experiment(text)
+    check(results.counts == {("built-in", 1): [4000, 48]}, results.counts)
+    check("TCP" in results.obstacles["c", 0], results.obstacles)
+    network = BuiltIn(None, {"loss": 1, "delay": 50}, 7, 2)
+    check(network.environment == {"DIWARP_IMPAIR": "drop=0.01,delay=50,seed=7"},
+          network.environment)
+
+
+@case()
+def without_namespaces_the_built_in_network_serves():
+    use_fakes()
+    fake("bandwidth", ROW)
+    no = Networks(("switch",), False)
+    no._no_namespaces = "as the case wants it"
+    with contextlib.ExitStack() as stack:
+        made = no.open(experiment.Lane("x", None, "", {}, 0), {"loss": 1, "rate": 10 ** 6}, 1, 2,
+                       stack)
+    check(made.name == "built-in" and made.settings == {"loss": 1}, made.settings)
+    check("leaves out: rate" in no.notes[0] and "without root" in no.notes[1], no.notes)
+    strict = Networks(("switch",), True)
+    strict._no_namespaces = "as the case wants it"
+    refused(Exception, lambda: strict.open(experiment.Lane("x", None, "", {}, 0), {}, 1, 2, None),
+            "no network namespaces", "as the case wants it")
+
+
+@case()
+def every_network_says_what_it_can():
+    for name, kind in NETWORKS.items():
+        check(kind.about and set(kind.can) <= set(experiment.OPTIONS), name)
+
+
+@case()
+def seeds_repeat():
+    one = Runner(None, None, None, None, None, None, 1)
+    check(one.seed_of("a", 1) == one.seed_of("a", 1) != one.seed_of("a", 2), "seeds")
+    check(json.dumps(one.seed_of("a", 1)), "a number")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

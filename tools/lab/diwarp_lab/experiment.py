@@ -1,0 +1,360 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Experiments: their parts, and the words in which an experiment's file names them.
+
+A file is Python. The words below are there without an import; docs/lab.md tells what each takes.
+Whatever is wrong with a file is a Mistake that names the file's line.
+"""
+import itertools
+import os
+import sys
+import traceback
+from dataclasses import dataclass, field
+
+from . import work
+from .basics import Refusal
+from .networks import NETWORKS, OPTIONS, setting
+from .quantities import parse_number
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+FOLDER = os.path.join(HERE, "experiments")
+BETTER = ("higher", "lower", "neither")
+
+
+class Mistake(Refusal):
+    """A mistake in an experiment's file."""
+
+    def __init__(self, path, line, text):
+        super().__init__(f"{path}:{line}: {text}")
+        self.line = line
+
+
+class Wrong(Exception):
+    """What is wrong with the use of a word; the loader knows the file, and mostly the line."""
+
+    def __init__(self, text, line=None):
+        super().__init__(text)
+        self.line = line
+
+
+@dataclass
+class Value:
+    """A number that rows have, and that is plotted and compared."""
+    name: str
+    columns: tuple
+    unit: str
+    better: str
+    line: int
+
+
+@dataclass
+class Lane:
+    """One way to do what all lanes do."""
+    name: str
+    work: object
+    network: str
+    only: dict
+    line: int
+
+
+@dataclass
+class Figure:
+    name: str
+    y: str
+    x: str
+    per: str
+    where: dict
+    title: str
+    line: int
+
+
+@dataclass
+class Published:
+    """A number that was published, how the one here is computed, and why they differ."""
+    title: str
+    published: str
+    here: object
+    why: str
+    line: int
+
+
+@dataclass
+class Rounds:
+    least: int = 5
+    most: int = 15
+    settle: float = 5.0  # percent, as settled() has it
+    warmup: int = 1
+
+
+@dataclass
+class Experiment:
+    name: str
+    path: str
+    title: str = ""
+    text: str = ""
+    networks: tuple = ("loopback",)
+    settings: dict = field(default_factory=dict)
+    points: dict = field(default_factory=dict)
+    quick_points: dict = field(default_factory=dict)
+    volumes: tuple = (1 << 24, 1 << 20)  # bytes of a run and of a quick one, for {count}
+    rounds: Rounds = field(default_factory=Rounds)
+    quick_rounds: Rounds = field(default_factory=lambda: Rounds(least=2, most=2, warmup=0))
+    values: list = field(default_factory=list)
+    lanes: list = field(default_factory=list)
+    figures: list = field(default_factory=list)
+    published: list = field(default_factory=list)
+    missing: list = field(default_factory=list)
+    combined: list = field(default_factory=list)
+
+    def point_list(self, quick):
+        """A dictionary for each combination of what varies; the last name varies fastest."""
+        varying = {**self.points, **self.quick_points} if quick else self.points
+        return [dict(zip(varying, combination))
+                for combination in itertools.product(*varying.values())]
+
+    def value(self, name):
+        return next(value for value in self.values if value.name == name)
+
+    def hosts(self, points):
+        """How many a network has that serves all lanes at all points."""
+        return max((lane.work.hosts(point) for lane in self.lanes for point in points), default=2)
+
+
+LEAST_COUNT, MOST_COUNT = 10, 20000  # messages
+
+
+def counted(point, volume):
+    """A point with {count}: how many messages of its size make the volume."""
+    if "size" not in point:
+        return point
+    count = int(volume) // max(int(point["size"]), 1)
+    return {**point, "count": min(max(count, LEAST_COUNT), MOST_COUNT)}
+
+
+def line_here():
+    """The line of the experiment's file that uses a word: its caller's caller."""
+    return sys._getframe(2).f_lineno
+
+
+class Words:
+    """The words of one file, which fill one experiment."""
+
+    def __init__(self, experiment):
+        self.experiment = experiment
+
+    def all(self):
+        own = {name: getattr(self, name) for name in (
+            "network", "points", "quick_points", "volume", "rounds", "quick_rounds", "value",
+            "lane", "figure", "published", "missing", "combine")}
+        return {**own, **work.WORDS, "change": change, "upto": upto, "above": above}
+
+    def network(self, *names, **settings):
+        for name in names:
+            if name not in NETWORKS:
+                raise Wrong(f"there is no network {name!r}, but {', '.join(NETWORKS)}")
+        self.experiment.networks = names or self.experiment.networks
+        self.experiment.settings = {name: setting(name, text) for name, text in settings.items()}
+
+    def points(self, **lists):
+        self.experiment.points = {name: point_values(name, values)
+                                  for name, values in lists.items()}
+
+    def quick_points(self, **lists):
+        for name in lists:
+            if name not in self.experiment.points:
+                raise Wrong(f"quick_points() has {name!r}, which points() before it has not")
+        self.experiment.quick_points = {name: point_values(name, values)
+                                        for name, values in lists.items()}
+
+    def volume(self, normal, quick):
+        """Bytes of a run, which make {count} of {size}."""
+        self.experiment.volumes = (parse_number(normal), parse_number(quick))
+
+    def rounds(self, least=5, most=15, settle=5.0, warmup=1):
+        self.experiment.rounds = checked_rounds(Rounds(least, most, settle, warmup))
+
+    def quick_rounds(self, least=2, most=2, settle=5.0, warmup=0):
+        self.experiment.quick_rounds = checked_rounds(Rounds(least, most, settle, warmup))
+
+    def value(self, name, *columns, unit="", better="higher"):
+        if better not in BETTER:
+            raise Wrong(f"better is one of {', '.join(BETTER)}, not {better!r}")
+        self.refuse_second("value", name, self.experiment.values)
+        self.experiment.values.append(Value(name, columns or (name,), unit, better, line_here()))
+
+    def lane(self, name, how, network="", only=None):
+        if not isinstance(how, work.Work):
+            raise Wrong(f"the lane {name!r} needs something to run: pair(...), program(...), "
+                        "together(...)")
+        if network and network not in NETWORKS:
+            raise Wrong(f"there is no network {network!r}, but {', '.join(NETWORKS)}")
+        self.refuse_second("lane", name, self.experiment.lanes)
+        self.experiment.lanes.append(Lane(name, how, network, only or {}, line_here()))
+
+    def figure(self, name, y, x, per="", where=None, title=""):
+        self.refuse_second("figure", name, self.experiment.figures)
+        self.experiment.figures.append(
+            Figure(name, y, x, per, where or {}, title or name, line_here()))
+
+    def published(self, title, number, here, why=""):
+        if not callable(here):
+            raise Wrong(f"{title!r} needs how it is computed here: change(...)")
+        self.experiment.published.append(Published(title, number, here, why, line_here()))
+
+    def missing(self, title, why):
+        self.experiment.missing.append((title, why))
+
+    def combine(self, *names):
+        self.experiment.combined.extend((name, line_here()) for name in names)
+
+    @staticmethod
+    def refuse_second(kind, name, existing):
+        if not isinstance(name, str) or not name:
+            raise Wrong(f"a {kind} needs a name")
+        if any(one.name == name for one in existing):
+            raise Wrong(f"there is a {kind} {name!r} already")
+
+
+def point_values(name, values):
+    if not isinstance(values, (list, tuple)) or not values:
+        raise Wrong(f"{name} needs a list of values, not {values!r}")
+    if name in OPTIONS:
+        return [setting(name, value) for value in values]
+    return [number_or_text(value) for value in values]
+
+
+def number_or_text(value):
+    try:
+        return parse_number(value)
+    except ValueError:
+        return value
+
+
+def checked_rounds(rounds):
+    if not 1 <= rounds.least <= rounds.most <= 1000 or not 0 <= rounds.warmup <= 100:
+        raise Wrong("rounds need 1 <= least <= most <= 1000, and 0 to 100 for a warm-up")
+    return rounds
+
+
+def check_whole(experiment):
+    """What can be seen only when the file has been read to its end."""
+    if not experiment.lanes and not experiment.combined:
+        raise Wrong("there is no lane: name at least one, as in lane(\"ud\", pair(...))", 1)
+    values = [value.name for value in experiment.values]
+    for lane in experiment.lanes:
+        known = {**experiment.points, **experiment.settings}
+        if "size" in known:
+            known["count"] = None
+        for name in lane.work.placeholders():
+            if name not in known:
+                raise Wrong(f"the lane {lane.name!r} uses {{{name}}}, which is in no points()",
+                            lane.line)
+        for name in lane.only:
+            if name not in experiment.points:
+                raise Wrong(f"the lane {lane.name!r} is only for some {name!r}, which is in no "
+                            "points()", lane.line)
+    for figure in experiment.figures:
+        if figure.y not in values:
+            raise Wrong(f"the figure {figure.name!r} shows {figure.y!r}, which is no value()",
+                        figure.line)
+        for name in (figure.x, figure.per, *figure.where):
+            if name and name != "lane" and name not in experiment.points:
+                raise Wrong(f"the figure {figure.name!r} has {name!r}, which is in no points()",
+                            figure.line)
+    for one in experiment.published:
+        for name in getattr(one.here, "values", ()):
+            if name not in values:
+                raise Wrong(f"{one.title!r} compares {name!r}, which is no value()", one.line)
+        for name in getattr(one.here, "lanes", ()):
+            if name not in [lane.name for lane in experiment.lanes]:
+                raise Wrong(f"{one.title!r} compares {name!r}, which is no lane()", one.line)
+
+
+def load(path):
+    """The experiment of a file. Mistake where it is wrong."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+    except (OSError, UnicodeDecodeError) as error:
+        raise Refusal(f"The experiment {path} cannot be read: {error}.")
+    experiment = Experiment(os.path.splitext(os.path.basename(path))[0], path)
+    names = Words(experiment).all()
+    try:
+        exec(compile(text, path, "exec"), names)
+        check_whole(experiment)
+    except SyntaxError as error:
+        raise Mistake(path, error.lineno or 1, error.msg)
+    except (Wrong, ValueError) as error:
+        raise Mistake(path, getattr(error, "line", None) or line_in(path, error), str(error))
+    except Exception as error:
+        raise Mistake(path, line_in(path, error), f"{type(error).__name__}: {error}")
+    about = (names.get("__doc__") or experiment.name).strip()
+    experiment.title, _, experiment.text = (part.strip() for part in about.partition("\n"))
+    return experiment
+
+
+def line_in(path, error):
+    """The last line of the file that led to an error."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__)
+             if frame.filename == path]
+    return lines[-1] if lines else 1
+
+
+def names():
+    """Those of the experiments that come with the lab."""
+    return sorted(name[:-3] for name in os.listdir(FOLDER)
+                  if name.endswith(".py") and not name.startswith("_"))
+
+
+def find(name):
+    """The file of an experiment that is named, or whose path is given."""
+    if name.endswith(".py") or os.sep in name:
+        return name
+    if name not in names():
+        raise Refusal(f"There is no experiment {name}: there are {', '.join(names())}, and files "
+                      "that end in .py.")
+    return os.path.join(FOLDER, name + ".py")
+
+
+# What published() computes from results: functions of the results, with what they compare.
+
+class upto:
+    """In change(): of the points, those up to a value."""
+
+    def __init__(self, most):
+        self.most = parse_number(most)
+
+    def __contains__(self, value):
+        return value <= self.most
+
+
+class above:
+    """In change(): of the points, those above a value."""
+
+    def __init__(self, limit):
+        self.limit = parse_number(limit)
+
+    def __contains__(self, value):
+        return value > self.limit
+
+
+def mean(numbers):
+    return sum(numbers) / len(numbers)
+
+
+def change(value, lane, against, times=1, take=mean, **at):
+    """By how many percent the lane's median differs from that of the lane `against`, times a
+    number: the mean (or max, min) over the points that `at` leaves. A function of the results;
+    None where there are none."""
+    chosen = {name: limit if hasattr(limit, "__contains__") and not isinstance(limit, str)
+              else (number_or_text(limit),) for name, limit in at.items()}
+
+    def compute(results):
+        pairs = [(results.median(value, lane, point), results.median(value, against, point))
+                 for point in results.points()
+                 if all(point.get(name) in limit for name, limit in chosen.items())]
+        changes = [100 * (ours / theirs / times - 1) for ours, theirs in pairs
+                   if ours is not None and theirs]
+        return take(changes) if changes else None
+
+    compute.values, compute.lanes = (value,), (lane, against)
+    return compute

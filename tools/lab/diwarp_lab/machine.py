@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What results were measured with: commit, machine, kernel; and whether the machine was idle."""
+import os
+import platform
+import subprocess
+import time
+
+from .basics import where
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+BUSY = 0.15  # processors' worth of others' work, above which figures are not to be quoted
+LOOK = 0.5  # seconds
+
+
+def output_of(*words):
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, timeout=20,
+                              stdin=subprocess.DEVNULL)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def commit():
+    """The commit of the source tree, with "+" if it was changed since; "" outside of one."""
+    found = output_of("git", "-C", HERE, "rev-parse", "HEAD")
+    tracked = found and output_of("git", "-C", HERE, "ls-files", os.path.basename(__file__))
+    if not tracked:
+        return ""
+    changed = output_of("git", "-C", HERE, "status", "--porcelain", "--untracked-files=no")
+    return found + ("+" if changed else "")
+
+
+def version():
+    """As diwarp-info has it; "" where that tells none."""
+    return output_of(os.path.join(where.tools, "diwarp-info"), "--version").partition("\n")[0]
+
+
+def first_line(path, prefix=""):
+    try:
+        with open(path) as file:
+            for line in file:
+                if line.startswith(prefix):
+                    return line.partition(":")[2].strip() if prefix else line.strip()
+    except OSError:
+        pass
+    return "unknown"
+
+
+def describe():
+    return {"processor": first_line("/proc/cpuinfo", "model name"),
+            "processors": len(os.sched_getaffinity(0)),
+            "memory": first_line("/proc/meminfo", "MemTotal"),
+            "system": system_name(),
+            "kernel": platform.release(), "architecture": platform.machine(),
+            "rmem_max": first_line("/proc/sys/net/core/rmem_max"),
+            "wmem_max": first_line("/proc/sys/net/core/wmem_max"),
+            "tcp": first_line("/proc/sys/net/ipv4/tcp_congestion_control")}
+
+
+def system_name():
+    try:
+        return platform.freedesktop_os_release().get("PRETTY_NAME", "unknown")
+    except OSError:
+        return "unknown"
+
+
+def times():
+    """(jiffies of work, of all) of all processors together."""
+    with open("/proc/stat") as file:
+        numbers = [int(word) for word in file.readline().split()[1:9]]
+    idle = numbers[3] + numbers[4]
+    return sum(numbers) - idle, sum(numbers)
+
+
+def work_of_others(look=LOOK):
+    """Processors' worth of work while this process only waits."""
+    work, everything = times()
+    time.sleep(look)
+    after, all_after = times()
+    processors = os.cpu_count() or 1
+    return processors * (after - work) / max(all_after - everything, 1)

@@ -1,0 +1,343 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line of diwarp-lab."""
+import argparse
+import datetime
+import os
+import re
+import shlex
+import shutil
+import signal
+import sys
+import time
+
+from . import experiment as experiments
+from . import lock, machine, plots, report, selfcheck
+from .basics import Refusal, where
+from .networks import NETWORKS, OPTIONS, setting
+from .output import Output, document
+from .progress import Progress
+from .quantities import short
+from .results import Results
+from .runner import Networks, Runner
+
+# Exit statuses; documented in docs/lab.md.
+FINE, REFUSED, USAGE, INCOMPLETE, INTERRUPTED = 0, 1, 2, 3, 130
+IDLE_PATIENCE = 5  # seconds to wait for an idle machine
+
+
+class Interrupted(BaseException):
+    """A signal asked for the end."""
+
+
+def parser():
+    made = argparse.ArgumentParser(
+        prog="diwarp-lab", description="Runs experiments with diwarp: networks, programs in them, "
+        "lanes in turn within each round, tables, plots and a report.",
+        epilog="Network options take one value, or a list (0,1,5) that becomes points. Exit "
+        "status: 0 all was measured, 1 refused, 2 wrong usage, 3 some lanes failed or a check does "
+        "not hold, 130 interrupted.")
+    add = made.add_argument
+    add("experiment", nargs="?", help="a name that --list shows, or the path of a file.py")
+    add("--list", action="store_true", help="name the experiments and the networks, and end")
+    add("--quick", action="store_true", help="few points and rounds, to see that all works")
+    add("--out", metavar="FOLDER", help="where results go (default: diwarp-lab-EXPERIMENT-TIME)")
+    add("--network", metavar="NAME", help=f"one of {', '.join(NETWORKS)} (default: the "
+        "experiment's; built-in where there are no namespaces)")
+    add("--lanes", metavar="REGEX", help="only lanes whose name matches")
+    add("--points", metavar="NAME=A,B", action="append", default=[],
+        help="other values of what varies; may be repeated")
+    add("--rounds", metavar="N", type=int, help="exactly so many rounds")
+    add("--limit", metavar="SECONDS", type=float, help="that one program may take")
+    add("--seed", metavar="N", type=int, default=1, help="of all that is random (default 1)")
+    add("--self-check", action="store_true", help="only prove that the loss that is asked for "
+        "(default 0.1,1,3,7) is the loss that happens")
+    add("--packets", metavar="N", type=int, default=selfcheck.PACKETS,
+        help=f"of each rate of --self-check (default {selfcheck.PACKETS})")
+    add("--tools", metavar="FOLDER", help="where diwarp's programs are")
+    for name, (unit, _) in OPTIONS.items():
+        add(f"--{name}", metavar="V", help=f"of the network: {unit}".replace("%", "%%"))
+    return made
+
+
+def settings_of(arguments):
+    """{option: its values} of the network, as the command line has them."""
+    found = {}
+    for name in OPTIONS:
+        text = getattr(arguments, name)
+        if text is None:
+            continue
+        try:
+            found[name] = [setting(name, part) for part in text.split(",")]
+        except ValueError as error:
+            raise Refusal(f"--{name}: {error}.")
+    return found
+
+
+def change_points(experiment, arguments, settings):
+    """What the command line says of points, lanes and rounds; what is left of `settings`."""
+    left = {}
+    for name, values in settings.items():
+        if name in experiment.points or len(values) > 1:
+            replace_points(experiment, name, values)
+        else:
+            left[name] = values[0]
+    for text in arguments.points:
+        name, split, values = text.partition("=")
+        if not split or name not in experiment.points:
+            raise Refusal(f"--points needs NAME=A,B with one of {', '.join(experiment.points)}, "
+                          f"not {text}.")
+        replace_points(experiment, name, experiments.point_values(name, values.split(",")))
+    if arguments.lanes:
+        choose_lanes(experiment, arguments.lanes)
+    if arguments.rounds:
+        if not 1 <= arguments.rounds <= 1000:
+            raise Refusal("--rounds needs a number from 1 to 1000.")
+        for rounds in (experiment.rounds, experiment.quick_rounds):
+            rounds.least = rounds.most = arguments.rounds
+    return left
+
+
+def replace_points(experiment, name, values):
+    experiment.points[name] = values
+    experiment.quick_points.pop(name, None)
+
+
+def choose_lanes(experiment, regex):
+    try:
+        chosen = [lane for lane in experiment.lanes if re.search(regex, lane.name)]
+    except re.error as error:
+        raise Refusal(f"--lanes is no regular expression: {error}.")
+    experiment.lanes = chosen
+
+
+def find_tools(given, program):
+    """The folder of diwarp-bandwidth: the given one, the program's own, or one of PATH."""
+    for folder in [given] if given else [os.path.dirname(os.path.abspath(program))]:
+        if os.path.exists(os.path.join(folder, "diwarp-bandwidth")):
+            return folder
+    found = None if given else shutil.which("diwarp-bandwidth")
+    if not found:
+        raise Refusal("There is no diwarp-bandwidth " + (f"in {given}" if given else
+                      "beside this program or in PATH") + ": build diwarp, and name the folder of "
+                      "its programs with --tools.")
+    return os.path.dirname(found)
+
+
+def print_list():
+    print("Experiments:")
+    for name in experiments.names():
+        print(f"  {name:14}{experiments.load(experiments.find(name)).title}")
+    print("Networks:")
+    for name, kind in NETWORKS.items():
+        print(f"  {name:14}{kind.about}; can: {', '.join(kind.can) or 'nothing'}")
+
+
+def busy(patience):
+    """Processors' worth of others' work, once that is little or the seconds are up."""
+    deadline = time.monotonic() + patience
+    while True:
+        found = machine.work_of_others()
+        if found <= machine.BUSY or time.monotonic() > deadline:
+            return found
+
+
+class Session:
+    """All runs of one command."""
+
+    def __init__(self, arguments):
+        self.arguments = arguments
+        self.settings = settings_of(arguments)
+        if arguments.network and arguments.network not in NETWORKS:
+            raise Refusal(f"There is no network {arguments.network}: there are "
+                          f"{', '.join(NETWORKS)}.")
+        self.circumstances = None
+        self.parts, self.status = [], FINE
+
+    def look_around(self):
+        self.circumstances = {
+            "commit": machine.commit(), "version": machine.version(),
+            "machine": machine.describe(), "seed": self.arguments.seed,
+            "quick": self.arguments.quick, "command": shlex.join(["diwarp-lab", *sys.argv[1:]]),
+            "options": {name: value for name, value in vars(self.arguments).items()
+                        if value not in (None, False, [])},
+            "begun": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+            "busy": round(busy(0 if self.arguments.quick else IDLE_PATIENCE), 2),
+            "busy_limit": machine.BUSY, "notes": []}
+        if self.circumstances["busy"] > machine.BUSY:
+            print(f"The machine is busy with {self.circumstances['busy']:.1f} processors' worth "
+                  "of other work: figures will vary.", file=sys.stderr)
+
+    def networks(self, experiment):
+        names = (self.arguments.network,) if self.arguments.network else experiment.networks
+        return Networks(names, bool(self.arguments.network))
+
+    def self_check(self, experiment):
+        rates = self.settings.get("loss", list(selfcheck.RATES))
+        if not all(0 < rate < 100 for rate in rates):
+            raise Refusal("--self-check needs losses above 0 and below 100 percent.")
+        networks = self.networks(experiment)
+        fine = selfcheck.run(networks, rates, self.arguments.seed, self.arguments.packets)
+        for note in networks.notes:
+            print(note)
+        return FINE if fine else INCOMPLETE
+
+    def run(self, path, folder):
+        """An experiment, or all that it combines, each in a folder of its own."""
+        experiment = experiments.load(path)
+        for name, line in experiment.combined:
+            if name not in experiments.names():
+                raise experiments.Mistake(path, line, f"there is no experiment {name!r}")
+        if not experiment.combined:
+            names = ", ".join(lane.name for lane in experiment.lanes)
+            self.run_one(experiment, folder)
+            if not self.parts:
+                raise Refusal(f"No lane matches {self.arguments.lanes}: there are {names}.")
+            return
+        try:
+            for name, _ in experiment.combined:
+                self.run_one(experiments.load(experiments.find(name)), os.path.join(folder, name))
+        finally:
+            self.write_whole(experiment, folder)
+
+    def run_one(self, experiment, folder):
+        overrides = change_points(experiment, self.arguments, dict(self.settings))
+        if not experiment.lanes:
+            return  # of those that are combined some may be left out so
+        results = Results(experiment, experiment.point_list(self.arguments.quick))
+        networks = self.networks(experiment)
+        run = {**self.circumstances, "notes": networks.notes}
+        output = Output(folder, run, experiment)
+        rounds = experiment.quick_rounds if self.arguments.quick else experiment.rounds
+        progress = Progress(experiment.name, len(results.points()) * len(experiment.lanes))
+        runner = Runner(experiment, results, output, networks, progress, rounds,
+                        self.arguments.seed, overrides, self.arguments.limit,
+                        experiment.volumes[self.arguments.quick])
+        ended = "the run had not ended"
+        try:
+            output.begin(results.points())
+            runner.run()
+            ended = ""
+        except (Interrupted, KeyboardInterrupt):
+            ended = "the run was interrupted"
+            raise
+        except Refusal as reason:
+            ended = str(reason).rstrip(".")
+            raise
+        finally:
+            progress.clear()
+            self.finish_one(experiment, results, output, run, ended)
+
+    def finish_one(self, experiment, results, output, run, ended):
+        figures = self.figures_to_draw(experiment, run)
+        whole = document(experiment, run, results, not ended, ended)
+        part = report.Part(experiment, results, whole, {})
+        self.parts.append(part)
+        if any(row["status"] != "ok" for row in results.rows):
+            self.status = INCOMPLETE
+        output.write_json(results, not ended, ended)
+        for figure in figures:
+            drawn = plots.draw(figure, results)
+            for kind, data in drawn.items():
+                output.write_bytes(f"{figure.name}.{kind}", data)
+            if drawn:
+                part.pictures[figure.name] = (figure.title, drawn["svg"])
+        self.write_report(output.write_text, experiment.title, [part])
+        output.close()
+
+    @staticmethod
+    def figures_to_draw(experiment, run):
+        """None, and a note, where nothing can draw."""
+        why_not = plots.why_not()
+        if why_not and experiment.figures:
+            run["notes"].append(why_not)
+        return [] if why_not else experiment.figures
+
+    def write_whole(self, experiment, folder):
+        """The report of all parts; those of figures() have their pictures in their own folders."""
+        if not self.parts:
+            return
+        first = self.parts[0]
+        first.experiment.missing += experiment.missing
+        parts = [report.Part(part.experiment, part.results, part.document,
+                             {f"{part.experiment.name}/{name}": picture
+                              for name, picture in part.pictures.items()})
+                 for part in self.parts]
+        writer = Output.__new__(Output)
+        writer.folder = folder
+        self.write_report(writer.write_text, experiment.title, parts)
+
+    @staticmethod
+    def write_report(write, title, parts):
+        write("report.md", report.write(report.Markdown(), title, parts))
+        write("report.html", report.write(report.Html(title), title, parts))
+
+
+def default_folder(path):
+    name = os.path.splitext(os.path.basename(path))[0]
+    return f"diwarp-lab-{name}-{datetime.datetime.now():%Y%m%d-%H%M%S}"
+
+
+def summarize(session, folder):
+    """What a user sees on a terminal: medians of the first value, and where the rest is."""
+    for part in session.parts:
+        value = part.experiment.values[0]
+        print(f"{part.experiment.title}: {value.name}"
+              f"{', ' + value.unit if value.unit else ''} (median)")
+        width = max(len(lane.name) for lane in part.experiment.lanes) + 2
+        for lane in part.experiment.lanes:
+            shown = [(point, median) for point in part.results.points()
+                     if (median := part.results.median(value.name, lane.name, point)) is not None]
+            if shown:
+                print(f"  {lane.name:{width}}" + ", ".join(
+                    f"{' '.join(short(v) for v in point.values())}: {report.significant(median)}"
+                    for point, median in shown[:6]) + (" ..." if len(shown) > 6 else ""))
+        for text in report.not_run(part):
+            print(f"  not measured: {text}")
+        for text in report.warnings(part.document):
+            print(f"  {text}")
+    print(f"Results: {folder}/results.csv, results.json, report.md, report.html"
+          if len(session.parts) == 1 else f"Report: {folder}/report.html")
+
+
+def end_by_signal(number, _):
+    raise Interrupted(signal.Signals(number).name)
+
+
+def run(arguments, program):
+    if arguments.list:
+        print_list()
+        return FINE
+    if not arguments.experiment:
+        raise Refusal("Name an experiment; --list shows them.")
+    path = experiments.find(arguments.experiment)
+    loaded = experiments.load(path)
+    where.tools = find_tools(arguments.tools, program)
+    session = Session(arguments)
+    with lock.take():
+        if arguments.self_check:
+            return session.self_check(loaded)
+        folder = arguments.out or default_folder(path)
+        session.look_around()
+        try:
+            session.run(path, folder)
+        finally:
+            if session.parts:
+                summarize(session, folder)
+    return session.status
+
+
+def main(program):
+    arguments = parser().parse_args()
+    signal.signal(signal.SIGTERM, end_by_signal)
+    signal.signal(signal.SIGHUP, end_by_signal)
+    try:
+        return run(arguments, program)
+    except (Refusal, experiments.Wrong) as reason:
+        print(f"diwarp-lab: {reason}", file=sys.stderr)
+        return REFUSED
+    except (Interrupted, KeyboardInterrupt):
+        print("diwarp-lab: interrupted; what was measured before is kept, and marked as partial.",
+              file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        return REFUSED

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of a run: results.csv grows with each row, results.json is replaced as a whole, so a run
+that is killed leaves both readable. docs/lab.md documents them; schema.json is the JSON's."""
+import csv
+import errno
+import json
+import os
+
+from .basics import Refusal
+
+SCHEMA = 1
+
+
+class Output:
+    """The folder of one run."""
+
+    def __init__(self, folder, run, experiment):
+        self.folder, self.run, self.experiment = folder, run, experiment
+        self.rows = None
+        with told(folder):
+            os.makedirs(folder, exist_ok=True)
+            if os.path.exists(self.path("results.json")):
+                raise Refusal(f"{folder} has results already: name another folder with --out, or "
+                              "move them away.")
+            self.rows = open(self.path("results.csv"), "w", newline="")
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def begin(self, points):
+        self.names = list(points[0]) if points else []
+        self.columns = ["experiment", "network", "lane", *self.names, "round", "status", "why",
+                        *(value.name for value in self.experiment.values), "net_offered",
+                        "net_lost"]
+        self.write_line(self.columns)
+
+    def write_row(self, row):
+        values = [row["values"].get(value.name) for value in self.experiment.values]
+        self.write_line([self.experiment.name, row["network"], row["lane"],
+                         *(row["point"].get(name) for name in self.names), row["round"],
+                         row["status"], row["why"], *values, row.get("net_offered"),
+                         row.get("net_lost")])
+
+    def write_line(self, cells):
+        with told(self.folder):
+            csv.writer(self.rows, lineterminator="\n").writerow(cells)
+            self.rows.flush()
+
+    def write_json(self, results, complete, ended):
+        """The whole of what is known; `ended` tells why, if a run is not complete."""
+        self.write_text("results.json", json.dumps(
+            document(self.experiment, self.run, results, complete, ended), indent=1))
+
+    def write_text(self, name, text):
+        self.write_bytes(name, text.encode())
+
+    def write_bytes(self, name, data):
+        """A file is there as a whole or, as before, not at all."""
+        new = self.path(f".{name}.new")
+        with told(self.folder):
+            try:
+                with open(new, "wb") as file:
+                    file.write(data)
+                os.replace(new, self.path(name))
+            except OSError:
+                if os.path.exists(new):
+                    os.remove(new)
+                raise
+
+    def close(self):
+        try:
+            self.rows.close()
+        except OSError:
+            pass  # what was flushed is there
+
+
+class told:
+    """Makes a sentence of an error of the file system."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, _, error, __):
+        if not isinstance(error, OSError):
+            return
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise Refusal(f"The disk under {self.folder} is full: free some room, or name another "
+                          "folder with --out. What was written before is still there.") from error
+        raise Refusal(f"{self.folder} cannot be written: {error.strerror}. Name another folder "
+                      "with --out.") from error
+
+
+def document(experiment, run, results, complete, ended):
+    return {"schema": SCHEMA, "kind": "diwarp-lab", "experiment": experiment.name,
+            "title": experiment.title, "complete": complete, "ended": ended, "run": run,
+            "values": [{"name": value.name, "unit": value.unit, "better": value.better}
+                       for value in experiment.values],
+            "cells": list(results.cells()),
+            "losses": [{"network": network, "asked_percent": asked, "offered": offered,
+                        "lost": lost}
+                       for (network, asked), (offered, lost) in results.counts.items()],
+            "published": [compare(one, results) for one in experiment.published],
+            "missing": [{"title": title, "why": why} for title, why in experiment.missing]}
+
+
+def compare(one, results):
+    here = one.here(results)
+    return {"title": one.title, "published": one.published,
+            "here": None if here is None else round(here, 2), "why": one.why}

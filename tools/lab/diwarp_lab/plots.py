@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plots of figures, as SVG and PNG. matplotlib is loaded late: it starts threads, and a process
+that has some cannot enter a user namespace."""
+import importlib.util
+import io
+import math
+
+from .quantities import short
+
+# From dark to light, so that they differ in grey, too; each has a marker and a stroke of its own.
+COLOURS = ("#1b1b3a", "#b5179e", "#2a9df4", "#e9a13b", "#2a9d55", "#8d99ae", "#7b2d26", "#0b5d6b")
+MARKERS = "osD^vP*X"
+STROKES = ("-", "--", "-.", ":")
+
+
+def why_not():
+    """Why nothing can be drawn; "": it can."""
+    if importlib.util.find_spec("matplotlib") is None:
+        return "There are no plots, as there is no matplotlib here: install python3-matplotlib"
+    return ""
+
+
+def doubles(values):
+    """Whether an axis of these wants to be logarithmic: they grow by factors."""
+    numbers = sorted(value for value in values if isinstance(value, (int, float)) and value > 0)
+    if len(numbers) < 2 or len(numbers) != len(values):
+        return False
+    factors = [b / a for a, b in zip(numbers, numbers[1:])]
+    return min(factors) >= 1.5
+
+
+def panels(figure, results):
+    """(value of `per`, points) for each panel."""
+    points = [point for point in results.points()
+              if all(point.get(name) == value for name, value in figure.where.items())]
+    if not figure.per:
+        return [(None, points)]
+    values = list(dict.fromkeys(point[figure.per] for point in points))
+    return [(value, [point for point in points if point[figure.per] == value])
+            for value in values]
+
+
+def series(figure, lane, points, results):
+    """(x, summary) for each point that the lane has; where x is left with several, the first."""
+    found = {}
+    for point in points:
+        one = results.summary(figure.y, lane.name, point)
+        if one and point.get(figure.x) not in found:
+            found[point.get(figure.x)] = one
+    return list(found.items())
+
+
+def draw(figure, results):
+    """{"svg": bytes, "png": bytes}; nothing where nothing was measured."""
+    import matplotlib
+    matplotlib.use("Agg")
+    matplotlib.rcParams.update({"svg.hashsalt": "diwarp", "svg.fonttype": "none"})
+    from matplotlib import pyplot
+    shown = [(value, drawn) for value, points in panels(figure, results)
+             if (drawn := [(lane, line) for lane in results.experiment.lanes
+                           if (line := series(figure, lane, points, results))])]
+    if not shown:
+        return {}
+    columns = min(len(shown), 3)
+    lines = math.ceil(len(shown) / columns)
+    picture, axes = pyplot.subplots(lines, columns, squeeze=False,
+                                    figsize=(1.2 + 4.2 * columns, 0.8 + 3.2 * lines))
+    for axis in axes.flat[len(shown):]:
+        axis.set_visible(False)
+    for axis, (value, drawn) in zip(axes.flat, shown):
+        draw_panel(axis, figure, drawn, results)
+        if value is not None:
+            axis.set_title(f"{figure.per} {short(value)}", fontsize=10)
+    finish(picture, axes.flat[0], figure, results)
+    made = {kind: rendered(picture, kind) for kind in ("svg", "png")}
+    pyplot.close(picture)
+    return made
+
+
+def draw_panel(axis, figure, drawn, results):
+    lanes = [lane.name for lane in results.experiment.lanes]
+    if figure.x == "lane":
+        draw_bars(axis, drawn, lanes)
+    else:
+        draw_lines(axis, figure, drawn, lanes)
+    highs = [one["median"] for _, line in drawn for _, one in line]
+    if min(highs) > 0 and max(highs) / min(highs) > 30:
+        axis.set_yscale("log")
+    else:
+        axis.set_ylim(bottom=0)
+    value = results.experiment.value(figure.y)
+    axis.set_ylabel(f"{value.name.replace('_', ' ')}" + (f" ({value.unit})" if value.unit else ""))
+    axis.grid(True, which="major", alpha=0.3)
+
+
+def draw_lines(axis, figure, drawn, lanes):
+    places = list(dict.fromkeys(x for _, line in drawn for x, _ in line))
+    logarithmic = doubles(places)
+    numeric = all(isinstance(x, (int, float)) for x in places)
+    for lane, line in drawn:
+        style = lanes.index(lane.name)
+        xs = [x if numeric else places.index(x) for x, _ in line]
+        parts = {name: [one[name] for _, one in line] for name in ("low", "median", "high")}
+        axis.plot(xs, parts["median"], label=lane.name, color=COLOURS[style % len(COLOURS)],
+                  marker=MARKERS[style % len(MARKERS)], markersize=5,
+                  linestyle=STROKES[style % len(STROKES)])
+        axis.fill_between(xs, parts["low"], parts["high"], alpha=0.2,
+                          color=COLOURS[style % len(COLOURS)])
+    if logarithmic:
+        axis.set_xscale("log", base=2)
+    if logarithmic or not numeric:
+        axis.set_xticks(places if numeric else range(len(places)),
+                        [short(x) for x in places], rotation=45 if len(places) > 6 else 0)
+        axis.minorticks_off()
+    axis.set_xlabel(figure.x)
+
+
+def draw_bars(axis, drawn, lanes):
+    """A bar for each lane, with its quartiles."""
+    for place, (lane, line) in enumerate(drawn):
+        one = line[0][1]
+        style = lanes.index(lane.name)
+        axis.bar(place, one["median"], color=COLOURS[style % len(COLOURS)], width=0.7,
+                 yerr=[[one["median"] - one["low"]], [one["high"] - one["median"]]], capsize=4,
+                 edgecolor="black")
+    axis.set_xticks(range(len(drawn)), [lane.name for lane, _ in drawn], rotation=30, ha="right")
+
+
+def finish(picture, axis, figure, results):
+    handles, labels = axis.get_legend_handles_labels()
+    if handles:
+        picture.legend(handles, labels, loc="lower center",
+                       ncols=min(len(labels), 4), frameon=False, fontsize=9)
+    picture.suptitle(figure.title, fontsize=12)
+    rows = math.ceil(len(labels) / 4)
+    height = picture.get_size_inches()[1]
+    picture.tight_layout(rect=(0, 0.28 * rows / height if rows else 0, 1, 1))
+
+
+def rendered(picture, kind):
+    file = io.BytesIO()
+    picture.savefig(file, format=kind, dpi=130,
+                    metadata={"Date": None} if kind == "svg" else None)
+    return file.getvalue()

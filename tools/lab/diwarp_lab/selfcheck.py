@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Proves that the loss that is asked for is the loss that happens: counted at the network, within
+so many standard deviations; and that a receiver misses what the network says it dropped."""
+import contextlib
+
+from .basics import Refusal, Skipped
+from .experiment import Lane
+from .summaries import deviations
+from .work import Failed, Pair, Plain, Stage
+
+LIMIT = 5  # standard deviations
+RATES = (0.1, 1, 3, 7)  # percent
+PACKETS = 40000
+
+
+class Count:
+    """What one rate came to."""
+
+    def __init__(self, network, asked, offered, lost, missed):
+        self.network, self.asked = network, asked
+        self.offered, self.lost, self.missed = offered, lost, missed
+        self.off = deviations(lost, offered, asked / 100)
+
+    def holds(self):
+        return self.offered > 0 and abs(self.off) <= LIMIT
+
+    def __str__(self):
+        happened = 100 * self.lost / max(self.offered, 1)
+        return (f"{self.network:9} asked {self.asked:g} %, happened {happened:.3f} % ({self.lost} "
+                f"of {self.offered} packets), {abs(self.off):.1f} standard deviations off"
+                f"{self.missed}: {'holds' if self.holds() else 'DOES NOT HOLD'}")
+
+
+def work_for(network, packets):
+    if network.counts_rows:  # what impairs is inside of diwarp
+        return Pair("bandwidth", f"--transport ud --op send --size 1K --iterations {packets} "
+                                 "--warmup 0 --max-loss 100 --timeout 30")
+    return Plain("count", f"--packets {packets} --size 256")
+
+
+def count(networks, asked, seed, packets):
+    """Sends that many packets over a network that is to lose `asked` percent."""
+    with contextlib.ExitStack() as stack:
+        network = networks.open(Lane("self-check", None, "", {}, 0), {"loss": asked}, seed, 2,
+                                stack)
+        network.reseed(seed)
+        before = network.counted()
+        row = work_for(network, packets).run(Stage(network, {}))
+        if network.counts_rows:
+            return Count(network.name, asked, row.get("impaired.offered", 0),
+                         row.get("impaired.dropped", 0), "")
+        if before is None:
+            raise Refusal(f"The network {network.name} does not count what it drops: choose "
+                          "another with --network.")
+        offered, lost = (now - then for now, then in zip(network.counted(), before))
+        missed = f", {row['sent'] - row['received']} of {row['sent']} datagrams missed"
+        return Count(network.name, asked, offered, lost, missed)
+
+
+def run(networks, rates, seed, packets=PACKETS, tell=print):
+    """Whether all rates hold."""
+    fine = True
+    for number, asked in enumerate(rates):
+        try:
+            one = count(networks, asked, seed + number, packets)
+        except (Failed, Skipped) as reason:
+            raise Refusal(f"The loss could not be counted: {reason}.") from reason
+        tell(str(one))
+        fine = fine and one.holds()
+    return fine

@@ -1,0 +1,517 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What lanes do: programs that run between the hosts of a network, and the rows that they print.
+
+A Work has `run(stage)`, which returns one row, a flat dictionary, or raises Failed with a sentence;
+and says in `obstacle(stage)` why it cannot run, before anything is tried."""
+import copy
+import json
+import os
+import re
+import select
+import shlex
+import signal
+import string
+import subprocess
+import sys
+import tempfile
+import time
+
+from .basics import where
+from .scene import KILL_WITH_PARENT, call
+
+OUTPUT_LIMIT = 16 << 20  # bytes that a program may print
+LIMIT = 60  # seconds that a program may take, unless its lane says otherwise
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+class Failed(Exception):
+    """Why one run of a lane came to nothing, in a sentence."""
+
+
+def flat(value, prefix=""):
+    """{"half_rtt_us": {"p50": 1}} is {"half_rtt_us.p50": 1}. Lists are left out."""
+    found = {}
+    for name, inner in value.items():
+        if isinstance(inner, dict):
+            found.update(flat(inner, f"{prefix}{name}."))
+        elif not isinstance(inner, list):
+            found[prefix + name] = inner
+    return found
+
+
+def placeholders_in(text):
+    return [name for _, name, _, _ in string.Formatter().parse(text) if name]
+
+
+def write_option(value):
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def fill(text, point):
+    """The words of an option text, with the point's values in place of {name}."""
+    values = {name: write_option(value) for name, value in point.items()}
+    return shlex.split(text.format(**values))
+
+
+class Stage:
+    """Where a Work runs: a network's hosts, a point, and how long it may take."""
+
+    def __init__(self, network, point, limit=None):
+        self.network, self.point, self.limit = network, point, limit
+
+    def space(self, host):
+        return self.network.hosts[host].space
+
+    def address(self, host):
+        return self.network.hosts[host].address
+
+
+class Running:
+    """A program that runs, for at most so many seconds; its output is kept up to a limit."""
+
+    def __init__(self, words, space=None, environment=None, limit=LIMIT):
+        self.name = os.path.basename(words[0])
+        if self.name.startswith("python") and len(words) > 3:
+            self.name = words[3]
+        self.deadline, self.limit = time.monotonic() + limit, limit
+        self.output, self.errors = b"", tempfile.TemporaryFile("w+")
+        parent = os.getpid()
+
+        def prepare():
+            if space:
+                space.enter()
+            call("prctl", KILL_WITH_PARENT, signal.SIGKILL)
+            if os.getppid() != parent:  # it died before that was set
+                os._exit(1)
+
+        try:
+            self.process = subprocess.Popen(
+                words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.errors,
+                env={**os.environ, **(environment or {})}, preexec_fn=prepare)
+        except OSError as error:
+            raise Failed(f"{self.name} cannot be started: {error.strerror}")
+
+    def read_some(self):
+        """False at the end of its output."""
+        left = self.deadline - time.monotonic()
+        ready, _, _ = select.select([self.process.stdout], [], [], max(left, 0))
+        if not ready:
+            self.kill()
+            raise Failed(f"{self.name} did not end within {self.limit:g} s, and was killed"
+                         f"{self.said()}")
+        chunk = os.read(self.process.stdout.fileno(), 1 << 16)
+        self.output += chunk
+        if len(self.output) > OUTPUT_LIMIT:
+            self.kill()
+            raise Failed(f"{self.name} printed more than {OUTPUT_LIMIT >> 20} MiB, and was killed")
+        return bool(chunk)
+
+    def wait_for(self, pattern):
+        """The match of a pattern in its output."""
+        while True:
+            found = re.search(pattern, self.output.decode(errors="replace"))
+            if found:
+                return found
+            if not self.read_some():
+                raise Failed(f"{self.name} ended with status {self.process.wait()}{self.said()}")
+
+    def finish(self):
+        """All that it printed, once it has ended well."""
+        while self.read_some():
+            pass
+        try:
+            status = self.process.wait(max(self.deadline - time.monotonic(), 1))
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise Failed(f"{self.name} did not end within {self.limit:g} s, and was killed")
+        if status != 0:
+            what = f"ended with status {status}" if status > 0 \
+                else f"was killed by signal {-status}"
+            raise Failed(f"{self.name} {what}{self.said()}")
+        return self.output.decode(errors="replace")
+
+    def said(self):
+        """": " and the last line of its errors, if there is one."""
+        self.errors.seek(0)
+        lines = [line.strip() for line in self.errors.read()[-4000:].splitlines() if line.strip()]
+        return f": {lines[-1]}" if lines else ""
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.kill()
+        self.errors.close()
+
+
+def rows_in(name, text):
+    """The rows that a program printed: JSON, a list of objects or one object."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        start = text.strip()[:60]
+        raise Failed(f"{name} printed {start!r}, which is no JSON" if start
+                     else f"{name} printed nothing")
+    rows = found if isinstance(found, list) else [found]
+    if isinstance(found, dict) and isinstance(found.get("rows"), list):
+        rows = found["rows"]
+    if not rows or not all(isinstance(row, dict) for row in rows):
+        raise Failed(f"{name} printed JSON that is no row and no list of rows")
+    return rows
+
+
+known_options = {}
+
+
+def options_of(program):
+    """The options that a program's --help names; None where there is no such program."""
+    if program not in known_options:
+        try:
+            done = subprocess.run([program, "--help"], capture_output=True, text=True, timeout=20,
+                                  stdin=subprocess.DEVNULL)
+            known_options[program] = set(re.findall(r"--[a-z][\w-]*", done.stdout))
+        except (OSError, subprocess.TimeoutExpired):
+            known_options[program] = None
+    return known_options[program]
+
+
+def lacking(program, texts):
+    """Why a program cannot be run with these option texts; "": it can."""
+    known = options_of(program)
+    name = os.path.basename(program)
+    if known is None:
+        return f"there is no {name} in {os.path.dirname(program) or 'PATH'}"
+    missing = [word for text in texts for word in re.findall(r"(?<!\S)--[a-z][\w-]*", text)
+               if word not in known]
+    return f"{name} has no {', '.join(sorted(set(missing)))}" if missing else ""
+
+
+class Work:
+    """What a lane does at a point."""
+    texts = ()
+
+    def hosts(self, point=None):
+        """How many it takes at a point; without one, at most."""
+        return 2
+
+    def placeholders(self):
+        return [name for text in self.texts for name in placeholders_in(text)]
+
+    def obstacle(self, stage):
+        return ""
+
+    def streams(self):
+        """Whether it runs over TCP."""
+        return any(re.search(r"--transport[ =]rc\b", text) for text in self.texts)
+
+    def run(self, stage):
+        with_begun = self.begin(stage)
+        try:
+            return with_begun.finish()
+        finally:
+            with_begun.kill()
+
+    def begin(self, stage):
+        raise NotImplementedError
+
+
+SUMMED = ("mb_per_s", "messages_per_s", "valid_bytes", "received", "sent", "lost")
+
+
+CLIENT_TIME, SERVER_TIME = "processor.client.total_s", "processor.server.total_s"
+
+
+def merge(rows, apart=()):
+    """One row of the flat ones of several receivers or clients: the first one's, with sum and least
+    of what adds up. `apart` are columns of processes that each row has for itself: added up."""
+    row = dict(rows[0])
+    for name in SUMMED:
+        if all(isinstance(one.get(name), (int, float)) for one in rows):
+            row[name + ".sum"] = sum(one[name] for one in rows)
+            row[name + ".least"] = min(one[name] for one in rows)
+    for name in apart:
+        if all(isinstance(one.get(name), (int, float)) for one in rows):
+            row[name] = sum(one[name] for one in rows)
+    row["rows"] = len(rows)
+    return row
+
+
+MOST = 16  # that a count which varies may come to, for the hosts that it takes
+
+
+def count_at(count, point):
+    """A count, or the value of the point that it names."""
+    if isinstance(count, str):
+        return int(point[count]) if point else MOST
+    return count
+
+
+class Pair(Work):
+    """diwarp-TOOL: a server on the second host and on, a client on the first one."""
+
+    def __init__(self, tool, client, server="", receivers=1, clients=1, ends=(0, 1), limit=LIMIT,
+                 streams=None, only=None):
+        self.tool, self.client, self.server = tool, client, server
+        self.receivers, self.clients, self.ends, self.limit = receivers, clients, ends, limit
+        self.texts, self.only = (client, server), only or {}
+        self.on_streams = streams
+
+    def hosts(self, point=None):
+        return max(*self.ends, self.ends[1] + count_at(self.receivers, point) - 1) + 1
+
+    def placeholders(self):
+        named = [count for count in (self.receivers, self.clients) if isinstance(count, str)]
+        return super().placeholders() + named
+
+    def streams(self):
+        return super().streams() if self.on_streams is None else self.on_streams
+
+    def program(self):
+        return os.path.join(where.tools, f"diwarp-{self.tool}")
+
+    def obstacle(self, stage):
+        return lacking(self.program(), self.texts)
+
+    def begin(self, stage):
+        return BegunPair(self, stage)
+
+
+class BegunPair:
+    """Servers that listen, and clients that run."""
+
+    def __init__(self, pair, stage):
+        self.pair, self.stage, self.running = pair, stage, []
+        try:
+            addresses = [self.serve(pair.ends[1] + number)
+                         for number in range(count_at(pair.receivers, stage.point))]
+            self.servers = len(addresses)
+            self.clients = [self.connect(addresses)
+                            for _ in range(count_at(pair.clients, stage.point))]
+        except BaseException:
+            self.kill()
+            raise
+
+    def start(self, host, *words):
+        running = Running([self.pair.program(), *words], self.stage.space(host),
+                          self.stage.network.environment, self.stage.limit or self.pair.limit)
+        self.running.append(running)
+        return running
+
+    def serve(self, host):
+        """The address at which a server listens."""
+        server = self.start(host, "--server", f"{self.stage.address(host)}:0",
+                            *fill(self.pair.server, self.stage.point))
+        return server.wait_for(r"listening at (\S+)")[1]
+
+    def connect(self, addresses):
+        return self.start(self.pair.ends[0], "--connect", ",".join(addresses), "--json", "-",
+                          *fill(self.pair.client, self.stage.point))
+
+    def finish(self):
+        rows = [flat(row) for client in self.clients
+                for row in rows_in(client.name, client.finish())]
+        apart = [CLIENT_TIME] if len(self.clients) > 1 else []
+        return merge(rows, apart + ([SERVER_TIME] if self.servers > 1 else []))
+
+    def kill(self):
+        for running in self.running:
+            with running:
+                pass
+
+
+class Program(Work):
+    """One program on the first host, which prints rows. A name without a slash is diwarp's, if it
+    begins so, else one of PATH."""
+
+    def __init__(self, text, row=None, column="", limit=LIMIT, streams=False):
+        self.text, self.row, self.column, self.limit = text, row or {}, column, limit
+        self.texts = (text,)
+        self.on_streams = streams
+
+    def hosts(self, point=None):
+        return 1
+
+    def streams(self):
+        return self.on_streams
+
+    def words(self, point):
+        words = fill(self.text, point)
+        if words[0].startswith("diwarp-"):
+            words[0] = os.path.join(where.tools, words[0])
+        return words
+
+    def obstacle(self, stage):
+        words = self.words(stage.point)
+        return lacking(words[0], [" ".join(words[1:])]) if "diwarp-" in words[0] else ""
+
+    def begin(self, stage):
+        return BegunProgram(self, stage)
+
+
+class BegunProgram:
+    def __init__(self, program, stage):
+        self.program = program
+        self.running = Running(program.words(stage.point), stage.space(0),
+                               stage.network.environment, stage.limit or program.limit)
+
+    def finish(self):
+        rows = rows_in(self.running.name, self.running.finish())
+        wanted = self.program.row.items()
+        for row in rows:
+            if all(row.get(name) == value for name, value in wanted):
+                return self.with_value(flat(row))
+        raise Failed(f"{self.running.name} printed no row with {dict(wanted)}")
+
+    def with_value(self, row):
+        """The column that the program's Work asks for is the row's "value"."""
+        if not self.program.column:
+            return row
+        if self.program.column not in row:
+            raise Failed(f"{self.running.name} printed no {self.program.column}: "
+                         f"{row.get('not_measured', 'its row has other columns')}")
+        return {**row, "value": row[self.program.column]}
+
+    def kill(self):
+        with self.running:
+            pass
+
+
+class Plain(Pair):
+    """plain.py: sockets without diwarp, between two hosts."""
+
+    def __init__(self, kind, options="", limit=LIMIT):
+        super().__init__(kind, options, "", limit=limit)
+        self.kind = kind
+
+    def streams(self):
+        return self.kind == "tcp"
+
+    def obstacle(self, stage):
+        return ""
+
+    def begin(self, stage):
+        return BegunPlain(self, stage)
+
+
+class BegunPlain(BegunPair):
+    def start(self, host, *words):
+        program = [sys.executable, "-B", os.path.join(HERE, "plain.py"), self.pair.kind]
+        running = Running([*program, *words], self.stage.space(host), {},
+                          self.stage.limit or self.pair.limit)
+        self.running.append(running)
+        return running
+
+
+class Together(Work):
+    """Several at once; the values of each have its name and a point before theirs."""
+
+    def __init__(self, parts):
+        self.parts = parts
+        self.texts = tuple(text for part in parts.values() for text in part.texts)
+
+    def hosts(self, point=None):
+        return max(part.hosts(point) for part in self.parts.values())
+
+    def streams(self):
+        return any(part.streams() for part in self.parts.values())
+
+    def obstacle(self, stage):
+        return next((why for why in (part.obstacle(stage) for part in self.parts.values()) if why),
+                    "")
+
+    def run(self, stage):
+        begun, row = {}, {}
+        try:
+            for name, part in self.parts.items():
+                begun[name] = part.begin(stage)
+            for name, part in begun.items():
+                row.update({f"{name}.{column}": value for column, value in part.finish().items()})
+            return row
+        finally:
+            for part in begun.values():
+                part.kill()
+
+
+class Many(Work):
+    """The same pair so many times at once, each with programs of its own. With fan "in" each client
+    has a host of its own and the servers share one; with "out" the other way round."""
+    FANS = {"": lambda number: (0, 1), "in": lambda number: (number + 1, 0),
+            "out": lambda number: (0, number + 1)}
+
+    def __init__(self, count, pair, fan=""):
+        self.count, self.pair, self.fan = count, pair, fan
+        self.texts = pair.texts
+
+    def hosts(self, point=None):
+        if not self.fan:
+            return 2
+        return max(max(self.FANS[self.fan](n)) for n in range(count_at(self.count, point))) + 1
+
+    def placeholders(self):
+        return super().placeholders() + ([self.count] if isinstance(self.count, str) else [])
+
+    def streams(self):
+        return self.pair.streams()
+
+    def obstacle(self, stage):
+        return self.pair.obstacle(stage)
+
+    def run(self, stage):
+        begun = []
+        try:
+            for number in range(count_at(self.count, stage.point)):
+                one = copy.copy(self.pair)
+                one.ends = self.FANS[self.fan](number)
+                begun.append(one.begin(stage))
+            return merge([one.finish() for one in begun], (CLIENT_TIME, SERVER_TIME))
+        finally:
+            for one in begun:
+                one.kill()
+
+
+class Sequence(Together):
+    """The same, one after the other; a part with `only` at the points that it names."""
+
+    def run(self, stage):
+        return {f"{name}.{column}": value for name, part in self.parts.items()
+                if matches(stage.point, getattr(part, "only", {}))
+                for column, value in part.run(stage).items()}
+
+
+def matches(point, only):
+    """Whether a point has one of the values that each name is limited to."""
+    return all(point.get(name) in wanted for name, wanted in only.items())
+
+
+def pair(tool, client, server="", **more):
+    return Pair(tool, client, server, **more)
+
+
+def program(text, **more):
+    return Program(text, **more)
+
+
+def plain(kind, options="", **more):
+    return Plain(kind, options, **more)
+
+
+def together(**parts):
+    return Together(parts)
+
+
+def many(count, pair, fan=""):
+    return Many(count, pair, fan)
+
+
+def sequence(**parts):
+    return Sequence(parts)
+
+
+WORDS = {"pair": pair, "program": program, "plain": plain, "together": together,
+         "sequence": sequence, "many": many}

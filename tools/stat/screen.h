@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <termios.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace diwarp::tools {
+
+/// Whether both standard input and standard output are a terminal.
+bool is_terminal();
+
+/// The whole terminal, as top has it, from its making to its end, which leaves the terminal as it
+/// was found.
+class Screen {
+ public:
+  Screen();
+  ~Screen();
+  Screen(const Screen&) = delete;
+  Screen& operator=(const Screen&) = delete;
+
+  /// As many of the lines as there is room for.
+  void show(const std::vector<std::string>& lines);
+  /// False once the user has pressed q. Throws Interrupted.
+  bool wait(std::chrono::nanoseconds duration);
+
+ private:
+  bool has_settings_ = false;
+  termios settings_{};
+};
+
+/// Without a screen. Throws Interrupted.
+void pause_for(std::chrono::nanoseconds duration);
+
+}  // namespace diwarp::tools

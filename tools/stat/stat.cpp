@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// diwarp-stat: what the devices of running processes do.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/failure.h"
+#include "common/program.h"
+#include "stat/output.h"
+#include "stat/sample.h"
+#include "stat/screen.h"
+#include "stat/table.h"
+
+namespace diwarp::tools {
+namespace {
+
+constexpr const char* kName = "diwarp-stat";
+constexpr const char* kDescription =
+    "Shows the counters of the devices of running processes: packets, bytes, drops by reason, CRC\n"
+    "errors, what was sent again, queue pairs, completions that wait, open records, and the share\n"
+    "of the time that each engine worked. On a terminal it fills the screen, until q is pressed;\n"
+    "elsewhere it prints one table.";
+
+constexpr double kLongestInterval = 86400;  // s
+
+struct Settings {
+  Selection selection;
+  bool once = false;
+  bool json = false;
+  bool prometheus = false;
+  std::optional<double> interval;  // s
+  uint64_t count = 0;              // of samples; 0: no end
+};
+
+std::chrono::nanoseconds interval_of(const Settings& settings) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+      std::chrono::duration<double>(settings.interval.value_or(1)));
+}
+
+void print(const std::vector<std::string>& lines) {
+  for (const std::string& line : lines) std::printf("%s\n", line.c_str());
+}
+
+void run_once(const Settings& settings) {
+  const Sample sample = take_sample(settings.selection);
+  if (settings.prometheus)
+    std::fputs(prometheus_of(sample).c_str(), stdout);
+  else if (settings.json)
+    std::printf("%s\n", json_of(sample, nullptr, 2).c_str());
+  else
+    print(table_of(sample, nullptr, false));
+}
+
+/// One table after another, or one line of JSON, until the user interrupts or nobody reads it.
+void run_watch(const Settings& settings) {
+  std::optional<Sample> before;
+  for (uint64_t i = 0; settings.count == 0 || i < settings.count; ++i) {
+    if (i != 0) pause_for(interval_of(settings));
+    Sample now = take_sample(settings.selection);
+    const Sample* const earlier = before ? &*before : nullptr;
+    if (settings.json) {
+      std::printf("%s\n", json_of(now, earlier, -1).c_str());
+    } else {
+      if (i != 0) std::printf("\n");
+      print(table_of(now, earlier, true));
+    }
+    if (std::fflush(stdout) != 0) return;
+    before = std::move(now);
+  }
+}
+
+void run_screen(const Settings& settings) {
+  Screen screen;
+  std::optional<Sample> before;
+  for (uint64_t i = 0; settings.count == 0 || i < settings.count; ++i) {
+    Sample now = take_sample(settings.selection);
+    screen.show(table_of(now, before ? &*before : nullptr, true));
+    before = std::move(now);
+    if (!screen.wait(interval_of(settings))) return;
+  }
+}
+
+void check(const Settings& settings) {
+  const bool watches = settings.interval.has_value() || settings.count != 0;
+  if (settings.json && settings.prometheus) throw Failure("Choose --json or --prometheus.");
+  if (settings.once && watches) throw Failure("--once contradicts --watch and --count.");
+  if (settings.prometheus && watches)
+    throw Failure("--prometheus prints once; let the scraper say how often.");
+  if (settings.interval && !(*settings.interval > 0 && *settings.interval <= kLongestInterval))
+    throw Failure("--watch needs a number of seconds above 0, at most 86400.");
+  for (const pid_t process : settings.selection.processes)
+    if (process <= 0) throw Failure("The number of a process is above 0.");
+}
+
+void run(int argc, char** argv) {
+  CLI::App app(kDescription, kName);
+  Settings settings;
+  app.add_option("PID", settings.selection.processes, "These processes alone");
+  app.add_flag("--all", settings.selection.all_users,
+               "Processes of all users (root alone may look at those)");
+  app.add_flag("--once", settings.once, "Print one table, of all since each device was opened");
+  app.add_option("--watch", settings.interval, "Seconds between two looks (default: 1)");
+  app.add_option("--count", settings.count, "End after so many looks");
+  app.add_flag("--json", settings.json, "Print JSON; with --watch, a line each time");
+  app.add_flag("--prometheus", settings.prometheus, "Print the text format of Prometheus");
+  if (!parse_command_line(app, argc, argv)) return;
+  check(settings);
+  std::vector<pid_t>& processes = settings.selection.processes;
+  std::ranges::sort(processes);
+  processes.erase(std::ranges::unique(processes).begin(), processes.end());
+  const bool watches = settings.interval.has_value() || settings.count != 0;
+  const bool one = settings.once || settings.prometheus;
+  if (!one && !settings.json && is_terminal()) return run_screen(settings);
+  if (!one && watches) return run_watch(settings);
+  run_once(settings);
+}
+
+}  // namespace
+}  // namespace diwarp::tools
+
+int main(int argc, char** argv) {
+  return diwarp::tools::run_program(diwarp::tools::kName, [&] { diwarp::tools::run(argc, argv); });
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "switch/tap.h"
+
+#include <fcntl.h>
+#include <linux/if_tun.h>
+#include <net/if.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+namespace network {
+
+namespace {
+
+constexpr size_t kLargestFrame = 2048;  // the devices have an MTU of 1500
+
+int checked(int result, const std::string& what) {
+  if (result < 0) throw std::system_error(errno, std::system_category(), what);
+  return result;
+}
+
+void enter(const std::string& space) {
+  const int fd = checked(open(space.c_str(), O_RDONLY | O_CLOEXEC), space);
+  const int result = setns(fd, CLONE_NEWNET);
+  close(fd);
+  checked(result, "setns");
+}
+
+}  // namespace
+
+Tap::Tap(const std::string& space, const std::string& name) {
+  enter(space);
+  fd_ = checked(open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC), "/dev/net/tun");
+  ifreq request{};
+  request.ifr_flags = IFF_TAP | IFF_NO_PI;
+  std::strncpy(request.ifr_name, name.c_str(), sizeof request.ifr_name - 1);
+  checked(ioctl(fd_, TUNSETIFF, &request), "TUNSETIFF");
+}
+
+Tap::~Tap() {
+  if (fd_ >= 0) close(fd_);
+}
+
+bool Tap::read(Frame& frame) const {
+  frame.resize(kLargestFrame);
+  const ssize_t bytes = ::read(fd_, frame.data(), frame.size());
+  frame.resize(bytes > 0 ? static_cast<size_t>(bytes) : 0);
+  return bytes > 0;
+}
+
+bool Tap::write(const Frame& frame) const {
+  return ::write(fd_, frame.data(), frame.size()) == static_cast<ssize_t>(frame.size());
+}
+
+}  // namespace network
