@@ -140,6 +140,8 @@ class Server:
         self.result = result
         self.row = None
         self.done = None
+        self.begun = False
+        self.measured = False
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
 
@@ -162,7 +164,8 @@ class Server:
         with self.peer, self.listener:
             self.peer.settimeout(PATIENCE)
             assert self.hear()["type"] == "hello"
-            self.say(type="welcome")
+            self.say(type="welcome", clients=1, client=0)
+            self.say(type="start")
             self.say(type="buffer", bytes=1 << 20)
             self.row = self.hear()
             queue_pair = QueuePair()
@@ -188,10 +191,24 @@ class Server:
         return False
 
     def take(self, word):
-        if word["type"] == "done":
-            self.done = word["row"]
-        if word["type"] == "skip":
-            self.say(type="skipped")
+        """What the client says in a row of diwarp-bandwidth (begun, sent, skip, done) or of
+        diwarp-pingpong (measure, stop, done)."""
+        spent = {"type": "spent", "user_us": 1, "system_us": 1, "overflowed": 0, "zerocopy_sends": 0}
+        kind = word["type"]
+        if kind == "measure":
+            self.say(type="measuring")
+        if kind == "begun":
+            self.measured = self.begun  # the first time it is the warm-up
+            self.begun = True
+            self.say(type="go")
+        if kind == "skip":
+            self.say(type="skipped", flow=word["flow"])
+        if kind == "stop":
+            self.say(**spent)
+        if kind == "done":
+            self.done = word["rows"][0]
         answer = self.result(word)
         if answer:
             self.say(**answer)
+        if kind == "sent" and self.measured:
+            self.say(**spent)

@@ -41,7 +41,7 @@ def start_forgetful_echo():
                 queue_pair.send(payload, source)
         seen.add(number)
 
-    server = ForeignServer(echo, lambda word: word["type"] == "done" and {"type": "done"})
+    server = ForeignServer(echo, lambda word: None)
     return server, seen
 
 
@@ -86,8 +86,9 @@ def start_receiver(credited, **changes):
     def result(word):
         if word["type"] != "sent":
             return None
-        answer = {"type": "result", "received": len(numbers), "valid_bytes": len(numbers) * 100,
-                  "partial": 0, "wrong": 0, "first_wrong": "", "next": credited, "overflowed": 0}
+        answer = {"type": "result", "flow": word["flow"], "received": len(numbers),
+                  "valid_bytes": len(numbers) * 100, "partial": 0, "wrong": 0, "first_wrong": "",
+                  "next": credited}
         answer.update(changes)
         numbers.clear()
         return {key: value for key, value in answer.items() if value is not None}
