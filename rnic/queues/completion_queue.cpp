@@ -105,7 +105,7 @@ size_t CompletionQueue::take_completions(std::span<WorkCompletion> completions) 
   const std::lock_guard lock(consumer_);
   size_t count = 0;
   while (count < completions.size() && ring_.try_pop(completions[count])) ++count;
-  counters_.add_shared(Meter::completions_polled, count);
+  if (count != 0) counters_.add_shared(Meter::completions_polled, count);
   return count;
 }
 

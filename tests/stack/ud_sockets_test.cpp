@@ -73,7 +73,7 @@ TEST_CASE("queue pairs talk over UDP, with and without the kernel's offloads, in
   check_talk(a, a.address(), b, b.address());
 }
 
-TEST_CASE("a device tells which of the kernel's offloads it was opened without") {
+TEST_CASE("a device tells which of the kernel's offloads it was opened without", "[kernel]") {
   const bool segmentation = GENERATE(true, false);
   const bool coalescing = GENERATE(true, false);
   const Device device =
