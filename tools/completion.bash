@@ -16,4 +16,4 @@ _diwarp() {
 }
 
 complete -o default -F _diwarp diwarp-pingpong diwarp-bandwidth diwarp-compare diwarp-info \
-  diwarp-takeover diwarp-rping
+  diwarp-takeover diwarp-rping diwarp-memory diwarp-stat diwarp-switch

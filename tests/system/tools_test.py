@@ -140,6 +140,24 @@ def help_is_no_failure(name):
         check(option in text, f"no {option} in {text}")
 
 
+@case(*[(name,) for name in (*TOOLS, "switch")])
+def help_fits_a_terminal(name):
+    """But for words that are longer, as the names of all operations are."""
+    for line in run(name, "--help").stdout.splitlines():
+        check(len(line) <= 80 or len(line.split()) <= 2, line)
+
+
+@case()
+def switch_refuses_what_it_cannot_do():
+    for options, part in ((("--loss", "2"), "--loss"), (("--burst", "0.5"), "--burst"),
+                          (("--port", "nowhere"), "DEVICE=NAMESPACE_FILE, not nowhere"),
+                          (("--log", path("no/such/folder/log")), "cannot be written"),
+                          ((), "--port is required")):
+        ports = () if "nowhere" in options or not options else ("--port", "a=/none")
+        check_sentence("switch", run("switch", *ports, *options, status=1).stderr, part)
+    check(run("switch", "--version").stdout.startswith("diwarp-switch "), "no version")
+
+
 @case(*[(name,) for name in TOOLS])
 def version_of(name):
     text = run(name, "--version").stdout

@@ -8,9 +8,11 @@
 #include <csignal>
 #include <cstdio>
 #include <iostream>
+#include <memory>
 #include <string>
 
 #include "common/failure.h"
+#include "common/help.h"
 #include "common/interrupt.h"
 
 namespace diwarp::tools {
@@ -74,6 +76,7 @@ bool parse_command_line(CLI::App& app, int argc, char** argv) {
   app.set_version_flag("--version", app.get_name() + " " + to_string(version()),
                        "Print the version and exit");
   app.footer(with_exit_status(app.get_footer()));
+  app.formatter(std::make_shared<HelpFormatter>());
   try {
     app.parse(argc, argv);
     return true;

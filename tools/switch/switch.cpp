@@ -18,6 +18,9 @@
 #include <string>
 #include <vector>
 
+#include "common/failure.h"
+#include "common/interrupt.h"
+#include "common/program.h"
 #include "switch/egress.h"
 #include "switch/frame.h"
 #include "switch/tap.h"
@@ -26,8 +29,16 @@ namespace network {
 
 namespace {
 
-constexpr int kFramesAtOnce = 64;  // of one port, before the others have their turn
-constexpr size_t kHeadBytes = 60;  // of a datagram, in the log
+constexpr int kFramesAtOnce = 64;     // of one port, before the others have their turn
+constexpr size_t kHeadBytes = 60;     // of a datagram, in the log
+constexpr size_t kMostPlaces = 4096;  // of stations that are known; then all are learned anew
+
+constexpr const char* kName = "diwarp-switch";
+constexpr const char* kDescription =
+    "A switch between network namespaces, in user space, that drops, delays and reorders packets "
+    "from a seed, and limits their rate. It says \"ready\" when the devices are there. A line on "
+    "standard input asks for a line of figures, a JSON list with an object for each port; the end "
+    "of standard input ends it.";
 
 struct Settings {
   std::vector<std::string> ports;  // "device=path of the namespace"
@@ -65,6 +76,14 @@ Time now() {
   return Time(int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec);
 }
 
+/// Null where none is wanted.
+FILE* open_log(const std::string& path) {
+  if (path.empty()) return nullptr;
+  FILE* const file = fopen(path.c_str(), "we");
+  if (file == nullptr) throw diwarp::tools::Failure("The log " + path + " cannot be written.");
+  return file;
+}
+
 class Switch {
  public:
   explicit Switch(const Settings& settings);
@@ -87,19 +106,20 @@ class Switch {
   std::vector<Port> ports_;
   std::map<Mac, size_t> places_;  // which port a station was last seen at
   Frame frame_;
-  FILE* log_ = nullptr;
+  FILE* const log_;
 };
 
-Switch::Switch(const Settings& settings) {
+Switch::Switch(const Settings& settings) : log_(open_log(settings.log)) {
   for (size_t i = 0; i < settings.ports.size(); ++i) {
     const std::string& port = settings.ports[i];
     const size_t split = port.find('=');
+    if (split == std::string::npos)
+      throw diwarp::tools::Failure("--port takes DEVICE=NAMESPACE_FILE, not " + port + ".");
     Impairment impairment = settings.impairment;
     impairment.seed += i;
     ports_.push_back(
         {.tap = Tap(port.substr(split + 1), port.substr(0, split)), .egress = Egress(impairment)});
   }
-  if (!settings.log.empty()) log_ = fopen(settings.log.c_str(), "we");
 }
 
 Switch::~Switch() {
@@ -126,6 +146,7 @@ void Switch::forward(size_t from, size_t to, Time at) {
 
 void Switch::receive(size_t from, Time at) {
   for (int i = 0; i < kFramesAtOnce && ports_[from].tap.read(frame_); ++i) {
+    if (places_.size() >= kMostPlaces) places_.clear();
     places_[source_of(frame_)] = from;
     const auto place = for_group(frame_) ? places_.end() : places_.find(destination_of(frame_));
     if (place != places_.end()) {
@@ -196,55 +217,56 @@ void Switch::print_figures() const {
 }
 
 void add_options(CLI::App& app, Settings& settings, Microseconds& times) {
-  app.add_option("--port", settings.ports, "DEVICE=NAMESPACE_FILE, once for each port")->required();
-  app.add_option("--loss", settings.impairment.loss, "share of the packets that are dropped");
-  app.add_option("--burst", settings.impairment.burst,
-                 "how many losses come in a row, on average (default 1: independent ones)");
-  app.add_option("--every", settings.impairment.every, "drop each so many-th packet");
-  app.add_option("--duplicate", settings.impairment.duplicate,
-                 "probability that a packet leaves twice");
-  app.add_option("--corrupt", settings.impairment.corrupt,
-                 "probability that a bit of a UDP payload is flipped, which the checksum of UDP "
-                 "shows to its receiver");
-  app.add_option("--reorder", settings.impairment.reorder, "probability that a packet is late");
-  app.add_option("--lateness", times.lateness, "how late, in microseconds");
-  app.add_option("--delay", times.delay, "of every packet, in microseconds");
-  app.add_option("--jitter", times.jitter, "at most so many microseconds are added to the delay");
-  app.add_option("--rate", settings.impairment.bits_per_second, "bits a second; 0: no limit");
-  app.add_option("--queue", settings.impairment.queue,
-                 "packets that wait for their turn, with --rate");
-  app.add_option("--seed", settings.impairment.seed, "of the first port; the others count on");
-  app.add_option("--log", settings.log, "file for the fates of all datagrams");
+  const CLI::Range share(0.0, 1.0);
+  const CLI::Range positive(0.0, 60e6);
+  Impairment& impairment = settings.impairment;
+  app.add_option("--port", settings.ports, "A port: a TAP device of this name in that namespace")
+      ->type_name("DEVICE=NAMESPACE_FILE")
+      ->required();
+  app.add_option("--loss", impairment.loss, "The share of the packets that are dropped")
+      ->check(share);
+  app.add_option("--burst", impairment.burst,
+                 "How many losses come in a row, on average (default 1: independent ones)")
+      ->check(CLI::Range(1.0, 1e6));
+  app.add_option("--every", impairment.every, "Drop each so many-th packet");
+  app.add_option("--duplicate", impairment.duplicate, "Probability that a packet leaves twice")
+      ->check(share);
+  app.add_option("--corrupt", impairment.corrupt,
+                 "Probability that a bit of a UDP payload is flipped, which the checksum of UDP "
+                 "shows to its receiver")
+      ->check(share);
+  app.add_option("--reorder", impairment.reorder, "Probability that a packet is late")
+      ->check(share);
+  app.add_option("--lateness", times.lateness, "How late, in microseconds")->check(positive);
+  app.add_option("--delay", times.delay, "Of every packet, in microseconds")->check(positive);
+  app.add_option("--jitter", times.jitter, "At most so many microseconds are added to the delay")
+      ->check(positive);
+  app.add_option("--rate", impairment.bits_per_second, "Bits a second; 0: no limit");
+  app.add_option("--queue", impairment.queue, "Packets that wait for their turn, with --rate");
+  app.add_option("--seed", impairment.seed, "Of the first port; the others count on");
+  app.add_option("--log", settings.log, "A file for the fates of all datagrams");
 }
 
 Time from_microseconds(double value) { return Time(static_cast<int64_t>(value * 1000)); }
 
-int run(int argc, char** argv) {
+void run(int argc, char** argv) {
   Settings settings;
   Microseconds times;
-  CLI::App app("A switch that loses packets");
+  CLI::App app(kDescription, kName);
   add_options(app, settings, times);
-  CLI11_PARSE(app, argc, argv);
+  if (!diwarp::tools::parse_command_line(app, argc, argv)) return;
   settings.impairment.delay = from_microseconds(times.delay);
   settings.impairment.jitter = from_microseconds(times.jitter);
   settings.impairment.lateness = from_microseconds(times.lateness);
   Switch network_switch(settings);
   std::puts("ready");
   std::fflush(stdout);
-  while (network_switch.step()) {
-  }
-  return 0;
+  while (network_switch.step()) diwarp::tools::check_interrupted();
 }
 
 }  // namespace
-
 }  // namespace network
 
 int main(int argc, char** argv) {
-  try {
-    return network::run(argc, argv);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "diwarp-switch: %s\n", error.what());
-    return 1;
-  }
+  return diwarp::tools::run_program(network::kName, [&] { network::run(argc, argv); });
 }
