@@ -111,7 +111,8 @@ void run(int argc, char** argv) {
   check(settings);
   std::vector<pid_t>& processes = settings.selection.processes;
   std::ranges::sort(processes);
-  processes.erase(std::unique(processes.begin(), processes.end()), processes.end());  // ranges: not with Clang 14
+  processes.erase(std::unique(processes.begin(), processes.end()),
+                  processes.end());  // ranges: not with Clang 14
   const bool watches = settings.interval.has_value() || settings.count != 0;
   const bool one = settings.once || settings.prometheus;
   if (!one && !settings.json && is_terminal()) return run_screen(settings);
