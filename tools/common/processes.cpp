@@ -13,8 +13,8 @@
 namespace diwarp::tools {
 namespace {
 
-/// For the other ends to end by themselves, once this one has.
-constexpr Duration kPatience = std::chrono::seconds(2);
+/// For the other ends to end by themselves, once this one has. Busy machines take their time.
+constexpr Duration kPatience = std::chrono::seconds(15);
 
 /// The children of one run. They have their time to end by themselves in any case.
 class Crew {
