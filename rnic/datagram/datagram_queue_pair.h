@@ -13,11 +13,13 @@
 #include "dgram/identity.h"
 #include "llp/datagram_link.h"
 #include "rdmap/datagram.h"
+#include "rnic/context/loopback_reach.h"
 #include "rnic/datagram/control_sender.h"
 #include "rnic/datagram/datagram_receiver.h"
 #include "rnic/datagram/datagram_sender.h"
 #include "rnic/datagram/error_reports.h"
 #include "rnic/datagram/joined_groups.h"
+#include "rnic/datagram/network_reports.h"
 #include "rnic/datagram/record_table.h"
 #include "rnic/datagram/source_filters.h"
 #include "rnic/datagram/verdict.h"
@@ -97,6 +99,7 @@ class DatagramQueuePair : public QueuePair,
   DatagramSender& sender() { return sender_; }
   ControlSender& control() { return control_; }
   ErrorReports& errors() { return errors_; }
+  NetworkReports& network() { return network_; }
   RecordTable& records() { return records_; }
   const dgram::AddressValidation& validation() const { return validation_; }
 
@@ -107,11 +110,12 @@ class DatagramQueuePair : public QueuePair,
   void on_expiry(Time now);
   void on_paced(Time now);
   void arm_expiry();
-  void count_overflow();
+  void count_overflow(Time now);
   uint32_t payload_towards(const Address& to);
 
   std::unique_ptr<llp::DatagramLink> link_;
   const Address address_;
+  mutable LoopbackReach loopback_;  // under the post lock
   const uint32_t q_key_;
   const uint32_t segment_;  // as DatagramOptions has it
   uint64_t max_rate_;
@@ -122,6 +126,7 @@ class DatagramQueuePair : public QueuePair,
   DatagramSender sender_;
   ControlSender control_;
   ErrorReports errors_;
+  NetworkReports network_;
   RecordTable records_;
   JoinedGroups groups_;
   MemberTimer<DatagramQueuePair, &DatagramQueuePair::on_expiry> expiry_{*this};
