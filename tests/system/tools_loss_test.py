@@ -87,7 +87,8 @@ def start_receiver(credited, **changes):
         if word["type"] != "sent":
             return None
         answer = {"type": "result", "received": len(numbers), "valid_bytes": len(numbers) * 100,
-                  "partial": 0, "wrong": 0, "first_wrong": "", "next": credited, "overflowed": 0}
+                  "partial": 0, "wrong": 0, "first_wrong": "", "next": credited,
+                  "gaps": {"count": 0, "bytes": 0, "largest": 0}, "overflowed": 0}
         answer.update(changes)
         numbers.clear()
         return {key: value for key, value in answer.items() if value is not None}
