@@ -19,15 +19,13 @@ namespace {
 
 constexpr const char* kName = "diwarp-bandwidth";
 constexpr const char* kDescription =
-    "Measures how many bytes and messages get from the client to the server, both polling. The\n"
-    "server counts: MB/s are 10^6 bytes a second that arrived: of Sends in whole messages, of\n"
+    "Measures how many bytes and messages get from the client to the server, both polling. The "
+    "server counts: MB/s are 10^6 bytes a second that arrived: of Sends in whole messages, of "
     "Write-Records, and of Reads over UD, all valid bytes. \"lost\" did not come whole; \"valid "
-    "%\" is\n"
-    "the share of the bytes that arrived. \"overflow\" is what the kernel dropped for want of "
-    "receive\n"
-    "buffer, \"cpu s\" the processor time of the client's process and of the server's. With "
-    "--receivers each of the group has a row, and the slowest sets the pace. read "
-    "gets the bytes from the server instead; its operations and those of atomic are\n"
+    "%\" is the share of the bytes that arrived. \"overflow\" is what the kernel dropped for "
+    "want of receive buffer, \"cpu s\" the processor time of the client's process and of the "
+    "server's. With --receivers each of the group has a row, and the slowest sets the pace. "
+    "read gets the bytes from the server instead; its operations and those of atomic are "
     "counted by the client.";
 
 const std::vector<Column> kColumns = {{"/size", "bytes", 10},

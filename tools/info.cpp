@@ -28,8 +28,8 @@ namespace {
 
 constexpr const char* kName = "diwarp-info";
 constexpr const char* kDescription =
-    "Lists the addresses of this host on which a device can be opened, its hardware devices, the\n"
-    "limits of a device (of --device, else of the first) and what it uses of this system.";
+    "Lists the addresses of this host on which a device can be opened, its hardware devices, "
+    "the limits of a device (of --device, else of the first) and what it uses of this system.";
 
 struct LocalAddress {
   std::string interface;

@@ -30,13 +30,11 @@ using Json = nlohmann::json;
 
 constexpr const char* kName = "diwarp-memory";
 constexpr const char* kDescription =
-    "Measures what so many clients cost their server: of UD one queue pair serves all, of RC each\n"
-    "has a connection and a queue pair of its own. The clients' queue pairs are in another "
-    "process\n"
-    "of this host. Tells by how much the server's memory grew, when they are connected (idle), "
-    "and\n"
-    "when each has sent a message (used): what it allocated, what is resident, the sockets it has\n"
-    "open, and the kernel's slab, which is the whole host's: that of both ends.";
+    "Measures what so many clients cost their server: of UD one queue pair serves all, of RC "
+    "each has a connection and a queue pair of its own. The clients' queue pairs are in another "
+    "process of this host. Tells by how much the server's memory grew, when they are connected "
+    "(idle), and when each has sent a message (used): what it allocated, what is resident, the "
+    "sockets it has open, and the kernel's slab, which is the whole host's: that of both ends.";
 
 constexpr uint32_t kMostClients = 20'000;
 constexpr size_t kMessage = 64;

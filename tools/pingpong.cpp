@@ -17,15 +17,12 @@ namespace {
 
 constexpr const char* kName = "diwarp-pingpong";
 constexpr const char* kDescription =
-    "Measures half round trips of messages between two processes, both polling. Over UD a message\n"
-    "that gets lost is sent again; its round trip does not count. With --receivers a message goes\n"
-    "to a group, and the round trip ends when the last receiver has answered. read and atomic "
-    "involve one "
-    "side\n"
-    "only: their times are those of the full operation, from the post to the completion. \"cpu s\" "
-    "is\n"
-    "the processor time of the client's process and of the server's. With\n"
-    "--verify the times include writing and checking the contents.";
+    "Measures half round trips of messages between two processes, both polling. Over UD a "
+    "message that gets lost is sent again; its round trip does not count. With --receivers a "
+    "message goes to a group, and the round trip ends when the last receiver has answered. read "
+    "and atomic involve one side only: their times are those of the full operation, from the "
+    "post to the completion. \"cpu s\" is the processor time of the client's process and of the "
+    "server's. With --verify the times include writing and checking the contents.";
 
 constexpr const char* kHalf = "half round trip";
 constexpr const char* kFull = "full operation";

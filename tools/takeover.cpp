@@ -28,9 +28,9 @@ using std::chrono::steady_clock;
 constexpr const char* kName = "diwarp-takeover";
 constexpr const char* kDescription =
     "One process polls its completion queue once and then computes, without any verbs call; "
-    "another\n"
-    "sends it a message meanwhile. Tells how long after the send the bytes lie in the first one's\n"
-    "memory: its RNIC thread takes over within a fraction of a millisecond of the last poll.";
+    "another sends it a message meanwhile. Tells how long after the send the bytes lie in the "
+    "first one's memory: its RNIC thread takes over within a fraction of a millisecond of the "
+    "last poll.";
 
 /// A message that has not come by then is lost.
 constexpr Duration kPatience = std::chrono::milliseconds(500);

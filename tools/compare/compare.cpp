@@ -19,11 +19,11 @@ namespace {
 
 constexpr const char* kName = "diwarp-compare";
 constexpr const char* kDescription =
-    "Compares diwarp between two processes of this host with programs made of nothing but\n"
-    "sockets, over the same protocols: each way is measured once a round, one after the other,\n"
-    "since absolute figures vary from run to run. A row is the median of the rounds' ratios, and\n"
-    "their quartiles. Both ends poll, each bound to a processor. Latencies are half round trips;\n"
-    "bandwidths and rates are what arrives at the receiver.";
+    "Compares diwarp between two processes of this host with programs made of nothing but "
+    "sockets, over the same protocols: each way is measured once a round, one after the other, "
+    "since absolute figures vary from run to run. A row is the median of the rounds' ratios, "
+    "and their quartiles. Both ends poll, each bound to a processor. Latencies are half round "
+    "trips; bandwidths and rates are what arrives at the receiver.";
 
 struct Options {
   Settings settings;

@@ -20,10 +20,10 @@ namespace {
 
 constexpr const char* kName = "diwarp-stat";
 constexpr const char* kDescription =
-    "Shows the counters of the devices of running processes: packets, bytes, drops by reason, CRC\n"
-    "errors, what was sent again, queue pairs, completions that wait, open records, and the share\n"
-    "of the time that each engine worked. On a terminal it fills the screen, until q is pressed;\n"
-    "elsewhere it prints one table.";
+    "Shows the counters of the devices of running processes: packets, bytes, drops by reason, "
+    "CRC errors, what was sent again, queue pairs, completions that wait, open records, and the "
+    "share of the time that each engine worked. On a terminal it fills the screen, until q is "
+    "pressed; elsewhere it prints one table.";
 
 constexpr double kLongestInterval = 86400;  // s
 
