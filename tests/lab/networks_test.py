@@ -113,6 +113,15 @@ def the_mtu_is_as_asked(name, mtu):
         check(send(made, 200)[0] > 0, "nothing arrives")
 
 
+@case((9000,), (65521,))
+def frames_as_long_as_the_mtu_pass_the_switch(mtu):
+    """Each datagram fills one frame. 65,521 is the most that the kernel gives a TAP device."""
+    with network("switch", mtu=mtu) as made:
+        row = plain("count", f"--packets 50 --size {min(mtu, 65507) - 28} --pace 500").run(
+            Stage(made, {}))
+        check(row["received"] == 50, row)
+
+
 @case()
 def many_hosts_meet_at_a_bridge():
     with network("veth", 4) as made:

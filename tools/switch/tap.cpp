@@ -8,6 +8,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
@@ -16,7 +17,10 @@ namespace network {
 
 namespace {
 
-constexpr size_t kLargestFrame = 2048;  // the devices have an MTU of 1500
+// The kernel gives a TAP device an MTU of at most 65,535 bytes less its header.
+constexpr size_t kLargestPacket = 65535;
+constexpr size_t kVlanBytes = 4;
+constexpr size_t kLargestFrame = kEthernetBytes + kVlanBytes + kLargestPacket;
 
 int checked(int result, const std::string& what) {
   if (result < 0) throw std::system_error(errno, std::system_category(), what);
@@ -32,7 +36,7 @@ void enter(const std::string& space) {
 
 }  // namespace
 
-Tap::Tap(const std::string& space, const std::string& name) {
+Tap::Tap(const std::string& space, const std::string& name) : buffer_(kLargestFrame) {
   enter(space);
   fd_ = checked(open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC), "/dev/net/tun");
   ifreq request{};
@@ -45,10 +49,9 @@ Tap::~Tap() {
   if (fd_ >= 0) close(fd_);
 }
 
-bool Tap::read(Frame& frame) const {
-  frame.resize(kLargestFrame);
-  const ssize_t bytes = ::read(fd_, frame.data(), frame.size());
-  frame.resize(bytes > 0 ? static_cast<size_t>(bytes) : 0);
+bool Tap::read(Frame& frame) {
+  const ssize_t bytes = ::read(fd_, buffer_.data(), buffer_.size());
+  frame.assign(buffer_.begin(), buffer_.begin() + std::max<ssize_t>(bytes, 0));
   return bytes > 0;
 }
 

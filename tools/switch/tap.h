@@ -13,17 +13,19 @@ class Tap {
  public:
   /// Creates the device in the namespace whose file is at `space`. Throws std::system_error.
   Tap(const std::string& space, const std::string& name);
-  Tap(Tap&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Tap(Tap&& other) noexcept
+      : fd_(std::exchange(other.fd_, -1)), buffer_(std::move(other.buffer_)) {}
   ~Tap();
 
   int descriptor() const { return fd_; }
   /// The next frame that the kernel sends; false if there is none.
-  bool read(Frame& frame) const;
+  bool read(Frame& frame);
   /// Hands the kernel a frame. False if it did not take it.
   bool write(const Frame& frame) const;
 
  private:
   int fd_ = -1;
+  Frame buffer_;  // of the largest frame: `frame` of read() has only what was read
 };
 
 }  // namespace network
