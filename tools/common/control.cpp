@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -21,8 +22,6 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr size_t kMaxLine = size_t{64} << 10;
-/// How long a dying peer may take until its control connection shows it.
-constexpr Duration kFateWait = std::chrono::seconds(2);
 
 /// Waits for `events`; false at the deadline. Wakes every 100 ms at least, so that an interrupt
 /// that came just before the system call is seen.
@@ -122,8 +121,8 @@ void Control::take_line(const std::string& line) {
   }
   greeted_ = true;
   if (message["type"] == "error") {
-    throw PeerGone("The peer at " + peer_.to_string() +
-                   " stopped: " + printable(text_in(message, "sentence")));
+    throw PeerStopped("The peer at " + peer_.to_string() +
+                      " stopped: " + printable(text_in(message, "sentence")));
   }
   messages_.push_back(line);
 }
@@ -201,22 +200,28 @@ Json Control::expect(std::string_view type, Duration timeout) {
   return message;
 }
 
-std::string Control::fate_of_peer() {
-  try {
-    const Time deadline = steady_clock::now() + kFateWait;
-    while (read_some(deadline)) {
-    }
-    return "";
-  } catch (const Failure& gone) {
-    return gone.what();
+void Control::check_fate(Time deadline) {
+  while (read_some(deadline)) {
   }
 }
 
 void Control::send_error(std::string_view message) noexcept {
   try {
     send({{"type", "error"}, {"sentence", message}});
+    ::shutdown(fd_.get(), SHUT_WR);
   } catch (...) {
     // The peer is gone as well: no one is left to tell.
+  }
+}
+
+void Control::drain(Time deadline) noexcept {
+  std::array<char, 4096> unread;
+  pollfd entry{fd_.get(), POLLIN, 0};
+  ssize_t got = 1;
+  while (got > 0) {
+    const auto left = std::chrono::ceil<milliseconds>(deadline - steady_clock::now());
+    if (::poll(&entry, 1, static_cast<int>(std::max(left, milliseconds(0)).count())) <= 0) return;
+    got = ::recv(fd_.get(), unread.data(), unread.size(), MSG_DONTWAIT);
   }
 }
 

@@ -55,11 +55,15 @@ class Control {
   [[noreturn]] void fail_silence() const;
   [[noreturn]] void fail_word(const std::string& type) const;
 
-  /// Waits shortly for the message that tells why the peer is gone: "" if it seems alive.
-  std::string fate_of_peer();
+  /// Waits for what tells that the peer is gone: throws PeerGone or PeerStopped; returns if it
+  /// seems alive until the deadline.
+  void check_fate(Time deadline);
 
-  /// Tells the peer why this end stops; never throws.
+  /// Tells the peer why this end stops, which is the last that it says; never throws.
   void send_error(std::string_view message) noexcept;
+  /// Takes what the peer still sends until it ends, but not beyond the deadline. Closing with
+  /// something unread would reset the connection, and the peer would not get the last message.
+  void drain(Time deadline) noexcept;
 
  private:
   bool read_some(Time deadline);

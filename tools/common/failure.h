@@ -18,6 +18,13 @@ class PeerGone : public Failure {
   using Failure::Failure;
 };
 
+/// The peer said why it stopped. Where several peers are in a run, it may have stopped because
+/// another one, or this end, did.
+class PeerStopped : public PeerGone {
+ public:
+  using PeerGone::PeerGone;
+};
+
 /// The RC connection broke. Often it is the first sign that the peer's process died, so the
 /// code that catches it asks the control channel before blaming the connection.
 class LinkDown : public Failure {

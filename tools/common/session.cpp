@@ -3,9 +3,11 @@
 
 #include <diwarp/error.h>
 
+#include <chrono>
 #include <cstdio>
 #include <deque>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <random>
 
 #include "common/device_choice.h"
@@ -60,31 +62,49 @@ uint64_t draw_token() {
   return (uint64_t{device()} << 32) | device();
 }
 
+/// How long a dying peer may take until its control connection shows it.
+constexpr Duration kFateWait = std::chrono::seconds(2);
+constexpr Duration kFateLook = std::chrono::milliseconds(10);  // at one of them
+/// For the peers to end, once they know why this end stops.
+constexpr Duration kFarewell = std::chrono::seconds(1);
+
 void send_error(const Peers& peers, std::string_view message) {
   for (Control& control : peers) control.send_error(message);
+  const Time deadline = std::chrono::steady_clock::now() + kFarewell;
+  for (Control& control : peers) control.drain(deadline);
 }
 
-/// The reason why a connection broke is that the peer died, if it did.
+/// The reason why a connection broke is that a peer died, if one did; next, that one stopped. The
+/// peers wait for that from this end, too, so none is waited for while another may have died.
 [[noreturn]] void explain(const Peers& peers, const std::exception& broken) {
-  for (Control& control : peers) {
-    const std::string fate = control.fate_of_peer();
-    if (!fate.empty()) throw PeerGone(fate);
+  const Time deadline = std::chrono::steady_clock::now() + kFateWait;
+  std::optional<PeerStopped> stopped;
+  while (!stopped && std::chrono::steady_clock::now() < deadline) {
+    for (Control& control : peers) {
+      try {
+        control.check_fate(std::chrono::steady_clock::now() + kFateLook);
+      } catch (const PeerStopped& told) {
+        if (!stopped) stopped = told;
+      }
+    }
   }
-  send_error(peers, broken.what());
+  if (stopped) throw *stopped;
   throw Failure(broken.what());
 }
 
 /// Runs one end; the peers learn what ended it.
 void guarded(const Peers& peers, const std::function<void()>& end) {
   try {
-    end();
+    try {
+      end();
+    } catch (const LinkDown& broken) {
+      explain(peers, broken);
+    } catch (const Error& broken) {
+      explain(peers, broken);
+    }
   } catch (const PeerGone& gone) {
     if (peers.size() > 1) send_error(peers, gone.what());
     throw;
-  } catch (const LinkDown& broken) {
-    explain(peers, broken);
-  } catch (const Error& broken) {
-    explain(peers, broken);
   } catch (const std::exception& reason) {
     send_error(peers, reason.what());
     throw;
