@@ -13,6 +13,7 @@ set(DIWARP_DATA_HEADERS
   error.h
   export.h
   flags.h
+  log.h
   queue_options.h
   reliable_options.h
   sge.h

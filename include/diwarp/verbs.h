@@ -17,6 +17,7 @@
 #include "diwarp/error.h"                 // IWYU pragma: export
 #include "diwarp/event_queue.h"           // IWYU pragma: export
 #include "diwarp/flags.h"                 // IWYU pragma: export
+#include "diwarp/log.h"                   // IWYU pragma: export
 #include "diwarp/memory.h"                // IWYU pragma: export
 #include "diwarp/queue_options.h"         // IWYU pragma: export
 #include "diwarp/queue_pair.h"            // IWYU pragma: export

@@ -39,7 +39,7 @@ std::string logged_with(const char* level) {
     log::info("two");
     log::warn("three {} %s");
     log::error("four");
-    _exit(log::debug_enabled() ? 1 : 0);
+    _exit(log::shows(LogLevel::debug) ? 1 : 0);
   }
   writing.reset();
   std::string text;
@@ -110,6 +110,44 @@ TEST_CASE("the log shows warnings and errors unless told otherwise") {
   CHECK(words_of(logged_with(nullptr)) == "hf");
   CHECK(words_of(logged_with("no such level")) == "hf");
   CHECK(logged_with(nullptr).find("[diwarp]") != std::string::npos);
+}
+
+TEST_CASE("a DIWARP_LOG that names no level is told in one line, which names the levels") {
+  const std::string text = logged_with("verbose");
+  const size_t told = text.find("DIWARP_LOG=verbose names no level");
+  REQUIRE(told != std::string::npos);
+  const std::string line = text.substr(told, text.find('\n', told) - told);
+  for (const char* word : {"trace", "debug", "info", "warn", "error", "off"})
+    CHECK(line.find(word) != std::string::npos);
+  CHECK(text.find("names no level", told + line.size()) == std::string::npos);
+  CHECK(logged_with("").find("names no level") == std::string::npos);
+}
+
+TEST_CASE("DIWARP_LOG_FD names the descriptor that lines go to") {
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  UniqueFd reading(ends[0]);
+  UniqueFd writing(ends[1]);
+  REQUIRE(setenv("DIWARP_LOG_FD", std::to_string(writing.get()).c_str(), 1) == 0);
+  const std::string on_stderr = logged_with("warn");
+  writing.reset();
+  char buffer[512];
+  const ssize_t got = read(reading.get(), buffer, sizeof buffer);
+  unsetenv("DIWARP_LOG_FD");
+  CHECK(on_stderr.empty());
+  REQUIRE(got > 0);
+  CHECK(words_of(std::string(buffer, static_cast<size_t>(got))) == "hf");
+}
+
+TEST_CASE("a DIWARP_LOG_FD that is no open descriptor is told, and lines go to stderr") {
+  for (const char* wrong : {"1000000", "three", "3x", "-1"}) {
+    INFO(wrong);
+    REQUIRE(setenv("DIWARP_LOG_FD", wrong, 1) == 0);
+    const std::string text = logged_with("warn");
+    unsetenv("DIWARP_LOG_FD");
+    CHECK(text.find("DIWARP_LOG_FD=" + std::string(wrong)) != std::string::npos);
+    CHECK(words_of(text) == "hf");
+  }
 }
 
 TEST_CASE("DIWARP_LOG chooses the lowest level shown") {
