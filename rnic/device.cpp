@@ -76,6 +76,10 @@ Device::Device(const Address& address, const DeviceOptions& options, DeviceParts
                     parts.clock != nullptr ? *parts.clock : SteadyClock::instance()) {
   set_links(std::move(parts.datagram_links), open_backend(parts.backend));
   backend().on_ready([this] { engine().wake(); });
+  log::tell(LogLevel::info, {.device = name()}, [this] {
+    return "the device is open; bytes are moved by " + std::string(row_.name) + " (" + io_reason_ +
+           ")";
+  });
 }
 
 /// One line tells of a backend that was wanted and cannot be had.

@@ -66,6 +66,8 @@ void Acceptor::within_memory(const std::function<void()>& work) {
     work();
   } catch (const std::bad_alloc&) {
     control_.counters().add_shared(Counter::drop_no_memory);
+    log::write(LogLevel::info, {.device = control_.device().name()},
+               "there is no memory for a connection that came: it is closed");
   }
 }
 
@@ -92,6 +94,8 @@ bool Acceptor::goes_on_after(llp::AcceptStatus status) {
 bool Acceptor::evict(const std::shared_ptr<Negotiation>& negotiation) {
   if (!negotiation) return false;
   control_.counters().add_shared(Counter::mpa_evicted);  // before the peer can see it
+  log::write(LogLevel::info, {.device = control_.device().name()},
+             "a connection without an MPA request is closed, to make room for others");
   negotiation->cancel();
   return true;
 }

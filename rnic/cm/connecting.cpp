@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "base/log.h"
 #include "diwarp/error.h"
 #include "rdmap/terminate.h"
 #include "rnic/cm/startup_answers.h"
@@ -262,6 +263,9 @@ void Connecting::end_with_terminate(mpa::NegotiationFault fault,
 /// may not be.
 bool Connecting::retry() {
   if (!std::exchange(may_retry_, false)) return false;
+  log::tell(LogLevel::info, {.device = control_.device().name()}, [this] {
+    return peer_.to_string() + " may know MPA revision 1 alone, and is asked again in that";
+  });
   proposal_.revision = 1;
   ++attempt_;
   exchange_.reset();
@@ -289,6 +293,8 @@ void Connecting::fail(std::error_code error, const std::string& message) {
 }
 
 void Connecting::finish(ConnectOutcome outcome) {
+  if (outcome.error)
+    log::write(LogLevel::info, {.device = control_.device().name()}, outcome.message);
   const Done done = std::exchange(done_, {});
   cancel();
   done(std::move(outcome));

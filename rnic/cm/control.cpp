@@ -16,6 +16,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/log.h"
 #include "base/signals_blocked.h"
 #include "rnic/cm/awaited_work.h"
 #include "rnic/cm/blocking_startup.h"
@@ -78,9 +79,15 @@ size_t Control::within_memory(const std::function<size_t()>& handlers) {
   try {
     return handlers();
   } catch (const std::bad_alloc&) {
-    counters().add_shared(Counter::drop_no_memory);
+    count_no_memory();
     return 1;
   }
+}
+
+void Control::count_no_memory() {
+  counters().add_shared(Counter::drop_no_memory);
+  log::write(LogLevel::info, {.device = device_.name()},
+             "there is no memory for a connection that begins or ends: it is closed");
 }
 
 size_t Control::step() {
@@ -113,7 +120,7 @@ void Control::start_lingering_close(std::unique_ptr<llp::Stream> stream,
   try {
     post_lingering_close(std::move(stream), std::move(final_bytes));
   } catch (const std::bad_alloc&) {
-    counters().add_shared(Counter::drop_no_memory);  // the connection is closed at once
+    count_no_memory();  // the connection is closed at once
   }
 }
 

@@ -81,6 +81,7 @@ class Control final : public ConnectionControl {
 
  private:
   size_t within_memory(const std::function<size_t()>& handlers);
+  void count_no_memory();
   void post_lingering_close(std::unique_ptr<llp::Stream> stream,
                             std::vector<std::byte> final_bytes);
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rnic/cm/negotiation.h"
 
+#include <string>
 #include <utility>
 
+#include "base/log.h"
 #include "rnic/cm/startup_answers.h"
 #include "rnic/cm/startup_checks.h"
 
@@ -11,6 +13,7 @@ namespace diwarp::rnic {
 Negotiation::Negotiation(Control& control, std::unique_ptr<llp::Stream> stream, Duration timeout)
     : control_(control),
       stream_(std::move(stream)),
+      peer_(stream_->peer_address()),
       readiness_(control.context()),
       timeout_(bounded_timeout(timeout)),
       timer_(control.context()) {}
@@ -99,6 +102,10 @@ void Negotiation::fail(Counter counter, Errc error, const char* message) {
 }
 
 void Negotiation::finish() {
+  if (outcome_.error)
+    log::tell(LogLevel::info, {.device = control_.device().name()}, [this] {
+      return "On the connection from " + peer_.to_string() + ", " + outcome_.message;
+    });
   const Done done = std::exchange(done_, {});
   cancel();
   done(shared_from_this());

@@ -51,6 +51,7 @@ class Negotiation : public std::enable_shared_from_this<Negotiation> {
 
   Control& control_;
   std::unique_ptr<llp::Stream> stream_;  // null once over
+  const Address peer_;
   Readiness readiness_;
   const Duration timeout_;
   boost::asio::steady_timer timer_;

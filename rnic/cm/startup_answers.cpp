@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "base/log.h"
 #include "diwarp/error.h"
 #include "mpa/fpdu.h"
 #include "rdmap/terminate.h"
@@ -57,6 +58,10 @@ NegotiatedConnection accept_connection(IncomingRequest request, const AcceptOpti
 void reject_connection(Control& control, IncomingRequest request,
                        std::span<const std::byte> private_data) {
   control.counters().add_shared(Counter::mpa_rejects);
+  log::tell(LogLevel::info, {.device = control.device().name()}, [&] {
+    return "the connection request of " + request.stream->peer_address().to_string() +
+           " is rejected";
+  });
   if (!send_reply(*request.stream, mpa::make_reject(request.frame, private_data))) return;
   if (request.stream->leave_engine()) control.start_lingering_close(std::move(request.stream), {});
 }

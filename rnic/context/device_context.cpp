@@ -20,9 +20,11 @@ constexpr uint32_t kLastNumber = 0xffffff;  // 24 bits
 DeviceContext::DeviceContext(const Address& address, const DeviceOptions& options,
                              const Clock& clock)
     : address_(address.with_port(0)),
+      name_(address_.host()),
       options_(options),
       counters_(address_.to_string()),
       engine_(options_, clock, counters_.get()),
+      counter_log_(engine_, name_),
       // guard(rows:stags-random): , system_random_u32 => , [drawn = STag{0}]() mutable { return
       //     drawn += 256; }
       regions_([this] { engine_.exclusively([] {}); }, system_random_u32),

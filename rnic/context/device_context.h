@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -22,6 +23,7 @@
 #include "llp/datagram_link.h"
 #include "llp/stream.h"
 #include "provider/waitable.h"
+#include "rnic/context/counter_log.h"
 #include "rnic/engine/engine.h"
 
 namespace diwarp::rnic {
@@ -48,9 +50,12 @@ class DeviceContext : public provider::Waitable {
   ddp::STagTable& regions() { return regions_; }
   const ddp::STagTable& regions() const { return regions_; }
   const Address& address() const { return address_; }
+  /// As the log names the device.
+  const std::string& name() const { return name_; }
   const DeviceOptions& options() const { return options_; }
   const Counters& counters() const { return counters_.get(); }
   Counters& counters() { return counters_.get(); }
+  CounterLog& counter_log() { return counter_log_; }
 
   /// The control path of RC queue pairs. It is started at first use, which must not be with the
   /// baton held; throws Error where the system has no descriptor or thread for it.
@@ -88,11 +93,13 @@ class DeviceContext : public provider::Waitable {
 
  private:
   const Address address_;
+  const std::string name_;
   const DeviceOptions options_;
   SharedCounters counters_;
   DatagramLinkFactory open_link_;
   std::unique_ptr<llp::Backend> backend_;
   Engine engine_;
+  CounterLog counter_log_;
   ddp::STagTable regions_;
   std::atomic<uint32_t> next_domain_{1};
 

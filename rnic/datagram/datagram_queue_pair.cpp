@@ -12,6 +12,7 @@
 #include "rdmap/request_checks.h"
 #include "rnic/datagram/reach.h"
 #include "rnic/engine/attach.h"
+#include "rnic/queues/message_log.h"
 
 namespace diwarp::rnic {
 
@@ -86,11 +87,11 @@ DatagramQueuePair::DatagramQueuePair(std::shared_ptr<ProtectionDomain> domain,
       validation_(random_sip_key()),  // guard(drawn-keys): random_sip_key() => SipKey{}
       sender_(identity_, segment_, max_rate_),
       control_([this] { wake(); }),
-      errors_(control_, counters(), init.datagram.error_queue, init.datagram.error_rate),
+      errors_(control_, logged(), init.datagram.error_queue, init.datagram.error_rate),
       records_({protection(), receives(), recv_cq(), counters()}, init.datagram,
                init.type == QpType::ud),
       groups_(*this, init.type, engine(), *link_) {
-  protection().set_queue_pair(number());
+  set_number(address_.port());
   sender_.add(control_);
 }
 
@@ -108,7 +109,7 @@ void DatagramQueuePair::attach_to_engine() {
 
 void DatagramQueuePair::count_degradation(const llp::Degradation& what) {
   counters().add(what.counter);
-  log::debug(what.message);  // composes nothing: it may be told amid a burst, without memory
+  log::write(LogLevel::info, subject(), what.message);
 }
 
 void DatagramQueuePair::detach_from_engine() {
@@ -181,15 +182,16 @@ size_t DatagramQueuePair::receive(Time now) {
 void DatagramQueuePair::handle(const llp::IncomingDatagram& datagram, Time now) {
   counters().add(Counter::rx_datagrams);
   counters().add(Counter::rx_bytes, datagram.bytes.size());
-  if (!sources_.admit(datagram.from)) return drop(Counter::drop_filtered);  // guard(groups)
+  if (!sources_.admit(datagram.from))
+    return drop(Counter::drop_filtered, datagram.from);  // guard(groups)
   const dgram::OpenedEnvelope envelope = dgram::Envelope::open(datagram.bytes);
-  if (!envelope.valid) return drop(envelope.drop_reason);         // guard(datagram)
-  if (state() != QpState::rts) return drop(Counter::drop_state);  // guard(state)
+  if (!envelope.valid) return drop(envelope.drop_reason, datagram.from);         // guard(datagram)
+  if (state() != QpState::rts) return drop(Counter::drop_state, datagram.from);  // guard(state)
   // Each step that takes memory for a datagram does so before it changes anything else.
   try {
     take_datagram(envelope, datagram, now);
   } catch (const std::bad_alloc&) {
-    drop(Counter::drop_no_memory);
+    drop(Counter::drop_no_memory, datagram.from);
   }
 }
 
@@ -202,7 +204,11 @@ void DatagramQueuePair::after_receive(Time now) {
 void DatagramQueuePair::report_verdict(const Verdict& verdict,
                                        const rdmap::DatagramSegment& segment,
                                        const llp::IncomingDatagram& datagram, Time now) {
-  if (verdict.drop) drop(*verdict.drop);
+  if (verdict.drop)
+    drop(*verdict.drop, datagram.from);
+  else if (log::shows(LogLevel::trace) && segment.last) [[unlikely]]
+    message_log::received(subject(), segment.opcode,
+                          segment.message_offset + segment.payload.size(), &datagram.from);
   // guard(errors): datagram.bytes.size() => 65507
   if (verdict.fault)
     errors_.found(datagram.sender(), segment, *verdict.fault, datagram.bytes.size(),

@@ -88,6 +88,7 @@ class DatagramQueuePair : public QueuePair,
   /// Counts, and tells the application and the peer.
   void report_verdict(const Verdict& verdict, const rdmap::DatagramSegment& segment,
                       const llp::IncomingDatagram& datagram, Time now);
+  void drop(Counter reason, const Address& from) { logged().add(reason, from); }
   /// There is something to send.
   void wake() { engine().transmits().activate(*this); }
 

@@ -33,7 +33,7 @@ bool RateLimit::take(Time now) {
   return true;
 }
 
-ErrorReports::ErrorReports(ControlSender& control, Counters& counters, uint32_t entries,
+ErrorReports::ErrorReports(ControlSender& control, const LoggedCounters& counters, uint32_t entries,
                            uint32_t rate)
     : control_(control), counters_(counters), entries_(entries), limit_(rate) {}
 
@@ -46,7 +46,10 @@ void ErrorReports::found(const llp::Destination& from, const rdmap::DatagramSegm
   const bool sent =
       reply && limit_.take(now) &&
       control_.post_error(from, rdmap::report_of(told.value_or(code), segment), datagram_bytes);
-  counters_.add(sent ? Counter::errors_sent : Counter::errors_suppressed);
+  if (sent)
+    counters_.add(Counter::errors_sent, from.address, code);
+  else
+    counters_.add(Counter::errors_suppressed);
 }
 
 void ErrorReports::received(const Address& from, const rdmap::ErrorReport& report) {

@@ -7,12 +7,12 @@
 #include <optional>
 
 #include "base/clock.h"
-#include "base/counters.h"
 #include "base/ring.h"
 #include "base/token_bucket.h"
 #include "diwarp/attributes.h"
 #include "llp/datagram_link.h"
 #include "rdmap/datagram.h"
+#include "rnic/context/counter_log.h"
 
 namespace diwarp::rnic {
 
@@ -36,7 +36,8 @@ class RateLimit {
 class ErrorReports {
  public:
   /// `entries`: of the error queue. `rate`: Errors sent in a second.
-  ErrorReports(ControlSender& control, Counters& counters, uint32_t entries, uint32_t rate);
+  ErrorReports(ControlSender& control, const LoggedCounters& counters, uint32_t entries,
+               uint32_t rate);
 
   /// A fault was found in a segment that came from `from` in a datagram of `datagram_bytes`.
   /// `reply`: its source is told (never of what came to a group), of `told` instead where there is
@@ -57,7 +58,7 @@ class ErrorReports {
   void add(const DatagramError& error);
 
   ControlSender& control_;
-  Counters& counters_;
+  const LoggedCounters counters_;
   const uint32_t entries_;
   // A newer error finds no room when it is full. Made with the first one: most queue pairs never
   // have any.

@@ -18,7 +18,7 @@ bool invalidate(const ddp::ProtectionContext& protection, RecordTable& records, 
 }  // namespace
 
 WorkCompletion delivered_send(const ddp::ProtectionContext& protection, RecordTable& records,
-                              Counters& counters, const rdmap::DatagramSegment& last,
+                              const LoggedCounters& counters, const rdmap::DatagramSegment& last,
                               const Address& source, uint64_t bytes) {
   WorkCompletion completion;
   completion.opcode = WcOpcode::recv;
@@ -32,7 +32,7 @@ WorkCompletion delivered_send(const ddp::ProtectionContext& protection, RecordTa
   if (completion.invalidated)
     completion.invalidated_stag = last.invalidate_stag;
   else
-    counters.add(Counter::drop_stag);
+    counters.add(Counter::drop_stag, source);
   return completion;
 }
 

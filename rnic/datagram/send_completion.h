@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "base/counters.h"
 #include "ddp/protection_context.h"
 #include "diwarp/types.h"
 #include "rdmap/datagram.h"
+#include "rnic/context/counter_log.h"
 #include "rnic/queues/work_queue.h"
 
 namespace diwarp::rnic {
@@ -20,7 +20,7 @@ inline bool invalidates(const rdmap::DatagramSegment& segment) {
 /// segment `last` tells. Invalidates what that asks for, if the peer may (else counts); records
 /// that are open there are reported as they are. With the baton.
 WorkCompletion delivered_send(const ddp::ProtectionContext& protection, RecordTable& records,
-                              Counters& counters, const rdmap::DatagramSegment& last,
+                              const LoggedCounters& counters, const rdmap::DatagramSegment& last,
                               const Address& source, uint64_t bytes);
 
 /// Does a request of a queue pair over datagrams that needs nothing sent. Records on an STag that

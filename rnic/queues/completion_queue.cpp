@@ -8,6 +8,7 @@
 #include "diwarp/error.h"
 #include "rnic/context/device_context.h"
 #include "rnic/engine/blocking_call.h"
+#include "rnic/queues/message_log.h"
 
 namespace diwarp::rnic {
 
@@ -88,6 +89,8 @@ bool CompletionQueue::has_room() {
 }
 
 void CompletionQueue::push(WorkCompletion&& completion) {
+  if (log::shows(LogLevel::trace)) [[unlikely]]
+    message_log::completed(device_->name(), completion);
   const bool solicited = completion.solicited || completion.status != WcStatus::success;
   ring_.try_push(std::move(completion));
   counters_.add(Meter::completions);

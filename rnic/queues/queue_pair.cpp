@@ -9,6 +9,7 @@
 #include "diwarp/error.h"
 #include "provider/own.h"
 #include "rnic/engine/attach.h"
+#include "rnic/queues/message_log.h"
 #include "rnic/queues/qp_state.h"
 
 namespace diwarp::rnic {
@@ -72,7 +73,10 @@ QueuePair::QueuePair(std::shared_ptr<ProtectionDomain> domain, const provider::Q
       capacity_(init.capacity),
       receives_(*this, init.capacity, checked(init.srq, *domain_)),
       protection_(domain_->device()->regions(), domain_->number()),
-      engine_(domain_->device()->engine()) {
+      engine_(domain_->device()->engine()),
+      subject_{.device = domain_->device()->name(), .qp_number = 0},
+      logged_(engine_.counters(), domain_->device()->counter_log(), subject_) {
+  sends_.set_subject(subject_);
   engine_.exclusively([this] { engine_.timers().add_places(timers_of(type_)); });
   device()->counters().add_shared(Meter::queue_pairs);
 }
@@ -80,6 +84,11 @@ QueuePair::QueuePair(std::shared_ptr<ProtectionDomain> domain, const provider::Q
 QueuePair::~QueuePair() {
   engine_.exclusively([this] { engine_.timers().remove_places(timers_of(type_)); });
   device()->counters().subtract_shared(Meter::queue_pairs);
+}
+
+void QueuePair::set_number(uint32_t number) {
+  protection_.set_queue_pair(number);
+  subject_.qp_number = number;
 }
 
 /// The engine is told once, when all are there: they go out together.
@@ -91,6 +100,8 @@ std::error_code QueuePair::post_sends(std::span<const SendWorkRequest> requests,
     const std::lock_guard lock(sends_.lock());
     while (posted < requests.size() && !(error = add_send(requests[posted]))) ++posted;
   }
+  if (log::shows(LogLevel::trace)) [[unlikely]]
+    message_log::posted(subject_, requests.first(posted));
   if (posted != 0) engine_.notify(*this);
   return error;
 }
@@ -114,6 +125,8 @@ std::error_code QueuePair::post_recvs(std::span<const ReceiveWorkRequest> reques
       return Errc::invalid_state;  // guard(posting)
     error = receives_.queue().post(requests, posted);
   }
+  if (log::shows(LogLevel::trace)) [[unlikely]]
+    message_log::posted(subject_, requests.first(posted));
   if (posted != 0 && receives_.take_wish()) engine_.notify(*this);
   return error;
 }

@@ -8,6 +8,7 @@
 #include <span>
 #include <system_error>
 
+#include "base/log.h"
 #include "ddp/protection_context.h"
 #include "diwarp/attributes.h"
 #include "diwarp/queue_options.h"
@@ -76,12 +77,15 @@ class QueuePair : public provider::QueuePair, public Endpoint {
 
   Engine& engine() { return engine_; }
   Counters& counters() { return engine_.counters(); }
-  void drop(Counter reason) { engine_.counters().add(reason); }
+  /// The counters of what peers do, which the log tells of.
+  const LoggedCounters& logged() const { return logged_; }
+  const log::Subject& subject() const { return subject_; }
 
   CompletionQueue& recv_cq() { return *recv_cq_; }
   ReceiveBuffers& receives() { return receives_; }
-  /// The constructor of the queue pair's type tells it the number.
   ddp::ProtectionContext& protection() { return protection_; }
+  /// The constructor of the queue pair's type, which knows it.
+  void set_number(uint32_t number);
 
   SendQueue sends_;
 
@@ -97,6 +101,8 @@ class QueuePair : public provider::QueuePair, public Endpoint {
   ReceiveBuffers receives_;
   ddp::ProtectionContext protection_;
   Engine& engine_;
+  log::Subject subject_;
+  const LoggedCounters logged_;
 };
 
 }  // namespace diwarp::rnic

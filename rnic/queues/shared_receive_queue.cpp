@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "diwarp/error.h"
+#include "rnic/queues/message_log.h"
 #include "rnic/queues/queue_pair.h"
 #include "rnic/queues/receive_buffers.h"
 
@@ -43,6 +44,8 @@ std::error_code SharedReceiveQueue::post_recvs(std::span<const ReceiveWorkReques
     const std::lock_guard lock(queue_.lock());
     error = queue_.post(requests, posted);
   }
+  if (log::shows(LogLevel::trace)) [[unlikely]]
+    message_log::posted({.device = domain_->device()->name()}, requests.first(posted));
   // Exchanges on both sides: either this one sees the wish, or await() sees the receive.
   if (posted != 0 && awaited_.exchange(false)) engine_.notify(*this);
   return error;

@@ -13,6 +13,7 @@
 #include "diwarp/error.h"
 #include "rdmap/opcodes.h"
 #include "rnic/queues/completion_queue.h"
+#include "rnic/queues/message_log.h"
 
 namespace diwarp::rnic {
 
@@ -171,6 +172,8 @@ void SendQueue::finish(SendEntry& finished, WcStatus status, uint32_t vendor_err
   finished.status = status;
   finished.vendor_error = vendor_error;
   finished.done = true;
+  if (log::shows(LogLevel::trace)) [[unlikely]]
+    message_log::sent(*subject_, finished);
   if (by_peer_) [[unlikely]]
     return finish_of_peer(finished);
   // guard(rows:completion-order): => done_ = sent_;

@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "base/cache_line.h"
+#include "base/log.h"
 #include "base/spin_flag.h"
 #include "ddp/placement.h"
 #include "ddp/protection_context.h"
@@ -50,6 +51,9 @@ class SendQueue {
  public:
   SendQueue(const QueuePairCapacity& capacity, bool signal_all,
             CompletionOrder order = CompletionOrder::posting);
+
+  /// What the log calls its queue pair, which outlives this.
+  void set_subject(const log::Subject& subject) { subject_ = &subject; }
 
   /// Any thread, under lock(). Errors as QueuePair::post_send has them.
   std::error_code post(const SendWorkRequest& request);
@@ -119,6 +123,7 @@ class SendQueue {
   uint64_t sent_ = 0;
   uint64_t done_ = 0;
   uint64_t awaiting_ = 0;  // none awaits a response before it
+  const log::Subject* subject_ = &log::kNoSubject;
   std::atomic<uint64_t> reported_{0};
 };
 

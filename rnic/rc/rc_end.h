@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 namespace diwarp::rnic {
 
@@ -19,6 +20,9 @@ enum class RcEnd : uint8_t {
   bad_response,    ///< memory that the peer reads went away
   no_memory,       ///< for what the peer sent
 };
+
+/// "the peer closed it": for people.
+std::string_view describe(RcEnd reason);
 
 /// The end that this errno of the stream's means.
 RcEnd end_of_stream(int error);

@@ -36,11 +36,11 @@ RcQueuePair::RcQueuePair(std::shared_ptr<ProtectionDomain> domain,
       stream_(*device(), *this),
       requester_(protection(), sends_),
       responder_(protection()),
-      receive_({receives(), protection(), requester_, responder_}, counters(),
+      receive_({receives(), protection(), requester_, responder_, subject()}, counters(),
                init.stream.receive_not_ready),
       peer_watch_(engine().timers(), requester_, *this),
       idle_memory_(engine().timers(), receive_, transmit_, stream_) {
-  protection().set_queue_pair(number_);
+  set_number(number_);
   engine().exclusively([this] {
     stream_.attach_none();
     set_state(QpState::init);
@@ -50,7 +50,10 @@ RcQueuePair::RcQueuePair(std::shared_ptr<ProtectionDomain> domain,
 RcQueuePair::~RcQueuePair() {
   engine().exclusively([this] {
     observers_.observe(nullptr);
-    if (stream_) close_stream(transmit_.at_boundary());
+    if (stream_) {
+      tell_end("the queue pair was destroyed");
+      close_stream(transmit_.at_boundary());
+    }
     receive_.give_back();
     idle_memory_.stop();
     retire();
@@ -80,8 +83,18 @@ void RcQueuePair::take(NegotiatedConnection connection, QpState to) {
   receive_.start(parameters_, connection.initiator, connection.leftover);
   set_state(to);
   counters().add(Counter::rc_connections);
+  tell_begin(connection.initiator);
   engine().transmits().activate(*this);
   settle(receive_.resume(), engine().clock().now());
+}
+
+void RcQueuePair::tell_begin(bool initiator) {
+  log::tell(LogLevel::info, subject(), [&] {
+    return std::string(initiator ? "connected to " : "accepted a connection from ") +
+           stream_.peer_address().to_string() + ": MPA revision " +
+           std::to_string(parameters_.revision) + ", CRC " + (parameters_.crc ? "on" : "off") +
+           ", ORD " + std::to_string(parameters_.ord) + ", IRD " + std::to_string(parameters_.ird);
+  });
 }
 
 // --- Disconnecting.
@@ -138,7 +151,7 @@ void RcQueuePair::settle(RcEnd result, Time now) {
   const bool held = receive_.delivery().held();
   if (held || result == RcEnd::closed) {
     engine().inputs().set_reading(*this, false);
-    if (held) counters().add(Counter::rc_receive_not_ready);
+    if (held) logged().add(Counter::rc_receive_not_ready, stream_.peer_address());
     if (held || state() != QpState::closing)
       engine().timers().arm(receive_wait_, saturating_add(now, options_.receive_wait));
   }
@@ -227,7 +240,10 @@ void RcQueuePair::on_state(QpState now) {
   }
   if (now != QpState::error && now != QpState::reset) return;
   const bool ended = static_cast<bool>(stream_);  // else the caller tells the end
-  if (stream_) close_stream(transmit_.at_boundary());
+  if (stream_) {
+    tell_end("the queue pair was moved to another state");
+    close_stream(transmit_.at_boundary());
+  }
   if (now == QpState::reset)
     receive_.give_back();
   else

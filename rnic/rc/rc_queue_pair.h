@@ -71,6 +71,8 @@ class RcQueuePair final : public QueuePair, private RcLossHandler {
   void go_on_ending(const RcTransmit::Context& context);
   void lose_connection(RcEnd reason) override;
   void end(RcEnd reason);
+  void tell_begin(bool initiator);
+  void tell_end(std::string_view reason);
   void close_stream(bool in_order, std::vector<std::byte> final_bytes = {});
   void on_receive_wait(Time now);
 

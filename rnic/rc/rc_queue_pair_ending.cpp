@@ -2,6 +2,7 @@
 // How the connections of RcQueuePair end: when, with which final bytes, and which observer is told.
 #include <array>
 #include <new>
+#include <string>
 #include <utility>
 
 #include "diwarp/error.h"
@@ -125,9 +126,19 @@ void RcQueuePair::lose_connection(RcEnd reason) {
   end(says_more ? result : reason);
 }
 
+/// With the code of the Terminate, if one ends the connection.
+void RcQueuePair::tell_end(std::string_view reason) {
+  log::tell(LogLevel::info, subject(), [&] {
+    std::string text = "connection with " + stream_.peer_address().to_string() + " ended: ";
+    text.append(reason);
+    return terminate_ ? text + " (" + to_string(terminate_->code) + ")" : text;
+  });
+}
+
 void RcQueuePair::end(RcEnd reason) {
   count_end(reason, counters());
   terminate_ = terminate_of(reason, receive_.termination());  // guard(rows:terminate-told)
+  tell_end(describe(reason));
   const bool received = terminate_ && terminate_->received;
   if (received) requester_.refuse(terminate_->code);
   // guard(rows:unfinished-not-delivered): WcStatus::general_error => WcStatus::success

@@ -4,6 +4,7 @@
 #include <cassert>
 
 #include "rdmap/terminate.h"
+#include "rnic/queues/message_log.h"
 
 namespace diwarp::rnic {
 
@@ -91,7 +92,16 @@ bool RcSegmentReceiver::take_ready(const rdmap::StreamSegment& segment, ConstByt
   return segment.opcode != rdmap::Opcode::read_request || handle(segment, ulpdu);
 }
 
+/// If it is the last one of a message.
+void RcSegmentReceiver::trace(const rdmap::StreamSegment& segment) const {
+  if (segment.last)
+    message_log::received(queue_pair_, segment.opcode, segment.message_offset + segment.length(),
+                          nullptr);
+}
+
 bool RcSegmentReceiver::handle(const rdmap::StreamSegment& segment, ConstBytes ulpdu) {
+  if (log::shows(LogLevel::trace)) [[unlikely]]
+    trace(segment);
   using rdmap::MessageType;
   switch (rdmap::info_of(segment.opcode).type) {
     case MessageType::send:
@@ -185,6 +195,8 @@ std::optional<ddp::PlacementTarget> RcSegmentReceiver::target_of(
 
 void RcSegmentReceiver::finish_direct(const rdmap::StreamSegment& segment, ConstBytes header,
                                       size_t ulpdu_bytes) {
+  if (log::shows(LogLevel::trace)) [[unlikely]]
+    trace(segment);
   if (segment.opcode == rdmap::Opcode::read_response) requester_.placed(segment);
   if (!goes_to_receive(segment.opcode) || !segment.last) return;
   if (!delivery_.deliver(segment, header, termination_))

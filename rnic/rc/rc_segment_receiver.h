@@ -31,6 +31,7 @@ class RcSegmentReceiver {
     const ddp::ProtectionContext& protection;
     RcRequester& requester;
     RcResponder& responder;
+    const log::Subject& queue_pair = log::kNoSubject;  ///< for the log
   };
 
   /// A segment whose payload is placed while it comes.
@@ -44,7 +45,8 @@ class RcSegmentReceiver {
       : delivery_(parts.receives, parts.protection, policy),
         protection_(parts.protection),
         requester_(parts.requester),
-        responder_(parts.responder) {}
+        responder_(parts.responder),
+        queue_pair_(parts.queue_pair) {}
 
   /// For a new stream, whose first message has to be this.
   void start(ReadyToReceive ready);
@@ -78,6 +80,7 @@ class RcSegmentReceiver {
   bool handle(const rdmap::StreamSegment& segment, ConstBytes ulpdu);
   bool check(const std::optional<TerminateCode>& fault, ConstBytes ulpdu);
   std::optional<TerminateCode> place_write(const rdmap::StreamSegment& segment) const;
+  void trace(const rdmap::StreamSegment& segment) const;
   bool end_terminated(const rdmap::StreamSegment& segment);
   std::optional<ddp::PlacementTarget> target_of(const rdmap::StreamSegment& segment,
                                                 bool starts) const;
@@ -87,6 +90,7 @@ class RcSegmentReceiver {
   const ddp::ProtectionContext& protection_;
   RcRequester& requester_;
   RcResponder& responder_;
+  const log::Subject& queue_pair_;
   rdmap::StreamReceiver receiver_;
   ReadyToReceive ready_ = ReadyToReceive::none;  // the first message has to be this
 };

@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rnic/rc/rc_stream.h"
 
+#include <string>
 #include <utility>
 
+#include "base/log.h"
 #include "rnic/context/connection_control.h"
 #include "rnic/engine/attach.h"
 
 namespace diwarp::rnic {
+
+void RcStream::tell(std::string_view message) const {
+  log::tell(LogLevel::info, {.device = device_.name()}, [&] {
+    return "On the connection with " + peer_.to_string() + ", " + std::string(message);
+  });
+}
 
 void RcStream::attach_none() {
   Engine& engine = device_.engine();
@@ -28,8 +36,10 @@ void RcStream::attach(std::unique_ptr<llp::Stream> stream) {
   stream_ = std::move(stream);
   local_ = stream_->local_address();
   peer_ = stream_->peer_address();
-  if (!stream_->set_busy_poll(engine.options().busy_poll))
+  if (!stream_->set_busy_poll(engine.options().busy_poll)) {
     engine.counters().add(Counter::busy_poll_refused);
+    tell("the system's choice of busy polling stays");
+  }
   if (stream_->descriptor() < 0) stream_->on_ready([engine = &engine] { engine->wake(); });
 }
 
@@ -37,7 +47,9 @@ void RcStream::allow_zero_copy(bool markers) {
   Engine& engine = device_.engine();
   const size_t from = engine.options().zerocopy_from;
   zero_copy_ = from != 0 && !markers && stream_->allow_zero_copy(from, engine.counters());
-  if (from != 0 && !zero_copy_) engine.counters().add(Counter::rc_zerocopy_refused);
+  if (from == 0 || zero_copy_) return;
+  engine.counters().add(Counter::rc_zerocopy_refused);
+  tell("what is sent is copied");
 }
 
 void RcStream::close(bool in_order, std::vector<std::byte> final_bytes) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "diwarp/address.h"
@@ -44,6 +45,8 @@ class RcStream {
   const Address& peer_address() const { return peer_; }
 
  private:
+  void tell(std::string_view message) const;
+
   DeviceContext& device_;
   Endpoint& endpoint_;
   std::unique_ptr<llp::Stream> stream_;

@@ -285,7 +285,7 @@ TEST_CASE("A listener without descriptors refuses connections at once, and says 
   const std::string logged = errors.text();
   CAPTURE(logged);
   const std::string notice =
-      "[warning] The listener on " + server.listener->address().to_string() +
+      "[warn] The listener on " + server.listener->address().to_string() +
       " refuses connections: no descriptor is left; raise the limit (ulimit -n, fs.file-max) or "
       "close some\n";
   CHECK(logged.find(notice) != std::string::npos);

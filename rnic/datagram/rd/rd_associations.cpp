@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rnic/datagram/rd/rd_associations.h"
 
+#include <string>
 #include <utility>
 
 namespace diwarp::rnic {
@@ -11,6 +12,11 @@ using dgram::Handshake;
 
 /// For so long after the last delivery the end of an association counts as broken.
 constexpr Duration kBrokenFor = std::chrono::seconds(1);
+
+void tell(const log::Subject& queue_pair, const RdPeer& peer, std::string_view what) {
+  log::tell(LogLevel::info, queue_pair,
+            [&] { return "RD peer " + peer.address().to_string() + std::string(what); });
+}
 
 }  // namespace
 
@@ -31,7 +37,8 @@ void RdAssociations::open(RdPeer& peer, Time now) {
 void RdAssociations::take_open(RdPeer& present, const dgram::RdHeader& header, uint32_t incarnation,
                                Time now) {
   const auto verdict = present.handshake().check_open(header, incarnation);
-  if (verdict == Handshake::OpenVerdict::stale) return counters_.add(Counter::drop_rd_association);
+  if (verdict == Handshake::OpenVerdict::stale)
+    return counters_.add(Counter::drop_rd_association, present.address());
   const bool other_incarnation = verdict == Handshake::OpenVerdict::replaces &&
                                  incarnation != present.handshake().peer_incarnation();
   // guard(rd-second-address): => RdPeer* const beside = nullptr;
@@ -76,6 +83,8 @@ void RdAssociations::establish(RdPeer& peer, uint32_t incarnation, uint16_t wind
   const bool forgotten = peer.work.rewinds.uncertain() && !peer.handshake().peer_remembers();
   if (peer.work.rewinds.rewound() && (other || forgotten) && !only_reads(peer))
     fail_restarted(peer);
+  tell(counters_.subject(), peer,
+       other ? " is there: an association begins" : " begins another association");
   if (other) {
     delivery_.abandon(peer);  // a record may have outlived its association
     peer.replace_incarnation(incarnation, peers_.no_records());
@@ -104,6 +113,7 @@ void RdAssociations::end_or_repeat(RdPeer& peer, bool same, bool broken, Time no
     // guard(rd-reset-broken): without broken ||
     rewind(peer, broken || !requests_.can_repeat(peer, now));
   } else {
+    tell(counters_.subject(), peer, " has restarted: requests under way to it fail");
     delivery_.abandon(peer);
     fail_restarted(peer);
   }
@@ -121,11 +131,13 @@ void RdAssociations::fail_restarted(RdPeer& peer) {
 void RdAssociations::fail_stalled(RdPeer& peer, Time now) {
   if (peer.work.requests.empty() || peer.times.has_advanced_within(peer_timeout_, now)) return;
   counters_.add(Counter::rd_silent);
+  tell(counters_.subject(), peer, " takes nothing of the requests under way, which fail");
   requests_.fail_all(peer, WcStatus::retry_exceeded);
 }
 
 void RdAssociations::give_up(RdPeer& peer, Time now) {
   counters_.add(Counter::rd_silent);
+  tell(counters_.subject(), peer, " is silent and given up: requests under way to it fail");
   delivery_.abandon(peer);
   peer.handshake().forget();
   requests_.fail_all(peer, WcStatus::retry_exceeded);
@@ -143,6 +155,7 @@ void RdAssociations::reopen(RdPeer& peer, Time now) {
 /// here, for none of it was acknowledged, and begins it anew.
 void RdAssociations::give_up_early(RdPeer& peer, Time now) {
   counters_.add(Counter::rd_early_dropped);
+  tell(counters_.subject(), peer, " sends too late what its early datagrams wait for");
   fail_stalled(peer, now);
   reopen(peer, now);
 }

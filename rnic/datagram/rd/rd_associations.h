@@ -4,9 +4,9 @@
 #include <cstdint>
 
 #include "base/clock.h"
-#include "base/counters.h"
 #include "dgram/identity.h"
 #include "dgram/reorder_buffer.h"
+#include "rnic/context/counter_log.h"
 #include "rnic/datagram/rd/rd_delivery.h"
 #include "rnic/datagram/rd/rd_peer.h"
 #include "rnic/datagram/rd/rd_requests.h"
@@ -20,7 +20,7 @@ class RdAssociations {
  public:
   RdAssociations(RdPeers& peers, dgram::Identity& identity, RdRequests& requests,
                  RdResponder& responder, RdDelivery& delivery, dgram::ReorderBuffer& buffer,
-                 Counters& counters, Duration peer_timeout)
+                 const LoggedCounters& counters, Duration peer_timeout)
       : peers_(peers),
         identity_(identity),
         requests_(requests),
@@ -67,7 +67,7 @@ class RdAssociations {
   RdResponder& responder_;
   RdDelivery& delivery_;
   dgram::ReorderBuffer& buffer_;
-  Counters& counters_;
+  const LoggedCounters counters_;
   const Duration peer_timeout_;
 };
 

@@ -12,6 +12,7 @@
 #include "rnic/datagram/rd/rd_responder.h"
 #include "rnic/datagram/record_table.h"
 #include "rnic/datagram/send_completion.h"
+#include "rnic/queues/message_log.h"
 #include "rnic/queues/receive_buffers.h"
 
 namespace diwarp::rnic {
@@ -60,9 +61,21 @@ RdDelivery::Outcome RdDelivery::deliver(RdPeer& peer, dgram::RdKind kind, uint8_
     return Outcome::delivered;
   }
   const rdmap::ParsedSegment parsed = rdmap::parse_segment(flags, bytes);
-  if (parsed.valid) return deliver_segment(peer, parsed.segment, now);
-  counters_.add(parsed.drop_reason);
+  if (parsed.valid) {
+    const Outcome outcome = deliver_segment(peer, parsed.segment, now);
+    if (log::shows(LogLevel::trace) && outcome == Outcome::delivered) [[unlikely]]
+      trace(peer, parsed.segment);
+    return outcome;
+  }
+  counters_.add(parsed.drop_reason, peer.address());
   return refuse(peer, fault::kUnspecified, parsed.segment, now);
+}
+
+/// After the last segment of a message.
+void RdDelivery::trace(const RdPeer& peer, const Segment& segment) const {
+  if (segment.last)
+    message_log::received(counters_.subject(), segment.opcode,
+                          segment.message_offset + segment.payload.size(), &peer.address());
 }
 
 RdDelivery::Outcome RdDelivery::deliver_segment(RdPeer& peer, const Segment& segment, Time now) {
@@ -93,7 +106,7 @@ RdDelivery::Outcome RdDelivery::deliver_request(RdPeer& peer, const Segment& seg
     peer.inbound.repeats().delivered_request(segment.msn);
     return conclude(peer, verdict, segment, now);
   }
-  counters_.add(*verdict.drop);
+  counters_.add(*verdict.drop, peer.address());
   return Outcome::no_memory;
 }
 
@@ -118,7 +131,7 @@ void RdDelivery::skip(RdPeer& peer, const dgram::MessageName& message) {
 /// A drop without a fault is the end of it: the datagram has had its turn.
 RdDelivery::Outcome RdDelivery::conclude(RdPeer& peer, const Verdict& verdict,
                                          const Segment& segment, Time now) {
-  if (verdict.drop) counters_.add(*verdict.drop);
+  if (verdict.drop) counters_.add(*verdict.drop, peer.address());
   if (!verdict.fault) return Outcome::delivered;
   const dgram::MessageName message = message_of(segment);
   peer.inbound.refuse_message(message);
@@ -131,7 +144,7 @@ RdDelivery::Outcome RdDelivery::conclude(RdPeer& peer, const Verdict& verdict,
 RdDelivery::Outcome RdDelivery::refuse(RdPeer& peer, TerminateCode code, const Segment& segment,
                                        Time now) {
   errors_.found(peer.address(), segment, code, 0, false, now);
-  counters_.add(Counter::rd_refused);
+  counters_.add(Counter::rd_refused, peer.address(), code);
   peer.inbound.refuse(code);
   return Outcome::refused;
 }
@@ -214,7 +227,7 @@ RdDelivery::Outcome RdDelivery::conclude_record(RdPeer& peer, const Verdict& ver
                                                 const Segment& segment, Time now) {
   peer.inbound.repeats().new_message();
   if (verdict.drop == Counter::drop_no_memory) {
-    counters_.add(*verdict.drop);
+    counters_.add(*verdict.drop, peer.address());
     return Outcome::no_memory;
   }
   // A segment that UD drops in silence, for it may be old, is wrong here.

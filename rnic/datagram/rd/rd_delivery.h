@@ -5,12 +5,12 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
-#include "base/counters.h"
 #include "ddp/protection_context.h"
 #include "dgram/rd_header.h"
 #include "diwarp/attributes.h"
 #include "diwarp/datagram_options.h"
 #include "rdmap/datagram.h"
+#include "rnic/context/counter_log.h"
 #include "rnic/datagram/rd/rd_peer.h"
 #include "rnic/datagram/rd/rd_stag_limit.h"
 #include "rnic/datagram/verdict.h"
@@ -29,7 +29,7 @@ class RdDelivery {
  public:
   RdDelivery(ReceiveBuffers& receives, const ddp::ProtectionContext& protection,
              const RdPeers& peers, RecordTable& records, RdRequests& requests,
-             RdResponder& responder, ErrorReports& errors, Counters& counters,
+             RdResponder& responder, ErrorReports& errors, const LoggedCounters& counters,
              const DatagramOptions& options)
       : receives_(receives),
         protection_(protection),
@@ -67,6 +67,7 @@ class RdDelivery {
  private:
   using Segment = rdmap::DatagramSegment;
 
+  void trace(const RdPeer& peer, const Segment& segment) const;
   Outcome deliver_segment(RdPeer& peer, const Segment& segment, Time now);
   void skip(RdPeer& peer, const dgram::MessageName& message);
   Outcome deliver_request(RdPeer& peer, const Segment& segment, Time now);
@@ -93,7 +94,7 @@ class RdDelivery {
   RdRequests& requests_;
   RdResponder& responder_;
   ErrorReports& errors_;
-  Counters& counters_;
+  const LoggedCounters counters_;
   RdStagLimit stag_limit_;
   const uint32_t q_key_;
   const bool record_per_segment_;

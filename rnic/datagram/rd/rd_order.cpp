@@ -24,9 +24,9 @@ void RdOrder::take_sequenced(RdPeer& peer, const dgram::ParsedRdHeader& parsed, 
   const dgram::RdHeader& header = parsed.header;
   switch (peer.receiver().arrived(header.sequence)) {
     case Receiver::Arrival::duplicate:
-      return counters_.add(Counter::drop_duplicate);
+      return counters_.add(Counter::drop_duplicate, peer.address());
     case Receiver::Arrival::outside:
-      return counters_.add(Counter::drop_rd_window);
+      return counters_.add(Counter::drop_rd_window, peer.address());
     case Receiver::Arrival::early:
       peer.sender().peer_advanced();
       return keep(peer, header.sequence, header.kind, flags, parsed.rest, now);
@@ -46,11 +46,11 @@ void RdOrder::keep(RdPeer& peer, uint32_t sequence, RdKind kind, uint8_t flags, 
                    Time now) {
   dgram::BufferShare& share = peer.host.buffered;
   dgram::BufferedDatagram* const kept = buffer_.keep(kind, flags, bytes, share);
-  if (kept == nullptr) return counters_.add(Counter::drop_no_context);
+  if (kept == nullptr) return counters_.add(Counter::drop_no_context, peer.address());
   if (peer.receiver().kept() == 0) peer.times.lacks_next(now);
   if (peer.receiver().keep(peer.receiver().number(sequence), kept, buffer_, share)) return;
   buffer_.release(kept, share);
-  counters_.add(Counter::drop_no_context);
+  counters_.add(Counter::drop_no_context, peer.address());
 }
 
 /// Each step that takes memory for a datagram does so before it changes anything else.
@@ -58,7 +58,7 @@ RdDelivery::Outcome RdOrder::try_deliver(RdPeer& peer, RdKind kind, uint8_t flag
                                          Time now) try {
   return delivery_.deliver(peer, kind, flags, bytes, now);
 } catch (const std::bad_alloc&) {
-  counters_.add(Counter::drop_no_memory);
+  counters_.add(Counter::drop_no_memory, peer.address());
   return RdDelivery::Outcome::no_memory;
 }
 

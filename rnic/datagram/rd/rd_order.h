@@ -7,9 +7,9 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
-#include "base/counters.h"
 #include "dgram/rd_header.h"
 #include "dgram/reorder_buffer.h"
+#include "rnic/context/counter_log.h"
 #include "rnic/datagram/rd/rd_delivery.h"
 #include "rnic/datagram/rd/rd_peer.h"
 
@@ -28,7 +28,7 @@ class RdOrder {
   /// `wake` is called when there is something to send, or to go on with.
   RdOrder(ReceiveBuffers& receives, RecordTable& records, RdPeers& peers,
           const RdRequests& requests, RdDelivery& delivery, dgram::ReorderBuffer& buffer,
-          Counters& counters, std::function<void()> wake)
+          const LoggedCounters& counters, std::function<void()> wake)
       : receives_(receives),
         records_(records),
         peers_(peers),
@@ -65,7 +65,7 @@ class RdOrder {
   const RdRequests& requests_;
   RdDelivery& delivery_;
   dgram::ReorderBuffer& buffer_;
-  Counters& counters_;
+  const LoggedCounters counters_;
   const std::function<void()> wake_;
 };
 

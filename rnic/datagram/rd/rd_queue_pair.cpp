@@ -95,12 +95,12 @@ RdQueuePair::RdQueuePair(std::shared_ptr<ProtectionDomain> domain,
       requests_(protection(), sends_, init.reliable.error_scope),
       responder_(protection(), counters()),
       delivery_(receives(), protection(), peers_, records(), requests_, responder_, errors(),
-                counters(), init.datagram),
-      associations_(peers_, identity(), requests_, responder_, delivery_, buffer_, counters(),
+                logged(), init.datagram),
+      associations_(peers_, identity(), requests_, responder_, delivery_, buffer_, logged(),
                     timeouts_.peer_timeout),
       transmit_(protection(), records(), sends_, peers_, requests_, responder_, associations_,
                 buffer_, sent_memory_, counters()),
-      order_(receives(), records(), peers_, requests_, delivery_, buffer_, counters(),
+      order_(receives(), records(), peers_, requests_, delivery_, buffer_, logged(),
              [this] { wake(); }) {
   sender().add(transmit_);
   attach_to_engine();
@@ -124,6 +124,10 @@ void RdQueuePair::forget_peers() {
 }
 
 void RdQueuePair::forget(RdPeer& peer) {
+  log::tell(LogLevel::info, subject(), [&] {
+    return "RD peer " + peer.address().to_string() +
+           " is forgotten: nothing was exchanged for long";
+  });
   associations_.drop(peer);
   engine().timers().cancel(peer.timer);
   peers_.erase(peer);
@@ -159,27 +163,28 @@ size_t RdQueuePair::receive(Time now) {
 
 void RdQueuePair::take_datagram(const dgram::OpenedEnvelope& envelope,
                                 const llp::IncomingDatagram& datagram, Time now) {
-  if (datagram.group) return drop(Counter::drop_group);
+  if (datagram.group) return drop(Counter::drop_group, datagram.from);
   switch (envelope.labels.datagram_class) {
     case dgram::DatagramClass::reliable:
       return take_reliable(envelope, datagram, now);
     case dgram::DatagramClass::control:
       return take_control(envelope, datagram, now);
     case dgram::DatagramClass::unreliable:
-      return drop(Counter::drop_class);
+      return drop(Counter::drop_class, datagram.from);
   }
 }
 
 void RdQueuePair::take_control(const dgram::OpenedEnvelope& envelope,
                                const llp::IncomingDatagram& datagram, Time now) {
   const dgram::ParsedControl parsed = dgram::parse_control(envelope.body);
-  if (!parsed.valid) return drop(parsed.drop_reason);
-  if (parsed.type != dgram::ControlType::challenge) return drop(Counter::drop_control);
+  if (!parsed.valid) return drop(parsed.drop_reason, datagram.from);
+  if (parsed.type != dgram::ControlType::challenge)
+    return drop(Counter::drop_control, datagram.from);
   RdPeer* peer = peers_.find(datagram.from);
   while (peer != nullptr &&
          !peer->handshake().challenged(envelope.labels.incarnation, parsed.challenge, now))
     peer = RdPeers::next_incarnation(*peer);
-  if (peer == nullptr) return drop(Counter::drop_control);
+  if (peer == nullptr) return drop(Counter::drop_control, datagram.from);
   peer->local = datagram.local;
   peer->signs.want_open();
   peers_.make_ready(*peer);
@@ -189,9 +194,11 @@ void RdQueuePair::take_control(const dgram::OpenedEnvelope& envelope,
 void RdQueuePair::take_reliable(const dgram::OpenedEnvelope& envelope,
                                 const llp::IncomingDatagram& datagram, Time now) {
   const dgram::ParsedRdHeader parsed = dgram::parse_rd_header(envelope.body);
-  if (parsed.fault != dgram::RdHeaderFault::none) return drop(Counter::drop_rd_header);
+  if (parsed.fault != dgram::RdHeaderFault::none)
+    return drop(Counter::drop_rd_header, datagram.from);
   const dgram::RdHeader& header = parsed.header;
-  if (envelope.labels.flags != 0 && header.kind != RdKind::data) return drop(Counter::drop_flags);
+  if (envelope.labels.flags != 0 && header.kind != RdKind::data)
+    return drop(Counter::drop_flags, datagram.from);
   if (header.kind == RdKind::open) return take_open(parsed, envelope, datagram, now);
 
   RdPeer* const peer = peers_.find_by_epoch(datagram.from, header.peer_epoch);
@@ -208,7 +215,7 @@ void RdQueuePair::take_reliable(const dgram::OpenedEnvelope& envelope,
     // guard(rd-reset)
     case Handshake::Verdict::ended:
       if (!peer->sender().window().was_sent(header.sequence))
-        return drop(Counter::drop_rd_association);
+        return drop(Counter::drop_rd_association, datagram.from);
       associations_.ended(*peer, header, envelope.labels.incarnation, now);
       if (peers_.await_receives()) wake();  // it may have held a receive
       return;
@@ -216,7 +223,7 @@ void RdQueuePair::take_reliable(const dgram::OpenedEnvelope& envelope,
       take_unknown(header, envelope.labels.incarnation, datagram.sender(), now);
       [[fallthrough]];
     case Handshake::Verdict::stale:
-      return drop(Counter::drop_rd_association);
+      return drop(Counter::drop_rd_association, datagram.from);
   }
 }
 
@@ -233,7 +240,7 @@ void RdQueuePair::take_open(const dgram::ParsedRdHeader& parsed,
   RdPeer* const peer = peers_.find_incarnation(datagram.from, incarnation);
   RdPeer* const present =
       peer != nullptr ? peer : peers_.find_or_add(datagram.from, RdPeers::Opener::there, now);
-  if (present == nullptr) return drop(Counter::drop_sources_full);
+  if (present == nullptr) return drop(Counter::drop_sources_full, datagram.from);
   associations_.take_open(*present, parsed.header, incarnation, now);
   RdPeer* const opened = peers_.find_incarnation(datagram.from, incarnation);
   if (opened != nullptr) opened->local = datagram.local;
@@ -245,8 +252,8 @@ void RdQueuePair::challenge(uint64_t nonce, uint32_t incarnation,
       datagram.sender(),
       {.nonce = nonce, .cookie = validation().make(datagram.from, incarnation, now)},
       datagram.bytes.size());
-  if (!posted) return drop(Counter::drop_no_context);
-  counters().add(Counter::challenges_sent);
+  if (!posted) return drop(Counter::drop_no_context, datagram.from);
+  logged().add(Counter::challenges_sent, datagram.from);
 }
 
 void RdQueuePair::take_unknown(const dgram::RdHeader& header, uint32_t incarnation,
@@ -265,7 +272,8 @@ void RdQueuePair::take_ours(RdPeer& peer, const dgram::ParsedRdHeader& parsed, u
   if (has_map) map = dgram::decode_rd_map(parsed.rest);
   const auto news =
       peer.sender().acknowledged(header.acknowledged, header.window, has_map ? &map : nullptr, now);
-  if (news == dgram::Sender::News::invalid_ack) return drop(Counter::drop_rd_invalid_ack);
+  if (news == dgram::Sender::News::invalid_ack)
+    return drop(Counter::drop_rd_invalid_ack, peer.address());
   peer.times.heard(now);
   peer.signs.heard();
   peer.sender().timer().heard(now);

@@ -36,8 +36,8 @@ constexpr Verdict no_receive() {
 }  // namespace
 
 UdMessages::UdMessages(ReceiveBuffers& receives, const ddp::ProtectionContext& protection,
-                       RecordTable& records, StagMissLimit& stag_misses, Counters& counters,
-                       const DatagramOptions& options)
+                       RecordTable& records, StagMissLimit& stag_misses,
+                       const LoggedCounters& counters, const DatagramOptions& options)
     : receives_(receives),
       protection_(protection),
       records_(records),

@@ -4,12 +4,12 @@
 #include <cstdint>
 
 #include "base/clock.h"
-#include "base/counters.h"
 #include "base/intrusive_list.h"
 #include "base/pool.h"
 #include "ddp/protection_context.h"
 #include "diwarp/datagram_options.h"
 #include "rdmap/datagram.h"
+#include "rnic/context/counter_log.h"
 #include "rnic/datagram/stag_miss_limit.h"
 #include "rnic/datagram/ud/source_table.h"
 #include "rnic/datagram/verdict.h"
@@ -28,7 +28,7 @@ class RecordTable;
 class UdMessages {
  public:
   UdMessages(ReceiveBuffers& receives, const ddp::ProtectionContext& protection,
-             RecordTable& records, StagMissLimit& stag_misses, Counters& counters,
+             RecordTable& records, StagMissLimit& stag_misses, const LoggedCounters& counters,
              const DatagramOptions& options);
 
   Verdict handle(const rdmap::DatagramSegment& segment, Source& source, Time now);
@@ -67,7 +67,7 @@ class UdMessages {
   const ddp::ProtectionContext& protection_;
   RecordTable& records_;
   StagMissLimit& stag_misses_;
-  Counters& counters_;
+  const LoggedCounters counters_;
   const Duration timeout_;
   const uint32_t max_open_;
   const uint32_t max_open_per_source_;

@@ -28,10 +28,10 @@ UdQueuePair::UdQueuePair(std::shared_ptr<ProtectionDomain> domain,
       sources_(SourceLimits::of(init.datagram), random_sip_key()),
       stag_misses_(init.datagram.stag_misses_per_source, init.datagram.stag_misses,
                    init.datagram.source_timeout),
-      messages_(receives(), protection(), records(), stag_misses_, counters(), init.datagram),
+      messages_(receives(), protection(), records(), stag_misses_, logged(), init.datagram),
       reader_(protection(), sends_, identity(), counters(), init.datagram.read,
               init.datagram.max_record_ranges, [this] { wake(); }),
-      responder_(protection(), validation(), control(), errors(), counters(), init.datagram.read,
+      responder_(protection(), validation(), control(), errors(), logged(), init.datagram.read,
                  [this] { wake(); }),
       transmit_(protection(), records(), sends_, reader_) {
   sender().add(transmit_);
@@ -75,17 +75,17 @@ void UdQueuePair::take_datagram(const dgram::OpenedEnvelope& envelope,
       return take_segment(envelope, datagram, now);
     case dgram::DatagramClass::control:
       if (const Verdict verdict = take_control(envelope, datagram, now); verdict.drop)
-        drop(*verdict.drop);
+        drop(*verdict.drop, datagram.from);
       return;
     case dgram::DatagramClass::reliable:
-      return drop(Counter::drop_class);
+      return drop(Counter::drop_class, datagram.from);
   }
 }
 
 void UdQueuePair::take_segment(const dgram::OpenedEnvelope& envelope,
                                const llp::IncomingDatagram& datagram, Time now) {
   const rdmap::ParsedSegment parsed = rdmap::parse_segment(envelope.labels.flags, envelope.body);
-  if (!parsed.valid) return drop(parsed.drop_reason);  // guard(datagram)
+  if (!parsed.valid) return drop(parsed.drop_reason, datagram.from);  // guard(datagram)
   report_verdict(handle_segment(parsed.segment, envelope, datagram, now), parsed.segment, datagram,
                  now);
 }
@@ -180,7 +180,7 @@ Verdict UdQueuePair::take_echo(const dgram::Challenge& echo, const Address& from
 Verdict UdQueuePair::take_error(ConstBytes bytes, const Address& from) {
   const rdmap::ParsedError parsed = rdmap::parse_error(bytes);
   if (!parsed.valid) return Verdict::dropped(parsed.drop_reason);  // guard(reads)
-  counters().add(Counter::errors_received);
+  logged().add(Counter::errors_received, from, parsed.error.code);
   if (!reader_.handle_error(parsed.error, from)) errors().received(from, parsed.error);
   return Verdict::accepted();
 }

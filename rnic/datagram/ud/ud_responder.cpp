@@ -25,8 +25,8 @@ const size_t kHeader = rdmap::segment_header_bytes(rdmap::Opcode::read_response,
 
 UdResponder::UdResponder(const ddp::ProtectionContext& protection,
                          const dgram::AddressValidation& validation, ControlSender& control,
-                         ErrorReports& errors, Counters& counters, const ReadOptions& options,
-                         std::function<void()> wake)
+                         ErrorReports& errors, const LoggedCounters& counters,
+                         const ReadOptions& options, std::function<void()> wake)
     : protection_(protection),
       validation_(validation),
       control_(control),
@@ -76,7 +76,7 @@ Verdict UdResponder::challenge(const Source& source, const rdmap::ReadRequest& r
                                .cookie = validation_.make(address, source.key.incarnation, now)},
                               datagram_bytes);
   if (!posted) return Verdict::dropped(Counter::drop_no_context);
-  counters_.add(Counter::challenges_sent);
+  counters_.add(Counter::challenges_sent, address);
   return Verdict::accepted();
 }
 

@@ -8,7 +8,6 @@
 #include <span>
 
 #include "base/clock.h"
-#include "base/counters.h"
 #include "base/intrusive_list.h"
 #include "base/pool.h"
 #include "ddp/protection_context.h"
@@ -18,6 +17,7 @@
 #include "diwarp/attributes.h"
 #include "diwarp/datagram_options.h"
 #include "rdmap/datagram.h"
+#include "rnic/context/counter_log.h"
 #include "rnic/datagram/datagram_source.h"
 #include "rnic/datagram/size_refusals.h"
 #include "rnic/datagram/verdict.h"
@@ -61,7 +61,7 @@ class UdResponder final : public DatagramSource {
  public:
   /// `wake` is called when there is something to send.
   UdResponder(const ddp::ProtectionContext& protection, const dgram::AddressValidation& validation,
-              ControlSender& control, ErrorReports& errors, Counters& counters,
+              ControlSender& control, ErrorReports& errors, const LoggedCounters& counters,
               const ReadOptions& options, std::function<void()> wake);
   ~UdResponder() override;
 
@@ -96,7 +96,7 @@ class UdResponder final : public DatagramSource {
   const dgram::AddressValidation& validation_;
   ControlSender& control_;
   ErrorReports& errors_;
-  Counters& counters_;
+  const LoggedCounters counters_;
   const uint32_t max_responses_;
   const uint32_t max_per_source_;
   const std::function<void()> wake_;

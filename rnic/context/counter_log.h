@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/counters.h"
+#include "base/log.h"
+#include "base/timer_queue.h"
+#include "diwarp/address.h"
+#include "diwarp/attributes.h"
+
+namespace diwarp::rnic {
+
+class Engine;
+
+/// Tells the log of events that peers cause and counters count: drops at level debug, refusals and
+/// want of memory at level info. Peers may cause many, so each counter has a line at once, and then
+/// one a second that says how many more there were. With the baton.
+class CounterLog {
+ public:
+  /// The time after a line of a counter in which there is no other one of it.
+  static constexpr Duration kQuiet = std::chrono::seconds(1);
+
+  CounterLog(Engine& engine, const std::string& device);
+  ~CounterLog();
+  CounterLog(const CounterLog&) = delete;
+  CounterLog& operator=(const CounterLog&) = delete;
+
+  /// `counter` went up, for something that `peer` did to the queue pair. `detail` may be empty.
+  void tell(Counter counter, uint32_t qp_number, const Address& peer, std::string_view detail);
+
+  static LogLevel level_of(Counter counter);
+
+ private:
+  struct Row {
+    Time quiet_until = Time::min();
+    uint64_t more = 0;  // events without a line
+    // Of the last of these.
+    uint32_t qp_number = 0;
+    Address peer;
+  };
+
+  void on_quiet_over(Time now);
+  void tell_more(Counter counter, Row& row, Time now);
+
+  Engine& engine_;
+  const std::string& device_;
+  std::array<Row, Counters::count()> rows_{};
+  MemberTimer<CounterLog, &CounterLog::on_quiet_over> timer_{*this};
+};
+
+/// The counters of a queue pair's device, and the log of what they count. A value, which is copied
+/// to the parts of the queue pair.
+class LoggedCounters {
+ public:
+  /// Tells nothing.
+  LoggedCounters(Counters& counters) : counters_(&counters) {}
+  /// Both outlive this.
+  LoggedCounters(Counters& counters, CounterLog& log, const log::Subject& subject)
+      : counters_(&counters), log_(&log), subject_(&subject) {}
+
+  /// The queue pair.
+  const log::Subject& subject() const { return *subject_; }
+
+  void add(Counter counter) const { counters_->add(counter); }
+  void add(Counter counter, const Address& peer) const {
+    counters_->add(counter);
+    if (log::shows(LogLevel::info)) [[unlikely]]
+      tell(counter, peer, {});
+  }
+  /// `code`: what was wrong.
+  void add(Counter counter, const Address& peer, const TerminateCode& code) const;
+
+ private:
+  void tell(Counter counter, const Address& peer, std::string_view detail) const;
+
+  Counters* counters_;
+  CounterLog* log_ = nullptr;
+  const log::Subject* subject_ = &log::kNoSubject;
+};
+
+}  // namespace diwarp::rnic
