@@ -35,8 +35,11 @@ constexpr const char* kDescriptorVariable = "DIWARP_LOG_FD";
 
 std::atomic<uint64_t> lost{0};
 
-/// The thread runs a callback.
+/// The thread runs a callback, with the lock.
 thread_local bool in_callback = false;
+
+/// Guards output() and the reading of the environment.
+std::mutex mutex;
 
 /// A copy of a descriptor that is open for writing; none, with errno set.
 UniqueFd copy_of(int descriptor) {
@@ -46,25 +49,20 @@ UniqueFd copy_of(int descriptor) {
   return UniqueFd(writable ? ::fcntl(descriptor, F_DUPFD_CLOEXEC, 3) : -1);
 }
 
-/// Where lines go: one of a callback, a descriptor, stderr.
+/// Where lines go: one of a callback, a descriptor, stderr. With the lock.
 class Output {
  public:
-  void set_callback(LogCallback callback) {
-    const std::lock_guard lock(mutex_);
-    callback_.swap(callback);  // that of before ends without the lock
+  /// Returns the callback of before, which ends without the lock.
+  LogCallback set_callback(LogCallback callback) {
+    callback_.swap(callback);
+    return callback;
   }
   void set_descriptor(UniqueFd descriptor) {
-    LogCallback before;
-    const std::lock_guard lock(mutex_);
     descriptor_ = std::move(descriptor);
     writer_ = {};
-    callback_.swap(before);
+    told_lost_ = lost.load(std::memory_order_relaxed);  // by another
   }
   void write(const LogRecord& record);
-
-  // A fork in one thread must not leave the lock to another one's, which the child does not have.
-  void lock() { mutex_.lock(); }
-  void unlock() { mutex_.unlock(); }
 
  private:
   void call(const LogRecord& record) const;
@@ -72,7 +70,6 @@ class Output {
   bool write_text(LogLevel level, std::chrono::system_clock::time_point time,
                   std::string_view text);
 
-  std::mutex mutex_;  // guards what follows
   LogCallback callback_;
   UniqueFd descriptor_;
   LineWriter writer_;
@@ -87,7 +84,6 @@ Output& output() {
 }
 
 void Output::write(const LogRecord& record) {
-  const std::lock_guard lock(mutex_);
   if (callback_)
     call(record);
   else
@@ -141,12 +137,13 @@ bool Output::write_text(LogLevel level, std::chrono::system_clock::time_point ti
   return writer_.write(descriptor, {buffer.data(), buffer.size()});
 }
 
-// A callback that forks has the lock already, and gives it back in both processes.
+// A fork must not leave the lock with a thread that the child does not have. A callback that forks
+// has it already, and gives it back in both processes.
 void before_fork() {
-  if (!in_callback) output().lock();
+  if (!in_callback) mutex.lock();
 }
 void after_fork() {
-  if (!in_callback) output().unlock();
+  if (!in_callback) mutex.unlock();
 }
 [[maybe_unused]] const int installed = pthread_atfork(&before_fork, &after_fork, &after_fork);
 
@@ -161,7 +158,7 @@ void set_lowest(LogLevel level) {
                        std::memory_order_relaxed);
 }
 
-/// While the environment is read: shows() would wait for that.
+/// While the environment is read, which shows() would wait for.
 void complain(const std::string& message) {
   if (log_level_now() > LogLevel::warn) return;
   output().write({.level = LogLevel::warn,
@@ -175,15 +172,16 @@ std::string value_of(const char* variable, std::string_view value) {
   return std::string(variable) + "=" + std::string(value.substr(0, 80));
 }
 
-void read_level() {
+/// Returns what is wrong with it, if anything is.
+std::string read_level() {
   const char* const found = std::getenv(kLevelVariable);
   const std::string_view word = found == nullptr ? "" : found;
   const auto* const place = std::ranges::find(kWords, word);
   const bool known = place != kWords.end();
   set_lowest(known ? static_cast<LogLevel>(place - kWords.begin()) : LogLevel::warn);
-  if (known || word.empty()) return;
-  complain(value_of(kLevelVariable, word) +
-           " names no level, and warn is taken: give trace, debug, info, warn, error or off");
+  if (known || word.empty()) return {};
+  return value_of(kLevelVariable, word) +
+         " names no level, and warn is taken: give trace, debug, info, warn, error or off";
 }
 
 void read_descriptor() {
@@ -201,18 +199,21 @@ void read_descriptor() {
       "DIWARP_LOG_FD=3 PROGRAM 3>FILE");
 }
 
-/// Once, by the first thread that asks: not before main(), where a program may set it.
-void read_environment() {
-  static const bool done = [] {
-    try {
-      read_level();
-      read_descriptor();
-    } catch (...) {
-      set_lowest(LogLevel::warn);
-    }
-    return true;
-  }();
-  static_cast<void>(done);
+std::atomic<bool> environment_read{false};
+
+/// Once, by the first thread that asks, as programs may set it in main().
+void read_environment() noexcept {
+  if (environment_read.load(std::memory_order_acquire)) return;
+  const std::lock_guard lock(mutex);
+  if (environment_read.load(std::memory_order_relaxed)) return;
+  try {
+    const std::string fault = read_level();
+    read_descriptor();
+    if (!fault.empty()) complain(fault);
+  } catch (...) {
+    set_lowest(LogLevel::warn);
+  }
+  environment_read.store(true, std::memory_order_release);
 }
 
 }  // namespace
@@ -236,6 +237,7 @@ void write(LogLevel level, const Subject& subject, std::string_view message) noe
   if (in_callback) return detail::count_lost();
   const int error = errno;  // the caller's
   try {
+    const std::lock_guard lock(mutex);
     output().write({.level = level,
                     .time = std::chrono::system_clock::now(),
                     .device = subject.device,
@@ -274,7 +276,9 @@ void set_log_callback(LogCallback callback) {
     throw Error(make_error_code(Errc::invalid_state),
                 "A callback of the log cannot be replaced from within one: do it in another call");
   log::read_environment();
-  log::output().set_callback(std::move(callback));
+  LogCallback before;
+  const std::lock_guard lock(log::mutex);
+  before = log::output().set_callback(std::move(callback));
 }
 
 void set_log_descriptor(int descriptor) {
@@ -288,7 +292,10 @@ void set_log_descriptor(int descriptor) {
     throw Error(std::error_code(errno, std::system_category()),
                 "The log cannot be written to descriptor " + std::to_string(descriptor) +
                     ": give one that is open for writing");
+  LogCallback before;
+  const std::lock_guard lock(log::mutex);
   log::output().set_descriptor(std::move(copy));
+  before = log::output().set_callback({});
 }
 
 uint64_t log_lines_lost() noexcept { return log::lost.load(std::memory_order_relaxed); }
