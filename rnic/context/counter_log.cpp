@@ -75,6 +75,11 @@ void CounterLog::tell_more(Counter counter, Row& row, Time now) {
   });
 }
 
+void LoggedCounters::add(Counter counter, const Address& peer) const {
+  counters_->add(counter);
+  if (log::shows(LogLevel::info)) tell(counter, peer, {});
+}
+
 void LoggedCounters::add(Counter counter, const Address& peer, const TerminateCode& code) const {
   counters_->add(counter);
   if (!log::shows(LogLevel::info)) return;

@@ -107,6 +107,7 @@ class DatagramQueuePair : public QueuePair,
   void count_degradation(const llp::Degradation& what) final;
   void on_expiry(Time now);
   void on_paced(Time now);
+  [[gnu::cold]] void trace(const rdmap::DatagramSegment& segment, const Address& from);
   void arm_expiry();
   void count_overflow();
   uint32_t payload_towards(const Address& to);

@@ -14,15 +14,17 @@
 /// each, which is all that a message costs where it is off.
 namespace diwarp::rnic::message_log {
 
-void posted(const log::Subject& queue_pair, std::span<const SendWorkRequest> requests) noexcept;
-void posted(const log::Subject& queue_pair, std::span<const ReceiveWorkRequest> requests) noexcept;
+[[gnu::cold]] void posted(const log::Subject& queue_pair,
+                          std::span<const SendWorkRequest> requests) noexcept;
+[[gnu::cold]] void posted(const log::Subject& queue_pair,
+                          std::span<const ReceiveWorkRequest> requests) noexcept;
 /// The request is over: sent, or, of those with a response, answered.
-void sent(const log::Subject& queue_pair, const SendEntry& entry) noexcept;
+[[gnu::cold]] void sent(const log::Subject& queue_pair, const SendEntry& entry) noexcept;
 /// The last segment of a message came: `bytes` is its end, or, of an RDMA Write or a Read Response,
 /// its length. `peer` is null on a connection.
-void received(const log::Subject& queue_pair, rdmap::Opcode opcode, uint64_t bytes,
-              const Address* peer) noexcept;
+[[gnu::cold]] void received(const log::Subject& queue_pair, rdmap::Opcode opcode, uint64_t bytes,
+                            const Address* peer) noexcept;
 /// The completion lies in its queue.
-void completed(std::string_view device, const WorkCompletion& completion) noexcept;
+[[gnu::cold]] void completed(std::string_view device, const WorkCompletion& completion) noexcept;
 
 }  // namespace diwarp::rnic::message_log

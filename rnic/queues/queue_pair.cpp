@@ -113,8 +113,8 @@ std::error_code QueuePair::add_send(const SendWorkRequest& request) noexcept {
   return sends_.post(request);
 }
 
-std::error_code QueuePair::post_recvs(std::span<const ReceiveWorkRequest> requests,
-                                      size_t& posted) noexcept {
+[[gnu::always_inline]] inline std::error_code QueuePair::add_recvs(
+    std::span<const ReceiveWorkRequest> requests, size_t& posted) noexcept {
   posted = 0;
   if (receives_.is_shared()) return Errc::unsupported_operation;  // guard(srq)
   std::error_code error;
@@ -125,9 +125,22 @@ std::error_code QueuePair::post_recvs(std::span<const ReceiveWorkRequest> reques
       return Errc::invalid_state;  // guard(posting)
     error = receives_.queue().post(requests, posted);
   }
-  if (log::shows(LogLevel::trace)) [[unlikely]]
-    message_log::posted(subject_, requests.first(posted));
   if (posted != 0 && receives_.take_wish()) engine_.notify(*this);
+  return error;
+}
+
+// The line comes after the call, apart from calls without one, which would save registers for it.
+std::error_code QueuePair::post_recvs(std::span<const ReceiveWorkRequest> requests,
+                                      size_t& posted) noexcept {
+  if (log::shows(LogLevel::trace)) [[unlikely]]
+    return trace_recvs(requests, posted);
+  return add_recvs(requests, posted);
+}
+
+std::error_code QueuePair::trace_recvs(std::span<const ReceiveWorkRequest> requests,
+                                       size_t& posted) noexcept {
+  const std::error_code error = add_recvs(requests, posted);
+  message_log::posted(subject_, requests.first(posted));
   return error;
 }
 

@@ -90,6 +90,9 @@ class QueuePair : public provider::QueuePair, public Endpoint {
   SendQueue sends_;
 
  private:
+  std::error_code add_recvs(std::span<const ReceiveWorkRequest> requests, size_t& posted) noexcept;
+  [[gnu::cold]] std::error_code trace_recvs(std::span<const ReceiveWorkRequest> requests,
+                                            size_t& posted) noexcept;
   std::error_code add_send(const SendWorkRequest& request) noexcept;
 
   const QpType type_;

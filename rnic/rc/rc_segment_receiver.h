@@ -80,7 +80,7 @@ class RcSegmentReceiver {
   bool handle(const rdmap::StreamSegment& segment, ConstBytes ulpdu);
   bool check(const std::optional<TerminateCode>& fault, ConstBytes ulpdu);
   std::optional<TerminateCode> place_write(const rdmap::StreamSegment& segment) const;
-  void trace(const rdmap::StreamSegment& segment) const;
+  [[gnu::cold]] void trace(const rdmap::StreamSegment& segment) const;
   bool end_terminated(const rdmap::StreamSegment& segment);
   std::optional<ddp::PlacementTarget> target_of(const rdmap::StreamSegment& segment,
                                                 bool starts) const;

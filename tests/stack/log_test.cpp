@@ -127,7 +127,12 @@ TEST_CASE("the log tells of a Send with a wrong Q_Key, and of many in one line a
   Party party(world.add_device(), {.datagram = {.q_key = 77}});
   Stranger stranger(world);
   const std::string reason = "drop_q_key, peer " + stranger.address().to_string() + ": ";
-  for (uint32_t i = 0; i < 100; ++i) stranger.send(party.address(), {.q_key = 1, .msn = i});
+  for (uint32_t i = 0; i < 100; ++i) {
+    Segment segment;
+    segment.q_key = 1;
+    segment.msn = i;
+    stranger.send(party.address(), segment);
+  }
   world.settle();
   const uint32_t number = party.qp.number();
   CHECK(lines.count(LogLevel::debug, number, reason + "segments with another Q_Key") == 1);

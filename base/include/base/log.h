@@ -20,11 +20,12 @@ inline constexpr Subject kNoSubject;
 
 namespace detail {
 
-/// 0 until the environment was read; then 1 for trace and so on.
-extern std::atomic<uint8_t> lowest;
+/// 0 until the environment was read; then 1 for trace and so on. Hidden, it is one instruction
+/// away.
+extern __attribute__((visibility("hidden"))) std::atomic<uint8_t> lowest;
 
 /// Reads the environment, the first time.
-bool shows(LogLevel level) noexcept;
+[[gnu::cold]] bool shows(LogLevel level) noexcept;
 /// In a catch block.
 void count_lost() noexcept;
 

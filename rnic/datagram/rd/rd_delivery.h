@@ -67,7 +67,7 @@ class RdDelivery {
  private:
   using Segment = rdmap::DatagramSegment;
 
-  void trace(const RdPeer& peer, const Segment& segment) const;
+  [[gnu::cold]] void trace(const RdPeer& peer, const Segment& segment) const;
   Outcome deliver_segment(RdPeer& peer, const Segment& segment, Time now);
   void skip(RdPeer& peer, const dgram::MessageName& message);
   Outcome deliver_request(RdPeer& peer, const Segment& segment, Time now);
