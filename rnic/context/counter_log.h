@@ -68,10 +68,11 @@ class LoggedCounters {
   const log::Subject& subject() const { return *subject_; }
 
   void add(Counter counter) const { counters_->add(counter); }
-  // Calls, so that what messages pass through stays short.
-  [[gnu::noinline]] void add(Counter counter, const Address& peer) const;
+  // Calls, and cold ones, so that the path of good messages saves no registers for them.
+  [[gnu::cold, gnu::noinline]] void add(Counter counter, const Address& peer) const;
   /// `code`: what was wrong.
-  [[gnu::noinline]] void add(Counter counter, const Address& peer, const TerminateCode& code) const;
+  [[gnu::cold, gnu::noinline]] void add(Counter counter, const Address& peer,
+                                        const TerminateCode& code) const;
 
  private:
   void tell(Counter counter, const Address& peer, std::string_view detail) const;

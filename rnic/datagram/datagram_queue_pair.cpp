@@ -201,20 +201,21 @@ void DatagramQueuePair::after_receive(Time now) {
   arm_expiry();
 }
 
-/// If it is the last one of a message.
-void DatagramQueuePair::trace(const rdmap::DatagramSegment& segment, const Address& from) {
-  if (segment.last)
-    message_log::received(subject(), segment.opcode,
-                          segment.message_offset + segment.payload.size(), &from);
-}
-
 void DatagramQueuePair::report_verdict(const Verdict& verdict,
                                        const rdmap::DatagramSegment& segment,
                                        const llp::IncomingDatagram& datagram, Time now) {
+  if (verdict.drop || verdict.fault || log::shows(LogLevel::trace)) [[unlikely]]
+    tell_verdict(verdict, segment, datagram, now);
+}
+
+/// Apart from segments without anything to tell, which would save registers for it.
+void DatagramQueuePair::tell_verdict(const Verdict& verdict, const rdmap::DatagramSegment& segment,
+                                     const llp::IncomingDatagram& datagram, Time now) {
   if (verdict.drop)
     drop(*verdict.drop, datagram.from);
-  else if (log::shows(LogLevel::trace)) [[unlikely]]
-    trace(segment, datagram.from);
+  else if (segment.last && log::shows(LogLevel::trace))
+    message_log::received(subject(), segment.opcode,
+                          segment.message_offset + segment.payload.size(), &datagram.from);
   // guard(errors): datagram.bytes.size() => 65507
   if (verdict.fault)
     errors_.found(datagram.sender(), segment, *verdict.fault, datagram.bytes.size(),

@@ -107,7 +107,8 @@ class DatagramQueuePair : public QueuePair,
   void count_degradation(const llp::Degradation& what) final;
   void on_expiry(Time now);
   void on_paced(Time now);
-  [[gnu::cold]] void trace(const rdmap::DatagramSegment& segment, const Address& from);
+  [[gnu::noinline]] void tell_verdict(const Verdict& verdict, const rdmap::DatagramSegment& segment,
+                                      const llp::IncomingDatagram& datagram, Time now);
   void arm_expiry();
   void count_overflow();
   uint32_t payload_towards(const Address& to);

@@ -15,6 +15,16 @@ bool invalidate(const ddp::ProtectionContext& protection, RecordTable& records, 
   return true;
 }
 
+/// Apart from Sends that invalidate nothing, which would save registers for it.
+[[gnu::noinline]] void tell_invalidation(bool done, const LoggedCounters& counters, STag stag,
+                                         WorkCompletion& completion) {
+  completion.invalidated = done;
+  if (done)
+    completion.invalidated_stag = stag;
+  else
+    counters.add(Counter::drop_stag, completion.source);
+}
+
 }  // namespace
 
 WorkCompletion delivered_send(const ddp::ProtectionContext& protection, RecordTable& records,
@@ -28,11 +38,8 @@ WorkCompletion delivered_send(const ddp::ProtectionContext& protection, RecordTa
   completion.immediate = last.immediate;
   completion.source = source;
   if (!invalidates(last)) return completion;
-  completion.invalidated = invalidate(protection, records, last.invalidate_stag);
-  if (completion.invalidated)
-    completion.invalidated_stag = last.invalidate_stag;
-  else
-    counters.add(Counter::drop_stag, source);
+  tell_invalidation(invalidate(protection, records, last.invalidate_stag), counters,
+                    last.invalidate_stag, completion);
   return completion;
 }
 

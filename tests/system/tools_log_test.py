@@ -6,7 +6,7 @@ import re
 import subprocess
 import tempfile
 
-from harness import PATIENCE, case, check, main, tool
+from harness import PATIENCE, case, check, example, main, tool
 
 MESSAGES = 5
 PINGPONG = ("--loopback", "--iterations", MESSAGES, "--warmup", 0, "--size", 64)
@@ -63,7 +63,9 @@ def descriptor_gets_the_lines():
 
 @case()
 def unknown_level_is_told_once():
-    told = lines(pingpong("ud", "loud"), "warn")
+    done = subprocess.run([example("ud_hello")], env={**os.environ, "DIWARP_LOG": "loud"},
+                          text=True, capture_output=True, timeout=PATIENCE, check=False)
+    told = lines(done.stderr, "warn")
     named = [line for line in told if "DIWARP_LOG=loud names no level" in line]
     check(len(named) == 1 and "trace, debug, info, warn, error or off" in named[0], told)
 
