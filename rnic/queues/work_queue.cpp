@@ -172,12 +172,13 @@ void SendQueue::finish(SendEntry& finished, WcStatus status, uint32_t vendor_err
   finished.status = status;
   finished.vendor_error = vendor_error;
   finished.done = true;
-  if (log::shows(LogLevel::trace)) [[unlikely]]
-    message_log::sent(*subject_, finished);
   if (by_peer_) [[unlikely]]
     return finish_of_peer(finished);
   // guard(rows:completion-order): => done_ = sent_;
   while (done_ != sent_ && entries_[done_ & mask_].done) ++done_;
+  // Last: a call that something follows would have registers saved even where it is not made.
+  if (log::shows(LogLevel::trace)) [[unlikely]]
+    message_log::sent(*subject_, finished);
 }
 
 namespace {
@@ -203,6 +204,8 @@ WorkCompletion completion_of(SendEntry& entry, uint32_t qp_number) {
 void SendQueue::finish_of_peer(const SendEntry& finished) {
   ++done_;
   by_peer_->set_done(place_of(finished));
+  if (log::shows(LogLevel::trace)) [[unlikely]]
+    message_log::sent(*subject_, finished);
 }
 
 void SendQueue::flush() {
