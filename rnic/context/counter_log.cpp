@@ -76,12 +76,12 @@ void CounterLog::tell_more(Counter counter, Row& row, Time now) {
 }
 
 void LoggedCounters::add(Counter counter, const Address& peer) const {
-  counters_->add(counter);
+  counters_.add(counter);
   if (log::shows(LogLevel::info)) tell(counter, peer, {});
 }
 
 void LoggedCounters::add(Counter counter, const Address& peer, const TerminateCode& code) const {
-  counters_->add(counter);
+  counters_.add(counter);
   if (!log::shows(LogLevel::info)) return;
   try {
     tell(counter, peer, to_string(code));
@@ -91,7 +91,7 @@ void LoggedCounters::add(Counter counter, const Address& peer, const TerminateCo
 }
 
 void LoggedCounters::tell(Counter counter, const Address& peer, std::string_view detail) const {
-  if (log_ != nullptr) log_->tell(counter, subject_->qp_number, peer, detail);
+  if (log_ != nullptr) log_->tell(counter, qp_number_, peer, detail);
 }
 
 }  // namespace diwarp::rnic

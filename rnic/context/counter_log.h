@@ -35,6 +35,7 @@ class CounterLog {
   void tell(Counter counter, uint32_t qp_number, const Address& peer, std::string_view detail);
 
   static LogLevel level_of(Counter counter);
+  const std::string& device() const { return device_; }
 
  private:
   struct Row {
@@ -54,20 +55,24 @@ class CounterLog {
   MemberTimer<CounterLog, &CounterLog::on_quiet_over> timer_{*this};
 };
 
-/// The counters of a queue pair's device, and the log of what they count. A value, which is copied
-/// to the parts of the queue pair.
+/// The counters of a queue pair's device, and the log of what they count. The queue pair owns it,
+/// and its parts refer to it. With the baton.
 class LoggedCounters {
  public:
   /// Tells nothing.
-  LoggedCounters(Counters& counters) : counters_(&counters) {}  // NOLINT: meant to convert
-  /// Both outlive this.
-  LoggedCounters(Counters& counters, CounterLog& log, const log::Subject& subject)
-      : counters_(&counters), log_(&log), subject_(&subject) {}
+  explicit LoggedCounters(Counters& counters) : counters_(counters) {}
+  LoggedCounters(Counters& counters, CounterLog& log) : counters_(counters), log_(&log) {}
+  LoggedCounters(const LoggedCounters&) = delete;
+  LoggedCounters& operator=(const LoggedCounters&) = delete;
 
-  /// The queue pair.
-  const log::Subject& subject() const { return *subject_; }
+  /// Before the first line.
+  void set_queue_pair(uint32_t number) { qp_number_ = number; }
+  /// What the log calls the queue pair. Any thread.
+  log::Subject subject() const {
+    return log_ == nullptr ? log::Subject() : log::Subject{log_->device(), qp_number_};
+  }
 
-  void add(Counter counter) const { counters_->add(counter); }
+  void add(Counter counter) const { counters_.add(counter); }
   // Calls, and cold ones, so that the path of good messages saves no registers for them.
   [[gnu::cold, gnu::noinline]] void add(Counter counter, const Address& peer) const;
   /// `code`: what was wrong.
@@ -77,9 +82,9 @@ class LoggedCounters {
  private:
   void tell(Counter counter, const Address& peer, std::string_view detail) const;
 
-  Counters* counters_;
-  CounterLog* log_ = nullptr;
-  const log::Subject* subject_ = &log::kNoSubject;
+  Counters& counters_;
+  CounterLog* const log_ = nullptr;
+  uint32_t qp_number_ = 0;
 };
 
 }  // namespace diwarp::rnic

@@ -58,7 +58,7 @@ class ErrorReports {
   void add(const DatagramError& error);
 
   ControlSender& control_;
-  const LoggedCounters counters_;
+  const LoggedCounters& counters_;
   const uint32_t entries_;
   // A newer error finds no room when it is full. Made with the first one: most queue pairs never
   // have any.

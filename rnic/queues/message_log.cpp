@@ -4,6 +4,7 @@
 #include <string>
 
 #include "ddp/scatter.h"
+#include "rnic/context/counter_log.h"
 
 namespace diwarp::rnic::message_log {
 
@@ -44,8 +45,8 @@ void posted(const log::Subject& queue_pair, std::span<const ReceiveWorkRequest> 
     });
 }
 
-void sent(const log::Subject& queue_pair, const SendEntry& entry) noexcept {
-  log::tell(kLevel, queue_pair, [&] {
+void sent(const LoggedCounters* queue_pair, const SendEntry& entry) noexcept {
+  log::tell(kLevel, queue_pair == nullptr ? log::Subject() : queue_pair->subject(), [&] {
     const bool good = entry.status == WcStatus::success;
     const bool answered = rdmap::info_of(entry.opcode).responded;
     std::string text = good ? (answered ? "answered " : "sent ") : "failed ";

@@ -74,9 +74,8 @@ QueuePair::QueuePair(std::shared_ptr<ProtectionDomain> domain, const provider::Q
       receives_(*this, init.capacity, checked(init.srq, *domain_)),
       protection_(domain_->device()->regions(), domain_->number()),
       engine_(domain_->device()->engine()),
-      subject_{.device = domain_->device()->name(), .qp_number = 0},
-      logged_(engine_.counters(), domain_->device()->counter_log(), subject_) {
-  sends_.set_subject(subject_);
+      logged_(engine_.counters(), domain_->device()->counter_log()) {
+  sends_.set_log(logged_);
   engine_.exclusively([this] { engine_.timers().add_places(timers_of(type_)); });
   device()->counters().add_shared(Meter::queue_pairs);
 }
@@ -88,7 +87,7 @@ QueuePair::~QueuePair() {
 
 void QueuePair::set_number(uint32_t number) {
   protection_.set_queue_pair(number);
-  subject_.qp_number = number;
+  logged_.set_queue_pair(number);
 }
 
 /// The engine is told once, when all are there: they go out together.
@@ -101,7 +100,7 @@ std::error_code QueuePair::post_sends(std::span<const SendWorkRequest> requests,
     while (posted < requests.size() && !(error = add_send(requests[posted]))) ++posted;
   }
   if (log::shows(LogLevel::trace)) [[unlikely]]
-    message_log::posted(subject_, requests.first(posted));
+    message_log::posted(subject(), requests.first(posted));
   if (posted != 0) engine_.notify(*this);
   return error;
 }
@@ -140,7 +139,7 @@ std::error_code QueuePair::post_recvs(std::span<const ReceiveWorkRequest> reques
 std::error_code QueuePair::trace_recvs(std::span<const ReceiveWorkRequest> requests,
                                        size_t& posted) noexcept {
   const std::error_code error = add_recvs(requests, posted);
-  message_log::posted(subject_, requests.first(posted));
+  message_log::posted(subject(), requests.first(posted));
   return error;
 }
 

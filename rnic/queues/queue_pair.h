@@ -79,7 +79,7 @@ class QueuePair : public provider::QueuePair, public Endpoint {
   Counters& counters() { return engine_.counters(); }
   /// The counters of what peers do, which the log tells of.
   const LoggedCounters& logged() const { return logged_; }
-  const log::Subject& subject() const { return subject_; }
+  log::Subject subject() const { return logged_.subject(); }
 
   CompletionQueue& recv_cq() { return *recv_cq_; }
   ReceiveBuffers& receives() { return receives_; }
@@ -104,8 +104,7 @@ class QueuePair : public provider::QueuePair, public Endpoint {
   ReceiveBuffers receives_;
   ddp::ProtectionContext protection_;
   Engine& engine_;
-  log::Subject subject_;
-  const LoggedCounters logged_;
+  LoggedCounters logged_;
 };
 
 }  // namespace diwarp::rnic

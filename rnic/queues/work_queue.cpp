@@ -178,7 +178,7 @@ void SendQueue::finish(SendEntry& finished, WcStatus status, uint32_t vendor_err
   while (done_ != sent_ && entries_[done_ & mask_].done) ++done_;
   // Last: a call that something follows would have registers saved even where it is not made.
   if (log::shows(LogLevel::trace)) [[unlikely]]
-    message_log::sent(*subject_, finished);
+    message_log::sent(log_, finished);
 }
 
 namespace {
@@ -205,7 +205,7 @@ void SendQueue::finish_of_peer(const SendEntry& finished) {
   ++done_;
   by_peer_->set_done(place_of(finished));
   if (log::shows(LogLevel::trace)) [[unlikely]]
-    message_log::sent(*subject_, finished);
+    message_log::sent(log_, finished);
 }
 
 void SendQueue::flush() {

@@ -10,7 +10,6 @@
 #include <system_error>
 
 #include "base/cache_line.h"
-#include "base/log.h"
 #include "base/spin_flag.h"
 #include "ddp/placement.h"
 #include "ddp/protection_context.h"
@@ -26,6 +25,7 @@
 namespace diwarp::rnic {
 
 class CompletionQueue;
+class LoggedCounters;
 
 inline constexpr uint32_t kMaxQueueDepth = 1U << 16;
 inline constexpr uint32_t kMaxSge = 64;
@@ -52,8 +52,8 @@ class SendQueue {
   SendQueue(const QueuePairCapacity& capacity, bool signal_all,
             CompletionOrder order = CompletionOrder::posting);
 
-  /// What the log calls its queue pair, which outlives this.
-  void set_subject(const log::Subject& subject) { subject_ = &subject; }
+  /// Its queue pair's, which outlives this.
+  void set_log(const LoggedCounters& log) { log_ = &log; }
 
   /// Any thread, under lock(). Errors as QueuePair::post_send has them.
   std::error_code post(const SendWorkRequest& request);
@@ -123,7 +123,7 @@ class SendQueue {
   uint64_t sent_ = 0;
   uint64_t done_ = 0;
   uint64_t awaiting_ = 0;  // none awaits a response before it
-  const log::Subject* subject_ = &log::kNoSubject;
+  const LoggedCounters* log_ = nullptr;
   std::atomic<uint64_t> reported_{0};
 };
 

@@ -36,7 +36,7 @@ RcQueuePair::RcQueuePair(std::shared_ptr<ProtectionDomain> domain,
       stream_(*device(), *this),
       requester_(protection(), sends_),
       responder_(protection()),
-      receive_({receives(), protection(), requester_, responder_, subject()}, counters(),
+      receive_({receives(), protection(), requester_, responder_, &logged()}, counters(),
                init.stream.receive_not_ready),
       peer_watch_(engine().timers(), requester_, *this),
       idle_memory_(engine().timers(), receive_, transmit_, stream_) {

@@ -4,6 +4,7 @@
 #include <cassert>
 
 #include "rdmap/terminate.h"
+#include "rnic/context/counter_log.h"
 #include "rnic/queues/message_log.h"
 
 namespace diwarp::rnic {
@@ -94,9 +95,9 @@ bool RcSegmentReceiver::take_ready(const rdmap::StreamSegment& segment, ConstByt
 
 /// If it is the last one of a message.
 void RcSegmentReceiver::trace(const rdmap::StreamSegment& segment) const {
-  if (segment.last)
-    message_log::received(queue_pair_, segment.opcode, segment.message_offset + segment.length(),
-                          nullptr);
+  if (segment.last && log_ != nullptr)
+    message_log::received(log_->subject(), segment.opcode,
+                          segment.message_offset + segment.length(), nullptr);
 }
 
 bool RcSegmentReceiver::handle(const rdmap::StreamSegment& segment, ConstBytes ulpdu) {

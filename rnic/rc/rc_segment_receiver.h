@@ -31,7 +31,7 @@ class RcSegmentReceiver {
     const ddp::ProtectionContext& protection;
     RcRequester& requester;
     RcResponder& responder;
-    const log::Subject& queue_pair = log::kNoSubject;  ///< for the log
+    const LoggedCounters* log = nullptr;  ///< null: nothing is told
   };
 
   /// A segment whose payload is placed while it comes.
@@ -46,7 +46,7 @@ class RcSegmentReceiver {
         protection_(parts.protection),
         requester_(parts.requester),
         responder_(parts.responder),
-        queue_pair_(parts.queue_pair) {}
+        log_(parts.log) {}
 
   /// For a new stream, whose first message has to be this.
   void start(ReadyToReceive ready);
@@ -90,7 +90,7 @@ class RcSegmentReceiver {
   const ddp::ProtectionContext& protection_;
   RcRequester& requester_;
   RcResponder& responder_;
-  const log::Subject& queue_pair_;
+  const LoggedCounters* const log_;
   rdmap::StreamReceiver receiver_;
   ReadyToReceive ready_ = ReadyToReceive::none;  // the first message has to be this
 };

@@ -16,7 +16,6 @@ struct Subject {
   std::string_view device = {};  ///< empty: none in particular
   uint32_t qp_number = 0;        ///< 0: none in particular
 };
-inline constexpr Subject kNoSubject;
 
 namespace detail {
 

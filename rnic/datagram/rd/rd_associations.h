@@ -67,7 +67,7 @@ class RdAssociations {
   RdResponder& responder_;
   RdDelivery& delivery_;
   dgram::ReorderBuffer& buffer_;
-  const LoggedCounters counters_;
+  const LoggedCounters& counters_;
   const Duration peer_timeout_;
 };
 

@@ -94,7 +94,7 @@ class RdDelivery {
   RdRequests& requests_;
   RdResponder& responder_;
   ErrorReports& errors_;
-  const LoggedCounters counters_;
+  const LoggedCounters& counters_;
   RdStagLimit stag_limit_;
   const uint32_t q_key_;
   const bool record_per_segment_;

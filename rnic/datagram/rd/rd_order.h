@@ -65,7 +65,7 @@ class RdOrder {
   const RdRequests& requests_;
   RdDelivery& delivery_;
   dgram::ReorderBuffer& buffer_;
-  const LoggedCounters counters_;
+  const LoggedCounters& counters_;
   const std::function<void()> wake_;
 };
 

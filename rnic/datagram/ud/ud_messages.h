@@ -67,7 +67,7 @@ class UdMessages {
   const ddp::ProtectionContext& protection_;
   RecordTable& records_;
   StagMissLimit& stag_misses_;
-  const LoggedCounters counters_;
+  const LoggedCounters& counters_;
   const Duration timeout_;
   const uint32_t max_open_;
   const uint32_t max_open_per_source_;

@@ -96,7 +96,7 @@ class UdResponder final : public DatagramSource {
   const dgram::AddressValidation& validation_;
   ControlSender& control_;
   ErrorReports& errors_;
-  const LoggedCounters counters_;
+  const LoggedCounters& counters_;
   const uint32_t max_responses_;
   const uint32_t max_per_source_;
   const std::function<void()> wake_;

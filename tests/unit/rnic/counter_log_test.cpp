@@ -97,8 +97,8 @@ TEST_CASE("drops are of level debug, and want of memory and refusals of level in
 
 TEST_CASE("counters are counted whether or not the log tells of them") {
   Scene scene;
-  const log::Subject subject{.device = "10.0.0.1", .qp_number = 5};
-  const LoggedCounters logged(scene.counters, scene.log, subject);
+  LoggedCounters logged(scene.counters, scene.log);
+  logged.set_queue_pair(5);
   const Address peer = Address::parse("10.0.0.2").with_port(7000);
   const auto add = [&] {
     scene.engine.exclusively([&] {

@@ -23,7 +23,7 @@ constexpr size_t kRoom = 200;  // bytes of the datagram that an Error answers
 
 struct Fixture {
   explicit Fixture(uint32_t entries = 4, uint32_t rate = 1000)
-      : errors(control, counters, entries, rate) {
+      : errors(control, logged, entries, rate) {
     segment.opcode = rdmap::Opcode::write_record;
     segment.stag = 0xABCD;
     segment.tagged_offset = 500;
@@ -45,6 +45,7 @@ struct Fixture {
   }
 
   Counters counters;
+  LoggedCounters logged{counters};
   ControlSender control{[] {}};
   ErrorReports errors;
   std::array<std::byte, DatagramBurst::kHeaderBytes> headers{};

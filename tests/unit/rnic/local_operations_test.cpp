@@ -48,6 +48,7 @@ struct Fixture : Memory {
   Sends sends;
   Receives receives;
   Counters counters;
+  LoggedCounters logged{counters};
   STag region = add(0, Canvas::kSize);
   RecordSource source{{.address = Address::parse("10.0.0.1:7")}, ddp::ClosedMessages()};
   RecordTable records{{protection, receives.buffers, receives.cq, counters}, {}, true};
@@ -153,7 +154,7 @@ TEST_CASE("local operations: the completion of a delivered Send says what its la
   last.has_immediate = true;
   last.immediate = 77;
   const auto plain =
-      delivered_send(f.protection, f.records, f.counters, last, f.source.key.address, 1000);
+      delivered_send(f.protection, f.records, f.logged, last, f.source.key.address, 1000);
   CHECK(plain.solicited);
   CHECK(plain.has_immediate);
   CHECK(plain.immediate == 77);
@@ -170,7 +171,7 @@ TEST_CASE("local operations: a Send's invalidation that is refused ends no recor
   last.opcode = rdmap::Opcode::send_invalidate;
   last.invalidate_stag = f.region;  // without the right
   const auto refused =
-      delivered_send(f.protection, f.records, f.counters, last, f.source.key.address, 0);
+      delivered_send(f.protection, f.records, f.logged, last, f.source.key.address, 0);
   CHECK_FALSE(refused.invalidated);
   CHECK(refused.invalidated_stag == 0);
   CHECK(f.records.open_count() == 1);

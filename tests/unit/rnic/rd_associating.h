@@ -81,7 +81,7 @@ struct Associating : Receiving {
   dgram::ReorderBuffer buffer{size_t{1} << 20};
   uint32_t accepted_epoch = 1000;
   RdAssociations associations{peers.table, identity, requests, responder,
-                              delivery,    buffer,   counters, kPeerTimeout};
+                              delivery,    buffer,   logged,   kPeerTimeout};
 };
 
 }  // namespace diwarp::rnic::parts

@@ -212,7 +212,7 @@ TEST_CASE("rd delivery: a Send with Invalidate closes its STag at its end, or is
   provider::QueuePairInit without_key = rd_init();
   without_key.datagram.q_key = 0;
   RdDelivery delivery(f.receives.buffers, f.protection, f.peers.table, f.records, f.requests,
-                      f.responder, f.errors, f.counters, without_key.datagram);
+                      f.responder, f.errors, f.logged, without_key.datagram);
   const auto take = [&](const Segment& one) {
     std::vector<std::byte> bytes(DatagramBurst::kHeaderBytes);
     bytes.resize(rdmap::encode_segment_headers(one, bytes));

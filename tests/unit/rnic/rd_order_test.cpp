@@ -62,7 +62,7 @@ struct Fixture : Receiving {
   dgram::ReorderBuffer buffer;
   int woken = 0;
   RdOrder order{receives.buffers, records, peers.table, requests,
-                delivery,         buffer,  counters,    [this] { ++woken; }};
+                delivery,         buffer,  logged,      [this] { ++woken; }};
 };
 
 }  // namespace

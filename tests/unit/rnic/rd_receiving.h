@@ -61,7 +61,7 @@ struct Receiving : Memory {
         peers(receives.buffers.shares(), chosen),
         records({protection, receives.buffers, receives.cq, counters}, chosen.datagram, false),
         delivery(receives.buffers, protection, peers.table, records, requests, responder, errors,
-                 counters, chosen.datagram) {
+                 logged, chosen.datagram) {
     requests.set_first_msn(1);
   }
 
@@ -90,6 +90,7 @@ struct Receiving : Memory {
 
   Time now = kNow;
   Counters counters;
+  LoggedCounters logged{counters};
   Receives receives;
   Sends sends;
   STag region = add(0, Canvas::kSize);
@@ -98,7 +99,7 @@ struct Receiving : Memory {
   RdRequests requests{protection, sends.queue, ErrorScope::peer};
   RdResponder responder{protection, counters};
   ControlSender control{[] {}};
-  ErrorReports errors{control, counters, 8, 1000};
+  ErrorReports errors{control, logged, 8, 1000};
   RdPeer& peer = peers.add("10.0.0.1");
   RdDelivery delivery;
 };

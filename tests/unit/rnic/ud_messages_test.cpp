@@ -49,7 +49,7 @@ struct Fixture : Memory {
       : receives(depth),
         records({protection, receives.buffers, receives.cq, counters}, chosen, true),
         misses(chosen.stag_misses_per_source, chosen.stag_misses, chosen.source_timeout),
-        messages(receives.buffers, protection, records, misses, counters, chosen) {}
+        messages(receives.buffers, protection, records, misses, logged, chosen) {}
 
   Source& source(const char* host, uint16_t port = 7) {
     Counter reason{};
@@ -71,6 +71,7 @@ struct Fixture : Memory {
 
   Time now = kNow;
   Counters counters;
+  LoggedCounters logged{counters};
   Receives receives;
   STag region = add(0, Canvas::kSize);
   RecordTable records;

@@ -28,10 +28,11 @@ TEST_CASE("ud responder: a region may be deregistered while a Read Request for i
                            .memory = canvas.at(0),
                            .length = 100};
   Counters counters;
+  LoggedCounters logged(counters);
   const dgram::AddressValidation validation(SipKey{1, 2});
   ControlSender control([] {});
-  ErrorReports errors(control, counters, 8, 1000);
-  UdResponder responder(protection, validation, control, errors, counters, {}, [] {});
+  ErrorReports errors(control, logged, 8, 1000);
+  UdResponder responder(protection, validation, control, errors, logged, {}, [] {});
   SourceTable sources(SourceLimits{}, SipKey{1, 2});
   Counter reason{};
   Source& stranger = *sources.find_or_add({Address::parse("10.0.0.1:7"), 1}, kNow, reason);

@@ -32,7 +32,7 @@ constexpr uint32_t kHarmless = kRequestBytes - 26;
 
 struct Fixture : Memory {
   explicit Fixture(const ReadOptions& chosen = {})
-      : responder(protection, validation, control, errors, counters, chosen, [this] { ++woken; }) {}
+      : responder(protection, validation, control, errors, logged, chosen, [this] { ++woken; }) {}
 
   Source& source(const char* host) {
     Counter reason{};
@@ -58,9 +58,10 @@ struct Fixture : Memory {
   std::vector<Sent> send() { return outlet.send(responder, kNow); }
 
   Counters counters;
+  LoggedCounters logged{counters};
   dgram::AddressValidation validation{SipKey{1, 2}};
   ControlSender control{[] {}};
-  ErrorReports errors{control, counters, 8, 1000};
+  ErrorReports errors{control, logged, 8, 1000};
   int woken = 0;
   STag region = add(0, Canvas::kSize, Access::remote_read, kBase);
   SourceTable sources{SourceLimits{}, SipKey{1, 2}};
