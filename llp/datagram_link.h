@@ -127,6 +127,21 @@ struct Degradation {
   bool sending = false;      ///< it concerns sending alone
 };
 
+/// What an ICMP message says of a datagram that left here. Whoever can send this host a packet can
+/// forge one: it informs, and nothing else follows from it.
+struct IcmpReport {
+  enum class Kind : uint8_t {
+    port,        ///< nobody receives there
+    host,        ///< no way leads there
+    prohibited,  ///< a filter lets nothing through
+  };
+
+  Address destination;  ///< of the datagram, as the message has it
+  Address reporter;     ///< who sent the message, without a port
+  Kind kind = Kind::port;
+  ConstBytes quoted;  ///< the beginning of the datagram, as far as the message has it; may be none
+};
+
 /// A link that carries datagrams: unreliable, unordered, bounded in size. A handful of calls, all
 /// non-blocking, made by one thread at a time (the engine that owns the link).
 class DatagramLink {
@@ -173,6 +188,10 @@ class DatagramLink {
   /// `callback` is told of each Degradation once: of those that happened already in this call, of
   /// others from within send() and receive().
   virtual void on_degradation(std::function<void(const Degradation&)> /*callback*/) {}
+
+  /// `callback` is told of each IcmpReport that comes from now on, from within send() and
+  /// receive(). Links whose networks have no such thing never call it.
+  virtual void on_icmp(std::function<void(const IcmpReport&)> /*callback*/) {}
 
   /// Datagrams that the receive buffer had no room for, since the link was opened.
   virtual uint64_t overflowed() const { return 0; }

@@ -33,6 +33,9 @@ class ForwardingDatagramLink : public DatagramLink {
   void on_degradation(std::function<void(const Degradation&)> callback) override {
     inner_->on_degradation(std::move(callback));
   }
+  void on_icmp(std::function<void(const IcmpReport&)> callback) override {
+    inner_->on_icmp(std::move(callback));
+  }
   uint64_t overflowed() const override { return inner_->overflowed(); }
 
   DatagramLink& inner() const { return *inner_; }

@@ -28,6 +28,11 @@ void UdpLink::on_degradation(std::function<void(const Degradation&)> callback) {
   socket_.degradations.on_degradation(std::move(callback));
 }
 
+void UdpLink::on_icmp(std::function<void(const IcmpReport&)> callback) {
+  on_icmp_ = std::move(callback);
+  socket_.icmp.on_report([this](const IcmpReport& report) { tell_icmp(report); });
+}
+
 std::unique_ptr<DatagramLink> UdpLink::open_group(const Address& group,
                                                   std::string_view interface) {
   return on_group(open_group_socket(socket_, options_.share_port, group, interface));

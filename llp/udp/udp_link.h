@@ -52,6 +52,7 @@ class UdpLink : public DatagramLink {
                                            std::string_view interface) override;
   int descriptor() const override { return socket_.fd.get(); }
   void on_degradation(std::function<void(const Degradation&)> callback) override;
+  void on_icmp(std::function<void(const IcmpReport&)> callback) override;
   /// Learned from the datagrams that come in, so the last overflow shows with the next datagram, or
   /// where they come one by one for long, with one of the next Coalescing::kCountEach.
   uint64_t overflowed() const override { return receiver_.overflowed(); }
@@ -83,12 +84,17 @@ class UdpLink : public DatagramLink {
   UdpSender& sender() { return sender_; }
   UdpReceiver& receiver() { return receiver_; }
   UdpDegradations& degradations() { return socket_.degradations; }
+  void collect_icmp() { socket_.icmp.collect(); }
+  void tell_icmp(const IcmpReport& report) const {
+    if (on_icmp_) on_icmp_(report);
+  }
 
  private:
   const UdpOptions options_;
   UdpSocket socket_;
   UdpSender sender_;
   UdpReceiver receiver_;
+  std::function<void(const IcmpReport&)> on_icmp_;
 };
 
 }  // namespace diwarp::llp

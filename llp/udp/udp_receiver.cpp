@@ -90,20 +90,6 @@ Remarks read_remarks(msghdr& header) {
   return remarks;
 }
 
-/// Calls until it was not interrupted, and once more after another error: that was an ICMP message,
-/// which reading consumes.
-template <class Call>
-auto receive_past_errors(Call call) {
-  auto result = call();
-  for (bool retried = false; result < 0 && errno != EAGAIN; result = call()) {
-    if (errno == EINTR) continue;
-    if (retried) break;
-    retried = true;
-  }
-  order_by_network();
-  return result;
-}
-
 /// How many datagrams the socket has had no room for.
 uint32_t drops_so_far(int fd) {
   std::array<uint32_t, SK_MEMINFO_VARS> values{};
@@ -113,6 +99,20 @@ uint32_t drops_so_far(int fd) {
 }
 
 }  // namespace
+
+/// Calls until it was not interrupted, and again after another error: most are those of ICMP
+/// messages, which are collected.
+template <class Call>
+auto UdpReceiver::receive_past_errors(Call call) const {
+  auto result = call();
+  for (int retries = 0; result < 0 && errno != EAGAIN; result = call()) {
+    if (errno == EINTR) continue;
+    const bool of_icmp = socket_.icmp.collect() != 0;
+    if (++retries > (of_icmp ? IcmpErrors::kMostRetries : 1)) break;
+  }
+  order_by_network();
+  return result;
+}
 
 UdpReceiver::UdpReceiver(UdpSocket& socket, bool coalesce)
     : socket_(socket),
@@ -139,6 +139,7 @@ size_t UdpReceiver::receive(ReceiveBatch& batch) {
 size_t UdpReceiver::receive_waiting(ReceiveBatch& batch, size_t slots) {
   const size_t wanted = std::min<size_t>(appetite_, slots);
   const size_t got = wanted == 1 ? receive_one(batch) : receive_many(batch, wanted);
+  if (got == 0 && ++empty_ % kEmptyPerLook == 0) socket_.icmp.collect();
   appetite_ = static_cast<uint32_t>(got < wanted ? std::max<size_t>(got, 1) : wanted * 2);
   return batch.datagrams().size();
 }

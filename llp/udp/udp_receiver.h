@@ -21,6 +21,9 @@ class UdpReceiver {
   static constexpr size_t kControlBytes = 192;
   /// The most messages that one receive takes from the kernel, lone datagrams or trains.
   static constexpr size_t kMessagesPerReceive = 64;
+  /// Receives without a datagram, of which one looks into the error queue: what a call that sent
+  /// something had to tell may have been passed over.
+  static constexpr uint32_t kEmptyPerLook = 64;
 
   /// The socket has to outlive it. `coalesce`: the kernel may.
   UdpReceiver(UdpSocket& socket, bool coalesce);
@@ -54,11 +57,14 @@ class UdpReceiver {
   size_t receive_one(ReceiveBatch& batch);
   size_t receive_plain(ReceiveBatch& batch);
   size_t receive_many(ReceiveBatch& batch, size_t wanted);
+  template <class Call>
+  auto receive_past_errors(Call call) const;
   void count_overflow(uint32_t drops);
 
   UdpSocket& socket_;
   Coalescing coalescing_;    // while gro_
   uint32_t appetite_ = 1;    // slots to ask the kernel for next
+  uint32_t empty_ = 0;       // receives that brought nothing
   uint32_t drops_seen_ = 0;  // the socket's own counter, which wraps
   bool gro_;
   const bool reads_destinations_;  // or control messages tell what was sent to one

@@ -28,6 +28,8 @@ constexpr size_t kMaxSegments = 64;  // every kernel with UDP_SEGMENT takes so m
 constexpr size_t kMaxTrainBytes = kMaxDatagramIpv6;
 constexpr size_t kCopied = 2048;        // a lone datagram up to this is copied
 constexpr size_t kCopiedInTrain = 256;  // and one of a train up to this
+// The system's own bytes for a fragment in a send buffer, at most.
+constexpr size_t kFragmentOverhead = 2048;
 constexpr int kFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
 
 /// A burst as the system call wants it: one message for each train of datagrams.
@@ -146,6 +148,11 @@ bool may_mean_no_train(int error) {
          error == ENOPROTOOPT;
 }
 
+/// Of these, those that ICMP messages bring as well.
+bool may_be_of_icmp(int error) {
+  return error == EMSGSIZE || error == EOPNOTSUPP || error == ENOPROTOOPT;
+}
+
 /// Whether nothing that was sent before waits in the socket.
 bool is_drained(int fd) {
   int waiting = 0;
@@ -181,26 +188,32 @@ SendResult UdpSender::send_all(std::span<const OutgoingDatagram> burst, Submit s
   SendResult result;
   bool retried = false;
   bool suspected = false;  // a train was refused: is it so for its first datagram alone?
+  int of_icmp = 0;         // calls that failed for ICMP messages
   while (result.sent < burst.size()) {
     const auto rest = burst.subspan(result.sent);
     // guard(segmentation-fault): without suspected ? rest.first(1) :
     const Submitted step = submit(suspected ? rest.first(1) : rest);
     result.sent += step.datagrams;
+    if (step.datagrams != 0) queue_refusals_ = 0;
     if (step.error == 0) {
       if (suspected) stop_trains();  // guard(segmentation-fault)
       retried = suspected = false;
+    } else if (is_of_icmp(step.error)) {
+      if (++of_icmp > IcmpErrors::kMostRetries)
+        return {result.sent, SendStatus::would_block, step.error};
+    } else if (gives_up(step.error)) {
+      result.sent += step.first_message;
     } else if (means_full(step.error)) {
       // guard(send-buffer-fault): condition => false
       if (cannot_fragment(rest.front(), step.error))
         return {result.sent, SendStatus::refused, EMSGSIZE};
       return {result.sent, SendStatus::would_block, step.error};
-    } else if (socket_.connected && !std::exchange(retried, true)) {
-      // An ICMP error that an earlier datagram earned, perhaps of those that a train could mean.
+    } else if ((socket_.connected || may_be_of_icmp(step.error)) && !std::exchange(retried, true)) {
+      // An ICMP error of which the error queue had no room to tell.
     } else if (step.refused_train) {
       suspected = true;
     } else if (std::exchange(retried, true)) {
-      // The first failure may be an ICMP error that an earlier datagram earned; the second is this
-      // datagram's own.
+      // The first failure may be such an ICMP error, too; the second is this datagram's own.
       return {result.sent, SendStatus::refused, step.error};
     }
   }
@@ -212,12 +225,30 @@ void UdpSender::stop_trains() {
   socket_.degradations.add(Counter::gso_refused);
 }
 
-/// Whether the send buffer is too small for the fragments of a datagram, however long it waits.
+/// Whether the send buffer is too small for the fragments of a datagram, however long it waits. A
+/// buffer with room for all of them is not: a queue of the host's has dropped one.
 bool UdpSender::cannot_fragment(const OutgoingDatagram& datagram, int error) {
-  const bool fragmented = fragment_ && error != EAGAIN && error != EWOULDBLOCK &&
-                          datagram.size() > path_mtu_.max_datagram(datagram.to);
+  const size_t fragment = path_mtu_.max_datagram(datagram.to);
+  const bool fragmented =
+      fragment_ && error != EAGAIN && error != EWOULDBLOCK && datagram.size() > fragment;
   if (!fragmented || !is_drained(socket_.fd.get())) return false;
+  const size_t needed = (datagram.size() / fragment + 1) * (2 * fragment + kFragmentOverhead);
+  const int room = socket_option(socket_.fd.get(), SOL_SOCKET, SO_SNDBUF);
+  if (room > 0 && static_cast<size_t>(room) > needed) return false;
   socket_.degradations.add(Counter::jumbo_refused);
+  return true;
+}
+
+/// Whether the error is one of ICMP messages, which are collected by now.
+bool UdpSender::is_of_icmp(int error) const {
+  return error != EAGAIN && error != EWOULDBLOCK && socket_.icmp.collect() != 0;
+}
+
+/// Whether what a queue of the host's drops counts as sent, for it has been tried long enough. A
+/// socket that is told of ICMP errors is told of such drops as well.
+bool UdpSender::gives_up(int error) {
+  if (error != ENOBUFS || ++queue_refusals_ <= kMostQueueRefusals) return false;
+  queue_refusals_ = 0;
   return true;
 }
 
@@ -233,8 +264,10 @@ UdpSender::Submitted UdpSender::submit(std::span<const OutgoingDatagram> burst, 
     const auto rest = burst.subspan(messages.datagrams());
     if (!messages.add(rest.first(train_length(rest)))) break;
   }
-  if (messages.datagrams() == 0) return {0, EMSGSIZE, false};
+  if (messages.datagrams() == 0) return {.error = EMSGSIZE};
   const ssize_t sent = uninterrupted([&] { return send_messages(messages.headers(), path); });
+  // The error that ended it is not told again, though the error queue may tell of it.
+  if (sent > 0 && static_cast<size_t>(sent) < messages.headers().size()) socket_.icmp.collect();
   return submitted(first, messages.first_train(), messages.datagrams_in(sent));
 }
 
@@ -279,11 +312,11 @@ ssize_t UdpSender::send_messages(std::span<mmsghdr> messages, SendPath* path) {
 /// The outcome of a system call that sent so many datagrams, or -1 and errno.
 UdpSender::Submitted UdpSender::submitted(const OutgoingDatagram& first, size_t train,
                                           ssize_t sent) {
-  if (sent >= 0) return {static_cast<size_t>(sent), 0, false};
+  if (sent >= 0) return {.datagrams = static_cast<size_t>(sent)};
   const int error = errno;
   const bool too_long = may_mean_no_train(error);  // perhaps
   if (too_long) path_mtu_.forget(first.to);
-  return {0, error, too_long && train > 1};
+  return {.error = error, .refused_train = too_long && train > 1, .first_message = train};
 }
 
 /// How many datagrams at the front of the burst can leave as one message: to one destination, of

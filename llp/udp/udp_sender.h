@@ -22,6 +22,10 @@ class SendPath {
   virtual ssize_t send(std::span<mmsghdr> messages) = 0;
 };
 
+/// A queue of the host's (qdisc, driver) that drops what it has no room for is tried so often; then
+/// the datagrams count as sent, and lost on the way, as where the system says nothing of it.
+inline constexpr uint32_t kMostQueueRefusals = 16;
+
 /// Sends a link's bursts: trains of equal datagrams as one message where the kernel segments, all
 /// others as a message each.
 class UdpSender {
@@ -47,6 +51,7 @@ class UdpSender {
     size_t datagrams = 0;
     int error = 0;
     bool refused_train = false;  // perhaps for being one
+    size_t first_message = 1;    // datagrams in it
   };
 
   size_t max_fragmented(const Address& to);
@@ -60,10 +65,13 @@ class UdpSender {
   Submitted submitted(const OutgoingDatagram& first, size_t train, ssize_t sent);
   void stop_trains();
   bool cannot_fragment(const OutgoingDatagram& datagram, int error);
+  bool is_of_icmp(int error) const;
+  bool gives_up(int error);
 
   UdpSocket& socket_;
   const bool fragment_;
   bool gso_;
+  uint32_t queue_refusals_ = 0;  // ENOBUFS in a row
   PathMtu path_mtu_;
 };
 

@@ -71,12 +71,14 @@ UdpSocket::UdpSocket(UniqueFd bound, const UdpOptions& options, bool for_group)
       local(local_address_of(fd.get())),
       interface(multicast_interface(options, local)),
       locals(local.is_any() ? std::make_unique<LocalAddresses>() : nullptr),
+      icmp(fd.get()),
       family(static_cast<sa_family_t>(socket_option(fd.get(), SOL_SOCKET, SO_DOMAIN))),
       // guard(adopted-socket): without || local.is_multicast() || local.is_broadcast()
       group(for_group || local.is_multicast() || local.is_broadcast()) {
   configure_socket(*this, options);
   configure_groups(*this, options);
   configure_buffers(*this, options);
+  if (!group) icmp.listen(family);  // a group's link sends nothing
   if (!set_busy_poll(fd.get(), options.busy_poll)) degradations.add(Counter::busy_poll_refused);
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/unique_fd.h"
 #include "diwarp/address.h"
+#include "llp/udp/icmp_errors.h"
 #include "llp/udp/local_addresses.h"
 #include "llp/udp/udp_degradations.h"
 #include "llp/udp/udp_options.h"
@@ -26,6 +27,7 @@ struct UdpSocket {
   const uint32_t interface;                      // index, for multicast; 0: the system's choice
   const std::unique_ptr<LocalAddresses> locals;  // of one at all addresses of the host; else null
   UdpDegradations degradations;
+  IcmpErrors icmp;
   const sa_family_t family;
   const bool group;           // receives what is sent to a group, and nothing else
   bool connected = false;     // to a peer: messages leave without an address

@@ -65,10 +65,12 @@ size_t UringUdpLink::receive(ReceiveBatch& batch) {
   const size_t got = receive_pieces(batch);
   if (got != 0 || input_->brings_next()) return got;
   const size_t direct = receiver().receive_waiting(batch, slots);
-  if (direct == 0)
+  if (direct == 0) {
+    collect_icmp();  // the request may have ended for that, and the next one must not, again
     input_->arm();
-  else
+  } else {
     input_->announce_rest();
+  }
   return direct;
 }
 

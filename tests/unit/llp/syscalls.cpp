@@ -54,7 +54,7 @@ bool send_fails(int flags) {
 
 bool receive_fails(int flags = 0) {
   const SyscallFaults& faults = syscall_faults();
-  if ((flags & MSG_ERRQUEUE) != 0 && faults.hide_notices != 0) return fail(EAGAIN);
+  if ((flags & MSG_ERRQUEUE) != 0) return faults.hide_notices != 0 && fail(EAGAIN);
   return strikes(receives, faults.receive_every) && fail(faults.receive_error);
 }
 
