@@ -74,4 +74,9 @@ OpenedEnvelope Crc32cEnvelope::open(ConstBytes datagram) {
           .body = covered.subspan(kPrefixBytes)};
 }
 
+std::optional<uint32_t> Crc32cEnvelope::quoted_incarnation(ConstBytes beginning) {
+  if (beginning.size() < kPrefixBytes) return std::nullopt;
+  return load_be<uint32_t>(beginning.data() + kIncarnationAt);
+}
+
 }  // namespace diwarp::dgram

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "base/bytes.h"
@@ -26,6 +27,8 @@ class Crc32cEnvelope : public EnvelopeSizes<8, 4> {
 
   /// Checks, in this order: length, version, class, flags, reserved bits, CRC. Changes nothing.
   static OpenedEnvelope open(ConstBytes datagram);
+
+  static std::optional<uint32_t> quoted_incarnation(ConstBytes beginning);
 
   /// It needs nothing of its own.
   struct Sealer {

@@ -4,6 +4,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "base/bytes.h"
@@ -55,6 +56,9 @@ struct EnvelopeSizes {
 /// `front`. The pieces lie in the application's memory, which it must not change; it may point them
 /// at as many bytes of its own, which it keeps until clear().
 ///
+/// quoted_incarnation() reads the label in the beginning of a datagram that was sealed here, as an
+/// ICMP message quotes it; nothing where that is too short, or the label cannot be read.
+///
 /// open() checks a datagram that came, and may change its bytes: the buffer is the receiver's. Time
 /// spent on what is forged is the receiver's, too, so lengths and labels come before the rest.
 template <class E>
@@ -66,6 +70,7 @@ concept EnvelopeFormat = requires(typename E::Sealer sealer, const Labels labels
   { sealer.seal(labels, bytes, pieces, bytes) } -> std::same_as<size_t>;
   sealer.clear();
   { E::open(bytes) } -> std::same_as<OpenedEnvelope>;
+  { E::quoted_incarnation(ConstBytes(bytes)) } -> std::same_as<std::optional<uint32_t>>;
 };
 
 }  // namespace diwarp::dgram

@@ -58,6 +58,8 @@ void Sender::add(const TxTag& tag, uint8_t flags, Time now) {
 void Sender::resent(uint64_t sequence, Time now) {
   scoreboard_.resend(sequence, now);
   ++retransmitted_;
+  if (!scoreboard_.is_skip(sequence))
+    black_hole_.resent(sequence, scoreboard_.tag(sequence).length);
   timer_.sent(now);
 }
 
@@ -85,6 +87,7 @@ Sender::News Sender::acknowledged(uint32_t wire, uint16_t peer_window, const RdM
 
 void Sender::arrived(const TxSlot& slot, Time now, Arrivals& arrivals) {
   ++arrivals.count;
+  black_hole_.arrived(slot.tag.length);
   const bool was_lost = slot.has(TxSlot::lost) && !slot.has(TxSlot::urgent);
   if (was_lost || is_of_first_transmission(slot, round_trip_, now))
     losses_.tolerate_more();
@@ -156,7 +159,7 @@ bool Sender::on_deadline(Time now, bool wanted, Duration longest) {
   const uint16_t timeouts = timer_.expired(now);
   if (timeouts == kTimeoutsToCollapse && scoreboard_.early() + 1 < window().outstanding())
     congestion_.collapsed(now);
-  return !scoreboard_.recall_outermost();
+  return !scoreboard_.recall_outermost() || black_hole_.doubts();
 }
 
 }  // namespace diwarp::dgram

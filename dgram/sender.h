@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/clock.h"
+#include "dgram/black_hole_detector.h"
 #include "dgram/congestion.h"
 #include "dgram/loss_detector.h"
 #include "dgram/probe_timer.h"
@@ -76,12 +77,20 @@ class Sender {
     if (window().idle()) timer_.reset_backoff();
   }
 
+  /// A probe was sent; the peer answered what was sent last with an acknowledgement alone.
+  void probe_sent() { black_hole_.probe_sent(); }
+  void acknowledged_alone() { black_hole_.acknowledged_alone(); }
+  /// The payload of datagrams that vanish while smaller ones get through, in bytes; each time that
+  /// this is found, once.
+  std::optional<uint32_t> take_black_hole() { return black_hole_.take(); }
+
   // --- Time.
 
   /// When on_deadline() is due; nothing: no news is awaited. `wanted`: more than what is under way
   /// is awaited of the peer (a response, a window). `longest`: between two attempts.
   std::optional<Time> deadline(bool wanted, Duration longest) const;
-  /// The deadline has come. True: a probe is to be sent, for there is nothing to send again.
+  /// The deadline has come. True: a probe is to be sent, for there is nothing to send again, or
+  /// what is sent again may be too long for the path.
   bool on_deadline(Time now, bool wanted, Duration longest);
   /// The first datagram that is outstanding, and did not even come early, has been that since this
   /// time; nothing where there is none.
@@ -109,6 +118,7 @@ class Sender {
   Time outstanding_since_{};
   Time advanced_{};  // when the first that is outstanding became that, or was last said to wait
   uint64_t retransmitted_ = 0;
+  BlackHoleDetector black_hole_;
   RoundTrip round_trip_;
   Congestion congestion_;
 };

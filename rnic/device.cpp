@@ -9,6 +9,7 @@
 #include "base/crc32c.h"
 #include "base/log.h"
 #include "diwarp/error.h"
+#include "llp/host_backlog.h"
 #include "provider/own.h"
 #include "rnic/cm/cm_id.h"
 #include "rnic/cm/control.h"
@@ -74,6 +75,7 @@ std::string why_unavailable(IoBackend io) {
 Device::Device(const Address& address, const DeviceOptions& options, DeviceParts parts)
     : DeviceContext(address, options,
                     parts.clock != nullptr ? *parts.clock : SteadyClock::instance()) {
+  backlog_ = std::make_unique<BacklogCount>(counters(), llp::backlog_drops_of_host());
   set_links(std::move(parts.datagram_links), open_backend(parts.backend));
   backend().on_ready([this] { engine().wake(); });
   log::tell(LogLevel::info, {.device = name()}, [this] {
@@ -111,7 +113,17 @@ void Device::observe_invalidations(std::function<void(STag)> observer) {
   engine().exclusively([&] { regions().observe_invalidations(std::move(observer)); });
 }
 
+/// What the host has lost since the last time. It takes a file to be read, so it is done when
+/// somebody asks.
+void Device::BacklogCount::update() {
+  const std::lock_guard lock(mutex_);
+  const uint64_t now = llp::backlog_drops_of_host();
+  if (now > seen_) counters_.add_shared(Counter::backlog_drops, now - seen_);
+  seen_ = now;
+}
+
 std::vector<CounterValue> Device::read_counters() const {
+  backlog_->update();
   std::vector<CounterValue> values;
   values.reserve(Counters::count());
   for (size_t index = 0; index < Counters::count(); ++index) {

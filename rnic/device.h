@@ -63,6 +63,19 @@ class Device final : public DeviceContext,
   std::shared_ptr<Control> shared_control() { return {shared_from_this(), &control()}; }
   std::unique_ptr<llp::Backend> open_backend(const llp::BackendRow* wanted);
 
+  /// What the host's backlog lost since the device was opened, as far as it is counted. Any thread.
+  class BacklogCount {
+   public:
+    BacklogCount(Counters& counters, uint64_t seen) : counters_(counters), seen_(seen) {}
+    void update();
+
+   private:
+    Counters& counters_;
+    std::mutex mutex_;  // guards seen_
+    uint64_t seen_;
+  };
+
+  std::unique_ptr<BacklogCount> backlog_;
   llp::BackendRow row_ = {};  // of the backend in use
   std::string io_reason_;     // why so: a message without its end
   std::mutex mutex_;          // guards control_

@@ -19,6 +19,7 @@
 #include "common/cost.h"
 #include "common/device_choice.h"
 #include "common/failure.h"
+#include "common/hints.h"
 #include "common/interrupt.h"
 #include "common/json_output.h"
 #include "common/program.h"
@@ -275,6 +276,16 @@ uint64_t run_client(const Options& options, const Device& device, const Address&
   return options.count;
 }
 
+/// Where it fails, what this end knows of why is in the message.
+uint64_t play(const Options& options, const Device& device, const Address& address) {
+  LossWatch watch(device, 0);
+  try {
+    return options.server ? run_server(options, device) : run_client(options, device, address);
+  } catch (const Failure& failure) {
+    throw Failure(with_hints(failure.what(), watch.hints()));
+  }
+}
+
 void run(const Options& options) {
   if (options.server == options.client) throw Failure("One of --server and --client is needed.");
   if (options.size < 16) throw Failure("--size is at least 16.");
@@ -282,8 +293,7 @@ void run(const Options& options) {
   const Address address = Address::parse(options.address).with_port(options.port);
   const Device device =
       options.device.choice().open(options.server ? address : local_address_to(address));
-  const uint64_t rounds =
-      options.server ? run_server(options, device) : run_client(options, device, address);
+  const uint64_t rounds = play(options, device, address);
   const Json times = {{options.server ? "server" : "client", in_seconds(processor_time())}};
   json.write(json_output(kName, {{"rounds", rounds},
                                  {"size", options.size},

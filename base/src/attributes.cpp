@@ -105,4 +105,40 @@ std::string_view to_string(AsyncEventType type) {
   return "unknown";
 }
 
+std::string to_string(const DatagramError& error) {
+  const std::string peer = error.peer.to_string();
+  const std::string reporter = error.reporter.host();
+  switch (error.kind) {
+    case DatagramErrorKind::protocol:
+      break;
+    case DatagramErrorKind::port_unreachable:
+      return "Nobody receives at " + peer + ", says " + reporter +
+             " (ICMP port unreachable, which can be forged): start the peer, or correct its port";
+    case DatagramErrorKind::host_unreachable:
+      return "No way leads to " + peer + ", says " + reporter +
+             " (ICMP unreachable, which can be forged): check the address, the routes, and that "
+             "the host is up";
+    case DatagramErrorKind::path_prohibited:
+      return "A filter lets nothing through to " + peer + ", says " + reporter +
+             " (ICMP administratively prohibited, which can be forged): open the UDP port in the "
+             "firewalls between";
+    case DatagramErrorKind::mtu_black_hole:
+      return "Datagrams of " + std::to_string(error.datagram_bytes) + " bytes to " + peer +
+             " vanish, smaller ones get through" +
+             (error.smaller_bytes == 0
+                  ? std::string()
+                  : ", so none are of more than " + std::to_string(error.smaller_bytes) +
+                        " bytes for now") +
+             ": let ICMP \"fragmentation needed\" and \"packet too big\" pass, lower the MTU of "
+             "the interface, or set DatagramOptions::segment (--segment)";
+    case DatagramErrorKind::receive_overflow:
+      return std::to_string(error.datagrams) +
+             " datagrams found no room in the receive buffer: raise net.core.rmem_max and "
+             "DeviceOptions::udp_receive_buffer (--udp-buffer), poll more often, or have the peers "
+             "send slower (DatagramOptions::max_rate, --rate)";
+  }
+  return peer + (error.reported ? " reports: " : " sent what was refused: ") +
+         to_string(error.code);
+}
+
 }  // namespace diwarp

@@ -47,6 +47,9 @@ constexpr Row kRows[] = {
      "A limit of the device or the system is reached: release objects, or raise the limit."},
     {Errc::moved_from, EBADF,
      "The handle was moved from and names nothing: use the one that it was moved to."},
+    {Errc::loopback_device, ENETUNREACH,
+     "A device on a loopback address reaches this host alone: open it on the address from which "
+     "the destination is reached (see `ip route get`), or on 0.0.0.0 or ::."},
 };
 
 constexpr bool rows_are_in_order() {
@@ -54,7 +57,7 @@ constexpr bool rows_are_in_order() {
   for (const Row& row : kRows) {
     if (static_cast<int>(row.code) != expected++) return false;
   }
-  return static_cast<Errc>(expected - 1) == Errc::moved_from;
+  return static_cast<Errc>(expected - 1) == Errc::loopback_device;
 }
 static_assert(rows_are_in_order());
 

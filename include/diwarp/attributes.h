@@ -215,16 +215,34 @@ struct SharedReceiveQueueAttributes {
   uint32_t posted = 0;
 };
 
+/// What an entry of an error queue tells of. All but the first inform of the network and the host,
+/// and fail nothing. ICMP messages can be forged by anybody who can send this host a packet.
+enum class DatagramErrorKind : uint8_t {
+  protocol,          ///< a datagram that was refused: `code` says why
+  port_unreachable,  ///< ICMP: nobody receives at the port of `peer`
+  host_unreachable,  ///< ICMP: no way leads to `peer`
+  path_prohibited,   ///< ICMP: a filter lets nothing through to `peer`
+  mtu_black_hole,    ///< datagrams of `datagram_bytes` to `peer` vanish, smaller ones do not
+  receive_overflow,  ///< the receive buffer had no room for `datagrams`
+};
+
 /// Something that went wrong on a queue pair over datagrams without a work request that could tell.
 struct DatagramError {
-  Address peer;           ///< where the offending datagram, or the report, came from
+  Address peer;  ///< where the offending datagram, or the report, came from; else as kind says
   bool reported = false;  ///< by the peer, about a datagram from here; else found here
   TerminateCode code;     ///< as a Terminate has them
   uint8_t opcode = 0;     ///< RDMAP opcode of the offending datagram
   uint32_t msn = 0;
   STag stag = 0;               ///< where it named memory
   uint64_t tagged_offset = 0;  ///< the same
+  DatagramErrorKind kind = DatagramErrorKind::protocol;
+  Address reporter = {};        ///< who sent the ICMP message
+  uint32_t datagram_bytes = 0;  ///< UDP payload
+  uint32_t smaller_bytes = 0;   ///< what datagrams to the peer have from then on; 0: no change
+  uint64_t datagrams = 0;
 };
+/// A message about the case, with its cause and what to do.
+DIWARP_EXPORT std::string to_string(const DatagramError& error);
 
 /// A Write-Record that is not complete yet.
 struct OpenRecord {

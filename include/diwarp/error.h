@@ -30,6 +30,7 @@ enum class Errc {
   address_in_use,
   no_resources,
   moved_from,
+  loopback_device,
 };
 
 /// The category "diwarp" of Errc.

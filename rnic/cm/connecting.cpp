@@ -9,6 +9,7 @@
 #include "diwarp/error.h"
 #include "rdmap/terminate.h"
 #include "rnic/cm/startup_answers.h"
+#include "rnic/context/loopback_reach.h"
 
 namespace diwarp::rnic {
 
@@ -94,6 +95,9 @@ void Connecting::arm(Done done) {
 
 /// From the device's address.
 void Connecting::open() {
+  if (LoopbackReach(local_, control_.counters()).refuses(peer_))
+    return fail(make_error_code(Errc::loopback_device),
+                "No way leads from " + local_.host() + " to " + peer_.to_string());
   std::error_code error;
   pending_ = control_.connector().connect(local_, peer_, error);
   if (!pending_)

@@ -80,6 +80,7 @@ DatagramQueuePair::DatagramQueuePair(std::shared_ptr<ProtectionDomain> domain,
     : QueuePair(std::move(domain), init),
       link_(device()->open_datagram_link(checked(init.datagram, init.type))),
       address_(link_->local_address()),
+      loopback_(address_, counters()),
       q_key_(init.datagram.q_key),
       segment_(init.datagram.segment),
       max_rate_(init.datagram.max_rate),
@@ -88,6 +89,7 @@ DatagramQueuePair::DatagramQueuePair(std::shared_ptr<ProtectionDomain> domain,
       sender_(identity_, segment_, max_rate_),
       control_([this] { wake(); }),
       errors_(control_, logged(), init.datagram.error_queue, init.datagram.error_rate),
+      network_(errors_, identity_, counters()),
       records_({protection(), receives(), recv_cq(), counters()}, init.datagram,
                init.type == QpType::ud),
       groups_(*this, init.type, engine(), *link_) {
@@ -100,6 +102,8 @@ DatagramQueuePair::~DatagramQueuePair() = default;
 void DatagramQueuePair::attach_to_engine() {
   engine().exclusively([this] {
     link_->on_degradation([this](const llp::Degradation& what) { count_degradation(what); });
+    link_->on_icmp(
+        [this](const llp::IcmpReport& report) { network_.icmp(report, engine().clock().now()); });
     set_state(QpState::rts);
     on_state(QpState::rts);
     attach_link(engine(), *this, *link_);
@@ -140,7 +144,8 @@ std::error_code DatagramQueuePair::check_send(const SendWorkRequest& request) co
   const bool group = to.is_multicast() || to.is_broadcast();
   const bool one_peer = info.responded || type() == QpType::rd;
   const bool fits = can_reach(address_, to) && !(group && one_peer);
-  return fits ? std::error_code() : Errc::invalid_destination;
+  if (!fits) return Errc::invalid_destination;
+  return !group && loopback_.refuses(to) ? Errc::loopback_device : std::error_code();
 }
 
 // --- State.
@@ -174,7 +179,7 @@ size_t DatagramQueuePair::receive(Time now) {
   const size_t count = link_->receive(batch);
   if (count == 0) return 0;
   for (const llp::IncomingDatagram& datagram : batch.datagrams()) handle(datagram, now);
-  count_overflow();
+  count_overflow(now);
   after_receive(now);
   return count;
 }
@@ -222,10 +227,11 @@ void DatagramQueuePair::tell_verdict(const Verdict& verdict, const rdmap::Datagr
                   !datagram.group, now, verdict.told);  // guard(errors): !datagram.group => true
 }
 
-void DatagramQueuePair::count_overflow() {
+void DatagramQueuePair::count_overflow(Time now) {
   const uint64_t overflowed = link_->overflowed();
   if (overflowed == overflowed_) return;
   counters().add(Counter::rx_overflow, overflowed - overflowed_);
+  network_.overflowed(overflowed - overflowed_, now);
   overflowed_ = overflowed;
 }
 

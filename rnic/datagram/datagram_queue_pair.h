@@ -13,11 +13,13 @@
 #include "dgram/identity.h"
 #include "llp/datagram_link.h"
 #include "rdmap/datagram.h"
+#include "rnic/context/loopback_reach.h"
 #include "rnic/datagram/control_sender.h"
 #include "rnic/datagram/datagram_receiver.h"
 #include "rnic/datagram/datagram_sender.h"
 #include "rnic/datagram/error_reports.h"
 #include "rnic/datagram/joined_groups.h"
+#include "rnic/datagram/network_reports.h"
 #include "rnic/datagram/record_table.h"
 #include "rnic/datagram/source_filters.h"
 #include "rnic/datagram/verdict.h"
@@ -98,6 +100,7 @@ class DatagramQueuePair : public QueuePair,
   DatagramSender& sender() { return sender_; }
   ControlSender& control() { return control_; }
   ErrorReports& errors() { return errors_; }
+  NetworkReports& network() { return network_; }
   RecordTable& records() { return records_; }
   const dgram::AddressValidation& validation() const { return validation_; }
 
@@ -110,11 +113,12 @@ class DatagramQueuePair : public QueuePair,
   [[gnu::noinline]] void tell_verdict(const Verdict& verdict, const rdmap::DatagramSegment& segment,
                                       const llp::IncomingDatagram& datagram, Time now);
   void arm_expiry();
-  void count_overflow();
+  void count_overflow(Time now);
   uint32_t payload_towards(const Address& to);
 
   std::unique_ptr<llp::DatagramLink> link_;
   const Address address_;
+  mutable LoopbackReach loopback_;  // under the post lock
   const uint32_t q_key_;
   const uint32_t segment_;  // as DatagramOptions has it
   uint64_t max_rate_;
@@ -125,6 +129,7 @@ class DatagramQueuePair : public QueuePair,
   DatagramSender sender_;
   ControlSender control_;
   ErrorReports errors_;
+  NetworkReports network_;
   RecordTable records_;
   JoinedGroups groups_;
   MemberTimer<DatagramQueuePair, &DatagramQueuePair::on_expiry> expiry_{*this};

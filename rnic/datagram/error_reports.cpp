@@ -60,14 +60,25 @@ void ErrorReports::received(const Address& from, const rdmap::ErrorReport& repor
   add(error);
 }
 
-void ErrorReports::add(const DatagramError& error) {
+/// False: there was no room.
+bool ErrorReports::add(const DatagramError& error) {
   if (!queue_) queue_ = try_make_ring<DatagramError>(entries_);
-  if (!queue_ || !queue_->push_back(error)) counters_.add(Counter::error_queue_dropped);
+  if (queue_ && queue_->push_back(error)) return true;
+  counters_.add(Counter::error_queue_dropped);
+  return false;
+}
+
+void ErrorReports::inform(const DatagramError& error) {
+  const uint32_t share = std::max(entries_ / 4, 1u);
+  // guard(network-reports): condition => false
+  if (informing_ >= share) return counters_.add(Counter::error_queue_dropped);
+  if (add(error)) ++informing_;
 }
 
 std::optional<DatagramError> ErrorReports::poll() {
   if (!queue_ || queue_->empty()) return std::nullopt;
   const DatagramError oldest = queue_->front();
+  if (oldest.kind != DatagramErrorKind::protocol) --informing_;
   queue_->pop_front();
   return oldest;
 }

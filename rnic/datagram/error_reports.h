@@ -48,18 +48,24 @@ class ErrorReports {
   /// An Error came that concerns no work request under way.
   void received(const Address& from, const rdmap::ErrorReport& report);
 
+  /// Something that fails nothing is told to the application alone. Such entries fill a quarter of
+  /// the queue at most, so that who can forge them leaves room for the others.
+  void inform(const DatagramError& error);
+
   /// The oldest entry, which leaves the queue.
   std::optional<DatagramError> poll();
   void reset() {
     if (queue_) queue_->clear();
+    informing_ = 0;
   }
 
  private:
-  void add(const DatagramError& error);
+  bool add(const DatagramError& error);
 
   ControlSender& control_;
   const LoggedCounters& counters_;
   const uint32_t entries_;
+  uint32_t informing_ = 0;  // entries of the queue that inform()
   // A newer error finds no room when it is full. Made with the first one: most queue pairs never
   // have any.
   std::unique_ptr<Ring<DatagramError>> queue_;

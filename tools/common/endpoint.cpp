@@ -6,6 +6,7 @@
 #include <string>
 
 #include "common/failure.h"
+#include "common/hints.h"
 
 namespace diwarp::tools {
 namespace {
@@ -78,6 +79,10 @@ Endpoint::Endpoint(Device& device, const EndpointShape& shape, CompletionQueue* 
   }
   if (shape.group) qp_.join(shape.group->address);
   memory_.grant(pd_, shape);
+}
+
+Endpoint::~Endpoint() {
+  if (is_datagram(shape_.transport)) note_errors(qp_);
 }
 
 void Endpoint::set_group(const Address& group, std::vector<Address> members) {

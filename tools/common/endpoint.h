@@ -26,6 +26,8 @@ class Endpoint {
   Endpoint(Device& device, const EndpointShape& shape);
   /// With a completion queue that others have as well, which outlives it.
   Endpoint(Device& device, const EndpointShape& shape, CompletionQueue& cq);
+  /// What its queue pair has in its error queue is noted.
+  ~Endpoint();
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
 

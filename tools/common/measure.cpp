@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "common/failure.h"
+#include "common/hints.h"
 #include "common/pairing.h"
 #include "common/processes.h"
 #include "common/socket.h"
@@ -71,6 +72,59 @@ class ImpairmentCount {
   uint64_t dropped_ = 0;
 };
 
+/// Runs `end`; what makes it fail says why that may be, as far as this end knows. Where the peer
+/// has gone, that is all there is to say.
+void explained(LossWatch& watch, const std::function<void()>& end) {
+  try {
+    end();
+  } catch (const PeerGone&) {
+    throw;
+  } catch (const LinkDown& broken) {
+    throw LinkDown(with_hints(broken.what(), watch.hints()));
+  } catch (const Failure& failure) {
+    throw Failure(with_hints(failure.what(), watch.hints()));
+  }
+}
+
+/// The hints that a message, or a row, has.
+std::vector<std::string> hints_in(const Json& message) {
+  constexpr size_t kMostHints = 32;
+  std::vector<std::string> hints;
+  const Json found = message.value("hints", Json::array());
+  for (const Json& hint : found)
+    if (hint.is_string() && hints.size() < kMostHints) hints.push_back(hint.get<std::string>());
+  return hints;
+}
+
+bool lost_some(const Json& row) {
+  const auto lost = row.find("lost");
+  return lost != row.end() && lost->is_number_unsigned() && lost->get<uint64_t>() != 0;
+}
+
+/// What both ends know of what got lost of a row's messages. Where nothing did, it is not asked
+/// why, and nothing is said.
+std::vector<std::string> add_hints(std::vector<Json>& rows, LossWatch& watch, const Peers& peers) {
+  peers.send({{"type", "why"}});
+  std::vector<std::string> hints;
+  for (const std::string& ours : watch.hints()) hints.push_back("At the client: " + ours);
+  for (Control& control : peers)
+    for (const std::string& theirs : hints_in(control.expect("hints")))
+      hints.push_back("At the server: " + theirs);
+  if (hints.empty() || std::ranges::none_of(rows, lost_some)) return {};
+  for (Json& row : rows)
+    if (lost_some(row)) row["hints"] = hints;
+  return hints;
+}
+
+/// The server's part of that.
+void tell_hints(LossWatch& watch, const Peers& peers) {
+  const std::vector<std::string> hints = watch.hints();
+  for (Control& control : peers) {
+    control.expect("why");
+    control.send({{"type", "hints"}, {"hints", hints}});
+  }
+}
+
 uint64_t least_buffer(const Peers& peers) {
   uint64_t least = UINT64_MAX;
   for (Control& control : peers) {
@@ -91,8 +145,8 @@ void Verdict::check_loss(uint64_t lost, uint64_t sent, uint64_t size, double max
        std::to_string(size) + " bytes got lost, more than --max-loss allows.");
 }
 
-void Verdict::pronounce() const {
-  if (!message_.empty()) throw Failure(message_);
+void Verdict::pronounce(const std::vector<std::string>& why) const {
+  if (!message_.empty()) throw Failure(with_hints(message_, why));
 }
 
 std::vector<Json> rows_in(const Json& done) {
@@ -126,13 +180,19 @@ void run_measurement(const std::string& tool, const Ends& ends, const Measure& m
     // The RNIC thread is there already and stays free to run elsewhere.
     bind_to_processor(client_processor(ends, terms));
     ImpairmentCount impairment(device);
-    for (uint64_t size : measure.sizes) {
-      std::vector<Json> rows = plays.client(device, peers, terms, size);
-      if (ends.shown_at_server()) continue;
-      if (!rows.empty()) impairment.add_to(rows.front());
-      for (const Json& row : rows) report.add(row);
-    }
-    verdict.pronounce();
+    LossWatch watch(device, ends.udp_buffer);
+    std::vector<std::string> why;  // of the first row that lost something
+    explained(watch, [&] {
+      for (uint64_t size : measure.sizes) {
+        std::vector<Json> rows = plays.client(device, peers, terms, size);
+        const std::vector<std::string> hints = add_hints(rows, watch, peers);
+        if (why.empty()) why = hints;
+        if (ends.shown_at_server()) continue;
+        if (!rows.empty()) impairment.add_to(rows.front());
+        for (const Json& row : rows) report.add(row);
+      }
+    });
+    verdict.pronounce(why);
   };
   const auto server = [&](const Peers& peers, const std::vector<Terms>& all) {
     Device device = open_device(ends, peers.front().local_address(), all.front().operation);
@@ -140,11 +200,15 @@ void run_measurement(const std::string& tool, const Ends& ends, const Measure& m
     const uint64_t buffer = granted_receive_buffer(device.address(), ends.udp_buffer);
     peers.send({{"type", "buffer"}, {"bytes", buffer}});
     bind_to_processor(server_processor(ends));
-    for (uint64_t size = 0; size < all.front().rows; ++size) {
-      const std::vector<Json> rows = plays.server(device, peers, all);
-      if (!ends.shown_at_server()) continue;
-      for (const Json& row : rows) report.add(row);
-    }
+    LossWatch watch(device, ends.udp_buffer);
+    explained(watch, [&] {
+      for (uint64_t size = 0; size < all.front().rows; ++size) {
+        const std::vector<Json> rows = plays.server(device, peers, all);
+        tell_hints(watch, peers);
+        if (!ends.shown_at_server()) continue;
+        for (const Json& row : rows) report.add(row);
+      }
+    });
   };
   run_session(tool, ends, terms, {.client = client, .server = server});
 }

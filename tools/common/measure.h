@@ -21,8 +21,8 @@ class Verdict {
   void fail(const std::string& message);
   void check_loss(uint64_t lost, uint64_t sent, uint64_t size, double max_percent);
 
-  /// Throws Failure with the first message, if there is one.
-  void pronounce() const;
+  /// Throws Failure with the first message, if there is one, and these hints to its cause.
+  void pronounce(const std::vector<std::string>& why = {}) const;
 
  private:
   std::string message_;

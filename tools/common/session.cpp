@@ -18,7 +18,7 @@ namespace diwarp::tools {
 namespace {
 
 /// Raised with every change of what the two ends say to each other.
-constexpr uint64_t kProtocolVersion = 6;
+constexpr uint64_t kProtocolVersion = 7;
 constexpr uint64_t kMaxRows = 10'000;
 
 Json greeting(const std::string& tool, const Terms& terms) {

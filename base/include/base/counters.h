@@ -80,6 +80,13 @@ namespace diwarp {
   X(message_timeouts,       "incomplete messages that were closed by their timeout")        \
   X(messages_evicted,       "incomplete Sends that gave way to newer ones")                 \
   X(rx_overflow,            "datagrams the kernel dropped for want of receive buffer")      \
+  X(backlog_drops,          "packets of the whole host, since the device opened, that its backlog had no room for (net.core.netdev_max_backlog)") \
+  X(port_unreachable,       "ICMP messages that say that nobody receives at a destination's port") \
+  X(host_unreachable,       "ICMP messages that say that no way leads to a destination")       \
+  X(path_prohibited,        "ICMP messages that say that a filter keeps datagrams from a destination") \
+  X(drop_icmp,              "ICMP messages that quote what was not sent from here")         \
+  X(mtu_black_holes,        "times that datagrams of some size vanished on the way to a peer and smaller ones did not") \
+  X(loopback_to_remote,     "requests refused since a device on a loopback address has no way to another host") \
   X(tx_errors,              "datagrams the kernel refused to send")                         \
   X(impaired_offered,       "datagrams that DIWARP_IMPAIR had its way with: all that were to be sent") \
   X(impaired_dropped,       "of these, those that it dropped")                              \

@@ -8,6 +8,7 @@
 #include "base/intrusive_list.h"
 #include "dgram/reorder_buffer.h"
 #include "diwarp/address.h"
+#include "rnic/datagram/rd/rd_path.h"
 #include "rnic/datagram/stag_miss_limit.h"
 #include "rnic/queues/receive_shares.h"
 
@@ -62,6 +63,7 @@ class RdHost : public ListNode<RdWaitingTag> {
 
   dgram::BufferShare buffered;
   StagRecord stags;
+  RdPath path;
   uint32_t peers = 0;
 
  private:

@@ -89,6 +89,7 @@ RdQueuePair::RdQueuePair(std::shared_ptr<ProtectionDomain> domain,
                          const provider::QueuePairInit& init)
     : DatagramQueuePair(std::move(domain), init),
       timeouts_(RdTimeouts::of(checked(init.reliable))),
+      fragments_(init.datagram.jumbo),
       buffer_(init.reliable.max_buffer),
       sent_memory_(init.reliable.max_sent_memory),
       peers_(*this, receives().shares(), init),
@@ -279,6 +280,9 @@ void RdQueuePair::take_ours(RdPeer& peer, const dgram::ParsedRdHeader& parsed, u
   peer.sender().timer().heard(now);
   while (const auto released = peer.sender().scoreboard().release())
     if (!released->given_up) finish(requests_, responder_, peer, released->tag);
+  if (header.kind == RdKind::acknowledgement) peer.sender().acknowledged_alone();
+  if (const auto payload = peer.sender().take_black_hole(); payload && !fragments_)
+    shorten_datagrams(peer, *payload, now);
   const bool of_first = !peer.sender().window().idle() &&
                         header.acknowledged + 1 ==
                             static_cast<uint32_t>(peer.sender().window().first_unacknowledged());
@@ -296,6 +300,21 @@ void RdQueuePair::take_ours(RdPeer& peer, const dgram::ParsedRdHeader& parsed, u
                          peer.receiver().due() == Receiver::Due::now || peer.work.cursor.has_work();
   if (may_go_on) peers_.make_ready(peer);
   peers_.touch(peer);
+}
+
+/// Those under way are cut anew as soon as they are found to be too long for the path.
+void RdQueuePair::shorten_datagrams(RdPeer& peer, uint32_t payload, Time now) {
+  const size_t longest =
+      peer.host.path.limit(dgram::Envelope::max_body(link().max_datagram(peer.address())), now);
+  const size_t body =
+      dgram::kRdHeaderBytes + rdmap::segment_header_bytes(rdmap::Opcode::send, true) + payload;
+  const auto bytes = static_cast<uint32_t>(std::min(body, longest) + dgram::Envelope::kOverhead);
+  const uint16_t shorter = RdPath::shorter(peer.address(), bytes);
+  if (shorter != 0) peer.host.path.shorten(shorter, now);
+  network().black_hole(peer.address(), bytes, shorter);
+  if (!peer.sender().window().idle())
+    peer.sender().scoreboard().recall(peer.sender().window().first_unacknowledged());
+  peers_.make_ready(peer);
 }
 
 // --- Sending.

@@ -51,6 +51,7 @@ class RdQueuePair final : public DatagramQueuePair, private RdPeerOwner {
                     const llp::Destination& from, Time now);
   void take_ours(RdPeer& peer, const dgram::ParsedRdHeader& parsed, uint8_t flags, Time now);
   void look_at_touched(Time now);
+  void shorten_datagrams(RdPeer& peer, uint32_t payload, Time now);
 
   void on_peer_timer(RdPeer& peer, Time now) override;
   void add_timer_place() override { engine().timers().add_places(1); }
@@ -61,6 +62,7 @@ class RdQueuePair final : public DatagramQueuePair, private RdPeerOwner {
   bool end_if_fatal();
 
   const RdTimeouts timeouts_;
+  const bool fragments_;  // IP does, so that every packet is as long as the path carries
   dgram::ReorderBuffer buffer_;
   MemoryBudget sent_memory_;  // of all peers together
   RdPeers peers_;

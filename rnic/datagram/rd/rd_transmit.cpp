@@ -94,7 +94,7 @@ bool RdTransmit::fill_peer(RdPeer& peer, DatagramBuilder& builder, Time now) {
                     .builder = builder,
                     .now = now,
                     .names = names,
-                    .body = builder.max_body(peer.address())};
+                    .body = peer.host.path.limit(builder.max_body(peer.address()), now)};
   return fill_established(burst);
 }
 
@@ -243,6 +243,7 @@ void RdTransmit::book(const RdPlanned& planned) {
       break;
     case Act::probe:
       peer.signs.probe_done();
+      peer.sender().probe_sent();
       break;
     case Act::open:
       peer.signs.open_done();

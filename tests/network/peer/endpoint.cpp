@@ -116,6 +116,18 @@ Json counters_of(const diwarp::Device& device) {
   return values;
 }
 
+Json errors_of(diwarp::QueuePair& qp) {
+  static constexpr const char* kNames[] = {"protocol",         "port_unreachable",
+                                           "host_unreachable", "path_prohibited",
+                                           "mtu_black_hole",   "receive_overflow"};
+  Json list = Json::array();
+  while (const auto error = qp.poll_error())
+    list.push_back({{"error", kNames[static_cast<size_t>(error->kind)]},
+                    {"peer", error->peer.to_string()},
+                    {"text", to_string(*error)}});
+  return list;
+}
+
 std::vector<diwarp::Sge> sges_of(const diwarp::MemoryRegion& region, const Range& part) {
   if (part.length == 0) return {};
   return {region.sge(part.offset, part.length)};

@@ -73,6 +73,9 @@ void add(diwarp::ValidityMap& region, const diwarp::ValidityMap& message, uint64
 Json counters_of(const diwarp::Device& device);
 
 /// The part of a region that an SGE list needs: none for no bytes.
+/// What is in its error queue, which is empty then.
+Json errors_of(diwarp::QueuePair& qp);
+
 std::vector<diwarp::Sge> sges_of(const diwarp::MemoryRegion& region, const Range& part);
 
 // The roles; each returns the program's exit status.

@@ -18,7 +18,8 @@ struct SourceSettings {
   Remote remote;
   Layout layout;
   std::string operations = "send";
-  double seconds = 0;  // instead of a number of messages
+  double seconds = 0;     // instead of a number of messages
+  int64_t linger_ms = 0;  // before it tells what became of them
 };
 
 class Source {
@@ -34,7 +35,7 @@ class Source {
   bool is_record(uint64_t number) const;
   std::error_code post(uint64_t number);
   void take_one();
-  void report() const;
+  void report();
 
   const SourceSettings& settings_;
   Endpoint end_;
@@ -82,7 +83,7 @@ void Source::take_one() {
   if (wc->status == diwarp::WcStatus::success) bytes_ += wc->byte_count;
 }
 
-void Source::report() const {
+void Source::report() {
   Json peers = Json::array();
   for (const diwarp::ReliablePeer& peer : end_.qp.peers()) {
     peers.push_back({{"round_trip_us", static_cast<double>(peer.round_trip.count()) / 1e3},
@@ -96,6 +97,7 @@ void Source::report() const {
          {"in_order", in_order_},
          {"seconds", std::chrono::duration<double>(Clock::now() - begin_).count()},
          {"peers", peers},
+         {"errors", errors_of(end_.qp)},
          {"counters", counters_of(end_.device)}});
 }
 
@@ -109,6 +111,7 @@ int Source::run() {
     if (const auto error = post(posted_)) throw std::system_error(error, "post");
     ++posted_;
   }
+  end_.cq.wait(std::chrono::milliseconds(settings_.linger_ms));  // none comes
   report();
   return 0;
 }
@@ -122,6 +125,7 @@ void add_source(CLI::App& app, int& status) {
   add_options(app, settings->layout);
   app.add_option("--op", settings->operations, "send, write-record or mixed: every fourth");
   app.add_option("--seconds", settings->seconds, "send for so long, over and over");
+  app.add_option("--linger", settings->linger_ms, "milliseconds until it tells what came of it");
   app.callback([settings, &status] { status = Source(*settings).run(); });
 }
 

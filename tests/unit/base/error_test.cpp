@@ -11,7 +11,7 @@ using diwarp::Errc;
 
 TEST_CASE("every error code has its own message and an errno condition") {
   std::set<std::string> messages;
-  for (int value = 1; value <= static_cast<int>(Errc::moved_from); ++value) {
+  for (int value = 1; value <= static_cast<int>(Errc::loopback_device); ++value) {
     const std::error_code code = static_cast<Errc>(value);
     CHECK(code.category().name() == std::string("diwarp"));
     CHECK(code.message().ends_with('.'));
