@@ -17,23 +17,26 @@ class LoopbackReach {
   LoopbackReach(const Address& local, Counters& counters)
       : counters_(counters), is_loopback_(local.is_loopback()) {}
 
-  /// Counts it, by whatever thread.
+  /// Counts it, by whatever thread. The last destination that was not refused is remembered: each
+  /// message is checked, and asking the system costs some calls.
   bool refuses(const Address& to) noexcept {
-    if (!is_loopback_ || to.is_loopback()) return false;
-    if (is_of_this_host(to.with_port(0))) return false;
-    counters_.add_shared(Counter::loopback_to_remote);
-    return true;
+    if (!is_loopback_ || to == reached_) return false;
+    return !reaches(to);
   }
 
  private:
-  /// The last one that was is remembered, as asking costs some system calls. Where the system does
-  /// not tell, it is for sending to fail.
-  bool is_of_this_host(const Address& to) noexcept try {
-    if (to == reached_) return true;
-    const auto own = host_addresses();
-    if (!own.empty() && std::ranges::find(own, to) == own.end()) return false;
+  bool reaches(const Address& to) noexcept {
+    if (!to.is_loopback() && !is_of_this_host(to.with_port(0))) {
+      counters_.add_shared(Counter::loopback_to_remote);
+      return false;
+    }
     reached_ = to;
     return true;
+  }
+  /// Where the system does not tell, it is for sending to fail.
+  static bool is_of_this_host(const Address& to) noexcept try {
+    const auto own = host_addresses();
+    return own.empty() || std::ranges::find(own, to) != own.end();
   } catch (const std::exception&) {
     return true;
   }

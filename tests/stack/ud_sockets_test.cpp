@@ -263,16 +263,28 @@ TEST_CASE("sending to a port where nobody listens neither fails nor harms what f
 
 TEST_CASE("a destination that the network refuses fails with its errno, and others are reached",
           "[kernel]") {
-  Device device = Device::open("127.0.0.1");
+  Device device = Device::open("::");
   Party a(device, kRoomy);
   Party b(device, kRoomy);
-  // From a loopback address nothing outside can be reached.
-  REQUIRE_FALSE(a.send(Address::parse("192.0.2.1:9"), 0, 100, 7, SendFlags::none));
+  // There is no such interface.
+  REQUIRE_FALSE(a.send(Address::parse("[fe80::1%987654]:9"), 0, 100, 7, SendFlags::none));
   const auto failed = await(a.send_cq, 1);
   REQUIRE(failed.size() == 1);
   CHECK(failed[0].wr_id == 7);
   CHECK(failed[0].status == WcStatus::local_qp_operation_error);
   CHECK(failed[0].vendor_error != 0);
+  check_talk(a, loopback4(a.address().port()), b, loopback4(b.address().port()));
+}
+
+TEST_CASE("a device on a loopback address is refused other hosts at once, and told why") {
+  Device device = Device::open("127.0.0.1");
+  Party a(device, kRoomy);
+  Party b(device, kRoomy);
+  const std::error_code error = a.send(Address::parse("192.0.2.1:9"), 0, 100);
+  CHECK(error == Errc::loopback_device);
+  CHECK(error == std::errc::network_unreachable);
+  CHECK(error.message().find("reaches this host alone") != std::string::npos);
+  CHECK(device.counter("loopback_to_remote") == 1);
   check_talk(a, a.address(), b, b.address());
 }
 
