@@ -20,7 +20,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TESTS = "tests/docs"
 # Commands of the system, which nothing here checks.
-SYSTEM = {"sudo", "export", "git", "ctest", "ninja", "gdb", "tshark", "pre-commit", "nice", "install"}
+SYSTEM = {"sudo", "export", "unset", "cd", "wait", "sed", "git", "ctest", "ninja", "gdb", "tshark", "pre-commit", "nice",
+          "install", "sysctl", "ip", "ethtool", "nstat", "ss", "ulimit"}
 Block = collections.namedtuple("Block", "document heading language line text")
 
 
@@ -110,11 +111,11 @@ def help_of(program):
 def fault_of_command(root, tools, command):
     """What is wrong with a command, or "". Those that install and compile are run by tests/install."""
     words = shlex.split(command, comments=True)
-    while words and re.match(r"[A-Z_]+=", words[0]):
-        words = words[1:]  # what is set for this command alone
+    while words and re.match(r"[A-Za-z_]+=", words[0]):
+        words = words[1:]  # what is set, for this command alone if there is one
     if words[:2] == ["python3", "-B"]:
         words = words[2:]
-    if not words or words[0] in SYSTEM or words[0] == "./hello":
+    if not words or words[0] in SYSTEM or words[0] in ("./hello", "./first"):
         return ""
     options = [word.split("=")[0] for word in words[1:] if word.startswith("--")]
     if words[0] in ("g++", "cmake"):
@@ -122,6 +123,8 @@ def fault_of_command(root, tools, command):
         return "" if "step_readme" in installed else "tests/install does not run it"
     if words[0].startswith("build/release/tools/"):
         program = tools / pathlib.Path(words[0]).name if tools else None
+    elif words[0].startswith("build/release/examples/"):
+        program, options = root / "examples" / f"{pathlib.Path(words[0]).name}.cpp", []
     else:
         program = root / words[0]
     if program is None:
