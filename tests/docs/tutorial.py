@@ -163,6 +163,8 @@ class Shell:
         return said.replace(f"{block}\n", "")
 
     def end(self):
+        if self.output.closed:
+            return
         try:
             os.killpg(self.process.pid, signal.SIGKILL)
         except ProcessLookupError:

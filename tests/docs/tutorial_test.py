@@ -65,7 +65,7 @@ class ShellTest(unittest.TestCase):
     def run_text(self, text, patience=20):
         """The sentences on steps that are left out."""
         self.shell = tutorial.Shell(self.folder, self.environment)
-        self.addCleanup(lambda: self.shell.end())
+        self.addCleanup(self.shell.end)
         self.shell.deadline = time.monotonic() + patience
         with contextlib.redirect_stdout(io.StringIO()):
             return tutorial.run_steps(self.shell, tutorial.steps_of(text), False)
@@ -102,7 +102,6 @@ class ShellTest(unittest.TestCase):
         self.run_text("## 1. One\n\n```sh\nsleep 1000 &\necho $! >number\n```\n")
         number = int((self.folder / "number").read_text())
         self.shell.end()
-        self.shell.end = lambda: None
         state = pathlib.Path(f"/proc/{number}/stat")
         deadline = time.monotonic() + 20
         while state.exists() and state.read_text().rsplit(")", 1)[1].split()[0] != "Z":
