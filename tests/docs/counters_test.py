@@ -32,7 +32,7 @@ DOCUMENT = """\
 |---|---|---|
 | `retry_exceeded` | `drop_crc`, `drop_late` | look at `vendor_error` |
 
-Also `rx_overflow`, `open_records` and `valid_percent`; `this.one` and `THAT_ONE` are no such names.
+Set `WorkCompletion::vendor_error` and `Status::retry_exceeded`. Also `rx_overflow`, `open_records` and `valid_percent`; `this.one` and `THAT_ONE` are no such names.
 """
 
 
@@ -44,7 +44,8 @@ class CountersTest(unittest.TestCase):
         self.write(counters.limits.COUNTERS, TABLE)
         self.write("include/diwarp/thing_options.h", HEADER)
         self.write(counters.SCHEMA, '{"definitions": {"row": {"properties": {"valid_percent": {}}}}}')
-        self.write(counters.DOCUMENT, DOCUMENT)
+        for document in counters.DOCUMENTS:
+            self.write(document, DOCUMENT)
 
     def write(self, name, text):
         path = self.root / name
@@ -67,11 +68,19 @@ class CountersTest(unittest.TestCase):
         self.assertEqual(len(self.faults_with("`drop_crc`,", "`drop_crc`, `vendor_error`,")), 1)
 
     def test_a_drop_that_is_not_told_is_found(self):
-        self.assertEqual(self.faults_with("`drop_late`", "nothing"), ["drop_late does not stand there"])
+        self.assertEqual(self.faults_with("`drop_late`", "nothing"), ["docs/troubleshooting.md: drop_late does not stand there"])
+
+    def test_a_member_or_a_type_that_does_not_exist_is_found(self):
+        for name in ("`WorkCompletion::vendor_fault`", "`Completion::vendor_error`"):
+            self.assertEqual(len(self.faults_with("`WorkCompletion::vendor_error`", name)), 1, name)
+
+    def test_a_fault_of_the_other_document_is_found(self):
+        self.write(counters.DOCUMENTS[1], "`no_such_thing`")
+        self.assertEqual(counters.check(self.root), ["docs/tuning.md: line 1: there is no no_such_thing"])
 
     def test_a_new_drop_is_found(self):
         self.write(counters.limits.COUNTERS, TABLE.replace("X(drop_crc", "X(drop_new, \"new\") \\\n  X(drop_crc"))
-        self.assertEqual(counters.check(self.root), ["drop_new does not stand there"])
+        self.assertEqual(counters.check(self.root), ["docs/troubleshooting.md: drop_new does not stand there"])
 
 
 if __name__ == "__main__":
