@@ -59,6 +59,11 @@ class BlocksTest(unittest.TestCase):
         self.write("README.md", README.replace("--fast", "--slow"))
         self.assertEqual(len(self.faults()), 1)
 
+    def test_an_example_that_does_not_exist_is_found(self):
+        for name, count in (("name", 0), ("nobody", 1)):
+            self.write("README.md", README.replace("./tools/run --fast", f"build/release/examples/{name} --x"))
+            self.assertEqual(len(self.faults()), count, name)
+
     def test_a_line_to_compile_with_that_nothing_runs_is_found(self):
         self.write("README.md", README + "\n    g++ name.cpp\n")
         self.write("tests/install/check", "step_other() {\n")
