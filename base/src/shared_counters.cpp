@@ -16,9 +16,11 @@
 #include <cstring>
 #include <ctime>
 #include <new>
+#include <optional>
 #include <string_view>
 #include <system_error>
 
+#include "base/closed_in_child.h"
 #include "base/counters_block.h"
 #include "base/log.h"
 #include "base/unique_fd.h"
@@ -115,7 +117,6 @@ Counters* write_block(void* memory, const std::string& device) {
 /// that comes at any moment, of a signal handler as well, finds a list that is whole.
 struct Place {
   std::atomic<void*> memory{nullptr};  // null: the place is free
-  std::atomic<int> descriptor{-1};
   std::atomic<bool> taken{false};
   Place* next = nullptr;
 };
@@ -141,7 +142,6 @@ void leave_parent() {
     if (memory == nullptr) continue;
     ::mmap(memory, kBytes, PROT_READ | PROT_WRITE,
            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-    ::close(place->descriptor.load());
   }
 }
 
@@ -200,6 +200,7 @@ class SharedCounters::File {
   void announce();
 
   UniqueFd descriptor_;
+  std::optional<ClosedInChild> closed_in_child_;
   void* memory_ = nullptr;
   Place* place_ = nullptr;
 };
@@ -211,7 +212,9 @@ std::unique_ptr<SharedCounters::File> SharedCounters::File::open() {
   }
   auto file = std::make_unique<File>();
   file->descriptor_.reset(create_file());
-  if (!file->descriptor_ || !set_size(file->descriptor_.get()) || !file->map()) return nullptr;
+  if (!file->descriptor_) return nullptr;
+  file->closed_in_child_.emplace(file->descriptor_.get());
+  if (!set_size(file->descriptor_.get()) || !file->map()) return nullptr;
   file->announce();
   return file;
 }
@@ -229,12 +232,11 @@ bool SharedCounters::File::map() {
 /// To leave_parent().
 void SharedCounters::File::announce() {
   place_ = &take_place();
-  place_->descriptor.store(descriptor_.get());
   place_->memory.store(memory_);
 }
 
 SharedCounters::File::~File() {
-  // First: a child must not close what another thread opens next.
+  // First: a child must not put zeros where another thread maps something next.
   if (place_ != nullptr) place_->memory.store(nullptr);
   if (memory_ != nullptr) ::munmap(memory_, kBytes);
   if (place_ != nullptr) place_->taken.store(false);

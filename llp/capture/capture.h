@@ -16,20 +16,18 @@ namespace diwarp::llp {
 class Capture {
  public:
   Capture(std::shared_ptr<CaptureFile> file, const std::string& name, Counters& counters)
-      : file_(std::move(file)), interface_(file_->add_interface(name)), counters_(counters) {}
+      : file_(std::move(file)), interface_(file_->add_interface(name, counters)) {}
   ~Capture() { file_->end_interface(interface_); }
   Capture(const Capture&) = delete;
   Capture& operator=(const Capture&) = delete;
 
   void add(WallTime at, Direction direction, const Packet& packet) {
-    const bool taken = file_->add(interface_, at, direction, packet);
-    counters_.add_shared(taken ? Counter::pcap_packets : Counter::pcap_dropped);
+    file_->add(interface_, at, direction, packet);
   }
 
  private:
   const std::shared_ptr<CaptureFile> file_;
   const uint32_t interface_;
-  Counters& counters_;
 };
 
 /// A backend whose links and streams are captured. It owns the one inside.

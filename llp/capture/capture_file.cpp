@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <map>
 #include <set>
@@ -35,13 +36,24 @@ std::string expanded(std::string path) {
   return path;
 }
 
+[[noreturn]] void refuse_kind(const std::string& path) {
+  throw Error(Errc::invalid_argument,
+              "Packets are captured to a regular file, which " + path + " is not");
+}
+
+/// What is no capture was meant to be something else.
+bool may_be_overwritten(int file) {
+  std::array<std::byte, 4> begin{};
+  const ssize_t size = ::pread(file, begin.data(), begin.size(), 0);
+  return size == 0 ||
+         is_pcapng(ConstBytes(begin).first(static_cast<size_t>(std::max<ssize_t>(size, 0))));
+}
+
 /// The file is this user's, nobody else may read it, and no other process writes to it.
 void take_over(int file, const std::string& path) {
   struct stat found {};
   if (::fstat(file, &found) != 0) refuse(path, errno);
-  if (!S_ISREG(found.st_mode))
-    throw Error(Errc::invalid_argument,
-                "Packets are captured to a regular file, which " + path + " is not");
+  if (!S_ISREG(found.st_mode)) refuse_kind(path);
   if (found.st_uid != ::geteuid())
     throw Error(Errc::invalid_argument,
                 "The file " + path + " belongs to another user; choose another name");
@@ -55,10 +67,14 @@ void take_over(int file, const std::string& path) {
 /// At the end of what this process wrote to it before, or at the begin of an empty file.
 UniqueFd open_file(const std::string& path, bool goes_on) {
   // O_NONBLOCK: opening a FIFO would wait for its reader.
-  constexpr int kFlags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_APPEND;
+  constexpr int kFlags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_APPEND;
   UniqueFd file(::open(path.c_str(), kFlags, S_IRUSR | S_IWUSR));
+  if (!file && errno == ENXIO) refuse_kind(path);  // a FIFO that nobody reads
   if (!file) refuse(path, errno);
   take_over(file.get(), path);
+  if (!may_be_overwritten(file.get()))
+    throw Error(Errc::invalid_argument,
+                "The file " + path + " is no capture; remove it, or choose another name");
   if (!goes_on && ::ftruncate(file.get(), 0) != 0) refuse(path, errno);
   return file;
 }
@@ -88,6 +104,9 @@ Known& known() {
 }  // namespace
 
 std::shared_ptr<CaptureFile> CaptureFile::open(const std::string& path, uint64_t limit) {
+  if (limit < kLeastLimit || limit > static_cast<uint64_t>(INT64_MAX))
+    throw Error(Errc::invalid_argument, "A capture may hold " + std::to_string(kLeastLimit) +
+                                            " bytes at least, and 2^63 - 1 at most");
   const std::string name = expanded(path);
   Known& files = known();
   const std::lock_guard lock(files.mutex);
@@ -100,7 +119,10 @@ std::shared_ptr<CaptureFile> CaptureFile::open(const std::string& path, uint64_t
 }
 
 CaptureFile::CaptureFile(std::string path, UniqueFd file, uint64_t limit)
-    : path_(std::move(path)), file_(std::move(file)), written_(length_of(file_.get())) {
+    : path_(std::move(path)),
+      file_(std::move(file)),
+      closed_in_child_(file_.get()),
+      written_(length_of(file_.get())) {
   room_ = limit - std::min(limit, written_);
   append(kOtherBlock, 0,
          [](Bytes target) { return section_header(target, "diwarp " + to_string(version())); });
@@ -132,9 +154,10 @@ bool CaptureFile::append(size_t most, size_t spare, Compose&& compose) {
   return true;
 }
 
-uint32_t CaptureFile::add_interface(const std::string& name) {
+uint32_t CaptureFile::add_interface(const std::string& name, Counters& counters) {
   const std::lock_guard lock(mutex_);
-  interfaces_.emplace_back();
+  interfaces_.push_back({.counters = &counters});
+  ++live_;
   if (!append(kOtherBlock, 0, [&](Bytes target) { return interface_description(target, name); }))
     room_ = 0;  // its packets would not be understood
   return static_cast<uint32_t>(interfaces_.size() - 1);
@@ -142,23 +165,37 @@ uint32_t CaptureFile::add_interface(const std::string& name) {
 
 void CaptureFile::end_interface(uint32_t interface) {
   const std::lock_guard lock(mutex_);
-  const Interface counted = interfaces_[interface];
+  Interface& ended = interfaces_[interface];
   append(kOtherBlock, 0, [&](Bytes target) {
-    return interface_statistics(target, interface, std::chrono::system_clock::now(), counted.taken,
-                                counted.dropped);
+    return interface_statistics(target, interface, std::chrono::system_clock::now(), ended.taken,
+                                ended.dropped);
   });
+  ended.counters = nullptr;
+  --live_;
 }
 
 bool CaptureFile::add(uint32_t interface, WallTime at, Direction direction, const Packet& packet) {
   const size_t size = packet.size();
   const std::lock_guard lock(mutex_);
-  const size_t statistics = interfaces_.size() * kOtherBlock;  // they are to have room at the end
+  Interface& its = interfaces_[interface];
+  const size_t statistics = live_ * kOtherBlock;  // they are to have room at the end
   const bool taken = append(size + kPacketBlockOverhead, statistics, [&](Bytes target) {
     return packet_block(target, interface, at, direction, size,
                         [&](Bytes bytes) { packet.compose(bytes); });
   });
-  ++(taken ? interfaces_[interface].taken : interfaces_[interface].dropped);
-  return taken;
+  if (!taken) {
+    its.drop(1);
+    return false;
+  }
+  ++its.taken;
+  ++its.in_front;
+  its.counters->add_shared(Counter::pcap_packets);
+  return true;
+}
+
+void CaptureFile::Interface::drop(uint64_t packets) {
+  dropped += packets;
+  if (counters != nullptr) counters->add_shared(Counter::pcap_dropped, packets);
 }
 
 void CaptureFile::write_all() {
@@ -166,6 +203,7 @@ void CaptureFile::write_all() {
   while (front_.size != 0 || !ends_) {
     filled_.wait(lock, [this] { return front_.size != 0 || ends_; });
     std::swap(front_, back_);
+    for (Interface& its : interfaces_) its.in_back = std::exchange(its.in_front, 0);
     lock.unlock();
     if (!broken_) write({back_.bytes.get(), back_.size});
     lock.lock();
@@ -191,6 +229,11 @@ void CaptureFile::give_up(int error) {
             std::system_category().message(error));
   const std::lock_guard lock(mutex_);
   broken_ = true;
+  for (Interface& its : interfaces_) {
+    const uint64_t lost = its.in_front + its.in_back;
+    its.taken -= lost;
+    its.drop(lost);
+  }
 }
 
 }  // namespace diwarp::llp

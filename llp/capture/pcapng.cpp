@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "llp/capture/pcapng.h"
 
+#include <cstring>
+
 namespace diwarp::llp {
 namespace {
 
@@ -13,6 +15,13 @@ constexpr uint16_t kEndOfOptions = 0;
 void end_options(PcapngBlock& block) { block.option(kEndOfOptions, ConstBytes{}); }
 
 }  // namespace
+
+bool is_pcapng(ConstBytes begin) {
+  uint32_t type = 0;
+  if (begin.size() != sizeof type) return false;
+  std::memcpy(&type, begin.data(), sizeof type);
+  return type == kSectionHeader;
+}
 
 size_t section_header(Bytes target, std::string_view program) {
   constexpr uint16_t kUserApplication = 4;

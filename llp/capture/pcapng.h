@@ -68,6 +68,8 @@ enum class Direction : uint32_t { inbound = 1, outbound = 2 };
 
 using WallTime = std::chrono::time_point<std::chrono::system_clock, std::chrono::nanoseconds>;
 
+/// Whether a file that begins with these bytes, four of them, is one of this format.
+bool is_pcapng(ConstBytes begin);
 /// The begin of a file.
 size_t section_header(Bytes target, std::string_view program);
 /// An interface whose packets begin with an IP header, with times in nanoseconds.

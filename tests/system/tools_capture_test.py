@@ -114,8 +114,8 @@ def long_messages_of_connections():
 @case()
 def file_is_private():
     file = path("private.pcapng")
-    with open(file, "w", encoding="utf-8") as old:
-        old.write("left over")
+    with open(file, "wb") as old:
+        old.write(b"\x0a\x0d\x0d\x0a left over")
     os.chmod(file, 0o644)
     run("info", "--pcap", file)
     check(stat.S_IMODE(os.stat(file).st_mode) == 0o600, oct(os.stat(file).st_mode))
@@ -130,6 +130,32 @@ def limit():
     check(10_000 < os.path.getsize(file) <= 20 << 10, os.path.getsize(file))
     check_sound(file)
     check(0 < len(tshark(file)) < 20, len(tshark(file)))
+
+
+@case()
+def limit_that_holds_nothing():
+    for limit in ("0", "4095", "-1"):
+        done = run("info", "--pcap", path("none.pcapng"), "--pcap-limit", limit, status=1)
+        check_sentence("info", done.stderr, "")
+    check(not os.path.exists(path("none.pcapng")), "a file")
+
+
+@case()
+def what_is_no_capture_stays():
+    with open(path("letter"), "w", encoding="utf-8") as file:
+        file.write("a letter")
+    check_sentence("info", run("info", "--pcap", path("letter"), status=1).stderr, "is no capture")
+    with open(path("letter"), encoding="utf-8") as file:
+        check(file.read() == "a letter", "it was overwritten")
+
+
+@case()
+def first_of_several_clients():
+    file = path("clients.pcapng")
+    run("bandwidth", "--loopback", "--clients", 2, "--iterations", 10, "--warmup", 0, "--max-loss", 100,
+        "--pcap", file)
+    check_sound(file)
+    check(len(tshark(file)) > 0, "nothing was captured")
 
 
 @case()

@@ -15,7 +15,7 @@ constexpr const char* kHardwareHelp =
     "one that opens, else software)";
 constexpr const char* kCaptureHelp =
     "Write what the device sends and receives to FILE as packets that Wireshark reads (with "
-    "--loopback, that of the client); %p in it: the process's number";
+    "--loopback, that of the first client); %p in it: the process's number";
 
 std::string hardware_names(const char* separator) {
   std::string names;

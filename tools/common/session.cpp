@@ -237,11 +237,18 @@ void play_servers_beside(const std::string& tool, const Ends& ends, Terms& terms
 void play_clients_beside(const std::string& tool, const Ends& ends, Terms& terms,
                          const Plays& plays) {
   ControlListener listener(ends.address);
-  const std::vector<std::function<void()>> clients(ends.clients, [&] {
-    terms.token = draw_token();
-    play_client(tool, {listener.address()}, ends, terms, plays);
+  std::vector<std::function<void()>> clients;
+  for (uint32_t client = 0; client < ends.clients; ++client) {
+    clients.emplace_back([&, client] {
+      if (client > 0) capture_at_the_first_end();
+      terms.token = draw_token();
+      play_client(tool, {listener.address()}, ends, terms, plays);
+    });
+  }
+  run_processes(clients, [&] {
+    capture_at_the_first_end();
+    serve(tool, listener, ends, plays);
   });
-  run_processes(clients, [&] { serve(tool, listener, ends, plays); });
 }
 
 void play_loopback(const std::string& tool, const Ends& ends, Terms& terms, const Plays& plays) {

@@ -132,7 +132,7 @@ namespace diwarp {
   X(mpa_evicted,            "connections closed before their MPA request came, to make room for others") \
   X(accept_refused,         "connections that listeners refused for want of a descriptor")    \
   X(pcap_packets,           "packets captured to a file (DeviceOptions::pcap)")             \
-  X(pcap_dropped,           "packets not captured, as the file was full or not written in time") \
+  X(pcap_dropped,           "packets not captured, as the file or the disk was full, or it was not written in time") \
   X(events_dropped,         "asynchronous events that gave way to newer ones in a full queue")
 // clang-format on
 
