@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "common/failure.h"
 #include "common/text.h"
 #include "device_limits.h"
 
@@ -74,7 +75,7 @@ HardwareInfo hardware_info() {
     for (DeviceInfo& device : Device::list())
       if (device.hardware) info.devices.push_back(std::move(device));
   } catch (const std::exception& error) {
-    info.libraries.refusal = error.what();
+    info.libraries.refusal = sentence_of(error);
   }
   return info;
 }

@@ -63,7 +63,7 @@ Entry try_device(const LocalAddress& where, IoBackend io) {
   try {
     Device::open(where.address, {.io = io}).query_datagram_sockets();
   } catch (const Error& error) {
-    entry.refusal = error.what();
+    entry.refusal = sentence_of(error);
   }
   return entry;
 }
@@ -280,8 +280,8 @@ void run(int argc, char** argv) {
   if (!parse_command_line(app, argc, argv)) return;
   JsonFile json(json_file);
   const Report report = make_report(device.choice(), parse_io(io));
-  json.write(to_json(report));
   if (!json.replaces_text()) print(report, counters);
+  json.write(to_json(report));
 }
 
 }  // namespace

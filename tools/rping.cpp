@@ -295,13 +295,13 @@ void run(const Options& options) {
       options.device.choice().open(options.server ? address : local_address_to(address));
   const uint64_t rounds = play(options, device, address);
   const Json times = {{options.server ? "server" : "client", in_seconds(processor_time())}};
+  if (!json.replaces_text())
+    std::printf("%llu rounds of %u bytes%s\n", static_cast<unsigned long long>(rounds),
+                options.size, options.verify ? ", verified" : "");
   json.write(json_output(kName, {{"rounds", rounds},
                                  {"size", options.size},
                                  {"verified", options.verify},
                                  {"processor", times}}));
-  if (!json.replaces_text())
-    std::printf("%llu rounds of %u bytes%s\n", static_cast<unsigned long long>(rounds),
-                options.size, options.verify ? ", verified" : "");
   if (rounds < options.count) throw Failure("The client ended before the last round.");
 }
 

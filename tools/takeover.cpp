@@ -161,6 +161,18 @@ void send_one(Endpoint& endpoint, Control& control, Poller& poller) {
   }
 }
 
+void print_text(const Settings& settings, const Json& json) {
+  const Json& delay = json["delay_us"];
+  std::printf(
+      "%s: from the send to the bytes in the computing process's memory, in us:\n"
+      "min %.1f, median %.1f, 99%% %.1f, max %.1f; %llu messages, %llu lost\n"
+      "processor time of the sending and of the computing process: %s s\n",
+      json["transport"].get<std::string>().c_str(), delay["min"].get<double>(),
+      delay["p50"].get<double>(), delay["p99"].get<double>(), delay["max"].get<double>(),
+      static_cast<unsigned long long>(settings.rounds),
+      static_cast<unsigned long long>(json["lost"].get<uint64_t>()), processor_text(json).c_str());
+}
+
 void print(const Settings& settings, const Json& result, JsonFile& file) {
   const Json json = {{"transport", to_string(settings.transport)},
                      {"rounds", settings.rounds},
@@ -171,17 +183,8 @@ void print(const Settings& settings, const Json& result, JsonFile& file) {
                        {"p99", result.at("p99")},
                        {"max", result.at("max")}}},
                      {"processor", result.at("processor")}};
+  if (!file.replaces_text()) print_text(settings, json);
   file.write(json_output(kName, json));
-  if (file.replaces_text()) return;
-  const Json& delay = json["delay_us"];
-  std::printf(
-      "%s: from the send to the bytes in the computing process's memory, in us:\n"
-      "min %.1f, median %.1f, 99%% %.1f, max %.1f; %llu messages, %llu lost\n"
-      "processor time of the sending and of the computing process: %s s\n",
-      json["transport"].get<std::string>().c_str(), delay["min"].get<double>(),
-      delay["p50"].get<double>(), delay["p99"].get<double>(), delay["max"].get<double>(),
-      static_cast<unsigned long long>(settings.rounds),
-      static_cast<unsigned long long>(json["lost"].get<uint64_t>()), processor_text(json).c_str());
 }
 
 void play_sending(const Settings& settings, const Terms& terms, Control& control, JsonFile& file) {

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <diwarp/error.h>
+
+#include <cerrno>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -21,6 +24,15 @@ namespace diwarp::tools {
 namespace {
 
 using Sizes = std::vector<uint64_t>;
+
+TEST_CASE("a user reads what an error says of the case, and a reason that the system gives") {
+  CHECK(sentence_of(Error(Errc::invalid_argument, "The moon is no file")) ==
+        "The moon is no file.");
+  CHECK(sentence_of(Error(Errc::invalid_argument, "Is it there?")) == "Is it there?");
+  CHECK(sentence_of(Error(std::error_code(ENOENT, std::system_category()), "a cannot be read")) ==
+        "a cannot be read: No such file or directory");
+  CHECK(sentence_of(Failure("As it is")) == "As it is");
+}
 
 TEST_CASE("sizes are read alone, as lists and as powers of two") {
   CHECK(parse_sizes({"64"}) == Sizes{64});

@@ -248,7 +248,8 @@ def server_that_is_not_diwarp(kind):
         thread.start()
         port = listener.getsockname()[1]
         done = run("pingpong", "--connect", f"127.0.0.1:{port}", "--timeout", 1, status=1)
-    check_sentence("pingpong", done.stderr, str(port), "does not speak")
+    told = "nothing came from it within 1 s" if kind == "silent" else "does not speak"
+    check_sentence("pingpong", done.stderr, str(port), told)
     thread.join(PATIENCE)
 
 

@@ -19,9 +19,10 @@
 namespace diwarp::tools {
 namespace {
 
-[[noreturn]] void run_child(const std::function<int()>& body) {
-  // A parent that is killed cannot clean up after itself.
+[[noreturn]] void run_child(pid_t parent, const std::function<int()>& body) {
+  // A parent that is killed cannot clean up after itself. The signal tells of deaths to come.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) std::_Exit(1);
   int status = 1;
   try {
     status = body();
@@ -35,9 +36,10 @@ namespace {
 
 Child::Child(const std::function<int()>& body) {
   std::fflush(nullptr);
+  const pid_t parent = ::getpid();
   pid_ = ::fork();
   if (pid_ < 0) throw Failure(std::string("Cannot fork: ") + std::strerror(errno) + ".");
-  if (pid_ == 0) run_child(body);
+  if (pid_ == 0) run_child(parent, body);
 }
 
 Child::~Child() {

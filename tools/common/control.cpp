@@ -165,6 +165,10 @@ void Control::look() {
 Json Control::peek() const { return Json::parse(messages_.front()); }
 
 void Control::fail_silence() const {
+  if (!greeted_)
+    throw Failure("The program at " + peer_.to_string() +
+                  " took the connection, but nothing came from it within " + to_text(timeout_) +
+                  ": look whether it is this tool, and not busy with another client.");
   throw Failure("The peer at " + peer_.to_string() + " did not answer within " + to_text(timeout_) +
                 ".");
 }
@@ -180,7 +184,7 @@ Json Control::next(Duration timeout) {
   const Time deadline = steady_clock::now() + timeout;
   while (messages_.empty()) {
     if (read_some(deadline)) continue;
-    if (!greeted_) fail_foreign();
+    if (!greeted_ && !input_.empty()) fail_foreign();
     fail_silence();
   }
   Json message = Json::parse(messages_.front());

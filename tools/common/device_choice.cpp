@@ -51,7 +51,7 @@ Device DeviceChoice::open(const Address& address, DeviceOptions options) const {
   try {
     return name.empty() ? Device::open(address.with_port(0), options) : Device::open(name, options);
   } catch (const Error& error) {
-    throw Failure(error.what());
+    throw Failure(sentence_of(error));
   }
 }
 

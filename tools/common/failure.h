@@ -3,6 +3,7 @@
 
 #include <exception>
 #include <stdexcept>
+#include <string>
 
 namespace diwarp::tools {
 
@@ -42,5 +43,10 @@ class Interrupted : public std::exception {
  private:
   int signal_;
 };
+
+/// What a user reads of an exception. The library's Error ends with what its code means in general,
+/// which is left out where a message about the case stands before it; a reason that the system
+/// gives stays.
+std::string sentence_of(const std::exception& error);
 
 }  // namespace diwarp::tools

@@ -12,15 +12,25 @@ volatile sig_atomic_t noted_signal = 0;
 
 void note(int signal) { noted_signal = signal; }
 
-}  // namespace
-
-void note_interrupts() {
+void note_signal(int signal) {
   struct sigaction action {};
   action.sa_handler = note;
   // No SA_RESTART, so that a waiting system call returns; the second signal finds the default.
   action.sa_flags = static_cast<int>(SA_RESETHAND);
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
+  sigaction(signal, &action, nullptr);
+}
+
+}  // namespace
+
+void note_interrupts() {
+  note_signal(SIGINT);
+  note_signal(SIGTERM);
+}
+
+void note_hangup() {
+  struct sigaction present {};
+  sigaction(SIGHUP, nullptr, &present);
+  if (present.sa_handler != SIG_IGN) note_signal(SIGHUP);
 }
 
 void check_interrupted() {

@@ -28,7 +28,9 @@ Json json_output(const std::string& tool, const Json& row) {
 }
 
 void JsonFile::write(const Json& json) {
-  if (wanted()) file_.stream() << json.dump(2) << std::endl;
+  if (!wanted()) return;
+  file_.write(json.dump(2) + "\n");
+  file_.finish();
 }
 
 }  // namespace diwarp::tools

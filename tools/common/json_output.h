@@ -31,8 +31,11 @@ class JsonFile {
   bool wanted() const { return file_.wanted(); }
   /// Whether the JSON goes where text would.
   bool replaces_text() const { return replaces_text_; }
-  /// If it is wanted.
+  /// All of the file, if it is wanted. Throws Failure where it cannot be written.
   void write(const Json& json);
+  /// A part of the file, at once; finish() ends it.
+  void write_part(const std::string& text) { file_.write(text); }
+  void finish() { file_.finish(); }
 
  private:
   OutputFile file_;

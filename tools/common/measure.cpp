@@ -211,6 +211,7 @@ void run_measurement(const std::string& tool, const Ends& ends, const Measure& m
     });
   };
   run_session(tool, ends, terms, {.client = client, .server = server});
+  report.finish();
 }
 
 }  // namespace diwarp::tools

@@ -3,10 +3,14 @@
 
 #include <diwarp/version.h>
 
+#include <poll.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -33,16 +37,31 @@ std::string with_exit_status(const std::string& footer) {
          "  141  nobody reads standard output\n";
 }
 
+/// Whether standard output is a pipe or a socket whose other end is closed. Asks the system, as the
+/// write that failed may lie far back.
+bool nobody_reads() {
+  pollfd output{.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
+  return ::poll(&output, 1, 0) == 1 && (output.revents & (POLLERR | POLLHUP)) != 0;
+}
+
+/// Why standard output cannot be written: `error`, or, where that is 0, as an earlier write failed,
+/// what a write of nothing tells.
+std::string output_failure(int error) {
+  if (error == 0 && ::write(STDOUT_FILENO, "", 0) < 0) error = errno;
+  if (error != 0) return std::strerror(error);
+  return "part of it was not taken; the disk may be full";
+}
+
 /// The exit status that standard output leaves. One that nobody reads ends a program as SIGPIPE
 /// would, without a word.
 int finish_output(const std::string& name) {
   errno = 0;
   std::cout.flush();
   std::fflush(stdout);
-  const bool full = errno == ENOSPC;
+  const int error = errno;
   if (std::cout.good() && std::ferror(stdout) == 0) return 0;
-  if (!full) return 128 + SIGPIPE;
-  complain(name, "Standard output cannot be written: there is no space left.");
+  if (error == EPIPE || nobody_reads()) return 128 + SIGPIPE;
+  complain(name, ("Standard output cannot be written: " + output_failure(error) + ".").c_str());
   return 1;
 }
 
@@ -55,7 +74,7 @@ int explain_failure(const std::string& name, const std::exception& failure) {
     complain(name, interrupted.what());
     return 128 + interrupted.signal();
   }
-  complain(name, failure.what());
+  complain(name, sentence_of(failure).c_str());
   return 1;
 }
 
@@ -64,6 +83,7 @@ int explain_failure(const std::string& name, const std::exception& failure) {
 int run_program(const std::string& name, const std::function<void()>& body) {
   note_interrupts();
   std::signal(SIGPIPE, SIG_IGN);  // a peer that has gone is an error of the call, on siw as well
+  std::signal(SIGXFSZ, SIG_IGN);  // so is a file that reaches the limit of its size
   try {
     body();
     return finish_output(name);

@@ -3,7 +3,12 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <exception>
 #include <iterator>
+#include <sstream>
+#include <utility>
+
+#include "common/failure.h"
 
 namespace diwarp::tools {
 namespace {
@@ -38,13 +43,13 @@ std::string column_name(std::string pointer) {
 }
 
 template <class Cells>
-void write_line(std::ostream& file, const Cells& cells) {
+void write_line(std::ostream& text, const Cells& cells) {
   const char* separator = "";
-  for (const std::string& text : cells) {
-    file << separator << text;
+  for (const std::string& cell : cells) {
+    text << separator << cell;
     separator = ",";
   }
-  file << "\n";
+  text << "\n";
 }
 
 }  // namespace
@@ -59,10 +64,26 @@ Report::Report(std::string tool, Caption caption, std::vector<Column> columns,
       csv_(csv_file) {}
 
 Report::~Report() {
+  try {
+    finish();
+  } catch (const std::exception&) {
+  }
+}
+
+void Report::finish() {
+  if (std::exchange(finished_, true)) return;
   Json json = json_output(tool_);
   json["rows"] = rows_;
-  json_.write(json);
-  if (csv_.wanted()) write_csv();
+  // What one file refuses, the other may take.
+  std::exception_ptr error;
+  try {
+    json_.write(json);
+  } catch (const Failure&) {
+    error = std::current_exception();
+  }
+  csv_.write(csv_text());
+  csv_.finish();
+  if (error) std::rethrow_exception(error);
 }
 
 void Report::add(const Json& row) {
@@ -97,8 +118,8 @@ std::string Report::text_of(const Json& row, const Column& column) {
 }
 
 /// Rows may have members that others have not.
-void Report::write_csv() {
-  if (rows_.empty()) return;
+std::string Report::csv_text() const {
+  if (rows_.empty()) return {};
   std::vector<std::string> pointers, names;
   for (const Json& row : rows_) {
     const Json flat = row.flatten();
@@ -106,14 +127,16 @@ void Report::write_csv() {
       if (std::ranges::find(pointers, pointer) == pointers.end()) pointers.push_back(pointer);
   }
   std::ranges::transform(pointers, std::back_inserter(names), column_name);
-  write_line(csv_.stream(), names);
+  std::ostringstream text;
+  write_line(text, names);
   for (const Json& row : rows_) {
     const Json flat = row.flatten();
     std::vector<std::string> cells;
     for (const std::string& pointer : pointers)
       cells.push_back(flat.contains(pointer) ? cell(flat[pointer], 6) : "");
-    write_line(csv_.stream(), cells);
+    write_line(text, cells);
   }
+  return text.str();
 }
 
 }  // namespace diwarp::tools

@@ -44,15 +44,18 @@ class Report {
          const std::string& json_file, const std::string& csv_file);
   Report(const Report&) = delete;
   Report& operator=(const Report&) = delete;
+  /// Writes the files of a run that did not end well, whose own error is the one to tell.
   ~Report();
 
+  /// Writes the files. Throws Failure where one cannot be written.
+  void finish();
   void add(const Json& row);
 
  private:
   void print_titles(const Json& row);
   void print(const Json& row) const;
   static std::string text_of(const Json& row, const Column& column);
-  void write_csv();
+  std::string csv_text() const;
 
   std::string tool_;
   Caption caption_;
@@ -62,6 +65,7 @@ class Report {
   JsonFile json_;
   OutputFile csv_;
   Json rows_ = Json::array();
+  bool finished_ = false;
 };
 
 }  // namespace diwarp::tools

@@ -89,7 +89,7 @@ void send_error(const Peers& peers, std::string_view message) {
     }
   }
   if (stopped) throw *stopped;
-  throw Failure(broken.what());
+  throw Failure(sentence_of(broken));
 }
 
 /// Runs one end; the peers learn what ended it.
@@ -103,10 +103,10 @@ void guarded(const Peers& peers, const std::function<void()>& end) {
       explain(peers, broken);
     }
   } catch (const PeerGone& gone) {
-    if (peers.size() > 1) send_error(peers, gone.what());
+    if (peers.size() > 1) send_error(peers, sentence_of(gone));
     throw;
   } catch (const std::exception& reason) {
-    send_error(peers, reason.what());
+    send_error(peers, sentence_of(reason));
     throw;
   }
 }
@@ -169,8 +169,8 @@ void welcome(const std::string& tool, UniqueFd peer, const Ends& ends, Guests& g
     guests.controls.push_back(std::move(*control));
     guests.terms.push_back(terms);
   } catch (const Failure& stranger) {
-    if (control) control->send_error(stranger.what());
-    std::fprintf(stderr, "%s: refused a peer: %s\n", tool.c_str(), stranger.what());
+    if (control) control->send_error(sentence_of(stranger));
+    std::fprintf(stderr, "%s: refused a peer: %s\n", tool.c_str(), sentence_of(stranger).c_str());
   }
 }
 
@@ -199,7 +199,7 @@ void serve(const std::string& tool, ControlListener& listener, const Ends& ends,
   try {
     await_guests(tool, listener, ends, guests);
   } catch (const std::exception& reason) {
-    send_error(Peers(std::span(guests.controls)), reason.what());
+    send_error(Peers(std::span(guests.controls)), sentence_of(reason));
     throw;
   }
   const Peers peers{std::span(guests.controls)};

@@ -16,6 +16,7 @@
 #include <exception>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/failure.h"
@@ -93,6 +94,8 @@ class Switch {
 
   /// One round: waits for frames or for the time of one to leave. False at the end of the input.
   bool step();
+  /// Throws Failure where the log has not taken all.
+  void finish();
 
  private:
   void receive(size_t from, Time at);
@@ -106,7 +109,7 @@ class Switch {
   std::vector<Port> ports_;
   std::map<Mac, size_t> places_;  // which port a station was last seen at
   Frame frame_;
-  FILE* const log_;
+  FILE* log_;
 };
 
 Switch::Switch(const Settings& settings) : log_(open_log(settings.log)) {
@@ -124,6 +127,13 @@ Switch::Switch(const Settings& settings) : log_(open_log(settings.log)) {
 
 Switch::~Switch() {
   if (log_ != nullptr) fclose(log_);
+}
+
+void Switch::finish() {
+  if (log_ == nullptr) return;
+  const bool failed = ferror(log_) != 0;
+  if (fclose(std::exchange(log_, nullptr)) != 0 || failed)
+    throw diwarp::tools::Failure("The log cannot be written: the disk may be full.");
 }
 
 void Switch::log(size_t port, Fate fate, const Packet& packet) const {
@@ -262,6 +272,7 @@ void run(int argc, char** argv) {
   std::puts("ready");
   std::fflush(stdout);
   while (network_switch.step()) diwarp::tools::check_interrupted();
+  network_switch.finish();
 }
 
 }  // namespace
