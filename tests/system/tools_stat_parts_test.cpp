@@ -15,6 +15,7 @@
 #include "stat/figures.h"
 #include "stat/output.h"
 #include "stat/sample.h"
+#include "stat/screen.h"
 #include "stat/table.h"
 #include "support/catch.h"
 
@@ -333,6 +334,27 @@ TEST_CASE("a device that is told of twice has one line of each metric") {
   const size_t first = text.find("diwarp_rx_bytes_total{");
   REQUIRE(first != std::string::npos);
   CHECK(text.find("diwarp_rx_bytes_total{", first + 1) == std::string::npos);
+}
+
+TEST_CASE("two names of a block that become one metric have one line of it") {
+  const DeviceSample device = device_with({{"a_ns", Kind::sum, 1}, {"a_seconds", Kind::sum, 2}});
+  const std::string text = prometheus_of({.now = kSecond, .devices = {device}});
+  const size_t first = text.find("diwarp_a_seconds_total{");
+  REQUIRE(first != std::string::npos);
+  CHECK(text.find("diwarp_a_seconds_total{", first + 1) == std::string::npos);
+}
+
+TEST_CASE("a metric in seconds says so") {
+  const DeviceSample device = device_with({{"engine_work_ns", Kind::sum, 1}});
+  const std::string text = prometheus_of({.now = kSecond, .devices = {device}});
+  CHECK(has(text, "# HELP diwarp_engine_work_seconds_total seconds of "));
+}
+
+TEST_CASE("lines that a terminal has no room for are counted") {
+  const std::vector<std::string> lines = {"a", "b", "c", "d"};
+  CHECK(fitting(lines, 4) == lines);
+  CHECK(fitting(lines, 3) == std::vector<std::string>{"a", "b", "2 more lines"});
+  CHECK(fitting(lines, 1) == std::vector<std::string>{"4 more lines"});
 }
 
 TEST_CASE("a metric has one type, even where two devices do not agree") {

@@ -8,6 +8,7 @@ import json
 import os
 import pty
 import re
+import resource
 import select
 import signal
 import struct
@@ -16,7 +17,7 @@ import sys
 import termios
 
 from harness import (PATIENCE, Process, Skipped, case, check, check_sentence, main, run, start_endless,
-                     start_server, tool, wait_until)
+                     start_server, tool, wait_until, where)
 
 NAME = "diwarp-counters"
 HEADER = struct.Struct("=8sIIIIIIQ16s64s")  # base/include/base/counters_block.h
@@ -49,9 +50,11 @@ def holding(contents, seals=SEALS):
         os.close(file)
 
 
-def shown(*options):
+def shown(*options, status=0):
     """What --json tells: devices by process, and messages by process."""
-    told = json.loads(run("stat", "--json", *options).stdout)
+    done = run("stat", *options, "--json", status=status)
+    told = json.loads(done.stdout)
+    check(bool(done.stderr) == (status != 0), done.stderr)
     devices = {}
     for device in told["devices"]:
         devices.setdefault(device["pid"], []).append(device)
@@ -100,11 +103,67 @@ def chosen_processes():
     devices, problems, _ = shown(second, second)
     check(set(devices) == {second} and not problems, (devices, problems))
     check(len(devices[second]) == 1, devices)
-    devices, problems, _ = shown(second, DEAD)
+    devices, problems, _ = shown(second, DEAD, status=1)
     check(set(devices) == {second}, devices)
     check(problems == {DEAD: f"Process {DEAD} does not run."}, problems)
-    _, problems, _ = shown(os.getpid())
+    _, problems, _ = shown(os.getpid(), status=1)
     check("has no diwarp device" in problems[os.getpid()], problems)
+
+
+@case((), ("--once",), ("--watch", 0.05), ("--prometheus",))
+def process_that_is_not_there(*options):
+    """Who asked for it learns it on standard error, and the rest is shown."""
+    done = run("stat", DEAD, *options, status=1)
+    check_sentence("stat", done.stderr, f"Process {DEAD} does not run[.]$")
+    check(not done.stdout, done.stdout)
+    with holding(block(os.getpid())):
+        for chosen in ((DEAD, os.getpid()), (os.getpid(), DEAD)):
+            done = run("stat", *chosen, *options, status=1)
+            check_sentence("stat", done.stderr, f"Process {DEAD} does not run[.]$")
+            check(str(os.getpid()) in done.stdout or "--watch" in options, done.stdout)
+            check(str(DEAD) not in done.stdout, done.stdout)
+        run("stat", os.getpid(), "--once")
+
+
+@case()
+def json_in_a_file():
+    """Beside the table, as in the other tools; a watch writes a line each time."""
+    name = os.path.join(where.folder, "stat.json")
+    with holding(block(os.getpid())):
+        text = run("stat", "--json", name).stdout
+        with open(name) as file:
+            told = json.load(file)
+        check(told["tool"] == "diwarp-stat" and "PID PROGRAM" in text, text)
+        run("stat", "--json", name, "--watch", 0.01, "--count", 3)
+        with open(name) as file:
+            lines = file.readlines()
+        check(len(lines) == 3 and all(json.loads(line)["devices"] for line in lines), lines)
+    check_sentence("stat", run("stat", "--json", os.getpid(), status=1).stderr, "takes a file")
+
+
+@case()
+def many_bad_files():
+    """One line for all of a process that have the same fault, and no end of them is looked at."""
+    def told(count, contents=lambda number: bytes(4096)):
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if count + 100 > hard:
+            raise Skipped(f"no more than {hard} files may be open")
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, count + 100), hard))
+        with contextlib.ExitStack() as stack:
+            for number in range(count):
+                stack.enter_context(holding(contents(number)))
+            done = run("stat", os.getpid(), "--json", status=1)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        return [one["message"] for one in json.loads(done.stdout)["problems"]]
+
+    pid = os.getpid()
+    check(told(900) == [f"The counters of process {pid} do not begin as counters do (900 files)."], "900")
+    reasons = told(20, lambda number: block(pid, layout=2 + number))
+    check(len(reasons) == 9 and reasons[-1] ==
+          f"Process {pid} holds 12 more that cannot be read, for other reasons.", reasons)
+    reasons = told(1030)
+    check(any("has more than 1024 files of counters" in one for one in reasons), reasons)
+    check(any("(1024 files)" in one for one in reasons), reasons)
 
 
 @case()
@@ -208,7 +267,7 @@ def killed():
     devices, problems, _ = shown()
     for pid in numbers:
         check(pid not in devices and pid not in problems, (devices, problems))
-    _, problems, _ = shown(*numbers)
+    _, problems, _ = shown(*numbers, status=1)
     for pid in numbers:
         check(problems[pid] == f"Process {pid} does not run.", problems)
     for folder, names in before.items():
@@ -234,7 +293,7 @@ def kept_private():
     wait_until(lambda: all(pid in shown()[0] for pid in open_ones), "a process is not shown")
     devices, _, _ = shown()
     check(not set(hidden) & set(devices), devices)
-    _, problems, _ = shown(*hidden)
+    _, problems, _ = shown(*hidden, status=1)
     for pid in hidden:
         check("has no diwarp device whose counters are shared" in problems[pid], problems)
 
@@ -306,11 +365,11 @@ def need_root():
         raise Skipped("only root can run programs as another user")
 
 
-def as_nobody(*options):
+def as_nobody(*options, status=0):
     done = subprocess.run([tool("stat"), *map(str, options)], stdin=subprocess.DEVNULL,
                           capture_output=True, text=True, timeout=PATIENCE, preexec_fn=become_nobody)
-    check(done.returncode == 0, done)
-    return done.stdout
+    check(done.returncode == status, done)
+    return done
 
 
 @case()
@@ -321,12 +380,14 @@ def another_user():
     pid = roots.process.pid
     wait_until(lambda: pid in shown()[0], "root's is not shown")
     # Nobody's own server waits for a client, and shows no device before one comes.
-    told = json.loads(as_nobody("--json"))
+    told = json.loads(as_nobody("--json").stdout)
     check(all(device["pid"] != pid for device in told["devices"]), told)
     check(told["other_users_left_out"] is True, told)
-    check("Processes of other users are not shown" in as_nobody("--once"), "the table")
-    [problem] = json.loads(as_nobody("--json", pid))["problems"]
+    check("Processes of other users are not shown" in as_nobody("--once").stdout, "the table")
+    done = as_nobody(pid, "--json", status=1)
+    [problem] = json.loads(done.stdout)["problems"]
     check("is another user's" in problem["message"], problem)
+    check_sentence("stat", done.stderr, f"process {pid} is another user's")
     # The file itself, by whatever way it is reached.
     done = subprocess.run(["cat", f"/proc/{pid}/fd/0"], capture_output=True, preexec_fn=become_nobody)
     check(done.returncode != 0, "nobody reads root's descriptors")
@@ -359,8 +420,10 @@ class Terminal:
         self.master, self.slave = pty.openpty()
         fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
         self.before = termios.tcgetattr(self.slave)
+        # In a group of its own that has a parent in this session: others are never stopped.
         self.process = subprocess.Popen([tool("stat"), *map(str, options)], stdin=self.slave,
-                                        stdout=self.slave, stderr=self.slave, start_new_session=True)
+                                        stdout=self.slave, stderr=self.slave,
+                                        preexec_fn=lambda: os.setpgid(0, 0))
         self.output = ""
 
     def read(self):
@@ -374,7 +437,11 @@ class Terminal:
             return len(re.findall(pattern, self.output)) >= count
         wait_until(there, f"{pattern!r} did not come {count} times")
 
-    def end(self, status):
+    def state(self):
+        with open(f"/proc/{self.process.pid}/stat") as file:
+            return file.read().rsplit(")", 1)[1].split()[0]
+
+    def end(self, status, pages=1):
         def over():
             self.read()
             return self.process.poll() is not None
@@ -385,7 +452,7 @@ class Terminal:
             self.process.kill()
         check(self.process.wait() == status, f"{self.process.returncode}: {self.output!r}")
         check(termios.tcgetattr(self.slave) == self.before, "the terminal is not as it was")
-        check(self.output.count("\033[?1049h") == 1, "it entered no second page")
+        check(self.output.count("\033[?1049h") == pages, "it entered no second page")
         last = self.output.rindex("\033[?1049l")
         check(last > self.output.rindex("PID PROGRAM"), "it did not leave its page")
         check("\033[?25h" in self.output[:last], "the cursor is gone")
@@ -394,7 +461,41 @@ class Terminal:
         return self.output[last:]
 
 
-@case(("q",), ("interrupt",))
+@case()
+def screen_that_stops():
+    """Ctrl-Z gives the terminal back until the process goes on."""
+    with holding(block(os.getpid())):
+        terminal = Terminal("--watch", 60)
+        terminal.wait_for(1, rf" {os.getpid()} ")
+        check(termios.tcgetattr(terminal.slave) != terminal.before, "it has no keys of its own")
+        terminal.process.send_signal(signal.SIGTSTP)
+        terminal.wait_for(1, r"\033\[\?25h\033\[\?1049l")
+        wait_until(lambda: terminal.state() == "T", "it does not stop")
+        check(termios.tcgetattr(terminal.slave) == terminal.before, "the terminal is not as it was")
+        terminal.process.send_signal(signal.SIGCONT)
+        terminal.wait_for(2, rf" {os.getpid()} ")
+        terminal.wait_for(2, r"\033\[\?1049h\033\[\?25l")
+        check(termios.tcgetattr(terminal.slave) != terminal.before, "the keys are not its own again")
+        terminal.process.send_signal(signal.SIGHUP)
+        terminal.end(128 + signal.SIGHUP, pages=2)
+
+
+@case()
+def screen_that_is_too_short():
+    """It says how much is missing."""
+    with contextlib.ExitStack() as stack:
+        for device in range(1, 21):
+            stack.enter_context(holding(block(os.getpid(), device=device)))
+        terminal = Terminal(os.getpid(), "--watch", 60)
+        terminal.wait_for(1, r"more lines")
+        page = re.sub(r"\033\[[?0-9]*[a-zA-Z]", "", terminal.output.split("\033[H")[1]).split("\r\n")
+        whole = len(run("stat", os.getpid(), "--once").stdout.splitlines())
+        check(len(page) == 24 and page[-1] == f"{whole - 23} more lines", page)
+        os.write(terminal.master, b"q")
+        terminal.end(0)
+
+
+@case(("q",), ("interrupt",), ("hangup",))
 def screen(ending):
     """A page that is drawn again and again, until the user ends it; the terminal is as before."""
     end, _ = start_endless("pingpong", "--transport", "ud")
@@ -411,8 +512,9 @@ def screen(ending):
         os.write(terminal.master, b"xq")
         check(terminal.end(0).endswith("1049l"), "it says more than that it ends")
     else:
-        terminal.process.send_signal(signal.SIGINT)
-        check("Interrupted by the user." in terminal.end(128 + signal.SIGINT), "no word")
+        number = signal.SIGHUP if ending == "hangup" else signal.SIGINT
+        terminal.process.send_signal(number)
+        check("Interrupted by the user." in terminal.end(128 + number), "no word")
 
 
 @case()

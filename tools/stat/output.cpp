@@ -92,6 +92,7 @@ Metric metric_of(const Value& value) {
   return {.name = "diwarp_" + std::string(name) + "_seconds_total", .label = {}, .scale = 1e-9};
 }
 
+/// Of the value itself, in the unit that its process counts in.
 std::string_view description_of(std::string_view name) {
   if (name.starts_with(kDrop)) return "what was dropped, by reason";
   for (size_t i = 0; i < Counters::count(); ++i)
@@ -101,6 +102,14 @@ std::string_view description_of(std::string_view name) {
     if (const auto one = static_cast<Meter>(i); Counters::name(one) == name)
       return Counters::description(one);
   return "of another version of diwarp";
+}
+
+/// Of the metric, whose unit may be another.
+std::string help_of(const Value& value, const Metric& metric) {
+  std::string help(description_of(value.name));
+  constexpr std::string_view kUnit = "nanoseconds";
+  if (metric.scale != 1 && help.starts_with(kUnit)) help.replace(0, kUnit.size(), "seconds");
+  return help;
 }
 
 /// Texts are printable already.
@@ -136,12 +145,14 @@ using Families = std::map<std::string, Family>;
 
 void add_device(Families& families, const DeviceSample& device) {
   const std::string labels = labels_of(device);
+  std::set<std::string> seen;  // two names of a hostile block may become one metric
   for (const Value& value : device.device.values) {
     const Metric metric = metric_of(value);
+    if (!seen.insert(metric.name + metric.label).second) continue;
     Family& family = families[metric.name];
     if (family.lines.empty()) {
       family.kind = value.kind;
-      family.help = description_of(value.name);
+      family.help = help_of(value, metric);
     }
     if (family.kind != value.kind) continue;  // another library means something else by that name
     family.lines.push_back(metric.name + "{" + labels + metric.label + "} " +
@@ -152,7 +163,8 @@ void add_device(Families& families, const DeviceSample& device) {
 }  // namespace
 
 std::string json_of(const Sample& now, const Sample* before, int indent) {
-  Json json = {{"version", to_string(version())},
+  Json json = {{"tool", "diwarp-stat"},
+               {"version", to_string(version())},
                {"devices", Json::array()},
                {"problems", Json::array()},
                {"other_users_left_out", now.others_left_out}};

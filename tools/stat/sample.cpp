@@ -15,8 +15,10 @@
 #include <chrono>
 #include <cstring>
 #include <ctime>
+#include <deque>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <set>
@@ -26,6 +28,7 @@
 #include <utility>
 
 #include "base/unique_fd.h"
+#include "common/interrupt.h"
 
 namespace diwarp::tools {
 namespace {
@@ -101,25 +104,82 @@ std::vector<std::byte> copy_words(const void* memory, size_t bytes) {
   return copy;
 }
 
+/// Files of counters of one process that are looked at, and reasons why not that are told of it.
+constexpr size_t kMostFiles = 1024;
+constexpr size_t kMostReasons = 8;
+
 /// What is looked for in one process.
 class ProcessSearch {
  public:
   ProcessSearch(pid_t process, bool asked_for, Sample& sample)
       : process_(process), asked_for_(asked_for), sample_(sample) {}
 
-  void run() {
+  /// Shows what is whole, and notes what is not.
+  void look() {
     const Folder folder = open_folder(folder_of(process_) + "/fd");
     if (!folder) return explain_refusal(errno);
     for_each_name(folder.get(), [&](const char* name) {
-      if (leads_to_counters(::dirfd(folder.get()), name)) look_at(::dirfd(folder.get()), name);
+      check_interrupted();
+      if (!leads_to_counters(::dirfd(folder.get()), name)) return;
+      if (files_.size() >= kMostFiles)
+        return report("has more than " + std::to_string(kMostFiles) +
+                      " files of counters; the others are not shown");
+      try {
+        take(::dirfd(folder.get()), name);
+      } catch (const BadBlock&) {
+        unsettled_.emplace_back(name);
+      }
     });
-    if (asked_for_ && files_.empty()) report("has no diwarp device whose counters are shared");
+  }
+
+  bool settled() const { return unsettled_.empty(); }
+
+  /// A while after look(), at what was not whole then.
+  void look_again() {
+    const Folder folder =
+        settled() ? Folder(nullptr, ::closedir) : open_folder(folder_of(process_) + "/fd");
+    if (!folder) return;
+    for (const std::string& name : unsettled_) {
+      check_interrupted();
+      try {
+        if (leads_to_counters(::dirfd(folder.get()), name.c_str()))
+          take_again(::dirfd(folder.get()), name.c_str());
+      } catch (const BadBlock& bad) {
+        note("The counters of process " + std::to_string(process_) + " " + bad.what());
+      }
+    }
+  }
+
+  /// Tells what is not shown: each reason once.
+  void tell() {
+    if (asked_for_ && !shown_ && reasons_.empty())
+      report("has no diwarp device whose counters are shared");
+    for (const auto& [sentence, count] : reasons_)
+      add_problem(sentence + (count == 1 ? "" : " (" + std::to_string(count) + " files)"));
+    if (unnamed_ != 0)
+      add_problem("Process " + std::to_string(process_) + " holds " + std::to_string(unnamed_) +
+                  " more that cannot be read, for other reasons");
   }
 
  private:
+  void add_problem(const std::string& sentence) {
+    sample_.problems.push_back({process_, sentence + "."});
+  }
+
+  void note(const std::string& sentence) {
+    const auto found = std::ranges::find(reasons_, sentence, &Reason::first);
+    if (found != reasons_.end())
+      ++found->second;
+    else if (reasons_.size() < kMostReasons)
+      reasons_.emplace_back(sentence, 1);
+    else
+      ++unnamed_;
+  }
+
+  /// Of the process, not of one of its files.
   void report(const std::string& what) {
-    sample_.problems.push_back(
-        {process_, "Process " + std::to_string(process_) + " " + what + "."});
+    const std::string sentence = "Process " + std::to_string(process_) + " " + what;
+    if (std::ranges::find(reasons_, sentence, &Reason::first) == reasons_.end()) note(sentence);
   }
 
   void explain_refusal(int error) {
@@ -132,35 +192,30 @@ class ProcessSearch {
     }
   }
 
-  void look_at(int folder, const char* name) {
-    try {
-      take(folder, name);
-    } catch (const BadBlock&) {
-      std::this_thread::sleep_for(kSecondLook);
-      look_again(folder, name);
-    }
-  }
-
-  void look_again(int folder, const char* name) {
-    try {
-      if (leads_to_counters(folder, name)) take(folder, name);
-    } catch (const BadBlock& bad) {
-      sample_.problems.push_back({process_, "The counters of process " + std::to_string(process_) +
-                                                " " + bad.what() + "."});
-    }
+  UniqueFd open(int folder, const char* name) {
+    UniqueFd file(::openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+    if (!file) explain_refusal(errno);
+    return file;
   }
 
   void take(int folder, const char* name) {
-    const UniqueFd file(::openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-    if (!file) return explain_refusal(errno);
+    const UniqueFd file = open(folder, name);
     struct stat status {};
-    const bool known = ::fstat(file.get(), &status) != 0 || files_.contains(status.st_ino);
-    if (known) return;  // it has several descriptors of one file
-    DeviceSnapshot device = read_counters(file.get());
-    files_.insert(status.st_ino);
+    if (!file || ::fstat(file.get(), &status) != 0) return;
+    if (files_.insert(status.st_ino).second) add(file.get());  // else it has several descriptors
+  }
+
+  void take_again(int folder, const char* name) {
+    const UniqueFd file = open(folder, name);
+    if (file) add(file.get());
+  }
+
+  void add(int file) {
+    DeviceSnapshot device = read_counters(file);
     const std::vector<pid_t> numbers = numbers_of(process_);
     if (device.process != static_cast<uint32_t>(numbers.back()))
       return explain_other(static_cast<pid_t>(device.process), numbers.size() == 1);
+    shown_ = true;
     sample_.devices.push_back({process_, program_of(process_), std::move(device)});
   }
 
@@ -168,15 +223,36 @@ class ProcessSearch {
   /// counters. `same_namespace`: the owner's number is one that means the same to this program.
   void explain_other(pid_t owner, bool same_namespace) {
     if (same_namespace && runs(owner)) return;
-    report("holds the counters of process " + std::to_string(owner) +
-           (same_namespace ? ", which has ended" : " of its own namespace"));
+    note("Process " + std::to_string(process_) + " holds the counters of process " +
+         std::to_string(owner) + (same_namespace ? ", which has ended" : " of its own namespace"));
   }
 
-  const pid_t process_;
-  const bool asked_for_;
+  using Reason = std::pair<std::string, size_t>;
+
+  pid_t process_;
+  bool asked_for_;
   Sample& sample_;
+  bool shown_ = false;
   std::set<ino_t> files_;
+  std::vector<std::string> unsettled_;  ///< descriptors
+  std::vector<Reason> reasons_;         ///< sentences without their full stop
+  size_t unnamed_ = 0;                  ///< files whose reason has no room among those
 };
+
+/// One pause is enough for all that is not whole.
+void search(const std::vector<pid_t>& processes, bool asked_for, Sample& sample) {
+  std::deque<ProcessSearch> searches;
+  for (const pid_t process : processes) {
+    check_interrupted();
+    searches.emplace_back(process, asked_for, sample).look();
+  }
+  if (!std::ranges::all_of(searches, &ProcessSearch::settled))
+    std::this_thread::sleep_for(kSecondLook);
+  for (ProcessSearch& one : searches) {
+    one.look_again();
+    one.tell();
+  }
+}
 
 void search_all(bool all_users, Sample& sample) {
   const Folder folder = open_folder("/proc");
@@ -185,6 +261,7 @@ void search_all(bool all_users, Sample& sample) {
     return;
   }
   const uid_t self = ::geteuid();
+  std::vector<pid_t> processes;
   for_each_name(folder.get(), [&](const char* name) {
     const std::optional<pid_t> process = number_of(name);
     const std::optional<uid_t> owner = process ? owner_of(*process) : std::nullopt;
@@ -192,8 +269,9 @@ void search_all(bool all_users, Sample& sample) {
     if (*owner != self && !all_users)
       sample.others_left_out = true;
     else
-      ProcessSearch(*process, false, sample).run();
+      processes.push_back(*process);
   });
+  search(processes, false, sample);
 }
 
 }  // namespace
@@ -215,14 +293,28 @@ DeviceSnapshot read_counters(int file) {
   return parse_block(copy);
 }
 
+std::vector<Problem> take_missing(Sample& sample, const Selection& selection) {
+  const auto missing = [&](const Problem& problem) {
+    return std::ranges::find(selection.processes, problem.process) != selection.processes.end() &&
+           std::ranges::find(sample.devices, problem.process, &DeviceSample::process) ==
+               sample.devices.end();
+  };
+  std::vector<Problem> taken;
+  std::ranges::copy_if(sample.problems, std::back_inserter(taken), missing);
+  std::erase_if(sample.problems, missing);
+  return taken;
+}
+
 Sample take_sample(const Selection& selection) {
   Sample sample;
   timespec now{};
   ::clock_gettime(CLOCK_BOOTTIME, &now);
   sample.now =
       static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
-  for (const pid_t process : selection.processes) ProcessSearch(process, true, sample).run();
-  if (selection.processes.empty()) search_all(selection.all_users, sample);
+  if (selection.processes.empty())
+    search_all(selection.all_users, sample);
+  else
+    search(selection.processes, true, sample);
   std::ranges::sort(sample.devices, [](const DeviceSample& a, const DeviceSample& b) {
     return std::pair(a.process, a.device.number) < std::pair(b.process, b.device.number);
   });

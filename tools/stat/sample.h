@@ -37,7 +37,11 @@ struct Sample {
   bool others_left_out = false;  ///< there are processes of other users
 };
 
+/// Throws Interrupted.
 Sample take_sample(const Selection& selection);
+
+/// Takes out of the sample what it says of processes that were asked for and have no device in it.
+std::vector<Problem> take_missing(Sample& sample, const Selection& selection);
 
 /// The counters behind an open file. Throws BadBlock where it is no sealed memfd of counters.
 DeviceSnapshot read_counters(int file);

@@ -2,10 +2,12 @@
 #include "stat/screen.h"
 
 #include <poll.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdio>
 
 #include "common/interrupt.h"
@@ -38,11 +40,27 @@ int in_milliseconds(nanoseconds duration) {
   return static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(duration).count());
 }
 
-/// Whether the key is pressed within the time. `input`: -1 for no keyboard.
-bool wait_for_key(int input, char key, nanoseconds duration) {
+volatile sig_atomic_t stop_noted = 0;
+volatile sig_atomic_t continue_noted = 0;
+
+void note_stop(int) { stop_noted = 1; }
+void note_continue(int) { continue_noted = 1; }
+
+/// No SA_RESTART, so that poll() returns.
+void handle(int signal, void (*handler)(int)) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  ::sigaction(signal, &action, nullptr);
+}
+
+/// Whether the key is pressed within the time. `input`: -1 for no keyboard. `heed` is called after
+/// each signal.
+template <class Heed>
+bool wait_for_key(int input, char key, nanoseconds duration, Heed&& heed) {
   const auto deadline = steady_clock::now() + duration;
   for (;;) {
     check_interrupted();
+    heed();
     const nanoseconds left = deadline - steady_clock::now();
     if (left <= nanoseconds::zero()) return false;
     pollfd one{.fd = input, .events = POLLIN, .revents = 0};
@@ -59,33 +77,80 @@ bool is_terminal() { return ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILEN
 
 Screen::Screen() {
   has_settings_ = ::tcgetattr(STDIN_FILENO, &settings_) == 0;
+  note_hangup();
+  handle(SIGTSTP, note_stop);
+  handle(SIGCONT, note_continue);
+  enter();
+}
+
+Screen::~Screen() {
+  leave();
+  handle(SIGTSTP, SIG_DFL);
+  handle(SIGCONT, SIG_DFL);
+}
+
+void Screen::enter() {
   termios keys = settings_;
   keys.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
   if (has_settings_) ::tcsetattr(STDIN_FILENO, TCSANOW, &keys);
   std::fputs(kEnter, stdout);
 }
 
-Screen::~Screen() {
+void Screen::leave() {
   std::fputs(kLeave, stdout);
   std::fflush(stdout);
   if (has_settings_) ::tcsetattr(STDIN_FILENO, TCSANOW, &settings_);
 }
 
+/// After a stop that could not be foreseen (SIGSTOP) the shell has the terminal as it likes it.
+void Screen::heed_signals() {
+  if (stop_noted != 0) {
+    leave();
+    stop_noted = 0;
+    handle(SIGTSTP, SIG_DFL);
+    ::raise(SIGTSTP);  // returns when the process goes on
+    handle(SIGTSTP, note_stop);
+    continue_noted = 1;
+  }
+  if (continue_noted == 0) return;
+  continue_noted = 0;
+  enter();
+  draw();
+}
+
 void Screen::show(const std::vector<std::string>& lines) {
+  lines_ = lines;
+  draw();
+}
+
+void Screen::draw() const {
   const winsize size = terminal_size();
-  const size_t count = std::min<size_t>(lines.size(), size.ws_row);
   std::string page = kTop;
-  for (size_t i = 0; i < count; ++i) {
-    if (i != 0) page += "\r\n";
-    page += lines[i].substr(0, size.ws_col) + kEndOfLine;
+  const char* separator = "";
+  for (const std::string& line : fitting(lines_, size.ws_row)) {
+    page += separator + line.substr(0, size.ws_col) + kEndOfLine;
+    separator = "\r\n";
   }
   page += kEndOfScreen;
   std::fputs(page.c_str(), stdout);
   std::fflush(stdout);
 }
 
-bool Screen::wait(nanoseconds duration) { return !wait_for_key(STDIN_FILENO, 'q', duration); }
+bool Screen::wait(nanoseconds duration) {
+  return !wait_for_key(STDIN_FILENO, 'q', duration, [this] { heed_signals(); });
+}
 
-void pause_for(nanoseconds duration) { wait_for_key(-1, 0, duration); }
+std::vector<std::string> fitting(const std::vector<std::string>& lines, size_t rows) {
+  if (lines.size() <= rows || rows == 0) return lines;
+  const size_t shown = rows - 1;
+  std::vector<std::string> result(lines.begin(),
+                                  lines.begin() + static_cast<std::ptrdiff_t>(shown));
+  result.push_back(std::to_string(lines.size() - shown) + " more lines");
+  return result;
+}
+
+void pause_for(nanoseconds duration) {
+  wait_for_key(-1, 0, duration, [] {});
+}
 
 }  // namespace diwarp::tools

@@ -4,11 +4,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <iostream>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/failure.h"
+#include "common/json_output.h"
 #include "common/program.h"
 #include "stat/output.h"
 #include "stat/sample.h"
@@ -23,14 +26,14 @@ constexpr const char* kDescription =
     "Shows the counters of the devices of running processes: packets, bytes, drops by reason, "
     "CRC errors, what was sent again, queue pairs, completions that wait, open records, and the "
     "share of the time that each engine worked. On a terminal it fills the screen, until q is "
-    "pressed; elsewhere it prints one table.";
+    "pressed; elsewhere it prints one table. With --watch, JSON is a line each time.";
 
 constexpr double kLongestInterval = 86400;  // s
 
 struct Settings {
   Selection selection;
   bool once = false;
-  bool json = false;
+  std::string json_file;
   bool prometheus = false;
   std::optional<double> interval;  // s
   uint64_t count = 0;              // of samples; 0: no end
@@ -45,48 +48,72 @@ void print(const std::vector<std::string>& lines) {
   for (const std::string& line : lines) std::printf("%s\n", line.c_str());
 }
 
+/// Throws Failure if the user asked for processes that cannot be shown: `missing` says why.
+void check_all_shown(const std::vector<Problem>& missing) {
+  std::string sentences;
+  for (const Problem& problem : missing)
+    sentences += (sentences.empty() ? "" : " ") + problem.message;
+  if (!sentences.empty()) throw Failure(sentences);
+}
+
 void run_once(const Settings& settings) {
-  const Sample sample = take_sample(settings.selection);
+  JsonFile json(settings.json_file);
+  Sample sample = take_sample(settings.selection);
+  const std::string in_json = json.wanted() ? json_of(sample, nullptr, 2) + "\n" : "";
+  const std::vector<Problem> missing = take_missing(sample, settings.selection);
+  const bool nothing = !missing.empty() && sample.devices.empty();
   if (settings.prometheus)
     std::fputs(prometheus_of(sample).c_str(), stdout);
-  else if (settings.json)
-    std::printf("%s\n", json_of(sample, nullptr, 2).c_str());
-  else
+  else if (!json.replaces_text() && !nothing)
     print(table_of(sample, nullptr, false));
+  json.write_part(in_json);
+  json.finish();
+  check_all_shown(missing);
+}
+
+/// A watch of processes that are not there would have nothing to show.
+Sample first_sample(const Selection& selection) {
+  Sample sample = take_sample(selection);
+  check_all_shown(take_missing(sample, selection));
+  return sample;
 }
 
 /// One table after another, or one line of JSON, until the user interrupts or nobody reads it.
 void run_watch(const Settings& settings) {
+  JsonFile json(settings.json_file);
   std::optional<Sample> before;
   for (uint64_t i = 0; settings.count == 0 || i < settings.count; ++i) {
     if (i != 0) pause_for(interval_of(settings));
-    Sample now = take_sample(settings.selection);
+    Sample now = i == 0 ? first_sample(settings.selection) : take_sample(settings.selection);
     const Sample* const earlier = before ? &*before : nullptr;
-    if (settings.json) {
-      std::printf("%s\n", json_of(now, earlier, -1).c_str());
-    } else {
+    if (json.wanted()) json.write_part(json_of(now, earlier, -1) + "\n");
+    if (!json.replaces_text()) {
       if (i != 0) std::printf("\n");
       print(table_of(now, earlier, true));
     }
-    if (std::fflush(stdout) != 0) return;
+    if (std::fflush(stdout) != 0 || !std::cout) return;
     before = std::move(now);
   }
+  json.finish();
 }
 
 void run_screen(const Settings& settings) {
+  Sample now = first_sample(settings.selection);
   Screen screen;
-  std::optional<Sample> before;
-  for (uint64_t i = 0; settings.count == 0 || i < settings.count; ++i) {
-    Sample now = take_sample(settings.selection);
-    screen.show(table_of(now, before ? &*before : nullptr, true));
-    before = std::move(now);
-    if (!screen.wait(interval_of(settings))) return;
+  screen.show(table_of(now, nullptr, true));
+  for (uint64_t i = 1; screen.wait(interval_of(settings)); ++i) {
+    if (settings.count != 0 && i >= settings.count) return;
+    const Sample before = std::exchange(now, take_sample(settings.selection));
+    screen.show(table_of(now, &before, true));
   }
 }
 
 void check(const Settings& settings) {
   const bool watches = settings.interval.has_value() || settings.count != 0;
-  if (settings.json && settings.prometheus) throw Failure("Choose --json or --prometheus.");
+  const std::string& file = settings.json_file;
+  if (!file.empty() && file.find_first_not_of("0123456789") == std::string::npos)
+    throw Failure("--json takes a file, not " + file + ": name the processes before --json.");
+  if (!file.empty() && settings.prometheus) throw Failure("Choose --json or --prometheus.");
   if (settings.once && watches) throw Failure("--once contradicts --watch and --count.");
   if (settings.prometheus && watches)
     throw Failure("--prometheus prints once; let the scraper say how often.");
@@ -105,7 +132,7 @@ void run(int argc, char** argv) {
   app.add_flag("--once", settings.once, "Print one table, of all since each device was opened");
   app.add_option("--watch", settings.interval, "Seconds between two looks (default: 1)");
   app.add_option("--count", settings.count, "End after so many looks");
-  app.add_flag("--json", settings.json, "Print JSON; with --watch, a line each time");
+  add_json_option(app, settings.json_file);
   app.add_flag("--prometheus", settings.prometheus, "Print the text format of Prometheus");
   if (!parse_command_line(app, argc, argv)) return;
   check(settings);
@@ -115,7 +142,7 @@ void run(int argc, char** argv) {
                   processes.end());  // ranges: not with Clang 14
   const bool watches = settings.interval.has_value() || settings.count != 0;
   const bool one = settings.once || settings.prometheus;
-  if (!one && !settings.json && is_terminal()) return run_screen(settings);
+  if (!one && settings.json_file.empty() && is_terminal()) return run_screen(settings);
   if (!one && watches) return run_watch(settings);
   run_once(settings);
 }
