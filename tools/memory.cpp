@@ -3,12 +3,13 @@
 #include <dirent.h>
 #include <diwarp/verbs.h>
 #include <malloc.h>
+#include <poll.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -17,7 +18,10 @@
 #include <vector>
 
 #include "common/child.h"
+#include "common/device_choice.h"
 #include "common/failure.h"
+#include "common/interrupt.h"
+#include "common/json_output.h"
 #include "common/operation.h"
 #include "common/program.h"
 #include "compare/verbs_lanes.h"
@@ -26,7 +30,6 @@ namespace diwarp::tools {
 namespace {
 
 using std::chrono::seconds;
-using Json = nlohmann::json;
 
 constexpr const char* kName = "diwarp-memory";
 constexpr const char* kDescription =
@@ -41,6 +44,7 @@ constexpr size_t kMessage = 64;
 constexpr uint32_t kReceives = 1024;  // of the server's queue pair that serves all
 constexpr QueuePairCapacity kCapacity = {.max_send_wr = 4, .max_recv_wr = 4};
 constexpr seconds kPatience{30};
+constexpr auto kSlice = std::chrono::milliseconds(100);  // until the user's interrupt is seen
 constexpr auto kQuiet = std::chrono::milliseconds(500);  // without a message: the rest is lost
 
 /// "VmRSS:   1234 kB" of such a file, in bytes.
@@ -82,15 +86,24 @@ Json growth(const Held& now, const Held& before) {
           {"kernel_bytes", now.kernel - before.kernel}};
 }
 
+/// What `look` returns, which waits for so long, as soon as it is something; nothing after
+/// `patience`. Throws Interrupted.
+template <class Look>
+auto wait_in_slices(Duration patience, Look&& look) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  for (;;) {
+    check_interrupted();
+    auto found = look(kSlice);
+    if (found || std::chrono::steady_clock::now() >= deadline) return found;
+  }
+}
+
 /// Words between the two processes, a line each. Both ends are made before the fork.
 class Wire {
  public:
   Wire() {
     if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends_.data()) != 0)
       throw Failure("No pair of sockets can be had.");
-    const timeval patience{.tv_sec = kPatience.count(), .tv_usec = 0};
-    for (const int end : ends_)
-      ::setsockopt(end, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   }
   Wire(const Wire&) = delete;
   Wire& operator=(const Wire&) = delete;
@@ -104,6 +117,11 @@ class Wire {
   }
   /// Nothing if the other end says nothing for long.
   std::string hear(size_t end) {
+    const bool spoken = wait_in_slices(kPatience, [&](std::chrono::milliseconds slice) {
+      pollfd one{.fd = ends_[end], .events = POLLIN, .revents = 0};
+      return ::poll(&one, 1, static_cast<int>(slice.count())) > 0;
+    });
+    if (!spoken) return {};
     std::array<char, 128> text{};
     const ssize_t length = ::recv(ends_[end], text.data(), text.size(), 0);
     return {text.data(), length > 0 ? static_cast<size_t>(length) : 0};
@@ -120,10 +138,19 @@ QueuePairInit shape(QpType type, CompletionQueue& cq, const QueuePairCapacity& c
   return {.type = type, .send_cq = cq, .recv_cq = cq, .capacity = capacity};
 }
 
+struct Settings {
+  DeviceChoice device;
+  Address address;
+  QpType type = QpType::ud;
+  uint32_t clients = 0;
+};
+
 /// The clients, all in one process: connects them, and has each send one message, when told.
-int run_clients(Wire& wire, const Address& address, QpType type, uint32_t count) {
+int run_clients(Wire& wire, const Settings& settings) {
+  const auto& [choice, address, type, count] = settings;
+  capture_at_the_first_end();
   const Address server = Address::parse(wire.hear(kClients));
-  Device device = Device::open(address);
+  Device device = choice.open(address);
   ProtectionDomain pd(device);
   CompletionQueue cq(device, 64);
   std::vector<QueuePair> all;
@@ -150,15 +177,15 @@ int run_clients(Wire& wire, const Address& address, QpType type, uint32_t count)
 /// The server's side of one run.
 class Server {
  public:
-  Server(const Address& address, QpType type, uint32_t count)
-      : device_(Device::open(address)),
+  explicit Server(const Settings& settings)
+      : device_(settings.device.open(settings.address)),
         pd_(device_),
         cq_(device_, kReceives * 2),
         region_(pd_, memory_.data(), memory_.size(), Access::local_write),
-        type_(type),
-        count_(count) {
-    all_.reserve(count);
-    if (type == QpType::rc) {
+        type_(settings.type),
+        count_(settings.clients) {
+    all_.reserve(count_);
+    if (type_ == QpType::rc) {
       listener_.emplace(device_, uint16_t{0});
       return;
     }
@@ -172,7 +199,8 @@ class Server {
 
   void accept_all() {
     for (uint32_t i = 0; listener_ && i < count_; ++i) {
-      auto request = listener_->get_request(kPatience);
+      auto request =
+          wait_in_slices(kPatience, [&](Duration slice) { return listener_->get_request(slice); });
       if (!request) throw Failure("A client did not connect.");
       add_queue_pair(kCapacity);
       post_receive(all_.back());
@@ -184,7 +212,8 @@ class Server {
   uint64_t receive_all() {
     uint64_t received = 0;
     while (received < count_) {
-      const auto done = cq_.wait(kQuiet + (received == 0 ? Duration(kPatience) : Duration{0}));
+      const auto done = wait_in_slices(kQuiet + (received == 0 ? Duration(kPatience) : Duration{0}),
+                                       [&](Duration slice) { return cq_.wait(slice); });
       if (!done) break;
       if (done->status != WcStatus::success) throw Failure("A message was not received.");
       ++received;
@@ -213,10 +242,10 @@ class Server {
   uint32_t count_;
 };
 
-Json measure(const Address& address, QpType type, uint32_t count) {
+Json measure(const Settings& settings) {
   Wire wire;
-  Child clients([&] { return run_clients(wire, address, type, count); });
-  Server server(address, type, count);
+  Child clients([&] { return run_clients(wire, settings); });
+  Server server(settings);
   const Held before = look();
   wire.say(kServer, server.address());
   server.accept_all();
@@ -226,45 +255,64 @@ Json measure(const Address& address, QpType type, uint32_t count) {
   const uint64_t received = server.receive_all();
   const Held used = look();
   wire.say(kServer, "end");
-  return {{"transport", to_string(type)},
-          {"clients", count},
+  return {{"transport", to_string(settings.type)},
+          {"clients", settings.clients},
           {"received", received},
           {"idle", growth(idle, before)},
           {"used", growth(used, before)}};
 }
 
+void print(const Json& row) {
+  std::printf("%s, %s clients\n", row["transport"].get<std::string>().c_str(),
+              row["clients"].dump().c_str());
+  std::printf("%-8s%16s%14s%14s%14s%10s\n", "", "allocated KiB", "resident KiB", "descriptors",
+              "kernel KiB", "messages");
+  for (const char* when : {"idle", "used"}) {
+    const Json& held = row[when];
+    const std::string messages = when == std::string("used") ? row["received"].dump() : "-";
+    std::printf("%-8s%16.1f%14.1f%14.0f%14.1f%10s\n", when,
+                held["allocated_bytes"].get<double>() / 1024,
+                held["resident_bytes"].get<double>() / 1024, held["descriptors"].get<double>(),
+                held["kernel_bytes"].get<double>() / 1024, messages.c_str());
+  }
+}
+
+/// UD may lose some messages. Where fewer came, the server's memory is not what all would cost.
+void check_received(const Settings& settings, uint64_t received) {
+  const bool enough = settings.type == QpType::ud ? received > 0 : received == settings.clients;
+  if (!enough)
+    throw Failure("Of " + std::to_string(settings.clients) + " messages only " +
+                  std::to_string(received) + " came, so this is not what all clients cost.");
+}
+
 void run(int argc, char** argv) {
   CLI::App app(kDescription, kName);
-  std::string transport = "ud", address = "127.0.0.1";
-  std::string json;
-  uint32_t clients = 100;
-  app.add_option("--transport", transport, "ud, rc or rd")->capture_default_str();
-  app.add_option("--clients", clients, "How many")->type_name("N")->capture_default_str();
+  Settings settings{.device = {}, .address = {}, .clients = 100};
+  std::string transport = "ud", address = "127.0.0.1", json_file;
+  DeviceArguments device;
+  app.add_option("--transport", transport, "The transport")
+      ->type_name("ud|rc|rd")
+      ->capture_default_str();
+  app.add_option("--clients", settings.clients, "How many")->type_name("N")->capture_default_str();
   app.add_option("--address", address, "Of this host, for both ends")
       ->type_name("ADDR")
       ->capture_default_str();
-  app.add_option("--json", json, "Print the row as JSON: -")->type_name("-");
+  device.add_to(app, "software on --address");
+  add_json_option(app, json_file);
   if (!parse_command_line(app, argc, argv)) return;
-  if (clients < 1 || clients > kMostClients)
+  if (settings.clients < 1 || settings.clients > kMostClients)
     throw Failure("--clients needs a number from 1 to " + std::to_string(kMostClients) + ".");
-  const QpType type = parse_transport(transport);
+  settings.type = parse_transport(transport);
+  settings.device = device.choice();
+  settings.address = Address::parse(address);
   raise_descriptor_limit();
-  const std::string obstacle = descriptors_obstacle(clients);
+  const std::string obstacle = descriptors_obstacle(settings.clients);
   if (!obstacle.empty()) throw Failure("The clients cannot be made: " + obstacle);
-  const Json row = measure(Address::parse(address), type, clients);
-  if (!json.empty()) {
-    std::puts(Json::array({row}).dump(2).c_str());
-    return;
-  }
-  std::printf("%-8s%16s%14s%14s%14s\n", "", "allocated KiB", "resident KiB", "descriptors",
-              "kernel KiB");
-  for (const char* when : {"idle", "used"}) {
-    const Json& held = row[when];
-    std::printf("%-8s%16.1f%14.1f%14.0f%14.1f\n", when,
-                held["allocated_bytes"].get<double>() / 1024,
-                held["resident_bytes"].get<double>() / 1024, held["descriptors"].get<double>(),
-                held["kernel_bytes"].get<double>() / 1024);
-  }
+  JsonFile json(json_file);
+  const Json row = measure(settings);
+  if (!json.replaces_text()) print(row);
+  json.write(json_output(kName, row));
+  check_received(settings, row["received"].get<uint64_t>());
 }
 
 }  // namespace

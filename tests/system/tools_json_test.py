@@ -10,10 +10,11 @@ import shutil
 import subprocess
 import sys
 
-from harness import (PATIENCE, Process, Skipped, case, check, main, run, tool)
+from harness import (ENDLESS, PATIENCE, Process, Skipped, case, check, main, run, tool, wait_until)
 
-DEVICE_TOOLS = ("pingpong", "bandwidth", "info", "compare", "takeover", "rping")
-TOOLS = (*DEVICE_TOOLS, "memory", "stat")
+DEVICE_TOOLS = ("pingpong", "bandwidth", "info", "compare", "takeover", "rping", "memory")
+TOOLS = (*DEVICE_TOOLS, "stat")
+DEAD = 2**22  # more than the number of any process
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools")
 
 
@@ -92,6 +93,28 @@ def takeover():
     check_output("takeover", run("takeover", "--rounds", 20, "--json").stdout)
 
 
+@case(("ud",), ("rc",))
+def memory(transport):
+    check_output("memory", run("memory", "--transport", transport, "--clients", 5, "--json").stdout)
+
+
+@case()
+def stat():
+    server = Process("pingpong", "--loopback", "--iterations", ENDLESS["pingpong"], "--max-loss", 100)
+    pid = server.process.pid
+
+    def told():
+        return run("stat", "--json").stdout
+    wait_until(lambda: any(one["pid"] == pid for one in json.loads(told())["devices"]), "it is not shown")
+    values = check_output("stat", told())
+    schema = validator()
+    for member in values["devices"][0]:
+        less = copy.deepcopy(values)
+        less["devices"][0].pop(member)
+        check(not schema.is_valid(less), f"{member} is not in the schema")
+    check_output("stat", run("stat", DEAD, "--json", status=1).stdout)
+
+
 @case()
 def info():
     check_output("info", run("info", "--json").stdout)
@@ -156,7 +179,8 @@ def completion_of_options(name):
 
 @case(("bandwidth", "--gso", "on,off"), ("bandwidth", "--transport", "ud,rc,rd"),
       ("pingpong", "--completion", "complete,last-segment,per-segment"),
-      ("info", "--io", "auto,syscall,uring"), ("compare", "--hardware", "never,prefer,require"))
+      ("info", "--io", "auto,syscall,uring"),
+      ("memory", "--transport", "ud,rc,rd"), ("bandwidth", "--segment", "mtu,jumbo"), ("compare", "--hardware", "never,prefer,require"))
 def completion_of_words(name, option, words):
     check(completions(tool(name), option, "") == words.split(","), words)
     first = words.split(",")[0]

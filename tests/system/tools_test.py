@@ -18,7 +18,7 @@ from harness import (ENDLESS, PATIENCE, PROGRAMS, Process, case, check,
 from rows import check_bandwidth, check_processor, check_rows, check_table
 
 TRANSPORTS = ("ud", "rc")
-TOOLS = ("pingpong", "bandwidth", "info", "compare", "takeover", "rping", "stat")
+TOOLS = ("pingpong", "bandwidth", "info", "compare", "takeover", "rping", "memory", "stat")
 VERSION = r"\d+\.\d+\.\d+"
 
 
