@@ -154,6 +154,25 @@ const Cost& cost_of_posting(const Costs& costs, RowEnd from) {
   return from == RowEnd::client ? costs.client : costs.server;
 }
 
+/// Whether the ends of a row see which bytes of a message are missing: of Sends none come in part,
+/// and segments that complete by themselves tell of what came.
+bool tells_gaps(const FlowPlan& flow) {
+  if (flow.transport != QpType::ud) return false;
+  if (flow.operation == Operation::read) return true;
+  return flow.operation == Operation::write_record &&
+         flow.completion != RecordCompletion::per_segment;
+}
+
+/// Of the messages of which a part came; means where there are any.
+Json gaps_of(const FlowOutcome& outcome) {
+  const GapCount& gaps = outcome.gaps;
+  Json told = {{"count", gaps.count}, {"largest_bytes", gaps.largest}};
+  if (gaps.count == 0 || outcome.partial == 0) return told;
+  told["mean_bytes"] = static_cast<double>(gaps.bytes) / static_cast<double>(gaps.count);
+  told["per_partial"] = static_cast<double>(gaps.count) / static_cast<double>(outcome.partial);
+  return told;
+}
+
 Json figures(const Row& row, const Measure& measure, const FlowOutcome& outcome, RowEnd from,
              const Costs& costs) {
   const FlowPlan& flow = row.flows.flow;
@@ -253,6 +272,7 @@ class Client {
 
   Json row_of(const Row& row, const FlowOutcome& outcome, RowEnd from, const Costs& costs) {
     Json done = figures(row, measure_, outcome, from, costs);
+    if (tells_gaps(row.flows.flow)) done["gaps"] = gaps_of(outcome);
     if (terms_.clients > 1) done["client"] = std::to_string(terms_.client + 1);
     if (outcome.wrong != 0) verdict_.fail(outcome.first_wrong);
     verdict_.check_loss(done["lost"], row.iterations, row.flows.flow.size, measure_.max_loss);
@@ -301,6 +321,7 @@ Json row_of_server(const std::vector<Json>& rows, RowEnd from, const Cost& cost)
   row.update(sum);
   row["posted_by"] = to_string(from);
   row.erase("valid_percent");
+  row.erase("gaps");
   return row;
 }
 

@@ -18,11 +18,12 @@ namespace {
 constexpr const char* kName = "diwarp-pingpong";
 constexpr const char* kDescription =
     "Measures half round trips of messages between two processes, both polling. Over UD a "
-    "message that gets lost is sent again; its round trip does not count. With --receivers a "
-    "message goes to a group, and the round trip ends when the last receiver has answered. read "
-    "and atomic involve one side only: their times are those of the full operation, from the "
-    "post to the completion. \"cpu s\" is the processor time of the client's process and of the "
-    "server's. With --verify the times include writing and checking the contents.";
+    "message that gets lost is sent again; its round trip does not count, nor does one that came "
+    "in part without --partial. With --receivers a message goes to a group, and the round trip "
+    "ends when the last receiver has answered. read and atomic involve one side only: their times "
+    "are those of the full operation, from the post to the completion. \"cpu s\" is the processor "
+    "time of the client's process and of the server's. With --verify the times include writing "
+    "and checking the contents.";
 
 constexpr const char* kHalf = "half round trip";
 constexpr const char* kFull = "full operation";
@@ -97,6 +98,8 @@ Json result(const Measure& measure, const Row& row, const NearEnd::Counts& count
           {"receivers", receivers},
           {"sent", counts.sent},
           {"lost", counts.lost},
+          {"partial", counts.partial},
+          {"rate", measure.rate},
           {"completion", to_string(measure.completion)},
           {"measured", is_one_sided(measure.operation) ? kFull : kHalf},
           {times_member(measure.operation),
@@ -117,8 +120,7 @@ class Client {
     Endpoint endpoint(device, shape(size, peers.size()));
     const auto near = make_near_end(endpoint, peers, measure_.verify);
     endpoint.post_receives();
-    pair_with_servers(endpoint, peers, {{"type", "row"}, {"size", size}}, measure_.group,
-                      terms_.token);
+    pair_with_servers(endpoint, peers, announcement(size), measure_.group, terms_.token);
     for (uint64_t i = 0; i < row.warmup; ++i) near->ping();
     near->reset_counts();
     begin_measured(peers);
@@ -137,6 +139,11 @@ class Client {
   }
 
  private:
+  Json announcement(uint64_t size) const {
+    return {
+        {"type", "row"}, {"size", size}, {"rate", measure_.rate}, {"partial", measure_.partial}};
+  }
+
   /// Of the servers: of a group, all together.
   static Cost cost_of(const Peers& peers) {
     peers.send({{"type", "stop"}});
@@ -151,6 +158,8 @@ class Client {
     EndpointShape shape = near_shape(measure_.transport, measure_.operation, size);
     shape.segment = parse_segment(measure_.segment);
     shape.completion = measure_.completion;
+    shape.max_rate = measure_.rate;
+    shape.takes_partial = measure_.partial;
     // Answers of several segments may hold half of the receives.
     if (receivers > 1)
       shape.receive_slots = std::max(shape.receive_slots, static_cast<uint32_t>(2 * receivers));
@@ -169,6 +178,8 @@ std::vector<Json> serve_row(Device& device, Control& control, const Terms& terms
   EndpointShape shape = far_shape(terms.transport, terms.operation, size);
   shape.segment = parse_segment(terms.segment);
   shape.completion = terms.completion;
+  shape.max_rate = number_in(row, "rate", 0, UINT64_MAX);
+  shape.takes_partial = flag_in(row, "partial");
   shape.group = group_in(row);
   Endpoint endpoint(device, shape);
   const auto far = make_far_end(endpoint, control, terms.operation, terms.verify);
@@ -192,6 +203,7 @@ void run(int argc, char** argv) {
   CLI::App app(kDescription, kName);
   // A lost message is sent again, and does not count in the times.
   MeasureOptions options(app, "64", "10");
+  options.add_ping_options(app);
   if (!parse_command_line(app, argc, argv)) return;
   const Ends ends = options.ends();
   const Measure measure = options.measure();

@@ -168,7 +168,7 @@ def wrong_groups(program):
 
 @case()
 def unusable_groups_end_the_run():
-    hello = {"type": "hello", "tool": "diwarp-pingpong", "version": 6, "transport": "ud", "op": "send",
+    hello = {"type": "hello", "tool": "diwarp-pingpong", "version": 7, "transport": "ud", "op": "send",
              "verify": False, "segment": "mtu", "completion": "complete",
              "streams": 1, "bidirectional": False, "rows": 1, "token": 7}
     group = {"address": "239.1.1.1", "port": 4000, "stag": 1 << 20}
@@ -176,7 +176,8 @@ def unusable_groups_end_the_run():
                         ({**group, "port": 0}, "port"), ({**group, "stag": 3}, "stag"),
                         ({**group, "address": "127.0.0.1"}, "127.0.0.1 is no group")):
         server, address = start_server("pingpong")
-        answers_to(address, hello, {"type": "row", "size": 64, "port": 9, "group": wrong})
+        answers_to(address, hello, {"type": "row", "size": 64, "rate": 0, "partial": False, "port": 9,
+                                    "group": wrong})
         check_sentence("pingpong", server.end(1), part)
 
 
@@ -213,12 +214,12 @@ def peer_killed(program, transport, operation, victim):
 
 @case()
 def unusable_memory_ends_the_run():
-    hello = {"type": "hello", "tool": "diwarp-pingpong", "version": 6, "transport": "ud",
+    hello = {"type": "hello", "tool": "diwarp-pingpong", "version": 7, "transport": "ud",
              "op": "write-record", "verify": False, "segment": "mtu", "completion": "complete",
              "streams": 1, "bidirectional": False, "rows": 1, "token": 7}
     for memory, part in ((None, "stag"), (7, "stag"), ({"stag": 1}, "offset")):
         server, address = start_server("pingpong")
-        row = {"type": "row", "size": 64, "port": 9}
+        row = {"type": "row", "size": 64, "rate": 0, "partial": False, "port": 9}
         if memory is not None:
             row["memory"] = memory
         answers_to(address, hello, row)

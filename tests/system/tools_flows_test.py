@@ -192,7 +192,7 @@ def offloads(program, gso, gro):
 @case()
 def options_of_another_version_are_refused():
     """A server reads what it can take, and says what it cannot."""
-    hello = {"type": "hello", "tool": "diwarp-bandwidth", "version": 6, "transport": "ud",
+    hello = {"type": "hello", "tool": "diwarp-bandwidth", "version": 7, "transport": "ud",
              "op": "write-record", "verify": False, "segment": "mtu", "completion": "complete",
              "streams": 1, "bidirectional": False, "rows": 1, "token": 7}
     server, address = start_server("bandwidth", "127.0.0.1:0")

@@ -88,7 +88,7 @@ def start_receiver(credited, **changes):
             return None
         answer = {"type": "result", "flow": word["flow"], "received": len(numbers),
                   "valid_bytes": len(numbers) * 100, "partial": 0, "wrong": 0, "first_wrong": "",
-                  "next": credited}
+                  "next": credited, "gaps": {"count": 0, "bytes": 0, "largest": 0}}
         answer.update(changes)
         numbers.clear()
         return {key: value for key, value in answer.items() if value is not None}

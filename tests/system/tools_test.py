@@ -275,7 +275,7 @@ def strangers_at_the_server_are_refused_and_it_goes_on():
 
 @case()
 def unusable_rows_end_the_run():
-    hello = {"type": "hello", "tool": "diwarp-bandwidth", "version": 6, "transport": "ud",
+    hello = {"type": "hello", "tool": "diwarp-bandwidth", "version": 7, "transport": "ud",
              "op": "send", "verify": False, "segment": "mtu", "completion": "complete", "streams": 1,
              "bidirectional": False, "rows": 1, "token": 7}
     row = {"type": "row", "size": 64, "window": 8, "rate": 0, "iterations": 10, "warmup": 0, "port": 9}

@@ -14,6 +14,20 @@ using std::chrono::steady_clock;
 
 constexpr size_t kSmall = size_t{64} << 10;
 
+/// For a message there and its answer.
+Duration patience_of(const EndpointShape& shape) {
+  const Duration records = shape.takes_partial ? 2 * kRecordTimeout : Duration(0);
+  return patience(shape.send_size, 2, shape.max_rate) + records;
+}
+
+/// The number of a message; nothing if it is too short to tell. A Write-Record carries it, as the
+/// bytes that would have it may be missing.
+std::optional<uint64_t> number_in_message(const WorkCompletion& receive,
+                                          std::span<const std::byte> message, uint64_t expected) {
+  if (receive.opcode == WcOpcode::recv_write_record) return receive.immediate;
+  return number_of(message, expected);
+}
+
 void verify_message(std::span<const std::byte> message, uint64_t number, Way way,
                     const Address& peer) {
   const auto wrong = first_difference(message, number, way);
@@ -45,7 +59,7 @@ Pinger::Pinger(Endpoint& endpoint, const Peers& peers, bool verify)
       poller_(endpoint.completion_queue(), peers),
       verify_(verify),
       lossy_(!is_reliable(endpoint.shape().transport)),
-      patience_(patience(endpoint.shape().send_size, 2)),
+      patience_(patience_of(endpoint.shape())),
       limit_(peers.front().timeout() + patience_),
       answered_(peers.size()) {
   answers_.reserve(peers.size());
@@ -90,7 +104,7 @@ void Pinger::await_sent() {
 bool Pinger::try_once(Time posted) {
   // A message that is still on its way out is not posted twice.
   if (sends_open_ == 0) {
-    endpoint_.post_send(0);
+    endpoint_.post_send(0, true, number_);
     ++sends_open_;
     ++counts_.sent;
   }
@@ -116,20 +130,23 @@ bool Pinger::accept(const WorkCompletion& completion) {
   const auto message = endpoint_.message(completion);
   const auto member = endpoint_.member_of(completion);
   const bool awaited = awaited_ > 0 && member && !answered_[*member];
-  if (!awaited || !is_whole(completion) || !is_answer(message)) {
+  const bool whole = is_whole(completion);
+  const bool usable = whole || endpoint_.shape().takes_partial;
+  if (!awaited || !usable || !is_answer(completion, message)) {
     if (!lossy_ && member) fail_order(endpoint_.peer());
     endpoint_.post_receive_again(completion.wr_id);
     return false;
   }
   if (verify_) verify_message(message, number_, Way::back, endpoint_.members()[*member]);
+  if (!whole) ++counts_.partial;
   answered_[*member] = true;
   answers_.push_back(completion.wr_id);
   return --awaited_ == 0;
 }
 
-bool Pinger::is_answer(std::span<const std::byte> message) const {
+bool Pinger::is_answer(const WorkCompletion& receive, std::span<const std::byte> message) const {
   return message.size() == endpoint_.shape().send_size &&
-         number_of(message, number_).value_or(number_) == number_;
+         number_in_message(receive, message, number_).value_or(number_) == number_;
 }
 
 void Pinger::repost_answered() {
@@ -151,7 +168,7 @@ Echoer::Echoer(Endpoint& endpoint, Control& control, bool verify)
       control_(control),
       poller_(endpoint.completion_queue(), control),
       verify_(verify),
-      limit_(control.timeout() + patience(endpoint.shape().receive_size, 2)) {}
+      limit_(control.timeout() + patience_of(endpoint.shape())) {}
 
 void Echoer::run() {
   while (!control_.pending()) {
@@ -170,13 +187,14 @@ void Echoer::take(const WorkCompletion& completion) {
     --sends_open_;
     return;
   }
-  const bool usable = endpoint_.is_from_peer(completion) && is_whole(completion);
-  if (usable) take_message(endpoint_.message(completion));
+  const bool usable = is_whole(completion) || endpoint_.shape().takes_partial;
+  if (usable && endpoint_.is_from_peer(completion)) take_message(completion);
   endpoint_.post_receive_again(completion.wr_id);
 }
 
-void Echoer::take_message(std::span<const std::byte> message) {
-  const auto number = number_to_answer(message);
+void Echoer::take_message(const WorkCompletion& receive) {
+  const std::span<const std::byte> message = endpoint_.message(receive);
+  const auto number = number_to_answer(receive, message);
   if (!number) {
     if (is_reliable(endpoint_.shape().transport)) fail_order(endpoint_.peer());
     return;
@@ -187,9 +205,10 @@ void Echoer::take_message(std::span<const std::byte> message) {
 }
 
 /// The next message's number, or the last one's if its answer got lost; nothing for what is late.
-std::optional<uint64_t> Echoer::number_to_answer(std::span<const std::byte> message) const {
+std::optional<uint64_t> Echoer::number_to_answer(const WorkCompletion& receive,
+                                                 std::span<const std::byte> message) const {
   if (message.size() != endpoint_.shape().receive_size) return std::nullopt;
-  const uint64_t number = number_of(message, expected_).value_or(expected_);
+  const uint64_t number = number_in_message(receive, message, expected_).value_or(expected_);
   const bool again = number + 1 == expected_ && !is_reliable(endpoint_.shape().transport);
   if (number != expected_ && !again) return std::nullopt;
   return number;
@@ -201,7 +220,7 @@ void Echoer::answer(uint64_t number) {
   if (sends_open_ == slots) return;
   const auto slot = static_cast<uint32_t>(answers_ % slots);
   write_message(endpoint_.send_slot(slot), number, Way::back, verify_);
-  endpoint_.post_send(slot);
+  endpoint_.post_send(slot, true, number);
   ++answers_;
   ++sends_open_;
 }

@@ -28,7 +28,7 @@ class Pinger final : public NearEnd {
   void await_sent();
   bool try_once(Time posted);
   bool accept(const WorkCompletion& completion);
-  bool is_answer(std::span<const std::byte> message) const;
+  bool is_answer(const WorkCompletion& receive, std::span<const std::byte> message) const;
   void repost_answered();
   void settle();
 
@@ -55,8 +55,9 @@ class Echoer final : public FarEnd {
 
  private:
   void take(const WorkCompletion& completion);
-  void take_message(std::span<const std::byte> message);
-  std::optional<uint64_t> number_to_answer(std::span<const std::byte> message) const;
+  void take_message(const WorkCompletion& receive);
+  std::optional<uint64_t> number_to_answer(const WorkCompletion& receive,
+                                           std::span<const std::byte> message) const;
   void answer(uint64_t number);
 
   Endpoint& endpoint_;

@@ -30,8 +30,7 @@ QueuePairInit queue_pair_init(const EndpointShape& shape, const CompletionQueue&
   datagram.max_open_per_source = datagram.max_open_messages;
   datagram.max_open_records = std::max(datagram.max_open_records, 2 * shape.receive_slots);
   datagram.max_open_records_per_source = datagram.max_open_records;
-  // Well before either end gives up what is on the way (patience()).
-  datagram.record_timeout = std::chrono::milliseconds(50);
+  datagram.record_timeout = kRecordTimeout;
   return init;
 }
 

@@ -19,6 +19,10 @@ bool is_receive(const WorkCompletion& completion);
 /// Whether all of the message came; of a Write-Record, a part may.
 bool is_whole(const WorkCompletion& receive);
 
+/// How long an open Write-Record waits for what is missing: well before either end of a measurement
+/// gives up what is on the way (patience()).
+inline constexpr Duration kRecordTimeout = std::chrono::milliseconds(50);
+
 /// One end of a measurement: a queue pair, its completion queue and its memory. A work request's
 /// wr_id is its slot. A message that fits is sent inline, so its slot is free again at once.
 class Endpoint {

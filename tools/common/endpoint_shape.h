@@ -27,6 +27,8 @@ struct EndpointShape {
   uint64_t max_rate = 0;
   SegmentChoice segment = {};
   RecordCompletion completion = RecordCompletion::complete;  ///< of Write-Records that come
+  /// Ping-pongs over UD: a Write-Record or a Read of which a part came is an answer.
+  bool takes_partial = false;
   /// RC: ask for CRCs.
   bool crc = true;
   /// This end is a member of it.

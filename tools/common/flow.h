@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/endpoint.h"
+#include "common/gaps.h"
 
 namespace diwarp::tools {
 
@@ -101,6 +102,7 @@ class FlowSource : public FlowParty {
 struct FlowCount {
   uint64_t received = 0;
   uint64_t partial = 0;      ///< Write-Records and Reads of which some bytes came, and not all
+  GapCount gaps;             ///< of those, unless segments complete by themselves
   uint64_t valid_bytes = 0;  ///< of messages that came and, if verified, once and as written
   uint64_t wrong = 0;        ///< the others
   std::string first_wrong;   ///< says what was wrong with the first of them

@@ -78,7 +78,12 @@ void FlowArrivals::take_message(std::span<const std::byte> message) {
 /// The number comes with the record, since the bytes that would have it may be missing.
 void FlowArrivals::take_record(const WorkCompletion& record) {
   if (record.immediate < first_) return;
-  ++(is_whole(record) ? count_.received : count_.partial);
+  if (is_whole(record)) {
+    ++count_.received;
+  } else {
+    ++count_.partial;
+    count_.gaps.add(record.validity);
+  }
   note(record.immediate, fault_in_record(record), record.valid_bytes);
 }
 

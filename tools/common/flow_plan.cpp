@@ -97,7 +97,7 @@ Json to_json(const FlowCount& count) {
   return {{"type", "result"},         {"received", count.received},
           {"partial", count.partial}, {"valid_bytes", count.valid_bytes},
           {"wrong", count.wrong},     {"first_wrong", count.first_wrong},
-          {"next", count.next}};
+          {"next", count.next},       {"gaps", to_json(count.gaps)}};
 }
 
 std::unique_ptr<FlowSource> make_flow_source(Endpoint& endpoint, const Peers& peers,

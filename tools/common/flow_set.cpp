@@ -41,13 +41,14 @@ Json to_json(const FlowOutcome& outcome) {
   return {{"received", outcome.received},       {"partial", outcome.partial},
           {"valid_bytes", outcome.valid_bytes}, {"wrong", outcome.wrong},
           {"first_wrong", outcome.first_wrong}, {"write_offs", outcome.write_offs},
-          {"nanoseconds", outcome.nanoseconds}};
+          {"nanoseconds", outcome.nanoseconds}, {"gaps", to_json(outcome.gaps)}};
 }
 
 FlowOutcome outcome_in(const Json& message) {
   const auto number = [&](const char* name) { return number_in(message, name, 0, UINT64_MAX); };
   return {.received = number("received"),
           .partial = number("partial"),
+          .gaps = gaps_in(message),
           .valid_bytes = number("valid_bytes"),
           .wrong = number("wrong"),
           .first_wrong = text_in(message, "first_wrong"),
@@ -113,6 +114,7 @@ void FlowSet::add_outcome(FlowOutcome& sum, const Json& result) const {
   const auto number = [&](const char* name) { return number_in(result, name, 0, UINT64_MAX); };
   sum.received += number("received");
   sum.partial += number("partial");
+  sum.gaps.add(gaps_in(result));
   sum.valid_bytes += number("valid_bytes");
   if (sum.wrong == 0) sum.first_wrong = text_in(result, "first_wrong");
   sum.wrong += number("wrong");

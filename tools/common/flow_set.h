@@ -35,6 +35,7 @@ uint32_t completion_entries(const RowFlows& flows, RowEnd end);
 struct FlowOutcome {
   uint64_t received = 0;
   uint64_t partial = 0;
+  GapCount gaps;
   uint64_t valid_bytes = 0;
   uint64_t wrong = 0;
   std::string first_wrong;

@@ -127,6 +127,8 @@ void MeasureOptions::add_measure_options(CLI::App& app) {
           ->type_name("PERCENT")
           ->capture_default_str(),
       app.add_flag("--verify", verify_, "Check every byte on arrival"),
+      app.add_option("--rate", rate_, "UD, RD: send at most this many bytes a second: 500K, 1.5G")
+          ->type_name("RATE"),
       segment_option_ =
           app.add_option("--segment", segment_,
                          "UD, RD: how long datagrams are: what the path MTU carries (mtu), up to "
@@ -174,9 +176,12 @@ void MeasureOptions::add_flow_options(CLI::App& app) {
                  "Server, loopback: serve so many clients at the same time; each has rows, and "
                  "the server")
       ->type_name("N");
-  client_options_.push_back(
-      app.add_option("--rate", rate_, "UD, RD: send at most this many bytes a second: 500K, 1.5G")
-          ->type_name("RATE"));
+}
+
+void MeasureOptions::add_ping_options(CLI::App& app) {
+  client_options_.push_back(app.add_flag("--partial", partial_,
+                                         "UD: a Write-Record or Read of which a part came counts, "
+                                         "with the time until its end was told"));
 }
 
 Role MeasureOptions::role() const {
@@ -341,6 +346,16 @@ void MeasureOptions::check_flows() const {
         "--bidirectional out.");
 }
 
+void MeasureOptions::check_partial(QpType transport, Operation operation) const {
+  if (!partial_) return;
+  const bool comes_in_part = operation == Operation::write_record || operation == Operation::read;
+  if (transport != QpType::ud || !comes_in_part)
+    throw Failure(
+        "Only Write-Records and Reads over UD come in part: leave --partial out, or choose "
+        "--transport ud and --op write-record or read.");
+  if (verify_) throw Failure("--verify checks whole messages: leave it or --partial out.");
+}
+
 std::vector<uint64_t> MeasureOptions::sizes(Operation operation) const {
   const uint64_t fixed_size = info_of(operation).fixed_size;
   if (fixed_size != 0 && size_option_->count() == 0) return {fixed_size};
@@ -368,6 +383,8 @@ Measure MeasureOptions::measure() const {
   parse_segment(segment_);
   measure.completion = completion(measure.operation);
   check_flows();
+  check_partial(measure.transport, measure.operation);
+  measure.partial = partial_;
   measure.streams = streams_;
   measure.bidirectional = bidirectional_;
   if (has_group()) {

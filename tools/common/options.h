@@ -81,6 +81,7 @@ struct Measure {
   bool verify = false;
   std::string segment = "mtu";  ///< as parse_segment() reads it
   RecordCompletion completion = RecordCompletion::complete;
+  bool partial = false;  ///< what comes in part answers a ping, too
   uint32_t streams = 1;
   bool bidirectional = false;
   std::optional<Group> group;  ///< messages go to all servers
@@ -94,6 +95,8 @@ class MeasureOptions {
 
   /// --window and others, which only the bandwidth has.
   void add_flow_options(CLI::App& app);
+  /// --partial, which only the ping-pong has.
+  void add_ping_options(CLI::App& app);
 
   /// Throw Failure with a message if the options contradict each other or make no sense.
   Ends ends() const;
@@ -112,6 +115,7 @@ class MeasureOptions {
   uint32_t clients(Role role) const;
   RecordCompletion completion(Operation operation) const;
   void check_flows() const;
+  void check_partial(QpType transport, Operation operation) const;
   void check_group(QpType transport, Operation operation) const;
   Group group() const;
   std::vector<Address> receivers() const;
@@ -156,6 +160,7 @@ class MeasureOptions {
   std::optional<uint32_t> clients_;
   uint32_t streams_ = 1;
   bool bidirectional_ = false;
+  bool partial_ = false;
 };
 
 }  // namespace diwarp::tools

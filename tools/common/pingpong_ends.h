@@ -17,6 +17,8 @@ class NearEnd {
     uint64_t sent = 0;
     /// Messages that were not answered in time: they or their answers got lost.
     uint64_t lost = 0;
+    /// Answers of which a part came, where the shape takes them.
+    uint64_t partial = 0;
   };
 
   virtual ~NearEnd() = default;

@@ -71,7 +71,10 @@ void Requester::take(const WorkCompletion& completion) {
   const bool whole = completion.status == WcStatus::success;
   const uint64_t wrong_before = counts_.wrong;
   if (verify_) verify(completion);
-  if (!whole) ++counts_.partial;
+  if (!whole) {
+    ++counts_.partial;
+    gaps_.add(completion.validity);
+  }
   if (counts_.wrong == wrong_before)
     counts_.valid_bytes += whole ? endpoint_.shape().receive_size : completion.valid_bytes;
   under_way_[completion.wr_id] = false;
@@ -136,6 +139,10 @@ std::optional<Duration> RequestPinger::ping() {
   if (counts.wrong > 0) throw Failure(requester_.first_wrong());
   if (counts.partial == partial_) return took;
   partial_ = counts.partial;
+  if (takes_partial_) {
+    ++counts_.partial;
+    return took;
+  }
   ++counts_.lost;
   return std::nullopt;
 }
@@ -145,6 +152,7 @@ void RequestFlow::begin(uint64_t count, Time now) {
   first_ = requester_.posted();
   end_ = first_ + count;
   before_ = requester_.counts();
+  requester_.take_gaps();
   started_ = ended_ = since_ = now;
 }
 
@@ -187,6 +195,7 @@ Json RequestFlow::result(const Json& word) {
   const Requester::Counts& now = requester_.counts();
   told["received"] = end_ - first_ - (now.partial - before_.partial);
   told["partial"] = now.partial - before_.partial;
+  told["gaps"] = to_json(requester_.take_gaps());
   told["wrong"] = now.wrong - before_.wrong;
   told["valid_bytes"] = now.valid_bytes - before_.valid_bytes;
   told["first_wrong"] = requester_.first_wrong();

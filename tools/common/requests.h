@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "common/endpoint.h"
 #include "common/flow.h"
@@ -47,6 +48,8 @@ class Requester {
   uint64_t done() const { return done_; }
   /// Of those that are done.
   const Counts& counts() const { return counts_; }
+  /// Of the Reads since the last call.
+  GapCount take_gaps() { return std::exchange(gaps_, {}); }
   /// A message about the first that is wrong.
   const std::string& first_wrong() const { return first_wrong_; }
   void note_wrong(const std::string& message);
@@ -71,6 +74,7 @@ class Requester {
   uint64_t posted_ = 0;
   uint64_t done_ = 0;
   Counts counts_;
+  GapCount gaps_;
   std::string first_wrong_;
 };
 
@@ -78,11 +82,12 @@ class Requester {
 class RequestPinger final : public NearEnd {
  public:
   RequestPinger(Endpoint& endpoint, Control& control, bool verify)
-      : requester_(endpoint, control, verify) {}
+      : requester_(endpoint, control, verify), takes_partial_(endpoint.shape().takes_partial) {}
   std::optional<Duration> ping() override;
 
  private:
   Requester requester_;
+  bool takes_partial_;
   uint64_t partial_ = 0;
 };
 
