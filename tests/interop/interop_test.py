@@ -12,6 +12,7 @@ import importlib.util
 import os
 import re
 import shutil
+import subprocess
 import sys
 
 import guest as vm
@@ -428,6 +429,44 @@ def check_capture_can_fail():
         file.write(bad)
     problems = [p for c in check_capture.read_capture(path) for p in c.problems]
     check(any("Bad CRC32" in problem for problem in problems), f"not found out: {problems}")
+
+
+# The host's programs in the guest, read-only, under its kernel.
+HOST_ROOT = """set -e
+cd /mnt
+mkdir -p proc dev sys tmp etc
+for name in bin sbin lib lib64; do ln -s usr/$name $name; done
+mount -t proc proc proc
+mount -t sysfs sysfs sys
+mount -t tmpfs tmpfs tmp
+mount --rbind /dev dev
+modprobe sch_netem
+modprobe veth
+modprobe bridge
+run() { env -i PATH=/usr/sbin:/usr/bin chroot /mnt /usr/bin/python3 -B "$@"; }
+"""
+
+
+@case
+def lab_netem():
+    """The network netem of diwarp-lab, with the lab's own tests, which the kernels of most hosts
+    here skip: loss, bursts, delay, rate, corruption, duplicates, reordering."""
+    lab = "/project/tests/lab/networks_test.py"
+    project = os.path.join(vm.HERE, "..", "..")
+    names = subprocess.run(["/usr/bin/python3", "-B", project + "/tests/lab/networks_test.py",
+                            "--list"], capture_output=True, text=True, check=True).stdout.split()
+    names = [name for name in names if re.match("netem_(?!is_told)", name)]
+    check(len(names) >= 8, names)
+    script = HOST_ROOT + "".join(
+        f'echo "== {name}"; run {lab} --tools /tools {name}\n' for name in names)
+    done = subprocess.run(
+        [os.path.join(vm.HERE, "siw-vm", "run.sh"), "--no-siw", "--timeout", "700",
+         "--dir-ro", "/usr:/mnt/usr", "--dir-ro", f"{os.path.realpath(project)}:/mnt/project",
+         "--dir-ro", f"{os.path.realpath(where.tools)}:/mnt/tools", "--", script],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=720)
+    print(done.stdout)
+    check(done.returncode == 0, f"status {done.returncode}\n{done.stdout}{done.stderr}")
+    check(done.stdout.count("== netem_") == len(names) and "SKIPPED" not in done.stdout, done.stdout)
 
 
 def missing():

@@ -14,10 +14,11 @@ using std::chrono::steady_clock;
 
 constexpr size_t kSmall = size_t{64} << 10;
 
-/// For a message there and its answer.
+/// For a message there and its answer. What comes in part is seldom lost as a whole, so that there
+/// is time for two records to end.
 Duration patience_of(const EndpointShape& shape) {
-  const Duration records = shape.takes_partial ? 2 * kRecordTimeout : Duration(0);
-  return patience(shape.send_size, 2, shape.max_rate) + records;
+  const Duration patience = tools::patience(shape.send_size, 2, shape.max_rate);
+  return shape.takes_partial ? 2 * (patience + kRecordTimeout) : patience;
 }
 
 /// The number of a message; nothing if it is too short to tell. A Write-Record carries it, as the

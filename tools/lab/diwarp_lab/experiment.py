@@ -104,6 +104,7 @@ class Experiment:
     published: list = field(default_factory=list)
     missing: list = field(default_factory=list)
     combined: list = field(default_factory=list)
+    combined_rounds: Rounds = None  # of each of these, in place of its own
 
     def point_list(self, quick):
         """A dictionary for each combination of what varies; the last name varies fastest."""
@@ -203,8 +204,11 @@ class Words:
     def missing(self, title, why):
         self.experiment.missing.append((title, why))
 
-    def combine(self, *names):
-        self.experiment.combined.extend((name, line_here()) for name in names)
+    def combine(self, *names, rounds=None):
+        line = line_here()
+        self.experiment.combined.extend((name, line) for name in names)
+        if rounds is not None:
+            self.experiment.combined_rounds = checked_rounds(Rounds(rounds, rounds, warmup=0))
 
     @staticmethod
     def refuse_second(kind, name, existing):

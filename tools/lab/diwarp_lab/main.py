@@ -150,7 +150,7 @@ class Session:
         if arguments.network and arguments.network not in NETWORKS:
             raise Refusal(f"There is no network {arguments.network}: there are "
                           f"{', '.join(NETWORKS)}.")
-        self.circumstances = None
+        self.circumstances, self.begun = None, time.monotonic()
         self.parts, self.status = [], FINE
 
     def look_around(self):
@@ -195,7 +195,9 @@ class Session:
             return
         try:
             for name, _ in experiment.combined:
-                self.run_one(experiments.load(experiments.find(name)), os.path.join(folder, name))
+                part = experiments.load(experiments.find(name))
+                part.rounds = experiment.combined_rounds or part.rounds
+                self.run_one(part, os.path.join(folder, name))
         finally:
             self.write_whole(experiment, folder)
 
@@ -228,6 +230,7 @@ class Session:
             self.finish_one(experiment, results, output, run, ended)
 
     def finish_one(self, experiment, results, output, run, ended):
+        run["seconds"] = round(time.monotonic() - self.begun, 1)
         figures = self.figures_to_draw(experiment, run)
         whole = document(experiment, run, results, not ended, ended)
         part = report.Part(experiment, results, whole, {})

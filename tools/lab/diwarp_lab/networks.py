@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 from . import scene as scenes
-from .basics import Refusal, Skipped
+from .basics import Refusal, Skipped, wait_until
 from .quantities import DECIMAL, parse_number
 from .scene import DEVICE, Router, Space, Switch, need_program
 
@@ -147,51 +147,82 @@ class Veth(Network):
             space.command("ip", "link", "set", device, "mtu", f"{self.get('mtu')}")
 
 
+def netem_words(settings):
+    """What `tc qdisc add ... netem` is told, from a network's settings."""
+    given = {name: value for name, value in settings.items() if value}
+    words = ["limit", str(given.get("queue", 10000))]
+    if "delay" in given or "jitter" in given or "reorder" in given:
+        # What is reordered overtakes those that are delayed, so there is always a delay.
+        words += ["delay", f"{given.get('delay', 0) or 100 * ('reorder' in given)}us"]
+        words += [f"{given['jitter']}us"] if "jitter" in given else []
+    if "loss" in given and given.get("burst", 1) > 1:
+        leave = 100 / given["burst"]
+        enter = leave * given["loss"] / max(100 - given["loss"], 1e-9)
+        words += ["loss", "gemodel", f"{min(enter, 100):.6f}%", f"{leave:.6f}%", "100%", "0%"]
+    elif "loss" in given:
+        words += ["loss", "random", f"{given['loss']}%"]
+    for name in ("duplicate", "corrupt", "reorder"):
+        words += [name, f"{given[name]}%"] if name in given else []
+    return words + (["rate", f"{int(given['rate'])}bit"] if "rate" in given else [])
+
+
 class Netem(Veth):
-    """The kernel's own impairment, on the way out of each host."""
+    """The kernel's own impairment, at a bridge, on the way out to each host. Offloads are off, or
+    it would take a train of segments for one packet."""
     name = "netem"
-    can = tuple(OPTIONS)
-    about = "veth, and the kernel's netem impairs what leaves each host"
+    can = tuple(name for name in OPTIONS if name != "every")  # it counts no packets
+    offloads = False
+    about = "namespaces joined by a bridge, at which the kernel's netem impairs what goes to each"
 
     def build(self, scene, hosts):
-        need_program("tc")
-        super().build(scene, hosts)
-        if self.get("queue") or any(self.settings.get(name) for name in OPTIONS if name != "mtu"):
-            for space in self.spaces:
-                self.impair(space)
+        need_program("tc", "ethtool")
+        self.spaces = scenes.hosts(scene, hosts)
+        self.middle = scene.new_space()
+        self.join(self.middle)
+        self.sides = [f"side{number}" for number in range(1, hosts + 1)]
+        for space, side in zip(self.spaces, self.sides):
+            space.configure(space.address)
+            self.set_mtu(space, DEVICE)
+            for place, device in ((space, DEVICE), (self.middle, side)):
+                for offload in Router.OFFLOADS:
+                    place.command("ethtool", "-K", device, offload, "off")
+            wait_until(lambda: self.is_up(space), f"{side} does not come up")
+        for space in self.spaces:
+            self.introduce(space)
+        if any(self.get(name) for name in OPTIONS if name != "mtu"):
+            for side in self.sides:
+                self.impair(side)
+        self.hosts = [Host(space.address, space) for space in self.spaces]
 
-    def impair(self, space):
+    @staticmethod
+    def is_up(space):
+        return Router.link(space, DEVICE)["operstate"] == "UP"
+
+    def introduce(self, space):
+        """No questions for addresses get lost."""
+        for other in self.spaces:
+            if other is not space:
+                space.command("ip", "neighbour", "replace", other.address, "lladdr",
+                              Router.link(other, DEVICE)["address"], "dev", DEVICE, "nud",
+                              "permanent")
+
+    def impair(self, side):
         try:
-            space.command("tc", "qdisc", "add", "dev", DEVICE, "root", "netem", *self.words())
+            self.middle.command("tc", "qdisc", "add", "dev", side, "root", "netem",
+                                *netem_words(self.settings))
         except AssertionError as error:
             raise Skipped(f"this kernel has no netem, or an older one ({error})")
 
-    def words(self):
-        words = ["limit", f"{self.get('queue') or 10000}"]
-        if self.get("delay") or self.get("jitter"):
-            words += ["delay", f"{self.get('delay')}us"]
-            words += [f"{self.get('jitter')}us"] if self.get("jitter") else []
-        if self.get("every"):
-            words += ["loss", "gemodel", "0"]  # refused below: netem counts no packets
-            raise Refusal("The network netem cannot lose every nth packet: router, switch and "
-                          "built-in can.")
-        if self.get("loss") and self.get("burst") > 1:
-            leave = 100 / self.get("burst")
-            enter = leave * self.get("loss") / max(100 - self.get("loss"), 1e-9)
-            words += ["loss", "gemodel", f"{enter:.6f}%", f"{leave:.6f}%", "100%", "0%"]
-        elif self.get("loss"):
-            words += ["loss", "random", f"{self.get('loss')}%"]
-        for name in ("duplicate", "corrupt", "reorder"):
-            words += [name, f"{self.get(name)}%"] if self.get(name) else []
-        return words + (["rate", f"{self.get('rate')}bit"] if self.get("rate") else [])
-
     def counted(self):
-        found = [self.counts(space) for space in self.spaces]
+        """Where a rate or a queue makes it drop for want of room, too, that is not told apart."""
+        if self.get("rate") or self.get("queue"):
+            return None
+        found = [self.counts(side) for side in self.sides]
         return tuple(map(sum, zip(*found))) if all(found) else None
 
-    @staticmethod
-    def counts(space):
-        words = space.command("tc", "-s", "qdisc", "show", "dev", DEVICE).replace(",", "").split()
+    def counts(self, side):
+        words = self.middle.command("tc", "-s", "qdisc", "show", "dev", side)
+        words = words.replace(",", "").split()
         if "netem" not in words:
             return None
         sent, dropped = (int(words[words.index(name) + step]) for name, step in

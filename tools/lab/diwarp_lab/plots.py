@@ -21,12 +21,21 @@ def why_not():
 
 
 def doubles(values):
-    """Whether an axis of these wants to be logarithmic: they grow by factors."""
-    numbers = sorted(value for value in values if isinstance(value, (int, float)) and value > 0)
-    if len(numbers) < 2 or len(numbers) != len(values):
+    """Whether an axis of these wants to be logarithmic: they grow by factors, perhaps from zero."""
+    numbers = sorted(value for value in values if isinstance(value, (int, float)) and value >= 0)
+    above_zero = [value for value in numbers if value > 0]
+    if len(above_zero) < 2 or len(numbers) != len(values):
         return False
-    factors = [b / a for a, b in zip(numbers, numbers[1:])]
+    factors = [b / a for a, b in zip(above_zero, above_zero[1:])]
     return min(factors) >= 1.5
+
+
+def set_logarithmic(axis, places):
+    """Zero has a place one step before the least number above it."""
+    if min(places) > 0:
+        axis.set_xscale("log", base=2)
+    else:
+        axis.set_xscale("symlog", base=2, linthresh=min(x for x in places if x > 0))
 
 
 def panels(figure, results):
@@ -107,7 +116,7 @@ def draw_lines(axis, figure, drawn, lanes):
         axis.fill_between(xs, parts["low"], parts["high"], alpha=0.2,
                           color=COLOURS[style % len(COLOURS)])
     if logarithmic:
-        axis.set_xscale("log", base=2)
+        set_logarithmic(axis, places)
     if logarithmic or not numeric:
         axis.set_xticks(places if numeric else range(len(places)),
                         [short(x) for x in places], rotation=45 if len(places) > 6 else 0)

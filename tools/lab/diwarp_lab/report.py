@@ -2,6 +2,7 @@
 """The report of a run: report.md with pictures beside it, and report.html, which has all in it."""
 import html
 
+from .progress import duration
 from .quantities import short, significant
 
 STYLE = """body{font:16px/1.5 sans-serif;max-width:62em;margin:2em auto;padding:0 1em;color:#222}
@@ -37,7 +38,15 @@ def circumstances(run):
             ("Machine", f"{machine['processor']} x {machine['processors']}"),
             ("Kernel", f"Linux {machine['kernel']} ({machine['system']}), TCP "
              f"{machine['tcp']}"),
-            ("Seed", str(run["seed"])), ("Command", run["command"]), ("Begun", run["begun"])]
+            ("Seed", str(run["seed"])), ("Command", run["command"]), ("Begun", run["begun"]),
+            *([("Took", duration(run["seconds"]))] if "seconds" in run else [])]
+
+
+def seconds_of(parts):
+    """From the beginning to the end of the last part."""
+    found = [part.document["run"]["seconds"] for part in parts
+             if "seconds" in part.document["run"]]
+    return {"seconds": max(found)} if found else {}
 
 
 def comparisons(document):
@@ -160,7 +169,7 @@ def write(writer, title, parts):
     first = parts[0].document
     for text in dict.fromkeys(text for part in parts for text in warnings(part.document)):
         writer.warn(text)
-    writer.table(("", ""), circumstances(first["run"]))
+    writer.table(("", ""), circumstances({**first["run"], **seconds_of(parts)}))
     compared = [line for part in parts for line in comparisons(part.document)]
     if compared:
         writer.heading("Published, and here", 2)

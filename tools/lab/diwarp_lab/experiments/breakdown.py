@@ -7,6 +7,7 @@ rounds(least=5, most=9, settle=3)
 value("latency", "value", unit="us", better="lower")
 points(milliseconds=[150])
 quick_points(milliseconds=[20])
+quick_rounds(least=1, most=1)
 
 
 def step(row, column="lane.median"):
