@@ -5,6 +5,7 @@ import importlib.util
 import io
 import math
 
+from .networks import PERCENTS
 from .quantities import short
 
 # From dark to light, so that they differ in grey, too; each has a marker and a stroke of its own.
@@ -73,14 +74,14 @@ def draw(figure, results):
     columns = min(len(shown), 3)
     lines = math.ceil(len(shown) / columns)
     picture, axes = pyplot.subplots(lines, columns, squeeze=False,
-                                    figsize=(1.2 + 4.2 * columns, 0.8 + 3.2 * lines))
+                                    figsize=(max(1.2 + 4.2 * columns, 6.4), 0.9 + 3.3 * lines))
     for axis in axes.flat[len(shown):]:
         axis.set_visible(False)
     for axis, (value, drawn) in zip(axes.flat, shown):
         draw_panel(axis, figure, drawn, results)
         if value is not None:
             axis.set_title(f"{figure.per} {short(value)}", fontsize=10)
-    finish(picture, axes.flat[0], figure, results)
+    finish(picture, axes.flat[:len(shown)], figure)
     made = {kind: rendered(picture, kind) for kind in ("svg", "png")}
     pyplot.close(picture)
     return made
@@ -88,8 +89,11 @@ def draw(figure, results):
 
 def draw_panel(axis, figure, drawn, results):
     lanes = [lane.name for lane in results.experiment.lanes]
-    if figure.x == "lane":
+    places = {x for _, line in drawn for x, _ in line}
+    if figure.x == "lane" or len(places) == 1:
         draw_bars(axis, drawn, lanes)
+        if figure.x != "lane":
+            axis.set_xlabel(f"{axis_name(figure.x)}: {short(*places)}")
     else:
         draw_lines(axis, figure, drawn, lanes)
     highs = [one["median"] for _, line in drawn for _, one in line]
@@ -121,11 +125,17 @@ def draw_lines(axis, figure, drawn, lanes):
         axis.set_xticks(places if numeric else range(len(places)),
                         [short(x) for x in places], rotation=45 if len(places) > 6 else 0)
         axis.minorticks_off()
-    axis.set_xlabel(figure.x)
+    axis.set_xlabel(axis_name(figure.x))
+
+
+def axis_name(name):
+    """With the unit, where the name has one."""
+    unit = "bytes" if name in ("size", "mtu") else "%" if name in PERCENTS else ""
+    return f"{name} ({unit})" if unit else name
 
 
 def draw_bars(axis, drawn, lanes):
-    """A bar for each lane, with its quartiles."""
+    """A bar for each lane, with its quartiles: for one value of x, too."""
     for place, (lane, line) in enumerate(drawn):
         one = line[0][1]
         style = lanes.index(lane.name)
@@ -135,15 +145,26 @@ def draw_bars(axis, drawn, lanes):
     axis.set_xticks(range(len(drawn)), [lane.name for lane, _ in drawn], rotation=30, ha="right")
 
 
-def finish(picture, axis, figure, results):
-    handles, labels = axis.get_legend_handles_labels()
-    if handles:
-        picture.legend(handles, labels, loc="lower center",
-                       ncols=min(len(labels), 4), frameon=False, fontsize=9)
+def finish(picture, axes, figure):
     picture.suptitle(figure.title, fontsize=12)
-    rows = math.ceil(len(labels) / 4)
+    rows = draw_legend(picture, axes)
     height = picture.get_size_inches()[1]
-    picture.tight_layout(rect=(0, 0.28 * rows / height if rows else 0, 1, 1))
+    picture.tight_layout(rect=(0, (0.22 * rows + 0.1) / height if rows else 0, 1, 1))
+
+
+def draw_legend(picture, axes):
+    """Below the panels, in as many columns as there is room for; the number of its lines. Some
+    panels may lack lanes."""
+    found = {}
+    for axis in axes:
+        found.update({label: handle for handle, label in zip(*axis.get_legend_handles_labels())})
+    if not found:
+        return 0
+    column = 0.7 + 0.068 * max(map(len, found))  # inches: the line, and text of 9 points
+    columns = min(len(found), max(int(picture.get_size_inches()[0] / column), 1))
+    picture.legend(found.values(), found.keys(), loc="lower center", ncols=columns, frameon=False,
+                   fontsize=9)
+    return math.ceil(len(found) / columns)
 
 
 def rendered(picture, kind):
