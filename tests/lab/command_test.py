@@ -39,7 +39,9 @@ def prepare(client=ROW, networks='"loopback"'):
 
 def begin(*options, **more):
     """In its quick form it does not wait for an idle machine."""
-    environment = {**os.environ, "DIWARP_LAB_LOCK": f"test-{os.getpid()}"}
+    os.makedirs(path("temporary"), exist_ok=True)
+    environment = {**os.environ, "DIWARP_LAB_LOCK": f"test-{os.getpid()}",
+                   "TMPDIR": path("temporary")}
     return subprocess.Popen(
         ["/usr/bin/python3", "-B", os.path.join(LAB, "diwarp-lab"), "--tools", where.folder,
          "--quick", *map(str, options)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -102,6 +104,7 @@ WRONG = {
     "points": (["loss", "--points", "speed=3"], "one of loss, size"),
     "lanes": (["loss", "--lanes", "quux"], "No lane matches"),
     "rounds": (["loss", "--rounds", "0"], "1 to 1000"),
+    "volume": (["loss", "--volume", "much"], "not a number"),
     "self_check": (["loss", "--self-check", "--loss", "0"], "above 0"),
 }
 
@@ -195,6 +198,7 @@ def a_run_that_is_ended_keeps_what_it_has_and_leaves_nothing(name, network):
         process.kill()
     check(process.returncode == status, f"{process.returncode}: {errors}")
     wait_until(lambda: not programs(), f"left behind: {programs()}")
+    check(not os.listdir(path("temporary")), os.listdir(path("temporary")))
     found = results()
     check(not found["complete"] and found["ended"], found)
     check(any(cell["rounds"] for cell in found["cells"]), found["cells"])
@@ -219,6 +223,7 @@ def a_run_may_be_killed_at_any_moment():
         process.kill()
         process.communicate(timeout=PATIENCE)
         wait_until(lambda: not programs(), f"left behind: {programs()}")
+        check(not os.listdir(path("temporary")), os.listdir(path("temporary")))
         if os.path.exists(path(f"out{number}/results.json")):
             check(not results(f"out{number}")["complete"], number)
 

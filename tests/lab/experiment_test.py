@@ -60,6 +60,7 @@ MISTAKES = {
                        "change('s', 'a', 'c'))", 3, "'c'"),
     "better": ("value('s', better='green')", 1, "green"),
     "rounds": ("rounds(least=3, most=2)", 1, "least"),
+    "combined_rounds": ("\ncombine('loss', rounds=0)", 2, "least"),
     "in_a_function": ("def f():\n    return 1 / 0\nx = 2\nf()", 2, "ZeroDivisionError"),
 }
 
@@ -223,10 +224,54 @@ def figures_are_drawn():
     check(plots.draw(one.figures[0], Results(one, one.point_list(False))) == {}, "nothing measured")
 
 
+def made_up(one):
+    """Results of every lane at every point."""
+    results = Results(one, one.point_list(False))
+    for point in results.points():
+        for number, lane in enumerate(one.lanes, 1):
+            for turn in range(3):
+                values = {value.name: 10 * number + turn for value in one.values}
+                results.add({"lane": lane.name, "point": point, "network": "x", "round": turn + 1,
+                             "status": "ok", "why": "", "values": values})
+    return results
+
+
+@case(*((name,) for name in experiment.names()))
+def all_of_a_figure_is_within_its_picture(name):
+    """Titles, labels, and a legend of all lanes, which nothing overlaps."""
+    if plots.why_not():
+        print(f"SKIPPED: {plots.why_not()}")
+        return
+    one = experiment.load(experiment.find(name))
+    for figure in one.figures:
+        picture = plots.make_picture(figure, made_up(one))
+        whole = picture.bbox
+        panels = [axis for axis in picture.axes if axis.get_visible()]
+        boxes = [axis.get_tightbbox(picture.canvas.get_renderer()) for axis in panels]
+        legends = [legend.get_window_extent() for legend in picture.legends]
+        for box in boxes + legends:
+            check(whole.x0 <= box.x0 and box.x1 <= whole.x1 and whole.y0 <= box.y0 and
+                  box.y1 <= whole.y1, f"{figure.name}: {box} is not within {whole}")
+        check(not any(legend.overlaps(box) for legend in legends for box in boxes), figure.name)
+        if legends:
+            texts = [text.get_text() for text in picture.legends[0].get_texts()]
+            check(texts == [lane.name for lane in one.lanes], texts)
+        check(all(axis.lines or axis.patches for axis in panels), f"{figure.name}: an empty panel")
+        plots.close(picture)
+
+
+@case()
+def a_combined_experiment_may_set_the_rounds_of_all():
+    one = loaded("combine('loss', rounds=3)")
+    check((one.combined_rounds.least, one.combined_rounds.most) == (3, 3), one.combined_rounds)
+    check(loaded("combine('loss')").combined_rounds is None, "the experiments' own")
+
+
 @case()
 def axes_double_where_sizes_do():
     check(plots.doubles([1024, 4096, 65536]) and plots.doubles([1, 2]), "sizes")
-    check(not plots.doubles([0, 1, 5]) and not plots.doubles([2]), "few, or zero")
+    check(plots.doubles([0, 0.1, 1, 5]), "losses, from zero")
+    check(not plots.doubles([0, 5]) and not plots.doubles([2]), "few")
     check(not plots.doubles([1500, 1600, 1700]) and not plots.doubles(["a", 1, 2, 4]), "others")
 
 

@@ -45,9 +45,10 @@ def path(name):
     return os.path.join(where.folder, name)
 
 
-def run(name, *options, status=0, patience=PATIENCE):
+def run(name, *options, status=0, patience=PATIENCE, environment=None):
     done = subprocess.run([tool(name), *map(str, options)], stdin=subprocess.DEVNULL,
-                          capture_output=True, text=True, timeout=patience)
+                          capture_output=True, text=True, timeout=patience,
+                          env={**os.environ, **(environment or {})})
     check(done.returncode == status,
           f"{name} {options}: status {done.returncode}, not {status}\n{done.stdout}{done.stderr}")
     return done

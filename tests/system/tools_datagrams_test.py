@@ -63,6 +63,48 @@ def lossy(operation, *options):
     return rows_of("rows.json")[0]
 
 
+def check_gaps(row):
+    """Each partial message has one or more, which are what is not valid of them."""
+    gaps = row["gaps"]
+    missing = (row["received"] + row["partial"]) * row["size"] - row["valid_bytes"]
+    check(gaps["count"] >= row["partial"], row)
+    check(abs(gaps["mean_bytes"] * gaps["count"] - missing) < 1, row)
+    check(abs(gaps["per_partial"] * row["partial"] - gaps["count"]) < 0.01, row)
+    check(gaps["mean_bytes"] <= gaps["largest_bytes"] <= row["size"], row)
+
+
+@case(("send", "complete"), ("write-record", "per-segment"))
+def what_sees_no_gaps_tells_none(operation, completion):
+    options = ["--completion", completion] if operation == "write-record" else []
+    run("bandwidth", "--loopback", "--op", operation, "--iterations", 30, "--max-loss", 100, "--json",
+        path("rows.json"), *options)
+    check("gaps" not in rows_of("rows.json")[0], rows_of("rows.json"))
+
+
+def ping_with_losses(operation, *options):
+    """Messages of many datagrams, of which hardly one comes whole."""
+    run("pingpong", "--loopback", "--op", operation, "--size", "256K", "--segment", 1472, "--iterations", 3,
+        "--warmup", 0, "--rate", "20M", "--max-loss", 100, "--timeout", 60, "--json", path("rows.json"),
+        *options, environment={"DIWARP_IMPAIR": "drop=0.05,seed=3"})
+    return rows_of("rows.json")[0]
+
+
+@case(("write-record", "half_rtt_us"), ("read", "operation_us"))
+def a_message_that_comes_in_part_has_a_time(operation, times):
+    row = ping_with_losses(operation, "--partial")
+    check(row["partial"] > 0 and row["rate"] == 20000000, row)
+    check(row[times]["max"] > 0, row)
+
+
+@case()
+def partial_is_refused_where_nothing_comes_in_part():
+    for options in (("--op", "send"), ("--transport", "rd", "--op", "write-record")):
+        done = run("pingpong", "--loopback", *options, "--partial", status=1)
+        check_sentence("pingpong", done.stderr, "Only Write-Records and Reads over UD come in part")
+    done = run("pingpong", "--loopback", "--op", "read", "--partial", "--verify", status=1)
+    check_sentence("pingpong", done.stderr, "--verify checks whole messages")
+
+
 @case(("verified",), ("unverified",))
 def write_records_that_lose_datagrams_tell_what_is_valid(how):
     """The share of the bytes is more than that of the messages, and all that is valid is right."""
@@ -71,6 +113,7 @@ def write_records_that_lose_datagrams_tell_what_is_valid(how):
     check(0 < row["valid_percent"] < 100, row)
     check(row["valid_bytes"] > row["received"] * row["size"], row)
     check(row["received"] + row["partial"] <= row["sent"], row)
+    check_gaps(row)
     check(row["loss_percent"] > 100 - row["valid_percent"], row)
 
 
@@ -79,6 +122,7 @@ def reads_that_lose_datagrams_tell_what_is_valid():
     row = lossy("read", "--verify")
     check(row["received"] + row["partial"] == row["sent"] and row["wrong"] == 0, row)
     check(row["partial"] > 0, f"nothing was lost: {row}")
+    check_gaps(row)
     check(row["valid_bytes"] > row["received"] * row["size"], row)
 
 

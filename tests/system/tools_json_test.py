@@ -46,7 +46,7 @@ def check_output(name, text):
             changed = copy.deepcopy(values)
             row = changed if place is values else changed["rows"][0]
             row[member + "_x"] = row.pop(member)
-            optional = name == "bandwidth" and member in ("valid_percent", "receiver", "client")
+            optional = name == "bandwidth" and member in ("valid_percent", "receiver", "client", "gaps")
             check(optional or not schema.is_valid(changed), f"{member} is not in the schema")
     return values
 

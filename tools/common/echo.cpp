@@ -21,11 +21,12 @@ Duration patience_of(const EndpointShape& shape) {
   return shape.takes_partial ? 2 * (patience + kRecordTimeout) : patience;
 }
 
-/// The number of a message; nothing if it is too short to tell. A Write-Record carries it, as the
-/// bytes that would have it may be missing.
+/// The number of a message; nothing if it is too short to tell. A Write-Record of which a part came
+/// has it beside its bytes, which may be missing. In a whole one the bytes count, as its slot may
+/// have the next message already.
 std::optional<uint64_t> number_in_message(const WorkCompletion& receive,
                                           std::span<const std::byte> message, uint64_t expected) {
-  if (receive.opcode == WcOpcode::recv_write_record) return receive.immediate;
+  if (!is_whole(receive)) return receive.immediate;
   return number_of(message, expected);
 }
 

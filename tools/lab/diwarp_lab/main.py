@@ -47,6 +47,7 @@ def parser():
     add("--points", metavar="NAME=A,B", action="append", default=[],
         help="other values of what varies; may be repeated")
     add("--rounds", metavar="N", type=int, help="exactly so many rounds")
+    add("--volume", metavar="BYTES", help="of a run, which make its number of messages: 16M")
     add("--limit", metavar="SECONDS", type=float, help="that one program may take")
     add("--seed", metavar="N", type=int, default=1, help="of all that is random (default 1)")
     add("--self-check", action="store_true", help="only prove that the loss that is asked for "
@@ -95,6 +96,16 @@ def change_points(experiment, arguments, settings):
         for rounds in (experiment.rounds, experiment.quick_rounds):
             rounds.least = rounds.most = arguments.rounds
     return left
+
+
+def volume_of(arguments, experiment):
+    """Bytes of a run."""
+    if not arguments.volume:
+        return experiment.volumes[arguments.quick]
+    try:
+        return experiments.parse_number(arguments.volume)
+    except ValueError as error:
+        raise Refusal(f"--volume: {error}.")
 
 
 def replace_points(experiment, name, values):
@@ -205,6 +216,7 @@ class Session:
         overrides = change_points(experiment, self.arguments, dict(self.settings))
         if not experiment.lanes:
             return  # of those that are combined some may be left out so
+        volume = volume_of(self.arguments, experiment)
         results = Results(experiment, experiment.point_list(self.arguments.quick))
         networks = self.networks(experiment)
         run = {**self.circumstances, "notes": networks.notes}
@@ -213,7 +225,7 @@ class Session:
         progress = Progress(experiment.name, len(results.points()) * len(experiment.lanes))
         runner = Runner(experiment, results, output, networks, progress, rounds,
                         self.arguments.seed, overrides, self.arguments.limit,
-                        experiment.volumes[self.arguments.quick])
+                        volume)
         ended = "the run had not ended"
         try:
             output.begin(results.points())

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 from . import scene as scenes
-from .basics import Refusal, Skipped, wait_until
+from .basics import PATIENCE, Refusal, Skipped, wait_until
 from .quantities import DECIMAL, parse_number
 from .scene import DEVICE, Router, Space, Switch, need_program
 
@@ -328,7 +328,7 @@ def why_no_namespaces():
     folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     try:
         done = subprocess.run([sys.executable, "-B", "-c", program], capture_output=True, text=True,
-                              env={**os.environ, "PYTHONPATH": folder}, timeout=30)
+                              env={**os.environ, "PYTHONPATH": folder}, timeout=PATIENCE)
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
     return done.stdout.strip() if done.returncode == 0 else done.stderr.strip()[-200:]

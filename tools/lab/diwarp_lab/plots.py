@@ -62,6 +62,21 @@ def series(figure, lane, points, results):
 
 def draw(figure, results):
     """{"svg": bytes, "png": bytes}; nothing where nothing was measured."""
+    picture = make_picture(figure, results)
+    if picture is None:
+        return {}
+    made = {kind: rendered(picture, kind) for kind in ("svg", "png")}
+    close(picture)
+    return made
+
+
+def close(picture):
+    from matplotlib import pyplot
+    pyplot.close(picture)
+
+
+def make_picture(figure, results):
+    """matplotlib's, which is to be closed; None where nothing was measured."""
     import matplotlib
     matplotlib.use("Agg")
     matplotlib.rcParams.update({"svg.hashsalt": "diwarp", "svg.fonttype": "none"})
@@ -70,7 +85,7 @@ def draw(figure, results):
              if (drawn := [(lane, line) for lane in results.experiment.lanes
                            if (line := series(figure, lane, points, results))])]
     if not shown:
-        return {}
+        return None
     columns = min(len(shown), 3)
     lines = math.ceil(len(shown) / columns)
     picture, axes = pyplot.subplots(lines, columns, squeeze=False,
@@ -82,9 +97,7 @@ def draw(figure, results):
         if value is not None:
             axis.set_title(f"{figure.per} {short(value)}", fontsize=10)
     finish(picture, axes.flat[:len(shown)], figure)
-    made = {kind: rendered(picture, kind) for kind in ("svg", "png")}
-    pyplot.close(picture)
-    return made
+    return picture
 
 
 def draw_panel(axis, figure, drawn, results):

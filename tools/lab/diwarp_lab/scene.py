@@ -210,7 +210,14 @@ class Scene:
         become_root()
         self.spaces = []
         self.running = []
-        self.folder = tempfile.TemporaryDirectory()
+        self._folder = None
+
+    @property
+    def folder(self):
+        """Made when it is asked for: what ends by SIGKILL leaves it behind."""
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory()
+        return self._folder
 
     def __enter__(self):
         return self
@@ -220,7 +227,8 @@ class Scene:
             program.kill()
         for space in self.spaces:
             space.close()
-        self.folder.cleanup()
+        if self._folder is not None:
+            self._folder.cleanup()
 
     def new_space(self, address=None):
         self.spaces.append(Space(address))
@@ -250,8 +258,8 @@ class Switch:
         self.hosts = hosts(scene, count)
         words = [f"--port={DEVICE}={host.path()}" for host in self.hosts]
         words += [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
-        self.log_path = os.path.join(scene.folder.name, "log")
         if log:
+            self.log_path = os.path.join(scene.folder.name, "log")
             words.append(f"--log={self.log_path}")
         try:
             os.close(os.open("/dev/net/tun", os.O_RDWR))
