@@ -53,6 +53,7 @@ MISTAKES = {
     "two_lanes": ("lane('a', program('x'))\nlane('a', program('x'))", 2, "already"),
     "no_work": ("\nlane('a', 'x')", 2, "something to run"),
     "unknown_placeholder": ("\n\nlane('a', program('x {size}'))", 3, "{size}"),
+    "count_of_no_size": ("lane('a', program('x {count}'))", 1, "takes a size in points()"),
     "figure_of_nothing": ("lane('a', program('x'))\nfigure('f', 'speed', x='lane')", 2, "speed"),
     "figure_over_nothing": ("value('s')\nlane('a', program('x'))\nfigure('f', 's', x='size')", 3,
                             "size"),

@@ -250,8 +250,9 @@ def check_whole(experiment):
             known["count"] = None
         for name in lane.work.placeholders():
             if name not in known:
-                raise Wrong(f"the lane {lane.name!r} uses {{{name}}}, which is in no points()",
-                            lane.line)
+                what = "which takes a size in points()" if name == "count" else \
+                    "which is in no points()"
+                raise Wrong(f"the lane {lane.name!r} uses {{{name}}}, {what}", lane.line)
         for name in lane.only:
             if name not in experiment.points:
                 raise Wrong(f"the lane {lane.name!r} is only for some {name!r}, which is in no "
