@@ -10,10 +10,11 @@ from lab import LAB, case, check, main, path, where, write
 from diwarp_lab import experiment
 
 PATIENCE = 110
-# Not the lab's fault: what a tool or a network has not, and what a busy machine does.
-EXCUSES = ("has no --", "impairs datagrams alone", "it is for other values", "No answer came",
-           "did not end within", "no network can be had", "not measured", "got lost",
-           "is not installed", "failed at the points before")
+# Not the lab's fault: what a tool or a network has not, and what diwarp-compare does not measure on a
+# busy machine. Each experiment allows all messages to be lost, and waits for 20 s or more: that a
+# program fails is a defect, on a busy machine as well.
+EXCUSES = ("has no --", "impairs datagrams alone", "it is for other values",
+           "no network can be had", "not measured", "is not installed")
 
 
 def run(*options):

@@ -9,7 +9,7 @@ quick_rounds(least=1, most=1)
 value("latency", "half_rtt_us.p50", "operation_us.p50", unit="us", better="lower")
 value("p99", "half_rtt_us.p99", "operation_us.p99", unit="us", better="lower")
 
-SINGLE = "--size {size} --iterations {count} --timeout 20"
+SINGLE = "--size {size} --iterations {count} --max-loss 100 --timeout 20"
 lane("UD Send", pair("pingpong", f"--transport ud --op send {SINGLE}"))
 lane("UD Write-Record", pair("pingpong", f"--transport ud --op write-record {SINGLE}"))
 lane("UD Read", pair("pingpong", f"--transport ud --op read {SINGLE}"))
