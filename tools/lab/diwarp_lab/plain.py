@@ -74,10 +74,10 @@ def connect_udp(options):
         control.connect(peer)
         data.connect(peer)
         data.setblocking(False)
-        message, times, lost = bytes(options.size), [], 0
+        times, lost = [], 0
         end = time.monotonic() + options.seconds
         while (begun := time.perf_counter()) and time.monotonic() < end:
-            if answered(data, message):
+            if answered(data, numbered(len(times) + lost, options.size)):
                 times.append((time.perf_counter() - begun) * 5e5)
             else:
                 lost += 1
@@ -87,14 +87,19 @@ def connect_udp(options):
                     ("min", 0), ("p50", .5), ("p99", .99), ("max", 1))} if times else {}}
 
 
+def numbered(number, size):
+    """A message with its number, as far as it fits."""
+    return struct.pack("!Q", number)[-size:] + bytes(max(size - 8, 0))
+
+
 def answered(data, message):
-    """False if nothing comes for 0.2 s."""
+    """False if it does not come back within 0.2 s. One of those before it may come late."""
     data.send(message)
     deadline = time.monotonic() + 0.2
     while True:
         try:
-            data.recv(65535)
-            return True
+            if data.recv(65535) == message:
+                return True
         except BlockingIOError:
             if time.monotonic() > deadline:
                 return False
