@@ -114,9 +114,17 @@ def draw_panel(axis, figure, drawn, results):
         axis.set_yscale("log")
     else:
         axis.set_ylim(bottom=0)
+    if max(highs) >= 1e5 and min(highs) >= 1:
+        axis.yaxis.set_major_formatter(engineering())
     value = results.experiment.value(figure.y)
     axis.set_ylabel(f"{value.name.replace('_', ' ')}" + (f" ({value.unit})" if value.unit else ""))
     axis.grid(True, which="major", alpha=0.3)
+
+
+def engineering():
+    """100k, 20M: no powers beside the axis."""
+    from matplotlib.ticker import EngFormatter
+    return EngFormatter(sep="")
 
 
 def draw_lines(axis, figure, drawn, lanes):
