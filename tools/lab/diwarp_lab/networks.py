@@ -184,8 +184,8 @@ class Netem(Veth):
             space.configure(space.address)
             self.set_mtu(space, DEVICE)
             for place, device in ((space, DEVICE), (self.middle, side)):
-                for offload in Router.OFFLOADS:
-                    place.command("ethtool", "-K", device, offload, "off")
+                switches = [word for offload in Router.OFFLOADS for word in (offload, "off")]
+                place.command("ethtool", "-K", device, *switches)
             wait_until(lambda: self.is_up(space), f"{side} does not come up")
         for space in self.spaces:
             self.introduce(space)
