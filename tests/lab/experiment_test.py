@@ -7,7 +7,7 @@ import json
 import os
 import sys
 
-from lab import case, check, main, path, refused, write
+from lab import case, check, main, path, refused, where, write
 from diwarp_lab import experiment, machine, networks, output, plots, progress, report, selfcheck
 from diwarp_lab.basics import Refusal
 from diwarp_lab.quantities import parse_number, short
@@ -140,7 +140,7 @@ def results_of(one):
     return results
 
 
-RUN = {"commit": "abc", "version": "1", "machine": {
+RUN = {"lab_commit": "abc", "version": "1", "machine": {
     "processor": "p", "processors": 2, "kernel": "6", "system": "Debian", "tcp": "cubic"}, "seed": 1,
     "quick": False, "command": "diwarp-lab one", "begun": "now", "options": {}, "notes": [],
     "busy": 0.0, "busy_limit": 0.1}
@@ -306,6 +306,24 @@ def the_machine_is_described():
     found = machine.describe()
     check(found["processors"] >= 1 and found["kernel"], found)
     check(0 <= machine.work_of_others(0.05) <= os.cpu_count() + 0.5, "work")
+
+
+VERSIONS = {"told": ("echo diwarp-info 0.1.0", "0.1.0"), "none": ("exit 0", ""),
+            "rubbish": (r"printf '\377\033\n'", ""), "dies": ("echo diwarp-info 3; exit 1", "")}
+
+
+@case(*((name,) for name in VERSIONS))
+def the_version_is_that_of_the_programs(name):
+    script, version = VERSIONS[name]
+    where.tools = where.folder
+    write("diwarp-info", f"#!/bin/sh\n{script}\n", True)
+    check(machine.version() == version, machine.version())
+
+
+@case()
+def a_report_does_not_take_the_labs_commit_for_the_programs():
+    shown = dict(report.circumstances(RUN))
+    check(shown["Lab"] == "commit abc" and "diwarp 1; of which commit" in shown["Programs"], shown)
 
 
 if __name__ == "__main__":

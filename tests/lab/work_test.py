@@ -5,10 +5,11 @@ import contextlib
 import json
 import os
 import sys
+import tempfile
 import time
 
 from lab import SERVE, case, check, fake, main, path, refused, where, write
-from diwarp_lab import experiment, work
+from diwarp_lab import experiment, scene, work
 from diwarp_lab.networks import NETWORKS, BuiltIn, Loopback
 from diwarp_lab.progress import Progress
 from diwarp_lab.results import Results
@@ -63,12 +64,16 @@ FAILURES = {
 def a_program_that_fails(name):
     client, told = FAILURES[name]
     begun = time.monotonic()
-    refused(Failed, lambda: run_fake(client, limit=1), told)
+    refused(Failed, lambda: run_fake(client, limit=30 if "MiB" in told else 1), told)
     check(time.monotonic() - begun < 60, "it took too long")
     check(not children(), f"left behind: {children()}")
 
 
-SERVERS = {"dies": ("sys.exit(3)", "status 3"), "hangs": ("time.sleep(100)", "did not end")}
+NEVER = 'never printed "listening at", and ended with status '
+SERVERS = {"dies": ("sys.exit(3)", NEVER + "3"), "ends": ("sys.exit(0)", NEVER + "0"),
+           "hangs": ("time.sleep(100)", 'did not print "listening at" within 1 s'),
+           "closes_its_output_and_stays": ("os.close(1); os.close(2); time.sleep(100)",
+                                           "did not end within 1 s")}
 
 
 @case(*((name,) for name in SERVERS))
@@ -90,6 +95,75 @@ def options_that_a_tool_lacks_are_named():
     lacking = work.pair("bandwidth", "--size 4 --streams 2", "--clients 3").obstacle(stage())
     check(lacking == "diwarp-bandwidth has no --clients, --streams", lacking)
     check("there is no diwarp-warp" in work.pair("warp", "").obstacle(stage()), "no tool")
+
+
+PROBES = {
+    "is_not_there": (None, "there is no diwarp-bandwidth in "),
+    "prints_bytes": (r'sys.stdout.buffer.write(b"\xff\xfe\n")', "has no --size"),
+    "hangs": ("time.sleep(100)", "--help did not end within 1 s, and was killed"),
+    "prints_without_end": ('while True: print("x" * 100000)', "--help printed more than 16 MiB"),
+    "dies": ('sys.exit("no library")', "--help ended with status 1: no library"),
+    "crashes": ("import signal; os.kill(os.getpid(), signal.SIGSEGV)", "killed by signal 11"),
+    "cannot_be_started": ("", "cannot be started: Permission denied"),
+}
+
+
+@case(*((name,) for name in PROBES))
+def a_program_that_cannot_tell_its_options(name):
+    """It is an obstacle, each time that it is looked at, and has no more time than a run."""
+    use_fakes()
+    server, told = PROBES[name]
+    if server is not None:
+        os.chmod(fake("bandwidth", "", server), 0o600 if "Permission" in told else 0o700)
+    work.PROBE_LIMIT = 30 if "MiB" in told else 1
+    for _ in range(2):
+        why = work.pair("bandwidth", "--size 4").obstacle(stage(limit=100))
+        check(told in why, why)
+    check(not children(), f"left behind: {children()}")
+
+
+@case()
+def control_characters_of_a_program_are_replaced():
+    reason = refused(Failed, lambda: run_fake(r'sys.exit("\x1b[31mred\x07")'), "status 1: ?[31mred?")
+    check(reason.isprintable(), reason)
+
+
+@case()
+def a_program_that_writes_errors_of_bytes_and_many_is_quoted():
+    told = r'sys.stderr.buffer.write(b"x\n" * 100000 + b"\xff no luck"); sys.exit(1)'
+    refused(Failed, lambda: run_fake(told), "status 1: \ufffd no luck")
+
+
+@case()
+def a_child_whose_parent_has_ended_ends():
+    """It is not left alone, whenever that happens: of another parent, it ends at once."""
+    marker = path("ran")
+    child = os.fork()
+    if child == 0:
+        scene.end_with(os.getppid() + 1)
+        write("ran", "")
+        os._exit(0)
+    check(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1, "it ended otherwise")
+    check(not os.path.exists(marker), "it went on")
+
+
+@case()
+def a_scene_has_a_folder_only_when_it_is_wanted():
+    tempfile.tempdir = where.folder
+    before = os.listdir(where.folder)
+    with scene.Scene(ahead=False) as made:
+        check(os.listdir(where.folder) == before, "there is one at once")
+        name = made.folder.name
+        check(os.path.isdir(name), "there is none")
+    check(not os.path.exists(name), "it stays")
+
+
+@case()
+def a_command_that_fails_is_shown_as_a_person_types_it():
+    with scene.Scene(ahead=False) as made:
+        space = made.new_space()
+        refused(AssertionError, lambda: space.command("ip", "link", "show", "no such"),
+                "ip link show 'no such': ")
 
 
 @case()

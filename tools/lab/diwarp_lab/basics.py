@@ -16,6 +16,11 @@ class Refusal(Exception):
     """What is not done as it was asked for, in a sentence for the user."""
 
 
+def printable(text):
+    """Without what would move a terminal's cursor or change its colours."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
+
+
 def check(condition, what):
     if not condition:
         raise AssertionError(what)

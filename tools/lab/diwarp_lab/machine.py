@@ -5,7 +5,8 @@ import platform
 import subprocess
 import time
 
-from .basics import where
+from .basics import printable, where
+from .work import Failed, Running
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUSY = 0.15  # processors' worth of others' work, above which figures are not to be quoted
@@ -21,8 +22,9 @@ def output_of(*words):
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
-def commit():
-    """The commit of the source tree, with "+" if it was changed since; "" outside of one."""
+def lab_commit():
+    """The commit of the lab's own source, with "+" if it was changed since; "" outside of a source
+    tree. The programs that are measured may be of another one."""
     found = output_of("git", "-C", HERE, "rev-parse", "HEAD")
     tracked = found and output_of("git", "-C", HERE, "ls-files", os.path.basename(__file__))
     if not tracked:
@@ -32,8 +34,13 @@ def commit():
 
 
 def version():
-    """As diwarp-info has it; "" where that tells none."""
-    return output_of(os.path.join(where.tools, "diwarp-info"), "--version").partition("\n")[0]
+    """Of the programs that are measured, as diwarp-info has it; "" where that tells none."""
+    try:
+        with Running([os.path.join(where.tools, "diwarp-info"), "--version"], limit=5) as asked:
+            found = asked.finish().split()
+    except Failed:
+        return ""
+    return printable(found[1]) if len(found) == 2 and found[0] == "diwarp-info" else ""
 
 
 def first_line(path, prefix=""):

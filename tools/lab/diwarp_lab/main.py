@@ -166,7 +166,7 @@ class Session:
 
     def look_around(self):
         self.circumstances = {
-            "commit": machine.commit(), "version": machine.version(),
+            "lab_commit": machine.lab_commit(), "version": machine.version(),
             "machine": machine.describe(), "seed": self.arguments.seed,
             "quick": self.arguments.quick, "command": shlex.join(["diwarp-lab", *sys.argv[1:]]),
             "options": {name: value for name, value in vars(self.arguments).items()

@@ -34,7 +34,9 @@ def warnings(document):
 
 def circumstances(run):
     machine = run["machine"]
-    return [("Commit", run["commit"] or "unknown"), ("Version", run["version"] or "unknown"),
+    return [("Programs", f"diwarp {run['version'] or 'of unknown version'}; of which commit, they "
+             "do not tell"),
+            ("Lab", f"commit {run['lab_commit'] or 'unknown'}"),
             ("Machine", f"{machine['processor']} x {machine['processors']}"),
             ("Kernel", f"Linux {machine['kernel']} ({machine['system']}), TCP "
              f"{machine['tcp']}"),

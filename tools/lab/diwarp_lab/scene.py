@@ -5,9 +5,11 @@ The namespaces have no names: open descriptors of this process are all that hold
 when it ends, however it ends, with every device in them; and children that it started end with it.
 """
 import ctypes
+import functools
 import json
 import os
 import select
+import shlex
 import shutil
 import signal
 import socket
@@ -30,6 +32,13 @@ def call(name, *arguments):
     if getattr(libc, name)(*arguments) != 0:
         number = ctypes.get_errno()
         raise OSError(number, f"{name}: {os.strerror(number)}")
+
+
+def end_with(parent):
+    """In a child, before it becomes a program: it is killed when its parent, of this id, ends."""
+    call("prctl", KILL_WITH_PARENT, signal.SIGKILL)
+    if os.getppid() != parent:  # it ended before that was set
+        os._exit(1)
 
 
 def become_root():
@@ -83,15 +92,15 @@ class Space:
     def path(self):
         return f"/proc/{os.getpid()}/fd/{self.descriptor}"
 
-    def enter(self):
-        """In a child, before it becomes the program."""
+    def enter(self, parent):
+        """In a child of this parent, before it becomes a program."""
         call("setns", self.descriptor, NEW_NET)
-        call("prctl", KILL_WITH_PARENT, signal.SIGKILL)
+        end_with(parent)
 
     def command(self, *words):
         done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                              timeout=PATIENCE, preexec_fn=self.enter)
-        check(done.returncode == 0, f"{words}: {done.stdout}{done.stderr}")
+                              timeout=PATIENCE, preexec_fn=functools.partial(self.enter, os.getpid()))
+        check(done.returncode == 0, f"{shlex.join(words)}: {done.stdout}{done.stderr}")
         return done.stdout
 
     def configure(self, address, prefix_length=24):
@@ -130,7 +139,7 @@ class Program:
         path = os.path.join(where.tools, name)
         self.name = name
         self.errors = tempfile.TemporaryFile("w+")
-        enter = space.enter if space else lambda: call("prctl", KILL_WITH_PARENT, signal.SIGKILL)
+        enter = functools.partial(space.enter if space else end_with, os.getpid())
         self.process = subprocess.Popen([path, *map(str, options)], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=self.errors,
                                         preexec_fn=enter)

@@ -9,23 +9,30 @@ import os
 import re
 import select
 import shlex
-import signal
 import string
 import subprocess
 import sys
 import tempfile
 import time
 
-from .basics import where
-from .scene import KILL_WITH_PARENT, call
+from .basics import printable, where
+from .scene import end_with
 
 OUTPUT_LIMIT = 16 << 20  # bytes that a program may print
 LIMIT = 60  # seconds that a program may take, unless its lane says otherwise
+PROBE_LIMIT = 20  # seconds of these for --help
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 class Failed(Exception):
-    """Why one run of a lane came to nothing, in a sentence."""
+    """Why one run of a lane came to nothing, in a sentence; it may have a program's words."""
+
+    def __init__(self, text):
+        super().__init__(printable(text))
+
+
+class NotThere(Failed):
+    """There is no such program."""
 
 
 def flat(value, prefix=""):
@@ -74,30 +81,31 @@ class Running:
         if self.name.startswith("python") and len(words) > 3:
             self.name = words[3]
         self.deadline, self.limit = time.monotonic() + limit, limit
-        self.output, self.errors = b"", tempfile.TemporaryFile("w+")
+        self.output, self.errors = bytearray(), tempfile.TemporaryFile()
         parent = os.getpid()
 
         def prepare():
             if space:
-                space.enter()
-            call("prctl", KILL_WITH_PARENT, signal.SIGKILL)
-            if os.getppid() != parent:  # it died before that was set
-                os._exit(1)
+                space.enter(parent)
+            else:
+                end_with(parent)
 
         try:
             self.process = subprocess.Popen(
                 words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.errors,
                 env={**os.environ, **(environment or {})}, preexec_fn=prepare)
         except OSError as error:
-            raise Failed(f"{self.name} cannot be started: {error.strerror}")
+            self.errors.close()
+            kind = NotThere if isinstance(error, FileNotFoundError) else Failed
+            raise kind(f"{self.name} cannot be started: {error.strerror}")
 
-    def read_some(self):
-        """False at the end of its output."""
+    def read_some(self, purpose="end"):
+        """False at the end of its output. The purpose is told where it takes too long."""
         left = self.deadline - time.monotonic()
         ready, _, _ = select.select([self.process.stdout], [], [], max(left, 0))
         if not ready:
             self.kill()
-            raise Failed(f"{self.name} did not end within {self.limit:g} s, and was killed"
+            raise Failed(f"{self.name} did not {purpose} within {self.limit:g} s, and was killed"
                          f"{self.said()}")
         chunk = os.read(self.process.stdout.fileno(), 1 << 16)
         self.output += chunk
@@ -106,34 +114,42 @@ class Running:
             raise Failed(f"{self.name} printed more than {OUTPUT_LIMIT >> 20} MiB, and was killed")
         return bool(chunk)
 
-    def wait_for(self, pattern):
-        """The match of a pattern in its output."""
+    def wait_for(self, word):
+        """What follows a word in its output."""
         while True:
-            found = re.search(pattern, self.output.decode(errors="replace"))
+            found = re.search(re.escape(word).encode() + rb" (\S+)\s", self.output)
             if found:
-                return found
-            if not self.read_some():
-                raise Failed(f"{self.name} ended with status {self.process.wait()}{self.said()}")
+                return found[1].decode(errors="replace")
+            if not self.read_some(f'print "{word}"'):
+                raise Failed(f'{self.name} never printed "{word}", and {self.how_it_ended()[0]}'
+                             f"{self.said()}")
+
+    def how_it_ended(self):
+        """(in words, whether well), within the time that it has."""
+        try:
+            status = self.process.wait(max(self.deadline - time.monotonic(), 1))
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return f"did not end within {self.limit:g} s, and was killed", False
+        if status < 0:
+            return f"was killed by signal {-status}", False
+        return f"ended with status {status}", status == 0
 
     def finish(self):
         """All that it printed, once it has ended well."""
         while self.read_some():
             pass
-        try:
-            status = self.process.wait(max(self.deadline - time.monotonic(), 1))
-        except subprocess.TimeoutExpired:
-            self.kill()
-            raise Failed(f"{self.name} did not end within {self.limit:g} s, and was killed")
-        if status != 0:
-            what = f"ended with status {status}" if status > 0 \
-                else f"was killed by signal {-status}"
+        what, well = self.how_it_ended()
+        if not well:
             raise Failed(f"{self.name} {what}{self.said()}")
         return self.output.decode(errors="replace")
 
     def said(self):
         """": " and the last line of its errors, if there is one."""
-        self.errors.seek(0)
-        lines = [line.strip() for line in self.errors.read()[-4000:].splitlines() if line.strip()]
+        size = self.errors.seek(0, os.SEEK_END)
+        self.errors.seek(max(size - 4000, 0))
+        text = self.errors.read(4000).decode(errors="replace")
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
         return f": {lines[-1]}" if lines else ""
 
     def kill(self):
@@ -166,30 +182,37 @@ def rows_in(name, text):
     return rows
 
 
-known_options = {}
+known_options = {}  # of a program: (the options that its --help names, why there are none)
 
 
-def options_of(program):
-    """The options that a program's --help names; None where there is no such program."""
+def options_of(program, limit=PROBE_LIMIT):
+    """The options that a program's --help names; Failed where it cannot tell."""
     if program not in known_options:
         try:
-            done = subprocess.run([program, "--help"], capture_output=True, text=True, timeout=20,
-                                  stdin=subprocess.DEVNULL)
-            known_options[program] = set(re.findall(r"--[a-z][\w-]*", done.stdout))
-        except (OSError, subprocess.TimeoutExpired):
-            known_options[program] = None
-    return known_options[program]
+            with Running([program, "--help"], limit=limit) as probe:
+                probe.name += " --help"
+                known_options[program] = (set(re.findall(r"--[a-z][\w-]*", probe.finish())), None)
+        except NotThere:
+            known_options[program] = (None, f"there is no {os.path.basename(program)} in "
+                                            f"{os.path.dirname(program) or 'PATH'}")
+        except Failed as reason:
+            known_options[program] = (None, str(reason))
+    known, why = known_options[program]
+    if why:
+        raise Failed(why)
+    return known
 
 
-def lacking(program, texts):
+def lacking(program, texts, limit=None):
     """Why a program cannot be run with these option texts; "": it can."""
-    known = options_of(program)
-    name = os.path.basename(program)
-    if known is None:
-        return f"there is no {name} in {os.path.dirname(program) or 'PATH'}"
+    try:
+        known = options_of(program, min(limit or PROBE_LIMIT, PROBE_LIMIT))
+    except Failed as reason:
+        return str(reason)
     missing = [word for text in texts for word in re.findall(r"(?<!\S)--[a-z][\w-]*", text)
                if word not in known]
-    return f"{name} has no {', '.join(sorted(set(missing)))}" if missing else ""
+    return f"{os.path.basename(program)} has no {', '.join(sorted(set(missing)))}" \
+        if missing else ""
 
 
 class Work:
@@ -276,7 +299,7 @@ class Pair(Work):
         return os.path.join(where.tools, f"diwarp-{self.tool}")
 
     def obstacle(self, stage):
-        return lacking(self.program(), self.texts)
+        return lacking(self.program(), self.texts, stage.limit)
 
     def begin(self, stage):
         return BegunPair(self, stage)
@@ -307,7 +330,7 @@ class BegunPair:
         """The address at which a server listens."""
         server = self.start(host, "--server", f"{self.stage.address(host)}:0",
                             *fill(self.pair.server, self.stage.point))
-        return server.wait_for(r"listening at (\S+)")[1]
+        return server.wait_for("listening at")
 
     def connect(self, addresses):
         return self.start(self.pair.ends[0], "--connect", ",".join(addresses), "--json", "-",
@@ -348,7 +371,9 @@ class Program(Work):
 
     def obstacle(self, stage):
         words = self.words(stage.point)
-        return lacking(words[0], [" ".join(words[1:])]) if "diwarp-" in words[0] else ""
+        if "diwarp-" not in words[0]:
+            return ""
+        return lacking(words[0], [" ".join(words[1:])], stage.limit)
 
     def begin(self, stage):
         return BegunProgram(self, stage)
