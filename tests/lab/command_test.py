@@ -7,6 +7,7 @@ import csv
 import ctypes
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -100,10 +101,14 @@ WRONG = {
     "unknown": (["lost"], "no experiment lost"),
     "network": (["loss", "--network", "x"], "no network x"),
     "option": (["loss", "--loss", "200"], "at most 100"),
-    "unable": (["loss", "--network", "loopback", "--quick"], "loopback has no"),
+    "unable": (["loss", "--network", "loopback", "--loss", "1"], "loopback has no loss"),
+    "not_these_points": (["loss", "--network", "veth", "--points", "loss=1"], "veth has no loss"),
+    "letters": (["loss", "--points", "size=abc"], "size needs whole numbers"),
+    "percent": (["loss", "--points", "loss=200"], "at most 100"),
+    "every": (["loss", "--every", "0"], "not each 0th"),
+    "every_half": (["loss", "--every", "1.5"], "a whole number"),
     "points": (["loss", "--points", "speed=3"], "one of loss, size"),
     "lanes": (["loss", "--lanes", "quux"], "No lane matches"),
-    "rounds": (["loss", "--rounds", "0"], "1 to 1000"),
     "volume": (["loss", "--volume", "much"], "not a number"),
     "self_check": (["loss", "--self-check", "--loss", "0"], "above 0"),
 }
@@ -113,10 +118,139 @@ WRONG = {
 def wrong_usage_is_refused(name):
     prepare()
     options, told = WRONG[name]
-    if name == "rounds":
-        options = options[:-1] + ["5000"]
     _, errors = lab(*options, "--out", path("out"), status=1)
     sentence(errors, told)
+    check(not os.path.exists(path("out")), "it leaves a folder, which the next run is refused for")
+
+
+RANGES = {"rounds": (0, 5000, -1, "x"), "limit": (-1, 0, "nan", "inf"), "packets": (-5, 0),
+          "seed": (-1, 0.5)}
+
+
+@case(*((name,) for name in RANGES))
+def a_number_out_of_its_range_is_wrong_usage(name):
+    prepare()
+    for value in RANGES[name]:
+        _, errors = lab("loss", f"--{name}={value}", "--out", path("out"), status=2)
+        sentence(errors, f"--{name}", str(value))
+
+
+@case()
+def the_version_is_told():
+    out, _ = lab("--version")
+    check(re.fullmatch(r"diwarp-lab \d+\.\d+\.\d+\n", out), out)
+
+
+@case()
+def the_list_fits_a_terminal():
+    out, _ = lab("--list")
+    check(max(map(len, out.splitlines())) < 80, out)
+
+
+@case(("--list",), ("--help",), ("--version",))
+def a_full_standard_output_is_told(option):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(["/usr/bin/python3", "-B", os.path.join(LAB, "diwarp-lab"), option],
+                              stdout=full, stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
+    check(done.returncode == 1, done.returncode)
+    sentence(done.stderr, "Standard output cannot be written", "No space left")
+
+
+@case()
+def it_ends_quietly_when_nobody_reads():
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "w") as closed:
+        done = subprocess.run(["/usr/bin/python3", "-B", os.path.join(LAB, "diwarp-lab"), "--list"],
+                              stdout=closed, stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
+    check(done.returncode == 141 and not done.stderr, done)
+
+
+@case()
+def an_interrupt_while_it_is_loaded_ends_it_quietly():
+    """A module that it imports is interrupted as by Ctrl-C."""
+    write("argparse.py", "raise KeyboardInterrupt\n")
+    done = subprocess.run(["/usr/bin/python3", "-B", os.path.join(LAB, "diwarp-lab"), "--list"],
+                          env={**os.environ, "PYTHONPATH": where.folder}, capture_output=True,
+                          text=True, timeout=PATIENCE)
+    check(done.returncode == 130 and not done.stderr, done)
+
+
+@case()
+def nothing_measured_is_not_all_measured():
+    """Programs that die before anything is tried."""
+    one = prepare()
+    fake("bandwidth", "", 'sys.exit("diwarp-bandwidth: no library")')
+    out, _ = lab(one, "--out", path("out"), status=3)
+    check("--help ended with status 1: diwarp-bandwidth: no library" in out, out)
+    check(not any(cell["rounds"] for cell in results()["cells"]), results())
+
+
+@case()
+def what_an_experiment_leaves_out_is_no_failure():
+    prepare()
+    text = TEXT.format(networks='"loopback"')
+    text = text.replace('lane("b", ', 'lane("b", only={"size": [1]}, how=')
+    lab(write("only.py", text), "--out", path("out"))
+    check(sum(bool(cell["not_run"]) for cell in results()["cells"]) == 2, results())
+
+
+@case()
+def an_experiments_settings_are_left_out_of_a_network_that_lacks_them():
+    """The user chose it; the report says what is missing."""
+    one = prepare(networks='"switch", rate="10M", delay=5')
+    lab(one, "--network", "loopback", "--out", path("out"))
+    notes = results()["run"]["notes"]
+    check("The network loopback leaves out: rate, delay" in notes, notes)
+    _, errors = lab(one, "--network", "loopback", "--delay", "5", "--out", path("more"), status=1)
+    sentence(errors, "loopback has no delay")
+    check(not os.path.exists(path("more")), "it leaves a folder")
+
+
+@case()
+def an_experiment_that_exits_is_told():
+    prepare()
+    _, errors = lab(write("ends.py", "import sys\nsys.exit(3)\n"), status=1)
+    sentence(errors, "ends.py:2: ", "sys.exit(3)")
+
+
+@case()
+def a_killed_run_is_marked_and_not_overwritten():
+    """Before its first whole point."""
+    one = prepare(SLOW)
+    process = begin(one, "--out", path("out"))
+    try:
+        wait_until(lambda: begun() > 0 or process.poll() is not None, "nothing runs")
+    finally:
+        process.kill()
+        process.communicate(timeout=PATIENCE)
+    check(not results()["complete"], results())
+    wait_until(lambda: not programs(), f"left behind: {programs()}")
+    os.remove(path("out/results.json"))
+    with open(path("out/results.csv")) as file:
+        before = file.read()
+    _, errors = lab(one, "--out", path("out"), status=1)
+    sentence(errors, "has results already")
+    check(open(path("out/results.csv")).read() == before, "it was overwritten")
+
+
+@case()
+def matplotlib_leaves_nothing_where_no_home_is_writable():
+    need_root()
+    one = prepare()
+    os.chmod(where.folder, 0o777)
+    os.chmod(path("diwarp-bandwidth"), 0o755)
+    os.makedirs(path("temporary"), exist_ok=True)
+    os.chmod(path("temporary"), 0o777)
+
+    def become_user():
+        os.environ.pop("MPLCONFIGDIR", None)
+        os.setgid(65534)
+        os.setuid(65534)
+
+    _, errors = lab(one, "--out", path("out"), preexec_fn=become_user)
+    check("created a temporary" not in errors, errors)
+    check(not os.listdir(path("temporary")), os.listdir(path("temporary")))
 
 
 @case()
@@ -178,7 +312,7 @@ def programs():
     return found
 
 
-ENDS = {"interrupt": (signal.SIGINT, 130), "terminate": (signal.SIGTERM, 130),
+ENDS = {"interrupt": (signal.SIGINT, 130), "terminate": (signal.SIGTERM, 143),
         "kill": (signal.SIGKILL, -9)}
 
 

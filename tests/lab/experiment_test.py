@@ -62,6 +62,16 @@ MISTAKES = {
     "better": ("value('s', better='green')", 1, "green"),
     "rounds": ("rounds(least=3, most=2)", 1, "least"),
     "combined_rounds": ("\ncombine('loss', rounds=0)", 2, "least"),
+    "size_of_letters": ("\npoints(size=['abc'])", 2, "size needs whole numbers from 0"),
+    "size_of_another_unit": ("points(size=['4Q'])", 1, "'4Q'"),
+    "half_a_stream": ("points(streams=[0.5])", 1, "streams needs whole numbers"),
+    "no_clients": ("points(clients=[0])", 1, "from 1"),
+    "count_by_a_text": ("points(n=['x'])\n\nlane('a', pair('bandwidth', '', clients='n'))", 3,
+                        "counts by n"),
+    "count_by_a_text_together": ("points(n=['x'])\n\nlane('a', together(a=many('n', "
+                                 "pair('bandwidth', ''))))", 3, "counts by n"),
+    "every_half": ("points(every=[1.5])", 1, "every is a whole number"),
+    "exit": ("value('a')\nimport sys\nsys.exit(3)", 3, "sys.exit(3) would end the lab"),
     "in_a_function": ("def f():\n    return 1 / 0\nx = 2\nf()", 2, "ZeroDivisionError"),
 }
 
@@ -150,7 +160,7 @@ def write_table():
     one = loaded()
     results = results_of(one)
     made = output.Output(path("out"), RUN, one)
-    made.begin(results.points())
+    made.begin(results)
     for row in results.rows:
         made.write_row(row)
     made.close()
@@ -166,6 +176,34 @@ def the_table_is_tidy():
     check(all(float(row["speed"]) > 100 and None not in row for row in rows), rows)
     made.write_json(results, True, "")
     refused(Refusal, write_table, "has results already")
+    os.remove(path("out/results.json"))
+    refused(Refusal, write_table, "has results already")
+
+
+@case()
+def a_document_tells_before_the_first_row_that_the_run_has_not_ended():
+    one = loaded()
+    made = output.Output(path("out"), RUN, one)
+    made.begin(Results(one, one.point_list(False)))
+    made.close()
+    with open(path("out/results.json")) as file:
+        found = json.load(file)
+    check(not found["complete"] and found["ended"] == "the run had not ended", found)
+    made.discard()
+    check(not os.path.exists(path("out")), "a run that was discarded leaves its folder")
+
+
+@case()
+def results_are_whole_if_only_the_experiment_left_something_out():
+    one = loaded()
+    results = Results(one, one.point_list(False))
+    check(not results.is_whole(), "no rows")
+    results.add({"status": "ok"})
+    results.obstacles["a", 0] = "it is for other values"
+    results.intended.add(("a", 0))
+    check(results.is_whole(), "as intended")
+    results.obstacles["a", 1] = "there is no tool"
+    check(not results.is_whole(), "an obstacle")
 
 
 @case()

@@ -10,6 +10,7 @@ import time
 
 from lab import SERVE, case, check, fake, main, path, refused, where, write
 from diwarp_lab import experiment, scene, work
+from diwarp_lab.basics import Refusal
 from diwarp_lab.networks import NETWORKS, BuiltIn, Loopback
 from diwarp_lab.progress import Progress
 from diwarp_lab.results import Results
@@ -280,6 +281,46 @@ def the_built_in_network_tells_programs_by_their_environment():
     network = BuiltIn(None, {"loss": 1, "delay": 50}, 7, 2)
     check(network.environment == {"DIWARP_IMPAIR": "drop=0.01,delay=50,seed=7"},
           network.environment)
+
+
+NOTHING = 'print(json.dumps([{"mb_per_s": 0, "valid_bytes": 0, "overflowed": %d}]))'
+FAILED = "nothing valid arrived, though no loss was asked for"
+EMPTY = {"for_no_reason": ("", 0, FAILED), "of_no_bytes": ("points(size=[0])\n", 0, ""),
+         "where_losses_are_asked_for": ('network("built-in")\npoints(loss=[1])\n', 0, ""),
+         "where_losses_were_counted": ("", 3, "")}
+
+
+@case(*((name,) for name in EMPTY))
+def nothing_valid_arrives(name):
+    use_fakes()
+    text, overflowed, told = EMPTY[name]
+    fake("bandwidth", NOTHING % overflowed)
+    _, rows, _ = run_experiment(text + "rounds(least=1, most=1, warmup=0)\n" + LANES)
+    check(rows and all(told in row["why"] and (row["status"] == "failed") == bool(told)
+                       for row in rows), rows)
+
+
+@case()
+def a_network_that_the_user_chose_leaves_out_what_the_experiment_set():
+    """And refuses what the user set."""
+    chosen = Networks(("built-in",), True, {"loss"})
+    left = chosen.fitting("built-in", {"rate": 10, "loss": 1, "delay": 2})
+    check(left == {"loss": 1, "delay": 2}, left)
+    check("built-in leaves out: rate" in chosen.notes[0], chosen.notes)
+    chosen = Networks(("veth",), True, {"loss"})
+    refused(Refusal, lambda: chosen.possible([{"size": 1}], {"loss": 1}), "veth has no loss")
+    refused(Refusal, lambda: chosen.possible([{"loss": 0}, {"loss": 1}], {}), "veth has no loss")
+
+
+@case()
+def points_that_a_network_of_the_users_choice_cannot_have_are_left_out():
+    chosen = Networks(("veth",), True, set())
+    points = [{"loss": 0, "size": 1}, {"loss": 1, "size": 1}]
+    check(chosen.possible(points, {}) == points[:1], "those without loss")
+    check("veth has no loss: the points that need it are left out" in chosen.notes[0],
+          chosen.notes)
+    refused(Refusal, lambda: chosen.possible(points[1:], {}), "veth has no loss")
+    check(Networks(("veth",), False).possible(points, {}) == points, "nobody chose it")
 
 
 @case()

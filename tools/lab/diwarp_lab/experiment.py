@@ -20,6 +20,10 @@ FOLDER = os.path.join(HERE, "experiments")
 BETTER = ("higher", "lower", "neither")
 
 
+# Points of these names are whole numbers, from these on.
+NUMBERS = {"size": 0, "streams": 1, "clients": 1, "receivers": 1}
+
+
 class Mistake(Refusal):
     """A mistake in an experiment's file."""
 
@@ -223,7 +227,20 @@ def point_values(name, values):
         raise Wrong(f"{name} needs a list of values, not {values!r}")
     if name in OPTIONS:
         return [setting(name, value) for value in values]
+    if name in NUMBERS:
+        return [whole_number(name, value) for value in values]
     return [number_or_text(value) for value in values]
+
+
+def whole_number(name, value):
+    try:
+        number = parse_number(value)
+    except ValueError:
+        number = None
+    if not isinstance(number, int) or number < NUMBERS.get(name, 1):
+        raise Wrong(f"{name} needs whole numbers from {NUMBERS.get(name, 1)} such as 64, 4K or "
+                    f"1M, not {value!r}")
+    return number
 
 
 def number_or_text(value):
@@ -237,6 +254,16 @@ def checked_rounds(rounds):
     if not 1 <= rounds.least <= rounds.most <= 1000 or not 0 <= rounds.warmup <= 100:
         raise Wrong("rounds need 1 <= least <= most <= 1000, and 0 to 100 for a warm-up")
     return rounds
+
+
+def check_counts(experiment, lane):
+    """What a lane takes for a number of programs."""
+    for name in lane.work.counts():
+        for value in experiment.points.get(name, []) + experiment.quick_points.get(name, []):
+            try:
+                whole_number(name, value)
+            except Wrong as error:
+                raise Wrong(f"the lane {lane.name!r} counts by {name}: {error}", lane.line)
 
 
 def check_whole(experiment):
@@ -253,6 +280,7 @@ def check_whole(experiment):
                 what = "which takes a size in points()" if name == "count" else \
                     "which is in no points()"
                 raise Wrong(f"the lane {lane.name!r} uses {{{name}}}, {what}", lane.line)
+        check_counts(experiment, lane)
         for name in lane.only:
             if name not in experiment.points:
                 raise Wrong(f"the lane {lane.name!r} is only for some {name!r}, which is in no "
@@ -290,6 +318,9 @@ def load(path):
         raise Mistake(path, error.lineno or 1, error.msg)
     except (Wrong, ValueError) as error:
         raise Mistake(path, getattr(error, "line", None) or line_in(path, error), str(error))
+    except SystemExit as error:
+        raise Mistake(path, line_in(path, error),
+                      f"sys.exit({error.code!r}) would end the lab: an experiment only describes")
     except Exception as error:
         raise Mistake(path, line_in(path, error), f"{type(error).__name__}: {error}")
     about = (names.get("__doc__") or experiment.name).strip()

@@ -2,6 +2,7 @@
 """What results were measured with: commit, machine, kernel; and whether the machine was idle."""
 import os
 import platform
+import re
 import subprocess
 import time
 
@@ -20,6 +21,21 @@ def output_of(*words):
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def lab_version():
+    """As it was installed, or as the header of the source tree has it."""
+    try:
+        with open(os.path.join(HERE, "VERSION")) as file:
+            return file.read().strip()
+    except OSError:
+        pass
+    try:
+        with open(os.path.join(HERE, "../../../include/diwarp/version.h")) as file:
+            return ".".join(re.findall(r"#define DIWARP_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)",
+                                       file.read()))
+    except OSError:
+        return "of unknown version"
 
 
 def lab_commit():

@@ -8,6 +8,7 @@ import shlex
 import shutil
 import signal
 import sys
+import textwrap
 import time
 
 from . import experiment as experiments
@@ -21,12 +22,40 @@ from .results import Results
 from .runner import Networks, Runner
 
 # Exit statuses; documented in docs/lab.md.
-FINE, REFUSED, USAGE, INCOMPLETE, INTERRUPTED = 0, 1, 2, 3, 130
+FINE, REFUSED, USAGE, INCOMPLETE = 0, 1, 2, 3
+SIGNALLED = 128  # and the number of the signal
 IDLE_PATIENCE = 5  # seconds to wait for an idle machine
 
 
 class Interrupted(BaseException):
     """A signal asked for the end."""
+
+    def __init__(self, number):
+        super().__init__(signal.Signals(number).name)
+        self.status = SIGNALLED + number
+
+
+def whole(least, most):
+    """Reads a whole number for argparse."""
+    def read(text):
+        try:
+            number = int(text)
+        except ValueError:
+            number = None
+        if number is None or not least <= number <= most:
+            raise argparse.ArgumentTypeError(f"{text} is no whole number from {least} to {most}")
+        return number
+    return read
+
+
+def seconds(text):
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0
+    if not 0 < number <= 1e6:
+        raise argparse.ArgumentTypeError(f"{text} is no number of seconds above 0")
+    return number
 
 
 def parser():
@@ -35,7 +64,9 @@ def parser():
         "lanes in turn within each round, tables, plots and a report.",
         epilog="Network options take one value, or a list (0,1,5) that becomes points. Exit "
         "status: 0 all was measured, 1 refused, 2 wrong usage, 3 some lanes failed or a check does "
-        "not hold, 130 interrupted.")
+        "not hold, 130 interrupted, 143 ended by SIGTERM, 141 nobody reads the output.")
+    made.add_argument("--version", action="version",
+                      version=f"diwarp-lab {machine.lab_version()}")
     add = made.add_argument
     add("experiment", nargs="?", help="a name that --list shows, or the path of a file.py")
     add("--list", action="store_true", help="name the experiments and the networks, and end")
@@ -46,13 +77,13 @@ def parser():
     add("--lanes", metavar="REGEX", help="only lanes whose name matches")
     add("--points", metavar="NAME=A,B", action="append", default=[],
         help="other values of what varies; may be repeated")
-    add("--rounds", metavar="N", type=int, help="exactly so many rounds")
+    add("--rounds", metavar="N", type=whole(1, 1000), help="exactly so many rounds")
     add("--volume", metavar="BYTES", help="of a run, which make its number of messages: 16M")
-    add("--limit", metavar="SECONDS", type=float, help="that one program may take")
-    add("--seed", metavar="N", type=int, default=1, help="of all that is random (default 1)")
+    add("--limit", metavar="SECONDS", type=seconds, help="that one program may take")
+    add("--seed", metavar="N", type=whole(0, 1 << 62), default=1, help="of all that is random (default 1)")
     add("--self-check", action="store_true", help="only prove that the loss that is asked for "
         "(default 0.1,1,3,7) is the loss that happens")
-    add("--packets", metavar="N", type=int, default=selfcheck.PACKETS,
+    add("--packets", metavar="N", type=whole(1, 10 ** 7), default=selfcheck.PACKETS,
         help=f"of each rate of --self-check (default {selfcheck.PACKETS})")
     add("--tools", metavar="FOLDER", help="where diwarp's programs are")
     for name, (unit, _) in OPTIONS.items():
@@ -71,6 +102,8 @@ def settings_of(arguments):
             found[name] = [setting(name, part) for part in text.split(",")]
         except ValueError as error:
             raise Refusal(f"--{name}: {error}.")
+        if name == "every" and not all(found[name]):
+            raise Refusal("--every: the nth packet is lost, from the first on, and not each 0th.")
     return found
 
 
@@ -87,12 +120,16 @@ def change_points(experiment, arguments, settings):
         if not split or name not in experiment.points:
             raise Refusal(f"--points needs NAME=A,B with one of {', '.join(experiment.points)}, "
                           f"not {text}.")
-        replace_points(experiment, name, experiments.point_values(name, values.split(",")))
+        try:
+            chosen = experiments.point_values(name, values.split(","))
+        except (experiments.Wrong, ValueError) as error:
+            raise Refusal(f"--points {text}: {error}.")
+        replace_points(experiment, name, chosen)
     if arguments.lanes:
         choose_lanes(experiment, arguments.lanes)
+    for lane in experiment.lanes:
+        experiments.check_counts(experiment, lane)
     if arguments.rounds:
-        if not 1 <= arguments.rounds <= 1000:
-            raise Refusal("--rounds needs a number from 1 to 1000.")
         for rounds in (experiment.rounds, experiment.quick_rounds):
             rounds.least = rounds.most = arguments.rounds
     return left
@@ -137,10 +174,14 @@ def find_tools(given, program):
 def print_list():
     print("Experiments:")
     for name in experiments.names():
-        print(f"  {name:14}{experiments.load(experiments.find(name)).title}")
+        print_entry(name, experiments.load(experiments.find(name)).title)
     print("Networks:")
     for name, kind in NETWORKS.items():
-        print(f"  {name:14}{kind.about}; can: {', '.join(kind.can) or 'nothing'}")
+        print_entry(name, f"{kind.about}; can: {', '.join(kind.can) or 'nothing'}")
+
+
+def print_entry(name, text):
+    print(textwrap.fill(text, 79, initial_indent=f"  {name:14}", subsequent_indent=" " * 16))
 
 
 def busy(patience):
@@ -180,13 +221,15 @@ class Session:
 
     def networks(self, experiment):
         names = (self.arguments.network,) if self.arguments.network else experiment.networks
-        return Networks(names, bool(self.arguments.network))
+        asked = {*self.settings, *(text.partition("=")[0] for text in self.arguments.points)}
+        return Networks(names, bool(self.arguments.network), asked)
 
     def self_check(self, experiment):
         rates = self.settings.get("loss", list(selfcheck.RATES))
         if not all(0 < rate < 100 for rate in rates):
             raise Refusal("--self-check needs losses above 0 and below 100 percent.")
         networks = self.networks(experiment)
+        networks.asked = None  # the losses are all that is asked for
         fine = selfcheck.run(networks, rates, self.arguments.seed, self.arguments.packets)
         for note in networks.notes:
             print(note)
@@ -217,8 +260,9 @@ class Session:
         if not experiment.lanes:
             return  # of those that are combined some may be left out so
         volume = volume_of(self.arguments, experiment)
-        results = Results(experiment, experiment.point_list(self.arguments.quick))
         networks = self.networks(experiment)
+        results = Results(experiment, networks.possible(
+            experiment.point_list(self.arguments.quick), overrides))
         run = {**self.circumstances, "notes": networks.notes}
         output = Output(folder, run, experiment)
         rounds = experiment.quick_rounds if self.arguments.quick else experiment.rounds
@@ -226,20 +270,23 @@ class Session:
         runner = Runner(experiment, results, output, networks, progress, rounds,
                         self.arguments.seed, overrides, self.arguments.limit,
                         volume)
-        ended = "the run had not ended"
+        ended, refused = "the run had not ended", False
         try:
-            output.begin(results.points())
+            output.begin(results)
             runner.run()
             ended = ""
         except (Interrupted, KeyboardInterrupt):
             ended = "the run was interrupted"
             raise
         except Refusal as reason:
-            ended = str(reason).rstrip(".")
+            ended, refused = str(reason).rstrip("."), True
             raise
         finally:
             progress.clear()
-            self.finish_one(experiment, results, output, run, ended)
+            if results.rows or not refused:
+                self.finish_one(experiment, results, output, run, ended)
+            else:
+                output.discard()
 
     def finish_one(self, experiment, results, output, run, ended):
         run["seconds"] = round(time.monotonic() - self.begun, 1)
@@ -247,7 +294,7 @@ class Session:
         whole = document(experiment, run, results, not ended, ended)
         part = report.Part(experiment, results, whole, {})
         self.parts.append(part)
-        if any(row["status"] != "ok" for row in results.rows):
+        if not results.is_whole():
             self.status = INCOMPLETE
         output.write_json(results, not ended, ended)
         for figure in figures:
@@ -315,7 +362,7 @@ def summarize(session, folder):
 
 
 def end_by_signal(number, _):
-    raise Interrupted(signal.Signals(number).name)
+    raise Interrupted(number)
 
 
 def run(arguments, program):
@@ -341,18 +388,35 @@ def run(arguments, program):
     return session.status
 
 
-def main(program):
-    arguments = parser().parse_args()
-    signal.signal(signal.SIGTERM, end_by_signal)
-    signal.signal(signal.SIGHUP, end_by_signal)
+def guarded(program):
+    """The exit status; what users can do something about is told in a sentence."""
     try:
+        arguments = parser().parse_args()
+        signal.signal(signal.SIGTERM, end_by_signal)
+        signal.signal(signal.SIGHUP, end_by_signal)
         return run(arguments, program)
+    except SystemExit as end:  # argparse's
+        return end.code
     except (Refusal, experiments.Wrong) as reason:
         print(f"diwarp-lab: {reason}", file=sys.stderr)
         return REFUSED
-    except (Interrupted, KeyboardInterrupt):
+    except (Interrupted, KeyboardInterrupt) as end:
         print("diwarp-lab: interrupted; what was measured before is kept, and marked as partial.",
               file=sys.stderr)
-        return INTERRUPTED
+        return getattr(end, "status", SIGNALLED + signal.SIGINT)
+
+
+def main(program):
+    try:
+        status = guarded(program)
+        if sys.stdout:
+            sys.stdout.flush()
+        return status
     except BrokenPipeError:
-        return REFUSED
+        status = SIGNALLED + signal.SIGPIPE
+    except OSError as error:
+        what = error.filename or "Standard output"
+        print(f"diwarp-lab: {what} cannot be written or read: {error.strerror}.", file=sys.stderr)
+        status = REFUSED
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python writes what is left when it ends
+    return status

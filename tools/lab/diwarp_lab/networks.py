@@ -26,6 +26,7 @@ OPTIONS = {
     "duplicate": ("percent", None),
     "corrupt": ("percent", None),
 }
+WHOLE = ("mtu", "queue", "every")
 PERCENTS = ("loss", "reorder", "duplicate", "corrupt")
 
 
@@ -36,6 +37,8 @@ def setting(name, text):
     value = parse_number(text, OPTIONS[name][1] or DECIMAL)
     if name in PERCENTS and value > 100:
         raise ValueError(f"{name} is in percent: at most 100, not {value:g}")
+    if name in WHOLE and not isinstance(value, int):
+        raise ValueError(f"{name} is a whole number, not {value:g}")
     if name == "mtu" and not 576 <= value <= 65535:
         raise ValueError(f"mtu is in bytes, from 576 to 65535, not {value:g}")
     return value
@@ -71,6 +74,11 @@ class Network:
     def counted(self):
         """(packets offered, packets dropped of those by chance) so far; None: it does not count."""
         return None
+
+    def dropped(self):
+        """Packets dropped so far for whatever reason, as a number that only grows."""
+        counted = self.counted()
+        return counted[1] if counted else 0
 
     def get(self, name):
         return self.settings.get(name, 0)
@@ -220,6 +228,9 @@ class Netem(Veth):
         found = [self.counts(side) for side in self.sides]
         return tuple(map(sum, zip(*found))) if all(found) else None
 
+    def dropped(self):
+        return sum(found[1] for side in self.sides if (found := self.counts(side)))
+
     def counts(self, side):
         words = self.middle.command("tc", "-s", "qdisc", "show", "dev", side)
         words = words.replace(",", "").split()
@@ -306,6 +317,10 @@ class Switched(Network):
         lost = sum(port["lost"] for port in ports)
         passed = sum(port["passed"] + port["late"] + port["overflowed"] for port in ports)
         return passed + lost, lost
+
+    def dropped(self):
+        return sum(port["lost"] + port["overflowed"] + port["refused"]
+                   for port in self.switch.figures())
 
 
 NETWORKS = {one.name: one for one in (Loopback, Veth, Routed, Switched, Netem, BuiltIn)}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files of a run: results.csv grows with each row, results.json is replaced as a whole, so a run
 that is killed leaves both readable. docs/lab.md documents them; schema.json is the JSON's."""
+import contextlib
 import csv
 import errno
 import json
@@ -16,18 +17,27 @@ class Output:
 
     def __init__(self, folder, run, experiment):
         self.folder, self.run, self.experiment = folder, run, experiment
-        self.rows = None
+        self.made = not os.path.exists(folder)
         with told(folder):
             os.makedirs(folder, exist_ok=True)
             if os.path.exists(self.path("results.json")):
-                raise Refusal(f"{folder} has results already: name another folder with --out, or "
-                              "move them away.")
-            self.rows = open(self.path("results.csv"), "w", newline="")
+                self.refuse_second()
+            try:
+                self.rows = open(self.path("results.csv"), "x", newline="")
+            except FileExistsError:
+                self.refuse_second()
+
+    def refuse_second(self):
+        raise Refusal(f"{self.folder} has results already: name another folder with --out, or "
+                      "move them away.")
 
     def path(self, name):
         return os.path.join(self.folder, name)
 
-    def begin(self, points):
+    def begin(self, results):
+        """Before the first row there is a document that tells that the run has not ended."""
+        self.write_json(results, False, "the run had not ended")
+        points = results.points()
         self.names = list(points[0]) if points else []
         self.columns = ["experiment", "network", "lane", *self.names, "round", "status", "why",
                         *(value.name for value in self.experiment.values), "net_offered",
@@ -66,6 +76,16 @@ class Output:
                 if os.path.exists(new):
                     os.remove(new)
                 raise
+
+    def discard(self):
+        """Of a run that was refused before it measured anything: the folder is as it was."""
+        self.close()
+        for name in ("results.csv", "results.json"):
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(self.path(name))
+        if self.made:
+            with contextlib.suppress(OSError):  # someone else put something there
+                os.rmdir(self.folder)
 
     def close(self):
         try:

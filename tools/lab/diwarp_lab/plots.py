@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plots of figures, as SVG and PNG. matplotlib is loaded late: it starts threads, and a process
 that has some cannot enter a user namespace."""
+import contextlib
 import importlib.util
 import io
 import math
+import os
+import tempfile
 
 from .networks import PERCENTS
 from .quantities import short
@@ -70,6 +73,20 @@ def draw(figure, results):
     return made
 
 
+def load():
+    """matplotlib.pyplot. While it is loaded it keeps what it knows of fonts in a folder of the
+    user's; where that cannot be written, in one that is removed afterwards."""
+    home = os.environ.get("MPLCONFIGDIR") or os.path.expanduser("~")
+    with contextlib.ExitStack() as stack:
+        if not os.access(home, os.W_OK | os.X_OK):
+            os.environ["MPLCONFIGDIR"] = stack.enter_context(tempfile.TemporaryDirectory())
+        import matplotlib
+        matplotlib.use("Agg")
+        matplotlib.rcParams.update({"svg.hashsalt": "diwarp", "svg.fonttype": "none"})
+        from matplotlib import pyplot
+    return pyplot
+
+
 def close(picture):
     from matplotlib import pyplot
     pyplot.close(picture)
@@ -77,10 +94,7 @@ def close(picture):
 
 def make_picture(figure, results):
     """matplotlib's, which is to be closed; None where nothing was measured."""
-    import matplotlib
-    matplotlib.use("Agg")
-    matplotlib.rcParams.update({"svg.hashsalt": "diwarp", "svg.fonttype": "none"})
-    from matplotlib import pyplot
+    pyplot = load()
     shown = [(value, drawn) for value, points in panels(figure, results)
              if (drawn := [(lane, line) for lane in results.experiment.lanes
                            if (line := series(figure, lane, points, results))])]

@@ -10,6 +10,7 @@ class Results:
         self.experiment, self._points = experiment, points
         self.rows = []  # {"lane", "point", "network", "round", "status", "why", values ...}
         self.obstacles = {}  # (lane, index of the point): why it was not run
+        self.intended = set()  # those obstacles that are the experiment's own, by `only`
         self.counts = {}  # (network, asked percent): [offered, lost]
 
     def points(self):
@@ -37,6 +38,11 @@ class Results:
         percentile at the far end would never settle."""
         first = self.experiment.values[0].name
         return settled(self.values(first, lane, point), percent)
+
+    def is_whole(self):
+        """Whether all was measured that the experiment wants."""
+        return bool(self.rows) and all(row["status"] == "ok" for row in self.rows) and \
+            set(self.obstacles) <= self.intended
 
     def count(self, network, asked, offered, lost):
         total = self.counts.setdefault((network, asked), [0, 0])

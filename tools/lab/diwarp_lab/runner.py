@@ -14,15 +14,22 @@ from .work import Failed, Stage, matches
 
 FALLBACKS = ("built-in", "loopback")  # where no namespaces can be had
 SHAPES = ("mtu", "rate", "queue")  # without these a network still loses what it is to lose
+LOSING = ("loss", "every", "corrupt")  # with these it is no surprise that nothing arrives
 GIVE_UP_CELL = 2  # failures of a lane at a point, after which it is left alone there
 GIVE_UP_LANE = 2  # points in a row at which it always failed, after which it is left alone
+
+
+class NotIntended(Skipped):
+    """The experiment itself leaves a lane out at a point."""
 
 
 class Networks:
     """Finds and makes the networks that lanes want; notes what was used in place of what."""
 
-    def __init__(self, wanted, explicit):
-        self.wanted, self.explicit = wanted, explicit
+    def __init__(self, wanted, explicit, asked=None):
+        """`explicit`: chosen by the user, who has it or a refusal. `asked` are the options that the
+        user set, as opposed to the experiment; None: all."""
+        self.wanted, self.explicit, self.asked = wanted, explicit, asked
         self.notes, self._no_namespaces = [], None
 
     def no_namespaces(self):
@@ -55,14 +62,41 @@ class Networks:
         raise Skipped("no network can be had: " + "; ".join(reasons))
 
     def fitting(self, name, settings):
-        """The settings; of a network that nobody asked for, without those that only shape it."""
-        if name in self.wanted or name not in FALLBACKS:
+        """The settings; of a network that nobody asked for, without those that only shape it; of
+        one that the user chose, without those of the experiment that it cannot do."""
+        unable = unable_of(name, settings)
+        if self.explicit and name in self.wanted:
+            left_out = [option for option in unable if not self.is_asked(option)]
+        elif name in self.wanted or name not in FALLBACKS:
             return settings
-        left_out = [option for option, value in settings.items()
-                    if value and option in SHAPES and option not in NETWORKS[name].can]
+        else:
+            left_out = [option for option in unable if option in SHAPES]
         if left_out:
             self.note(f"The network {name} leaves out: {', '.join(left_out)}")
         return {option: value for option, value in settings.items() if option not in left_out}
+
+    def is_asked(self, option):
+        return self.asked is None or option in self.asked
+
+    def possible(self, points, overrides):
+        """Of the points of an experiment those that a network which the user chose can be asked
+        for. Refusal where there are none, and where it cannot do what the user set."""
+        if not self.explicit:
+            return points
+        name = self.wanted[0]
+        refuse_unable(name, overrides)
+        for point in points:
+            refuse_unable(name, {option: point[option] for option in unable_of(name, point)
+                                 if self.is_asked(option)})
+        kept = [point for point in points if not unable_of(name, point)]
+        if points and not kept:
+            refuse_unable(name, network_settings_in(points[0]))
+        if len(kept) < len(points):
+            lacking = dict.fromkeys(option for point in points
+                                    for option in unable_of(name, point))
+            self.note(f"The network {name} has no {', '.join(lacking)}: the points that need it "
+                      "are left out")
+        return kept
 
     def make(self, name, settings, seed, hosts, stack):
         refuse_unable(name, settings)
@@ -91,10 +125,19 @@ def bring_loopback_up():
     subprocess.run(["ip", "link", "set", "lo", "up"], check=False, capture_output=True)
 
 
+def unable_of(name, settings):
+    """The options of a network that these ask for and this one has not."""
+    return [option for option, value in settings.items()
+            if value and option in OPTIONS and option not in NETWORKS[name].can]
+
+
+def network_settings_in(point):
+    return {name: value for name, value in point.items() if name in OPTIONS}
+
+
 def network_settings(experiment, point, overrides):
     """What a network is asked for at a point; zero asks for nothing."""
-    varying = {name: value for name, value in point.items() if name in OPTIONS}
-    return {**experiment.settings, **overrides, **varying}
+    return {**experiment.settings, **overrides, **network_settings_in(point)}
 
 
 def describe(point):
@@ -142,6 +185,8 @@ class Runner:
                 lanes[lane.name] = (lane, self.stage(lane, point, settings, made, stack))
             except Skipped as reason:
                 self.results.obstacles[lane.name, index] = str(reason)
+                if isinstance(reason, NotIntended):
+                    self.results.intended.add((lane.name, index))
         for _ in range(self.rounds.warmup):
             self.turn(lanes, point, 0)
         failures = dict.fromkeys(lanes, 0)
@@ -164,7 +209,7 @@ class Runner:
     def stage(self, lane, point, settings, made, stack):
         """Where a lane runs at a point. Skipped if it cannot."""
         if not matches(point, lane.only):
-            raise Skipped(f"it is for other values of {', '.join(lane.only)}")
+            raise NotIntended(f"it is for other values of {', '.join(lane.only)}")
         if self.barren.get(lane.name, 0) >= GIVE_UP_LANE:
             raise Skipped("it failed at the points before")
         if lane.network not in made:
@@ -198,7 +243,7 @@ class Runner:
         network.reseed(self.seed_of(lane.name, number))
         row = {"lane": lane.name, "point": point, "network": network.name, "round": number,
                "status": "ok", "why": "", "values": {}}
-        before = network.counted()
+        before, dropped = network.counted(), network.dropped()
         try:
             measured = lane.work.run(stage)
         except Failed as reason:
@@ -208,7 +253,18 @@ class Runner:
         if not any(value is not None for value in row["values"].values()):
             row.update(status="failed", why="its rows have none of the experiment's values")
         self.count(row, network, before, measured)
+        if row["status"] == "ok" and came_to_nothing(point, measured) and \
+                not self.lost_any(row, network, dropped, measured):
+            row.update(status="failed", why="nothing valid arrived, though no loss was asked for "
+                                            "and none was counted")
         return row
+
+    @staticmethod
+    def lost_any(row, network, before, measured):
+        """Whether packets were, or may have been, lost on purpose or for want of room."""
+        if any(network.get(name) for name in LOSING) or row.get("net_lost"):
+            return True
+        return network.dropped() != before or any(columns(measured, "overflowed"))
 
     def count(self, row, network, before, measured):
         if network.counts_rows and "impaired.offered" in measured:
@@ -223,6 +279,19 @@ class Runner:
     def seed_of(self, lane, number):
         """The same for the same run, lane and round."""
         return random.Random(f"{self.seed} {lane} {number}").randrange(1, 1 << 40)
+
+
+def columns(row, name):
+    """The numbers of this name, of whichever part of a lane's work."""
+    return [value for column, value in row.items()
+            if column.removesuffix(".sum").rpartition(".")[2] == name
+            and isinstance(value, (int, float))]
+
+
+def came_to_nothing(point, row):
+    """Whether a row counts valid bytes, and has none of messages that have some."""
+    valid = columns(row, "valid_bytes")
+    return bool(valid) and not any(valid) and point.get("size") != 0
 
 
 def pick(value, row):

@@ -98,8 +98,9 @@ class Space:
         end_with(parent)
 
     def command(self, *words):
+        enter = functools.partial(self.enter, os.getpid())
         done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                              timeout=PATIENCE, preexec_fn=functools.partial(self.enter, os.getpid()))
+                              timeout=PATIENCE, preexec_fn=enter)
         check(done.returncode == 0, f"{shlex.join(words)}: {done.stdout}{done.stderr}")
         return done.stdout
 

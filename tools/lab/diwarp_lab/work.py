@@ -224,7 +224,11 @@ class Work:
         return 2
 
     def placeholders(self):
-        return [name for text in self.texts for name in placeholders_in(text)]
+        return [name for text in self.texts for name in placeholders_in(text)] + self.counts()
+
+    def counts(self):
+        """Names of the points that are numbers of programs."""
+        return []
 
     def obstacle(self, stage):
         return ""
@@ -271,7 +275,7 @@ MOST = 16  # that a count which varies may come to, for the hosts that it takes
 def count_at(count, point):
     """A count, or the value of the point that it names."""
     if isinstance(count, str):
-        return int(point[count]) if point else MOST
+        return point[count] if point else MOST
     return count
 
 
@@ -288,9 +292,8 @@ class Pair(Work):
     def hosts(self, point=None):
         return max(*self.ends, self.ends[1] + count_at(self.receivers, point) - 1) + 1
 
-    def placeholders(self):
-        named = [count for count in (self.receivers, self.clients) if isinstance(count, str)]
-        return super().placeholders() + named
+    def counts(self):
+        return [count for count in (self.receivers, self.clients) if isinstance(count, str)]
 
     def streams(self):
         return super().streams() if self.on_streams is None else self.on_streams
@@ -440,6 +443,9 @@ class Together(Work):
         self.parts = parts
         self.texts = tuple(text for part in parts.values() for text in part.texts)
 
+    def counts(self):
+        return [name for part in self.parts.values() for name in part.counts()]
+
     def hosts(self, point=None):
         return max(part.hosts(point) for part in self.parts.values())
 
@@ -478,8 +484,8 @@ class Many(Work):
             return 2
         return max(max(self.FANS[self.fan](n)) for n in range(count_at(self.count, point))) + 1
 
-    def placeholders(self):
-        return super().placeholders() + ([self.count] if isinstance(self.count, str) else [])
+    def counts(self):
+        return self.pair.counts() + ([self.count] if isinstance(self.count, str) else [])
 
     def streams(self):
         return self.pair.streams()
