@@ -141,9 +141,11 @@ def a_child_whose_parent_has_ended_ends():
     marker = path("ran")
     child = os.fork()
     if child == 0:
-        scene.end_with(os.getppid() + 1)
-        write("ran", "")
-        os._exit(0)
+        try:
+            scene.end_with(os.getppid() + 1)
+            write("ran", "")
+        finally:
+            os._exit(2)
     check(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1, "it ended otherwise")
     check(not os.path.exists(marker), "it went on")
 
