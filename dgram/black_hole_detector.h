@@ -30,7 +30,7 @@ class BlackHoleDetector {
     const auto number = static_cast<uint32_t>(sequence);
     if (watches() && serial_before(sequence_, number)) return;
     if (!watches() || number != sequence_) watch(number, length);
-    if (repeats_ < kMost) ++repeats_;
+    if (repeats_ < kSaturated) ++repeats_;
   }
   /// One that is acknowledged arrived.
   void arrived(uint32_t length) {
@@ -58,7 +58,7 @@ class BlackHoleDetector {
   }
 
  private:
-  static constexpr uint8_t kMost = 127;  // counts go no further
+  static constexpr uint8_t kSaturated = 127;  // counts go no further
 
   void watch(uint32_t number, uint32_t length) {
     sequence_ = number;
@@ -66,7 +66,7 @@ class BlackHoleDetector {
     repeats_ = proofs_ = 0;
   }
   void prove() {
-    if (doubts() && proofs_ < kMost) ++proofs_;
+    if (doubts() && proofs_ < kSaturated) ++proofs_;
   }
   bool watches() const { return repeats_ != 0; }
 
