@@ -89,7 +89,7 @@ DatagramQueuePair::DatagramQueuePair(std::shared_ptr<ProtectionDomain> domain,
       sender_(identity_, segment_, max_rate_),
       control_([this] { wake(); }),
       errors_(control_, logged(), init.datagram.error_queue, init.datagram.error_rate),
-      network_(errors_, identity_, counters()),
+      network_(errors_, identity_, logged()),
       records_({protection(), receives(), recv_cq(), counters()}, init.datagram,
                init.type == QpType::ud),
       groups_(*this, init.type, engine(), *link_) {

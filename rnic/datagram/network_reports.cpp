@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rnic/datagram/network_reports.h"
 
-#include <new>
 #include <string>
 
 #include "base/log.h"
@@ -43,7 +42,7 @@ void NetworkReports::icmp(const llp::IcmpReport& report, Time now) noexcept {
   const auto incarnation = dgram::Envelope::quoted_incarnation(report.quoted);
   // guard(network-reports): condition => false
   if (incarnation && *incarnation != identity_.incarnation(report.destination))
-    return counters_.add(Counter::drop_icmp);
+    return counters_.add(Counter::drop_icmp, report.destination);
   const Row row = row_of(report.kind);
   counters_.add(row.counter);
   DatagramError error = of_kind(row.error, report.destination);
@@ -68,12 +67,9 @@ void NetworkReports::black_hole(const Address& peer, uint32_t datagram_bytes,
 
 void NetworkReports::inform(const DatagramError& error) noexcept {
   errors_.inform(error);
-  try {
-    const bool proven = error.kind == DatagramErrorKind::mtu_black_hole;
-    proven ? log::warn(to_string(error)) : log::info(to_string(error));
-  } catch (const std::bad_alloc&) {
-    // The counter tells.
-  }
+  const bool proven = error.kind == DatagramErrorKind::mtu_black_hole;
+  log::tell(proven ? LogLevel::warn : LogLevel::info, counters_.subject(),
+            [&] { return to_string(error); });
 }
 
 }  // namespace diwarp::rnic

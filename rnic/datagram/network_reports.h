@@ -5,10 +5,10 @@
 #include <string_view>
 
 #include "base/clock.h"
-#include "base/counters.h"
 #include "dgram/identity.h"
 #include "diwarp/attributes.h"
 #include "llp/datagram_link.h"
+#include "rnic/context/counter_log.h"
 #include "rnic/datagram/error_reports.h"
 
 namespace diwarp::rnic {
@@ -21,7 +21,7 @@ class NetworkReports {
   /// Entries of the error queue in a second, and at once.
   static constexpr uint32_t kEntriesPerSecond = 10;
 
-  NetworkReports(ErrorReports& errors, dgram::Identity& identity, Counters& counters)
+  NetworkReports(ErrorReports& errors, dgram::Identity& identity, const LoggedCounters& counters)
       : errors_(errors), identity_(identity), counters_(counters) {}
 
   /// One that quotes what this queue pair has not sent is dropped; one that quotes too little for
@@ -38,7 +38,7 @@ class NetworkReports {
 
   ErrorReports& errors_;
   dgram::Identity& identity_;
-  Counters& counters_;
+  const LoggedCounters& counters_;
   RateLimit limit_{kEntriesPerSecond};
 };
 

@@ -27,7 +27,7 @@ const Address kPeer = Address::parse("10.0.0.2:4791");
 const Address kRouter = Address::parse("10.0.0.1");
 
 struct Fixture {
-  explicit Fixture(uint32_t entries = 64) : errors(control, counters, entries, 1000) {}
+  explicit Fixture(uint32_t entries = 64) : errors(control, logged, entries, 1000) {}
 
   /// The beginning of a datagram to the peer from here.
   ConstBytes sent() {
@@ -46,10 +46,11 @@ struct Fixture {
   }
 
   Counters counters;
+  LoggedCounters logged{counters};
   ControlSender control{[] {}};
   ErrorReports errors;
   dgram::Identity identity{SipKey{}};
-  NetworkReports network{errors, identity, counters};
+  NetworkReports network{errors, identity, logged};
   std::array<std::byte, dgram::Envelope::kPrefixBytes> prefix{};
 };
 
