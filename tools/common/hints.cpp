@@ -34,15 +34,13 @@ constexpr Row kRows[] = {
      "% datagrams found no posted receive: use a smaller --window, or send slower (--rate)."},
     {"mtu_black_holes",
      "Datagrams of the path MTU vanish, smaller ones get through: lower the MTU of the interface "
-     "or "
-     "use a smaller --segment, or let ICMP \"fragmentation needed\" pass."},
+     "or use a smaller --segment, or let ICMP \"fragmentation needed\" pass."},
     {"loopback_to_remote",
      "A device on a loopback address reaches this host alone: give --device an address from which "
      "the peer is reached."},
     {"port_unreachable",
      "% ICMP messages say that nobody receives at the peer's port: start the peer, or check "
-     "whether "
-     "it has ended."},
+     "whether it has ended."},
     {"host_unreachable",
      "% ICMP messages say that no way leads to the peer: check addresses and routes."},
     {"path_prohibited",
@@ -54,8 +52,7 @@ constexpr Row kRows[] = {
     {"impaired_dropped", "DIWARP_IMPAIR dropped % datagrams: unset it."},
     {"message_timeouts",
      "% messages came in part only: some of their datagrams got lost. If it is all messages of "
-     "more "
-     "than one datagram, the path may not carry long ones: try --segment 1200."},
+     "more than one datagram, the path may not carry long ones: try --segment 1200."},
     {"backlog_drops",
      "% packets of this whole host, perhaps others' as well, found no room in its backlog: raise "
      "net.core.netdev_max_backlog (sysctl -w)."},

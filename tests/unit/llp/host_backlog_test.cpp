@@ -15,7 +15,8 @@ constexpr const char* kLine =
 
 TEST_CASE("backlog: the drops of all processors are added up") {
   CHECK(backlog_drops_in(kLine) == 10);
-  CHECK(backlog_drops_in(std::string(kLine) + "00000000 ffffffff 00000000\n") == 10 + 0xFFFFFFFFu);
+  const std::string lines = std::string(kLine).append("00000000 ffffffff 00000000\n");
+  CHECK(backlog_drops_in(lines) == 10 + 0xFFFFFFFFu);
   CHECK(backlog_drops_in("1 2") == 2);
   CHECK(backlog_drops_in("1 2 3") == 2);
 }
