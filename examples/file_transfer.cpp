@@ -6,19 +6,17 @@
 
 #include <array>
 #include <boost/crc.hpp>
-#include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <vector>
 
 #include "common.h"
+#include "files.h"
 
-using example::check, example::next, example::text_of;
+using example::check, example::fail, example::next, example::text_of, example::Target;
 using Crc32c = boost::crc_optimal<32, 0x1EDC6F41, 0xFFFFFFFF, 0xFFFFFFFF, true, true>;
 constexpr uint64_t kChunk = 64 << 10, kSlots = 8, kMaxSize = uint64_t{1} << 40;
-
-[[noreturn]] void fail(const std::string& sentence) { throw std::runtime_error(sentence); }
 
 /// An end with memory for some chunks on their way, which the requests use in turn. It needs no
 /// flow control: Sends that find no receive wait in the connection (ReceiveNotReady::hold).
@@ -36,45 +34,6 @@ struct Party : example::End {
   diwarp::MemoryRegion chunks{pd, memory};
 };
 
-using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
-File open(const std::filesystem::path& path, const char* mode) {
-  File file(std::fopen(path.c_str(), mode), std::fclose);
-  if (!file) throw std::system_error(errno, std::generic_category(), path.filename().string());
-  return file;
-}
-
-void show_progress(uint64_t done, uint64_t size) {
-  std::printf("\r%llu %%", static_cast<unsigned long long>(size == 0 ? 100 : done * 100 / size));
-  if (done == size) std::puts("");
-  std::fflush(stdout);
-}
-
-/// A new file in a folder, under a name that the peer chose: letters, digits and some signs, so
-/// that it leads nowhere else. It goes again unless it is kept.
-struct Target {
-  Target(const std::filesystem::path& folder, const std::string& name) : path(folder / name) {
-    const std::string first = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
-    if (name.empty() || name.size() > 255 || first.find(name[0]) == std::string::npos ||
-        name.find_first_not_of(first + ".-+ ") != std::string::npos)
-      fail("no file may be called \"" + name + "\" here");
-    file = open(path, "wbx");  // x: fails if there is anything of this name
-  }
-  ~Target() {
-    if (file) std::remove(path.c_str());
-  }
-  void write(const std::byte* bytes, size_t length) {
-    if (std::fwrite(bytes, 1, length, file.get()) != length)
-      throw std::system_error(errno, std::generic_category(), path.filename().string());
-  }
-  void keep() {
-    if (std::fflush(file.get()) != 0)
-      throw std::system_error(errno, std::generic_category(), path.filename().string());
-    file.reset();
-  }
-  std::filesystem::path path;
-  File file{nullptr, std::fclose};
-};
-
 /// What the sender promises: "SIZE NAME".
 struct Offer {
   explicit Offer(const std::string& text)
@@ -88,7 +47,7 @@ struct Offer {
 void take(Party& receiver, Target& target, uint64_t size) {
   Crc32c crc;
   for (uint64_t request = 0, got = 0;; ++request) {
-    show_progress(got, size);
+    example::show_progress(got, size);
     const uint32_t length = next(receiver.cq).byte_count;
     const std::byte* chunk = receiver.slot(request);
     if (got == size) {
@@ -101,6 +60,14 @@ void take(Party& receiver, Target& target, uint64_t size) {
     got += length;
     receiver.post_recv(request + kSlots);
   }
+}
+
+/// Tells the sender what is wrong, if it is there to be told.
+void complain(Party& receiver, std::string_view reason) try {
+  example::send_text(receiver, std::string(reason.substr(0, 64)));
+  receiver.qp.wait_disconnected(std::chrono::seconds(1));
+} catch (const std::exception&) {
+  // The reason is told here.
 }
 
 void receive(const diwarp::Address& local, const char* folder) {
@@ -123,8 +90,13 @@ void receive(const diwarp::Address& local, const char* folder) {
   }
   for (uint64_t slot = 0; slot < kSlots; ++slot) receiver.post_recv(slot);
   request->accept(receiver.qp);
-  take(receiver, *target, size);
-  target->keep();
+  try {
+    take(receiver, *target, size);
+    target->keep();
+  } catch (const std::exception& error) {
+    complain(receiver, error.what());
+    throw;
+  }
   example::send_text(receiver, "taken");
   next(receiver.cq);
   std::printf("%s: %llu bytes\n", target->path.filename().c_str(),
@@ -132,8 +104,14 @@ void receive(const diwarp::Address& local, const char* folder) {
   receiver.qp.wait_disconnected(example::kPatience);
 }
 
+/// Waits for a completion: the receiver's words, or, of a Send, nothing.
+std::string answer_of(Party& sender, std::span<const std::byte> answer) {
+  const auto wc = next(sender.cq);
+  return wc.opcode == diwarp::WcOpcode::recv ? text_of(answer.first(wc.byte_count)) : "";
+}
+
 void send(const diwarp::Address& peer, const std::filesystem::path& path) {
-  const File file = open(path, "rb");
+  const example::File file = example::open(path, "rb");
   const uint64_t size = std::filesystem::file_size(path);
   Party sender(diwarp::Address::any(peer.family()));
   std::array<std::byte, 64> answer{};
@@ -142,20 +120,21 @@ void send(const diwarp::Address& peer, const std::filesystem::path& path) {
   const std::string offer = std::to_string(size) + " " + path.filename().string();
   sender.qp.connect(peer, {.private_data = example::bytes_of(offer)});
 
+  std::string words;  // the receiver's, at the end or as soon as something is wrong
   Crc32c crc;
   for (uint64_t request = 0, sent = 0; sent < size; ++request) {
-    if (request >= kSlots) next(sender.cq);  // the slot's Send before: they complete in order
+    // The slot's Send before is complete: they complete in order.
+    if (request >= kSlots && !(words = answer_of(sender, answer)).empty()) break;
     const size_t length = std::min(kChunk, size - sent);
     if (std::fread(sender.slot(request), 1, length, file.get()) != length)
       fail(path.string() + " became shorter, or cannot be read");
     crc.process_bytes(sender.slot(request), length);
     check(sender.qp.post_send({.sges = sender.sge(request, length)}));
-    show_progress(sent += length, size);
+    example::show_progress(sent += length, size);
   }
-  example::send_text(sender, std::to_string(crc.checksum()));
-  auto wc = next(sender.cq);
-  while (wc.opcode != diwarp::WcOpcode::recv) wc = next(sender.cq);
-  if (text_of({answer.data(), wc.byte_count}) != "taken") fail("the receiver has no receipt");
+  if (words.empty()) example::send_text(sender, std::to_string(crc.checksum()));
+  while (words.empty()) words = answer_of(sender, answer);
+  if (words != "taken") fail("the receiver says: " + words);
   std::printf("%s was taken\n", path.filename().c_str());
   sender.qp.disconnect();
 }

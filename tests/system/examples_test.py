@@ -8,6 +8,7 @@ import socket
 import struct
 import subprocess
 import sys
+import time
 
 from foreign_wire import crc32c
 from harness import PATIENCE, Process, Skipped, case, check, example, main, path
@@ -163,6 +164,37 @@ def file_transfer_replaces_no_file():
     check("File exists" in receiver.end(1), receiver.errors())
     with open(path("folder/notes")) as file:
         check(file.read() == "folder/notes", "the file was replaced")
+
+
+@case()
+def file_transfer_tells_the_sender_of_a_full_disk():
+    """A folder of 64 KiB, in a mount namespace of its own."""
+    if subprocess.run(("unshare", "--mount", "true"), capture_output=True,
+                      check=False).returncode != 0:
+        raise Skipped("no mount namespaces here")
+    os.mkdir(path("folder"))
+    program = f"mount -t tmpfs -o size=64k none {path('folder')} && exec {example('file_transfer')}"
+    receiver = Process("receiver", "--mount", "sh", "-c",
+                       f"{program} receive 127.0.0.1 {path('folder')}", file="/usr/bin/unshare")
+    address = receiver.wait_for(r"listening at (\S+)\n").group(1)
+    with open(path("large"), "wb") as file:
+        file.write(bytes(4_000_000))
+    check_refusal(start("file_transfer", "send", address, path("large")), "file_transfer",
+                  "the receiver says", "No space left")
+    check("No space left" in receiver.end(1), receiver.errors())
+
+
+@case()
+def file_transfer_gives_a_file_its_name_at_the_end():
+    receiver, address = start_receiver()
+    sender = Sender(address, b"5 name")
+    sender.send(b"he")
+    deadline = time.monotonic() + PATIENCE
+    while os.listdir(path("folder")) != ["name.part"] and time.monotonic() < deadline:
+        time.sleep(0.01)
+    receiver.kill()
+    check(os.listdir(path("folder")) == ["name.part"], os.listdir(path("folder")))
+    sender.stream.close()
 
 
 @case()
