@@ -139,6 +139,7 @@ class Server:
         self.on_message = on_message
         self.result = result
         self.row = None
+        self.granted = {}  # more words of what the client may use
         self.done = None
         self.begun = False
         self.measured = False
@@ -169,7 +170,7 @@ class Server:
             self.say(type="buffer", bytes=1 << 20)
             self.row = self.hear()
             queue_pair = QueuePair()
-            self.say(type="ready", port=queue_pair.port)
+            self.say(type="ready", port=queue_pair.port, **self.granted)
             while self.step(queue_pair):
                 pass
 
@@ -177,9 +178,7 @@ class Server:
         ready, _, _ = select.select([queue_pair.socket, self.peer], [], [], PATIENCE)
         assert ready, "nothing came"
         if queue_pair.socket in ready:
-            payload, source = queue_pair.receive()
-            number = int.from_bytes(payload[:4], "little")
-            self.on_message(number, payload, source, queue_pair)
+            self.take_message(queue_pair)
             return True
         word = self.hear()
         # Bytes that came with it in one read do not show in select().
@@ -189,6 +188,11 @@ class Server:
                 return True
             word = self.hear()
         return False
+
+    def take_message(self, queue_pair):
+        payload, source = queue_pair.receive()
+        number = int.from_bytes(payload[:4], "little")
+        self.on_message(number, payload, source, queue_pair)
 
     def take(self, word):
         """What the client says in a row of diwarp-bandwidth (begun, sent, skip, done) or of
@@ -205,6 +209,8 @@ class Server:
             self.say(type="skipped", flow=word["flow"])
         if kind == "stop":
             self.say(**spent)
+        if kind == "why":
+            self.say(type="hints", hints=[])
         if kind == "done":
             self.done = word["rows"][0]
         answer = self.result(word)

@@ -4,6 +4,7 @@
 --list names all."""
 import sys
 import threading
+import time
 
 import foreign_peer
 from harness import PATIENCE, case, check, check_sentence, main, path, rows_of, run
@@ -12,8 +13,8 @@ from harness import PATIENCE, case, check, check_sentence, main, path, rows_of, 
 class ForeignServer:
     """A foreign_peer.Server in a thread of its own."""
 
-    def __init__(self, on_message, result):
-        self.server = foreign_peer.Server(on_message, result)
+    def __init__(self, on_message=None, result=None, server=None):
+        self.server = server or foreign_peer.Server(on_message, result)
         self.failure = None
         self.thread = threading.Thread(target=self.run, daemon=True)
         self.thread.start()
@@ -71,6 +72,60 @@ def answers_that_never_come_end_the_run():
     server = ForeignServer(lambda *_: None, lambda word: None)
     done = run("pingpong", "--connect", server.server.address, "--timeout", "0.5", status=1)
     check_sentence("pingpong", done.stderr, "no answer came from 127.0.0.1:")
+    server.finish()
+
+
+def contents_of_answer(number, size):
+    """As tools/common/pattern.cpp makes them: the number, and then words of a hash."""
+    most = 2 ** 64 - 1
+    seed = size * 0x9E3779B97F4A7C15 & most ^ number * 0xC2B2AE3D27D4EB4F & most ^ 1
+    octets = number.to_bytes(4, "little")
+    index = 0
+    while len(octets) < size:
+        index += 1
+        word = seed + index * 0x9E3779B97F4A7C15 & most
+        word = (word ^ word >> 29) * 0xBF58476D1CE4E5B9 & most
+        octets += (word ^ word >> 32).to_bytes(8, "little")
+    return octets[:size]
+
+
+class RecordServer(foreign_peer.Server):
+    """Answers a Write-Record with the last answer once more, amid which the beginning of the next one
+    comes, and then with the next as a whole, all at the same place."""
+
+    SIZE = 100
+
+    def __init__(self):
+        super().__init__(None, lambda word: None)
+        self.granted = {"memory": {"stag": 7, "offset": 0}}
+
+    def take_message(self, queue_pair):
+        segment, source = queue_pair.hear()
+        number = segment.immediate
+        memory = self.row["memory"]
+        place = (memory["stag"], memory["offset"])
+
+        def segments(payload, number):
+            return queue_pair.record_segments(payload, *place, self.SIZE // 2, immediate=number)
+
+        whole = segments(contents_of_answer(number, self.SIZE), number)
+        if number > 0:
+            first, last = segments(contents_of_answer(number - 1, self.SIZE), number - 1)
+            whole[:0] = first, *segments(number.to_bytes(4, "little"), number), last
+        for segment in whole:
+            queue_pair.send_segment(segment, source)
+            time.sleep(0.001)  # for the client to see each by itself
+
+
+@case()
+def write_record_that_comes_again_is_not_taken_for_the_next_one():
+    """Its bytes may be the next one's by then, and of those a part."""
+    server = ForeignServer(server=RecordServer())
+    run("pingpong", "--connect", server.server.address, "--op", "write-record", "--transport", "ud",
+        "--size", RecordServer.SIZE, "--iterations", 100, "--warmup", 0, "--max-loss", 100,
+        "--verify", "--json", path("rows.json"))
+    row = rows_of("rows.json")[0]
+    check(row["sent"] == 100 + row["lost"], row)
     server.finish()
 
 
