@@ -16,8 +16,8 @@ import subprocess
 import sys
 import termios
 
-from harness import (PATIENCE, Process, Skipped, case, check, check_sentence, main, run, start_endless,
-                     start_server, tool, wait_until, where)
+from harness import (ENDLESS, PATIENCE, Process, Skipped, case, check, check_sentence, main, run,
+                     start_endless, start_server, tool, wait_until, where)
 
 NAME = "diwarp-counters"
 HEADER = struct.Struct("=8sIIIIIIQ16s64s")  # base/include/base/counters_block.h
@@ -108,6 +108,18 @@ def chosen_processes():
     check(problems == {DEAD: f"Process {DEAD} does not run."}, problems)
     _, problems, _ = shown(os.getpid(), status=1)
     check("has no diwarp device" in problems[os.getpid()], problems)
+
+
+@case()
+def watch_waits_for_the_device_of_a_process_that_starts():
+    late = subprocess.Popen(["sh", "-c", f"sleep 0.5; exec {tool('pingpong')} --loopback --iterations "
+                             f"{ENDLESS['pingpong']}"], stdout=subprocess.DEVNULL)
+    try:
+        text = run("stat", late.pid, "--watch", 0.05, "--count", 2).stdout
+        check(re.search(rf"^ *{late.pid} diwarp-ping", text, re.MULTILINE), text)
+    finally:
+        late.kill()
+        late.wait()
 
 
 @case((), ("--once",), ("--watch", 0.05), ("--prometheus",))

@@ -27,6 +27,7 @@ struct DeviceSample {
 struct Problem {
   pid_t process = 0;
   std::string message;
+  bool no_device = false;  ///< it runs, and may be about to open one
 };
 
 /// The counters of all devices at one moment, and what could not be read.

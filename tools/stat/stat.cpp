@@ -71,11 +71,20 @@ void run_once(const Settings& settings) {
   check_all_shown(missing);
 }
 
-/// A watch of processes that are not there would have nothing to show.
+/// A watch of processes that are not there would have nothing to show. Those that have just been
+/// started have some time to open their device.
 Sample first_sample(const Selection& selection) {
-  Sample sample = take_sample(selection);
-  check_all_shown(take_missing(sample, selection));
-  return sample;
+  constexpr std::chrono::milliseconds kStartUp(3000), kBetween(50);
+  for (std::chrono::milliseconds waited(0);; waited += kBetween) {
+    Sample sample = take_sample(selection);
+    const std::vector<Problem> missing = take_missing(sample, selection);
+    const bool starting = std::ranges::any_of(missing, &Problem::no_device);
+    if (!starting || waited >= kStartUp) {
+      check_all_shown(missing);
+      return sample;
+    }
+    pause_for(kBetween);
+  }
 }
 
 /// One table after another, or one line of JSON, until the user interrupts or nobody reads it.
