@@ -102,7 +102,8 @@ def peer_killed(program, operation, victim):
 HELLO = {"type": "hello", "tool": "diwarp-bandwidth", "version": 7, "transport": "rc", "op": "write",
          "verify": False, "segment": "mtu", "completion": "complete", "streams": 1,
          "bidirectional": False, "rows": 1, "token": 7}
-ROW = {"type": "row", "size": 64, "window": 8, "rate": 0, "iterations": 10, "warmup": 0, "port": 1}
+ROW = {"type": "row", "size": 64, "window": 8, "rate": 0, "iterations": 10, "warmup": 0, "partial": False,
+       "port": 1}
 
 
 @case()

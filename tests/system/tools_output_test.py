@@ -10,8 +10,8 @@ import socket
 import subprocess
 import sys
 
-from harness import (PATIENCE, Process, case, check, check_sentence, children_of, main, path, run, tool,
-                     wait_until)
+from harness import (PATIENCE, Process, case, check, check_sentence, children_of, main, path, run,
+                     start_endless, tool, wait_until)
 
 SHORT = {"info": (), "stat": (), "memory": ("--clients", 5), "takeover": ("--rounds", 5),
          "compare": ("--rounds", 1, "--time", 5, "--only", "^ud-send-latency$"),
@@ -65,6 +65,8 @@ def file_at_its_limit(name):
       ("bandwidth", *SHORT["bandwidth"]), ("bandwidth", "--json", *SHORT["bandwidth"]))
 def standard_output(name, *options):
     """A full disk has a sentence, whichever write it is that meets it; a pipe without a reader none."""
+    if "--prometheus" in options:  # writes nothing where nothing runs
+        start_endless("bandwidth")
     with open(FULL, "wb") as full:
         check_refused(name, outcome(name, options, full), "Standard output cannot be written", NO_SPACE)
     reader, writer = os.pipe()

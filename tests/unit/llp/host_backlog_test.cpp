@@ -16,7 +16,7 @@ constexpr const char* kLine =
 TEST_CASE("backlog: the drops of all processors are added up") {
   CHECK(backlog_drops_in(kLine) == 10);
   const std::string lines = std::string(kLine).append("00000000 ffffffff 00000000\n");
-  CHECK(backlog_drops_in(lines) == 10 + 0xFFFFFFFFu);
+  CHECK(backlog_drops_in(lines) == 10 + uint64_t{0xFFFFFFFF});
   CHECK(backlog_drops_in("1 2") == 2);
   CHECK(backlog_drops_in("1 2 3") == 2);
 }
