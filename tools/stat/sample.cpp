@@ -153,10 +153,11 @@ class ProcessSearch {
   /// Tells what is not shown: each reason once.
   void tell() {
     if (asked_for_ && !shown_ && reasons_.empty())
-      return sample_.problems.push_back({.process = process_,
-                                         .message = "Process " + std::to_string(process_) +
-                                                    " has no diwarp device whose counters are shared.",
-                                         .no_device = true});
+      return sample_.problems.push_back(
+          {.process = process_,
+           .message = "Process " + std::to_string(process_) +
+                      " has no diwarp device whose counters are shared.",
+           .no_device = true});
     for (const auto& [sentence, count] : reasons_)
       add_problem(sentence + (count == 1 ? "" : " (" + std::to_string(count) + " files)"));
     if (unnamed_ != 0)
