@@ -49,7 +49,7 @@ class ErrorReports {
   void received(const Address& from, const rdmap::ErrorReport& report);
 
   /// Something that fails nothing is told to the application alone. Such entries fill a quarter of
-  /// the queue at most, so that who can forge them leaves room for the others.
+  /// the queue at most, so that a forger of them leaves room for the others.
   void inform(const DatagramError& error);
 
   /// The oldest entry, which leaves the queue.

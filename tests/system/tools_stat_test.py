@@ -124,7 +124,7 @@ def watch_waits_for_the_device_of_a_process_that_starts():
 
 @case((), ("--once",), ("--watch", 0.05), ("--prometheus",))
 def process_that_is_not_there(*options):
-    """Who asked for it learns it on standard error, and the rest is shown."""
+    """Standard error tells the user who asked for it, and the rest is shown."""
     done = run("stat", DEAD, *options, status=1)
     check_sentence("stat", done.stderr, f"Process {DEAD} does not run[.]$")
     check(not done.stdout, done.stdout)
