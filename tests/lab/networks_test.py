@@ -53,14 +53,14 @@ NETEM = {
 
 
 @case(*((name,) for name in NETEM))
-def netem_is_told(name):
+def words_for_netem(name):
     settings, told = NETEM[name]
     words = " ".join(networks.netem_words(settings))
     check(words == told, words)
 
 
-# The cases of netem itself run where the kernel has it, and are skipped elsewhere: tests/interop has
-# such a kernel.
+# The cases netem_* need a kernel that has netem. CTest runs them in the virtual machine of
+# tests/interop; called by name, they run on this host and are skipped where its kernel has none.
 
 @case(*((rate,) for rate in selfcheck.RATES))
 def netem_loses_as_asked(rate):
