@@ -68,7 +68,12 @@ class DIWARP_EXPORT Address {
   /// The text that parse() reads back: host() when the port is 0, else "1.2.3.4:5" or "[::1]:5".
   std::string to_string() const;
 
-  friend bool operator==(const Address& a, const Address& b) { return a.words() == b.words(); }
+  friend bool operator==(const Address& a, const Address& b) {
+    const auto one = a.words();
+    const auto two = b.words();
+    // Without a branch and without a call of memcmp(): done for every datagram.
+    return ((one[0] ^ two[0]) | (one[1] ^ two[1]) | (one[2] ^ two[2])) == 0;
+  }
 
   size_t hash() const {
     constexpr uint64_t kOdd = 0x9E3779B97F4A7C15u;

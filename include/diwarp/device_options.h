@@ -79,6 +79,11 @@ struct DeviceOptions {
   /// longer, the less it is disturbed.
   Duration takeover = std::chrono::microseconds(100);
   Duration takeover_limit = std::chrono::milliseconds(2);
+  /// When no poll has found anything to do for so long, the polling thread yields its processor
+  /// once (sched_yield); it does so again after the same time. Where more threads poll than there
+  /// are processors, each would else poll until the scheduler stops it, milliseconds later.
+  /// Duration::max(): never.
+  Duration yield_after = std::chrono::microseconds(50);
   /// Processor the RNIC thread is bound to; -1: the scheduler's choice.
   int cpu = -1;
   /// Socket buffers of UD queue pairs, in bytes. Where the process may not exceed the system's

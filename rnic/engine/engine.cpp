@@ -24,7 +24,8 @@ Engine::Engine(const DeviceOptions& options, const Clock& clock, Counters& count
       counters_(counters),
       inputs_(wait_, [this](TransmitSource& source) { transmits_.activate(source); }),
       transmits_(inbox_, inputs_, std::move(scheduler)),
-      takeover_(options_, clock) {
+      takeover_(options_, clock),
+      idle_polls_(options_.yield_after) {
   timers_.add_places(1024);
   if (options.progress == Progress::thread) thread_.start([this] { take_turn(); }, options.cpu);
 }
@@ -82,9 +83,13 @@ inline void Engine::transmit() {
 size_t Engine::poll_step() {
   const Time now = clock_.now();
   takeover_.stepped(now);
-  if (!baton_.try_take()) return 0;
-  const size_t work = do_work(now);
-  release_baton();
+  size_t work = 0;
+  if (baton_.try_take()) {
+    work = do_work(now);
+    release_baton();
+  }
+  if (idle_polls_.is_yield_due(now, work != 0)) [[unlikely]]
+    std::this_thread::yield();
   return work;
 }
 

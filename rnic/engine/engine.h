@@ -15,6 +15,7 @@
 #include "rnic/engine/engine_buffers.h"
 #include "rnic/engine/engine_inbox.h"
 #include "rnic/engine/engine_wait.h"
+#include "rnic/engine/idle_polls.h"
 #include "rnic/engine/input_set.h"
 #include "rnic/engine/rnic_thread.h"
 #include "rnic/engine/takeover.h"
@@ -127,6 +128,7 @@ class Engine {
 
   // Between the RNIC thread and the others.
   alignas(kCacheLine) Takeover takeover_;
+  IdlePolls idle_polls_;
   RnicThread thread_;
 };
 

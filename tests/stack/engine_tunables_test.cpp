@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// DeviceOptions::spin, takeover and cpu: whatever they are, everything arrives.
+// DeviceOptions::spin, takeover, yield_after and cpu: whatever they are, everything arrives.
 #include "stack/support.h"
 #include "support/captured_stderr.h"
 
@@ -33,6 +33,19 @@ TEST_CASE("an RNIC thread that never spins, and one that spins for long, bring e
 TEST_CASE("a thread that waits is woken however late the RNIC thread takes over from pollers") {
   check_ping_pong({.takeover = GENERATE(Duration(0us), Duration(1us), Duration(24h)),
                    .takeover_limit = GENERATE(Duration(0us), Duration(1us), Duration::max())});
+}
+
+TEST_CASE("whenever threads that poll in vain yield, everything arrives") {
+  const Duration after = GENERATE(Duration(0us), Duration(50us), Duration::max());
+  const Progress progress = GENERATE(Progress::thread, Progress::manual);
+  Device device = Device::open("127.0.0.1", {.progress = progress, .yield_after = after});
+  Party party(device);
+  party.post_receives(10, 64);
+  for (uint64_t i = 0; i < 10; ++i) {
+    REQUIRE_FALSE(party.send(party.address(), 0, 64, i));
+    std::array<WorkCompletion, 1> one;
+    CHECK(eventually([&] { return party.recv_cq.poll(one) == 1; }));
+  }
 }
 
 TEST_CASE("manual devices wait and are woken with any spin") {
