@@ -6,6 +6,9 @@ namespace diwarp::bridge_test {
 
 namespace {
 
+/// The request that is posted after the end.
+constexpr uint64_t kLate = 99;
+
 /// A connection whose events are watched on both sides, and datagrams on the same devices.
 struct Watched {
   Watched() {
@@ -24,7 +27,10 @@ struct Watched {
     }
     CHECK(next_end(events_b) == b.qp.number());
     CHECK(a.qp.state() == QpState::error);
-    CHECK(a.send(0, 10) == Errc::invalid_state);
+    REQUIRE_FALSE(a.send(0, 10, kLate));
+    WorkCompletion late = next(a.send_cq);
+    while (late.wr_id != kLate) late = next(a.send_cq);
+    CHECK(late.status == WcStatus::wr_flush_error);
   }
   /// The queue pairs over datagrams work, and a new connection between the devices does.
   void check_goes_on() {

@@ -118,6 +118,12 @@ int Qp::post_recv(ibv_recv_wr* first, ibv_recv_wr** bad) {
   return post_each(first, bad, [this](const ibv_recv_wr& request) { return post_one(request); });
 }
 
+/// What is posted then is refused, as siw does it, and not flushed.
+bool Qp::is_ending() const {
+  const diwarp::QpState now = inner_->state();
+  return now == diwarp::QpState::closing || now == diwarp::QpState::error;
+}
+
 int Qp::post_one(const ibv_send_wr& request) {
   diwarp::SendWorkRequest translated = send_request(request, pd);
   const Sges sges(context_of(context).adapter, request.sg_list, request.num_sge,
@@ -125,6 +131,7 @@ int Qp::post_one(const ibv_send_wr& request) {
   if (request.opcode != IBV_WR_SEND_WITH_IMM) translated.sges = sges.list();
   const bool asked = init_.sq_sig_all != 0 || (request.send_flags & IBV_SEND_SIGNALED) != 0;
   const std::lock_guard lock(mutex_);
+  if (is_ending()) return EINVAL;
   if (next_ - retired_ >= init_.cap.max_send_wr) return ENOMEM;
   translated.wr_id = next_;
   sends_.push_back({.wr_id = request.wr_id, .signaled = asked});
@@ -139,6 +146,7 @@ int Qp::post_one(const ibv_send_wr& request) {
 int Qp::post_one(const ibv_recv_wr& request) {
   if (srq != nullptr) return EINVAL;
   const std::lock_guard lock(mutex_);
+  if (is_ending()) return EINVAL;
   if (receives_ >= init_.cap.max_recv_wr) return ENOMEM;
   const int error =
       post_receive(*inner_, context_of(context).adapter, request, init_.cap.max_recv_sge);

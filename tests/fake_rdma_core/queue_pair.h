@@ -49,6 +49,7 @@ class Qp : public ibv_qp, public Counted {
   };
 
   diwarp::QueuePairInit inner_init(const ibv_qp_init_attr& init) const;
+  bool is_ending() const;
   int post_one(const ibv_send_wr& request);
   int post_one(const ibv_recv_wr& request);
   std::optional<CqEntry> complete_send(const diwarp::WorkCompletion& completion);
