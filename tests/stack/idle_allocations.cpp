@@ -17,8 +17,8 @@ constexpr size_t kPairs = 100;
 
 // The memory that one queue pair of kSmall may hold, in bytes, allocations' own headers not
 // counted.
-constexpr size_t kMostOverDatagrams = 4096 - 8;
-constexpr size_t kMostOfRd = 4096 + 328;
+constexpr size_t kMostOverDatagrams = 4096 + 40;
+constexpr size_t kMostOfRd = 4096 + 376;
 constexpr size_t kMostOfRc = 8192 - 100;
 
 /// Many queue pairs of one device over real sockets.

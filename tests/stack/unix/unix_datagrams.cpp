@@ -85,7 +85,7 @@ size_t UnixDatagramLink::receive(llp::ReceiveBatch& batch) {
         ::recvfrom(fd_.get(), slot.data(), slot.size(), MSG_DONTWAIT, from.get(), &from.length);
     if (bytes < 0) break;
     llp::order_by_network();
-    batch.add(address_of(from), slot.first(static_cast<size_t>(bytes)));
+    batch.add(test::address_of(from), slot.first(static_cast<size_t>(bytes)));
   }
   return batch.datagrams().size();
 }
