@@ -19,8 +19,8 @@ namespace {
 
 std::error_code last_error() { return {errno, std::system_category()}; }
 
-Address host_of(const Address& source, const Address& peer) {
-  return (source.is_any() ? Address::loopback(peer.family()) : source).with_port(0);
+Address with_host(const Address& source, const Address& peer) {
+  return source.is_any() ? Address::loopback(peer.family(), source.port()) : source;
 }
 
 /// Unix-domain streams are connected, or refused, at once.
@@ -85,7 +85,7 @@ std::unique_ptr<llp::PendingConnection> UnixConnector::connect(const Address& so
                                                                const Address& peer,
                                                                std::error_code& error) {
   UniqueFd fd = open_unix(SOCK_STREAM);
-  const Address local = bind_unix(fd.get(), SOCK_STREAM, host_of(source, peer));
+  const Address local = bind_unix(fd.get(), SOCK_STREAM, with_host(source, peer));
   if (local.port() != 0) return std::make_unique<PendingUnix>(std::move(fd), local, peer);
   error = last_error();
   return nullptr;
@@ -114,7 +114,7 @@ std::unique_ptr<llp::Stream> UnixConnector::adopt(int connected_descriptor) {
 
 std::error_code UnixConnector::find_source(const Address& own, const Address& peer,
                                            Address& source) {
-  source = host_of(own, peer);
+  source = with_host(own, peer).with_port(0);
   return {};
 }
 

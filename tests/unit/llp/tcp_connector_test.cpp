@@ -111,11 +111,15 @@ TEST_CASE("both ends of a connection are non-blocking, closed on exec, and delay
 TEST_CASE("a connection leaves from the source it was given, or from the system's choice") {
   TcpConnector connector;
   const auto listener = connector.listen(kLoopback, 2);
-  const Address second = Address::parse("127.0.0.2", 9);
-  const auto bound = connected(connector, second, listener->local_address());
+  const auto bound = connected(connector, Address::parse("127.0.0.2"), listener->local_address());
   REQUIRE(bound.stream);
-  CHECK(bound.stream->local_address().host() == "127.0.0.2");
-  CHECK(bound.stream->local_address().port() != 9);
+  const Address source = bound.stream->local_address();
+  CHECK(source.host() == "127.0.0.2");
+  CHECK(source.port() != 0);
+  const Address third = Address::parse("127.0.0.3", source.port());  // nobody else has it
+  const auto named = connected(connector, third, listener->local_address());
+  REQUIRE(named.stream);
+  CHECK(named.stream->local_address() == third);
   const auto chosen =
       connected(connector, Address::any(AddressFamily::ipv4), listener->local_address());
   REQUIRE(chosen.stream);
