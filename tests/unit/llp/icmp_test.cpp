@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "datagrams.h"
+#include "error_queue_entry.h"
 #include "llp/udp/focused_udp_link.h"
 #include "llp/udp/icmp_errors.h"
 #include "llp/uring/uring_udp_link.h"
@@ -28,6 +29,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using test::burst_of;
+using test::ErrorQueueEntry;
 using test::RawUdp;
 using test::send_one;
 using test::text_pattern;
@@ -270,31 +272,13 @@ TEST_CASE("icmp: a flood of forged messages holds up neither what comes nor what
 
 // --- Entries of error queues.
 
-class Entry {
- public:
-  Entry& add(int level, int type, ConstBytes contents) {
-    auto* const message = reinterpret_cast<cmsghdr*>(control_.data() + used_);
-    message->cmsg_level = level;
-    message->cmsg_type = type;
-    message->cmsg_len = CMSG_LEN(contents.size());
-    std::memcpy(CMSG_DATA(message), contents.data(), contents.size());
-    used_ += CMSG_SPACE(contents.size());
-    return *this;
-  }
-  std::optional<IcmpReport> report() {
-    msghdr header{};
-    sockaddr_storage name;
-    header.msg_namelen = Address::parse("10.0.0.2:4791").to_sockaddr(name);
-    header.msg_name = &name;
-    header.msg_control = control_.data();
-    header.msg_controllen = used_;
-    return icmp_report_in(header, {});
-  }
-
- private:
-  alignas(cmsghdr) std::array<std::byte, 512> control_{};
-  size_t used_ = 0;
-};
+std::optional<IcmpReport> report_in(ErrorQueueEntry& entry) {
+  msghdr header = entry.header();
+  sockaddr_storage name;
+  header.msg_namelen = Address::parse("10.0.0.2:4791").to_sockaddr(name);
+  header.msg_name = &name;
+  return icmp_report_in(header, {});
+}
 
 struct Extended {
   sock_extended_err error;
@@ -342,10 +326,8 @@ TEST_CASE("icmp: an entry's type and code say what is unreachable, in both famil
     CAPTURE(one.origin, one.type, one.code);
     const bool ipv4 = one.origin != k6;
     const Extended made = extended(one.origin, one.type, one.code);
-    const auto report =
-        Entry()
-            .add(ipv4 ? SOL_IP : SOL_IPV6, ipv4 ? IP_RECVERR : IPV6_RECVERR, bytes_of(made))
-            .report();
+    const auto report = report_in(ErrorQueueEntry().add(
+        ipv4 ? SOL_IP : SOL_IPV6, ipv4 ? IP_RECVERR : IPV6_RECVERR, bytes_of(made)));
     REQUIRE(report.has_value() == one.kind.has_value());
     if (!report) continue;
     CHECK(report->kind == *one.kind);
@@ -360,19 +342,22 @@ TEST_CASE(
   const ConstBytes whole = bytes_of(good);
   for (size_t size = 0; size < whole.size(); ++size) {
     CAPTURE(size);
-    const auto report = Entry().add(SOL_IP, IP_RECVERR, whole.first(size)).report();
+    const auto report = report_in(ErrorQueueEntry().add(SOL_IP, IP_RECVERR, whole.first(size)));
     CHECK(report.has_value() == (size >= sizeof(sock_extended_err)));
     if (report) CHECK(report->reporter == Address());
   }
-  CHECK_FALSE(Entry().report());
-  CHECK_FALSE(Entry().add(SOL_IP, IP_TTL, whole).report());
-  CHECK_FALSE(Entry().add(SOL_SOCKET, IP_RECVERR, whole).report());
-  CHECK(Entry().add(SOL_IP, IP_TTL, whole).add(SOL_IP, IP_RECVERR, whole).report());
+  ErrorQueueEntry empty;
+  CHECK_FALSE(report_in(empty));
+  CHECK_FALSE(report_in(ErrorQueueEntry().add(SOL_IP, IP_TTL, whole)));
+  CHECK_FALSE(report_in(ErrorQueueEntry().add(SOL_SOCKET, IP_RECVERR, whole)));
+  CHECK(report_in(ErrorQueueEntry().add(SOL_IP, IP_TTL, whole).add(SOL_IP, IP_RECVERR, whole)));
   Extended strange = good;
   strange.from.sin_family = AF_UNIX;
-  CHECK(Entry().add(SOL_IP, IP_RECVERR, bytes_of(strange)).report()->reporter == Address());
+  CHECK(report_in(ErrorQueueEntry().add(SOL_IP, IP_RECVERR, bytes_of(strange)))->reporter ==
+        Address());
   strange.from.sin_family = AF_INET6;  // of which there are too few bytes
-  CHECK(Entry().add(SOL_IP, IP_RECVERR, bytes_of(strange)).report()->reporter == Address());
+  CHECK(report_in(ErrorQueueEntry().add(SOL_IP, IP_RECVERR, bytes_of(strange)))->reporter ==
+        Address());
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <set>
 
+#include "error_queue_entry.h"
 #include "support/bytes.h"
 #include "support/catch.h"
 
@@ -18,35 +19,16 @@ namespace diwarp::llp {
 namespace {
 
 using test::bytes_of;
+using test::ErrorQueueEntry;
 
 // --- Notices.
 
-/// An entry of an error queue: messages that lie one after the other as the kernel puts them.
-class Entry {
- public:
-  Entry& add(int level, int type, ConstBytes contents) {
-    auto* const message = reinterpret_cast<cmsghdr*>(control_.data() + used_);
-    message->cmsg_level = level;
-    message->cmsg_type = type;
-    message->cmsg_len = CMSG_LEN(contents.size());
-    std::memcpy(CMSG_DATA(message), contents.data(), contents.size());
-    used_ += CMSG_SPACE(contents.size());
-    return *this;
-  }
-  Entry& add(int level, int type, const sock_extended_err& error) {
-    return add(level, type, std::as_bytes(std::span(&error, 1)));
-  }
-  std::optional<ZeroCopyNotice> notice() {
-    msghdr header{};
-    header.msg_control = control_.data();
-    header.msg_controllen = used_;
-    return parse_notice(header);
-  }
+std::optional<ZeroCopyNotice> notice_in(ErrorQueueEntry& entry) {
+  const msghdr header = entry.header();
+  return parse_notice(header);
+}
 
- private:
-  alignas(cmsghdr) std::array<std::byte, 512> control_{};
-  size_t used_ = 0;
-};
+ConstBytes contents(const sock_extended_err& error) { return std::as_bytes(std::span(&error, 1)); }
 
 /// Origin 5, code 1: SO_EE_ORIGIN_ZEROCOPY and SO_EE_CODE_ZEROCOPY_COPIED of the kernel's
 /// interface.
@@ -62,10 +44,10 @@ constexpr sock_extended_err kGood{.ee_errno = 0,
 
 TEST_CASE("a notice says which calls the kernel has released, over IPv4 and IPv6") {
   const bool ipv4 = GENERATE(true, false);
-  const auto notice = Entry()
-                          .add(SOL_SOCKET, SO_TIMESTAMP, bytes_of("sixteen bytes ..."))
-                          .add(ipv4 ? SOL_IP : SOL_IPV6, ipv4 ? IP_RECVERR : IPV6_RECVERR, kGood)
-                          .notice();
+  const auto notice = notice_in(
+      ErrorQueueEntry()
+          .add(SOL_SOCKET, SO_TIMESTAMP, bytes_of("sixteen bytes ..."))
+          .add(ipv4 ? SOL_IP : SOL_IPV6, ipv4 ? IP_RECVERR : IPV6_RECVERR, contents(kGood)));
   REQUIRE(notice);
   CHECK(notice->first == 3);
   CHECK(notice->last == 9);
@@ -74,15 +56,18 @@ TEST_CASE("a notice says which calls the kernel has released, over IPv4 and IPv6
 
 TEST_CASE("another entry of an error queue is no notice") {
   sock_extended_err other = kGood;
-  SECTION("nothing") { CHECK_FALSE(Entry().notice()); }
+  SECTION("nothing") {
+    ErrorQueueEntry empty;
+    CHECK_FALSE(notice_in(empty));
+  }
   SECTION("an ICMP message") { other.ee_origin = SO_EE_ORIGIN_ICMP; }
   SECTION("a timestamp") { other.ee_origin = SO_EE_ORIGIN_TIMESTAMPING; }
   SECTION("an error") { other.ee_errno = ECONNREFUSED; }
   const bool changed = std::memcmp(&other, &kGood, sizeof other) != 0;
-  if (changed) CHECK_FALSE(Entry().add(SOL_IP, IP_RECVERR, other).notice());
-  const ConstBytes whole = std::as_bytes(std::span(&kGood, 1));
-  CHECK_FALSE(Entry().add(SOL_IP, IP_RECVERR, whole.first(whole.size() - 1)).notice());
-  CHECK_FALSE(Entry().add(SOL_IP, IP_TTL, kGood).notice());
+  if (changed) CHECK_FALSE(notice_in(ErrorQueueEntry().add(SOL_IP, IP_RECVERR, contents(other))));
+  const ConstBytes whole = contents(kGood);
+  CHECK_FALSE(notice_in(ErrorQueueEntry().add(SOL_IP, IP_RECVERR, whole.first(whole.size() - 1))));
+  CHECK_FALSE(notice_in(ErrorQueueEntry().add(SOL_IP, IP_TTL, contents(kGood))));
 }
 
 // --- Calls.
