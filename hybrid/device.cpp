@@ -28,10 +28,24 @@ Device::Device(Halves<provider::Device> halves, Progress progress)
 
 Device::~Device() = default;
 
-/// As connections have it: the limits and capabilities are the hardware's.
+namespace {
+
+/// Of objects that both halves have there are as many as the half with fewer has.
+void keep_within(DeviceAttributes& attributes, const DeviceAttributes& half) {
+  for (const auto limit :
+       {&DeviceAttributes::max_completion_queues, &DeviceAttributes::max_completion_entries,
+        &DeviceAttributes::max_memory_regions, &DeviceAttributes::max_shared_receive_queues,
+        &DeviceAttributes::max_shared_receive_depth, &DeviceAttributes::max_shared_receive_sge})
+    attributes.*limit = std::min(attributes.*limit, half.*limit);
+}
+
+}  // namespace
+
+/// As connections have it: most limits, and the capabilities, are the hardware's.
 DeviceAttributes Device::query() const {
   DeviceAttributes attributes = halves_.hardware->query();
   const DeviceAttributes software = halves_.software->query();
+  keep_within(attributes, software);
   attributes.queue_pairs += software.queue_pairs;
   attributes.max_groups = software.max_groups;
   attributes.crc_backend = software.crc_backend;
