@@ -1,25 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "llp/socket/socket_address.h"
 
-#include <algorithm>
-#include <array>
 #include <cstring>
+
+#include "base/mapped_address.h"
 
 namespace diwarp::llp {
 namespace {
 
-constexpr std::array<uint8_t, 12> kMappedPrefix = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
-
 const sockaddr* generic(const sockaddr_storage& address) {
   return reinterpret_cast<const sockaddr*>(&address);
-}
-
-Address with_ipv4(std::span<const uint8_t> host, uint16_t port) {
-  sockaddr_in filled{};
-  filled.sin_family = AF_INET;
-  filled.sin_port = htons(port);
-  std::memcpy(&filled.sin_addr, host.data(), sizeof filled.sin_addr);
-  return Address::from_sockaddr(reinterpret_cast<const sockaddr*>(&filled));
 }
 
 using NameCall = int (*)(int, sockaddr*, socklen_t*);
@@ -32,13 +22,6 @@ Address name_of(int fd, NameCall call) {
 }
 
 }  // namespace
-
-Address unmapped(const Address& address) {
-  if (address.family() == AddressFamily::ipv4) return address;
-  const std::span<const uint8_t> host = address.bytes();
-  if (!std::equal(kMappedPrefix.begin(), kMappedPrefix.end(), host.begin())) return address;
-  return with_ipv4(host.subspan(kMappedPrefix.size()), address.port());
-}
 
 socklen_t to_socket_address(const Address& address, sa_family_t family, sockaddr_storage& target) {
   if (family != AF_INET6 || address.family() == AddressFamily::ipv6) {

@@ -10,10 +10,6 @@
 
 namespace diwarp::llp {
 
-/// An IPv4-mapped IPv6 address (::ffff:a.b.c.d, RFC 4291 section 2.5.5.2) as the IPv4 address that
-/// it means; any other as it is.
-Address unmapped(const Address& address);
-
 /// As a socket of `family` wants it: an IPv4 address is mapped for an AF_INET6 socket.
 socklen_t to_socket_address(const Address& address, sa_family_t family, sockaddr_storage& target);
 

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <new>
 
+#include "base/mapped_address.h"
 #include "llp/socket/socket_address.h"
 
 namespace diwarp::llp {

@@ -11,6 +11,7 @@
 #include <span>
 #include <utility>
 
+#include "base/mapped_address.h"
 #include "base/unique_fd.h"
 #include "llp/datagram_link.h"
 #include "llp/socket/socket_address.h"

@@ -15,6 +15,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/mapped_address.h"
 #include "llp/socket/send_list.h"
 #include "llp/socket/socket_address.h"
 #include "llp/udp/local_addresses.h"
