@@ -214,7 +214,8 @@ struct AsyncEvent {
   uint32_t qp_number = 0;                       ///< of what happened to a queue pair
   uint64_t context = 0;                         ///< of the completion queue or shared receive queue
   std::optional<TerminateInfo> terminate = {};  ///< qp_fatal
-  /// qp_fatal without a Terminate: timed_out where the peer answers no more, else connection_lost.
+  /// qp_fatal without a Terminate: timed_out where the peer answers no more, or one that was named
+  /// did not come; no_resources where there is no memory for its connection; else connection_lost.
   std::error_code status = {};
   Address address = {};  ///< accept_refused: the listener's
 };

@@ -80,7 +80,8 @@ struct ConnectOptions {
 
 /// The peer of an RC queue pair that is named, and not connected to: QueuePair::await_peer().
 struct NamedPeer {
-  /// Where the peer is: the address of its device, and the port of a MeetingPoint there.
+  /// Where the peer is: the address of its device, and the port of a MeetingPoint there, or, where
+  /// the peer is the one that connects, any port above 0.
   Address address = {};
   uint32_t number = 0;  ///< of the peer's queue pair
   /// The address by which the peer names this side (its port does not matter); any: the device's,

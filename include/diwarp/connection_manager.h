@@ -67,8 +67,9 @@ class DIWARP_EXPORT CmId {
   // --- The side that is connected to.
 
   /// The address and port to listen on, or to connect from; port 0: a free one. A device on all
-  /// addresses has each of this host's, loopback addresses among them. Throws
-  /// Error(invalid_argument) unless it is the device's.
+  /// addresses has each of this host's, loopback addresses among them; of one that the host does
+  /// not have listen() or the connection tells. Throws Error(invalid_argument) unless it is the
+  /// device's.
   void bind(const Address& local);
   /// Events: connect_request, one for each peer that asks. Without bind() on a free port of the
   /// device's address. Throws Error(address_in_use) and the like.

@@ -139,7 +139,8 @@ class DIWARP_EXPORT QueuePair {
 
   /// RC: ends the connection in order: posted requests go out, then the stream is closed, and once
   /// the peer closed its side too (or the timeout ended it) the rest is flushed and the
-  /// state is error. Blocks until then.
+  /// state is error. Blocks until then. While a named peer is awaited nothing goes out: all is
+  /// flushed at once.
   void disconnect(const DisconnectOptions& options = {});
 
   /// RC: waits until the peer or an error ended the connection. False after `timeout`.
@@ -157,7 +158,8 @@ class DIWARP_EXPORT QueuePair {
   /// subnet's broadcast address, with a port of its own or, where that is 0, the queue pair's.
   /// Other queue pairs may join the same group on the same port. `interface` is a name; empty: that
   /// of the device's address, or the system's choice. Throws Error (invalid_argument;
-  /// address_in_use where the port is another program's; the system's own).
+  /// address_in_use where another program, or a queue pair on all addresses, has the port; the
+  /// system's own).
   void join(const Address& group, std::string_view interface = {});
   /// Ends that, of the same group, port and interface. Throws Error(invalid_argument) if it was not
   /// joined.

@@ -100,9 +100,8 @@ void CmId::bind(const Address& local) {
   if (!fits)  // guard(connection-manager): !fits => false
     throw Error(make_error_code(Errc::invalid_argument),
                 "A device on " + own.host() + " cannot be bound to " + local.to_string());
-  require(core_->state.move({CmState::idle}, CmState::bound), "bind()");
   const bool names_own = local.is_any() && local.family() == own.family();
-  core_->state.bind(names_own ? own.with_port(local.port()) : local);
+  require(core_->state.bind(names_own ? own.with_port(local.port()) : local), "bind()");
 }
 
 void CmId::listen(const ListenOptions& options) {

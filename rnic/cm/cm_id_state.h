@@ -61,9 +61,13 @@ class CmIdState {
     const std::lock_guard lock(mutex_);
     return bound_;
   }
-  void bind(const Address& local) {
+  /// False, and nothing changes, unless the id is idle; then it is bound.
+  bool bind(const Address& local) {
     const std::lock_guard lock(mutex_);
+    if (state_ != CmState::idle) return false;
+    state_ = CmState::bound;
     bound_ = local_ = local;
+    return true;
   }
   void set_addresses(const Address& local, const Address& peer) {
     const std::lock_guard lock(mutex_);

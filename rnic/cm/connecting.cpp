@@ -273,6 +273,8 @@ bool Connecting::retry() {
   proposal_.revision = 1;
   ++attempt_;
   exchange_.reset();
+  // A port that was named is free for the next attempt only if the first one leaves no trace of it.
+  if (local_.port() != 0 && stream_) stream_->abort();  // guard(connect)
   hang_up();
   open();
   return true;

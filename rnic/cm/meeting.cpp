@@ -9,6 +9,7 @@
 
 #include "base/byte_order.h"
 #include "base/log.h"
+#include "base/mapped_address.h"
 #include "diwarp/error.h"
 #include "rnic/cm/blocking_startup.h"
 #include "rnic/cm/startup_answers.h"
@@ -30,7 +31,10 @@ constexpr uint32_t kMagic = 0x64777131;  // "dwq1"
 Address source_of(Control& control, const NamedPeer& peer) {
   const Address own = control.device().address();
   const bool chosen = !peer.source.is_any();
-  if (chosen && !own.is_any() && peer.source.with_port(0) != own)
+  const bool may_have = own == peer.source.with_port(0) ||
+                        (own.is_any() && (own.family() == AddressFamily::ipv6 ||
+                                          peer.source.family() == AddressFamily::ipv4));
+  if (chosen && !may_have)
     refuse(Errc::invalid_argument,
            "A device on " + own.host() + " has no address " + peer.source.host());
   const Address from = chosen ? peer.source.with_port(0) : own;
@@ -53,7 +57,8 @@ bool connects(uint32_t number, const Address& own, const NamedPeer& peer) {
   return std::ranges::lexicographical_compare(own.bytes(), theirs.bytes());
 }
 
-const NamedPeer& checked(const NamedPeer& peer) {
+/// With addresses as sockets tell them: not mapped.
+NamedPeer checked(NamedPeer peer) {
   if (peer.number < kLeastRcNumber || peer.number > kMaxRcNumber)
     refuse(Errc::invalid_argument,
            "The number of an RC queue pair is from " + std::to_string(kLeastRcNumber) + " to " +
@@ -62,6 +67,8 @@ const NamedPeer& checked(const NamedPeer& peer) {
     refuse(Errc::invalid_argument, "The time to wait for a peer must be above zero");
   check_depths(peer.ord, peer.ird);
   check_timeouts({peer.keep_alive, peer.user_timeout});
+  peer.address = unmapped(peer.address);  // guard(meeting)
+  peer.source = unmapped(peer.source);    // guard(meeting)
   return peer;
 }
 
@@ -89,8 +96,8 @@ Meeting::Meeting(Control& control, uint32_t number, const NamedPeer& peer, Meeti
     : control_(control),
       number_(number),
       peer_(checked(peer)),
-      source_(source_of(control, peer)),
-      connects_(connects(number, source_, peer)),
+      source_(source_of(control, peer_)),
+      connects_(connects(number, source_, peer_)),
       party_(&party),
       retry_timer_(control.context()),
       deadline_timer_(control.context()) {}
@@ -151,7 +158,10 @@ void Meeting::on_outcome(ConnectOutcome outcome) {
   if (over_) return;
   NegotiatedConnection connection;
   if (!outcome.error) connection.stream = unbroken(std::move(outcome.stream));
-  if (!connection.stream) return retry_later();
+  if (!connection.stream) {
+    trouble_ = std::move(outcome.message);
+    return retry_later();
+  }
   connection.parameters = outcome.parameters;
   connection.timeouts = outcome.timeouts;
   connection.leftover = std::move(outcome.leftover);
@@ -206,7 +216,8 @@ void Meeting::miss() {
   end();
   log::tell(LogLevel::info, {.device = control_.device().name()}, [this] {
     return "queue pair " + std::to_string(peer_.number) + " at " + peer_.address.to_string() +
-           ", which was named to queue pair " + std::to_string(number_) + ", did not come in time";
+           ", which was named to queue pair " + std::to_string(number_) + ", did not come in time" +
+           (trouble_.empty() ? "" : ". The last attempt: " + trouble_);
   });
   control_.with_baton([this] {
     if (MeetingParty* const party = std::exchange(party_, nullptr))

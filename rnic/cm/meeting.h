@@ -78,6 +78,7 @@ class Meeting final : public PendingMeeting, public std::enable_shared_from_this
   // Of the control path.
   std::shared_ptr<Connecting> connecting_;
   std::chrono::steady_clock::time_point deadline_{};
+  std::string trouble_;  // why the last attempt failed
   Duration retry_ = kFirstMeetingRetry;
   boost::asio::steady_timer retry_timer_;
   boost::asio::steady_timer deadline_timer_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "diwarp/types.h"
 #include "llp/stream.h"
@@ -25,7 +26,7 @@ class RcClosing {
   };
 
   /// For a new stream.
-  void start() { *this = {}; }
+  void start() { peer_closed_ = fin_sent_ = false; }
   /// In sqd from now on, or no longer: that all is done is told anew.
   void restart_drain() { drain_told_ = false; }
 
@@ -36,6 +37,10 @@ class RcClosing {
   void set_peer_closed() { peer_closed_ = true; }
   bool peer_closed() const { return peer_closed_; }
 
+  /// Before there is a stream: whether it is to be told that all is done, as nothing was begun.
+  bool tells_drained(QpState state) {
+    return state == QpState::sqd && !std::exchange(drain_told_, true);
+  }
   /// After something was sent, answered or released.
   Step go_on(QpState state, const RcTransmitContext& context, const RcTransmit& transmit);
 

@@ -31,7 +31,7 @@ const StreamOptions& checked(const StreamOptions& options) {
 RcQueuePair::RcQueuePair(std::shared_ptr<ProtectionDomain> domain,
                          const provider::QueuePairInit& init)
     : QueuePair(std::move(domain), init),
-      number_(device()->take_number(init.number)),
+      number_(*device(), init.number),
       options_(checked(init.stream)),
       stream_(*device(), *this),
       requester_(protection(), sends_),
@@ -40,7 +40,7 @@ RcQueuePair::RcQueuePair(std::shared_ptr<ProtectionDomain> domain,
                init.stream.receive_not_ready),
       peer_watch_(engine().timers(), requester_, *this),
       idle_memory_(engine().timers(), receive_, transmit_, stream_) {
-  set_number(number_);
+  set_number(number_.get());
   engine().exclusively([this] {
     stream_.attach_none();
     set_state(QpState::init);
@@ -59,7 +59,6 @@ RcQueuePair::~RcQueuePair() {
     idle_memory_.stop();
     retire();
   });
-  device()->return_number(number_);
 }
 
 // --- Connecting.
@@ -212,12 +211,19 @@ Served RcQueuePair::transmit(Time now) {
   if (stream_)
     served = send(now);
   else
-    flush_withheld();
+    go_on_unconnected();
   if (report()) return served;
   if (served.pending == Pending::nothing) served.pending = Pending::stalled;
   if (served.pending == Pending::writable)
     engine().transmits().stall(*this);  // whichever comes first
   return served;
+}
+
+/// The peer is awaited, or the connection is over.
+void RcQueuePair::go_on_unconnected() {
+  // guard(meeting): condition => false
+  if (meeting_ && closing_.tells_drained(state())) raise(AsyncEventType::sq_drained);
+  flush_withheld();
 }
 
 void RcQueuePair::resume_held(Time now) {

@@ -9,6 +9,7 @@
 #include "base/timer_queue.h"
 #include "rnic/context/meeting.h"
 #include "rnic/context/negotiated_connection.h"
+#include "rnic/context/taken_number.h"
 #include "rnic/queues/queue_pair.h"
 #include "rnic/rc/rc_closing.h"
 #include "rnic/rc/rc_connections.h"
@@ -30,7 +31,7 @@ class RcQueuePair final : public QueuePair, public MeetingParty, private RcLossH
   RcQueuePair(std::shared_ptr<ProtectionDomain> domain, const provider::QueuePairInit& init);
   ~RcQueuePair() override;
 
-  uint32_t number() const override { return number_; }
+  uint32_t number() const override { return number_.get(); }
   Address local_address() override;
   QueuePairAttributes query() override;
   provider::RcOperations* rc() override { return &connections_; }
@@ -77,6 +78,7 @@ class RcQueuePair final : public QueuePair, public MeetingParty, private RcLossH
   void settle(RcEnd result, Time now);
   void resume_held(Time now);
   Served send(Time now);
+  void go_on_unconnected();
   void go_on_ending(const RcTransmit::Context& context);
   void lose_connection(RcEnd reason) override;
   void end(RcEnd reason);
@@ -85,7 +87,7 @@ class RcQueuePair final : public QueuePair, public MeetingParty, private RcLossH
   void close_stream(bool in_order, std::vector<std::byte> final_bytes = {});
   void on_receive_wait(Time now);
 
-  const uint32_t number_;
+  const TakenNumber number_;
   const StreamOptions options_;
 
   RcConnections connections_{*this};

@@ -46,6 +46,22 @@ TEST_CASE("CM: a connection comes from the port that its id was bound to") {
   CHECK(client.id->local_address() == source);
 }
 
+TEST_CASE("CM: an id that is bound to a port asks a peer of revision 1 from there again",
+          "[kernel]") {
+  RawListener listener;
+  const Device device = Device::open("127.0.0.1");
+  CmClient client(device);
+  const Address source = Address::parse("127.0.0.1", free_port());
+  client.id->bind(source);
+  client.connect(listener.address());
+  RawStream first = listener.accept();
+  REQUIRE(first.send(to_bytes(MpaFrame{.reply = true, .revision = 1})));
+  RawStream second = listener.accept();  // while the peer's end of the first one is open
+  REQUIRE(second.send(to_bytes(MpaFrame{.reply = true, .revision = 1})));
+  next_event(client.channel, CmEventType::established);
+  CHECK(client.id->local_address() == source);
+}
+
 TEST_CASE("CM: a port that is another socket's is told as an error of the connection") {
   CmServer server;
   const RawListener holder;

@@ -144,6 +144,31 @@ TEST_CASE("named peers are met on devices on all addresses, at the address that 
   CHECK(low.qp->query().local_address.with_port(0) == Address::parse("127.0.0.4"));
 }
 
+TEST_CASE("named peers may have addresses that are mapped into IPv6", "[any]") {
+  End low(kLow, "::"), high(kHigh, "::");
+  const auto mapped = [](const End& end) {
+    NamedPeer peer = end.name();
+    peer.address = Address::parse("::ffff:127.0.0.1", peer.address.port());
+    peer.source = Address::parse("::ffff:127.0.0.1");
+    return peer;
+  };
+  REQUIRE_FALSE(high.post_recv(1));
+  low.qp->await_peer(mapped(high));
+  high.qp->await_peer(mapped(low));
+  low.qp->modify(QpState::rts);
+  REQUIRE_FALSE(low.send(1));
+  check_arrival(low, high);
+}
+
+TEST_CASE("named peers of another address family than the device are refused", "[any]") {
+  End end(kLow, "0.0.0.0");
+  NamedPeer peer = absent(1s);
+  peer.address = Address::parse("::1", 5);
+  peer.source = Address::parse("::1");
+  CHECK(refusal([&] { end.qp->await_peer(peer); }) == Errc::invalid_argument);
+  CHECK(end.qp->state() == QpState::init);
+}
+
 TEST_CASE("named peers that never come: the oldest send tells, the rest is flushed, and an event") {
   for (const uint32_t number : {kLow, 2 * kHigh}) {  // it connects, or it accepts
     CAPTURE(number);
@@ -169,6 +194,26 @@ TEST_CASE("named peers that never come: the oldest send tells, the rest is flush
     REQUIRE_FALSE(end.send(9));
     CHECK(next(end.send_cq).wr_id == 9);
   }
+}
+
+TEST_CASE("named peers are awaited in sqd, too, which tells at once that nothing was begun") {
+  End low(kLow), high(kHigh);
+  EventQueue events(low.device);
+  REQUIRE_FALSE(high.post_recv(1));
+  low.be_ready(high);
+  REQUIRE_FALSE(low.send(1));
+  low.qp->modify(QpState::sqd);
+  const auto drained = events.get_event(kPatience);
+  REQUIRE(drained);
+  CHECK(drained->type == AsyncEventType::sq_drained);
+  high.be_ready(low);
+  REQUIRE_FALSE(high.send(2));
+  REQUIRE_FALSE(low.post_recv(2));
+  check_arrival(high, low);  // the connection is there, and the Send waits still
+  CHECK_FALSE(low.send_cq.wait(Duration::zero()));
+  low.qp->modify(QpState::rts);
+  check_arrival(low, high);
+  CHECK_FALSE(events.get_event(Duration::zero()));
 }
 
 TEST_CASE("named peers that never come are told without a send, too") {

@@ -265,6 +265,14 @@ TEST_CASE("the number of an RC queue pair is chosen, and is free again when that
   }
 }
 
+TEST_CASE("the number that was chosen is free where the queue pair could not be made") {
+  const Numbered scene;
+  QueuePairInit init = scene.with(kLeastRcNumber);
+  init.stream.receive_wait = Duration::zero();
+  CHECK(refusal([&] { QueuePair(scene.pd, init); }) == Errc::invalid_argument);
+  CHECK(QueuePair(scene.pd, scene.with(kLeastRcNumber)).number() == kLeastRcNumber);
+}
+
 TEST_CASE("the number of an RC queue pair lies above all ports and has 24 bits") {
   const Numbered scene;
   for (const uint32_t number : {1U, kLeastRcNumber - 1, kMaxRcNumber + 1, ~0U})
