@@ -187,6 +187,21 @@ void CompletionQueue::flush(const WorkTable& table) {
     }
     if (waiting_.empty()) return;
   }
+  tell_waiting();
+}
+
+void CompletionQueue::finish_completed(WorkTable& table) {
+  {
+    const std::lock_guard lock(mutex_);
+    CompletionSink sink({}, waiting_);
+    table.finish_completed(sink);
+    if (sink.shown() == 0) return;
+  }
+  tell_waiting();
+}
+
+/// Something waits that the device has not told of.
+void CompletionQueue::tell_waiting() {
   if (channel_ ? arming_.tell() : sleepers_ != 0) events().push(*this);
 }
 

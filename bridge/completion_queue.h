@@ -59,6 +59,8 @@ class CompletionQueue final : public provider::CompletionQueue {
   void reap();
   /// Whatever of this table is not complete is flushed: the device will not tell.
   void flush(const WorkTable& table);
+  /// Requests of this table that need nothing of the device are completed, if it is their turn.
+  void finish_completed(WorkTable& table);
 
  private:
   struct Attached {
@@ -77,6 +79,7 @@ class CompletionQueue final : public provider::CompletionQueue {
   WorkTable* table_of(uint64_t wr_id);
   void deliver(const ibv_wc& wc, CompletionSink& sink);
   void make_room(uint32_t places, uint32_t replaced);
+  void tell_waiting();
   void sleep(Duration limit);
 
   const std::shared_ptr<Device> device_;

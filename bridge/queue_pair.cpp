@@ -79,6 +79,18 @@ QueuePairParts parts_of(std::shared_ptr<ProtectionDomain> domain,
   return parts;
 }
 
+/// Whether a queue pair in this state begins nothing any more: what is posted now is flushed.
+bool is_ending(QpState state) { return state == QpState::closing || state == QpState::error; }
+
+/// What the table of a receive queue keeps of a receive.
+void describe_receive(uint64_t wr_id, size_t sge_count, QueueTable::Request& entry) {
+  entry.wr_id = wr_id;
+  entry.opcode = WcOpcode::recv;
+  entry.reported = true;
+  entry.bytes = 0;
+  entry.sge_count = static_cast<uint32_t>(sge_count);
+}
+
 /// A place in a completion queue, given back unless kept.
 class Reservation {
  public:
@@ -158,10 +170,30 @@ std::error_code QueuePair::post_sends(std::span<const SendWorkRequest> requests,
                                       size_t& posted) noexcept {
   posted = 0;
   const std::lock_guard lock(send_mutex_);
+  if (is_ending(state())) {
+    std::error_code error;
+    while (posted < requests.size() && !(error = add_flushed(requests[posted]))) ++posted;
+    parts_.send_cq->finish_completed(queues_->sends());
+    return error;
+  }
   while (posted < requests.size()) {
     const auto some = requests.subspan(posted, std::min(requests.size() - posted, kBatch));
     if (const std::error_code error = post_some(some, posted)) return error;
   }
+  return {};
+}
+
+/// One that is posted in error, or while the connection ends.
+std::error_code QueuePair::add_flushed(const SendWorkRequest& request) noexcept {
+  if (const std::error_code error = check_send(request, capacity_, *parts_.domain)) return error;
+  if (!has_place()) return Errc::queue_full;
+  QueueTable& table = queues_->sends();
+  describe(request, true, table.next());
+  if (request.opcode == WrOpcode::bind_window) {
+    table.next().binding_number = parts_.domain->add_binding(request.binding);
+    if (table.next().binding_number == 0) return Errc::queue_full;
+  }
+  table.add_flushed();
   return {};
 }
 
@@ -238,11 +270,15 @@ std::error_code QueuePair::post_recvs(std::span<const ReceiveWorkRequest> reques
   posted = 0;
   if (parts_.srq) return Errc::unsupported_operation;
   const std::lock_guard lock(receive_mutex_);
+  if (is_ending(state())) {
+    std::error_code error;
+    while (posted < requests.size() && !(error = add_flushed(requests[posted]))) ++posted;
+    parts_.recv_cq->finish_completed(queues_->receives());
+    return error;
+  }
   for (const ReceiveWorkRequest& request : requests) {
     if (const auto error = check_receive(request, capacity_.max_recv_sge)) return error;
-    const QpState now = state();
-    if (now == QpState::reset || now == QpState::closing || now == QpState::error)
-      return Errc::invalid_state;
+    if (state() == QpState::reset) return Errc::invalid_state;
     if (queues_->receives().full()) return Errc::queue_full;
     QueueTable& table = queues_->receives();
     const std::span sges = receive_sges(table.next_place());
@@ -254,14 +290,18 @@ std::error_code QueuePair::post_recvs(std::span<const ReceiveWorkRequest> reques
   return {};
 }
 
+std::error_code QueuePair::add_flushed(const ReceiveWorkRequest& request) noexcept {
+  if (const auto error = check_receive(request, capacity_.max_recv_sge)) return error;
+  QueueTable& table = queues_->receives();
+  if (table.full()) return Errc::queue_full;
+  describe_receive(request.wr_id, 0, table.next());
+  table.add_flushed();
+  return {};
+}
+
 std::error_code QueuePair::post_recv(uint64_t wr_id, std::span<ibv_sge> sges) noexcept {
   QueueTable& table = queues_->receives();
-  QueueTable::Request& entry = table.next();
-  entry.wr_id = wr_id;
-  entry.opcode = WcOpcode::recv;
-  entry.reported = true;
-  entry.bytes = 0;
-  entry.sge_count = static_cast<uint32_t>(sges.size());
+  describe_receive(wr_id, sges.size(), table.next());
   ibv_recv_wr out{};
   out.sg_list = sges.data();
   out.num_sge = static_cast<int>(sges.size());

@@ -84,6 +84,8 @@ class QueuePair final : public provider::QueuePair,
   void replace(std::unique_ptr<DeviceQueues>& fresh);
   void tell_fatal(std::error_code status);
   std::error_code post_recv(uint64_t wr_id, std::span<ibv_sge> sges) noexcept;
+  std::error_code add_flushed(const SendWorkRequest& request) noexcept;
+  std::error_code add_flushed(const ReceiveWorkRequest& request) noexcept;
   int send_batch(ibv_send_wr** bad) noexcept;
   std::error_code post_some(std::span<const SendWorkRequest> requests, size_t& posted) noexcept;
   std::error_code prepare(const SendWorkRequest& request, size_t index,

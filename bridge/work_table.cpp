@@ -107,6 +107,15 @@ uint32_t QueueTable::add() {
   return static_cast<uint32_t>(place);
 }
 
+void QueueTable::add_flushed() {
+  const uint64_t place = posted_.load(std::memory_order_relaxed);
+  Request& request = at(place);
+  request.completed = true;
+  request.result = ibv_wc{};
+  request.result.status = IBV_WC_WR_FLUSH_ERR;
+  posted_.store(place + 1, std::memory_order_release);
+}
+
 uint64_t QueueTable::place_of(uint32_t slot) const {
   const uint64_t freed = freed_.load(std::memory_order_relaxed);
   return freed + static_cast<uint32_t>(slot - static_cast<uint32_t>(freed));
@@ -116,13 +125,22 @@ void QueueTable::complete(const ibv_wc& wc, uint32_t slot, CompletionSink& sink)
   const uint64_t place = place_of(slot);
   if (place >= posted_.load(std::memory_order_acquire)) return;
   if (wc.status == IBV_WC_WR_FLUSH_ERR && keeps_flushed_.load(std::memory_order_acquire)) return;
-  uint64_t next = finished_.load(std::memory_order_relaxed);
+  const uint64_t next = finished_.load(std::memory_order_relaxed);
   if (place != next) {
     at(place).completed = true;
     at(place).result = wc;
     return;
   }
-  finish(next++, wc, sink);
+  finish(next, wc, sink);
+  finish_completed_from(next + 1, sink);
+}
+
+void QueueTable::finish_completed(CompletionSink& sink) {
+  finish_completed_from(finished_.load(std::memory_order_relaxed), sink);
+}
+
+/// All before `next` are finished.
+void QueueTable::finish_completed_from(uint64_t next, CompletionSink& sink) {
   for (; next != posted_.load(std::memory_order_acquire) && at(next).completed; ++next)
     finish(next, at(next).result, sink);
   finished_.store(next, std::memory_order_release);

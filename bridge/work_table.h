@@ -72,6 +72,9 @@ class WorkTable {
   virtual void release(uint32_t slot) = 0;
   /// The slots of requests that have no completion yet, in order.
   virtual std::vector<uint32_t> outstanding() const = 0;
+  /// Adds to `sink` the completions of requests whose turn has come, though the device has told of
+  /// none.
+  virtual void finish_completed(CompletionSink& /*sink*/) {}
 
  private:
   const uint32_t number_;
@@ -122,15 +125,21 @@ class QueueTable : public WorkTable {
   Request& next() { return at(posted_.load(std::memory_order_relaxed)); }
   /// Takes its place. Returns its slot.
   uint32_t add();
+  /// The same of a request that the device does not get: it is flushed once those before it have
+  /// their completions. CompletionQueue::finish_completed()
+  /// looks whether they have.
+  void add_flushed();
   /// The newest `count` were not posted after all.
   void take_back(uint32_t count);
 
   void complete(const ibv_wc& wc, uint32_t slot, CompletionSink& sink) override;
   void release(uint32_t slot) override;
   std::vector<uint32_t> outstanding() const override;
+  void finish_completed(CompletionSink& sink) override;
 
  private:
   void finish(uint64_t place, const ibv_wc& wc, CompletionSink& sink);
+  void finish_completed_from(uint64_t next, CompletionSink& sink);
   Request& at(uint64_t place) { return requests_[place & mask_]; }
   uint64_t place_of(uint32_t slot) const;
   void free_finished(uint64_t from);

@@ -65,8 +65,9 @@ class DIWARP_EXPORT QueuePair {
   /// or (UD) the port cannot be had.
   QueuePair(const ProtectionDomain& pd, const QueuePairInit& init);
 
-  /// Posts a request of 0 bytes to 1 GiB. Never throws. Errors: queue_full (poll the send
-  /// completion queue, then retry), invalid_state (not in rts or sqd), too_many_sges,
+  /// Posts a request of 0 bytes to 1 GiB. Never throws. In error, and in closing, it is not begun:
+  /// it completes with wr_flush_error after all that was posted before. Errors: queue_full (poll
+  /// the send completion queue, then retry), invalid_state (reset, init, rtr), too_many_sges,
   /// inline_too_large, message_too_large, invalid_argument (SGEs, flags or immediate data that the
   /// operation does not take, or tagged offsets beyond 2^64), unsupported_operation (not for this
   /// type of queue pair; atomics over datagrams: docs/datagrams.md), invalid_destination (UD, RD:
@@ -87,9 +88,9 @@ class DIWARP_EXPORT QueuePair {
   /// UD, RD: posts a Read of the peer's memory. The same as post_send() with WrOpcode::rdma_read.
   std::error_code post_read(const ReadWorkRequest& request) noexcept;
 
-  /// Posts a receive. Errors: queue_full, invalid_state (reset, closing, error), too_many_sges,
-  /// message_too_large, unsupported_operation (it has a shared receive queue), device_gone,
-  /// moved_from.
+  /// Posts a receive; in error and in closing it is flushed, as a send is. Errors: queue_full,
+  /// invalid_state (reset), too_many_sges, message_too_large, unsupported_operation (it has a
+  /// shared receive queue), device_gone, moved_from.
   std::error_code post_recv(const ReceiveWorkRequest& request) noexcept;
 
   /// Posts several receives in order; the engine is told of them once. Stops at the first that

@@ -253,16 +253,24 @@ void DatagramQueuePair::on_expiry(Time now) {
 
 // --- Sending.
 
-Served DatagramQueuePair::transmit(Time now) {
+inline Served DatagramQueuePair::send(Time now) {
   Served served;
-  const bool ready = state() == QpState::rts;
   if (link_is_full())
     served.pending = Pending::writable;
-  else if (ready)
+  else
     served = sender_.run(engine().buffers().burst(), *link_, counters(), now);
-  if (ready) arm_expiry();
-  if (ready && sender_.paced() && served.pending == Pending::nothing)
+  arm_expiry();
+  if (sender_.paced() && served.pending == Pending::nothing)
     engine().timers().arm(paced_, sender_.ready_at());
+  return served;
+}
+
+Served DatagramQueuePair::transmit(Time now) {
+  Served served;
+  if (state() == QpState::rts)
+    served = send(now);
+  else
+    flush_withheld();
   if (report()) return served;
   if (served.pending == Pending::nothing) served.pending = Pending::stalled;
   if (served.pending == Pending::writable)

@@ -108,6 +108,7 @@ class DatagramQueuePair : public QueuePair,
   void handle(const llp::IncomingDatagram& datagram, Time now) final;
   void after_receive(Time now) final;
   void count_degradation(const llp::Degradation& what) final;
+  Served send(Time now);
   void on_expiry(Time now);
   void on_paced(Time now);
   [[gnu::noinline]] void tell_verdict(const Verdict& verdict, const rdmap::DatagramSegment& segment,

@@ -6,6 +6,16 @@
 
 #include "diwarp/types.h"
 
+namespace diwarp::rnic {
+
+/// Whether a queue pair in this state begins nothing any more: what is posted now is flushed, after
+/// all that was posted before.
+constexpr bool is_ending(QpState state) {
+  return state == QpState::closing || state == QpState::error;
+}
+
+}  // namespace diwarp::rnic
+
 /// The legal transitions of a queue pair, as data.
 namespace diwarp::rnic::transitions {
 

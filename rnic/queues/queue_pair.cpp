@@ -108,8 +108,19 @@ std::error_code QueuePair::post_sends(std::span<const SendWorkRequest> requests,
 /// Under the post lock.
 std::error_code QueuePair::add_send(const SendWorkRequest& request) noexcept {
   if (const std::error_code error = check_send(request)) return error;
-  if (!may_post_sends(state())) return Errc::invalid_state;  // guard(posting)
+  const QpState now = state();
+  if (!may_post_sends(now)) [[unlikely]]  // guard(posting): condition => false
+    return is_ending(now) ? sends_.post_withheld(request) : Errc::invalid_state;
   return sends_.post(request);
+}
+
+/// The same of receives, in a state in which none can be taken. The engine is told: in error they
+/// are flushed at once.
+std::error_code QueuePair::withhold_recvs(std::span<const ReceiveWorkRequest> requests,
+                                          size_t& posted) noexcept {
+  if (!is_ending(state())) return Errc::invalid_state;
+  receives_.set_wish();
+  return receives_.queue().post_withheld(requests, posted);
 }
 
 [[gnu::always_inline]] inline std::error_code QueuePair::add_recvs(
@@ -120,9 +131,11 @@ std::error_code QueuePair::add_send(const SendWorkRequest& request) noexcept {
   {
     const std::lock_guard lock(receives_.queue().lock());
     const QpState now = state();
-    if (now == QpState::reset || now == QpState::closing || now == QpState::error)
-      return Errc::invalid_state;  // guard(posting)
-    error = receives_.queue().post(requests, posted);
+    // guard(posting): condition => false
+    if (now == QpState::reset || is_ending(now)) [[unlikely]]
+      error = withhold_recvs(requests, posted);
+    else
+      error = receives_.queue().post(requests, posted);
   }
   if (posted != 0 && receives_.take_wish()) engine_.notify(*this);
   return error;
@@ -177,11 +190,19 @@ void QueuePair::set_state(QpState to) {
 void QueuePair::enter_error() {
   set_state(QpState::error);
   on_state(QpState::error);
-  // guard(rows:flush-on-end): without sends_.flush(); receives_.flush();
-  sends_.flush();
-  receives_.flush();
+  // guard(rows:flush-on-end)
+  flush();
   if (!report()) engine_.transmits().stall(*this);
   if (receives_.is_shared()) raise(AsyncEventType::last_wqe_reached);
+}
+
+void QueuePair::flush() {
+  sends_.flush();
+  receives_.flush();
+}
+
+void QueuePair::flush_withheld() {
+  if (state() == QpState::error) flush();  // guard(posting)
 }
 
 void QueuePair::retire() {

@@ -63,6 +63,9 @@ class QueuePair : public provider::QueuePair, public Endpoint {
   void set_state(QpState to);
   /// To the error state: everything that is posted is flushed and reported.
   void enter_error();
+  /// In the error state: what was posted since is flushed, and waits to be reported. The type calls
+  /// it when it is to transmit and has no connection, or is out of service.
+  void flush_withheld();
   /// Before destruction: out of service, and nothing of a shared receive queue is kept.
   void retire();
   /// Hands finished work to the completion queues. False if some of it has to wait for room.
@@ -94,6 +97,9 @@ class QueuePair : public provider::QueuePair, public Endpoint {
   [[gnu::cold]] std::error_code trace_recvs(std::span<const ReceiveWorkRequest> requests,
                                             size_t& posted) noexcept;
   std::error_code add_send(const SendWorkRequest& request) noexcept;
+  [[gnu::cold]] std::error_code withhold_recvs(std::span<const ReceiveWorkRequest> requests,
+                                               size_t& posted) noexcept;
+  void flush();
 
   const QpType type_;
   std::atomic<QpState> state_{QpState::reset};

@@ -40,6 +40,7 @@ void ReceiveBuffers::share_given_back() {
 
 void ReceiveBuffers::flush() {
   if (!own_) return;
+  own_->publish_withheld();
   WorkCompletion flushed;
   flushed.status = WcStatus::wr_flush_error;
   flushed.opcode = WcOpcode::recv;

@@ -31,6 +31,8 @@ class ReceiveBuffers : public ListNode<SrqWaitTag> {
   /// Whether await() was called since the last time: the thread that posts a receive asks, and
   /// tells the engine.
   bool take_wish() { return awaited_.exchange(false); }
+  /// The thread that posts is to tell the engine, though nothing waits for a receive.
+  void set_wish() { awaited_.store(true); }
 
   // --- With the baton.
 

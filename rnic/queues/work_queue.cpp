@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <mutex>
 #include <new>
 #include <numeric>
 #include <type_traits>
@@ -105,8 +106,22 @@ bool SendQueue::take_memory() noexcept {
 
 std::error_code SendQueue::post(const SendWorkRequest& request) {
   const uint64_t posted = posted_.load(std::memory_order_relaxed);
+  if (const std::error_code error = write(request, posted)) return error;
+  posted_.store(posted + 1, std::memory_order_release);
+  return {};
+}
+
+std::error_code SendQueue::post_withheld(const SendWorkRequest& request) {
+  const uint64_t place = posted_.load(std::memory_order_relaxed) + withheld_.count();
+  if (const std::error_code error = write(request, place)) return error;
+  withheld_.add();
+  return {};
+}
+
+/// Fills the place in.
+inline std::error_code SendQueue::write(const SendWorkRequest& request, uint64_t index) {
   // guard(posting)
-  if (posted - reported_.load(std::memory_order_acquire) > mask_) return Errc::queue_full;
+  if (index - reported_.load(std::memory_order_acquire) > mask_) return Errc::queue_full;
   const uint64_t length = ddp::total_length(request.sges);
   if (length > kMaxMessage) return Errc::message_too_large;  // guard(rows:max-message-posted)
   const bool inlined = has(request.flags, SendFlags::inline_data);
@@ -114,7 +129,7 @@ std::error_code SendQueue::post(const SendWorkRequest& request) {
   if (!inlined && request.sges.size() > max_sge_) return Errc::too_many_sges;  // guard(posting)
   if (!entries_.is_taken() && !take_memory()) return Errc::no_resources;
 
-  const uint32_t number = slot_at(posted);
+  const uint32_t number = slot_at(index);
   SendEntry& slot = entries_[number];
   slot.wr_id = request.wr_id;
   slot.destination = request.destination;
@@ -135,7 +150,6 @@ std::error_code SendQueue::post(const SendWorkRequest& request) {
     std::copy(request.sges.begin(), request.sges.end(), room);
     slot.sges = {room, request.sges.size()};
   }
-  posted_.store(posted + 1, std::memory_order_release);
   return {};
 }
 
@@ -209,6 +223,10 @@ void SendQueue::finish_of_peer(const SendEntry& finished) {
 }
 
 void SendQueue::flush() {
+  {
+    const std::lock_guard lock(lock_);
+    withheld_.publish(posted_);
+  }
   for (uint32_t slot = 0; by_peer_ && !all_done(); ++slot)
     if (by_peer_->is_waiting(slot)) finish(entries_[slot], WcStatus::wr_flush_error, 0);
   while (!all_done()) finish(entry(done_), WcStatus::wr_flush_error, 0);
@@ -264,6 +282,7 @@ void SendQueue::clear() {
     by_peer_->clear();
     std::iota(slots_.get(), slots_.get() + depth, 0U);
   }
+  withheld_.clear();
   done_ = sent_ = posted;
   reported_.store(done_, std::memory_order_release);
 }
@@ -296,19 +315,40 @@ std::error_code ReceiveQueue::post(std::span<const ReceiveWorkRequest> requests,
   return {};
 }
 
+std::error_code ReceiveQueue::post_withheld(std::span<const ReceiveWorkRequest> requests,
+                                            size_t& posted) {
+  for (posted = 0; posted < requests.size(); ++posted) {
+    const uint64_t place = posted_.load(std::memory_order_relaxed) + withheld_.count();
+    if (const std::error_code error = write(requests[posted], place)) return error;
+    withheld_.add();
+  }
+  return {};
+}
+
+void ReceiveQueue::publish_withheld() {
+  const std::lock_guard lock(lock_);
+  withheld_.publish(posted_);
+}
+
 std::error_code ReceiveQueue::add(const ReceiveWorkRequest& request) {
+  const uint64_t posted = posted_.load(std::memory_order_relaxed);
+  if (const std::error_code error = write(request, posted)) return error;
+  posted_.store(posted + 1, std::memory_order_release);
+  return {};
+}
+
+/// Fills the place in.
+inline std::error_code ReceiveQueue::write(const ReceiveWorkRequest& request, uint64_t index) {
   if (request.sges.size() > max_sge_) return Errc::too_many_sges;  // guard(posting)
   const uint64_t capacity = ddp::total_length(request.sges);
   if (capacity > UINT32_MAX) return Errc::message_too_large;  // guard(posting)
-  const uint64_t posted = posted_.load(std::memory_order_relaxed);
   // guard(posting)
-  if (posted - released_.load(std::memory_order_acquire) > mask_) return Errc::queue_full;
-  ReceiveEntry& slot = entry(ring_[posted & mask_]);
+  if (index - released_.load(std::memory_order_acquire) > mask_) return Errc::queue_full;
+  ReceiveEntry& slot = entry(ring_[index & mask_]);
   slot.wr_id = request.wr_id;
   slot.capacity = static_cast<uint32_t>(capacity);
   slot.sge_count = static_cast<uint16_t>(request.sges.size());
   std::uninitialized_copy(request.sges.begin(), request.sges.end(), slot.sges().data());
-  posted_.store(posted + 1, std::memory_order_release);
   return {};
 }
 
@@ -330,6 +370,7 @@ void ReceiveQueue::release(ReceiveEntry& entry) {
 }
 
 void ReceiveQueue::clear() {
+  withheld_.clear();
   while (ReceiveEntry* entry = take_receive()) release(*entry);
 }
 

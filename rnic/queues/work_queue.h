@@ -31,6 +31,24 @@ inline constexpr uint32_t kMaxQueueDepth = 1U << 16;
 inline constexpr uint32_t kMaxSge = 64;
 inline constexpr uint32_t kMaxInlineData = 1024;
 
+/// How many requests a queue has that were posted while it goes out of service. They stand in the
+/// places from posted_ on, which publish() moves past them. Under the post lock; outstanding() may
+/// be read without.
+class WithheldRequests {
+ public:
+  uint64_t count() const { return count_.load(std::memory_order_relaxed); }
+  void add() { count_.store(count() + 1, std::memory_order_relaxed); }
+  void clear() { count_.store(0, std::memory_order_relaxed); }
+  void publish(std::atomic<uint64_t>& posted) {
+    const uint64_t more = count();
+    clear();
+    posted.fetch_add(more, std::memory_order_release);
+  }
+
+ private:
+  std::atomic<uint64_t> count_{0};
+};
+
 /// The send queue: a ring whose entries are posted by any thread, sent in order by the engine, and
 /// free again once their completion lies in the completion queue (so a full completion queue holds
 /// up the sender and loses nothing).
@@ -57,6 +75,9 @@ class SendQueue {
 
   /// Any thread, under lock(). Errors as QueuePair::post_send has them.
   std::error_code post(const SendWorkRequest& request);
+  /// The same where the queue is going out of service: the request is never pending, and the next
+  /// flush() is its end. Until then post() may not be called.
+  std::error_code post_withheld(const SendWorkRequest& request);
   SpinFlag& lock() { return lock_; }
 
   // With the baton.
@@ -83,6 +104,7 @@ class SendQueue {
   void answered(SendEntry& entry, WcStatus status, uint32_t vendor_error = 0) {
     finish(entry, status, vendor_error);
   }
+  /// All that is not done is flushed, what was withheld last. Not under lock().
   void flush();
   /// Moves completions of done entries to `cq`. False if it is full and some have to wait.
   bool report(CompletionQueue& cq, uint32_t qp_number);
@@ -91,7 +113,7 @@ class SendQueue {
 
   size_t outstanding() const {
     const uint64_t reported = reported_.load(std::memory_order_acquire);  // first: it is the lower
-    return posted_.load(std::memory_order_acquire) - reported;
+    return posted_.load(std::memory_order_acquire) + withheld_.count() - reported;
   }
 
  private:
@@ -101,6 +123,7 @@ class SendQueue {
     return slots_ ? slots_[place] : place;
   }
   bool take_memory() noexcept;
+  std::error_code write(const SendWorkRequest& request, uint64_t index);
   /// Whether it has a completion.
   bool is_wanted(const SendEntry& entry) const {
     return signal_all_ || has(entry.flags, SendFlags::signaled) ||
@@ -119,6 +142,7 @@ class SendQueue {
   std::unique_ptr<uint32_t[]> slots_;  // the same
   SendEntryMemory entries_;            // taken by the first post
   SpinFlag lock_;
+  WithheldRequests withheld_;
   std::atomic<uint64_t> posted_{0};
   uint64_t sent_ = 0;
   uint64_t done_ = 0;
@@ -167,6 +191,9 @@ class ReceiveQueue {
 
   /// Any thread, under lock(). In order, up to the first that fails; `posted` says how many.
   std::error_code post(std::span<const ReceiveWorkRequest> requests, size_t& posted);
+  /// The same where the queue is going out of service: publish_withheld() makes them available.
+  /// Until then post() may not be called.
+  std::error_code post_withheld(std::span<const ReceiveWorkRequest> requests, size_t& posted);
   SpinFlag& lock() { return lock_; }
 
   // With the baton.
@@ -179,7 +206,9 @@ class ReceiveQueue {
   void give_back(ReceiveEntry& entry) { ring_[--taken_ & mask_] = entry.slot; }
   /// A taken entry's slot may be posted anew.
   void release(ReceiveEntry& entry);
-  /// Forgets what is not taken.
+  /// Not under lock().
+  void publish_withheld();
+  /// Forgets what is not taken. Under lock().
   void clear();
 
   size_t available() const { return posted_.load(std::memory_order_acquire) - taken_; }
@@ -187,11 +216,12 @@ class ReceiveQueue {
   ReceiveShares& shares() { return shares_; }
   size_t outstanding() const {
     const uint64_t released = released_.load(std::memory_order_acquire);  // first: it is the lower
-    return posted_.load(std::memory_order_acquire) - released;
+    return posted_.load(std::memory_order_acquire) + withheld_.count() - released;
   }
 
  private:
   std::error_code add(const ReceiveWorkRequest& request);
+  std::error_code write(const ReceiveWorkRequest& request, uint64_t index);
   ReceiveEntry& entry(uint16_t slot);
 
   const uint32_t max_sge_;
@@ -201,6 +231,7 @@ class ReceiveQueue {
   std::unique_ptr<uint16_t[]> ring_;  // slots
   // The posters'.
   SpinFlag lock_;
+  WithheldRequests withheld_;
   std::atomic<uint64_t> posted_{0};
   // The engine's, apart by a cache line's length.
   [[maybe_unused]] std::byte apart_[kCacheLine - sizeof(uint64_t)];

@@ -171,7 +171,10 @@ void RcQueuePair::settle(RcEnd result, Time now) {
 Served RcQueuePair::transmit(Time now) {
   if (stream_ && receive_.delivery().held()) resume_held(now);
   Served served;
-  if (stream_) served = send(now);
+  if (stream_)
+    served = send(now);
+  else
+    flush_withheld();
   if (report()) return served;
   if (served.pending == Pending::nothing) served.pending = Pending::stalled;
   if (served.pending == Pending::writable)

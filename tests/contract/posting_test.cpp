@@ -31,14 +31,65 @@ TEST_CASE("In init receives may be posted, and sends are refused with invalid_st
   CHECK(party.qp.query().posted_receives == 1);
 }
 
-TEST_CASE("In reset and in error nothing may be posted") {
+TEST_CASE("In reset nothing may be posted") {
   const Device device = open_device();
   Party party(device);
-  for (const QpState state : {QpState::error, QpState::reset}) {
-    party.qp.modify(state);
-    CHECK(party.post_recv(1, 0, 100) == Errc::invalid_state);
-    CHECK(party.send(0, 10) == Errc::invalid_state);
+  party.qp.modify(QpState::error);
+  party.qp.modify(QpState::reset);
+  CHECK(party.post_recv(1, 0, 100) == Errc::invalid_state);
+  CHECK(party.send(0, 10) == Errc::invalid_state);
+}
+
+TEST_CASE("What is posted in error is flushed, after all that was flushed before") {
+  Pair pair;
+  pair.a.post_receives(3, 100);
+  pair.a.qp.modify(QpState::error);
+  CHECK_FALSE(pair.a.post_recv(3, 0, 100));
+  CHECK_FALSE(pair.a.send(0, 10, 4, SendFlags::none));
+  for (uint64_t id = 0; id < 4; ++id) {
+    const WorkCompletion flushed = next(pair.a.recv_cq);
+    CHECK(flushed.wr_id == id);
+    CHECK(flushed.status == WcStatus::wr_flush_error);
+    CHECK(flushed.opcode == WcOpcode::recv);
   }
+  const WorkCompletion flushed = next(pair.a.send_cq);
+  CHECK(flushed.wr_id == 4);
+  CHECK(flushed.status == WcStatus::wr_flush_error);
+  CHECK(pair.a.qp.query().posted_receives == 0);
+  CHECK(pair.a.qp.query().posted_sends == 0);
+}
+
+TEST_CASE("In error a full queue says queue_full, too, and has room again after polling") {
+  const Device device = open_device();
+  Party party(device, {.entries = 16, .capacity = {.max_send_wr = 16, .max_recv_wr = 16}});
+  party.qp.modify(QpState::error);
+  const auto fill = [](auto post) {
+    uint64_t posted = 0;
+    std::error_code error;
+    while (posted < kManyMore && !(error = post(posted))) ++posted;
+    CHECK(error == Errc::queue_full);
+    return posted;
+  };
+  const auto send = [&](uint64_t id) { return party.send(0, 10, id); };
+  const auto receive = [&](uint64_t id) { return party.post_recv(id, 0, 10); };
+  const uint64_t sends = fill(send);
+  const uint64_t receives = fill(receive);
+  for (uint64_t id = 0; id < sends; ++id) CHECK(next(party.send_cq).wr_id == id);
+  for (uint64_t id = 0; id < receives; ++id) CHECK(next(party.recv_cq).wr_id == id);
+  CHECK_FALSE(send(0));
+  CHECK_FALSE(receive(0));
+}
+
+TEST_CASE("A queue in error wakes the thread that waits for what is posted there") {
+  const Device device = open_device();
+  Party party(device);
+  party.qp.modify(QpState::error);
+  auto waiting = std::async(std::launch::async, [&] { return party.send_cq.wait(kPatience); });
+  CHECK_FALSE(party.send(0, 10, 9));
+  const std::optional<WorkCompletion> flushed = waiting.get();
+  REQUIRE(flushed);
+  CHECK(flushed->wr_id == 9);
+  CHECK(flushed->status == WcStatus::wr_flush_error);
 }
 
 TEST_CASE("More SGEs than the queue pair has are refused with too_many_sges") {

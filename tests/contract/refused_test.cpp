@@ -97,7 +97,7 @@ TEST_CASE("When a connection fails each request gets one completion, in the orde
     const std::error_code error =
         posted == kEach / 2 ? pair.a.read(0, 100, nothing, posted) : pair.a.send(0, 100, posted);
     if (!error) continue;
-    CHECK(error == Errc::invalid_state);  // the end was faster
+    CHECK(error == Errc::invalid_state);  // a device that failed and has not told yet
     break;
   }
   for (uint64_t i = 0; i < posted; ++i) CHECK(next(pair.a.send_cq).wr_id == i);

@@ -28,8 +28,6 @@ TEST_CASE("RC disconnect lets everything out that was posted") {
   CHECK(same(a.memory, b.memory));
   CHECK(one.counter("rc_disconnects") == 1);
   CHECK(other.counter("rc_disconnects") == 1);
-  const Sge none{};
-  CHECK(a.qp.post_send({.sges = {&none, 1}}) == Errc::invalid_state);
   a.qp.disconnect();  // once more is no error
 }
 
@@ -61,8 +59,6 @@ TEST_CASE("RC messages that arrive while disconnecting are delivered to posted r
   auto leaving =
       std::async(std::launch::async, [&] { party.qp.disconnect({.timeout = kPatience}); });
   REQUIRE(eventually([&] { return party.qp.state() == QpState::closing; }));
-  CHECK(party.post_recv(9, 0, 1) == Errc::invalid_state);
-  CHECK(party.send(0, 1) == Errc::invalid_state);
   write(*ends.first, fpdu_bytes(Fpdu{.payload = text("taken")}));
   write(*ends.first, fpdu_bytes(Fpdu{.msn = 2, .last = false, .payload = text("nobody")}));
   write(*ends.first, fpdu_bytes(Fpdu{.msn = 2, .offset = 6, .payload = text("wants this")}));

@@ -63,7 +63,7 @@ TEST_CASE("receives that are posted together are posted up to the first that can
     CHECK(posted == 2);
   }
   SECTION("none in a state that takes none") {
-    b.qp.modify(QpState::error);
+    b.qp.modify(QpState::reset);
     CHECK(b.qp.post_recvs(receives, posted) == Errc::invalid_state);
     CHECK(posted == 0);
     return;

@@ -42,7 +42,7 @@ QueuePairInit queue_pair_init(const EndpointShape& shape, const CompletionQueue&
 /// `code` is what posting a message to `peer` answered.
 void require(std::error_code code, QpType transport, const Address& peer) {
   if (!code) return;
-  // A connection that just died leaves its queue pair in the error state.
+  // A hardware device whose connection just died, and which has not told yet.
   if (transport == QpType::rc && code == Errc::invalid_state) fail_link(transport, peer);
   throw Failure("A message to " + peer.to_string() + " could not be posted: " + code.message());
 }
