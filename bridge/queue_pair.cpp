@@ -124,6 +124,7 @@ std::shared_ptr<QueuePair> QueuePair::make(std::shared_ptr<ProtectionDomain> dom
     device.refuse_unsupported("queue pairs of type " + std::string(to_string(init.type)));
   check(device, init.capacity);
   check(device, init.stream);
+  if (init.number != 0) device.refuse_unsupported("a chosen number of a queue pair");
   std::shared_ptr<QueuePair> made(new QueuePair(parts_of(std::move(domain), init), init));
   made->device().async_events().add(made->queues_->get(), made);
   return made;

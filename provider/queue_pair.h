@@ -37,6 +37,7 @@ class DatagramOperations {
 
   /// Throws Error(invalid_destination) where nothing can be sent there. The port does not matter.
   virtual uint32_t max_datagram_payload(const Address& destination) = 0;
+  virtual void set_q_key(uint32_t q_key) = 0;
   virtual void set_max_rate(uint64_t bytes_per_second) = 0;
   virtual void join(const Address& group, std::string_view interface) = 0;
   virtual void leave(const Address& group, std::string_view interface) = 0;

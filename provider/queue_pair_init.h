@@ -25,6 +25,7 @@ struct QueuePairInit {
   std::shared_ptr<SharedReceiveQueue> srq = {};
   StreamOptions stream = {};
   ReliableOptions reliable = {};
+  uint32_t number = 0;
 };
 
 }  // namespace diwarp::provider

@@ -40,7 +40,8 @@ provider::QueuePairInit with_objects(const QueuePairInit& init) {
           .signal_all = init.signal_all,
           .srq = named_by(init.srq),
           .stream = init.stream,
-          .reliable = init.reliable};
+          .reliable = init.reliable,
+          .number = init.number};
 }
 
 }  // namespace
@@ -131,6 +132,8 @@ QueuePairAttributes QueuePair::query(const Address& destination) const {
     attributes.max_datagram_payload = datagram->max_datagram_payload(destination);
   return attributes;
 }
+
+void QueuePair::set_q_key(uint32_t q_key) { as_datagram(impl_, "set_q_key()").set_q_key(q_key); }
 
 void QueuePair::set_max_rate(uint64_t bytes_per_second) {
   as_datagram(impl_, "set_max_rate()").set_max_rate(bytes_per_second);

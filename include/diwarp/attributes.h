@@ -56,6 +56,7 @@ enum class Capability : uint32_t {
   window_bases = 67108864,    ///< windows whose tagged offsets begin elsewhere than at 0 and their
                               ///< address
   long_immediates = 134217728,  ///< immediate data of 64 bits over RC; without it of 32
+  chosen_numbers = 268435456,   ///< QueuePairInit::number
 };
 template <>
 inline constexpr bool kIsFlags<Capability> = true;
@@ -94,6 +95,7 @@ inline constexpr std::array kCapabilities = {
     CapabilityName{Capability::masked_atomics, "masked atomics"},
     CapabilityName{Capability::window_bases, "window bases"},
     CapabilityName{Capability::long_immediates, "long immediates"},
+    CapabilityName{Capability::chosen_numbers, "chosen numbers"},
 };
 /// All of them.
 inline constexpr Capability kAllCapabilities = [] {

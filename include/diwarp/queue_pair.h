@@ -41,6 +41,9 @@ struct QueuePairInit {
   SharedReceiveQueueRef srq = {};
   StreamOptions stream = {};
   ReliableOptions reliable = {};
+  /// RC: the queue pair's number, from kLeastRcNumber to kMaxRcNumber; 0: one that is free. (The
+  /// number of a UD or RD queue pair is its port.)
+  uint32_t number = 0;
 };
 
 /// A destination that was checked once: an address and port that queue pairs of a protection domain
@@ -62,7 +65,8 @@ class DIWARP_EXPORT AddressHandle {
 class DIWARP_EXPORT QueuePair {
  public:
   /// Throws Error if an argument is out of its range, the completion queues are of another device,
-  /// or (UD) the port cannot be had.
+  /// (UD) the port cannot be had, or (RC) another queue pair of the device has the number:
+  /// address_in_use.
   QueuePair(const ProtectionDomain& pd, const QueuePairInit& init);
 
   /// Posts a request of 0 bytes to 1 GiB. Never throws. In error, and in closing, it is not begun:
@@ -159,6 +163,10 @@ class DIWARP_EXPORT QueuePair {
 
   /// RD: the peers that it knows now.
   std::vector<ReliablePeer> peers() const;
+
+  /// UD, RD: changes DatagramOptions::q_key, of which a peer may learn before the queue pair is
+  /// ready. Throws Error(invalid_state) in any other state than reset and init.
+  void set_q_key(uint32_t q_key);
 
   /// UD, RD: changes the pacing of what is sent from now on, in bytes a second; 0: no limit.
   void set_max_rate(uint64_t bytes_per_second);

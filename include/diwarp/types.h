@@ -25,6 +25,11 @@ inline constexpr uint64_t kMaxMessage = uint64_t{1} << 30;
 /// The longest private data of a connection request or reply, in bytes (RFC 5044 section 7.1).
 inline constexpr size_t kMaxPrivateData = 512;
 
+/// The numbers of RC queue pairs have 24 bits and lie above all UDP ports, which are those of UD
+/// and RD queue pairs.
+inline constexpr uint32_t kLeastRcNumber = 0x10000;
+inline constexpr uint32_t kMaxRcNumber = 0xffffff;
+
 /// The operations that a memory region allows. A region may always be read locally.
 enum class Access : uint32_t {
   none = 0,

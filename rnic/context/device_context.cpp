@@ -2,6 +2,7 @@
 #include "rnic/context/device_context.h"
 
 #include <algorithm>
+#include <string>
 
 #include "base/random.h"
 #include "diwarp/error.h"
@@ -9,13 +10,6 @@
 #include "rnic/engine/blocking_call.h"
 
 namespace diwarp::rnic {
-
-namespace {
-
-constexpr uint32_t kFirstNumber = 0x10000;  // above every UDP port
-constexpr uint32_t kLastNumber = 0xffffff;  // 24 bits
-
-}  // namespace
 
 DeviceContext::DeviceContext(const Address& address, const DeviceOptions& options,
                              const Clock& clock)
@@ -28,7 +22,7 @@ DeviceContext::DeviceContext(const Address& address, const DeviceOptions& option
       // guard(rows:stags-random): , system_random_u32 => , [drawn = STag{0}]() mutable { return
       //     drawn += 256; }
       regions_([this] { engine_.exclusively([] {}); }, system_random_u32),
-      next_number_(kFirstNumber + system_random_u32() % (kLastNumber - kFirstNumber)) {}
+      next_number_(kLeastRcNumber + system_random_u32() % (kMaxRcNumber - kLeastRcNumber)) {}
 
 Duration DeviceContext::before_wait(Duration limit) {
   if (engine_.has_thread()) {
@@ -39,13 +33,28 @@ Duration DeviceContext::before_wait(Duration limit) {
   return std::min(limit, kManualWait);
 }
 
-uint32_t DeviceContext::take_number() {
+uint32_t DeviceContext::take_number(uint32_t chosen) {
   const std::lock_guard lock(numbers_mutex_);
-  if (numbers_.size() > kLastNumber - kFirstNumber)
+  return chosen == 0 ? take_free_number() : take_chosen_number(chosen);
+}
+
+uint32_t DeviceContext::take_chosen_number(uint32_t chosen) {
+  if (chosen < kLeastRcNumber || chosen > kMaxRcNumber)  // guard(chosen-number): condition => false
+    throw Error(make_error_code(Errc::invalid_argument),
+                "The number of an RC queue pair is from " + std::to_string(kLeastRcNumber) +
+                    " to " + std::to_string(kMaxRcNumber) + ", not " + std::to_string(chosen));
+  if (!numbers_.insert(chosen).second)  // guard(chosen-number): condition => false
+    throw Error(make_error_code(Errc::address_in_use),
+                "Another queue pair of the device has the number " + std::to_string(chosen));
+  return chosen;
+}
+
+uint32_t DeviceContext::take_free_number() {
+  if (numbers_.size() > kMaxRcNumber - kLeastRcNumber)
     throw Error(make_error_code(Errc::no_resources),
                 "All queue pair numbers of the device are in use; destroy queue pairs first");
   do {
-    next_number_ = next_number_ >= kLastNumber ? kFirstNumber : next_number_ + 1;
+    next_number_ = next_number_ >= kMaxRcNumber ? kLeastRcNumber : next_number_ + 1;
   } while (!numbers_.insert(next_number_).second);
   return next_number_;
 }

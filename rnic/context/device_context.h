@@ -69,9 +69,8 @@ class DeviceContext : public provider::Waitable {
   /// Makes the streams of queue pairs.
   llp::Connector& connector() { return backend_->connector(); }
 
-  /// A queue pair number of 24 bits for RC: outside the range of UDP ports, so that it never equals
-  /// a UD queue pair's.
-  uint32_t take_number();
+  /// A queue pair number for RC: `chosen`, or, where that is 0, one that is free. Throws Error.
+  uint32_t take_number(uint32_t chosen);
   void return_number(uint32_t number);
 
   uint32_t next_domain() { return next_domain_.fetch_add(1); }
@@ -102,6 +101,9 @@ class DeviceContext : public provider::Waitable {
   CounterLog counter_log_;
   ddp::STagTable regions_;
   std::atomic<uint32_t> next_domain_{1};
+
+  uint32_t take_chosen_number(uint32_t chosen);
+  uint32_t take_free_number();
 
   std::mutex numbers_mutex_;    // guards what follows
   std::set<uint32_t> numbers_;  // in use by RC queue pairs

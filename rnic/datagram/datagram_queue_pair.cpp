@@ -54,7 +54,12 @@ Address neighbours(const Address& local) {
   return Address::parse(local.family() == AddressFamily::ipv4 ? "224.0.0.1" : "ff02::1");
 }
 
-const DatagramOptions& checked(const DatagramOptions& options, QpType type) {
+const DatagramOptions& checked(const provider::QueuePairInit& init) {
+  const DatagramOptions& options = init.datagram;
+  const QpType type = init.type;
+  if (init.number != 0)
+    refuse("The number of a queue pair of type " + std::string(to_string(type)) +
+           " is its port: see DatagramOptions::port");
   const uint32_t least = min_segment(type);
   if (options.segment != 0 && (options.segment < least || options.segment > llp::kMaxDatagram))
     refuse("A segment is from " + std::to_string(least) +
@@ -78,7 +83,7 @@ const DatagramOptions& checked(const DatagramOptions& options, QpType type) {
 DatagramQueuePair::DatagramQueuePair(std::shared_ptr<ProtectionDomain> domain,
                                      const provider::QueuePairInit& init)
     : QueuePair(std::move(domain), init),
-      link_(device()->open_datagram_link(checked(init.datagram, init.type))),
+      link_(device()->open_datagram_link(checked(init))),
       address_(link_->local_address()),
       loopback_(address_, counters()),
       q_key_(init.datagram.q_key),
@@ -280,6 +285,18 @@ Served DatagramQueuePair::transmit(Time now) {
 
 void DatagramQueuePair::on_paced(Time) { engine().transmits().activate(*this); }
 
+void DatagramQueuePair::set_q_key(uint32_t q_key) {
+  engine().exclusively([&] {
+    const QpState now = state();
+    if (now != QpState::reset && now != QpState::init)  // guard(posting): condition => false
+      throw Error(make_error_code(Errc::invalid_state),
+                  "A Q_Key is changed in reset or init, and this queue pair is in " +
+                      std::string(to_string(now)));
+    q_key_ = q_key;
+    q_key_changed();
+  });
+}
+
 void DatagramQueuePair::set_max_rate(uint64_t bytes_per_second) {
   engine().exclusively([&] {
     max_rate_ = bytes_per_second;
@@ -323,9 +340,11 @@ uint32_t DatagramQueuePair::payload_towards(const Address& to) {
 QueuePairAttributes DatagramQueuePair::query() {
   QueuePairAttributes attributes = QueuePair::query();
   attributes.local_address = address_;
-  attributes.q_key = q_key_;
   attributes.max_datagram_payload = payload_towards(neighbours(address_));
-  engine().exclusively([&] { attributes.max_rate = max_rate_; });
+  engine().exclusively([&] {
+    attributes.q_key = q_key_;
+    attributes.max_rate = max_rate_;
+  });
   return attributes;
 }
 

@@ -45,6 +45,7 @@ class DatagramQueuePair : public QueuePair,
   QueuePairAttributes query() override;
   DatagramOperations* datagram() override { return this; }
   uint32_t max_datagram_payload(const Address& destination) override;
+  void set_q_key(uint32_t q_key) override;
   void set_max_rate(uint64_t bytes_per_second) override;
   void join(const Address& group, std::string_view interface) override {
     groups_.join(group, interface);
@@ -80,6 +81,8 @@ class DatagramQueuePair : public QueuePair,
   virtual void batch_taken(Time /*now*/) {}
   /// Begins anew, with a new identity().
   virtual void start_msns() = 0;
+  /// The Q_Key has changed; nothing is received.
+  virtual void q_key_changed() {}
   /// Forgets everything of peers, and gives receives back.
   virtual void forget_peers() = 0;
   /// Ends what has timed out. Called at least when next_expiry() says.
@@ -120,8 +123,8 @@ class DatagramQueuePair : public QueuePair,
   std::unique_ptr<llp::DatagramLink> link_;
   const Address address_;
   mutable LoopbackReach loopback_;  // under the post lock
-  const uint32_t q_key_;
-  const uint32_t segment_;  // as DatagramOptions has it
+  uint32_t q_key_;                  // with the baton
+  const uint32_t segment_;          // as DatagramOptions has it
   uint64_t max_rate_;
   uint64_t overflowed_ = 0;
   dgram::Identity identity_;

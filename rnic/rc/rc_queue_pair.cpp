@@ -31,7 +31,7 @@ const StreamOptions& checked(const StreamOptions& options) {
 RcQueuePair::RcQueuePair(std::shared_ptr<ProtectionDomain> domain,
                          const provider::QueuePairInit& init)
     : QueuePair(std::move(domain), init),
-      number_(device()->take_number()),
+      number_(device()->take_number(init.number)),
       options_(checked(init.stream)),
       stream_(*device(), *this),
       requester_(protection(), sends_),

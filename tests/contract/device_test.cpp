@@ -74,6 +74,19 @@ TEST_CASE("An RC queue pair is created in init, with at least the depths that we
   CHECK(attributes.capacity.max_inline_data >= 16);
 }
 
+TEST_CASE("A queue pair has the number that was chosen, which no other can have") {
+  const Device device = open_device();
+  if (!needs(device, Capability::chosen_numbers)) return;
+  const ProtectionDomain pd(device);
+  const CompletionQueue cq(device, 16);
+  const QueuePairInit init{.send_cq = cq, .recv_cq = cq, .number = 0x654321};
+  const QueuePair qp(pd, init);
+  CHECK(qp.number() == 0x654321);
+  CHECK(refusal([&] { QueuePair(pd, init); }) == Errc::address_in_use);
+  CHECK(refusal_of(device, [](QueuePairInit& other, const Limits&) { other.number = 9; }) ==
+        Errc::invalid_argument);
+}
+
 TEST_CASE("Each queue pair has a number of its own, of 24 bits") {
   const Device device = open_device();
   const Party one(device);

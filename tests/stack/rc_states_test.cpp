@@ -232,4 +232,55 @@ TEST_CASE("An event queue's descriptor polls readable while events wait") {
   CHECK_FALSE(events.get_event(Duration::zero()));
 }
 
+// --- Numbers.
+
+namespace {
+
+struct Numbered {
+  QueuePairInit with(uint32_t number, QpType type = QpType::rc) const {
+    return {.type = type, .send_cq = cq, .recv_cq = cq, .number = number};
+  }
+  std::error_code refusal_of(uint32_t number, QpType type = QpType::rc) const {
+    return refusal([&] { QueuePair(pd, with(number, type)); });
+  }
+
+  Device device = Device::open("127.0.0.1");
+  ProtectionDomain pd{device};
+  CompletionQueue cq{device, 16};
+};
+
+}  // namespace
+
+TEST_CASE("the number of an RC queue pair is chosen, and is free again when that is gone") {
+  const Numbered scene;
+  for (const uint32_t number : {kLeastRcNumber, uint32_t{0x123456}, kMaxRcNumber}) {
+    CAPTURE(number);
+    {
+      const QueuePair qp(scene.pd, scene.with(number));
+      CHECK(qp.number() == number);
+      CHECK(qp.query().number == number);
+      CHECK(scene.refusal_of(number) == Errc::address_in_use);
+    }
+    CHECK(QueuePair(scene.pd, scene.with(number)).number() == number);
+  }
+}
+
+TEST_CASE("the number of an RC queue pair lies above all ports and has 24 bits") {
+  const Numbered scene;
+  for (const uint32_t number : {1U, kLeastRcNumber - 1, kMaxRcNumber + 1, ~0U})
+    CHECK(scene.refusal_of(number) == Errc::invalid_argument);
+  for (const QpType type : {QpType::ud, QpType::rd})
+    CHECK(scene.refusal_of(kLeastRcNumber, type) == Errc::invalid_argument);
+}
+
+TEST_CASE("the number of an RC queue pair that was chosen is not given to another") {
+  const Numbered scene;
+  const QueuePair first(scene.pd, scene.with(0));
+  const uint32_t next = first.number() == kMaxRcNumber ? kLeastRcNumber : first.number() + 1;
+  const QueuePair chosen(scene.pd, scene.with(next));  // the one that would be drawn next
+  const QueuePair drawn(scene.pd, scene.with(0));
+  CHECK(drawn.number() != first.number());
+  CHECK(drawn.number() != next);
+}
+
 }  // namespace diwarp::test

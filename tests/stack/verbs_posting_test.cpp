@@ -553,3 +553,35 @@ TEST_CASE("a queue pair that was reset after posts in error begins with empty qu
   CHECK(sent[0].status == WcStatus::success);
   CHECK(drain(other.recv_cq).size() == 1);
 }
+
+TEST_CASE(
+    "the Q_Key of a queue pair over datagrams is changed before it is ready, of either type") {
+  for (const QpType type : {QpType::ud, QpType::rd}) {
+    CAPTURE(to_string(type));
+    World world;
+    Party sender(world.add_device(), {.type = type});
+    Party target(world.add_device(), {.datagram = {.q_key = 1}, .type = type});
+    const auto send = [&](uint32_t q_key) {
+      REQUIRE_FALSE(sender.qp.post_send(
+          {.sges = {sender.mr.sge(0, 10)}, .destination = target.address(), .q_key = q_key}));
+      world.settle();
+      static_cast<void>(drain(sender.send_cq));
+      return drain(target.recv_cq).size();
+    };
+    CHECK(refusal([&] { target.qp.set_q_key(2); }) == Errc::invalid_state);  // in rts
+    CHECK(target.qp.query().q_key == 1);
+    target.qp.modify(QpState::error);
+    CHECK(refusal([&] { target.qp.set_q_key(2); }) == Errc::invalid_state);
+    target.qp.modify(QpState::reset);
+    target.qp.set_q_key(2);
+    CHECK(target.qp.query().q_key == 2);
+    target.qp.modify(QpState::init);
+    target.qp.set_q_key(0x80000003);
+    target.qp.modify(QpState::rts);
+    target.post_receives(4, 10);
+    CHECK(send(1) == 0);
+    CHECK(send(2) == 0);
+    CHECK(send(0x80000003) == 1);
+    CHECK(target.qp.query().q_key == 0x80000003);
+  }
+}

@@ -57,6 +57,8 @@ class RdDelivery {
   /// The Send that the peer has begun made no progress for long: it gives its receive back, and
   /// is refused when more of it comes.
   void expire(RdPeer& peer);
+  /// Of Sends that begin from now on.
+  void set_q_key(uint32_t q_key) { q_key_ = q_key; }
   /// Whether a peer may name memory.
   const RdStagLimit& stag_limit() const { return stag_limit_; }
   /// The message that the peer had begun will not be finished.
@@ -96,7 +98,7 @@ class RdDelivery {
   ErrorReports& errors_;
   const LoggedCounters& counters_;
   RdStagLimit stag_limit_;
-  const uint32_t q_key_;
+  uint32_t q_key_;
   const bool record_per_segment_;
 };
 

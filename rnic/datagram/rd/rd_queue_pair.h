@@ -36,6 +36,7 @@ class RdQueuePair final : public DatagramQueuePair, private RdPeerOwner {
                      Time now) override;
   void batch_taken(Time now) override;
   void start_msns() override;
+  void q_key_changed() override { delivery_.set_q_key(q_key()); }  // guard(q-key)
   void forget_peers() override;
 
  private:
