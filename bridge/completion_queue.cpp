@@ -19,12 +19,11 @@ namespace diwarp::bridge {
 namespace {
 
 constexpr size_t kBatch = 16;
-constexpr uint32_t kMostEntries = 1u << 20;
 /// A thread that polls alone has nobody else to serve the device's events.
 constexpr unsigned kPollsPerStep = 64;
 
 uint32_t checked(uint32_t entries) {
-  if (entries == 0 || entries > kMostEntries)
+  if (entries == 0 || entries > CompletionQueue::kMostEntries)
     refuse(Errc::invalid_argument, "A completion queue has 1 to 1,048,576 entries");
   return entries;
 }

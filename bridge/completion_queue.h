@@ -28,6 +28,9 @@ inline constexpr uint32_t kCompletionRoom = 8192;
 
 class CompletionQueue final : public provider::CompletionQueue {
  public:
+  /// Entries, where the device has as many.
+  static constexpr uint32_t kMostEntries = 1u << 20;
+
   /// Throws Error. `channel` may be null.
   CompletionQueue(std::shared_ptr<Device> device, uint32_t entries,
                   std::shared_ptr<CompletionChannel> channel, uint64_t context);

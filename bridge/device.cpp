@@ -43,6 +43,9 @@ Owned<ibv_context> open_context(const RdmaCore& core, const std::string& name) {
   return context;
 }
 
+/// Reads that a device has for a connection, as librdmacm reads them: 8 bits.
+uint16_t depth_of(int reads) { return static_cast<uint8_t>(reads); }
+
 Capability capabilities_of(const ibv_device_attr& limits, const DriverTraits& traits) {
   Capability all = Capability::none;
   if (limits.atomic_cap != IBV_ATOMIC_NONE) all = all | Capability::atomics;
@@ -115,6 +118,18 @@ DeviceAttributes Device::query() const {
   attributes.max_queue_depth = static_cast<uint32_t>(limits_.max_qp_wr);
   attributes.max_sge = static_cast<uint32_t>(limits_.max_sge);
   attributes.max_inline_data = kInlineData;
+  attributes.max_queue_pairs = static_cast<uint32_t>(limits_.max_qp);
+  attributes.max_completion_queues = static_cast<uint32_t>(limits_.max_cq);
+  attributes.max_completion_entries =
+      std::min(static_cast<uint32_t>(limits_.max_cqe), CompletionQueue::kMostEntries);
+  attributes.max_memory_regions = static_cast<uint32_t>(limits_.max_mr);
+  if (has(capabilities_, Capability::memory_windows))
+    attributes.max_windows = static_cast<uint32_t>(limits_.max_mw);
+  attributes.max_shared_receive_queues = static_cast<uint32_t>(limits_.max_srq);
+  attributes.max_shared_receive_depth = static_cast<uint32_t>(limits_.max_srq_wr);
+  attributes.max_shared_receive_sge = static_cast<uint32_t>(limits_.max_srq_sge);
+  attributes.max_ord = depth_of(limits_.max_qp_init_rd_atom);
+  attributes.max_ird = depth_of(limits_.max_qp_rd_atom);
   attributes.queue_pairs = queue_pairs_;
   attributes.memory_regions = memory_regions_;
   attributes.crc_backend = name_;

@@ -33,6 +33,7 @@ DeviceAttributes Device::query() const {
   DeviceAttributes attributes = halves_.hardware->query();
   const DeviceAttributes software = halves_.software->query();
   attributes.queue_pairs += software.queue_pairs;
+  attributes.max_groups = software.max_groups;
   attributes.crc_backend = software.crc_backend;
   attributes.datagram_backend = software.datagram_backend;
   attributes.io = software.io;

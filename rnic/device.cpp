@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "diwarp/error.h"
 #include "llp/host_backlog.h"
+#include "mpa/startup.h"
 #include "provider/own.h"
 #include "rnic/cm/cm_id.h"
 #include "rnic/cm/control.h"
@@ -141,6 +142,17 @@ DeviceAttributes Device::query() const {
   attributes.max_queue_depth = kMaxQueueDepth;
   attributes.max_sge = kMaxSge;
   attributes.max_inline_data = kMaxInlineData;
+  attributes.max_queue_pairs = kMaxRcNumber - kLeastRcNumber + 1;
+  attributes.max_completion_queues = kUnlimited;
+  attributes.max_completion_entries = kMaxEntries;
+  attributes.max_memory_regions = ddp::STagTable::kMaxEntries;
+  attributes.max_windows = ddp::STagTable::kMaxEntries;
+  attributes.max_shared_receive_queues = kUnlimited;
+  attributes.max_shared_receive_depth = kMaxQueueDepth;
+  attributes.max_shared_receive_sge = kMaxSge;
+  attributes.max_groups = kUnlimited;
+  attributes.max_ord = mpa::kMaxDepth;
+  attributes.max_ird = mpa::kMaxDepth;
   attributes.queue_pairs = queue_pairs();
   attributes.memory_regions = static_cast<uint32_t>(regions().size());
   attributes.crc_backend = crc32c_backend();

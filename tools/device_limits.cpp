@@ -20,7 +20,14 @@ std::vector<Limit> limits_of(const DeviceAttributes& attributes) {
       {"queue_depth", "work requests in a queue", attributes.max_queue_depth},
       {"sge", "SGEs in a work request", attributes.max_sge},
       {"inline_data", "bytes of inline data", attributes.max_inline_data},
-      {"private_data", "bytes of private data", long_data ? kMaxPrivateData : kShortPrivateData}};
+      {"private_data", "bytes of private data", long_data ? kMaxPrivateData : kShortPrivateData},
+      {"queue_pairs", "RC queue pairs", attributes.max_queue_pairs},
+      {"completion_entries", "entries of a completion queue", attributes.max_completion_entries},
+      {"memory_regions", "memory regions", attributes.max_memory_regions},
+      {"windows", "memory windows", attributes.max_windows},
+      {"shared_receive_depth", "receives in a shared queue", attributes.max_shared_receive_depth},
+      {"ord", "Reads outstanding (ORD)", attributes.max_ord},
+      {"ird", "Reads answered (IRD)", attributes.max_ird}};
 }
 
 Json limits_in_json(const DeviceAttributes& attributes) {

@@ -104,6 +104,9 @@ inline constexpr Capability kAllCapabilities = [] {
   return all;
 }();
 
+/// A limit of a device that is none: memory, descriptors and the system's own limits set it.
+inline constexpr uint32_t kUnlimited = ~uint32_t{0};
+
 /// The limits of a device, and its present state.
 struct DeviceAttributes {
   Address address;
@@ -111,6 +114,19 @@ struct DeviceAttributes {
   uint32_t max_queue_depth = 0;  ///< work requests per queue
   uint32_t max_sge = 0;          ///< per work request
   uint32_t max_inline_data = 0;  ///< bytes
+  // Objects that there may be at once, or kUnlimited. Where there can be none: 0.
+  uint32_t max_queue_pairs = 0;  ///< of type rc; those over datagrams take a port each
+  uint32_t max_completion_queues = 0;
+  uint32_t max_completion_entries = 0;  ///< of a completion queue
+  uint32_t max_memory_regions = 0;      ///< with windows and fast registrations, in software
+  uint32_t max_windows = 0;
+  uint32_t max_shared_receive_queues = 0;
+  uint32_t max_shared_receive_depth = 0;  ///< receives of such a queue
+  uint32_t max_shared_receive_sge = 0;    ///< per receive there
+  uint32_t max_groups = 0;                ///< that a UD queue pair may be in
+  // Of a connection; more may be asked for where the device then has fewer.
+  uint16_t max_ord = 0;
+  uint16_t max_ird = 0;
   uint32_t queue_pairs = 0;      ///< open now
   uint32_t memory_regions = 0;   ///< registered now
   std::string crc_backend;       ///< the implementation of CRC32C

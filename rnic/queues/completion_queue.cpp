@@ -14,8 +14,6 @@ namespace diwarp::rnic {
 
 namespace {
 
-constexpr uint32_t kMaxEntries = 1U << 20;
-
 uint32_t checked_entries(uint32_t entries) {
   if (entries == 0 || entries > kMaxEntries)
     throw Error(make_error_code(Errc::invalid_argument),

@@ -21,6 +21,9 @@
 
 namespace diwarp::rnic {
 
+/// Entries of one completion queue.
+inline constexpr uint32_t kMaxEntries = 1U << 20;
+
 class DeviceContext;
 
 class CompletionQueue;

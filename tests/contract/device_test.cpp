@@ -27,6 +27,35 @@ TEST_CASE("A device tells its address and its limits") {
   CHECK(attributes.max_message > 0);
   CHECK(attributes.max_queue_depth > 0);
   CHECK(attributes.max_sge > 0);
+  CHECK(attributes.max_queue_pairs > 0);
+  CHECK(attributes.max_completion_queues > 0);
+  CHECK(attributes.max_memory_regions > 0);
+  CHECK(attributes.max_ord > 0);
+  CHECK(attributes.max_ird > 0);
+}
+
+TEST_CASE("A completion queue may have as many entries as the device says") {
+  const Device device = open_device();
+  const uint32_t most = device.query().max_completion_entries;
+  REQUIRE(most > 0);
+  CHECK(CompletionQueue(device, most).entries() >= most);
+}
+
+TEST_CASE("A device tells limits of windows and shared receive queues where it has them") {
+  const Device device = open_device();
+  const DeviceAttributes attributes = device.query();
+  const bool windows = has(attributes.capabilities, Capability::memory_windows);
+  CHECK((attributes.max_windows > 0) == windows);
+  const bool shared = has(attributes.capabilities, Capability::shared_receive_queues);
+  CHECK((attributes.max_shared_receive_queues > 0) == shared);
+  if (!shared) return;
+  const ProtectionDomain pd(device);
+  const SharedReceiveQueueOptions most{.max_wr = attributes.max_shared_receive_depth,
+                                       .max_sge = attributes.max_shared_receive_sge};
+  CHECK_FALSE(refusal([&] { SharedReceiveQueue(pd, most); }));
+  SharedReceiveQueueOptions more = most;
+  ++more.max_wr;
+  CHECK(refusal([&] { SharedReceiveQueue(pd, more); }) == Errc::invalid_argument);
 }
 
 TEST_CASE("Every capability of a device has a name") {
