@@ -160,10 +160,10 @@ class DatagramLink {
 
   virtual Address local_address() const = 0;
 
-  /// A link that only receives, on this link's port, datagrams to `group` (its port does not
-  /// matter): a multicast address, or a broadcast address of this host's. `interface` is a name;
-  /// empty: that of this link's address, or the system's choice. Unlike the other calls, it may be
-  /// made by any thread. Throws Error: Errc::invalid_argument (no group, or no such interface),
+  /// A link that only receives datagrams to `group` and its port (0: this link's): a multicast
+  /// address, or a broadcast address of this host's. `interface` is a name; empty: that of this
+  /// link's address, or the system's choice. Unlike the other calls, it may be made by any
+  /// thread. Throws Error: Errc::invalid_argument (no group, or no such interface), address_in_use,
   /// unsupported_operation, or the system's errno.
   virtual std::unique_ptr<DatagramLink> open_group(const Address& group,
                                                    std::string_view interface);

@@ -144,12 +144,14 @@ class DIWARP_EXPORT QueuePair {
   /// The same, with the `max_datagram_payload` that goes to `destination`, whose port does not
   /// matter. Throws Error(invalid_destination) if it is of another address family than the device.
   QueuePairAttributes query(const Address& destination) const;
-  /// UD, RD: from now on also takes what is sent to a group: a multicast address, or the limited or
-  /// a subnet's broadcast address, on the queue pair's port. The address's own port does not
-  /// matter. `interface` is a name; empty: that of the device's address, or the system's choice.
-  /// Throws Error (invalid_argument; the system's own).
+  /// UD: from now on also takes what is sent to a group: a multicast address, or the limited or a
+  /// subnet's broadcast address, with a port of its own or, where that is 0, the queue pair's.
+  /// Other queue pairs may join the same group on the same port. `interface` is a name; empty: that
+  /// of the device's address, or the system's choice. Throws Error (invalid_argument;
+  /// address_in_use where the port is another program's; the system's own).
   void join(const Address& group, std::string_view interface = {});
-  /// Ends that. Throws Error(invalid_argument) if it was not joined.
+  /// Ends that, of the same group, port and interface. Throws Error(invalid_argument) if it was not
+  /// joined.
   void leave(const Address& group, std::string_view interface = {});
 
   /// UD, RD: the sources to listen to from now on; empty: all.

@@ -194,8 +194,8 @@ std::unique_ptr<DatagramLink> MemoryNetwork::Link::open_group(const Address& gro
   if (!is_group(group)) {
     throw Error(Errc::invalid_argument, "Memory address " + group.host() + " is no group");
   }
-  return std::make_unique<GroupLink>(network_, group.with_port(address_.port()),
-                                     address_.with_port(0));
+  const uint16_t port = group.port() != 0 ? group.port() : address_.port();
+  return std::make_unique<GroupLink>(network_, group.with_port(port), address_.with_port(0));
 }
 
 std::shared_ptr<MemoryNetwork> MemoryNetwork::create(const MemoryOptions& options) {

@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <string>
 
 #include "diwarp/error.h"
@@ -63,6 +64,13 @@ bool serves(const Address& local, AddressFamily family) {
   return local.family() == family || (local.family() == AddressFamily::ipv6 && local.is_any());
 }
 
+/// On the port of `first` both have to allow it.
+void bind_group(const UdpSocket& first, int fd, const Address& bound) {
+  std::optional<SharedPort> sharing;
+  if (bound.port() == first.local.port()) sharing.emplace(first.fd.get(), SO_REUSEADDR);
+  bind_udp_socket(fd, bound);
+}
+
 void demand_group(const Address& group, const Address& local) {
   const bool is_group =
       group.is_multicast() || group.is_broadcast() || interface_of_broadcast(group) != 0;
@@ -88,7 +96,8 @@ UniqueFd open_group_socket(const UdpSocket& first, bool share_port, const Addres
   uint32_t index = same_family ? interface_of(local) : 0;
   if (!interface.empty()) index = interface_named(interface);
   if (group.scope_id() != 0 && interface.empty()) index = group.scope_id();
-  const Address bound = scoped(group, index).with_port(local.port());
+  const uint16_t port = group.port() != 0 ? group.port() : local.port();
+  const Address bound = scoped(group, index).with_port(port);
 
   UniqueFd fd = open_udp_socket(bound);
   set_socket_option(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
@@ -96,10 +105,7 @@ UniqueFd open_group_socket(const UdpSocket& first, bool share_port, const Addres
   // guard(broadcast): => const bool pinned = true;
   const bool pinned = group.is_multicast() || index == 0 || bind_to_interface(fd.get(), index);
   if (!pinned && !interface.empty()) throw_join_error(group, errno);
-  {
-    const SharedPort sharing(first.fd.get(), SO_REUSEADDR);
-    bind_udp_socket(fd.get(), bound);
-  }
+  bind_group(first, fd.get(), bound);
   if (group.is_multicast() && !join_multicast(fd.get(), group, index)) {
     throw_join_error(group, errno);
   }

@@ -9,9 +9,9 @@
 
 namespace diwarp::llp {
 
-/// A socket on the port of `first` that receives what is sent to `group`. `share_port` as
-/// UdpOptions has it, all else as DatagramLink::open_group() has it, which also says what is
-/// thrown.
+/// A socket that receives what is sent to `group` and its port, or that of `first` where it is 0.
+/// `share_port` as UdpOptions has it, all else as DatagramLink::open_group() has it, which also
+/// says what is thrown.
 UniqueFd open_group_socket(const UdpSocket& first, bool share_port, const Address& group,
                            std::string_view interface);
 

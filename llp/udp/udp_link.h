@@ -46,7 +46,7 @@ class UdpLink : public DatagramLink {
   Address local_address() const override { return socket_.local; }
 
   /// The group's address is bound with SO_REUSEADDR: all links of this host that open the group on
-  /// this port receive. Broadcasts are taken from the one interface only where the system lets the
+  /// its port receive. Broadcasts are taken from the one interface only where the system lets the
   /// process bind a socket to it (since Linux 5.7 it does).
   std::unique_ptr<DatagramLink> open_group(const Address& group,
                                            std::string_view interface) override;

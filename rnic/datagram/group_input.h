@@ -19,7 +19,7 @@ class Engine;
 /// to a group leave over the queue pair's own link. Lives shorter than its queue pair.
 class GroupInput final : public InputSource {
  public:
-  /// `group` is the address without a port; `number` is the group's in its queue pair, above 0.
+  /// `group` is the address with its port; `number` is the group's in its queue pair, above 0.
   GroupInput(DatagramReceiver& receiver, Engine& engine, uint32_t number, const Address& group,
              std::string_view interface, std::unique_ptr<llp::DatagramLink> link)
       : receiver_(receiver),

@@ -14,7 +14,7 @@ namespace {
 
 std::string named(const Address& group, std::string_view interface) {
   const std::string where = interface.empty() ? "" : " on interface " + std::string(interface);
-  return "Group " + group.host() + where;
+  return "Group " + group.to_string() + where;
 }
 
 [[noreturn]] void refuse(Errc code, const std::string& message) {
@@ -23,11 +23,17 @@ std::string named(const Address& group, std::string_view interface) {
 
 }  // namespace
 
+/// The group's own port, or the queue pair's.
+Address JoinedGroups::with_port(const Address& group) const {
+  // guard(groups): group.port() == 0 => true
+  return group.port() == 0 ? group.with_port(link_.local_address().port()) : group;
+}
+
 void JoinedGroups::join(const Address& group, std::string_view interface) {
   if (type_ == QpType::rd)  // guard(no-groups-over-rd): condition => false
     refuse(Errc::unsupported_operation,
            "A queue pair of type rd cannot join groups: what is sent to a group is not reliable");
-  const Address address = group.with_port(0);
+  const Address address = with_port(group);
   auto link = link_.open_group(address, interface);
   auto endpoint = std::make_unique<GroupInput>(receiver_, engine_, ++joined_, address, interface,
                                                std::move(link));
@@ -43,7 +49,7 @@ void JoinedGroups::join(const Address& group, std::string_view interface) {
 void JoinedGroups::leave(const Address& group, std::string_view interface) {
   std::unique_ptr<GroupInput> left;  // outlives the hold: it closes a descriptor
   engine_.exclusively([&] {
-    const auto found = find_group(group.with_port(0), interface);
+    const auto found = find_group(with_port(group), interface);
     if (found == groups_.end()) return;  // guard(groups)
     left = std::move(*found);
     groups_.erase(found);

@@ -30,6 +30,7 @@ class JoinedGroups {
 
  private:
   using Groups = std::vector<std::unique_ptr<GroupInput>>;
+  Address with_port(const Address& group) const;
   Groups::iterator find_group(const Address& group, std::string_view interface);
 
   DatagramReceiver& receiver_;

@@ -69,6 +69,42 @@ TEST_CASE("a Send to a multicast group reaches its members over sockets, until t
   CHECK(hosts.gets(0, 30));
 }
 
+TEST_CASE("queue pairs on one address hear a group on one port, which is none of theirs",
+          "[groups]") {
+  const Device device = Device::open("127.0.0.1");
+  Party sender(device);
+  std::vector<std::unique_ptr<Party>> members;
+  for (int i = 0; i < 3; ++i) {
+    members.push_back(std::make_unique<Party>(device));
+    members.back()->post_receives(2, 5000);
+  }
+  const Address group = kGroup.with_port(members[0]->address().port() == 47123 ? 47124 : 47123);
+  const Address everyone = kSubnet.with_port(group.port());
+  for (const auto& member : members) {
+    member->qp.join(group, "lo");
+    member->qp.join(everyone);
+  }
+  sender.fill(pattern(5000, 1));
+  for (const Address& to : {group, everyone}) {
+    CAPTURE(to.to_string());
+    REQUIRE_FALSE(sender.send(to, 0, 5000));
+    CHECK(await(sender.send_cq, 1).size() == 1);
+    for (const auto& member : members) {
+      const auto came = await(member->recv_cq, 1);
+      REQUIRE(came.size() == 1);
+      CHECK(came[0].source == sender.address());
+      CHECK(same(member->bytes(came[0].wr_id * 5000, 5000), sender.bytes(0, 5000)));
+    }
+  }
+}
+
+TEST_CASE("a group on a port that another socket has to itself is refused", "[groups]") {
+  const Device device = Device::open("127.0.0.1");
+  Party member(device);
+  const RawSocket holder(kGroup.with_port(0));
+  CHECK(refusal([&] { member.qp.join(holder.address(), "lo"); }) == Errc::address_in_use);
+}
+
 TEST_CASE("a Send to a subnet's broadcast address reaches those that joined it over sockets",
           "[groups]") {
   Hosts hosts;

@@ -79,7 +79,7 @@ TEST_CASE("a Send to a broadcast address reaches those that joined it") {
 TEST_CASE("a group that was left is heard no more, and can be joined again") {
   Club club;
   for (Party& member : club.members) member.qp.join(kGroup);
-  club.members[1].qp.leave(kGroup.with_port(9));  // the port says nothing
+  club.members[1].qp.leave(kGroup);
   club.send(kGroup, 100);
   CHECK(club.has(club.members[0], 100));
   CHECK(drain(club.members[1].recv_cq).empty());
@@ -120,10 +120,58 @@ TEST_CASE("a group cannot be joined twice, or left without having been joined") 
   QueuePair& qp = club.members[0].qp;
   CHECK(refusal([&] { qp.leave(kGroup); }) == Errc::invalid_argument);
   qp.join(kGroup);
-  CHECK(refusal([&] { qp.join(kGroup.with_port(7)); }) == Errc::invalid_argument);
+  CHECK(refusal([&] { qp.join(kGroup); }) == Errc::invalid_argument);
+  CHECK(refusal([&] { qp.join(kGroup.with_port(kPort)); }) == Errc::invalid_argument);
+  CHECK(refusal([&] { qp.leave(kGroup.with_port(7)); }) == Errc::invalid_argument);
   CHECK(refusal([&] { qp.leave(kGroup, "eth0"); }) == Errc::invalid_argument);
   qp.leave(kGroup);
   CHECK(refusal([&] { qp.leave(kGroup); }) == Errc::invalid_argument);
+}
+
+TEST_CASE("a group has a port of its own where one is named, and is heard there alone") {
+  constexpr uint16_t kGroupPort = 5000;
+  Club club;
+  Party& member = club.members[0];
+  member.qp.join(kGroup.with_port(kGroupPort));
+  club.sender.fill(pattern(20'000, 1));
+  const auto send = [&](uint16_t port, size_t size) {
+    REQUIRE_FALSE(club.sender.send(kGroup.with_port(port), 0, size));
+    club.world.settle();
+    CHECK(drain(club.sender.send_cq).size() == 1);
+  };
+  send(kPort, 100);
+  CHECK(drain(member.recv_cq).empty());
+  send(kGroupPort, 20'000);
+  CHECK(club.has(member, 20'000));
+
+  member.qp.join(kGroup);  // the same group on the queue pair's port is another
+  send(kPort, 200);
+  CHECK(club.has(member, 200, 1));
+  member.qp.leave(kGroup.with_port(kGroupPort));
+  send(kGroupPort, 300);
+  CHECK(drain(member.recv_cq).empty());
+  send(kPort, 400);
+  CHECK(club.has(member, 400, 2));
+}
+
+TEST_CASE("members of a group with a port of its own have ports of their own") {
+  World world;
+  Party sender(world.add_device());
+  std::vector<std::unique_ptr<Party>> members;
+  for (int i = 0; i < 3; ++i) {
+    members.push_back(std::make_unique<Party>(world.add_device()));
+    members.back()->post_receives(1, 100);
+    members.back()->qp.join(kGroup.with_port(5000));
+  }
+  sender.fill(pattern(100, 1));
+  REQUIRE_FALSE(sender.send(kGroup.with_port(5000), 0, 100));
+  world.settle();
+  for (const auto& member : members) {
+    const auto came = drain(member->recv_cq);
+    REQUIRE(came.size() == 1);
+    CHECK(came[0].source == sender.address());
+    CHECK(same(member->bytes(0, 100), sender.bytes(0, 100)));
+  }
 }
 
 TEST_CASE("an address that is no group cannot be joined") {
