@@ -159,6 +159,8 @@ class DatagramLink {
   virtual size_t max_datagram(const Address& to) = 0;
 
   virtual Address local_address() const = 0;
+  /// The local address with this number, as an IncomingDatagram has it; of 0 that of the link.
+  virtual Address address_of(uint32_t /*number*/) const { return local_address(); }
 
   /// A link that only receives datagrams to `group` and its port (0: this link's): a multicast
   /// address, or a broadcast address of this host's. `interface` is a name; empty: that of this

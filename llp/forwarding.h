@@ -22,6 +22,7 @@ class ForwardingDatagramLink : public DatagramLink {
   size_t receive(ReceiveBatch& batch) override { return inner_->receive(batch); }
   size_t max_datagram(const Address& to) override { return inner_->max_datagram(to); }
   Address local_address() const override { return inner_->local_address(); }
+  Address address_of(uint32_t number) const override { return inner_->address_of(number); }
   /// Nothing happens to what a group receives here: its senders' links see to it.
   std::unique_ptr<DatagramLink> open_group(const Address& group,
                                            std::string_view interface) override {

@@ -31,6 +31,9 @@ struct SourceFilter {
   uint16_t last_port = 65535;
 };
 
+/// Bytes of a Global Route Header.
+inline constexpr size_t kRouteHeaderBytes = 40;
+
 /// How a queue pair sends to groups (IP_MULTICAST_TTL, IP_MULTICAST_IF, IP_MULTICAST_LOOP).
 struct GroupOptions {
   uint8_t hops = 1;  ///< time to live, IPv6: hop limit
@@ -150,6 +153,11 @@ struct DatagramOptions {
   /// Sources to listen to; empty: all.
   std::vector<SourceFilter> sources = {};
   GroupOptions group = {};
+  /// The first 40 bytes of each receive get a Global Route Header, as InfiniBand's datagrams have
+  /// it: it names the addresses that the message came from and to (a group's, where it was sent to
+  /// one), IPv4 ones as ::ffff:a.b.c.d. The message follows, and `byte_count` of the completion
+  /// counts both. A receive shorter than that is too small for any message.
+  bool route_header = false;
 };
 
 }  // namespace diwarp

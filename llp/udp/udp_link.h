@@ -44,6 +44,9 @@ class UdpLink : public DatagramLink {
 
   size_t max_datagram(const Address& to) override { return sender_.max_datagram(to); }
   Address local_address() const override { return socket_.local; }
+  Address address_of(uint32_t number) const override {
+    return number != 0 && socket_.locals ? socket_.locals->at(number) : socket_.local;
+  }
 
   /// The group's address is bound with SO_REUSEADDR: all links of this host that open the group on
   /// its port receive. Broadcasts are taken from the one interface only where the system lets the

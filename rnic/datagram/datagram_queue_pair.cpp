@@ -100,6 +100,9 @@ DatagramQueuePair::DatagramQueuePair(std::shared_ptr<ProtectionDomain> domain,
       groups_(*this, init.type, engine(), *link_) {
   set_number(address_.port());
   sender_.add(control_);
+  if (init.datagram.route_header)
+    route_headers_.emplace(
+        [this](uint32_t group, uint32_t local) { return destination_of(group, local); });
 }
 
 DatagramQueuePair::~DatagramQueuePair() = default;
@@ -209,6 +212,15 @@ void DatagramQueuePair::after_receive(Time now) {
   batch_taken(now);
   if (!report()) engine().transmits().stall(*this);  // guard(completion): => report();
   arm_expiry();
+}
+
+/// Where a peer sent to. What came by the queue pair's own link to a group that is not known is
+/// taken to be sent to the queue pair.
+Address DatagramQueuePair::destination_of(uint32_t group, uint32_t local) const {
+  if (group != 0)  // guard(route-header): condition => false
+    if (const std::optional<Address> joined = groups_.address_of(group)) return *joined;
+  return link_->local_address(
+      local);  // guard(route-header): address_of(local) => local_address()
 }
 
 void DatagramQueuePair::report_verdict(const Verdict& verdict,

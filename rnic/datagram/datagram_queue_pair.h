@@ -21,6 +21,7 @@
 #include "rnic/datagram/joined_groups.h"
 #include "rnic/datagram/network_reports.h"
 #include "rnic/datagram/record_table.h"
+#include "rnic/datagram/route_header.h"
 #include "rnic/datagram/source_filters.h"
 #include "rnic/datagram/verdict.h"
 #include "rnic/queues/queue_pair.h"
@@ -105,6 +106,8 @@ class DatagramQueuePair : public QueuePair,
   ErrorReports& errors() { return errors_; }
   NetworkReports& network() { return network_; }
   RecordTable& records() { return records_; }
+  /// Null where its receives get none.
+  const RouteHeaders* route_headers() const { return route_headers_ ? &*route_headers_ : nullptr; }
   const dgram::AddressValidation& validation() const { return validation_; }
 
  private:
@@ -112,6 +115,7 @@ class DatagramQueuePair : public QueuePair,
   void after_receive(Time now) final;
   void count_degradation(const llp::Degradation& what) final;
   Served send(Time now);
+  Address destination_of(uint32_t group, uint32_t local) const;
   void on_expiry(Time now);
   void on_paced(Time now);
   [[gnu::noinline]] void tell_verdict(const Verdict& verdict, const rdmap::DatagramSegment& segment,
@@ -136,6 +140,7 @@ class DatagramQueuePair : public QueuePair,
   NetworkReports network_;
   RecordTable records_;
   JoinedGroups groups_;
+  std::optional<RouteHeaders> route_headers_;
   MemberTimer<DatagramQueuePair, &DatagramQueuePair::on_expiry> expiry_{*this};
   MemberTimer<DatagramQueuePair, &DatagramQueuePair::on_paced> paced_{*this};
 };

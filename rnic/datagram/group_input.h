@@ -33,6 +33,9 @@ class GroupInput final : public InputSource {
     return group_ == group && interface_ == interface;
   }
 
+  uint32_t number() const { return number_; }
+  const Address& address() const { return group_; }
+
   // --- With the baton.
 
   void attach();

@@ -64,6 +64,12 @@ JoinedGroups::Groups::iterator JoinedGroups::find_group(const Address& group,
                               [&](const auto& joined) { return joined->is(group, interface); });
 }
 
+std::optional<Address> JoinedGroups::address_of(uint32_t number) const {
+  const auto found =
+      std::ranges::find(groups_, number, [](const auto& one) { return one->number(); });
+  return found == groups_.end() ? std::nullopt : std::optional((*found)->address());
+}
+
 void JoinedGroups::detach() {
   for (const auto& group : groups_) group->detach();
 }

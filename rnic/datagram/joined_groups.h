@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -25,7 +26,11 @@ class JoinedGroups {
   void join(const Address& group, std::string_view interface);
   void leave(const Address& group, std::string_view interface);
 
-  /// Before it is destroyed. With the baton.
+  // --- With the baton.
+
+  /// The address of the group with this number; nothing where it was left.
+  std::optional<Address> address_of(uint32_t number) const;
+  /// Before it is destroyed.
   void detach();
 
  private:

@@ -40,6 +40,11 @@ class ReceiveBuffers : public ListNode<SrqWaitTag> {
   /// none.
   ReceiveEntry* take_receive();
   ReceiveEntry* peek() { return queue_.peek(); }
+  /// The same as take_receive() of what peek() returned.
+  void take(ReceiveEntry& peeked) {
+    queue_.take(peeked);
+    if (shared_) shared_->taken();
+  }
   void give_back(ReceiveEntry& entry);
   /// Of `completion` what can be said of a receive: no validity map.
   void complete(ReceiveEntry& entry, const WorkCompletion& completion) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -202,6 +203,12 @@ class ReceiveQueue {
   ReceiveEntry* take_receive();
   /// The next receive, which stays where it is.
   ReceiveEntry* peek();
+  /// That receive is the caller's from now on.
+  void take(ReceiveEntry& peeked) {
+    assert(ring_[taken_ & mask_] == peeked.slot);
+    static_cast<void>(peeked);
+    ++taken_;
+  }
   /// Undoes take_receive(): the entry is the next one again.
   void give_back(ReceiveEntry& entry) { ring_[--taken_ & mask_] = entry.slot; }
   /// A taken entry's slot may be posted anew.

@@ -120,6 +120,34 @@ TEST_CASE("a device on all IPv6 addresses speaks IPv4 as well, and tells true so
   check_talk(c, c.address(), b, Address::loopback(AddressFamily::ipv6, b.address().port()));
 }
 
+TEST_CASE("route headers of a device on all addresses name the one that was sent to", "[any]") {
+  const Device everywhere = Device::open("0.0.0.0");
+  PartyOptions options = kRoomy;
+  options.datagram.route_header = true;
+  for (const QpType type : {QpType::ud, QpType::rd}) {
+    CAPTURE(to_string(type));
+    options.type = type;
+    Party target(everywhere, options);
+    const Device here = Device::open("127.0.0.9");
+    PartyOptions plain = kRoomy;
+    plain.type = type;
+    Party source(here, plain);
+    source.fill(pattern(100, 1));
+    for (const char* to : {"127.0.0.7", "127.0.0.8"}) {
+      CAPTURE(to);
+      const Address destination = Address::parse(to, target.address().port());
+      REQUIRE_FALSE(target.post_recv(1, 0, 200));
+      REQUIRE_FALSE(source.send(destination, 0, 100));
+      const auto came = await(target.recv_cq, 1);
+      REQUIRE(came.size() == 1);
+      CHECK(came[0].byte_count == 140);
+      CHECK(same(target.bytes(20, 4), std::as_bytes(source.address().bytes())));
+      CHECK(same(target.bytes(36, 4), std::as_bytes(destination.bytes())));
+      CHECK(same(target.bytes(40, 100), source.bytes(0, 100)));
+    }
+  }
+}
+
 TEST_CASE("a device on one IPv6 address refuses IPv4 destinations") {
   SKIP_WITHOUT_IPV6();
   Device device = Device::open("::1");

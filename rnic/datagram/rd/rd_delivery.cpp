@@ -168,8 +168,10 @@ void RdDelivery::expire(RdPeer& peer) {
 
 // --- Receives that Sends hold while they are not whole.
 
-void RdDelivery::take_receive(RdPeer& peer, const Segment& segment, Time now) {
-  peer.inbound.begin_message(*receives_.take_receive(), segment, now);
+void RdDelivery::take_receive(RdPeer& peer, ReceiveEntry& receive, const Segment& segment,
+                              Time now) {
+  receives_.take(receive);
+  peer.inbound.begin_message(receive, segment, now);
   if (!segment.last) peer.host.hold_receive();
 }
 
@@ -286,16 +288,18 @@ RdDelivery::Outcome RdDelivery::begin_send(RdPeer& peer, const Segment& segment,
   if (segment.q_key != q_key_)
     return conclude(peer, {.drop = Counter::drop_q_key, .fault = fault::kUnspecified}, segment,
                     now);
-  if (receives_.peek() == nullptr) return Outcome::no_receive;
+  ReceiveEntry* const receive = receives_.peek();
+  if (receive == nullptr) return Outcome::no_receive;
   if (!segment.last && !peer.host.may_hold(receives_.available())) return Outcome::no_share;
-  take_receive(peer, segment, now);
+  take_receive(peer, *receive, segment, now);
   return place(peer, segment, now);
 }
 
 RdDelivery::Outcome RdDelivery::place(RdPeer& peer, const Segment& segment, Time now) {
   const RdMessage& message = peer.inbound.message();
+  const uint64_t offset = headroom_ + message.placed;
   const auto [fault, buffer] =
-      protection_.check_untagged(message.receive->buffer(), message.placed, segment.payload.size());
+      protection_.check_untagged(message.receive->buffer(), offset, segment.payload.size());
   if (fault == ddp::BufferFault::too_long)
     return conclude(peer,
                     {.drop = Counter::drop_receive_too_small, .fault = fault::kMessageTooLong},
@@ -304,7 +308,7 @@ RdDelivery::Outcome RdDelivery::place(RdPeer& peer, const Segment& segment, Time
     fail_receive(peer);
     return Outcome::delivered;
   }
-  buffer.place(message.placed, segment.payload);
+  buffer.place(offset, segment.payload);
   peer.inbound.placed(segment.payload.size(), now);
   if (segment.last) complete(peer, segment, now);
   return Outcome::delivered;
@@ -313,8 +317,13 @@ RdDelivery::Outcome RdDelivery::place(RdPeer& peer, const Segment& segment, Time
 void RdDelivery::complete(RdPeer& peer, const Segment& segment, Time now) {
   ReceiveEntry& receive = *release_receive(peer);
   peer.inbound.repeats().delivered_send(segment.msn);
-  WorkCompletion completion = delivered_send(protection_, records_, counters_, segment,
-                                             peer.address(), peer.inbound.message().placed);
+  uint64_t bytes = peer.inbound.message().placed;
+  // Before the Send invalidates anything: the receive's memory has just been checked.
+  if (headers_ != nullptr) [[unlikely]]  // guard(route-header)
+    bytes += headers_->write(protection_.checked_target(receive.sges()), peer.address(), 0,
+                             peer.local, bytes);
+  WorkCompletion completion =
+      delivered_send(protection_, records_, counters_, segment, peer.address(), bytes);
   // guard(rd-send-invalidate-guesses)
   if (invalidates(segment)) stag_limit_.note(peer, completion.invalidated, now);
   receives_.complete(receive, std::move(completion));

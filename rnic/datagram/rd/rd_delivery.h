@@ -13,6 +13,7 @@
 #include "rnic/context/counter_log.h"
 #include "rnic/datagram/rd/rd_peer.h"
 #include "rnic/datagram/rd/rd_stag_limit.h"
+#include "rnic/datagram/route_header.h"
 #include "rnic/datagram/verdict.h"
 
 namespace diwarp::rnic {
@@ -30,7 +31,7 @@ class RdDelivery {
   RdDelivery(ReceiveBuffers& receives, const ddp::ProtectionContext& protection,
              const RdPeers& peers, RecordTable& records, RdRequests& requests,
              RdResponder& responder, ErrorReports& errors, const LoggedCounters& counters,
-             const DatagramOptions& options)
+             const DatagramOptions& options, const RouteHeaders* headers = nullptr)
       : receives_(receives),
         protection_(protection),
         records_(records),
@@ -39,6 +40,8 @@ class RdDelivery {
         errors_(errors),
         counters_(counters),
         stag_limit_(peers, options),
+        headers_(headers),
+        headroom_(headroom_of(headers)),
         q_key_(options.q_key),
         record_per_segment_(options.record_completion == RecordCompletion::per_segment) {}
 
@@ -73,7 +76,7 @@ class RdDelivery {
   Outcome deliver_segment(RdPeer& peer, const Segment& segment, Time now);
   void skip(RdPeer& peer, const dgram::MessageName& message);
   Outcome deliver_request(RdPeer& peer, const Segment& segment, Time now);
-  void take_receive(RdPeer& peer, const Segment& segment, Time now);
+  void take_receive(RdPeer& peer, ReceiveEntry& receive, const Segment& segment, Time now);
   ReceiveEntry* release_receive(RdPeer& peer);
   void give_back(RdPeer& peer);
   Outcome deliver_record(RdPeer& peer, const Segment& segment, Time now);
@@ -98,6 +101,8 @@ class RdDelivery {
   ErrorReports& errors_;
   const LoggedCounters& counters_;
   RdStagLimit stag_limit_;
+  const RouteHeaders* const headers_;  // null: receives get none
+  const uint32_t headroom_;            // bytes of a receive that stand before the message
   uint32_t q_key_;
   const bool record_per_segment_;
 };

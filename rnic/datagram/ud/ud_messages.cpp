@@ -6,6 +6,7 @@
 
 #include "ddp/placement.h"
 #include "rdmap/terminate.h"
+#include "rnic/datagram/route_header.h"
 #include "rnic/datagram/send_completion.h"
 #include "rnic/queues/receive_buffers.h"
 
@@ -37,7 +38,8 @@ constexpr Verdict no_receive() {
 
 UdMessages::UdMessages(ReceiveBuffers& receives, const ddp::ProtectionContext& protection,
                        RecordTable& records, StagMissLimit& stag_misses,
-                       const LoggedCounters& counters, const DatagramOptions& options)
+                       const LoggedCounters& counters, const DatagramOptions& options,
+                       const RouteHeaders* headers)
     : receives_(receives),
       protection_(protection),
       records_(records),
@@ -45,7 +47,9 @@ UdMessages::UdMessages(ReceiveBuffers& receives, const ddp::ProtectionContext& p
       counters_(counters),
       timeout_(options.message_timeout),
       max_open_(options.max_open_messages),
-      max_open_per_source_(options.max_open_per_source) {}
+      max_open_per_source_(options.max_open_per_source),
+      headers_(headers),
+      headroom_(headroom_of(headers)) {}
 
 Verdict UdMessages::handle(const Segment& segment, Source& source, Time now) {
   if (invalidates(segment) && !may_name_memory(source, now))
@@ -58,6 +62,10 @@ Verdict UdMessages::handle(const Segment& segment, Source& source, Time now) {
   // guard(receive): condition => segment.last
   if (segment.last && segment.message_offset == 0) return deliver_single(segment, source, now);
   if (const Verdict refused = make_room(source); refused.drop) return refused;
+  if (headroom_ != 0 && is_too_short(*receives_.peek())) [[unlikely]] {
+    source.refuse_send(segment.msn);
+    return verdict_of(ddp::SegmentFault::too_long);
+  }
   return place(segment, open(segment, source, now), now);
 }
 
@@ -66,7 +74,7 @@ Verdict UdMessages::deliver_single(const Segment& segment, Source& source, Time 
   ReceiveEntry* entry = receives_.peek();
   if (entry == nullptr) return no_receive();  // guard(receive): no_receive() => Verdict::accepted()
   const auto [fault, buffer] =
-      protection_.check_untagged(entry->buffer(), 0, segment.payload.size());
+      protection_.check_untagged(entry->buffer(), headroom_, segment.payload.size());
   if (fault == ddp::BufferFault::too_long) {  // guard(receive): condition => false
     // guard(floods): => source.accept(source.closed, segment.msn);
     source.refuse_send(segment.msn);
@@ -74,12 +82,12 @@ Verdict UdMessages::deliver_single(const Segment& segment, Source& source, Time 
   }
   if (fault == ddp::BufferFault::protection) {  // guard(receive): condition => false
     source.refuse_send(segment.msn);            // guard(receive)
-    receives_.take_receive();
+    receives_.take(*entry);
     fail_receive(*entry, source);
     return Verdict::accepted();
   }
-  receives_.take_receive();
-  buffer.place(0, segment.payload);
+  receives_.take(*entry);
+  buffer.place(headroom_, segment.payload);
   source.accept(source.closed, segment.msn);  // guard(receive)
   complete(*entry, segment, source, segment.payload.size(), now);
   return Verdict::accepted();
@@ -153,7 +161,7 @@ OpenMessage& UdMessages::open(const Segment& segment, Source& source, Time now) 
   message.msn = segment.msn;
   message.last_progress = now;
   message.receive = receives_.take_receive();
-  message.reassembly.open(message.receive->capacity);
+  message.reassembly.open(message.receive->capacity - headroom_);
   source.open.push_back(message);
   ++source.open_count;
   ++source.share->open_messages;
@@ -182,7 +190,7 @@ Verdict UdMessages::place(const Segment& segment, OpenMessage& message, Time now
     if (found == ddp::SegmentFault::too_long) abandon(message);  // guard(receive)
     return verdict_of(found);
   }
-  target->place(segment.message_offset, segment.payload);
+  target->place(headroom_ + segment.message_offset, segment.payload);
   // guard(receive): without if (!segment.payload.empty())
   if (!segment.payload.empty()) progressed(message, now);  // guard(receive)
   if (message.reassembly.complete()) deliver(message, segment, now);
@@ -228,11 +236,25 @@ void UdMessages::release(OpenMessage& message) {
 
 void UdMessages::complete(ReceiveEntry& entry, const Segment& last, Source& source, uint64_t bytes,
                           Time now) {
+  if (headers_ != nullptr) [[unlikely]]  // guard(route-header)
+    bytes += write_header(entry, source, bytes);
   WorkCompletion completion =
       delivered_send(protection_, records_, counters_, last, source.key.address, bytes);
   // guard(send-invalidate-guesses)
   if (invalidates(last) && !completion.invalidated) stag_misses_.missed(source.stag_misses, now);
   receives_.complete(entry, std::move(completion));
+}
+
+/// Before the Send invalidates anything: the receive's memory has just been checked.
+uint64_t UdMessages::write_header(const ReceiveEntry& entry, const Source& source,
+                                  uint64_t bytes) const {
+  return headers_->write(protection_.checked_target(entry.sges()), source.key.address,
+                         source.key.group, source.local, bytes);
+}
+
+/// There is no room for a header, so there is none for any message.
+bool UdMessages::is_too_short(const ReceiveEntry& receive) const {
+  return receive.capacity < headroom_;  // guard(route-header): => return false;
 }
 
 /// A Send with Invalidate names memory, as a Write-Record does.

@@ -19,6 +19,7 @@ namespace diwarp::rnic {
 
 class ReceiveBuffers;
 class RecordTable;
+class RouteHeaders;
 
 /// The Sends that come to a UD queue pair: places their segments into receives and delivers
 /// messages that are whole. Messages that are not whole yet stay within shares of the table and of
@@ -29,7 +30,7 @@ class UdMessages {
  public:
   UdMessages(ReceiveBuffers& receives, const ddp::ProtectionContext& protection,
              RecordTable& records, StagMissLimit& stag_misses, const LoggedCounters& counters,
-             const DatagramOptions& options);
+             const DatagramOptions& options, const RouteHeaders* headers = nullptr);
 
   Verdict handle(const rdmap::DatagramSegment& segment, Source& source, Time now);
 
@@ -60,6 +61,8 @@ class UdMessages {
   void deliver(OpenMessage& message, const Segment& last, Time now);
   void abandon(OpenMessage& message);
   void release(OpenMessage& message);
+  bool is_too_short(const ReceiveEntry& receive) const;
+  uint64_t write_header(const ReceiveEntry& entry, const Source& source, uint64_t bytes) const;
   void complete(ReceiveEntry& entry, const Segment& last, Source& source, uint64_t bytes, Time now);
   void fail_receive(ReceiveEntry& entry, const Source& source);
 
@@ -71,6 +74,8 @@ class UdMessages {
   const Duration timeout_;
   const uint32_t max_open_;
   const uint32_t max_open_per_source_;
+  const RouteHeaders* const headers_;  // null: receives get none
+  const uint32_t headroom_;            // bytes of a receive that stand before the message
 
   // At most max_open_. Declared before the list that names them.
   Pool<OpenMessage> messages_;
