@@ -24,7 +24,11 @@ class Request final : public provider::CmRequest {
   }
   ~Request() override { --*waiting_; }
 
-  std::shared_ptr<provider::CmId> fetch() override { return std::move(id_); }
+  std::shared_ptr<provider::CmId> fetch(
+      const std::shared_ptr<provider::CmChannel>& channel) override {
+    id_->migrate(channel);  // its listener may have moved
+    return std::move(id_);
+  }
   /// An id that ends rejects what waits for an answer.
   void drop() override { id_.reset(); }
 
@@ -54,10 +58,10 @@ void CmId::add_to_device(const std::shared_ptr<CmId>& made) {
 CmId::CmId(std::shared_ptr<Device> device, std::shared_ptr<provider::CmChannel> channel,
            uint64_t context, std::shared_ptr<Connection> connection)
     : device_(std::move(device)),
-      channel_(std::move(channel)),
       number_(provider::next_cm_number()),
       context_(context),
       connection_(std::move(connection)),
+      channel_(std::move(channel)),
       waiting_(std::make_shared<std::atomic<size_t>>(0)) {
   connection_->observe(this);
   channel_->add(device_);
@@ -204,6 +208,14 @@ void CmId::disconnect(const DisconnectOptions& options) {
               now == State::over,
           "disconnect()");
   connection_->begin_close(options.timeout);
+}
+
+void CmId::migrate(std::shared_ptr<provider::CmChannel> channel) {
+  channel->add(device_);
+  const ControlLock lock(*device_);
+  if (channel == channel_) return;
+  channel_->move_events(number_, *channel);
+  channel_ = std::move(channel);
 }
 
 Address CmId::local_address() const {

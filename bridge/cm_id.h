@@ -29,6 +29,7 @@ class CmId final : public provider::CmId,
   void accept(provider::QueuePair& queue_pair, const AcceptOptions& options) override;
   void reject(std::span<const std::byte> private_data) override;
   void disconnect(const DisconnectOptions& options) override;
+  void migrate(std::shared_ptr<provider::CmChannel> channel) override;
 
   uint64_t number() const override { return number_; }
   uint64_t context() const override { return context_; }
@@ -47,12 +48,12 @@ class CmId final : public provider::CmId,
   void require(bool right, const char* what) const;
 
   const std::shared_ptr<Device> device_;
-  const std::shared_ptr<provider::CmChannel> channel_;
   const uint64_t number_;
   std::atomic<uint64_t> context_;
   std::shared_ptr<Connection> connection_;
 
   // Guarded by the device's mutex.
+  std::shared_ptr<provider::CmChannel> channel_;
   bool bound_ = false;
   bool listening_ = false;
   Address local_;  // bound_, listening_

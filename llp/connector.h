@@ -68,7 +68,7 @@ class Connector {
  public:
   virtual ~Connector() = default;
 
-  /// From `source` (its port does not matter; "any": the system chooses) to `peer`. Null, and
+  /// From `source` ("any", or port 0: the system chooses) to `peer`. Null, and
   /// `error`, where this host has no means to begin. The answer of the peer or the network comes
   /// with finish().
   virtual std::unique_ptr<PendingConnection> connect(const Address& source, const Address& peer,

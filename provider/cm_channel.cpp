@@ -22,7 +22,7 @@ std::optional<CmChannel::Event> CmChannel::get_event(Duration timeout) {
     if (wait(std::clamp(deadline - now, Duration::zero(), kLongestWait))) {
       // A purged record has left its wake here.
       if (std::optional<Record> record = pop()) {
-        auto id = record->request ? record->request->fetch() : nullptr;
+        auto id = record->request ? record->request->fetch(shared_from_this()) : nullptr;
         return Event{std::move(record->info), std::move(id)};
       }
     } else if (now >= deadline) {
@@ -68,11 +68,35 @@ void CmChannel::push(Record record) {
   blocking_wait_.wake();
 }
 
+namespace {
+
+bool concerns(const CmChannel::Record& record, uint64_t id) {
+  return record.info.id == id || record.info.listener == id;
+}
+
+}  // namespace
+
+void CmChannel::move_events(uint64_t id, CmChannel& to) {
+  size_t moved = 0;
+  {
+    const std::scoped_lock locks(mutex_, to.mutex_);
+    const auto of_id = [id](const Record& record) { return concerns(record, id); };
+    moved = static_cast<size_t>(std::ranges::count_if(records_, of_id));
+    const size_t before = to.records_.size();
+    to.records_.resize(before + moved);
+    auto place = to.records_.begin() + static_cast<std::ptrdiff_t>(before);
+    for (Record& record : records_)
+      if (of_id(record)) *place++ = std::move(record);
+    std::erase_if(records_, of_id);  // a record keeps its numbers when it is moved
+  }
+  for (; moved != 0; --moved) to.blocking_wait_.wake();
+}
+
 std::vector<CmChannel::Record> CmChannel::purge(uint64_t id) {
   std::vector<Record> taken;
   const std::lock_guard lock(mutex_);
   std::erase_if(records_, [&](Record& record) {
-    if (record.info.id != id && record.info.listener != id) return false;
+    if (!concerns(record, id)) return false;
     taken.push_back(std::move(record));
     return true;
   });

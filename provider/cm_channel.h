@@ -15,6 +15,7 @@
 
 namespace diwarp::provider {
 
+class CmChannel;
 class CmId;
 class Waitable;
 
@@ -25,15 +26,16 @@ uint64_t next_cm_number();
 class CmRequest {
  public:
   virtual ~CmRequest() = default;
-  /// The application has it: returns the id to answer with, null where its device is gone.
-  virtual std::shared_ptr<CmId> fetch() = 0;
+  /// The application has got it from `channel`, where events of the id go from now on: returns the
+  /// id to answer with, null where its device is gone.
+  virtual std::shared_ptr<CmId> fetch(const std::shared_ptr<CmChannel>& channel) = 0;
   /// Nobody will fetch it.
   virtual void drop() = 0;
 };
 
 /// Where the events of connection manager ids go. The ids of a channel may be of several devices,
 /// and of several providers.
-class CmChannel {
+class CmChannel : public std::enable_shared_from_this<CmChannel> {
  public:
   struct Record {
     CmEventInfo info;
@@ -62,6 +64,9 @@ class CmChannel {
     if (gives_way != nullptr) std::swap(*gives_way, record);
     return record;
   }
+  /// Moves what is about this id, or came to it as a listener, behind what waits in `to`: all of
+  /// it, or, where there is no memory (std::bad_alloc), nothing.
+  void move_events(uint64_t id, CmChannel& to);
   /// Takes out what is about this id, or came to it as a listener.
   std::vector<Record> purge(uint64_t id);
   /// Nothing is kept from now on.

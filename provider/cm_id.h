@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "diwarp/address.h"
@@ -10,6 +11,7 @@
 
 namespace diwarp::provider {
 
+class CmChannel;
 class QueuePair;
 
 /// As the public class of this name. Its end rejects what waits for an answer and ends a
@@ -26,6 +28,7 @@ class CmId {
   virtual void accept(QueuePair& queue_pair, const AcceptOptions& options) = 0;
   virtual void reject(std::span<const std::byte> private_data) = 0;
   virtual void disconnect(const DisconnectOptions& options) = 0;
+  virtual void migrate(std::shared_ptr<CmChannel> channel) = 0;
 
   virtual uint64_t number() const = 0;
   virtual uint64_t context() const = 0;

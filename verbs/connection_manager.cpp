@@ -44,6 +44,7 @@ void CmId::accept(QueuePair& qp, const AcceptOptions& options) {
 
 void CmId::reject(std::span<const std::byte> private_data) { impl_->reject(private_data); }
 void CmId::disconnect(const DisconnectOptions& options) { impl_->disconnect(options); }
+void CmId::migrate(const CmEventChannel& channel) { impl_->migrate(impl_of(channel)->channel()); }
 
 uint64_t CmId::number() const { return impl_->number(); }
 uint64_t CmId::context() const { return impl_->context(); }

@@ -54,8 +54,8 @@ class DIWARP_EXPORT CmId {
 
   // --- The side that connects.
 
-  /// Event: addr_resolved, or addr_error. Throws Error(invalid_destination) where the device cannot
-  /// speak to such an address.
+  /// Event: addr_resolved, or addr_error. After bind() the connection comes from that address and
+  /// port. Throws Error(invalid_destination) where the device cannot speak to such an address.
   void resolve_addr(const Address& peer);
   /// Event: route_resolved, at once. May be left out.
   void resolve_route();
@@ -66,7 +66,9 @@ class DIWARP_EXPORT CmId {
 
   // --- The side that is connected to.
 
-  /// The address and port to listen on. Throws Error(invalid_argument) unless it is the device's.
+  /// The address and port to listen on, or to connect from; port 0: a free one. A device on all
+  /// addresses has each of this host's, loopback addresses among them. Throws
+  /// Error(invalid_argument) unless it is the device's.
   void bind(const Address& local);
   /// Events: connect_request, one for each peer that asks. Without bind() on a free port of the
   /// device's address. Throws Error(address_in_use) and the like.
@@ -83,6 +85,11 @@ class DIWARP_EXPORT CmId {
   /// Ends the connection in order. Event: disconnected, when it has ended, at the latest after the
   /// timeout. Does nothing where it has ended already.
   void disconnect(const DisconnectOptions& options = {});
+
+  /// From now on its events go to `channel`, where those that nobody has fetched come first, in
+  /// their order; of a listener the requests as well. None is lost, and none comes twice. A call of
+  /// get_event() that is returning may still hand one out of the old channel.
+  void migrate(const CmEventChannel& channel);
 
   uint64_t number() const;  ///< unique in the process
   uint64_t context() const;

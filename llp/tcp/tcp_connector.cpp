@@ -18,11 +18,23 @@ namespace {
 
 std::error_code last_error() { return {errno, std::system_category()}; }
 
-bool bind_host(int fd, const Address& host) {
+bool bind_to(int fd, const Address& local) {
   sockaddr_storage name;
-  const socklen_t length = host.with_port(0).to_sockaddr(name);
+  const socklen_t length = local.to_sockaddr(name);
   return ::bind(fd, reinterpret_cast<const sockaddr*>(&name), length) == 0;
 }
+
+/// A port of the system's choice is chosen with the peer's address at hand. One that was named may
+/// have been used shortly before.
+bool bind_source(int fd, const Address& source) {
+  if (source.port() == 0)
+    set_socket_option(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
+  else
+    set_socket_option(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+  return bind_to(fd, source);
+}
+
+bool is_chosen(const Address& source) { return !source.is_any() || source.port() != 0; }
 
 /// 0, or an errno; EINPROGRESS while the peer has not answered.
 int begin_connect(int fd, const Address& peer) {
@@ -66,11 +78,7 @@ UniqueFd open_tcp_socket(AddressFamily family) {
 std::unique_ptr<PendingConnection> TcpConnector::connect(const Address& source, const Address& peer,
                                                          std::error_code& error) {
   UniqueFd fd = open_tcp_socket(peer.family());
-  bool ready = static_cast<bool>(fd);
-  if (ready && !source.is_any()) {
-    set_socket_option(fd.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
-    ready = bind_host(fd.get(), source);
-  }
+  const bool ready = fd && (!is_chosen(source) || bind_source(fd.get(), source));
   if (ready) return std::make_unique<PendingTcp>(std::move(fd), peer);
   error = last_error();
   return nullptr;
@@ -85,7 +93,7 @@ std::error_code TcpConnector::find_source(const Address& own, const Address& pee
                                           Address& source) {
   const int domain = peer.family() == AddressFamily::ipv4 ? AF_INET : AF_INET6;
   const UniqueFd probe(::socket(domain, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  if (!probe || (!own.is_any() && !bind_host(probe.get(), own))) return last_error();
+  if (!probe || (!own.is_any() && !bind_to(probe.get(), own.with_port(0)))) return last_error();
   if (begin_connect(probe.get(), peer) != 0) return last_error();
   source = local_address_of(probe.get()).with_port(0);
   return {};

@@ -40,7 +40,22 @@ void CmCore::push(CmEventInfo info) {
   if (info.id == 0) info.id = number;
   info.context = context_;
   // An id that is closed tells nothing: under the lock, so that purge() finds all that came before.
-  state.unless_closed([&] { channel_->push({.info = std::move(info)}); });
+  state.unless_closed([&] {
+    const std::lock_guard lock(channel_mutex_);
+    channel_->push({.info = std::move(info)});
+  });
+}
+
+std::shared_ptr<provider::CmChannel> CmCore::channel() const {
+  const std::lock_guard lock(channel_mutex_);
+  return channel_;
+}
+
+void CmCore::migrate(std::shared_ptr<provider::CmChannel> channel) {
+  const std::lock_guard lock(channel_mutex_);
+  if (channel == channel_) return;
+  channel_->move_events(number, *channel);  // guard(connection-manager)
+  channel_ = std::move(channel);
 }
 
 void CmCore::fail(CmEventType type, std::error_code status, std::string message,
@@ -83,6 +98,7 @@ void CmCore::on_removal() { push({.type = CmEventType::device_removal}); }
 
 void CmCore::on_request(IncomingRequest& incoming, size_t most, const RequestShares& shares) {
   provider::CmChannel::Record record = request_record(incoming);
+  const std::lock_guard lock(channel_mutex_);
   // guard(connection-manager): without if (*pending_ < most)
   if (*pending_ < most) return push_request(std::move(record));
   const auto request_of = [this](const provider::CmChannel::Record& one) {
@@ -98,7 +114,7 @@ void CmCore::on_request(IncomingRequest& incoming, size_t most, const RequestSha
 
 /// Moves the request to an id of its own.
 provider::CmChannel::Record CmCore::request_record(IncomingRequest& incoming) {
-  const auto core = std::make_shared<CmCore>(owner, control_, channel_, context_);
+  const auto core = std::make_shared<CmCore>(owner, control_, channel(), context_);
   core->pending_ = pending_;
   core->state.set_addresses(incoming.stream->local_address(), incoming.stream->peer_address());
   core->state.move({CmState::idle}, CmState::requested);
@@ -124,8 +140,9 @@ void CmCore::push_request(provider::CmChannel::Record record) {
   }
 }
 
-std::shared_ptr<provider::CmId> CmCore::fetch() {
+std::shared_ptr<provider::CmId> CmCore::fetch(const std::shared_ptr<provider::CmChannel>& channel) {
   --*pending_;
+  migrate(channel);  // its listener may have moved
   return CmId::of_request(shared_from_this());
 }
 

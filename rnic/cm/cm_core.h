@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -23,7 +24,8 @@ class RcQueuePair;
 /// The parts of an id, but for its device: handlers of the control path and of queue pairs keep
 /// it alive, and they must not keep the device alive, since the end of the device waits for them.
 ///
-/// Lock order: the engine's baton, then that of its state, then the channel's.
+/// Lock order: the engine's baton, then that of its state, then its channel_mutex_, then the
+/// channel's.
 class CmCore final : public ConnectionObserver,
                      public Removable,
                      public provider::CmRequest,
@@ -42,9 +44,12 @@ class CmCore final : public ConnectionObserver,
   void set_context(uint64_t context) { context_ = context; }
   void push(CmEventInfo info);
   void reject_request(std::span<const std::byte> private_data);
-  std::shared_ptr<provider::CmId> fetch() override;
+  std::shared_ptr<provider::CmId> fetch(
+      const std::shared_ptr<provider::CmChannel>& channel) override;
   void drop() override { reject_request({}); }
-  const std::shared_ptr<provider::CmChannel>& channel() const { return channel_; }
+  std::shared_ptr<provider::CmChannel> channel() const;
+  /// Events go there from now on, and so do those that nobody has fetched.
+  void migrate(std::shared_ptr<provider::CmChannel> channel);
   void on_removal() override;
 
   // --- On the control path.
@@ -92,7 +97,8 @@ class CmCore final : public ConnectionObserver,
   void push_request(provider::CmChannel::Record record);
 
   Control& control_;
-  const std::shared_ptr<provider::CmChannel> channel_;
+  mutable std::mutex channel_mutex_;  // guards channel_; held while something is put into it
+  std::shared_ptr<provider::CmChannel> channel_;
   std::atomic<uint64_t> context_;
   std::shared_ptr<std::atomic<size_t>> pending_;  // requests that nobody fetched: of the listener
 

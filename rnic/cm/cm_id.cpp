@@ -61,20 +61,26 @@ CmId::~CmId() {
   });
 }
 
+/// The address that it was bound to, with its port, or the device's.
+Address CmId::source_of_connection() const {
+  // guard(connection-manager): => return control_->device().address();
+  return core_->state.bound().value_or(control_->device().address());
+}
+
 void CmId::resolve_addr(const Address& peer) {
   const CmState before = core_->state.now();
   require(before == CmState::idle || before == CmState::bound, "resolve_addr()");
-  check_peer(control_->device().address(), peer);
+  const Address own = source_of_connection();
+  check_peer(own, peer);
   Address source;
-  if (const std::error_code error =
-          control_->connector().find_source(control_->device().address(), peer, source)) {
+  if (const std::error_code error = control_->connector().find_source(own, peer, source)) {
     core_->push({.type = CmEventType::addr_error,
                  .status = error,
-                 .message = peer.to_string() + " cannot be reached from " +
-                            control_->device().address().host() + ": " + error.message()});
+                 .message = peer.to_string() + " cannot be reached from " + own.host() + ": " +
+                            error.message()});
     return;
   }
-  core_->state.set_addresses(source, peer);
+  core_->state.set_addresses(source.with_port(own.port()), peer);
   require(core_->state.move({before}, CmState::address_resolved), "resolve_addr()");
   core_->push({.type = CmEventType::addr_resolved});
 }
@@ -87,13 +93,16 @@ void CmId::resolve_route() {
 
 void CmId::bind(const Address& local) {
   const Address own = control_->device().address();
-  const bool fits = local.family() == own.family() &&
-                    (local.is_any() || own.is_any() || local.with_port(0) == own);
+  const bool everywhere = own.is_any() && (own.family() == AddressFamily::ipv6 ||
+                                           local.family() == AddressFamily::ipv4);
+  const bool fits = everywhere || (local.family() == own.family() &&
+                                   (local.is_any() || local.with_port(0) == own));
   if (!fits)  // guard(connection-manager): !fits => false
     throw Error(make_error_code(Errc::invalid_argument),
                 "A device on " + own.host() + " cannot be bound to " + local.to_string());
   require(core_->state.move({CmState::idle}, CmState::bound), "bind()");
-  core_->state.set_addresses(local.is_any() ? own.with_port(local.port()) : local, {});
+  const bool names_own = local.is_any() && local.family() == own.family();
+  core_->state.bind(names_own ? own.with_port(local.port()) : local);
 }
 
 void CmId::listen(const ListenOptions& options) {
@@ -116,8 +125,8 @@ void CmId::listen(const ListenOptions& options) {
 
 void CmId::connect(provider::QueuePair& queue_pair, const ConnectOptions& options) {
   RcQueuePair& taker = taker_of(queue_pair, *control_);
-  const auto connecting = std::make_shared<Connecting>(*control_, control_->device().address(),
-                                                       core_->state.peer(), options);
+  const auto connecting =
+      std::make_shared<Connecting>(*control_, source_of_connection(), core_->state.peer(), options);
   const CmState before = core_->state.now();
   require(before == CmState::address_resolved || before == CmState::route_resolved, "connect()");
   control_->device().engine().exclusively([&] { core_->attach(taker); });
@@ -171,6 +180,11 @@ void CmId::disconnect(const DisconnectOptions& options) {
           if (const auto id = core.lock()) id->give_up_closing();
         });
       });
+}
+
+void CmId::migrate(std::shared_ptr<provider::CmChannel> channel) {
+  channel->add({control_, &control_->device()});
+  core_->migrate(std::move(channel));
 }
 
 uint64_t CmId::number() const { return core_->number; }

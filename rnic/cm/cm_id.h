@@ -38,6 +38,7 @@ class CmId final : public provider::CmId {
   void accept(provider::QueuePair& queue_pair, const AcceptOptions& options) override;
   void reject(std::span<const std::byte> private_data) override;
   void disconnect(const DisconnectOptions& options) override;
+  void migrate(std::shared_ptr<provider::CmChannel> channel) override;
 
   uint64_t number() const override;
   uint64_t context() const override;
@@ -47,6 +48,7 @@ class CmId final : public provider::CmId {
 
  private:
   CmId(std::shared_ptr<Control> control, std::shared_ptr<CmCore> core);
+  Address source_of_connection() const;
 
   std::shared_ptr<Control> control_;  // keeps the device
   std::shared_ptr<CmCore> core_;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <mutex>
+#include <optional>
 
 #include "diwarp/address.h"
 
@@ -55,6 +56,15 @@ class CmIdState {
     const std::lock_guard lock(mutex_);
     return peer_;
   }
+  /// The address that the application chose; nothing where it did not.
+  std::optional<Address> bound() const {
+    const std::lock_guard lock(mutex_);
+    return bound_;
+  }
+  void bind(const Address& local) {
+    const std::lock_guard lock(mutex_);
+    bound_ = local_ = local;
+  }
   void set_addresses(const Address& local, const Address& peer) {
     const std::lock_guard lock(mutex_);
     local_ = local;
@@ -66,6 +76,7 @@ class CmIdState {
   CmState state_ = CmState::idle;
   Address local_;
   Address peer_;
+  std::optional<Address> bound_;
 };
 
 }  // namespace diwarp::rnic

@@ -219,8 +219,8 @@ void DatagramQueuePair::after_receive(Time now) {
 Address DatagramQueuePair::destination_of(uint32_t group, uint32_t local) const {
   if (group != 0)  // guard(route-header): condition => false
     if (const std::optional<Address> joined = groups_.address_of(group)) return *joined;
-  return link_->local_address(
-      local);  // guard(route-header): address_of(local) => local_address()
+  // guard(route-header): address_of(local) => local_address()
+  return link_->address_of(local);
 }
 
 void DatagramQueuePair::report_verdict(const Verdict& verdict,

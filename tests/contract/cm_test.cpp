@@ -272,4 +272,63 @@ TEST_CASE("One channel serves many ids, each with a number of its own") {
   for (const int count : seen) CHECK(count == 1);
 }
 
+// --- Moving to another channel.
+
+TEST_CASE("An id that moves to another channel takes its unfetched events along, in order") {
+  CmServer server;
+  CmClient client;
+  CmEventChannel other;
+  client.id->resolve_addr(server.listener.local_address());
+  next_event(client.channel, CmEventType::addr_resolved);
+  client.id->resolve_route();
+  next_event(client.channel, CmEventType::route_resolved);
+  client.id->connect(client.party.qp, {.timeout = kPatience});
+  CmEvent request = server.request();
+  request.request->accept(server.party.qp);
+  next_event(server.channel, CmEventType::established);
+  CHECK(client.party.qp.state() != QpState::error);
+  // Both of these wait in the first channel, or come to the second.
+  request.request->disconnect({.timeout = kPatience});
+  client.id->migrate(other);
+  CHECK(next_event(other, CmEventType::established).id == client.id->number());
+  CHECK(next_event(other, CmEventType::disconnected).context == CmClient::kContext);
+  CHECK_FALSE(client.channel.get_event(kMoment));
+  CHECK_FALSE(other.get_event(kMoment));
+}
+
+TEST_CASE("A listener that moves to another channel takes requests along, and later ones follow") {
+  CmServer server;
+  CmClient first, second;
+  CmEventChannel other;
+  first.connect(server.listener.local_address());
+  {
+    // The request is there when another event of the channel is, which is asked for after it.
+    pollfd watched{server.channel.descriptor(), POLLIN, 0};
+    REQUIRE(::poll(&watched, 1, 30000) == 1);
+  }
+  server.listener.migrate(other);
+  CmEvent request = next_event(other, CmEventType::connect_request);
+  request.request->accept(server.party.qp);
+  next_event(first.channel, CmEventType::established);
+  CHECK(next_event(other, CmEventType::established).id == request.id);  // its id moved as well
+  second.connect(server.listener.local_address());
+  CHECK(next_event(other, CmEventType::connect_request).listener == server.listener.number());
+  CHECK_FALSE(server.channel.get_event(kMoment));
+}
+
+TEST_CASE("An id moves to its own channel without a change, and leaves other ids' events behind") {
+  CmServer server;
+  CmClient client;
+  CmEventChannel other;
+  CmId stays(client.device, client.channel, 1);
+  client.id->resolve_addr(server.listener.local_address());
+  next_event(client.channel, CmEventType::addr_resolved);
+  stays.resolve_addr(server.listener.local_address());
+  client.id->migrate(client.channel);
+  client.id->migrate(other);
+  CHECK(next_event(client.channel, CmEventType::addr_resolved).id == stays.number());
+  client.id->resolve_route();
+  CHECK(next_event(other, CmEventType::route_resolved).id == client.id->number());
+}
+
 }  // namespace diwarp::contract

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <map>
 
+#include "stack/ipv6.h"
 #include "stack/support.h"
 
 using namespace diwarp;
@@ -13,19 +14,6 @@ using namespace diwarp::test;
 /// UD queue pairs on real sockets of this host.
 
 namespace {
-
-bool has_ipv6() {
-  const UniqueFd fd(::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  sockaddr_storage name;
-  const socklen_t length = Address::loopback(AddressFamily::ipv6).to_sockaddr(name);
-  return fd.get() >= 0 && ::bind(fd.get(), reinterpret_cast<sockaddr*>(&name), length) == 0;
-}
-
-#define SKIP_WITHOUT_IPV6()                               \
-  if (!has_ipv6()) {                                      \
-    std::puts("SKIPPED: this host has no IPv6 loopback"); \
-    return;                                               \
-  }
 
 Address loopback4(uint16_t port) { return Address::loopback(AddressFamily::ipv4, port); }
 

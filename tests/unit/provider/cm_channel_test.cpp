@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "provider/cm_channel.h"
 
+#include <chrono>
+#include <future>
+#include <vector>
+
 #include "provider/cm_id.h"
 #include "provider/waitable.h"
 #include "support/catch.h"
@@ -21,6 +25,7 @@ class Id final : public CmId {
   void accept(QueuePair&, const AcceptOptions&) override {}
   void reject(std::span<const std::byte>) override {}
   void disconnect(const DisconnectOptions&) override {}
+  void migrate(std::shared_ptr<CmChannel>) override {}
   uint64_t number() const override { return 0; }
   uint64_t context() const override { return 0; }
   void set_context(uint64_t) override {}
@@ -31,7 +36,7 @@ class Id final : public CmId {
 /// Counts what becomes of it.
 class Request final : public CmRequest {
  public:
-  std::shared_ptr<CmId> fetch() override {
+  std::shared_ptr<CmId> fetch(const std::shared_ptr<CmChannel>&) override {
     ++fetched;
     return id;
   }
@@ -66,7 +71,8 @@ CmChannel::Record about(uint64_t id, uint64_t listener = 0,
 }  // namespace
 
 TEST_CASE("events come in the order in which they were told, and then none") {
-  CmChannel channel;
+  const auto owned = std::make_shared<CmChannel>();
+  CmChannel& channel = *owned;
   channel.push(about(1));
   channel.push(about(2));
   CHECK(channel.get_event(kNow)->info.id == 1);
@@ -75,7 +81,8 @@ TEST_CASE("events come in the order in which they were told, and then none") {
 }
 
 TEST_CASE("a request that is fetched brings its id, and is not dropped") {
-  CmChannel channel;
+  const auto owned = std::make_shared<CmChannel>();
+  CmChannel& channel = *owned;
   const auto request = std::make_shared<Request>();
   channel.push(about(1, 9, request));
   const std::optional<CmChannel::Event> event = channel.get_event(kNow);
@@ -86,7 +93,8 @@ TEST_CASE("a request that is fetched brings its id, and is not dropped") {
 }
 
 TEST_CASE("a request of a device that is gone is told without an id") {
-  CmChannel channel;
+  const auto owned = std::make_shared<CmChannel>();
+  CmChannel& channel = *owned;
   const auto request = std::make_shared<Request>();
   request->id = nullptr;
   channel.push(about(1, 9, request));
@@ -110,7 +118,8 @@ TEST_CASE("a channel that goes drops the requests that nobody fetched, and keeps
 }
 
 TEST_CASE("what is about an id, or came to it as a listener, can be taken out") {
-  CmChannel channel;
+  const auto owned = std::make_shared<CmChannel>();
+  CmChannel& channel = *owned;
   channel.push(about(1));
   channel.push(about(2, 1));
   channel.push(about(3));
@@ -120,7 +129,8 @@ TEST_CASE("what is about an id, or came to it as a listener, can be taken out") 
 }
 
 TEST_CASE("a record takes the place of the one that is chosen, or comes back") {
-  CmChannel channel;
+  const auto owned = std::make_shared<CmChannel>();
+  CmChannel& channel = *owned;
   channel.push(about(1));
   channel.push(about(2));
   const auto choose_second = [](std::deque<CmChannel::Record>& waiting, const CmChannel::Record&) {
@@ -136,7 +146,8 @@ TEST_CASE("a record takes the place of the one that is chosen, or comes back") {
 }
 
 TEST_CASE("a closed channel exchanges nothing") {
-  CmChannel channel;
+  const auto owned = std::make_shared<CmChannel>();
+  CmChannel& channel = *owned;
   channel.close();
   bool asked = false;
   const CmChannel::Record back =
@@ -149,7 +160,8 @@ TEST_CASE("a closed channel exchanges nothing") {
 }
 
 TEST_CASE("a wait moves each device of the ids on, as often as the device asks for it") {
-  CmChannel channel;
+  const auto owned = std::make_shared<CmChannel>();
+  CmChannel& channel = *owned;
   const auto brings = std::make_shared<Device>(channel);
   const auto brings_too = std::make_shared<Device>(channel);
   channel.add(brings);
@@ -163,7 +175,8 @@ TEST_CASE("a wait moves each device of the ids on, as often as the device asks f
 }
 
 TEST_CASE("a device that is gone is not asked, and not kept") {
-  CmChannel channel;
+  const auto owned = std::make_shared<CmChannel>();
+  CmChannel& channel = *owned;
   auto device = std::make_shared<Device>(channel);
   const std::weak_ptr<Device> gone = device;
   channel.add(device);
@@ -176,6 +189,38 @@ TEST_CASE("numbers of ids do not come twice") {
   const uint64_t first = next_cm_number();
   CHECK(next_cm_number() == first + 1);
   CHECK(first != 0);
+}
+
+TEST_CASE("cm channel: the events of an id move behind those of another channel, in order") {
+  const auto from = std::make_shared<CmChannel>();
+  const auto to = std::make_shared<CmChannel>();
+  const auto request = std::make_shared<Request>();
+  to->push({.info = {.id = 1, .context = 100}});
+  from->push({.info = {.id = 7, .context = 101}});
+  from->push({.info = {.id = 8, .context = 102}});
+  from->push({.info = {.id = 9, .listener = 7, .context = 103}, .request = request});
+  from->push({.info = {.id = 7, .context = 104}});
+  from->move_events(7, *to);
+  const auto contexts = [](CmChannel& channel) {
+    std::vector<uint64_t> all;
+    while (const auto event = channel.get_event(Duration::zero()))
+      all.push_back(event->info.context);
+    return all;
+  };
+  CHECK(contexts(*to) == std::vector<uint64_t>{100, 101, 103, 104});
+  CHECK(contexts(*from) == std::vector<uint64_t>{102});
+  CHECK(request->fetched == 1);
+  CHECK(request->dropped == 0);
+}
+
+TEST_CASE("cm channel: a thread that waits is told of events that move to its channel") {
+  const auto from = std::make_shared<CmChannel>();
+  const auto to = std::make_shared<CmChannel>();
+  from->push({.info = {.id = 7}});
+  auto waiting = std::async(std::launch::async,
+                            [&] { return to->get_event(std::chrono::seconds(30)).has_value(); });
+  from->move_events(7, *to);
+  CHECK(waiting.get());
 }
 
 }  // namespace diwarp::provider
