@@ -277,6 +277,10 @@ std::shared_ptr<provider::Listener> Device::make_listener(uint16_t port,
   return Listener::open(shared_from_this(), address_.with_port(port), options);
 }
 
+std::shared_ptr<provider::MeetingPoint> Device::make_meeting_point(uint16_t, const ListenOptions&) {
+  refuse_unsupported("queue pairs whose peers are named");
+}
+
 std::shared_ptr<provider::CmId> Device::make_cm_id(std::shared_ptr<provider::CmChannel> channel,
                                                    uint64_t context) {
   return CmId::make(shared_from_this(), std::move(channel), context);

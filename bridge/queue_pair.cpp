@@ -526,6 +526,10 @@ void QueuePair::modify_to_rtr(const StreamAttributes&) {
   device().refuse_unsupported("connections that other code has begun");
 }
 
+void QueuePair::await_peer(const NamedPeer&) {
+  device().refuse_unsupported("queue pairs whose peers are named");
+}
+
 std::vector<std::byte> QueuePair::connect_on(int, const ConnectOptions&) {
   device().refuse_unsupported("connect_on()");
 }

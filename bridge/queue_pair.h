@@ -45,6 +45,7 @@ class QueuePair final : public provider::QueuePair,
   provider::RcOperations* rc() override { return this; }
 
   void modify_to_rtr(const StreamAttributes& stream) override;
+  void await_peer(const NamedPeer& peer) override;
   std::vector<std::byte> connect(const Address& peer, const ConnectOptions& options) override;
   std::vector<std::byte> connect_on(int descriptor, const ConnectOptions& options) override;
   std::vector<std::byte> accept_on(int descriptor, const AcceptOptions& options,

@@ -91,6 +91,11 @@ std::shared_ptr<provider::Listener> Device::make_listener(uint16_t port,
   return halves_.hardware->make_listener(port, options);
 }
 
+std::shared_ptr<provider::MeetingPoint> Device::make_meeting_point(uint16_t port,
+                                                                   const ListenOptions& options) {
+  return halves_.hardware->make_meeting_point(port, options);
+}
+
 std::shared_ptr<provider::CmId> Device::make_cm_id(std::shared_ptr<provider::CmChannel> channel,
                                                    uint64_t context) {
   return halves_.hardware->make_cm_id(std::move(channel), context);

@@ -41,6 +41,8 @@ class Device final : public provider::Device,
   std::shared_ptr<provider::EventQueue> make_event_queue() override;
   std::shared_ptr<provider::Listener> make_listener(uint16_t port,
                                                     const ListenOptions& options) override;
+  std::shared_ptr<provider::MeetingPoint> make_meeting_point(uint16_t port,
+                                                             const ListenOptions& options) override;
   std::shared_ptr<provider::CmId> make_cm_id(std::shared_ptr<provider::CmChannel> channel,
                                              uint64_t context) override;
 

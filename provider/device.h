@@ -22,6 +22,7 @@ class CompletionChannel;
 class CompletionQueue;
 class EventQueue;
 class Listener;
+class MeetingPoint;
 class ProtectionDomain;
 
 /// Makes the objects of a device. They keep it.
@@ -47,6 +48,8 @@ class Device {
       uint32_t entries, std::shared_ptr<CompletionChannel> channel, uint64_t context) = 0;
   virtual std::shared_ptr<EventQueue> make_event_queue() = 0;
   virtual std::shared_ptr<Listener> make_listener(uint16_t port, const ListenOptions& options) = 0;
+  virtual std::shared_ptr<MeetingPoint> make_meeting_point(uint16_t port,
+                                                           const ListenOptions& options) = 0;
   virtual std::shared_ptr<CmId> make_cm_id(std::shared_ptr<CmChannel> channel,
                                            uint64_t context) = 0;
 };

@@ -36,4 +36,11 @@ class Listener {
   virtual Address address() const = 0;
 };
 
+class MeetingPoint {
+ public:
+  virtual ~MeetingPoint() = default;
+
+  virtual Address address() const = 0;
+};
+
 }  // namespace diwarp::provider

@@ -22,6 +22,7 @@ class RcOperations {
   virtual ~RcOperations() = default;
 
   virtual void modify_to_rtr(const StreamAttributes& stream) = 0;
+  virtual void await_peer(const NamedPeer& peer) = 0;
   virtual std::vector<std::byte> connect(const Address& peer, const ConnectOptions& options) = 0;
   virtual std::vector<std::byte> connect_on(int descriptor, const ConnectOptions& options) = 0;
   virtual std::vector<std::byte> accept_on(int descriptor, const AcceptOptions& options,

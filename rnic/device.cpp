@@ -15,6 +15,7 @@
 #include "rnic/cm/cm_id.h"
 #include "rnic/cm/control.h"
 #include "rnic/cm/listener.h"
+#include "rnic/cm/meeting_point.h"
 #include "rnic/context/event_queue.h"
 #include "rnic/domain_objects.h"
 #include "rnic/open_device.h"
@@ -194,6 +195,11 @@ std::shared_ptr<provider::EventQueue> Device::make_event_queue() {
 std::shared_ptr<provider::Listener> Device::make_listener(uint16_t port,
                                                           const ListenOptions& options) {
   return std::make_shared<Listener>(shared_control(), port, options);
+}
+
+std::shared_ptr<provider::MeetingPoint> Device::make_meeting_point(uint16_t port,
+                                                                   const ListenOptions& options) {
+  return std::make_shared<MeetingPoint>(shared_control(), port, options);
 }
 
 std::shared_ptr<provider::CmId> Device::make_cm_id(std::shared_ptr<provider::CmChannel> channel,

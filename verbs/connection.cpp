@@ -40,4 +40,9 @@ std::optional<ConnectionRequest> Listener::get_request(Duration timeout) {
 
 Address Listener::address() const { return impl_->address(); }
 
+MeetingPoint::MeetingPoint(const Device& device, uint16_t port, const ListenOptions& options)
+    : impl_(impl_of(device)->make_meeting_point(port, options)) {}
+
+Address MeetingPoint::address() const { return impl_->address(); }
+
 }  // namespace diwarp

@@ -100,6 +100,8 @@ void QueuePair::modify_to_rtr(const StreamAttributes& stream) {
   as_rc(impl_, "modify_to_rtr()").modify_to_rtr(stream);
 }
 
+void QueuePair::await_peer(const NamedPeer& peer) { as_rc(impl_, "await_peer()").await_peer(peer); }
+
 std::vector<std::byte> QueuePair::connect(const Address& peer, const ConnectOptions& options) {
   return as_rc(impl_, "connect()").connect(peer, options);
 }

@@ -57,6 +57,7 @@ enum class Capability : uint32_t {
                               ///< address
   long_immediates = 134217728,  ///< immediate data of 64 bits over RC; without it of 32
   chosen_numbers = 268435456,   ///< QueuePairInit::number
+  named_peers = 536870912,      ///< QueuePair::await_peer(), MeetingPoint
 };
 template <>
 inline constexpr bool kIsFlags<Capability> = true;
@@ -96,6 +97,7 @@ inline constexpr std::array kCapabilities = {
     CapabilityName{Capability::window_bases, "window bases"},
     CapabilityName{Capability::long_immediates, "long immediates"},
     CapabilityName{Capability::chosen_numbers, "chosen numbers"},
+    CapabilityName{Capability::named_peers, "named peers"},
 };
 /// All of them.
 inline constexpr Capability kAllCapabilities = [] {

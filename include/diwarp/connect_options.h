@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "diwarp/address.h"
 #include "diwarp/types.h"
 
 /// How connections come to be, and end.
@@ -73,6 +74,24 @@ struct ConnectOptions {
   uint16_t ord = 16;
   uint16_t ird = 16;
   /// Of this connection, instead of those of the queue pair's StreamOptions.
+  std::optional<Duration> keep_alive = {};
+  std::optional<Duration> user_timeout = {};
+};
+
+/// The peer of an RC queue pair that is named, and not connected to: QueuePair::await_peer().
+struct NamedPeer {
+  /// Where the peer is: the address of its device, and the port of a MeetingPoint there.
+  Address address = {};
+  uint32_t number = 0;  ///< of the peer's queue pair
+  /// The address by which the peer names this side (its port does not matter); any: the device's,
+  /// or, of a device on all addresses, the one from which the peer is reached.
+  Address source = {};
+  /// How long the connection may take to come.
+  Duration timeout = std::chrono::seconds(10);
+  /// As for ConnectOptions.
+  bool crc = true;
+  uint16_t ord = 16;
+  uint16_t ird = 16;
   std::optional<Duration> keep_alive = {};
   std::optional<Duration> user_timeout = {};
 };

@@ -16,6 +16,7 @@ namespace diwarp {
 namespace provider {
 class Listener;
 class ConnectionRequest;
+class MeetingPoint;
 }  // namespace provider
 
 /// A peer that wants a connection. Dropping it unanswered rejects it.
@@ -57,6 +58,22 @@ class DIWARP_EXPORT Listener {
  private:
   friend class detail::HandleAccess;
   detail::Handle<provider::Listener> impl_;
+};
+
+/// A TCP port of the device's address at which its queue pairs that await_peer() are met by those
+/// peers. Anybody else is rejected, and so is a peer that comes before it was named; it tries
+/// again.
+class DIWARP_EXPORT MeetingPoint {
+ public:
+  /// Port 0: a free one. Of the options, `max_requests` does not matter: no request waits. Throws
+  /// Error(address_in_use) and the like.
+  MeetingPoint(const Device& device, uint16_t port, const ListenOptions& options = {});
+
+  Address address() const;
+
+ private:
+  friend class detail::HandleAccess;
+  detail::Handle<provider::MeetingPoint> impl_;
 };
 
 }  // namespace diwarp

@@ -111,6 +111,15 @@ class DIWARP_EXPORT QueuePair {
   /// Error(invalid_state), or invalid_argument if the descriptor is no connected TCP socket.
   void modify_to_rtr(const StreamAttributes& stream);
 
+  /// RC: from init to rtr without a connection, whose peer is named; modify() then leads to rts at
+  /// once. Sends wait in the queue until the connection has come underneath: the peer is to do the
+  /// same, in any order, and one of both devices, or both, have a MeetingPoint (docs/rc.md says
+  /// which). If it has not come after the timeout, the oldest send gets retry_exceeded, the rest is
+  /// flushed, the state is error, and an event qp_fatal has the status timed_out. disconnect(), and
+  /// any move to reset or error, end the wait. Throws Error: invalid_state, invalid_argument,
+  /// invalid_destination.
+  void await_peer(const NamedPeer& peer);
+
   /// RC: connects to a listener and waits until it accepts; the queue pair is then in rts. Returns
   /// the private data of the reply. Throws Error: timed_out, rejected (RejectedError, with the
   /// private data of the reject), connection_lost, protocol_error (the peer is not MPA), or the

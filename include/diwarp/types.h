@@ -59,7 +59,7 @@ enum class QpType : uint8_t {
 enum class QpState : uint8_t {
   reset,    ///< nothing may be posted; the queues are empty
   init,     ///< receives may be posted
-  rtr,      ///< RC: connected and receiving; sends may not be posted yet
+  rtr,      ///< RC: connected, or with a named peer, and receiving; sends may not be posted yet
   rts,      ///< ready to send: sends and receives may be posted
   sqd,      ///< RC: posted sends wait, those that were begun are finished
   closing,  ///< RC only: an orderly disconnect is under way; nothing may be posted
@@ -81,7 +81,8 @@ enum class WcStatus : uint8_t {
   window_bind_error,       ///< a window or a fast registration could not be bound, or an STag not
                            ///< be invalidated
   timeout,                 ///< UD Read: not all bytes came in time; `validity` tells which did
-  retry_exceeded,          ///< RD: the peer did not answer for longer than `peer_timeout`
+  retry_exceeded,  ///< RD: the peer did not answer for longer than `peer_timeout`; RC: the one that
+                   ///< was named did not come in time
   peer_restarted,  ///< RD: the peer that answers at the address is not the one this was begun with
 };
 

@@ -21,6 +21,7 @@
 #include "rnic/cm/awaited_work.h"
 #include "rnic/cm/blocking_startup.h"
 #include "rnic/cm/lingering_close.h"
+#include "rnic/cm/meeting.h"
 
 namespace diwarp::rnic {
 
@@ -32,6 +33,7 @@ constexpr Duration kStepInterval = std::chrono::microseconds(20);
 }  // namespace
 
 struct Control::Parts {
+  Meetings meetings;            // on the control path
   size_t lingering_closes = 0;  // on the control path; outlives those that it counts
   boost::asio::io_context context{1};
   // Keeps run() going while there is nothing to do.
@@ -110,6 +112,13 @@ NegotiatedConnection Control::accept_on(int descriptor, const AcceptOptions& opt
                                         Duration timeout) {
   return respond_on(*this, descriptor, options, timeout);
 }
+
+std::shared_ptr<PendingMeeting> Control::make_meeting(uint32_t number, const NamedPeer& peer,
+                                                      MeetingParty& party) {
+  return std::make_shared<Meeting>(*this, number, peer, party);
+}
+
+Meetings& Control::meetings() { return parts_->meetings; }
 
 void Control::start_lingering_close(std::unique_ptr<llp::Stream> stream,
                                     std::vector<std::byte> final_bytes) {

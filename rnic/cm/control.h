@@ -19,6 +19,8 @@ class io_context;
 
 namespace diwarp::rnic {
 
+class Meetings;
+
 /// Something that belongs to a device and outlives it.
 class Removable {
  public:
@@ -54,6 +56,11 @@ class Control final : public ConnectionControl {
   NegotiatedConnection connect_on(int descriptor, const ConnectOptions& options) override;
   NegotiatedConnection accept_on(int descriptor, const AcceptOptions& options,
                                  Duration timeout) override;
+
+  std::shared_ptr<PendingMeeting> make_meeting(uint32_t number, const NamedPeer& peer,
+                                               MeetingParty& party) override;
+  /// On the control path.
+  Meetings& meetings();
 
   /// At most for kLingeringCloseTime, and at most kMaxLingeringCloses connections.
   void start_lingering_close(std::unique_ptr<llp::Stream> stream,

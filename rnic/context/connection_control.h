@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "diwarp/address.h"
 #include "diwarp/connect_options.h"
 #include "llp/stream.h"
+#include "rnic/context/meeting.h"
 #include "rnic/context/negotiated_connection.h"
 
 namespace diwarp::rnic {
@@ -26,6 +28,11 @@ class ConnectionControl {
   virtual NegotiatedConnection connect_on(int descriptor, const ConnectOptions& options) = 0;
   virtual NegotiatedConnection accept_on(int descriptor, const AcceptOptions& options,
                                          Duration timeout) = 0;
+
+  /// The search for the peer that is named to the queue pair `party` of this number; not begun.
+  /// Throws Error as QueuePair::await_peer() has it.
+  virtual std::shared_ptr<PendingMeeting> make_meeting(uint32_t number, const NamedPeer& peer,
+                                                       MeetingParty& party) = 0;
 
   /// Writes the final bytes of a connection (the rest of an FPDU, a Terminate), ends its
   /// sending side and keeps it until the peer has closed its own, so that nothing unread resets it;

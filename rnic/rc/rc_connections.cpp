@@ -64,6 +64,13 @@ void RcConnections::modify_to_rtr(const StreamAttributes& stream) {
   queue_pair_.start(std::move(connection), QpState::rtr);
 }
 
+void RcConnections::await_peer(const NamedPeer& peer) {
+  require_init(queue_pair_.state());
+  DeviceContext& device = *queue_pair_.device();
+  auto meeting = device.connections().make_meeting(queue_pair_.number(), peer, queue_pair_);
+  device.engine().exclusively([&] { queue_pair_.await(std::move(meeting)); });
+}
+
 void RcConnections::disconnect(const DisconnectOptions& options) {
   Engine& engine = queue_pair_.device()->engine();
   const Time deadline = deadline_after(engine.clock().now(), options.timeout);

@@ -19,6 +19,7 @@ class RcConnections final : public provider::RcOperations {
   explicit RcConnections(RcQueuePair& queue_pair) : queue_pair_(queue_pair) {}
 
   void modify_to_rtr(const StreamAttributes& stream) override;
+  void await_peer(const NamedPeer& peer) override;
   std::vector<std::byte> connect(const Address& peer, const ConnectOptions& options) override;
   std::vector<std::byte> connect_on(int descriptor, const ConnectOptions& options) override;
   std::vector<std::byte> accept_on(int descriptor, const AcceptOptions& options,

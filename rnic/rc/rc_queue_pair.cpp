@@ -50,6 +50,7 @@ RcQueuePair::RcQueuePair(std::shared_ptr<ProtectionDomain> domain,
 RcQueuePair::~RcQueuePair() {
   engine().exclusively([this] {
     observers_.observe(nullptr);
+    end_meeting();
     if (stream_) {
       tell_end("the queue pair was destroyed");
       close_stream(transmit_.at_boundary());
@@ -69,6 +70,40 @@ void RcQueuePair::start(NegotiatedConnection connection, QpState to) {
 
 void RcQueuePair::take(NegotiatedConnection connection, QpState to) {
   require_init(state());
+  attach(connection);
+  set_state(to);
+  begin(connection.initiator);
+}
+
+void RcQueuePair::await(std::shared_ptr<PendingMeeting> meeting) {
+  require_init(state());
+  meeting->begin();
+  meeting_ = std::move(meeting);
+  terminate_.reset();
+  set_state(QpState::rtr);
+}
+
+/// In rtr, rts or sqd, where it has waited; what was posted meanwhile goes out.
+void RcQueuePair::on_met(NegotiatedConnection connection) {
+  attach(connection);
+  meeting_.reset();
+  begin(connection.initiator);
+}
+
+void RcQueuePair::on_missed(std::error_code status) {
+  meeting_.reset();
+  if (sends_.pending() != nullptr) sends_.complete(WcStatus::retry_exceeded);  // guard(meeting)
+  enter_error();
+  raise(AsyncEventType::qp_fatal, {}, status);  // guard(meeting)
+}
+
+/// Nobody is told of it.
+void RcQueuePair::end_meeting() {
+  if (const auto meeting = std::exchange(meeting_, nullptr)) meeting->cancel();
+}
+
+/// The connection's parts are ready, and nothing was received or sent.
+void RcQueuePair::attach(NegotiatedConnection& connection) {
   stream_.attach(std::move(connection.stream));
   closing_.start();
   terminate_.reset();
@@ -81,9 +116,11 @@ void RcQueuePair::take(NegotiatedConnection connection, QpState to) {
   transmit_.start(parameters_, connection.initiator, options_.max_fpdu);
   if (connection.initiator && parameters_.ready == ReadyToReceive::read) requester_.begin_ready();
   receive_.start(parameters_, connection.initiator, connection.leftover);
-  set_state(to);
+}
+
+void RcQueuePair::begin(bool initiator) {
   counters().add(Counter::rc_connections);
-  tell_begin(connection.initiator);
+  tell_begin(initiator);
   engine().transmits().activate(*this);
   settle(receive_.resume(), engine().clock().now());
 }
@@ -101,6 +138,7 @@ void RcQueuePair::tell_begin(bool initiator) {
 
 void RcQueuePair::begin_disconnect() {
   if (state() == QpState::error || state() == QpState::closing) return;
+  if (meeting_) return enter_error();  // guard(meeting)
   if (!is_connected(state()))
     throw Error(
         make_error_code(Errc::invalid_state),
@@ -242,6 +280,7 @@ void RcQueuePair::on_state(QpState now) {
     engine().transmits().activate(*this);
   }
   if (now != QpState::error && now != QpState::reset) return;
+  end_meeting();                                  // guard(meeting)
   const bool ended = static_cast<bool>(stream_);  // else the caller tells the end
   if (stream_) {
     tell_end("the queue pair was moved to another state");

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/timer_queue.h"
+#include "rnic/context/meeting.h"
 #include "rnic/context/negotiated_connection.h"
 #include "rnic/queues/queue_pair.h"
 #include "rnic/rc/rc_closing.h"
@@ -24,7 +25,7 @@ namespace diwarp::rnic {
 
 /// An RC queue pair: one connection at a time, over a byte stream. A connection that ends takes the
 /// queue pair to the error state, from which it can be reset and connected again.
-class RcQueuePair final : public QueuePair, private RcLossHandler {
+class RcQueuePair final : public QueuePair, public MeetingParty, private RcLossHandler {
  public:
   RcQueuePair(std::shared_ptr<ProtectionDomain> domain, const provider::QueuePairInit& init);
   ~RcQueuePair() override;
@@ -42,8 +43,13 @@ class RcQueuePair final : public QueuePair, private RcLossHandler {
 
   /// start() for those that have the baton.
   void take(NegotiatedConnection connection, QpState to = QpState::rts);
+  /// From init to rtr, before there is a connection: `meeting`, which begins, brings it.
+  void await(std::shared_ptr<PendingMeeting> meeting);
+  void on_met(NegotiatedConnection connection) override;
+  void on_missed(std::error_code status) override;
   /// The first half of an end in order: on_end() follows once everything is out and the peer has
-  /// closed its side. Throws Error(invalid_state) where there never was a connection.
+  /// closed its side. A queue pair that waits for its connection is in error at once. Throws
+  /// Error(invalid_state) where there never was a connection.
   void begin_disconnect();
   /// Its second half, when the peer has taken too long.
   void give_up_closing();
@@ -63,6 +69,9 @@ class RcQueuePair final : public QueuePair, private RcLossHandler {
   void on_state(QpState now) override;
 
  private:
+  void attach(NegotiatedConnection& connection);
+  void begin(bool initiator);
+  void end_meeting();
   RcTransmit::Context transmit_context();
 
   void settle(RcEnd result, Time now);
@@ -82,9 +91,10 @@ class RcQueuePair final : public QueuePair, private RcLossHandler {
   RcConnections connections_{*this};
 
   // Guarded by the baton.
-  RcStream stream_;                         // while connected
-  std::optional<TerminateInfo> terminate_;  // of the last connection
-  mpa::NegotiatedParameters parameters_;    // of the connection
+  RcStream stream_;                          // while connected
+  std::shared_ptr<PendingMeeting> meeting_;  // while the connection of a named peer is awaited
+  std::optional<TerminateInfo> terminate_;   // of the last connection
+  mpa::NegotiatedParameters parameters_;     // of the connection
   RcClosing closing_;
   RcObservers observers_;
   RcRequester requester_;

@@ -252,4 +252,34 @@ TEST_CASE("Several connections at once carry their own messages") {
   for (size_t i = 0; i < kPeers; ++i) check_message(clients[i], servers[i], i);
 }
 
+TEST_CASE("Queue pairs whose peers are named are connected underneath, in any order") {
+  if (!needs(Capability::named_peers)) return;
+  const Device device_a = open_device();
+  const Device device_b = open_peer();
+  Party a(device_a), b(device_b);
+  const MeetingPoint at_a(device_a, 0), at_b(device_b, 0);
+  b.post_receives(1, 100);
+  a.qp.await_peer({.address = at_b.address(), .number = b.qp.number(), .timeout = kPatience});
+  CHECK(a.qp.state() == QpState::rtr);
+  a.qp.modify(QpState::rts);
+  a.fill(200, 50, 1);
+  REQUIRE_FALSE(a.send(200, 50, 5));
+  b.qp.await_peer({.address = at_a.address(), .number = a.qp.number(), .timeout = kPatience});
+  b.qp.modify(QpState::rts);
+  CHECK(next_good(a.send_cq).wr_id == 5);
+  CHECK(next_good(b.recv_cq).byte_count == 50);
+  CHECK(b.holds(0, 50, 1));
+  check_message(b, a, 2);
+}
+
+TEST_CASE("Naming a peer is refused by devices that cannot meet one, and changes nothing") {
+  const Device device = open_device();
+  if (has(device.query().capabilities, Capability::named_peers)) return;
+  Party party(device);
+  CHECK(refusal([&] { MeetingPoint(device, 0); }) == Errc::unsupported_operation);
+  CHECK(refusal([&] { party.qp.await_peer({.address = device.address().with_port(5)}); }) ==
+        Errc::unsupported_operation);
+  CHECK(party.qp.state() == QpState::init);
+}
+
 }  // namespace diwarp::contract

@@ -81,3 +81,22 @@ TEST_CASE("docs: a connection that was accepted lives on after the turn of the l
   REQUIRE(server.party().qp.wait_disconnected(kPatience));
   server.stop();
 }
+
+TEST_CASE("docs: a request waits for a peer that was named") {
+  const Device device = Device::open("127.0.0.1");
+  const Device device_of_peer = Device::open("127.0.0.1");
+  RcParty party(device), peer(device_of_peer);
+  const MeetingPoint point_of_peer(device_of_peer, 0);
+  const Address peer_address = point_of_peer.address();
+  const uint32_t peer_number = peer.qp.number();
+  peer.post_receives(1, 1 << 16);
+  const auto tell_peer = [&](const Address& address, uint32_t number) {
+    peer.qp.await_peer({.address = address, .number = number});
+    peer.qp.modify(QpState::rts);
+  };
+  QueuePair& qp = party.qp;
+  const MemoryRegion& region = *party.mr;
+#include "rc/named-peers.inc"
+  CHECK(next(peer.recv_cq).byte_count == party.memory.size());
+  CHECK(next(party.send_cq).status == WcStatus::success);
+}

@@ -111,6 +111,9 @@ class Host final : public DeviceContext, private ConnectionControl {
   NegotiatedConnection connect(const Address&, const ConnectOptions&) override { return {}; }
   NegotiatedConnection connect_on(int, const ConnectOptions&) override { return {}; }
   NegotiatedConnection accept_on(int, const AcceptOptions&, Duration) override { return {}; }
+  std::shared_ptr<PendingMeeting> make_meeting(uint32_t, const NamedPeer&, MeetingParty&) override {
+    return nullptr;
+  }
   void start_lingering_close(std::unique_ptr<llp::Stream> stream,
                              std::vector<std::byte> bytes) override {
     lingering = std::move(stream);
