@@ -306,9 +306,10 @@ TEST_CASE("named peers of a forked child are its parent's") {
   REQUIRE_FALSE(high.post_recv(1));
   low.be_ready(high);
   const NamedPeer name = high.name();
+  const Sge sge = low.mr.sge(0, 10);
   REQUIRE(eventually(others_sleep));
   CHECK(in_child([&] {
-          if (low.send(1) != Errc::device_gone) return 1;
+          if (low.qp->post_send({.sges = sge}) != Errc::device_gone) return 1;
           if (!says_device_gone([&] { low.qp->await_peer(name); })) return 2;
           low.qp.reset();
           return 0;
