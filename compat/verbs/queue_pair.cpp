@@ -35,7 +35,9 @@ void check_attributes(const ibv_qp_attr& attributes, int mask) {
 
 }  // namespace
 
-Qp::Qp(Pd& domain, ibv_qp_init_attr& init)
+Qp::Qp(Pd& domain, ibv_qp_init_attr& init) : Qp(domain, init, queue_pair_init(init)) {}
+
+Qp::Qp(Pd& domain, ibv_qp_init_attr& init, const QueuePairInit& made)
     : QpBlock{},
       domain_(domain),
       of_domain_(&domain.users),
@@ -44,7 +46,7 @@ Qp::Qp(Pd& domain, ibv_qp_init_attr& init)
       of_srq_(users_of(init.srq)),
       events_(context_of(domain.context), element_of(&qp_base)),
       init_(init),
-      queue_pair_(domain.domain(), queue_pair_init(init)) {
+      queue_pair_(domain.domain(), made) {
   init.cap = granted_capacity(init.cap);
   qp_base.context = domain.context;
   qp_base.qp_context = init.qp_context;

@@ -21,35 +21,47 @@ struct QpBlock : ibv_qp_ex {
   std::array<uint64_t, 2> newer{};
 };
 
-/// An RC queue pair. The library's is in init from the beginning; `step_` is how far the program
-/// has led it by ibv_modify_qp(), until a connection begins.
+/// A queue pair; this one is RC's. The library's is in init from the beginning; `step_` is how far
+/// the program has led it by ibv_modify_qp(), until a connection begins.
 class Qp : public QpBlock {
  public:
   /// Writes the capacities that were granted into `init`.
   Qp(Pd& domain, ibv_qp_init_attr& init);
-  ~Qp();
+  virtual ~Qp();
   Qp(const Qp&) = delete;
   Qp& operator=(const Qp&) = delete;
 
   ibv_qp* handle() { return &qp_base; }
   diwarp::QueuePair& queue_pair() { return queue_pair_; }
+  const diwarp::QueuePair& queue_pair() const { return queue_pair_; }
   Pd& domain() const { return domain_; }
   AsyncEvents& events() { return events_; }
 
-  ibv_qp_state current_state() const;
-  void modify(const ibv_qp_attr& attributes, int mask);
-  void query(ibv_qp_attr& attributes, ibv_qp_init_attr& init) const;
+  virtual ibv_qp_state current_state() const;
+  virtual void modify(const ibv_qp_attr& attributes, int mask);
+  virtual void query(ibv_qp_attr& attributes, ibv_qp_init_attr& init) const;
 
   /// Post lists of requests. Throw Refusal; `*bad` is then the request that was refused.
-  void post_sends(const ibv_send_wr* request, ibv_send_wr** bad);
+  virtual void post_sends(const ibv_send_wr* request, ibv_send_wr** bad);
   void post_receives(ibv_recv_wr* request, ibv_recv_wr** bad);
+  /// Before its destruction: what hardware would have sent long since goes out. Waits for a while
+  /// at most.
+  virtual void finish_sends() {}
+
+ protected:
+  /// `made` are the library's parameters for what `init` asks for.
+  Qp(Pd& domain, ibv_qp_init_attr& init, const QueuePairInit& made);
+
+  void reset();
+  void leave_reset();
+  void fail();
+  std::mutex& modify_mutex() { return mutex_; }
+  ibv_qp_state step() const { return step_.load(std::memory_order_relaxed); }
+  void set_step(ibv_qp_state step) { step_ = step; }
 
  private:
   void move_to(ibv_qp_state state, int mask);
-  void reset();
-  void leave_reset();
   void drain();
-  void fail();
 
   Pd& domain_;
   const Use of_domain_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The functions of libibverbs about queue pairs.
 #include <cerrno>
+#include <memory>
 
 #include "compat/common/boundary.h"
 #include "compat/common/export.h"
@@ -8,6 +9,7 @@
 #include "compat/common/log.h"
 #include "compat/verbs/functions.h"
 #include "compat/verbs/queue_pair.h"
+#include "compat/verbs/ud_queue_pair.h"
 
 namespace diwarp::compat {
 
@@ -38,7 +40,8 @@ extern "C" {
 
 DIWARP_COMPAT_EXPORT ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* init) {
   return or_null([&] {
-    auto* const made = new Qp(pd_of(pd), *init);
+    Qp* const made =
+        init->qp_type == IBV_QPT_UD ? new UdQp(pd_of(pd), *init, {}) : new Qp(pd_of(pd), *init);
     LiveObjects<Qp>::add(made);
     return made->handle();
   });
@@ -57,7 +60,8 @@ DIWARP_COMPAT_EXPORT int ibv_destroy_qp(ibv_qp* qp) {
   return errno_value([&] {
     Qp* const given = &qp_of(qp);
     LiveObjects<Qp>::take(given);
-    delete given;
+    const std::unique_ptr<Qp> ended(given);
+    ended->finish_sends();
   });
 }
 

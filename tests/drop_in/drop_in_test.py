@@ -224,6 +224,16 @@ def four_queue_pairs_both_ways(name):
     perftest(name, "-q", 4, "-b")
 
 
+# --- The programs of ibverbs-utils, which meet over a TCP connection of their own.
+
+@case(("polled",), ("events",))
+def ud_pingpong(how):
+    address, port = own_address(), free_port()
+    common = ("-d", DEVICE, "-g", 0, "-s", 1000, "-n", 200, "-p", port,
+              *(("-e",) if how == "events" else ()))
+    pair(("ibv_ud_pingpong", *common), ("ibv_ud_pingpong", *common, address), port)
+
+
 # --- libfabric, qperf, fio.
 
 @case()

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compat/verbs/ud_requests.h"
+
+#include <endian.h>
+
+#include <cerrno>
+
+#include "compat/common/error.h"
+#include "compat/verbs/send_flags.h"
+
+namespace diwarp::compat {
+
+Address ud_destination(const Address& address, uint32_t number) {
+  if (address.is_multicast()) return address.with_port(kGroupPort);
+  refuse_if(number == 0 || number > 0xffff, EINVAL);
+  return address.with_port(static_cast<uint16_t>(number));
+}
+
+SendWorkRequest translate_ud(const ibv_send_wr& request, const SgeList& sges,
+                             const Address& destination, uint32_t own_q_key) {
+  const bool immediate = request.opcode == IBV_WR_SEND_WITH_IMM;
+  refuse_if(!immediate && request.opcode != IBV_WR_SEND, EINVAL);
+  const uint32_t q_key = request.wr.ud.remote_qkey;
+  SendWorkRequest made{.wr_id = request.wr_id,
+                       .sges = sges,
+                       .flags = send_flags_of(request.send_flags & ~unsigned{IBV_SEND_FENCE}),
+                       .destination = destination,
+                       .q_key = (q_key & kOwnQKey) != 0 ? own_q_key : q_key,
+                       .opcode = WrOpcode::send};
+  if (immediate) made.immediate = be32toh(request.imm_data);
+  return made;
+}
+
+}  // namespace diwarp::compat
