@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compat/verbs/for_cm.h"
 
+#include "compat/common/boundary.h"
 #include "compat/common/live_objects.h"
+#include "compat/common/log.h"
 #include "compat/verbs/device.h"
 #include "compat/verbs/queue_pair.h"
+#include "compat/verbs/ud_queue_pair.h"
 
 namespace diwarp::compat::shared {
 
@@ -19,6 +22,17 @@ const diwarp::Device& engine_device(ibv_device* device) {
 }
 
 diwarp::QueuePair& queue_pair(ibv_qp* qp) { return qp_of(qp).queue_pair(); }
+
+ibv_qp* create_ud_queue_pair(ibv_qp_init_attr_ex& init, const std::string& group_interface) {
+  return or_null([&] {
+    if (init.comp_mask != IBV_QP_INIT_ATTR_PD) unsupported("ibv_create_qp_ex with extensions");
+    // The longer structure begins as the shorter one does.
+    Qp* const made =
+        new UdQp(pd_of(init.pd), reinterpret_cast<ibv_qp_init_attr&>(init), group_interface);
+    LiveObjects<Qp>::add(made);
+    return made->handle();
+  });
+}
 
 ibv_qp* find_queue_pair(ibv_device* device, uint32_t number) {
   Qp* const found = LiveObjects<Qp>::find([&](const Qp& qp) {

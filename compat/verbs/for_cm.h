@@ -7,6 +7,7 @@
 #include <infiniband/verbs.h>
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "compat/common/export.h"
@@ -22,6 +23,10 @@ DIWARP_COMPAT_EXPORT std::vector<ibv_device*> listed_devices();
 /// The library's device, of this process.
 DIWARP_COMPAT_EXPORT const diwarp::Device& engine_device(ibv_device* device);
 DIWARP_COMPAT_EXPORT diwarp::QueuePair& queue_pair(ibv_qp* qp);
+/// A UD queue pair of init's domain, which sends to groups by the interface of this name; empty:
+/// the system's choice. Null with errno, as ibv_create_qp_ex().
+DIWARP_COMPAT_EXPORT ibv_qp* create_ud_queue_pair(ibv_qp_init_attr_ex& init,
+                                                  const std::string& group_interface);
 /// Null where the device has none of this number.
 DIWARP_COMPAT_EXPORT ibv_qp* find_queue_pair(ibv_device* device, uint32_t number);
 

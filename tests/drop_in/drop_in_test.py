@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Unmodified programs of the distribution over the drop-ins for libibverbs and librdmacm, both ends
 under diwarp-run. Each case is a program; one that is not installed is skipped, and says so."""
+import errno
 import os
 import shutil
 import signal
@@ -14,6 +15,7 @@ import harness  # noqa: E402
 from harness import PATIENCE, Process, Skipped, case, check, tool, wait_until  # noqa: E402
 
 DEVICE = "diwarp0"
+UDADDY_PORT = 7174  # it has no option for it
 LISTENING = "0A"  # of a TCP socket's state in /proc/net/tcp
 
 
@@ -63,17 +65,30 @@ def is_listening(port):
     return False
 
 
+def is_bound(port):
+    """Whether a UDP socket has the port."""
+    for table in ("/proc/net/udp", "/proc/net/udp6"):
+        try:
+            with open(table) as lines:
+                rows = [line.split() for line in lines]
+        except FileNotFoundError:
+            continue
+        if any(row[1].endswith(f":{port:04X}") for row in rows[1:]):
+            return True
+    return False
+
+
 def over(name, *options, run=()):
     """A program in the background, over the drop-ins."""
     return Process(name, *run, program(name), *options, file=tool("run"))
 
 
-def pair(server, client, port):
+def pair(server, client, port, ready=is_listening, run=()):
     """Both ends; each has to end with status 0. Returns what they printed."""
-    first = over(*server)
-    wait_until(lambda: first.process.poll() is not None or is_listening(port),
+    first = over(*server, run=run)
+    wait_until(lambda: first.process.poll() is not None or ready(port),
                f"{server[0]} does not listen on port {port}")
-    second = over(*client)
+    second = over(*client, run=run)
     second.end(0)
     first.end(0)
     return first.output, second.output
@@ -195,12 +210,42 @@ def cmtime():
     server.kill()
 
 
+def need_free_udp_port(port):
+    if is_bound(port):
+        raise Skipped(f"another program has UDP port {port}, which udaddy cannot choose")
+
+
+@case(("one",), ("four",))
+def udaddy(services):
+    """Messages both ways, with immediate data and address handles from completions."""
+    need_free_udp_port(UDADDY_PORT)
+    address = own_address()
+    common = ("-c", 4 if services == "four" else 1, "-C", 20, "-S", 1000)
+    pair(("udaddy", "-b", address, *common), ("udaddy", "-s", address, *common), UDADDY_PORT,
+         ready=is_bound)
+
+
+@case()
+def udaddy_finds_nobody():
+    """The client is told at once: its status is that of the event, -ECONNREFUSED."""
+    program("udaddy")
+    need_free_udp_port(UDADDY_PORT)
+    client = over("udaddy", "-s", own_address())
+    client.end(256 - errno.ECONNREFUSED)
+    check("RDMA_CM_EVENT_UNREACHABLE" in client.output, client.output)
+
+
 # --- perftest.
 
-def perftest(name, *options):
+def perftest(name, *options, run=()):
     address, port = own_address(), free_port()
     common = ("-R", "-d", DEVICE, "-F", "-p", port, "-n", 100, *options)
-    pair((name, *common), (name, *common, address), port)
+    pair((name, *common), (name, *common, address), port, run=run)
+
+
+@case()
+def datagrams_of_perftest():
+    perftest("ib_send_lat", "-c", "UD", "-s", 1024)
 
 
 @case(*((name,) for name in ("ib_send_lat", "ib_write_lat", "ib_read_lat", "ib_send_bw",
