@@ -112,8 +112,18 @@ void UdId::reject(std::span<const std::byte> private_data) {
                     .private_data = checked({private_data.begin(), private_data.end()})});
 }
 
+void UdId::join(const Address& group, void* program_context, bool receives) {
+  refuse_if(device_ == nullptr, EINVAL);
+  const Address any_port = group.with_port(0);
+  groups_.join(id_, any_port, local_.is_any() ? "" : interface_of(local_), receives);
+  Hub::of_process().post(number_, group_event(any_port, program_context, RDMA_UDP_QKEY));
+}
+
+void UdId::leave(const Address& group) { groups_.leave(id_, group.with_port(0)); }
+
 void UdId::end() {
   Hub::of_process().remove(number_);
+  groups_.leave_all(id_);
   if (service_) UdService::of(device_).cancel(number_);
   for (ibv_device* device : std::exchange(listening_, {}))
     UdService::of(device).stop_listening(number_);

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "compat/cm/ud_groups.h"
 #include "compat/cm/ud_request.h"
 #include "compat/cm/udp_port.h"
 
@@ -33,6 +34,9 @@ class UdId {
   void listen();
   void accept(const rdma_conn_param* parameters);
   void reject(std::span<const std::byte> private_data);
+  /// Makes the id, and its queue pair with it, a member of a group. An event tells that it is.
+  void join(const Address& group, void* program_context, bool receives);
+  void leave(const Address& group);
   /// Nothing of it causes an event any more.
   void end();
 
@@ -55,6 +59,7 @@ class UdId {
   std::optional<Address> service_;  // once resolved
   std::vector<ibv_device*> listening_;
   std::optional<UdRequest> request_;
+  UdGroups groups_;
 };
 
 }  // namespace diwarp::compat

@@ -5,6 +5,7 @@
 #include "compat/common/live_objects.h"
 #include "compat/common/log.h"
 #include "compat/verbs/device.h"
+#include "compat/verbs/groups.h"
 #include "compat/verbs/queue_pair.h"
 #include "compat/verbs/ud_queue_pair.h"
 
@@ -32,6 +33,14 @@ ibv_qp* create_ud_queue_pair(ibv_qp_init_attr_ex& init, const std::string& group
     LiveObjects<Qp>::add(made);
     return made->handle();
   });
+}
+
+void join(ibv_qp* qp, const Address& group, const std::string& interface) {
+  group_member(qp).join(group.with_port(kGroupPort), interface);
+}
+
+void leave(ibv_qp* qp, const Address& group, const std::string& interface) {
+  group_member(qp).leave(group.with_port(kGroupPort), interface);
 }
 
 ibv_qp* find_queue_pair(ibv_device* device, uint32_t number) {

@@ -27,6 +27,10 @@ DIWARP_COMPAT_EXPORT diwarp::QueuePair& queue_pair(ibv_qp* qp);
 /// the system's choice. Null with errno, as ibv_create_qp_ex().
 DIWARP_COMPAT_EXPORT ibv_qp* create_ud_queue_pair(ibv_qp_init_attr_ex& init,
                                                   const std::string& group_interface);
+/// Joins a UD queue pair to a group, on the port that all groups have, by the interface of this
+/// name. Throw Refusal, or diwarp::Error.
+DIWARP_COMPAT_EXPORT void join(ibv_qp* qp, const Address& group, const std::string& interface);
+DIWARP_COMPAT_EXPORT void leave(ibv_qp* qp, const Address& group, const std::string& interface);
 /// Null where the device has none of this number.
 DIWARP_COMPAT_EXPORT ibv_qp* find_queue_pair(ibv_device* device, uint32_t number);
 

@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "compat/common/error.h"
+#include "compat/verbs/groups.h"
 #include "compat/verbs/send_flags.h"
 
 namespace diwarp::compat {

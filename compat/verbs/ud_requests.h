@@ -8,9 +8,6 @@
 
 namespace diwarp::compat {
 
-/// The UDP port of queue pairs that are in groups: a group has members with many queue pair
-/// numbers, and messages to it name none (docs/drop-in.md).
-inline constexpr uint16_t kGroupPort = 17471;
 /// What InfiniBand calls the number of a group's queue pairs.
 inline constexpr uint32_t kGroupNumber = 0xffffff;
 /// A Q_Key with this bit stands for the one of the queue pair that sends.

@@ -28,9 +28,7 @@ using diwarp::compat::log_unsupported;
 
 extern "C" {
 
-// Groups are not there yet.
-DIWARP_REFUSED_VALUE(ibv_attach_mcast)
-DIWARP_REFUSED_VALUE(ibv_detach_mcast)
+// There are no Ethernet addresses to resolve.
 DIWARP_REFUSED_VALUE(ibv_resolve_eth_l2_from_gid)
 
 // Memory of other kinds than the process's own.

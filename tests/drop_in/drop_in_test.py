@@ -4,6 +4,7 @@
 under diwarp-run. Each case is a program; one that is not installed is skipped, and says so."""
 import errno
 import os
+import random
 import shutil
 import signal
 import socket
@@ -76,6 +77,14 @@ def is_bound(port):
         if any(row[1].endswith(f":{port:04X}") for row in rows[1:]):
             return True
     return False
+
+
+def in_group(group, members):
+    """Whether sockets of this host are in an IPv4 group so many times."""
+    wanted = "".join(f"{int(part):02X}" for part in reversed(group.split(".")))
+    with open("/proc/net/igmp") as lines:
+        rows = [line.split() for line in lines]
+    return any(row[0] == wanted and int(row[1]) >= members for row in rows)
 
 
 def over(name, *options, run=()):
@@ -233,6 +242,20 @@ def udaddy_finds_nobody():
     client = over("udaddy", "-s", own_address())
     client.end(256 - errno.ECONNREFUSED)
     check("RDMA_CM_EVENT_UNREACHABLE" in client.output, client.output)
+
+
+@case(("one",), ("two",))
+def mckey(members):
+    """A group of the case's own. Members that receive run until they got all; the sender gives them
+    three seconds."""
+    program("mckey")
+    group = "239." + ".".join(str(random.randrange(1, 255)) for _ in range(3))
+    common = ("-m", group, "-b", own_address())
+    hearing = [over("mckey", *common) for _ in range(2 if members == "two" else 1)]
+    wait_until(lambda: in_group(group, len(hearing)), "mckey does not join")
+    over("mckey", *common, "-s").end(0)
+    for member in hearing:
+        member.end(0)
 
 
 # --- perftest.

@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "compat/common/boundary.h"
+#include "compat/verbs/groups.h"
 #include "compat/verbs/ud_requests.h"
 #include "compat/verbs/ud_states.h"
 #include "compat/verbs/work_completions.h"
