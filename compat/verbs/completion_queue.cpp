@@ -70,10 +70,24 @@ int Cq::poll(int count, ibv_wc* completions) {
   while (done < count) {
     const size_t most = std::min(kBatch, static_cast<size_t>(count - done));
     const size_t found = queue_.poll(std::span(batch_).first(most));
-    for (size_t i = 0; i < found; ++i) translate(batch_[i], completions[done++]);
+    for (size_t i = 0; i < found; ++i)
+      if (hand_out(batch_[i], completions[done])) ++done;
     if (found < most) break;
   }
   return done;
+}
+
+/// False where the program gets none: the target of a Write is not told of it.
+bool Cq::hand_out(const WorkCompletion& completion, ibv_wc& target) {
+  if (completion.opcode == WcOpcode::recv_write_record) return false;
+  if (completion.source.port() != 0) sources_.note(completion.qp_number, completion.source);
+  translate(completion, target);
+  return true;
+}
+
+std::optional<Address> Cq::last_source(uint32_t queue_pair) {
+  const std::lock_guard lock(mutex_);
+  return sources_.find(queue_pair);
 }
 
 /// The library's queue never overflows: what finds it full waits at its queue pair. So it need not

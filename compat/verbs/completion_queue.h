@@ -7,11 +7,13 @@
 #include <array>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 
 #include "compat/common/acknowledgements.h"
 #include "compat/common/use_count.h"
 #include "compat/verbs/completion_channel.h"
 #include "compat/verbs/context.h"
+#include "compat/verbs/last_sources.h"
 
 namespace diwarp::compat {
 
@@ -46,6 +48,8 @@ class Cq : public ibv_cq_ex {
   diwarp::CompletionQueue& queue() { return queue_; }
   int poll(int count, ibv_wc* completions);
   void resize(int entries);
+  /// Where the latest message that was polled of a UD queue pair came from; nothing: none was.
+  std::optional<Address> last_source(uint32_t queue_pair);
 
   Acknowledgements acknowledgements;  ///< of completion events
   UseCount users;
@@ -53,11 +57,14 @@ class Cq : public ibv_cq_ex {
  private:
   static constexpr size_t kBatch = 16;
 
+  bool hand_out(const WorkCompletion& completion, ibv_wc& target);
+
   const Use of_context_;
   ChannelPlace place_;
   diwarp::CompletionQueue queue_;
-  std::mutex mutex_;  // guards batch_
+  std::mutex mutex_;  // guards what follows
   std::array<WorkCompletion, kBatch> batch_;
+  LastSources sources_;
 };
 
 /// Throws Refusal(EINVAL) for null.

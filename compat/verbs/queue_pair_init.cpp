@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "compat/common/log.h"
+#include "compat/common/settings.h"
 #include "compat/verbs/attributes.h"
 #include "compat/verbs/completion_queue.h"
 #include "compat/verbs/shared_receive_queue.h"
@@ -83,7 +84,8 @@ QueuePairInit queue_pair_init(const ibv_qp_init_attr& init) {
 QueuePairInit ud_queue_pair_init(const ibv_qp_init_attr& init, const std::string& group_interface) {
   QueuePairInit made = common_init(init);
   if (init.srq != nullptr) unsupported("ibv_create_qp of type UD with a shared receive queue");
-  made.type = QpType::ud;
+  made.type = settings().reliable_datagrams ? QpType::rd : QpType::ud;
+  made.datagram.max_rate = settings().datagram_rate;
   made.datagram.route_header = true;
   made.datagram.group.interface = group_interface;
   return made;

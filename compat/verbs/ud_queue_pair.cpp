@@ -78,13 +78,20 @@ void UdQp::query(ibv_qp_attr& attributes, ibv_qp_init_attr& init) const {
 
 // --- Requests.
 
+Address UdQp::destination_of(const ibv_send_wr& request) const {
+  if (names_destination(request.opcode))
+    return ud_destination(address_of_handle(request.wr.ud.ah), request.wr.ud.remote_qpn);
+  const auto last = cq_of(qp_base.recv_cq).last_source(qp_base.qp_num);
+  refuse_if(!last, EINVAL);
+  return *last;
+}
+
 void UdQp::post_sends(const ibv_send_wr* request, ibv_send_wr** bad) {
   for (; request != nullptr; request = request->next) {
     *bad = const_cast<ibv_send_wr*>(request);
     refuse_if(step() == IBV_QPS_RTR, EINVAL);
     const Sges sges(request->sg_list, request->num_sge, domain().offset_regions);
-    const Address destination =
-        ud_destination(address_of_handle(request->wr.ud.ah), request->wr.ud.remote_qpn);
+    const Address destination = destination_of(*request);
     const std::error_code error =
         queue_pair().post_send(translate_ud(*request, sges.list(), destination, q_key_));
     if (error) [[unlikely]]

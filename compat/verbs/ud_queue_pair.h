@@ -26,6 +26,7 @@ class UdQp final : public Qp {
 
  private:
   void set_q_key(uint32_t q_key);
+  Address destination_of(const ibv_send_wr& request) const;
   void move_to(ibv_qp_state state);
 
   std::atomic<uint32_t> q_key_{0};

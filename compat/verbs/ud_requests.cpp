@@ -17,18 +17,27 @@ Address ud_destination(const Address& address, uint32_t number) {
   return address.with_port(static_cast<uint16_t>(number));
 }
 
+bool names_destination(ibv_wr_opcode opcode) {
+  if (opcode == IBV_WR_RDMA_WRITE) return false;
+  refuse_if(opcode != IBV_WR_SEND && opcode != IBV_WR_SEND_WITH_IMM, EINVAL);
+  return true;
+}
+
 SendWorkRequest translate_ud(const ibv_send_wr& request, const SgeList& sges,
                              const Address& destination, uint32_t own_q_key) {
-  const bool immediate = request.opcode == IBV_WR_SEND_WITH_IMM;
-  refuse_if(!immediate && request.opcode != IBV_WR_SEND, EINVAL);
+  const bool send = names_destination(request.opcode);
   const uint32_t q_key = request.wr.ud.remote_qkey;
   SendWorkRequest made{.wr_id = request.wr_id,
                        .sges = sges,
                        .flags = send_flags_of(request.send_flags & ~unsigned{IBV_SEND_FENCE}),
                        .destination = destination,
                        .q_key = (q_key & kOwnQKey) != 0 ? own_q_key : q_key,
-                       .opcode = WrOpcode::send};
-  if (immediate) made.immediate = be32toh(request.imm_data);
+                       .opcode = send ? WrOpcode::send : WrOpcode::write_record};
+  if (!send) {
+    made.q_key = 0;
+    made.remote = {.stag = request.wr.rdma.rkey, .offset = request.wr.rdma.remote_addr};
+  }
+  if (request.opcode == IBV_WR_SEND_WITH_IMM) made.immediate = be32toh(request.imm_data);
   return made;
 }
 

@@ -17,8 +17,15 @@ inline constexpr uint32_t kOwnQKey = 0x80000000;
 /// number that no UD queue pair has.
 Address ud_destination(const Address& address, uint32_t number);
 
-/// The library's request for a Send of a UD queue pair, which has `own_q_key`. It points to the
-/// SGEs of `sges`. Throws Refusal.
+/// Whether a request names its destination. Throws Refusal(EINVAL) for an opcode that UD has not.
+///
+/// InfiniBand has Sends alone. perftest's bandwidth of Sends takes it that over iWARP the receiver
+/// tells by RDMA Writes how many receives it has posted, and does so over UD as well. Such a Write
+/// names no destination: it goes to where the latest message came from, as a Write-Record.
+bool names_destination(ibv_wr_opcode opcode);
+
+/// The library's request for one of a UD queue pair, which has `own_q_key`. It points to the SGEs
+/// of `sges`. Throws Refusal.
 SendWorkRequest translate_ud(const ibv_send_wr& request, const SgeList& sges,
                              const Address& destination, uint32_t own_q_key);
 

@@ -16,6 +16,7 @@ import harness  # noqa: E402
 from harness import PATIENCE, Process, Skipped, case, check, tool, wait_until  # noqa: E402
 
 DEVICE = "diwarp0"
+RELIABLE = ("--ud", "reliable")
 UDADDY_PORT = 7174  # it has no option for it
 LISTENING = "0A"  # of a TCP socket's state in /proc/net/tcp
 
@@ -224,14 +225,15 @@ def need_free_udp_port(port):
         raise Skipped(f"another program has UDP port {port}, which udaddy cannot choose")
 
 
-@case(("one",), ("four",))
-def udaddy(services):
-    """Messages both ways, with immediate data and address handles from completions."""
+@case(("plain", 1), ("plain", 4), ("reliable", 4))
+def udaddy(how, services):
+    """Messages both ways, with immediate data and address handles from completions. Reliable ones may
+    be more than a socket's buffer has room for."""
     need_free_udp_port(UDADDY_PORT)
     address = own_address()
-    common = ("-c", 4 if services == "four" else 1, "-C", 20, "-S", 1000)
+    common = ("-c", services, "-C", 500 if how == "reliable" else 20, "-S", 1000)
     pair(("udaddy", "-b", address, *common), ("udaddy", "-s", address, *common), UDADDY_PORT,
-         ready=is_bound)
+         ready=is_bound, run=RELIABLE if how == "reliable" else ())
 
 
 @case()
@@ -266,9 +268,14 @@ def perftest(name, *options, run=()):
     pair((name, *common), (name, *common, address), port, run=run)
 
 
+@case(("plain",), ("reliable",))
+def datagram_latency(how):
+    perftest("ib_send_lat", "-c", "UD", "-s", 1024, run=RELIABLE if how == "reliable" else ())
+
+
 @case()
-def datagrams_of_perftest():
-    perftest("ib_send_lat", "-c", "UD", "-s", 1024)
+def datagram_bandwidth():
+    perftest("ib_send_bw", "-c", "UD", "-s", 1024, "-n", 5000, run=RELIABLE)
 
 
 @case(*((name,) for name in ("ib_send_lat", "ib_write_lat", "ib_read_lat", "ib_send_bw",
@@ -338,8 +345,10 @@ def status_is_the_programs():
 
 @case()
 def environment_is_printed():
-    lines = run("--device", "mine=127.0.0.1", "--spin", "5us", "--print-env").stdout.splitlines()
+    lines = run("--device", "mine=127.0.0.1", "--spin", "5us", "--ud", "reliable", "--ud-rate",
+                "1.5M", "--print-env").stdout.splitlines()
     check(lines[0].startswith("LD_LIBRARY_PATH=/"), lines)
+    check("DIWARP_RUN_UD=reliable" in lines and "DIWARP_RUN_UD_RATE=1500000" in lines, lines)
     check("DIWARP_RUN_DEVICES=mine=127.0.0.1" in lines and "DIWARP_RUN_SPIN=5us" in lines, lines)
 
 
@@ -368,6 +377,8 @@ def refusals():
                                (harness.path("nothing"), 127, "no such program")):
         told = run(file, status=status).stderr
         check(word in told and len(told.splitlines()) == 1, told)
+    check("not a rate" in run("--ud-rate", "x", "true", status=2).stderr, "no word of the rate")
+    check("reliable" in run("--ud", "x", "true", status=2).stderr, "no word of what there is")
     check("NAME=ADDR" in run("--device", "x", "true", status=2).stderr, "no word of the form")
 
 

@@ -6,6 +6,7 @@
 
 #include "compat/common/boundary.h"
 #include "compat/verbs/groups.h"
+#include "compat/verbs/last_sources.h"
 #include "compat/verbs/ud_requests.h"
 #include "compat/verbs/ud_states.h"
 #include "compat/verbs/work_completions.h"
@@ -72,7 +73,7 @@ TEST_CASE("A Q_Key with the high bit stands for the queue pair's own") {
   CHECK(translate_ud(send_with_key(0xffffffff), {}, {}, 9).q_key == 9);
 }
 
-TEST_CASE("UD has Sends, with and without immediate data, and nothing else") {
+TEST_CASE("UD has Sends, with and without immediate data, and no Reads and atomics") {
   ibv_send_wr request = send_with_key(0);
   request.send_flags = IBV_SEND_SIGNALED | IBV_SEND_FENCE;
   CHECK_FALSE(translate_ud(request, {}, {}, 0).immediate);
@@ -80,10 +81,35 @@ TEST_CASE("UD has Sends, with and without immediate data, and nothing else") {
   request.opcode = IBV_WR_SEND_WITH_IMM;
   request.imm_data = htobe32(0x01020304);
   CHECK(translate_ud(request, {}, {}, 0).immediate == 0x01020304);
-  for (const auto opcode : {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ, IBV_WR_ATOMIC_CMP_AND_SWP}) {
+  for (const auto opcode :
+       {IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_ATOMIC_CMP_AND_SWP}) {
     request.opcode = opcode;
     CHECK(errno_value([&] { translate_ud(request, {}, {}, 0); }) == EINVAL);
+    CHECK(errno_value([&] { names_destination(opcode); }) == EINVAL);
   }
+}
+
+TEST_CASE("A Write of a UD queue pair names no destination, and is a Write-Record") {
+  ibv_send_wr request{};
+  request.opcode = IBV_WR_RDMA_WRITE;
+  request.wr.rdma.rkey = 0x1234;
+  request.wr.rdma.remote_addr = 0x7f0000001000;
+  CHECK_FALSE(names_destination(request.opcode));
+  CHECK(names_destination(IBV_WR_SEND));
+  const SendWorkRequest made = translate_ud(request, {}, Address::parse("192.0.2.7:4711"), 9);
+  CHECK(made.opcode == diwarp::WrOpcode::write_record);
+  CHECK(made.remote.stag == 0x1234);
+  CHECK(made.remote.offset == 0x7f0000001000);
+}
+
+TEST_CASE("The source of a queue pair's latest message is known, of each by itself") {
+  LastSources sources;
+  CHECK_FALSE(sources.find(1));
+  sources.note(1, Address::parse("192.0.2.7:1"));
+  sources.note(2, Address::parse("192.0.2.7:2"));
+  sources.note(1, Address::parse("192.0.2.7:3"));
+  CHECK(sources.find(1) == Address::parse("192.0.2.7:3"));
+  CHECK(sources.find(2) == Address::parse("192.0.2.7:2"));
 }
 
 TEST_CASE("A completion over datagrams names the sender's queue pair and its immediate data") {
