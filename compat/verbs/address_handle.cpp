@@ -35,10 +35,17 @@ Address source_of(const Device& device, uint32_t gid_index) {
   return own[gid_index];
 }
 
+/// Between Ethernet ports there are no LIDs: that of every port is 0, and without a GID it names
+/// the port itself. So programs that know LIDs alone (qperf) work within a host.
+Address own_address(const Device& device, const ibv_ah_attr& attributes) {
+  refuse_if(attributes.dlid != 0, EINVAL);
+  return source_of(device, 0);
+}
+
 Address checked_address(Pd& domain, const ibv_ah_attr& attributes) {
-  // Between Ethernet ports there are no LIDs.
-  refuse_if(attributes.is_global == 0 || attributes.port_num != 1, EINVAL);
+  refuse_if(attributes.port_num != 1, EINVAL);
   const Device& device = context_of(domain.context).device();
+  if (attributes.is_global == 0) return own_address(device, attributes);
   const Address source = source_of(device, attributes.grh.sgid_index);
   const Address named = address_of_gid(attributes.grh.dgid.raw);
   refuse_if(named.family() != device.address().family() || named.is_any(), EINVAL);

@@ -5,14 +5,19 @@ under diwarp-run. Each case is a program; one that is not installed is skipped, 
 import errno
 import os
 import random
+import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "system"))
+import foreign_peer  # noqa: E402
 import harness  # noqa: E402
+from foreign_wire import SEND, Segment  # noqa: E402
 from harness import PATIENCE, Process, Skipped, case, check, tool, wait_until  # noqa: E402
 
 DEVICE = "diwarp0"
@@ -236,6 +241,67 @@ def udaddy(how, services):
          ready=is_bound, run=RELIABLE if how == "reliable" else ())
 
 
+RESOLVE_KEY, MESSAGE_KEY = 0x72736c76, 0x01234567
+REQUEST_BYTES = 280
+
+
+def resolve_request(number):
+    return struct.pack(">IBBBBQII", 0x64775544, 1, 1, 0, 0, number, 0, 0).ljust(REQUEST_BYTES, b"\0")
+
+
+class Requester(foreign_peer.QueuePair):
+    """Resolves a UD service by itself, and sends to the queue pair that the service names."""
+
+    def __init__(self, address):
+        bound = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        bound.bind((address, 0))
+        super().__init__(bound)
+
+    def say(self, payload, to, q_key, immediate=None):
+        self.send_segment(Segment(SEND, msn=self.next_msn(SEND), word=q_key, last=True,
+                                  immediate=immediate, payload=payload), to)
+
+    def ask(self, number, to):
+        """The answer to a request, which is repeated until it comes."""
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            self.say(resolve_request(number), to, RESOLVE_KEY)
+            heard = self.hear(1)
+            if heard:
+                return heard[0].payload
+        raise AssertionError("the service does not answer")
+
+
+@case()
+def udaddy_survives_noise():
+    """Bytes that are no request are dropped and counted, and get no answer. A request that comes again
+    gets its answer again, which is shorter, and the program is asked once: it waits for one peer."""
+    need_free_udp_port(UDADDY_PORT)
+    address = own_address()
+    service = (address, UDADDY_PORT)
+    server = over("udaddy", "-b", address, "-C", 5, "-S", 100, run=("--counters",))
+    wait_until(lambda: is_bound(UDADDY_PORT), "udaddy does not listen")
+    requester = Requester(address)
+    noise = random.Random(17)
+    for length in range(0, REQUEST_BYTES, 3):
+        requester.socket.sendto(noise.randbytes(length), service)
+        requester.say(noise.randbytes(length), service, RESOLVE_KEY)
+        requester.say(resolve_request(1)[:length], service, RESOLVE_KEY)
+    heard = requester.hear(0.2)
+    check(heard is None, f"noise was answered: {heard}")
+    answer = requester.ask(99, service)
+    check(len(answer) <= REQUEST_BYTES and requester.ask(99, service) == answer, answer.hex())
+    magic, _, kind, status, _, number, queue_pair, q_key = struct.unpack(">IBBBBQII", answer[:24])
+    check((magic, kind, status, number, q_key) == (0x64775544, 2, 0, 99, MESSAGE_KEY), answer.hex())
+    for _ in range(5):
+        requester.say(bytes(100), (address, queue_pair), MESSAGE_KEY, immediate=requester.port)
+    for _ in range(5):
+        check(len(requester.hear()[0].payload) == 100, "another reply")
+    told = server.end(0)
+    check(re.search(r"ud_resolve_malformed \d\d\d", told), told)
+    check("ud_resolve_repeated" in told, told)
+
+
 @case()
 def udaddy_finds_nobody():
     """The client is told at once: its status is that of the event, -ECONNREFUSED."""
@@ -325,15 +391,26 @@ def fi_pingpong(provider, kind):
     pair(("fi_pingpong", *common, "-B", port), ("fi_pingpong", *common, "-P", port, address), port)
 
 
+def run_qperf(test, *options, run=()):
+    """The server runs until it is stopped."""
+    address, port = own_address(), free_port()
+    server = over("qperf", "-lp", port, run=run)
+    wait_until(lambda: is_listening(port), "qperf does not listen")
+    over("qperf", "-lp", port, "-t", 1, address, *options, test, run=run).end(0)
+    server.kill()
+
+
 @case(("rc_bw",), ("rc_rdma_read_bw",))
 def qperf(test):
-    """The server runs until it is stopped. Of the others rc_rdma_write_bw needs Writes with immediate
-    data, which iWARP has not."""
-    address, port = own_address(), free_port()
-    server = over("qperf", "-lp", port)
-    wait_until(lambda: is_listening(port), "qperf does not listen")
-    over("qperf", "-lp", port, "-t", 1, address, "--use_cm", 1, test).end(0)
-    server.kill()
+    """Of the others rc_rdma_write_bw needs Writes with immediate data, which iWARP has not."""
+    run_qperf(test, "--use_cm", 1)
+
+
+@case()
+def qperf_datagrams():
+    """It knows LIDs alone, so it works within a host; and it waits for each message for ever, so that
+    none may be lost."""
+    run_qperf("ud_lat", run=RELIABLE)
 
 
 # --- diwarp-run itself.
