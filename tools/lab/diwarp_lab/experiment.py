@@ -197,6 +197,9 @@ class Words:
 
     def figure(self, name, y, x, per="", where=None, title=""):
         self.refuse_second("figure", name, self.experiment.figures)
+        if not is_file_name(name):
+            raise Wrong(f"the figure {name!r} has no name of a file: no more than {LONGEST_NAME} "
+                        "letters, no / and no dot at the beginning")
         self.experiment.figures.append(
             Figure(name, y, x, per, where or {}, title or name, line_here()))
 
@@ -220,6 +223,15 @@ class Words:
             raise Wrong(f"a {kind} needs a name")
         if any(one.name == name for one in existing):
             raise Wrong(f"there is a {kind} {name!r} already")
+
+
+LONGEST_NAME = 60
+
+
+def is_file_name(name):
+    """Whether a figure may have it: its pictures are files of this name."""
+    return len(name) <= LONGEST_NAME and name.isprintable() and "/" not in name and \
+        not name.startswith(".")
 
 
 def point_values(name, values):
