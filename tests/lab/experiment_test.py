@@ -59,6 +59,8 @@ MISTAKES = {
                             "size"),
     "published_lane": ("value('s')\nlane('a', program('x'))\npublished('p', '1', "
                        "change('s', 'a', 'c'))", 3, "'c'"),
+    "only_of_a_number": ("points(size=[1])\nlane('a', program('x'), only={'size': 1})", 2,
+                         "a list of values"),
     "better": ("value('s', better='green')", 1, "green"),
     "rounds": ("rounds(least=3, most=2)", 1, "least"),
     "combined_rounds": ("\ncombine('loss', rounds=0)", 2, "least"),
@@ -102,10 +104,24 @@ def every_experiment_of_the_lab_can_be_loaded():
 def numbers_are_read_as_users_write_them():
     for text, value in (("64", 64), ("4K", 4096), ("1M", 1 << 20), ("0.5", 0.5), (7, 7)):
         check(parse_number(text) == value, text)
-    for text in ("", "x", "1e9", "-1", "1KB", "nan"):
+    for text in ("", "x", "1e9", "-1", "1KB", "nan", "9" * 400, "9" * 19, "1" + "0" * 10 + "G"):
         refused(ValueError, lambda: parse_number(text))
     shown = [short(value) for value in (64, 4096, 0.5, 1500, "x")]
     check(shown == ["64", "4K", "0.5", "1500", "x"], shown)
+
+
+@case()
+def limits_of_lanes_and_figures_are_read_as_points_are():
+    one = loaded("""
+points(size=["1K", "2K"], who=["a"])
+value("speed")
+lane("a", program("x"), only={"size": ["1K"], "who": ["a"]})
+lane("b", program("x"), only={"size": upto("1K")})
+figure("f", "speed", x="who", where={"size": "2K"})
+""")
+    check(one.lanes[0].only == {"size": [1024], "who": ["a"]}, one.lanes[0])
+    check(1024 in one.lanes[1].only["size"] and 2048 not in one.lanes[1].only["size"], one.lanes[1])
+    check(one.figures[0].where == {"size": 2048}, one.figures[0])
 
 
 @case()

@@ -193,12 +193,14 @@ class Words:
         if network and network not in NETWORKS:
             raise Wrong(f"there is no network {network!r}, but {', '.join(NETWORKS)}")
         self.refuse_second("lane", name, self.experiment.lanes)
-        self.experiment.lanes.append(Lane(name, how, network, only or {}, line_here()))
+        limits = {point: wanted_values(point, values) for point, values in (only or {}).items()}
+        self.experiment.lanes.append(Lane(name, how, network, limits, line_here()))
 
     def figure(self, name, y, x, per="", where=None, title=""):
         self.refuse_second("figure", name, self.experiment.figures)
+        chosen = {point: point_values(point, [value])[0] for point, value in (where or {}).items()}
         self.experiment.figures.append(
-            Figure(name, y, x, per, where or {}, title or name, line_here()))
+            Figure(name, y, x, per, chosen, title or name, line_here()))
 
     def published(self, title, number, here, why=""):
         if not callable(here):
@@ -230,6 +232,11 @@ def point_values(name, values):
     if name in NUMBERS:
         return [whole_number(name, value) for value in values]
     return [number_or_text(value) for value in values]
+
+
+def wanted_values(name, values):
+    """What a lane is limited to: a list as points() has it, or upto(), above()."""
+    return values if isinstance(values, (upto, above)) else point_values(name, values)
 
 
 def whole_number(name, value):

@@ -59,7 +59,7 @@ class Output:
     def write_json(self, results, complete, ended):
         """The whole of what is known; `ended` tells why, if a run is not complete."""
         self.write_text("results.json", json.dumps(
-            document(self.experiment, self.run, results, complete, ended), indent=1))
+            document(self.experiment, self.run, results, complete, ended), indent=1, allow_nan=False))
 
     def write_text(self, name, text):
         self.write_bytes(name, text.encode())

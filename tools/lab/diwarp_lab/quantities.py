@@ -4,6 +4,7 @@ import re
 
 FACTORS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 DECIMAL = {"": 1, "K": 10 ** 3, "M": 10 ** 6, "G": 10 ** 9}
+LARGEST = 1e18
 NUMBER = re.compile(r"(\d+(?:\.\d+)?)([KMG]?)\Z", re.IGNORECASE)
 
 
@@ -13,6 +14,8 @@ def parse_number(text, factors=FACTORS):
     if not found:
         raise ValueError(f"{text!r} is not a number such as 64, 0.5, 4K or 1M")
     value = float(found[1]) * factors[found[2].upper()]
+    if value > LARGEST:
+        raise ValueError(f"{str(text)[:20]}... is larger than {LARGEST:g}")
     return int(value) if value == int(value) else value
 
 

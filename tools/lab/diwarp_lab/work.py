@@ -5,6 +5,7 @@ A Work has `run(stage)`, which returns one row, a flat dictionary, or raises Fai
 and says in `obstacle(stage)` why it cannot run, before anything is tried."""
 import copy
 import json
+import math
 import os
 import re
 import select
@@ -166,14 +167,32 @@ class Running:
         self.errors.close()
 
 
-def rows_in(name, text):
-    """The rows that a program printed: JSON, a list of objects or one object."""
+def json_in(name, text):
+    """What a program printed as JSON. NaN and Infinity, which Python takes, are none."""
+    def constant(word):
+        raise Failed(f"{name} printed {word}, which is no JSON")
+
+    def number(word):
+        if not math.isfinite(float(word)):
+            raise Failed(f"{name} printed {word[:60]}, which is too large a number")
+        return float(word)
+
+    def whole(word):
+        number(word)
+        return int(word)
+
     try:
-        found = json.loads(text)
+        return json.loads(text, parse_constant=constant, parse_float=number,
+                          parse_int=whole)
     except ValueError:
         start = text.strip()[:60]
         raise Failed(f"{name} printed {start!r}, which is no JSON" if start
                      else f"{name} printed nothing")
+
+
+def rows_in(name, text):
+    """The rows that a program printed: JSON, a list of objects or one object."""
+    found = json_in(name, text)
     rows = found if isinstance(found, list) else [found]
     if isinstance(found, dict) and isinstance(found.get("rows"), list):
         rows = found["rows"]
