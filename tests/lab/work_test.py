@@ -279,9 +279,10 @@ def the_built_in_network_tells_programs_by_their_environment():
     fake("bandwidth", 'print(json.dumps([{"mb_per_s": 5, "impair": os.environ["DIWARP_IMPAIR"],'
                       '"impaired": {"offered": 1000, "dropped": 12}}]))')
     text = 'network("built-in")\npoints(loss=[1])\nrounds(least=2, most=2, warmup=0)\n' + LANES + \
-        'lane("c", pair("bandwidth", "--transport rc"))\n'
+        'lane("c", pair("bandwidth", "--transport rc"))\n' + \
+        'lane("d", sequence(flow=pair("bandwidth", ""), times=pair("bandwidth", "")))\n'
     results, rows, _ = run_experiment(text)
-    check(results.counts == {("built-in", 1): [4000, 48]}, results.counts)
+    check(results.counts == {("built-in", 1): [8000, 96]}, results.counts)
     check("TCP" in results.obstacles["c", 0], results.obstacles)
     network = BuiltIn(None, {"loss": 1, "delay": 50}, 7, 2)
     check(network.environment == {"DIWARP_IMPAIR": "drop=0.01,delay=50,seed=7"},

@@ -267,8 +267,8 @@ class Runner:
         return network.dropped() != before or any(columns(measured, "overflowed"))
 
     def count(self, row, network, before, measured):
-        if network.counts_rows and "impaired.offered" in measured:
-            offered, lost = measured["impaired.offered"], measured["impaired.dropped"]
+        if network.counts_rows and (impaired := columns(measured, "offered", "impaired")):
+            offered, lost = sum(impaired), sum(columns(measured, "dropped", "impaired"))
         elif before is not None:
             offered, lost = (now - then for now, then in zip(network.counted(), before))
         else:
@@ -281,11 +281,12 @@ class Runner:
         return random.Random(f"{self.seed} {lane} {number}").randrange(1, 1 << 40)
 
 
-def columns(row, name):
-    """The numbers of this name, of whichever part of a lane's work."""
+def columns(row, name, within=""):
+    """The numbers of this name, of whichever part of a lane's work; only those within an object, if
+    that is named."""
     return [value for column, value in row.items()
-            if column.removesuffix(".sum").rpartition(".")[2] == name
-            and isinstance(value, (int, float))]
+            if (path := column.removesuffix(".sum").split("."))[-1] == name
+            and (not within or path[-2:-1] == [within]) and isinstance(value, (int, float))]
 
 
 def came_to_nothing(point, row):
