@@ -61,7 +61,7 @@ class DIWARP_EXPORT Listener {
 };
 
 /// A TCP port of the device's address at which its queue pairs that await_peer() are met by those
-/// peers. Anybody else is rejected, and so is a peer that comes before it was named; it tries
+/// peers. Any other peer is rejected, and so is a peer that comes before it was named; it tries
 /// again.
 class DIWARP_EXPORT MeetingPoint {
  public:

@@ -87,7 +87,7 @@ class DIWARP_EXPORT CmId {
   /// timeout. Does nothing where it has ended already.
   void disconnect(const DisconnectOptions& options = {});
 
-  /// From now on its events go to `channel`, where those that nobody has fetched come first, in
+  /// From now on its events go to `channel`, where those that are not fetched yet come first, in
   /// their order; of a listener the requests as well. None is lost, and none comes twice. A call of
   /// get_event() that is returning may still hand one out of the old channel.
   void migrate(const CmEventChannel& channel);

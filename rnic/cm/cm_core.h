@@ -48,7 +48,7 @@ class CmCore final : public ConnectionObserver,
       const std::shared_ptr<provider::CmChannel>& channel) override;
   void drop() override { reject_request({}); }
   std::shared_ptr<provider::CmChannel> channel() const;
-  /// Events go there from now on, and so do those that nobody has fetched.
+  /// Events go there from now on, and so do those that are not fetched yet.
   void migrate(std::shared_ptr<provider::CmChannel> channel);
   void on_removal() override;
 

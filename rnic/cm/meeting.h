@@ -39,7 +39,7 @@ struct MeetingNames {
 
 /// The connection of one queue pair to the peer that was named to it. Of the two sides the one with
 /// the lower number connects, or, where the numbers are equal, the one at the lower address; the
-/// other one accepts, at a MeetingPoint. Both expect each other, and nobody else. Handlers of the
+/// other one accepts, at a MeetingPoint. Each expects the other, and no third peer. Handlers of the
 /// control path keep it alive, and it does not keep the device.
 class Meeting final : public PendingMeeting, public std::enable_shared_from_this<Meeting> {
  public:

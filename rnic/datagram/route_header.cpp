@@ -2,6 +2,9 @@
 #include "rnic/datagram/route_header.h"
 
 #include <algorithm>
+#include <span>
+
+#include "base/mapped_address.h"
 
 namespace diwarp::rnic {
 
@@ -15,8 +18,7 @@ constexpr size_t kAddressBytes = 16;
 /// The address as IPv6 has it.
 void encode_address(const Address& address, std::span<std::byte, kAddressBytes> out) {
   const auto bytes = std::as_bytes(address.bytes());
-  std::ranges::fill(out, std::byte{0});
-  if (address.family() == AddressFamily::ipv4) out[10] = out[11] = std::byte{0xFF};
+  std::ranges::copy(std::as_bytes(std::span(kMappedPrefix)), out.begin());
   std::ranges::copy(bytes, out.last(bytes.size()).begin());
 }
 

@@ -96,7 +96,7 @@ void RcQueuePair::on_missed(std::error_code status) {
   raise(AsyncEventType::qp_fatal, {}, status);  // guard(meeting)
 }
 
-/// Nobody is told of it.
+/// Without an event to the application.
 void RcQueuePair::end_meeting() {
   if (const auto meeting = std::exchange(meeting_, nullptr)) meeting->cancel();
 }

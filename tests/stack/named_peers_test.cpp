@@ -61,7 +61,7 @@ void check_arrival(End& from, End& to) {
   CHECK(same(to.bytes(1000, 10), from.bytes(0, 10)));
 }
 
-/// A port at which nobody is.
+/// A port at which no peer listens.
 Address nobody() {
   const RawListener listener;
   return listener.address();
