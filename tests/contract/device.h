@@ -73,7 +73,6 @@ std::error_code refusal(Call&& call) {
   try {
     call();
   } catch (const Error& error) {
-    UNSCOPED_INFO(error.what());
     return error.code();
   }
   return {};
