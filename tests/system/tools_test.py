@@ -158,6 +158,40 @@ def switch_refuses_what_it_cannot_do():
     check(run("switch", "--version").stdout.startswith("diwarp-switch "), "no version")
 
 
+def check_port_is_refused(port, *parts, before=(), user=None):
+    done = subprocess.run([*before, tool("switch"), "--port", port], stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=PATIENCE, user=user)
+    check(done.returncode == 1, done)
+    check_sentence("switch", done.stderr, *parts)
+
+
+@case()
+def switch_names_a_port_that_it_cannot_have():
+    """With the cause and a cure, before and after it enters the namespace."""
+    check_port_is_refused("abcdefghijklmnop=/none", "1 to 15 characters", "abcdefghijklmnop")
+    check_port_is_refused("=/none", "1 to 15 characters")
+    check_port_is_refused("t0=/none", "/none cannot be opened", "No such file", "/run/netns/NAME")
+    alone = ("unshare", "--user", "--map-root-user", "--net")
+    if subprocess.run([*alone, "true"], capture_output=True, check=False).returncode != 0:
+        raise Skipped("no network namespaces here")
+    check_port_is_refused("t0=/etc/passwd", "/etc/passwd is no network namespace", before=alone)
+    if not os.path.exists("/dev/net/tun"):
+        raise Skipped("no /dev/net/tun here")
+    own = "/proc/self/ns/net"
+    check_port_is_refused(f"lo={own}", f"{own} has a device lo already", "another name", before=alone)
+    check_port_is_refused(f"a/b={own}", "No device can be called .a/b.", before=alone)
+
+
+@case()
+def switch_names_a_namespace_that_it_may_not_enter():
+    nobody = 65534 if os.geteuid() == 0 else None
+    try:
+        check_port_is_refused("t0=/proc/self/ns/net", "/proc/self/ns/net may not be entered", "be root",
+                              user=nobody)
+    except PermissionError:
+        raise Skipped("other users cannot run the tools of this build")
+
+
 @case(*[(name,) for name in TOOLS])
 def version_of(name):
     text = run(name, "--version").stdout

@@ -11,7 +11,8 @@ namespace network {
 /// A TAP device: what the kernel of a network namespace takes for a network interface.
 class Tap {
  public:
-  /// Creates the device in the namespace whose file is at `space`. Throws std::system_error.
+  /// Creates the device in the namespace whose file is at `space`. Throws
+  /// diwarp::tools::Failure, whose sentence says what is wrong and what to do.
   Tap(const std::string& space, const std::string& name);
   Tap(Tap&& other) noexcept
       : fd_(std::exchange(other.fd_, -1)), buffer_(std::move(other.buffer_)) {}
