@@ -58,9 +58,9 @@ void take_over(int file, const std::string& path) {
     throw Error(Errc::invalid_argument,
                 "The file " + path + " belongs to another user; choose another name");
   if (::flock(file, LOCK_EX | LOCK_NB) != 0)
-    throw Error(Errc::address_in_use, "Another process captures packets to " + path +
-                                          "; give each its own file, with %p in the name for the "
-                                          "number of the process");
+    throw Error(std::make_error_code(std::errc::device_or_resource_busy),
+                "Another process captures packets to " + path +
+                    "; give each its own file, with %p in the name for the number of the process");
   if (::fchmod(file, S_IRUSR | S_IWUSR) != 0) refuse(path, errno);
 }
 
@@ -216,19 +216,31 @@ void CaptureFile::write(ConstBytes bytes) {
   while (done < bytes.size()) {
     const ssize_t written = ::write(file_.get(), bytes.data() + done, bytes.size() - done);
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return give_up(written < 0 ? errno : EIO);
+    if (written <= 0) return give_up(written < 0 ? errno : EIO, bytes.first(done));
     done += static_cast<size_t>(written);
   }
   written_ += done;
 }
 
-/// A file ends with the last whole block then.
-void CaptureFile::give_up(int error) {
+/// `taken`: what the file took of a buffer. It ends with the last whole block of that.
+void CaptureFile::give_up(int error, ConstBytes taken) {
+  size_t whole = 0;
+  while (const size_t block = whole_block(taken.subspan(whole))) whole += block;
+  written_ += whole;
   static_cast<void>(::ftruncate(file_.get(), static_cast<off_t>(written_)));
   log::warn("No more packets are captured to " + path_ + ": " +
             std::system_category().message(error));
+  count_lost(taken.first(whole));
+}
+
+/// All packets in the buffers but those of these blocks are lost, and so are all that come.
+void CaptureFile::count_lost(ConstBytes taken) {
   const std::lock_guard lock(mutex_);
   broken_ = true;
+  while (const size_t block = whole_block(taken)) {
+    if (const auto interface = interface_of_packet(taken)) --interfaces_[*interface].in_back;
+    taken = taken.subspan(block);
+  }
   for (Interface& its : interfaces_) {
     const uint64_t lost = its.in_front + its.in_back;
     its.taken -= lost;

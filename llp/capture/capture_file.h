@@ -34,9 +34,9 @@ class CaptureFile {
 
   /// The file of this path, in which "%p" stands for the number of the process; shared with those
   /// devices of the process that have it open. It gets no longer than `limit` bytes; packets beyond
-  /// are dropped. Throws Error: Errc::address_in_use (another process writes to it),
-  /// invalid_argument (neither empty nor a capture, no regular file, another user's, or a limit
-  /// below kLeastLimit or above 2^63 - 1), or the system's errno.
+  /// are dropped. Throws Error: std::errc::device_or_resource_busy (another process
+  /// writes to it), Errc::invalid_argument (neither empty nor a capture, no regular file, another
+  /// user's, or a limit below kLeastLimit or above 2^63 - 1), or the system's errno.
   static std::shared_ptr<CaptureFile> open(const std::string& path, uint64_t limit);
 
   CaptureFile(std::string path, UniqueFd file, uint64_t limit);
@@ -73,7 +73,8 @@ class CaptureFile {
   bool append(size_t most, size_t spare, Compose&& compose);
   void write_all();
   void write(ConstBytes bytes);
-  void give_up(int error);
+  void give_up(int error, ConstBytes taken);
+  void count_lost(ConstBytes taken);
 
   const std::string path_;
   const UniqueFd file_;

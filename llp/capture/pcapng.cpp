@@ -12,6 +12,16 @@ constexpr uint32_t kInterfaceStatistics = 5;
 
 constexpr uint16_t kEndOfOptions = 0;
 
+// Before what a block holds: its type and its length, and in a packet's then its interface.
+constexpr size_t kLengthOffset = 4;
+constexpr size_t kInterfaceOffset = 8;
+
+uint32_t word_at(ConstBytes bytes, size_t offset) {
+  uint32_t word = 0;
+  std::memcpy(&word, bytes.data() + offset, sizeof word);
+  return word;
+}
+
 void end_options(PcapngBlock& block) { block.option(kEndOfOptions, ConstBytes{}); }
 
 }  // namespace
@@ -21,6 +31,17 @@ bool is_pcapng(ConstBytes begin) {
   if (begin.size() != sizeof type) return false;
   std::memcpy(&type, begin.data(), sizeof type);
   return type == kSectionHeader;
+}
+
+size_t whole_block(ConstBytes blocks) {
+  if (blocks.size() < kInterfaceOffset) return 0;
+  const size_t length = word_at(blocks, kLengthOffset);
+  return length <= blocks.size() ? length : 0;
+}
+
+std::optional<uint32_t> interface_of_packet(ConstBytes block) {
+  if (word_at(block, 0) != kEnhancedPacket) return std::nullopt;
+  return word_at(block, kInterfaceOffset);
 }
 
 size_t section_header(Bytes target, std::string_view program) {

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string_view>
 
 #include "base/bytes.h"
@@ -64,12 +65,19 @@ inline constexpr size_t kPacketBlockOverhead = 64;
 inline constexpr size_t kOtherBlock = 256;
 inline constexpr size_t kLongestBlockText = 100;
 
+/// The type of a packet's block.
+inline constexpr uint32_t kEnhancedPacket = 6;
+
 enum class Direction : uint32_t { inbound = 1, outbound = 2 };
 
 using WallTime = std::chrono::time_point<std::chrono::system_clock, std::chrono::nanoseconds>;
 
 /// Whether a file that begins with these bytes, four of them, is one of this format.
 bool is_pcapng(ConstBytes begin);
+/// The length of the first of some blocks, or 0 where it is not there to its end.
+size_t whole_block(ConstBytes blocks);
+/// The interface of a packet's block; nothing for one of another kind.
+std::optional<uint32_t> interface_of_packet(ConstBytes block);
 /// The begin of a file.
 size_t section_header(Bytes target, std::string_view program);
 /// An interface whose packets begin with an IP header, with times in nanoseconds.
@@ -82,7 +90,6 @@ size_t interface_statistics(Bytes target, uint32_t interface, WallTime at, uint6
 template <class Compose>
 size_t packet_block(Bytes target, uint32_t interface, WallTime at, Direction direction, size_t size,
                     Compose&& compose) {
-  constexpr uint32_t kEnhancedPacket = 6;
   constexpr uint16_t kFlags = 2;
   const auto time = static_cast<uint64_t>(at.time_since_epoch().count());
   PcapngBlock block(target, kEnhancedPacket);

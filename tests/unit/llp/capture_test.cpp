@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <filesystem>
@@ -251,7 +252,7 @@ TEST_CASE("A forked child has capture files of its own") {
   const Place place;
   const auto parents = CaptureFile::open(place.path("parent"), kAmple);
   const int result = test::in_child([&] {
-    if (refusal(place.path("parent")) != Errc::address_in_use) return 1;
+    if (refusal(place.path("parent")) != std::errc::device_or_resource_busy) return 1;
     if (has_open(place.path("parent"))) return 3;
     Counters counters;
     const auto own = CaptureFile::open(place.path("%p"), kAmple);
@@ -269,7 +270,7 @@ TEST_CASE("A capture file that another process writes to is refused") {
   const Place place;
   const int other = ::open(place.path().c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
   REQUIRE(::flock(other, LOCK_EX) == 0);
-  CHECK(refusal(place.path()) == Errc::address_in_use);
+  CHECK(refusal(place.path()) == std::errc::device_or_resource_busy);
   ::close(other);
   CHECK_FALSE(refusal(place.path()));
 }
@@ -301,6 +302,28 @@ TEST_CASE("A capture file that cannot be written any more ends with a whole bloc
   CHECK(contents(place.path()).size() <= 1000);
   for (const uint32_t type : block_types(place.path()))
     CHECK((type == kSection || type == kInterface || type == kPacket));
+}
+
+TEST_CASE("A capture file on a full disk has the packets that fit, and counts those that do not") {
+  const Place place;
+  constexpr uint64_t kPackets = 1000;
+  constexpr rlim_t kRoom = 10'000;
+  const int result = test::in_child([&] {
+    Counters counters;
+    auto file = CaptureFile::open(place.path(), kAmple);
+    const uint32_t interface = file->add_interface("lo", counters);
+    const rlimit limit = {.rlim_cur = kRoom, .rlim_max = kRoom};
+    if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) return 1;
+    for (uint64_t i = 0; i < kPackets; ++i) static_cast<void>(add(*file, interface));
+    file.reset();  // writes what waits
+    const auto types = block_types(place.path());
+    const auto written = static_cast<uint64_t>(std::ranges::count(types, kPacket));
+    return written + counters.get(Counter::pcap_dropped) == kPackets ? 0 : 2;
+  });
+  CHECK(result == 0);
+  const size_t length = contents(place.path()).size();
+  CHECK(length <= kRoom);
+  CHECK(length > kRoom - 200);  // there is no room for one more
 }
 
 TEST_CASE("A captured link passes datagrams on, and each is in the file once an end") {
