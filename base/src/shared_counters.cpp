@@ -17,6 +17,7 @@
 #include <ctime>
 #include <new>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <system_error>
 
@@ -177,9 +178,18 @@ bool seal(int file) {
          ::fcntl(file, F_ADD_SEALS, all) == 0;
 }
 
+constexpr const char* kVariable = "DIWARP_COUNTERS";
+std::atomic<bool> wrong_word_told = false;
+
+/// What the environment asks for. A word that it does not know is told of once.
 bool wants_private() {
-  const char* const wanted = std::getenv("DIWARP_COUNTERS");
-  return wanted != nullptr && std::string_view(wanted) == "private";
+  const char* const found = std::getenv(kVariable);
+  const std::string_view wanted = found == nullptr ? "" : found;
+  if (wanted == "private") return true;
+  if (!wanted.empty() && wanted != "shared" && !wrong_word_told.exchange(true))
+    log::warn(std::string(kVariable) + "=" + std::string(wanted.substr(0, 80)) +
+              " is ignored, and counters are shared: give private, or shared");
+  return false;
 }
 
 }  // namespace

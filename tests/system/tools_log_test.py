@@ -71,6 +71,17 @@ def unknown_level_is_told_once():
 
 
 @case()
+def unknown_word_for_the_counters_is_told_once():
+    """Though both devices of the process read it."""
+    for word, told in (("foo", 1), ("private", 0), ("shared", 0), ("", 0)):
+        done = subprocess.run([example("rc_hello")], env={**os.environ, "DIWARP_COUNTERS": word},
+                              text=True, capture_output=True, timeout=PATIENCE, check=False)
+        named = [line for line in lines(done.stderr, "warn") if "DIWARP_COUNTERS=foo" in line]
+        check(done.returncode == 0 and len(named) == told, f"{word}: {done}")
+        check(all("private" in line for line in named), named)
+
+
+@case()
 def quiet_unless_asked():
     for transport in ("ud", "rd", "rc"):
         text = pingpong(transport, "")
