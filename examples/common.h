@@ -8,6 +8,8 @@
 #include <charconv>
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
+#include <iostream>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -98,6 +100,12 @@ inline diwarp::RemoteMemory advertised(std::span<const std::byte> data) {
   const size_t space = std::min(text.find(' '), text.size() - 1);
   return {static_cast<diwarp::STag>(number(text.substr(0, space), UINT32_MAX)),
           number(text.substr(space + 1), UINT64_MAX)};
+}
+
+/// At the end of a program: throws where standard output has not taken all that was printed.
+inline void finish_output() {
+  if (!std::cout.flush() || std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+    throw std::runtime_error("standard output cannot be written: is the disk full?");
 }
 
 /// For programs without arguments.

@@ -96,6 +96,7 @@ int main(int argc, char**) try {
   }
   std::cout << checks << " checks of 8 bytes, " << fetches << " fetches of " << sizeof(Object)
             << " bytes\n";
+  example::finish_output();
 } catch (const std::exception& error) {
   std::cerr << "datagram_read_cache: " << error.what() << '\n';
   return 1;

@@ -147,6 +147,7 @@ int main(int argc, char** argv) try {
     send(diwarp::Address::parse(argv[2]), argv[3]);
   else
     fail("usage: file_transfer receive ADDRESS[:PORT] FOLDER, or send ADDRESS:PORT FILE");
+  example::finish_output();
 } catch (const diwarp::RejectedError& error) {
   std::fprintf(stderr, "file_transfer: the receiver says no: %s\n",
                text_of(error.private_data()).c_str());

@@ -57,6 +57,7 @@ int main(int argc, char**) try {
   }
   int number = 0;
   for (Subscriber& subscriber : subscribers) subscriber.print(++number);
+  example::finish_output();
 } catch (const std::exception& error) {
   std::fprintf(stderr, "multicast_feed: %s\n", error.what());
   return 1;

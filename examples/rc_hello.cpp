@@ -52,6 +52,7 @@ int main(int argc, char**) try {
   std::printf("client: \"%s\" answers \"%s\"\n", example::text_of(reply).c_str(), answer.c_str());
   client.qp.disconnect();
   serving.get();
+  example::finish_output();
 } catch (const std::exception& error) {
   std::fprintf(stderr, "rc_hello: %s\n", error.what());
   return 1;

@@ -57,6 +57,7 @@ int main(int argc, char**) try {
   next(client.cq);
   client.qp.disconnect();
   serving.get();
+  example::finish_output();
 } catch (const std::exception& error) {
   std::fprintf(stderr, "rdma_write: %s\n", error.what());
   return 1;

@@ -62,6 +62,7 @@ int main(int argc, char**) try {
                   static_cast<int>(before));
   }
   if (winners != 1) throw std::runtime_error("there must be one winner");
+  example::finish_output();
 } catch (const std::exception& error) {
   std::fprintf(stderr, "reconfigure: %s\n", error.what());
   return 1;

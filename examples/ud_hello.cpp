@@ -36,6 +36,7 @@ int main(int argc, char**) try {
       std::cout << wc->byte_count << " bytes from " << wc->source.to_string() << ": " << inbox
                 << '\n';
   }
+  if (!std::cout.flush()) throw std::runtime_error("standard output cannot be written");
 } catch (const std::exception& error) {
   std::cerr << "ud_hello: " << error.what() << '\n';
   return 1;

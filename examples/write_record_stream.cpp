@@ -91,6 +91,7 @@ int main(int argc, char** argv) try {
   }
   std::cout << 100 * valid / (kFrames * kPixels) << " % of all bytes came; " << gaps
             << " gaps were concealed\n";
+  example::finish_output();
 } catch (const std::exception& error) {
   std::cerr << "write_record_stream: " << error.what() << '\n';
   return 1;

@@ -55,6 +55,14 @@ def refuses_arguments(name):
     check_refusal(start(name, "more"), name, "it takes no arguments")
 
 
+@case(*[(name,) for name in (*OUTPUTS, "write_record_stream", "reconfigure", "multicast_feed")])
+def tells_of_output_that_is_not_taken(name):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([example(name)], stdin=subprocess.DEVNULL, stdout=full,
+                              stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
+    check_refusal(done, name, "standard output cannot be written")
+
+
 def frames_of(output):
     """The bytes that came of each frame, and the gaps that were concealed in all."""
     *frames, last = output.splitlines()
