@@ -41,6 +41,16 @@ def file_on_a_full_disk(name, option):
 
 
 @case()
+def both_files_on_a_full_disk():
+    """Each that could not be written is named."""
+    os.symlink(FULL, path("rows.json"))
+    os.symlink(FULL, path("rows.csv"))
+    name = "bandwidth"
+    done = run(name, *SHORT[name], "--json", path("rows.json"), "--csv", path("rows.csv"), status=1)
+    check_sentence(name, done.stderr, "rows.json cannot be written", "rows.csv cannot be written")
+
+
+@case()
 def both_files_are_tried():
     name = "bandwidth"
     done = run(name, *SHORT[name], "--json", FULL, "--csv", path("rows.csv"), status=1)

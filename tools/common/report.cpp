@@ -52,6 +52,17 @@ void write_line(std::ostream& text, const Cells& cells) {
   text << "\n";
 }
 
+/// A blank and why it failed; empty where it did not.
+template <class Write>
+std::string failure_of(Write&& write) {
+  try {
+    write();
+  } catch (const Failure& failure) {
+    return std::string(" ") + failure.what();
+  }
+  return {};
+}
+
 }  // namespace
 
 Report::Report(std::string tool, Caption caption, std::vector<Column> columns,
@@ -75,15 +86,12 @@ void Report::finish() {
   Json json = json_output(tool_);
   json["rows"] = rows_;
   // What one file refuses, the other may take.
-  std::exception_ptr error;
-  try {
-    json_.write(json);
-  } catch (const Failure&) {
-    error = std::current_exception();
-  }
-  csv_.write(csv_text());
-  csv_.finish();
-  if (error) std::rethrow_exception(error);
+  std::string refused = failure_of([&] { json_.write(json); });
+  refused += failure_of([&] {
+    csv_.write(csv_text());
+    csv_.finish();
+  });
+  if (!refused.empty()) throw Failure(refused.substr(1));
 }
 
 void Report::add(const Json& row) {
