@@ -11,10 +11,10 @@ _diwarp() {
   if [[ -n $values ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$(tr '|' '\n' <<<"$values" | grep '[a-z]')" -- "$current")
   elif [[ $current == -* ]]; then
-    mapfile -t COMPREPLY < <(compgen -W "$(grep -oE '^ +(-.,)?--[a-z0-9-]+' <<<"$help" |
+    mapfile -t COMPREPLY < <(compgen -W "$(grep -oE '^ +(-., ?)?--[a-z0-9-]+' <<<"$help" |
       grep -oE '\-\-[a-z0-9-]+')" -- "$current")
   fi
 }
 
 complete -o default -F _diwarp diwarp-pingpong diwarp-bandwidth diwarp-compare diwarp-info \
-  diwarp-takeover diwarp-rping diwarp-memory diwarp-stat diwarp-switch
+  diwarp-takeover diwarp-rping diwarp-memory diwarp-stat diwarp-switch diwarp-lab
