@@ -38,11 +38,11 @@ def prepare(client=ROW, networks='"loopback"'):
     return write("one.py", TEXT.format(networks=networks))
 
 
-def begin(*options, **more):
+def begin(*options, variables=None, **more):
     """In its quick form it does not wait for an idle machine."""
     os.makedirs(path("temporary"), exist_ok=True)
     environment = {**os.environ, "DIWARP_LAB_LOCK": f"test-{os.getpid()}",
-                   "TMPDIR": path("temporary")}
+                   "TMPDIR": path("temporary"), **(variables or {})}
     return subprocess.Popen(
         ["/usr/bin/python3", "-B", os.path.join(LAB, "diwarp-lab"), "--tools", where.folder,
          "--quick", *map(str, options)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -341,6 +341,47 @@ def a_run_that_is_ended_keeps_what_it_has_and_leaves_nothing(name, network):
         check("partial: the run was interrupted" in open(path("out/report.md")).read(), "report")
 
 
+STOP = "import os, signal; os.kill(os.getpid(), signal.%s)\n"
+REPORTING = """
+from diwarp_lab import report
+class Stopping(report.Markdown):
+    def __init__(self):
+        report.Markdown = Stopping.__base__
+        {stop}
+
+
+if report.Markdown.__name__ != "Stopping":
+    report.Markdown = Stopping
+"""
+STOPS = {"SIGTERM": 143, "SIGHUP": 129, "SIGINT": 130}
+
+
+@case(*((when, name) for when in ("drawing", "reporting") for name in STOPS))
+def a_run_that_is_ended_after_its_last_row_is_marked(when, name):
+    """While it loads what draws, or begins to write its report."""
+    one, stop = prepare(), STOP % name
+    more = {}
+    if when == "drawing":
+        write("matplotlib.py", stop)
+        more = {"PYTHONPATH": where.folder}
+    else:
+        with open(one, "a") as file:
+            file.write(REPORTING.format(stop=stop))
+    out, errors = lab(one, "--out", path("out"), status=STOPS[name], variables=more)
+    sentence(errors, "interrupted")
+    found = results()
+    check(not found["complete"] and found["ended"] == "the run was interrupted", found["ended"])
+    check("partial: the run was interrupted" in open(path("out/report.md")).read(), "report")
+    check_listed(out)
+
+
+def check_listed(out, folder="out"):
+    """What the last line names is there, and nothing else that is the reader's."""
+    listed = {name.rpartition("/")[2] for name in out.split("Results: ")[1].split("\n")[0].split(", ")}
+    there = {name for name in os.listdir(path(folder)) if not name.endswith((".svg", ".png"))}
+    check(listed == there, f"{listed} are listed, {there} are there")
+
+
 def begun():
     try:
         return os.path.getsize(path("begun"))
@@ -414,7 +455,9 @@ def a_full_disk_is_told_and_what_was_written_stays():
     sentence(process.stderr, "The disk under", "is full", "--out")
     with open(path("copy/out/results.csv"), newline="") as file:
         check(len(list(csv.DictReader(file))) == 12, "the table is not whole")
-    check(results("copy/out")["cells"], "no document")
+    found = results("copy/out")
+    check(found["cells"] and not found["complete"] and "is full" in found["ended"], found["ended"])
+    check_listed(process.stdout, "copy/out")
 
 
 MISSING = {"nft": ("router", "there is no nft here"),

@@ -55,6 +55,10 @@ MISTAKES = {
     "unknown_placeholder": ("\n\nlane('a', program('x {size}'))", 3, "{size}"),
     "count_of_no_size": ("lane('a', program('x {count}'))", 1, "takes a size in points()"),
     "figure_of_nothing": ("lane('a', program('x'))\nfigure('f', 'speed', x='lane')", 2, "speed"),
+    "figure_of_a_path": ("value('s')\nfigure('a/b', 's', x='lane')", 2, "no name of a file"),
+    "figure_above": ("figure('..', 's', x='lane')", 1, "no name of a file"),
+    "figure_of_no_letters": ("figure('a\\0', 's', x='lane')", 1, "no name of a file"),
+    "figure_of_many_letters": ("figure(300 * 'x', 's', x='lane')", 1, "no name of a file"),
     "figure_over_nothing": ("value('s')\nlane('a', program('x'))\nfigure('f', 's', x='size')", 3,
                             "size"),
     "published_lane": ("value('s')\nlane('a', program('x'))\npublished('p', '1', "

@@ -198,6 +198,9 @@ class Words:
 
     def figure(self, name, y, x, per="", where=None, title=""):
         self.refuse_second("figure", name, self.experiment.figures)
+        if not is_file_name(name):
+            raise Wrong(f"the figure {name!r} has no name of a file: no more than {LONGEST_NAME} "
+                        "letters, no / and no dot at the beginning")
         chosen = {point: point_values(point, [value])[0] for point, value in (where or {}).items()}
         self.experiment.figures.append(
             Figure(name, y, x, per, chosen, title or name, line_here()))
@@ -222,6 +225,15 @@ class Words:
             raise Wrong(f"a {kind} needs a name")
         if any(one.name == name for one in existing):
             raise Wrong(f"there is a {kind} {name!r} already")
+
+
+LONGEST_NAME = 60
+
+
+def is_file_name(name):
+    """Whether a figure may have it: its pictures are files of this name."""
+    return len(name) <= LONGEST_NAME and name.isprintable() and "/" not in name and \
+        not name.startswith(".")
 
 
 def point_values(name, values):

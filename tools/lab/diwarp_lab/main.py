@@ -15,7 +15,7 @@ from . import experiment as experiments
 from . import lock, machine, plots, report, selfcheck
 from .basics import Refusal, where
 from .networks import NETWORKS, OPTIONS, setting
-from .output import Output, document
+from .output import NOT_ENDED, Output, document
 from .progress import Progress
 from .quantities import short
 from .results import Results
@@ -25,6 +25,7 @@ from .runner import Networks, Runner
 FINE, REFUSED, USAGE, INCOMPLETE = 0, 1, 2, 3
 SIGNALLED = 128  # and the number of the signal
 IDLE_PATIENCE = 5  # seconds to wait for an idle machine
+REPORTS = ("report.md", "report.html")
 
 
 class Interrupted(BaseException):
@@ -270,10 +271,13 @@ class Session:
         runner = Runner(experiment, results, output, networks, progress, rounds,
                         self.arguments.seed, overrides, self.arguments.limit,
                         volume)
-        ended, refused = "the run had not ended", False
+        part = report.Part(experiment, results, None, {})
+        ended, refused = NOT_ENDED, False
         try:
             output.begin(results)
             runner.run()
+            progress.clear()
+            self.finish_one(part, output, run, "")
             ended = ""
         except (Interrupted, KeyboardInterrupt):
             ended = "the run was interrupted"
@@ -283,28 +287,35 @@ class Session:
             raise
         finally:
             progress.clear()
-            if results.rows or not refused:
-                self.finish_one(experiment, results, output, run, ended)
-            else:
+            if refused and not results.rows:
                 output.discard()
+            elif ended:
+                self.finish_one(part, output, run, ended)
+            output.close()
 
-    def finish_one(self, experiment, results, output, run, ended):
+    def finish_one(self, part, output, run, ended):
+        """Only with its last file the run is complete. `ended` tells why it never will be; for a
+        second time, if that happened in here, and then nothing more is drawn."""
         run["seconds"] = round(time.monotonic() - self.begun, 1)
-        figures = self.figures_to_draw(experiment, run)
-        whole = document(experiment, run, results, not ended, ended)
-        part = report.Part(experiment, results, whole, {})
-        self.parts.append(part)
-        if not results.is_whole():
+        figures = []
+        if part.document is None:
+            figures = self.figures_to_draw(part.experiment, run)
+            self.parts.append(part)
+        else:
+            output.remove(*REPORTS)  # they tell of a whole run
+        if not part.results.is_whole():
             self.status = INCOMPLETE
-        output.write_json(results, not ended, ended)
+        part.document = document(part.experiment, run, part.results, not ended, ended)
+        output.write_json(part.results, False, ended or NOT_ENDED)
         for figure in figures:
-            drawn = plots.draw(figure, results)
+            drawn = plots.draw(figure, part.results)
             for kind, data in drawn.items():
                 output.write_bytes(f"{figure.name}.{kind}", data)
             if drawn:
                 part.pictures[figure.name] = (figure.title, drawn["svg"])
-        self.write_report(output.write_text, experiment.title, [part])
-        output.close()
+        self.write_report(output.write_text, part.experiment.title, [part])
+        if not ended:
+            output.write_json(part.results, True, "")
 
     @staticmethod
     def figures_to_draw(experiment, run):
@@ -330,8 +341,8 @@ class Session:
 
     @staticmethod
     def write_report(write, title, parts):
-        write("report.md", report.write(report.Markdown(), title, parts))
-        write("report.html", report.write(report.Html(title), title, parts))
+        for name, writer in zip(REPORTS, (report.Markdown(), report.Html(title))):
+            write(name, report.write(writer, title, parts))
 
 
 def default_folder(path):
@@ -357,8 +368,10 @@ def summarize(session, folder):
             print(f"  not measured: {text}")
         for text in report.warnings(part.document):
             print(f"  {text}")
-    print(f"Results: {folder}/results.csv, results.json, report.md, report.html"
-          if len(session.parts) == 1 else f"Report: {folder}/report.html")
+    written = [name for name in ("results.csv", "results.json", *REPORTS)
+               if os.path.exists(os.path.join(folder, name))]
+    if written:
+        print(f"Results: {folder}/{', '.join(written)}")
 
 
 def end_by_signal(number, _):

@@ -10,6 +10,7 @@ import os
 from .basics import Refusal
 
 SCHEMA = 1
+NOT_ENDED = "the run had not ended"
 
 
 class Output:
@@ -36,7 +37,7 @@ class Output:
 
     def begin(self, results):
         """Before the first row there is a document that tells that the run has not ended."""
-        self.write_json(results, False, "the run had not ended")
+        self.write_json(results, False, NOT_ENDED)
         points = results.points()
         self.names = list(points[0]) if points else []
         self.columns = ["experiment", "network", "lane", *self.names, "round", "status", "why",
@@ -72,17 +73,20 @@ class Output:
                 with open(new, "wb") as file:
                     file.write(data)
                 os.replace(new, self.path(name))
-            except OSError:
+            except BaseException:  # signals raise others than errors
                 if os.path.exists(new):
                     os.remove(new)
                 raise
 
+    def remove(self, *names):
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(self.path(name))
+
     def discard(self):
         """Of a run that was refused before it measured anything: the folder is as it was."""
         self.close()
-        for name in ("results.csv", "results.json"):
-            with contextlib.suppress(FileNotFoundError):
-                os.remove(self.path(name))
+        self.remove("results.csv", "results.json")
         if self.made:
             with contextlib.suppress(OSError):  # someone else put something there
                 os.rmdir(self.folder)

@@ -8,6 +8,7 @@ import subprocess
 from .basics import Refusal, Skipped
 from .experiment import counted
 from .networks import NETWORKS, OPTIONS, refuse_unable, why_no_namespaces
+from .output import NOT_ENDED
 from .quantities import short
 from .scene import Scene
 from .work import Failed, Stage, matches
@@ -162,7 +163,7 @@ class Runner:
                 made = {}  # of this group: network by the lane's choice
                 for index, point in points:
                     self.run_point(index, point, settings, made, stack)
-                    self.output.write_json(self.results, False, "the run had not ended")
+                    self.output.write_json(self.results, False, NOT_ENDED)
 
     def groups(self):
         """(settings, [(index, point)]): points that share their networks."""
