@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
+#include <new>
 
 namespace diwarp::llp {
 namespace {
@@ -55,7 +57,8 @@ ImpairedDatagramLink::ImpairedDatagramLink(std::unique_ptr<DatagramLink> inner,
       observer_(std::move(observer)),
       delays_(has_delay(impairment_)),
       acts_(delays_ || any_probability(impairment_) || impairment_.drop_if || observer_),
-      random_(impairment_.seed) {}
+      random_(impairment_.seed),
+      scratch_(acts_ ? kMaxDatagram : 0) {}
 
 SendResult ImpairedDatagramLink::send(std::span<const OutgoingDatagram> burst) {
   if (!acts_) return inner().send(burst);
@@ -161,11 +164,12 @@ SendResult ImpairedDatagramLink::impair(const OutgoingDatagram& datagram) {
   const size_t copies = fate.verdict == Verdict::duplicated ? 2 : 1;
   if (fate.verdict != Verdict::reordered && !delays_)
     return emit(datagram.destination(), bytes, copies);
-  if (queued() + copies > impairment_.queue_limit) {
+  const bool has_room = queued() + copies <= impairment_.queue_limit;
+  if (!has_room || !queue(fate, datagram.destination(), bytes)) {
     fate.verdict = Verdict::dropped;
-    return {1, SendStatus::ok, 0};
+  } else if (copies == 2) {
+    static_cast<void>(queue(fate, datagram.destination(), bytes));  // as in emit()
   }
-  for (size_t i = 0; i < copies; ++i) queue(fate, datagram.destination(), bytes);
   return {1, SendStatus::ok, 0};
 }
 
@@ -191,22 +195,41 @@ void ImpairedDatagramLink::next_datagram() {
 
 ConstBytes ImpairedDatagramLink::gather(const OutgoingDatagram& datagram) {
   const size_t size = datagram.size();
-  if (scratch_.size() < size) scratch_.resize(size);
+  assert(size <= scratch_.size());
   auto target = scratch_.begin();
   for (ConstBytes piece : datagram.pieces) target = std::copy(piece.begin(), piece.end(), target);
   return ConstBytes(scratch_).first(size);
 }
 
-void ImpairedDatagramLink::queue(const Decision& fate, const Destination& to, ConstBytes bytes) {
-  if (free_.empty()) free_.push_back(pool_.emplace_back(std::make_unique<QueuedDatagram>()).get());
+/// False, and nothing has changed, where there is no memory.
+bool ImpairedDatagramLink::queue(const Decision& fate, const Destination& to,
+                                 ConstBytes bytes) noexcept try {
+  if (free_.empty()) grow();
   QueuedDatagram* datagram = free_.back();
-  free_.pop_back();
   datagram->bytes.assign(bytes.begin(), bytes.end());
+  free_.pop_back();
   datagram->to = to;
   datagram->delay = fate.delay;
-  if (fate.verdict != Verdict::reordered) return schedule(datagram);
-  datagram->overtaken_at = index_ + 1 + impairment_.reorder_depth;
-  overtaken_.push_back(datagram);
+  if (fate.verdict == Verdict::reordered) {
+    datagram->overtaken_at = index_ + 1 + impairment_.reorder_depth;
+    overtaken_.push_back(datagram);
+  } else {
+    schedule(datagram);
+  }
+  return true;
+} catch (const std::bad_alloc&) {
+  return false;
+}
+
+void ImpairedDatagramLink::grow() {
+  const size_t size = std::max<size_t>(16, 2 * pool_.size());
+  pool_.reserve(size);
+  free_.reserve(size);
+  overtaken_.reserve(size);
+  due_.reserve(size);
+  while (pool_.size() < size) {
+    free_.push_back(pool_.emplace_back(std::make_unique<QueuedDatagram>()).get());
+  }
 }
 
 void ImpairedDatagramLink::schedule(QueuedDatagram* datagram) {

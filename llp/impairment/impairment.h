@@ -67,7 +67,7 @@ using DatagramObserver = std::function<void(ConstBytes datagram, Verdict what)>;
 ///
 /// A queued datagram goes out in a later send() or receive(), once it is due or overtaken, or by
 /// flush(). Dropped datagrams count as overtaking. Queued datagrams are copied, into memory
-/// that is kept and used again.
+/// that is kept and used again; where there is none, a datagram is dropped instead of queued.
 class ImpairedDatagramLink final : public ForwardingDatagramLink {
  public:
   ImpairedDatagramLink(std::unique_ptr<DatagramLink> inner, Impairment impairment,
@@ -107,7 +107,8 @@ class ImpairedDatagramLink final : public ForwardingDatagramLink {
   void accept(const OutgoingDatagram& datagram);
   void next_datagram();
   ConstBytes gather(const OutgoingDatagram& datagram);
-  void queue(const Decision& fate, const Destination& to, ConstBytes bytes);
+  bool queue(const Decision& fate, const Destination& to, ConstBytes bytes) noexcept;
+  void grow();
   void schedule(QueuedDatagram* datagram);
   void release_overtaken(bool all);
   void release_due();
@@ -123,10 +124,10 @@ class ImpairedDatagramLink final : public ForwardingDatagramLink {
   uint64_t index_ = 0;    // of the next datagram
   uint64_t decided_ = 0;  // all before this index are decided; not below index_
   std::array<Decision, kLookAhead> decisions_{};  // at their index, modulo the size
-  std::vector<std::byte> scratch_;                // one datagram, gathered
+  std::vector<std::byte> scratch_;                // one datagram of any size, gathered
   uint64_t next_order_ = 0;
   std::vector<std::unique_ptr<QueuedDatagram>>
-      pool_;  // owns all; each is in one of the three below
+      pool_;  // owns all; each is in one of the three below, which have room for all
   std::vector<QueuedDatagram*> free_;
   std::vector<QueuedDatagram*> overtaken_;  // reordered ones, by overtaken_at
   std::vector<QueuedDatagram*> due_;        // heap, the earliest due in front

@@ -9,6 +9,7 @@
 #include "support/bytes.h"
 #include "support/catch.h"
 #include "support/contents.h"
+#include "unit/base/failing_allocation.h"
 
 namespace diwarp::llp {
 namespace {
@@ -371,6 +372,49 @@ TEST_CASE("a datagram that cannot be held back any more is dropped, and said to 
   CHECK(rig.count(Verdict::dropped) == 2);
   rig.link.flush();
   CHECK(rig.recorder->sent.size() == 3);
+}
+
+/// Takes all datagrams, without memory of its own.
+class Sink final : public DatagramLink {
+ public:
+  SendResult send(std::span<const OutgoingDatagram> burst) override {
+    return {burst.size(), SendStatus::ok, 0};
+  }
+  size_t receive(ReceiveBatch& batch) override {
+    batch.clear();
+    return 0;
+  }
+  size_t max_datagram(const Address&) override { return 1234; }
+  Address local_address() const override { return Address::parse("192.0.2.9:9"); }
+  int descriptor() const override { return -1; }
+  uint64_t overflowed() const override { return 0; }
+};
+
+TEST_CASE("a datagram that there is no memory to hold back is dropped, and said to be") {
+  const size_t failing = GENERATE(range(size_t{0}, size_t{40}));
+  size_t told = 0;
+  size_t dropped = 0;
+  Impairment impairment = everything(3);
+  impairment.drop = 0;
+  impairment.delay = 1ms;
+  ManualClock clock;
+  ImpairedDatagramLink link(std::make_unique<Sink>(), impairment, clock,
+                            [&](ConstBytes, Verdict what) {
+                              ++told;
+                              if (what == Verdict::dropped) ++dropped;
+                            });
+  const test::Burst burst = burst_of(kTo, test::numbered(100));
+  {
+    const test::FailingAllocation failure(failing, true);
+    CHECK(link.send(burst.get()).sent == 100);
+  }
+  CHECK(told == 100);
+  CHECK(dropped > 0);
+  CHECK(link.queued() >= 100 - dropped);
+  link.flush();
+  const size_t before = dropped;
+  CHECK(link.send(burst.get()).sent == 100);
+  CHECK(dropped == before);
 }
 
 TEST_CASE("a datagram that finds no room meets the same fate when it comes again") {
