@@ -77,6 +77,28 @@ MISTAKES = {
     "count_by_a_text_together": ("points(n=['x'])\n\nlane('a', together(a=many('n', "
                                  "pair('bandwidth', ''))))", 3, "counts by n"),
     "every_half": ("points(every=[1.5])", 1, "every is a whole number"),
+    "a_placeholder_with_a_form": ("\nlane('a', program('x {size:>q}'))", 2, "nothing else"),
+    "a_brace_alone": ("\nlane('a', program('x {size'))", 2, "cannot be read as options"),
+    "a_quote_alone": ("\nlane('a', program(\"x 'y\"))", 2, "No closing quotation"),
+    "options_of_a_number": ("lane('a', pair('bandwidth', 5))", 1, "options are a text, not 5"),
+    "a_limit_of_text": ("lane('a', program('x', limit='5'))", 1, "limit is a number of seconds"),
+    "no_client": ("lane('a', pair('bandwidth', '', clients=0))", 1, "clients is a whole number"),
+    "no_receiver": ("lane('a', pair('bandwidth', '', receivers=0))", 1, "from 1 to 1000"),
+    "none_of_many": ("lane('a', many(0, pair('bandwidth', '')))", 1, "many() is a whole number"),
+    "many_programs": ("lane('a', many(2, program('x')))", 1, "many() takes a pair(...)"),
+    "fan_up": ("lane('a', many(2, pair('bandwidth', ''), fan='up'))", 1, "not 'up'"),
+    "one_end": ("lane('a', pair('bandwidth', '', ends=(5,)))", 1, "ends are the numbers of two"),
+    "no_program": ("\n\nlane('a', program(' '))", 3, "a program needs a name"),
+    "nothing_together": ("lane('a', together())", 1, "together() needs something to run"),
+    "a_text_in_sequence": ("lane('a', sequence(b='x'))", 1, "'b' of sequence() needs"),
+    "a_sequence_together": ("lane('a', together(b=sequence(c=program('x'))))", 1, "cannot run 'b'"),
+    "take_of_text": ("published('p', '1', change('s', 'a', 'b', take='max'))", 1, "not 'max'"),
+    "times_nothing": ("published('p', '1', change('s', 'a', 'b', times=0))", 1, "other than 0"),
+    "no_value": ("points(size=[1])\nlane('a', program('x'))", 1, "there is no value"),
+    "settle_of_text": ("rounds(settle='x')", 1, "rounds settle within 0 to 100 percent"),
+    "rounds_of_text": ("rounds(least='3')", 1, "1 <= least"),
+    "a_part_for_no_point": ("value('s')\nlane('a', sequence(b=pair('bandwidth', '', only={'size': "
+                            "[1]})))", 2, "only for some 'size'"),
     "exit": ("value('a')\nimport sys\nsys.exit(3)", 3, "sys.exit(3) would end the lab"),
     "in_a_function": ("def f():\n    return 1 / 0\nx = 2\nf()", 2, "ZeroDivisionError"),
 }
@@ -126,6 +148,12 @@ figure("f", "speed", x="who", where={"size": "2K"})
     check(one.lanes[0].only == {"size": [1024], "who": ["a"]}, one.lanes[0])
     check(1024 in one.lanes[1].only["size"] and 2048 not in one.lanes[1].only["size"], one.lanes[1])
     check(one.figures[0].where == {"size": 2048}, one.figures[0])
+    one = loaded("""
+points(size=["1K", "2K"])
+value("speed")
+lane("a", sequence(b=pair("bandwidth", "", only={"size": ["1K"]}), c=program("x")))
+""")
+    check(one.lanes[0].work.parts["b"].only == {"size": [1024]}, one.lanes[0])
 
 
 @case()
@@ -270,6 +298,41 @@ def a_report_tells_what_differs_and_what_is_missing():
         check(wanted in text, f"{wanted!r} is not in {text}")
     page = report.write(report.Html(one.title), one.title, [part])
     check("<svg>x</svg>" in page and "<?xml" not in page and "src=" not in page, page)
+
+
+@case()
+def what_the_command_line_adds_to_the_points_has_lines_and_panels_of_its_own():
+    one = loaded()
+    one.points["delay"], one.added = [0, 3], ["delay"]
+    results = Results(one, one.point_list(False))
+    for point in results.points():
+        for lane, speed in (("a", 120 + 80 * (point["delay"] > 0)), ("b", 100)):
+            results.add({"lane": lane, "point": point, "network": "veth", "round": 1,
+                         "status": "ok", "why": "", "values": {"speed": speed}})
+    whole = output.document(one, RUN, results, True, "")
+    check([(line["title"], line["here"]) for line in whole["published"]] ==
+          [("a against b (delay 0)", 20), ("a against b (delay 3)", 100)], whole["published"])
+    found = plots.panels(one.figures[0], results)
+    check([title for title, _ in found] == ["loss 0, delay 0", "loss 0, delay 3",
+                                            "loss 1, delay 0", "loss 1, delay 3"], found)
+    for _, points in found:
+        line = plots.series(one.figures[0], one.lanes[0], points, results)
+        check([x for x, _ in line] == [1024, 65536], line)
+
+
+FUNCTIONS = {"raises": (lambda results: 1 / 0, "ZeroDivisionError"),
+             "text": (lambda results: "x", "'x' is no number"),
+             "nan": (lambda results: float("nan"), "nan is no number")}
+
+
+@case(*((name,) for name in FUNCTIONS))
+def a_comparison_that_cannot_be_computed_says_why(name):
+    one = loaded()
+    one.published[0].here, told = FUNCTIONS[name]
+    whole = output.document(one, RUN, results_of(one), True, "")
+    line = whole["published"][0]
+    check(line["here"] is None and told in line["why"], line)
+    check_schema(whole)
 
 
 @case()

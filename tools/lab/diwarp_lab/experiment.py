@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 
 from . import work
 from .basics import Refusal
-from .networks import NETWORKS, OPTIONS, setting
+from .networks import NETWORKS, setting
+from .points import (Wrong, above, is_number, number_or_text, point_values, upto, wanted_values,
+                     whole_number)
 from .quantities import parse_number
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -20,23 +22,11 @@ FOLDER = os.path.join(HERE, "experiments")
 BETTER = ("higher", "lower", "neither")
 
 
-# Points of these names are whole numbers, from these on.
-NUMBERS = {"size": 0, "streams": 1, "clients": 1, "receivers": 1}
-
-
 class Mistake(Refusal):
     """A mistake in an experiment's file."""
 
     def __init__(self, path, line, text):
         super().__init__(f"{path}:{line}: {text}")
-        self.line = line
-
-
-class Wrong(Exception):
-    """What is wrong with the use of a word; the loader knows the file, and mostly the line."""
-
-    def __init__(self, text, line=None):
-        super().__init__(text)
         self.line = line
 
 
@@ -99,6 +89,7 @@ class Experiment:
     settings: dict = field(default_factory=dict)
     points: dict = field(default_factory=dict)
     quick_points: dict = field(default_factory=dict)
+    added: list = field(default_factory=list)  # those of the points that its file has not
     volumes: tuple = (1 << 24, 1 << 20)  # bytes of a run and of a quick one, for {count}
     rounds: Rounds = field(default_factory=Rounds)
     quick_rounds: Rounds = field(default_factory=lambda: Rounds(least=2, most=2, warmup=0))
@@ -236,42 +227,12 @@ def is_file_name(name):
         not name.startswith(".")
 
 
-def point_values(name, values):
-    if not isinstance(values, (list, tuple)) or not values:
-        raise Wrong(f"{name} needs a list of values, not {values!r}")
-    if name in OPTIONS:
-        return [setting(name, value) for value in values]
-    if name in NUMBERS:
-        return [whole_number(name, value) for value in values]
-    return [number_or_text(value) for value in values]
-
-
-def wanted_values(name, values):
-    """What a lane is limited to: a list as points() has it, or upto(), above()."""
-    return values if isinstance(values, (upto, above)) else point_values(name, values)
-
-
-def whole_number(name, value):
-    try:
-        number = parse_number(value)
-    except ValueError:
-        number = None
-    if not isinstance(number, int) or number < NUMBERS.get(name, 1):
-        raise Wrong(f"{name} needs whole numbers from {NUMBERS.get(name, 1)} such as 64, 4K or "
-                    f"1M, not {value!r}")
-    return number
-
-
-def number_or_text(value):
-    try:
-        return parse_number(value)
-    except ValueError:
-        return value
-
-
 def checked_rounds(rounds):
-    if not 1 <= rounds.least <= rounds.most <= 1000 or not 0 <= rounds.warmup <= 100:
+    if not all(isinstance(number, int) for number in (rounds.least, rounds.most, rounds.warmup)) or \
+            not 1 <= rounds.least <= rounds.most <= 1000 or not 0 <= rounds.warmup <= 100:
         raise Wrong("rounds need 1 <= least <= most <= 1000, and 0 to 100 for a warm-up")
+    if not is_number(rounds.settle) or not 0 <= rounds.settle <= 100:
+        raise Wrong(f"rounds settle within 0 to 100 percent, not {rounds.settle!r}")
     return rounds
 
 
@@ -300,7 +261,7 @@ def check_whole(experiment):
                     "which is in no points()"
                 raise Wrong(f"the lane {lane.name!r} uses {{{name}}}, {what}", lane.line)
         check_counts(experiment, lane)
-        for name in lane.only:
+        for name in (name for only in (lane.only, *lane.work.limits()) for name in only):
             if name not in experiment.points:
                 raise Wrong(f"the lane {lane.name!r} is only for some {name!r}, which is in no "
                             "points()", lane.line)
@@ -319,6 +280,9 @@ def check_whole(experiment):
         for name in getattr(one.here, "lanes", ()):
             if name not in [lane.name for lane in experiment.lanes]:
                 raise Wrong(f"{one.title!r} compares {name!r}, which is no lane()", one.line)
+    if experiment.lanes and not values:
+        raise Wrong("there is no value: name what is measured, as in value(\"latency\", "
+                    "\"half_rtt_us.p50\")", 1)
 
 
 def load(path):
@@ -372,26 +336,6 @@ def find(name):
 
 # What published() computes from results: functions of the results, with what they compare.
 
-class upto:
-    """In change(): of the points, those up to a value."""
-
-    def __init__(self, most):
-        self.most = parse_number(most)
-
-    def __contains__(self, value):
-        return value <= self.most
-
-
-class above:
-    """In change(): of the points, those above a value."""
-
-    def __init__(self, limit):
-        self.limit = parse_number(limit)
-
-    def __contains__(self, value):
-        return value > self.limit
-
-
 def mean(numbers):
     return sum(numbers) / len(numbers)
 
@@ -400,6 +344,10 @@ def change(value, lane, against, times=1, take=mean, **at):
     """By how many percent the lane's median differs from that of the lane `against`, times a
     number: the mean (or max, min) over the points that `at` leaves. A function of the results;
     None where there are none."""
+    if not is_number(times) or times == 0:
+        raise Wrong(f"times is a number other than 0, not {times!r}")
+    if not callable(take):
+        raise Wrong(f"take is a function of numbers, such as max, not {take!r}")
     chosen = {name: limit if hasattr(limit, "__contains__") and not isinstance(limit, str)
               else (number_or_text(limit),) for name, limit in at.items()}
 

@@ -81,7 +81,8 @@ def parser():
     add("--rounds", metavar="N", type=whole(1, 1000), help="exactly so many rounds")
     add("--volume", metavar="BYTES", help="of a run, which make its number of messages: 16M")
     add("--limit", metavar="SECONDS", type=seconds, help="that one program may take")
-    add("--seed", metavar="N", type=whole(0, 1 << 62), default=1, help="of all that is random (default 1)")
+    add("--seed", metavar="N", type=whole(0, 1 << 62), default=1,
+        help="of all that is random (default 1)")
     add("--self-check", action="store_true", help="only prove that the loss that is asked for "
         "(default 0.1,1,3,7) is the loss that happens")
     add("--packets", metavar="N", type=whole(1, 10 ** 7), default=selfcheck.PACKETS,
@@ -147,6 +148,8 @@ def volume_of(arguments, experiment):
 
 
 def replace_points(experiment, name, values):
+    if name not in experiment.points:
+        experiment.added.append(name)
     experiment.points[name] = values
     experiment.quick_points.pop(name, None)
 
@@ -264,6 +267,8 @@ class Session:
         networks = self.networks(experiment)
         results = Results(experiment, networks.possible(
             experiment.point_list(self.arguments.quick), overrides))
+        if self.circumstances is None:
+            self.look_around()
         run = {**self.circumstances, "notes": networks.notes}
         output = Output(folder, run, experiment)
         rounds = experiment.quick_rounds if self.arguments.quick else experiment.rounds
@@ -392,7 +397,6 @@ def run(arguments, program):
         if arguments.self_check:
             return session.self_check(loaded)
         folder = arguments.out or default_folder(path)
-        session.look_around()
         try:
             session.run(path, folder)
         finally:

@@ -8,6 +8,8 @@ import json
 import os
 
 from .basics import Refusal
+from .points import combinations, is_number
+from .quantities import short
 
 SCHEMA = 1
 NOT_ENDED = "the run had not ended"
@@ -126,11 +128,31 @@ def document(experiment, run, results, complete, ended):
             "losses": [{"network": network, "asked_percent": asked, "offered": offered,
                         "lost": lost}
                        for (network, asked), (offered, lost) in results.counts.items()],
-            "published": [compare(one, results) for one in experiment.published],
+            "published": [line for one in experiment.published
+                          for line in compare(one, experiment, results)],
             "missing": [{"title": title, "why": why} for title, why in experiment.missing]}
 
 
-def compare(one, results):
-    here = one.here(results)
-    return {"title": one.title, "published": one.published,
-            "here": None if here is None else round(here, 2), "why": one.why}
+def compare(one, experiment, results):
+    """A line for each combination of what the command line added to the points: the file's own
+    function knows nothing of that, and would mix them."""
+    for fixed in combinations(experiment.added, results.points()):
+        where = ", ".join(f"{name} {short(value)}" for name, value in fixed.items())
+        here, failure = computed(one.here, results.within(fixed))
+        yield {"title": f"{one.title} ({where})" if where else one.title,
+               "published": one.published, "here": here, "why": failure or one.why}
+
+
+def computed(function, results):
+    """(the rounded number, why there is none). The function is the file's, and may do anything."""
+    try:
+        here = function(results)
+        return (None, "") if here is None else (finite(here), "")
+    except Exception as error:
+        return None, f"It could not be computed: {type(error).__name__}: {error}"
+
+
+def finite(number):
+    if not is_number(number):
+        raise ValueError(f"{number!r} is no number")
+    return round(number, 2)

@@ -9,6 +9,7 @@ import os
 import tempfile
 
 from .networks import PERCENTS
+from .points import combinations
 from .quantities import short
 
 # From dark to light, so that they differ in grey, too; each has a marker and a stroke of its own.
@@ -43,24 +44,21 @@ def set_logarithmic(axis, places):
 
 
 def panels(figure, results):
-    """(value of `per`, points) for each panel."""
-    points = [point for point in results.points()
-              if all(point.get(name) == value for name, value in figure.where.items())]
-    if not figure.per:
-        return [(None, points)]
-    values = list(dict.fromkeys(point[figure.per] for point in points))
-    return [(value, [point for point in points if point[figure.per] == value])
-            for value in values]
+    """(title, points) for each panel: one for each value of `per`, and of whatever else varies, so
+    that a panel has one point for each x."""
+    points = results.within(figure.where).points()
+    others = [name for name in (points[0] if points else ()) if name not in (figure.x, figure.per)
+              and len({point[name] for point in points}) > 1]
+    names = [figure.per, *others] if figure.per else others
+    return [(", ".join(f"{name} {short(value)}" for name, value in fixed.items()),
+             [point for point in points if fixed.items() <= point.items()])
+            for fixed in combinations(names, points)]
 
 
 def series(figure, lane, points, results):
-    """(x, summary) for each point that the lane has; where x is left with several, the first."""
-    found = {}
-    for point in points:
-        one = results.summary(figure.y, lane.name, point)
-        if one and point.get(figure.x) not in found:
-            found[point.get(figure.x)] = one
-    return list(found.items())
+    """(x, summary) for each point that the lane has."""
+    return [(point.get(figure.x), one) for point in points
+            if (one := results.summary(figure.y, lane.name, point))]
 
 
 def draw(figure, results):
@@ -95,7 +93,7 @@ def close(picture):
 def make_picture(figure, results):
     """matplotlib's, which is to be closed; None where nothing was measured."""
     pyplot = load()
-    shown = [(value, drawn) for value, points in panels(figure, results)
+    shown = [(title, drawn) for title, points in panels(figure, results)
              if (drawn := [(lane, line) for lane in results.experiment.lanes
                            if (line := series(figure, lane, points, results))])]
     if not shown:
@@ -106,10 +104,9 @@ def make_picture(figure, results):
                                     figsize=(max(1.2 + 4.2 * columns, 6.4), 0.9 + 3.3 * lines))
     for axis in axes.flat[len(shown):]:
         axis.set_visible(False)
-    for axis, (value, drawn) in zip(axes.flat, shown):
+    for axis, (title, drawn) in zip(axes.flat, shown):
         draw_panel(axis, figure, drawn, results)
-        if value is not None:
-            axis.set_title(f"{figure.per} {short(value)}", fontsize=10)
+        axis.set_title(title, fontsize=10)
     finish(picture, axes.flat[:len(shown)], figure)
     return picture
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The results of one experiment: rows as they come, and what figures and reports ask of them."""
+import copy
+
 from .summaries import settled, summary
 
 
@@ -15,6 +17,12 @@ class Results:
 
     def points(self):
         return self._points
+
+    def within(self, fixed):
+        """The same results at those of the points that have these values."""
+        part = copy.copy(self)
+        part._points = [point for point in self._points if fixed.items() <= point.items()]
+        return part
 
     def add(self, row):
         self.rows.append(row)

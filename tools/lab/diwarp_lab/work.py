@@ -17,6 +17,7 @@ import tempfile
 import time
 
 from .basics import printable, where
+from .points import is_number, wanted_values
 from .scene import end_with
 
 OUTPUT_LIMIT = 16 << 20  # bytes that a program may print
@@ -48,7 +49,19 @@ def flat(value, prefix=""):
 
 
 def placeholders_in(text):
-    return [name for _, name, _, _ in string.Formatter().parse(text) if name]
+    """The names in an option text; ValueError where it is none."""
+    if not isinstance(text, str):
+        raise ValueError(f"options are a text, not {text!r}")
+    try:
+        parts = [part for part in string.Formatter().parse(text) if part[1] is not None]
+        shlex.split(text)
+    except ValueError as error:
+        raise ValueError(f"{text!r} cannot be read as options: {error}")
+    for _, name, form, conversion in parts:
+        if not name.isidentifier() or form or conversion:
+            raise ValueError(f"{text!r}: braces have the name of a point, as in {{size}}, and "
+                             "nothing else")
+    return [name for _, name, _, _ in parts]
 
 
 def write_option(value):
@@ -58,7 +71,10 @@ def write_option(value):
 def fill(text, point):
     """The words of an option text, with the point's values in place of {name}."""
     values = {name: write_option(value) for name, value in point.items()}
-    return shlex.split(text.format(**values))
+    try:
+        return shlex.split(text.format(**values))
+    except ValueError as error:
+        raise Failed(f"{text.format(**values)!r} cannot be read as options: {error}")
 
 
 class Stage:
@@ -234,9 +250,50 @@ def lacking(program, texts, limit=None):
         if missing else ""
 
 
+def checked_limit(seconds):
+    if not is_number(seconds) or not 0 < seconds <= 1e6:
+        raise ValueError(f"limit is a number of seconds above 0, not {seconds!r}")
+    return seconds
+
+
+MOST = 16  # that a count which varies may come to, for the hosts that it takes
+MOST_PROGRAMS = 1000  # that a lane may run of a kind
+
+
+def checked_count(name, count):
+    """A number of programs, or the name of the point that has it."""
+    if isinstance(count, str) and count.isidentifier():
+        return count
+    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MOST_PROGRAMS:
+        raise ValueError(f"{name} is a whole number from 1 to {MOST_PROGRAMS}, or the name of a "
+                         f"point, not {count!r}")
+    return count
+
+
+def checked_ends(ends):
+    if not isinstance(ends, (list, tuple)) or len(ends) != 2 or \
+            not all(type(end) is int and 0 <= end < MOST for end in ends):
+        raise ValueError(f"ends are the numbers of two hosts, from 0 to {MOST - 1}, not {ends!r}")
+    return tuple(ends)
+
+
+def checked_works(kind, parts, *unable):
+    """Lanes' work, and nothing that this kind cannot run."""
+    for name, part in parts.items():
+        if not isinstance(part, Work):
+            raise ValueError(f"{name!r} of {kind}() needs something to run: pair(...), "
+                             "program(...)")
+        if isinstance(part, unable):
+            raise ValueError(f"{kind}() cannot run {name!r}, whose parts run one after the other")
+    if not parts:
+        raise ValueError(f"{kind}() needs something to run, as in {kind}(a=pair(...))")
+    return parts
+
+
 class Work:
-    """What a lane does at a point."""
+    """What a lane does at a point. What its maker is given wrongly is a ValueError."""
     texts = ()
+    parts = {}  # works by their names, where it is made of some
 
     def hosts(self, point=None):
         """How many it takes at a point; without one, at most."""
@@ -244,6 +301,11 @@ class Work:
 
     def placeholders(self):
         return [name for text in self.texts for name in placeholders_in(text)] + self.counts()
+
+    def limits(self):
+        """`only` of each of its parts."""
+        return [limits for part in self.parts.values()
+                for limits in (getattr(part, "only", {}), *part.limits())]
 
     def counts(self):
         """Names of the points that are numbers of programs."""
@@ -288,9 +350,6 @@ def merge(rows, apart=()):
     return row
 
 
-MOST = 16  # that a count which varies may come to, for the hosts that it takes
-
-
 def count_at(count, point):
     """A count, or the value of the point that it names."""
     if isinstance(count, str):
@@ -304,9 +363,13 @@ class Pair(Work):
     def __init__(self, tool, client, server="", receivers=1, clients=1, ends=(0, 1), limit=LIMIT,
                  streams=None, only=None):
         self.tool, self.client, self.server = tool, client, server
-        self.receivers, self.clients, self.ends, self.limit = receivers, clients, ends, limit
-        self.texts, self.only = (client, server), only or {}
+        self.receivers = checked_count("receivers", receivers)
+        self.clients = checked_count("clients", clients)
+        self.ends, self.limit = checked_ends(ends), checked_limit(limit)
+        self.texts = (client, server)
+        self.only = {name: wanted_values(name, values) for name, values in (only or {}).items()}
         self.on_streams = streams
+        self.placeholders()
 
     def hosts(self, point=None):
         return max(*self.ends, self.ends[1] + count_at(self.receivers, point) - 1) + 1
@@ -375,9 +438,11 @@ class Program(Work):
     begins so, else one of PATH."""
 
     def __init__(self, text, row=None, column="", limit=LIMIT, streams=False):
-        self.text, self.row, self.column, self.limit = text, row or {}, column, limit
-        self.texts = (text,)
-        self.on_streams = streams
+        self.text, self.row, self.column = text, row or {}, column
+        self.limit, self.texts, self.on_streams = checked_limit(limit), (text,), streams
+        self.placeholders()
+        if not text.strip():
+            raise ValueError("a program needs a name")
 
     def hosts(self, point=None):
         return 1
@@ -459,7 +524,7 @@ class Together(Work):
     """Several at once; the values of each have its name and a point before theirs."""
 
     def __init__(self, parts):
-        self.parts = parts
+        self.parts = self.checked(parts)
         self.texts = tuple(text for part in parts.values() for text in part.texts)
 
     def counts(self):
@@ -475,17 +540,34 @@ class Together(Work):
         return next((why for why in (part.obstacle(stage) for part in self.parts.values()) if why),
                     "")
 
-    def run(self, stage):
-        begun, row = {}, {}
+    @staticmethod
+    def checked(parts):
+        return checked_works("together", parts, Sequence)
+
+    def begin(self, stage):
+        return BegunTogether((name, lambda part=part: part.begin(stage))
+                             for name, part in self.parts.items())
+
+
+class BegunTogether:
+    """Works that run at once. `beginnings`: (name, what begins it)."""
+
+    def __init__(self, beginnings):
+        self.begun = []
         try:
-            for name, part in self.parts.items():
-                begun[name] = part.begin(stage)
-            for name, part in begun.items():
-                row.update({f"{name}.{column}": value for column, value in part.finish().items()})
-            return row
-        finally:
-            for part in begun.values():
-                part.kill()
+            for name, begin in beginnings:
+                self.begun.append((name, begin()))
+        except BaseException:
+            self.kill()
+            raise
+
+    def finish(self):
+        return {f"{name}.{column}": value for name, one in self.begun
+                for column, value in one.finish().items()}
+
+    def kill(self):
+        for _, one in self.begun:
+            one.kill()
 
 
 class Many(Work):
@@ -495,7 +577,11 @@ class Many(Work):
             "out": lambda number: (0, number + 1)}
 
     def __init__(self, count, pair, fan=""):
-        self.count, self.pair, self.fan = count, pair, fan
+        if not isinstance(pair, Pair):
+            raise ValueError(f"many() takes a pair(...), not {pair!r}")
+        if fan not in self.FANS:
+            raise ValueError(f'fan is "in" or "out", not {fan!r}')
+        self.count, self.pair, self.fan = checked_count("many()", count), pair, fan
         self.texts = pair.texts
 
     def hosts(self, point=None):
@@ -512,21 +598,27 @@ class Many(Work):
     def obstacle(self, stage):
         return self.pair.obstacle(stage)
 
-    def run(self, stage):
-        begun = []
-        try:
-            for number in range(count_at(self.count, stage.point)):
-                one = copy.copy(self.pair)
-                one.ends = self.FANS[self.fan](number)
-                begun.append(one.begin(stage))
-            return merge([one.finish() for one in begun], (CLIENT_TIME, SERVER_TIME))
-        finally:
-            for one in begun:
-                one.kill()
+    def begin(self, stage):
+        return BegunMany((number, lambda number=number: self.one(number).begin(stage))
+                         for number in range(count_at(self.count, stage.point)))
+
+    def one(self, number):
+        pair = copy.copy(self.pair)
+        pair.ends = self.FANS[self.fan](number)
+        return pair
+
+
+class BegunMany(BegunTogether):
+    def finish(self):
+        return merge([one.finish() for _, one in self.begun], (CLIENT_TIME, SERVER_TIME))
 
 
 class Sequence(Together):
     """The same, one after the other; a part with `only` at the points that it names."""
+
+    @staticmethod
+    def checked(parts):
+        return checked_works("sequence", parts)
 
     def run(self, stage):
         return {f"{name}.{column}": value for name, part in self.parts.items()

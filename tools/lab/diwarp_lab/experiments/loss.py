@@ -31,20 +31,22 @@ def both(how, flow="", times="", short=SHORT, long=LONG):
     """The flow of messages, then single ones for the time that each takes: few that take long."""
     always = f"{how} --size {{size}} --warmup 0 --max-loss 100 --timeout 20"
     single = f"{always} {times} --iterations"
-    return sequence(flow=pair("bandwidth", f"{always} {flow} --iterations {{count}}"),
-                    times=pair("pingpong", f"{single} 20", only=short),
-                    long=pair("pingpong", f"{single} 6", only=long))
+    parts = {"flow": pair("bandwidth", f"{always} {flow} --iterations {{count}}"),
+             "times": pair("pingpong", f"{single} 20", only=short)}
+    if long:
+        parts["long"] = pair("pingpong", f"{single} 6", only=long)
+    return sequence(**parts)
 
 
 UD = f"{PACED} --window 16"
-lane("UD Send", both("--transport ud --op send", UD, PACED, FEW_DATAGRAMS, {"size": []}))
+lane("UD Send", both("--transport ud --op send", UD, PACED, FEW_DATAGRAMS, None))
 lane("UD Write-Record", both("--transport ud --op write-record", UD, f"{PACED} --partial"))
 # Of Reads so many at once would wait for each other until they time out.
 lane("UD Read", both("--transport ud --op read", PACED, f"{PACED} --partial"))
 lane("RD Send", both("--transport rd --op send"))
 lane("RC Send", both("--transport rc --op send"))
 lane("as published", both("--transport ud --op write-record --segment jumbo --completion "
-                          "last-segment", UD, PACED, FEW_DATAGRAMS, {"size": []}))
+                          "last-segment", UD, PACED, FEW_DATAGRAMS, None))
 
 figure("goodput", "goodput", x="loss", per="size", title="Goodput of valid bytes against loss, %")
 figure("valid", "valid", x="loss", per="size", title="Share of the bytes that is valid")
