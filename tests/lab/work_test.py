@@ -349,7 +349,7 @@ def without_namespaces_the_built_in_network_serves():
 @case()
 def every_network_says_what_it_can():
     for name, kind in NETWORKS.items():
-        check(kind.about and set(kind.can) <= set(experiment.OPTIONS), name)
+        check(kind.about and set(kind.can) <= set(networks.OPTIONS), name)
 
 
 @case()

@@ -246,7 +246,7 @@ class ForwardingRouter(Router):
 
     def drop_at_random(self, percent, every):
         """From now on."""
-        lost = {"loss": f"numgen random mod 100000 < {round(percent * 1000)}",
+        lost = {"loss": f"numgen random mod 100000000 < {round(percent * 1000000)}",
                 "every": f"numgen inc mod {every} == {max(every - 1, 0)}"}
         rules = ["flush ruleset", "add table ip t", "add counter ip t passed",
                  "add counter ip t lost",
