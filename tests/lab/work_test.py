@@ -11,7 +11,7 @@ import time
 from lab import SERVE, case, check, fake, main, path, refused, where, write
 from diwarp_lab import experiment, scene, work
 from diwarp_lab.basics import Refusal
-from diwarp_lab.networks import NETWORKS, BuiltIn, Loopback
+from diwarp_lab.networks import NETWORKS, OPTIONS, BuiltIn, Loopback
 from diwarp_lab.progress import Progress
 from diwarp_lab.results import Results
 from diwarp_lab.runner import Networks, Runner
@@ -349,7 +349,7 @@ def without_namespaces_the_built_in_network_serves():
 @case()
 def every_network_says_what_it_can():
     for name, kind in NETWORKS.items():
-        check(kind.about and set(kind.can) <= set(networks.OPTIONS), name)
+        check(kind.about and set(kind.can) <= set(OPTIONS), name)
 
 
 @case()
