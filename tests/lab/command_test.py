@@ -8,6 +8,7 @@ import ctypes
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -154,6 +155,15 @@ def a_full_standard_output_is_told(option):
                               stdout=full, stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
     check(done.returncode == 1, done.returncode)
     sentence(done.stderr, "Standard output cannot be written", "No space left")
+
+
+@case()
+def a_list_without_standard_output_is_refused():
+    lab_list = f"exec /usr/bin/python3 -B {shlex.quote(os.path.join(LAB, 'diwarp-lab'))} --list >&-"
+    done = subprocess.run(["sh", "-c", lab_list], stderr=subprocess.PIPE, text=True,
+                          timeout=PATIENCE)
+    check(done.returncode == 1, done.returncode)
+    sentence(done.stderr, "Standard output cannot be written", "Bad file descriptor")
 
 
 @case()

@@ -2,6 +2,7 @@
 """The command line of diwarp-lab."""
 import argparse
 import datetime
+import errno
 import os
 import re
 import shlex
@@ -176,6 +177,8 @@ def find_tools(given, program):
 
 
 def print_list():
+    if sys.stdout is None:  # it was closed
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
     print("Experiments:")
     for name in experiments.names():
         print_entry(name, experiments.load(experiments.find(name)).title)
