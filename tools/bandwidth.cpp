@@ -2,6 +2,7 @@
 // diwarp-bandwidth: how many messages get from one process to another.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <chrono>
 #include <deque>
 #include <vector>
 
@@ -212,6 +213,11 @@ Json figures(const Row& row, const Measure& measure, const FlowOutcome& outcome,
           {"processor", processor_times(costs.client, costs.server)}};
 }
 
+/// All processes of a host have this clock.
+double monotonic_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
 class Client {
  public:
   Client(const Measure& measure, const Terms& terms, Verdict& verdict)
@@ -227,6 +233,7 @@ class Client {
     FlowLoop loop(cq);
     flows.join(loop);
     const Cost cost = measure(row, device, peers, flows, loop);
+    ended_ = monotonic_seconds();
     std::vector<Json> all;
     for (size_t i = 0; i < peers.size(); ++i) {
       const Json spent = peers[i].expect("spent");
@@ -272,6 +279,7 @@ class Client {
 
   Json row_of(const Row& row, const FlowOutcome& outcome, RowEnd from, const Costs& costs) {
     Json done = figures(row, measure_, outcome, from, costs);
+    done["ended_s"] = ended_;
     if (tells_gaps(row.flows.flow)) done["gaps"] = gaps_of(outcome);
     if (terms_.clients > 1) done["client"] = std::to_string(terms_.client + 1);
     if (outcome.wrong != 0) verdict_.fail(outcome.first_wrong);
@@ -282,6 +290,7 @@ class Client {
   const Measure& measure_;
   const Terms& terms_;
   Verdict& verdict_;
+  double ended_ = 0;  // of the latest row
 };
 
 /// One row of one client, at the server.
@@ -322,6 +331,7 @@ Json row_of_server(const std::vector<Json>& rows, RowEnd from, const Cost& cost)
   row["posted_by"] = to_string(from);
   row.erase("valid_percent");
   row.erase("gaps");
+  row.erase("ended_s");
   return row;
 }
 

@@ -197,6 +197,14 @@ def rows_of_many_add_up():
 
 
 @case()
+def programs_that_ran_at_different_times_share_all_of_it():
+    """Each moved 10 MB in a second, one after the other, with a second between them."""
+    rows = [{"valid_bytes": 10e6, "seconds": 1, "ended_s": ended} for ended in (11, 13)]
+    check(round(work.merge(rows)["mb_per_s.together"], 3) == 6.667, work.merge(rows))
+    check("mb_per_s.together" not in work.merge([{"valid_bytes": 1, "seconds": 1}]), "no end")
+
+
+@case()
 def one_row_of_many_is_chosen():
     write("rows", '#!/bin/sh\necho \'{"rows": [{"name": "a", "x": 1}, {"name": "b", "x": 2}]}\'',
           True)

@@ -335,14 +335,27 @@ SUMMED = ("mb_per_s", "messages_per_s", "valid_bytes", "received", "sent", "lost
 CLIENT_TIME, SERVER_TIME = "processor.client.total_s", "processor.server.total_s"
 
 
+def period_of(rows):
+    """Seconds from when the first of them began to when the last one ended: not all may have run at
+    all of that time."""
+    if not all(isinstance(one.get(name), (int, float)) for one in rows
+               for name in ("seconds", "ended_s")):
+        return None
+    return max(one["ended_s"] for one in rows) - min(one["ended_s"] - one["seconds"] for one in rows)
+
+
 def merge(rows, apart=()):
     """One row of the flat ones of several receivers or clients: the first one's, with sum and least
-    of what adds up. `apart` are columns of processes that each row has for itself: added up."""
+    of what adds up, and the bandwidth of all together. `apart` are columns of processes that each
+    row has for itself: added up."""
     row = dict(rows[0])
     for name in SUMMED:
         if all(isinstance(one.get(name), (int, float)) for one in rows):
             row[name + ".sum"] = sum(one[name] for one in rows)
             row[name + ".least"] = min(one[name] for one in rows)
+    period = period_of(rows)
+    if period and "valid_bytes.sum" in row:
+        row["mb_per_s.together"] = row["valid_bytes.sum"] / period / 1e6
     for name in apart:
         if all(isinstance(one.get(name), (int, float)) for one in rows):
             row[name] = sum(one[name] for one in rows)

@@ -6,7 +6,7 @@ points(size=["1K", "16K", "64K", "256K", "1M"])
 quick_points(size=["64K"])
 volume("64M", quick="4M")
 value("bandwidth", "both.mb_per_s", "there.mb_per_s", "mb_per_s", unit="MB/s")
-value("both", "mb_per_s.sum", unit="MB/s")
+value("both", "mb_per_s.together", unit="MB/s")
 
 FLOW = "--size {size} --iterations {count} --max-loss 100 --timeout 20"
 

@@ -4,8 +4,8 @@ A group's address reaches all of them with one message; "one by one" is a pair f
 network("veth", "switch")
 points(receivers=[1, 2, 3], size=["1K", "64K", "256K", "1M"])
 quick_points(receivers=[3], size=["64K"])
-volume("16M", quick="1M")
-value("together", "mb_per_s.sum", "mb_per_s", unit="MB/s")
+volume("64M", quick="1M")
+value("together", "mb_per_s.together", unit="MB/s")
 value("slowest", "mb_per_s.least", "mb_per_s", unit="MB/s")
 value("valid", "valid_percent", unit="%")
 
