@@ -56,8 +56,7 @@ class Context : public ContextBlock {
   Engine& engine() { return device_.engine(); }
 
   FetchQueue<FetchableAsyncEvent> async_events;
-  UseCount users;              ///< what was made with it
-  UseCount completion_queues;  ///< which are among these
+  UseCount users;  ///< what was made with it
 
  private:
   Device& device_;

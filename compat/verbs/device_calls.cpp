@@ -54,11 +54,12 @@ DIWARP_COMPAT_EXPORT ibv_context* ibv_open_device(ibv_device* device) {
   });
 }
 
+/// What the program has left open of it stays until the program ends, as the manual page warns.
 DIWARP_COMPAT_EXPORT int ibv_close_device(ibv_context* context) {
   return minus_one([&] {
     Context& opened = context_of(context);
-    LiveObjects<Context>::take_unused(&opened);
-    delete &opened;
+    LiveObjects<Context>::take(&opened);
+    if (!opened.users.any()) delete &opened;
   });
 }
 

@@ -49,10 +49,9 @@ class Pd : public ibv_pd {
   diwarp::ProtectionDomain& domain() { return domain_; }
   void note_queue_pair() { had_queue_pair_ = true; }
 
-  /// Throws Refusal(EBUSY) while anything rests on it. Regions alone do not count once its queue
-  /// pairs and all completion queues of the context are gone: some programs leave a region behind
-  /// when they end (ib_send_bw over iWARP, without the connection manager), and take a failure here
-  /// for one of theirs.
+  /// Throws Refusal(EBUSY) while anything rests on it. Regions alone do not count once it has had
+  /// queue pairs, and these are gone: some programs leave a region behind when they end (ib_send_bw
+  /// over iWARP, without the connection manager), and take a failure here for one of theirs.
   void check_unused() const;
   void end();
 
@@ -62,7 +61,6 @@ class Pd : public ibv_pd {
 
  private:
   std::shared_ptr<Pd> self_;  // until end()
-  Context& context_;          // not after end()
   std::optional<Use> of_context_;
   std::atomic<bool> had_queue_pair_{false};
   Engine& engine_;
