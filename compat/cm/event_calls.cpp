@@ -2,6 +2,8 @@
 // The functions of librdmacm about channels and events.
 #include "compat/cm/event_calls.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -43,16 +45,22 @@ std::unique_ptr<Id> request_id(PendingCmEvent& pending, const rdma_cm_event& eve
   return std::make_unique<Id>(*pending.about, std::move(*pending.request), pending.device, event);
 }
 
-void add_request(PendingCmEvent& pending, rdma_cm_event& event) {
+/// A program that never waits here handles one event after the other by itself.
+bool may_wait(const EventChannel& channel) {
+  return (::fcntl(channel.fd, F_GETFL) & O_NONBLOCK) == 0;
+}
+
+void add_request(PendingCmEvent& pending, EventChannel& channel, rdma_cm_event& event) {
   event.listen_id = pending.about;
   std::unique_ptr<Id> made = request_id(pending, event);
   LiveObjects<Id>::add(made.get());
+  channel.pace.fetched(made.get());
   event.id = made.release();
 }
 
-rdma_cm_event* made_ready(PendingCmEvent& pending) {
+rdma_cm_event* made_ready(PendingCmEvent& pending, EventChannel& channel) {
   std::unique_ptr<CmEventBlock> block = block_of(pending);
-  if (pending.request || pending.ud_request) add_request(pending, *block);
+  if (pending.request || pending.ud_request) add_request(pending, channel, *block);
   if (block->event == RDMA_CM_EVENT_ESTABLISHED) pending.about->note_addresses();
   return block.release();
 }
@@ -60,6 +68,7 @@ rdma_cm_event* made_ready(PendingCmEvent& pending) {
 }  // namespace
 
 rdma_cm_event* fetch_event(EventChannel& channel) {
+  if (may_wait(channel)) channel.pace.wait();
   for (;;) {
     PendingCmEvent pending = channel.events.take();
     // What the program does not get counts as acknowledged. A request is rejected.
@@ -67,7 +76,7 @@ rdma_cm_event* fetch_event(EventChannel& channel) {
       // A peer that has gone, and whose device has, too, leaves no request.
       const bool answerable = pending.request || pending.ud_request;
       if (answerable || pending.event.event != RDMA_CM_EVENT_CONNECT_REQUEST)
-        return made_ready(pending);
+        return made_ready(pending, channel);
     } catch (const std::exception& error) {
       log_line(LogLevel::error, std::string("a connection event was lost: ") + error.what());
     } catch (const Refusal&) {  // the address of a request is none of this host's any more

@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "compat/cm/request_pace.h"
 #include "compat/cm/ud_request.h"
 #include "compat/common/fetch_queue.h"
 
@@ -46,6 +47,7 @@ class EventChannel : public rdma_event_channel {
   EventChannel() : rdma_event_channel{} { fd = events.descriptor(); }
 
   FetchQueue<PendingCmEvent> events;
+  RequestPace pace;
 };
 
 }  // namespace diwarp::compat

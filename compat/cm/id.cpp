@@ -124,6 +124,7 @@ void Id::drop_engine_ids() {
 }
 
 void Id::end() {
+  its_channel->pace.begun(this);
   if (datagram_) datagram_->end();
   drop_engine_ids();
   // Requests that nobody fetched are rejected when these events go.
@@ -203,6 +204,7 @@ void Id::connect(const rdma_conn_param* parameters) {
 }
 
 void Id::accept(const rdma_conn_param* parameters) {
+  its_channel->pace.begun(this);
   if (datagram_) return datagram_->accept(parameters);
   diwarp::QueuePair& taker = queue_pair_for(parameters);
   const Depths depths = depths_of(parameters, requested_);
@@ -213,6 +215,7 @@ void Id::accept(const rdma_conn_param* parameters) {
 }
 
 void Id::reject(std::span<const std::byte> private_data) {
+  its_channel->pace.begun(this);
   if (datagram_) return datagram_->reject(private_data);
   engine_id().reject(private_data);
 }
@@ -265,6 +268,7 @@ void Id::migrate(rdma_event_channel* to) {
   const std::shared_ptr<EventChannel> next =
       to != nullptr ? EventChannel::shared(to) : EventChannel::make();
   rdma_event_channel* const own = synchronous_ ? channel : nullptr;
+  its_channel->pace.begun(this);
   acknowledge_kept_event();
   Hub::of_process().move(*this, next);
   acknowledgements.wait_for_all();

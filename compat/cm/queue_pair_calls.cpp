@@ -96,6 +96,7 @@ void check_domain(const rdma_cm_id& id, ibv_qp_init_attr_ex& init) {
 }  // namespace
 
 void create_queue_pair(rdma_cm_id& id, ibv_qp_init_attr_ex& init) {
+  static_cast<Id&>(id).its_channel->pace.begun(&id);
   check_domain(id, init);
   if (id.srq != nullptr && init.srq == nullptr) init.srq = id.srq;
   ibv_qp* qp = nullptr;

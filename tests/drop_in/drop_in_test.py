@@ -184,10 +184,10 @@ def rping_serves_several_clients():
     address, port = own_address(), free_port()
     server = over("rping", "-s", "-P", "-a", address, "-p", port)
     wait_until(lambda: is_listening(port), "rping does not listen")
-    for _ in range(2):
+    for _ in range(3):
         endless = over("rping", "-c", "-a", address, "-p", port)
         clients = [over("rping", "-c", "-a", address, "-p", port, "-V", "-C", 50)
-                   for _ in range(4)]
+                   for _ in range(7)]
         for client in clients:
             client.end(0)
         endless.kill()
