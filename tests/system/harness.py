@@ -121,10 +121,10 @@ class Process:
             check(chunk, f"{self.name} did not print {pattern!r}: {self.output!r} {self.errors()!r}")
             self.output += chunk.decode()
 
-    def end(self, status):
+    def end(self, status, patience=PATIENCE):
         """Waits for its end and returns what it said on standard error."""
         try:
-            rest, _ = self.process.communicate(timeout=PATIENCE)
+            rest, _ = self.process.communicate(timeout=patience)
         except subprocess.TimeoutExpired:
             raise AssertionError(f"{self.name} did not end")
         self.output += rest.decode()
