@@ -16,6 +16,8 @@ from harness import PATIENCE, Skipped, case, check, check_sentence, main, path, 
 CHECKSUMS = ("ip.check_checksum", "udp.check_checksum", "tcp.check_checksum")
 # Wireshark guesses that payload of RDMAP is RPC, and calls what does not fit malformed.
 NO_GUESS = "rpcordma"
+# The system chooses ports, of which Wireshark takes some for protocols of other programs.
+ANY_PORT = ("-d", "udp.port==1024-65535,data", "-o", "tcp.try_heuristic_first:TRUE")
 MESSAGES = 20
 
 
@@ -25,7 +27,7 @@ def tshark(file, *words):
     if program is None:
         raise Skipped("no tshark (package tshark)")
     preferences = [word for name in CHECKSUMS for word in ("-o", f"{name}:TRUE")]
-    preferences += ["--disable-protocol", NO_GUESS]
+    preferences += ["--disable-protocol", NO_GUESS, *ANY_PORT]
     done = subprocess.run([program, "-n", "-r", file, *preferences, *words], text=True,
                           capture_output=True, timeout=PATIENCE, check=False)
     check(done.returncode == 0 and "cut short" not in done.stderr, done.stderr)
