@@ -25,6 +25,7 @@ from scene import NEW_NET, Router, become_root, call, need_program  # noqa: E402
 
 ALL_PROTOCOLS, OUTGOING = 3, 4
 SOL_PACKET, PACKET_STATISTICS = 263, 6
+FREE_PORTS = "50000 54000"  # of which Wireshark takes none for another protocol's
 RECEIVE_BUFFER_FORCE = 33  # SO_RCVBUFFORCE
 OPERATIONS = [(transport, operation) for transport in ("ud", "rd") for operation in ("send", "write-record", "read")]
 
@@ -38,6 +39,8 @@ def enter_namespace():
     except OSError as error:
         raise Skipped(f"no network namespace can be made here ({error})")
     subprocess.run(["ip", "link", "set", "lo", "mtu", "1500", "up"], check=True)
+    with open("/proc/sys/net/ipv4/ip_local_port_range", "w") as ports:
+        ports.write(FREE_PORTS)
     for offload in Router.OFFLOADS:
         subprocess.run(["ethtool", "-K", "lo", offload, "off"], check=True, capture_output=True)
 
