@@ -1,2 +1,0 @@
-rc_lat:
-    latency  =  72.7 us

@@ -1,1 +1,0 @@
-unable to bind to listen port
