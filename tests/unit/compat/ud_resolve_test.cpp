@@ -73,7 +73,7 @@ TEST_CASE("A message that is cut, longer, or has one wrong field is none") {
     CHECK_FALSE(parse_ud_answer(std::span(answer).first(length)));
   CHECK_FALSE(parse_ud_answer(request));
   CHECK_FALSE(parse_ud_request(answer));
-  for (const size_t place : {0, 1, 2, 3, 4, 5, 6}) {
+  for (size_t place = 0; place <= 6; ++place) {
     auto wrong = request;
     wrong[place] ^= std::byte{0x80};
     CHECK_FALSE(parse_ud_request(wrong));
@@ -166,7 +166,8 @@ TEST_CASE("A query is repeated at growing distances until it is given up") {
 TEST_CASE("An answer ends its query alone, once, and a cancelled query has none") {
   UdQueries queries;
   const Address service = Address::parse("192.0.2.7:7174");
-  for (uint64_t number : {1, 2, 3}) queries.begin(number, number + 10, service, {}, kStart);
+  for (uint64_t number = 1; number <= 3; ++number)
+    queries.begin(number, number + 10, service, {}, kStart);
   CHECK(queries.take(1)->id == 11);
   CHECK_FALSE(queries.take(1));
   queries.cancel(12);
