@@ -110,6 +110,12 @@ WRONG = {
     "every_half": (["loss", "--every", "1.5"], "a whole number"),
     "points": (["loss", "--points", "speed=3"], "one of loss, size"),
     "lanes": (["loss", "--lanes", "quux"], "No lane matches"),
+    "lanes_of_all": (["figures", "--lanes", "quux"], "No lane matches"),
+    "points_of_none": (["figures", "--points", "colour=1"], "--points needs NAME=A,B"),
+    "points_twice": (["loss", "--points", "size=1K,1024"], "twice"),
+    "loss_twice": (["loss", "--loss", "1,1"], "twice"),
+    "hosts": (["broadcast", "--network", "router"], "router has 2 hosts"),
+    "self_check_of_bursts": (["loss", "--self-check", "--burst", "5"], "without --burst"),
     "volume": (["loss", "--volume", "much"], "not a number"),
     "self_check": (["loss", "--self-check", "--loss", "0"], "above 0"),
 }

@@ -99,6 +99,23 @@ MISTAKES = {
     "rounds_of_text": ("rounds(least='3')", 1, "1 <= least"),
     "a_part_for_no_point": ("value('s')\nlane('a', sequence(b=pair('bandwidth', '', only={'size': "
                             "[1]})))", 2, "only for some 'size'"),
+    "value_of_lists": ("value('s', ['a', 'b'])", 1, "are texts"),
+    "value_of_the_table": ("value('round')", 1, "every table has"),
+    "points_of_the_table": ("points(status=[1])", 1, "every table has"),
+    "a_point_twice": ("points(k=[1, '1'])", 1, "k has 1 twice"),
+    "a_size_twice": ("points(size=[1024, '1K'])", 1, "twice"),
+    "published_number": ("published('t', -18.1, max)", 1, "are texts"),
+    "published_reason": ("published('t', '1', max, why=None)", 1, "are texts"),
+    "missing_reason": ("missing(None, 5)", 1, "are texts"),
+    "row_of_a_list": ("lane('a', program('x', row=['v']))", 1, "a program's row"),
+    "column_of_a_list": ("lane('a', program('x', column=['v']))", 1, "a program's row"),
+    "plain_kind": ("lane('a', plain('udpx'))", 1, "plain is one of"),
+    "pair_of_nothing": ("lane('a', pair(None, ''))", 1, "the name of a tool"),
+    "beside_many": ("lane('a', beside(pair('bandwidth', ''), many(2, pair('bandwidth', ''))))", 1,
+                    "beside() takes two"),
+    "every_0th": ("network('switch', every=0)", 1, "not each 0th"),
+    "lanes_and_combined": ("value('s')\nlane('a', program('x'))\ncombine('loss')", 2,
+                           "has lanes, or combines"),
     "exit": ("value('a')\nimport sys\nsys.exit(3)", 3, "sys.exit(3) would end the lab"),
     "in_a_function": ("def f():\n    return 1 / 0\nx = 2\nf()", 2, "ZeroDivisionError"),
 }
@@ -171,9 +188,11 @@ def a_share_is_off_by_standard_deviations():
     check(deviations(100, 10000, 0.01) == 0, "as asked")
     check(round(deviations(150, 10000, 0.01), 2) == 5.03, deviations(150, 10000, 0.01))
     check(deviations(1, 100, 0) > 1e9 and deviations(0, 100, 0) == 0, "none asked for")
-    check(selfcheck.Count("n", 1, 10000, 140, "").holds(), "4 deviations")
-    check(not selfcheck.Count("n", 1, 10000, 160, "").holds(), "6 deviations")
-    check(not selfcheck.Count("n", 1, 0, 0, "").holds(), "nothing was sent")
+    check(selfcheck.Count("n", 1, 10000, 140).holds(), "4 deviations")
+    check(not selfcheck.Count("n", 1, 10000, 160).holds(), "6 deviations")
+    check(not selfcheck.Count("n", 1, 0, 0).holds(), "nothing was sent")
+    check(selfcheck.Count("n", 1, 10000, 100, 101, 10000).holds(), "one more found no room")
+    check(not selfcheck.Count("n", 1, 10000, 100, 99, 10000).holds(), "one came that was lost")
 
 
 @case()

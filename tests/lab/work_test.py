@@ -205,6 +205,32 @@ def programs_that_ran_at_different_times_share_all_of_it():
 
 
 @case()
+def what_all_rows_share_is_of_all():
+    """Shares are means, and what each process counted adds up."""
+    use_fakes()
+    fake("bandwidth", 'print(json.dumps({"valid_percent": 50, "overflowed": 2, "impaired": '
+                      '{"offered": 10, "dropped": 1}}))')
+    row = work.many(2, work.pair("bandwidth", "")).run(stage())
+    check((row["valid_percent"], row["overflowed"]) == (50, 4), row)
+    check((row["impaired.offered"], row["impaired.dropped"]) == (20, 2), row)
+    row = work.merge([{"valid_percent": 100}, {"valid_percent": 0}])
+    check(row["valid_percent"] == 50, row)
+
+
+@case()
+def a_pair_beside_another_has_it_there_all_the_time():
+    use_fakes()
+    fake("bandwidth", ROW)
+    fake("pingpong", "time.sleep(60)")
+    row = work.beside(work.pair("bandwidth", ""), work.pair("pingpong", "")).run(stage(limit=30))
+    check(row["mb_per_s"] == 5, row)
+    fake("pingpong", ROW)
+    fake("bandwidth", "time.sleep(1)\n" + ROW)
+    refused(Failed, lambda: work.beside(work.pair("bandwidth", ""),
+                                        work.pair("pingpong", "")).run(stage(limit=30)), "ended first")
+
+
+@case()
 def one_row_of_many_is_chosen():
     write("rows", '#!/bin/sh\necho \'{"rows": [{"name": "a", "x": 1}, {"name": "b", "x": 2}]}\'',
           True)

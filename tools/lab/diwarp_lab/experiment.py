@@ -151,6 +151,8 @@ class Words:
         self.experiment.settings = {name: setting(name, text) for name, text in settings.items()}
 
     def points(self, **lists):
+        for name in lists:
+            refuse_reserved(name)
         self.experiment.points = {name: point_values(name, values)
                                   for name, values in lists.items()}
 
@@ -161,7 +163,7 @@ class Words:
         self.experiment.quick_points = {name: point_values(name, values)
                                         for name, values in lists.items()}
 
-    def volume(self, normal, quick):
+    def volume(self, normal, quick="1M"):
         """Bytes of a run, which make {count} of {size}."""
         self.experiment.volumes = (parse_number(normal), parse_number(quick))
 
@@ -175,6 +177,8 @@ class Words:
         if better not in BETTER:
             raise Wrong(f"better is one of {', '.join(BETTER)}, not {better!r}")
         self.refuse_second("value", name, self.experiment.values)
+        refuse_reserved(name)
+        need_texts("the columns of a value", columns)
         self.experiment.values.append(Value(name, columns or (name,), unit, better, line_here()))
 
     def lane(self, name, how, network="", only=None):
@@ -199,9 +203,11 @@ class Words:
     def published(self, title, number, here, why=""):
         if not callable(here):
             raise Wrong(f"{title!r} needs how it is computed here: change(...)")
+        need_texts("title, number and reason of published()", (title, number, why))
         self.experiment.published.append(Published(title, number, here, why, line_here()))
 
     def missing(self, title, why):
+        need_texts("title and reason of missing()", (title, why))
         self.experiment.missing.append((title, why))
 
     def combine(self, *names, rounds=None):
@@ -219,6 +225,19 @@ class Words:
 
 
 LONGEST_NAME = 60
+# Columns that the table has in any case.
+RESERVED = ("experiment", "network", "lane", "round", "status", "why", "net_offered", "net_lost")
+
+
+def refuse_reserved(name):
+    if name in RESERVED:
+        raise Wrong(f"{name!r} is a column that every table has: choose another name")
+
+
+def need_texts(what, values):
+    for value in values:
+        if not isinstance(value, str):
+            raise Wrong(f"{what} are texts, not {value!r}")
 
 
 def is_file_name(name):
@@ -248,6 +267,8 @@ def check_counts(experiment, lane):
 
 def check_whole(experiment):
     """What can be seen only when the file has been read to its end."""
+    if experiment.lanes and experiment.combined:
+        raise Wrong("a file has lanes, or combines experiments that have some", experiment.lanes[0].line)
     if not experiment.lanes and not experiment.combined:
         raise Wrong("there is no lane: name at least one, as in lane(\"ud\", pair(...))", 1)
     values = [value.name for value in experiment.values]

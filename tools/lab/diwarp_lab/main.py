@@ -16,7 +16,7 @@ from . import experiment as experiments
 from . import lock, machine, plots, report, selfcheck
 from .basics import Refusal, where
 from .networks import NETWORKS, OPTIONS, setting
-from .output import NOT_ENDED, Output, document
+from .output import NOT_ENDED, Output, document, refuse_results_in
 from .progress import Progress
 from .quantities import short
 from .results import Results
@@ -102,11 +102,9 @@ def settings_of(arguments):
         if text is None:
             continue
         try:
-            found[name] = [setting(name, part) for part in text.split(",")]
-        except ValueError as error:
+            found[name] = experiments.point_values(name, text.split(","))
+        except (experiments.Wrong, ValueError) as error:
             raise Refusal(f"--{name}: {error}.")
-        if name == "every" and not all(found[name]):
-            raise Refusal("--every: the nth packet is lost, from the first on, and not each 0th.")
     return found
 
 
@@ -200,6 +198,14 @@ def busy(patience):
             return found
 
 
+class Prepared:
+    """An experiment that can run as it was asked for."""
+
+    def __init__(self, experiment, folder, results, networks, overrides, volume):
+        self.experiment, self.folder, self.results = experiment, folder, results
+        self.networks, self.overrides, self.volume = networks, overrides, volume
+
+
 class Session:
     """All runs of one command."""
 
@@ -211,6 +217,7 @@ class Session:
                           f"{', '.join(NETWORKS)}.")
         self.circumstances, self.begun = None, time.monotonic()
         self.parts, self.status = [], FINE
+        self.left_out = []  # sentences
 
     def look_around(self):
         self.circumstances = {
@@ -232,6 +239,9 @@ class Session:
         return Networks(names, bool(self.arguments.network), asked)
 
     def self_check(self, experiment):
+        others = [name for name in self.settings if name != "loss"]
+        if others:
+            raise Refusal(f"--self-check proves --loss alone, without --{' and --'.join(others)}.")
         rates = self.settings.get("loss", list(selfcheck.RATES))
         if not all(0 < rate < 100 for rate in rates):
             raise Refusal("--self-check needs losses above 0 and below 100 percent.")
@@ -243,42 +253,66 @@ class Session:
         return FINE if fine else INCOMPLETE
 
     def run(self, path, folder):
-        """An experiment, or all that it combines, each in a folder of its own."""
+        """An experiment, or all that it combines, each in a folder of its own. What is asked for is
+        checked of all of them before the first one begins."""
         experiment = experiments.load(path)
+        if not experiment.combined:
+            return self.run_one(self.prepared(experiment, folder))
+        parts = self.prepared_parts(path, experiment, folder)
+        try:
+            for part in parts:
+                self.run_one(part)
+        finally:
+            self.write_whole(experiment, folder, parts)
+
+    def prepared_parts(self, path, experiment, folder):
+        """One that cannot be had is left out, and noted. Refusal where none is left."""
+        parts, refusals = [], []
         for name, line in experiment.combined:
             if name not in experiments.names():
                 raise experiments.Mistake(path, line, f"there is no experiment {name!r}")
-        if not experiment.combined:
-            names = ", ".join(lane.name for lane in experiment.lanes)
-            self.run_one(experiment, folder)
-            if not self.parts:
-                raise Refusal(f"No lane matches {self.arguments.lanes}: there are {names}.")
-            return
-        try:
-            for name, _ in experiment.combined:
-                part = experiments.load(experiments.find(name))
-                part.rounds = experiment.combined_rounds or part.rounds
-                self.run_one(part, os.path.join(folder, name))
-        finally:
-            self.write_whole(experiment, folder)
+            part = experiments.load(experiments.find(name))
+            if part.combined:
+                raise experiments.Mistake(path, line, f"{name!r} combines others itself")
+            part.rounds = experiment.combined_rounds or part.rounds
+            try:
+                parts.append(self.prepared(part, os.path.join(folder, name)))
+            except Refusal as reason:
+                refusals.append((name, reason))
+        if not parts:
+            raise refusals[0][1]
+        if refusals:
+            self.status = INCOMPLETE
+        for name, reason in refusals:
+            self.left_out.append(f"The experiment {name} is left out: {reason}")
+        return parts
 
-    def run_one(self, experiment, folder):
+    def prepared(self, experiment, folder):
+        """All that can be checked of it before it runs."""
+        names = ", ".join(lane.name for lane in experiment.lanes)
         overrides = change_points(experiment, self.arguments, dict(self.settings))
         if not experiment.lanes:
-            return  # of those that are combined some may be left out so
+            raise Refusal(f"No lane matches {self.arguments.lanes}: there are {names}.")
         volume = volume_of(self.arguments, experiment)
         networks = self.networks(experiment)
         results = Results(experiment, networks.possible(
             experiment.point_list(self.arguments.quick), overrides))
+        networks.check_hosts(experiment.hosts(results.points()))
+        refuse_results_in(folder)
+        return Prepared(experiment, folder, results, networks, overrides, volume)
+
+    def run_one(self, prepared):
+        experiment, results = prepared.experiment, prepared.results
         if self.circumstances is None:
             self.look_around()
-        run = {**self.circumstances, "notes": networks.notes}
-        output = Output(folder, run, experiment)
+        prepared.networks.notes[:0] = self.left_out
+        run = {**self.circumstances, "notes": prepared.networks.notes}
+        output = Output(prepared.folder, run, experiment)
         rounds = experiment.quick_rounds if self.arguments.quick else experiment.rounds
         progress = Progress(experiment.name, len(results.points()) * len(experiment.lanes))
-        runner = Runner(experiment, results, output, networks, progress, rounds,
-                        self.arguments.seed, overrides, self.arguments.limit,
-                        volume)
+        runner = Runner(experiment, results, output, prepared.networks, progress, rounds,
+                        self.arguments.seed, prepared.overrides, self.arguments.limit,
+                        prepared.volume)
         part = report.Part(experiment, results, None, {})
         ended, refused = NOT_ENDED, False
         try:
@@ -333,10 +367,15 @@ class Session:
             run["notes"].append(why_not)
         return [] if why_not else experiment.figures
 
-    def write_whole(self, experiment, folder):
+    def write_whole(self, experiment, folder, prepared):
         """The report of all parts; those of figures() have their pictures in their own folders."""
         if not self.parts:
             return
+        begun = [part.experiment for part in self.parts]
+        missing = [one.experiment.name for one in prepared if one.experiment not in begun]
+        if missing:
+            self.parts[0].document["run"]["notes"].append(
+                f"This report is partial: it ended before {', '.join(missing)}.")
         first = self.parts[0]
         first.experiment.missing += experiment.missing
         parts = [report.Part(part.experiment, part.results, part.document,

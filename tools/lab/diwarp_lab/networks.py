@@ -39,6 +39,8 @@ def setting(name, text):
         raise ValueError(f"{name} is in percent: at most 100, not {value:g}")
     if name in WHOLE and not isinstance(value, int):
         raise ValueError(f"{name} is a whole number, not {value:g}")
+    if name == "every" and value < 1:
+        raise ValueError("every nth packet is lost, from the first on, and not each 0th")
     if name == "mtu" and not 576 <= value <= 65535:
         raise ValueError(f"mtu is in bytes, from 576 to 65535, not {value:g}")
     return value
@@ -56,6 +58,7 @@ class Network:
     name = ""
     can = ()
     needs_namespaces = True
+    most_hosts = None  # as many as are asked for
     offloads = True  # whether the kernel hands segments of many packets through in one
     about = ""
     environment = {}
@@ -265,14 +268,12 @@ class ForwardingRouter(Router):
 class Routed(Network):
     name = "router"
     can = ("mtu", "loss", "every")
+    most_hosts = 2
     offloads = False
     about = ("a namespace that forwards between two others; nftables drops packets, offloads are "
              "off, so each is one on the wire")
 
     def build(self, scene, hosts):
-        if hosts > 2:
-            raise Refusal(f"The network router has two hosts, and this needs {hosts}: use switch "
-                          "or veth.")
         self.router = ForwardingRouter(scene)
         if self.get("mtu"):
             self.set_mtu()
@@ -332,6 +333,13 @@ def refuse_unable(name, settings):
         if value and option not in NETWORKS[name].can:
             able = [other for other, kind in NETWORKS.items() if option in kind.can]
             raise Refusal(f"The network {name} has no {option}; these have: {', '.join(able)}.")
+
+
+def refuse_hosts(name, hosts):
+    most = NETWORKS[name].most_hosts
+    if most is not None and hosts > most:
+        raise Refusal(f"The network {name} has {most} hosts, and this needs {hosts}: use switch or "
+                      "veth.")
 
 
 def why_no_namespaces():

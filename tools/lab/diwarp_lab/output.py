@@ -15,6 +15,12 @@ SCHEMA = 1
 NOT_ENDED = "the run had not ended"
 
 
+def refuse_results_in(folder):
+    if any(os.path.exists(os.path.join(folder, name)) for name in ("results.csv", "results.json")):
+        raise Refusal(f"{folder} has results already: name another folder with --out, or move them "
+                      "away.")
+
+
 class Output:
     """The folder of one run."""
 
@@ -23,16 +29,8 @@ class Output:
         self.made = not os.path.exists(folder)
         with told(folder):
             os.makedirs(folder, exist_ok=True)
-            if os.path.exists(self.path("results.json")):
-                self.refuse_second()
-            try:
-                self.rows = open(self.path("results.csv"), "x", newline="")
-            except FileExistsError:
-                self.refuse_second()
-
-    def refuse_second(self):
-        raise Refusal(f"{self.folder} has results already: name another folder with --out, or "
-                      "move them away.")
+            refuse_results_in(folder)
+            self.rows = open(self.path("results.csv"), "x", newline="")
 
     def path(self, name):
         return os.path.join(self.folder, name)

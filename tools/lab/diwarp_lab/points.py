@@ -21,10 +21,18 @@ def point_values(name, values):
     if not isinstance(values, (list, tuple)) or not values:
         raise Wrong(f"{name} needs a list of values, not {values!r}")
     if name in OPTIONS:
-        return [setting(name, value) for value in values]
+        return once(name, [setting(name, value) for value in values])
     if name in NUMBERS:
-        return [whole_number(name, value) for value in values]
-    return [number_or_text(value) for value in values]
+        return once(name, [whole_number(name, value) for value in values])
+    return once(name, [number_or_text(value) for value in values])
+
+
+def once(name, values):
+    """The values, of which each is another point."""
+    for number, value in enumerate(values):
+        if value in values[:number]:
+            raise Wrong(f"{name} has {value!r} twice")
+    return values
 
 
 def wanted_values(name, values):

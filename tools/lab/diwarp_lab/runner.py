@@ -7,7 +7,7 @@ import subprocess
 
 from .basics import Refusal, Skipped
 from .experiment import counted
-from .networks import NETWORKS, OPTIONS, refuse_unable, why_no_namespaces
+from .networks import NETWORKS, OPTIONS, refuse_hosts, refuse_unable, why_no_namespaces
 from .output import NOT_ENDED
 from .quantities import short
 from .scene import Scene
@@ -99,8 +99,14 @@ class Networks:
                       "are left out")
         return kept
 
+    def check_hosts(self, hosts):
+        """Refusal where the network that the user chose has not so many."""
+        if self.explicit:
+            refuse_hosts(self.wanted[0], hosts)
+
     def make(self, name, settings, seed, hosts, stack):
         refuse_unable(name, settings)
+        refuse_hosts(name, hosts)
         kind = NETWORKS[name]
         if not kind.needs_namespaces:
             return kind(None, settings, seed, hosts)

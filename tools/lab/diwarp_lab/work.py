@@ -330,18 +330,34 @@ class Work:
 
 
 SUMMED = ("mb_per_s", "messages_per_s", "valid_bytes", "received", "sent", "lost")
+MEANS = ("valid_percent", "loss_percent")  # of as many messages each
+# What the rows of a process have of all of it.
+OF_CLIENT = ("processor.client.total_s", "impaired.offered", "impaired.dropped", "overflowed")
 
 
 CLIENT_TIME, SERVER_TIME = "processor.client.total_s", "processor.server.total_s"
 
 
-def period_of(rows):
-    """Seconds from when the first of them began to when the last one ended: not all may have run at
-    all of that time."""
-    if not all(isinstance(one.get(name), (int, float)) for one in rows
-               for name in ("seconds", "ended_s")):
+def bandwidth_of(rows):
+    """Valid bytes of all, over the time from when the first began to when the last one ended: not all
+    may have run at all of that time. 10^6 a second; None where they do not tell."""
+    if not rows or not all(isinstance(one.get(name), (int, float)) for one in rows
+                           for name in ("valid_bytes", "seconds", "ended_s")):
         return None
-    return max(one["ended_s"] for one in rows) - min(one["ended_s"] - one["seconds"] for one in rows)
+    began, ended = period_of(rows)
+    valid = sum(total(one, "valid_bytes") for one in rows)
+    return valid / (ended - began) / 1e6 if ended > began else None
+
+
+def period_of(rows):
+    """(when the first began, when the last ended), seconds of the host's clock."""
+    begun = [one.get("began_s", one["ended_s"] - one["seconds"]) for one in rows]
+    return min(begun), max(one["ended_s"] for one in rows)
+
+
+def total(row, name):
+    """Of all whose rows were merged into this one."""
+    return row.get(name + ".sum", row[name])
 
 
 def merge(rows, apart=()):
@@ -349,13 +365,17 @@ def merge(rows, apart=()):
     of what adds up, and the bandwidth of all together. `apart` are columns of processes that each
     row has for itself: added up."""
     row = dict(rows[0])
+    for name in MEANS:
+        if all(isinstance(one.get(name), (int, float)) for one in rows):
+            row[name] = sum(one[name] for one in rows) / len(rows)
     for name in SUMMED:
         if all(isinstance(one.get(name), (int, float)) for one in rows):
-            row[name + ".sum"] = sum(one[name] for one in rows)
-            row[name + ".least"] = min(one[name] for one in rows)
-    period = period_of(rows)
-    if period and "valid_bytes.sum" in row:
-        row["mb_per_s.together"] = row["valid_bytes.sum"] / period / 1e6
+            row[name + ".sum"] = sum(total(one, name) for one in rows)
+            row[name + ".least"] = min(one.get(name + ".least", one[name]) for one in rows)
+    bandwidth = bandwidth_of(rows)
+    if bandwidth is not None:
+        row["mb_per_s.together"] = bandwidth
+        row["began_s"], row["ended_s"] = period_of(rows)
     for name in apart:
         if all(isinstance(one.get(name), (int, float)) for one in rows):
             row[name] = sum(one[name] for one in rows)
@@ -375,6 +395,8 @@ class Pair(Work):
 
     def __init__(self, tool, client, server="", receivers=1, clients=1, ends=(0, 1), limit=LIMIT,
                  streams=None, only=None):
+        if not isinstance(tool, str) or not tool.isidentifier():
+            raise ValueError(f"a pair needs the name of a tool, such as bandwidth, not {tool!r}")
         self.tool, self.client, self.server = tool, client, server
         self.receivers = checked_count("receivers", receivers)
         self.clients = checked_count("clients", clients)
@@ -437,8 +459,11 @@ class BegunPair:
     def finish(self):
         rows = [flat(row) for client in self.clients
                 for row in rows_in(client.name, client.finish())]
-        apart = [CLIENT_TIME] if len(self.clients) > 1 else []
-        return merge(rows, apart + ([SERVER_TIME] if self.servers > 1 else []))
+        apart = [*OF_CLIENT] if len(self.clients) > 1 else []
+        return merge(rows, apart + ([SERVER_TIME, "overflowed"] if self.servers > 1 else []))
+
+    def goes_on(self):
+        return all(client.process.poll() is None for client in self.clients)
 
     def kill(self):
         for running in self.running:
@@ -456,6 +481,9 @@ class Program(Work):
         self.placeholders()
         if not text.strip():
             raise ValueError("a program needs a name")
+        if not isinstance(self.row, dict) or not isinstance(column, str):
+            raise ValueError(f"a program's row is {{name: value}}, and its column a name, not "
+                             f"{row!r} and {column!r}")
 
     def hosts(self, point=None):
         return 1
@@ -507,10 +535,15 @@ class BegunProgram:
             pass
 
 
+PLAIN_KINDS = ("udp", "tcp", "count")
+
+
 class Plain(Pair):
     """plain.py: sockets without diwarp, between two hosts."""
 
     def __init__(self, kind, options="", limit=LIMIT):
+        if kind not in PLAIN_KINDS:
+            raise ValueError(f"plain is one of {', '.join(PLAIN_KINDS)}, not {kind!r}")
         super().__init__(kind, options, "", limit=limit)
         self.kind = kind
 
@@ -575,8 +608,11 @@ class BegunTogether:
             raise
 
     def finish(self):
-        return {f"{name}.{column}": value for name, one in self.begun
-                for column, value in one.finish().items()}
+        rows = {name: one.finish() for name, one in self.begun}
+        whole = {f"{name}.{column}": value for name, row in rows.items()
+                 for column, value in row.items()}
+        bandwidth = bandwidth_of([*rows.values()])
+        return whole if bandwidth is None else {**whole, "mb_per_s.together": bandwidth}
 
     def kill(self):
         for _, one in self.begun:
@@ -623,7 +659,42 @@ class Many(Work):
 
 class BegunMany(BegunTogether):
     def finish(self):
-        return merge([one.finish() for _, one in self.begun], (CLIENT_TIME, SERVER_TIME))
+        return merge([one.finish() for _, one in self.begun], (*OF_CLIENT, SERVER_TIME))
+
+
+class Beside(Work):
+    """A pair beside another one, which is begun first and ended afterwards: the row is the first's,
+    and the other one ran all the time."""
+
+    def __init__(self, pair, other):
+        for one in (pair, other):
+            if not isinstance(one, Pair):
+                raise ValueError(f"beside() takes two of pair(...) and plain(...), not {one!r}")
+        self.parts = {"pair": pair, "other": other}
+        self.pair, self.other = pair, other
+        self.texts = pair.texts + other.texts
+
+    def hosts(self, point=None):
+        return max(self.pair.hosts(point), self.other.hosts(point))
+
+    def counts(self):
+        return self.pair.counts() + self.other.counts()
+
+    def streams(self):
+        return self.pair.streams() or self.other.streams()
+
+    def obstacle(self, stage):
+        return self.pair.obstacle(stage) or self.other.obstacle(stage)
+
+    def run(self, stage):
+        other = self.other.begin(stage)
+        try:
+            row = self.pair.run(stage)
+            if not other.goes_on():
+                raise Failed("what was to run beside it ended first")
+            return row
+        finally:
+            other.kill()
 
 
 class Sequence(Together):
@@ -660,6 +731,10 @@ def together(**parts):
     return Together(parts)
 
 
+def beside(pair, other):
+    return Beside(pair, other)
+
+
 def many(count, pair, fan=""):
     return Many(count, pair, fan)
 
@@ -669,4 +744,4 @@ def sequence(**parts):
 
 
 WORDS = {"pair": pair, "program": program, "plain": plain, "together": together,
-         "sequence": sequence, "many": many}
+         "beside": beside, "sequence": sequence, "many": many}

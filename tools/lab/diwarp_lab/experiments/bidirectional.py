@@ -5,8 +5,7 @@ network("veth", "loopback")
 points(size=["1K", "16K", "64K", "256K", "1M"])
 quick_points(size=["64K"])
 volume("64M", quick="4M")
-value("bandwidth", "both.mb_per_s", "there.mb_per_s", "mb_per_s", unit="MB/s")
-value("both", "mb_per_s.together", unit="MB/s")
+value("bandwidth", "mb_per_s.together", unit="MB/s")
 
 FLOW = "--size {size} --iterations {count} --max-loss 100 --timeout 20"
 
@@ -23,4 +22,4 @@ lane("RC Send, one way", pair("bandwidth", f"--transport rc --op send {FLOW}"))
 lane("RC Send, two runs", two_runs("--transport rc --op send"))
 lane("RC Send, one run", pair("bandwidth", f"--transport rc --op send --bidirectional {FLOW}"))
 
-figure("bidirectional", "bandwidth", x="size", title="Bandwidth of one way of two")
+figure("bidirectional", "bandwidth", x="size", title="Bandwidth of both ways together")

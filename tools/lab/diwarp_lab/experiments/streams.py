@@ -4,8 +4,8 @@ Several queue pairs of one process at each end, or a process at each end for eac
 network("veth", "loopback")
 points(streams=[1, 2, 4, 8], size=["64K"])
 quick_points(streams=[1, 2])
-volume("32M", quick="2M")
-value("bandwidth", "mb_per_s.sum", "mb_per_s", unit="MB/s")
+volume("128M", quick="2M")
+value("bandwidth", "mb_per_s.together", unit="MB/s")
 
 FLOW = "--size {size} --iterations {count} --max-loss 100 --timeout 20"
 for name, how in (("UD Send", "--transport ud --op send"),
