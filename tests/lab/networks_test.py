@@ -34,7 +34,7 @@ def send(made, packets=PACKETS, pace=10000):
 def loss_is_as_asked(name, rate):
     with network(name, loss=rate) as made:
         received, offered, lost = send(made, 10000)
-        one = selfcheck.Count(name, rate, offered, lost, "")
+        one = selfcheck.Count(name, rate, offered, lost, 10000 - received, 10000)
         check(one.holds() and offered >= 10000, str(one))
         check(received <= 10000 and received >= 10000 - lost - 200, (received, lost))
 
