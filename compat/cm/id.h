@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <diwarp/connection_manager.h>
+#include <rdma/rdma_cma.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "compat/cm/depths.h"
+#include "compat/cm/event_channel.h"
+#include "compat/cm/port_reservation.h"
+#include "compat/common/acknowledgements.h"
+
+namespace diwarp::compat {
+
+/// One end of a connection that is, or will be, or a listener, as programs get it. The library's id
+/// is made when the device is known.
+///
+/// A synchronous id has a channel of its own, and each of its calls waits for the event that tells
+/// what came of it; `event` keeps that until the next one.
+class Id : public rdma_cm_id {
+ public:
+  /// Without a channel it is a synchronous one.
+  Id(std::shared_ptr<EventChannel> on, void* program_context, rdma_port_space space);
+  /// For a request that `listener` got.
+  Id(const Id& listener, diwarp::CmId request, ibv_device* device, const rdma_cm_event& told);
+  ~Id();
+  Id(const Id&) = delete;
+  Id& operator=(const Id&) = delete;
+
+  // --- Steps of a connection. Each throws Refusal or diwarp::Error.
+
+  void bind(const Address& local);
+  void resolve_addr(const sockaddr* source, const sockaddr* destination);
+  void resolve_route();
+  void connect(const rdma_conn_param* parameters);
+  void listen(int backlog);
+  void accept(const rdma_conn_param* parameters);
+  void reject(std::span<const std::byte> private_data);
+  void disconnect();
+  /// Ends all that the library has of it: no event comes any more, and requests are rejected.
+  void end();
+
+  /// Of a synchronous id: waits for the event of the last call. Throws Refusal with its status.
+  void complete();
+  void acknowledge_kept_event();
+  void migrate(rdma_event_channel* to);
+  bool synchronous() const { return synchronous_; }
+  /// After an event that tells that a connection is there: its addresses.
+  void note_addresses();
+
+  Acknowledgements acknowledgements;
+  std::shared_ptr<EventChannel> its_channel;  ///< the hub's lock guards changes
+
+  // What rdma_create_ep() leaves for later.
+  std::optional<ibv_qp_init_attr> passive_init;
+  std::vector<std::byte> connect_data;
+
+  std::atomic<bool> ipv6_only{false};
+
+ private:
+  void set_device(ibv_device* device);
+  void set_source(const Address& address);
+  void set_destination(const Address& address);
+  diwarp::CmId& engine_id();
+  diwarp::CmId& make_engine_id(ibv_device* device);
+  diwarp::QueuePair& queue_pair_for(const rdma_conn_param* parameters) const;
+  std::vector<std::byte> private_data_of(const rdma_conn_param* parameters) const;
+  void drop_engine_ids();
+  Address listen_on(const Address& local, int backlog);
+
+  bool synchronous_;
+  bool bound_ = false;
+  Address local_;
+  std::optional<PortReservation> reservation_;  // from bind to listen
+  Depths requested_;                            // the most that accept() can have
+  std::mutex engine_mutex_;  // guards changes of engine_ids_ against threads that fetch events
+  std::vector<diwarp::CmId> engine_ids_;  // a listener on all addresses has one of each family
+};
+
+/// Throws Refusal(EINVAL) for null.
+Id& id_of(rdma_cm_id* id);
+
+}  // namespace diwarp::compat

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions of librdmacm that make queue pairs and shared receive queues for ids.
+#include <cerrno>
+#include <cstring>
+
+#include "compat/cm/id.h"
+#include "compat/cm/queue_pairs.h"
+#include "compat/common/boundary.h"
+#include "compat/common/export.h"
+#include "compat/common/log.h"
+
+namespace diwarp::compat {
+namespace {
+
+/// What a function of libibverbs gave: a pointer, or null with errno.
+template <class Object>
+Object* made(Object* object) {
+  refuse_if(object == nullptr, errno);
+  return object;
+}
+
+void destroy_queue(ibv_cq*& queue, ibv_comp_channel*& channel) {
+  if (queue != nullptr) ibv_destroy_cq(queue);
+  if (channel != nullptr) ibv_destroy_comp_channel(channel);
+  queue = nullptr;
+  channel = nullptr;
+}
+
+void make_queue(rdma_cm_id& id, uint32_t entries, ibv_cq*& queue, ibv_comp_channel*& channel) {
+  channel = made(ibv_create_comp_channel(id.verbs));
+  queue = made(ibv_create_cq(id.verbs, static_cast<int>(entries), &id, channel, 0));
+}
+
+void destroy_queues(rdma_cm_id& id) {
+  destroy_queue(id.recv_cq, id.recv_cq_channel);
+  destroy_queue(id.send_cq, id.send_cq_channel);
+}
+
+/// Completion queues that the program does not bring are made, with channels.
+void complete_queues(rdma_cm_id& id, ibv_qp_init_attr_ex& init) {
+  const bool other_recv =
+      id.recv_cq != nullptr && init.recv_cq != nullptr && id.recv_cq != init.recv_cq;
+  const bool other_send =
+      id.send_cq != nullptr && init.send_cq != nullptr && id.send_cq != init.send_cq;
+  refuse_if(other_recv || other_send, EINVAL);
+  if (init.recv_cq == nullptr && id.recv_cq == nullptr && init.cap.max_recv_wr != 0)
+    make_queue(id, init.cap.max_recv_wr, id.recv_cq, id.recv_cq_channel);
+  if (init.send_cq == nullptr && id.send_cq == nullptr && init.cap.max_send_wr != 0)
+    make_queue(id, init.cap.max_send_wr, id.send_cq, id.send_cq_channel);
+  if (init.recv_cq == nullptr) init.recv_cq = id.recv_cq;
+  if (init.send_cq == nullptr) init.send_cq = id.send_cq;
+  // Of a queue without places none was made, and libibverbs wants one.
+  if (init.recv_cq == nullptr) init.recv_cq = init.send_cq;
+  if (init.send_cq == nullptr) init.send_cq = init.recv_cq;
+}
+
+void lead_to_init(ibv_qp* qp) {
+  ibv_qp_attr attributes{};
+  attributes.qp_state = IBV_QPS_INIT;
+  attributes.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+  refuse_if(ibv_modify_qp(qp, &attributes, IBV_QP_STATE | IBV_QP_ACCESS_FLAGS) != 0, EINVAL);
+}
+
+void check_domain(const rdma_cm_id& id, ibv_qp_init_attr_ex& init) {
+  refuse_if(id.verbs == nullptr || id.qp != nullptr, EINVAL);
+  const bool brought = (init.comp_mask & IBV_QP_INIT_ATTR_PD) != 0 && init.pd != nullptr;
+  refuse_if(brought && init.pd->context != id.verbs, EINVAL);
+  if (brought) return;
+  init.comp_mask |= IBV_QP_INIT_ATTR_PD;
+  init.pd = id.pd;
+}
+
+}  // namespace
+
+void create_queue_pair(rdma_cm_id& id, ibv_qp_init_attr_ex& init) {
+  check_domain(id, init);
+  if (id.srq != nullptr && init.srq == nullptr) init.srq = id.srq;
+  ibv_qp* qp = nullptr;
+  try {
+    complete_queues(id, init);
+    qp = made(ibv_create_qp_ex(id.verbs, &init));
+    lead_to_init(qp);
+  } catch (...) {
+    if (qp != nullptr) ibv_destroy_qp(qp);
+    destroy_queues(id);
+    throw;
+  }
+  id.pd = init.pd;
+  id.qp = qp;
+}
+
+void create_queue_pair(rdma_cm_id& id, ibv_pd* pd, ibv_qp_init_attr& init) {
+  // The longer structure begins as the shorter one does.
+  ibv_qp_init_attr_ex extended{};
+  std::memcpy(&extended, &init, sizeof init);
+  extended.comp_mask = pd != nullptr ? IBV_QP_INIT_ATTR_PD : 0;
+  extended.pd = pd;
+  create_queue_pair(id, extended);
+  std::memcpy(&init, &extended, sizeof init);
+}
+
+void destroy_queue_pair(rdma_cm_id& id) {
+  if (id.qp != nullptr) ibv_destroy_qp(id.qp);
+  id.qp = nullptr;
+  destroy_queues(id);
+}
+
+void destroy_shared_queue(rdma_cm_id& id) {
+  if (id.srq != nullptr) ibv_destroy_srq(id.srq);
+  id.srq = nullptr;
+}
+
+}  // namespace diwarp::compat
+
+using namespace diwarp::compat;  // NOLINT: what follows is the outer face
+
+extern "C" {
+
+DIWARP_COMPAT_EXPORT int rdma_create_qp(rdma_cm_id* id, ibv_pd* pd, ibv_qp_init_attr* init) {
+  return minus_one([&] { create_queue_pair(id_of(id), pd, *init); });
+}
+
+DIWARP_COMPAT_EXPORT int rdma_create_qp_ex(rdma_cm_id* id, ibv_qp_init_attr_ex* init) {
+  return minus_one([&] { create_queue_pair(id_of(id), *init); });
+}
+
+DIWARP_COMPAT_EXPORT void rdma_destroy_qp(rdma_cm_id* id) {
+  quietly([&] { destroy_queue_pair(id_of(id)); });
+}
+
+DIWARP_COMPAT_EXPORT int rdma_create_srq(rdma_cm_id* id, ibv_pd* pd, ibv_srq_init_attr* init) {
+  return minus_one([&] {
+    Id& of = id_of(id);
+    refuse_if(of.srq != nullptr || of.verbs == nullptr, EINVAL);
+    ibv_srq* const srq = ibv_create_srq(pd != nullptr ? pd : of.pd, init);
+    refuse_if(srq == nullptr, errno);
+    if (of.pd == nullptr) of.pd = pd;
+    of.srq = srq;
+  });
+}
+
+DIWARP_COMPAT_EXPORT int rdma_create_srq_ex(rdma_cm_id* id, ibv_srq_init_attr_ex* init) {
+  const bool basic =
+      (init->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) == 0 || init->srq_type == IBV_SRQT_BASIC;
+  if (!basic) {
+    errno = log_unsupported("rdma_create_srq_ex of another type than basic");
+    return -1;
+  }
+  const bool brought = (init->comp_mask & IBV_SRQ_INIT_ATTR_PD) != 0;
+  // The longer structure begins as the shorter one does.
+  return rdma_create_srq(id, brought ? init->pd : nullptr,
+                         reinterpret_cast<ibv_srq_init_attr*>(init));
+}
+
+DIWARP_COMPAT_EXPORT void rdma_destroy_srq(rdma_cm_id* id) {
+  quietly([&] { destroy_shared_queue(id_of(id)); });
+}
+
+}  // extern "C"

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cerrno>
+#include <utility>
+
+#include "compat/common/error.h"
+
+/// The outer face of both libraries: no exception leaves a C function. Each of these runs `body`
+/// and turns an exception into what the function gives by its own convention.
+namespace diwarp::compat {
+
+/// 0, or an errno value: most functions of libibverbs.
+template <class Body>
+int errno_value(Body&& body) noexcept {
+  try {
+    std::forward<Body>(body)();
+    return 0;
+  } catch (...) {
+    return errno_of_current_exception();
+  }
+}
+
+/// 0, or -1 with errno: functions of librdmacm, and some of libibverbs.
+template <class Body>
+int minus_one(Body&& body) noexcept {
+  const int code = errno_value(std::forward<Body>(body));
+  if (code == 0) return 0;
+  errno = code;
+  return -1;
+}
+
+/// What `body` returns, a pointer, or null with errno.
+template <class Body>
+auto or_null(Body&& body) noexcept -> decltype(body()) {
+  try {
+    return std::forward<Body>(body)();
+  } catch (...) {
+    errno = errno_of_current_exception();
+    return nullptr;
+  }
+}
+
+/// Nothing at all.
+template <class Body>
+void quietly(Body&& body) noexcept {
+  errno_value(std::forward<Body>(body));
+}
+
+}  // namespace diwarp::compat

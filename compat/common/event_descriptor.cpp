@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compat/common/event_descriptor.h"
+
+#include <sys/eventfd.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "compat/common/error.h"
+
+namespace diwarp::compat {
+
+EventDescriptor::EventDescriptor() : descriptor_(::eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE)) {
+  refuse_if(descriptor_ < 0, errno);
+}
+
+EventDescriptor::~EventDescriptor() { ::close(descriptor_); }
+
+void EventDescriptor::put(uint64_t tokens) {
+  if (tokens == 0) return;
+  [[maybe_unused]] const ssize_t written = ::write(descriptor_, &tokens, sizeof tokens);
+}
+
+void EventDescriptor::take() {
+  uint64_t token = 0;
+  refuse_if(::read(descriptor_, &token, sizeof token) < 0, errno);
+}
+
+void EventDescriptor::absorb() {
+  uint64_t token = 0;
+  const iovec where{&token, sizeof token};
+  [[maybe_unused]] const ssize_t taken = ::preadv2(descriptor_, &where, 1, -1, RWF_NOWAIT);
+}
+
+}  // namespace diwarp::compat

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+namespace diwarp::compat {
+
+/// A descriptor that counts tokens and is handed out: the program may poll it, put it into epoll,
+/// duplicate it and set O_NONBLOCK, which decides whether take() waits. It must not read from it.
+class EventDescriptor {
+ public:
+  /// Throws Refusal with the system's errno.
+  EventDescriptor();
+  ~EventDescriptor();
+  EventDescriptor(const EventDescriptor&) = delete;
+  EventDescriptor& operator=(const EventDescriptor&) = delete;
+
+  int get() const { return descriptor_; }
+  void put(uint64_t tokens = 1);
+  /// Takes one token; waits for it unless O_NONBLOCK is set. Throws Refusal(EAGAIN), or (EINTR)
+  /// where a signal's handler does not ask for a restart.
+  void take();
+  /// Takes one token if there is one, and never waits. Where the kernel cannot do that (before
+  /// Linux 5.8) the token stays.
+  void absorb();
+
+ private:
+  int descriptor_;
+};
+
+}  // namespace diwarp::compat

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cerrno>
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <mutex>
+#include <utility>
+
+#include "compat/common/error.h"
+#include "compat/common/event_descriptor.h"
+
+namespace diwarp::compat {
+
+/// Events that wait to be fetched, behind a descriptor that polls readable while there are any: one
+/// token an event. Any thread may call any function of it, and close() ends the waiting ones.
+///
+/// `Event` tells with `fetched()` that it is on its way to the program. That is called with the
+/// queue's lock, under which purge() removes events: an event is either removed, or counted as
+/// fetched before purge() returns.
+template <class Event>
+class FetchQueue {
+ public:
+  int descriptor() const { return tokens_.get(); }
+
+  /// False where the queue is closed: the event is not kept.
+  bool push(Event event) {
+    const std::lock_guard lock(mutex_);
+    if (closed_) return false;
+    events_.push_back(std::move(event));
+    tokens_.put();
+    return true;
+  }
+
+  /// The oldest event. Waits for it as the descriptor's O_NONBLOCK says: throws Refusal(EAGAIN),
+  /// (EINTR), or (EBADF) once the queue is closed.
+  Event take() {
+    for (;;) {
+      const Waiting waiting(*this);
+      tokens_.take();
+      const std::lock_guard lock(mutex_);
+      refuse_if(closed_, EBADF);
+      // A token whose event was purged leads here, too.
+      if (events_.empty()) continue;
+      Event event = std::move(events_.front());
+      events_.pop_front();
+      event.fetched();
+      return event;
+    }
+  }
+
+  /// Takes out the events for which `about` is true.
+  template <class About>
+  std::deque<Event> purge(About about) {
+    std::deque<Event> taken;
+    const std::lock_guard lock(mutex_);
+    std::deque<Event> kept;
+    for (Event& event : events_) (about(event) ? taken : kept).push_back(std::move(event));
+    events_ = std::move(kept);
+    for (size_t i = 0; i < taken.size(); ++i) tokens_.absorb();
+    return taken;
+  }
+
+  /// Ends the waits of other threads and returns when none waits any more. Returns what is left.
+  std::deque<Event> close() {
+    std::unique_lock lock(mutex_);
+    closed_ = true;
+    tokens_.put(waiting_);
+    none_waits_.wait(lock, [this] { return waiting_ == 0; });
+    return std::exchange(events_, {});
+  }
+
+ private:
+  /// A thread in take().
+  class Waiting {
+   public:
+    explicit Waiting(FetchQueue& queue) : queue_(queue) {
+      const std::lock_guard lock(queue_.mutex_);
+      refuse_if(queue_.closed_, EBADF);
+      ++queue_.waiting_;
+    }
+    ~Waiting() {
+      const std::lock_guard lock(queue_.mutex_);
+      if (--queue_.waiting_ == 0) queue_.none_waits_.notify_all();
+    }
+    Waiting(const Waiting&) = delete;
+    Waiting& operator=(const Waiting&) = delete;
+
+   private:
+    FetchQueue& queue_;
+  };
+
+  EventDescriptor tokens_;
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable none_waits_;
+  std::deque<Event> events_;
+  size_t waiting_ = 0;
+  bool closed_ = false;
+};
+
+}  // namespace diwarp::compat

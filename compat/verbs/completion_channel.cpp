@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compat/verbs/completion_channel.h"
+
+#include <fcntl.h>
+
+#include <cerrno>
+#include <optional>
+
+#include "compat/common/boundary.h"
+#include "compat/common/export.h"
+#include "compat/common/live_objects.h"
+#include "compat/verbs/completion_queue.h"
+
+namespace diwarp::compat {
+
+CompletionChannel::CompletionChannel(Context& opened)
+    : ibv_comp_channel{}, of_context_(&opened.users), channel_(opened.engine().device()) {
+  context = opened.handle();
+  fd = channel_.descriptor();
+  // Programs expect a descriptor that waits, until they say otherwise.
+  const int flags = ::fcntl(fd, F_GETFL);
+  refuse_if(flags < 0 || ::fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) != 0, errno);
+}
+
+uint64_t CompletionChannel::add(Cq& cq) {
+  const std::lock_guard lock(mutex_);
+  queues_[++last_] = &cq;
+  ++refcnt;
+  return last_;
+}
+
+void CompletionChannel::remove(uint64_t number) {
+  const std::lock_guard lock(mutex_);
+  queues_.erase(number);
+  --refcnt;
+}
+
+bool CompletionChannel::may_wait() const {
+  const int flags = ::fcntl(fd, F_GETFL);
+  refuse_if(flags < 0, errno);
+  return (flags & O_NONBLOCK) == 0;
+}
+
+/// Counted under the lock: remove() waits until that is done.
+Cq* CompletionChannel::fetched(uint64_t number) {
+  const std::lock_guard lock(mutex_);
+  const auto found = queues_.find(number);
+  if (found == queues_.end()) return nullptr;
+  found->second->acknowledgements.count_fetched();
+  return found->second;
+}
+
+Cq& CompletionChannel::take_event() {
+  for (;;) {
+    const bool wait = may_wait();
+    const std::optional<CompletionEvent> event =
+        channel_.get_event(wait ? Duration(-1) : Duration::zero());
+    refuse_if(!event && !wait, EAGAIN);
+    if (!event) continue;
+    if (Cq* const cq = fetched(event->context)) return *cq;
+  }
+}
+
+}  // namespace diwarp::compat
+
+using namespace diwarp::compat;  // NOLINT: what follows is the outer face
+
+extern "C" {
+
+DIWARP_COMPAT_EXPORT ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
+  return or_null([&]() -> ibv_comp_channel* {
+    auto* const made = new CompletionChannel(context_of(context));
+    LiveObjects<CompletionChannel>::add(made);
+    return made;
+  });
+}
+
+DIWARP_COMPAT_EXPORT int ibv_destroy_comp_channel(ibv_comp_channel* channel) {
+  return errno_value([&] {
+    auto* const given = static_cast<CompletionChannel*>(channel);
+    LiveObjects<CompletionChannel>::take_unused(given);
+    delete given;
+  });
+}
+
+DIWARP_COMPAT_EXPORT int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** cq,
+                                          void** cq_context) {
+  return minus_one([&] {
+    ibv_cq* const told = static_cast<CompletionChannel*>(channel)->take_event().handle();
+    *cq = told;
+    *cq_context = told->cq_context;
+  });
+}
+
+}  // extern "C"

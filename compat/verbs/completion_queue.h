@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <diwarp/completion_queue.h>
+#include <infiniband/verbs.h>
+
+#include <array>
+#include <cstdint>
+#include <mutex>
+
+#include "compat/common/acknowledgements.h"
+#include "compat/common/use_count.h"
+#include "compat/verbs/completion_channel.h"
+#include "compat/verbs/context.h"
+
+namespace diwarp::compat {
+
+/// A queue's place in the events of its channel; none without a channel.
+class ChannelPlace {
+ public:
+  ChannelPlace(CompletionChannel* channel, Cq& cq);
+  ~ChannelPlace() { leave(); }
+  ChannelPlace(const ChannelPlace&) = delete;
+  ChannelPlace& operator=(const ChannelPlace&) = delete;
+
+  uint64_t number() const { return number_; }
+  /// No event of the queue is handed out after that.
+  void leave();
+
+ private:
+  CompletionChannel* channel_;
+  const Use of_channel_;
+  const uint64_t number_;
+};
+
+/// A completion queue. Its end is that of the longer structure, so that it can be both.
+class Cq : public ibv_cq_ex {
+ public:
+  Cq(Context& context, int entries, void* program_context, ibv_comp_channel* its_channel,
+     int vector);
+  ~Cq();
+  Cq(const Cq&) = delete;
+  Cq& operator=(const Cq&) = delete;
+
+  ibv_cq* handle() { return reinterpret_cast<ibv_cq*>(static_cast<ibv_cq_ex*>(this)); }
+  diwarp::CompletionQueue& queue() { return queue_; }
+  int poll(int count, ibv_wc* completions);
+  void resize(int entries);
+
+  Acknowledgements acknowledgements;  ///< of completion events
+  UseCount users;
+
+ private:
+  static constexpr size_t kBatch = 16;
+
+  const Use of_context_;
+  ChannelPlace place_;
+  diwarp::CompletionQueue queue_;
+  std::mutex mutex_;  // guards batch_
+  std::array<WorkCompletion, kBatch> batch_;
+};
+
+/// Throws Refusal(EINVAL) for null.
+Cq& cq_of(ibv_cq* cq);
+
+}  // namespace diwarp::compat

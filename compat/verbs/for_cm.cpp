@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compat/verbs/for_cm.h"
+
+#include "compat/common/live_objects.h"
+#include "compat/verbs/device.h"
+#include "compat/verbs/queue_pair.h"
+
+namespace diwarp::compat::shared {
+
+ibv_device* device_for(const Address& address) { return &compat::device_for(address); }
+
+std::vector<ibv_device*> listed_devices() {
+  const std::vector<Device*> listed = compat::listed_devices();
+  return {listed.begin(), listed.end()};
+}
+
+const diwarp::Device& engine_device(ibv_device* device) {
+  return device_of(device).engine().device();
+}
+
+diwarp::QueuePair& queue_pair(ibv_qp* qp) { return qp_of(qp).queue_pair(); }
+
+ibv_qp* find_queue_pair(ibv_device* device, uint32_t number) {
+  Qp* const found = LiveObjects<Qp>::find([&](const Qp& qp) {
+    return qp.qp_base.qp_num == number && qp.qp_base.context->device == device;
+  });
+  return found != nullptr ? found->handle() : nullptr;
+}
+
+}  // namespace diwarp::compat::shared

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <diwarp/memory.h>
+#include <infiniband/verbs.h>
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "compat/common/use_count.h"
+#include "compat/verbs/context.h"
+
+namespace diwarp::compat {
+
+/// The regions of a protection domain whose tagged offsets do not begin at their address. Programs
+/// name memory by these offsets in local SGEs, too, where the library takes addresses.
+class OffsetRegions {
+ public:
+  void add(uint32_t key, const void* address, uint64_t base);
+  void remove(uint32_t key);
+  bool empty() const { return count_.load(std::memory_order_relaxed) == 0; }
+  /// The SGEs with addresses in place of offsets.
+  void translate(std::span<Sge> sges) const;
+
+ private:
+  mutable std::mutex mutex_;                          // guards what follows
+  std::unordered_map<uint32_t, uint64_t> distances_;  // from offset to address, by key
+  std::atomic<size_t> count_{0};
+};
+
+class Pd : public ibv_pd {
+ public:
+  explicit Pd(Context& context);
+
+  Engine& engine() { return engine_; }
+  diwarp::ProtectionDomain& domain() { return domain_; }
+
+  UseCount users;
+  OffsetRegions offset_regions;
+
+ private:
+  const Use of_context_;
+  Engine& engine_;
+  diwarp::ProtectionDomain domain_;
+};
+
+/// Throws Refusal(EINVAL) for null.
+Pd& pd_of(ibv_pd* pd);
+
+class Mr : public ibv_mr {
+ public:
+  /// `base`: where the region's tagged offsets begin. `rights` are IBV_ACCESS_*.
+  Mr(Pd& domain, void* memory, size_t bytes, uint64_t base, unsigned rights);
+  ~Mr();
+  Mr(const Mr&) = delete;
+  Mr& operator=(const Mr&) = delete;
+
+ private:
+  Pd& domain_;
+  const Use of_domain_;
+  diwarp::MemoryRegion region_;
+};
+
+class Mw : public ibv_mw {
+ public:
+  Mw(Pd& domain, ibv_mw_type kind);
+
+ private:
+  const Use of_domain_;
+  diwarp::MemoryWindow window_;
+};
+
+/// The library's rights for those of libibverbs. Throws Refusal for one that is not known.
+Access access_of(unsigned rights);
+
+}  // namespace diwarp::compat

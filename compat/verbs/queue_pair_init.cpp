@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compat/verbs/queue_pair_init.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+
+#include "compat/common/log.h"
+#include "compat/verbs/attributes.h"
+#include "compat/verbs/completion_queue.h"
+#include "compat/verbs/shared_receive_queue.h"
+
+namespace diwarp::compat {
+namespace {
+
+/// Programs that were written for InfiniBand rely on its "receiver not ready": they post a receive
+/// when they get to it.
+constexpr Duration kReceiveWait = std::chrono::hours(1);
+
+void check_capacity(const ibv_qp_cap& wanted) {
+  const bool fits = wanted.max_send_wr <= uint32_t{kMaxQueueDepth} &&
+                    wanted.max_recv_wr <= uint32_t{kMaxQueueDepth} &&
+                    wanted.max_send_sge <= uint32_t{kMaxSges} &&
+                    wanted.max_recv_sge <= uint32_t{kMaxSges} &&
+                    wanted.max_inline_data <= uint32_t{kMaxInlineData};
+  refuse_if(!fits, EINVAL);
+}
+
+void check_type(ibv_qp_type type) {
+  switch (type) {
+    case IBV_QPT_RC:
+      return;
+    case IBV_QPT_UD:
+      unsupported("ibv_create_qp of type UD");
+    case IBV_QPT_UC:
+      unsupported("ibv_create_qp of type UC");
+    case IBV_QPT_RAW_PACKET:
+      unsupported("ibv_create_qp of type raw packet");
+    case IBV_QPT_XRC_SEND:
+    case IBV_QPT_XRC_RECV:
+      unsupported("ibv_create_qp of an XRC type");
+    case IBV_QPT_DRIVER:
+      unsupported("ibv_create_qp of a driver's type");
+    default:
+      throw Refusal(EINVAL);
+  }
+}
+
+}  // namespace
+
+QueuePairInit queue_pair_init(const ibv_qp_init_attr& init) {
+  check_type(init.qp_type);
+  check_capacity(init.cap);
+  QueuePairInit made;
+  made.type = QpType::rc;
+  made.send_cq = cq_of(init.send_cq).queue();
+  made.recv_cq = cq_of(init.recv_cq).queue();
+  // The library's queues have one place at least.
+  made.capacity = {.max_send_wr = std::max(init.cap.max_send_wr, uint32_t{1}),
+                   .max_recv_wr = std::max(init.cap.max_recv_wr, uint32_t{1}),
+                   .max_send_sge = std::max(init.cap.max_send_sge, uint32_t{1}),
+                   .max_recv_sge = std::max(init.cap.max_recv_sge, uint32_t{1}),
+                   .max_inline_data = init.cap.max_inline_data};
+  made.signal_all = init.sq_sig_all != 0;
+  if (init.srq != nullptr) made.srq = srq_of(init.srq).queue();
+  made.stream.receive_not_ready = ReceiveNotReady::hold;
+  made.stream.receive_wait = kReceiveWait;
+  return made;
+}
+
+ibv_qp_state state_of(QpState state, ibv_qp_state step) {
+  switch (state) {
+    case QpState::reset:
+      return IBV_QPS_RESET;
+    case QpState::init:
+      return step;
+    case QpState::rtr:
+      return IBV_QPS_RTR;
+    case QpState::rts:
+      return IBV_QPS_RTS;
+    case QpState::sqd:
+    case QpState::closing:  // as siw has it
+      return IBV_QPS_SQD;
+    case QpState::error:
+      return IBV_QPS_ERR;
+  }
+  return IBV_QPS_UNKNOWN;
+}
+
+}  // namespace diwarp::compat

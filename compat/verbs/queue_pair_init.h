@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <diwarp/queue_pair.h>
+#include <infiniband/verbs.h>
+
+namespace diwarp::compat {
+
+/// The library's parameters for those of libibverbs. Throws Refusal for what cannot be had.
+QueuePairInit queue_pair_init(const ibv_qp_init_attr& init);
+
+/// What libibverbs calls a state. The library's init stands for whatever the program has reached by
+/// itself, `step`.
+ibv_qp_state state_of(QpState state, ibv_qp_state step);
+
+}  // namespace diwarp::compat
