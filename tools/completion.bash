@@ -17,4 +17,4 @@ _diwarp() {
 }
 
 complete -o default -F _diwarp diwarp-pingpong diwarp-bandwidth diwarp-compare diwarp-info \
-  diwarp-takeover diwarp-rping diwarp-memory diwarp-stat diwarp-switch diwarp-lab
+  diwarp-takeover diwarp-rping diwarp-memory diwarp-stat diwarp-switch diwarp-lab diwarp-run

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <exception>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "compat/cm/event_facts.h"
@@ -81,6 +83,11 @@ using namespace diwarp::compat;  // NOLINT: what follows is the outer face
 
 namespace {
 
+/// The channel was destroyed while this thread waited. In the kernel such a call does not return at
+/// all: programs that destroy the channel and then exit count on it, as rping does, whose thread
+/// would end the process with an error.
+void outlive_an_exit() { std::this_thread::sleep_for(std::chrono::seconds(3)); }
+
 struct EventName {
   rdma_cm_event_type of;
   const char* name;
@@ -121,7 +128,12 @@ DIWARP_COMPAT_EXPORT int rdma_get_cm_event(rdma_event_channel* channel, rdma_cm_
     refuse_if(event == nullptr, EINVAL);
     // Held while it waits, so that another thread may destroy the channel.
     const auto held = EventChannel::shared(channel);
-    *event = fetch_event(*held);
+    try {
+      *event = fetch_event(*held);
+    } catch (const Refusal& refusal) {
+      if (refusal.code() == EBADF) outlive_an_exit();
+      throw;
+    }
   });
 }
 

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <cerrno>
-#include <condition_variable>
 #include <cstddef>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "compat/common/error.h"
@@ -37,16 +37,10 @@ class FetchQueue {
   /// (EINTR), or (EBADF) once the queue is closed.
   Event take() {
     for (;;) {
+      begin_wait();
       const Waiting waiting(*this);
       tokens_.take();
-      const std::lock_guard lock(mutex_);
-      refuse_if(closed_, EBADF);
-      // A token whose event was purged leads here, too.
-      if (events_.empty()) continue;
-      Event event = std::move(events_.front());
-      events_.pop_front();
-      event.fetched();
-      return event;
+      if (auto event = pop()) return std::move(*event);
     }
   }
 
@@ -62,27 +56,23 @@ class FetchQueue {
     return taken;
   }
 
-  /// Ends the waits of other threads and returns when none waits any more. Returns what is left.
+  /// Ends the waits of other threads, which may still be in take() afterwards. Returns what is
+  /// left.
   std::deque<Event> close() {
-    std::unique_lock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     closed_ = true;
     tokens_.put(waiting_);
-    none_waits_.wait(lock, [this] { return waiting_ == 0; });
     return std::exchange(events_, {});
   }
 
  private:
-  /// A thread in take().
+  /// A thread in take(), which may end by cancellation.
   class Waiting {
    public:
-    explicit Waiting(FetchQueue& queue) : queue_(queue) {
-      const std::lock_guard lock(queue_.mutex_);
-      refuse_if(queue_.closed_, EBADF);
-      ++queue_.waiting_;
-    }
+    explicit Waiting(FetchQueue& queue) : queue_(queue) {}
     ~Waiting() {
       const std::lock_guard lock(queue_.mutex_);
-      if (--queue_.waiting_ == 0) queue_.none_waits_.notify_all();
+      --queue_.waiting_;
     }
     Waiting(const Waiting&) = delete;
     Waiting& operator=(const Waiting&) = delete;
@@ -91,9 +81,25 @@ class FetchQueue {
     FetchQueue& queue_;
   };
 
+  void begin_wait() {
+    const std::lock_guard lock(mutex_);
+    refuse_if(closed_, EBADF);
+    ++waiting_;
+  }
+
+  /// Nothing where the token's event was purged.
+  std::optional<Event> pop() {
+    const std::lock_guard lock(mutex_);
+    refuse_if(closed_, EBADF);
+    if (events_.empty()) return std::nullopt;
+    std::optional<Event> event(std::move(events_.front()));
+    events_.pop_front();
+    event->fetched();
+    return event;
+  }
+
   EventDescriptor tokens_;
   std::mutex mutex_;  // guards what follows
-  std::condition_variable none_waits_;
   std::deque<Event> events_;
   size_t waiting_ = 0;
   bool closed_ = false;
