@@ -25,6 +25,8 @@ packages_for() {
       tidy) printf '%s\n' clang-tidy-14 ;;
       # dev/instructions: what counts them.
       instructions) printf '%s\n' valgrind ;;
+      # tests/drop_in: the programs that run over the drop-ins. Those that are missing are skipped.
+      drop-in) printf '%s\n' rdmacm-utils ibverbs-utils perftest libfabric-bin qperf fio ;;
       # Clang with the sanitizers' libraries and libFuzzer, and what shows coverage.
       clang) printf '%s\n' clang-14 clang libclang-rt-14-dev llvm-14 ;;
       # tests/interop: the peers, the capture check, the virtual machine and what goes into it.

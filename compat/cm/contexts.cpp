@@ -28,7 +28,7 @@ Shared& shared() {
 SharedContext& opened(ibv_device* device) {
   SharedContext& found = shared().contexts[{::getpid(), device}];
   if (found.context == nullptr) found.context = ibv_open_device(device);
-  refuse_if(found.context == nullptr, errno);
+  refuse_by_errno_if(found.context == nullptr);
   return found;
 }
 
@@ -43,7 +43,7 @@ SharedContext shared_context(ibv_device* device) {
   const std::lock_guard lock(shared().mutex);
   SharedContext& found = opened(device);
   if (found.pd == nullptr) found.pd = ibv_alloc_pd(found.context);
-  refuse_if(found.pd == nullptr, errno);
+  refuse_by_errno_if(found.pd == nullptr);
   return found;
 }
 

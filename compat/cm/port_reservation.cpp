@@ -22,13 +22,13 @@ void bind_socket(int socket, const Address& address) {
     ::setsockopt(socket, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
   sockaddr_storage name{};
   const socklen_t length = address.to_sockaddr(name);
-  refuse_if(::bind(socket, reinterpret_cast<const sockaddr*>(&name), length) != 0, errno);
+  refuse_by_errno_if(::bind(socket, reinterpret_cast<const sockaddr*>(&name), length) != 0);
 }
 
 Address name_of(int socket) {
   sockaddr_storage name{};
   socklen_t length = sizeof name;
-  refuse_if(::getsockname(socket, reinterpret_cast<sockaddr*>(&name), &length) != 0, errno);
+  refuse_by_errno_if(::getsockname(socket, reinterpret_cast<sockaddr*>(&name), &length) != 0);
   return Address::from_sockaddr(reinterpret_cast<const sockaddr*>(&name));
 }
 
@@ -37,7 +37,7 @@ Address name_of(int socket) {
 PortReservation::PortReservation(const Address& address)
     : socket_(::socket(address.family() == AddressFamily::ipv4 ? AF_INET : AF_INET6,
                        SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-  refuse_if(socket_ < 0, errno);
+  refuse_by_errno_if(socket_ < 0);
   try {
     bind_socket(socket_, address);
     address_ = name_of(socket_);

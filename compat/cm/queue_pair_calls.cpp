@@ -15,7 +15,7 @@ namespace {
 /// What a function of libibverbs gave: a pointer, or null with errno.
 template <class Object>
 Object* made(Object* object) {
-  refuse_if(object == nullptr, errno);
+  refuse_by_errno_if(object == nullptr);
   return object;
 }
 
@@ -133,7 +133,7 @@ DIWARP_COMPAT_EXPORT int rdma_create_srq(rdma_cm_id* id, ibv_pd* pd, ibv_srq_ini
     Id& of = id_of(id);
     refuse_if(of.srq != nullptr || of.verbs == nullptr, EINVAL);
     ibv_srq* const srq = ibv_create_srq(pd != nullptr ? pd : of.pd, init);
-    refuse_if(srq == nullptr, errno);
+    refuse_by_errno_if(srq == nullptr);
     if (of.pd == nullptr) of.pd = pd;
     of.srq = srq;
   });

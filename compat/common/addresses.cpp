@@ -57,7 +57,7 @@ void write_sockaddr(const Address& address, sockaddr_storage& target) {
 
 std::vector<Address> host_addresses() {
   ifaddrs* first = nullptr;
-  refuse_if(::getifaddrs(&first) != 0, errno);
+  refuse_by_errno_if(::getifaddrs(&first) != 0);
   const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> all(first, &::freeifaddrs);
   std::vector<Address> found;
   for (const ifaddrs* one = first; one != nullptr; one = one->ifa_next)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cerrno>
 #include <system_error>
 
 namespace diwarp::compat {
@@ -17,6 +18,12 @@ class Refusal {
 
 inline void refuse_if(bool wrong, int code) {
   if (wrong) throw Refusal(code);
+}
+
+/// The same for a system call, or a function of libibverbs, that has failed. It looks at errno
+/// itself: as an argument that might be read before the call.
+inline void refuse_by_errno_if(bool failed) {
+  if (failed) throw Refusal(errno != 0 ? errno : EIO);
 }
 
 /// The errno value for an error of the library's calls. A full queue is ENOMEM, as libibverbs'

@@ -12,7 +12,7 @@
 namespace diwarp::compat {
 
 EventDescriptor::EventDescriptor() : descriptor_(::eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE)) {
-  refuse_if(descriptor_ < 0, errno);
+  refuse_by_errno_if(descriptor_ < 0);
 }
 
 EventDescriptor::~EventDescriptor() { ::close(descriptor_); }
@@ -24,7 +24,7 @@ void EventDescriptor::put(uint64_t tokens) {
 
 void EventDescriptor::take() {
   uint64_t token = 0;
-  refuse_if(::read(descriptor_, &token, sizeof token) < 0, errno);
+  refuse_by_errno_if(::read(descriptor_, &token, sizeof token) < 0);
 }
 
 void EventDescriptor::absorb() {

@@ -19,7 +19,7 @@ CompletionChannel::CompletionChannel(Context& opened)
   fd = channel_.descriptor();
   // Programs expect a descriptor that waits, until they say otherwise.
   const int flags = ::fcntl(fd, F_GETFL);
-  refuse_if(flags < 0 || ::fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) != 0, errno);
+  refuse_by_errno_if(flags < 0 || ::fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) != 0);
 }
 
 uint64_t CompletionChannel::add(Cq& cq) {
@@ -37,7 +37,7 @@ void CompletionChannel::remove(uint64_t number) {
 
 bool CompletionChannel::may_wait() const {
   const int flags = ::fcntl(fd, F_GETFL);
-  refuse_if(flags < 0, errno);
+  refuse_by_errno_if(flags < 0);
   return (flags & O_NONBLOCK) == 0;
 }
 

@@ -52,4 +52,4 @@ DIWARP_COMPAT_EXPORT const char* diwarp_private_wr_opcode_str(int) { return "wor
 }  // extern "C"
 
 #define DIWARP_ALIAS(definition, alias) asm(".symver " #definition ", " alias);
-#include "private_aliases.inc"
+#include <private_aliases.inc>

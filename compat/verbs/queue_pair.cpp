@@ -45,6 +45,7 @@ Qp::Qp(Pd& domain, ibv_qp_init_attr& init)
       events_(context_of(domain.context), element_of(&qp_base)),
       init_(init),
       queue_pair_(domain.domain(), queue_pair_init(init)) {
+  init.cap = granted_capacity(init.cap);
   qp_base.context = domain.context;
   qp_base.qp_context = init.qp_context;
   qp_base.pd = &domain;
@@ -132,11 +133,12 @@ void Qp::query(ibv_qp_attr& attributes, ibv_qp_init_attr& init) const {
   attributes.qp_state = attributes.cur_qp_state = current_state();
   attributes.path_mtu = IBV_MTU_4096;
   attributes.qp_access_flags = rights_;
-  attributes.cap = init_.cap;
+  attributes.cap = granted_capacity(init_.cap);
   attributes.max_rd_atomic = static_cast<uint8_t>(std::min<uint16_t>(known.ord, 254));
   attributes.max_dest_rd_atomic = static_cast<uint8_t>(std::min<uint16_t>(known.ird, 254));
   attributes.port_num = 1;
   init = init_;
+  init.cap = attributes.cap;
 }
 
 // --- Requests.

@@ -48,6 +48,13 @@ void check_type(ibv_qp_type type) {
 
 }  // namespace
 
+ibv_qp_cap granted_capacity(const ibv_qp_cap& wanted) {
+  constexpr uint32_t kLeastInline = 64;  // rdma_xclient sends 16 bytes so
+  ibv_qp_cap granted = wanted;
+  granted.max_inline_data = std::max(wanted.max_inline_data, kLeastInline);
+  return granted;
+}
+
 QueuePairInit queue_pair_init(const ibv_qp_init_attr& init) {
   check_type(init.qp_type);
   check_capacity(init.cap);
@@ -60,7 +67,7 @@ QueuePairInit queue_pair_init(const ibv_qp_init_attr& init) {
                    .max_recv_wr = std::max(init.cap.max_recv_wr, uint32_t{1}),
                    .max_send_sge = std::max(init.cap.max_send_sge, uint32_t{1}),
                    .max_recv_sge = std::max(init.cap.max_recv_sge, uint32_t{1}),
-                   .max_inline_data = init.cap.max_inline_data};
+                   .max_inline_data = granted_capacity(init.cap).max_inline_data};
   made.signal_all = init.sq_sig_all != 0;
   if (init.srq != nullptr) made.srq = srq_of(init.srq).queue();
   made.stream.receive_not_ready = ReceiveNotReady::hold;

@@ -9,6 +9,10 @@ namespace diwarp::compat {
 /// The library's parameters for those of libibverbs. Throws Refusal for what cannot be had.
 QueuePairInit queue_pair_init(const ibv_qp_init_attr& init);
 
+/// What a queue pair has of what was asked for: no less, and some inline data in any case, which
+/// programs use that did not ask.
+ibv_qp_cap granted_capacity(const ibv_qp_cap& wanted);
+
 /// What libibverbs calls a state. The library's init stands for whatever the program has reached by
 /// itself, `step`.
 ibv_qp_state state_of(QpState state, ibv_qp_state step);

@@ -118,7 +118,9 @@ def device_is_described():
 @case()
 def asyncwatch_ends_on_a_signal():
     watch = over("ibv_asyncwatch", "-d", DEVICE)
-    watch.wait_for("watching|fd")
+    folder = f"/proc/{watch.process.pid}/fd"
+    wait_until(lambda: any("eventfd" in os.readlink(os.path.join(folder, name))
+                           for name in os.listdir(folder)), "it opened no device")
     watch.process.send_signal(signal.SIGTERM)
     watch.end(-signal.SIGTERM)
 
@@ -185,9 +187,12 @@ def ucmatose(how):
 
 @case()
 def cmtime():
+    """The server runs until it is stopped."""
     address, port = own_address(), free_port()
-    pair(("cmtime", "-b", address, "-p", port, "-c", 100),
-         ("cmtime", "-s", address, "-p", port, "-c", 100), port)
+    server = over("cmtime", "-b", address, "-p", port, "-c", 100)
+    wait_until(lambda: is_listening(port), "cmtime does not listen")
+    over("cmtime", "-s", address, "-p", port, "-c", 100).end(0)
+    server.kill()
 
 
 # --- perftest.

@@ -53,10 +53,12 @@ ROOMS = {
         "cm": ["rc"],
         "": ["datagram/ud", "datagram/rd", "cm"],  # the device, which composes them
     },
+    "compat": {"common": [], "verbs": ["common"], "cm": ["verbs"]},
 }
 # These see the installed headers, and of the layers no more than this: tools share base's small
-# utilities, examples show what a user can do.
-PROGRAMS = {"tools": ["base"], "examples": []}
+# utilities, examples show what a user can do, and the drop-ins for rdma-core's libraries are programs
+# of the public verbs.
+PROGRAMS = {"tools": ["base"], "examples": [], "compat": []}
 # The public headers, and the lists that say which of them are data and which are handles.
 PUBLIC = "include"
 LISTS = "include/headers.cmake"
