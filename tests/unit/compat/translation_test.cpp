@@ -25,13 +25,19 @@ TEST_CASE("Every error of the library has an errno value") {
 
 TEST_CASE("A completion tells what an invalidation took back, and that alone") {
   ibv_wc told{};
-  translate({.wr_id = 7, .opcode = WcOpcode::recv, .byte_count = 5}, told);
+  WorkCompletion completion;
+  completion.wr_id = 7;
+  completion.opcode = WcOpcode::recv;
+  completion.byte_count = 5;
+  translate(completion, told);
   CHECK(told.wr_id == 7);
   CHECK(told.status == IBV_WC_SUCCESS);
   CHECK((told.opcode & IBV_WC_RECV) != 0);
   CHECK(told.byte_len == 5);
   CHECK(told.wc_flags == 0);
-  translate({.opcode = WcOpcode::recv, .invalidated = true, .invalidated_stag = 9}, told);
+  completion.invalidated = true;
+  completion.invalidated_stag = 9;
+  translate(completion, told);
   CHECK(told.wc_flags == IBV_WC_WITH_INV);
   CHECK(told.invalidated_rkey == 9);
 }
