@@ -214,7 +214,7 @@ def atomics(name):
     perftest(name)
 
 
-@case(("ib_send_lat",), ("ib_send_bw",))
+@case(("ib_send_lat",))
 def with_events(name):
     perftest(name, "-e")
 
