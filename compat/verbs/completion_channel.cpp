@@ -3,8 +3,11 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <optional>
+#include <utility>
 
 #include "compat/common/boundary.h"
 #include "compat/common/export.h"
@@ -12,9 +15,20 @@
 #include "compat/verbs/completion_queue.h"
 
 namespace diwarp::compat {
+namespace {
+
+/// How long a wait lasts before it is asked whether something came that gave no event, the first
+/// time and at most.
+constexpr Duration kFirstLook = std::chrono::milliseconds(20);
+constexpr Duration kLongestLook = std::chrono::milliseconds(320);
+
+}  // namespace
 
 CompletionChannel::CompletionChannel(Context& opened)
-    : ibv_comp_channel{}, of_context_(&opened.users), channel_(opened.engine().device()) {
+    : ibv_comp_channel{},
+      of_context_(&opened.users),
+      device_(opened.engine().device()),
+      channel_(device_) {
   context = opened.handle();
   fd = channel_.descriptor();
   // Programs expect a descriptor that waits, until they say otherwise.
@@ -46,18 +60,30 @@ Cq* CompletionChannel::fetched(uint64_t number) {
   const std::lock_guard lock(mutex_);
   const auto found = queues_.find(number);
   if (found == queues_.end()) return nullptr;
-  found->second->acknowledgements.count_fetched();
+  found->second->count_fetched_event();
   return found->second;
 }
 
+Cq* CompletionChannel::armed_with_news() {
+  const uint64_t received = device_.counter("rc_rx_bytes");
+  const std::lock_guard lock(mutex_);
+  if (std::exchange(received_, received) == received) return nullptr;
+  for (const auto& [number, cq] : queues_) {
+    if (!cq->armed()) continue;
+    cq->count_fetched_event();
+    return cq;
+  }
+  return nullptr;
+}
+
 Cq& CompletionChannel::take_event() {
-  for (;;) {
+  for (Duration patience = kFirstLook;;) {
     const bool wait = may_wait();
     const std::optional<CompletionEvent> event =
-        channel_.get_event(wait ? Duration(-1) : Duration::zero());
+        channel_.get_event(wait ? patience : Duration::zero());
     refuse_if(!event && !wait, EAGAIN);
-    if (!event) continue;
-    if (Cq* const cq = fetched(event->context)) return *cq;
+    if (Cq* const cq = event ? fetched(event->context) : armed_with_news()) return *cq;
+    if (!event) patience = std::min(2 * patience, kLongestLook);
   }
 }
 

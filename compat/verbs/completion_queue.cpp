@@ -83,6 +83,16 @@ void Cq::resize(int entries) {
   cqe = entries;
 }
 
+void Cq::arm(bool solicited_only) {
+  armed_ = true;
+  queue_.arm(solicited_only);
+}
+
+void Cq::count_fetched_event() {
+  armed_ = false;
+  acknowledgements.count_fetched();
+}
+
 Cq& cq_of(ibv_cq* cq) {
   refuse_if(cq == nullptr, EINVAL);
   return *static_cast<Cq*>(reinterpret_cast<ibv_cq_ex*>(cq));
@@ -100,7 +110,7 @@ int poll_cq(ibv_cq* cq, int count, ibv_wc* completions) {
 }
 
 int req_notify_cq(ibv_cq* cq, int solicited_only) {
-  return errno_value([&] { cq_of(cq).queue().arm(solicited_only != 0); });
+  return errno_value([&] { cq_of(cq).arm(solicited_only != 0); });
 }
 
 }  // namespace diwarp::compat

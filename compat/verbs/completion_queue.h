@@ -5,6 +5,7 @@
 #include <infiniband/verbs.h>
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 
@@ -46,6 +47,10 @@ class Cq : public ibv_cq_ex {
   diwarp::CompletionQueue& queue() { return queue_; }
   int poll(int count, ibv_wc* completions);
   void resize(int entries);
+  void arm(bool solicited_only);
+  /// Asked for an event, and none was fetched since.
+  bool armed() const { return armed_.load(); }
+  void count_fetched_event();
 
   Acknowledgements acknowledgements;  ///< of completion events
   UseCount users;
@@ -56,6 +61,7 @@ class Cq : public ibv_cq_ex {
   const Use of_context_;
   ChannelPlace place_;
   diwarp::CompletionQueue queue_;
+  std::atomic<bool> armed_{false};
   std::mutex mutex_;  // guards batch_
   std::array<WorkCompletion, kBatch> batch_;
 };

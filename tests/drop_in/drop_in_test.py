@@ -214,8 +214,9 @@ def atomics(name):
     perftest(name)
 
 
-@case(("ib_send_lat",))
+@case(("ib_send_lat",), ("ib_send_bw",))
 def with_events(name):
+    """The bandwidth test sleeps for an event while it waits for memory that its peer is to write."""
     perftest(name, "-e")
 
 
