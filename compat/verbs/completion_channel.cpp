@@ -2,12 +2,10 @@
 #include "compat/verbs/completion_channel.h"
 
 #include <fcntl.h>
+#include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <optional>
-#include <utility>
 
 #include "compat/common/boundary.h"
 #include "compat/common/export.h"
@@ -15,26 +13,21 @@
 #include "compat/verbs/completion_queue.h"
 
 namespace diwarp::compat {
-namespace {
-
-/// How long a wait lasts before it is asked whether something came that gave no event, the first
-/// time and at most.
-constexpr Duration kFirstLook = std::chrono::milliseconds(20);
-constexpr Duration kLongestLook = std::chrono::milliseconds(320);
-
-}  // namespace
 
 CompletionChannel::CompletionChannel(Context& opened)
     : ibv_comp_channel{},
       of_context_(&opened.users),
-      device_(opened.engine().device()),
-      channel_(device_) {
+      long_waits_(opened.engine().long_waits()),
+      channel_(opened.engine().device()) {
   context = opened.handle();
   fd = channel_.descriptor();
   // Programs expect a descriptor that waits, until they say otherwise.
   const int flags = ::fcntl(fd, F_GETFL);
   refuse_by_errno_if(flags < 0 || ::fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) != 0);
+  long_waits_.add(*this);
 }
+
+CompletionChannel::~CompletionChannel() { long_waits_.remove(*this); }
 
 uint64_t CompletionChannel::add(Cq& cq) {
   const std::lock_guard lock(mutex_);
@@ -49,12 +42,6 @@ void CompletionChannel::remove(uint64_t number) {
   --refcnt;
 }
 
-bool CompletionChannel::may_wait() const {
-  const int flags = ::fcntl(fd, F_GETFL);
-  refuse_by_errno_if(flags < 0);
-  return (flags & O_NONBLOCK) == 0;
-}
-
 /// Counted under the lock: remove() waits until that is done.
 Cq* CompletionChannel::fetched(uint64_t number) {
   const std::lock_guard lock(mutex_);
@@ -64,10 +51,15 @@ Cq* CompletionChannel::fetched(uint64_t number) {
   return found->second;
 }
 
-Cq* CompletionChannel::armed_with_news() {
-  const uint64_t received = device_.counter("rc_rx_bytes");
+Cq* CompletionChannel::take_raised() {
+  const std::optional<CompletionEvent> event = channel_.get_event(Duration::zero());
+  return event ? fetched(event->context) : nullptr;
+}
+
+/// A queue that is armed, if there were news; null otherwise.
+Cq* CompletionChannel::take_armed() {
+  if (!news_.exchange(false)) return nullptr;
   const std::lock_guard lock(mutex_);
-  if (std::exchange(received_, received) == received) return nullptr;
   for (const auto& [number, cq] : queues_) {
     if (!cq->armed()) continue;
     cq->count_fetched_event();
@@ -76,14 +68,32 @@ Cq* CompletionChannel::armed_with_news() {
   return nullptr;
 }
 
+/// The descriptor has a token for each event, and perhaps some too many.
+void CompletionChannel::put_token() {
+  const uint64_t token = 1;
+  [[maybe_unused]] const ssize_t written = ::write(fd, &token, sizeof token);
+}
+
+void CompletionChannel::on_news() {
+  news_ = true;
+  put_token();
+}
+
+/// Reading is what the system restarts after a signal, or does not, as the program has asked. The
+/// library takes a token with each event, so it gets this one back.
+void CompletionChannel::wait() {
+  const Wait waiting(*this);
+  long_waits_.watch();
+  uint64_t token = 0;
+  refuse_by_errno_if(::read(fd, &token, sizeof token) < 0);
+  put_token();
+}
+
 Cq& CompletionChannel::take_event() {
-  for (Duration patience = kFirstLook;;) {
-    const bool wait = may_wait();
-    const std::optional<CompletionEvent> event =
-        channel_.get_event(wait ? patience : Duration::zero());
-    refuse_if(!event && !wait, EAGAIN);
-    if (Cq* const cq = event ? fetched(event->context) : armed_with_news()) return *cq;
-    if (!event) patience = std::min(2 * patience, kLongestLook);
+  for (;;) {
+    if (Cq* const cq = take_raised()) return *cq;
+    if (Cq* const cq = take_armed()) return *cq;
+    wait();
   }
 }
 

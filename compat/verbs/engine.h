@@ -11,6 +11,8 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "compat/verbs/long_waits.h"
+
 namespace diwarp::compat {
 
 /// An object that the device has asynchronous events about, as the event thread reaches it.
@@ -37,6 +39,8 @@ class Engine {
   /// False in a forked child, which needs an engine of its own.
   bool of_this_process() const;
 
+  LongWaits& long_waits() { return long_waits_; }
+
   /// Names an object in events: queue pairs by their numbers, others by a number from here.
   void add_queue_pair(uint32_t number, EventTarget& target);
   void remove_queue_pair(uint32_t number);
@@ -50,6 +54,7 @@ class Engine {
   const pid_t process_;
   diwarp::Device device_;
   diwarp::EventQueue events_;
+  LongWaits long_waits_;
   std::mutex mutex_;  // guards what follows
   std::unordered_map<uint32_t, EventTarget*> queue_pairs_;
   std::unordered_map<uint64_t, EventTarget*> objects_;

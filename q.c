@@ -1,0 +1,2 @@
+rc_lat:
+    latency  =  72.7 us

@@ -1,0 +1,2 @@
+rc_lat:
+192.0.2.2: failed to connect

@@ -1,0 +1,1 @@
+unable to bind to listen port
