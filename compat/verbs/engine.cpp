@@ -55,7 +55,11 @@ diwarp::Device open(const Address& address) {
 }  // namespace
 
 Engine::Engine(const Address& address)
-    : process_(::getpid()), device_(open(address)), events_(device_), long_waits_(device_) {
+    : process_(::getpid()),
+      device_(open(address)),
+      events_(device_),
+      long_waits_(device_),
+      meeting_numbers_(device_) {
   const SignalsBlocked blocked;
   std::thread([this] { run(); }).detach();
   count_at_exit(*this);

@@ -12,6 +12,7 @@
 #include <unordered_map>
 
 #include "compat/verbs/long_waits.h"
+#include "compat/verbs/meeting_numbers.h"
 
 namespace diwarp::compat {
 
@@ -40,6 +41,7 @@ class Engine {
   bool of_this_process() const;
 
   LongWaits& long_waits() { return long_waits_; }
+  MeetingNumbers& meeting_numbers() { return meeting_numbers_; }
 
   /// Names an object in events: queue pairs by their numbers, others by a number from here.
   void add_queue_pair(uint32_t number, EventTarget& target);
@@ -55,6 +57,7 @@ class Engine {
   diwarp::Device device_;
   diwarp::EventQueue events_;
   LongWaits long_waits_;
+  MeetingNumbers meeting_numbers_;
   std::mutex mutex_;  // guards what follows
   std::unordered_map<uint32_t, EventTarget*> queue_pairs_;
   std::unordered_map<uint64_t, EventTarget*> objects_;

@@ -9,6 +9,7 @@
 
 #include "compat/common/log.h"
 #include "compat/verbs/queue_pair_init.h"
+#include "compat/verbs/rc_attributes.h"
 #include "compat/verbs/receives.h"
 #include "compat/verbs/send_requests.h"
 
@@ -23,19 +24,15 @@ decltype(ibv_async_event::element) element_of(ibv_qp* qp) {
 
 UseCount* users_of(ibv_srq* srq) { return srq != nullptr ? &srq_of(srq).users : nullptr; }
 
-/// Attributes that lead to a peer without the connection manager.
-constexpr int kPeer = IBV_QP_AV | IBV_QP_DEST_QPN;
-
-void check_attributes(const ibv_qp_attr& attributes, int mask) {
-  refuse_if((mask & IBV_QP_PORT) != 0 && attributes.port_num != 1, EINVAL);
-  refuse_if((mask & IBV_QP_PKEY_INDEX) != 0 && attributes.pkey_index != 0, EINVAL);
-  if ((mask & (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE)) != 0)
-    unsupported("ibv_modify_qp of path migration");
+diwarp::QueuePair made_queue_pair(Pd& domain, const ibv_qp_init_attr& init, uint32_t number) {
+  QueuePairInit parameters = queue_pair_init(init);
+  parameters.number = number;
+  return diwarp::QueuePair(domain.domain(), parameters);
 }
 
 }  // namespace
 
-Qp::Qp(Pd& domain, ibv_qp_init_attr& init)
+Qp::Qp(Pd& domain, ibv_qp_init_attr& init, Meets meets)
     : QpBlock{},
       domain_(domain),
       of_domain_(&domain.users),
@@ -44,7 +41,8 @@ Qp::Qp(Pd& domain, ibv_qp_init_attr& init)
       of_srq_(users_of(init.srq)),
       events_(context_of(domain.context), element_of(&qp_base)),
       init_(init),
-      queue_pair_(domain.domain(), queue_pair_init(init)) {
+      number_(meets == Meets::by_name ? &domain.engine().meeting_numbers() : nullptr),
+      queue_pair_(made_queue_pair(domain, init, number_.get())) {
   init.cap = granted_capacity(init.cap);
   qp_base.context = domain.context;
   qp_base.qp_context = init.qp_context;
@@ -75,40 +73,67 @@ Qp& qp_of(ibv_qp* qp) {
 
 // --- States.
 
-ibv_qp_state Qp::current_state() const { return state_of(queue_pair_.state(), step_); }
+/// A queue pair whose peer was named is in rts for the library from RTR on.
+ibv_qp_state Qp::current_state() const {
+  const QpState state = queue_pair_.state();
+  const ibv_qp_state step = step_;
+  if (named_ && state == QpState::rts && step == IBV_QPS_RTR) return step;
+  return state_of(state, step);
+}
 
 void Qp::modify(const ibv_qp_attr& attributes, int mask) {
   const std::lock_guard lock(mutex_);
-  check_attributes(attributes, mask);
+  check_rc_attributes(attributes, mask);
   if ((mask & IBV_QP_CUR_STATE) != 0) refuse_if(attributes.cur_qp_state != current_state(), EINVAL);
-  if ((mask & IBV_QP_STATE) != 0) move_to(attributes.qp_state, mask);
-  if ((mask & IBV_QP_ACCESS_FLAGS) != 0) rights_ = attributes.qp_access_flags;
+  if ((mask & IBV_QP_STATE) != 0) move_to(attributes, mask);
+  merge_attributes(kept_, attributes, mask);
   qp_base.state = current_state();
 }
 
-void Qp::move_to(ibv_qp_state state, int mask) {
+void Qp::move_to(const ibv_qp_attr& attributes, int mask) {
+  const ibv_qp_state state = attributes.qp_state;
+  const ibv_qp_state now = current_state();
+  check_rc_step(state, mask, state == IBV_QPS_RTR ? names_peer(mask) : named_ && now != state);
   if (state == IBV_QPS_RESET) return reset();
   if (state == IBV_QPS_ERR) return fail();
-  const ibv_qp_state now = current_state();
+  if (state == IBV_QPS_RTR) return to_rtr(attributes, mask);
+  if (state == IBV_QPS_RTS) return to_rts();
   if (state == IBV_QPS_SQD && now == IBV_QPS_RTS) return drain();
-  // As part of a connection that the manager makes, or has made.
-  const bool connected = now == IBV_QPS_RTS || now == IBV_QPS_SQD;
-  if (state == IBV_QPS_RTS && now == IBV_QPS_SQD) return queue_pair_.modify(QpState::rts);
-  if (state == IBV_QPS_RTR || state == IBV_QPS_RTS) {
-    if (!connected && (mask & kPeer) != 0)
-      unsupported("ibv_modify_qp to RTR without the connection manager");
-    refuse_if(!connected && now != (state == IBV_QPS_RTR ? IBV_QPS_INIT : IBV_QPS_RTR), EINVAL);
-    if (!connected) step_ = state;
-    return;
-  }
   refuse_if(state != IBV_QPS_INIT || (now != IBV_QPS_RESET && now != IBV_QPS_INIT), EINVAL);
   leave_reset();
+}
+
+/// A queue pair that the connection manager connects, or has connected, is led on by that alone.
+/// One whose peer is named may send in RTR: perftest, which takes that for InfiniBand's, writes its
+/// counts of free receives from there.
+void Qp::to_rtr(const ibv_qp_attr& attributes, int mask) {
+  const ibv_qp_state now = current_state();
+  if (names_peer(mask)) {
+    refuse_if(now != IBV_QPS_INIT, EINVAL);
+    queue_pair_.await_peer(named_peer(attributes, context_of(domain_.context).device()));
+    named_ = true;
+    step_ = IBV_QPS_RTR;
+    return queue_pair_.modify(QpState::rts);
+  }
+  if (!named_ && (now == IBV_QPS_RTS || now == IBV_QPS_SQD)) return;
+  refuse_if(now != IBV_QPS_INIT, EINVAL);
+  step_ = IBV_QPS_RTR;
+}
+
+void Qp::to_rts() {
+  const ibv_qp_state now = current_state();
+  if (now == IBV_QPS_RTS) return;
+  if (now == IBV_QPS_SQD) return queue_pair_.modify(QpState::rts);
+  refuse_if(now != IBV_QPS_RTR, EINVAL);
+  step_ = IBV_QPS_RTS;
 }
 
 void Qp::reset() {
   if (queue_pair_.state() == QpState::closing) queue_pair_.modify(QpState::error);
   if (queue_pair_.state() != QpState::reset) queue_pair_.modify(QpState::reset);
   step_ = IBV_QPS_RESET;
+  named_ = false;
+  kept_ = {};
 }
 
 void Qp::leave_reset() {
@@ -127,16 +152,18 @@ void Qp::fail() {
   }
 }
 
-void Qp::query(ibv_qp_attr& attributes, ibv_qp_init_attr& init) const {
+void Qp::query(ibv_qp_attr& attributes, ibv_qp_init_attr& init) {
   const QueuePairAttributes known = queue_pair_.query();
-  attributes = {};
+  const std::lock_guard lock(mutex_);
+  attributes = kept_;
   attributes.qp_state = attributes.cur_qp_state = current_state();
-  attributes.path_mtu = IBV_MTU_4096;
-  attributes.qp_access_flags = rights_;
   attributes.cap = granted_capacity(init_.cap);
-  attributes.max_rd_atomic = static_cast<uint8_t>(std::min<uint16_t>(known.ord, 254));
-  attributes.max_dest_rd_atomic = static_cast<uint8_t>(std::min<uint16_t>(known.ird, 254));
   attributes.port_num = 1;
+  if (!named_) {  // what the connection has
+    attributes.path_mtu = IBV_MTU_4096;
+    attributes.max_rd_atomic = static_cast<uint8_t>(std::min<uint16_t>(known.ord, 254));
+    attributes.max_dest_rd_atomic = static_cast<uint8_t>(std::min<uint16_t>(known.ird, 254));
+  }
   init = init_;
   init.cap = attributes.cap;
 }

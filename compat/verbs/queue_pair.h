@@ -5,12 +5,14 @@
 #include <infiniband/verbs.h>
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 
 #include "compat/common/use_count.h"
 #include "compat/verbs/async_events.h"
 #include "compat/verbs/completion_queue.h"
+#include "compat/verbs/meeting_numbers.h"
 #include "compat/verbs/memory.h"
 #include "compat/verbs/shared_receive_queue.h"
 
@@ -25,8 +27,12 @@ struct QpBlock : ibv_qp_ex {
 /// has led it by ibv_modify_qp(), until a connection begins.
 class Qp : public QpBlock {
  public:
+  /// How its peer comes: it is named in ibv_modify_qp(), or, perhaps, by the connection manager; or
+  /// by that alone, which needs no port for meetings.
+  enum class Meets : uint8_t { by_name, by_cm };
+
   /// Writes the capacities that were granted into `init`.
-  Qp(Pd& domain, ibv_qp_init_attr& init);
+  Qp(Pd& domain, ibv_qp_init_attr& init, Meets meets);
   ~Qp();
   Qp(const Qp&) = delete;
   Qp& operator=(const Qp&) = delete;
@@ -38,14 +44,16 @@ class Qp : public QpBlock {
 
   ibv_qp_state current_state() const;
   void modify(const ibv_qp_attr& attributes, int mask);
-  void query(ibv_qp_attr& attributes, ibv_qp_init_attr& init) const;
+  void query(ibv_qp_attr& attributes, ibv_qp_init_attr& init);
 
   /// Post lists of requests. Throw Refusal; `*bad` is then the request that was refused.
   void post_sends(const ibv_send_wr* request, ibv_send_wr** bad);
   void post_receives(ibv_recv_wr* request, ibv_recv_wr** bad);
 
  private:
-  void move_to(ibv_qp_state state, int mask);
+  void move_to(const ibv_qp_attr& attributes, int mask);
+  void to_rtr(const ibv_qp_attr& attributes, int mask);
+  void to_rts();
   void reset();
   void leave_reset();
   void drain();
@@ -58,10 +66,12 @@ class Qp : public QpBlock {
   const Use of_srq_;
   AsyncEvents events_;
   const ibv_qp_init_attr init_;
+  const MeetingNumber number_;
   diwarp::QueuePair queue_pair_;
   std::mutex mutex_;  // of modify(); guards what follows
   std::atomic<ibv_qp_state> step_{IBV_QPS_RESET};
-  unsigned rights_ = 0;
+  std::atomic<bool> named_{false};  // its peer was named by ibv_modify_qp()
+  ibv_qp_attr kept_{};              // what was said by ibv_modify_qp()
 };
 
 /// Throws Refusal(EINVAL) for null.

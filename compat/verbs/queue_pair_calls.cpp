@@ -38,7 +38,7 @@ extern "C" {
 
 DIWARP_COMPAT_EXPORT ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* init) {
   return or_null([&] {
-    auto* const made = new Qp(pd_of(pd), *init);
+    auto* const made = new Qp(pd_of(pd), *init, Qp::Meets::by_name);
     LiveObjects<Qp>::add(made);
     return made->handle();
   });
