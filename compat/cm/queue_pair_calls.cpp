@@ -8,6 +8,7 @@
 #include "compat/common/boundary.h"
 #include "compat/common/export.h"
 #include "compat/common/log.h"
+#include "compat/verbs/for_cm.h"
 
 namespace diwarp::compat {
 namespace {
@@ -78,7 +79,7 @@ void create_queue_pair(rdma_cm_id& id, ibv_qp_init_attr_ex& init) {
   ibv_qp* qp = nullptr;
   try {
     complete_queues(id, init);
-    qp = made(ibv_create_qp_ex(id.verbs, &init));
+    qp = shared::create_queue_pair(*id.verbs, init);
     lead_to_init(qp);
   } catch (...) {
     if (qp != nullptr) ibv_destroy_qp(qp);

@@ -27,7 +27,10 @@ constexpr uint8_t kSpeed10G = 4;
 constexpr uint8_t kLinkUp = 5;
 constexpr uint8_t kLinkDown = 3;
 constexpr __be16 kDefaultPkey = 0xffff;
-constexpr int kManyObjects = 65536;
+/// Stands for a number without a limit: there are no more numbers of queue pairs.
+constexpr int kMost = 1 << 24;
+
+int bounded(uint32_t limit) { return limit == kUnlimited ? kMost : static_cast<int>(limit); }
 
 /// The port's attributes as they were before port_cap_flags2 was added.
 constexpr size_t kCompatPortSize = offsetof(ibv_port_attr, port_cap_flags2);
@@ -54,7 +57,8 @@ void fill_entry(const Device& device, uint32_t index, void* entry, size_t size) 
 
 }  // namespace
 
-ibv_device_attr device_attributes(const Device& device) {
+ibv_device_attr device_attributes(Device& device) {
+  const DeviceAttributes limits = device.engine().device().query();
   ibv_device_attr known{};
   to_string(version()).copy(known.fw_ver, sizeof known.fw_ver - 1);
   known.node_guid = device.guid();
@@ -63,14 +67,21 @@ ibv_device_attr device_attributes(const Device& device) {
   known.page_size_cap = 0xfffff000;
   known.vendor_id = kVendor;
   known.vendor_part_id = kVendorPart;
-  known.max_qp = known.max_cq = known.max_pd = known.max_srq = kManyObjects;
-  known.max_mr = known.max_mw = 1 << 23;
-  known.max_qp_wr = known.max_srq_wr = kMaxQueueDepth;
-  known.max_sge = known.max_srq_sge = kMaxSges;
+  known.max_qp = bounded(limits.max_queue_pairs);
+  known.max_qp_wr = bounded(limits.max_queue_depth);
+  known.max_sge = bounded(limits.max_sge);
   known.max_sge_rd = 1;
-  known.max_cqe = kMaxCompletions;
-  known.max_qp_rd_atom = known.max_qp_init_rd_atom = kMaxDepth;
-  known.max_res_rd_atom = kMaxDepth * kManyObjects;
+  known.max_cq = bounded(limits.max_completion_queues);
+  known.max_cqe = bounded(limits.max_completion_entries);
+  known.max_mr = bounded(limits.max_memory_regions);
+  known.max_mw = bounded(limits.max_windows);
+  known.max_pd = kMost;
+  known.max_srq = bounded(limits.max_shared_receive_queues);
+  known.max_srq_wr = bounded(limits.max_shared_receive_depth);
+  known.max_srq_sge = bounded(limits.max_shared_receive_sge);
+  known.max_qp_rd_atom = std::min<int>(limits.max_ird, kMaxDepth);
+  known.max_qp_init_rd_atom = std::min<int>(limits.max_ord, kMaxDepth);
+  known.max_res_rd_atom = std::min(known.max_qp, kMost / kMaxDepth) * known.max_qp_rd_atom;
   known.atomic_cap = IBV_ATOMIC_HCA;
   known.device_cap_flags =
       IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS;
@@ -113,6 +124,7 @@ int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input
     refuse_if(size < sizeof(ibv_device_attr), EINVAL);
     ibv_device_attr_ex known{};
     known.orig_attr = device_attributes(context_of(context).device());
+    known.device_cap_flags_ex = known.orig_attr.device_cap_flags;
     known.phys_port_cnt_ex = 1;
     std::memset(attributes, 0, size);
     std::memcpy(attributes, &known, std::min(size, sizeof known));

@@ -12,13 +12,14 @@
 #include "compat/common/log.h"
 #include "compat/verbs/attributes.h"
 #include "compat/verbs/functions.h"
+#include "compat/verbs/queue_pair.h"
 #include "compat/verbs/work_completions.h"
 
 namespace diwarp::compat {
 namespace {
 
 uint32_t checked_entries(int entries, int vector) {
-  refuse_if(entries < 1 || entries > kMaxCompletions || vector != 0, EINVAL);
+  refuse_if(entries < 1 || vector != 0, EINVAL);
   return static_cast<uint32_t>(entries);
 }
 
@@ -27,6 +28,14 @@ diwarp::CompletionQueue make_queue(Context& context, uint32_t entries, Completio
   const diwarp::Device& device = context.engine().device();
   if (channel == nullptr) return diwarp::CompletionQueue(device, entries);
   return diwarp::CompletionQueue(device, entries, channel->channel(), number);
+}
+
+/// False for what the program shall not see, at least not now.
+bool translate_for_program(const WorkCompletion& completion, ibv_wc& target) {
+  translate(completion, target);
+  if (completion.status == WcStatus::success) [[likely]]
+    return true;
+  return Qp::tell_failure(completion, target);
 }
 
 }  // namespace
@@ -66,14 +75,54 @@ Cq::~Cq() {
 
 int Cq::poll(int count, ibv_wc* completions) {
   const std::lock_guard lock(mutex_);
-  int done = 0;
+  return poll_locked(count, completions);
+}
+
+int Cq::poll_locked(int count, ibv_wc* completions) {
+  int done = any_added_ ? take_added(count, completions) : 0;
   while (done < count) {
     const size_t most = std::min(kBatch, static_cast<size_t>(count - done));
     const size_t found = queue_.poll(std::span(batch_).first(most));
-    for (size_t i = 0; i < found; ++i) translate(batch_[i], completions[done++]);
+    for (const WorkCompletion& one : std::span(batch_).first(found))
+      if (translate_for_program(one, completions[done])) ++done;
     if (found < most) break;
   }
   return done;
+}
+
+bool Cq::start_poll() {
+  mutex_.lock();
+  if (next_poll()) return true;
+  mutex_.unlock();
+  return false;
+}
+
+bool Cq::next_poll() {
+  if (poll_locked(1, &current_) == 0) return false;
+  wr_id = current_.wr_id;
+  status = current_.status;
+  return true;
+}
+
+int Cq::take_added(int count, ibv_wc* completions) {
+  const std::lock_guard lock(added_mutex_);
+  int done = 0;
+  for (; done < count && !added_.empty(); ++done) {
+    completions[done] = added_.front();
+    added_.pop_front();
+  }
+  any_added_ = !added_.empty();
+  return done;
+}
+
+void Cq::add(std::span<const ibv_wc> completions) {
+  if (completions.empty()) return;
+  {
+    const std::lock_guard lock(added_mutex_);
+    added_.insert(added_.end(), completions.begin(), completions.end());
+    any_added_ = true;
+  }
+  if (channel != nullptr && armed()) static_cast<CompletionChannel*>(channel)->on_news();
 }
 
 /// The library's queue never overflows: what finds it full waits at its queue pair. So it need not
@@ -96,11 +145,6 @@ void Cq::count_fetched_event() {
 Cq& cq_of(ibv_cq* cq) {
   refuse_if(cq == nullptr, EINVAL);
   return *static_cast<Cq*>(reinterpret_cast<ibv_cq_ex*>(cq));
-}
-
-ibv_cq_ex* create_cq_ex(ibv_context*, ibv_cq_init_attr_ex*) {
-  errno = log_unsupported("ibv_create_cq_ex");
-  return nullptr;
 }
 
 int poll_cq(ibv_cq* cq, int count, ibv_wc* completions) {

@@ -7,7 +7,9 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <mutex>
+#include <span>
 
 #include "compat/common/acknowledgements.h"
 #include "compat/common/use_count.h"
@@ -46,6 +48,14 @@ class Cq : public ibv_cq_ex {
   ibv_cq* handle() { return reinterpret_cast<ibv_cq*>(static_cast<ibv_cq_ex*>(this)); }
   diwarp::CompletionQueue& queue() { return queue_; }
   int poll(int count, ibv_wc* completions);
+  /// Polls one by one: the queue is this thread's from start_poll(), where that finds one, to
+  /// end_poll().
+  bool start_poll();
+  bool next_poll();
+  void end_poll() { mutex_.unlock(); }
+  const ibv_wc& current() const { return current_; }
+  /// Adds completions before all others, and an event if it is armed.
+  void add(std::span<const ibv_wc> completions);
   void resize(int entries);
   void arm(bool solicited_only);
   /// Asked for an event, and none was fetched since.
@@ -58,12 +68,19 @@ class Cq : public ibv_cq_ex {
  private:
   static constexpr size_t kBatch = 16;
 
+  int poll_locked(int count, ibv_wc* completions);
+  int take_added(int count, ibv_wc* completions);
+
   const Use of_context_;
   ChannelPlace place_;
   diwarp::CompletionQueue queue_;
   std::atomic<bool> armed_{false};
-  std::mutex mutex_;  // guards batch_
+  std::mutex mutex_;  // guards what follows
   std::array<WorkCompletion, kBatch> batch_;
+  ibv_wc current_{};
+  std::mutex added_mutex_;  // guards added_; taken after all others
+  std::deque<ibv_wc> added_;
+  std::atomic<bool> any_added_{false};
 };
 
 /// Throws Refusal(EINVAL) for null.

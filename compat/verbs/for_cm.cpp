@@ -18,6 +18,10 @@ const diwarp::Device& engine_device(ibv_device* device) {
   return device_of(device).engine().device();
 }
 
+ibv_qp* create_queue_pair(ibv_context& context, ibv_qp_init_attr_ex& init) {
+  return compat::create_queue_pair(context, init, Qp::Meets::by_cm);
+}
+
 diwarp::QueuePair& queue_pair(ibv_qp* qp) { return qp_of(qp).queue_pair(); }
 
 ibv_qp* find_queue_pair(ibv_device* device, uint32_t number) {

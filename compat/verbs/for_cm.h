@@ -21,6 +21,8 @@ DIWARP_COMPAT_EXPORT ibv_device* device_for(const Address& address);
 DIWARP_COMPAT_EXPORT std::vector<ibv_device*> listed_devices();
 /// The library's device, of this process.
 DIWARP_COMPAT_EXPORT const diwarp::Device& engine_device(ibv_device* device);
+/// As ibv_create_qp_ex(), for a queue pair that only the connection manager connects.
+DIWARP_COMPAT_EXPORT ibv_qp* create_queue_pair(ibv_context& context, ibv_qp_init_attr_ex& init);
 DIWARP_COMPAT_EXPORT diwarp::QueuePair& queue_pair(ibv_qp* qp);
 /// Null where the device has none of this number.
 DIWARP_COMPAT_EXPORT ibv_qp* find_queue_pair(ibv_device* device, uint32_t number);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "compat/common/live_objects.h"
 #include "compat/common/log.h"
 #include "compat/verbs/queue_pair_init.h"
 #include "compat/verbs/rc_attributes.h"
@@ -73,11 +74,13 @@ Qp& qp_of(ibv_qp* qp) {
 
 // --- States.
 
-/// A queue pair whose peer was named is in rts for the library from RTR on.
+/// A queue pair whose peer was named is in rts for the library from RTR on, and its program need
+/// not know that the peer has gone.
 ibv_qp_state Qp::current_state() const {
   const QpState state = queue_pair_.state();
   const ibv_qp_state step = step_;
   if (named_ && state == QpState::rts && step == IBV_QPS_RTR) return step;
+  if (named_ && state == QpState::error && !failed_ && !queue_pair_.query().terminate) return step;
   return state_of(state, step);
 }
 
@@ -133,7 +136,10 @@ void Qp::reset() {
   if (queue_pair_.state() != QpState::reset) queue_pair_.modify(QpState::reset);
   step_ = IBV_QPS_RESET;
   named_ = false;
+  failed_ = false;
   kept_ = {};
+  const std::lock_guard lock(flush_mutex_);
+  kept_back_.clear();
 }
 
 void Qp::leave_reset() {
@@ -150,6 +156,8 @@ void Qp::fail() {
   } catch (const Error&) {
     if (queue_pair_.state() != QpState::error) throw;
   }
+  failed_ = true;
+  release_kept_back();
 }
 
 void Qp::query(ibv_qp_attr& attributes, ibv_qp_init_attr& init) {
@@ -180,10 +188,65 @@ void Qp::post_sends(const ibv_send_wr* request, ibv_send_wr** bad) {
   }
 }
 
+void Qp::post_all_sends(const ibv_send_wr* request, size_t count) {
+  std::vector<SendWorkRequest> made;
+  std::vector<Sges> sges;
+  made.reserve(count);
+  sges.reserve(count);
+  for (; request != nullptr; request = request->next) {
+    sges.emplace_back(request->sg_list, request->num_sge, domain_.offset_regions);
+    made.push_back(translate(*request, sges.back().list()));
+  }
+  if (count > 1) {
+    const QueuePairAttributes known = queue_pair_.query();
+    refuse_if(known.posted_sends + count > known.capacity.max_send_wr, ENOMEM);
+  }
+  size_t posted = 0;
+  if (const std::error_code error = queue_pair_.post_sends(made, posted))
+    throw Refusal(errno_of(error));
+}
+
 void Qp::post_receives(ibv_recv_wr* request, ibv_recv_wr** bad) {
   *bad = request;
   refuse_if(step_.load(std::memory_order_relaxed) == IBV_QPS_RESET, EINVAL);
   compat::post_receives(queue_pair_, domain_, request, bad);
+}
+
+void Qp::extend(uint64_t operations) {
+  extended_ = std::make_unique<ExtendedPosting>(*this, operations);
+}
+
+// --- Failures.
+
+bool Qp::tell_failure(const WorkCompletion& completion, ibv_wc& told) {
+  bool tells = true;
+  LiveObjects<Qp>::find([&](Qp& qp) {
+    if (qp.qp_base.qp_num != completion.qp_number || !qp.named_) return false;
+    tells = qp.tell(completion, told);
+    return true;
+  });
+  return tells;
+}
+
+bool Qp::tell(const WorkCompletion& completion, ibv_wc& told) {
+  const bool flushed = completion.status == WcStatus::wr_flush_error;
+  const bool receive = completion.opcode == WcOpcode::recv;
+  if (failed_) return true;
+  if (flushed && receive && !queue_pair_.query().terminate) {
+    const std::lock_guard lock(flush_mutex_);
+    kept_back_.push_back(told);
+    return false;
+  }
+  failed_ = true;
+  if (flushed && !receive && !queue_pair_.query().terminate) told.status = IBV_WC_RETRY_EXC_ERR;
+  release_kept_back();
+  return true;
+}
+
+void Qp::release_kept_back() {
+  const std::lock_guard lock(flush_mutex_);
+  cq_of(init_.recv_cq).add(kept_back_);
+  kept_back_.clear();
 }
 
 }  // namespace diwarp::compat

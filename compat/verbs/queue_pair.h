@@ -7,11 +7,14 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <mutex>
+#include <vector>
 
 #include "compat/common/use_count.h"
 #include "compat/verbs/async_events.h"
 #include "compat/verbs/completion_queue.h"
+#include "compat/verbs/extended_posting.h"
 #include "compat/verbs/meeting_numbers.h"
 #include "compat/verbs/memory.h"
 #include "compat/verbs/shared_receive_queue.h"
@@ -49,8 +52,24 @@ class Qp : public QpBlock {
   /// Post lists of requests. Throw Refusal; `*bad` is then the request that was refused.
   void post_sends(const ibv_send_wr* request, ibv_send_wr** bad);
   void post_receives(ibv_recv_wr* request, ibv_recv_wr** bad);
+  /// Posts all `count` requests of a list, or none.
+  void post_all_sends(const ibv_send_wr* request, size_t count);
+
+  /// The newer way of posting, if the program asked for it.
+  void extend(uint64_t operations);
+  ExtendedPosting* extended_posting() const { return extended_.get(); }
+
+  /// What its program sees of a failed completion: false if nothing yet.
+  ///
+  /// InfiniBand tells nothing of a peer that has gone: receives stay posted, and the next send
+  /// finds out. Programs that name their peers by number rely on that: one of both ends first. So
+  /// the receives that the library flushes at a connection's end are kept back until the queue pair
+  /// fails in another way.
+  static bool tell_failure(const WorkCompletion& completion, ibv_wc& told);
 
  private:
+  bool tell(const WorkCompletion& completion, ibv_wc& told);
+  void release_kept_back();
   void move_to(const ibv_qp_attr& attributes, int mask);
   void to_rtr(const ibv_qp_attr& attributes, int mask);
   void to_rts();
@@ -68,7 +87,11 @@ class Qp : public QpBlock {
   const ibv_qp_init_attr init_;
   const MeetingNumber number_;
   diwarp::QueuePair queue_pair_;
-  std::mutex mutex_;  // of modify(); guards what follows
+  std::unique_ptr<ExtendedPosting> extended_;
+  std::mutex flush_mutex_;           // guards kept_back_
+  std::vector<ibv_wc> kept_back_;    // flushed receives
+  std::atomic<bool> failed_{false};  // the program knows
+  std::mutex mutex_;                 // of modify(); guards what follows
   std::atomic<ibv_qp_state> step_{IBV_QPS_RESET};
   std::atomic<bool> named_{false};  // its peer was named by ibv_modify_qp()
   ibv_qp_attr kept_{};              // what was said by ibv_modify_qp()
@@ -76,5 +99,8 @@ class Qp : public QpBlock {
 
 /// Throws Refusal(EINVAL) for null.
 Qp& qp_of(ibv_qp* qp);
+
+/// As ibv_create_qp_ex(). Throws Refusal or diwarp::Error.
+ibv_qp* create_queue_pair(ibv_context& context, ibv_qp_init_attr_ex& init, Qp::Meets meets);
 
 }  // namespace diwarp::compat

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The functions of libibverbs about queue pairs.
 #include <cerrno>
+#include <memory>
 
 #include "compat/common/boundary.h"
 #include "compat/common/export.h"
@@ -19,15 +20,42 @@ int post_recv(ibv_qp* qp, ibv_recv_wr* request, ibv_recv_wr** bad) {
   return errno_value([&] { qp_of(qp).post_receives(request, bad); });
 }
 
+namespace {
+
+/// What can be asked for, with values that ask for nothing.
+void check_extensions(const ibv_qp_init_attr_ex& init) {
+  constexpr uint32_t kKnown = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS |
+                              IBV_QP_INIT_ATTR_MAX_TSO_HEADER | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+  const bool flags =
+      (init.comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 && init.create_flags != 0;
+  const bool segments =
+      (init.comp_mask & IBV_QP_INIT_ATTR_MAX_TSO_HEADER) != 0 && init.max_tso_header != 0;
+  if ((init.comp_mask & ~kKnown) != 0 || flags || segments)
+    unsupported("ibv_create_qp_ex with extensions");
+}
+
+ibv_qp* create(ibv_pd* pd, ibv_qp_init_attr& init, const uint64_t* operations, Qp::Meets meets) {
+  auto made = std::make_unique<Qp>(pd_of(pd), init, meets);
+  if (operations != nullptr) made->extend(*operations);
+  LiveObjects<Qp>::add(made.get());
+  return made.release()->handle();
+}
+
+}  // namespace
+
 ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* init) {
-  return or_null([&] {
-    refuse_if((init->comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || init->pd == nullptr ||
-                  init->pd->context != context,
-              EINVAL);
-    if (init->comp_mask != IBV_QP_INIT_ATTR_PD) unsupported("ibv_create_qp_ex with extensions");
-    // The longer structure begins as the shorter one does.
-    return ibv_create_qp(init->pd, reinterpret_cast<ibv_qp_init_attr*>(init));
-  });
+  return or_null([&] { return create_queue_pair(*context, *init, Qp::Meets::by_name); });
+}
+
+ibv_qp* create_queue_pair(ibv_context& context, ibv_qp_init_attr_ex& init, Qp::Meets meets) {
+  refuse_if((init.comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || init.pd == nullptr ||
+                init.pd->context != &context,
+            EINVAL);
+  check_extensions(init);
+  const bool extended = (init.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0;
+  // The longer structure begins as the shorter one does.
+  return create(init.pd, reinterpret_cast<ibv_qp_init_attr&>(init),
+                extended ? &init.send_ops_flags : nullptr, meets);
 }
 
 }  // namespace diwarp::compat
@@ -37,11 +65,7 @@ using namespace diwarp::compat;  // NOLINT: what follows is the outer face
 extern "C" {
 
 DIWARP_COMPAT_EXPORT ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* init) {
-  return or_null([&] {
-    auto* const made = new Qp(pd_of(pd), *init, Qp::Meets::by_name);
-    LiveObjects<Qp>::add(made);
-    return made->handle();
-  });
+  return or_null([&] { return create(pd, *init, nullptr, Qp::Meets::by_name); });
 }
 
 DIWARP_COMPAT_EXPORT int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) {
@@ -60,9 +84,6 @@ DIWARP_COMPAT_EXPORT int ibv_destroy_qp(ibv_qp* qp) {
     delete given;
   });
 }
-
-/// No queue pair here has the newer way of posting yet.
-DIWARP_COMPAT_EXPORT ibv_qp_ex* ibv_qp_to_qp_ex(ibv_qp*) { return nullptr; }
 
 DIWARP_COMPAT_EXPORT int ibv_query_qp_data_in_order(ibv_qp*, ibv_wr_opcode, uint32_t) { return 0; }
 

@@ -6,7 +6,6 @@
 #include <chrono>
 
 #include "compat/common/log.h"
-#include "compat/verbs/attributes.h"
 #include "compat/verbs/completion_queue.h"
 #include "compat/verbs/shared_receive_queue.h"
 
@@ -16,15 +15,6 @@ namespace {
 /// Programs that were written for InfiniBand rely on its "receiver not ready": they post a receive
 /// when they get to it.
 constexpr Duration kReceiveWait = std::chrono::hours(1);
-
-void check_capacity(const ibv_qp_cap& wanted) {
-  const bool fits = wanted.max_send_wr <= uint32_t{kMaxQueueDepth} &&
-                    wanted.max_recv_wr <= uint32_t{kMaxQueueDepth} &&
-                    wanted.max_send_sge <= uint32_t{kMaxSges} &&
-                    wanted.max_recv_sge <= uint32_t{kMaxSges} &&
-                    wanted.max_inline_data <= uint32_t{kMaxInlineData};
-  refuse_if(!fits, EINVAL);
-}
 
 void check_type(ibv_qp_type type) {
   switch (type) {
@@ -57,7 +47,6 @@ ibv_qp_cap granted_capacity(const ibv_qp_cap& wanted) {
 
 QueuePairInit queue_pair_init(const ibv_qp_init_attr& init) {
   check_type(init.qp_type);
-  check_capacity(init.cap);
   QueuePairInit made;
   made.type = QpType::rc;
   made.send_cq = cq_of(init.send_cq).queue();
