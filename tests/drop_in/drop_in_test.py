@@ -195,11 +195,22 @@ def cmtime():
     server.kill()
 
 
+# --- Without the connection manager: the programs of ibverbs-utils.
+
+@case(("ibv_rc_pingpong",), ("ibv_rc_pingpong", "-e"), ("ibv_rc_pingpong", "-c"),
+      ("ibv_rc_pingpong", "-N"), ("ibv_srq_pingpong",), ("ibv_srq_pingpong", "-e"))
+def pingpong(name, *options):
+    """One of both ends first, and the other one must not notice. They meet on a port of their own."""
+    port = free_port()
+    common = ("-d", DEVICE, "-g", 0, "-p", port, *options)
+    pair((name, *common), (name, *common, own_address()), port)
+
+
 # --- perftest.
 
-def perftest(name, *options):
+def perftest(name, *options, meeting=("-R",)):
     address, port = own_address(), free_port()
-    common = ("-R", "-d", DEVICE, "-F", "-p", port, "-n", 100, *options)
+    common = (*meeting, "-d", DEVICE, "-F", "-p", port, "-n", 100, *options)
     pair((name, *common), (name, *common, address), port)
 
 
@@ -225,6 +236,14 @@ def four_queue_pairs_both_ways(name):
     perftest(name, "-q", 4, "-b")
 
 
+@case(*((name,) for name in ("ib_send_lat", "ib_write_lat", "ib_write_bw", "ib_read_lat",
+                             "ib_read_bw")))
+def without_the_connection_manager(name):
+    """ib_send_bw leaves a memory region of its own behind, fails to deallocate its domain, and ends
+    with 1, after all messages have come."""
+    perftest(name, meeting=("-x", 0))
+
+
 # --- libfabric, qperf, fio.
 
 @case()
@@ -241,7 +260,7 @@ def fi_pingpong(provider, kind):
     pair(("fi_pingpong", *common, "-B", port), ("fi_pingpong", *common, "-P", port, address), port)
 
 
-@case(("rc_bw",), ("rc_rdma_read_bw",))
+@case(("rc_lat",), ("rc_bw",), ("rc_rdma_read_bw",))
 def qperf(test):
     """The server runs until it is stopped. Of the others rc_rdma_write_bw needs Writes with immediate
     data, which iWARP has not."""
