@@ -52,7 +52,7 @@ void make_initiator(Id& id, const rdma_addrinfo& address, ibv_pd* pd, ibv_qp_ini
   id.resolve_route();
   id.complete();
   if (init != nullptr) {
-    init->qp_type = IBV_QPT_RC;
+    init->qp_type = id.qp_type;
     create_queue_pair(id, pd, *init);
   }
   keep_connect_data(id, address);
@@ -83,11 +83,11 @@ extern "C" {
 DIWARP_COMPAT_EXPORT int rdma_create_ep(rdma_cm_id** id, rdma_addrinfo* address, ibv_pd* pd,
                                         ibv_qp_init_attr* init) {
   return minus_one([&] {
-    if (address->ai_port_space == RDMA_PS_UDP || address->ai_qp_type == IBV_QPT_UD)
-      unsupported("rdma_create_ep of RDMA_PS_UDP");
     if (address->ai_qp_type == IBV_QPT_XRC_SEND || address->ai_qp_type == IBV_QPT_XRC_RECV)
       unsupported("rdma_create_ep of an XRC type");
-    Endpoint made(new Id(nullptr, nullptr, RDMA_PS_TCP));
+    const bool datagram =
+        address->ai_port_space == RDMA_PS_UDP || address->ai_qp_type == IBV_QPT_UD;
+    Endpoint made(new Id(nullptr, nullptr, datagram ? RDMA_PS_UDP : RDMA_PS_TCP));
     if ((address->ai_flags & RAI_PASSIVE) != 0)
       make_listener(*made, *address, pd, init);
     else
@@ -111,7 +111,7 @@ DIWARP_COMPAT_EXPORT int rdma_get_request(rdma_cm_id* listener, rdma_cm_id** id)
     Endpoint made = next_request(from);
     if (from.passive_init) {
       ibv_qp_init_attr init = *from.passive_init;
-      init.qp_type = IBV_QPT_RC;
+      init.qp_type = made->qp_type;
       create_queue_pair(*made, from.pd, init);
     }
     *id = release(made);

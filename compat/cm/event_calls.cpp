@@ -37,17 +37,22 @@ std::unique_ptr<CmEventBlock> block_of(PendingCmEvent& pending) {
   return block;
 }
 
+std::unique_ptr<Id> request_id(PendingCmEvent& pending, const rdma_cm_event& event) {
+  if (pending.ud_request)
+    return std::make_unique<Id>(*pending.about, std::move(*pending.ud_request), pending.device);
+  return std::make_unique<Id>(*pending.about, std::move(*pending.request), pending.device, event);
+}
+
 void add_request(PendingCmEvent& pending, rdma_cm_event& event) {
   event.listen_id = pending.about;
-  auto made =
-      std::make_unique<Id>(*pending.about, std::move(*pending.request), pending.device, event);
+  std::unique_ptr<Id> made = request_id(pending, event);
   LiveObjects<Id>::add(made.get());
   event.id = made.release();
 }
 
 rdma_cm_event* made_ready(PendingCmEvent& pending) {
   std::unique_ptr<CmEventBlock> block = block_of(pending);
-  if (pending.request) add_request(pending, *block);
+  if (pending.request || pending.ud_request) add_request(pending, *block);
   if (block->event == RDMA_CM_EVENT_ESTABLISHED) pending.about->note_addresses();
   return block.release();
 }
@@ -60,7 +65,8 @@ rdma_cm_event* fetch_event(EventChannel& channel) {
     // What the program does not get counts as acknowledged. A request is rejected.
     try {
       // A peer that has gone, and whose device has, too, leaves no request.
-      if (pending.request || pending.event.event != RDMA_CM_EVENT_CONNECT_REQUEST)
+      const bool answerable = pending.request || pending.ud_request;
+      if (answerable || pending.event.event != RDMA_CM_EVENT_CONNECT_REQUEST)
         return made_ready(pending);
     } catch (const std::exception& error) {
       log_line(LogLevel::error, std::string("a connection event was lost: ") + error.what());

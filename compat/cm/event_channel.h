@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "compat/cm/ud_request.h"
 #include "compat/common/fetch_queue.h"
 
 namespace diwarp::compat {
@@ -21,6 +22,7 @@ struct PendingCmEvent {
   std::vector<std::byte> private_data;
   std::optional<diwarp::CmId> request;  ///< connect_request: what to answer with
   ibv_device* device = nullptr;         ///< connect_request: where it came
+  std::optional<UdRequest> ud_request;  ///< connect_request to a UD service: in its place
 
   void fetched();
 };

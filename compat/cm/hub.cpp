@@ -44,12 +44,21 @@ void Hub::deliver(diwarp::CmEvent event) {
   pending.event = event_of(event);
   pending.private_data = std::move(event.private_data);
   pending.request = std::move(event.request);
+  post(number, std::move(pending));
+}
+
+void Hub::post(uint64_t number, PendingCmEvent pending) {
   const std::lock_guard lock(mutex_);
   const auto found = ids_.find(number);
   if (found == ids_.end()) return;
   pending.about = found->second.id;
-  pending.device = found->second.device;
+  if (pending.device == nullptr) pending.device = found->second.device;
   pending.about->its_channel->events.push(std::move(pending));
+}
+
+uint64_t Hub::new_number() {
+  const std::lock_guard lock(mutex_);
+  return ++last_own_;
 }
 
 void Hub::add(uint64_t number, Id& id, ibv_device* device) {

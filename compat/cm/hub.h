@@ -14,6 +14,7 @@ namespace diwarp::compat {
 
 class EventChannel;
 class Id;
+struct PendingCmEvent;
 
 /// All ids of a process have one channel of the library's. A thread takes its events and leaves
 /// each at the channel that its id is on at the moment; so an id changes channels without losing
@@ -30,6 +31,10 @@ class Hub {
 
   /// `device` is what the id, and requests that come to it, have it from.
   void add(uint64_t number, Id& id, ibv_device* device);
+  /// A number for an id that the library does not know, none of the library's.
+  uint64_t new_number();
+  /// Leaves an event of that number's id at the channel that it is on; one of no id any more goes.
+  void post(uint64_t number, PendingCmEvent pending);
   /// No event of that number reaches a channel after that.
   void remove(uint64_t number);
   /// Moves the id, with the events that wait, to another channel.
@@ -37,6 +42,8 @@ class Hub {
   std::shared_ptr<EventChannel> channel_of(const Id& id);
 
  private:
+  static constexpr uint64_t kFirstOwn = uint64_t{1} << 63;
+
   Hub();
   void run();
   void deliver(diwarp::CmEvent event);
@@ -49,6 +56,7 @@ class Hub {
     ibv_device* device;
   };
   std::unordered_map<uint64_t, Known> ids_;
+  uint64_t last_own_ = kFirstOwn;
 };
 
 }  // namespace diwarp::compat

@@ -11,6 +11,7 @@
 #include "compat/cm/contexts.h"
 #include "compat/cm/event_calls.h"
 #include "compat/cm/hub.h"
+#include "compat/cm/ud_id.h"
 #include "compat/common/addresses.h"
 #include "compat/verbs/for_cm.h"
 
@@ -38,7 +39,8 @@ Id::Id(std::shared_ptr<EventChannel> on, void* program_context, rdma_port_space 
   channel = its_channel.get();
   context = program_context;
   ps = space;
-  qp_type = IBV_QPT_RC;
+  qp_type = space == RDMA_PS_UDP ? IBV_QPT_UD : IBV_QPT_RC;
+  if (space == RDMA_PS_UDP) datagram_ = std::make_unique<UdId>(*this);
 }
 
 Id::Id(const Id& listener, diwarp::CmId request, ibv_device* device, const rdma_cm_event& told)
@@ -51,6 +53,12 @@ Id::Id(const Id& listener, diwarp::CmId request, ibv_device* device, const rdma_
   set_destination(request.peer_address());
   engine_ids_.push_back(std::move(request));
   Hub::of_process().add(engine_ids_.front().number(), *this, device);
+}
+
+Id::Id(const Id& listener, UdRequest request, ibv_device* device)
+    : Id(listener.synchronous_ ? nullptr : Hub::of_process().channel_of(listener), listener.context,
+         listener.ps) {
+  datagram_->take_request(std::move(request), *listener.datagram_, device);
 }
 
 Id::~Id() {
@@ -116,6 +124,7 @@ void Id::drop_engine_ids() {
 }
 
 void Id::end() {
+  if (datagram_) datagram_->end();
   drop_engine_ids();
   // Requests that nobody fetched are rejected when these events go.
   const auto unfetched = its_channel->events.purge(
@@ -127,6 +136,7 @@ void Id::end() {
 // --- Steps.
 
 void Id::bind(const Address& local) {
+  if (datagram_) return datagram_->bind(local);
   refuse_if(bound_, EINVAL);
   // As in the kernel, an id on a loopback or wildcard address has no device before it is resolved.
   ibv_device* const device = shared::device_for(local);
@@ -141,6 +151,7 @@ void Id::bind(const Address& local) {
 }
 
 void Id::resolve_addr(const sockaddr* source, const sockaddr* destination) {
+  if (datagram_) return datagram_->resolve_addr(source, destination);
   const Address peer = reachable(address_of(destination));
   refuse_if(!engine_ids_.empty(), EINVAL);
   if (source != nullptr && !bound_) bind(address_of(source));
@@ -160,7 +171,10 @@ void Id::resolve_addr(const sockaddr* source, const sockaddr* destination) {
   }
 }
 
-void Id::resolve_route() { engine_id().resolve_route(); }
+void Id::resolve_route() {
+  if (datagram_) return datagram_->resolve_route();
+  engine_id().resolve_route();
+}
 
 diwarp::QueuePair& Id::queue_pair_for(const rdma_conn_param* parameters) const {
   if (qp != nullptr) return shared::queue_pair(qp);
@@ -179,6 +193,7 @@ std::vector<std::byte> Id::private_data_of(const rdma_conn_param* parameters) co
 }
 
 void Id::connect(const rdma_conn_param* parameters) {
+  if (datagram_) return datagram_->connect(parameters);
   diwarp::QueuePair& taker = queue_pair_for(parameters);
   const Depths depths = depths_of(parameters, {});
   const std::vector<std::byte> data = private_data_of(parameters);
@@ -188,6 +203,7 @@ void Id::connect(const rdma_conn_param* parameters) {
 }
 
 void Id::accept(const rdma_conn_param* parameters) {
+  if (datagram_) return datagram_->accept(parameters);
   diwarp::QueuePair& taker = queue_pair_for(parameters);
   const Depths depths = depths_of(parameters, requested_);
   const std::vector<std::byte> data = private_data_of(parameters);
@@ -196,9 +212,15 @@ void Id::accept(const rdma_conn_param* parameters) {
                              .ird = depths.responder});
 }
 
-void Id::reject(std::span<const std::byte> private_data) { engine_id().reject(private_data); }
+void Id::reject(std::span<const std::byte> private_data) {
+  if (datagram_) return datagram_->reject(private_data);
+  engine_id().reject(private_data);
+}
 
-void Id::disconnect() { engine_id().disconnect(); }
+void Id::disconnect() {
+  refuse_if(datagram_ != nullptr, EINVAL);  // there is no connection
+  engine_id().disconnect();
+}
 
 Address Id::listen_on(const Address& local, int backlog) {
   diwarp::CmId& made = make_engine_id(shared::device_for(local));
@@ -209,6 +231,7 @@ Address Id::listen_on(const Address& local, int backlog) {
 }
 
 void Id::listen(int backlog) {
+  if (datagram_) return datagram_->listen();
   refuse_if(!engine_ids_.empty(), EINVAL);
   if (!bound_) bind(Address::any(AddressFamily::ipv4));
   try {

@@ -18,6 +18,8 @@
 
 namespace diwarp::compat {
 
+class UdId;
+
 /// One end of a connection that is, or will be, or a listener, as programs get it. The library's id
 /// is made when the device is known.
 ///
@@ -29,6 +31,7 @@ class Id : public rdma_cm_id {
   Id(std::shared_ptr<EventChannel> on, void* program_context, rdma_port_space space);
   /// For a request that `listener` got.
   Id(const Id& listener, diwarp::CmId request, ibv_device* device, const rdma_cm_event& told);
+  Id(const Id& listener, UdRequest request, ibv_device* device);
   ~Id();
   Id(const Id&) = delete;
   Id& operator=(const Id&) = delete;
@@ -63,14 +66,21 @@ class Id : public rdma_cm_id {
 
   std::atomic<bool> ipv6_only{false};
 
- private:
+  // --- Fields that programs read.
+
   void set_device(ibv_device* device);
   void set_source(const Address& address);
   void set_destination(const Address& address);
+
+  /// Of an id of RDMA_PS_UDP, which does all its steps; else null.
+  UdId* datagram() const { return datagram_.get(); }
+  /// Private data of a request or an answer: those that rdma_create_ep() left come first.
+  std::vector<std::byte> private_data_of(const rdma_conn_param* parameters) const;
+
+ private:
   diwarp::CmId& engine_id();
   diwarp::CmId& make_engine_id(ibv_device* device);
   diwarp::QueuePair& queue_pair_for(const rdma_conn_param* parameters) const;
-  std::vector<std::byte> private_data_of(const rdma_conn_param* parameters) const;
   void drop_engine_ids();
   Address listen_on(const Address& local, int backlog);
 
@@ -81,6 +91,7 @@ class Id : public rdma_cm_id {
   Depths requested_;                            // the most that accept() can have
   std::mutex engine_mutex_;  // guards changes of engine_ids_ against threads that fetch events
   std::vector<diwarp::CmId> engine_ids_;  // a listener on all addresses has one of each family
+  std::unique_ptr<UdId> datagram_;
 };
 
 /// Throws Refusal(EINVAL) for null.

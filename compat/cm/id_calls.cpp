@@ -9,6 +9,7 @@
 
 #include "compat/cm/contexts.h"
 #include "compat/cm/id.h"
+#include "compat/cm/ud_id.h"
 #include "compat/common/addresses.h"
 #include "compat/common/boundary.h"
 #include "compat/common/export.h"
@@ -23,9 +24,8 @@ namespace {
 void check_space(rdma_port_space space) {
   switch (space) {
     case RDMA_PS_TCP:
-      return;
     case RDMA_PS_UDP:
-      unsupported("rdma_create_id of RDMA_PS_UDP");
+      return;
     case RDMA_PS_IPOIB:
       unsupported("rdma_create_id of RDMA_PS_IPOIB");
     case RDMA_PS_IB:
@@ -121,7 +121,8 @@ DIWARP_COMPAT_EXPORT int rdma_listen(rdma_cm_id* id, int backlog) {
 DIWARP_COMPAT_EXPORT int rdma_accept(rdma_cm_id* id, rdma_conn_param* parameters) {
   return minus_one([&] {
     id_of(id).accept(parameters);
-    id_of(id).complete();
+    // The requester of a UD service is told; here nothing comes of it.
+    if (id_of(id).datagram() == nullptr) id_of(id).complete();
   });
 }
 
@@ -184,6 +185,10 @@ DIWARP_COMPAT_EXPORT int rdma_init_qp_attr(rdma_cm_id* id, ibv_qp_attr* attribut
     refuse_if(state != IBV_QPS_INIT && state != IBV_QPS_RTR && state != IBV_QPS_RTS, EINVAL);
     *attributes = {};
     attributes->qp_state = state;
+    if (const UdId* const datagram = id_of(id).datagram()) {
+      *mask = datagram->fill_attributes(*attributes);
+      return;
+    }
     attributes->qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
     *mask = state == IBV_QPS_RTS ? 0 : IBV_QP_STATE | IBV_QP_ACCESS_FLAGS;
   });

@@ -2,9 +2,12 @@
 // The functions of librdmacm that make queue pairs and shared receive queues for ids.
 #include <cerrno>
 #include <cstring>
+#include <string>
 
 #include "compat/cm/id.h"
 #include "compat/cm/queue_pairs.h"
+#include "compat/cm/udp_port.h"
+#include "compat/common/addresses.h"
 #include "compat/common/boundary.h"
 #include "compat/common/export.h"
 #include "compat/common/log.h"
@@ -55,15 +58,34 @@ void complete_queues(rdma_cm_id& id, ibv_qp_init_attr_ex& init) {
   if (init.send_cq == nullptr) init.send_cq = init.recv_cq;
 }
 
-void lead_to_init(ibv_qp* qp) {
+/// By which messages to groups leave: that of the address which the id is bound to.
+std::string group_interface(const rdma_cm_id& id) {
+  if (id.qp_type != IBV_QPT_UD) return {};
+  const Address source = address_of(&id.route.addr.src_addr);
+  return is_unspecific(source) ? "" : interface_of(source);
+}
+
+void lead_to(ibv_qp* qp, ibv_qp_attr attributes, int mask) {
+  refuse_if(ibv_modify_qp(qp, &attributes, IBV_QP_STATE | mask) != 0, EINVAL);
+}
+
+/// One of a connection goes to init. A UD queue pair is ready at once.
+void lead(const rdma_cm_id& id, ibv_qp* qp) {
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_INIT;
   attributes.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
-  refuse_if(ibv_modify_qp(qp, &attributes, IBV_QP_STATE | IBV_QP_ACCESS_FLAGS) != 0, EINVAL);
+  if (qp->qp_type != IBV_QPT_UD) return lead_to(qp, attributes, IBV_QP_ACCESS_FLAGS);
+  attributes.port_num = id.port_num;
+  attributes.qkey = RDMA_UDP_QKEY;
+  lead_to(qp, attributes, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
+  attributes.qp_state = IBV_QPS_RTR;
+  lead_to(qp, attributes, 0);
+  attributes.qp_state = IBV_QPS_RTS;
+  lead_to(qp, attributes, IBV_QP_SQ_PSN);
 }
 
 void check_domain(const rdma_cm_id& id, ibv_qp_init_attr_ex& init) {
-  refuse_if(id.verbs == nullptr || id.qp != nullptr, EINVAL);
+  refuse_if(id.verbs == nullptr || id.qp != nullptr || init.qp_type != id.qp_type, EINVAL);
   const bool brought = (init.comp_mask & IBV_QP_INIT_ATTR_PD) != 0 && init.pd != nullptr;
   refuse_if(brought && init.pd->context != id.verbs, EINVAL);
   if (brought) return;
@@ -79,8 +101,8 @@ void create_queue_pair(rdma_cm_id& id, ibv_qp_init_attr_ex& init) {
   ibv_qp* qp = nullptr;
   try {
     complete_queues(id, init);
-    qp = shared::create_queue_pair(*id.verbs, init);
-    lead_to_init(qp);
+    qp = shared::create_queue_pair(*id.verbs, init, group_interface(id));
+    lead(id, qp);
   } catch (...) {
     if (qp != nullptr) ibv_destroy_qp(qp);
     destroy_queues(id);

@@ -19,9 +19,6 @@ using diwarp::compat::log_unsupported;
 
 extern "C" {
 
-DIWARP_REFUSED(rdma_join_multicast)
-DIWARP_REFUSED(rdma_join_multicast_ex)
-DIWARP_REFUSED(rdma_leave_multicast)
 DIWARP_REFUSED(rdma_reject_ece)
 DIWARP_REFUSED(rdma_get_remote_ece)
 DIWARP_REFUSED(rdma_set_local_ece)

@@ -15,11 +15,17 @@ struct ErrnoOfCode {
 };
 /// Where rdma-core has another value than the code's own error condition.
 constexpr ErrnoOfCode kSpecial[] = {
-    {Errc::queue_full, ENOMEM},          {Errc::no_resources, ENOMEM},
-    {Errc::invalid_state, EINVAL},       {Errc::too_many_sges, EINVAL},
-    {Errc::inline_too_large, EINVAL},    {Errc::message_too_large, EINVAL},
-    {Errc::device_gone, ENODEV},         {Errc::unsupported_operation, EOPNOTSUPP},
-    {Errc::invalid_argument, EINVAL},    {Errc::address_in_use, EADDRINUSE},
+    {Errc::queue_full, ENOMEM},
+    {Errc::no_resources, ENOMEM},
+    {Errc::invalid_destination, EINVAL},
+    {Errc::invalid_state, EINVAL},
+    {Errc::too_many_sges, EINVAL},
+    {Errc::inline_too_large, EINVAL},
+    {Errc::message_too_large, EINVAL},
+    {Errc::device_gone, ENODEV},
+    {Errc::unsupported_operation, EOPNOTSUPP},
+    {Errc::invalid_argument, EINVAL},
+    {Errc::address_in_use, EADDRINUSE},
     {Errc::connection_lost, ECONNRESET},
 };
 

@@ -36,6 +36,9 @@ Settings read() {
   found.spin = parse_duration(variable("DIWARP_RUN_SPIN"));
   const std::string_view cpu = variable("DIWARP_RUN_CPU");
   std::from_chars(cpu.data(), cpu.data() + cpu.size(), found.cpu);
+  found.reliable_datagrams = variable("DIWARP_RUN_UD") == "reliable";
+  const std::string_view rate = variable("DIWARP_RUN_UD_RATE");
+  std::from_chars(rate.data(), rate.data() + rate.size(), found.datagram_rate);
   found.counters = variable("DIWARP_RUN_COUNTERS") == "1";
   return found;
 }

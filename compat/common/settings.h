@@ -4,6 +4,7 @@
 #include <diwarp/address.h>
 #include <diwarp/types.h>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,7 +22,9 @@ struct Settings {
   std::vector<NamedDevice> devices;
   Duration spin{0};  ///< of the RNIC thread: a program that spins itself needs the processor more
   int cpu = -1;      ///< -1: the scheduler's choice
-  bool counters = false;  ///< print the devices' counters at the end of the process
+  bool reliable_datagrams = false;  ///< UD queue pairs are carried by RD
+  uint64_t datagram_rate = 0;       ///< bytes a second of each UD queue pair; 0: no limit
+  bool counters = false;            ///< print the devices' counters at the end of the process
 };
 
 /// "NAME=ADDR,NAME=ADDR". Entries that are none are left out.

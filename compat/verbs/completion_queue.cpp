@@ -30,14 +30,6 @@ diwarp::CompletionQueue make_queue(Context& context, uint32_t entries, Completio
   return diwarp::CompletionQueue(device, entries, channel->channel(), number);
 }
 
-/// False for what the program shall not see, at least not now.
-bool translate_for_program(const WorkCompletion& completion, ibv_wc& target) {
-  translate(completion, target);
-  if (completion.status == WcStatus::success) [[likely]]
-    return true;
-  return Qp::tell_failure(completion, target);
-}
-
 }  // namespace
 
 ChannelPlace::ChannelPlace(CompletionChannel* channel, Cq& cq)
@@ -84,7 +76,7 @@ int Cq::poll_locked(int count, ibv_wc* completions) {
     const size_t most = std::min(kBatch, static_cast<size_t>(count - done));
     const size_t found = queue_.poll(std::span(batch_).first(most));
     for (const WorkCompletion& one : std::span(batch_).first(found))
-      if (translate_for_program(one, completions[done])) ++done;
+      if (hand_out(one, completions[done])) ++done;
     if (found < most) break;
   }
   return done;
@@ -123,6 +115,22 @@ void Cq::add(std::span<const ibv_wc> completions) {
     any_added_ = true;
   }
   if (channel != nullptr && armed()) static_cast<CompletionChannel*>(channel)->on_news();
+}
+
+/// False for what the program shall not see, at least not now. The target of a Write is not told of
+/// it.
+bool Cq::hand_out(const WorkCompletion& completion, ibv_wc& target) {
+  if (completion.opcode == WcOpcode::recv_write_record) return false;
+  if (completion.source.port() != 0) sources_.note(completion.qp_number, completion.source);
+  translate(completion, target);
+  if (completion.status == WcStatus::success) [[likely]]
+    return true;
+  return Qp::tell_failure(completion, target);
+}
+
+std::optional<Address> Cq::last_source(uint32_t queue_pair) {
+  const std::lock_guard lock(mutex_);
+  return sources_.find(queue_pair);
 }
 
 /// The library's queue never overflows: what finds it full waits at its queue pair. So it need not

@@ -9,12 +9,14 @@
 #include <cstdint>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <span>
 
 #include "compat/common/acknowledgements.h"
 #include "compat/common/use_count.h"
 #include "compat/verbs/completion_channel.h"
 #include "compat/verbs/context.h"
+#include "compat/verbs/last_sources.h"
 
 namespace diwarp::compat {
 
@@ -61,6 +63,8 @@ class Cq : public ibv_cq_ex {
   /// Asked for an event, and none was fetched since.
   bool armed() const { return armed_.load(); }
   void count_fetched_event();
+  /// Where the latest message that was polled of a UD queue pair came from; nothing: none was.
+  std::optional<Address> last_source(uint32_t queue_pair);
 
   Acknowledgements acknowledgements;  ///< of completion events
   UseCount users;
@@ -70,6 +74,7 @@ class Cq : public ibv_cq_ex {
 
   int poll_locked(int count, ibv_wc* completions);
   int take_added(int count, ibv_wc* completions);
+  bool hand_out(const WorkCompletion& completion, ibv_wc& target);
 
   const Use of_context_;
   ChannelPlace place_;
@@ -77,6 +82,7 @@ class Cq : public ibv_cq_ex {
   std::atomic<bool> armed_{false};
   std::mutex mutex_;  // guards what follows
   std::array<WorkCompletion, kBatch> batch_;
+  LastSources sources_;
   ibv_wc current_{};
   std::mutex added_mutex_;  // guards added_; taken after all others
   std::deque<ibv_wc> added_;

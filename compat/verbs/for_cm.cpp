@@ -3,6 +3,7 @@
 
 #include "compat/common/live_objects.h"
 #include "compat/verbs/device.h"
+#include "compat/verbs/groups.h"
 #include "compat/verbs/queue_pair.h"
 
 namespace diwarp::compat::shared {
@@ -18,11 +19,20 @@ const diwarp::Device& engine_device(ibv_device* device) {
   return device_of(device).engine().device();
 }
 
-ibv_qp* create_queue_pair(ibv_context& context, ibv_qp_init_attr_ex& init) {
-  return compat::create_queue_pair(context, init, Qp::Meets::by_cm);
+ibv_qp* create_queue_pair(ibv_context& context, ibv_qp_init_attr_ex& init,
+                          const std::string& group_interface) {
+  return compat::create_queue_pair(context, init, Meets::by_cm, group_interface);
 }
 
 diwarp::QueuePair& queue_pair(ibv_qp* qp) { return qp_of(qp).queue_pair(); }
+
+void join(ibv_qp* qp, const Address& group, const std::string& interface) {
+  group_member(qp).join(group.with_port(kGroupPort), interface);
+}
+
+void leave(ibv_qp* qp, const Address& group, const std::string& interface) {
+  group_member(qp).leave(group.with_port(kGroupPort), interface);
+}
 
 ibv_qp* find_queue_pair(ibv_device* device, uint32_t number) {
   Qp* const found = LiveObjects<Qp>::find([&](const Qp& qp) {

@@ -7,6 +7,7 @@
 #include <infiniband/verbs.h>
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "compat/common/export.h"
@@ -21,9 +22,16 @@ DIWARP_COMPAT_EXPORT ibv_device* device_for(const Address& address);
 DIWARP_COMPAT_EXPORT std::vector<ibv_device*> listed_devices();
 /// The library's device, of this process.
 DIWARP_COMPAT_EXPORT const diwarp::Device& engine_device(ibv_device* device);
-/// As ibv_create_qp_ex(), for a queue pair that only the connection manager connects.
-DIWARP_COMPAT_EXPORT ibv_qp* create_queue_pair(ibv_context& context, ibv_qp_init_attr_ex& init);
+/// As ibv_create_qp_ex(), for a queue pair that only the connection manager connects, or of type UD
+/// one that sends to groups by the interface of this name; empty: the system's choice. Throws
+/// Refusal, or diwarp::Error.
+DIWARP_COMPAT_EXPORT ibv_qp* create_queue_pair(ibv_context& context, ibv_qp_init_attr_ex& init,
+                                               const std::string& group_interface);
 DIWARP_COMPAT_EXPORT diwarp::QueuePair& queue_pair(ibv_qp* qp);
+/// Joins a UD queue pair to a group, on the port that all groups have, by the interface of this
+/// name. Throw Refusal, or diwarp::Error.
+DIWARP_COMPAT_EXPORT void join(ibv_qp* qp, const Address& group, const std::string& interface);
+DIWARP_COMPAT_EXPORT void leave(ibv_qp* qp, const Address& group, const std::string& interface);
 /// Null where the device has none of this number.
 DIWARP_COMPAT_EXPORT ibv_qp* find_queue_pair(ibv_device* device, uint32_t number);
 

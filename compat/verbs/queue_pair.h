@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <vector>
+#include <string>
 
 #include "compat/common/use_count.h"
 #include "compat/verbs/async_events.h"
@@ -17,6 +17,7 @@
 #include "compat/verbs/extended_posting.h"
 #include "compat/verbs/meeting_numbers.h"
 #include "compat/verbs/memory.h"
+#include "compat/verbs/sges.h"
 #include "compat/verbs/shared_receive_queue.h"
 
 namespace diwarp::compat {
@@ -26,28 +27,23 @@ struct QpBlock : ibv_qp_ex {
   std::array<uint64_t, 2> newer{};
 };
 
-/// An RC queue pair. The library's is in init from the beginning; `step_` is how far the program
-/// has led it by ibv_modify_qp(), until a connection begins.
+/// What queue pairs of both types have. `step_` is how far the program has led it by
+/// ibv_modify_qp(), which is further than the library's queue pair is, or less far.
 class Qp : public QpBlock {
  public:
-  /// How its peer comes: it is named in ibv_modify_qp(), or, perhaps, by the connection manager; or
-  /// by that alone, which needs no port for meetings.
-  enum class Meets : uint8_t { by_name, by_cm };
-
-  /// Writes the capacities that were granted into `init`.
-  Qp(Pd& domain, ibv_qp_init_attr& init, Meets meets);
-  ~Qp();
+  virtual ~Qp();
   Qp(const Qp&) = delete;
   Qp& operator=(const Qp&) = delete;
 
   ibv_qp* handle() { return &qp_base; }
   diwarp::QueuePair& queue_pair() { return queue_pair_; }
+  const diwarp::QueuePair& queue_pair() const { return queue_pair_; }
   Pd& domain() const { return domain_; }
   AsyncEvents& events() { return events_; }
 
-  ibv_qp_state current_state() const;
-  void modify(const ibv_qp_attr& attributes, int mask);
-  void query(ibv_qp_attr& attributes, ibv_qp_init_attr& init);
+  virtual ibv_qp_state current_state() const = 0;
+  virtual void modify(const ibv_qp_attr& attributes, int mask) = 0;
+  virtual void query(ibv_qp_attr& attributes, ibv_qp_init_attr& init) = 0;
 
   /// Post lists of requests. Throw Refusal; `*bad` is then the request that was refused.
   void post_sends(const ibv_send_wr* request, ibv_send_wr** bad);
@@ -60,24 +56,29 @@ class Qp : public QpBlock {
   ExtendedPosting* extended_posting() const { return extended_.get(); }
 
   /// What its program sees of a failed completion: false if nothing yet.
-  ///
-  /// InfiniBand tells nothing of a peer that has gone: receives stay posted, and the next send
-  /// finds out. Programs that name their peers by number rely on that: one of both ends first. So
-  /// the receives that the library flushes at a connection's end are kept back until the queue pair
-  /// fails in another way.
   static bool tell_failure(const WorkCompletion& completion, ibv_wc& told);
 
- private:
-  bool tell(const WorkCompletion& completion, ibv_wc& told);
-  void release_kept_back();
-  void move_to(const ibv_qp_attr& attributes, int mask);
-  void to_rtr(const ibv_qp_attr& attributes, int mask);
-  void to_rts();
+  /// Before its destruction: what hardware would have sent long since goes out. Waits for a while
+  /// at most.
+  virtual void finish_sends() {}
+
+ protected:
+  /// `made` are the library's parameters for what `init` asks for; the capacities that were granted
+  /// are written into `init`. `numbers`, from which the queue pair's is taken, may be null.
+  Qp(Pd& domain, ibv_qp_init_attr& init, const QueuePairInit& made, MeetingNumbers* numbers);
+
+  virtual SendWorkRequest translated(const ibv_send_wr& request, const Sges& sges) = 0;
+  virtual bool tell(const WorkCompletion&, ibv_wc&) { return true; }
+
   void reset();
   void leave_reset();
-  void drain();
   void fail();
+  std::mutex& modify_mutex() { return mutex_; }
+  ibv_qp_state step() const { return step_.load(std::memory_order_relaxed); }
+  void set_step(ibv_qp_state step) { step_ = step; }
+  const ibv_qp_init_attr& init() const { return init_; }
 
+ private:
   Pd& domain_;
   const Use of_domain_;
   const Use of_send_cq_;
@@ -88,19 +89,20 @@ class Qp : public QpBlock {
   const MeetingNumber number_;
   diwarp::QueuePair queue_pair_;
   std::unique_ptr<ExtendedPosting> extended_;
-  std::mutex flush_mutex_;           // guards kept_back_
-  std::vector<ibv_wc> kept_back_;    // flushed receives
-  std::atomic<bool> failed_{false};  // the program knows
-  std::mutex mutex_;                 // of modify(); guards what follows
+  std::mutex mutex_;  // of modify(), which alone writes step_
   std::atomic<ibv_qp_state> step_{IBV_QPS_RESET};
-  std::atomic<bool> named_{false};  // its peer was named by ibv_modify_qp()
-  ibv_qp_attr kept_{};              // what was said by ibv_modify_qp()
 };
 
 /// Throws Refusal(EINVAL) for null.
 Qp& qp_of(ibv_qp* qp);
 
-/// As ibv_create_qp_ex(). Throws Refusal or diwarp::Error.
-ibv_qp* create_queue_pair(ibv_context& context, ibv_qp_init_attr_ex& init, Qp::Meets meets);
+/// Who finds the peer of an RC queue pair: the program, which names it in ibv_modify_qp(), or the
+/// connection manager alone, which needs no port for meetings.
+enum class Meets : uint8_t { by_name, by_cm };
+
+/// As ibv_create_qp_ex(). A UD queue pair sends to groups by `group_interface`, where that is not
+/// empty. Throws Refusal or diwarp::Error.
+ibv_qp* create_queue_pair(ibv_context& context, ibv_qp_init_attr_ex& init, Meets meets,
+                          const std::string& group_interface = {});
 
 }  // namespace diwarp::compat

@@ -2,13 +2,15 @@
 // The functions of libibverbs about queue pairs.
 #include <cerrno>
 #include <memory>
+#include <string>
 
 #include "compat/common/boundary.h"
 #include "compat/common/export.h"
 #include "compat/common/live_objects.h"
 #include "compat/common/log.h"
 #include "compat/verbs/functions.h"
-#include "compat/verbs/queue_pair.h"
+#include "compat/verbs/rc_queue_pair.h"
+#include "compat/verbs/ud_queue_pair.h"
 
 namespace diwarp::compat {
 
@@ -34,28 +36,37 @@ void check_extensions(const ibv_qp_init_attr_ex& init) {
     unsupported("ibv_create_qp_ex with extensions");
 }
 
-ibv_qp* create(ibv_pd* pd, ibv_qp_init_attr& init, const uint64_t* operations, Qp::Meets meets) {
-  auto made = std::make_unique<Qp>(pd_of(pd), init, meets);
-  if (operations != nullptr) made->extend(*operations);
-  LiveObjects<Qp>::add(made.get());
-  return made.release()->handle();
+std::unique_ptr<Qp> made(Pd& domain, ibv_qp_init_attr& init, Meets meets,
+                         const std::string& group_interface) {
+  if (init.qp_type == IBV_QPT_UD) return std::make_unique<UdQp>(domain, init, group_interface);
+  return std::make_unique<RcQp>(domain, init, meets);
+}
+
+/// Its functions are filled in for `operations`, if they are not null.
+ibv_qp* create(Pd& domain, ibv_qp_init_attr& init, const uint64_t* operations, Meets meets,
+               const std::string& group_interface) {
+  auto qp = made(domain, init, meets, group_interface);
+  if (operations != nullptr) qp->extend(*operations);
+  LiveObjects<Qp>::add(qp.get());
+  return qp.release()->handle();
 }
 
 }  // namespace
 
 ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* init) {
-  return or_null([&] { return create_queue_pair(*context, *init, Qp::Meets::by_name); });
+  return or_null([&] { return create_queue_pair(*context, *init, Meets::by_name); });
 }
 
-ibv_qp* create_queue_pair(ibv_context& context, ibv_qp_init_attr_ex& init, Qp::Meets meets) {
+ibv_qp* create_queue_pair(ibv_context& context, ibv_qp_init_attr_ex& init, Meets meets,
+                          const std::string& group_interface) {
   refuse_if((init.comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || init.pd == nullptr ||
                 init.pd->context != &context,
             EINVAL);
   check_extensions(init);
   const bool extended = (init.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0;
   // The longer structure begins as the shorter one does.
-  return create(init.pd, reinterpret_cast<ibv_qp_init_attr&>(init),
-                extended ? &init.send_ops_flags : nullptr, meets);
+  return create(pd_of(init.pd), reinterpret_cast<ibv_qp_init_attr&>(init),
+                extended ? &init.send_ops_flags : nullptr, meets, group_interface);
 }
 
 }  // namespace diwarp::compat
@@ -65,7 +76,7 @@ using namespace diwarp::compat;  // NOLINT: what follows is the outer face
 extern "C" {
 
 DIWARP_COMPAT_EXPORT ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* init) {
-  return or_null([&] { return create(pd, *init, nullptr, Qp::Meets::by_name); });
+  return or_null([&] { return create(pd_of(pd), *init, nullptr, Meets::by_name, {}); });
 }
 
 DIWARP_COMPAT_EXPORT int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) {
@@ -81,7 +92,8 @@ DIWARP_COMPAT_EXPORT int ibv_destroy_qp(ibv_qp* qp) {
   return errno_value([&] {
     Qp* const given = &qp_of(qp);
     LiveObjects<Qp>::take(given);
-    delete given;
+    const std::unique_ptr<Qp> ended(given);
+    ended->finish_sends();
   });
 }
 

@@ -6,6 +6,8 @@
 #include <chrono>
 
 #include "compat/common/log.h"
+#include "compat/common/settings.h"
+#include "compat/verbs/attributes.h"
 #include "compat/verbs/completion_queue.h"
 #include "compat/verbs/shared_receive_queue.h"
 
@@ -19,9 +21,8 @@ constexpr Duration kReceiveWait = std::chrono::hours(1);
 void check_type(ibv_qp_type type) {
   switch (type) {
     case IBV_QPT_RC:
-      return;
     case IBV_QPT_UD:
-      unsupported("ibv_create_qp of type UD");
+      return;
     case IBV_QPT_UC:
       unsupported("ibv_create_qp of type UC");
     case IBV_QPT_RAW_PACKET:
@@ -36,6 +37,22 @@ void check_type(ibv_qp_type type) {
   }
 }
 
+/// What both types have.
+QueuePairInit common_init(const ibv_qp_init_attr& init) {
+  check_type(init.qp_type);
+  QueuePairInit made;
+  made.send_cq = cq_of(init.send_cq).queue();
+  made.recv_cq = cq_of(init.recv_cq).queue();
+  // The library's queues have one place at least.
+  made.capacity = {.max_send_wr = std::max(init.cap.max_send_wr, uint32_t{1}),
+                   .max_recv_wr = std::max(init.cap.max_recv_wr, uint32_t{1}),
+                   .max_send_sge = std::max(init.cap.max_send_sge, uint32_t{1}),
+                   .max_recv_sge = std::max(init.cap.max_recv_sge, uint32_t{1}),
+                   .max_inline_data = granted_capacity(init.cap).max_inline_data};
+  made.signal_all = init.sq_sig_all != 0;
+  return made;
+}
+
 }  // namespace
 
 ibv_qp_cap granted_capacity(const ibv_qp_cap& wanted) {
@@ -46,21 +63,21 @@ ibv_qp_cap granted_capacity(const ibv_qp_cap& wanted) {
 }
 
 QueuePairInit queue_pair_init(const ibv_qp_init_attr& init) {
-  check_type(init.qp_type);
-  QueuePairInit made;
+  QueuePairInit made = common_init(init);
   made.type = QpType::rc;
-  made.send_cq = cq_of(init.send_cq).queue();
-  made.recv_cq = cq_of(init.recv_cq).queue();
-  // The library's queues have one place at least.
-  made.capacity = {.max_send_wr = std::max(init.cap.max_send_wr, uint32_t{1}),
-                   .max_recv_wr = std::max(init.cap.max_recv_wr, uint32_t{1}),
-                   .max_send_sge = std::max(init.cap.max_send_sge, uint32_t{1}),
-                   .max_recv_sge = std::max(init.cap.max_recv_sge, uint32_t{1}),
-                   .max_inline_data = granted_capacity(init.cap).max_inline_data};
-  made.signal_all = init.sq_sig_all != 0;
   if (init.srq != nullptr) made.srq = srq_of(init.srq).queue();
   made.stream.receive_not_ready = ReceiveNotReady::hold;
   made.stream.receive_wait = kReceiveWait;
+  return made;
+}
+
+QueuePairInit ud_queue_pair_init(const ibv_qp_init_attr& init, const std::string& group_interface) {
+  QueuePairInit made = common_init(init);
+  if (init.srq != nullptr) unsupported("ibv_create_qp of type UD with a shared receive queue");
+  made.type = settings().reliable_datagrams ? QpType::rd : QpType::ud;
+  made.datagram.max_rate = settings().datagram_rate;
+  made.datagram.route_header = true;
+  made.datagram.group.interface = group_interface;
   return made;
 }
 

@@ -4,27 +4,10 @@
 #include <cerrno>
 
 #include "compat/common/log.h"
+#include "compat/verbs/send_flags.h"
 
 namespace diwarp::compat {
 namespace {
-
-struct Flag {
-  unsigned of;
-  SendFlags flag;
-};
-constexpr Flag kFlags[] = {
-    {IBV_SEND_FENCE, SendFlags::fence},
-    {IBV_SEND_SIGNALED, SendFlags::signaled},
-    {IBV_SEND_SOLICITED, SendFlags::solicited},
-    {IBV_SEND_INLINE, SendFlags::inline_data},
-};
-
-SendFlags flags_of(unsigned of) {
-  SendFlags flags = SendFlags::none;
-  for (const Flag& one : kFlags)
-    if ((of & one.of) != 0) flags = flags | one.flag;
-  return flags;
-}
 
 MemoryBinding binding_of(const ibv_send_wr& request) {
   const ibv_mw_bind_info& info = request.bind_mw.bind_info;
@@ -58,7 +41,7 @@ SendWorkRequest translate(const ibv_send_wr& request, const SgeList& sges) {
   const SendOpcode& facts = known_facts(request.opcode);
   SendWorkRequest made{.wr_id = request.wr_id,
                        .sges = sges,
-                       .flags = flags_of(request.send_flags),
+                       .flags = send_flags_of(request.send_flags),
                        .opcode = facts.opcode};
   if (facts.remote == SendOpcode::Remote::rdma)
     made.remote = {.stag = request.wr.rdma.rkey, .offset = request.wr.rdma.remote_addr};

@@ -28,13 +28,7 @@ using diwarp::compat::log_unsupported;
 
 extern "C" {
 
-// Address handles and groups: queue pairs over datagrams are not there yet.
-DIWARP_REFUSED_POINTER(ibv_create_ah)
-DIWARP_REFUSED_POINTER(ibv_create_ah_from_wc)
-DIWARP_REFUSED_MINUS_ONE(ibv_init_ah_from_wc)
-DIWARP_REFUSED_VALUE(ibv_destroy_ah)
-DIWARP_REFUSED_VALUE(ibv_attach_mcast)
-DIWARP_REFUSED_VALUE(ibv_detach_mcast)
+// There are no Ethernet addresses to resolve.
 DIWARP_REFUSED_VALUE(ibv_resolve_eth_l2_from_gid)
 
 // Memory of other kinds than the process's own.

@@ -13,8 +13,8 @@ struct CompletionOpcode {
   ibv_wc_opcode opcode;
 };
 
-/// What programs see of each kind of completion. Those of fast registrations and Write-Records do
-/// not come, as nothing here posts them.
+/// What programs see of each kind of completion. Those of fast registrations do not come, as
+/// nothing here posts them.
 inline constexpr std::array kCompletionOpcodes{
     CompletionOpcode{WcOpcode::send, IBV_WC_SEND},
     CompletionOpcode{WcOpcode::recv, IBV_WC_RECV},
@@ -24,6 +24,7 @@ inline constexpr std::array kCompletionOpcodes{
     CompletionOpcode{WcOpcode::compare_swap, IBV_WC_COMP_SWAP},
     CompletionOpcode{WcOpcode::local_invalidate, IBV_WC_LOCAL_INV},
     CompletionOpcode{WcOpcode::bind_window, IBV_WC_BIND_MW},
+    CompletionOpcode{WcOpcode::write_record, IBV_WC_RDMA_WRITE},
     CompletionOpcode{WcOpcode::immediate, IBV_WC_SEND},
     CompletionOpcode{WcOpcode::recv_immediate, IBV_WC_RECV},
 };

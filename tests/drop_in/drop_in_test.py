@@ -2,18 +2,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """Unmodified programs of the distribution over the drop-ins for libibverbs and librdmacm, both ends
 under diwarp-run. Each case is a program; one that is not installed is skipped, and says so."""
+import errno
 import os
+import random
+import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "system"))
+import foreign_peer  # noqa: E402
 import harness  # noqa: E402
+from foreign_wire import SEND, Segment  # noqa: E402
 from harness import PATIENCE, Process, Skipped, case, check, tool, wait_until  # noqa: E402
 
 DEVICE = "diwarp0"
+RELIABLE = ("--ud", "reliable")
+UDADDY_PORT = 7174  # it has no option for it
 LISTENING = "0A"  # of a TCP socket's state in /proc/net/tcp
 
 
@@ -63,17 +72,38 @@ def is_listening(port):
     return False
 
 
+def is_bound(port):
+    """Whether a UDP socket has the port."""
+    for table in ("/proc/net/udp", "/proc/net/udp6"):
+        try:
+            with open(table) as lines:
+                rows = [line.split() for line in lines]
+        except FileNotFoundError:
+            continue
+        if any(row[1].endswith(f":{port:04X}") for row in rows[1:]):
+            return True
+    return False
+
+
+def in_group(group, members):
+    """Whether sockets of this host are in an IPv4 group so many times."""
+    wanted = "".join(f"{int(part):02X}" for part in reversed(group.split(".")))
+    with open("/proc/net/igmp") as lines:
+        rows = [line.split() for line in lines]
+    return any(row[0] == wanted and int(row[1]) >= members for row in rows)
+
+
 def over(name, *options, run=()):
     """A program in the background, over the drop-ins."""
     return Process(name, *run, program(name), *options, file=tool("run"))
 
 
-def pair(server, client, port):
+def pair(server, client, port, ready=is_listening, run=()):
     """Both ends; each has to end with status 0. Returns what they printed."""
-    first = over(*server)
-    wait_until(lambda: first.process.poll() is not None or is_listening(port),
+    first = over(*server, run=run)
+    wait_until(lambda: first.process.poll() is not None or ready(port),
                f"{server[0]} does not listen on port {port}")
-    second = over(*client)
+    second = over(*client, run=run)
     second.end(0)
     first.end(0)
     return first.output, second.output
@@ -206,12 +236,125 @@ def pingpong(name, *options):
     pair((name, *common), (name, *common, own_address()), port)
 
 
+# --- UD with the connection manager.
+
+def need_free_udp_port(port):
+    if is_bound(port):
+        raise Skipped(f"another program has UDP port {port}, which udaddy cannot choose")
+
+
+@case(("plain", 1), ("plain", 4), ("reliable", 4))
+def udaddy(how, services):
+    """Messages both ways, with immediate data and address handles from completions. Reliable ones may
+    be more than a socket's buffer has room for."""
+    need_free_udp_port(UDADDY_PORT)
+    address = own_address()
+    common = ("-c", services, "-C", 500 if how == "reliable" else 20, "-S", 1000)
+    pair(("udaddy", "-b", address, *common), ("udaddy", "-s", address, *common), UDADDY_PORT,
+         ready=is_bound, run=RELIABLE if how == "reliable" else ())
+
+
+RESOLVE_KEY, MESSAGE_KEY = 0x72736c76, 0x01234567
+REQUEST_BYTES = 280
+
+
+def resolve_request(number):
+    return struct.pack(">IBBBBQII", 0x64775544, 1, 1, 0, 0, number, 0, 0).ljust(REQUEST_BYTES, b"\0")
+
+
+class Requester(foreign_peer.QueuePair):
+    """Resolves a UD service by itself, and sends to the queue pair that the service names."""
+
+    def __init__(self, address):
+        bound = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        bound.bind((address, 0))
+        super().__init__(bound)
+
+    def say(self, payload, to, q_key, immediate=None):
+        self.send_segment(Segment(SEND, msn=self.next_msn(SEND), word=q_key, last=True,
+                                  immediate=immediate, payload=payload), to)
+
+    def ask(self, number, to):
+        """The answer to a request, which is repeated until it comes."""
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            self.say(resolve_request(number), to, RESOLVE_KEY)
+            heard = self.hear(1)
+            if heard:
+                return heard[0].payload
+        raise AssertionError("the service does not answer")
+
+
+@case()
+def udaddy_survives_noise():
+    """Bytes that are no request are dropped and counted, and get no answer. A request that comes again
+    gets its answer again, which is shorter, and the program is asked once: it waits for one peer."""
+    need_free_udp_port(UDADDY_PORT)
+    address = own_address()
+    service = (address, UDADDY_PORT)
+    server = over("udaddy", "-b", address, "-C", 5, "-S", 100, run=("--counters",))
+    wait_until(lambda: is_bound(UDADDY_PORT), "udaddy does not listen")
+    requester = Requester(address)
+    noise = random.Random(17)
+    for length in range(0, REQUEST_BYTES, 3):
+        requester.socket.sendto(noise.randbytes(length), service)
+        requester.say(noise.randbytes(length), service, RESOLVE_KEY)
+        requester.say(resolve_request(1)[:length], service, RESOLVE_KEY)
+    heard = requester.hear(0.2)
+    check(heard is None, f"noise was answered: {heard}")
+    answer = requester.ask(99, service)
+    check(len(answer) <= REQUEST_BYTES and requester.ask(99, service) == answer, answer.hex())
+    magic, _, kind, status, _, number, queue_pair, q_key = struct.unpack(">IBBBBQII", answer[:24])
+    check((magic, kind, status, number, q_key) == (0x64775544, 2, 0, 99, MESSAGE_KEY), answer.hex())
+    for _ in range(5):
+        requester.say(bytes(100), (address, queue_pair), MESSAGE_KEY, immediate=requester.port)
+    for _ in range(5):
+        check(len(requester.hear()[0].payload) == 100, "another reply")
+    told = server.end(0)
+    check(re.search(r"ud_resolve_malformed \d\d\d", told), told)
+    check("ud_resolve_repeated" in told, told)
+
+
+@case()
+def udaddy_finds_nobody():
+    """The client is told at once: its status is that of the event, -ECONNREFUSED."""
+    program("udaddy")
+    need_free_udp_port(UDADDY_PORT)
+    client = over("udaddy", "-s", own_address())
+    client.end(256 - errno.ECONNREFUSED)
+    check("RDMA_CM_EVENT_UNREACHABLE" in client.output, client.output)
+
+
+@case(("one",), ("two",))
+def mckey(members):
+    """A group of the case's own. Members that receive run until they got all; the sender gives them
+    three seconds."""
+    program("mckey")
+    group = "239." + ".".join(str(random.randrange(1, 255)) for _ in range(3))
+    common = ("-m", group, "-b", own_address())
+    hearing = [over("mckey", *common) for _ in range(2 if members == "two" else 1)]
+    wait_until(lambda: in_group(group, len(hearing)), "mckey does not join")
+    over("mckey", *common, "-s").end(0)
+    for member in hearing:
+        member.end(0)
+
+
 # --- perftest.
 
-def perftest(name, *options, meeting=("-R",)):
+def perftest(name, *options, meeting=("-R",), run=()):
     address, port = own_address(), free_port()
     common = (*meeting, "-d", DEVICE, "-F", "-p", port, "-n", 100, *options)
-    pair((name, *common), (name, *common, address), port)
+    pair((name, *common), (name, *common, address), port, run=run)
+
+
+@case(("plain",), ("reliable",))
+def datagram_latency(how):
+    perftest("ib_send_lat", "-c", "UD", "-s", 1024, run=RELIABLE if how == "reliable" else ())
+
+
+@case()
+def datagram_bandwidth():
+    perftest("ib_send_bw", "-c", "UD", "-s", 1024, "-n", 5000, run=RELIABLE)
 
 
 @case(*((name,) for name in ("ib_send_lat", "ib_write_lat", "ib_read_lat", "ib_send_bw",
@@ -244,6 +387,14 @@ def without_the_connection_manager(name):
     perftest(name, meeting=("-x", 0))
 
 
+@case(("polled",), ("events",))
+def ud_pingpong(how):
+    address, port = own_address(), free_port()
+    common = ("-d", DEVICE, "-g", 0, "-s", 1000, "-n", 200, "-p", port,
+              *(("-e",) if how == "events" else ()))
+    pair(("ibv_ud_pingpong", *common), ("ibv_ud_pingpong", *common, address), port)
+
+
 # --- libfabric, qperf, fio.
 
 @case()
@@ -260,15 +411,26 @@ def fi_pingpong(provider, kind):
     pair(("fi_pingpong", *common, "-B", port), ("fi_pingpong", *common, "-P", port, address), port)
 
 
+def run_qperf(test, *options, run=()):
+    """The server runs until it is stopped."""
+    address, port = own_address(), free_port()
+    server = over("qperf", "-lp", port, run=run)
+    wait_until(lambda: is_listening(port), "qperf does not listen")
+    over("qperf", "-lp", port, "-t", 1, address, *options, test, run=run).end(0)
+    server.kill()
+
+
 @case(("rc_lat",), ("rc_bw",), ("rc_rdma_read_bw",))
 def qperf(test):
-    """The server runs until it is stopped. Of the others rc_rdma_write_bw needs Writes with immediate
-    data, which iWARP has not."""
-    address, port = own_address(), free_port()
-    server = over("qperf", "-lp", port)
-    wait_until(lambda: is_listening(port), "qperf does not listen")
-    over("qperf", "-lp", port, "-t", 1, address, "--use_cm", 1, test).end(0)
-    server.kill()
+    """Of the others rc_rdma_write_bw needs Writes with immediate data, which iWARP has not."""
+    run_qperf(test, "--use_cm", 1)
+
+
+@case()
+def qperf_datagrams():
+    """It knows LIDs alone, so it works within a host; and it waits for each message for ever, so that
+    none may be lost."""
+    run_qperf("ud_lat", run=RELIABLE)
 
 
 # --- diwarp-run itself.
@@ -280,8 +442,10 @@ def status_is_the_programs():
 
 @case()
 def environment_is_printed():
-    lines = run("--device", "mine=127.0.0.1", "--spin", "5us", "--print-env").stdout.splitlines()
+    lines = run("--device", "mine=127.0.0.1", "--spin", "5us", "--ud", "reliable", "--ud-rate",
+                "1.5M", "--print-env").stdout.splitlines()
     check(lines[0].startswith("LD_LIBRARY_PATH=/"), lines)
+    check("DIWARP_RUN_UD=reliable" in lines and "DIWARP_RUN_UD_RATE=1500000" in lines, lines)
     check("DIWARP_RUN_DEVICES=mine=127.0.0.1" in lines and "DIWARP_RUN_SPIN=5us" in lines, lines)
 
 
@@ -310,6 +474,8 @@ def refusals():
                                (harness.path("nothing"), 127, "no such program")):
         told = run(file, status=status).stderr
         check(word in told and len(told.splitlines()) == 1, told)
+    check("not a rate" in run("--ud-rate", "x", "true", status=2).stderr, "no word of the rate")
+    check("reliable" in run("--ud", "x", "true", status=2).stderr, "no word of what there is")
     check("NAME=ADDR" in run("--device", "x", "true", status=2).stderr, "no word of the form")
 
 

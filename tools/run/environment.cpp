@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "common/failure.h"
+#include "common/numbers.h"
 
 namespace diwarp::tools {
 namespace {
@@ -42,6 +43,9 @@ Variables drop_in_environment(const RunOptions& options, const std::string& fold
     variables.emplace_back("DIWARP_RUN_DEVICES", joined(options.devices));
   if (!options.spin.empty()) variables.emplace_back("DIWARP_RUN_SPIN", options.spin);
   if (options.cpu >= 0) variables.emplace_back("DIWARP_RUN_CPU", std::to_string(options.cpu));
+  if (!options.ud.empty()) variables.emplace_back("DIWARP_RUN_UD", options.ud);
+  if (!options.ud_rate.empty())
+    variables.emplace_back("DIWARP_RUN_UD_RATE", std::to_string(parse_rate(options.ud_rate)));
   if (!options.log.empty()) variables.emplace_back("DIWARP_LOG", options.log);
   if (options.counters) variables.emplace_back("DIWARP_RUN_COUNTERS", "1");
   return variables;

@@ -13,6 +13,8 @@ struct RunOptions {
   std::string spin;
   int cpu = -1;
   std::string log;
+  std::string ud;       ///< "reliable", or nothing
+  std::string ud_rate;  ///< bytes a second, as in 500K
   bool counters = false;
 };
 
@@ -21,7 +23,8 @@ using Variables = std::vector<std::pair<std::string, std::string>>;
 /// The value of LD_LIBRARY_PATH that has `folder` first, and what this process's has after it.
 std::string library_path(const std::string& folder);
 
-/// The variables that have a program run over diwarp. Throws Failure for a device that is none.
+/// The variables that have a program run over diwarp. Throws Failure for a device or a rate that is
+/// none.
 Variables drop_in_environment(const RunOptions& options, const std::string& folder);
 
 /// A line NAME=VALUE each, as files of CI systems and `env` take them.

@@ -153,6 +153,14 @@ void add_options(CLI::App& app, Options& options) {
          "how long the RNIC's thread looks for work before it sleeps, as in 50us (default 0)")
       ->type_name("TIME");
   app.add_option("--cpu", options.run.cpu, "processor of the RNIC's thread")->type_name("N");
+  app.add_option(
+         "--ud", options.run.ud,
+         "reliable: UD queue pairs lose nothing, but are in no groups; the peer's need it, too")
+      ->type_name("reliable")
+      ->check(CLI::IsMember({"reliable"}));
+  app.add_option("--ud-rate", options.run.ud_rate,
+                 "most bytes a second that a UD queue pair sends, as in 100M")
+      ->type_name("RATE");
   app.add_option("--log", options.run.log, "what the library tells on standard error")
       ->type_name("trace|debug|info|warn|error|off");
   app.add_flag("--counters", options.run.counters, "print the devices' counters at the end");
@@ -166,6 +174,7 @@ void add_options(CLI::App& app, Options& options) {
       "  diwarp-run rping -s -a 192.0.2.1 &\n"
       "  diwarp-run rping -c -a 192.0.2.1 -C 10 -v\n"
       "  diwarp-run --counters ib_send_lat -R 192.0.2.1\n"
+      "  diwarp-run --ud reliable udaddy -s 192.0.2.1\n"
       "  diwarp-run --print-env >> \"$GITHUB_ENV\"\n"
       "  env $(diwarp-run --print-env) ibv_devinfo\n"
       "\n"
