@@ -46,6 +46,7 @@ Cq::Cq(Context& opened, int entries, void* program_context, ibv_comp_channel* it
        int vector)
     : ibv_cq_ex{},
       of_context_(&opened.users),
+      of_queues_(&opened.completion_queues),
       place_(static_cast<CompletionChannel*>(its_channel), *this),
       queue_(make_queue(opened, checked_entries(entries, vector),
                         static_cast<CompletionChannel*>(its_channel), place_.number())) {

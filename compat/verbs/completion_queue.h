@@ -77,6 +77,7 @@ class Cq : public ibv_cq_ex {
   bool hand_out(const WorkCompletion& completion, ibv_wc& target);
 
   const Use of_context_;
+  const Use of_queues_;
   ChannelPlace place_;
   diwarp::CompletionQueue queue_;
   std::atomic<bool> armed_{false};

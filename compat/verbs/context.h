@@ -56,7 +56,8 @@ class Context : public ContextBlock {
   Engine& engine() { return device_.engine(); }
 
   FetchQueue<FetchableAsyncEvent> async_events;
-  UseCount users;  ///< what was made with it
+  UseCount users;              ///< what was made with it
+  UseCount completion_queues;  ///< which are among these
 
  private:
   Device& device_;

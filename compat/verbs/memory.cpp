@@ -47,7 +47,7 @@ MemoryWindow allocated(Pd& domain, ibv_mw_type kind) {
 ibv_mr* make_region(ibv_pd* pd, void* address, size_t length, uint64_t base, unsigned rights) {
   return or_null([&]() -> ibv_mr* {
     const bool zero_based = (rights & IBV_ACCESS_ZERO_BASED) != 0;
-    auto* const made = new Mr(pd_of(pd), address, length, zero_based ? 0 : base, rights);
+    auto* const made = new Mr(pd_of(pd).shared(), address, length, zero_based ? 0 : base, rights);
     LiveObjects<Mr>::add(made);
     return made;
   });
@@ -93,8 +93,29 @@ Access access_of(unsigned rights) {
 }
 
 Pd::Pd(Context& opened)
-    : ibv_pd{}, of_context_(&opened.users), engine_(opened.engine()), domain_(engine_.device()) {
+    : ibv_pd{},
+      context_(opened),
+      of_context_(&opened.users),
+      engine_(opened.engine()),
+      domain_(engine_.device()) {
   context = opened.handle();
+}
+
+Pd* Pd::make(Context& context) {
+  auto made = std::make_shared<Pd>(context);
+  made->self_ = made;
+  return made.get();
+}
+
+void Pd::check_unused() const {
+  users.check_none();
+  if (had_queue_pair_ && !context_.completion_queues.any()) return;
+  regions.check_none();
+}
+
+void Pd::end() {
+  of_context_.reset();
+  const std::shared_ptr<Pd> last = std::move(self_);
 }
 
 Pd& pd_of(ibv_pd* pd) {
@@ -102,21 +123,21 @@ Pd& pd_of(ibv_pd* pd) {
   return *static_cast<Pd*>(pd);
 }
 
-Mr::Mr(Pd& domain, void* memory, size_t bytes, uint64_t base, unsigned rights)
+Mr::Mr(std::shared_ptr<Pd> domain, void* memory, size_t bytes, uint64_t base, unsigned rights)
     : ibv_mr{},
-      domain_(domain),
-      of_domain_(&domain.users),
-      region_(registered(domain, memory, bytes, base, rights)) {
-  context = domain.context;
-  pd = &domain;
+      domain_(std::move(domain)),
+      of_domain_(&domain_->regions),
+      region_(registered(*domain_, memory, bytes, base, rights)) {
+  context = domain_->context;
+  pd = domain_.get();
   addr = memory;
   length = bytes;
   lkey = region_.lkey();
   rkey = region_.rkey();
-  domain_.offset_regions.add(lkey, memory, base);
+  domain_->offset_regions.add(lkey, memory, base);
 }
 
-Mr::~Mr() { domain_.offset_regions.remove(lkey); }
+Mr::~Mr() { domain_->offset_regions.remove(lkey); }
 
 Mw::Mw(Pd& domain, ibv_mw_type kind)
     : ibv_mw{}, of_domain_(&domain.users), window_(allocated(domain, kind)) {
@@ -153,7 +174,7 @@ extern "C" {
 
 DIWARP_COMPAT_EXPORT ibv_pd* ibv_alloc_pd(ibv_context* context) {
   return or_null([&]() -> ibv_pd* {
-    auto* const made = new Pd(context_of(context));
+    Pd* const made = Pd::make(context_of(context));
     LiveObjects<Pd>::add(made);
     return made;
   });
@@ -162,8 +183,8 @@ DIWARP_COMPAT_EXPORT ibv_pd* ibv_alloc_pd(ibv_context* context) {
 DIWARP_COMPAT_EXPORT int ibv_dealloc_pd(ibv_pd* pd) {
   return errno_value([&] {
     auto* const domain = static_cast<Pd*>(pd);
-    LiveObjects<Pd>::take_unused(domain);
-    delete domain;
+    LiveObjects<Pd>::take(domain, [](const Pd& one) { one.check_unused(); });
+    domain->end();
   });
 }
 

@@ -6,7 +6,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -32,18 +34,37 @@ class OffsetRegions {
   std::atomic<size_t> count_{0};
 };
 
+/// A protection domain. It is gone when the program has deallocated it and no region is left.
 class Pd : public ibv_pd {
  public:
+  /// The program's; deallocated by end().
+  static Pd* make(Context& context);
   explicit Pd(Context& context);
+  Pd(const Pd&) = delete;
+  Pd& operator=(const Pd&) = delete;
+
+  std::shared_ptr<Pd> shared() const { return self_; }
 
   Engine& engine() { return engine_; }
   diwarp::ProtectionDomain& domain() { return domain_; }
+  void note_queue_pair() { had_queue_pair_ = true; }
 
-  UseCount users;
+  /// Throws Refusal(EBUSY) while anything rests on it. Regions alone do not count once its queue
+  /// pairs and all completion queues of the context are gone: some programs leave a region behind
+  /// when they end (ib_send_bw over iWARP, without the connection manager), and take a failure here
+  /// for one of theirs.
+  void check_unused() const;
+  void end();
+
+  UseCount users;  ///< but for regions
+  UseCount regions;
   OffsetRegions offset_regions;
 
  private:
-  const Use of_context_;
+  std::shared_ptr<Pd> self_;  // until end()
+  Context& context_;          // not after end()
+  std::optional<Use> of_context_;
+  std::atomic<bool> had_queue_pair_{false};
   Engine& engine_;
   diwarp::ProtectionDomain domain_;
 };
@@ -54,13 +75,13 @@ Pd& pd_of(ibv_pd* pd);
 class Mr : public ibv_mr {
  public:
   /// `base`: where the region's tagged offsets begin. `rights` are IBV_ACCESS_*.
-  Mr(Pd& domain, void* memory, size_t bytes, uint64_t base, unsigned rights);
+  Mr(std::shared_ptr<Pd> domain, void* memory, size_t bytes, uint64_t base, unsigned rights);
   ~Mr();
   Mr(const Mr&) = delete;
   Mr& operator=(const Mr&) = delete;
 
  private:
-  Pd& domain_;
+  const std::shared_ptr<Pd> domain_;
   const Use of_domain_;
   diwarp::MemoryRegion region_;
 };

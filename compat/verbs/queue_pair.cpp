@@ -52,6 +52,7 @@ Qp::Qp(Pd& domain, ibv_qp_init_attr& init, const QueuePairInit& made, MeetingNum
   qp_base.state = IBV_QPS_RESET;
   ::pthread_mutex_init(&qp_base.mutex, nullptr);
   ::pthread_cond_init(&qp_base.cond, nullptr);
+  domain_.note_queue_pair();
   domain_.engine().add_queue_pair(qp_base.qp_num, events_);
 }
 
